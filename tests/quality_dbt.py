@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Image quality of tomosynthesis reconstructions, redone on simulated exams: chapter 4 of the thesis that the DBT pipeline comes from.
+"""Measure the image quality of tomosynthesis on simulated exams, like chapter 4 of the thesis on which the DBT pipeline is based.
 
     tests/quality_dbt.py run [--tomonode PROGRAM] [--devices cpu,cuda] [--quick] -o results.json
     tests/quality_dbt.py report RESULTS.json... -o docs        docs/dbt-quality.md and its plots (needs python3-matplotlib)
 
-`run` needs the program and the standard library alone, so it can be done on a GPU machine out of the bundle. Every figure in the
-report comes out of `tomonode measure`.
+`run` needs only the program and the standard library, so it works with the bundle on a GPU machine. Every figure in the
+report is measured by `tomonode measure`.
 """
 import argparse
 import json
@@ -20,8 +20,8 @@ import tempfile
 HERE = os.path.dirname(os.path.realpath(__file__))
 TOP = os.path.dirname(HERE)
 
-RANGE = ["stored_step=2e-5"]  # up to 1.3/mm: no bead is cut off
-WIDE_RANGE = ["stored_step=0.001", "stored_offset=-0.5"]  # rows divided by their sums come out 50 times too large
+RANGE = ["stored_step=2e-5"]  # a range up to 1.3/mm, so that the values of beads are not clipped
+WIDE_RANGE = ["stored_step=0.001", "stored_offset=-0.5"]  # values are 50 times too large if rows are divided by their sums
 # name, protocol, settings; each is one `tomonode recon` of the breast
 STUDIES = [
     ("osem-1", "dbt-osem", []),
@@ -59,7 +59,7 @@ class Program:
 
 
 def reconstruct(program, folder, exam, device, protocol, settings):
-    """One object; what recon says of it, and its path."""
+    """Reconstruct one object; return the summary of recon and the path of the object."""
     out = os.path.join(folder, "out")
     shutil.rmtree(out, ignore_errors=True)
     options = [x for s in [*RANGE, *settings] for x in ("--set", s)]
@@ -77,7 +77,7 @@ def study(program, folder, exam, device, name, protocol, settings):
 
 
 def slab(program, folder, exam, device, name, protocol, settings):
-    """Attenuation of a uniform slab, slice by slice, in a circle in its middle."""
+    """Measure the attenuation of a uniform slab in a circle in the middle of each slice."""
     case, path = reconstruct(program, folder, exam, device, protocol, settings + (WIDE_RANGE if "rows" in name else []))
     columns, rows, frames = case["size"]
     places = [f"z{k}={columns // 4},{rows // 2},{k},15" for k in range(1, frames + 1)]
@@ -116,7 +116,7 @@ def run(args):
 
 
 def summary(measured):
-    """Medians over details: those of one object are compared with the same ones of another."""
+    """Return medians over the details of an object, so that objects can be compared."""
     regions = [r for r in measured["regions"] if "cnr" in r]
     large = [r for r in regions if r["pixels"] >= 50]
     points = [p for p in measured["points"] if p["found"]]
@@ -190,15 +190,15 @@ def plots(results, by, folder):
     for s in results["slabs"]:
         mean = statistics.mean(v for _, v in s["depth"])
         axis.plot([k + 0.5 for k, _ in s["depth"]], [v / mean for _, v in s["depth"]], label=s["name"])
-    axis.set_xlabel("height over the breast support, mm")
-    axis.set_ylabel("mean of the slice over mean of all")
+    axis.set_xlabel("height above the breast support, mm")
+    axis.set_ylabel("mean of the slice / mean of all slices")
     axis.legend()
     figure.tight_layout()
     figure.savefig(os.path.join(folder, "dbt-slab.svg"), metadata={"Date": None})
 
 
 def compare_devices(by):
-    """CPU and CUDA, figure by figure: the largest relative difference, and the times."""
+    """Compare CPU and CUDA: the largest relative difference of the figures, and the times."""
     lines = ["| | reconstruction on the CPU, s | on the GPU, s | CPU / GPU | largest relative difference of CNR, contrast, FWHM |",
              "|---|---|---|---|---|"]
     for (device, name), row in by.items():
@@ -235,7 +235,7 @@ def report(args):
         return "\n".join(table([(n, summary(by[("cpu", n)]["measure"]), by[("cpu", n)]) for n in names], extra))
 
     slab_mu = next(s["mu_per_mm"] for s in results["slab_truth"]["shapes"] if s["role"] == "body")
-    slab_lines = ["| | mean, 1/mm | over the truth | shading in depth, % |", "|---|---|---|---|"]
+    slab_lines = ["| | mean, 1/mm | relative to the truth | shading in depth, % |", "|---|---|---|---|"]
     for s in results["slabs"]:
         mean, percent = shading(s["depth"])
         slab_lines.append(f"| {s['name']} | {mean:.5f} | {mean / slab_mu:.4f} | {percent:.2f} |")
@@ -274,7 +274,7 @@ def main():
     r = sub.add_parser("run")
     r.add_argument("--tomonode", default=os.environ.get("TOMONODE", os.path.join(TOP, "build", "release", "tomonode")))
     r.add_argument("--devices", default="cpu")
-    r.add_argument("--quick", action="store_true", help="a handful of studies, to try the script")
+    r.add_argument("--quick", action="store_true", help="run only a few studies, to test the script")
     r.add_argument("-o", "--output", required=True)
     r = sub.add_parser("report")
     r.add_argument("results", nargs="+")

@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Images and times of parallel beams: chapters 6 and 7 of the thesis that they come from, redone on simulated data.
+"""Measure images and times of parallel beams on simulated data, like chapters 6 and 7 of the thesis on which they are based.
 
     tests/quality_parallel.py run [--tomonode PROGRAM] [--devices cpu:1,cpu,cuda] [--quick] -o FOLDER
     tests/quality_parallel.py report FOLDER -o docs        docs/parallel-quality.md and its pictures (needs python3-pil)
 
-`run` needs the program, tests/bench of its build or bundle, and Python with numpy alone, so it can be done on a GPU machine out of
-the bundle; it leaves FOLDER/results.json. Gains are over the first device. All devices are timed; images are made on the last of all,
-some on the last of each kind ("cpu", "cuda"). --quick: small images, to try the script.
-Exit code 1: a figure is outside its limits (they are printed).
+`run` needs only the program, tests/bench of its build or bundle, and Python with numpy, so it works with the bundle on a GPU
+machine; it writes FOLDER/results.json. Times are measured on all devices, and gains are relative to the first one. Images are computed on
+the last device, some on the last device of each kind ("cpu", "cuda"). --quick: small images, to test the script.
+Exit code 1: a figure exceeds its limit (see the output).
 """
 import json
 import os
@@ -17,16 +17,16 @@ import tempfile
 import time
 
 import quality_parallel_figures as figures
-from quality_run import Programs, command, kind_of, print_verdicts, processor, say
+from quality_run import Programs, command, kind_of, print_verdicts, processor, log_progress
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 
 PHANTOMS = ("circle", "square", "triangle", "shepp-logan", "head")
-WATER = 0.02  # 1/mm, as simulated
-# black and white of pictures, in parts of water; head: 1.02 is brain, its details are 1 and 2 % away
+WATER = 0.02  # attenuation of water, 1/mm, in the simulation
+# values displayed as black and white, relative to water; head: the brain is 1.02, its details differ by 1 and 2 %
 WINDOWS = {"circle": (-0.1, 1.1), "square": (-0.1, 1.1), "triangle": (-0.1, 1.1), "shepp-logan": (-0.05, 0.45), "head": (0.98, 1.06)}
 PASSES = (1, 10, 100, 300, 500, 900)
-COUNTS = {"shepp-logan": 1e5, "head": 1e7}  # photons a bin: through water's 1.4 and 5.9 half of them and 1 of 370 are left
+COUNTS = {"shepp-logan": 1e5, "head": 1e7}  # photons per bin: through water's 1.4 and 5.9 half of them and 1 of 370 are left
 FILTERS = [("ram-lak", "ram-lak", 1), ("shepp-logan", "shepp-logan", 1), ("cosine", "cosine", 1), ("hann", "hann", 1), ("hann 0.5", "hann", 0.5)]
 OTHERS = [("FBP", "fbp", []), ("ART, 20 passes", "art", ["iterations=20"]), ("SART, 20 passes", "sart", ["iterations=20"]),
           ("MLEM, 100 passes", "mlem", ["iterations=100"])]
@@ -34,7 +34,7 @@ FEW = (10, 50)  # angles, other algorithms
 
 
 class Work:
-    """How much: of a whole run, and of --quick."""
+    """Sizes and numbers of a complete run, and of --quick."""
 
     def __init__(self, quick):
         self.size = 96 if quick else 300
@@ -43,7 +43,7 @@ class Work:
         self.noisy = ("shepp-logan",) if quick else tuple(COUNTS)
         self.few = (20,) if quick else FEW
         self.passes = (1, 10, 30) if quick else PASSES
-        self.side = 48 if quick else 150  # of pictures
+        self.side = 48 if quick else 150  # size of pictures, pixels
         self.stack = {"cpu": 2 if quick else 32, "cuda": 8 if quick else 256}
         self.repeat = {"cpu": 1 if quick else 9, "cuda": 3 if quick else 50}
 
@@ -51,7 +51,7 @@ class Work:
 # ---- times ----
 
 TIMED = {"radon": ("radon", "seconds"), "bp": ("bp", "seconds"), "filter": ("fbp-convolution", "filter_seconds"),
-         "fbp": ("fbp-convolution", "seconds"), "art": ("art", "seconds")}  # the work of the benchmark, the member of its line
+         "fbp": ("fbp-convolution", "seconds"), "art": ("art", "seconds")}  # --work of the benchmark, member of its output
 
 
 def time_one(programs, device, what, model, side, angles, slices, repeat):
@@ -72,14 +72,14 @@ def measure_times(programs, args, work, began):
         wanted += [(what, "siddon", most, work.stack[kind], 3) for what in ("radon", "bp", "fbp", "art")]
         for what, model, n, slices, repeat in wanted:
             rows.append(time_one(programs, device, what, model, work.size, n, slices, repeat))
-        say(began, f"{device:6} times")
+        log_progress(began, f"{device:6} times")
     return rows
 
 
 # ---- images ----
 
 class Exam:
-    """Objects of a phantom or a picture, and what they show."""
+    """Simulated objects of a phantom or a picture, and their truth."""
 
     def __init__(self, programs, folder, name, work, *options):
         self.name, self.programs, self.folder = name, programs, os.path.join(folder, name)
@@ -93,7 +93,7 @@ class Exam:
         return figures.read_lines(path[:-2] + "s", self.facts["angles"], self.facts["radial"])
 
     def image(self, device, algorithm, settings):
-        """The image as a viewer gets it, in 1/mm, and what the program says of it."""
+        """Reconstruct; return the image as a viewer reads it, in 1/mm, and the summary of recon."""
         out = os.path.join(self.folder, "out")
         shutil.rmtree(out, ignore_errors=True)
         options = [x for s in settings for x in ("--set", s)]
@@ -108,7 +108,7 @@ class Images:
     def __init__(self, programs, args, work, folder, began, results):
         self.programs, self.work, self.folder, self.began, self.results = programs, work, folder, began, results
         self.device = args.devices[-1]
-        self.kinds = list({kind_of(d): d for d in args.devices}.values())  # the last of each kind
+        self.kinds = list({kind_of(d): d for d in args.devices}.values())  # the last device of each kind
         self.truths = {}
 
     def simulate(self, phantom, angles, *options, name=None):
@@ -118,7 +118,7 @@ class Images:
         return exam
 
     def study(self, table, label, phantom, exam, algorithm, settings=(), compared=None, picture=True):
-        """A row of a table of results, with a picture; the image. compared: what to call it among the comparisons of devices."""
+        """Add a row with a picture to a table of results; return the image. compared: its name in the comparison of devices; None: not compared."""
         image, case = exam.image(self.device, algorithm, settings)
         truth = self.truths[phantom]
         if algorithm == "bp":
@@ -148,14 +148,14 @@ class Images:
                     for label, algorithm, settings in OTHERS:
                         self.study("few", label, phantom, exam, algorithm, settings)
             self.keep_truth(phantom)
-            say(self.began, phantom)
+            log_progress(self.began, phantom)
 
     def keep_truth(self, phantom):
         window = (v * WATER for v in WINDOWS.get(phantom, WINDOWS["triangle"]))
         self.results["truths"].append({"phantom": phantom, "picture": figures.kept(self.truths[phantom].means, *window, self.work.side)})
 
     def filters(self):
-        """Without noise and with it, from all angles; both routes."""
+        """Reconstruct with and without noise, from all angles; by both filter routes."""
         n = self.work.angles[-1]
         clean = self.simulate("shepp-logan", n)
         for label, name, cut in FILTERS:
@@ -167,12 +167,12 @@ class Images:
             exam = self.simulate(phantom, n, "--counts", COUNTS[phantom], name=phantom + "-noise")
             for label, name, cut in FILTERS:
                 self.study("noise", label, phantom, exam, "fbp", [f"filter={name}", f"filter_cut={cut}"])
-            for label, algorithm, settings in OTHERS[1:3]:  # MLEM refuses the negative lines that noise makes of air
+            for label, algorithm, settings in OTHERS[1:3]:  # MLEM refuses the negative line integrals that noise causes in air
                 self.study("noise", label, phantom, exam, algorithm, settings)
-        say(self.began, "filters and noise")
+        log_progress(self.began, "filters and noise")
 
     def art(self):
-        """Two projections: of the triangle, and of a picture of a right triangle."""
+        """Reconstruct from two projections of the triangle, and of a picture of a right triangle."""
         triangle = self.simulate("triangle", 2, name="art-triangle")
         path = os.path.join(self.folder, "right.pgm")
         picture = figures.right_triangle(self.work.size)
@@ -185,13 +185,13 @@ class Images:
                 for passes in self.work.passes:
                     self.study("art", phantom, phantom, exam, "art", [f"iterations={passes}", f"non_negative={positive}"],
                                compared=f"{phantom} art, values below 0 {below}" if passes == self.work.passes[-1] else None)
-        say(self.began, "ART from two projections")
+        log_progress(self.began, "ART from two projections")
 
 
 # ---- limits ----
 
 def verdicts(results):
-    """(what, worst value found, limit, unit, whether it is kept)."""
+    """Return a list of (quantity, worst value, limit, unit, whether the limit is met)."""
     found = []
     most = max(r["angles"] for r in results["fbp"])
     best = [r for r in results["fbp"] if r["angles"] == most]
@@ -200,18 +200,18 @@ def verdicts(results):
         if values:
             found.append((what, max(values), top, unit, max(values) <= top))
 
-    limit("CPU against CUDA: largest difference over the largest value", [c["image"] for c in results["comparisons"]], 1e-4, "")
-    limit("FBP by convolution against FBP in the Fourier domain", [results["routes"]], 5e-5, "")
-    limit(f"FBP from {most} projections: mean inside against the truth, in water", [100 * abs(r["bias"]) for r in best], 1, "%")
-    limit(f"FBP from {most} projections: middle of the image against the truth's", [r["off_pixels"] for r in best], 0.05, "pixels")
-    limit(f"FBP from {most} projections: correlation when moved by a pixel over that in place", [r["moved"] / r["correlation"] for r in best],
+    limit("CPU compared with CUDA: largest difference, relative to the largest value", [c["image"] for c in results["comparisons"]], 1e-4, "")
+    limit("FBP by convolution compared with FBP in the Fourier domain: largest difference, relative to the largest value", [results["routes"]], 5e-5, "")
+    limit(f"FBP from {most} projections: error of the mean inside, relative to water", [100 * abs(r["bias"]) for r in best], 1, "%")
+    limit(f"FBP from {most} projections: distance of the centre of mass from the true one", [r["off_pixels"] for r in best], 0.05, "pixels")
+    limit(f"FBP from {most} projections: correlation of the image moved by a pixel, relative to the image in place", [r["moved"] / r["correlation"] for r in best],
           0.999, "")
-    limit(f"FBP from {most} projections: correlation when mirrored over that in place",
+    limit(f"FBP from {most} projections: correlation of the mirrored image, relative to the image itself",
           [r["mirrored"] / r["correlation"] for r in best if r["mirrored"] is not None], 0.99, "")
-    limit("BP: correlation with the truth over that of FBP", [b["correlation"] / f["correlation"] for b in results["bp"]
+    limit("BP: correlation with the truth, relative to that of FBP", [b["correlation"] / f["correlation"] for b in results["bp"]
                                                               for f in best if (b["phantom"], b["angles"]) == (f["phantom"], most)], 1, "")
     rows = [r for r in results["art"] if "non_negative=false" in r["settings"]]
-    limit("ART: residual after the last pass over that after the first", [b["residual"] / a["residual"] for a in rows for b in rows if
+    limit("ART: residual after the last pass, relative to that after the first", [b["residual"] / a["residual"] for a in rows for b in rows if
                                                                           a["phantom"] == b["phantom"]
                                                                           and a["settings"][0] == rows[0]["settings"][0]
                                                                           and b["settings"][0] == rows[-1]["settings"][0]], 0.5, "")
@@ -239,7 +239,7 @@ def run(args):
 
 
 def report(args):
-    import quality_parallel_report  # needs PIL, which a machine that only runs may not have
+    import quality_parallel_report  # here, because it needs PIL, which `run` does not need
 
     with open(os.path.join(args.results, "results.json"), encoding="ascii") as f:
         results = json.load(f)
@@ -248,4 +248,4 @@ def report(args):
 
 
 if __name__ == "__main__":
-    command(__doc__, run, report, "small images", "files while it runs")
+    command(__doc__, run, report, "small images", "temporary files")

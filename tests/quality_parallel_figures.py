@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of images of parallel beams: what lies where, errors against it, small pictures. Needs numpy alone.
+"""Figures of images of parallel beams: the true image, errors relative to it, small pictures. Needs only numpy.
 
 Images are arrays[row, column] in the axes of recon/parallel/parallel.h: x to the right, y down, (0, 0) in the middle; lengths in mm, attenuation
-in 1/mm. Errors are in parts of the attenuation of water.
+in 1/mm. Errors are relative to the attenuation of water.
 """
 import base64
 
 import numpy as np
 
-SAMPLES = 4  # of a pixel, along x and y
-LOPSIDED = 0.99  # of the correlation of what is mirrored with itself: less is no symmetry
-APART = 2  # pixels: what is flat has nothing else as near as that
+SAMPLES = 4  # per pixel along x and y
+SYMMETRIC = 0.99  # an image is symmetric if its correlation with its mirror image is at least this
+UNIFORM_DISTANCE = 2  # pixels: a pixel is uniform if all pixels within this distance have the same value
 
 
 def read_nifti(path):
-    """The values of the first slice, as `tomonode export` writes them."""
+    """Return the values of the first slice of a NIfTI file of `tomonode export`."""
     with open(path, "rb") as f:
         data = f.read()
     columns, rows = np.frombuffer(data, "<i2", 2, 42)
@@ -23,7 +23,7 @@ def read_nifti(path):
 
 
 def read_lines(path, angles, radial):
-    """Line integrals of the first slice, [angle, radial bin]."""
+    """Return the line integrals of the first slice, [angle, radial bin]."""
     return np.fromfile(path, "<f4", angles * radial).reshape(angles, radial).astype(float)
 
 
@@ -34,7 +34,7 @@ def write_pgm(path, picture):
 
 
 def right_triangle(n):
-    """Its right angle below on the left; legs of two thirds of the side."""
+    """Return a right triangle: the right angle at the lower left, legs of two thirds of the side."""
     row, column = np.mgrid[:n, :n]
     edge = n // 6
     return np.where((column >= edge) & (row < n - edge) & (column - edge <= row - edge), 255, 0)
@@ -59,15 +59,15 @@ def values_at(truth, x, y):
 
 
 class Truth:
-    """Means over the pixels of an n x n image, and which of them are where: `seen` lie in the circle that rays from all sides reach,
-    `corners` do not; `inside` and `outside` are seen and flat within two pixels, with and without anything there. What is neither has an
-    edge beside it."""
+    """The true n x n image (mean of each pixel), and masks: `seen` is the circle that rays of all directions cross, `corners` the rest;
+    `inside` and `outside` are the pixels of `seen` that are uniform within two pixels, with a value above 0 and with 0. Other pixels of
+    `seen` are near an edge."""
 
     def __init__(self, means):
         self.means = means
         n = means.shape[0]
-        near = np.pad(means, APART, mode="edge")
-        shifts = [near[i:i + n, j:j + n] for i in range(2 * APART + 1) for j in range(2 * APART + 1)]
+        near = np.pad(means, UNIFORM_DISTANCE, mode="edge")
+        shifts = [near[i:i + n, j:j + n] for i in range(2 * UNIFORM_DISTANCE + 1) for j in range(2 * UNIFORM_DISTANCE + 1)]
         flat = np.max(shifts, 0) - np.min(shifts, 0) <= 1e-9
         at = np.arange(n) - (n - 1) / 2
         radius = np.hypot(at, at[:, None])
@@ -92,22 +92,22 @@ def correlation(image, means):
 
 
 def middle(image):
-    """Centre of mass, in pixels."""
+    """Return the centre of mass, in pixels."""
     row, column = np.mgrid[:image.shape[0], :image.shape[1]]
     return np.array([(image * column).sum(), (image * row).sum()]) / image.sum()
 
 
 def measure(image, truth, water):
-    """moved, mirrored: correlation of the image one pixel away, at best, and mirrored along an axis along which the truth has no symmetry
-    (None: it has both)."""
+    """Return errors and correlations. moved: largest correlation of the image moved by one pixel; mirrored: that of the image mirrored
+    along an axis along which the truth is not symmetric (None: it is symmetric along both)."""
     far = (image - truth.means) / water
     image, means = image * truth.seen, truth.means * truth.seen
-    lopsided = [axis for axis in (0, 1) if correlation(np.flip(means, axis), means) < LOPSIDED]
+    asymmetric = [axis for axis in (0, 1) if correlation(np.flip(means, axis), means) < SYMMETRIC]
     return {"correlation": correlation(image, means), "rmse": rms(far[truth.seen]), "inside": rms(far[truth.inside]),
             "outside": rms(far[truth.outside]), "corners": rms(far[truth.corners]),
             "bias": float(far[truth.inside].mean()) if truth.inside.any() else 0.0,
             "moved": max(correlation(np.roll(image, by, axis), means) for by in (1, -1) for axis in (0, 1)),
-            "mirrored": max((correlation(np.flip(image, axis), means) for axis in lopsided), default=None),
+            "mirrored": max((correlation(np.flip(image, axis), means) for axis in asymmetric), default=None),
             "off_pixels": float(np.abs(middle(image) - middle(means)).max()),
             "least": float(image.min() / water), "largest": float(image.max() / water)}
 
@@ -123,7 +123,8 @@ def grey(values, black, white):
 
 
 def kept(values, black, white, side):
-    """As bytes: along each axis neighbouring pixels made one, or, of a sinogram with few angles, each drawn as often as it takes."""
+    """Return an image as bytes of the displayed size: merge neighbouring pixels along each axis, or repeat the rows of a sinogram with few
+    angles."""
     def shrink(v, axis):
         n = v.shape[axis]
         if n < 2 * side:

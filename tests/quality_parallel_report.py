@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables and pictures of docs/parallel-quality.md out of the results of tests/quality_parallel.py. Needs PIL.
+"""Write the tables and pictures of docs/parallel-quality.md from the results of tests/quality_parallel.py. Needs PIL.
 
-The gains of the thesis that parallel beams come from are the only figures that stand here; all others come from the results."""
+The only constants are the gains published in the thesis on which parallel beams are based; all other figures are results."""
 import base64
 import os
 
@@ -9,7 +9,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from quality_report import factor, milliseconds, table
 
-# Least and largest gain of its GPU over its CPU, cited.
+# Least and largest gain of the GPU over the CPU, as published in the thesis.
 THESIS_GAINS = {"radon": (4.53, 16.24), "bp": (5.79, 31.58), "fbp": (19.37, 25.68)}
 WORKS = {"radon": "Radon transform, path lengths", "bp": "backprojection", "filter": "filter, by convolution",
          "fbp": "filtered backprojection, by convolution", "art": "a pass of ART"}
@@ -24,7 +24,7 @@ def percent(value, digits=2):
 # ---- times ----
 
 def times_table(results, slices_of):
-    """Rows: works and how many projections; columns: devices, then gains over the first of them."""
+    """Rows: operation and number of projections. Columns: time on each device, then gains over the first device."""
     devices = results["devices"]
     rows = []
     for work, name in WORKS.items():
@@ -44,7 +44,7 @@ def sampled_table(results):
 
 
 def gains(results):
-    """Least and largest gain of each device but the first, over what the thesis measured."""
+    """Least and largest gain of each device over the first one, beside the gains of the thesis."""
     rows = []
     for work, (least, most) in THESIS_GAINS.items():
         row = [WORKS[work], f"{least} to {most}"]
@@ -99,7 +99,7 @@ def art_table(rows):
 
 
 def comparison_table(results):
-    return table(["", "devices", "largest difference over the largest value"],
+    return table(["", "devices", "largest difference, relative to the largest value"],
                  [[c["name"], " and ".join(c["specs"]), f"{c['image']:.1e}"] for c in results["comparisons"]])
 
 
@@ -110,7 +110,7 @@ def picture_of(kept):
 
 
 def sheet(path, heads, rows):
-    """rows: (label, pictures), None where there is none."""
+    """Draw rows of pictures. rows: (label, pictures); a picture may be None."""
     width, height = (max(p["size"][c] for _, pictures in rows for p in pictures if p) for c in (0, 1))
     page = Image.new("L", (LEFT + len(heads) * (width + GAP), LABEL + len(rows) * (height + GAP)), 255)
     draw, font = ImageDraw.Draw(page), ImageFont.load_default()

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Times and image quality of PET reconstructions, redone on simulated data: the tables of the paper that the PET pipeline comes from.
+"""Measure times and image quality of PET on simulated data, like the tables of the paper on which the PET pipeline is based.
 
     tests/quality_pet.py run [--tomonode PROGRAM] [--devices cpu:1,cpu,cuda] [--quick] -o RESULTS.json
     tests/quality_pet.py report RESULTS.json -o docs        docs/pet-quality.md and its pictures (needs python3-matplotlib)
@@ -20,13 +20,13 @@ import time
 import numpy as np
 
 import quality_pet_figures as figures
-from quality_run import Programs, command, kind_of, print_verdicts, processor, say
+from quality_run import Programs, command, kind_of, print_verdicts, processor, log_progress
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 
 SCANNER, QUICK_SCANNER = "ge-discovery-ste", "small"
-COUNTS = 2e8  # of the data with noise; without randoms
-RANDOMS = 0.2  # of these, in the data with all effects
+COUNTS = 2e8  # sum of the data with noise, without randoms
+RANDOMS = 0.2  # fraction of COUNTS, in the data with all effects
 # name, options of `simulate pet`
 DATA = [
     ("cylinder", ["--phantom", "cylinder", "--noise-free"]),
@@ -37,7 +37,7 @@ DATA = [
     ("f-shape", ["--phantom", "f-shape", "--noise-free"]),
 ]
 NEAR = ["fov_radius=200"]  # the paper's smaller field of view
-# name, data, protocol, settings, on every device and not on the last alone, whether a picture is kept
+# name, data, protocol, settings, True: on every kind of device, False: on the last device only; whether the report shows a picture
 STUDIES = [
     ("cylinder", "cylinder", "pet-mlem", NEAR, True, True),
     ("cylinder-noise", "cylinder-noise", "pet-mlem", NEAR, True, True),
@@ -78,14 +78,14 @@ def measure_times(programs, args, began):
             row = {f"{stage}_ms": 1e3 * line[f"{stage}_seconds"] for stage in ("forward", "bins", "back", "update")}
             row = {**row, "iteration_ms": 1e3 * line["seconds"], "device": line["device"], "spec": device, "label": label}
             rows.append({**row, "deterministic": deterministic})
-            say(began, f"{device:6} iteration {label}{' deterministic' if deterministic else ''}: {row['iteration_ms']:.4g} ms")
+            log_progress(began, f"{device:6} iteration {label}{' deterministic' if deterministic else ''}: {row['iteration_ms']:.4g} ms")
     return rows
 
 
 # ---- images ----
 
 def numbers(value, prefix=""):
-    """All numbers of a JSON value, by the dotted path of their keys."""
+    """Return all numbers of a JSON value, by the dotted path of their keys."""
     found = {}
     if isinstance(value, dict):
         for key, one in value.items():
@@ -96,14 +96,14 @@ def numbers(value, prefix=""):
 
 
 def sums(case):
-    """What the report of a job says of sum(y) and sum(Ax); none where the algorithm has no such law."""
+    """Return sum(y) and sum(Ax) from the report of a job; None if they are not equal in theory with this algorithm."""
     found = {key.rsplit(".", 1)[-1]: value for key, value in numbers(case).items()}
     data, model = found.get("sum_data", 0), found.get("sum_model", 0)
     return {"data": data, "model": model, "relative": model / data - 1} if data and model else None
 
 
 def reconstruct(programs, folder, exam, device, protocol, settings):
-    """What recon says of it, and the image."""
+    """Reconstruct an exam; return the summaries of recon and export, and the image."""
     out = os.path.join(folder, "out")
     shutil.rmtree(out, ignore_errors=True)
     options = [x for s in settings for x in ("--set", s)]
@@ -114,8 +114,8 @@ def reconstruct(programs, folder, exam, device, protocol, settings):
 
 
 def picture(image, truth):
-    """The central transaxial slice and the coronal one through the middle of the body, of the F also the largest values along z and y,
-    as bytes; white: the largest value in them. The head is above."""
+    """Return the central transaxial slice and the coronal slice through the middle of the body, for the F phantom also the maximum along
+    z and y, as bytes with the head at the top. 255 (white) is the largest value in them."""
     y = truth["shapes"][0]["center_mm"][1]
     row = int(round((y - image.first[1]) / image.spacing[1]))
     planes = {"transaxial": image.values[image.slice_at(0)], "coronal": image.values[::-1, row]}
@@ -143,7 +143,7 @@ def study(programs, folder, exam, truth, device, row):
 
 
 def compare(one, other, first, second):
-    """Figures of two devices of one study: differences in percentage points, of images in parts of the largest value."""
+    """Compare a study on two devices: differences of figures in percentage points, of images relative to the largest value."""
     result = {"name": one["name"], "specs": [one["spec"], other["spec"]], "image": figures.difference(first, second)}
     for phantom in ("cylinder", "nema-iq"):
         if phantom in one:
@@ -156,7 +156,7 @@ def compare(one, other, first, second):
 
 
 def measure_images(programs, args, folder, began, results):
-    kinds = {kind_of(d): d for d in args.devices}  # the last of each kind
+    kinds = {kind_of(d): d for d in args.devices}  # the last device of each kind
     devices = list(kinds.values())
     for data, options in DATA:
         rows = [s for s in STUDIES if s[1] == data and (not args.quick or s[0] in QUICK)]
@@ -166,7 +166,7 @@ def measure_images(programs, args, folder, began, results):
         programs("simulate", "pet", "--scanner", args.scanner, "--counts", COUNTS, *options, "-o", exam)
         with open(os.path.join(exam, "truth.json"), encoding="ascii") as f:
             truth = results["truths"][data] = json.load(f)
-        say(began, f"simulated {data}")
+        log_progress(began, f"simulated {data}")
         for row in rows:
             if args.quick:
                 row = (*row[:3], [QUICK_SETTINGS.get(s, s) for s in row[3]], *row[4:])
@@ -175,7 +175,7 @@ def measure_images(programs, args, folder, began, results):
                 image, found = study(programs, folder, exam, truth, device, row)
                 results["studies"].append(found)
                 images.append((found, image))
-                say(began, f"{device:6} {row[0]}")
+                log_progress(began, f"{device:6} {row[0]}")
             if row[0] == "iq-40":
                 results["perfect"] = measure(figures.perfect(truth, images[0][1]), truth)
             if len(images) > 1:
@@ -186,7 +186,7 @@ def measure_images(programs, args, folder, began, results):
 # ---- limits ----
 
 def verdicts(results):
-    """(what, worst value found, limit, whether it is kept)."""
+    """Return a list of (quantity, worst value, limit, unit, whether the limit is met)."""
     found = []
 
     def limit(what, values, most, unit):
@@ -195,14 +195,14 @@ def verdicts(results):
             found.append((what, max(values), most, unit, max(values) <= most))
 
     compared = results["comparisons"]
-    limit("CPU against CUDA: largest difference over the largest value", [c["image"] for c in compared], 1e-4, "")
-    limit("CPU against CUDA: recovery", [c.get("recovery_points") for c in compared], 0.1, "points")
-    limit("CPU against CUDA: NSR", [c.get("nsr_points") for c in compared], 0.05, "points")
-    limit("uniform cylinder without noise: mean of the circle against the truth",
+    limit("CPU compared with CUDA: largest difference, relative to the largest value", [c["image"] for c in compared], 1e-4, "")
+    limit("CPU compared with CUDA: difference of recovery", [c.get("recovery_points") for c in compared], 0.1, "points")
+    limit("CPU compared with CUDA: difference of NSR", [c.get("nsr_points") for c in compared], 0.05, "points")
+    limit("uniform cylinder without noise: error of the mean of the circle",
           [abs(100 * (s["cylinder"]["over_truth"] - 1)) for s in results["studies"] if s["name"] == "cylinder"], 1, "%")
-    limit("sum(Ax) against sum(y), MLEM", [abs(s["sums"]["relative"]) for s in results["studies"] if s["sums"]], 1e-5, "")
+    limit("relative difference of sum(Ax) and sum(y), MLEM", [abs(s["sums"]["relative"]) for s in results["studies"] if s["sums"]], 1e-5, "")
     voxel = results["studies"][0]["voxel_mm"][0] if results["studies"] else 1
-    limit("the F's ball against its true position", [s["f-shape"]["error_mm"] for s in results["studies"] if "f-shape" in s], voxel, "mm")
+    limit("F phantom: distance of the ball from its true position", [s["f-shape"]["error_mm"] for s in results["studies"] if "f-shape" in s], voxel, "mm")
     return found
 
 
@@ -224,7 +224,7 @@ def run(args):
 
 
 def report(args):
-    import quality_pet_report  # needs matplotlib, which a machine that only runs has not
+    import quality_pet_report  # here, because it needs matplotlib, which `run` does not need
 
     with open(args.results, encoding="ascii") as f:
         results = json.load(f)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures of PET images of the simulated phantoms: regions, noise, recovery, background variability, differences. Needs numpy.
 
-An image is values[slice, row, column] with the place of each voxel in the axes of the scanner (docs/pet-geometry.md), in mm.
-A region is a circle in one slice. A pixel weighs with its part inside the circle, counted on SUB x SUB points; m and s of a region:
+An image is values[slice, row, column] with the position of each voxel in the axes of the scanner (docs/pet-geometry.md), in mm.
+A region is a circle in one slice. The weight w of a pixel is its fraction inside the circle, estimated with SUB x SUB points; m and s of a region:
 
     m = sum(w v) / sum(w)        s = sqrt(sum(w (v - m)^2) / sum(w))
 
@@ -17,12 +17,12 @@ import os
 import numpy as np
 
 SUB = 8
-CYLINDER_RADIUS = 25.0  # mm, of the circle in a uniform cylinder
-BACKGROUND_RADIUS = 15.0  # of the eight circles that give the noise of the IQ phantom
-NEMA_RADIUS = 18.5  # the background circles of NEMA are placed for the largest, of 37 mm
+CYLINDER_RADIUS = 25.0  # radius of the circle in a uniform cylinder, mm
+BACKGROUND_RADIUS = 15.0  # radius of the eight circles in which the noise of the IQ phantom is measured, mm
+NEMA_RADIUS = 18.5  # radius for which the background circles are placed: that of the largest sphere, mm
 NEMA_SLICES = (-20.0, -10.0, 0.0, 10.0, 20.0)  # mm from the spheres' plane
-# Where the circles of the IQ phantom lie: at these angles on an ellipse inside the phantom's, so far from its edge, mm. The body of NEMA
-# has more room above the spheres than this ellipse: with 12 circles of 37 mm that do not overlap, 12 mm remain instead of 15.
+# Positions of the background circles of the IQ phantom: at these angles, on an ellipse at this distance inside the phantom's edge, mm.
+# NEMA's body has more space above the spheres: with 12 circles of 37 mm that do not overlap, 12 mm remain instead of 15.
 NEMA_ANGLES = (-90, -50, -25, 0, 25, 50, 90, 130, 155, 180, 205, 230)
 NEMA_EDGE = 12.0
 NOISE_ANGLES = (-90, -38, 0, 38, 90, 142, 180, 218)
@@ -31,7 +31,7 @@ FACTORS = (1.0, 0.8, 0.4)  # diameter of the circle over that of the sphere
 
 
 class Image:
-    """An Interfile image as `tomonode export` writes it of a patient head first and on the back: axes are those of the scanner."""
+    """An Interfile image of `tomonode export`, for a patient head first and supine: the axes are those of the scanner."""
 
     def __init__(self, values, spacing, first):
         self.values, self.spacing, self.first = values, spacing, first
@@ -56,21 +56,21 @@ class Image:
         return cls(values.reshape(size[::-1]).astype(np.float32) * float(keys.get("image scaling factor[1]", 1)), spacing, first)
 
     def slice_at(self, z):
-        """Index of the slice nearest to z."""
+        """Return the index of the slice nearest to z."""
         k = int(round((z - self.first[2]) / self.spacing[2]))
         if not 0 <= k < len(self.values):
             raise ValueError(f"no slice at z = {z:g} mm")
         return k
 
     def circle(self, x, y, z, radius):
-        """(m, s, pixels) of a region."""
+        """Return (m, s, number of pixels) of a region."""
         plane, at, weights = self.values[self.slice_at(z)], [], []
         for axis, middle in ((0, x), (1, y)):
             n, h = plane.shape[1 - axis], self.spacing[axis]
             low = int(math.floor((middle - radius - self.first[axis]) / h))
             high = int(math.ceil((middle + radius - self.first[axis]) / h))
             if low < 0 or high >= n:
-                raise ValueError(f"the circle of {radius:g} mm at {x:g}, {y:g} reaches out of the image")
+                raise ValueError(f"the circle of {radius:g} mm at {x:g}, {y:g} extends beyond the image")
             points = self.first[axis] + h * (np.arange(low * SUB, (high + 1) * SUB) / SUB + (1 - SUB) / (2 * SUB))
             weights.append((points - middle) ** 2)
             at.append(slice(low, high + 1))
@@ -82,7 +82,7 @@ class Image:
 
 
 def on_ellipse(truth, angles, inset):
-    """Points on the ellipse of the phantom's body, `inset` mm further in; all lengths times the phantom's size."""
+    """Return points on an ellipse `inset` mm inside the phantom's body; all lengths are multiplied by the phantom's size."""
     body, size = truth["shapes"][0], truth["size"]
     a, b = (body["half_axes_mm"][c] - inset * size for c in (0, 1))
     x0, y0, _ = body["center_mm"]
@@ -90,7 +90,7 @@ def on_ellipse(truth, angles, inset):
 
 
 def spheres(truth):
-    """Of the IQ phantom, by size: (diameter mm in the phantom of size 1, centre, radius, activity over background)."""
+    """Return the spheres of the IQ phantom by size: (diameter in mm at size 1, centre, radius, activity / background)."""
     back = truth["shapes"][0]["becquerel_per_ml"]
     found = [(round(2 * s["half_axes_mm"][0] / truth["size"], 3), s["center_mm"], s["half_axes_mm"][0],
               1 + s["becquerel_per_ml"] / back) for s in truth["shapes"] if s["role"] == "lesion"]
@@ -98,7 +98,7 @@ def spheres(truth):
 
 
 def clearances(truth):
-    """Least distances of the NEMA circles in mm: to a sphere's edge, to the phantom's edge, between their own edges."""
+    """Return the least distances of the background circles, mm: to a sphere's edge, to the phantom's edge, between two circles."""
     places, radius = on_ellipse(truth, NEMA_ANGLES, NEMA_RADIUS + NEMA_EDGE), NEMA_RADIUS * truth["size"]
     edge = on_ellipse(truth, np.arange(0, 360, 0.25), 0)
     sphere = min(math.dist(p, c[:2]) - r - radius for p in places for _, c, r, _ in spheres(truth))
@@ -107,7 +107,7 @@ def clearances(truth):
 
 
 def mean_and_deviation(image, circles):
-    """Over all pixels of several circles together: their mean and the standard deviation over it."""
+    """Return the mean of all pixels of several circles, and their standard deviation divided by it."""
     parts = [image.circle(*c) for c in circles]
     total = sum(n for _, _, n in parts)
     mean = sum(m * n for m, _, n in parts) / total
@@ -116,7 +116,7 @@ def mean_and_deviation(image, circles):
 
 
 def cylinder(image, truth):
-    """Mean over the truth and noise of a circle in the central slice; the same over the slices that lie well inside the scanner."""
+    """Return mean / truth and noise of a circle in the central slice, and mean / truth in the slices well inside the scanner."""
     middle = truth["shapes"][0]["center_mm"]
     radius = CYLINDER_RADIUS * truth["size"]
     figures = mean_and_deviation(image, [(middle[0], middle[1], 0.0, radius)])
@@ -128,7 +128,7 @@ def cylinder(image, truth):
 
 
 def nema(image, truth):
-    """Noise, recovery and background variability of the IQ phantom."""
+    """Return noise, recovery and background variability of the IQ phantom."""
     size = truth["size"]
     noise = mean_and_deviation(image, [(x, y, 0.0, BACKGROUND_RADIUS * size)
                                        for x, y in on_ellipse(truth, NOISE_ANGLES, BACKGROUND_RADIUS + NOISE_EDGE)])
@@ -148,8 +148,8 @@ def nema(image, truth):
 
 
 def f_shape(image, truth):
-    """How far the centroid of the F's hottest ball lies from where it was put, mm; and that of a box of the same kind on the other sides,
-    as contrast: only the right corner is hot."""
+    """Return the distance of the centroid of the F phantom's ball from its true position, mm, and the largest activity in its seven mirror
+    positions relative to that of the ball: only the right position is hot."""
     ball = max((s for s in truth["shapes"] if s["role"] == "lesion"), key=lambda s: s["becquerel_per_ml"])
     centre, reach = np.array(ball["center_mm"]), 1.6 * np.array(ball["half_axes_mm"])
     axes = [image.first[c] + image.spacing[c] * np.arange(image.values.shape[2 - c]) for c in range(3)]
@@ -170,7 +170,7 @@ def f_shape(image, truth):
 
 
 def perfect(truth, image, sub=8):
-    """The phantom itself on the voxels of an image, the mean over sub x sub points of the plane z of each slice: what no algorithm beats."""
+    """Return the phantom on the voxels of an image (mean over sub x sub points in the plane z of each slice): the best possible image."""
     axes = [image.first[c] + image.spacing[c] * (np.arange(image.values.shape[2 - c] * sub) / sub + (1 - sub) / (2 * sub)) for c in (0, 1)]
     values = np.zeros(image.values.shape, np.float32)
     for k, plane in enumerate(values):
@@ -186,5 +186,5 @@ def perfect(truth, image, sub=8):
 
 
 def difference(a, b):
-    """Largest difference of two images over the largest value."""
+    """Return the largest difference of two images relative to the largest value."""
     return float(np.abs(a.values.astype(float) - b.values).max() / np.abs(b.values).max())

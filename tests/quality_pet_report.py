@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables and pictures of docs/pet-quality.md out of the results of tests/quality_pet.py. Needs matplotlib.
+"""Write the tables and pictures of docs/pet-quality.md from the results of tests/quality_pet.py. Needs matplotlib.
 
-The figures of the paper are the only ones that stand here; all others come from the results."""
+The only constants are the published figures of the paper; all other figures are results."""
 import base64
 import os
 import statistics
@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 
 from quality_report import factor, milliseconds, table  # noqa: E402
 
-# Belzunce et al., cited: s for an iteration, by image.
+# Belzunce et al.: published seconds for an iteration, by image.
 PAPER_COLUMNS = ("i7 860, 1 thread", "GTX 285", "GTX 480", "GTX 480, atomic")
 PAPER_ITERATION = {"128": (238.2, 6.2, 2.8, 13.6), "256": (395.5, 21.7, 8.5, 16.7), "256-200": (309.3, 12.4, 6.9, 23.3)}
 PAPER_STAGES = {"forward": (211, 5.1, 3.8, 6.1), "back": (183, 15.5, 4.0, 17.2), "update": (0.04, 0.0005, 0.0005, 0.0005)}
@@ -23,7 +23,7 @@ PAPER_NSR = {"cylinder": (4.9, 16.8, 10.6, 4.9), "nema-iq": (1.2, 14.9, 9.3, 1.8
 PAPER_RECOVERY = {"CPU": (44.6, 68.5, 74.9, 80.2, 64.1, 71.0), "GTX 480, atomic": (44.7, 68.6, 74.9, 80.4, 64.4, 71.1)}  # %
 LABELS = {"128": "128 x 128 x 47, FOV {fov} mm", "256": "256 x 256 x 47, FOV {fov} mm", "256-200": "256 x 256 x 47, FOV {fov} mm"}
 STAGES = (("forward", "forward"), ("bins", "bins"), ("back", "back"), ("update", "normalise"), ("iteration", "iteration"))
-WINDOWS = {"cylinder": 1.5, "nema-iq": 5.0, "f-shape": 44.0}  # white, in activities of the phantom's body
+WINDOWS = {"cylinder": 1.5, "nema-iq": 5.0, "f-shape": 44.0}  # value displayed as white, relative to the activity of the body
 
 
 # ---- times ----
@@ -56,7 +56,7 @@ def paper_times():
 # ---- figures ----
 
 def describe(study):
-    """Size and settings in words."""
+    """Return size and settings as text."""
     size = " x ".join(map(str, study["size"]))
     return f"{size}, voxels of {study['voxel_mm'][0]:.3g} x {study['voxel_mm'][1]:.3g} x {study['voxel_mm'][2]:.3g} mm"
 
@@ -69,17 +69,17 @@ def cylinder_table(studies):
     rows = [[s["name"], s["spec"], f"{s['cylinder']['mean']:.1f} {s['units']}", percent(s["cylinder"]["over_truth"] - 1, 2),
              " to ".join(percent(v - 1, 2) for v in s["cylinder"]["inner_over_truth"]), percent(s["cylinder"]["nsr"], 2)]
             for s in studies if "cylinder" in s]
-    return table(["", "device", "mean of the circle", "against the truth, %", "in the inner half of the slices, %", "NSR, %"], rows)
+    return table(["", "device", "mean of the circle", "relative to the truth, %", "in the inner half of the slices, %", "NSR, %"], rows)
 
 
 def noise_table(studies):
     rows = [[s["name"], s["spec"], describe(s), percent(s["nema-iq"]["over_truth"] - 1, 2), percent(s["nema-iq"]["nsr"], 2)]
             for s in studies]
-    return table(["", "device", "image", "background against the truth, %", "NSR, %"], rows)
+    return table(["", "device", "image", "background relative to the truth, %", "NSR, %"], rows)
 
 
 def recovery_table(entries, factors=("1", "0.8", "0.4")):
-    """entries: (what, figures of the IQ phantom)."""
+    """entries: (label, figures of the IQ phantom)."""
     rows = [[what, f, *[percent(s["recovery"][f]) for s in figures["spheres"]]] for what, figures in entries for f in factors]
     return table(["recovery, %", "circle / sphere", *sphere_heads(entries)], rows)
 
@@ -114,7 +114,7 @@ def comparison_table(comparisons):
     def cell(value):
         return "" if value is None else f"{value:.4f}"
 
-    return table(["", "devices", "largest difference over the largest value", "recovery, points", "NSR, points"],
+    return table(["", "devices", "largest difference, relative to the largest value", "recovery, points", "NSR, points"],
                  [[c["name"], " and ".join(c["specs"]), f"{c['image']:.1e}", cell(c.get("recovery_points")), cell(c.get("nsr_points"))]
                   for c in comparisons])
 
@@ -128,7 +128,7 @@ def plane(study, name, white):
 
 
 def gallery(studies, truths, path):
-    """A column for each study: transaxial above, coronal below; of the F one more, with the largest values along z and y."""
+    """Draw one column per study: transaxial above, coronal below; for the F phantom a second one with the maximum along z and y."""
     columns = [(s, kind) for s in studies for kind in ("", "all ") if kind + "coronal" in s["picture"]]
     figure, axes = plt.subplots(2, len(columns), figsize=(2.2 * len(columns), 3.5), squeeze=False,
                                 gridspec_kw={"height_ratios": [1, 0.5]})
@@ -178,7 +178,7 @@ def trade_plot(studies, path):
     plt.close(figure)
 
 
-# ---- all of it ----
+# ---- the page ----
 
 def fields(results, verdicts, images):
     studies, truths = results["studies"], results["truths"]
@@ -206,7 +206,7 @@ def fields(results, verdicts, images):
     return {
         "version": results["version"], "scanner": truth["scanner"], "planes": truth["planes"], "angles": truth["angles"],
         "radial": truth["radial"], "bins": f"{truth['planes'] * truth['angles'] * truth['radial'] / 1e6:.2f}",
-        "quick": "**A trial on a scanner that does not exist (`--quick`): no figure says anything of a real one.**\n\n"
+        "quick": "**A trial run with a small invented scanner (`--quick`): the figures are not representative.**\n\n"
                  if results["quick"] else "",
         "counts": f"{truth['expected_counts']:.3g}", "randoms": f"{100 * results['randoms']:.0f}",
         "device_names": "; ".join(dict.fromkeys(f"`{r['spec']}` is {r['device']}" for r in [*results["times"], *studies])),

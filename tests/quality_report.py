@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the pages of measurements are written with: tables, and figures with as many digits as they are worth."""
+"""Format the tables and figures of the pages of measurements, with the number of digits that the measurements justify."""
 
 
 def table(head, rows):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the measurements of images and times share: the program, the benchmark beside it, and words for who measures."""
+"""Shared by the scripts that measure images and times: running the program and its benchmark, the command line, the verdict."""
 import argparse
 import json
 import os
@@ -17,7 +17,7 @@ def kind_of(device):
 
 
 class Programs:
-    """The program and the benchmark beside it, in a build folder or a bundle."""
+    """Run the program, and the benchmark from the same build folder or bundle."""
 
     def __init__(self, tomonode):
         self.tomonode = os.path.abspath(tomonode)
@@ -39,29 +39,29 @@ class Programs:
         return self.call(self.tomonode, *args)
 
     def time(self, *args):
-        """The line of `bench time` for one work."""
+        """Return the output of `bench time` for one operation."""
         return json.loads(self.call(self.bench, "time", *args))
 
 
-def say(began, text):
+def log_progress(began, text):
     print(f"{time.monotonic() - began:6.1f} s  {text}", file=sys.stderr, flush=True)
 
 
 def processor():
     with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as f:
-        return next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), "of a kind that does not say")
+        return next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), "of unknown model")
 
 
 def command(text, run, report, quick, work):
-    """The command line of a script with measurements of images and times. quick, work: what --quick and --work do."""
+    """Parse the command line of a measurement script and execute it. quick, work: contents of --quick and --work for the help."""
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     sub = parser.add_subparsers(dest="command", required=True)
     r = sub.add_parser("run")
     r.add_argument("--tomonode", default=os.environ.get("TOMONODE", PROGRAM))
     r.add_argument("--devices", default="cpu:1,cpu", help="default cpu:1,cpu")
-    r.add_argument("--quick", action="store_true", help=f"{quick}, to try the script")
-    r.add_argument("--no-times", action="store_true", help="images alone")
-    r.add_argument("--work", help=f"folder for {work}; default: that of temporary files")
+    r.add_argument("--quick", action="store_true", help=f"{quick}, to test the script")
+    r.add_argument("--no-times", action="store_true", help="measure images only")
+    r.add_argument("--work", help=f"folder for {work}; default: the folder for temporary files")
     r.add_argument("-o", "--output", required=True)
     r = sub.add_parser("report")
     r.add_argument("results")
@@ -71,8 +71,8 @@ def command(text, run, report, quick, work):
 
 
 def print_verdicts(worst, seconds):
-    """The exit code: 0 where every limit is kept."""
+    """Print each quantity with its limit; return the exit code: 0 if every limit is met."""
     for what, value, most, unit, kept in worst:
-        print(f"{'kept  ' if kept else 'BROKEN'}  {what}: {value:.3g} {unit}, at most {most:g}")
+        print(f"{'met    ' if kept else 'NOT MET'}  {what}: {value:.3g} {unit}, limit {most:g}")
     print(f"{seconds:.0f} s in all")
     return 0 if all(kept for *_, kept in worst) else 1

@@ -13,19 +13,19 @@ folder=$1/${2//\//_}
 shift 2
 rm -rf "$folder"
 mkdir -p "$folder" || exit 1
-chmod 1777 "$folder" # a node may have become another user
+chmod 1777 "$folder" # the processes of a node can run as a different user
 tests=$(cd "$(dirname "$0")" && pwd)
 log="log_path='$folder/report'"
 # libarcher recommends ignore_noninstrumented_modules=1 on standard error; not set, so that accesses of DCMTK and SQLite to this program's memory are checked.
 tsan="suppressions='$tests/tsan.supp':exitcode=66:second_deadlock_stack=1"
 export TSAN_OPTIONS="$tsan:${TSAN_OPTIONS:-}:$log" ASAN_OPTIONS="${ASAN_OPTIONS:-}:$log" UBSAN_OPTIONS="print_stacktrace=1:${UBSAN_OPTIONS:-}:$log"
-export LSAN_OPTIONS="print_suppressions=0:${LSAN_OPTIONS:-}" # what was suppressed is no report
+export LSAN_OPTIONS="print_suppressions=0:${LSAN_OPTIONS:-}" # suppressed findings are not reports
 
 "$@"
 code=$?
 reports=("$folder"/*)
 if [ -e "${reports[0]}" ]; then
-    echo "sanitizers: ${#reports[@]} processes of this test made reports, kept in $folder"
+    echo "sanitizers: ${#reports[@]} processes of this test wrote reports, see $folder"
     for report in "${reports[@]:0:5}"; do
         echo "---- $report"
         head -n 80 "$report"

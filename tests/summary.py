@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a run of the tests left out, with the reason of each.
+"""List the tests of a run that were skipped, each with its reason.
 
-usage: tests/summary.py FILE [--longest N]     FILE: what `ctest --output-junit` wrote; --longest N: the N tests that took longest as well
+usage: tests/summary.py FILE [--longest N]     FILE: output of `ctest --output-junit`; --longest N: also list the N longest tests
 
-A test that cannot run here ends with exit code 77 after a line "skipped: REASON"; a part of a test that cannot run prints "skipped: PART: REASON",
-a cmocka program calls skip_because() (tests/skip.h).
+A test that cannot run on this machine prints "skipped: REASON" and ends with exit code 77; for a part of a test it prints "skipped: PART: REASON".
+A cmocka program calls skip_because() (tests/skip.h).
 Exit code: 0; 1 if a test was skipped without a reason; 2 if FILE cannot be read.
 """
 import argparse
@@ -19,7 +19,7 @@ NONE = "no reason given"
 
 
 def reasons(output):
-    """Of each part of a test that was skipped: its reason, with the part's name in front where cmocka names it."""
+    """Return the reason of each skipped part of a test, after the name of the part if it is a cmocka test."""
     found, running, given = [], None, False
     for line in output.splitlines():
         event, reason = CMOCKA.match(line), REASON.match(line)
@@ -36,7 +36,7 @@ def reasons(output):
 
 
 class Test:
-    """What a <testcase> says. state: "passed", "failed", "skipped" or "disabled"; skipped: [reasons]."""
+    """The contents of a <testcase>. state: "passed", "failed", "skipped" or "disabled"; skipped: [reasons]."""
 
     def __init__(self, case):
         status = case.get("status")

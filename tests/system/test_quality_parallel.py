@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of tests/quality_parallel.py on images whose answers are known, and the script as a whole on small images."""
+"""Test the figures of tests/quality_parallel.py on images with known results, and the whole script with small images."""
 import os
 import sys
 import tempfile

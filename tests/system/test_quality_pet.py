@@ -1,9 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of tests/quality_pet.py on images whose answers are known, and the script as a whole on a small scanner.
+"""Test the figures of tests/quality_pet.py on images with known results, and the whole script with a small scanner.
 
-The report is made where Python has matplotlib; tests/quality_pet_report.py says nothing of its own, so that a machine without it
-loses the pictures alone."""
+The report is tested only if Python has matplotlib; without it this part is skipped."""
 import math
 import os
 import tempfile

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of tests/quality_pet.py and tests/quality_parallel.py share: small measurements, and the page that is made of them."""
+"""Shared by the tests of tests/quality_pet.py and tests/quality_parallel.py: run a small measurement, and check its report."""
 import importlib.util
 import json
 import os
@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.join(SOURCE, "tests"))
 
 
 class Checks:
-    """All of them are looked at before the test fails."""
+    """Collect failed checks, so that a test reports all of them before it fails."""
 
     def __init__(self):
         self.failures = 0
@@ -29,7 +29,7 @@ class Checks:
 
 
 class Script:
-    """One of the scripts, by name."""
+    """Run a measurement script of the folder tests."""
 
     def __init__(self, name, check):
         self.path, self.check = os.path.join(SOURCE, "tests", name), check
@@ -40,12 +40,12 @@ class Script:
         return done if done.returncode == 0 else None
 
     def measure(self, folder, output, results, limits):
-        """Small ones; what it found, None where it failed. limits: how many of them it looks at."""
+        """Run a small measurement; return its results, or None if it failed. limits: expected number of limits, all met."""
         done = self.call("run", "--quick", "--tomonode", TOMONODE, "--devices", "cpu:1,cpu", "--work", folder, "-o", output)
         if not done:
             return None
-        kept = [line for line in done.stdout.splitlines() if line.startswith("kept")]
-        self.check(len(kept) == limits, f"limits that were looked at: {done.stdout}")
+        met = [line for line in done.stdout.splitlines() if line.startswith("met ")]
+        self.check(len(met) == limits, f"{len(met)} limits are met, expected {limits}: {done.stdout}")
         with open(results, encoding="ascii") as f:
             return json.load(f)
 
@@ -57,6 +57,6 @@ class Script:
             return
         with open(os.path.join(folder, page), encoding="utf-8") as f:
             text = f.read()
-        self.check("{" not in text and "nan" not in text, "the report has holes")
+        self.check("{" not in text and "nan" not in text, "the report has unfilled placeholders or NaN")
         drawn = [line.split("(")[1].split(")")[0] for line in text.splitlines() if line.startswith("![")]
         self.check(len(drawn) == pictures and all(os.path.getsize(os.path.join(folder, p)) > 1000 for p in drawn), f"pictures: {drawn}")
