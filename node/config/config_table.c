@@ -187,7 +187,7 @@ static const struct config_key peer_keys[] = {
 		    "address matches on the named interface (`fe80::1%eth0`), or on all if it names none; empty: any"},
 	{"certificate", AS_TEXT(peer_conf, certificate, 127), .fallback = "",
 	 .meaning = "required certificate of the peer: `sha256:` and its fingerprint, or a pattern for a name in it (common or "
-		    "alternative name; case-insensitive, `*` and `?`); empty: any or none"},
+		    "alternative name; case-insensitive, `*` and `?`); empty: any certificate, or none"},
 	{"associations", AS_INT(peer_conf, associations, 1, 1000), .zero = "`node.peer_associations`", .fallback = "0",
 	 .meaning = "maximum number of simultaneous associations of this peer"},
 	{"bytes", AS_BYTES(peer_conf, bytes, 1000000, 1e15), .unit = "bytes", .zero = "`node.peer_bytes`", .fallback = "0",

@@ -56,7 +56,7 @@ static const struct config_key protocol_keys[] = {
 	{"stored_offset", AS_REAL(protocol_conf, stored_offset, -100, 100), .unit = "1/mm", .fallback = "0",
 	 .meaning = "attenuation that is stored as 0; below 0 for `fbp`, whose images have negative values"},
 	{"slab_thickness", AS_REAL(protocol_conf, slab_thickness, 0.1, 300), .unit = "mm", .zero = "no slabs", .fallback = "0",
-	 .meaning = "height of slabs of slices, which are written as an additional object"},
+	 .meaning = "thickness of slabs, each computed from several slices and written as a frame of an additional object"},
 	{"slab_step", AS_REAL(protocol_conf, slab_step, 0.1, 300), .unit = "mm", .zero = "half of slab_thickness",
 	 .fallback = "0", .meaning = "distance between slabs"},
 	{"slab_mode", AS_CHOICE(protocol_conf, slab_mode, slab_modes), .fallback = "mean",

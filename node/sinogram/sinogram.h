@@ -141,35 +141,38 @@ int sinogram_read(const struct sinogram *s, enum sinogram_role role, uint8_t **r
 
 /* ---- writing ---- */
 
-/* Write one object per chunk into `folder`, which must exist; all objects or none. like: a DICOM file from which patient, study,
- * frame of reference, times and PET attributes are copied (NULL: anonymous values are used); set: n_set strings "gggg,eeee=value"
- * or "Keyword=value" (docs/sinogram-object.md). UIDs are computed from data, headers, like and set. */
+/* Options of sinogram_import(). */
 struct sinogram_import {
-	/* [role]: path of an Interfile header; NULL: none. The header of EMISSION may describe parallel beams; then the role is
-	 * LINES and no other role may be given */
+	/* [role]: path of an Interfile header; NULL: none. The header of EMISSION may describe parallel beams; then its role is
+	 * LINES, and all other paths must be NULL */
 	const char *header[SINOGRAM_ROLES + 1];
+	/* path of a DICOM file from which patient, study, frame of reference, times and PET attributes are copied; NULL: use
+	 * anonymous values */
 	const char *like;
-	char *const *set;
+	char *const *set; /* [n_set]: "gggg,eeee=value" or "Keyword=value", see docs/sinogram-object.md */
 	size_t n_set;
-	const char *folder;
-	uint64_t chunk; /* largest chunk, bytes; 0: 512 MiB */
-	double now;	/* s since the epoch */
-	char *warnings; /* NULL, or warnings_size bytes for sentences about values that a reconstruction will miss */
+	const char *folder; /* existing folder that the objects are written to */
+	uint64_t chunk;	    /* largest chunk, bytes; 0: 512 MiB */
+	double now;	    /* s since the epoch */
+	char *warnings;	    /* buffer of warnings_size bytes for sentences about missing values that a reconstruction needs; NULL:
+			       none */
 	size_t warnings_size;
 };
+/* Write one object per chunk: all objects or none. UIDs are computed from data, headers, like and set. */
 int sinogram_import(const struct sinogram_import *conf, size_t *ret_n_objects, struct err *err);
 
-/* Write objects from arrays. values[role]: float data[plane][angle][radial] of m, NULL: no such role; conf->header is ignored.
- * For LINES only: data[slice][angle][radial] of beams, line integrals of a quantity in `unit`; m is ignored. duration: s, NaN:
- * unknown; corrections: the values of "applied corrections" besides arc correction ("": none). */
+/* Data in memory, to be written as sinogram objects: of PET, or line integrals of parallel beams (only the role LINES). */
 struct sinogram_arrays {
-	const struct michelogram *m;
+	const struct michelogram *m; /* geometry of PET data; ignored for LINES */
+	/* [role]: data[plane][angle][radial bin]; for LINES data[slice][angle][radial bin]; NULL: no such role */
 	const float *values[SINOGRAM_ROLES + 1];
-	double duration;
-	const char *scanner, *corrections; /* may be NULL */
-	const struct parallel_scan *beams;
-	const char *unit; /* NULL: 1/mm, attenuation */
+	double duration;		   /* s; NaN: unknown */
+	const char *scanner;		   /* name of the scanner; may be NULL */
+	const char *corrections;	   /* "applied corrections" of the header, without arc correction; "" or NULL: none */
+	const struct parallel_scan *beams; /* geometry of LINES */
+	const char *unit;		   /* unit of the integrated quantity of LINES; NULL: 1/mm (attenuation) */
 };
+/* Write objects from arrays, like sinogram_import(). conf->header is ignored. */
 int sinogram_write(const struct sinogram_arrays *a, const struct sinogram_import *conf, size_t *ret_n_objects, struct err *err);
 
 #endif
