@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small PET acquisition made by hand, without sinograms, and its series read back through dicom/. The volume has other numbers
- * and sizes along each axis, and no two voxels alike. */
+/* A small PET acquisition without sinograms, and functions that read the written series with dicom/. Number and size of the
+ * voxels differ between the axes, and all voxels have different values. */
 #ifndef TOMONODE_TESTS_NODE_PET_RESULT_FIXTURE_H
 #define TOMONODE_TESTS_NODE_PET_RESULT_FIXTURE_H
 
@@ -92,7 +92,7 @@ static inline void put(struct dicom_item *item, uint32_t tag, const char *text)
 		fail_msg("%s", err.msg);
 }
 
-/* ---- what goes in ---- */
+/* ---- input ---- */
 
 struct input {
 	struct sinogram s;
@@ -150,8 +150,8 @@ static inline struct dicom_file *source_file(int i)
 	return file;
 }
 
-/* Axes of the scanner in the patient (LPS), written down from the definitions: x right, y down, z into the gantry, for somebody
- * at the foot of the bed. */
+/* Axes of the scanner in the patient (LPS), from their definitions: x right, y down, z into the gantry, seen from the foot of the
+ * bed. */
 static const struct position {
 	const char *name;
 	double axis[3][3];
@@ -204,7 +204,7 @@ static inline void input_make(struct input *in)
 	memcpy(in->s.centre, (double[]){11, -7.5, 123.25}, sizeof(in->s.centre));
 	in->info = (struct pet_result_info){
 		.protocol = &in->protocol, .plan = &in->plan, .device = "cpu (test)", .now = 1782726000.25};
-	for (int i = 0; i < N_VOXELS; i++) /* no two alike */
+	for (int i = 0; i < N_VOXELS; i++) /* all voxels have different values */
 		in->volume[i] = (float)(0.001 * (1 + i) * (1 + i / (NX * NY)));
 }
 
@@ -215,7 +215,7 @@ static inline void input_clear(struct input *in)
 	clean();
 }
 
-/* ---- what came out ---- */
+/* ---- written images ---- */
 
 struct image {
 	struct dicom_file *file;
@@ -291,7 +291,8 @@ static inline struct series_report write_series(struct input *in)
 	return report;
 }
 
-/* Each pixel of the image, by its own attributes alone: from there into the scanner, into the volume. Returns how many. */
+/* Compare each pixel of the image with the voxel at its position, which is computed only from attributes of the image. Returns
+ * the number of pixels. */
 static inline int compare_places(const struct input *in, const struct image *im, double factor)
 {
 	const struct grid *g = &in->plan.grid;

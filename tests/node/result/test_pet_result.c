@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A PET series read back: every voxel at its place in the patient, values to half a step, UIDs, provenance, all or nothing. */
+/* Test a written PET series: position of every voxel in the patient, values to half a step, UIDs, provenance, all files or none.
+ */
 #include "tests/node/result/pet_result_fixture.h"
 
 static void test_places(void **state)
@@ -20,7 +21,7 @@ static void test_places(void **state)
 			struct image im = image_open(report.file[i]);
 			double z = number(im.root, TAG_SLICE_LOCATION, 0);
 
-			/* the usual orientation, and from the head down */
+			/* the usual orientation; slices from head to feet */
 			assert_true(im.row[0] == 1 && im.column[1] == 1);
 			assert_true(fabs(z - im.position[2]) < 1e-9);
 			assert_true(i == 0 || fabs(before - z - 3.27) < 1e-9);
@@ -36,7 +37,7 @@ static void test_places(void **state)
 	input_clear(&in);
 }
 
-/* A patient who lies obliquely in the scanner's axes: positions and values all the same. */
+/* A patient oblique to the axes of the scanner: positions and values are correct. */
 static void test_tilted(void **state)
 {
 	double a = 0.2, c = cos(a), s = sin(a), tilted[3][3] = {{c, s, 0}, {-s, c, 0}, {0, 0, 1}};
@@ -57,7 +58,7 @@ static void test_tilted(void **state)
 	input_clear(&in);
 }
 
-/* Values of every size, negative ones, empty slices; plain and compressed. */
+/* Small, large and negative values, empty slices; uncompressed and compressed. */
 static void test_values(void **state)
 {
 	static const double sizes[] = {1e-9, 1, 3.7e4, 1e12};
@@ -218,7 +219,7 @@ static void test_provenance(void **state)
 	input_clear(&in);
 }
 
-/* ---- all or nothing ---- */
+/* ---- all files or none ---- */
 
 static void test_all_or_nothing(void **state)
 {
@@ -239,12 +240,12 @@ static void test_all_or_nothing(void **state)
 	snprintf(name, sizeof(name), "%s", report.file[2]);
 	series_report_clear(&report);
 	clean();
-	/* the third file cannot get its name: the first two lose theirs */
+	/* the third file cannot be renamed: the first two are removed */
 	assert_int_equal(mkdir(path_of(name), 0700), 0);
 	assert_true(pet_result_write(&in.s, &in.info, in.volume, folder, &report, &err) < 0);
 	assert_int_equal(entries(), 1);
 	clean();
-	/* nor can it be written at all */
+	/* the third file cannot be created */
 	snprintf(block, sizeof(block), "%s.part", name);
 	assert_int_equal(mkdir(path_of(block), 0700), 0);
 	assert_true(pet_result_write(&in.s, &in.info, in.volume, folder, &report, &err) < 0);

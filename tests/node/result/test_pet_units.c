@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Units of a PET series and all that depends on them: what they take, where it may come from,
- * what is said where it is missing. */
+/* Test the units of a PET series: which values each unit requires, their sources, and the warnings about missing values. */
 #include "tests/node/result/pet_result_fixture.h"
 
 static bool has(const char *values, const char *term)
@@ -10,7 +9,7 @@ static bool has(const char *values, const char *term)
 	return at && (at[strlen(term)] == '\\' || !at[strlen(term)]);
 }
 
-/* Every combination of what quantity takes, and where it comes from. */
+/* Every combination of the values required for quantification, and of their sources. */
 static void test_units(void **state)
 {
 	double lambda = log(2) / HALF_LIFE, decay = lambda * DURATION / (1 - exp(-lambda * DURATION));
@@ -60,7 +59,7 @@ static void test_units(void **state)
 	input_clear(&in);
 }
 
-/* Randoms and scatter in the model; a scanner's calibration; data that come corrected for decay; no weight. */
+/* Randoms and scatter in the model; calibration of the scanner; data already corrected for decay; unknown weight. */
 static void test_units_further(void **state)
 {
 	struct scanner_conf scanner = {.name = "bench", .calibration = 10};
@@ -88,7 +87,7 @@ static void test_units_further(void **state)
 
 	/* a scanner is calibrated with F-18 */
 	for (int i = 0; i < 3; i++) {
-		in.s.facts.half_life = i == 0 ? 4057.7 : i == 1 ? NAN : 6584.0; /* Ga-68, unknown, F-18 as some write it */
+		in.s.facts.half_life = i == 0 ? 4057.7 : i == 1 ? NAN : 6584.0; /* Ga-68, unknown, F-18 with another rounding */
 		report = write_series(&in);
 		assert_string_equal(report.units, i < 2 ? "CNTS" : "BQML");
 		assert_int_equal(strstr(report.warnings, "the configured calibration is for F-18") != NULL, i < 2);
@@ -97,7 +96,7 @@ static void test_units_further(void **state)
 	}
 	in.s.facts.half_life = HALF_LIFE;
 
-	/* one of the two may be in the data and the other in the model, not both in both */
+	/* one correction may be in the data and the other in the model, but none in both */
 	for (int scatter = 0; scatter < 2; scatter++) {
 		snprintf(in.s.facts.corrected, sizeof(in.s.facts.corrected), "ATTN\\NORM\\RAN%s", scatter ? "\\SCAT" : "");
 		report = write_series(&in);
@@ -116,7 +115,7 @@ static void test_units_further(void **state)
 	im = image_open(report.file[0]);
 	assert_string_equal(text(im.root, TAG_DECAY_CORRECTION), "ADMIN");
 	assert_true(number(im.root, TAG_DECAY_FACTOR, 0) == 1.5);
-	assert_true(fabs(report.factor - 10 / DURATION) < 1e-12); /* not a second time */
+	assert_true(fabs(report.factor - 10 / DURATION) < 1e-12); /* decay is not corrected twice */
 	dicom_close(im.file);
 	series_report_clear(&report);
 	input_clear(&in);
