@@ -4,6 +4,7 @@
  * may occur once. The data are read in blocks, so that the stored volume is never in memory as a whole.
  */
 #include "node/format/mhd.h"
+#include "node/base/folder.h"
 #include "node/base/text_file.h"
 
 #include <ctype.h>
@@ -278,13 +279,12 @@ int mhd_parse(const char *text, size_t size, const char *name, struct mhd *ret_h
 
 int mhd_open(const char *path, struct mhd *ret_header, struct err *err)
 {
-	const char *slash = strrchr(path, '/');
 	char *text = NULL;
 	size_t size = 0;
 	int rc = text_file_read(path, MHD_HEADER_MAX, "MetaImage header", &text, &size, err);
 
 	if (rc == 0)
-		rc = mhd_parse(text, size, slash ? slash + 1 : path, ret_header, err);
+		rc = mhd_parse(text, size, file_name(path), ret_header, err);
 	free(text);
 	return rc;
 }
@@ -350,10 +350,9 @@ static int read_bytes(struct source *s, uint8_t *ret, size_t n, size_t *ret_n, s
 
 static int source_open(const char *path, const struct mhd *h, struct source *ret, struct err *err)
 {
-	const char *slash = strrchr(path, '/');
 	char data[PATH_SIZE];
 
-	if (snprintf(data, sizeof(data), "%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, h->data) >= (int)sizeof(data))
+	if (snprintf(data, sizeof(data), "%.*s%s", (int)(file_name(path) - path), path, h->data) >= (int)sizeof(data))
 		return err_set(err, ENAMETOOLONG, "the path of %s is too long", h->data);
 	memset(ret, 0, sizeof(*ret));
 	ret->name = h->data;

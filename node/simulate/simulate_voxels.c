@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "dicom/core/dataset.h"
+#include "node/base/folder.h"
 #include "node/base/text_file.h"
 #include "node/format/mhd.h"
 
@@ -101,13 +102,12 @@ int materials_parse(const char *text, size_t size, const char *name, struct mate
 
 static int materials_open(const char *path, struct materials *ret_materials, struct err *err)
 {
-	const char *slash = strrchr(path, '/');
 	char *text = NULL;
 	size_t size = 0;
 	int rc = text_file_read(path, MATERIALS_FILE_MAX, "materials file", &text, &size, err);
 
 	if (rc == 0)
-		rc = materials_parse(text, size, slash ? slash + 1 : path, ret_materials, err);
+		rc = materials_parse(text, size, file_name(path), ret_materials, err);
 	free(text);
 	return rc;
 }

@@ -16,13 +16,6 @@
 #include "node/base/plural.h"
 #include "node/sinogram/sinogram_internal.h"
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* ---- opening ---- */
 
 struct opening {
@@ -50,7 +43,7 @@ static int open_files(struct opening *o, const char *const *paths, size_t n)
 			rc = rc == 0 ? -EBADMSG : rc;
 		}
 		if (rc < 0) {
-			err_prefix(o->err, "%s", base_name(paths[i]));
+			err_prefix(o->err, "%s", file_name(paths[i]));
 			return rc;
 		}
 		s->paths[i] = strdup(paths[i]);
@@ -69,7 +62,7 @@ static int check_together(const struct opening *o)
 	o->s->format = first->format;
 	for (size_t i = 1; i < n; i++) {
 		const struct sinogram_facts *f = &o->facts[i];
-		const char *name = base_name(o->s->paths[i]), *other = base_name(o->s->paths[0]);
+		const char *name = file_name(o->s->paths[i]), *other = file_name(o->s->paths[0]);
 
 		if (strcmp(f->series, first->series) != 0 || strcmp(f->study, first->study) != 0)
 			return err_set(o->err, EBADMSG, "%s and %s belong to different acquisitions (series %s and %s)", other,
@@ -96,7 +89,7 @@ static int collect_chunks(struct opening *o, enum sinogram_role role)
 
 	for (size_t i = 0; i < o->s->n_files; i++) {
 		const struct sinogram_facts *f = &o->facts[i];
-		const char *name = base_name(o->s->paths[i]);
+		const char *name = file_name(o->s->paths[i]);
 
 		if (f->role != role)
 			continue;
@@ -118,7 +111,7 @@ static int collect_chunks(struct opening *o, enum sinogram_role role)
 				       strcmp(f->sha256, first->sha256) ? ", with another SHA-256" : "");
 		if (part->file[f->chunk] != none)
 			return err_set(o->err, EBADMSG, "chunk %ld of role %s is in two objects: %s and %s", f->chunk + 1,
-				       sinogram_role_name(role), base_name(o->s->paths[part->file[f->chunk]]), name);
+				       sinogram_role_name(role), file_name(o->s->paths[part->file[f->chunk]]), name);
 		part->file[f->chunk] = i;
 		part->block[f->chunk] = f->block;
 		sum += f->chunk_bytes;
@@ -190,7 +183,7 @@ static int read_header(struct opening *o, enum sinogram_role role)
 		rc = sinogram_header_text(o->s->files[i], &o->facts[i], &text, o->err);
 		if (rc == 0 && part->text && strcmp(text, part->text) != 0)
 			rc = err_set(o->err, EBADMSG, "the Interfile header of %s differs from that of the preceding chunks",
-				     base_name(o->s->paths[i]));
+				     file_name(o->s->paths[i]));
 		if (c == 0)
 			part->text = text;
 		else

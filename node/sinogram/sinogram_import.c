@@ -13,20 +13,21 @@
 
 #include "dicom/core/bulk.h"
 #include "dicom/object/dicom_tags.h"
+#include "node/base/folder.h"
 #include "node/base/text_file.h"
 #include "node/sinogram/sinogram_internal.h"
 
 /* Find the data file and its size. */
 static int find_data(const char *header, struct sinogram_stream *s, struct err *err)
 {
-	const char *slash = strrchr(header, '/'), *name = s->header.data_file;
+	const char *name = s->header.data_file;
 	char extent[100];
 	struct stat st;
 
 	if (strchr(name, '/') || strchr(name, '\\') || name[0] == '.')
 		return err_set(err, ENOTSUP, "name of data file := %.100s; allowed: the name of a file in the header's folder",
 			       name);
-	if (asprintf(&s->path, "%.*s%s", slash ? (int)(slash + 1 - header) : 0, header, name) < 0) {
+	if (asprintf(&s->path, "%.*s%s", (int)(file_name(header) - header), header, name) < 0) {
 		s->path = NULL;
 		return err_set(err, ENOMEM, "no memory for a path");
 	}
@@ -45,7 +46,6 @@ static int find_data(const char *header, struct sinogram_stream *s, struct err *
 
 static int open_stream(const char *header, struct sinogram_stream *s, struct err *err)
 {
-	const char *slash = strrchr(header, '/');
 	size_t size;
 	int rc = text_file_read(header, INTERFILE_TEXT_MAX, "Interfile header", &s->text, &size, err);
 
@@ -60,7 +60,7 @@ static int open_stream(const char *header, struct sinogram_stream *s, struct err
 		rc = sinogram_stream_hash(s, err);
 	s->present = rc == 0;
 	if (rc < 0)
-		err_prefix(err, "%s", slash ? slash + 1 : header);
+		err_prefix(err, "%s", file_name(header));
 	return rc;
 }
 

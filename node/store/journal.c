@@ -442,24 +442,25 @@ int journal_remove_instance(struct journal *j, int64_t instance, double now, str
 	return journal_step(j, s, "remove an instance", NULL, NULL, err);
 }
 
-int journal_names_file(struct journal *j, const char *file, struct err *err)
+/* Run a query about one file; `action` is part of the error text. Return 1: found, 0: not found. */
+static int find_file(struct journal *j, enum journal_query query, const char *action, const char *file, struct err *err)
 {
-	sqlite3_stmt *s = journal_stmt(j, JOURNAL_NAMES_FILE, err);
+	sqlite3_stmt *s = journal_stmt(j, query, err);
 
 	if (!s)
 		return -EIO;
 	journal_bind(s, 1, file);
-	return journal_step(j, s, "look for a file", NULL, NULL, err);
+	return journal_step(j, s, action, NULL, NULL, err);
+}
+
+int journal_names_file(struct journal *j, const char *file, struct err *err)
+{
+	return find_file(j, JOURNAL_NAMES_FILE, "look for a file", file, err);
 }
 
 int journal_removed_file(struct journal *j, const char *file, struct err *err)
 {
-	sqlite3_stmt *s = journal_stmt(j, JOURNAL_REMOVED_FILE, err);
-
-	if (!s)
-		return -EIO;
-	journal_bind(s, 1, file);
-	return journal_step(j, s, "look for a removed file", NULL, NULL, err);
+	return find_file(j, JOURNAL_REMOVED_FILE, "look for a removed file", file, err);
 }
 
 /* ---- the file itself ---- */
