@@ -28,23 +28,27 @@ static int psf_blur(struct psf *p, const struct buf *x, struct buf *ret, struct 
 	return p->op.dev->ops->blur(x, &p->grid, p->sigma, &p->work[1], ret, err);
 }
 
+/* Compute D times the blurred volume into work[0]. */
+static int psf_spread(struct psf *p, const struct buf *x, struct err *err)
+{
+	int r = psf_blur(p, x, &p->work[0], err);
+
+	return r < 0 ? r : p->op.dev->ops->multiply(&p->work[0], &p->work[D], &p->work[0], err);
+}
+
 static int psf_apply(const struct linop *op, const struct buf *x, struct buf *ret_y, struct err *err)
 {
 	struct psf *p = psf_of(op);
-	int r = psf_blur(p, x, &p->work[0], err);
+	int r = psf_spread(p, x, err);
 
-	if (r == 0)
-		r = op->dev->ops->multiply(&p->work[0], &p->work[D], &p->work[0], err);
 	return r < 0 ? r : p->a->apply(p->a, &p->work[0], ret_y, err);
 }
 
 static int psf_apply_add(const struct linop *op, const struct buf *x, struct buf *y, struct err *err)
 {
 	struct psf *p = psf_of(op);
-	int r = psf_blur(p, x, &p->work[0], err);
+	int r = psf_spread(p, x, err);
 
-	if (r == 0)
-		r = op->dev->ops->multiply(&p->work[0], &p->work[D], &p->work[0], err);
 	return r < 0 ? r : p->a->apply_add(p->a, &p->work[0], y, err);
 }
 
