@@ -32,6 +32,30 @@ static struct scan *scan_new(const struct scan *like, int n_views, struct scan_v
 	return &s->scan;
 }
 
+struct owned_parallel {
+	struct scan scan; /* first member: the pointer that the caller holds */
+	double rest[];	  /* views, planes and radii consist of doubles only */
+};
+
+struct scan *scan_new_parallel(const struct scan *like, struct scan_view **ret_views, struct scan_plane **ret_planes,
+			       double **ret_radius)
+{
+	size_t views = (size_t)like->n_views * sizeof(struct scan_view), planes = (size_t)like->n_u * sizeof(struct scan_plane);
+	struct owned_parallel *s = malloc(sizeof(*s) + views + planes + (size_t)like->n_v * sizeof(double));
+
+	if (!s)
+		return NULL;
+	*ret_views = (struct scan_view *)(void *)s->rest;
+	*ret_planes = (struct scan_plane *)(void *)(*ret_views + like->n_views);
+	*ret_radius = (double *)(void *)(*ret_planes + like->n_u);
+	s->scan = *like;
+	s->scan.kind = SCAN_PARALLEL;
+	s->scan.views = *ret_views;
+	s->scan.planes = *ret_planes;
+	s->scan.radius = *ret_radius;
+	return &s->scan;
+}
+
 static int check_geometry(const struct dbt_geometry *g, struct err *err)
 {
 	if (g->n_u <= 0 || g->n_u > BINS_MAX || g->n_v <= 0 || g->n_v > BINS_MAX)

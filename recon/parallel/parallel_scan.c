@@ -13,11 +13,6 @@
 #define OPEN_GAP 3.0	   /* a gap this many times as wide as any other is a sector that was not measured */
 #define ANGLE_TOL 1e-6	   /* degrees */
 
-struct owned_scan {
-	struct scan scan; /* first member: the pointer that the caller holds */
-	double rest[];	  /* views, planes and radii consist of doubles only */
-};
-
 struct direction {
 	double at; /* direction, 0 .. 180 degrees */
 	int view;
@@ -160,7 +155,7 @@ static int check_order(const int *order, int n, struct err *err)
 int scan_create_parallel(const struct parallel_scan *s, int n_slices, double fov_radius, const int *order, struct scan **ret_scan,
 			 struct err *err)
 {
-	struct owned_scan *o;
+	struct scan *scan;
 	struct scan_view *views;
 	struct scan_plane *planes;
 	double *radius;
@@ -174,22 +169,14 @@ int scan_create_parallel(const struct parallel_scan *s, int n_slices, double fov
 		return err_set(err, EINVAL, "parallel beams: field of view of %g mm radius", fov_radius);
 	if (order && (r = check_order(order, s->n_angles, err)) < 0)
 		return r;
-	o = malloc(sizeof(*o) + (size_t)s->n_angles * sizeof(*views) + (size_t)n_slices * sizeof(*planes) +
-		   (size_t)s->n_radial * sizeof(*radius));
-	if (!o)
+	scan = scan_new_parallel(&(struct scan){.n_u = n_slices,
+						.n_v = s->n_radial,
+						.n_views = s->n_angles,
+						.ring_radius = fov_radius,
+						.fov_radius = fov_radius},
+				 &views, &planes, &radius);
+	if (!scan)
 		return err_set(err, ENOMEM, "parallel beams: no memory for %d angles of %d slices", s->n_angles, n_slices);
-	views = (struct scan_view *)(void *)o->rest;
-	planes = (struct scan_plane *)(void *)(views + s->n_angles);
-	radius = (double *)(void *)(planes + n_slices);
-	o->scan = (struct scan){.kind = SCAN_PARALLEL,
-				.n_u = n_slices,
-				.n_v = s->n_radial,
-				.n_views = s->n_angles,
-				.views = views,
-				.planes = planes,
-				.radius = radius,
-				.ring_radius = fov_radius,
-				.fov_radius = fov_radius};
 	for (int i = 0; i < s->n_angles; i++) {
 		views[i] = (struct scan_view){0};
 		scan_turn(parallel_angle(s, order ? order[i] : i), views[i].turn);
@@ -198,6 +185,6 @@ int scan_create_parallel(const struct parallel_scan *s, int n_slices, double fov
 		planes[k] = (struct scan_plane){(k - 0.5 * (n_slices - 1)) * s->slice, 0};
 	for (int t = 0; t < s->n_radial; t++)
 		radius[t] = parallel_radius(s, t);
-	*ret_scan = &o->scan;
+	*ret_scan = scan;
 	return 0;
 }

@@ -21,11 +21,6 @@
 #define DETECTORS_MAX 65535
 #define LENGTH_MAX 10000.0 /* mm */
 
-struct owned_scan {
-	struct scan scan; /* first member: the pointer that the caller holds */
-	double rest[];	  /* views, planes and radii consist of doubles only */
-};
-
 static int smallest_difference(int first, int last)
 {
 	return first > 0 ? first : last < 0 ? -last : 0;
@@ -212,7 +207,7 @@ static int fill_views(const struct michelogram *m, const int *order, struct scan
 int scan_create_michelogram(const struct michelogram *m, double fov_radius, const int *order, struct scan **ret_scan,
 			    int **ret_plane, struct err *err)
 {
-	struct owned_scan *s = NULL;
+	struct scan *s = NULL;
 	struct scan_view *views;
 	struct scan_plane *planes;
 	double *radius, ring;
@@ -227,25 +222,15 @@ int scan_create_michelogram(const struct michelogram *m, double fov_radius, cons
 		return err_set(err, EINVAL, "michelogram: field of view of %g mm radius; the rays end at a radius of %g mm",
 			       fov_radius, ring);
 	n = michelogram_planes(m);
-	s = malloc(sizeof(*s) + (size_t)m->n_angles * sizeof(*views) + n * sizeof(*planes) +
-		   (size_t)m->n_radial * sizeof(*radius));
+	s = scan_new_parallel(
+		&(struct scan){
+			.n_u = (int)n, .n_v = m->n_radial, .n_views = m->n_angles, .ring_radius = ring, .fov_radius = fov_radius},
+		&views, &planes, &radius);
 	number = malloc(n * sizeof(*number));
 	if (!s || !number) {
 		rc = err_set(err, ENOMEM, "michelogram: no memory for %d angles of %zu planes", m->n_angles, n);
 		goto out;
 	}
-	views = (struct scan_view *)(void *)s->rest;
-	planes = (struct scan_plane *)(void *)(views + m->n_angles);
-	radius = (double *)(void *)(planes + n);
-	s->scan = (struct scan){.kind = SCAN_PARALLEL,
-				.n_u = (int)n,
-				.n_v = m->n_radial,
-				.n_views = m->n_angles,
-				.views = views,
-				.planes = planes,
-				.radius = radius,
-				.ring_radius = ring,
-				.fov_radius = fov_radius};
 	rc = fill_views(m, order, views, err);
 	if (rc < 0)
 		goto out;
@@ -256,11 +241,11 @@ int scan_create_michelogram(const struct michelogram *m, double fov_radius, cons
 		segment_planes(m, &m->segments[i], (int)n, n, planes, number);
 		n += (size_t)m->segments[i].n_planes;
 	}
-	*ret_scan = &s->scan;
+	*ret_scan = s;
 	*ret_plane = number;
 	return 0;
 out:
-	free(s);
+	scan_free(s);
 	free(number);
 	return rc;
 }
