@@ -73,3 +73,18 @@ int subsets_make(const double *position, int n_views, int n_subsets, int *ret_or
 	ret_first[n_subsets] = at;
 	return n_subsets;
 }
+
+void subsets_places(const int *order, int n_views, int *ret_place)
+{
+	for (int i = 0; i < n_views; i++)
+		ret_place[order[i]] = i;
+}
+
+int subsets_largest(const int *first, int n_subsets)
+{
+	int largest = 0;
+
+	for (int s = 0; s < n_subsets; s++)
+		largest = first[s + 1] - first[s] > largest ? first[s + 1] - first[s] : largest;
+	return largest;
+}

@@ -11,4 +11,9 @@
  * n_subsets + 1. Return the number of subsets. */
 int subsets_make(const double *position, int n_views, int n_subsets, int *ret_order, int *ret_first, struct err *err);
 
+/* Compute the inverse of an order: ret_place[order[i]] = i. */
+void subsets_places(const int *order, int n_views, int *ret_place);
+/* Return the number of views of the largest subset. */
+int subsets_largest(const int *first, int n_subsets);
+
 #endif

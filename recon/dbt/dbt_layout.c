@@ -75,8 +75,7 @@ int dbt_layout_make(const struct dbt_protocol *p, const struct dbt_plan *plan, c
 	if (r < 0)
 		goto out;
 	l.n_subsets = r;
-	for (int i = 0; i < detector->n_views; i++)
-		l.place[l.order[i]] = i;
+	subsets_places(l.order, detector->n_views, l.place);
 	r = scan_create_binned(detector, plan->bin, l.order, &l.scan, err);
 out:
 	free(position);

@@ -122,13 +122,12 @@ int parallel_views_make(const struct parallel_protocol *p, const struct parallel
 		v.first[0] = 0;
 		v.first[1] = s->n_angles;
 	}
-	for (int i = 0; r >= 0 && i < v.n_subsets; i++)
-		v.largest_subset =
-			v.first[i + 1] - v.first[i] > v.largest_subset ? v.first[i + 1] - v.first[i] : v.largest_subset;
-	if (r < 0)
+	if (r < 0) {
 		parallel_views_release(&v);
-	else
+	} else {
+		v.largest_subset = subsets_largest(v.first, v.n_subsets);
 		*ret_views = v;
+	}
 	return r < 0 ? r : 0;
 }
 

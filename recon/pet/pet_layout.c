@@ -60,11 +60,8 @@ int pet_layout_make(const struct pet_protocol *p, const struct michelogram *m, d
 	if (r < 0)
 		goto out;
 	l.n_subsets = r;
-	for (int i = 0; i < m->n_angles; i++)
-		l.place[order[i]] = i;
-	for (int s = 0; s < l.n_subsets; s++)
-		l.largest_subset =
-			l.first[s + 1] - l.first[s] > l.largest_subset ? l.first[s + 1] - l.first[s] : l.largest_subset;
+	subsets_places(order, m->n_angles, l.place);
+	l.largest_subset = subsets_largest(l.first, l.n_subsets);
 	r = scan_create_michelogram(m, fov_radius, order, &l.scan, &l.plane, err);
 	if (r == 0 && algorithm_info(p->algorithm)->filtered)
 		r = make_direct(m, &l, err);

@@ -146,7 +146,7 @@ static void refusals(void **state)
 static void subsets(void **state)
 {
 	double position[40];
-	int order[40], first[41], seen[40];
+	int order[40], first[41], seen[40], place[40];
 
 	(void)state;
 	for (int n = 1; n <= 40; n++) {
@@ -165,6 +165,10 @@ static void subsets(void **state)
 				assert_int_equal(seen[i], 1);
 			for (int i = 0; i < got; i++)
 				assert_true(first[i + 1] - first[i] == n / got || first[i + 1] - first[i] == n / got + 1);
+			assert_int_equal(subsets_largest(first, got), (n + got - 1) / got);
+			subsets_places(order, n, place);
+			for (int i = 0; i < n; i++)
+				assert_int_equal(order[place[i]], i);
 		}
 	}
 }
