@@ -15,7 +15,7 @@ int device_check(const struct device_ops *ops, struct err *err)
 {
 #define SLOT(f)                                                                                                                  \
 	if (!ops->f)                                                                                                             \
-	return err_set(err, EINVAL, "device table '%s': slot %s is empty", ops->kind ? ops->kind : "?", #f)
+	return err_set(err, EINVAL, "device table '%s': function %s is missing", ops->kind ? ops->kind : "?", #f)
 	SLOT(kind);
 	SLOT(destroy);
 	SLOT(alloc);

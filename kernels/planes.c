@@ -7,14 +7,17 @@
 #include <math.h>
 
 #define PLANES_MAX 65535
-#define DISTANCE_TOL 1e-6 /* mm: a smaller difference of distances counts as none */
+#define DISTANCE_TOL 1e-6 /* mm: distances that differ by less count as equal */
 
 static int check_rays(const struct scan *s, struct err *err)
 {
 	if (s->n_u < 1 || s->n_u > PLANES_MAX || s->n_v < 1 || !s->planes || !s->radius)
-		return err_set(err, EINVAL, "projection: parallel rays of %d planes and %d radial bins", s->n_u, s->n_v);
+		return err_set(err, EINVAL,
+			       "projection: %d planes and %d radial bins; allowed: 1 to 65535 planes, at least 1 radial bin",
+			       s->n_u, s->n_v);
 	if (!(s->fov_radius > 0) || !isfinite(s->fov_radius))
-		return err_set(err, EINVAL, "projection: field of view of %g mm radius", s->fov_radius);
+		return err_set(err, EINVAL, "projection: the field of view has a radius of %g mm; allowed: above 0",
+			       s->fov_radius);
 	for (int v = 0; v < s->n_v; v++)
 		if (!isfinite(s->radius[v]) || (v && !(s->radius[v] > s->radius[v - 1])))
 			return err_set(err, EINVAL, "projection: radius of radial bin %d is %g mm, not finite or not ascending",
@@ -23,7 +26,8 @@ static int check_rays(const struct scan *s, struct err *err)
 		const struct scan_plane *p = &s->planes[u];
 
 		if (!isfinite(p->z) || !isfinite(p->rise))
-			return err_set(err, EINVAL, "projection: plane %d: z=%g mm, rise=%g mm", u, p->z, p->rise);
+			return err_set(err, EINVAL, "projection: plane %d: z=%g mm, rise=%g mm; both must be finite", u, p->z,
+				       p->rise);
 		if (u && p->rise == p[-1].rise && !(p->z > p[-1].z))
 			return err_set(err, EINVAL, "projection: plane %d at %g mm is not above the plane before it, at %g mm", u,
 				       p->z, p[-1].z);
@@ -53,12 +57,12 @@ int planes_check(const struct projection_spec *spec, struct err *err)
 	if (spec->model == PROJECTION_EXACT)
 		return 0;
 	if (spec->model < PROJECTION_PATHS || spec->model > PROJECTION_SAMPLED)
-		return err_set(err, EINVAL, "projection: model %d is not for parallel rays", (int)spec->model);
+		return err_set(err, EINVAL, "projection: model %d does not support parallel rays", (int)spec->model);
 	if ((spec->model == PROJECTION_SAMPLED || spec->sweeps) && !lines_fit(s, spec->grid))
 		return err_set(err, EINVAL,
 			       "projection: sampled rays and sweeps need a stack: plane u with rise 0 in the middle of slice u");
 	if (spec->model == PROJECTION_SAMPLED && !(spec->sampling > 0 && isfinite(spec->sampling)))
-		return err_set(err, EINVAL, "projection: rays sampled every %g mm", spec->sampling);
+		return err_set(err, EINVAL, "projection: rays sampled every %g mm; allowed: above 0", spec->sampling);
 	if (spec->model == PROJECTION_SAMPLED && spec->sampling < 1e-4 * spec->grid->h[0])
 		return err_set(err, EINVAL, "projection: rays sampled every %g mm, too fine for pixels of %g mm", spec->sampling,
 			       spec->grid->h[0]);

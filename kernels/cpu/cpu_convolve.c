@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu_convolve.c - convolve rows in space. The work is divided into pieces of rows; one thread computes each value, adding in the
- * order of j. */
+/* cpu_convolve.c - convolve rows in space. The work is divided into pieces of rows; each value is computed by one thread, which
+ * adds in the order of j. */
 #include "kernels/cpu/cpu.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@ struct loops {
 	void (*columns)(const float *y, int n, size_t n_inner, const float *mirror, int first, int end, size_t width, float *out);
 };
 
-/* May be at any address of a float. */
+/* A vector that may be stored at any address of a float. */
 typedef float vector4 __attribute__((vector_size(16), aligned(4), may_alias));
 
 #define CONVOLVE(name) baseline_##name
@@ -44,7 +44,7 @@ typedef float vector16 __attribute__((vector_size(64), aligned(4), may_alias));
 #include "kernels/cpu/cpu_convolve_body.h"
 #endif
 
-/* The loops, in the order of cpu_rows_at(). */
+/* Return the loops for the instruction set of the device. */
 static const struct loops *loops_of(const struct device *dev)
 {
 #ifdef __x86_64__
@@ -67,8 +67,9 @@ int cpu_convolve(const struct buf *y, size_t n_outer, int n, size_t n_inner, con
 
 	(void)threads;
 	if (n < 1 || y->n != size || ret->n != size || y->mem == ret->mem)
-		return err_set(err, EINVAL, "convolve: %zu x %d x %zu values out of a vector of %zu into one of %zu", n_outer, n,
-			       n_inner, y->n, ret->n);
+		return err_set(err, EINVAL,
+			       "convolve: %zu x %d x %zu values do not fit the input of %zu and the output of %zu floats",
+			       n_outer, n, n_inner, y->n, ret->n);
 	mirror = malloc((2 * (size_t)n - 1) * sizeof(*mirror));
 	if (!mirror)
 		return err_set(err, ENOMEM, "convolve: out of memory");

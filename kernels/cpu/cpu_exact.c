@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu_exact.c - the reference operator: the ray walk, forward and (by scattering) back.
- *
- * Forward: a unit of work is a tile of bins; one ray, one sum in double. Back: a unit of work is a tile of voxel columns; one
- * thread walks every ray that crosses it, restricted to the tile. The planes keep their numbers, so a voxel gets the same lengths
- * as in a walk through the whole volume, and its sum is added in the order of the bins whatever the tile or thread: no atomics,
- * and bitwise the same result in every run. The footprint of the tile's eight corners gives the rays that cross it. */
+/* cpu_exact.c - the reference operator: the ray walk, forward and (by scattering) back. Forward: a unit of work is a tile of
+ * bins; each ray has one sum, in double. Back: a unit of work is a tile of voxel columns; one thread walks along every ray that
+ * crosses the tile, but only inside it. Planes are numbered as in the whole volume, so each voxel gets the same lengths as in a
+ * walk through the whole volume. The terms of a voxel are added in the order of the bins, which depends neither on the tile nor
+ * on the thread: no atomics are needed, and every run gives bitwise the same result. The projections of the tile's eight corners
+ * onto the detector show which rays cross it. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/ray_walk.h"
 
@@ -109,7 +109,7 @@ static void clear(const struct projection *a, const struct voxel_box *box, float
 			memset(x + (size_t)k * row + (size_t)j * grid_step(g, 1) + from, 0, n * sizeof(float));
 }
 
-/* Each ray is walked once, for both sums. */
+/* Add both sums (q and d) in one walk along each ray. */
 static void back_tile(const struct projection *a, const struct voxel_box *box, const struct cpu_back *b)
 {
 	size_t n_u = (size_t)a->scan->n_u, n_v = (size_t)a->scan->n_v, voxel;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu_interpolated.c - the voxel-driven half of filtered backprojection, for any planes with rise 0. */
+/* cpu_interpolated.c - voxel-driven backprojection (back_interpolated()) for any planes with rise 0. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/lines.h"
 
@@ -33,7 +33,8 @@ static void sort_planes(const struct projection *a, struct slice_planes *s)
 	s->from[a->grid.n[2]] = n;
 }
 
-/* Add one voxel column's values of one view to out, a column in double. `bin`: radial bin v of the view. */
+/* Add the values of one view to the sums `out` of a voxel column, which are double. bin: the data of radial bin v of the view;
+ * part: weight of radial bin v + 1. */
 static void add_view(const struct projection *a, const struct slice_planes *s, const float *bin, int v, double part, double *out)
 {
 	const float *low = bin + (size_t)v * (size_t)a->scan->n_u, *high = low + a->scan->n_u;
@@ -79,11 +80,13 @@ int cpu_back_interpolated(struct projection *a, const struct buf *y, bool add, s
 	double *sums = NULL;
 
 	if (x->n != grid_size(g))
-		r = err_set(err, EINVAL, "back_interpolated: volume of %zu floats for a grid of %zu voxels", x->n, grid_size(g));
+		r = err_set(err, EINVAL, "back_interpolated: the volume has %zu floats, but the grid has %zu voxels", x->n,
+			    grid_size(g));
 	if (r == 0 && y->n != bins)
-		r = err_set(err, EINVAL, "back_interpolated: projections of %zu floats for %zu bins", y->n, bins);
+		r = err_set(err, EINVAL, "back_interpolated: the projections have %zu floats, but the scan has %zu bins", y->n,
+			    bins);
 	if (r == 0 && a->scan->kind != SCAN_PARALLEL)
-		r = err_set(err, EINVAL, "back_interpolated: only for parallel rays");
+		r = err_set(err, EINVAL, "back_interpolated: supports only parallel rays");
 	for (int u = 0; r == 0 && u < a->scan->n_u; u++)
 		if (a->scan->planes[u].rise != 0)
 			r = err_set(err, EINVAL, "back_interpolated: plane %d has a rise of %g mm, only 0 is supported", u,

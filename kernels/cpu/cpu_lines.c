@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu_lines.c - stacks of 2-D parallel beams on the CPU: the table of lines, forward, back, and sweeps.
- *
- * Forward: one thread computes a line's values. Back: one thread computes a band of rows of the image and adds every line's piece
- * in it. Sweeps: one thread computes some of the slices over all rays; if there are too few slices for all threads, the threads
- * share each pass and wait for each other after it. */
+/* cpu_lines.c - stacks of 2-D parallel beams on the CPU: the table of lines, forward, back, and sweeps. Forward: each line is
+ * computed by one thread. Back: each band of image rows is computed by one thread, which adds the entries of every line in the
+ * band. Sweeps: each thread computes some of the slices, over all rays; if there are fewer slices than threads, the threads
+ * divide the rays of each pass among them and wait for each other at its end. */
 #include "kernels/cpu/cpu_lines.h"
 
 #include <errno.h>
@@ -13,8 +12,8 @@
 
 #define MOST_BANDS 64
 #define BANDS_A_THREAD 4
-#define CHUNK 8		      /* adjacent lines per unit of work: they share most of their pixels */
-#define WORTH_THREADS 16384.0 /* entries of a pass: with fewer, synchronisation takes longer than the work */
+#define CHUNK 8		      /* adjacent lines per unit of work; they share most of their pixels */
+#define WORTH_THREADS 16384.0 /* smallest number of entries of a pass for which several threads are faster than one */
 
 static struct lines_table table_of(const struct projection *a)
 {
@@ -43,8 +42,9 @@ size_t cpu_lines_bytes(const struct projection *a)
 	       lines * (sizeof(struct line) + ((size_t)bands_of(a) + 1) * sizeof(int32_t));
 }
 
-/* Sort the entries into ascending rows, keeping their order along the line within a row. A line runs up or down, so only
- * neighbours may be out of order. Divisions would cost as much as the walk. */
+/* Sort the entries into ascending rows; within a row they keep their order along the line. A line only rises or only falls, so
+ * only neighbours may be out of order. The rows are compared without divisions, which would take as long as computing the
+ * line. */
 static void sort_rows(struct line_entry *e, int n, int n_x)
 {
 	int row = 0; /* first pixel of the highest row so far */
@@ -147,7 +147,7 @@ void cpu_lines_free(struct cpu_lines *l)
 	free(l);
 }
 
-/* Some of the slices, or the only one. */
+/* A range of slices that are processed together. */
 struct part {
 	int first, n, width;
 	bool single;
@@ -210,7 +210,7 @@ void cpu_lines_forward(struct projection *a, const struct cpu_forward *f)
 	}
 }
 
-/* Add n entries of a line to x; q: the line's values, one per slice. */
+/* Add n entries of a line, times the line's values q (one per slice), to x. */
 static void back_piece(const struct projection *a, const struct line_entry *e, int n, const struct part *p, const float *q,
 		       float *x)
 {
@@ -354,12 +354,14 @@ int cpu_row_sweep(struct projection *a, float relaxation, const struct buf *y, s
 	size_t bins = (size_t)a->n_views * scan_view_size(a->scan);
 
 	if (!a->lines)
-		return err_set(err, ENOTSUP, "row_sweep: not a stack of parallel beams");
+		return err_set(err, ENOTSUP, "row_sweep: the scan is not a stack of parallel beams");
 	if (y->n != bins || x->n != grid_size(&a->grid))
-		return err_set(err, EINVAL, "row_sweep: vectors of %zu and %zu floats for %zu bins and a grid of %zu", y->n, x->n,
-			       bins, grid_size(&a->grid));
+		return err_set(
+			err, EINVAL,
+			"row_sweep: the vectors have %zu and %zu floats, but the scan has %zu bins and the grid %zu voxels", y->n,
+			x->n, bins, grid_size(&a->grid));
 	if (!(relaxation > 0 && relaxation < 2))
-		return err_set(err, EINVAL, "row_sweep: relaxation %g is not between 0 and 2", (double)relaxation);
+		return err_set(err, EINVAL, "row_sweep: relaxation %g; allowed: between 0 and 2", (double)relaxation);
 	for (; s.first < a->n_views; s.first += s.n) {
 		s.n = make_batch(a, s.first);
 		sweep_batch(a, &s);

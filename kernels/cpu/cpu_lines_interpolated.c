@@ -14,11 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK 128     /* edge of a unit of work, pixels: its data of some views stay in the thread's cache */
-#define LARGE 1024    /* pixels: smaller images use half of BLOCK, so that all threads have work */
-#define FRONT 48      /* zeros before a row: a tile may reach that far outside */
+#define BLOCK 128     /* edge of a unit of work, pixels; so small that its data stay in the thread's cache */
+#define LARGE 1024    /* pixels; smaller images use half of BLOCK, so that there are enough units for all threads */
+#define FRONT 48      /* zeros before a row, for pixels that project up to so many bins outside it */
 #define BEHIND 64     /* zeros after a row */
-#define STACK_BLOCK 8 /* the same for many slices */
+#define STACK_BLOCK 8 /* BLOCK for many slices */
 #define STACK_VIEWS 16
 
 /* Position of pixel (x, y) on a view's row: first + x along[0] + y along[1] bins. */
@@ -58,7 +58,7 @@ static void make_places(const struct projection *a, struct place *place)
 	}
 }
 
-/* Compute how a tile projects onto a view. Return false if it does not reach any bin. */
+/* Compute how a tile projects onto a view. Return false if it does not project onto any bin. */
 static bool project_tile(const struct task *t, int view, int x, int y, struct cpu_tile_view *ret)
 {
 	const struct place *p = &t->place[view];
@@ -119,7 +119,8 @@ static void back_block(const struct task *t, int x0, int y0, int size)
 			store_tile(t, x, y, sum + (y - y0) * BLOCK + (x - x0));
 }
 
-/* Compute the positions of a pixel in the rows of those views first <= view < end that see it. Return their number. */
+/* For each of the views [first, end), compute the position onto which a pixel projects, if it is on a bin. Return the number of
+ * positions. */
 static int locate_pixel(const struct task *t, int x, int y, int first, int end, struct cpu_bin_position *ret)
 {
 	const struct scan *s = t->a->scan;

@@ -6,7 +6,7 @@
 #include <immintrin.h>
 #endif
 
-/* May be at any address of a float. */
+/* A vector that may be stored at any address of a float. */
 typedef float vector4 __attribute__((vector_size(16), aligned(4), may_alias));
 
 #define LINES(name) baseline_lines_##name
@@ -40,7 +40,7 @@ typedef float vector16 __attribute__((vector_size(64), aligned(4), may_alias));
 
 LINES_TARGET static void LINES(tile_plain)(float *sum, int stride, const struct cpu_tile_view *view, int n);
 
-/* Add a view to sums in registers; its bins are in two registers and are selected by permutes. */
+/* Add the values of a view to sums in registers. The view's bins are in two registers, from which permute instructions select. */
 LINES_TARGET static inline __attribute__((always_inline)) void add_view(__m512 *sum, const struct cpu_tile_view *v, bool edge)
 {
 	const __m512 lanes = _mm512_set_ps(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu_mark.c - mark() on the CPU: find the voxels outside the breast (air) and those that some view sees.
- *
- * Rows of voxels are processed view by view. Most voxels are decided early: outside the skin line a row is air from some voxel
- * on, and the first view marks nearly all of the rest. So each view examines only the voxels whose nearest bin is between the
- * first and the last bin of air in its row, and those not yet marked. */
+/* cpu_mark.c - mark() on the CPU: find the voxels outside the breast (air) and those that project onto a bin with data. Rows of
+ * voxels are processed view by view. Most voxels get their final value from the first views: outside the skin line all voxels of
+ * a row are air, and the first view marks nearly all others. So each view examines only the voxels whose nearest bin is between
+ * the first and the last bin of air in its row, and those not yet marked. */
 #include "kernels/cpu/cpu.h"
 
 #include <errno.h>
@@ -11,7 +10,8 @@
 
 #define STRETCH 64 /* voxels tested together */
 
-/* Bins first <= b < end touch the voxel; `nearest` may be outside the detector, -1 or n. */
+/* The bins along one axis that touch a voxel, first <= b < end, and the one nearest to its centre; `nearest` is -1 or n if it is
+ * outside the detector. */
 struct reach {
 	int first, end, nearest;
 };
@@ -22,7 +22,7 @@ static struct reach reach_of(const struct slice_map *map, int axis, int i, int n
 	long long nearest = slice_nearest_bin(map, axis, i);
 	struct reach r = {span.first, span.end, nearest < 0 ? -1 : nearest < n ? (int)nearest : n};
 
-	/* bins at a distance of one voxel, and those that rounding adds, have no weight */
+	/* remove bins of weight 0: those at a distance of exactly one voxel, and those that rounding has added */
 	while (r.first < r.end && !(slice_weight(map->scale[axis] * r.first + map->shift[axis] - i) > 0))
 		r.first++;
 	while (r.first < r.end && !(slice_weight(map->scale[axis] * (r.end - 1) + map->shift[axis] - i) > 0))
@@ -30,7 +30,7 @@ static struct reach reach_of(const struct slice_map *map, int axis, int i, int n
 	return r;
 }
 
-/* Return the first voxel of a row whose nearest bin is `bin` or a later one. */
+/* Return the first voxel of a row whose nearest bin is `bin` or a bin after it. */
 static int voxel_of(const struct reach *row, int n, int bin)
 {
 	int lo = 0, hi = n;
@@ -76,7 +76,8 @@ static bool bin_counts(const float *mask, int n_u, const struct reach *u, const 
 	return false;
 }
 
-/* Are n voxels final, with respect to the mask's air, or to the bins that count? Written for the vectoriser. */
+/* Return whether all n voxels are final: marked as air (all_air), or marked at all (the next function). Written so that the
+ * compiler vectorises the loops. */
 static bool all_air(const float *x, int n)
 {
 	int other = 0;
@@ -86,7 +87,7 @@ static bool all_air(const float *x, int n)
 	return !other;
 }
 
-static bool all_settled(const float *x, int n)
+static bool all_final(const float *x, int n)
 {
 	int open = 0;
 
@@ -95,7 +96,8 @@ static bool all_settled(const float *x, int n)
 	return !open;
 }
 
-/* Process one row of voxels in one view; us: the reach of each voxel. Return whether a voxel is left that may still become 1. */
+/* Process one row of voxels in one view. us: the reach of each voxel along u. Return whether the row still has unmarked voxels,
+ * which another view may set to 1. */
 static bool mark_row(const struct projection *a, int view, const struct reach *us, const struct reach *v,
 		     const struct cpu_span *air, bool open, float *x)
 {
@@ -118,7 +120,7 @@ static bool mark_row(const struct projection *a, int view, const struct reach *u
 	}
 	for (int from = 0; open && from < n_x; from = to) {
 		to = cpu_min(from + STRETCH, n_x);
-		if (all_settled(x + from, to - from))
+		if (all_final(x + from, to - from))
 			continue;
 		for (int i = from; i < to; i++) {
 			if (x[i] < 0 || x[i] == 1)
@@ -162,7 +164,8 @@ int cpu_mark(struct projection *a, struct buf *x, struct err *err)
 	struct reach *us;
 
 	if (x->n != grid_size(&a->grid))
-		return err_set(err, EINVAL, "mark: volume of %zu floats for a grid of %zu voxels", x->n, grid_size(&a->grid));
+		return err_set(err, EINVAL, "mark: the volume has %zu floats, but the grid has %zu voxels", x->n,
+			       grid_size(&a->grid));
 	for (int view = 0; view < a->n_views; view++)
 		if (a->scan->kind != SCAN_DBT || !slice_map_valid(&a->scan->views[a->first + view], &a->grid))
 			return err_set(err, EINVAL, "mark: view %d: the volume is not between detector and source",

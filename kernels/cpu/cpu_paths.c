@@ -14,8 +14,8 @@
 #define LEAST_BLOCK 16	  /* steps */
 #define MOST_TILE 64	  /* pixels */
 #define LEAST_TILE 8
-#define TILES_A_THREAD 2 /* more and smaller tiles would cost more than threads that are idle at the end */
-#define SKEW 16		 /* floats added to a row, so that row distances are no power of two */
+#define TILES_A_THREAD 2 /* with more, smaller tiles the overhead would exceed the time that threads are idle at the end */
+#define SKEW 16		 /* floats added to a row, so that the distance of rows is not a power of two (cache conflicts) */
 
 static bool joseph(const struct projection *a)
 {
@@ -46,7 +46,7 @@ static int round_up(int n, int to)
 	return (n + to - 1) / to * to;
 }
 
-/* Return the largest length of a row of the slab, floats: zeros for a whole lane on either side. */
+/* Return an upper bound of the length of a slab's row, floats, with zeros for a whole lane on either side. */
 static size_t longest_row(const struct grid *g)
 {
 	return 2 * (((size_t)pairs_of(g) + 2 * CPU_LANE_MOST + 15) & ~(size_t)15) + SKEW;
@@ -59,7 +59,7 @@ static int block_of(size_t row)
 	return fit < LEAST_BLOCK ? LEAST_BLOCK : fit > CPU_PATH_BLOCK ? CPU_PATH_BLOCK : (int)(fit & ~(size_t)15);
 }
 
-/* Return the largest length of the sums of all lanes, floats: two planes use 8. */
+/* Return an upper bound of the length of the sums of all lanes, floats: a lane of two planes uses 8. */
 static size_t most_sums(const struct scan *s)
 {
 	return ((size_t)s->n_u * 4 + CPU_LANE_MOST + 15) & ~(size_t)15;
@@ -102,7 +102,7 @@ static void lane_reach(const struct projection *a, double rise, struct cpu_lane 
 		low -= 1;
 	low = floor(low + 0.5) / 2;
 	high = floor(high + 0.5) / 2;
-	/* outside this range the whole lane reads zeros */
+	/* outside this range all planes of the lane are outside the grid */
 	l->lowest = (int)floor(fmax(low, -l->base / 2 - l->width));
 	l->highest = (int)floor(fmin(high, most));
 	l->lowest = cpu_min(l->lowest, most);
@@ -114,8 +114,8 @@ static double height_of(const struct projection *a, int plane)
 	return (a->scan->planes[plane].z - a->grid.lo[2]) / a->grid.h[2];
 }
 
-/* Are planes `turns` apart in the group two slices apart? Planes of rise 0 that are in the faces of slices belong to the slice to
- * which the ray walk rounds each of them. */
+/* Return whether every plane of the group and the one `turns` planes after it are two slices apart. A plane of rise 0 in the face
+ * between two slices belongs to the slice that the ray walk would choose. */
 static bool two_slices_apart(const struct projection *a, const struct plane_group *group, int turns)
 {
 	if (turns < 1 || fabs(turns * group->pitch / a->grid.h[2] - 2) * group->n > DISTANCE_TOL)
@@ -145,7 +145,7 @@ static int group_lanes(const struct projection *a, const struct plane_group *gro
 			if (!ret)
 				continue;
 			if (group->rise == 0 && !joseph(a))
-				at = floor(z); /* as the ray walk rounds a plane in a face */
+				at = floor(z); /* the slice that the ray walk chooses for a plane in a face */
 			ret[n] = (struct cpu_lane){.plane = group->first + j,
 						   .stride = turns,
 						   .n = planes,
@@ -212,7 +212,7 @@ static void make_paths(const struct projection *a, struct cpu_paths *p)
 		}
 }
 
-/* Return the largest tile size that gives every thread several tiles. */
+/* Return the largest tile size, pixels, with at least TILES_A_THREAD tiles for every thread. */
 static int tile_of(const struct projection *a)
 {
 	int tile = MOST_TILE, threads = cpu_state(a->dev)->threads;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu_paths_loops.c - the inner loops of the transaxial paths, for each instruction set.
- *
- * With AVX-512 a processor instruction packs the second entries of steps; the other tables search for them one by one. */
+/* cpu_paths_loops.c - the inner loops of the transaxial paths, for each instruction set. With AVX-512 one instruction (compress)
+ * collects the steps that have a second entry; the other tables test the steps one by one. */
 #include "kernels/cpu/cpu_paths.h"
 
 #include <string.h>
@@ -11,9 +10,9 @@
 #endif
 
 #define ROUNDING 12582912.0f	 /* 1.5 2^23: adding it rounds to an integer, which is then in the low bits */
-#define ROUNDING_BITS 0x4b400000 /* the same as bits */
+#define ROUNDING_BITS 0x4b400000 /* the bits of ROUNDING */
 
-/* May be at any address of a float. */
+/* A vector that may be stored at any address of a float. */
 typedef float vector4 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef float vector8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float vector16 __attribute__((vector_size(64), aligned(4), may_alias));
@@ -60,7 +59,8 @@ typedef float vector16 __attribute__((vector_size(64), aligned(4), may_alias));
 #define PATHS_VECTOR vector16
 #define PATHS_FLOATS 16
 
-/* Return the slab positions of the entries of 16 steps: pair of slices, limited, plus parity. */
+/* Return the indices in the slab of the entries of 16 steps. b: their slices; the number of the slice pair is limited to
+ * lowest..highest. */
 PATHS_TARGET static inline __m512i places(__m512i row, __m512i b, __m512i lowest, __m512i highest, __m512i half)
 {
 	__m512i pair = _mm512_min_epi32(_mm512_max_epi32(_mm512_srai_epi32(b, 1), lowest), highest);
@@ -108,7 +108,7 @@ PATHS_TARGET static inline __mmask16 head(int n)
 	return n >= 16 ? (__mmask16)0xffff : n > 0 ? (__mmask16)((1u << n) - 1) : (__mmask16)0;
 }
 
-/* Return floats [at, at + 16) of a column of n; if there are two columns, their weighted mean. */
+/* Return floats [at, at + 16) of a column of n floats; if `other` is not NULL, the weighted mean of the two columns. */
 PATHS_TARGET static inline __m512 mixed(const float *column, const float *other, __m512 share, int at, int n)
 {
 	__m512 c = _mm512_maskz_loadu_ps(head(n - at), column + at);
@@ -118,7 +118,7 @@ PATHS_TARGET static inline __m512 mixed(const float *column, const float *other,
 	return _mm512_fmadd_ps(share, _mm512_sub_ps(_mm512_maskz_loadu_ps(head(n - at), other + at), c), c);
 }
 
-/* With an odd number of slices, the odd one of the last pair is the zero after the column. */
+/* If the number of slices is odd, the last pair has no odd slice and reads the zero after the column. */
 PATHS_TARGET static void gather_avx512(const struct cpu_slab *slab, float *row, const float *column, const float *other,
 				       float share)
 {

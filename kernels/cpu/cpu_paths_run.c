@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu_paths_run.c - forward and back along transaxial paths on the CPU.
- *
- * Forward: a unit of work is a few radial bins of a view. The steps of a path are processed in blocks; a block's voxels are
- * copied into the slab, and then each lane in turn adds up the entries of its planes. Back: a unit of work is a tile of voxel
- * columns, which receives the pieces of all paths in it, in the order of the bins; a piece is added up in the slab, lane by lane,
- * and the slab's rows are added to the columns. So a voxel's sum is added in an order that depends neither on tiles nor on
- * threads, one thread writes it, and no copy of the volume is needed. */
+/* cpu_paths_run.c - forward and back along transaxial paths on the CPU. Forward: a unit of work is a few radial bins of a view.
+ * The steps of a path are processed in blocks: the voxels of a block are copied into the slab, then the entries of each lane are
+ * added up, lane after lane. Back: a unit of work is a tile of voxel columns. For each path, in the order of the bins, the steps
+ * inside the tile are added up in the slab, lane by lane; then the slab's rows are added to the columns. So the order in which a
+ * voxel's terms are added depends neither on tiles nor on threads, each voxel is written by one thread, and no copy of the volume
+ * is needed. */
 #include "kernels/cpu/cpu_paths.h"
 
 #include <math.h>
@@ -13,7 +12,7 @@
 
 #define FORWARD_BINS 16 /* radial bins of a unit of work */
 
-#define AHEAD 8		/* steps prefetched */
+#define AHEAD 8		/* how many steps ahead the columns are prefetched */
 #define CACHE_FLOATS 16 /* floats of a cache line */
 
 /* The working memory of one thread. */
@@ -21,7 +20,7 @@ struct work {
 	float *slab;
 	float *weight; /* entries of a lane */
 	int *place;
-	float *t, *length; /* steps of a block; t has one more element in front: the beginning of the first step */
+	float *t, *length; /* end and length of the steps of a block, mm; t[0] is the beginning of the first step */
 	float *sums;	   /* sums of all lanes */
 };
 
@@ -74,7 +73,7 @@ static int make_entries(const struct projection *a, const struct cpu_lane *lane,
 	return loops->split(&a->paths->slab, lane, &joseph, w->t + 1, w->length, n, w->weight, w->place);
 }
 
-/* Prefetch the columns of the next steps: they are far apart in memory, but known. */
+/* Prefetch the column of a later step; columns are far apart in memory, so the processor does not prefetch them itself. */
 static inline void fetch_ahead(const float *x, const struct path_step *step, int i, int n, size_t column)
 {
 	if (i + AHEAD < n)
@@ -244,7 +243,7 @@ static void scatter_rows(const struct projection *a, const struct path *path, in
 	}
 }
 
-/* Copy the bins of a path in the order of the lanes, times the stretch of their rays. */
+/* Copy the bins of a path to `sums`, in the order of the lanes, times the ratio of the ray's length to the path's. */
 static void load_lanes(const struct projection *a, const struct cpu_ray *ray, const float *q, float *sums)
 {
 	const struct cpu_path_loops *loops = cpu_state(a->dev)->rows->paths;

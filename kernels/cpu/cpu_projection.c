@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Units of work of the exact operator if the caller gives none. */
+/* Units of work of the exact operator if the caller does not set tile sizes. */
 #define EXACT_BINS 32
 #define EXACT_VOXELS 64
 
@@ -55,27 +55,29 @@ static int check(const struct projection_spec *spec, struct err *err)
 	if (spec->model < PROJECTION_EXACT || spec->model > PROJECTION_SAMPLED)
 		return err_set(err, EINVAL, "projection: unknown model %d", (int)spec->model);
 	for (int c = 0; c < 3; c++)
-		if (g->n[c] <= 0 || !(g->h[c] > 0) || !isfinite(g->h[c]) || !isfinite(g->lo[c])) /* !(x > 0) also refuses NaN */
-			return err_set(err, EINVAL, "projection: grid axis %d: n=%d, spacing=%g mm, from %g mm", c, g->n[c],
-				       g->h[c], g->lo[c]);
+		if (g->n[c] <= 0 || !(g->h[c] > 0) || !isfinite(g->h[c]) ||
+		    !isfinite(g->lo[c])) /* !(x > 0) is also true for NaN */
+			return err_set(err, EINVAL, "projection: grid axis %d with %d voxels of %g mm from %g mm is not possible",
+				       c, g->n[c], g->h[c], g->lo[c]);
 	for (int c = 0; c < 2 && scan->kind == SCAN_DBT; c++)
 		if (!(scan->h[c] > 0) || !isfinite(scan->h[c]) || !isfinite(scan->lo[c]))
-			return err_set(err, EINVAL, "projection: bins along axis %d: pitch=%g mm, from %g mm", c, scan->h[c],
-				       scan->lo[c]);
+			return err_set(err, EINVAL, "projection: bins along axis %d of %g mm from %g mm are not possible", c,
+				       scan->h[c], scan->lo[c]);
 	if (scan->n_u <= 0 || scan->n_v <= 0)
-		return err_set(err, EINVAL, "projection: detector of %d x %d bins", scan->n_u, scan->n_v);
+		return err_set(err, EINVAL, "projection: a detector of %d x %d bins is not possible", scan->n_u, scan->n_v);
 	if (spec->first < 0 || spec->n_views <= 0 || spec->n_views > scan->n_views - spec->first)
-		return err_set(err, EINVAL, "projection: views %d to %d of a scan of %d", spec->first,
+		return err_set(err, EINVAL, "projection: views %d to %d are requested, but the scan has %d views", spec->first,
 			       spec->first + spec->n_views - 1, scan->n_views);
 	if (spec->tile[0] < 0 || spec->tile[1] < 0)
-		return err_set(err, EINVAL, "projection: tile of %d x %d", spec->tile[0], spec->tile[1]);
+		return err_set(err, EINVAL, "projection: a tile of %d x %d is not possible; allowed: 0 or more", spec->tile[0],
+			       spec->tile[1]);
 	if (spec->mask && spec->mask->n != (size_t)spec->n_views * scan_view_size(scan))
-		return err_set(err, EINVAL, "projection: mask of %zu floats for %zu bins", spec->mask->n,
+		return err_set(err, EINVAL, "projection: the mask has %zu floats, but the views have %zu bins", spec->mask->n,
 			       (size_t)spec->n_views * scan_view_size(scan));
 	if (scan->kind == SCAN_PARALLEL)
 		return planes_check(spec, err);
 	if (spec->model > PROJECTION_SLICES)
-		return err_set(err, EINVAL, "projection: model %d is only for parallel rays", (int)spec->model);
+		return err_set(err, EINVAL, "projection: model %d supports only parallel rays", (int)spec->model);
 	for (int i = spec->first; i < spec->first + spec->n_views; i++) {
 		const struct scan_view *w = &scan->views[i];
 
@@ -167,7 +169,8 @@ static size_t count_bins(const struct projection *a)
 static int volume_size(const struct projection *a, const char *what, const struct buf *x, struct err *err)
 {
 	if (x->n != grid_size(&a->grid))
-		return err_set(err, EINVAL, "%s: volume of %zu floats for a grid of %zu voxels", what, x->n, grid_size(&a->grid));
+		return err_set(err, EINVAL, "%s: the volume has %zu floats, but the grid has %zu voxels", what, x->n,
+			       grid_size(&a->grid));
 	return 0;
 }
 
@@ -175,8 +178,8 @@ static int volume_size(const struct projection *a, const char *what, const struc
 static int bins_size(const struct projection *a, const char *what, const struct buf *y, size_t each, struct err *err)
 {
 	if (y->n != each * count_bins(a))
-		return err_set(err, EINVAL, "%s: projections of %zu floats for %zu bins%s", what, y->n, count_bins(a),
-			       each == 2 ? ", pairs" : "");
+		return err_set(err, EINVAL, "%s: the projections have %zu floats, but there are %zu bins%s", what, y->n,
+			       count_bins(a), each == 2 ? ", pairs" : "");
 	return 0;
 }
 
@@ -235,7 +238,7 @@ int cpu_make_pair(struct projection *a, const struct rule *rule, const struct bu
 		r = bins_size(a, "make_pair", p, 1, err);
 	if (r == 0 && length)
 		r = row ? bins_size(a, "make_pair", row, 1, err)
-			: err_set(err, EINVAL, "make_pair: the rule needs the lengths of the rows");
+			: err_set(err, EINVAL, "make_pair: the rule needs the row lengths (row is NULL)");
 	if (r == 0)
 		cpu_rule_pairs(a, rule, y->mem, line ? p->mem : NULL, length ? row->mem : NULL, ret_pair->mem);
 	return r;
@@ -282,7 +285,7 @@ int cpu_forward_pair(struct projection *a, const struct rule *rule, const struct
 	r = r < 0 ? r : bins_size(a, "forward_pair", ret_pair, 2, err);
 	if (r == 0 && length)
 		r = row ? bins_size(a, "forward_pair", row, 1, err)
-			: err_set(err, EINVAL, "forward_pair: the rule needs the lengths of the rows");
+			: err_set(err, EINVAL, "forward_pair: the rule needs the row lengths (row is NULL)");
 	if (r == 0)
 		cpu_slices_forward(a, &f);
 	return r;

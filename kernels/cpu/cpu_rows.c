@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu_rows.c - the row loops for the instruction sets that the compiler can vectorise by itself, and the choice among all tables.
- *
- * One binary runs on every processor: device_open() selects the table. AVX-512 has its own file, because its permutes replace the
- * gathers. */
+/* cpu_rows.c - the row loops for the instruction sets for which the compiler vectorises well by itself; and the selection of the
+ * table. One binary runs on every processor: device_open() selects the table for it. The loops for AVX-512 are in a file of their
+ * own, because they use permute instructions in place of gathers. */
 #include "kernels/cpu/cpu_lines.h"
 #include "kernels/cpu/cpu_paths.h"
 

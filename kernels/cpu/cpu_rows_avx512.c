@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu_rows_avx512.c - the row loops for AVX-512.
- *
- * Bins are about as dense as voxels, so the inputs of 16 results are within 32 consecutive floats: two loads and a two-register
- * permute per tap replace a gather. If the ratio of the densities is too large for that, the loops use hardware gathers. */
+/* cpu_rows_avx512.c - the row loops for AVX-512. Bins have about the size of voxels, so the inputs of 16 results are within 32
+ * consecutive floats: two loads and a two-register permute per tap replace a gather. If the sizes differ too much for that, the
+ * loops use gather instructions. */
 #include "kernels/cpu/cpu_lines.h"
 #include "kernels/cpu/cpu_paths.h"
 

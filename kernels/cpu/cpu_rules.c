@@ -11,17 +11,19 @@ int cpu_rule_check(const struct rule *rule, struct err *err)
 	if (rule->kind < RULE_EM || rule->kind > RULE_BACKPROJECT)
 		return err_set(err, EINVAL, "unknown update rule %d", (int)rule->kind);
 	if (!(rule->bin_floor > 0) || !(rule->voxel_floor > 0))
-		return err_set(err, EINVAL, "update rule %d: floors of %g for bins and %g for voxels", (int)rule->kind,
+		return err_set(err, EINVAL, "update rule %d: bin_floor=%g, voxel_floor=%g; both must be above 0", (int)rule->kind,
 			       (double)rule->bin_floor, (double)rule->voxel_floor);
 	if ((rule->kind == RULE_SART || rule->kind == RULE_EM_RELAXED) && !(rule->step > 0 && rule->step < 2))
-		return err_set(err, EINVAL, "update rule %d: relaxation %g is not between 0 and 2", (int)rule->kind,
+		return err_set(err, EINVAL, "update rule %d: relaxation %g; allowed: between 0 and 2", (int)rule->kind,
 			       (double)rule->step);
 	return 0;
 }
 
 static int data_size(const struct buf *b, size_t n, const char *what, struct err *err)
 {
-	return !b || b->n == n ? 0 : err_set(err, EINVAL, "rule_bins: %s of %zu floats for %zu bins", what, b->n, n);
+	return !b || b->n == n ? 0
+			       : err_set(err, EINVAL, "rule_bins: the vector of %s has %zu floats, but there are %zu bins", what,
+					 b->n, n);
 }
 
 int cpu_rule_bins(const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,
@@ -34,7 +36,7 @@ int cpu_rule_bins(const struct rule *rule, const struct buf *y, const struct buf
 
 	(void)threads;
 	if (r == 0 && length && !row)
-		r = err_set(err, EINVAL, "rule_bins: rule %d needs the lengths of the rows", (int)rule->kind);
+		r = err_set(err, EINVAL, "rule_bins: rule %d needs the row lengths (row is NULL)", (int)rule->kind);
 	if (r < 0 || (r = data_size(y, n, "data", err)) < 0 || (r = data_size(p, n, "line integrals", err)) < 0 ||
 	    (r = data_size(row, n, "row lengths", err)) < 0 || (r = data_size(mult, n, "factors", err)) < 0 ||
 	    (r = data_size(add, n, "background", err)) < 0)
@@ -56,7 +58,8 @@ int cpu_rule_voxels(const struct rule *rule, const struct buf *num, const struct
 	if (r < 0)
 		return r;
 	if (num->n != n || den->n != n)
-		return err_set(err, EINVAL, "rule_voxels: sums of %zu and %zu floats for %zu voxels", num->n, den->n, n);
+		return err_set(err, EINVAL, "rule_voxels: the sums have %zu and %zu floats, but the volume has %zu voxels",
+			       num->n, den->n, n);
 #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
 	for (size_t at = 0; at < n; at += CHUNK)
 		state->rows->voxels(rule, num->mem + at, den->mem + at, x->mem + at, (int)(n - at < CHUNK ? n - at : CHUNK));

@@ -10,9 +10,9 @@
  *
  * Back: a unit of work is a tile of voxel columns. The tile's footprint on the detector (q and d, or one of them, times the ray's
  * length) is copied into the thread's scratch. Then each row of voxels is finished, for all views, before the next; with a rule
- * it is updated at once. Every voxel belongs to one tile; the result is the only volume that is used. Sums that are added to
- * existing values are added view by view, in the order of a single pass over all views, so dividing the views into passes changes
- * no bit. */
+ * it is updated at once. Every voxel belongs to one tile; the result is the only volume that is used. With `add`, the terms are
+ * added to the existing values view by view, in the order of a single pass over all views; so several passes over parts of the
+ * views give bitwise the same result. */
 #include "kernels/cpu/cpu.h"
 
 #include <math.h>
@@ -39,12 +39,12 @@ static void fetch(const float *row, int n)
 
 /* The working memory of one thread in a forward pass. */
 struct forward_work {
-	float *row;  /* row of voxels, weighted sum; zeros on either side */
+	float *row;  /* weighted sum of rows of voxels; zeros on either side */
 	float *acc;  /* row of bins */
 	float *line; /* row of bins: line integrals, if a rule needs them */
 };
 
-/* Add slice k, as row v of the bins sees it, to acc of bins [u0, u1). */
+/* Add the values of a slice along the rays of bins [u0, u1) of row v to acc. */
 static void forward_slice(const struct projection *a, const struct cpu_slice *s, const float *slice, int v, int u0, int u1,
 			  const struct forward_work *w)
 {
@@ -126,16 +126,18 @@ void cpu_slices_forward(struct projection *a, const struct cpu_forward *f)
 struct back_view {
 	struct cpu_span footprint_u, footprint_v; /* the tile's footprint over all slices */
 	struct cpu_span u;			  /* the footprint in the current slice, along u */
-	int b0, b1; /* blocks of voxels that the footprint touches; none: the view does not see the tile in this slice */
+	int b0, b1; /* blocks [b0, b1) of voxels that the footprint touches; b0 = b1: no bin of the view touches the tile in this
+		       slice */
 };
 _Static_assert(sizeof(struct back_view) <= CPU_BACK_VIEW * sizeof(float), "room in the scratch");
 
 /* The working memory of one thread in a back pass. */
 struct back_work {
-	float *row_q, *row_d;		  /* rows of bins, weighted sums; zeros on either side */
-	float *num, *den;		  /* rows of voxels */
-	float *footprint_q, *footprint_d; /* n_views shadows of footprint_v rows of footprint_u bins: q * length and d * length */
-	struct back_view *view;		  /* n_views elements */
+	float *row_q, *row_d; /* weighted sums of rows of bins; zeros on either side */
+	float *num, *den;     /* rows of voxels */
+	float *footprint_q,
+		*footprint_d;	/* for each view its footprint, footprint_v rows of footprint_u bins: q * length and d * length */
+	struct back_view *view; /* n_views elements */
 };
 
 struct tile {
@@ -147,8 +149,9 @@ static size_t foot_floats(const struct projection *a)
 	return (size_t)a->footprint_u * (size_t)a->footprint_v;
 }
 
-/* Limit the footprint of a slice to that of the tile. The lowest and the highest slice bound the tile's footprint except for
- * rounding: a bin at the very edge, with weight 0, may appear to belong to a slice between them, but is not in the scratch. */
+/* Limit the footprint of a slice to that of the tile. The footprints of the lowest and the highest slice contain those of all
+ * others, except for rounding: a bin at the edge, with weight 0, may be computed as part of a slice between them, but it is not
+ * in the scratch memory. */
 static struct cpu_span within(struct cpu_span s, const struct cpu_span *footprint)
 {
 	s.first = cpu_max(s.first, footprint->first);
@@ -184,7 +187,7 @@ static void fill_footprint(const struct projection *a, const struct cpu_back *jo
 	}
 }
 
-/* Prepare what the rows of a tile share in one slice of one view. */
+/* Compute the members of *b that are the same for all rows of a tile in one slice of one view. */
 static void enter_slice(const struct projection *a, const struct cpu_slice *s, const struct tile *t, struct back_view *b)
 {
 	int first = cpu_max(t->x0, s->voxels.first), end = cpu_min(t->x1, s->voxels.end);
@@ -209,8 +212,8 @@ static void clear_sums(int b0, int b1, bool two, const struct back_work *w)
 		memset(w->den + (size_t)b0 * CPU_BLOCK, 0, bytes);
 }
 
-/* Add the view's bins to num (and den) of the tile's voxels in row j. `fresh`: the sums are not yet initialised; return whether
- * that is still so. */
+/* Add the view's bins to num (and den) of the tile's voxels in row j. fresh: the sums are not yet initialised. Return whether
+ * they are still not initialised afterwards, because no bin touches the row. */
 static bool back_row(const struct projection *a, const struct cpu_slice *s, const struct tile *t, const struct back_view *b,
 		     size_t footprint, int j, bool two, bool fresh, const struct back_work *w)
 {

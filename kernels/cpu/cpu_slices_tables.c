@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Tile sizes if the caller gives none: rows of bins share slices and rows of voxels share bins, so a unit of work is as wide as
- * the level-2 cache allows for two rows of every slice, and tall enough to share them. */
+/* Tile sizes if the caller does not set them. Adjacent rows of bins use the same rows of voxels, and conversely; so a tile is as
+ * wide as two rows of every slice fit into the level-2 cache, and has several rows. */
 #define CACHE_FLOATS (640 * 1024 / 4)
 #define ROWS_FORWARD 16
 #define ROWS_BACK 32
@@ -31,7 +31,8 @@ struct cpu_span cpu_footprint(const struct slice_map *map, int axis, int first, 
 	struct cpu_span span;
 
 	span.first = clamp(slice_first_bin(map, axis, first), 0, n);
-	span.end = clamp(floor((end - map->shift[axis]) / map->scale[axis]) + 1, span.first, n); /* voxel end-1 reaches to end */
+	span.end = clamp(floor((end - map->shift[axis]) / map->scale[axis]) + 1, span.first,
+			 n); /* voxel end - 1 touches bins up to voxel position `end` */
 	return span;
 }
 
@@ -76,7 +77,8 @@ void cpu_slices_shape(struct projection *a)
 	}
 	a->blocks_u = (int)(round_up((size_t)scan->n_u) / CPU_BLOCK);
 	a->blocks_x = (int)(round_up((size_t)g->n[0]) / CPU_BLOCK);
-	/* Results of a block beyond the end of the row read this far; 32 more for the two vectors that are loaded together. */
+	/* The results of a block that extends beyond the end of the row read so many zeros; 32 more for the two vectors that are
+	 * loaded together. */
 	a->pad_x = (int)round_up((size_t)(CPU_BLOCK * scale_max) + 36);
 	a->pad_u = (int)round_up((size_t)((CPU_BLOCK + 4) / scale_min) + 36);
 	if (!a->tile_u)
@@ -149,7 +151,7 @@ int cpu_slices_tables(struct projection *a, struct err *err)
 	a->len_u = calloc((size_t)a->n_views * n_u, sizeof(float));
 	a->len_v = calloc((size_t)a->n_views * n_v, sizeof(float));
 	if (!a->slice || !a->block || !a->len_u || !a->len_v)
-		return err_set(err, ENOMEM, "projection: cannot allocate its tables (%zu bytes)", cpu_slices_bytes(a));
+		return err_set(err, ENOMEM, "projection: cannot allocate tables of %zu bytes", cpu_slices_bytes(a));
 	for (at = 0; at < n; at++) {
 		struct cpu_block *block = a->block + at * per_slice;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu_step_rate.c - measure how many steps per second (kernels/device.h, step_rate()) all threads together compute from their own
- * caches.
+/* cpu_step_rate.c - measure how many steps per second (kernels/device.h, step_rate()) all threads together compute, each with
+ * data in its own cache.
  *
  * There are enough sums to keep both multiply-add units of a core busy: the latency of each is four cycles. */
 #include "kernels/clock.h"
@@ -11,7 +11,7 @@
 
 #define SUMS 8	   /* vectors of results */
 #define ROWS 32	   /* rows of SUMS vectors of at most 64 bytes: 16 KiB, half a level-1 cache */
-#define TRIES 5	   /* the fastest try counts, because a limit is measured */
+#define TRIES 5	   /* the result is that of the fastest try, because a limit is measured */
 #define LEAST 2e-3 /* duration of a try, s */
 #define FLOATS_MAX (SUMS * 16)
 
@@ -49,7 +49,7 @@ STEPS(steps_avx512, 64, __attribute__((target("avx512f,avx2,fma,prefer-vector-wi
 #endif
 #endif
 
-/* The loops, in the order of cpu_rows_at(). */
+/* Return the loop for the instruction set of the device. */
 static steps_fn *steps_of(const struct device *dev, size_t *ret_floats)
 {
 	*ret_floats = SUMS * 4;
@@ -66,8 +66,8 @@ static steps_fn *steps_of(const struct device *dev, size_t *ret_floats)
 	return steps_baseline;
 }
 
-/* Return the duration, s, of `rounds` on every thread at once; *ret_sum: sum of all results, so that the compiler cannot remove
- * any. */
+/* Run `rounds` on every thread at the same time. Return the duration, s; *ret_sum: the sum of all results, which prevents the
+ * compiler from removing the computation. */
 static double run(steps_fn *steps, const float *rows, const float *weight, size_t rounds, size_t floats, int threads,
 		  double *ret_sum)
 {
@@ -100,7 +100,7 @@ int cpu_step_rate(struct device *dev, double *ret_per_s, struct err *err)
 		rows[i] = 1 + (float)(i % 7);
 	for (int r = 0; r < ROWS; r++)
 		weight[r] = 1e-6f * (float)(1 + r);
-	do { /* also the warm-up (threads start, clocks rise); the second run is free of these delays */
+	do { /* the first run is also the warm-up, in which threads start and clock rates rise */
 		rounds *= 2;
 		run(steps, rows, weight, rounds, floats, threads, &sum);
 		took = run(steps, rows, weight, rounds, floats, threads, &sum);

@@ -12,16 +12,16 @@
 
 #define CHUNKS 1024
 #define HISTOGRAM 65536
-#define WORTH_THREADS 32768 /* floats: with fewer, waking a thread takes longer than the work */
+#define WORTH_THREADS 32768 /* smallest number of floats for which several threads are faster than one */
 
 static int same_size(const char *what, const struct buf *x, const struct buf *y, struct err *err)
 {
 	if (x->n != y->n)
-		return err_set(err, EINVAL, "%s: vectors of %zu and %zu floats", what, x->n, y->n);
+		return err_set(err, EINVAL, "%s: the vectors have different lengths: %zu and %zu floats", what, x->n, y->n);
 	return 0;
 }
 
-/* Execute a statement for every index of vector b. */
+/* Execute the statement that follows for every index i of vector b, in parallel. */
 #define EACH(b, i)                                                                                                               \
 	const int threads = (b)->n < WORTH_THREADS ? 1 : cpu_state((b)->dev)->threads;                                           \
 	(void)threads;                                                                                                           \
@@ -172,7 +172,7 @@ int cpu_tally(const struct buf *x, float offset, float step, size_t stride, uint
 	uint64_t *own = NULL;
 
 	if (stride < 1 || !(step > 0) || !isfinite(step) || !isfinite(offset))
-		return err_set(err, EINVAL, "tally: steps of %g from %g on, every %zuth value", (double)step, (double)offset,
+		return err_set(err, EINVAL, "tally: step=%g, offset=%g, stride=%zu is not possible", (double)step, (double)offset,
 			       stride);
 	own = calloc(threads * HISTOGRAM, sizeof(*own));
 	if (!own)

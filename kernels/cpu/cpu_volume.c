@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu_volume.c - passes over a volume that use neighbours.
- *
- * A line is a row of voxels along the fastest axis. One thread computes each value, in the same order whatever the number of
- * threads. The padding of columns is never read and is 0 afterwards. */
+/* cpu_volume.c - passes over a volume that use neighbours. A line is a row of voxels along the fastest axis. Each value is
+ * computed by one thread, whose order of additions does not depend on the number of threads. The padding of columns is not read;
+ * it is 0 in the result. */
 #include "kernels/blur.h"
 #include "kernels/cpu/cpu.h"
 
@@ -11,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORTH_THREADS 32768 /* floats: with fewer, waking a thread takes longer than the work */
+#define WORTH_THREADS 32768 /* smallest number of floats for which several threads are faster than one */
 
 static int threads_for(const struct buf *x)
 {
@@ -21,7 +20,8 @@ static int threads_for(const struct buf *x)
 static int check_size(const char *what, const struct buf *x, const struct grid *g, struct err *err)
 {
 	if (x->n != grid_size(g))
-		return err_set(err, EINVAL, "%s: volume of %zu floats for a grid of %zu voxels", what, x->n, grid_size(g));
+		return err_set(err, EINVAL, "%s: the volume has %zu floats, but the grid has %zu voxels", what, x->n,
+			       grid_size(g));
 	return 0;
 }
 
@@ -106,7 +106,7 @@ int cpu_blur(const struct buf *x, const struct grid *grid, const double sigma[3]
 		r = err_set(err, EINVAL, "blur: x, work and ret must be three different volumes");
 	for (int c = 0; r == 0 && c < 3; c++)
 		if (!(sigma[c] >= 0) || !isfinite(sigma[c]))
-			r = err_set(err, EINVAL, "blur: sigma of %g mm along axis %d", sigma[c], c);
+			r = err_set(err, EINVAL, "blur: sigma of %g mm along axis %d; allowed: 0 or more", sigma[c], c);
 	if (r < 0)
 		return r;
 	weight = malloc((size_t)most * sizeof(*weight));

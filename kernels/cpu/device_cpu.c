@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_cpu.c - the CPU device: its table of functions, its memory, its working memory.
+/* device_cpu.c - the CPU device: its table of functions, its memory and its scratch memory.
  *
  * Large vectors are aligned to 2 MiB and marked for huge pages: processing the slices one after the other uses one page per slice
  * and row, and with small pages the address translation takes as long as the data. */
@@ -122,7 +122,8 @@ static int cpu_wait(struct device *dev, enum device_queue queue, struct err *err
 	return check_queue(dev, queue, err);
 }
 
-/* Ensure at least `thread_floats` for every thread. Grows when a projection is created, never while one runs. */
+/* Make the scratch memory at least `thread_floats` long for every thread. Called when a projection is created, never while one
+ * computes. */
 int cpu_scratch(struct device *dev, size_t thread_floats, struct err *err)
 {
 	struct cpu_state *state = cpu_state(dev);
@@ -210,7 +211,7 @@ const struct device_ops device_cpu_ops = {
 	.mark = cpu_mark,
 };
 
-/* Take ownership of `state` on success. */
+/* Open a device. On success it owns `state`. */
 int cpu_open(const char *kind, const struct device_ops *ops, struct cpu_state *state, int threads, struct device **ret_dev,
 	     struct err *err)
 {

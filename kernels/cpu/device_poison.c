@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* device_poison.c - the CPU device with checks of its memory, for tests.
- *
- * - New memory holds NaN, so that reading memory before writing it makes every result NaN.
+ * - New memory holds NaN, so that an operation which reads memory before it was written gives NaN.
  * - A vector is followed by guard words; each operation checks those of its vectors when it is done.
  * - Freed memory is filled with NaN and kept until the device is closed: an operation on it returns EFAULT, and
- *   device_poison_check() detects writes to it. The same holds for host memory.
- * - A transfer that was begun is executed as late as the contract allows: when order() names its queue first, or in wait(). A
- *   caller that does not wait works with the old content. */
+ *   device_poison_check() detects writes to it. Host memory is checked in the same way.
+ * - A transfer that was begun is executed as late as kernels/device.h allows: in wait(), or in order() with its queue as
+ *   `before`. So a caller that forgets to wait reads the old content. */
 #include "kernels/cpu/cpu.h"
 
 #include <errno.h>
@@ -64,7 +63,8 @@ static struct poison *poison_state(const struct device *dev)
 	return dev->state;
 }
 
-/* Is it memory of this device (`host`: for transfers), not freed, and with its guard words unchanged? */
+/* Check that `mem` is memory of this device (host: memory for transfers), is not freed, and has unchanged guard words. EFAULT: it
+ * fails a check. */
 static int check_memory(const char *what, const struct device *dev, const float *mem, size_t n, bool host, struct err *err)
 {
 	uintptr_t at = (uintptr_t)mem;
@@ -85,7 +85,7 @@ static int check_memory(const char *what, const struct device *dev, const float 
 				       block->n);
 		return 0;
 	}
-	return err_set(err, EFAULT, "%s: a vector of %zu floats is no %smemory of this device", what, n, host ? "host " : "");
+	return err_set(err, EFAULT, "%s: a vector of %zu floats is not %smemory of this device", what, n, host ? "host " : "");
 }
 
 static int trap(const char *what, const struct buf *b, struct err *err)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuda_convolve.cu - convolve rows in space on the CUDA device. It needs as many multiplications as the backprojection that
- * follows needs interpolations, so an FFT would save little. A thread computes RESULTS values: neighbours in k if there are
- * enough, so that a warp shares the kernel value, else of one row. */
+/* cuda_convolve.cu - convolve rows in space on the CUDA device. The convolution needs as many multiplications as the
+ * backprojection after it needs interpolations, so an FFT would save little time. A thread computes RESULTS values. If n_inner is
+ * large enough, the lanes of a warp compute neighbours in k and use the same kernel value; else they compute values of one
+ * row. */
 #include "kernels/cuda/cuda.cuh"
 
 #include <errno.h>
 
 #define RESULTS 8
-#define INNER_MIN 16 /* least n_inner for lanes along k */
+#define INNER_MIN 16 /* smallest n_inner for which lanes are distributed along k */
 
 struct convolve_job {
 	const float *y, *kernel; /* kernel: device memory, n floats */
@@ -16,7 +17,8 @@ struct convolve_job {
 	int n;
 };
 
-/* WIDE: lanes along k, results i, i + 1, ...; else lanes along i, results one block width apart. */
+/* WIDE: the lanes of a warp are neighbours in k, and a thread computes results i, i + 1, ...; else the lanes are neighbours in i,
+ * and the results of a thread are CUDA_THREADS apart. */
 template <bool WIDE> static __global__ void __launch_bounds__(CUDA_THREADS) convolve_kernel(const struct convolve_job job)
 {
 	extern __shared__ float mirror[]; /* kernel[|d|] at n - 1 + d */
@@ -63,7 +65,8 @@ int cuda_convolve(const struct buf *y, size_t n_outer, int n, size_t n_inner, co
 	int r;
 
 	if (n < 1 || y->n != size || ret->n != size || y->mem == ret->mem || shared > 200 * 1024)
-		return err_set(err, EINVAL, "%s: convolve: %zu x %d x %zu values out of a vector of %zu into one of %zu",
+		return err_set(err, EINVAL,
+			       "%s: convolve: %zu x %d x %zu values do not fit the input of %zu and the output of %zu floats",
 			       y->dev->name, n_outer, n, n_inner, y->n, ret->n);
 	if (size == 0)
 		return 0;

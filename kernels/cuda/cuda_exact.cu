@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuda_exact.cu - the ray walk on the CUDA device: a thread per bin.
- *
- * The adjoint scatters with float atomics or, bitwise repeatable, with 64-bit fixed-point sums. A contribution is at most max |y|
- * times the voxel's diagonal; that is represented by 2^40 steps, which leaves room for 2^22 contributions to a voxel and an error
- * of 2^-40 of the largest. */
+/* cuda_exact.cu - the ray walk on the CUDA device: a thread per bin. The adjoint adds to the volume with float atomics or, for
+ * bitwise repeatable results, with 64-bit fixed-point sums. The largest possible contribution, max |y| times the voxel's
+ * diagonal, is 2^40 steps; so a voxel can receive 2^22 contributions without overflow, and the error is 2^-40 of the largest
+ * one. */
 #include "kernels/cuda/cuda.cuh"
 
 static __global__ void __launch_bounds__(CUDA_THREADS)
@@ -26,7 +25,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 	y[i] = (float)(add ? y[i] + sum : sum);
 }
 
-/* Where to read bin i: from plain bins, or from one side of pairs (which are 0 for a bin that does not count). */
+/* The source of bin i: an array of bins, or q or d of the pairs (which are 0 for a bin that is not used). */
 struct plain_bins {
 	const float *y, *mask;
 	__device__ float operator()(size_t i) const
@@ -103,7 +102,8 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 		atomicAdd(fixed + voxel, (unsigned long long)__double2ll_rn(length * y * scale));
 }
 
-/* Find the largest |y|, as the bits of a non-negative float: those order like integers. */
+/* Find the largest |y|. The bits of non-negative floats have the same order as the integers with these bits, so atomicMax() of
+ * integers is used. */
 template <class BINS> static __global__ void __launch_bounds__(CUDA_THREADS) largest_kernel(BINS bins, size_t n, int *largest)
 {
 	int bits = 0;
@@ -129,7 +129,7 @@ static size_t bins_of(const struct projection *a)
 	return (size_t)a->n_views * scan_view_size(&a->scan);
 }
 
-/* x (+)= A'bins with 64-bit sums, which do not depend on the order of the additions. */
+/* Compute x = A'bins (with `add`: x += A'bins) in 64-bit integer sums, which do not depend on the order of the additions. */
 template <class BINS> static int scatter_fixed(struct projection *a, BINS bins, bool add, float *x, void *fixed, struct err *err)
 {
 	cudaStream_t stream = cuda_state(a->dev)->stream;

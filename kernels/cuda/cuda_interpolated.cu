@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuda_interpolated.cu - the voxel-driven half of filtered backprojection. For a stack, a thread computes WIDE adjacent slices of
- * a pixel, which share bin and weight; for other planes of rise 0, one voxel. Positions are double: at bin 2000 a float resolves
- * only 1e-4 of a bin. */
+/* cuda_interpolated.cu - voxel-driven backprojection (back_interpolated()). For a stack, a thread computes WIDE adjacent slices
+ * of a pixel, which have the same bin and weight; for other planes of rise 0, it computes one voxel. Positions are double: at bin
+ * 2000 a float resolves only 1e-4 of a bin. */
 #include "kernels/cuda/cuda_volume.cuh"
 #include "kernels/lines.h"
 
@@ -70,7 +70,7 @@ struct stack_job {
 	bool add;
 };
 
-/* Plane u is slice u: one thread per WIDE adjacent slices of a pixel. */
+/* Backproject a stack, in which plane u is slice u: one thread per WIDE adjacent slices of a pixel. */
 template <int WIDE> static __global__ void __launch_bounds__(CUDA_THREADS) stack_kernel(const struct stack_job job)
 {
 	__shared__ double2 turn[TURNS];
@@ -160,10 +160,10 @@ int cuda_back_interpolated(struct projection *a, const struct buf *y, bool add, 
 	int r = check_volume("back_interpolated", x, &a->grid, err);
 
 	if (r == 0 && y->n != (size_t)a->n_views * scan_view_size(&a->scan))
-		r = err_set(err, EINVAL, "%s: back_interpolated: projections of %zu floats for %zu bins", a->dev->name, y->n,
-			    (size_t)a->n_views * scan_view_size(&a->scan));
+		r = err_set(err, EINVAL, "%s: back_interpolated: the projections have %zu floats, but the scan has %zu bins",
+			    a->dev->name, y->n, (size_t)a->n_views * scan_view_size(&a->scan));
 	if (r == 0 && (a->scan.kind != SCAN_PARALLEL || !a->level))
-		r = err_set(err, EINVAL, "%s: back_interpolated: only for parallel rays in planes of rise 0", a->dev->name);
+		r = err_set(err, EINVAL, "%s: back_interpolated: supports only parallel rays in planes of rise 0", a->dev->name);
 	r = r < 0 ? r : cuda_check(cudaSetDevice(a->dev->index), a->dev, "back_interpolated", err);
 	if (r < 0)
 		return r;

@@ -1,28 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuda_joseph.cu - PROJECTION_JOSEPH: a block for each path.
- *
- * Planes of a group are an even number of slices apart, so in a step all of them are divided between an even and an odd slice in
- * the same way; even and odd slices are stored separately. With zs the ray's height in the step's middle, in slices: b =
- * round(zs) and the slice below it share the step by zs - b. With h = b >> 1, the even one of the two is number h of the even
- * slices, the odd one is number h - 1 + (b & 1) of the odd slices, and the next plane of the group uses the next of both.
- *
- * Forward: a thread for a few planes of a group. The volume is first copied with even and odd slices separated and zeros around
- * them; then the columns along the path are copied into shared memory, a chunk of steps at a time. Lanes of a warp have no bank
- * conflicts as long as a row has at most 32 slices of a parity.
- *
- * Back: a thread for each step, with as many even and odd slices of its column as fit into registers. The bins are in shared
- * memory, each group between zeros, so that no index is checked. Groups that contribute nothing to a few slices in any step of
- * the warp are skipped for these slices. The columns are added to the volume with atomics or, bitwise repeatable, with 64-bit
- * fixed-point sums. */
+/* cuda_joseph.cu - PROJECTION_JOSEPH: a block for each path. Planes of a group are two slices apart. So in each step the rays of
+ * all of them have the same weights in an even and an odd slice; even and odd slices are stored separately. Let zs be the ray's
+ * height in the step's middle, in slices, and b = round(zs): the weights of slice b and of the slice below it depend on zs - b.
+ * With h = b >> 1, the even one of the two is number h of the even slices, the odd one is number h - 1 + (b & 1) of the odd
+ * slices. The next plane of the group uses the next even and the next odd slice. Forward: a thread computes a few planes of a
+ * group. The volume is first copied so that even and odd slices are separate, with zeros around them; then the columns along the
+ * path are copied into shared memory, a chunk of steps at a time. Lanes of a warp have no bank conflicts as long as a row has at
+ * most 32 even slices. Back: a thread computes a step, for as many even and odd slices of its column as fit into registers. The
+ * bins are in shared memory, those of each group with zeros before and after them, so that no index needs a range check. A group
+ * is skipped for BACK_SKIP slices if it contributes to none of them in any step of the warp. The columns are added to the volume
+ * with atomics or, for bitwise repeatable results, in 64-bit fixed-point sums. */
 #include "kernels/cuda/cuda_paths.cuh"
 
 #define CHUNK 48	/* steps */
-#define THREADS_MAX 512 /* further planes are processed by further blocks */
+#define THREADS_MAX 512 /* if there are more planes, more blocks process them */
 
-#define BACK_SKIP 4 /* slices of a parity that are skipped together */
+#define BACK_SKIP 4 /* even (or odd) slices that are skipped together */
 #define BACK_THREADS 128
 
-/* Compute the numbers of a step's slices and the weights of the even and the odd one. */
+/* Compute the two slices of a ray in a step of `len` mm with its middle at t, and their weights. h, par: number of the slice pair
+ * and parity of the upper slice. */
 static __device__ __forceinline__ void joseph_split(const struct path_ray &r, float t, float len, int *h, int *par, float *even,
 						    float *odd)
 {
@@ -96,11 +93,11 @@ static __global__ void __launch_bounds__(THREADS_MAX) forward_kernel(const __gri
 	if (path.n)
 		load_rows(job, path, 0, shared);
 	for (int k0 = 0, side = 0; k0 < path.n; k0 += CHUNK, side ^= 1) {
-		/* number h of either parity; index 0 holds the zero before the first */
+		/* pointers for h = 0 relative to the lane's base; index 0 of a row is the zero before the first slice */
 		const float *even = shared + side * rows_size + lane.base / 2 + 1, *odd = even + job.pitch - 1;
 		const int n = min(CHUNK, path.n - k0);
 
-		__syncthreads(); /* the rows are complete, and all threads have read the other side */
+		__syncthreads(); /* the rows of this chunk are complete, and all threads have read those of the previous chunk */
 		if (k0 + CHUNK < path.n)
 			load_rows(job, path, k0 + CHUNK, shared + (side ^ 1) * rows_size);
 		for (int k = 0; lane.n && k < n; k++, even += 2 * job.pitch, odd += 2 * job.pitch) {
@@ -193,7 +190,7 @@ struct back_job {
 /* The parameters of a group in this path, for all threads. */
 struct back_group {
 	struct path_ray ray;
-	int at, n; /* its first bin in shared memory, minus the number of its first slice; bins */
+	int at, n; /* index of its first bin in shared memory, minus the number of its first slice; number of its bins */
 	int base;  /* pairs of slices */
 };
 
@@ -278,7 +275,7 @@ static __global__ void __launch_bounds__(BACK_THREADS) back_kernel(const __grid_
 			const float *e, *o;
 
 			joseph_split(g.ray, fmaf((float)last, path.dt, path.t), step_length, &h, &par, &we, &wo);
-			h += g.base - h0; /* the first plane's even slice is number h of those in registers */
+			h += g.base - h0; /* now the even slice of the first plane is number h of those in registers */
 			h = min(max(h, -g.n - 1), job.half + 1);
 			low = __reduce_min_sync(0xffffffff, h) - 1;
 			high = __reduce_max_sync(0xffffffff, h) + g.n;

@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuda_lines.cu - stacks of 2-D parallel beams (kernels/lines.h) on the CUDA device.
- *
- * A warp processes a line. With a stack its lanes are slices, and every entry is the same for all of them; with a single slice
- * its lanes are entries, and sums are reduced over the warp. Back adds with atomics or, bitwise repeatable, with 64-bit
- * fixed-point sums.
- *
- * A sweep is a chain of passes, each of which needs the results of the previous one: a single launch with all its blocks resident
- * on the device, which synchronise at the end of each pass. Within a pass no two lines share a pixel. Data written by another
- * multiprocessor are read around the level-1 cache. */
+/* cuda_lines.cu - stacks of 2-D parallel beams (kernels/lines.h) on the CUDA device. A warp processes a line. For several slices,
+ * each lane processes a slice, and all lanes use the same entry at a time; for a single slice, each lane processes other entries,
+ * and the sums of the lanes are added. The back pass adds with atomics or, for bitwise repeatable results, in 64-bit fixed-point
+ * sums. A sweep is a sequence of passes, each of which needs the results of the previous one. It is a single launch whose blocks
+ * are all resident on the device and synchronise at the end of each pass. Within a pass no two lines share a pixel. Data that
+ * another multiprocessor may have written are read past the level-1 cache. */
 #include <errno.h>
 
 #include "kernels/cuda/cuda_paths.cuh"
 #include "kernels/lines.h"
 
-/* Parts of the device's memory: all entries are kept if they fit into 1 / KEPT_PART; else they are computed again in each pass,
- * for as many views at a time as fit into 1 / BATCH_PART. Fewer lines than keep all multiprocessors busy would take much
- * longer. */
+/* All entries are kept if they fit into 1 / KEPT_PART of the device's memory; else they are computed again in each pass, for as
+ * many views at a time as fit into 1 / BATCH_PART of it. With smaller batches some multiprocessors would have no work. */
 #define KEPT_PART 8
 #define BATCH_PART 16
 #define LINE_WARPS 8
@@ -159,7 +155,8 @@ static __device__ __forceinline__ float warp_sum(float sum)
 	return sum;
 }
 
-/* Return a line's sum over x for this lane's slice u; with a single slice, over all lanes' entries. */
+/* Return the sum of weight times x over a line's entries, in this lane's slice u; for a single slice, the sum over the entries of
+ * all lanes. */
 template <bool STACK>
 static __device__ __forceinline__ float line_sum(const struct line_entry *entry, int n, const float *x, int u, int column,
 						 int lane)
@@ -300,8 +297,8 @@ struct sweep_job {
 	unsigned *arrived; /* count of blocks that have reached the end of a pass, over all passes */
 };
 
-/* Entries that a warp holds in registers: with a single slice LOADED per lane, with a stack LOADED that are the same for all
- * lanes. Their pixels are read together before any is written. */
+/* Number of entries that a lane holds in registers: for a single slice each lane has other entries, for several slices all lanes
+ * have the same. All their pixels are read before any is written. */
 #define LOADED 16
 
 struct loaded_entries {
@@ -309,7 +306,7 @@ struct loaded_entries {
 	float weight[LOADED], x[LOADED];
 };
 
-/* Load entries from k0 on; those after the line's last have weight 0 and the first one's column. */
+/* Load entries from index k0 on. Those beyond the end of the line get weight 0 and the column of the first entry. */
 template <bool STACK>
 static __device__ __forceinline__ void load_entries(const struct sweep_job &job, const struct line &line, int k0, int lane,
 						    struct loaded_entries *h)
@@ -372,7 +369,8 @@ static __device__ __forceinline__ void sweep_ray(const struct sweep_job &job, co
 	}
 }
 
-/* Barrier of all blocks, which are resident at the same time; writes before it are visible after it. */
+/* Wait until all blocks have reached the end of the pass. The blocks are resident at the same time; writes before this barrier
+ * are visible to all blocks after it. */
 static __device__ __forceinline__ void end_pass(const struct sweep_job &job, unsigned target)
 {
 	__syncthreads();
@@ -388,7 +386,7 @@ static __device__ __forceinline__ void end_pass(const struct sweep_job &job, uns
 	__syncthreads();
 }
 
-/* Return the line with which a warp begins a pass. */
+/* Return the first line of a warp in a pass. */
 static __device__ __forceinline__ struct line line_of(const struct sweep_job &job, int pass, int warp)
 {
 	const int v = pass % job.stride + warp * job.stride;
@@ -397,8 +395,8 @@ static __device__ __forceinline__ struct line line_of(const struct sweep_job &jo
 	return pass < job.n_views * job.stride && v < job.n_v ? job.line[(size_t)(pass / job.stride) * job.n_v + v] : none;
 }
 
-/* Lines do not depend on the results of passes: a warp loads its first entries of the next pass before the barrier, and the line
- * one pass earlier. */
+/* Compute a sweep. Lines do not depend on the results of passes. So, to hide the latency, a warp loads the first entries of its
+ * line of the next pass before the barrier, and the struct line itself one pass earlier. */
 template <bool STACK> static __global__ void __launch_bounds__(32 * SWEEP_WARPS) sweep_kernel(const struct sweep_job job)
 {
 	const int in_block = blockDim.x / 32, warps = gridDim.x * in_block, lane = threadIdx.x % 32;
@@ -437,7 +435,8 @@ template <bool STACK> static __global__ void __launch_bounds__(32 * SWEEP_WARPS)
 	}
 }
 
-/* Groups of 32 slices share the multiprocessors; as many blocks as a pass has rays, but all must be resident at once. */
+/* Launch the sweep. The multiprocessors are divided among groups of 32 slices. A group gets as many blocks as the rays of a pass
+ * need, but not more than can be resident at the same time. */
 template <bool STACK> static int sweep(struct projection *a, struct sweep_job job, struct err *err)
 {
 	const int rays = (job.n_v + job.stride - 1) / job.stride, groups = STACK ? (job.n_u + 31) / 32 : 1;
@@ -469,12 +468,14 @@ int cuda_row_sweep(struct projection *a, float relaxation, const struct buf *y, 
 	int r;
 
 	if (!a->lines)
-		return err_set(err, ENOTSUP, "%s: row_sweep: not a stack of parallel beams", a->dev->name);
+		return err_set(err, ENOTSUP, "%s: row_sweep: the scan is not a stack of parallel beams", a->dev->name);
 	if (y->n != (size_t)a->n_views * scan_view_size(&a->scan) || x->n != grid_size(&a->grid))
-		return err_set(err, EINVAL, "%s: row_sweep: vectors of %zu and %zu floats for %zu bins and a grid of %zu",
-			       a->dev->name, y->n, x->n, (size_t)a->n_views * scan_view_size(&a->scan), grid_size(&a->grid));
+		return err_set(
+			err, EINVAL,
+			"%s: row_sweep: the vectors have %zu and %zu floats, but the scan has %zu bins and the grid %zu voxels",
+			a->dev->name, y->n, x->n, (size_t)a->n_views * scan_view_size(&a->scan), grid_size(&a->grid));
 	if (!(relaxation > 0 && relaxation < 2))
-		return err_set(err, EINVAL, "%s: row_sweep: relaxation %g is not between 0 and 2", a->dev->name,
+		return err_set(err, EINVAL, "%s: row_sweep: relaxation %g; allowed: between 0 and 2", a->dev->name,
 			       (double)relaxation);
 	if ((r = cuda_check(cudaSetDevice(a->dev->index), a->dev, "row_sweep", err)) < 0)
 		return r;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_mark.cu - mark() of kernels/device.h on the CUDA device.
  *
- * A block processes a patch of voxels, slice by slice, and in a slice view by view. The bin nearest to a voxel depends only on
- * its column along u and only on its row along v: both are computed once per block and view. That bin nearly always decides: it
- * shows air, or it counts; only voxels that no view has decided examine all bins around them. Unchanged values are not
- * written. */
+ * A block processes a patch of voxels, slice by slice, and in a slice view by view. The index u of the bin nearest to a voxel
+ * depends only on the voxel's column, the index v only on its row: both are computed once per block and view. That bin nearly
+ * always determines the result (it shows air, or it has data); all bins around a voxel are examined only if no view has
+ * determined it. Unchanged values are not written. */
 #include "kernels/cuda/cuda_slices.cuh"
 
 #include <errno.h>
@@ -24,7 +24,8 @@ struct mark_job {
 	float *x;
 };
 
-/* The nearest bin of a voxel; -1: outside the detector. near: it is within one voxel. */
+/* Index along one axis of the bin nearest to a voxel's centre; -1: outside the detector. near: its distance is less than one
+ * voxel. */
 struct nearest {
 	int bin;
 	bool near;
@@ -42,13 +43,13 @@ static __device__ struct nearest nearest_bin(const struct slice_map &map, int ax
 	return n;
 }
 
-/* Is a bin that counts within one voxel of (i, j)? */
+/* Return whether a bin with mask > 0 is less than one voxel from voxel (i, j). */
 static __device__ bool touches_valid_bin(const struct slice_map &map, int i, int j, int n_u, int n_v, const float *mask)
 {
 	int u0 = (int)fmin(fmax(0.0, slice_first_bin(&map, 0, i)), (double)n_u);
 	int v0 = (int)fmin(fmax(0.0, slice_first_bin(&map, 1, j)), (double)n_v);
 
-	/* A bin at a distance of exactly one voxel does not count; the next one may. */
+	/* A bin at a distance of exactly one voxel has weight 0: start with the next one. */
 	if (u0 < n_u && !(slice_weight(map.scale[0] * u0 + map.shift[0] - i) > 0))
 		u0++;
 	if (v0 < n_v && !(slice_weight(map.scale[1] * v0 + map.shift[1] - j) > 0))
@@ -151,8 +152,10 @@ int cuda_mark(struct projection *a, struct buf *x, struct err *err)
 	if (r < 0)
 		return r;
 	if (a->scan.kind != SCAN_DBT || x->n != grid_size(&a->grid))
-		return err_set(err, EINVAL, "%s: mark: %zu values for %zu voxels of a scan of kind %d", a->dev->name, x->n,
-			       grid_size(&a->grid), (int)a->scan.kind);
+		return err_set(err, EINVAL,
+			       "%s: mark: the volume has %zu floats, the grid has %zu voxels, the scan is of kind %d; only "
+			       "SCAN_DBT is supported",
+			       a->dev->name, x->n, grid_size(&a->grid), (int)a->scan.kind);
 	mark_kernel<<<blocks, CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(job);
 	return cuda_check(cudaGetLastError(), a->dev, "mark", err);
 }

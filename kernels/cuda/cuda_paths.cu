@@ -42,13 +42,13 @@ static int half_of(const struct grid *g)
 	return (g->n[2] + 1) / 2;
 }
 
-/* One zero before and at least one after. */
+/* Return the length of a row of even (or odd) slices with one zero before and at least one after them, floats. */
 static int pitch_of(const struct grid *g)
 {
 	return (half_of(g) + 2 + 3) & ~3;
 }
 
-/* Forward: the volume with even and odd slices separated. Back: 64-bit sums and one float. */
+/* Return the bytes of scratch memory. Forward: the volume with even and odd slices separated. Back: 64-bit sums and one float. */
 size_t cuda_paths_scratch(const struct projection_spec *spec)
 {
 	const struct grid *g = spec->grid;
@@ -110,7 +110,8 @@ out:
 	return r;
 }
 
-/* Divide groups by parity of slices into lanes of at most `most` planes. Return the number of lanes; ret may be NULL. */
+/* Divide groups into lanes of at most `most` planes that are two slices apart. If planes of a group are not one or two slices
+ * apart, each is a lane, and *ret_single is true. Return the number of lanes; ret may be NULL. */
 static int lanes_of(const struct projection_spec *spec, const struct plane_group *group, int n_groups, int most, bool *ret_single,
 		    struct path_lane *ret)
 {
@@ -198,7 +199,8 @@ static int make_planes(struct projection *a, const struct projection_spec *spec,
 	}
 	p->n_bins = (p->n_bins + 3) / 4 * 4;
 	p->padded = 0;
-	for (int i = 0; i < p->n_groups; i++) { /* zeros for every slice pair that a step can address */
+	for (int i = 0; i < p->n_groups;
+	     i++) { /* zeros before and after the bins, for every slice pair that a step can address */
 		int zeros = (p->half > PATHS_PAIRS ? p->half : PATHS_PAIRS) + 2;
 
 		at[i] = p->padded + zeros;
@@ -248,7 +250,8 @@ int cuda_paths_forward(struct projection *a, const float *x, bool add, float *y,
 	return a->model == PROJECTION_JOSEPH ? cuda_joseph_forward(a, x, add, y, err) : cuda_events_forward(a, x, add, y, err);
 }
 
-/* Find the largest |y|, as the bits of a non-negative float: those order like integers. */
+/* Find the largest |y|. The bits of non-negative floats have the same order as the integers with these bits, so atomicMax() of
+ * integers is used. */
 static __global__ void __launch_bounds__(CUDA_THREADS) largest_kernel(const float *y, size_t n, int *largest)
 {
 	int bits = 0;
@@ -291,8 +294,8 @@ int cuda_paths_back(struct projection *a, const float *y, bool add, float *x, st
 	}
 	fixed.sums = (unsigned long long *)cuda_state(a->dev)->scratch;
 	fixed.largest = (const float *)(fixed.sums + n_x);
-	fixed.bound = (double)n_y *
-		      sqrt(h[0] * h[0] + h[1] * h[1] + h[2] * h[2]); /* every bin, times the longest path through a voxel */
+	fixed.bound = (double)n_y * sqrt(h[0] * h[0] + h[1] * h[1] +
+					 h[2] * h[2]); /* the number of bins, times the longest path through a voxel */
 	r = cuda_check(cudaMemsetAsync(fixed.sums, 0, n_x * sizeof(long long) + sizeof(float), stream), a->dev, "paths back",
 		       err);
 	if (r < 0)

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuda_paths_events.cu - PROJECTION_PATHS: a warp for each path, a lane for each pair of slices.
+/* cuda_paths_events.cu - PROJECTION_PATHS: a warp processes a path, each of its lanes a pair of slices. A ray remains in a slice
+ * for many steps. So the bin of a ray is not processed in each step, but only where the ray passes from one slice to the next.
+ * This is an event; it is the same for all planes of a group, because these are two slices apart. Let c(t) be the voxel column of
+ * the path at t:
  *
- * A ray stays in a slice for many steps. So work is not done for each ray in each step, but only where a ray passes from one
- * slice to the next: an event, the same for all planes of a group, which are two slices apart. Along the path, with c(t) the
- * column at t:
- *
- * - forward: each lane keeps F(t) = integral of c from the path's beginning to t, for its slices. A plane that leaves slice s for
- *   s' at t adds F(t)[s] - F(t)[s'] to its bin; one that is in s at the path's end adds F(end)[s].
- * - back: each lane keeps S, the sum of the bins of all planes that are now in its slice. A step's column gets S times the step's
- *   length; a plane that leaves s for s' at t moves its bin from S[s] to S[s'], and does so for the rest of the step too.
- *
- * The two are transposes of each other line by line. Slices 2 h and 2 h + 1 belong to lane h; a plane's bin meets one even and
- * one odd slice in an event. The events are found first, one lane for each of up to 32 steps. One thread owns a bin and adds to
- * it in a fixed order; back adds to the volume with atomics or, bitwise repeatable, with 64-bit fixed-point sums. */
+ * - forward: each lane computes F(t) = integral of c from the path's beginning to t, for its slices. A plane whose ray passes
+ *   from slice s to s' at t adds F(t)[s] - F(t)[s'] to its bin; a plane whose ray is in s at the path's end adds F(end)[s].
+ * - back: each lane computes S, the sum of the bins of all planes whose rays are in its slice at t. S times the step's length is
+ *   added to the step's column. A plane whose ray passes from s to s' at t subtracts its bin from S[s] and adds it to S[s'], and
+ *   corrects the values of the current step for its rest after t.
+ * Each operation of one pass is the transpose of one of the other. Lane h processes slices 2 h and 2 h + 1; an event involves one
+ * even and one odd slice. The events of up to 32 steps are found first, one lane per step. Only one thread adds to a bin, in a
+ * fixed order; the back pass adds to the volume with atomics or, for bitwise repeatable results, in 64-bit fixed-point sums. */
 #include "kernels/cuda/cuda_paths_events.cuh"
 
 #define EVENT_WARPS 4
@@ -28,7 +27,7 @@ struct event_job {
 	const float *largest;
 	double bound;					     /* fixed: no sum exceeds this times *largest */
 	float slice;					     /* mm */
-	int n_groups, n_bins, n_u, n_v, n_views, nz, column; /* n_bins: room for the bins of EVENT_GROUPS groups */
+	int n_groups, n_bins, n_u, n_v, n_views, nz, column; /* n_bins: largest number of bins of EVENT_GROUPS groups */
 	bool add;
 };
 
@@ -57,7 +56,7 @@ static __device__ __forceinline__ void forward_window(const struct event_job &jo
 				struct event e = *event;
 				float fe = fmaf(e.t, ce, even), fo = fmaf(e.t, co, odd);
 
-				if (e.bin & 1) { /* the odd slice's bin belongs to the next lane; lane 0's neighbour is in another
+				if (e.bin & 1) { /* the odd slice of this bin is in the lane before; that of lane 0 is in another
 						    window */
 					fo = __shfl_up_sync(ALL, fo, 1);
 					fo = w.lane ? fo : 0;
@@ -147,7 +146,7 @@ static __device__ __forceinline__ void back_window(const struct event_job &job, 
 	}
 }
 
-/* Prepare the groups from g0 on; their bins are contiguous. Return the number of bins. */
+/* Compute the parameters of the groups from index g0 on; their bins are contiguous. Return the number of bins. */
 static __device__ int make_groups(const struct event_job &job, int v, int g0, const struct walk &w)
 {
 	int at = 0;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuda_projection.cu - a system matrix on the CUDA device: its data there, and the choice of the kernels.
- *
- * A projection stores its views and, for a SCAN_DBT, a map per view and slice. Larger working memory is the device's scratch,
- * shared by all projections: the 64-bit sums of the bitwise repeatable scatter of the exact model. Tiles do not change what a
- * kernel computes: one thread gathers each bin and each voxel. */
+/* cuda_projection.cu - a system matrix on the CUDA device: its data in device memory, and the selection of the kernels. A
+ * projection stores its views and, for a SCAN_DBT, a map per view and slice. Larger working memory, such as the 64-bit sums of
+ * bitwise repeatable results, is the device's scratch, which all projections share. Tiles do not change what a kernel computes:
+ * each bin and each voxel is computed by one thread. */
 #include "kernels/cuda/cuda_paths.cuh"
 #include "kernels/lines.h"
 
@@ -126,7 +125,7 @@ int cuda_projection_create(struct device *dev, const struct projection_spec *spe
 	int r;
 
 	if (spec->first < 0 || spec->n_views < 1 || spec->first + spec->n_views > spec->scan->n_views)
-		return err_set(err, EINVAL, "%s: views %d..%d of a scan with %d", dev->name, spec->first,
+		return err_set(err, EINVAL, "%s: views %d to %d are requested, but the scan has %d views", dev->name, spec->first,
 			       spec->first + spec->n_views - 1, spec->scan->n_views);
 	if (spec->mask && spec->mask->n != bins(spec))
 		return err_set(err, EINVAL, "%s: the mask has %zu bins, the views have %zu", dev->name, spec->mask->n,
@@ -137,7 +136,7 @@ int cuda_projection_create(struct device *dev, const struct projection_spec *spe
 				return err_set(err, EINVAL, "%s: view %d: some slices are not between detector and source",
 					       dev->name, spec->first + s);
 	if (is_paths(spec->model) && spec->scan->kind != SCAN_PARALLEL)
-		return err_set(err, EINVAL, "%s: model %d is only for parallel rays", dev->name, (int)spec->model);
+		return err_set(err, EINVAL, "%s: model %d supports only parallel rays", dev->name, (int)spec->model);
 	if (spec->scan->kind == SCAN_PARALLEL && (r = planes_check(spec, err)) < 0)
 		return r;
 	a = (struct projection *)calloc(1, sizeof(*a));
@@ -196,7 +195,8 @@ static int check_sizes(const struct projection *a, const char *what, size_t n_x,
 	size_t n_bins = (size_t)a->n_views * scan_view_size(&a->scan);
 
 	if (n_x != grid_size(&a->grid) || n_y != n_bins)
-		return err_set(err, EINVAL, "%s: %s: projection of %zu voxels to %zu bins got vectors of %zu and %zu",
+		return err_set(err, EINVAL,
+			       "%s: %s: the projection has %zu voxels and %zu bins, but the vectors have %zu and %zu floats",
 			       a->dev->name, what, grid_size(&a->grid), n_bins, n_x, n_y);
 	return cuda_check(cudaSetDevice(a->dev->index), a->dev, "cudaSetDevice", err);
 }
@@ -208,10 +208,11 @@ static int check_rule(const struct projection *a, const char *what, const struct
 	size_t n_bins = (size_t)a->n_views * scan_view_size(&a->scan);
 
 	if (y->n != n_bins || pair->n != 2 * n_bins || (row && row->n != n_bins))
-		return err_set(err, EINVAL, "%s: %s: %zu data, %zu row lengths and %zu pair values for %zu bins", a->dev->name,
-			       what, y->n, row ? row->n : 0, pair->n, n_bins);
+		return err_set(err, EINVAL, "%s: %s: %zu data, %zu row lengths and %zu pair values do not fit %zu bins",
+			       a->dev->name, what, y->n, row ? row->n : 0, pair->n, n_bins);
 	if (rule_needs_length(rule->kind) && !row)
-		return err_set(err, EINVAL, "%s: %s: rule %d needs the lengths of the rows", a->dev->name, what, (int)rule->kind);
+		return err_set(err, EINVAL, "%s: %s: rule %d needs the row lengths (row is NULL)", a->dev->name, what,
+			       (int)rule->kind);
 	return 0;
 }
 

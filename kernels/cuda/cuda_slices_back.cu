@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_slices_back.cu - the slice-by-slice operator on the CUDA device, back (kernels/slice_map.h): the exact adjoint, gathered.
- *
- * A thread owns BACK_ROWS voxels of a column along y. The 3 bins that touch it along x are weighted and added once for each row
- * of bins, and a row of bins serves all voxels it touches. This is repeated for all views of the projection; then the voxels are
- * updated in place. Weights along x depend only on the lane and those along y only on the warp, so a block computes them once,
- * into shared memory, for several steps (slice by slice, and in a slice view by view). If there is one view, a block processes
- * several slices: their bins are nearly the same and stay in the level-1 cache. Only one thread adds to each value, so every run
- * gives the same bits. */
+ * A thread computes BACK_ROWS voxels that are adjacent along y. In each row of bins, the weighted sum of the 3 bins that touch
+ * these voxels along x is computed once and used for all voxels that the row touches. This is repeated for all views of the
+ * projection; then the voxels are updated in place. Weights along x depend only on the lane and those along y only on the warp,
+ * so a block computes them once, into shared memory, for several steps (slice by slice, and in a slice view by view). If there is
+ * only one view, a block processes several slices: their bins are nearly the same and stay in the level-1 cache. Only one thread
+ * adds to each value, so every run gives bitwise the same result. */
 #include "kernels/cuda/cuda_slices.cuh"
 
 #define BACK_ROWS 4
@@ -59,10 +58,10 @@ static __device__ __forceinline__ void store(const struct back_job &job, size_t 
 	}
 }
 
-/* Largest number of bins along y that touch a voxel, and of bin rows that touch BACK_ROWS voxels: floor(5 / scale) + 1. Rows r ..
- * r + TAPS - 1, counted from the first one, touch voxel r. */
+/* TAPS: largest number of bins along y that touch a voxel; rows: that of rows of bins that touch BACK_ROWS voxels, floor(5 /
+ * scale) + 1. Rows r .. r + TAPS - 1, counted from the first one, touch voxel r. */
 template <int TAPS> struct back_taps {
-	static constexpr int rows = TAPS == 3 ? 6 : TAPS == 4 ? 7 : 8; /* least scales 5/6, 5/7, 2/3 */
+	static constexpr int rows = TAPS == 3 ? 6 : TAPS == 4 ? 7 : 8; /* for scales of at least 5/6, 5/7, 2/3 */
 };
 
 /* Data that the lanes and the warps of a block share in one step. */
@@ -78,8 +77,8 @@ static __device__ __forceinline__ float hat(const struct slice_axis &a, int n, i
 	return fmaxf(1 - fabsf(fmaf(a.bend, (float)n, a.first) + (n - d)), 0);
 }
 
-/* Return the first bin, relative to the block's first, that touches voxel d. A bin that touches it by less than rounding may be
- * missed. */
+/* Return the first bin, relative to the block's first, that touches voxel d. A bin whose weight is as small as the rounding error
+ * may be missed. */
 static __device__ __forceinline__ int first_tap(const struct slice_axis &a, int d)
 {
 	return (int)ceilf(__fdividef(d - 1 - a.first, 1 + a.bend));
@@ -108,7 +107,7 @@ static __device__ __forceinline__ void weigh_warp(const struct back_job &job, st
 			reinterpret_cast<float *>(step.y[warp])[r * TAPS + t] = hat(a, m + r + t, d + r);
 }
 
-/* All rows of bins are on the detector. */
+/* Gather for a warp whose rows of bins are all on the detector. */
 template <int TAPS, int MODE>
 static __device__ __forceinline__ void gather(const struct back_job &job, int view, const struct back_step<TAPS> &step, int lane,
 					      int warp, float num[BACK_ROWS], float den[BACK_ROWS])
@@ -139,7 +138,7 @@ static __device__ __forceinline__ void gather(const struct back_job &job, int vi
 	}
 }
 
-/* Voxel r at the detector's edge along y. */
+/* Gather for voxel r if some of its rows of bins are outside the detector. */
 template <int TAPS, int MODE>
 static __device__ __forceinline__ void gather_edge(const struct back_job &job, int view, const struct back_step<TAPS> &step,
 						   int lane, int d, float *num, float *den)
@@ -224,7 +223,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS, TAPS == 3 && MODE >= BACK
 	}
 }
 
-/* Any scale: a thread per voxel loops over all bins that touch it. */
+/* The back pass for any scale: a thread per voxel loops over all bins that touch it. */
 template <int MODE>
 static __global__ void __launch_bounds__(CUDA_THREADS) back_any_kernel(const __grid_constant__ struct back_job job)
 {

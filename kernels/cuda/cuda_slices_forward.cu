@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuda_slices_forward.cu - the slice-by-slice operator on the CUDA device, forward (kernels/slice_map.h).
- *
- * A thread computes ROWS adjacent bins, slice by slice. Adjacent lanes process adjacent x, so rows of voxels are read completely;
- * the ROWS + 1 rows of voxels around its bins are interpolated along x once each and serve two bins. If there are few bins, the
- * slices are divided among the warps of a block and added in a fixed order: every run gives the same bits. The last step, the
- * ray's length and the update rule, is done once per bin, so line integrals need not be stored. */
+/* cuda_slices_forward.cu - the slice-by-slice operator on the CUDA device, forward (kernels/slice_map.h). A thread computes ROWS
+ * bins that are adjacent along y, slice by slice. Adjacent lanes process bins that are adjacent along x, so memory accesses are
+ * coalesced. Each of the ROWS + 1 rows of voxels around the bins is interpolated along x once and used for two bins. If there are
+ * few bins, the slices are divided among the warps of a block, and the sums of the warps are added in a fixed order, so every run
+ * gives bitwise the same result. Finally the sum is multiplied by the ray's length, and the update rule is applied, once per bin;
+ * so line integrals need not be stored. */
 #include "kernels/cuda/cuda_slices.cuh"
 
 #define FORWARD_BLOCKS 4 /* blocks resident on a multiprocessor: up to 64 registers per thread */
@@ -26,7 +26,8 @@ struct slice_entry {
 	struct slice_axis x, y;
 };
 
-/* Return the row of voxels at p, interpolated: `left` and `right` tell which of its two voxels are inside the grid. */
+/* Interpolate linearly between the voxels p[0] and p[1] with fraction a; left, right: whether each is inside the grid (outside:
+ * 0). */
 static __device__ __forceinline__ float interpolate_row(const float *p, float a, bool left, bool right)
 {
 	float p0 = left ? __ldg(p) : 0, p1 = right ? __ldg(p + 1) : 0;
@@ -57,7 +58,8 @@ static __device__ __forceinline__ void forward_slice(const struct forward_job &j
 				interpolate_row(p + (ptrdiff_t)n * nx, a, in && i >= 0 && i < nx, in && i + 1 >= 0 && i + 1 < nx);
 		}
 	}
-	/* Bin r is at row r + e, -1 < e < 1; e only decreases with r, because the scale is at most 1. */
+	/* Bin r is at position r + e among the rows of voxels, -1 < e < 1; e does not increase with r, because the scale is at
+	 * most 1. */
 #pragma unroll
 	for (int r = 0; r < ROWS; r++) {
 		float e = fmaf(s.y.bend, (float)r, e0);
@@ -77,7 +79,7 @@ static __device__ __forceinline__ void finish(const struct forward_job &job, int
 
 	sum *= length;
 	if (!job.pairs) {
-		job.out[at] = job.add ? job.out[at] + sum : sum; /* the length and so the sum are 0 if the bin does not count */
+		job.out[at] = job.add ? job.out[at] + sum : sum; /* the length, and so the sum, is 0 if the bin is not used */
 		return;
 	}
 	if (counts)
@@ -85,7 +87,7 @@ static __device__ __forceinline__ void finish(const struct forward_job &job, int
 	reinterpret_cast<float2 *>(job.out)[at] = make_float2(pair.q * length, pair.d * length);
 }
 
-/* PARTS: warps among which the slices of the same bins are divided. */
+/* PARTS: number of warps among which the slices are divided for the same bins. */
 template <int ROWS, int PARTS>
 static __global__ void __launch_bounds__(CUDA_THREADS, FORWARD_BLOCKS)
 	forward_kernel(const __grid_constant__ struct forward_job job)
@@ -178,7 +180,7 @@ int cuda_slices_forward(struct projection *a, const struct rule *rule, const flo
 		job.rule = *rule;
 	if (!(a->scale_min > SLICES_SCALE_MIN && a->scale_max < SLICES_SCALE_MAX))
 		return launch<1, 4>(a, &job, err);
-	/* Four warps per bin unless the bins alone fill the GPU twice. */
+	/* Divide the slices among four warps, unless there are enough bins to occupy the GPU twice. */
 	if (bins < (size_t)4 * 2 * 2048 * 132)
 		return launch<4, 4>(a, &job, err);
 	return a->scale_min_y > 6.0 / 7 + 1e-6 ? launch<8, 1>(a, &job, err) : launch<4, 1>(a, &job, err);

@@ -8,10 +8,10 @@
 #define SUMS 8	    /* sums per thread */
 #define FLOATS 2048 /* floats in shared memory, a power of 2; a few more follow */
 #define ROUNDS 2048
-#define BLOCKS 64 /* blocks of CUDA_THREADS per multiprocessor, not all resident at once */
-#define TRIES 5	  /* the fastest try counts, because a limit is measured */
+#define BLOCKS 64 /* blocks per multiprocessor; not all are resident at the same time */
+#define TRIES 5	  /* the result is that of the fastest try, because a limit is measured */
 
-/* Adjacent lanes read adjacent floats: no two of a warp use the same bank. */
+/* Adjacent lanes read adjacent floats, so there are no bank conflicts. */
 static __global__ void __launch_bounds__(CUDA_THREADS) step_kernel(float *ret)
 {
 	__shared__ float y[FLOATS + 2 * CUDA_THREADS * SUMS];

@@ -147,7 +147,7 @@ int cuda_log_likelihood(const struct buf *y, const struct buf *p, float floor, d
 		      [=] __device__(size_t i) { return b[i] > floor ? a[i] * log((double)b[i]) - b[i] : 0.0; });
 }
 
-/* Several counts at once are summed in double, which is exact below 2^53. */
+/* The counts are added as double, which is exact below 2^53. */
 int cuda_tally(const struct buf *x, float offset, float step, size_t stride, uint64_t bins[65536], struct tally *ret_tally,
 	       struct err *err)
 {
@@ -159,7 +159,7 @@ int cuda_tally(const struct buf *x, float offset, float step, size_t stride, uin
 	int r;
 
 	if (stride == 0 || !(step > 0) || !isfinite(step) || !isfinite(offset))
-		return err_set(err, EINVAL, "tally: every %zu-th value in steps of %g from %g", stride, (double)step,
+		return err_set(err, EINVAL, "tally: stride=%zu, step=%g, offset=%g is not possible", stride, (double)step,
 			       (double)offset);
 	r = cuda_check(cudaMemsetAsync(counts, 0, CUDA_STEPS * sizeof(*counts), state->stream), x->dev, "tally", err);
 

@@ -30,7 +30,9 @@ static __global__ void __launch_bounds__(CUDA_THREADS) blur_kernel(const __grid_
 		job.ret[i] = 0;
 		return;
 	}
-	here = job.axis == 0 ? v.at[0] : job.axis == 1 ? v.at[1] : v.at[2]; /* not indexed dynamically: registers cannot be */
+	here = job.axis == 0   ? v.at[0]
+	       : job.axis == 1 ? v.at[1]
+			       : v.at[2]; /* not v.at[job.axis], because registers cannot be indexed dynamically */
 	sum = job.weight[0] * job.x[i];
 	for (int d = 1; d <= job.reach; d++) {
 		if (here - d >= 0)

@@ -24,7 +24,7 @@ static int cuda_alloc(struct device *dev, size_t n, struct buf *ret_buf, struct 
 	if (code == cudaSuccess)
 		code = cudaMalloc(&mem, n ? n * sizeof(float) : sizeof(float));
 	if (code == cudaErrorMemoryAllocation) {
-		cudaGetLastError(); /* not a sticky error: the device stays usable */
+		cudaGetLastError(); /* clear the error; it is not a sticky one, so the device remains usable */
 		cudaMemGetInfo(&free_bytes, &all);
 		return err_set(err, ENOMEM, "%s: cannot allocate %zu bytes, %zu of %zu are free", dev->name, n * sizeof(float),
 			       free_bytes, all);
@@ -61,8 +61,8 @@ static int cuda_download(const struct buf *src, float *dst, struct err *err)
 	return r < 0 ? r : cuda_check(cudaStreamSynchronize(state->stream), src->dev, "download", err);
 }
 
-/* Return the smallest kept block that is large enough, and not more than twice as large as needed. */
-static struct cuda_host_block *kept_block(struct cuda_state *state, size_t bytes)
+/* Return the smallest unused block that is large enough, and not more than twice as large as needed; NULL: none. */
+static struct cuda_host_block *find_unused_block(struct cuda_state *state, size_t bytes)
 {
 	struct cuda_host_block *best = NULL;
 
@@ -93,7 +93,7 @@ static struct cuda_host_block *free_entry(struct cuda_state *state)
 	return unused;
 }
 
-static void give_back_unused(struct cuda_state *state)
+static void free_unused_blocks(struct cuda_state *state)
 {
 	for (int i = 0; i < CUDA_KEPT_MAX; i++)
 		if (state->host[i].memory && !state->host[i].used) {
@@ -102,8 +102,8 @@ static void give_back_unused(struct cuda_state *state)
 		}
 }
 
-/* Free unused blocks that kept_block() will no longer return once there is a block of this size: those that are smaller, but not
- * by half. Otherwise cases of growing size would each leave their memory behind. */
+/* Free unused blocks that are smaller than `bytes`, but by less than half: a block of `bytes` bytes replaces them. Otherwise the
+ * blocks of all cases of growing size would be kept. */
 static void free_outgrown_blocks(struct cuda_state *state, size_t bytes)
 {
 	for (int i = 0; i < CUDA_KEPT_MAX; i++) {
@@ -116,11 +116,11 @@ static void free_outgrown_blocks(struct cuda_state *state, size_t bytes)
 	}
 }
 
-/* Pinning a gigabyte takes a large part of a second, so a device that serves several cases keeps the memory. */
+/* Return pinned host memory. Pinning a gigabyte takes a large part of a second, so a freed block is kept for the next case. */
 static int cuda_host_alloc(struct device *dev, size_t bytes, void **ret, struct err *err)
 {
 	struct cuda_state *state = cuda_state(dev);
-	struct cuda_host_block *b = kept_block(state, bytes);
+	struct cuda_host_block *b = find_unused_block(state, bytes);
 	void *memory = NULL;
 	cudaError_t code;
 	int r = cuda_check(cudaSetDevice(dev->index), dev, "cudaSetDevice", err);
@@ -135,7 +135,7 @@ static int cuda_host_alloc(struct device *dev, size_t bytes, void **ret, struct 
 		code = cudaMallocHost(&memory, bytes ? bytes : 1);
 		if (code == cudaErrorMemoryAllocation) {
 			cudaGetLastError();
-			give_back_unused(state);
+			free_unused_blocks(state);
 			code = cudaMallocHost(&memory, bytes ? bytes : 1);
 		}
 		if (code == cudaErrorMemoryAllocation) {

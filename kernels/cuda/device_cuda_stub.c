@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_cuda_stub.c - replaces the CUDA device in a build without CUDA: device_cuda_open() returns ENODEV. */
+/* device_cuda_stub.c - compiled in place of the CUDA device in a build without CUDA: device_cuda_open() returns ENODEV. */
 #include "kernels/device.h"
 
 #include <errno.h>

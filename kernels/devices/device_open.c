@@ -9,7 +9,8 @@
 
 #define THREADS_MAX 1024
 
-/* Return the number in `spec`. "cpu:12" with prefix "cpu": 12; "cpu": `none`; anything else: -1. */
+/* Return the number in `spec` after `prefix` and a colon ("cpu:12": 12), `none` if there is no colon ("cpu"), or -1 if `spec` has
+ * another form or the number exceeds `limit`. */
 static int parse_number(const char *spec, const char *prefix, int none, int limit)
 {
 	size_t n = strlen(prefix);

@@ -12,7 +12,7 @@
 #include "recon/bench/bench_internal.h"
 
 #define CEILING_RUNS 7
-#define VOXELS_MAX 65535 /* along an axis; views, too */
+#define VOXELS_MAX 65535 /* largest number of voxels along an axis, and of views */
 
 static const char check_em[] = "sum of A x over the bins of the last update = sum of their data";
 static const char check_radon[] = "sum of the line integrals = the phantom's analytic ones";
@@ -150,14 +150,15 @@ static int check(struct bench_job *job, struct bench_result *result, struct err 
 	gap = fabs(result->found - result->expected);
 	if (gap <= tolerance * fabs(result->expected))
 		return 0;
-	return err_set(err, EHWPOISON, "%s on %s computes wrong numbers: %s is %.7g instead of %.7g; %g of it is allowed",
+	return err_set(err, EHWPOISON,
+		       "%s on %s computes wrong numbers: %s is %.7g instead of %.7g; allowed relative difference: %g",
 		       result->work->name, result->device, result->work->check, result->found, result->expected, tolerance);
 }
 
 static int check_setup(const struct bench_work *work, const struct bench_setup *s, int repeat, struct err *err)
 {
 	if (!bench_size_name(s->size) || repeat < 0 || repeat > BENCH_REPEAT_MAX)
-		return err_set(err, EINVAL, "%s: size %d, %d times; allowed: sizes 0 to %d, 0 to %d times", work->name,
+		return err_set(err, EINVAL, "%s: size=%d, repeat=%d; allowed: sizes 0 to %d, repeat 0 to %d", work->name,
 			       (int)s->size, repeat, BENCH_SIZES - 1, BENCH_REPEAT_MAX);
 	for (int c = 0; c < 3; c++)
 		if (s->voxels[c] < 0 || s->voxels[c] > VOXELS_MAX)

@@ -8,7 +8,7 @@
 #include "recon/bench/bench_internal.h"
 #include "recon/pet/michelogram.h"
 
-#define DEPTH 239.36 /* of the detector, mm */
+#define DEPTH 239.36 /* depth of the detector (along x), mm */
 
 static const struct dbt {
 	int voxels[3], views;

@@ -2,8 +2,9 @@
 /* bench_dbt.c - iterations over a DBT volume with the same code as a reconstruction; by default emission EM with the
  * slice-by-slice model.
  *
- * Data are the projections of a random volume, computed on the device itself. Least traffic of an update: the volume is read in
- * the forward pass (if the rule uses line integrals) and read and written in the back pass, and its data are read. */
+ * Data are the projections of a random volume, computed on the device itself. The smallest memory traffic of an update: the
+ * volume is read in the forward pass (if the rule uses line integrals) and read and written in the back pass; the data of the
+ * update are read. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@
 
 #define FLOOR 1e-6f
 #define START 0.05f	    /* 1/mm */
-#define TOLERANCE 1e-5	    /* for sums in double over float bins, some hundred terms each */
+#define TOLERANCE 1e-5	    /* for sums, in double, of bins that are float sums of some hundred terms */
 #define TOLERANCE_STEP 0.01 /* for rules that need more than one step to converge */
 
 struct state {
@@ -85,7 +86,7 @@ static struct projection_spec spec_of(const struct state *s, int first)
 					.deterministic = s->setup.deterministic};
 }
 
-/* Return the bytes of all data, before any are allocated. */
+/* Return the number of bytes that all data will need. */
 static size_t count_bytes(const struct state *s, struct device *dev)
 {
 	size_t bins = scan_view_size(s->scan) * (size_t)s->views, of_subset = bins / (size_t)s->n_subsets;

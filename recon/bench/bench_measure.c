@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench_measure.c - times, and their medians. */
+/* bench_measure.c - measure times and compute their medians. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "kernels/clock.h"
 #include "recon/bench/bench_internal.h"
 
-#define LEAST 3	   /* largest number of runs */
+#define LEAST 3	   /* smallest number of runs */
 #define ENOUGH 100 /* largest number of runs */
 #define SECONDS 1.0
 
@@ -29,7 +29,7 @@ void bench_median(double *seconds, int n, struct bench_times *ret_times)
 	};
 }
 
-/* Return whether enough has been measured. */
+/* Return whether n runs in `spent` seconds are enough. */
 static bool done(int n, int repeat, double spent)
 {
 	return repeat ? n == repeat : n >= LEAST && (n == ENOUGH || spent >= SECONDS);

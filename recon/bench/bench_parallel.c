@@ -3,7 +3,8 @@
  * ART.
  *
  * A picture of n x n pixels of 1 mm, n radial bins of 1 mm, angles over 180 degrees; in a stack the picture shrinks from slice to
- * slice. Least traffic: the input is read, the output is written; ART reads its data, and reads and writes the picture. */
+ * slice. The smallest memory traffic: the input is read, the output is written; ART reads the data, and reads and writes the
+ * picture. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -22,16 +23,16 @@
 #define CENTRE_X 0.1 /* centre of the weight with which results are summed; in units of the picture's side, like its width */
 #define CENTRE_Y -0.07
 #define SIGMA 0.1
-#define TOLERANCE 0.01	   /* views, bins and pixels are few */
+#define TOLERANCE 0.01	   /* large, because there are few views, bins and pixels */
 #define TOLERANCE_ART 0.05 /* ART has not converged */
-#define ENOUGH_ANGLES 0.15 /* for each radial bin: of fewer, an image need not be near the phantom */
+#define ENOUGH_ANGLES 0.15 /* angles per radial bin; from fewer, an image may differ much from the phantom */
 
 enum { FILTER, BACK, N_STAGES };
 static const char *const stages[N_STAGES] = {"filter", "back"}; /* for BENCH_CONVOLUTION */
 
 struct state {
 	int kind;
-	const struct bench_setup *setup; /* while it is opened */
+	const struct bench_setup *setup; /* valid only while the work is opened */
 	struct parallel_scan scan;
 	struct parallel_protocol protocol;
 	struct parallel_plan plan;
@@ -87,7 +88,7 @@ static int once(struct bench_job *job, struct err *err)
 	}
 }
 
-/* Of few angles an image is only checked to be finite. */
+/* Return the tolerance of the check; infinity if there are so few angles that the image is only checked to be finite. */
 static double tolerance_of(const struct state *s)
 {
 	bool image = s->kind == BENCH_CONVOLUTION || s->kind == BENCH_FOURIER || s->kind == BENCH_ART;
@@ -148,7 +149,8 @@ static struct parallel_protocol protocol_of(const struct state *s)
 	};
 }
 
-/* Return the weight of the check: a Gaussian off the centre, so smooth that the width of bins and pixels has no effect. */
+/* Return the weight, at (x, y), of the sum that is checked: a Gaussian beside the centre, so smooth that the width of bins and
+ * pixels has no effect. */
 static double weight_at(const struct state *s, double x, double y)
 {
 	double n = s->scan.n_radial, dx = (x - CENTRE_X * n) / (SIGMA * n), dy = (y - CENTRE_Y * n) / (SIGMA * n);
@@ -156,7 +158,7 @@ static double weight_at(const struct state *s, double x, double y)
 	return exp(-0.5 * (dx * dx + dy * dy));
 }
 
-/* Return its line integral. */
+/* Return the line integral of weight_at(). */
 static double weight_line(const struct state *s, const double turn[2], double radius)
 {
 	double n = s->scan.n_radial, sigma = SIGMA * n, at = (radius - n * (CENTRE_X * turn[0] + CENTRE_Y * turn[1])) / sigma;
@@ -256,7 +258,7 @@ static int make_plan(struct state *s, enum parallel_work work, struct device *de
 	if (r == 0)
 		r = bench_fits(dev, s->plan.bytes_total + more * sizeof(float), err);
 	if (r == 0 && s->plan.part_slices < s->scan.n_slices)
-		r = err_set(err, ENOMEM, "%d slices at once do not fit on %s, %d do", s->scan.n_slices, dev->name,
+		r = err_set(err, ENOMEM, "%d slices together do not fit on %s; %d slices fit", s->scan.n_slices, dev->name,
 			    s->plan.part_slices);
 	return r;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench_pet.c - an MLEM iteration over a michelogram, with kept sensitivity and the same code as a reconstruction.
  *
- * Data are the projections of a random volume, computed on the device itself. Least traffic: the volume is read in the forward
- * pass and read and written in the back pass, the data are read. */
+ * Data are the projections of a random volume, computed on the device itself. The smallest memory traffic: the volume is read in
+ * the forward pass and read and written in the back pass; the data are read. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +55,7 @@ static int stage(struct bench_job *job, int i, struct err *err)
 	}
 }
 
-/* EM preserves counts, see bench_dbt.c. */
+/* Check that EM preserves the counts, see bench_dbt.c. */
 static int check(struct bench_job *job, double *ret_found, double *ret_expected, double *ret_tolerance, struct err *err)
 {
 	struct state *s = job->state;

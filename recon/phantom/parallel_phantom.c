@@ -15,9 +15,9 @@
 
 #define SIDE_MAX 10000.0 /* mm */
 #define SAMPLES_MAX 64
-#define ALONG 1e-12 /* sine of the angle between a ray and an edge: smaller counts as parallel */
+#define ALONG 1e-12 /* a ray and an edge are parallel if the sine of the angle between them is below this */
 
-/* As printed, in units of half a side, y up: centre, half axes, degrees from x towards y. */
+/* The ellipses as in the publication, in units of half a side, y up: centre, half axes, angle in degrees from x towards y. */
 static const struct {
 	double x, y, a, b, turn, modified, original;
 } shepp_logan[] = {
@@ -72,7 +72,7 @@ int parallel_phantom_create(enum parallel_phantom_kind kind, double side, struct
 	if (!parallel_phantom_name(kind))
 		return err_set(err, EINVAL, "parallel phantom: kind %d", (int)kind);
 	if (!(side > 0 && side <= SIDE_MAX))
-		return err_set(err, EINVAL, "parallel phantom: a square of %g mm, not in (0, %g]", side, SIDE_MAX);
+		return err_set(err, EINVAL, "parallel phantom: a side of %g mm, not in (0, %g]", side, SIDE_MAX);
 	p = calloc(1, sizeof(*p));
 	if (p)
 		p->shapes = calloc(SHAPES_MAX, sizeof(*p->shapes));
@@ -262,7 +262,7 @@ int parallel_phantom_noise(float *lines, size_t n, size_t first, double i0, uint
 	size_t bad = SIZE_MAX;
 
 	if (!(i0 > 0 && i0 <= POISSON_MEAN_MAX))
-		return err_set(err, EINVAL, "parallel phantom: %g photons a bin, not in (0, %g]", i0, POISSON_MEAN_MAX);
+		return err_set(err, EINVAL, "parallel phantom: %g photons per bin, not in (0, %g]", i0, POISSON_MEAN_MAX);
 #pragma omp parallel for schedule(dynamic, 4096) reduction(min : bad)
 	for (size_t i = 0; i < n; i++) {
 		double mean = i0 * exp(-(double)lines[i]), count;

@@ -147,7 +147,7 @@ double pet_phantom_reach(const struct pet_phantom *p)
 	return reach;
 }
 
-/* Return the integral over all space. Only for cylinders and ellipsoids. */
+/* Return the integral of the phantom over its volume. Only for cylinders and ellipsoids. */
 static double integral(const struct phantom *p)
 {
 	double sum = 0;
@@ -214,7 +214,8 @@ static void project_row(const struct phantom *p, const struct body *bodies, cons
 			sum[v] += s.mu * chord(&s, a, d);
 		}
 	}
-	/* Without a ray the distance from a to b is 0. Shapes with negative values may leave -1e-13 of others. */
+	/* For a bin without a ray the distance from a to b is 0. Where a shape with a negative value cancels another, rounding
+	 * can leave -1e-13; it is replaced by 0. */
 	for (int v = 0; v < scan->n_v; v++)
 		ret_line[v] = (float)(larger(0, sum[v]) * sqrt(dx[v] * dx[v] + dy[v] * dy[v] + dz[v] * dz[v]));
 }
@@ -230,7 +231,8 @@ int pet_phantom_project(const struct phantom *p, const struct scan *scan, const 
 		return err_set(err, EINVAL, "PET phantom: rays of scan kind %d are not parallel", (int)scan->kind);
 	for (int i = 0; i < n; i++)
 		if (planes[i] < 0 || planes[i] >= scan->n_u)
-			return err_set(err, EINVAL, "PET phantom: plane %d of %d", planes[i], scan->n_u);
+			return err_set(err, EINVAL, "PET phantom: plane %d does not exist; the scan has %d planes", planes[i],
+				       scan->n_u);
 	if (p->n > SHAPES_MAX)
 		return err_set(err, EINVAL, "PET phantom: %zu shapes; allowed: at most %d", p->n, SHAPES_MAX);
 	for (size_t k = 0; k < p->n; k++) {

@@ -34,8 +34,9 @@ double phantom_value(const struct phantom *p, const double at[3])
 	return mu;
 }
 
-/* Bins whose rays may meet the shape: u0 <= u < u1, v0 <= v < v1. The shadow of a box on z = 0 is the hull of its corners'
- * shadows if the box is below the source; else every bin. Parts below z = 0 cast no shadow. */
+/* The bins whose rays may cross the shape, u0 <= u < u1, v0 <= v < v1: the shadow of the box around it on the plane z = 0. If the
+ * box is below the source, it is the hull of the shadows of the box's corners; else it is every bin. Parts below z = 0 have no
+ * shadow. */
 struct shadow {
 	int u0, u1, v0, v1;
 };

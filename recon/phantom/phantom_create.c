@@ -4,7 +4,7 @@
  * Positions are fractions of the detector, so that a phantom fits every system; sizes of beads, masses and calcifications are in
  * mm. The seed moves beads and masses by up to 1 mm and scatters the cluster; bodies and glandular tissue stay. Attenuation:
  * adipose and glandular tissue at 20 keV as in Hammerstein 1979 / Johns & Yaffe 1987 (0.0456 and 0.0802 /mm). Shapes add, so a
- * shape inside tissue has the difference to it as its value. Nothing is symmetric: the bodies are off the middle of y, and no
+ * shape inside tissue has the difference to it as its value. Nothing is symmetric: the bodies are not centred on y = 0, and no
  * bead has a counterpart at -y or at the mirrored x. */
 #include <errno.h>
 #include <math.h>
@@ -24,21 +24,22 @@
 #define N_CALCIFICATIONS 8
 #define SHAPES_MAX 64
 
-/* Positions in the plate: x and y as fractions of the detector, z of the thickness. Inside the cone of every view up to 25
- * degrees for all heights up to 80 mm. */
+/* Positions of the beads in the plate: x and y as fractions of the detector, z as a fraction of the thickness. In every view up
+ * to 25 degrees and for all thicknesses up to 80 mm, the beads project onto the detector. */
 static const double bead_place[][3] = {
 	{0.08, -0.21, 0.30}, {0.13, 0.17, 0.62}, {0.19, -0.05, 0.12}, {0.25, 0.27, 0.45},
 	{0.31, -0.29, 0.78}, {0.37, 0.08, 0.88}, {0.43, -0.14, 0.50}, {0.49, 0.22, 0.20},
 	{0.55, -0.24, 0.10}, {0.61, 0.03, 0.70}, {0.67, 0.14, 0.38},  {0.73, -0.10, 0.90},
 };
 
-/* Positions and half axes as fractions of the breast's half axes. Disjoint, and inside the breast. */
+/* Positions and half axes of the glandular tissue, as fractions of the breast's half axes. The ellipsoids are disjoint and inside
+ * the breast. */
 static const double gland[][6] = {
 	{0.42, 0.05, 0.05, 0.22, 0.16, 0.55},	{0.30, -0.42, -0.20, 0.16, 0.15, 0.40}, {0.25, 0.48, 0.15, 0.14, 0.14, 0.45},
 	{0.74, -0.14, -0.10, 0.08, 0.12, 0.35}, {0.12, -0.02, 0.30, 0.05, 0.20, 0.30},
 };
 
-/* Positions as fractions of the breast's half axes; radius in mm. In adipose tissue. */
+/* Positions of the masses, as fractions of the breast's half axes, in adipose tissue; radius in mm. */
 static const double mass[][4] = {{0.56, 0.36, 0.12, 5.0}, {0.62, -0.42, 0.25, 3.5}, {0.12, 0.28, -0.30, 2.5}};
 static const double calcified[][4] = {
 	{0.10, -0.32, 0.40, 0.50}, {0.12, 0.62, -0.35, 0.55}, {0.52, -0.26, -0.55, 0.50}, {0.70, 0.16, 0.45, 0.60},

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* voxel_phantom.c - line integrals through labelled voxels, with the ray walk that is the reference for all projectors.
+/* voxel_phantom.c - line integrals through labelled voxels, computed by the ray walk that is the reference for all projectors.
+ * The phantom's voxels are smaller than those of the reconstruction and on another grid. So the data differ from those that the
+ * reconstruction's model would compute, although the ray walk is the same.
  *
- * The phantom's voxels are smaller than the reconstruction's and on another grid, so that its data are not those of the
- * reconstruction's own model, although the walk is the same.
- *
- * - Sums are in double, so 500 voxels of one ray cause no visible rounding error.
- * - The mean over the rays of a bin is that of the intensities relative to the brightest of them, so that nothing underflows
+ * - Sums are in double, so that adding the 500 voxels of a ray causes no relevant rounding error.
+ * - For the mean over the rays of a bin, the intensities are computed relative to the largest one, so that they do not underflow
  *   behind thick metal. */
 #include "recon/phantom/voxel_phantom.h"
 
@@ -107,7 +106,7 @@ static double line(const struct voxel_phantom *p, const double mu[VOXEL_MATERIAL
 	return sum;
 }
 
-/* Compute bin (u, v): -ln of the mean of exp(-line) over rays x rays places in it. */
+/* Compute bin (u, v): minus the logarithm of the mean of exp(-line) over rays x rays points in the bin. */
 static double bin_line(const struct voxel_phantom *p, const double mu[VOXEL_MATERIALS_MAX], const struct voxel_box *box,
 		       const struct scan *scan, const struct scan_view *view, int u, int v, int rays)
 {

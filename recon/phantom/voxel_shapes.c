@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* voxel_shapes.c - the pieces of lesion in a volume of voxels (recon/phantom/voxel_phantom.h): which voxels are connected, and
- * where each piece is.
+/* voxel_shapes.c - find the pieces of lesion in a volume of voxels (recon/phantom/voxel_phantom.h): sets of connected voxels, and
+ * their positions and sizes.
  *
  * Only voxels of lesions and calcifications are listed, in the order of the array; bisection finds their neighbours in the list.
  * So the memory needed depends on the lesions, not on the volume.
@@ -16,10 +16,10 @@
 
 #include "recon/phantom/voxel_phantom.h"
 
-#define LISTED_MAX ((size_t)1 << 26) /* listed voxels, at most */
-#define FOUND_MAX 1000000	     /* pieces with fragments, at most */
+#define LISTED_MAX ((size_t)1 << 26) /* largest number of listed voxels */
+#define FOUND_MAX 1000000	     /* largest number of pieces, fragments included */
 #define PIECES_MAX 10000
-#define FRAGMENT_RATIO 20 /* a fragment is at least this many times smaller */
+#define FRAGMENT_RATIO 20 /* a fragment has at most 1 / FRAGMENT_RATIO of the voxels of the piece that it belongs to */
 
 struct piece {
 	size_t n; /* number of voxels */
@@ -30,7 +30,8 @@ struct piece {
 
 struct pieces {
 	const struct voxel_phantom *p;
-	size_t *at, *parent, n; /* listed voxels, ascending, and the set of each */
+	size_t *at, *parent, n; /* indices of the listed voxels, ascending; for each, a member of its set that is nearer to the
+				   root; their number */
 	struct piece *piece;
 	size_t n_pieces;
 };
@@ -126,8 +127,8 @@ static void piece_add(struct piece *q, const int x[3])
 	q->n++;
 }
 
-/* Convert sets into pieces. The root of a set is its least member, so it is met before all others. `parent` then holds piece
- * numbers. */
+/* Convert sets into pieces. The root of a set is its first member in the list, so it is processed before all others. Afterwards
+ * `parent` contains piece numbers. */
 static int collect(struct pieces *s, struct err *err)
 {
 	size_t n = 0;
@@ -198,7 +199,7 @@ static void absorb_crumbs(struct pieces *s)
 	s->n_pieces = kept;
 }
 
-/* Return the mean attenuation in the ellipsoid minus that in the shell from it to the one of twice the half axes. */
+/* Return the mean attenuation in the ellipsoid minus that in the shell between it and the ellipsoid with twice its half axes. */
 static double contrast(const struct voxel_phantom *p, const struct shape *shape)
 {
 	const struct grid *g = &p->grid;
