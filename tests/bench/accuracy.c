@@ -17,7 +17,7 @@ struct work {
 	struct grid grid;
 	struct linop *op, *exact;
 	struct buf x, y, p, back;
-	float *a, *b; /* as long as the longer of x and y */
+	float *a, *b; /* their length is that of the longer of x and y */
 	double forward, adjoint, gap, chord;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench - measures the numeric libraries, as lines of JSON; for a build without DCMTK, and for questions that `tomonode bench`
- * does not answer.
+/* bench - measure the numeric libraries and print lines of JSON; for a build without DCMTK, and for measurements that `tomonode
+ * bench` does not offer.
  *
  *   bench time [--device SPEC]... [--work NAME] [--size tiny|quick|normal|full] [--repeat N] [--stages] [SETTING]...
  *       The works of `tomonode bench` (recon/bench/bench.h): the same members, and the settings that were given. Default: all
@@ -12,8 +12,7 @@
  *       The difference between a model of PET and the exact one (accuracy.c).
  *
  * SETTING: --voxels N|NXxNYxNZ, --views N, --fov MM, --model siddon|joseph|sampled|slices|exact, --rule
- * em|transmission|sart|backproject, --tile UxV, --deterministic; see struct bench_setup.
- */
+ * em|transmission|sart|backproject, --tile UxV, --deterministic; see struct bench_setup. */
 #include "tests/bench/bench.h"
 
 #include <getopt.h>
@@ -65,7 +64,7 @@ double relative_difference(const float *a, const float *b, size_t n)
 	return worst / largest;
 }
 
-/* The place of a name; -1: there is none. Places without a name are skipped. */
+/* Return the index of a name; -1: not found. Elements that are NULL are skipped. */
 static int find(const char *const *names, int n, const char *name)
 {
 	for (int i = 0; i < n; i++)
@@ -97,7 +96,7 @@ static bool set_device(struct options *o, const char *value)
 	return true;
 }
 
-/* An option that is no setting. */
+/* Set an option that is not a setting (--device, --work and so on). */
 static bool set_option(struct options *o, int option, const char *value)
 {
 	switch (option) {

@@ -10,7 +10,7 @@ struct run {
 	int failed;
 };
 
-/* Names of devices, works and settings have neither quotes nor backslashes. */
+/* Write a JSON string without escapes: names of devices, works and settings contain neither quotes nor backslashes. */
 static void write_text(void *ctx, const char *name, const char *value)
 {
 	printf("%s\"%s\": \"%s\"", *(const char **)ctx, name, value);

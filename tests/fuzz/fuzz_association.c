@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzz the storage SCP with arbitrary bytes from a peer: negotiation, commands, data sets, reports of storage commitment, all
- * ways to end.
- *
- * The input is what a peer sends before it closes its side: the SCP never waits for more, so no timeout runs. The first byte
- * selects the SCP's behaviour; then follow pieces, each a letter, a length (16 bits, little endian) and bytes:
+ * ways to end. The input is everything that a peer sends before it closes its side of the connection. So the SCP never waits for
+ * more bytes, and no timeout expires. The first byte selects the SCP's behaviour; then follow pieces, each a letter, a length (16
+ * bits, little endian) and bytes:
  * - C: a P-DATA PDU of one fragment (context, control header, data) with corrected lengths;
  * - P: a PDU (type, body) with corrected length;
  * - any other letter: the bytes unchanged. If the pieces are malformed, the rest is sent as bytes. */
@@ -26,7 +25,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 const char *__lsan_default_suppressions(void);
 
-/* DCMTK 3.6.7 forgets lists of some refused requests. An association is a process: they end with it. */
+/* DCMTK 3.6.7 does not free lists of some rejected requests. In the node an association is a process, so this memory is freed
+ * when the process ends. */
 const char *__lsan_default_suppressions(void)
 {
 	return "leak:libdcmnet.so";
@@ -38,7 +38,7 @@ enum { WRITE_FAILS = 1, REFUSED = 2, TURNED_AWAY = 4, FULL_DISK = 8 }; /* of the
 
 struct peer {
 	unsigned mode;
-	int fd; /* of the object under way; -1: none */
+	int fd; /* file descriptor of the object that is being received; -1: none */
 	unsigned begun, ended, over, admitted;
 	uint64_t bytes;
 };
@@ -132,7 +132,7 @@ static uint16_t report(void *ctx, const struct commit_report *r)
 	return COMMIT_ACCEPTED;
 }
 
-/* ---- what the peer says ---- */
+/* ---- the peer's messages ---- */
 
 struct stream {
 	uint8_t bytes[STREAM_MAX];

@@ -15,7 +15,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define UNDEFINED 0xffffffffu
-/* The heads of a sequence, an item, both their ends, a UID and a reason, and the UID: less than this. */
+/* Upper bound of the bytes of one item: headers and ends of sequence and item, UID and reason. */
 #define ITEM_ROOM 256
 
 static void must(bool holds)
@@ -76,10 +76,10 @@ static void put_uid(struct text *t, uint32_t tag, const char *uid)
 	size_t n = strlen(uid);
 
 	put_head(t, tag, "UI", (uint32_t)(n + (n & 1)));
-	put(t, uid, n + (n & 1)); /* with the end of the string, where it is odd */
+	put(t, uid, n + (n & 1)); /* includes the terminating zero if the length is odd */
 }
 
-/* A sequence of one item. */
+/* Write a sequence of one item. */
 static void put_item(struct text *t, const struct commit_item *item)
 {
 	uint8_t room[ITEM_ROOM];

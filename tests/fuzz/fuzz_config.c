@@ -11,7 +11,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 const char *__lsan_default_suppressions(void);
 
-/* libconfig 1.5 forgets the string it is reading when a syntax error follows: at most one text of 1 MiB per refused
+/* libconfig 1.5 does not free the string that it is reading when a syntax error occurs: at most one text of 1 MiB per rejected
  * configuration. */
 const char *__lsan_default_suppressions(void)
 {
@@ -33,7 +33,7 @@ static const struct protocol_conf *first_of(const struct config *c, enum case_ki
 	abort();
 }
 
-/* What was taken must read back from its own description. */
+/* Check that the text which describes an accepted configuration can be read again. */
 static void check(struct config *c)
 {
 	char text[1000], again[1000];

@@ -23,7 +23,7 @@
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define SMALL_FRAME (1 << 20) /* values; larger frames cost time and show nothing new */
+#define SMALL_FRAME (1 << 20) /* values; larger frames are not decoded, to save time */
 
 static int fd = -1;
 static char path[64], copy_path[64];
@@ -37,7 +37,7 @@ static void must(bool holds, const char *what)
 	}
 }
 
-/* Tags that the program asks for, of all VRs, and one private tag. */
+/* Tags that the program reads, of all VRs, and one private tag. */
 static const uint32_t tags[] = {
 	0x00080005, 0x00080008, 0x00080016, 0x00080018, 0x00080060, 0x00100010, 0x00180060, 0x00181110, 0x00181149,
 	0x00181164, 0x00181510, 0x00189545, 0x0020000d, 0x00200013, 0x00200020, 0x00200032, 0x00280002, 0x00280004,
@@ -100,7 +100,7 @@ static void pixels(struct dicom_file *file)
 	free(values);
 }
 
-/* Open, walk, decode; the copy is written and must then be read. */
+/* Open the file, walk through it, decode frames; write a copy and read it. */
 static void stage_read(void)
 {
 	struct dicom_file *file = NULL, *copy = NULL;
@@ -113,7 +113,7 @@ static void stage_read(void)
 	must(dicom_new("1.2.840.10008.5.1.4.1.1.66", "1.2.3", &copy, &err) == 0, "no new data set");
 	walk(dicom_root(file), dicom_root(copy), 0);
 	pixels(file);
-	dicom_close(file); /* before the copy is written: it must not lean on it */
+	dicom_close(file); /* closed before the copy is written: the copy must not depend on it */
 	r = dicom_write(copy_path, copy, &err);
 	dicom_close(copy);
 	if (r == 0) {
@@ -122,7 +122,7 @@ static void stage_read(void)
 	}
 }
 
-/* What the indexer asks of every file that arrives. */
+/* Read the facts that the indexer reads from every received file. */
 static void stage_facts(void)
 {
 	struct case_facts facts;
@@ -137,7 +137,7 @@ static void stage_facts(void)
 	case_key(&facts, key, sizeof(key));
 }
 
-/* What a worker makes of it: an exam of this one file, and its views while they are small. */
+/* Read the file as a worker does: as an exam of one file, and its views if they are small. */
 static void stage_exam(void)
 {
 	const char *const paths[] = {path};

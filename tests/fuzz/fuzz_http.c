@@ -30,7 +30,7 @@ static void check_page(const char *path)
 
 static void check_host(const char *host, const char *origin)
 {
-	/* Served under a name: it is an address, localhost or ours. None of them has these. */
+	/* An accepted host name is an address, localhost or the configured name; none of them contains these characters. */
 	if (status_request_host(host, "node.example") && strpbrk(host, "/@?# \t\r\n%\\"))
 		abort();
 	if (status_request_origin(origin, host) && (strlen(origin) < strlen(host) || !strstr(origin, "://")))

@@ -38,7 +38,7 @@ static void must_be_sane(const struct interfile *f)
 	must(interfile_bytes(f) > 0 && interfile_bytes(f) < (uint64_t)1 << 60, "a size out of bounds");
 }
 
-/* Every value, out of exactly as many bytes as the header asks for. */
+/* Read every value from a buffer of exactly the size that the header requires. */
 static void read_values(const struct interfile *f, const uint8_t *data, size_t size)
 {
 	size_t n = (size_t)(f->offset + interfile_bytes(f)), planes, per_plane;

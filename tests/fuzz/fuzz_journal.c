@@ -32,7 +32,7 @@ static void must(bool holds, const char *what)
 	}
 }
 
-/* What manager and commands ask of every job. */
+/* Call the functions that the manager and the commands call for every job. */
 static void ask(struct jobs *jobs)
 {
 	delivery_queue_update(jobs);

@@ -21,7 +21,7 @@ struct part {
 	size_t n;
 };
 
-/* What stands before the next LINE; the rest stays in *rest. */
+/* Return the text before the next LINE; *rest is then the text after it. */
 static struct part next_part(struct part *rest)
 {
 	const uint8_t *line = memmem(rest->at, rest->n, LINE, strlen(LINE));

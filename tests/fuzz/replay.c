@@ -25,7 +25,7 @@ static int replay(const char *path)
 		exit(1);
 	}
 	fclose(f);
-	fprintf(stderr, "%s\n", path); /* the last one that is named is the one that it died of */
+	fprintf(stderr, "%s\n", path); /* if the process dies, the last name printed is that of the input which caused it */
 	LLVMFuzzerTestOneInput(data, (size_t)size);
 	free(data);
 	return 1;

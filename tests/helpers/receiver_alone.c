@@ -131,7 +131,7 @@ int main(int argc, char **argv)
 		dicom_stop();
 		return rc < 0;
 	}
-	/* The receiver's own process stops when this one is gone, as it does when a node dies. */
+	/* The receiver's process stops when this process has ended, as it does when a node dies. */
 	listen_close(&sockets);
 	close(wake[1]);
 	printf("%d %ld\n", port, (long)pid);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* write_result - the way from a session's slices to DICOM objects alone, timed, as a line of JSON.
+/* write_result - write the slices of a session as DICOM objects, without a reconstruction, and print the time as a line of JSON.
  *
  *   write_result -o DIR [--size NXxNYxNZ] [--set KEY=VALUE]... FILE...
- *
- * The volume is made up: tissue with noise, the same slice moved a row further each time; reading one costs a copy, as it does
- * from a pinned buffer. FILEs: projections of any exam (`tomonode simulate`), which the objects then come from. The session below
- * takes the place of recon's.
- */
+ * The volume is synthetic: tissue with noise; each slice is the previous one moved by a row. Reading a slice is a copy in memory,
+ * as from a pinned buffer. FILEs: projections of any exam (`tomonode simulate`), the source of the objects' attributes. The
+ * functions below replace those of the session in recon/. */
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -23,7 +21,7 @@
 
 struct dbt_session {
 	struct grid grid;
-	float *base; /* one slice and as many rows more as there are slices */
+	float *base; /* one slice, and one more row for each slice */
 };
 
 static size_t row_size(const struct dbt_session *s)
@@ -42,7 +40,7 @@ int dbt_read_slices(struct dbt_session *s, int first, int n, float *ret_slices, 
 	return 0;
 }
 
-/* Of one slice: a device counts faster than it is read. */
+/* Count the values of one slice only, because a device counts faster than this process reads. */
 int dbt_tally(struct dbt_session *s, double offset, double step, uint64_t bins[65536], size_t *ret_counted,
 	      struct tally *ret_tally, struct err *err)
 {

@@ -57,7 +57,8 @@ static void count_device(void *ctx, const char *spec, const char *name, size_t m
 	++*(int *)ctx;
 }
 
-/* The machine may be busy: only what no machine does is asked for, 1e6 and 1e13 (more than 100 cores' worth of vectors). */
+/* The step rate is between 1e6, which every machine exceeds even when it is busy, and 1e13, more than 100 cores with vectors can
+ * reach. */
 static void step_rate(void **state)
 {
 	struct device *dev = NULL;
@@ -162,7 +163,7 @@ static void vectors(void **state)
 	device_close(dev);
 }
 
-/* A sum of many must not depend on the threads. */
+/* The sum of many values does not depend on the number of threads. */
 static void sums_repeat(void **state)
 {
 	size_t n = 1000003;
@@ -188,7 +189,8 @@ static void sums_repeat(void **state)
 	free(host);
 }
 
-/* Values on either side of every border of a step; a histogram of some, counts of all; chunks of threads change nothing. */
+/* Values on both sides of every border between steps; the histogram covers every stride-th value, the counts cover all; the
+ * number of threads has no effect. */
 static void tally_on(struct device *dev, size_t n, size_t stride)
 {
 	const float offset = -0.01f, step = 0.0005f;
@@ -250,7 +252,7 @@ static void tallies(void **state)
 	device_close(dev);
 }
 
-/* What is begun, put in order and waited for arrives; host memory is kept for the next who asks. */
+/* A transfer that was begun, ordered and waited for is complete; freed host memory is returned again by the next host_alloc(). */
 static void queues_on(struct device *dev)
 {
 	const struct device_ops *v = dev->ops;
@@ -301,14 +303,14 @@ static void queues(void **state)
 	assert_int_equal(dev->ops->host_alloc(dev, (size_t)1 << 20, &again, NULL), 0);
 	assert_ptr_equal(again, first);
 	assert_int_equal(dev->ops->host_alloc(dev, SIZE_MAX - 7, &again, NULL), -ENOMEM);
-	device_close(dev); /* gives back what is still in use */
+	device_close(dev); /* frees memory that is still in use */
 	assert_int_equal(device_poison_open(2, &dev, NULL), 0);
 	queues_on(dev);
 	assert_int_equal(device_poison_check(dev, NULL), 0);
 	device_close(dev);
 }
 
-/* On the poison device who does not wait works with the old content. */
+/* On the poison device, a caller that does not wait for a transfer reads the old content. */
 static void poison_delays(void **state)
 {
 	struct device *dev;
@@ -368,7 +370,7 @@ static void poison_catches(void **state)
 	after = x;
 	after.n = 9;
 	assert_int_equal(dev->ops->fill(&after, 1, &err), -EFAULT); /* too long */
-	x.mem[8] = 1;						    /* what a kernel might do */
+	x.mem[8] = 1;						    /* write past the end, as a faulty kernel could */
 	assert_int_equal(dev->ops->fill(&x, 1, &err), -EFAULT);
 	assert_non_null(strstr(err.msg, "past the end"));
 	assert_int_equal(device_poison_check(dev, &err), -EFAULT);
@@ -388,8 +390,8 @@ static void poison_catches(void **state)
 #define N 203
 #define PAD 96
 
-/* Each instruction set's loops give what the plain ones give. They may contract a*b+c or not: a few roundings of sums of up to 6
- * terms. */
+/* The loops of each instruction set give the results of the plain ones, within a few roundings of sums of up to 6 terms: only
+ * some use fused multiply-add. */
 #define ROWS_TOL 4e-6
 
 static void same(const float *a, const float *b, size_t n)
@@ -410,7 +412,7 @@ static void run_rows(const struct cpu_rows *rows, float scale, const float *in, 
 		rows->combine(out + 32 + 40 * taps, in, 31, w, taps, 37);
 	memset(acc, 0x7f, sizeof(acc));
 	block[1].base = 5 + (int)(16 / scale);
-	memset(den, 0x7f, sizeof(den)); /* of which nothing is left where sums begin */
+	memset(den, 0x7f, sizeof(den)); /* must be overwritten where new sums begin */
 	rows->gather(acc, den, in + PAD, in2 + PAD, block, 2, true, scale, slice_taps(scale));
 	rows->gather(acc, den, in2 + PAD, in + PAD, block, 2, false, scale, slice_taps(scale));
 	memcpy(out + 300, acc, sizeof(acc));

@@ -18,9 +18,9 @@
 #include "kernels/slice_map.h"
 
 #define VIEWS 5
-/* One rounding of a sum against that of its parts. */
+/* error of a sum that is rounded once, compared with one whose parts are rounded */
 #define ADD_TOL 3e-7
-/* The same loops in the same order; a row of line integrals is kept in float32 either way. */
+/* both use the same loops in the same order, and both store a row of line integrals in float32 */
 #define FUSED_TOL 1e-6
 
 static const struct rule rules[] = {
@@ -94,7 +94,7 @@ static float *fetched(const struct buf *b)
 	return host;
 }
 
-/* The largest difference in units of the largest value of b; NaN counts as infinite. */
+/* Return the largest difference divided by the largest value of b; infinity if a value is NaN. */
 static double difference(const struct buf *a, const struct buf *b)
 {
 	float *x = fetched(a), *y = fetched(b);
@@ -207,7 +207,7 @@ static void each(void (*test)(struct fixture *f, enum projection_model model))
 	}
 }
 
-/* y += A x, and bins that do not count are left alone. */
+/* Check y += A x; masked bins do not change. */
 static void forward_adds_one(struct fixture *f, enum projection_model model)
 {
 	struct buf part, sum = random_buf(f->dev, f->n_out, 9, 1, 2), before = random_buf(f->dev, f->n_out, 9, 1, 2);
@@ -234,7 +234,7 @@ static void forward_adds(void **state)
 	each(forward_adds_one);
 }
 
-/* Pairs and their sums against the plain adjoint of q and of d. */
+/* Compare pairs and their sums with the adjoint of q and of d. */
 static void sums_are_adjoints_one(struct fixture *f, enum projection_model model)
 {
 	const struct rule rule = {RULE_TRANSMISSION, 1e-6f, 1e-6f, 0};
@@ -272,7 +272,7 @@ static void sums_are_adjoints(void **state)
 	each(sums_are_adjoints_one);
 }
 
-/* The sums of two groups of views, one added to the other, are to the bit those of all: every model adds view by view. */
+/* Back sums of two groups of views, one added to the other, are bitwise the sums of all views: every model adds view by view. */
 static void sums_add_up_one(struct fixture *f, enum projection_model model)
 {
 	const struct rule rule = {RULE_EM, 1e-6f, 1e-6f, 0};
@@ -317,7 +317,7 @@ static void sums_add_up(void **state)
 	each(sums_add_up_one);
 }
 
-/* A sub-iteration by the plain passes and by the fused ones; voxels outside the support stay there. */
+/* A sub-iteration with separate passes gives the same image as with fused passes; voxels outside the support remain 0. */
 static void fused_is_plain_one(struct fixture *f, enum projection_model model)
 {
 	struct buf part, plain = empty(f->dev, f->n_in), fused = empty(f->dev, f->n_in);
@@ -366,7 +366,7 @@ static void fused_is_plain(void **state)
 	each(fused_is_plain_one);
 }
 
-/* Rules that do not look at the line do not look at the volume. */
+/* Rules that do not use line integrals do not read the volume. */
 static void no_line_no_volume(void **state)
 {
 	struct device *dev = NULL;
@@ -402,8 +402,8 @@ static void no_line_no_volume(void **state)
 	device_close(dev);
 }
 
-/* By the definition in kernels/device.h: every bin of every view, where it meets the middle plane of the slice. False: too near
- * to a border for rounding to agree. */
+/* Compute the mark of a voxel by the definition in kernels/device.h, testing every bin of every view. Return false if a bin is so
+ * near to a border that rounding decides. */
 static bool expected_mark(const struct fixture *f, const float *mask, int i, int j, int k, bool *ret_air, bool *ret_seen)
 {
 	const struct grid *g = &f->s->grid;
@@ -465,7 +465,8 @@ static void check_marks(const struct fixture *f, const float *mask, const float 
 	assert_true(kinds[2] > 0 && (!mask || kinds[0] > 0));
 }
 
-/* Air beyond a line as in a real mask, some holes, and a mask at random; from 0 and from what another projection has marked. */
+/* Masks with air beyond a line, as in reality, with holes, and random ones; the volume is 0 or already marked by another
+ * projection. */
 static void marks_one(struct fixture *f, enum projection_model model)
 {
 	static const struct {
@@ -476,7 +477,7 @@ static void marks_one(struct fixture *f, enum projection_model model)
 
 	assert_non_null(host);
 	if (f->n_in * f->n_out > 60000000)
-		goto out; /* brute force has its limits */
+		goto out; /* testing every bin for every voxel would take too long */
 	for (int which = 0; which < 3; which++) {
 		for (size_t i = 0; i < f->n_in; i++)
 			host[i] = which == 2 && i % 50 == 7 ? -1 : 0;
@@ -503,7 +504,7 @@ static void marks(void **state)
 	each(marks_one);
 }
 
-/* The exact model has no rule about the volume's place; the marks do. */
+/* mark() needs the volume between detector and source, with the exact model too. */
 static void marks_want_slices(void **state)
 {
 	const struct setup high = {"through the source", 9, 9, 1, {{9, 9, 9}, {1, 1, 100}, {0, -4.5, 17}}};

@@ -15,9 +15,9 @@
 
 #include "kernels/ray_walk.h"
 
-/* Both sides are double; positions are a few hundred mm, so a plane is known to some 1e-13 mm. */
+/* both results are double, and positions are a few hundred mm, so the error of a plane's position is about 1e-13 mm */
 #define LENGTH_TOL 1e-9
-/* What is asked of every ray's chord, relative. */
+/* required relative accuracy of every ray's chord */
 #define CHORD_TOL 1e-5
 
 static int by_value(const void *a, const void *b)
@@ -27,7 +27,8 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Siddon 1985 as written: every plane of every axis, sorted; the voxel of a piece is that of its middle. */
+/* Compute the lengths as in Siddon 1985: sort the crossings with all planes of all axes; a piece belongs to the voxel in which
+ * its middle is. */
 static void brute_force(const struct grid *g, const double a[3], const double b[3], double *ret_length)
 {
 	size_t n = 2, planes = (size_t)(g->n[0] + g->n[1] + g->n[2] + 3) + 2;
@@ -158,7 +159,7 @@ static void random_segments(void **state)
 	}
 }
 
-/* A whole number of steps: edges, corners and planes are hit exactly. */
+/* Rays between points of the lattice pass exactly through edges, corners and planes. */
 static void rays_on_the_lattice(void **state)
 {
 	const struct grid g = {{3, 3, 3}, {1, 1, 1}, {0, 0, 0}};
@@ -169,7 +170,8 @@ static void rays_on_the_lattice(void **state)
 	for (int i = 0; i < 7 * 7 * 7 * 7; i++) {
 		double a[3] = {i % 7 - 2, i / 7 % 7 - 2, 6}, b[3] = {i / 49 % 7 - 2, i / 343 - 2, -3}, want = chord(&g, a, b);
 
-		/* Along a face nothing but the half-open rule decides; elsewhere the sum is the chord. */
+		/* For a ray inside a face, only the rule of half-open voxels decides which voxel it crosses; for other rays the
+		 * sum of lengths is the chord. */
 		if (!((a[0] == b[0] && a[0] == 3) || (a[1] == b[1] && a[1] == 3)))
 			assert_near(walk(&g, &whole, a, b, length), want, LENGTH_TOL);
 		else
@@ -249,7 +251,7 @@ static void partial_segments(void **state)
 	check_ray(&g, inside, deeper);
 }
 
-/* The pieces of a cut grid are the pieces of the whole. */
+/* Walks through the boxes of a divided grid give the same lengths as a walk through the whole grid. */
 static void boxes_share_lengths(void **state)
 {
 	const struct grid g = {{10, 9, 8}, {1.1, 0.9, 1.3}, {-4, -5, 2}};

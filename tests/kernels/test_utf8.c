@@ -35,7 +35,7 @@ static void test_every_code_point(void **state)
 	}
 }
 
-/* Well-formed sequences of two and three bytes are as many as their code points: no overlong form is among them. */
+/* There are as many well-formed sequences of two and three bytes as code points, so no overlong form is accepted. */
 static void test_every_sequence(void **state)
 {
 	size_t count[5] = {0};

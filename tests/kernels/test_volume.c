@@ -16,7 +16,7 @@
 
 #include "kernels/device.h"
 
-#define SUM_TOL 2e-6 /* float32 weights of a kernel add up to 1 but for their rounding, along three axes */
+#define SUM_TOL 2e-6 /* rounding error of the sum of float32 weights along three axes */
 
 static const struct grid grids[] = {
 	{{23, 19, 11}, {1.5, 2, 3.1}, {0, 0, 0}, true},
@@ -78,7 +78,7 @@ static float *random_volume(const struct grid *g, uint32_t seed, float lo, float
 	return host;
 }
 
-/* Without the padding, which may hold anything in `a` and must be 0 in `b`. */
+/* Return the dot product without the padding; check that the padding of b is 0 (in a it may have any value). */
 static double dot(const struct grid *g, const float *a, const float *b)
 {
 	double sum = 0;
@@ -172,7 +172,7 @@ static void test_blur(void **state)
 	everywhere(check_blur);
 }
 
-/* Away from the faces nothing is lost, and the width is that of the Gaussian but for the cut at 4 sigma (0.1 %). */
+/* Far from the faces the sum does not change, and the width is that of the Gaussian, except for the cut at 4 sigma (0.1 %). */
 static void test_blur_width(void **state)
 {
 	const struct grid g = {{61, 61, 61}, {1, 1, 1}, {0, 0, 0}, true};
@@ -353,7 +353,7 @@ static void check_interpolated(struct device *dev)
 
 		assert_int_equal(dev->ops->back_interpolated(a, &y, pass == 2, &ret, NULL), 0);
 		x = fetched(&ret);
-		dot(&b.grid, x, x); /* looks at the padding */
+		dot(&b.grid, x, x); /* also checks the padding */
 		for (int k = 0; k < b.grid.n[2]; k++)
 			for (int j = 0; j < b.grid.n[1]; j++)
 				for (int i = 0; i < b.grid.n[0]; i++) {
@@ -387,7 +387,7 @@ static void test_interpolated(void **state)
 	device_close(dev);
 }
 
-/* What is refused, by name. */
+/* Invalid arguments are rejected with a message that names them. */
 static void test_refused(void **state)
 {
 	const struct grid *g = &grids[0];

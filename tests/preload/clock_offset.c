@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clock_offset.c - LD_PRELOAD: the wall clock of a process and its children is off by as many seconds as a file says.
+/* clock_offset.c - a library for LD_PRELOAD: it adds the number of seconds in a file to the wall clock of a process and its
+ * children.
  *
  * The file (environment CLOCK_OFFSET_FILE, 8 bytes, an int64_t of this machine) is mapped once, so that a test can set the clock
- * of running processes. Clocks that run whatever somebody does to the wall clock (CLOCK_MONOTONIC) are left as they are, as they
- * are when an administrator or NTP sets the clock.
- */
+ * of running processes. Clocks that do not depend on the wall clock (CLOCK_MONOTONIC) do not change, as when an administrator or
+ * NTP sets the clock. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks of parallel beams of all shapes, and a function that runs a test with each on every device. */
+/* Stacks of parallel beams of many shapes, and a function that runs a test with each of them on every device. */
 #ifndef TOMONODE_TESTS_KERNELS_LINES_FIXTURE_H
 #define TOMONODE_TESTS_KERNELS_LINES_FIXTURE_H
 
@@ -141,7 +141,7 @@ static inline float *fetched(const struct buf *b)
 	return x;
 }
 
-/* Random, `padding` in the padding. */
+/* Return a volume of random values; the padding has the value `padding`. */
 static inline float *volume(const struct fixture *f, uint32_t seed, float padding)
 {
 	float *x = host(f->n_in);
@@ -188,7 +188,7 @@ static inline void on_device(struct device *dev, const struct cpu_rows *rows, co
 	free(f);
 }
 
-/* In memory full of NaN, and with each instruction set. */
+/* Run a test on the poison device and with each instruction set. */
 static inline void everywhere(lines_test *test)
 {
 	struct device *dev;

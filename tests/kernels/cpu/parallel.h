@@ -13,14 +13,15 @@
 #define MOST_BINS 64
 #define VIEWS 7
 
-/* Segments: planes of rise 0, pitch[0] apart, then of +-rises, pitch[1] apart, each as far as `height` lets it; all in mm. */
+/* A scan: planes of rise 0 at a distance of pitch[0], then planes of rise +-rises at a distance of pitch[1]; each set has as many
+ * planes as fit into `height`. Lengths in mm. */
 struct setup {
 	const char *name;
 	double height, pitch[2], rise, rises;
 	double ring, fov, bin;
 	int bins;
 	struct grid grid;
-	bool inside; /* axially, no ray leaves the grid */
+	bool inside; /* no ray leaves the grid through its lower or upper face */
 };
 
 static const struct setup setups[] = {
@@ -59,7 +60,7 @@ struct fixture {
 	struct scan_plane planes[MOST_PLANES];
 	double radius[MOST_BINS];
 	size_t n_in, n_out;
-	int first; /* of models: 1 leaves out the ray walk, which is the same on all instruction sets */
+	int first; /* index of the first model to test: 1 omits the ray walk, which is the same for all instruction sets */
 };
 
 static inline int add_segment(struct scan_plane *plane, double height, double pitch, double rise)
@@ -71,7 +72,8 @@ static inline int add_segment(struct scan_plane *plane, double height, double pi
 	return n > 0 ? n : 0;
 }
 
-/* grid.lo of a setup is where its middle lies. Bins reach beyond the field of view; one ends just inside of it. */
+/* Create the scan and the grid of a setup, whose grid.lo is the position of the grid's middle. Some bins are outside the field of
+ * view; one ends just inside it. */
 static inline void set_up(struct fixture *f, const struct setup *s, struct device *dev)
 {
 	int n = add_segment(f->planes, s->height, s->pitch[0], 0);
@@ -88,7 +90,7 @@ static inline void set_up(struct fixture *f, const struct setup *s, struct devic
 	for (int v = 1; v < s->bins; v++)
 		if (f->radius[v - 1] < s->fov - 0.01 && f->radius[v] >= s->fov)
 			f->radius[v] = s->fov - 0.001;
-	/* 90 degrees exactly: a ray in a face of voxels lies on one side of it */
+	/* exactly 90 degrees: a ray in the face between voxels must belong to the voxels on one side */
 	for (int i = 0; i < VIEWS; i++)
 		f->views[i] = (struct scan_view){
 			.turn = {angles[i] == 90 ? 0 : cos(angles[i] * M_PI / 180), sin(angles[i] * M_PI / 180)}};
@@ -148,7 +150,7 @@ static inline bool is_padding(const struct grid *g, size_t i)
 	return g->z_fastest && i % grid_column(g) >= (size_t)g->n[2];
 }
 
-/* Random, or all of one value where lo == hi; the padding is NaN. */
+/* Return a volume of random values in lo..hi (all equal if lo == hi); the padding is NaN. */
 static inline struct buf volume(struct fixture *f, uint32_t seed, float lo, float hi)
 {
 	float *host = malloc(f->n_in * sizeof(*host));
@@ -167,7 +169,7 @@ static inline bool exists(const struct fixture *f, size_t bin)
 	return scan_reach(&f->scan, (int)(bin / (size_t)f->scan.n_u % (size_t)f->scan.n_v)) > 0;
 }
 
-/* Random; NaN where there is no ray. */
+/* Return bins of random values; NaN in bins without a ray. */
 static inline struct buf sinogram(struct fixture *f, uint32_t seed, float lo, float hi)
 {
 	float *host = malloc(f->n_out * sizeof(*host));
@@ -211,7 +213,7 @@ static inline float *back(struct fixture *f, struct projection *a, const struct 
 	return host;
 }
 
-/* The largest difference in units of the largest value of b; NaN counts as infinite. */
+/* Return the largest difference divided by the largest value of b; infinity if a value is NaN. */
 static inline double difference(const float *a, const float *b, size_t n)
 {
 	double most = 0, scale = 0;
@@ -227,7 +229,7 @@ static inline double difference(const float *a, const float *b, size_t n)
 
 typedef void parallel_test(struct fixture *f, const struct setup *s);
 
-/* One setup on one device, which is closed; `rows` NULL: the device's own. */
+/* Run a test with one setup on one device, then close the device. rows: the loops to use; NULL: those of the device. */
 static inline void on_device(struct device *dev, const struct cpu_rows *rows, const struct setup *s, int first,
 			     parallel_test *test)
 {
@@ -243,7 +245,7 @@ static inline void on_device(struct device *dev, const struct cpu_rows *rows, co
 	free(f);
 }
 
-/* For every setup, in memory full of NaN; the device aborts where a trap was touched. */
+/* Run a test for every setup on the poison device, which aborts the process if memory was overwritten. */
 static inline void once(parallel_test *test)
 {
 	struct device *dev;
@@ -254,7 +256,7 @@ static inline void once(parallel_test *test)
 	}
 }
 
-/* And with each instruction set, where the ray walk is left out. */
+/* Run a test on the poison device, and, without the ray walk, with each instruction set. */
 static inline void everywhere(parallel_test *test)
 {
 	struct device *dev;

@@ -4,7 +4,7 @@
 
 #include "tests/kernels/cpu/lines_fixture.h"
 
-/* Rows of single values and of many against two loops. */
+/* Compare convolutions with n_inner = 1 and larger ones with two nested loops. */
 static void test_convolve(void **state)
 {
 	static const struct {

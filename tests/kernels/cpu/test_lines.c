@@ -5,7 +5,7 @@
 
 #include "tests/kernels/cpu/lines_fixture.h"
 
-/* Random; NaN where there is no ray. */
+/* Return bins of random values; NaN in bins without a ray. */
 static float *sinogram(const struct fixture *f, uint32_t seed)
 {
 	float *y = host(f->n_out);
@@ -15,7 +15,7 @@ static float *sinogram(const struct fixture *f, uint32_t seed)
 	return y;
 }
 
-/* Where the line is in [low, high) of one axis: o + t d. */
+/* Restrict the range of t to that in which o + t d is in [low, high) of one axis. */
 static void clip(double o, double d, double low, double high, double *t0, double *t1)
 {
 	if (d == 0) {
@@ -92,7 +92,7 @@ static void make_row(const struct fixture *f, enum projection_model model, int v
 		row_sampled(f, r, reach, f->views[view].turn, row);
 }
 
-/* Forward and back, each twice: the second time added. */
+/* Check forward and back, each twice: the second time with `add`. */
 static void check_operator(struct fixture *f, enum projection_model model)
 {
 	struct projection *a = create(f, model);
@@ -139,7 +139,8 @@ static void check_operator(struct fixture *f, enum projection_model model)
 	buf_release(&ret_y);
 }
 
-/* The order is spelled out here. That a pass may be done at once is checked first: its rays share no pixel. */
+/* Compute a sweep ray by ray, in the order of kernels/device.h. First check that the rays of a pass have no pixel in common, so
+ * that a device may compute them in parallel. */
 static void sweep(const struct fixture *f, enum projection_model model, double relaxation, const float *y, double *x)
 {
 	int stride = lines_stride(model, &f->scan, &f->grid), n_v = f->scan.n_v, *taken = calloc(f->pixels, sizeof(*taken));
@@ -177,7 +178,8 @@ static void sweep(const struct fixture *f, enum projection_model model, double r
 	free(row);
 }
 
-/* Data of an image, as noise would be amplified: a ray that touches a corner has next to no norm. */
+/* Check a sweep. The data are projections of an image, because noise would be amplified: the norm of a ray that only touches a
+ * corner is nearly 0. */
 static void check_sweep(struct fixture *f, enum projection_model model)
 {
 	struct projection *a = create(f, model);
@@ -212,7 +214,7 @@ static void check_models(struct fixture *f)
 	}
 }
 
-/* As if every ray were walked by itself. */
+/* Compare with PROJECTION_EXACT, which walks along every ray separately. */
 static void check_exact(struct fixture *f)
 {
 	struct projection *exact = create(f, PROJECTION_EXACT), *paths = create(f, PROJECTION_PATHS);
@@ -237,7 +239,7 @@ static void check_exact(struct fixture *f)
 	buf_release(&by);
 }
 
-/* <A x, y> = <x, A'y> in double. */
+/* Check <A x, y> = <x, A'y>, computed in double. */
 static void check_gap(struct fixture *f)
 {
 	for (size_t m = 0; m < N_MODELS; m++) {

@@ -5,8 +5,8 @@
 
 #include "tests/kernels/cpu/lines_fixture.h"
 
-/* Each voxel's sum, as device.h defines it. Positions within 1e-4 of a bin of the ends count as the ends:
- * rounding decides there. */
+/* Compare each voxel with its sum as kernels/device.h defines it. Positions less than 1e-4 bins outside the first or last bin
+ * count as that bin, because rounding decides there. */
 static void check_interpolated(struct fixture *f)
 {
 	struct projection *a = create(f, PROJECTION_EXACT);
@@ -59,7 +59,7 @@ static void test_interpolated(void **state)
 	everywhere(check_interpolated);
 }
 
-/* Everything that a setup can make on `threads` threads, one after the other. */
+/* Return the results of all operators of a setup with `threads` threads, one after the other in one array. */
 static float *results(const struct setup *s, int threads, size_t *ret_n)
 {
 	struct fixture *f = calloc(1, sizeof(*f));

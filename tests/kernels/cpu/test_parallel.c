@@ -12,10 +12,10 @@
 
 #include "tests/kernels/cpu/parallel.h"
 
-/* Another order of addition. */
+/* tolerance for sums that are added in another order */
 #define ORDER_TOL 1e-6
 
-/* Rows that do not count are 0 rows; the others are what they are without a mask. */
+/* Masked rows are rows of zeros; the others are the same as without a mask. */
 static void check_mask(struct fixture *f, const struct setup *s)
 {
 	struct buf x = volume(f, 3, 0.1f, 1), mask;
@@ -48,7 +48,8 @@ static void test_mask(void **state)
 	once(check_mask);
 }
 
-/* Tiles change nothing; num = A'y and den = A'(2 y) at once. The paths have no pairs and say so. */
+/* Tiles do not change the result; num = A'y and den = A'(2 y) are computed together. Transaxial paths do not support pairs and
+ * return ENOTSUP. */
 static void check_sums(struct fixture *f, const struct setup *s)
 {
 	struct projection *whole = create(f, PROJECTION_EXACT, 0), *tiled = create(f, PROJECTION_EXACT, 5);
@@ -89,7 +90,7 @@ static void test_sums(void **state)
 	once(check_sums);
 }
 
-/* From the order of one grid to that of the other, of the same voxels. */
+/* Return a copy of the volume x in the storage order of grid `to`, which has the same voxels as `from`. */
 static float *turned(const struct grid *from, const struct grid *to, const float *x)
 {
 	float *host = calloc(grid_size(to), sizeof(*host));

@@ -18,12 +18,13 @@
 
 #include "kernels/planes.h"
 
-/* float32 positions of up to 2^-24 of the field of view, and sums of a few hundred steps in float32. */
+/* float32 positions have an error of up to 2^-24 of the field of view, and sums of a few hundred steps are in float32 */
 #define CHORD_TOL 1e-5
 #define AGREE_TOL 1e-5 /* of the largest value */
 #define GAP_TOL 1e-5
 
-/* What of a ray lies in the field of view and in the grid, mm; worked out in double from the definition. */
+/* Return the length of the part of a ray that is in the field of view and in the grid, mm; computed in double from the
+ * definition. */
 static double chord_of(const struct fixture *f, int view, int v, int u)
 {
 	const struct grid *g = &f->grid;
@@ -69,7 +70,8 @@ static void check_chords(struct fixture *f, const struct setup *s)
 						assert_true(y[bin] == 0);
 						continue;
 					}
-					/* a corner of the grid that is cut off is judged by the whole ray */
+					/* where a ray cuts only a corner of the grid, the error is relative to the length of the
+					 * whole ray */
 					if (fabs(y[bin] - length) > CHORD_TOL * (s->inside ? length : most))
 						fail_msg("%s, model %d, view %d, bin %d, plane %d: %.9g, not %.9g mm", s->name,
 							 (int)models[m], view, v, u, (double)y[bin], length);
@@ -88,7 +90,7 @@ static void test_chords(void **state)
 	everywhere(check_chords);
 }
 
-/* The paths against the ray walk: both ways. */
+/* Compare the paths with the ray walk, forward and back. */
 static void check_exact(struct fixture *f, const struct setup *s)
 {
 	struct projection *exact = create(f, PROJECTION_EXACT, 11), *paths = create(f, PROJECTION_PATHS, 0);
@@ -117,7 +119,8 @@ static void test_exact(void **state)
 	everywhere(check_exact);
 }
 
-/* Joseph 1982 for one ray: the sum over the lines of pixels across it. */
+/* Return the line integral of one ray by Joseph's method (1982): the sum over the rows (or columns) of pixels that the ray
+ * crosses. */
 static double joseph(const struct fixture *f, const float *x, int view, int v, int u)
 {
 	const struct grid *g = &f->grid;
@@ -171,7 +174,7 @@ static void test_joseph(void **state)
 	everywhere(check_joseph);
 }
 
-/* |<A x, y> - <x, A'y>| / (|A x| |y|), in double over what counts. */
+/* Check |<A x, y> - <x, A'y>| / (|A x| |y|), in double, without padding and bins without rays. */
 static void check_adjoint(struct fixture *f, const struct setup *s)
 {
 	for (int m = f->first; m < 3; m++) {
@@ -208,7 +211,7 @@ static void test_adjoint(void **state)
 	everywhere(check_adjoint);
 }
 
-/* Adding is what is there plus the result; the padding keeps what it holds. */
+/* With `add`, the result is added to the existing values; the padding does not change. */
 static void check_add(struct fixture *f, const struct setup *s)
 {
 	for (int m = f->first; m < 3; m++) {
@@ -259,7 +262,7 @@ static void test_add(void **state)
 	everywhere(check_add);
 }
 
-/* The same bits with 1 and 3 threads, which take tiles of other sizes. */
+/* The results are bitwise the same with 1 and 3 threads, which use different tile sizes. */
 static void test_threads(void **state)
 {
 	const int threads[] = {1, 3};
@@ -304,7 +307,8 @@ static void test_threads(void **state)
 	free(f);
 }
 
-/* No path has more steps than there is room for, steps follow each other, and the bytes that are told are enough for all. */
+/* No path has more steps than path_bound(), each step begins where the last one ends, and projection_bytes() is enough for
+ * all. */
 static void check_tables(struct fixture *f, const struct setup *s)
 {
 	for (int m = PROJECTION_PATHS; m <= PROJECTION_JOSEPH; m++) {
@@ -344,7 +348,7 @@ static void test_tables(void **state)
 	everywhere(check_tables);
 }
 
-/* What is refused, by name. */
+/* Invalid arguments are rejected with a message that names them. */
 static void test_refused(void **state)
 {
 	struct fixture *f = malloc(sizeof(*f));

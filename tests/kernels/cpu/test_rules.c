@@ -16,8 +16,8 @@
 #include "kernels/cpu/cpu.h"
 
 #define N 1003
-/* Five operations in float32, of which one is an exponential (2 ulp). Differences of nearly equal numbers are measured against
- * the numbers. */
+/* Error of five operations in float32, one of which is an exponential (2 ulp). The error of a difference of nearly equal numbers
+ * is relative to these numbers. */
 #define RULE_TOL 6e-7
 
 static const struct rule rules[] = {
@@ -32,7 +32,7 @@ static float uniform(uint32_t *seed, float lo, float hi)
 	return lo + (hi - lo) * (float)(*seed >> 8) / (1 << 24);
 }
 
-/* The formulas once more, from the papers; ret_scale: the size of the numbers q is made from. */
+/* Compute a pair by the formulas of the papers, in double; ret_scale: the size of the numbers from which q is computed. */
 static void expected_pair(const struct rule *r, double y, double p, double l, double *ret_q, double *ret_d, double *ret_scale)
 {
 	bool length = l > r->bin_floor;
@@ -105,7 +105,7 @@ static void random_bins(struct bins *b)
 		b->p[i] = i % 17 == 6 ? 0 : i % 19 == 7 ? 0.9e-3f : uniform(&seed, 0.01f, 6);
 		b->row[i] = i % 23 == 8 ? 0 : i % 29 == 9 ? 0.9e-3f : uniform(&seed, 1, 60);
 		b->mask[i] = i % 7 == 1 ? 0 : i % 11 == 2 ? -1 : 1;
-		if (b->mask[i] <= 0) /* whatever stands in a bin that does not count */
+		if (b->mask[i] <= 0) /* a masked bin may hold any value */
 			b->y[i] = b->p[i] = b->row[i] = i % 2 ? NAN : INFINITY;
 	}
 }
@@ -155,7 +155,7 @@ static void pairs_of_every_set(void **state)
 	free(b);
 }
 
-/* Sums of every sign, voxels in and out of the support. */
+/* Create sums of every sign, and voxels inside and outside the support. */
 static void random_voxels(float *x, float *num, float *den)
 {
 	uint32_t seed = 5;
@@ -175,7 +175,7 @@ static void check_voxels(const struct rule *r, const float *x, const float *num,
 		double want = expected_voxel(r, x[i], num[i], den[i]);
 
 		assert_true((got[i] == 0) == (x[i] == 0));
-		/* x + step num / den may end near 0: measured against its terms */
+		/* x + step num / den may be near 0, so the error is relative to its terms */
 		assert_near(got[i], want, RULE_TOL * (fabs(want) + (x[i] != 0 && den[i] > 0 ? fabs(num[i] / den[i]) : 0)));
 		if (r->kind != RULE_BACKPROJECT)
 			assert_true(got[i] >= 0);
@@ -211,7 +211,7 @@ static struct buf upload(struct device *dev, const float *host, size_t n)
 	return b;
 }
 
-/* The device's call, over a vector that several threads share. */
+/* The device's function, with a vector so long that several threads divide it among them. */
 static void voxels_of_a_device(void **state)
 {
 	enum { COPIES = 67 };

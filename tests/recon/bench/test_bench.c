@@ -88,7 +88,7 @@ static void on_cuda(void **state)
 	assert_int_equal(device_cuda_open(0, &dev, NULL), 0);
 	run_all(dev);
 	assert_int_equal(bench_ceiling(dev, BENCH_TINY, &ceiling, NULL), 0);
-	assert_true(ceiling.steps > 1e9 && isfinite(ceiling.steps)); /* the slowest GPU there is does more */
+	assert_true(ceiling.steps > 1e9 && isfinite(ceiling.steps)); /* even the slowest GPU exceeds this */
 	device_close(dev);
 }
 
@@ -122,7 +122,7 @@ static void run_setup(struct device *dev, const char *work, const struct bench_s
 	assert_figures(ret_result);
 }
 
-/* What a setup may change: each computes what it should, and is as large as it says. */
+/* Each member of a setup takes effect: the result is correct, and the reported sizes are those of the setup. */
 static void setups(void **state)
 {
 	static const struct {
@@ -184,7 +184,7 @@ static void staged(void **state)
 	device_close(dev);
 }
 
-/* What a work has not is refused, not ignored. */
+/* A member that a work does not use is rejected, not ignored. */
 static void setups_refused(void **state)
 {
 	static const struct {
@@ -217,7 +217,7 @@ static void setups_refused(void **state)
 	device_close(dev);
 }
 
-/* A device that forgets to do something: works that rest on it are found out. */
+/* Devices in which a function does nothing: the check of a work that uses the function fails. */
 static int idle_back(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err)
 {
 	(void)a, (void)y, (void)add, (void)x, (void)err;
@@ -334,7 +334,7 @@ static void measuring(void **state)
 	assert_int_equal(t.n, 5);
 	calls = 0;
 	assert_int_equal(bench_measure(dev, 0, 1, count_call, &calls, &t, NULL), 0);
-	assert_int_equal(calls, 101); /* a second is never full of nothing */
+	assert_int_equal(calls, 101); /* empty runs never last a second: 100 runs and the warm-up */
 	calls = 0;
 	t.n = -1;
 	assert_int_equal(bench_measure(dev, 5, 1, fail_late, &calls, &t, NULL), -EIO);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of algorithms: each with a word of its own, a rule and a session that takes it; each session takes what it has the
- * rules for, and no more. */
+/* The list of algorithms: each has a unique word, a rule, and a session that supports it; a session supports exactly the
+ * algorithms whose rules it implements. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

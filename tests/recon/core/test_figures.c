@@ -20,7 +20,8 @@ static void sums(void **state)
 	(void)state;
 	assert_near(figure_sd(&s), 0, 0);
 	for (int i = 0; i < 1000; i++)
-		figure_add(&s, 1e6 + (i % 2 ? 3 : -3)); /* far from zero: a sum of squares would lose it */
+		figure_add(&s, 1e6 + (i % 2 ? 3 : -3)); /* far from zero, where a variance computed from the sum of squares would
+							   be inaccurate */
 	assert_near(s.mean, 1e6, 1e-6);
 	assert_near(figure_sd(&s), 3 * sqrt(1000.0 / 999), 1e-9);
 }
@@ -47,7 +48,7 @@ static void peaks(void **state)
 	}
 }
 
-/* A triangle that a Gaussian fits but for a few percent: symmetric, so its centre is exact. */
+/* A triangle, from which a Gaussian differs by a few percent; it is symmetric, so the fitted centre is exact. */
 static void other_shapes(void **state)
 {
 	double x[21], v[21];

@@ -18,7 +18,7 @@
 #define FLOOR 1e-6f
 /* sum(A x) = sum(y) holds exactly; float32 sums and divisions leave about 1e-6. */
 #define SUM_TOL 1e-5
-/* A log-likelihood of some 1e4 from float32 projections is known to about 1e-6 of itself. */
+/* a log-likelihood of about 1e4 from float32 projections has a relative error of about 1e-6 */
 #define LIKELIHOOD_TOL 1e-6
 
 static const struct grid grid = {{31, 37, 9}, {1, 1, 1.5}, {0, -18.5, 17}};
@@ -192,7 +192,7 @@ static void fused_is_plain(void **state)
 		}
 }
 
-/* A voxel at 0 is outside the support, whatever the rule; none inside becomes 0. */
+/* For every rule: a voxel that is 0 (outside the support) remains 0, and no voxel of the support becomes 0. */
 static void support_stays(void **state)
 {
 	(void)state;
@@ -266,7 +266,7 @@ static void refusals(void **state)
 	device_close(dev);
 }
 
-/* A den that is kept, subsets of one part and of two, of which the second one is brought when it is wanted. */
+/* Subsets with kept den, of one part and of two parts; the second part is loaded when it is needed. */
 struct bringer {
 	const struct iterate_part *late;
 	const struct linop *op;

@@ -14,11 +14,11 @@
 
 #include "tests/recon/dbt_fixture.h"
 
-/* Float32 entries and sums of some hundred terms: about 1e-6 of the inner product; what is asked for is 1e-5. */
+/* float32 entries and sums of some hundred terms have an error of about 1e-6 of the inner product; 1e-5 is required */
 #define ADJOINT_TOL 1e-5
 /* Blocks and order of additions do not depend on the tiles. */
 #define TILE_TOL 1e-6
-/* The fused pass and the plain ones add in the same order and round p * length once more or less. */
+/* the fused pass and the separate ones add in the same order, but differ in one rounding of p * length */
 #define FUSED_TOL 1e-5
 
 struct setup {
@@ -124,7 +124,8 @@ static void adjoint_gap_with_shift(void **state)
 	device_close(dev);
 }
 
-/* Everything an operator can do with x (a volume) and y (data): forward, adjoint, and where there are fused passes those. */
+/* The results of all functions of an operator, for a volume x and data y: forward, adjoint, and the fused passes if it has
+ * them. */
 struct results {
 	float *forward, *adjoint, *ratio, *update;
 	size_t n_in, n_out;
@@ -218,8 +219,8 @@ static void tiles_change_nothing(void **state)
 
 /* Bitwise the same whatever the number of threads, with `deterministic` and without. */
 /* Below the source a voxel's shadow stays on one bin through all slices, and rounding decides in each whether a bin at the very
- * edge (with weight 0) belongs to it. The slices between may not reach for bins that the lowest and the highest did not ask for:
- * on the poisoned device they would hold NaN. Tiles of one voxel make every voxel an edge. */
+ * edge (with weight 0) belongs to it. The slices between must not read bins that are in the footprint of neither the lowest nor
+ * the highest slice: on the poison device they would be NaN. With tiles of one voxel, every voxel is at an edge. */
 static void shadows_below_the_source(void **state)
 {
 	(void)state;
@@ -322,7 +323,7 @@ static void fused_is_plain(void **state)
 	}
 }
 
-/* Masked bins: zero rows, whatever stands in them. */
+/* Masked bins have rows of zeros and may hold any value. */
 static void masked_bins_do_not_count(void **state)
 {
 	const struct setup *s = &setups[0];
@@ -518,7 +519,7 @@ static void refusals(void **state)
 	refuse(dev, &bad, "views 3 to 7");
 	bad = good;
 	bad.mask = &mask;
-	refuse(dev, &bad, "mask of 7");
+	refuse(dev, &bad, "mask has 7");
 	bad = good;
 	bad.tile[0] = -1;
 	refuse(dev, &bad, "tile");

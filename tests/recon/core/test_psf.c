@@ -49,7 +49,7 @@ static struct linop *projector(const struct bench *b, int first, int n_views)
 	return fixture_projector(b->dev, &spec);
 }
 
-/* <A G x, y> = <x, G A' y>; and what is added is what is written elsewhere. */
+/* <A G x, y> = <x, G A' y>; and the functions that add give the same values as those that write. */
 static void exact_adjoint(void **state)
 {
 	(void)state;
@@ -142,7 +142,8 @@ static double width(const struct pet_plan *plan, const float *x)
 	return (side[0] + side[1]) * g->h[0];
 }
 
-/* Data of a scanner that blurs by 10 mm: with the model a bead is as narrow as it can be, a post-filter makes it wider. */
+/* Data of a scanner that blurs by 10 mm: with the resolution model the image of a bead is nearly as narrow as the voxels allow; a
+ * post-filter makes it wider. */
 static void beads_get_sharper(void **state)
 {
 	struct michelogram m = pet_scanner_small(true);
@@ -155,7 +156,7 @@ static void beads_get_sharper(void **state)
 
 	(void)state;
 	assert_non_null(y);
-	/* a Gaussian of 10 mm, out of balls at its quantiles, on a faint background */
+	/* a Gaussian of 10 mm, approximated by balls at its quantiles, on a low background */
 	for (int i = -6; i <= 6; i++)
 		for (int j = -6; j <= 6; j++) {
 			double weight = exp(-0.5 * (i * i + j * j) * 4 / (4.2466 * 4.2466));
@@ -181,7 +182,7 @@ static void beads_get_sharper(void **state)
 	assert_true(width(&plan, sharp) < 0.75 * w[0]);
 	w[1] = width(&plan, smooth);
 	assert_near(w[1], sqrt(200), 1.5);
-	/* a filter moves activity and makes none */
+	/* a filter does not change the total activity */
 	sum[0] = pet_mean(&plan, plain, 40, 0, PET_SLICES);
 	sum[1] = pet_mean(&plan, smooth, 40, 0, PET_SLICES);
 	assert_near(sum[1], sum[0], 0.01 * sum[0]);
@@ -196,7 +197,7 @@ static void beads_get_sharper(void **state)
 	device_close(dev);
 }
 
-/* The last slices are not high: what lies beyond them is taken to be like them. */
+/* The last slices are not too bright: the activity beyond them is assumed to be like theirs. */
 static void uniform_to_the_end(void **state)
 {
 	static const struct shape cylinder[] = {{SHAPE_CYLINDER_Z, ROLE_BODY, {0, 0, 0}, {60, 60, 200}, 2}};

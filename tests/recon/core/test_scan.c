@@ -173,8 +173,8 @@ static void subsets(void **state)
 	}
 }
 
-/* As many views as a scan may have, in a moment, because a plan does this many times. Positions fall, so that
- * order and rank differ. */
+/* The largest number of views takes little time, because a plan divides views many times. Positions are descending, so that order
+ * and rank differ. */
 static void subsets_of_many_views(void **state)
 {
 	enum { N = 4096 };

@@ -33,7 +33,7 @@ static void good_devices_pass(void **state)
 	}
 }
 
-/* A CPU device with another download: everything that is read back, and nothing else, is wrong. */
+/* A CPU device with a faulty download(): only the values that are read back are wrong. */
 static struct device_ops lying;
 static const struct device_ops *honest;
 
@@ -54,7 +54,7 @@ static int download_nan(const struct buf *src, float *dst, struct err *err)
 	return rc;
 }
 
-/* A and its transpose agree no more. */
+/* A faulty adjoint(), which is not the transpose of forward(). */
 static int adjoint_partly(struct projection *a, const struct buf *y, bool add, struct buf *ret_x, struct err *err)
 {
 	int rc = honest->adjoint(a, y, add, ret_x, err);

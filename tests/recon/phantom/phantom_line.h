@@ -7,7 +7,8 @@
 
 #include "recon/phantom/phantom_body.h"
 
-/* From a to b. Shapes are added in the order of phantom_project(): equal to the last bit before it rounds to float. */
+/* Return the line integral from a to b. Shapes are added in the order of phantom_project(), so the result is bitwise equal to its
+ * value before rounding to float. */
 static inline double phantom_line(const struct phantom *p, const double a[3], const double b[3])
 {
 	double d[3] = {b[0] - a[0], b[1] - a[1], b[2] - a[2]};

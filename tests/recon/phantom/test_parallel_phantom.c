@@ -14,7 +14,7 @@
 #include "tests/recon/parallel/parallel_fixture.h"
 
 #define SIDE 200.0
-#define STEP 0.02 /* mm, along a ray; each of at most 40 ends is uncertain by one */
+#define STEP 0.02 /* distance of sample points along a ray, mm; each of at most 40 ends of chords has an error of one step */
 
 static struct parallel_phantom *phantom_of(int kind)
 {
@@ -48,7 +48,7 @@ static void chords(void **state)
 	}
 }
 
-/* The mass is the same from every side, and known. */
+/* The sum over a projection (the mass) is the same at every angle and has the known value. */
 static void mass(void **state)
 {
 	static const double expected[] = {0, 3.14159265358979323846 * 60 * 60, 100 * 100, 0.5 * 110 * 110, 0, 0};
@@ -115,7 +115,7 @@ static void along_an_edge(void **state)
 	parallel_phantom_free(p);
 }
 
-/* Slices get smaller, values stay; offset and first angle are the scan's. */
+/* Slices become smaller, but values do not change; offset and first angle are those of the scan. */
 static void slices_and_offsets(void **state)
 {
 	struct parallel_scan s = {

@@ -76,7 +76,7 @@ static void image_quality(void **state)
 	assert_near(at(p->attenuation, 24, 0, 50), 0.3 * 0.0096, 1e-15);
 	assert_near(at(p->attenuation, 57.2, 0, 0), 0.0096, 1e-15);
 	assert_near(at(p->attenuation, 0, 116, 0), 0, 0);
-	/* Ellipse minus insert times length in ml; less 0.7 of the insert's water. */
+	/* Volume: (ellipse minus insert) times length, in ml. Mass: the ellipse of water, minus 0.7 of the insert's. */
 	assert_near(pet_phantom_grams(p), PI * (147 * 115 - 0.7 * 625) * 0.18, 1e-9);
 	assert_near(pet_phantom_becquerel(p),
 		    5300 * (PI * (147 * 115 - 625) * 0.18 + PI / 6000 * (3 * (1000 + 2197 + 4913 + 10648) - 21952 - 50653)),
@@ -84,7 +84,8 @@ static void image_quality(void **state)
 	pet_phantom_free(p);
 }
 
-/* Each rotation and mirror that maps the axes onto each other moves some part of the F where there is less than half of it. */
+/* Every rotation and mirror image that maps the axes onto each other moves some part of the F to a place with less than half of
+ * its activity. */
 static void no_symmetry(void **state)
 {
 	struct pet_phantom *p = make(PET_PHANTOM_F);
@@ -106,13 +107,13 @@ static void no_symmetry(void **state)
 			print_error("code %d\n", code);
 		assert_true(moved > 0);
 	}
-	/* Nothing overlaps: what a part has at its middle is its own and the body's. */
+	/* The parts do not overlap: the value at a part's middle is that of the part plus that of the body. */
 	for (size_t k = 1; k < p->activity->n; k++)
 		assert_near(phantom_value(p->activity, p->activity->shapes[k].c), p->activity->shapes[k].mu + 500, 1e-9);
 	pet_phantom_free(p);
 }
 
-/* All bins of all planes: what phantom_line() says of scan_ray()'s ends, to float; no ray: 0. */
+/* All bins of all planes are phantom_line() between the ends from scan_ray(), rounded to float; bins without a ray are 0. */
 static void planes(void **state)
 {
 	(void)state;

@@ -37,7 +37,7 @@ static struct phantom one_shape(struct shape *s)
 	return (struct phantom){.name = "one", .n = 1, .shapes = s};
 }
 
-/* Chords that can be worked out by hand. */
+/* Chords that can be computed by hand. */
 static void test_hand(void **state)
 {
 	struct shape s = {.kind = SHAPE_ELLIPSOID, .role = ROLE_BEAD, .c = {10, 20, 30}, .r = {1, 2, 3}, .mu = 0.5};
@@ -91,7 +91,7 @@ static void check_lines(const struct phantom *p, double support, double thicknes
 			b[0] = a[0] + (s->c[0] + 0.1 * s->r[0] - a[0]) * t;
 			b[1] = a[1] + (s->c[1] - a[1]) * t;
 		}
-		/* Only the part between support and paddle, where everything lies: finer steps. */
+		/* Sample only the part between support and paddle, which contains all shapes, so that the steps are finer. */
 		double t0 = (a[2] - (support + thickness) - 0.5) / a[2], t1 = (a[2] - support + 0.5) / a[2];
 		for (int k = 0; k < STEPS; k++) {
 			double t = t0 + (t1 - t0) * (k + 0.5) / STEPS;
@@ -125,7 +125,7 @@ static void test_lines(void **state)
 	}
 }
 
-/* phantom_project visits only shadows: every bin must still be phantom_line's. */
+/* phantom_project() evaluates a shape only in its shadow; even so every bin must equal phantom_line(). */
 static void test_project(void **state)
 {
 	const struct scan_view views[] = {
@@ -189,7 +189,7 @@ static void test_no_symmetry(void **state)
 	}
 }
 
-/* Beads lie where all views between -25 and 25 degrees see them, and do not touch. */
+/* Beads project onto the detector in all views between -25 and 25 degrees, and do not touch each other. */
 static void test_coverage(void **state)
 {
 	static const enum phantom_kind kinds[] = {PHANTOM_BEADS, PHANTOM_BREAST};
@@ -348,7 +348,7 @@ static void test_counts(void **state)
 	assert_true(line && a && b);
 	for (int i = 0; i < N; i++)
 		line[i] = (float)(i % 700) * 0.01f;
-	/* Without noise: the rounded expectation. */
+	/* Without noise, a count is the rounded expected value. */
 	assert_int_equal(phantom_counts(line, N, 1000, 1, 0, 65535, a, &err), 0);
 	assert_int_equal(a[0], 1000);
 	assert_int_equal(a[100], 368); /* 1000 / e = 367.9 */

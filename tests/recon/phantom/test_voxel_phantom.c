@@ -173,7 +173,7 @@ static void test_trim(void **state)
 	assert_int_equal(p->trimmed[1], 2);
 	assert_int_equal(p->voxel[3 + 10 * 3], DENSE);
 	assert_int_equal(p->voxel[2 + 10 * (2 + 12 * 14)], TISSUE);
-	assert_int_equal(voxel_phantom_trim(p, &err), 0); /* nothing is left to be cut */
+	assert_int_equal(voxel_phantom_trim(p, &err), 0); /* a second call removes nothing */
 	assert_int_equal(p->grid.n[2], 15);
 	paint(p, (int[]){0, 0, 0}, (int[]){10, 12, 15}, PADDLE);
 	assert_int_equal(voxel_phantom_trim(p, &err), -EBADMSG);
@@ -181,9 +181,8 @@ static void test_trim(void **state)
 	voxel_phantom_free(p);
 }
 
-/* A ball with crumbs around it, a piece that hangs on by a corner, one of another material beside it, one in a corner of the
- * volume.
- */
+/* A ball with fragments around it, pieces that touch only at a corner, a piece of another material beside them, one in a corner
+ * of the volume. */
 static void test_shapes(void **state)
 {
 	struct voxel_phantom *p = make(60, 70, 50, 0.2);
@@ -201,7 +200,7 @@ static void test_shapes(void **state)
 					paint(p, (int[]){25 + i, 30 + j, 20 + k}, (int[]){26 + i, 31 + j, 21 + k}, LESION);
 					ball++;
 				}
-	/* crumbs in the corners of the box around the ball, symmetric, so that the centre stays */
+	/* fragments in the corners of the box around the ball, symmetric, so that the centre does not change */
 	paint(p, (int[]){15, 20, 10}, (int[]){16, 21, 11}, LESION);
 	paint(p, (int[]){35, 40, 30}, (int[]){36, 41, 31}, LESION);
 	/* two cubes that touch at a corner */
