@@ -230,14 +230,14 @@ int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quant
 	if (!(q.duration > 0) || !(q.duration * 1000 < INT32_MAX))
 		return err_set(
 			err, EBADMSG,
-			"how long the acquisition took is neither in Actual Frame Duration (0018,1242) nor in the sinograms' "
-			"header (image duration)");
+			"the duration of the acquisition is missing in Actual Frame Duration (0018,1242) and in the header of "
+			"the sinograms (image duration)");
 	snprintf(q.date, sizeof(q.date), "%s", acquisition ? f->acquisition_date : f->series_date);
 	snprintf(q.time, sizeof(q.time), "%s", acquisition ? f->acquisition_time : f->series_time);
 	if (!q.date[0] || !q.time[0])
 		return err_set(
 			err, EBADMSG,
-			"when the acquisition began is neither in Acquisition Date and Time (0008,0022), (0008,0032) nor in "
+			"the start of the acquisition is missing in Acquisition Date and Time (0008,0022), (0008,0032) and in "
 			"Series Date and Time (0008,0021), (0008,0031)");
 	choose_units(s, list_corrections(s, &q), &q);
 	rc = correct_decay(s, &q, err);
