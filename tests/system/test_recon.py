@@ -55,7 +55,7 @@ def main():
         check(summary["duplicates"] == 1 and summary["not_dicom"] == 1, f"{summary['duplicates']} duplicates, {summary['not_dicom']} no DICOM")
         reasons = {r["what"]: r["reason"] for r in summary["refused"]}
         check(len(reasons) == 3, f"refused: {reasons}")
-        for part, sentence in (("sco.dcm", "Hologic SCO"), ("cut.dcm", ""), ("R CC", "(0020,1002) says 10")):
+        for part, sentence in (("sco.dcm", "Hologic SCO"), ("cut.dcm", ""), ("R CC", "(0020,1002) is 10")):
             check(any(part in what and sentence in why for what, why in reasons.items()), f"no refusal of {part} with '{sentence}': {reasons}")
             check(part in done.stderr, f"{part} is not on stderr")
         check("\r" not in done.stderr and "\x1b" not in done.stderr, "a progress bar where there is no terminal")
