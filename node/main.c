@@ -97,7 +97,7 @@ static int run(const struct command *command, int argc, char **argv)
 	return code;
 }
 
-/* what: of a command that has several kinds of work, as `simulate pet`; NULL: none. */
+/* Print the help of a command. what: for a command of two words, such as `simulate pet`, the second one; NULL: none. */
 static int help_on(const char *name, char *what)
 {
 	const struct command *command = find_command(name);
@@ -113,8 +113,8 @@ static int help_on(const char *name, char *what)
 	return run(command, what ? 3 : 2, args);
 }
 
-/* A descriptor of 0 to 2 that is closed would be that of the next file: the log would go into a socket or the journal. Open()
- * takes the lowest one that is free. */
+/* Open the descriptors 0 to 2 that are closed on /dev/null: otherwise the next opened file would get that number, and messages
+ * would be written to a socket or the journal. open() returns the lowest free number. */
 static bool open_standard_descriptors(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -130,7 +130,7 @@ int main(int argc, char **argv)
 
 	if (!open_standard_descriptors())
 		return CODE_FAILED;
-	signal(SIGPIPE, SIG_IGN); /* a peer that goes away is an error of write(), not the end of the process */
+	signal(SIGPIPE, SIG_IGN); /* writing to a closed connection returns EPIPE instead of ending the process */
 	if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
 		print_version();
 		return CODE_OK;

@@ -19,16 +19,17 @@
 #include "node/audit/audit_queue.h"
 #include "node/base/log.h"
 
-#define AWAY_WAIT 2.0 /* s until a syslog that took nothing is tried again */
-#define STUDIES_MAX 8 /* in one message of an export: it has to fit a datagram and what syslog daemons take, 8 KiB */
+#define AWAY_WAIT 2.0 /* s until the next attempt after syslog accepted no message */
+#define STUDIES_MAX                                                                                                              \
+	8 /* in one message of an export, which must fit into a datagram and into the 8 KiB that syslog daemons accept */
 
 static struct {
 	struct node_conf node;
 	enum audit_mode way;
 	char who[32], host[64], source[96], process[24];
-	/* the manager's */
-	double retry_at; /* 0: syslog takes what it gets */
-	size_t waited;	 /* lines since it is back */
+	/* used by the manager only: */
+	double retry_at; /* on clock_seconds(); 0: syslog accepts messages */
+	size_t waited;	 /* number of lines sent since syslog accepts messages again */
 } state;
 
 void audit_start(const struct node_conf *node, enum audit_mode way, const char *who)
@@ -47,7 +48,7 @@ bool audit_is_on(void)
 	return state.node.audit != AUDIT_NONE;
 }
 
-/* ---- the way out ---- */
+/* ---- sending ---- */
 
 static int hand_over(void *ctx, const char *line, size_t n)
 {
@@ -57,7 +58,7 @@ static int hand_over(void *ctx, const char *line, size_t n)
 	if (state.node.audit != AUDIT_FILE)
 		return log_audit_send(state.node.audit_socket, line, n);
 	rc = audit_file_append(state.node.audit_file, line, n);
-	return rc == -EINVAL ? -EIO : rc; /* -EINVAL would drop the line */
+	return rc == -EINVAL ? -EIO : rc; /* audit_queue_drain() would drop the line after -EINVAL */
 }
 
 static void lost(const struct audit_message *m, const char *reason)
@@ -168,7 +169,7 @@ void audit_application(bool started)
 	report(&m);
 }
 
-/* PS3.15 A.5.3.11: who reports, then who did it. */
+/* PS3.15 A.5.3.11: the reporting participant comes first, then the one that caused the alert. */
 static void alert(const struct audit_code *type, enum audit_outcome outcome, const struct audit_peer *peer, const char *reason)
 {
 	struct audit_party parties[2] = {us(NULL)};
@@ -215,7 +216,7 @@ static void transfer(const struct audit_code *event, char action, const struct a
 				  .studies = study,
 				  .n_studies = 1};
 
-	parties[0].requestor = true; /* C-STORE: the source asked */
+	parties[0].requestor = true; /* C-STORE is requested by the source */
 	report(&m);
 }
 
@@ -243,7 +244,7 @@ void audit_removed(const struct audit_study *study)
 
 /* ---- files ---- */
 
-/* RFC 8089: the absolute path, percent-encoded. */
+/* Write the file URI (RFC 8089) of a path: absolute, percent-encoded. */
 static void file_uri(const char *path, char *ret, size_t size)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";
@@ -259,7 +260,7 @@ static void file_uri(const char *path, char *ret, size_t size)
 static struct audit_party person(void)
 {
 	static char user[96];
-	struct passwd *entry = getpwuid(getuid()); /* commands have one thread */
+	struct passwd *entry = getpwuid(getuid()); /* not thread-safe; commands have one thread */
 
 	snprintf(user, sizeof(user), "%.31s@%.63s", entry ? entry->pw_name : "unknown", state.host);
 	return (struct audit_party){.user = user, .name = entry ? entry->pw_name : NULL, .host = state.host, .requestor = true};

@@ -20,33 +20,36 @@ struct audit_peer {
 	const char *aet, *host; /* NULL or "": unknown */
 };
 
-/* who: the process's role. May be called again after a reload. */
+/* Set the configuration (copied) and the mode. who: role of this process in the messages. Call it again after a reload. */
 void audit_start(const struct node_conf *node, enum audit_mode way, const char *who);
 bool audit_is_on(void);
 
+/* The node has started (true) or is stopping (false). */
 void audit_application(bool started);
-/* A peer was refused (limit: because of a limit), or a connection failed before the association: TLS failed, or it was not DICOM.
- */
+/* A peer was refused (limit true: because it exceeded a limit), or a connection failed before the association began: the TLS
+ * handshake failed, or the bytes were not DICOM. */
 void audit_refused(const struct audit_peer *peer, bool limit, const char *reason);
 /* A new configuration was accepted, or rejected with this reason. */
 void audit_configured(bool taken, const char *reason);
+/* A delivery of this study to a destination begins. */
 void audit_begin(const struct audit_peer *to, const struct audit_study *study);
 struct audit_transfer {
-	struct audit_peer from, to; /* the side without an AE title is this node */
+	struct audit_peer from, to; /* the one without an AE title is this node */
 	double time;
 	enum audit_outcome outcome;
 	const char *reason;
 };
+/* Instances of this study were received or delivered. */
 void audit_transferred(const struct audit_transfer *t, const struct audit_study *study);
 /* Retention removed a study's images. */
 void audit_removed(const struct audit_study *study);
-/* A command exported files for other programs, or imported such files. path: file or folder. */
+/* A command exported files for other programs, or imported such files. path: file or folder; code: exit code of the command. */
 void audit_exported(const char *path, const struct audit_study *studies, size_t n, int code);
 void audit_imported(const char *path, const struct audit_study *studies, size_t n, int code);
 
 /* Send the queued messages; the manager calls it in each turn of its loop. While syslog is not reachable it tries every 2 s.
- * Returns when to call again, on the same clock; 0: once audit_waiting() is true. */
+ * clock: clock_seconds(). Returns the time of the next call; 0: call it when audit_waiting() is true. */
 double audit_flush(double clock);
-bool audit_waiting(double clock);
+bool audit_waiting(double clock); /* true: messages are queued, and the next attempt to send them is due */
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* audit_file.c - append whole lines to a file, even if the disk is full or a process dies.
  *
- * - The file is locked because commands write to it at the same time as the node: no process truncates the line of another.
+ * - Each writer locks the file, because commands write to it at the same time as the node and no process may truncate a line of
+ * another.
  * - A line that was written only partly (full disk) is truncated. If that failed too, or a process died while writing, the next
  *   line starts after an additional line end.
  * - A file that is not a regular file, such as a pipe or a terminal, is written without these measures.
@@ -43,7 +44,7 @@ int audit_file_open(const char *path, int flags)
 		return fd;
 	fd = open(path, all | O_CREAT | O_EXCL, 0600);
 	if (fd < 0)
-		return errno == EEXIST ? open(path, all) : -1; /* somebody else made it just now */
+		return errno == EEXIST ? open(path, all) : -1; /* another process created it meanwhile */
 	if (geteuid() == 0 && give_to_owner(path, fd) < 0) {
 		int code = errno;
 
@@ -67,7 +68,7 @@ static int lock(int fd)
 	return -EBUSY;
 }
 
-/* The last line there has no end. */
+/* Return true if the last line of the file has no line end. */
 static bool is_cut(const char *path, off_t size)
 {
 	char last = '\n';
@@ -96,7 +97,7 @@ static int append(int fd, const char *path, const char *text, size_t n)
 		rc = -errno;
 	if (rc < 0)
 		return rc;
-	if (!regular || !is_cut(path, st.st_size)) { /* text begins with an end of line, for the one before */
+	if (!regular || !is_cut(path, st.st_size)) { /* text begins with a line end for the incomplete line */
 		text++;
 		n--;
 	}

@@ -17,7 +17,7 @@
 
 #include "kernels/utf8.h"
 
-#define VALUE_MAX 512 /* bytes of a text that are written; a datagram has an end */
+#define VALUE_MAX 512 /* maximum number of bytes written of a text, because a datagram is limited */
 
 #define DCM(name, number, text) const struct audit_code name = {number, "DCM", text}
 DCM(audit_code_application, "110100", "Application Activity");
@@ -44,8 +44,8 @@ static const struct audit_code id_patient = {"2", "RFC-3881", "Patient Number"};
 
 /* ---- text ---- */
 
-/* Bytes of the UTF-8 character at `p` that XML 1.0 can hold (its 2.2) and that is no control character; 0: none, or not all of
- * its bytes are among the `left` ones. */
+/* Return the number of bytes of the UTF-8 character at `p` if XML 1.0 allows it (section 2.2) and it is no control character; 0:
+ * it is not such a character, or exceeds the `left` bytes. */
 static size_t character(const char *p, size_t left)
 {
 	uint32_t code;
@@ -97,7 +97,7 @@ static void put_code(FILE *to, const char *element, const struct audit_code *c)
 	fputs("/>", to);
 }
 
-/* xsd:dateTime with its zone, UTC. */
+/* Write xsd:dateTime in UTC, with its zone. */
 static void put_time(FILE *to, double when)
 {
 	time_t seconds = (time_t)floor(when);
@@ -165,8 +165,8 @@ static void put_party(FILE *to, const struct audit_party *p)
 	fputs("</ActiveParticipant>", to);
 }
 
-/* `type` and `role`: ParticipantObjectTypeCode and its role, PS3.15 A.5.1.2. The name is mandatory in the grammar: ours never
- * says more than the identifier. */
+/* Write the start of a participant object. type, role: ParticipantObjectTypeCode and ParticipantObjectTypeCodeRole, PS3.15
+ * A.5.1.2. The grammar requires a name: the identifier is repeated there. */
 static void begin_object(FILE *to, const char *id, int type, int role, const struct audit_code *id_type)
 {
 	const char *known = id && id[0] ? id : "unknown";
@@ -187,7 +187,7 @@ static void end_object(FILE *to)
 
 static void put_study(FILE *to, const struct audit_study *s)
 {
-	begin_object(to, s->study, 2, 3, &id_study); /* a system object: a report, which a study counts as */
+	begin_object(to, s->study, 2, 3, &id_study); /* type 2: system object; role 3: report, which is the role of a study */
 	if (s->n_classes > 0)
 		fputs("<ParticipantObjectDescription>", to);
 	for (size_t i = 0; i < s->n_classes; i++) {
@@ -201,7 +201,7 @@ static void put_study(FILE *to, const struct audit_study *s)
 	end_object(to);
 }
 
-/* Patients once each: a study that has the patient of one before it adds none. */
+/* Write each patient once: skip a study whose patient was written for an earlier study. */
 static void put_patients(FILE *to, const struct audit_message *m)
 {
 	for (size_t i = 0; i < m->n_studies; i++) {
@@ -212,12 +212,12 @@ static void put_patients(FILE *to, const struct audit_message *m)
 			before |= !strcmp(m->studies[k].patient ? m->studies[k].patient : "", patient);
 		if (before)
 			continue;
-		begin_object(to, patient, 1, 1, &id_patient); /* a person: the patient */
+		begin_object(to, patient, 1, 1, &id_patient); /* type 1: person; role 1: patient */
 		end_object(to);
 	}
 }
 
-/* PS3.15 A.5.3.11: the alert's subject; its description is base64, so that it can be anything. */
+/* Write the subject of an alert (PS3.15 A.5.3.11); its description is encoded in base64, so that it can contain any byte. */
 static void put_alert(FILE *to, const struct audit_message *m)
 {
 	const char *reason = m->reason ? m->reason : "";
@@ -225,7 +225,7 @@ static void put_alert(FILE *to, const struct audit_message *m)
 	unsigned char coded[4 * (VALUE_MAX / 3 + 1) + 1];
 
 	EVP_EncodeBlock(coded, (const unsigned char *)reason, (int)n);
-	begin_object(to, m->alert, 2, 13, &id_node); /* a system object: a security resource */
+	begin_object(to, m->alert, 2, 13, &id_node); /* type 2: system object; role 13: security resource */
 	fprintf(to, "<ParticipantObjectDetail type=\"Alert Description\" value=\"%s\"/>", (const char *)coded);
 	end_object(to);
 }
@@ -240,7 +240,7 @@ static void put_message(FILE *to, const struct audit_message *m)
 	if (m->site && m->site[0])
 		put_attribute(to, "AuditEnterpriseSiteID", m->site);
 	put_attribute(to, "AuditSourceID", m->source);
-	fputs("><AuditSourceTypeCode csd-code=\"4\"/></AuditSourceIdentification>", to); /* an application server process */
+	fputs("><AuditSourceTypeCode csd-code=\"4\"/></AuditSourceIdentification>", to); /* 4: application server process */
 	for (size_t i = 0; i < m->n_studies; i++)
 		put_study(to, &m->studies[i]);
 	put_patients(to, m);

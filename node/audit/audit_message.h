@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Audit messages of DICOM PS3.15 A.5 as XML text. Pure: no time, no files, no journal.
  *
- * Every text may come from outside (AE titles, identifiers, reasons): characters that XML cannot hold are written as \xNN, so
+ * Every text may come from outside (AE titles, identifiers, reasons): characters that XML does not allow are written as \xNN, so
  * that no value can end an attribute, add an element or break a line. A message is one line.
  */
 #ifndef TOMONODE_NODE_AUDIT_MESSAGE_H
@@ -33,7 +33,7 @@ enum audit_outcome {
 struct audit_party {		       /* a participant */
 	const char *user;	       /* a process number, an AE title, a name, a path */
 	const char *aet;	       /* NULL: none */
-	const char *name;	       /* for people; NULL: none */
+	const char *name;	       /* readable name; NULL: none */
 	const char *host;	       /* name or numeric address; NULL: none */
 	const struct audit_code *role; /* NULL: none */
 	bool requestor;

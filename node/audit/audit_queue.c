@@ -24,7 +24,7 @@
 
 #define HEAD_BYTES 20 /* "%019lld\n" */
 #define QUEUE_LINE_MAX (64 << 10)
-#define DRAIN_LINES 500 /* handed over while the lock is held */
+#define DRAIN_LINES 500 /* maximum number of lines sent while the lock is held */
 #define LOCK_TRIES 1000
 #define LOCK_WAIT_US 2000
 
@@ -37,13 +37,13 @@ static int queue_path(const char *spool, char *ret, size_t size, struct err *err
 
 static int write_head(int fd, off_t at)
 {
-	char head[HEAD_BYTES + 2]; /* one more: the compiler counts a sign that an offset never has */
+	char head[HEAD_BYTES + 2]; /* one more byte, because the compiler's check includes a minus sign */
 
 	snprintf(head, sizeof(head), "%019lld\n", (long long)at);
 	return pwrite(fd, head, HEAD_BYTES, 0) == HEAD_BYTES ? 0 : -(errno ? errno : ENOSPC);
 }
 
-/* Where the first waiting line begins. A head that is no number (damage): the first line. */
+/* Return the offset of the first line not yet sent. If the header is not a number (damage): that of the first line. */
 static off_t read_head(int fd, off_t size)
 {
 	char head[HEAD_BYTES + 1] = "", *end;
@@ -55,7 +55,7 @@ static off_t read_head(int fd, off_t size)
 	return end == head || *end != '\n' || at < HEAD_BYTES || at > size ? HEAD_BYTES : (off_t)at;
 }
 
-/* Holders are quick; one that was stopped at just that moment must not stop the others. */
+/* Lock the queue, but wait only a short time: a process that was stopped while it holds the lock must not stop the others. */
 static int lock(int fd)
 {
 	for (int i = 0; i < LOCK_TRIES; i++) {
@@ -79,7 +79,7 @@ static int cannot_open(const char *path, int code, struct err *err)
 	return err_set(err, code, "audit queue %s: %s", path, strerror(code));
 }
 
-/* Open and locked, with a head. */
+/* Open and lock the queue; create its header if it is missing. */
 static int open_queue(const char *spool, int *ret_fd, off_t *ret_size, struct err *err)
 {
 	char path[400];
@@ -133,13 +133,13 @@ int audit_queue_append(const char *spool, const char *line, size_t n, uint64_t m
 		goto out;
 	}
 	if (size > HEAD_BYTES && pread(fd, &last, 1, size - 1) == 1 && last != '\n')
-		size += pwrite(fd, "\n", 1, size) == 1; /* what was cut short ends here */
+		size += pwrite(fd, "\n", 1, size) == 1; /* end the incomplete line */
 	errno = 0;
 	if (pwrite(fd, text, n + 1, size) != (ssize_t)(n + 1)) {
 		rc = err_set(err, errno ? errno : ENOSPC, "the audit queue cannot be written: %s",
 			     strerror(errno ? errno : ENOSPC));
 		if (ftruncate(fd, size) < 0)
-			rc = -err->code; /* the rest of the line is passed over */
+			rc = -err->code; /* the written part is skipped by audit_queue_drain() */
 	}
 out:
 	if (fd >= 0)
@@ -172,7 +172,7 @@ struct drain {
 	size_t sent, dropped;
 };
 
-/* Hand over the whole lines in text. Answers how many bytes are done with; *ret_rc: what send() said last. */
+/* Send the complete lines in `text`. Return the number of bytes sent or dropped; *ret_rc: the last result of send(). */
 static size_t hand_over(struct drain *d, const char *text, size_t n, int *ret_rc)
 {
 	size_t done = 0;
@@ -213,7 +213,7 @@ int audit_queue_drain(const char *spool, int (*send)(void *ctx, const char *line
 
 		if (n <= 0)
 			rc = err_set(err, n < 0 ? errno : EIO, "the audit queue cannot be read");
-		if (done == 0 && rc == 0) { /* no end in sight: what was cut short, or damage */
+		if (done == 0 && rc == 0) { /* no line end: an incomplete line, or damage */
 			done = (size_t)n;
 			d.dropped++;
 		}

@@ -19,14 +19,14 @@
 
 #include "node/base/log.h"
 
-#define QUIET 3.0     /* s without another row until a group is reported */
-#define LONGEST 600.0 /* s a group may be open */
-#define ROWS 1000     /* instances in one step */
-#define OBJECTS_LOOK 64
+#define QUIET 3.0     /* s without a new row after which a group is reported */
+#define LONGEST 600.0 /* s after which a group is reported in any case */
+#define ROWS 1000     /* maximum number of instances read in one step */
+#define OBJECTS_SEARCHED_MAX 64
 
 struct group {
-	bool sent;  /* by us; else received */
-	bool whole; /* nothing will be added: an attempt that failed */
+	bool sent;  /* true: sent by this node; false: received */
+	bool whole; /* complete: a failed attempt, to which no row is added */
 	char key[CONFIG_NAME_SIZE + 64];
 	char peer[17], host[64], uid[AUDIT_ID_SIZE], patient[AUDIT_ID_SIZE], reason[320];
 	int64_t job, first_row; /* id of an instance, or seq of an event */
@@ -41,7 +41,7 @@ struct audit_trail {
 	int64_t kept_instance, kept_event; /* on disk */
 	struct group *groups;
 	size_t n, capacity;
-	/* the step's */
+	/* valid during audit_trail_step(): */
 	struct journal *journal;
 	const struct jobs *jobs;
 	const struct config *config;
@@ -106,8 +106,8 @@ int audit_trail_open(const char *spool, struct journal *j, struct audit_trail **
 		unlink(t->path);
 		goto out;
 	}
-	/* A journal that ends before the position has forgotten its last cases, or is another one. Each number by itself: what
-	 * the other one has not read yet is still to be told. */
+	/* If the journal ends before the position, its last cases were deleted, or it is another journal. Correct the two
+	   numbers independently: rows after the other one are still to be reported. */
 	known = read_position(t);
 	if (!known || t->instance > instance)
 		t->instance = instance;
@@ -188,12 +188,13 @@ static int add_instance(void *ctx, const struct instance_row *row, const char *t
 	return g ? 0 : -ENOMEM;
 }
 
-/* The class of one of a job's objects; of results with many, which are of one class, the first's. */
+/* Return the SOP class of an object of a job. In a result of more than OBJECTS_SEARCHED_MAX objects all have the class of the
+ * first one. */
 static const char *class_of(const struct job_view *v, const char *sop_instance)
 {
 	if (!v || v->n_objects == 0)
 		return "";
-	if (v->n_objects <= OBJECTS_LOOK)
+	if (v->n_objects <= OBJECTS_SEARCHED_MAX)
 		for (size_t i = 0; i < v->n_objects; i++)
 			if (!strcmp(v->objects[i].sop_instance, sop_instance))
 				return v->objects[i].sop_class;
@@ -210,7 +211,7 @@ static void count_objects(struct group *g, const struct job_view *v, const json_
 		audit_study_count(&g->study, class_of(v, json_string_value(one) ? json_string_value(one) : ""), 1);
 	if (uid[0])
 		audit_study_count(&g->study, class_of(v, uid), 1);
-	else if (!list && v) /* it is about all objects that were due */
+	else if (!list && v) /* the event applies to all objects that were due */
 		for (i = 0; i < v->n_objects; i++)
 			audit_study_count(&g->study, v->objects[i].sop_class, 1);
 }
@@ -230,7 +231,7 @@ static int add_event(void *ctx, const struct event_row *row)
 		return 0;
 	}
 	detail = json_loads(row->detail, 0, NULL);
-	if (json_is_true(json_object_get(detail, "unconfigured"))) { /* nobody was called */
+	if (json_is_true(json_object_get(detail, "unconfigured"))) { /* no connection was attempted */
 		t->event = row->seq;
 		json_decref(detail);
 		return 0;
@@ -280,7 +281,7 @@ void audit_trail_study(struct journal *j, int64_t job, struct audit_study *ret_s
 	struct found found = {ret_uid, ret_patient};
 
 	ret_uid[0] = ret_patient[0] = '\0';
-	journal_members(j, job, first_member, &found, NULL); /* unknown is an answer, too */
+	journal_members(j, job, first_member, &found, NULL); /* if this fails, study and patient are "" (unknown) */
 	ret_study->study = ret_uid;
 	ret_study->patient = ret_patient;
 }
@@ -301,7 +302,7 @@ static void report(struct audit_trail *t, struct group *g)
 	audit_transferred(&transfer, &g->study);
 }
 
-/* A group whose times lie in the future was written before the clock was set back: it is due. */
+/* Return true if the group is to be reported now. One with times in the future is: the clock was set back. */
 static bool is_due(const struct group *g, double now)
 {
 	return g->whole || now >= g->last + QUIET || now >= g->began + LONGEST || now < g->began - QUIET;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Make the audit messages "DICOM Instances Transferred" from the journal: received instances and deliveries.
  *
- * The manager reads the journal after each change. The instances of one association and study are one message, those of one
- * delivery another; a message is written when nothing was added for 3 s, at the latest after 10 minutes. The position in the
- * journal is stored in SPOOL/audit/position: after a crash the next start continues from there, so that each transfer is reported
- * at least once.
+ * The manager reads the journal after each change. One message covers the instances of one study that came over one association,
+ * or those of one delivery. It is written 3 s after the last instance was added to it, at the latest after 10 minutes. The
+ * position in the journal is stored in SPOOL/audit/position: after a crash the next start continues from there, so that each
+ * transfer is reported at least once.
  */
 #ifndef TOMONODE_NODE_AUDIT_TRAIL_H
 #define TOMONODE_NODE_AUDIT_TRAIL_H
@@ -21,8 +21,9 @@ struct audit_trail;
 int audit_trail_open(const char *spool, struct journal *j, struct audit_trail **ret_trail, struct err *err);
 struct audit_trail *audit_trail_close(struct audit_trail *t); /* takes NULL, returns NULL */
 
-/* Read new events and report what is due; with `last`, everything. config: addresses of destinations; jobs: objects of each job.
- * Returns when to call again, on the wall clock; 0: when the journal changes. Logs. */
+/* Read new events and write the messages that are due; with `last`, all messages. config gives the addresses of destinations,
+ * jobs the objects of each job. Returns the time of the next call, s since the epoch; 0: call it when the journal changes. Errors
+ * are logged. */
 double audit_trail_step(struct audit_trail *t, struct journal *j, const struct jobs *jobs, const struct config *config,
 			double now, bool last);
 

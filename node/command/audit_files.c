@@ -49,7 +49,7 @@ void audit_files_add(struct audit_files *a, const char *path)
 void audit_files_clear(struct audit_files *a)
 {
 	for (size_t i = 0; i < a->n; i++) {
-		free((char *)a->list[i].study); /* ours, see study_of() */
+		free((char *)a->list[i].study); /* allocated in study_of() */
 		free((char *)a->list[i].patient);
 	}
 	free(a->list);

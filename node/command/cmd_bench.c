@@ -20,7 +20,7 @@
 #define DEVICES_MAX 64
 #define WORKS_MAX 64
 #define THREADS_MAX 1024
-#define THRESHOLD 10.0 /* percent */
+#define THRESHOLD 10.0 /* percent by which a work may be slower than in the earlier run */
 
 enum {
 	OPTION_DEVICE = OPTION_LONG,
@@ -69,10 +69,10 @@ struct run {
 	int threads, repeat;
 	enum bench_size size;
 	double threshold;
-	struct bench_earlier *earlier; /* NULL: nothing to compare with */
+	struct bench_earlier *earlier; /* results to compare with; NULL: none */
 	size_t n_compared, n_slower;
-	json_t *results;     /* --json; else NULL */
-	enum exit_code code; /* the first that is not CODE_OK */
+	json_t *results;     /* with --json; else NULL */
+	enum exit_code code; /* exit code: the first one that is not CODE_OK */
 };
 
 static void add_device(struct run *b, const char *name)
@@ -101,7 +101,7 @@ static void write_number(void *ctx, const char *name, double value)
 									: json_null());
 }
 
-/* Takes the line over. */
+/* Print the line or add it to the results; takes over the reference. */
 static void print_line(struct run *b, json_t *line)
 {
 	if (b->results) {
@@ -173,7 +173,7 @@ static int run_device(struct run *b, const char *name)
 		threads = (int)number;
 	}
 	if (threads)
-		threads_limit(threads); /* what the host does beside the device */
+		threads_limit(threads); /* number of threads for the parts that run on the host */
 	r = device_open(name, &dev, &err);
 	if (r == 0)
 		r = bench_ceiling(dev, b->size, &ceiling, &err);
@@ -184,7 +184,7 @@ static int run_device(struct run *b, const char *name)
 	device_close(dev);
 	if (r == 0)
 		return CODE_OK;
-	if (err.code == EINVAL || err.code == ENODEV) { /* no such device: which ones are there? */
+	if (err.code == EINVAL || err.code == ENODEV) { /* no such device: print the existing ones */
 		struct run there = {0};
 
 		device_list(find_device, &there);
@@ -223,7 +223,7 @@ static int fail_work(const struct options *o, const char *name)
 	return options_fail(o, CODE_USAGE, "--work %s is not known; allowed: %s", name, names);
 }
 
-/* CODE_OK, or an exit code whose sentence has been printed. */
+/* Apply one option. Returns CODE_OK, or the exit code after printing the error. */
 static int parse_option(struct run *b, int id, const char *value)
 {
 	enum bench_size size;
@@ -267,7 +267,7 @@ static int parse_option(struct run *b, int id, const char *value)
 	}
 }
 
-/* What the comparison says, when all is measured. */
+/* Print the number of regressions after the last measurement. */
 static void count_regressions(struct run *b)
 {
 	if (!b->earlier || b->code)

@@ -33,7 +33,7 @@ static const struct command_spec spec = {
 
 struct messages {
 	json_t *problems, *warnings, *config;
-	json_t *entry; /* being filled; borrowed from config */
+	json_t *entry; /* the section that is being read; borrowed from config */
 };
 
 static void add_problem(void *ctx, const char *text)
@@ -63,7 +63,7 @@ static void add_expiry(void *ctx, const char *text, bool is_over)
 static void json_entry(void *ctx, const char *section)
 {
 	struct messages *m = ctx;
-	json_t *list = json_object_get(m->config, section); /* NULL: a section that is there once, such as "node" */
+	json_t *list = json_object_get(m->config, section); /* NULL: a section that occurs once, such as "node" */
 
 	m->entry = json_object();
 	if (list)
@@ -100,7 +100,7 @@ static void fill_config(struct messages *m, const struct config *c)
 	config_visit(c, &visitor);
 }
 
-/* What most configurations take from the defaults. */
+/* Print the numbers of entries that most configurations take from the defaults. */
 static void print_entries(const struct config *c)
 {
 	char text[1000];
@@ -123,7 +123,7 @@ static void print_entries(const struct config *c)
 	}
 }
 
-/* What matters first: is it good, who can come in, where do results go. */
+/* Print the most important facts first: whether the configuration is valid, who may send, where results are sent. */
 static void print_config(const struct config *c, bool good, bool verbose)
 {
 	struct listener_conf list[LISTENERS_MAX];
@@ -217,7 +217,8 @@ int cmd_check(int argc, char **argv)
 	rc = config_load(path, add_problem, &m, &config, &err);
 	if (rc < 0) {
 		code = CODE_CONFIG;
-		if (json_array_size(m.problems) == 0) /* not a problem of the text: memory, an absurd path */
+		if (json_array_size(m.problems) ==
+		    0) /* the failure is not in the configuration's text: no memory, or the path is too long */
 			add_problem(&m, err.msg);
 	} else {
 		tls_files_check(config, clock_wall(), &files, NULL);

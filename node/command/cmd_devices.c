@@ -101,7 +101,7 @@ int cmd_devices(int argc, char **argv)
 		return options_fail(&o, CODE_DEVICE, "no device can be opened");
 	}
 	if (device_cuda_count() == 0 && device_cuda_open(0, &cuda, &why) == 0)
-		cuda = device_close(cuda); /* one that came in between */
+		cuda = device_close(cuda); /* a device appeared after the count */
 	code = listing.failed ? CODE_DEVICE : CODE_OK;
 	if (o.json)
 		return options_json(json_pack("{s:b, s:i, s:o, s:s}", "ok", code == CODE_OK, "code", code, "devices",

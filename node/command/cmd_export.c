@@ -55,11 +55,11 @@ static enum format format_of(const char *path)
 				     : FORMAT_NONE;
 }
 
-/* ---- which files ---- */
+/* ---- selection of the files ---- */
 
 struct list {
 	char **paths;
-	size_t n, n_passed; /* taken; passed over */
+	size_t n, n_passed; /* numbers of selected and of skipped files */
 };
 
 static void list_clear(struct list *l)
@@ -69,8 +69,8 @@ static void list_clear(struct list *l)
 	free(l->paths);
 }
 
-/* Is it a DICOM file of one of the classes? A file that is DICOM and cannot be read is an error: it could be the one that is
- * missing. */
+/* Return 1 if the file is a DICOM object of one of the classes, 0 if not. A DICOM file that cannot be read is an error, because
+ * it might be of such a class. */
 static int is_of_class(const char *path, const char *const sop_class[2], struct err *err)
 {
 	FILE *f = fopen(path, "rb");
@@ -138,7 +138,7 @@ static int list_fill(struct list *l, char *const *paths, const char *const sop_c
 	return rc;
 }
 
-/* ---- what is written ---- */
+/* ---- output ---- */
 
 static int export_series(struct options *o, const struct list *l, enum format format, const char *out)
 {

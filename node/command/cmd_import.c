@@ -64,7 +64,7 @@ static const struct command_spec spec = {
 	.max_arguments = 1,
 };
 
-/* The option's value goes where it belongs. 0, or the exit code. */
+/* Store the value of an option. Returns 0 or the exit code. */
 static int parse_option(struct options *o, int id, struct sinogram_import *conf, char **set)
 {
 	static const enum sinogram_role roles[] = {SINOGRAM_MULTIPLICATIVE, SINOGRAM_ADDITIVE, SINOGRAM_ATTENUATION,
@@ -81,7 +81,7 @@ static int parse_option(struct options *o, int id, struct sinogram_import *conf,
 	case OPTION_SET:
 		if (conf->n_set == SET_MAX)
 			return options_fail(o, CODE_USAGE, "more than %d values set", SET_MAX);
-		set[conf->n_set++] = (char *)o->value; /* argv's own text */
+		set[conf->n_set++] = (char *)o->value; /* a string of argv */
 		break;
 	case OPTION_CHUNK:
 		if (options_integer(o->value, 2, (long long)SINOGRAM_CHUNK_MAX, &chunk) < 0)
@@ -95,8 +95,8 @@ static int parse_option(struct options *o, int id, struct sinogram_import *conf,
 	return 0;
 }
 
-/* A picture is scanned: `import FILE.png ...` is `simulate parallel --picture FILE.png ...`. The index of the picture; 0:
- * none. */
+/* Return the index of a picture among the arguments; 0: none. `import FILE.png ...` means `simulate parallel --picture FILE.png
+ * ...`. */
 static int picture_among(int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++)
@@ -124,7 +124,7 @@ static int scan_picture(int argc, char **argv, int picture)
 	return cmd_simulate_parallel(spec.name, n, given);
 }
 
-/* All objects of an import are of one study. */
+/* Write the audit message. All objects of an import are of one study. */
 static void audit(const struct sinogram_import *conf, size_t n, int code)
 {
 	static const char *const names[] = {"emission.dcm", "emission-0001.dcm", "lines.dcm", "lines-0001.dcm"};
@@ -135,7 +135,7 @@ static void audit(const struct sinogram_import *conf, size_t n, int code)
 	if (!audit_is_on())
 		return;
 	for (size_t i = 0; code == CODE_OK && i < sizeof(names) / sizeof(names[0]); i++)
-		/* A folder may hold what was imported earlier. */
+		/* The folder may contain objects of an earlier import: use only those of this one. */
 		if (files.n == 0 && snprintf(path, sizeof(path), "%s/%s", conf->folder, names[i]) < (int)sizeof(path) &&
 		    stat(path, &st) == 0 && (double)st.st_mtime >= floor(conf->now))
 			audit_files_add(&files, path);

@@ -20,7 +20,7 @@
 #include "node/store/node_file.h"
 #include "node/store/orphans.h"
 
-#define UNASSIGNED_MAX 200 /* instances of each classification */
+#define UNASSIGNED_MAX 200 /* maximum number of instances listed of each classification */
 #define OPTION_AS_IS OPTION_LONG
 
 static const struct option_spec config_option[] = {
@@ -85,9 +85,9 @@ static const struct command_spec priority_spec = {
 struct jobs_command {
 	struct options o;
 	struct config *config;
-	struct journal *journal; /* NULL: there is none yet (list alone goes on then) */
+	struct journal *journal; /* NULL: there is none yet (only `list` continues then) */
 	struct jobs jobs;
-	int64_t id; /* of the argument; 0: none */
+	int64_t id; /* job number in the arguments; 0: none */
 	bool as_is;
 };
 
@@ -98,7 +98,8 @@ static void end(struct jobs_command *c)
 	c->config = config_free(c->config);
 }
 
-/* Options, configuration, journal, the jobs. CODE_OK, or the code to return (printed already) with *ret_stop set. */
+/* Parse the options; load configuration, journal and jobs. CODE_OK; or with *ret_stop true the exit code, after printing the
+ * error. */
 static int begin(struct jobs_command *c, const struct command_spec *spec, int argc, char **argv, bool *ret_stop)
 {
 	const char *path = NULL;
@@ -126,7 +127,7 @@ static int begin(struct jobs_command *c, const struct command_spec *spec, int ar
 	log_start(LOG_TO_NOWHERE, 0, LOG_ERR, spec->name);
 	snprintf(file, sizeof(file), "%s/journal.db", c->config->node.spool);
 	*ret_stop = false;
-	if (access(file, F_OK) < 0 && errno == ENOENT) /* do not make one by looking */
+	if (access(file, F_OK) < 0 && errno == ENOENT) /* journal_open() would create one */
 		return CODE_OK;
 	if (journal_open(file, &c->journal, &err) < 0 || jobs_refresh(&c->jobs, c->journal, 0, &err) < 0) {
 		*ret_stop = true;
@@ -136,7 +137,7 @@ static int begin(struct jobs_command *c, const struct command_spec *spec, int ar
 	return code;
 }
 
-/* The node holds the lock on the spool while it runs. */
+/* Return true if the node runs: it then holds the lock on the spool. */
 static bool node_runs(const struct config *config)
 {
 	char path[300];
@@ -243,7 +244,7 @@ int cmd_show(int argc, char **argv)
 	return code;
 }
 
-/* Append what a person wants, and say what will come of it. */
+/* Append the requested event and print what will follow from it. */
 static int append_request(struct jobs_command *c, enum job_event event, json_t *detail)
 {
 	const char *name = job_event_name(event);

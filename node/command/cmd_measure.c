@@ -41,7 +41,7 @@ struct request {
 	const char *text;
 };
 
-/* "NAME=a,b,c": n numbers behind the name, or from the start where name is NULL. False: it does not read so. */
+/* Parse "NAME=a,b,c", or "a,b,c" if name is NULL: exactly n numbers. false: the text has another form. */
 static bool parse(const char *text, char *name, size_t size, double *values, int n)
 {
 	const char *at = text;
@@ -63,7 +63,7 @@ static bool parse(const char *text, char *name, size_t size, double *values, int
 	return *at == '\0';
 }
 
-/* Regions and points of the command line, in pixels from 1, become items. */
+/* Convert regions and points of the command line, in pixels counted from 1, to items. */
 static int add_request(struct options *o, const struct tomo_object *object, const struct request *q, double background[3],
 		       bool *has_background, struct measure_list *list, struct err *err)
 {

@@ -52,12 +52,12 @@ struct recon {
 	const char *assignments[ASSIGNMENTS_MAX];
 	int n_assignments;
 	struct config *config;
-	struct protocol_conf protocols[KIND_COUNT]; /* by kind of case */
+	struct protocol_conf protocols[KIND_COUNT]; /* one for each kind of case */
 	bool chosen[KIND_COUNT];
-	struct err why[KIND_COUNT]; /* not */
+	struct err why[KIND_COUNT]; /* why a kind has no protocol */
 	struct case_list *list;
 	json_t *cases, *refused;
-	int code; /* of the first refusal */
+	int code; /* exit code of the first refused case */
 };
 
 static int read_options(struct recon *r, int argc, char **argv)
@@ -84,7 +84,8 @@ static int read_options(struct recon *r, int argc, char **argv)
 	return -1;
 }
 
-/* The protocol that a kind of case has without --protocol: that of the first route, else the first one. */
+/* Return the protocol that a kind of case has without --protocol: that of the first route for this kind, otherwise the first
+ * protocol of this kind. */
 static const struct protocol_conf *standard_protocol(const struct config *c, enum case_kind kind)
 {
 	const struct route_conf *route = config_route(c, kind_of(kind)->name, "");
@@ -109,7 +110,8 @@ static int assign(struct recon *r, struct protocol_conf *p, struct err *err)
 	return 0;
 }
 
-/* With --protocol the one named, for every case; else one for each kind of case, and what --set says must fit one of them. */
+/* Choose the protocol given by --protocol for all cases, or without it one for each kind of case. Each --set must be valid for at
+ * least one of them. */
 static int choose_protocols(struct recon *r)
 {
 	const struct protocol_conf *named = r->protocol_name ? config_protocol(r->config, r->protocol_name) : NULL;
@@ -131,7 +133,7 @@ static int choose_protocols(struct recon *r)
 			r->chosen[kind] = true;
 			chosen++;
 		} else if (!err.code || strstr(err.msg, OTHER_KIND)) {
-			err = *why; /* of the kind that knows the key */
+			err = *why; /* error of the kind that has this key */
 		}
 	}
 	if (chosen)
@@ -142,7 +144,7 @@ static int choose_protocols(struct recon *r)
 
 static void note_refusal(struct recon *r, int code, const char *who, const char *reason)
 {
-	char what[PATH_MAX]; /* a file's name need not be UTF-8, JSON must be */
+	char what[PATH_MAX]; /* JSON must be UTF-8, a file name may be any bytes */
 
 	snprintf(what, sizeof(what), "%s", who);
 	err_clean(what);
@@ -152,7 +154,7 @@ static void note_refusal(struct recon *r, int code, const char *who, const char 
 		r->code = code;
 }
 
-/* "L CC", "PET". */
+/* Write a short name of the case: "L CC", "PET". */
 static void name_case(const struct case_files *c, char *ret, size_t size)
 {
 	const struct kind *kind = c->kind;
@@ -221,7 +223,7 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 	return rc;
 }
 
-/* What --set says and no protocol of the case's kind takes is a mistake of the command line, not of the case. */
+/* Return the exit code for a refused case. If a --set is not valid for its kind, the command line is wrong, not the case. */
 static int refusal_code(const struct recon *r, const struct case_files *c, const struct err *err)
 {
 	if (r->chosen[kind_id(c->kind)])

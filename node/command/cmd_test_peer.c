@@ -45,7 +45,7 @@ struct test {
 	json_t *steps;
 	char sop_instance[DICOM_UID_SIZE];
 	double began;
-	bool ours; /* what failed has nothing to do with the peer */
+	bool ours; /* the failure is on this side, not at the peer */
 };
 
 static void step_begin(struct test *t)
@@ -62,7 +62,7 @@ static void step_end(struct test *t, const char *step, bool ok, const char *answ
 		printf("%-12s %-6s %8.1f ms  %s\n", step, ok ? "ok" : "FAILED", ms, answer);
 }
 
-/* The attributes of a Secondary Capture that every archive wants to see. */
+/* Write the attributes of a Secondary Capture that archives require. */
 static int fill_header(struct dicom_item *root, struct err *err)
 {
 	static const struct {
@@ -102,7 +102,8 @@ static int fill_header(struct dicom_item *root, struct err *err)
 		rc = dicom_put_empty(root, empty[i], err);
 	for (size_t i = 0; rc >= 0 && i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		rc = dicom_put_int(root, numbers[i].tag, numbers[i].value, err);
-	for (uint16_t element = 0x000D; rc >= 0 && element <= 0x000E; element++) { /* study and series */
+	for (uint16_t element = 0x000D; rc >= 0 && element <= 0x000E;
+	     element++) { /* (0020,000D) and (0020,000E): UIDs of study and series */
 		dicom_uid_random(uid);
 		rc = dicom_put_text(root, DICOM_TAG(0x0020, element), uid, err);
 	}
@@ -116,7 +117,7 @@ static int fill_header(struct dicom_item *root, struct err *err)
 	return rc;
 }
 
-/* A cross on a ramp: an orientation can be seen, and nobody takes it for a breast. */
+/* Draw a cross on a ramp: the orientation is visible, and the picture cannot be mistaken for a breast. */
 static void draw(uint16_t *values)
 {
 	for (int row = 0; row < PICTURE; row++)
@@ -210,7 +211,7 @@ out:
 	return rc;
 }
 
-/* A peer that ends the association does not say why: what it usually is. "": it said something, or was not there. */
+/* Write the usual cause if the peer ended the association without a reason; "": it gave a reason, or could not be reached. */
 static void hint(const struct config *config, const struct destination_conf *to, const struct err *err, char *ret, size_t size)
 {
 	ret[0] = '\0';

@@ -21,9 +21,9 @@ struct report_job {
 	double now;
 	const struct job_view *view;
 	const struct job_send *send;
-	bool open;		/* the report is about the transaction that is open */
-	unsigned char *verdict; /* of each object of the result */
-	uint16_t failure;	/* the first reason that the report gives */
+	bool open;		/* the report is about the open transaction */
+	unsigned char *verdict; /* one for each object of the result */
+	uint16_t failure;	/* first failure reason in the report */
 };
 
 enum deliver_outcome commit_classify(uint16_t status, const char **ret_meaning)
@@ -77,7 +77,8 @@ enum job_event commit_failure_event(const struct destination_conf *d, const stru
 	return last ? EVENT_COMMIT_REFUSED : EVENT_COMMIT_FAILED;
 }
 
-/* What the report says of each object. That it fails wins; UIDs that are no objects of the result say nothing. */
+/* Set the verdict of each object from the report. An object listed as committed and as failed counts as failed; UIDs that are not
+ * objects of the result are ignored. */
 static int evaluate_report(struct report_job *t)
 {
 	size_t n = t->view->n_objects, at = 0;
@@ -90,7 +91,7 @@ static int evaluate_report(struct report_job *t)
 		size_t left = n;
 
 		while (left > 0 && strcmp(t->view->objects[at].sop_instance, item->sop_instance)) {
-			at = (at + 1) % n; /* they mostly come in the order of the objects */
+			at = (at + 1) % n; /* the UIDs are usually in the order of the objects */
 			left--;
 		}
 		if (left == 0)
@@ -123,7 +124,7 @@ static int append(struct report_job *t, enum job_event event, json_t *detail)
 	struct err err = {0};
 	int ret = event_append(t->journal, t->view->id, event, detail, t->now, &err);
 
-	if (ret == -ESTALE) /* the job was taken up anew: what it sends then is asked for anew */
+	if (ret == -ESTALE) /* the job was retried: commitment will be requested again after it is sent */
 		return 0;
 	if (ret < 0)
 		log_event(LOG_CRIT, "journal-error", "job=%lld reason=%s", (long long)t->view->id, log_quote(err.msg));
@@ -151,7 +152,8 @@ static int write_failed(struct report_job *t)
 	enum job_event event;
 	char reason[200];
 
-	if (json_array_size(uids) == 0 || !d) { /* one that is not configured is asked again when it is */
+	if (json_array_size(uids) == 0 ||
+	    !d) { /* a destination that is not configured gets a new request when it is configured again */
 		json_decref(uids);
 		return 0;
 	}
@@ -165,7 +167,8 @@ static int write_failed(struct report_job *t)
 	return append(t, event, detail);
 }
 
-/* Committed first: what is killed in between leaves a transaction that is open for the rest. */
+/* Append `committed` before `commit-failed`: if the process is killed in between, the transaction stays open for the failed
+ * objects. */
 static uint16_t apply_report(struct report_job *t, struct jobs *jobs, int64_t job, const char *destination)
 {
 	struct err err = {0};
@@ -184,8 +187,9 @@ static uint16_t apply_report(struct report_job *t, struct jobs *jobs, int64_t jo
 	return COMMIT_ACCEPTED;
 }
 
-/* Retention deletes what is committed, so a transaction UID alone, which anybody on the line may have read, is not enough. A
- * destination that is configured no more has nobody to compare with: its report may only say what the journal waits for. */
+/* Return true if the sender's AE title is that of the destination. Retention deletes committed objects, so the transaction UID
+ * alone, which others on the network may have read, is not sufficient. For a destination that is no longer configured there is no
+ * title to compare with; its report is accepted. */
 static bool is_partner(const struct config *config, const char *destination, const char *calling)
 {
 	const struct destination_conf *d = config_destination(config, destination);

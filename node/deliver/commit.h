@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Storage commitment: apply a report to its job, by whatever association it arrives, and decide what follows a failed request.
+/* Storage commitment: apply a peer's report to its job, and decide what to do after a failed request.
  *
- * A transaction is recorded (`commit-requested`) before its request is sent, so that a report always finds its job: on the
- * request's association or on one that the peer opens, after a restart, or twice. A report of success is accepted at any time. A
- * report of failure counts only for the open transaction: its objects are then sent, and their commitment requested, again.
+ * A transaction is recorded (`commit-requested`) before its request is sent, so that the job of a report can always be found:
+ * whether the report arrives on the request's association or on one that the peer opens, after a restart, or twice. Committed
+ * objects are accepted from any report. Failed objects are accepted only from a report about the open transaction: they are then
+ * sent, and their commitment requested, again.
  */
 #ifndef TOMONODE_NODE_COMMIT_H
 #define TOMONODE_NODE_COMMIT_H
@@ -14,13 +15,14 @@
 #include "node/deliver/deliver.h"
 #include "node/jobs/jobs.h"
 
-/* Write the report's outcome to the journal and the log. Returns the status for the response. calling: AE title of the sender. */
+/* Write the report's outcome to the journal and the log. calling: AE title of the report's sender. Returns the status for the
+ * N-EVENT-REPORT response. */
 uint16_t commit_apply_report(struct journal *j, const struct config *config, const struct commit_report *report,
 			     const char *calling, double now);
 
 /* Return the event for a request that the peer did not fulfil, and its detail: `commit-failed`, or `commit-refused` once the
- * destination's number of attempts is used up. uids: the objects to send again (the reference is taken over); NULL: all objects
- * of the transaction. */
+ * destination's number of attempts is used up. uids: SOP Instance UIDs of the objects to send again (the function releases the
+ * reference); NULL: all objects of the transaction. */
 enum job_event commit_failure_event(const struct destination_conf *d, const struct job_send *send, const char *reason,
 				    json_t *uids, double now, json_t **ret_detail);
 

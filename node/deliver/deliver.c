@@ -10,7 +10,7 @@ struct meaning {
 	const char *text;
 };
 
-/* The first row that fits counts. */
+/* The first row that matches is used. */
 static const struct meaning meanings[] = {
 	{0x0000, 0xffff, DELIVER_STORED, "stored"},
 	{0x0111, 0xffff, DELIVER_STORED, "the peer has this instance already"},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Classify the responses and errors of a destination: stored, try again, or give up. Pure. */
+/* Classify the responses and errors of a destination: stored, failed temporarily, or failed permanently. Pure. */
 #ifndef TOMONODE_NODE_DELIVER_H
 #define TOMONODE_NODE_DELIVER_H
 
@@ -12,14 +12,14 @@ enum deliver_outcome {
 	DELIVER_PERMANENT, /* permanent: dead letter */
 };
 
-/* Classify the status of a C-STORE response (PS3.4 table B.2-1, PS3.7 annex C). ret_meaning: a short text for people. */
+/* Classify the status of a C-STORE response (PS3.4 table B.2-1, PS3.7 annex C). *ret_meaning: a short text for messages. */
 enum deliver_outcome deliver_classify(uint16_t status, const char **ret_meaning);
-/* Classify an error (errno value) of scu_open() or scu_store(). A peer that accepted no presentation context is permanent. */
+/* Classify an error (errno value) of scu_open() or scu_store(). DELIVER_PERMANENT: the peer accepted no presentation context. */
 enum deliver_outcome deliver_classify_error(int code);
 
-/* Return true for an error of scu_open() that lasts until a configuration changes, of the peer or of this node: the AE title is
- * rejected, a certificate is refused, only one side uses TLS. The node keeps trying and soon raises an alarm (alarm_rejections).
- */
+/* Return true for an error of scu_open() that lasts until somebody changes the configuration of the peer or of this node: the AE
+ * title is rejected, a certificate is refused, only one side uses TLS. The node continues to try, and logs an alarm after
+ * alarm_rejections attempts. */
 bool deliver_needs_operator(int code);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A configured destination: the peer to connect to, and what follows its failures. */
+/* A configured destination: the peer to connect to, and the record of its failures. */
 #ifndef TOMONODE_NODE_DESTINATION_H
 #define TOMONODE_NODE_DESTINATION_H
 
@@ -14,8 +14,9 @@ struct scu_peer destination_peer(const struct config *config, const struct desti
 /* Return the peer for storage commitment. */
 struct scu_peer destination_commitment_peer(const struct config *config, const struct destination_conf *destination);
 
-/* Add to the event's detail: "next" (time of the next attempt), "down" (no association was possible: other jobs do not try before
- * that time), "alarm". Returns true if the alarm is new: call destination_alarm() after the event is written. */
+/* Complete the detail of an event about a failed attempt: add "next" (time of the next attempt), "down" (no association was
+ * possible: other jobs wait until that time, too) and "alarm". down, rejected: the kind of failure. Returns true if the alarm is
+ * new: call destination_alarm() after the event is written. */
 bool destination_failed(json_t *detail, const struct destination_conf *d, const struct job_send *send, bool down, bool rejected,
 			double now);
 void destination_alarm(int64_t job, const char *destination, const char *reason); /* log an alert */

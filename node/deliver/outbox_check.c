@@ -8,7 +8,7 @@
 
 #include "node/base/digest.h"
 
-#define THREADS 4 /* workers compute meanwhile */
+#define THREADS 4 /* few, because workers compute at the same time */
 
 struct outbox {
 	const struct job_object **objects;

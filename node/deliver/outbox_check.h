@@ -5,8 +5,8 @@
 
 #include "node/jobs/jobs.h"
 
-/* Verify the files that `send` still has to send against the digests in the event `reconstructed`; a file without a digest
- * passes. EBADMSG: a file is damaged or missing; the text names it. Other errors are temporary. */
+/* Compare each file that is still due for `send` with its digest in the event `reconstructed`; a file without a digest is not
+ * compared. EBADMSG: a file is damaged or missing; the text names it. Other errors are temporary. */
 int outbox_verify(const char *spool, const struct job_view *v, const struct job_send *send, struct err *err);
 
 #endif

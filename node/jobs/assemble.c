@@ -47,8 +47,8 @@ void assemble_decide(const struct assemble *a, double now, double quiet_time, st
 			snprintf(reason, size, "%ld instance%s, %ld frame%s, taken as they are by a person", a->instances,
 				 plural(a->instances), a->frames, plural(a->frames));
 	} else if (now < a->last) {
-		answer.again =
-			now + quiet_time; /* the clock was set back: wait anew rather than for the old time to come round */
+		answer.again = now + quiet_time; /* the last arrival is in the future, because the clock was set back: start a new
+						    quiet time now */
 		snprintf(reason, size, "waiting");
 	} else if (now - a->last < quiet_time) {
 		snprintf(reason, size, "waiting");

@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-#define QUEUES_MAX 64 /* two for each of a configuration's destinations at most; of more, some waiters are not told why */
+#define QUEUES_MAX 64 /* at most two per configured destination; beyond that, some sends get no `blocked_by` */
 
 struct queue {
 	const char *destination;
 	bool commit;
-	const struct job_send *down; /* the one whose next attempt is last: all wait for that */
+	const struct job_send *down; /* of the failed sends the one with the latest next attempt: all others wait for it */
 };
 
 bool job_send_is_queued(const struct job_view *v, const struct job_send *s, bool *ret_commit)
@@ -57,7 +57,7 @@ void delivery_queue_update(struct jobs *jobs)
 			const struct queue *queue;
 			bool commit, waits = job_send_is_queued(jobs->list[i], s, &commit);
 
-			/* One that failed itself says why; one that a person wants now does not wait. */
+			/* A send that failed itself has its own reason; one that a person requested does not wait. */
 			waits = waits && !s->immediate && !(s->since > 0);
 			queue = waits ? find(queues, n, s->destination, commit) : NULL;
 			s->blocked_by = queue && queue->down != s ? queue->down : NULL;

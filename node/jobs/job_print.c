@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job_print.c - jobs for people: the tables of `list` and `show`, from the JSON that --json prints, and unassigned objects in
- * groups. */
+/* job_print.c - print jobs as tables for `list` and `show`, from the JSON that --json prints, and group unassigned objects. */
 #include <stdbool.h>
 #include <string.h>
 #include <time.h>
@@ -36,7 +35,7 @@ static const char *clock_text(double when, char ret[24])
 	return ret;
 }
 
-/* "12/25", or "12" where no header says how many there should be. */
+/* Return "12/25" (instances, expected number), or "12" if no header gives the expected number. */
 static const char *count_text(const json_t *job, char ret[32])
 {
 	if (integer(job, "expected") > 0)
@@ -46,7 +45,7 @@ static const char *count_text(const json_t *job, char ret[32])
 	return ret;
 }
 
-/* "cuda:0" of "cuda:0 (NVIDIA H200)". */
+/* Return "cuda:0" of "cuda:0 (NVIDIA H200)". */
 static const char *device_text(const json_t *job, char ret[16])
 {
 	const char *device = text(job, "device");
@@ -55,7 +54,7 @@ static const char *device_text(const json_t *job, char ret[16])
 	return ret;
 }
 
-/* " (not reached since 17:02:11: Connection refused; next attempt 17:05:00)": why it waits, though it has not failed itself. */
+/* Write why a send waits for that of another job: " (not reached since 17:02:11: Connection refused; next attempt 17:05:00)". */
 static size_t waits_text(const json_t *destination, char *ret, size_t size)
 {
 	const json_t *waits = json_object_get(destination, "blocked_by");
@@ -68,7 +67,7 @@ static size_t waits_text(const json_t *destination, char *ret, size_t size)
 				clock_text(number(waits, "next"), next));
 }
 
-/* The one thing worth knowing now: progress, the reason, or where the deliveries stand. */
+/* Write the last column of a job: its progress, the reason of its state, or the states of its deliveries. */
 static void remark(const json_t *job, char *ret, size_t size)
 {
 	const json_t *progress = json_object_get(job, "progress"), *d;
@@ -106,14 +105,15 @@ static void remark(const json_t *job, char *ret, size_t size)
 
 /* ---- unassigned objects ----
  *
- * By groups: an exam that was sent twice is one line of 25 objects, not 25 lines.
- * A group has one classification, one sender, and reasons that say the same of different objects. What came over one association,
- * or one after the other without a long pause (senders that make an association for each image), is one group.
+ * They are listed in groups: an exam that was sent twice is one line of 25 objects, not 25 lines.
+ * The objects of a group have the same classification, the same sender, and reasons that differ only in the names of objects.
+ * They came over one association, or over several with pauses of less than PAUSE (from senders that open an association for each
+ * image).
  */
 
 #define PAUSE 60.0 /* s */
 
-/* A word that names the object itself: a number, a UID, a path. */
+/* Return true if the word can name an object: a number, a UID, a path. */
 static bool is_name(const char *word, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -122,7 +122,7 @@ static bool is_name(const char *word, size_t n)
 	return false;
 }
 
-/* Do two reasons say the same, of whatever object? */
+/* Return true if two reasons are equal but for words for which is_name(). */
 static bool same_reason(const char *a, const char *b)
 {
 	while (*a && *b) {
@@ -223,7 +223,7 @@ void job_report_print_list(FILE *to, const json_t *jobs, const json_t *unassigne
 	print_unassigned(to, unassigned);
 }
 
-#define RESULTS_LISTED 8 /* objects of a result; of more, how many there are */
+#define RESULTS_LISTED 8 /* maximum number of objects listed; of a larger result only the number is printed */
 
 static void print_results(FILE *to, const json_t *objects)
 {
@@ -240,7 +240,7 @@ static void print_results(FILE *to, const json_t *objects)
 		fprintf(to, "  result %s, SOP Instance UID %s\n", text(one, "file"), text(one, "sop_instance"));
 }
 
-/* "12 of 47 sent": what a destination has of a result of many objects. */
+/* Print how many objects of a result a destination has: "12 of 47 sent". */
 static void print_sent(FILE *to, const json_t *states)
 {
 	const json_t *one;
@@ -270,7 +270,7 @@ static void print_detail(FILE *to, const json_t *detail)
 	fputc('\n', to);
 }
 
-/* A run of instances is one line: an exam has dozens. */
+/* Print the events; consecutive `instance` events share one line, because an exam has dozens. */
 static void print_events(FILE *to, const json_t *events)
 {
 	size_t n = json_array_size(events), run = 0;

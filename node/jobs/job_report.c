@@ -9,7 +9,7 @@
 #include "node/base/stage_names.h"
 #include "node/store/event.h"
 
-#define PROGRESS_BYTES_MAX 4096 /* a worker writes some 120 */
+#define PROGRESS_BYTES_MAX 4096 /* a worker writes about 120 */
 
 static json_t *destination(const struct job_send *s, json_t *objects)
 {
@@ -47,7 +47,7 @@ json_t *job_report_progress(const char *spool, int64_t job)
 	return n > 0 ? json_loadb(text, (size_t)n, 0, NULL) : NULL;
 }
 
-/* {"file", "sop_instance", "sop_class"} of the first object, and of all in "objects". */
+/* Return {"file", "sop_instance", "sop_class"} of the first object, with "objects": the same of all. */
 static json_t *result_of(const struct job_view *v)
 {
 	json_t *list, *first;
@@ -96,13 +96,13 @@ json_t *job_report_view(const struct job_view *v, const char *spool)
 			 "destinations", destinations, "result", result_of(v), "progress", progress ? progress : json_null());
 }
 
-/* ---- out of the journal ---- */
+/* ---- read from the journal ---- */
 
 static int add_event(void *ctx, const struct event_row *row)
 {
 	json_t *detail = json_loads(row->detail, 0, NULL);
 
-	json_object_del(detail, "patient"); /* the audit trail's alone */
+	json_object_del(detail, "patient"); /* only for the audit trail */
 	return json_array_append_new(ctx, json_pack("{s:I, s:f, s:s, s:o}", "seq", (json_int_t)row->seq, "time", row->time,
 						    "event", row->known ? job_event_name(row->event) : "unknown", "detail",
 						    detail ? detail : json_null())) < 0
@@ -130,7 +130,7 @@ const char *job_report_study(const json_t *events)
 	{
 		const char *study = json_string_value(json_object_get(json_object_get(one, "detail"), "study"));
 
-		if (study) /* `opened` has it */
+		if (study) /* of the `opened` event */
 			return study;
 	}
 	return "";
@@ -202,14 +202,14 @@ json_t *job_report_unassigned(struct journal *j, int max, struct err *err)
 	return c.list;
 }
 
-/* ---- where the time went ---- */
+/* ---- duration of each stage ---- */
 
 static double number(const json_t *object, const char *key)
 {
 	return json_number_value(json_object_get(object, key));
 }
 
-/* The last event of that name, NULL: none. */
+/* Return the last event with this name; NULL: none. */
 static const json_t *last_event(const json_t *events, const char *name)
 {
 	for (size_t i = json_array_size(events); i-- > 0;) {
@@ -247,18 +247,19 @@ json_t *job_report_stages(const json_t *view, const json_t *events)
 	if (!made || number(made, "time") < at)
 		return list;
 	seconds = json_object_get(json_object_get(made, "detail"), "seconds");
-	if (number(seconds, "check") > 0) { /* of the files against their digests, before anything reads them */
+	if (number(seconds, "check") > 0) { /* comparison of the files with their digests, before they are used */
 		stage(list, "check", number(seconds, "check"));
 		at += number(seconds, "check");
 	}
 	for (size_t i = 0; i < STAGES; i++)
 		sum += part[i] = number(seconds, stage_names[i]);
-	fit = sum > number(seconds, "total") ? number(seconds, "total") / sum : 1; /* what ran side by side counts once */
+	fit = sum > number(seconds, "total") ? number(seconds, "total") / sum
+					     : 1; /* scale stages that ran in parallel, so that they add up to the total */
 	for (size_t i = 0; i < STAGES; i++) {
 		stage(list, stage_names[i], fit * part[i]);
 		at += fit * part[i];
 	}
-	stage(list, "process", number(made, "time") - at); /* start of the worker, clean-up, journal: what the parts leave over */
+	stage(list, "process", number(made, "time") - at); /* the remaining time: start of the worker, clean-up, journal */
 	if (!over)
 		over = last_event(events, "dead-letter");
 	at = number(made, "time");

@@ -8,7 +8,7 @@
 
 #include "node/jobs/jobs.h"
 
-/* Return one job as JSON. After delivery_queue_update(), a destination for which it waits behind another job has "blocked_by".
+/* Return one job as JSON. After delivery_queue_update(), a destination has "blocked_by" if another job is tried there first.
  * The progress of a running worker is read from `spool`. New reference; NULL: no memory. */
 json_t *job_report_view(const struct job_view *v, const char *spool);
 
@@ -24,14 +24,15 @@ json_t *job_report_instances(struct journal *j, int64_t job, struct err *err);
 /* Return the unassigned instances, newest first: [{"instance", "classification", "sop", "calling", "association", "received",
  * "file", "reason"}]; at most `max` of each classification. */
 json_t *job_report_unassigned(struct journal *j, int max, struct err *err);
-/* Group them (node/jobs/job_print.c): [{"count"; of the newest instance "instance", "classification", "calling",
- * "association", "received", "reason"; of the oldest "first_received"}]. */
+/* Group the result of job_report_unassigned() by classification, sender, association and reason (node/jobs/job_print.c):
+ * [{"count"; of the newest instance "instance", "classification", "calling", "association", "received", "reason"; of the oldest
+ * "first_received"}]. */
 json_t *job_report_unassigned_groups(const json_t *unassigned);
-/* Return a sentence that says what to do about a group. */
+/* Return a sentence about what a person can do with the instances of a group. */
 const char *job_report_unassigned_hint(const json_t *group);
 
 /* Compute the duration of each finished stage: [{"stage", "seconds"}], in order, from job_report_view() and job_report_events().
- * "receive" is before the last C-STORE response; the others follow one after the other, so that they add up to the time from that
+ * "receive" ends with the last C-STORE response; the other stages follow without gaps, so that their sum is the time from that
  * response to the last delivery. Pure. */
 json_t *job_report_stages(const json_t *view, const json_t *events);
 

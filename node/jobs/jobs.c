@@ -2,8 +2,8 @@
 /* jobs.c - replay events into a view in memory.
  *
  * - The state is computed by job_next() only; the details add what reports and the scheduler need.
- * - A detail that is not a JSON object, or lacks a member that its event needs, makes the job JOB_IMPOSSIBLE: to act on
- * incomplete data would be a guess.
+ * - A detail that is not a JSON object, or lacks a member that its event needs, makes the job JOB_IMPOSSIBLE, because an action
+ * on incomplete data would be a guess.
  */
 #include "node/jobs/jobs.h"
 
@@ -41,7 +41,7 @@ static long get_long(const json_t *detail, const char *key)
 
 /* ---- the list ---- */
 
-/* Where the job is or would be. */
+/* Return the index of the job in the list, or that at which it would be inserted. */
 static size_t position(const struct jobs *jobs, int64_t id)
 {
 	size_t lo = 0, hi = jobs->n;
@@ -182,7 +182,7 @@ const char *job_view_no_as_is(const struct job_view *v)
 	return kind->as_is_frames > 0 && m->frames >= kind->as_is_frames ? NULL : kind->as_is_refusal;
 }
 
-/* ---- what each event fills in: 0, -ENOMEM, or -EBADMSG: the detail lacks something ---- */
+/* ---- apply each event to the view: 0, -ENOMEM, or -EBADMSG (the detail lacks a member) ---- */
 
 static int on_opened(struct job_view *v, const json_t *detail, const struct event_row *row)
 {
@@ -198,12 +198,12 @@ static int on_opened(struct job_view *v, const json_t *detail, const struct even
 	v->key = copy;
 	v->opened = row->time;
 	v->revision_of = get_long(detail, "revision_of");
-	v->priority = (int)get_long(detail, "priority"); /* of the case: a revision has that of its predecessor */
+	v->priority = (int)get_long(detail, "priority"); /* of the case: a revision has the priority of its predecessor */
 	if (get_long(detail, "revision") > 0)
 		v->revision = (int)get_long(detail, "revision");
 	set_text(v->kind, sizeof(v->kind), get_text(detail, "kind"));
 	set_text(v->calling, sizeof(v->calling), get_text(detail, "calling"));
-	v->members.last = row->time; /* quiet time counts from here when no instance follows */
+	v->members.last = row->time; /* the quiet time starts here if no instance follows */
 	return 0;
 }
 
@@ -266,7 +266,8 @@ static int on_send(struct job_view *v, const json_t *detail, const struct event_
 {
 	int ret = job_sends_event(v, detail, row);
 
-	if (ret == 0 && v->state == JOB_RECONSTRUCTED && v->finished > 0) { /* a late commitment: no dead letter any more */
+	if (ret == 0 && v->state == JOB_RECONSTRUCTED &&
+	    v->finished > 0) { /* a late commitment: the job is no longer a dead letter */
 		v->finished = 0;
 		v->reason[0] = '\0';
 	}
@@ -300,7 +301,8 @@ static int fill_in(struct job_view *v, const json_t *detail, const struct event_
 		set_text(v->device, sizeof(v->device), get_text(detail, "device"));
 		return 0;
 	case EVENT_CRASHED:
-	case EVENT_RESULT_LOST: /* counted, too: a disk that damages every result would keep a device busy for ever */
+	case EVENT_RESULT_LOST: /* counts as a crash: otherwise a disk that damages every result would make the node repeat the
+				   case forever */
 		v->crashes++;
 		/* fall through */
 	case EVENT_INTERRUPTED:
@@ -342,7 +344,7 @@ static int fill_in(struct job_view *v, const json_t *detail, const struct event_
 		v->seen = 0;
 		return 0;
 	case EVENT_CLEANED:
-		v->given_up = !strcmp(get_text(detail, "why"), "cancelled");
+		v->never_delivered = !strcmp(get_text(detail, "why"), "cancelled");
 		return 0;
 	case EVENT_STORED:
 		return 0;
@@ -383,7 +385,7 @@ int jobs_apply(struct jobs *jobs, const struct event_row *row)
 		return -ENOMEM;
 	v->changed = row->time;
 	if (v->state == JOB_IMPOSSIBLE)
-		return 0; /* the first thing that was wrong is the reason */
+		return 0; /* keep the first reason */
 	if (!row->known) {
 		quarantine(v, row, "an event that this version does not know");
 		return 0;

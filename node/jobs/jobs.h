@@ -29,25 +29,26 @@ enum send_state {
 struct job_object {
 	const char *file; /* relative to the spool; all strings are stored in the view's object_texts */
 	const char *sop_instance, *sop_class, *series;
-	const char *digest; /* of the file when it was written (digest_files()); "": written by a version that recorded none */
+	const char *digest; /* of the file when it was written (digest_files()); "": none was recorded */
 };
 
 #define JOB_SENDS_MAX (2 * ROUTE_DESTINATIONS_MAX) /* destinations of the route, and their fallbacks */
 struct job_send {				   /* the delivery of the result to one destination */
 	char destination[CONFIG_NAME_SIZE];
-	enum send_state state;	  /* due if an object is due; else stored if one is stored; else refused if one is refused */
+	enum send_state state;	  /* SEND_DUE if any object is due, else SEND_STORED if any is, else SEND_REFUSED if any is, else
+				     SEND_DONE */
 	enum send_state *objects; /* state of each object of the result: n_objects of the view */
 	int failures;		  /* number of transient failures since the last manual retry */
 	double next;		  /* time before which there is no attempt, s since the epoch */
 	double time;		  /* time of the last event, s since the epoch */
 	double since;		  /* time since which all attempts failed, s since the epoch; 0: the last one did not fail */
-	bool alarm;		  /* the failure lasts so long, or is of such a kind, that a person must act */
-	bool down;		  /* the last attempt got no association: other jobs do not try before `next` */
-	bool unconfigured;	  /* the destination was not in the configuration: wait until it is configured again */
-	bool immediate;		  /* a person requested a retry: do not wait for other jobs */
-	bool committed;		  /* the peer committed all objects of the last request, and nothing was sent since */
-	bool replaced;		  /* `fallback` gets the result instead: do not wait for this destination */
-	bool standby;		  /* a fallback that is not needed now */
+	bool alarm;	   /* a person must act: the failure has lasted for alarm_after, or needs a change of configuration */
+	bool down;	   /* the last attempt got no association: other jobs wait until `next`, too */
+	bool unconfigured; /* the destination was not in the configuration: wait until it is configured again */
+	bool immediate;	   /* a person requested a retry: do not wait for other jobs */
+	bool committed;	   /* the peer committed all objects of the last request, and nothing was sent since */
+	bool replaced;	   /* the destination `fallback` gets the result instead: the job does not wait for this one */
+	bool standby;	   /* this is a fallback, and the destination that it replaces is tried again */
 	char fallback[CONFIG_NAME_SIZE];
 	char transaction[65]; /* UID of the open storage commitment request; "": none */
 	bool accepted;	      /* the peer accepted the request; its report is due before `until` (s since the epoch) */
@@ -65,8 +66,8 @@ struct job_view {
 	int revision;	     /* number within the case: 1, 2, ... */
 	enum job_state state;
 	char kind[16], calling[17];
-	int priority;							     /* of the case: the highest is started first */
-	char *key;							     /* of the case; "": its `opened` event is damaged */
+	int priority; /* of the case, -1, 0 or 1: the highest is started first */
+	char *key;    /* of the case; "": its `opened` event is damaged */
 	double opened, changed, completed, started, reconstructed, finished; /* s since the epoch; 0: not yet */
 	double seen;	       /* when jobs_observe_clock() first found it finished, s since the epoch; 0: not yet */
 	int64_t completed_seq; /* seq of the `complete` event: jobs of equal priority start in this order */
@@ -75,7 +76,7 @@ struct job_view {
 	char protocol[CONFIG_NAME_SIZE];
 	struct job_send *sends;
 	size_t n_sends;
-	bool given_up;		    /* cleaned without delivery: a person had cancelled it */
+	bool never_delivered;	    /* its files were removed without delivery, because a person had cancelled it */
 	char device[96];	    /* device of the last attempt; "": none yet */
 	int attempts, crashes;	    /* number of attempts started, and of crashed workers, since the last manual retry */
 	double not_before;	    /* earliest time of the next attempt, s since the epoch */
@@ -92,31 +93,34 @@ struct jobs {
 	int64_t last_seq;
 };
 
-/* Replay the events added since the last call: of all jobs, or with job > 0 of that job only. Start with {0}. */
+/* Read and apply the events added since the last call: of all jobs, or with job > 0 of that job only. `jobs` must be {0} before
+ * the first call. */
 int jobs_refresh(struct jobs *jobs, struct journal *j, int64_t job, struct err *err);
 void jobs_clear(struct jobs *jobs);
-/* Free memory: drop destinations and objects of jobs that were delivered or cleaned, have not changed since `before` and have a
- * destination. Retention and later instances of the case need only the rest. Not for processes that show jobs. Returns the number
- * of jobs. */
+/* Free the lists of destinations and objects of jobs that were delivered or cleaned and have not changed since `before`.
+ * Retention and later instances of the case need only the other members. Do not call it where jobs are displayed. Returns the
+ * number of jobs whose lists were freed. */
 size_t jobs_shrink(struct jobs *jobs, double before);
 /* Remove a job that was deleted from the journal. */
 void jobs_forget(struct jobs *jobs, int64_t id);
 /* Apply one event. ENOMEM is the only error. */
 int jobs_apply(struct jobs *jobs, const struct event_row *row);
 
-/* Set what depends on the clock: `seen` of finished jobs, and arrival times in the future. Long-running processes call it each
- * time they read the journal. */
+/* Update the members that depend on the clock: set `seen` of newly finished jobs, and set arrival times in the future to now.
+ * Long-running processes call it each time they read the journal. */
 void jobs_observe_clock(struct jobs *jobs, double now);
 
 struct job_view *jobs_find(const struct jobs *jobs, int64_t id);		   /* NULL: none */
 struct job_view *jobs_latest(const struct jobs *jobs, const char *key);		   /* newest job of a case; NULL: none */
 struct job_send *job_view_send(const struct job_view *v, const char *destination); /* NULL: not one of its destinations */
-size_t job_view_sends(const struct job_view *v, enum send_state state);		   /* number of sends that count */
-/* Return why the incomplete case cannot be reconstructed even if a person requests it: a sentence; NULL: it can be tried. */
+size_t job_view_sends(const struct job_view *v,
+		      enum send_state state); /* number of sends in this state for which job_send_counts() */
+/* Return a sentence about why an incomplete case cannot be reconstructed without the missing instances; NULL: it can be tried. */
 const char *job_view_no_as_is(const struct job_view *v);
 bool job_view_is_due(const struct job_view *v, size_t object); /* true: the object is due at some destination */
-const char *send_state_name(enum send_state state);	       /* "due", "stored", "sent", "refused" */
-const char *job_send_name(const struct job_send *s);	       /* the same, or "committed", "replaced", "standby" */
-bool job_send_counts(const struct job_send *s);		       /* true: neither replaced nor on standby */
+const char *send_state_name(enum send_state state);	       /* "due", "sent", "refused", "stored" */
+const char *job_send_name(const struct job_send *s); /* send_state_name() of its state, or "committed", "replaced", "standby" */
+bool job_send_counts(
+	const struct job_send *s); /* true: the job waits for this send: it is neither replaced by its fallback nor on standby */
 
 #endif

@@ -59,7 +59,7 @@ const char *job_send_name(const struct job_send *s)
 	return s->state == SEND_DONE && s->committed ? "committed" : send_state_name(s->state);
 }
 
-/* A destination's state out of those of the objects. */
+/* Compute the state of a destination from those of its objects. */
 static void update_send_state(const struct job_view *v, struct job_send *s)
 {
 	size_t due = 0, refused = 0, stored = 0;
@@ -71,7 +71,7 @@ static void update_send_state(const struct job_view *v, struct job_send *s)
 	}
 	s->state = due || !v->n_objects ? SEND_DUE : stored ? SEND_STORED : refused ? SEND_REFUSED : SEND_DONE;
 	if (!stored)
-		s->transaction[0] = '\0'; /* there is nothing that it could be about */
+		s->transaction[0] = '\0'; /* no stored object that it could be about remains */
 }
 
 void job_send_again(const struct job_view *v, struct job_send *s)
@@ -82,7 +82,7 @@ void job_send_again(const struct job_view *v, struct job_send *s)
 	update_send_state(v, s);
 }
 
-/* States of n objects, all due. */
+/* Allocate the states of n objects, all SEND_DUE. */
 static enum send_state *new_states(size_t n)
 {
 	return calloc(n ? n : 1, sizeof(enum send_state));
@@ -107,14 +107,15 @@ int job_send_begin(const struct job_view *v, const char *name, struct job_send *
 	return 0;
 }
 
-/* The objects of a result as they are gathered: first how long their texts are, then the texts themselves. */
+/* The objects of a result while they are read from an event, in two passes: the first adds up the length of their texts, the
+ * second copies the texts. */
 struct gathering {
 	struct job_object *objects;
 	char *texts;
 	size_t size, used;
 };
 
-/* `text` among the texts; the same as the object before has is not kept twice. */
+/* Add `text` to the texts and return its copy; if it equals `before`, that of the preceding object, return that instead. */
 static const char *keep_text(struct gathering *g, const char *text, const char *before)
 {
 	size_t n = strlen(text) + 1;
@@ -167,7 +168,8 @@ static int gather(const json_t *detail, const json_t *list, size_t n, struct gat
 	return 0;
 }
 
-/* The object with this UID, looked for from `first` on and around; n_objects: none has it. */
+/* Return the index of the object with this UID, searching from index `first` to the end and then from the beginning; n_objects:
+ * not found. */
 static size_t find_object_from(const struct job_view *v, const char *uid, size_t first)
 {
 	for (size_t k = 0; k < v->n_objects; k++) {
@@ -179,13 +181,13 @@ static size_t find_object_from(const struct job_view *v, const char *uid, size_t
 	return v->n_objects;
 }
 
-/* Where the n objects are at a destination that has some of those before. NULL: no memory. */
+/* Return the states of the n new objects at a destination that may have stored objects of the earlier result. NULL: no memory. */
 static enum send_state *renewed(const struct job_view *v, const struct gathering *g, size_t n, const struct job_send *s)
 {
 	enum send_state *states = new_states(n);
 
 	for (size_t k = 0; states && k < n; k++) {
-		/* The same case makes the same objects in the same order; else it is searched. */
+		/* A repeated reconstruction usually gives the same objects in the same order: start the search at index k. */
 		size_t before = find_object_from(v, g->objects[k].sop_instance, k);
 
 		states[k] = before < v->n_objects ? s->objects[before] : SEND_DUE;
@@ -230,14 +232,14 @@ int job_objects_replace(struct job_view *v, const json_t *detail)
 	return 0;
 }
 
-/* What an event makes of an object in a state. */
+/* The functions below return the state of an object after an event. */
 static enum send_state sent_state(enum send_state before)
 {
 	(void)before;
 	return SEND_DONE;
 }
 
-/* A commitment is wanted; one that is there already stays. */
+/* Storage commitment is required; an object that is already committed stays so. */
 static enum send_state stored_state(enum send_state before)
 {
 	return before == SEND_DONE ? SEND_DONE : SEND_STORED;
@@ -258,7 +260,7 @@ static enum send_state given_up_state(enum send_state before)
 	return before == SEND_STORED ? SEND_REFUSED : before;
 }
 
-/* The objects that the detail names, in a list or alone; all, where it names none. */
+/* Apply to() to the states of the objects that the detail names, in a list or as one UID; to all objects if it names none. */
 static int mark(const struct job_view *v, struct job_send *s, const json_t *detail, enum send_state (*to)(enum send_state before))
 {
 	const json_t *uids = json_object_get(detail, "sop_instances"), *uid;
@@ -277,7 +279,7 @@ static int mark(const struct job_view *v, struct job_send *s, const json_t *deta
 			s->objects[i] = to(s->objects[i]);
 	json_array_foreach(uids, i, uid)
 	{
-		at = find_object_from(v, json_string_value(uid), at); /* they mostly come in the order of the objects */
+		at = find_object_from(v, json_string_value(uid), at); /* the UIDs are usually in the order of the objects */
 		if (at < v->n_objects)
 			s->objects[at] = to(s->objects[at]);
 	}

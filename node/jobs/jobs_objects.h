@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The objects of a job's result and the state of each at each destination; private to node/jobs/jobs.c.
  *
- * - An object that a destination stores is not sent again after a retry if its UID is unchanged.
+ * - After a retry, an object that a destination has stored is not sent to it again, unless its UID has changed.
  * - Events may name no object: `reconstructed` without a list of objects has one object; `sent` and `send-refused` without a UID
  *   apply to all objects. An event about some of many objects has a list of UIDs.
  */
@@ -12,7 +12,7 @@
 
 #include "node/jobs/jobs.h"
 
-/* The functions that return int return 0, -ENOMEM, or -EBADMSG (the event's detail is incomplete). On an error nothing changes.
+/* The functions of type int return 0, -ENOMEM, or -EBADMSG (the event's detail is incomplete). On an error the job is unchanged.
  */
 
 /* Apply `reconstructed`: replace the list of objects. */
@@ -20,16 +20,18 @@ int job_objects_replace(struct job_view *v, const json_t *detail);
 /* Apply `sent` (sent true) or `send-refused`: the peer stored or refused the objects in the detail. */
 int job_objects_answered(const struct job_view *v, struct job_send *s, const json_t *detail, bool sent);
 
-/* Apply `committed`: the peer committed these objects, whatever their state was. */
+/* Apply `committed`: set the objects in the detail to SEND_DONE, whatever their state was: the peer committed to keep them. */
 int job_objects_committed(const struct job_view *v, struct job_send *s, const json_t *detail);
-/* Apply `commit-failed`: those of the listed objects (without a list: all) that are stored become due. */
+/* Apply `commit-failed`: set those of the objects in the detail (without a list: of all objects) that are SEND_STORED to
+ * SEND_DUE. */
 int job_objects_not_committed(const struct job_view *v, struct job_send *s, const json_t *detail);
-/* Apply `commit-refused`: stored objects become refused. */
+/* Apply `commit-refused`: set all objects that are SEND_STORED to SEND_REFUSED. */
 void job_objects_uncommitted(const struct job_view *v, struct job_send *s);
 
-/* Initialise a destination of a job that is routed again; objects that it stores stay stored. ret_send must be all zero. */
+/* Initialise the send to a destination when the job gets its destinations (again): objects that this destination has stored keep
+ * their state, the others are due. ret_send must be all zero. */
 int job_send_begin(const struct job_view *v, const char *name, struct job_send *ret_send);
-/* Make refused objects due again; stored ones stay stored. */
+/* Set refused objects to SEND_DUE; stored objects keep their state. */
 void job_send_again(const struct job_view *v, struct job_send *s);
 struct job_send *job_sends_free(struct job_send *sends, size_t n); /* returns NULL */
 

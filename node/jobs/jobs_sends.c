@@ -20,14 +20,15 @@ static double get_number(const json_t *detail, const char *key)
 	return json_number_value(json_object_get(detail, key));
 }
 
-/* Progress: what failed before is over. */
+/* The last attempt succeeded: clear what earlier failures have set. */
 static void well(struct job_send *s)
 {
 	s->since = 0;
 	s->alarm = s->down = s->unconfigured = false;
 }
 
-/* One that the configuration does not have was not tried: that counts as no failure, and it is tried as soon as it is back. */
+/* Apply a failed attempt. A destination that is not in the configuration was not tried: this is not counted as a failure, and it
+ * is tried as soon as it is configured again. */
 static void failed(struct job_send *s, const json_t *detail, const struct event_row *row)
 {
 	s->unconfigured = json_is_true(json_object_get(detail, "unconfigured"));
@@ -44,7 +45,8 @@ static void failed(struct job_send *s, const json_t *detail, const struct event_
 	s->down = json_is_true(json_object_get(detail, "down"));
 }
 
-/* What a transaction's events say; others than the open one's say nothing, but for commitments. */
+/* Apply an event about a storage commitment transaction. Events about another than the open one are ignored, except `committed`.
+ */
 static int commit_event(struct job_view *v, struct job_send *s, const json_t *detail, const struct event_row *row)
 {
 	const char *transaction = get_text(detail, "transaction");
@@ -75,7 +77,8 @@ static int commit_event(struct job_view *v, struct job_send *s, const json_t *de
 		if (ret < 0)
 			break;
 		well(s);
-		s->committed = !get_text(detail, "reason")[0]; /* else a person has switched it off: the manager's waive() */
+		s->committed = !get_text(detail, "reason")[0]; /* with a reason: storage commitment was switched off in the
+								  configuration, see waive() of the manager */
 		break;
 	case EVENT_COMMIT_FAILED:
 		if (!open)
@@ -114,13 +117,14 @@ int job_sends_event(struct job_view *v, const json_t *detail, const struct event
 	}
 	s->immediate = false;
 	s->time = row->time;
-	if (row->event != EVENT_COMMITTED || strcmp(s->status, "0000") != 0) /* a report has none, and takes no success away */
+	if (row->event != EVENT_COMMITTED ||
+	    strcmp(s->status, "0000") != 0) /* a report has no C-STORE status: keep the last "0000" */
 		snprintf(s->status, sizeof(s->status), "%s", get_text(detail, "status"));
 	snprintf(s->reason, sizeof(s->reason), "%s", get_text(detail, "reason"));
 	return 0;
 }
 
-/* One more destination at the end of the list. */
+/* Append a destination to the list. */
 static int add_send(struct job_view *v, const char *name)
 {
 	struct job_send *sends;
@@ -153,7 +157,7 @@ int job_sends_fallback(struct job_view *v, const json_t *detail, const struct ev
 		ret = add_send(v, name);
 		if (ret < 0)
 			return ret;
-		s = job_view_send(v, get_text(detail, "destination")); /* the list may have moved */
+		s = job_view_send(v, get_text(detail, "destination")); /* the list may have been reallocated */
 	}
 	snprintf(s->fallback, sizeof(s->fallback), "%s", name);
 	s->replaced = true;
@@ -161,7 +165,8 @@ int job_sends_fallback(struct job_view *v, const json_t *detail, const struct ev
 	return 0;
 }
 
-/* Does somebody in its place have everything? The chain ends: each of its members was added after the one before. */
+/* Return true if a fallback of this destination, or a fallback of that one and so on, has all objects. The chain ends, because
+ * each member was added after the preceding one. */
 static bool served(const struct job_view *v, const struct job_send *s)
 {
 	for (size_t i = 0; i < v->n_sends && s && s->replaced; i++)
@@ -186,7 +191,8 @@ void job_sends_retry(struct job_view *v)
 		s->failures = s->commit_tries = 0;
 		s->next = s->until = 0;
 		s->immediate = true;
-		s->transaction[0] = '\0'; /* what is stored is asked for anew; a report of the old request is believed, too */
+		s->transaction[0] = '\0'; /* commitment of the stored objects is requested again; a report about the old request
+					     is still accepted */
 		job_send_again(v, s);
 	}
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Apply the events of deliveries and storage commitments to a job's destinations; private to node/jobs/jobs.c.
  *
- * - A destination that failed may be replaced by its fallback; the job then does not wait for it. A manual retry starts with the
- *   first destination again, unless the fallback has all objects.
- * - A destination has at most one open storage commitment request: for every object that is stored there and not committed. From
- *   a report about an older request, commitments are accepted and failures are ignored.
+ * - A destination that failed may be replaced by its fallback; the job then does not wait for it. After a manual retry the result
+ * is sent to the original destination again, unless the fallback has all objects.
+ * - A destination has at most one open storage commitment request: for every object that is stored there and not committed. Of
+ *   a report about an older request only the committed objects are used; its failures are ignored.
  */
 #ifndef TOMONODE_NODE_JOBS_SENDS_H
 #define TOMONODE_NODE_JOBS_SENDS_H

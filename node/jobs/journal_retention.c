@@ -29,7 +29,8 @@ bool journal_retention_may_forget(const struct jobs *jobs, const struct job_view
 	return true;
 }
 
-/* Something of it may still lie there: the journal alone says whose it is. */
+/* Return true if the job still has a folder in the spool. Only the journal relates its files to the case, so the rows must stay.
+ */
 static bool has_folder(const char *spool, int64_t job)
 {
 	static const char *const in[] = {"outbox", "work"};
@@ -42,7 +43,7 @@ static bool has_folder(const char *spool, int64_t job)
 	return false;
 }
 
-/* The case's jobs; NULL: no memory. */
+/* Return the ids of all jobs of the case; NULL: no memory. */
 static int64_t *jobs_of_case(const struct jobs *jobs, const struct job_view *v, size_t *ret_n)
 {
 	int64_t *ids = calloc(jobs->n, sizeof(ids[0]));
@@ -55,7 +56,7 @@ static int64_t *jobs_of_case(const struct jobs *jobs, const struct job_view *v, 
 	return ids;
 }
 
-/* 1: forgotten; 0: not, for now; negative: the journal is in trouble. */
+/* Delete the rows of a case. 1: deleted; 0: not possible now; negative: the journal failed. */
 static int forget_case(struct journal *j, struct jobs *jobs, const struct job_view *v, const char *spool, size_t *ret_jobs)
 {
 	struct err err = {0};
@@ -91,7 +92,7 @@ size_t journal_retention_compact(struct journal *j, struct jobs *jobs, const cha
 		if (ret < 0)
 			break;
 		if (ret > 0)
-			cases++; /* and i is another job now */
+			cases++; /* list[i] is now another job */
 		else
 			i++;
 	}

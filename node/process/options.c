@@ -96,7 +96,7 @@ void options_begin(struct options *o, const struct command_spec *spec, int argc,
 	o->argv = argv;
 	o->first = argc;
 	longs = o->scan.longs;
-	o->scan.shorts[at++] = ':'; /* tells a missing value (':') from an unknown option ('?') */
+	o->scan.shorts[at++] = ':'; /* getopt then returns ':' for a missing value and '?' for an unknown option */
 	o->scan.shorts[at++] = 'h';
 	for (const struct option_spec *s = spec->options; s && s->name && n < OPTIONS_MAX; s++, n++) {
 		longs[n] = (struct option){s->name, s->argument ? required_argument : no_argument, NULL,
@@ -110,10 +110,10 @@ void options_begin(struct options *o, const struct command_spec *spec, int argc,
 	if (spec->json)
 		longs[n++] = (struct option){"json", no_argument, NULL, ID_JSON};
 	longs[n] = (struct option){"help", no_argument, NULL, ID_HELP};
-	/* Known before the first option that is wrong, so that this, too, can be said in JSON. */
+	/* Find --json before any option is parsed, so that an error in an option can be printed as JSON, too. */
 	for (int i = 1; spec->json && i < argc && strcmp(argv[i], "--") != 0; i++)
 		o->json = o->json || !strcmp(argv[i], "--json");
-	optind = 0; /* glibc: start afresh, also after another command line */
+	optind = 0; /* glibc: reset the state that an earlier command line has left */
 	opterr = 0;
 }
 
@@ -129,7 +129,7 @@ static int finish(struct options *o)
 	return OPTION_END;
 }
 
-/* The row of an option that was found; NULL: none. */
+/* Return the row of the option with this id; NULL: none. */
 static const struct option_spec *row_of(const struct options *o, int id)
 {
 	const struct option_spec *rows = o->spec->options;
@@ -265,7 +265,7 @@ int options_fail(const struct options *o, enum exit_code code, const char *fmt, 
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	err_clean(text); /* paths and arguments need not be UTF-8, JSON must be */
+	err_clean(text); /* JSON must be UTF-8, paths and arguments may be any bytes */
 	fprintf(stderr, "tomonode %s: %s\n", o->spec->name, text);
 	return fail_json(o, code, text);
 }
@@ -327,9 +327,9 @@ int options_config_of_node(const struct options *o, const char *path, struct con
 
 	if (config_load(path, print_problem, &problems, ret_config, &err) == 0)
 		return 0;
-	if (problems == 0) /* not a problem of the text: memory, an absurd path */
+	if (problems == 0) /* the failure is not in the configuration's text: no memory, or the path is too long */
 		return options_fail(o, CODE_CONFIG, "%s", err.msg);
-	return fail_json(o, CODE_CONFIG, err.msg); /* stderr has each problem already */
+	return fail_json(o, CODE_CONFIG, err.msg); /* each problem was printed to stderr already */
 }
 
 int options_config(const struct options *o, const char *path, struct config **ret_config)

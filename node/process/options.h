@@ -3,7 +3,7 @@
  *
  * - Every command has `--help`: it prints usage, options and exit codes to stdout and exits with 0.
  * - A command with `json` set has `--json`: it prints one JSON document to stdout and nothing else. Without --json, stdout is
- *text for people.
+ * readable text.
  * - Errors are printed to stderr as "tomonode COMMAND: sentence"; with --json, stdout also has "ok": false, "code" and "error".
  * - Exit codes are enum exit_code of node/base/exit_code.h.
  *
@@ -44,7 +44,7 @@
 #include "node/base/exit_code.h"
 #include "node/config/config.h"
 
-#define OPTION_LONG 256 /* ids from here on have no short letter */
+#define OPTION_LONG 256 /* options with an id from here on have no short letter */
 #define OPTIONS_MAX 40
 
 enum option_type {
@@ -110,7 +110,7 @@ struct options {
 
 enum { OPTION_END = -1, OPTION_STOP = -2 };
 
-/* Start parsing. Only one command line at a time: getopt's state is global. */
+/* Start parsing. Not reentrant, because getopt's state is global. */
 void options_begin(struct options *o, const struct command_spec *spec, int argc, char **argv);
 /* Return the id of the next option. OPTION_END: no more options, continue. OPTION_STOP: return o->code from the command; help or
  * the usage error has been printed. */
@@ -133,13 +133,14 @@ int options_config(const struct options *o, const char *path, struct config **re
 /* Load the configuration that the node runs with: path NULL means the embedded defaults. */
 int options_config_of_node(const struct options *o, const char *path, struct config **ret_config);
 
-/* Print a jansson value and a newline to stdout; take over the reference. NULL prints nothing and returns CODE_FAILED. */
+/* Print a jansson value and a newline to stdout; take over the reference. Returns CODE_OK; with NULL it prints nothing and
+ * returns CODE_FAILED. */
 struct json_t;
 int options_json(struct json_t *root);
 
-/* Parse a whole number in [lo, hi]. -1: the text is not one; nothing is printed. */
+/* Parse a whole number in [lo, hi]. -1: the text is not such a number; nothing is printed. */
 int options_integer(const char *text, long long lo, long long hi, long long *ret_value);
-/* Parse a finite number in [lo, hi]. -1: the text is not one. */
+/* Parse a finite number in [lo, hi]. -1: the text is not such a number. */
 int options_real(const char *text, double lo, double hi, double *ret_value);
 
 #endif

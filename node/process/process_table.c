@@ -16,7 +16,7 @@
 #include "node/process/worker_ipc.h"
 
 #define ARGS_MAX 12
-#define WORKER_NICE 5 /* receiving goes first: a worker that takes every core must not slow an association down */
+#define WORKER_NICE 5 /* nice value of workers: a worker that uses every core must not slow associations down */
 
 const char *process_role_name(enum process_role role)
 {
@@ -25,14 +25,14 @@ const char *process_role_name(enum process_role role)
 	return names[role];
 }
 
-/* In the child: tie its life to the node's and give it a plain start. */
+/* In the child process: let it be killed when the node ends, ignore SIGINT and SIGHUP, reset all other signals. */
 static void child_begin(pid_t node)
 {
 	static const int plain[] = {SIGTERM, SIGCHLD, SIGALRM, SIGUSR1, SIGUSR2};
 	sigset_t none;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != node) /* it died before the line above */
+	if (getppid() != node) /* the node died before the call above */
 		_exit(1);
 	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
 		signal(plain[i], SIG_DFL);
@@ -60,7 +60,7 @@ static int add(struct process_table *all, const struct process *p, pid_t pid, in
 	return 0;
 }
 
-/* OpenMP of the whole process follows, whatever thread asks. */
+/* Set the number of threads of OpenMP for the whole process. */
 static void limit_threads(int threads)
 {
 	char text[16];
@@ -130,13 +130,13 @@ int process_table_fork(struct process_table *all, const struct process *p, int (
 
 	if (all->n >= PROCESS_MAX)
 		return err_set(err, EAGAIN, "%zu processes are running already", all->n);
-	fflush(NULL); /* or the child writes it again */
+	fflush(NULL); /* otherwise the child would write the buffered output again */
 	pid = fork();
 	if (pid < 0)
 		return err_set(err, errno, "cannot start a %s process: %s", process_role_name(p->role), strerror(errno));
 	if (pid == 0) {
 		child_begin(node);
-		for (size_t i = 0; i < all->n; i++) /* what exec closes in the others: the channels are the node's alone */
+		for (size_t i = 0; i < all->n; i++) /* without exec, the sockets to the workers would stay open in the child */
 			if (all->list[i].ipc_fd >= 0)
 				close(all->list[i].ipc_fd);
 		_exit(run(ctx));
@@ -176,7 +176,7 @@ void process_kill(struct process *p, double now)
 {
 	if (p->pid > 0)
 		kill(p->pid, SIGKILL);
-	p->kill_at = now + 1; /* asked again by process_table_tick() until it is reaped */
+	p->kill_at = now + 1; /* process_table_tick() sends it again until the process has ended */
 }
 
 double process_table_tick(struct process_table *all, double now)

@@ -25,13 +25,13 @@ struct process {
 	char destination[CONFIG_NAME_SIZE]; /* DELIVER, COMMIT */
 	int slot;			    /* WORKER */
 	int ipc_fd;			    /* WORKER: the manager's end of its socket pair; -1: none */
-	int threads;			    /* that it may use; 0: no limit */
+	int threads;			    /* maximum number of its threads; 0: no limit */
 	double started;			    /* s, clock_seconds(), as `now` below */
 	double kill_at;			    /* SIGTERM was sent; time at which SIGKILL follows; 0: not being stopped */
 	int listen_fd;			    /* STATUS: inherited by it; 0: none */
 	bool retired; /* belongs to an older configuration: a receiver whose last associations are ending, or a status page */
 	bool hung;    /* killed because it made no progress */
-	/* DELIVER, COMMIT, INDEX: for node/serve/schedule_watch.c. */
+	/* DELIVER, COMMIT, INDEX: used by node/serve/schedule_watch.c to detect a process that hangs. */
 	double seen;		  /* clock_seconds() of the last sign of life */
 	double cpu, cpu_at_event; /* s of processor time used: at the last check, and at its job's last event */
 	double event;		  /* s since the epoch, time of that event */
@@ -50,8 +50,8 @@ const char *process_role_name(enum process_role role);
 /* Fork and exec `tomonode arg0 arg1 ...` (args ends with NULL) and add "--notify FD", for a worker also "--ipc FD". `p` describes
  * the process; the entry in the table gets its pid and, for a worker, ipc_fd. */
 int process_table_spawn(struct process_table *all, const struct process *p, const char *const *args, double now, struct err *err);
-/* Fork without exec: the child calls run(ctx) and exits with its return value. The caller must not hold anything that cannot be
- * used after a fork, such as an open journal. */
+/* Fork without exec: the child calls run(ctx) and exits with its return value. The caller must not have a resource open that
+ * cannot be used after a fork, such as a journal. */
 int process_table_fork(struct process_table *all, const struct process *p, int (*run)(void *ctx), void *ctx, double now,
 		       struct err *err);
 
@@ -68,7 +68,7 @@ double process_table_tick(struct process_table *all, double now);
  * reads and closes its ipc_fd. 0: none has ended. */
 int process_table_reap(struct process_table *all, struct process *ret_process, int *ret_status);
 
-/* Return the processor time that it has used, in s; negative: unknown. */
+/* Return the processor time that the process has used, in s; negative: unknown. */
 double process_cpu(const struct process *p);
 
 /* Describe a status of waitpid(): "died with signal 11 (Segmentation fault)", "ended with exit code 5". */

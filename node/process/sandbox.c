@@ -10,7 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define FILES_ABI_LEAST 2 /* the first that allows a rename from one folder to another, which is how an instance is committed */
+#define FILES_ABI_LEAST                                                                                                          \
+	2 /* the first version that allows a rename from one folder to another, by which an instance is committed */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZER 1
@@ -24,12 +25,12 @@
 #endif
 
 struct limits {
-	rlim_t files;  /* descriptors at a time */
+	rlim_t files;  /* number of open descriptors */
 	rlim_t memory; /* bytes of addresses; 0: no limit */
 };
 
-/* Several times what was seen under load. A worker's memory is planned and refused with numbers elsewhere, and CUDA reserves
- * addresses by the hundred GiB; deliveries read results as large as the configuration makes them. */
+/* Several times the usage measured under load. Memory is not limited for workers, whose plan is checked against the memory of the
+ * machine and whose CUDA reserves hundreds of GiB of addresses, and for deliveries, which read results of any configured size. */
 static const struct limits limits[SANDBOX_ROLES] = {
 	[SANDBOX_LISTENER] = {256, (rlim_t)4 << 30},
 	[SANDBOX_INDEX] = {128, (rlim_t)16 << 30},
@@ -96,9 +97,9 @@ static int lower(int what, const char *name, rlim_t to, struct err *err)
 static int set_limits(enum sandbox_role role, const struct config *config, struct err *err)
 {
 	const struct limits *l = &limits[role];
-	/* A listener has one for each of its associations. */
+	/* A listener also has one descriptor for each of its associations. */
 	rlim_t files = l->files + (role == SANDBOX_LISTENER ? (rlim_t)config->node.max_associations : 0);
-	int ret = lower(RLIMIT_CORE, "core files", 0, err); /* it would hold patient data */
+	int ret = lower(RLIMIT_CORE, "core files", 0, err); /* a core file would contain patient data */
 
 	if (ret == 0)
 		ret = lower(RLIMIT_NOFILE, "descriptors", files, err);
@@ -144,7 +145,8 @@ int sandbox_enter(enum sandbox_role role, const struct config *config, const cha
 	if (s.sanitizer)
 		return 0;
 	ret = role == SANDBOX_ASSOCIATION ? 0 : give_up_privileges(role, config, err);
-	/* What a CUDA driver opens late is not known for every one of them: under auto no case is put at risk for that. */
+	/* A CUDA driver may open further files later, depending on its version: under `auto` its files are not restricted, so
+	 * that no case fails. */
 	if (ret == 0 && s.files >= FILES_ABI_LEAST && role != SANDBOX_LISTENER && !(gpu && config->node.sandbox == SANDBOX_AUTO))
 		ret = sandbox_files_restrict(role, config, gpu, s.files, err);
 	if (ret == 0 && s.calls)

@@ -23,7 +23,7 @@
 
 #include "node/process/sandbox_internal.h"
 
-/* Memory, time, threads, and files that Landlock has a say in: every role. */
+/* Allowed for every role: memory, time, threads, and files, which Landlock restricts. */
 static const char *const common[] = {
 	"read",
 	"write",
@@ -168,7 +168,7 @@ static const char *const common[] = {
 	NULL,
 };
 
-/* A socket that is open already: of an association, of the worker's channel, of the system's log. */
+/* Use of an open socket: of an association, to the manager, to the system's log. */
 static const char *const talk[] = {
 	"recvfrom", "recv",	"recvmsg",    "recvmmsg",   "sendto",	   "send",	  "sendmsg",
 	"sendmmsg", "shutdown", "getsockopt", "setsockopt", "getsockname", "getpeername", NULL,
@@ -176,7 +176,7 @@ static const char *const talk[] = {
 static const char *const change[] = {"rename", "renameat", "renameat2", "mkdir", "mkdirat", "rmdir", "utimensat", NULL};
 static const char *const connecting[] = {"connect", "bind", "listen", NULL};
 static const char *const accepting[] = {"accept", "accept4", NULL};
-/* Processes; and layers upon layers: what is forked limits itself further. */
+/* Start and wait for processes, and install further filters, because a forked process restricts itself further. */
 static const char *const forking[] = {"fork",
 				      "vfork",
 				      "wait4",
@@ -251,7 +251,7 @@ static const char *const hostile[] = {
 	"capset",
 	NULL,
 };
-/* Under a list of what is forbidden (the GPU's), besides `hostile`. */
+/* Forbidden for a worker on the GPU, which has a list of forbidden calls, in addition to `hostile`. */
 static const char *const refused_for_gpu[] = {
 	"listen",      "accept",
 	"accept4",     "fork",
@@ -269,7 +269,7 @@ static const char *const refused_for_gpu[] = {
 
 struct calls {
 	scmp_filter_ctx filter;
-	int rc; /* the first that failed, else 0 */
+	int rc; /* error of the first rule that failed; 0: none */
 };
 
 static void rule(struct calls *c, uint32_t action, const char *name, unsigned n, const struct scmp_arg_cmp *args)
@@ -298,10 +298,10 @@ static void allow_if_both(struct calls *c, const char *name, struct scmp_arg_cmp
 	rule(c, SCMP_ACT_ALLOW, name, 2, both);
 }
 
-/* Of calls with many uses, those that are meant. */
+/* Allow calls that have many uses only with certain arguments. */
 static void allow_by_argument(struct calls *c)
 {
-	static const int requests[] = {TCGETS, FIONREAD, FIONBIO, FIOCLEX}; /* is it a terminal; how much is there */
+	static const int requests[] = {TCGETS, FIONREAD, FIONBIO, FIOCLEX}; /* is it a terminal; how many bytes can be read */
 	static const int options[] = {PR_SET_NAME,     PR_GET_NAME,    PR_SET_PDEATHSIG,   PR_GET_DUMPABLE,
 				      PR_CAPBSET_READ, PR_GET_SECCOMP, PR_SET_NO_NEW_PRIVS};
 
@@ -310,13 +310,14 @@ static void allow_by_argument(struct calls *c)
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
 		allow_if(c, "prctl", SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)options[i]));
 	allow_if(c, "clone", SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
-	allow_if(c, "tgkill", SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));		 /* abort() */
-	allow_if_both(c, "prlimit64", SCMP_A0(SCMP_CMP_EQ, 0), SCMP_A2(SCMP_CMP_EQ, 0)); /* reading a limit of our own */
+	allow_if(c, "tgkill", SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid())); /* abort() */
+	allow_if_both(c, "prlimit64", SCMP_A0(SCMP_CMP_EQ, 0),
+		      SCMP_A2(SCMP_CMP_EQ, 0)); /* only to read a limit of this process */
 	rule(c, SCMP_ACT_ALLOW, "getrlimit", 0, NULL);
 	rule(c, SCMP_ACT_ALLOW, "ugetrlimit", 0, NULL);
 }
 
-/* The system's log may be started anew, and the connection to it with it. */
+/* Allow a new connection to the system's log, because its daemon may be restarted. */
 static void allow_log(struct calls *c, const struct config *config)
 {
 	if (!config->node.log_syslog)
@@ -328,7 +329,7 @@ static void allow_log(struct calls *c, const struct config *config)
 
 static void allow_families(struct calls *c)
 {
-	static const int families[] = {AF_INET, AF_INET6, AF_UNIX, AF_NETLINK}; /* the last two to look names up */
+	static const int families[] = {AF_INET, AF_INET6, AF_UNIX, AF_NETLINK}; /* the last two are used to resolve names */
 
 	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
 		allow_if(c, "socket", SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i]));
@@ -337,11 +338,11 @@ static void allow_families(struct calls *c)
 static void allow_role(struct calls *c, enum sandbox_role role)
 {
 	switch (role) {
-	case SANDBOX_LISTENER: /* no process can be forked into fewer limits than these, so they hold the association's, too */
+	case SANDBOX_LISTENER: /* a forked process cannot have more rights, so these include the calls of an association */
 		all(c, SCMP_ACT_ALLOW, accepting);
 		all(c, SCMP_ACT_ALLOW, forking);
 		rule(c, SCMP_ACT_ALLOW, "clone", 0, NULL);
-		rule(c, SCMP_ACT_ALLOW, "tgkill", 0, NULL);		  /* the pid of an association is not known yet */
+		rule(c, SCMP_ACT_ALLOW, "tgkill", 0, NULL); /* for any pid, because those of the associations are not known yet */
 		allow_if(c, "socketpair", SCMP_A0(SCMP_CMP_EQ, AF_UNIX)); /* node/receive/association_ipc.h */
 		all(c, SCMP_ACT_ALLOW, talk);
 		all(c, SCMP_ACT_ALLOW, change);
@@ -367,7 +368,7 @@ static void allow_role(struct calls *c, enum sandbox_role role)
 	}
 }
 
-/* All but the network, other programs, and what is hostile. */
+/* Forbid networks, other programs and the calls in `hostile`; allow every other call. */
 static void forbid_for_gpu(struct calls *c)
 {
 	const struct scmp_arg_cmp not_local = SCMP_A0(SCMP_CMP_NE, AF_UNIX); /* MPS */
@@ -375,7 +376,8 @@ static void forbid_for_gpu(struct calls *c)
 	const struct scmp_arg_cmp typing = SCMP_A1(SCMP_CMP_EQ, TIOCSTI), pasting = SCMP_A1(SCMP_CMP_EQ, TIOCLINUX);
 
 	all(c, SCMP_ACT_ERRNO(EPERM), refused_for_gpu);
-	rule(c, SCMP_ACT_ERRNO(EPERM), "execve", 0, NULL); /* the library tries nvidia-modprobe */
+	rule(c, SCMP_ACT_ERRNO(EPERM), "execve", 0,
+	     NULL); /* an error, not a kill: the driver's library tries to run nvidia-modprobe */
 	rule(c, SCMP_ACT_ERRNO(EPERM), "socket", 1, &not_local);
 	rule(c, SCMP_ACT_ERRNO(EPERM), "clone", 1, &no_thread);
 	rule(c, SCMP_ACT_ERRNO(EPERM), "ioctl", 1, &typing);
@@ -395,10 +397,12 @@ int sandbox_calls_limit(enum sandbox_role role, const struct config *config, boo
 
 	if (!c.filter)
 		return err_set(err, ENOMEM, "sandbox: no memory for a list of system calls");
-	c.rc = seccomp_attr_set(c.filter, SCMP_FLTATR_CTL_NNP, 0); /* it is set already, without capabilities it has to be */
+	c.rc = seccomp_attr_set(c.filter, SCMP_FLTATR_CTL_NNP,
+				0); /* PR_SET_NO_NEW_PRIVS was set before, as a process without capabilities must do */
 	if (c.rc == 0)
-		c.rc = seccomp_attr_set(c.filter, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* as a tree: a list is walked at every call */
-	if (c.rc == 0) /* threads that are there already: the CUDA driver's */
+		c.rc = seccomp_attr_set(c.filter, SCMP_FLTATR_CTL_OPTIMIZE,
+					2); /* a binary tree instead of a list, which would be searched at every call */
+	if (c.rc == 0)			    /* apply the filter also to running threads: those of the CUDA driver */
 		c.rc = seccomp_attr_set(c.filter, SCMP_FLTATR_CTL_TSYNC, 1);
 	all(&c, gpu ? SCMP_ACT_ERRNO(EPERM) : SCMP_ACT_KILL_PROCESS, hostile);
 	all(&c, SCMP_ACT_ERRNO(ENOSYS), older_way);

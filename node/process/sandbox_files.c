@@ -4,8 +4,9 @@
  *
  * - The rules list folders and files with the rights below them; nothing else can be opened, created, renamed or removed.
  *   Descriptors that are already open continue to work.
- * - The journal is three files in the spool's own folder, next to everything else, so they are listed one by one. The node keeps
- *   them in existence (journal_open), because a rule applies to the present file, not to a later one of the same name.
+ * - The journal is three files in the spool's own folder, next to everything else, so they are listed one by one. They
+ *   are never removed while the node runs (journal_open), because a rule applies to the present file, not to a later one of the
+ * same name.
  * - A path that does not exist is skipped: nothing can be read there.
  */
 #include <errno.h>
@@ -21,7 +22,7 @@
 
 #include "node/process/sandbox_internal.h"
 
-/* Rights and fields that came after Debian 12's headers, as in Linux 6.12's. */
+/* Rights and fields that the headers of Debian 12 lack, as defined by those of Linux 6.12. */
 #define FS_TRUNCATE (1ULL << 14)  /* ABI 3 */
 #define FS_IOCTL_DEV (1ULL << 15) /* ABI 5 */
 #define NET_BIND_TCP (1ULL << 0)  /* ABI 4 */
@@ -35,21 +36,21 @@ struct ruleset_attr {
 
 #define FS_READ (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
 #define FS_USE (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE)
-/* A folder to work in: files come, are written, renamed, and go. */
+/* Rights in a working folder: create, write, rename and remove files. */
 #define FS_WORK                                                                                                                  \
 	(LANDLOCK_ACCESS_FS_READ_DIR | FS_USE | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_REMOVE_FILE |                   \
 	 LANDLOCK_ACCESS_FS_REFER)
-/* A folder where finished files are put: what is in it already can be neither read nor written. */
+/* Rights in a folder that finished files are moved to: its files can be neither read nor written. */
 #define FS_COMMIT                                                                                                                \
 	(LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_REFER)
 #define FS_WORK_FOLDERS (FS_WORK | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_REMOVE_DIR)
 #define FS_DEVICE (LANDLOCK_ACCESS_FS_READ_DIR | FS_USE | FS_IOCTL_DEV)
-/* What a rule for something that is not a folder may hold. */
+/* Rights that a rule for a file may contain. */
 #define FS_OF_FILES (LANDLOCK_ACCESS_FS_EXECUTE | FS_USE | FS_IOCTL_DEV)
 
 struct fence {
 	int fd;
-	uint64_t fs; /* that are handled: without a rule, refused */
+	uint64_t fs; /* handled rights: refused where no rule allows them */
 	struct err *err;
 };
 
@@ -96,7 +97,7 @@ static int allow_in_spool(struct fence *f, const struct config *config, const ch
 	return allow(f, path, access);
 }
 
-/* Libraries and tables that the C library, OpenMP, OpenSSL and DCMTK read while they run. */
+/* Allow reading of the libraries and tables that the C library, OpenMP, OpenSSL and DCMTK open while they run. */
 static int allow_system(struct fence *f)
 {
 	static const char *const read[] = {"/usr",
@@ -128,7 +129,7 @@ static int allow_journal(struct fence *f, const struct config *config)
 	return ret < 0 ? ret : allow_in_spool(f, config, "journal.db-shm", FS_USE);
 }
 
-/* The GPU: its device files, and what the driver's library reads about itself. */
+/* Allow the device files of the GPU and the files that the driver's library reads. */
 static int allow_gpu(struct fence *f)
 {
 	static const char *const patterns[] = {"/dev/nvidia*", "/dev/dri/*", "/dev/dxg"};
@@ -174,7 +175,7 @@ static int allow_tls(struct fence *f, const char *certificate, const char *key, 
 	return ret;
 }
 
-/* A destination's name must be found, its certificates read. */
+/* Allow what a delivery needs to resolve a destination's name and to read its certificates. */
 static int allow_deliver(struct fence *f, const struct config *config)
 {
 	static const char *const read[] = {"/etc/hosts",     "/etc/resolv.conf",     "/etc/nsswitch.conf",
@@ -200,7 +201,8 @@ static int allow_role(struct fence *f, enum sandbox_role role, const struct conf
 	switch (role) {
 	case SANDBOX_ASSOCIATION:
 		ret = allow_in_spool(f, config, "incoming", FS_WORK);
-		if (ret == 0 && config->node.audit != AUDIT_NONE) /* who was turned away goes into the queue there */
+		if (ret == 0 &&
+		    config->node.audit != AUDIT_NONE) /* messages about refused peers are appended to the queue there */
 			ret = allow_in_spool(f, config, "audit", FS_USE | LANDLOCK_ACCESS_FS_MAKE_REG);
 		return ret < 0 ? ret : allow_in_spool(f, config, "instances", FS_COMMIT);
 	case SANDBOX_INDEX:
@@ -229,12 +231,12 @@ int sandbox_files_restrict(enum sandbox_role role, const struct config *config, 
 
 	attr.fs &= abi >= 3 ? ~0ULL : ~FS_TRUNCATE;
 	attr.fs |= abi >= 5 ? FS_IOCTL_DEV : 0;
-	if (abi >= 4) { /* who listens has his socket already; deliveries go where the configuration says, and DCMTK takes a
-			   detour over a port of its own (dicom/network/connect.cc) */
+	if (abi >= 4) { /* listening sockets are open already; deliveries connect to configured addresses, and DCMTK makes a
+			   connection to itself over a port that it opens (dicom/network/connect.cc) */
 		attr.net = role == SANDBOX_DELIVER ? 0 : NET_BIND_TCP | NET_CONNECT_TCP;
 		size += sizeof(attr.net);
 	}
-	if (abi >= 6) { /* MPS, where it is used, talks to the driver's own server */
+	if (abi >= 6) { /* CUDA MPS, if it is used, connects to the driver's server */
 		attr.scoped = gpu ? SCOPE_SIGNAL : SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL;
 		size += sizeof(attr.scoped);
 	}

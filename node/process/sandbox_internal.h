@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The layers of node/process/sandbox.h, for its own files alone. */
+/* The layers of node/process/sandbox.h; private to node/process/sandbox*.c. */
 #ifndef TOMONODE_NODE_SANDBOX_INTERNAL_H
 #define TOMONODE_NODE_SANDBOX_INTERNAL_H
 

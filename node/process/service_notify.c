@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define VARIABLE "NOTIFY_SOCKET"
-#define SEND_SECONDS 5 /* the manager's queue may be full */
+#define SEND_SECONDS 5 /* longest wait if the service manager's queue is full */
 
 static int read_address(const char *name, struct service_notify *ret_notify, struct err *err)
 {

@@ -17,9 +17,9 @@ struct service_notify {
 	socklen_t size; /* 0: no service manager */
 };
 
-/* Read and remove $NOTIFY_SOCKET, so that child processes cannot report in the node's name. */
+/* Read the socket's address from $NOTIFY_SOCKET and unset that variable, so that child processes cannot send reports. */
 int service_notify_take(struct service_notify *ret_notify, struct err *err);
-int service_notify_send(const struct service_notify *notify, const char *state,
-			struct err *err); /* waits at most a few seconds */
+/* Send a state such as SERVICE_READY; does nothing without a service manager. Waits at most a few seconds. */
+int service_notify_send(const struct service_notify *notify, const char *state, struct err *err);
 
 #endif

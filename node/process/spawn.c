@@ -14,14 +14,14 @@ static void exec_child(char *const *argv, const int *keep, size_t n_keep, pid_t 
 	sigset_t none;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent) /* it died before the line above */
+	if (getppid() != parent) /* the parent died before the call above */
 		_exit(1);
 	signal(SIGTERM, SIG_DFL);
 	signal(SIGCHLD, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (close_range(3, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
-		_exit(1); /* what it may not have it would inherit */
+		_exit(1); /* otherwise the child would inherit a descriptor that it must not have */
 	for (size_t i = 0; i < n_keep; i++)
 		fcntl(keep[i], F_SETFD, 0);
 	execv("/proc/self/exe", argv);

@@ -16,8 +16,8 @@ struct user {
 	bool change; /* this process is root and must become another user */
 };
 
-/* Look up node.user for a process of user `euid`. Root requires a name ("root" is allowed); another user may only name itself.
- * EPERM: the change is not possible; ENOKEY: no such user. */
+/* Look up the user `name` (node.user) for a process whose user is `euid`. If that is root, a name is required ("root" is
+ * allowed); otherwise the name must be empty or that of `euid`. EPERM: the change is not possible; ENOKEY: no such user. */
 int user_choose(const char *name, uid_t euid, struct user *ret_user, struct err *err);
 /* Create the folder, owned by the user, if it does not exist. Fail if it exists and the user cannot write to it. */
 int user_own_folder(const struct user *user, const char *path, struct err *err);

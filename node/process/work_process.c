@@ -98,7 +98,7 @@ void work_process_notify(const struct work_process *p)
 
 	if (p->notify_fd < 0)
 		return;
-	n = write(p->notify_fd, "", 1); /* a full pipe is as good: the node has not looked yet */
+	n = write(p->notify_fd, "", 1); /* ignore a full pipe: the node has not yet read it and will wake */
 	(void)n;
 }
 

@@ -19,11 +19,12 @@ struct work_process {
 /* Parse the options, require `n_arguments` (0..2) arguments, load the configuration, open log and journal. Returns 0, or the exit
  * code to return; the error has been printed or logged. */
 int work_process_begin(struct work_process *p, const char *name, const char *usage, int n_arguments, int argc, char **argv);
-/* The same without the journal: call work_process_open_journal() to open it, also after each journal_close(p->journal). */
+/* Do the same but do not open the journal. */
 int work_process_options(struct work_process *p, const char *name, const char *usage, int n_arguments, int argc, char **argv);
+/* Open p->journal: after work_process_options(), and again after journal_close(p->journal). */
 int work_process_open_journal(struct work_process *p, struct err *err);
 /* Drop the rights that this role does not need (node/process/sandbox.h); call it before any data from outside is read. detail:
- * for a worker its device. Negative: the error is logged; end the process. */
+ * as of sandbox_enter(). Negative: failed, the error is logged; the caller must end the process. */
 int work_process_enter_sandbox(const struct work_process *p, enum sandbox_role role, const char *detail);
 /* Wake the node: the journal has a new event. */
 void work_process_notify(const struct work_process *p);

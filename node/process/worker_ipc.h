@@ -5,7 +5,7 @@
  *	worker: COUNTED (for "auto" and "cuda"; then it ends), or READY, or REFUSED (then it ends)
  *	manager: JOB; worker: ALIVE from time to time, finally DONE, or BROKEN (then it ends)
  *
- * The messages are hints only: the outcome of a job is in the journal before DONE is sent.
+ * No decision about a job depends on a message: the outcome of a job is in the journal before DONE is sent.
  */
 #ifndef TOMONODE_NODE_WORKER_IPC_H
 #define TOMONODE_NODE_WORKER_IPC_H
@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 enum worker_message_kind {
-	WORKER_COUNTED = 1, /* number: of CUDA devices; text: the reason if there is none */
+	WORKER_COUNTED = 1, /* number: how many CUDA devices there are; text: the reason if there is none */
 	WORKER_READY,	    /* text: the device's name */
 	WORKER_REFUSED,	    /* the device cannot be opened or fails its self-test; text: the reason */
 	WORKER_JOB,	    /* job */

@@ -20,7 +20,7 @@
 #include "node/base/network.h"
 #include "node/config/certificate_pattern.h"
 
-#define NETWORKS_MAX 16 /* of one peer: the addresses of its name */
+#define NETWORKS_MAX 16 /* of one peer: number of addresses that its host name may have */
 
 struct known_peer {
 	const struct peer_conf *conf; /* borrowed */
@@ -34,13 +34,13 @@ struct admission {
 	struct known_peer peers[];
 };
 
-/* An interface by its number: a process in its sandbox sees peers with the number, and cannot ask for the name. false: there is
- * no such interface. */
+/* Replace the name of an interface by its number, because a sandboxed process sees the number in a peer's address and cannot look
+ * up the name. false: there is no such interface. */
 static bool number_zone(struct network *n)
 {
 	unsigned index;
 
-	if (n->zone[strspn(n->zone, "0123456789")] == '\0') /* also none at all */
+	if (n->zone[strspn(n->zone, "0123456789")] == '\0') /* a number, or no zone */
 		return true;
 	index = if_nametoindex(n->zone);
 	if (index > 0)
@@ -68,7 +68,7 @@ static void find_networks(struct known_peer *peer)
 		return;
 	}
 	for (struct addrinfo *a = list; a && peer->n_networks < NETWORKS_MAX; a = a->ai_next) {
-		char address[64]; /* with the zone, where it has one */
+		char address[64]; /* with the zone, if it has one */
 
 		if (getnameinfo(a->ai_addr, a->ai_addrlen, address, sizeof(address), NULL, 0, NI_NUMERICHOST) == 0 &&
 		    network_parse(address, &peer->network[peer->n_networks]) && number_zone(&peer->network[peer->n_networks]))
@@ -153,9 +153,9 @@ bool admission_certificate_fits(const char *pattern, const struct tls_peer *cert
 	return false;
 }
 
-/* ---- the list ---- */
+/* ---- access list ---- */
 
-/* How far an entry goes along with a request. */
+/* How much of a request matches an entry. */
 enum fit { FIT_NONE, FIT_AET, FIT_HOST, FIT_ALL };
 
 static enum fit fit_of(const struct known_peer *p, const struct scp_request *r, const struct network *from)

@@ -13,7 +13,8 @@
 
 struct admission;
 
-/* Resolve the host names of the configured peers. A name that cannot be resolved is logged and never matches. config is borrowed.
+/* Resolve the host names of the configured peers. A name that cannot be resolved is logged and never matches. `config` must
+ * outlive the result.
  */
 int admission_create(const struct config *config, struct admission **ret_admission, struct err *err);
 struct admission *admission_free(struct admission *a); /* takes NULL, returns NULL */
@@ -23,7 +24,8 @@ struct admission *admission_free(struct admission *a); /* takes NULL, returns NU
 enum scp_admission admission_check(const struct admission *a, const struct scp_request *request, int *ret_peer, char *why,
 				   size_t why_size);
 
-/* Return true if a peer is configured with exactly this address, directly or by host name; networks do not count. */
+/* Return true if a peer is configured with exactly this address or with a host name that resolved to it. Configured networks are
+ * ignored. */
 bool admission_has_address(const struct admission *a, const struct in6_addr *address);
 
 /* Return true if the certificate (NULL: the peer sent none) matches the pattern (node/config/certificate_pattern.h). The pattern

@@ -42,7 +42,7 @@ bool association_ipc_request(struct association_ipc *g, const struct association
 		if (n <= 0 || recv(g->fd, &a, sizeof(a), MSG_DONTWAIT) != (ssize_t)sizeof(a))
 			return false;
 		if (a.number != g->number)
-			continue; /* to a question that we gave up */
+			continue; /* a late reply to an earlier request, which is no longer waited for */
 		*ret_reply = a;
 		return true;
 	}

@@ -11,19 +11,20 @@
 #include <stdint.h>
 
 enum association_request_kind {
-	ASSOCIATION_ADMIT = 1, /* with `peer`: may this association begin? has a reply */
-	ASSOCIATION_BYTES,     /* with `bytes`, received since the last request: how long to wait? has a reply */
-	ASSOCIATION_MAY_LOG,   /* with `refusal`: may the end of this association be logged and audited? has a reply */
-	ASSOCIATION_REFUSED,   /* with `refusal`: this process refused an attempt; has no reply */
+	ASSOCIATION_ADMIT = 1, /* `peer`: may this association begin? The listener replies. */
+	ASSOCIATION_BYTES, /* `bytes` received since the last request: how long to wait before reading more? The listener replies.
+			    */
+	ASSOCIATION_MAY_LOG, /* `refusal`: may the end of this association be logged and audited? The listener replies. */
+	ASSOCIATION_REFUSED, /* `refusal`: this process refused an attempt. No reply. */
 };
 
-#define ASSOCIATION_REPLY_MS 5000 /* a listener answers within milliseconds */
+#define ASSOCIATION_REPLY_MS 5000 /* longest wait for a reply, ms; a working listener needs a few */
 
 struct association_request {
 	enum association_request_kind kind;
 	uint64_t number; /* association_ipc_request() and association_ipc_notify() set it */
-	int peer;
-	int refusal; /* enum refusal_kind */
+	int peer;	 /* index of the configured peer, or ADMISSION_UNKNOWN_PEER */
+	int refusal;	 /* enum refusal_kind */
 	uint64_t bytes;
 };
 
@@ -31,20 +32,20 @@ struct association_reply {
 	uint64_t number; /* of the request; association_ipc_reply() sets it */
 	bool yes;	 /* ASSOCIATION_ADMIT, ASSOCIATION_MAY_LOG */
 	int limit;	 /* ASSOCIATION_ADMIT, yes false: the limit of simultaneous associations that is reached */
-	bool counted;	 /* ASSOCIATION_ADMIT, yes true: its bytes are limited; send ASSOCIATION_BYTES */
+	bool counted;	 /* ASSOCIATION_ADMIT, yes true: the sender's bytes are limited; send ASSOCIATION_BYTES while receiving */
 	double wait;	 /* ASSOCIATION_BYTES: time to wait, s */
 };
 
 /* Create the socket pair. ret_fd[0] is the listener's end. Both are close-on-exec. -1: see errno. */
 int association_ipc_pair(int ret_fd[2]);
 
-/* The process's end. Only one request at a time. */
+/* The end of the association's process. Only one request at a time. */
 struct association_ipc {
 	int fd; /* -1: no listener, hence no limits */
 	uint64_t number;
 };
 
-/* Send a request and wait for its reply. false: no reply within `ms` milliseconds. */
+/* Send a request and wait for its reply. false: there was no reply within `ms` milliseconds. */
 bool association_ipc_request(struct association_ipc *g, const struct association_request *q, int ms,
 			     struct association_reply *ret_reply);
 void association_ipc_notify(struct association_ipc *g, const struct association_request *q);

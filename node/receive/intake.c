@@ -33,9 +33,11 @@
 #include "node/store/spool.h"
 
 #define BUSY_SECONDS 5
-#define REQUEST_STEP (256u << 10) /* bytes between two questions about the peer's limit */
-#define WAIT_MAX 10.0 /* s at a time: several associations of one peer wait for each other, and no sender may give up */
-#define RESERVE_CHECK_STEP (32u << 20) /* bytes of an object between two looks at the free space */
+#define REQUEST_STEP (256u << 10) /* received bytes after which the listener is asked about the peer's limit */
+#define WAIT_MAX                                                                                                                 \
+	10.0 /* s; longest single wait, so that no sender runs into a timeout although several associations of a peer share its  \
+		limit */
+#define RESERVE_CHECK_STEP (32u << 20) /* bytes of an object after which the free space is checked again */
 
 struct intake {
 	const struct intake_place *place;
@@ -43,15 +45,15 @@ struct intake {
 	struct association_ipc ipc;
 	bool counted;		      /* the peer's bytes are limited */
 	char association[40];	      /* the same for all objects of this association */
-	char calling[17];	      /* of an association that was admitted */
-	char requestor[17], host[64]; /* who asked */
+	char calling[17];	      /* of an admitted association; "": not admitted */
+	char requestor[17], host[64]; /* AE title and address of the peer, also of one that was refused */
 	struct journal *journal;      /* opened with the first object */
 	struct digest *digest;
 	unsigned long stored, refused;
 	uint64_t bytes;
 	double began;
 
-	/* The object under way. */
+	/* The object that is being received: */
 	char name[64];
 	int fd;
 	double object_began;
@@ -73,7 +75,7 @@ static void peer_host(int fd, char *ret, size_t size)
 		memmove(ret, ret + 7, strlen(ret + 7) + 1);
 }
 
-/* Wake the node. A full pipe is as good: it has not looked yet. */
+/* Wake the node. Ignore a full pipe: the node has not yet read it and will wake. */
 static void notify(const struct intake *in)
 {
 	struct pollfd pfd = {.fd = in->place->notify_fd, .events = POLLOUT};
@@ -121,7 +123,7 @@ static enum scp_admission admit(void *ctx, const struct scp_request *request, ch
 	return SCP_ADMIT;
 }
 
-/* Below node.reserve: a sentence, else NULL. */
+/* If the free space is below node.reserve, write a sentence about it and return it; otherwise return NULL. */
 static const char *below_reserve(const struct intake *in, char *text, size_t size)
 {
 	const struct node_conf *node = &in->config->node;
@@ -134,7 +136,7 @@ static const char *below_reserve(const struct intake *in, char *text, size_t siz
 	return text;
 }
 
-/* No space is for a person to mend, and said once an association so that an alarm hears it; the sender tries on and on. */
+/* Log a refused object. A full disk is logged as an alarm, but once per association, because the sender repeats its attempts. */
 static void log_refused(struct intake *in, const struct scp_object *o, unsigned status, const char *reason)
 {
 	bool alarm = status == STORE_OUT_OF_RESOURCES && in->refused == 0;
@@ -180,7 +182,7 @@ static int begin(void *ctx, const struct scp_object *o, uint16_t *ret_status)
 	return in->fd;
 }
 
-/* Who sends more than it may is read more slowly: TCP holds it back, and nothing is lost. */
+/* If the peer exceeds its limit, wait before reading more: TCP then slows the sender down, and nothing is lost. */
 static void throttle(struct intake *in, size_t n)
 {
 	struct association_request q = {.kind = ASSOCIATION_BYTES};
@@ -214,7 +216,7 @@ static int data(void *ctx, const void *bytes, size_t n)
 	return below_reserve(in, full, sizeof(full)) ? ENOSPC : 0;
 }
 
-/* The file is durable: put it on record. When the journal fails but has the row after all, the object is stored. */
+/* Add the row of a durable file to the journal. If the function fails although the row was committed, the object is stored. */
 static int record_instance(struct intake *in, struct instance_row *row, struct err *err)
 {
 	char path[512];
@@ -226,7 +228,7 @@ static int record_instance(struct intake *in, struct instance_row *row, struct e
 	there = journal_has_instance(in->journal, row->sop_instance, row->digest, NULL, NULL);
 	if (there == 1)
 		return 0;
-	/* Not known: the file stays, and the sweep at the next start asks the journal again. */
+	/* It is not known whether the row exists: leave the file; the sweep at the next start decides. */
 	if (there == 0) {
 		snprintf(path, sizeof(path), "%s/%s", in->config->node.spool, row->file);
 		unlink(path);
@@ -249,7 +251,7 @@ static int store_object(struct intake *in, const struct scp_object *o, uint64_t 
 	digest_end(in->digest, row.digest);
 	rc = journal_has_instance(in->journal, row.sop_instance, row.digest, &old, err);
 	lost = rc > 0 && !spool_holds(in->config->node.spool, old.file, old.bytes);
-	if (rc > 0 && !lost) { /* as long as it was, but a reader found other bytes in it */
+	if (rc > 0 && !lost) { /* the length is right, but the file was found damaged */
 		int damaged = journal_is_damaged(in->journal, old.id, err);
 
 		lost = damaged > 0;
@@ -306,7 +308,8 @@ static uint16_t end(void *ctx, const struct scp_object *o, uint64_t bytes, int w
 	return STORE_SUCCESS;
 }
 
-/* A destination reports on a storage commitment, on an association of its own: it was admitted like any other peer. */
+/* Handle a report of storage commitment on an association that the destination has opened and that was admitted like any other.
+ */
 static uint16_t report(void *ctx, const struct commit_report *r)
 {
 	struct intake *in = ctx;
@@ -324,12 +327,12 @@ static uint16_t report(void *ctx, const struct commit_report *r)
 
 static void on_end(void *ctx, bool released)
 {
-	(void)released; /* the caller knows more: it logs */
+	(void)released; /* the caller logs the end of the association */
 	notify(ctx);
 }
 
-/* Who was turned away, or brought something else than an association, is a matter of the audit trail, as is a TLS handshake that
- * came to nothing; who says nothing, or goes away, is not: health checks do that all day. */
+/* Write an audit message if the peer was refused, sent something other than DICOM, or failed in the TLS handshake; not if it
+ * closed the connection without a message, as health checks do. */
 static void audit_end(const struct intake *in, int rc, const struct err *err)
 {
 	bool gone = rc == -ETIMEDOUT || rc == -ECONNRESET;
@@ -346,7 +349,7 @@ static void log_end(const struct intake *in, int rc, const struct err *err)
 
 	if (rc == -EACCES || rc == -EBUSY)
 		log_event(LOG_WARNING, "association-rejected", "association=%s reason=%s", in->association, log_quote(err->msg));
-	else if (!in->calling[0]) /* it never came to a request that could be answered */
+	else if (!in->calling[0]) /* the connection ended before an association request */
 		log_event(rc == -ENODATA ? LOG_INFO : LOG_WARNING, "connection-ended", "association=%s reason=%s",
 			  in->association, log_quote(err->msg));
 	else
@@ -364,7 +367,8 @@ static int refusal_kind_of(int rc)
 	return rc == -ENODATA ? REFUSAL_SILENT : REFUSAL_REJECTED;
 }
 
-/* Of who was admitted each end is told; of strangers as many as the listener allows. */
+/* Return true if the end of this association may be logged: always if it was admitted, otherwise as often as the listener allows.
+ */
 static bool may_log(struct intake *in, int rc)
 {
 	struct association_request q = {.kind = ASSOCIATION_MAY_LOG, .refusal = refusal_kind_of(rc)};
@@ -373,14 +377,15 @@ static bool may_log(struct intake *in, int rc)
 	return in->calling[0] || !association_ipc_request(&in->ipc, &q, ASSOCIATION_REPLY_MS, &answer) || answer.yes;
 }
 
-/* Does the attempt count against its sender? Not where we had no room. */
+/* Return true if the attempt is counted as a refusal of its sender. It is not if this node had too many associations or no
+ * memory. */
 static bool is_refusal(const struct intake *in, int rc)
 {
 	return rc < 0 && !in->calling[0] && rc != -EBUSY && rc != -ENOMEM;
 }
 
-/* From inside the sandbox the journal's files can be used, but not made. A running node keeps them there; where they are missing
- * and cannot be made (a full disk), objects are refused for that. */
+/* Create the journal's files if they are missing: a sandboxed process can open them but not create them. They exist while the
+ * node runs. If they cannot be created (full disk), objects are refused for that reason. */
 void intake_prepare(const struct config *config)
 {
 	struct journal *journal = NULL;
@@ -398,7 +403,7 @@ void intake_run(int fd, const struct intake_place *place)
 	bool busy = place->busy;
 	struct intake in = {
 		.place = place, .config = place->config, .ipc = {.fd = place->ipc_fd}, .fd = -1, .began = clock_seconds()};
-	/* A peer that will only hear that we are busy gets less time to say its name. */
+	/* A peer that is to be rejected because the node is busy has less time for its request. */
 	struct scp_conf conf = {.tls = place->tls,
 				.max_pdu = node->max_pdu,
 				.acse_timeout = busy && node->acse_timeout > BUSY_SECONDS ? BUSY_SECONDS : node->acse_timeout,

@@ -6,19 +6,21 @@
 #include "node/config/config.h"
 #include "node/receive/admission.h"
 
-struct intake_place { /* what it works with; all borrowed */
+struct intake_place { /* what intake_run() needs; the pointers must stay valid until it returns */
 	const struct config *config;
 	const struct admission *admission;
 	const struct listener_conf *listener;
 	const struct tls_context *tls; /* NULL: no TLS */
 	int notify_fd;		       /* gets one byte for each stored object and one at the end; -1: none */
 	int ipc_fd;		       /* see node/receive/association_ipc.h; -1: none */
-	bool busy;		       /* reject the association: the node has too many */
+	bool busy;		       /* reject the association, because the node has too many */
 };
 
-/* Load what the sandbox would forbid to open later. Call it before the process enters its sandbox. */
+/* Create the journal's files if they are missing, which the sandbox does not allow later. Call it before the process enters its
+ * sandbox. */
 void intake_prepare(const struct config *config);
-/* Serve the association on `fd` to its end; take over fd. Runs in a process of its own and opens the journal itself. */
+/* Serve the association on the connection `fd` until it ends, and close fd. Runs in a separate process, which opens its own
+ * connection to the journal. */
 void intake_run(int fd, const struct intake_place *place);
 
 #endif

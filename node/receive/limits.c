@@ -7,25 +7,25 @@
 
 #include "node/base/network.h"
 
-/* Runs empty at limit/window each second. */
+/* Leaky bucket: its level falls by limit/window per second. */
 struct bucket {
 	double level, at;
 };
 
 struct sender {
 	struct in6_addr address;
-	double seen; /* 0: the place is free */
+	double seen; /* time of the last attempt or bytes; 0: the entry is free */
 	struct bucket bytes, refusals;
-	double until; /* shut out; 0: not */
-	unsigned long closed;
+	double until;	      /* end of the block; 0: not blocked */
+	unsigned long closed; /* connections closed during the block */
 };
 
 struct limits {
 	const struct config *config; /* borrowed */
-	double over_at;		     /* when the first of those that are shut out is let in; 0: nobody is */
-	struct sender rest;	     /* who has no place */
+	double over_at;		     /* end of the block that ends first; 0: nobody is blocked */
+	struct sender rest;	     /* shared entry of the senders without an entry */
 	struct sender senders[LIMITS_ADDRESSES];
-	struct bucket peers[]; /* bytes */
+	struct bucket peers[]; /* bytes of each configured peer */
 };
 
 int limits_create(const struct config *config, struct limits **ret_limits, struct err *err)
@@ -58,8 +58,8 @@ static struct sender *find(struct limits *l, const struct in6_addr *address)
 	return NULL;
 }
 
-/* Its place, made where there is none: on a free one, else on that of the one who was seen longest ago and is not shut out. NULL:
- * all are. */
+/* Return the entry of a sender. If it has none, use a free entry, otherwise that of the unblocked sender that was seen least
+ * recently. NULL: all entries belong to blocked senders. */
 static struct sender *place(struct limits *l, const struct in6_addr *address, double now)
 {
 	struct sender *s = find(l, address);
@@ -77,7 +77,7 @@ static struct sender *place(struct limits *l, const struct in6_addr *address, do
 	return s;
 }
 
-/* Its level after it ran at `rate` and n came in. */
+/* Let the bucket run out at `rate` per second until now, add n, and return its level. */
 static double fill(struct bucket *b, double n, double rate, double now)
 {
 	double passed = now > b->at ? now - b->at : 0;

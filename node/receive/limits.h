@@ -2,8 +2,8 @@
 /* Limits per sender: bytes in a period, and refused attempts. Pure: time is an argument (s, on any clock that never goes back);
  * nothing is logged.
  *
- * - Bytes: a sender may send limit/window per second on average and `limit` in one burst. Beyond that, limits_bytes() returns how
- * long to wait. A sender is slowed down, never refused: a modality that sends a large exam loses nothing.
+ * - Bytes: a sender may send `limit` bytes at once and limit/window per second on average. Beyond that, limits_bytes() returns
+ * how long to wait. So a sender is slowed down but never refused: a modality that sends a large exam loses no object.
  * - Refusals: more than `peer_refusals` within `peer_window` block an address for `peer_block_time`. Attempts while it is blocked
  * are counted and do not prolong the block.
  *
@@ -11,11 +11,11 @@
  * prefix, within which a host may change its address at any time. An address that is itself configured for a peer
  * (limits_sender()) is always counted separately, so that other hosts of its network cannot get it blocked.
  *
- * The table has a fixed size. A sender with many addresses can neither delete its own record nor get others blocked:
- * - A blocked sender keeps its entry until the block ends. Among the others, the one seen least recently is replaced; it loses a
- * count that was below the limit.
- * - While blocked senders fill the table, refusals of further senders are not counted; each attempt is still checked. Bytes of
- *   senders without an entry count against one shared entry: they are slowed down together.
+ * The table has a fixed size. A sender with many addresses can neither remove its own entry nor get others blocked:
+ * - The entry of a blocked sender stays until the block ends. If there is no free entry, a new sender replaces the unblocked one
+ * that was seen least recently, whose counts are lost; they were below the limit.
+ * - While all entries belong to blocked senders, refusals of further senders are not counted; each attempt is still checked.
+ * Bytes of all senders without an entry are counted in one shared entry: they are slowed down together.
  */
 #ifndef TOMONODE_NODE_LIMITS_H
 #define TOMONODE_NODE_LIMITS_H
@@ -35,11 +35,15 @@ struct limits_who {
 
 struct limits;
 
-int limits_create(const struct config *config, struct limits **ret_limits, struct err *err); /* config is borrowed */
-struct limits *limits_free(struct limits *l);						     /* takes NULL, returns NULL */
+/* Create the table of senders, empty: no bytes, no refusals, nobody blocked. The limits are read from `config` (node.peer_* and
+ * the limits of each peer), which must outlive the table. */
+int limits_create(const struct config *config, struct limits **ret_limits, struct err *err);
+struct limits *limits_free(struct limits *l); /* accepts NULL, returns NULL */
 
-/* Return the address under which a sender is counted. peers_own: a peer is configured with exactly this address. */
+/* Return the address under which a sender is counted: `address` itself if peers_own (a peer is configured with exactly this
+ * address), else its network_client_prefix(). */
 struct in6_addr limits_sender(const struct in6_addr *address, bool peers_own);
+/* Return true if both are counted as the same sender. */
 bool limits_same(const struct limits_who *a, const struct limits_who *b);
 int limits_associations(const struct limits *l, const struct limits_who *who); /* limit of simultaneous associations; 0: none */
 bool limits_has_bytes(const struct limits *l, const struct limits_who *who);   /* true: its bytes are limited */
@@ -48,14 +52,15 @@ double limits_bytes(struct limits *l, const struct limits_who *who, uint64_t n, 
 
 /* Return true if the sender is blocked: close its connection at once. */
 bool limits_is_blocked(struct limits *l, const struct in6_addr *sender, double now);
-/* Weight of a connection that is closed without a message: monitoring that connects once a second must not get blocked; a sender
- * that does it continuously must. */
-#define LIMITS_SILENT 0.05 /* of a refused attempt */
+/* Weight of a connection that the peer closed without a message; a refused attempt has weight 1. It is so small that monitoring
+ * software that connects once a second is not blocked, but a sender that connects continuously is. */
+#define LIMITS_SILENT 0.05
 
 /* Record an attempt that was refused (weight 1) or closed without a message. true: the sender is blocked from now on. */
 bool limits_refused(struct limits *l, const struct in6_addr *sender, double weight, double now);
-/* Call let_in() once for each sender whose block has ended, with the number of connections closed during the block. */
-void limits_tick(struct limits *l, double now, void (*let_in)(void *ctx, const struct in6_addr *sender, unsigned long closed),
-		 void *ctx);
+/* Call block_ended() once for each sender whose block has ended, with the number of connections that were closed during the
+ * block. */
+void limits_tick(struct limits *l, double now,
+		 void (*block_ended)(void *ctx, const struct in6_addr *sender, unsigned long closed), void *ctx);
 
 #endif

@@ -34,7 +34,7 @@ int listen_on(const char *bind_to, int port, int *ret_port, struct err *err)
 			continue;
 		}
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-		if (a->ai_family == AF_INET6) /* "::" takes IPv4 as well */
+		if (a->ai_family == AF_INET6) /* "::" then also accepts IPv4 */
 			setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
 		if (bind(fd, a->ai_addr, a->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0) {
 			code = errno;
@@ -65,7 +65,7 @@ int listen_open(const struct config *config, const struct listen_sockets *old, s
 {
 	struct listener_conf wanted[LISTENERS_MAX];
 	struct listen_sockets s = {.n = config_listeners(config, wanted)};
-	bool kept[LISTENERS_MAX] = {false}, ours[LISTENERS_MAX] = {false}; /* ours: opened here */
+	bool kept[LISTENERS_MAX] = {false}, ours[LISTENERS_MAX] = {false}; /* ours: opened by this call */
 
 	for (size_t i = 0; i < s.n; i++) {
 		struct listen_socket *to = &s.list[i];

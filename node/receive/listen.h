@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sockets that the node listens on. The manager owns them and keeps them when a receiver ends, so that a reload that keeps an
- * address loses no connection. */
+/* The sockets that the node listens on. The manager owns them and leaves them open when a receiver ends, so that no connection to
+ * an address is lost in a reload that does not change it. */
 #ifndef TOMONODE_NODE_LISTEN_H
 #define TOMONODE_NODE_LISTEN_H
 

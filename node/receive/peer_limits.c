@@ -14,7 +14,7 @@ struct peer_limits {
 	const struct config *config; /* borrowed */
 	struct limits *limits;
 	struct refusal_log *log;
-	double now; /* of the tick under way */
+	double now; /* during peer_limits_tick(): its argument */
 };
 
 int peer_limits_create(const struct config *config, struct peer_limits **ret_limits, struct err *err)

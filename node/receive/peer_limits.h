@@ -13,15 +13,15 @@ int peer_limits_create(const struct config *config, struct peer_limits **ret_lim
 struct peer_limits *peer_limits_free(struct peer_limits *s); /* takes NULL, returns NULL */
 struct limits *peer_limits_table(struct peer_limits *s);     /* borrowed */
 
-/* Return true if the sender is blocked: close its connection at once. The connection is counted. */
+/* Return true if the sender is blocked: close its connection at once. The function counts the connection. */
 bool peer_limits_is_blocked(struct peer_limits *s, const struct in6_addr *sender, double now);
 /* Record an attempt that was refused or closed without a message. This may block the sender. */
 void peer_limits_refused(struct peer_limits *s, const struct in6_addr *sender, enum refusal_kind kind, double now);
 /* Record that the listener closed a connection because it has too many. */
 void peer_limits_closed(struct peer_limits *s, const struct in6_addr *sender, const char *reason, double now);
-/* Return true if the end of a connection may be logged by itself. If not, it is counted. */
+/* Return true if the end of a connection may have a log message of its own; if not, it is only counted. */
 bool peer_limits_may_log(struct peer_limits *s, const struct in6_addr *sender, enum refusal_kind kind, double now);
-/* Log the blocks that ended and the counts of finished minutes. last: log all counts. */
+/* Log the blocks that have ended and the counts of each full minute; with `last` also the counts of the present minute. */
 void peer_limits_tick(struct peer_limits *s, double now, bool last);
 
 #endif

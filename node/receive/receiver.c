@@ -37,20 +37,22 @@
 #include "node/receive/peer_limits.h"
 #include "node/receive/tls_files.h"
 
-#define EVICTED_MAX 16	 /* ended to make room, and not yet gone */
-#define REJECTERS_MAX 16 /* processes beyond max_associations that say so; beyond these a connection is closed at once */
+#define EVICTED_MAX 16 /* maximum number of processes that were killed for a new connection and have not been reaped */
+#define REJECTERS_MAX                                                                                                            \
+	16 /* maximum number of processes beyond max_associations that reject an association; further connections are closed at  \
+	      once */
 #define CONNECTIONS_AT_ONCE 64
-#define REQUESTS_AT_ONCE 16 /* of one process, before the others get their turn */
-#define ADMIT_SECONDS 5.0   /* that a connection has to become an association while all places are taken */
-#define TICK_SECONDS 1	    /* how often the listener looks whether its node is still there */
+#define REQUESTS_AT_ONCE 16 /* maximum number of requests of one process that are served before those of the others */
+#define ADMIT_SECONDS 5.0   /* s; while max_associations is reached, time for a connection to become an association */
+#define TICK_SECONDS 1	    /* s between two checks whether the node still runs */
 
-struct child {	   /* of an association, or one that rejects it */
-	pid_t pid; /* 0: the place is free */
+struct child {	   /* process of an association, or one that rejects it */
+	pid_t pid; /* 0: the entry is free */
 	int ipc_fd;
 	struct limits_who who;
-	bool admitted; /* it counts among the associations of `who` */
-	bool rejecter; /* it only says that all places are taken */
-	bool evicted;  /* it was ended to make room */
+	bool admitted; /* it is counted in the associations of `who` */
+	bool rejecter; /* it only rejects the association, because max_associations is reached */
+	bool evicted;  /* it was killed for a new connection */
 	double began;
 };
 
@@ -61,13 +63,13 @@ struct receiver {
 	const struct config *config;
 	struct admission *admission;
 	struct peer_limits *peer_limits;
-	struct limits *limits; /* theirs */
-	pid_t node;	       /* who started us */
+	struct limits *limits; /* table of peer_limits */
+	pid_t node;	       /* process that started the listener */
 	struct child *children;
 	size_t n_slots, n_children;
-	size_t n_serving;   /* children that take one of max_associations places */
+	size_t n_serving;   /* number of children that count towards max_associations */
 	struct pollfd *fds; /* sockets, then children */
-	sigset_t waiting;   /* the mask while waiting */
+	sigset_t waiting;   /* signal mask while waiting */
 };
 
 static volatile sig_atomic_t stop_requested;
@@ -80,7 +82,7 @@ static void on_stop(int signal_number)
 
 static void on_child(int signal_number)
 {
-	(void)signal_number; /* it only has to end ppoll() */
+	(void)signal_number; /* its only purpose is to interrupt ppoll() */
 }
 
 /* ---- limits ---- */
@@ -113,8 +115,8 @@ static enum refusal_kind refusal_kind_of(const struct association_request *q)
 	return q->refusal == REFUSAL_SILENT ? REFUSAL_SILENT : REFUSAL_REJECTED;
 }
 
-/* Some of what waits there, one after the other: who asks without end does not keep the others waiting. false: the process is
- * gone. */
+/* Serve at most REQUESTS_AT_ONCE requests of a process, so that one that sends many does not delay the others. false: the process
+ * has ended. */
 static bool serve_requests(struct receiver *r, struct child *c)
 {
 	struct association_request q;
@@ -166,7 +168,7 @@ static void reap(struct receiver *r)
 			if (c->pid != pid)
 				continue;
 			if (c->ipc_fd >= 0)
-				serve_requests(r, c); /* its last words */
+				serve_requests(r, c); /* requests sent before its end */
 			close_ipc(c);
 			c->pid = 0;
 			r->n_children--;
@@ -197,7 +199,7 @@ static void set_signal(int signal_number, void (*handler)(int))
 	sigaction(signal_number, &sa, NULL);
 }
 
-/* In the new process: serve one association, then leave without running what the parent registered for its own exit. */
+/* In the new process: serve one association, then exit without the exit handlers of the parent. */
 static void run_association(struct receiver *r, int fd, size_t socket, int ipc_fd, pid_t listener, bool busy)
 {
 	struct intake_place place = {.config = r->config,
@@ -213,11 +215,11 @@ static void run_association(struct receiver *r, int fd, size_t socket, int ipc_f
 	if (getppid() != listener)
 		_exit(1);
 	listen_close(r->sockets);
-	for (size_t i = 0; i < r->n_slots; i++) /* what others say to the listener is not for us */
+	for (size_t i = 0; i < r->n_slots; i++) /* close the sockets of other associations */
 		if (r->children[i].pid > 0)
 			close_ipc(&r->children[i]);
 	set_signal(SIGTERM, SIG_DFL);
-	set_signal(SIGINT, SIG_IGN); /* Ctrl-C in the foreground: the listener decides */
+	set_signal(SIGINT, SIG_IGN); /* ignore Ctrl-C: the listener decides when to end */
 	set_signal(SIGCHLD, SIG_DFL);
 	sigprocmask(SIG_SETMASK, &r->waiting, NULL);
 	intake_prepare(r->config);
@@ -229,13 +231,13 @@ static void run_association(struct receiver *r, int fd, size_t socket, int ipc_f
 	_exit(0);
 }
 
-/* Has it been there for long enough to have been admitted, and was not? */
+/* Return true if the connection is older than ADMIT_SECONDS and has not become an association. */
 static bool is_idle(const struct child *c, double now)
 {
 	return c->pid > 0 && !c->admitted && !c->rejecter && !c->evicted && now - c->began >= ADMIT_SECONDS;
 }
 
-/* How many of its sender's do so; of two alike the older one counts more. */
+/* Return the number of idle connections of its sender, plus a fraction that is larger for an older connection. */
 static double idle_of_sender(const struct receiver *r, const struct child *c, double now)
 {
 	double n = 1 - 1 / (1 + now - c->began);
@@ -245,8 +247,8 @@ static double idle_of_sender(const struct receiver *r, const struct child *c, do
 	return n;
 }
 
-/* All places are taken: end a connection that has not become an association, of the sender that has most of these. Whoever is
- * allowed to says who he is within ADMIT_SECONDS. false: there is none. */
+/* Called when max_associations is reached: kill the process of an idle connection, of the sender that has most of them. Admitted
+ * peers request an association within ADMIT_SECONDS and are not affected. false: there is no idle connection. */
 static bool evict_idle(struct receiver *r)
 {
 	double now = clock_seconds(), most = 0;
@@ -267,7 +269,7 @@ static bool evict_idle(struct receiver *r)
 	r->n_serving--;
 	kill(victim->pid, SIGKILL);
 	peer_limits_closed(r->peer_limits, &victim->who.sender,
-			   "no association came of it in time, and others wait for its place", now);
+			   "it did not become an association in time, and node.max_associations is reached", now);
 	peer_limits_refused(r->peer_limits, &victim->who.sender, REFUSAL_REJECTED, now);
 	return true;
 }
@@ -296,7 +298,7 @@ static void accept_connection(struct receiver *r, int fd, size_t socket, const s
 	while (slot < r->n_slots && r->children[slot].pid != 0)
 		slot++;
 	if (slot == r->n_slots || (busy && r->n_children - r->n_serving >= REJECTERS_MAX)) {
-		peer_limits_closed(r->peer_limits, &sender, "far too many connections at a time (node.max_associations)", now);
+		peer_limits_closed(r->peer_limits, &sender, "too many simultaneous connections (node.max_associations)", now);
 		close(fd);
 		return;
 	}
@@ -322,7 +324,8 @@ static void accept_connection(struct receiver *r, int fd, size_t socket, const s
 	close(fd);
 }
 
-/* Take connections that wait; those beyond CONNECTIONS_AT_ONCE after the questions of who is there already. */
+/* Accept at most CONNECTIONS_AT_ONCE waiting connections; further ones are accepted after the requests of running associations.
+ */
 static void accept_all(struct receiver *r, size_t socket)
 {
 	for (int i = 0; i < CONNECTIONS_AT_ONCE; i++) {
@@ -353,7 +356,7 @@ static bool node_is_gone(const struct receiver *r)
 	return getppid() != r->node;
 }
 
-/* Wait for at most `wait` for connections (of the first n_sockets sockets) and questions, and deal with all of them. */
+/* Wait at most `wait` for connections (on the first n_sockets sockets) and requests, and handle all of them. */
 static void poll_once(struct receiver *r, size_t n_sockets, struct timespec wait)
 {
 	size_t n = n_sockets;
@@ -361,7 +364,7 @@ static void poll_once(struct receiver *r, size_t n_sockets, struct timespec wait
 
 	for (size_t i = 0; i < n_sockets; i++)
 		r->fds[i] = (struct pollfd){.fd = r->sockets->list[i].fd, .events = POLLIN};
-	for (size_t i = 0; i < r->n_slots; i++) /* poll() leaves negative ones out */
+	for (size_t i = 0; i < r->n_slots; i++) /* poll() ignores negative descriptors */
 		r->fds[n++] = (struct pollfd){.fd = r->children[i].pid > 0 ? r->children[i].ipc_fd : -1, .events = POLLIN};
 	ready = ppoll(r->fds, n, &wait, &r->waiting);
 	for (size_t i = 0; ready > 0 && i < r->n_slots; i++) {
@@ -377,7 +380,7 @@ static void poll_once(struct receiver *r, size_t n_sockets, struct timespec wait
 			accept_all(r, i);
 }
 
-/* No more connections: let the associations under way end, then end those that did not. */
+/* Accept no more connections: wait until the running associations end, then kill those that still run after `grace` seconds. */
 static void drain(struct receiver *r, int grace)
 {
 	double until = clock_seconds() + grace;
@@ -400,13 +403,13 @@ static void open_tls(struct receiver *r)
 		struct tls_conf conf = listener_tls(l);
 		struct err err = {0};
 
-		/* Whoever calls there is turned away; the other ports go on. */
+		/* Connections to this port are closed; the other ports work. */
 		if (l->tls && tls_create(&conf, &r->tls[i], &err) < 0)
 			log_event(LOG_CRIT, "listener-failed", "listener=%s reason=%s", log_quote(l->name), log_quote(err.msg));
 	}
 }
 
-/* A descriptor for each child, beside those that there are. */
+/* Raise the limit of open descriptors: one for each child in addition to those already open. */
 static void raise_descriptors(const struct receiver *r)
 {
 	struct rlimit limit;
@@ -448,7 +451,7 @@ static void set_signals(struct receiver *r)
 {
 	sigset_t blocked;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a node that died before this line is seen by node_is_gone() */
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* if the node died before this call, node_is_gone() detects it */
 	stop_requested = 0;
 	sigemptyset(&blocked);
 	sigaddset(&blocked, SIGTERM);

@@ -10,12 +10,12 @@ struct minute {
 	struct in6_addr sender;
 	double since;
 	unsigned logged;
-	unsigned long count[REFUSAL_KINDS]; /* not told */
+	unsigned long count[REFUSAL_KINDS]; /* not yet logged */
 };
 
 struct refusal_log {
-	double since;	 /* of the minute of all */
-	unsigned logged; /* in it */
+	double since;	 /* start of the minute for all senders together */
+	unsigned logged; /* number of messages in that minute */
 	struct minute others;
 	struct minute minutes[REFUSAL_LOG_SENDERS];
 };
@@ -36,7 +36,7 @@ struct refusal_log *refusal_log_free(struct refusal_log *a)
 	return NULL;
 }
 
-/* A minute that is over is refusal_log_tick()'s, which comes often enough. */
+/* Return the entry of a sender for the present minute. refusal_log_tick() ends a full minute. */
 static struct minute *minute_of(struct refusal_log *a, const struct in6_addr *sender, double now)
 {
 	struct minute *free_one = NULL;

@@ -5,7 +5,7 @@
  * - At most REFUSAL_LOG_PER_SENDER attempts a minute of one sender are logged individually, and at most REFUSAL_LOG_PER_MINUTE of
  * all senders together, including messages that follow from them. Further attempts are counted, and their number is logged at the
  * end of the minute: nothing is omitted.
- * - The table has a fixed size. Senders without an entry are counted together.
+ * - The table of senders has a fixed size. Further senders are counted together.
  * - Hence at most REFUSAL_LOG_PER_MINUTE + REFUSAL_LOG_SENDERS + 1 messages a minute are written.
  */
 #ifndef TOMONODE_NODE_REFUSAL_LOG_H
@@ -17,13 +17,13 @@
 #include "kernels/err.h"
 
 #define REFUSAL_LOG_SECONDS 60.0
-#define REFUSAL_LOG_PER_SENDER 30 /* more than the refusals after which a sender is shut out by default */
+#define REFUSAL_LOG_PER_SENDER 30 /* more than the default of peer_refusals, after which a sender is blocked */
 #define REFUSAL_LOG_PER_MINUTE 120
 #define REFUSAL_LOG_SENDERS 64
 
 enum refusal_kind {
-	REFUSAL_REJECTED, /* the node refused it */
-	REFUSAL_SILENT,	  /* it connected and closed without a message */
+	REFUSAL_REJECTED, /* the node refused the attempt */
+	REFUSAL_SILENT,	  /* the sender connected and closed the connection without a message */
 };
 #define REFUSAL_KINDS 2
 
@@ -34,11 +34,13 @@ struct refusal_log *refusal_log_free(struct refusal_log *a); /* takes NULL, retu
 
 /* Record an attempt. true: log it individually; false: it is counted. */
 bool refusal_log_may_write(struct refusal_log *a, const struct in6_addr *sender, enum refusal_kind kind, double now);
-/* For other messages that unknown senders cause: true if the quota of this minute allows one more. */
+/* Reserve one of this minute's messages for another event that an unknown sender causes. false: the quota of this minute is used
+ * up. */
 bool refusal_log_take_quota(struct refusal_log *a, double now);
 /* Count an attempt without logging it individually. */
 void refusal_log_count(struct refusal_log *a, const struct in6_addr *sender, enum refusal_kind kind, double now);
-/* Call write() with the counts of finished minutes, or, with `last`, with all counts. sender NULL: senders without an entry. */
+/* Call write() with the counts of each full minute, with `last` also of the present minute. sender NULL: sum of the senders
+ * without an entry. */
 void refusal_log_tick(struct refusal_log *a, double now, bool last,
 		      void (*write)(void *ctx, const struct in6_addr *sender, const unsigned long count[REFUSAL_KINDS],
 				    double seconds),

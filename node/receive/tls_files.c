@@ -66,7 +66,7 @@ static void check_crl(const struct tls_context *context, const char *whose, cons
 	report->expiry(report->ctx, text, now >= until);
 }
 
-/* A group may have been given it on purpose; everybody on the machine has not. */
+/* Report a key that every user of the machine can read. Reading by its group is accepted, because it may be intended. */
 static void check_key(const struct tls_conf *conf, const char *whose, const struct tls_files_report *report)
 {
 	const char *file = conf->key && conf->key[0] ? conf->key : conf->certificate;

@@ -8,8 +8,8 @@
 #include "dicom/network/tls.h"
 #include "node/config/config.h"
 
-#define TLS_FILES_DAYS 30    /* before the end of a certificate somebody should know */
-#define TLS_FILES_CRL_DAYS 1 /* ... of a list of revoked ones, which is made anew every few days */
+#define TLS_FILES_DAYS 30    /* days before the expiry of a certificate from which it is reported */
+#define TLS_FILES_CRL_DAYS 1 /* the same for a revocation list, which its issuer renews every few days */
 
 struct tls_files_report {
 	void *ctx;

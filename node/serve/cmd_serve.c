@@ -16,7 +16,8 @@
 #include "node/serve/serve.h"
 #include "node/store/spool.h"
 
-#define LOCK_TRIES 50 /* an old node's processes may still be dying (kill -9): they hold the lock */
+#define LOCK_TRIES 50 /* number of attempts: after kill -9 of an earlier node its processes hold the lock until they have ended  \
+		       */
 #define LOCK_WAIT_US 100000
 
 static const struct option_spec options[] = {
@@ -51,7 +52,7 @@ static int lock_spool(const char *spool, struct err *err)
 	return fd;
 }
 
-/* What serve_run() did not take over. */
+/* Free and close the members of `conf` that serve_run() has not. */
 static void release(struct serve_conf *conf)
 {
 	config_free(conf->config);
@@ -66,15 +67,16 @@ static int acquire_spool(struct serve_conf *conf, struct err *err)
 
 	if (spool_prepare(spool, err) == 0)
 		conf->lock_fd = lock_spool(spool, err);
-	/* A disk that is full keeps no node from starting; a queue that is somebody else's would lose every message. */
+	/* A full disk does not prevent the start. A queue that belongs to another user does, because every message would be lost.
+	 */
 	if (conf->lock_fd >= 0 && conf->config->node.audit != AUDIT_NONE && audit_queue_ready(spool, err) < 0 &&
 	    (err->code == EACCES || err->code == ENOTSUP || err->code == ELOOP))
 		return -err->code;
 	return conf->lock_fd;
 }
 
-/* What root is needed for: the port, and a spool that is made new. The standard place of the spool is another one for the user,
- * so work processes are told. */
+/* Do what requires root: listen and create the spool. The default path of the spool depends on the user, so the path is passed to
+ * work processes. */
 static int acquire_as_root(struct serve_conf *conf, const struct user *user, struct err *err)
 {
 	const char *spool = conf->config->node.spool;
@@ -99,7 +101,7 @@ static int acquire(struct serve_conf *conf, const struct user *user, struct err 
 	return ret < 0 ? ret : listen_open(conf->config, NULL, &conf->sockets, err);
 }
 
-/* After the change: what a reload reads must be readable. */
+/* Done after the change of user, because a reload must be able to read the same files. */
 static void log_sandbox(const struct serve_conf *conf, const char *missing)
 {
 	static const char *const modes[] = {[SANDBOX_AUTO] = "auto", [SANDBOX_ON] = "on", [SANDBOX_OFF] = "off"};
@@ -127,7 +129,8 @@ static int run(const struct options *o, struct serve_conf *conf)
 		return options_fail(o, CODE_CONFIG, "%s", err.msg);
 	}
 	if (acquire(conf, &user, &err) < 0) {
-		bool address = conf->sockets.n == 0 && (user.change || conf->lock_fd >= 0); /* not the spool */
+		bool address =
+			conf->sockets.n == 0 && (user.change || conf->lock_fd >= 0); /* the address failed, not the spool */
 
 		listen_close(&conf->sockets);
 		release(conf);

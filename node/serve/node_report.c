@@ -18,7 +18,7 @@ static const char *state_name(enum slot_state state)
 	return names[state];
 }
 
-/* `process_table_find()` for a schedule that is only looked at. */
+/* Return true if a receiver runs; process_table_find() does not accept a const table. */
 static bool receiver_runs(const struct schedule *s)
 {
 	for (size_t i = 0; i < s->processes.n; i++)
@@ -35,7 +35,7 @@ static json_t *make_report(const struct node_report *r, const struct schedule *s
 
 	for (size_t i = 0; i < s->slots.n; i++) {
 		const struct slot *slot = &s->slots.list[i];
-		/* In whole seconds: it is written anew where it changes. */
+		/* In whole seconds, because each change causes another write. */
 		double again = slot->disabled && slot->state == SLOT_DOWN ? round(now + slot->at - s->clock) : 0;
 
 		json_array_append_new(devices,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Write the state that only the manager knows to SPOOL/node.json, for the processes that display it. The file is only a copy: a
- * lost or outdated file is written again. */
+/* Write state that only the manager has in memory to SPOOL/node.json, for the processes that display it. No decision depends on
+ * the file: if it is lost or outdated, it is written again. */
 #ifndef TOMONODE_NODE_NODE_REPORT_H
 #define TOMONODE_NODE_NODE_REPORT_H
 

@@ -21,19 +21,20 @@ bool retention_is_safe(const struct job_view *v)
 	return v->state == JOB_DELIVERED && (v->n_sends > 0 || v->shrunk);
 }
 
-/* Nothing is left to do: it was delivered, or a person gave it up. */
+/* Return true if the job needs no more work: it was delivered or cancelled. */
 static bool is_done(const struct job_view *v)
 {
 	return retention_is_safe(v) || v->state == JOB_CANCELLED;
 }
 
-/* A clock that was ahead when it ended must not keep it until then: it is no younger than we know it. */
+/* Return when the job was done, or first seen as done if that is earlier: if the clock was ahead when it ended, its files must
+ * not be kept longer for that. */
 static double done_at(const struct job_view *v)
 {
 	return v->seen > 0 && v->seen < v->finished ? v->seen : v->finished;
 }
 
-/* When the last job of v's case was done, on the wall clock; negative: one is not. Jobs of a case share instances. */
+/* Return when the last job of v's case was done, s since the epoch; negative: one is not done. Jobs of a case share instances. */
 static double case_done(const struct jobs *jobs, const struct job_view *v)
 {
 	double done = done_at(v);
@@ -43,7 +44,7 @@ static double case_done(const struct jobs *jobs, const struct job_view *v)
 	for (size_t i = 0; i < jobs->n; i++) {
 		const struct job_view *other = jobs->list[i];
 
-		/* A job whose opening is damaged may be of any case. */
+		/* A job whose `opened` event is damaged may belong to this case. */
 		if (other->state == JOB_CLEANED || (other->key[0] && strcmp(other->key, v->key)))
 			continue;
 		if (!is_done(other) || (v->state == JOB_CANCELLED && retention_is_safe(other)))
@@ -88,7 +89,7 @@ static int add_member(void *ctx, const struct instance_row *row, const char *det
 	return 0;
 }
 
-/* ret_freed: bytes of files, also where it fails half way. */
+/* Append `cleaned`, then remove the files. ret_freed: bytes of the removed files, also on failure. */
 static int clean(struct journal *j, const struct job_view *v, int64_t seen, const char *spool, const char *why, double now,
 		 uint64_t *ret_freed, struct err *err)
 {
@@ -127,7 +128,8 @@ static int clean(struct journal *j, const struct job_view *v, int64_t seen, cons
 	return ret;
 }
 
-/* 0 done; ESTALE: somebody has use for it since; else the journal or the disk are in trouble. */
+/* Remove the files of one job. 0: done; ESTALE: the job changed and may need its files; other errors: the journal or the disk
+ * failed. */
 static int clean_job(struct journal *j, const struct job_view *v, int64_t seen, const char *spool, const char *why, double now,
 		     uint64_t *ret_freed)
 {
@@ -144,7 +146,8 @@ bool retention_clean(struct journal *j, const struct jobs *jobs, const char *spo
 	uint64_t freed = 0;
 	bool all = true;
 
-	/* The others of a case are still `delivered` in this view when one is cleaned, and may go too. */
+	/* This view is not refreshed in the loop: after one job of a case is cleaned, the others are still `delivered` in it and
+	 * are cleaned, too. */
 	for (size_t i = 0; i < jobs->n; i++) {
 		const struct job_view *v = jobs->list[i];
 		const char *why = v->state == JOB_CANCELLED ? "cancelled" : "age";
@@ -231,7 +234,7 @@ bool retention_never_sends(const struct job_view *v)
 	       v->state == JOB_CLEANED;
 }
 
-/* The job that a folder of the outbox belongs to; NULL: none that the journal knows, it stays. */
+/* Return the job of a folder of the outbox; NULL: the journal has no such job, and the folder is left unchanged. */
 static const struct job_view *owner(const struct jobs *jobs, const char *name)
 {
 	char *end;
@@ -254,7 +257,7 @@ void retention_clean_outbox(const struct jobs *jobs, const char *spool, bool (*b
 		return;
 	dir = opendir(path);
 	if (!dir)
-		return; /* made with the spool; who needs it will say so */
+		return; /* the outbox is created with the spool; a process that needs it reports the error */
 	while ((e = readdir(dir))) {
 		const struct job_view *v = owner(jobs, e->d_name);
 		struct err err = {0};

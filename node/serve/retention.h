@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Retention removes, and nothing else is ever removed:
- * - files of cases that all destinations have had for a number of days, or earlier if the spool exceeds its size limit;
+/* Retention removes the following files; the node removes no others:
+ * - files of cases whose result was delivered to all destinations a number of days ago, or earlier if the spool exceeds its size
+ * limit;
  * - results that will never be sent;
  * - objects that belong to no case, after a number of days, if the configuration says so;
- * - images that the journal does not know (node/store/orphans.h), after a number of days. */
+ * - images without a row in the journal (node/store/orphans.h), after a number of days. */
 #ifndef TOMONODE_NODE_RETENTION_H
 #define TOMONODE_NODE_RETENTION_H
 
@@ -18,33 +19,34 @@ struct retention_rule {
 };
 
 /* Return true if every destination has the result (with storage commitment where it is required), so that images and result may
- * be removed. This decision is made only here. */
+ * be removed. No other function makes this decision. */
 bool retention_is_safe(const struct job_view *v);
-/* Return true if this job's files may be removed: every job of its case is delivered, cancelled or cleaned, and the last one for
- * the time in `rule`. A cancelled job is cleaned after the delivered jobs of its case, because they share images. */
+/* Return true if this job's files may be removed: every job of its case is delivered, cancelled or cleaned, and the last of these
+ * events is at least as old as `rule` requires. A cancelled job is cleaned after the delivered jobs of its case, because they
+ * share images. */
 bool retention_may_clean(const struct jobs *jobs, const struct job_view *v, const struct retention_rule *rule, double now);
-/* Clean all jobs that may be cleaned: journal first, then files; files that remain after a crash are removed at the next start.
- * false: a job was in use meanwhile; call again soon. Logs. */
+/* Remove the files of all jobs for which retention_may_clean(): write `cleaned` to the journal first, then remove the files;
+ * files that remain after a crash are removed at the next start. false: a job changed meanwhile; call again soon. Logs. */
 bool retention_clean(struct journal *j, const struct jobs *jobs, const char *spool, const struct retention_rule *rule,
 		     double now);
 
-/* Remove orphaned images that were set aside at least `days` days ago; 0: ORPHANS_DAYS. Lack of space is never a reason: they may
- * have been acknowledged. Logs. */
+/* Remove orphaned images that were set aside at least `days` days ago; 0: ORPHANS_DAYS. They are never removed earlier for lack
+ * of space, because they may have been acknowledged. Logs. */
 void retention_clean_orphans(const char *spool, int days, double now);
 
 /* Return the disk space of images and results, in bytes. */
 uint64_t retention_used(const char *spool);
-/* While images and results take more than `space` bytes: clean cases that may be cleaned, whatever their age, in the order of
- * their delivery. Returns the number of bytes still above the limit; 0: none. Logs. */
+/* While images and results occupy more than `space` bytes, remove the files of cases that are delivered, cancelled or cleaned,
+ * whatever their age, in the order of their delivery. Returns the number of bytes still above the limit; 0: none. Logs. */
 uint64_t retention_clean_space(struct journal *j, const struct jobs *jobs, const char *spool, uint64_t space, double now);
 
-#define RETENTION_UNASSIGNED_MAX 256 /* objects at a time */
+#define RETENTION_UNASSIGNED_MAX 256 /* objects per call */
 /* Remove objects that belong to no case and were classified so at least `days` days ago. Returns their number;
  * RETENTION_UNASSIGNED_MAX: there may be more. Logs. */
 size_t retention_clean_unassigned(struct journal *j, const char *spool, int days, double now);
 
 /* Return true if this job will never send the files in its outbox, because it was cancelled, failed, is held or cleaned. A later
- * retry makes them again. */
+ * retry creates them again. */
 bool retention_never_sends(const struct job_view *v);
 /* Remove the outbox of every such job, except those for which busy() returns true (a process may still use the files). Logs. */
 void retention_clean_outbox(const struct jobs *jobs, const char *spool, bool (*busy)(void *ctx, int64_t job), void *ctx);

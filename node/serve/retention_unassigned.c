@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* retention_unassigned.c - retention of unassigned objects, which belong to no case: nothing to reconstruct, refused, sent again,
- * or other content under a known UID.
+/* retention_unassigned.c - retention of unassigned objects, which belong to no case: of a kind that is not reconstructed,
+ * refused, sent again, or with other content than an earlier object with the same UID.
  *
  * - They were acknowledged but are never delivered, so they are kept unless a person configures for how long
  *   (node.retention_unassigned_days).
  * - First the journal, then the file is changed, as for cases: a file that remains after a crash is removed at the next start.
  *   The row stays and records the object; the same object sent again is stored again.
- * - A member of a case is never among them, whatever the state of the case.
+ * - A member of a case is never removed here, whatever the state of the case.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -25,7 +25,7 @@ struct unassigned {
 	size_t n;
 	struct one {
 		struct instance_row row;
-		json_t *detail; /* of the classification: study and patient, where there is an audit trail */
+		json_t *detail; /* detail of the classification: with study and patient if there is an audit trail */
 	} list[RETENTION_UNASSIGNED_MAX];
 };
 

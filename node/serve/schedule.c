@@ -19,17 +19,16 @@
 #include "node/store/event.h"
 #include "node/store/spool.h"
 
-#define JOURNAL_WAIT 2.0 /* s until a journal that could not be written is tried again */
-#define INDEX_WAIT 1.0	 /* s until an indexer that ended badly is started again */
+#define JOURNAL_WAIT 2.0 /* s until the next attempt to write the journal after a failure */
+#define INDEX_WAIT 1.0	 /* s until the indexer is started again after a failure */
 #define INDEX_SIGNALS_MAX                                                                                                        \
-	2 /* an instance at which the indexer died so often is set apart: once may be an accident (no memory)                    \
-	   */
-#define INDEX_FAILURES_MAX 10 /* ... or could not read it for another reason */
-#define ARRIVING_LOOK 1.0     /* s between two looks while an object is still arriving */
-#define CLEAN_EVERY 600.0     /* s between two looks for what retention may remove by age */
+	2 /* crashes of the indexer at one instance after which it is left unassigned; one may be for lack of memory */
+#define INDEX_FAILURES_MAX 10 /* the same number if it could not read the instance for another reason */
+#define ARRIVING_LOOK 1.0     /* s between two checks while an object is arriving */
+#define CLEAN_EVERY 600.0     /* s between two runs of retention by age */
 #define SHRINK_AFTER                                                                                                             \
-	3600.0		 /* s until what the audit trail may still ask of a job that is over is let go, and between two looks */
-#define SPACE_EVERY 30.0 /* ... and by space */
+	3600.0 /* s until a finished job is shrunk, because the audit trail may need its lists before; also between two runs */
+#define SPACE_EVERY 30.0	      /* s between two runs of retention by space */
 #define JOURNAL_RESERVE (16ull << 20) /* see journal_reserve() */
 
 void schedule_wake_at(struct schedule *s, double when)
@@ -53,7 +52,7 @@ bool schedule_not_yet(struct schedule *s, double until, double longest, double n
 
 static void journal_error(struct schedule *s, const struct err *err, double now)
 {
-	if (s->retry_at < s->clock) /* once a wait, not once an attempt */
+	if (s->retry_at < s->clock) /* log once per waiting time, not at each attempt */
 		log_event(LOG_CRIT, "journal-error", "reason=%s", log_quote(err->msg));
 	s->retry_at = s->clock + JOURNAL_WAIT;
 	schedule_wake_on_clock(s, s->retry_at, now);
@@ -62,7 +61,7 @@ static void journal_error(struct schedule *s, const struct err *err, double now)
 static int refresh(struct schedule *s, double now)
 {
 	struct err err = {0};
-	size_t quarantined = 0, outbox_idle = 0;
+	size_t quarantined = 0, never_sent = 0;
 	int ret;
 
 	if (!s->journal)
@@ -76,14 +75,15 @@ static int refresh(struct schedule *s, double now)
 	for (size_t i = 0; i < s->jobs.n; i++) {
 		struct job_view *v = s->jobs.list[i];
 
-		outbox_idle += retention_never_sends(v) ? (size_t)v->id : 0; /* another sum: other jobs */
+		never_sent += retention_never_sends(v) ? (size_t)v->id
+						       : 0; /* sum of the ids: it changes when other jobs are concerned */
 		if (v->state == JOB_IMPOSSIBLE && ++quarantined > s->quarantined)
 			log_event(LOG_ALERT, "job-quarantined", "job=%lld reason=%s", (long long)v->id, log_quote(v->reason));
 	}
 	s->quarantined = quarantined;
-	if (outbox_idle != s->outbox_idle)
-		s->outbox_looked = false;
-	s->outbox_idle = outbox_idle;
+	if (never_sent != s->never_sent)
+		s->outboxes_cleaned = false;
+	s->never_sent = never_sent;
 	return 0;
 }
 
@@ -112,7 +112,7 @@ json_t *schedule_reason(const char *reason)
 
 /* ---- collecting ---- */
 
-/* Is an object on its way, or here and not yet looked at? Then quiet is not quiet. */
+/* Return true if an object is being received or waits for the indexer: the quiet time must not end then. */
 static bool still_arriving(struct schedule *s)
 {
 	struct instance_row row;
@@ -176,7 +176,7 @@ static bool collect(struct schedule *s, const struct job_view *v, double now)
 				     now);
 }
 
-/* A case that was held for damaged files goes on when they have come again. */
+/* Continue a case that is held because of damaged files when all of them have been received again. */
 static bool retry_repaired(struct schedule *s, const struct job_view *v, double now)
 {
 	if (v->damaged == 0 || journal_count_damaged(s->journal, v->id, NULL) != 0)
@@ -214,7 +214,7 @@ static void index_new(struct schedule *s, double now)
 	}
 }
 
-/* The indexer works in order, so the instance it ended at is the first without a classification. */
+/* The indexer processes instances in order, so the one at which it ended is the first without a classification. */
 static void index_ended(struct schedule *s, int status, bool stopped, double now)
 {
 	struct instance_row row;
@@ -233,10 +233,10 @@ static void index_ended(struct schedule *s, int status, bool stopped, double now
 	process_describe(status, how, sizeof(how));
 	log_event(LOG_ERR, "index-ended", "instance=%lld file=%s how=%s", (long long)row.id, row.file, log_quote(how));
 	if (!signalled && WEXITSTATUS(status) != CODE_INPUT)
-		return; /* the journal or the configuration, not this instance */
+		return; /* the cause is the journal or the configuration, not this instance */
 	s->index_tries = s->index_stuck == row.id ? s->index_tries + 1 : 1;
 	s->index_stuck = row.id;
-	/* SIGKILL comes from outside, mostly for want of memory: it says little about the instance. */
+	/* SIGKILL is sent by the kernel, mostly for lack of memory, and need not be caused by the instance. */
 	if (s->index_tries < (signalled && WTERMSIG(status) != SIGKILL ? INDEX_SIGNALS_MAX : INDEX_FAILURES_MAX))
 		return;
 	if (signalled)
@@ -255,9 +255,9 @@ static void index_ended(struct schedule *s, int status, bool stopped, double now
 	free(text);
 }
 
-/* ---- all of it ---- */
+/* ---- one step ---- */
 
-/* A job that was given up has no use for its processes. */
+/* Stop the processes of a cancelled job. */
 static void stop_work(struct schedule *s, int64_t job)
 {
 	static const enum process_role roles[] = {PROCESS_WORKER, PROCESS_DELIVER, PROCESS_COMMIT};
@@ -270,17 +270,17 @@ static void stop_work(struct schedule *s, int64_t job)
 	}
 }
 
-/* One thing about one job; true: the job has changed, look at it again. */
+/* Do the next thing that is due for a job. true: the job changed, call again. */
 static bool act(struct schedule *s, const struct job_view *v, double now)
 {
 	switch (v->state) {
 	case JOB_COLLECTING:
-		stop_work(s, v->id); /* cancelled and wanted again between two looks */
+		stop_work(s, v->id); /* it was cancelled and retried between two steps */
 		return collect(s, v, now);
 	case JOB_HELD:
 		return retry_repaired(s, v, now);
 	case JOB_READY:
-		return schedule_give_up(s, v, now); /* schedule_slots_step() starts it */
+		return schedule_give_up(s, v, now); /* otherwise schedule_slots_step() starts it */
 	case JOB_RUNNING:
 		if (process_table_find(&s->processes, PROCESS_WORKER, v->id, NULL))
 			return false;
@@ -305,8 +305,8 @@ static bool has_process(void *ctx, int64_t job)
 	       process_table_find(all, PROCESS_COMMIT, job, NULL);
 }
 
-/* Of a small disk a quarter of what is free. A file system that cannot is no trouble that a person could mend: its journal then
- * has node.reserve alone. */
+/* Reserve disk space for the journal: at most a quarter of the free space. If the file system cannot preallocate, do not raise an
+ * alarm: the journal then depends on node.reserve alone. */
 static void reserve_journal(struct schedule *s)
 {
 	uint64_t bytes = spool_free(s->config->node.spool) / 4;
@@ -340,7 +340,8 @@ static void clean_space(struct schedule *s, double now)
 	s->space_short = over > 0;
 }
 
-/* The manager lives long and keeps every case until the journal forgets it: little of each. */
+/* Shrink finished jobs in memory: the manager runs for a long time and keeps every case until its rows are deleted from the
+ * journal. */
 static void shrink(struct schedule *s, double now)
 {
 	bool first = s->shrink_at == 0;
@@ -348,7 +349,7 @@ static void shrink(struct schedule *s, double now)
 	if (s->shrink_at > s->clock)
 		return;
 	s->shrink_at = s->clock + SHRINK_AFTER;
-	if (!first) /* after a start the audit trail may be behind */
+	if (!first) /* not directly after a start: the audit trail may still need them */
 		jobs_shrink(&s->jobs, now - SHRINK_AFTER);
 }
 
@@ -363,9 +364,9 @@ static void clean(struct schedule *s, double now)
 		all = retention_clean(s->journal, &s->jobs, node->spool, &rule, now);
 	if (space_due)
 		clean_space(s, now);
-	if (due || !s->outbox_looked)
+	if (due || !s->outboxes_cleaned)
 		retention_clean_outbox(&s->jobs, node->spool, has_process, &s->processes);
-	s->outbox_looked = true;
+	s->outboxes_cleaned = true;
 	if (due)
 		s->clean_at = s->clock + (all ? CLEAN_EVERY : 1);
 	if (due)
@@ -412,11 +413,11 @@ void schedule_process_ended(struct schedule *s, const struct process *p, int sta
 {
 	int ret = refresh(s, now);
 
-	s->outbox_looked = false; /* what it was busy with may be removed now */
+	s->outboxes_cleaned = false; /* the outbox that the process used may be removed now */
 	if (p->role == PROCESS_WORKER)
-		schedule_worker_ended(s, p, status, now); /* its slot is free in any case */
+		schedule_worker_ended(s, p, status, now); /* also while stopping, to free its slot */
 	if (ret < 0)
-		return; /* what is left undone follows from the state: a running job without a worker starts again */
+		return; /* the next start continues from the states of the jobs: a running job without a worker starts again */
 	if (p->role == PROCESS_DELIVER || p->role == PROCESS_COMMIT)
 		schedule_delivery_ended(s, p, status, now);
 	else if (p->role == PROCESS_INDEX)

@@ -4,8 +4,8 @@
  * - Journal first, act second: `started` is on disk before the worker runs. Outcomes of processes are read from the journal.
  * - Every decision follows from the journal, the configuration, the clock and the running processes. So it can be repeated at any
  * time: after a restart, and after an append that failed because the disk was full.
- * - Each slot (node/serve/slots.h) runs one job at a time, by priority, then in the order of completion. Each destination gets
- * one delivery at a time, see schedule_deliver.c.
+ * - Each slot (node/serve/slots.h) runs one job at a time: that of the highest priority, among equals the one whose case was
+ * complete first. To each destination one delivery runs at a time, see schedule_deliver.c.
  * - The worker of a cancelled job is stopped; a running job without a worker is started again.
  */
 #ifndef TOMONODE_NODE_SCHEDULE_H
@@ -34,7 +34,7 @@ struct schedule_queue {
 struct schedule {
 	const struct config *config;
 	const char *config_path; /* file that work processes read; NULL: the embedded defaults */
-	struct journal *journal; /* NULL: it cannot be opened now; then nothing is decided */
+	struct journal *journal; /* NULL: it cannot be opened now; then schedule_step() does nothing */
 	struct jobs jobs;
 	struct process_table processes;
 	struct slots slots; /* slots_configure() before the first step */
@@ -43,30 +43,30 @@ struct schedule {
 	bool stopping;	 /* start no more processes */
 	double clock;	 /* clock_seconds(), set by the caller before each call; deadlines use it, not the wall clock */
 	double next;	 /* latest time of the next step, on the wall clock */
-	double retry_at; /* on `clock`, as all times below: do not write the journal before, because writing failed; 0: no failure
-			  */
-	double index_not_before;
+	double retry_at; /* like all times below on `clock`. Writing the journal failed: do not try before; 0: no failure */
+	double index_not_before;   /* earliest start of the indexer */
 	int64_t index_stuck;	   /* the instance at which the indexer crashed */
 	int index_tries;	   /* number of these crashes */
 	double clean_at;	   /* next retention by age */
 	double shrink_at;	   /* next time to shrink finished jobs in memory; 0: not yet set */
 	double space_at;	   /* next retention by space */
-	bool space_short;	   /* it is logged that retention by space finds nothing more to remove */
+	bool space_short;	   /* true: it was logged that retention by space has no more files to remove */
 	uint64_t journal_reserved; /* bytes, see journal_reserve(); 0: not yet since it was opened */
 	uint64_t incoming;	   /* fingerprint of the arriving objects at the last check */
 	double incoming_since;	   /* time since when it is unchanged */
 	size_t quarantined;	   /* number of quarantined jobs already logged */
-	size_t outbox_idle;	   /* number of jobs with retention_never_sends() */
-	bool outbox_looked;	   /* their outboxes were cleaned */
+	size_t never_sent;	   /* number of jobs with retention_never_sends() */
+	bool outboxes_cleaned;	   /* their outboxes were removed */
 };
 
-/* Read new events of the journal and do what is due. Errors are logged. `next` is the latest time of the next call. */
+/* Read new events of the journal, then write the events and start or stop the processes that follow from them and from the time.
+ * Errors are logged. Sets `next`: call it again at that time at the latest. */
 void schedule_step(struct schedule *s, double now);
-/* Read the messages of the workers; each step begins with it. */
+/* Read the messages of the workers. schedule_step() calls it first. */
 void schedule_read_workers(struct schedule *s, double now);
 /* Handle the end of a work process. Reads the remaining messages of a worker but does not close its ipc_fd. */
 void schedule_process_ended(struct schedule *s, const struct process *p, int status, double now);
-/* Record that the running jobs were interrupted, because the node ends. */
+/* The node ends: append `interrupted` to all running jobs. */
 void schedule_interrupt(struct schedule *s, double now);
 
 #endif

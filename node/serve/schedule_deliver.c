@@ -27,7 +27,7 @@
 
 /* ---- queues ---- */
 
-/* What a destination of a job waits for, and whether it waits. */
+/* Return true if the send waits in a queue, and the role of the processes of that queue. */
 static bool is_queued(struct schedule *s, const struct job_view *v, const struct job_send *send, enum process_role *ret_role)
 {
 	bool commit, waits = job_send_is_queued(v, send, &commit);
@@ -44,7 +44,8 @@ static struct schedule_queue *find_queue(struct schedule *s, enum process_role r
 	return NULL;
 }
 
-/* NULL: there are too many at once; what is in such a queue waits for one of the others to become empty. */
+/* Return the queue of a destination, created if needed. NULL: there are too many; its deliveries wait until another queue is
+ * empty. */
 static struct schedule_queue *get_queue(struct schedule *s, enum process_role role, const char *destination)
 {
 	struct schedule_queue *queue = find_queue(s, role, destination);
@@ -87,7 +88,8 @@ void schedule_queues_update(struct schedule *s, double now)
 	}
 }
 
-/* s for which this destination has failed for this job, itself or because it waits behind another one; 0: it has not. */
+/* Return for how many s the deliveries of this job to this destination have failed, or have waited for a failing delivery of
+ * another job; 0: neither. */
 static double failing_for(struct schedule *s, const struct job_view *v, const struct job_send *send, double now)
 {
 	const struct schedule_queue *queue = find_queue(s, PROCESS_DELIVER, send->destination);
@@ -100,7 +102,7 @@ static double failing_for(struct schedule *s, const struct job_view *v, const st
 
 /* ---- decisions about a job ---- */
 
-/* Every object that somebody still wants. */
+/* Return true if the files of all objects that are due somewhere exist. */
 static bool result_exists(struct schedule *s, const struct job_view *v)
 {
 	char path[500];
@@ -113,7 +115,7 @@ static bool result_exists(struct schedule *s, const struct job_view *v)
 	return true;
 }
 
-/* Does a case wait for this destination already, although the configuration does not have it? */
+/* Return true if a case already waits for this destination, which is not in the configuration. */
 static bool is_waited_for(struct schedule *s, const char *destination)
 {
 	for (size_t i = 0; i < s->jobs.n; i++) {
@@ -127,7 +129,7 @@ static bool is_waited_for(struct schedule *s, const char *destination)
 	return false;
 }
 
-/* A destination that the configuration does not have: once in each case's record, one alarm for all of them. */
+/* Record in the journal that a destination is not in the configuration: once for each case, with one alarm for all cases. */
 static bool append_unconfigured(struct schedule *s, const struct job_view *v, const struct job_send *send, double now)
 {
 	bool stored = send->state == SEND_STORED, known;
@@ -136,10 +138,10 @@ static bool append_unconfigured(struct schedule *s, const struct job_view *v, co
 
 	if (send->unconfigured || (send->state != SEND_DUE && !stored) || config_destination(s->config, send->destination) ||
 	    process_table_find(&s->processes, stored ? PROCESS_COMMIT : PROCESS_DELIVER, v->id,
-			       send->destination)) /* its end wakes us */
+			       send->destination)) /* the end of that process causes the next step */
 		return false;
 	known = is_waited_for(s, send->destination);
-	snprintf(destination, sizeof(destination), "%s", send->destination); /* what is said changes the view */
+	snprintf(destination, sizeof(destination), "%s", send->destination); /* copied, because the event changes the view */
 	snprintf(reason, sizeof(reason), "destination '%s' is not in the configuration", destination);
 	if (!schedule_append_event(s, v, stored ? EVENT_COMMIT_REQUEST_FAILED : EVENT_SEND_FAILED,
 				   json_pack("{s:s, s:s, s:s, s:o, s:b}", "destination", send->destination, "transaction",
@@ -152,7 +154,7 @@ static bool append_unconfigured(struct schedule *s, const struct job_view *v, co
 	return true;
 }
 
-/* A person has switched commitment off: what is stored is as good as committed. */
+/* The configuration no longer requires storage commitment: treat stored objects as committed. */
 static bool waive_commitment(struct schedule *s, const struct job_view *v, const struct job_send *send, double now)
 {
 	json_t *uids = json_array();
@@ -167,7 +169,7 @@ static bool waive_commitment(struct schedule *s, const struct job_view *v, const
 				     now);
 }
 
-/* Commitments that will not come. */
+/* Handle a storage commitment whose report is overdue. */
 static bool commitment_ended(struct schedule *s, const struct job_view *v, const struct job_send *send, double now)
 {
 	const struct destination_conf *d = config_destination(s->config, send->destination);
@@ -176,7 +178,7 @@ static bool commitment_ended(struct schedule *s, const struct job_view *v, const
 	json_t *detail;
 
 	if (!d)
-		return false; /* missing() has said it */
+		return false; /* append_unconfigured() has recorded it */
 	if (!d->commitment)
 		return waive_commitment(s, v, send, now);
 	if (!send->transaction[0] || !send->accepted || schedule_not_yet(s, send->until, d->commitment_timeout, now))
@@ -215,7 +217,8 @@ static bool fall_back(struct schedule *s, const struct job_view *v, const struct
 		json_pack("{s:s, s:s, s:s}", "destination", send->destination, "fallback", d->fallback, "reason", reason), now);
 }
 
-/* "refused by pacs: the peer does not support this class; ws: ..." */
+/* Append the event that ends the deliveries of a job; the reason of a dead letter: "refused by pacs: the peer does not support
+ * this class; ws: ..." */
 static bool finish(struct schedule *s, const struct job_view *v, double now)
 {
 	const char *before = "refused by ";
@@ -263,9 +266,9 @@ bool schedule_deliver(struct schedule *s, const struct job_view *v, double now)
 	return finish(s, v, now);
 }
 
-/* ---- who goes first ---- */
+/* ---- order ---- */
 
-/* A predecessor that may still be sent goes before its revision. */
+/* Return false if an earlier job of the case may still be sent to this destination: it must be sent before its revision. */
 static bool predecessor_done(struct schedule *s, const struct job_view *v, const struct job_send *send)
 {
 	const struct job_view *o = v;
@@ -313,7 +316,7 @@ static void enqueue(struct schedule *s, const struct job_view *v, const struct j
 	queue->immediate = send->immediate;
 }
 
-/* What is about to be sent goes into the audit trail first. */
+/* Write to the audit trail what is about to be sent. */
 static void audit_delivery(struct schedule *s, const struct job_view *v, const struct job_send *send)
 {
 	const struct destination_conf *d = config_destination(s->config, send->destination);
@@ -366,7 +369,7 @@ void schedule_queues_run(struct schedule *s, double now)
 			start_delivery(s, &s->queues[i], now);
 }
 
-/* ---- ends ---- */
+/* ---- end of a delivery process ---- */
 
 void schedule_delivery_ended(struct schedule *s, const struct process *p, int status, double now)
 {
@@ -381,7 +384,7 @@ void schedule_delivery_ended(struct schedule *s, const struct process *p, int st
 	    (commit && send->accepted))
 		return;
 	if (WIFEXITED(status) && (WEXITSTATUS(status) == CODE_OK || WEXITSTATUS(status) == CODE_CANCELLED))
-		return; /* it wrote down itself how it went */
+		return; /* the process has recorded the outcome itself */
 	process_describe(status, how, sizeof(how));
 	if (p->hung)
 		snprintf(how, sizeof(how), "hung and was killed");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the scheduler share; for node/serve/schedule*.c alone. */
+/* Declarations shared by the files of the scheduler; private to node/serve/schedule*.c. */
 #ifndef TOMONODE_NODE_SCHEDULE_INTERNAL_H
 #define TOMONODE_NODE_SCHEDULE_INTERNAL_H
 
@@ -11,18 +11,19 @@
 #define SCHEDULE_CRASH_WAIT_CAP 60.0
 #define SCHEDULE_CANCEL_GRACE 5.0 /* s from SIGTERM to SIGKILL for a process whose job was cancelled */
 
-/* schedule.c: append an event and read it back. false: nothing was written, because the job changed meanwhile or the journal
- * cannot be written now; try later. */
+/* schedule.c: append an event to the journal and apply it to s->jobs. The function releases the reference to `detail`. false:
+ * nothing was written, because the job changed meanwhile or the journal cannot be written now; try later. */
 bool schedule_append_event(struct schedule *s, const struct job_view *v, enum job_event event, json_t *detail, double now);
 json_t *schedule_reason(const char *reason); /* {"reason": ...} */
+/* Call schedule_step() at `when` (s since the epoch) at the latest. */
 void schedule_wake_at(struct schedule *s, double when);
-void schedule_wake_on_clock(struct schedule *s, double deadline, double now); /* a deadline on s->clock */
-/* Return true while `until` is in the future. A time more than `longest` ahead was written before the clock was set back and is
- * ignored. */
+void schedule_wake_on_clock(struct schedule *s, double deadline, double now); /* the same for a deadline on s->clock */
+/* Return true while the time `until` is in the future. A time more than `longest` seconds ahead is ignored: it was written before
+ * the clock was set back. */
 bool schedule_not_yet(struct schedule *s, double until, double longest, double now);
 
 /* schedule_deliver.c */
-void schedule_queues_update(struct schedule *s, double now);			 /* find the destinations that are down */
+void schedule_queues_update(struct schedule *s, double now); /* compute s->queues: which destinations are down */
 bool schedule_deliver(struct schedule *s, const struct job_view *v, double now); /* true: the job changed */
 void schedule_queues_run(struct schedule *s, double now);			 /* start the deliveries that are due */
 void schedule_delivery_ended(struct schedule *s, const struct process *p, int status, double now);

@@ -11,8 +11,8 @@
 #include "node/base/log.h"
 #include "node/serve/schedule_internal.h"
 
-#define WAITS 2.0 /* times connect, ACSE and DIMSE timeout together: a name may have two addresses */
-#define LOOKS 8	  /* within the limit: it is late by so much at most */
+#define WAITS 2.0 /* limit as a multiple of the sum of connect, ACSE and DIMSE timeout: a name may have two addresses */
+#define LOOKS 8	  /* number of checks within the limit, so that a hang is detected at most 1/LOOKS of the limit late */
 
 static double limit_of(const struct schedule *s, const struct process *p)
 {

@@ -5,7 +5,7 @@
  * - A job belongs to the worker whose process number it records; a busy slot has such a process.
  * - A job that was cancelled and then retried waits until its former worker has ended: two would write into one folder.
  * - The messages are read before the journal, so that the event of a finished job is in the journal by then.
- * - If a device is reported as broken, this does not count as an attempt of the job: another slot takes it. A crash or hang of
+ * - If a device is reported as broken, this does not count as an attempt of the job: another slot runs it. A crash or hang of
  *   the worker does count.
  */
 #include <signal.h>
@@ -25,10 +25,11 @@
 #include "node/serve/schedule_internal.h"
 #include "node/store/event.h"
 
-#define READY_WAIT_LONGEST 600.0 /* s, of all waits that a job can be given: the worker's for space */
-#define STOP_GRACE 10.0		 /* s from SIGTERM to SIGKILL for a worker that is not needed any more */
+#define READY_WAIT_LONGEST                                                                                                       \
+	600.0		/* s; longest waiting time that an event can give a job, which is that after a lack of disk space */
+#define STOP_GRACE 10.0 /* s from SIGTERM to SIGKILL for a worker that is no longer needed */
 
-/* Says it when the slot is out by that, or when its devices could not be counted. */
+/* Apply an event to a slot; log if it disables the slot or if the devices could not be counted. */
 static void update(struct schedule *s, int id, enum slot_event event, int number, const char *text)
 {
 	const struct slot *slot = slots_find(&s->slots, id);
@@ -55,7 +56,7 @@ static void counted(struct schedule *s, int id, int number, const char *why_none
 
 /* ---- jobs ---- */
 
-/* The worker has left this job, one way or the other. */
+/* The worker no longer runs this job, whatever the outcome. */
 static void leave_job(struct schedule *s, int64_t job)
 {
 	struct err err = {0};
@@ -96,7 +97,7 @@ bool schedule_give_up(struct schedule *s, const struct job_view *v, double now)
 	return schedule_append_event(s, v, EVENT_FAILED, schedule_reason(reason), now);
 }
 
-/* The job of the highest priority that has waited longest; NULL: none may start now. */
+/* Return the ready job with the highest priority, among equals the one that was complete first; NULL: none may start now. */
 static const struct job_view *first_ready(struct schedule *s, double now)
 {
 	const struct job_view *first = NULL;
@@ -114,7 +115,8 @@ static const struct job_view *first_ready(struct schedule *s, double now)
 	return first;
 }
 
-/* Journal first. false: it could not be written, nothing more is given now. */
+/* Assign a job to an idle worker: append `started` to the journal, then send the job. false: the journal could not be written;
+ * assign no more jobs now. */
 static bool assign(struct schedule *s, const struct slot *slot, struct process *p, const struct job_view *v, double now)
 {
 	int64_t job = v->id;
@@ -153,7 +155,7 @@ static void assign_jobs(struct schedule *s, double now)
 	}
 }
 
-/* ---- what workers say ---- */
+/* ---- messages of workers ---- */
 
 static void on_ready(struct schedule *s, int id, const char *device)
 {
@@ -178,11 +180,11 @@ static void on_broken(struct schedule *s, struct process *p, const char *reason,
 static void on_message(struct schedule *s, struct process *p, const struct worker_message *m, double now)
 {
 	if (m->job != p->job)
-		return; /* about a job that was taken from it */
+		return; /* the message is about a job that is no longer assigned to this worker */
 	switch (m->kind) {
 	case WORKER_COUNTED:
 		counted(s, p->slot, m->number, m->text);
-		process_stop(p, s->clock, STOP_GRACE); /* it ends by itself, unless it hangs in the driver */
+		process_stop(p, s->clock, STOP_GRACE); /* normally it ends by itself; it may hang in the driver */
 		break;
 	case WORKER_READY:
 		on_ready(s, p->slot, m->text);
@@ -197,7 +199,7 @@ static void on_message(struct schedule *s, struct process *p, const struct worke
 	case WORKER_DONE:
 		leave_job(s, p->job);
 		p->job = 0;
-		if (p->kill_at == 0) /* else it has heard of that, too, and ends */
+		if (p->kill_at == 0) /* otherwise it has already been asked to end */
 			update(s, p->slot, SLOT_DONE, m->number, NULL);
 		break;
 	case WORKER_BROKEN:
@@ -209,7 +211,7 @@ static void on_message(struct schedule *s, struct process *p, const struct worke
 	}
 }
 
-/* false: nothing more will come. */
+/* Read and handle the messages of a worker. false: its end of the socket is closed. */
 static bool read_messages(struct schedule *s, struct process *p, double now)
 {
 	struct worker_message m;
@@ -225,7 +227,7 @@ void schedule_worker_ended(struct schedule *s, const struct process *ended, int 
 	struct process copy = *ended, *p = &copy;
 	char how[120], reason[160];
 
-	p->pid = 0; /* whatever it says now, it needs no signal */
+	p->pid = 0; /* it has ended: its last messages must not cause a signal */
 	read_messages(s, p, now);
 	process_describe(status, how, sizeof(how));
 	update(s, p->slot, SLOT_ENDED, 0, how);
@@ -242,7 +244,7 @@ void schedule_worker_ended(struct schedule *s, const struct process *ended, int 
 		crashed(s, p->job, reason, now);
 }
 
-/* ---- what is due ---- */
+/* ---- actions that are due ---- */
 
 static void start(struct schedule *s, int id)
 {
@@ -253,7 +255,8 @@ static void start(struct schedule *s, int id)
 
 	if (process_table_spawn(&s->processes, &p, args, s->clock, &err) < 0) {
 		log_event(LOG_ERR, "worker-not-started", "device=%s reason=%s", log_quote(slot->name), log_quote(err.msg));
-		update(s, id, SLOT_SPAWNED, 0, NULL); /* and gone: it waits longer each time */
+		update(s, id, SLOT_SPAWNED, 0,
+		       NULL); /* the start failed: SPAWNED and then ENDED make the slot wait longer each time */
 		update(s, id, SLOT_ENDED, 0, err.msg);
 	} else {
 		update(s, id, SLOT_SPAWNED, 0, NULL);
@@ -290,7 +293,8 @@ static void kill_hung(struct schedule *s, int id)
 	}
 }
 
-/* SIGKILL does not end it: it hangs in the driver. Its job goes on elsewhere; the process cannot come back to it. */
+/* The process does not end after SIGKILL, because it hangs in the driver. Another slot runs its job; the process can no longer
+ * write to it. */
 static void abandon(struct schedule *s, int id, double now)
 {
 	static const char reason[] = "its worker hangs in the driver and cannot be killed";
@@ -326,7 +330,7 @@ void schedule_read_workers(struct schedule *s, double now)
 	for (size_t i = 0; i < s->processes.n; i++) {
 		struct process *p = &s->processes.list[i];
 
-		/* One that is closed and whose process does not end would be readable for ever. */
+		/* Close a socket whose other end is closed: it would stay readable as long as its process does not end. */
 		if (p->role == PROCESS_WORKER && p->ipc_fd >= 0 && !read_messages(s, p, now)) {
 			close(p->ipc_fd);
 			p->ipc_fd = -1;

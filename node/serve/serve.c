@@ -18,7 +18,7 @@
 #include "node/base/log.h"
 #include "node/serve/serve_internal.h"
 
-#define TICK 0.25 /* s between two looks for what other processes wrote: the command line's retry and cancel */
+#define TICK 0.25 /* s between two checks of the journal for events of other processes, such as `tomonode retry` */
 
 static void read_signals(struct serve *v, double clock)
 {
@@ -32,7 +32,7 @@ static void read_signals(struct serve *v, double clock)
 	}
 }
 
-/* Wait until something happens, the clock says so, or another process wrote to the journal. */
+/* Wait until a descriptor is readable, until `until`, or until another process has written to the journal. */
 static void wait_for_work(struct serve *v, double until)
 {
 	struct pollfd fds[2 + PROCESS_MAX] = {{.fd = v->signal_fd, .events = POLLIN}, {.fd = v->pipe_fd[0], .events = POLLIN}};
@@ -58,7 +58,7 @@ static void wait_for_work(struct serve *v, double until)
 	}
 }
 
-/* Not before somebody accepts what the sockets take in. */
+/* Report that the node is ready, once a receiver accepts connections. */
 static void notify_ready(struct serve *v)
 {
 	if (v->ready || v->s.stopping || !process_table_find(&v->s.processes, PROCESS_RECEIVER, 0, NULL))
@@ -67,7 +67,7 @@ static void notify_ready(struct serve *v)
 	serve_notify(v, SERVICE_READY);
 }
 
-/* Opened before the first instance can be indexed, so that none is left out. */
+/* Open the audit trail before the first instance can be indexed, so that every transfer is reported. */
 static void open_trail(struct serve *v)
 {
 	struct err err = {0};
@@ -76,7 +76,7 @@ static void open_trail(struct serve *v)
 		log_event(LOG_CRIT, "audit-trail", "reason=%s", log_quote(err.msg));
 }
 
-/* What was transferred, and the way to syslog. Answers when to come again, on clock_seconds(). */
+/* Write the audit messages about transfers and send the queue to syslog. Return the time of the next call, on clock_seconds(). */
 static double audit(struct serve *v, double now, double clock, bool last)
 {
 	double next = 0, flush;

@@ -33,7 +33,7 @@ static int receiver_child(void *ctx)
 	return 1;
 }
 
-/* Logs when the journal goes and when it is back, not each attempt. */
+/* Log the first failure and the success after it, not each attempt. */
 void serve_open_journal(struct serve *v, double clock)
 {
 	struct err err = {0};
@@ -49,11 +49,11 @@ void serve_open_journal(struct serve *v, double clock)
 		log_event(LOG_NOTICE, "journal-reopened", "path=%s", log_quote(v->journal_path));
 	v->journal_at = 0;
 	v->version = -1;
-	v->s.journal_reserved = 0; /* its log may be a new file */
+	v->s.journal_reserved = 0; /* its write-ahead log may be a new file */
 	v->s.space_at = 0;
 }
 
-/* Forks with the journal closed. */
+/* Close the journal, fork the receiver, open the journal again. */
 void serve_start_receiver(struct serve *v, double clock)
 {
 	static const struct process p = {.role = PROCESS_RECEIVER};
@@ -93,7 +93,7 @@ void serve_stop(struct serve *v, double clock)
 	}
 }
 
-/* The deliveries' grace is over. */
+/* SERVE_GRACE is over: end the remaining deliveries and associations, too. */
 void serve_stop_children(struct serve *v, double clock)
 {
 	for (size_t i = 0; i < v->s.processes.n; i++)

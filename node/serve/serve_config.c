@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* serve_config.c - the configuration in effect: reading it at the start and replacing it at a reload.
  *
- * - The text is read once, with its included files, checked as a whole and kept. Work processes get this checked copy
- *   (SPOOL/node.conf), not the file, which somebody may be editing.
+ * - The text is read once, with its included files, and checked as a whole. Work processes read this checked copy
+ *   (SPOOL/node.conf), not the file, which a person may be editing.
  * - A reload is applied completely or not at all: until the new text is checked, its copy written and its ports are open, the old
  *   configuration and its copy stay.
  * - The spool cannot change while the node runs.
@@ -22,7 +22,8 @@
 #include "node/serve/serve_internal.h"
 
 #define CERTIFICATES_EVERY 86400.0 /* s */
-#define COPY_ROOM (64 << 10)	   /* bytes that the copy of the configuration may grow to on a full disk */
+#define COPY_ROOM (64 << 10) /* bytes reserved for the copy of the configuration, up to which it can be replaced on a full disk  \
+			      */
 
 int serve_load(const char *path, void (*report)(void *ctx, const char *problem), void *ctx, char **ret_text,
 	       struct config **ret_config, struct err *err)
@@ -58,7 +59,7 @@ static int write_file(const char *path, int flags, const char *text, struct err 
 		got = write(fd, text + at, n - at);
 	if (got < 0 || ftruncate(fd, (off_t)n) < 0 || fsync(fd) < 0)
 		ret = err_set(err, errno, "cannot write %s: %s", path, strerror(errno));
-	else /* for a longer one, written when the disk is full; where the file system cannot do that, there is none */
+	else /* reserve space for a longer text on a full disk; ignored if the file system cannot preallocate */
 		(void)!fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, COPY_ROOM);
 	close(fd);
 	return ret;
@@ -77,10 +78,11 @@ static bool holds(const char *path, const char *text)
 	return same;
 }
 
-/* What work processes read. Replaced as a whole: one that is just starting reads the old or the new one. On failure the old one
- * stays in force: without a path, work processes would take the embedded defaults and another spool. Only while there are no
- * work processes a disk without space for a second file gets it in the place of the first: what a person has changed in order to
- * get space must not need space. A kill leaves half of it, and the next start writes it again. */
+/* The copy is replaced by a rename, so that a work process that is starting reads the complete old or new text. On failure the
+ * old copy is unchanged; without a copy, work processes would use the embedded defaults and another spool. If the disk has no
+ * space for a second file and no work process runs, the old file is overwritten, because a person may have changed the
+ * configuration in order to get space. If the node is killed meanwhile, an incomplete copy remains, which the next start
+ * replaces. */
 int serve_write_copy(struct serve *v, const char *text, struct err *err)
 {
 	struct err why = {0};
@@ -126,7 +128,7 @@ static void log_open_key(void *ctx, const char *text)
 	log_event(LOG_WARNING, "key-unprotected", "reason=%s", log_quote(text));
 }
 
-/* Certificates end while the node runs. */
+/* Check the expiry of certificates once a day, because they may expire while the node runs. */
 void serve_watch_certificates(struct serve *v, double clock)
 {
 	const struct tls_files_report report = {NULL, NULL, log_expiry, log_open_key};
@@ -175,7 +177,7 @@ void serve_reload(struct serve *v, double clock)
 	log_event(LOG_NOTICE, "config-reloaded", "aet=%s port=%d protocols=%zu destinations=%zu", log_quote(config->node.aet),
 		  v->conf.sockets.list[0].port, config->n_protocols, config->n_destinations);
 	audit_configured(true, "the configuration was read again");
-	v->trail = audit_trail_close(v->trail); /* it may have been switched on or off */
+	v->trail = audit_trail_close(v->trail); /* the new configuration may switch it on or off */
 	p = process_table_find(&v->s.processes, PROCESS_RECEIVER, 0, NULL);
 	if (p) {
 		p->retired = true;

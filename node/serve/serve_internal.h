@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the node's loop share; for node/serve/serve*.c alone. */
+/* Declarations shared by the files of the main loop; private to node/serve/serve*.c. */
 #ifndef TOMONODE_NODE_SERVE_INTERNAL_H
 #define TOMONODE_NODE_SERVE_INTERNAL_H
 
@@ -10,7 +10,7 @@
 #include "node/serve/serve.h"
 #include "node/serve/status_watch.h"
 
-#define SERVE_GRACE 20 /* s that associations and deliveries under way get at the end */
+#define SERVE_GRACE 20 /* s; longest time for which a stopping node waits for running associations and deliveries */
 
 struct serve {
 	struct serve_conf conf;
@@ -18,7 +18,7 @@ struct serve {
 	struct status_watch status;
 	struct node_report report;
 	struct service_notify notify;
-	bool ready; /* the service manager was told that the node listens */
+	bool ready; /* SERVICE_READY was sent to the service manager */
 	char journal_path[300], config_copy[300];
 	int signal_fd, pipe_fd[2];
 	int64_t version;	   /* of the journal, at the last check */
@@ -27,11 +27,12 @@ struct serve {
 	double journal_at;	/* when to try to open the journal again; 0: it is open */
 	double receiver_at;	/* when to start a receiver; 0: not planned */
 	double certificates_at; /* when to check the expiry of certificates */
-	double stop_at;		/* 0: running; else when running processes are told to end */
+	double stop_at;		/* 0: running; else when the remaining processes get SIGTERM */
 };
 
 /* serve_config.c */
-/* Write the copy of the configuration that work processes read; text NULL: the embedded defaults. On failure the old copy stays.
+/* Write the copy of the configuration that work processes read; text NULL: the embedded defaults. On failure the old copy is
+ * unchanged.
  */
 int serve_write_copy(struct serve *v, const char *text, struct err *err);
 void serve_start_log(const struct config *c, const char *who); /* start log and audit trail as configured */

@@ -2,7 +2,8 @@
 /* serve_start.c - start the node from a checked configuration, up to the running receiver.
  *
  * - The spool is swept before the receiver starts: files in incoming/ then belong to no process.
- * - No image is removed because it is not in the journal: the journal may be lost or an older one (node/store/orphans.h).
+ * - An image without a row in the journal is not removed, because the journal may have been lost or replaced by an older one
+ * (node/store/orphans.h).
  * - A full disk does not prevent the start: the receiver refuses objects until there is space.
  */
 #include <errno.h>
@@ -19,18 +20,18 @@
 #include "node/store/orphans.h"
 #include "node/store/spool.h"
 
-#define RECEIVERS_MAX 1000 /* node.max_associations is no more */
+#define RECEIVERS_MAX 1000 /* maximum of node.max_associations */
 
 struct sweep_ctx {
 	struct journal *journal;
-	bool damaged; /* it may have lost rows: no image is judged by it */
-	int orphans;  /* images that no row names */
-	bool more;    /* than a crash leaves: one of each process that received */
+	bool damaged; /* the journal is damaged and may lack rows: move no image because of it */
+	int orphans;  /* number of images without a row */
+	bool more;    /* true: there are more than a crash can leave, which is one for each receiving process */
 	int n_receivers, max_receivers;
 	long receivers[RECEIVERS_MAX];
 };
 
-/* The process that received an image is in its name (spool_begin()). */
+/* Count an orphan. Its file name contains the number of the process that received it (spool_begin()). */
 static void count_orphan(struct sweep_ctx *c, const char *file)
 {
 	long pid;
@@ -74,7 +75,8 @@ static void report_damage(void *ctx, const char *problem)
 	log_event(LOG_ALERT, "journal-damaged", "problem=%s", log_quote(problem));
 }
 
-/* One that a crash left was never acknowledged. More of them were, and the journal is not the one that knew them. */
+/* Log the orphans. A crash leaves few, which were never acknowledged; if there are more, the journal was lost or replaced by an
+ * older one. */
 static void report_orphans(const struct sweep_ctx *c)
 {
 	if (c->orphans == 0)
@@ -93,8 +95,8 @@ static void report_orphans(const struct sweep_ctx *c)
 					  "spool: their senders send them again"));
 }
 
-/* Check the journal, remove what a crash left, and set aside the images that it does not know. One that is damaged moves and
- * removes none. */
+/* Check the journal, remove files that a crash left, and move images without a row to orphans/. If the journal is damaged, no
+ * image is moved or removed. */
 static int clean_up(struct serve *v, struct err *err)
 {
 	const struct node_conf *node = &v->conf.config->node;
@@ -155,7 +157,7 @@ int serve_begin(struct serve *v, struct err *err)
 	ret = clean_up(v, err);
 	if (ret < 0 && err->code != ENOSPC && err->code != EDQUOT)
 		return ret;
-	if (ret < 0) /* the receiver refuses until there is space; what lies about is swept at another start */
+	if (ret < 0) /* the receiver refuses objects until there is space; the next start sweeps the remaining files */
 		log_event(LOG_CRIT, "sweep-failed", "reason=%s", log_quote(err->msg));
 	serve_start_receiver(v, clock_seconds());
 	status_watch_reload(&v->status, v->conf.config, &v->s.processes, clock_seconds());

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEATH_WAIT 1.0 /* s until a worker that died before it had done anything is started again; doubled */
+#define DEATH_WAIT 1.0 /* s until a worker that died before its first message is started again; doubled each time */
 
 struct slot *slots_find(struct slots *all, int id)
 {
@@ -28,7 +28,7 @@ static struct slot *add(struct slots *all, const char *name, double now)
 	return slot;
 }
 
-/* The slot of a name that is asked for: one that would leave, or a new one. */
+/* Keep the retiring slot with this name, or add a new slot. */
 static void claim(struct slots *all, const char *name, double now)
 {
 	for (size_t i = 0; i < all->n; i++) {
@@ -52,7 +52,7 @@ static void remove_gone(struct slots *all)
 	all->n = n;
 }
 
-/* A spare slot as long as every other is out. */
+/* Add the spare slot if all others are disabled; otherwise retire it. */
 static void balance(struct slots *all, double now)
 {
 	struct slot *spare = NULL;
@@ -123,7 +123,7 @@ static void expand(struct slots *all, int id, int count, double now)
 		claim(all, name, now);
 	}
 	if (count <= 0)
-		claim(all, instead_of_none ? "cpu" : "cuda:0", now); /* cuda:0: its worker says what is wrong */
+		claim(all, instead_of_none ? "cpu" : "cuda:0", now); /* cuda:0: its worker will report the error */
 }
 
 static void ended(struct slots *all, int id, const char *how, double now)
@@ -164,11 +164,11 @@ void slots_update(struct slots *all, int id, enum slot_event event, int number, 
 		break;
 	case SLOT_COUNTED:
 		enter(slot, SLOT_ENDING, now);
-		if (!slot->retiring) /* nobody asks any more, or it is said twice */
+		if (!slot->retiring) /* otherwise it is no longer configured, or the message is a repetition */
 			expand(all, id, number, now);
 		break;
 	case SLOT_READY:
-		if (slot->state != SLOT_STARTING) /* too late: it was killed, and what was said about it stands */
+		if (slot->state != SLOT_STARTING) /* too late: it was killed, and the reason recorded then stays */
 			break;
 		enter(slot, SLOT_IDLE, now);
 		slot->disabled = false;

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slots: a slot is one device with one worker process that keeps it open and reconstructs cases.
  *
- * Pure: functions of events and time that return the next action. node/serve/schedule_workers.c starts, stops and reads the
- *processes.
+ * Pure: functions of events and time that return the next action. node/serve/schedule_workers.c starts and stops the
+ * processes and reads their messages.
  *
  *	            spawned             ready            assigned
  *	 down ──────────► starting ──────────► idle ◄──────────► busy
  *	  ▲ at                │ disabled         │ stop    done     │ disabled, stop
  *	  └──── ended ──── ending ◄──────────────┴──────────────────┘
  *
- * - If a device fails its self-test or fails during a case, its slot is disabled. It is tried again after SLOT_RETRY_FIRST
- *seconds, then after twice as long each time up to SLOT_RETRY_CAP, and at once when the configuration is read. It is enabled when
- *its worker is ready; after its next case the waiting time is SLOT_RETRY_FIRST again.
- * - A worker that dies before it has done anything is started again up to SLOT_DEATHS_MAX times; then the slot is disabled.
- * - While all slots are disabled, a spare slot runs on the CPU. It ends, after its case, when another slot is enabled.
- * - "auto" and "cuda" become one slot for each CUDA device after a worker has counted the devices. If such workers die, the
- *number is taken as 0.
- * - After slots_configure(), a worker with the old configuration finishes its case and ends. A slot that is no longer configured
- *is removed with it.
+ * - If a device fails its self-test or fails during a case, its slot is disabled. A worker tries the device again after
+ *   SLOT_RETRY_FIRST seconds, then after twice the last waiting time up to SLOT_RETRY_CAP, and whenever the configuration is
+ *   read. When that worker is ready, the slot is enabled; after its next case the waiting time is SLOT_RETRY_FIRST again.
+ * - A worker that dies before its first message is started again up to SLOT_DEATHS_MAX times; then the slot is disabled.
+ * - While all slots are disabled, a spare slot computes on the CPU. When another slot is enabled, it is removed after its case.
+ * - A slot named "auto" or "cuda" is replaced by one slot for each CUDA device when a worker has counted the devices. If these
+ *   workers die, the node continues as if there were no CUDA device.
+ * - After slots_configure(), a worker with the old configuration finishes its case and ends. A slot that is no longer
+ *   configured is then removed.
  */
 #ifndef TOMONODE_NODE_SLOTS_H
 #define TOMONODE_NODE_SLOTS_H
@@ -27,15 +27,16 @@
 
 #include "node/base/device_names.h"
 
-#define SLOTS_MAX 48	       /* those of a configuration, those that leave, the spare one */
+#define SLOTS_MAX 48	       /* configured slots, slots to be removed and the spare slot together */
 #define SLOT_RETRY_FIRST 600.0 /* s */
 #define SLOT_RETRY_CAP 86400.0
 #define SLOT_DEATHS_MAX 3
-#define SLOT_START_LIMIT 180.0 /* s that a worker may take to open and test its device */
-#define SLOT_END_LIMIT 60.0    /* s that a worker may take to end, SIGKILL included; then it hangs in the driver */
+#define SLOT_START_LIMIT 180.0 /* s; longest time for a worker to open and test its device */
+#define SLOT_END_LIMIT 60.0 /* s; longest time for a worker to end, SIGKILL included; a longer one means that the driver hangs   \
+			     */
 
 enum slot_state {
-	SLOT_DOWN, /* no process; one is due at `at` */
+	SLOT_DOWN, /* has no process; one is started at `at` */
 	SLOT_STARTING,
 	SLOT_IDLE,
 	SLOT_BUSY,
@@ -54,9 +55,9 @@ struct slot {
 	bool abandoned;	    /* its process was killed and does not end */
 	int disabled_count; /* number of times it was disabled since its last case */
 	int deaths;	    /* consecutive deaths of workers before their first message */
-	double at;	    /* DOWN: when to start */
-	double since;	    /* start of the state */
-	double seen;	    /* BUSY: last sign of progress */
+	double at;	    /* SLOT_DOWN: when to start a process */
+	double since;	    /* start of the present state */
+	double seen;	    /* SLOT_BUSY: time of the last progress */
 	char reason[300];   /* why it was disabled last */
 };
 
@@ -74,7 +75,7 @@ enum slot_event {
 	SLOT_ASSIGNED,	/* it got a case */
 	SLOT_ALIVE,	/* the case makes progress */
 	SLOT_DONE,	/* number: 1: the device computed it; 0: the case was refused */
-	SLOT_STOPPING,	/* its process was told to end */
+	SLOT_STOPPING,	/* its process was asked to end */
 	SLOT_ENDED,	/* its process ended; text: how it ended */
 	SLOT_ABANDONED, /* its process does not end: the slot is disabled */
 };
@@ -82,9 +83,9 @@ enum slot_event {
 enum slot_action {
 	SLOT_NOTHING,
 	SLOT_START,
-	SLOT_STOP,    /* tell its process to end */
+	SLOT_STOP,    /* ask its process to end */
 	SLOT_KILL,    /* its process hangs, while starting or in a case */
-	SLOT_ABANDON, /* it was killed and does not end */
+	SLOT_ABANDON, /* its process was killed and does not end: disable the slot */
 };
 
 /* Make the slots of node.device. Call it on every reload, also with the same text: workers must read the new configuration. */

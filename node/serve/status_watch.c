@@ -9,8 +9,8 @@
 #include "node/base/log.h"
 #include "node/receive/listen.h"
 
-#define AGAIN 2.0	  /* s until a process that ended is started again */
-#define LISTEN_AGAIN 30.0 /* s until an address that is taken is tried again */
+#define AGAIN 2.0	  /* s until the process is started again after its end */
+#define LISTEN_AGAIN 30.0 /* s until the next attempt to listen if the address is in use */
 #define STOP_GRACE 3.0
 
 void status_watch_begin(struct status_watch *w)

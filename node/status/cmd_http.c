@@ -11,7 +11,7 @@
 #include "node/status/cmd_status.h"
 #include "node/status/status_http.h"
 
-#define FILES_MAX 96 /* descriptors: the connections and a few */
+#define FILES_MAX 96 /* maximum number of descriptors: the connections and a few more */
 
 static volatile sig_atomic_t stop_asked;
 

@@ -16,7 +16,7 @@
 
 #define WATCHDOG_SECONDS 15
 
-/* What is not UTF-8 by (0008,0005) is Latin-1 or stays as it is: the page shows what it cannot read as such. */
+/* Convert text to UTF-8: from Latin-1 if `latin1`, otherwise unchanged; the page replaces bytes that are not UTF-8. */
 static void to_utf8(const char *text, bool latin1, char *ret_text, size_t size)
 {
 	size_t n = 0;
@@ -32,7 +32,8 @@ static void to_utf8(const char *text, bool latin1, char *ret_text, size_t size)
 	ret_text[n] = '\0';
 }
 
-/* PS3.5 6.2: family^given^middle^prefix^suffix, then '=' and the same in other scripts. */
+/* Format a person's name for the page. Its stored form (PS3.5 6.2): family^given^middle^prefix^suffix, then '=' and the same in
+ * other scripts. */
 static void show_name(const char *stored, char *ret_name, size_t size)
 {
 	size_t n = 0, part = 0;

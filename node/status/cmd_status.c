@@ -31,17 +31,17 @@
 #include "node/status/status_text.h"
 #include "node/store/event.h"
 
-#define ANSWER_SECONDS 5.0  /* for the other end to take an answer */
-#define HTTP_WAIT_FIRST 0.5 /* s until an ended HTTP process is started again, doubled each time ... */
-#define HTTP_WAIT_CAP 30.0  /* ... up to this */
-#define UPDATE_SECONDS 0.25 /* what was read is good for so long: many browsers cost no more than one */
+#define ANSWER_SECONDS 5.0  /* longest time to send a reply */
+#define HTTP_WAIT_FIRST 0.5 /* s until an ended HTTP process is started again; doubled each time up to HTTP_WAIT_CAP */
+#define HTTP_WAIT_CAP 30.0
+#define UPDATE_SECONDS 0.25 /* s for which the state is not read again, so that many browsers cause no more work than one */
 
 struct reporter {
 	struct work_process process;
 	struct status status;
-	double updated; /* on clock_seconds(), as all below; 0: look anew */
+	double updated; /* time of the last update, on clock_seconds() as the times below; 0: update at the next request */
 	pid_t http;	/* 0: none */
-	int ipc_fd;	/* to it; -1: none */
+	int ipc_fd;	/* socket to that process; -1: none */
 	double http_at, http_wait, http_since;
 };
 
@@ -61,9 +61,9 @@ static void update(struct reporter *r)
 	r->updated = clock_seconds();
 }
 
-/* ---- answers ---- */
+/* ---- replies ---- */
 
-/* The text into the answer; what could not be made is an answer, too. */
+/* Move the text into the reply; if it is incomplete for lack of memory, reply with 503. */
 static void reply_text(struct status_reply *a, struct html *h, int code, enum status_type type)
 {
 	static const char trouble[] = "out of memory\n";
@@ -151,7 +151,7 @@ static void reply_case(struct status_reply *a, struct status *s, const struct st
 	reply_text(a, &h, whole ? 200 : 503, STATUS_TYPE_HTML);
 }
 
-/* ---- what a person wants ---- */
+/* ---- actions that a user requests ---- */
 
 static int append_action(struct reporter *r, const struct status_request *q, struct err *err)
 {
@@ -228,7 +228,7 @@ static void answer(struct reporter *r, const struct status_request *q, struct st
 	}
 }
 
-/* ---- the process that speaks HTTP ---- */
+/* ---- the HTTP process ---- */
 
 static void start_http(struct reporter *r)
 {
@@ -239,7 +239,7 @@ static void start_http(struct reporter *r)
 	int pair[2];
 
 	r->http_since = clock_seconds();
-	r->http_at = r->http_since + r->http_wait; /* where it is not started */
+	r->http_at = r->http_since + r->http_wait; /* time of the next attempt if the start fails */
 	if (status_ipc_pair(pair) < 0) {
 		log_event(LOG_ERR, "status-http-not-started", "reason=%s", log_quote(strerror(errno)));
 		return;
@@ -260,7 +260,7 @@ static void start_http(struct reporter *r)
 	close(pair[1]);
 }
 
-/* Kill it, if it is there, and start another one in a while. */
+/* Kill the HTTP process, if it runs, and plan the start of another one. */
 static void drop_http(struct reporter *r)
 {
 	bool lived = clock_seconds() - r->http_since > 60;

@@ -69,7 +69,7 @@ void html_printf(struct html *h, const char *fmt, ...)
 		html_bytes(h, text, (size_t)n);
 }
 
-/* Control characters, and those by which a text can look like another one. */
+/* Return true for control characters and for characters with which a text can look like a different one. */
 static bool is_misleading(uint32_t c)
 {
 	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||

@@ -18,14 +18,14 @@ struct html {	    /* starts as {0} */
 #define HTML_MAX (8u << 20) /* bytes */
 
 void html_clear(struct html *h);
-/* Add text unescaped: numbers and constant strings only. Never pass untrusted text for "%s". */
+/* Add text without escaping: only numbers and constant strings, never untrusted text. */
 void html_put(struct html *h, const char *text);
 void html_printf(struct html *h, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void html_bytes(struct html *h, const void *bytes, size_t n);
 /* Add text between tags or in a double-quoted attribute: escape & < > " ' and replace control characters, invalid UTF-8,
  * invisible characters and those that change the writing direction by U+FFFD. */
 void html_text(struct html *h, const char *text);
-/* Add the value of a Prometheus metric's label: escape \ " and line feed, replace the same characters. */
+/* Add the value of a label of a Prometheus metric: escape \ " and line feed, replace the same characters as html_text(). */
 void html_label(struct html *h, const char *text);
 
 #endif

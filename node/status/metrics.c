@@ -7,7 +7,7 @@
 
 const double metrics_bounds[METRICS_BUCKETS] = {0.5, 1, 2, 5, 10, 30, 60, 300, 1800};
 
-/* A clock that was set back makes nothing negative. */
+/* Add a time; if the clock was set back in between, it counts as 0. */
 static void add_time(struct metrics_times *t, double from, double to)
 {
 	double seconds = to > from ? to - from : 0;

@@ -12,11 +12,11 @@
 #define METRICS_DESTINATIONS 32 /* the first names in the journal; further destinations are not counted */
 #define METRICS_BUCKETS 9
 
-extern const double metrics_bounds[METRICS_BUCKETS]; /* upper bounds, s; one more bucket has longer times */
+extern const double metrics_bounds[METRICS_BUCKETS]; /* upper bounds of the buckets, s; one more bucket counts longer times */
 
 struct metrics_times {
-	uint64_t count, bucket[METRICS_BUCKETS + 1];
-	double sum; /* s */
+	uint64_t count, bucket[METRICS_BUCKETS + 1]; /* numbers of times: all, and in each bucket alone */
+	double sum;				     /* s */
 };
 
 struct metrics_deliveries {

@@ -15,7 +15,7 @@ static void number(struct html *h, const char *name, const char *type, const cha
 	html_printf(h, "tomonode_%s %.17g\n", name, value);
 }
 
-/* name{key="value"} */
+/* Write name{key="value"} number. */
 static void labelled(struct html *h, const char *name, const char *key, const char *value, double number)
 {
 	html_printf(h, "tomonode_%s{%s=\"", name, key);
@@ -140,7 +140,7 @@ void status_write_metrics(struct html *h, const struct status *s)
 {
 	node(h, s);
 	if (!s->journal)
-		return; /* counters that fell to 0 would look like a restart from nothing */
+		return; /* write no counters: a value of 0 would look like a reset */
 	received(h, s);
 	jobs(h, s);
 	deliveries(h, s);

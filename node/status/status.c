@@ -22,7 +22,7 @@ void status_begin(struct status *s, const struct config *config)
 	status_names_begin(&s->names);
 }
 
-/* Everything that was read from the journal: it is read again from the first row. */
+/* Clear everything that was read from the journal; the next update reads it from the first row. */
 static void forget(struct status *s)
 {
 	s->journal = journal_close(s->journal);
@@ -87,9 +87,9 @@ static int apply(void *ctx, const struct event_row *row)
 	return ret;
 }
 
-#define FORGET_MAX 16 /* jobs a look that are looked up */
+#define FORGET_MAX 16 /* maximum number of jobs checked per update */
 
-/* What history has taken out of the journal (node/jobs/journal_retention.h) is not shown any more, and takes no memory. */
+/* Remove the jobs whose rows were deleted from the journal (node/jobs/journal_retention.h) from the view. */
 static int forget_history(struct status *s, double now, struct err *err)
 {
 	const double age = s->config->node.journal_retention_days * 86400.0;
@@ -106,7 +106,7 @@ static int forget_history(struct status *s, double now, struct err *err)
 		ret = jobs_refresh(&one, s->journal, v->id, err);
 		if (ret == 0 && !jobs_find(&one, v->id)) {
 			jobs_forget(&s->jobs, v->id);
-			i--; /* the next one is there now */
+			i--; /* list[i] is now the next job */
 		}
 		jobs_clear(&one);
 	}
@@ -169,7 +169,7 @@ static int newest_first(const void *a, const void *b)
 	return (x->id < y->id) - (x->id > y->id);
 }
 
-/* What is nearest to its end first; of those that wait, the first in line first. */
+/* Order: the states nearest to the end first; waiting jobs in the order in which they start. */
 static int work_order(const void *a, const void *b)
 {
 	static const int rank[STATUS_STATES] = {
@@ -225,7 +225,7 @@ static void update_send(struct status *s, const struct job_view *v, const struct
 	struct status_destination *d;
 
 	if (!due && !config_destination(s->config, send->destination))
-		return; /* of an earlier configuration, and over */
+		return; /* a destination of an earlier configuration that no case waits for */
 	d = destination(s, send->destination);
 	if (!d)
 		return;
@@ -293,7 +293,7 @@ static void update_node(struct status *s)
 
 	s->node = node_file_read(s->config->node.spool);
 	if (!s->node)
-		return; /* it has just started */
+		return; /* the page has just started */
 	if (json_is_false(json_object_get(s->node, "receiver")))
 		problem(s, true, "The receiver does not run: the node accepts no images. It is restarted automatically.");
 	slots = json_object_get(s->node, "devices");

@@ -20,7 +20,7 @@
 #define STATUS_STATES 24
 #define STATUS_DESTINATIONS 32
 #define STATUS_PROBLEMS 24
-#define STATUS_ATTENTION_MAX 60 /* maximum number of cases shown; of further ones only their number */
+#define STATUS_ATTENTION_MAX 60 /* maximum number of cases shown; the page gives only the number of further cases */
 #define STATUS_WORK_MAX 60
 #define STATUS_DONE_MAX 24
 #define STATUS_UNASSIGNED_MAX 8	   /* maximum number of groups shown */
@@ -32,7 +32,7 @@ struct status_destination {
 	size_t waiting, refused;	     /* numbers of cases */
 	double last_sent, last_failed;	     /* times, s since the epoch; 0: never */
 	double next;			     /* time of the next attempt, s since the epoch; 0: none is planned */
-	int failures;			     /* number of consecutive failures; the maximum of all cases */
+	int failures;			     /* number of consecutive failed attempts; the maximum over all cases */
 	bool down;			     /* cases wait, and the last attempt failed */
 	char reason[240];		     /* reason of that failure */
 };

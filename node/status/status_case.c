@@ -13,7 +13,7 @@ static const char *text_of(const json_t *object, const char *key)
 	return text ? text : "";
 }
 
-/* The one or two things of an event that a person wants to know. */
+/* Write the most important members of an event's detail. */
 static void event_remark(struct html *h, const json_t *detail)
 {
 	static const char *const keys[] = {"reason", "why", "protocol", "destination", "status", "device"};
@@ -48,7 +48,7 @@ static void events(struct html *h, const struct status *s, const json_t *list)
 
 		run = images ? run + 1 : 0;
 		if (images && i + 1 < n && !strcmp(text_of(json_array_get(list, i + 1), "event"), "instance"))
-			continue; /* a run of images is one line */
+			continue; /* consecutive `instance` events share one line */
 		status_text_time(json_number_value(json_object_get(e, "time")), s->now, when, sizeof(when));
 		html_printf(h, "<tr><td><time>%s</time></td><td>", when);
 		html_text(h, job_event_parse(name, &event) == 0 ? status_text_event(event) : name);
@@ -168,7 +168,7 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 	status_page_badge(h, tone, word);
 	html_put(h, "</h1>");
 	status_page_facts(h, s, v);
-	if (job_report_study(list)[0]) { /* two cases of the same view: whose is this? */
+	if (job_report_study(list)[0]) { /* to distinguish cases with the same title */
 		html_put(h, "<p class=\"facts\" id=\"study\">Study Instance UID <bdi>");
 		html_text(h, job_report_study(list));
 		html_put(h, "</bdi></p>");

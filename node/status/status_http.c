@@ -17,33 +17,33 @@
 #include "node/status/web.h"
 
 #define CONNECTIONS 64
-#define CROWDED 40	      /* from so many on the oldest have to hurry */
-#define HTTP_LIFE 15.0	      /* s from connection to its end */
-#define HTTP_LIFE_CROWDED 3.0 /* s */
-#define HTTP_SILENCE 5	      /* s without a byte */
+#define CROWDED 40	      /* number of connections from which HTTP_LIFE_CROWDED applies */
+#define HTTP_LIFE 15.0	      /* s; longest duration of a connection */
+#define HTTP_LIFE_CROWDED 3.0 /* s; the same while many connections are open */
+#define HTTP_SILENCE 5	      /* s without a byte after which a connection is closed */
 #define HEADER_BYTES 8192
-#define REJECTED_BYTES 65536 /* of a body that is too large, until it is not even read */
-#define ASK_SECONDS 10.0     /* for a page */
+#define REJECTED_BYTES 65536 /* bytes that are read and dropped of a body that is too large; then the connection is closed */
+#define ASK_SECONDS 10.0     /* longest time to wait for a page */
 #define TICK_MS 250
 
-struct connection {   /* an open one */
-	int fd;	      /* -1: free */
-	double since; /* on clock_seconds() */
+struct connection {   /* an open connection */
+	int fd;	      /* -1: the entry is free */
+	double since; /* time of its start, on clock_seconds() */
 };
 
 struct http {
 	const struct status_http_conf *conf;
 	char token[STATUS_TOKEN_SIZE];
 	struct connection open[CONNECTIONS];
-	bool broken; /* the channel is of no more use */
+	bool broken; /* the socket to the process that makes the pages has failed */
 };
 
-struct request { /* a request whose body may be on its way */
+struct request { /* a request whose body may not be received completely */
 	char form[STATUS_FORM_MAX];
 	size_t n;
 };
 
-/* ---- answers ---- */
+/* ---- responses ---- */
 
 static const char *const types[STATUS_TYPES] = {
 	[STATUS_TYPE_HTML] = "text/html; charset=utf-8",
@@ -70,7 +70,7 @@ static void add_headers(struct MHD_Response *r, const char *type)
 	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
 		MHD_add_response_header(r, headers[i][0], headers[i][1]);
 	MHD_add_response_header(r, "Content-Type", type);
-	/* A picture may be shown again for a while, everything else is of this moment. */
+	/* A browser may cache a picture for a minute, but no other response. */
 	MHD_add_response_header(r, "Cache-Control", !strcmp(type, "image/png") ? "private, max-age=60" : "no-store");
 }
 
@@ -92,7 +92,7 @@ static enum MHD_Result fixed(struct MHD_Connection *c, const char *type, const c
 	return queue(c, 200, r);
 }
 
-/* A refusal in a sentence of ours. */
+/* Refuse a request with a sentence as the body. */
 static enum MHD_Result refuse(struct MHD_Connection *c, int code, const char *allow, const char *sentence)
 {
 	char text[700];
@@ -140,7 +140,7 @@ static const char *header(struct MHD_Connection *c, const char *name)
 	return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
 }
 
-/* Who may act: the page itself, by a form. NULL: he may; else why not. */
+/* Check that a POST request is a form of the page itself. NULL: it is; otherwise return the reason of the refusal. */
 static const char *why_not(struct http *s, struct MHD_Connection *c, const struct request *q)
 {
 	const char *site = header(c, "Sec-Fetch-Site"), *type = header(c, "Content-Type");
@@ -152,7 +152,7 @@ static const char *why_not(struct http *s, struct MHD_Connection *c, const struc
 	return NULL;
 }
 
-/* The whole request is here. */
+/* Reply to a request that was received completely. */
 static enum MHD_Result reply(struct http *s, struct MHD_Connection *c, const char *path, const char *method,
 			     const struct request *q)
 {
@@ -185,7 +185,7 @@ static enum MHD_Result reply(struct http *s, struct MHD_Connection *c, const cha
 	}
 }
 
-/* Called with the headers, for each part of a body, and at the end. */
+/* Called by the library after the headers, for each part of the body, and at the end of the body. */
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const char *path, const char *method, const char *version,
 				  const char *data, size_t *n, void **state)
 {
@@ -240,7 +240,7 @@ static void on_connection(void *cls, struct MHD_Connection *c, void **state, enu
 		}
 }
 
-/* A byte now and then keeps no connection: what has had its time is shut down, and the library sees its end. */
+/* Shut down the connections that have exceeded their time, also active ones; the library then closes them. */
 static void end_old(struct http *s)
 {
 	double now = clock_seconds(), life = HTTP_LIFE;
@@ -294,7 +294,7 @@ int status_http_run(const struct status_http_conf *conf, const volatile sig_atom
 			break;
 		end_old(&s);
 	}
-	if (s.broken) /* let the last answers out */
+	if (s.broken) /* send the last responses */
 		MHD_run_wait(d, TICK_MS);
 	MHD_stop_daemon(d);
 	return *stop ? 0 : err_set(err, EPIPE, "the process that reads the journal does not respond");

@@ -12,9 +12,10 @@ void status_page_begin(struct html *h, const struct status *s, const char *title
 void status_page_end(struct html *h);
 void status_page_badge(struct html *h, enum status_tone tone, const char *word);
 void status_page_picture(struct html *h, const struct status *s, const struct job_view *v, int side);
-/* Write number of images, sender, time and protocol; the patient if the configuration allows it. */
+/* Write number of images, sender, time and protocol; the patient's name only if the configuration allows it. */
 void status_page_facts(struct html *h, const struct status *s, const struct job_view *v);
-/* Write what happens to the case, the progress and a hint. before: number of ready cases that start earlier. */
+/* Write the sentence about the case (status_text_sentence), its progress and a hint. before: number of ready cases that start
+ * earlier. */
 void status_page_state(struct html *h, const struct status *s, const struct job_view *v, size_t before);
 void status_page_buttons(struct html *h, const struct status *s, const struct job_view *v, const char *token);
 

@@ -21,7 +21,7 @@ int status_ipc_pair(int ret_fd[2])
 	return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ret_fd);
 }
 
-/* All n bytes until `deadline`, on clock_seconds(). */
+/* Send (out) or receive all n bytes until `deadline`, on clock_seconds(). */
 static bool transfer(int fd, void *bytes, size_t n, bool out, double deadline)
 {
 	char *at = bytes;
@@ -72,7 +72,8 @@ int status_ipc_receive(int fd, struct status_request *ret_question)
 
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
 		return 0;
-	/* The one who asks sends 48 bytes at once and waits: they are never in parts, unless it is not itself any more. */
+	/* The HTTP process sends one structure with one call and waits: a partial one means that an attacker controls that
+	 * process. */
 	if (n != (ssize_t)sizeof(q) || q.page <= STATUS_NONE || q.page > STATUS_CANCEL || q.job < 0)
 		return -1;
 	q.token[sizeof(q.token) - 1] = '\0';

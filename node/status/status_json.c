@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* status_json.c - write the contents of the status page as JSON, for programs. It has patients' names if the page has them. */
+/* status_json.c - write the contents of the status page as JSON, for programs. It contains patients' names if the page does. */
 #include <string.h>
 
 #include "node/base/version.h"

@@ -40,7 +40,8 @@ static void store_name(struct status_names *names, const struct status_name *one
 	names->list[names->n++] = *one;
 }
 
-/* The process is gone, or is to go: the case it was at has no name, those behind it are asked for again. */
+/* Kill the process if it runs. The name of the case that it was reading stays unknown; those of the following cases are requested
+ * again. */
 static void stop(struct status_names *names)
 {
 	if (names->fd < 0)

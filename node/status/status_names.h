@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Patients' names for the status page, if the configuration enables them. They are stored only in the images and, while the page
- * runs, in memory. When a case is to be shown, a separate process reads the header of its first image (node/status/cmd_names.c),
- * so that a header that crashes the process only leaves this name unknown.
+ * runs, in memory. When a case is to be shown, a separate process reads the header of its first image (node/status/cmd_names.c):
+ * if a header crashes that process, only this name stays unknown.
  */
 #ifndef TOMONODE_NODE_STATUS_NAMES_H
 #define TOMONODE_NODE_STATUS_NAMES_H
@@ -32,14 +32,15 @@ struct status_names {
 	size_t n_pending;
 	int fd;	      /* socket to the process; -1: none runs */
 	pid_t pid;    /* of the process */
-	double until; /* time at which it is killed, clock_seconds() */
+	double until; /* on clock_seconds(): when the process is killed */
 };
 
 void status_names_begin(struct status_names *names);
 void status_names_end(struct status_names *names);
-/* Start the process for the shown cases whose names are not known. status_names_receive() reads its replies. */
+/* If names of shown cases are unknown, start a process that reads them. status_names_receive() reads its replies. */
 void status_names_request(struct status_names *names, const struct status *s);
-/* Read the available replies and stop the process when it is finished or late. Call it when `fd` is readable and regularly. */
+/* Read the available replies; stop the process after its last reply or at `until`. Call it when `fd` is readable, and regularly.
+ */
 void status_names_receive(struct status_names *names);
 const struct status_name *status_names_find(const struct status_names *names, int64_t job); /* NULL: not known (yet) */
 

@@ -224,7 +224,7 @@ static void cases(struct html *h, const struct status *s, const struct status_li
 	html_put(h, "</section>\n");
 }
 
-/* ---- beside the cases ---- */
+/* ---- destinations, devices, disk ---- */
 
 static void destinations(struct html *h, const struct status *s)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define DIGITS_MAX 18 /* below INT64_MAX */
+#define DIGITS_MAX 18 /* of a job number, so that it is below INT64_MAX */
 #define HOST_MAX 255
 
 struct name {
@@ -56,7 +56,7 @@ bool status_page_acts(enum status_page page)
 	return page == STATUS_RETRY || page == STATUS_AS_IS || page == STATUS_CANCEL;
 }
 
-/* "host", "host:port", "[v6]:port" into its host without brackets. */
+/* Write the host of "host", "host:port" or "[v6]:port", without brackets. */
 static bool split(const char *text, char ret_host[HOST_MAX + 1])
 {
 	const char *host = text[0] == '[' ? text + 1 : text;
@@ -100,10 +100,10 @@ bool status_request_origin(const char *origin, const char *host)
 		return true;
 	if (!strncmp(origin, "http://", 7))
 		origin += 7;
-	else if (!strncmp(origin, "https://", 8)) /* a proxy before us */
+	else if (!strncmp(origin, "https://", 8)) /* the browser connects to a proxy in front of the node */
 		origin += 8;
 	else
-		return false; /* "null" */
+		return false; /* such as "null" */
 	return host && !strcasecmp(origin, host);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Check a browser's request: path, Host, Origin, form. Pure functions of untrusted bytes; no HTTP library, no files.
  *
- * - Only known values are accepted: a path from a fixed list, a number of digits only, a form with the known fields once each.
+ * - Accepted are only: a path from a fixed list, a job number of digits only, a form with the known fields once each.
  * - Host must be an IP address, localhost or the configured name. An attacker who makes his own name resolve to the node's
  *   address (DNS rebinding) is thereby refused.
  */

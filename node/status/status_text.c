@@ -16,7 +16,8 @@ const char *status_text_tone(enum status_tone tone)
 	return names[tone];
 }
 
-/* A destination that counts has not taken the result when it was last tried; *ret_alarm: for too long. */
+/* Return true if the last attempt at a destination that the job waits for failed, or was blocked by that of another job;
+ * *ret_alarm: an alarm was raised for it. */
 static bool waits_for_destination(const struct job_view *v, bool *ret_alarm)
 {
 	if (v->state != JOB_RECONSTRUCTED && v->state != JOB_STORED)
@@ -140,7 +141,7 @@ static void ready(const struct job_view *v, size_t before, double now, char *ret
 	add(ret, size, ".");
 }
 
-/* Another case was the last to try. */
+/* Write why a send waits for that of another case, which failed to reach the destination. */
 static void add_blocked_by(const struct job_send *s, double now, char *ret, size_t size)
 {
 	char when[40];
@@ -213,8 +214,8 @@ void status_text_sentence(const struct job_view *v, size_t before, double now, c
 		break;
 	case JOB_CLEANED:
 		add(ret, size,
-		    v->given_up ? "It was cancelled; its images were removed."
-				: "It was delivered; the node's own files were removed.");
+		    v->never_delivered ? "It was cancelled; its images were removed."
+				       : "It was delivered; the node's own files were removed.");
 		break;
 	default:
 		if (incomplete(v) && !v->members.as_is)
@@ -269,7 +270,8 @@ const char *status_text_retry(const struct job_view *v)
 {
 	bool waits = false;
 
-	if (job_next(v->state, EVENT_RETRY) == JOB_IMPOSSIBLE || incomplete(v)) /* it goes on by itself, or as it is */
+	if (job_next(v->state, EVENT_RETRY) == JOB_IMPOSSIBLE ||
+	    incomplete(v)) /* it continues by itself, or has the button "as is" */
 		return NULL;
 	for (size_t i = 0; i < v->n_sends; i++)
 		waits = waits || (v->sends[i].state == SEND_DUE && v->sends[i].failures > 0);

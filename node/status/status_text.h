@@ -15,12 +15,13 @@ enum status_tone status_text_state(const struct job_view *v, const char **ret_wo
 
 /* Write the title: "Tomosynthesis, left MLO", "PET"; with the revision if it is not the first. */
 void status_text_title(const struct job_view *v, char *ret, size_t size);
-/* Write a sentence: what happens to the case, or why nothing does. before: number of ready cases that start earlier. */
+/* Write a sentence about what the node does with the case, or why it does nothing. before: number of ready cases that start
+ * earlier. */
 void status_text_sentence(const struct job_view *v, size_t before, double now, char *ret, size_t size);
 /* Return what a person should do; "": nothing. */
 const char *status_text_hint(const struct job_view *v);
 
-/* Return the label of a button; NULL: the case does not have this button. */
+/* Return the label of the button "retry", "as is" or "cancel"; NULL: the case does not have this button. */
 const char *status_text_retry(const struct job_view *v);
 const char *status_text_as_is(const struct job_view *v);
 const char *status_text_cancel(const struct job_view *v);
@@ -30,7 +31,7 @@ const char *status_text_cancel(const struct job_view *v);
 #define STATUS_TEXT_STEPS 3
 int status_text_stage(const char *stage, const char **ret_words);
 const char *status_text_event(enum job_event event);
-/* Write the local time: "14:02:10", on another day "2026-11-21 14:02"; for 0 "never". */
+/* Write `when` (s since the epoch) as local time: "14:02:10" if it is today, else "2026-11-21 14:02"; for 0 "never". */
 void status_text_time(double when, double now, char *ret, size_t size);
 /* Write a duration: "12 s", "4 min", "3.2 h", "5 days". */
 void status_text_duration(double seconds, char *ret, size_t size);

@@ -40,7 +40,7 @@ static int priority(enum job_event event)
 	case EVENT_HELD:
 	case EVENT_FAILED:
 	case EVENT_DEAD_LETTER:
-		return LOG_ALERT; /* a person has to look */
+		return LOG_ALERT; /* needs a person */
 	case EVENT_CRASHED:
 	case EVENT_RESULT_LOST:
 	case EVENT_SEND_REFUSED:
@@ -80,7 +80,7 @@ static void log_job_event(int64_t job, enum job_event event, const json_t *detai
 	log_event(priority(event), name, "job=%lld%s", (long long)job, line);
 }
 
-/* seen: as of journal_clean(), where that is what to do. */
+/* Append and log an event. seen: argument of journal_clean(), which is then used instead of journal_append(); NULL: not used. */
 static int append(struct journal *j, int64_t job, enum job_event event, const int64_t *seen, json_t *detail, double now,
 		  struct err *err)
 {

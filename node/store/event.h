@@ -9,15 +9,16 @@
 
 #include "node/store/journal.h"
 
-/* Append an event (journal_append) and log it as "job-NAME job=.. destination=.. status=.. reason=..": held, failed and dead
- * letters as alarms, crashes and failed sends as errors. detail is taken over; NULL is ENOMEM. ESTALE: the job changed meanwhile;
- * nothing is written or logged. */
+/* Append an event (journal_append) and log it as "job-NAME job=.. destination=.. status=.. reason=..": events that need a person
+ * (held, failed, dead letter) as alarms, crashes and failed sends as errors. The function releases the reference to `detail`;
+ * NULL means that the caller had no memory for it: ENOMEM. ESTALE: another process changed the job, so that the event no longer
+ * fits; nothing is written or logged. */
 int event_append(struct journal *j, int64_t job, enum job_event event, json_t *detail, double now, struct err *err);
 
-/* The same with journal_clean(). */
+/* Append and log `cleaned` with journal_append_cleaned(), which defines `seen` and ESTALE. */
 int event_clean(struct journal *j, int64_t job, int64_t seen, json_t *detail, double now, struct err *err);
 
-/* Return value as one line of JSON, which the caller frees; NULL: out of memory. The reference to value is taken over. */
+/* Return `value` as one line of JSON, which the caller frees; NULL: no memory. The function releases the reference to `value`. */
 char *event_json_dump(json_t *value);
 
 /* Return text as a JSON string, a new reference. Bytes that are not valid UTF-8 become '?'. */

@@ -61,7 +61,7 @@ static const unsigned char table[N_STATES][N_EVENTS] = {
 	},
 	[JOB_RECONSTRUCTED] = {
 		[EVENT_RESULT_LOST]      = TO(JOB_READY),
-		[EVENT_CRASHED]          = TO(JOB_READY), /* earlier versions' word for it */
+		[EVENT_CRASHED]          = TO(JOB_READY), /* earlier versions wrote this event instead of `result-lost` */
 		[EVENT_SEND_FAILED]      = TO(JOB_RECONSTRUCTED),
 		[EVENT_SENT]             = TO(JOB_RECONSTRUCTED),
 		[EVENT_SEND_REFUSED]     = TO(JOB_RECONSTRUCTED),

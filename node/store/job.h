@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The states of a job: one case (a view of an exam) from its first instance to the last destination.
  *
- * Pure functions: no time, no files, no journal. The state is never stored but computed from the events. An event that does not
- * fit gives JOB_IMPOSSIBLE: the node quarantines that job and continues with the others.
+ * Pure functions: no time, no files, no journal. The state is never stored but computed from the events. An event that is not
+ * allowed in the present state gives JOB_IMPOSSIBLE: the node no longer processes that job (it is quarantined) and continues with
+ * the others.
  */
 #ifndef TOMONODE_NODE_JOB_H
 #define TOMONODE_NODE_JOB_H
@@ -14,9 +15,9 @@ enum job_state {
 	JOB_READY,	/* complete: waits for a worker */
 	JOB_RUNNING,
 	JOB_RECONSTRUCTED, /* the result is in the outbox: deliveries are due */
-	JOB_STORED,	   /* every destination has it; a storage commitment is still missing */
-	JOB_DELIVERED,	   /* every destination has it, with storage commitment where required */
-	JOB_DEAD_LETTER,   /* a destination refused permanently; the others are done */
+	JOB_STORED,	   /* every destination has the result; a storage commitment is still missing */
+	JOB_DELIVERED,	   /* every destination has the result, with storage commitment where required */
+	JOB_DEAD_LETTER,   /* a destination refused the result permanently; all other deliveries have ended */
 	JOB_FAILED,	   /* reconstruction failed permanently */
 	JOB_CANCELLED,
 	JOB_CLEANED,	/* retention removed its files */
@@ -25,11 +26,11 @@ enum job_state {
 
 enum job_event {
 	EVENT_OPENED,		     /* case key, kind */
-	EVENT_INSTANCE,		     /* another instance belongs to it */
+	EVENT_INSTANCE,		     /* an instance became a member of the job */
 	EVENT_HELD,		     /* reason */
-	EVENT_COMPLETE,		     /* what made it complete; protocol, destinations */
+	EVENT_COMPLETE,		     /* number of instances that made it complete; protocol, destinations */
 	EVENT_STARTED,		     /* device, attempt */
-	EVENT_INTERRUPTED,	     /* the worker ended with its node: start again, not counted as a failure */
+	EVENT_INTERRUPTED,	     /* the node was stopped during the run: start again, not counted as a failure */
 	EVENT_CRASHED,		     /* the worker died or failed temporarily: reason */
 	EVENT_RECONSTRUCTED,	     /* outbox file, SOP instance UID, seconds per stage */
 	EVENT_RESULT_LOST,	     /* the result in the outbox is damaged or missing: make it again; reason */
@@ -38,21 +39,23 @@ enum job_event {
 	EVENT_SENT,		     /* destination, status */
 	EVENT_SEND_REFUSED,	     /* destination, status: permanent */
 	EVENT_FALLBACK,		     /* destination, the one that gets the result instead, reason */
-	EVENT_STORED,		     /* every destination has it; commitments are missing */
+	EVENT_STORED,		     /* every destination has the result; commitments are missing */
 	EVENT_COMMIT_REQUESTED,	     /* destination, transaction; written before the request is sent */
 	EVENT_COMMIT_ACCEPTED,	     /* the peer accepted the request: deadline of its report */
 	EVENT_COMMIT_REQUEST_FAILED, /* the request failed: status or reason, when next */
 	EVENT_COMMITTED,	     /* destination, transaction, objects that the peer committed to keep */
-	EVENT_COMMIT_FAILED,	     /* the same, for objects that it did not commit to keep: they are sent and requested again */
+	EVENT_COMMIT_FAILED,	     /* destination, transaction, objects that the peer does not commit to keep: they are sent and
+					requested again */
 	EVENT_COMMIT_REFUSED,	     /* no more attempts: dead letter */
-	EVENT_DELIVERED,	     /* every destination has it, with storage commitment where required */
-	EVENT_DEAD_LETTER,	     /* every destination has it or refused it */
-	EVENT_PRIORITY,		     /* set by a person */
-	EVENT_RETRY,		     /* by a person */
-	EVENT_CANCEL,		     /* by a person */
+	EVENT_DELIVERED,	     /* every destination has the result, with storage commitment where required */
+	EVENT_DEAD_LETTER,	     /* every destination has the result or refused it; at least one refused */
+	EVENT_PRIORITY,		     /* a person set the priority */
+	EVENT_RETRY,		     /* a person requested another attempt */
+	EVENT_CANCEL,		     /* a person cancelled the job */
 	EVENT_CLEANED,		     /* files removed by retention */
 };
 
+/* Return the state after `event` in `state`; JOB_IMPOSSIBLE: the event is not allowed there. */
 enum job_state job_next(enum job_state state, enum job_event event);
 
 const char *job_state_name(enum job_state state); /* "collecting", ... */

@@ -3,13 +3,13 @@
  *
  * - A function that appends returns after the row is on disk (WAL, synchronous=FULL: one fsync per commit).
  * - The state of a job is never stored, but computed by replay: see job_next() in job.c.
- * - An event is appended only if it fits: the job is replayed inside the writing transaction (only events since the last replay
- * by this process, see journal_job_state()), and SQLite permits one writer at a time, so that the journal of an intact node has
- * no impossible event. One that is found (damage) quarantines its job and does not stop the node.
- * - Statements that append are prepared once and kept; functions that iterate (replay, members) prepare their own, so that a
- *   callback may append.
- * - WAL and index file remain when the last connection closes: processes that may open no other files are allowed exactly these
- *   (node/process/sandbox_files.c).
+ * - An event is appended only if the job's state allows it: the job is replayed inside the writing transaction (only events since
+ * the last replay by this process, see journal_job_state()), and SQLite permits one writer at a time, so that an undamaged
+ * journal has no impossible event. If one is found, its job is quarantined and the node continues.
+ * - Statements that append are prepared once per connection; functions that iterate (replay, members) prepare a new statement at
+ * each call, so that a callback may append.
+ * - The WAL and its index file remain when the last connection closes, because sandboxed processes may open these files but not
+ * create them (node/process/sandbox_files.c).
  * - The file has mode 0600, is opened with O_CLOEXEC (by SQLite), and must not be used across a fork.
  */
 #include "node/store/journal_internal.h"
@@ -22,9 +22,9 @@
 #include <unistd.h>
 
 #define SCHEMA_VERSION 1
-#define BUSY_MS 20000	     /* another process' commit is one fsync; a checkpoint on a slow disk may take seconds */
-#define READER_BUSY_MS 2000  /* readers wait for nobody in WAL mode but a recovery */
-#define GROW_BYTES (1 << 20) /* the file grows in steps, so that a full disk meets a step, not every commit */
+#define BUSY_MS 20000	    /* longest wait for a lock: a commit is one fsync, but a checkpoint on a slow disk may last seconds */
+#define READER_BUSY_MS 2000 /* in WAL mode a reader waits only for a recovery */
+#define GROW_BYTES (1 << 20) /* bytes by which the file grows at a time, so that few commits need new disk space */
 
 static const char schema[] =
 	"CREATE TABLE instance(id INTEGER PRIMARY KEY AUTOINCREMENT, received REAL NOT NULL, sop_class TEXT NOT NULL,"
@@ -52,7 +52,8 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 	[JOURNAL_HAS_INSTANCE] =
 		"SELECT " JOURNAL_COLUMNS " FROM instance i WHERE i.sop_instance=? AND i.digest=? AND" JOURNAL_NOT_REMOVED
 		" ORDER BY i.id LIMIT 1",
-	/* Classifications are made in the order of arrival, so what has none lies behind the last that has one. */
+	/* Instances are classified in the order of arrival, so those without a classification have ids after the last classified
+	   one. */
 	[JOURNAL_UNINDEXED] =
 		"SELECT " JOURNAL_COLUMNS
 		" FROM instance i WHERE i.id>(SELECT COALESCE(MAX(instance),0) FROM classification) ORDER BY i.id LIMIT ?",
@@ -67,8 +68,8 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 	[JOURNAL_FIND_MEMBER] =
 		"SELECT " JOURNAL_COLUMNS " FROM instance i JOIN classification f ON f.instance=i.id WHERE i.sop_instance=? AND "
 		"i.id<? AND f.kind=1 AND" JOURNAL_NOT_REMOVED " ORDER BY i.id LIMIT 1",
-	/* instr() rather than JSON: a damaged row must not stop the search. The index event_commit_requested holds these rows
-	   alone. */
+	/* instr() instead of JSON functions, which would fail at a damaged row. The index event_commit_requested contains only
+	   these rows. */
 	[JOURNAL_FIND_TRANSACTION] =
 		"SELECT job, detail FROM event WHERE name='commit-requested' AND instr(detail, ?)>0 ORDER BY seq DESC",
 	[JOURNAL_REMOVE] = "INSERT OR IGNORE INTO removal(instance, time) VALUES(?,?)",
@@ -107,7 +108,7 @@ static int sqlite_errno(sqlite3 *db, int rc)
 	case SQLITE_PERM:
 	case SQLITE_AUTH:
 		return EPERM;
-	default: /* EACCES is a peer's refusal, with an exit code of its own; a file's is EPERM */
+	default: /* a file that cannot be opened: EPERM, because EACCES means that a peer refused and has its own exit code */
 		return os == EACCES ? EPERM : os > 0 ? os : EIO;
 	}
 }
@@ -117,7 +118,7 @@ int journal_fail(struct journal *j, int rc, const char *doing, struct err *err)
 	return err_set(err, sqlite_errno(j->db, rc), "journal %s: %s: %s", j->path, doing, sqlite3_errmsg(j->db));
 }
 
-/* A cached statement, ready to bind; NULL: it cannot be prepared. */
+/* Return a cached statement, ready to bind; NULL: it cannot be prepared. */
 sqlite3_stmt *journal_stmt(struct journal *j, enum journal_query q, struct err *err)
 {
 	int rc;
@@ -132,7 +133,7 @@ sqlite3_stmt *journal_stmt(struct journal *j, enum journal_query q, struct err *
 	return j->stmt[q];
 }
 
-/* Step a bound statement once and reset it: 1 a row was there (then read_row has seen it), 0 none, negative on error. */
+/* Step a bound statement once and reset it. 1: there was a row, for which read_row() was called; 0: none; negative: error. */
 int journal_step(struct journal *j, sqlite3_stmt *s, const char *doing, void (*read_row)(void *ctx, sqlite3_stmt *s), void *ctx,
 		 struct err *err)
 {
@@ -153,7 +154,7 @@ int journal_execute(struct journal *j, enum journal_query q, const char *doing, 
 	return s ? journal_step(j, s, doing, NULL, NULL, err) : -EIO;
 }
 
-/* End a transaction: commit when ret is not negative, else undo. */
+/* End a transaction: commit if ret is not negative, else roll back. */
 int journal_end_transaction(struct journal *j, int ret, struct err *err)
 {
 	if (ret >= 0) {
@@ -165,8 +166,8 @@ int journal_end_transaction(struct journal *j, int ret, struct err *err)
 	}
 	if (!sqlite3_get_autocommit(j->db))
 		journal_execute(j, JOURNAL_ROLLBACK, "rollback", NULL);
-	memset(j->state_cache, 0,
-	       sizeof(j->state_cache)); /* one may have seen rows that are undone now, and whose numbers are given again */
+	memset(j->state_cache, 0, sizeof(j->state_cache)); /* the cache may include rows that were rolled back and whose numbers
+							      will be used again */
 	return ret;
 }
 
@@ -222,7 +223,8 @@ static int pragma_int(struct journal *j, const char *pragma, int64_t *ret_value,
 	return ret;
 }
 
-/* Switching to WAL does not always ask the busy handler, and several processes may open a new journal at once. */
+/* Switch to WAL mode, with repeated attempts: SQLite does not always call the busy handler here, and several processes may open a
+ * new journal at the same time. */
 static int set_wal(struct journal *j, struct err *err)
 {
 	int rc = SQLITE_BUSY;
@@ -284,7 +286,7 @@ static int prepare_schema(struct journal *j, struct err *err)
 	ret = journal_execute(j, JOURNAL_BEGIN, "begin", err);
 	if (ret < 0)
 		return ret;
-	ret = pragma_int(j, "PRAGMA user_version", &version, err); /* another process may have been first */
+	ret = pragma_int(j, "PRAGMA user_version", &version, err); /* another process may have created the tables */
 	if (ret == 0 && version == 0) {
 		rc = sqlite3_exec(j->db, schema, NULL, NULL, NULL);
 		if (rc != SQLITE_OK)
@@ -302,7 +304,7 @@ int journal_open(const char *path, struct journal **ret_journal, struct err *err
 		return err_set(err, ENOMEM, "no memory for the journal");
 	snprintf(j->path, sizeof(j->path), "%s", path);
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC,
-		  0600); /* SQLite alone would take the umask; WAL and index files copy this mode */
+		  0600); /* SQLite itself would use the umask; it copies this mode to WAL and index file */
 	if (fd < 0) {
 		ret = err_set(err, errno == EACCES ? EPERM : errno, "journal %s: %s", path, strerror(errno));
 		goto fail;
@@ -325,8 +327,8 @@ int journal_open(const char *path, struct journal **ret_journal, struct err *err
 	ret = rc == SQLITE_OK ? prepare_schema(j, err) : journal_fail(j, rc, "settings", err);
 	if (ret < 0)
 		goto fail;
-	/* Journals of earlier versions lack them. A failure (the disk is full) says nothing: an index saves time and nothing
-	 * else, and who misses the table says so. */
+	/* Journals of earlier versions lack them. Ignore a failure (full disk): an index only saves time, and a missing table is
+	   reported by the first function that needs it. */
 	(void)sqlite3_exec(j->db,
 			   "CREATE INDEX IF NOT EXISTS event_commit_requested ON event(seq) WHERE name='commit-requested';"
 			   "CREATE INDEX IF NOT EXISTS classification_unassigned ON classification(time) WHERE kind<>1;"
@@ -345,7 +347,8 @@ struct journal *journal_close(struct journal *j)
 		return NULL;
 	for (size_t q = 0; q < N_JOURNAL_QUERIES; q++)
 		sqlite3_finalize(j->stmt[q]);
-	/* The last one to close leaves the WAL empty, so that it cannot be laid over a journal that is put back from a backup. */
+	/* The last connection that closes truncates the WAL, so that it cannot be applied to a journal that is restored from a
+	 * backup. */
 	sqlite3_exec(j->db, "PRAGMA journal_size_limit=0", NULL, NULL, NULL);
 	sqlite3_close(j->db);
 	free(j);
@@ -487,13 +490,14 @@ int journal_check(struct journal *j, void (*report)(void *ctx, const char *probl
 	return n;
 }
 
-/* Blocks of the disk that belong to the journal before it needs them.
+/* Allocate disk blocks for the journal before it needs them.
  *
- * A commit writes to the write-ahead log. SQLite starts that file again from its beginning after each checkpoint and shortens it
- * only when the last connection goes, so that blocks that were once allocated for it stay the journal's while the node runs. They
- * are allocated behind the end of the file (FALLOC_FL_KEEP_SIZE), where SQLite does not look. A checkpoint that cannot let the
- * database file grow on a full disk fails and is tried again at the next commit; until then rows go on into the reserved log: at
- * 4 KiB a page and about 3 pages a commit, 16 MiB take 700 of them beyond the 1000 pages after which checkpoints begin.
+ * A commit writes to the write-ahead log. SQLite overwrites that file from its beginning after each checkpoint and truncates it
+ * only when the last connection closes, so that blocks once allocated for it stay allocated while the node runs. They
+ * are allocated beyond the end of the file (FALLOC_FL_KEEP_SIZE), which SQLite does not notice. If the disk is full, a checkpoint
+ * that must extend the database file fails and is tried again at the next commit; until then rows are written to the reserved
+ * log: at 4 KiB a page and about 3 pages a commit, 16 MiB suffice for 700 commits after the 1000 pages at which checkpoints
+ * begin.
  */
 int journal_reserve(struct journal *j, uint64_t bytes, struct err *err)
 {
@@ -501,7 +505,7 @@ int journal_reserve(struct journal *j, uint64_t bytes, struct err *err)
 	int fd, ret = 0;
 
 	snprintf(path, sizeof(path), "%s-wal", j->path);
-	fd = open(path, O_WRONLY | O_CLOEXEC); /* of this file SQLite holds no locks that a close could drop */
+	fd = open(path, O_WRONLY | O_CLOEXEC); /* SQLite has no POSIX locks on this file, which close() would release */
 	if (fd < 0)
 		return err_set(err, errno, "journal %s: %s", path, strerror(errno));
 	if (fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) < 0)

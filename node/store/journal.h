@@ -8,9 +8,9 @@
  *   whose files differ from the received bytes).
  * - The number of a job is the seq of its `opened` event. An instance may belong to several jobs: a revision includes all
  *   instances of the job that it revises.
- * - An event that does not fit the job's state is refused (ESTALE) inside the transaction. So two processes that change one job
- *   at the same time cannot corrupt it: the second one reads the job again.
- * - Each process opens its own connection and never uses one after a fork.
+ * - An event that the job's state does not allow (job_next()) is refused with ESTALE inside the transaction. So two processes
+ *   that change one job at the same time cannot corrupt it: the second one must read the job again.
+ * - Each process opens its own connection; a child process must not use the connection of its parent.
  * - Times are seconds since the epoch, given by the caller. Details are one-line JSON objects.
  */
 #ifndef TOMONODE_NODE_JOURNAL_H
@@ -26,21 +26,21 @@
 struct journal;
 
 struct instance_row {
-	int64_t id; /* set by the journal */
-	double received;
+	int64_t id;	 /* number of the row, set by journal_add_instance() */
+	double received; /* s since the epoch */
 	char sop_class[65], sop_instance[65], transfer_syntax[65];
-	char calling[17], host[64];
-	char association[40]; /* the same for all objects of one association */
-	char file[128];	      /* relative to the spool */
-	uint64_t bytes;	      /* of the file */
-	char digest[33];      /* XXH3-128 of the data set as received */
+	char calling[17], host[64]; /* sender: AE title and address */
+	char association[40];	    /* the same for all objects of one association */
+	char file[128];		    /* relative to the spool */
+	uint64_t bytes;		    /* of the file */
+	char digest[33];	    /* XXH3-128 of the data set as received */
 };
 
 enum classification {
 	CLASSIFIED_MEMBER = 1, /* belongs to a job */
-	CLASSIFIED_IGNORED,    /* not a kind of case that is reconstructed: kept, reason in the detail */
-	CLASSIFIED_REFUSED,    /* unreadable, or in an unsupported encoding: kept, reason in the detail */
-	CLASSIFIED_CONFLICT,   /* a UID that is stored already, with other content: kept */
+	CLASSIFIED_IGNORED,    /* of no kind that the node reconstructs: its file is kept, reason in the detail */
+	CLASSIFIED_REFUSED,    /* unreadable, or in an unsupported encoding: its file is kept, reason in the detail */
+	CLASSIFIED_CONFLICT,   /* same SOP Instance UID as an earlier instance but other content: its file is kept */
 };
 
 struct event_row {
@@ -53,7 +53,8 @@ struct event_row {
 	char *detail;	  /* JSON; valid until the callback returns */
 };
 
-int journal_open(const char *path, struct journal **ret_journal, struct err *err); /* created with mode 0600 if missing */
+/* Open the journal for reading and writing; create it with mode 0600 if it is missing. */
+int journal_open(const char *path, struct journal **ret_journal, struct err *err);
 /* Open for reading; functions that write fail. ENOENT: there is no journal, or it is not ready yet. */
 int journal_open_reader(const char *path, struct journal **ret_journal, struct err *err);
 struct journal *journal_close(struct journal *j);
@@ -65,17 +66,18 @@ int journal_has_instance(struct journal *j, const char *sop_instance, const char
 			 struct err *err);
 /* Read the instances without a classification, oldest first, at most `max`. Returns their number. */
 int journal_unindexed(struct journal *j, struct instance_row *ret_rows, int max, struct err *err);
-/* Add the classification of an instance, which has only one. With CLASSIFIED_MEMBER, append an `instance` event to the job in the
+/* Add the classification of an instance that has none yet. With CLASSIFIED_MEMBER, append an `instance` event to the job in the
  * same transaction. */
 int journal_classify(struct journal *j, int64_t instance, enum classification kind, int64_t job, const char *detail, double now,
 		     struct err *err);
 /* Open a job for a case key and return its number. */
 int journal_open_job(struct journal *j, const char *detail, double now, int64_t *ret_job, struct err *err);
 /* Open a revision because an instance of the case arrived after its job `of` had begun: create a job with all instances of `of`
- * and add `instance` to it as a member with `classification`, all in one transaction. ESTALE: `of` has been cleaned. */
+ * and add `instance` to it as a member with `classification` (its detail, JSON), all in one transaction. ESTALE: retention has
+ * removed the files of `of`. */
 int journal_open_revision(struct journal *j, int64_t of, int64_t instance, const char *classification, const char *detail,
 			  double now, int64_t *ret_job, struct err *err);
-/* Append an event to a job. ENOENT: no such job; ESTALE: the event does not fit its state. */
+/* Append an event to a job. ENOENT: no such job; ESTALE: its state does not allow the event. */
 int journal_append(struct journal *j, int64_t job, enum job_event event, const char *detail, double now, struct err *err);
 
 /* Call each() for every event of a job (0: of all jobs) with seq > after, in order. The callback stops it by returning non-zero.
@@ -92,8 +94,8 @@ int journal_job_state(struct journal *j, int64_t job, enum job_state *ret_state,
 int journal_find_transaction(struct journal *j, const char *transaction, int64_t *ret_job, char *ret_destination, size_t size,
 			     struct err *err);
 
-/* Find the member of a job with this UID that arrived before `before`. 1: found; 0: not. (The same UID with other content is a
- * conflict.) */
+/* Find an instance with this UID that is a member of any job and has an id below `before`: an instance with the same UID and
+ * other content is then a conflict. 1: found; 0: not. */
 int journal_find_member(struct journal *j, const char *sop_instance, int64_t before, struct instance_row *ret_row,
 			struct err *err);
 /* Call each() for instances with this classification that are not removed, newest first, at most `max`. */
@@ -111,11 +113,11 @@ int journal_last(struct journal *j, int64_t *ret_instance, int64_t *ret_event, s
 /* Record the removal of an instance by retention, before its file is removed. A repeated send of it is then stored again. */
 int journal_remove_instance(struct journal *j, int64_t instance, double now, struct err *err);
 /* Append `cleaned` to a job and record the removal of all its members, in one transaction. seen: seq of the last event that the
- * caller knew. ESTALE: the event does not fit; or after `seen` the job changed, or a job that shares members was opened or
- * retried: read the jobs again. */
+ * caller has read. ESTALE: the state does not allow the event; or after `seen` the job changed, or a job that shares members was
+ * opened or retried: read the jobs again. */
 int journal_clean(struct journal *j, int64_t job, int64_t seen, const char *detail, double now, struct err *err);
-/* Mark an instance whose file differs from what was received, remove the mark, read it (1 or 0), and count the marked instances
- * of a job. Negative on error. */
+/* Four functions about instances whose file differs from the received bytes: mark one as damaged, remove its mark, return whether
+ * it is marked (1 or 0), count the marked members of a job. Negative on error. */
 int journal_mark_damaged(struct journal *j, int64_t instance, double now, struct err *err);
 int journal_mark_intact(struct journal *j, int64_t instance, struct err *err);
 int journal_is_damaged(struct journal *j, int64_t instance, struct err *err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* journal_damage.c - marks for instances whose files differ from what was received: set by the reader that finds the difference,
- * removed when the object is received again.
+/* journal_damage.c - marks for instances whose files differ from the received bytes: set by the process that finds the
+ * difference, removed when the object is received again.
  *
  * - The mark does not change a job: the worker that sets it appends a separate event to hold the job. The mark tells the receiver
- *   to replace the file when the same object is sent again, and the manager when a held case has no damaged file any more.
+ *   to replace the file when the same object is sent again, and the manager when a held case no longer has a damaged file.
  * - An unneeded mark does no harm: the next reader of the file removes it, or sets it again.
  */
 #include <stddef.h>
@@ -15,7 +15,7 @@ static void read_count(void *ctx, sqlite3_stmt *s)
 	*(int64_t *)ctx = sqlite3_column_int64(s, 0);
 }
 
-/* One statement with parameters ?1 (a number) and perhaps ?2 (a time). */
+/* Execute one statement with parameter ?1 (a number) and, if it has one, ?2 (a time). */
 static int run(struct journal *j, const char *what, int64_t number, double now, int64_t *ret_count, struct err *err)
 {
 	sqlite3_stmt *s = NULL;

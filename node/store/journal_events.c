@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* journal_events.c - classifications and events: append them in the right transaction, iterate over them, and sum them up. */
+/* journal_events.c - classifications and events: append them in transactions, iterate over them, and count them. */
 #include <errno.h>
 #include <jansson.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ static int insert_event(struct journal *j, int64_t job, enum job_event event, in
 	return journal_step(j, s, "append an event", NULL, NULL, err);
 }
 
-/* In order of arrival only: see UNINDEXED. */
+/* Instances must be classified in the order of arrival, on which JOURNAL_UNINDEXED depends. */
 static int insert_classification(struct journal *j, int64_t instance, enum classification kind, int64_t job, const char *detail,
 				 double now, struct err *err)
 {
@@ -38,7 +38,7 @@ static int insert_classification(struct journal *j, int64_t instance, enum class
 	return journal_step(j, s, "add a classification", NULL, NULL, err);
 }
 
-/* One more event. */
+/* Apply the event of a row to the cached state. */
 static void replay_event(struct journal_state_cache *cached, sqlite3_stmt *s)
 {
 	enum job_event event;
@@ -50,7 +50,7 @@ static void replay_event(struct journal_state_cache *cached, sqlite3_stmt *s)
 		cached->state = job_next(cached->state, event);
 }
 
-/* Replay from where the fold ends. 1 done; 0: its last event is not there any more, nothing it says can be trusted. */
+/* Replay the events after the cached one. 1: done; 0: the cached event was deleted, so that the cached state is not valid. */
 static int replay_rest(struct journal *j, struct journal_state_cache *cached, struct err *err)
 {
 	sqlite3_stmt *s = journal_stmt(j, JOURNAL_JOB_EVENTS, err);
@@ -76,8 +76,8 @@ static int replay_rest(struct journal *j, struct journal_state_cache *cached, st
 	return ret;
 }
 
-/* Events are only ever added behind those that are there, so a job that was replayed once is replayed from there: a job of n
- * events costs n steps in all, not n * n. Where its last event was taken away (it was forgotten), all of it again. */
+/* Events are only appended, so the replay starts at the cached state: a job of n
+ * events needs n steps in all, not n * n. If the cached event was deleted (journal_forget), all events are replayed. */
 int journal_job_state(struct journal *j, int64_t job, enum job_state *ret_state, struct err *err)
 {
 	struct journal_state_cache *kept = &j->state_cache[(uint64_t)job % JOURNAL_STATE_CACHE_SIZE], cached = *kept;
@@ -97,7 +97,7 @@ int journal_job_state(struct journal *j, int64_t job, enum job_state *ret_state,
 	return 0;
 }
 
-/* Inside a transaction: does the event fit? */
+/* Inside a transaction: check that the job's state allows the event; ESTALE: it does not. */
 static int check_fits(struct journal *j, int64_t job, enum job_event event, struct err *err)
 {
 	enum job_state state;
@@ -141,7 +141,7 @@ int journal_classify(struct journal *j, int64_t instance, enum classification ki
 	return journal_end_transaction(j, ret, err);
 }
 
-/* Inside a transaction: the `opened` event, whose seq is the job's number. */
+/* Inside a transaction: append the `opened` event, whose seq becomes the job's number. */
 static int insert_job(struct journal *j, const char *detail, double now, int64_t *ret_job, struct err *err)
 {
 	sqlite3_stmt *s;
@@ -185,7 +185,7 @@ int journal_open_revision(struct journal *j, int64_t of, int64_t instance, const
 	if (ret < 0)
 		return ret;
 	ret = journal_job_state(j, of, &state, err);
-	if (ret == 0 && state == JOB_CLEANED) /* its images are gone */
+	if (ret == 0 && state == JOB_CLEANED) /* its images were removed */
 		ret = err_set(err, ESTALE, "job %lld is cleaned: there is nothing to revise", (long long)of);
 	if (ret == 0)
 		ret = insert_job(j, detail, now, &job, err);
@@ -238,8 +238,8 @@ int journal_clean(struct journal *j, int64_t job, int64_t seen, const char *deta
 	return journal_end_transaction(j, ret, err);
 }
 
-/* Is the detail's transaction this one? Then its destination. */
-static bool read_asked(const char *detail, const char *transaction, char *ret_destination, size_t size)
+/* Return true if the detail has this transaction, and its destination. */
+static bool has_transaction(const char *detail, const char *transaction, char *ret_destination, size_t size)
 {
 	json_t *all = json_loads(detail ? detail : "", 0, NULL);
 	const char *is = json_string_value(json_object_get(all, "transaction"));
@@ -264,7 +264,7 @@ int journal_find_transaction(struct journal *j, const char *transaction, int64_t
 	while (ret == 0 && (rc = sqlite3_step(s)) == SQLITE_ROW) {
 		int64_t job = sqlite3_column_int64(s, 0);
 
-		if (!read_asked((const char *)sqlite3_column_text(s, 1), transaction, ret_destination, size))
+		if (!has_transaction((const char *)sqlite3_column_text(s, 1), transaction, ret_destination, size))
 			continue;
 		*ret_job = job;
 		ret = 1;
@@ -276,9 +276,9 @@ int journal_find_transaction(struct journal *j, const char *transaction, int64_t
 	return ret;
 }
 
-/* ---- walks ---- */
+/* ---- iteration ---- */
 
-/* Call each() for every row of a statement with one or two parameters; it stops the walk by returning non-zero. */
+/* Call each() for every row of a statement with one or two parameters until it returns non-zero. */
 static int walk(struct journal *j, const char *what, const char *doing, int64_t first, int64_t second,
 		int (*each)(void *ctx, sqlite3_stmt *s), void *ctx, struct err *err)
 {
@@ -410,7 +410,7 @@ int journal_last(struct journal *j, int64_t *ret_instance, int64_t *ret_event, s
 	return 0;
 }
 
-/* ---- sums, for metrics: rows are numbered in order, so a sum is kept by adding the rows behind the last one that is in it ----
+/* ---- totals, for metrics: rows are numbered in order, so a total is updated by adding the rows after the last one counted ----
  */
 
 static int add_instances(void *ctx, sqlite3_stmt *s)

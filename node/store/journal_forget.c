@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* journal_forget.c - the one place where rows are removed: those of a case whose every job was cleaned long ago, and those of
- * unassigned instances (ignored, refused, another content under a UID that is stored already) that were removed long ago.
+/* journal_forget.c - the only functions that delete rows: those of a case of which all jobs were cleaned long ago, and those of
+ * unassigned instances (ignored, refused, conflict) that were removed long ago.
  *
- * - All of a case in one transaction, in which each job is replayed once more: a reader sees a job whole or not at all, and an
- *   event that was appended to one of them meanwhile keeps the case.
- * - An instance's row is removed with the last job that names it, and only where retention has removed its file; with it its
- *   classification: an instance without one would wait for the indexer. Numbers are not given again (AUTOINCREMENT).
- * - The index classification_unassigned holds the classifications of unassigned instances alone.
+ * - All rows of a case are deleted in one transaction, in which each job is replayed again: a reader sees all rows of a job or
+ * none, and if another process has appended an event to one of the jobs meanwhile, no row is deleted.
+ * - An instance's row is deleted with the last job that it is a member of, and only if retention has removed its file; its
+ *   classification is deleted with it, because an instance without one would wait for the indexer. Numbers are not used again
+ * (AUTOINCREMENT).
+ * - The index classification_unassigned contains only the classifications of unassigned instances.
  */
 #include <errno.h>
 
 #include "node/store/journal_internal.h"
 
-/* ?1: the job. Its members, before its events are gone. */
+/* ?1: the job. Selects its members; works only while its events exist. */
 #define MEMBERS "(SELECT instance FROM event WHERE job=?1 AND name='instance')"
 #define GONE " AND NOT EXISTS (SELECT 1 FROM instance i WHERE i.id=instance)"
 
@@ -48,7 +49,8 @@ static int run_for_each(struct journal *j, const char *what, const int64_t *ids,
 	return ret;
 }
 
-/* All ids in each step before the next step: revisions share instances, so those of all jobs go before the events of any. */
+/* Execute each step for all ids before the next step: revisions share instances, so the instances of all jobs must be deleted
+ * before the events of any job. */
 static int run_steps(struct journal *j, const char *const *steps, size_t n_steps, const int64_t *ids, size_t n, struct err *err)
 {
 	int ret = 0;
@@ -77,7 +79,7 @@ int journal_forget(struct journal *j, const int64_t *jobs, size_t n, struct err 
 	return journal_end_transaction(j, ret, err);
 }
 
-/* List the unassigned instances that were removed before then, at most `max`. Return their number. */
+/* List the unassigned instances that were removed before the time `before`, at most `max`. Return their number. */
 static int list_gone(struct journal *j, double before, int64_t *ret_ids, int max, struct err *err)
 {
 	sqlite3_stmt *s = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions shared by the journal's files and private to them: journal.c (the file, the statements, the instances),
- * journal_events.c (classifications, events, walks, sums), journal_damage.c and journal_forget.c. */
+/* Functions shared by the journal's files and private to them: journal.c (database file, statements, instances),
+ * journal_events.c (classifications, events, reading of many rows, totals), journal_damage.c and journal_forget.c. */
 #ifndef TOMONODE_NODE_JOURNAL_INTERNAL_H
 #define TOMONODE_NODE_JOURNAL_INTERNAL_H
 
@@ -54,7 +54,7 @@ struct journal {
 	struct journal_state_cache state_cache[JOURNAL_STATE_CACHE_SIZE];
 };
 
-/* Set err from SQLite's result code rc; return the negative errno value. doing: the failed action, for the text. */
+/* Set err from SQLite's result code rc; return the negative errno value. doing: the failed action, for the text of the error. */
 int journal_fail(struct journal *j, int rc, const char *doing, struct err *err);
 /* Return a cached statement, ready to bind; NULL: it cannot be prepared. */
 sqlite3_stmt *journal_stmt(struct journal *j, enum journal_query q, struct err *err);

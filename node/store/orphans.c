@@ -11,7 +11,7 @@
 
 #define DAY 86400.0
 #define PATH_MAX_BYTES 1024
-#define AHEAD 60.0 /* s that a file's time may lie ahead: file systems count time on their own */
+#define AHEAD 60.0 /* s; tolerated lead of a file's time over the clock: the file system may have its own clock */
 
 static int path_of(char ret[PATH_MAX_BYTES], const char *spool, const char *folder, const char *name, struct err *err)
 {
@@ -20,7 +20,7 @@ static int path_of(char ret[PATH_MAX_BYTES], const char *spool, const char *fold
 	return 0;
 }
 
-/* Calls each for every image; ends at its first negative answer. Else the sum of the answers. */
+/* Call each() for every image until it returns a negative value, which is returned; otherwise return the sum of its results. */
 static int64_t walk(const char *spool, int (*each)(void *ctx, int folder, const char *name), void *ctx, struct err *err)
 {
 	char path[PATH_MAX_BYTES];
@@ -69,7 +69,7 @@ static int sync_folder(const char *spool, const char *folder, struct err *err)
 	return ret;
 }
 
-/* Where it went first: a crash between the two leaves it in both, never in none. */
+/* Sync the target folder first: after a crash between the two calls a file is in both folders, never in none. */
 int orphans_sync(const char *spool, struct err *err)
 {
 	int ret = sync_folder(spool, ORPHANS_FOLDER, err);
@@ -94,7 +94,7 @@ static int restore_one(void *ctx, int folder, const char *name)
 	if (path_of(to, b->spool, "instances", name, b->err) < 0)
 		return -ENAMETOOLONG;
 	if (access(to, F_OK) == 0)
-		return 0; /* it was restored there, too: the sender's bytes are there once */
+		return 0; /* the file exists in instances/, too (it was restored) */
 	if (renameat(folder, name, AT_FDCWD, to) < 0)
 		return err_set(b->err, errno, "spool: cannot put %s back: %s", to, strerror(errno));
 	return 1;
@@ -136,9 +136,9 @@ static int remove_old(void *ctx, int folder, const char *name)
 	double at;
 
 	if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return 0; /* a person was faster */
+		return 0; /* a person has removed it meanwhile */
 	at = (double)st.st_mtim.tv_sec;
-	if (at > o->now + AHEAD) /* the clock was ahead then: else it would stay as long as that */
+	if (at > o->now + AHEAD) /* the clock was ahead when it was moved: without a correction it would be removed too late */
 		utimensat(folder, name, NULL, AT_SYMLINK_NOFOLLOW);
 	if (at > o->until)
 		return 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Orphans: images in SPOOL/instances/ that no row of the journal names. At a start they are moved to SPOOL/orphans/.
  *
- * - A crash between an image's rename and its row leaves one; its sender got no response and sends it again. But if the journal
- * was lost, or an older one was restored, orphans are acknowledged images. The two cases cannot be distinguished with certainty,
- * so nothing is removed at once, and an alarm is logged.
- * - They keep their names. If a row names one later (the right journal was restored), it is moved back.
+ * - A crash between the rename of an image's file and the insertion of its row leaves an orphan; its sender got no response and
+ * sends it again. But if the journal was lost, or an older one was restored, orphans are images that were acknowledged. The two
+ * cases cannot be distinguished with certainty, so nothing is removed at once, and an alarm is logged.
+ * - A move does not change the file name. If a row names an orphan later (the right journal was restored), it is moved back.
  * - Their mtime is the time at which they were moved.
  * - Only the manager calls these functions, at its start and from its loop; any process may call orphans_count().
  */
@@ -16,7 +16,7 @@
 #include "kernels/err.h"
 
 #define ORPHANS_FOLDER "orphans"
-#define ORPHANS_DAYS 30 /* kept, where node.retention_unassigned_days says nothing */
+#define ORPHANS_DAYS 30 /* days until an orphan is removed, if node.retention_unassigned_days is 0 */
 
 /* Move instances/NAME to orphans/. Durable after orphans_sync(). */
 int orphans_set_aside(const char *spool, const char *name, struct err *err);

@@ -4,8 +4,8 @@
  * - A file name consists of the time, the process and a counter: unique without reading the disk, and free of received data.
  * - To make a rename durable: fsync the file, rename it, fsync the folder that it was moved to. The source folder needs no fsync:
  *   if a crash brings the old name back, the sweep at the start removes it.
- * - An instance file without a row in the journal was never acknowledged, provided that this is the journal of that time. After a
- *   restore of an older journal this cannot be known, so the sweep moves such files aside (node/store/orphans.h).
+ * - An instance file without a row in the journal was never acknowledged, unless the journal was lost or replaced by an older
+ *   one. The two cases cannot be distinguished, so the sweep moves such files to orphans/ (node/store/orphans.h).
  */
 #include "node/store/spool.h"
 
@@ -54,7 +54,7 @@ static int sync_folder(const char *path, struct err *err)
 	return 0;
 }
 
-/* Make a folder and those above it. */
+/* Create a folder and its missing parent folders. */
 static int make_folder(const char *path, struct err *err)
 {
 	char parent[SPOOL_PATH_SIZE];
@@ -125,7 +125,7 @@ int spool_lock(const char *spool, struct err *err)
 	}
 	n = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
 	errno = 0;
-	/* The number is for people; a full disk does not keep a node from its spool. */
+	/* The process number in the file is only for messages; ignore a failure to write it on a full disk. */
 	if ((ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)n, 0) != n) && errno != ENOSPC && errno != EDQUOT) {
 		int code = errno ? errno : EIO;
 
@@ -250,7 +250,8 @@ static bool is_dot(const char *name)
 	return !strcmp(name, ".") || !strcmp(name, "..");
 }
 
-/* Remove a file, or a folder with what is in it. Counts the files. Symbolic links are removed, not followed. */
+/* Remove a file, or a folder with its content; add the number of removed files to *count. Symbolic links are removed, not
+ * followed. */
 static int remove_at(int folder_fd, const char *name, int *count)
 {
 	struct stat st;
@@ -311,7 +312,7 @@ static enum verdict verdict_of_instance(struct sweep *s, const char *name)
 		return VERDICT_UNKNOWN;
 	case SPOOL_REMOVED:
 		return VERDICT_REMOVE;
-	default: /* below zero is not a no: what cannot be looked up stays */
+	default: /* negative: the row could not be read; the file is left unchanged */
 		return VERDICT_KEEP;
 	}
 }

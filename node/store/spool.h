@@ -7,9 +7,9 @@
  *   SPOOL/orphans/        images that no row of the journal names (node/store/orphans.h)
  *   SPOOL/outbox/JOB/     results waiting for delivery
  *   SPOOL/work/JOB/       a worker's scratch; emptied at start
- *   SPOOL/audit/          audit messages that wait for syslog, and the position in the journal up to which transfers were
- * reported (node/audit/audit_*.h) SPOOL/node.json       state of the manager, for the status page SPOOL/node.lock       held
- * (flock) by the running node; holds its process number
+ *   SPOOL/audit/          audit messages that wait for syslog; position in the journal up to which transfers were reported
+ *   SPOOL/node.json       state of the manager, for the status page (node/store/node_file.h)
+ *   SPOOL/node.lock       locked (flock) by the running node; contains its process number
  */
 #ifndef TOMONODE_NODE_SPOOL_H
 #define TOMONODE_NODE_SPOOL_H
@@ -21,13 +21,18 @@
 
 /* Create the missing folders (mode 0700) and sync them. */
 int spool_prepare(const char *spool, struct err *err);
-/* Take the lock. Returns the descriptor, which must stay open. EBUSY: the text names the process that holds it. */
+/* Lock SPOOL/node.lock. Returns the descriptor; the lock lasts until it is closed. EBUSY: the text names the process that holds
+ * it. */
 int spool_lock(const char *spool, struct err *err);
 /* Remove the files that a crash left: *.part in incoming, unfinished files in outbox and work, and instance files that retention
- * has removed from the journal. Move instance files without a row to orphans/. keep() returns the state of an instance file in
- * the journal (negative: unknown, the file stays). Returns the number of removed files. */
-enum spool_row { SPOOL_NO_ROW, SPOOL_NAMED, SPOOL_REMOVED };
-int spool_sweep(const char *spool, int (*keep)(void *ctx, const char *file), void *ctx, struct err *err);
+ * has removed from the journal. Move instance files without a row to orphans/. row_of() returns the enum spool_row of an instance
+ * file (negative: an error, the file is left unchanged). Returns the number of removed files. */
+enum spool_row {
+	SPOOL_NO_ROW,  /* no row of the journal names the file */
+	SPOOL_NAMED,   /* a row names it */
+	SPOOL_REMOVED, /* a row names it, but retention has removed the instance */
+};
+int spool_sweep(const char *spool, int (*row_of)(void *ctx, const char *file), void *ctx, struct err *err);
 /* Create SPOOL/incoming/NAME.part. Returns its descriptor, and NAME for spool_commit(). */
 int spool_begin(const char *spool, char ret_name[64], struct err *err);
 /* Fsync and close fd, rename the file into instances/, fsync that folder. ret_file: "instances/NAME.dcm". fd is closed in every
@@ -35,8 +40,9 @@ int spool_begin(const char *spool, char ret_name[64], struct err *err);
 int spool_commit(const char *spool, const char *name, int fd, char ret_file[128], struct err *err);
 /* Return true if the file of the spool ("instances/NAME.dcm") exists with this length. */
 bool spool_holds(const char *spool, const char *file, uint64_t bytes);
-/* Durably replace a lost or truncated file by another committed file. */
+/* Rename `file` to `lost`, which was missing or truncated, and sync the folder. Both are relative to the spool. */
 int spool_replace(const char *spool, const char *file, const char *lost, struct err *err);
+/* Close fd and remove incoming/NAME.part. */
 void spool_discard(const char *spool, const char *name, int fd); /* fd -1: already closed */
 /* Return the free space on the spool's disk, in bytes. */
 uint64_t spool_free(const char *spool);

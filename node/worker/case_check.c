@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* case_check.c - compare the files of a case with the digests that the journal recorded when they were received.
  *
- * - The digest is of the data set as received, so that it covers pixels and header. What the node wrote before it (preamble and
- *   group 0002, PS3.10 7.1) is compared with the journal row: class, instance, transfer syntax.
+ * - The digest is of the data set as received, so that it covers pixels and header. The part of the file before it (preamble and
+ *   group 0002, PS3.10 7.1), which the node wrote, is compared with the journal row: class, instance, transfer syntax.
  * - The recorded file length is not compared, because a file that another sender sent again may have a longer group 0002.
  * - The files are read once more for this, and are then in the page cache when the reconstruction reads them.
  */
@@ -19,10 +19,10 @@
 #include "node/base/digest.h"
 #include "node/base/thread_pool.h"
 
-#define HEAD_MAX 2048	   /* preamble, mark and group 0002: 1 KiB at most as we write them */
-#define META_AT 132	   /* behind the preamble and "DICM" */
-#define META_FIRST 12	   /* bytes of (0002,0000), which says how many follow */
-#define FILES_AT_A_TIME 64 /* between two looks at the monitor */
+#define HEAD_MAX 2048	   /* bytes read for preamble, "DICM" and group 0002; the node writes at most 1 KiB of them */
+#define META_AT 132	   /* offset after the preamble and "DICM" */
+#define META_FIRST 12	   /* bytes of (0002,0000), which contains the length of the following group */
+#define FILES_AT_A_TIME 64 /* number of files between two checks for cancellation */
 
 /* ---- one file ---- */
 
@@ -31,10 +31,10 @@ static unsigned get16(const uint8_t *p)
 	return p[0] | (unsigned)p[1] << 8;
 }
 
-/* The value of a UI in group 0002 without its padding; false: it is not there. */
+/* Copy the value of a UI element of group 0002 without its padding; false: the element is missing. */
 static bool find_uid(const uint8_t *at, const uint8_t *end, unsigned element, char *ret, size_t size)
 {
-	while (end - at >= 12) { /* no element with a value is shorter */
+	while (end - at >= 12) { /* shortest element with a value */
 		bool is_long = !memcmp(at + 4, "OB", 2) || !memcmp(at + 4, "UN", 2);
 		size_t head = is_long ? 12 : 8;
 		size_t n = is_long ? get16(at + 8) | (size_t)get16(at + 10) << 16 : get16(at + 6);
@@ -51,7 +51,7 @@ static bool find_uid(const uint8_t *at, const uint8_t *end, unsigned element, ch
 	return false;
 }
 
-/* Is what stands before the data set what we wrote? Then ret_length is its length. */
+/* Return true if the bytes before the data set are those that the node wrote; ret_length: their number. */
 static bool head_is_sound(const uint8_t *head, size_t n, const struct instance_row *row, off_t *ret_length)
 {
 	const struct {
@@ -135,7 +135,7 @@ int case_check_file(const char *spool, const struct instance_row *row, bool (*st
 	return ret;
 }
 
-/* ---- all of a case ---- */
+/* ---- all files of a case ---- */
 
 struct check {
 	const char *spool;
@@ -145,7 +145,7 @@ struct check {
 		struct err err;
 	} * files;
 	size_t n, capacity, first;
-	struct err *err; /* of the walk */
+	struct err *err; /* of the iteration over the members */
 };
 
 static int add_file(void *ctx, const struct instance_row *row, const char *detail)
@@ -192,7 +192,7 @@ static int check_all(struct check *c, struct err *err)
 	return ret;
 }
 
-/* What one file or some of them have, and what to do: the sentence that the case is held with. */
+/* Set err to the sentence with which the case is held: the damage of one file, or the number of damaged files, and what to do. */
 static int describe_damage(const struct check *c, size_t damaged, const struct err *first, struct err *err)
 {
 	char which[80] = "";
@@ -224,7 +224,7 @@ static int evaluate(struct check *c, struct journal *j, double now, size_t *ret_
 	return damaged ? describe_damage(c, damaged, first, err) : 0;
 }
 
-/* Marks of an earlier look: those files may have come again, or been put back. */
+/* Remove the marks of an earlier check, because the files may have been received again or restored. */
 static int forget_marks(const struct check *c, struct journal *j, int64_t job, struct err *err)
 {
 	int64_t marked = journal_count_damaged(j, job, err);
@@ -252,7 +252,7 @@ int case_check(struct journal *j, const char *spool, int64_t job, double now, co
 	ret_report->files = c.n;
 	ret_report->seconds = clock_seconds() - begun;
 	free(c.files);
-	if (ret == -ENOMEM) { /* of our lists, not of the plan: it may pass */
+	if (ret == -ENOMEM) { /* no memory for these lists: temporary, unlike a plan that does not fit */
 		if (err)
 			err->code = EAGAIN;
 		ret = -EAGAIN;

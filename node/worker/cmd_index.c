@@ -28,15 +28,15 @@
 #define LINGER_SECONDS 2.0
 #define LINGER_STEP_US 4000
 #define WATCHDOG_SECONDS                                                                                                         \
-	120	     /* a header that takes longer is an attack or a fault: SIGALRM ends us, and the node sees the signal */
-#define JOIN_TRIES 8 /* the job may be started between our look and our append */
+	120	     /* s; longest time to read one header: then SIGALRM ends this process, and the node sees the signal */
+#define JOIN_TRIES 8 /* attempts to add an instance: the job may be started between reading it and appending to it */
 
 struct indexer {
 	struct work_process process;
 	struct jobs jobs;
 };
 
-/* For the audit trail, where there is one (node/audit/audit_trail.c): whose images these are. f NULL: not known. */
+/* If there is an audit trail (node/audit/audit_trail.c), add study and patient to the detail. f NULL: not known. */
 static json_t *with_subject(json_t *detail, const struct case_facts *f)
 {
 	if (detail && f && audit_is_on()) {
@@ -46,7 +46,7 @@ static json_t *with_subject(json_t *detail, const struct case_facts *f)
 	return detail;
 }
 
-/* Set an instance apart, with the reason in journal and log. */
+/* Leave an instance unassigned, with the reason in journal and log. */
 static int store_unassigned(struct indexer *x, const struct instance_row *row, const struct case_facts *f,
 			    enum classification kind, const char *reason, struct err *err)
 {
@@ -88,7 +88,7 @@ static char *opening_detail(const struct instance_row *row, const struct case_fa
 					 "priority", before ? before->priority : 0));
 }
 
-/* One try at finding the job and joining it. 1 done, 0 the job changed meanwhile: look again. */
+/* Find the job of an instance, or open one, and add the instance. 1: done; 0: the job changed meanwhile, try again. */
 static int join(struct indexer *x, const struct instance_row *row, const struct case_facts *f, const char *key,
 		const char *member, struct err *err)
 {
@@ -111,7 +111,7 @@ static int join(struct indexer *x, const struct instance_row *row, const struct 
 		ret = err_set(err, ENOMEM, "no memory for a job");
 		goto out;
 	}
-	/* After retention the earlier instances are gone, and a damaged job's cannot be trusted: a new beginning. */
+	/* Open a new job without the earlier instances if retention removed them or if the earlier job is quarantined. */
 	if (v && v->state != JOB_CLEANED && v->state != JOB_IMPOSSIBLE) {
 		ret = journal_open_revision(j, v->id, row->id, member, opening, clock_wall(), &job, err);
 		if (ret == 0)
@@ -143,7 +143,7 @@ static int add_member(struct indexer *x, const struct instance_row *row, const s
 	if (!member)
 		return err_set(err, ENOMEM, "no memory for a classification");
 	case_key(f, key, sizeof(key));
-	for (char *c = key; *c; c++) /* as event_json_text() would write it, so that it is found again */
+	for (char *c = key; *c; c++) /* as event_json_text() writes it, so that the key is found again */
 		if ((unsigned char)*c < 0x20 || (unsigned char)*c > 0x7e)
 			*c = '?';
 	for (int i = 0; ret == 0 && i < JOIN_TRIES; i++)
@@ -159,7 +159,7 @@ static bool may_pass(int code)
 	return code == ENOMEM || code == EMFILE || code == ENFILE || code == EINTR || code == EAGAIN;
 }
 
-/* 0 done; negative: the journal is in trouble; 1: this instance cannot be read now. */
+/* Classify one instance. 0: done; 1: its file cannot be read now; negative: the journal failed. */
 static int index_one(struct indexer *x, const struct instance_row *row, struct err *err)
 {
 	struct case_facts f = {0};
@@ -197,7 +197,7 @@ static int index_one(struct indexer *x, const struct instance_row *row, struct e
 	return store_unassigned(x, row, &f, CLASSIFIED_CONFLICT, reason, err);
 }
 
-/* Work until nothing has come for a while. */
+/* Classify all instances, until none has arrived for a while. */
 static int index_all(struct indexer *x)
 {
 	struct err err = {0};

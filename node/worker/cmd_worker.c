@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tomonode worker DEVICE: open a device, test it, and reconstruct on it, one after the other, the cases that the node assigns.
  *
- * - A failure of a case is recorded by the attempt (node/worker/job_run.h). A failure of the device is reported over the channel
+ * - A failure of a case is recorded by the job run (node/worker/job_run.h). A failure of the device is reported to the manager
  *   (node/process/worker_ipc.h) and ends the process: only a new process can replace a broken CUDA context.
  * - While it waits, it has no journal open. It frees the memory of each case and keeps only the device.
  * - "auto" and "cuda" are not devices: for these it counts the devices, reports their number, and ends.
- * - SIGTERM ends it, also during a case: the handler shuts the channel down, which makes it readable, so that no signal is
- * missed.
+ * - SIGTERM ends it, also during a case: the handler shuts the socket to the manager down, which makes it readable, so that no
+ * signal is missed.
  */
 #include <malloc.h>
 #include <signal.h>
@@ -27,12 +27,12 @@
 #include "recon/core/self_test.h"
 #include "recon/pet/pet.h"
 
-#define ALIVE_EVERY 0.5 /* s */
+#define ALIVE_EVERY 0.5 /* s between two messages WORKER_ALIVE */
 
 struct worker {
 	struct work_process process;
 	struct device *dev;
-	struct pet_cache *cache; /* NULL: no memory for one, nothing is kept from case to case */
+	struct pet_cache *cache; /* NULL: no memory for one; no sensitivity image is kept from case to case */
 	int64_t job;
 	double progress_at; /* on clock_seconds() */
 };
@@ -61,7 +61,8 @@ static void report_progress(void *ctx)
 	if (clock - w->progress_at < ALIVE_EVERY)
 		return;
 	w->progress_at = clock;
-	worker_ipc_send(w->process.ipc_fd, WORKER_ALIVE, w->job, 0, NULL, false); /* lost where the node does not listen */
+	worker_ipc_send(w->process.ipc_fd, WORKER_ALIVE, w->job, 0, NULL,
+			false); /* ignore a failure: the message is not essential */
 }
 
 static bool send_message(const struct worker *w, enum worker_message_kind kind, int number, const char *text)
@@ -76,7 +77,7 @@ static int count(const struct worker *w)
 	int n = device_cuda_count();
 
 	if (n <= 0 && device_cuda_open(0, &dev, &why) == 0)
-		device_close(dev); /* one that came in between: the next count finds it */
+		device_close(dev); /* a device appeared after the count; the next count includes it */
 	return send_message(w, WORKER_COUNTED, n, why.msg) ? CODE_OK : CODE_FAILED;
 }
 
@@ -98,9 +99,9 @@ static int open_device(struct worker *w, const char *name)
 	return CODE_OK;
 }
 
-/* Open the device and give up what is not needed. A CPU's threads are to be fenced in, too, so that comes first; a CUDA driver
- * opens what it likes and starts helpers of its own while the device is opened and tested, so there it comes afterwards. Either
- * way no byte from outside has been read yet. */
+/* Open the device and enter the sandbox: for a CPU before the device is opened, so that the sandbox includes its threads; for
+ * CUDA afterwards, because the driver opens many files and starts threads while the device is opened and tested. In both cases no
+ * data from outside have been read. */
 static int begin(struct worker *w, const char *name)
 {
 	bool cpu = !strncmp(name, "cpu", 3);
@@ -114,7 +115,7 @@ static int begin(struct worker *w, const char *name)
 	return code == CODE_OK && !send_message(w, WORKER_READY, 0, w->dev->name) ? CODE_FAILED : code;
 }
 
-/* CODE_OK: the next one may come. */
+/* Run one job. CODE_OK: ready for the next one. */
 static int do_job(struct worker *w)
 {
 	struct job_run_conf conf = {.process = &w->process,
@@ -191,7 +192,7 @@ int cmd_worker(int argc, char **argv)
 			code = work(&w);
 	}
 	pet_cache_free(w.cache);
-	if (code != CODE_DEVICE) /* one that is broken may not come back from it */
+	if (code != CODE_DEVICE) /* not for a broken device: the call may hang */
 		w.dev = device_close(w.dev);
 	work_process_end(&w.process);
 	return code;

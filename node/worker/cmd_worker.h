@@ -3,7 +3,7 @@
 #ifndef TOMONODE_NODE_CMD_WORKER_H
 #define TOMONODE_NODE_CMD_WORKER_H
 
-int cmd_index(int argc, char **argv);  /* index -c FILE: find the case of each new instance */
-int cmd_worker(int argc, char **argv); /* worker -c FILE JOB: reconstruct one case */
+int cmd_index(int argc, char **argv);  /* index -c FILE: assign each new instance to its case */
+int cmd_worker(int argc, char **argv); /* worker -c FILE DEVICE: reconstruct cases on one device */
 
 #endif

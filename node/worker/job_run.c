@@ -17,10 +17,10 @@
 #include "node/store/event.h"
 #include "node/worker/case_check.h"
 
-#define STATUS_EVERY 0.25    /* s */
-#define RETRY_WAIT 10.0	     /* s until the next attempt after a failure that may pass */
-#define SPACE_WAIT 10.0	     /* s until the next attempt when there was no space, doubled each time ... */
-#define SPACE_WAIT_CAP 600.0 /* ... up to this: it costs a reconstruction to find out */
+#define STATUS_EVERY 0.25    /* s between two writes of the progress file */
+#define RETRY_WAIT 10.0	     /* s until the next attempt after a temporary failure */
+#define SPACE_WAIT 10.0	     /* s until the next attempt after a lack of disk space; doubled each time up to SPACE_WAIT_CAP */
+#define SPACE_WAIT_CAP 600.0 /* so long because each attempt costs a reconstruction */
 
 struct job_run {
 	const struct job_run_conf *conf;
@@ -30,9 +30,9 @@ struct job_run {
 	double status_at; /* on clock_seconds() */
 	char **paths;
 	size_t n_paths, capacity;
-	struct err *err; /* of the walk over the members */
+	struct err *err; /* of the iteration over the members */
 	struct case_check_report check;
-	bool journal_failed; /* the journal did not take what the check found */
+	bool journal_failed; /* case_check() could not write the journal */
 };
 
 static bool stopped(void *ctx)
@@ -42,7 +42,7 @@ static bool stopped(void *ctx)
 	return run->conf->stopped(run->conf->ctx);
 }
 
-/* Progress for `list` and `show`. Replaced as a whole; losing one is no harm. */
+/* Write the progress file for `list` and `show`, replacing it by a rename. Errors are ignored. */
 static void progress(void *ctx, const char *stage, double fraction)
 {
 	struct job_run *run = ctx;
@@ -101,13 +101,13 @@ static int prepare(struct job_run *run, struct err *err)
 	if (ret == 0)
 		ret = folder_make(run->out_dir, err);
 	if (ret == 0)
-		ret = folder_empty(run->out_dir, err); /* an earlier attempt's */
+		ret = folder_empty(run->out_dir, err); /* remove the files of an earlier attempt */
 	if (ret == 0)
 		ret = journal_members(run->conf->process->journal, run->view->id, add_path, run, err);
 	return ret;
 }
 
-/* What each object's file is now, so that no other bytes are ever sent as it. */
+/* Record the digest of each object's file, so that a file that changes later is not sent. */
 static int add_digests(const struct job_run *run, const struct reconstruct_report *r, json_t *list, struct err *err)
 {
 	size_t n = r->n_objects;
@@ -132,7 +132,7 @@ static int add_digests(const struct job_run *run, const struct reconstruct_repor
 	free(hex);
 	free(paths);
 	free(codes);
-	if (ret == -ENOMEM) /* of our lists, not of the plan: it may pass */
+	if (ret == -ENOMEM) /* no memory for these lists: temporary, unlike a plan that does not fit */
 		err->code = EAGAIN;
 	return ret;
 }
@@ -164,7 +164,7 @@ static int describe(const struct job_run *run, struct reconstruct_report *r, jso
 	return 0;
 }
 
-/* The event that a refusal means, with its detail. */
+/* Return the event for an error, with its detail. */
 static enum job_event event_of_error(const struct job_run *run, const struct err *why, json_t **ret_detail)
 {
 	double now = clock_wall();
@@ -215,17 +215,17 @@ static enum job_run_end append_outcome(struct job_run *run, enum job_event event
 	int ret = event_append(run->conf->process->journal, run->view->id, event, detail, clock_wall(), err);
 
 	if (ret == -ESTALE)
-		return JOB_RUN_NOT_RUNNING; /* the job was cancelled while we finished */
+		return JOB_RUN_NOT_RUNNING; /* the job was cancelled during the last step */
 	if (ret < 0)
 		return JOB_RUN_JOURNAL_FAILED;
 	work_process_notify(run->conf->process);
 	return event == EVENT_RECONSTRUCTED ? JOB_RUN_RECONSTRUCTED : JOB_RUN_REFUSED;
 }
 
-/* For the status page; nobody waits for it, and without it nothing is missing but a picture. */
+/* Write the thumbnail for the status page. Errors are ignored. */
 static void make_thumbnail(const struct job_run *run, const struct reconstruct_report *r)
 {
-	size_t n = r->is_series ? r->n_objects : 1; /* further objects were made of the slices */
+	size_t n = r->is_series ? r->n_objects : 1; /* the further objects were computed from the slices */
 	const char **files = calloc(n ? n : 1, sizeof(files[0]));
 	struct err why = {0};
 
@@ -265,7 +265,7 @@ static enum job_run_end work(struct job_run *run, struct err *err)
 	    run->conf->process->config->status.thumbnails)
 		make_thumbnail(run, &report);
 	reconstruct_report_clear(&report);
-	/* What nobody will ask for. Where the journal could not be written the next attempt empties it. */
+	/* Remove the output that will not be sent. After JOB_RUN_JOURNAL_FAILED it stays, and the next attempt removes it. */
 	if (end != JOB_RUN_RECONSTRUCTED && end != JOB_RUN_JOURNAL_FAILED && run->out_dir[0] &&
 	    folder_remove(run->out_dir, &why) < 0)
 		log_event(LOG_WARNING, "outbox-not-removed", "reason=%s", log_quote(why.msg));

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One run of one job, in a worker: reconstruct its case into outbox/JOB and record the outcome in the journal.
  *
- * - The node has written `started`; the run writes the one event that ends it. If its process dies before that, the node writes
- * it.
+ * - The node has appended `started` before; the run appends the one event that ends it. If its process dies before that, the node
+ * appends it.
  * - Running twice does no harm: file names and UIDs of the result follow from the sources and the protocol.
  * - Outcome by error: contradictory data, an encoding that cannot be read, no geometry profile: held for a person. The plan does
  * not fit into memory: failed. No disk space: try again, not counted as an attempt. The device failed: no event is written, the
  * node gives the job to another device. Any other error: a failed attempt.
- * - If a file is not what was received (node/worker/case_check.h), the case is held and the file is marked.
+ * - If the bytes of a file differ from those received (node/worker/case_check.h), the case is held and the instance is marked as
+ * damaged.
  * - Progress is written to work/JOB/status, not to the journal, which is for permanent facts.
- * - After a run only the device and its cache stay in the process.
+ * - After a run the process holds no memory of the case except the cache of the device.
  */
 #ifndef TOMONODE_NODE_JOB_RUN_H
 #define TOMONODE_NODE_JOB_RUN_H
@@ -23,7 +24,7 @@
 struct job_run_conf {
 	struct work_process *process; /* its journal is open */
 	struct device *dev;
-	struct pet_cache *cache; /* the device's; outlives the run */
+	struct pet_cache *cache; /* of the device; the run may add to it and does not free it */
 	int64_t job;
 	void *ctx;
 	void (*alive)(void *ctx);   /* called on progress, at most a few times a second */

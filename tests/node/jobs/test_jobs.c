@@ -458,7 +458,7 @@ static void retention_of_cancelled(void **state)
 	apply_at(&jobs, 2, EVENT_CANCEL, "{}", 5000);
 	apply_at(&jobs, 2, EVENT_CLEANED, "{\"why\":\"cancelled\"}", 6000);
 	assert_int_equal(w->state, JOB_CLEANED);
-	assert_true(w->given_up && !v->given_up);
+	assert_true(w->never_delivered && !v->never_delivered);
 	jobs_clear(&jobs);
 }
 
