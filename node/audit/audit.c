@@ -121,7 +121,7 @@ double audit_flush(double clock)
 		state.waited += state.retry_at > 0 ? sent : 0;
 		if (dropped > 0)
 			log_event(LOG_CRIT, "audit-lost", "lines=%zu reason=%s", dropped,
-				  log_quote("damaged in the queue, or longer than syslog takes"));
+				  log_quote("damaged in the queue, or longer than syslog accepts"));
 		if (rc < 0) {
 			if (state.retry_at == 0)
 				log_event(LOG_CRIT, "audit-delayed", "to=%s reason=%s",

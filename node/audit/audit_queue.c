@@ -74,7 +74,8 @@ static int cannot_open(const char *path, int code, struct err *err)
 	struct stat st;
 
 	if (code == EACCES && lstat(path, &st) == 0 && st.st_uid != geteuid())
-		return err_set(err, code, "audit queue %s: it belongs to user %ld, and this is user %ld: chown %ld %s", path,
+		return err_set(err, code,
+			       "audit queue %s: it belongs to user %ld, but this process is of user %ld: run chown %ld %s", path,
 			       (long)st.st_uid, (long)geteuid(), (long)geteuid(), path);
 	return err_set(err, code, "audit queue %s: %s", path, strerror(code));
 }
@@ -93,7 +94,7 @@ static int open_queue(const char *spool, int *ret_fd, off_t *ret_size, struct er
 		return cannot_open(path, errno, err);
 	if (fstat(fd, &st) == 0 && !S_ISREG(st.st_mode)) {
 		close(fd);
-		return err_set(err, ENOTSUP, "audit queue %s: it is no file; remove it", path);
+		return err_set(err, ENOTSUP, "audit queue %s: it is not a regular file: remove it", path);
 	}
 	rc = lock(fd);
 	if (rc < 0 || fstat(fd, &st) < 0)
@@ -128,8 +129,8 @@ int audit_queue_append(const char *spool, const char *line, size_t n, uint64_t m
 	if (rc < 0)
 		goto out;
 	if (n + 1 > QUEUE_LINE_MAX || (uint64_t)size + n + 1 > most) {
-		rc = err_set(err, EFBIG, "the audit queue holds %lld bytes already, at most %llu", (long long)size,
-			     (unsigned long long)most);
+		rc = err_set(err, EFBIG, "the audit queue would exceed its limit: it has %lld bytes, at most %llu",
+			     (long long)size, (unsigned long long)most);
 		goto out;
 	}
 	if (size > HEAD_BYTES && pread(fd, &last, 1, size - 1) == 1 && last != '\n')

@@ -55,7 +55,7 @@ static const struct command_spec spec = {
 	.text = "Prints a line of JSON for each work and device: median seconds of runs on data in memory, steps and bytes a "
 		"second,\n"
 		"and the share of the floor, which is measured on the device, too. What was computed is checked against a known\n"
-		"sum. With --json one document holds the lines. docs/operations.md says what the members mean.",
+		"sum. With --json one document holds the lines. docs/operations.md explains the members.",
 	.options = option_specs,
 	.json = true,
 };
@@ -121,7 +121,8 @@ static void compare(struct run *b, const struct bench_result *result, json_t *li
 	bool slower = earlier > 0 && ratio > 1 + b->threshold / 100;
 
 	if (!(earlier > 0)) {
-		fprintf(stderr, "%s on %s: nothing earlier of this device and these sizes\n", result->work->name, result->device);
+		fprintf(stderr, "%s on %s: the earlier run has no result for this device and these sizes\n", result->work->name,
+			result->device);
 		return;
 	}
 	json_object_set_new(line, "earlier_seconds", json_real(earlier));

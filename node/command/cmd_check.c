@@ -140,11 +140,11 @@ static void print_config(const struct config *c, bool good, bool verbose)
 	for (size_t i = c->node.plain ? 1 : 0; i < n; i++)
 		printf("listener      %s: %s port %d, %s\n", list[i].name, list[i].bind, list[i].port,
 		       !list[i].tls		    ? "plain"
-		       : list[i].client_certificate ? "TLS, callers show a certificate"
-						    : "TLS, callers need no certificate");
+		       : list[i].client_certificate ? "TLS, peers must send a certificate"
+						    : "TLS, peers need no certificate");
 	if (c->status.enabled)
 		printf("status page   %s port %d\n", c->status.bind, c->status.port);
-	printf("peers         %s", c->node.require_known_peer ? "" : "anybody may send\n");
+	printf("peers         %s", c->node.require_known_peer ? "" : "any peer may send\n");
 	for (size_t i = 0; c->node.require_known_peer && i < c->n_peers; i++)
 		printf("%s%s (%s%s%s%s)", i ? ", " : "", c->peers[i].name, c->peers[i].aet[0] ? c->peers[i].aet : "any AE title",
 		       c->peers[i].host[0] ? " at " : "", c->peers[i].host,

@@ -127,7 +127,7 @@ static int list_fill(struct list *l, char *const *paths, const char *const sop_c
 	int rc = 0;
 
 	if (!fts)
-		return err_set(err, errno, "cannot walk the folders: %s", strerror(errno));
+		return err_set(err, errno, "cannot read the folders: %s", strerror(errno));
 	while (rc >= 0 && (entry = fts_read(fts))) {
 		if (entry->fts_info == FTS_F)
 			rc = list_add(l, entry->fts_path, sop_class, err);

@@ -119,7 +119,7 @@ static int begin(struct jobs_command *c, const struct command_spec *spec, int ar
 	if (id == OPTION_STOP)
 		return c->o.code;
 	if (spec->min_arguments > 0 && options_integer(argv[c->o.first], 1, INT64_MAX, &number) < 0)
-		return options_fail(&c->o, CODE_USAGE, "'%s' is no job number", argv[c->o.first]);
+		return options_fail(&c->o, CODE_USAGE, "'%s' is not a job number", argv[c->o.first]);
 	c->id = number;
 	code = options_config(&c->o, path, &c->config);
 	if (code != CODE_OK)
@@ -193,8 +193,8 @@ int cmd_list(int argc, char **argv)
 		print_warnings(c.config->node.spool, report);
 		if (!c.journal)
 			fprintf(stderr,
-				"tomonode list: %s holds no journal: no node has run there, or yours has another spool, "
-				"which its configuration names (read: %s; another: -c FILE)\n",
+				"tomonode list: %s has no journal: no node has run with this spool, or your node uses another "
+				"one (configuration read: %s; give that of your node with -c FILE)\n",
 				c.config->node.spool, c.config->path[0] ? c.config->path : "the embedded defaults alone");
 		json_decref(list);
 		json_decref(unassigned);
@@ -265,7 +265,7 @@ static int append_request(struct jobs_command *c, enum job_event event, json_t *
 		return options_json(
 			json_pack("{s:b, s:I, s:s, s:b}", "ok", 1, "job", (json_int_t)c->id, "event", name, "node", runs));
 	printf("job %lld: %s written%s\n", (long long)c->id, name,
-	       runs ? "" : "; no node runs on this spool: it will act when it is started");
+	       runs ? "" : "; no node is running with this spool: the request takes effect when it is started");
 	return CODE_OK;
 }
 
@@ -285,7 +285,7 @@ int cmd_retry(int argc, char **argv)
 		code = options_fail(&c.o, CODE_INPUT, "job %lld: %s", (long long)c.id, refusal);
 	else
 		code = append_request(&c, EVENT_RETRY,
-				      json_pack("{s:s, s:b}", "reason", "asked for on the command line", "as_is", c.as_is));
+				      json_pack("{s:s, s:b}", "reason", "requested on the command line", "as_is", c.as_is));
 	end(&c);
 	return code;
 }
@@ -312,10 +312,10 @@ int cmd_priority(int argc, char **argv)
 	if (stop)
 		return code;
 	if (job_priority_parse(argv[c.o.first + 1], &level) < 0)
-		code = options_fail(&c.o, CODE_USAGE, "'%s' is no priority; allowed: low, normal, high", argv[c.o.first + 1]);
+		code = options_fail(&c.o, CODE_USAGE, "'%s' is not a priority; allowed: low, normal, high", argv[c.o.first + 1]);
 	else
 		code = append_request(&c, EVENT_PRIORITY,
-				      json_pack("{s:s, s:i}", "reason", "asked for on the command line", "priority", level));
+				      json_pack("{s:s, s:i}", "reason", "requested on the command line", "priority", level));
 	end(&c);
 	return code;
 }

@@ -263,7 +263,7 @@ static int summary(struct recon *r)
 				       (json_int_t)l->n_other, "not_projections", (json_int_t)l->n_ignored, "duplicates",
 				       (json_int_t)l->n_duplicates));
 	else if (l->n_other || l->n_ignored || l->n_duplicates)
-		printf("ignored files: %zu no DICOM, %zu neither projections nor sinograms, %zu there twice\n", l->n_other,
+		printf("ignored files: %zu not DICOM, %zu neither projections nor sinograms, %zu duplicates\n", l->n_other,
 		       l->n_ignored, l->n_duplicates);
 	return r->code;
 }
@@ -286,7 +286,7 @@ static int run(struct recon *r, char **paths)
 	for (size_t i = 0; i < r->list->n_refused; i++)
 		note_refusal(r, CODE_INPUT, r->list->refused[i].path, r->list->refused[i].reason);
 	if (r->list->n == 0 && r->list->n_refused == 0)
-		return options_fail(&r->o, CODE_INPUT, "neither projections nor sinograms in %zu file%s (%zu of them no DICOM)",
+		return options_fail(&r->o, CODE_INPUT, "neither projections nor sinograms in %zu file%s (%zu of them not DICOM)",
 				    r->list->n_files, plural(r->list->n_files), r->list->n_other);
 	if (device_names_open(r->device ? r->device : r->config->node.device, &dev, &err) < 0)
 		return options_fail(&r->o, CODE_DEVICE, "%s", err.msg);

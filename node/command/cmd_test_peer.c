@@ -176,7 +176,7 @@ static int store_object(struct test *t, struct scu *scu, const char *folder, str
 	stored = deliver_classify(status, &meaning) == DELIVER_STORED;
 	snprintf(answer, sizeof(answer), "%04X: %s", status, meaning);
 	step_end(t, "C-STORE", stored, answer);
-	return stored ? 0 : err_set(err, EACCES, "destination '%s' answered C-STORE with %s", t->to->name, answer);
+	return stored ? 0 : err_set(err, EACCES, "destination '%s' responded to C-STORE with %s", t->to->name, answer);
 }
 
 static int run_steps(struct test *t, const struct config *config, struct err *err)
@@ -217,11 +217,9 @@ static void hint(const struct config *config, const struct destination_conf *to,
 	ret[0] = '\0';
 	if (err->code == ECONNRESET)
 		snprintf(ret, size,
-			 "It ended the association without a reason, which its log may have. Usual ones: it does not know our AE "
-			 "title %s "
-			 "(enter it there, with the address of this machine and port %d); its own AE title is not %s; it takes "
-			 "nothing "
-			 "from this address; it wants TLS, or wants none",
+			 "It ended the association without giving a reason; its log may contain one. Usual reasons: it does not "
+			 "know our AE title %s (register it there, with the address of this machine and port %d); its own AE "
+			 "title is not %s; it accepts nothing from this address; it requires TLS, or does not use it",
 			 config->node.aet, config->node.port, to->aet);
 }
 
@@ -264,7 +262,7 @@ int cmd_test_peer(int argc, char **argv)
 	}
 	t.steps = json_array();
 	if (!o.json)
-		printf("%s: %s at %s:%d, we are %s\n", t.to->name, t.to->aet, t.to->host, t.to->port, config->node.aet);
+		printf("%s: %s at %s:%d, our AE title is %s\n", t.to->name, t.to->aet, t.to->host, t.to->port, config->node.aet);
 	rc = run_steps(&t, config, &err);
 	code = rc >= 0 ? CODE_OK : t.ours ? CODE_FAILED : CODE_PEER;
 	hint(config, t.to, &err, why, sizeof(why));

@@ -4,6 +4,6 @@
 #define TOMONODE_NODE_CMD_DELIVER_H
 
 int cmd_deliver(int argc, char **argv); /* deliver -c FILE JOB DESTINATION: send one result */
-int cmd_commit(int argc, char **argv);	/* commit -c FILE JOB DESTINATION: request storage commitment for one result */
+int cmd_commit(int argc, char **argv);	/* commit -c FILE JOB DESTINATION: ask for storage commitment of it */
 
 #endif

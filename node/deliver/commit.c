@@ -36,7 +36,7 @@ enum deliver_outcome commit_classify(uint16_t status, const char **ret_meaning)
 		{0x0115, "it finds the request invalid"},
 		{0x0117, "it finds the instance UID invalid"},
 		{0x0118, "it does not know the storage commitment class"},
-		{0x0119, "it says that instance and class do not fit"},
+		{0x0119, "it reports that class and instance do not match"},
 		{0x0122, "it does not support storage commitment"},
 		{0x0123, "it does not know the action"},
 		{0x0124, "not authorised"},
@@ -214,7 +214,7 @@ uint16_t commit_apply_report(struct journal *j, const struct config *config, con
 	}
 	if (found == 0) {
 		log_event(LOG_WARNING, "commitment-unknown", "transaction=%s calling=%s reason=%s", report->transaction,
-			  log_quote(calling), log_quote("no request of ours has this transaction UID"));
+			  log_quote(calling), log_quote("this node has made no request with this transaction UID"));
 		return COMMIT_INVALID;
 	}
 	if (!is_partner(config, destination, calling)) {

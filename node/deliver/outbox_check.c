@@ -44,10 +44,11 @@ static int compare(const struct outbox *o, struct err *err)
 		if (code && digest_error_is_transient(code))
 			return err_set(err, code, "%s cannot be read: %s", object->file, strerror(code));
 		if (code)
-			return err_set(err, EBADMSG, "%s cannot be read any more (%s): the result is made again", object->file,
-				       strerror(code));
+			return err_set(err, EBADMSG, "%s can no longer be read (%s): the case is reconstructed again",
+				       object->file, strerror(code));
 		if (strcmp(o->hex[i], object->digest) != 0)
-			return err_set(err, EBADMSG, "the bytes of %s are not those that were made: the result is made again",
+			return err_set(err, EBADMSG,
+				       "the bytes of %s differ from those that were written: the case is reconstructed again",
 				       object->file);
 	}
 	return 0;

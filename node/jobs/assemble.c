@@ -44,8 +44,8 @@ void assemble_decide(const struct assemble *a, double now, double quiet_time, st
 			snprintf(reason, size, "%ld of %ld instance%s, %ld frame%s", a->instances, a->expected,
 				 plural(a->expected), a->frames, plural(a->frames));
 		else
-			snprintf(reason, size, "%ld instance%s, %ld frame%s, taken as they are by a person", a->instances,
-				 plural(a->instances), a->frames, plural(a->frames));
+			snprintf(reason, size, "%ld instance%s, %ld frame%s, reconstructed as they are at a person's request",
+				 a->instances, plural(a->instances), a->frames, plural(a->frames));
 	} else if (now < a->last) {
 		answer.again = now + quiet_time; /* the last arrival is in the future, because the clock was set back: start a new
 						    quiet time now */
@@ -57,10 +57,10 @@ void assemble_decide(const struct assemble *a, double now, double quiet_time, st
 		if (a->instances == 0)
 			snprintf(reason, size, "no instance after %g s of quiet", quiet_time);
 		else if (a->other > 0)
-			snprintf(reason, size, "the headers contradict each other: %ld and %ld instances expected, %ld there",
+			snprintf(reason, size, "the headers contradict each other: %ld and %ld instances expected, %ld received",
 				 a->expected, a->other, a->instances);
 		else if (a->expected == 0)
-			snprintf(reason, size, "no header says how many instances there should be; %ld there after %g s of quiet",
+			snprintf(reason, size, "no header gives the number of instances; %ld received after %g s of quiet",
 				 a->instances, quiet_time);
 		else if (a->instances > a->expected)
 			snprintf(reason, size, "%ld instance%s, but the headers expect %ld", a->instances, plural(a->instances),

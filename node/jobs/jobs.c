@@ -178,7 +178,7 @@ const char *job_view_no_as_is(const struct job_view *v)
 	if (m->expected > 0 && m->instances >= m->expected)
 		return NULL; /* nothing is missing */
 	if (!kind)
-		return "it cannot be reconstructed: this version does not know its kind of case";
+		return "this version cannot reconstruct cases of this kind";
 	return kind->as_is_frames > 0 && m->frames >= kind->as_is_frames ? NULL : kind->as_is_refusal;
 }
 
@@ -387,12 +387,12 @@ int jobs_apply(struct jobs *jobs, const struct event_row *row)
 	if (v->state == JOB_IMPOSSIBLE)
 		return 0; /* keep the first reason */
 	if (!row->known) {
-		quarantine(v, row, "an event that this version does not know");
+		quarantine(v, row, "this version does not know the event");
 		return 0;
 	}
 	next = job_next(v->state, row->event);
 	if (next == JOB_IMPOSSIBLE) {
-		snprintf(why, sizeof(why), "event '%s' does not fit state '%s'", job_event_name(row->event),
+		snprintf(why, sizeof(why), "event '%s' is not allowed in state '%s'", job_event_name(row->event),
 			 job_state_name(v->state));
 		quarantine(v, row, why);
 		return 0;

@@ -125,7 +125,7 @@ static int finish(struct options *o)
 	if (n < o->spec->min_arguments)
 		return usage_error(o, "an argument is missing: %d given, at least %d needed", n, o->spec->min_arguments);
 	if (o->spec->max_arguments >= 0 && n > o->spec->max_arguments)
-		return usage_error(o, "'%s' is one argument too many", o->argv[optind + o->spec->max_arguments]);
+		return usage_error(o, "unexpected argument '%s'", o->argv[optind + o->spec->max_arguments]);
 	return OPTION_END;
 }
 

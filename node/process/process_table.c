@@ -80,7 +80,7 @@ int process_table_spawn(struct process_table *all, const struct process *p, cons
 	size_t n = 0;
 
 	if (all->n >= PROCESS_MAX)
-		return err_set(err, EAGAIN, "%zu processes are running already", all->n);
+		return err_set(err, EAGAIN, "%zu processes are running, the maximum", all->n);
 	argv[n++] = "tomonode";
 	while (*args && n < ARGS_MAX)
 		argv[n++] = *args++;
@@ -91,7 +91,7 @@ int process_table_spawn(struct process_table *all, const struct process *p, cons
 	argv[n++] = notify;
 	if (p->role == PROCESS_WORKER) {
 		if (worker_ipc_pair(pair) < 0)
-			return err_set(err, errno, "cannot talk to a worker process: %s", strerror(errno));
+			return err_set(err, errno, "cannot create the socket to a worker process: %s", strerror(errno));
 		snprintf(ipc, sizeof(ipc), "%d", pair[1]);
 		argv[n++] = "--ipc";
 		argv[n++] = ipc;
@@ -129,7 +129,7 @@ int process_table_fork(struct process_table *all, const struct process *p, int (
 	pid_t node = getpid(), pid;
 
 	if (all->n >= PROCESS_MAX)
-		return err_set(err, EAGAIN, "%zu processes are running already", all->n);
+		return err_set(err, EAGAIN, "%zu processes are running, the maximum", all->n);
 	fflush(NULL); /* otherwise the child would write the buffered output again */
 	pid = fork();
 	if (pid < 0)

@@ -64,18 +64,19 @@ int sandbox_check(const struct config *config, char *ret_missing, size_t size, s
 		return 0;
 	sandbox_probe(&s);
 	if (s.sanitizer)
-		snprintf(missing, sizeof(missing), "everything (this is a build with a sanitizer)");
+		snprintf(missing, sizeof(missing), "any restriction (this is a build with a sanitizer)");
 	else
-		snprintf(missing, sizeof(missing), "%s%s%s", s.calls ? "" : "a limit of system calls (no seccomp filters)",
+		snprintf(missing, sizeof(missing), "%s%s%s", s.calls ? "" : "a restriction of system calls (no seccomp filters)",
 			 !s.calls && s.files < FILES_ABI_LEAST ? ", " : "",
-			 s.files < FILES_ABI_LEAST ? "a fence around files (no Landlock, or before Linux 5.19)" : "");
+			 s.files < FILES_ABI_LEAST ? "a restriction of files (no Landlock, or Linux before 5.19)" : "");
 	if (!missing[0])
 		return 0;
 	snprintf(ret_missing, size, "%s", missing);
 	if (config->node.sandbox == SANDBOX_AUTO)
 		return 1;
 	return err_set(err, ENOTSUP,
-		       "node.sandbox is on, and this machine cannot do %s: set it to auto to go without, or use a newer kernel",
+		       "node.sandbox is on, but this machine does not support %s: set it to auto to run without it, or use a "
+		       "newer kernel",
 		       missing);
 }
 
@@ -114,9 +115,9 @@ static int drop_capabilities(struct err *err)
 	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};
 
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 && errno != EINVAL)
-		return err_set(err, errno, "sandbox: cannot give up inheritable capabilities: %s", strerror(errno));
+		return err_set(err, errno, "sandbox: cannot drop inheritable capabilities: %s", strerror(errno));
 	if (syscall(SYS_capset, &header, none) < 0)
-		return err_set(err, errno, "sandbox: cannot give up capabilities: %s", strerror(errno));
+		return err_set(err, errno, "sandbox: cannot drop capabilities: %s", strerror(errno));
 	return 0;
 }
 
@@ -127,7 +128,7 @@ static int give_up_privileges(enum sandbox_role role, const struct config *confi
 	if (ret == 0)
 		ret = drop_capabilities(err);
 	if (ret == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		ret = err_set(err, errno, "sandbox: cannot refuse new privileges: %s", strerror(errno));
+		ret = err_set(err, errno, "sandbox: cannot set PR_SET_NO_NEW_PRIVS: %s", strerror(errno));
 	return ret;
 }
 

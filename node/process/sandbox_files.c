@@ -243,14 +243,14 @@ int sandbox_files_restrict(enum sandbox_role role, const struct config *config, 
 	f.fs = attr.fs;
 	f.fd = (int)syscall(SYS_landlock_create_ruleset, &attr, size, 0);
 	if (f.fd < 0)
-		return err_set(err, errno, "sandbox: cannot fence files (Landlock ABI %d): %s", abi, strerror(errno));
+		return err_set(err, errno, "sandbox: cannot restrict files (Landlock ABI %d): %s", abi, strerror(errno));
 	ret = allow_system(&f);
 	if (ret == 0 && role != SANDBOX_HTTP && role != SANDBOX_NAMES)
 		ret = allow_journal(&f, config);
 	if (ret == 0)
 		ret = allow_role(&f, role, config, gpu);
 	if (ret == 0 && syscall(SYS_landlock_restrict_self, f.fd, 0) < 0)
-		ret = err_set(err, errno, "sandbox: cannot fence files: %s", strerror(errno));
+		ret = err_set(err, errno, "sandbox: cannot restrict files: %s", strerror(errno));
 	close(f.fd);
 	return ret;
 }

@@ -52,10 +52,10 @@ int service_notify_send(const struct service_notify *notify, const char *state, 
 		return 0;
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return err_set(err, errno, "cannot tell the service manager %s: %s", state, strerror(errno));
+		return err_set(err, errno, "cannot send %s to the service manager: %s", state, strerror(errno));
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait)) < 0 ||
 	    sendto(fd, state, n, MSG_NOSIGNAL, (const struct sockaddr *)&notify->address, notify->size) != (ssize_t)n)
-		ret = err_set(err, errno, "cannot tell the service manager %s: %s", state, strerror(errno));
+		ret = err_set(err, errno, "cannot send %s to the service manager: %s", state, strerror(errno));
 	close(fd);
 	return ret;
 }

@@ -19,8 +19,8 @@ int user_choose(const char *name, uid_t euid, struct user *ret_user, struct err 
 	if (!name[0] && euid == 0)
 		return err_set(
 			err, EPERM,
-			"started as root: name the user to become in node.user (it needs no rights but its spool), or start "
-			"it as that user; node.user = \"root\" lets everything run as root");
+			"started as root: set node.user to the user that the node becomes (it needs no rights except to the "
+			"spool), or start the node as that user; with node.user = \"root\" all its processes run as root");
 	if (!name[0]) {
 		*ret_user = user;
 		return 0;
@@ -46,15 +46,17 @@ int user_own_folder(const struct user *user, const char *path, struct err *err)
 
 	if (mkdir(path, 0700) == 0) {
 		if (chown(path, user->uid, user->gid) < 0)
-			return err_set(err, errno, "cannot give %s to user '%s': %s", path, user->name, strerror(errno));
+			return err_set(err, errno, "cannot change the owner of %s to user '%s': %s", path, user->name,
+				       strerror(errno));
 		return 0;
 	}
 	if (errno != EEXIST)
-		return err_set(err, errno, "cannot make folder %s: %s", path, strerror(errno));
+		return err_set(err, errno, "cannot create folder %s: %s", path, strerror(errno));
 	if (stat(path, &st) < 0)
 		return err_set(err, errno, "%s: %s", path, strerror(errno));
 	if (st.st_uid != user->uid)
-		return err_set(err, EPERM, "%s belongs to user %ld, and node.user is '%s': chown -R %s %s, or name another spool",
+		return err_set(err, EPERM,
+			       "%s belongs to user %ld, but node.user is '%s': run chown -R %s %s, or set another node.spool",
 			       path, (long)st.st_uid, user->name, user->name, path);
 	return 0;
 }
@@ -65,7 +67,7 @@ int user_become(const struct user *user, struct err *err)
 	    setresuid(user->uid, user->uid, user->uid) < 0)
 		return err_set(err, errno, "cannot become user '%s': %s", user->name, strerror(errno));
 	if (geteuid() != user->uid || (user->uid != 0 && setuid(0) == 0))
-		return err_set(err, EPERM, "cannot become user '%s': this system gave root back", user->name);
+		return err_set(err, EPERM, "cannot become user '%s': the process could become root again", user->name);
 	setenv("HOME", user->home, 1);
 	setenv("USER", user->name, 1);
 	setenv("LOGNAME", user->name, 1);

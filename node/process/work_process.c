@@ -50,7 +50,7 @@ int work_process_options(struct work_process *p, const char *name, const char *u
 			path = o.value;
 		if (id == OPTION_NOTIFY || id == OPTION_IPC || id == OPTION_LISTEN) {
 			if (options_integer(o.value, 0, 1 << 20, &fd) < 0)
-				return options_fail(&o, CODE_USAGE, "'%s' is no descriptor", o.value);
+				return options_fail(&o, CODE_USAGE, "'%s' is not a descriptor", o.value);
 			*(id == OPTION_NOTIFY ? &process.notify_fd
 			  : id == OPTION_IPC  ? &process.ipc_fd
 					      : &process.listen_fd) = (int)fd;

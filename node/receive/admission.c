@@ -58,7 +58,7 @@ static void find_networks(struct known_peer *peer)
 		peer->n_networks = 1;
 		if (!number_zone(&peer->network[0]))
 			log_event(LOG_WARNING, "peer-unresolved", "peer=%s host=%s reason=%s", log_quote(peer->conf->name),
-				  log_quote(peer->conf->host), log_quote("no interface of that name"));
+				  log_quote(peer->conf->host), log_quote("no network interface has this name"));
 		return;
 	}
 	code = getaddrinfo(peer->conf->host, NULL, &hints, &list);
@@ -172,20 +172,21 @@ static enum fit fit_of(const struct known_peer *p, const struct scp_request *r, 
 static void explain(const struct known_peer *nearest, enum fit fit, const struct scp_request *r, char *why, size_t size)
 {
 	if (fit == FIT_AET)
-		snprintf(why, size, "calling AE title '%s' is a known peer's, but %s is not its host", r->calling, r->host);
+		snprintf(why, size, "calling AE title '%s' is that of a configured peer, but %s is not its host", r->calling,
+			 r->host);
 	else if (fit == FIT_HOST && r->certificate)
 		snprintf(why, size,
-			 "'%s' from %s is the peer '%s', whose certificate must fit \"%s\", but it showed %.200s (sha256:%s)",
+			 "'%s' from %s is the peer '%s', whose certificate must match \"%s\", but it sent %.200s (sha256:%s)",
 			 r->calling, r->host, nearest->conf->name, nearest->conf->certificate, r->certificate->subject,
 			 r->certificate->fingerprint);
 	else if (fit == FIT_HOST)
 		snprintf(why, size,
-			 "'%s' from %s is the peer '%s', which must show a certificate that fits \"%s\", and showed none: let it "
-			 "call a TLS port that asks for one",
+			 "'%s' from %s is the peer '%s', which must send a certificate that matches \"%s\", but sent none: let "
+			 "it connect to a TLS port that requires one",
 			 r->calling, r->host, nearest->conf->name, nearest->conf->certificate);
 	else
-		snprintf(why, size, "calling AE title '%s' from %s is no known peer's (node.require_known_peer)", r->calling,
-			 r->host);
+		snprintf(why, size, "calling AE title '%s' from %s is not that of a configured peer (node.require_known_peer)",
+			 r->calling, r->host);
 }
 
 enum scp_admission admission_check(const struct admission *a, const struct scp_request *request, int *ret_peer, char *why,
@@ -196,7 +197,7 @@ enum scp_admission admission_check(const struct admission *a, const struct scp_r
 	enum fit best = FIT_NONE;
 
 	if (a->node->check_called && !same_aet(request->called, a->node->aet)) {
-		snprintf(why, why_size, "%s called AE title '%s', ours is '%s' (node.check_called)", request->host,
+		snprintf(why, why_size, "%s requested AE title '%s', but this node is '%s' (node.check_called)", request->host,
 			 request->called, a->node->aet);
 		return SCP_REJECT_CALLED;
 	}

@@ -105,7 +105,7 @@ static enum scp_admission admit(void *ctx, const struct scp_request *request, ch
 	if (a != SCP_ADMIT)
 		return a;
 	if (!association_ipc_request(&in->ipc, &q, ASSOCIATION_REPLY_MS, &answer)) {
-		snprintf(why, why_size, "'%s' from %s: the listener does not answer", request->calling, request->host);
+		snprintf(why, why_size, "'%s' from %s: the listener does not reply", request->calling, request->host);
 		return SCP_REJECT_BUSY;
 	}
 	if (!answer.yes) {
@@ -131,7 +131,7 @@ static const char *below_reserve(const struct intake *in, char *text, size_t siz
 
 	if (space >= node->reserve)
 		return NULL;
-	snprintf(text, size, "%.0f MB are free in %s, and node.reserve keeps %.0f MB: make space", (double)space / 1e6,
+	snprintf(text, size, "only %.0f MB are free in %s, but node.reserve requires %.0f MB: remove files", (double)space / 1e6,
 		 node->spool, (double)node->reserve / 1e6);
 	return text;
 }
@@ -273,7 +273,7 @@ static int store_object(struct intake *in, const struct scp_object *o, uint64_t 
 	if (rc < 0)
 		return rc;
 	log_event(LOG_ALERT, "instance-restored", "instance=%lld sop=%s file=%s reason=%s", (long long)old.id, o->sop_instance,
-		  old.file, log_quote("the journal had it, but its file was lost or damaged"));
+		  old.file, log_quote("its row was in the journal, but its file was lost or damaged"));
 	return journal_mark_intact(in->journal, old.id, err);
 }
 

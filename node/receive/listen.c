@@ -48,7 +48,7 @@ int listen_on(const char *bind_to, int port, int *ret_port, struct err *err)
 	if (getsockname(fd, (struct sockaddr *)&bound, &n) < 0 ||
 	    getnameinfo((struct sockaddr *)&bound, n, NULL, 0, found, sizeof(found), NI_NUMERICSERV) != 0) {
 		close(fd);
-		return err_set(err, EIO, "cannot read back the port that listens on %s", bind_to);
+		return err_set(err, EIO, "cannot read the port number of the socket on %s", bind_to);
 	}
 	if (ret_port)
 		*ret_port = atoi(found);

@@ -117,7 +117,7 @@ static void log_counted(void *ctx, const struct in6_addr *sender, const unsigned
 		  count[REFUSAL_REJECTED], count[REFUSAL_SILENT], seconds);
 	if (count[REFUSAL_REJECTED] == 0)
 		return;
-	snprintf(reason, sizeof(reason), "%lu more attempts were turned away within %.0f s%s", count[REFUSAL_REJECTED], seconds,
+	snprintf(reason, sizeof(reason), "%lu more attempts were refused within %.0f s%s", count[REFUSAL_REJECTED], seconds,
 		 sender ? "" : ", of several senders");
 	audit_refusal(host, reason);
 }

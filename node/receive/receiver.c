@@ -289,8 +289,8 @@ static void accept_connection(struct receiver *r, int fd, size_t socket, const s
 		return;
 	}
 	if (r->sockets->list[socket].conf.tls && !r->tls[socket]) {
-		peer_limits_closed(r->peer_limits, &sender, "this port has no certificate that it could show (listener-failed)",
-				   now);
+		peer_limits_closed(r->peer_limits, &sender,
+				   "this port has no usable certificate (see listener-failed in the log)", now);
 		close(fd);
 		return;
 	}

@@ -39,7 +39,7 @@ static void check_time(const struct tls_context *context, const char *whose, con
 		return;
 	format_date(now < from ? from : until, date, sizeof(date));
 	if (now < from)
-		snprintf(text, sizeof(text), "%s: the certificate in %s is not valid before %s: look at the clock", whose, file,
+		snprintf(text, sizeof(text), "%s: the certificate in %s is not valid before %s: check the clock", whose, file,
 			 date);
 	else if (now >= until)
 		snprintf(text, sizeof(text), "%s: the certificate in %s expired on %s: peers will refuse it", whose, file, date);
@@ -62,7 +62,8 @@ static void check_crl(const struct tls_context *context, const char *whose, cons
 	format_date(until, date, sizeof(date));
 	snprintf(text, sizeof(text), "%s: a list of revoked certificates in %s %s on %s: %s", whose, file,
 		 now >= until ? "ended" : "ends", date,
-		 now >= until ? "no peer of its authority is let in until the new one is there" : "get the new one, and reload");
+		 now >= until ? "no peer with a certificate of this authority is accepted until the list is replaced"
+			      : "replace the list and reload the configuration");
 	report->expiry(report->ctx, text, now >= until);
 }
 
@@ -76,9 +77,8 @@ static void check_key(const struct tls_conf *conf, const char *whose, const stru
 	if (!report->open_key || !file || !file[0] || stat(file, &st) < 0 || !(st.st_mode & (S_IROTH | S_IWOTH | S_IWGRP)))
 		return;
 	snprintf(text, sizeof(text),
-		 "%s: the private key in %s lies open: other users of this machine can %s it (mode %04o); chmod 600 it, so that "
-		 "the "
-		 "user of the node alone can read it, and have a new key made if strangers have been here",
+		 "%s: the private key in %s is not protected: other users of this machine can %s it (mode %04o). Run chmod 600, "
+		 "so that only the user of the node can read it, and replace the key if others may have read it",
 		 whose, file, st.st_mode & S_IROTH ? "read" : "change", (unsigned)st.st_mode & 07777);
 	report->open_key(report->ctx, text);
 }

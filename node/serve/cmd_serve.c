@@ -16,8 +16,9 @@
 #include "node/serve/serve.h"
 #include "node/store/spool.h"
 
-#define LOCK_TRIES 50 /* number of attempts: after kill -9 of an earlier node its processes hold the lock until they have ended  \
-		       */
+#define LOCK_TRIES                                                                                                               \
+	50 /* number of attempts: after kill -9 of an earlier node its processes hold the lock until they have ended             \
+	    */
 #define LOCK_WAIT_US 100000
 
 static const struct option_spec options[] = {
@@ -113,7 +114,8 @@ static void log_sandbox(const struct serve_conf *conf, const char *missing)
 		  missing[0] ? " missing=" : "", missing[0] ? log_quote(missing) : "");
 	if (conf->path && access(conf->path, R_OK) < 0)
 		log_event(LOG_WARNING, "config-unreadable", "path=%s reason=%s", log_quote(conf->path),
-			  log_quote("the node's user cannot read it: a reload will keep the configuration as it is"));
+			  log_quote("the node's user cannot read this file: a reload will fail and leave the configuration "
+				    "unchanged"));
 }
 
 static int run(const struct options *o, struct serve_conf *conf)

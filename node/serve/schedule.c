@@ -141,8 +141,8 @@ static bool complete(struct schedule *s, const struct job_view *v, const char *w
 		return schedule_append_event(s, v, EVENT_HELD, schedule_reason(reason), now);
 	}
 	if (!config_protocol(s->config, route->protocol)) {
-		snprintf(reason, sizeof(reason), "route '%s' wants protocol '%s', which the configuration does not have",
-			 route->name, route->protocol);
+		snprintf(reason, sizeof(reason), "route '%s' names protocol '%s', which is not in the configuration", route->name,
+			 route->protocol);
 		return schedule_append_event(s, v, EVENT_HELD, schedule_reason(reason), now);
 	}
 	destinations = json_array();
@@ -183,7 +183,7 @@ static bool retry_repaired(struct schedule *s, const struct job_view *v, double 
 		return false;
 	return schedule_append_event(
 		s, v, EVENT_RETRY,
-		json_pack("{s:s, s:b}", "reason", "what was damaged has come again", "as_is", v->members.as_is), now);
+		json_pack("{s:s, s:b}", "reason", "the damaged images were received again", "as_is", v->members.as_is), now);
 }
 
 /* ---- the indexer ---- */
@@ -285,7 +285,7 @@ static bool act(struct schedule *s, const struct job_view *v, double now)
 		if (process_table_find(&s->processes, PROCESS_WORKER, v->id, NULL))
 			return false;
 		return schedule_append_event(s, v, EVENT_INTERRUPTED,
-					     schedule_reason("its worker is gone: the node ended while it ran"), now);
+					     schedule_reason("its worker no longer runs: the node ended during the run"), now);
 	case JOB_RECONSTRUCTED:
 	case JOB_STORED:
 		return schedule_deliver(s, v, now);
@@ -336,7 +336,7 @@ static void clean_space(struct schedule *s, double now)
 	if (over > 0 && !s->space_short)
 		log_event(LOG_WARNING, "retention-space-exceeded", "over=%llu space=%llu reason=%s", (unsigned long long)over,
 			  (unsigned long long)node->retention_space,
-			  log_quote("what is left is not delivered, and is not removed"));
+			  log_quote("the remaining cases are not delivered and are therefore not removed"));
 	s->space_short = over > 0;
 }
 
@@ -430,6 +430,6 @@ void schedule_interrupt(struct schedule *s, double now)
 		return;
 	for (size_t i = 0; i < s->jobs.n; i++)
 		if (s->jobs.list[i]->state == JOB_RUNNING)
-			schedule_append_event(s, s->jobs.list[i], EVENT_INTERRUPTED, schedule_reason("the node was told to stop"),
-					      now);
+			schedule_append_event(s, s->jobs.list[i], EVENT_INTERRUPTED,
+					      schedule_reason("the node was asked to stop"), now);
 }

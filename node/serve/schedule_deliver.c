@@ -165,7 +165,7 @@ static bool waive_commitment(struct schedule *s, const struct job_view *v, const
 	return schedule_append_event(s, v, EVENT_COMMITTED,
 				     json_pack("{s:s, s:s, s:s, s:s, s:o}", "destination", send->destination, "transaction",
 					       send->transaction, "status", "", "reason",
-					       "storage commitment is not asked for any more", "sop_instances", uids),
+					       "storage commitment is no longer required", "sop_instances", uids),
 				     now);
 }
 
@@ -199,7 +199,7 @@ static bool fall_back(struct schedule *s, const struct job_view *v, const struct
 	for (const struct job_send *there = job_view_send(v, d->fallback); there; there = NULL)
 		if (job_send_counts(there) || there->replaced)
 			return false;
-	snprintf(reason, sizeof(reason), "%s refused it for good", send->destination);
+	snprintf(reason, sizeof(reason), "%s refused the result permanently", send->destination);
 	if (send->state == SEND_DUE) {
 		failing = failing_for(s, v, send, now);
 		if (d->fallback_after <= 0 || failing <= 0)
@@ -257,8 +257,9 @@ bool schedule_deliver(struct schedule *s, const struct job_view *v, double now)
 	if (job_view_sends(v, SEND_DUE) > 0) {
 		if (result_exists(s, v))
 			return false;
-		return schedule_append_event(s, v, EVENT_RESULT_LOST,
-					     schedule_reason("the result is not in the outbox any more: it is made again"), now);
+		return schedule_append_event(
+			s, v, EVENT_RESULT_LOST,
+			schedule_reason("the result is no longer in the outbox: the case is reconstructed again"), now);
 	}
 	if (job_view_sends(v, SEND_STORED) > 0)
 		return v->state == JOB_RECONSTRUCTED &&
@@ -387,7 +388,7 @@ void schedule_delivery_ended(struct schedule *s, const struct process *p, int st
 		return; /* the process has recorded the outcome itself */
 	process_describe(status, how, sizeof(how));
 	if (p->hung)
-		snprintf(how, sizeof(how), "hung and was killed");
+		snprintf(how, sizeof(how), "made no progress and was killed");
 	snprintf(reason, sizeof(reason), "the %s process %s", commit ? "commitment" : "delivery", how);
 	detail = json_pack("{s:s, s:s, s:s, s:o, s:f}", "destination", p->destination, "transaction", send->transaction, "status",
 			   "", "reason", event_json_text(reason), "next", now + SCHEDULE_CRASH_WAIT_CAP);

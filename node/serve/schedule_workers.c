@@ -130,7 +130,7 @@ static bool assign(struct schedule *s, const struct slot *slot, struct process *
 	if (!worker_ipc_send(p->ipc_fd, WORKER_JOB, job, 0, NULL, false)) {
 		update(s, id, SLOT_STOPPING, 0, NULL);
 		process_stop(p, s->clock, STOP_GRACE);
-		interrupted(s, job, "its worker was gone before it began", now);
+		interrupted(s, job, "its worker ended before the job started", now);
 		return true;
 	}
 	p->job = job;
@@ -239,7 +239,7 @@ void schedule_worker_ended(struct schedule *s, const struct process *ended, int 
 		snprintf(reason, sizeof(reason), "the worker made no progress for %d s and was killed",
 			 s->config->node.worker_timeout);
 	if (!p->hung && (p->kill_at > 0 || (WIFEXITED(status) && WEXITSTATUS(status) == CODE_CANCELLED)))
-		interrupted(s, p->job, "the worker was told to stop", now);
+		interrupted(s, p->job, "the worker was asked to stop", now);
 	else
 		crashed(s, p->job, reason, now);
 }

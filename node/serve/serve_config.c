@@ -22,8 +22,7 @@
 #include "node/serve/serve_internal.h"
 
 #define CERTIFICATES_EVERY 86400.0 /* s */
-#define COPY_ROOM (64 << 10) /* bytes reserved for the copy of the configuration, up to which it can be replaced on a full disk  \
-			      */
+#define COPY_ROOM (64 << 10)	   /* bytes reserved for the copy of the configuration, for a replacement on a full disk */
 
 int serve_load(const char *path, void (*report)(void *ctx, const char *problem), void *ctx, char **ret_text,
 	       struct config **ret_config, struct err *err)

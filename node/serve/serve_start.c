@@ -83,16 +83,15 @@ static void report_orphans(const struct sweep_ctx *c)
 		return;
 	if (c->damaged)
 		log_event(LOG_ALERT, "orphans-found", "images=%d reason=%s", c->orphans,
-			  log_quote("the damaged journal does not name them; they stay in instances/: stop the node, move its "
-				    "spool away, start it, send them again"));
+			  log_quote("the damaged journal has no rows for them; they stay in instances/. Stop the node, move its "
+				    "spool elsewhere, start the node and send them again"));
 	else
-		log_event(
-			c->more ? LOG_ALERT : LOG_NOTICE, "orphans-found", "images=%d reason=%s", c->orphans,
-			log_quote(
-				c->more ? "no row of the journal names them, and a crash does not leave so many: it was lost or "
-					  "is an older one. They are in orphans/ of the spool: send them to this node again"
-					: "no row of the journal names them, as a crash leaves it. They are in orphans/ of the "
-					  "spool: their senders send them again"));
+		log_event(c->more ? LOG_ALERT : LOG_NOTICE, "orphans-found", "images=%d reason=%s", c->orphans,
+			  log_quote(c->more ? "the journal has no rows for them, and a crash does not leave so many: the journal "
+					      "was lost or replaced by an older one. They are in orphans/ of the spool: send "
+					      "them to this node again"
+					    : "the journal has no rows for them, as after a crash. They are in orphans/ of the "
+					      "spool: their senders will send them again"));
 }
 
 /* Check the journal, remove files that a crash left, and move images without a row to orphans/. If the journal is damaged, no

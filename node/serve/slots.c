@@ -146,8 +146,8 @@ static void ended(struct slots *all, int id, const char *how, double now)
 	} else if (device_name_is_wildcard(slot->name)) {
 		expand(all, id, 0, now);
 	} else {
-		snprintf(reason, sizeof(reason), "%d workers ended before they had done anything; the last one %.200s",
-			 slot->deaths, how);
+		snprintf(reason, sizeof(reason), "%d workers ended before their first message; the last one %.200s", slot->deaths,
+			 how);
 		disable(slot, reason, now);
 	}
 }

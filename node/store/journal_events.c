@@ -108,8 +108,8 @@ static int check_fits(struct journal *j, int64_t job, enum job_event event, stru
 	if (state == JOB_NONE)
 		return err_set(err, ENOENT, "no job %lld", (long long)job);
 	if (job_next(state, event) == JOB_IMPOSSIBLE)
-		return err_set(err, ESTALE, "job %lld is %s: '%s' does not fit", (long long)job, job_state_name(state),
-			       job_event_name(event));
+		return err_set(err, ESTALE, "job %lld is %s: event '%s' is not allowed in this state", (long long)job,
+			       job_state_name(state), job_event_name(event));
 	return 0;
 }
 
@@ -186,7 +186,8 @@ int journal_open_revision(struct journal *j, int64_t of, int64_t instance, const
 		return ret;
 	ret = journal_job_state(j, of, &state, err);
 	if (ret == 0 && state == JOB_CLEANED) /* its images were removed */
-		ret = err_set(err, ESTALE, "job %lld is cleaned: there is nothing to revise", (long long)of);
+		ret = err_set(err, ESTALE, "job %lld is cleaned: its images were removed, and it cannot be revised",
+			      (long long)of);
 	if (ret == 0)
 		ret = insert_job(j, detail, now, &job, err);
 	if (ret < 0)
@@ -226,7 +227,8 @@ int journal_clean(struct journal *j, int64_t job, int64_t seen, const char *deta
 		sqlite3_bind_int64(since, 2, seen);
 		ret = journal_step(j, since, "look for later events", NULL, NULL, err);
 		if (ret > 0)
-			ret = err_set(err, ESTALE, "job %lld, or one that shares images with it, has changed", (long long)job);
+			ret = err_set(err, ESTALE, "job %lld, or one that shares images with it, has changed meanwhile",
+				      (long long)job);
 	}
 	if (ret == 0) {
 		sqlite3_bind_int64(remove, 1, job);

@@ -71,7 +71,7 @@ int journal_forget(struct journal *j, const int64_t *jobs, size_t n, struct err 
 
 		ret = journal_job_state(j, jobs[i], &state, err);
 		if (ret == 0 && state != JOB_CLEANED)
-			ret = err_set(err, ESTALE, "job %lld is %s: it cannot be forgotten", (long long)jobs[i],
+			ret = err_set(err, ESTALE, "job %lld is %s, not cleaned: its rows are not deleted", (long long)jobs[i],
 				      job_state_name(state));
 	}
 	if (ret == 0)

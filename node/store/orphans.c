@@ -50,7 +50,7 @@ int orphans_set_aside(const char *spool, const char *name, struct err *err)
 	if (ret == 0)
 		ret = path_of(to, spool, ORPHANS_FOLDER, name, err);
 	if (ret == 0 && (utimensat(AT_FDCWD, from, NULL, AT_SYMLINK_NOFOLLOW) < 0 || rename(from, to) < 0))
-		ret = err_set(err, errno, "spool: cannot put %s into %s: %s", from, ORPHANS_FOLDER, strerror(errno));
+		ret = err_set(err, errno, "spool: cannot move %s to %s: %s", from, ORPHANS_FOLDER, strerror(errno));
 	return ret;
 }
 
@@ -96,7 +96,7 @@ static int restore_one(void *ctx, int folder, const char *name)
 	if (access(to, F_OK) == 0)
 		return 0; /* the file exists in instances/, too (it was restored) */
 	if (renameat(folder, name, AT_FDCWD, to) < 0)
-		return err_set(b->err, errno, "spool: cannot put %s back: %s", to, strerror(errno));
+		return err_set(b->err, errno, "spool: cannot move an orphan back to %s: %s", to, strerror(errno));
 	return 1;
 }
 

@@ -34,7 +34,8 @@ static int join(char *ret, const char *a, const char *b, const char *suffix, str
 	int n = snprintf(ret, SPOOL_PATH_SIZE, "%s/%s%s", a, b, suffix);
 
 	if (n < 0 || n >= SPOOL_PATH_SIZE)
-		return err_set(err, ENAMETOOLONG, "spool: path longer than %d characters below %.200s", SPOOL_PATH_SIZE - 1, a);
+		return err_set(err, ENAMETOOLONG, "spool: a path of more than %d characters below %.200s", SPOOL_PATH_SIZE - 1,
+			       a);
 	return 0;
 }
 
@@ -76,7 +77,7 @@ static int make_folder(const char *path, struct err *err)
 		snprintf(parent, sizeof(parent), "%s", slash ? "/" : ".");
 	}
 	if (mkdir(path, 0700) < 0 && errno != EEXIST)
-		return err_set(err, errno, "spool: cannot make folder %s: %s", path, strerror(errno));
+		return err_set(err, errno, "spool: cannot create folder %s: %s", path, strerror(errno));
 	return sync_folder(parent, err);
 }
 

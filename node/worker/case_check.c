@@ -108,13 +108,13 @@ static int check_open_file(int fd, const struct instance_row *row, bool (*stoppe
 	if (n < 0)
 		return unreadable(row, errno, err);
 	if (!head_is_sound(head, (size_t)n, row, &length))
-		return err_set(err, EBADMSG, "the head of %s is not as it was written", row->file);
+		return err_set(err, EBADMSG, "the file header of %s differs from the one that was written", row->file);
 	if (lseek(fd, length, SEEK_SET) < 0)
 		return unreadable(row, errno, err);
 	if (digest_rest(fd, stopped, ctx, digest, &why) < 0)
 		return unreadable(row, why.code, err);
 	if (strcmp(digest, row->digest) != 0)
-		return err_set(err, EBADMSG, "the bytes of %s are not those that were received", row->file);
+		return err_set(err, EBADMSG, "the bytes of %s differ from those that were received", row->file);
 	return 0;
 }
 
@@ -127,7 +127,7 @@ int case_check_file(const char *spool, const struct instance_row *row, bool (*st
 		return err_set(err, ENAMETOOLONG, "the path of %s in the spool is too long", row->file);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0 && errno == ENOENT)
-		return err_set(err, EBADMSG, "%s is not in the spool any more", row->file);
+		return err_set(err, EBADMSG, "%s is no longer in the spool", row->file);
 	if (fd < 0)
 		return unreadable(row, errno, err);
 	ret = check_open_file(fd, row, stopped, ctx, err);
@@ -199,7 +199,7 @@ static int describe_damage(const struct check *c, size_t damaged, const struct e
 
 	if (damaged > 1)
 		snprintf(which, sizeof(which), "%zu of %zu files are damaged, the first: ", damaged, c->n);
-	return err_set(err, EBADMSG, "%s%s: send the exam again, and the case goes on by itself", which, first->msg);
+	return err_set(err, EBADMSG, "%s%s: send the exam again; the case then continues automatically", which, first->msg);
 }
 
 static int evaluate(struct check *c, struct journal *j, double now, size_t *ret_damaged, bool *ret_journal, struct err *err)

@@ -117,7 +117,7 @@ static int join(struct indexer *x, const struct instance_row *row, const struct 
 		if (ret == 0)
 			log_event(LOG_WARNING, "job-revision", "job=%lld of=%lld state=%s reason=%s", (long long)job,
 				  (long long)v->id, job_state_name(v->state),
-				  log_quote("an instance came after the case had begun"));
+				  log_quote("an instance was received after the reconstruction had started"));
 		goto out;
 	}
 	ret = journal_open_job(j, opening, clock_wall(), &job, err);
@@ -150,7 +150,8 @@ static int add_member(struct indexer *x, const struct instance_row *row, const s
 		ret = join(x, row, f, key, member, err);
 	free(member);
 	if (ret == 0)
-		return err_set(err, EAGAIN, "the job of instance %lld changes all the time", (long long)row->id);
+		return err_set(err, EAGAIN, "instance %lld cannot be added: its job changed at every attempt",
+			       (long long)row->id);
 	return ret < 0 ? ret : 0;
 }
 
@@ -179,8 +180,9 @@ static int index_one(struct indexer *x, const struct instance_row *row, struct e
 		return store_unassigned(x, row, NULL, CLASSIFIED_REFUSED, reason, err);
 	}
 	if (strcmp(f.sop_instance, row->sop_instance)) {
-		snprintf(reason, sizeof(reason), "the data set's SOP Instance UID is '%s', the sender's request said '%s'",
-			 f.sop_instance, row->sop_instance);
+		snprintf(reason, sizeof(reason),
+			 "the data set's SOP Instance UID is '%s', but that of the C-STORE request was '%s'", f.sop_instance,
+			 row->sop_instance);
 		return store_unassigned(x, row, &f, CLASSIFIED_REFUSED, reason, err);
 	}
 	if (f.refused || !f.kind)
@@ -192,7 +194,8 @@ static int index_one(struct indexer *x, const struct instance_row *row, struct e
 		return add_member(x, row, &f, err);
 	if (!strcmp(earlier.digest, row->digest))
 		return store_unassigned(x, row, &f, CLASSIFIED_IGNORED, "the same object, sent again", err);
-	snprintf(reason, sizeof(reason), "another content under the UID of instance %lld (%s), which stays the one that counts",
+	snprintf(reason, sizeof(reason),
+		 "the UID is that of instance %lld (%s), but the content differs: the node uses the earlier instance",
 		 (long long)earlier.id, earlier.file);
 	return store_unassigned(x, row, &f, CLASSIFIED_CONFLICT, reason, err);
 }

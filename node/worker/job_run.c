@@ -80,7 +80,7 @@ static int add_path(void *ctx, const struct instance_row *row, const char *detai
 		return err_set(run->err, ENAMETOOLONG, "the path of %s in the spool is too long", row->file);
 	run->paths[run->n_paths] = strdup(path);
 	if (!run->paths[run->n_paths])
-		return err_set(run->err, EAGAIN, "no memory for the name of %s", row->file);
+		return err_set(run->err, EAGAIN, "no memory for the path of %s", row->file);
 	run->n_paths++;
 	return 0;
 }
@@ -199,7 +199,7 @@ static int reconstruct(struct job_run *run, struct reconstruct_report *ret_repor
 	int ret;
 
 	if (!protocol)
-		return err_set(err, ENOKEY, "protocol '%s' is not in the configuration any more", run->view->protocol);
+		return err_set(err, ENOKEY, "protocol '%s' is no longer in the configuration", run->view->protocol);
 	ret = prepare(run, err);
 	if (ret == 0)
 		ret = case_check(run->conf->process->journal, c->node.spool, run->view->id, clock_wall(), &monitor, &run->check,

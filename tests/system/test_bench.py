@@ -92,7 +92,7 @@ def check_compare(folder, found):
     with open(other, "w") as file:
         file.write(json.dumps({**found[0], "device": "another"}) + "\n")
     _, err = bench(4, *TINY, "--work", found[0]["work"], "--compare", other)
-    check("nothing earlier" in err, "another device is not compared")
+    check("the earlier run has no result" in err, "another device is not compared")
 
 
 def check_refusals(folder):

@@ -135,7 +135,7 @@ cmp -s "$work/out" "$work/doc" || fail "docs/configuration.md is not what check 
 # For a spool without a journal list also prints that there is none; a journal without read permission is not exit code 7 (refused by a peer).
 expect 0 "$TOMONODE" list
 out_has "no jobs"
-err_has "$work/spool holds no journal"
+err_has "$work/spool has no journal"
 expect 8 "$TOMONODE" show 99
 err_has "no job 99 in $work/spool"
 if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then

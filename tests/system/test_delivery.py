@@ -134,7 +134,7 @@ def stopped(folder, things):
     send_exam(node, folder, 1)
     job = wait_state(node, 0, "delivered", 60)
     h.check(pids and f"process-stuck role=deliver pid={pids[0]} job=1" in node.log_text(), "the log says it")
-    h.check("the delivery process hung and was killed" in [e["reason"] for e in events(node, job["id"], "send-failed")], "so does the record")
+    h.check("the delivery process made no progress and was killed" in [e["reason"] for e in events(node, job["id"], "send-failed")], "so does the record")
     h.check(len(set(a.order)) == 3, "all of it is there")
 
 

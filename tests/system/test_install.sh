@@ -57,7 +57,7 @@ for program in "$work/usr/usr/bin/tomonode" "$work/local/usr/local/bin/tomonode"
     echo "node = { spool = \"$work/empty-spool\"; };" >"$etc/tomonode/tomonode.conf"
     "$program" check >"$work/out" || fail "check without -c"
     grep -q "^$etc/tomonode/tomonode.conf: no problems" "$work/out" || fail "check without -c read: $(head -1 "$work/out")"
-    "$program" list 2>&1 | grep -q "^tomonode list: $work/empty-spool holds no journal.*$etc/tomonode/tomonode.conf" ||
+    "$program" list 2>&1 | grep -q "^tomonode list: $work/empty-spool has no journal.*$etc/tomonode/tomonode.conf" ||
         fail "list without -c: $("$program" list 2>&1)"
     rm "$etc/tomonode/tomonode.conf"
     "$program" check | grep -q '^embedded defaults: ' || fail "check without -c and without a file"

@@ -212,7 +212,7 @@ class Tests:
             code, text = echo(r.port, aet=aet)
             assert code != 0 and "Calling AE Title Not Recognized" in text, text
         r.stop()
-        for reason in ("called AE title 'OTHER'", "'STRANGER' from 127.0.0.1 is no known peer", "127.0.0.1 is not its host"):
+        for reason in ("requested AE title 'OTHER'", "'STRANGER' from 127.0.0.1 is not that of a configured peer", "127.0.0.1 is not its host"):
             assert reason in r.log(), r.log()
 
     def test_ipv6(self):

@@ -529,7 +529,7 @@ def disk_full(folder, things):
         right = h.simulate(os.path.join(folder, "right"), "--side", "R", "--seed", "2")
         check(h.send(n.port, right, code=None) == set(), "taken below the reserve")
         refused = [line for line in n.log_text().splitlines() if " object-refused " in line]
-        check(" crit " in refused[0] and f" MB are free in {spool}, and node.reserve keeps 1 MB" in refused[0], refused)
+        check(" crit " in refused[0] and f" MB are free in {spool}, but node.reserve requires 1 MB" in refused[0], refused)
         check(n.echo(), "no C-ECHO on a full disk")
         os.unlink(filler)
         n.wait_states("delivered")
@@ -572,7 +572,7 @@ def without_a_node(folder, things):
     job, = n.wait_states("held")
     n.stop()
     p = n.command("cancel", str(job["id"]))
-    check("no node runs" in p.stdout, p.stdout)
+    check("no node is running" in p.stdout, p.stdout)
     check(n.states() == ["cancelled"], n.states())
 
 

@@ -123,9 +123,9 @@ def test_allow_list_by_certificate(folder, things):
     check(echo(node.ports["secure"], *peer).returncode == 0, "the certificate on the list")
     other = ["+tls", pki.key, pki.node, "+cf", pki.trusted]
     check(echo(node.ports["secure"], *other).returncode != 0, "another certificate of the same authority")
-    said(node, "is the peer 'mammo', whose certificate must fit")
+    said(node, "is the peer 'mammo', whose certificate must match")
     check(echo(node.port).returncode != 0, "no certificate")
-    said(node, "is the peer 'mammo', which must show a certificate that fits")
+    said(node, "is the peer 'mammo', which must send a certificate that matches")
 
 
 def test_revoked(folder, things):
@@ -331,7 +331,7 @@ def test_check(folder, things):
         p = run(TOMONODE, command, "-c", conf, code=code)
         return p.stdout + p.stderr
 
-    check("secure: 127.0.0.1 port 0, TLS, callers show a certificate" in checked(pki.node, pki.key, 0), "good files")
+    check("secure: 127.0.0.1 port 0, TLS, peers must send a certificate" in checked(pki.node, pki.key, 0), "good files")
     for certificate, key, sentence in (
             (folder + "/gone.pem", pki.key, f"listener 'secure': certificate file {folder}/gone.pem: No such file or directory"),
             (folder, pki.key, f"certificate file {folder}: it is a folder, but must be a regular file"),
@@ -348,8 +348,8 @@ def test_check(folder, things):
     for mode, word in ((0o600, None), (0o640, None), (0o644, "read"), (0o602, "change")):
         os.chmod(open_key, mode)
         text = checked(pki.node, open_key, 0)
-        sentence = f"warning: listener 'secure': the private key in {open_key} lies open: other users of this machine can {word} it (mode {mode:04o})"
-        check((sentence in text) if word else ("lies open" not in text), f"mode {mode:o}: {text}")
+        sentence = f"warning: listener 'secure': the private key in {open_key} is not protected: other users of this machine can {word} it (mode {mode:04o})"
+        check((sentence in text) if word else ("is not protected" not in text), f"mode {mode:o}: {text}")
     check("expired on 2021-01-01 00:00 UTC" in checked(over, pki.key, CODE_CONFIG), "an expired certificate")
     text = checked(soon, pki.key, 0)
     check("warning: listener 'secure': the certificate in " in text and "in 20 days" in text, text)

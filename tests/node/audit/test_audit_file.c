@@ -132,7 +132,7 @@ static void the_queue_is_a_file(void **state)
 	assert_int_equal(unlink(p->queue), 0);
 	assert_int_equal(mkfifo(p->queue, 0600), 0);
 	assert_int_equal(audit_queue_ready(p->dir, &err), -ENOTSUP);
-	assert_non_null(strstr(err.msg, "it is no file"));
+	assert_non_null(strstr(err.msg, "it is not a regular file"));
 	assert_int_equal(unlink(p->queue), 0);
 }
 
@@ -157,7 +157,8 @@ static void the_queue_belongs_to_the_node(void **state)
 	assert_string_equal(text, "");
 	assert_int_equal(chown(p->queue, 0, 0), 0);
 	ready_as(other, p->dir, text, sizeof(text));
-	snprintf(want, sizeof(want), "%d: audit queue %s: it belongs to user 0, and this is user 65534: chown 65534 ", EACCES,
+	snprintf(want, sizeof(want),
+		 "%d: audit queue %s: it belongs to user 0, but this process is of user 65534: run chown 65534 ", EACCES,
 		 p->queue);
 	if (strncmp(text, want, strlen(want)) != 0)
 		fail_msg("%s", text);

@@ -290,7 +290,7 @@ static void damage(void **state)
 		const char *detail;
 		const char *reason;
 	} bad[] = {
-		{EVENT_SENT, "{}", "'sent' does not fit state 'collecting'"},
+		{EVENT_SENT, "{}", "'sent' is not allowed in state 'collecting'"},
 		{EVENT_INSTANCE, "{\"instance\":", "detail of event 'instance'"},
 		{EVENT_INSTANCE, "", "detail of event 'instance'"},
 		{EVENT_INSTANCE, "[1]", "detail of event 'instance'"},

@@ -118,7 +118,7 @@ static void silent_delivery_is_killed(void **state)
 	schedule_process_ended(&t->s, &gone, status, NOW + 1204);
 	assert_int_equal(v->state, JOB_RECONSTRUCTED);
 	assert_true(v->sends[0].state == SEND_DUE && v->sends[0].failures == 1 && v->sends[0].next > NOW + 1204);
-	assert_string_equal(v->sends[0].reason, "the delivery process hung and was killed");
+	assert_string_equal(v->sends[0].reason, "the delivery process made no progress and was killed");
 }
 
 static void slow_delivery_is_not(void **state)

@@ -178,7 +178,7 @@ static void test_words(void **state)
 	/* Of what a part says nothing, or of too few projections: no button, and a sentence that says so. */
 	v.kind[0] = 'x';
 	assert_null(status_text_as_is(&v));
-	assert_non_null(strstr(job_view_no_as_is(&v), "cannot be reconstructed"));
+	assert_non_null(strstr(job_view_no_as_is(&v), "cannot reconstruct"));
 	assert_non_null(strstr(status_text_hint(&v), "It needs all of them"));
 	v.kind[0] = 'd';
 	v.members.frames = 1;
