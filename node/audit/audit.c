@@ -105,9 +105,9 @@ static void report(struct audit_message *m)
 	report_within(m, AUDIT_QUEUE_MAX);
 }
 
-bool audit_waiting(double clock)
+bool audit_has_due_messages(double clock)
 {
-	return audit_is_on() && clock >= state.retry_at && audit_queue_waiting(state.node.spool);
+	return audit_is_on() && clock >= state.retry_at && audit_queue_has_lines(state.node.spool);
 }
 
 double audit_flush(double clock)
@@ -115,7 +115,7 @@ double audit_flush(double clock)
 	size_t sent, dropped;
 	struct err err = {0};
 
-	while (audit_waiting(clock)) {
+	while (audit_has_due_messages(clock)) {
 		int rc = audit_queue_drain(state.node.spool, hand_over, NULL, &sent, &dropped, &err);
 
 		state.waited += state.retry_at > 0 ? sent : 0;
@@ -131,7 +131,7 @@ double audit_flush(double clock)
 			state.retry_at = clock + AWAY_WAIT;
 			return state.retry_at;
 		}
-		if (state.retry_at > 0 && !audit_queue_waiting(state.node.spool)) {
+		if (state.retry_at > 0 && !audit_queue_has_lines(state.node.spool)) {
 			log_event(LOG_NOTICE, "audit-recovered", "lines=%zu", state.waited);
 			state.retry_at = 0;
 			state.waited = 0;
@@ -157,7 +157,7 @@ static struct audit_party them(const struct audit_peer *peer, const struct audit
 		.user = peer->aet && peer->aet[0] ? peer->aet : peer->host, .aet = peer->aet, .host = peer->host, .role = role};
 }
 
-void audit_application(bool started)
+void audit_application_activity(bool started)
 {
 	struct audit_party party = us(&audit_role_application);
 	struct audit_message m = {.event = &audit_code_application,
@@ -220,7 +220,7 @@ static void transfer(const struct audit_code *event, char action, const struct a
 	report(&m);
 }
 
-void audit_begin(const struct audit_peer *to, const struct audit_study *study)
+void audit_begin_transfer(const struct audit_peer *to, const struct audit_study *study)
 {
 	struct audit_transfer t = {.to = *to};
 

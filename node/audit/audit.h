@@ -25,14 +25,14 @@ void audit_start(const struct node_conf *node, enum audit_mode way, const char *
 bool audit_is_on(void);
 
 /* The node has started (true) or is stopping (false). */
-void audit_application(bool started);
+void audit_application_activity(bool started);
 /* A peer was refused (limit true: because it exceeded a limit), or a connection failed before the association began: the TLS
  * handshake failed, or the bytes were not DICOM. */
 void audit_refused(const struct audit_peer *peer, bool limit, const char *reason);
 /* A new configuration was accepted, or rejected with this reason. */
 void audit_configured(bool taken, const char *reason);
 /* A delivery of this study to a destination begins. */
-void audit_begin(const struct audit_peer *to, const struct audit_study *study);
+void audit_begin_transfer(const struct audit_peer *to, const struct audit_study *study);
 struct audit_transfer {
 	struct audit_peer from, to; /* the one without an AE title is this node */
 	double time;
@@ -48,8 +48,8 @@ void audit_exported(const char *path, const struct audit_study *studies, size_t 
 void audit_imported(const char *path, const struct audit_study *studies, size_t n, int code);
 
 /* Send the queued messages; the manager calls it in each turn of its loop. While syslog is not reachable it tries every 2 s.
- * clock: clock_seconds(). Returns the time of the next call; 0: call it when audit_waiting() is true. */
+ * clock: clock_seconds(). Returns the time of the next call; 0: call it when audit_has_due_messages() is true. */
 double audit_flush(double clock);
-bool audit_waiting(double clock); /* true: messages are queued, and the next attempt to send them is due */
+bool audit_has_due_messages(double clock); /* true: messages are queued, and the next attempt to send them is due */
 
 #endif

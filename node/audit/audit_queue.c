@@ -159,7 +159,7 @@ int audit_queue_ready(const char *spool, struct err *err)
 	return rc;
 }
 
-bool audit_queue_waiting(const char *spool)
+bool audit_queue_has_lines(const char *spool)
 {
 	char path[400];
 	struct stat st;

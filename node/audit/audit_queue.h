@@ -24,7 +24,7 @@ int audit_queue_append(const char *spool, const char *line, size_t n, uint64_t m
 /* Create the queue if needed and check that this process can use it. An error names its owner and the remedy. */
 int audit_queue_ready(const char *spool, struct err *err);
 /* Return true if the queue has lines. */
-bool audit_queue_waiting(const char *spool);
+bool audit_queue_has_lines(const char *spool);
 /* Send the lines in order until send() fails. send() returns 0 or a negative errno: after -EMSGSIZE and -EINVAL the line is
  * dropped; after any other error the next call sends it again. Returns 0 (lines may remain for the next call) or the error of
  * send(). ret_sent, ret_dropped: numbers of lines. */

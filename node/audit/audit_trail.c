@@ -99,7 +99,7 @@ int audit_trail_open(const char *spool, struct journal *j, struct audit_trail **
 		return err_set(err, ENOMEM, "no memory for the audit trail");
 	t->kept_instance = t->kept_event = -1;
 	snprintf(t->path, sizeof(t->path), "%s/audit/position", spool);
-	rc = journal_last(j, &instance, &event, err);
+	rc = journal_last_rows(j, &instance, &event, err);
 	if (rc < 0)
 		goto out;
 	if (!audit_is_on()) {
@@ -281,7 +281,7 @@ void audit_trail_study(struct journal *j, int64_t job, struct audit_study *ret_s
 	struct found found = {ret_uid, ret_patient};
 
 	ret_uid[0] = ret_patient[0] = '\0';
-	journal_members(j, job, first_member, &found, NULL); /* if this fails, study and patient are "" (unknown) */
+	journal_each_member(j, job, first_member, &found, NULL); /* if this fails, study and patient are "" (unknown) */
 	ret_study->study = ret_uid;
 	ret_study->patient = ret_patient;
 }
@@ -322,7 +322,7 @@ double audit_trail_step(struct audit_trail *t, struct journal *j, const struct j
 	t->jobs = jobs;
 	t->config = config;
 	instance = t->instance;
-	rc = journal_indexed(j, t->instance, ROWS, add_instance, t, &err);
+	rc = journal_each_indexed(j, t->instance, ROWS, add_instance, t, &err);
 	if (rc == 0)
 		rc = journal_replay(j, 0, t->event, add_event, t, &err);
 	if (rc == 0 && t->instance - instance >= ROWS)

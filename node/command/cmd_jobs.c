@@ -280,7 +280,7 @@ int cmd_retry(int argc, char **argv)
 	if (stop)
 		return code;
 	v = jobs_find(&c.jobs, c.id);
-	refusal = c.as_is && v ? job_view_no_as_is(v) : NULL;
+	refusal = c.as_is && v ? job_view_as_is_obstacle(v) : NULL;
 	if (refusal)
 		code = options_fail(&c.o, CODE_INPUT, "job %lld: %s", (long long)c.id, refusal);
 	else

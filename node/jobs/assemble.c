@@ -32,9 +32,9 @@ static bool is_complete(const struct assemble *a)
 	return a->expected > 0 && a->other == 0 && a->instances == a->expected;
 }
 
-void assemble_decide(const struct assemble *a, double now, double quiet_time, struct assemble_answer *ret_answer)
+void assemble_decide(const struct assemble *a, double now, double quiet_time, struct assemble_decision *ret_answer)
 {
-	struct assemble_answer answer = {.verdict = ASSEMBLE_WAIT, .again = a->last + quiet_time};
+	struct assemble_decision answer = {.verdict = ASSEMBLE_WAIT, .again = a->last + quiet_time};
 	char *reason = answer.reason;
 	size_t size = sizeof(answer.reason);
 

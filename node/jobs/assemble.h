@@ -28,7 +28,7 @@ enum assemble_verdict {
 	ASSEMBLE_HOLD, /* quiet time is over and the case is not complete */
 };
 
-struct assemble_answer {
+struct assemble_decision {
 	enum assemble_verdict verdict;
 	double again;	  /* s since the epoch; with ASSEMBLE_WAIT */
 	char reason[200]; /* "25 of 25 instances", "12 of 25 instances after 60 s of quiet" */
@@ -41,6 +41,6 @@ void assemble_add(struct assemble *a, long expected, long frames, double receive
 /* If the last arrival is later than now, set it to now: it was recorded before the clock was set back. */
 void assemble_clamp_time(struct assemble *a, double now);
 
-void assemble_decide(const struct assemble *a, double now, double quiet_time, struct assemble_answer *ret_answer);
+void assemble_decide(const struct assemble *a, double now, double quiet_time, struct assemble_decision *ret_answer);
 
 #endif

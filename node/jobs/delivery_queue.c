@@ -14,7 +14,7 @@ struct queue {
 bool job_send_is_queued(const struct job_view *v, const struct job_send *s, bool *ret_commit)
 {
 	*ret_commit = s->state == SEND_STORED;
-	if (!job_send_counts(s) || (v->state != JOB_RECONSTRUCTED && v->state != JOB_STORED))
+	if (!job_send_is_active(s) || (v->state != JOB_RECONSTRUCTED && v->state != JOB_STORED))
 		return false;
 	return s->state == SEND_DUE || (s->state == SEND_STORED && !(s->transaction[0] && s->accepted));
 }

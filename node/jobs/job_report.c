@@ -14,9 +14,9 @@
 static json_t *destination(const struct job_send *s, json_t *objects)
 {
 	json_t *d = json_pack("{s:o, s:s, s:s, s:o, s:i, s:f, s:f, s:b, s:b, s:o}", "name", event_json_text(s->destination),
-			      "state", job_send_name(s), "status", s->status, "reason", event_json_text(s->reason), "failures",
-			      s->failures, "next", s->next, "since", s->since, "alarm", s->alarm, "unconfigured", s->unconfigured,
-			      "objects", objects);
+			      "state", job_send_state_name(s), "status", s->status, "reason", event_json_text(s->reason),
+			      "failures", s->failures, "next", s->next, "since", s->since, "alarm", s->alarm, "unconfigured",
+			      s->unconfigured, "objects", objects);
 
 	if (s->blocked_by)
 		json_object_set_new(d, "blocked_by",
@@ -159,7 +159,7 @@ json_t *job_report_instances(struct journal *j, int64_t job, struct err *err)
 {
 	json_t *list = json_array();
 
-	if (journal_members(j, job, add_instance, list, err) < 0) {
+	if (journal_each_member(j, job, add_instance, list, err) < 0) {
 		json_decref(list);
 		return NULL;
 	}
@@ -194,7 +194,7 @@ json_t *job_report_unassigned(struct journal *j, int max, struct err *err)
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		c.classification = kinds[i].name;
-		if (journal_classified(j, kinds[i].kind, max, add_unassigned, &c, err) < 0) {
+		if (journal_each_classified(j, kinds[i].kind, max, add_unassigned, &c, err) < 0) {
 			json_decref(c.list);
 			return NULL;
 		}

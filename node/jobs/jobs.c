@@ -134,7 +134,7 @@ size_t jobs_shrink(struct jobs *jobs, double before)
 	return n;
 }
 
-void jobs_forget(struct jobs *jobs, int64_t id)
+void jobs_remove(struct jobs *jobs, int64_t id)
 {
 	size_t at = position(jobs, id);
 
@@ -161,16 +161,16 @@ struct job_send *job_view_send(const struct job_view *v, const char *destination
 	return NULL;
 }
 
-size_t job_view_sends(const struct job_view *v, enum send_state state)
+size_t job_view_count_sends(const struct job_view *v, enum send_state state)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < v->n_sends; i++)
-		n += v->sends[i].state == state && job_send_counts(&v->sends[i]);
+		n += v->sends[i].state == state && job_send_is_active(&v->sends[i]);
 	return n;
 }
 
-const char *job_view_no_as_is(const struct job_view *v)
+const char *job_view_as_is_obstacle(const struct job_view *v)
 {
 	const struct kind *kind = kind_named(v->kind);
 	const struct assemble *m = &v->members;
@@ -251,7 +251,7 @@ static int on_complete(struct job_view *v, const json_t *detail, const struct ev
 
 static int on_reconstructed(struct job_view *v, const json_t *detail, const struct event_row *row)
 {
-	int ret = job_objects_replace(v, detail);
+	int ret = job_objects_apply_reconstructed(v, detail);
 
 	if (ret < 0)
 		return ret;

@@ -102,7 +102,7 @@ void jobs_clear(struct jobs *jobs);
  * number of jobs whose lists were freed. */
 size_t jobs_shrink(struct jobs *jobs, double before);
 /* Remove a job that was deleted from the journal. */
-void jobs_forget(struct jobs *jobs, int64_t id);
+void jobs_remove(struct jobs *jobs, int64_t id);
 /* Apply one event. ENOMEM is the only error. */
 int jobs_apply(struct jobs *jobs, const struct event_row *row);
 
@@ -113,14 +113,15 @@ void jobs_observe_clock(struct jobs *jobs, double now);
 struct job_view *jobs_find(const struct jobs *jobs, int64_t id);		   /* NULL: none */
 struct job_view *jobs_latest(const struct jobs *jobs, const char *key);		   /* newest job of a case; NULL: none */
 struct job_send *job_view_send(const struct job_view *v, const char *destination); /* NULL: not one of its destinations */
-size_t job_view_sends(const struct job_view *v,
-		      enum send_state state); /* number of sends in this state for which job_send_counts() */
+size_t job_view_count_sends(const struct job_view *v,
+			    enum send_state state); /* number of sends in this state for which job_send_is_active() */
 /* Return a sentence about why an incomplete case cannot be reconstructed without the missing instances; NULL: it can be tried. */
-const char *job_view_no_as_is(const struct job_view *v);
+const char *job_view_as_is_obstacle(const struct job_view *v);
 bool job_view_is_due(const struct job_view *v, size_t object); /* true: the object is due at some destination */
 const char *send_state_name(enum send_state state);	       /* "due", "sent", "refused", "stored" */
-const char *job_send_name(const struct job_send *s); /* send_state_name() of its state, or "committed", "replaced", "standby" */
-bool job_send_counts(
+const char *
+job_send_state_name(const struct job_send *s); /* send_state_name() of its state, or "committed", "replaced", "standby" */
+bool job_send_is_active(
 	const struct job_send *s); /* true: the job waits for this send: it is neither replaced by its fallback nor on standby */
 
 #endif

@@ -28,12 +28,12 @@ struct job_send *job_sends_free(struct job_send *sends, size_t n)
 bool job_view_is_due(const struct job_view *v, size_t object)
 {
 	for (size_t i = 0; i < v->n_sends; i++)
-		if (v->sends[i].objects[object] == SEND_DUE && job_send_counts(&v->sends[i]))
+		if (v->sends[i].objects[object] == SEND_DUE && job_send_is_active(&v->sends[i]))
 			return true;
 	return false;
 }
 
-bool job_send_counts(const struct job_send *s)
+bool job_send_is_active(const struct job_send *s)
 {
 	return !s->replaced && !s->standby;
 }
@@ -52,7 +52,7 @@ const char *send_state_name(enum send_state state)
 	}
 }
 
-const char *job_send_name(const struct job_send *s)
+const char *job_send_state_name(const struct job_send *s)
 {
 	if (s->replaced || s->standby)
 		return s->replaced ? "replaced" : "standby";
@@ -74,7 +74,7 @@ static void update_send_state(const struct job_view *v, struct job_send *s)
 		s->transaction[0] = '\0'; /* no stored object that it could be about remains */
 }
 
-void job_send_again(const struct job_view *v, struct job_send *s)
+void job_send_make_refused_due(const struct job_view *v, struct job_send *s)
 {
 	for (size_t i = 0; i < v->n_objects; i++)
 		if (s->objects[i] == SEND_REFUSED)
@@ -102,7 +102,7 @@ int job_send_begin(const struct job_view *v, const char *name, struct job_send *
 	ret_send->replaced = ret_send->standby = false;
 	ret_send->objects = states;
 	if (old && old->state != SEND_DONE && old->state != SEND_STORED)
-		job_send_again(v, ret_send);
+		job_send_make_refused_due(v, ret_send);
 	strncpy(ret_send->destination, name, sizeof(ret_send->destination) - 1);
 	return 0;
 }
@@ -197,7 +197,7 @@ static enum send_state *renewed(const struct job_view *v, const struct gathering
 	return states;
 }
 
-int job_objects_replace(struct job_view *v, const json_t *detail)
+int job_objects_apply_reconstructed(struct job_view *v, const json_t *detail)
 {
 	const json_t *list = json_object_get(detail, "objects");
 	size_t n = json_is_array(list) ? json_array_size(list) : 1, made = 0;
@@ -287,26 +287,26 @@ static int mark(const struct job_view *v, struct job_send *s, const json_t *deta
 	return 0;
 }
 
-int job_objects_answered(const struct job_view *v, struct job_send *s, const json_t *detail, bool sent)
+int job_objects_apply_response(const struct job_view *v, struct job_send *s, const json_t *detail, bool sent)
 {
 	bool commit = json_is_true(json_object_get(detail, "commit"));
 
 	return mark(v, s, detail, !sent ? refused_state : commit ? stored_state : sent_state);
 }
 
-int job_objects_committed(const struct job_view *v, struct job_send *s, const json_t *detail)
+int job_objects_apply_committed(const struct job_view *v, struct job_send *s, const json_t *detail)
 {
 	if (!json_is_array(json_object_get(detail, "sop_instances")))
 		return -EBADMSG;
 	return mark(v, s, detail, sent_state);
 }
 
-int job_objects_not_committed(const struct job_view *v, struct job_send *s, const json_t *detail)
+int job_objects_apply_commit_failed(const struct job_view *v, struct job_send *s, const json_t *detail)
 {
 	return mark(v, s, detail, due_state);
 }
 
-void job_objects_uncommitted(const struct job_view *v, struct job_send *s)
+void job_objects_apply_commit_refused(const struct job_view *v, struct job_send *s)
 {
 	for (size_t i = 0; i < v->n_objects; i++)
 		s->objects[i] = given_up_state(s->objects[i]);

@@ -16,23 +16,23 @@
  */
 
 /* Apply `reconstructed`: replace the list of objects. */
-int job_objects_replace(struct job_view *v, const json_t *detail);
+int job_objects_apply_reconstructed(struct job_view *v, const json_t *detail);
 /* Apply `sent` (sent true) or `send-refused`: the peer stored or refused the objects in the detail. */
-int job_objects_answered(const struct job_view *v, struct job_send *s, const json_t *detail, bool sent);
+int job_objects_apply_response(const struct job_view *v, struct job_send *s, const json_t *detail, bool sent);
 
 /* Apply `committed`: set the objects in the detail to SEND_DONE, whatever their state was: the peer committed to keep them. */
-int job_objects_committed(const struct job_view *v, struct job_send *s, const json_t *detail);
+int job_objects_apply_committed(const struct job_view *v, struct job_send *s, const json_t *detail);
 /* Apply `commit-failed`: set those of the objects in the detail (without a list: of all objects) that are SEND_STORED to
  * SEND_DUE. */
-int job_objects_not_committed(const struct job_view *v, struct job_send *s, const json_t *detail);
+int job_objects_apply_commit_failed(const struct job_view *v, struct job_send *s, const json_t *detail);
 /* Apply `commit-refused`: set all objects that are SEND_STORED to SEND_REFUSED. */
-void job_objects_uncommitted(const struct job_view *v, struct job_send *s);
+void job_objects_apply_commit_refused(const struct job_view *v, struct job_send *s);
 
 /* Initialise the send to a destination when the job gets its destinations (again): objects that this destination has stored keep
  * their state, the others are due. ret_send must be all zero. */
 int job_send_begin(const struct job_view *v, const char *name, struct job_send *ret_send);
 /* Set refused objects to SEND_DUE; stored objects keep their state. */
-void job_send_again(const struct job_view *v, struct job_send *s);
+void job_send_make_refused_due(const struct job_view *v, struct job_send *s);
 struct job_send *job_sends_free(struct job_send *sends, size_t n); /* returns NULL */
 
 #endif

@@ -73,7 +73,7 @@ static int commit_event(struct job_view *v, struct job_send *s, const json_t *de
 		s->transaction[0] = '\0';
 		break;
 	case EVENT_COMMITTED:
-		ret = job_objects_committed(v, s, detail);
+		ret = job_objects_apply_committed(v, s, detail);
 		if (ret < 0)
 			break;
 		well(s);
@@ -83,7 +83,7 @@ static int commit_event(struct job_view *v, struct job_send *s, const json_t *de
 	case EVENT_COMMIT_FAILED:
 		if (!open)
 			break;
-		ret = job_objects_not_committed(v, s, detail);
+		ret = job_objects_apply_commit_failed(v, s, detail);
 		if (ret < 0)
 			break;
 		s->commit_tries++;
@@ -91,7 +91,7 @@ static int commit_event(struct job_view *v, struct job_send *s, const json_t *de
 		s->transaction[0] = '\0';
 		break;
 	default: /* EVENT_COMMIT_REFUSED */
-		job_objects_uncommitted(v, s);
+		job_objects_apply_commit_refused(v, s);
 	}
 	return ret;
 }
@@ -104,7 +104,7 @@ int job_sends_event(struct job_view *v, const json_t *detail, const struct event
 	if (!s)
 		return -EBADMSG;
 	if (row->event == EVENT_SENT || row->event == EVENT_SEND_REFUSED)
-		ret = job_objects_answered(v, s, detail, row->event == EVENT_SENT);
+		ret = job_objects_apply_response(v, s, detail, row->event == EVENT_SENT);
 	else if (row->event == EVENT_SEND_FAILED)
 		failed(s, detail, row);
 	else
@@ -193,6 +193,6 @@ void job_sends_retry(struct job_view *v)
 		s->immediate = true;
 		s->transaction[0] = '\0'; /* commitment of the stored objects is requested again; a report about the old request
 					     is still accepted */
-		job_send_again(v, s);
+		job_send_make_refused_due(v, s);
 	}
 }

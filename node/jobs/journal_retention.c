@@ -16,7 +16,7 @@ static bool of_case(const struct job_view *v, const struct job_view *other)
 	return !strcmp(v->key, other->key);
 }
 
-bool journal_retention_may_forget(const struct jobs *jobs, const struct job_view *v, int days, double now)
+bool journal_retention_may_delete(const struct jobs *jobs, const struct job_view *v, int days, double now)
 {
 	if (days <= 0 || !v->key[0] || v->state != JOB_CLEANED || now - v->changed < days * DAY)
 		return false;
@@ -68,9 +68,9 @@ static int forget_case(struct journal *j, struct jobs *jobs, const struct job_vi
 	for (size_t i = 0; ids && i < n; i++)
 		left = left || has_folder(spool, ids[i]);
 	if (ids && !left) {
-		ret = journal_forget(j, ids, n, &err);
+		ret = journal_delete_case(j, ids, n, &err);
 		for (size_t i = 0; ret == 0 && i < n; i++)
-			jobs_forget(jobs, ids[i]);
+			jobs_remove(jobs, ids[i]);
 		if (ret == 0)
 			*ret_jobs += n;
 		if (ret < 0 && ret != -ESTALE)
@@ -87,7 +87,7 @@ size_t journal_retention_compact(struct journal *j, struct jobs *jobs, const cha
 
 	while (i < jobs->n && cases < JOURNAL_RETENTION_CASES_MAX) {
 		const struct job_view *v = jobs->list[i];
-		int ret = journal_retention_may_forget(jobs, v, days, now) ? forget_case(j, jobs, v, spool, &forgotten) : 0;
+		int ret = journal_retention_may_delete(jobs, v, days, now) ? forget_case(j, jobs, v, spool, &forgotten) : 0;
 
 		if (ret < 0)
 			break;
@@ -101,10 +101,10 @@ size_t journal_retention_compact(struct journal *j, struct jobs *jobs, const cha
 	return cases;
 }
 
-size_t journal_retention_forget_unassigned(struct journal *j, int days, double now)
+size_t journal_retention_delete_unassigned(struct journal *j, int days, double now)
 {
 	struct err err = {0};
-	int n = days > 0 ? journal_forget_unassigned(j, now - days * DAY, &err) : 0;
+	int n = days > 0 ? journal_delete_unassigned(j, now - days * DAY, &err) : 0;
 
 	if (n < 0)
 		log_event(LOG_ERR, "journal-not-compacted", "reason=%s", log_quote(err.msg));

@@ -212,7 +212,7 @@ int process_table_reap(struct process_table *all, struct process *ret_process, i
 	return 0;
 }
 
-double process_cpu(const struct process *p)
+double process_cpu_seconds(const struct process *p)
 {
 	struct timespec used;
 	clockid_t clock;

@@ -69,7 +69,7 @@ double process_table_tick(struct process_table *all, double now);
 int process_table_reap(struct process_table *all, struct process *ret_process, int *ret_status);
 
 /* Return the processor time that the process has used, in s; negative: unknown. */
-double process_cpu(const struct process *p);
+double process_cpu_seconds(const struct process *p);
 
 /* Describe a status of waitpid(): "died with signal 11 (Segmentation fault)", "ended with exit code 5". */
 void process_describe(int status, char *ret_text, size_t size);

@@ -29,7 +29,7 @@ static int read_address(const char *name, struct service_notify *ret_notify, str
 	return 0;
 }
 
-int service_notify_take(struct service_notify *ret_notify, struct err *err)
+int service_notify_read_address(struct service_notify *ret_notify, struct err *err)
 {
 	const char *name = getenv(VARIABLE);
 	struct service_notify none = {.size = 0};

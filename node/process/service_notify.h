@@ -18,7 +18,7 @@ struct service_notify {
 };
 
 /* Read the socket's address from $NOTIFY_SOCKET and unset that variable, so that child processes cannot send reports. */
-int service_notify_take(struct service_notify *ret_notify, struct err *err);
+int service_notify_read_address(struct service_notify *ret_notify, struct err *err);
 /* Send a state such as SERVICE_READY; does nothing without a service manager. Waits at most a few seconds. */
 int service_notify_send(const struct service_notify *notify, const char *state, struct err *err);
 

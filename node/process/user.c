@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int user_choose(const char *name, uid_t euid, struct user *ret_user, struct err *err)
+int user_look_up(const char *name, uid_t euid, struct user *ret_user, struct err *err)
 {
 	struct passwd entry, *found = NULL;
 	struct user user = {.uid = euid, .gid = getegid()};
@@ -40,7 +40,7 @@ int user_choose(const char *name, uid_t euid, struct user *ret_user, struct err 
 	return 0;
 }
 
-int user_own_folder(const struct user *user, const char *path, struct err *err)
+int user_prepare_folder(const struct user *user, const char *path, struct err *err)
 {
 	struct stat st;
 

@@ -18,9 +18,9 @@ struct user {
 
 /* Look up the user `name` (node.user) for a process whose user is `euid`. If that is root, a name is required ("root" is
  * allowed); otherwise the name must be empty or that of `euid`. EPERM: the change is not possible; ENOKEY: no such user. */
-int user_choose(const char *name, uid_t euid, struct user *ret_user, struct err *err);
+int user_look_up(const char *name, uid_t euid, struct user *ret_user, struct err *err);
 /* Create the folder, owned by the user, if it does not exist. Fail if it exists and the user cannot write to it. */
-int user_own_folder(const struct user *user, const char *path, struct err *err);
+int user_prepare_folder(const struct user *user, const char *path, struct err *err);
 /* Set groups, group, user and $HOME. This cannot be undone. */
 int user_become(const struct user *user, struct err *err);
 

@@ -137,7 +137,7 @@ bool admission_has_address(const struct admission *a, const struct in6_addr *add
 
 /* ---- certificates ---- */
 
-bool admission_certificate_fits(const char *pattern, const struct tls_peer *certificate)
+bool admission_certificate_matches(const char *pattern, const struct tls_peer *certificate)
 {
 	char digits[CERTIFICATE_DIGITS + 1];
 
@@ -164,7 +164,7 @@ static enum fit fit_of(const struct known_peer *p, const struct scp_request *r, 
 		return FIT_NONE;
 	if (p->conf->host[0] && (from->bits < 0 || !at_address(p, from)))
 		return p->conf->aet[0] ? FIT_AET : FIT_NONE;
-	if (admission_certificate_fits(p->conf->certificate, r->certificate))
+	if (admission_certificate_matches(p->conf->certificate, r->certificate))
 		return FIT_ALL;
 	return p->conf->aet[0] || p->conf->host[0] ? FIT_HOST : FIT_NONE;
 }

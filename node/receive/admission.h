@@ -30,6 +30,6 @@ bool admission_has_address(const struct admission *a, const struct in6_addr *add
 
 /* Return true if the certificate (NULL: the peer sent none) matches the pattern (node/config/certificate_pattern.h). The pattern
  * "" matches everything. */
-bool admission_certificate_fits(const char *pattern, const struct tls_peer *certificate);
+bool admission_certificate_matches(const char *pattern, const struct tls_peer *certificate);
 
 #endif

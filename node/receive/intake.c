@@ -127,7 +127,7 @@ static enum scp_admission admit(void *ctx, const struct scp_request *request, ch
 static const char *below_reserve(const struct intake *in, char *text, size_t size)
 {
 	const struct node_conf *node = &in->config->node;
-	uint64_t space = spool_free(node->spool);
+	uint64_t space = spool_free_bytes(node->spool);
 
 	if (space >= node->reserve)
 		return NULL;
@@ -250,7 +250,7 @@ static int store_object(struct intake *in, const struct scp_object *o, uint64_t 
 	snprintf(row.association, sizeof(row.association), "%s", in->association);
 	digest_end(in->digest, row.digest);
 	rc = journal_has_instance(in->journal, row.sop_instance, row.digest, &old, err);
-	lost = rc > 0 && !spool_holds(in->config->node.spool, old.file, old.bytes);
+	lost = rc > 0 && !spool_has_file(in->config->node.spool, old.file, old.bytes);
 	if (rc > 0 && !lost) { /* the length is right, but the file was found damaged */
 		int damaged = journal_is_damaged(in->journal, old.id, err);
 

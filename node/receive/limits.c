@@ -45,7 +45,7 @@ struct limits *limits_free(struct limits *l)
 	return NULL;
 }
 
-struct in6_addr limits_sender(const struct in6_addr *address, bool peers_own)
+struct in6_addr limits_sender_address(const struct in6_addr *address, bool peers_own)
 {
 	return peers_own ? *address : network_client_prefix(address);
 }
@@ -88,31 +88,31 @@ static double fill(struct bucket *b, double n, double rate, double now)
 	return b->level;
 }
 
-bool limits_same(const struct limits_who *a, const struct limits_who *b)
+bool limits_is_same_sender(const struct limits_key *a, const struct limits_key *b)
 {
 	return a->peer == b->peer && (a->peer >= 0 || !memcmp(&a->sender, &b->sender, sizeof(a->sender)));
 }
 
-int limits_associations(const struct limits *l, const struct limits_who *who)
+int limits_max_associations(const struct limits *l, const struct limits_key *who)
 {
 	int own = who->peer >= 0 ? l->config->peers[who->peer].associations : 0;
 
 	return own ? own : l->config->node.peer_associations;
 }
 
-static uint64_t bytes_limit(const struct limits *l, const struct limits_who *who)
+static uint64_t bytes_limit(const struct limits *l, const struct limits_key *who)
 {
 	uint64_t own = who->peer >= 0 ? l->config->peers[who->peer].bytes : 0;
 
 	return own ? own : l->config->node.peer_bytes;
 }
 
-bool limits_has_bytes(const struct limits *l, const struct limits_who *who)
+bool limits_has_byte_limit(const struct limits *l, const struct limits_key *who)
 {
 	return bytes_limit(l, who) > 0;
 }
 
-double limits_bytes(struct limits *l, const struct limits_who *who, uint64_t n, double now)
+double limits_count_bytes(struct limits *l, const struct limits_key *who, uint64_t n, double now)
 {
 	double limit = (double)bytes_limit(l, who), rate = limit / l->config->node.peer_window;
 	struct bucket *bytes;
@@ -142,7 +142,7 @@ bool limits_is_blocked(struct limits *l, const struct in6_addr *sender, double n
 	return true;
 }
 
-bool limits_refused(struct limits *l, const struct in6_addr *sender, double weight, double now)
+bool limits_count_refusal(struct limits *l, const struct in6_addr *sender, double weight, double now)
 {
 	const struct node_conf *node = &l->config->node;
 	struct sender *s;

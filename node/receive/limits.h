@@ -2,14 +2,14 @@
 /* Limits per sender: bytes in a period, and refused attempts. Pure: time is an argument (s, on any clock that never goes back);
  * nothing is logged.
  *
- * - Bytes: a sender may send `limit` bytes at once and limit/window per second on average. Beyond that, limits_bytes() returns
- * how long to wait. So a sender is slowed down but never refused: a modality that sends a large exam loses no object.
+ * - Bytes: a sender may send `limit` bytes at once and limit/window per second on average. Beyond that, limits_count_bytes()
+ * returns how long to wait. So a sender is slowed down but never refused: a modality that sends a large exam loses no object.
  * - Refusals: more than `peer_refusals` within `peer_window` block an address for `peer_block_time`. Attempts while it is blocked
  * are counted and do not prolong the block.
  *
  * Configured peers are identified by their index, other senders by network_client_prefix() of their address: for IPv6 the /64
  * prefix, within which a host may change its address at any time. An address that is itself configured for a peer
- * (limits_sender()) is always counted separately, so that other hosts of its network cannot get it blocked.
+ * (limits_sender_address()) is always counted separately, so that other hosts of its network cannot get it blocked.
  *
  * The table has a fixed size. A sender with many addresses can neither remove its own entry nor get others blocked:
  * - The entry of a blocked sender stays until the block ends. If there is no free entry, a new sender replaces the unblocked one
@@ -28,9 +28,9 @@
 
 #define LIMITS_ADDRESSES 4096
 
-struct limits_who {
+struct limits_key {
 	int peer;		/* index of config->peers, or ADMISSION_UNKNOWN_PEER */
-	struct in6_addr sender; /* limits_sender() */
+	struct in6_addr sender; /* limits_sender_address() */
 };
 
 struct limits;
@@ -42,13 +42,14 @@ struct limits *limits_free(struct limits *l); /* accepts NULL, returns NULL */
 
 /* Return the address under which a sender is counted: `address` itself if peers_own (a peer is configured with exactly this
  * address), else its network_client_prefix(). */
-struct in6_addr limits_sender(const struct in6_addr *address, bool peers_own);
+struct in6_addr limits_sender_address(const struct in6_addr *address, bool peers_own);
 /* Return true if both are counted as the same sender. */
-bool limits_same(const struct limits_who *a, const struct limits_who *b);
-int limits_associations(const struct limits *l, const struct limits_who *who); /* limit of simultaneous associations; 0: none */
-bool limits_has_bytes(const struct limits *l, const struct limits_who *who);   /* true: its bytes are limited */
+bool limits_is_same_sender(const struct limits_key *a, const struct limits_key *b);
+int limits_max_associations(const struct limits *l,
+			    const struct limits_key *who); /* limit of simultaneous associations; 0: none */
+bool limits_has_byte_limit(const struct limits *l, const struct limits_key *who); /* true: its bytes are limited */
 /* Record n more received bytes; return the time to wait before reading more, in s; 0: none. */
-double limits_bytes(struct limits *l, const struct limits_who *who, uint64_t n, double now);
+double limits_count_bytes(struct limits *l, const struct limits_key *who, uint64_t n, double now);
 
 /* Return true if the sender is blocked: close its connection at once. */
 bool limits_is_blocked(struct limits *l, const struct in6_addr *sender, double now);
@@ -57,7 +58,7 @@ bool limits_is_blocked(struct limits *l, const struct in6_addr *sender, double n
 #define LIMITS_SILENT 0.05
 
 /* Record an attempt that was refused (weight 1) or closed without a message. true: the sender is blocked from now on. */
-bool limits_refused(struct limits *l, const struct in6_addr *sender, double weight, double now);
+bool limits_count_refusal(struct limits *l, const struct in6_addr *sender, double weight, double now);
 /* Call block_ended() once for each sender whose block has ended, with the number of connections that were closed during the
  * block. */
 void limits_tick(struct limits *l, double now,

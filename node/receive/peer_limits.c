@@ -63,12 +63,12 @@ bool peer_limits_is_blocked(struct peer_limits *s, const struct in6_addr *sender
 	return true;
 }
 
-void peer_limits_refused(struct peer_limits *s, const struct in6_addr *sender, enum refusal_kind kind, double now)
+void peer_limits_count_refusal(struct peer_limits *s, const struct in6_addr *sender, enum refusal_kind kind, double now)
 {
 	const struct node_conf *node = &s->config->node;
 	char host[INET6_ADDRSTRLEN], reason[160];
 
-	if (!limits_refused(s->limits, sender, kind == REFUSAL_SILENT ? LIMITS_SILENT : 1, now) ||
+	if (!limits_count_refusal(s->limits, sender, kind == REFUSAL_SILENT ? LIMITS_SILENT : 1, now) ||
 	    !refusal_log_take_quota(s->log, now))
 		return;
 	network_print(sender, host, sizeof(host));
@@ -79,7 +79,7 @@ void peer_limits_refused(struct peer_limits *s, const struct in6_addr *sender, e
 	audit_refusal(host, reason);
 }
 
-void peer_limits_closed(struct peer_limits *s, const struct in6_addr *sender, const char *reason, double now)
+void peer_limits_count_closed(struct peer_limits *s, const struct in6_addr *sender, const char *reason, double now)
 {
 	char host[INET6_ADDRSTRLEN];
 

@@ -49,7 +49,7 @@
 struct child {	   /* process of an association, or one that rejects it */
 	pid_t pid; /* 0: the entry is free */
 	int ipc_fd;
-	struct limits_who who;
+	struct limits_key who;
 	bool admitted; /* it is counted in the associations of `who` */
 	bool rejecter; /* it only rejects the association, because max_associations is reached */
 	bool evicted;  /* it was killed for a new connection */
@@ -87,12 +87,12 @@ static void on_child(int signal_number)
 
 /* ---- limits ---- */
 
-static int associations_of(const struct receiver *r, const struct limits_who *who)
+static int associations_of(const struct receiver *r, const struct limits_key *who)
 {
 	int n = 0;
 
 	for (size_t i = 0; i < r->n_slots; i++)
-		n += r->children[i].pid != 0 && r->children[i].admitted && limits_same(&r->children[i].who, who);
+		n += r->children[i].pid != 0 && r->children[i].admitted && limits_is_same_sender(&r->children[i].who, who);
 	return n;
 }
 
@@ -103,9 +103,9 @@ static void reply_admit(struct receiver *r, struct child *c, const struct associ
 	if (q->peer < ADMISSION_UNKNOWN_PEER || q->peer >= (int)r->config->n_peers || c->admitted)
 		return;
 	c->who.peer = q->peer;
-	a.limit = limits_associations(r->limits, &c->who);
+	a.limit = limits_max_associations(r->limits, &c->who);
 	a.yes = a.limit == 0 || associations_of(r, &c->who) < a.limit;
-	a.counted = limits_has_bytes(r->limits, &c->who);
+	a.counted = limits_has_byte_limit(r->limits, &c->who);
 	c->admitted = a.yes;
 	association_ipc_reply(c->ipc_fd, q, &a);
 }
@@ -130,7 +130,7 @@ static bool serve_requests(struct receiver *r, struct child *c)
 			reply_admit(r, c, &q);
 			break;
 		case ASSOCIATION_BYTES:
-			a.wait = limits_bytes(r->limits, &c->who, q.bytes, now);
+			a.wait = limits_count_bytes(r->limits, &c->who, q.bytes, now);
 			association_ipc_reply(c->ipc_fd, &q, &a);
 			break;
 		case ASSOCIATION_MAY_LOG:
@@ -138,7 +138,7 @@ static bool serve_requests(struct receiver *r, struct child *c)
 			association_ipc_reply(c->ipc_fd, &q, &a);
 			break;
 		case ASSOCIATION_REFUSED:
-			peer_limits_refused(r->peer_limits, &c->who.sender, refusal_kind_of(&q), now);
+			peer_limits_count_refusal(r->peer_limits, &c->who.sender, refusal_kind_of(&q), now);
 			break;
 		}
 	}
@@ -243,7 +243,7 @@ static double idle_of_sender(const struct receiver *r, const struct child *c, do
 	double n = 1 - 1 / (1 + now - c->began);
 
 	for (size_t i = 0; i < r->n_slots; i++)
-		n += is_idle(&r->children[i], now) && limits_same(&r->children[i].who, &c->who);
+		n += is_idle(&r->children[i], now) && limits_is_same_sender(&r->children[i].who, &c->who);
 	return n;
 }
 
@@ -268,9 +268,9 @@ static bool evict_idle(struct receiver *r)
 	victim->evicted = true;
 	r->n_serving--;
 	kill(victim->pid, SIGKILL);
-	peer_limits_closed(r->peer_limits, &victim->who.sender,
-			   "it did not become an association in time, and node.max_associations is reached", now);
-	peer_limits_refused(r->peer_limits, &victim->who.sender, REFUSAL_REJECTED, now);
+	peer_limits_count_closed(r->peer_limits, &victim->who.sender,
+				 "it did not become an association in time, and node.max_associations is reached", now);
+	peer_limits_count_refusal(r->peer_limits, &victim->who.sender, REFUSAL_REJECTED, now);
 	return true;
 }
 
@@ -278,7 +278,7 @@ static void accept_connection(struct receiver *r, int fd, size_t socket, const s
 {
 	pid_t listener = getpid(), pid;
 	int pair[2] = {-1, -1};
-	struct in6_addr sender = limits_sender(from, admission_has_address(r->admission, from));
+	struct in6_addr sender = limits_sender_address(from, admission_has_address(r->admission, from));
 	double now = clock_seconds();
 	struct child *c;
 	size_t slot = 0;
@@ -289,8 +289,8 @@ static void accept_connection(struct receiver *r, int fd, size_t socket, const s
 		return;
 	}
 	if (r->sockets->list[socket].conf.tls && !r->tls[socket]) {
-		peer_limits_closed(r->peer_limits, &sender,
-				   "this port has no usable certificate (see listener-failed in the log)", now);
+		peer_limits_count_closed(r->peer_limits, &sender,
+					 "this port has no usable certificate (see listener-failed in the log)", now);
 		close(fd);
 		return;
 	}
@@ -298,13 +298,14 @@ static void accept_connection(struct receiver *r, int fd, size_t socket, const s
 	while (slot < r->n_slots && r->children[slot].pid != 0)
 		slot++;
 	if (slot == r->n_slots || (busy && r->n_children - r->n_serving >= REJECTERS_MAX)) {
-		peer_limits_closed(r->peer_limits, &sender, "too many simultaneous connections (node.max_associations)", now);
+		peer_limits_count_closed(r->peer_limits, &sender, "too many simultaneous connections (node.max_associations)",
+					 now);
 		close(fd);
 		return;
 	}
 	c = &r->children[slot];
 	if (association_ipc_pair(pair) < 0 || (pid = fork()) < 0) {
-		peer_limits_closed(r->peer_limits, &sender, strerror(errno), now);
+		peer_limits_count_closed(r->peer_limits, &sender, strerror(errno), now);
 		if (pair[0] >= 0)
 			close(pair[0]);
 	} else if (pid == 0) {

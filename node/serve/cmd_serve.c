@@ -84,7 +84,7 @@ static int acquire_as_root(struct serve_conf *conf, const struct user *user, str
 	int ret = listen_open(conf->config, NULL, &conf->sockets, err);
 
 	if (ret >= 0)
-		ret = user_own_folder(user, spool, err);
+		ret = user_prepare_folder(user, spool, err);
 	if (ret >= 0)
 		ret = user_become(user, err);
 	if (ret >= 0 && setenv("TOMONODE_SPOOL", spool, 1) < 0)
@@ -125,7 +125,7 @@ static int run(const struct options *o, struct serve_conf *conf)
 	struct err err = {0};
 	char missing[200];
 
-	if (user_choose(node->user, geteuid(), &user, &err) < 0 ||
+	if (user_look_up(node->user, geteuid(), &user, &err) < 0 ||
 	    sandbox_check(conf->config, missing, sizeof(missing), &err) < 0) {
 		release(conf);
 		return options_fail(o, CODE_CONFIG, "%s", err.msg);

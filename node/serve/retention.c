@@ -16,7 +16,7 @@
 
 #define DAY 86400.0
 
-bool retention_is_safe(const struct job_view *v)
+bool retention_is_delivered(const struct job_view *v)
 {
 	return v->state == JOB_DELIVERED && (v->n_sends > 0 || v->shrunk);
 }
@@ -24,7 +24,7 @@ bool retention_is_safe(const struct job_view *v)
 /* Return true if the job needs no more work: it was delivered or cancelled. */
 static bool is_done(const struct job_view *v)
 {
-	return retention_is_safe(v) || v->state == JOB_CANCELLED;
+	return retention_is_delivered(v) || v->state == JOB_CANCELLED;
 }
 
 /* Return when the job was done, or first seen as done if that is earlier: if the clock was ahead when it ended, its files must
@@ -47,7 +47,7 @@ static double case_done(const struct jobs *jobs, const struct job_view *v)
 		/* A job whose `opened` event is damaged may belong to this case. */
 		if (other->state == JOB_CLEANED || (other->key[0] && strcmp(other->key, v->key)))
 			continue;
-		if (!is_done(other) || (v->state == JOB_CANCELLED && retention_is_safe(other)))
+		if (!is_done(other) || (v->state == JOB_CANCELLED && retention_is_delivered(other)))
 			return -1;
 		if (done_at(other) > done)
 			done = done_at(other);
@@ -97,10 +97,11 @@ static int clean(struct journal *j, const struct job_view *v, int64_t seen, cons
 	char path[500];
 	char uid[AUDIT_ID_SIZE], patient[AUDIT_ID_SIZE];
 	struct audit_study study = {0};
-	int ret = journal_members(j, v->id, add_member, &m, err);
+	int ret = journal_each_member(j, v->id, add_member, &m, err);
 
 	if (ret == 0)
-		ret = event_clean(j, v->id, seen, json_pack("{s:I, s:s}", "instances", (json_int_t)m.n, "why", why), now, err);
+		ret = event_append_cleaned(j, v->id, seen, json_pack("{s:I, s:s}", "instances", (json_int_t)m.n, "why", why), now,
+					   err);
 	for (size_t i = 0; ret == 0 && i < m.n; i++)
 		if (!strncmp(m.list[i].file, "instances/", 10) && !strchr(m.list[i].file + 10, '/')) {
 			uint64_t bytes;
@@ -173,7 +174,7 @@ void retention_clean_orphans(const char *spool, int days, double now)
 
 /* ---- by space ---- */
 
-uint64_t retention_used(const char *spool)
+uint64_t retention_used_bytes(const char *spool)
 {
 	static const char *const folders[] = {"instances", ORPHANS_FOLDER, "outbox"};
 	char path[400];
@@ -201,7 +202,7 @@ static int oldest_first(const void *a, const void *b)
 
 uint64_t retention_clean_space(struct journal *j, const struct jobs *jobs, const char *spool, uint64_t space, double now)
 {
-	uint64_t used = retention_used(spool);
+	uint64_t used = retention_used_bytes(spool);
 	struct candidate *list;
 	size_t n = 0;
 
@@ -209,7 +210,7 @@ uint64_t retention_clean_space(struct journal *j, const struct jobs *jobs, const
 		return 0;
 	list = calloc(jobs->n ? jobs->n : 1, sizeof(list[0]));
 	for (size_t i = 0; list && i < jobs->n; i++) {
-		double done = retention_is_safe(jobs->list[i]) ? case_done(jobs, jobs->list[i]) : -1;
+		double done = retention_is_delivered(jobs->list[i]) ? case_done(jobs, jobs->list[i]) : -1;
 
 		if (done >= 0)
 			list[n++] = (struct candidate){done, jobs->list[i]};

@@ -20,7 +20,7 @@ struct retention_rule {
 
 /* Return true if every destination has the result (with storage commitment where it is required), so that images and result may
  * be removed. No other function makes this decision. */
-bool retention_is_safe(const struct job_view *v);
+bool retention_is_delivered(const struct job_view *v);
 /* Return true if this job's files may be removed: every job of its case is delivered, cancelled or cleaned, and the last of these
  * events is at least as old as `rule` requires. A cancelled job is cleaned after the delivered jobs of its case, because they
  * share images. */
@@ -35,7 +35,7 @@ bool retention_clean(struct journal *j, const struct jobs *jobs, const char *spo
 void retention_clean_orphans(const char *spool, int days, double now);
 
 /* Return the disk space of images and results, in bytes. */
-uint64_t retention_used(const char *spool);
+uint64_t retention_used_bytes(const char *spool);
 /* While images and results occupy more than `space` bytes, remove the files of cases that are delivered, cancelled or cleaned,
  * whatever their age, in the order of their delivery. Returns the number of bytes still above the limit; 0: none. Logs. */
 uint64_t retention_clean_space(struct journal *j, const struct jobs *jobs, const char *spool, uint64_t space, double now);

@@ -72,7 +72,7 @@ size_t retention_clean_unassigned(struct journal *j, const char *spool, int days
 	struct unassigned *u = calloc(1, sizeof(*u));
 	struct err err = {0};
 	size_t removed = 0;
-	int ret = u ? journal_unassigned(j, now - days * DAY, RETENTION_UNASSIGNED_MAX, add, u, &err)
+	int ret = u ? journal_each_unassigned(j, now - days * DAY, RETENTION_UNASSIGNED_MAX, add, u, &err)
 		    : err_set(&err, ENOMEM, "no memory");
 
 	for (size_t i = 0; u && i < u->n; i++) {

@@ -42,7 +42,7 @@ void schedule_wake_on_clock(struct schedule *s, double deadline, double now)
 	schedule_wake_at(s, now + (deadline - s->clock));
 }
 
-bool schedule_not_yet(struct schedule *s, double until, double longest, double now)
+bool schedule_is_before(struct schedule *s, double until, double longest, double now)
 {
 	if (until <= now || until - now > longest)
 		return false;
@@ -119,7 +119,7 @@ static bool still_arriving(struct schedule *s)
 	uint64_t incoming;
 	char path[300];
 
-	if (journal_unindexed(s->journal, &row, 1, NULL) != 0)
+	if (journal_list_unindexed(s->journal, &row, 1, NULL) != 0)
 		return true;
 	snprintf(path, sizeof(path), "%s/incoming", s->config->node.spool);
 	incoming = folder_fingerprint(path);
@@ -157,7 +157,7 @@ static bool complete(struct schedule *s, const struct job_view *v, const char *w
 
 static bool collect(struct schedule *s, const struct job_view *v, double now)
 {
-	struct assemble_answer answer;
+	struct assemble_decision answer;
 
 	assemble_decide(&v->members, now, s->config->node.quiet_time, &answer);
 	if (answer.verdict == ASSEMBLE_COMPLETE)
@@ -198,7 +198,7 @@ static void index_new(struct schedule *s, double now)
 
 	if (s->stopping || process_table_find(&s->processes, PROCESS_INDEX, 0, NULL))
 		return;
-	n = journal_unindexed(s->journal, &row, 1, &err);
+	n = journal_list_unindexed(s->journal, &row, 1, &err);
 	if (n < 0)
 		journal_error(s, &err, now);
 	if (n <= 0)
@@ -225,7 +225,7 @@ static void index_ended(struct schedule *s, int status, bool stopped, double now
 	char *text;
 
 	if (stopped || (WIFEXITED(status) && WEXITSTATUS(status) == CODE_OK) ||
-	    journal_unindexed(s->journal, &row, 1, &err) != 1) {
+	    journal_list_unindexed(s->journal, &row, 1, &err) != 1) {
 		s->index_stuck = 0;
 		return;
 	}
@@ -280,7 +280,7 @@ static bool act(struct schedule *s, const struct job_view *v, double now)
 	case JOB_HELD:
 		return retry_repaired(s, v, now);
 	case JOB_READY:
-		return schedule_give_up(s, v, now); /* otherwise schedule_slots_step() starts it */
+		return schedule_fail_crashed_job(s, v, now); /* otherwise schedule_slots_step() starts it */
 	case JOB_RUNNING:
 		if (process_table_find(&s->processes, PROCESS_WORKER, v->id, NULL))
 			return false;
@@ -309,7 +309,7 @@ static bool has_process(void *ctx, int64_t job)
  * alarm: the journal then depends on node.reserve alone. */
 static void reserve_journal(struct schedule *s)
 {
-	uint64_t bytes = spool_free(s->config->node.spool) / 4;
+	uint64_t bytes = spool_free_bytes(s->config->node.spool) / 4;
 	struct err err = {0};
 
 	if (bytes > JOURNAL_RESERVE)
@@ -374,7 +374,7 @@ static void clean(struct schedule *s, double now)
 	if (due && node->retention_unassigned_days > 0 &&
 	    retention_clean_unassigned(s->journal, node->spool, node->retention_unassigned_days, now) == RETENTION_UNASSIGNED_MAX)
 		s->clean_at = s->clock + 1; /* there may be more */
-	if (due && journal_retention_forget_unassigned(s->journal, node->journal_retention_days, now) == JOURNAL_UNASSIGNED_MAX)
+	if (due && journal_retention_delete_unassigned(s->journal, node->journal_retention_days, now) == JOURNAL_UNASSIGNED_MAX)
 		s->clean_at = s->clock + 1;
 	if (due && journal_retention_compact(s->journal, &s->jobs, node->spool, node->journal_retention_days, now) ==
 			   JOURNAL_RETENTION_CASES_MAX)

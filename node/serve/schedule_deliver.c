@@ -123,7 +123,7 @@ static bool is_waited_for(struct schedule *s, const char *destination)
 		const struct job_send *send = job_view_send(v, destination);
 
 		if ((v->state == JOB_RECONSTRUCTED || v->state == JOB_STORED) && send && send->unconfigured &&
-		    job_send_counts(send))
+		    job_send_is_active(send))
 			return true;
 	}
 	return false;
@@ -181,7 +181,7 @@ static bool commitment_ended(struct schedule *s, const struct job_view *v, const
 		return false; /* append_unconfigured() has recorded it */
 	if (!d->commitment)
 		return waive_commitment(s, v, send, now);
-	if (!send->transaction[0] || !send->accepted || schedule_not_yet(s, send->until, d->commitment_timeout, now))
+	if (!send->transaction[0] || !send->accepted || schedule_is_before(s, send->until, d->commitment_timeout, now))
 		return false;
 	snprintf(reason, sizeof(reason), "no report within %g s", d->commitment_timeout);
 	event = commit_failure_event(d, send, reason, NULL, now, &detail);
@@ -197,7 +197,7 @@ static bool fall_back(struct schedule *s, const struct job_view *v, const struct
 	if (!d || !d->fallback[0] || v->n_sends >= JOB_SENDS_MAX || (send->state != SEND_DUE && send->state != SEND_REFUSED))
 		return false;
 	for (const struct job_send *there = job_view_send(v, d->fallback); there; there = NULL)
-		if (job_send_counts(there) || there->replaced)
+		if (job_send_is_active(there) || there->replaced)
 			return false;
 	snprintf(reason, sizeof(reason), "%s refused the result permanently", send->destination);
 	if (send->state == SEND_DUE) {
@@ -225,13 +225,13 @@ static bool finish(struct schedule *s, const struct job_view *v, double now)
 	char reason[300] = "";
 	size_t n = 0;
 
-	if (job_view_sends(v, SEND_REFUSED) == 0)
+	if (job_view_count_sends(v, SEND_REFUSED) == 0)
 		return schedule_append_event(s, v, EVENT_DELIVERED, json_pack("{s:I}", "destinations", (json_int_t)v->n_sends),
 					     now);
 	for (size_t i = 0; i < v->n_sends && n < sizeof(reason); i++) {
 		const struct job_send *send = &v->sends[i];
 
-		if (send->state != SEND_REFUSED || !job_send_counts(send))
+		if (send->state != SEND_REFUSED || !job_send_is_active(send))
 			continue;
 		n += (size_t)snprintf(reason + n, sizeof(reason) - n, "%s%s%s%s", before, send->destination,
 				      send->reason[0] ? ": " : "", send->reason);
@@ -245,7 +245,7 @@ bool schedule_deliver(struct schedule *s, const struct job_view *v, double now)
 	for (size_t i = 0; i < v->n_sends; i++) {
 		const struct job_send *send = &v->sends[i];
 
-		if (!job_send_counts(send))
+		if (!job_send_is_active(send))
 			continue;
 		if (append_unconfigured(s, v, send, now))
 			return true;
@@ -254,14 +254,14 @@ bool schedule_deliver(struct schedule *s, const struct job_view *v, double now)
 		if (fall_back(s, v, send, now))
 			return true;
 	}
-	if (job_view_sends(v, SEND_DUE) > 0) {
+	if (job_view_count_sends(v, SEND_DUE) > 0) {
 		if (result_exists(s, v))
 			return false;
 		return schedule_append_event(
 			s, v, EVENT_RESULT_LOST,
 			schedule_reason("the result is no longer in the outbox: the case is reconstructed again"), now);
 	}
-	if (job_view_sends(v, SEND_STORED) > 0)
+	if (job_view_count_sends(v, SEND_STORED) > 0)
 		return v->state == JOB_RECONSTRUCTED &&
 		       schedule_append_event(s, v, EVENT_STORED, json_pack("{s:I}", "destinations", (json_int_t)v->n_sends), now);
 	return finish(s, v, now);
@@ -279,7 +279,7 @@ static bool predecessor_done(struct schedule *s, const struct job_view *v, const
 
 		if (o->state == JOB_READY || o->state == JOB_RUNNING)
 			return false;
-		if (o->state == JOB_RECONSTRUCTED && theirs && theirs->state == SEND_DUE && job_send_counts(theirs))
+		if (o->state == JOB_RECONSTRUCTED && theirs && theirs->state == SEND_DUE && job_send_is_active(theirs))
 			return false;
 	}
 	return true;
@@ -306,7 +306,7 @@ static void enqueue(struct schedule *s, const struct job_view *v, const struct j
 		return;
 	if (role == PROCESS_DELIVER && (v->state != JOB_RECONSTRUCTED || !predecessor_done(s, v, send)))
 		return;
-	if (schedule_not_yet(s, send->next, longest_wait(config_destination(s->config, send->destination)), now) ||
+	if (schedule_is_before(s, send->next, longest_wait(config_destination(s->config, send->destination)), now) ||
 	    !goes_before(v, send, queue))
 		return;
 	if (process_table_find(&s->processes, role, 0, send->destination))
@@ -330,7 +330,7 @@ static void audit_delivery(struct schedule *s, const struct job_view *v, const s
 	for (size_t i = 0; i < v->n_objects; i++)
 		if (send->objects[i] == SEND_DUE)
 			audit_study_count(&study, v->objects[i].sop_class, 1);
-	audit_begin(&(struct audit_peer){d->aet, d->host}, &study);
+	audit_begin_transfer(&(struct audit_peer){d->aet, d->host}, &study);
 }
 
 static void start_delivery(struct schedule *s, const struct schedule_queue *queue, double now)

@@ -20,7 +20,7 @@ void schedule_wake_at(struct schedule *s, double when);
 void schedule_wake_on_clock(struct schedule *s, double deadline, double now); /* the same for a deadline on s->clock */
 /* Return true while the time `until` is in the future. A time more than `longest` seconds ahead is ignored: it was written before
  * the clock was set back. */
-bool schedule_not_yet(struct schedule *s, double until, double longest, double now);
+bool schedule_is_before(struct schedule *s, double until, double longest, double now);
 
 /* schedule_deliver.c */
 void schedule_queues_update(struct schedule *s, double now); /* compute s->queues: which destinations are down */
@@ -32,8 +32,8 @@ void schedule_delivery_ended(struct schedule *s, const struct process *p, int st
 void schedule_watch(struct schedule *s, double now);
 
 /* schedule_workers.c */
-void schedule_slots_step(struct schedule *s, double now);			 /* start, stop and watch workers, assign jobs */
-bool schedule_give_up(struct schedule *s, const struct job_view *v, double now); /* fail a job that crashed too often */
+void schedule_slots_step(struct schedule *s, double now); /* start, stop and watch workers, assign jobs */
+bool schedule_fail_crashed_job(struct schedule *s, const struct job_view *v, double now); /* fail a job that crashed too often */
 void schedule_worker_ended(struct schedule *s, const struct process *ended, int status, double now);
 
 #endif

@@ -27,7 +27,7 @@ static double limit_of(const struct schedule *s, const struct process *p)
 static bool is_stuck(struct schedule *s, struct process *p, double limit)
 {
 	const struct job_view *v = p->job ? jobs_find(&s->jobs, p->job) : NULL;
-	double cpu = process_cpu(p);
+	double cpu = process_cpu_seconds(p);
 
 	if (cpu < 0)
 		return false;

@@ -86,7 +86,7 @@ static void interrupted(struct schedule *s, int64_t job, const char *reason, dou
 		schedule_append_event(s, v, EVENT_INTERRUPTED, schedule_reason(reason), now);
 }
 
-bool schedule_give_up(struct schedule *s, const struct job_view *v, double now)
+bool schedule_fail_crashed_job(struct schedule *s, const struct job_view *v, double now)
 {
 	char reason[400];
 
@@ -107,7 +107,7 @@ static const struct job_view *first_ready(struct schedule *s, double now)
 
 		if (v->state == JOB_READY && v->crashes < s->config->node.attempts &&
 		    !process_table_find(&s->processes, PROCESS_WORKER, v->id, NULL) &&
-		    !schedule_not_yet(s, v->not_before, READY_WAIT_LONGEST, now) &&
+		    !schedule_is_before(s, v->not_before, READY_WAIT_LONGEST, now) &&
 		    (!first || v->priority > first->priority ||
 		     (v->priority == first->priority && v->completed_seq < first->completed_seq)))
 			first = v;
@@ -142,7 +142,7 @@ static void assign_jobs(struct schedule *s, double now)
 {
 	struct slot *slot;
 
-	while ((slot = slots_idle(&s->slots))) {
+	while ((slot = slots_find_idle(&s->slots))) {
 		struct process *p = process_table_of_slot(&s->processes, slot->id);
 		const struct job_view *v = first_ready(s, now);
 

@@ -51,7 +51,7 @@ static void wait_for_work(struct serve *v, double until)
 			;
 		if (v->s.journal)
 			version = journal_data_version(v->s.journal);
-		if (n != 0 || left <= 0 || version != v->version || v->s.stopping || audit_waiting(clock_seconds())) {
+		if (n != 0 || left <= 0 || version != v->version || v->s.stopping || audit_has_due_messages(clock_seconds())) {
 			v->version = version;
 			return;
 		}
@@ -128,7 +128,7 @@ static void loop(struct serve *v)
 		read_signals(v, clock_seconds());
 	}
 	schedule_interrupt(&v->s, clock_wall());
-	audit_application(false);
+	audit_application_activity(false);
 	audit(v, clock_wall(), clock_seconds(), true);
 }
 
@@ -143,11 +143,11 @@ int serve_run(struct serve_conf *conf, struct err *err)
 	status_watch_begin(&v.status);
 	slots_configure(&v.s.slots, v.conf.config->node.device, clock_seconds());
 	audit_start(&v.conf.config->node, AUDIT_QUEUED, "serve");
-	if (service_notify_take(&v.notify, &why) < 0)
+	if (service_notify_read_address(&v.notify, &why) < 0)
 		log_event(LOG_ERR, "service-not-notified", "reason=%s", log_quote(why.msg));
 	ret = serve_begin(&v, err);
 	if (ret == 0) {
-		audit_application(true);
+		audit_application_activity(true);
 		loop(&v);
 	}
 	audit_trail_close(v.trail);

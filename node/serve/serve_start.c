@@ -49,11 +49,11 @@ static void count_orphan(struct sweep_ctx *c, const char *file)
 static int row_of_file(void *ctx, const char *file)
 {
 	struct sweep_ctx *c = ctx;
-	int ret = journal_names_file(c->journal, file, NULL);
+	int ret = journal_has_file(c->journal, file, NULL);
 
 	if (ret != 0)
 		return ret < 0 || c->damaged ? -EIO : SPOOL_NAMED;
-	ret = journal_removed_file(c->journal, file, NULL);
+	ret = journal_has_removed_file(c->journal, file, NULL);
 	if (ret == 0)
 		count_orphan(c, file);
 	return ret < 0 || c->damaged ? -EIO : ret == 1 ? SPOOL_REMOVED : SPOOL_NO_ROW;
@@ -63,7 +63,7 @@ static int names_file(void *ctx, const char *file)
 {
 	struct sweep_ctx *c = ctx;
 
-	return journal_names_file(c->journal, file, NULL);
+	return journal_has_file(c->journal, file, NULL);
 }
 
 static void report_damage(void *ctx, const char *problem)

@@ -232,7 +232,7 @@ enum slot_action slots_next_action(const struct slot *slot, double timeout, doub
 	return SLOT_NOTHING;
 }
 
-struct slot *slots_idle(struct slots *all)
+struct slot *slots_find_idle(struct slots *all)
 {
 	struct slot *first = NULL;
 

@@ -32,8 +32,9 @@
 #define SLOT_RETRY_CAP 86400.0
 #define SLOT_DEATHS_MAX 3
 #define SLOT_START_LIMIT 180.0 /* s; longest time for a worker to open and test its device */
-#define SLOT_END_LIMIT 60.0 /* s; longest time for a worker to end, SIGKILL included; a longer one means that the driver hangs   \
-			     */
+#define SLOT_END_LIMIT                                                                                                           \
+	60.0 /* s; longest time for a worker to end, SIGKILL included; a longer one means that the driver hangs                  \
+	      */
 
 enum slot_state {
 	SLOT_DOWN, /* has no process; one is started at `at` */
@@ -97,7 +98,7 @@ struct slot *slots_find(struct slots *all, int id); /* NULL: none */
  */
 enum slot_action slots_next_action(const struct slot *slot, double timeout, double now, double *ret_next);
 /* Return an idle slot, preferably on a CUDA device; NULL: none. */
-struct slot *slots_idle(struct slots *all);
+struct slot *slots_find_idle(struct slots *all);
 /* Return the number of threads for the worker of a slot, when all workers share `cores` cores. */
 int slots_threads(const struct slots *all, const struct slot *slot, int cores);
 

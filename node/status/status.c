@@ -105,7 +105,7 @@ static int forget_history(struct status *s, double now, struct err *err)
 		looked++;
 		ret = jobs_refresh(&one, s->journal, v->id, err);
 		if (ret == 0 && !jobs_find(&one, v->id)) {
-			jobs_forget(&s->jobs, v->id);
+			jobs_remove(&s->jobs, v->id);
 			i--; /* list[i] is now the next job */
 		}
 		jobs_clear(&one);
@@ -221,7 +221,7 @@ static struct status_destination *destination(struct status *s, const char *name
 
 static void update_send(struct status *s, const struct job_view *v, const struct job_send *send)
 {
-	bool due = send->state == SEND_DUE && v->state == JOB_RECONSTRUCTED && job_send_counts(send);
+	bool due = send->state == SEND_DUE && v->state == JOB_RECONSTRUCTED && job_send_is_active(send);
 	struct status_destination *d;
 
 	if (!due && !config_destination(s->config, send->destination))
@@ -230,7 +230,7 @@ static void update_send(struct status *s, const struct job_view *v, const struct
 	if (!d)
 		return;
 	d->waiting += due;
-	d->refused += send->state == SEND_REFUSED && v->state == JOB_DEAD_LETTER && job_send_counts(send);
+	d->refused += send->state == SEND_REFUSED && v->state == JOB_DEAD_LETTER && job_send_is_active(send);
 	if (send->state == SEND_DONE && send->time > d->last_sent)
 		d->last_sent = send->time;
 	if (!due || (send->failures == 0 && !send->unconfigured))

@@ -109,7 +109,7 @@ static void sends(struct html *h, const struct status *s, const struct job_view 
 		html_put(h, "<tr><td>");
 		html_text(h, d->destination);
 		html_put(h, "</td><td>");
-		if (!job_send_counts(d))
+		if (!job_send_is_active(d))
 			status_page_badge(h, TONE_QUIET, d->replaced ? "Replaced" : "Not needed");
 		else if (d->state == SEND_STORED)
 			status_page_badge(h, d->since > 0 ? TONE_WARN : TONE_WORK, "Stored");

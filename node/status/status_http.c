@@ -145,9 +145,10 @@ static const char *why_not(struct http *s, struct MHD_Connection *c, const struc
 {
 	const char *site = header(c, "Sec-Fetch-Site"), *type = header(c, "Content-Type");
 
-	if (!status_request_origin(header(c, "Origin"), header(c, "Host")) || (site && strcmp(site, "same-origin") != 0))
+	if (!status_request_origin_allowed(header(c, "Origin"), header(c, "Host")) || (site && strcmp(site, "same-origin") != 0))
 		return "Cases can only be changed from the node's own page.";
-	if (!type || strcasecmp(type, "application/x-www-form-urlencoded") != 0 || !status_request_token(q->form, q->n, s->token))
+	if (!type || strcasecmp(type, "application/x-www-form-urlencoded") != 0 ||
+	    !status_request_token_valid(q->form, q->n, s->token))
 		return "The page was out of date. Go back, and try again.";
 	return NULL;
 }
@@ -159,7 +160,7 @@ static enum MHD_Result reply(struct http *s, struct MHD_Connection *c, const cha
 	bool reads = !strcmp(method, "GET") || !strcmp(method, "HEAD"), posts = !strcmp(method, "POST");
 	int64_t job = 0;
 	enum status_page page = status_request_page(path, &job);
-	bool acts = status_page_acts(page);
+	bool acts = status_page_changes_job(page);
 	const char *sentence;
 
 	if (!reads && !posts)
@@ -194,7 +195,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const cha
 
 	(void)version;
 	if (!q) {
-		if (!status_request_host(header(c, "Host"), s->conf->host))
+		if (!status_request_host_allowed(header(c, "Host"), s->conf->host))
 			return refuse(c, 421, NULL,
 				      "The page is not served under this host name: use localhost, an IP address, or the name in "
 				      "status.host.");

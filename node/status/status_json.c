@@ -19,7 +19,7 @@ static json_t *sends_json(const struct job_view *v)
 		for (size_t k = 0; k < v->n_objects; k++)
 			sent += s->objects[k] == SEND_DONE || s->objects[k] == SEND_STORED;
 		one = json_pack("{s:o, s:s, s:s, s:o, s:i, s:f, s:I}", "name", event_json_text(s->destination), "state",
-				job_send_name(s), "status", s->status, "reason", event_json_text(s->reason), "failures",
+				job_send_state_name(s), "status", s->status, "reason", event_json_text(s->reason), "failures",
 				s->failures, "next", s->next, "sent", (json_int_t)sent);
 		if (s->blocked_by)
 			json_object_set_new(one, "blocked_by",

@@ -112,7 +112,7 @@ static void collect(struct status_names *names, const struct status *s, const st
 
 		if (v->state == JOB_CLEANED || v->members.instances == 0 || status_names_find(names, v->id))
 			continue;
-		journal_members(s->journal, v->id, copy_first, &first, NULL);
+		journal_each_member(s->journal, v->id, copy_first, &first, NULL);
 		if (!first.found)
 			continue;
 		questions[names->n_pending] = q;

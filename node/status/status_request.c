@@ -51,7 +51,7 @@ enum status_page status_request_page(const char *path, int64_t *ret_job)
 	return page;
 }
 
-bool status_page_acts(enum status_page page)
+bool status_page_changes_job(enum status_page page)
 {
 	return page == STATUS_RETRY || page == STATUS_AS_IS || page == STATUS_CANCEL;
 }
@@ -81,7 +81,7 @@ static bool split(const char *text, char ret_host[HOST_MAX + 1])
 	return true;
 }
 
-bool status_request_host(const char *host, const char *own)
+bool status_request_host_allowed(const char *host, const char *own)
 {
 	char name[HOST_MAX + 1];
 	struct in6_addr v6;
@@ -94,7 +94,7 @@ bool status_request_host(const char *host, const char *own)
 	return inet_pton(AF_INET, name, &v4) == 1 || !strcasecmp(name, "localhost") || (own[0] && !strcasecmp(name, own));
 }
 
-bool status_request_origin(const char *origin, const char *host)
+bool status_request_origin_allowed(const char *origin, const char *host)
 {
 	if (!origin)
 		return true;
@@ -107,7 +107,7 @@ bool status_request_origin(const char *origin, const char *host)
 	return host && !strcasecmp(origin, host);
 }
 
-bool status_request_token(const char *form, size_t n, const char token[STATUS_TOKEN_SIZE])
+bool status_request_token_valid(const char *form, size_t n, const char token[STATUS_TOKEN_SIZE])
 {
 	unsigned char other = 0;
 

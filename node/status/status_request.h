@@ -35,14 +35,14 @@ enum status_page {
 
 /* Return the page of a path, given without query. *ret_job is set for pages of a job. */
 enum status_page status_request_page(const char *path, int64_t *ret_job);
-bool status_page_acts(enum status_page page); /* true: changes a job; needs POST, token and origin */
+bool status_page_changes_job(enum status_page page); /* true: changes a job; needs POST, token and origin */
 
 /* Return true if the Host header ("127.0.0.1:11180"; NULL: missing) is accepted. own: status.host of the configuration; "": none.
  */
-bool status_request_host(const char *host, const char *own);
+bool status_request_host_allowed(const char *host, const char *own);
 /* Return true if a page of this origin may change a job: its host is that of the request, or there is no Origin header (NULL). */
-bool status_request_origin(const char *origin, const char *host);
+bool status_request_origin_allowed(const char *origin, const char *host);
 /* Return true if the form is "token=HEX" with the right token. The comparison takes constant time. */
-bool status_request_token(const char *form, size_t n, const char token[STATUS_TOKEN_SIZE]);
+bool status_request_token_valid(const char *form, size_t n, const char token[STATUS_TOKEN_SIZE]);
 
 #endif

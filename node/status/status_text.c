@@ -23,7 +23,7 @@ static bool waits_for_destination(const struct job_view *v, bool *ret_alarm)
 	if (v->state != JOB_RECONSTRUCTED && v->state != JOB_STORED)
 		return false;
 	for (size_t i = 0; i < v->n_sends; i++)
-		if (job_send_counts(&v->sends[i]) && (v->sends[i].alarm || v->sends[i].since > 0 || v->sends[i].blocked_by)) {
+		if (job_send_is_active(&v->sends[i]) && (v->sends[i].alarm || v->sends[i].since > 0 || v->sends[i].blocked_by)) {
 			*ret_alarm = v->sends[i].alarm || (v->sends[i].blocked_by && v->sends[i].blocked_by->alarm);
 			return true;
 		}
@@ -235,7 +235,7 @@ const char *status_text_hint(const struct job_view *v)
 	if (incomplete(v) && v->members.as_is)
 		return "The received images are not enough. Send the missing ones from the modality: the case then continues "
 		       "automatically.";
-	if (incomplete(v) && job_view_no_as_is(v))
+	if (incomplete(v) && job_view_as_is_obstacle(v))
 		return "Send the missing images from the modality: the case then continues automatically. It needs all of them.";
 	if (incomplete(v))
 		return "Send the missing images from the modality: the case then continues automatically. If there are no more, "
@@ -288,7 +288,7 @@ const char *status_text_retry(const struct job_view *v)
 
 const char *status_text_as_is(const struct job_view *v)
 {
-	return incomplete(v) && !v->members.as_is && !job_view_no_as_is(v) ? "Reconstruct the received images" : NULL;
+	return incomplete(v) && !v->members.as_is && !job_view_as_is_obstacle(v) ? "Reconstruct the received images" : NULL;
 }
 
 const char *status_text_cancel(const struct job_view *v)

@@ -80,7 +80,8 @@ static void log_job_event(int64_t job, enum job_event event, const json_t *detai
 	log_event(priority(event), name, "job=%lld%s", (long long)job, line);
 }
 
-/* Append and log an event. seen: argument of journal_clean(), which is then used instead of journal_append(); NULL: not used. */
+/* Append and log an event. seen: argument of journal_append_cleaned(), which is then used instead of journal_append(); NULL: not
+ * used. */
 static int append(struct journal *j, int64_t job, enum job_event event, const int64_t *seen, json_t *detail, double now,
 		  struct err *err)
 {
@@ -90,7 +91,7 @@ static int append(struct journal *j, int64_t job, enum job_event event, const in
 	if (!text)
 		ret = err_set(err, ENOMEM, "no memory for an event of job %lld", (long long)job);
 	else if (seen)
-		ret = journal_clean(j, job, *seen, text, now, err);
+		ret = journal_append_cleaned(j, job, *seen, text, now, err);
 	else
 		ret = journal_append(j, job, event, text, now, err);
 	if (ret == 0)
@@ -105,7 +106,7 @@ int event_append(struct journal *j, int64_t job, enum job_event event, json_t *d
 	return append(j, job, event, NULL, detail, now, err);
 }
 
-int event_clean(struct journal *j, int64_t job, int64_t seen, json_t *detail, double now, struct err *err)
+int event_append_cleaned(struct journal *j, int64_t job, int64_t seen, json_t *detail, double now, struct err *err)
 {
 	return append(j, job, EVENT_CLEANED, &seen, detail, now, err);
 }

@@ -16,7 +16,7 @@
 int event_append(struct journal *j, int64_t job, enum job_event event, json_t *detail, double now, struct err *err);
 
 /* Append and log `cleaned` with journal_append_cleaned(), which defines `seen` and ESTALE. */
-int event_clean(struct journal *j, int64_t job, int64_t seen, json_t *detail, double now, struct err *err);
+int event_append_cleaned(struct journal *j, int64_t job, int64_t seen, json_t *detail, double now, struct err *err);
 
 /* Return `value` as one line of JSON, which the caller frees; NULL: no memory. The function releases the reference to `value`. */
 char *event_json_dump(json_t *value);

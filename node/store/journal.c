@@ -394,7 +394,7 @@ int journal_has_instance(struct journal *j, const char *sop_instance, const char
 	return journal_step(j, s, "look for an instance", ret_row ? journal_read_instance : NULL, ret_row, err);
 }
 
-int journal_unindexed(struct journal *j, struct instance_row *ret_rows, int max, struct err *err)
+int journal_list_unindexed(struct journal *j, struct instance_row *ret_rows, int max, struct err *err)
 {
 	sqlite3_stmt *s = journal_stmt(j, JOURNAL_UNINDEXED, err);
 	int rc = SQLITE_DONE, n = 0;
@@ -456,12 +456,12 @@ static int find_file(struct journal *j, enum journal_query query, const char *ac
 	return journal_step(j, s, action, NULL, NULL, err);
 }
 
-int journal_names_file(struct journal *j, const char *file, struct err *err)
+int journal_has_file(struct journal *j, const char *file, struct err *err)
 {
 	return find_file(j, JOURNAL_NAMES_FILE, "look for a file", file, err);
 }
 
-int journal_removed_file(struct journal *j, const char *file, struct err *err)
+int journal_has_removed_file(struct journal *j, const char *file, struct err *err)
 {
 	return find_file(j, JOURNAL_REMOVED_FILE, "look for a removed file", file, err);
 }

@@ -65,7 +65,7 @@ int journal_add_instance(struct journal *j, struct instance_row *row, struct err
 int journal_has_instance(struct journal *j, const char *sop_instance, const char *digest, struct instance_row *ret_row,
 			 struct err *err);
 /* Read the instances without a classification, oldest first, at most `max`. Returns their number. */
-int journal_unindexed(struct journal *j, struct instance_row *ret_rows, int max, struct err *err);
+int journal_list_unindexed(struct journal *j, struct instance_row *ret_rows, int max, struct err *err);
 /* Add the classification of an instance that has none yet. With CLASSIFIED_MEMBER, append an `instance` event to the job in the
  * same transaction. */
 int journal_classify(struct journal *j, int64_t instance, enum classification kind, int64_t job, const char *detail, double now,
@@ -85,8 +85,8 @@ int journal_append(struct journal *j, int64_t job, enum job_event event, const c
 int journal_replay(struct journal *j, int64_t job, int64_t after, int (*each)(void *ctx, const struct event_row *row), void *ctx,
 		   struct err *err);
 /* Call each() for every member instance of a job, in order of arrival, with its classification's detail. */
-int journal_members(struct journal *j, int64_t job, int (*each)(void *ctx, const struct instance_row *row, const char *detail),
-		    void *ctx, struct err *err);
+int journal_each_member(struct journal *j, int64_t job,
+			int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err);
 /* Compute the state of a job from its events. JOB_NONE: no such job. */
 int journal_job_state(struct journal *j, int64_t job, enum job_state *ret_state, struct err *err);
 
@@ -99,23 +99,25 @@ int journal_find_transaction(struct journal *j, const char *transaction, int64_t
 int journal_find_member(struct journal *j, const char *sop_instance, int64_t before, struct instance_row *ret_row,
 			struct err *err);
 /* Call each() for instances with this classification that are not removed, newest first, at most `max`. */
-int journal_classified(struct journal *j, enum classification kind, int max,
-		       int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err);
+int journal_each_classified(struct journal *j, enum classification kind, int max,
+			    int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx,
+			    struct err *err);
 /* Call each() for unassigned instances (of no case) that are not removed and whose classification is from `until` or before,
  * oldest first, at most `max`. */
-int journal_unassigned(struct journal *j, double until, int max,
-		       int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err);
+int journal_each_unassigned(struct journal *j, double until, int max,
+			    int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx,
+			    struct err *err);
 /* Call each() for instances with a classification and an id > after, in order of arrival, at most `max`. */
-int journal_indexed(struct journal *j, int64_t after, int max,
-		    int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err);
+int journal_each_indexed(struct journal *j, int64_t after, int max,
+			 int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err);
 /* Return the id of the last instance with a classification and the seq of the last event; 0: none. */
-int journal_last(struct journal *j, int64_t *ret_instance, int64_t *ret_event, struct err *err);
+int journal_last_rows(struct journal *j, int64_t *ret_instance, int64_t *ret_event, struct err *err);
 /* Record the removal of an instance by retention, before its file is removed. A repeated send of it is then stored again. */
 int journal_remove_instance(struct journal *j, int64_t instance, double now, struct err *err);
 /* Append `cleaned` to a job and record the removal of all its members, in one transaction. seen: seq of the last event that the
  * caller has read. ESTALE: the state does not allow the event; or after `seen` the job changed, or a job that shares members was
  * opened or retried: read the jobs again. */
-int journal_clean(struct journal *j, int64_t job, int64_t seen, const char *detail, double now, struct err *err);
+int journal_append_cleaned(struct journal *j, int64_t job, int64_t seen, const char *detail, double now, struct err *err);
 /* Four functions about instances whose file differs from the received bytes: mark one as damaged, remove its mark, return whether
  * it is marked (1 or 0), count the marked members of a job. Negative on error. */
 int journal_mark_damaged(struct journal *j, int64_t instance, double now, struct err *err);
@@ -125,13 +127,13 @@ int64_t journal_count_damaged(struct journal *j, int64_t job, struct err *err);
 /* Delete all rows of unassigned instances that were removed before `before`, at most JOURNAL_UNASSIGNED_MAX per call. Returns
  * their number. */
 #define JOURNAL_UNASSIGNED_MAX 500
-int journal_forget_unassigned(struct journal *j, double before, struct err *err);
+int journal_delete_unassigned(struct journal *j, double before, struct err *err);
 /* Delete all rows of these jobs, which must be all jobs of one case and all be cleaned (else ESTALE). */
-int journal_forget(struct journal *j, const int64_t *jobs, size_t n, struct err *err);
+int journal_delete_case(struct journal *j, const int64_t *jobs, size_t n, struct err *err);
 /* 1: an instance that was not removed has this file; 0: none has. */
-int journal_names_file(struct journal *j, const char *file, struct err *err);
+int journal_has_file(struct journal *j, const char *file, struct err *err);
 /* 1: an instance that retention removed had this file; 0: none had. */
-int journal_removed_file(struct journal *j, const char *file, struct err *err);
+int journal_has_removed_file(struct journal *j, const char *file, struct err *err);
 /* Run SQLite's integrity check and call report() for each problem. Returns their number. */
 int journal_check(struct journal *j, void (*report)(void *ctx, const char *problem), void *ctx, struct err *err);
 

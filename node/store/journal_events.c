@@ -77,7 +77,7 @@ static int replay_rest(struct journal *j, struct journal_state_cache *cached, st
 }
 
 /* Events are only appended, so the replay starts at the cached state: a job of n
- * events needs n steps in all, not n * n. If the cached event was deleted (journal_forget), all events are replayed. */
+ * events needs n steps in all, not n * n. If the cached event was deleted (journal_delete_case), all events are replayed. */
 int journal_job_state(struct journal *j, int64_t job, enum job_state *ret_state, struct err *err)
 {
 	struct journal_state_cache *kept = &j->state_cache[(uint64_t)job % JOURNAL_STATE_CACHE_SIZE], cached = *kept;
@@ -212,7 +212,7 @@ out:
 	return ret;
 }
 
-int journal_clean(struct journal *j, int64_t job, int64_t seen, const char *detail, double now, struct err *err)
+int journal_append_cleaned(struct journal *j, int64_t job, int64_t seen, const char *detail, double now, struct err *err)
 {
 	sqlite3_stmt *since, *remove;
 	int ret = journal_execute(j, JOURNAL_BEGIN, "begin", err);
@@ -354,8 +354,8 @@ static int walk_instances(struct journal *j, const char *what, int64_t key, int 
 	return walk(j, what, "walk the instances", key, max, read_instance, &reader, err);
 }
 
-int journal_members(struct journal *j, int64_t job, int (*each)(void *ctx, const struct instance_row *row, const char *detail),
-		    void *ctx, struct err *err)
+int journal_each_member(struct journal *j, int64_t job,
+			int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err)
 {
 	return walk_instances(j,
 			      "SELECT " JOURNAL_COLUMNS ", e.detail FROM event e JOIN instance i ON i.id=e.instance"
@@ -363,8 +363,9 @@ int journal_members(struct journal *j, int64_t job, int (*each)(void *ctx, const
 			      job, 1, each, ctx, err);
 }
 
-int journal_classified(struct journal *j, enum classification kind, int max,
-		       int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err)
+int journal_each_classified(struct journal *j, enum classification kind, int max,
+			    int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx,
+			    struct err *err)
 {
 	return walk_instances(j,
 			      "SELECT " JOURNAL_COLUMNS ", f.detail FROM classification f JOIN instance i ON i.id=f.instance"
@@ -372,8 +373,9 @@ int journal_classified(struct journal *j, enum classification kind, int max,
 			      kind, max, each, ctx, err);
 }
 
-int journal_unassigned(struct journal *j, double until, int max,
-		       int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err)
+int journal_each_unassigned(struct journal *j, double until, int max,
+			    int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx,
+			    struct err *err)
 {
 	/* 1: a member of a case, journal.h */
 	return walk_instances(j,
@@ -382,8 +384,8 @@ int journal_unassigned(struct journal *j, double until, int max,
 			      (int64_t)until, max, each, ctx, err);
 }
 
-int journal_indexed(struct journal *j, int64_t after, int max,
-		    int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err)
+int journal_each_indexed(struct journal *j, int64_t after, int max,
+			 int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err)
 {
 	return walk_instances(j,
 			      "SELECT " JOURNAL_COLUMNS ", f.detail FROM classification f JOIN instance i ON i.id=f.instance"
@@ -399,7 +401,7 @@ static void read_last(void *ctx, sqlite3_stmt *s)
 	last[1] = sqlite3_column_int64(s, 1);
 }
 
-int journal_last(struct journal *j, int64_t *ret_instance, int64_t *ret_event, struct err *err)
+int journal_last_rows(struct journal *j, int64_t *ret_instance, int64_t *ret_event, struct err *err)
 {
 	sqlite3_stmt *s = journal_stmt(j, JOURNAL_LAST, err);
 	int64_t last[2] = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* journal_forget.c - the only functions that delete rows: those of a case of which all jobs were cleaned long ago, and those of
- * unassigned instances (ignored, refused, conflict) that were removed long ago.
+/* journal_delete_case.c - the only functions that delete rows: those of a case of which all jobs were cleaned long ago, and those
+ * of unassigned instances (ignored, refused, conflict) that were removed long ago.
  *
  * - All rows of a case are deleted in one transaction, in which each job is replayed again: a reader sees all rows of a job or
  * none, and if another process has appended an event to one of the jobs meanwhile, no row is deleted.
@@ -60,7 +60,7 @@ static int run_steps(struct journal *j, const char *const *steps, size_t n_steps
 	return ret;
 }
 
-int journal_forget(struct journal *j, const int64_t *jobs, size_t n, struct err *err)
+int journal_delete_case(struct journal *j, const int64_t *jobs, size_t n, struct err *err)
 {
 	int ret = journal_execute(j, JOURNAL_BEGIN, "begin", err);
 
@@ -103,7 +103,7 @@ static int list_gone(struct journal *j, double before, int64_t *ret_ids, int max
 	return n;
 }
 
-int journal_forget_unassigned(struct journal *j, double before, struct err *err)
+int journal_delete_unassigned(struct journal *j, double before, struct err *err)
 {
 	int64_t ids[JOURNAL_UNASSIGNED_MAX];
 	int n = 0, ret = journal_execute(j, JOURNAL_BEGIN, "begin", err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions shared by the journal's files and private to them: journal.c (database file, statements, instances),
- * journal_events.c (classifications, events, reading of many rows, totals), journal_damage.c and journal_forget.c. */
+ * journal_events.c (classifications, events, reading of many rows, totals), journal_damage.c and journal_delete_case.c. */
 #ifndef TOMONODE_NODE_JOURNAL_INTERNAL_H
 #define TOMONODE_NODE_JOURNAL_INTERNAL_H
 

@@ -193,7 +193,7 @@ int spool_commit(const char *spool, const char *name, int fd, char ret_file[128]
 	return 0;
 }
 
-bool spool_holds(const char *spool, const char *file, uint64_t bytes)
+bool spool_has_file(const char *spool, const char *file, uint64_t bytes)
 {
 	char path[SPOOL_PATH_SIZE];
 	struct stat st;
@@ -228,7 +228,7 @@ void spool_discard(const char *spool, const char *name, int fd)
 		unlink(path);
 }
 
-uint64_t spool_free(const char *spool)
+uint64_t spool_free_bytes(const char *spool)
 {
 	struct statvfs v;
 

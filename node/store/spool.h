@@ -39,12 +39,12 @@ int spool_begin(const char *spool, char ret_name[64], struct err *err);
  * case. On failure NAME.part may remain: call spool_discard() with fd -1. */
 int spool_commit(const char *spool, const char *name, int fd, char ret_file[128], struct err *err);
 /* Return true if the file of the spool ("instances/NAME.dcm") exists with this length. */
-bool spool_holds(const char *spool, const char *file, uint64_t bytes);
+bool spool_has_file(const char *spool, const char *file, uint64_t bytes);
 /* Rename `file` to `lost`, which was missing or truncated, and sync the folder. Both are relative to the spool. */
 int spool_replace(const char *spool, const char *file, const char *lost, struct err *err);
 /* Close fd and remove incoming/NAME.part. */
 void spool_discard(const char *spool, const char *name, int fd); /* fd -1: already closed */
 /* Return the free space on the spool's disk, in bytes. */
-uint64_t spool_free(const char *spool);
+uint64_t spool_free_bytes(const char *spool);
 
 #endif

@@ -240,7 +240,7 @@ int case_check(struct journal *j, const char *spool, int64_t job, double now, co
 {
 	struct check c = {.spool = spool, .monitor = monitor, .err = err};
 	double begun = clock_seconds();
-	int ret = journal_members(j, job, add_file, &c, err);
+	int ret = journal_each_member(j, job, add_file, &c, err);
 
 	if (ret == 0)
 		ret = forget_marks(&c, j, job, err);

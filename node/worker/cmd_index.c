@@ -209,7 +209,7 @@ static int index_all(struct indexer *x)
 	int n, ret;
 
 	for (;;) {
-		n = journal_unindexed(x->process.journal, &row, 1, &err);
+		n = journal_list_unindexed(x->process.journal, &row, 1, &err);
 		if (n < 0)
 			break;
 		if (n == 0) {

@@ -103,7 +103,7 @@ static int prepare(struct job_run *run, struct err *err)
 	if (ret == 0)
 		ret = folder_empty(run->out_dir, err); /* remove the files of an earlier attempt */
 	if (ret == 0)
-		ret = journal_members(run->conf->process->journal, run->view->id, add_path, run, err);
+		ret = journal_each_member(run->conf->process->journal, run->view->id, add_path, run, err);
 	return ret;
 }
 

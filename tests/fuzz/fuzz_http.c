@@ -24,16 +24,16 @@ static void check_page(const char *path)
 		abort();
 	if (page != STATUS_NONE && (job > 0) != (strncmp(path, "/jobs/", 6) == 0))
 		abort();
-	if (status_page_acts(page) && job < 1)
+	if (status_page_changes_job(page) && job < 1)
 		abort();
 }
 
 static void check_host(const char *host, const char *origin)
 {
 	/* An accepted host name is an address, localhost or the configured name; none of them contains these characters. */
-	if (status_request_host(host, "node.example") && strpbrk(host, "/@?# \t\r\n%\\"))
+	if (status_request_host_allowed(host, "node.example") && strpbrk(host, "/@?# \t\r\n%\\"))
 		abort();
-	if (status_request_origin(origin, host) && (strlen(origin) < strlen(host) || !strstr(origin, "://")))
+	if (status_request_origin_allowed(origin, host) && (strlen(origin) < strlen(host) || !strstr(origin, "://")))
 		abort();
 }
 
@@ -78,7 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	check_page(line[0]);
 	check_host(line[1], line[2]);
-	if (status_request_token(line[3], strlen(line[3]), token) && strcmp(line[3] + 6, token) != 0)
+	if (status_request_token_valid(line[3], strlen(line[3]), token) && strcmp(line[3] + 6, token) != 0)
 		abort();
 	check_text(line[4]);
 	free(text);

@@ -38,7 +38,7 @@ static void ask(struct jobs *jobs)
 	delivery_queue_update(jobs);
 	for (size_t i = 0; i < jobs->n; i++) {
 		const struct job_view *v = jobs->list[i];
-		struct assemble_answer answer;
+		struct assemble_decision answer;
 		json_t *view;
 		char *text;
 
@@ -51,8 +51,8 @@ static void ask(struct jobs *jobs)
 			job_view_is_due(v, k);
 		for (size_t k = 0; k < v->n_sends; k++)
 			must(job_view_send(v, v->sends[k].destination), "a destination that is not found");
-		must(!(retention_is_safe(v) && retention_never_sends(v)), "to be kept and to be removed");
-		must(!retention_may_clean(jobs, v, &(struct retention_rule){1, 1}, 1e12) || retention_is_safe(v) ||
+		must(!(retention_is_delivered(v) && retention_never_sends(v)), "to be kept and to be removed");
+		must(!retention_may_clean(jobs, v, &(struct retention_rule){1, 1}, 1e12) || retention_is_delivered(v) ||
 			     v->state == JOB_CANCELLED,
 		     "removed while somebody waits for it");
 		view = job_report_view(v, "/nonexistent");
@@ -116,7 +116,7 @@ static void write_on(struct journal *j)
 	int64_t job = 0;
 
 	journal_add_instance(j, &row, NULL);
-	journal_unindexed(j, &row, 1, NULL);
+	journal_list_unindexed(j, &row, 1, NULL);
 	if (journal_open_job(j, "{\"key\":\"k\",\"kind\":\"dbt\"}", 1000, &job, NULL) == 0) {
 		journal_classify(j, row.id, CLASSIFIED_MEMBER, job, "{\"received\":1000}", 1000, NULL);
 		event_append(j, job, EVENT_CANCEL, json_object(), 1000, NULL);
@@ -136,17 +136,17 @@ static void walk(struct journal *j)
 	for (size_t i = 0; i < jobs.n && i < 16; i++) {
 		enum job_state state;
 
-		journal_members(j, jobs.list[i]->id, count_row, &n, NULL);
+		journal_each_member(j, jobs.list[i]->id, count_row, &n, NULL);
 		journal_job_state(j, jobs.list[i]->id, &state, NULL);
 		json_decref(job_report_events(j, jobs.list[i]->id, NULL));
 	}
 	for (int kind = CLASSIFIED_MEMBER; kind <= CLASSIFIED_CONFLICT; kind++)
-		journal_classified(j, (enum classification)kind, 100, count_row, &n, NULL);
-	journal_indexed(j, 0, 100, count_row, &n, NULL);
-	journal_last(j, &instance, &event, NULL);
+		journal_each_classified(j, (enum classification)kind, 100, count_row, &n, NULL);
+	journal_each_indexed(j, 0, 100, count_row, &n, NULL);
+	journal_last_rows(j, &instance, &event, NULL);
 	journal_has_instance(j, "1.2.3", "00", &row, NULL);
 	journal_find_member(j, "1.2.3", INT64_MAX, &row, NULL);
-	journal_names_file(j, "instances/1.dcm", NULL);
+	journal_has_file(j, "instances/1.dcm", NULL);
 	jobs_clear(&jobs);
 }
 

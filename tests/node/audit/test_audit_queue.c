@@ -43,12 +43,12 @@ static void order_is_kept(void **state)
 	struct taken t = {.refuse_at = 2, .code = -ECONNREFUSED};
 	size_t sent, dropped;
 
-	assert_false(audit_queue_waiting(p->dir));
+	assert_false(audit_queue_has_lines(p->dir));
 	assert_int_equal(drain(p, &t, &sent, &dropped), 0);
 	append(p, "<1>a");
 	append(p, "<2>b");
 	append(p, "<3>c");
-	assert_true(audit_queue_waiting(p->dir));
+	assert_true(audit_queue_has_lines(p->dir));
 	assert_int_equal(drain(p, &t, &sent, &dropped), -ECONNREFUSED);
 	assert_string_equal(t.text, "<1>a|");
 	assert_int_equal(sent, 1);
@@ -57,7 +57,7 @@ static void order_is_kept(void **state)
 	assert_int_equal(drain(p, &t, &sent, &dropped), 0);
 	assert_string_equal(t.text, "<2>b|<3>c|<4>d|");
 	assert_int_equal(sent, 3);
-	assert_false(audit_queue_waiting(p->dir));
+	assert_false(audit_queue_has_lines(p->dir));
 	/* One that syslog will never take does not hold up the others. */
 	append(p, "<1>a");
 	append(p, "<2>b");
@@ -97,7 +97,7 @@ static void damage_is_passed_over(void **state)
 	assert_int_equal(drain(p, &t, &sent, &dropped), 0);
 	assert_string_equal(t.text, "<1>a|");
 	assert_int_equal(dropped, 1);
-	assert_false(audit_queue_waiting(p->dir));
+	assert_false(audit_queue_has_lines(p->dir));
 	/* A head that is none: all again, never nothing. */
 	append(p, "<1>a");
 	append(p, "<2>b");
@@ -112,7 +112,7 @@ static void damage_is_passed_over(void **state)
 	assert_int_equal(truncate(p->queue, 300000), 0);
 	assert_int_equal(drain(p, &t, &sent, &dropped), 0);
 	assert_int_equal(sent, 0);
-	assert_false(audit_queue_waiting(p->dir));
+	assert_false(audit_queue_has_lines(p->dir));
 }
 
 static void the_queue_is_bounded(void **state)
@@ -135,7 +135,7 @@ static void the_queue_is_bounded(void **state)
 	audit_refused(&(struct audit_peer){"WHO", "10.0.0.1"}, false, "who is that?"); /* to the file instead */
 	assert_int_equal(stat(p->queue, &st), 0);
 	assert_int_equal(st.st_size, AUDIT_QUEUE_UNKNOWN_PEERS);
-	audit_application(false);
+	audit_application_activity(false);
 	assert_int_equal(stat(p->queue, &st), 0);
 	assert_true(st.st_size > (off_t)AUDIT_QUEUE_UNKNOWN_PEERS);
 	assert_int_equal(truncate(p->queue, HEAD + 5), 0);
@@ -166,7 +166,7 @@ static void many_writers(void **state)
 		assert_true(wait(&status) > 0);
 		assert_int_equal(status, 0);
 	}
-	while (audit_queue_waiting(p->dir)) {
+	while (audit_queue_has_lines(p->dir)) {
 		assert_int_equal(drain(p, &t, &sent, &dropped), 0);
 		total += sent;
 	}

@@ -189,9 +189,9 @@ static void a_pipe_for_a_file(void **state)
 
 	audit_start(&p->config->node, AUDIT_QUEUED, "serve");
 	assert_int_equal(mkfifo(p->file, 0600), 0);
-	audit_application(true);
+	audit_application_activity(true);
 	assert_true(audit_flush(1000) > 1000);
-	assert_true(audit_queue_waiting(p->dir));
+	assert_true(audit_queue_has_lines(p->dir));
 	assert_int_equal(unlink(p->file), 0);
 	assert_true(audit_flush(2000) == 0);
 	assert_int_equal(count(reported(p), "<AuditMessage>"), 1);
@@ -211,7 +211,7 @@ static void switched_off(void **state)
 	assert_int_equal(access(position, F_OK), 0);
 	off.audit = AUDIT_NONE;
 	audit_start(&off, AUDIT_QUEUED, "serve");
-	audit_application(true);
+	audit_application_activity(true);
 	assert_int_equal(audit_trail_open(p->dir, p->journal, &t, NULL), 0);
 	add_instance(p, "a", "7", 1000);
 	assert_true(step(p, t, 2000) == 0);

@@ -12,9 +12,9 @@
 
 #define QUIET 60.0
 
-static struct assemble_answer decide(const struct assemble *a, double now)
+static struct assemble_decision decide(const struct assemble *a, double now)
 {
-	struct assemble_answer answer;
+	struct assemble_decision answer;
 
 	assemble_decide(a, now, QUIET, &answer);
 	return answer;
@@ -62,7 +62,7 @@ static void any_order(void **state)
 static void incomplete_is_held_after_quiet(void **state)
 {
 	struct assemble a = with(12, 25); /* the last at 111 */
-	struct assemble_answer w;
+	struct assemble_decision w;
 
 	(void)state;
 	w = decide(&a, 111);

@@ -66,8 +66,8 @@ static void a_whole_life(void **state)
 	assert_true(job_view_send(v, "pacs")->next == 1060);
 	apply(&jobs, 7, EVENT_SENT, "{\"destination\":\"pacs\",\"status\":\"0000\"}");
 	apply(&jobs, 7, EVENT_SEND_REFUSED, "{\"destination\":\"ws\",\"status\":\"0122\",\"reason\":\"no such class\"}");
-	assert_int_equal(job_view_sends(v, SEND_DUE), 0);
-	assert_int_equal(job_view_sends(v, SEND_REFUSED), 1);
+	assert_int_equal(job_view_count_sends(v, SEND_DUE), 0);
+	assert_int_equal(job_view_count_sends(v, SEND_REFUSED), 1);
 	apply(&jobs, 7, EVENT_DEAD_LETTER, "{\"reason\":\"refused by ws\"}");
 	assert_int_equal(v->state, JOB_DEAD_LETTER);
 	/* Retry: only who refused is asked again. */
@@ -163,7 +163,7 @@ static void several_objects(void **state)
 	/* without a UID: all that is due */
 	apply(&jobs, 7, EVENT_SEND_REFUSED, "{\"destination\":\"ws\",\"reason\":\"given up\"}");
 	assert_true(ws->objects[0] == SEND_DONE && ws->objects[1] == SEND_REFUSED && ws->objects[2] == SEND_REFUSED);
-	assert_int_equal(job_view_sends(v, SEND_REFUSED), 2);
+	assert_int_equal(job_view_count_sends(v, SEND_REFUSED), 2);
 	/* retry: what was refused alone */
 	apply(&jobs, 7, EVENT_DEAD_LETTER, "{}");
 	apply(&jobs, 7, EVENT_RETRY, "{}");
@@ -349,8 +349,8 @@ static void shrunk_when_it_is_over(void **state)
 	assert_int_equal(open->n_sends, 2);
 	assert_string_equal(v->key, "a|b");
 	assert_true(v->finished == 2000);
-	assert_true(retention_is_safe(v));
-	assert_false(retention_is_safe(open));
+	assert_true(retention_is_delivered(v));
+	assert_false(retention_is_delivered(open));
 	apply(&jobs, 8, EVENT_DELIVERED, "{}");
 	assert_true(retention_may_clean(&jobs, v, &(struct retention_rule){1, 0}, 2000 + DAY));
 	apply(&jobs, 7, EVENT_CLEANED, "{}");
@@ -371,7 +371,7 @@ static void never_sent_is_never_safe(void **state)
 	apply(&jobs, 7, EVENT_RECONSTRUCTED, MADE("1.5"));
 	v = apply(&jobs, 7, EVENT_DELIVERED, "{}");
 	assert_int_equal(jobs_shrink(&jobs, 1e9), 0);
-	assert_false(retention_is_safe(v));
+	assert_false(retention_is_delivered(v));
 	jobs_clear(&jobs);
 }
 

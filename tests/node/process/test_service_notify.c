@@ -32,7 +32,7 @@ static void heard(const char *name)
 	int fd;
 
 	assert_int_equal(setenv("NOTIFY_SOCKET", name, 1), 0);
-	assert_int_equal(service_notify_take(&n, &err), 0);
+	assert_int_equal(service_notify_read_address(&n, &err), 0);
 	assert_null(getenv("NOTIFY_SOCKET")); /* for whoever is started now */
 	assert_int_equal(service_notify_send(&n, SERVICE_READY, &err), name[0] == '@' ? -ECONNREFUSED : -ENOENT);
 	assert_non_null(strstr(err.msg, "READY=1"));
@@ -75,20 +75,20 @@ static void nobody_or_nowhere(void **state)
 
 	(void)state;
 	unsetenv("NOTIFY_SOCKET");
-	assert_int_equal(service_notify_take(&n, &err), 0);
+	assert_int_equal(service_notify_read_address(&n, &err), 0);
 	assert_int_equal(service_notify_send(&n, SERVICE_READY, &err), 0);
 	setenv("NOTIFY_SOCKET", "", 1);
-	assert_int_equal(service_notify_take(&n, &err), 0);
+	assert_int_equal(service_notify_read_address(&n, &err), 0);
 	assert_int_equal(n.size, 0);
 	setenv("NOTIFY_SOCKET", "vsock:2:1234", 1);
-	assert_int_equal(service_notify_take(&n, &err), -EAFNOSUPPORT);
+	assert_int_equal(service_notify_read_address(&n, &err), -EAFNOSUPPORT);
 	assert_non_null(strstr(err.msg, "vsock:2:1234"));
 	assert_null(getenv("NOTIFY_SOCKET"));
 	memset(longer, 'a', sizeof(longer));
 	longer[0] = '/';
 	longer[sizeof(longer) - 1] = '\0';
 	setenv("NOTIFY_SOCKET", longer, 1);
-	assert_int_equal(service_notify_take(&n, &err), -ENAMETOOLONG);
+	assert_int_equal(service_notify_read_address(&n, &err), -ENAMETOOLONG);
 	assert_int_equal(n.size, 0);
 }
 

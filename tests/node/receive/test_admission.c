@@ -193,17 +193,17 @@ static void certificates(void **state)
 	assert_false(certificate_pattern_ok("sha256:"));
 	assert_false(certificate_pattern_ok("SHA256:" PRINT "00"));
 	assert_false(certificate_pattern_ok("sha256:xyz"));
-	assert_true(admission_certificate_fits("", NULL));
-	assert_false(admission_certificate_fits("*", NULL));
-	assert_true(
-		admission_certificate_fits("sha256:01:23:45:67:89:AB:CD:EF:01:23:45:67:89:ab:cd:ef:01:23:45:67:89:ab:cd:ef:01:23:"
-					   "45:67:89:ab:cd:ef",
-					   &shown));
-	assert_true(admission_certificate_fits("MAMMO1.clinic.example", &shown));
-	assert_true(admission_certificate_fits("mammo one", &shown));
-	assert_true(admission_certificate_fits("10.0.0.?", &shown));
-	assert_false(admission_certificate_fits("mammo1", &shown)); /* the whole name */
-	assert_false(admission_certificate_fits("CN=Mammo One*", &shown));
+	assert_true(admission_certificate_matches("", NULL));
+	assert_false(admission_certificate_matches("*", NULL));
+	assert_true(admission_certificate_matches(
+		"sha256:01:23:45:67:89:AB:CD:EF:01:23:45:67:89:ab:cd:ef:01:23:45:67:89:ab:cd:ef:01:23:"
+		"45:67:89:ab:cd:ef",
+		&shown));
+	assert_true(admission_certificate_matches("MAMMO1.clinic.example", &shown));
+	assert_true(admission_certificate_matches("mammo one", &shown));
+	assert_true(admission_certificate_matches("10.0.0.?", &shown));
+	assert_false(admission_certificate_matches("mammo1", &shown)); /* the whole name */
+	assert_false(admission_certificate_matches("CN=Mammo One*", &shown));
 }
 
 /* ---- limits ---- */
@@ -216,11 +216,11 @@ static struct in6_addr address_of(const char *text)
 	return n.address;
 }
 
-static struct limits_who who(int peer, const char *address)
+static struct limits_key who(int peer, const char *address)
 {
 	struct in6_addr a = address_of(address);
 
-	return (struct limits_who){.peer = peer, .sender = limits_sender(&a, false)};
+	return (struct limits_key){.peer = peer, .sender = limits_sender_address(&a, false)};
 }
 
 static void bytes(void **state)
@@ -228,30 +228,30 @@ static void bytes(void **state)
 	struct config *c =
 		config_of("node = { peer_bytes = 10000000; peer_window = 10; };\n"
 			  "peers = ( { name = \"a\"; aet = \"A\"; bytes = 20000000; }, { name = \"b\"; aet = \"B\"; } );");
-	struct limits_who a = who(0, "10.0.0.1"), b = who(1, "10.0.0.1"), x = who(-1, "10.0.0.1"), y = who(-1, "10.0.0.2");
+	struct limits_key a = who(0, "10.0.0.1"), b = who(1, "10.0.0.1"), x = who(-1, "10.0.0.1"), y = who(-1, "10.0.0.2");
 	struct limits *l = NULL;
 	struct err err = {0};
 
 	(void)state;
 	assert_int_equal(limits_create(c, &l, &err), 0);
-	assert_true(limits_has_bytes(l, &x));
-	assert_true(limits_bytes(l, &b, 10000000, 100) == 0);		 /* all of the window at once */
-	assert_float_equal(limits_bytes(l, &b, 1000000, 100), 1, 1e-9);	 /* 1 MB too much at 1 MB/s */
-	assert_float_equal(limits_bytes(l, &b, 500000, 101), 0.5, 1e-9); /* who waited goes on at that rate */
-	assert_true(limits_bytes(l, &b, 0, 102) == 0);
-	assert_float_equal(limits_bytes(l, &a, 21000000, 100), 0.5, 1e-9); /* its own limit: 2 MB/s */
-	assert_true(limits_bytes(l, &x, 9000000, 100) == 0);		   /* strangers by their address */
-	assert_true(limits_bytes(l, &y, 9000000, 100) == 0);
-	assert_true(limits_bytes(l, &x, 9000000, 100) > 7.9);
-	assert_true(limits_bytes(l, &x, 1, 1e6) == 0);
+	assert_true(limits_has_byte_limit(l, &x));
+	assert_true(limits_count_bytes(l, &b, 10000000, 100) == 0);	       /* all of the window at once */
+	assert_float_equal(limits_count_bytes(l, &b, 1000000, 100), 1, 1e-9);  /* 1 MB too much at 1 MB/s */
+	assert_float_equal(limits_count_bytes(l, &b, 500000, 101), 0.5, 1e-9); /* who waited goes on at that rate */
+	assert_true(limits_count_bytes(l, &b, 0, 102) == 0);
+	assert_float_equal(limits_count_bytes(l, &a, 21000000, 100), 0.5, 1e-9); /* its own limit: 2 MB/s */
+	assert_true(limits_count_bytes(l, &x, 9000000, 100) == 0);		 /* strangers by their address */
+	assert_true(limits_count_bytes(l, &y, 9000000, 100) == 0);
+	assert_true(limits_count_bytes(l, &x, 9000000, 100) > 7.9);
+	assert_true(limits_count_bytes(l, &x, 1, 1e6) == 0);
 	limits_free(l);
 	config_free(c);
 
 	c = config_of("");
 	assert_int_equal(limits_create(c, &l, &err), 0);
-	assert_false(limits_has_bytes(l, &x));
-	assert_true(limits_bytes(l, &x, UINT64_MAX, 1) == 0);
-	assert_int_equal(limits_associations(l, &x), 0);
+	assert_false(limits_has_byte_limit(l, &x));
+	assert_true(limits_count_bytes(l, &x, UINT64_MAX, 1) == 0);
+	assert_int_equal(limits_max_associations(l, &x), 0);
 	limits_free(l);
 	config_free(c);
 }
@@ -261,20 +261,20 @@ static void associations(void **state)
 	struct config *c =
 		config_of("node = { peer_associations = 2; };\n"
 			  "peers = ( { name = \"a\"; aet = \"A\"; associations = 5; }, { name = \"b\"; aet = \"B\"; } );");
-	struct limits_who a = who(0, "10.0.0.1"), a2 = who(0, "10.0.0.2"), b = who(1, "10.0.0.1");
-	struct limits_who x = who(-1, "2001:db8::1"), y = who(-1, "2001:db8::2"), z = who(-1, "2001:db8:0:1::1");
+	struct limits_key a = who(0, "10.0.0.1"), a2 = who(0, "10.0.0.2"), b = who(1, "10.0.0.1");
+	struct limits_key x = who(-1, "2001:db8::1"), y = who(-1, "2001:db8::2"), z = who(-1, "2001:db8:0:1::1");
 	struct limits *l = NULL;
 	struct err err = {0};
 
 	(void)state;
 	assert_int_equal(limits_create(c, &l, &err), 0);
-	assert_int_equal(limits_associations(l, &a), 5);
-	assert_int_equal(limits_associations(l, &b), 2);
-	assert_int_equal(limits_associations(l, &x), 2);
-	assert_true(limits_same(&a, &a2));
-	assert_false(limits_same(&a, &b));
-	assert_true(limits_same(&x, &y)); /* one sender has a /64 for itself */
-	assert_false(limits_same(&x, &z));
+	assert_int_equal(limits_max_associations(l, &a), 5);
+	assert_int_equal(limits_max_associations(l, &b), 2);
+	assert_int_equal(limits_max_associations(l, &x), 2);
+	assert_true(limits_is_same_sender(&a, &a2));
+	assert_false(limits_is_same_sender(&a, &b));
+	assert_true(limits_is_same_sender(&x, &y)); /* one sender has a /64 for itself */
+	assert_false(limits_is_same_sender(&x, &z));
 	limits_free(l);
 	config_free(c);
 }
@@ -306,10 +306,10 @@ static void refusals(void **state)
 	(void)state;
 	assert_int_equal(limits_create(c, &l, &err), 0);
 	for (int i = 0; i < 3; i++)
-		assert_false(limits_refused(l, &x, 1, 1000));
+		assert_false(limits_count_refusal(l, &x, 1, 1000));
 	assert_false(limits_is_blocked(l, &x, 1000));
-	assert_true(limits_refused(l, &x, 1, 1001)); /* said once */
-	assert_false(limits_refused(l, &x, 1, 1001));
+	assert_true(limits_count_refusal(l, &x, 1, 1001)); /* said once */
+	assert_false(limits_count_refusal(l, &x, 1, 1001));
 	assert_false(limits_is_blocked(l, &y, 1002));
 	for (int i = 0; i < 7; i++)
 		assert_true(limits_is_blocked(l, &x, 1002 + i));
@@ -322,19 +322,19 @@ static void refusals(void **state)
 	assert_int_equal(seen.n, 1);
 	assert_int_equal(seen.closed, 8);
 	assert_memory_equal(&seen.last, &x, sizeof(x));
-	assert_false(limits_refused(l, &x, 1, 1102)); /* a new beginning */
+	assert_false(limits_count_refusal(l, &x, 1, 1102)); /* a new beginning */
 
 	for (int i = 0; i < 100; i++) /* one in 10 s is what is allowed for ever */
-		assert_false(limits_refused(l, &y, 1, 2000 + 10 * i));
+		assert_false(limits_count_refusal(l, &y, 1, 2000 + 10 * i));
 	l = limits_free(l);
 	config_free(c);
 
 	c = config_of("node = { peer_refusals = 20; peer_window = 60; };");
 	assert_int_equal(limits_create(c, &l, &err), 0);
 	for (int i = 0; i < 10000; i++) /* monitoring: once a second, all day */
-		assert_false(limits_refused(l, &x, LIMITS_SILENT, 1000 + i));
+		assert_false(limits_count_refusal(l, &x, LIMITS_SILENT, 1000 + i));
 	for (int i = 0; i < 1000; i++) /* 100 in a second */
-		shut_out += limits_refused(l, &y, LIMITS_SILENT, 2000 + 0.01 * i);
+		shut_out += limits_count_refusal(l, &y, LIMITS_SILENT, 2000 + 0.01 * i);
 	assert_int_equal(shut_out, 1);
 	limits_free(l);
 	config_free(c);
@@ -361,12 +361,12 @@ static void many_senders(void **state)
 
 	(void)state;
 	assert_int_equal(limits_create(c, &l, &err), 0);
-	assert_false(limits_refused(l, &x, 1, 1));
-	assert_true(limits_refused(l, &x, 1, 1));
+	assert_false(limits_count_refusal(l, &x, 1, 1));
+	assert_true(limits_count_refusal(l, &x, 1, 1));
 	for (int i = 0; i < 2 * LIMITS_ADDRESSES; i++) {
 		struct in6_addr other = one_of_many(i);
 
-		assert_false(limits_refused(l, &other, 1, 2 + 0.001 * i));
+		assert_false(limits_count_refusal(l, &other, 1, 2 + 0.001 * i));
 		assert_false(limits_is_blocked(l, &other, 2 + 0.001 * i));
 	}
 	assert_true(limits_is_blocked(l, &x, 1000));
@@ -380,7 +380,7 @@ static void all_places_shut_out(void **state)
 {
 	struct config *c =
 		config_of("node = { peer_refusals = 1; peer_window = 10; peer_block_time = 100; peer_bytes = 10000000; };");
-	struct limits_who a = who(-1, "10.0.0.1"), b = who(-1, "10.0.0.2");
+	struct limits_key a = who(-1, "10.0.0.1"), b = who(-1, "10.0.0.2");
 	struct in6_addr other;
 	struct limits *l = NULL;
 	struct let_in seen = {0};
@@ -390,23 +390,23 @@ static void all_places_shut_out(void **state)
 	assert_int_equal(limits_create(c, &l, &err), 0);
 	for (int i = 0; i < LIMITS_ADDRESSES; i++) {
 		other = one_of_many(i);
-		assert_false(limits_refused(l, &other, 1, 1));
-		assert_true(limits_refused(l, &other, 1, 1 + 0.001 * i));
+		assert_false(limits_count_refusal(l, &other, 1, 1));
+		assert_true(limits_count_refusal(l, &other, 1, 1 + 0.001 * i));
 	}
 	for (int i = 0; i < 100; i++) {
-		assert_false(limits_refused(l, &a.sender, 1, 10)); /* no place: not counted, and not shut out */
+		assert_false(limits_count_refusal(l, &a.sender, 1, 10)); /* no place: not counted, and not shut out */
 		assert_false(limits_is_blocked(l, &a.sender, 10));
 	}
 	for (int i = 0; i < LIMITS_ADDRESSES; i++) {
 		other = one_of_many(i);
 		assert_true(limits_is_blocked(l, &other, 10)); /* none of them was forgotten */
 	}
-	assert_true(limits_bytes(l, &a, 9000000, 10) == 0); /* bytes are counted together */
-	assert_true(limits_bytes(l, &b, 9000000, 10) > 0);
+	assert_true(limits_count_bytes(l, &a, 9000000, 10) == 0); /* bytes are counted together */
+	assert_true(limits_count_bytes(l, &b, 9000000, 10) > 0);
 	limits_tick(l, 101.0005, note_let_in, &seen); /* the first place is free again */
 	assert_int_equal(seen.n, 1);
-	assert_false(limits_refused(l, &a.sender, 1, 102));
-	assert_true(limits_refused(l, &a.sender, 1, 102));
+	assert_false(limits_count_refusal(l, &a.sender, 1, 102));
+	assert_true(limits_count_refusal(l, &a.sender, 1, 102));
 	assert_true(limits_is_blocked(l, &a.sender, 103));
 	limits_tick(l, 110, note_let_in, &seen);
 	assert_int_equal(seen.n, LIMITS_ADDRESSES);
@@ -433,12 +433,12 @@ static void a_peer_and_its_neighbour(void **state)
 	assert_int_equal(limits_create(c, &l, &err), 0);
 	assert_true(admission_has_address(a, &peer));
 	assert_false(admission_has_address(a, &neighbour));
-	sender = limits_sender(&neighbour, false);
-	assert_false(limits_refused(l, &sender, 1, 1));
-	assert_true(limits_refused(l, &sender, 1, 1));
-	sender = limits_sender(&peer, false);
+	sender = limits_sender_address(&neighbour, false);
+	assert_false(limits_count_refusal(l, &sender, 1, 1));
+	assert_true(limits_count_refusal(l, &sender, 1, 1));
+	sender = limits_sender_address(&peer, false);
 	assert_true(limits_is_blocked(l, &sender, 1)); /* as one of the network it would be */
-	sender = limits_sender(&peer, true);
+	sender = limits_sender_address(&peer, true);
 	assert_false(limits_is_blocked(l, &sender, 1));
 	limits_free(l);
 	admission_free(a);

@@ -68,7 +68,7 @@ static bool on_record(const struct place *p, int64_t number)
 	char file[64];
 
 	snprintf(file, sizeof(file), "instances/%lld.dcm", (long long)number);
-	return journal_names_file(p->journal, file, NULL) == 1 || journal_removed_file(p->journal, file, NULL) == 1;
+	return journal_has_file(p->journal, file, NULL) == 1 || journal_has_removed_file(p->journal, file, NULL) == 1;
 }
 
 /* An instance that the indexer saw `days` before NOW; its file has the same number. */
@@ -105,7 +105,7 @@ static int listed(struct place *p)
 	int n = 0;
 
 	for (int kind = CLASSIFIED_IGNORED; kind <= CLASSIFIED_CONFLICT; kind++)
-		assert_int_equal(journal_classified(p->journal, (enum classification)kind, 1000, count, &n, NULL), 0);
+		assert_int_equal(journal_each_classified(p->journal, (enum classification)kind, 1000, count, &n, NULL), 0);
 	return n;
 }
 
@@ -130,21 +130,21 @@ static void goes_after_its_files(void **state)
 	/* The same again is stored again. */
 	assert_int_equal(journal_has_instance(p->journal, "1.2", "", NULL, NULL), 0);
 	/* Rows go later, those of the member and of what is still there never. */
-	assert_int_equal(journal_retention_forget_unassigned(p->journal, 0, NOW + 20 * DAY), 0);
-	assert_int_equal(journal_retention_forget_unassigned(p->journal, 10, NOW + 9 * DAY), 0);
-	assert_int_equal(journal_retention_forget_unassigned(p->journal, 10, NOW + 11 * DAY), 3);
+	assert_int_equal(journal_retention_delete_unassigned(p->journal, 0, NOW + 20 * DAY), 0);
+	assert_int_equal(journal_retention_delete_unassigned(p->journal, 10, NOW + 9 * DAY), 0);
+	assert_int_equal(journal_retention_delete_unassigned(p->journal, 10, NOW + 11 * DAY), 3);
 	for (int i = 0; i < 3; i++)
 		assert_false(on_record(p, ids[i]));
 	assert_true(on_record(p, member));
 	assert_true(on_record(p, young));
 	/* The newest one, too: nothing waits for the indexer then, and its number is not given again. */
 	assert_int_equal(retention_clean_unassigned(p->journal, p->dir, 30, NOW + 2 * DAY), 1);
-	assert_int_equal(journal_retention_forget_unassigned(p->journal, 10, NOW + 20 * DAY), 1);
-	assert_int_equal(journal_unindexed(p->journal, &row, 1, NULL), 0);
-	assert_int_equal(journal_last(p->journal, &last, &event, NULL), 0);
+	assert_int_equal(journal_retention_delete_unassigned(p->journal, 10, NOW + 20 * DAY), 1);
+	assert_int_equal(journal_list_unindexed(p->journal, &row, 1, NULL), 0);
+	assert_int_equal(journal_last_rows(p->journal, &last, &event, NULL), 0);
 	assert_int_equal(last, member);
 	assert_true(add(p, CLASSIFIED_MEMBER, 0) > young);
-	assert_int_equal(journal_retention_forget_unassigned(p->journal, 1, NOW + 1000 * DAY), 0);
+	assert_int_equal(journal_retention_delete_unassigned(p->journal, 1, NOW + 1000 * DAY), 0);
 	assert_true(on_record(p, member));
 }
 
@@ -155,7 +155,7 @@ static void not_of_a_case(void **state)
 	int64_t member = add(p, CLASSIFIED_MEMBER, 90);
 
 	assert_int_equal(journal_remove_instance(p->journal, member, NOW - 80 * DAY, NULL), 0);
-	assert_int_equal(journal_retention_forget_unassigned(p->journal, 1, NOW), 0);
+	assert_int_equal(journal_retention_delete_unassigned(p->journal, 1, NOW), 0);
 	assert_true(on_record(p, member));
 }
 
@@ -167,8 +167,8 @@ static void many_take_turns(void **state)
 		add(p, CLASSIFIED_IGNORED, 31);
 	while (retention_clean_unassigned(p->journal, p->dir, 30, NOW) == RETENTION_UNASSIGNED_MAX)
 		;
-	assert_int_equal(journal_retention_forget_unassigned(p->journal, 1, NOW + 2 * DAY), JOURNAL_UNASSIGNED_MAX);
-	assert_int_equal(journal_retention_forget_unassigned(p->journal, 1, NOW + 2 * DAY), 7);
+	assert_int_equal(journal_retention_delete_unassigned(p->journal, 1, NOW + 2 * DAY), JOURNAL_UNASSIGNED_MAX);
+	assert_int_equal(journal_retention_delete_unassigned(p->journal, 1, NOW + 2 * DAY), 7);
 	for (int64_t i = 1; i <= p->n; i++)
 		assert_false(on_record(p, i));
 }

@@ -147,7 +147,7 @@ static void space_takes_the_oldest(void **state)
 	int64_t third = add_case(p, "4", 4000);
 
 	refresh(p);
-	assert_int_equal(retention_used(p->dir), 4 * FILE_BYTES);
+	assert_int_equal(retention_used_bytes(p->dir), 4 * FILE_BYTES);
 	assert_int_equal(retention_clean_space(p->journal, &p->jobs, p->dir, 4 * FILE_BYTES, 5000), 0);
 	assert_true(there(p, "instances/1.dcm"));
 	assert_int_equal(retention_clean_space(p->journal, &p->jobs, p->dir, 3 * FILE_BYTES, 5000), 0);
@@ -209,7 +209,7 @@ static void a_revision_in_between_keeps_its_images(void **state)
 	assert_false(retention_clean(p->journal, &p->jobs, p->dir, &rule, 1e9));
 	assert_true(retention_clean_space(p->journal, &p->jobs, p->dir, 1, 1e9) > 0);
 	assert_true(there(p, "instances/1.dcm"));
-	assert_int_equal(journal_names_file(p->journal, "instances/1.dcm", NULL), 1);
+	assert_int_equal(journal_has_file(p->journal, "instances/1.dcm", NULL), 1);
 	assert_int_equal(state_of(p, done), JOB_DELIVERED);
 	/* That is nothing to a case which has none of these images. */
 	assert_int_equal(state_of(p, other), JOB_CLEANED);
@@ -281,7 +281,7 @@ static void objects_of_no_case(void **state)
 	assert_false(there(p, "instances/ignored.dcm"));
 	assert_false(there(p, "instances/refused.dcm"));
 	assert_int_equal(journal_has_instance(p->journal, "2.ignored", "d", NULL, NULL), 0); /* sent again, it is stored again */
-	assert_int_equal(journal_names_file(p->journal, "instances/ignored.dcm", NULL), 0);  /* a file that is left is swept */
+	assert_int_equal(journal_has_file(p->journal, "instances/ignored.dcm", NULL), 0);    /* a file that is left is swept */
 	assert_true(there(p, "instances/young.dcm") && there(p, "instances/tomorrow.dcm") && there(p, "instances/new.dcm"));
 	assert_true(there(p, "instances/done.dcm") && there(p, "instances/open.dcm"));
 	assert_int_equal(retention_clean_unassigned(p->journal, p->dir, 2, now), 0);
@@ -325,7 +325,7 @@ static void reserved_journal_commits_on_a_full_disk(void **state)
 		skip_because("%s", err.msg);
 	assert_int_equal(rc, 0);
 	fill(p);
-	assert_int_equal(spool_free(p->dir), 0);
+	assert_int_equal(spool_free_bytes(p->dir), 0);
 	for (int i = 0; i < 400; i++)
 		if (journal_append(p->journal, job, EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"next\":1.0}", 1000 + i,
 				   &err) < 0)
@@ -366,7 +366,7 @@ static void bytes_of_folders(void **state)
 	put_file(p, "outbox/7/b.dcm");
 	put_file(p, "work/c"); /* not counted */
 	assert_int_equal(folder_bytes(path), 2 * FILE_BYTES);
-	assert_int_equal(retention_used(p->dir), 2 * FILE_BYTES);
+	assert_int_equal(retention_used_bytes(p->dir), 2 * FILE_BYTES);
 }
 
 int main(void)

@@ -210,11 +210,11 @@ static void index_deaths(void **state)
 	struct instance_row row;
 
 	schedule_process_ended(&t->s, &p, SIGNAL_STATUS(SIGSEGV), NOW);
-	assert_int_equal(journal_unindexed(t->s.journal, &row, 1, NULL), 1);
+	assert_int_equal(journal_list_unindexed(t->s.journal, &row, 1, NULL), 1);
 	assert_int_equal(row.id, first);
 	assert_true(t->s.index_not_before > t->s.clock);
 	schedule_process_ended(&t->s, &p, SIGNAL_STATUS(SIGSEGV), NOW + 2);
-	assert_int_equal(journal_unindexed(t->s.journal, &row, 1, NULL), 1);
+	assert_int_equal(journal_list_unindexed(t->s.journal, &row, 1, NULL), 1);
 	assert_int_equal(row.id, second);
 	/* A failing journal is nobody's fault: nothing is set apart, however often. */
 	for (int i = 0; i < 50; i++)
@@ -223,11 +223,11 @@ static void index_deaths(void **state)
 	p.kill_at = NOW;
 	for (int i = 0; i < 5; i++)
 		schedule_process_ended(&t->s, &p, SIGNAL_STATUS(SIGTERM), NOW + 3);
-	assert_int_equal(journal_unindexed(t->s.journal, &row, 1, NULL), 1);
+	assert_int_equal(journal_list_unindexed(t->s.journal, &row, 1, NULL), 1);
 	p.kill_at = 0;
 	for (int i = 0; i < 10; i++)
 		schedule_process_ended(&t->s, &p, EXIT_STATUS(CODE_INPUT), NOW + 4);
-	assert_int_equal(journal_unindexed(t->s.journal, &row, 1, NULL), 0);
+	assert_int_equal(journal_list_unindexed(t->s.journal, &row, 1, NULL), 0);
 }
 
 /* Without a journal nothing is decided and nothing breaks; when it is back, what is due is done. */

@@ -44,7 +44,7 @@ static void refused_goes_to_the_fallback(void **state)
 	assert_int_equal(v->state, JOB_RECONSTRUCTED);
 	assert_int_equal(v->n_sends, 2);
 	assert_true(v->sends[0].replaced && !v->sends[1].replaced && v->sends[1].state == SEND_DUE);
-	assert_int_equal(job_view_sends(v, SEND_REFUSED), 0);
+	assert_int_equal(job_view_count_sends(v, SEND_REFUSED), 0);
 	append(t, job, EVENT_SENT, "{\"destination\":\"b\",\"status\":\"0000\"}");
 	assert_int_equal(step(t, job, NOW)->state, JOB_DELIVERED);
 }
@@ -118,7 +118,7 @@ static void commitment_is_awaited(void **state)
 	assert_true(t->s.next == NOW + 50);
 	append(t, job, EVENT_COMMITTED, "{\"destination\":\"pacs\",\"transaction\":\"2.25.1\",\"sop_instances\":[\"1.5\"]}");
 	assert_int_equal(step(t, job, NOW + 41)->state, JOB_DELIVERED);
-	assert_string_equal(job_send_name(&v->sends[0]), "committed");
+	assert_string_equal(job_send_state_name(&v->sends[0]), "committed");
 	assert_string_equal(v->sends[0].status, "0000");
 }
 
@@ -155,7 +155,8 @@ static void commitment_switched_off(void **state)
 	assert_int_equal(stored_at(t, job)->state, JOB_STORED);
 	configure(t, BACKUP ", { name = \"pacs\"; aet = \"A\"; host = \"h\"; }", "\"pacs\"");
 	assert_int_equal(step(t, job, NOW)->state, JOB_DELIVERED);
-	assert_string_equal(job_send_name(&jobs_find(&t->s.jobs, job)->sends[0]), "sent"); /* nobody has committed himself */
+	assert_string_equal(job_send_state_name(&jobs_find(&t->s.jobs, job)->sends[0]),
+			    "sent"); /* nobody has committed himself */
 }
 
 static void commitment_process_that_died(void **state)
@@ -346,7 +347,7 @@ static void old_cases_are_forgotten(void **state)
 	char path[128];
 
 	config.node.journal_retention_days = 1;
-	assert_int_equal(journal_members(t->s.journal, a, keep_row, &member, NULL), 0);
+	assert_int_equal(journal_each_member(t->s.journal, a, keep_row, &member, NULL), 0);
 	status_begin(&page, &config);
 	for (int i = 0; i < 2; i++) {
 		made(t, i ? b : a, true);
@@ -357,17 +358,17 @@ static void old_cases_are_forgotten(void **state)
 		assert_int_equal(journal_remove_instance(t->s.journal, id, NOW, NULL), 0);
 	append(t, a, EVENT_CLEANED, "{}");
 	step(t, a, NOW);
-	assert_false(journal_retention_may_forget(&t->s.jobs, jobs_find(&t->s.jobs, a), 1, NOW + 86000));
-	assert_true(journal_retention_may_forget(&t->s.jobs, jobs_find(&t->s.jobs, a), 1, NOW + 86401));
-	assert_false(journal_retention_may_forget(&t->s.jobs, jobs_find(&t->s.jobs, b), 1, NOW + 86401));
-	assert_false(journal_retention_may_forget(&t->s.jobs, jobs_find(&t->s.jobs, a), 0, NOW + 1e9)); /* 0: never */
+	assert_false(journal_retention_may_delete(&t->s.jobs, jobs_find(&t->s.jobs, a), 1, NOW + 86000));
+	assert_true(journal_retention_may_delete(&t->s.jobs, jobs_find(&t->s.jobs, a), 1, NOW + 86401));
+	assert_false(journal_retention_may_delete(&t->s.jobs, jobs_find(&t->s.jobs, b), 1, NOW + 86401));
+	assert_false(journal_retention_may_delete(&t->s.jobs, jobs_find(&t->s.jobs, a), 0, NOW + 1e9)); /* 0: never */
 	assert_int_equal(journal_retention_compact(t->s.journal, &t->s.jobs, t->dir, 1, NOW + 86401),
 			 0);		   /* its result lies there still */
 	status_update(&page, NOW + 86401); /* the status page knows what the journal knows */
 	assert_int_equal(page.by_state[JOB_CLEANED], 1);
 	snprintf(path, sizeof(path), "%s/outbox/1", t->dir);
 	remove_all(path);
-	assert_int_equal(journal_removed_file(t->s.journal, member.file, NULL), 1);
+	assert_int_equal(journal_has_removed_file(t->s.journal, member.file, NULL), 1);
 	assert_int_equal(journal_retention_compact(t->s.journal, &t->s.jobs, t->dir, 1, NOW + 86401), 1);
 	status_update(&page, NOW + 86402);
 	assert_int_equal(page.by_state[JOB_CLEANED], 0);
@@ -376,14 +377,14 @@ static void old_cases_are_forgotten(void **state)
 	assert_null(jobs_find(&t->s.jobs, a));
 	assert_non_null(jobs_find(&t->s.jobs, b));
 	ids[0] = b;
-	assert_int_equal(journal_forget(t->s.journal, ids, 1, NULL), -ESTALE); /* delivered, not cleaned */
+	assert_int_equal(journal_delete_case(t->s.journal, ids, 1, NULL), -ESTALE); /* delivered, not cleaned */
 
 	/* A new replay sees the same: all of one, nothing of the other; and what comes now gets numbers of its own. */
 	jobs_clear(&t->s.jobs);
 	assert_int_equal(step(t, b, NOW)->state, JOB_DELIVERED);
 	assert_int_equal(t->s.jobs.n, 1);
-	assert_int_equal(journal_removed_file(t->s.journal, member.file, NULL), 0);
-	assert_int_equal(journal_unindexed(t->s.journal, &(struct instance_row){0}, 1, NULL), 0);
+	assert_int_equal(journal_has_removed_file(t->s.journal, member.file, NULL), 0);
+	assert_int_equal(journal_list_unindexed(t->s.journal, &(struct instance_row){0}, 1, NULL), 0);
 	assert_true(add_job(t, "dbt", 1, 1) > b);
 }
 

@@ -82,7 +82,7 @@ static void settle(const struct process *p)
 {
 	double before = -1, cpu;
 
-	while ((cpu = process_cpu(p)) > before || cpu == 0) { /* a busy machine may not have let it begin */
+	while ((cpu = process_cpu_seconds(p)) > before || cpu == 0) { /* a busy machine may not have let it begin */
 		before = cpu;
 		usleep(200000);
 	}

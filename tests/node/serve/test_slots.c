@@ -145,14 +145,14 @@ static void one_case_after_the_other(void **state)
 	(void)state;
 	slots_configure(&all, "cpu", NOW);
 	assert_string_equal(names(&all), "cpu");
-	assert_null(slots_idle(&all));
+	assert_null(slots_find_idle(&all));
 	id = id_of(&all, "cpu");
 	bring_up(&all, id, NOW);
 	for (int i = 0; i < 3; i++) {
-		assert_ptr_equal(slots_idle(&all), slots_find(&all, id));
-		assert_string_equal(slots_idle(&all)->device, "device of a test");
+		assert_ptr_equal(slots_find_idle(&all), slots_find(&all, id));
+		assert_string_equal(slots_find_idle(&all)->device, "device of a test");
 		say(&all, id, SLOT_ASSIGNED, NOW + i);
-		assert_null(slots_idle(&all));
+		assert_null(slots_find_idle(&all));
 		slots_update(&all, id, SLOT_DONE, 1, NULL, NOW + i);
 	}
 	assert_int_equal(due(&all, id, NOW + 1e9), SLOT_NOTHING); /* waits for ever */
@@ -205,7 +205,7 @@ static void taken_out_and_back(void **state)
 	assert_string_equal(names(&all), "cuda:0! cpu+");
 	spare = id_of(&all, "cpu");
 	bring_up(&all, spare, now); /* at once, while the other still ends */
-	assert_ptr_equal(slots_idle(&all), slots_find(&all, spare));
+	assert_ptr_equal(slots_find_idle(&all), slots_find(&all, spare));
 	say(&all, id, SLOT_ENDED, now);
 	/* The self-test fails again and again: twice as long each time, up to a day. */
 	for (int i = 0; i < 12; i++) {
@@ -228,7 +228,7 @@ static void taken_out_and_back(void **state)
 	assert_int_equal(due(&all, spare, now), SLOT_NOTHING);
 	slots_update(&all, spare, SLOT_DONE, 1, NULL, now);
 	assert_int_equal(due(&all, spare, now), SLOT_STOP);
-	assert_ptr_equal(slots_idle(&all), slots_find(&all, id));
+	assert_ptr_equal(slots_find_idle(&all), slots_find(&all, id));
 	say(&all, spare, SLOT_STOPPING, now);
 	say(&all, spare, SLOT_ENDED, now);
 	assert_null(slots_find(&all, spare));
@@ -320,9 +320,9 @@ static void counting(void **state)
 	slots_update(&all, id, SLOT_COUNTED, 2, NULL, NOW);
 	assert_string_equal(names(&all), "cpu:1 cuda:0 cuda:1");
 	bring_up(&all, id_of(&all, "cpu:1"), NOW);
-	assert_string_equal(slots_idle(&all)->name, "cpu:1");
+	assert_string_equal(slots_find_idle(&all)->name, "cpu:1");
 	bring_up(&all, id_of(&all, "cuda:1"), NOW);
-	assert_string_equal(slots_idle(&all)->name, "cuda:1"); /* the faster one first */
+	assert_string_equal(slots_find_idle(&all)->name, "cuda:1"); /* the faster one first */
 }
 
 /* What a worker has counted counts once, and only where it is still asked for. */
@@ -377,7 +377,7 @@ static void configured_anew(void **state)
 	say(&all, gone, SLOT_ASSIGNED, NOW);
 	slots_configure(&all, "cpu:1, cpu:1", NOW);
 	assert_string_equal(names(&all), "cpu:1 cpu:1");
-	assert_null(slots_idle(&all)); /* its worker has the old configuration */
+	assert_null(slots_find_idle(&all)); /* its worker has the old configuration */
 	assert_int_equal(due(&all, busy, NOW), SLOT_NOTHING);
 	assert_int_equal(due(&all, gone, NOW), SLOT_NOTHING);
 	assert_int_equal(due(&all, idle, NOW), SLOT_STOP);
@@ -385,7 +385,7 @@ static void configured_anew(void **state)
 	assert_int_equal(due(&all, idle, NOW), SLOT_NOTHING);
 	say(&all, idle, SLOT_ENDED, NOW);
 	bring_up(&all, idle, NOW);
-	assert_ptr_equal(slots_idle(&all), slots_find(&all, idle));
+	assert_ptr_equal(slots_find_idle(&all), slots_find(&all, idle));
 	slots_update(&all, busy, SLOT_DONE, 1, NULL, NOW);
 	slots_update(&all, gone, SLOT_DONE, 1, NULL, NOW);
 	assert_int_equal(due(&all, busy, NOW), SLOT_STOP);
@@ -444,7 +444,7 @@ static void without_progress(void **state)
 		say(&late, late.list[0].id, SLOT_DISABLED, NOW);
 		say(&late, late.list[0].id, SLOT_READY, NOW);
 		assert_string_equal(names(&late), "cpu! cpu+");
-		assert_null(slots_idle(&late));
+		assert_null(slots_find_idle(&late));
 	}
 	/* Not even SIGKILL ends it: it is out until it does. */
 	assert_int_equal(due(&all, id, NOW + 200 + SLOT_END_LIMIT), SLOT_ABANDON);

@@ -51,8 +51,9 @@ static void test_paths(void **state)
 		assert_int_equal(status_request_page(cases[i].path, &job), cases[i].page);
 		assert_int_equal(job, cases[i].job);
 	}
-	assert_true(status_page_acts(STATUS_CANCEL) && status_page_acts(STATUS_RETRY) && status_page_acts(STATUS_AS_IS));
-	assert_false(status_page_acts(STATUS_CASE) || status_page_acts(STATUS_NONE));
+	assert_true(status_page_changes_job(STATUS_CANCEL) && status_page_changes_job(STATUS_RETRY) &&
+		    status_page_changes_job(STATUS_AS_IS));
+	assert_false(status_page_changes_job(STATUS_CASE) || status_page_changes_job(STATUS_NONE));
 }
 
 static void test_hosts(void **state)
@@ -79,12 +80,12 @@ static void test_hosts(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
-		assert_true(status_request_host(good[i], "pc7"));
+		assert_true(status_request_host_allowed(good[i], "pc7"));
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_false(status_request_host(bad[i], "pc7"));
-	assert_false(status_request_host(NULL, "pc7"));
-	assert_false(status_request_host("pc7", "")); /* none is configured */
-	assert_false(status_request_host("", ""));
+		assert_false(status_request_host_allowed(bad[i], "pc7"));
+	assert_false(status_request_host_allowed(NULL, "pc7"));
+	assert_false(status_request_host_allowed("pc7", "")); /* none is configured */
+	assert_false(status_request_host_allowed("", ""));
 }
 
 static void test_origins_and_tokens(void **state)
@@ -93,25 +94,25 @@ static void test_origins_and_tokens(void **state)
 	char form[64];
 
 	(void)state;
-	assert_true(status_request_origin(NULL, "h:1"));
-	assert_true(status_request_origin("http://h:1", "h:1"));
-	assert_true(status_request_origin("https://H:1", "h:1"));
-	assert_false(status_request_origin("null", "h:1"));
-	assert_false(status_request_origin("http://h", "h:1"));
-	assert_false(status_request_origin("http://h:12", "h:1"));
-	assert_false(status_request_origin("file://h:1", "h:1"));
-	assert_false(status_request_origin("http://h:1", NULL));
+	assert_true(status_request_origin_allowed(NULL, "h:1"));
+	assert_true(status_request_origin_allowed("http://h:1", "h:1"));
+	assert_true(status_request_origin_allowed("https://H:1", "h:1"));
+	assert_false(status_request_origin_allowed("null", "h:1"));
+	assert_false(status_request_origin_allowed("http://h", "h:1"));
+	assert_false(status_request_origin_allowed("http://h:12", "h:1"));
+	assert_false(status_request_origin_allowed("file://h:1", "h:1"));
+	assert_false(status_request_origin_allowed("http://h:1", NULL));
 
 	snprintf(form, sizeof(form), "token=%s", token);
-	assert_true(status_request_token(form, strlen(form), token));
-	assert_false(status_request_token(form, strlen(form) - 1, token));
-	assert_false(status_request_token(form, strlen(form) + 1, token));
+	assert_true(status_request_token_valid(form, strlen(form), token));
+	assert_false(status_request_token_valid(form, strlen(form) - 1, token));
+	assert_false(status_request_token_valid(form, strlen(form) + 1, token));
 	form[37] ^= 1;
-	assert_false(status_request_token(form, strlen(form), token));
+	assert_false(status_request_token_valid(form, strlen(form), token));
 	form[37] ^= 1;
 	form[0] = 'T';
-	assert_false(status_request_token(form, strlen(form), token));
-	assert_false(status_request_token("", 0, token));
+	assert_false(status_request_token_valid(form, strlen(form), token));
+	assert_false(status_request_token_valid("", 0, token));
 }
 
 #define LOST "\xef\xbf\xbd"
@@ -178,14 +179,14 @@ static void test_words(void **state)
 	/* Of what a part says nothing, or of too few projections: no button, and a sentence that says so. */
 	v.kind[0] = 'x';
 	assert_null(status_text_as_is(&v));
-	assert_non_null(strstr(job_view_no_as_is(&v), "cannot reconstruct"));
+	assert_non_null(strstr(job_view_as_is_obstacle(&v), "cannot reconstruct"));
 	assert_non_null(strstr(status_text_hint(&v), "It needs all of them"));
 	v.kind[0] = 'd';
 	v.members.frames = 1;
 	assert_null(status_text_as_is(&v));
-	assert_non_null(strstr(job_view_no_as_is(&v), "at least 2 projections"));
+	assert_non_null(strstr(job_view_as_is_obstacle(&v), "at least 2 projections"));
 	v.members.frames = 12;
-	assert_null(job_view_no_as_is(&v));
+	assert_null(job_view_as_is_obstacle(&v));
 	v.members.as_is = true;
 	assert_null(status_text_as_is(&v));
 	v.members.expected = 12;

@@ -135,20 +135,20 @@ static void instances(void **state)
 	assert_memory_equal(&row, &sent, sizeof(row));
 	assert_int_equal(journal_has_instance(j, "1.2.3", "bb", NULL, NULL), 0);
 	assert_int_equal(journal_has_instance(j, "1.2.4", "aa", NULL, NULL), 0);
-	assert_int_equal(journal_names_file(j, sent.file, NULL), 1);
-	assert_int_equal(journal_names_file(j, "instances/other.dcm", NULL), 0);
+	assert_int_equal(journal_has_file(j, sent.file, NULL), 1);
+	assert_int_equal(journal_has_file(j, "instances/other.dcm", NULL), 0);
 	row = instance("1.2.5", "cc");
 	strcpy(row.file, sent.file);
 	assert_true(journal_add_instance(j, &row, NULL) < 0); /* one file, one instance */
 	for (int i = 0; i < 4; i++)
 		add(j, "1.2.9", "dd");
-	assert_int_equal(journal_unindexed(j, rows, 3, NULL), 3);
+	assert_int_equal(journal_list_unindexed(j, rows, 3, NULL), 3);
 	assert_int_equal(rows[0].id, sent.id);
 	assert_true(rows[1].id < rows[2].id);
 	assert_int_equal(journal_remove_instance(j, sent.id, 5, NULL), 0);
 	assert_int_equal(journal_remove_instance(j, sent.id, 6, NULL), 0); /* twice is once */
 	assert_int_equal(journal_has_instance(j, "1.2.3", "aa", NULL, NULL), 0);
-	assert_int_equal(journal_names_file(j, sent.file, NULL), 0);
+	assert_int_equal(journal_has_file(j, sent.file, NULL), 0);
 	journal_close(j);
 }
 
@@ -165,13 +165,13 @@ static void classifications(void **state)
 	assert_int_equal(row.id, first);
 	assert_int_equal(journal_find_member(j, "1.1", first, &row, NULL), 0);
 	assert_int_equal(journal_classify(j, second, CLASSIFIED_CONFLICT, 0, "{\"of\":1}", 2, NULL), 0);
-	assert_int_equal(journal_unindexed(j, &row, 1, NULL), 0);
-	assert_int_equal(journal_members(j, job, collect_member, &t, NULL), 0);
+	assert_int_equal(journal_list_unindexed(j, &row, 1, NULL), 0);
+	assert_int_equal(journal_each_member(j, job, collect_member, &t, NULL), 0);
 	assert_int_equal(t.n, 1);
 	assert_int_equal(t.row[0].instance, first);
 	assert_string_equal(t.detail[0], "{\"n\":1}");
 	t.n = 0;
-	assert_int_equal(journal_classified(j, CLASSIFIED_CONFLICT, 10, collect_member, &t, NULL), 0);
+	assert_int_equal(journal_each_classified(j, CLASSIFIED_CONFLICT, 10, collect_member, &t, NULL), 0);
 	assert_int_equal(t.n, 1);
 	assert_int_equal(t.row[0].instance, second);
 	journal_close(j);
@@ -223,7 +223,7 @@ static void what_does_not_fit_is_refused(void **state)
 	assert_int_equal(journal_append(j, job, EVENT_STARTED, "{}", 2, NULL), 0);
 	/* A member of a running job: neither the event nor the classification may remain. */
 	assert_int_equal(journal_classify(j, late, CLASSIFIED_MEMBER, job, "{}", 2, &err), -ESTALE);
-	assert_int_equal(journal_unindexed(j, &row, 1, NULL), 1);
+	assert_int_equal(journal_list_unindexed(j, &row, 1, NULL), 1);
 	assert_int_equal(journal_replay(j, 0, 0, collect, &t, NULL), 0);
 	assert_int_equal(t.n, 3);
 	journal_close(j);
@@ -242,13 +242,13 @@ static void revision_takes_all(void **state)
 	assert_int_equal(journal_append(j, job, EVENT_STARTED, "{}", 2, NULL), 0);
 	assert_int_equal(journal_open_revision(j, job, late, "{\"i\":3}", "{\"key\":\"k\"}", 3, &revision, NULL), 0);
 	assert_true(revision > job);
-	assert_int_equal(journal_members(j, revision, collect_member, &t, NULL), 0);
+	assert_int_equal(journal_each_member(j, revision, collect_member, &t, NULL), 0);
 	assert_int_equal(t.n, 3);
 	assert_int_equal(t.row[0].instance, a);
 	assert_int_equal(t.row[2].instance, late);
 	assert_string_equal(t.detail[1], "{\"i\":2}");
 	t.n = 0;
-	assert_int_equal(journal_members(j, job, collect_member, &t, NULL), 0);
+	assert_int_equal(journal_each_member(j, job, collect_member, &t, NULL), 0);
 	assert_int_equal(t.n, 2);
 	assert_int_equal(journal_job_state(j, revision, &s, NULL), 0);
 	assert_int_equal(s, JOB_COLLECTING);
@@ -298,7 +298,7 @@ static void many_processes(void **state)
 		assert_int_equal(WEXITSTATUS(status), 0);
 	}
 	j = open_journal(p);
-	assert_int_equal(journal_unindexed(j, rows, WRITERS * ROWS + 1, NULL), WRITERS * ROWS);
+	assert_int_equal(journal_list_unindexed(j, rows, WRITERS * ROWS + 1, NULL), WRITERS * ROWS);
 	for (int w = 0; w < WRITERS; w++)
 		for (int i = 0; i < ROWS; i++) {
 			char uid[65];

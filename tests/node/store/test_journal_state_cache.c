@@ -141,7 +141,7 @@ static void forgotten_by_another(void **state)
 		assert_int_equal(append(p->a, p->job, life[i]), 0);
 	assert_int_equal(journal_job_state(p->a, p->job, &now, NULL), 0);
 	assert_int_equal(now, JOB_CLEANED);
-	assert_int_equal(journal_forget(p->b, &p->job, 1, NULL), 0);
+	assert_int_equal(journal_delete_case(p->b, &p->job, 1, NULL), 0);
 	assert_int_equal(journal_job_state(p->a, p->job, &now, NULL), 0);
 	assert_int_equal(now, JOB_NONE);
 	assert_int_equal(append(p->a, p->job, EVENT_PRIORITY), -ENOENT);

@@ -252,8 +252,8 @@ static void unknown_images_are_set_aside(void **state)
 static void free_space_is_known(void **state)
 {
 	(void)state;
-	assert_true(spool_free(spool) > 0);
-	assert_int_equal(spool_free("/nonexistent"), 0); /* not known counts as none */
+	assert_true(spool_free_bytes(spool) > 0);
+	assert_int_equal(spool_free_bytes("/nonexistent"), 0); /* not known counts as none */
 }
 
 static int set_up(void **state)
