@@ -89,7 +89,7 @@ static bool is_open(struct commitment *c)
 	if (jobs_refresh(&c->base.jobs, c->base.process.journal, c->base.job, NULL) < 0)
 		return false;
 	c->base.view = jobs_find(&c->base.jobs, c->base.job);
-	send = job_view_send(c->base.view, c->base.process.argument[1]);
+	send = job_view_find_send(c->base.view, c->base.process.argument[1]);
 	return send && !strcmp(send->transaction, c->transaction);
 }
 

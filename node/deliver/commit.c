@@ -178,7 +178,7 @@ static uint16_t apply_report(struct report_job *t, struct jobs *jobs, int64_t jo
 		return COMMIT_FAILED;
 	}
 	t->view = jobs_find(jobs, job);
-	t->send = t->view && t->view->state != JOB_IMPOSSIBLE ? job_view_send(t->view, destination) : NULL;
+	t->send = t->view && t->view->state != JOB_IMPOSSIBLE ? job_view_find_send(t->view, destination) : NULL;
 	if (!t->send)
 		return COMMIT_FAILED;
 	t->open = !strcmp(t->send->transaction, t->report->transaction);

@@ -23,7 +23,7 @@ static int find_send(struct send_process *p)
 	}
 	p->job = job;
 	p->view = jobs_find(&p->jobs, job);
-	p->send = p->view ? job_view_send(p->view, destination) : NULL;
+	p->send = p->view ? job_view_find_send(p->view, destination) : NULL;
 	if (!p->send)
 		return CODE_NOT_FOUND;
 	p->destination = config_destination(p->process.config, p->send->destination);

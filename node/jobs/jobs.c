@@ -153,7 +153,7 @@ struct job_view *jobs_latest(const struct jobs *jobs, const char *key)
 	return NULL;
 }
 
-struct job_send *job_view_send(const struct job_view *v, const char *destination)
+struct job_send *job_view_find_send(const struct job_view *v, const char *destination)
 {
 	for (size_t i = 0; i < v->n_sends; i++)
 		if (!strcmp(v->sends[i].destination, destination))

@@ -110,9 +110,9 @@ int jobs_apply(struct jobs *jobs, const struct event_row *row);
  * Long-running processes call it each time they read the journal. */
 void jobs_observe_clock(struct jobs *jobs, double now);
 
-struct job_view *jobs_find(const struct jobs *jobs, int64_t id);		   /* NULL: none */
-struct job_view *jobs_latest(const struct jobs *jobs, const char *key);		   /* newest job of a case; NULL: none */
-struct job_send *job_view_send(const struct job_view *v, const char *destination); /* NULL: not one of its destinations */
+struct job_view *jobs_find(const struct jobs *jobs, int64_t id);			/* NULL: none */
+struct job_view *jobs_latest(const struct jobs *jobs, const char *key);			/* newest job of a case; NULL: none */
+struct job_send *job_view_find_send(const struct job_view *v, const char *destination); /* NULL: not one of its destinations */
 size_t job_view_count_sends(const struct job_view *v,
 			    enum send_state state); /* number of sends in this state for which job_send_is_active() */
 /* Return a sentence about why an incomplete case cannot be reconstructed without the missing instances; NULL: it can be tried. */

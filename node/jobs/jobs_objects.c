@@ -90,7 +90,7 @@ static enum send_state *new_states(size_t n)
 
 int job_send_begin(const struct job_view *v, const char *name, struct job_send *ret_send)
 {
-	const struct job_send *old = job_view_send(v, name);
+	const struct job_send *old = job_view_find_send(v, name);
 	enum send_state *states = new_states(v->n_objects);
 
 	if (!states)

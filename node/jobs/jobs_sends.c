@@ -98,7 +98,7 @@ static int commit_event(struct job_view *v, struct job_send *s, const json_t *de
 
 int job_sends_event(struct job_view *v, const json_t *detail, const struct event_row *row)
 {
-	struct job_send *s = job_view_send(v, get_text(detail, "destination"));
+	struct job_send *s = job_view_find_send(v, get_text(detail, "destination"));
 	int ret = 0;
 
 	if (!s)
@@ -146,7 +146,7 @@ static int add_send(struct job_view *v, const char *name)
 int job_sends_fallback(struct job_view *v, const json_t *detail, const struct event_row *row)
 {
 	const char *name = get_text(detail, "fallback");
-	struct job_send *s = job_view_send(v, get_text(detail, "destination")), *fallback = job_view_send(v, name);
+	struct job_send *s = job_view_find_send(v, get_text(detail, "destination")), *fallback = job_view_find_send(v, name);
 	int ret;
 
 	if (!s || s == fallback || !name[0] || strlen(name) >= sizeof(s->fallback))
@@ -157,7 +157,7 @@ int job_sends_fallback(struct job_view *v, const json_t *detail, const struct ev
 		ret = add_send(v, name);
 		if (ret < 0)
 			return ret;
-		s = job_view_send(v, get_text(detail, "destination")); /* the list may have been reallocated */
+		s = job_view_find_send(v, get_text(detail, "destination")); /* the list may have been reallocated */
 	}
 	snprintf(s->fallback, sizeof(s->fallback), "%s", name);
 	s->replaced = true;
@@ -170,7 +170,7 @@ int job_sends_fallback(struct job_view *v, const json_t *detail, const struct ev
 static bool served(const struct job_view *v, const struct job_send *s)
 {
 	for (size_t i = 0; i < v->n_sends && s && s->replaced; i++)
-		s = job_view_send(v, s->fallback);
+		s = job_view_find_send(v, s->fallback);
 	return s && (s->state == SEND_DONE || s->state == SEND_STORED);
 }
 
@@ -182,7 +182,7 @@ void job_sends_retry(struct job_view *v)
 		back[i] = v->sends[i].replaced && !served(v, &v->sends[i]);
 	for (size_t i = 0; i < v->n_sends; i++) {
 		struct job_send *s = &v->sends[i];
-		struct job_send *fallback = back[i] ? job_view_send(v, s->fallback) : NULL;
+		struct job_send *fallback = back[i] ? job_view_find_send(v, s->fallback) : NULL;
 
 		if (fallback)
 			fallback->standby = true;

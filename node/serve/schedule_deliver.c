@@ -120,7 +120,7 @@ static bool is_waited_for(struct schedule *s, const char *destination)
 {
 	for (size_t i = 0; i < s->jobs.n; i++) {
 		const struct job_view *v = s->jobs.list[i];
-		const struct job_send *send = job_view_send(v, destination);
+		const struct job_send *send = job_view_find_send(v, destination);
 
 		if ((v->state == JOB_RECONSTRUCTED || v->state == JOB_STORED) && send && send->unconfigured &&
 		    job_send_is_active(send))
@@ -196,7 +196,7 @@ static bool fall_back(struct schedule *s, const struct job_view *v, const struct
 
 	if (!d || !d->fallback[0] || v->n_sends >= JOB_SENDS_MAX || (send->state != SEND_DUE && send->state != SEND_REFUSED))
 		return false;
-	for (const struct job_send *there = job_view_send(v, d->fallback); there; there = NULL)
+	for (const struct job_send *there = job_view_find_send(v, d->fallback); there; there = NULL)
 		if (job_send_is_active(there) || there->replaced)
 			return false;
 	snprintf(reason, sizeof(reason), "%s refused the result permanently", send->destination);
@@ -275,7 +275,7 @@ static bool predecessor_done(struct schedule *s, const struct job_view *v, const
 	const struct job_view *o = v;
 
 	while (o->revision_of > 0 && o->revision_of < o->id && (o = jobs_find(&s->jobs, o->revision_of))) {
-		const struct job_send *theirs = job_view_send(o, send->destination);
+		const struct job_send *theirs = job_view_find_send(o, send->destination);
 
 		if (o->state == JOB_READY || o->state == JOB_RUNNING)
 			return false;
@@ -350,7 +350,7 @@ static void start_delivery(struct schedule *s, const struct schedule_queue *queu
 	if (queue->role == PROCESS_DELIVER) {
 		const struct job_view *v = jobs_find(&s->jobs, queue->job);
 
-		audit_delivery(s, v, job_view_send(v, queue->destination));
+		audit_delivery(s, v, job_view_find_send(v, queue->destination));
 	}
 	if (process_table_spawn(&s->processes, &p, args, s->clock, &err) < 0) {
 		log_event(LOG_ERR, "delivery-not-started", "job=%lld reason=%s", (long long)queue->job, log_quote(err.msg));
@@ -375,7 +375,7 @@ void schedule_queues_run(struct schedule *s, double now)
 void schedule_delivery_ended(struct schedule *s, const struct process *p, int status, double now)
 {
 	const struct job_view *v = jobs_find(&s->jobs, p->job);
-	const struct job_send *send = v ? job_view_send(v, p->destination) : NULL;
+	const struct job_send *send = v ? job_view_find_send(v, p->destination) : NULL;
 	const struct destination_conf *d = config_destination(s->config, p->destination);
 	bool commit = p->role == PROCESS_COMMIT, alarm = false;
 	char how[120], reason[160];

@@ -50,7 +50,7 @@ static void ask(struct jobs *jobs)
 		for (size_t k = 0; k < v->n_objects; k++)
 			job_view_is_due(v, k);
 		for (size_t k = 0; k < v->n_sends; k++)
-			must(job_view_send(v, v->sends[k].destination), "a destination that is not found");
+			must(job_view_find_send(v, v->sends[k].destination), "a destination that is not found");
 		must(!(retention_is_delivered(v) && retention_never_sends(v)), "to be kept and to be removed");
 		must(!retention_may_clean(jobs, v, &(struct retention_rule){1, 1}, 1e12) || retention_is_delivered(v) ||
 			     v->state == JOB_CANCELLED,

@@ -45,7 +45,7 @@ static void made(struct jobs *jobs, int64_t job)
 static const struct job_send *blocked_by(struct jobs *jobs, int64_t job, const char *destination)
 {
 	delivery_queue_update(jobs);
-	return job_view_send(jobs_find(jobs, job), destination)->blocked_by;
+	return job_view_find_send(jobs_find(jobs, job), destination)->blocked_by;
 }
 
 static void waits_behind_the_one_that_tried(void **state)
@@ -57,12 +57,12 @@ static void waits_behind_the_one_that_tried(void **state)
 		made(&jobs, job);
 	assert_null(blocked_by(&jobs, 2, "pacs"));
 	apply(&jobs, 1, EVENT_SEND_FAILED, FAILED("2000", "true"), 1100);
-	assert_ptr_equal(blocked_by(&jobs, 2, "pacs"), job_view_send(jobs_find(&jobs, 1), "pacs"));
+	assert_ptr_equal(blocked_by(&jobs, 2, "pacs"), job_view_find_send(jobs_find(&jobs, 1), "pacs"));
 	assert_null(blocked_by(&jobs, 1, "pacs")); /* it says itself */
 	assert_null(blocked_by(&jobs, 2, "ws"));   /* another destination */
 	/* Several tried: the last next attempt counts. One that failed itself has its own reason. */
 	apply(&jobs, 3, EVENT_SEND_FAILED, FAILED("3000", "true"), 1200);
-	assert_ptr_equal(blocked_by(&jobs, 2, "pacs"), job_view_send(jobs_find(&jobs, 3), "pacs"));
+	assert_ptr_equal(blocked_by(&jobs, 2, "pacs"), job_view_find_send(jobs_find(&jobs, 3), "pacs"));
 	assert_null(blocked_by(&jobs, 1, "pacs"));
 	/* A person does not want to wait; what is sent, replaced or over does not. */
 	apply(&jobs, 2, EVENT_RETRY, "{}", 1300);

@@ -62,8 +62,8 @@ static void a_whole_life(void **state)
 	assert_int_equal(v->n_objects, 1);
 	assert_string_equal(v->objects[0].file, "outbox/1/x.dcm");
 	apply(&jobs, 7, EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"status\":\"\",\"reason\":\"refused\",\"next\":1060}");
-	assert_int_equal(job_view_send(v, "pacs")->failures, 1);
-	assert_true(job_view_send(v, "pacs")->next == 1060);
+	assert_int_equal(job_view_find_send(v, "pacs")->failures, 1);
+	assert_true(job_view_find_send(v, "pacs")->next == 1060);
 	apply(&jobs, 7, EVENT_SENT, "{\"destination\":\"pacs\",\"status\":\"0000\"}");
 	apply(&jobs, 7, EVENT_SEND_REFUSED, "{\"destination\":\"ws\",\"status\":\"0122\",\"reason\":\"no such class\"}");
 	assert_int_equal(job_view_count_sends(v, SEND_DUE), 0);
@@ -73,8 +73,8 @@ static void a_whole_life(void **state)
 	/* Retry: only who refused is asked again. */
 	apply(&jobs, 7, EVENT_RETRY, "{}");
 	assert_int_equal(v->state, JOB_RECONSTRUCTED);
-	assert_int_equal(job_view_send(v, "pacs")->state, SEND_DONE);
-	assert_int_equal(job_view_send(v, "ws")->state, SEND_DUE);
+	assert_int_equal(job_view_find_send(v, "pacs")->state, SEND_DONE);
+	assert_int_equal(job_view_find_send(v, "ws")->state, SEND_DUE);
 	assert_string_equal(v->reason, "");
 	jobs_clear(&jobs);
 }
@@ -92,8 +92,8 @@ static void sent_is_kept_over_a_retry(void **state)
 	apply(&jobs, 7, EVENT_COMPLETE, COMPLETE);
 	apply(&jobs, 7, EVENT_STARTED, "{}");
 	apply(&jobs, 7, EVENT_RECONSTRUCTED, MADE("1.5"));
-	assert_int_equal(job_view_send(v, "pacs")->state, SEND_DONE);
-	assert_int_equal(job_view_send(v, "ws")->state, SEND_DUE);
+	assert_int_equal(job_view_find_send(v, "pacs")->state, SEND_DONE);
+	assert_int_equal(job_view_find_send(v, "ws")->state, SEND_DUE);
 	/* The result was damaged: made again, as often as it may crash. */
 	assert_int_equal(v->crashes, 0);
 	apply(&jobs, 7, EVENT_RESULT_LOST, "{\"reason\":\"lost\"}");
@@ -105,7 +105,7 @@ static void sent_is_kept_over_a_retry(void **state)
 	apply(&jobs, 7, EVENT_RECONSTRUCTED,
 	      "{\"file\":\"outbox/1/x.dcm\",\"sop_instance\":\"1.6\",\"objects\":[{\"file\":\"outbox/1/x.dcm\","
 	      "\"sop_instance\":\"1.6\",\"digest\":\"00ff\"},{\"file\":\"outbox/1/y.dcm\",\"sop_instance\":\"1.7\"}]}");
-	assert_int_equal(job_view_send(v, "pacs")->state, SEND_DUE);
+	assert_int_equal(job_view_find_send(v, "pacs")->state, SEND_DUE);
 	assert_string_equal(v->objects[0].digest, "00ff");
 	assert_string_equal(v->objects[1].digest, "");
 	jobs_clear(&jobs);
@@ -138,8 +138,8 @@ static void several_objects(void **state)
 	apply(&jobs, 7, EVENT_COMPLETE, COMPLETE);
 	apply(&jobs, 7, EVENT_STARTED, "{}");
 	v = apply(&jobs, 7, EVENT_RECONSTRUCTED, SEVERAL("1.5", "1.6", "1.7"));
-	pacs = job_view_send(v, "pacs");
-	ws = job_view_send(v, "ws");
+	pacs = job_view_find_send(v, "pacs");
+	ws = job_view_find_send(v, "ws");
 	assert_int_equal(v->n_objects, 3);
 	assert_string_equal(v->objects[0].series, "9");
 	assert_string_equal(v->objects[2].file, "outbox/1/c.dcm");
@@ -172,15 +172,15 @@ static void several_objects(void **state)
 	/* made again: what is the same object is not sent again, in whatever order they come */
 	apply(&jobs, 7, EVENT_CANCEL, "{}");
 	start_again(&jobs, 7, SEVERAL("1.7", "1.5", "1.8"));
-	pacs = job_view_send(v, "pacs");
+	pacs = job_view_find_send(v, "pacs");
 	assert_true(pacs->objects[0] == SEND_DONE && pacs->objects[1] == SEND_DONE && pacs->objects[2] == SEND_DUE);
 	assert_int_equal(pacs->state, SEND_DUE);
 	/* one object alone again: there already */
 	apply(&jobs, 7, EVENT_CANCEL, "{}");
 	start_again(&jobs, 7, MADE("1.5"));
 	assert_int_equal(v->n_objects, 1);
-	assert_int_equal(job_view_send(v, "pacs")->state, SEND_DONE);
-	assert_int_equal(job_view_send(v, "ws")->state, SEND_DONE);
+	assert_int_equal(job_view_find_send(v, "pacs")->state, SEND_DONE);
+	assert_int_equal(job_view_find_send(v, "ws")->state, SEND_DONE);
 	jobs_clear(&jobs);
 }
 
@@ -214,7 +214,7 @@ static void many_objects(void **state)
 		n += (size_t)snprintf(sent + n, sizeof(sent) - n, "%s\"1.%d\"", i ? "," : "", i);
 	snprintf(sent + n, sizeof(sent) - n, "]}");
 	apply(&jobs, 7, EVENT_SENT, sent);
-	pacs = job_view_send(v, "pacs");
+	pacs = job_view_find_send(v, "pacs");
 	assert_int_equal(pacs->state, SEND_DUE);
 	assert_true(pacs->objects[498] == SEND_DONE && pacs->objects[499] == SEND_DUE);
 	assert_true(job_view_is_due(v, 499) && job_view_is_due(v, 0)); /* the other destination has none */
@@ -227,10 +227,10 @@ static void many_objects(void **state)
 	/* made again without the first: the others are known by their UIDs */
 	apply(&jobs, 7, EVENT_CANCEL, "{}");
 	start_again(&jobs, 7, SEVERAL("1.3", "1.499", "1.700"));
-	pacs = job_view_send(v, "pacs");
+	pacs = job_view_find_send(v, "pacs");
 	assert_int_equal(v->n_objects, 3);
 	assert_true(pacs->objects[0] == SEND_DONE && pacs->objects[1] == SEND_DUE && pacs->objects[2] == SEND_DUE);
-	assert_int_equal(job_view_send(v, "ws")->objects[1], SEND_DONE);
+	assert_int_equal(job_view_find_send(v, "ws")->objects[1], SEND_DONE);
 	assert_int_equal(apply(&jobs, 7, EVENT_SENT, "{\"destination\":\"pacs\",\"sop_instances\":[1]}")->state, JOB_IMPOSSIBLE);
 	jobs_clear(&jobs);
 }
@@ -345,7 +345,7 @@ static void shrunk_when_it_is_over(void **state)
 	assert_int_equal(jobs_shrink(&jobs, 2001), 1);
 	assert_int_equal(jobs_shrink(&jobs, 2001), 0);
 	assert_int_equal(v->n_sends + v->n_objects, 0);
-	assert_null(job_view_send(v, "pacs"));
+	assert_null(job_view_find_send(v, "pacs"));
 	assert_int_equal(open->n_sends, 2);
 	assert_string_equal(v->key, "a|b");
 	assert_true(v->finished == 2000);
