@@ -42,7 +42,7 @@ def us(value):
 
 
 def make_object(path, uid, frames):
-    """A mammography-like object of `frames` times 3584 x 2816 x 16 bit; what the pixels are does not matter here."""
+    """A mammography-like object of `frames` times 3584 x 2816 x 16 bit; the values of its pixels have no effect."""
     pixels = os.urandom(1 << 20) * (ROWS * COLUMNS * 2 // (1 << 20) + 1)
     pixels = pixels[:ROWS * COLUMNS * 2] * frames
     meta = element(2, 1, "OB", b"\0\1") + element(2, 2, "UI", CLASS) + element(2, 3, "UI", uid) + element(2, 0x10, "UI", EXPLICIT)

@@ -65,7 +65,7 @@ def case_figures(node, job):
 
 
 def one_exam(args, exams, node, receiver, number):
-    """Sends and waits; figures of the exam."""
+    """Send an exam and wait for its result; return its figures."""
     for exam in exams:
         exam.renew(number)
     began, answered = bench.send(node.port, [f for e in exams for f in e.files], args.timeout)
@@ -80,7 +80,7 @@ def one_exam(args, exams, node, receiver, number):
 
 
 def stream(args, exams, node, receiver):
-    """All repeats one after the other; figures of the whole."""
+    """Run all repeats, one after the other; return the figures of all."""
     starts, total = [], args.warm_up + args.repeat
     for number in range(total):
         for exam in exams:

@@ -27,7 +27,7 @@ PIXEL_DATA = b"\xe0\x7f\x10\x00"
 
 
 class Trouble(Exception):
-    """A measurement that cannot go on."""
+    """Raised when a measurement cannot continue."""
 
 
 def say(text):
@@ -157,11 +157,11 @@ class Receiver:
         wait_for("the receiver listens", lambda: listens(self.port), 20)
 
     def complete(self):
-        """name: when it was complete."""
+        """Return {name: time when the object was complete}."""
         return {e.name[:-5]: e.stat().st_mtime for e in os.scandir(self.folder) if e.name.endswith(".done")}
 
     def settled(self, least):
-        """At least so many objects, and all of them complete."""
+        """Return whether at least `least` objects were received and all are complete."""
         names = {e.name for e in os.scandir(self.folder)}
         objects = {n for n in names if not n.endswith(".done")}
         return len(objects) >= least and all(n + ".done" in names for n in objects)
@@ -231,7 +231,7 @@ class Node:
         return json.loads(self.command("show", "--json", str(job)))
 
     def forget_files(self):
-        """Files of delivered jobs; the node would keep them until its retention is over."""
+        """Remove the files of delivered jobs, which the node would keep until the end of their retention."""
         for part in ("instances", "outbox"):
             for root, _, files in os.walk(os.path.join(self.spool, part)):
                 for name in files:
@@ -263,7 +263,7 @@ class Node:
 
 
 def work_folder(asked):
-    """A folder on a RAM disk, where there is one."""
+    """Return a folder on a RAM disk, if the machine has one."""
     base = asked or ("/dev/shm" if os.path.isdir("/dev/shm") and os.access("/dev/shm", os.W_OK) else "/tmp")
     path = os.path.join(base, f"tomonode-bench.{os.getpid()}")
     os.makedirs(path)

@@ -65,7 +65,7 @@ def high_water(node):
 
 
 class Sampler(threading.Thread):
-    """The most that was seen, until stop()."""
+    """Sample the memory until stop() and keep the largest values."""
 
     def __init__(self, node):
         super().__init__(daemon=True)
@@ -123,7 +123,7 @@ def case_figures(node, job):
 
 
 def one_series(args, exam, node, receiver, number, so_far):
-    """Sends and waits; figures of the acquisition. The receiver keeps the objects."""
+    """Send an acquisition and wait for its result; return its figures. The receiver keeps the objects."""
     receiver.clear()
     node.forget_files()
     exam.renew(number)

@@ -65,7 +65,7 @@ def quarters(readings, value):
 
 
 def judge(readings, limit):
-    """Prints a line for each figure; what grows."""
+    """Print a line for each figure; return the figures that grow."""
     grows = []
     names = sorted({name for r in readings for name in r["processes"]})
     figures = [(name, lambda r, n=name: r["processes"].get(n, (None, None))[0], limit, "MB") for name in names]

@@ -111,7 +111,7 @@ def foreign_of(header):
 
 
 def check_include(rooms, path, header):
-    """Why the include is not allowed; None: it is."""
+    """Return the reason why the include is not allowed, or None if it is allowed."""
     room = room_of(path, rooms)
     test = path.startswith("tests/")
     roof = not test and room is None
@@ -245,7 +245,7 @@ def levels(rooms):
 
 
 def picture(root, rooms):
-    """The rooms as text: the higher, the more they stand on. A room uses those behind its arrow, and what these use.
+    """Return the rooms as text, those that use most others first. A room uses the rooms behind its arrow, and the rooms that these use.
     Nothing in it changes when a file is added to a room."""
     depth = levels(rooms)
     up = [(room.name, other) for room in rooms.values() for path in room.files for _, h in includes(root, path)
