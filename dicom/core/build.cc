@@ -18,7 +18,7 @@ using namespace tomonode;
 
 constexpr size_t short_length = 65534; /* bytes of a value with a 16-bit length */
 
-/* Is the data set's pixel representation signed? Decides "US or SS" (PS3.5 A.1). */
+/* Return whether the data set's pixel values are signed. Elements with VR "US or SS" then have VR SS (PS3.5 A.1). */
 static bool pixels_signed(struct dicom_item *item)
 {
 	DcmItem *root = dcm(item)->getRootItem();
@@ -29,6 +29,7 @@ static bool pixels_signed(struct dicom_item *item)
 	return root->findAndGetUint16(DCM_PixelRepresentation, representation).good() && representation == 1;
 }
 
+/* Determine the VR with which to put an element. */
 static int vr_for(struct dicom_item *item, uint32_t tag, DcmEVR *ret_vr, struct err *err)
 {
 	DcmEVR vr = dictionary_vr(tag);
@@ -138,6 +139,7 @@ static int put_doubles(struct dicom_item *item, uint32_t tag, const double *valu
 namespace
 {
 
+/* The whole numbers that a VR can represent exactly. */
 struct Range {
 	DcmEVR vr = EVR_UNKNOWN;
 	long low, high;
@@ -240,7 +242,7 @@ static int put_private(struct dicom_item *item, uint16_t group, const char *crea
 {
 	uint32_t block = (uint32_t)group << 16 | 0x0010, tag = (uint32_t)group << 16 | 0x1000 | element;
 	DcmVR vr(vr_name);
-	char there[65];
+	char existing[65];
 	int r;
 
 	if (!item || !(group & 1) || group < 9)
@@ -251,11 +253,12 @@ static int put_private(struct dicom_item *item, uint16_t group, const char *crea
 	if (!vr.isStandard())
 		return err_set(err, EINVAL, "%s: \"%s\" is not a value representation", tag_name(tag).c_str(),
 			       shorten(vr_name).c_str());
-	r = dicom_get_text(item, block, there, sizeof(there), err);
+	r = dicom_get_text(item, block, existing, sizeof(existing), err);
 	if (r < 0)
 		return r;
-	if (r > 0 && strcmp(there, creator) != 0)
-		return err_set(err, EEXIST, "%s: the block belongs to \"%s\"", tag_name(block).c_str(), shorten(there).c_str());
+	if (r > 0 && strcmp(existing, creator) != 0)
+		return err_set(err, EEXIST, "%s: the block belongs to \"%s\"", tag_name(block).c_str(),
+			       shorten(existing).c_str());
 	if (r == 0) {
 		r = put_string(item, block, EVR_LO, creator, err);
 		if (r < 0)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bulk.cc - read and write large values in pieces.
  *
- * Reading: the walk through the file (layout.cc) has stored their offsets. Writing: the data set is encoded without the value,
- * the element's position is found by its tag, and header, value and the rest are written one after the other. */
+ * Reading: layout.cc has stored the offsets of the values when the file was opened. Writing: the data set is encoded without the
+ * large value, and the offset at which its element belongs is found by its tag; then the elements before it, its header, its
+ * value and the elements after it are written. */
 #include "dicom/core/bulk.h"
 
 #include <algorithm>
@@ -18,9 +19,9 @@
 
 using namespace tomonode;
 
-constexpr size_t piece = 4 << 20;
+constexpr size_t piece_size = 4 << 20; /* bytes that are requested from the caller at a time */
 
-const BulkValue *find_value(const struct dicom_file *file, uint32_t tag)
+static const BulkValue *find_value(const struct dicom_file *file, uint32_t tag)
 {
 	const std::vector<BulkValue> &all = file->layout.bulk; /* tags ascend */
 	auto at = std::lower_bound(all.begin(), all.end(), tag, [](const BulkValue &v, uint32_t t) { return v.tag < t; });
@@ -28,6 +29,7 @@ const BulkValue *find_value(const struct dicom_file *file, uint32_t tag)
 	return at != all.end() && at->tag == tag ? &*at : nullptr;
 }
 
+/* Return the little-endian number of n bytes at offset `at`. */
 static uint32_t get(const std::string &bytes, size_t at, size_t n)
 {
 	uint32_t v = 0;
@@ -39,15 +41,15 @@ static uint32_t get(const std::string &bytes, size_t at, size_t n)
 
 /* Return the offset at which the element belongs in a Part 10 file written by tomonode: explicit VR little endian, explicit
  * lengths, so that every element can be skipped by its length. */
-static size_t place_of(const std::string &bytes, uint32_t tag)
+static size_t insert_offset(const std::string &bytes, uint32_t tag)
 {
-	size_t at = 132 + 12 + get(bytes, 140, 4); /* after the meta header, by its group length */
+	size_t at = 132 + 12 + get(bytes, 140, 4); /* first byte after the meta header; its group length is at 140 */
 
 	while (at + 8 <= bytes.size()) {
-		uint32_t here = get(bytes, at, 2) << 16 | get(bytes, at + 2, 2);
+		uint32_t present = get(bytes, at, 2) << 16 | get(bytes, at + 2, 2);
 		std::string vr = bytes.substr(at + 4, 2);
 
-		if (here >= tag)
+		if (present >= tag)
 			break;
 		at += DcmVR(vr.c_str()).usesExtendedLengthEncoding() ? 12 + (size_t)get(bytes, at + 8, 4)
 								     : 8 + (size_t)get(bytes, at + 6, 2);
@@ -84,7 +86,7 @@ int dicom_bulk_read(const struct dicom_file *file, uint32_t tag, uint64_t offset
 		const BulkValue *value = find_value(file, tag);
 
 		if (!value)
-			return err_set(err, ENOENT, "%s: has no value of bytes", tag_name(tag).c_str());
+			return err_set(err, ENOENT, "%s: the data set has no such value of bytes", tag_name(tag).c_str());
 		if (offset > value->span.size || n > value->span.size - offset)
 			return err_set(err, EINVAL, "%s: %zu bytes at offset %llu are beyond its size of %llu",
 				       tag_name(tag).c_str(), n, (unsigned long long)offset,
@@ -97,7 +99,7 @@ int dicom_write_bulk(const char *path, struct dicom_file *file, uint32_t tag, ui
 		     int (*read)(void *ctx, void *ret_bytes, size_t n, struct err *err), void *ctx, struct err *err)
 {
 	return guarded(err, "dicom_write_bulk", [&] {
-		std::vector<char> buffer((size_t)std::min<uint64_t>(size, piece));
+		std::vector<char> buffer((size_t)std::min<uint64_t>(size, piece_size));
 		std::string bytes;
 		NewFile out;
 		int r;
@@ -111,7 +113,7 @@ int dicom_write_bulk(const char *path, struct dicom_file *file, uint32_t tag, ui
 		r = part10_bytes(file, UID_LittleEndianExplicitTransferSyntax, &bytes, err);
 		if (r < 0)
 			return r;
-		size_t place = place_of(bytes, tag);
+		size_t place = insert_offset(bytes, tag);
 		std::string head = element_header(tag, size + (size & 1));
 		if ((r = out.create(path, err)) < 0 ||
 		    (r = out.reserve(bytes.size() + head.size() + size + (size & 1), err)) < 0 ||
@@ -146,7 +148,7 @@ struct dicom_digest *dicom_digest_new(void)
 
 void dicom_digest_add(struct dicom_digest *d, const void *bytes, size_t n)
 {
-	/* A digest without a working SHA-256 would be wrong, so abort (uid.cc). */
+	/* Abort if SHA-256 fails: a wrong digest must not be used (see also uid.cc). */
 	if (EVP_DigestUpdate(d->ctx, bytes, n) != 1)
 		abort();
 }

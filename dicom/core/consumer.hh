@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state that every sink for DCMTK's encoder and receiver reports: always good, never full. Errors are stored and checked
- * later. */
+/* Base class of the objects that receive bytes from DCMTK's encoder or network. It always reports success and free space to
+ * DCMTK; a derived class stores its error, and the caller checks it at the end. */
 #ifndef TOMONODE_DICOM_CONSUMER_HH
 #define TOMONODE_DICOM_CONSUMER_HH
 

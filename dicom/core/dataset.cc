@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dataset.cc - life cycle of a data set: open, new, close.
  *
- * Opening first walks through the file (layout.cc), then parses everything except pixel data with DCMTK. Values above
- * `eager_size` stay in the file until they are requested. */
+ * Opening first checks the structure of the file (layout.cc), then parses everything except pixel data with DCMTK. Values larger
+ * than `eager_size` are read from the file only when they are requested. */
 #include "dicom/core/dataset.h"
 
 #include <cerrno>
@@ -23,7 +23,7 @@ static int open_regular(const char *path, std::shared_ptr<const Source> *ret_sou
 	struct stat st;
 	int fd;
 
-	/* First check by name, because opening a device or a FIFO can have effects. */
+	/* Check the kind of file before opening it, because opening a device or a FIFO can have effects. */
 	if (stat(path, &st) < 0)
 		return err_set(err, errno, "%s", strerror(errno));
 	if (!S_ISREG(st.st_mode))
@@ -51,7 +51,7 @@ static int parse(struct dicom_file *file, struct err *err)
 				: layout.explicit_vr ? EXS_LittleEndianExplicit
 						     : EXS_LittleEndianImplicit;
 
-	/* DCMTK accepts an encapsulated icon only in a transfer syntax with fragments */
+	/* A data set may contain an icon image of encapsulated pixel data: DCMTK parses it only with an encapsulated syntax. */
 	if (layout.encapsulated) {
 		xfer = DcmXfer(layout.transfer_syntax.c_str()).getXfer();
 		if (xfer == EXS_Unknown)
@@ -75,12 +75,12 @@ static int parse(struct dicom_file *file, struct err *err)
 				       cond.text(), (unsigned long long)stream.tell());
 	}
 	if (layout.has_pixels) {
-		auto stand_in = std::make_unique<DcmPixelData>(DCM_PixelData);
-		OFCondition cond = file->dataset.insert(stand_in.get());
+		auto placeholder = std::make_unique<DcmPixelData>(DCM_PixelData);
+		OFCondition cond = file->dataset.insert(placeholder.get());
 
 		if (cond.bad())
 			return err_set(err, EBADMSG, "(7FE0,0010) PixelData: %s", cond.text());
-		stand_in.release();
+		placeholder.release();
 	}
 	return 0;
 }

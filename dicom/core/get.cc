@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* get.cc - read values from a data set (the getters of dicom/core/dataset.h).
  *
- * The same rule applies to every VR: text is taken from the stored bytes, numbers from the stored binary value or from the whole
- * text of a component. A value of VR UN is read with the dictionary's VR of its tag (a peer that did not know the tag wrote it as
- * implicit little endian bytes); if the dictionary does not have the tag, as text. Undefined lengths, sequences and bulk data
- * have neither text nor numbers. */
+ * Text is returned as stored. A number is the stored binary value, or the whole text of one value is parsed. A value of VR UN is
+ * read with the VR that the dictionary has for its tag (a system that did not know the tag has stored it as implicit little
+ * endian bytes); if the dictionary does not have the tag, as text. A value of undefined length, a sequence and binary data have
+ * neither text nor numbers. */
 #include "dicom/core/dataset.h"
 
 #include <cerrno>
@@ -78,13 +78,13 @@ static bool is_text(DcmEVR vr)
 	}
 }
 
-/* Is it a text with significant leading spaces in which a backslash is an ordinary character (PS3.5 6.2)? */
-static bool is_prose(DcmEVR vr)
+/* Is it a VR of free text: leading spaces are significant and a backslash is an ordinary character (PS3.5 6.2)? */
+static bool is_free_text(DcmEVR vr)
 {
 	return vr == EVR_ST || vr == EVR_LT || vr == EVR_UT || vr == EVR_UR;
 }
 
-/* Return the bytes of one binary number; 0: not a numeric VR. */
+/* Return the number of bytes of one binary number of this VR; 0: a VR without binary numbers. */
 static size_t number_size(DcmEVR vr)
 {
 	switch (vr) {
@@ -143,13 +143,13 @@ static int text_of(DcmElement *elem, uint32_t tag, DcmEVR vr, std::string_view *
 
 	if (r <= 0)
 		return r;
-	*ret_text = trim(*ret_text, !is_prose(vr));
+	*ret_text = trim(*ret_text, !is_free_text(vr));
 	if (ret_text->find('\0') != std::string_view::npos)
 		return err_set(err, EBADMSG, "%s: its %zu bytes of text contain a NUL", tag_name(tag).c_str(), ret_text->size());
 	return !ret_text->empty();
 }
 
-/* Reduce *text to its component `index`. */
+/* Replace *text by its component number `index` (between backslashes). False: absent or empty. */
 static bool component_of(std::string_view *text, unsigned index)
 {
 	size_t stop;
@@ -231,8 +231,9 @@ static void number_from_bytes(const unsigned char *p, DcmEVR vr, Number *ret_n)
 	}
 }
 
-/* A US in implicit VR may be "US or SS" according to the dictionary; PixelRepresentation decides (PS3.5 A.1). */
-static bool is_signed_after_all(DcmElement *elem, uint32_t tag)
+/* Is this element, which DCMTK has read as US, signed? In implicit VR the VR comes from the dictionary; where that has "US or
+ * SS", PixelRepresentation decides (PS3.5 A.1). */
+static bool is_implicit_signed(DcmElement *elem, uint32_t tag)
 {
 	DcmItem *root = elem->getRootItem();
 	Uint16 representation = 0;
@@ -258,7 +259,7 @@ static OFCondition number_from_element(DcmElement *elem, uint32_t tag, unsigned 
 	switch (elem->ident()) {
 	case EVR_US:
 		cond = elem->getUint16(u16, index);
-		if (cond.good() && is_signed_after_all(elem, tag))
+		if (cond.good() && is_implicit_signed(elem, tag))
 			set_int(ret_n, (int16_t)u16);
 		else if (cond.good())
 			set_uint(ret_n, u16);
@@ -359,7 +360,8 @@ static int text_of_numbers(DcmElement *elem, uint32_t tag, std::string *ret_text
 	return !ret_text->empty();
 }
 
-static int put_out(std::string_view text, uint32_t tag, char *ret_text, size_t size, struct err *err)
+/* Copy the text to the caller. Return 1, or -EMSGSIZE. */
+static int copy_text(std::string_view text, uint32_t tag, char *ret_text, size_t size, struct err *err)
 {
 	if (text.size() >= size)
 		return err_set(err, EMSGSIZE, "%s: \"%s\" of %zu bytes, more than %zu", tag_name(tag).c_str(),
@@ -369,7 +371,7 @@ static int put_out(std::string_view text, uint32_t tag, char *ret_text, size_t s
 	return 1;
 }
 
-/* Get component `index`; index < 0: the whole value. */
+/* Get the value number `index` as text; index < 0: the whole text. */
 static int get_text(const struct dicom_item *item, uint32_t tag, long index, char *ret_text, size_t size, struct err *err)
 {
 	DcmElement *elem = find(item, tag);
@@ -391,11 +393,11 @@ static int get_text(const struct dicom_item *item, uint32_t tag, long index, cha
 	}
 	if (r <= 0)
 		return r;
-	if (index >= 0 && !is_prose(vr) && !component_of(&text, (unsigned)index))
+	if (index >= 0 && !is_free_text(vr) && !component_of(&text, (unsigned)index))
 		return 0;
-	if (index > 0 && is_prose(vr))
+	if (index > 0 && is_free_text(vr))
 		return 0;
-	return put_out(text, tag, ret_text, size, err);
+	return copy_text(text, tag, ret_text, size, err);
 }
 
 bool dicom_tag_named(const char *keyword, uint32_t *ret_tag)

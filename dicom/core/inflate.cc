@@ -17,7 +17,8 @@ namespace tomonode
 
 constexpr size_t chunk_size = 256 * 1024;
 
-static int nameless_file(const char *path)
+/* Create a file without a name in the folder of `path`, or in memory. */
+static int create_unnamed_file(const char *path)
 {
 	std::string folder(path);
 	size_t slash = folder.rfind('/');
@@ -43,7 +44,9 @@ static int write_all(int fd, const unsigned char *bytes, size_t n, struct err *e
 	return 0;
 }
 
-static int run(const Source &source, uint64_t offset, uint64_t most, int fd, z_stream *z, uint64_t *ret_size, struct err *err)
+/* Inflate the source from `offset` on into fd. */
+static int inflate_stream(const Source &source, uint64_t offset, uint64_t max_size, int fd, z_stream *z, uint64_t *ret_size,
+			  struct err *err)
 {
 	std::vector<unsigned char> in(chunk_size), out(chunk_size);
 	uint64_t size = 0;
@@ -72,9 +75,9 @@ static int run(const Source &source, uint64_t offset, uint64_t most, int fd, z_s
 				       (unsigned long long)z->total_in, z->msg ? z->msg : "no valid deflate stream");
 		size_t got = out.size() - z->avail_out;
 
-		if (size + got > most)
+		if (size + got > max_size)
 			return err_set(err, EFBIG, "the deflated data set inflates to more than %llu bytes",
-				       (unsigned long long)most);
+				       (unsigned long long)max_size);
 		r = write_all(fd, out.data(), got, err);
 		if (r < 0)
 			return r;
@@ -87,12 +90,12 @@ static int run(const Source &source, uint64_t offset, uint64_t most, int fd, z_s
 	return 0;
 }
 
-int inflate_rest(const Source &source, uint64_t offset, const char *path, uint64_t most, std::shared_ptr<const Source> *ret_copy,
-		 struct err *err)
+int inflate_rest(const Source &source, uint64_t offset, const char *path, uint64_t max_size,
+		 std::shared_ptr<const Source> *ret_copy, struct err *err)
 {
 	z_stream z = {};
 	uint64_t size = 0;
-	int r, fd = nameless_file(path);
+	int r, fd = create_unnamed_file(path);
 
 	if (fd < 0)
 		return err_set(err, errno, "cannot create a file for the inflated data set: %s", strerror(errno));
@@ -103,7 +106,7 @@ int inflate_rest(const Source &source, uint64_t offset, const char *path, uint64
 	if (inflateInit2(&z, -MAX_WBITS) != Z_OK) /* negative: a raw stream without a zlib header */
 		return err_set(err, ENOMEM, "no memory to inflate the data set");
 	auto stream = std::unique_ptr<z_stream, void (*)(z_stream *)>(&z, [](z_stream *p) { inflateEnd(p); });
-	r = run(source, offset, most, fd, &z, &size, err);
+	r = inflate_stream(source, offset, max_size, fd, &z, &size, err);
 	if (r < 0)
 		return r;
 	*ret_copy = std::make_shared<const Source>(fd, size);

@@ -10,10 +10,11 @@
 namespace tomonode
 {
 
-/* Inflate the bytes of `source` from `offset` to its end: one raw deflate stream (and at most one byte of padding). The copy is
- * stored in the folder of `path`, or in memory if that file system has no unnamed files. EFBIG: more than `most` bytes. */
-int inflate_rest(const Source &source, uint64_t offset, const char *path, uint64_t most, std::shared_ptr<const Source> *ret_copy,
-		 struct err *err);
+/* Inflate the bytes of `source` from `offset` to its end: one raw deflate stream (and at most one byte of padding). The inflated
+ * copy is stored in the folder of `path`, or in memory if that file system has no unnamed files. EFBIG: more than max_size
+ * bytes. */
+int inflate_rest(const Source &source, uint64_t offset, const char *path, uint64_t max_size,
+		 std::shared_ptr<const Source> *ret_copy, struct err *err);
 
 } // namespace tomonode
 #endif

@@ -25,19 +25,20 @@
 #include "dicom/core/layout.hh"
 #include "dicom/core/pixel_info.h"
 
-/* A data set. If it was opened, `source` and `layout` are set, and an empty (7FE0,0010) replaces the pixel data, which DCMTK
- * never reads. */
+/* A data set. If it was read from a file, `source` and `layout` are set, and `dataset` has an empty (7FE0,0010): DCMTK never
+ * reads the pixel data. */
 struct dicom_file {
 	DcmDataset dataset;
 	std::string transfer_syntax;
 	std::shared_ptr<const tomonode::Source> source; /* NULL: a new data set, not read from a file */
 	tomonode::Layout layout;
-	struct dicom_pixel_info pixels = {}; /* frames 0: not yet determined */
+	struct dicom_pixel_info pixels = {}; /* frames 0: dicom_pixels_info() has not yet succeeded */
 };
 
 namespace tomonode
 {
 
+/* Convert between the pointers of the C interface and those of DCMTK. */
 inline DcmItem *dcm(struct dicom_item *item)
 {
 	return reinterpret_cast<DcmItem *>(item);
@@ -63,6 +64,7 @@ DcmElement *find(const struct dicom_item *item, uint32_t tag);
 /* Return the tag's VR in the dictionary; EVR_UNKNOWN: not in it. */
 DcmEVR dictionary_vr(uint32_t tag);
 
+/* Check the characters, components and length of a UID (PS3.5 9.1). */
 bool uid_valid(const char *uid);
 
 } // namespace tomonode

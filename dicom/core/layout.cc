@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layout.cc - the walk through a Part 10 file (PS3.5 chapter 7, PS3.10 chapter 7).
+/* layout.cc - check the structure of a Part 10 file (PS3.5 chapter 7, PS3.10 chapter 7).
  *
- * DCMTK's parser recurses without a limit, accepts truncated values and keeps the first of two equal tags. So it only gets files
- * that this walk has checked: every length fits into the enclosing element, tags ascend, sequences are at most `limit_depth`
- * deep, counts are bounded. Only the headers of elements are read; values are skipped, whatever their size.
+ * DCMTK's parser recurses without a limit, accepts truncated values and keeps the first of two equal tags. Therefore a file is
+ * passed to DCMTK only after these checks: every length fits into the enclosing element, tags ascend, sequences are at most
+ * `limit_depth` deep, counts are bounded. Only the headers of elements are read; values are skipped.
  *
- * If implicit VR does not tell whether a value is a sequence, the dictionary decides for public tags. A private or unknown value
- * that begins with an item tag is walked as a sequence, so that DCMTK, which may know the private tag, never descends into data
- * that this walk has not checked. */
+ * In implicit VR a header does not show whether its value is a sequence. For a public tag the dictionary decides. A private or
+ * unknown value that begins with an item tag is checked as a sequence: DCMTK's dictionary may have the private tag, and DCMTK
+ * must not parse items that were not checked here. */
 #include "dicom/core/layout.hh"
 
 #include <algorithm>
@@ -41,6 +41,7 @@ std::string tag_name(uint32_t tag)
 namespace
 {
 
+/* The encoding of elements. */
 struct Mode {
 	bool explicit_vr, big_endian;
 };
@@ -48,13 +49,13 @@ constexpr Mode implicit_le = {false, false}, explicit_le = {true, false};
 
 struct Element {
 	uint32_t tag = 0, length = 0;
-	char vr[3] = ""; /* "" with implicit VR and for item tags */
-	uint64_t at = 0, value = 0;
+	char vr[3] = "";	    /* "" with implicit VR and for item tags */
+	uint64_t at = 0, value = 0; /* offsets of the tag and of the value */
 };
 
 } // namespace
 
-/* PS3.5 table 7.1-1: two reserved bytes and a 32-bit length; other VRs have 16 bits. */
+/* Does the header of this VR have two reserved bytes and a 32-bit length (PS3.5 table 7.1-1)? Other VRs have 16 bits. */
 static bool vr_is_long(const char *vr)
 {
 	static const char *const names[] = {"OB", "OD", "OF", "OL", "OV", "OW", "SQ", "SV", "UC", "UN", "UR", "UT", "UV"};
@@ -73,24 +74,26 @@ static bool vr_is_short(const char *vr)
 namespace
 {
 
-class Walker
+/* Checks the elements of a file one after the other and stores their positions in *layout. `end`: offset of the end of the
+ * enclosing element; `depth`: number of enclosing sequences. */
+class Checker
 {
       public:
-	Walker(const Source &source, Layout *layout, struct err *err) : source_(source), layout_(layout), err_(err)
+	Checker(const Source &source, Layout *layout, struct err *err) : source_(source), layout_(layout), err_(err)
 	{
 	}
-	int meta(uint64_t *ret_end);
-	int dataset(uint64_t at, uint64_t end, bool delimited, Mode mode, unsigned depth, uint64_t *ret_next);
+	int check_meta(uint64_t *ret_end);
+	int check_dataset(uint64_t at, uint64_t end, bool delimited, Mode mode, unsigned depth, uint64_t *ret_next);
 
       private:
-	int bytes(uint64_t at, void *ret_bytes, size_t n);
-	int header(uint64_t at, uint64_t end, Mode mode, Element *ret_e);
-	int value(const Element &e, uint64_t end, Mode mode, unsigned depth, uint64_t *ret_next);
-	int sequence(const Element &e, uint64_t end, Mode mode, unsigned depth, uint64_t *ret_next);
-	int fragments(const Element &e, uint64_t end, std::vector<Span> *ret_fragments, uint64_t *ret_next);
-	int root_pixels(const Element &e, uint64_t end, uint64_t *ret_next);
-	int count_one(const Element &e);
-	int fits(const Element &e, uint64_t end);
+	int read_bytes(uint64_t at, void *ret_bytes, size_t n);
+	int read_header(uint64_t at, uint64_t end, Mode mode, Element *ret_e);
+	int check_value(const Element &e, uint64_t end, Mode mode, unsigned depth, uint64_t *ret_next);
+	int check_sequence(const Element &e, uint64_t end, Mode mode, unsigned depth, uint64_t *ret_next);
+	int check_fragments(const Element &e, uint64_t end, std::vector<Span> *ret_fragments, uint64_t *ret_next);
+	int check_root_pixels(const Element &e, uint64_t end, uint64_t *ret_next);
+	int count_element(const Element &e);
+	int check_length(const Element &e, uint64_t end);
 	bool is_sequence(const Element &e, uint64_t end, Mode mode);
 
 	const Source &source_;
@@ -102,7 +105,7 @@ class Walker
 
 } // namespace
 
-/* Is the value bytes whose meaning does not follow from the tag alone (dicom/core/bulk.h)? */
+/* Can the value be read in pieces (dicom/core/bulk.h)? */
 static bool is_bulk(const Element &e, Mode mode)
 {
 	static const char *const names[] = {"OB", "OD", "OF", "OL", "OV", "OW", "UN"};
@@ -129,7 +132,7 @@ static uint32_t get32(const unsigned char *p, bool big)
 	return big ? (uint32_t)get16(p, true) << 16 | get16(p + 2, true) : le32(p);
 }
 
-int Walker::bytes(uint64_t at, void *ret_bytes, size_t n)
+int Checker::read_bytes(uint64_t at, void *ret_bytes, size_t n)
 {
 	constexpr size_t window_size = 16384;
 
@@ -148,7 +151,7 @@ int Walker::bytes(uint64_t at, void *ret_bytes, size_t n)
 	return 0;
 }
 
-int Walker::header(uint64_t at, uint64_t end, Mode mode, Element *ret_e)
+int Checker::read_header(uint64_t at, uint64_t end, Mode mode, Element *ret_e)
 {
 	unsigned char b[12];
 	Element e;
@@ -157,7 +160,7 @@ int Walker::header(uint64_t at, uint64_t end, Mode mode, Element *ret_e)
 	if (end - at < 8)
 		return err_set(err_, EBADMSG, "offset %llu: only %llu bytes remain where an element begins",
 			       (unsigned long long)at, (unsigned long long)(end - at));
-	r = bytes(at, b, 8);
+	r = read_bytes(at, b, 8);
 	if (r < 0)
 		return r;
 	e.at = at;
@@ -175,7 +178,7 @@ int Walker::header(uint64_t at, uint64_t end, Mode mode, Element *ret_e)
 			if (end - at < 12)
 				return err_set(err_, EBADMSG, "%s at offset %llu is truncated before its length",
 					       tag_name(e.tag).c_str(), (unsigned long long)at);
-			r = bytes(at + 8, b + 8, 4);
+			r = read_bytes(at + 8, b + 8, 4);
 			if (r < 0)
 				return r;
 			e.length = get32(b + 8, mode.big_endian);
@@ -190,7 +193,7 @@ int Walker::header(uint64_t at, uint64_t end, Mode mode, Element *ret_e)
 	return 0;
 }
 
-int Walker::count_one(const Element &e)
+int Checker::count_element(const Element &e)
 {
 	if (++layout_->n_elements > limit_elements)
 		return err_set(err_, EBADMSG, "%s at offset %llu: more than %zu elements", tag_name(e.tag).c_str(),
@@ -198,7 +201,7 @@ int Walker::count_one(const Element &e)
 	return 0;
 }
 
-int Walker::fits(const Element &e, uint64_t end)
+int Checker::check_length(const Element &e, uint64_t end)
 {
 	if (e.length > end - e.value)
 		return err_set(err_, EBADMSG, "%s at offset %llu declares %lu bytes, but only %llu remain%s",
@@ -207,7 +210,7 @@ int Walker::fits(const Element &e, uint64_t end)
 	return 0;
 }
 
-bool Walker::is_sequence(const Element &e, uint64_t end, Mode mode)
+bool Checker::is_sequence(const Element &e, uint64_t end, Mode mode)
 {
 	unsigned char b[4];
 
@@ -219,41 +222,41 @@ bool Walker::is_sequence(const Element &e, uint64_t end, Mode mode)
 		if (vr != EVR_UNKNOWN && vr != EVR_UN)
 			return vr == EVR_SQ;
 	}
-	return e.length >= 8 && e.length <= end - e.value && bytes(e.value, b, 4) == 0 &&
+	return e.length >= 8 && e.length <= end - e.value && read_bytes(e.value, b, 4) == 0 &&
 	       ((uint32_t)get16(b, mode.big_endian) << 16 | get16(b + 2, mode.big_endian)) == tag_item;
 }
 
-/* Walk through the element's value and everything in it; *ret_next: offset of what follows. */
-int Walker::value(const Element &e, uint64_t end, Mode mode, unsigned depth, uint64_t *ret_next)
+/* Check the element's value and everything in it. *ret_next: offset of the first byte after it. */
+int Checker::check_value(const Element &e, uint64_t end, Mode mode, unsigned depth, uint64_t *ret_next)
 {
 	int r;
 
 	if (e.length != undefined) {
-		r = fits(e, end);
+		r = check_length(e, end);
 		if (r < 0)
 			return r;
 		if (is_sequence(e, end, mode))
-			return sequence(e, end, mode, depth, ret_next);
+			return check_sequence(e, end, mode, depth, ret_next);
 		*ret_next = e.value + e.length;
 		return 0;
 	}
 	if (e.tag == tag_pixel_data && layout_->encapsulated && (strcmp(e.vr, "OB") == 0 || strcmp(e.vr, "OW") == 0))
-		return fragments(e, end, nullptr, ret_next);
+		return check_fragments(e, end, nullptr, ret_next);
 	if (mode.explicit_vr && strcmp(e.vr, "SQ") == 0)
-		return sequence(e, end, mode, depth, ret_next);
+		return check_sequence(e, end, mode, depth, ret_next);
 	if (mode.explicit_vr && strcmp(e.vr, "UN") == 0)
-		return sequence(e, end, implicit_le, depth, ret_next); /* PS3.5 6.2.2 note 4 (CP-246) */
+		return check_sequence(e, end, implicit_le, depth, ret_next); /* PS3.5 6.2.2 note 4 (CP-246) */
 	if (!mode.explicit_vr) {
 		DcmEVR vr = e.tag >> 16 & 1 ? EVR_UNKNOWN : DcmTag((Uint16)(e.tag >> 16), (Uint16)e.tag).getEVR();
 
 		if (vr == EVR_SQ || vr == EVR_UNKNOWN || vr == EVR_UN)
-			return sequence(e, end, mode, depth, ret_next);
+			return check_sequence(e, end, mode, depth, ret_next);
 	}
 	return err_set(err_, EBADMSG, "%s at offset %llu has an undefined length but is not a sequence", tag_name(e.tag).c_str(),
 		       (unsigned long long)e.at);
 }
 
-int Walker::sequence(const Element &e, uint64_t end, Mode mode, unsigned depth, uint64_t *ret_next)
+int Checker::check_sequence(const Element &e, uint64_t end, Mode mode, unsigned depth, uint64_t *ret_next)
 {
 	bool delimited = e.length == undefined;
 	uint64_t at = e.value, stop = delimited ? end : e.value + e.length;
@@ -268,7 +271,7 @@ int Walker::sequence(const Element &e, uint64_t end, Mode mode, unsigned depth, 
 		if (delimited && at == stop)
 			return err_set(err_, EBADMSG, "%s at offset %llu: the sequence has no end", tag_name(e.tag).c_str(),
 				       (unsigned long long)e.at);
-		r = header(at, stop, mode, &item);
+		r = read_header(at, stop, mode, &item);
 		if (r < 0)
 			return r;
 		at = item.value;
@@ -281,19 +284,19 @@ int Walker::sequence(const Element &e, uint64_t end, Mode mode, unsigned depth, 
 		if (++n_items > limit_items)
 			return err_set(err_, EBADMSG, "%s at offset %llu: more than %zu items", tag_name(e.tag).c_str(),
 				       (unsigned long long)e.at, limit_items);
-		r = count_one(e);
+		r = count_element(e);
 		if (r < 0)
 			return r;
 		if (item.length == undefined) {
-			r = dataset(at, stop, true, mode, depth + 1, &at);
+			r = check_dataset(at, stop, true, mode, depth + 1, &at);
 		} else {
-			r = fits(item, stop);
+			r = check_length(item, stop);
 			if (r < 0) {
 				err_prefix(err_, "%s at offset %llu, item %zu", tag_name(e.tag).c_str(), (unsigned long long)e.at,
 					   n_items);
 				return r;
 			}
-			r = dataset(at, at + item.length, false, mode, depth + 1, &at);
+			r = check_dataset(at, at + item.length, false, mode, depth + 1, &at);
 		}
 		if (r < 0)
 			return r;
@@ -302,7 +305,7 @@ int Walker::sequence(const Element &e, uint64_t end, Mode mode, unsigned depth, 
 	return 0;
 }
 
-int Walker::fragments(const Element &e, uint64_t end, std::vector<Span> *ret_fragments, uint64_t *ret_next)
+int Checker::check_fragments(const Element &e, uint64_t end, std::vector<Span> *ret_fragments, uint64_t *ret_next)
 {
 	uint64_t at = e.value;
 	Element item;
@@ -313,7 +316,7 @@ int Walker::fragments(const Element &e, uint64_t end, std::vector<Span> *ret_fra
 			return err_set(err_, EBADMSG,
 				       "%s at offset %llu: the file ends after %zu fragments, without the end of the sequence",
 				       tag_name(e.tag).c_str(), (unsigned long long)e.at, i);
-		r = header(at, end, explicit_le, &item);
+		r = read_header(at, end, explicit_le, &item);
 		if (r < 0) {
 			err_prefix(err_, "%s, fragment %zu", tag_name(e.tag).c_str(), i);
 			return r;
@@ -325,12 +328,12 @@ int Walker::fragments(const Element &e, uint64_t end, std::vector<Span> *ret_fra
 				       "%s at offset %llu: no fragment but (%04X,%04X) of length %lu at offset %llu",
 				       tag_name(e.tag).c_str(), (unsigned long long)e.at, item.tag >> 16, item.tag & 0xffff,
 				       (unsigned long)item.length, (unsigned long long)at);
-		r = fits(item, end);
+		r = check_length(item, end);
 		if (r < 0) {
 			err_prefix(err_, "%s, fragment %zu", tag_name(e.tag).c_str(), i);
 			return r;
 		}
-		r = count_one(e);
+		r = count_element(e);
 		if (r < 0)
 			return r;
 		if (ret_fragments)
@@ -342,7 +345,7 @@ int Walker::fragments(const Element &e, uint64_t end, std::vector<Span> *ret_fra
 }
 
 /* Store the position of the data set's own (7FE0,0010) and skip it, so that DCMTK does not read it. */
-int Walker::root_pixels(const Element &e, uint64_t end, uint64_t *ret_next)
+int Checker::check_root_pixels(const Element &e, uint64_t end, uint64_t *ret_next)
 {
 	int r;
 
@@ -355,13 +358,13 @@ int Walker::root_pixels(const Element &e, uint64_t end, uint64_t *ret_next)
 				       "%s at offset %llu: a length of %lu bytes, but transfer syntax %s has fragments",
 				       tag_name(e.tag).c_str(), (unsigned long long)e.at, (unsigned long)e.length,
 				       layout_->transfer_syntax.c_str());
-		r = fragments(e, end, &layout_->fragments, ret_next);
+		r = check_fragments(e, end, &layout_->fragments, ret_next);
 	} else {
 		if (e.length == undefined)
 			return err_set(err_, EBADMSG,
 				       "%s at offset %llu: an undefined length, but transfer syntax %s has no fragments",
 				       tag_name(e.tag).c_str(), (unsigned long long)e.at, layout_->transfer_syntax.c_str());
-		r = fits(e, end);
+		r = check_length(e, end);
 		layout_->pixels = {e.value, e.length};
 		*ret_next = e.value + e.length;
 	}
@@ -374,8 +377,8 @@ int Walker::root_pixels(const Element &e, uint64_t end, uint64_t *ret_next)
 	return 0;
 }
 
-/* Walk through elements from `at` to `end`, or to the item delimiter; *ret_next: offset of what follows. */
-int Walker::dataset(uint64_t at, uint64_t end, bool delimited, Mode mode, unsigned depth, uint64_t *ret_next)
+/* Check the elements from `at` to `end`; delimited: up to an item delimiter. *ret_next: offset of the first byte after them. */
+int Checker::check_dataset(uint64_t at, uint64_t end, bool delimited, Mode mode, unsigned depth, uint64_t *ret_next)
 {
 	uint32_t last = 0;
 	bool first = true;
@@ -383,7 +386,7 @@ int Walker::dataset(uint64_t at, uint64_t end, bool delimited, Mode mode, unsign
 	int r;
 
 	while (delimited || at < end) {
-		r = header(at, end, mode, &e);
+		r = read_header(at, end, mode, &e);
 		if (r < 0)
 			return r;
 		if (delimited && e.tag == tag_item_end && e.length == 0) {
@@ -397,10 +400,11 @@ int Walker::dataset(uint64_t at, uint64_t end, bool delimited, Mode mode, unsign
 			return err_set(err_, EBADMSG, "%s at offset %llu %s (%04X,%04X)", tag_name(e.tag).c_str(),
 				       (unsigned long long)at, e.tag == last ? "occurs twice:" : "must not follow", last >> 16,
 				       last & 0xffff);
-		r = count_one(e);
+		r = count_element(e);
 		if (r < 0)
 			return r;
-		r = depth == 0 && e.tag == tag_pixel_data ? root_pixels(e, end, &at) : value(e, end, mode, depth, &at);
+		r = depth == 0 && e.tag == tag_pixel_data ? check_root_pixels(e, end, &at)
+							  : check_value(e, end, mode, depth, &at);
 		if (r < 0)
 			return r;
 		if (depth == 0 && is_bulk(e, mode))
@@ -412,8 +416,8 @@ int Walker::dataset(uint64_t at, uint64_t end, bool delimited, Mode mode, unsign
 	return 0;
 }
 
-/* Walk through group 0002: always explicit little endian (PS3.10 7.1). */
-int Walker::meta(uint64_t *ret_end)
+/* Check the meta header, group 0002, which is always explicit little endian (PS3.10 7.1). *ret_end: offset of the data set. */
+int Checker::check_meta(uint64_t *ret_end)
 {
 	uint64_t at = 132, declared_end = 0, size = source_.size();
 	unsigned char b[DICOM_UID_SIZE + 1];
@@ -423,7 +427,7 @@ int Walker::meta(uint64_t *ret_end)
 
 	if (size < 132 + 8)
 		return err_set(err_, EBADMSG, "%llu bytes: not a DICOM file", (unsigned long long)size);
-	r = bytes(128, mark, 4);
+	r = read_bytes(128, mark, 4);
 	if (r < 0)
 		return r;
 	if (memcmp(mark, "DICM", 4) != 0)
@@ -432,12 +436,12 @@ int Walker::meta(uint64_t *ret_end)
 		if (size - at < 8)
 			return err_set(err_, EBADMSG, "offset %llu: only %llu bytes remain where an element begins",
 				       (unsigned long long)at, (unsigned long long)(size - at));
-		r = bytes(at, b, 2);
+		r = read_bytes(at, b, 2);
 		if (r < 0)
 			return r;
 		if (get16(b, false) != 0x0002)
 			break;
-		r = header(at, size, explicit_le, &e);
+		r = read_header(at, size, explicit_le, &e);
 		if (r < 0)
 			return r;
 		if (e.tag <= last)
@@ -445,12 +449,12 @@ int Walker::meta(uint64_t *ret_end)
 				       (unsigned long long)at, last >> 16, last & 0xffff);
 		r = e.length == undefined ? err_set(err_, EBADMSG, "%s at offset %llu has an undefined length",
 						    tag_name(e.tag).c_str(), (unsigned long long)at)
-					  : fits(e, size);
+					  : check_length(e, size);
 		if (r < 0)
 			return r;
 		at = e.value + e.length;
 		if (e.tag == 0x00020000 && e.length == 4) {
-			r = bytes(e.value, b, 4);
+			r = read_bytes(e.value, b, 4);
 			if (r < 0)
 				return r;
 			declared_end = at + le32(b);
@@ -458,7 +462,7 @@ int Walker::meta(uint64_t *ret_end)
 			if (e.length > sizeof(b))
 				return err_set(err_, EBADMSG, "%s: its %lu bytes are not a UID", tag_name(e.tag).c_str(),
 					       (unsigned long)e.length);
-			r = bytes(e.value, b, e.length);
+			r = read_bytes(e.value, b, e.length);
 			if (r < 0)
 				return r;
 			layout_->transfer_syntax = trim(std::string_view(reinterpret_cast<const char *>(b), e.length), true);
@@ -486,7 +490,7 @@ static int encoding(Layout *layout, bool *ret_deflated, struct err *err)
 	layout->big_endian = uid == "1.2.840.10008.1.2.2";
 	if (!layout->explicit_vr || layout->big_endian || *ret_deflated || uid == "1.2.840.10008.1.2.1")
 		return 0;
-	/* JPIP: the pixels are stored elsewhere, and one of the two deflates its data set */
+	/* the two JPIP syntaxes: the pixels are on a server, and one of the two also deflates the data set */
 	if (uid.compare(0, strlen(prefix), prefix) != 0 || uid == "1.2.840.10008.1.2.4.94" || uid == "1.2.840.10008.1.2.4.95")
 		return err_set(err, ENOTSUP, "(0002,0010) TransferSyntaxUID \"%s\" is not supported", shorten(uid).c_str());
 	layout->encapsulated = true;
@@ -501,7 +505,7 @@ int layout_read(std::shared_ptr<const Source> *source, const char *path, Layout 
 	int r;
 
 	layout.end = (*source)->size();
-	r = Walker(**source, &layout, err).meta(&layout.dataset);
+	r = Checker(**source, &layout, err).check_meta(&layout.dataset);
 	if (r < 0)
 		return r;
 	r = encoding(&layout, &deflated, err);
@@ -519,8 +523,8 @@ int layout_read(std::shared_ptr<const Source> *source, const char *path, Layout 
 	}
 	if (layout.dataset == layout.end)
 		return err_set(err, EBADMSG, "no data set follows the meta header");
-	r = Walker(**source, &layout, err)
-		    .dataset(layout.dataset, layout.end, false, {layout.explicit_vr, layout.big_endian}, 0, &next);
+	r = Checker(**source, &layout, err)
+		    .check_dataset(layout.dataset, layout.end, false, {layout.explicit_vr, layout.big_endian}, 0, &next);
 	if (r < 0) {
 		if (deflated)
 			err_prefix(err, "inflated data set");

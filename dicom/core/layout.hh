@@ -20,34 +20,36 @@ constexpr size_t limit_elements = 500000;	/* elements, items and fragments per f
 constexpr size_t limit_items = 16384;		/* items per sequence */
 constexpr uint64_t limit_inflated = 1ull << 30; /* bytes of a deflated data set after inflation */
 
-/* A large value of the root that is treated as bytes: see dicom/core/bulk.h. */
+/* A large value of the root that can be read in pieces: see dicom/core/bulk.h. */
 struct BulkValue {
 	uint32_t tag;
 	Span span;
 };
 
+/* The structure of a file: where its data set, pixel data and large values are. All offsets are in bytes from the beginning of
+ * the file (of the inflated copy, if the data set is deflated). */
 struct Layout {
-	std::string transfer_syntax;
+	std::string transfer_syntax; /* UID */
 	bool explicit_vr = true, big_endian = false;
 	uint64_t dataset = 0, end = 0; /* offsets of the data set's first byte and of the byte after its last */
 
-	bool has_pixels = false;    /* the root has (7FE0,0010) */
-	char pixel_vr[3] = "";	    /* "OB", "OW"; "OW" in implicit VR */
-	uint64_t pixel_element = 0; /* offset of its tag */
-	uint64_t pixel_end = 0;	    /* offset of the byte after it */
-	Span pixels = {0, 0};	    /* its value if it is not encapsulated */
-	bool encapsulated = false;
-	std::vector<Span> fragments; /* [0]: the basic offset table */
+	bool has_pixels = false;     /* the root has (7FE0,0010) */
+	char pixel_vr[3] = "";	     /* VR of the pixel data: "OB" or "OW"; "OW" in implicit VR */
+	uint64_t pixel_element = 0;  /* offset of the pixel data's tag */
+	uint64_t pixel_end = 0;	     /* offset of the byte after the pixel data */
+	Span pixels = {0, 0};	     /* value of the pixel data if they are not encapsulated */
+	bool encapsulated = false;   /* the pixel data consist of fragments (PS3.5 A.4) */
+	std::vector<Span> fragments; /* of encapsulated pixel data; [0]: the basic offset table */
 	std::vector<BulkValue> bulk; /* ascending tags, without pixel data */
 	size_t n_elements = 0;	     /* elements, items and fragments at all depths */
 };
 
-/* Walk through the whole file and check every declared length against the file's size, order and uniqueness of tags, depth,
- * counts. EBADMSG: a violation, with tag, length and offset; ENOTSUP: a transfer syntax that cannot be read. `path` gives the
- * folder for the inflated copy of a deflated file, which then replaces *source. */
+/* Read the headers of all elements of the file and check: every declared length against the file's size, ascending unique tags,
+ * depth of sequences, counts. EBADMSG: a violation; the message has tag, length and offset. ENOTSUP: a transfer syntax that
+ * cannot be read. A deflated data set is inflated into the folder of `path`, and *source is replaced by the copy. */
 int layout_read(std::shared_ptr<const Source> *source, const char *path, Layout *ret_layout, struct err *err);
 
-/* "(0018,1110) DistanceSourceToDetector" */
+/* Return tag and keyword for messages, for example "(0018,1110) DistanceSourceToDetector". */
 std::string tag_name(uint32_t tag);
 
 } // namespace tomonode

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* new_file.cc - create PATH.part (an old file of that name is removed), write and sync it, rename it to PATH, and sync the
- * folder, so that PATH is complete or absent. After every few megabytes the kernel is asked to begin the write-back, so that the
- * final sync takes little time. */
+ * folder. PATH is then complete or absent, also after a crash. After every 8 MiB the kernel is asked to begin writing them to the
+ * disk ("write-back"), so that the final sync takes little time. */
 #include "dicom/core/new_file.hh"
 
 #include <cerrno>
@@ -16,8 +16,8 @@
 namespace tomonode
 {
 
-constexpr size_t block = 4 << 20;
-constexpr uint64_t write_back_step = 8 << 20;
+constexpr size_t block = 4 << 20;	      /* bytes written by one call */
+constexpr uint64_t write_back_step = 8 << 20; /* bytes */
 
 NewFile::~NewFile()
 {
@@ -31,7 +31,7 @@ void NewFile::write_back()
 {
 	if (at - started_ < write_back_step)
 		return;
-	/* only a hint: if it is not supported, the final sync does the work */
+	/* only a hint: where it is not supported, the final sync writes everything */
 	sync_file_range(fd, (off_t)started_, (off_t)(at - started_), SYNC_FILE_RANGE_WRITE);
 	started_ = at;
 }
@@ -70,8 +70,8 @@ int NewFile::create(const char *file_path, struct err *err)
 	return 0;
 }
 
-/* Reserving also keeps the file contiguous. In memory (tmpfs) it would take as long as writing, so there only the free space is
- * checked, which guarantees less. */
+/* Reserving also makes the file contiguous on the disk. On tmpfs it would take as long as writing: there only the free space is
+ * checked, and another process may use it before this file is written. */
 int NewFile::reserve(uint64_t size, struct err *err)
 {
 	struct statfs fs;

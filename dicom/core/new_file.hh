@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Write a file atomically: it appears under its name complete or not at all. */
+/* Write a file atomically: after a crash its name refers to a complete file or does not exist. */
 #ifndef TOMONODE_DICOM_NEW_FILE_HH
 #define TOMONODE_DICOM_NEW_FILE_HH
 
@@ -11,10 +11,11 @@
 namespace tomonode
 {
 
-/* Call create(), put() repeatedly, publish(). The destructor removes an unpublished file. For many files in a folder, sync(),
- * link_name() and sync_folder() replace publish(). */
+/* Call create(), then put() repeatedly, then publish(). The destructor removes a file that was not published. For many files in
+ * one folder, call sync() and link_name() for each of them and sync_folder() once, instead of publish(). */
 struct NewFile {
-	std::string path, part;
+	std::string path; /* final name */
+	std::string part; /* name while the file is written, path + ".part"; empty after link_name() */
 	int fd = -1;
 	uint64_t at = 0; /* bytes written */
 
@@ -23,13 +24,13 @@ struct NewFile {
 	NewFile &operator=(const NewFile &) = delete;
 	~NewFile();
 	int create(const char *path, struct err *err);
-	/* Reserve space; fails if the disk cannot hold `size` bytes. */
+	/* Reserve disk space for `size` bytes. ENOSPC, EDQUOT: there is not enough. */
 	int reserve(uint64_t size, struct err *err);
-	int put(const void *bytes, size_t n, struct err *err);
-	int sync(struct err *err); /* fsync() and close() */
-	int link_name(struct err *err);
-	int sync_folder(struct err *err);
-	int publish(struct err *err); /* sync(), link_name() and sync_folder() */
+	int put(const void *bytes, size_t n, struct err *err); /* append n bytes */
+	int sync(struct err *err);			       /* fsync() and close() */
+	int link_name(struct err *err);			       /* rename `part` to `path` */
+	int sync_folder(struct err *err);		       /* fsync() the folder, so that the name is durable */
+	int publish(struct err *err);			       /* sync(), link_name() and sync_folder() */
 
       private:
 	uint64_t started_ = 0; /* bytes already passed to the kernel for write-back */

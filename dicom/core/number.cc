@@ -26,7 +26,7 @@ static bool to_text(double value, std::chars_format format, int precision, std::
 }
 
 /* Shorten a number without changing its value: "1.2500e-07" -> "1.25e-7", "1.500" -> "1.5", "-0" -> "0". */
-static std::string squeeze(const std::string &text)
+static std::string remove_zeros(const std::string &text)
 {
 	size_t e = text.find('e');
 	std::string exponent = e == std::string::npos ? "" : text.substr(e + 1);
@@ -51,28 +51,28 @@ static std::string squeeze(const std::string &text)
 std::string ds_format(double value)
 {
 	std::string best;
-	double best_gap = INFINITY;
+	double best_error = INFINITY;
 
 	if (!std::isfinite(value))
 		return best;
-	/* plain decimals first: an exponent is used only if it is more precise */
+	/* try plain decimals first; the form with an exponent replaces them only if its error is smaller */
 	for (std::chars_format format : {std::chars_format::fixed, std::chars_format::scientific}) {
-		/* -1: the shortest text with the same value; then fewer and fewer decimals until it fits */
+		/* precision -1: the shortest text with exactly this value; then 17, 16, ... decimals until the text fits */
 		for (int precision = -1; precision != -2; precision = precision < 0 ? 17 : precision == 0 ? -2 : precision - 1) {
 			std::string text;
-			double back, gap;
+			double back, error;
 
 			if (!to_text(value, format, precision, &text))
 				continue;
-			text = squeeze(text);
+			text = remove_zeros(text);
 			if (text.size() > ds_size || !number_parse(text, &back)) /* also rejects rounding up to infinity */
 				continue;
-			gap = std::fabs(back - value);
-			if (best.empty() || gap < best_gap) {
+			error = std::fabs(back - value);
+			if (best.empty() || error < best_error) {
 				best = text;
-				best_gap = gap;
+				best_error = error;
 			}
-			break; /* fewer decimals are not more precise */
+			break; /* fewer decimals have no smaller error */
 		}
 	}
 	return best;

@@ -9,11 +9,12 @@
 namespace tomonode
 {
 
-/* Return the DS text of a finite value with the smallest error possible in 16 characters, and the shortest such text; "" for NaN
- * and infinity. */
+/* Format a value as a decimal string (VR DS) of at most 16 characters. The text is the one with the smallest error, and the
+ * shortest of these. Return "" for NaN and infinity. */
 std::string ds_format(double value);
 
-/* Parse the whole text (with blanks around it) as a finite number. False: it is none: "", "12 mm", "nan", "0x10", "1e999". */
+/* Parse the whole text as a finite number; blanks before and after it are allowed. Return false for any other text, for example
+ * "", "12 mm", "nan", "0x10", "1e999". */
 bool number_parse(std::string_view text, double *ret_value);
 
 /* Shorten a text for an error message: at most 32 characters, '?' for each unprintable one, "..." if cut. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* part10.cc - encode a data set as the bytes of a file (PS3.10 7.1).
  *
- * The meta header is written here (DCMTK would put its own implementation into it); DCMTK encodes the data set, with explicit
- * lengths of sequences and items. */
+ * The meta header is written here, because DCMTK would write its own implementation UID into it. DCMTK encodes the data set, with
+ * explicit lengths of sequences and items. */
 #include "dicom/core/part10.hh"
 
 #include <cerrno>

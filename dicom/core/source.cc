@@ -140,7 +140,7 @@ class SpanFactory : public DcmInputStreamFactory
 	{
 		return new SpanFactory(*this);
 	}
-	/* DCMTK knows only its own two kinds; none of its code uses the value for this one. */
+	/* DCMTK's enumeration has no value for other factories; its code does not use the value of this one. */
 	DcmInputStreamFactoryType ident() const override
 	{
 		return DFT_DcmInputTempFileStreamFactory;

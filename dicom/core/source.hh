@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The source of a data set's bytes: a descriptor, shared by all objects that may still read from it.
+/* The open file from which a data set is read; its descriptor is shared by all objects that may still read from it.
  *
- * `Source` reads at an offset (thread-safe). `SpanStream` presents a list of its spans as one stream to DCMTK's parser. Large
- * values are skipped and read through the descriptor on request, so the file may lose its name, and the data set its memory,
- * before that. */
+ * `Source` reads at an offset (thread-safe). `SpanStream` joins several parts ("spans") of the file to one stream for DCMTK's
+ * parser. The parser skips large values; they are read through the descriptor on request. The file may be removed and the data
+ * set may be closed before that. */
 #ifndef TOMONODE_DICOM_SOURCE_HH
 #define TOMONODE_DICOM_SOURCE_HH
 
@@ -45,6 +45,7 @@ class Source
 	uint64_t size_;
 };
 
+/* A part of a file: offset and size in bytes. */
 struct Span {
 	uint64_t offset, size;
 };
@@ -55,10 +56,12 @@ struct SpanList {
 	std::vector<Span> spans;
 
 	uint64_t size() const;
-	/* Read up to n bytes from position `at` of the stream; return their number, 0 at the end and after a read error. */
+	/* Read up to n bytes, beginning at position `at` of the stream. Return their number; 0: end of the stream or read
+	 * error. */
 	size_t read(uint64_t at, void *ret_bytes, size_t n) const;
 };
 
+/* Supplies the bytes of a SpanList to a DCMTK stream, beginning at position `at`. */
 class SpanProducer : public DcmProducer
 {
       public:
@@ -90,6 +93,7 @@ class SpanProducer : public DcmProducer
 	uint64_t window_at_;
 };
 
+/* A DCMTK input stream of the bytes of a SpanList, beginning at position `at`. */
 class SpanStream : public DcmInputStream
 {
       public:

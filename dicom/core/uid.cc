@@ -19,7 +19,7 @@ static void sha256(const void *bytes, size_t n, unsigned char ret_digest[32])
 {
 	unsigned int size = 0;
 
-	/* A UID or digest without a working SHA-256 would be wrong, so abort. */
+	/* Abort if SHA-256 fails: a wrong UID or digest must not be used. */
 	if (EVP_Digest(n ? bytes : "", n, ret_digest, &size, EVP_sha256(), nullptr) != 1 || size != 32)
 		abort();
 }

@@ -25,45 +25,45 @@ constexpr uint8_t pdv_command = 1, pdv_last = 2; /* bits of the message control 
 namespace tomonode
 {
 
-/* Check the head of a PDV: its length must fit its PDU, and a command must not be too long. */
+/* Check the header of a PDV: its length must fit its PDU, and a command must not be too long. Return 0 or -1. */
 static int check_pdv(AssociationIo *io)
 {
 	uint64_t length = (uint64_t)io->pdv[0] << 24 | (uint64_t)io->pdv[1] << 16 | (uint64_t)io->pdv[2] << 8 | io->pdv[3];
 
-	/* The last byte of this head has not yet been subtracted from the PDU. */
+	/* body_left still includes the last byte of this header. */
 	if (length < 2 || length - 1 > io->body_left) {
 		io->malformed = "a presentation data value is longer than its PDU";
 		return -1;
 	}
 	io->pdv_left = length - 2;
 	if (io->pdv[5] & pdv_command)
-		io->command += io->pdv_left;
-	if (io->command > association_command_max) {
-		io->malformed = "a command is far too long";
+		io->command_bytes += io->pdv_left;
+	if (io->command_bytes > association_command_max) {
+		io->malformed = "a command is longer than 1 MiB";
 		return -1;
 	}
 	if ((io->pdv[5] & (pdv_command | pdv_last)) == (pdv_command | pdv_last))
-		io->command = 0;
+		io->command_bytes = 0;
 	return 0;
 }
 
-/* Track the PDUs and PDVs in the stream. Return 0, or -1 if a PDV exceeds its PDU. */
-static int track(AssociationIo *io, const uint8_t *p, size_t n)
+/* Follow the headers of PDUs and PDVs in the received bytes. Return 0, or -1 if they are malformed. */
+static int follow_headers(AssociationIo *io, const uint8_t *p, size_t n)
 {
 	while (n > 0) {
 		size_t step;
 
 		if (io->body_left == 0) {
-			if (io->head_have == 0)
+			if (io->head_received == 0)
 				io->deadline = deadline_now() + (int64_t)io->timeout * 1000;
-			io->head[io->head_have++] = *p++;
+			io->head[io->head_received++] = *p++;
 			n--;
-			if (io->head_have == sizeof(io->head)) {
-				io->head_have = 0;
+			if (io->head_received == sizeof(io->head)) {
+				io->head_received = 0;
 				io->is_data = io->head[0] == pdu_p_data;
 				io->body_left = (uint64_t)io->head[2] << 24 | (uint64_t)io->head[3] << 16 |
 						(uint64_t)io->head[4] << 8 | io->head[5];
-				io->pdv_have = 0;
+				io->pdv_received = 0;
 				io->pdv_left = 0;
 			}
 			continue;
@@ -75,9 +75,9 @@ static int track(AssociationIo *io, const uint8_t *p, size_t n)
 			io->pdv_left -= step;
 		} else {
 			step = 1;
-			io->pdv[io->pdv_have++] = *p;
-			if (io->pdv_have == sizeof(io->pdv)) {
-				io->pdv_have = 0;
+			io->pdv[io->pdv_received++] = *p;
+			if (io->pdv_received == sizeof(io->pdv)) {
+				io->pdv_received = 0;
 				if (check_pdv(io) < 0)
 					return -1;
 			} else if (io->body_left == 1) {
@@ -92,7 +92,8 @@ static int track(AssociationIo *io, const uint8_t *p, size_t n)
 	return 0;
 }
 
-static int64_t earlier(const AssociationIo *io, int64_t deadline)
+/* Return the deadline, or the deadline of closing if that is earlier. */
+static int64_t limit_deadline(const AssociationIo *io, int64_t deadline)
 {
 	return io->close_deadline && io->close_deadline < deadline ? io->close_deadline : deadline;
 }
@@ -111,11 +112,11 @@ static ssize_t write_some(AssociationIo *io, const uint8_t *p, size_t n, bool mo
 	return send(io->fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT | (more ? MSG_MORE : 0));
 }
 
-/* Write all n bytes within the time limit of a write: 0, or -1 (errno, also stored in io). more: these bytes may wait for the
- * next ones. */
+/* Write all n bytes within the time limit of a write. Return 0, or -1 with errno, which is also stored in io. more: these bytes
+ * may be sent together with the next ones. */
 static int write_all(AssociationIo *io, const uint8_t *p, size_t n, bool more)
 {
-	int64_t deadline = earlier(io, deadline_now() + (int64_t)io->timeout * 1000);
+	int64_t deadline = limit_deadline(io, deadline_now() + (int64_t)io->timeout * 1000);
 
 	while (n > 0) {
 		ssize_t sent = write_some(io, p, n, more);
@@ -159,12 +160,12 @@ class Connection : public DcmTCPConnection
 
 	~Connection() override
 	{
-		say_goodbye();
+		notify_close();
 	}
 
 	void close() override
 	{
-		say_goodbye();
+		notify_close();
 		DcmTCPConnection::close();
 	}
 
@@ -173,28 +174,28 @@ class Connection : public DcmTCPConnection
 		return !io_->tls;
 	}
 
-	/* Return 0 < count <= n, 0: the peer closed, -1: errno. Within a PDU, waits until its deadline; between PDUs DCMTK has
-	 * called networkDataAvailable() before. */
+	/* Read up to n bytes. Return their number, 0: the peer has closed the connection, -1: errno. Within a PDU, wait until its
+	 * deadline; between PDUs DCMTK has called networkDataAvailable() before. */
 	ssize_t read(void *buf, size_t n) override
 	{
 		ssize_t got;
 
 		if (io_->read_ahead_n > 0)
-			return serve(buf, n);
-		/* Heads are small: also read the bytes after them that are available. Bodies are read directly into the caller's
-		 * buffer. */
+			return copy_read_ahead(buf, n);
+		/* A small read is that of a header: also read the bytes after it that are available. Bodies of PDUs are read
+		 * directly into the caller's buffer. */
 		if (n < sizeof(io_->read_ahead) / 2) {
-			got = receive(nullptr, 0);
-			return got > 0 ? serve(buf, n) : got;
+			got = wait_and_read(nullptr, 0);
+			return got > 0 ? copy_read_ahead(buf, n) : got;
 		}
-		return receive(buf, n);
+		return wait_and_read(buf, n);
 	}
 
 	/* Write all n bytes; -1: error. */
 	ssize_t write(void *buf, size_t n) override
 	{
 		const uint8_t *p = static_cast<const uint8_t *>(buf);
-		/* DCMTK writes a P-DATA PDU as a 12-byte head and then the data: the head waits for the data. */
+		/* DCMTK writes a P-DATA PDU as a 12-byte header and then the data: send both together. */
 		bool more = n == 12 && p[0] == pdu_p_data;
 
 		return write_all(io_, p, n, more) < 0 ? -1 : (ssize_t)n;
@@ -205,13 +206,13 @@ class Connection : public DcmTCPConnection
 		int64_t deadline = deadline_now() + (timeout > 0 ? (int64_t)timeout * 1000 : 0);
 
 		/* The next PDU is often available already: reading it costs no more than polling. */
-		if (io_->read_ahead_n > 0 || fill() > 0)
+		if (io_->read_ahead_n > 0 || fill_read_ahead() > 0)
 			return OFTrue;
-		/* The end of the connection and errors count as readable: read() will report them. */
+		/* Return true also at the end of the connection and after an error: read() will report them. */
 		if (errno != EAGAIN && errno != EWOULDBLOCK)
 			return OFTrue;
 		acknowledge();
-		return deadline_wait(getSocket(), wants(), earlier(io_, deadline)) != 0;
+		return deadline_wait(getSocket(), poll_events(), limit_deadline(io_, deadline)) != 0;
 	}
 
       private:
@@ -222,7 +223,7 @@ class Connection : public DcmTCPConnection
 		return io_failed(io_, code);
 	}
 
-	void say_goodbye()
+	void notify_close()
 	{
 		if (io_->tls && io_->fd >= 0)
 			tls_send_close_notify(io_->tls);
@@ -241,12 +242,12 @@ class Connection : public DcmTCPConnection
 		return got;
 	}
 
-	short wants()
+	short poll_events()
 	{
 		return io_->tls ? tls_poll_events(io_->tls) : POLLIN;
 	}
 
-	ssize_t serve(void *buf, size_t n)
+	ssize_t copy_read_ahead(void *buf, size_t n)
 	{
 		if (n > io_->read_ahead_n)
 			n = io_->read_ahead_n;
@@ -267,7 +268,7 @@ class Connection : public DcmTCPConnection
 
 	/* Read the bytes available now: into the read-ahead buffer (buf NULL) or to buf. Return > 0, 0 (closed), -1 (errno
 	 * EAGAIN: nothing yet). */
-	ssize_t take(void *buf, size_t n)
+	ssize_t read_available(void *buf, size_t n)
 	{
 		uint8_t *to = buf ? static_cast<uint8_t *>(buf) : io_->read_ahead;
 		ssize_t got;
@@ -279,11 +280,11 @@ class Connection : public DcmTCPConnection
 			return got;
 		if (!io_->received_any && !io_->tls && to[0] == 0x15 &&
 		    (got < 2 || to[1] == 0x03)) { /* a TLS alert, RFC 8446 5.1 */
-			io_->wants_tls = true;
+			io_->peer_uses_tls = true;
 			return fail(EBADMSG);
 		}
 		io_->received_any = true;
-		if (track(io_, to, (size_t)got) < 0)
+		if (follow_headers(io_, to, (size_t)got) < 0)
 			return fail(EBADMSG);
 		if (!buf) {
 			io_->read_ahead_at = 0;
@@ -293,32 +294,32 @@ class Connection : public DcmTCPConnection
 		return got;
 	}
 
-	ssize_t fill()
+	ssize_t fill_read_ahead()
 	{
-		ssize_t got = take(nullptr, 0);
+		ssize_t got = read_available(nullptr, 0);
 
 		if (got == 0)
 			errno = 0;
 		return got;
 	}
 
-	/* Like take(), but waits: within a PDU until its deadline. */
-	ssize_t receive(void *buf, size_t n)
+	/* Like read_available(), but wait if no bytes are available: within a PDU until its deadline. */
+	ssize_t wait_and_read(void *buf, size_t n)
 	{
-		bool within = io_->head_have > 0 || io_->body_left > 0;
+		bool within = io_->head_received > 0 || io_->body_left > 0;
 		int64_t deadline = deadline_now() + (int64_t)io_->timeout * 1000;
 
 		if (within)
 			deadline = io_->deadline += deadline_now() - io_->last_read_end;
 		for (;;) {
-			ssize_t got = take(buf, n);
+			ssize_t got = read_available(buf, n);
 
 			if (got >= 0)
 				return got;
 			if (errno != EAGAIN && errno != EWOULDBLOCK)
 				return fail(errno);
 			acknowledge();
-			switch (deadline_wait(getSocket(), wants(), earlier(io_, deadline))) {
+			switch (deadline_wait(getSocket(), poll_events(), limit_deadline(io_, deadline))) {
 			case 0:
 				io_->timed_out = true;
 				return fail(ETIMEDOUT);
@@ -336,17 +337,17 @@ class Layer : public DcmTransportLayer
 	{
 	}
 
-	/* A connection that was handed over replaces the one that DCMTK opened: it gets its descriptor number, which closes
-	 * DCMTK's. */
+	/* DCMTK has opened the connection `fd`. If there is a connected socket, replace DCMTK's connection by it: dup3() gives it
+	 * the same descriptor number and closes DCMTK's connection. */
 	DcmTransportConnection *createConnection(DcmNativeSocketType fd, OFBool secure) override
 	{
 		if (secure)
 			return nullptr;
-		if (io_->handed >= 0) {
-			if (dup3(io_->handed, fd, O_CLOEXEC) < 0)
+		if (io_->connected >= 0) {
+			if (dup3(io_->connected, fd, O_CLOEXEC) < 0)
 				return nullptr;
-			::close(io_->handed);
-			io_->handed = -1;
+			::close(io_->connected);
+			io_->connected = -1;
 		}
 		return new Connection(fd, io_);
 	}
@@ -409,15 +410,15 @@ static void one_line(const char *text, char *ret, size_t size)
 
 int association_fail(struct err *err, const AssociationIo *io, const OFCondition &cond, const char *what)
 {
-	char text[300], words[400];
-	int code = io->tls && io->error ? tls_error_text(io->tls, words, sizeof(words)) : 0;
+	char text[300], tls_text[400];
+	int code = io->tls && io->error ? tls_error_text(io->tls, tls_text, sizeof(tls_text)) : 0;
 
 	one_line(cond.text(), text, sizeof(text));
 	if (code)
-		return err_set(err, code, "%s: %s", what, words);
-	if (io->wants_tls)
-		return err_set(err, EPROTONOSUPPORT, "%s: it answered plain DICOM with TLS: this port requires TLS (tls = true)",
-			       what);
+		return err_set(err, code, "%s: %s", what, tls_text);
+	if (io->peer_uses_tls)
+		return err_set(err, EPROTONOSUPPORT,
+			       "%s: the peer responded to plain DICOM with TLS: its port requires TLS (tls = true)", what);
 	if (io->malformed)
 		return err_set(err, EPROTO, "%s: %s", what, io->malformed);
 	if (io->timed_out)
@@ -430,8 +431,8 @@ int association_fail(struct err *err, const AssociationIo *io, const OFCondition
 	if (io->error == EPIPE || io->error == ECONNRESET || cond == DUL_NETWORKCLOSED || strstr(text, "DUL network closed"))
 		return err_set(err, ECONNRESET, "%s: the peer closed the connection%s", what,
 			       io->tls && !io->received_any
-				       ? " right after the TLS handshake: perhaps it does not accept our certificate; "
-					 "its log says more"
+				       ? " directly after the TLS handshake: perhaps it does not accept our certificate; "
+					 "its log may have the reason"
 				       : "");
 	if (io->error)
 		return err_set(err, io->error, "%s: %s", what, strerror(io->error));
@@ -466,7 +467,7 @@ bool association_uncompressed(const char *ts)
 
 bool association_storable(const char *ts)
 {
-	/* No JPEG 2000 and no video: they cannot be decoded, and a sender that offers them also offers another one. */
+	/* No JPEG 2000 and no video: they cannot be decoded. A sender that proposes them also proposes another syntax. */
 	static const char *const encodings[] = {
 		UID_RLELosslessTransferSyntax,	  UID_JPEGProcess14SV1TransferSyntax, UID_JPEGProcess14TransferSyntax,
 		UID_JPEGLSLosslessTransferSyntax, UID_JPEGLSLossyTransferSyntax,      UID_JPEGProcess1TransferSyntax,

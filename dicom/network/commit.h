@@ -15,7 +15,7 @@ extern "C" {
 #define COMMIT_INSTANCE "1.2.840.10008.1.20.1.1" /* its one well-known instance */
 
 #define COMMIT_ITEMS_MAX 16384	    /* most objects per transaction */
-#define COMMIT_BYTES_MAX (4u << 20) /* longest data set of a report, bytes: 256 for each object */
+#define COMMIT_BYTES_MAX (4u << 20) /* largest data set of a report, bytes: 256 for each object */
 #define COMMIT_NO_REASON 0x0110	    /* Failure Reason if the report has none: processing failure (PS3.3 C.14.1.1) */
 
 /* DIMSE status values of an N-EVENT-REPORT response (PS3.7 annex C). */
@@ -28,45 +28,48 @@ enum commit_status {
 	COMMIT_TOO_LARGE = 0x0213, /* resource limitation */
 };
 
+/* An object for which commitment is requested. */
 struct commit_object {
 	char sop_class[DICOM_UID_SIZE];
 	char sop_instance[DICOM_UID_SIZE];
 };
 
+/* What a report states about one object. */
 struct commit_item {
 	char sop_instance[DICOM_UID_SIZE];
 	uint16_t failure; /* 0: committed; else its Failure Reason (0008,1197) */
 };
 
 struct commit_report {
-	char transaction[DICOM_UID_SIZE];
+	char transaction[DICOM_UID_SIZE]; /* Transaction UID of the request */
 	struct commit_item *items;
-	size_t n;
+	size_t n; /* number of items */
 };
 
 struct commit_handler {
 	void *ctx;
-	/* Process a report whose form has been checked. Return the status of the response: COMMIT_ACCEPTED if the report is
-	 * stored durably. */
+	/* Process a report that was parsed without error. Return the status for the response (enum commit_status):
+	 * COMMIT_ACCEPTED only after the report is stored durably. */
 	uint16_t (*report)(void *ctx, const struct commit_report *report);
 };
 
 struct scu;
 
-/* Send the N-ACTION over an association that was opened with a context for COMMIT_CLASS. Return 0 with the peer's *ret_status.
- * ENOTSUP: the peer accepted no context for the class; after other errors the association is unusable. A report that is received
- * before the response is passed to the handler. */
+/* Request commitment of n objects: send the N-ACTION over an association that was opened with a context for COMMIT_CLASS, and
+ * wait for the response. Return 0 and its status in *ret_status. ENOTSUP: the peer accepted no context for the class; after other
+ * errors the association is unusable. A report that is received before the response is passed to the handler. */
 int scu_commit(struct scu *scu, const char *transaction, const struct commit_object *objects, size_t n,
 	       const struct commit_handler *handler, uint16_t *ret_status, struct err *err);
-/* Wait this long for a report on this association. Return 1: one was handled, 0: none was received; negative: the association has
- * ended. */
+/* Wait at most `seconds` for a report on this association. Return 1: a report was passed to the handler; 0: none was received;
+ * negative: the association has ended. */
 int scu_commit_wait(struct scu *scu, int seconds, const struct commit_handler *handler, struct err *err);
 
-/* Parse a report's data set, in little endian. EBADMSG: the message says what is wrong. Clear the report in every case. */
+/* Parse the data set of a report, in Explicit or Implicit VR Little Endian. EBADMSG: it is malformed; the message has the reason.
+ * The caller must call commit_report_clear() also after an error. */
 int commit_report_parse(const void *bytes, size_t n, bool explicit_vr, struct commit_report *ret_report, struct err *err);
-void commit_report_clear(struct commit_report *report);
+void commit_report_clear(struct commit_report *report); /* free the items */
 
-/* Return "0112 no such object" or a similar text, from PS3.3 C.14.1.1. */
+/* Return the meaning of a Failure Reason (PS3.3 C.14.1.1), for messages after "PEER: ". */
 const char *commit_failure_text(uint16_t failure);
 
 #ifdef __cplusplus

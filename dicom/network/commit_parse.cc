@@ -2,10 +2,10 @@
 /* commit_parse.cc - parse the data set of a storage commitment report.
  *
  * Only three attributes are used: Transaction UID (0008,1195), Referenced SOP Sequence (0008,1199) and Failed SOP Sequence
- * (0008,1198). The report is received from the network and parsed in the process of the association, so DCMTK's parser gets none
- * of it: every length is checked against the bytes present, sequences may be 8 deep, and only the items need memory. A system
- * that passed the report on without knowing a sequence's VR has changed it to UN: its items are then Implicit VR Little Endian,
- * whatever the encoding of the rest (PS3.5 6.2.2, CP-246). */
+ * (0008,1198). The report comes from the network and is parsed in the process of the association, so DCMTK's parser is not used.
+ * Every length is checked against the number of bytes that remain, sequences may be 8 deep, and only items need memory. A system
+ * that forwarded the report without knowing the VR of a sequence has stored VR UN: its items are then in Implicit VR Little
+ * Endian, also if the rest is explicit (PS3.5 6.2.2, CP-246). */
 #include "dicom/network/commit.h"
 
 #include <cerrno>
@@ -38,7 +38,7 @@ struct Reader {
 struct Element {
 	uint32_t tag, length; /* undefined: up to a delimiter */
 	const uint8_t *value; /* length bytes, unless the length is undefined */
-	bool explicit_inside; /* do the elements in its items have VRs? */
+	bool explicit_inside; /* the elements in its items are in explicit VR */
 };
 
 } // namespace
@@ -53,8 +53,8 @@ static uint32_t get32(const uint8_t *p)
 	return get16(p) | get16(p + 2) << 16;
 }
 
-/* VRs with a 4-byte length after 2 reserved bytes, PS3.5 7.1.2. */
-static bool long_vr(const uint8_t *vr)
+/* Does the header of this VR have 2 reserved bytes and a 4-byte length (PS3.5 7.1.2)? */
+static bool vr_is_long(const uint8_t *vr)
 {
 	static const char names[] = "OB OD OF OL OV OW SQ SV UC UN UR UT UV";
 
@@ -64,25 +64,26 @@ static bool long_vr(const uint8_t *vr)
 	return false;
 }
 
-/* Read the next element's head; its value is skipped if the length is defined. Return 1, 0 (the end), or EBADMSG. */
-static int next(Reader *r, Element *e, struct err *err)
+/* Read the header of the next element, and skip its value if the length is defined. Return 1, 0: end of the bytes, or
+ * -EBADMSG. */
+static int next_element(Reader *r, Element *e, struct err *err)
 {
 	size_t left = (size_t)(r->end - r->p), head = 8;
 
 	if (left == 0)
 		return 0;
 	if (left < head)
-		return err_set(err, EBADMSG, "commitment report: it ends within the head of an element");
+		return err_set(err, EBADMSG, "commitment report: it ends within the header of an element");
 	e->tag = get16(r->p) << 16 | get16(r->p + 2);
 	e->explicit_inside = r->explicit_vr;
 	if (!r->explicit_vr || e->tag >> 16 == 0xfffe) {
 		e->length = get32(r->p + 4);
-	} else if (!long_vr(r->p + 4)) {
+	} else if (!vr_is_long(r->p + 4)) {
 		e->length = get16(r->p + 6);
 	} else {
 		head = 12;
 		if (left < head)
-			return err_set(err, EBADMSG, "commitment report: it ends within the head of an element");
+			return err_set(err, EBADMSG, "commitment report: it ends within the header of an element");
 		e->length = get32(r->p + 8);
 		e->explicit_inside = r->p[4] != 'U' || r->p[5] != 'N';
 	}
@@ -94,8 +95,8 @@ static int next(Reader *r, Element *e, struct err *err)
 	return 1;
 }
 
-/* Skip a value of undefined length whose head has been read: items up to the delimiter, in each item elements up to its
- * delimiter. */
+/* Skip a value of undefined length; `what` is its header. A sequence consists of items up to its delimiter, an item of elements
+ * up to its delimiter. */
 static int skip_undefined(Reader *r, const Element *what, int depth, struct err *err)
 {
 	uint32_t delimiter = what->tag == tag_item ? tag_item_end : tag_sequence_end;
@@ -105,7 +106,7 @@ static int skip_undefined(Reader *r, const Element *what, int depth, struct err 
 
 	if (depth > depth_max)
 		return err_set(err, EBADMSG, "commitment report: sequences more than %d deep", depth_max);
-	while ((got = next(&inner, &e, err)) > 0) {
+	while ((got = next_element(&inner, &e, err)) > 0) {
 		if (e.tag == delimiter) {
 			r->p = inner.p;
 			return 0;
@@ -118,7 +119,7 @@ static int skip_undefined(Reader *r, const Element *what, int depth, struct err 
 	return got < 0 ? got : err_set(err, EBADMSG, "commitment report: a sequence without an end");
 }
 
-/* Strip the padding; the rest must be a UID. */
+/* Get a value without its padding; EBADMSG: it is not a UID. */
 static int get_uid(const Element *e, char ret_uid[DICOM_UID_SIZE], struct err *err)
 {
 	size_t n = e->length;
@@ -142,7 +143,7 @@ static int read_item(Reader *r, bool delimited, bool failed, struct commit_item 
 
 	memset(ret_item, 0, sizeof(*ret_item));
 	ret_item->failure = failed ? COMMIT_NO_REASON : 0;
-	while ((got = next(r, &e, err)) > 0) {
+	while ((got = next_element(r, &e, err)) > 0) {
 		if (delimited && e.tag == tag_item_end)
 			break;
 		if (e.length == undefined)
@@ -168,7 +169,7 @@ static int add_item(struct commit_report *report, const struct commit_item *item
 
 	if (n == COMMIT_ITEMS_MAX)
 		return err_set(err, EBADMSG, "commitment report: more than %d items", COMMIT_ITEMS_MAX);
-	if ((n & (n - 1)) == 0) { /* space for a power of two */
+	if ((n & (n - 1)) == 0) { /* the array is full: its size is always a power of two */
 		items = static_cast<struct commit_item *>(realloc(report->items, (n ? 2 * n : 1) * sizeof(items[0])));
 		if (!items)
 			return err_set(err, ENOMEM, "commitment report: no memory");
@@ -178,8 +179,8 @@ static int add_item(struct commit_report *report, const struct commit_item *item
 	return 0;
 }
 
-/* Return a reader of an element's content. For an undefined length: up to the end of the enclosing element. */
-static Reader within(const Reader *r, const Element *e)
+/* Return a reader of the element's value. If its length is undefined, the reader ends with the enclosing element. */
+static Reader value_reader(const Reader *r, const Element *e)
 {
 	return (Reader){e->value, e->length == undefined ? r->end : e->value + e->length, e->explicit_inside};
 }
@@ -189,8 +190,8 @@ static int read_sequence(Reader *r, bool delimited, bool failed, struct commit_r
 	Element e = {};
 	int got;
 
-	while ((got = next(r, &e, err)) > 0) {
-		Reader inner = within(r, &e);
+	while ((got = next_element(r, &e, err)) > 0) {
+		Reader inner = value_reader(r, &e);
 		struct commit_item item;
 
 		if (delimited && e.tag == tag_sequence_end)
@@ -213,9 +214,9 @@ static int read_report(Reader *r, struct commit_report *report, struct err *err)
 	Element e = {};
 	int got;
 
-	while ((got = next(r, &e, err)) > 0) {
+	while ((got = next_element(r, &e, err)) > 0) {
 		bool sequence = e.tag == tag_referenced || e.tag == tag_failed;
-		Reader inner = within(r, &e);
+		Reader inner = value_reader(r, &e);
 
 		if (sequence)
 			got = read_sequence(&inner, e.length == undefined, e.tag == tag_failed, report, err);
@@ -257,15 +258,15 @@ const char *commit_failure_text(uint16_t failure)
 	case 0x0110:
 		return "processing failure";
 	case 0x0112:
-		return "it has no such object";
+		return "the peer has no such object";
 	case 0x0213:
-		return "it is out of resources";
+		return "the peer is out of resources";
 	case 0x0122:
-		return "it does not support the class";
+		return "the peer does not support the SOP class";
 	case 0x0119:
-		return "it has the object under another class";
+		return "the peer has the object with another SOP class";
 	case 0x0131:
-		return "it knows the transaction already";
+		return "the Transaction UID was used before";
 	default:
 		return "a reason that the standard does not name";
 	}

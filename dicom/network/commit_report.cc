@@ -12,7 +12,7 @@ namespace tomonode
 namespace
 {
 
-/* Collects the data set in memory up to a limit; the rest is counted and dropped, so that the protocol continues. */
+/* Stores a data set in memory up to a limit. Further bytes are received but dropped, so that the association can continue. */
 class Bounded : public Consumer
 {
       public:
@@ -50,6 +50,7 @@ bool commit_transfer_syntax(const char *uid, bool *ret_explicit)
 	return *ret_explicit || !strcmp(uid, UID_LittleEndianImplicitTransferSyntax);
 }
 
+/* Parse the report and call the handler. Return the status for the response. */
 static uint16_t evaluate(const T_DIMSE_N_EventReportRQ *rq, const Bounded &data, bool explicit_vr,
 			 const struct commit_handler *handler)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* commit_scu.cc - request storage commitment over an association opened by this process, and receive reports on it.
  *
- * A peer may send a report at any time after it has received the request, even before it has responded to it: every function that
- * waits for a message handles reports meanwhile. */
+ * A peer may send a report at any time after it has received the request, even before it has responded to the request. Therefore
+ * reports are handled wherever a message is awaited. */
 #include "dicom/network/commit_report.hh"
 #include "dicom/network/deadline.hh"
 #include "dicom/network/scu.hh"
@@ -15,7 +15,8 @@
 
 using namespace tomonode;
 
-static OFCondition build(const char *transaction, const struct commit_object *objects, size_t n, DcmDataset *to)
+/* Build the data set of the N-ACTION. */
+static OFCondition build_request(const char *transaction, const struct commit_object *objects, size_t n, DcmDataset *to)
 {
 	OFCondition cond = to->putAndInsertString(DCM_TransactionUID, transaction);
 
@@ -44,6 +45,7 @@ static int other_message(struct scu *s, const T_DIMSE_Message *msg, T_ASC_Presen
 	return rc < 0 ? rc : 1;
 }
 
+/* Wait at most `seconds` for a command. Return 1: received, 0: none; negative: the association has ended. */
 static int receive(struct scu *s, int seconds, T_ASC_PresentationContextID *ret_id, T_DIMSE_Message *ret_msg, struct err *err)
 {
 	DcmDataset *detail = nullptr;
@@ -61,8 +63,8 @@ static int receive(struct scu *s, int seconds, T_ASC_PresentationContextID *ret_
 	return cond.bad() ? association_fail(err, &s->io, cond, s->who) : 1;
 }
 
-static int ask(struct scu *s, const char *transaction, const struct commit_object *objects, size_t n,
-	       const struct commit_handler *handler, uint16_t *ret_status, struct err *err)
+static int request_commitment(struct scu *s, const char *transaction, const struct commit_object *objects, size_t n,
+			      const struct commit_handler *handler, uint16_t *ret_status, struct err *err)
 {
 	T_ASC_PresentationContextID context = ASC_findAcceptedPresentationContextID(s->assoc, COMMIT_CLASS), id = 0;
 	T_DIMSE_N_ActionRQ *rq;
@@ -75,7 +77,7 @@ static int ask(struct scu *s, const char *transaction, const struct commit_objec
 
 	if (!context)
 		return err_set(err, ENOTSUP, "%s accepted no presentation context for storage commitment", s->who);
-	cond = build(transaction, objects, n, &data);
+	cond = build_request(transaction, objects, n, &data);
 	if (cond.bad())
 		return err_set(err, ENOMEM, "%s: request of storage commitment: %s", s->who, cond.text());
 	message = s->assoc->nextMsgID++;
@@ -87,17 +89,17 @@ static int ask(struct scu *s, const char *transaction, const struct commit_objec
 	strcpy(rq->RequestedSOPInstanceUID, COMMIT_INSTANCE);
 	rq->ActionTypeID = 1; /* request storage commitment, PS3.4 J.3.2 */
 	rq->DataSetType = DIMSE_DATASET_PRESENT;
-	s->broken = true; /* until everything has succeeded */
+	s->broken = true; /* reset at the end, if everything has succeeded */
 	cond = DIMSE_sendMessageUsingMemoryData(s->assoc, context, &msg, nullptr, &data, nullptr, nullptr);
 	if (cond.bad())
 		return association_fail(err, &s->io, cond, s->who);
 	deadline = deadline_now() + (int64_t)s->dimse_timeout * 1000;
-	for (;;) { /* reports may be received meanwhile, but the time is limited */
+	for (;;) { /* reports before the response are handled; the deadline includes them */
 		int64_t left = deadline - deadline_now();
 
 		rc = left > 0 ? receive(s, (int)((left + 999) / 1000), &id, &msg, err) : 0;
 		if (rc == 0)
-			return err_set(err, ETIMEDOUT, "%s: no answer to the request of storage commitment within %d s", s->who,
+			return err_set(err, ETIMEDOUT, "%s: no response to the request of storage commitment within %d s", s->who,
 				       s->dimse_timeout);
 		if (rc < 0)
 			return rc;
@@ -108,9 +110,9 @@ static int ask(struct scu *s, const char *transaction, const struct commit_objec
 			return rc;
 	}
 	if (msg.msg.NActionRSP.MessageIDBeingRespondedTo != message)
-		return err_set(err, EPROTO, "%s answered N-ACTION number %u with number %u", s->who, message,
+		return err_set(err, EPROTO, "%s responded to N-ACTION number %u with the number %u", s->who, message,
 			       (unsigned)msg.msg.NActionRSP.MessageIDBeingRespondedTo);
-	if (msg.msg.NActionRSP.DataSetType != DIMSE_DATASET_NULL) { /* an action reply: its data are not needed */
+	if (msg.msg.NActionRSP.DataSetType != DIMSE_DATASET_NULL) { /* an action reply, which is not needed */
 		rc = commit_data_drop(s->assoc, &s->io, s->dimse_timeout, s->who, err);
 		if (rc < 0)
 			return rc;
@@ -141,7 +143,7 @@ int scu_commit(struct scu *s, const char *transaction, const struct commit_objec
 	if (n == 0 || n > COMMIT_ITEMS_MAX)
 		return err_set(err, EINVAL, "%s: storage commitment of %zu objects; allowed: 1 to %d", s->who, n,
 			       COMMIT_ITEMS_MAX);
-	return scu_guarded(s, err, [&] { return ask(s, transaction, objects, n, handler, ret_status, err); });
+	return scu_guarded(s, err, [&] { return request_commitment(s, transaction, objects, n, handler, ret_status, err); });
 }
 
 int scu_commit_wait(struct scu *s, int seconds, const struct commit_handler *handler, struct err *err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connect.cc - open TCP connections. The resolver has its own timeouts (resolv.conf); all other timeouts are set here. */
+/* connect.cc - open TCP connections. The deadline is for the connection; name resolution has its own timeouts (resolv.conf). */
 #include "dicom/network/connect.hh"
 
 #include "dicom/network/deadline.hh"
@@ -64,8 +64,8 @@ int connect_open(const char *host, int port, int timeout, const char *who, int *
 	for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next, n_left--) {
 		int64_t now = deadline_now();
 
-		/* Each address gets a share of the remaining time, so that one that does not respond leaves time for the
-		 * others. */
+		/* Divide the remaining time by the number of remaining addresses, so that an address without a response leaves
+		 * time for the others. */
 		code = connect_address(a, now < deadline ? now + (deadline - now) / n_left : now, &fd);
 	}
 	freeaddrinfo(list);

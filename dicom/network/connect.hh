@@ -9,13 +9,13 @@
 namespace tomonode
 {
 
-/* Connect. *ret_fd: connected, non-blocking, close-on-exec. `who`: the peer's name in messages. EHOSTUNREACH: the name cannot be
- * resolved; ETIMEDOUT; else the error of the last address (ECONNREFUSED, ENETUNREACH, ...). */
+/* Connect within `timeout` s. *ret_fd: the socket, non-blocking, close-on-exec. `who`: the peer's name in messages. EHOSTUNREACH:
+ * the name cannot be resolved; ETIMEDOUT; else the error for the last address that was tried (ECONNREFUSED, ENETUNREACH, ...). */
 int connect_open(const char *host, int port, int timeout, const char *who, int *ret_fd, struct err *err);
 
-/* Listen on a port of the loopback interface for one connection that is never accepted; *ret_port: its number. DCMTK must open a
- * connection itself: it connects to this port, and the real connection then replaces that one (see `handed` in association.hh).
- */
+/* Create a listening socket on the loopback interface; *ret_port: its port. DCMTK cannot use a socket that is already connected,
+ * so it is made to connect to this port. The socket from connect_open() then replaces that connection (`connected` in
+ * association.hh). */
 int connect_placeholder(int *ret_fd, int *ret_port, struct err *err);
 
 } // namespace tomonode

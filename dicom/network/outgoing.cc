@@ -12,8 +12,8 @@
 
 constexpr off_t meta_max = 1 << 20;	  /* largest meta header, bytes */
 constexpr size_t pdu_head = 12;		  /* of a P-DATA-TF with one PDV, PS3.8 9.3.5 */
-constexpr size_t piece_bytes = 512 << 10; /* bytes sent at a time ... */
-constexpr size_t piece_pdus = 64;	  /* ... except for peers that accept only small PDUs */
+constexpr size_t piece_bytes = 512 << 10; /* size of a piece, bytes; less if it would have more PDUs than piece_pdus */
+constexpr size_t piece_pdus = 64;	  /* largest number of PDUs in a piece */
 
 namespace tomonode
 {
@@ -50,7 +50,7 @@ static int read_uid(int fd, off_t at, size_t n, char ret[DICOM_UID_SIZE])
 	return 0;
 }
 
-/* Walk through group 0002 (Explicit VR Little Endian, PS3.10 7.1) to the data set after it. */
+/* Read the UIDs of group 0002 (Explicit VR Little Endian, PS3.10 7.1) and the offset of the data set after it. */
 static int read_meta(Outgoing *f, const char *path, struct err *err)
 {
 	uint8_t head[12];
@@ -117,12 +117,12 @@ void outgoing_close(Outgoing *f)
 	f->fd = -1;
 }
 
-void outgoing_piece_make(OutgoingPiece *p, size_t most)
+void outgoing_piece_init(OutgoingPiece *p, size_t max_data)
 {
-	p->most = most;
-	p->n_pdus = piece_bytes / (p->most + pdu_head);
+	p->max_data = max_data;
+	p->n_pdus = piece_bytes / (p->max_data + pdu_head);
 	p->n_pdus = p->n_pdus < 1 ? 1 : p->n_pdus > piece_pdus ? piece_pdus : p->n_pdus;
-	p->bytes.reset(new uint8_t[p->n_pdus * (p->most + pdu_head)]);
+	p->bytes.reset(new uint8_t[p->n_pdus * (p->max_data + pdu_head)]);
 }
 
 static void put_be32(uint8_t *to, size_t value)
@@ -142,7 +142,7 @@ int outgoing_piece_fill(OutgoingPiece *p, const Outgoing *f, uint8_t id, off_t a
 
 	while ((size_t)n < p->n_pdus && at + (off_t)data < f->size) {
 		off_t left = f->size - at - (off_t)data;
-		size_t step = left < (off_t)p->most ? (size_t)left : p->most;
+		size_t step = left < (off_t)p->max_data ? (size_t)left : p->max_data;
 
 		/* P-DATA-TF with one PDV, PS3.8 9.3.5: lengths of the following bytes, context, message control (last, data
 		 * set) */
@@ -159,7 +159,7 @@ int outgoing_piece_fill(OutgoingPiece *p, const Outgoing *f, uint8_t id, off_t a
 		n++;
 	}
 	if (preadv(f->fd, parts, n, at) !=
-	    (ssize_t)data) /* partial read, or an error: read again with pread, which returns which one */
+	    (ssize_t)data) /* partial read or error: read the parts again one by one, which returns the error */
 		for (int i = 0; i < n && rc == 0; at += (off_t)parts[i].iov_len, i++)
 			rc = read_exactly(f->fd, parts[i].iov_base, parts[i].iov_len, at);
 	*ret_data = data;

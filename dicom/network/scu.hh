@@ -20,11 +20,11 @@ struct scu {
 	T_ASC_Network *net = nullptr;
 	T_ASC_Association *assoc = nullptr;
 	struct tls_context *tls = nullptr;
-	T_ASC_Parameters *params = nullptr; /* owned until the association owns them */
-	char who[160] = "";		    /* "AET at host:port", for messages */
-	int dimse_timeout = 30;
-	int acse_timeout = 30;
-	bool broken = false;
+	T_ASC_Parameters *params = nullptr; /* owned until `assoc` is created, which then owns them */
+	char who[160] = "";		    /* the peer, "AET at host:port", for messages */
+	int dimse_timeout = 30;		    /* s */
+	int acse_timeout = 30;		    /* s */
+	bool broken = false;		    /* the association is unusable: every call fails */
 
 	~scu()
 	{
@@ -34,8 +34,8 @@ struct scu {
 			ASC_destroyAssociationParameters(&params);
 		if (net)
 			ASC_dropNetwork(&net);
-		if (io.handed >= 0)
-			close(io.handed);
+		if (io.connected >= 0)
+			close(io.connected);
 		tomonode::tls_stream_free(io.tls);
 		tls_free(tls);
 	}
@@ -44,7 +44,7 @@ struct scu {
 namespace tomonode
 {
 
-/* guarded(); an association in whose use an exception came is broken. */
+/* Like guarded(), for a call that uses an association: after an exception the association is marked as broken. */
 template <typename Body> int scu_guarded(struct scu *s, struct err *err, Body body)
 {
 	bool ended = false;

@@ -2,8 +2,8 @@
 /* store_scp.cc - one association from its request to its end.
  *
  * Invariants:
- * - The stream passed to DCMTK always reports success. DCMTK 3.6.7 reads for ever if a write fails in the last fragment, and
- *   reports success for a file whose last buffer could not be written; so the sink stores the error and this file checks it.
+ * - The stream passed to DCMTK always reports success, and FileWriter stores a write error, which is checked here. (DCMTK 3.6.7
+ *   reads for ever if the write of the last fragment fails, and reports success if its last buffer could not be written.)
  * - This file sends the response, after the handler's end() has made the object durable or discarded it.
  * - For each begin() that returned a descriptor there is exactly one end(). */
 #include "dcmtk/config/osconfig.h"
@@ -33,12 +33,12 @@
 
 using namespace tomonode;
 
-constexpr int goodbye_seconds = 2; /* time for a peer to close its side after a release or abort, s */
+constexpr int close_seconds = 2; /* time for a peer to close its side after a release or abort, s */
 
 namespace
 {
 
-/* The object that receives a data set's bytes from DCMTK. */
+/* Passes the bytes of a data set from DCMTK to the FileWriter. */
 class Sink : public Consumer
 {
       public:
@@ -86,7 +86,7 @@ struct Scp {
 	}
 };
 
-/* ---- the Part 10 head: preamble, "DICM", group 0002 in Explicit VR Little Endian (PS3.10 7.1) ---- */
+/* ---- the beginning of a Part 10 file: preamble, "DICM", group 0002 in Explicit VR Little Endian (PS3.10 7.1) ---- */
 
 struct Meta {
 	uint8_t bytes[1024];
@@ -119,7 +119,7 @@ static void meta_put(Meta *m, uint16_t element, const char *vr, const void *valu
 		m->bytes[m->n++] = pad;
 }
 
-/* All values are shorter than 65 bytes, so 1024 bytes are enough. */
+/* Build the bytes. All values are shorter than 65 bytes, so 1024 bytes are enough. */
 static void meta_build(Meta *m, const struct scp_object *o)
 {
 	const uint8_t version[2] = {0, 1};
@@ -143,7 +143,7 @@ static void meta_build(Meta *m, const struct scp_object *o)
 		m->bytes[start - 4 + i] = (uint8_t)(group >> (8 * i));
 }
 
-/* ---- the beginning ---- */
+/* ---- connection and association request ---- */
 
 static void peer_address(int fd, char *ret, size_t size)
 {
@@ -158,7 +158,7 @@ static void peer_address(int fd, char *ret, size_t size)
 		memmove(ret, ret + 7, strlen(ret + 7) + 1);
 }
 
-/* Wait for the first byte and peek at it: it tells TLS from plain DICOM before either is tried. */
+/* Wait for the first byte and read it without consuming it: it shows whether the peer uses TLS, plain DICOM or neither. */
 static int check_first_byte(Scp *s, int fd, int64_t deadline, struct err *err)
 {
 	uint8_t b[2] = {0, 0};
@@ -195,14 +195,15 @@ static int check_first_byte(Scp *s, int fd, int64_t deadline, struct err *err)
 	return 0;
 }
 
+/* Send the rejection, and wait for the peer to close. Return 0. */
 static int reject(Scp *s, T_ASC_RejectParametersResult result, T_ASC_RejectParametersSource source,
 		  T_ASC_RejectParametersReason reason)
 {
 	T_ASC_RejectParameters rej = {result, source, reason};
 
-	association_close_within(&s->io, goodbye_seconds);
+	association_close_within(&s->io, close_seconds);
 	if (ASC_rejectAssociation(s->assoc, &rej).good())
-		ASC_dropSCPAssociation(s->assoc, goodbye_seconds);
+		ASC_dropSCPAssociation(s->assoc, close_seconds);
 	return 0;
 }
 
@@ -212,7 +213,7 @@ static bool storage_class(const char *uid)
 }
 
 /* Accept each context that can be served, with the first proposed transfer syntax that can be stored. */
-static OFCondition answer_contexts(Scp *s)
+static OFCondition accept_contexts(Scp *s)
 {
 	T_ASC_Parameters *params = s->assoc->params;
 	int n = ASC_countPresentationContexts(params);
@@ -291,7 +292,7 @@ static int negotiate(Scp *s, struct err *err)
 		 implementation_class_uid);
 	snprintf(s->assoc->params->ourImplementationVersionName, sizeof(s->assoc->params->ourImplementationVersionName), "%s",
 		 implementation_version);
-	cond = answer_contexts(s);
+	cond = accept_contexts(s);
 	if (cond.good())
 		cond = ASC_acknowledgeAssociation(s->assoc);
 	if (cond.bad())
@@ -302,7 +303,7 @@ static int negotiate(Scp *s, struct err *err)
 
 /* ---- one object ---- */
 
-/* Does the request fit this context? If not, set *ret_status. */
+/* Check the UIDs of the request against its presentation context. If they are wrong, set *ret_status and return false. */
 static bool check_request(const T_DIMSE_C_StoreRQ *rq, const T_ASC_PresentationContext *pc, uint16_t *ret_status)
 {
 	if (!association_uid_ok(rq->AffectedSOPInstanceUID))
@@ -366,7 +367,7 @@ static int store(Scp *s, const T_DIMSE_C_StoreRQ *rq, T_ASC_PresentationContextI
 	return 0;
 }
 
-/* ---- from the first message to the end ---- */
+/* ---- all messages of an association ---- */
 
 /* Serve one message. Return 1: released by the peer; 0: continue; negative: the association is unusable. */
 static int serve_message(Scp *s, struct err *err)
@@ -408,10 +409,10 @@ static int serve(Scp *s, struct err *err)
 	do
 		rc = serve_message(s, err);
 	while (rc == 0);
-	association_close_within(&s->io, goodbye_seconds);
+	association_close_within(&s->io, close_seconds);
 	if (rc > 0) {
 		if (ASC_acknowledgeRelease(s->assoc).good())
-			ASC_dropSCPAssociation(s->assoc, goodbye_seconds);
+			ASC_dropSCPAssociation(s->assoc, close_seconds);
 		return 0;
 	}
 	if (rc != -ECONNRESET)

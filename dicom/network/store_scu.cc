@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_scu.cc - one association to a storage SCP.
  *
- * - connect.hh opens the connection, over IPv6 or IPv4, and it is handed over to DCMTK.
- * - A file is sent as stored: its data set is read in pieces, each between the heads of PDUs of the size that the peer accepts,
- *   and sent without being parsed, so that memory is needed for one piece only and the bits are those of the file.
- * - The default transfer syntax is offered in addition to every uncompressed one (PS3.5 10.1). For a peer that accepts only that,
- *   DCMTK converts the data set; large values stay in the file until they are written.
- * - A JPEG-LS object is offered uncompressed too: for a peer that does not accept it compressed, its frames are decoded while
- *   sending.
+ * - The connection is opened by connect.hh, over IPv6 or IPv4, and then used by DCMTK.
+ * - A file is sent as stored, without parsing: outgoing.hh reads its data set in pieces that already contain the headers of PDUs
+ * of the size that the peer accepts. Memory is needed for one piece only, and the bytes are those of the file.
+ * - For each object in an uncompressed transfer syntax, Implicit VR Little Endian is proposed too (PS3.5 10.1). If the peer
+ * accepts only this one, DCMTK converts the data set while it is sent; it reads large values from the file piece by piece.
+ * - For each JPEG-LS object, uncompressed transfer syntaxes are proposed too. If the peer accepts only these, the frames are
+ *   decoded while the object is sent.
  * - After an error other than a response of the peer, the association is unusable: every later call fails. */
 #include "dcmtk/config/osconfig.h"
 
@@ -32,7 +32,7 @@
 using namespace tomonode;
 
 constexpr int contexts_max = 128; /* odd numbers 1..255, PS3.8 9.3.2.2 */
-constexpr int goodbye_seconds = 2, probe_seconds = 3;
+constexpr int close_seconds = 2, probe_seconds = 3;
 
 namespace
 {
@@ -46,7 +46,7 @@ struct Proposal {
 
 } // namespace
 
-/* Contexts that do not fit are not proposed; scu_store() reports it for their objects. */
+/* Add a presentation context. If there are 128 already, do nothing: scu_store() will report an error for such an object. */
 static void propose(Proposal *p, const char *sop_class, const char *transfer_syntax)
 {
 	for (size_t i = 0; i < p->n; i++)
@@ -69,9 +69,10 @@ static OFCondition add_contexts(struct scu *s, const struct scu_context *context
 	for (size_t i = 0; i < n; i++)
 		propose(&p, contexts[i].sop_class, contexts[i].transfer_syntax);
 	for (size_t i = 0; i < n; i++) { /* conversions are added last, so they are the ones dropped if 128 are too few */
-		if (tomonode::decoded_from(contexts[i].transfer_syntax))
+		if (tomonode::decoded_supports(contexts[i].transfer_syntax))
 			propose(&p, contexts[i].sop_class, UID_LittleEndianExplicitTransferSyntax);
-		if (association_uncompressed(contexts[i].transfer_syntax) || tomonode::decoded_from(contexts[i].transfer_syntax))
+		if (association_uncompressed(contexts[i].transfer_syntax) ||
+		    tomonode::decoded_supports(contexts[i].transfer_syntax))
 			propose(&p, contexts[i].sop_class, UID_LittleEndianImplicitTransferSyntax);
 	}
 	for (size_t i = 0; cond.good() && i < p.n; i++) {
@@ -83,7 +84,7 @@ static OFCondition add_contexts(struct scu *s, const struct scu_context *context
 	return cond;
 }
 
-static const char *rejection_words(const T_ASC_RejectParameters *r)
+static const char *rejection_text(const T_ASC_RejectParameters *r)
 {
 	switch (r->reason) {
 	case ASC_REASON_SU_CALLINGAETITLENOTRECOGNIZED:
@@ -99,13 +100,13 @@ static const char *rejection_words(const T_ASC_RejectParameters *r)
 	case ASC_REASON_SP_PRES_LOCALLIMITEXCEEDED:
 		return "it has too many associations";
 	default:
-		return "it gave no reason";
+		return "the reason is not given";
 	}
 }
 
-/* Return whether the peer uses TLS. It accepted the request and closed without a response, as TLS libraries do when they receive
- * plain DICOM. One more connection tests it. */
-static bool answers_tls(const struct scu_peer *peer)
+/* Return whether the peer uses TLS on this port. Called after it has closed the connection without a response, as TLS libraries
+ * do when they receive plain DICOM. Open another connection to test it. */
+static bool peer_uses_tls(const struct scu_peer *peer)
 {
 	bool tls;
 	int fd;
@@ -117,7 +118,7 @@ static bool answers_tls(const struct scu_peer *peer)
 	return tls;
 }
 
-/* Return the reason why there is no association. */
+/* Set the error for an association that could not be opened. */
 static int open_failed(struct scu *s, const struct scu_peer *peer, const OFCondition &cond, struct err *err)
 {
 	int rc;
@@ -128,16 +129,16 @@ static int open_failed(struct scu *s, const struct scu_peer *peer, const OFCondi
 		memset(&r, 0, sizeof(r));
 		ASC_getRejectParameters(s->params, &r);
 		if (r.result == ASC_RESULT_REJECTEDTRANSIENT)
-			return err_set(err, EBUSY, "%s rejected the association for now: %s", s->who, rejection_words(&r));
-		return err_set(err, EACCES, "%s rejected the association: %s", s->who, rejection_words(&r));
+			return err_set(err, EBUSY, "%s rejected the association for now: %s", s->who, rejection_text(&r));
+		return err_set(err, EACCES, "%s rejected the association: %s", s->who, rejection_text(&r));
 	}
 	rc = association_fail(err, &s->io, cond, s->who);
-	if (rc == -ECONNRESET && !s->io.received_any && !s->io.tls && answers_tls(peer))
+	if (rc == -ECONNRESET && !s->io.received_any && !s->io.tls && peer_uses_tls(peer))
 		return err_set(err, EPROTONOSUPPORT, "%s: this port uses TLS and not plain DICOM (tls = true)", s->who);
 	return rc;
 }
 
-/* Start TLS on the connection that is to be handed over. */
+/* Do the TLS handshake on the connection that DCMTK will use. */
 static int open_tls(struct scu *s, const struct scu_peer *peer, struct err *err)
 {
 	const char *name = peer->tls_name && peer->tls_name[0] ? peer->tls_name : nullptr;
@@ -149,7 +150,7 @@ static int open_tls(struct scu *s, const struct scu_peer *peer, struct err *err)
 	rc = tls_create(&conf, &s->tls, &why);
 	if (rc < 0)
 		return err_set(err, -rc, "%s: %s", s->who, why.msg);
-	return tls_connect(s->io.handed, s->tls, name, deadline_now() + (int64_t)peer->acse_timeout * 1000, s->who, &s->io.tls,
+	return tls_connect(s->io.connected, s->tls, name, deadline_now() + (int64_t)peer->acse_timeout * 1000, s->who, &s->io.tls,
 			   err);
 }
 
@@ -173,7 +174,7 @@ static int open_association(struct scu *s, const struct scu_peer *peer, const st
 	if (peer->connect_timeout <= 0 || peer->acse_timeout <= 0 || peer->dimse_timeout <= 0)
 		return err_set(err, EINVAL, "%s: timeouts of %d, %d and %d s, all must be positive", s->who,
 			       peer->connect_timeout, peer->acse_timeout, peer->dimse_timeout);
-	rc = connect_open(peer->host, peer->port, peer->connect_timeout, s->who, &s->io.handed, err);
+	rc = connect_open(peer->host, peer->port, peer->connect_timeout, s->who, &s->io.connected, err);
 	if (rc == 0 && peer->use_tls)
 		rc = open_tls(s, peer, err);
 	if (rc < 0)
@@ -217,8 +218,8 @@ namespace
 
 /* ---- sending ---- */
 
-/* The C-STORE-RQ command set, Implicit VR Little Endian (PS3.7 9.3.1.1): DCMTK sends a command only together with a parsed data
- * set. */
+/* The C-STORE-RQ command set, in Implicit VR Little Endian (PS3.7 9.3.1.1). It is built here, because DCMTK can send a command
+ * only together with a parsed data set. */
 struct Command {
 	uint8_t bytes[512];
 	size_t n;
@@ -289,7 +290,7 @@ static int send_as_stored(struct scu *s, const Outgoing *f, T_ASC_PresentationCo
 	if (s->assoc->sendPDVLength < 2)
 		return err_set(err, EPROTO, "%s accepts no data: PDUs of %u bytes at most", s->who,
 			       (unsigned)s->assoc->params->theirMaxPDUReceiveSize);
-	outgoing_piece_make(&piece, s->assoc->sendPDVLength);
+	outgoing_piece_init(&piece, s->assoc->sendPDVLength);
 	command_build(&c, f, message);
 	cond = send_command(s, id, &c);
 	if (cond.bad())
@@ -298,7 +299,7 @@ static int send_as_stored(struct scu *s, const Outgoing *f, T_ASC_PresentationCo
 		size_t data, n;
 		int rc = outgoing_piece_fill(&piece, f, id, at, &data, &n);
 
-		if (rc < 0) /* the file has shrunk or its disk fails: the peer must not treat the data sent so far as complete */
+		if (rc < 0) /* read error: end without the last fragment, so that the peer does not store an incomplete object */
 			return err_set(err, -rc, "%s: cannot read at byte %lld: %s", path, (long long)at, strerror(-rc));
 		rc = association_write(&s->io, piece.bytes.get(), n, s->who, err);
 		if (rc < 0)
@@ -363,7 +364,7 @@ static int send_decoded(struct scu *s, const Outgoing *f, T_ASC_PresentationCont
 		if (n > data->size() - at)
 			n = (size_t)(data->size() - at);
 		rc = data->read(s->assoc->sendPDVBuffer, n, err);
-		if (rc < 0) /* part of it is sent: the peer must not treat the data as complete */
+		if (rc < 0) /* end without the last fragment, so that the peer does not store an incomplete object */
 			return rc;
 		at += n;
 		cond = send_data(s, id, n, at == data->size());
@@ -371,7 +372,7 @@ static int send_decoded(struct scu *s, const Outgoing *f, T_ASC_PresentationCont
 	return cond.bad() ? association_fail(err, &s->io, cond, s->who) : 0;
 }
 
-static int receive_answer(struct scu *s, unsigned message, uint16_t *ret_status, struct err *err)
+static int receive_response(struct scu *s, unsigned message, uint16_t *ret_status, struct err *err)
 {
 	T_DIMSE_Message msg;
 	T_ASC_PresentationContextID id = 0;
@@ -387,15 +388,15 @@ static int receive_answer(struct scu *s, unsigned message, uint16_t *ret_status,
 	if (cond.bad())
 		return association_fail(err, &s->io, cond, s->who);
 	if (msg.CommandField != DIMSE_C_STORE_RSP || msg.msg.CStoreRSP.MessageIDBeingRespondedTo != message)
-		return err_set(err, EPROTO, "%s answered C-STORE number %u with command 0x%04x", s->who, message,
+		return err_set(err, EPROTO, "%s responded to C-STORE number %u with command 0x%04x", s->who, message,
 			       (unsigned)msg.CommandField);
 	*ret_status = msg.msg.CStoreRSP.DimseStatus;
 	return 0;
 }
 
-/* Return the accepted context of the class with this transfer syntax; 0: none. DCMTK's own look-up may return another transfer
- * syntax of the class. */
-static T_ASC_PresentationContextID accepted(struct scu *s, const char *sop_class, const char *transfer_syntax)
+/* Return the accepted presentation context of this class and transfer syntax; 0: none. (DCMTK's function may return one
+ * with another transfer syntax.) */
+static T_ASC_PresentationContextID accepted_context(struct scu *s, const char *sop_class, const char *transfer_syntax)
 {
 	T_ASC_PresentationContextID id = ASC_findAcceptedPresentationContextID(s->assoc, sop_class, transfer_syntax);
 	T_ASC_PresentationContext pc;
@@ -408,9 +409,9 @@ static T_ASC_PresentationContextID accepted(struct scu *s, const char *sop_class
 
 static int store(struct scu *s, const Outgoing *f, const char *path, uint16_t *ret_status, struct err *err)
 {
-	T_ASC_PresentationContextID stored = accepted(s, f->sop_class, f->transfer_syntax);
-	T_ASC_PresentationContextID plain = accepted(s, f->sop_class, UID_LittleEndianExplicitTransferSyntax);
-	T_ASC_PresentationContextID implicit = accepted(s, f->sop_class, UID_LittleEndianImplicitTransferSyntax);
+	T_ASC_PresentationContextID stored = accepted_context(s, f->sop_class, f->transfer_syntax);
+	T_ASC_PresentationContextID plain = accepted_context(s, f->sop_class, UID_LittleEndianExplicitTransferSyntax);
+	T_ASC_PresentationContextID implicit = accepted_context(s, f->sop_class, UID_LittleEndianImplicitTransferSyntax);
 	unsigned message = s->assoc->nextMsgID++;
 	int rc;
 
@@ -418,13 +419,13 @@ static int store(struct scu *s, const Outgoing *f, const char *path, uint16_t *r
 		rc = send_as_stored(s, f, stored, message, path, err);
 	else if (association_uncompressed(f->transfer_syntax) && implicit)
 		rc = send_converted(s, f, implicit, message, path, err);
-	else if (tomonode::decoded_from(f->transfer_syntax) && (plain || implicit))
+	else if (tomonode::decoded_supports(f->transfer_syntax) && (plain || implicit))
 		rc = send_decoded(s, f, plain ? plain : implicit, !plain, message, path, err);
 	else
 		return err_set(err, ENOTSUP, "%s accepted no presentation context for class %s (%s) in transfer syntax %s",
 			       s->who, f->sop_class, dicom_uid_name(f->sop_class), f->transfer_syntax);
 	if (rc == 0)
-		rc = receive_answer(s, message, ret_status, err);
+		rc = receive_response(s, message, ret_status, err);
 	if (rc < 0 && rc != -ENOTSUP) /* ENOTSUP is returned before anything is sent */
 		s->broken = true;
 	return rc;
@@ -442,11 +443,11 @@ static int echo(struct scu *s, struct err *err)
 		return association_fail(err, &s->io, cond, s->who);
 	}
 	if (status != STATUS_Success)
-		return err_set(err, EPROTO, "%s answered C-ECHO with status %04X", s->who, status);
+		return err_set(err, EPROTO, "%s responded to C-ECHO with status %04X", s->who, status);
 	return 0;
 }
 
-/* ---- the interface: no exception leaves ---- */
+/* ---- functions of the C interface; they catch all exceptions ---- */
 
 int scu_open(const struct scu_peer *peer, const struct scu_context *contexts, size_t n, struct scu **ret_scu, struct err *err)
 {
@@ -486,7 +487,7 @@ struct scu *scu_close(struct scu *s)
 	if (!s)
 		return nullptr;
 	guarded(nullptr, "scu_close", [&] {
-		association_close_within(&s->io, s->broken ? goodbye_seconds : s->acse_timeout);
+		association_close_within(&s->io, s->broken ? close_seconds : s->acse_timeout);
 		if (s->broken || ASC_releaseAssociation(s->assoc).bad())
 			ASC_abortAssociation(s->assoc);
 		return 0;

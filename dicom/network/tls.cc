@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tls.cc - the TLS handshake and the stream after it, over a socket on which OpenSSL never blocks.
  *
- * OpenSSL uses a custom BIO: its socket BIO would raise SIGPIPE, and requires a non-blocking descriptor. The BIO also stores the
- * first byte that the peer sends: if it begins neither a handshake nor an alert, the peer does not use TLS.
+ * OpenSSL reads and writes through a custom BIO, because its socket BIO raises SIGPIPE and requires a non-blocking descriptor.
+ * The BIO also stores the first byte that the peer sends: if it is not that of a handshake or an alert, the peer does not use
+ * TLS.
  *
- * In TLS 1.3 a client has completed its handshake before the server has verified its certificate. A refusal is then an alert
- * within the stream, or unread on a connection that can no longer be written: read_last_alert() reads it there. */
+ * In TLS 1.3 a client completes its handshake before the server verifies the client's certificate. If the server refuses it, the
+ * client receives an alert later: tls_read() returns it, or a write fails first and read_last_alert() reads it. */
 #include "dicom/network/tls.hh"
 #include "dicom/network/deadline.hh"
 #include "dicom/network/tls_context.hh"
@@ -31,17 +32,17 @@ struct TlsStream {
 	SSL *ssl = nullptr;
 	const struct tls_context *context = nullptr;
 	const char *name = nullptr; /* used while connecting */
-	short wants = POLLIN;
-	bool received_any = false; /* a byte was received from the peer */
-	uint8_t first = 0;	   /* the first byte received */
-	int error = 0;		   /* errno of the socket */
-	bool failed = false;
+	short poll_events = POLLIN; /* event of the socket for which OpenSSL waits */
+	bool received_any = false;  /* a byte was received from the peer */
+	uint8_t first = 0;	    /* the first byte received */
+	int error = 0;		    /* errno of the socket */
+	bool failed = false;	    /* the stream is unusable */
 	TlsCertificateError certificate_error;
-	int peer_alert = 0; /* errno value of the peer's alert; 0: none */
-	char words[700] = "";
-	/* A few bytes that are sent together with the next ones. */
+	int tls_error = 0;	/* errno value of the first TLS error: an alert of the peer or a local one; 0: none */
+	char message[700] = ""; /* of that error */
+	/* Bytes that are sent together with those of the next call. */
 	uint8_t held[record_max];
-	size_t n_held = 0, n_taken = 0; /* n_taken: how many of them are the first bytes of the next call */
+	size_t n_held = 0, n_appended = 0; /* n_appended: how many of them were already copied from the next call's bytes */
 };
 
 /* ---- the BIO ---- */
@@ -106,22 +107,23 @@ static const BIO_METHOD *bio_method(void)
 
 /* ---- a stream ---- */
 
-/* Is there no revocation list, or none with a verifiable signature? */
-static bool no_list_to_ask(int code)
+/* Does the error code mean that there is no revocation list, or none with a valid signature? */
+static bool crl_unavailable(int code)
 {
 	return code == X509_V_ERR_UNABLE_TO_GET_CRL || code == X509_V_ERR_UNABLE_TO_GET_CRL_ISSUER ||
 	       code == X509_V_ERR_CRL_SIGNATURE_FAILURE;
 }
 
+/* Called by OpenSSL for each certificate of the peer's chain, and for each error. Return 1 to accept it. */
 static int on_verify(int ok, X509_STORE_CTX *store)
 {
 	SSL *ssl = static_cast<SSL *>(X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()));
 	TlsStream *s = static_cast<TlsStream *>(SSL_get_app_data(ssl));
 	int code = X509_STORE_CTX_get_error(store);
 
-	/* A certificate that is trusted directly has no authority whose lists could be consulted; to revoke the trust, remove it
-	 * from the authorities. */
-	if (!ok && no_list_to_ask(code) && sk_X509_num(X509_STORE_CTX_get0_chain(store)) == 1) {
+	/* A certificate that is itself in the file of authorities has no authority with a revocation list. To revoke it, remove
+	 * it from that file. */
+	if (!ok && crl_unavailable(code) && sk_X509_num(X509_STORE_CTX_get0_chain(store)) == 1) {
 		X509_STORE_CTX_set_error(store, X509_V_OK);
 		return 1;
 	}
@@ -138,7 +140,8 @@ static bool is_address(const char *name)
 	return inet_pton(AF_INET, name, bytes) == 1 || inet_pton(AF_INET6, name, bytes) == 1;
 }
 
-/* The zone of an address (fe80::1%eth0) is the local name of the link, and in no certificate. */
+/* Set the name that must be in the server's certificate. The zone of an address (%eth0 in fe80::1%eth0) is removed: it is the
+ * local name of a network interface, and no certificate contains it. */
 static bool set_name(SSL *ssl, const char *name)
 {
 	X509_VERIFY_PARAM *verify = SSL_get0_param(ssl);
@@ -184,7 +187,7 @@ TlsStream *tls_stream_free(TlsStream *s)
 	return nullptr;
 }
 
-/* Return the highest version that a client offered, or a server chose. */
+/* Return the highest TLS version that the client has offered, or the one that the server has chosen. */
 static const char *offered_version(SSL *ssl)
 {
 	int version = SSL_is_server(ssl) ? SSL_client_version(ssl) : SSL_version(ssl);
@@ -205,38 +208,39 @@ static const char *offered_version(SSL *ssl)
 	}
 }
 
-/* Store the first error; later ones are its consequences. */
-static void note_failure(TlsStream *s)
+/* Mark the stream as failed and store the first error with its message. Later errors are consequences of it. */
+static void store_error(TlsStream *s)
 {
 	int reason = ERR_GET_REASON(ERR_peek_error());
 	bool library = ERR_GET_LIB(ERR_peek_error()) == ERR_LIB_SSL;
 
 	s->failed = true;
-	if (!s->peer_alert && s->certificate_error.code && SSL_get_verify_result(s->ssl) != X509_V_OK) {
+	if (!s->tls_error && s->certificate_error.code && SSL_get_verify_result(s->ssl) != X509_V_OK) {
 		TlsMessageNames of = {s->context->server, s->context->authorities.c_str(), s->context->crl.c_str(), s->name};
 
-		tls_certificate_error_text(&s->certificate_error, &of, s->words, sizeof(s->words));
-		s->peer_alert = EKEYREJECTED;
-	} else if (!s->peer_alert && library) {
-		s->peer_alert = tls_reason_text(reason, s->context->server, offered_version(s->ssl), s->words, sizeof(s->words));
+		tls_certificate_error_text(&s->certificate_error, &of, s->message, sizeof(s->message));
+		s->tls_error = EKEYREJECTED;
+	} else if (!s->tls_error && library) {
+		s->tls_error =
+			tls_reason_text(reason, s->context->server, offered_version(s->ssl), s->message, sizeof(s->message));
 	}
 	ERR_clear_error();
 }
 
-/* Return 1: done, 0: wait for s->wants, -1: failed; `answer`: result of SSL_*(). */
-static int check_result(TlsStream *s, int answer)
+/* Return 1: done, 0: wait for s->poll_events and call again, -1: failed. result: return value of an SSL_*() function. */
+static int check_result(TlsStream *s, int result)
 {
-	if (answer > 0)
+	if (result > 0)
 		return 1;
-	switch (SSL_get_error(s->ssl, answer)) {
+	switch (SSL_get_error(s->ssl, result)) {
 	case SSL_ERROR_WANT_READ:
-		s->wants = POLLIN;
+		s->poll_events = POLLIN;
 		return 0;
 	case SSL_ERROR_WANT_WRITE:
-		s->wants = POLLOUT;
+		s->poll_events = POLLOUT;
 		return 0;
 	default:
-		note_failure(s);
+		store_error(s);
 		return -1;
 	}
 }
@@ -248,11 +252,11 @@ static int handshake_failed(TlsStream *s, const char *who, struct err *err)
 	if (s->received_any && s->first != record_handshake && s->first != record_alert)
 		return err_set(
 			err, EPROTONOSUPPORT,
-			"%s does not use TLS on this port: its answer to the handshake began with 0x%02x%s; use its TLS port, "
+			"%s does not use TLS on this port: its response to the handshake began with 0x%02x%s; use its TLS port, "
 			"or set tls = false",
 			who, s->first, s->first >= 1 && s->first <= 7 ? ", as plain DICOM does" : "");
-	if (s->peer_alert)
-		return err_set(err, s->peer_alert, "%s: %s", who, s->words);
+	if (s->tls_error)
+		return err_set(err, s->tls_error, "%s: %s", who, s->message);
 	if (!s->received_any && !s->context->server)
 		return err_set(
 			err, ECONNRESET,
@@ -273,12 +277,12 @@ static int handshake(TlsStream *s, int64_t deadline, const char *who, struct err
 			return 0;
 		if (done < 0)
 			return handshake_failed(s, who, err);
-		ready = deadline_wait(s->fd, s->wants, deadline);
+		ready = deadline_wait(s->fd, s->poll_events, deadline);
 		if (ready == 0)
 			return err_set(err, ETIMEDOUT,
 				       s->received_any || s->context->server
 					       ? "%s did not complete the TLS handshake in time"
-					       : "%s did not answer the TLS handshake in time: perhaps this port "
+					       : "%s did not respond to the TLS handshake in time: perhaps this port "
 						 "uses plain DICOM (tls = false)",
 				       who);
 		if (ready < 0)
@@ -381,7 +385,7 @@ ssize_t tls_read(TlsStream *s, void *buf, size_t n)
 	return io_result(s, check_result(s, done), got);
 }
 
-/* After a failed write: read the peer's alert, which may still be unread on the closed connection. */
+/* After a failed write: read the peer's alert, which may have been received before the connection was closed. */
 static void read_last_alert(TlsStream *s)
 {
 	uint8_t bytes[256];
@@ -389,27 +393,28 @@ static void read_last_alert(TlsStream *s)
 	int code = s->error;
 
 	ERR_clear_error();
-	if (!s->peer_alert && code && SSL_read_ex(s->ssl, bytes, sizeof(bytes), &got) <= 0)
-		note_failure(s);
+	if (!s->tls_error && code && SSL_read_ex(s->ssl, bytes, sizeof(bytes), &got) <= 0)
+		store_error(s);
 	s->error = code;
 }
 
+/* Write the held bytes and the first of these n bytes as one record. */
 static ssize_t write_held(TlsStream *s, const uint8_t *p, size_t n)
 {
 	size_t room = sizeof(s->held) - s->n_held, sent = 0;
 	int done;
 
-	if (s->n_taken == 0) { /* a repeated call has the same bytes, which are stored already */
-		s->n_taken = n < room ? n : room;
-		memcpy(s->held + s->n_held, p, s->n_taken);
-		s->n_held += s->n_taken;
+	if (s->n_appended == 0) { /* after EAGAIN the caller passes the same bytes again: they are already copied */
+		s->n_appended = n < room ? n : room;
+		memcpy(s->held + s->n_held, p, s->n_appended);
+		s->n_held += s->n_appended;
 	}
 	done = check_result(s, SSL_write_ex(s->ssl, s->held, s->n_held, &sent));
 	if (done < 0)
 		read_last_alert(s);
-	if (done > 0) { /* it is one record, so all of it was sent */
-		sent = s->n_taken;
-		s->n_held = s->n_taken = 0;
+	if (done > 0) { /* held and new bytes are one record, which is sent completely */
+		sent = s->n_appended;
+		s->n_held = s->n_appended = 0;
 	}
 	return io_result(s, done, sent);
 }
@@ -439,14 +444,14 @@ ssize_t tls_write(TlsStream *s, const void *buf, size_t n, bool more)
 
 short tls_poll_events(const TlsStream *s)
 {
-	return s->wants;
+	return s->poll_events;
 }
 
 int tls_error_text(const TlsStream *s, char *ret_text, size_t size)
 {
-	if (s->peer_alert)
-		snprintf(ret_text, size, "%s", s->words);
-	return s->peer_alert;
+	if (s->tls_error)
+		snprintf(ret_text, size, "%s", s->message);
+	return s->tls_error;
 }
 
 void tls_send_close_notify(TlsStream *s)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TLS for associations, as BCP 195 (RFC 8996, RFC 9325) recommends: 1.2 and 1.3, forward secrecy, authenticated encryption, no
- * renegotiation, no resumption. Files list the trusted authorities; no option trusts every peer: a device's certificate that no
- * authority has signed can itself be listed among the authorities.
+ * renegotiation, no resumption. A peer is trusted if one of the authorities in a file has issued its certificate. There is no
+ * option to trust every peer: a device's certificate that no authority has signed can be added to the file of authorities.
  *
  * A context is created once, before any fork, and is immutable: the handshake then runs in the association's own process. */
 #ifndef TOMONODE_DICOM_TLS_H
@@ -21,9 +21,10 @@ struct tls_conf {		 /* files in PEM; "" or NULL: none */
 	const char *key;	 /* private key without a password; NULL or "": it is in `certificate` */
 	const char *authorities; /* the trusted authorities */
 	const char *crl; /* certificate revocation lists of these authorities. If set, a peer's certificate is accepted only if
-			    its authority's list is present, current, and does not contain it; a certificate that is trusted
-			    without an authority is in no list. Whether an authority has itself been revoked is not checked. */
-	bool server;
+			    its authority's list is in the file, has not expired, and does not contain the certificate. A peer
+			    certificate that is itself in `authorities` needs no list. Authorities are not checked for
+			    revocation. */
+	bool server;	 /* for accepting connections; false: for opening them */
 	bool client_certificate; /* server: refuse clients without a certificate. A client always requires one from the server */
 };
 
@@ -33,9 +34,10 @@ struct tls_context;
  * key and certificate do not match; the message names it. */
 int tls_create(const struct tls_conf *conf, struct tls_context **ret_context, struct err *err);
 struct tls_context *tls_free(struct tls_context *context); /* accepts NULL; returns NULL */
-/* Return the validity of the local certificate (s since 1970), the shortest of its chain. false: there is no certificate. */
+/* Return the period (s since 1970) in which the local certificate and its intermediate ones are all valid. false: there is no
+ * certificate. */
 bool tls_validity(const struct tls_context *context, double *ret_from, double *ret_until);
-/* Return when the first of the revocation lists expires. false: there are none, or none has a date. */
+/* Return when the first of the revocation lists expires, s since 1970. false: there is no list with a date. */
 bool tls_crl_until(const struct tls_context *context, double *ret_until);
 
 #define TLS_NAMES_MAX 16
@@ -43,10 +45,10 @@ bool tls_crl_until(const struct tls_context *context, double *ret_until);
 
 /* The content of a peer's certificate. */
 struct tls_peer {
-	char fingerprint[65]; /* its SHA-256, in lower-case hexadecimal digits */
-	char subject[256];    /* in the format of RFC 2253 */
-	size_t n_names;	      /* common name; alternative names: DNS, IP, mail, URI */
-	char names[TLS_NAMES_MAX][TLS_NAME_SIZE];
+	char fingerprint[65];			  /* SHA-256 of the certificate, in lower-case hexadecimal digits */
+	char subject[256];			  /* in the format of RFC 2253 */
+	size_t n_names;				  /* number of names */
+	char names[TLS_NAMES_MAX][TLS_NAME_SIZE]; /* alternative names (DNS, mail, URI, IP), then the common name */
 };
 
 #ifdef __cplusplus

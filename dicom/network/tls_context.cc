@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tls_context.cc - load certificate, key, authorities and revocation lists from their files, with a message for each way in which
- * they can be wrong. */
+/* tls_context.cc - load certificate, key, authorities and revocation lists from their files, with a separate message for each
+ * possible fault of a file. */
 #include "dicom/network/tls_context.hh"
 
 #include "dicom/core/guarded.hh"
@@ -17,7 +17,7 @@
 
 using namespace tomonode;
 
-/* bytes; all authorities of a system are 250 kB, long revocation lists some MB */
+/* largest file, bytes; the authorities of a whole operating system have 250 kB, long revocation lists some MB */
 constexpr int file_max = 16 << 20;
 
 /* RFC 9325 4.2: ephemeral keys, authenticated encryption. All suites of TLS 1.3 have both. */
@@ -25,7 +25,7 @@ constexpr char suites[] =
 	"ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:"
 	"ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305";
 
-static bool given(const char *path)
+static bool is_set(const char *path)
 {
 	return path && path[0];
 }
@@ -35,9 +35,9 @@ static const char *kind_of(mode_t mode)
 	return S_ISDIR(mode) ? "a folder" : S_ISFIFO(mode) ? "a pipe" : S_ISSOCK(mode) ? "a socket" : "a device";
 }
 
-/* Check a file before OpenSSL opens it: OpenSSL's messages about unreadable files are long and do not begin with the reason, and
- * it would wait for a pipe for ever. */
-static int readable(const char *what, const char *path, struct err *err)
+/* Check that a file can be read, before OpenSSL opens it: OpenSSL would wait for a pipe for ever, and its messages about
+ * unreadable files are long and do not begin with the reason. */
+static int check_file(const char *what, const char *path, struct err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), rc = 0;
 	struct stat st;
@@ -68,7 +68,7 @@ static int last_reason(void)
 
 static int use_certificate(SSL_CTX *ctx, const char *path, struct err *err)
 {
-	int rc = readable("certificate", path, err);
+	int rc = check_file("certificate", path, err);
 
 	if (rc < 0)
 		return rc;
@@ -90,15 +90,15 @@ namespace
 {
 
 struct Password {
-	bool asked;
+	bool requested;
 };
 
 } // namespace
 
-/* A service cannot ask for a password. */
-static int no_password(char *, int, int, void *ctx)
+/* Called by OpenSSL if the key has a password. Return -1: a service cannot ask a person for it. */
+static int refuse_password(char *, int, int, void *ctx)
 {
-	static_cast<Password *>(ctx)->asked = true;
+	static_cast<Password *>(ctx)->requested = true;
 	return -1;
 }
 
@@ -107,18 +107,18 @@ static int use_key(SSL_CTX *ctx, const char *path, const char *certificate, stru
 	Password password = {false};
 	EVP_PKEY *key = nullptr;
 	FILE *f;
-	int rc = readable("key", path, err);
+	int rc = check_file("key", path, err);
 
 	if (rc < 0)
 		return rc;
 	f = fopen(path, "re");
 	if (f) {
-		key = PEM_read_PrivateKey(f, nullptr, no_password, &password);
+		key = PEM_read_PrivateKey(f, nullptr, refuse_password, &password);
 		fclose(f);
 	}
 	if (!key) {
 		ERR_clear_error();
-		if (password.asked)
+		if (password.requested)
 			return err_set(err, ENOKEY, "key file %s: it is locked by a password; a node needs one without", path);
 		return err_set(err, ENOKEY, "key file %s: it holds no private key in PEM form", path);
 	}
@@ -133,7 +133,7 @@ static int use_key(SSL_CTX *ctx, const char *path, const char *certificate, stru
 static int use_authorities(SSL_CTX *ctx, const struct tls_conf *conf, struct err *err)
 {
 	STACK_OF(X509_NAME) * names;
-	int rc = readable("authorities", conf->authorities, err);
+	int rc = check_file("authorities", conf->authorities, err);
 
 	if (rc < 0)
 		return rc;
@@ -157,11 +157,11 @@ static double seconds_of(const ASN1_TIME *t)
 	return t && ASN1_TIME_to_tm(t, &parts) == 1 ? (double)timegm(&parts) : 0;
 }
 
-/* Load all lists of the file, for the certificates of peers. */
+/* Load all revocation lists of the file, and check the certificates of peers against them. */
 static int use_crl(struct tls_context *c, const char *path, struct err *err)
 {
 	X509_STORE *store = SSL_CTX_get_cert_store(c->ctx);
-	int rc = readable("crl", path, err), n = 0;
+	int rc = check_file("crl", path, err), n = 0;
 	X509_CRL *list = nullptr;
 	FILE *f;
 
@@ -187,7 +187,7 @@ static int use_crl(struct tls_context *c, const char *path, struct err *err)
 	return 0;
 }
 
-static int set_rules(SSL_CTX *ctx)
+static int set_protocol(SSL_CTX *ctx)
 {
 	X509_VERIFY_PARAM *verify = SSL_CTX_get0_param(ctx);
 
@@ -196,9 +196,9 @@ static int set_rules(SSL_CTX *ctx)
 	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_num_tickets(ctx, 0);
-	/* 2: keys of 112 bits of strength, digests from SHA-2 on, independent of the system's settings. */
+	/* level 2 requires keys of at least 112 bits of strength and SHA-2 digests; do not use the setting of the system */
 	SSL_CTX_set_security_level(ctx, 2);
-	/* Every certificate in the file of authorities is trusted, even if it is that of a device itself. */
+	/* trust every certificate in the file of authorities, also that of a device */
 	X509_VERIFY_PARAM_set_flags(verify, X509_V_FLAG_PARTIAL_CHAIN);
 	return SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) == 1 && SSL_CTX_set_max_proto_version(ctx, 0) == 1 &&
 			       SSL_CTX_set_cipher_list(ctx, suites) == 1
@@ -213,26 +213,26 @@ static int load(struct tls_context *c, const struct tls_conf *conf, struct err *
 	int rc = 0;
 
 	c->ctx = SSL_CTX_new(conf->server ? TLS_server_method() : TLS_client_method());
-	if (!c->ctx || set_rules(c->ctx) < 0)
+	if (!c->ctx || set_protocol(c->ctx) < 0)
 		return err_set(err, ENOMEM, "TLS cannot be set up: %s", ERR_reason_error_string(ERR_get_error()));
 	c->server = conf->server;
-	if (given(conf->authorities))
+	if (is_set(conf->authorities))
 		c->authorities = conf->authorities;
-	if (given(conf->certificate)) {
+	if (is_set(conf->certificate)) {
 		rc = use_certificate(c->ctx, conf->certificate, err);
 		if (rc == 0)
-			rc = use_key(c->ctx, given(conf->key) ? conf->key : conf->certificate, conf->certificate, err);
+			rc = use_key(c->ctx, is_set(conf->key) ? conf->key : conf->certificate, conf->certificate, err);
 	} else if (conf->server) {
 		return err_set(err, ENOKEY, "a port that uses TLS needs a certificate (key `certificate`)");
-	} else if (given(conf->key)) {
+	} else if (is_set(conf->key)) {
 		return err_set(err, ENOKEY, "key file %s: there is a key, but no certificate (key `certificate`)", conf->key);
 	}
-	if (rc == 0 && given(conf->authorities))
+	if (rc == 0 && is_set(conf->authorities))
 		rc = use_authorities(c->ctx, conf, err);
 	else if (rc == 0 && verify)
 		rc = err_set(err, ENOKEY,
 			     "no authorities are named (key `authorities`): no certificate of a peer could be verified");
-	if (rc == 0 && verify && given(conf->crl))
+	if (rc == 0 && verify && is_set(conf->crl))
 		rc = use_crl(c, conf->crl, err);
 	if (rc == 0)
 		SSL_CTX_set_verify(c->ctx, verify ? mode : SSL_VERIFY_NONE, nullptr);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The context that tls_context.cc creates and tls.cc uses. Private to these two. */
+/* The settings for TLS connections: created by tls_context.cc, used by tls.cc. Private to these two. */
 #ifndef TOMONODE_DICOM_TLS_CONTEXT_HH
 #define TOMONODE_DICOM_TLS_CONTEXT_HH
 
@@ -13,7 +13,7 @@ struct tls_context {
 	SSL_CTX *ctx = nullptr;
 	bool server = false;
 	std::string authorities, crl; /* names of the files, for messages */
-	double crl_until = 0;	      /* s since 1970; 0: unknown */
+	double crl_until = 0;	      /* when the first revocation list expires, s since 1970; 0: unknown */
 };
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tls_text.cc - convert OpenSSL's codes into messages that say which side refuses what, and what to do. They follow "PEER: ". */
+/* tls_text.cc - convert OpenSSL's codes into messages: which side refuses what, and what to do. A message follows "PEER: ", so
+ * "it" is the peer. */
 #include "dicom/network/tls_text.hh"
 
 #include <arpa/inet.h>
@@ -43,7 +44,7 @@ static void add_name(struct tls_peer *p, const unsigned char *bytes, int n)
 
 	if (p->n_names == TLS_NAMES_MAX || n <= 0 || n >= TLS_NAME_SIZE)
 		return;
-	for (int i = 0; i < n; i++) { /* also rejects a NUL within a name, a known attack */
+	for (int i = 0; i < n; i++) { /* reject unprintable characters; a NUL within a name is a known attack */
 		if (bytes[i] <= ' ' && (bytes[i] != ' ' || i == 0))
 			return;
 		if (bytes[i] >= 0x7f)
@@ -104,7 +105,7 @@ void tls_names(X509 *certificate, struct tls_peer *ret_peer)
 
 /* ---- the peer's certificate ---- */
 
-/* Join the names that count for a server (RFC 9525): only those of the extension. */
+/* Join the alternative names with commas. Only these are compared with the name of a server (RFC 9525). */
 static void join_alternative_names(X509 *certificate, char *ret_text, size_t size)
 {
 	struct tls_peer p;
@@ -132,8 +133,8 @@ void tls_certificate_error_set(TlsCertificateError *d, int code, int depth, X509
 	join_alternative_names(certificate, d->names, sizeof(d->names));
 }
 
-/* Write the message for a problem with a revocation list; false: it is another problem. */
-static bool crl_words(const TlsCertificateError *d, const char *whose, const char *file, char *ret_text, size_t size)
+/* Write the message for an error concerning revocation. Return false, and write nothing, for other errors. */
+static bool crl_error_text(const TlsCertificateError *d, const char *whose, const char *file, char *ret_text, size_t size)
 {
 	switch (d->code) {
 	case X509_V_ERR_CERT_REVOKED:
@@ -170,7 +171,7 @@ void tls_certificate_error_text(const TlsCertificateError *d, const TlsMessageNa
 	const char *authorities = of->authorities, *name = of->name;
 	const char *whose = d->depth ? "the certificate of its authority" : "its certificate";
 
-	if (crl_words(d, whose, of->crl, ret_text, size))
+	if (crl_error_text(d, whose, of->crl, ret_text, size))
 		return;
 	switch (d->code) {
 	case X509_V_ERR_CERT_HAS_EXPIRED:
@@ -197,7 +198,8 @@ void tls_certificate_error_text(const TlsCertificateError *d, const TlsMessageNa
 				 d->names, name ? name : "");
 		else
 			snprintf(ret_text, size,
-				 "its certificate (%s) names no host at all (subjectAltName), and so not %s, the configured name",
+				 "its certificate (%s) contains no host name (subjectAltName), but must contain %s, the "
+				 "configured name",
 				 d->subject, name ? name : "");
 		break;
 	case X509_V_ERR_INVALID_PURPOSE:
@@ -210,7 +212,7 @@ void tls_certificate_error_text(const TlsCertificateError *d, const TlsMessageNa
 			 d->subject);
 		break;
 	case X509_V_ERR_CA_MD_TOO_WEAK:
-		snprintf(ret_text, size, "%s (%s) is signed with a digest that is not safe any more", whose, d->subject);
+		snprintf(ret_text, size, "%s (%s) is signed with a digest that is no longer safe", whose, d->subject);
 		break;
 	default:
 		snprintf(ret_text, size, "%s (%s) is not accepted: %s", whose, d->subject,
@@ -220,14 +222,14 @@ void tls_certificate_error_text(const TlsCertificateError *d, const TlsMessageNa
 
 /* ---- alerts and reasons ---- */
 
-static int alert_words(int alert, bool server, char *ret_text, size_t size)
+static int alert_text(int alert, bool server, char *ret_text, size_t size)
 {
 	static const struct {
 		int alert, code;
 		const char *words;
 	} table[] = {
 		{SSL_AD_BAD_CERTIFICATE, EKEYREJECTED, "it does not accept our certificate"},
-		{SSL_AD_UNSUPPORTED_CERTIFICATE, EKEYREJECTED, "it cannot use a certificate like ours"},
+		{SSL_AD_UNSUPPORTED_CERTIFICATE, EKEYREJECTED, "it does not support this kind of certificate"},
 		{SSL_AD_CERTIFICATE_REVOKED, EKEYREJECTED, "it says that our certificate is revoked"},
 		{SSL_AD_CERTIFICATE_EXPIRED, EKEYREJECTED,
 		 "it says that our certificate has expired, or is not valid yet: check the clocks of both machines too"},
@@ -237,14 +239,14 @@ static int alert_words(int alert, bool server, char *ret_text, size_t size)
 		{SSL_AD_ACCESS_DENIED, EKEYREJECTED, "it denies access to our certificate"},
 		{SSL_AD_CERTIFICATE_REQUIRED, EKEYREJECTED,
 		 "it requires a client certificate, and none is configured (keys `certificate` and `key`)"},
-		{SSL_AD_DECRYPT_ERROR, EKEYREJECTED, "it could not verify a signature of ours: certificate or key are damaged"},
+		{SSL_AD_DECRYPT_ERROR, EKEYREJECTED, "it could not verify our signature: our certificate or key is damaged"},
 		{SSL_AD_PROTOCOL_VERSION, EPROTONOSUPPORT, "it supports neither TLS 1.2 nor 1.3"},
 		{SSL_AD_INSUFFICIENT_SECURITY, EPROTONOSUPPORT, "it requires stronger cryptography than this node offers"},
 		{SSL_AD_UNRECOGNIZED_NAME, EKEYREJECTED, "it does not have the configured name"},
 	};
 
 	if (alert == SSL_AD_HANDSHAKE_FAILURE) {
-		snprintf(ret_text, size, "%s (it only says \"handshake failure\")",
+		snprintf(ret_text, size, "%s (its alert: \"handshake failure\")",
 			 server ? "it accepts none of the local cipher suites"
 				: "it accepts none of the local cipher suites, or it requires a client certificate and none is "
 				  "configured");
@@ -255,14 +257,14 @@ static int alert_words(int alert, bool server, char *ret_text, size_t size)
 			snprintf(ret_text, size, "%s", row.words);
 			return row.code;
 		}
-	snprintf(ret_text, size, "it ended TLS with the alert \"%s\"", SSL_alert_desc_string_long(alert));
+	snprintf(ret_text, size, "it ended the TLS connection with the alert \"%s\"", SSL_alert_desc_string_long(alert));
 	return EPROTO;
 }
 
 int tls_reason_text(int reason, bool server, const char *offered, char *ret_text, size_t size)
 {
 	if (reason >= SSL_AD_REASON_OFFSET && reason < SSL_AD_REASON_OFFSET + 256)
-		return alert_words(reason - SSL_AD_REASON_OFFSET, server, ret_text, size);
+		return alert_text(reason - SSL_AD_REASON_OFFSET, server, ret_text, size);
 	switch (reason) {
 	case SSL_R_NO_SHARED_CIPHER:
 	case SSL_R_UNKNOWN_CIPHER_RETURNED:
@@ -292,9 +294,9 @@ int tls_reason_text(int reason, bool server, const char *offered, char *ret_text
 		return EPROTONOSUPPORT;
 	case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
 		snprintf(ret_text, size,
-			 "it sent no certificate, and this port requires one (key `client_certificate`): give it a certificate "
+			 "it sent no certificate, and this port requires one (key `client_certificate`): configure a certificate "
 			 "and "
-			 "its key");
+			 "its key there");
 		return EKEYREJECTED;
 	default:
 		snprintf(ret_text, size, "TLS failed: %s", ERR_reason_error_string(ERR_PACK(ERR_LIB_SSL, 0, reason)));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attribute.c - find an attribute wherever an object stores it: at the root, or in the functional groups of an enhanced object.
+/* attribute.c - find an attribute in the root of an object, or in the functional groups of an enhanced (multi-frame) object.
  *
- * The most specific place has priority: a value in a frame's groups belongs to that frame, a value at the root of an enhanced
- * object to the whole acquisition (Exposure in mAs, for example, is the sum there).
+ * The most specific place has priority: a value in a frame's groups is that of this frame, a value in the root of an enhanced
+ * object is that of the whole acquisition (Exposure in mAs, for example, is the sum there).
  *
  * The groups are those of Breast Projection X-Ray (PS3.3 A.74.4) that may contain a geometry or intensity value. */
 #include <stdio.h>
@@ -37,14 +37,14 @@ const char *tag_text(uint32_t tag)
 	return text;
 }
 
-/* Does the item have a value of the tag? Sequences count if they have an item. */
+/* Does the item have a value of the tag? A sequence has a value if it has an item. */
 static bool has_value(const struct dicom_item *item, uint32_t tag)
 {
 	char text[2];
 
 	if (!item || !dicom_has(item, tag))
 		return false;
-	/* An empty element gives 0; one that does not fit, or is not text, has a value too. */
+	/* dicom_get_text() returns 0 for an empty element; an error (too long, not text) means that there is a value. */
 	return dicom_item_count(item, tag) > 0 || dicom_get_text(item, tag, text, sizeof(text), NULL) != 0;
 }
 

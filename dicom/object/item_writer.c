@@ -27,10 +27,10 @@ void item_put_int(struct item_writer *w, uint32_t tag, long value)
 		w->rc = dicom_put_int(w->item, tag, value, w->err);
 }
 
-void item_put_tag(struct item_writer *w, uint32_t tag, uint32_t pointed)
+void item_put_tag(struct item_writer *w, uint32_t tag, uint32_t value)
 {
 	if (w->rc >= 0)
-		w->rc = dicom_put_uint32s(w->item, tag, &pointed, 1, w->err);
+		w->rc = dicom_put_uint32s(w->item, tag, &value, 1, w->err);
 }
 
 void item_put_empty(struct item_writer *w, uint32_t tag)

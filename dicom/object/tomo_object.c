@@ -12,8 +12,8 @@
 #define UNIT_TOLERANCE 1e-3	/* relative, for a direction's length */
 #define IN_PLANE_TOLERANCE 0.01 /* mm: largest shift of frames against each other */
 
-/* Return the functional group of a frame, its own or the shared one. */
-static const struct dicom_item *group(const struct tomo_object *t, long frame, uint32_t tag)
+/* Return the item of a functional group sequence that applies to a frame: its own, or else the shared one. */
+static const struct dicom_item *functional_group(const struct tomo_object *t, long frame, uint32_t tag)
 {
 	const struct dicom_item *root = dicom_root(t->file), *item;
 
@@ -25,10 +25,11 @@ static const struct dicom_item *group(const struct tomo_object *t, long frame, u
 	return item ? dicom_item_at(item, tag, 0) : NULL;
 }
 
-static int numbers(const struct tomo_object *t, long frame, uint32_t sequence, uint32_t tag, double *ret, unsigned n,
-		   struct err *err)
+/* Read n numbers of an attribute in a functional group. */
+static int read_doubles(const struct tomo_object *t, long frame, uint32_t sequence, uint32_t tag, double *ret, unsigned n,
+			struct err *err)
 {
-	const struct dicom_item *item = group(t, frame, sequence);
+	const struct dicom_item *item = functional_group(t, frame, sequence);
 
 	for (unsigned i = 0; i < n; i++) {
 		int r = item ? dicom_get_double(item, tag, i, &ret[i], err) : 0;
@@ -47,13 +48,14 @@ static double dot(const double a[3], const double b[3])
 	return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 }
 
+/* Read directions and spacing of the pixels, from the first frame. */
 static int read_plane(struct tomo_object *t, struct err *err)
 {
 	double cosines[6], spacing[2];
-	int r = numbers(t, 0, TAG_PLANE_ORIENTATION_SEQUENCE, TAG_IMAGE_ORIENTATION_PATIENT, cosines, 6, err);
+	int r = read_doubles(t, 0, TAG_PLANE_ORIENTATION_SEQUENCE, TAG_IMAGE_ORIENTATION_PATIENT, cosines, 6, err);
 
 	if (r == 0)
-		r = numbers(t, 0, TAG_PIXEL_MEASURES_SEQUENCE, TAG_PIXEL_SPACING, spacing, 2, err);
+		r = read_doubles(t, 0, TAG_PIXEL_MEASURES_SEQUENCE, TAG_PIXEL_SPACING, spacing, 2, err);
 	if (r < 0)
 		return r;
 	memcpy(t->across, cosines, sizeof(t->across));
@@ -71,6 +73,7 @@ static int read_plane(struct tomo_object *t, struct err *err)
 	return 0;
 }
 
+/* Read how stored values are converted to attenuation. */
 static int read_values(struct tomo_object *t, struct err *err)
 {
 	double slope = 1, offset = 0;
@@ -78,15 +81,15 @@ static int read_values(struct tomo_object *t, struct err *err)
 		 offset_tag = TAG_REAL_WORLD_VALUE_INTERCEPT;
 	int r;
 
-	if (!group(t, 0, sequence)) { /* an object of another system */
+	if (!functional_group(t, 0, sequence)) { /* not written by tomonode */
 		sequence = TAG_PIXEL_VALUE_TRANSFORMATION_SEQUENCE;
 		slope_tag = TAG_RESCALE_SLOPE;
 		offset_tag = TAG_RESCALE_INTERCEPT;
 	}
-	if (group(t, 0, sequence)) {
-		r = numbers(t, 0, sequence, slope_tag, &slope, 1, err);
+	if (functional_group(t, 0, sequence)) {
+		r = read_doubles(t, 0, sequence, slope_tag, &slope, 1, err);
 		if (r == 0)
-			r = numbers(t, 0, sequence, offset_tag, &offset, 1, err);
+			r = read_doubles(t, 0, sequence, offset_tag, &offset, 1, err);
 		if (r < 0)
 			return r;
 	}
@@ -95,23 +98,24 @@ static int read_values(struct tomo_object *t, struct err *err)
 	return 0;
 }
 
-struct placed {
+struct frame_position {
 	double depth;
 	long frame;
 };
 
 static int by_depth(const void *a, const void *b)
 {
-	double x = ((const struct placed *)a)->depth, y = ((const struct placed *)b)->depth;
+	double x = ((const struct frame_position *)a)->depth, y = ((const struct frame_position *)b)->depth;
 
 	return (x > y) - (x < y);
 }
 
+/* Read the positions of all frames and sort the frames along the normal. */
 static int read_frames(struct tomo_object *t, struct err *err)
 {
 	size_t n = (size_t)t->info.frames;
 	double(*position)[3] = malloc(n * sizeof(*position)), from[3];
-	struct placed *order = malloc(n * sizeof(*order));
+	struct frame_position *order = malloc(n * sizeof(*order));
 	int r = 0;
 
 	if (!position || !order) {
@@ -119,8 +123,8 @@ static int read_frames(struct tomo_object *t, struct err *err)
 		goto out;
 	}
 	for (size_t i = 0; r == 0 && i < n; i++) {
-		r = numbers(t, (long)i, TAG_PLANE_POSITION_SEQUENCE, TAG_IMAGE_POSITION_PATIENT, position[i], 3, err);
-		order[i] = (struct placed){r == 0 ? dot(position[i], t->normal) : 0, (long)i};
+		r = read_doubles(t, (long)i, TAG_PLANE_POSITION_SEQUENCE, TAG_IMAGE_POSITION_PATIENT, position[i], 3, err);
+		order[i] = (struct frame_position){r == 0 ? dot(position[i], t->normal) : 0, (long)i};
 	}
 	if (r < 0)
 		goto out;
@@ -198,7 +202,7 @@ struct tomo_object *tomo_object_close(struct tomo_object *t)
 	return NULL;
 }
 
-/* Bits above those stored are read as 0: restore the sign of a negative value. */
+/* Convert a stored two's complement value of `bits` bits, of which the higher bits are 0, to a signed number. */
 static int signed_value(uint16_t stored, int bits)
 {
 	int sign = 1 << (bits - 1);

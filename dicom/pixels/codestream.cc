@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* codestream.cc - marker segments of ISO 10918-1 (annex B) and ISO 14495-1 (annex C) up to the first scan.
  *
- * A codec sizes its work by the code stream, its caller the result by the object. They are compared before the codec runs, and
- * the scan must be there: the rest is entropy-coded data, which cannot change the sizes.
+ * A codec allocates memory by the sizes in the code stream, but its caller allocates the result by the sizes in the object.
+ * Therefore both are compared before the codec runs. The check ends at the first scan, which must exist: the entropy-coded data
+ * after it cannot change the sizes.
  */
 #include "dicom/pixels/codestream.hh"
 
@@ -18,7 +19,7 @@ static unsigned be16(const unsigned char *p)
 
 static int frame_header(const unsigned char *p, size_t size, const struct dicom_pixel_info *info, struct err *err)
 {
-	/* length, precision, lines, samples a line, components */
+	/* p: length (2 bytes), precision (1), lines (2), samples per line (2), components (1) */
 	if (size < 8)
 		return err_set(err, EBADMSG, "a JPEG frame header of %zu bytes cannot be decoded", size);
 	unsigned precision = p[2], rows = be16(p + 3), columns = be16(p + 5), components = p[7];
@@ -28,7 +29,7 @@ static int frame_header(const unsigned char *p, size_t size, const struct dicom_
 			       "cannot be decoded: a JPEG frame of %u x %u with %u components in an image of %ld x %ld with 1",
 			       columns, rows, components, info->columns, info->rows);
 	if (precision < 2 || precision > (unsigned)info->bits_allocated)
-		return err_set(err, EBADMSG, "cannot be decoded: a JPEG frame of %u bits in an image of %d", precision,
+		return err_set(err, EBADMSG, "cannot be decoded: a JPEG frame of %u bits in an image of %d bits", precision,
 			       info->bits_allocated);
 	return 0;
 }
@@ -41,13 +42,13 @@ int codestream_check(const unsigned char *in, size_t in_size, bool jpeg_ls, cons
 	int r;
 
 	if (in_size < 4 || be16(in) != 0xffd8)
-		return err_set(err, EBADMSG, "no JPEG code stream: cannot be decoded");
+		return err_set(err, EBADMSG, "cannot be decoded: not a JPEG code stream");
 	while (at + 4 <= in_size) {
 		unsigned marker = in[at + 1];
 		size_t size = be16(in + at + 2);
 
 		if (in[at] != 0xff)
-			return err_set(err, EBADMSG, "cannot be decoded: byte %zu of the JPEG code stream is no marker", at);
+			return err_set(err, EBADMSG, "cannot be decoded: byte %zu of the JPEG code stream is not a marker", at);
 		if (marker == 0xff) { /* fill bytes */
 			at++;
 			continue;
@@ -57,7 +58,8 @@ int codestream_check(const unsigned char *in, size_t in_size, bool jpeg_ls, cons
 				       marker, at, in_size, size);
 		if (marker == frame_marker) {
 			if (frame)
-				return err_set(err, EBADMSG, "cannot be decoded: two JPEG frames in one");
+				return err_set(err, EBADMSG,
+					       "cannot be decoded: two JPEG frames in the code stream of one frame");
 			r = frame_header(in + at + 2, size, info, err);
 			if (r < 0)
 				return r;

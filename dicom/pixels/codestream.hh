@@ -11,7 +11,8 @@
 namespace tomonode
 {
 
-/* EBADMSG: no such code stream, or different size, number of components or precision; ENOTSUP: not lossless. */
+/* Check that `in` is a lossless JPEG or JPEG-LS code stream of one frame as `info` describes it. EBADMSG: it is damaged, or its
+ * size, number of components or precision differs; ENOTSUP: it is not lossless. */
 int codestream_check(const unsigned char *in, size_t in_size, bool jpeg_ls, const struct dicom_pixel_info *info, struct err *err);
 
 } // namespace tomonode

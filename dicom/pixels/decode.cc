@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* decode.cc - decode encapsulated pixel data (PS3.5 A.4).
  *
- * The fragments of one frame are read from the file and put into a temporary data set of one frame, built from the checked pixel
- * description; the codec gets nothing else of the object. So memory holds one frame, compressed and decoded, and attributes that
- * were not checked cannot reach the codec.
+ * The fragments of one frame are read from the file and put into a temporary data set with one frame and the checked pixel
+ * description. The codec gets only this data set: it needs memory for one frame, compressed and decoded, and it cannot see
+ * attributes that were not checked.
  *
  * Assignment of fragments to frames: with one frame, all; with as many fragments as frames, one each; otherwise the basic offset
  * table decides. */
@@ -22,9 +22,10 @@
 namespace tomonode
 {
 
-constexpr uint64_t most_frame =
-	1ull << 29; /* bytes of one frame, decoded or compressed, at most: a few compressed bytes can declare any size */
+/* largest frame in bytes, decoded or compressed; needed because a few compressed bytes can declare any size */
+constexpr uint64_t max_frame_size = 1ull << 29;
 
+/* Return DCMTK's constant for a transfer syntax that can be decoded; EXS_Unknown: it cannot. */
 static E_TransferSyntax decodable(const std::string &uid)
 {
 	static const struct {
@@ -43,7 +44,7 @@ static E_TransferSyntax decodable(const std::string &uid)
 	return EXS_Unknown;
 }
 
-/* Return the first fragment of a frame and the last + 1 (indices into layout.fragments, where 0 is the offset table). */
+/* Return the first fragment of a frame and the last + 1, as indices into layout.fragments (index 0 is the offset table). */
 static int frame_fragments(const struct dicom_file *file, long frames, long frame, size_t *ret_first, size_t *ret_end,
 			   struct err *err)
 {
@@ -102,7 +103,7 @@ static int load_fragments(const struct dicom_file *file, size_t first, size_t en
 
 	for (size_t i = first; i < end; i++)
 		total += f[i].size;
-	if (total == 0 || total > most_frame)
+	if (total == 0 || total > max_frame_size)
 		return err_set(err, EBADMSG, "(7FE0,0010) PixelData: the fragments of a frame have %llu bytes",
 			       (unsigned long long)total);
 	std::vector<unsigned char> bytes((size_t)total);
@@ -141,7 +142,7 @@ static int one_fragment(const std::vector<unsigned char> &bytes, std::unique_ptr
 	return 0;
 }
 
-static void describe(DcmDataset *one, const struct dicom_pixel_info *info)
+static void put_description(DcmDataset *one, const struct dicom_pixel_info *info)
 {
 	one->putAndInsertUint16(DCM_SamplesPerPixel, 1);
 	one->putAndInsertString(DCM_PhotometricInterpretation, "MONOCHROME2");
@@ -167,9 +168,9 @@ int decode_check(const struct dicom_file *file, const struct dicom_pixel_info *i
 			       "lossless are",
 			       uid.c_str(), xfer.getXfer() == EXS_Unknown ? "unknown" : xfer.getXferName());
 	}
-	if ((uint64_t)info->rows * (uint64_t)info->columns * (uint64_t)(info->bits_allocated / 8) > most_frame)
+	if ((uint64_t)info->rows * (uint64_t)info->columns * (uint64_t)(info->bits_allocated / 8) > max_frame_size)
 		return err_set(err, EFBIG, "an encapsulated frame of %ld x %ld: more than %llu bytes", info->columns, info->rows,
-			       (unsigned long long)most_frame);
+			       (unsigned long long)max_frame_size);
 	return frame_fragments(file, info->frames, 0, &first, &end, err);
 }
 
@@ -193,7 +194,7 @@ static int decode_jpeg(const std::vector<unsigned char> &bytes, E_TransferSyntax
 	DcmDataset one;
 	DcmPixelData pixels(DCM_PixelData);
 
-	describe(&one, info);
+	put_description(&one, info);
 	pixels.putOriginalRepresentation(xfer, nullptr, sequence.release());
 	/* the codec needs an even buffer: with an odd number of 8-bit values it is one byte longer than the frame */
 	std::vector<unsigned char> plain(size + (size & 1));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* decoded.cc - the header from DCMTK and the frames from the codec, as one stream of bytes.
+/* decoded.cc - return the data set, encoded by DCMTK, and then the decoded frames as one stream of bytes.
  *
- * Thread t of T decodes frames t, t + T, ... into its own buffer, and waits until the reader has copied it. So T frames are in
- * memory, whatever their number, and the reader never waits for the next one as long as the network is slower than T cores. */
+ * Thread t of T decodes frames t, t + T, ... into its own buffer, and waits until read() has copied it. So memory is needed for T
+ * frames only, and read() does not have to wait as long as the network is slower than T cores. */
 #include "dicom/pixels/decoded.hh"
 
 #include <algorithm>
@@ -20,14 +20,15 @@
 namespace tomonode
 {
 
-constexpr long most_threads = 8;
+constexpr long max_threads = 8;
 
 namespace
 {
 
+/* The buffer of one thread. */
 struct Slot {
 	std::vector<uint16_t> values;
-	bool ready = false;
+	bool ready = false; /* contains a decoded frame that read() has not yet copied completely */
 };
 
 class Stream : public Decoded
@@ -87,21 +88,23 @@ int Stream::open(const char *path, bool implicit, struct err *err)
 	if (r < 0)
 		return r;
 	if (info_.bits_allocated != 16)
-		return err_set(err, ENOTSUP, "%s: pixels of %d bits are not sent decoded", path, info_.bits_allocated);
+		return err_set(err, ENOTSUP, "%s: pixels of %d bits cannot be decoded for sending, only 16 bits", path,
+			       info_.bits_allocated);
 	frame_size_ = (uint64_t)info_.rows * (uint64_t)info_.columns * 2;
 	if (frame_size_ > 0xfffffffeu / (uint64_t)info_.frames)
 		return err_set(err, EFBIG, "%s: %ld frames of %ld x %ld: more than 4 GiB - 2 bytes when decoded", path,
 			       info_.frames, info_.columns, info_.rows);
 	delete file_->dataset.remove(DCM_PixelData); /* replaced by the decoded frames */
 	if (file_->dataset.card() > 0 && file_->dataset.getElement(file_->dataset.card() - 1)->getTag().getXTag() > DCM_PixelData)
-		return err_set(err, ENOTSUP, "%s: an object with elements after the pixel data is not sent decoded", path);
+		return err_set(err, ENOTSUP, "%s: an object with elements after the pixel data cannot be decoded for sending",
+			       path);
 	r = dataset_bytes(file_, implicit, &head_, err);
 	if (r < 0)
 		return r;
 	head_.append(implicit ? "\xe0\x7f\x10\x00" : "\xe0\x7f\x10\x00OW\0\0", implicit ? 4 : 8);
 	put32(&head_, (uint32_t)(frame_size_ * (uint64_t)info_.frames));
 
-	long n = std::clamp<long>((long)std::thread::hardware_concurrency(), 1, std::min(most_threads, info_.frames));
+	long n = std::clamp<long>((long)std::thread::hardware_concurrency(), 1, std::min(max_threads, info_.frames));
 	slots_.resize((size_t)n);
 	for (Slot &slot : slots_)
 		slot.values.resize((size_t)frame_size_ / 2);
@@ -134,7 +137,7 @@ void Stream::decode(long first)
 	}
 }
 
-/* Copy n bytes at at_, which are in one frame. */
+/* Copy the next n bytes, which are all in one frame. Wait until it is decoded. */
 int Stream::copy_frame(char *to, size_t n, struct err *err)
 {
 	uint64_t in = at_ - head_.size(), offset = in % frame_size_;
@@ -152,7 +155,7 @@ int Stream::copy_frame(char *to, size_t n, struct err *err)
 	if (offset + n < frame_size_)
 		return 0;
 	guard.lock();
-	slot.ready = false; /* for the frame T positions later */
+	slot.ready = false; /* the thread may decode its next frame, T positions later */
 	changed_.notify_all();
 	return 0;
 }
@@ -183,7 +186,7 @@ int Stream::read(void *ret_bytes, size_t n, struct err *err)
 	return 0;
 }
 
-bool decoded_from(const char *transfer_syntax)
+bool decoded_supports(const char *transfer_syntax)
 {
 	return !strcmp(transfer_syntax, UID_JPEGLSLosslessTransferSyntax);
 }

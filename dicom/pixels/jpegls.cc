@@ -45,8 +45,8 @@ int jpegls_link_check(struct err *err)
 
 } // namespace tomonode
 
-/* No sample needs more than the limit of its Golomb code, 2 * (16 + 16) bits (ISO 14495-1 A.2.1), and after each byte FF a bit is
- * stuffed. */
+/* A Golomb code of a sample has at most 2 * (16 + 16) bits (ISO 14495-1 A.2.1), which are 8 bytes; the ninth is for the bit that
+ * is inserted after each byte FF. */
 size_t jpegls_bound(long columns, long rows)
 {
 	return (size_t)columns * (size_t)rows * 9 + 4096;

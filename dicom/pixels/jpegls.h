@@ -13,12 +13,13 @@
 extern "C" {
 #endif
 
-/* Return the largest size, in bytes, of the code stream of a frame of 16-bit values: far above the 1.03 times the plain size that
- * full-range noise needs. */
+/* Return an upper limit of the size of the code stream of a frame of 16-bit values, in bytes. (Even noise over the full range
+ * needs only 1.03 times the uncompressed size.) */
 size_t jpegls_bound(long columns, long rows);
 
-/* values: rows x columns stored values, columns fastest, of which the low `bits` (2..16, as in BitsStored) are used; none may be
- * larger. ret_code: room for `size` bytes. ENOBUFS: the code stream needs more; jpegls_bound() is always enough. Thread-safe. */
+/* Encode one frame. values: rows x columns stored values, the column index varies fastest; each is less than 2^bits (bits: 2..16,
+ * as in BitsStored). ret_code: buffer of `size` bytes; *ret_n: number of bytes written to it. ENOBUFS: the buffer is too small;
+ * jpegls_bound() bytes are always enough. Thread-safe. */
 int jpegls_encode(const uint16_t *values, long columns, long rows, int bits, void *ret_code, size_t size, size_t *ret_n,
 		  struct err *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Check that calls to the two CharLS libraries in this program are not mixed up: see jpegls.cc. */
+/* Check that DCMTK calls the right one of the two CharLS libraries in this program: see jpegls.cc. */
 #ifndef TOMONODE_DICOM_JPEGLS_HH
 #define TOMONODE_DICOM_JPEGLS_HH
 
@@ -8,7 +8,7 @@
 namespace tomonode
 {
 
-/* ELIBBAD: DCMTK's JPEG-LS codec would call a function of the other library. */
+/* ELIBBAD: DCMTK's JPEG-LS codec would call functions of the CharLS that is not part of DCMTK. */
 int jpegls_link_check(struct err *err);
 
 } // namespace tomonode

@@ -15,10 +15,10 @@
 
 using namespace tomonode;
 
-constexpr long most_side = 65535, most_frames = 4096;
+constexpr long max_side = 65535, max_frames = 4096;
 
-/* Read an integer of the image description; `fallback` < 0: it is required. */
-static int field(struct dicom_file *file, uint32_t tag, long fallback, long *ret_value, struct err *err)
+/* Read an integer of the image description. fallback: its value if it is absent; < 0: it is required. */
+static int read_integer(struct dicom_file *file, uint32_t tag, long fallback, long *ret_value, struct err *err)
 {
 	int r = dicom_get_int(dicom_root(file), tag, 0, ret_value, err);
 
@@ -31,6 +31,7 @@ static int field(struct dicom_file *file, uint32_t tag, long fallback, long *ret
 	return 0;
 }
 
+/* Read the attributes that describe the pixels. */
 static int describe(struct dicom_file *file, struct dicom_pixel_info *ret_info, struct err *err)
 {
 	struct dicom_pixel_info info = {};
@@ -40,22 +41,23 @@ static int describe(struct dicom_file *file, struct dicom_pixel_info *ret_info, 
 
 	if (!file->layout.has_pixels)
 		return err_set(err, EBADMSG, "no (7FE0,0010) PixelData");
-	if ((r = field(file, DICOM_TAG(0x0028, 0x0010), -1, &info.rows, err)) < 0 ||
-	    (r = field(file, DICOM_TAG(0x0028, 0x0011), -1, &info.columns, err)) < 0 ||
-	    (r = field(file, DICOM_TAG(0x0028, 0x0008), 1, &info.frames, err)) < 0 ||
-	    (r = field(file, DICOM_TAG(0x0028, 0x0002), 1, &samples, err)) < 0 ||
-	    (r = field(file, DICOM_TAG(0x0028, 0x0100), -1, &allocated, err)) < 0)
+	if ((r = read_integer(file, DICOM_TAG(0x0028, 0x0010), -1, &info.rows, err)) < 0 ||
+	    (r = read_integer(file, DICOM_TAG(0x0028, 0x0011), -1, &info.columns, err)) < 0 ||
+	    (r = read_integer(file, DICOM_TAG(0x0028, 0x0008), 1, &info.frames, err)) < 0 ||
+	    (r = read_integer(file, DICOM_TAG(0x0028, 0x0002), 1, &samples, err)) < 0 ||
+	    (r = read_integer(file, DICOM_TAG(0x0028, 0x0100), -1, &allocated, err)) < 0)
 		return r;
-	if ((r = field(file, DICOM_TAG(0x0028, 0x0101), allocated, &stored, err)) < 0 ||
-	    (r = field(file, DICOM_TAG(0x0028, 0x0102), stored - 1, &high, err)) < 0 ||
-	    (r = field(file, DICOM_TAG(0x0028, 0x0103), 0, &representation, err)) < 0)
+	if ((r = read_integer(file, DICOM_TAG(0x0028, 0x0101), allocated, &stored, err)) < 0 ||
+	    (r = read_integer(file, DICOM_TAG(0x0028, 0x0102), stored - 1, &high, err)) < 0 ||
+	    (r = read_integer(file, DICOM_TAG(0x0028, 0x0103), 0, &representation, err)) < 0)
 		return r;
 	if (info.rows <= 0 || info.columns <= 0 || info.frames <= 0)
 		return err_set(err, EBADMSG, "an image of %ld rows, %ld columns, %ld frames", info.rows, info.columns,
 			       info.frames);
-	if (info.rows > most_side || info.columns > most_side || info.frames > most_frames)
-		return err_set(err, EFBIG, "an image of %ld rows, %ld columns, %ld frames: more than %ld x %ld x %ld", info.rows,
-			       info.columns, info.frames, most_side, most_side, most_frames);
+	if (info.rows > max_side || info.columns > max_side || info.frames > max_frames)
+		return err_set(err, EFBIG,
+			       "an image of %ld rows, %ld columns, %ld frames: more than the limit of %ld x %ld x %ld", info.rows,
+			       info.columns, info.frames, max_side, max_side, max_frames);
 	if (samples != 1)
 		return err_set(err, ENOTSUP, "(0028,0002) SamplesPerPixel is %ld: colour is not supported", samples);
 	r = dicom_get_text(dicom_root(file), DICOM_TAG(0x0028, 0x0004), photometric, sizeof(photometric), err);
@@ -80,7 +82,7 @@ static int describe(struct dicom_file *file, struct dicom_pixel_info *ret_info, 
 	return 0;
 }
 
-/* The pixel data must contain exactly the frames (and a byte of padding if their sum is odd). */
+/* Check that the size of uncompressed pixel data is that of all frames (plus a byte of padding if that is odd). */
 static int check_native(const struct dicom_file *file, const struct dicom_pixel_info *info, struct err *err)
 {
 	uint64_t need =
@@ -89,7 +91,7 @@ static int check_native(const struct dicom_file *file, const struct dicom_pixel_
 
 	if (have != need && have != need + (need & 1))
 		return err_set(err, EBADMSG,
-			       "(7FE0,0010) PixelData has %llu bytes, %ld frames of %ld x %ld with %d bits need %llu",
+			       "(7FE0,0010) PixelData has %llu bytes, but %ld frames of %ld x %ld with %d bits need %llu",
 			       (unsigned long long)have, info->frames, info->columns, info->rows, info->bits_allocated,
 			       (unsigned long long)need);
 	if (file->layout.big_endian && info->bits_allocated == 16 && strcmp(file->layout.pixel_vr, "OW") != 0)
@@ -107,7 +109,7 @@ static int check(struct dicom_file *file, struct dicom_pixel_info *ret_info, str
 	return file->layout.encapsulated ? decode_check(file, ret_info, err) : check_native(file, ret_info, err);
 }
 
-/* 8-bit values are at the array's end; widen them to its start, front to back. */
+/* Convert 8-bit values to 16 bits. `bytes` are in the second half of the array of `values`, so convert in ascending order. */
 static void widen(uint16_t *values, const unsigned char *bytes, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -133,7 +135,7 @@ static int read_native(const struct dicom_file *file, const struct dicom_pixel_i
 		return 0;
 	}
 	if (layout.big_endian && strcmp(layout.pixel_vr, "OW") == 0) {
-		/* bytes are swapped in words: read whole words and select */
+		/* the two bytes of each 16-bit word are swapped: read whole words and pick the bytes */
 		uint64_t begin = first & ~1ull, end = std::min<uint64_t>(layout.pixels.size, (first + size + 1) & ~1ull);
 		std::vector<unsigned char> words((size_t)(end - begin) + 1);
 

@@ -17,8 +17,9 @@ static uint32_t le32(const unsigned char *p)
 	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* Add the plane, shifted, to the values; return the number of values that it contained, at most n. */
-static size_t plane(const unsigned char *in, const unsigned char *end, size_t n, unsigned shift, uint16_t *values)
+/* Decode one byte plane: combine its bytes, shifted by `shift` bits, with the values. Return how many values it contains, at most
+ * n. */
+static size_t decode_plane(const unsigned char *in, const unsigned char *end, size_t n, unsigned shift, uint16_t *values)
 {
 	size_t done = 0;
 
@@ -64,7 +65,7 @@ int rle_decode(const unsigned char *in, size_t in_size, size_t n, unsigned bytes
 		if (begin < header_size || begin > end || end > in_size)
 			return err_set(err, EBADMSG, "RLE segment %lu from byte %zu to %zu of %zu cannot be decoded",
 				       (unsigned long)s + 1, begin, end, in_size);
-		done = plane(in + begin, in + end, n, 8 * (segments - 1 - s), ret_values);
+		done = decode_plane(in + begin, in + end, n, 8 * (segments - 1 - s), ret_values);
 		if (done != n)
 			return err_set(err, EBADMSG, "RLE segment %lu cannot be decoded: %zu of %zu values", (unsigned long)s + 1,
 				       done, n);

@@ -11,8 +11,8 @@
 namespace tomonode
 {
 
-/* Decode n values of `bytes_per_value` (1 or 2) bytes from a frame's fragment. EBADMSG: the segments do not contain exactly
- * that. */
+/* Decode a frame of n values of `bytes_per_value` (1 or 2) bytes from its fragment. EBADMSG: wrong number of segments, or a
+ * segment with less than n values. */
 int rle_decode(const unsigned char *in, size_t in_size, size_t n, unsigned bytes_per_value, uint16_t *ret_values,
 	       struct err *err);
 

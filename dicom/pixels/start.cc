@@ -34,7 +34,7 @@ int dicom_start(struct err *err)
 		dcmEnableAutomaticInputDataCorrection.set(OFFalse); /* keep text as stored, byte for byte */
 		dcmEnableUnknownVRConversion.set(OFFalse);	    /* keep UN values as bytes; the getters look up their VR */
 		dcmAcceptOddAttributeLength.set(OFTrue);
-		dcmEnableCP246Support.set(OFTrue); /* UN of undefined length: a sequence in implicit VR, as layout.cc walks it */
+		dcmEnableCP246Support.set(OFTrue); /* UN of undefined length: a sequence in implicit VR, as layout.cc checks it */
 		dcmIgnoreParsingErrors.set(OFFalse);
 		dcmAutoDetectDatasetXfer.set(OFFalse);
 		dcmAcceptUnexpectedImplicitEncoding.set(OFFalse);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* writer.cc - write objects with frames (the writer of dicom/pixels/pixels.h).
  *
- * Frames are written from the caller's array to the file (dicom/core/new_file.hh) without a copy. Encapsulated pixel data (PS3.5
- * A.4): the offset table's item is written with zeros and filled in at the end. */
+ * Frames are written from the caller's array to the file (dicom/core/new_file.hh) without a copy. In encapsulated pixel data
+ * (PS3.5 A.4) the offset table is first written as zeros; its values are written at the end, when they are known. */
 #include "dicom/pixels/pixels.h"
 
 #include <cerrno>
@@ -18,18 +18,18 @@
 
 using namespace tomonode;
 
-constexpr uint64_t most_pixel_bytes = 0xfffffffe; /* the largest even 32-bit length that does not mean "undefined" */
+constexpr uint64_t max_pixel_bytes = 0xfffffffe; /* the largest even 32-bit length that does not mean "undefined" */
 
 struct dicom_writer : NewFile {
-	size_t frame_size = 0;
-	long frames = 0, done = 0;
-	bool broken = false; /* a frame was written only partly */
+	size_t frame_size = 0;	   /* bytes, uncompressed */
+	long frames = 0, done = 0; /* number of frames in total, and already written */
+	bool broken = false;	   /* a frame was written only partly */
 	bool encapsulated = false;
 	uint64_t first_item = 0;       /* offset of the first fragment in the file */
 	std::vector<uint32_t> offsets; /* offset of each frame's fragment, relative to the first */
 };
 
-/* Read an integer of the header; 0 or less: it is absent. */
+/* Read an integer of the header. EINVAL: it is absent, or 0 or less. */
 static int header_field(struct dicom_file *header, uint32_t tag, long *ret_value, struct err *err)
 {
 	int r = dicom_get_int(dicom_root(header), tag, 0, ret_value, err);
@@ -37,11 +37,11 @@ static int header_field(struct dicom_file *header, uint32_t tag, long *ret_value
 	if (r < 0)
 		return r;
 	if (r == 0 || *ret_value <= 0)
-		return err_set(err, EINVAL, "a header without %s, which its frames need", tag_name(tag).c_str());
+		return err_set(err, EINVAL, "a header without %s, which an object with frames needs", tag_name(tag).c_str());
 	return 0;
 }
 
-/* Check that the header describes 16-bit grey frames, and that no element of it belongs after the pixel data. */
+/* Check that the header describes 16-bit grey frames, and that all of its elements belong before the pixel data. */
 static int header_check(struct dicom_writer *w, struct dicom_file *header, struct err *err)
 {
 	long rows, columns, bits, samples = 1;
@@ -60,8 +60,8 @@ static int header_check(struct dicom_writer *w, struct dicom_file *header, struc
 	if (r < 0)
 		return r;
 	if (bits != 16 || samples != 1)
-		return err_set(err, EINVAL, "a header with %ld bits and %ld samples a pixel: frames are written with 16 and 1",
-			       bits, samples);
+		return err_set(err, EINVAL, "a header with %ld bits and %ld samples per pixel: they must be 16 and 1", bits,
+			       samples);
 	if (rows > 65535 || columns > 65535)
 		return err_set(err, EFBIG, "frames of %ld x %ld: at most 65535 x 65535", columns, rows);
 	for (unsigned long i = 0; i < ds->card(); i++) {
@@ -72,7 +72,7 @@ static int header_check(struct dicom_writer *w, struct dicom_file *header, struc
 				       key.getGroup(), key.getElement());
 	}
 	w->frame_size = (size_t)rows * (size_t)columns * 2;
-	if (w->frame_size > most_pixel_bytes / (uint64_t)w->frames)
+	if (w->frame_size > max_pixel_bytes / (uint64_t)w->frames)
 		return err_set(err, EFBIG, "%ld frames of %ld x %ld: more than the 4 GiB - 2 bytes that one object can hold",
 			       w->frames, columns, rows);
 	return 0;
@@ -90,7 +90,7 @@ static void put32(std::string *bytes, uint32_t value)
 	put16(bytes, value >> 16);
 }
 
-/* Group FFFE: an item or the delimiter. */
+/* Append the header of an item or a delimiter (group FFFE). */
 static void put_item(std::string *bytes, unsigned element, size_t length)
 {
 	put16(bytes, 0xfffe);
@@ -98,7 +98,7 @@ static void put_item(std::string *bytes, unsigned element, size_t length)
 	put32(bytes, (uint32_t)length);
 }
 
-/* Append the bytes before the first frame: the element head, and for encapsulated frames the offset table without its values. */
+/* Append the bytes before the first frame: the element's header, and for encapsulated frames the offset table, filled with 0. */
 static void put_pixel_header(struct dicom_writer *w, std::string *bytes)
 {
 	put16(bytes, 0x7fe0);
@@ -151,7 +151,8 @@ int dicom_writer_open_jpegls(const char *path, struct dicom_file *header, struct
 	return guarded(err, "dicom_writer_open_jpegls", [&] { return writer_open(path, header, true, ret_writer, err); });
 }
 
-static int may_add(const struct dicom_writer *w, bool encapsulated, struct err *err)
+/* Check that another frame of this form can be written. */
+static int check_next_frame(const struct dicom_writer *w, bool encapsulated, struct err *err)
 {
 	if (w->encapsulated != encapsulated)
 		return err_set(err, EINVAL, "%s: only %s frames can be written to it", w->part.c_str(),
@@ -166,7 +167,7 @@ static int may_add(const struct dicom_writer *w, bool encapsulated, struct err *
 int dicom_writer_frame(struct dicom_writer *w, const uint16_t *values, struct err *err)
 {
 	return guarded(err, "dicom_writer_frame", [&] {
-		int r = may_add(w, false, err);
+		int r = check_next_frame(w, false, err);
 
 		if (r < 0)
 			return r;
@@ -181,7 +182,7 @@ int dicom_writer_fragment(struct dicom_writer *w, const void *code, size_t n, st
 {
 	return guarded(err, "dicom_writer_fragment", [&] {
 		std::string head, pad(n & 1, '\0');
-		int r = may_add(w, true, err);
+		int r = check_next_frame(w, true, err);
 
 		if (r < 0)
 			return r;
@@ -203,7 +204,7 @@ int dicom_writer_fragment(struct dicom_writer *w, const void *code, size_t n, st
 	});
 }
 
-/* Write the delimiter after the last fragment, and the offset table's values. */
+/* Write the delimiter after the last fragment, and the values of the offset table. */
 static int end_fragments(struct dicom_writer *w, struct err *err)
 {
 	std::string end, table;
@@ -256,7 +257,7 @@ int dicom_writer_sync(struct dicom_writer *w, struct err *err)
 	});
 }
 
-/* Renames cannot be undone: if a later one fails, files that already have their names are removed. */
+/* If a rename fails, remove the files that have already been renamed, so that none remains. */
 int dicom_writers_publish(struct dicom_writer *const *writers, size_t n, struct err *err)
 {
 	return guarded(err, "dicom_writers_publish", [&] {

@@ -127,7 +127,7 @@ def chatter(folder, things):
     send_exam(node, folder, "exam")
     h.wait_for("the node gives the request up", lambda: node.jobs() and "commit-request-failed" in names(node, node.jobs()[0]["id"]), 20)
     lost = next(e for e in node.show(node.jobs()[0]["id"])["events"] if e["event"] == "commit-request-failed")
-    h.check("no answer to the request" in lost["detail"]["reason"], lost)
+    h.check("no response to the request" in lost["detail"]["reason"], lost)
     h.check(partner.chattered > 1, f"{partner.chattered} reports came in between")
     partner.how = "same"
     wait_state(node, 0, "delivered")

@@ -237,7 +237,7 @@ def test_outgoing(folder, things):
     name = "PACS at 127.0.0.1:"
     cases = [
         (plain, tls + ours, f"{name}{plain} closed the connection instead of beginning TLS: perhaps this port uses plain DICOM (tls = false)"),
-        (aborting, tls + ours, f"{name}{aborting} does not use TLS on this port: its answer to the handshake began with 0x07, as plain DICOM "
+        (aborting, tls + ours, f"{name}{aborting} does not use TLS on this port: its response to the handshake began with 0x07, as plain DICOM "
                                "does; use its TLS port, or set tls = false"),
         (good, "", f"{name}{good}: this port uses TLS and not plain DICOM (tls = true)"),
         (good, tls, f"{name}{good}: it requires a client certificate, and none is configured"),
