@@ -22,8 +22,8 @@
 struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
-	const char *summary; /* NULL: internal command, not in --help */
-	bool dicom;	     /* needs DCMTK's dictionary and codecs */
+	const char *summary; /* line of --help; NULL: a command that only the node itself runs, not in --help */
+	bool dicom;	     /* uses DCMTK's dictionary and codecs */
 };
 
 static const struct command commands[] = {
@@ -34,14 +34,14 @@ static const struct command commands[] = {
 	{"import", cmd_import, "convert Interfile (STIR) data or a picture to sinogram objects", true},
 	{"measure", cmd_measure, "measure image quality in a reconstructed object", true},
 	{"export", cmd_export, "write a PET or CT series as NIfTI or Interfile, sinograms as Interfile", true},
-	{"list", cmd_list, "list the cases of the running node", false},
-	{"show", cmd_show, "show one case: its events, instances, result", false},
-	{"retry", cmd_retry, "try a held, failed or undelivered case again", false},
-	{"cancel", cmd_cancel, "cancel a case", false},
-	{"priority", cmd_priority, "set the priority of a case", false},
-	{"test-peer", cmd_test_peer, "C-ECHO to a destination, then store a phantom there", true},
+	{"list", cmd_list, "list the jobs of a node", false},
+	{"show", cmd_show, "show one job: its events, instances, times", false},
+	{"retry", cmd_retry, "continue a held, failed, cancelled or undelivered job", false},
+	{"cancel", cmd_cancel, "cancel a job", false},
+	{"priority", cmd_priority, "set the priority of a job", false},
+	{"test-peer", cmd_test_peer, "test a destination: C-ECHO, then C-STORE of a small object", true},
 	{"devices", cmd_devices, "list the devices that can reconstruct", false},
-	{"bench", cmd_bench, "measure the speed of these devices", false},
+	{"bench", cmd_bench, "measure how fast the devices reconstruct", false},
 	{"index", cmd_index, NULL, true},
 	{"worker", cmd_worker, NULL, true},
 	{"deliver", cmd_deliver, NULL, true},
@@ -69,7 +69,7 @@ static void print_help(FILE *to)
 		if (commands[i].summary)
 			fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
 	fputs("\n  tomonode help COMMAND    options and exit codes of a command\n"
-	      "  tomonode --version       version, git revision, kind of build\n",
+	      "  tomonode --version       version, git revision, type of build\n",
 	      to);
 }
 

@@ -36,15 +36,16 @@ enum {
 
 static const struct option_spec option_specs[] = {
 	{OPTION_DEVICE, "device", "NAME", "device to measure: cpu, cpu:THREADS, cuda:N; may be repeated; default: all devices"},
-	{OPTION_WORK, "work", "NAME", "work to measure; may be repeated; default: all (--list)"},
-	{OPTION_THREADS, "threads", "N", "CPU threads, 1 to 1024; default: all of the machine"},
-	{OPTION_SIZE, "size", "SIZE", "tiny, quick, normal or full; default: normal"},
+	{OPTION_WORK, "work", "NAME", "benchmark to run (see --list); may be repeated; default: all"},
+	{OPTION_THREADS, "threads", "N", "number of CPU threads, 1 to 1024; default: all of the machine"},
+	{OPTION_SIZE, "size", "SIZE", "size of the data: tiny, quick, normal or full; default: normal"},
 	{OPTION_QUICK, "quick", NULL, "the same as --size quick"},
-	{OPTION_REPEAT, "repeat", "N", "runs after the warm-up, 1 to 1000; default: for one second, 3 to 100 runs"},
-	{OPTION_COMPARE, "compare", "FILE", "output of an earlier run: adds `earlier_seconds` and `ratio` (now / earlier)"},
+	{OPTION_REPEAT, "repeat", "N", "number of measured runs, 1 to 1000; default: 3 to 100, as many as fit into one second"},
+	{OPTION_COMPARE, "compare", "FILE",
+	 "compare with the output of an earlier run: print `earlier_seconds` and `ratio` (now / earlier)"},
 	{OPTION_THRESHOLD, "threshold", "PERCENT",
-	 "with --compare: exit code 1 if a work takes longer by more than this; default: 10"},
-	{OPTION_LIST, "list", NULL, "list the works and exit"},
+	 "with --compare: exit code 1 if a benchmark is slower by more than this; default: 10"},
+	{OPTION_LIST, "list", NULL, "list the benchmarks and exit"},
 	{0},
 };
 
@@ -52,10 +53,11 @@ static const struct command_spec spec = {
 	.name = "bench",
 	.usage = "[--quick] [--device NAME]... [--work NAME]... [--compare FILE] [--json]",
 	.summary = "Measure how fast the devices of this machine reconstruct tomosynthesis, PET and parallel beam data.",
-	.text = "Prints a line of JSON for each work and device: median seconds of runs on data in memory, steps and bytes a "
-		"second,\n"
-		"and the share of the floor, which is measured on the device, too. What was computed is checked against a known\n"
-		"sum. With --json one document holds the lines. docs/operations.md explains the members.",
+	.text = "Print one line of JSON for each benchmark and device: median duration of the runs in seconds, steps and bytes "
+		"per\n"
+		"second, and the shortest possible duration, which is measured on the device (floor), as a share of the median.\n"
+		"Data are in memory. Each result is checked against a known sum. With --json all lines are in one document.\n"
+		"docs/operations.md describes the members.",
 	.options = option_specs,
 	.json = true,
 };

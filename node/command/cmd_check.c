@@ -25,8 +25,10 @@ static const struct option_spec options[] = {
 static const struct command_spec spec = {
 	.name = "check",
 	.usage = "[-c FILE] [--verbose] [--describe] [--json]",
-	.summary = "Check a configuration. Print every problem with file, line and allowed values, or else the values in effect.",
-	.text = "The TLS files are also read. Problems and warnings go to stderr; warnings do not change the exit code.",
+	.summary = "Check a configuration. Print each problem with file, line and allowed values; otherwise the values.",
+	.text = "The certificates and keys that it names are read, too. Problems and warnings are printed to stderr; warnings do "
+		"not\n"
+		"change the exit code.",
 	.options = options,
 	.json = true,
 };

@@ -14,14 +14,15 @@ enum { OPTION_CHECK = OPTION_LONG };
 
 static const struct option_spec option_specs[] = {
 	{OPTION_CHECK, "check", NULL,
-	 "test each device as workers do at their start: both projectors against their adjoints and the CPU"},
+	 "test each device as each worker does at its start: compare projections and backprojections with the CPU"},
 	{0},
 };
 
 static const struct command_spec spec = {
 	.name = "devices",
 	.usage = "[--check] [--json]",
-	.summary = "List the devices that can reconstruct, with their names for --device and the key node.device.",
+	.summary =
+		"List the devices (CPU, GPUs) that can reconstruct. The names are values for --device and the key node.device.",
 	.text = "With --check, the exit code is 6 if a device fails.",
 	.options = option_specs,
 	.json = true,

@@ -21,7 +21,7 @@
 #define FILES_MAX 100000
 
 static const struct option_spec option_specs[] = {
-	{'c', "config", "FILE", "configuration of the audit trail (section audit)"},
+	{'c', "config", "FILE", "configuration file; only its keys for the audit trail are used"},
 	{'o', "output", "FILE", "file to write; its extension selects the format: .nii or .hv (an image), .hs (sinograms)"},
 	{0},
 };
@@ -29,12 +29,12 @@ static const struct option_spec option_specs[] = {
 static const struct command_spec spec = {
 	.name = "export",
 	.usage = "-o FILE.nii|FILE.hv|FILE.hs [-c FILE] [--json] PATH...",
-	.summary =
-		"Write a PET or CT series as NIfTI or Interfile, or sinogram objects as the Interfile they were imported from.",
+	.summary = "Convert a PET or CT series to NIfTI or Interfile, or sinogram objects back to the Interfile files that were "
+		   "imported.",
 	.text = "PATH: files or folders; DICOM objects of other kinds are ignored.\n"
 		".nii  NIfTI-1, float32, with the position in the patient (RAS).\n"
 		".hv   Interfile image, float32; the values are in a .v file beside it.\n"
-		".hs   Interfile projection data, byte for byte as imported; further roles in NAME-role.hs.",
+		".hs   Interfile projection data, byte for byte as imported; each other role (attenuation, ...) in NAME-role.hs.",
 	.options = option_specs,
 	.json = true,
 	.min_arguments = 1,

@@ -31,16 +31,17 @@ enum {
 };
 
 static const struct option_spec option_specs[] = {
-	{OPTION_MULTIPLICATIVE, "multiplicative", "F.hs", "factors m of the model y ~ m (A x) + b"},
-	{OPTION_ADDITIVE, "additive", "F.hs", "background b: expected randoms and scatter, in counts"},
+	{OPTION_MULTIPLICATIVE, "multiplicative", "F.hs", "factors m of the model y = m (A x) + b, with counts y and activity x"},
+	{OPTION_ADDITIVE, "additive", "F.hs", "background b of this model: expected randoms and scatter, in counts"},
 	{OPTION_ATTENUATION, "attenuation", "F.hs", "attenuation correction factors, at least 1"},
 	{OPTION_NORMALISATION, "normalisation", "F.hs", "normalisation correction factors, above 0"},
 	{OPTION_LIKE, "like", "FILE.dcm",
-	 "patient, study, frame of reference, times, radiopharmaceutical as in this file;\ndefault: anonymous, a new study"},
-	{OPTION_SET, "set", "KEYWORD=VALUE", "an attribute, by keyword or as gggg,eeee=VALUE; may be repeated"},
-	{OPTION_CHUNK, "chunk", "BYTES", "largest chunk in an object, 2 to 536870912; default 536870912"},
+	 "copy patient, study, frame of reference, times and radiopharmaceutical from this DICOM\nfile; default: anonymous, a "
+	 "new study"},
+	{OPTION_SET, "set", "KEYWORD=VALUE", "set an attribute, by keyword or as gggg,eeee=VALUE; may be repeated"},
+	{OPTION_CHUNK, "chunk", "BYTES", "largest number of data bytes in one object, 2 to 536870912; default 536870912"},
 	{'o', "output", "DIR", "folder for the objects; created if missing"},
-	{'c', "config", "FILE", "configuration of the audit trail (section audit)"},
+	{'c', "config", "FILE", "configuration file; only its keys for the audit trail are used"},
 	{0},
 };
 
@@ -50,14 +51,16 @@ static const struct command_spec spec = {
 		 "                       [--normalisation F.hs] [--like FILE.dcm] [--set KEYWORD=VALUE]... [-c FILE] -o DIR\n"
 		 "       tomonode import FILE.png|FILE.pgm [OPTION]... -o DIR",
 	.summary = "Convert Interfile (STIR) projection data, of PET or of parallel beams, to DICOM sinogram objects.",
-	.text = "Useful attributes, in DICOM units: PatientPosition (HFS, HFP, FFS, FFP, HFDL, HFDR, FFDL, FFDR),\n"
+	.text = "Useful attributes for --set, in DICOM units: PatientPosition (HFS, HFP, FFS, FFP, HFDL, HFDR, FFDL, FFDR),\n"
 		"AcquisitionDate, AcquisitionTime, ActualFrameDuration (ms), PatientWeight (kg), PatientSize (m),\n"
 		"Radionuclide (C11, N13, O15, F18, Cu64, Ga68, Rb82, Zr89, I124: code and half-life) or\n"
 		"RadionuclideHalfLife (s), RadionuclideTotalDose (Bq), RadiopharmaceuticalStartTime or\n"
 		"RadiopharmaceuticalStartDateTime, DoseCalibrationFactor ((Bq/ml) per (count/s and mm)), CorrectedImage\n"
 		"(ATTN\\NORM\\...: what the data are corrected for), Manufacturer, ManufacturerModelName,\n"
 		"ScannerCentre (X\\Y\\Z, mm in the frame of reference). See also docs/sinogram-object.md.\n"
-		"A picture is projected with parallel beams, like `tomonode simulate parallel --picture FILE` and its options.",
+		"A picture (PNG or PGM) is projected with parallel beams: the same as `tomonode simulate parallel --picture "
+		"FILE`,\n"
+		"with the options of that command.",
 	.options = option_specs,
 	.json = true,
 	.min_arguments = 1,

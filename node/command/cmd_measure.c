@@ -14,10 +14,10 @@ enum { OPTION_TRUTH = OPTION_LONG, OPTION_REGION, OPTION_POINT, OPTION_BACKGROUN
 static const struct option_spec option_specs[] = {
 	{OPTION_TRUTH, "truth", "FILE", "truth.json of `tomonode simulate dbt`: measure every lesion and bead in it"},
 	{OPTION_REGION, "region", "NAME=COLUMN,ROW,FRAME,RADIUS",
-	 "measure a circle; pixels from 1, radius in mm; may be repeated"},
+	 "measure a circular region; column, row and frame count from 1, radius in mm; may be repeated"},
 	{OPTION_BACKGROUND, "background", "COLUMN,ROW,RADIUS",
 	 "background of all following regions; default: a ring around each region"},
-	{OPTION_POINT, "point", "NAME=COLUMN,ROW,FRAME", "measure a small bright detail; may be repeated"},
+	{OPTION_POINT, "point", "NAME=COLUMN,ROW,FRAME", "measure a small bright detail near this position; may be repeated"},
 	{0},
 };
 
@@ -25,9 +25,9 @@ static const struct command_spec spec = {
 	.name = "measure",
 	.usage = "(--truth FILE | --region NAME=... | --point NAME=...)... [--json] OBJECT",
 	.summary = "Measure contrast, noise, sharpness, spread in depth and distances in a Breast Tomosynthesis object.",
-	.text = "Regions: mean, contrast, CNR, CV, artefact spread function. Points: position, FWHM along columns, rows and "
-		"depth,\n"
-		"SNR, distances between them. See docs/measure.md for the formulas and the members of --json.",
+	.text = "For each region: mean, contrast, contrast-to-noise ratio (CNR), coefficient of variation (CV), artefact spread\n"
+		"function. For each point: position, width (FWHM) along columns, rows and depth, signal-to-noise ratio (SNR),\n"
+		"distances to the other points. docs/measure.md has the formulas and the members of --json.",
 	.options = option_specs,
 	.json = true,
 	.min_arguments = 1,

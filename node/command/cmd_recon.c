@@ -24,10 +24,10 @@ static const struct option_spec option_specs[] = {
 	{'c', "config", "FILE", "configuration file, applied over the embedded defaults"},
 	{'o', "output", "DIR", "folder for the results; created if missing"},
 	{OPTION_PROTOCOL, "protocol", "NAME",
-	 "protocol of the configuration, for cases of its kind; default: that of the first route for the kind"},
+	 "protocol of the configuration, for cases of its kind; default: for each kind that of its first route"},
 	{OPTION_DEVICE, "device", "SPEC",
 	 "auto, cpu, cpu:THREADS, cuda or cuda:N; default: the first of node.device that can be opened"},
-	{OPTION_SET, "set", "KEY=VALUE", "change one key of the protocol, as in the configuration; may be repeated"},
+	{OPTION_SET, "set", "KEY=VALUE", "set one key of the protocol, with the syntax of the configuration; may be repeated"},
 	{0},
 };
 
@@ -36,10 +36,12 @@ static const struct command_spec spec = {
 	.usage = "[-c FILE] [--protocol NAME] [--device SPEC] [--set KEY=VALUE]... -o DIR PATH...",
 	.summary = "Reconstruct tomosynthesis exams, PET acquisitions and parallel beam data from DICOM files or folders "
 		   "(recursive).",
-	.text = "Projections are grouped into cases by study, series, laterality, view and frame of reference, sinograms by\n"
-		"study, series and frame of reference. The result of tomosynthesis is one object per view, that of\n"
-		"sinograms a series with one object per slice. docs/sinogram-object.md describes sinograms. Files that are\n"
-		"not DICOM are ignored. If a case is refused, the reason is printed and the others are still reconstructed.",
+	.text = "Tomosynthesis projections with the same study, series, laterality, view and frame of reference are one case; "
+		"the\n"
+		"result is one object. Sinograms with the same study, series and frame of reference are one case; the result is "
+		"a\n"
+		"series with one object per slice (docs/sinogram-object.md describes sinograms). Files that are not DICOM are\n"
+		"ignored. If a case is refused, the reason is printed and the others are still reconstructed.",
 	.options = option_specs,
 	.json = true,
 	.min_arguments = 1,

@@ -266,7 +266,7 @@ def test_outgoing(folder, things):
         check(sentence in text, f"wanted '{sentence}', got '{text}'")
     silent = socket.create_server(("127.0.0.1", 0))
     text = test_peer(folder, silent.getsockname()[1], host + tls + ours, CODE_PEER, acse_timeout=1)
-    check("did not answer the TLS handshake in time: perhaps this port uses plain DICOM" in text, text)
+    check("did not respond to the TLS handshake in time: perhaps this port uses plain DICOM" in text, text)
     silent.close()
 
 
