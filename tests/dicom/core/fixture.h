@@ -79,7 +79,7 @@ static inline int folder_remove(void **state)
 	return rmdir(folder);
 }
 
-/* Bytes of a file in the making. */
+/* A file that a test builds byte by byte. */
 struct bytes {
 	size_t n;
 	unsigned char p[65536];
@@ -117,7 +117,7 @@ static inline void add_item(struct bytes *b, uint32_t tag, uint32_t length)
 	add32(b, length);
 }
 
-/* Header of an explicit element with the length as given, whatever follows. */
+/* Append the header of an element in explicit VR with this length, which may be wrong for the value that follows. */
 static inline void add_header(struct bytes *b, uint32_t tag, const char *vr, uint32_t length)
 {
 	add_tag(b, tag);
@@ -167,7 +167,7 @@ static inline const char *save(const struct bytes *b, size_t n)
 	return path;
 }
 
-/* Opens the bytes; they must be accepted. */
+/* Open the bytes as a file. The test fails if they are refused. */
 static inline struct dicom_file *open_bytes(const struct bytes *b)
 {
 	struct dicom_file *file = NULL;
@@ -178,7 +178,7 @@ static inline struct dicom_file *open_bytes(const struct bytes *b)
 	return file;
 }
 
-/* Opens the bytes; they must be refused with `code` and a sentence that holds `words`. */
+/* Open the bytes as a file. The test fails unless they are refused with the error `code` and a message that contains `words`. */
 static inline void refused(const struct bytes *b, int code, const char *words)
 {
 	struct dicom_file *file = NULL;
@@ -196,7 +196,7 @@ static inline void ok(int r, const struct err *err)
 		fail_msg("%d: %s", r, err->msg);
 }
 
-/* Runs one of DCMTK's tools on two paths; -1: it is not installed. */
+/* Run one of DCMTK's programs on two paths. Return 0, or -1: it is not installed. */
 static inline int tool(const char *name, const char *option, const char *in, const char *out)
 {
 	char *argv[5] = {(char *)name};

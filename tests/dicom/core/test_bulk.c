@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Large values: write in pieces, read in pieces, at the right position among the other elements. */
+/* Large values: write in pieces, read in pieces, at the right position between the other elements. */
 #include "tests/dicom/core/fixture.h"
 
 #include "dicom/core/bulk.h"
@@ -9,7 +9,7 @@
 #define TAG_BULK DICOM_TAG(0x0071, 0x1010)
 
 struct source {
-	size_t at, stop; /* fails there */
+	size_t at, stop; /* bytes supplied so far; number of bytes after which the callback fails */
 	size_t largest;
 };
 
@@ -43,7 +43,7 @@ static struct dicom_file *make_header(void)
 	item = dicom_add_item(dicom_root(file), 0x00540016, &err);
 	assert_non_null(item);
 	assert_int_equal(dicom_put_text(item, 0x00181074, "5", &err), 0);
-	/* the text of one before it looks like the element's own header */
+	/* the text of an element before it contains the same bytes as the header of the large element */
 	assert_int_equal(dicom_put_private(dicom_root(file), 0x0071, "MAKER", 0x02, "UT", "q\x10\x10OB and more", &err), 0);
 	assert_int_equal(dicom_put_private(dicom_root(file), 0x0071, "MAKER", 0x11, "UL", "17", &err), 0);
 	return file;
@@ -84,9 +84,10 @@ static void test_roundtrip(void **state)
 		assert_int_equal(dicom_bulk_read(file, TAG_BULK, padded, bytes, 1, &err), -EINVAL);
 		assert_int_equal(dicom_bulk_read(file, TAG_BULK, padded + 1, bytes, 0, &err), -EINVAL);
 		assert_int_equal(dicom_bulk_read(file, TAG_BULK, UINT64_MAX, bytes, 2, &err), -EINVAL);
-		assert_int_equal(dicom_get_int(dicom_root(file), 0x00711011, 0, &number, &err), 1); /* what follows is whole */
+		assert_int_equal(dicom_get_int(dicom_root(file), 0x00711011, 0, &number, &err),
+				 1); /* the element after the large value is intact */
 		assert_int_equal(number, 17);
-		assert_false(dicom_bulk_size(file, 0x00711011, &size)); /* a number */
+		assert_false(dicom_bulk_size(file, 0x00711011, &size)); /* this element is a number, not a large value */
 		assert_int_equal(dicom_bulk_read(file, 0x00711012, 0, bytes, 1, &err), -ENOENT);
 		dicom_close(file);
 		free(bytes);
@@ -103,7 +104,7 @@ static void test_failures(void **state)
 	unlink(in_folder("a.dcm"));
 	assert_int_equal(dicom_write_bulk(in_folder("a.dcm"), file, TAG_BULK, 9000000, read_source, &source, &err), -EIO);
 	assert_string_equal(err.msg, "the source ends");
-	assert_int_equal(folder_entries(), 0); /* nothing is left */
+	assert_int_equal(folder_entries(), 0); /* no file remains */
 	assert_int_equal(dicom_write_bulk(in_folder("a.dcm"), file, TAG_BULK, DICOM_BULK_MAX + 1, read_source, &source, &err),
 			 -EFBIG);
 	assert_int_equal(dicom_write_bulk(in_folder("a.dcm"), file, 0x00711011, 2, read_source, &source, &err), -EINVAL);

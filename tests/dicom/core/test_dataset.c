@@ -76,7 +76,7 @@ static void test_put_and_get(void **state)
 	assert_string_equal(text, "(0018,9545)\\(0020,0037)");
 	assert_int_equal(dicom_get_int(root, POINTER, 0, &i, &err), -EINVAL);
 
-	/* absent: 0, and the output untouched */
+	/* absent: returns 0 and does not change the output */
 	i = 7;
 	d = 7;
 	assert_int_equal(dicom_get_double(root, KVP, 0, &d, &err), 0);
@@ -84,7 +84,7 @@ static void test_put_and_get(void **state)
 	assert_int_equal(dicom_get_text(root, KVP, text, sizeof(text), &err), 0);
 	assert_true(d == 7 && i == 7);
 	assert_false(dicom_has(root, KVP));
-	/* there, but empty */
+	/* present, but empty */
 	ok(dicom_put_empty(root, KVP, &err), &err);
 	assert_true(dicom_has(root, KVP));
 	assert_int_equal(dicom_get_double(root, KVP, 0, &d, &err), 0);
@@ -122,7 +122,7 @@ static void test_values_that_do_not_fit(void **state)
 	memset(text, 'x', sizeof(text) - 1);
 	assert_int_equal(dicom_put_text(root, COMMENT, text, &err), -EMSGSIZE);
 	assert_false(dicom_has(root, SID) || dicom_has(root, ROWS) || dicom_has(root, COMMENT));
-	/* "US or SS" goes by the pixel representation */
+	/* VR "US or SS": the pixel representation decides */
 	ok(dicom_put_int(root, PADDING, 65535, &err), &err);
 	assert_int_equal(dicom_put_int(root, PADDING, -1, &err), -ERANGE);
 	ok(dicom_put_int(root, DICOM_TAG(0x0028, 0x0103), 1, &err), &err);
@@ -132,7 +132,8 @@ static void test_values_that_do_not_fit(void **state)
 	dicom_close(file);
 }
 
-/* A DS has at most 16 characters and is as near as these allow: no neighbour in the last kept decimal is nearer. */
+/* A DS has at most 16 characters and the smallest possible error: changing its last decimal by 1 does not make the error
+ * smaller. */
 static void check_ds(struct dicom_item *root, double value)
 {
 	double back, gap, bound;
@@ -145,13 +146,14 @@ static void check_ds(struct dicom_item *root, double value)
 	assert_int_equal(strspn(text, "0123456789+-Ee."), strlen(text));
 	back = strtod(text, NULL);
 	gap = fabs(back - value);
-	/* the worst case is -d.ddddddddde-ddd: 10 significant digits when the exponent needs three, half a unit of the last */
+	/* worst case: -d.ddddddddde-ddd has 10 significant digits, because the exponent needs three; error: half a unit of the
+	 * last */
 	bound = fabs(value) * 0.5e-8;
 	if (fabs(value) >= 1e-5 && fabs(value) < 1e14)
 		bound = fabs(value) * 0.5e-10;
 	if (!(gap <= bound))
 		fail_msg("%.17g became \"%s\"", value, text);
-	/* what C's %g gets into 16 characters is never nearer */
+	/* the text of C's %g with 16 characters never has a smaller error */
 	for (int digits = 17; digits > 0; digits--) {
 		char other[64];
 
@@ -264,7 +266,7 @@ static void test_copy(void **state)
 	assert_int_equal(dicom_get_text(dicom_root(back), DICOM_TAG(0x0071, 0x1003), text, sizeof(text), &err), 1);
 	assert_string_equal(text, "a\\b");
 	dicom_close(back);
-	/* nothing but the object is left */
+	/* only the object's file remains */
 	assert_int_equal(access(in_folder("copy.dcm.part"), F_OK), -1);
 	unlink(in_folder("copy.dcm"));
 }
@@ -279,7 +281,8 @@ static int read_blob(void *ctx, void *ret_bytes, size_t n, struct err *err)
 	return 0;
 }
 
-/* A value too large to be read at opening is copied whole, also after its file is closed and gone. */
+/* A value that is too large to be read at opening is copied completely; the copy can be used after its file was closed and
+ * removed. */
 static void test_large_values(void **state)
 {
 	static unsigned char blob[300001];
@@ -329,7 +332,7 @@ static void test_unreadable_numbers(void **state)
 		assert_int_equal(dicom_get_int(dicom_root(file), SID, 0, &i, &err), -EBADMSG);
 		dicom_close(file);
 	}
-	/* a long value is shortened in the sentence, control characters do not come through */
+	/* the message contains a long value in shortened form and without control characters */
 	add_meta(&b, EXPLICIT);
 	add_text(&b, SID, "DS", "1234\n5678901234567890123456789012345678901234567890");
 	struct dicom_file *file = open_bytes(&b);
@@ -337,7 +340,7 @@ static void test_unreadable_numbers(void **state)
 	assert_non_null(strstr(err.msg, "\"1234?567890123456789012345678901"));
 	assert_null(strchr(err.msg, '\n'));
 	dicom_close(file);
-	/* blanks, plus signs, exponents are all right; so is a missing component between backslashes */
+	/* blanks, plus signs and exponents are valid; an empty component between backslashes is absent */
 	add_meta(&b, EXPLICIT);
 	add_text(&b, SID, "DS", " +6.555E+2 \\\\3.0 ");
 	add_header(&b, FD_ANGLE, "FD", 16);
@@ -359,7 +362,8 @@ static void test_unreadable_numbers(void **state)
 	dicom_close(file);
 }
 
-/* Text as stored: padding goes, odd lengths and strange characters stay; an UN value is read as the dictionary says. */
+/* Text is returned as stored: without padding, with odd lengths and unusual characters. A UN value is read with the dictionary's
+ * VR. */
 static void test_stored_text(void **state)
 {
 	struct bytes b;

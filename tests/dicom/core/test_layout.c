@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hostile and broken files: opening returns an error that names the cause; unusual but valid files are read. */
+/* Malicious and damaged files: opening returns an error that names the cause. Unusual but valid files are read. */
 #include "tests/dicom/core/fixture.h"
 
 #define SHARED 0x52009229u
@@ -21,7 +21,7 @@ static void add_image(struct bytes *b, unsigned rows, unsigned columns)
 	add_us(b, 0x00280103, 0);
 }
 
-/* A file with a bit of everything: nested sequences, both kinds of length, pixel data. */
+/* Build a valid file with nested sequences, defined and undefined lengths, and pixel data. */
 static void add_sample(struct bytes *b)
 {
 	add_meta(b, EXPLICIT);
@@ -58,7 +58,7 @@ static void test_sample_is_read(void **state)
 	dicom_close(file);
 }
 
-/* Cut at every byte: refused wherever an element is cut, and never read beyond the end. */
+/* The file truncated at every byte: it is refused if an element is incomplete, and never read beyond its end. */
 static void test_truncation(void **state)
 {
 	size_t accepted = 0;
@@ -72,7 +72,7 @@ static void test_truncation(void **state)
 		int r = dicom_open(save(&b, n), &file, &err);
 
 		if (r == 0) {
-			/* a cut between two elements leaves a whole, shorter data set: no image */
+			/* truncated between two elements: a valid, shorter data set without pixel data */
 			struct dicom_pixel_info info;
 
 			assert_int_equal(dicom_pixels_info(file, &info, &err), -EBADMSG);
@@ -83,8 +83,8 @@ static void test_truncation(void **state)
 		}
 		dicom_close(file);
 	}
-	assert_int_equal(accepted, 11); /* the ends of its root elements but the last */
-	/* the sentence says which tag, how much it declares, how much is there */
+	assert_int_equal(accepted, 11); /* one for the end of each root element except the last */
+	/* the message has the tag, the declared length and the number of bytes that remain */
 	b.n -= 5;
 	refused(&b, EBADMSG, "(7FE0,0010) PixelData");
 	refused(&b, EBADMSG, "declares 32 bytes, but only 27 remain");
@@ -102,7 +102,8 @@ static void test_other_files(void **state)
 	assert_non_null(strstr(err.msg, "folder"));
 	assert_int_equal(dicom_open("/dev/zero", &file, &err), -EBADMSG);
 	assert_int_equal(mkfifo(in_folder("fifo"), 0600), 0);
-	assert_int_equal(dicom_open(in_folder("fifo"), &file, &err), -EBADMSG); /* and does not wait for a writer */
+	assert_int_equal(dicom_open(in_folder("fifo"), &file, &err),
+			 -EBADMSG); /* refused without waiting for a writer of the FIFO */
 	unlink(in_folder("fifo"));
 	b.n = 0;
 	refused(&b, EBADMSG, "empty");
@@ -159,7 +160,7 @@ static void test_wrong_lengths(void **state)
 	add_header(&b, SID, "DS", 65534);
 	add(&b, "1 ", 2);
 	refused(&b, EBADMSG, "(0018,1110) DistanceSourceToDetector at offset 160 declares 65534 bytes, but only 2 remain");
-	/* an element that leaves its item, an item that leaves its sequence */
+	/* an element longer than its item, an item longer than its sequence */
 	add_meta(&b, EXPLICIT);
 	add_header(&b, SHARED, "SQ", 8 + 10);
 	add_item(&b, ITEM, 10);
@@ -171,7 +172,7 @@ static void test_wrong_lengths(void **state)
 	add_item(&b, ITEM, 12);
 	add_text(&b, SID, "DS", "1 23");
 	refused(&b, EBADMSG, "item 1");
-	/* undefined lengths where there is no sequence */
+	/* undefined lengths of elements that are not sequences */
 	add_meta(&b, EXPLICIT);
 	add_header(&b, 0x00420011, "OB", 0xffffffff);
 	add_item(&b, SEQUENCE_END, 0);
@@ -187,7 +188,7 @@ static void test_wrong_lengths(void **state)
 	add_meta(&b, EXPLICIT);
 	add_header(&b, SHARED, "SQ", 0xffffffff);
 	refused(&b, EBADMSG, "no end");
-	/* something else in place of an item */
+	/* another element in place of an item */
 	add_meta(&b, EXPLICIT);
 	add_header(&b, SHARED, "SQ", 8);
 	add_item(&b, ITEM_END, 0);
@@ -220,7 +221,7 @@ static void test_order(void **state)
 	refused(&b, EBADMSG, "(FFFE,E00D)");
 }
 
-/* n sequences, one in the other. */
+/* Build n nested sequences. */
 static void add_nest(struct bytes *b, const char *syntax, unsigned n, uint32_t tag)
 {
 	bool implicit = strcmp(syntax, IMPLICIT) == 0;
@@ -231,7 +232,7 @@ static void add_nest(struct bytes *b, const char *syntax, unsigned n, uint32_t t
 			add_item(b, tag, 0xffffffff);
 		else
 			add_header(b, tag, k % 2 ? "SQ" : "UN", 0xffffffff);
-		implicit = implicit || k % 2 == 0; /* all within an UN is implicit */
+		implicit = implicit || k % 2 == 0; /* everything inside a UN element is in implicit VR */
 		add_item(b, ITEM, 0xffffffff);
 	}
 	for (unsigned k = 0; k < n; k++) {
@@ -254,7 +255,7 @@ static void test_depth(void **state)
 	refused(&b, EBADMSG, "more than 16 deep");
 	add_nest(&b, IMPLICIT, 1500, 0x00091001); /* unknown private tag */
 	refused(&b, EBADMSG, "more than 16 deep");
-	/* private, defined lengths, implicit VR: only the contents say that it is a sequence */
+	/* private, defined lengths, implicit VR: only its first bytes show that it is a sequence */
 	for (unsigned n = 16; n <= 1000; n += 984) {
 		add_meta(&b, IMPLICIT);
 		for (unsigned k = n; k > 0; k--) {
@@ -295,7 +296,7 @@ static void test_counts(void **state)
 	assert_non_null(strstr(err.msg, "more than 16384 items"));
 }
 
-/* What is odd but right: group lengths, padding at the end, odd lengths, an UN sequence, a private one in implicit VR. */
+/* Unusual but valid: group lengths, padding at the end, odd lengths, a UN sequence, a private sequence in implicit VR. */
 static void test_odd_but_right(void **state)
 {
 	struct err err = {0};
@@ -326,7 +327,7 @@ static void test_odd_but_right(void **state)
 	assert_string_equal(text, "deep");
 	assert_true(dicom_has(dicom_root(file), 0xfffcfffc));
 
-	/* the odd value goes into another file with an even length */
+	/* a value of odd length is written to another file with an even length */
 	struct dicom_file *copy = NULL;
 	ok(dicom_new(MG_PROCESSING, "1.2.3", &copy, &err), &err);
 	assert_int_equal(dicom_copy(dicom_root(file), 0x00080070, dicom_root(copy), &err), 1);

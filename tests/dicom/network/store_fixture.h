@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_fixture.h - a storage SCP in a child process, for one connection. Shared memory returns what its handler received, and
- * holds the commands for it. */
+/* store_fixture.h - a storage SCP in a child process, for one connection. Through shared memory the test tells it how to respond,
+ * and reads what it has received. */
 #ifndef TOMONODE_TESTS_STORE_FIXTURE_H
 #define TOMONODE_TESTS_STORE_FIXTURE_H
 
@@ -38,18 +38,21 @@
 #define JPEG_LOSSLESS "1.2.840.10008.1.2.4.70"
 #define JPEG_2000 "1.2.840.10008.1.2.4.90"
 
-/* What the SCP's handler saw, and what it shall do. */
+/* In shared memory: what the SCP has received, and how it shall respond. */
 struct seen {
-	int begun, ended, stored, rc, write_error, over, released;
+	int begun, ended, stored; /* number of calls of begin() and end(), number of objects stored */
+	int rc;			  /* result of scp_associate() */
+	int write_error;	  /* last one passed to end() */
+	int over, released;	  /* number of calls of ended(), and its last argument */
 	uint64_t bytes, data_bytes;
 	uint32_t sum; /* of the data set's bytes */
 	struct scp_object object;
 	char err[500];
 	long rss_at_start, peak_rss; /* KiB */
-	/* orders */
+	/* set by the test */
 	enum scp_admission admission;
-	int refuse;	  /* begin() answers this status */
-	int max_pdu;	  /* that the SCP takes; 0: 131072 */
+	int refuse;	  /* status with which begin() refuses the object; 0: accept it */
+	int max_pdu;	  /* largest PDU that the SCP accepts, bytes; 0: 131072 */
 	uint64_t fail_at; /* data() fails with ENOSPC from this byte of the data set on; 0: never */
 	char file[128];
 };
@@ -157,7 +160,7 @@ static int port_of(int fd)
 	return ntohs(a.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&a)->sin6_port : ((struct sockaddr_in *)&a)->sin_port);
 }
 
-/* One SCP for one connection. file_limit: RLIMIT_FSIZE of its process, 0 none. */
+/* Start an SCP for one connection. file_limit: RLIMIT_FSIZE of its process, bytes; 0: no limit. */
 static struct server start_on(int fd, int timeout, rlim_t file_limit)
 {
 	struct rlimit limit = {file_limit, file_limit};

@@ -54,7 +54,7 @@ static void put_uid(struct text *t, uint32_t tag, const char *uid)
 	put(t, uid, n + (n & 1));
 }
 
-/* A sequence of items that are written already, each with its own head. */
+/* Append a sequence; its items, with their headers, are already encoded. */
 static void put_sequence(struct text *t, uint32_t tag, const struct text *items, bool defined)
 {
 	put_head(t, tag, "SQ", defined ? (uint32_t)items->n : UNDEFINED);
@@ -85,7 +85,7 @@ static void item_of(struct text *items, const char *uid, int reason, bool define
 	put_item(items, &content, defined);
 }
 
-/* Two committed, two failed, one of these without a reason. */
+/* A report of two committed and two failed objects; one of the failed ones has no reason. */
 static void whole_report(struct text *t, bool explicit_vr, bool defined)
 {
 	struct text good = {.explicit_vr = explicit_vr}, bad = {.explicit_vr = explicit_vr};
@@ -117,15 +117,16 @@ static void read_in_every_form(void **state)
 		assert_string_equal(r.items[0].sop_instance, "1.2.5");
 		assert_int_equal(r.items[0].failure, 0x0112);
 		assert_string_equal(r.items[1].sop_instance, "1.2.6");
-		assert_int_equal(r.items[1].failure, COMMIT_NO_REASON); /* in the failed sequence: never committed */
+		assert_int_equal(r.items[1].failure,
+				 COMMIT_NO_REASON); /* an item of the failed sequence is never reported as committed */
 		assert_string_equal(r.items[3].sop_instance, "1.2.34");
 		assert_int_equal(r.items[2].failure + r.items[3].failure, 0);
 		commit_report_clear(&r);
 	}
 }
 
-/* In explicit VR, sequences whose VR somebody on the way did not know (CP-246): what they hold is implicit, whatever its length.
- * The last form holds explicit VR all the same, which nobody may: it is refused, and nothing of it is taken for something else.
+/* In explicit VR, sequences that a system on the way has stored with VR UN (CP-246): their items are in implicit VR, for every
+ * form of length. The last case has items in explicit VR, which is not allowed: the report is refused and nothing of it is used.
  */
 static void sequences_of_unknown_vr(void **state)
 {
@@ -141,7 +142,7 @@ static void sequences_of_unknown_vr(void **state)
 		item_of(&inside, "1.2.34", 0, form != 1);
 		item_of(&other, "9.9.9", 0, false);
 		length = form == 2 ? (uint32_t)inside.n : UNDEFINED;
-		put_head(&t, DICOM_TAG(0x0008, 0x0301), "UN", UNDEFINED); /* passed over, with one like it inside */
+		put_head(&t, DICOM_TAG(0x0008, 0x0301), "UN", UNDEFINED); /* skipped; it contains another one like it */
 		put_head(&t, DICOM_TAG(0xfffe, 0xe000), "--", UNDEFINED);
 		t.explicit_vr = false;
 		put_sequence(&t, DICOM_TAG(0x0008, 0x1199), &other, false);
@@ -153,7 +154,7 @@ static void sequences_of_unknown_vr(void **state)
 		put(&t, inside.bytes, inside.n);
 		if (length == UNDEFINED)
 			put_head(&t, DICOM_TAG(0xfffe, 0xe0dd), "--", 0);
-		put_uid(&t, DICOM_TAG(0x0008, 0x1195), "2.25.7"); /* the rest is explicit again */
+		put_uid(&t, DICOM_TAG(0x0008, 0x1195), "2.25.7"); /* the rest is in explicit VR again */
 		ret = commit_report_parse(t.bytes, t.n, true, &r, &err);
 		if (form == 3) {
 			assert_int_equal(ret, -EBADMSG);
@@ -171,7 +172,7 @@ static void sequences_of_unknown_vr(void **state)
 	}
 }
 
-/* Cut at every byte: never read beyond, and never more than was there. */
+/* The report truncated at every byte: nothing is read beyond its end, and no additional items are returned. */
 static void cut_anywhere(void **state)
 {
 	(void)state;
@@ -180,7 +181,7 @@ static void cut_anywhere(void **state)
 
 		whole_report(&t, form & 1, form & 2);
 		for (size_t n = 0; n < t.n; n++) {
-			uint8_t *copy = malloc(n ? n : 1); /* so that the address sanitizer sees the end */
+			uint8_t *copy = malloc(n ? n : 1); /* the address sanitizer then detects reads beyond the end */
 			struct commit_report r;
 			struct err err = {0};
 			int ret;
@@ -224,7 +225,7 @@ static void refused(void **state)
 	put_uid(&t, DICOM_TAG(0x0008, 0x1195), "1.2345678901234567890123456789012345678901234567890123456789012345");
 	assert_int_equal(parse(&t, &err), -EBADMSG);
 
-	t.n = 0; /* an item that names no instance */
+	t.n = 0; /* an item without an instance UID */
 	put_uid(&t, DICOM_TAG(0x0008, 0x1195), "2.25.7");
 	put_uid(&content, DICOM_TAG(0x0008, 0x1150), "1.2");
 	put_item(&items, &content, true);
@@ -232,14 +233,14 @@ static void refused(void **state)
 	assert_int_equal(parse(&t, &err), -EBADMSG);
 	assert_non_null(strstr(err.msg, "(0008,1155)"));
 
-	t.n = 0; /* something else than an item in the sequence */
+	t.n = 0; /* an element that is not an item in the sequence */
 	put_uid(&t, DICOM_TAG(0x0008, 0x1195), "2.25.7");
 	put_sequence(&t, DICOM_TAG(0x0008, 0x1199), &content, true);
 	assert_int_equal(parse(&t, &err), -EBADMSG);
 	assert_non_null(strstr(err.msg, "item"));
 }
 
-/* Other attributes are passed over, but not without end. */
+/* Other attributes are skipped, but sequences in them may only be nested to a limited depth. */
 static void depth_is_limited(void **state)
 {
 	(void)state;
@@ -256,7 +257,7 @@ static void depth_is_limited(void **state)
 			put_head(&t, DICOM_TAG(0xfffe, 0xe00d), "--", 0);
 			put_head(&t, DICOM_TAG(0xfffe, 0xe0dd), "--", 0);
 		}
-		assert_int_equal(parse(&t, &err), depth <= 4 ? 0 : -EBADMSG); /* a sequence and an item: two levels */
+		assert_int_equal(parse(&t, &err), depth <= 4 ? 0 : -EBADMSG); /* a sequence and its item are two levels */
 	}
 }
 

@@ -4,7 +4,7 @@
 #include "tests/dicom/network/store_fixture.h"
 #include "tests/skip.h"
 
-#define META 500 /* more than a meta header of ours has */
+#define META 500 /* bytes; larger than a meta header of tomonode */
 
 /* ---- files to send ---- */
 
@@ -26,7 +26,7 @@ static size_t put_element(uint8_t *p, uint16_t element, const char *vr, const ch
 	return 8 + even;
 }
 
-/* The data set: (0008,0016), (0008,0018), then one private OB element of `size` bytes that repeat every 251. */
+/* Write a data set: (0008,0016), (0008,0018), then a private OB element of `size` bytes in a pattern of period 251. */
 static size_t data_set(uint8_t **ret, const char *sop_class, size_t size)
 {
 	uint8_t *d = calloc(1, size + 200);
@@ -95,7 +95,7 @@ static struct scu *connect_to(struct server s, const struct scu_context *context
 	return scu;
 }
 
-/* The data set of the stored file equals the sent one; the meta header says what came. */
+/* Check that the data set of the stored file equals the sent one, and that the meta header has its UIDs. */
 static void check_stored(const struct sent *s, const char *sop_class, const char *ts)
 {
 	struct stat st;
@@ -115,7 +115,7 @@ static void check_stored(const struct sent *s, const char *sop_class, const char
 	assert_int_equal(seen->data_bytes, s->data_bytes);
 	assert_int_equal(pread(fd, head, (size_t)at, 0), at);
 	assert_memory_equal(head + 128, "DICM", 4);
-	/* (0002,0000) counts what follows it up to the data set. */
+	/* (0002,0000) is the number of bytes between it and the data set. */
 	assert_int_equal(head[140] | head[141] << 8, at - 144);
 	assert_non_null(memmem(head, (size_t)at, sop_class, strlen(sop_class)));
 	assert_non_null(memmem(head, (size_t)at, ts, strlen(ts)));
@@ -174,7 +174,7 @@ static void small_pdus(void **state)
 	check_stored(&s, CLASS_MG, JPEG_LOSSLESS);
 }
 
-/* A peer that takes little at a time: pieces of many PDUs, of lengths about those of a PDU and of a piece. */
+/* A peer that accepts only small PDUs: pieces of many PDUs. The sizes of the objects are around that of a PDU and of a piece. */
 static void peers_of_small_pdus(void **state)
 {
 	static const int most[] = {4096, 5000, 16384};
@@ -220,7 +220,7 @@ static void private_class_is_taken_others_are_not(void **state)
 	assert_int_equal(scu_store(scu, c.path, &status, &err), -ENOTSUP);
 	assert_non_null(strstr(err.msg, JPEG_2000));
 	assert_int_equal(status, 0xffff);
-	/* A refused context is no end of the association. */
+	/* After a refused context the association continues. */
 	assert_int_equal(scu_store(scu, a.path, &status, &err), 0);
 	assert_int_equal(status, STORE_SUCCESS);
 	scu_close(scu);
@@ -228,7 +228,7 @@ static void private_class_is_taken_others_are_not(void **state)
 	assert_int_equal(seen->begun, 1);
 }
 
-/* Offsets at which the disk may be full: coarse steps, finer ones toward the end, every one of the last 64 bytes. */
+/* Offsets at which the simulated disk is full: coarse steps, finer ones toward the end, each of the last 64 bytes. */
 static size_t next_limit(size_t limit, size_t total)
 {
 	size_t left = total - limit;
@@ -242,7 +242,8 @@ static size_t next_limit(size_t limit, size_t total)
 	return limit + 1;
 }
 
-/* Wherever the disk is full, the last bytes included: A700, nothing hangs, no file, the association goes on. */
+/* The disk is full at each of these offsets: the status is A700, nothing hangs, no file remains, and the association continues.
+ */
 static void full_disk_at_every_offset(void **state)
 {
 	struct scu_context contexts[] = {{CLASS_MG, EXPLICIT}};
@@ -279,7 +280,7 @@ static void full_disk_at_every_offset(void **state)
 		tried++;
 	}
 	assert_true(tried > 60);
-	server = start_limited(10, total); /* exactly enough */
+	server = start_limited(10, total); /* exactly enough space */
 	scu = connect_to(server, contexts, 1, 16384);
 	assert_int_equal(scu_store(scu, s.path, &status, NULL), 0);
 	assert_int_equal(status, STORE_SUCCESS);
@@ -304,7 +305,7 @@ static void handler_refuses(void **state)
 	assert_int_equal(status, STORE_OUT_OF_RESOURCES);
 	assert_int_equal(seen->ended, 0);
 	seen->refuse = 0;
-	/* The handler may give up in the midst of an object as well. */
+	/* An error that data() returns within an object has the same effect. */
 	seen->fail_at = 300000;
 	assert_int_equal(scu_store(scu, s.path, &status, NULL), 0);
 	assert_int_equal(status, STORE_OUT_OF_RESOURCES);
@@ -359,10 +360,10 @@ static void unreachable_peers(void **state)
 	(void)state;
 	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &n), 0);
-	peer.port = ntohs(a.sin_port); /* bound, but nobody listens */
+	peer.port = ntohs(a.sin_port); /* the port is bound, but not listening */
 	assert_int_equal(scu_open(&peer, NULL, 0, &scu, &err), -ECONNREFUSED);
 	assert_non_null(strstr(err.msg, "Connection refused"));
-	assert_int_equal(listen(fd, 1), 0); /* now the connection comes about, but nobody answers */
+	assert_int_equal(listen(fd, 1), 0); /* now connecting succeeds, but there is no response */
 	assert_int_equal(scu_open(&peer, NULL, 0, &scu, &err), -ETIMEDOUT);
 	close(fd);
 	peer.host = "no-such-host.invalid";
@@ -427,7 +428,7 @@ static void bad_files_are_refused_before_sending(void **state)
 	assert_int_equal(seen->begun, 0);
 }
 
-/* An object of `size` zeros, without the memory for it. */
+/* Write an object of `size` zeros as a sparse file, without memory of this size. */
 static struct sent make_big_file(const char *name, uint32_t size)
 {
 	struct sent s = make_file(name, CLASS_MG, EXPLICIT, 2);
@@ -446,7 +447,7 @@ static struct sent make_big_file(const char *name, uint32_t size)
 	return s;
 }
 
-/* What a process may grow by for an object of any size; a sanitizer keeps books of its own. */
+/* Limit of the growth of a process while it handles an object of any size; more with a sanitizer, which needs memory itself. */
 #if defined(__has_feature) /* clang */
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define __SANITIZE_THREAD__ 1

@@ -83,7 +83,7 @@ static void send_all(int fd, const uint8_t *p, size_t n)
 	assert_int_equal(send(fd, p, n, MSG_NOSIGNAL), n);
 }
 
-/* Take one PDU off the socket; answers its type, 0 when the connection is closed. */
+/* Read one PDU from the socket. Return its type; 0: the connection is closed. */
 static int read_pdu(int fd, int seconds)
 {
 	uint8_t b[6], skip[4096];
@@ -111,7 +111,7 @@ static int read_pdu(int fd, int seconds)
 	return b[0];
 }
 
-/* An association with an object under way: association, C-STORE-RQ, and a first piece of the data set. */
+/* Open an association and begin to send an object: C-STORE-RQ and the first part of the data set. */
 static int raw_begin(struct server s)
 {
 	uint8_t p[2000], c[300], piece[500];
@@ -194,13 +194,13 @@ static void silent_peer_is_dropped(void **state)
 	double t = clock_seconds();
 
 	(void)state;
-	finish(server); /* the peer keeps its connection open and says nothing more */
+	finish(server); /* the peer keeps its connection open and sends nothing more */
 	assert_true(clock_seconds() - t < 5);
 	assert_int_equal(seen->rc, -ETIMEDOUT);
 	assert_int_equal(seen->write_error, ECONNRESET);
 	close(fd);
 
-	server = start(1); /* nor does one that never said anything hold anything */
+	server = start(1); /* a peer that never sends anything is closed, too */
 	fd = raw_connect(server);
 	t = clock_seconds();
 	finish(server);
@@ -209,7 +209,7 @@ static void silent_peer_is_dropped(void **state)
 	close(fd);
 }
 
-/* A byte now and then keeps no PDU alive. */
+/* A peer that sends a PDU one byte at a time is closed after the timeout of a PDU. */
 static void dribbling_peer_is_dropped(void **state)
 {
 	static const uint8_t head[12] = {4, 0, 0, 0, 0x10, 6, 0, 0, 0x10, 2, 1, 0};
@@ -267,7 +267,8 @@ static void other_protocols_are_named(void **state)
 	}
 }
 
-/* PDVs whose lengths do not fit, PDUs longer than negotiated, commands in the wrong place: an end with a reason, no crash. */
+/* PDVs with wrong lengths, PDUs longer than negotiated, commands in the wrong place: the association ends with a reason and
+ * without a crash. */
 static void broken_messages(void **state)
 {
 	uint8_t p[2000], zero[600] = {0};
@@ -287,13 +288,13 @@ static void broken_messages(void **state)
 			p[9] = 1;
 			p[8] = 0;
 			break;
-		case 2: /* the PDU is longer than we said we take */
+		case 2: /* the PDU is longer than the SCP has announced to accept */
 			p[3] = 0x40;
 			break;
 		case 3: /* a context that was not accepted */
 			p[10] = 99;
 			break;
-		case 4: /* a command where data are due */
+		case 4: /* a command where data are expected */
 			p[11] = 3;
 			break;
 		}
@@ -307,7 +308,7 @@ static void broken_messages(void **state)
 	}
 }
 
-/* A command without an end: it is not kept in memory for as long as the peer likes. */
+/* A command without an end: the SCP ends the association instead of storing it in memory without a limit. */
 static void endless_command(void **state)
 {
 	static const uint8_t element[] = {0, 0, 0, 2, 0, 0, 0, 0x40}; /* (0000,0200) of a gigabyte */
@@ -321,7 +322,7 @@ static void endless_command(void **state)
 	assert_int_equal(read_pdu(fd, 20), 2);
 	memcpy(piece, element, sizeof(element));
 	for (; sent < (64u << 20); sent += sizeof(piece)) {
-		n = put_pdu(p, 1, piece, sizeof(piece)); /* of a command, not its last */
+		n = put_pdu(p, 1, piece, sizeof(piece)); /* a fragment of a command, not the last one */
 		if (send(fd, p, n, MSG_NOSIGNAL) != (ssize_t)n)
 			break;
 		memset(piece, 0, sizeof(element));

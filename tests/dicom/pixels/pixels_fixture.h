@@ -15,7 +15,7 @@
 
 enum { N_ROWS = 37, N_COLUMNS = 53, N_FRAMES = 5, N = N_ROWS * N_COLUMNS };
 
-/* Smooth enough to be compressed, different in every frame, 12 bits. */
+/* Compute a test image: smooth, so that it can be compressed; different in every frame; 12 bits. */
 static inline uint16_t value_at(int frame, int k)
 {
 	return (uint16_t)((k % N_COLUMNS * 40 + k / N_COLUMNS * 25 + frame * 333 + (k * 2654435761u >> 29)) & 0xfff);

@@ -8,7 +8,7 @@
 
 #define JPEGLS "1.2.840.10008.1.2.4.80"
 
-/* The sample as JPEG-LS, frames encoded here. */
+/* Write the sample image as JPEG-LS, with jpegls_encode(). */
 static const char *sample_jpegls(void)
 {
 	struct dicom_file *file = header(N_ROWS, N_COLUMNS, N_FRAMES);
@@ -34,7 +34,7 @@ static const char *sample_jpegls(void)
 	return in_folder("jpegls.dcm");
 }
 
-/* All frames of the sample, in another order than they are stored in. */
+/* Read and check all frames of the sample image, in another order than they are stored in. */
 static void check_sample(const char *path, const char *syntax)
 {
 	static const int order[N_FRAMES] = {3, 0, 4, 1, 2};
@@ -73,7 +73,7 @@ static void test_round_trip(void **state)
 	assert_int_equal(access(in_folder("sample.dcm.part"), F_OK), -1);
 }
 
-/* What we encode: read again here, and by DCMTK, whose decoder is another one. */
+/* Frames from jpegls_encode() are read correctly by this library and by a DCMTK program, which uses another decoder. */
 static void test_jpegls(void **state)
 {
 	char in[256];
@@ -87,7 +87,8 @@ static void test_jpegls(void **state)
 	check_sample(out, EXPLICIT);
 }
 
-/* Noise over the full range, extremes side by side, one row, one column: bit by bit the same, within the bound. */
+/* Noise over the full range, extreme neighbouring values, one row, one column: decoding gives identical values, and the size is
+ * at most jpegls_bound(). */
 static void test_jpegls_extremes(void **state)
 {
 	static const struct {
@@ -158,7 +159,7 @@ static void test_encodings(void **state)
 	}
 }
 
-/* 8 bits, an odd number of bytes in each frame and in all. */
+/* 8-bit values, with an odd number of bytes in each frame and in total. */
 static void test_bytes(void **state)
 {
 	struct err err = {0};
@@ -189,7 +190,7 @@ static void test_bytes(void **state)
 	dicom_close(file);
 }
 
-/* Big endian: words swapped, also when they hold two bytes each. */
+/* Big endian: the bytes of each word are swapped, also if a word contains two 8-bit values. */
 static void test_big_endian_bytes(void **state)
 {
 	struct err err = {0};
@@ -227,7 +228,7 @@ static void test_big_endian_bytes(void **state)
 	}
 }
 
-/* Another reader sees the same object: pydicom. */
+/* pydicom reads the same values from an object. */
 static void test_pydicom_agrees(void **state)
 {
 	static const char script[] = "import sys\n"
@@ -259,7 +260,7 @@ static void test_pydicom_agrees(void **state)
 	assert_int_equal(status, 0);
 }
 
-/* A frame of several fragments, found through the offset table. */
+/* Frames of several fragments, which are assigned by the offset table. */
 static void test_split_fragments(void **state)
 {
 	char *argv[] = {"dcmcjpls", "+fs", "1", (char *)sample(), (char *)in_folder("split.dcm"), NULL};
@@ -274,10 +275,10 @@ static void test_split_fragments(void **state)
 	check_sample(in_folder("split.dcm"), "1.2.840.10008.1.2.4.80");
 }
 
-/* One frame of a large object costs one frame of memory. */
+/* Reading one frame of a large object needs memory for one frame only. */
 static void test_memory(void **state)
 {
-	enum { SIDE = 1024, MANY = 128 }; /* 2 MiB a frame, 256 MiB in all */
+	enum { SIDE = 1024, MANY = 128 }; /* 2 MiB per frame, 256 MiB in total */
 	struct dicom_file *file = header(SIDE, SIDE, MANY);
 	uint16_t *values = calloc(SIDE * SIDE, 2);
 	struct dicom_writer *w = NULL;

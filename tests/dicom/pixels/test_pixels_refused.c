@@ -14,14 +14,14 @@ static void test_lossy_is_refused(void **state)
 	(void)state;
 	if (tool("dcmcjpls", "+en", sample(), in_folder("lossy.dcm")) < 0)
 		skip_because("dcmcjpls is not installed");
-	ok(dicom_open(in_folder("lossy.dcm"), &file, &err), &err); /* its header is as good as any */
+	ok(dicom_open(in_folder("lossy.dcm"), &file, &err), &err); /* its header is valid */
 	assert_int_equal(dicom_pixels_info(file, &info, &err), -ENOTSUP);
 	assert_non_null(strstr(err.msg, "1.2.840.10008.1.2.4.81"));
 	assert_int_equal(dicom_read_frame(file, 0, values, &err), -ENOTSUP);
 	dicom_close(file);
 }
 
-/* Opens the image and wants it refused. */
+/* Open the image. The test fails unless its pixels are refused. */
 static void refused_image(const struct bytes *b, int code, const char *words)
 {
 	struct dicom_file *file = open_bytes(b);
@@ -76,7 +76,7 @@ static void test_descriptions_that_do_not_fit(void **state)
 	add_header(&b, PIXELS, "OB", 4);
 	add(&b, "xxxx", 4);
 	refused_image(&b, EBADMSG, "no (0028,0011) Columns");
-	/* uncompressed syntax with fragments, encapsulated one without */
+	/* fragments in an uncompressed transfer syntax, and no fragments in an encapsulated one */
 	add_image(&b, EXPLICIT, 1, 2, 1, 16);
 	add_header(&b, PIXELS, "OW", 0xffffffff);
 	add_item(&b, 0xfffee0dd, 0);
@@ -95,7 +95,7 @@ static void test_fragments_that_lie(void **state)
 	struct bytes b;
 
 	(void)state;
-	/* too few fragments, none at all */
+	/* too few fragments, no fragments */
 	add_image(&b, RLE, 8, 8, 3, 8);
 	add_header(&b, PIXELS, "OB", 0xffffffff);
 	add_item(&b, 0xfffee000, 0);
@@ -103,7 +103,7 @@ static void test_fragments_that_lie(void **state)
 	add(&b, "xx", 2);
 	add_item(&b, 0xfffee0dd, 0);
 	refused_image(&b, EBADMSG, "1 fragments for 3 frames");
-	/* an offset table that points elsewhere */
+	/* an offset table with wrong offsets */
 	add_image(&b, RLE, 8, 8, 2, 8);
 	add_header(&b, PIXELS, "OB", 0xffffffff);
 	add_item(&b, 0xfffee000, 8);
@@ -115,7 +115,7 @@ static void test_fragments_that_lie(void **state)
 	}
 	add_item(&b, 0xfffee0dd, 0);
 	refused_image(&b, EBADMSG, "offset table");
-	/* a fragment longer than the file, and no end */
+	/* a fragment longer than the file, and no end of the sequence */
 	add_image(&b, RLE, 8, 8, 1, 8);
 	add_header(&b, PIXELS, "OB", 0xffffffff);
 	add_item(&b, 0xfffee000, 0);
@@ -123,7 +123,7 @@ static void test_fragments_that_lie(void **state)
 	refused(&b, EBADMSG, "declares 1000 bytes, but only 0 remain");
 	b.n -= 8;
 	refused(&b, EBADMSG, "without the end");
-	/* codecs fed with nonsense: an error, in every syntax */
+	/* arbitrary bytes instead of a code stream: an error in every transfer syntax */
 	static const char *const syntaxes[] = {RLE, "1.2.840.10008.1.2.4.57", "1.2.840.10008.1.2.4.70", "1.2.840.10008.1.2.4.80"};
 	for (size_t s = 0; s < 4; s++) {
 		add_image(&b, syntaxes[s], 8, 8, 1, 8);
@@ -140,8 +140,8 @@ static void test_fragments_that_lie(void **state)
 	}
 }
 
-/* Runs that are cut off by the end of their segment, segments that are none:
- * what DCMTK's own decoder read beyond its input for. */
+/* RLE runs that are truncated at the end of their segment, and wrong segments. DCMTK's decoder reads beyond its input in some of
+ * these cases. */
 static void test_rle_that_lies(void **state)
 {
 	static const struct {
@@ -152,23 +152,23 @@ static void test_rle_that_lies(void **state)
 		{1, 64, 0,
 		 "\x7f"
 		 "abc",
-		 4},				   /* 128 bytes to come, 3 are there */
-		{1, 64, 0, "\x81", 1},		   /* a byte to repeat, and none is there */
-		{1, 64, 0, "\x80\x80\x80\x80", 4}, /* nothing at all */
+		 4},				   /* a run of 128 bytes, of which 3 are present */
+		{1, 64, 0, "\x81", 1},		   /* the byte to repeat is missing */
+		{1, 64, 0, "\x80\x80\x80\x80", 4}, /* no values */
 		{1, 63, 0,
 		 "\xc1"
 		 "a",
-		 2}, /* begins in the header */
+		 2}, /* the segment begins inside the header */
 		{1, 1000, 0,
 		 "\xc1"
 		 "a",
-		 2}, /* begins behind the end */
+		 2}, /* the segment begins after the end */
 		{2, 64, 66,
 		 "\xc1"
 		 "a"
 		 "\xc1"
 		 "b",
-		 4}, /* two planes for 8 bits */
+		 4}, /* two byte planes for 8-bit values */
 		{0, 64, 0,
 		 "\xc1"
 		 "a",
@@ -199,7 +199,7 @@ static void test_rle_that_lies(void **state)
 		    right ? "\xc1"
 			    "a"
 			  : wrong[k].bytes,
-		    right ? 2 : wrong[k].n); /* 0xc1: 64 times */
+		    right ? 2 : wrong[k].n); /* 0xc1: repeat 64 times */
 		add_item(&b, 0xfffee0dd, 0);
 		struct dicom_file *file = open_bytes(&b);
 		int r = dicom_read_frame(file, 0, values, &err);
@@ -214,7 +214,7 @@ static void test_rle_that_lies(void **state)
 	}
 }
 
-/* A code stream of another size than the object says never reaches the codec. */
+/* A code stream whose size differs from that in the object is refused before the codec runs. */
 static void test_code_stream_of_another_size(void **state)
 {
 	static const struct {

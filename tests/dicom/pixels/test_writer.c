@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Write frames: what the writer guarantees, files that appear together or not at all, a full disk. */
+/* Write frames: the guarantees of the writer, several files that are published together or not at all, a full disk. */
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -14,7 +14,7 @@ static void test_writer_refusals(void **state)
 	int before = folder_entries();
 
 	(void)state;
-	/* abort, too few frames, too many: nothing is left */
+	/* abort, too few frames, too many frames: no file remains */
 	ok(dicom_writer_open(in_folder("w.dcm"), file, &w, &err), &err);
 	assert_int_equal(folder_entries(), before + 1);
 	ok(dicom_writer_frame(w, values, &err), &err);
@@ -31,7 +31,7 @@ static void test_writer_refusals(void **state)
 	ok(dicom_writer_frame(w, values, &err), &err);
 	assert_int_equal(dicom_writer_frame(w, values, &err), -EINVAL);
 	dicom_writer_abort(w);
-	/* a leftover of an earlier attempt is replaced */
+	/* a .part file of an earlier attempt is replaced */
 	FILE *f = fopen(in_folder("w.dcm.part"), "w");
 	fputs("left", f);
 	fclose(f);
@@ -39,7 +39,7 @@ static void test_writer_refusals(void **state)
 	dicom_writer_abort(w);
 	assert_int_equal(folder_entries(), before);
 	w = NULL;
-	/* headers that are not fit */
+	/* unsuitable headers */
 	ok(dicom_put_private(dicom_root(file), 0x7fe1, "MAKER", 1, "LO", "x", &err), &err);
 	assert_int_equal(dicom_writer_open(in_folder("w.dcm"), file, &w, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "(7FE1,0010)"));
@@ -58,7 +58,7 @@ static void test_writer_refusals(void **state)
 	assert_int_equal(folder_entries(), before);
 }
 
-/* Many files of one folder: synced one by one, named together or not at all. */
+/* Many files of one folder: synced one by one, then all of them are renamed or none. */
 static void test_published_together(void **state)
 {
 	static const char *const names[] = {"a.dcm", "b.dcm", "c.dcm"};
@@ -70,7 +70,7 @@ static void test_published_together(void **state)
 
 	(void)state;
 	for (int blocked = 1; blocked >= 0; blocked--) {
-		if (blocked) /* the last one cannot get its name */
+		if (blocked) /* the last file cannot be renamed */
 			assert_int_equal(mkdir(in_folder(names[2]), 0700), 0);
 		else
 			assert_int_equal(rmdir(in_folder(names[2])), 0);
@@ -106,7 +106,7 @@ static void test_published_together(void **state)
 	dicom_close(file);
 }
 
-/* A file system that is full: an error in time, nothing left, and no signal. RLIMIT_FSIZE stands in for the disk. */
+/* A full file system, simulated by RLIMIT_FSIZE: an error when the frame is written, no file remains, no signal. */
 static void test_no_space(void **state)
 {
 	struct dicom_file *file = header(512, 512, 4);
@@ -126,7 +126,8 @@ static void test_no_space(void **state)
 		r = dicom_writer_frame(w, values, &err);
 	assert_int_equal(r, -EFBIG);
 	if (w) {
-		assert_int_equal(dicom_writer_frame(w, values, &err), -EIO); /* a hole is never papered over */
+		assert_int_equal(dicom_writer_frame(w, values, &err),
+				 -EIO); /* after a failed write no further frame is accepted */
 		assert_true(dicom_writer_close(w, &err) < 0);
 	}
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
