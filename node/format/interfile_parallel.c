@@ -93,26 +93,6 @@ static int read_angles(const struct interfile_lines *l, struct parallel_scan *s,
 	return 0;
 }
 
-/* Read the unit: a word that is valid in DICOM (LO) and in a header. */
-static int read_unit(const struct interfile_lines *l, struct interfile *f, struct err *err)
-{
-	const struct interfile_line *line;
-	int rc = interfile_line_find(l, "unit", 0, &line, err);
-	const char *unit = rc > 0 ? line->value : INTERFILE_ATTENUATION;
-
-	if (rc < 0)
-		return rc;
-	for (const char *c = unit; *c; c++)
-		if (*c < ' ' || *c > '~' || *c == '\\')
-			return err_set(err, EBADMSG, "line %d: unit := %.60s; allowed: printable ASCII without \\", line->number,
-				       unit);
-	if (strlen(unit) >= sizeof(f->unit))
-		return err_set(err, EBADMSG, "line %d: unit := %.60s; allowed: at most %d letters", line->number, unit,
-			       INTERFILE_UNIT_SIZE - 1);
-	snprintf(f->unit, sizeof(f->unit), "%s", unit);
-	return 0;
-}
-
 static int read_keys(struct interfile_parser *p)
 {
 	struct parallel_scan *s = &p->f->parallel;
@@ -123,7 +103,7 @@ static int read_keys(struct interfile_parser *p)
 	if (rc == 0)
 		rc = read_angles(&p->lines, s, p->err);
 	if (rc == 0)
-		rc = read_unit(&p->lines, p->f, p->err);
+		rc = interfile_unit(p);
 	if (rc == 0 && parallel_check(s, p->err) < 0) {
 		if (p->err)
 			p->err->code = EBADMSG;

@@ -44,6 +44,25 @@ int interfile_side(struct interfile_parser *p, int k, int most, int *ret)
 	return rc < 0 ? rc : 0;
 }
 
+int interfile_unit(struct interfile_parser *p)
+{
+	const struct interfile_line *line;
+	int rc = interfile_line_find(&p->lines, "unit", 0, &line, p->err);
+	const char *unit = rc > 0 ? line->value : INTERFILE_ATTENUATION;
+
+	if (rc < 0)
+		return rc;
+	for (const char *c = unit; *c; c++)
+		if (*c < ' ' || *c > '~' || *c == '\\')
+			return err_set(p->err, EBADMSG, "line %d: unit := %.60s; allowed: printable ASCII without \\",
+				       line->number, unit);
+	if (strlen(unit) >= sizeof(p->f->unit))
+		return err_set(p->err, EBADMSG, "line %d: unit := %.60s; allowed: at most %d letters", line->number, unit,
+			       INTERFILE_UNIT_SIZE - 1);
+	snprintf(p->f->unit, sizeof(p->f->unit), "%s", unit);
+	return 0;
+}
+
 /* ---- number format and data file ---- */
 
 static int read_format(struct interfile_parser *p)
