@@ -32,9 +32,9 @@ static int find_send(struct send_process *p)
 
 int send_process_run(struct send_process *p, const char *name, int (*run)(struct send_process *p), int argc, char **argv)
 {
-	int code = work_process_begin(&p->process, name, "-c FILE JOB DESTINATION", 2, argc, argv);
+	int code = CODE_OK;
 
-	if (code)
+	if (!work_process_begin(&p->process, name, "-c FILE JOB DESTINATION", 2, argc, argv, &code))
 		return code;
 	code = work_process_enter_sandbox(&p->process, SANDBOX_DELIVER, NULL) < 0 ? CODE_FAILED : find_send(p);
 	if (code == CODE_OK)

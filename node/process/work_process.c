@@ -28,7 +28,34 @@ int work_process_open_journal(struct work_process *p, struct err *err)
 	return journal_open(path, &p->journal, err);
 }
 
-int work_process_options(struct work_process *p, const char *name, const char *usage, int n_arguments, int argc, char **argv)
+/* Parse the options into *ret_process and *ret_path. False: *ret_code is the exit code of the command, also after --help. */
+static bool read_options(struct options *o, int n_arguments, struct work_process *ret_process, const char **ret_path,
+			 int *ret_code)
+{
+	long long fd;
+	int id;
+
+	while ((id = options_next(o)) >= 0) {
+		if (id == 'c')
+			*ret_path = o->value;
+		if (id == OPTION_NOTIFY || id == OPTION_IPC || id == OPTION_LISTEN) {
+			if (options_integer(o->value, 0, 1 << 20, &fd) < 0) {
+				*ret_code = options_fail(o, CODE_USAGE, "'%s' is not a descriptor", o->value);
+				return false;
+			}
+			*(id == OPTION_NOTIFY ? &ret_process->notify_fd
+			  : id == OPTION_IPC  ? &ret_process->ipc_fd
+					      : &ret_process->listen_fd) = (int)fd;
+		}
+	}
+	*ret_code = o->code;
+	for (int i = 0; id != OPTION_STOP && i < n_arguments; i++)
+		ret_process->argument[i] = o->argv[o->first + i];
+	return id != OPTION_STOP;
+}
+
+bool work_process_options(struct work_process *p, const char *name, const char *usage, int n_arguments, int argc, char **argv,
+			  int *ret_code)
 {
 	struct command_spec spec = {
 		.name = name,
@@ -41,45 +68,33 @@ int work_process_options(struct work_process *p, const char *name, const char *u
 	struct work_process process = {.notify_fd = -1, .ipc_fd = -1, .listen_fd = -1};
 	const char *path = NULL;
 	struct options o;
-	long long fd;
-	int id, code;
 
 	options_begin(&o, &spec, argc, argv);
-	while ((id = options_next(&o)) >= 0) {
-		if (id == 'c')
-			path = o.value;
-		if (id == OPTION_NOTIFY || id == OPTION_IPC || id == OPTION_LISTEN) {
-			if (options_integer(o.value, 0, 1 << 20, &fd) < 0)
-				return options_fail(&o, CODE_USAGE, "'%s' is not a descriptor", o.value);
-			*(id == OPTION_NOTIFY ? &process.notify_fd
-			  : id == OPTION_IPC  ? &process.ipc_fd
-					      : &process.listen_fd) = (int)fd;
-		}
-	}
-	if (id == OPTION_STOP)
-		return o.code;
-	for (int i = 0; i < n_arguments; i++)
-		process.argument[i] = argv[o.first + i];
-	code = options_config_of_node(&o, path, &process.config);
-	if (code != CODE_OK)
-		return code;
+	if (!read_options(&o, n_arguments, &process, &path, ret_code))
+		return false;
+	*ret_code = options_config_of_node(&o, path, &process.config);
+	if (*ret_code != CODE_OK)
+		return false;
 	log_start(process.config->node.log_syslog ? LOG_TO_SYSLOG : LOG_TO_STDERR, process.config->node.log_facility,
 		  process.config->node.log_level, name);
 	audit_start(&process.config->node, AUDIT_QUEUED, name);
 	*p = process;
-	return 0;
+	return true;
 }
 
-int work_process_begin(struct work_process *p, const char *name, const char *usage, int n_arguments, int argc, char **argv)
+bool work_process_begin(struct work_process *p, const char *name, const char *usage, int n_arguments, int argc, char **argv,
+			int *ret_code)
 {
 	struct err err = {0};
-	int code = work_process_options(p, name, usage, n_arguments, argc, argv);
 
-	if (code || work_process_open_journal(p, &err) == 0)
-		return code;
+	if (!work_process_options(p, name, usage, n_arguments, argc, argv, ret_code))
+		return false;
+	if (work_process_open_journal(p, &err) == 0)
+		return true;
 	log_event(LOG_CRIT, "journal-error", "reason=%s", log_quote(err.msg));
 	work_process_end(p);
-	return CODE_FAILED;
+	*ret_code = CODE_FAILED;
+	return false;
 }
 
 int work_process_enter_sandbox(const struct work_process *p, enum sandbox_role role, const char *detail)

@@ -16,11 +16,13 @@ struct work_process {
 	const char *argument[2]; /* the arguments after the options */
 };
 
-/* Parse the options, require `n_arguments` (0..2) arguments, load the configuration, open log and journal. Returns 0, or the exit
- * code to return; the error has been printed or logged. */
-int work_process_begin(struct work_process *p, const char *name, const char *usage, int n_arguments, int argc, char **argv);
+/* Parse the options, require `n_arguments` (0..2) arguments, load the configuration, open log and journal. False: return
+ * *ret_code from the command, *p is unchanged; the help or the error has been printed or logged. */
+bool work_process_begin(struct work_process *p, const char *name, const char *usage, int n_arguments, int argc, char **argv,
+			int *ret_code);
 /* Do the same but do not open the journal. */
-int work_process_options(struct work_process *p, const char *name, const char *usage, int n_arguments, int argc, char **argv);
+bool work_process_options(struct work_process *p, const char *name, const char *usage, int n_arguments, int argc, char **argv,
+			  int *ret_code);
 /* Open p->journal: after work_process_options(), and again after journal_close(p->journal). */
 int work_process_open_journal(struct work_process *p, struct err *err);
 /* Drop the rights that this role does not need (node/process/sandbox.h); call it before any data from outside is read. detail:

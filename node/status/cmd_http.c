@@ -28,9 +28,9 @@ int cmd_http(int argc, char **argv)
 	struct status_http_conf conf;
 	struct err err = {0};
 	struct work_process process = {0};
-	int code = work_process_options(&process, "http", "-c FILE --listen FD --ipc FD", 0, argc, argv);
+	int code = CODE_OK;
 
-	if (code)
+	if (!work_process_options(&process, "http", "-c FILE --listen FD --ipc FD", 0, argc, argv, &code))
 		return code;
 	conf = (struct status_http_conf){
 		.listen_fd = process.listen_fd, .ipc_fd = process.ipc_fd, .host = process.config->status.host};

@@ -77,9 +77,9 @@ int cmd_names(int argc, char **argv)
 	struct work_process process = {0};
 	struct status_name_request q;
 	char path[400];
-	int code = work_process_options(&process, "names", "-c FILE --ipc FD", 0, argc, argv);
+	int code = CODE_OK;
 
-	if (code)
+	if (!work_process_options(&process, "names", "-c FILE --ipc FD", 0, argc, argv, &code))
 		return code;
 	if (work_process_enter_sandbox(&process, SANDBOX_NAMES, NULL) < 0) {
 		work_process_end(&process);

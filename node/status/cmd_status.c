@@ -324,9 +324,9 @@ int cmd_status(int argc, char **argv)
 	struct reporter r = {.ipc_fd = -1};
 	struct sigaction sa = {.sa_handler = on_stop};
 	sigset_t blocked, waiting;
-	int code = work_process_options(&r.process, "status", "-c FILE --listen FD", 0, argc, argv);
+	int code = CODE_OK;
 
-	if (code)
+	if (!work_process_options(&r.process, "status", "-c FILE --listen FD", 0, argc, argv, &code))
 		return code;
 	if (r.process.listen_fd < 0) {
 		work_process_end(&r.process);

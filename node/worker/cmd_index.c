@@ -235,9 +235,9 @@ static int index_all(struct indexer *x)
 int cmd_index(int argc, char **argv)
 {
 	struct indexer x = {0};
-	int code = work_process_begin(&x.process, "index", "-c FILE", 0, argc, argv);
+	int code = CODE_OK;
 
-	if (code)
+	if (!work_process_begin(&x.process, "index", "-c FILE", 0, argc, argv, &code))
 		return code;
 	if (work_process_enter_sandbox(&x.process, SANDBOX_INDEX, NULL) < 0) {
 		work_process_end(&x.process);

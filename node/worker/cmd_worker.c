@@ -173,9 +173,9 @@ int cmd_worker(int argc, char **argv)
 {
 	struct worker w = {0};
 	struct sigaction sa = {.sa_handler = on_stop};
-	int code = work_process_options(&w.process, "worker", "-c FILE --ipc FD DEVICE", 1, argc, argv);
+	int code = CODE_OK;
 
-	if (code)
+	if (!work_process_options(&w.process, "worker", "-c FILE --ipc FD DEVICE", 1, argc, argv, &code))
 		return code;
 	if (w.process.ipc_fd < 0) {
 		fprintf(stderr, "tomonode worker: --ipc FD is missing\n");

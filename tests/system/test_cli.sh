@@ -55,6 +55,14 @@ for command in serve check recon simulate export list show retry cancel test-pee
 	err_has "tomonode $command"
 done
 
+# The commands that only the node runs print their help, too, and then end (they crashed: the caller continued without a configuration)
+for command in index worker deliver commit status http names; do
+	expect 0 "$TOMONODE" "$command" --help
+	out_has "Usage: tomonode $command"
+	expect 2 "$TOMONODE" "$command" --no-such-option
+	err_has "tomonode $command"
+done
+
 # Errors in the command line are printed as JSON with --json at any position
 expect 2 "$TOMONODE" list --no-such-option --json
 json_is 'd["ok"] is False and d["code"] == 2 and "--no-such-option" in d["error"]'
