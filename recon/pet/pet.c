@@ -146,10 +146,15 @@ int pet_run(struct pet_session *s, const struct monitor *monitor, struct pet_rep
 
 	if (r < 0)
 		return r;
-	for (int i = 0; i < s->n_planes; i++)
-		report.counts += s->plane[PET_DATA][i].all;
+	r = pet_counts_take(s, err);
+	if (r < 0)
+		return r;
+	if (!(s->counts.factors > 0))
+		return err_set(err, EDOM, "sinogram: all factors are 0, so no bin can have counts");
+	report.counts = s->counts.all;
 	if (!(report.counts > 0))
-		return err_set(err, EDOM, "sinogram: no counts: all bins of all %d planes are 0", s->n_planes);
+		return err_set(err, EDOM, "sinogram: no counts: all bins%s of all %d planes are 0",
+			       s->has[PET_FACTORS] ? " with factors above 0" : "", s->n_planes);
 	if (algorithm_info(s->p->algorithm)->filtered) {
 		r = pet_fbp_run(s, monitor, err);
 		report.seconds_iterate = clock_seconds() - begin;

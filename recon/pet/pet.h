@@ -59,7 +59,8 @@ int pet_plan(const struct pet_protocol *p, const struct michelogram *m, bool wit
 
 enum pet_role {
 	PET_DATA = 1,	/* y: counts, or precorrected data; finite, >= 0 */
-	PET_FACTORS,	/* m: detected fraction of the activity's events: attenuation times efficiency; finite, >= 0 */
+	PET_FACTORS,	/* m: detected fraction of the activity's events: attenuation times efficiency; finite, >= 0. A bin
+			   with m = 0 does not count: its y and b have no effect */
 	PET_BACKGROUND, /* b: expected additional counts: randoms and scatter; finite, >= 0 */
 };
 
@@ -67,7 +68,7 @@ struct pet_report {
 	double seconds_setup, seconds_sensitivity, seconds_iterate, seconds_filter;
 	double sum_data, sum_model; /* sum of y and of m (A x) over bins that count, after the last iteration of an MLEM without
 				       background (equal in theory); else 0 */
-	double counts;		    /* sum of y */
+	double counts;		    /* sum of y over all bins, with factors over those with m > 0 */
 	bool sensitivity_cached;    /* the sensitivity images were found in the cache */
 };
 

@@ -72,28 +72,11 @@ void pet_em_release(struct pet_session *s)
 	psf_work_release(s->psf_work);
 }
 
-static double sum_of(const struct pet_session *s, enum pet_role role)
-{
-	double sum = 0;
-
-	for (int i = 0; s->has[role] && i < s->n_planes; i++)
-		sum += s->plane[role][i].seen;
-	return sum;
-}
-
-/* Return the number of bins that have a ray. */
-static double rays(const struct pet_session *s)
-{
-	return (double)s->n_planes * s->m->n_angles * (s->v_end - s->v_first);
-}
-
 static int check_counts(const struct pet_session *s, struct err *err)
 {
-	if (!(sum_of(s, PET_DATA) > 0))
-		return err_set(err, EDOM, "sinogram: no counts: all %.0f bins in the field of view of %g mm radius are 0",
-			       rays(s), s->plan->fov_radius);
-	if (s->has[PET_FACTORS] && !(sum_of(s, PET_FACTORS) > 0))
-		return err_set(err, EDOM, "sinogram: all factors are 0, so no bin can have counts");
+	if (!(s->counts.data > 0))
+		return err_set(err, EDOM, "sinogram: no counts: all %.0f bins%s in the field of view of %g mm radius are 0",
+			       s->counts.bins, s->has[PET_FACTORS] ? " with factors above 0" : "", s->plan->fov_radius);
 	return 0;
 }
 
@@ -101,8 +84,7 @@ static int check_counts(const struct pet_session *s, struct err *err)
  * absolute least value (kernels/rules.h), and the range of a float is limited. */
 static void choose_unit(struct pet_session *s)
 {
-	double factors = s->has[PET_FACTORS] ? sum_of(s, PET_FACTORS) : rays(s);
-	double level = sum_of(s, PET_DATA) / factors / s->plan->fov_radius;
+	double level = s->counts.data / s->counts.factors / s->plan->fov_radius;
 	size_t n = s->view_bins * (size_t)s->m->n_angles;
 
 	if (level > 1e-3 && level < 1e6)
@@ -170,7 +152,7 @@ static int start(struct pet_session *s, double *ret_mean, double *ret_level, str
 {
 	const struct device_ops *v = s->dev->ops;
 	struct buf *num = &s->work.num;
-	double voxels, total, counts = s->unit * sum_of(s, PET_DATA), background = s->unit * sum_of(s, PET_BACKGROUND), level;
+	double voxels, total, counts = s->unit * s->counts.data, background = s->unit * s->counts.background, level;
 	int r;
 
 	draw_circle(&s->plan->grid, s->plan->fov_radius, s->out);
@@ -249,7 +231,7 @@ int pet_em_run(struct pet_session *s, const struct monitor *monitor, struct pet_
 	r = start(s, &mean, &level, err);
 	if (r < 0)
 		return r;
-	floor = FLOOR * s->unit * sum_of(s, PET_DATA) / rays(s);
+	floor = FLOOR * s->unit * s->counts.data / s->counts.bins;
 	conf.rule = (struct rule){
 		.kind = a->rule,
 		.bin_floor = fmaxf((float)floor, FLOAT_LEAST),

@@ -53,6 +53,13 @@ struct pet_plane {
 	uint64_t hash;	      /* factors only */
 };
 
+/* Sums over the bins that count: all bins, or those with m > 0 if there are factors. */
+struct pet_counts {
+	double all;			  /* data, with the radial bins that have no rays; the other sums are without these */
+	double data, background, factors; /* factors: without any, m = 1 */
+	double bins;			  /* number of bins */
+};
+
 struct pet_sensitivity; /* pet_cache.c */
 
 struct pet_session {
@@ -73,8 +80,9 @@ struct pet_session {
 	float *host[PET_ROLES]; /* host memory of the device, bins in the scan's order */
 	struct pet_plane *plane[PET_ROLES];
 	int n_planes, n_received[PET_ROLES];
-	int *u_of;	    /* index in the scan of the michelogram's plane i: u_of[i] */
-	int v_first, v_end; /* radial bins that have rays */
+	int *u_of;		  /* index in the scan of the michelogram's plane i: u_of[i] */
+	int v_first, v_end;	  /* radial bins that have rays */
+	struct pet_counts counts; /* set by pet_run() */
 
 	/* device */
 	struct buf x, scale, spare[2], psf_work[PSF_WORK_VOLUMES];
@@ -122,6 +130,11 @@ float *pet_sensitivity_images(struct pet_sensitivity *s);
 
 /* pet_put.c: return a hash of `hash` and n bytes */
 uint64_t pet_hash(uint64_t hash, const void *bytes, size_t n);
+
+/* pet_counts.c: set y and b of the bins that do not count to 0, and s->counts; after all planes were received.
+ * pet_rays(): number of bins that have a ray. */
+int pet_counts_take(struct pet_session *s, struct err *err);
+double pet_rays(const struct pet_session *s);
 
 /* pet_em.c; pet_em_parts.c: operators, data and sensitivity images. check(): EINVAL: a key of the protocol that only this
  * algorithm uses is out of range. */

@@ -281,6 +281,62 @@ static void ignored_bins(void **state)
 	free(m.segments);
 }
 
+/* What the scanner wrote into bins with m = 0 has no effect: with a background, 1000 counts and 300 background counts there give
+ * the image and the report of zeros, bit for bit, after one iteration and after several, resident and with groups of angles. */
+static void gaps_do_not_count(void **state)
+{
+	static const enum algorithm algorithms[] = {ALGORITHM_MLEM, ALGORITHM_OSEM, ALGORITHM_BSREM, ALGORITHM_FBP};
+	struct michelogram m = pet_scanner_small(true);
+	size_t n = michelogram_size(&m);
+	float *line = pet_lines(&m, cylinder, 1), *y[2], *add[2], *factors = malloc(n * sizeof(*factors));
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
+	uint32_t seed = 5;
+
+	(void)state;
+	for (int k = 0; k < 2; k++) {
+		y[k] = malloc(n * sizeof(*y[k]));
+		add[k] = malloc(n * sizeof(*add[k]));
+	}
+	assert_true(factors && y[0] && y[1] && add[0] && add[1]);
+	for (size_t i = 0; i < n; i++) {
+		bool gap = fixture_random(&seed) < 0.1f;
+
+		factors[i] = gap ? 0 : 0.5f;
+		for (int k = 0; k < 2; k++) {
+			add[k][i] = gap ? 300 * (float)k : 40;
+			y[k][i] = gap ? 1000 * (float)k : 0.5f * line[i] + 40;
+		}
+	}
+	for (size_t i = 0; i < 4 * 4; i++) {
+		struct pet_protocol p = pet_protocol_small;
+		struct pet_report report[2];
+		struct pet_plan plan;
+		float *x[2];
+
+		p.algorithm = algorithms[i / 4];
+		p.iterations = i % 2 ? 1 : 4;
+		p.prior_weight = 0.01;
+		if (i % 4 >= 2)
+			p.memory_limit = pet_plan_of(&p, &m, true, true, dev).bytes_total / 2;
+		plan = pet_plan_of(&p, &m, true, true, dev);
+		assert_int_equal(plan.group_views > 0, i % 4 >= 2);
+		for (int k = 0; k < 2; k++)
+			x[k] = pet_image(&p, &m, dev, y[k], factors, add[k], &report[k]);
+		assert_memory_equal(x[0], x[1], pet_voxels(&plan) * sizeof(*x[0]));
+		assert_true(report[0].counts == report[1].counts);
+		free(x[0]);
+		free(x[1]);
+	}
+	device_close(dev);
+	for (int k = 0; k < 2; k++) {
+		free(y[k]);
+		free(add[k]);
+	}
+	free(line);
+	free(factors);
+	free(m.segments);
+}
+
 /* Counts in units 2^40 times larger or smaller result in the same image in that unit. */
 static void any_unit(void **state)
 {
@@ -423,6 +479,7 @@ int main(void)
 		cmocka_unit_test(positions_of_a_hot_ball),
 		cmocka_unit_test(factors_and_background),
 		cmocka_unit_test(ignored_bins),
+		cmocka_unit_test(gaps_do_not_count),
 		cmocka_unit_test(any_unit),
 		cmocka_unit_test(subsets),
 		cmocka_unit_test(penalty),

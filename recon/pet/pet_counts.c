@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pet_counts.c - which bins count, and their sums.
+ *
+ * A bin with m = 0 measures nothing: whatever the scanner wrote there (a gap between detectors, a dead block) is not data. Its y
+ * and b are set to 0 in host memory before anything is summed, multiplied or transferred, so that no later step depends on them.
+ * Sums are taken view by view and added in the order of the views, independent of the number of threads. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "recon/pet/pet_internal.h"
+
+/* Set *bin to 0 if it does not count. */
+static inline float take_bin(float *bin, bool counts)
+{
+	if (!counts && *bin != 0)
+		*bin = 0;
+	return *bin;
+}
+
+/* Add up one view; `all` gets every bin, the other sums the bins that have a ray. */
+static struct pet_counts count_view(const struct pet_session *s, int view)
+{
+	const struct scan *scan = s->layout.scan;
+	size_t at = (size_t)view * s->view_bins, n_u = (size_t)scan->n_u;
+	const float *m = s->host[PET_FACTORS] + at;
+	float *y = s->host[PET_DATA] + at, *b = s->has[PET_BACKGROUND] ? s->host[PET_BACKGROUND] + at : NULL;
+	struct pet_counts c = {0};
+
+	for (int v = 0; v < scan->n_v; v++) {
+		bool ray = v >= s->v_first && v < s->v_end;
+
+		for (size_t i = (size_t)v * n_u, end = i + n_u; i < end; i++) {
+			double data = take_bin(&y[i], m[i] > 0), add = b ? take_bin(&b[i], m[i] > 0) : 0;
+
+			c.all += data;
+			c.data += ray ? data : 0;
+			c.background += ray ? add : 0;
+			c.factors += ray ? m[i] : 0;
+			c.bins += ray && m[i] > 0;
+		}
+	}
+	return c;
+}
+
+static double sum_planes(const struct pet_session *s, enum pet_role role, bool all)
+{
+	double sum = 0;
+
+	for (int i = 0; s->has[role] && i < s->n_planes; i++)
+		sum += all ? s->plane[role][i].all : s->plane[role][i].seen;
+	return sum;
+}
+
+double pet_rays(const struct pet_session *s)
+{
+	return (double)s->n_planes * s->m->n_angles * (s->v_end - s->v_first);
+}
+
+int pet_counts_take(struct pet_session *s, struct err *err)
+{
+	int n_views = s->layout.scan->n_views;
+	struct pet_counts *views;
+
+	if (!s->has[PET_FACTORS]) {
+		s->counts = (struct pet_counts){.all = sum_planes(s, PET_DATA, true),
+						.data = sum_planes(s, PET_DATA, false),
+						.background = sum_planes(s, PET_BACKGROUND, false),
+						.factors = pet_rays(s),
+						.bins = pet_rays(s)};
+		return 0;
+	}
+	views = calloc((size_t)n_views, sizeof(*views));
+	if (!views)
+		return err_set(err, ENOMEM, "reconstruction: cannot allocate the sums of %d angles", n_views);
+#pragma omp parallel for schedule(static)
+	for (int i = 0; i < n_views; i++)
+		views[i] = count_view(s, i);
+	for (int i = 0; i < n_views; i++) {
+		s->counts.all += views[i].all;
+		s->counts.data += views[i].data;
+		s->counts.background += views[i].background;
+		s->counts.factors += views[i].factors;
+		s->counts.bins += views[i].bins;
+	}
+	free(views);
+	return 0;
+}
