@@ -3,7 +3,8 @@
  *
  * DCMTK's parser recurses without a limit, accepts truncated values and keeps the first of two equal tags. Therefore a file is
  * passed to DCMTK only after these checks: every length fits into the enclosing element, tags ascend, sequences are at most
- * `limit_depth` deep, counts are bounded. Only the headers of elements are read; values are skipped.
+ * `limit_depth` deep, counts are bounded, and so is the product of the counts of private creators and private elements, which is
+ * the number of DCMTK's comparisons. Only the headers of elements are read; values are skipped.
  *
  * In implicit VR a header does not show whether its value is a sequence. For a public tag the dictionary decides. A private or
  * unknown value that begins with an item tag is checked as a sequence: DCMTK's dictionary may have the private tag, and DCMTK
@@ -93,6 +94,7 @@ class Checker
 	int check_fragments(const Element &e, uint64_t end, std::vector<Span> *ret_fragments, uint64_t *ret_next);
 	int check_root_pixels(const Element &e, uint64_t end, uint64_t *ret_next);
 	int count_element(const Element &e);
+	int count_private(const Element &e, size_t *creators);
 	int check_length(const Element &e, uint64_t end);
 	bool is_sequence(const Element &e, uint64_t end, Mode mode);
 
@@ -198,6 +200,25 @@ int Checker::count_element(const Element &e)
 	if (++layout_->n_elements > limit_elements)
 		return err_set(err_, EBADMSG, "%s at offset %llu: more than %zu elements", tag_name(e.tag).c_str(),
 			       (unsigned long long)e.at, limit_elements);
+	return 0;
+}
+
+/* Count what DCMTK's parser does for a private tag: for each element it compares all private creators of the data set or item
+ * that precede it, those of other groups too. *creators: their number so far. */
+int Checker::count_private(const Element &e, size_t *creators)
+{
+	uint32_t number = e.tag & 0xffff;
+
+	if (!(e.tag >> 16 & 1))
+		return 0;
+	if (number >= 0x0010 && number <= 0x00ff && ++*creators > limit_creators)
+		return err_set(err_, EBADMSG, "%s at offset %llu: more than %zu private creators in one data set or item",
+			       tag_name(e.tag).c_str(), (unsigned long long)e.at, limit_creators);
+	layout_->n_private_lookups += number >= 0x1000 ? *creators : 0;
+	if (layout_->n_private_lookups > limit_private_lookups)
+		return err_set(err_, EBADMSG,
+			       "%s at offset %llu: too many private elements for %zu private creators: more than %zu comparisons",
+			       tag_name(e.tag).c_str(), (unsigned long long)e.at, *creators, limit_private_lookups);
 	return 0;
 }
 
@@ -380,6 +401,7 @@ int Checker::check_root_pixels(const Element &e, uint64_t end, uint64_t *ret_nex
 /* Check the elements from `at` to `end`; delimited: up to an item delimiter. *ret_next: offset of the first byte after them. */
 int Checker::check_dataset(uint64_t at, uint64_t end, bool delimited, Mode mode, unsigned depth, uint64_t *ret_next)
 {
+	size_t creators = 0;
 	uint32_t last = 0;
 	bool first = true;
 	Element e;
@@ -401,6 +423,8 @@ int Checker::check_dataset(uint64_t at, uint64_t end, bool delimited, Mode mode,
 				       (unsigned long long)at, e.tag == last ? "occurs twice:" : "must not follow", last >> 16,
 				       last & 0xffff);
 		r = count_element(e);
+		if (r == 0)
+			r = count_private(e, &creators);
 		if (r < 0)
 			return r;
 		r = depth == 0 && e.tag == tag_pixel_data ? check_root_pixels(e, end, &at)

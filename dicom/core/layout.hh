@@ -15,10 +15,12 @@ namespace tomonode
 {
 
 /* Limits for opening a file; far above real objects. */
-constexpr unsigned limit_depth = 16;		/* depth of nested sequences */
-constexpr size_t limit_elements = 500000;	/* elements, items and fragments per file */
-constexpr size_t limit_items = 16384;		/* items per sequence */
-constexpr uint64_t limit_inflated = 1ull << 30; /* bytes of a deflated data set after inflation */
+constexpr unsigned limit_depth = 16;		   /* depth of nested sequences */
+constexpr size_t limit_elements = 500000;	   /* elements, items and fragments per file */
+constexpr size_t limit_items = 16384;		   /* items per sequence */
+constexpr size_t limit_creators = 4096;		   /* private creators of a data set or item, in all its groups */
+constexpr size_t limit_private_lookups = 20000000; /* sum over all private elements of the creators that precede them */
+constexpr uint64_t limit_inflated = 1ull << 28;	   /* bytes of a deflated data set after inflation */
 
 /* A large value of the root that can be read in pieces: see dicom/core/bulk.h. */
 struct BulkValue {
@@ -33,15 +35,16 @@ struct Layout {
 	bool explicit_vr = true, big_endian = false;
 	uint64_t dataset = 0, end = 0; /* offsets of the data set's first byte and of the byte after its last */
 
-	bool has_pixels = false;     /* the root has (7FE0,0010) */
-	char pixel_vr[3] = "";	     /* VR of the pixel data: "OB" or "OW"; "OW" in implicit VR */
-	uint64_t pixel_element = 0;  /* offset of the pixel data's tag */
-	uint64_t pixel_end = 0;	     /* offset of the byte after the pixel data */
-	Span pixels = {0, 0};	     /* value of the pixel data if they are not encapsulated */
-	bool encapsulated = false;   /* the pixel data consist of fragments (PS3.5 A.4) */
-	std::vector<Span> fragments; /* of encapsulated pixel data; [0]: the basic offset table */
-	std::vector<BulkValue> bulk; /* ascending tags, without pixel data */
-	size_t n_elements = 0;	     /* elements, items and fragments at all depths */
+	bool has_pixels = false;      /* the root has (7FE0,0010) */
+	char pixel_vr[3] = "";	      /* VR of the pixel data: "OB" or "OW"; "OW" in implicit VR */
+	uint64_t pixel_element = 0;   /* offset of the pixel data's tag */
+	uint64_t pixel_end = 0;	      /* offset of the byte after the pixel data */
+	Span pixels = {0, 0};	      /* value of the pixel data if they are not encapsulated */
+	bool encapsulated = false;    /* the pixel data consist of fragments (PS3.5 A.4) */
+	std::vector<Span> fragments;  /* of encapsulated pixel data; [0]: the basic offset table */
+	std::vector<BulkValue> bulk;  /* ascending tags, without pixel data */
+	size_t n_elements = 0;	      /* elements, items and fragments at all depths */
+	size_t n_private_lookups = 0; /* see limit_private_lookups */
 };
 
 /* Read the headers of all elements of the file and check: every declared length against the file's size, ascending unique tags,

@@ -296,6 +296,85 @@ static void test_counts(void **state)
 	assert_non_null(strstr(err.msg, "more than 16384 items"));
 }
 
+/* Save a file with `groups` odd groups in one data set, each with `each` private creators and an empty element for each of them.
+ */
+static const char *save_private(unsigned groups, unsigned each)
+{
+	const char *path = in_folder("private.dcm");
+	FILE *f = fopen(path, "w");
+	struct bytes b;
+
+	assert_non_null(f);
+	add_meta(&b, EXPLICIT);
+	for (uint32_t g = 0; g < groups; g++, b.n = 0) {
+		uint32_t group = (0x0029 + 2 * g) << 16;
+
+		for (unsigned k = 0; k < each; k++)
+			add_text(&b, group | (0x10 + k), "LO", "AB");
+		for (unsigned k = 0; k < each; k++)
+			add_text(&b, group | (0x10 + k) << 8, "LO", "");
+		assert_int_equal(fwrite(b.p, 1, b.n, f), b.n);
+	}
+	assert_int_equal(fclose(f), 0);
+	return path;
+}
+
+/* DCMTK compares each private element with all private creators before it: 300 groups would take 30 s, 1000 four minutes. */
+static void test_private_creators(void **state)
+{
+	struct dicom_file *file = NULL;
+	struct err err = {0};
+
+	(void)state;
+	ok(dicom_open(save_private(17, 240), &file, &err), &err); /* 4080 creators, 9 million comparisons */
+	assert_true(dicom_has(dicom_root(file), 0x00491000));
+	file = dicom_close(file);
+	assert_int_equal(dicom_open(save_private(18, 240), &file, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "(004B,0020) at offset"));
+	assert_non_null(strstr(err.msg, "more than 4096 private creators in one data set or item"));
+	assert_int_equal(dicom_open(save_private(1000, 240), &file, &err), -EBADMSG);
+}
+
+/* The comparisons of all items are counted together. */
+static void test_private_elements(void **state)
+{
+	static unsigned char items[32 * 65536];
+	struct dicom_file *file = NULL;
+	struct err err = {0};
+	struct bytes b, item;
+	size_t n = 0;
+
+	(void)state;
+	item.n = 0;
+	for (uint32_t k = 0; k < 240; k++)
+		add_text(&item, 0x00290010 + k, "LO", "AB");
+	for (uint32_t k = 0; k < 4000; k++)
+		add_text(&item, 0x00291000 + k, "LO", "");
+	for (int many = 20; many <= 21; many++) { /* x 240 x 4000: 19.2 and 20.16 million */
+		FILE *f = fopen(in_folder("items.dcm"), "w");
+
+		n = 0;
+		for (int k = 0; k < many; k++) {
+			b.n = 0;
+			add_item(&b, ITEM, (uint32_t)item.n);
+			memcpy(items + n, b.p, b.n);
+			memcpy(items + n + b.n, item.p, item.n);
+			n += b.n + item.n;
+		}
+		add_meta(&b, EXPLICIT);
+		add_header(&b, 0x00400555, "SQ", (uint32_t)n);
+		assert_int_equal(fwrite(b.p, 1, b.n, f), b.n);
+		assert_int_equal(fwrite(items, 1, n, f), n);
+		assert_int_equal(fclose(f), 0);
+		if (many == 20) {
+			ok(dicom_open(in_folder("items.dcm"), &file, &err), &err);
+			file = dicom_close(file);
+		}
+	}
+	assert_int_equal(dicom_open(in_folder("items.dcm"), &file, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "too many private elements for 240 private creators: more than 20000000 comparisons"));
+}
+
 /* Unusual but valid: group lengths, padding at the end, odd lengths, a UN sequence, a private sequence in implicit VR. */
 static void test_odd_but_right(void **state)
 {
@@ -347,9 +426,17 @@ static void test_odd_but_right(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sample_is_read), cmocka_unit_test(test_truncation),    cmocka_unit_test(test_other_files),
-		cmocka_unit_test(test_meta_length),    cmocka_unit_test(test_wrong_lengths), cmocka_unit_test(test_order),
-		cmocka_unit_test(test_depth),	       cmocka_unit_test(test_counts),	     cmocka_unit_test(test_odd_but_right),
+		cmocka_unit_test(test_sample_is_read),
+		cmocka_unit_test(test_truncation),
+		cmocka_unit_test(test_other_files),
+		cmocka_unit_test(test_meta_length),
+		cmocka_unit_test(test_wrong_lengths),
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_private_creators),
+		cmocka_unit_test(test_private_elements),
+		cmocka_unit_test(test_odd_but_right),
 	};
 
 	return cmocka_run_group_tests(tests, folder_make, folder_remove);
