@@ -56,6 +56,9 @@ bool dicom_has(const struct dicom_item *item, uint32_t tag);
  * and tags (VR AT) are converted to text; a value of VR UN is read with the dictionary's VR. EMSGSIZE: longer than size - 1
  * bytes; EINVAL: a sequence or binary data has no text. */
 int dicom_get_text(const struct dicom_item *item, uint32_t tag, char *ret_text, size_t size, struct err *err);
+/* Get a text of the root as UTF-8, converted by the Specific Character Set (0008,0005). EBADMSG: the set is not known, or the
+ * text is not valid in it. */
+int dicom_get_utf8(const struct dicom_item *root, uint32_t tag, char *ret_text, size_t size, struct err *err);
 /* Get one of several values of a text; index: from 0. */
 int dicom_get_text_at(const struct dicom_item *item, uint32_t tag, unsigned index, char *ret_text, size_t size, struct err *err);
 /* Get a number; index: from 0. The element has a numeric VR (DS, IS, US, SS, UL, SL, UV, SV, FL, FD), or a text that consists of
@@ -99,6 +102,8 @@ void dicom_uid_from_text(const char *text, char ret_uid[DICOM_UID_SIZE]);
 void dicom_uid_random(char ret_uid[DICOM_UID_SIZE]);
 /* Compute the SHA-256 of the bytes, as 64 hexadecimal digits. */
 void dicom_sha256(const void *bytes, size_t n, char ret_hex[65]);
+/* Compute the HMAC-SHA256 (RFC 2104) of the bytes. */
+void dicom_hmac_sha256(const void *key, size_t n_key, const void *bytes, size_t n, uint8_t ret_mac[32]);
 
 /* Return DCMTK's name of a UID, for example "OphthalmicTomographyImageStorage"; "unknown" if DCMTK has none. */
 const char *dicom_uid_name(const char *uid);

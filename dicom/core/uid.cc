@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <sys/random.h>
 
 #include <dcmtk/dcmdata/dcuid.h>
@@ -69,6 +70,12 @@ void dicom_sha256(const void *bytes, size_t n, char ret_hex[65])
 	sha256(bytes, n, digest);
 	for (int i = 0; i < 32; i++)
 		snprintf(ret_hex + 2 * i, 3, "%02x", digest[i]);
+}
+
+void dicom_hmac_sha256(const void *key, size_t n_key, const void *bytes, size_t n, uint8_t ret_mac[32])
+{
+	if (!HMAC(EVP_sha256(), key, (int)n_key, static_cast<const unsigned char *>(bytes), n, ret_mac, nullptr))
+		abort(); /* as for a UID */
 }
 
 namespace tomonode

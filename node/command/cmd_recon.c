@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "node/base/device_names.h"
 #include "node/base/plural.h"
@@ -18,7 +19,7 @@
 #define ASSIGNMENTS_MAX 64
 #define OTHER_KIND ": only protocols of kind " /* config_set() */
 
-enum { OPTION_PROTOCOL = OPTION_LONG, OPTION_DEVICE, OPTION_SET };
+enum { OPTION_PROTOCOL = OPTION_LONG, OPTION_DEVICE, OPTION_SET, OPTION_SAME_PATIENT, OPTION_HEADER };
 
 static const struct option_spec option_specs[] = {
 	{'c', "config", "FILE", "configuration file, applied over the embedded defaults"},
@@ -28,12 +29,17 @@ static const struct option_spec option_specs[] = {
 	{OPTION_DEVICE, "device", "SPEC",
 	 "auto, cpu, cpu:THREADS, cuda or cuda:N; default: the first of node.device that can be opened"},
 	{OPTION_SET, "set", "KEY=VALUE", "set one key of the protocol, with the syntax of the configuration; may be repeated"},
+	{OPTION_SAME_PATIENT, "same-patient", NULL,
+	 "state that the files of each case are of one patient, although their headers name different ones"},
+	{OPTION_HEADER, "header", "FILE",
+	 "with --same-patient: the file whose patient and study the result of its case has; default: the last by name"},
 	{0},
 };
 
 static const struct command_spec spec = {
 	.name = "recon",
-	.usage = "[-c FILE] [--protocol NAME] [--device SPEC] [--set KEY=VALUE]... -o DIR PATH...",
+	.usage = "[-c FILE] [--protocol NAME] [--device SPEC] [--set KEY=VALUE]... [--same-patient [--header FILE]] -o DIR "
+		 "PATH...",
 	.summary = "Reconstruct tomosynthesis exams, PET acquisitions and parallel beam data from DICOM files or folders "
 		   "(recursive).",
 	.text = "Tomosynthesis projections with the same study, series, laterality, view and frame of reference are one case; "
@@ -53,6 +59,8 @@ struct recon {
 	const char *conf_path, *out_dir, *protocol_name, *device;
 	const char *assignments[ASSIGNMENTS_MAX];
 	int n_assignments;
+	bool same_patient;
+	const char *header; /* NULL: not given */
 	struct config *config;
 	struct protocol_conf protocols[KIND_COUNT]; /* one for each kind of case */
 	bool chosen[KIND_COUNT];
@@ -78,11 +86,17 @@ static int read_options(struct recon *r, int argc, char **argv)
 			r->device = r->o.value;
 		else if (id == OPTION_SET && r->n_assignments < ASSIGNMENTS_MAX)
 			r->assignments[r->n_assignments++] = r->o.value;
+		else if (id == OPTION_SAME_PATIENT)
+			r->same_patient = true;
+		else if (id == OPTION_HEADER)
+			r->header = r->o.value;
 	}
 	if (id == OPTION_STOP)
 		return r->o.code;
 	if (!r->out_dir)
 		return options_fail(&r->o, CODE_USAGE, "-o DIR is missing");
+	if (r->header && !r->same_patient)
+		return options_fail(&r->o, CODE_USAGE, "--header FILE needs --same-patient");
 	return -1;
 }
 
@@ -208,9 +222,33 @@ static void note_result(struct recon *r, const struct case_files *c, const struc
 		print_result(r, c, p);
 }
 
+/* Is --header a file of this case? */
+static bool has_header(const struct recon *r, const struct case_files *c)
+{
+	struct stat wanted, file;
+	bool found = false;
+
+	if (!r->header || stat(r->header, &wanted) < 0)
+		return false;
+	for (size_t i = 0; i < c->n && !found; i++)
+		found = stat(c->paths[i], &file) == 0 && file.st_dev == wanted.st_dev && file.st_ino == wanted.st_ino;
+	return found;
+}
+
+/* CODE_NOT_FOUND: no case has the file of --header. */
+static int check_header(const struct recon *r)
+{
+	bool found = !r->header;
+
+	for (size_t i = 0; i < r->list->n; i++)
+		found = found || has_header(r, &r->list->cases[i]);
+	return found ? -1 : options_fail(&r->o, CODE_NOT_FOUND, "--header %s: no case has this file", r->header);
+}
+
 static int reconstruct_one(struct recon *r, const struct case_files *c, struct device *dev, struct pet_cache *cache,
 			   struct reconstruct_report *ret_report, struct err *err)
 {
+	struct case_decision decision = {.patient = {r->same_patient, has_header(r, c) ? r->header : NULL}};
 	struct progress progress;
 	int rc;
 
@@ -219,8 +257,8 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 		return -err->code;
 	}
 	progress_start(&progress, !r->o.json);
-	rc = reconstruct_case(r->config, &r->protocols[kind_id(c->kind)], dev, cache, (const char *const *)c->paths, c->n, false,
-			      r->out_dir, &progress.monitor, ret_report, err);
+	rc = reconstruct_case(r->config, &r->protocols[kind_id(c->kind)], dev, cache, (const char *const *)c->paths, c->n,
+			      &decision, r->out_dir, &progress.monitor, ret_report, err);
 	progress_stop(&progress);
 	return rc;
 }
@@ -283,6 +321,9 @@ static int run(struct recon *r, char **paths)
 		return code;
 	if (case_list_create(paths, &r->list, &err) < 0)
 		return options_fail(&r->o, err.code == ENOENT ? CODE_NOT_FOUND : CODE_INPUT, "%s", err.msg);
+	code = check_header(r);
+	if (code >= 0)
+		return code;
 	r->cases = json_array();
 	r->refused = json_array();
 	for (size_t i = 0; i < r->list->n_refused; i++)

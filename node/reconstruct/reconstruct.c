@@ -102,8 +102,8 @@ static void fill_report(const struct reconstruct_kind *kind, struct reconstruct_
 }
 
 int reconstruct_case(const struct config *config, const struct protocol_conf *protocol, struct device *dev,
-		     struct pet_cache *cache, const char *const *paths, size_t n_paths, bool as_is, const char *out_dir,
-		     const struct monitor *monitor, struct reconstruct_report *ret_report, struct err *err)
+		     struct pet_cache *cache, const char *const *paths, size_t n_paths, const struct case_decision *decision,
+		     const char *out_dir, const struct monitor *monitor, struct reconstruct_report *ret_report, struct err *err)
 {
 	const struct reconstruct_kind *kind = kinds[protocol->kind];
 	double begun = clock_seconds();
@@ -123,7 +123,7 @@ int reconstruct_case(const struct config *config, const struct protocol_conf *pr
 				       .cache = cache,
 				       .paths = paths,
 				       .n_paths = n_paths,
-				       .as_is = as_is,
+				       .decision = decision,
 				       .out_dir = out_dir,
 				       .monitor = monitor};
 	rc = do_stages(kind, w, err);

@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "dicom/core/dataset.h"
+#include "dicom/object/patient.h"
 #include "kernels/device.h"
 #include "node/config/config.h"
 #include "recon/core/monitor.h"
@@ -38,13 +38,20 @@ struct reconstruct_report {
 		seconds_total;
 };
 
-/* Reconstruct one case. as_is: for kinds that allow it, accept a number of instances other than that in the headers; the result
- * states this. cache: the device's cache of sensitivity images of PET; NULL: none is kept. Error codes: EBADMSG, ENOTSUP, ENOKEY
- * (data: hold the case), ENOTSUP (also: the protocol is for another kind of case), ENOMEM (plan), EHWPOISON (the device is
- * broken), ECANCELED. The device is borrowed and can be used for several cases in turn; data of a case are freed at its end. */
+/* What a person decided about a case. All zero: nothing. */
+struct case_decision {
+	bool as_is; /* for kinds that allow it, accept a number of instances other than that in the headers; the result states
+		       this */
+	struct patient_statement patient; /* about headers that name different patients; the result states this, too */
+};
+
+/* Reconstruct one case. cache: the device's cache of sensitivity images of PET; NULL: none is kept. Error codes: EBADMSG,
+ * ENOTSUP, ENOKEY, ENOTUNIQ (data: hold the case), ENOTSUP (also: the protocol is for another kind of case), ENOMEM (plan),
+ * EHWPOISON (the device is broken), ECANCELED. The device is borrowed and can be used for several cases in turn; data of a case
+ * are freed at its end. */
 int reconstruct_case(const struct config *config, const struct protocol_conf *protocol, struct device *dev,
-		     struct pet_cache *cache, const char *const *paths, size_t n_paths, bool as_is, const char *out_dir,
-		     const struct monitor *monitor, struct reconstruct_report *ret_report, struct err *err);
+		     struct pet_cache *cache, const char *const *paths, size_t n_paths, const struct case_decision *decision,
+		     const char *out_dir, const struct monitor *monitor, struct reconstruct_report *ret_report, struct err *err);
 
 void reconstruct_report_clear(struct reconstruct_report *r);
 

@@ -38,7 +38,8 @@ static int recognise(const struct dicom_file *file, struct case_facts *f, struct
 static int open_case(struct reconstruct_work *base, struct err *err)
 {
 	struct dbt_work *w = (struct dbt_work *)base;
-	int rc = exam_open(base->paths, base->n_paths, base->as_is, base->config, &w->exam, err);
+	int rc = exam_open(base->paths, base->n_paths, base->decision->as_is, &base->decision->patient, base->config, &w->exam,
+			   err);
 
 	if (rc < 0)
 		return rc;

@@ -16,7 +16,7 @@ struct reconstruct_work {
 	struct pet_cache *cache;	      /* the device's, borrowed; may be NULL */
 	const char *const *paths;
 	size_t n_paths;
-	bool as_is; /* reconstruct without the missing instances, because a person requested it */
+	const struct case_decision *decision;
 	const char *out_dir;
 	const struct monitor *monitor;
 	struct reconstruct_report report;

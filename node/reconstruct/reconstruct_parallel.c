@@ -27,7 +27,7 @@ static int recognise(const struct dicom_file *file, struct case_facts *f, struct
 static int open_case(struct reconstruct_work *base, struct err *err)
 {
 	struct parallel_work *w = (struct parallel_work *)base;
-	int rc = sinogram_open(base->paths, base->n_paths, base->config, &w->s, err);
+	int rc = sinogram_open(base->paths, base->n_paths, &base->decision->patient, base->config, &w->s, err);
 
 	if (rc < 0)
 		return rc;

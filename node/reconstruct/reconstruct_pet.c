@@ -33,7 +33,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	struct pet_work *w = (struct pet_work *)base;
 	const struct michelogram *m;
 	bool factors, background;
-	int rc = sinogram_open(base->paths, base->n_paths, base->config, &w->s, err);
+	int rc = sinogram_open(base->paths, base->n_paths, &base->decision->patient, base->config, &w->s, err);
 
 	if (rc == 0 && w->s->format->header != INTERFILE_PROJECTIONS)
 		rc = err_set(err, EBADMSG, "the case is a scan with parallel beams, not a PET acquisition");

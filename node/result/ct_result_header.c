@@ -78,9 +78,10 @@ static void describe_derivation(const struct ct_result *r, char *ret_text, size_
 	const struct ct_result_info *info = r->info;
 	const struct sinogram *s = r->series.s;
 	const struct grid *g = info->grid;
-	char how[96] = "";
+	char how[96] = "", patient[180];
 	size_t n;
 
+	provenance_patient_text(s->patient, patient, sizeof(patient));
 	if (algorithm_iterates(info->algorithm))
 		snprintf(how, sizeof(how), " with %d iteration%s of %d subset%s", info->iterations, plural(info->iterations),
 			 info->subsets, plural(info->subsets));
@@ -93,7 +94,8 @@ static void describe_derivation(const struct ct_result *r, char *ret_text, size_
 			     info->protocol->name, algorithm_info(info->algorithm)->name, how, g->n[0], g->n[1], g->n[2], g->h[0],
 			     g->h[1], g->h[2], r->unit, info->device);
 	if (n < size)
-		snprintf(ret_text + n, size - n, "%s%.300s Research use only.", r->warnings[0] ? " " : "", r->warnings);
+		snprintf(ret_text + n, size - n, "%s%.300s%s Research use only.", r->warnings[0] ? " " : "", r->warnings,
+			 patient);
 }
 
 static void fill_provenance(const struct ct_result *r, struct item_writer *root)

@@ -110,7 +110,7 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 	bool iterates = algorithm_iterates(p->pet.algorithm);
 	const struct sinogram *s = r->series.s;
 	const struct grid *g = r->series.grid;
-	char passes[96] = "", model[96], filter[64] = "none";
+	char passes[96] = "", model[96], filter[64] = "none", patient[180];
 	size_t n;
 
 	if (iterates)
@@ -129,9 +129,10 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 		"%.6g x %.6g x %.6g mm, field of view %.6g mm, scanner %.63s, device %.95s.",
 		s->n_files, plural(s->n_files), p->name, name, passes, model, filter, g->n[0], g->n[1], g->n[2], g->h[0], g->h[1],
 		g->h[2], 2 * r->info->plan->fov_radius, s->scanner ? s->scanner->name : "as the data say", r->info->device);
+	provenance_patient_text(s->patient, patient, sizeof(patient));
 	if (n < size)
-		snprintf(ret_text + n, size - n, "%s%.400s Research use only.", r->quantity.warnings[0] ? " " : "",
-			 r->quantity.warnings);
+		snprintf(ret_text + n, size - n, "%s%.*s%s Research use only.", r->quantity.warnings[0] ? " " : "",
+			 patient[0] ? 230 : 400, r->quantity.warnings, patient);
 }
 
 static void fill_recipe(const struct pet_result *r, struct item_writer *root)

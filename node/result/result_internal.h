@@ -61,7 +61,7 @@ struct result {
 	struct result_slabs slabs;
 	struct plane *planes; /* [n_planes]; NULL: a synthetic view, which has no position along z */
 	int n_planes;
-	const struct dicom_item *source; /* root of the first view's object */
+	const struct dicom_item *source; /* root of the first view's object, or of the one whose patient a person chose */
 	struct volume_summary summary;
 	double window_lo, window_hi; /* display window of this object */
 	double step, offset;	     /* stored value = (value - offset) / step */

@@ -24,10 +24,14 @@ void series_report_clear(struct series_report *r)
 /* Compute a UID. what: "series", or "instance N" with N the slice of the volume. */
 static void seed_uid(const struct result_series *r, const char *what, char ret_uid[DICOM_UID_SIZE])
 {
-	char text[4096];
+	char text[4096], uid[DICOM_UID_SIZE] = "";
+	size_t n = (size_t)snprintf(text, sizeof(text), "%s %s|%s|%s|%s%s", r->kind->seed, what, TOMONODE_VERSION,
+				    r->protocol->name, r->recipe, r->identity);
 
-	snprintf(text, sizeof(text), "%s %s|%s|%s|%s%s", r->kind->seed, what, TOMONODE_VERSION, r->protocol->name, r->recipe,
-		 r->identity);
+	if (r->s->patient) { /* another header, another patient: another object */
+		dicom_get_text(r->patient, TAG_SOP_INSTANCE_UID, uid, sizeof(uid), NULL);
+		snprintf(text + n, sizeof(text) - n, "|patient of %s", uid);
+	}
 	provenance_uid(text, r->s->files, r->s->n_files, ret_uid);
 }
 
@@ -42,6 +46,7 @@ static void instance_uid(const struct result_series *r, int slice, char ret_uid[
 void result_series_begin(struct result_series *r, double now)
 {
 	r->source = dicom_root(r->s->files[r->s->part[r->kind->role].file[0]]);
+	r->patient = r->s->patient ? dicom_root(r->s->patient) : r->source;
 	slice_view_make(r->s->axis, &r->view);
 	provenance_format_time(r->source, now, &r->now);
 	config_describe_protocol(r->protocol, r->recipe, sizeof(r->recipe));
@@ -90,7 +95,7 @@ void result_series_fill_header(const struct result_series *r, bool is_signed, st
 {
 	const struct series_kind *kind = r->kind;
 
-	provenance_fill_patient(r->source, root);
+	provenance_fill_patient(r->patient, root);
 	item_copy_all(root, r->source, kind->copied, kind->n_copied);
 	item_copy_all_or_empty(root, r->source, kind->copied_or_empty, kind->n_copied_or_empty);
 	fill_series(r, root);

@@ -28,7 +28,8 @@ struct result_series {
 	const struct protocol_conf *protocol;
 	const struct grid *grid; /* of the volume */
 	const char *device;
-	const struct dicom_item *source; /* root of the first object of kind->role */
+	const struct dicom_item *source;  /* root of the first object of kind->role */
+	const struct dicom_item *patient; /* the same, or that of the object whose patient a person chose */
 	struct slice_view view;
 	struct provenance_time now;
 	char recipe[1024];  /* the protocol as text */

@@ -22,13 +22,19 @@ static void seed_uid(const char *what, const struct exam *exam, const struct pro
 {
 	const struct dicom_item *root = dicom_root(exam->files[0]);
 	char recipe[1024], geometry[1024], series[DICOM_UID_SIZE] = "", frame[DICOM_UID_SIZE] = "", text[4096];
+	char header[DICOM_UID_SIZE] = "";
+	size_t n;
 
 	dicom_get_text(root, TAG_SERIES_INSTANCE_UID, series, sizeof(series), NULL);
 	dicom_get_text(root, TAG_FRAME_OF_REFERENCE_UID, frame, sizeof(frame), NULL);
 	config_describe_protocol(protocol, recipe, sizeof(recipe));
 	config_describe_profile(exam->profile, geometry, sizeof(geometry));
-	snprintf(text, sizeof(text), "tomonode %s|%s|%s|%c|%s|%s|%s|%s|%s", what, TOMONODE_VERSION, series, exam->laterality,
-		 exam->view, frame, protocol->name, recipe, geometry);
+	n = (size_t)snprintf(text, sizeof(text), "tomonode %s|%s|%s|%c|%s|%s|%s|%s|%s", what, TOMONODE_VERSION, series,
+			     exam->laterality, exam->view, frame, protocol->name, recipe, geometry);
+	if (exam->patient) { /* another header, another patient: another object */
+		dicom_get_text(dicom_root(exam->patient), TAG_SOP_INSTANCE_UID, header, sizeof(header), NULL);
+		snprintf(text + n, sizeof(text) - n, "|patient of %s", header);
+	}
 	provenance_uid(text, exam->files, sources ? exam->n_files : 0, ret_uid);
 }
 
@@ -55,7 +61,7 @@ static void fill_derivation(struct result *r)
 	const struct exam *e = r->exam;
 	const struct protocol_conf *p = r->info->protocol;
 	const struct grid *g = &r->info->plan->grid;
-	char further[128] = "", of[40] = "";
+	char further[128] = "", of[40] = "", patient[180] = "";
 
 	if (r->slabs.mode)
 		snprintf(further, sizeof(further), " %s of slices over %g mm, every %g mm.",
@@ -66,16 +72,17 @@ static void fill_derivation(struct result *r)
 			 SYNTHETIC_CONF.blur);
 	if (result_is_partial(e))
 		snprintf(of, sizeof(of), " of %ld announced", e->announced);
+	provenance_patient_text(e->patient, patient, sizeof(patient));
 	snprintf(
 		r->derivation, sizeof(r->derivation),
 		"Tomosynthesis reconstruction of %d%s projections (%.2f to %.2f degrees), protocol %.63s: %d x %d x %d voxels of "
-		"%g x %g x %g mm, profile %.63s, device %.96s, %zu voxels clipped%s.%s Research use only.",
+		"%g x %g x %g mm, profile %.63s, device %.96s, %zu voxels clipped%s.%s%s Research use only.",
 		e->n_views, of, e->views[0].angle, e->views[e->n_views - 1].angle, p->name, g->n[0], g->n[1], g->n[2], g->h[0],
 		g->h[1], g->h[2], e->profile->name, r->info->device, r->summary.above,
 		e->gantry_recorded
 			? ""
 			: "; the gantry angle is not recorded, 45 degrees were taken for the orientation in the patient",
-		further);
+		further, patient);
 }
 
 /* ---- one object ---- */
@@ -93,7 +100,7 @@ static void describe(struct result *r)
 	const struct exam *exam = r->exam;
 	const struct protocol_conf *p = r->info->protocol;
 
-	r->source = dicom_root(exam->files[exam->views[0].file]);
+	r->source = dicom_root(exam->patient ? exam->patient : exam->files[exam->views[0].file]);
 	r->step = p->stored_step * (r->type->is_view ? RESULT_VIEW_LENGTH : 1);
 	r->offset = p->stored_offset * (r->type->is_view ? RESULT_VIEW_LENGTH : 1);
 	r->window_lo = r->summary.window_lo;

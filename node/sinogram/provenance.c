@@ -109,6 +109,17 @@ static const uint32_t copied_or_empty[] = {
 	TAG_STUDY_TIME,	  TAG_ACCESSION_NUMBER, TAG_REFERRING_PHYSICIAN_NAME, TAG_STUDY_ID,
 };
 
+void provenance_patient_text(struct dicom_file *patient, char *ret_text, size_t size)
+{
+	char uid[DICOM_UID_SIZE] = "";
+
+	ret_text[0] = '\0';
+	if (!patient)
+		return;
+	dicom_get_text(dicom_root(patient), TAG_SOP_INSTANCE_UID, uid, sizeof(uid), NULL);
+	snprintf(ret_text, size, " A person stated that all sources are of one patient; patient and study are those of %s.", uid);
+}
+
 /* Compute an age such as "047Y" from two dates YYYYMMDD; "": the dates are missing or invalid. */
 static void age_text(const char *birth, const char *on, char *ret_text, size_t size)
 {

@@ -19,6 +19,8 @@ void provenance_format_time(const struct dicom_item *source, double now, struct 
 /* Copy the attributes of patient, study, order, institution and clinical trial byte for byte, with the character set. If the
  * source has no Patient's Age, compute it. */
 void provenance_fill_patient(const struct dicom_item *source, struct item_writer *root);
+/* Write a sentence, with a space before it, about the file whose patient and study a person chose for the result; NULL: "". */
+void provenance_patient_text(struct dicom_file *patient, char *ret_text, size_t size);
 /* Write Manufacturer and the rest of General Equipment, and Instance Creator UID, for this program. */
 void provenance_fill_equipment(struct item_writer *root);
 /* Write the Frame of Reference UID: that of the source, or one computed from its series. It does not depend on the protocol, so

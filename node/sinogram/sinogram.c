@@ -131,6 +131,27 @@ static int collect_chunks(struct opening *o, enum sinogram_role role)
 	return 0;
 }
 
+/* The result copies the patient from one header and the rest from another, in one Specific Character Set. */
+static int check_charset(const struct opening *o)
+{
+	const struct sinogram *s = o->s;
+	size_t source = s->part[s->format->first].file[0];
+	char first[257] = "", chosen[257] = "";
+	size_t patient = 0;
+
+	if (!s->patient)
+		return 0;
+	dicom_get_text(dicom_root(s->files[source]), TAG_SPECIFIC_CHARACTER_SET, first, sizeof(first), NULL);
+	dicom_get_text(dicom_root(s->patient), TAG_SPECIFIC_CHARACTER_SET, chosen, sizeof(chosen), NULL);
+	if (!strcmp(first, chosen))
+		return 0;
+	while (s->files[patient] != s->patient)
+		patient++;
+	return err_set(o->err, ENOTSUP,
+		       "%s cannot give the patient: its Specific Character Set (0008,0005) is \"%.64s\", that of %s is \"%.64s\"",
+		       file_name(s->paths[patient]), chosen, file_name(s->paths[source]), first);
+}
+
 static int check_all_there(const struct opening *o)
 {
 	long there = (long)o->s->n_files, want = o->facts[0].instances;
@@ -251,8 +272,8 @@ static int read_place(struct opening *o)
 	return rc < 0 ? rc : 0;
 }
 
-static int open_acquisition(const char *const *paths, size_t n, const struct config *config, bool raw, struct sinogram **ret,
-			    struct err *err)
+static int open_acquisition(const char *const *paths, size_t n, const struct patient_statement *patient,
+			    const struct config *config, bool raw, struct sinogram **ret, struct err *err)
 {
 	struct opening o = {.err = err, .raw = raw};
 	int rc;
@@ -269,6 +290,10 @@ static int open_acquisition(const char *const *paths, size_t n, const struct con
 		rc = collect_chunks(&o, (enum sinogram_role)role);
 	if (rc == 0)
 		rc = check_all_there(&o);
+	if (rc == 0 && !raw)
+		rc = patient_check(o.s->files, o.s->paths, n, patient, &o.s->patient, err);
+	if (rc == 0 && !raw)
+		rc = check_charset(&o);
 	if (rc < 0)
 		goto out;
 	find_scanner(o.s, config);
@@ -284,14 +309,15 @@ out:
 	return rc;
 }
 
-int sinogram_open(const char *const *paths, size_t n, const struct config *config, struct sinogram **ret, struct err *err)
+int sinogram_open(const char *const *paths, size_t n, const struct patient_statement *patient, const struct config *config,
+		  struct sinogram **ret, struct err *err)
 {
-	return open_acquisition(paths, n, config, false, ret, err);
+	return open_acquisition(paths, n, patient, config, false, ret, err);
 }
 
 int sinogram_open_raw(const char *const *paths, size_t n, struct sinogram **ret, struct err *err)
 {
-	return open_acquisition(paths, n, NULL, true, ret, err);
+	return open_acquisition(paths, n, NULL, NULL, true, ret, err);
 }
 
 struct sinogram *sinogram_close(struct sinogram *s)

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "dicom/core/dataset.h"
+#include "dicom/object/patient.h"
 #include "node/config/config.h"
 #include "node/format/interfile.h"
 
@@ -122,6 +123,8 @@ struct sinogram {
 	size_t n_files;
 	char **paths;
 	struct dicom_file **files;
+	struct dicom_file *
+		patient; /* one of files: the result has its patient and study because a person said so; NULL: nothing was said */
 	struct pet_facts facts;
 	double axis[3][3];		    /* direction cosines of x, y, z in the patient (LPS) */
 	double centre[3];		    /* centre of the scanner in the frame of reference, mm; 0 if no object contains it */
@@ -129,8 +132,10 @@ struct sinogram {
 };
 
 /* Open all objects of one acquisition, given in any order. The data are not read. All roles must have the rays of EMISSION. A
- * caller that accepts only one format must check s->format. */
-int sinogram_open(const char *const *paths, size_t n, const struct config *config, struct sinogram **ret, struct err *err);
+ * caller that accepts only one format must check s->format. patient: what a person said about headers that name different
+ * patients; NULL: nothing, and they are refused with ENOTUNIQ. */
+int sinogram_open(const char *const *paths, size_t n, const struct patient_statement *patient, const struct config *config,
+		  struct sinogram **ret, struct err *err);
 /* Open the objects only to read bytes and header texts: headers are not parsed; scanner and patient may be unknown. */
 int sinogram_open_raw(const char *const *paths, size_t n, struct sinogram **ret, struct err *err);
 struct sinogram *sinogram_close(struct sinogram *s); /* takes NULL, returns NULL */

@@ -11,6 +11,7 @@
 
 #include "dicom/core/dataset.h"
 #include "dicom/object/attribute.h"
+#include "dicom/object/patient.h"
 #include "dicom/pixels/pixels.h"
 #include "node/config/config.h"
 #include "recon/core/scan.h"
@@ -38,10 +39,12 @@ struct exam {
 	size_t n_files;
 	char **paths;
 	struct dicom_file **files; /* open files; only headers are in memory */
-	double thickness;	   /* of the compressed breast, mm */
-	double support;		   /* height of the breast support above the detector, mm */
-	char laterality;	   /* 'L' or 'R' */
-	char view[8];		   /* "CC", "MLO" */
+	struct dicom_file *
+		patient; /* one of files: the result has its patient and study because a person said so; NULL: nothing was said */
+	double thickness; /* of the compressed breast, mm */
+	double support;	  /* height of the breast support above the detector, mm */
+	char laterality;  /* 'L' or 'R' */
+	char view[8];	  /* "CC", "MLO" */
 	/* Orientation of a stored image in the (x, y) plane: stored columns run along +x or -x, stored rows along +y or -y. */
 	bool columns_toward_chest, rows_toward_minus_y;
 	/* Direction cosines of +x, +y, +z in the patient (LPS); for plane orientation and position. */
@@ -54,9 +57,10 @@ struct exam {
 	double flatfield_level;		/* mean intensity of the flat field, stored values above the offset */
 };
 
-/* Open the exam. as_is: accept another number of instances than the headers announce, because a person requested it. */
-int exam_open(const char *const *paths, size_t n, bool as_is, const struct config *config, struct exam **ret_exam,
-	      struct err *err);
+/* Open the exam. as_is: accept another number of instances than the headers announce, because a person requested it. patient:
+ * what a person said about headers that name different patients; NULL: nothing, and they are refused with ENOTUNIQ. */
+int exam_open(const char *const *paths, size_t n, bool as_is, const struct patient_statement *patient,
+	      const struct config *config, struct exam **ret_exam, struct err *err);
 struct exam *exam_close(struct exam *exam); /* takes NULL, returns NULL */
 
 /* Read the stored values of a view, oriented so that u increases away from the chest wall and v along +y. ret_prep: exam->prep

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* exam_consistency.c - check that all files belong to one exposure series. Each file is compared with the first; an error names
- * both values. Names of patients are never compared or printed: the study UID distinguishes patients. */
+ * both values. Whether they name one patient is checked separately, without printing values (dicom/object/patient.h). */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -88,8 +88,8 @@ static int find_profile(struct exam *exam, const struct config *config, struct e
 	return 0;
 }
 
-int exam_open(const char *const *paths, size_t n, bool as_is, const struct config *config, struct exam **ret_exam,
-	      struct err *err)
+int exam_open(const char *const *paths, size_t n, bool as_is, const struct patient_statement *patient,
+	      const struct config *config, struct exam **ret_exam, struct err *err)
 {
 	struct exam *exam;
 	int rc;
@@ -108,6 +108,9 @@ int exam_open(const char *const *paths, size_t n, bool as_is, const struct confi
 	if (rc < 0)
 		goto out;
 	rc = exam_check_consistency(exam, err);
+	if (rc < 0)
+		goto out;
+	rc = patient_check(exam->files, exam->paths, exam->n_files, patient, &exam->patient, err);
 	if (rc < 0)
 		goto out;
 	rc = check_pixels(exam, err);

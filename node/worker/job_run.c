@@ -173,7 +173,8 @@ static enum job_event event_of_error(const struct job_run *run, const struct err
 	case EBADMSG:
 	case ENOTSUP:
 	case ENOKEY:
-		*ret_detail = json_pack("{s:o}", "reason", event_json_text(why->msg));
+	case ENOTUNIQ:
+		*ret_detail = json_pack("{s:o, s:b}", "reason", event_json_text(why->msg), "patients", why->code == ENOTUNIQ);
 		if (run->check.damaged > 0)
 			json_object_set_new(*ret_detail, "damaged", json_integer((json_int_t)run->check.damaged));
 		return EVENT_HELD;
@@ -196,6 +197,7 @@ static int reconstruct(struct job_run *run, struct reconstruct_report *ret_repor
 	const struct config *c = run->conf->process->config;
 	const struct protocol_conf *protocol = config_protocol(c, run->view->protocol);
 	struct monitor monitor = {.ctx = run, .progress = progress, .cancelled = stopped};
+	struct case_decision decision = {.as_is = run->view->members.as_is};
 	int ret;
 
 	if (!protocol)
@@ -207,7 +209,7 @@ static int reconstruct(struct job_run *run, struct reconstruct_report *ret_repor
 	if (ret < 0)
 		return ret;
 	return reconstruct_case(c, protocol, run->conf->dev, run->conf->cache, (const char *const *)run->paths, run->n_paths,
-				run->view->members.as_is, run->out_dir, &monitor, ret_report, err);
+				&decision, run->out_dir, &monitor, ret_report, err);
 }
 
 static enum job_run_end append_outcome(struct job_run *run, enum job_event event, json_t *detail, struct err *err)

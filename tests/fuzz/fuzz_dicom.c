@@ -146,7 +146,7 @@ static void stage_exam(void)
 	struct err err = {0};
 	struct prep prep;
 
-	if (exam_open(paths, 1, false, config, &exam, &err) < 0) {
+	if (exam_open(paths, 1, false, NULL, config, &exam, &err) < 0) {
 		must(exam == NULL && err.msg[0], "an exam refused without a reason");
 		return;
 	}

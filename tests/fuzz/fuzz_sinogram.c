@@ -56,7 +56,7 @@ static void acquisition(size_t n)
 	struct sinogram *s = NULL;
 	struct err err = {0};
 
-	if (sinogram_open(paths, n, config, &s, &err) < 0) {
+	if (sinogram_open(paths, n, NULL, config, &s, &err) < 0) {
 		must(s == NULL && err.msg[0], "refused without a reason");
 		return;
 	}

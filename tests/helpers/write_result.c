@@ -82,7 +82,7 @@ static int write_it(struct config *config, const struct protocol_conf *protocol,
 	struct exam *exam = NULL;
 	uint64_t bytes = 0;
 	double begun;
-	int rc = exam_open((const char *const *)files, n, false, config, &exam, err);
+	int rc = exam_open((const char *const *)files, n, false, NULL, config, &exam, err);
 
 	if (rc == 0)
 		rc = result_check(protocol, &plan, err);

@@ -56,8 +56,8 @@ static int reconstruct(struct protocol_conf *p, const char *device, struct stop 
 		paths[i] = names[i];
 	}
 	assert_int_equal(device_open(device, &dev, NULL), 0);
-	rc = reconstruct_case(fixture_config, p, dev, NULL, paths, N_VIEWS, false, fixture_folder, stop ? &monitor : NULL,
-			      ret_report, err);
+	rc = reconstruct_case(fixture_config, p, dev, NULL, paths, N_VIEWS, &(struct case_decision){0}, fixture_folder,
+			      stop ? &monitor : NULL, ret_report, err);
 	device_close(dev);
 	return rc;
 }

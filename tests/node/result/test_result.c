@@ -100,7 +100,7 @@ static void test_identity(void **state)
 	/* another order of the files gives the same UIDs */
 	for (int i = 0; i < N_VIEWS; i++)
 		paths[i] = m.exam->paths[N_VIEWS - 1 - i];
-	assert_int_equal(exam_open(paths, N_VIEWS, false, fixture_config, &turned, &err), 0);
+	assert_int_equal(exam_open(paths, N_VIEWS, false, NULL, fixture_config, &turned, &err), 0);
 	result_uid(turned, &other, RESULT_SLICES, again);
 	assert_string_equal(uid, again);
 	exam_close(turned);

@@ -160,7 +160,7 @@ static inline struct sinogram *open_all(struct err *err)
 	int rc;
 
 	memset(err, 0, sizeof(*err));
-	rc = sinogram_open((const char *const *)p.path, p.n, config, &s, err);
+	rc = sinogram_open((const char *const *)p.path, p.n, NULL, config, &s, err);
 	assert_int_equal(rc == 0, s != NULL);
 	free_paths(&p);
 	return s;

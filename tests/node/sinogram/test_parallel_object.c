@@ -285,7 +285,7 @@ static void test_objects(void **state)
 	assert_string_equal(facts.format->type->id, "PARALLEL_1");
 	assert_int_equal(facts.role, SINOGRAM_LINES);
 	assert_int_equal(facts.instances, 3);
-	if (sinogram_open(paths, 3, NULL, &s, &err) < 0)
+	if (sinogram_open(paths, 3, NULL, NULL, &s, &err) < 0)
 		fail_msg("%s", err.msg);
 	assert_int_equal(s->format->first, SINOGRAM_LINES);
 	assert_true(s->part[SINOGRAM_LINES].header.parallel.offset == 0.5);
@@ -299,7 +299,7 @@ static void test_objects(void **state)
 	free(bytes);
 	assert_int_equal(sinogram_read(s, SINOGRAM_EMISSION, &bytes, &err), -EINVAL);
 	sinogram_close(s);
-	assert_int_equal(sinogram_open(paths, 2, NULL, &s, &err), -EBADMSG);
+	assert_int_equal(sinogram_open(paths, 2, NULL, NULL, &s, &err), -EBADMSG);
 	assert_non_null(strstr(err.msg, "LINES: chunk 2 of 3 is missing"));
 }
 
@@ -335,7 +335,7 @@ static void test_bad_objects(void **state)
 		assert_true(dicom_write(in_folder("changed.dcm"), file, &err) >= 0);
 		dicom_close(file);
 		path = in_folder("changed.dcm");
-		rc = sinogram_open(&path, 1, NULL, &s, &err);
+		rc = sinogram_open(&path, 1, NULL, NULL, &s, &err);
 		if (rc != -cases[i].code || (rc < 0 && !strstr(err.msg, cases[i].says)))
 			fail_msg("case %zu: %d, \"%s\" wanted, not: %s", i, cases[i].code, cases[i].says, err.msg);
 		sinogram_close(s);

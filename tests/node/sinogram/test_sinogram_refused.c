@@ -211,7 +211,35 @@ static void test_together(void **state)
 	unlink(in_folder("additive.dcm"));
 	must_refuse(EBADMSG, "the acquisition has 2 instances, but 1 is present");
 	list_folder(true);
-	assert_int_equal(sinogram_open(NULL, 0, config, &(struct sinogram *){NULL}, &err), -EBADMSG);
+	assert_int_equal(sinogram_open(NULL, 0, NULL, config, &(struct sinogram *){NULL}, &err), -EBADMSG);
+}
+
+/* Roles, and chunks of one role, whose headers name two patients. */
+static void test_other_patient(void **state)
+{
+	struct patient_statement same = {.same = true, .header = "additive-0001.dcm"};
+	struct sinogram *s = NULL;
+	struct paths p;
+	struct err err = {0};
+	(void)state;
+
+	write_objects(EMISSION | ADDITIVE, 300, N_BASICS, basics);
+	change_text("additive-0001.dcm", TAG_PATIENT_ID, "another");
+	must_refuse(ENOTUNIQ, "Patient ID (0010,0020) differs between additive-0001.dcm and ");
+	p = find_paths();
+	if (sinogram_open((const char *const *)p.path, p.n, &same, config, &s, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_ptr_equal(s->patient, s->files[0]);
+	assert_string_equal(p.path[0] + strlen(folder), "/additive-0001.dcm");
+	sinogram_close(s);
+	change_text("additive-0001.dcm", TAG_SPECIFIC_CHARACTER_SET, "ISO_IR 100");
+	assert_int_equal(sinogram_open((const char *const *)p.path, p.n, &same, config, &s, &err), -ENOTSUP);
+	assert_non_null(strstr(err.msg, "additive-0001.dcm cannot give the patient"));
+	free_paths(&p);
+	clean(NULL);
+	write_objects(EMISSION, 300, N_BASICS, basics);
+	change_text(EMISSION_2, TAG_PATIENT_ID, "another");
+	must_refuse(ENOTUNIQ, "Patient ID (0010,0020) differs between emission-0001.dcm and " EMISSION_2);
 }
 
 /* Raw data and images of other programs are not sinogram objects. */
@@ -250,7 +278,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(test_chunks, clean),	     cmocka_unit_test_teardown(test_object_refusals, clean),
 		cmocka_unit_test_teardown(test_large_length, clean), cmocka_unit_test_teardown(test_together, clean),
-		cmocka_unit_test_teardown(test_others, clean),
+		cmocka_unit_test_teardown(test_others, clean),	     cmocka_unit_test_teardown(test_other_patient, clean),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -254,7 +254,7 @@ static inline int fixture_open(int n, struct exam **ret_exam, struct err *err)
 		snprintf(names[i], sizeof(names[i]), "%s/%d.dcm", fixture_folder, i);
 		paths[i] = names[i];
 	}
-	return exam_open(paths, (size_t)n, false, fixture_config, ret_exam, err);
+	return exam_open(paths, (size_t)n, false, NULL, fixture_config, ret_exam, err);
 }
 
 #endif

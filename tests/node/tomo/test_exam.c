@@ -56,10 +56,10 @@ static void test_as_is(void **state)
 		snprintf(names[i], sizeof(names[i]), "%s/%d.dcm", fixture_folder, i + 1);
 		paths[i] = names[i];
 	}
-	assert_int_equal(exam_open(paths, 3, false, fixture_config, &e, &err), -EBADMSG);
-	assert_int_equal(exam_open(paths, 1, true, fixture_config, &e, &err), -EBADMSG);
+	assert_int_equal(exam_open(paths, 3, false, NULL, fixture_config, &e, &err), -EBADMSG);
+	assert_int_equal(exam_open(paths, 1, true, NULL, fixture_config, &e, &err), -EBADMSG);
 	assert_null(e);
-	if (exam_open(paths, 3, true, fixture_config, &e, &err) < 0)
+	if (exam_open(paths, 3, true, NULL, fixture_config, &e, &err) < 0)
 		fail_msg("%s", err.msg);
 	assert_int_equal(e->n_views, 3);
 	assert_int_equal(e->announced, N_VIEWS);

@@ -36,6 +36,44 @@ static void test_other_exam_refused(void **state)
 	refused(EDITS({4, TAG_SOP_INSTANCE_UID, "1.2.3.4.2"}), EBADMSG, PARTS("1.2.3.4.2", "1.dcm", "4.dcm"));
 }
 
+/* Headers of one series that name two patients; values are compared as dicom/object/patient.h describes. */
+static void test_other_patient_refused(void **state)
+{
+	struct patient_statement same = {.same = true};
+	char names[N_VIEWS][256];
+	const char *paths[N_VIEWS];
+	struct exam *exam = NULL;
+	struct err err = {0};
+
+	(void)state;
+	refused(EDITS({3, TAG_PATIENT_ID, "P2"}), ENOTUNIQ, PARTS("Patient ID (0010,0020) differs between 0.dcm and 3.dcm"));
+	refused(EDITS({4, TAG_PATIENT_NAME, "Keller^Test"}, {4, TAG_PATIENT_BIRTH_DATE, "19700629"}), ENOTUNIQ,
+		PARTS("Patient's Birth Date (0010,0030), Patient's Name (0010,0010) differ between 0.dcm and 4.dcm"));
+	refused(EDITS({1, TAG_ISSUER_OF_PATIENT_ID, "H"}, {3, TAG_ISSUER_OF_PATIENT_ID, "J"}), ENOTUNIQ,
+		PARTS("Issuer of Patient ID (0010,0021) differs between 1.dcm and 3.dcm"));
+	refused(EDITS({2, TAG_PATIENT_NAME, NULL}, {2, TAG_PATIENT_ID, NULL}), ENOTUNIQ, PARTS("neither Patient ID", "2.dcm"));
+	for (int i = 0; i < N_VIEWS; i++)
+		paths[i] = strcpy(names[i], fixture_path((char[]){(char)('0' + i), '.', 'd', 'c', 'm', '\0'}));
+	assert_int_equal(exam_open(paths, N_VIEWS, false, &same, fixture_config, &exam, &err), 0);
+	assert_ptr_equal(exam->patient, exam->files[N_VIEWS - 1]);
+	exam = exam_close(exam);
+	same.header = "/elsewhere/2.dcm";
+	assert_int_equal(exam_open(paths, N_VIEWS, false, &same, fixture_config, &exam, &err), 0);
+	assert_ptr_equal(exam->patient, exam->files[2]);
+	exam = exam_close(exam);
+	same.header = "9.dcm";
+	assert_int_equal(exam_open(paths, N_VIEWS, false, &same, fixture_config, &exam, &err), -ENOENT);
+	/* padding, case and empty values are no difference */
+	fixture_write_mg(
+		&(struct fixture_mg){.n = N_VIEWS,
+				     .change = edit,
+				     .ctx = EDITS({1, TAG_PATIENT_NAME, "M\xDCLLER ^test^^"}, {2, TAG_PATIENT_BIRTH_DATE, NULL},
+						  {3, TAG_PATIENT_ID, "p1 "}, {4, TAG_PATIENT_NAME, NULL})});
+	assert_int_equal(fixture_open(N_VIEWS, &exam, &err), 0);
+	assert_null(exam->patient);
+	exam_close(exam);
+}
+
 static void test_geometry_refused(void **state)
 {
 	(void)state;
@@ -233,10 +271,10 @@ static void test_broken_files(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_series_refused),	    cmocka_unit_test(test_other_exam_refused),
-		cmocka_unit_test(test_geometry_refused),    cmocka_unit_test(test_intensity_refused),
-		cmocka_unit_test(test_orientation_refused), cmocka_unit_test(test_projection_refused),
-		cmocka_unit_test(test_broken_files),
+		cmocka_unit_test(test_series_refused),	      cmocka_unit_test(test_other_exam_refused),
+		cmocka_unit_test(test_other_patient_refused), cmocka_unit_test(test_geometry_refused),
+		cmocka_unit_test(test_intensity_refused),     cmocka_unit_test(test_orientation_refused),
+		cmocka_unit_test(test_projection_refused),    cmocka_unit_test(test_broken_files),
 	};
 
 	return cmocka_run_group_tests_name("exam refused", tests, fixture_start, fixture_stop);
