@@ -120,7 +120,7 @@ static const struct grid *fill_report(struct reconstruct_work *base)
 	snprintf(report->profile, sizeof(report->profile), "%s", w->exam->profile->name);
 	snprintf(report->content, sizeof(report->content), "%d projections", w->plan.n_views);
 	report->n_views = w->plan.n_views;
-	report->bytes_device = w->plan.bytes_total;
+	report->bytes_device = w->plan.bytes_total + w->plan.bytes_threads;
 	report->details = details(&w->views);
 	return &w->plan.grid;
 }
