@@ -30,12 +30,13 @@ struct lookup {
 struct sums {
 	uint32_t value[COLUMNS], count[COLUMNS]; /* method of integers */
 	double intensity[COLUMNS], air[COLUMNS]; /* method of the table */
-	size_t padded, saturated;
+	size_t padded, saturated, over_range;
 };
 
 struct limits {
 	int lo, hi; /* padding; lo > hi: none */
-	int over;   /* first value over range; VALUES: none */
+	int over;   /* first saturated value; VALUES: none */
+	int air;    /* value over range, which shows air; -1: none */
 };
 
 static int check(const struct prep *p, struct limits *ret, struct err *err)
@@ -57,9 +58,12 @@ static int check(const struct prep *p, struct limits *ret, struct err *err)
 		return err_set(err, EINVAL, "prep: intensity floor %g of I0, not in (0, 1)", p->floor);
 	if (!(p->saturation >= 0))
 		return err_set(err, EINVAL, "prep: saturation at a stored value of %g, not allowed", p->saturation);
+	if (p->has_over_code && !(p->over_code >= 0 && p->over_code < VALUES))
+		return err_set(err, EINVAL, "prep: over-range code %d, not in 0..65535", p->over_code);
 	ret->lo = p->has_padding ? p->padding_lo : 1;
 	ret->hi = p->has_padding ? p->padding_hi : 0;
 	ret->over = p->saturation > 0 && p->saturation < VALUES ? (int)ceil(p->saturation) : VALUES;
+	ret->air = p->has_over_code && !p->is_log ? p->over_code : -1;
 	return 0;
 }
 
@@ -94,9 +98,12 @@ static void add_table(const uint16_t *row, const float *flat, int n, struct limi
 		} else if (v >= lim.over) {
 			s->saturated++;
 		} else if (!flat || (flat[i] > 0 && isfinite(flat[i]))) {
-			s->intensity[i] += table[v];
-			s->air[i] += flat ? i0 * (double)flat[i] : i0;
+			double air = flat ? i0 * (double)flat[i] : i0;
+
+			s->intensity[i] += v == lim.air ? air : table[v];
+			s->air[i] += air;
 			s->count[i]++;
+			s->over_range += v == lim.air;
 		}
 	}
 }
@@ -142,7 +149,7 @@ static void merge(const struct prep *p, struct limits lim, const double *table, 
 		memset(s.intensity, 0, (size_t)columns * sizeof(s.intensity[0]));
 		memset(s.air, 0, (size_t)columns * sizeof(s.air[0]));
 	}
-	s.padded = s.saturated = 0;
+	s.padded = s.saturated = s.over_range = 0;
 	for (int k = 0; k < p->bin; k++) {
 		size_t at = ((size_t)j * (size_t)p->bin + (size_t)k) * (size_t)p->n_u + (size_t)from * (size_t)p->bin;
 
@@ -171,6 +178,7 @@ static void merge(const struct prep *p, struct limits lim, const double *table, 
 	}
 	stats->padded += s.padded;
 	stats->saturated += s.saturated;
+	stats->over_range += s.over_range;
 }
 
 static void lookup_fill(const struct prep *p, const double *table, struct lookup *ret)
@@ -198,7 +206,7 @@ static void lookup_fill(const struct prep *p, const double *table, struct lookup
 static void look_up(const struct lookup *l, struct limits lim, const uint16_t *restrict row, int n, float *restrict ret_line,
 		    float *restrict ret_valid, struct prep_stats *stats)
 {
-	uint32_t padded = 0, saturated = 0, floored = 0, clamped = 0;
+	uint32_t padded = 0, saturated = 0, over_range = 0, floored = 0, clamped = 0;
 
 	for (int i = 0; i < n; i++) {
 		int v = row[i];
@@ -209,8 +217,9 @@ static void look_up(const struct lookup *l, struct limits lim, const uint16_t *r
 		ret_valid[i] = (float)(int)ok;
 		padded += pad;
 		saturated += over;
-		floored += ok & (uint32_t)((v >= l->floored[0]) & (v <= l->floored[1]));
-		clamped += ok & (uint32_t)((v >= l->clamped[0]) & (v <= l->clamped[1]));
+		over_range += ok & (uint32_t)(v == lim.air);
+		floored += ok & (uint32_t)((v >= l->floored[0]) & (v <= l->floored[1]) & (v != lim.air));
+		clamped += ok & (uint32_t)((v >= l->clamped[0]) & (v <= l->clamped[1]) & (v != lim.air));
 	}
 	for (int i = 0; i < n; i++)
 		ret_line[i] = l->line[row[i]];
@@ -219,6 +228,7 @@ static void look_up(const struct lookup *l, struct limits lim, const uint16_t *r
 			ret_line[i] *= ret_valid[i];
 	stats->padded += padded;
 	stats->saturated += saturated;
+	stats->over_range += over_range;
 	stats->floored += floored;
 	stats->clamped += clamped;
 }
@@ -227,7 +237,7 @@ int prep_view(const struct prep *p, const uint16_t *raw, float *ret_line, float 
 	      struct err *err)
 {
 	bool direct = p->bin == 1 && !p->flatfield;
-	size_t padded = 0, saturated = 0, floored = 0, clamped = 0;
+	size_t padded = 0, saturated = 0, over_range = 0, floored = 0, clamped = 0;
 	struct lookup *lookup = NULL;
 	double *table = NULL;
 	struct limits lim;
@@ -235,7 +245,7 @@ int prep_view(const struct prep *p, const uint16_t *raw, float *ret_line, float 
 
 	if (r < 0)
 		return r;
-	if (p->is_log || p->flatfield || direct) {
+	if (p->is_log || p->flatfield || lim.air >= 0 || direct) {
 		table = malloc(VALUES * sizeof(*table));
 		lookup = direct ? malloc(sizeof(*lookup)) : NULL;
 		if (!table || (direct && !lookup)) {
@@ -243,12 +253,14 @@ int prep_view(const struct prep *p, const uint16_t *raw, float *ret_line, float 
 			goto out;
 		}
 		fill_table(p, table);
+		if (lim.air >= 0)
+			table[lim.air] = p->i0;
 		if (direct)
 			lookup_fill(p, table, lookup);
 	}
 	int n_u = p->n_u / p->bin, n_v = p->n_v / p->bin, block = COLUMNS / p->bin;
 
-#pragma omp parallel for schedule(static) reduction(+ : padded, saturated, floored, clamped)
+#pragma omp parallel for schedule(static) reduction(+ : padded, saturated, over_range, floored, clamped)
 	for (int j = 0; j < n_v; j++) {
 		size_t row = (size_t)j * (size_t)n_u;
 		struct prep_stats stats = {0};
@@ -260,11 +272,12 @@ int prep_view(const struct prep *p, const uint16_t *raw, float *ret_line, float 
 			      ret_valid + row + from, &stats);
 		padded += stats.padded;
 		saturated += stats.saturated;
+		over_range += stats.over_range;
 		floored += stats.floored;
 		clamped += stats.clamped;
 	}
 	if (ret_stats)
-		*ret_stats = (struct prep_stats){padded, saturated, floored, clamped};
+		*ret_stats = (struct prep_stats){padded, saturated, over_range, floored, clamped};
 out:
 	free(lookup);
 	free(table);
@@ -283,6 +296,8 @@ int prep_percentile(const struct prep *p, const uint16_t *raw, double percent, d
 				     .i0 = 1,
 				     .floor = 0.5,
 				     .saturation = p->saturation,
+				     .has_over_code = p->has_over_code,
+				     .over_code = p->over_code,
 				     .has_padding = p->has_padding,
 				     .padding_lo = p->padding_lo,
 				     .padding_hi = p->padding_hi},
@@ -300,7 +315,7 @@ int prep_percentile(const struct prep *p, const uint16_t *raw, double percent, d
 	for (size_t i = 0; i < n; i++)
 		hist[(i & 3) * VALUES + raw[i]]++;
 	for (int v = 0; v < VALUES; v++) {
-		bool ok = !(v >= lim.lo && v <= lim.hi) && v < lim.over;
+		bool ok = !(v >= lim.lo && v <= lim.hi) && v < lim.over && v != lim.air;
 
 		hist[v] = ok ? hist[v] + hist[VALUES + v] + hist[2 * VALUES + v] + hist[3 * VALUES + v] : 0;
 		valid += hist[v];

@@ -7,7 +7,9 @@
  * Binning averages the intensities of the valid bins before the log. A bin without valid detector bins is not valid (y = 0, valid
  * = 0). With a flat field, y = ln(sum I0 / sum I) over the valid bins; a bin whose flat field is not above 0 is dead and not
  * valid. I is floored at `floor` * I0 before the log, and negative y is clamped to 0; the statistics count both. The result never
- * contains NaN or inf. */
+ * contains NaN or inf.
+ *
+ * A stored value that is over range (recon/dbt/air.h) shows air: its bins have the intensity I0. */
 #ifndef TOMONODE_RECON_PREP_H
 #define TOMONODE_RECON_PREP_H
 
@@ -30,11 +32,14 @@ struct prep {
 	bool has_padding;
 	int padding_lo, padding_hi; /* stored values lo..hi mean no data */
 	double saturation;	    /* stored values at or above are over range and mean no data; 0: no limit */
-	const float *flatfield;	    /* n_v * n_u: I0 per bin relative to i0; NULL: 1 */
+	bool has_over_code;
+	int over_code;		/* stored value that means an intensity above the range */
+	const float *flatfield; /* n_v * n_u: I0 per bin relative to i0; NULL: 1 */
 };
 
 struct prep_stats {
-	size_t padded, saturated, floored, clamped; /* in detector bins, detector bins, merged bins, merged bins */
+	size_t padded, saturated, over_range; /* in detector bins */
+	size_t floored, clamped;	      /* in merged bins */
 };
 
 /* raw: n_v * n_u stored values, u fastest, already oriented: u away from the chest wall, v along +y. ret_line, ret_valid: (n_v /
@@ -44,7 +49,8 @@ int prep_view(const struct prep *p, const uint16_t *raw, float *ret_line, float 
 
 /* Return the smallest stored value v such that at least `percent` percent of the valid stored values are <= v (histogram over 16
  * bits); used to estimate I0 from the air in the view. Inverted data have their air at the small values: use 100 - percent.
- * ENODATA: no value is valid. Uses only n_u, n_v, padding and saturation of p. */
+ * ENODATA: no value is valid. Uses only n_u, n_v, padding, saturation and
+ * the over-range code of p, which is not valid here. */
 int prep_percentile(const struct prep *p, const uint16_t *raw, double percent, double *ret_value, struct err *err);
 
 #endif

@@ -266,6 +266,39 @@ static void test_percentile(void **state)
 	assert_true(value == -1);
 }
 
+/* A code over range is air: y = 0 alone, I0 in a merged bin, the bin's own I0 with a flat field; it is no level. */
+static void test_over_range(void **state)
+{
+	const uint16_t raw[8] = {16383, 500, 100, 10, 1000, 1000, 16383, 16383};
+	const float flat[8] = {2, 1, 1, 1, 1, 1, 1, 1};
+	struct prep p = plain;
+	float line[8], valid[8];
+	struct prep_stats stats;
+	struct err err = {0};
+	double value = 0;
+	(void)state;
+
+	p.has_over_code = true;
+	p.over_code = 16383;
+	assert_int_equal(prep_view(&p, raw, line, valid, &stats, &err), 0);
+	assert_true(line[0] == 0 && valid[0] == 1 && line[6] == 0);
+	near(line[1], log(2));
+	assert_true(stats.over_range == 3 && stats.clamped == 0 && stats.saturated == 0);
+	p.bin = 2;
+	assert_int_equal(prep_view(&p, raw, line, valid, &stats, &err), 0);
+	near(line[0], log(4000 / 3500.0));
+	near(line[1], log(4000 / 2110.0));
+	assert_int_equal(stats.over_range, 3);
+	p.flatfield = flat;
+	assert_int_equal(prep_view(&p, raw, line, valid, &stats, &err), 0);
+	near(line[0], log(5000 / 4500.0));
+	p.flatfield = NULL;
+	assert_int_equal(prep_percentile(&p, raw, 100, &value, &err), 0);
+	assert_true(value == 1000);
+	p.over_code = 65536;
+	assert_int_equal(prep_view(&p, raw, line, valid, &stats, &err), -EINVAL);
+}
+
 static void test_refused(void **state)
 {
 	uint16_t raw[8] = {0};
@@ -301,7 +334,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_values),	  cmocka_unit_test(test_polarity),   cmocka_unit_test(test_masks),
 		cmocka_unit_test(test_binning),	  cmocka_unit_test(test_log_data),   cmocka_unit_test(test_flatfield),
-		cmocka_unit_test(test_both_ways), cmocka_unit_test(test_percentile), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_both_ways), cmocka_unit_test(test_percentile), cmocka_unit_test(test_over_range),
+		cmocka_unit_test(test_refused),
 	};
 
 	return cmocka_run_group_tests_name("prep", tests, NULL, NULL);

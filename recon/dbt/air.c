@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* air.c - find the air of a projection; see air.h for the criteria.
+ *
+ * - All decisions use cells, with the mean intensity of their bins. Noise is that of counting: the variance of a bin is
+ *   proportional to its intensity. The factor is the median over the cells of (variance / mean), with the variance from
+ *   differences of neighbouring bins, which shading does not change and which edges change in few cells.
+ * - A cell is flat if it differs from the next cells along u and v by no more than noise. The level is the highest mode in the
+ *   histogram of the logarithms of flat cells, then the median of the cells that belong to it.
+ * - Connection is tested by flooding from the last cells of each row that have data, through cells that are about as bright as
+ *   the level. Where a row ends over range, this is its air, and the row begins no region. */
+#include "recon/dbt/air.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define VALUES 65536
+#define CELL_MOST 1.0	  /* mm */
+#define CELLS_ACROSS 150  /* a small detector has smaller cells, so that 1 % of it is more than one row of them */
+#define SEED_DEPTH 5.0	  /* mm */
+#define CLASS 0.02	  /* width of a class of the histogram of logarithms */
+#define CLASSES 560	  /* ln(65536) / CLASS, and some more */
+#define MODE_SHARE 0.0025 /* share of flat cells in three classes that makes a mode */
+#define CELLS_LEAST 4	  /* least number of cells of a mode and of a plateau */
+#define STEP_LEAST 0.003  /* cells of air differ by this much even without noise: gain, shading */
+#define STEP_SIGMAS 7.1	  /* largest step by noise: five standard deviations of a difference */
+#define WIDTH_LEAST 0.03  /* half of the least width of a plateau, in the logarithm */
+#define BAND 0.3	  /* cells darker than the plateau by less than this are its edge: 6 mm of tissue */
+#define BAND_MOST 2.0	  /* largest number of such cells, relative to those of the plateau */
+#define FLAT_LEAST 0.8	  /* least share of flat cells inside a plateau */
+#define DARK_CELLS 3	  /* the darkest cells that are ignored */
+
+enum kind { CELL_EMPTY, CELL_OVER, CELL_DATA };
+
+struct cell {
+	float log;	/* logarithm of the mean intensity */
+	float variance; /* of a bin, divided by the mean */
+	unsigned char kind, flat, region, plateau;
+};
+
+struct cells {
+	int n_u, n_v, bins_u, bins_v;
+	double size_u;
+	struct cell *cell;
+	float *sorted;
+	int *work;
+	size_t n_data; /* cells with data or over range */
+	double gain;   /* variance of a bin / mean */
+};
+
+static int smaller(int a, int b)
+{
+	return a < b ? a : b;
+}
+
+/* ---- stored values ---- */
+
+static bool is_padding(const struct prep *p, int value)
+{
+	return p->has_padding && value >= p->padding_lo && value <= p->padding_hi;
+}
+
+int air_over_code(const struct prep *p, const uint16_t *raw, int *ret_code, size_t *ret_n, struct err *err)
+{
+	size_t n = (size_t)p->n_u * (size_t)p->n_v;
+	int top = (int)p->max_value, code = p->inverted ? 0 : top, next, step = p->inverted ? 1 : -1;
+	size_t *hist;
+
+	if (!(p->n_u > 0 && p->n_v > 0 && p->max_value > 0 && p->max_value < VALUES))
+		return err_set(err, EINVAL, "air: %d x %d bins with values up to %g", p->n_u, p->n_v, p->max_value);
+	hist = calloc((size_t)4 * VALUES, sizeof(*hist)); /* used in turn, as in prep_percentile() */
+	if (!hist)
+		return err_set(err, ENOMEM, "air: no memory for a histogram");
+	for (size_t i = 0; i < n; i++)
+		hist[(i & 3) * VALUES + raw[i]]++;
+	for (size_t v = 0; v < VALUES; v++)
+		hist[v] += hist[VALUES + v] + hist[2 * VALUES + v] + hist[3 * VALUES + v];
+	for (next = code + step; next >= 0 && next <= top && (hist[next] == 0 || is_padding(p, next)); next += step)
+		;
+	*ret_n = hist[code];
+	*ret_code =
+		*ret_n > 0 && !is_padding(p, code) && next >= 0 && next <= top && abs(next - code) > top / AIR_GAP ? code : -1;
+	if (*ret_code < 0)
+		*ret_n = 0;
+	free(hist);
+	return 0;
+}
+
+/* ---- cells ---- */
+
+static int cell_bins(int n, double pitch, double size)
+{
+	return smaller((int)fmax(1, floor(size / pitch)), n);
+}
+
+static int cells_make(const struct prep *p, const double pitch[2], struct cells *ret, struct err *err)
+{
+	double size = fmin(CELL_MOST, fmin(p->n_u * pitch[0], p->n_v * pitch[1]) / CELLS_ACROSS);
+	struct cells c = {.bins_u = cell_bins(p->n_u, pitch[0], size), .bins_v = cell_bins(p->n_v, pitch[1], size)};
+	size_t n;
+
+	c.n_u = (p->n_u + c.bins_u - 1) / c.bins_u;
+	c.n_v = (p->n_v + c.bins_v - 1) / c.bins_v;
+	c.size_u = c.bins_u * pitch[0];
+	n = (size_t)c.n_u * (size_t)c.n_v;
+	c.cell = calloc(n, sizeof(*c.cell) + sizeof(*c.work) + sizeof(*c.sorted));
+	if (!c.cell)
+		return err_set(err, ENOMEM, "air: no memory for %d x %d cells", c.n_u, c.n_v);
+	c.work = (int *)(c.cell + n);
+	c.sorted = (float *)(c.work + n);
+	*ret = c;
+	return 0;
+}
+
+struct bins {
+	double sum, squares;
+	int n, over, pairs, all;
+};
+
+/* Add the bins of one detector row to a cell; differences reach into the next cell. */
+static void add_bins(const struct prep *p, int over_code, const uint16_t *row, int from, int end, struct bins *b)
+{
+	for (int u = from; u < end; u++) {
+		bool over = row[u] == over_code, ok = !over && !is_padding(p, row[u]);
+		bool pair = ok && u + 1 < p->n_u && row[u + 1] != over_code && !is_padding(p, row[u + 1]);
+		double step = pair ? (double)row[u + 1] - row[u] : 0;
+
+		b->sum += ok ? (p->inverted ? p->max_value - row[u] : row[u]) - p->offset : 0;
+		b->squares += step * step;
+		b->n += ok;
+		b->over += over;
+		b->pairs += pair;
+		b->all++;
+	}
+}
+
+/* Return the mean of n squares of normal numbers whose median is 1 (Wilson and Hilferty 1931). */
+static double mean_of_median(int n)
+{
+	return 1 / pow(1 - 2.0 / (9 * n), 3);
+}
+
+static void finish_cell(const struct bins *b, struct cell *ret)
+{
+	double mean = b->n > 0 ? b->sum / b->n : 0;
+
+	if (2 * b->over >= b->all && b->over > 0)
+		ret->kind = CELL_OVER;
+	else if (2 * b->n >= b->all && b->n > 0)
+		ret->kind = CELL_DATA;
+	ret->log = (float)log(fmax(mean, 1));
+	ret->variance = b->pairs > 0 && mean > 0 ? (float)(b->squares / b->pairs / 2 / mean * mean_of_median(b->pairs)) : -1;
+}
+
+static void cells_fill(const struct prep *p, int over_code, const uint16_t *raw, struct cells *c)
+{
+	size_t n_data = 0;
+
+#pragma omp parallel for schedule(static) reduction(+ : n_data)
+	for (int j = 0; j < c->n_v; j++) {
+		struct cell *cell = c->cell + (size_t)j * (size_t)c->n_u;
+		int end_v = smaller((j + 1) * c->bins_v, p->n_v);
+
+		for (int i = 0; i < c->n_u; i++) {
+			struct bins b = {0};
+
+			for (int v = j * c->bins_v; v < end_v; v++)
+				add_bins(p, over_code, raw + (size_t)v * (size_t)p->n_u, i * c->bins_u,
+					 smaller((i + 1) * c->bins_u, p->n_u), &b);
+			finish_cell(&b, &cell[i]);
+			n_data += cell[i].kind != CELL_EMPTY;
+		}
+	}
+	c->n_data = n_data;
+}
+
+static int compare(const void *a, const void *b)
+{
+	float x = *(const float *)a, y = *(const float *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(float *values, size_t n)
+{
+	qsort(values, n, sizeof(values[0]), compare);
+	return n > 0 ? (double)values[n / 2] : 0;
+}
+
+static size_t count_cells(const struct cells *c)
+{
+	return (size_t)c->n_u * (size_t)c->n_v;
+}
+
+static void measure_gain(struct cells *c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < count_cells(c); i++)
+		if (c->cell[i].kind == CELL_DATA && c->cell[i].variance >= 0)
+			c->sorted[n++] = c->cell[i].variance;
+	c->gain = median(c->sorted, n);
+}
+
+/* Return the relative standard deviation of a bin at an intensity of exp(log). */
+static double bin_noise(const struct cells *c, double log)
+{
+	return sqrt(c->gain / exp(log));
+}
+
+static double cell_noise(const struct cells *c, double log)
+{
+	return bin_noise(c, log) / sqrt((double)c->bins_u * c->bins_v);
+}
+
+static bool is_step(const struct cells *c, const struct cell *a, const struct cell *b)
+{
+	double noise = cell_noise(c, fmin((double)a->log, (double)b->log));
+
+	return b->kind == CELL_DATA && fabs((double)a->log - (double)b->log) > fmax(STEP_LEAST, STEP_SIGMAS * noise);
+}
+
+static void mark_flat(struct cells *c)
+{
+	for (int j = 0; j < c->n_v; j++)
+		for (int i = 0; i < c->n_u; i++) {
+			struct cell *a = c->cell + (size_t)j * (size_t)c->n_u + i;
+
+			a->flat = a->kind == CELL_DATA && !(i + 1 < c->n_u && is_step(c, a, a + 1)) &&
+				  !(j + 1 < c->n_v && is_step(c, a, a + c->n_u));
+		}
+}
+
+/* ---- the level ---- */
+
+static size_t three(const size_t *hist, int k)
+{
+	return hist[k] + (k > 0 ? hist[k - 1] : 0) + (k + 1 < CLASSES ? hist[k + 1] : 0);
+}
+
+/* Return the median of the flat cells within `width` of `log`. */
+static double level_near(struct cells *c, double log, double width)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < count_cells(c); i++)
+		if (c->cell[i].flat && fabs((double)c->cell[i].log - log) <= width)
+			c->sorted[n++] = c->cell[i].log;
+	return n > 0 ? median(c->sorted, n) : log;
+}
+
+static double width_of(const struct cells *c, double log)
+{
+	return fmax(WIDTH_LEAST, 4 * cell_noise(c, log));
+}
+
+/* Find the highest mode of the flat cells; false: none. */
+static bool find_mode(struct cells *c, double *ret_log)
+{
+	size_t hist[CLASSES] = {0}, least = (size_t)fmax(MODE_SHARE * (double)c->n_data, CELLS_LEAST);
+	int k = CLASSES - 1;
+	double log;
+
+	for (size_t i = 0; i < count_cells(c); i++)
+		if (c->cell[i].flat)
+			hist[smaller((int)((double)c->cell[i].log / CLASS), CLASSES - 1)]++;
+	while (k > 0 && three(hist, k) < least)
+		k--;
+	if (k == 0)
+		return false;
+	while (k > 1 && three(hist, k - 1) > three(hist, k))
+		k--;
+	log = (k + 0.5) * CLASS;
+	log = level_near(c, log, 1.5 * CLASS);
+	*ret_log = level_near(c, log, width_of(c, log));
+	return true;
+}
+
+/* ---- the region ---- */
+
+static bool is_bright(const struct cell *a, double log, double width)
+{
+	return a->kind == CELL_DATA && (double)a->log >= log - width;
+}
+
+/* Begin at one bright cell near the end of each row; *ret_over: number of rows that end over range. */
+static int seed(struct cells *c, double log, double width, int *ret_over)
+{
+	int depth = (int)ceil(SEED_DEPTH / c->size_u), waiting = 0, over = 0;
+
+	for (int j = 0; j < c->n_v; j++) {
+		struct cell *row = c->cell + (size_t)j * (size_t)c->n_u;
+		int i = c->n_u - 1;
+
+		while (i >= 0 && row[i].kind == CELL_EMPTY)
+			i--;
+		over += i >= 0 && row[i].kind == CELL_OVER;
+		for (int end = i - depth; i >= 0 && i > end && row[i].kind == CELL_DATA && !row[i].region; i--)
+			if (is_bright(&row[i], log, width)) {
+				row[i].region = 1;
+				c->work[waiting++] = j * c->n_u + i;
+			}
+	}
+	*ret_over = over;
+	return waiting;
+}
+
+/* Mark the region; return false if most rows that could begin it end over range. */
+static bool flood(struct cells *c, double log, double width)
+{
+	int over, waiting = seed(c, log, width, &over), begun = waiting;
+
+	while (waiting > 0) {
+		int at = c->work[--waiting], i = at % c->n_u, j = at / c->n_u;
+		const int next[4] = {i > 0 ? at - 1 : -1, i < c->n_u - 1 ? at + 1 : -1, j > 0 ? at - c->n_u : -1,
+				     j < c->n_v - 1 ? at + c->n_u : -1};
+
+		for (int k = 0; k < 4; k++)
+			if (next[k] >= 0 && !c->cell[next[k]].region && is_bright(&c->cell[next[k]], log, width)) {
+				c->cell[next[k]].region = 1;
+				c->work[waiting++] = next[k];
+			}
+	}
+	return over <= begun;
+}
+
+/* Return true if a cell of the region has no neighbour with data outside of it. */
+static bool is_inside(const struct cells *c, int i, int j)
+{
+	for (int dj = -1; dj <= 1; dj++)
+		for (int di = -1; di <= 1; di++) {
+			int u = i + di, v = j + dj;
+			const struct cell *a = c->cell + (size_t)v * (size_t)c->n_u + u;
+
+			if (u >= 0 && u < c->n_u && v >= 0 && v < c->n_v && a->kind == CELL_DATA && !a->region)
+				return false;
+		}
+	return true;
+}
+
+struct counts {
+	size_t plateau, inside, flat, band;
+};
+
+static struct counts count_region(struct cells *c, double log, double width)
+{
+	struct counts n = {0};
+
+	for (int j = 0; j < c->n_v; j++)
+		for (int i = 0; i < c->n_u; i++) {
+			struct cell *a = c->cell + (size_t)j * (size_t)c->n_u + i;
+			bool plateau = a->region && a->kind == CELL_DATA && fabs((double)a->log - log) <= width;
+
+			a->plateau = plateau && is_inside(c, i, j);
+			n.plateau += plateau;
+			n.inside += a->plateau;
+			n.flat += a->plateau && a->flat;
+			n.band += a->kind == CELL_DATA && !a->region && (double)a->log >= log - BAND;
+		}
+	return n;
+}
+
+/* Return the logarithm of the darkest cells. */
+static double find_dark(struct cells *c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < count_cells(c); i++)
+		if (c->cell[i].kind == CELL_DATA)
+			c->sorted[n++] = c->cell[i].log;
+	qsort(c->sorted, n, sizeof(c->sorted[0]), compare);
+	return n > 0 ? (double)c->sorted[n > DARK_CELLS ? DARK_CELLS : n - 1] : 0;
+}
+
+/* Return the median of the plateau's cells, of those away from its edge if there are enough. */
+static double plateau_level(struct cells *c, double log, double width, bool inside)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < count_cells(c); i++) {
+		const struct cell *a = &c->cell[i];
+
+		if (inside ? a->plateau : a->region && a->kind == CELL_DATA && fabs((double)a->log - log) <= width)
+			c->sorted[n++] = a->log;
+	}
+	return median(c->sorted, n);
+}
+
+/* Decide about the plateau at *log, and refine *log. */
+static enum air_verdict judge_plateau(struct cells *c, double thickness, double *log, struct air *air)
+{
+	double width = width_of(c, *log);
+	bool ends = flood(c, *log, fmax(BAND / 6, 1.5 * width));
+	struct counts n = count_region(c, *log, width);
+
+	air->share = (double)n.plateau / (double)c->n_data;
+	air->contrast = *log - find_dark(c);
+	if (n.plateau < CELLS_LEAST || air->share < AIR_SHARE_LEAST || (double)n.flat < FLAT_LEAST * (double)n.inside)
+		return AIR_NO_PLATEAU;
+	if ((double)n.band > BAND_MOST * (double)n.plateau)
+		return AIR_NO_EDGE;
+	if (air->contrast < AIR_MU_LEAST * thickness)
+		return AIR_NO_CONTRAST;
+	*log = plateau_level(c, *log, width, n.inside >= CELLS_LEAST);
+	return ends ? AIR_FOUND : AIR_NO_PLATEAU;
+}
+
+static enum air_verdict judge(struct cells *c, double thickness, struct air *air)
+{
+	enum air_verdict verdict = AIR_NO_PLATEAU;
+	size_t n_over = 0;
+	double log;
+
+	if (find_mode(c, &log))
+		verdict = judge_plateau(c, thickness, &log, air);
+	for (size_t i = 0; i < count_cells(c); i++)
+		n_over += c->cell[i].kind == CELL_OVER;
+	if (verdict == AIR_FOUND) {
+		air->level = exp(log);
+		air->noise = bin_noise(c, log);
+	} else if (n_over > 0 && (double)n_over >= AIR_SHARE_LEAST * (double)c->n_data) {
+		verdict = AIR_OVER_RANGE;
+	}
+	return verdict;
+}
+
+int air_find(const struct prep *p, const double pitch[2], double thickness, const uint16_t *raw, struct air *ret_air,
+	     struct err *err)
+{
+	struct air air = {0};
+	struct cells c;
+	int rc;
+
+	if (p->is_log || !(pitch[0] > 0 && pitch[1] > 0 && thickness >= 0))
+		return err_set(err, EINVAL, "air: %s values, bins of %g x %g mm, thickness %g mm", p->is_log ? "log" : "linear",
+			       pitch[0], pitch[1], thickness);
+	rc = air_over_code(p, raw, &air.over_code, &air.n_over, err);
+	if (rc == 0)
+		rc = cells_make(p, pitch, &c, err);
+	if (rc < 0)
+		return rc;
+	cells_fill(p, air.over_code, raw, &c);
+	measure_gain(&c);
+	mark_flat(&c);
+	air.verdict = judge(&c, thickness, &air);
+	*ret_air = air;
+	free(c.cell);
+	return 0;
+}
+
+const char *air_verdict_text(enum air_verdict verdict)
+{
+	switch (verdict) {
+	case AIR_FOUND:
+		return "air is visible";
+	case AIR_NO_PLATEAU:
+		return "no plateau of air at the side opposite the chest wall";
+	case AIR_NO_EDGE:
+		return "the brightest region passes continuously into the object";
+	case AIR_NO_CONTRAST:
+		return "the object is too bright for its thickness, compared with the brightest region";
+	case AIR_OVER_RANGE:
+		return "the stored value of air is over range";
+	}
+	return "unknown";
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Find air beside the breast in the stored values of one projection, and the intensity of the unattenuated beam (I0) there.
+ *
+ * Air is a plateau of the intensity: cells of about 1 mm that differ from their neighbours by no more than noise. It is the
+ * highest such level, it is connected with the side opposite the chest wall, it has at least AIR_SHARE_LEAST of the cells with
+ * data, and the edge of the object limits it: few cells have an intensity slightly below it. The darkest cells must be darker
+ * than the plateau by at least AIR_MU_LEAST times the thickness of the object; otherwise the plateau is the object itself.
+ *
+ * Some systems store one code, the end of the range of values, for every intensity above their range (GE: 16383 beside values up
+ * to 3648). If no stored value is close to the last code, this code is over range. It shows air, but its value is not an
+ * intensity, so it is never used as a level. */
+#ifndef TOMONODE_RECON_AIR_H
+#define TOMONODE_RECON_AIR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/err.h"
+#include "recon/dbt/prep.h"
+
+#define AIR_SHARE_LEAST 0.005 /* share of the cells with data */
+#define AIR_MU_LEAST 0.02     /* 1/mm; breast tissue has 0.04 to 0.09 in mammography, scatter reduces it by up to a fifth */
+#define AIR_GAP 32	      /* a code is over range if the next occupied code is further away than this part of the range */
+
+enum air_verdict {
+	AIR_FOUND = 1,	 /* `level` is the intensity of the unattenuated beam */
+	AIR_NO_PLATEAU,	 /* no plateau is connected with the side opposite the chest wall */
+	AIR_NO_EDGE,	 /* the highest plateau passes continuously into darker regions: it is part of the object */
+	AIR_NO_CONTRAST, /* the object is not dark enough compared with the highest plateau for its thickness */
+	AIR_OVER_RANGE,	 /* there is air, but its stored value is over range */
+};
+
+struct air {
+	enum air_verdict verdict;
+	double level;	 /* intensity of the air, stored values above the offset; 0 unless AIR_FOUND */
+	double noise;	 /* relative standard deviation of one bin at this level */
+	double share;	 /* of the plateau among the cells with data */
+	double contrast; /* line integral of the darkest cells, relative to the plateau */
+	int over_code;	 /* stored value that is over range; -1: none */
+	size_t n_over;	 /* number of bins with this value */
+};
+
+/* Return the stored value that is over range, with the number of bins that have it; -1: none. Uses n_u, n_v, padding, inverted
+ * and max_value of p. ENOMEM. */
+int air_over_code(const struct prep *p, const uint16_t *raw, int *ret_code, size_t *ret_n, struct err *err);
+
+/* Find the air of one projection of linear values. raw: as for prep_view(). pitch: size of a bin along u and v, mm. thickness: of
+ * the object, mm. p: also its offset is used. */
+int air_find(const struct prep *p, const double pitch[2], double thickness, const uint16_t *raw, struct air *ret_air,
+	     struct err *err);
+
+/* Return the verdict as a clause, such as "no plateau of air at the side opposite the chest wall". */
+const char *air_verdict_text(enum air_verdict verdict);
+
+#endif

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Find air and I0: slabs with more and less air, none at all, and regions that look like air; codes that are over range. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "recon/dbt/air.h"
+#include "recon/phantom/poisson.h"
+
+#define N_U 240
+#define N_V 300
+#define N ((size_t)N_U * N_V)
+#define THICKNESS 50.0
+#define MU 0.05
+
+static const double pitch[2] = {0.5, 0.5};
+static const struct prep plain = {.n_u = N_U, .n_v = N_V, .bin = 1, .max_value = 16383, .floor = 1e-4};
+
+static double intensity[N];
+static uint16_t raw[N];
+
+/* A slab below a source 650 mm above the chest-wall edge covers the columns below `columns`, and air covers the others. */
+static void draw_slab(double i0, int columns)
+{
+	for (int v = 0; v < N_V; v++)
+		for (int u = 0; u < N_U; u++) {
+			double x = (u + 0.5) * pitch[0], y = (v + 0.5 - N_V / 2.0) * pitch[1];
+			double oblique = sqrt(1 + (x * x + y * y) / (650.0 * 650));
+
+			intensity[v * N_U + u] = u < columns ? i0 * exp(-MU * THICKNESS * oblique) : i0;
+		}
+}
+
+static void store(const struct prep *p, bool noise)
+{
+	for (size_t i = 0; i < N; i++) {
+		double counts = noise ? poisson_draw(intensity[i], poisson_stream(7, i)) : floor(intensity[i] + 0.5);
+		double value = fmin(fmax(counts + p->offset, 0), p->max_value);
+
+		raw[i] = (uint16_t)(p->inverted ? p->max_value - value : value);
+	}
+}
+
+static struct air found(const struct prep *p, enum air_verdict want)
+{
+	struct err err = {0};
+	struct air air;
+
+	if (air_find(p, pitch, THICKNESS, raw, &air, &err) < 0)
+		fail_msg("%s", err.msg);
+	if (air.verdict != want)
+		fail_msg("'%s', share %g, contrast %g, not '%s'", air_verdict_text(air.verdict), air.share, air.contrast,
+			 air_verdict_text(want));
+	assert_true(want == AIR_FOUND ? air.level > 0 : air.level == 0);
+	return air;
+}
+
+/* Air from one column in a hundred to all but a few: the level is I0, for any noise, offset and polarity. Where air covers less
+ * than 5 %, the percentile that was used before is a value of the slab, 12 times too small. */
+static void test_share(void **state)
+{
+	static const int air_columns[] = {2, 3, 5, 8, 12, 24, 120, 220};
+	static const double levels[] = {300, 2000, 12000};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(levels) / sizeof(levels[0]); k++)
+		for (size_t i = 0; i < sizeof(air_columns) / sizeof(air_columns[0]); i++)
+			for (int way = 0; way < 4; way++) {
+				struct prep p = plain;
+				struct err err = {0};
+				struct air air;
+				double value;
+
+				p.inverted = way & 1;
+				p.offset = way & 1 ? 0 : 60;
+				draw_slab(levels[k], N_U - air_columns[i]);
+				store(&p, way & 2);
+				air = found(&p, AIR_FOUND);
+				if (!(fabs(air.level / levels[k] - 1) < 0.01))
+					fail_msg("%g of %g with %d columns of air", air.level, levels[k], air_columns[i]);
+				assert_true(fabs(air.share - air_columns[i] / (double)N_U) < 0.005);
+				assert_true(air.contrast > 2.4 && air.contrast < 4.5); /* the darkest cells of a noisy slab */
+				assert_true(way & 2 ? fabs(air.noise * sqrt(levels[k]) - 1) < 0.15 : air.noise < 0.05);
+				assert_true(air.over_code == -1 && air.n_over == 0);
+				if (air_columns[i] > 8 || p.inverted)
+					continue;
+				assert_int_equal(prep_percentile(&p, raw, 95, &value, &err), 0);
+				assert_true(value - p.offset < 0.15 * levels[k]);
+			}
+}
+
+/* A slab fills the image; the side opposite the chest wall is padding in a second image. */
+static void test_no_air(void **state)
+{
+	struct prep p = plain;
+
+	(void)state;
+	for (int noise = 0; noise < 2; noise++) {
+		draw_slab(12000, N_U);
+		store(&p, noise);
+		found(&p, AIR_NO_CONTRAST);
+	}
+	p.has_padding = true;
+	for (int v = 0; v < N_V; v++)
+		for (int u = N_U - 30; u < N_U; u++)
+			raw[v * N_U + u] = 0;
+	found(&p, AIR_NO_CONTRAST);
+	for (size_t i = 0; i < N; i++)
+		raw[i] = 0;
+	found(&p, AIR_NO_PLATEAU);
+}
+
+/* Air, then a collimator's shadow: the last cells with data in each row are air. */
+static void test_collimator(void **state)
+{
+	struct prep p = plain;
+
+	(void)state;
+	p.has_padding = true;
+	draw_slab(12000, N_U - 40);
+	store(&p, true);
+	for (int v = 0; v < N_V; v++)
+		for (int u = N_U - 30; u < N_U; u++)
+			raw[v * N_U + u] = 0;
+	assert_true(fabs(found(&p, AIR_FOUND).level / 12000 - 1) < 0.01);
+}
+
+/* A bright region that does not touch the side opposite the chest wall is not air. */
+static void test_hole(void **state)
+{
+	(void)state;
+	draw_slab(12000, N_U);
+	for (int v = 100; v < 150; v++)
+		for (int u = 0; u < 100; u++)
+			intensity[v * N_U + u] = 12000;
+	store(&plain, true);
+	found(&plain, AIR_NO_PLATEAU);
+}
+
+/* A thin part of a slab reaches the side opposite the chest wall; the thick part is not dark enough for the thickness. */
+static void test_step(void **state)
+{
+	(void)state;
+	draw_slab(12000, N_U);
+	for (int v = 0; v < N_V; v++)
+		for (int u = 0; u < 180; u++)
+			intensity[v * N_U + u] *= exp(-0.5);
+	store(&plain, true);
+	found(&plain, AIR_NO_CONTRAST);
+}
+
+/* Fat and glandular tissue that fill the image: regions of all levels between 25 and 50 mm of tissue. */
+static void test_tissue(void **state)
+{
+	struct err err = {0};
+	struct air air;
+
+	(void)state;
+	for (int wave = 20; wave <= 160; wave *= 2) {
+		for (int v = 0; v < N_V; v++)
+			for (int u = 0; u < N_U; u++) {
+				double dense = 0.5 + 0.5 * sin(6.28 * u / wave) * cos(6.28 * v / wave);
+
+				intensity[v * N_U + u] = 12000 * exp(-THICKNESS * (0.04 + 0.04 * dense));
+			}
+		store(&plain, true);
+		assert_int_equal(air_find(&plain, pitch, THICKNESS, raw, &air, &err), 0);
+		assert_true(air.verdict != AIR_FOUND && air.level == 0);
+	}
+}
+
+/* The breast becomes thinner toward the skin over 15 mm. */
+static void test_skin(void **state)
+{
+	(void)state;
+	for (int v = 0; v < N_V; v++)
+		for (int u = 0; u < N_U; u++) {
+			double depth = 230 - (v - 150) * (v - 150) / 1500.0 - u; /* from the skin, bins */
+			double part = fmin(fmax(depth, 0) / 30, 1);
+
+			intensity[v * N_U + u] = 3000 * exp(-2.5 * sqrt(part * (2 - part)));
+		}
+	store(&plain, true);
+	assert_true(fabs(found(&plain, AIR_FOUND).level / 3000 - 1) < 0.01);
+}
+
+/* One code for air, far above all others: it shows air, and is never its level. */
+static void test_over_range(void **state)
+{
+	struct prep p = plain;
+	struct err err = {0};
+	struct air air;
+	int code = 0;
+	size_t n = 0;
+
+	(void)state;
+	draw_slab(3648, N_U - 24);
+	store(&p, true);
+	for (size_t i = 0; i < N; i++)
+		if (raw[i] > 2000)
+			raw[i] = 16383;
+	air = found(&p, AIR_OVER_RANGE);
+	assert_int_equal(air.over_code, 16383);
+	assert_int_equal(air.n_over, 24 * N_V);
+	p.has_padding = true; /* the code is named in the header: no data */
+	p.padding_lo = p.padding_hi = 16383;
+	assert_int_equal(found(&p, AIR_NO_CONTRAST).over_code, -1);
+	p = plain;
+	for (size_t i = 0; i < N; i++) /* inverted: the code is 0 */
+		raw[i] = (uint16_t)(16383 - raw[i]);
+	p.inverted = true;
+	assert_int_equal(found(&p, AIR_OVER_RANGE).over_code, 0);
+	/* a saturated end of the range has no gap below it */
+	draw_slab(16300, N_U - 24);
+	store(&plain, true);
+	assert_int_equal(air_over_code(&plain, raw, &code, &n, &err), 0);
+	assert_true(code == -1 && n == 0);
+	/* a few bins at the end of the range do not hide the air */
+	draw_slab(3648, N_U - 24);
+	store(&plain, true);
+	raw[5000] = raw[40000] = 16383;
+	air = found(&plain, AIR_FOUND);
+	assert_true(air.over_code == 16383 && air.n_over == 2 && fabs(air.level / 3648 - 1) < 0.01);
+}
+
+static void test_refused(void **state)
+{
+	struct prep p = plain;
+	struct air air = {.share = 7};
+	struct err err = {0};
+
+	(void)state;
+	p.is_log = true;
+	assert_int_equal(air_find(&p, pitch, THICKNESS, raw, &air, &err), -EINVAL);
+	p = plain;
+	p.n_u = 0;
+	assert_int_equal(air_find(&p, pitch, THICKNESS, raw, &air, &err), -EINVAL);
+	assert_int_equal(air_find(&plain, (double[]){0, 1}, THICKNESS, raw, &air, &err), -EINVAL);
+	assert_int_equal(air_find(&plain, pitch, NAN, raw, &air, &err), -EINVAL);
+	assert_true(air.share == 7);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_share), cmocka_unit_test(test_no_air),	 cmocka_unit_test(test_collimator),
+		cmocka_unit_test(test_hole),  cmocka_unit_test(test_step),	 cmocka_unit_test(test_tissue),
+		cmocka_unit_test(test_skin),  cmocka_unit_test(test_over_range), cmocka_unit_test(test_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
