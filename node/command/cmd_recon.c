@@ -195,14 +195,14 @@ static void print_result(const struct recon *r, const struct case_files *c, cons
 	       p->seconds_download + p->seconds_write);
 	if (p->is_series) {
 		printf("%zu slice%s in %s, %s\n", p->n_objects, plural(p->n_objects), r->out_dir, p->unit);
-		if (p->warnings[0])
-			printf("  %s\n", p->warnings);
-		return;
+	} else {
+		printf("%s/%s", r->out_dir, p->objects[0].file);
+		for (size_t i = 1; i < p->n_objects; i++)
+			printf(", %s", p->objects[i].file);
+		printf("\n");
 	}
-	printf("%s/%s", r->out_dir, p->objects[0].file);
-	for (size_t i = 1; i < p->n_objects; i++)
-		printf(", %s", p->objects[i].file);
-	printf("\n");
+	if (p->warnings[0])
+		printf("  %s\n", p->warnings);
 }
 
 static void note_result(struct recon *r, const struct case_files *c, const struct reconstruct_report *p)

@@ -356,6 +356,8 @@ static void describe(const struct config_section *section, const void *base, cha
 		if (key->flags & KEY_UNDESCRIBED)
 			continue;
 		config_value_format(key, base, value, sizeof(value));
+		if ((key->flags & KEY_SPARSE) && !strcmp(value, key->fallback))
+			continue;
 		n += (size_t)snprintf(ret_text + n, size - n, "%s%s=%s%s%s", n ? " " : "", key->name, quote, value, quote);
 	}
 }

@@ -149,7 +149,8 @@ struct protocol_conf {
 	double slab_thickness;		   /* thickness of slabs (several slices combined), mm; 0: write no slabs */
 	double slab_step;		   /* distance between slabs, mm; 0: slab_thickness / 2 */
 	enum slab_mode slab_mode;
-	bool synthetic; /* write a 2-D view computed from the slices as an additional object */
+	bool synthetic;		   /* write a 2-D view computed from the slices as an additional object */
+	bool require_quantitative; /* tomosynthesis: hold cases whose attenuation is relative */
 	enum compression compression;
 	char description[128]; /* written to SeriesDescription */
 };
@@ -171,7 +172,9 @@ struct profile_conf { /* geometry of a tomosynthesis system */
 	enum i0_mode i0_mode;
 	double i0;		    /* I0_FIXED: stored value; I0_PERCENTILE: percentile, percent */
 	double offset;		    /* stored value without radiation */
-	char flatfield[256];	    /* path of the DICOM file for I0_FLATFIELD */
+	char flatfield[256];	    /* path of the DICOM file for I0_FLATFIELD; with I0_PERCENTILE for exams without air */
+	double air_value;	    /* I0_PERCENTILE: stored value of air for exams without air; 0: unknown */
+	double air_exposure;	    /* exposure of air_value, mAs; 0: air_value does not depend on it */
 	bool scale_by_exposure;	    /* scale I0 by each projection's exposure */
 	double log_zero, log_scale; /* for logarithmic data: line integral = (log_zero - stored value) * log_scale */
 	double floor;		    /* fraction of I0 to which lower intensities are raised before the logarithm */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* case_views.c - convert the stored values of all views of a case to line integrals in the session.
  *
+ * - The views are read twice: I0 of a view without air depends on the other views, so the air of all views is measured first.
  * - Each reader, a thread, does all steps of one view after the other: read and orient, I0, bin and logarithm, mark air, pass to
  * the session. The data of a view are in one core's caches most of the time, and the frames of one file are also read in
  * parallel.
@@ -28,7 +29,8 @@ struct reading {
 	const struct exam *exam;
 	const struct dbt_plan *plan;
 	struct dbt_session *session;
-	struct scan merged; /* for the mask: numbers and pitch of the merged bins */
+	struct view_air *air; /* first pass: of each view; NULL: second pass */
+	struct scan merged;   /* for the mask: numbers and pitch of the merged bins */
 	bool mask;
 	int threads_each;
 	pthread_mutex_t lock; /* protects all members below */
@@ -53,6 +55,7 @@ static int prepare(const struct reading *r, const struct prep *prep, const uint1
 		return rc;
 	report->padded += stats.padded;
 	report->saturated += stats.saturated;
+	report->over_range += stats.over_range;
 	report->floored += stats.floored;
 	report->clamped += stats.clamped;
 	if (!r->mask)
@@ -63,6 +66,15 @@ static int prepare(const struct reading *r, const struct prep *prep, const uint1
 	report->air += mask.marked;
 	report->unmasked += mask.verdict != BREAST_MASK_MARKED;
 	return 0;
+}
+
+static int measure_one(const struct reading *r, int view, uint16_t *raw, struct case_views_report *report, struct err *err)
+{
+	double begun = clock_seconds();
+	int rc = exam_measure_view(r->exam, view, raw, &r->air[view], err);
+
+	report->seconds_read += clock_seconds() - begun;
+	return rc;
 }
 
 static int read_one(const struct reading *r, int view, uint16_t *raw, struct case_views_report *report, struct err *err)
@@ -118,6 +130,7 @@ static void leave(struct reading *r, const struct case_views_report *part, int r
 	r->report.seconds_upload += part->seconds_upload;
 	r->report.padded += part->padded;
 	r->report.saturated += part->saturated;
+	r->report.over_range += part->over_range;
 	r->report.floored += part->floored;
 	r->report.clamped += part->clamped;
 	r->report.air += part->air;
@@ -144,7 +157,7 @@ static void *reader(void *arg)
 
 	threads_limit(r->threads_each);
 	for (int view = rc < 0 ? -1 : next_view(r, 0); view >= 0; view = next_view(r, 1)) {
-		rc = read_one(r, view, raw, &part, &err);
+		rc = r->air ? measure_one(r, view, raw, &part, &err) : read_one(r, view, raw, &part, &err);
 		if (rc < 0)
 			break;
 	}
@@ -160,7 +173,7 @@ static bool watch(struct reading *r, const struct monitor *monitor)
 
 	pthread_mutex_lock(&r->lock);
 	while (r->running > 0) {
-		double fraction = (double)r->done / r->exam->n_views;
+		double fraction = ((r->air ? 0 : 1) + (double)r->done / r->exam->n_views) / 2;
 		struct timespec until;
 
 		pthread_mutex_unlock(&r->lock);
@@ -219,12 +232,46 @@ static int read_all(struct reading *r, int threads, const struct monitor *monito
 	return cancelled ? err_set(err, ECANCELED, "cancelled while reading") : 0;
 }
 
+/* Make one pass over the views with a lock that measures time like clock_seconds(). */
+static int make_pass(struct reading *r, int threads, const struct monitor *monitor, struct err *err)
+{
+	pthread_condattr_t attributes;
+	int rc;
+
+	monitor_progress(monitor, "read", r->air ? 0 : 0.5);
+	if (monitor_cancelled(monitor))
+		return err_set(err, ECANCELED, "cancelled before reading");
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&r->changed, &attributes);
+	pthread_condattr_destroy(&attributes);
+	rc = read_all(r, threads, monitor, err);
+	pthread_cond_destroy(&r->changed);
+	pthread_mutex_destroy(&r->lock);
+	return rc;
+}
+
+int case_measure_views(struct exam *exam, int threads, const struct monitor *monitor, double *ret_seconds, struct err *err)
+{
+	struct reading r = {.exam = exam, .air = calloc((size_t)exam->n_views, sizeof(*r.air))};
+	int rc = r.air ? 0 : err_set(err, ENOMEM, "no memory for the air of %d views", exam->n_views);
+
+	if (rc == 0 && !exam->prep.is_log)
+		rc = make_pass(&r, threads, monitor, err);
+	if (rc == 0 && !exam->prep.is_log)
+		rc = exam_decide_i0(exam, r.air, err);
+	if (rc == 0)
+		*ret_seconds = r.report.seconds_read;
+	free(r.air);
+	return rc;
+}
+
 int case_read_views(const struct exam *exam, const struct dbt_protocol *protocol, const struct dbt_plan *plan,
 		    struct dbt_session *session, int threads, const struct monitor *monitor, struct case_views_report *ret_report,
 		    struct err *err)
 {
 	struct reading r = {.exam = exam, .plan = plan, .session = session, .merged = *exam->scan, .mask = protocol->breast_mask};
-	pthread_condattr_t attributes;
 	int rc;
 
 	if (plan->n_u != exam->scan->n_u / plan->bin || plan->n_v != exam->scan->n_v / plan->bin ||
@@ -237,17 +284,7 @@ int case_read_views(const struct exam *exam, const struct dbt_protocol *protocol
 	r.merged.n_v = plan->n_v;
 	r.merged.h[0] *= plan->bin;
 	r.merged.h[1] *= plan->bin;
-	monitor_progress(monitor, "read", 0);
-	if (monitor_cancelled(monitor))
-		return err_set(err, ECANCELED, "cancelled before reading");
-	pthread_mutex_init(&r.lock, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&r.changed, &attributes);
-	pthread_condattr_destroy(&attributes);
-	rc = read_all(&r, threads, monitor, err);
-	pthread_cond_destroy(&r.changed);
-	pthread_mutex_destroy(&r.lock);
+	rc = make_pass(&r, threads, monitor, err);
 	if (rc < 0)
 		return rc;
 	monitor_progress(monitor, "read", 1);

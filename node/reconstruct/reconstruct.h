@@ -26,7 +26,8 @@ struct reconstruct_report {
 	size_t n_objects;
 	struct reconstruct_object *objects;
 	char content[100];			    /* the measured data, such as "47 planes of 280 angles" */
-	char unit[40], warnings[1024];		    /* for a series: unit of its values; sentences about them */
+	char unit[40];				    /* for a series: unit of its values */
+	char warnings[1024];			    /* sentences about the values and the header; "": none */
 	json_t *details;			    /* members of this kind of case only: {"bins": {...}} */
 	char device[96], profile[CONFIG_NAME_SIZE]; /* profile: for PET the scanner; "": not configured */
 	int n_views, n[3];			    /* number of views or angles used; number of voxels along x, y, z */

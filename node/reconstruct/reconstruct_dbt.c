@@ -52,13 +52,30 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	return rc;
 }
 
+/* Refuse a case of relative attenuation if the protocol requires quantitative values. */
+static int check_quantity(const struct dbt_work *w, struct err *err)
+{
+	if (!w->exam->relative[0] || !w->base.protocol->require_quantitative)
+		return 0;
+	return err_set(
+		err, EBADMSG,
+		"the attenuation would be relative (%s), and the protocol '%s' has require_quantitative; add air_value or a "
+		"flat field to the profile '%s', or retry with another protocol",
+		w->exam->relative, w->base.protocol->name, w->exam->profile->name);
+}
+
 static int read_case(struct reconstruct_work *base, struct err *err)
 {
 	struct dbt_work *w = (struct dbt_work *)base;
-	int rc = case_read_views(w->exam, &base->protocol->dbt, &w->plan, w->session, threads_available(), base->monitor,
-				 &w->views, err);
+	double seconds = 0;
+	int rc = case_measure_views(w->exam, threads_available(), base->monitor, &seconds, err);
 
-	base->report.seconds_read = w->views.seconds_read;
+	if (rc == 0)
+		rc = check_quantity(w, err);
+	if (rc == 0)
+		rc = case_read_views(w->exam, &base->protocol->dbt, &w->plan, w->session, threads_available(), base->monitor,
+				     &w->views, err);
+	base->report.seconds_read = seconds + w->views.seconds_read;
 	base->report.seconds_prepare = w->views.seconds_prepare;
 	base->report.seconds_upload = w->views.seconds_upload;
 	return rc;
@@ -105,11 +122,26 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 	return name_objects(&made, &base->report, err);
 }
 
-static json_t *details(const struct case_views_report *v)
+/* Count the views by the source of their I0. */
+static json_t *i0_sources(const struct exam *exam)
 {
-	return json_pack("{s:{s:I, s:I, s:I, s:I, s:I, s:i}}", "bins", "padded", (json_int_t)v->padded, "saturated",
-			 (json_int_t)v->saturated, "floored", (json_int_t)v->floored, "clamped", (json_int_t)v->clamped, "air",
-			 (json_int_t)v->air, "views_without_mask", v->unmasked);
+	int n[I0_UNKNOWN + 1] = {0};
+
+	for (int i = 0; exam->i0 && i < exam->n_views; i++)
+		n[exam->i0[i].source]++;
+	return json_pack("{s:i, s:i, s:i, s:i}", "air", n[I0_OF_VIEW], "other_views", n[I0_OF_OTHERS], "profile",
+			 n[I0_OF_PROFILE], "unknown", n[I0_UNKNOWN]);
+}
+
+static json_t *details(const struct dbt_work *w)
+{
+	const struct case_views_report *v = &w->views;
+
+	return json_pack("{s:{s:I, s:I, s:I, s:I, s:I, s:I, s:i}, s:o, s:b, s:s}", "bins", "padded", (json_int_t)v->padded,
+			 "saturated", (json_int_t)v->saturated, "over_range", (json_int_t)v->over_range, "floored",
+			 (json_int_t)v->floored, "clamped", (json_int_t)v->clamped, "air", (json_int_t)v->air,
+			 "views_without_mask", v->unmasked, "unattenuated", i0_sources(w->exam), "quantitative",
+			 !w->exam->relative[0], "warnings", w->base.report.warnings);
 }
 
 static const struct grid *fill_report(struct reconstruct_work *base)
@@ -119,9 +151,11 @@ static const struct grid *fill_report(struct reconstruct_work *base)
 
 	snprintf(report->profile, sizeof(report->profile), "%s", w->exam->profile->name);
 	snprintf(report->content, sizeof(report->content), "%d projections", w->plan.n_views);
+	if (w->exam->relative[0])
+		snprintf(report->warnings, sizeof(report->warnings), "The attenuation is relative: %s.", w->exam->relative);
 	report->n_views = w->plan.n_views;
-	report->bytes_device = w->plan.bytes_total + w->plan.bytes_threads;
-	report->details = details(&w->views);
+	report->bytes_device = w->plan.bytes_total;
+	report->details = details(w);
 	return &w->plan.grid;
 }
 

@@ -80,6 +80,7 @@ static void fill_anatomy(const struct result *r, struct item_writer *w)
 
 static void fill_values(const struct result *r, struct item_writer *w)
 {
+	bool relative = r->exam->relative[0] != '\0';
 	struct item_writer item = item_begin(w, TAG_PIXEL_VALUE_TRANSFORMATION_SEQUENCE);
 
 	/* Identity, as PS3.3 A.55 requires for this class (C.7.6.16.2.9b); the mapping below gives the meaning of the values. */
@@ -98,9 +99,11 @@ static void fill_values(const struct result *r, struct item_writer *w)
 	item_put_int(&item, TAG_REAL_WORLD_VALUE_LAST_VALUE_MAPPED, RESULT_STORED_MAX);
 	item_put_double(&item, TAG_REAL_WORLD_VALUE_INTERCEPT, r->offset);
 	item_put_double(&item, TAG_REAL_WORLD_VALUE_SLOPE, r->step);
-	item_put_text(&item, TAG_LUT_EXPLANATION, "Linear attenuation coefficient");
-	item_put_text(&item, TAG_LUT_LABEL, "ATTENUATION");
-	item_put_code(&item, TAG_MEASUREMENT_UNITS_CODE_SEQUENCE, "/mm", "UCUM", "per millimeter");
+	item_put_text(&item, TAG_LUT_EXPLANATION,
+		      relative ? "Relative attenuation, unattenuated intensity unknown" : "Linear attenuation coefficient");
+	item_put_text(&item, TAG_LUT_LABEL, relative ? "RELATIVE" : "ATTENUATION");
+	item_put_code(&item, TAG_MEASUREMENT_UNITS_CODE_SEQUENCE, relative ? "1" : "/mm", "UCUM",
+		      relative ? "no units" : "per millimeter");
 	item_end(w, &item);
 }
 

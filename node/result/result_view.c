@@ -97,8 +97,10 @@ static void fill_values(const struct result *r, struct item_writer *w)
 	item_put_int(&item, TAG_REAL_WORLD_VALUE_LAST_VALUE_MAPPED, RESULT_STORED_MAX);
 	item_put_double(&item, TAG_REAL_WORLD_VALUE_INTERCEPT, r->offset);
 	item_put_double(&item, TAG_REAL_WORLD_VALUE_SLOPE, r->step);
-	item_put_text(&item, TAG_LUT_EXPLANATION, "Integral of attenuation, fine detail enhanced");
-	item_put_text(&item, TAG_LUT_LABEL, "INTEGRAL");
+	item_put_text(&item, TAG_LUT_EXPLANATION,
+		      r->exam->relative[0] ? "Integral of relative attenuation, fine detail enhanced"
+					   : "Integral of attenuation, fine detail enhanced");
+	item_put_text(&item, TAG_LUT_LABEL, r->exam->relative[0] ? "RELATIVE" : "INTEGRAL");
 	item_put_code(&item, TAG_MEASUREMENT_UNITS_CODE_SEQUENCE, "1", "UCUM", "no units");
 	item_end(w, &item);
 }

@@ -15,16 +15,33 @@
 #include "dicom/pixels/pixels.h"
 #include "node/config/config.h"
 #include "recon/core/scan.h"
+#include "recon/dbt/air.h"
 #include "recon/dbt/prep.h"
 
 /* A series of single-frame mammograms, or one multi-frame Breast Projection object. */
 enum exam_source { EXAM_MG_SERIES = 1, EXAM_BREAST_PROJECTION };
+
+/* Source of a view's I0, the intensity of the unattenuated beam. */
+enum i0_source {
+	I0_OF_VIEW = 1, /* air in the view itself */
+	I0_OF_OTHERS,	/* air in other views of the exam, scaled by the exposure if the headers contain it */
+	I0_OF_PROFILE,	/* value or flat field of the profile */
+	I0_UNKNOWN,	/* a value of the object: the attenuation is relative */
+};
+
+struct exam_i0 {
+	double i0; /* stored values above the offset */
+	enum i0_source source;
+	bool use_flatfield;
+	int over_code; /* stored value that is over range and shows air; -1: none */
+};
 
 struct exam_view {
 	int file;	 /* index into files */
 	long frame;	 /* number of the frame in the file, from 0 */
 	double angle;	 /* angle of the source, with the profile's sign and offset, degrees; positive toward +y */
 	double exposure; /* exposure relative to the mean over the views; 1 if the profile does not scale by it */
+	double charge;	 /* exposure in mAs according to the header, the same attribute for all views; 0: unknown */
 	long largest;	 /* largest stored value according to the header, (0028,0107); 0: none, or not needed */
 	char sop_instance[DICOM_UID_SIZE];
 };
@@ -53,6 +70,8 @@ struct exam {
 	bool gantry_recorded; /* false: an MLO view without the angle in its header; 45 degrees, the nominal angle, is used */
 	struct dicom_pixel_info pixels; /* the same for all files */
 	struct prep prep;		/* conversion of stored values to line integrals; the same for all views except i0 */
+	struct exam_i0 *i0;		/* of each view; NULL before exam_decide_i0() */
+	char relative[256];		/* why the attenuation is relative, a clause; "": it is quantitative, or not decided */
 	float *flatfield;		/* data that prep.flatfield points to, owned; or NULL */
 	double flatfield_level;		/* mean intensity of the flat field, stored values above the offset */
 };
@@ -63,8 +82,19 @@ int exam_open(const char *const *paths, size_t n, bool as_is, const struct patie
 	      const struct config *config, struct exam **ret_exam, struct err *err);
 struct exam *exam_close(struct exam *exam); /* takes NULL, returns NULL */
 
+/* What the pixels of one view show about I0. */
+struct view_air {
+	struct air air;
+	double percentile; /* stored value, of values in range; only with i0_mode `percentile` and if I0 is unknown */
+};
+/* Measure one view. raw: buffer for its stored values. Several threads may measure views of one exam at the same time. */
+int exam_measure_view(const struct exam *exam, int view, uint16_t *raw, struct view_air *ret_air, struct err *err);
+/* Decide the I0 of all views from the measurements; sets exam->i0 and exam->relative. Not needed for logarithmic values. */
+int exam_decide_i0(struct exam *exam, const struct view_air *air, struct err *err);
+
 /* Read the stored values of a view, oriented so that u increases away from the chest wall and v along +y. ret_prep: exam->prep
- * with the i0 of this view. Several threads may read views of one exam at the same time. */
+ * with the i0 of this view; before exam_decide_i0() the decision uses this view alone. Several threads may read views of one exam
+ * at the same time. */
 int exam_read_view(const struct exam *exam, int view, uint16_t *ret_raw, struct prep *ret_prep, struct err *err);
 
 /* Values of one object's header, read before the other objects of its exam are known. */

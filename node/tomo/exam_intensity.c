@@ -5,7 +5,7 @@
  * - Pixel Intensity Relationship (0028,1040) LIN or LOG and its sign (0028,1041) decide; MONOCHROME1 or 2 only affects display.
  * Sign +1: a lower value is less intensity; -1: a higher value is less intensity.
  * - The profile gives the source of I0: `fixed` a stored value; `header_max` the largest value, (0028,0107) or else 2^BitsStored
- * - 1; `percentile` of each view's own values; `flatfield` an exposure without object, bin by bin.
+ * - 1; `percentile` of each view's own values, if they show air (exam_i0.c); `flatfield` an exposure without object, bin by bin.
  * - Exposure: (0018,9332) is in mAs, (0018,1153) in uAs, (0018,1152) in mAs, but some manufacturers write uAs. Only ratios
  * between the projections are used, all from one attribute, so that the unit has no effect.
  */
@@ -72,6 +72,35 @@ static int read_padding(struct exam *exam, const struct header *h, struct err *e
 	return 0;
 }
 
+/* Read the exposure of all views in mAs from the first attribute that each of them has; 0 for all views if there is none, or if
+ * the values have mixed units. Used for ratios between views and to `air_exposure`. */
+static void read_charges(struct exam *exam)
+{
+	static const struct {
+		uint32_t tag;
+		double mas;
+	} from[] = {{TAG_EXPOSURE_IN_MAS, 1}, {TAG_EXPOSURE_IN_UAS, 1e-3}, {TAG_EXPOSURE, 1}};
+
+	for (size_t t = 0; t < sizeof(from) / sizeof(from[0]); t++) {
+		double lo = INFINITY, hi = 0, value;
+		int n = 0;
+
+		for (; n < exam->n_views; n++) {
+			struct header h = exam_header(exam, n);
+
+			if (header_double(&h, from[t].tag, 0, &value, NULL) != 1 || !(value > 0 && value < 1e9))
+				break;
+			exam->views[n].charge = value * from[t].mas;
+			lo = fmin(lo, value);
+			hi = fmax(hi, value);
+		}
+		if (n == exam->n_views && hi / lo <= EXPOSURE_RATIO_MAX)
+			return;
+	}
+	for (int i = 0; i < exam->n_views; i++)
+		exam->views[i].charge = 0;
+}
+
 /* Read one exposure value of every view from the same attribute, and divide by their mean. */
 static int read_exposures(struct exam *exam, struct err *err)
 {
@@ -110,8 +139,7 @@ static int read_exposures(struct exam *exam, struct err *err)
 	return 0;
 }
 
-/* Convert a stored value to intensity above the detector's offset. */
-static double intensity(const struct prep *prep, double value)
+double exam_value_intensity(const struct prep *prep, double value)
 {
 	return (prep->inverted ? prep->max_value - value : value) - prep->offset;
 }
@@ -173,15 +201,14 @@ static int read_flatfield(struct exam *exam, struct err *err)
 		goto out;
 	orientation_turn(values, (size_t)info.columns, (size_t)info.rows, mirror_columns, mirror_rows);
 	for (size_t i = 0; i < n; i++)
-		sum += fmax(intensity(&exam->prep, values[i]), 0);
+		sum += fmax(exam_value_intensity(&exam->prep, values[i]), 0);
 	exam->flatfield_level = sum / (double)n;
 	if (!(exam->flatfield_level > 0)) {
 		rc = err_set(err, EBADMSG, "its mean is %g above the offset", exam->flatfield_level);
 		goto out;
 	}
 	for (size_t i = 0; i < n; i++)
-		exam->flatfield[i] = (float)(fmax(intensity(&exam->prep, values[i]), 0) / exam->flatfield_level);
-	exam->prep.flatfield = exam->flatfield;
+		exam->flatfield[i] = (float)(fmax(exam_value_intensity(&exam->prep, values[i]), 0) / exam->flatfield_level);
 out:
 	if (rc < 0)
 		rc = err_prefix(err, "flat field of the profile '%s'", exam->profile->name);
@@ -230,7 +257,8 @@ int exam_intensity(struct exam *exam, struct err *err)
 		return rc;
 	if (prep->is_log)
 		return 0;
-	if (p->i0_mode == I0_FLATFIELD) {
+	read_charges(exam);
+	if (p->i0_mode == I0_FLATFIELD || (p->i0_mode == I0_PERCENTILE && p->flatfield[0])) {
 		rc = read_flatfield(exam, err);
 		if (rc < 0)
 			return rc;
@@ -240,8 +268,8 @@ int exam_intensity(struct exam *exam, struct err *err)
 		if (rc < 0)
 			return rc;
 	}
-	/* A percentile of the view depends on its exposure already. */
-	return p->scale_by_exposure && p->i0_mode != I0_PERCENTILE ? read_exposures(exam, err) : 0;
+	/* A percentile of the view depends on its exposure already, a flat field does not. */
+	return p->scale_by_exposure && (p->i0_mode != I0_PERCENTILE || exam->flatfield) ? read_exposures(exam, err) : 0;
 }
 
 /* Return the largest stored value. *ret_own: true: it comes from this image's own header and depends on its exposure already. */
@@ -254,38 +282,13 @@ static double header_max(const struct exam *exam, int view, bool *ret_own)
 	return *ret_own ? (double)largest : exam->prep.inverted ? 0 : exam->prep.max_value;
 }
 
-int exam_view_i0(const struct exam *exam, int view, const uint16_t *raw, double *ret_i0, struct err *err)
+double exam_profile_i0(const struct exam *exam, int view, double *ret_value)
 {
 	const struct profile_conf *p = exam->profile;
-	const struct prep *prep = &exam->prep;
-	double value = p->i0, i0;
 	bool own = false;
-	int rc = 0;
+	double i0;
 
-	if (prep->is_log) {
-		*ret_i0 = 1; /* not used: the log values include it */
-		return 0;
-	}
-	switch (p->i0_mode) {
-	case I0_FIXED:
-		break;
-	case I0_HEADER_MAX:
-		value = header_max(exam, view, &own);
-		break;
-	case I0_PERCENTILE:
-		rc = prep_percentile(prep, raw, prep->inverted ? 100 - p->i0 : p->i0, &value, err);
-		break;
-	case I0_FLATFIELD:
-		break;
-	}
-	if (rc < 0)
-		return rc;
-	i0 = p->i0_mode == I0_FLATFIELD ? exam->flatfield_level : intensity(prep, value);
-	if (!own)
-		i0 *= exam->views[view].exposure;
-	if (!(i0 > 0) || !isfinite(i0))
-		return err_set(err, EBADMSG, "the unattenuated intensity is %g (stored value %g, offset %g)", i0, value,
-			       prep->offset);
-	*ret_i0 = i0;
-	return 0;
+	*ret_value = p->i0_mode == I0_HEADER_MAX ? header_max(exam, view, &own) : p->i0_mode == I0_FIXED ? p->i0 : -1;
+	i0 = *ret_value >= 0 ? exam_value_intensity(&exam->prep, *ret_value) : exam->flatfield_level;
+	return own ? i0 : i0 * exam->views[view].exposure;
 }

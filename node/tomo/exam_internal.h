@@ -47,7 +47,16 @@ int exam_make_scan(struct exam *exam, struct err *err);
 /* exam_intensity.c: determine how to convert stored values to intensities; sets exam->prep, exam->flatfield and the exposures of
  * the views. */
 int exam_intensity(struct exam *exam, struct err *err);
-/* Compute I0, the intensity of the unattenuated beam, of one view. raw: its stored values in the axes of the scan. */
-int exam_view_i0(const struct exam *exam, int view, const uint16_t *raw, double *ret_i0, struct err *err);
+/* Convert a stored value to intensity above the detector's offset. */
+double exam_value_intensity(const struct prep *prep, double value);
+/* Return the I0 of one view according to the profile, for every i0_mode but `percentile`: above 0, or 0: none. *ret_value: the
+ * stored value that it is from, or -1. */
+double exam_profile_i0(const struct exam *exam, int view, double *ret_value);
+
+/* tomo_open.c: read the stored values of a view into the axes of the scan. */
+int exam_read_raw(const struct exam *exam, int view, uint16_t *ret_raw, struct err *err);
+
+/* exam_i0.c: decide from one view alone. raw: its stored values in the axes of the scan. */
+int exam_view_i0(const struct exam *exam, int view, const uint16_t *raw, struct exam_i0 *ret_i0, struct err *err);
 
 #endif

@@ -261,6 +261,9 @@ static enum job_run_end work(struct job_run *run, struct err *err)
 			ret = describe(run, &report, &detail, &why);
 		if (ret < 0)
 			event = event_of_error(run, &why, &detail);
+		else if (report.warnings[0])
+			log_event(LOG_WARNING, "result-warning", "job=%lld warnings=%s", (long long)run->view->id,
+				  log_quote(report.warnings));
 		end = append_outcome(run, event, detail, err);
 	}
 	if (end == JOB_RUN_RECONSTRUCTED && run->conf->process->config->status.enabled &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test reconstruct_case(): the report; no files remain if it is cancelled, too large or refused. */
-#include "tests/node/tomo/exam_fixture.h"
+#include "tests/node/tomo/exam_edits.h"
 
 #include <errno.h>
 #include <math.h>
@@ -103,7 +103,9 @@ static void test_whole(void **state)
 	bins = json_object_get(report.details, "bins");
 	assert_int_equal(json_integer_value(json_object_get(bins, "padded")), 0);
 	assert_int_equal(json_integer_value(json_object_get(bins, "saturated")), 0);
-	assert_int_equal(json_object_size(bins), 6);
+	assert_int_equal(json_object_size(bins), 7);
+	assert_true(json_is_true(json_object_get(report.details, "quantitative")));
+	assert_string_equal(report.warnings, "");
 	assert_string_equal(report.content, "5 projections");
 	assert_int_equal(report.n_objects, 1);
 	assert_false(report.is_series);
@@ -125,6 +127,47 @@ static void nothing_left(int code, const char *part, struct protocol_conf *p, co
 		fail_msg("'%s' does not hold '%s'", err.msg, part);
 	assert_int_equal(report.n_objects, 0);
 	assert_int_equal(entries(), before);
+}
+
+/* Without air, and without a value of the profile, the attenuation is relative: object and report say so, or the case is held. */
+static void test_relative(void **state)
+{
+	static const struct edit part[] = {{-1, TAG_MANUFACTURER_MODEL_NAME, "Part"}, {0}},
+				 air[] = {{-1, TAG_MANUFACTURER_MODEL_NAME, "Air"}, {-1, TAG_EXPOSURE_IN_UAS, "4000"}, {0}};
+	struct protocol_conf p = protocol();
+	struct reconstruct_report report = {0};
+	struct dicom_file *file = NULL;
+	struct err err = {0};
+	char text[1024];
+
+	(void)state;
+	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS, .change = edit, .ctx = part});
+	assert_int_equal(reconstruct(&p, "cpu", NULL, &report, &err), 0);
+	assert_true(json_is_false(json_object_get(report.details, "quantitative")));
+	assert_int_equal(json_integer_value(json_object_get(json_object_get(report.details, "unattenuated"), "unknown")),
+			 N_VIEWS);
+	assert_non_null(strstr(report.warnings, "The attenuation is relative: "));
+	assert_string_equal(json_string_value(json_object_get(report.details, "warnings")), report.warnings);
+	assert_int_equal(dicom_open(fixture_path(report.objects[0].file), &file, &err), 0);
+	const struct dicom_item *shared = dicom_item_at(dicom_root(file), TAG_SHARED_FUNCTIONAL_GROUPS_SEQUENCE, 0),
+				*map = dicom_item_at(shared, TAG_REAL_WORLD_VALUE_MAPPING_SEQUENCE, 0),
+				*derivation = dicom_item_at(shared, TAG_DERIVATION_IMAGE_SEQUENCE, 0);
+	assert_int_equal(dicom_get_text(map, TAG_LUT_LABEL, text, sizeof(text), &err), 1);
+	assert_string_equal(text, "RELATIVE");
+	assert_int_equal(dicom_get_text(derivation, TAG_DERIVATION_DESCRIPTION, text, sizeof(text), &err), 1);
+	assert_non_null(strstr(text, report.warnings));
+	dicom_close(file);
+	reconstruct_report_clear(&report);
+	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS, .change = edit, .ctx = part});
+	assert_int_equal(config_set(&p, "require_quantitative=true", &err), 0);
+	nothing_left(EBADMSG, "would be relative (", &p, "cpu", NULL);
+
+	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS, .change = edit, .ctx = air});
+	assert_int_equal(reconstruct(&p, "cpu", NULL, &report, &err), 0);
+	assert_int_equal(json_integer_value(json_object_get(json_object_get(report.details, "unattenuated"), "profile")),
+			 N_VIEWS);
+	assert_string_equal(report.warnings, "");
+	reconstruct_report_clear(&report);
 }
 
 static void test_nothing_left(void **state)
@@ -193,6 +236,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_whole),
+		cmocka_unit_test(test_relative),
 		cmocka_unit_test(test_nothing_left),
 		cmocka_unit_test(test_cases),
 	};

@@ -40,7 +40,9 @@ static const char fixture_conf[] =
 	" { name = \"topscaled\"; manufacturer = \"Bench*\"; model = \"TopScaled\"; axis_height = 40.0; source_axis = 600.0;"
 	"  support = 20.0; pitch = 1.0; i0_mode = \"header_max\"; scale_by_exposure = true; },"
 	" { name = \"part\"; manufacturer = \"Bench*\"; model = \"Part\"; axis_height = 40.0; source_axis = 600.0;"
-	"  support = 20.0; pitch = 1.0; i0_mode = \"percentile\"; i0 = 90.0; } );";
+	"  support = 20.0; pitch = 1.0; i0_mode = \"percentile\"; i0 = 90.0; },"
+	" { name = \"air\"; manufacturer = \"Bench*\"; model = \"Air\"; axis_height = 40.0; source_axis = 600.0;"
+	"  support = 20.0; pitch = 1.0; offset = 100.0; air_value = 1100.0; air_exposure = 5.0; } );";
 
 static char fixture_folder[64];
 static struct config *fixture_config;

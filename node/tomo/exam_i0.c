@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exam_i0.c - decide the intensity of the unattenuated beam (I0) of each view, and whether it is known at all.
+ *
+ * With i0_mode `percentile` the first of these that applies:
+ * - the view shows air (recon/dbt/air.h), and its level agrees with that of the neighbouring views, itself or divided by the
+ *   exposure. Where air covers more of the view than the percentile leaves, I0 is the percentile, otherwise the plateau's level;
+ * - other views show air: the median of the nearest three, scaled by the exposure if the headers contain it;
+ * - the profile's flat field, or its `air_value`;
+ * - a percentile that is a value of the object. The attenuation is then relative, and exam->relative has the reason.
+ *
+ * The other modes are the profile's own decision. Only `header_max` is not believed if its value is a code over range. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/base/plural.h"
+#include "node/tomo/exam_internal.h"
+
+#define AGREE 0.1	  /* largest difference of ln I0 from the median of neighbouring views */
+#define NEIGHBOURS 3	  /* views in that median */
+#define SIGMAS 3	  /* distance of the percentile from the plateau that noise explains */
+#define OVER_PERCENT 99.9 /* percentile that replaces I0 where air is over range: the highest level in range */
+
+/* ---- one view ---- */
+
+static int measure(const struct exam *exam, int view, const uint16_t *raw, struct view_air *ret, struct err *err)
+{
+	double percent = exam->profile->i0_mode == I0_PERCENTILE ? exam->profile->i0 : OVER_PERCENT;
+	struct prep prep = exam->prep;
+	struct view_air air = {0};
+	int rc = air_find(&prep, exam->scan->h, exam->thickness, raw, &air.air, err);
+
+	if (rc < 0)
+		return rc;
+	if (air.air.verdict == AIR_OVER_RANGE)
+		percent = OVER_PERCENT;
+	prep.has_over_code = air.air.over_code >= 0;
+	prep.over_code = air.air.over_code;
+	if (exam->profile->i0_mode == I0_PERCENTILE || exam->profile->i0_mode == I0_HEADER_MAX)
+		rc = prep_percentile(&prep, raw, prep.inverted ? 100 - percent : percent, &air.percentile, err);
+	if (rc == -ENODATA)
+		rc = err_set(err, EBADMSG, "no stored value in range");
+	if (rc < 0)
+		return err_prefix(err, "%s", file_name(exam->paths[exam->views[view].file]));
+	*ret = air;
+	return 0;
+}
+
+int exam_measure_view(const struct exam *exam, int view, uint16_t *raw, struct view_air *ret_air, struct err *err)
+{
+	int rc = exam_read_raw(exam, view, raw, err);
+
+	return rc < 0 ? rc : measure(exam, view, raw, ret_air, err);
+}
+
+/* Return the I0 that the view itself shows; 0: none. */
+static double own_i0(const struct exam *exam, const struct view_air *v)
+{
+	double part = exam_value_intensity(&exam->prep, v->percentile);
+	double left = 1 - exam->profile->i0 / 100;
+
+	if (v->air.verdict != AIR_FOUND)
+		return 0;
+	if (exam->profile->i0_mode == I0_PERCENTILE && v->air.share >= left && part > 0 &&
+	    fabs(log(part / v->air.level)) <= fmax(0.02, SIGMAS * v->air.noise))
+		return part;
+	return v->air.level;
+}
+
+/* ---- all views ---- */
+
+struct decision {
+	const struct exam *exam;
+	const struct view_air *air;
+	double *own; /* I0 that each view shows; 0: none, or it disagrees with the others */
+	int n_own, n_disagree;
+};
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Return the median of own I0 over the nearest views that have one, `view` included; 0: none. charge: divided by the exposure. */
+static double nearby(const struct decision *d, const double *own, int view, bool charge)
+{
+	double values[NEIGHBOURS];
+	int n = 0;
+
+	for (int away = 0; away < d->exam->n_views && n < NEIGHBOURS; away++)
+		for (int side = away ? -1 : 1; side <= 1 && n < NEIGHBOURS; side += 2) {
+			int k = view + side * away;
+
+			if (k >= 0 && k < d->exam->n_views && own[k] > 0)
+				values[n++] = own[k] / (charge ? d->exam->views[k].charge : 1);
+		}
+	qsort(values, (size_t)n, sizeof(values[0]), compare);
+	return n > 0 ? values[n / 2] : 0;
+}
+
+static bool agrees(const struct decision *d, const double *own, int view, bool charge)
+{
+	double value = own[view] / (charge ? d->exam->views[view].charge : 1);
+
+	return fabs(log(value / nearby(d, own, view, charge))) <= AGREE;
+}
+
+/* Discard the I0 of views that agree with their neighbours neither as it is nor divided by the exposure; of all views if most of
+ * them disagree. */
+static int compare_views(struct decision *d, struct err *err)
+{
+	int n = d->exam->n_views;
+	bool charges = d->exam->views[0].charge > 0;
+	double *all = malloc((size_t)n * sizeof(*all));
+
+	if (!all)
+		return err_set(err, ENOMEM, "no memory for the levels of %d views", n);
+	memcpy(all, d->own, (size_t)n * sizeof(*all));
+	for (int i = 0; i < n; i++) {
+		if (!(all[i] > 0))
+			continue;
+		if (agrees(d, all, i, false) || (charges && agrees(d, all, i, true))) {
+			d->n_own++;
+		} else {
+			d->own[i] = 0;
+			d->n_disagree++;
+		}
+	}
+	if (d->n_disagree > d->n_own)
+		memset(d->own, 0, (size_t)n * sizeof(*d->own));
+	free(all);
+	return 0;
+}
+
+static double fixed_air(const struct exam *exam, int view)
+{
+	const struct profile_conf *p = exam->profile;
+	double charge = exam->views[view].charge;
+
+	if (!(p->air_value > 0) || (p->air_exposure > 0 && !(charge > 0)))
+		return 0;
+	return exam_value_intensity(&exam->prep, p->air_value) * (p->air_exposure > 0 ? charge / p->air_exposure : 1);
+}
+
+/* Decide a view of i0_mode `percentile`. */
+static struct exam_i0 choose(const struct decision *d, int view)
+{
+	const struct exam *exam = d->exam;
+	bool charge = exam->views[view].charge > 0;
+	double others = nearby(d, d->own, view, charge) * (charge ? exam->views[view].charge : 1);
+	struct exam_i0 i0 = {.over_code = d->air[view].air.over_code};
+
+	if (d->own[view] > 0) {
+		i0.i0 = d->own[view];
+		i0.source = I0_OF_VIEW;
+	} else if (others > 0) {
+		i0.i0 = others;
+		i0.source = I0_OF_OTHERS;
+	} else if (exam->flatfield) {
+		i0.i0 = exam->flatfield_level * exam->views[view].exposure;
+		i0.source = I0_OF_PROFILE;
+		i0.use_flatfield = true;
+	} else if (fixed_air(exam, view) > 0) {
+		i0.i0 = fixed_air(exam, view);
+		i0.source = I0_OF_PROFILE;
+	} else {
+		i0.i0 = exam_value_intensity(&exam->prep, d->air[view].percentile);
+		i0.source = I0_UNKNOWN;
+	}
+	return i0;
+}
+
+/* Use the value of the profile, unless it is a code over range. */
+static struct exam_i0 of_profile(const struct decision *d, int view)
+{
+	double value;
+	struct exam_i0 i0 = {
+		.i0 = exam_profile_i0(d->exam, view, &value), .source = I0_OF_PROFILE, .over_code = d->air[view].air.over_code};
+
+	if (d->exam->profile->i0_mode == I0_HEADER_MAX && i0.over_code >= 0 && value == i0.over_code)
+		return choose(d, view);
+	i0.use_flatfield = d->exam->profile->i0_mode == I0_FLATFIELD;
+	return i0;
+}
+
+static int decide(struct decision *d, struct exam_i0 *ret, struct err *err)
+{
+	const struct exam *exam = d->exam;
+	int rc;
+
+	for (int i = 0; i < exam->n_views; i++)
+		d->own[i] = own_i0(exam, &d->air[i]);
+	rc = compare_views(d, err);
+	for (int i = 0; rc == 0 && i < exam->n_views; i++) {
+		ret[i] = exam->profile->i0_mode == I0_PERCENTILE ? choose(d, i) : of_profile(d, i);
+		if (!(ret[i].i0 > 0) || !isfinite(ret[i].i0))
+			rc = err_set(err, EBADMSG, "%s: the unattenuated intensity is %g (offset %g)",
+				     file_name(exam->paths[exam->views[i].file]), ret[i].i0, exam->prep.offset);
+	}
+	return rc;
+}
+
+/* Write why I0 is unknown: the reason of the first view without air. */
+static void explain(const struct decision *d, const struct exam_i0 *i0, char *ret, size_t size)
+{
+	int first = 0, n = 0;
+
+	for (int i = d->exam->n_views - 1; i >= 0; i--)
+		if (i0[i].source == I0_UNKNOWN) {
+			first = i;
+			n++;
+		}
+	ret[0] = '\0';
+	if (n > 0 && d->n_disagree > 0)
+		snprintf(ret, size, "the levels of air in %d projection%s disagree", d->n_disagree, plural(d->n_disagree));
+	else if (n > 0)
+		snprintf(ret, size, "%s, and the profile has neither air_value nor flat field",
+			 air_verdict_text(d->air[first].air.verdict));
+}
+
+int exam_decide_i0(struct exam *exam, const struct view_air *air, struct err *err)
+{
+	size_t n = (size_t)exam->n_views;
+	struct decision d = {.exam = exam, .air = air, .own = calloc(n, sizeof(*d.own))};
+	struct exam_i0 *i0 = calloc(n, sizeof(*i0));
+	int rc = d.own && i0 ? decide(&d, i0, err) : err_set(err, ENOMEM, "no memory for the intensities of %zu views", n);
+
+	if (rc == 0) {
+		explain(&d, i0, exam->relative, sizeof(exam->relative));
+		free(exam->i0);
+		exam->i0 = i0;
+		i0 = NULL;
+	}
+	free(d.own);
+	free(i0);
+	return rc;
+}
+
+int exam_view_i0(const struct exam *exam, int view, const uint16_t *raw, struct exam_i0 *ret_i0, struct err *err)
+{
+	struct view_air air;
+	struct exam alone = *exam;
+	double own = 0;
+	struct decision d = {.exam = &alone, .air = &air, .own = &own};
+	int rc = measure(exam, view, raw, &air, err);
+
+	alone.views = exam->views + view;
+	alone.n_views = 1;
+	return rc < 0 ? rc : decide(&d, ret_i0, err);
+}

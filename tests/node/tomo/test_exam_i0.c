@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Decide I0 from what the views show: air, the air of other views, the profile, or nothing. */
+#include <math.h>
+
+#include "tests/node/tomo/exam_edits.h"
+
+#define LEVEL 3000.0 /* stored value of air */
+
+static struct exam *exam_of(const struct edit *edits)
+{
+	struct exam *e = NULL;
+	struct err err = {0};
+
+	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS, .change = edit, .ctx = edits});
+	if (fixture_open(N_VIEWS, &e, &err) < 0)
+		fail_msg("%s", err.msg);
+	return e;
+}
+
+/* Views with air that covers `share`; the percentile is 1 % above the level. */
+static void fill(struct view_air air[N_VIEWS], double share)
+{
+	for (int i = 0; i < N_VIEWS; i++)
+		air[i] = (struct view_air){
+			.air = {.verdict = AIR_FOUND, .level = LEVEL, .noise = 0.01, .share = share, .over_code = -1},
+			.percentile = 1.01 * LEVEL};
+}
+
+static void hide(struct view_air *air, enum air_verdict verdict)
+{
+	air->air.verdict = verdict;
+	air->air.level = 0;
+	air->percentile = 400;
+}
+
+static void decided(struct exam *e, const struct view_air air[N_VIEWS], const double want[N_VIEWS], enum i0_source source)
+{
+	struct err err = {0};
+
+	if (exam_decide_i0(e, air, &err) < 0)
+		fail_msg("%s", err.msg);
+	for (int i = 0; i < N_VIEWS; i++) {
+		bool own = air[i].air.verdict == AIR_FOUND && source != I0_UNKNOWN;
+
+		if (!(fabs(e->i0[i].i0 - want[i]) < 1e-6 * want[i]))
+			fail_msg("view %d: %g, not %g", i, e->i0[i].i0, want[i]);
+		assert_int_equal(e->i0[i].source, own ? I0_OF_VIEW : source);
+	}
+	assert_true((e->relative[0] != '\0') == (source == I0_UNKNOWN));
+}
+
+#define EACH(a, b, c, d, e) ((const double[]){a, b, c, d, e})
+#define MODEL(name)                                                                                                              \
+	{                                                                                                                        \
+		-1, TAG_MANUFACTURER_MODEL_NAME, name                                                                            \
+	}
+/* images 0..4 are views 0..4, with 4, 4, 8, 8 and 8 mAs */
+#define EXPOSURES                                                                                                                \
+	{-1, TAG_EXPOSURE_IN_UAS, "8000"}, {0, TAG_EXPOSURE_IN_UAS, "4000"},                                                     \
+	{                                                                                                                        \
+		1, TAG_EXPOSURE_IN_UAS, "4000"                                                                                   \
+	}
+
+static void test_own(void **state)
+{
+	struct exam *e = exam_of(EDITS(MODEL("Part"))); /* percentile 90 */
+	const double level = LEVEL, part = 1.01 * LEVEL;
+	struct view_air air[N_VIEWS];
+
+	(void)state;
+	fill(air, 0.4);
+	decided(e, air, EACH(part, part, part, part, part), I0_OF_VIEW);
+	fill(air, 0.09);
+	decided(e, air, EACH(level, level, level, level, level), I0_OF_VIEW);
+	fill(air, 0.4);
+	air[2].percentile = 0.9 * LEVEL; /* not a value of the plateau */
+	decided(e, air, EACH(part, part, level, part, part), I0_OF_VIEW);
+	exam_close(e);
+}
+
+static void test_others(void **state)
+{
+	const double level = LEVEL;
+	struct view_air air[N_VIEWS];
+	struct exam *e = exam_of(EDITS(MODEL("Part")));
+
+	(void)state;
+	fill(air, 0.05);
+	hide(&air[1], AIR_NO_EDGE);
+	hide(&air[4], AIR_NO_PLATEAU);
+	decided(e, air, EACH(level, level, level, level, level), I0_OF_OTHERS);
+	/* one view shows something else */
+	fill(air, 0.05);
+	air[3].air.level = LEVEL / 2;
+	assert_int_equal(exam_decide_i0(e, air, NULL), 0);
+	assert_true(e->i0[3].i0 == LEVEL && e->i0[3].source == I0_OF_OTHERS && !e->relative[0]);
+	exam_close(e);
+
+	e = exam_of(EDITS(MODEL("Part"), EXPOSURES));
+	assert_true(e->views[0].charge == 4 && e->views[4].charge == 8);
+	fill(air, 0.05);
+	air[0].air.level = air[1].air.level = LEVEL / 2; /* agrees with the exposure */
+	hide(&air[1], AIR_NO_EDGE);
+	hide(&air[4], AIR_NO_EDGE);
+	decided(e, air, EACH(level / 2, level / 2, level, level, level), I0_OF_OTHERS);
+	exam_close(e);
+}
+
+static void test_profile(void **state)
+{
+	struct exam *e = exam_of(EDITS(MODEL("Air"), EXPOSURES)); /* 1000 above the offset at 5 mAs */
+	struct view_air air[N_VIEWS];
+
+	(void)state;
+	fill(air, 0.05);
+	for (int i = 0; i < N_VIEWS; i++)
+		hide(&air[i], AIR_OVER_RANGE);
+	air[2].air.over_code = 4095;
+	decided(e, air, EACH(800, 800, 1600, 1600, 1600), I0_OF_PROFILE);
+	assert_true(e->i0[2].over_code == 4095 && e->i0[1].over_code == -1);
+	exam_close(e);
+
+	/* without exposure in the header, the value cannot be scaled */
+	e = exam_of(EDITS(MODEL("Air")));
+	decided(e, air, EACH(300, 300, 300, 300, 300), I0_UNKNOWN);
+	assert_non_null(strstr(e->relative, "over range"));
+	exam_close(e);
+}
+
+static void test_unknown(void **state)
+{
+	struct exam *e = exam_of(EDITS(MODEL("Part")));
+	struct view_air air[N_VIEWS];
+
+	(void)state;
+	fill(air, 0.05);
+	for (int i = 0; i < N_VIEWS; i++)
+		hide(&air[i], AIR_NO_EDGE);
+	decided(e, air, EACH(400, 400, 400, 400, 400), I0_UNKNOWN);
+	assert_non_null(strstr(e->relative, "brightest region"));
+	/* found, but never the same */
+	fill(air, 0.05);
+	for (int i = 0; i < N_VIEWS; i++) {
+		air[i].air.level = LEVEL * (1 + (i * 3) % 5);
+		air[i].percentile = 400;
+	}
+	assert_int_equal(exam_decide_i0(e, air, NULL), 0);
+	assert_true(e->i0[4].source == I0_UNKNOWN && e->i0[4].i0 == 400);
+	assert_non_null(strstr(e->relative, "air in 4 projections disagree"));
+	exam_close(e);
+}
+
+/* The largest value of the header is not believed if it is over range. */
+static void test_header_max(void **state)
+{
+	struct exam *e = exam_of(EDITS(MODEL("Top")));
+	struct view_air air[N_VIEWS];
+
+	(void)state;
+	fill(air, 0.05);
+	for (int i = 0; i < N_VIEWS; i++)
+		hide(&air[i], AIR_NO_EDGE);
+	assert_int_equal(exam_decide_i0(e, air, NULL), 0);
+	assert_true(e->i0[0].i0 == 4095 && e->i0[0].source == I0_OF_PROFILE && !e->relative[0]);
+	for (int i = 0; i < N_VIEWS; i++) {
+		hide(&air[i], AIR_OVER_RANGE);
+		air[i].air.over_code = 4095;
+	}
+	decided(e, air, EACH(400, 400, 400, 400, 400), I0_UNKNOWN);
+	exam_close(e);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_own),	cmocka_unit_test(test_others),	   cmocka_unit_test(test_profile),
+		cmocka_unit_test(test_unknown), cmocka_unit_test(test_header_max),
+	};
+
+	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);
+}
