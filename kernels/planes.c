@@ -94,7 +94,7 @@ int planes_group(const struct scan *scan, struct plane_group *ret_group)
 	return n;
 }
 
-double planes_largest_rise(const struct scan *scan)
+double planes_max_abs_rise(const struct scan *scan)
 {
 	double largest = 0;
 

@@ -17,7 +17,7 @@ int planes_check(const struct projection_spec *spec, struct err *err);
  * NULL: then the groups are only counted. The scan must have passed planes_check(). */
 int planes_group(const struct scan *scan, struct plane_group *ret_group);
 
-double planes_largest_rise(const struct scan *scan); /* the largest |rise|, mm */
+double planes_max_abs_rise(const struct scan *scan); /* the largest |rise|, mm */
 
 #ifdef __cplusplus
 }

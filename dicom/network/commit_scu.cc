@@ -110,7 +110,7 @@ static int request_commitment(struct scu *s, const char *transaction, const stru
 			return rc;
 	}
 	if (msg.msg.NActionRSP.MessageIDBeingRespondedTo != message)
-		return err_set(err, EPROTO, "%s responded to N-ACTION number %u with the number %u", s->who, message,
+		return err_set(err, EPROTO, "%s answered Message ID %u of N-ACTION with Message ID %u", s->who, message,
 			       (unsigned)msg.msg.NActionRSP.MessageIDBeingRespondedTo);
 	if (msg.msg.NActionRSP.DataSetType != DIMSE_DATASET_NULL) { /* an action reply, which is not needed */
 		rc = commit_data_drop(s->assoc, &s->io, s->dimse_timeout, s->who, err);

@@ -197,7 +197,7 @@ int cpu_forward_pair(struct projection *a, const struct rule *rule, const struct
 int cpu_back_update(struct projection *a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err);
 
 /* cpu_paths.c: PROJECTION_PATHS and PROJECTION_JOSEPH */
-size_t cpu_paths_bytes(const struct projection *a);	     /* upper bound of what cpu_paths_create() allocates, bytes */
+size_t cpu_paths_table_bytes(const struct projection *a);    /* upper bound of what cpu_paths_create() allocates, bytes */
 size_t cpu_paths_scratch(const struct projection *a);	     /* scratch of each thread, floats */
 int cpu_paths_create(struct projection *a, struct err *err); /* sets a->paths */
 void cpu_paths_free(struct cpu_paths *p);

@@ -34,7 +34,7 @@ struct cpu_lines {
 struct cpu_tile_view {
 	const float *row;
 	float at, across, down;
-	float first, last; /* positions of the first and last bin of the row; LINE_EDGE is the tolerance beyond them */
+	float first, last; /* positions of the centres of the row's first and last bin, in bins from row[0] */
 	bool edge;	   /* some pixels may project outside `first`..`last` */
 	bool near_by;	   /* all pixels project interpolate row[0] and row[31] */
 };

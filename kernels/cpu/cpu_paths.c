@@ -24,7 +24,7 @@ static bool joseph(const struct projection *a)
 
 static size_t count_steps(const struct projection *a, struct path *ret_path)
 {
-	double rise = joseph(a) ? 0 : planes_largest_rise(a->scan);
+	double rise = joseph(a) ? 0 : planes_max_abs_rise(a->scan);
 	size_t n = 0, i = 0;
 
 	for (int view = a->first; view < a->first + a->n_views; view++)
@@ -76,7 +76,7 @@ size_t cpu_paths_scratch(const struct projection *a)
 	       most_sums(a->scan);
 }
 
-size_t cpu_paths_bytes(const struct projection *a)
+size_t cpu_paths_table_bytes(const struct projection *a)
 {
 	size_t n_u = (size_t)a->scan->n_u, n_v = (size_t)a->scan->n_v;
 
@@ -197,7 +197,7 @@ static void make_rays(const struct projection *a, struct cpu_paths *p)
 static void make_paths(const struct projection *a, struct cpu_paths *p)
 {
 	int n_v = a->scan->n_v, threads = cpu_state(a->dev)->threads;
-	double rise = planes_largest_rise(a->scan);
+	double rise = planes_max_abs_rise(a->scan);
 
 	(void)threads;
 #pragma omp parallel for num_threads(threads) schedule(dynamic)

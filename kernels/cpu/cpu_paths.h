@@ -68,7 +68,7 @@ struct cpu_paths {
 	struct cpu_lane *lane;
 	struct cpu_ray *ray; /* n_v * n_lanes elements */
 	struct cpu_slab slab;
-	int block; /* steps processed together: rows of the slab */
+	int block; /* number of steps of a path that are processed together; the slab has a row for each */
 	int sums;  /* length of the sums of all lanes, floats */
 	int tile;  /* edge of a tile of the back pass, pixels */
 };

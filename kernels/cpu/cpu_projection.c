@@ -103,7 +103,7 @@ size_t cpu_projection_bytes(struct device *dev, const struct projection_spec *sp
 	if (a.stack)
 		return sizeof(a) + cpu_lines_bytes(&a);
 	if (by_paths(&a))
-		return sizeof(a) + cpu_paths_bytes(&a);
+		return sizeof(a) + cpu_paths_table_bytes(&a);
 	return sizeof(a) + (a.model == PROJECTION_SLICES ? cpu_slices_bytes(&a) : 0);
 }
 

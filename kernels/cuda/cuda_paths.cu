@@ -15,7 +15,7 @@ static bool joseph(const struct projection_spec *spec)
 static size_t count_steps(const struct projection_spec *spec, size_t *ret_at)
 {
 	const struct scan *s = spec->scan;
-	double rise = joseph(spec) ? 0 : planes_largest_rise(s);
+	double rise = joseph(spec) ? 0 : planes_max_abs_rise(s);
 	size_t n = 0, i = 0;
 
 	for (int view = spec->first; view < spec->first + spec->n_views; view++)
@@ -84,7 +84,7 @@ static int make_tables(struct projection *a, const struct projection_spec *spec,
 {
 	size_t n = (size_t)spec->n_views * (size_t)spec->scan->n_v, steps, *at = (size_t *)malloc(n * sizeof(*at));
 	struct path *path = (struct path *)calloc(n, sizeof(*path));
-	double rise = planes_largest_rise(spec->scan);
+	double rise = planes_max_abs_rise(spec->scan);
 	struct cuda_paths *p = a->paths;
 	int r;
 

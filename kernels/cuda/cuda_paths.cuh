@@ -36,7 +36,8 @@ struct cuda_paths {
 
 /* The rays of a group's planes in one path: the first one's height at t is zs = z + slope t. */
 struct path_ray {
-	float slope, z; /* slices per mm of path; slices above the lane's base, minus one half (PATHS) */
+	float slope, z; /* slope: slices per mm of path; z: height at the start of the path, in slices, from
+			 * the lowest slice of the lane; 1/2 less for PROJECTION_PATHS */
 	float stretch;	/* length of the ray per length of path */
 };
 
@@ -58,8 +59,8 @@ void cuda_paths_free(struct cuda_paths *p);
 int cuda_paths_forward(struct projection *a, const float *x, bool add, float *y, struct err *err);
 int cuda_paths_back(struct projection *a, const float *y, bool add, float *x, struct err *err);
 
-/* Fixed-point sums of a bitwise repeatable back pass: 64-bit integers in units of *largest * bound / 2^62. No sum exceeds
- * *largest * bound. */
+/* Sums of a backprojection as 64-bit integers, so that their order does not change the result. One unit is
+ * *largest * bound / 2^62. bound: largest possible sum for bins of value 1, so that no sum overflows. */
 struct cuda_fixed {
 	unsigned long long *sums;
 	const float *largest; /* the largest |y| */
@@ -70,7 +71,7 @@ struct cuda_fixed {
 int cuda_events_forward(struct projection *a, const float *x, bool add, float *y, struct err *err);
 int cuda_events_back(struct projection *a, const float *y, const struct cuda_fixed *fixed, float *x, struct err *err);
 
-/* cuda_lines.cu: stacks of 2-D parallel beams (kernels/lines.h); the same arguments */
+/* cuda_lines.cu: stacks of 2-D parallel beams (kernels/lines.h); arguments as of cuda_paths_*() and cuda_events_*() */
 size_t cuda_lines_bytes(const struct device *dev, const struct projection_spec *spec);
 size_t cuda_lines_scratch(const struct projection_spec *spec);
 int cuda_lines_create(struct projection *a, const struct projection_spec *spec, struct err *err);
@@ -78,7 +79,7 @@ void cuda_lines_free(struct cuda_lines *l);
 int cuda_lines_forward(struct projection *a, const float *x, bool add, float *y, struct err *err);
 int cuda_lines_back(struct projection *a, const float *y, const struct cuda_fixed *fixed, float *x, struct err *err);
 
-/* cuda_joseph.cu: PROJECTION_JOSEPH; the same arguments */
+/* cuda_joseph.cu: PROJECTION_JOSEPH; x: image, y: bins; arguments as of cuda_events_forward() and cuda_events_back() */
 int cuda_joseph_forward(struct projection *a, const float *x, bool add, float *y, struct err *err);
 int cuda_joseph_back(struct projection *a, const float *y, const struct cuda_fixed *fixed, float *x, struct err *err);
 

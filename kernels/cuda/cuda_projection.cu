@@ -77,7 +77,7 @@ static int upload_rays(struct projection *a, const struct projection_spec *spec,
 	cudaStream_t stream = cuda_state(a->dev)->stream;
 	int r = cuda_check(cudaMalloc((void **)&a->scan.planes, planes), a->dev, "planes", err);
 
-	a->level = planes_largest_rise(s) == 0;
+	a->level = planes_max_abs_rise(s) == 0;
 	a->stack = lines_fit(s, spec->grid);
 	a->radial_first = s->radius[0];
 	a->radial_pitch = s->n_v > 1 ? (s->radius[s->n_v - 1] - s->radius[0]) / (s->n_v - 1) : 1;

@@ -184,7 +184,7 @@ struct profile_conf { /* geometry of a tomosynthesis system */
 
 struct scanner_conf { /* geometry of a PET scanner and its sinograms; values in the data take precedence */
 	char name[CONFIG_NAME_SIZE];
-	char manufacturer[64], model[64], serial[64]; /* as in struct profile_conf */
+	char manufacturer[64], model[64], serial[64]; /* of the equipment, as in the DICOM header; "": any */
 	struct pet_scanner scanner;
 	int n_radial, n_angles; /* numbers of radial bins and of angles of a sinogram */
 	int span;		/* number of ring differences in a segment, see michelogram_segments() */

@@ -25,8 +25,9 @@ struct interfile_lines {
 int interfile_lines_read(const char *text, size_t size, struct interfile_lines *ret, struct err *err);
 void interfile_lines_clear(struct interfile_lines *l);
 
-/* All functions below look up a key in its normalised form and return 1: found; 0: missing or without a value; EBADMSG: present
- * twice with different values, or a value that is not allowed. Index 1 also finds a key without an index. */
+/* All functions below find the line of a key. key: in the normalised form (see struct interfile_line). They return 1: found; 0:
+ * no such line, or it has no value; -EBADMSG: there are two with different values, or the value is not allowed. index 1 also
+ * finds a key without an index. */
 int interfile_line_find(const struct interfile_lines *l, const char *key, int index, const struct interfile_line **ret_line,
 			struct err *err);
 /* Read at most n_max numbers, "{1, 2, 3}" or a single one, each between lo and hi. */

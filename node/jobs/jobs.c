@@ -113,7 +113,7 @@ void jobs_clear(struct jobs *jobs)
 	memset(jobs, 0, sizeof(*jobs));
 }
 
-size_t jobs_shrink(struct jobs *jobs, double before)
+size_t jobs_free_lists(struct jobs *jobs, double before)
 {
 	size_t n = 0;
 

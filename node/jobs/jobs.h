@@ -84,7 +84,7 @@ struct job_view {
 	struct job_object *objects; /* objects of the result, in the order in which they are sent */
 	size_t n_objects;
 	char *object_texts;
-	bool shrunk; /* see jobs_shrink() */
+	bool shrunk; /* its lists were freed by jobs_free_lists() */
 };
 
 struct jobs {
@@ -100,7 +100,7 @@ void jobs_clear(struct jobs *jobs);
 /* Free the lists of destinations and objects of jobs that were delivered or cleaned and have not changed since `before`.
  * Retention and later instances of the case need only the other members. Do not call it where jobs are displayed. Returns the
  * number of jobs whose lists were freed. */
-size_t jobs_shrink(struct jobs *jobs, double before);
+size_t jobs_free_lists(struct jobs *jobs, double before);
 /* Remove a job that was deleted from the journal. */
 void jobs_remove(struct jobs *jobs, int64_t id);
 /* Apply one event. ENOMEM is the only error. */

@@ -22,7 +22,7 @@
 #define REFUSAL_LOG_SENDERS 64
 
 enum refusal_kind {
-	REFUSAL_REJECTED, /* the node refused the attempt */
+	REFUSAL_REJECTED, /* the node rejected the sender's association request */
 	REFUSAL_SILENT,	  /* the sender connected and closed the connection without a message */
 };
 #define REFUSAL_KINDS 2

@@ -350,7 +350,7 @@ static void shrink(struct schedule *s, double now)
 		return;
 	s->shrink_at = s->clock + SHRINK_AFTER;
 	if (!first) /* not directly after a start: the audit trail may still need them */
-		jobs_shrink(&s->jobs, now - SHRINK_AFTER);
+		jobs_free_lists(&s->jobs, now - SHRINK_AFTER);
 }
 
 static void clean(struct schedule *s, double now)

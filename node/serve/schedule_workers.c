@@ -41,7 +41,7 @@ static void update(struct schedule *s, int id, enum slot_event event, int number
 	if (event == SLOT_ENDED && counting && !slot)
 		log_event(LOG_ERR, "devices-not-counted", "reason=%s", log_quote(text));
 	if (slot && slot->disabled_count > outs)
-		log_event(LOG_CRIT, "device-disabled", "device=%s reason=%s again=%.0f", log_quote(slot->name),
+		log_event(LOG_CRIT, "device-disabled", "device=%s reason=%s retry_seconds=%.0f", log_quote(slot->name),
 			  log_quote(slot->reason), slot->at - s->clock);
 }
 

@@ -294,7 +294,7 @@ static void serve_one(struct reporter *r)
 	}
 	if (taken)
 		return;
-	log_event(LOG_WARNING, "status-http-ended", "again=%.1f", r->http_wait > 0 ? 2 * r->http_wait : HTTP_WAIT_FIRST);
+	log_event(LOG_WARNING, "status-http-ended", "retry_seconds=%.1f", r->http_wait > 0 ? 2 * r->http_wait : HTTP_WAIT_FIRST);
 	drop_http(r);
 }
 

@@ -25,23 +25,24 @@ enum job_state {
 };
 
 enum job_event {
-	EVENT_OPENED,		     /* case key, kind */
-	EVENT_INSTANCE,		     /* an instance became a member of the job */
-	EVENT_HELD,		     /* reason */
-	EVENT_COMPLETE,		     /* number of instances that made it complete; protocol, destinations */
-	EVENT_STARTED,		     /* device, attempt */
-	EVENT_INTERRUPTED,	     /* the node was stopped during the run: start again, not counted as a failure */
-	EVENT_CRASHED,		     /* the worker died or failed temporarily: reason */
-	EVENT_RECONSTRUCTED,	     /* outbox file, SOP instance UID, seconds per stage */
-	EVENT_RESULT_LOST,	     /* the result in the outbox is damaged or missing: make it again; reason */
-	EVENT_FAILED,		     /* reason */
-	EVENT_SEND_FAILED,	     /* destination, status or reason, when next: transient */
-	EVENT_SENT,		     /* destination, status */
-	EVENT_SEND_REFUSED,	     /* destination, status: permanent */
-	EVENT_FALLBACK,		     /* destination, the one that gets the result instead, reason */
-	EVENT_STORED,		     /* every destination has the result; commitments are missing */
-	EVENT_COMMIT_REQUESTED,	     /* destination, transaction; written before the request is sent */
-	EVENT_COMMIT_ACCEPTED,	     /* the peer accepted the request: deadline of its report */
+	EVENT_OPENED,		/* case key, kind */
+	EVENT_INSTANCE,		/* an instance became a member of the job */
+	EVENT_HELD,		/* reason */
+	EVENT_COMPLETE,		/* number of instances that made it complete; protocol, destinations */
+	EVENT_STARTED,		/* device, attempt */
+	EVENT_INTERRUPTED,	/* the node was stopped during the run: start again, not counted as a failure */
+	EVENT_CRASHED,		/* the worker died or failed temporarily: reason */
+	EVENT_RECONSTRUCTED,	/* outbox file, SOP instance UID, seconds per stage */
+	EVENT_RESULT_LOST,	/* a file of the result in the outbox is damaged or missing, so the case is reconstructed again;
+				   detail: reason */
+	EVENT_FAILED,		/* reason */
+	EVENT_SEND_FAILED,	/* destination, status or reason, when next: transient */
+	EVENT_SENT,		/* destination, status */
+	EVENT_SEND_REFUSED,	/* destination, status: permanent */
+	EVENT_FALLBACK,		/* destination, the one that gets the result instead, reason */
+	EVENT_STORED,		/* every destination has the result; commitments are missing */
+	EVENT_COMMIT_REQUESTED, /* destination, transaction; written before the request is sent */
+	EVENT_COMMIT_ACCEPTED,	/* the peer accepted the request: deadline of its report */
 	EVENT_COMMIT_REQUEST_FAILED, /* the request failed: status or reason, when next */
 	EVENT_COMMITTED,	     /* destination, transaction, objects that the peer committed to keep */
 	EVENT_COMMIT_FAILED,	     /* destination, transaction, objects that the peer does not commit to keep: they are sent and

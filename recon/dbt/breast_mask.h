@@ -27,10 +27,10 @@ struct breast_mask_report {
 	size_t marked;	  /* number of bins marked as air */
 };
 
-/* Mark the air of one view of a SCAN_DBT; only the number and pitch of the scan's bins are used. line: n_v * n_u line integrals.
- * valid: as many floats; > 0: the bin has a datum; air is marked by -1, in place. Bins without a datum are not changed. Nothing
- * is marked unless the verdict is BREAST_MASK_MARKED. Threaded; needs 9 bytes per square mm of the view (per bin if bins are
- * larger). ret_report: may be NULL. */
+/* Mark the air of one view of a SCAN_DBT. margin: distance in mm to tissue within which a bin is never air. Only the number and
+ * pitch of the scan's bins are used. line: n_v * n_u line integrals. valid: as many floats; > 0: the bin has a datum; air is
+ * marked by -1, in place. Bins without a datum are not changed. Nothing is marked unless the verdict is BREAST_MASK_MARKED.
+ * Threaded; needs 9 bytes per square mm of the view (per bin if bins are larger). ret_report: may be NULL. */
 int breast_mask_view(const struct scan *scan, double margin, const float *line, float *valid,
 		     struct breast_mask_report *ret_report, struct err *err);
 

@@ -64,7 +64,7 @@ void parallel_part_release(struct parallel_session *s)
 	const struct device_ops *v = s->dev->ops;
 
 	parallel_back_release(s);
-	parallel_rows_release(s);
+	parallel_rows_free(s);
 	parallel_rule_release(s);
 	v->projection_free(s->a);
 	s->a = NULL;

@@ -36,7 +36,7 @@ int parallel_rows_open(struct parallel_session *s, struct err *err)
 	return r < 0 ? r : v->projection_create(s->dev, &spec, &s->a, err);
 }
 
-void parallel_rows_release(struct parallel_session *s)
+void parallel_rows_free(struct parallel_session *s)
 {
 	if (!s->rows)
 		return;

@@ -143,8 +143,8 @@ static int check_order(const int *order, int n, struct err *err)
 
 	for (int i = 0; r == 0 && i < n; i++) {
 		if (order[i] < 0 || order[i] >= n || seen[order[i]])
-			r = err_set(err, EINVAL, "parallel beams: the order contains angle %d of %d%s", order[i], n,
-				    order[i] < 0 || order[i] >= n ? "" : " twice");
+			r = err_set(err, EINVAL, "parallel beams: the order of the angles contains number %d%s", order[i],
+				    order[i] < 0 || order[i] >= n ? ", which does not exist" : " twice");
 		else
 			seen[order[i]] = true;
 	}

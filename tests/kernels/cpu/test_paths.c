@@ -327,7 +327,7 @@ static void check_tables(struct fixture *f, const struct setup *s)
 
 			assert_true(path->at == steps);
 			steps += (size_t)path_bound(&f->scan, &f->views[i / (size_t)f->scan.n_v], (int)(i % (size_t)f->scan.n_v),
-						    &f->grid, m == PROJECTION_PATHS ? planes_largest_rise(&f->scan) : 0);
+						    &f->grid, m == PROJECTION_PATHS ? planes_max_abs_rise(&f->scan) : 0);
 			if (path->at + (size_t)path->n > steps)
 				fail_msg("%s: path %zu has %d steps in %zu", s->name, i, path->n, steps - path->at);
 		}

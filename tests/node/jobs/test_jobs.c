@@ -339,11 +339,11 @@ static void shrunk_when_it_is_over(void **state)
 		apply(&jobs, job, EVENT_SENT, "{\"destination\":\"pacs\"}");
 		apply(&jobs, job, EVENT_SENT, "{\"destination\":\"ws\"}");
 	}
-	assert_int_equal(jobs_shrink(&jobs, 1e9), 0); /* sent, but not yet delivered */
+	assert_int_equal(jobs_free_lists(&jobs, 1e9), 0); /* sent, but not yet delivered */
 	apply_at(&jobs, 7, EVENT_DELIVERED, "{}", 2000);
-	assert_int_equal(jobs_shrink(&jobs, 2000), 0);
-	assert_int_equal(jobs_shrink(&jobs, 2001), 1);
-	assert_int_equal(jobs_shrink(&jobs, 2001), 0);
+	assert_int_equal(jobs_free_lists(&jobs, 2000), 0);
+	assert_int_equal(jobs_free_lists(&jobs, 2001), 1);
+	assert_int_equal(jobs_free_lists(&jobs, 2001), 0);
 	assert_int_equal(v->n_sends + v->n_objects, 0);
 	assert_null(job_view_find_send(v, "pacs"));
 	assert_int_equal(open->n_sends, 2);
@@ -370,7 +370,7 @@ static void never_sent_is_never_safe(void **state)
 	apply(&jobs, 7, EVENT_STARTED, "{}");
 	apply(&jobs, 7, EVENT_RECONSTRUCTED, MADE("1.5"));
 	v = apply(&jobs, 7, EVENT_DELIVERED, "{}");
-	assert_int_equal(jobs_shrink(&jobs, 1e9), 0);
+	assert_int_equal(jobs_free_lists(&jobs, 1e9), 0);
 	assert_false(retention_is_delivered(v));
 	jobs_clear(&jobs);
 }
