@@ -2,6 +2,7 @@
 /* cmd_check.c - `tomonode check`: print every problem of a configuration, or else its effect; warn of what is valid but unwise.
  */
 #include <jansson.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "node/command/commands.h"
 #include "node/config/config_path.h"
 #include "node/config/config_reference.h"
+#include "node/jobs/node_facts.h"
 #include "node/process/options.h"
 #include "node/receive/tls_files.h"
 
@@ -36,6 +38,7 @@ static const struct command_spec spec = {
 struct messages {
 	json_t *problems, *warnings, *config;
 	json_t *entry; /* the section that is being read; borrowed from config */
+	struct node_facts *facts;
 };
 
 static void add_problem(void *ctx, const char *text)
@@ -54,12 +57,60 @@ static void add_warning(void *ctx, const char *text)
 	json_array_append_new(m->warnings, json_string(text));
 }
 
-static void add_expiry(void *ctx, const char *text, bool is_over)
+static void add_certificate(void *ctx, const struct node_certificate *certificate)
 {
-	if (is_over)
-		add_problem(ctx, text);
-	else
-		add_warning(ctx, text);
+	struct manager_facts *f = &((struct messages *)ctx)->facts->from_manager;
+
+	if (!certificate->unusable[0] && f->n_certificates < NODE_CERTIFICATES_MAX) /* the other ones are problems already */
+		f->certificates[f->n_certificates++] = *certificate;
+}
+
+/* Resolve the names of the destinations: in this process, because a person waits for the result. */
+static void resolve_names(const struct config *config, struct manager_facts *f)
+{
+	const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+
+	f->n_unresolved = 0;
+	for (size_t i = 0; i < config->n_destinations && i < DESTINATION_STATES_MAX; i++) {
+		const struct destination_conf *d = &config->destinations[i];
+		struct node_unresolved *u = &f->unresolved[f->n_unresolved];
+		struct addrinfo *found = NULL;
+		int code = getaddrinfo(d->host, NULL, &hints, &found);
+
+		if (code == 0) {
+			freeaddrinfo(found);
+			continue;
+		}
+		snprintf(u->destination, sizeof(u->destination), "%s", d->name);
+		snprintf(u->host, sizeof(u->host), "%s", d->host);
+		snprintf(u->reason, sizeof(u->reason), "%s", gai_strerror(code));
+		f->n_unresolved++;
+	}
+}
+
+/* Add what is wrong with the certificates, names and routes of the configuration, and with the node that runs with its spool. */
+static void check_node(struct messages *m, const struct config *config)
+{
+	const struct tls_files_report files = {m, add_problem, add_certificate, add_warning};
+	static struct node_facts facts;
+	static struct node_problems all;
+	char line[1200];
+
+	node_facts_of_spool(config, clock_wall(), &facts);
+	if (!facts.runs) /* an earlier report, or a spool that does not exist yet */
+		facts.disk_error[0] = '\0';
+	facts.from_manager.n_certificates = 0;
+	m->facts = &facts;
+	tls_files_check(config, &files, NULL);
+	resolve_names(config, &facts.from_manager);
+	node_problems_find(&facts, &all);
+	for (size_t i = 0; i < all.n; i++) {
+		node_problem_line(&all.list[i], line, sizeof(line));
+		if (node_problem_is_of_configuration(&all.list[i]))
+			add_problem(m, line);
+		else
+			add_warning(m, line);
+	}
 }
 
 static void json_entry(void *ctx, const char *section)
@@ -189,7 +240,6 @@ int cmd_check(int argc, char **argv)
 {
 	struct config *config = NULL;
 	struct messages m = {0};
-	const struct tls_files_report files = {&m, add_problem, add_expiry, add_warning};
 	const char *path = NULL;
 	struct err err = {0};
 	char buffer[CONFIG_PATH_BUFFER];
@@ -223,7 +273,7 @@ int cmd_check(int argc, char **argv)
 		    0) /* the failure is not in the configuration's text: no memory, or the path is too long */
 			add_problem(&m, err.msg);
 	} else {
-		tls_files_check(config, clock_wall(), &files, NULL);
+		check_node(&m, config);
 		config_warn(config, add_warning, &m);
 		if (json_array_size(m.problems) > 0)
 			code = CODE_CONFIG;

@@ -2,11 +2,9 @@
 /* list, show, retry, cancel, priority: read the journal; the last three also append to it. The node need not run; if it runs, it
  * notices the new events. */
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "kernels/clock.h"
@@ -14,11 +12,10 @@
 #include "node/command/commands.h"
 #include "node/jobs/delivery_queue.h"
 #include "node/jobs/job_report.h"
-#include "node/jobs/operator_warnings.h"
+#include "node/jobs/node_facts.h"
 #include "node/process/options.h"
 #include "node/store/event.h"
-#include "node/store/node_file.h"
-#include "node/store/orphans.h"
+#include "node/store/spool.h"
 
 #define UNASSIGNED_MAX 200 /* maximum number of instances listed of each classification */
 #define OPTION_AS_IS OPTION_LONG
@@ -137,47 +134,53 @@ static int begin(struct jobs_command *c, const struct command_spec *spec, int ar
 	return code;
 }
 
-/* Return true if the node runs: it then holds the lock on the spool. */
-static bool node_runs(const struct config *config)
+/* Collect what is wrong with the node; a problem to read the journal is one of them. */
+static void find_problems(const struct jobs_command *c, struct node_facts *facts, struct node_problems *ret)
 {
-	char path[300];
-	bool runs;
-	int fd;
+	struct err err = {0};
 
-	snprintf(path, sizeof(path), "%s/node.lock", config->node.spool);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	runs = flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
-	close(fd);
-	return runs;
+	node_facts_of_spool(c->config, clock_wall(), facts);
+	facts->expect_running = c->journal != NULL;
+	if (c->journal && node_facts_of_journal(c->journal, facts, &err) < 0)
+		snprintf(facts->journal_error, sizeof(facts->journal_error), "%.299s", err.msg);
+	node_facts_of_jobs(c->config, &c->jobs, facts);
+	node_problems_find(facts, ret);
 }
 
-static void print_warnings(const char *spool, const json_t *report)
+static json_t *problems_json(const struct node_problems *all)
 {
-	char warning[OPERATOR_WARNING_SIZE];
+	json_t *list = json_array();
 
-	if (operator_warning_journal(json_string_value(json_object_get(report, "journal")), warning))
-		printf("\nWarning: %s\n", warning);
-	if (operator_warning_orphans(spool, orphans_count(spool), warning))
-		printf("\nWarning: %s\n", warning);
+	for (size_t i = 0; i < all->n; i++)
+		json_array_append_new(list, node_problem_json(&all->list[i]));
+	return list;
+}
+
+static void print_problems(const struct node_problems *all)
+{
+	char line[1200];
+
+	for (size_t i = 0; i < all->n; i++) {
+		node_problem_line(&all->list[i], line, sizeof(line));
+		printf("%s%s: %s\n", i == 0 ? "\n" : "", all->list[i].critical ? "Critical" : "Warning", line);
+	}
 }
 
 int cmd_list(int argc, char **argv)
 {
 	struct jobs_command c = {0};
 	struct err err = {0};
-	json_t *list, *unassigned, *report;
-	const char *problem;
+	static struct node_facts facts;
+	static struct node_problems problems;
+	json_t *list, *unassigned;
 	bool stop;
 	int code = begin(&c, &list_spec, argc, argv, &stop);
 
 	if (stop)
 		return code;
-	report = node_file_read(c.config->node.spool);
-	problem = json_string_value(json_object_get(report, "journal"));
 	list = json_array();
 	delivery_queue_update(&c.jobs);
+	find_problems(&c, &facts, &problems);
 	for (size_t i = 0; i < c.jobs.n; i++)
 		json_array_append_new(list, job_report_view(c.jobs.list[i], c.config->node.spool));
 	unassigned = c.journal ? job_report_unassigned(c.journal, UNASSIGNED_MAX, &err) : json_array();
@@ -185,12 +188,13 @@ int cmd_list(int argc, char **argv)
 		code = options_fail_err(&c.o, &err);
 		json_decref(list);
 	} else if (c.o.json) {
-		code = options_json(json_pack(
-			"{s:b, s:o, s:o, s:I, s:s}", "node", node_runs(c.config), "jobs", list, "unassigned", unassigned,
-			"orphans", (json_int_t)orphans_count(c.config->node.spool), "journal_problem", problem ? problem : ""));
+		code = options_json(json_pack("{s:b, s:o, s:o, s:I, s:o, s:o}", "node", facts.runs, "jobs", list, "unassigned",
+					      unassigned, "orphans", (json_int_t)facts.orphans, "journal_problem",
+					      event_json_text(facts.from_manager.journal_damage), "problems",
+					      problems_json(&problems)));
 	} else {
 		job_report_print_list(stdout, list, unassigned);
-		print_warnings(c.config->node.spool, report);
+		print_problems(&problems);
 		if (!c.journal)
 			fprintf(stderr,
 				"tomonode list: %s has no journal: no node has run with this spool, or your node uses another "
@@ -199,7 +203,6 @@ int cmd_list(int argc, char **argv)
 		json_decref(list);
 		json_decref(unassigned);
 	}
-	json_decref(report);
 	end(&c);
 	return code;
 }
@@ -249,7 +252,8 @@ static int append_request(struct jobs_command *c, enum job_event event, json_t *
 {
 	const char *name = job_event_name(event);
 	struct err err = {0};
-	bool runs = node_runs(c->config);
+	struct spool_holder holder;
+	bool runs = spool_holder(c->config->node.spool, &holder);
 	int ret;
 
 	if (!jobs_find(&c->jobs, c->id)) {

@@ -172,6 +172,35 @@ const struct route_conf *config_route(const struct config *c, const char *kind, 
 	return NULL;
 }
 
+static bool may_send(const struct config *c, const char *aet)
+{
+	for (size_t i = 0; i < c->n_peers; i++)
+		if (!c->peers[i].aet[0] || !strcmp(c->peers[i].aet, aet))
+			return true;
+	return !c->node.require_known_peer;
+}
+
+bool config_route_is_unreachable(const struct config *c, size_t i, char *ret_why, size_t size)
+{
+	const struct route_conf *route = &c->routes[i];
+
+	for (size_t k = 0; k < i; k++) {
+		const struct route_conf *before = &c->routes[k];
+
+		if (strcmp(before->kind, route->kind) != 0 ||
+		    (before->calling[0] && strcmp(before->calling, route->calling) != 0))
+			continue;
+		snprintf(ret_why, size, "route %s before it takes every %s case from %s", before->name, route->kind,
+			 before->calling[0] ? before->calling : "any sender");
+		return true;
+	}
+	if (route->calling[0] && !may_send(c, route->calling)) {
+		snprintf(ret_why, size, "no peer has its AE title %s, and only peers may send", route->calling);
+		return true;
+	}
+	return false;
+}
+
 /* Match a pattern of * and ?, ignoring case. Linear except for the last *: a failed match returns only to it. */
 bool config_matches(const char *pattern, const char *text)
 {

@@ -236,6 +236,9 @@ const struct protocol_conf *config_protocol(const struct config *c, const char *
 const struct destination_conf *config_destination(const struct config *c, const char *name); /* NULL: none */
 /* Return the first route for a kind of case and a calling AE title; NULL: none. */
 const struct route_conf *config_route(const struct config *c, const char *kind, const char *calling);
+/* Return true if route `i` is never used: an earlier route of its kind matches all of its senders, or no peer has its AE title.
+ * ret_why: the reason. */
+bool config_route_is_unreachable(const struct config *c, size_t i, char *ret_why, size_t size);
 /* Return the most specific matching profile; NULL: none, and the case is held for this reason. */
 const struct profile_conf *config_profile(const struct config *c, const char *manufacturer, const char *model,
 					  const char *serial);

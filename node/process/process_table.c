@@ -20,7 +20,7 @@
 
 const char *process_role_name(enum process_role role)
 {
-	static const char *const names[] = {"receiver", "index", "worker", "deliver", "status", "commit"};
+	static const char *const names[] = {"receiver", "index", "worker", "deliver", "status", "commit", "resolve"};
 
 	return names[role];
 }

@@ -16,7 +16,15 @@
 #include "kernels/err.h"
 #include "node/config/config.h"
 
-enum process_role { PROCESS_RECEIVER, PROCESS_INDEX, PROCESS_WORKER, PROCESS_DELIVER, PROCESS_STATUS, PROCESS_COMMIT };
+enum process_role {
+	PROCESS_RECEIVER,
+	PROCESS_INDEX,
+	PROCESS_WORKER,
+	PROCESS_DELIVER,
+	PROCESS_STATUS,
+	PROCESS_COMMIT,
+	PROCESS_RESOLVE
+};
 
 struct process {
 	pid_t pid; /* 0: it has ended */

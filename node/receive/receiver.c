@@ -67,9 +67,11 @@ struct receiver {
 	pid_t node;	       /* process that started the listener */
 	struct child *children;
 	size_t n_slots, n_children;
-	size_t n_serving;   /* number of children that count towards max_associations */
-	struct pollfd *fds; /* sockets, then children */
-	sigset_t waiting;   /* signal mask while waiting */
+	size_t n_serving;	      /* number of children that count towards max_associations */
+	struct pollfd *fds;	      /* sockets, then the children that have a socket pair */
+	size_t *child_of;	      /* index of the child of each of the latter */
+	struct receiver_state *state; /* shared with the manager; NULL: none */
+	sigset_t waiting;	      /* signal mask while waiting */
 };
 
 static volatile sig_atomic_t stop_requested;
@@ -336,6 +338,7 @@ static void accept_all(struct receiver *r, size_t socket)
 		int fd = accept4(r->sockets->list[socket].fd, (struct sockaddr *)&address, &n, SOCK_CLOEXEC);
 
 		if (fd >= 0) {
+			receiver_state_fault(r->state, RECEIVER_FAULT_WAIT, "");
 			network_address((const struct sockaddr *)&address, &from);
 			accept_connection(r, fd, socket, &from);
 			continue;
@@ -344,6 +347,7 @@ static void accept_all(struct receiver *r, size_t socket)
 			struct timespec pause = {.tv_nsec = 100 * 1000 * 1000};
 
 			log_event(LOG_ERR, "accept-failed", "reason=%s", log_quote(strerror(errno)));
+			receiver_state_fault(r->state, RECEIVER_FAULT_WAIT, strerror(errno));
 			nanosleep(&pause, NULL);
 			return;
 		}
@@ -357,21 +361,45 @@ static bool node_is_gone(const struct receiver *r)
 	return getppid() != r->node;
 }
 
+/* List the sockets and the children's socket pairs: only open descriptors, because ppoll() refuses more entries than a process
+ * may have descriptors. Returns their number. */
+static size_t fill_fds(struct receiver *r, size_t n_sockets)
+{
+	size_t n = 0;
+
+	for (; n < n_sockets; n++)
+		r->fds[n] = (struct pollfd){.fd = r->sockets->list[n].fd, .events = POLLIN};
+	for (size_t i = 0; i < r->n_slots; i++)
+		if (r->children[i].pid > 0 && r->children[i].ipc_fd >= 0) {
+			r->child_of[n] = i;
+			r->fds[n++] = (struct pollfd){.fd = r->children[i].ipc_fd, .events = POLLIN};
+		}
+	return n;
+}
+
+/* Waiting for connections failed: nobody is heard. Report it and do not use up the processor. */
+static void wait_failed(struct receiver *r)
+{
+	struct timespec pause = {.tv_nsec = 500 * 1000 * 1000};
+
+	log_event(LOG_CRIT, "wait-failed", "reason=%s", log_quote(strerror(errno)));
+	receiver_state_fault(r->state, RECEIVER_FAULT_WAIT, strerror(errno));
+	nanosleep(&pause, NULL);
+}
+
 /* Wait at most `wait` for connections (on the first n_sockets sockets) and requests, and handle all of them. */
 static void poll_once(struct receiver *r, size_t n_sockets, struct timespec wait)
 {
-	size_t n = n_sockets;
-	int ready;
+	size_t n = fill_fds(r, n_sockets);
+	int ready = ppoll(r->fds, n, &wait, &r->waiting);
 
-	for (size_t i = 0; i < n_sockets; i++)
-		r->fds[i] = (struct pollfd){.fd = r->sockets->list[i].fd, .events = POLLIN};
-	for (size_t i = 0; i < r->n_slots; i++) /* poll() ignores negative descriptors */
-		r->fds[n++] = (struct pollfd){.fd = r->children[i].pid > 0 ? r->children[i].ipc_fd : -1, .events = POLLIN};
-	ready = ppoll(r->fds, n, &wait, &r->waiting);
-	for (size_t i = 0; ready > 0 && i < r->n_slots; i++) {
-		struct child *c = &r->children[i];
+	if (ready < 0 && errno != EINTR)
+		wait_failed(r);
+	receiver_state_beat(r->state, clock_seconds());
+	for (size_t i = n_sockets; ready > 0 && i < n; i++) {
+		struct child *c = &r->children[r->child_of[i]];
 
-		if (r->fds[n_sockets + i].revents && c->pid > 0 && c->ipc_fd >= 0 && !serve_requests(r, c))
+		if (r->fds[i].revents && !serve_requests(r, c))
 			close_ipc(c);
 	}
 	reap(r);
@@ -405,8 +433,13 @@ static void open_tls(struct receiver *r)
 		struct err err = {0};
 
 		/* Connections to this port are closed; the other ports work. */
-		if (l->tls && tls_create(&conf, &r->tls[i], &err) < 0)
+		if (l->tls && tls_create(&conf, &r->tls[i], &err) < 0) {
+			char reason[CONFIG_NAME_SIZE + sizeof(err.msg) + 16];
+
 			log_event(LOG_CRIT, "listener-failed", "listener=%s reason=%s", log_quote(l->name), log_quote(err.msg));
+			snprintf(reason, sizeof(reason), "listener %s: %s", l->name, err.msg);
+			receiver_state_fault(r->state, RECEIVER_FAULT_TLS, reason);
+		}
 	}
 }
 
@@ -420,6 +453,16 @@ static void raise_descriptors(const struct receiver *r)
 		return;
 	limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur < wanted) {
+		char reason[200];
+
+		snprintf(reason, sizeof(reason),
+			 "node.max_associations = %d needs %llu descriptors, and the limit of this process is %llu (ulimit -n, "
+			 "LimitNOFILE)",
+			 r->config->node.max_associations, (unsigned long long)wanted, (unsigned long long)limit.rlim_cur);
+		log_event(LOG_ERR, "descriptors-limited", "reason=%s", log_quote(reason));
+		receiver_state_fault(r->state, RECEIVER_FAULT_DESCRIPTORS, reason);
+	}
 }
 
 static int prepare(struct receiver *r, struct err *err)
@@ -429,7 +472,8 @@ static int prepare(struct receiver *r, struct err *err)
 	r->n_slots = (size_t)r->config->node.max_associations + REJECTERS_MAX + EVICTED_MAX;
 	r->children = calloc(r->n_slots, sizeof(r->children[0]));
 	r->fds = calloc(r->n_slots + LISTENERS_MAX, sizeof(r->fds[0]));
-	if (!r->children || !r->fds)
+	r->child_of = calloc(r->n_slots + LISTENERS_MAX, sizeof(r->child_of[0]));
+	if (!r->children || !r->fds || !r->child_of)
 		return err_set(err, ENOMEM, "receiver: no memory for %zu associations", r->n_slots);
 	rc = admission_create(r->config, &r->admission, err);
 	if (rc == 0)
@@ -470,9 +514,10 @@ static void set_signals(struct receiver *r)
 	set_signal(SIGXFSZ, SIG_IGN); /* a file size limit is then an error of write() */
 }
 
-int receiver_run(struct listen_sockets *sockets, const struct config *config, int notify_fd, int grace, struct err *err)
+int receiver_run(struct listen_sockets *sockets, const struct config *config, int notify_fd, int grace,
+		 struct receiver_state *state, struct err *err)
 {
-	struct receiver r = {.sockets = sockets, .notify_fd = notify_fd, .config = config, .node = getppid()};
+	struct receiver r = {.sockets = sockets, .notify_fd = notify_fd, .config = config, .node = getppid(), .state = state};
 	int rc = prepare(&r, err);
 
 	if (rc < 0)
@@ -484,6 +529,7 @@ int receiver_run(struct listen_sockets *sockets, const struct config *config, in
 	while (!stop_requested && !node_is_gone(&r))
 		poll_once(&r, sockets->n, (struct timespec){.tv_sec = TICK_SECONDS});
 	listen_close(sockets);
+	r.state = NULL; /* it belongs to the next receiver now */
 	drain(&r, node_is_gone(&r) ? 0 : grace);
 	peer_limits_tick(r.peer_limits, clock_seconds(), true);
 out:
@@ -493,5 +539,6 @@ out:
 	r.peer_limits = peer_limits_free(r.peer_limits);
 	free(r.children);
 	free(r.fds);
+	free(r.child_of);
 	return rc;
 }

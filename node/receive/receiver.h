@@ -12,10 +12,12 @@
 
 #include "node/config/config.h"
 #include "node/receive/listen.h"
+#include "node/receive/receiver_state.h"
 
 /* Accept connections until SIGTERM; then stop accepting, wait for running associations (at most `grace` seconds) and return 0.
  * SIGHUP is ignored: after a reload the node starts a new receiver on the same sockets. Runs in a process of its own, which
- * closes its copies of the sockets. */
-int receiver_run(struct listen_sockets *sockets, const struct config *config, int notify_fd, int grace, struct err *err);
+ * closes its copies of the sockets. state: where it shows that it works; NULL: nowhere. */
+int receiver_run(struct listen_sockets *sockets, const struct config *config, int notify_fd, int grace,
+		 struct receiver_state *state, struct err *err);
 
 #endif

@@ -4,11 +4,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "node/deliver/destination.h"
-
-#define DAY 86400.0
 
 struct tls_conf listener_tls(const struct listener_conf *l)
 {
@@ -20,51 +17,31 @@ struct tls_conf listener_tls(const struct listener_conf *l)
 				 .client_certificate = l->client_certificate};
 }
 
-static void format_date(double at, char *ret_text, size_t size)
+static void report_validity(const struct tls_context *context, const struct tls_conf *conf, const char *whose,
+			    const struct tls_files_report *report)
 {
-	time_t t = (time_t)at;
-	struct tm parts;
+	struct node_certificate c = {.listener = conf->server};
 
-	gmtime_r(&t, &parts);
-	strftime(ret_text, size, "%Y-%m-%d %H:%M UTC", &parts);
+	snprintf(c.whose, sizeof(c.whose), "%s", whose);
+	snprintf(c.file, sizeof(c.file), "%s", conf->certificate);
+	if (tls_validity(context, &c.from, &c.until))
+		report->validity(report->ctx, &c);
+	c.crl = true;
+	c.from = 0;
+	snprintf(c.file, sizeof(c.file), "%s", conf->crl);
+	if (tls_crl_until(context, &c.until))
+		report->validity(report->ctx, &c);
 }
 
-static void check_time(const struct tls_context *context, const char *whose, const char *file, double now,
-		       const struct tls_files_report *report)
+static void report_unusable(const struct tls_conf *conf, const char *whose, const char *reason,
+			    const struct tls_files_report *report)
 {
-	double from, until;
-	char text[500], date[40];
+	struct node_certificate c = {.listener = conf->server};
 
-	if (!report->expiry || !tls_validity(context, &from, &until))
-		return;
-	format_date(now < from ? from : until, date, sizeof(date));
-	if (now < from)
-		snprintf(text, sizeof(text), "%s: the certificate in %s is not valid before %s: check the clock", whose, file,
-			 date);
-	else if (now >= until)
-		snprintf(text, sizeof(text), "%s: the certificate in %s expired on %s: peers will refuse it", whose, file, date);
-	else if (until - now < TLS_FILES_DAYS * DAY)
-		snprintf(text, sizeof(text), "%s: the certificate in %s expires on %s, in %.0f days", whose, file, date,
-			 (until - now) / DAY);
-	else
-		return;
-	report->expiry(report->ctx, text, now < from || now >= until);
-}
-
-static void check_crl(const struct tls_context *context, const char *whose, const char *file, double now,
-		      const struct tls_files_report *report)
-{
-	char text[600], date[40];
-	double until;
-
-	if (!report->expiry || !tls_crl_until(context, &until) || until - now >= TLS_FILES_CRL_DAYS * DAY)
-		return;
-	format_date(until, date, sizeof(date));
-	snprintf(text, sizeof(text), "%s: a list of revoked certificates in %s %s on %s: %s", whose, file,
-		 now >= until ? "ended" : "ends", date,
-		 now >= until ? "no peer with a certificate of this authority is accepted until the list is replaced"
-			      : "replace the list and reload the configuration");
-	report->expiry(report->ctx, text, now >= until);
+	snprintf(c.whose, sizeof(c.whose), "%s", whose);
+	snprintf(c.file, sizeof(c.file), "%s", conf->certificate);
+	snprintf(c.unusable, sizeof(c.unusable), "%.399s", reason);
+	report->validity(report->ctx, &c);
 }
 
 /* Report a key that every user of the machine can read. Reading by its group is accepted, because it may be intended. */
@@ -83,8 +60,8 @@ static void check_key(const struct tls_conf *conf, const char *whose, const stru
 	report->open_key(report->ctx, text);
 }
 
-static int check_one(const struct tls_conf *conf, const char *what, const char *name, double now,
-		     const struct tls_files_report *report, struct err *err)
+static int check_one(const struct tls_conf *conf, const char *what, const char *name, const struct tls_files_report *report,
+		     struct err *err)
 {
 	struct tls_context *context = NULL;
 	char whose[CONFIG_NAME_SIZE + 16], text[600];
@@ -95,16 +72,18 @@ static int check_one(const struct tls_conf *conf, const char *what, const char *
 		snprintf(text, sizeof(text), "%s: %s", whose, why.msg);
 		if (report->problem)
 			report->problem(report->ctx, text);
+		if (report->validity)
+			report_unusable(conf, whose, why.msg, report);
 		return err_set(err, ENOKEY, "%s", text);
 	}
-	check_time(context, whose, conf->certificate, now, report);
-	check_crl(context, whose, conf->crl, now, report);
+	if (report->validity)
+		report_validity(context, conf, whose, report);
 	check_key(conf, whose, report);
 	tls_free(context);
 	return 0;
 }
 
-int tls_files_check(const struct config *config, double now, const struct tls_files_report *report, struct err *err)
+int tls_files_check(const struct config *config, const struct tls_files_report *report, struct err *err)
 {
 	struct listener_conf list[LISTENERS_MAX];
 	size_t n = config_listeners(config, list);
@@ -113,14 +92,14 @@ int tls_files_check(const struct config *config, double now, const struct tls_fi
 	for (size_t i = 0; i < n; i++) {
 		struct tls_conf conf = listener_tls(&list[i]);
 
-		if (list[i].tls && check_one(&conf, "listener", list[i].name, now, report, ret == 0 ? err : NULL) < 0)
+		if (list[i].tls && check_one(&conf, "listener", list[i].name, report, ret == 0 ? err : NULL) < 0)
 			ret = -ENOKEY;
 	}
 	for (size_t i = 0; i < config->n_destinations; i++) {
 		const struct destination_conf *d = &config->destinations[i];
 		struct scu_peer peer = destination_peer(config, d);
 
-		if (d->tls && check_one(&peer.tls, "destination", d->name, now, report, ret == 0 ? err : NULL) < 0)
+		if (d->tls && check_one(&peer.tls, "destination", d->name, report, ret == 0 ? err : NULL) < 0)
 			ret = -ENOKEY;
 	}
 	return ret;

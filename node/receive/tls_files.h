@@ -7,23 +7,21 @@
 
 #include "dicom/network/tls.h"
 #include "node/config/config.h"
-
-#define TLS_FILES_DAYS 30    /* days before the expiry of a certificate from which it is reported */
-#define TLS_FILES_CRL_DAYS 1 /* the same for a revocation list, which its issuer renews every few days */
+#include "node/jobs/node_problems.h"
 
 struct tls_files_report {
 	void *ctx;
 	void (*problem)(void *ctx, const char *text); /* a file is not usable; may be NULL */
-	void (*expiry)(void *ctx, const char *text,
-		       bool is_over); /* a certificate expires soon, has expired, or is not yet valid; may be NULL */
+	/* A certificate or revocation list was read, or cannot be used (then `problem` is called, too); may be NULL. */
+	void (*validity)(void *ctx, const struct node_certificate *certificate);
 	void (*open_key)(void *ctx, const char *text); /* other users can read a private key; may be NULL */
 };
 
 /* Return the TLS files of a listener; the pointers refer to `listener`. */
 struct tls_conf listener_tls(const struct listener_conf *listener);
 
-/* Check each listener and destination that uses TLS. now: s since 1970. Returns 0, or ENOKEY with the first problem. Expiry is
- * reported but is no error: peers refuse an expired certificate and say so. */
-int tls_files_check(const struct config *config, double now, const struct tls_files_report *report, struct err *err);
+/* Check each listener and destination that uses TLS. Returns 0, or ENOKEY with the first problem. The end of a certificate is
+ * reported but is no error: peers refuse an expired one and say so. */
+int tls_files_check(const struct config *config, const struct tls_files_report *report, struct err *err);
 
 #endif

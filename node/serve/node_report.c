@@ -27,10 +27,13 @@ static bool receiver_runs(const struct schedule *s)
 	return false;
 }
 
-/* {"started", "journal", "receiver": bool, "stopping": bool, "devices": [{"name", "device", "state", "disabled", "spare",
- * "reason", "again"}]}; again: time at which a disabled device is tried again, s since the epoch. Returns a new reference. */
-static json_t *make_report(const struct node_report *r, const struct schedule *s, double now)
+/* The members of manager_facts_json(), and {"started", "stopping": bool, "devices": [{"name", "device", "state", "disabled",
+ * "spare", "reason", "again"}]}; again: time at which a disabled device is tried again, s since the epoch. Returns a new
+ * reference. */
+static json_t *make_report(const struct node_report *r, const struct schedule *s, const struct manager_facts *facts, double now)
 {
+	struct manager_facts current = *facts;
+	json_t *report;
 	json_t *devices = json_array();
 
 	for (size_t i = 0; i < s->slots.n; i++) {
@@ -44,13 +47,16 @@ static json_t *make_report(const struct node_report *r, const struct schedule *s
 						"disabled", slot->disabled, "spare", slot->spare, "reason",
 						event_json_text(slot->disabled ? slot->reason : ""), "again", again));
 	}
-	return json_pack("{s:f, s:o, s:b, s:b, s:o}", "started", r->started, "journal", event_json_text(r->journal), "receiver",
-			 receiver_runs(s), "stopping", s->stopping, "devices", devices);
+	current.receiver = receiver_runs(s);
+	report = manager_facts_json(&current);
+	json_object_update_new(report,
+			       json_pack("{s:f, s:b, s:o}", "started", r->started, "stopping", s->stopping, "devices", devices));
+	return report;
 }
 
-void node_report_write(struct node_report *r, const struct schedule *s, double now)
+void node_report_write(struct node_report *r, const struct schedule *s, const struct manager_facts *facts, double now)
 {
-	char *text = event_json_dump(make_report(r, s, now));
+	char *text = event_json_dump(make_report(r, s, facts, now));
 
 	if (!text || (r->text && !strcmp(text, r->text)) || !node_file_write(s->config->node.spool, text)) {
 		free(text);

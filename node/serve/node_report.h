@@ -6,16 +6,16 @@
 
 #include <jansson.h>
 
+#include "node/jobs/node_facts.h"
 #include "node/serve/schedule.h"
 
 struct node_report {
-	double started;	   /* s since the epoch, start of the node */
-	char journal[200]; /* first finding of the journal's check at start; "": none */
-	char *text;	   /* last text written; NULL: none yet */
+	double started; /* s since the epoch, start of the node */
+	char *text;	/* last text written; NULL: none yet */
 };
 
 /* Write the file if its text differs from the last one. */
-void node_report_write(struct node_report *r, const struct schedule *s, double now);
+void node_report_write(struct node_report *r, const struct schedule *s, const struct manager_facts *facts, double now);
 void node_report_clear(struct node_report *r);
 
 #endif

@@ -99,6 +99,7 @@ static void loop(struct serve *v)
 {
 	for (;;) {
 		double now = clock_wall(), clock = clock_seconds(), until;
+		bool checked;
 
 		v->s.clock = clock;
 		serve_reap(v, now);
@@ -116,7 +117,10 @@ static void loop(struct serve *v)
 		open_trail(v);
 		status_watch_step(&v->status, v->conf.config, v->s.config_path, &v->s.processes, clock);
 		schedule_step(&v->s, now);
-		node_report_write(&v->report, &v->s, now);
+		checked = self_check_step(&v->check, &v->s, v->journal_path);
+		node_report_write(&v->report, &v->s, &v->check.facts, now);
+		if (checked)
+			self_check_log(&v->check, &v->s, now);
 		until = clock + (v->s.next - now);
 		sooner(&until, process_table_tick(&v->s.processes, clock));
 		sooner(&until, v->receiver_at);
@@ -124,6 +128,7 @@ static void loop(struct serve *v)
 		sooner(&until, audit(v, now, clock, false));
 		sooner(&until, v->status.at);
 		sooner(&until, v->certificates_at);
+		sooner(&until, v->check.at);
 		wait_for_work(v, until);
 		read_signals(v, clock_seconds());
 	}
@@ -141,6 +146,7 @@ int serve_run(struct serve_conf *conf, struct err *err)
 	v.s.config = v.conf.config;
 	v.report.started = clock_wall();
 	status_watch_begin(&v.status);
+	self_check_begin(&v.check);
 	slots_configure(&v.s.slots, v.conf.config->node.device, clock_seconds());
 	audit_start(&v.conf.config->node, AUDIT_QUEUED, "serve");
 	if (service_notify_read_address(&v.notify, &why) < 0)
@@ -155,6 +161,7 @@ int serve_run(struct serve_conf *conf, struct err *err)
 	jobs_clear(&v.s.jobs);
 	status_watch_end(&v.status);
 	node_report_clear(&v.report);
+	self_check_clear(&v.check);
 	if (v.signal_fd >= 0)
 		close(v.signal_fd);
 	if (v.pipe_fd[0] >= 0) {

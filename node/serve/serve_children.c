@@ -7,6 +7,7 @@
  * - A receiver that ends by itself is restarted: at once if it had run for a while, otherwise after a delay.
  * - Deadlines use clock_seconds(), so that a clock that is set back does not delay a SIGKILL.
  */
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -27,7 +28,7 @@ static int receiver_child(void *ctx)
 	serve_start_log(v->conf.config, "receiver");
 	close(v->signal_fd);
 	close(v->pipe_fd[0]);
-	if (receiver_run(&v->conf.sockets, v->conf.config, v->pipe_fd[1], SERVE_GRACE, &err) == 0)
+	if (receiver_run(&v->conf.sockets, v->conf.config, v->pipe_fd[1], SERVE_GRACE, v->check.receiver, &err) == 0)
 		return 0;
 	log_event(LOG_CRIT, "receiver-failed", "reason=%s", log_quote(err.msg));
 	return 1;
@@ -40,6 +41,7 @@ void serve_open_journal(struct serve *v, double clock)
 
 	if (journal_open(v->journal_path, &v->s.journal, &err) < 0) {
 		v->s.journal = NULL;
+		snprintf(v->check.facts.journal_error, sizeof(v->check.facts.journal_error), "%.299s", err.msg);
 		if (v->journal_at == 0)
 			log_event(LOG_CRIT, "journal-error", "reason=%s", log_quote(err.msg));
 		v->journal_at = clock + JOURNAL_WAIT;
@@ -48,6 +50,8 @@ void serve_open_journal(struct serve *v, double clock)
 	if (v->journal_at > 0)
 		log_event(LOG_NOTICE, "journal-reopened", "path=%s", log_quote(v->journal_path));
 	v->journal_at = 0;
+	v->check.facts.journal_error[0] = '\0';
+	self_check_journal_opened(&v->check, v->journal_path);
 	v->version = -1;
 	v->s.journal_reserved = 0; /* its write-ahead log may be a new file */
 	v->s.space_at = 0;
@@ -60,6 +64,7 @@ void serve_start_receiver(struct serve *v, double clock)
 	struct err why = {0};
 
 	v->receiver_at = 0;
+	receiver_state_begin(v->check.receiver, clock);
 	v->s.journal = journal_close(v->s.journal);
 	if (process_table_fork(&v->s.processes, &p, receiver_child, v, clock, &why) < 0) {
 		log_event(LOG_CRIT, "receiver-not-started", "reason=%s", log_quote(why.msg));
@@ -113,6 +118,8 @@ void serve_reap(struct serve *v, double now)
 			  (long long)p.job, log_quote(how));
 		if (p.role == PROCESS_STATUS) {
 			status_watch_ended(&v->status, &p, how, v->s.clock);
+		} else if (p.role == PROCESS_RESOLVE) {
+			self_check_resolved(&v->check, v->conf.config);
 		} else if (p.role != PROCESS_RECEIVER) {
 			schedule_process_ended(&v->s, &p, status, now);
 			if (p.ipc_fd >= 0)

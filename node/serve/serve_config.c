@@ -33,7 +33,7 @@ int serve_load(const char *path, void (*report)(void *ctx, const char *problem),
 	int ret = path ? config_load_text(path, report, ctx, &config, &text, err) : config_load(NULL, report, ctx, &config, err);
 
 	if (ret == 0 && path)
-		ret = tls_files_check(config, clock_wall(), &files, err);
+		ret = tls_files_check(config, &files, err);
 	if (ret == 0) {
 		*ret_text = text;
 		*ret_config = config;
@@ -114,11 +114,19 @@ void serve_start_log(const struct config *c, const char *who)
 	audit_start(&c->node, AUDIT_QUEUED, who);
 }
 
-static void log_expiry(void *ctx, const char *text, bool is_over)
+/* Keep a certificate for the page, and log it if it has a problem. */
+static void watch_certificate(void *ctx, const struct node_certificate *certificate)
 {
-	(void)ctx;
-	log_event(is_over ? LOG_ALERT : LOG_WARNING, is_over ? "certificate-expired" : "certificate-expires", "reason=%s",
-		  log_quote(text));
+	struct self_check *check = ctx;
+	struct node_problem p;
+	char line[1200];
+
+	self_check_add_certificate(check, certificate);
+	if (!node_problem_of_certificate(certificate, clock_wall(), &p))
+		return;
+	node_problem_line(&p, line, sizeof(line));
+	log_event(node_problem_is_over(&p) ? LOG_ALERT : LOG_WARNING,
+		  node_problem_is_over(&p) ? "certificate-expired" : "certificate-expires", "reason=%s", log_quote(line));
 }
 
 static void log_open_key(void *ctx, const char *text)
@@ -130,10 +138,12 @@ static void log_open_key(void *ctx, const char *text)
 /* Check the expiry of certificates once a day, because they may expire while the node runs. */
 void serve_watch_certificates(struct serve *v, double clock)
 {
-	const struct tls_files_report report = {NULL, NULL, log_expiry, log_open_key};
+	const struct tls_files_report report = {&v->check, NULL, watch_certificate, log_open_key};
 
 	v->certificates_at = clock + CERTIFICATES_EVERY;
-	tls_files_check(v->conf.config, clock_wall(), &report, NULL);
+	self_check_forget_certificates(&v->check);
+	tls_files_check(v->conf.config, &report, NULL);
+	v->check.at = 0;
 }
 
 static void report_problem(void *ctx, const char *problem)
@@ -171,6 +181,7 @@ void serve_reload(struct serve *v, double clock)
 	v->conf.text = text;
 	v->s.config = config;
 	v->certificates_at = clock;
+	self_check_reload(&v->check);
 	slots_configure(&v->s.slots, config->node.device, clock);
 	serve_start_log(config, "serve");
 	log_event(LOG_NOTICE, "config-reloaded", "aet=%s port=%d protocols=%zu destinations=%zu", log_quote(config->node.aet),

@@ -7,6 +7,7 @@
 #include "node/process/service_notify.h"
 #include "node/serve/node_report.h"
 #include "node/serve/schedule.h"
+#include "node/serve/self_check.h"
 #include "node/serve/serve.h"
 #include "node/serve/status_watch.h"
 
@@ -17,6 +18,7 @@ struct serve {
 	struct schedule s;
 	struct status_watch status;
 	struct node_report report;
+	struct self_check check;
 	struct service_notify notify;
 	bool ready; /* SERVICE_READY was sent to the service manager */
 	char journal_path[300], config_copy[300];
@@ -37,7 +39,7 @@ struct serve {
 int serve_write_copy(struct serve *v, const char *text, struct err *err);
 void serve_start_log(const struct config *c, const char *who); /* start log and audit trail as configured */
 void serve_reload(struct serve *v, double clock);
-void serve_watch_certificates(struct serve *v, double clock); /* log certificates that expire soon */
+void serve_watch_certificates(struct serve *v, double clock); /* read the certificates, log those that end soon */
 
 /* serve_start.c: set up signals, copy the configuration, clean the spool, then start the permanent child processes. */
 int serve_begin(struct serve *v, struct err *err);

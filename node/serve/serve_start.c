@@ -68,10 +68,10 @@ static int names_file(void *ctx, const char *file)
 
 static void report_damage(void *ctx, const char *problem)
 {
-	struct node_report *r = ctx;
+	struct manager_facts *m = ctx;
 
-	if (!r->journal[0])
-		snprintf(r->journal, sizeof(r->journal), "%.199s", problem);
+	if (!m->journal_damage[0])
+		snprintf(m->journal_damage, sizeof(m->journal_damage), "%.199s", problem);
 	log_event(LOG_ALERT, "journal-damaged", "problem=%s", log_quote(problem));
 }
 
@@ -106,9 +106,10 @@ static int clean_up(struct serve *v, struct err *err)
 
 	if (ret < 0)
 		return ret;
-	found = journal_check(c.journal, report_damage, &v->report, &why);
+	self_check_journal_opened(&v->check, v->journal_path);
+	found = journal_check(c.journal, report_damage, &v->check.facts, &why);
 	if (found < 0)
-		report_damage(&v->report, why.msg);
+		report_damage(&v->check.facts, why.msg);
 	c.damaged = found != 0;
 	if (!c.damaged)
 		back = orphans_restore(node->spool, names_file, &c, &why);

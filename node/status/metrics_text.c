@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* metrics_text.c - write the metrics in the Prometheus text format 0.0.4. Names, units and suffixes follow its conventions: base
  * units (seconds, bytes), `_total` for counters. */
+#include <string.h>
+
 #include "node/base/version.h"
 #include "node/status/status.h"
 
@@ -46,7 +48,7 @@ static void received(struct html *h, const struct status *s)
 	number(h, "instances_received_total", "counter", "Objects that were stored and acknowledged.",
 	       (double)s->totals.instances);
 	number(h, "received_bytes_total", "counter", "Bytes of those objects as files.", (double)s->totals.bytes);
-	number(h, "instances_waiting", "gauge", "Stored objects that are not classified yet.", (double)s->unindexed);
+	number(h, "instances_waiting", "gauge", "Stored objects that are not classified yet.", (double)s->facts.unindexed);
 	head(h, "instances_classified_total", "counter",
 	     "Classification of stored objects: member of a case, ignored (nothing to reconstruct), refused, conflict (other "
 	     "content under "
@@ -88,14 +90,53 @@ static void deliveries(struct html *h, const struct status *s)
 		delivered(h, d->name, "failed", d->failed);
 	}
 	head(h, "deliveries_waiting", "gauge", "Cases whose result waits for this destination.");
-	for (size_t i = 0; i < s->n_destinations; i++)
-		labelled(h, "deliveries_waiting", "destination", s->destinations[i].name, (double)s->destinations[i].waiting);
+	for (size_t i = 0; i < s->facts.n_destinations; i++)
+		labelled(h, "deliveries_waiting", "destination", s->facts.destinations[i].name,
+			 (double)s->facts.destinations[i].waiting);
 	head(h, "deliveries_refused", "gauge", "Cases that this destination refused permanently, without a retry since.");
-	for (size_t i = 0; i < s->n_destinations; i++)
-		labelled(h, "deliveries_refused", "destination", s->destinations[i].name, (double)s->destinations[i].refused);
+	for (size_t i = 0; i < s->facts.n_destinations; i++)
+		labelled(h, "deliveries_refused", "destination", s->facts.destinations[i].name,
+			 (double)s->facts.destinations[i].refused);
 	head(h, "destination_down", "gauge", "1 while cases wait for this destination and its last attempt failed.");
-	for (size_t i = 0; i < s->n_destinations; i++)
-		labelled(h, "destination_down", "destination", s->destinations[i].name, s->destinations[i].down);
+	for (size_t i = 0; i < s->facts.n_destinations; i++)
+		labelled(h, "destination_down", "destination", s->facts.destinations[i].name, s->facts.destinations[i].down);
+}
+
+/* The number of problems of each id: the list of /health. */
+static void problems(struct html *h, const struct status *s)
+{
+	head(h, "problems", "gauge", "Problems of the node, by id and severity, as /health lists them.");
+	for (size_t i = 0; i < s->problems.n; i++) {
+		const struct node_problem *p = &s->problems.list[i];
+		size_t same = 0;
+		bool first = true;
+
+		for (size_t k = 0; k < s->problems.n; k++) {
+			first = first && (k >= i || strcmp(s->problems.list[k].id, p->id) != 0);
+			same += !strcmp(s->problems.list[k].id, p->id);
+		}
+		if (first)
+			html_printf(h, "tomonode_problems{id=\"%s\",severity=\"%s\"} %zu\n", p->id,
+				    p->critical ? "critical" : "warning", same);
+	}
+}
+
+static void certificates(struct html *h, const struct status *s)
+{
+	const struct manager_facts *m = &s->facts.from_manager;
+
+	head(h, "certificate_days", "gauge", "Days until a certificate or revocation list ends; negative: it has ended.");
+	for (size_t i = 0; i < m->n_certificates; i++) {
+		const struct node_certificate *c = &m->certificates[i];
+
+		if (c->unusable[0])
+			continue;
+		html_put(h, "tomonode_certificate_days{of=\"");
+		html_label(h, c->whose);
+		html_put(h, "\",file=\"");
+		html_label(h, c->file);
+		html_printf(h, "\"} %.3f\n", (c->until - s->now) / 86400);
+	}
 }
 
 static void node(struct html *h, const struct status *s)
@@ -129,9 +170,12 @@ static void node(struct html *h, const struct status *s)
 			html_printf(h, "\"} %d\n", json_is_true(json_object_get(device, "disabled")));
 		}
 	}
-	number(h, "spool_free_bytes", "gauge", "Free space on the spool's disk.", (double)s->disk_free);
-	number(h, "spool_size_bytes", "gauge", "Size of the spool's disk.", (double)s->disk_size);
-	number(h, "spool_orphans", "gauge", "Images in orphans/ of the spool, which are not in the journal.", (double)s->orphans);
+	problems(h, s);
+	certificates(h, s);
+	number(h, "spool_free_bytes", "gauge", "Free space on the spool's disk.", (double)s->facts.disk_free);
+	number(h, "spool_size_bytes", "gauge", "Size of the spool's disk.", (double)s->facts.disk_size);
+	number(h, "spool_orphans", "gauge", "Images in orphans/ of the spool, which are not in the journal.",
+	       (double)s->facts.orphans);
 	number(h, "spool_reserve_bytes", "gauge", "Minimum free space: below it, objects are refused.",
 	       (double)s->config->node.reserve);
 }

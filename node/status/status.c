@@ -6,15 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "node/base/log.h"
 #include "node/jobs/delivery_queue.h"
 #include "node/jobs/job_report.h"
 #include "node/result/thumbnail.h"
 #include "node/store/node_file.h"
-#include "node/store/orphans.h"
 
 void status_begin(struct status *s, const struct config *config)
 {
@@ -46,9 +43,6 @@ static void forget_look(struct status *s)
 	json_decref(s->unassigned);
 	s->node = s->unassigned = NULL;
 	memset(s->by_state, 0, sizeof(s->by_state));
-	memset(s->destinations, 0, sizeof(s->destinations));
-	s->n_destinations = s->n_problems = 0;
-	s->unindexed = 0;
 }
 
 void status_end(struct status *s)
@@ -56,22 +50,6 @@ void status_end(struct status *s)
 	forget_look(s);
 	forget(s);
 	status_names_end(&s->names);
-}
-
-static void problem(struct status *s, bool critical, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-
-static void problem(struct status *s, bool critical, const char *fmt, ...)
-{
-	struct status_problem *p;
-	va_list ap;
-
-	if (s->n_problems == STATUS_PROBLEMS)
-		return;
-	p = &s->problems[s->n_problems++];
-	p->critical = critical;
-	va_start(ap, fmt);
-	vsnprintf(p->text, sizeof(p->text), fmt, ap);
-	va_end(ap);
 }
 
 /* ---- the journal ---- */
@@ -129,7 +107,7 @@ static int read_journal(struct status *s, double now, struct err *err)
 	if (ret == 0)
 		ret = journal_add_totals(s->journal, &s->totals, err);
 	if (ret == 0)
-		ret = journal_count_unindexed(s->journal, &s->unindexed, err);
+		ret = node_facts_of_journal(s->journal, &s->facts, err);
 	if (ret == 0) {
 		unassigned = job_report_unassigned(s->journal, STATUS_UNASSIGNED_READ, err);
 		s->unassigned = unassigned ? job_report_unassigned_groups(unassigned) : NULL;
@@ -145,12 +123,9 @@ enum group { GROUP_ATTENTION, GROUP_WORK, GROUP_DONE };
 
 static enum group group_of(const struct job_view *v)
 {
-	switch (v->state) {
-	case JOB_HELD:
-	case JOB_FAILED:
-	case JOB_DEAD_LETTER:
-	case JOB_IMPOSSIBLE:
+	if (node_facts_job_needs_attention(v))
 		return GROUP_ATTENTION;
+	switch (v->state) {
 	case JOB_DELIVERED:
 	case JOB_CANCELLED:
 	case JOB_CLEANED:
@@ -191,7 +166,7 @@ static void fill_list(struct status *s, struct status_list *l, enum group group,
 		l->all += group_of(s->jobs.list[i]) == group;
 	l->list = calloc(l->all ? l->all : 1, sizeof(l->list[0]));
 	if (!l->list) {
-		problem(s, false, "Out of memory for the list of cases.");
+		snprintf(s->facts.journal_error, sizeof(s->facts.journal_error), "no memory for the list of cases");
 		return;
 	}
 	for (size_t i = 0; i < s->jobs.n; i++)
@@ -202,139 +177,13 @@ static void fill_list(struct status *s, struct status_list *l, enum group group,
 		l->n = max;
 }
 
-/* ---- destinations ---- */
-
-static struct status_destination *destination(struct status *s, const char *name)
-{
-	struct status_destination *d;
-
-	for (size_t i = 0; i < s->n_destinations; i++)
-		if (!strcmp(s->destinations[i].name, name))
-			return &s->destinations[i];
-	if (s->n_destinations == STATUS_DESTINATIONS)
-		return NULL;
-	d = &s->destinations[s->n_destinations++];
-	snprintf(d->name, sizeof(d->name), "%s", name);
-	d->conf = config_destination(s->config, name);
-	return d;
-}
-
-static void update_send(struct status *s, const struct job_view *v, const struct job_send *send)
-{
-	bool due = send->state == SEND_DUE && v->state == JOB_RECONSTRUCTED && job_send_is_active(send);
-	struct status_destination *d;
-
-	if (!due && !config_destination(s->config, send->destination))
-		return; /* a destination of an earlier configuration that no case waits for */
-	d = destination(s, send->destination);
-	if (!d)
-		return;
-	d->waiting += due;
-	d->refused += send->state == SEND_REFUSED && v->state == JOB_DEAD_LETTER && job_send_is_active(send);
-	if (send->state == SEND_DONE && send->time > d->last_sent)
-		d->last_sent = send->time;
-	if (!due || (send->failures == 0 && !send->unconfigured))
-		return;
-	if (d->next == 0 || send->next < d->next)
-		d->next = send->next;
-	if (send->failures > d->failures)
-		d->failures = send->failures;
-	if (send->time >= d->last_failed) {
-		d->last_failed = send->time;
-		snprintf(d->reason, sizeof(d->reason), "%s", send->reason);
-	}
-}
-
-static void update_destinations(struct status *s)
-{
-	for (size_t i = 0; i < s->config->n_destinations; i++)
-		destination(s, s->config->destinations[i].name);
-	for (size_t i = 0; i < s->jobs.n; i++)
-		for (size_t k = 0; k < s->jobs.list[i]->n_sends; k++)
-			update_send(s, s->jobs.list[i], &s->jobs.list[i]->sends[k]);
-	for (size_t i = 0; i < s->n_destinations; i++) {
-		struct status_destination *d = &s->destinations[i];
-
-		d->down = d->waiting > 0 && d->last_failed > 0 && d->last_failed >= d->last_sent;
-		if (d->down)
-			problem(s, false, "Results cannot be sent to %s: %s. %zu %s for it; the node tries again automatically.",
-				d->name, d->reason[0] ? d->reason : "no answer", d->waiting,
-				d->waiting == 1 ? "case waits" : "cases wait");
-	}
-}
-
-/* ---- the node itself ---- */
-
-static void update_disk(struct status *s)
-{
-	struct statvfs v;
-
-	s->disk_free = s->disk_size = 0;
-	if (statvfs(s->config->node.spool, &v) < 0) {
-		problem(s, true, "The spool's disk cannot be read: %s.", strerror(errno));
-		return;
-	}
-	s->disk_free = (uint64_t)v.f_bavail * v.f_frsize;
-	s->disk_size = (uint64_t)v.f_blocks * v.f_frsize;
-	if (s->disk_free < s->config->node.reserve)
-		problem(s, true,
-			"The disk is full: %.1f GB are free, %.1f GB must stay free. New images are refused until there is "
-			"space.",
-			(double)s->disk_free / 1e9, (double)s->config->node.reserve / 1e9);
-	else if (s->disk_free / 2 < s->config->node.reserve)
-		problem(s, false, "The disk is nearly full: %.1f GB are free; below %.1f GB new images are refused.",
-			(double)s->disk_free / 1e9, (double)s->config->node.reserve / 1e9);
-}
-
-static void update_node(struct status *s)
-{
-	const json_t *slots, *slot;
-	size_t i, out = 0;
-
-	s->node = node_file_read(s->config->node.spool);
-	if (!s->node)
-		return; /* the page has just started */
-	if (json_is_false(json_object_get(s->node, "receiver")))
-		problem(s, true, "The receiver does not run: the node accepts no images. It is restarted automatically.");
-	slots = json_object_get(s->node, "devices");
-	json_array_foreach(slots, i, slot)
-	{
-		const char *name = json_string_value(json_object_get(slot, "name"));
-		const char *reason = json_string_value(json_object_get(slot, "reason"));
-
-		if (!json_is_true(json_object_get(slot, "disabled")))
-			continue;
-		out++;
-		problem(s, false, "Device %s is disabled: %s.", name ? name : "?",
-			reason && reason[0] ? reason : "no reason given");
-	}
-	if (out > 0 && out == json_array_size(slots))
-		problem(s, true, "No device can reconstruct: cases wait.");
-}
-
-static void update_spool(struct status *s)
-{
-	char warning[OPERATOR_WARNING_SIZE];
-
-	if (operator_warning_journal(json_string_value(json_object_get(s->node, "journal")), warning))
-		problem(s, true, "%s", warning);
-	s->orphans = orphans_count(s->config->node.spool);
-	if (operator_warning_orphans(s->config->node.spool, s->orphans, warning))
-		problem(s, false, "%s", warning);
-}
-
 static void update_cases(struct status *s)
 {
-	size_t n = 0;
-
 	for (size_t i = 0; i < s->jobs.n; i++)
 		s->by_state[s->jobs.list[i]->state]++;
 	fill_list(s, &s->attention, GROUP_ATTENTION, STATUS_ATTENTION_MAX);
 	fill_list(s, &s->work, GROUP_WORK, STATUS_WORK_MAX);
 	fill_list(s, &s->done, GROUP_DONE, STATUS_DONE_MAX);
-	n = s->attention.all;
-	if (n > 0)
-		problem(s, false, n == 1 ? "%zu case needs attention, see below." : "%zu cases need attention, see below.", n);
 }
 
 void status_update(struct status *s, double now)
@@ -343,28 +192,27 @@ void status_update(struct status *s, double now)
 
 	forget_look(s);
 	s->now = now;
+	node_facts_of_spool(s->config, now, &s->facts);
+	s->facts.expect_running = true;
+	s->node = node_file_read(s->config->node.spool);
 	if (read_journal(s, now, &err) < 0) {
-		problem(s, err.code != ENOENT, "The journal cannot be read: %s.", err.msg);
+		s->facts.journal_missing = err.code == ENOENT;
+		snprintf(s->facts.journal_error, sizeof(s->facts.journal_error), "%.299s", err.msg);
 		forget(s);
 		json_decref(s->unassigned);
 		s->unassigned = NULL;
 	}
 	delivery_queue_update(&s->jobs);
-	update_disk(s);
-	update_node(s);
-	update_spool(s);
-	update_destinations(s);
+	node_facts_of_jobs(s->config, &s->jobs, &s->facts);
 	update_cases(s);
+	node_problems_find(&s->facts, &s->problems);
 	if (s->config->status.show_patient)
 		status_names_request(&s->names, s);
 }
 
 bool status_is_healthy(const struct status *s)
 {
-	for (size_t i = 0; i < s->n_problems; i++)
-		if (s->problems[i].critical)
-			return false;
-	return true;
+	return !node_problems_are_critical(&s->problems);
 }
 
 bool status_progress(const struct status *s, int64_t job, char ret_stage[64], double *ret_fraction)

@@ -11,36 +11,18 @@
 #include <jansson.h>
 
 #include "node/jobs/jobs.h"
-#include "node/jobs/operator_warnings.h"
+#include "node/jobs/node_facts.h"
 #include "node/status/html.h"
 #include "node/status/metrics.h"
 #include "node/status/status_names.h"
 #include "node/status/status_request.h"
 
 #define STATUS_STATES 24
-#define STATUS_DESTINATIONS 32
-#define STATUS_PROBLEMS 24
 #define STATUS_ATTENTION_MAX 60 /* maximum number of cases shown; the page gives only the number of further cases */
 #define STATUS_WORK_MAX 60
 #define STATUS_DONE_MAX 24
 #define STATUS_UNASSIGNED_MAX 8	   /* maximum number of groups shown */
 #define STATUS_UNASSIGNED_READ 200 /* maximum number of instances of each classification that are grouped */
-
-struct status_destination {
-	char name[CONFIG_NAME_SIZE];
-	const struct destination_conf *conf; /* NULL: no longer in the configuration */
-	size_t waiting, refused;	     /* numbers of cases */
-	double last_sent, last_failed;	     /* times, s since the epoch; 0: never */
-	double next;			     /* time of the next attempt, s since the epoch; 0: none is planned */
-	int failures;			     /* number of consecutive failed attempts; the maximum over all cases */
-	bool down;			     /* cases wait, and the last attempt failed */
-	char reason[240];		     /* reason of that failure */
-};
-
-struct status_problem {
-	bool critical; /* the node does not work: /health reports it */
-	char text[OPERATOR_WARNING_SIZE];
-};
 
 struct status_list {
 	const struct job_view **list; /* the n jobs to show, in order */
@@ -55,18 +37,13 @@ struct status {
 	struct journal_totals totals;
 	struct status_names names;
 	/* set by status_update(): */
-	double now;	    /* s since the epoch */
-	uint64_t unindexed; /* number of instances that the indexer has not classified yet */
-	uint64_t orphans;   /* number of images in the spool that are not in the journal */
+	double now; /* s since the epoch */
+	struct node_facts facts;
+	struct node_problems problems;
 	size_t by_state[STATUS_STATES];
 	struct status_list attention, work, done;
-	struct status_destination destinations[STATUS_DESTINATIONS];
-	size_t n_destinations;
-	json_t *node;		       /* report of node/serve/node_report.h; NULL: missing */
-	json_t *unassigned;	       /* job_report_unassigned_groups() of the newest instances */
-	uint64_t disk_free, disk_size; /* bytes */
-	struct status_problem problems[STATUS_PROBLEMS];
-	size_t n_problems;
+	json_t *node;	    /* report of node/serve/node_report.h; NULL: missing */
+	json_t *unassigned; /* job_report_unassigned_groups() of the newest instances */
 };
 
 void status_begin(struct status *s, const struct config *config);

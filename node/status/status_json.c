@@ -70,8 +70,8 @@ static json_t *destinations_json(const struct status *s)
 {
 	json_t *list = json_array();
 
-	for (size_t i = 0; i < s->n_destinations; i++) {
-		const struct status_destination *d = &s->destinations[i];
+	for (size_t i = 0; i < s->facts.n_destinations; i++) {
+		const struct destination_state *d = &s->facts.destinations[i];
 
 		json_array_append_new(list,
 				      json_pack("{s:o, s:b, s:b, s:I, s:I, s:f, s:f, s:f, s:o}", "name", event_json_text(d->name),
@@ -93,9 +93,8 @@ json_t *status_json(const struct status *s)
 	add_list(cases, s, &s->done);
 	for (int state = JOB_COLLECTING; state <= JOB_IMPOSSIBLE; state++)
 		json_object_set_new(counts, job_state_name((enum job_state)state), json_integer((json_int_t)s->by_state[state]));
-	for (i = 0; i < s->n_problems; i++)
-		json_array_append_new(problems, json_pack("{s:b, s:o}", "critical", s->problems[i].critical, "text",
-							  event_json_text(s->problems[i].text)));
+	for (i = 0; i < s->problems.n; i++)
+		json_array_append_new(problems, node_problem_json(&s->problems.list[i]));
 	json_array_foreach(s->unassigned, i, one)
 	{
 		json_t *copy = json_pack("{s:O, s:O, s:O, s:O, s:O, s:O}", "instance", json_object_get(one, "instance"),
@@ -109,8 +108,8 @@ json_t *status_json(const struct status *s)
 			 "version", TOMONODE_VERSION, "aet", s->config->node.aet, "time", s->now, "healthy", status_is_healthy(s),
 			 "problems", problems, "counts", counts, "cases", cases, "received", "instances",
 			 (json_int_t)s->totals.instances, "bytes", (json_int_t)s->totals.bytes, "waiting",
-			 (json_int_t)s->unindexed, "destinations", destinations_json(s), "disk", "free", (json_int_t)s->disk_free,
-			 "size", (json_int_t)s->disk_size, "reserve", (json_int_t)s->config->node.reserve, "devices",
-			 devices ? json_incref(devices) : json_array(), "unassigned", unassigned, "orphans",
-			 (json_int_t)s->orphans);
+			 (json_int_t)s->facts.unindexed, "destinations", destinations_json(s), "disk", "free",
+			 (json_int_t)s->facts.disk_free, "size", (json_int_t)s->facts.disk_size, "reserve",
+			 (json_int_t)s->config->node.reserve, "devices", devices ? json_incref(devices) : json_array(),
+			 "unassigned", unassigned, "orphans", (json_int_t)s->facts.orphans);
 }

@@ -232,8 +232,8 @@ static void destinations(struct html *h, const struct status *s)
 
 	html_put(h, "<section id=\"destinations\" aria-labelledby=\"h-destinations\"><h2 "
 		    "id=\"h-destinations\">Destinations</h2><ul>\n");
-	for (size_t i = 0; i < s->n_destinations; i++) {
-		const struct status_destination *d = &s->destinations[i];
+	for (size_t i = 0; i < s->facts.n_destinations; i++) {
+		const struct destination_state *d = &s->facts.destinations[i];
 
 		html_put(h, "<li><h3>");
 		html_text(h, d->name);
@@ -275,7 +275,7 @@ static void destinations(struct html *h, const struct status *s)
 		}
 		html_put(h, "</li>\n");
 	}
-	if (s->n_destinations == 0)
+	if (s->facts.n_destinations == 0)
 		html_put(h, "<li class=\"none\">No destination is configured.</li>");
 	html_put(h, "</ul></section>\n");
 }
@@ -336,11 +336,11 @@ static void devices(struct html *h, const struct status *s)
 
 static void disk(struct html *h, const struct status *s)
 {
-	double used = s->disk_size ? 100 * (1 - (double)s->disk_free / (double)s->disk_size) : 0;
+	double used = s->facts.disk_size ? 100 * (1 - (double)s->facts.disk_free / (double)s->facts.disk_size) : 0;
 	char free_text[32], size[32], reserve[32];
 
-	status_text_bytes((double)s->disk_free, free_text, sizeof(free_text));
-	status_text_bytes((double)s->disk_size, size, sizeof(size));
+	status_text_bytes((double)s->facts.disk_free, free_text, sizeof(free_text));
+	status_text_bytes((double)s->facts.disk_size, size, sizeof(size));
 	status_text_bytes((double)s->config->node.reserve, reserve, sizeof(reserve));
 	html_put(h, "<section id=\"disk\" aria-labelledby=\"h-disk\"><h2 id=\"h-disk\">Disk</h2>\n");
 	html_printf(h,
@@ -384,7 +384,7 @@ static void unassigned(struct html *h, const struct status *s)
 
 static void overall(struct html *h, const struct status *s)
 {
-	bool good = s->n_problems == 0;
+	bool good = s->problems.n == 0;
 
 	html_printf(h, "<section id=\"overall\" class=\"overall %s\" role=\"status\">",
 		    good		   ? "good"
@@ -401,14 +401,18 @@ static void overall(struct html *h, const struct status *s)
 	}
 	html_put(h,
 		 status_is_healthy(s) ? "<h1>Something needs attention</h1><ul>" : "<h1>The node has a serious problem</h1><ul>");
-	for (int critical = 1; critical >= 0; critical--)
-		for (size_t i = 0; i < s->n_problems; i++) {
-			if (s->problems[i].critical != (critical == 1))
-				continue;
-			html_put(h, "<li>");
-			html_text(h, s->problems[i].text);
-			html_put(h, "</li>");
+	for (size_t i = 0; i < s->problems.n; i++) {
+		const struct node_problem *p = &s->problems.list[i];
+
+		html_put(h, "<li>");
+		html_text(h, p->text);
+		if (p->todo[0]) {
+			html_put(h, " <span class=\"todo\">");
+			html_text(h, p->todo);
+			html_put(h, "</span>");
 		}
+		html_put(h, "</li>");
+	}
 	html_put(h, "</ul></section>\n");
 }
 
@@ -416,8 +420,8 @@ void status_write_overview(struct html *h, const struct status *s, const char *t
 {
 	char title[80];
 
-	if (s->n_problems > 0)
-		snprintf(title, sizeof(title), "(%zu) tomonode %s", s->n_problems, s->config->node.aet);
+	if (s->problems.n > 0)
+		snprintf(title, sizeof(title), "(%zu) tomonode %s", s->problems.n, s->config->node.aet);
 	else
 		snprintf(title, sizeof(title), "tomonode %s", s->config->node.aet);
 	status_page_begin(h, s, title);

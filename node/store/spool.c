@@ -25,6 +25,8 @@
 #include "node/store/orphans.h"
 
 #define SPOOL_PATH_SIZE 1024
+#define LOCK_FORMAT "%-20ld\n%-20.3f\n" /* of a constant length: process number, last sign of life */
+#define LOCK_TEXT_SIZE 64
 
 static const char *const folders[] = {"incoming", "instances", "outbox", "work", "audit", ORPHANS_FOLDER};
 #define N_FOLDERS (sizeof(folders) / sizeof(folders[0]))
@@ -105,7 +107,7 @@ int spool_prepare(const char *spool, struct err *err)
 
 int spool_lock(const char *spool, struct err *err)
 {
-	char path[SPOOL_PATH_SIZE], text[32];
+	char path[SPOOL_PATH_SIZE], text[LOCK_TEXT_SIZE];
 	int fd, n;
 
 	if (join(path, spool, "node.lock", "", err) < 0)
@@ -118,13 +120,13 @@ int spool_lock(const char *spool, struct err *err)
 
 		n = (int)read(fd, text, sizeof(text) - 1);
 		text[n > 0 ? n : 0] = '\0';
-		text[strcspn(text, "\n")] = '\0';
+		text[strcspn(text, " \n")] = '\0';
 		close(fd);
 		if (code == EWOULDBLOCK)
 			return err_set(err, EBUSY, "spool: %s is in use by process %s", spool, text[0] ? text : "(unknown)");
 		return err_set(err, code, "spool: cannot lock %s: %s", path, strerror(code));
 	}
-	n = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
+	n = snprintf(text, sizeof(text), LOCK_FORMAT, (long)getpid(), 0.0);
 	errno = 0;
 	/* The process number in the file is only for messages; ignore a failure to write it on a full disk. */
 	if ((ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)n, 0) != n) && errno != ENOSPC && errno != EDQUOT) {
@@ -134,6 +136,54 @@ int spool_lock(const char *spool, struct err *err)
 		return err_set(err, code, "spool: cannot write %s: %s", path, strerror(code));
 	}
 	return fd;
+}
+
+void spool_lock_beat(int lock_fd, double clock)
+{
+	char text[LOCK_TEXT_SIZE];
+	int n = snprintf(text, sizeof(text), LOCK_FORMAT, (long)getpid(), clock);
+
+	if (lock_fd >= 0) /* overwrites as many bytes; a failure shows as a missing sign of life */
+		(void)!pwrite(lock_fd, text, (size_t)n, 0);
+}
+
+bool spool_holder(const char *spool, struct spool_holder *ret_holder)
+{
+	char path[SPOOL_PATH_SIZE], text[LOCK_TEXT_SIZE] = "";
+	bool held;
+	ssize_t n;
+	int fd;
+
+	*ret_holder = (struct spool_holder){0};
+	if (join(path, spool, "node.lock", "", NULL) < 0)
+		return false;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	held = flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+	n = held ? read(fd, text, sizeof(text) - 1) : 0;
+	if (n > 0 && sscanf(text, "%ld %lf", &ret_holder->pid, &ret_holder->alive) < 2)
+		ret_holder->alive = 0;
+	close(fd);
+	return held;
+}
+
+int spool_probe(const char *spool, struct err *err)
+{
+	static const char byte[1] = {0};
+	char name[64], path[SPOOL_PATH_SIZE];
+	int fd = spool_begin(spool, name, err), ret = fd < 0 ? fd : 0;
+
+	if (fd < 0)
+		return ret;
+	if (join(path, spool, "instances", "", err) < 0)
+		ret = -ENAMETOOLONG;
+	else if (write(fd, byte, sizeof(byte)) != (ssize_t)sizeof(byte) || fsync(fd) < 0)
+		ret = err_set(err, errno, "spool: cannot write incoming/%s.part in %s: %s", name, spool, strerror(errno));
+	else if (access(path, W_OK | X_OK) < 0)
+		ret = err_set(err, errno, "spool: cannot write to %s: %s", path, strerror(errno));
+	spool_discard(spool, name, fd);
+	return ret;
 }
 
 int spool_begin(const char *spool, char ret_name[64], struct err *err)

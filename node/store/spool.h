@@ -9,7 +9,8 @@
  *   SPOOL/work/JOB/       a worker's scratch; emptied at start
  *   SPOOL/audit/          audit messages that wait for syslog; position in the journal up to which transfers were reported
  *   SPOOL/node.json       state of the manager, for the status page (node/store/node_file.h)
- *   SPOOL/node.lock       locked (flock) by the running node; contains its process number
+ *   SPOOL/node.lock       locked (flock) by the running node; contains its process number and its last
+ *                         sign of life
  */
 #ifndef TOMONODE_NODE_SPOOL_H
 #define TOMONODE_NODE_SPOOL_H
@@ -24,6 +25,16 @@ int spool_prepare(const char *spool, struct err *err);
 /* Lock SPOOL/node.lock. Returns the descriptor; the lock lasts until it is closed. EBUSY: the text names the process that holds
  * it. */
 int spool_lock(const char *spool, struct err *err);
+/* Write the time of the manager's last sign of life (clock_seconds()) into the lock file. Needs no disk space. */
+void spool_lock_beat(int lock_fd, double clock);
+struct spool_holder {
+	long pid;     /* process that locked the spool; 0: unknown */
+	double alive; /* clock_seconds() of its last sign of life; 0: none yet */
+};
+/* Return true if a process holds the lock of the spool. */
+bool spool_holder(const char *spool, struct spool_holder *ret_holder);
+/* Write, sync and remove a file in incoming/, as for an object. EROFS, ENOSPC, EACCES, ENOENT...: no object can be received. */
+int spool_probe(const char *spool, struct err *err);
 /* Remove the files that a crash left: *.part in incoming, unfinished files in outbox and work, and instance files that retention
  * has removed from the journal. Move instance files without a row to orphans/. row_of() returns the enum spool_row of an instance
  * file (negative: an error, the file is left unchanged). Returns the number of removed files. */

@@ -125,7 +125,7 @@ int main(int argc, char **argv)
 	pid = fork();
 	if (pid == 0) {
 		close(wake[0]);
-		rc = receiver_run(&sockets, &c, wake[1], grace, &err);
+		rc = receiver_run(&sockets, &c, wake[1], grace, NULL, &err);
 		if (rc < 0)
 			fprintf(stderr, "receiver_alone: %s\n", err.msg);
 		dicom_stop();

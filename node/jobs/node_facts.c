@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/jobs/node_facts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "kernels/clock.h"
+#include "node/base/process_state.h"
+#include "node/store/event.h"
+#include "node/store/node_file.h"
+#include "node/store/orphans.h"
+#include "node/store/spool.h"
+
+/* ---- node.json ---- */
+
+static void copy(char *to, size_t size, const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	snprintf(to, size, "%s", text ? text : "");
+}
+#define COPY(member, object, key) copy((member), sizeof(member), (object), (key))
+
+static json_t *processes_json(const struct manager_facts *m)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < m->n_processes; i++)
+		json_array_append_new(list, json_pack("{s:s, s:I, s:b, s:f}", "role", m->processes[i].role, "pid",
+						      (json_int_t)m->processes[i].pid, "stopped", m->processes[i].stopped,
+						      "silent", m->processes[i].silent));
+	return list;
+}
+
+static json_t *certificates_json(const struct manager_facts *m)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < m->n_certificates; i++) {
+		const struct node_certificate *c = &m->certificates[i];
+
+		json_array_append_new(list,
+				      json_pack("{s:o, s:o, s:b, s:b, s:f, s:f, s:o}", "whose", event_json_text(c->whose), "file",
+						event_json_text(c->file), "listener", c->listener, "crl", c->crl, "from", c->from,
+						"until", c->until, "unusable", event_json_text(c->unusable)));
+	}
+	return list;
+}
+
+static json_t *unresolved_json(const struct manager_facts *m)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < m->n_unresolved; i++)
+		json_array_append_new(list,
+				      json_pack("{s:o, s:o, s:o}", "destination", event_json_text(m->unresolved[i].destination),
+						"host", event_json_text(m->unresolved[i].host), "reason",
+						event_json_text(m->unresolved[i].reason)));
+	return list;
+}
+
+json_t *manager_facts_json(const struct manager_facts *m)
+{
+	return json_pack("{s:b, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o}", "receiver", m->receiver, "receiver_fault",
+			 event_json_text(m->receiver_fault), "receiver_limit", event_json_text(m->receiver_limit), "incoming",
+			 event_json_text(m->incoming), "journal", event_json_text(m->journal_damage), "journal_replaced",
+			 m->journal_replaced, "journal_error", event_json_text(m->journal_error), "processes", processes_json(m),
+			 "certificates", certificates_json(m), "unresolved", unresolved_json(m));
+}
+
+static void read_devices(const json_t *list, struct manager_facts *m)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(list, i, one)
+	{
+		struct node_device *d = &m->devices[m->n_devices];
+
+		if (m->n_devices == NODE_DEVICES_MAX)
+			break;
+		COPY(d->name, one, "name");
+		COPY(d->reason, one, "reason");
+		d->disabled = json_is_true(json_object_get(one, "disabled"));
+		m->n_devices++;
+	}
+}
+
+static void read_processes(const json_t *list, struct manager_facts *m)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(list, i, one)
+	{
+		struct node_process *p = &m->processes[m->n_processes];
+
+		if (m->n_processes == NODE_PROCESSES_MAX)
+			break;
+		COPY(p->role, one, "role");
+		p->pid = (long)json_integer_value(json_object_get(one, "pid"));
+		p->stopped = json_is_true(json_object_get(one, "stopped"));
+		p->silent = json_number_value(json_object_get(one, "silent"));
+		m->n_processes++;
+	}
+}
+
+static void read_certificates(const json_t *list, struct manager_facts *m)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(list, i, one)
+	{
+		struct node_certificate *c = &m->certificates[m->n_certificates];
+
+		if (m->n_certificates == NODE_CERTIFICATES_MAX)
+			break;
+		COPY(c->whose, one, "whose");
+		COPY(c->file, one, "file");
+		COPY(c->unusable, one, "unusable");
+		c->listener = json_is_true(json_object_get(one, "listener"));
+		c->crl = json_is_true(json_object_get(one, "crl"));
+		c->from = json_number_value(json_object_get(one, "from"));
+		c->until = json_number_value(json_object_get(one, "until"));
+		m->n_certificates++;
+	}
+}
+
+static void read_unresolved(const json_t *list, struct manager_facts *m)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(list, i, one)
+	{
+		struct node_unresolved *u = &m->unresolved[m->n_unresolved];
+
+		if (m->n_unresolved == DESTINATION_STATES_MAX)
+			break;
+		COPY(u->destination, one, "destination");
+		COPY(u->host, one, "host");
+		COPY(u->reason, one, "reason");
+		m->n_unresolved++;
+	}
+}
+
+void manager_facts_read(const json_t *report, struct manager_facts *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	ret->receiver = json_is_true(json_object_get(report, "receiver"));
+	ret->journal_replaced = json_is_true(json_object_get(report, "journal_replaced"));
+	COPY(ret->receiver_fault, report, "receiver_fault");
+	COPY(ret->receiver_limit, report, "receiver_limit");
+	COPY(ret->incoming, report, "incoming");
+	COPY(ret->journal_damage, report, "journal");
+	COPY(ret->journal_error, report, "journal_error");
+	read_devices(json_object_get(report, "devices"), ret);
+	read_processes(json_object_get(report, "processes"), ret);
+	read_certificates(json_object_get(report, "certificates"), ret);
+	read_unresolved(json_object_get(report, "unresolved"), ret);
+}
+
+json_t *node_problem_json(const struct node_problem *p)
+{
+	return json_pack("{s:s, s:b, s:o, s:o}", "id", p->id, "critical", p->critical, "text", event_json_text(p->text), "todo",
+			 event_json_text(p->todo));
+}
+
+/* ---- spool, journal, jobs ---- */
+
+static void read_disk(struct node_facts *f)
+{
+	struct statvfs v;
+
+	if (statvfs(f->spool, &v) < 0) {
+		snprintf(f->disk_error, sizeof(f->disk_error), "%s", strerror(errno));
+		return;
+	}
+	f->disk_free = (uint64_t)v.f_bavail * v.f_frsize;
+	f->disk_size = (uint64_t)v.f_blocks * v.f_frsize;
+}
+
+static void read_lock(struct node_facts *f)
+{
+	struct spool_holder holder;
+
+	f->runs = spool_holder(f->spool, &holder);
+	if (!f->runs)
+		return;
+	f->manager = holder.pid;
+	f->manager_stopped = process_is_stopped(holder.pid);
+	f->manager_silent = holder.alive > 0 ? clock_seconds() - holder.alive : 0;
+}
+
+void node_facts_of_spool(const struct config *config, double now, struct node_facts *ret)
+{
+	json_t *report;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->now = now;
+	ret->config = config;
+	ret->reserve = config->node.reserve;
+	snprintf(ret->spool, sizeof(ret->spool), "%s", config->node.spool);
+	read_disk(ret);
+	read_lock(ret);
+	ret->orphans = orphans_count(ret->spool);
+	report = node_file_read(ret->spool);
+	ret->reported = report != NULL;
+	if (report)
+		manager_facts_read(report, &ret->from_manager);
+	json_decref(report);
+}
+
+int node_facts_of_journal(struct journal *journal, struct node_facts *facts, struct err *err)
+{
+	struct instance_row oldest;
+	int ret = journal_count_unindexed(journal, &facts->unindexed, err);
+	int n = ret == 0 && facts->unindexed > 0 ? journal_list_unindexed(journal, &oldest, 1, err) : 0;
+
+	if (n > 0)
+		facts->unindexed_for = facts->now - oldest.received;
+	return n < 0 ? n : ret;
+}
+
+bool node_facts_job_needs_attention(const struct job_view *v)
+{
+	return v->state == JOB_HELD || v->state == JOB_FAILED || v->state == JOB_DEAD_LETTER || v->state == JOB_IMPOSSIBLE;
+}
+
+void node_facts_of_jobs(const struct config *config, const struct jobs *jobs, struct node_facts *facts)
+{
+	facts->n_destinations = destination_states(config, jobs, facts->destinations);
+	facts->attention = 0;
+	for (size_t i = 0; i < jobs->n; i++)
+		facts->attention += node_facts_job_needs_attention(jobs->list[i]);
+}

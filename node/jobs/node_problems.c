@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/jobs/node_problems.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "node/store/orphans.h"
+
+#define DAY 86400.0
+
+static void set(char *to, size_t size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+static void set(char *to, size_t size, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(to, size, fmt, ap);
+	va_end(ap);
+}
+
+/* Add a problem. todo: what to do. The text is set by the caller with the macro below. */
+static struct node_problem *add(struct node_problems *all, bool critical, const char *id, const char *todo)
+{
+	static struct node_problem dropped; /* receives what does not fit; never read */
+	struct node_problem *p = all->n < NODE_PROBLEMS_MAX ? &all->list[all->n++] : &dropped;
+
+	p->critical = critical;
+	p->text[0] = '\0';
+	set(p->id, sizeof(p->id), "%s", id);
+	set(p->todo, sizeof(p->todo), "%s", todo);
+	return p;
+}
+#define SET_TEXT(problem, ...) set((problem)->text, sizeof((problem)->text), __VA_ARGS__)
+#define SET_TODO(problem, ...) set((problem)->todo, sizeof((problem)->todo), __VA_ARGS__)
+
+static const char *or_unknown(const char *reason)
+{
+	return reason[0] ? reason : "no reason given";
+}
+
+/* ---- processes ---- */
+
+static void find_manager(const struct node_facts *f, struct node_problems *all)
+{
+	if (!f->runs) {
+		if (f->expect_running)
+			SET_TEXT(add(all, true, "not-running",
+				     "Start it (systemctl start tomonode), and see the log for why it ended."),
+				 "The node does not run: it receives, reconstructs and delivers nothing.");
+		return;
+	}
+	if (f->manager_stopped)
+		SET_TEXT(add(all, true, "manager-stopped", "Continue it (kill -CONT), or restart the node."),
+			 "The main process (%ld) is stopped by a signal: images are stored, but no case continues.", f->manager);
+	else if (f->manager_silent > NODE_SILENT_SECONDS)
+		SET_TEXT(add(all, true, "manager-silent", "Check the spool's disk and the log; restart the node."),
+			 "The main process (%ld) has given no sign of life for %.0f s: no case continues.", f->manager,
+			 f->manager_silent);
+}
+
+static void find_processes(const struct manager_facts *m, struct node_problems *all)
+{
+	for (size_t i = 0; i < m->n_processes; i++) {
+		const struct node_process *p = &m->processes[i];
+		bool receiver = !strcmp(p->role, "receiver");
+
+		if (p->stopped)
+			SET_TEXT(add(all, receiver, receiver ? "receiver-stopped" : "process-stopped",
+				     "Continue it (kill -CONT), or restart the node."),
+				 "The %s process (%ld) is stopped by a signal%s.", p->role, p->pid,
+				 receiver ? ": the node accepts no images" : ": it does no work");
+		else if (p->silent > NODE_SILENT_SECONDS)
+			SET_TEXT(add(all, receiver, receiver ? "receiver-silent" : "process-silent",
+				     "Check the spool's disk and the log; restart the node."),
+				 "The %s process (%ld) has given no sign of life for %.0f s%s.", p->role, p->pid, p->silent,
+				 receiver ? ": the node may accept no images" : "");
+	}
+}
+
+static void find_receiver(const struct node_facts *f, struct node_problems *all)
+{
+	const struct manager_facts *m = &f->from_manager;
+
+	if (!m->receiver)
+		SET_TEXT(add(all, true, "receiver",
+			     "It is restarted automatically; if this stays, see the log (receiver-failed)."),
+			 "The receiver does not run: the node accepts no images.");
+	if (m->receiver_fault[0])
+		SET_TEXT(add(all, true, "listener", "Mend the cause, then reload the configuration (systemctl reload tomonode)."),
+			 "The receiver cannot accept connections on every port: %s.", m->receiver_fault);
+	if (m->receiver_limit[0])
+		SET_TEXT(
+			add(all, false, "descriptors", "Raise the limit, or lower node.max_associations; then restart the node."),
+			"The receiver can serve fewer associations than configured: %s.", m->receiver_limit);
+	if (m->incoming[0] && f->disk_free >= f->reserve) /* else the full disk is the problem */
+		SET_TEXT(add(all, true, "incoming", "Check the folder, its owner and mode, and the disk."),
+			 "No object can be written: %s. New images are refused.", m->incoming);
+}
+
+/* ---- journal ---- */
+
+static void find_journal(const struct node_facts *f, struct node_problems *all)
+{
+	const struct manager_facts *m = &f->from_manager;
+
+	if (f->journal_error[0])
+		SET_TEXT(add(all, !f->journal_missing, "journal-unreadable",
+			     f->journal_missing
+				     ? ""
+				     : "Check the spool's disk; if the file is damaged, restore a backup (manual: Backup)."),
+			 "The journal cannot be read: %s.", f->journal_error);
+	else if (m->journal_error[0])
+		SET_TEXT(add(all, true, "journal-unreadable", "Check the spool's disk; the node tries again automatically."),
+			 "The node cannot open its journal: %s. No case continues.", m->journal_error);
+	if (m->journal_replaced)
+		SET_TEXT(add(all, true, "journal-replaced",
+			     "Stop the node, put the right journal.db back (with its -wal and -shm), and start the node."),
+			 "The journal %s/journal.db was removed or replaced while the node runs: new images are recorded in "
+			 "another "
+			 "file than the one that the node reads.",
+			 f->spool);
+	if (m->journal_damage[0])
+		SET_TEXT(
+			add(all, true, "journal-damaged",
+			    "Let the node deliver what it can, then restore a backup, or move the spool away and send its images "
+			    "again (manual: Backup)."),
+			"The journal was found damaged when the node was started: %s. Cases may not continue; new images are "
+			"accepted and kept.",
+			m->journal_damage);
+	if (f->unindexed > 0 && f->unindexed_for > NODE_INDEX_SECONDS)
+		SET_TEXT(add(all, false, "index-late", "See the log (process-stuck, index-failed) and the machine's load."),
+			 "%llu %s for the indexer, the oldest since %.0f s: %s cases are not shown yet.",
+			 (unsigned long long)f->unindexed, f->unindexed == 1 ? "object waits" : "objects wait", f->unindexed_for,
+			 f->unindexed == 1 ? "its" : "their");
+}
+
+/* ---- spool ---- */
+
+static void find_disk(const struct node_facts *f, struct node_problems *all)
+{
+	static const char todo[] = "Free space on the spool's disk, or set node.retention_space or node.reserve lower.";
+
+	if (f->disk_error[0])
+		SET_TEXT(add(all, true, "disk-unreadable", "Check the disk and its mount."),
+			 "The spool's disk cannot be read: %s.", f->disk_error);
+	else if (f->disk_size > 0 && f->disk_free < f->reserve)
+		SET_TEXT(add(all, true, "disk-full", todo),
+			 "The disk is full: %.1f GB are free, %.1f GB must stay free. New images are refused until there is "
+			 "space.",
+			 (double)f->disk_free / 1e9, (double)f->reserve / 1e9);
+	else if (f->disk_size > 0 && f->disk_free / 2 < f->reserve)
+		SET_TEXT(add(all, false, "disk-low", todo),
+			 "The disk is nearly full: %.1f GB are free; below %.1f GB new images are refused.",
+			 (double)f->disk_free / 1e9, (double)f->reserve / 1e9);
+}
+
+static void find_orphans(const struct node_facts *f, struct node_problems *all)
+{
+	bool one = f->orphans == 1;
+	struct node_problem *p;
+
+	if (f->orphans == 0)
+		return;
+	p = add(all, false, "orphans", "");
+	SET_TEXT(p, "%llu %s in %s/%s but not in the journal: a crash left %s, or this is an older journal.",
+		 (unsigned long long)f->orphans, one ? "image is" : "images are", f->spool, ORPHANS_FOLDER, one ? "it" : "them");
+	SET_TODO(p, "Send %s to this node again (storescu; images that it has are not stored twice), then remove %s.",
+		 one ? "it" : "them", one ? "it" : "them");
+}
+
+/* ---- devices, certificates, destinations, routes ---- */
+
+static void find_devices(const struct manager_facts *m, struct node_problems *all)
+{
+	size_t disabled = 0;
+
+	for (size_t i = 0; i < m->n_devices; i++) {
+		if (!m->devices[i].disabled)
+			continue;
+		disabled++;
+		SET_TEXT(add(all, false, "device-disabled",
+			     "It is tested again automatically; check it with tomonode devices --check."),
+			 "Device %s is disabled: %s.", m->devices[i].name, or_unknown(m->devices[i].reason));
+	}
+	if (disabled > 0 && disabled == m->n_devices)
+		SET_TEXT(add(all, true, "no-device", "Correct node.device, or repair a device, and reload the configuration."),
+			 "No device can reconstruct: cases wait.");
+}
+
+static void format_date(double at, char *ret_text, size_t size)
+{
+	time_t t = (time_t)at;
+	struct tm parts;
+
+	gmtime_r(&t, &parts);
+	strftime(ret_text, size, "%Y-%m-%d %H:%M UTC", &parts);
+}
+
+static bool revocation_list_problem(const struct node_certificate *c, double now, struct node_problems *all)
+{
+	bool over = now >= c->until;
+	char date[40];
+
+	if (c->until - now >= NODE_CRL_DAYS * DAY)
+		return false;
+	format_date(c->until, date, sizeof(date));
+	SET_TEXT(add(all, over && c->listener, over ? "crl-ended" : "crl-ends", "Replace the list and reload the configuration."),
+		 "%s: a list of revoked certificates in %s %s on %s%s", c->whose, c->file, over ? "ended" : "ends", date,
+		 over ? ": no peer with a certificate of this authority is accepted until the list is replaced." : ".");
+	return true;
+}
+
+static bool certificate_problem(const struct node_certificate *c, double now, struct node_problems *all)
+{
+	bool early = now < c->from, over = now >= c->until;
+	char date[40];
+
+	if (c->unusable[0]) {
+		SET_TEXT(add(all, c->listener, "certificate-unusable", "Correct the files and reload the configuration."),
+			 "%s: %s.", c->whose, c->unusable);
+		return true;
+	}
+	if (c->crl)
+		return revocation_list_problem(c, now, all);
+	if (!early && c->until - now >= NODE_CERTIFICATE_DAYS * DAY)
+		return false;
+	format_date(early ? c->from : c->until, date, sizeof(date));
+	if (early)
+		SET_TEXT(add(all, c->listener, "certificate-early", "Check the clock of this machine."),
+			 "%s: the certificate in %s is not valid before %s: peers will refuse it.", c->whose, c->file, date);
+	else if (over)
+		SET_TEXT(add(all, c->listener, "certificate-expired", "Install a new certificate and reload the configuration."),
+			 "%s: the certificate in %s expired on %s: peers will refuse it.", c->whose, c->file, date);
+	else
+		SET_TEXT(add(all, false, "certificate-expires", "Install a new certificate and reload the configuration."),
+			 "%s: the certificate in %s expires on %s, in %.0f days.", c->whose, c->file, date,
+			 (c->until - now) / DAY);
+	return true;
+}
+
+bool node_problem_of_certificate(const struct node_certificate *c, double now, struct node_problem *ret)
+{
+	struct node_problems one = {.n = 0};
+	bool found = certificate_problem(c, now, &one);
+
+	if (found)
+		*ret = one.list[0];
+	return found;
+}
+
+bool node_problem_is_over(const struct node_problem *p)
+{
+	return strcmp(p->id, "certificate-expires") != 0 && strcmp(p->id, "crl-ends") != 0;
+}
+
+bool node_problem_is_of_configuration(const struct node_problem *p)
+{
+	return !strcmp(p->id, "certificate-expired") || !strcmp(p->id, "certificate-early") || !strcmp(p->id, "crl-ended");
+}
+
+static void find_destinations(const struct node_facts *f, struct node_problems *all)
+{
+	const struct manager_facts *m = &f->from_manager;
+	struct node_problem *p;
+
+	for (size_t i = 0; i < f->n_destinations; i++) {
+		const struct destination_state *d = &f->destinations[i];
+
+		if (!d->down)
+			continue;
+		p = add(all, false, "destination-down", "");
+		SET_TEXT(p, "Results cannot be sent to %s: %s. %zu %s for it; the node tries again automatically.", d->name,
+			 d->reason[0] ? d->reason : "no answer", d->waiting, d->waiting == 1 ? "case waits" : "cases wait");
+		SET_TODO(p, "Test it with tomonode test-peer %s.", d->name);
+	}
+	for (size_t i = 0; i < m->n_unresolved; i++) {
+		const struct node_unresolved *u = &m->unresolved[i];
+
+		p = add(all, false, "destination-name", "Correct host of the destination, or the name service.");
+		SET_TEXT(p, "Destination %s: the name %s cannot be resolved: %s. Nothing can be sent to it.", u->destination,
+			 u->host, u->reason);
+	}
+}
+
+static void find_routes(const struct config *c, struct node_problems *all)
+{
+	for (size_t i = 0; c && i < c->n_routes; i++) {
+		struct node_problem *p;
+		char why[200];
+
+		if (!config_route_is_unreachable(c, i, why, sizeof(why)))
+			continue;
+		p = add(all, false, "route", "Change the order of the routes or the AE title, or remove it.");
+		SET_TEXT(p, "Route %s is never used: %s.", c->routes[i].name, why);
+	}
+}
+
+static void find_cases(const struct node_facts *f, struct node_problems *all)
+{
+	if (f->attention > 0)
+		SET_TEXT(add(all, false, "cases", "tomonode show ID gives the reason and what to do."), "%zu %s attention.",
+			 f->attention, f->attention == 1 ? "case needs" : "cases need");
+}
+
+/* ---- the list ---- */
+
+/* Move the critical problems to the front; keep the order otherwise. */
+static void critical_first(struct node_problems *p)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n; i++) {
+		struct node_problem one = p->list[i];
+
+		if (!one.critical)
+			continue;
+		memmove(&p->list[n + 1], &p->list[n], (i - n) * sizeof(one));
+		p->list[n++] = one;
+	}
+}
+
+void node_problems_find(const struct node_facts *f, struct node_problems *ret)
+{
+	ret->n = 0;
+	find_manager(f, ret);
+	find_journal(f, ret);
+	find_disk(f, ret);
+	if (f->reported && f->runs) {
+		find_receiver(f, ret);
+		find_processes(&f->from_manager, ret);
+		find_devices(&f->from_manager, ret);
+	}
+	for (size_t i = 0; i < f->from_manager.n_certificates; i++)
+		certificate_problem(&f->from_manager.certificates[i], f->now, ret);
+	find_orphans(f, ret);
+	find_destinations(f, ret);
+	find_routes(f->config, ret);
+	find_cases(f, ret);
+	critical_first(ret);
+}
+
+bool node_problems_are_critical(const struct node_problems *p)
+{
+	return p->n > 0 && p->list[0].critical;
+}
+
+void node_problem_line(const struct node_problem *p, char *ret, size_t size)
+{
+	snprintf(ret, size, "%s%s%s", p->text, p->todo[0] ? " " : "", p->todo);
+}

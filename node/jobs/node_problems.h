@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is wrong with the node: one pure function of facts, whose list /health, the status page, the metrics, `tomonode list`,
+ * `tomonode check` and the log show. A new fact and its problem are added here only; node/jobs/node_facts.h collects the facts.
+ */
+#ifndef TOMONODE_NODE_NODE_PROBLEMS_H
+#define TOMONODE_NODE_NODE_PROBLEMS_H
+
+#include "node/jobs/destination_state.h"
+
+#define NODE_PROBLEMS_MAX 64
+#define NODE_CERTIFICATES_MAX 48
+#define NODE_DEVICES_MAX 48
+#define NODE_PROCESSES_MAX 16
+#define NODE_CERTIFICATE_DAYS 30 /* days before the end of a certificate from which it is a problem */
+#define NODE_CRL_DAYS 1		 /* the same for a revocation list, which its issuer renews every few days */
+#define NODE_SILENT_SECONDS 30.0 /* without a sign of life, a process that gives one every few seconds is a problem */
+#define NODE_INDEX_SECONDS 120.0 /* time after which an instance that waits for the indexer is a problem */
+
+/* A certificate or a revocation list of the configuration. */
+struct node_certificate {
+	char whose[CONFIG_NAME_SIZE + 16]; /* "listener 'secure'" */
+	char file[CONFIG_PATH_SIZE];
+	bool listener;	    /* of a listener, not of a destination */
+	bool crl;	    /* a revocation list */
+	double from, until; /* valid, s since the epoch; from of a revocation list: 0 */
+	char unusable[400]; /* reason why the files of `whose` cannot be used; "": they can */
+};
+
+struct node_device {
+	char name[64], reason[240]; /* reason: of a disabled device */
+	bool disabled;
+};
+
+/* A long-lived process that is stopped or gives no sign of life. */
+struct node_process {
+	char role[16];
+	long pid;
+	bool stopped;  /* by a signal (SIGSTOP) or a debugger */
+	double silent; /* s since its last sign of life */
+};
+
+struct node_unresolved {
+	char destination[CONFIG_NAME_SIZE], host[256], reason[160];
+};
+
+/* What only the manager knows; it writes these facts to SPOOL/node.json. */
+struct manager_facts {
+	bool receiver;		  /* a receiver runs */
+	char receiver_fault[300]; /* why it cannot listen or hear; "": it can */
+	char receiver_limit[300]; /* why it can serve fewer associations than configured; "": it cannot */
+	char incoming[300];	  /* why no object can be written; "": the last probe succeeded */
+	char journal_damage[200]; /* first finding of the journal's check at the start; "": none */
+	bool journal_replaced;	  /* journal.db is not the file that the node opened at its start */
+	char journal_error[300];  /* why the manager cannot open the journal; "": it is open */
+	struct node_process processes[NODE_PROCESSES_MAX];
+	size_t n_processes;
+	struct node_device devices[NODE_DEVICES_MAX];
+	size_t n_devices;
+	struct node_certificate certificates[NODE_CERTIFICATES_MAX];
+	size_t n_certificates;
+	struct node_unresolved unresolved[DESTINATION_STATES_MAX];
+	size_t n_unresolved;
+};
+
+struct node_facts {
+	double now; /* s since the epoch */
+	char spool[256];
+	bool expect_running; /* a node that does not run is a problem: false in `check` */
+	bool runs;	     /* a process holds SPOOL/node.lock */
+	long manager;	     /* its number; 0: unknown */
+	bool manager_stopped;
+	double manager_silent; /* s since its last sign of life; 0: unknown */
+	bool reported;	       /* `from_manager` was read */
+	struct manager_facts from_manager;
+	char journal_error[300]; /* why the journal cannot be read; "": it can, or was not tried */
+	bool journal_missing;	 /* it cannot be read because there is none yet */
+	uint64_t unindexed;	 /* instances that wait for the indexer */
+	double unindexed_for;	 /* s for which the oldest of them waits */
+	char disk_error[120];
+	uint64_t disk_free, disk_size, reserve; /* bytes */
+	uint64_t orphans;
+	size_t attention; /* cases that a person has to act on */
+	struct destination_state destinations[DESTINATION_STATES_MAX];
+	size_t n_destinations;
+	const struct config *config; /* borrowed; for routes */
+};
+
+struct node_problem {
+	bool critical;		   /* the node does not do its work: /health replies 503 */
+	char id[32];		   /* label of the metric and of the log */
+	char text[700], todo[400]; /* sentences: what is wrong; what to do ("": nothing) */
+};
+
+struct node_problems {
+	struct node_problem list[NODE_PROBLEMS_MAX];
+	size_t n;
+};
+
+/* Compute the list; critical problems first. Pure. */
+void node_problems_find(const struct node_facts *facts, struct node_problems *ret);
+bool node_problems_are_critical(const struct node_problems *p);
+/* Write text and to-do as one line. */
+void node_problem_line(const struct node_problem *p, char *ret, size_t size);
+
+/* The problem of one certificate or revocation list; false: there is none. */
+bool node_problem_of_certificate(const struct node_certificate *c, double now, struct node_problem *ret);
+/* Return true if that problem is there already (expired), not only to come. */
+bool node_problem_is_over(const struct node_problem *p);
+/* Return true if the problem makes a configuration wrong, so that `check` fails: a certificate that peers refuse. */
+bool node_problem_is_of_configuration(const struct node_problem *p);
+
+#endif

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one list of what is wrong with the node: each fact alone gives one problem, with its severity and what to do. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "node/jobs/node_facts.h"
+
+#define NOW 1.7e9
+#define DAY 86400.0
+
+/* A node that works. */
+static void working(struct node_facts *f)
+{
+	memset(f, 0, sizeof(*f));
+	f->now = NOW;
+	snprintf(f->spool, sizeof(f->spool), "/spool");
+	f->expect_running = f->runs = f->reported = true;
+	f->manager = 100;
+	f->manager_silent = 3;
+	f->from_manager.receiver = true;
+	f->disk_size = 100e9;
+	f->disk_free = 50e9;
+	f->reserve = 1e9;
+}
+
+static struct node_facts facts;
+static struct node_problems all;
+
+/* The facts give exactly one problem, with this id. part: of its line. */
+static void expect_one(bool critical, const char *id, const char *part)
+{
+	char line[1200];
+
+	node_problems_find(&facts, &all);
+	if (all.n != 1)
+		fail_msg("%zu problems, wanted %s alone", all.n, id);
+	node_problem_line(&all.list[0], line, sizeof(line));
+	assert_string_equal(all.list[0].id, id);
+	assert_int_equal(all.list[0].critical, critical);
+	assert_int_equal(node_problems_are_critical(&all), critical);
+	if (!strstr(line, part))
+		fail_msg("'%s' is not in: %s", part, line);
+	assert_int_equal(all.list[0].text[strlen(all.list[0].text) - 1], '.');
+}
+
+static void test_nothing(void **state)
+{
+	(void)state;
+	working(&facts);
+	node_problems_find(&facts, &all);
+	assert_int_equal(all.n, 0);
+	assert_false(node_problems_are_critical(&all));
+}
+
+static void test_processes(void **state)
+{
+	(void)state;
+	working(&facts);
+	facts.runs = false;
+	expect_one(true, "not-running", "systemctl start");
+	facts.expect_running = false; /* `check` of a node that is not started yet */
+	node_problems_find(&facts, &all);
+	assert_int_equal(all.n, 0);
+
+	working(&facts);
+	facts.manager_stopped = true;
+	expect_one(true, "manager-stopped", "(100) is stopped by a signal");
+	working(&facts);
+	facts.manager_silent = 31;
+	expect_one(true, "manager-silent", "no sign of life for 31 s");
+	working(&facts);
+	facts.from_manager.receiver = false;
+	expect_one(true, "receiver", "accepts no images");
+
+	working(&facts);
+	facts.from_manager.n_processes = 1;
+	facts.from_manager.processes[0] = (struct node_process){.role = "receiver", .pid = 7, .stopped = true};
+	expect_one(true, "receiver-stopped", "The receiver process (7) is stopped by a signal: the node accepts no images.");
+	facts.from_manager.processes[0] = (struct node_process){.role = "receiver", .pid = 7, .silent = 40};
+	expect_one(true, "receiver-silent", "no sign of life for 40 s");
+	facts.from_manager.processes[0] = (struct node_process){.role = "worker", .pid = 8, .stopped = true};
+	expect_one(false, "process-stopped", "The worker process (8) is stopped by a signal: it does no work.");
+	facts.from_manager.processes[0].stopped = false; /* without a trouble it is not listed by the manager; no problem */
+	node_problems_find(&facts, &all);
+	assert_int_equal(all.n, 0);
+}
+
+static void test_way_in(void **state)
+{
+	(void)state;
+	working(&facts);
+	snprintf(facts.from_manager.incoming, sizeof(facts.from_manager.incoming), "cannot create x: Read-only file system");
+	expect_one(true, "incoming", "No object can be written: cannot create x: Read-only file system.");
+	working(&facts);
+	snprintf(facts.from_manager.receiver_fault, sizeof(facts.from_manager.receiver_fault), "listener tls: no key");
+	expect_one(true, "listener", "listener tls: no key");
+	working(&facts);
+	snprintf(facts.from_manager.receiver_limit, sizeof(facts.from_manager.receiver_limit), "1112 needed, 1024 allowed");
+	expect_one(false, "descriptors", "node.max_associations");
+	working(&facts);
+	facts.disk_free = 0.5e9;
+	expect_one(true, "disk-full", "0.5 GB are free, 1.0 GB must stay free");
+	facts.disk_free = 1.5e9;
+	expect_one(false, "disk-low", "nearly full");
+	working(&facts);
+	facts.disk_free = facts.disk_size = 0;
+	snprintf(facts.disk_error, sizeof(facts.disk_error), "Input/output error");
+	expect_one(true, "disk-unreadable", "Input/output error");
+}
+
+static void test_journal(void **state)
+{
+	(void)state;
+	working(&facts);
+	facts.from_manager.journal_replaced = true;
+	expect_one(true, "journal-replaced", "/spool/journal.db was removed or replaced");
+	working(&facts);
+	snprintf(facts.journal_error, sizeof(facts.journal_error), "disk I/O error");
+	expect_one(true, "journal-unreadable", "disk I/O error");
+	facts.journal_missing = true; /* a node that has just been started */
+	expect_one(false, "journal-unreadable", "disk I/O error");
+	working(&facts);
+	snprintf(facts.from_manager.journal_error, sizeof(facts.from_manager.journal_error), "file is not a database");
+	expect_one(true, "journal-unreadable", "file is not a database");
+	working(&facts);
+	snprintf(facts.from_manager.journal_damage, sizeof(facts.from_manager.journal_damage), "row 3");
+	expect_one(true, "journal-damaged", "The journal was found damaged when the node was started: row 3.");
+	working(&facts);
+	facts.unindexed = 2;
+	facts.unindexed_for = NODE_INDEX_SECONDS - 1;
+	node_problems_find(&facts, &all);
+	assert_int_equal(all.n, 0);
+	facts.unindexed_for = NODE_INDEX_SECONDS + 1;
+	expect_one(false, "index-late", "2 objects wait for the indexer, the oldest since 121 s");
+	working(&facts);
+	facts.orphans = 1;
+	expect_one(false, "orphans", "1 image is in /spool/orphans but not in the journal");
+}
+
+static void test_certificates(void **state)
+{
+	struct node_certificate *c = &facts.from_manager.certificates[0];
+	struct node_problem p;
+
+	(void)state;
+	working(&facts);
+	facts.from_manager.n_certificates = 1;
+	*c = (struct node_certificate){.whose = "Listener 'a'", .file = "/c.pem", .listener = true, .from = NOW - DAY};
+	c->until = NOW + 31 * DAY;
+	node_problems_find(&facts, &all);
+	assert_int_equal(all.n, 0);
+	assert_false(node_problem_of_certificate(c, NOW, &p));
+	c->until = NOW + 29 * DAY;
+	expect_one(false, "certificate-expires", "in 29 days");
+	assert_true(node_problem_of_certificate(c, NOW, &p));
+	assert_false(node_problem_is_over(&p) || node_problem_is_of_configuration(&p));
+	c->until = NOW - 1; /* expires while the node runs: without another look at the file */
+	expect_one(true, "certificate-expired", "/c.pem expired on");
+	assert_true(node_problem_is_over(&all.list[0]) && node_problem_is_of_configuration(&all.list[0]));
+	c->listener = false; /* one destination: the node still does the rest of its work */
+	expect_one(false, "certificate-expired", "/c.pem expired on");
+	c->from = NOW + 1;
+	expect_one(false, "certificate-early", "clock");
+	*c = (struct node_certificate){.whose = "Listener 'a'", .file = "/crl.pem", .listener = true, .crl = true};
+	c->until = NOW + DAY + 1;
+	node_problems_find(&facts, &all);
+	assert_int_equal(all.n, 0);
+	c->until = NOW + 100;
+	expect_one(false, "crl-ends", "revoked certificates in /crl.pem ends on");
+	c->until = NOW;
+	expect_one(true, "crl-ended", "no peer with a certificate of this authority is accepted");
+	snprintf(c->unusable, sizeof(c->unusable), "key file does not exist");
+	expect_one(true, "certificate-unusable", "Listener 'a': key file does not exist.");
+}
+
+static void test_destinations_and_devices(void **state)
+{
+	struct manager_facts *m = &facts.from_manager;
+
+	(void)state;
+	working(&facts);
+	facts.n_destinations = 1;
+	facts.destinations[0] = (struct destination_state){.name = "pacs", .waiting = 2, .down = true, .reason = "refused"};
+	expect_one(false, "destination-down", "Results cannot be sent to pacs: refused. 2 cases wait for it");
+	working(&facts);
+	m->n_unresolved = 1;
+	m->unresolved[0] = (struct node_unresolved){.destination = "pacs", .host = "no.such", .reason = "Name not known"};
+	expect_one(false, "destination-name", "the name no.such cannot be resolved: Name not known");
+	working(&facts);
+	m->n_devices = 2;
+	m->devices[0] = (struct node_device){.name = "cuda:0", .reason = "it failed", .disabled = true};
+	expect_one(false, "device-disabled", "Device cuda:0 is disabled: it failed.");
+	m->n_devices = 1;
+	node_problems_find(&facts, &all);
+	assert_int_equal(all.n, 2);
+	assert_string_equal(all.list[0].id, "no-device"); /* critical first */
+	assert_true(node_problems_are_critical(&all));
+	working(&facts);
+	facts.attention = 1;
+	expect_one(false, "cases", "1 case needs attention.");
+}
+
+static void test_routes(void **state)
+{
+	static struct config c;
+	static struct peer_conf peers[1];
+	static struct route_conf routes[3] = {{.name = "one", .kind = "dbt", .calling = "MOD"},
+					      {.name = "two", .kind = "pet"},
+					      {.name = "three", .kind = "dbt"}};
+	struct route_conf other;
+
+	(void)state;
+	working(&facts);
+	facts.config = &c;
+	c.routes = routes;
+	c.n_routes = 3;
+	node_problems_find(&facts, &all);
+	assert_int_equal(all.n, 0);
+	other = routes[0];
+	routes[0] = routes[2];
+	routes[2] = other;
+	expect_one(false, "route", "Route one is never used: route three before it takes every dbt case from any sender.");
+	c.n_routes = 2;
+	node_problems_find(&facts, &all);
+	assert_int_equal(all.n, 0);
+	snprintf(routes[0].calling, sizeof(routes[0].calling), "MOD");
+	snprintf(peers[0].aet, sizeof(peers[0].aet), "OTHER");
+	c.node.require_known_peer = true;
+	c.peers = peers;
+	c.n_peers = 1;
+	expect_one(false, "route", "no peer has its AE title MOD");
+}
+
+/* What the manager writes is what the others read. */
+static void test_report(void **state)
+{
+	static struct manager_facts m, back;
+	json_t *report;
+
+	(void)state;
+	m = (struct manager_facts){.receiver = true,
+				   .receiver_fault = "a",
+				   .receiver_limit = "b",
+				   .incoming = "c",
+				   .journal_damage = "d",
+				   .journal_replaced = true,
+				   .journal_error = "e",
+				   .n_processes = 1,
+				   .n_certificates = 1,
+				   .n_unresolved = 1};
+	m.processes[0] = (struct node_process){"worker", 12, true, 33};
+	m.certificates[0] = (struct node_certificate){
+		.whose = "w", .file = "f", .listener = true, .crl = true, .from = 1, .until = 2, .unusable = "u"};
+	m.unresolved[0] = (struct node_unresolved){"pacs", "host", "reason"};
+	report = manager_facts_json(&m);
+	manager_facts_read(report, &back);
+	assert_memory_equal(&m, &back, sizeof(m));
+	json_decref(report);
+	manager_facts_read(NULL, &back);
+	assert_false(back.receiver || back.n_certificates);
+}
+
+/* More problems than fit: the list is full, nothing is written behind it. */
+static void test_many(void **state)
+{
+	(void)state;
+	working(&facts);
+	facts.from_manager.n_certificates = NODE_CERTIFICATES_MAX;
+	facts.from_manager.n_devices = NODE_DEVICES_MAX;
+	for (size_t i = 0; i < NODE_DEVICES_MAX; i++)
+		facts.from_manager.devices[i].disabled = true;
+	node_problems_find(&facts, &all);
+	assert_int_equal(all.n, NODE_PROBLEMS_MAX);
+	assert_true(all.list[0].critical && !all.list[NODE_PROBLEMS_MAX - 1].critical);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nothing),	     cmocka_unit_test(test_processes),
+		cmocka_unit_test(test_way_in),	     cmocka_unit_test(test_journal),
+		cmocka_unit_test(test_certificates), cmocka_unit_test(test_destinations_and_devices),
+		cmocka_unit_test(test_routes),	     cmocka_unit_test(test_report),
+		cmocka_unit_test(test_many),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

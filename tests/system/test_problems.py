@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What an operator sees when something is wrong: each trouble is provoked, then /health, the page, `list` and the metrics must show the same
+sentence, and the log an event. None of them is green. With PROBLEMS_TABLE=FILE the sentences are written as the table of
+docs/operations.md."""
+import atexit
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "tools"))
+import node_harness as h
+from node_harness import check, wait_for
+import urllib.error
+import urllib.request
+
+h.need("openssl", "storescp", "storescu", "echoscu")
+table = []
+
+
+def get(n, path):
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{n.status['port']}{path}", timeout=5) as r:
+            return r.status, r.read().decode()
+    except urllib.error.HTTPError as e:
+        return e.code, e.read().decode()
+    except OSError:
+        return 0, ""
+
+
+def start(folder, things, extra="", pacs=True, **node):
+    """A node with a status page; the PACS is only an address unless it is started."""
+    archive = h.Pacs(os.path.join(folder, "pacs"))
+    n = h.Node(os.path.join(folder, "node"), archive.port, **node)
+    n.status = {"port": h.free_port()}
+    n.write_conf(extra)
+    things += [n, archive]
+    if pacs:
+        archive.start()
+    return n, archive
+
+
+def listed(n):
+    return {p["id"]: p for p in n.list()["problems"]}
+
+
+def plain(html):
+    return re.sub(r"<[^>]+>", "", html).replace("&#39;", "'").replace("&quot;", '"').replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+
+
+def seen(n, trouble, problem, event, page=True, seconds=30):
+    """The trouble is shown everywhere. problem: id; event: regular expression of the log; page False: the page cannot answer."""
+    p = wait_for(f"{trouble}: list shows {problem}, not {sorted(listed(n))}", lambda: listed(n).get(problem), seconds)
+    check(p["text"] and p["text"].endswith("."), p)
+    text = n.command("list").stdout
+    check(("Critical: " if p["critical"] else "Warning: ") + p["text"][:40] in text, f"{trouble}: {text[-600:]}")
+    if page:
+        code, health = wait_for(f"{trouble}: /health", lambda: (lambda r: r if p["text"][:60] in r[1] else None)(get(n, "/health")), 10)
+        check(code == (503 if any(line.startswith("critical") for line in health.splitlines()) else 200), health)
+        check(not p["critical"] or code == 503, f"{trouble}: {code} {health}")
+        html = get(n, "/")[1]
+        check("Everything is in order" not in html and p["text"][:60] in plain(html), f"{trouble}: the page")
+        metrics = get(n, "/metrics")[1]
+        check(f'tomonode_problems{{id="{problem}",severity="{"critical" if p["critical"] else "warning"}"}}' in metrics, f"{trouble}: {metrics[:600]}")
+    if event:
+        wait_for(f"{trouble}: {event} in the log", lambda: re.search(event, n.log_text()), 10)
+    table.append((trouble, problem, "no reply" if not page else "503" if p["critical"] else "200, warning", p["text"], p["todo"], event))
+    return p
+
+
+def gone(n, problem, seconds=30):
+    wait_for(f"{problem} ended", lambda: problem not in listed(n), seconds)
+
+
+def certificate(folder, name, days):
+    """A certificate that ends in `days` days (negative: it has ended)."""
+    key, pem = os.path.join(folder, name + ".key"), os.path.join(folder, name + ".pem")
+    when = lambda d: time.strftime("%Y%m%d%H%M%SZ", time.gmtime(time.time() + 86400 * d))
+    conf = os.path.join(folder, "ca.conf")
+    with open(conf, "w") as f:
+        f.write("[ca]\ndefault_ca=c\n[c]\nnew_certs_dir=.\ndatabase=index\nserial=serial\ndefault_md=sha256\npolicy=p\n[p]\ncommonName=supplied\n")
+    for file, text in (("index", ""), ("serial", "01\n"), ("index.attr", "unique_subject = no\n")):
+        with open(os.path.join(folder, file), "w") as f:
+            f.write(text)
+    run = lambda *a: subprocess.run(a, cwd=folder, check=True, capture_output=True)
+    run("openssl", "req", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", "csr", "-subj", f"/CN={name}")
+    run("openssl", "ca", "-batch", "-selfsign", "-config", conf, "-keyfile", key, "-in", "csr", "-out", pem, "-notext", "-startdate", when(-900),
+        "-enddate", when(days))
+    os.chmod(key, 0o600)
+    return pem, key
+
+
+def test_processes(folder, things):
+    """Stopped processes, a removed folder, a replaced journal: everything that a node that runs can lose."""
+    n, _ = start(folder, things, pacs=False)
+    n.start()
+    wait_for("the page", lambda: get(n, "/health")[0] == 200, 20)
+    check(get(n, "/health")[1] == "ok\n" and not n.list()["problems"], get(n, "/health"))
+    check("tomonode_problems{" not in get(n, "/metrics")[1], "a problem of a node that works")
+
+    receiver = next(p for p in n.manager_and_receiver() if p != n.process.pid)
+    worker, status, http = (n.processes(role)[0] for role in ("worker", "status", "http"))
+    for pid in (receiver, worker):
+        os.kill(pid, signal.SIGSTOP)
+    seen(n, "receiver stopped (SIGSTOP)", "receiver-stopped", "problem id=receiver-stopped")
+    seen(n, "worker stopped", "process-stopped", "problem id=process-stopped")
+    os.kill(receiver, signal.SIGCONT)
+    os.kill(worker, signal.SIGCONT)
+    os.kill(status, signal.SIGSTOP)
+    gone(n, "receiver-stopped")
+    wait_for("the status process", lambda: "The status process" in listed(n)["process-stopped"]["text"], 10)
+    p = seen(n, "process of the page stopped", "process-stopped", None, page=False)
+    os.kill(http, signal.SIGSTOP)
+    wait_for("the process that serves HTTP", lambda: "The http process" in n.command("list").stdout, 10)
+    for pid in (status, http):
+        os.kill(pid, signal.SIGCONT)
+    gone(n, "process-stopped")
+
+    os.kill(n.process.pid, signal.SIGSTOP)
+    seen(n, "main process stopped", "manager-stopped", None)
+    os.kill(n.process.pid, signal.SIGCONT)
+    gone(n, "manager-stopped")
+
+    incoming = os.path.join(n.spool, "incoming")
+    os.rename(incoming, incoming + ".away")
+    os.kill(n.process.pid, signal.SIGHUP)  # probed at once; else within 10 s
+    seen(n, "`incoming/` cannot be written", "incoming", "problem id=incoming")
+    os.rename(incoming + ".away", incoming)
+    os.kill(n.process.pid, signal.SIGHUP)
+    gone(n, "incoming")
+    check(not os.listdir(incoming), "the probe left a file")
+
+    shutil.copy(os.path.join(n.spool, "journal.db"), os.path.join(n.spool, "copy.db"))
+    os.rename(os.path.join(n.spool, "copy.db"), os.path.join(n.spool, "journal.db"))
+    seen(n, "journal replaced while the node runs", "journal-replaced", "problem id=journal-replaced")
+    wait_for("the log says that problems end", lambda: "problem-ended id=incoming" in n.log_text(), 10)
+    n.kill()
+    seen(n, "node does not run", "not-running", None, page=False)
+
+
+def test_configuration(folder, things):
+    """A certificate that has ended, one that ends soon, names that do not resolve, routes that are never used: shown by the node and by `check`."""
+    n, _ = start(folder, things, pacs=False)
+    old, soon = certificate(folder, "old", -1), certificate(folder, "soon", 12.5)
+    n.write_conf("listeners = ( " + ", ".join(
+        f'{{ name = "{name}"; port = {h.free_port()}; tls = true; client_certificate = "none"; certificate = "{c}"; key = "{k}"; }}'
+        for name, (c, k) in (("old", old), ("soon", soon))) + " );")
+    with open(n.conf) as f:
+        text = f.read()
+    text = text.replace("destinations = ( {", 'destinations = ( { name = "away"; aet = "AWAY"; host = "no-such-host.invalid"; }, {', 1)
+    text = text.replace("routes = ( {", 'routes = ( { name = "all"; kind = "dbt"; protocol = "quick"; destinations = [ "pacs" ]; }, {', 1)
+    with open(n.conf, "w") as f:
+        f.write(text)
+    said = n.command("check", code=3).stderr
+    for part in ("certificate in " + old[0] + " expired on", "in 12 days", "the name no-such-host.invalid cannot be resolved", "Route dbt is never used"):
+        check(part in said, f"{part}: {said}")
+    n.start()
+    seen(n, "own certificate expired", "certificate-expired", "certificate-expired reason=")
+    seen(n, "own certificate ends soon", "certificate-expires", "certificate-expires reason=")
+    seen(n, "name of a destination does not resolve", "destination-name", "problem id=destination-name", seconds=60)
+    seen(n, "route that is never used", "route", "problem id=route")
+    metrics = get(n, "/metrics")[1]
+    days = float(re.search(r'tomonode_certificate_days\{of="listener \'soon\'",file="[^"]+"\} (\S+)', metrics)[1])
+    check(12 < days < 13, days)
+
+
+def test_limits(folder, things):
+    """Fewer descriptors than max_associations needs: said, and the receiver still hears (it used to spin and to accept nobody)."""
+    n, _ = start(folder, things, pacs=False, max_associations=1000)
+    import resource
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    started = subprocess.Popen
+    limits = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+    subprocess.Popen = lambda *a, **k: started(*a, **{**k, **({"preexec_fn": limits} if "serve" in a[0] else {})})
+    try:
+        n.start()
+    finally:
+        subprocess.Popen = started
+    check(before == resource.getrlimit(resource.RLIMIT_NOFILE), "the limit of the test itself")
+    seen(n, "too few descriptors for `max_associations`", "descriptors", "descriptors-limited")
+    check(n.echo(), "C-ECHO")
+
+
+def write_table():
+    if "PROBLEMS_TABLE" not in os.environ:
+        return
+    cell = lambda text: re.sub(r"/tmp/tomonode-test-[^/]+/(node/)?", "", re.sub(r"\((\d+)\)", "(PID)", text)).replace("|", "\\|")
+    with open(os.environ["PROBLEMS_TABLE"], "w") as f:
+        f.write("| trouble | metric: id | `/health` | sentence of page, `list`, `/health` | what to do | log |\n|---|---|---|---|---|---|\n")
+        for trouble, problem, health, text, todo, event in table:
+            f.write(f"| {cell(trouble)} | `{problem}` | {health} | {cell(text)} | {cell(todo)} | {'`' + event.removesuffix(' reason=') + '`' if event else ''} |\n")
+
+
+if __name__ == "__main__":
+    atexit.register(write_table)
+    h.main([test_processes, test_configuration, test_limits])
