@@ -14,6 +14,7 @@
 #include "node/jobs/node_facts.h"
 #include "node/process/options.h"
 #include "node/receive/tls_files.h"
+#include "node/result/result.h"
 
 enum { OPTION_DESCRIBE = OPTION_LONG };
 
@@ -167,6 +168,12 @@ static void print_entries(const struct config *c)
 
 		printf("profile       %s: manufacturer '%s', model '%s', serial '%s'\n", p->name, p->manufacturer, p->model,
 		       p->serial);
+		result_profile_constants(p, text, sizeof(text));
+		if (text[0])
+			printf("              constants that are not set, so that modules are left out unless the images have "
+			       "them: "
+			       "%s\n",
+			       text);
 	}
 	for (size_t i = 0; i < c->n_scanners; i++) {
 		const struct scanner_conf *s = &c->scanners[i];

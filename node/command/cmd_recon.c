@@ -203,6 +203,8 @@ static void print_result(const struct recon *r, const struct case_files *c, cons
 	}
 	if (p->warnings[0])
 		printf("  %s\n", p->warnings);
+	if (p->omitted[0])
+		printf("  %s\n", p->omitted);
 }
 
 static void note_result(struct recon *r, const struct case_files *c, const struct reconstruct_report *p)

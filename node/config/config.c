@@ -370,7 +370,7 @@ int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
 	return 0;
 }
 
-/* Write "key=value key=value" for all keys that affect the image. Only paths may contain blanks: they are quoted. */
+/* Write "key=value key=value" for all keys that affect the image. Paths and texts may contain blanks: they are quoted. */
 static void describe(const struct config_section *section, const void *base, char *ret_text, size_t size)
 {
 	char value[300];
@@ -380,7 +380,7 @@ static void describe(const struct config_section *section, const void *base, cha
 		ret_text[0] = '\0';
 	for (size_t i = 0; i < section->n_keys && n < size; i++) {
 		const struct config_key *key = &section->keys[i];
-		const char *quote = key->type == KEY_PATH || key->type == KEY_WORD ? "\"" : "";
+		const char *quote = key->type == KEY_PATH || key->type == KEY_WORD || key->type == KEY_TEXT ? "\"" : "";
 
 		if (key->flags & KEY_UNDESCRIBED)
 			continue;

@@ -180,6 +180,10 @@ struct profile_conf { /* geometry of a tomosynthesis system */
 	double floor;		    /* fraction of I0 to which lower intensities are raised before the logarithm */
 	char chest_wall[8]; /* for single-frame objects without (0020,0020): image edge at the chest wall, "left" or "right"; "":
 			       refuse them */
+	/* Constants of the system, for modules of the result if the images lack them; "", 0: unknown. */
+	char detector_type[17], detector_id[17], anode[17], filter_type[17], filter_material[17];
+	char paddle[65], exposure_control[17], exposure_control_text[65];
+	double element_spacing, focal_spot; /* mm */
 };
 
 struct scanner_conf { /* geometry of a PET scanner and its sinograms; values in the data take precedence */

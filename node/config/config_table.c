@@ -60,6 +60,13 @@ static const struct key_choice i0_modes[] = {
 static const struct key_choice demands[] = {{"required", 1}, {"none", 0}, {NULL, 0}};
 static const struct key_choice verifications[] = {{"full", 1}, {"authority", 0}, {NULL, 0}};
 static const struct key_choice edges[] = {{"left", 0}, {"right", 0}, {NULL, 0}};
+static const struct key_choice detector_types[] = {{"DIRECT", 0}, {"SCINTILLATOR", 0}, {"STORAGE", 0}, {NULL, 0}};
+static const struct key_choice anodes[] = {{"TUNGSTEN", 0}, {"MOLYBDENUM", 0}, {"RHODIUM", 0}, {NULL, 0}};
+static const struct key_choice filter_types[] = {{"FLAT", 0}, {"STRIP", 0},    {"WEDGE", 0}, {"BUTTERFLY", 0},
+						 {"NONE", 0}, {"MULTIPLE", 0}, {NULL, 0}};
+static const struct key_choice filter_materials[] = {{"ALUMINUM", 0},	{"SILVER", 0}, {"RHODIUM", 0},
+						     {"MOLYBDENUM", 0}, {"COPPER", 0}, {NULL, 0}};
+static const struct key_choice exposure_controls[] = {{"AUTOMATIC", 0}, {"MANUAL", 0}, {NULL, 0}};
 static const struct key_choice status_actions[] = {
 	{"loopback", STATUS_ACTIONS_LOOPBACK}, {"always", STATUS_ACTIONS_ALWAYS}, {"never", STATUS_ACTIONS_NEVER}, {NULL, 0}};
 
@@ -319,6 +326,26 @@ static const struct config_key profile_keys[] = {
 	 .meaning = "intensities below this are raised to it before the logarithm"},
 	{"chest_wall", AS_WORD(profile_conf, chest_wall, edges), .fallback = "",
 	 .meaning = "image edge at the chest wall in single-frame series without (0020,0020); empty: refuse such series"},
+	{"detector_type", AS_WORD(profile_conf, detector_type, detector_types), .fallback = "", .flags = KEY_SPARSE,
+	 .meaning = "constant of the system: (0018,7004), if the images lack it"},
+	{"detector_id", AS_TEXT(profile_conf, detector_id, 16), .fallback = "", .flags = KEY_SPARSE,
+	 .meaning = "constant of the system: (0018,700A), if the images lack it; for a profile of one machine (`serial`)"},
+	{"element_spacing", AS_REAL(profile_conf, element_spacing, 0.01, 2), .unit = "mm", .zero = "unknown", .fallback = "0",
+	 .flags = KEY_SPARSE, .meaning = "constant of the system: both values of (0018,7022), if the images lack it"},
+	{"anode", AS_WORD(profile_conf, anode, anodes), .fallback = "", .flags = KEY_SPARSE,
+	 .meaning = "constant of the system: (0018,1191), if the images lack it"},
+	{"focal_spot", AS_REAL(profile_conf, focal_spot, 0.01, 5), .unit = "mm", .zero = "unknown", .fallback = "0",
+	 .flags = KEY_SPARSE, .meaning = "constant of the system: (0018,1190), if the images lack it"},
+	{"filter_type", AS_WORD(profile_conf, filter_type, filter_types), .fallback = "", .flags = KEY_SPARSE,
+	 .meaning = "constant of the system: (0018,1160), if the images lack it"},
+	{"filter_material", AS_WORD(profile_conf, filter_material, filter_materials), .fallback = "", .flags = KEY_SPARSE,
+	 .meaning = "constant of the system: (0018,7050), if the images lack it; not for a system that changes filters"},
+	{"exposure_control", AS_WORD(profile_conf, exposure_control, exposure_controls), .fallback = "", .flags = KEY_SPARSE,
+	 .meaning = "constant of the system: (0018,7060), if the images lack it"},
+	{"exposure_control_text", AS_TEXT(profile_conf, exposure_control_text, 64), .fallback = "", .flags = KEY_SPARSE,
+	 .meaning = "constant of the system: (0018,7062), if the images lack it"},
+	{"paddle", AS_TEXT(profile_conf, paddle, 64), .fallback = "", .flags = KEY_SPARSE,
+	 .meaning = "constant of the system: (0018,11A4), if the images lack it"},
 };
 
 static const struct config_key scanner_keys[] = {

@@ -254,8 +254,8 @@ static void print_sent(FILE *to, const json_t *states)
 
 static void print_detail(FILE *to, const json_t *detail)
 {
-	static const char *const keys[] = {"why",    "reason", "protocol", "destination", "fallback",	  "transaction",
-					   "status", "device", "attempt",  "file",	  "sop_instance", "warnings"};
+	static const char *const keys[] = {"why",    "reason",	"protocol", "destination",  "fallback", "transaction", "status",
+					   "device", "attempt", "file",	    "sop_instance", "warnings", "omitted"};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		const json_t *value = json_object_get(detail, keys[i]);

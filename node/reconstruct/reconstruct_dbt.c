@@ -119,6 +119,7 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 		return rc;
 	base->report.seconds_download = made.seconds_tally + made.seconds_download;
 	base->report.seconds_write = made.seconds_write;
+	memcpy(base->report.omitted, made.omitted, sizeof(made.omitted));
 	return name_objects(&made, &base->report, err);
 }
 
@@ -137,11 +138,11 @@ static json_t *details(const struct dbt_work *w)
 {
 	const struct case_views_report *v = &w->views;
 
-	return json_pack("{s:{s:I, s:I, s:I, s:I, s:I, s:I, s:i}, s:o, s:b, s:s}", "bins", "padded", (json_int_t)v->padded,
+	return json_pack("{s:{s:I, s:I, s:I, s:I, s:I, s:I, s:i}, s:o, s:b, s:s, s:s}", "bins", "padded", (json_int_t)v->padded,
 			 "saturated", (json_int_t)v->saturated, "over_range", (json_int_t)v->over_range, "floored",
 			 (json_int_t)v->floored, "clamped", (json_int_t)v->clamped, "air", (json_int_t)v->air,
 			 "views_without_mask", v->unmasked, "unattenuated", i0_sources(w->exam), "quantitative",
-			 !w->exam->relative[0], "warnings", w->base.report.warnings);
+			 !w->exam->relative[0], "warnings", w->base.report.warnings, "omitted", w->base.report.omitted);
 }
 
 static const struct grid *fill_report(struct reconstruct_work *base)

@@ -46,6 +46,7 @@ struct result_report {
 	double seconds_download; /* time spent waiting for slices */
 	double seconds_write;	 /* remaining time until the files have their final names, including fsync */
 	double seconds_sync;	 /* part of seconds_write: from the last byte written until it is on the disk */
+	char omitted[1024];	 /* sentences: modules that are left out, and the values that they lack; "": none */
 	size_t below, above;	 /* voxels stored as 0 and as 65535 because their values are out of range */
 };
 
@@ -55,6 +56,9 @@ void result_uid(const struct exam *exam, const struct protocol_conf *protocol, e
 		char ret_uid[DICOM_UID_SIZE]);
 void result_series(const struct exam *exam, const struct protocol_conf *protocol, enum result_kind kind,
 		   char ret_uid[DICOM_UID_SIZE]);
+
+/* List the keys of a profile's constants (Contributing Sources, X-Ray 3D Acquisition) that are not set; "": all are set. */
+void result_profile_constants(const struct profile_conf *profile, char *ret_keys, size_t size);
 
 /* Check that the objects of the protocol can be computed from the slices of this plan. EINVAL: slabs are thinner or closer
  * together than slices. */

@@ -113,9 +113,9 @@ static inline bool result_is_partial(const struct exam *e)
 {
 	return e->announced > 0 && e->announced != e->n_views;
 }
-/* result_acquisition.c: write Contributing Sources and X-Ray 3D Acquisition if the sources have every value that these require;
- * otherwise write nothing. */
-void result_fill_acquisition(const struct result *r, struct item_writer *root);
+/* result_acquisition.c: write Contributing Sources and X-Ray 3D Acquisition, each if the sources and the profile have every value
+ * that it requires. ret_omitted: a sentence for each one that is left out, with the missing values; "": none. */
+void result_fill_acquisition(const struct result *r, struct item_writer *root, char *ret_omitted, size_t size);
 /* result_view.c: write the attributes that a Digital Mammography X-Ray Image has instead of functional groups. */
 void result_fill_view(const struct result *r, struct item_writer *root);
 

@@ -93,7 +93,7 @@ struct pending_object {
 	struct result r;
 	struct result_object object;
 	struct dicom_writer *writer;
-	char path[4096];
+	char path[4096], omitted[1024];
 	bool published;
 };
 
@@ -154,7 +154,7 @@ static int open_object(struct pending_object *o, struct err *err)
 		result_fill_groups(&o->r, &root);
 	result_fill_sources(&o->r, &root);
 	if (!o->r.type->is_view)
-		result_fill_acquisition(&o->r, &root);
+		result_fill_acquisition(&o->r, &root, o->omitted, sizeof(o->omitted));
 	rc = root.rc;
 	if (rc >= 0)
 		rc = o->r.info->protocol->compression == COMPRESSION_JPEGLS
@@ -306,6 +306,7 @@ static int publish(struct work *w, struct err *err)
 		if (w->objects[i].writer)
 			rc = close_object(&w->objects[i], err);
 	w->report.seconds_sync = clock_seconds() - begun;
+	memcpy(w->report.omitted, w->objects[RESULT_SLICES].omitted, sizeof(w->report.omitted));
 	for (size_t i = 0; i < RESULT_OBJECTS_MAX; i++)
 		if (w->objects[i].published)
 			w->report.objects[w->report.n_objects++] = w->objects[i].object;

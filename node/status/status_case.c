@@ -16,7 +16,7 @@ static const char *text_of(const json_t *object, const char *key)
 /* Write the most important members of an event's detail. */
 static void event_remark(struct html *h, const json_t *detail)
 {
-	static const char *const keys[] = {"reason", "why", "protocol", "destination", "status", "device", "warnings"};
+	static const char *const keys[] = {"reason", "why", "protocol", "destination", "status", "device", "warnings", "omitted"};
 	bool first = true;
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {

@@ -106,6 +106,8 @@ static void test_whole(void **state)
 	assert_int_equal(json_object_size(bins), 7);
 	assert_true(json_is_true(json_object_get(report.details, "quantitative")));
 	assert_string_equal(report.warnings, "");
+	assert_non_null(
+		strstr(json_string_value(json_object_get(report.details, "omitted")), "Contributing Sources is left out"));
 	assert_string_equal(report.content, "5 projections");
 	assert_int_equal(report.n_objects, 1);
 	assert_false(report.is_series);

@@ -171,10 +171,16 @@ static void complete_other_angle(struct dicom_item *root, int i, const void *ctx
 	put(root, TAG_DETECTOR_SECONDARY_ANGLE, angle);
 }
 
-static void test_all_or_nothing(void **state)
+static void test_acquisition(void **state)
 {
-	static const uint32_t one_less[] = {TAG_DETECTOR_ID, TAG_PADDLE_DESCRIPTION, TAG_RELATIVE_X_RAY_EXPOSURE,
-					    TAG_ACQUISITION_TIME};
+	static const struct {
+		uint32_t tag;
+		bool source; /* Contributing Sources lacks it, else X-Ray 3D Acquisition */
+		const char *says;
+	} one_less[] = {{TAG_DETECTOR_ID, true, "have no Detector ID (0018,700A)."},
+			{TAG_PADDLE_DESCRIPTION, false, "have no Paddle Description (0018,11A4)."},
+			{TAG_RELATIVE_X_RAY_EXPOSURE, false, "have no Relative X-Ray Exposure (0018,1405)."},
+			{TAG_ACQUISITION_TIME, true, "have no Acquisition DateTime (0008,002A)."}};
 	struct made m = make(&(struct fixture_mg){.n = N_VIEWS, .change = complete});
 	const struct dicom_item *acquisition = dicom_item_at(m.root, TAG_X_RAY_3D_ACQUISITION_SEQUENCE, 0);
 
@@ -194,11 +200,84 @@ static void test_all_or_nothing(void **state)
 	assert_false(dicom_has(m.root, TAG_X_RAY_3D_ACQUISITION_SEQUENCE)); /* five times 0 degrees would not be true */
 	unmake(&m);
 	for (size_t i = 0; i < sizeof(one_less) / sizeof(one_less[0]); i++) {
-		m = make(&(struct fixture_mg){.n = N_VIEWS, .change = complete, .ctx = &one_less[i]});
-		assert_false(dicom_has(m.root, TAG_CONTRIBUTING_SOURCES_SEQUENCE));
-		assert_false(dicom_has(m.root, TAG_X_RAY_3D_ACQUISITION_SEQUENCE));
+		m = make(&(struct fixture_mg){.n = N_VIEWS, .change = complete, .ctx = &one_less[i].tag});
+		assert_int_equal(dicom_has(m.root, TAG_CONTRIBUTING_SOURCES_SEQUENCE), !one_less[i].source);
+		assert_int_equal(dicom_has(m.root, TAG_X_RAY_3D_ACQUISITION_SEQUENCE), one_less[i].source);
+		if (!strstr(m.report.omitted, one_less[i].says))
+			fail_msg("'%s' does not hold '%s'", m.report.omitted, one_less[i].says);
+		assert_null(strchr(m.report.omitted, ';'));
 		unmake(&m);
 	}
+}
+
+/* Images without any of the values: each missing one is named once. */
+static void test_omitted(void **state)
+{
+	struct made m = make(&(struct fixture_mg){.n = N_VIEWS});
+	const char *relative;
+
+	(void)state;
+	assert_false(dicom_has(m.root, TAG_CONTRIBUTING_SOURCES_SEQUENCE) ||
+		     dicom_has(m.root, TAG_X_RAY_3D_ACQUISITION_SEQUENCE));
+	assert_non_null(strstr(m.report.omitted,
+			       "Contributing Sources is left out: the images and the profile have no Acquisition "
+			       "DateTime (0008,002A), Detector Type (0018,7004), Detector ID (0018,700A)"));
+	assert_non_null(strstr(m.report.omitted, "X-Ray 3D Acquisition is left out: the images and the profile have no Anode"));
+	relative = strstr(m.report.omitted, "Relative X-Ray Exposure");
+	assert_non_null(relative);
+	assert_null(strstr(relative + 1, "Relative X-Ray Exposure"));
+	unmake(&m);
+}
+
+/* Constants of the system come from the profile if the images lack them. */
+static void put_constants_model(struct dicom_item *root, int i, const void *ctx)
+{
+	static const uint32_t lacks[] = {
+		TAG_DETECTOR_TYPE,	   TAG_DETECTOR_ID,	      TAG_DETECTOR_ELEMENT_SPACING,
+		TAG_ANODE_TARGET_MATERIAL, TAG_FOCAL_SPOTS,	      TAG_FILTER_TYPE,
+		TAG_FILTER_MATERIAL,	   TAG_EXPOSURE_CONTROL_MODE, TAG_EXPOSURE_CONTROL_MODE_DESCRIPTION,
+		TAG_PADDLE_DESCRIPTION};
+
+	complete(root, i, ctx);
+	put(root, TAG_MANUFACTURER_MODEL_NAME, "Constants");
+	for (size_t k = 0; k < sizeof(lacks) / sizeof(lacks[0]); k++)
+		assert_true(dicom_put_empty(root, lacks[k], NULL) >= 0);
+}
+
+static void test_constants(void **state)
+{
+	static const struct {
+		uint32_t tag;
+		const char *text;
+	} want[] = {{TAG_ANODE_TARGET_MATERIAL, "TUNGSTEN"},
+		    {TAG_FILTER_TYPE, "FLAT"},
+		    {TAG_FILTER_MATERIAL, "ALUMINUM"},
+		    {TAG_EXPOSURE_CONTROL_MODE, "AUTOMATIC"},
+		    {TAG_EXPOSURE_CONTROL_MODE_DESCRIPTION, "scout exposure"},
+		    {TAG_PADDLE_DESCRIPTION, "flat 24 x 29"}};
+	struct made m = make(&(struct fixture_mg){.n = N_VIEWS, .change = put_constants_model});
+	const struct dicom_item *source = dicom_item_at(m.root, TAG_CONTRIBUTING_SOURCES_SEQUENCE, 0),
+				*acquisition = dicom_item_at(m.root, TAG_X_RAY_3D_ACQUISITION_SEQUENCE, 0);
+	char keys[400];
+
+	(void)state;
+	assert_string_equal(m.report.omitted, "");
+	assert_string_equal(text_of(source, TAG_DETECTOR_TYPE), "SCINTILLATOR");
+	assert_string_equal(text_of(source, TAG_DETECTOR_ID), "D7");
+	assert_true(number_of(source, TAG_DETECTOR_ELEMENT_SPACING, 0) == 0.1 &&
+		    number_of(source, TAG_DETECTOR_ELEMENT_SPACING, 1) == 0.1);
+	assert_true(number_of(acquisition, TAG_FOCAL_SPOTS, 0) == 0.3);
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++)
+		assert_string_equal(text_of(acquisition, want[i].tag), want[i].text);
+	result_profile_constants(m.exam->profile, keys, sizeof(keys));
+	assert_string_equal(keys, "");
+	unmake(&m);
+	m = make(&(struct fixture_mg){.n = N_VIEWS, .change = complete});
+	assert_string_equal(text_of(dicom_item_at(m.root, TAG_CONTRIBUTING_SOURCES_SEQUENCE, 0), TAG_DETECTOR_ID), "D1");
+	result_profile_constants(m.exam->profile, keys, sizeof(keys));
+	assert_string_equal(keys, "detector_type, detector_id, element_spacing, anode, exposure_control, exposure_control_text, "
+				  "focal_spot, filter_type, filter_material, paddle");
+	unmake(&m);
 }
 
 static void no_frame_of_reference(struct dicom_item *root, int i, const void *ctx)
@@ -286,9 +365,9 @@ static void test_not_written(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_places),	       cmocka_unit_test(test_identity), cmocka_unit_test(test_copied),
-		cmocka_unit_test(test_all_or_nothing), cmocka_unit_test(test_made_up),	cmocka_unit_test(test_not_written),
-		cmocka_unit_test(test_scale),
+		cmocka_unit_test(test_places),	    cmocka_unit_test(test_identity), cmocka_unit_test(test_copied),
+		cmocka_unit_test(test_acquisition), cmocka_unit_test(test_made_up),  cmocka_unit_test(test_not_written),
+		cmocka_unit_test(test_scale),	    cmocka_unit_test(test_omitted),  cmocka_unit_test(test_constants),
 	};
 
 	return cmocka_run_group_tests_name("result", tests, fixture_start, fixture_stop);

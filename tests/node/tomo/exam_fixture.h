@@ -42,7 +42,11 @@ static const char fixture_conf[] =
 	" { name = \"part\"; manufacturer = \"Bench*\"; model = \"Part\"; axis_height = 40.0; source_axis = 600.0;"
 	"  support = 20.0; pitch = 1.0; i0_mode = \"percentile\"; i0 = 90.0; },"
 	" { name = \"air\"; manufacturer = \"Bench*\"; model = \"Air\"; axis_height = 40.0; source_axis = 600.0;"
-	"  support = 20.0; pitch = 1.0; offset = 100.0; air_value = 1100.0; air_exposure = 5.0; } );";
+	"  support = 20.0; pitch = 1.0; offset = 100.0; air_value = 1100.0; air_exposure = 5.0; },"
+	" { name = \"constants\"; manufacturer = \"Bench*\"; model = \"Constants\"; axis_height = 40.0; source_axis = 600.0;"
+	"  support = 20.0; pitch = 1.0; i0_mode = \"fixed\"; i0 = 1000.0; detector_type = \"SCINTILLATOR\"; detector_id = \"D7\";"
+	"  element_spacing = 0.1; anode = \"TUNGSTEN\"; focal_spot = 0.3; filter_type = \"FLAT\"; filter_material = \"ALUMINUM\";"
+	"  exposure_control = \"AUTOMATIC\"; exposure_control_text = \"scout exposure\"; paddle = \"flat 24 x 29\"; } );";
 
 static char fixture_folder[64];
 static struct config *fixture_config;
