@@ -19,7 +19,7 @@ struct send_process {
 };
 
 /* Run the command NAME -c FILE JOB DESTINATION: start the process, enter the sandbox, find the job and the destination, call
- * run(p), which returns an exit code. p: all zero but what surrounds it. Return the exit code. CODE_NOT_FOUND: the job does not
+ * run(p), which returns an exit code. The caller sets *p to zero. Return the exit code. CODE_NOT_FOUND: the job does not
  * exist or does not have this destination; CODE_CANCELLED: the configuration does not have the destination. */
 int send_process_run(struct send_process *p, const char *name, int (*run)(struct send_process *p), int argc, char **argv);
 

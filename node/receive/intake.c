@@ -358,7 +358,7 @@ static void log_end(const struct intake *in, int rc, const struct err *err)
 			  log_quote(in->calling), how, in->stored, in->refused, (unsigned long long)in->bytes, seconds,
 			  rc == 0 ? "" : " reason=", rc == 0 ? "" : log_quote(err->msg));
 	if (in->throttled > 0)
-		log_event(LOG_NOTICE, "sender-throttled", "association=%s calling=%s s=%.1f", in->association,
+		log_event(LOG_NOTICE, "sender-throttled", "association=%s calling=%s seconds=%.1f", in->association,
 			  log_quote(in->calling), in->throttled);
 }
 

@@ -28,7 +28,7 @@ enum algorithm_update {
 	X(OSEM,  osem,  RULE_EM,           UPDATE_SUBSETS, false) /* Hudson & Larkin 1994 */ \
 	X(BSREM, bsrem, RULE_EM_RELAXED,   UPDATE_SUBSETS, false) /* De Pierro & Yamagishi 2001, Ahn & Fessler 2003 */ \
 	X(OSTR,  ostr,  RULE_TRANSMISSION, UPDATE_SUBSETS, false) /* OSC: Kamphuis & Beekman 1998 */ \
-	X(MLTR,  mltr,  RULE_TRANSMISSION, UPDATE_ALL,     false) /* the convex algorithm: Lange & Fessler 1995 */
+	X(MLTR,  mltr,  RULE_TRANSMISSION, UPDATE_ALL,     false) /* the "convex algorithm" of Lange & Fessler 1995 */
 /* clang-format on */
 
 enum algorithm {

@@ -135,7 +135,8 @@ int figure_fit_peak(const double *x, const double *v, size_t n, struct figure_pe
 	}
 	q[2] = fabs(q[2]);
 	if (!(q[0] > 0) || !(q[1] > x[0] && q[1] < x[n - 1]) || !(q[2] < x[n - 1] - x[0]))
-		return err_set(err, EDOM, "no peak between %g and %g: the fit ends at %g, sigma %g", x[0], x[n - 1], q[1], q[2]);
+		return err_set(err, EDOM, "no peak between %g and %g: the fitted curve has its centre at %g and sigma %g", x[0],
+			       x[n - 1], q[1], q[2]);
 	*ret_peak = (struct figure_peak){q[0], q[1], q[2], q[3], sqrt(now / (double)n) / q[0]};
 	return 0;
 }

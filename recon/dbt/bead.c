@@ -180,7 +180,8 @@ int bead_locate(const struct bead_window *w, const int top[3], double radius, st
 
 		memcpy(before, line.at, sizeof(before));
 		if (!fit_line(w, median, radius, spacing, &line)) {
-			rc = err_set(err, ENODATA, "no value above the median at depth %.1f mm", before[2]);
+			rc = err_set(err, ENODATA,
+				     "bead: no voxel near the bead (depth %.1f mm) is above the median of its slice", before[2]);
 			goto out;
 		}
 		depth = fit_depth(w, median, radius, spacing, &line, ret_profile, &fwhm);

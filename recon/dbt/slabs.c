@@ -99,10 +99,11 @@ int slabs_open(enum slabs_mode mode, double thickness, double step, const struct
 	if (grid->n[2] > SLICES_MAX)
 		return err_set(err, EINVAL, "slabs: %d slices; allowed: up to %d", grid->n[2], SLICES_MAX);
 	if (!(thickness >= grid->h[2] * (1 - ROUNDING) && thickness < INFINITY))
-		return err_set(err, EINVAL, "slabs: thickness %g mm is less than the slices' distance of %g mm", thickness,
+		return err_set(err, EINVAL, "slabs: thickness %g mm is less than the distance of the slices, %g mm", thickness,
 			       grid->h[2]);
 	if (!(step >= grid->h[2] * (1 - ROUNDING) && step < INFINITY))
-		return err_set(err, EINVAL, "slabs: step %g mm is less than the slices' distance of %g mm", step, grid->h[2]);
+		return err_set(err, EINVAL, "slabs: the step between slabs is %g mm, less than the distance of the slices, %g mm",
+			       step, grid->h[2]);
 	s = malloc(sizeof(*s));
 	if (!s)
 		return err_set(err, ENOMEM, "slabs: out of memory");

@@ -111,7 +111,7 @@ static inline bool pet_is_streamed(const struct pet_session *s)
 	return s->plan->group_views > 0;
 }
 
-/* pet_cache.c: sensitivity images in host memory. The key identifies them within a device's cache. */
+/* pet_cache.c: sensitivity images in host memory, one cache for each device. The key identifies the images in a cache. */
 struct pet_key {
 	uint64_t geometry, factors;
 };
