@@ -218,7 +218,7 @@ int node_facts_of_journal(struct journal *journal, struct node_facts *facts, str
 {
 	struct instance_row oldest;
 	int ret = journal_count_unindexed(journal, &facts->unindexed, err);
-	int n = ret == 0 && facts->unindexed > 0 ? journal_list_unindexed(journal, &oldest, 1, err) : 0;
+	int n = ret == 0 && facts->unindexed > 0 ? journal_list_unindexed(journal, 0, &oldest, 1, err) : 0;
 
 	if (n > 0)
 		facts->unindexed_for = facts->now - oldest.received;

@@ -17,6 +17,7 @@
 #include "node/serve/retention.h"
 #include "node/serve/schedule_internal.h"
 #include "node/store/event.h"
+#include "node/store/index_mark.h"
 #include "node/store/spool.h"
 
 #define JOURNAL_WAIT 2.0 /* s until the next attempt to write the journal after a failure */
@@ -119,7 +120,7 @@ static bool still_arriving(struct schedule *s)
 	uint64_t incoming;
 	char path[300];
 
-	if (journal_list_unindexed(s->journal, &row, 1, NULL) != 0)
+	if (journal_list_unindexed(s->journal, 0, &row, 1, NULL) != 0)
 		return true;
 	snprintf(path, sizeof(path), "%s/incoming", s->config->node.spool);
 	incoming = folder_fingerprint(path);
@@ -198,7 +199,7 @@ static void index_new(struct schedule *s, double now)
 
 	if (s->stopping || process_table_find(&s->processes, PROCESS_INDEX, 0, NULL))
 		return;
-	n = journal_list_unindexed(s->journal, &row, 1, &err);
+	n = journal_list_unindexed(s->journal, 0, &row, 1, &err);
 	if (n < 0)
 		journal_error(s, &err, now);
 	if (n <= 0)
@@ -214,7 +215,39 @@ static void index_new(struct schedule *s, double now)
 	}
 }
 
-/* The indexer processes instances in order, so the one at which it ended is the first without a classification. */
+/* Read the instance at which the indexer ended: the one that it has marked, otherwise the oldest one that waits. */
+static int index_stuck_at(struct schedule *s, struct instance_row *ret_row, struct err *err)
+{
+	struct index_mark mark;
+	int n;
+
+	index_mark_read(s->config->node.spool, &mark);
+	n = mark.instance > 0 ? journal_list_unindexed(s->journal, mark.instance - 1, ret_row, 1, err) : 0;
+	return n == 1 && ret_row->id == mark.instance ? 1 : journal_list_unindexed(s->journal, 0, ret_row, 1, err);
+}
+
+/* Return the number of failures at one instance after which it becomes unassigned. */
+static int index_tries_allowed(int status)
+{
+	if (!WIFSIGNALED(status))
+		return INDEX_FAILURES_MAX;
+	if (WTERMSIG(status) == SIGPROF)
+		return 1;
+	/* SIGKILL is sent by the kernel, mostly for lack of memory, and need not be caused by the instance. */
+	return WTERMSIG(status) == SIGKILL ? INDEX_FAILURES_MAX : INDEX_SIGNALS_MAX;
+}
+
+static void index_reason(int status, int tries, char *ret_text, size_t size)
+{
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPROF)
+		snprintf(ret_text, size, "reading its header took more than %d s of processor time", INDEX_CPU_SECONDS);
+	else if (WIFSIGNALED(status))
+		snprintf(ret_text, size, "the header could not be read: the parser died with signal %d (%s)", WTERMSIG(status),
+			 strsignal(WTERMSIG(status)));
+	else
+		snprintf(ret_text, size, "the header could not be read in %d attempts", tries);
+}
+
 static void index_ended(struct schedule *s, int status, bool stopped, double now)
 {
 	struct instance_row row;
@@ -224,26 +257,21 @@ static void index_ended(struct schedule *s, int status, bool stopped, double now
 	json_t *detail;
 	char *text;
 
-	if (stopped || (WIFEXITED(status) && WEXITSTATUS(status) == CODE_OK) ||
-	    journal_list_unindexed(s->journal, &row, 1, &err) != 1) {
+	if (stopped || (WIFEXITED(status) && WEXITSTATUS(status) == CODE_OK) || index_stuck_at(s, &row, &err) != 1) {
 		s->index_stuck = 0;
 		return;
 	}
-	s->index_not_before = s->clock + INDEX_WAIT;
+	if (!signalled || WTERMSIG(status) != SIGPROF)
+		s->index_not_before = s->clock + INDEX_WAIT;
 	process_describe(status, how, sizeof(how));
 	log_event(LOG_ERR, "index-ended", "instance=%lld file=%s how=%s", (long long)row.id, row.file, log_quote(how));
 	if (!signalled && WEXITSTATUS(status) != CODE_INPUT)
 		return; /* the cause is the journal or the configuration, not this instance */
 	s->index_tries = s->index_stuck == row.id ? s->index_tries + 1 : 1;
 	s->index_stuck = row.id;
-	/* SIGKILL is sent by the kernel, mostly for lack of memory, and need not be caused by the instance. */
-	if (s->index_tries < (signalled && WTERMSIG(status) != SIGKILL ? INDEX_SIGNALS_MAX : INDEX_FAILURES_MAX))
+	if (s->index_tries < index_tries_allowed(status))
 		return;
-	if (signalled)
-		snprintf(reason, sizeof(reason), "the header could not be read: the parser died with signal %d (%s)",
-			 WTERMSIG(status), strsignal(WTERMSIG(status)));
-	else
-		snprintf(reason, sizeof(reason), "the header could not be read in %d attempts", s->index_tries);
+	index_reason(status, s->index_tries, reason, sizeof(reason));
 	detail = json_pack("{s:I, s:o, s:o}", "instance", (json_int_t)row.id, "sop", event_json_text(row.sop_instance), "reason",
 			   event_json_text(reason));
 	text = event_json_dump(detail);

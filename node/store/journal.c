@@ -39,6 +39,13 @@ static const char schema[] =
 	" instance INTEGER NOT NULL DEFAULT 0, detail TEXT NOT NULL);"
 	"CREATE INDEX event_job ON event(job, seq);"
 	"CREATE TABLE removal(instance INTEGER PRIMARY KEY, time REAL NOT NULL);"
+	/* the instances without a classification */
+	"CREATE TABLE waiting(instance INTEGER PRIMARY KEY);"
+	"CREATE TRIGGER instance_added AFTER INSERT ON instance BEGIN INSERT INTO waiting VALUES(NEW.id); END;"
+	"CREATE TRIGGER instance_classified AFTER INSERT ON classification BEGIN DELETE FROM waiting WHERE "
+	"instance=NEW.instance; "
+	"END;"
+	"CREATE TRIGGER instance_forgotten AFTER DELETE ON instance BEGIN DELETE FROM waiting WHERE instance=OLD.id; END;"
 	"PRAGMA user_version=1;";
 
 static const char *const sql[N_JOURNAL_QUERIES] = {
@@ -52,13 +59,9 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 	[JOURNAL_HAS_INSTANCE] =
 		"SELECT " JOURNAL_COLUMNS " FROM instance i WHERE i.sop_instance=? AND i.digest=? AND" JOURNAL_NOT_REMOVED
 		" ORDER BY i.id LIMIT 1",
-	/* Instances are classified in the order of arrival, so those without a classification have ids after the last classified
-	   one. */
-	[JOURNAL_UNINDEXED] =
-		"SELECT " JOURNAL_COLUMNS
-		" FROM instance i WHERE i.id>(SELECT COALESCE(MAX(instance),0) FROM classification) ORDER BY i.id LIMIT ?",
-	[JOURNAL_COUNT_UNINDEXED] =
-		"SELECT COUNT(*) FROM instance WHERE id>(SELECT COALESCE(MAX(instance),0) FROM classification)",
+	[JOURNAL_UNINDEXED] = "SELECT " JOURNAL_COLUMNS
+			      " FROM waiting w JOIN instance i ON i.id=w.instance WHERE w.instance>? ORDER BY w.instance LIMIT ?",
+	[JOURNAL_COUNT_UNINDEXED] = "SELECT COUNT(*) FROM waiting",
 	[JOURNAL_CLASSIFY] = "INSERT INTO classification(instance, kind, job, detail, time) VALUES(?,?,?,?,?)",
 	[JOURNAL_ADD_EVENT] = "INSERT INTO event(time, job, name, instance, detail) VALUES(?,?,?,?,?)",
 	[JOURNAL_SET_OWN_JOB] = "UPDATE event SET job=seq WHERE seq=?",
@@ -67,7 +70,7 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 				 " SELECT ?, ?, name, instance, detail FROM event WHERE job=? AND name='instance' ORDER BY seq",
 	[JOURNAL_FIND_MEMBER] =
 		"SELECT " JOURNAL_COLUMNS " FROM instance i JOIN classification f ON f.instance=i.id WHERE i.sop_instance=? AND "
-		"i.id<? AND f.kind=1 AND" JOURNAL_NOT_REMOVED " ORDER BY i.id LIMIT 1",
+		"i.id<>? AND f.kind=1 AND" JOURNAL_NOT_REMOVED " ORDER BY i.id LIMIT 1",
 	/* instr() instead of JSON functions, which would fail at a damaged row. The index event_commit_requested contains only
 	   these rows. */
 	[JOURNAL_FIND_TRANSACTION] =
@@ -81,8 +84,8 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 		" WHERE m.job=?1 AND m.name='instance')) LIMIT 1",
 	[JOURNAL_NAMES_FILE] = "SELECT 1 FROM instance i WHERE i.file=? AND" JOURNAL_NOT_REMOVED,
 	[JOURNAL_REMOVED_FILE] = "SELECT 1 FROM instance i WHERE i.file=? AND NOT" JOURNAL_NOT_REMOVED,
-	[JOURNAL_LAST] =
-		"SELECT COALESCE((SELECT MAX(instance) FROM classification), 0), COALESCE((SELECT MAX(seq) FROM event), 0)",
+	[JOURNAL_LAST] = "SELECT COALESCE((SELECT MIN(instance)-1 FROM waiting), (SELECT MAX(instance) FROM classification), 0), "
+			 "COALESCE((SELECT MAX(seq) FROM event), 0)",
 	[JOURNAL_DATA_VERSION] = "PRAGMA data_version",
 };
 
@@ -394,14 +397,15 @@ int journal_has_instance(struct journal *j, const char *sop_instance, const char
 	return journal_step(j, s, "look for an instance", ret_row ? journal_read_instance : NULL, ret_row, err);
 }
 
-int journal_list_unindexed(struct journal *j, struct instance_row *ret_rows, int max, struct err *err)
+int journal_list_unindexed(struct journal *j, int64_t after, struct instance_row *ret_rows, int max, struct err *err)
 {
 	sqlite3_stmt *s = journal_stmt(j, JOURNAL_UNINDEXED, err);
 	int rc = SQLITE_DONE, n = 0;
 
 	if (!s)
 		return -EIO;
-	sqlite3_bind_int(s, 1, max);
+	sqlite3_bind_int64(s, 1, after);
+	sqlite3_bind_int(s, 2, max);
 	while (n < max && (rc = sqlite3_step(s)) == SQLITE_ROW)
 		journal_read_instance(&ret_rows[n++], s);
 	if (n < max && rc != SQLITE_DONE)
@@ -422,7 +426,7 @@ int journal_count_unindexed(struct journal *j, uint64_t *ret_n, struct err *err)
 	return 0;
 }
 
-int journal_find_member(struct journal *j, const char *sop_instance, int64_t before, struct instance_row *ret_row,
+int journal_find_member(struct journal *j, const char *sop_instance, int64_t besides, struct instance_row *ret_row,
 			struct err *err)
 {
 	sqlite3_stmt *s = journal_stmt(j, JOURNAL_FIND_MEMBER, err);
@@ -430,7 +434,7 @@ int journal_find_member(struct journal *j, const char *sop_instance, int64_t bef
 	if (!s)
 		return -EIO;
 	journal_bind(s, 1, sop_instance);
-	sqlite3_bind_int64(s, 2, before);
+	sqlite3_bind_int64(s, 2, besides);
 	return journal_step(j, s, "look for a member", journal_read_instance, ret_row, err);
 }
 

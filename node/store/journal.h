@@ -64,8 +64,8 @@ int journal_add_instance(struct journal *j, struct instance_row *row, struct err
 /* 1: an acknowledged instance with this UID and this digest is recorded; 0: none. ret_row may be NULL. */
 int journal_has_instance(struct journal *j, const char *sop_instance, const char *digest, struct instance_row *ret_row,
 			 struct err *err);
-/* Read the instances without a classification, oldest first, at most `max`. Returns their number. */
-int journal_list_unindexed(struct journal *j, struct instance_row *ret_rows, int max, struct err *err);
+/* Read the instances with an id > after and without a classification, oldest first, at most `max`. Returns their number. */
+int journal_list_unindexed(struct journal *j, int64_t after, struct instance_row *ret_rows, int max, struct err *err);
 /* Add the classification of an instance that has none yet. With CLASSIFIED_MEMBER, append an `instance` event to the job in the
  * same transaction. */
 int journal_classify(struct journal *j, int64_t instance, enum classification kind, int64_t job, const char *detail, double now,
@@ -94,9 +94,9 @@ int journal_job_state(struct journal *j, int64_t job, enum job_state *ret_state,
 int journal_find_transaction(struct journal *j, const char *transaction, int64_t *ret_job, char *ret_destination, size_t size,
 			     struct err *err);
 
-/* Find an instance with this UID that is a member of any job and has an id below `before`: an instance with the same UID and
- * other content is then a conflict. 1: found; 0: not. */
-int journal_find_member(struct journal *j, const char *sop_instance, int64_t before, struct instance_row *ret_row,
+/* Find an instance with this UID, other than `besides`, that is a member of any job: an instance with the same UID and other
+ * content is then a conflict. 1: found; 0: not. */
+int journal_find_member(struct journal *j, const char *sop_instance, int64_t besides, struct instance_row *ret_row,
 			struct err *err);
 /* Call each() for instances with this classification that are not removed, newest first, at most `max`. */
 int journal_each_classified(struct journal *j, enum classification kind, int max,
@@ -107,10 +107,12 @@ int journal_each_classified(struct journal *j, enum classification kind, int max
 int journal_each_unassigned(struct journal *j, double until, int max,
 			    int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx,
 			    struct err *err);
-/* Call each() for instances with a classification and an id > after, in order of arrival, at most `max`. */
+/* Call each() for instances with a classification and an id > after, in order of arrival, at most `max`, and none that arrived
+ * after one that still waits for its classification. */
 int journal_each_indexed(struct journal *j, int64_t after, int max,
 			 int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err);
-/* Return the id of the last instance with a classification and the seq of the last event; 0: none. */
+/* Return the id of the last instance before the first one that waits for its classification, and the seq of the last event; 0:
+ * none. */
 int journal_last_rows(struct journal *j, int64_t *ret_instance, int64_t *ret_event, struct err *err);
 /* Record the removal of an instance by retention, before its file is removed. A repeated send of it is then stored again. */
 int journal_remove_instance(struct journal *j, int64_t instance, double now, struct err *err);

@@ -7,6 +7,9 @@
 
 #include "node/store/journal_internal.h"
 
+/* Of senders that wait in turn, later instances may have a classification already. */
+#define FIRST_WAITING "(SELECT COALESCE(MIN(instance), 9223372036854775807) FROM waiting)"
+
 static int insert_event(struct journal *j, int64_t job, enum job_event event, int64_t instance, const char *detail, double now,
 			struct err *err)
 {
@@ -22,7 +25,6 @@ static int insert_event(struct journal *j, int64_t job, enum job_event event, in
 	return journal_step(j, s, "append an event", NULL, NULL, err);
 }
 
-/* Instances must be classified in the order of arrival, on which JOURNAL_UNINDEXED depends. */
 static int insert_classification(struct journal *j, int64_t instance, enum classification kind, int64_t job, const char *detail,
 				 double now, struct err *err)
 {
@@ -389,7 +391,7 @@ int journal_each_indexed(struct journal *j, int64_t after, int max,
 {
 	return walk_instances(j,
 			      "SELECT " JOURNAL_COLUMNS ", f.detail FROM classification f JOIN instance i ON i.id=f.instance"
-			      " WHERE f.instance>?1 ORDER BY f.instance LIMIT ?2",
+			      " WHERE f.instance>?1 AND f.instance<" FIRST_WAITING " ORDER BY f.instance LIMIT ?2",
 			      after, max, each, ctx, err);
 }
 
@@ -447,8 +449,11 @@ int journal_add_totals(struct journal *j, struct journal_totals *totals, struct 
 		       add_instances, &sum, err);
 
 	if (ret == 0)
-		ret = walk(j, "SELECT kind, COUNT(*), MAX(instance) FROM classification WHERE instance>?1 GROUP BY kind",
-			   "add up", sum.last_classified, 0, add_classified, &sum, err);
+		ret = walk(
+			j,
+			"SELECT kind, COUNT(*), MAX(instance) FROM classification WHERE instance>?1 AND instance<" FIRST_WAITING
+			" GROUP BY kind",
+			"add up", sum.last_classified, 0, add_classified, &sum, err);
 	if (ret == 0)
 		*totals = sum;
 	return ret;

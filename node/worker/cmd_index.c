@@ -2,8 +2,9 @@
 /* tomonode index: find the case of each new instance. It parses untrusted data, so it is a separate process: a header that
  * crashes it affects nothing else, and the node leaves that instance unassigned.
  *
- * - Instances are processed in order of arrival, with one classification and one transaction each. After a crash the next process
- *   continues at the same instance.
+ * - The instances of a sender are processed in order of arrival, those of several senders in turns (node/worker/turns.h), with
+ * one classification and one transaction each. A header that takes longer than INDEX_CPU_SECONDS ends this process, and the node
+ *   leaves its instance unassigned. After a crash the next process begins with the other senders (node/store/index_mark.h).
  * - An instance joins the newest job of its case while that job accepts instances; later it opens a revision with all of them.
  * - If a UID is received again: equal bytes are ignored, other bytes are left unassigned; neither changes a job.
  * - It waits a moment after the last instance, so that an exam that is arriving does not start one process per image.
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "kernels/clock.h"
@@ -23,17 +25,22 @@
 #include "node/process/work_process.h"
 #include "node/reconstruct/case_facts.h"
 #include "node/store/event.h"
+#include "node/store/index_mark.h"
 #include "node/worker/cmd_worker.h"
+#include "node/worker/turns.h"
 
 #define LINGER_SECONDS 2.0
 #define LINGER_STEP_US 4000
-#define WATCHDOG_SECONDS                                                                                                         \
-	120	     /* s; longest time to read one header: then SIGALRM ends this process, and the node sees the signal */
+#define WATCHDOG_SECONDS 60 /* s; longest time to read one header, also of a slow disk: then SIGALRM ends this process */
+#define ROWS_AT_ONCE 32
 #define JOIN_TRIES 8 /* attempts to add an instance: the job may be started between reading it and appending to it */
 
 struct indexer {
 	struct work_process process;
 	struct jobs jobs;
+	struct turns *turns;
+	int64_t last; /* id of the last instance that was added to the turns */
+	int mark_fd;
 };
 
 /* If there is an audit trail (node/audit/audit_trail.c), add study and patient to the detail. f NULL: not known. */
@@ -160,6 +167,15 @@ static bool may_pass(int code)
 	return code == ENOMEM || code == EMFILE || code == ENFILE || code == EINTR || code == EAGAIN;
 }
 
+/* End this process by a signal after these times; 0: no limit. */
+static void limit_time(unsigned seconds, time_t cpu_seconds)
+{
+	struct itimerval cpu = {.it_value.tv_sec = cpu_seconds};
+
+	setitimer(ITIMER_PROF, &cpu, NULL);
+	alarm(seconds);
+}
+
 /* Classify one instance. 0: done; 1: its file cannot be read now; negative: the journal failed. */
 static int index_one(struct indexer *x, const struct instance_row *row, struct err *err)
 {
@@ -170,9 +186,9 @@ static int index_one(struct indexer *x, const struct instance_row *row, struct e
 
 	if (snprintf(path, sizeof(path), "%s/%s", x->process.config->node.spool, row->file) >= (int)sizeof(path))
 		return store_unassigned(x, row, NULL, CLASSIFIED_REFUSED, "the path of its file is too long", err);
-	alarm(WATCHDOG_SECONDS);
+	limit_time(WATCHDOG_SECONDS, INDEX_CPU_SECONDS);
 	ret = case_read_facts(path, &f, err);
-	alarm(0);
+	limit_time(0, 0);
 	if (ret < 0 && may_pass(-ret))
 		return 1;
 	if (ret < 0) {
@@ -200,24 +216,65 @@ static int index_one(struct indexer *x, const struct instance_row *row, struct e
 	return store_unassigned(x, row, &f, CLASSIFIED_CONFLICT, reason, err);
 }
 
+/* Add the instances that have arrived to the turns. */
+static int collect(struct indexer *x, struct err *err)
+{
+	struct instance_row rows[ROWS_AT_ONCE];
+	int n, ret = 0;
+
+	do {
+		n = journal_list_unindexed(x->process.journal, x->last, rows, ROWS_AT_ONCE, err);
+		for (int i = 0; ret == 0 && i < n; i++) {
+			ret = turns_add(x->turns, rows[i].calling, rows[i].host, rows[i].id, err);
+			x->last = rows[i].id;
+		}
+	} while (ret == 0 && n == ROWS_AT_ONCE);
+	return n < 0 ? n : ret;
+}
+
+/* Read the row of the instance whose turn it is. 1: read; 0: none waits; negative: the journal failed. */
+static int next_instance(struct indexer *x, struct instance_row *ret_row, struct err *err)
+{
+	int n = collect(x, err);
+	int64_t id;
+
+	while (n >= 0 && (id = turns_next(x->turns)) > 0) {
+		n = journal_list_unindexed(x->process.journal, id - 1, ret_row, 1, err);
+		if (n == 1 && ret_row->id == id)
+			return 1;
+		turns_done(x->turns, 0); /* it has a classification already */
+	}
+	return n < 0 ? n : 0;
+}
+
+static void mark(struct indexer *x, const struct instance_row *row)
+{
+	struct index_mark m = {.instance = row ? row->id : 0};
+
+	if (row) {
+		snprintf(m.calling, sizeof(m.calling), "%s", row->calling);
+		snprintf(m.host, sizeof(m.host), "%s", row->host);
+	}
+	index_mark_write(x->mark_fd, &m);
+}
+
 /* Classify all instances, until none has arrived for a while. */
 static int index_all(struct indexer *x)
 {
 	struct err err = {0};
 	struct instance_row row;
-	double idle_since = clock_seconds();
-	int n, ret;
+	double idle_since = clock_seconds(), began;
+	int ret;
 
-	for (;;) {
-		n = journal_list_unindexed(x->process.journal, &row, 1, &err);
-		if (n < 0)
-			break;
-		if (n == 0) {
+	while ((ret = next_instance(x, &row, &err)) >= 0) {
+		if (ret == 0) {
 			if (clock_seconds() - idle_since > LINGER_SECONDS)
 				return CODE_OK;
 			usleep(LINGER_STEP_US);
 			continue;
 		}
+		began = clock_seconds();
+		mark(x, &row);
 		ret = index_one(x, &row, &err);
 		if (ret < 0)
 			break;
@@ -225,25 +282,46 @@ static int index_all(struct indexer *x)
 			log_event(LOG_ERR, "index-failed", "instance=%lld reason=%s", (long long)row.id, log_quote(err.msg));
 			return CODE_INPUT;
 		}
+		mark(x, NULL);
 		work_process_notify(&x->process);
 		idle_since = clock_seconds();
+		turns_done(x->turns, idle_since - began);
 	}
 	log_event(LOG_CRIT, "journal-error", "reason=%s", log_quote(err.msg));
 	return CODE_FAILED;
 }
 
+/* Create the turns. The sender of the instance at which the indexer before this one died has used as much as a header may. */
+static int begin_turns(struct indexer *x, struct err *err)
+{
+	const char *spool = x->process.config->node.spool;
+	struct index_mark died;
+	int ret;
+
+	index_mark_read(spool, &died);
+	x->mark_fd = index_mark_open(spool, NULL); /* negative: without it the node takes the oldest instance that waits */
+	ret = turns_create(&x->turns, err);
+	if (ret == 0 && died.instance > 0)
+		ret = turns_charge(x->turns, died.calling, died.host, INDEX_CPU_SECONDS, err);
+	return ret;
+}
+
 int cmd_index(int argc, char **argv)
 {
-	struct indexer x = {0};
+	struct indexer x = {.mark_fd = -1};
+	struct err err = {0};
 	int code = CODE_OK;
 
 	if (!work_process_begin(&x.process, "index", "-c FILE", 0, argc, argv, &code))
 		return code;
-	if (work_process_enter_sandbox(&x.process, SANDBOX_INDEX, NULL) < 0) {
-		work_process_end(&x.process);
-		return CODE_FAILED;
-	}
-	code = index_all(&x);
+	code = CODE_FAILED;
+	if (begin_turns(&x, &err) < 0)
+		log_event(LOG_ERR, "index-failed", "reason=%s", log_quote(err.msg));
+	else if (work_process_enter_sandbox(&x.process, SANDBOX_INDEX, NULL) == 0)
+		code = index_all(&x);
+	turns_free(x.turns);
+	if (x.mark_fd >= 0)
+		close(x.mark_fd);
 	jobs_clear(&x.jobs);
 	work_process_end(&x.process);
 	return code;

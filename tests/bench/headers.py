@@ -45,11 +45,11 @@ def part10(syntax, data):
     return b"\0" * 128 + b"DICM" + element(0x00020000, "UL", struct.pack("<I", len(meta))) + meta + data
 
 
-def whole(before_28, after_28=b"", sop_class=PROJECTION_CLASS, implicit=False, group_18=b"", frames=None):
+def whole(before_28, after_28=b"", sop_class=PROJECTION_CLASS, implicit=False, group_18=b"", frames=None, instance="1.2.3.4"):
     """An object with what every image has. before_28: elements of groups 0021 to 0027; after_28: of groups above 0028."""
     def e(tag, vr, value):
         return element(tag, vr, value, implicit)
-    return (e(0x00080008, "CS", b"ORIGINAL\\PRIMARY\\TOMO_PROJ") + e(0x00080016, "UI", uid(sop_class)) + e(0x00080018, "UI", uid("1.2.3.4"))
+    return (e(0x00080008, "CS", b"ORIGINAL\\PRIMARY\\TOMO_PROJ") + e(0x00080016, "UI", uid(sop_class)) + e(0x00080018, "UI", uid(instance))
             + e(0x00080060, "CS", b"MG") + e(0x00080070, "LO", b"ACME") + e(0x00100020, "LO", b"ID") + group_18
             + e(0x0020000D, "UI", uid("1.2.3.5")) + e(0x0020000E, "UI", uid("1.2.3.6")) + e(0x00200013, "IS", b"1 ") + before_28
             + e(0x00280002, "US", b"\1\0") + (e(0x00280008, "IS", frames) if frames else b"") + e(0x00280010, "US", b"\2\0")

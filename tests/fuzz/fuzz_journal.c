@@ -116,7 +116,7 @@ static void write_on(struct journal *j)
 	int64_t job = 0;
 
 	journal_add_instance(j, &row, NULL);
-	journal_list_unindexed(j, &row, 1, NULL);
+	journal_list_unindexed(j, 0, &row, 1, NULL);
 	if (journal_open_job(j, "{\"key\":\"k\",\"kind\":\"dbt\"}", 1000, &job, NULL) == 0) {
 		journal_classify(j, row.id, CLASSIFIED_MEMBER, job, "{\"received\":1000}", 1000, NULL);
 		event_append(j, job, EVENT_CANCEL, json_object(), 1000, NULL);

@@ -4,10 +4,15 @@
 import os
 import re
 import socket
+import sqlite3
 import subprocess
+import sys
 import time
 
-from tools.node_harness import Node, check, main, need, run, wait_for
+from tools.node_harness import Node, check, main, need, run, simulate, wait_for
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bench"))
+import headers  # noqa: E402
 
 need("echoscu", "storescu", "img2dcm")
 
@@ -97,6 +102,33 @@ def test_refusals(folder, things):
     check("association-crashed" not in node.log_text(), "no process crashed")
 
 
+def test_turns_of_the_indexer(folder, things):
+    """Ten objects whose headers take about half a second each wait; the exam of another sender is indexed before most of them."""
+    node = Node(folder, 4242)
+    things.append(node)
+    elements = headers.elements(490000)
+    slow = []
+    for k in range(10):
+        slow.append(os.path.join(folder, f"slow{k}.dcm"))
+        with open(slow[-1], "wb") as f:
+            f.write(headers.part10(headers.EXPLICIT, headers.whole(b"", elements, instance=f"1.2.3.{k}")))
+    exam = simulate(os.path.join(folder, "exam"))
+    node.start()
+    node.process.send_signal(19)  # SIGSTOP: the indexer starts when everything has arrived
+    for sender, files in (("SLOW", slow), ("GOOD", exam)):
+        run("storescu", "-aet", sender, "-aec", "TOMONODE", "127.0.0.1", node.port, *files)
+    node.process.send_signal(18)  # SIGCONT
+
+    def order_of_senders():
+        with sqlite3.connect(f"file:{node.spool}/journal.db?mode=ro", uri=True) as db:
+            return [r[0] for r in db.execute("select i.calling from classification c join instance i on i.id=c.instance order by c.time, i.id")]
+
+    wait_for("everything is indexed", lambda: len(order_of_senders()) == len(slow) + len(exam))
+    order = order_of_senders()
+    last = max(k for k, sender in enumerate(order) if sender == "GOOD")
+    check(order[:last].count("SLOW") <= 2, f"the exam waits for one slow header, or for a second one: {order}")
+
+
 def test_room(folder, things):
     """Connections that never become an association hold nobody's place; associations are not touched."""
     node = Node(folder, 4242, max_associations=4, acse_timeout=60)
@@ -175,4 +207,4 @@ def test_shut_out_in_the_audit_trail(folder, things):
 
 
 if __name__ == "__main__":
-    main([test_associations, test_bytes, test_refusals, test_room, test_floods, test_shut_out_in_the_audit_trail])
+    main([test_associations, test_turns_of_the_indexer, test_bytes, test_refusals, test_room, test_floods, test_shut_out_in_the_audit_trail])

@@ -140,7 +140,7 @@ static void goes_after_its_files(void **state)
 	/* The newest one, too: nothing waits for the indexer then, and its number is not given again. */
 	assert_int_equal(retention_clean_unassigned(p->journal, p->dir, 30, NOW + 2 * DAY), 1);
 	assert_int_equal(journal_retention_delete_unassigned(p->journal, 10, NOW + 20 * DAY), 1);
-	assert_int_equal(journal_list_unindexed(p->journal, &row, 1, NULL), 0);
+	assert_int_equal(journal_list_unindexed(p->journal, 0, &row, 1, NULL), 0);
 	assert_int_equal(journal_last_rows(p->journal, &last, &event, NULL), 0);
 	assert_int_equal(last, member);
 	assert_true(add(p, CLASSIFIED_MEMBER, 0) > young);

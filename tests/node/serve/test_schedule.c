@@ -5,6 +5,7 @@
 #include "node/base/exit_code.h"
 #include "node/process/worker_ipc.h"
 #include "node/serve/retention.h"
+#include "node/store/index_mark.h"
 
 static void complete_gets_its_route(void **state)
 {
@@ -210,11 +211,11 @@ static void index_deaths(void **state)
 	struct instance_row row;
 
 	schedule_process_ended(&t->s, &p, SIGNAL_STATUS(SIGSEGV), NOW);
-	assert_int_equal(journal_list_unindexed(t->s.journal, &row, 1, NULL), 1);
+	assert_int_equal(journal_list_unindexed(t->s.journal, 0, &row, 1, NULL), 1);
 	assert_int_equal(row.id, first);
 	assert_true(t->s.index_not_before > t->s.clock);
 	schedule_process_ended(&t->s, &p, SIGNAL_STATUS(SIGSEGV), NOW + 2);
-	assert_int_equal(journal_list_unindexed(t->s.journal, &row, 1, NULL), 1);
+	assert_int_equal(journal_list_unindexed(t->s.journal, 0, &row, 1, NULL), 1);
 	assert_int_equal(row.id, second);
 	/* A failing journal is nobody's fault: nothing is set apart, however often. */
 	for (int i = 0; i < 50; i++)
@@ -223,11 +224,37 @@ static void index_deaths(void **state)
 	p.kill_at = NOW;
 	for (int i = 0; i < 5; i++)
 		schedule_process_ended(&t->s, &p, SIGNAL_STATUS(SIGTERM), NOW + 3);
-	assert_int_equal(journal_list_unindexed(t->s.journal, &row, 1, NULL), 1);
+	assert_int_equal(journal_list_unindexed(t->s.journal, 0, &row, 1, NULL), 1);
 	p.kill_at = 0;
 	for (int i = 0; i < 10; i++)
 		schedule_process_ended(&t->s, &p, EXIT_STATUS(CODE_INPUT), NOW + 4);
-	assert_int_equal(journal_list_unindexed(t->s.journal, &row, 1, NULL), 0);
+	assert_int_equal(journal_list_unindexed(t->s.journal, 0, &row, 1, NULL), 0);
+}
+
+/* The instance that the indexer has marked becomes unassigned, not the oldest one; at once if it took too much processor time,
+ * and the indexer starts again without a pause. */
+static void index_takes_too_long(void **state)
+{
+	struct stage *t = *state;
+	struct process p = {.role = PROCESS_INDEX};
+	int64_t first = add_instance(t, "1.1"), second = add_instance(t, "1.2"), third = add_instance(t, "1.3");
+	struct index_mark mark = {.instance = second};
+	struct instance_row rows[3];
+	int fd = index_mark_open(t->dir, NULL);
+
+	assert_true(fd >= 0);
+	index_mark_write(fd, &mark);
+	close(fd);
+	schedule_process_ended(&t->s, &p, SIGNAL_STATUS(SIGPROF), NOW);
+	assert_true(t->s.index_not_before <= t->s.clock);
+	assert_int_equal(journal_list_unindexed(t->s.journal, 0, rows, 3, NULL), 2);
+	assert_int_equal(rows[0].id, first);
+	assert_int_equal(rows[1].id, third);
+	/* The mark names an instance that no longer waits: the oldest one counts. */
+	schedule_process_ended(&t->s, &p, SIGNAL_STATUS(SIGSEGV), NOW + 2);
+	schedule_process_ended(&t->s, &p, SIGNAL_STATUS(SIGSEGV), NOW + 4);
+	assert_int_equal(journal_list_unindexed(t->s.journal, 0, rows, 3, NULL), 1);
+	assert_int_equal(rows[0].id, third);
 }
 
 /* Without a journal nothing is decided and nothing breaks; when it is back, what is due is done. */
@@ -518,6 +545,7 @@ int main(void)
 		T(delivery_that_died),
 		T(lost_result_is_made_again),
 		T(index_deaths),
+		T(index_takes_too_long),
 		T(clock_set_back_delays_no_alarm),
 		T(clock_set_back_delays_no_deadline),
 		T(no_journal_decides_nothing),

@@ -384,7 +384,7 @@ static void old_cases_are_forgotten(void **state)
 	assert_int_equal(step(t, b, NOW)->state, JOB_DELIVERED);
 	assert_int_equal(t->s.jobs.n, 1);
 	assert_int_equal(journal_has_removed_file(t->s.journal, member.file, NULL), 0);
-	assert_int_equal(journal_list_unindexed(t->s.journal, &(struct instance_row){0}, 1, NULL), 0);
+	assert_int_equal(journal_list_unindexed(t->s.journal, 0, &(struct instance_row){0}, 1, NULL), 0);
 	assert_true(add_job(t, "dbt", 1, 1) > b);
 }
 

@@ -142,13 +142,60 @@ static void instances(void **state)
 	assert_true(journal_add_instance(j, &row, NULL) < 0); /* one file, one instance */
 	for (int i = 0; i < 4; i++)
 		add(j, "1.2.9", "dd");
-	assert_int_equal(journal_list_unindexed(j, rows, 3, NULL), 3);
+	assert_int_equal(journal_list_unindexed(j, 0, rows, 3, NULL), 3);
 	assert_int_equal(rows[0].id, sent.id);
+	assert_int_equal(journal_list_unindexed(j, rows[2].id, &row, 1, NULL), 1);
+	assert_int_equal(row.id, rows[2].id + 1);
 	assert_true(rows[1].id < rows[2].id);
 	assert_int_equal(journal_remove_instance(j, sent.id, 5, NULL), 0);
 	assert_int_equal(journal_remove_instance(j, sent.id, 6, NULL), 0); /* twice is once */
 	assert_int_equal(journal_has_instance(j, "1.2.3", "aa", NULL, NULL), 0);
 	assert_int_equal(journal_has_file(j, sent.file, NULL), 0);
+	journal_close(j);
+}
+
+static int count_each(void *ctx, const struct instance_row *row, const char *detail)
+{
+	(void)row;
+	(void)detail;
+	++*(int *)ctx;
+	return 0;
+}
+
+/* Senders take turns, so a later instance may be classified first: nothing waits twice or is passed over. */
+static void classifications_in_any_order(void **state)
+{
+	struct journal *j = open_journal(*state);
+	int64_t first = add(j, "1.1", "aa"), second = add(j, "1.2", "bb"), third = add(j, "1.1", "cc"), job = open_job(j);
+	struct journal_totals totals = {0};
+	struct instance_row rows[3];
+	int64_t instance, event;
+	uint64_t n_waiting;
+	int n = 0;
+
+	assert_int_equal(journal_classify(j, third, CLASSIFIED_MEMBER, job, "{}", 2, NULL), 0);
+	assert_int_equal(journal_list_unindexed(j, 0, rows, 3, NULL), 2);
+	assert_int_equal(rows[0].id, first);
+	assert_int_equal(rows[1].id, second);
+	assert_int_equal(journal_count_unindexed(j, &n_waiting, NULL), 0);
+	assert_int_equal(n_waiting, 2);
+	assert_int_equal(journal_each_indexed(j, 0, 10, count_each, &n, NULL), 0);
+	assert_int_equal(n, 0); /* in order of arrival: only after those before it */
+	assert_int_equal(journal_last_rows(j, &instance, &event, NULL), 0);
+	assert_int_equal(instance, first - 1);
+	assert_int_equal(journal_add_totals(j, &totals, NULL), 0);
+	assert_int_equal(journal_find_member(j, "1.1", first, &rows[0], NULL), 1); /* the later one came first */
+	assert_int_equal(rows[0].id, third);
+	assert_int_equal(journal_classify(j, first, CLASSIFIED_CONFLICT, 0, "{}", 2, NULL), 0);
+	assert_int_equal(journal_classify(j, second, CLASSIFIED_IGNORED, 0, "{}", 2, NULL), 0);
+	assert_int_equal(journal_each_indexed(j, 0, 10, count_each, &n, NULL), 0);
+	assert_int_equal(n, 3);
+	assert_int_equal(journal_last_rows(j, &instance, &event, NULL), 0);
+	assert_int_equal(instance, third);
+	assert_int_equal(journal_add_totals(j, &totals, NULL), 0);
+	assert_int_equal(totals.classified[CLASSIFIED_MEMBER], 1);
+	assert_int_equal(totals.classified[CLASSIFIED_CONFLICT], 1);
+	assert_int_equal(totals.classified[CLASSIFIED_IGNORED], 1);
 	journal_close(j);
 }
 
@@ -165,7 +212,7 @@ static void classifications(void **state)
 	assert_int_equal(row.id, first);
 	assert_int_equal(journal_find_member(j, "1.1", first, &row, NULL), 0);
 	assert_int_equal(journal_classify(j, second, CLASSIFIED_CONFLICT, 0, "{\"of\":1}", 2, NULL), 0);
-	assert_int_equal(journal_list_unindexed(j, &row, 1, NULL), 0);
+	assert_int_equal(journal_list_unindexed(j, 0, &row, 1, NULL), 0);
 	assert_int_equal(journal_each_member(j, job, collect_member, &t, NULL), 0);
 	assert_int_equal(t.n, 1);
 	assert_int_equal(t.row[0].instance, first);
@@ -223,7 +270,7 @@ static void what_does_not_fit_is_refused(void **state)
 	assert_int_equal(journal_append(j, job, EVENT_STARTED, "{}", 2, NULL), 0);
 	/* A member of a running job: neither the event nor the classification may remain. */
 	assert_int_equal(journal_classify(j, late, CLASSIFIED_MEMBER, job, "{}", 2, &err), -ESTALE);
-	assert_int_equal(journal_list_unindexed(j, &row, 1, NULL), 1);
+	assert_int_equal(journal_list_unindexed(j, 0, &row, 1, NULL), 1);
 	assert_int_equal(journal_replay(j, 0, 0, collect, &t, NULL), 0);
 	assert_int_equal(t.n, 3);
 	journal_close(j);
@@ -298,7 +345,7 @@ static void many_processes(void **state)
 		assert_int_equal(WEXITSTATUS(status), 0);
 	}
 	j = open_journal(p);
-	assert_int_equal(journal_list_unindexed(j, rows, WRITERS * ROWS + 1, NULL), WRITERS * ROWS);
+	assert_int_equal(journal_list_unindexed(j, 0, rows, WRITERS * ROWS + 1, NULL), WRITERS * ROWS);
 	for (int w = 0; w < WRITERS; w++)
 		for (int i = 0; i < ROWS; i++) {
 			char uid[65];
@@ -512,6 +559,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(instances),
 		T(classifications),
+		T(classifications_in_any_order),
 		T(replay_after_reopen),
 		T(what_does_not_fit_is_refused),
 		T(revision_takes_all),

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fair shares of the indexer's time among senders. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "node/worker/turns.h"
+
+static int setup(void **state)
+{
+	struct turns *t = NULL;
+
+	if (turns_create(&t, NULL) < 0)
+		return -1;
+	*state = t;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	turns_free(*state);
+	return 0;
+}
+
+static void add(struct turns *t, const char *calling, const char *host, int64_t instance)
+{
+	assert_int_equal(turns_add(t, calling, host, instance, NULL), 0);
+}
+
+static void read_next(struct turns *t, int64_t expected, double seconds)
+{
+	assert_int_equal(turns_next(t), expected);
+	turns_done(t, seconds);
+}
+
+static void one_sender_in_order_of_arrival(void **state)
+{
+	struct turns *t = *state;
+
+	assert_int_equal(turns_next(t), 0);
+	for (int64_t i = 1; i <= 300; i++)
+		add(t, "A", "h", i);
+	for (int64_t i = 1; i <= 300; i++)
+		read_next(t, i, 0.01);
+	assert_int_equal(turns_next(t), 0);
+	add(t, "A", "h", 301);
+	read_next(t, 301, 0);
+}
+
+/* A hundred headers of a second wait; an exam of 25 images of another sender waits for one of them at most. */
+static void an_exam_waits_for_one_header(void **state)
+{
+	struct turns *t = *state;
+
+	for (int64_t i = 1; i <= 100; i++)
+		add(t, "SLOW", "h", i);
+	read_next(t, 1, 1);
+	assert_int_equal(turns_next(t), 2); /* is being read when the exam arrives */
+	for (int64_t i = 101; i <= 125; i++)
+		add(t, "GOOD", "h", i);
+	turns_done(t, 1);
+	for (int64_t i = 101; i <= 125; i++)
+		read_next(t, i, 0.01);
+	read_next(t, 3, 1);
+}
+
+/* Images that arrive one by one, each while a slow header is being read, wait for that header alone. */
+static void images_that_arrive_one_by_one(void **state)
+{
+	struct turns *t = *state;
+
+	for (int64_t i = 1; i <= 100; i++)
+		add(t, "SLOW", "h", i);
+	for (int64_t i = 1; i <= 25; i++) {
+		assert_int_equal(turns_next(t), i);
+		add(t, "GOOD", "h", 100 + i);
+		turns_done(t, 1);
+		read_next(t, 100 + i, 0.01);
+	}
+}
+
+/* A sender that was idle for long does not get all the time that it has not used. */
+static void idle_time_is_not_saved(void **state)
+{
+	struct turns *t = *state;
+
+	add(t, "IDLE", "h", 1);
+	read_next(t, 1, 0.1);
+	for (int64_t i = 2; i <= 101; i++) {
+		add(t, "BUSY", "h", i);
+		read_next(t, i, 1);
+	}
+	for (int64_t i = 102; i <= 201; i += 2) {
+		add(t, "BUSY", "h", i);
+		add(t, "IDLE", "h", i + 1);
+	}
+	for (int busy = 0, n = 0; n < 20; n++) {
+		busy += turns_next(t) % 2 == 0;
+		turns_done(t, 1);
+		assert_true(abs(2 * busy - n) <= 4);
+	}
+}
+
+/* The same AE title at another address, and another AE title at the same address, are other senders. */
+static void a_sender_is_title_and_address(void **state)
+{
+	struct turns *t = *state;
+
+	add(t, "A", "h", 1);
+	add(t, "A", "h", 2);
+	add(t, "A", "i", 3);
+	add(t, "B", "h", 4);
+	read_next(t, 1, 1);
+	read_next(t, 3, 1);
+	read_next(t, 4, 1);
+	read_next(t, 2, 1);
+}
+
+/* The sender at whose instance the indexer died comes last. */
+static void after_a_death_the_others_come_first(void **state)
+{
+	struct turns *t = *state;
+
+	assert_int_equal(turns_charge(t, "BAD", "h", 3, NULL), 0);
+	add(t, "BAD", "h", 1);
+	add(t, "GOOD", "h", 2);
+	read_next(t, 2, 0.01);
+	read_next(t, 1, 0.01);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(one_sender_in_order_of_arrival, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_exam_waits_for_one_header, setup, teardown),
+		cmocka_unit_test_setup_teardown(images_that_arrive_one_by_one, setup, teardown),
+		cmocka_unit_test_setup_teardown(idle_time_is_not_saved, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_sender_is_title_and_address, setup, teardown),
+		cmocka_unit_test_setup_teardown(after_a_death_the_others_come_first, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
