@@ -49,8 +49,10 @@ static int build(struct config_reader *r, const struct config_text *user, struct
 	config_read_text(r, embedded, true);
 	if (user)
 		config_read_text(r, user, false);
-	if (r->n_problems == 0) /* an invalid entry is not stored: do not report its name as missing, too */
+	if (r->n_problems == 0)
 		config_finish(r);
+	else
+		config_finish_names(r); /* other checks would report consequences of the problems */
 	if (r->n_problems > 0) {
 		rc = r->n_problems == 1 ? err_set(err, EINVAL, "%s", r->first)
 					: err_set(err, EINVAL, "%s (and %zu more problems)", r->first, r->n_problems - 1);

@@ -126,6 +126,8 @@ static void unknown_name(struct config_reader *r, struct config_place place, con
 	const char *near = config_nearest(wanted, name, r->config);
 	char names[400];
 
+	if (r->incomplete[name == protocol_name ? SECTION_PROTOCOLS : SECTION_DESTINATIONS])
+		return;
 	join_names(r->config, name, names, sizeof(names));
 	config_problem(r, place.file, place.line, "key '%s' of %s '%s': \"%s\" does not exist%s%s%s; allowed: %s", key, what, of,
 		       wanted, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "", names);
@@ -168,7 +170,7 @@ static void finish_routes(struct config_reader *r)
 					       route->name, d->name, d->fallback);
 			if (d)
 				continue;
-			if (ours && lost)
+			if (ours && (lost || r->names_only))
 				continue;
 			if (ours) /* the user's list of destinations replaced one that an embedded route uses: report it once, at
 				     the user's list */
@@ -195,6 +197,14 @@ static void finish_fallback(struct config_reader *r, const struct destination_co
 			       "key 'fallback' of destination '%s': \"%s\"; allowed: another destination", d->name, d->fallback);
 	else if (!config_destination(r->config, d->fallback))
 		unknown_name(r, place, "destination", d->name, "fallback", d->fallback, destination_name);
+}
+
+void config_finish_names(struct config_reader *r)
+{
+	r->names_only = true;
+	finish_routes(r);
+	for (size_t i = 0; i < r->config->n_destinations; i++)
+		finish_fallback(r, &r->config->destinations[i], r->places[SECTION_DESTINATIONS][i]);
 }
 
 static void finish_listeners(struct config_reader *r)

@@ -340,12 +340,14 @@ static void read_list(struct config_reader *r, const config_setting_t *list, siz
 		char shown[128];
 
 		config_value_show(&v, shown, sizeof(shown));
+		r->incomplete[index] = true;
 		config_problem(r, place.file, place.line, "section '%s': %s; allowed: a list ( { name = \"...\"; ... }, ... )",
 			       section->name, shown);
 		return;
 	}
 	length = (size_t)config_setting_length(list);
 	if (length > CONFIG_ENTRIES_MAX) {
+		r->incomplete[index] = true;
 		config_problem(r, place.file, place.line, "section '%s': %zu entries; allowed: at most %d", section->name, length,
 			       CONFIG_ENTRIES_MAX);
 		return;
@@ -366,8 +368,10 @@ static void read_list(struct config_reader *r, const config_setting_t *list, siz
 		size_t at, base;
 		unsigned long given;
 
-		if (read_name(r, group, section, name) < 0)
+		if (read_name(r, group, section, name) < 0) {
+			r->incomplete[index] = true;
 			continue;
+		}
 		place = place_of(r, group);
 		snprintf(of, sizeof(of), "%s '%s'", section->one, name);
 		base = find_entry(section, old, n_old, name);
@@ -381,8 +385,10 @@ static void read_list(struct config_reader *r, const config_setting_t *list, siz
 			continue;
 		}
 		own = read_kind(r, group, of, section, base < n_old ? old + base * section->entry_size : NULL);
-		if (!own)
+		if (!own) {
+			r->incomplete[index] = true;
 			continue;
+		}
 		if (base < n_old)
 			memcpy(entries + at * section->entry_size, old + base * section->entry_size, section->entry_size);
 		else
@@ -422,6 +428,8 @@ static void read_root(struct config_reader *r, const config_setting_t *root)
 				break;
 		if (index == SECTION_COUNT) {
 			near = config_nearest(name, section_name, NULL);
+			for (size_t k = 0; near && k < SECTION_COUNT; k++) /* perhaps its list was meant */
+				r->incomplete[k] = r->incomplete[k] || !strcmp(config_sections[k].name, near);
 			config_problem(r, place.file, place.line,
 				       "section '%.64s' is not known%s%s%s; allowed: node, listeners, peers, destinations, "
 				       "routes, protocols, profiles, scanners, status",
@@ -446,6 +454,7 @@ void config_read_text(struct config_reader *r, const struct config_text *text, b
 		read_root(r, config_root_setting(&tree));
 	} else {
 		config_text_where(text, (unsigned)config_error_line(&tree), &place.file, &place.line);
+		memset(r->incomplete, true, sizeof(r->incomplete)); /* nothing of the text was read */
 		config_problem(r, place.file, place.line, "%s",
 			       config_error_text(&tree) ? config_error_text(&tree) : "not readable");
 	}

@@ -25,6 +25,9 @@ struct config_reader {
 	bool embedded;				    /* true: `text` is the embedded defaults */
 	bool peers_checked;			    /* the user's file sets require_known_peer */
 	bool refusals_given;			    /* the user's file sets peer_refusals */
+	bool names_only;			    /* config_finish_names() is running */
+	bool incomplete[SECTION_COUNT];		    /* an invalid entry of the section was not stored: do not report its name as
+						       missing, too */
 	struct config_place *places[SECTION_COUNT]; /* file and line of each entry */
 	struct config_place listed[SECTION_COUNT];  /* file and line where the user's list begins; file NULL: the user's file has
 						       no such list */
@@ -38,6 +41,8 @@ void config_problem(struct config_reader *r, const char *file, int line, const c
 void config_read_text(struct config_reader *r, const struct config_text *text, bool embedded);
 /* Call after all texts are read: set defaults that depend on other values; check names and combinations of keys. */
 void config_finish(struct config_reader *r);
+/* Call instead if there are problems: check only the names that entries refer to, so that one run reports all of them. */
+void config_finish_names(struct config_reader *r);
 void config_reader_clear(struct config_reader *r); /* frees `places`, not `config` */
 
 /* Return the array of a list section in `c` as bytes, and its number of entries. */

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config_text.c - read a configuration line by line and insert includes. It parses strings and comments like libconfig, because
- * @include and brackets inside them have no meaning.
+ * @include, brackets and numbers inside them have no meaning.
+ *
+ * libconfig stores an integer without the suffix L in 32 bits and drops the rest: 10000000000 would silently be 1410065408. So
+ * the suffix is added to each integer that needs more bits.
  */
 #include "node/config/config_text.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,9 +53,74 @@ void config_text_where(const struct config_text *t, unsigned line, const char **
 	*ret_line = t->lines[line - 1].line;
 }
 
-/* Scan one line. Returns 0, or an error for text that libconfig must not receive. */
-static int scan_line(struct scan *s, const char *line, size_t n, const char *file, int number, struct err *err)
+/* Append bytes to the text. */
+static int put_bytes(struct config_text *t, const char *bytes, size_t n, const char *file, int number, struct err *err)
 {
+	if (t->size + n + 2 > CONFIG_TEXT_MAX)
+		return err_set(err, EFBIG, "%s:%d: the configuration is longer than %d bytes", file, number, CONFIG_TEXT_MAX);
+	if (!t->bytes)
+		t->bytes = malloc(CONFIG_TEXT_MAX);
+	if (!t->bytes)
+		return err_set(err, ENOMEM, "%s:%d: out of memory", file, number);
+	memcpy(t->bytes + t->size, bytes, n);
+	t->size += n;
+	return 0;
+}
+
+/* Return the length of the number or name at the beginning of `at`. */
+static size_t word_length(const char *at, size_t n)
+{
+	size_t length = 0;
+
+	while (length < n && (isalnum((unsigned char)at[length]) || at[length] == '_' || at[length] == '.'))
+		length++;
+	return length;
+}
+
+/* Return the integer that must replace the one of `length` bytes at `at`; NULL: none must, or it is no integer. */
+static const char *wide_integer(const char *at, size_t length, char ret_text[40])
+{
+	bool hex = length > 2 && at[0] == '0' && (at[1] == 'x' || at[1] == 'X');
+	unsigned long long value = 0;
+	bool over = false;
+
+	for (size_t i = hex ? 2 : 0; i < length; i++) {
+		int digit = isdigit((unsigned char)at[i]) ? at[i] - '0' : tolower((unsigned char)at[i]) - 'a' + 10;
+
+		if (!(hex ? isxdigit((unsigned char)at[i]) : isdigit((unsigned char)at[i])))
+			return NULL;
+		over = over || value > (INT64_MAX - (unsigned long long)digit) / (hex ? 16 : 10);
+		value = over ? INT64_MAX : value * (hex ? 16 : 10) + (unsigned long long)digit;
+	}
+	snprintf(ret_text, 40, "%lluL", value);
+	return value > INT32_MAX ? ret_text : NULL;
+}
+
+/* Copy the line up to `i`, and the word there; replace an integer that needs more than 32 bits. *io_copied: bytes of the line
+ * that are copied. Returns the length of the word, or an error. */
+static int copy_word(struct scan *s, const char *line, size_t n, size_t i, size_t *io_copied, const char *file, int number,
+		     struct err *err)
+{
+	size_t length = word_length(line + i, n - i);
+	char text[40];
+	const char *wide = isdigit((unsigned char)line[i]) ? wide_integer(line + i, length, text) : NULL;
+	int ret = 0;
+
+	if (!wide)
+		return (int)length;
+	ret = put_bytes(s->text, line + *io_copied, i - *io_copied, file, number, err);
+	if (ret == 0)
+		ret = put_bytes(s->text, wide, strlen(wide), file, number, err);
+	*io_copied = i + length;
+	return ret < 0 ? ret : (int)length;
+}
+
+/* Scan one line and copy its beginning; *ret_copied: number of bytes. Returns 0, or an error for text that libconfig must not
+ * receive. */
+static int scan_line(struct scan *s, const char *line, size_t n, const char *file, int number, size_t *ret_copied,
+		     struct err *err)
+{
+	*ret_copied = 0;
 	for (size_t i = 0; i < n; i++) {
 		char c = line[i], next = i + 1 < n ? line[i + 1] : '\0';
 
@@ -85,6 +155,12 @@ static int scan_line(struct scan *s, const char *line, size_t n, const char *fil
 		} else if (c == '}' || c == ')' || c == ']') {
 			if (s->nesting > 0)
 				s->nesting--;
+		} else if (isalnum((unsigned char)c)) {
+			int length = copy_word(s, line, n, i, ret_copied, file, number, err);
+
+			if (length < 0)
+				return length;
+			i += (size_t)length - 1;
 		}
 	}
 	return 0;
@@ -92,11 +168,10 @@ static int scan_line(struct scan *s, const char *line, size_t n, const char *fil
 
 static int put_line(struct config_text *t, const char *line, size_t n, int file, int number, struct err *err)
 {
-	char *bytes;
+	int ret = put_bytes(t, line, n, t->files[file], number, err);
 
-	if (t->size + n + 2 > CONFIG_TEXT_MAX)
-		return err_set(err, EFBIG, "%s:%d: the configuration is longer than %d bytes", t->files[file], number,
-			       CONFIG_TEXT_MAX);
+	if (ret < 0)
+		return ret;
 	if (t->n_lines == t->room) {
 		size_t room = t->room ? 2 * t->room : 256;
 		struct config_line *lines = realloc(t->lines, room * sizeof(*lines));
@@ -106,14 +181,6 @@ static int put_line(struct config_text *t, const char *line, size_t n, int file,
 		t->lines = lines;
 		t->room = room;
 	}
-	if (!t->bytes) {
-		bytes = malloc(CONFIG_TEXT_MAX);
-		if (!bytes)
-			return err_set(err, ENOMEM, "%s:%d: out of memory", t->files[file], number);
-		t->bytes = bytes;
-	}
-	memcpy(t->bytes + t->size, line, n);
-	t->size += n;
 	t->bytes[t->size++] = '\n';
 	t->bytes[t->size] = '\0';
 	t->lines[t->n_lines++] = (struct config_line){file, number};
@@ -188,6 +255,7 @@ static int append_text(struct scan *s, const char *bytes, size_t size, const cha
 		const char *line = bytes + at;
 		const char *end = memchr(line, '\n', size - at);
 		size_t n = end ? (size_t)(end - line) : size - at;
+		size_t copied = 0;
 		char included[512];
 
 		at += n + 1;
@@ -197,8 +265,8 @@ static int append_text(struct scan *s, const char *bytes, size_t size, const cha
 		rc = s->in == IN_CODE ? parse_include(line, n, name, number, included, sizeof(included), err) : 0;
 		if (rc > 0)
 			rc = include(s, included, name, number, depth, err);
-		else if (rc == 0 && (rc = scan_line(s, line, n, name, number, err)) == 0)
-			rc = put_line(t, line, n, file, number, err);
+		else if (rc == 0 && (rc = scan_line(s, line, n, name, number, &copied, err)) == 0)
+			rc = put_line(t, line + copied, n - copied, file, number, err);
 		if (rc < 0)
 			return rc;
 	}

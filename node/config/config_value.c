@@ -446,8 +446,8 @@ void config_value_show(const struct config_value *v, char *ret_text, size_t size
 	size_t n = 0;
 
 	switch (v->kind) {
-	case VALUE_INTEGER:
-		snprintf(ret_text, size, "%lld", v->integer);
+	case VALUE_INTEGER: /* the largest one stands for every larger one: node/config/config_text.c */
+		snprintf(ret_text, size, v->integer == INT64_MAX ? "%lld or more" : "%lld", v->integer);
 		break;
 	case VALUE_REAL:
 		format_real(v->real, ret_text, size);

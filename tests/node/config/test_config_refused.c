@@ -231,6 +231,63 @@ static void test_all_problems(void **state)
 	assert_non_null(strstr(err.msg, "3 more problems"));
 }
 
+/* A misspelt key does not hide a misspelt name, and an entry that is invalid is not reported as missing, too. */
+static void test_names_beside_problems(void **state)
+{
+	static struct problems p;
+	struct config *c = NULL;
+	struct err err = {0};
+
+	(void)state;
+	memset(&p, 0, sizeof(p));
+	assert_int_equal(
+		config_parse("node = { bogus = 1; };\n"
+			     "destinations = ( { name = \"pacs\"; aet = \"P\"; host = \"h\"; fallback = \"packs\"; } );\n"
+			     "routes = ( { name = \"r\"; protocol = \"dbt-osemm\"; destinations = [ \"pax\" ]; } );\n",
+			     "t.conf", keep, &p, &c, &err),
+		-EINVAL);
+	if (p.n != 4)
+		fail_msg("%zu problems, first: %s", p.n, p.text[0]);
+	assert_non_null(strstr(p.text[0], "t.conf:1: key 'bogus'"));
+	assert_non_null(strstr(p.text[1],
+			       "t.conf:3: key 'protocol' of route 'r': \"dbt-osemm\" does not exist, did you mean 'dbt-osem'?"));
+	assert_non_null(strstr(p.text[2], "t.conf:3: key 'destinations' of route 'r': \"pax\" does not exist"));
+	assert_non_null(strstr(p.text[3], "t.conf:2: key 'fallback' of destination 'pacs': \"packs\" does not exist"));
+	bad("destinations = ( { name = \"a b\"; } );\nroutes = ( { name = \"r\"; protocol = \"dbt-osem\"; destinations = [ \"a\" "
+	    "]; } );",
+	    "t.conf:1: key 'name' of a destination", "");
+	bad("protocols = ( { name = \"p\"; kind = \"x\"; } );\n"
+	    "routes = ( { name = \"r\"; protocol = \"p\"; destinations = [ \"pacs\" ]; } );",
+	    "t.conf:1: key 'kind' of protocol 'p'", "");
+}
+
+/* libconfig drops the upper bits of integers without the suffix L: 10000000000 was 1410065408, 4294967297 port 1. */
+static void test_large_integers(void **state)
+{
+	struct config *c = NULL;
+	struct err err = {0};
+
+	(void)state;
+	bad("node = { port = 4294967297; };", "t.conf:1: key 'port' of node: 4294967297; allowed", "65535");
+	bad("node = { port = -4294967295; };", "t.conf:1: key 'port' of node: -4294967295; allowed", "65535");
+	bad("node = { port = 0x100000001; };", "t.conf:1: key 'port' of node: 4294967297; allowed", "65535");
+	bad("node = { port = 99999999999999999999; };", "t.conf:1: key 'port' of node: 9223372036854775807 or more; allowed",
+	    "65535");
+	bad("node = { port = -99999999999999999999; };", "t.conf:1: key 'port' of node: -9223372036854775807; allowed", "65535");
+	bad("node = { reserve = 0xFFFFFFFFFFFFFFFFFF; };",
+	    "t.conf:1: key 'reserve' of node: 9223372036854775807 or more; allowed", "");
+	assert_int_equal(
+		config_parse("node = { reserve = 10000000000; /* 20000000000 */ peer_bytes = 0x200000000; # 30000000000\n"
+			     " retention_space = 40000000000L; spool = \"/50000000000\"; peer_window = 1e2; };",
+			     "t.conf", NULL, NULL, &c, &err),
+		0);
+	assert_int_equal(c->node.reserve, 10000000000);
+	assert_int_equal(c->node.peer_bytes, 0x200000000);
+	assert_int_equal(c->node.retention_space, 40000000000);
+	assert_string_equal(c->node.spool, "/50000000000");
+	config_free(c);
+}
+
 static void test_long_texts(void **state)
 {
 	char text[4096], name[1200];
@@ -345,6 +402,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bad_values),
 		cmocka_unit_test(test_all_problems),
+		cmocka_unit_test(test_names_beside_problems),
+		cmocka_unit_test(test_large_integers),
 		cmocka_unit_test(test_long_texts),
 		cmocka_unit_test(test_files),
 	};
