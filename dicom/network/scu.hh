@@ -21,6 +21,7 @@ struct scu {
 	T_ASC_Association *assoc = nullptr;
 	struct tls_context *tls = nullptr;
 	T_ASC_Parameters *params = nullptr; /* owned until `assoc` is created, which then owns them */
+	char comment[65] = "";		    /* Error Comment of the last response; "": none */
 	char who[160] = "";		    /* the peer, "AET at host:port", for messages */
 	int dimse_timeout = 30;		    /* s */
 	int acse_timeout = 30;		    /* s */

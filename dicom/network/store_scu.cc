@@ -372,6 +372,20 @@ static int send_decoded(struct scu *s, const Outgoing *f, T_ASC_PresentationCont
 	return cond.bad() ? association_fail(err, &s->io, cond, s->who) : 0;
 }
 
+/* Keep the Error Comment of a response; other characters than printable ASCII become '?'. */
+static void keep_comment(struct scu *s, DcmDataset *detail)
+{
+	OFString text;
+
+	s->comment[0] = '\0';
+	if (!detail || detail->findAndGetOFString(DCM_ErrorComment, text).bad())
+		return;
+	snprintf(s->comment, sizeof(s->comment), "%s", text.c_str());
+	for (char *c = s->comment; *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+}
+
 static int receive_response(struct scu *s, unsigned message, uint16_t *ret_status, struct err *err)
 {
 	T_DIMSE_Message msg;
@@ -381,15 +395,22 @@ static int receive_response(struct scu *s, unsigned message, uint16_t *ret_statu
 
 	memset(&msg, 0, sizeof(msg));
 	cond = DIMSE_receiveCommand(s->assoc, DIMSE_NONBLOCKING, s->dimse_timeout, &id, &msg, &detail);
+	if (cond.good())
+		keep_comment(s, detail);
 	delete detail;
 	if (cond == DUL_PEERREQUESTEDRELEASE)
 		return err_set(err, ECONNRESET, "%s requested to release the association instead of responding to C-STORE",
 			       s->who);
 	if (cond.bad())
 		return association_fail(err, &s->io, cond, s->who);
-	if (msg.CommandField != DIMSE_C_STORE_RSP || msg.msg.CStoreRSP.MessageIDBeingRespondedTo != message)
-		return err_set(err, EPROTO, "%s responded to C-STORE number %u with command 0x%04x", s->who, message,
+	if (msg.CommandField != DIMSE_C_STORE_RSP)
+		return err_set(err, EPROTO, "%s responded to C-STORE with another message, command 0x%04x", s->who,
 			       (unsigned)msg.CommandField);
+	if (msg.msg.CStoreRSP.MessageIDBeingRespondedTo != message)
+		return err_set(err, EPROTO,
+			       "%s responded to the C-STORE with Message ID %u, but the one that was sent has Message ID %u: the "
+			       "response is not counted",
+			       s->who, (unsigned)msg.msg.CStoreRSP.MessageIDBeingRespondedTo, message);
 	*ret_status = msg.msg.CStoreRSP.DimseStatus;
 	return 0;
 }
@@ -466,6 +487,11 @@ int scu_echo(struct scu *s, struct err *err)
 	if (s->broken)
 		return err_set(err, ENOTCONN, "%s: the association has ended", s->who);
 	return scu_guarded(s, err, [&] { return echo(s, err); });
+}
+
+const char *scu_comment(const struct scu *s)
+{
+	return s->comment;
 }
 
 int scu_store(struct scu *s, const char *path, uint16_t *ret_status, struct err *err)

@@ -49,6 +49,8 @@ int scu_echo(struct scu *scu, struct err *err);
  * which is in *ret_status. ENOTSUP: the peer accepted no context for the file's class and transfer syntax; after other errors the
  * association is unusable. */
 int scu_store(struct scu *scu, const char *path, uint16_t *ret_status, struct err *err);
+/* Return the Error Comment (0000,0902) of the last response to scu_store(), in printable ASCII; "": it has none. */
+const char *scu_comment(const struct scu *scu);
 struct scu *scu_close(struct scu *scu); /* release the association; accepts NULL; returns NULL */
 
 #ifdef __cplusplus

@@ -155,7 +155,7 @@ out:
 
 static int store_object(struct test *t, struct scu *scu, const char *folder, struct err *err)
 {
-	char path[4200], answer[128];
+	char path[4200], reason[240], answer[260];
 	const char *meaning = NULL;
 	uint16_t status = 0;
 	bool stored;
@@ -174,7 +174,8 @@ static int store_object(struct test *t, struct scu *scu, const char *folder, str
 		return rc;
 	}
 	stored = deliver_classify(status, &meaning) == DELIVER_STORED;
-	snprintf(answer, sizeof(answer), "%04X: %s", status, meaning);
+	deliver_reason(meaning, stored ? "" : scu_comment(scu), reason, sizeof(reason));
+	snprintf(answer, sizeof(answer), "%04X: %s", status, reason);
 	step_end(t, "C-STORE", stored, answer);
 	return stored ? 0 : err_set(err, EACCES, "destination '%s' responded to C-STORE with %s", t->to->name, answer);
 }

@@ -167,7 +167,7 @@ static void send_object(struct delivery *d, struct scu *scu, const struct job_ob
 	struct err err = {0};
 	const char *meaning;
 	uint16_t status = 0;
-	char text[8];
+	char text[8], reason[240];
 	int ret = scu_store(scu, path, &status, &err);
 
 	if (ret < 0) {
@@ -176,7 +176,8 @@ static void send_object(struct delivery *d, struct scu *scu, const struct job_ob
 	}
 	outcome = deliver_classify(status, &meaning);
 	snprintf(text, sizeof(text), "%04X", status);
-	set_outcome(d, object, outcome, text, meaning);
+	deliver_reason(meaning, outcome == DELIVER_STORED ? "" : scu_comment(scu), reason, sizeof(reason));
+	set_outcome(d, object, outcome, text, reason);
 }
 
 /* List the due objects whose files can be read, as indices into view->objects, with their presentation contexts. The outcome of

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 
 struct meaning {
 	uint16_t value, mask;
@@ -44,6 +45,11 @@ enum deliver_outcome deliver_classify(uint16_t status, const char **ret_meaning)
 		}
 	*ret_meaning = "a status that the standard does not name for C-STORE";
 	return DELIVER_TRANSIENT;
+}
+
+void deliver_reason(const char *meaning, const char *comment, char *ret, size_t size)
+{
+	snprintf(ret, size, comment[0] ? "%s; its comment: \"%s\"" : "%s", meaning, comment);
 }
 
 enum deliver_outcome deliver_classify_error(int code)

@@ -4,6 +4,7 @@
 #define TOMONODE_NODE_DELIVER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum deliver_outcome {
@@ -14,6 +15,8 @@ enum deliver_outcome {
 
 /* Classify the status of a C-STORE response (PS3.4 table B.2-1, PS3.7 annex C). *ret_meaning: a short text for messages. */
 enum deliver_outcome deliver_classify(uint16_t status, const char **ret_meaning);
+/* Write the meaning of a status and the Error Comment that the peer added ("": none). */
+void deliver_reason(const char *meaning, const char *comment, char *ret, size_t size);
 /* Classify an error (errno value) of scu_open() or scu_store(). DELIVER_PERMANENT: the peer accepted no presentation context. */
 enum deliver_outcome deliver_classify_error(int code);
 

@@ -324,7 +324,7 @@ const char *status_text_event(enum job_event event)
 		[EVENT_INSTANCE] = "Images received",
 		[EVENT_HELD] = "Held",
 		[EVENT_COMPLETE] = "Complete",
-		[EVENT_STARTED] = "Reconstruction began",
+		[EVENT_STARTED] = "Given to a device",
 		[EVENT_INTERRUPTED] = "Interrupted",
 		[EVENT_CRASHED] = "The attempt failed",
 		[EVENT_RESULT_LOST] = "The result is computed again",

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deliveries against an archive that does what the test says: every class of refusal, slow, closing within an object, storing and then
 losing the answer; several destinations, a fallback, order within a case, priority, an association that is rejected for good."""
+import json
 import os
 import signal
 import socket
@@ -73,6 +74,22 @@ def statuses(folder, things):
     node.command("retry", job["id"])  # now it takes what it refused
     wait_state(node, 1, "delivered")
     h.check(all(len(a.held[o["sop_instance"]]) == 1 for o in job["result"]["objects"]), "each object is there once")
+
+
+def sentences(folder, things):
+    """What the archive adds to its status is shown; a response with another Message ID is called so, and is not counted."""
+    a = archive(things, lambda uid, data: 0xA900)
+    a.more = lambda command: {0x0902: b"volume 7 is\nfull"}
+    node = start(folder, things, [destination("pacs", a.port, retry_first=0.1, retry_cap=0.3)], ["pacs"])
+    send_exam(node, folder, 1)
+    job = wait_state(node, 0, "dead-letter")
+    h.check("the data set does not match its class; its comment: \"volume 7 is?full\"" in json.dumps(job).replace('\\"', '"'), job)
+    a.answer = lambda uid, data: SUCCESS
+    a.more = lambda command: {0x0120: 7777} if len(events(node, job["id"], "send-failed")) < 1 else {}
+    node.command("retry", job["id"])
+    wait_state(node, 0, "delivered")
+    reason = events(node, job["id"], "send-failed")[0]["reason"]
+    h.check("responded to the C-STORE with Message ID 7777, but the one that was sent has Message ID" in reason, reason)
 
 
 def bad_lines(folder, things):
@@ -216,4 +233,4 @@ def alarm_and_priority(folder, things):
 
 
 if __name__ == "__main__":
-    h.main([statuses, bad_lines, stopped, fallback, alarm_and_priority])
+    h.main([statuses, sentences, bad_lines, stopped, fallback, alarm_and_priority])

@@ -161,7 +161,7 @@ def pages_and_refusals(folder, things):
     check(not [a for _, a in first.tags if "style" in a or any(k.startswith("on") for k in a)], "style or script in the page")
     check(not [a for _, a in first.tags for v in (a.get("src"), a.get("href")) if v and not v.startswith(("/", "#"))], "something from outside")
     one = Page(page(n, f"/jobs/{job}"))
-    check("What happened" in one.text and "Reconstruction began" in one.text and "Time of each stage" in one.text, one.text)
+    check("What happened" in one.text and "Given to a device" in one.text and "Time of each stage" in one.text, one.text)
     study = n.show(job)["job"]["study"]
     check(study and f"Study Instance UID {study}" in one.text, f"{study}: {one.text}")
     status = json.loads(page(n, "/status.json"))

@@ -290,6 +290,7 @@ class Archive:
         self.lock = threading.Lock()
         self.ended = False
         self.answer = lambda uid, data: SUCCESS
+        self.more = lambda command: {}  # further elements of a response, or other values
         self.on_data = None  # called with the bytes of the data set so far; may raise Gone
         self.thread = threading.Thread(target=self.listen, daemon=True)
         self.thread.start()
@@ -337,6 +338,7 @@ class Archive:
                          0x0800: NO_DATA_SET, 0x0900: status}
                 if 0x1000 in command:
                     reply[0x1000] = command[0x1000]
+                reply.update(self.more(command))
                 for raw in data_pdus(context, True, command_set(reply), wire.max_pdu):
                     wire.send(raw)
                 self.answered(wire, context, command, status)
