@@ -128,8 +128,9 @@ struct device_ops {
 	 * times with this limit. */
 	int (*step_rate)(struct device *dev, double *ret_per_s, struct err *err);
 
-	/* The system matrix. projection_bytes(): memory that this projection alone allocates. scratch_bytes(): working memory
-	 * that all projections of the device share; only the largest counts. */
+	/* The system matrix. projection_bytes(): memory that this projection alone allocates, or slightly more. scratch_bytes():
+	 * working memory of one of the device's threads, which all projections share; only the largest counts. Neither depends
+	 * on the number of threads, so that no plan does. */
 	size_t (*projection_bytes)(struct device *dev, const struct projection_spec *spec);
 	size_t (*scratch_bytes)(struct device *dev, const struct projection_spec *spec);
 	int (*projection_create)(struct device *dev, const struct projection_spec *spec, struct projection **ret,
@@ -188,6 +189,7 @@ struct device {
 	char name[96]; /* "cpu (2 threads, avx512f)", "cuda:0 (NVIDIA H200)": for logs and provenance */
 	size_t memory; /* bytes: free when the device was opened (CUDA), installed in the machine (CPU); 0: unknown */
 	int index;     /* N of cuda:N */
+	int threads;   /* CPU: threads that have scratch_bytes() each; CUDA: 1 */
 	void *state;   /* private to the device */
 };
 

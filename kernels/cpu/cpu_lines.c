@@ -33,13 +33,14 @@ static int band_row(const struct projection *a, int band)
 	return (int)((long long)a->grid.n[1] * band / a->lines->bands);
 }
 
+/* With the largest number of bands: a plan must not depend on the number of threads. */
 size_t cpu_lines_bytes(const struct projection *a)
 {
 	struct lines_table b = table_of(a);
 	size_t lines = (size_t)b.batch * (size_t)a->scan->n_v;
 
 	return sizeof(struct cpu_lines) + b.entries * sizeof(struct line_entry) +
-	       lines * (sizeof(struct line) + ((size_t)bands_of(a) + 1) * sizeof(int32_t));
+	       lines * (sizeof(struct line) + (MOST_BANDS + 1) * sizeof(int32_t));
 }
 
 /* Sort the entries into ascending rows; within a row they keep their order along the line. A line only rises or only falls, so

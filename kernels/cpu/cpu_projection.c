@@ -114,7 +114,7 @@ size_t cpu_scratch_bytes(struct device *dev, const struct projection_spec *spec)
 	if (check(spec, NULL) < 0)
 		return 0;
 	describe(dev, spec, &a);
-	return a.thread_floats * sizeof(float) * (size_t)cpu_state(dev)->threads;
+	return a.thread_floats * sizeof(float);
 }
 
 int cpu_projection_create(struct device *dev, const struct projection_spec *spec, struct projection **ret, struct err *err)

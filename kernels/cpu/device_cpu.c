@@ -236,6 +236,7 @@ int cpu_open(const char *kind, const struct device_ops *ops, struct cpu_state *s
 	state->rows = cpu_rows_best();
 	dev->ops = ops;
 	dev->state = state;
+	dev->threads = threads;
 	dev->memory = pages > 0 && page > 0 ? (size_t)pages * (size_t)page : 0;
 	snprintf(dev->name, sizeof(dev->name), "%s (%d thread%s, %s)", kind, threads, threads == 1 ? "" : "s", state->rows->name);
 	*ret_dev = dev;

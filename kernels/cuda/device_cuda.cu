@@ -334,6 +334,7 @@ extern "C" int device_cuda_open(int index, struct device **ret_dev, struct err *
 		goto out;
 	snprintf(dev->name, sizeof(dev->name), "cuda:%d (%.80s)", index, about.name);
 	dev->memory = free_now;
+	dev->threads = 1;
 	*ret_dev = dev;
 	return 0;
 out:

@@ -48,7 +48,8 @@ static const struct config_key protocol_keys[] = {
 		    "else 88x56"},
 	{"memory_limit", AS_BYTES(protocol_conf, dbt.memory_limit, 1, 1e15), .unit = "bytes",
 	 .zero = "no limit but the device's memory", .fallback = "0",
-	 .meaning = "maximum memory on the device; a plan that needs more is refused before anything is allocated"},
+	 .meaning = "maximum memory on the device, with the working memory of one thread; a plan that needs more is refused "
+		    "before anything is allocated"},
 	{"deterministic", AS_BOOL(protocol_conf, dbt.deterministic), .fallback = "false",
 	 .meaning = "compute bitwise the same image in every run"},
 	{"stored_step", AS_REAL(protocol_conf, stored_step, 1e-9, 1), .unit = "1/mm", .fallback = "2e-5",

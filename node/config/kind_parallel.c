@@ -68,7 +68,8 @@ static const struct config_key protocol_keys[] = {
 	 .fallback = "0", .meaning = "`sampled`: length of a step along the ray"},
 	{"memory_limit", AS_BYTES(protocol_conf, parallel.memory_limit, 1, 1e15), .unit = "bytes",
 	 .zero = "no limit but the device's memory", .fallback = "0",
-	 .meaning = "maximum memory on the device; if the data do not fit, slices are processed in parts; a plan that still "
+	 .meaning = "maximum memory on the device, with the working memory of one thread; if the data do not fit, slices are "
+		    "processed in parts; a plan that still "
 		    "needs more is refused"},
 	{"deterministic", AS_BOOL(protocol_conf, parallel.deterministic), .fallback = "false",
 	 .meaning = "compute bitwise the same image in every run"},

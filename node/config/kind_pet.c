@@ -53,7 +53,8 @@ static const struct config_key protocol_keys[] = {
 	 .meaning = "`fbp`: fraction of the Nyquist frequency where the Hann window reaches 0"},
 	{"memory_limit", AS_BYTES(protocol_conf, pet.memory_limit, 1, 1e15), .unit = "bytes",
 	 .zero = "no limit but the device's memory", .fallback = "0",
-	 .meaning = "maximum memory on the device; if the data do not fit, angles are streamed; a plan that still needs more is "
+	 .meaning = "maximum memory on the device, with the working memory of one thread; if the data do not fit, angles are "
+		    "streamed; a plan that still needs more is "
 		    "refused before anything is allocated"},
 	{"deterministic", AS_BOOL(protocol_conf, pet.deterministic), .fallback = "false",
 	 .meaning = "compute bitwise the same image in every run"},

@@ -155,7 +155,7 @@ static const struct grid *fill_report(struct reconstruct_work *base)
 	if (w->exam->relative[0])
 		snprintf(report->warnings, sizeof(report->warnings), "The attenuation is relative: %s.", w->exam->relative);
 	report->n_views = w->plan.n_views;
-	report->bytes_device = w->plan.bytes_total;
+	report->bytes_device = w->plan.bytes_total + w->plan.bytes_threads;
 	report->details = details(w);
 	return &w->plan.grid;
 }

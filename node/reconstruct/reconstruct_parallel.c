@@ -151,7 +151,7 @@ static const struct grid *fill_report(struct reconstruct_work *base)
 	snprintf(report->content, sizeof(report->content), "%d slice%s of %d angle%s", w->plan.grid.n[2],
 		 plural(w->plan.grid.n[2]), beams->n_angles, plural(beams->n_angles));
 	report->n_views = beams->n_angles;
-	report->bytes_device = w->plan.bytes_total;
+	report->bytes_device = w->plan.bytes_total + w->plan.bytes_threads;
 	report->details = details(w);
 	return &w->plan.grid;
 }

@@ -129,7 +129,7 @@ static const struct grid *fill_report(struct reconstruct_work *base)
 	snprintf(report->content, sizeof(report->content), "%zu plane%s of %d angle%s", planes, plural(planes), m->n_angles,
 		 plural(m->n_angles));
 	report->n_views = m->n_angles;
-	report->bytes_device = w->plan.bytes_total;
+	report->bytes_device = w->plan.bytes_total + w->plan.bytes_threads;
 	report->details = details(w, planes);
 	return &w->plan.grid;
 }

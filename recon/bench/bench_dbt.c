@@ -102,7 +102,7 @@ static size_t count_bytes(const struct state *s, struct device *dev)
 		tables += dev->ops->projection_bytes(dev, &spec);
 		scratch = shared > scratch ? shared : scratch;
 	}
-	return floats * sizeof(float) + tables + scratch;
+	return floats * sizeof(float) + tables + scratch * (size_t)dev->threads;
 }
 
 static int make_subsets(struct state *s, struct device *dev, struct err *err)

@@ -101,7 +101,7 @@ static int open_state(struct state *s, const struct bench_setup *setup, struct d
 					     .deterministic = setup->deterministic};
 	size_t bins = scan_view_size(s->scan) * (size_t)s->scan->n_views, voxels = grid_size(&s->grid);
 	size_t bytes = sizeof(float) * (2 * bins + 3 * voxels) + dev->ops->projection_bytes(dev, &spec) +
-		       dev->ops->scratch_bytes(dev, &spec);
+		       dev->ops->scratch_bytes(dev, &spec) * (size_t)dev->threads;
 	int r = bench_fits(dev, bytes, err);
 
 	if (r == 0)

@@ -30,3 +30,22 @@ int plan_refuse_bytes(struct plan_bytes whole, struct plan_bytes least, const ch
 		plan_gigabytes(whole.tables), part, plan_gigabytes(least.total), plan_gigabytes(least.volumes),
 		plan_gigabytes(least.data), plan_gigabytes(least.tables), plan_gigabytes(limit));
 }
+
+size_t plan_further_threads(const struct device *dev, size_t scratch)
+{
+	return scratch * (size_t)(dev->threads > 1 ? dev->threads - 1 : 0);
+}
+
+int plan_threads(const struct device *dev, size_t total, size_t scratch, size_t *ret_bytes, struct err *err)
+{
+	size_t further = plan_further_threads(dev, scratch);
+
+	if (dev->memory > 0 && (total > dev->memory || further > dev->memory - total))
+		return err_set(err, ENOMEM,
+			       "the plan needs %.3f GB on %s, and its %d threads %.3f GB more; the machine has %.3f GB: set "
+			       "memory_limit, or use fewer threads (device = \"cpu:N\")",
+			       plan_gigabytes(total), dev->ops->kind, dev->threads, plan_gigabytes(further),
+			       plan_gigabytes(dev->memory));
+	*ret_bytes = further;
+	return 0;
+}

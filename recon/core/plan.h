@@ -16,6 +16,11 @@ int plan_refuse(struct err *err, const char *key, double found, const char *allo
  * has. Return 0 if no limit is requested and the device's memory is unknown. */
 size_t plan_limit(const struct device *dev, size_t asked);
 double plan_gigabytes(size_t bytes);
+/* A limit counts the working memory of one thread, so that the plan, and with it every bit of the image, is the same for any
+ * number of threads. Set *ret_bytes to the working memory of all further threads, `scratch` bytes each; ENOMEM: `total` and these
+ * exceed the device's memory. */
+int plan_threads(const struct device *dev, size_t total, size_t scratch, size_t *ret_bytes, struct err *err);
+size_t plan_further_threads(const struct device *dev, size_t scratch); /* that working memory alone */
 /* Return ENOMEM with a message: neither the whole volume fits into `limit` bytes nor the smallest part that can be computed at a
  * time; `part` is its name, for example "one slice". */
 int plan_refuse_bytes(struct plan_bytes whole, struct plan_bytes least, const char *part, const struct device *dev, size_t limit,

@@ -52,7 +52,9 @@ struct dbt_plan {
 	int slab_slices; /* slices on the device at a time, copied from host memory; grid.n[2]: the whole volume */
 	int group_views; /* views of a subset that are processed together; 0: all of the subset */
 	size_t bytes_volume, bytes_projections, bytes_work, bytes_total; /* on the device */
-	size_t bytes_host;						 /* on the host */
+	size_t bytes_scratch;						 /* part of bytes_work: working memory of one thread */
+	size_t bytes_threads; /* in addition: working memory of the device's further threads (plan_threads()) */
+	size_t bytes_host;    /* on the host */
 	int tile[2];
 };
 

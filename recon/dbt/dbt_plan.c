@@ -114,6 +114,8 @@ static int add_bytes(const struct dbt_protocol *p, const struct scan *detector, 
 	plan->bytes_projections = (rule_needs_length(rule.rule.kind) ? 3 : 2) * view * (size_t)plan->n_views * sizeof(float);
 	plan->bytes_work = iterate_work_size(voxels, (size_t)largest * view, p->projector == PROJECTION_SLICES) * sizeof(float) +
 			   tables + scratch;
+	plan->bytes_scratch = scratch;
+	plan->bytes_threads = plan_further_threads(dev, scratch);
 	plan->bytes_total = plan->bytes_volume + plan->bytes_projections + plan->bytes_work;
 	plan->bytes_host = (2 * (size_t)(plan->n_views < DBT_STAGING_BUFFERS ? plan->n_views : DBT_STAGING_BUFFERS) * view +
 			    2 * (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1]) *
@@ -127,12 +129,12 @@ static int fit_slabs(const struct dbt_protocol *p, const struct dbt_layout *l, s
 		     const struct dbt_plan *plan)
 {
 	int n = plan->grid.n[2], before = n + 1;
-	size_t tables, host;
+	struct dbt_streamed_size size;
 
 	for (int slabs = 1; slabs <= n; slabs++) {
 		int slices = (n + slabs - 1) / slabs;
 
-		if (slices < before && dbt_streamed_bytes(p, plan, l, dev, slices, views, limit, &tables, &host) <= limit)
+		if (slices < before && dbt_streamed_bytes(p, plan, l, dev, slices, views, limit, &size) <= limit)
 			return slices;
 		before = slices;
 	}
@@ -144,7 +146,8 @@ static int fit_slabs(const struct dbt_protocol *p, const struct dbt_layout *l, s
 static bool stream(const struct dbt_protocol *p, const struct dbt_layout *l, struct device *dev, size_t limit,
 		   struct dbt_plan *plan)
 {
-	size_t tables = 0, host = 0, bytes;
+	struct dbt_streamed_size size = {0};
+	size_t bytes;
 	int views = 0, slices = 0;
 
 	for (int s = 0; s < l->n_subsets; s++)
@@ -154,14 +157,15 @@ static bool stream(const struct dbt_protocol *p, const struct dbt_layout *l, str
 			break;
 	if (slices == 0)
 		return false;
-	bytes = dbt_streamed_bytes(p, plan, l, dev, slices, views, limit, &tables, &host);
+	bytes = dbt_streamed_bytes(p, plan, l, dev, slices, views, limit, &size);
 	plan->slab_slices = slices;
 	plan->group_views = views;
 	plan->bytes_volume = 3 * (size_t)slices * (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1] * sizeof(float);
-	plan->bytes_work = tables;
-	plan->bytes_projections = bytes - plan->bytes_volume - tables;
+	plan->bytes_work = size.tables;
+	plan->bytes_scratch = size.scratch;
+	plan->bytes_projections = bytes - plan->bytes_volume - size.tables;
 	plan->bytes_total = bytes;
-	plan->bytes_host = host;
+	plan->bytes_host = size.host;
 	return true;
 }
 
@@ -183,6 +187,18 @@ static double fitting_voxel(const struct dbt_protocol *p, const struct scan *det
 	return 0;
 }
 
+/* Use the tiles if they need less memory. Whether the volume stays on the device is decided without the further threads; the
+ * image has the same bits with and without tiles, so the choice between these may count them. */
+static void choose_tiles(const struct dbt_plan *tiled, size_t limit, struct dbt_plan *plan)
+{
+	bool either = plan->bytes_total <= limit && tiled->bytes_total <= limit;
+	size_t with = tiled->bytes_total + (either ? tiled->bytes_threads : 0);
+	size_t without = plan->bytes_total + (either ? plan->bytes_threads : 0);
+
+	if (with < without)
+		*plan = *tiled;
+}
+
 static int check_memory(const struct dbt_protocol *p, const struct scan *detector, double support, double thickness,
 			struct device *dev, struct dbt_plan *plan, struct err *err)
 {
@@ -192,7 +208,7 @@ static int check_memory(const struct dbt_protocol *p, const struct scan *detecto
 	bool streams;
 	int r;
 
-	if (limit == 0 || plan->bytes_total <= limit)
+	if (limit == 0 || plan->bytes_total + plan->bytes_threads <= limit)
 		return 0;
 	if (plan->tile[0] == 0 && plan->tile[1] == 0) {
 		struct dbt_plan tiled = *plan;
@@ -202,11 +218,10 @@ static int check_memory(const struct dbt_protocol *p, const struct scan *detecto
 		r = add_bytes(p, detector, dev, &tiled, err);
 		if (r < 0)
 			return r;
-		if (tiled.bytes_total < plan->bytes_total)
-			*plan = tiled;
-		if (plan->bytes_total <= limit)
-			return 0;
+		choose_tiles(&tiled, limit, plan);
 	}
+	if (plan->bytes_total <= limit)
+		return 0;
 	r = dbt_layout_make(p, plan, detector, &l, err);
 	if (r < 0)
 		return r;
@@ -258,6 +273,8 @@ int dbt_plan(const struct dbt_protocol *p, const struct scan *detector, double s
 	r = add_bytes(p, detector, dev, &plan, err);
 	if (r == 0)
 		r = check_memory(p, detector, support, thickness, dev, &plan, err);
+	if (r == 0)
+		r = plan_threads(dev, plan.bytes_total, plan.bytes_scratch, &plan.bytes_threads, err);
 	if (r < 0)
 		return r;
 	*ret_plan = plan;

@@ -38,7 +38,7 @@ static int largest_group(const int *first, int n_groups)
 }
 
 size_t dbt_streamed_bytes(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct dbt_layout *l,
-			  struct device *dev, int slices, int views, size_t limit, size_t *ret_tables, size_t *ret_host)
+			  struct device *dev, int slices, int views, size_t limit, struct dbt_streamed_size *ret_size)
 {
 	int *first = malloc(((size_t)plan->n_views + 1) * sizeof(*first));
 	int n_groups, n_slabs = slabs_of(plan->grid.n[2], slices);
@@ -65,8 +65,9 @@ size_t dbt_streamed_bytes(const struct dbt_protocol *p, const struct dbt_plan *p
 			scratch = shared > scratch ? shared : scratch;
 		}
 	free(first);
-	*ret_tables = tables + scratch;
-	*ret_host = (volume * (grouped ? 3 : 1) + view * (size_t)plan->n_views * (rows ? 3 : 2) + 2 * slice) * sizeof(float);
+	ret_size->tables = tables + scratch;
+	ret_size->scratch = scratch;
+	ret_size->host = (volume * (grouped ? 3 : 1) + view * (size_t)plan->n_views * (rows ? 3 : 2) + 2 * slice) * sizeof(float);
 	return bytes + tables + scratch;
 }
 

@@ -58,6 +58,8 @@ struct parallel_plan {
 	int subsets, iterations; /* the numbers in use */
 	int part_slices;	 /* number of slices processed together */
 	size_t bytes_volume, bytes_data, bytes_projection, bytes_total; /* on the device */
+	size_t bytes_scratch; /* part of bytes_projection: working memory of one thread */
+	size_t bytes_threads; /* in addition: working memory of the device's further threads (plan_threads()) */
 	size_t bytes_host;
 };
 

@@ -239,6 +239,7 @@ static int count(const struct parallel_protocol *p, const struct parallel_scan *
 		sizeof(float) * bins *
 		((size_t)vectors.data * (size_t)s->n_angles + (size_t)vectors.subset_data * (size_t)views->largest_subset);
 	plan->bytes_projection = tables + scratch;
+	plan->bytes_scratch = scratch;
 	plan->bytes_total = plan->bytes_volume + plan->bytes_data + plan->bytes_projection;
 	plan->bytes_host = sizeof(float) * (bins * (size_t)s->n_angles + grid_size(&grid));
 	scan_free(scan);
@@ -275,6 +276,8 @@ int parallel_fit(const struct parallel_protocol *p, const struct parallel_scan *
 		if (r == 0 && fits == 0)
 			r = plan_refuse_bytes(bytes_of(&whole), bytes_of(plan), "one slice", dev, limit, err);
 	}
+	if (r == 0)
+		r = plan_threads(dev, plan->bytes_total, plan->bytes_scratch, &plan->bytes_threads, err);
 	parallel_views_release(&views);
 	return r;
 }

@@ -48,7 +48,9 @@ struct pet_plan {
 	int group_views;  /* angles processed together, copied from host memory; 0: all are on the device */
 	bool keep_tables; /* the projector's tables of all groups stay on the device; else they are computed for each use */
 	size_t bytes_volume, bytes_data, bytes_projection, bytes_total; /* on the device */
-	size_t bytes_host;						/* on the host */
+	size_t bytes_scratch; /* part of bytes_projection: working memory of one thread */
+	size_t bytes_threads; /* in addition: working memory of the device's further threads (plan_threads()) */
+	size_t bytes_host;    /* on the host */
 };
 
 /* Plan a reconstruction. with_factors, with_background: pet_put() will be called for m and for b. The volume is centred on the

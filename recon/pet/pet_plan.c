@@ -152,6 +152,7 @@ static int count(const struct plan_request *q, int views, bool keep, struct pet_
 		fbp ? view * (size_t)largest * sizeof(float)
 		    : view * sizeof(float) * ((size_t)q->roles * (size_t)(views ? 2 * largest : scan->n_views) + (size_t)largest);
 	plan->bytes_projection = tables + scratch;
+	plan->bytes_scratch = scratch;
 	plan->bytes_total = plan->bytes_volume + plan->bytes_data + plan->bytes_projection;
 	plan->bytes_host = sizeof(float) * ((size_t)q->roles * scan_view_size(rays) * (size_t)rays->n_views + voxels +
 					    (fbp ? view * (size_t)scan->n_views : voxels * (size_t)q->l->n_subsets));
@@ -203,6 +204,8 @@ int pet_plan(const struct pet_protocol *p, const struct michelogram *m, bool wit
 	r = count(&q, 0, true, &plan, err);
 	if (r == 0 && limit > 0 && plan.bytes_total > limit)
 		r = fit(&q, limit, &plan, err);
+	if (r == 0)
+		r = plan_threads(dev, plan.bytes_total, plan.bytes_scratch, &plan.bytes_threads, err);
 	pet_layout_release(&l);
 	if (r == 0)
 		*ret_plan = plan;

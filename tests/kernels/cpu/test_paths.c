@@ -336,8 +336,7 @@ static void check_tables(struct fixture *f, const struct setup *s)
 				    (size_t)p->n_lanes * sizeof(*p->lane) +
 				    (size_t)p->n_lanes * (size_t)f->scan.n_v * sizeof(*p->ray));
 		assert_true(f->v->scratch_bytes(f->dev, &spec) >=
-			    (size_t)cpu_state(f->dev)->threads * sizeof(float) *
-				    ((size_t)p->block * (size_t)p->slab.row + (size_t)p->sums));
+			    sizeof(float) * ((size_t)p->block * (size_t)p->slab.row + (size_t)p->sums));
 		f->v->projection_free(a);
 	}
 }

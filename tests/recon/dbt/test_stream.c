@@ -64,13 +64,12 @@ static void compare(const struct test_case *c, const struct dbt_protocol *p, con
 static void nothing_fits(const struct test_case *c, const struct dbt_protocol *p, const struct dbt_plan *plan, struct device *dev)
 {
 	struct dbt_layout layout;
-	size_t tables, host;
+	struct dbt_streamed_size size;
 
 	assert_int_equal(dbt_layout_make(p, plan, c->scan, &layout, NULL), 0);
 	for (int slices = 1; slices <= CASE_SLICES; slices++)
 		for (int views = 1; views <= CASE_VIEWS; views++)
-			assert_true(dbt_streamed_bytes(p, plan, &layout, dev, slices, views, SIZE_MAX, &tables, &host) >
-				    p->memory_limit);
+			assert_true(dbt_streamed_bytes(p, plan, &layout, dev, slices, views, SIZE_MAX, &size) > p->memory_limit);
 	dbt_layout_release(&layout);
 }
 
@@ -254,12 +253,52 @@ static void bytes_are_those_taken(void **state)
 	case_close(&c);
 }
 
+/* The plan, and every bit of the image, are the same for any number of threads, whatever the limit. */
+static void threads_do_not_matter(void **state)
+{
+	static const int threads[] = {1, 2, 3, 8};
+	struct test_case c = case_open();
+	int slabs = 0;
+
+	(void)state;
+	for (size_t i = 0; i < CASE_ALGORITHMS * 2 * 6; i++) {
+		struct dbt_protocol p = case_with(&case_algorithms[i / 12], i / 6 % 2 ? PROJECTION_EXACT : PROJECTION_SLICES);
+		struct device *dev = fixture_device(FIXTURE_CPU, 1);
+		float *images[4] = {0};
+		struct dbt_plan plans[4];
+
+		p.iterations = 1;
+		plans[0] = case_plan(&c, &p, dev);
+		p.memory_limit = plans[0].bytes_total - plans[0].bytes_total * (i % 6) / 8;
+		for (int k = 0; k < 4; k++) {
+			device_close(dev);
+			dev = fixture_device(FIXTURE_CPU, threads[k]);
+			if (dbt_plan(&p, c.scan, CASE_SUPPORT, 2 * CASE_SLICES, dev, &plans[k], NULL) < 0) {
+				assert_null(images[0]); /* one of them would fit */
+				continue;
+			}
+			assert_int_equal(plans[k].slab_slices, plans[0].slab_slices);
+			assert_int_equal(plans[k].group_views, plans[0].group_views);
+			images[k] = k == 0 || threads[k] == 3 ? case_run(&c, &p, &plans[k], dev) : NULL;
+			if (images[k])
+				assert_memory_equal(images[k], images[0], grid_size(&plans[0].grid) * sizeof(float));
+		}
+		slabs += images[0] && plans[0].slab_slices < CASE_SLICES;
+		for (int k = 0; k < 4; k++)
+			free(images[k]);
+		device_close(dev);
+	}
+	assert_true(slabs > 6);
+	case_close(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(limits),
 		cmocka_unit_test(slabs_and_groups),
 		cmocka_unit_test(bytes_are_those_taken),
+		cmocka_unit_test(threads_do_not_matter),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -377,6 +377,38 @@ static void stacks_in_parts(void **state)
 	device_close(dev);
 }
 
+/* The plan is the same for any number of threads, whatever the limit. */
+static void threads_do_not_matter(void **state)
+{
+	static const enum algorithm algorithms[] = {ALGORITHM_FBP, ALGORITHM_ART, ALGORITHM_SART, ALGORITHM_OSEM};
+	static const int threads[] = {1, 2, 3, 8, 64};
+	struct parallel_scan s = parallel_scan_of(30, 21, 7);
+	int parts = 0, r, r0 = 0;
+
+	(void)state;
+	for (int i = 0; i < 4 * 12; i++) {
+		struct parallel_protocol p = parallel_protocol_of(algorithms[i / 12], 30);
+		struct parallel_plan first = {0}, plan;
+
+		for (int k = 0; k < 5; k++) {
+			struct device *dev = fixture_device(FIXTURE_CPU, threads[k]);
+
+			if (k == 0)
+				p.memory_limit = parallel_plan_made(&p, &s, dev).bytes_total * (size_t)(30 - i % 12) / 30;
+			plan = (struct parallel_plan){0};
+			r = parallel_plan(&p, &s, dev, &plan, NULL);
+			first = k ? first : plan;
+			r0 = k ? r0 : r;
+			assert_int_equal(r, r0);
+			assert_int_equal(plan.part_slices, first.part_slices);
+			assert_int_equal(plan.bytes_total, first.bytes_total);
+			device_close(dev);
+		}
+		parts += first.part_slices > 0 && first.part_slices < 7;
+	}
+	assert_true(parts > 20);
+}
+
 static void expect(int expected, const struct parallel_protocol *p, const struct parallel_scan *s, const char *word)
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 1);
@@ -482,6 +514,7 @@ int main(void)
 		cmocka_unit_test(negative_values_are_kept),
 		cmocka_unit_test(field_of_view),
 		cmocka_unit_test(stacks_in_parts),
+		cmocka_unit_test(threads_do_not_matter),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(bad_data),
 	};

@@ -159,11 +159,53 @@ static void subsets_of_an_angle(void **state)
 	work_close(&w);
 }
 
+/* The plan, and every bit of the image, are the same for any number of threads, whatever the limit. */
+static void threads_do_not_matter(void **state)
+{
+	static const enum algorithm algorithms[] = {ALGORITHM_MLEM, ALGORITHM_OSEM, ALGORITHM_BSREM, ALGORITHM_FBP};
+	static const int threads[] = {1, 2, 3, 8, 64};
+	int streamed = 0;
+
+	(void)state;
+	for (int i = 0; i < 4 * 6; i++) {
+		struct pet_report report;
+		struct work w;
+		struct pet_plan plans[5];
+		float *images[5] = {0};
+		size_t whole;
+
+		work_make(&w, FIXTURE_CPU);
+		w.p.algorithm = algorithms[i / 6];
+		w.p.iterations = 1;
+		whole = pet_plan_of(&w.p, &w.m, true, true, w.dev).bytes_total;
+		w.p.memory_limit = whole - whole * (size_t)(i % 6) / 10;
+		for (int k = 0; k < 5; k++) {
+			device_close(w.dev);
+			w.dev = fixture_device(FIXTURE_CPU, threads[k]);
+			assert_int_equal(pet_plan(&w.p, &w.m, true, true, w.dev, &plans[k], NULL), 0);
+			assert_int_equal(plans[k].group_views, plans[0].group_views);
+			assert_int_equal(plans[k].keep_tables, plans[0].keep_tables);
+			assert_int_equal(plans[k].bytes_total, plans[0].bytes_total);
+			assert_int_equal(plans[k].bytes_threads, (size_t)(threads[k] - 1) * plans[0].bytes_scratch);
+			if (threads[k] != 1 && threads[k] != 3)
+				continue;
+			images[k] = image(&w, &report);
+			assert_memory_equal(images[k], images[0], pet_voxels(&plans[0]) * sizeof(float));
+		}
+		streamed += plans[0].group_views > 0;
+		for (int k = 0; k < 5; k++)
+			free(images[k]);
+		work_close(&w);
+	}
+	assert_true(streamed > 10);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(limits),
 		cmocka_unit_test(subsets_of_an_angle),
+		cmocka_unit_test(threads_do_not_matter),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
