@@ -29,7 +29,7 @@ static float *filtered(const struct scan *scan, int view, enum dbt_filter filter
 	assert_non_null(q);
 	memcpy(q, line, scan_view_size(scan) * sizeof(*q));
 	r = fbp_filter_view(scan, view, filter, cut, q, valid, &err);
-	if (r == -ENOTSUP)
+	if (!TOMONODE_FFT && r == -ENOTSUP)
 		skip_because("this build has no FFT (kissfft)");
 	if (r < 0)
 		fail_msg("%s", err.msg);
@@ -311,7 +311,7 @@ static void check_contrast(enum projection_model model, enum dbt_filter filter, 
 
 		assert_int_equal(phantom_project(&p, scan, i, line, NULL), 0);
 		r = fbp_filter_view(scan, i, filter, 1, line, valid, NULL);
-		if (r == -ENOTSUP)
+		if (!TOMONODE_FFT && r == -ENOTSUP)
 			skip_because("this build has no FFT (kissfft)");
 		assert_int_equal(r, 0);
 		if (i < 2)
@@ -355,7 +355,7 @@ static void refuse(const struct scan *scan, int view, enum dbt_filter filter, do
 	struct err err = {0};
 	int r = fbp_filter_view(scan, view, filter, cut, line, valid, &err);
 
-	if (r == -ENOTSUP)
+	if (!TOMONODE_FFT && r == -ENOTSUP)
 		skip_because("this build has no FFT (kissfft)");
 	assert_int_equal(r, -EINVAL);
 	assert_non_null(strstr(err.msg, word));
