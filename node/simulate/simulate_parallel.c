@@ -65,32 +65,34 @@ static int plan(struct run *r, struct err *err)
 	return rc;
 }
 
-/* Return a square of the picture's longer side with the picture in its centre. */
-static float *square_of(const struct picture *p, int side)
+/* Return a square of the picture's longer side with the picture in its centre. Each pixel is fine x fine elements. */
+static float *square_of(const struct picture *p, int side, int fine)
 {
-	size_t n = (size_t)side;
+	size_t n = (size_t)side * (size_t)fine;
 	float *square = calloc(n * n, sizeof(*square));
-	int left = (side - p->width) / 2, top = (side - p->height) / 2;
+	int left = (side - p->width) * fine / 2, top = (side - p->height) * fine / 2;
 
-	for (int i = 0; square && i < p->height; i++)
-		for (int j = 0; j < p->width; j++)
+	for (int i = 0; square && i < p->height * fine; i++)
+		for (int j = 0; j < p->width * fine; j++)
 			square[(size_t)(i + top) * n + (size_t)(j + left)] =
-				(float)PARALLEL_WATER * p->value[(size_t)i * (size_t)p->width + (size_t)j];
+				(float)PARALLEL_WATER * p->value[(size_t)(i / fine) * (size_t)p->width + (size_t)(j / fine)];
 	return square;
 }
 
-/* Scan one slice and copy it to the others. */
+/* Scan one slice and copy it to the others. If width and height differ by an odd number, pixels are halved, so that the centre is
+ * that of an element. */
 static int scan_picture(struct run *r, struct err *err)
 {
+	int fine = (r->picture.width - r->picture.height) % 2 ? 2 : 1;
 	struct parallel_protocol p = {.algorithm = ALGORITHM_ART,
 				      .iterations = 1,
 				      .subsets = 1,
 				      .relaxation = 1,
-				      .matrix = r->report.matrix,
-				      .pixel = r->o->bin,
+				      .matrix = r->report.matrix * fine,
+				      .pixel = r->o->bin / fine,
 				      .projector = PROJECTION_PATHS};
 	size_t slice = (size_t)r->scan.n_angles * (size_t)r->scan.n_radial;
-	float *square = square_of(&r->picture, r->report.matrix);
+	float *square = square_of(&r->picture, r->report.matrix, fine);
 	struct parallel_scan one = r->scan;
 	struct parallel_plan made;
 	struct device *dev = NULL;
