@@ -30,6 +30,11 @@ int interfile_unsupported(const struct interfile_parser *p, const struct interfi
 /* Return EBADMSG for a missing key. */
 int interfile_missing(const struct interfile_parser *p, const char *key);
 
+/* ---- keys of manufacturers: interfile_vendor.c ---- */
+
+/* ENOTSUP: a key that begins with '%' is not known to be without effect on the data; the text names line, key and value. */
+int interfile_vendor_check(const struct interfile_lines *l, struct err *err);
+
 /* ---- converting: interfile.c ---- */
 
 /* Convert n stored values to floats. */

@@ -115,7 +115,7 @@ static int parse_line(struct interfile_lines *l, char *text, int number, char **
 	if (!value)
 		return err_set(err, EBADMSG, "line %d: no ':=' in \"%.60s\"", number, trim(text));
 	*value = '\0';
-	interfile_normalise(text, key, *room_size);
+	interfile_normalise(text + strspn(text, "!% \t"), key, *room_size);
 	rc = split_index(key, number, &line->index, err);
 	if (rc < 0)
 		return rc;

@@ -10,7 +10,8 @@
 struct interfile_line {
 	int number;	  /* line number in the text, from 1 */
 	const char *name; /* the key as written */
-	const char *key;  /* the normalised form: lower case, without spaces, tabs, '_', '!' and the index */
+	const char *key;  /* the normalised form: lower case, without spaces, tabs, '_', '!', the '%' at its beginning and
+			     the index */
 	int index;	  /* number in brackets after the key; 0: none */
 	const char *value;
 };

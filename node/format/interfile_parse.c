@@ -263,7 +263,7 @@ static int read_study(struct interfile_parser *p, const char *pet_data)
 			return refuse_type(p, line);
 		rc = interfile_word(p, "compression", 0, text, sizeof(text), &line);
 	}
-	if (rc > 0 && strcmp(text, "none") != 0)
+	if (rc > 0 && strcmp(text, "none") != 0 && strcmp(text, "off") != 0)
 		return interfile_unsupported(p, line, ENOTSUP, "data that are not compressed");
 	if (rc >= 0)
 		rc = interfile_line_int(&p->lines, "numberoftimeframes", 0, 1, 100000, &frames, p->err);
@@ -288,8 +288,10 @@ static int read_all(struct interfile_parser *p)
 {
 	const struct interfile_line *line;
 	char pet_data[40];
-	int rc = interfile_word(p, "petdatatype", 0, pet_data, sizeof(pet_data), &line);
+	int rc = interfile_vendor_check(&p->lines, p->err);
 
+	if (rc == 0)
+		rc = interfile_word(p, "petdatatype", 0, pet_data, sizeof(pet_data), &line);
 	if (rc < 0 || (rc = read_data(p)) < 0 || (rc = read_study(p, pet_data)) < 0)
 		return rc;
 	return interfile_type(p->f->kind)->read(p);

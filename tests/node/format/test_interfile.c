@@ -57,7 +57,8 @@ static void test_spellings(void **state)
 		{{"!END OF INTERFILE :=\n", ""}},
 		{{"!END OF INTERFILE :=\n", "!END OF INTERFILE :=\nwhat follows\nis not read"}},
 		{{"frames := 1\n!END OF INTERFILE :=\n", "frames := 1"}}, /* no line end */
-		{{"LITTLEENDIAN", "LittleEndian"}, {"Scanner type", "%vendor key := {\n; unknown\n}\nScanner type"}},
+		{{"LITTLEENDIAN", "LittleEndian"},
+		 {"Scanner type", "%comment := {\n; unknown\n}\n%compression := off\n%axial compression := 1\nScanner type"}},
 		{{"number of dimensions := 4", "number of dimensions := 5\nmatrix axis label [5] := timing positions\n"
 					       "!matrix size [5] := 1"}},
 		{{"{arc correction}", "arc corrected"}},

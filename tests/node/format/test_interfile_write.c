@@ -145,6 +145,14 @@ static void test_refusals(void **state)
 		{"dimensions := 4", "dimensions := 5\nmatrix axis label [5] := timing positions\nmatrix size [5] := 13", ENOTSUP,
 		 "13 timing positions: time of flight"},
 		{"!type of data := PET", "compression := JPEG", ENOTSUP, "compression := JPEG"},
+		{"Scanner type", "%compression := on\nScanner type", ENOTSUP, "%compression := on; this manufacturer's key"},
+		{"Scanner type", "!%Compression:=ON\nScanner type", ENOTSUP, "!%Compression := ON"},
+		{"Scanner type", "%segment table := {127,115,115}\nScanner type", ENOTSUP, "%segment table := {127,115,115}"},
+		{"Scanner type", "%axial compression := 11\nScanner type", ENOTSUP, "%axial compression := 11"},
+		{"Scanner type", "%number of TOF time bins := 13\nScanner type", ENOTSUP, "%number of TOF time bins := 13"},
+		{"Scanner type", "%number of scan data types := 2\nScanner type", ENOTSUP, "%number of scan data types := 2"},
+		{"Scanner type", "%new key := 1\nScanner type", ENOTSUP, "line 20: %new key := 1"},
+		{"frames := 1", "frames := 1\n%number of time frames := 2", EBADMSG, "%number of time frames"},
 	};
 	struct interfile f;
 	struct err err;
