@@ -300,11 +300,13 @@ extern "C" int device_cuda_open(int index, struct device **ret_dev, struct err *
 	struct device *dev = NULL;
 	size_t free_now = 0, total;
 	cudaError_t code;
-	int n = 0, r = device_check(&ops, err);
+	int n = 0, driver = 0, r = device_check(&ops, err);
 
 	if (r < 0)
 		return r;
 	code = cudaGetDeviceCount(&n);
+	if (code != cudaSuccess && (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0))
+		return err_set(err, ENODEV, "cuda:%d: no NVIDIA driver is loaded (%s)", index, cudaGetErrorString(code));
 	if (code != cudaSuccess)
 		return err_set(err, ENODEV, "cuda:%d: no usable CUDA device: %s", index, cudaGetErrorString(code));
 	if (index < 0 || index >= n)

@@ -342,7 +342,7 @@ static int fill_scanner(const struct interfile *f, struct michelogram *m, const 
 	if (f->no_differences && !known)
 		add_missing(list, sizeof(list), "ring differences of the segments");
 	if (list[0])
-		return err_set(err, ENOKEY, "the header lacks: %s; and no configured scanner matches it", list);
+		return err_set(err, ENOKEY, "the header lacks: %s", list);
 	return 0;
 }
 

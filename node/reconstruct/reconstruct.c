@@ -139,6 +139,12 @@ int reconstruct_case(const struct config *config, const struct protocol_conf *pr
 	return rc;
 }
 
+void reconstruct_name_protocol(const struct reconstruct_work *w, int rc, struct err *err)
+{
+	if (rc == -ENOMEM)
+		err_prefix(err, "protocol '%s'", w->protocol->name);
+}
+
 int err_remap(int rc, int from, int to, struct err *err)
 {
 	if (rc != -from)

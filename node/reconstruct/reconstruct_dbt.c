@@ -44,6 +44,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	if (rc < 0)
 		return rc;
 	rc = dbt_plan(&base->protocol->dbt, w->exam->scan, w->exam->support, w->exam->thickness, base->dev, &w->plan, err);
+	reconstruct_name_protocol(base, rc, err);
 	if (rc == 0)
 		rc = result_check(base->protocol, &w->plan, err);
 	rc = err_remap(rc, EINVAL, ENOTSUP, err); /* the protocol cannot be used for this case */

@@ -64,6 +64,9 @@ int reconstruct_report_make_room(struct reconstruct_report *r, size_t n, struct 
 /* List the objects of a series. EAGAIN: no memory. */
 int reconstruct_report_series(struct reconstruct_report *r, const struct series_report *s, struct err *err);
 
+/* If rc is -ENOMEM (a plan that does not fit), begin the sentence with the name of the protocol, which has `memory_limit`. */
+void reconstruct_name_protocol(const struct reconstruct_work *w, int rc, struct err *err);
+
 /* If rc is -from, return -to and change err accordingly; otherwise return rc. Used for errors that would occur again at a retry,
  * so that the case is held. */
 int err_remap(int rc, int from, int to, struct err *err);

@@ -35,6 +35,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 		return err_set(err, EBADMSG, "the case is a PET acquisition, not a scan with parallel beams");
 	w->header = &w->s->part[SINOGRAM_LINES].header;
 	rc = parallel_plan(&base->protocol->parallel, &w->header->parallel, base->dev, &w->plan, err);
+	reconstruct_name_protocol(base, rc, err);
 	return err_remap(rc, EINVAL, ENOTSUP, err);
 }
 

@@ -45,6 +45,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 		return rc;
 	m = &w->s->part[SINOGRAM_EMISSION].header.m;
 	rc = pet_plan(&base->protocol->pet, m, factors, background, base->dev, &w->plan, err);
+	reconstruct_name_protocol(base, rc, err);
 	if (rc == 0)
 		rc = pet_open(&base->protocol->pet, &w->plan, m, factors, background, base->dev, base->cache, &w->session, err);
 	return err_remap(rc, EINVAL, ENOTSUP, err);

@@ -167,6 +167,24 @@ static int check_all_there(const struct opening *o)
 
 /* ---- headers ---- */
 
+/* Complete a header from the scanner's configuration; ENOKEY names the scanner that has none. */
+static int complete_header(const struct opening *o, struct interfile *h)
+{
+	const struct dicom_item *root = dicom_root(o->s->files[o->s->part[o->s->format->first].file[0]]);
+	int rc = interfile_complete(h, o->s->scanner, o->err);
+	char manufacturer[65] = "", model[65] = "";
+	struct err cause;
+
+	if (rc != -ENOKEY || o->s->scanner || !o->err)
+		return rc;
+	cause = *o->err;
+	dicom_get_text(root, TAG_MANUFACTURER, manufacturer, sizeof(manufacturer), NULL);
+	dicom_get_text(root, TAG_MANUFACTURER_MODEL_NAME, model, sizeof(model), NULL);
+	return err_set(o->err, ENOKEY,
+		       "%s; no scanner of the configuration matches manufacturer \"%s\" and model \"%s\": add it to `scanners`",
+		       cause.msg, manufacturer, model);
+}
+
 /* Parse the header, check that its kind fits the role, and complete it from the scanner's configuration. */
 static int parse_header(const struct opening *o, const char *text, struct interfile *h)
 {
@@ -179,7 +197,7 @@ static int parse_header(const struct opening *o, const char *text, struct interf
 	if (h->kind != o->s->format->header)
 		return err_set(o->err, EBADMSG, "its header describes %s, which does not match the format of the object",
 			       interfile_type(h->kind)->title);
-	return h->kind == INTERFILE_PROJECTIONS ? interfile_complete(h, o->s->scanner, o->err) : 0;
+	return h->kind == INTERFILE_PROJECTIONS ? complete_header(o, h) : 0;
 }
 
 static int wrong_size(const struct interfile *h, uint64_t bytes, struct err *err)

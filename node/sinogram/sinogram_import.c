@@ -114,7 +114,8 @@ static int check_geometry(struct sinogram_source *s, char *warning, size_t size,
 		int rc = stream->present ? interfile_complete(&stream->header, NULL, &open) : 0;
 
 		if (rc == -ENOKEY) {
-			snprintf(warning, size, "%s: %s.", sinogram_role_name((enum sinogram_role)role), open.msg);
+			snprintf(warning, size, "%s: %s; the node needs a scanner in its configuration that has it.",
+				 sinogram_role_name((enum sinogram_role)role), open.msg);
 			return 0; /* the configuration of the node may contain the missing values */
 		}
 		if (rc < 0)

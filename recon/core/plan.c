@@ -14,9 +14,14 @@ size_t plan_limit(const struct device *dev, size_t asked)
 	return dev->memory > 0 && (asked == 0 || asked > dev->memory) ? dev->memory : asked;
 }
 
-double plan_gigabytes(size_t bytes)
+const char *plan_limit_name(const struct device *dev, size_t limit)
 {
-	return (double)bytes / 1e9;
+	return limit == dev->memory ? "the device's memory" : "memory_limit";
+}
+
+double plan_megabytes(size_t bytes)
+{
+	return (double)bytes / 1e6;
 }
 
 int plan_refuse_bytes(struct plan_bytes whole, struct plan_bytes least, const char *part, const struct device *dev, size_t limit,
@@ -24,11 +29,11 @@ int plan_refuse_bytes(struct plan_bytes whole, struct plan_bytes least, const ch
 {
 	return err_set(
 		err, ENOMEM,
-		"the plan needs %.3f GB on %s (volumes %.3f, data %.3f, tables %.3f), and with %s at a time %.3f GB (%.3f, "
-		"%.3f, %.3f); the limit is %.3f GB",
-		plan_gigabytes(whole.total), dev->ops->kind, plan_gigabytes(whole.volumes), plan_gigabytes(whole.data),
-		plan_gigabytes(whole.tables), part, plan_gigabytes(least.total), plan_gigabytes(least.volumes),
-		plan_gigabytes(least.data), plan_gigabytes(least.tables), plan_gigabytes(limit));
+		"the plan needs %.1f MB on %s (volumes %.1f, data %.1f, tables %.1f), and with %s at a time %.1f MB (%.1f, "
+		"%.1f, %.1f); the limit is %.1f MB (%s)",
+		plan_megabytes(whole.total), dev->ops->kind, plan_megabytes(whole.volumes), plan_megabytes(whole.data),
+		plan_megabytes(whole.tables), part, plan_megabytes(least.total), plan_megabytes(least.volumes),
+		plan_megabytes(least.data), plan_megabytes(least.tables), plan_megabytes(limit), plan_limit_name(dev, limit));
 }
 
 size_t plan_further_threads(const struct device *dev, size_t scratch)
@@ -42,10 +47,10 @@ int plan_threads(const struct device *dev, size_t total, size_t scratch, size_t 
 
 	if (dev->memory > 0 && (total > dev->memory || further > dev->memory - total))
 		return err_set(err, ENOMEM,
-			       "the plan needs %.3f GB on %s, and its %d threads %.3f GB more; the machine has %.3f GB: set "
+			       "the plan needs %.1f MB on %s, and its %d threads %.1f MB more; the machine has %.1f MB: set "
 			       "memory_limit, or use fewer threads (device = \"cpu:N\")",
-			       plan_gigabytes(total), dev->ops->kind, dev->threads, plan_gigabytes(further),
-			       plan_gigabytes(dev->memory));
+			       plan_megabytes(total), dev->ops->kind, dev->threads, plan_megabytes(further),
+			       plan_megabytes(dev->memory));
 	*ret_bytes = further;
 	return 0;
 }

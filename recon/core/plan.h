@@ -15,7 +15,8 @@ int plan_refuse(struct err *err, const char *key, double found, const char *allo
 /* Return the number of bytes that a plan may use on the device: `asked` (0: no limit requested), but not more than the device
  * has. Return 0 if no limit is requested and the device's memory is unknown. */
 size_t plan_limit(const struct device *dev, size_t asked);
-double plan_gigabytes(size_t bytes);
+const char *plan_limit_name(const struct device *dev, size_t limit); /* the key, or the device's memory */
+double plan_megabytes(size_t bytes);
 /* A limit counts the working memory of one thread, so that the plan, and with it every bit of the image, is the same for any
  * number of threads. Set *ret_bytes to the working memory of all further threads, `scratch` bytes each; ENOMEM: `total` and these
  * exceed the device's memory. */

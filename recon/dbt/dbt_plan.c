@@ -232,16 +232,19 @@ static int check_memory(const struct dbt_protocol *p, const struct scan *detecto
 	voxel = fitting_voxel(p, detector, support, thickness, dev, plan, limit, &fits);
 	if (voxel > 0)
 		return err_set(err, ENOMEM,
-			       "the plan needs %.3f GB on %s (volume %.3f, projections %.3f, work %.3f), the limit is %.3f GB; "
-			       "voxel=%g would need %.3f GB",
-			       plan_gigabytes(plan->bytes_total), dev->ops->kind, plan_gigabytes(plan->bytes_volume),
-			       plan_gigabytes(plan->bytes_projections), plan_gigabytes(plan->bytes_work), plan_gigabytes(limit),
-			       voxel, plan_gigabytes(fits));
+			       "the plan needs %.1f MB on %s (volume %.1f, projections %.1f, work %.1f), the limit is %.1f MB "
+			       "(%s); "
+			       "voxel=%g would need %.1f MB",
+			       plan_megabytes(plan->bytes_total), dev->ops->kind, plan_megabytes(plan->bytes_volume),
+			       plan_megabytes(plan->bytes_projections), plan_megabytes(plan->bytes_work), plan_megabytes(limit),
+			       plan_limit_name(dev, limit), voxel, plan_megabytes(fits));
 	return err_set(err, ENOMEM,
-		       "the plan needs %.3f GB on %s (volume %.3f, projections %.3f, work %.3f), the limit is %.3f GB; no voxel "
+		       "the plan needs %.1f MB on %s (volume %.1f, projections %.1f, work %.1f), the limit is %.1f MB "
+		       "(%s); no voxel "
 		       "size up to 5 mm fits",
-		       plan_gigabytes(plan->bytes_total), dev->ops->kind, plan_gigabytes(plan->bytes_volume),
-		       plan_gigabytes(plan->bytes_projections), plan_gigabytes(plan->bytes_work), plan_gigabytes(limit));
+		       plan_megabytes(plan->bytes_total), dev->ops->kind, plan_megabytes(plan->bytes_volume),
+		       plan_megabytes(plan->bytes_projections), plan_megabytes(plan->bytes_work), plan_megabytes(limit),
+		       plan_limit_name(dev, limit));
 }
 
 int dbt_plan(const struct dbt_protocol *p, const struct scan *detector, double support, double thickness, struct device *dev,

@@ -285,6 +285,10 @@ def refusals(folder, failures):
         f.write(re.sub("Number of rings.*\n", "", text))
     done = imported(os.path.join(folder, "open"), header)
     tools.check("the header lacks: number of rings" in done.stderr, f"no rings: {done.stderr}", failures)
+    imported(os.path.join(folder, "unknown"), header, basics=BASICS + ("Manufacturer=ACME", "ManufacturerModelName=Ring 7"))
+    done = tools.run("recon", "--protocol", "pet-osem", "-o", os.path.join(folder, "image"), *glob.glob(os.path.join(folder, "unknown", "*.dcm")),
+                     ok=(4, 7))
+    tools.check('matches manufacturer "ACME" and model "Ring 7"' in done.stdout + done.stderr, f"an unknown scanner: {done.stdout}{done.stderr}", failures)
     done = tools.run("import", header, "--json", "-o", os.path.join(folder, "open"))
     for word in ("PatientPosition", "AcquisitionDate", "ActualFrameDuration", "half-life"):
         tools.check(word in done.stdout, f"no warning of {word}: {done.stdout}", failures)

@@ -71,7 +71,8 @@ def main():
         tools.run("recon", "-c", config, "--set", "iterations=0", "-o", out, one, ok=(2,))
         tools.run("recon", "-c", config, "--device", "cpu", "--set", "subsets=11", "-o", out, one, ok=(4,))  # of 10 projections
         tools.run("recon", "-c", config, "--device", "cuda:77", "-o", out, one, ok=(6,))
-        tools.run("recon", "-c", config, "--set", "memory_limit=1000000", "-o", out, one, ok=(5,))
+        done = tools.run("recon", "-c", config, "--device", "cpu", "--set", "memory_limit=1000000", "-o", out, one, ok=(5,))
+        check("protocol 'dbt-osem'" in done.stderr and "the limit is 1.0 MB (memory_limit)" in done.stderr, f"a plan that does not fit: {done.stderr}")
         tools.run("recon", "-c", config, "-o", out, os.path.join(folder, "nothing"), ok=(8,))
         text = tools.run("recon", "-c", config, "--device", "cpu", "--set", "voxel=2.04", "-o", out, one).stdout
         check("R MLO: 10 projections" in text, text)

@@ -698,7 +698,7 @@ def does_not_fit(folder, things):
     n.start()
     h.send(n.port, h.simulate(os.path.join(folder, "exam")))
     job, = n.wait_states("failed")
-    check(any(c.isdigit() for c in job["reason"]), f"no numbers: {job['reason']}")
+    check("protocol '" in job["reason"] and "the limit is 1.0 MB (memory_limit)" in job["reason"], f"no numbers: {job['reason']}")
 
 
 def retention_removes_what_is_delivered(folder, things):

@@ -260,7 +260,7 @@ static void test_complete(void **state)
 			{"View offset (degrees) := 2.5\n", ""}),
 		   &f);
 	assert_int_equal(interfile_complete(&f, NULL, &err), -ENOKEY);
-	assert_non_null(strstr(err.msg, "number of rings, distance between rings;"));
+	assert_non_null(strstr(err.msg, "the header lacks: number of rings, distance between rings"));
 	assert_int_equal(f.m.scanner.rings, 0);
 	assert_int_equal(interfile_complete(&f, &known, &err), 0);
 	assert_int_equal(f.m.scanner.rings, 3);

@@ -121,7 +121,7 @@ static void plan_refusals(void **state)
 	refuse(&p, 17, 60, EINVAL, "projector=7");
 	p = osem;
 	p.memory_limit = 10 * 1000 * 1000; /* a view needs 6 * 2.5 MB, and a slice 3 * 2.5 MB */
-	refuse(&p, 17, 60, ENOMEM, "the limit is 0.010 GB");
+	refuse(&p, 17, 60, ENOMEM, "the limit is 10.0 MB (memory_limit");
 	refuse(&p, 17, 60, ENOMEM, "voxel=2.72 would need");
 	p.memory_limit = 1000;
 	refuse(&p, 17, 60, ENOMEM, "no voxel size");
