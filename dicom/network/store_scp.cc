@@ -261,6 +261,8 @@ static int negotiate(Scp *s, struct err *err)
 
 	if (cond.bad())
 		return association_fail(err, &s->io, cond, "association request");
+	if (s->io.head_received > 0 || s->io.body_left > 0) /* DCMTK takes an incomplete request for one without content */
+		return err_set(err, ECONNRESET, "%s closed the connection within its association request", s->host);
 	ASC_getAPTitles(s->assoc->params, s->calling, sizeof(s->calling), s->called, sizeof(s->called), nullptr, 0);
 	if (ASC_getApplicationContextName(s->assoc->params, context, sizeof(context)).bad() ||
 	    strcmp(context, UID_StandardApplicationContext) != 0) {

@@ -63,11 +63,13 @@ static json_t *unresolved_json(const struct manager_facts *m)
 
 json_t *manager_facts_json(const struct manager_facts *m)
 {
-	return json_pack("{s:b, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o}", "receiver", m->receiver, "receiver_fault",
-			 event_json_text(m->receiver_fault), "receiver_limit", event_json_text(m->receiver_limit), "incoming",
-			 event_json_text(m->incoming), "journal", event_json_text(m->journal_damage), "journal_replaced",
-			 m->journal_replaced, "journal_error", event_json_text(m->journal_error), "processes", processes_json(m),
-			 "certificates", certificates_json(m), "unresolved", unresolved_json(m));
+	return json_pack("{s:b, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "receiver", m->receiver,
+			 "receiver_fault", event_json_text(m->receiver_fault), "receiver_limit",
+			 event_json_text(m->receiver_limit), "incoming", event_json_text(m->incoming), "journal",
+			 event_json_text(m->journal_damage), "journal_replaced", m->journal_replaced, "journal_error",
+			 event_json_text(m->journal_error), "processes", processes_json(m), "certificates", certificates_json(m),
+			 "unresolved", unresolved_json(m), "reload", event_json_text(m->reload), "page",
+			 event_json_text(m->page));
 }
 
 static void read_devices(const json_t *list, struct manager_facts *m)
@@ -154,6 +156,8 @@ void manager_facts_read(const json_t *report, struct manager_facts *ret)
 	ret->journal_replaced = json_is_true(json_object_get(report, "journal_replaced"));
 	COPY(ret->receiver_fault, report, "receiver_fault");
 	COPY(ret->receiver_limit, report, "receiver_limit");
+	COPY(ret->reload, report, "reload");
+	COPY(ret->page, report, "page");
 	COPY(ret->incoming, report, "incoming");
 	COPY(ret->journal_damage, report, "journal");
 	COPY(ret->journal_error, report, "journal_error");

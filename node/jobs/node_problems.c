@@ -298,6 +298,17 @@ static void find_routes(const struct config *c, struct node_problems *all)
 	}
 }
 
+static void find_configuration(const struct manager_facts *m, struct node_problems *all)
+{
+	if (m->reload[0])
+		SET_TEXT(add(all, false, "reload", "Correct the configuration (tomonode check) and reload it again."),
+			 "The configuration was not reloaded, the earlier one is in effect: %s.", m->reload);
+	if (m->page[0])
+		SET_TEXT(add(all, false, "page",
+			     "Stop the other program, or change status.port; it is tried again automatically."),
+			 "The status page is not served: %s.", m->page);
+}
+
 static void find_cases(const struct node_facts *f, struct node_problems *all)
 {
 	if (f->attention > 0)
@@ -332,6 +343,7 @@ void node_problems_find(const struct node_facts *f, struct node_problems *ret)
 		find_receiver(f, ret);
 		find_processes(&f->from_manager, ret);
 		find_devices(&f->from_manager, ret);
+		find_configuration(&f->from_manager, ret);
 	}
 	for (size_t i = 0; i < f->from_manager.n_certificates; i++)
 		certificate_problem(&f->from_manager.certificates[i], f->now, ret);

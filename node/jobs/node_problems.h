@@ -52,6 +52,8 @@ struct manager_facts {
 	char journal_damage[200]; /* first finding of the journal's check at the start; "": none */
 	bool journal_replaced;	  /* journal.db is not the file that the node opened at its start */
 	char journal_error[300];  /* why the manager cannot open the journal; "": it is open */
+	char reload[300];	  /* why the last reload was refused; "": it was not */
+	char page[300];		  /* why the status page is not served; "": it is, or is switched off */
 	struct node_process processes[NODE_PROCESSES_MAX];
 	size_t n_processes;
 	struct node_device devices[NODE_DEVICES_MAX];

@@ -118,6 +118,7 @@ static void loop(struct serve *v)
 		status_watch_step(&v->status, v->conf.config, v->s.config_path, &v->s.processes, clock);
 		schedule_step(&v->s, now);
 		checked = self_check_step(&v->check, &v->s, v->journal_path);
+		snprintf(v->check.facts.page, sizeof(v->check.facts.page), "%s", v->status.reason);
 		node_report_write(&v->report, &v->s, &v->check.facts, now);
 		if (checked)
 			self_check_log(&v->check, &v->s, now);

@@ -170,6 +170,8 @@ void serve_reload(struct serve *v, double clock)
 	if (ret < 0) {
 		log_event(LOG_ERR, "config-not-reloaded", "reason=%s", log_quote(why.msg));
 		audit_configured(false, why.msg);
+		snprintf(v->check.facts.reload, sizeof(v->check.facts.reload), "%.299s", why.msg);
+		v->check.at = 0;
 		config_free(config);
 		free(text);
 		serve_write_copy(v, v->conf.text, NULL);
@@ -180,6 +182,7 @@ void serve_reload(struct serve *v, double clock)
 	v->conf.config = config;
 	v->conf.text = text;
 	v->s.config = config;
+	v->check.facts.reload[0] = '\0';
 	v->certificates_at = clock;
 	self_check_reload(&v->check);
 	slots_configure(&v->s.slots, config->node.device, clock);

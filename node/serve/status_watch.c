@@ -37,6 +37,7 @@ void status_watch_reload(struct status_watch *w, const struct config *config, st
 		stop_listening(w);
 	w->at = config->status.enabled ? clock : 0;
 	w->logged = false;
+	w->reason[0] = '\0';
 }
 
 static int start_listening(struct status_watch *w, const struct status_conf *conf, struct err *err)
@@ -69,14 +70,17 @@ void status_watch_step(struct status_watch *w, const struct config *config, cons
 		if (!w->logged)
 			log_event(LOG_ERR, "status-page-not-served", "reason=%s", log_quote(err.msg));
 		w->logged = true;
+		snprintf(w->reason, sizeof(w->reason), "%.299s", err.msg);
 		w->at = clock + LISTEN_AGAIN;
 		return;
 	}
+	w->reason[0] = '\0';
 	snprintf(listen_number, sizeof(listen_number), "%d", w->listen_fd);
 	p.listen_fd = w->listen_fd;
 	w->at = 0;
 	if (process_table_spawn(all, &p, args, clock, &err) < 0) {
 		log_event(LOG_ERR, "status-page-not-served", "reason=%s", log_quote(err.msg));
+		snprintf(w->reason, sizeof(w->reason), "%.299s", err.msg);
 		w->at = clock + AGAIN;
 	}
 }

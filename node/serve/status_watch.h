@@ -10,8 +10,9 @@ struct status_watch {
 	int listen_fd; /* -1: none */
 	char bind[64]; /* address of that socket */
 	int port;
-	double at;   /* when to start the process, on clock_seconds(); 0: none is to be started */
-	bool logged; /* the present failure has been logged */
+	double at;	  /* when to start the process, on clock_seconds(); 0: none is to be started */
+	bool logged;	  /* the present failure has been logged */
+	char reason[300]; /* of the present failure; "": none */
 };
 
 void status_watch_begin(struct status_watch *w);

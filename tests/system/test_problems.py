@@ -8,11 +8,13 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "tools"))
+import dicom_peer
 import node_harness as h
 from node_harness import check, wait_for
 import urllib.error
@@ -139,6 +141,10 @@ def test_processes(folder, things):
     seen(n, "journal replaced while the node runs", "journal-replaced", "problem id=journal-replaced")
     wait_for("the log says that problems end", lambda: "problem-ended id=incoming" in n.log_text(), 10)
     n.kill()
+    with socket.create_server(("127.0.0.1", n.status["port"])):
+        n.start()
+        seen(n, "port of the status page is in use", "page", "status-page-not-served", page=False)
+        n.kill()
     seen(n, "node does not run", "not-running", None, page=False)
 
 
@@ -163,6 +169,10 @@ def test_configuration(folder, things):
     seen(n, "own certificate ends soon", "certificate-expires", "certificate-expires reason=")
     seen(n, "name of a destination does not resolve", "destination-name", "problem id=destination-name", seconds=60)
     seen(n, "route that is never used", "route", "problem id=route")
+    with open(soon[1], "w") as f:
+        f.write("damaged")
+    os.kill(next(p for p in n.manager_and_receiver() if p != n.process.pid), signal.SIGKILL)
+    seen(n, "key of a port damaged", "listener", "listener-failed")
     metrics = get(n, "/metrics")[1]
     days = float(re.search(r'tomonode_certificate_days\{of="listener \'soon\'",file="[^"]+"\} (\S+)', metrics)[1])
     check(12 < days < 13, days)
@@ -185,6 +195,77 @@ def test_limits(folder, things):
     check(n.echo(), "C-ECHO")
 
 
+def test_spool(folder, things):
+    """A full disk, images without a row, a damaged journal, objects that wait for a stopped indexer, a folder that became a file."""
+    n, _ = start(folder, things, pacs=False, reserve='"900000 GB"')
+    n.start()
+    wait_for("the page", lambda: get(n, "/health")[0], 20)
+    seen(n, "disk full", "disk-full", "problem id=disk-full")
+    free = shutil.disk_usage(n.spool).free
+    n.node["reserve"] = f'"{free // 1500000} MB"'
+    n.write_conf()
+    os.kill(n.process.pid, signal.SIGHUP)
+    seen(n, "disk nearly full", "disk-low", "problem id=disk-low")
+    n.node["reserve"] = '"1 MB"'
+    n.write_conf()
+    n.kill()
+    orphan = os.path.join(n.spool, "instances", "00000001-0000001-1-1.dcm")
+    with open(orphan, "wb") as f:
+        f.write(b"x")
+    n.start()
+    seen(n, "image without a row in the journal", "orphans", "orphans-found")
+    os.remove(os.path.join(n.spool, "orphans", os.path.basename(orphan)))
+    gone(n, "orphans")
+    instances = os.path.join(n.spool, "instances")
+    os.rename(instances, instances + ".away")
+    os.kill(n.process.pid, signal.SIGHUP)
+    seen(n, "`instances/` cannot be written", "incoming", "problem id=incoming")
+    os.rename(instances + ".away", instances)
+    os.rename(os.path.join(n.spool, "journal.db"), os.path.join(n.spool, "away.db"))
+    wait_for("the journal is missing", lambda: "The journal" in get(n, "/health")[1] and "was removed or replaced" in get(n, "/health")[1], 20)
+    check(get(n, "/health")[0] == 503, "a removed journal is critical")
+
+
+def test_cases(folder, things):
+    """What happens to cases: an archive that does not respond, a case that is held, one that the archive refuses; a device that does not exist."""
+    archive = dicom_peer.Archive()
+    archive.stop()
+    n, _ = start(folder, things, pacs=False, device='"cuda:63"')
+    n.pacs_port = archive.port
+    n.write_conf()
+    n.start()
+    wait_for("the page", lambda: get(n, "/health")[0], 20)
+    seen(n, "device disabled", "device-disabled", "device-disabled")
+    first, second = (h.simulate(os.path.join(folder, f"exam{seed}"), "--views", 5, "--seed", seed) for seed in (1, 2))
+    h.send(n.port, first)
+    h.send(n.port, second[:2])
+    seen(n, "archive does not respond", "destination-down", "job-send-failed", seconds=60)
+    seen(n, "case held: images are missing", "cases", "job-held")
+    archive = dicom_peer.Archive(archive.port)
+    archive.answer = lambda uid, data: 0xA900
+    wait_for("the archive refuses", lambda: "dead-letter" in n.states(), 30)
+    seen(n, "case refused by the archive", "cases", "job-dead-letter")
+    check("destination-down" not in listed(n), "the archive responds")
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        n.write_conf(f'listeners = ( {{ name = "taken"; port = {s.getsockname()[1]}; tls = false; }} );')
+        os.kill(n.process.pid, signal.SIGHUP)
+        seen(n, "reload that is refused (a port in use)", "reload", "config-not-reloaded")
+    archive.stop()
+
+
+def test_first_bytes(folder, things):
+    """A connection that ends within its first message is called so: one byte used to be "an application context that is not DICOM's"."""
+    n = h.Node(os.path.join(folder, "node"), h.free_port())
+    things.append(n)
+    n.start()
+    for at, (sent, sentence) in enumerate(((b"\x01", "closed the connection within its association request"),
+                                           (b"\x01\0\0\0\0\xc8" + bytes(60), "association request: the peer closed the connection"))):
+        with socket.create_connection(("127.0.0.1", n.port)) as s:
+            s.sendall(sent)
+        wait_for(f"{len(sent)} bytes", lambda: n.log_text().count("connection-ended") == at + 1 and sentence in n.log_text(), 10)
+    check("application context" not in n.log_text(), n.log_text()[-800:])
+
+
 def write_table():
     if "PROBLEMS_TABLE" not in os.environ:
         return
@@ -197,4 +278,4 @@ def write_table():
 
 if __name__ == "__main__":
     atexit.register(write_table)
-    h.main([test_processes, test_configuration, test_limits])
+    h.main([test_processes, test_configuration, test_limits, test_spool, test_cases, test_first_bytes])

@@ -203,6 +203,12 @@ static void test_destinations_and_devices(void **state)
 	assert_string_equal(all.list[0].id, "no-device"); /* critical first */
 	assert_true(node_problems_are_critical(&all));
 	working(&facts);
+	snprintf(m->reload, sizeof(m->reload), "node.conf:3: key x");
+	expect_one(false, "reload", "was not reloaded, the earlier one is in effect: node.conf:3: key x. Correct");
+	working(&facts);
+	snprintf(m->page, sizeof(m->page), "the address is in use");
+	expect_one(false, "page", "The status page is not served: the address is in use.");
+	working(&facts);
 	facts.attention = 1;
 	expect_one(false, "cases", "1 case needs attention.");
 }
@@ -252,6 +258,8 @@ static void test_report(void **state)
 				   .journal_damage = "d",
 				   .journal_replaced = true,
 				   .journal_error = "e",
+				   .reload = "g",
+				   .page = "h",
 				   .n_processes = 1,
 				   .n_certificates = 1,
 				   .n_unresolved = 1};
