@@ -318,7 +318,7 @@ static int find_header(struct dicom_file *const *files, char *const *paths, size
 			*ret_patient = files[i];
 			return 0;
 		}
-	return err_set(err, ENOENT, "no file of the case is named %.200s", base_name(name));
+	return err_set(err, EBADMSG, "no file of the case is named %.200s", base_name(name));
 }
 
 int patient_check(struct dicom_file *const *files, char *const *paths, size_t n, const struct patient_statement *statement,

@@ -64,7 +64,7 @@ struct patient_statement {
 	const char *header; /* name of the file whose header counts; NULL: the last one */
 };
 /* Check that all files name one patient. *ret_patient: the file whose header counts; NULL: no statement was made. ENOTUNIQ: they
- * do not; the text has the names of the attributes and of two files. ENOENT: no file has the name in the statement. */
+ * do not; the text has the names of the attributes and of two files. EBADMSG: no file has the name in the statement. */
 int patient_check(struct dicom_file *const *files, char *const *paths, size_t n, const struct patient_statement *statement,
 		  struct dicom_file **ret_patient, struct err *err);
 

@@ -242,6 +242,20 @@ void audit_removed(const struct audit_study *study)
 	report(&m);
 }
 
+void audit_same_patient(const char *by, double time, const struct audit_study *studies, size_t n)
+{
+	struct audit_party parties[2] = {us(&audit_role_application), {.user = by, .name = by, .requestor = true}};
+	struct audit_message m = {.event = &audit_code_patient_record,
+				  .action = 'U',
+				  .time = time,
+				  .parties = parties,
+				  .n_parties = 2,
+				  .studies = studies,
+				  .n_studies = n};
+
+	report(&m);
+}
+
 /* ---- files ---- */
 
 /* Write the file URI (RFC 8089) of a path: absolute, percent-encoded. */

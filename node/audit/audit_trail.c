@@ -27,7 +27,7 @@
 struct group {
 	bool sent;  /* true: sent by this node; false: received */
 	bool whole; /* complete: a failed attempt, to which no row is added */
-	char key[CONFIG_NAME_SIZE + 64];
+	char key[CONFIG_NAME_SIZE + 64 + AUDIT_ID_SIZE];
 	char peer[17], host[64], uid[AUDIT_ID_SIZE], patient[AUDIT_ID_SIZE], reason[320];
 	int64_t job, first_row; /* id of an instance, or seq of an event */
 	double began, last;
@@ -174,7 +174,7 @@ static int add_instance(void *ctx, const struct instance_row *row, const char *t
 	char key[sizeof(((struct group *)0)->key)];
 	struct group *g;
 
-	snprintf(key, sizeof(key), "%.39s %.64s", row->association, study);
+	snprintf(key, sizeof(key), "%.39s %.64s %.64s", row->association, study, text_of(detail, "patient"));
 	g = group(t, false, key, row->id, row->received);
 	if (g) {
 		snprintf(g->peer, sizeof(g->peer), "%s", row->calling);
@@ -216,6 +216,48 @@ static void count_objects(struct group *g, const struct job_view *v, const json_
 			audit_study_count(&g->study, v->objects[i].sop_class, 1);
 }
 
+#define PATIENTS_MAX 8 /* different ones in one message */
+
+struct patients {
+	char study[AUDIT_ID_SIZE], id[PATIENTS_MAX][AUDIT_ID_SIZE];
+	struct audit_study studies[PATIENTS_MAX];
+	size_t n;
+};
+
+static int add_patient(void *ctx, const struct instance_row *row, const char *text)
+{
+	struct patients *all = ctx;
+	json_t *detail = json_loads(text, 0, NULL);
+	const char *id = text_of(detail, "patient");
+	size_t i = 0;
+
+	snprintf(all->study, sizeof(all->study), "%s", text_of(detail, "study"));
+	while (i < all->n && strcmp(all->id[i], id) != 0)
+		i++;
+	if (i == all->n && i < PATIENTS_MAX) {
+		snprintf(all->id[i], sizeof(all->id[i]), "%s", id);
+		all->studies[i] = (struct audit_study){.study = all->study, .patient = all->id[i]};
+		all->n++;
+	}
+	if (i < PATIENTS_MAX)
+		audit_study_count(&all->studies[i], row->sop_class, 1);
+	json_decref(detail);
+	return 0;
+}
+
+/* A person stated that all instances of a job are of one patient. */
+static void report_statement(const struct audit_trail *t, const struct event_row *row)
+{
+	json_t *detail = json_loads(row->detail, 0, NULL);
+	struct patients all = {.n = 0};
+
+	if (json_is_true(json_object_get(detail, "same_patient"))) {
+		journal_each_member(t->journal, row->job, add_patient, &all, NULL);
+		audit_same_patient(text_of(detail, "by"), row->time, all.studies, all.n);
+	}
+	json_decref(detail);
+}
+
 static int add_event(void *ctx, const struct event_row *row)
 {
 	struct audit_trail *t = ctx;
@@ -227,6 +269,8 @@ static int add_event(void *ctx, const struct event_row *row)
 	struct group *g;
 
 	if (!sent && !failed && !refused) {
+		if (row->known && row->event == EVENT_RETRY)
+			report_statement(t, row);
 		t->event = row->seq;
 		return 0;
 	}
@@ -261,29 +305,39 @@ static int add_event(void *ctx, const struct event_row *row)
 
 struct found {
 	char *uid, *patient;
+	const char *header;
 };
 
-static int first_member(void *ctx, const struct instance_row *row, const char *text)
+static int find_member(void *ctx, const struct instance_row *row, const char *text)
 {
 	struct found *found = ctx;
-	json_t *detail = json_loads(text, 0, NULL);
+	bool wanted = !found->header || !strcmp(found->header, row->file);
+	json_t *detail = wanted || !found->uid[0] ? json_loads(text, 0, NULL) : NULL;
 
-	(void)row;
-	snprintf(found->uid, AUDIT_ID_SIZE, "%s", text_of(detail, "study"));
-	snprintf(found->patient, AUDIT_ID_SIZE, "%s", text_of(detail, "patient"));
+	if (detail) {
+		snprintf(found->uid, AUDIT_ID_SIZE, "%s", text_of(detail, "study"));
+		snprintf(found->patient, AUDIT_ID_SIZE, "%s", text_of(detail, "patient"));
+	}
 	json_decref(detail);
-	return 1;
+	return wanted;
 }
 
-void audit_trail_study(struct journal *j, int64_t job, struct audit_study *ret_study, char ret_uid[AUDIT_ID_SIZE],
-		       char ret_patient[AUDIT_ID_SIZE])
+void audit_trail_study(struct journal *j, int64_t job, const char *header, struct audit_study *ret_study,
+		       char ret_uid[AUDIT_ID_SIZE], char ret_patient[AUDIT_ID_SIZE])
 {
-	struct found found = {ret_uid, ret_patient};
+	struct found found = {ret_uid, ret_patient, header};
 
 	ret_uid[0] = ret_patient[0] = '\0';
-	journal_each_member(j, job, first_member, &found, NULL); /* if this fails, study and patient are "" (unknown) */
+	journal_each_member(j, job, find_member, &found, NULL); /* if this fails, study and patient are "" (unknown) */
 	ret_study->study = ret_uid;
 	ret_study->patient = ret_patient;
+}
+
+static const char *header_of(const struct jobs *jobs, int64_t job)
+{
+	const struct job_view *v = jobs_find(jobs, job);
+
+	return v ? v->header : NULL;
 }
 
 static void report(struct audit_trail *t, struct group *g)
@@ -292,7 +346,7 @@ static void report(struct audit_trail *t, struct group *g)
 	struct audit_transfer transfer = {.time = g->last, .outcome = g->outcome, .reason = g->reason};
 
 	if (g->sent) {
-		audit_trail_study(t->journal, g->job, &g->study, g->uid, g->patient);
+		audit_trail_study(t->journal, g->job, header_of(t->jobs, g->job), &g->study, g->uid, g->patient);
 		transfer.to = peer;
 	} else {
 		g->study.study = g->uid;

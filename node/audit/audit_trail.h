@@ -27,8 +27,9 @@ struct audit_trail *audit_trail_close(struct audit_trail *t); /* takes NULL, ret
 double audit_trail_step(struct audit_trail *t, struct journal *j, const struct jobs *jobs, const struct config *config,
 			double now, bool last);
 
-/* Return study and patient of a job, from the classifications of its instances. */
-void audit_trail_study(struct journal *j, int64_t job, struct audit_study *ret_study, char ret_uid[AUDIT_ID_SIZE],
-		       char ret_patient[AUDIT_ID_SIZE]);
+/* Return study and patient of a job, from the classifications of its instances. header: file of the instance whose header gives
+ * the patient of the result, because a person said so; NULL: the first one. */
+void audit_trail_study(struct journal *j, int64_t job, const char *header, struct audit_study *ret_study,
+		       char ret_uid[AUDIT_ID_SIZE], char ret_patient[AUDIT_ID_SIZE]);
 
 #endif

@@ -3,7 +3,9 @@
  * notices the new events. */
 #include <errno.h>
 #include <jansson.h>
+#include <pwd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,12 +15,13 @@
 #include "node/jobs/delivery_queue.h"
 #include "node/jobs/job_report.h"
 #include "node/jobs/node_facts.h"
+#include "node/jobs/patients.h"
 #include "node/process/options.h"
 #include "node/store/event.h"
 #include "node/store/spool.h"
 
 #define UNASSIGNED_MAX 200 /* maximum number of instances listed of each classification */
-#define OPTION_AS_IS OPTION_LONG
+enum { OPTION_AS_IS = OPTION_LONG, OPTION_SAME_PATIENT, OPTION_HEADER };
 
 static const struct option_spec config_option[] = {
 	{'c', "config", "FILE", "configuration of the node, which contains the path of the spool"},
@@ -28,6 +31,10 @@ static const struct option_spec config_option[] = {
 static const struct option_spec retry_options[] = {
 	{'c', "config", "FILE", "configuration of the node, which contains the path of the spool"},
 	{OPTION_AS_IS, "as-is", NULL, "reconstruct the received instances, even if the headers expect another number"},
+	{OPTION_SAME_PATIENT, "same-patient", NULL, "state that it is one patient, although the headers name different ones"},
+	{OPTION_HEADER, "header", "FILE",
+	 "with --same-patient: the instance (file name or SOP Instance UID) whose patient and study the result has; default: the "
+	 "last received"},
 	{0},
 };
 
@@ -51,7 +58,7 @@ static const struct command_spec show_spec = {
 
 static const struct command_spec retry_spec = {
 	.name = "retry",
-	.usage = "[-c FILE] [--as-is] [--json] ID",
+	.usage = "[-c FILE] [--as-is] [--same-patient [--header FILE]] [--json] ID",
 	.summary = "Continue a held, failed or cancelled job, or repeat a refused or waiting delivery at once.",
 	.options = retry_options,
 	.json = true,
@@ -85,7 +92,8 @@ struct jobs_command {
 	struct journal *journal; /* NULL: there is none yet (only `list` continues then) */
 	struct jobs jobs;
 	int64_t id; /* job number in the arguments; 0: none */
-	bool as_is;
+	bool as_is, same_patient;
+	const char *header; /* NULL: not given */
 };
 
 static void end(struct jobs_command *c)
@@ -112,9 +120,15 @@ static int begin(struct jobs_command *c, const struct command_spec *spec, int ar
 			path = c->o.value;
 		if (id == OPTION_AS_IS)
 			c->as_is = true;
+		if (id == OPTION_SAME_PATIENT)
+			c->same_patient = true;
+		if (id == OPTION_HEADER)
+			c->header = c->o.value;
 	}
 	if (id == OPTION_STOP)
 		return c->o.code;
+	if (c->header && !c->same_patient)
+		return options_fail(&c->o, CODE_USAGE, "--header FILE needs --same-patient");
 	if (spec->min_arguments > 0 && options_integer(argv[c->o.first], 1, INT64_MAX, &number) < 0)
 		return options_fail(&c->o, CODE_USAGE, "'%s' is not a job number", argv[c->o.first]);
 	c->id = number;
@@ -273,23 +287,46 @@ static int append_request(struct jobs_command *c, enum job_event event, json_t *
 	return CODE_OK;
 }
 
+/* The user that runs the command, and the one that it was before sudo. */
+static void name_user(char *ret_name, size_t size)
+{
+	const struct passwd *entry = getpwuid(getuid());
+	const char *before = getenv("SUDO_USER");
+
+	snprintf(ret_name, size, "user %.40s%s%.40s", entry ? entry->pw_name : "unknown", before ? ", before sudo " : "",
+		 before ? before : "");
+}
+
+static int retry(struct jobs_command *c, const struct job_view *v)
+{
+	const char *refusal = c->as_is ? job_view_as_is_obstacle(v) : NULL;
+	struct err err = {0};
+	json_t *detail = NULL;
+	char user[100];
+
+	if (!refusal && c->same_patient)
+		refusal = patients_no_statement(v);
+	if (refusal)
+		return options_fail(&c->o, CODE_INPUT, "job %lld: %s", (long long)c->id, refusal);
+	name_user(user, sizeof(user));
+	if (!c->same_patient)
+		detail = json_pack("{s:s, s:b}", "reason", "requested on the command line", "as_is", c->as_is);
+	else if (patients_statement(c->journal, v, c->header, c->as_is, "on the command line", user, &detail, &err) < 0)
+		return err.code == ENOENT ? options_fail(&c->o, CODE_NOT_FOUND, "%s", err.msg) : options_fail_err(&c->o, &err);
+	return append_request(c, EVENT_RETRY, detail);
+}
+
 int cmd_retry(int argc, char **argv)
 {
 	struct jobs_command c = {0};
 	const struct job_view *v;
-	const char *refusal;
 	bool stop;
 	int code = begin(&c, &retry_spec, argc, argv, &stop);
 
 	if (stop)
 		return code;
 	v = jobs_find(&c.jobs, c.id);
-	refusal = c.as_is && v ? job_view_as_is_obstacle(v) : NULL;
-	if (refusal)
-		code = options_fail(&c.o, CODE_INPUT, "job %lld: %s", (long long)c.id, refusal);
-	else
-		code = append_request(&c, EVENT_RETRY,
-				      json_pack("{s:s, s:b}", "reason", "requested on the command line", "as_is", c.as_is));
+	code = v ? retry(&c, v) : options_fail(&c.o, CODE_NOT_FOUND, "no job %lld in %s", (long long)c.id, c.config->node.spool);
 	end(&c);
 	return code;
 }

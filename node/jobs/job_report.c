@@ -102,7 +102,8 @@ static int add_event(void *ctx, const struct event_row *row)
 {
 	json_t *detail = json_loads(row->detail, 0, NULL);
 
-	json_object_del(detail, "patient"); /* only for the audit trail */
+	json_object_del(detail, "identity"); /* of no use to a person */
+	json_object_del(detail, "patient");  /* only for the audit trail */
 	return json_array_append_new(ctx, json_pack("{s:I, s:f, s:s, s:o}", "seq", (json_int_t)row->seq, "time", row->time,
 						    "event", row->known ? job_event_name(row->event) : "unknown", "detail",
 						    detail ? detail : json_null())) < 0

@@ -16,6 +16,7 @@
 #include "node/config/kind.h"
 #include "node/jobs/jobs_objects.h"
 #include "node/jobs/jobs_sends.h"
+#include "node/jobs/patients.h"
 
 static void set_text(char *ret, size_t size, const char *text)
 {
@@ -69,6 +70,7 @@ static void view_free(struct job_view *v)
 	if (!v)
 		return;
 	free(v->key);
+	free(v->header);
 	job_sends_free(v->sends, v->n_sends);
 	free(v->objects);
 	free(v->object_texts);
@@ -207,11 +209,29 @@ static int on_opened(struct job_view *v, const json_t *detail, const struct even
 	return 0;
 }
 
-static int on_instance(struct job_view *v, const json_t *detail)
+/* Digests of another key than the first cannot be compared with it. */
+static void add_patient(struct job_view *v, const json_t *detail)
+{
+	struct patient_identity identity;
+	uint32_t key;
+
+	if (!patients_parse(get_text(detail, "identity"), &identity, &key) || (v->patients.seen && key != v->patients_key))
+		return;
+	v->patients_key = key;
+	patient_set_add(&v->patients, &identity, get_long(detail, "instance"));
+}
+
+static int on_instance(struct job_view *v, const json_t *detail, const struct event_row *row)
 {
 	if (!json_is_number(json_object_get(detail, "received")))
 		return -EBADMSG;
 	assemble_add(&v->members, get_long(detail, "expected"), get_long(detail, "frames"), get_number(detail, "received"));
+	add_patient(v, detail);
+	v->last_instance = row->seq;
+	v->same_patient = 0; /* it was stated about other instances */
+	v->patients_differ = false;
+	free(v->header);
+	v->header = NULL;
 	if (v->state == JOB_COLLECTING)
 		v->reason[0] = '\0';
 	return 0;
@@ -274,7 +294,21 @@ static int on_send(struct job_view *v, const json_t *detail, const struct event_
 	return ret;
 }
 
-static void on_retry(struct job_view *v, const json_t *detail)
+/* A statement about the patient holds until another instance arrives, whatever else is retried. */
+static int on_statement(struct job_view *v, const json_t *detail, const struct event_row *row)
+{
+	const char *header = get_text(detail, "header");
+	char *copy = header[0] ? strdup(header) : NULL;
+
+	if (header[0] && !copy)
+		return -ENOMEM;
+	free(v->header);
+	v->header = copy;
+	v->same_patient = row->seq;
+	return 0;
+}
+
+static int on_retry(struct job_view *v, const json_t *detail, const struct event_row *row)
 {
 	v->attempts = v->crashes = 0;
 	v->not_before = 0;
@@ -282,7 +316,9 @@ static void on_retry(struct job_view *v, const json_t *detail)
 	v->finished = 0;
 	v->damaged = 0;
 	v->members.as_is = json_is_true(json_object_get(detail, "as_is"));
+	v->patients_differ = false;
 	job_sends_retry(v);
+	return json_is_true(json_object_get(detail, "same_patient")) ? on_statement(v, detail, row) : 0;
 }
 
 static int fill_in(struct job_view *v, const json_t *detail, const struct event_row *row)
@@ -291,7 +327,7 @@ static int fill_in(struct job_view *v, const json_t *detail, const struct event_
 	case EVENT_OPENED:
 		return on_opened(v, detail, row);
 	case EVENT_INSTANCE:
-		return on_instance(v, detail);
+		return on_instance(v, detail, row);
 	case EVENT_COMPLETE:
 		return on_complete(v, detail, row);
 	case EVENT_STARTED:
@@ -310,6 +346,7 @@ static int fill_in(struct job_view *v, const json_t *detail, const struct event_
 		/* fall through */
 	case EVENT_HELD:
 		v->damaged = row->event == EVENT_HELD ? get_long(detail, "damaged") : 0;
+		v->patients_differ = row->event == EVENT_HELD && json_is_true(json_object_get(detail, "patients"));
 		set_text(v->reason, sizeof(v->reason), get_text(detail, "reason"));
 		return 0;
 	case EVENT_RECONSTRUCTED:
@@ -332,8 +369,7 @@ static int fill_in(struct job_view *v, const json_t *detail, const struct event_
 		v->priority = (int)get_long(detail, "priority");
 		return 0;
 	case EVENT_RETRY:
-		on_retry(v, detail);
-		return 0;
+		return on_retry(v, detail, row);
 	case EVENT_FAILED:
 	case EVENT_DEAD_LETTER:
 	case EVENT_CANCEL:

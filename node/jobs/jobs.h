@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "dicom/object/patient.h"
 #include "node/config/config.h"
 #include "node/jobs/assemble.h"
 #include "node/store/job.h"
@@ -76,7 +77,13 @@ struct job_view {
 	char protocol[CONFIG_NAME_SIZE];
 	struct job_send *sends;
 	size_t n_sends;
-	bool never_delivered;	    /* its files were removed without delivery, because a person had cancelled it */
+	bool never_delivered;	     /* its files were removed without delivery, because a person had cancelled it */
+	struct patient_set patients; /* of the instances, by digests of the key patients_key (node/jobs/patients.h) */
+	uint32_t patients_key;
+	int64_t last_instance;	    /* seq of the last `instance` event */
+	int64_t same_patient;	    /* seq of the `retry` event by which a person stated that it is one patient; 0: none */
+	char *header;		    /* the file whose header counts then, relative to the spool; NULL: none */
+	bool patients_differ;	    /* held because the headers do not name one patient */
 	char device[96];	    /* device of the last attempt; "": none yet */
 	int attempts, crashes;	    /* number of attempts started, and of crashed workers, since the last manual retry */
 	double not_before;	    /* earliest time of the next attempt, s since the epoch */

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "dicom/core/dataset.h"
+#include "dicom/object/patient.h"
 #include "node/config/kind.h"
 
 struct case_facts {
@@ -14,7 +14,8 @@ struct case_facts {
 	char reason[256];
 	bool refused; /* a known encoding that is not supported (Hologic SCO, CTO, vendors' raw data): refused, not ignored */
 	char sop_class[DICOM_UID_SIZE], sop_instance[DICOM_UID_SIZE];
-	char patient[65]; /* Patient ID, for the audit trail only; "": none */
+	char patient[65];		  /* Patient ID, for the audit trail only; "": none */
+	struct patient_identity identity; /* digests without a key, for comparisons */
 	char study[DICOM_UID_SIZE], series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE];
 	char laterality[4], view[8];
 	long expected; /* number of instances of the complete case; 0: not in the header */

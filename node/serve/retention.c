@@ -122,7 +122,7 @@ static int clean(struct journal *j, const struct job_view *v, int64_t seen, cons
 		*ret_freed += ret == 0 ? bytes : 0;
 	}
 	if (ret == 0 && audit_is_on()) {
-		audit_trail_study(j, v->id, &study, uid, patient);
+		audit_trail_study(j, v->id, v->header, &study, uid, patient);
 		audit_removed(&study);
 	}
 	free(m.list);

@@ -14,6 +14,7 @@
 #include "node/base/folder.h"
 #include "node/base/log.h"
 #include "node/jobs/journal_retention.h"
+#include "node/jobs/patients.h"
 #include "node/serve/retention.h"
 #include "node/serve/schedule_internal.h"
 #include "node/store/event.h"
@@ -156,13 +157,32 @@ static bool complete(struct schedule *s, const struct job_view *v, const char *w
 				     now);
 }
 
+/* Hold a case whose headers, or those of it and of another case of its study, do not name one patient; false: they do. */
+static bool hold_patients(struct schedule *s, const struct job_view *v, double now, bool *ret_changed)
+{
+	struct patient_conflict conflict;
+	const struct job_view *other;
+	char reason[320];
+
+	if (!patients_conflict(&s->jobs, v, &conflict, &other))
+		return false;
+	patients_reason(s->journal, v, &conflict, other, reason, sizeof(reason));
+	*ret_changed = schedule_append_event(s, v, EVENT_HELD,
+					     json_pack("{s:o, s:b, s:I, s:I}", "reason", event_json_text(reason), "patients", 1,
+						       "instances", (json_int_t)v->members.instances, "expected",
+						       (json_int_t)v->members.expected),
+					     now);
+	return true;
+}
+
 static bool collect(struct schedule *s, const struct job_view *v, double now)
 {
 	struct assemble_decision answer;
+	bool changed;
 
 	assemble_decide(&v->members, now, s->config->node.quiet_time, &answer);
 	if (answer.verdict == ASSEMBLE_COMPLETE)
-		return complete(s, v, answer.reason, now);
+		return hold_patients(s, v, now, &changed) ? changed : complete(s, v, answer.reason, now);
 	if (answer.verdict == ASSEMBLE_WAIT) {
 		schedule_wake_at(s, answer.again);
 		return false;
@@ -171,6 +191,8 @@ static bool collect(struct schedule *s, const struct job_view *v, double now)
 		schedule_wake_at(s, now + ARRIVING_LOOK);
 		return false;
 	}
+	if (hold_patients(s, v, now, &changed))
+		return changed;
 	return schedule_append_event(s, v, EVENT_HELD,
 				     json_pack("{s:o, s:I, s:I}", "reason", event_json_text(answer.reason), "instances",
 					       (json_int_t)v->members.instances, "expected", (json_int_t)v->members.expected),
@@ -188,6 +210,19 @@ static bool retry_repaired(struct schedule *s, const struct job_view *v, double 
 }
 
 /* ---- the indexer ---- */
+
+/* The indexer needs the key, and may not write it. */
+static int make_patient_key(struct schedule *s, struct err *err)
+{
+	int64_t instance = 0, event = 0;
+	bool created;
+	int ret = patient_key_create(s->config->node.spool, &created, err);
+
+	if (ret == 0 && created && journal_last_rows(s->journal, &instance, &event, NULL) == 0 && instance > 0)
+		log_event(LOG_WARNING, "patient-key-created", "reason=%s",
+			  log_quote("the key was lost: patients of instances received before are not compared with later ones"));
+	return ret;
+}
 
 static void index_new(struct schedule *s, double now)
 {
@@ -208,7 +243,7 @@ static void index_new(struct schedule *s, double now)
 		schedule_wake_on_clock(s, s->index_not_before, now);
 		return;
 	}
-	if (process_table_spawn(&s->processes, &p, args, s->clock, &err) < 0) {
+	if (make_patient_key(s, &err) < 0 || process_table_spawn(&s->processes, &p, args, s->clock, &err) < 0) {
 		log_event(LOG_ERR, "index-not-started", "reason=%s", log_quote(err.msg));
 		s->index_not_before = s->clock + INDEX_WAIT;
 		schedule_wake_on_clock(s, s->index_not_before, now);

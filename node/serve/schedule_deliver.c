@@ -326,7 +326,7 @@ static void audit_delivery(struct schedule *s, const struct job_view *v, const s
 
 	if (!audit_is_on() || !d)
 		return;
-	audit_trail_study(s->journal, v->id, &study, uid, patient);
+	audit_trail_study(s->journal, v->id, v->header, &study, uid, patient);
 	for (size_t i = 0; i < v->n_objects; i++)
 		if (send->objects[i] == SEND_DUE)
 			audit_study_count(&study, v->objects[i].sop_class, 1);

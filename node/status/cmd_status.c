@@ -22,6 +22,7 @@
 #include "kernels/clock.h"
 #include "node/base/exit_code.h"
 #include "node/base/log.h"
+#include "node/jobs/patients.h"
 #include "node/process/spawn.h"
 #include "node/process/work_process.h"
 #include "node/result/thumbnail.h"
@@ -155,18 +156,28 @@ static void reply_case(struct status_reply *a, struct status *s, const struct st
 
 /* ---- actions that a user requests ---- */
 
-static int append_action(struct reporter *r, const struct status_request *q, struct err *err)
+static int action_detail(struct reporter *r, const struct status_request *q, const struct job_view *v, json_t **ret_detail,
+			 struct err *err)
 {
-	bool cancel = q->page == STATUS_CANCEL;
-	json_t *detail =
-		cancel ? json_pack("{s:s}", "reason", "cancelled on the status page")
-		       : json_pack("{s:s, s:b}", "reason", "requested on the status page", "as_is", q->page == STATUS_AS_IS);
+	if (q->page == STATUS_SAME)
+		return patients_statement(r->process.journal, v, NULL, v->members.as_is, "on the status page", "its user",
+					  ret_detail, err);
+	*ret_detail = q->page == STATUS_CANCEL ? json_pack("{s:s}", "reason", "cancelled on the status page")
+					       : json_pack("{s:s, s:b}", "reason", "requested on the status page", "as_is",
+							   q->page == STATUS_AS_IS);
+	return 0;
+}
+
+static int append_action(struct reporter *r, const struct status_request *q, const struct job_view *v, struct err *err)
+{
+	json_t *detail = NULL;
 	int ret = work_process_open_journal(&r->process, err);
 
 	if (ret == 0)
-		ret = event_append(r->process.journal, q->job, cancel ? EVENT_CANCEL : EVENT_RETRY, detail, clock_wall(), err);
-	else
-		json_decref(detail);
+		ret = action_detail(r, q, v, &detail, err);
+	if (ret == 0)
+		ret = event_append(r->process.journal, q->job, q->page == STATUS_CANCEL ? EVENT_CANCEL : EVENT_RETRY, detail,
+				   clock_wall(), err);
 	r->process.journal = journal_close(r->process.journal);
 	if (ret == 0)
 		work_process_notify(&r->process);
@@ -185,13 +196,17 @@ static void act(struct reporter *r, const struct status_request *q, struct statu
 			"The configuration does not allow actions on this page (status.actions). Use tomonode retry and cancel.");
 		return;
 	}
-	if (!v || (q->page == STATUS_AS_IS && !status_text_as_is(v))) {
-		reply_sentence(a, v ? 409 : 404, v ? "Nothing was done" : "No such case",
-			       v ? "The case is no longer held because of missing images."
-				 : "The journal has no case of this number.");
+	if (!v) {
+		reply_sentence(a, 404, "No such case", "The journal has no case of this number.");
 		return;
 	}
-	ret = append_action(r, q, &err);
+	if ((q->page == STATUS_AS_IS && !status_text_as_is(v)) || (q->page == STATUS_SAME && !status_text_same_patient(v))) {
+		reply_sentence(a, 409, "Nothing was done",
+			       q->page == STATUS_AS_IS ? "The case is no longer held because of missing images."
+						       : "The case is no longer held because of its patients.");
+		return;
+	}
+	ret = append_action(r, q, v, &err);
 	r->updated = 0;
 	if (ret == 0)
 		*a = (struct status_reply){.code = 303, .type = STATUS_TYPE_TEXT};

@@ -162,13 +162,16 @@ static void button(struct html *h, const struct job_view *v, const char *what, c
 
 void status_page_buttons(struct html *h, const struct status *s, const struct job_view *v, const char *token)
 {
-	const char *retry = status_text_retry(v), *as_is = status_text_as_is(v), *cancel = status_text_cancel(v);
+	const char *retry = status_text_retry(v), *as_is = status_text_as_is(v), *same = status_text_same_patient(v),
+		   *cancel = status_text_cancel(v);
 
-	if (!config_status_may_act(s->config) || (!retry && !as_is && !cancel))
+	if (!config_status_may_act(s->config) || (!retry && !as_is && !same && !cancel))
 		return;
 	html_put(h, "<div class=\"buttons\">");
 	if (as_is)
 		button(h, v, "as-is", as_is, "plain", token);
+	if (same)
+		button(h, v, "same-patient", same, "plain", token);
 	if (retry)
 		button(h, v, "retry", retry, v->state == JOB_CANCELLED ? "plain" : "first", token);
 	if (cancel) {

@@ -20,7 +20,7 @@ static const struct name pages[] = {
 
 static const struct name job_pages[] = {
 	{"", STATUS_CASE},	  {"/thumbnail.png", STATUS_THUMBNAIL}, {"/retry", STATUS_RETRY},
-	{"/as-is", STATUS_AS_IS}, {"/cancel", STATUS_CANCEL},
+	{"/as-is", STATUS_AS_IS}, {"/same-patient", STATUS_SAME},	{"/cancel", STATUS_CANCEL},
 };
 
 static enum status_page find(const struct name *names, size_t n, const char *text)
@@ -53,7 +53,7 @@ enum status_page status_request_page(const char *path, int64_t *ret_job)
 
 bool status_page_changes_job(enum status_page page)
 {
-	return page == STATUS_RETRY || page == STATUS_AS_IS || page == STATUS_CANCEL;
+	return page == STATUS_RETRY || page == STATUS_AS_IS || page == STATUS_SAME || page == STATUS_CANCEL;
 }
 
 /* Write the host of "host", "host:port" or "[v6]:port", without brackets. */

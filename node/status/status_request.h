@@ -26,6 +26,7 @@ enum status_page {
 	STATUS_THUMBNAIL, /* /jobs/ID/thumbnail.png */
 	STATUS_RETRY,	  /* POST /jobs/ID/retry */
 	STATUS_AS_IS,	  /* POST /jobs/ID/as-is */
+	STATUS_SAME,	  /* POST /jobs/ID/same-patient */
 	STATUS_CANCEL,	  /* POST /jobs/ID/cancel */
 	/* served by the HTTP process itself */
 	STATUS_STYLE,  /* /status.css */

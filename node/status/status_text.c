@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "node/config/kind.h"
+#include "node/jobs/patients.h"
 
 const char *status_text_tone(enum status_tone tone)
 {
@@ -95,7 +96,8 @@ void status_text_title(const struct job_view *v, char *ret, size_t size)
 
 static bool incomplete(const struct job_view *v)
 {
-	return v->state == JOB_HELD && v->members.expected > 0 && v->members.instances < v->members.expected;
+	return v->state == JOB_HELD && !v->patients_differ && v->members.expected > 0 &&
+	       v->members.instances < v->members.expected;
 }
 
 /* ---- sentences ---- */
@@ -240,6 +242,12 @@ const char *status_text_hint(const struct job_view *v)
 	if (incomplete(v))
 		return "Send the missing images from the modality: the case then continues automatically. If there are no more, "
 		       "reconstruct the received ones: the result shows less and contains the number of images.";
+	if (!patients_no_statement(v))
+		return "Nothing was reconstructed. Compare the headers of the named images, or of both cases, at the modality. "
+		       "If "
+		       "they are of one patient, say so: the result then has patient and study of the image received last. "
+		       "Otherwise "
+		       "cancel the case, and send it again with the right patient and new UIDs.";
 	if (v->state == JOB_HELD && v->damaged > 0)
 		return "Send the exam again from the modality: the case then continues automatically. Files were changed "
 		       "on disk: have the disk checked.";
@@ -270,8 +278,8 @@ const char *status_text_retry(const struct job_view *v)
 {
 	bool waits = false;
 
-	if (job_next(v->state, EVENT_RETRY) == JOB_IMPOSSIBLE ||
-	    incomplete(v)) /* it continues by itself, or has the button "as is" */
+	if (job_next(v->state, EVENT_RETRY) == JOB_IMPOSSIBLE || incomplete(v) ||
+	    !patients_no_statement(v)) /* it continues by itself, or has another button */
 		return NULL;
 	for (size_t i = 0; i < v->n_sends; i++)
 		waits = waits || (v->sends[i].state == SEND_DUE && v->sends[i].failures > 0);
@@ -289,6 +297,11 @@ const char *status_text_retry(const struct job_view *v)
 const char *status_text_as_is(const struct job_view *v)
 {
 	return incomplete(v) && !v->members.as_is && !job_view_as_is_obstacle(v) ? "Reconstruct the received images" : NULL;
+}
+
+const char *status_text_same_patient(const struct job_view *v)
+{
+	return patients_no_statement(v) ? NULL : "It is the same patient";
 }
 
 const char *status_text_cancel(const struct job_view *v)

@@ -8,6 +8,7 @@
  *   SPOOL/outbox/JOB/     results waiting for delivery
  *   SPOOL/work/JOB/       a worker's scratch; emptied at start
  *   SPOOL/audit/          audit messages that wait for syslog; position in the journal up to which transfers were reported
+ *   SPOOL/patient.key    key of the digests of patients in the journal (node/store/patient_key.h)
  *   SPOOL/node.json       state of the manager, for the status page (node/store/node_file.h)
  *   SPOOL/node.lock       locked (flock) by the running node; contains its process number and its last
  *                         sign of life

@@ -21,7 +21,7 @@
 #include "node/audit/audit.h"
 #include "node/base/exit_code.h"
 #include "node/base/log.h"
-#include "node/jobs/jobs.h"
+#include "node/jobs/patients.h"
 #include "node/process/work_process.h"
 #include "node/reconstruct/case_facts.h"
 #include "node/store/event.h"
@@ -41,6 +41,7 @@ struct indexer {
 	struct turns *turns;
 	int64_t last; /* id of the last instance that was added to the turns */
 	int mark_fd;
+	uint8_t patient_key[PATIENT_KEY_BYTES];
 };
 
 /* If there is an audit trail (node/audit/audit_trail.c), add study and patient to the detail. f NULL: not known. */
@@ -75,13 +76,17 @@ static int store_unassigned(struct indexer *x, const struct instance_row *row, c
 	return ret;
 }
 
-static char *member_detail(const struct instance_row *row, const struct case_facts *f)
+static char *member_detail(const struct indexer *x, const struct instance_row *row, const struct case_facts *f)
 {
-	return event_json_dump(with_subject(json_pack("{s:I, s:o, s:f, s:I, s:I, s:o}", "instance", (json_int_t)row->id, "sop",
-						      event_json_text(f->sop_instance), "received", row->received, "expected",
-						      (json_int_t)f->expected, "frames", (json_int_t)f->frames, "angle",
-						      isfinite(f->angle) ? json_real(f->angle) : json_null()),
-					    f));
+	char identity[PATIENTS_IDENTITY_SIZE];
+
+	patients_format(&f->identity, x->patient_key, identity);
+	return event_json_dump(
+		with_subject(json_pack("{s:I, s:o, s:f, s:I, s:I, s:o, s:s}", "instance", (json_int_t)row->id, "sop",
+				       event_json_text(f->sop_instance), "received", row->received, "expected",
+				       (json_int_t)f->expected, "frames", (json_int_t)f->frames, "angle",
+				       isfinite(f->angle) ? json_real(f->angle) : json_null(), "identity", identity),
+			     f));
 }
 
 static char *opening_detail(const struct instance_row *row, const struct case_facts *f, const char *key,
@@ -144,7 +149,7 @@ out:
 
 static int add_member(struct indexer *x, const struct instance_row *row, const struct case_facts *f, struct err *err)
 {
-	char key[6 * DICOM_UID_SIZE], *member = member_detail(row, f);
+	char key[6 * DICOM_UID_SIZE], *member = member_detail(x, row, f);
 	int ret = 0;
 
 	if (!member)
@@ -315,7 +320,9 @@ int cmd_index(int argc, char **argv)
 	if (!work_process_begin(&x.process, "index", "-c FILE", 0, argc, argv, &code))
 		return code;
 	code = CODE_FAILED;
-	if (begin_turns(&x, &err) < 0)
+	if (patient_key_read(x.process.config->node.spool, x.patient_key, &err) < 0)
+		log_event(LOG_ERR, "patient-key-unreadable", "reason=%s", log_quote(err.msg));
+	else if (begin_turns(&x, &err) < 0)
 		log_event(LOG_ERR, "index-failed", "reason=%s", log_quote(err.msg));
 	else if (work_process_enter_sandbox(&x.process, SANDBOX_INDEX, NULL) == 0)
 		code = index_all(&x);

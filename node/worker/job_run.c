@@ -197,7 +197,8 @@ static int reconstruct(struct job_run *run, struct reconstruct_report *ret_repor
 	const struct config *c = run->conf->process->config;
 	const struct protocol_conf *protocol = config_protocol(c, run->view->protocol);
 	struct monitor monitor = {.ctx = run, .progress = progress, .cancelled = stopped};
-	struct case_decision decision = {.as_is = run->view->members.as_is};
+	struct case_decision decision = {.as_is = run->view->members.as_is,
+					 .patient = {run->view->same_patient > 0, run->view->header}};
 	int ret;
 
 	if (!protocol)

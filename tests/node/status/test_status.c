@@ -31,6 +31,7 @@ static void test_paths(void **state)
 		{"/jobs/907/thumbnail.png", STATUS_THUMBNAIL, 907},
 		{"/jobs/12/retry", STATUS_RETRY, 12},
 		{"/jobs/12/as-is", STATUS_AS_IS, 12},
+		{"/jobs/12/same-patient", STATUS_SAME, 12},
 		{"/jobs/999999999999999999/cancel", STATUS_CANCEL, 999999999999999999},
 		{"/jobs/9999999999999999999", STATUS_NONE, 0},
 		{"/jobs/012", STATUS_NONE, 0},
@@ -52,7 +53,7 @@ static void test_paths(void **state)
 		assert_int_equal(job, cases[i].job);
 	}
 	assert_true(status_page_changes_job(STATUS_CANCEL) && status_page_changes_job(STATUS_RETRY) &&
-		    status_page_changes_job(STATUS_AS_IS));
+		    status_page_changes_job(STATUS_AS_IS) && status_page_changes_job(STATUS_SAME));
 	assert_false(status_page_changes_job(STATUS_CASE) || status_page_changes_job(STATUS_NONE));
 }
 

@@ -62,7 +62,7 @@ static void test_other_patient_refused(void **state)
 	assert_ptr_equal(exam->patient, exam->files[2]);
 	exam = exam_close(exam);
 	same.header = "9.dcm";
-	assert_int_equal(exam_open(paths, N_VIEWS, false, &same, fixture_config, &exam, &err), -ENOENT);
+	assert_int_equal(exam_open(paths, N_VIEWS, false, &same, fixture_config, &exam, &err), -EBADMSG);
 	/* padding, case and empty values are no difference */
 	fixture_write_mg(
 		&(struct fixture_mg){.n = N_VIEWS,

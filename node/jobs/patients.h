@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compare the patients of jobs, by the keyed digests that the indexer writes into the details of instances.
+ *
+ * - Compared are all instances of a job with each other, and those of different jobs that have the Study or the Series Instance
+ *   UID in common, whatever their state.
+ * - A person's statement that it is one patient covers the job with its instances at that time, and each pair of it and another
+ *   job whose instances were all there.
+ * - Instances without digests (indexed by a version without them), or with those of another key, are compared with none. The
+ *   worker compares the files of its case in any case.
+ */
+#ifndef TOMONODE_NODE_PATIENTS_H
+#define TOMONODE_NODE_PATIENTS_H
+
+#include <jansson.h>
+
+#include "dicom/object/patient.h"
+#include "node/jobs/jobs.h"
+#include "node/store/patient_key.h"
+
+#define PATIENTS_IDENTITY_SIZE 80 /* of the text in a detail: digests of the key and of each attribute, hexadecimal */
+
+/* Write the digests of a header with the key of the spool. of: as read without a key. */
+void patients_format(const struct patient_identity *of, const uint8_t key[PATIENT_KEY_BYTES],
+		     char ret_text[PATIENTS_IDENTITY_SIZE]);
+/* Read them; *ret_key distinguishes keys. False: not such a text. */
+bool patients_parse(const char *text, struct patient_identity *ret_identity, uint32_t *ret_key);
+
+/* Return true if a job must be held: its headers, or those of it and of another job (*ret_other; else NULL), do not name one
+ * patient, and no person stated that they do. With *ret_other NULL the numbers in *ret_conflict are those of instances. */
+bool patients_conflict(const struct jobs *jobs, const struct job_view *v, struct patient_conflict *ret_conflict,
+		       const struct job_view **ret_other);
+/* Describe it with the names of files, or the number of the other case. */
+void patients_reason(struct journal *j, const struct job_view *v, const struct patient_conflict *conflict,
+		     const struct job_view *other, char *ret_text, size_t size);
+
+/* Return why a person cannot state this now: a clause; NULL: it can be stated. */
+const char *patients_no_statement(const struct job_view *v);
+/* Make the detail of the `retry` event that states it. header: file name or SOP Instance UID of the instance whose header counts,
+ * NULL: the one received last. where: "on the command line"; by: who said it. ENOENT: the job has no such instance. */
+int patients_statement(struct journal *j, const struct job_view *v, const char *header, bool as_is, const char *where,
+		       const char *by, json_t **ret_detail, struct err *err);
+
+#endif

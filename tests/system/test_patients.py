@@ -1,0 +1,197 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Headers of one case, or of one study, that name different patients: held before any device is used, by the node and by `recon`, with the
+names of the attributes and never a value; a person states that it is one patient, and what the result then contains."""
+import glob
+import json
+import os
+import re
+import sys
+import urllib.error
+import urllib.request
+
+from tools import node_harness as h
+from tools.node_harness import check, wait_for
+
+try:
+    import pydicom
+except ImportError:
+    print("skipped: pydicom is not installed")
+    sys.exit(77)
+h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
+
+OTHER = {"PatientID": "SECRET-4711", "PatientName": "Geheim^Vera"}
+
+
+def node(folder, things, **keys):
+    pacs = h.Pacs(os.path.join(folder, "pacs"))
+    n = h.Node(os.path.join(folder, "node"), pacs.port, audit='"file"', audit_file=f'"{folder}/audit"', **keys)
+    n.more_protocols = ', { name = "quick-pet"; kind = "pet"; algorithm = "mlem"; iterations = 1; matrix = 32; }'
+    n.more_routes = ', { name = "pet"; kind = "pet"; protocol = "quick-pet"; destinations = [ "pacs" ]; }'
+    n.write_conf()
+    things += [n, pacs]
+    pacs.start()
+    n.start()
+    return n, pacs
+
+
+def copies(files, folder, change, **elements):
+    """Copies of files, those with an index in `change` with other elements."""
+    os.makedirs(folder, exist_ok=True)
+    made = []
+    for i, f in enumerate(files):
+        d = pydicom.dcmread(f)
+        for name, value in elements.items() if i in change else ():
+            setattr(d, name, value)
+            if name == "SOPInstanceUID":
+                d.file_meta.MediaStorageSOPInstanceUID = value
+        made.append(os.path.join(folder, os.path.basename(f)))
+        d.save_as(made[-1])
+    return made
+
+
+def no_values(n, *more):
+    """Neither log nor journal nor the given texts have a value; the audit trail alone may."""
+    with open(os.path.join(n.spool, "journal.db"), "rb") as f:
+        journal = f.read()
+    if os.path.exists(os.path.join(n.spool, "journal.db-wal")):
+        with open(os.path.join(n.spool, "journal.db-wal"), "rb") as f:
+            journal += f.read()
+    for text in (n.log_text(), *more):
+        check("Geheim" not in text and "SECRET" not in text and "PHANTOM" not in text, "a patient's name or ID was logged")
+    check(b"Geheim" not in journal, "a patient's name is in the journal")
+
+
+def two_patients_of_a_series(folder, things):
+    n, pacs = node(folder, things)
+    files = h.simulate(os.path.join(folder, "exam"))
+    mixed = copies(files, os.path.join(folder, "mixed"), range(12, 25), **OTHER)
+    h.send(n.port, mixed[:24])
+    job, = n.wait_states("held")  # incomplete, too: who it is comes first
+    check("Patient ID (0010,0020), Patient's Name (0010,0010) differ between instances/" in job["reason"], job["reason"])
+    h.send(n.port, mixed[24:])
+    wait_for("held again", lambda: n.states() == ["held"] and n.jobs()[0]["instances"] == 25, 20)
+    job, = n.jobs()
+    names = re.findall(r"instances/[0-9a-f-]+\.dcm", job["reason"])
+    check(len(set(names)) == 2 and set(names) <= {i["file"] for i in n.show(job["id"])["instances"]}, job["reason"])
+    check("job-held" in n.log_text() and "job-started" not in n.log_text() and pacs.files() == [], "it was reconstructed")
+    n.command("retry", str(job["id"]))
+    wait_for("held once more", lambda: [e["event"] for e in n.show(job["id"])["events"]].count("held") == 3)
+    no_values(n, n.command("list").stdout, n.command("show", str(job["id"])).stdout, json.dumps(n.show(job["id"])))
+    # A person says so; the header of the one that came last counts.
+    n.command("retry", "--header", "x", str(job["id"]), code=2)
+    n.command("retry", "--same-patient", "--header", "none.dcm", str(job["id"]), code=8)
+    n.command("retry", "--same-patient", str(job["id"]))
+    n.wait_states("delivered")
+    result = pydicom.dcmread(pacs.files()[0], stop_before_pixels=True)
+    last = n.show(job["id"])["instances"][-1]
+    check(result.PatientID == OTHER["PatientID"] and result.PatientName == OTHER["PatientName"], result.PatientName)
+    check(f"A person stated that all sources are of one patient; patient and study are those of {last['sop']}." in str(result), "provenance")
+    retry, = [e["detail"] for e in n.show(job["id"])["events"] if e["event"] == "retry" and e["detail"].get("same_patient")]
+    check(retry["header"] == last["file"] and retry["by"].startswith("user ") and "on the command line" in retry["reason"], retry)
+    n.command("retry", "--same-patient", str(job["id"]), code=4)  # nothing is held
+    # Another image of a third patient: a revision, which is held again.
+    h.send(n.port, copies(files[:1], os.path.join(folder, "late"), [0], SOPInstanceUID="2.25.77", PatientID="third"))
+    n.wait_states("delivered", "held")
+    check("Patient ID (0010,0020)" in n.jobs()[1]["reason"], n.jobs()[1])
+
+    def told():
+        with open(os.path.join(folder, "audit"), encoding="utf-8") as f:
+            return [line for line in f if "Patient Record" in line]
+    line, = wait_for("the audit trail", told)
+    check("SECRET-4711" in line and "TOMONODE-PHANTOM" in line and "user " in line, line)
+    no_values(n)
+
+
+def the_same_after_all(folder, things):
+    """Padding, case, empty values, characters in another set."""
+    n, pacs = node(folder, things)
+    files = h.simulate(os.path.join(folder, "exam"))
+    some = copies(files, os.path.join(folder, "some"), range(0, 25), PatientName="M\xfcller^\xc4nne", SpecificCharacterSet="ISO_IR 100")
+    some = copies(some, os.path.join(folder, "some"), range(5, 9), PatientName="M\xdcLLER ^\xe4nne^^", SpecificCharacterSet="ISO_IR 192")
+    some = copies(some, os.path.join(folder, "some"), range(10, 14), PatientID="tomonode-phantom ", PatientBirthDate="")
+    some = copies(some, os.path.join(folder, "some"), range(20, 22), PatientName="^^")
+    h.send(n.port, some)
+    n.wait_states("delivered")
+    check(len(pacs.files()) == 1, "results")
+
+
+def study_of_another_patient(folder, things):
+    """A Study Instance UID that was used for another patient: in another series, after the first was delivered and the node restarted."""
+    n, pacs = node(folder, things)
+    left = h.simulate(os.path.join(folder, "l"), "--side", "L", "--seed", "1")
+    right = h.simulate(os.path.join(folder, "r"), "--side", "R", "--seed", "2")
+    study = str(pydicom.dcmread(left[0], stop_before_pixels=True).StudyInstanceUID)
+    h.send(n.port, left)
+    first, = n.wait_states("delivered")
+    n.stop()
+    n.start()
+    h.send(n.port, copies(right, os.path.join(folder, "other"), range(25), StudyInstanceUID=study, **OTHER))
+    job = n.wait_states("delivered", "held")[1]
+    check(job["reason"].endswith(f"differ between this case and case {first['id']} of the same study"), job["reason"])
+    n.command("retry", "--same-patient", "--header", n.show(job["id"])["instances"][3]["file"], str(job["id"]))
+    n.wait_states("delivered", "delivered")
+    check({pydicom.dcmread(f, stop_before_pixels=True).PatientID for f in pacs.files()} == {"TOMONODE-PHANTOM", OTHER["PatientID"]}, "results")
+    key = os.path.join(n.spool, "patient.key")
+    check(os.stat(key).st_mode & 0o777 == 0o600 and os.path.getsize(key) == 32, "the key")
+    # Without its key earlier instances are compared with no later ones, which is said.
+    os.unlink(key)
+    third = h.simulate(os.path.join(folder, "m"), "--side", "L", "--seed", "3")[:1]
+    h.send(n.port, copies(third, os.path.join(folder, "third"), [0], StudyInstanceUID=study, PatientID="third"))
+    wait_for("the third", lambda: len(n.jobs()) == 3)
+    check("patient-key-created" in n.log_text(), "a lost key is not logged")
+
+
+def roles_of_an_acquisition(folder, things):
+    n, pacs = node(folder, things)
+    exam = os.path.join(folder, "pet")
+    h.run(h.TOMONODE, "simulate", "pet", "--scanner", "small", "--phantom", "f-shape", "--counts", "2e5", "--attenuation", "-o", exam)
+    files = sorted(glob.glob(os.path.join(exam, "*.dcm")))
+    mixed = copies(files, os.path.join(folder, "mixed"), [0], **OTHER)
+    check(len(files) == 2 and "attenuation" in files[0], files)
+    h.send(n.port, mixed)
+    job, = n.wait_states("held")
+    check("Patient ID (0010,0020), Patient's Name (0010,0010) differ" in job["reason"] and not pacs.files(), job["reason"])
+    out = os.path.join(folder, "out")
+    p = h.run(h.TOMONODE, "recon", "-c", n.conf, "-o", out, *mixed, code=4)
+    check("differ between attenuation.dcm and emission.dcm" in p.stderr and not glob.glob(out + "/*.dcm"), p.stderr)
+    h.run(h.TOMONODE, "recon", "-c", n.conf, "-o", out, "--same-patient", "--header", mixed[0], *mixed)
+    d = pydicom.dcmread(glob.glob(out + "/*.dcm")[0], stop_before_pixels=True)
+    check(d.PatientID == OTHER["PatientID"] and "A person stated" in d.DerivationDescription, d.DerivationDescription)
+
+
+def said_on_the_page(folder, things):
+    n, pacs = node(folder, things)
+    n.status = {"port": h.free_port()}
+    n.stop()
+    n.write_conf()
+    n.start()
+    base = f"http://127.0.0.1:{n.status['port']}"
+
+    def page(path=""):
+        try:
+            with urllib.request.urlopen(f"{base}/{path}", timeout=10) as r:
+                return r.read().decode()
+        except urllib.error.URLError:
+            return ""
+    files = h.simulate(os.path.join(folder, "exam"))
+    h.send(n.port, copies(files, os.path.join(folder, "mixed"), [3], **OTHER))
+    job, = n.wait_states("held")
+    text = wait_for("the button", lambda: (lambda t: t if "It is the same patient" in t else "")(page()))
+    check("The headers name different patients" in text and "Try again" not in text, "the page")
+    token = re.search(r'name="token" value="([0-9a-f]{32})"', text).group(1)
+    path = f"{base}/jobs/{job['id']}/same-patient"
+    for form, code in (("token=" + 32 * "0", 403), (f"token={token}", 303), (f"token={token}", 409)):
+        class Stay(urllib.request.HTTPRedirectHandler):
+            def redirect_request(self, *args):
+                return None
+        try:
+            found = urllib.request.build_opener(Stay).open(urllib.request.Request(path, form.encode()), timeout=10).status
+        except urllib.error.HTTPError as e:
+            found = e.code
+        check(found == code, f"{form}: {found}, not {code}")
+    n.wait_states("delivered")
+    check(len(pacs.files()) == 1 and "stated on the status page" in n.log_text(), "after the button")
+
+
+h.main([two_patients_of_a_series, the_same_after_all, study_of_another_patient, roles_of_an_acquisition, said_on_the_page])
