@@ -37,12 +37,12 @@ while [ $# -gt 0 ]; do
         add "peers" "test_contract_peers.py --rounds 4"
         add "damage" "test_contract_damage.py"
         add "clock" "test_contract_clock.py"
-        add "a day" "soak_day.py --exams 10000 --minutes $(share "$2" 0.4)"
+        add "a day" "../soak_day.py --exams 10000 --minutes $(share "$2" 0.4)"
         shift
         ;;
     --kills) number "$@"; add "kill -9" "test_contract_kill.py --kills $2"; shift ;;
     --full) number "$@"; add "kill -9, full exams" "test_kill.py --binning 1 --kills $2"; shift ;;
-    --exams) number "$@"; add "a day" "soak_day.py --exams $2"; shift ;;
+    --exams) number "$@"; add "a day" "../soak_day.py --exams $2"; shift ;;
     --sweep) sweep ;;
     --crowd) add "crowd" "test_contract_many.py --images 10" ;;
     --peers) add "peers" "test_contract_peers.py --rounds 10" ;;

@@ -12,8 +12,10 @@ medians of the second quarter and of the last. By hand, not in CTest.
 import contextlib
 import os
 import statistics
+import sys
 import time
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "system"))
 from tools import contract_tools as c
 from tools import dicom_peer as peer
 from tools import node_harness as h
