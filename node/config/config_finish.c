@@ -72,6 +72,8 @@ static void finish_node(struct config_reader *r)
 		node->require_known_peer = !loopback_alone(r->config);
 	if (!r->refusals_given)
 		node->peer_refusals = loopback_alone(r->config) ? 0 : REFUSALS;
+	if (!r->associations_given)
+		node->peer_associations = loopback_alone(r->config) ? 0 : (node->max_associations + 1) / 2;
 	if (node->peer_bytes > 0 && (double)node->peer_bytes < SLOWEST * node->peer_window)
 		config_problem(r, r->text->files[0], 1,
 			       "key 'peer_bytes' of node: %llu; allowed: at least %.0f in each second of peer_window (%g s); at "

@@ -224,6 +224,9 @@ static void read_single(struct config_reader *r, const config_setting_t *group, 
 	if (section == &config_sections[SECTION_NODE] &&
 	    given & (1ul << (config_key_find(section, "peer_refusals") - section->keys)))
 		r->refusals_given = true;
+	if (section == &config_sections[SECTION_NODE] &&
+	    given & (1ul << (config_key_find(section, "peer_associations") - section->keys)))
+		r->associations_given = true;
 }
 
 static size_t find_entry(const struct config_section *section, const char *entries, size_t n, const char *name)

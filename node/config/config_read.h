@@ -25,6 +25,7 @@ struct config_reader {
 	bool embedded;				    /* true: `text` is the embedded defaults */
 	bool peers_checked;			    /* the user's file sets require_known_peer */
 	bool refusals_given;			    /* the user's file sets peer_refusals */
+	bool associations_given;		    /* the user's file sets peer_associations */
 	bool names_only;			    /* config_finish_names() is running */
 	bool incomplete[SECTION_COUNT];		    /* an invalid entry of the section was not stored: do not report its name as
 						       missing, too */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "node/audit/audit_queue.h"
@@ -125,6 +126,7 @@ static int run(const struct options *o, struct serve_conf *conf)
 	struct err err = {0};
 	char missing[200];
 
+	umask(0027); /* files of the spool are closed to other users, also where its folder is not */
 	if (user_look_up(node->user, geteuid(), &user, &err) < 0 ||
 	    sandbox_check(conf->config, missing, sizeof(missing), &err) < 0) {
 		release(conf);

@@ -105,64 +105,80 @@ int spool_prepare(const char *spool, struct err *err)
 	return rc;
 }
 
+static int open_lock_file(int folder, int flags)
+{
+	return openat(folder, "node.lock", flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+/* Read the lock file. Its contents are only for messages: the lock is that of the folder, which stays if a file is removed. */
+static void read_lock_file(int folder, char ret_text[LOCK_TEXT_SIZE])
+{
+	int fd = open_lock_file(folder, O_RDONLY);
+	ssize_t n = fd >= 0 ? read(fd, ret_text, LOCK_TEXT_SIZE - 1) : 0;
+
+	ret_text[n > 0 ? n : 0] = '\0';
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Write process number and time. Ignore a full disk. */
+static int write_lock_file(int folder, double clock)
+{
+	char text[LOCK_TEXT_SIZE];
+	int n = snprintf(text, sizeof(text), LOCK_FORMAT, (long)getpid(), clock), fd = open_lock_file(folder, O_RDWR | O_CREAT),
+	    ret;
+
+	if (fd < 0)
+		return errno == ENOSPC || errno == EDQUOT ? 0 : -errno;
+	errno = 0;
+	ret = pwrite(fd, text, (size_t)n, 0) == n && ftruncate(fd, n) == 0 ? 0 : errno ? -errno : -EIO;
+	close(fd);
+	return ret == -ENOSPC || ret == -EDQUOT ? 0 : ret;
+}
+
 int spool_lock(const char *spool, struct err *err)
 {
-	char path[SPOOL_PATH_SIZE], text[LOCK_TEXT_SIZE];
-	int fd, n;
+	char text[LOCK_TEXT_SIZE];
+	int fd = open(spool, O_RDONLY | O_DIRECTORY | O_CLOEXEC), ret;
 
-	if (join(path, spool, "node.lock", "", err) < 0)
-		return -ENAMETOOLONG;
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return err_set(err, errno, "spool: cannot open %s: %s", path, strerror(errno));
+		return err_set(err, errno, "spool: cannot open %s: %s", spool, strerror(errno));
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		int code = errno;
 
-		n = (int)read(fd, text, sizeof(text) - 1);
-		text[n > 0 ? n : 0] = '\0';
+		read_lock_file(fd, text);
 		text[strcspn(text, " \n")] = '\0';
 		close(fd);
 		if (code == EWOULDBLOCK)
 			return err_set(err, EBUSY, "spool: %s is in use by process %s", spool, text[0] ? text : "(unknown)");
-		return err_set(err, code, "spool: cannot lock %s: %s", path, strerror(code));
+		return err_set(err, code, "spool: cannot lock %s: %s", spool, strerror(code));
 	}
-	n = snprintf(text, sizeof(text), LOCK_FORMAT, (long)getpid(), 0.0);
-	errno = 0;
-	/* The process number in the file is only for messages; ignore a failure to write it on a full disk. */
-	if ((ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)n, 0) != n) && errno != ENOSPC && errno != EDQUOT) {
-		int code = errno ? errno : EIO;
-
-		close(fd);
-		return err_set(err, code, "spool: cannot write %s: %s", path, strerror(code));
-	}
-	return fd;
+	ret = write_lock_file(fd, 0);
+	if (ret == 0)
+		return fd;
+	close(fd);
+	return err_set(err, -ret, "spool: cannot write %s/node.lock: %s", spool, strerror(-ret));
 }
 
 void spool_lock_beat(int lock_fd, double clock)
 {
-	char text[LOCK_TEXT_SIZE];
-	int n = snprintf(text, sizeof(text), LOCK_FORMAT, (long)getpid(), clock);
-
-	if (lock_fd >= 0) /* overwrites as many bytes; a failure shows as a missing sign of life */
-		(void)!pwrite(lock_fd, text, (size_t)n, 0);
+	if (lock_fd >= 0) /* a failure shows as a missing sign of life */
+		(void)write_lock_file(lock_fd, clock);
 }
 
 bool spool_holder(const char *spool, struct spool_holder *ret_holder)
 {
-	char path[SPOOL_PATH_SIZE], text[LOCK_TEXT_SIZE] = "";
+	char text[LOCK_TEXT_SIZE] = "";
+	int fd = open(spool, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	bool held;
-	ssize_t n;
-	int fd;
 
 	*ret_holder = (struct spool_holder){0};
-	if (join(path, spool, "node.lock", "", NULL) < 0)
-		return false;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
 	held = flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
-	n = held ? read(fd, text, sizeof(text) - 1) : 0;
-	if (n > 0 && sscanf(text, "%ld %lf", &ret_holder->pid, &ret_holder->alive) < 2)
+	if (held)
+		read_lock_file(fd, text);
+	if (held && sscanf(text, "%ld %lf", &ret_holder->pid, &ret_holder->alive) < 2)
 		ret_holder->alive = 0;
 	close(fd);
 	return held;

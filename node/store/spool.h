@@ -10,8 +10,7 @@
  *   SPOOL/audit/          audit messages that wait for syslog; position in the journal up to which transfers were reported
  *   SPOOL/patient.key    key of the digests of patients in the journal (node/store/patient_key.h)
  *   SPOOL/node.json       state of the manager, for the status page (node/store/node_file.h)
- *   SPOOL/node.lock       locked (flock) by the running node; contains its process number and its last
- *                         sign of life
+ *   SPOOL/node.lock       process number and last sign of life of the running node, which locks (flock) the folder SPOOL itself
  */
 #ifndef TOMONODE_NODE_SPOOL_H
 #define TOMONODE_NODE_SPOOL_H
@@ -23,8 +22,8 @@
 
 /* Create the missing folders (mode 0700) and sync them. */
 int spool_prepare(const char *spool, struct err *err);
-/* Lock SPOOL/node.lock. Returns the descriptor; the lock lasts until it is closed. EBUSY: the text names the process that holds
- * it. */
+/* Lock the folder, so that the lock holds also if a file in it is removed. Returns the descriptor; the lock lasts until it is
+ * closed. EBUSY: the text names the process that holds it. */
 int spool_lock(const char *spool, struct err *err);
 /* Write the time of the manager's last sign of life (clock_seconds()) into the lock file. Needs no disk space. */
 void spool_lock_beat(int lock_fd, double clock);

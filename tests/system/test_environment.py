@@ -164,7 +164,26 @@ def certificates_out_of_date(folder, things):
     wait_for("the result", lambda: study in archive.studies, 30)
 
 
+def files_are_closed_to_others(folder, things):
+    """Each file of the spool is closed to other users by its own mode, whatever umask the node was started with."""
+    archive = peer.Archive()
+    n = h.Node(os.path.join(folder, "node"), archive.port)
+    things += [n, archive]
+    before = os.umask(0)
+    try:
+        n.start()
+    finally:
+        os.umask(before)
+    study, objects = c.Exams(os.path.join(folder, "exam")).number(0)
+    check(len(peer.store_all(n.port, objects)[0]) == len(objects), "not taken")
+    wait_for("the result", lambda: study in archive.studies, 30)
+    found = [os.path.join(root, name) for root, _, names in os.walk(n.spool) for name in names]
+    check(any("/outbox/" in path for path in found) and any("/instances/" in path for path in found), f"no images or no result: {found}")
+    for path in found:
+        check(os.stat(path).st_mode & 0o027 == 0, f"{path} has mode {os.stat(path).st_mode & 0o777:o}")
+
+
 if __name__ == "__main__":
     if "frozen_syslog" in sys.argv:
         h.main([frozen_syslog])
-    h.main([without_standard_descriptors, told_service_manager, nobody_reads_the_log, nobody_reads_syslog, certificates_out_of_date])
+    h.main([without_standard_descriptors, told_service_manager, nobody_reads_the_log, nobody_reads_syslog, certificates_out_of_date, files_are_closed_to_others])

@@ -73,15 +73,22 @@ static void test_listeners(void **state)
 	assert_false(list[2].client_certificate);
 	assert_true(c->node.require_known_peer); /* not only loopback addresses */
 	assert_int_equal(c->node.peer_refusals, 20);
+	assert_int_equal(c->node.peer_associations, 16); /* half of 32: one peer cannot hold all */
 	config_free(c);
-	c = good("node = { plain = false; peer_refusals = 3; tls_certificate = \"/c\"; tls_authorities = \"/a\"; }; "
+	c = good("node = { bind = \"0.0.0.0\"; max_associations = 1; };");
+	assert_int_equal(c->node.peer_associations, 1);
+	config_free(c);
+	c = good("node = { plain = false; peer_associations = 0; peer_refusals = 3; tls_certificate = \"/c\"; tls_authorities = "
+		 "\"/a\"; }; "
 		 "listeners = ( { name = \"t\"; } );");
 	assert_int_equal(config_listeners(c, list), 1);
 	assert_string_equal(list[0].name, "t");
 	assert_int_equal(c->node.peer_refusals, 3);
+	assert_int_equal(c->node.peer_associations, 0); /* as given */
 	config_free(c);
 	c = good("");
 	assert_int_equal(c->node.peer_refusals, 0);
+	assert_int_equal(c->node.peer_associations, 0);
 	config_free(c);
 }
 

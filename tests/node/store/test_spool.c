@@ -144,7 +144,8 @@ static void lock_names_its_holder(void **state)
 {
 	struct err err = {0};
 	int fd = spool_lock(spool, &err), again, ready[2];
-	char who[32], byte;
+	struct spool_holder holder;
+	char who[32], byte, path[512];
 	pid_t pid;
 
 	(void)state;
@@ -152,7 +153,16 @@ static void lock_names_its_holder(void **state)
 	snprintf(who, sizeof(who), "process %ld", (long)getpid());
 	assert_int_equal(spool_lock(spool, &err), -EBUSY);
 	assert_non_null(strstr(err.msg, who));
+	/* The lock does not depend on the file, which may be removed, and comes back with the next sign of life. */
+	snprintf(path, sizeof(path), "%s/node.lock", spool);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(spool_lock(spool, &err), -EBUSY);
+	spool_lock_beat(fd, 12.5);
+	assert_true(spool_holder(spool, &holder));
+	assert_int_equal(holder.pid, getpid());
+	assert_true(holder.alive == 12.5);
 	close(fd);
+	assert_false(spool_holder(spool, &holder));
 	again = spool_lock(spool, &err);
 	assert_true(again >= 0);
 	close(again);
