@@ -19,6 +19,9 @@ static void set(char *to, size_t size, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(to, size, fmt, ap);
 	va_end(ap);
+	for (; *to; to++) /* a reason may have several lines: SQLite's check of the journal */
+		if (*to == '\n' || *to == '\r' || *to == '\t')
+			*to = ' ';
 }
 
 /* Add a problem. todo: what to do. The text is set by the caller with the macro below. */

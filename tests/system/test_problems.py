@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -78,8 +79,8 @@ def gone(n, problem, seconds=30):
     wait_for(f"{problem} ended", lambda: problem not in listed(n), seconds)
 
 
-def certificate(folder, name, days):
-    """A certificate that ends in `days` days (negative: it has ended)."""
+def certificate(folder, name, days, since=-900):
+    """A certificate that ends in `days` days (negative: it has ended) and begins in `since` days."""
     key, pem = os.path.join(folder, name + ".key"), os.path.join(folder, name + ".pem")
     when = lambda d: time.strftime("%Y%m%d%H%M%SZ", time.gmtime(time.time() + 86400 * d))
     conf = os.path.join(folder, "ca.conf")
@@ -90,7 +91,7 @@ def certificate(folder, name, days):
             f.write(text)
     run = lambda *a: subprocess.run(a, cwd=folder, check=True, capture_output=True)
     run("openssl", "req", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", "csr", "-subj", f"/CN={name}")
-    run("openssl", "ca", "-batch", "-selfsign", "-config", conf, "-keyfile", key, "-in", "csr", "-out", pem, "-notext", "-startdate", when(-900),
+    run("openssl", "ca", "-batch", "-selfsign", "-config", conf, "-keyfile", key, "-in", "csr", "-out", pem, "-notext", "-startdate", when(since),
         "-enddate", when(days))
     os.chmod(key, 0o600)
     return pem, key
@@ -151,14 +152,17 @@ def test_processes(folder, things):
 def test_configuration(folder, things):
     """A certificate that has ended, one that ends soon, names that do not resolve, routes that are never used: shown by the node and by `check`."""
     n, _ = start(folder, things, pacs=False)
-    old, soon = certificate(folder, "old", -1), certificate(folder, "soon", 12.5)
+    old, soon, early = certificate(folder, "old", -1), certificate(folder, "soon", 12.5), certificate(folder, "early", 400, 2)
     n.write_conf("listeners = ( " + ", ".join(
         f'{{ name = "{name}"; port = {h.free_port()}; tls = true; client_certificate = "none"; certificate = "{c}"; key = "{k}"; }}'
-        for name, (c, k) in (("old", old), ("soon", soon))) + " );")
+        for name, (c, k) in (("old", old), ("soon", soon), ("early", early))) + " );\n"
+        + "peers = ( { name = \"a\"; aet = \"MODALITY\"; }, { name = \"b\"; aet = \"ECHOSCU\"; } );\n")
     with open(n.conf) as f:
         text = f.read()
     text = text.replace("destinations = ( {", 'destinations = ( { name = "away"; aet = "AWAY"; host = "no-such-host.invalid"; }, {', 1)
+    text = text.replace("node = {", "node = { require_known_peer = true;", 1)
     text = text.replace("routes = ( {", 'routes = ( { name = "all"; kind = "dbt"; protocol = "quick"; destinations = [ "pacs" ]; }, {', 1)
+    text = text.replace("routes = ( {", 'routes = ( { name = "other"; kind = "dbt"; calling = "OTHER"; protocol = "quick"; destinations = [ "pacs" ]; }, {', 1)
     with open(n.conf, "w") as f:
         f.write(text)
     said = n.command("check", code=3).stderr
@@ -166,9 +170,11 @@ def test_configuration(folder, things):
         check(part in said, f"{part}: {said}")
     n.start()
     seen(n, "own certificate expired", "certificate-expired", "certificate-expired reason=")
+    seen(n, "own certificate not yet valid", "certificate-early", "certificate-expired reason=")
     seen(n, "own certificate ends soon", "certificate-expires", "certificate-expires reason=")
     seen(n, "name of a destination does not resolve", "destination-name", "problem id=destination-name", seconds=60)
     seen(n, "route that is never used", "route", "problem id=route")
+    check("no peer has its AE title OTHER, and only peers may send" in get(n, "/health")[1], get(n, "/health"))
     with open(soon[1], "w") as f:
         f.write("damaged")
     os.kill(next(p for p in n.manager_and_receiver() if p != n.process.pid), signal.SIGKILL)
@@ -216,6 +222,22 @@ def test_spool(folder, things):
     seen(n, "image without a row in the journal", "orphans", "orphans-found")
     os.remove(os.path.join(n.spool, "orphans", os.path.basename(orphan)))
     gone(n, "orphans")
+    n.stop()
+    path = os.path.join(n.spool, "journal.db")
+    shutil.copy(path, path + ".good")
+    with sqlite3.connect(path) as db:
+        page, = db.execute("SELECT rootpage FROM sqlite_master WHERE name='event_commit_requested'").fetchone()
+        size, = db.execute("PRAGMA page_size").fetchone()
+    with open(path, "r+b") as f:
+        f.seek((page - 1) * size)
+        f.write(b"\xff" * size)
+    n.start()
+    seen(n, "journal damaged", "journal-damaged", "journal-damaged")
+    n.stop()
+    os.rename(path + ".good", path)
+    n.start()
+    wait_for("the page", lambda: get(n, "/health")[0], 20)
+    gone(n, "journal-damaged")
     instances = os.path.join(n.spool, "instances")
     os.rename(instances, instances + ".away")
     os.kill(n.process.pid, signal.SIGHUP)
@@ -238,8 +260,14 @@ def test_cases(folder, things):
     seen(n, "device disabled", "device-disabled", "device-disabled")
     first, second = (h.simulate(os.path.join(folder, f"exam{seed}"), "--views", 5, "--seed", seed) for seed in (1, 2))
     h.send(n.port, first)
-    h.send(n.port, second[:2])
+    h.send(n.port, second[:1])
     seen(n, "archive does not respond", "destination-down", "job-send-failed", seconds=60)
+    h.send(n.port, second[1:2])
+    indexer = wait_for("the indexer", lambda: n.processes("index"), 10, step=0.02)[0]
+    os.kill(indexer, signal.SIGSTOP)
+    p = seen(n, "indexer stopped", "process-stopped", "problem id=process-stopped")
+    check("The index process" in p["text"], p)
+    os.kill(indexer, signal.SIGCONT)
     seen(n, "case held: images are missing", "cases", "job-held")
     archive = dicom_peer.Archive(archive.port)
     archive.answer = lambda uid, data: 0xA900

@@ -132,6 +132,8 @@ static void test_journal(void **state)
 	working(&facts);
 	snprintf(facts.from_manager.journal_damage, sizeof(facts.from_manager.journal_damage), "row 3");
 	expect_one(true, "journal-damaged", "The journal was found damaged when the node was started: row 3.");
+	snprintf(facts.from_manager.journal_damage, sizeof(facts.from_manager.journal_damage), "main\npage 3");
+	expect_one(true, "journal-damaged", "started: main page 3."); /* one line */
 	working(&facts);
 	facts.unindexed = 2;
 	facts.unindexed_for = NODE_INDEX_SECONDS - 1;
