@@ -3,15 +3,17 @@
 # Build tomonode and run all its tests; first install missing packages (see deploy/install-deps.sh). If the browser or the programs of
 # the group `checks` cannot be installed, only their tests are skipped.
 #
-# usage: tests/run.sh [PRESET] [-R REGEX]     PRESET: dev (default), release, asan, tsan, cuda, kernels
-#        -R REGEX  run only the tests whose name matches (CTest)
+# usage: tests/run.sh [PRESET] [-R REGEX] [--no-skips]     PRESET: dev (default), release, asan, tsan, cuda, kernels
+#        -R REGEX    run only the tests whose name matches (CTest); an error if none does
+#        --no-skips  on a machine that has everything: a skipped test, or part of one, is an error
 # Ends with CTest's summary and a list of what was skipped, each with its reason. Exit code: CTest's; 1 if a test was skipped without a
-# reason.
+# reason, or with --no-skips at all.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 preset=dev
 regex=()
+skips=()
 while [ $# -gt 0 ]; do
     case "$1" in
     -R)
@@ -19,8 +21,12 @@ while [ $# -gt 0 ]; do
         regex=(-R "$2")
         shift 2
         ;;
+    --no-skips)
+        skips=(--no-skips)
+        shift
+        ;;
     -h | --help)
-        sed -n '3,10s/^# \{0,1\}//p' "$0"
+        sed -n '3,11s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
     -*)
@@ -50,6 +56,6 @@ code=0
 ctest --preset "$preset" -j "$jobs" --no-tests=error "${regex[@]}" || code=$?
 if [ -f "$results" ]; then
     echo
-    tests/summary.py "$results" || [ "$code" -ne 0 ] || code=1
+    tests/summary.py "$results" "${skips[@]}" || [ "$code" -ne 0 ] || code=1
 fi
 exit "$code"

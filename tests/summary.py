@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """List the tests of a run that were skipped, each with its reason.
 
-usage: tests/summary.py FILE [--longest N]     FILE: output of `ctest --output-junit`; --longest N: also list the N longest tests
+usage: tests/summary.py FILE [--longest N] [--no-skips]     FILE: output of `ctest --output-junit`; --longest N: also list the N longest tests
 
 A test that cannot run on this machine prints "skipped: REASON" and ends with exit code 77; for a part of a test it prints "skipped: PART: REASON".
 A cmocka program calls skip_because() (tests/skip.h).
-Exit code: 0; 1 if a test was skipped without a reason; 2 if FILE cannot be read.
+Exit code: 0; 1 if a test was skipped without a reason, or with --no-skips at all; 2 if FILE cannot be read.
 """
 import argparse
 import re
@@ -83,6 +83,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file")
     parser.add_argument("--longest", type=int, default=0)
+    parser.add_argument("--no-skips", action="store_true")
     options = parser.parse_args()
     try:
         tests, seconds = read(options.file)
@@ -91,6 +92,9 @@ def main():
         return 2
     lines, reasoned = summary(tests, seconds, options.longest)
     print("\n".join(lines))
+    if options.no_skips and any(t.skipped for t in tests):
+        print("Nothing may be skipped on this machine (--no-skips).")
+        return 1
     return 0 if reasoned else 1
 
 

@@ -51,6 +51,9 @@ def main():
           "2 tests in 2 min 5 s: 0 passed, 2 failed", "Nothing was skipped.")
     check("longest", [case("a", "run", "", seconds=1), case("b", "run", "", seconds=30), case("c", "run", "", seconds=2)], 0, "Longest:",
           "     30.0 s  b", "      2.0 s  c", options=("--longest", "2"))
+    check("no skips wanted, none there", [case("a", "run", "fine")], 0, "Nothing was skipped.", options=("--no-skips",))
+    check("no skips wanted, a whole test", [case("a", "run", ""), case("b", "notrun", "skipped: no GPU\n", SKIPPED)], 1, "  b: no GPU", options=("--no-skips",))
+    check("no skips wanted, a part", [case("a", "run", CMOCKA)], 1, "  a: ipv6: no IPv6", options=("--no-skips",))
     check("no XML", ["<"], 2)
     if FAILURES:
         sys.exit(1)

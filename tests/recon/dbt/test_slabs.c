@@ -190,8 +190,8 @@ static void refusals(void **state)
 	struct err err = {0};
 	(void)state;
 
-	refuse(SLABS_MEAN, 0.9, 1, g, "thickness 0.9 mm is less than the slices");
-	refuse(SLABS_MEAN, 2, 0.5, g, "step 0.5 mm");
+	refuse(SLABS_MEAN, 0.9, 1, g, "thickness 0.9 mm is less than the distance of the slices");
+	refuse(SLABS_MEAN, 2, 0.5, g, "the step between slabs is 0.5 mm");
 	refuse(SLABS_MEAN, NAN, 1, g, "nan");
 	refuse(SLABS_MEAN, INFINITY, 1, g, "inf");
 	refuse(SLABS_MEAN, 1, INFINITY, g, "inf");
