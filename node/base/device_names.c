@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/base/cgroup_memory.h"
+
 static bool number_allowed(const char *text, long lo)
 {
 	size_t n = strlen(text);
@@ -62,17 +64,30 @@ int device_names_parse(const char *text, char ret_names[DEVICE_NAMES_MAX][DEVICE
 	}
 }
 
+size_t device_names_allowed(void)
+{
+	return cgroup_memory("/proc/self/cgroup", "/sys/fs/cgroup");
+}
+
+void device_names_limit(struct device *dev, size_t allowed)
+{
+	if (!strcmp(dev->ops->kind, "cpu") && allowed > 0 && (dev->memory == 0 || allowed < dev->memory))
+		dev->memory = allowed;
+}
+
 int device_names_open(const char *text, struct device **ret_dev, struct err *err)
 {
 	char names[DEVICE_NAMES_MAX][DEVICE_NAME_SIZE];
 	int n = device_names_parse(text, names), rc = -ENODEV;
 
 	if (n < 0)
-		return device_open(text, ret_dev, err); /* its error lists the allowed names */
+		rc = device_open(text, ret_dev, err); /* its error lists the allowed names */
 	for (int i = 0; i < n; i++) {
 		rc = device_open(names[i], ret_dev, err);
 		if (rc == 0)
 			break;
 	}
+	if (rc == 0)
+		device_names_limit(*ret_dev, device_names_allowed());
 	return rc;
 }

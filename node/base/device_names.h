@@ -19,7 +19,12 @@ int device_names_parse(const char *text, char ret_names[DEVICE_NAMES_MAX][DEVICE
 /* Return true for "auto" and "cuda", which stand for every matching device of the machine. */
 bool device_name_is_wildcard(const char *name);
 
-/* Open the first device of the list that can be opened. If none can, return the error of the last. */
+/* Return the memory that this process may use according to its control groups (node/base/cgroup_memory.h); 0: no limit. */
+size_t device_names_allowed(void);
+/* Let the plans for a CPU device use at most `allowed` bytes (0: no limit). Other devices have memory of their own. */
+void device_names_limit(struct device *dev, size_t allowed);
+
+/* Open the first device of the list that can be opened, limited as above. If none can, return the error of the last. */
 int device_names_open(const char *text, struct device **ret_dev, struct err *err);
 
 #endif

@@ -33,6 +33,7 @@ struct worker {
 	struct work_process process;
 	struct device *dev;
 	struct pet_cache *cache; /* NULL: no memory for one; no sensitivity image is kept from case to case */
+	size_t memory;		 /* allowed by the control groups, read before the sandbox; 0: no limit */
 	int64_t job;
 	double progress_at; /* on clock_seconds() */
 };
@@ -87,8 +88,10 @@ static int open_device(struct worker *w, const char *name)
 	struct err err = {0};
 	int ret = device_open(name, &w->dev, &err);
 
-	if (ret == 0)
+	if (ret == 0) {
+		device_names_limit(w->dev, w->memory);
 		ret = self_test(w->dev, &report, &err);
+	}
 	if (ret < 0) {
 		send_message(w, WORKER_REFUSED, 0, err.msg);
 		return CODE_DEVICE;
@@ -107,6 +110,7 @@ static int begin(struct worker *w, const char *name)
 	bool cpu = !strncmp(name, "cpu", 3);
 	int code;
 
+	w->memory = device_names_allowed();
 	if (cpu && work_process_enter_sandbox(&w->process, SANDBOX_WORKER, name) < 0)
 		return CODE_FAILED;
 	code = open_device(w, name);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory limits of control groups: the smallest of the group and those above it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "node/base/cgroup_memory.h"
+
+static void put(const char *folder, const char *file, const char *text)
+{
+	char path[300];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, file);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void limits(void **state)
+{
+	char root[] = "/tmp/tomonode-cgroup-XXXXXX", outer[64], inner[80], member[100];
+
+	(void)state;
+	assert_non_null(mkdtemp(root));
+	snprintf(outer, sizeof(outer), "%s/a.slice", root);
+	snprintf(inner, sizeof(inner), "%s/b.service", outer);
+	snprintf(member, sizeof(member), "%s/member", root);
+	assert_int_equal(mkdir(outer, 0700) + mkdir(inner, 0700), 0);
+	assert_int_equal(cgroup_memory(member, root), 0); /* no such file */
+	put(root, "member", "1:name=x:/other\n0::/a.slice/b.service\n");
+	assert_int_equal(cgroup_memory(member, root), 0); /* no limits */
+	put(inner, "memory.max", "max\n");
+	put(outer, "memory.max", "4294967296\n");
+	assert_int_equal(cgroup_memory(member, root), 4294967296u);
+	put(inner, "memory.max", "1048576\n");
+	assert_int_equal(cgroup_memory(member, root), 1048576);
+	put(inner, "memory.max", "8589934592\n");
+	assert_int_equal(cgroup_memory(member, root), 4294967296u);
+	put(root, "memory.max", "4096\n"); /* in a container the root has a limit, too */
+	assert_int_equal(cgroup_memory(member, root), 4096);
+	put(root, "member", "0::/\n");
+	assert_int_equal(cgroup_memory(member, root), 4096);
+	put(root, "memory.max", "12x\n");
+	assert_int_equal(cgroup_memory(member, root), 0);
+	put(root, "member", "0::/../a.slice\n");
+	assert_int_equal(cgroup_memory(member, root), 0);
+	remove(member);
+	snprintf(member, sizeof(member), "%s/memory.max", root);
+	remove(member);
+	snprintf(member, sizeof(member), "%s/memory.max", inner);
+	remove(member);
+	remove(inner);
+	snprintf(member, sizeof(member), "%s/memory.max", outer);
+	remove(member);
+	remove(outer);
+	remove(root);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(limits)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
