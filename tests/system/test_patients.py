@@ -100,6 +100,11 @@ def two_patients_of_a_series(folder, things):
             return [line for line in f if "Patient Record" in line]
     line, = wait_for("the audit trail", told)
     check("SECRET-4711" in line and "TOMONODE-PHANTOM" in line and "user " in line, line)
+    with open(os.path.join(folder, "audit"), encoding="utf-8") as f:
+        lines = [line for line in f if "DICOM Instances Transferred" in line]
+    # One association of two patients: a message for each; the result is that of the header that counts.
+    whose = [("SECRET-4711" in line, "TOMONODE-PHANTOM" in line) for line in lines]
+    check((True, True) not in whose and whose.count((False, True)) == 1 and whose.count((True, False)) >= 2, whose)
     no_values(n)
 
 
