@@ -27,8 +27,9 @@
 #define STEP_LEAST 0.003  /* cells of air differ by this much even without noise: gain, shading */
 #define STEP_SIGMAS 7.1	  /* largest step by noise: five standard deviations of a difference */
 #define WIDTH_LEAST 0.03  /* half of the least width of a plateau, in the logarithm */
-#define BAND 0.3	  /* cells darker than the plateau by less than this are its edge: 6 mm of tissue */
-#define BAND_MOST 2.0	  /* largest number of such cells, relative to those of the plateau */
+#define BAND 0.3	  /* range below the plateau in which there must be a gap: 6 mm of tissue */
+#define BAND_CLASSES 15	  /* BAND / CLASS */
+#define GAP_MOST 0.4	  /* largest number of cells in the gap, three classes, relative to those of the plateau */
 #define FLAT_LEAST 0.8	  /* least share of flat cells inside a plateau */
 #define DARK_CELLS 3	  /* the darkest cells that are ignored */
 
@@ -341,7 +342,8 @@ static bool is_inside(const struct cells *c, int i, int j)
 }
 
 struct counts {
-	size_t plateau, inside, flat, band;
+	size_t plateau, inside, flat, elsewhere;
+	size_t band[BAND_CLASSES]; /* cells outside the region, by class below the level */
 };
 
 static struct counts count_region(struct cells *c, double log, double width)
@@ -351,15 +353,32 @@ static struct counts count_region(struct cells *c, double log, double width)
 	for (int j = 0; j < c->n_v; j++)
 		for (int i = 0; i < c->n_u; i++) {
 			struct cell *a = c->cell + (size_t)j * (size_t)c->n_u + i;
+			int below = (int)floor((log - (double)a->log) / CLASS);
 			bool plateau = a->region && a->kind == CELL_DATA && fabs((double)a->log - log) <= width;
 
 			a->plateau = plateau && is_inside(c, i, j);
 			n.plateau += plateau;
 			n.inside += a->plateau;
+			n.elsewhere += a->kind == CELL_DATA && !a->region && fabs((double)a->log - log) <= width;
 			n.flat += a->plateau && a->flat;
-			n.band += a->kind == CELL_DATA && !a->region && (double)a->log >= log - BAND;
+			if (a->kind == CELL_DATA && !a->region && below >= 0 && below < BAND_CLASSES)
+				n.band[below]++;
 		}
 	return n;
+}
+
+/* Return the number of cells in the emptiest three classes below the flooded levels. */
+static size_t gap_cells(const struct counts *n, double flood_width)
+{
+	int first = (int)ceil(flood_width / CLASS);
+	size_t least = first + 2 < BAND_CLASSES ? SIZE_MAX : 0;
+
+	for (int k = first; k + 2 < BAND_CLASSES; k++) {
+		size_t cells = n->band[k] + n->band[k + 1] + n->band[k + 2];
+
+		least = cells < least ? cells : least;
+	}
+	return least;
 }
 
 /* Return the logarithm of the darkest cells. */
@@ -391,15 +410,16 @@ static double plateau_level(struct cells *c, double log, double width, bool insi
 /* Decide about the plateau at *log, and refine *log. */
 static enum air_verdict judge_plateau(struct cells *c, double thickness, double *log, struct air *air)
 {
-	double width = width_of(c, *log);
-	bool ends = flood(c, *log, fmax(BAND / 6, 1.5 * width));
+	double width = width_of(c, *log), flood_width = fmax(BAND / 6, 1.5 * width);
+	bool ends = flood(c, *log, flood_width);
 	struct counts n = count_region(c, *log, width);
 
 	air->share = (double)n.plateau / (double)c->n_data;
 	air->contrast = *log - find_dark(c);
-	if (n.plateau < CELLS_LEAST || air->share < AIR_SHARE_LEAST || (double)n.flat < FLAT_LEAST * (double)n.inside)
+	if (n.plateau < CELLS_LEAST || n.elsewhere > n.plateau || air->share < AIR_SHARE_LEAST ||
+	    (double)n.flat < FLAT_LEAST * (double)n.inside)
 		return AIR_NO_PLATEAU;
-	if ((double)n.band > BAND_MOST * (double)n.plateau)
+	if ((double)gap_cells(&n, flood_width) > GAP_MOST * (double)n.plateau)
 		return AIR_NO_EDGE;
 	if (air->contrast < AIR_MU_LEAST * thickness)
 		return AIR_NO_CONTRAST;

@@ -3,8 +3,9 @@
  *
  * Air is a plateau of the intensity: cells of about 1 mm that differ from their neighbours by no more than noise. It is the
  * highest such level, it is connected with the side opposite the chest wall, it has at least AIR_SHARE_LEAST of the cells with
- * data, and the edge of the object limits it: few cells have an intensity slightly below it. The darkest cells must be darker
- * than the plateau by at least AIR_MU_LEAST times the thickness of the object; otherwise the plateau is the object itself.
+ * data, and the edge of the object limits it: below it there is a range of intensities that few cells have. The darkest cells
+ * must be darker than the plateau by at least AIR_MU_LEAST times the thickness of the object; otherwise the plateau is the object
+ * itself.
  *
  * Some systems store one code, the end of the range of values, for every intensity above their range (GE: 16383 beside values up
  * to 3648). If no stored value is close to the last code, this code is over range. It shows air, but its value is not an
