@@ -268,6 +268,7 @@ def test_cases(folder, things):
     p = seen(n, "indexer stopped", "process-stopped", "problem id=process-stopped")
     check("The index process" in p["text"], p)
     os.kill(indexer, signal.SIGCONT)
+    wait_for("both images are indexed and the case is held", lambda: re.search(r"held .* 2/5", n.command("list").stdout), 30)
     seen(n, "case held: images are missing", "cases", "job-held")
     archive = dicom_peer.Archive(archive.port)
     archive.answer = lambda uid, data: 0xA900
