@@ -103,7 +103,7 @@ static const struct config_key node_keys[] = {
 	 .meaning = "certificate revocation lists (CRL, PEM) of these authorities; if set, a certificate is also refused when "
 		    "its authority has no list in the file or an expired one; empty: revocation is not checked"},
 	{"peer_associations", AS_INT(node_conf, peer_associations, 1, 1000), .zero = "no limit but max_associations",
-	 .fallback = "",
+	 .fallback = "", .flags = KEY_COMPUTED,
 	 .meaning = "maximum number of simultaneous associations of one peer; further requests are rejected as transient; "
 		    "default: 0 "
 		    "if the node listens on loopback addresses only, else half of `max_associations`"},
