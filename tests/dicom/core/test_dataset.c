@@ -104,6 +104,7 @@ static void test_values_that_do_not_fit(void **state)
 	struct dicom_item *root = dicom_root(file);
 	uint32_t large[1] = {65536};
 	static char text[70000];
+	char uid[66], copy[80];
 	struct err err = {0};
 
 	(void)state;
@@ -129,6 +130,15 @@ static void test_values_that_do_not_fit(void **state)
 	ok(dicom_put_int(root, PADDING, -1, &err), &err);
 	assert_int_equal(dicom_put_int(root, PADDING, 65535, &err), -ERANGE);
 	assert_int_equal(dicom_new("x", "1.2", &file, &err), -EINVAL);
+	memset(uid, '1', sizeof(uid)); /* "1.111...": 64 characters are the longest UID, 65 are none (PS3.5 9.1) */
+	uid[1] = '.';
+	uid[65] = '\0';
+	assert_int_equal(dicom_new(MG_PROCESSING, uid, &file, &err), -EINVAL);
+	uid[64] = '\0';
+	ok(dicom_new(MG_PROCESSING, uid, &file, &err), &err);
+	ok(dicom_get_text(dicom_root(file), 0x00080018, copy, sizeof(copy), &err) == 1 ? 0 : -1, &err);
+	assert_string_equal(copy, uid);
+	file = dicom_close(file);
 	dicom_close(file);
 }
 

@@ -54,6 +54,7 @@ struct seen {
 	int refuse;	  /* status with which begin() refuses the object; 0: accept it */
 	int max_pdu;	  /* largest PDU that the SCP accepts, bytes; 0: 131072 */
 	uint64_t fail_at; /* data() fails with ENOSPC from this byte of the data set on; 0: never */
+	bool fail_once;	  /* data() fails at fail_at, and succeeds again after it */
 	char file[128];
 };
 
@@ -99,7 +100,10 @@ static int on_data(void *ctx, const void *bytes, size_t n)
 
 	s->sum = add_up(s->sum, bytes, n);
 	s->data_bytes += n;
-	return s->fail_at && s->data_bytes >= s->fail_at ? ENOSPC : 0;
+	if (!s->fail_at || s->data_bytes < s->fail_at)
+		return 0;
+	s->fail_at = s->fail_once ? 0 : s->fail_at;
+	return ENOSPC;
 }
 
 static uint16_t on_end(void *ctx, const struct scp_object *o, uint64_t bytes, int write_error)

@@ -289,6 +289,31 @@ static void full_disk_at_every_offset(void **state)
 	check_stored(&s, CLASS_MG, EXPLICIT);
 }
 
+/* A write that fails once within the object, and succeeds again, leaves a hole: it is never acknowledged. */
+static void failure_in_the_middle_is_kept(void **state)
+{
+	struct scu_context contexts[] = {{CLASS_MG, EXPLICIT}};
+	struct sent s = make_file("a.dcm", CLASS_MG, EXPLICIT, 5000000);
+	struct server server = start(10);
+	struct scu *scu = connect_to(server, contexts, 1, 16384);
+	uint16_t status = 0;
+
+	(void)state;
+	seen->fail_once = true;
+	seen->fail_at = 1000000;
+	assert_int_equal(scu_store(scu, s.path, &status, NULL), 0);
+	assert_int_equal(seen->fail_at, 0); /* it did fail */
+	assert_int_equal(status, STORE_OUT_OF_RESOURCES);
+	assert_int_equal(seen->write_error, ENOSPC);
+	assert_int_equal(seen->stored, 0);
+	/* The next object of the association is not affected. */
+	assert_int_equal(scu_store(scu, s.path, &status, NULL), 0);
+	assert_int_equal(status, STORE_SUCCESS);
+	scu_close(scu);
+	finish(server);
+	check_stored(&s, CLASS_MG, EXPLICIT);
+}
+
 static void handler_refuses(void **state)
 {
 	struct scu_context contexts[] = {{CLASS_MG, EXPLICIT}};
@@ -488,6 +513,7 @@ int main(void)
 		cmocka_unit_test(peers_of_small_pdus),
 		cmocka_unit_test(private_class_is_taken_others_are_not),
 		cmocka_unit_test(full_disk_at_every_offset),
+		cmocka_unit_test(failure_in_the_middle_is_kept),
 		cmocka_unit_test(handler_refuses),
 		cmocka_unit_test(rejections),
 		cmocka_unit_test(unreachable_peers),

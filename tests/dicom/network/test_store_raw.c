@@ -275,7 +275,7 @@ static void broken_messages(void **state)
 	size_t n;
 
 	(void)state;
-	for (int kind = 0; kind < 5; kind++) {
+	for (int kind = 0; kind < 6; kind++) {
 		struct server server = start(2);
 		int fd = raw_begin(server);
 
@@ -297,6 +297,10 @@ static void broken_messages(void **state)
 		case 4: /* a command where data are expected */
 			p[11] = 3;
 			break;
+		case 5: /* one byte longer than its PDU, which the byte after the PDU completes */
+			p[9]++;
+			p[n++] = 0;
+			break;
 		}
 		send_all(fd, p, n);
 		finish(server);
@@ -305,6 +309,8 @@ static void broken_messages(void **state)
 		assert_true(seen->err[0] != '\0');
 		assert_int_equal(seen->stored, 0);
 		assert_int_equal(seen->begun, seen->ended);
+		if (kind == 5 && !strstr(seen->err, "longer than its PDU"))
+			fail_msg("'%s' does not name the length", seen->err);
 	}
 }
 

@@ -144,6 +144,9 @@ static void allow_list(void **state)
 	assert_int_equal(admitted(a, "MAMMO1", "10.0.0.7", NULL), 0);
 	assert_int_equal(admitted(a, "MAMMO1 ", "10.0.0.7", NULL), 0);
 	assert_int_equal(admitted(a, "mammo1", "10.0.0.7", NULL), -2);
+	assert_int_equal(admitted(a, "MAMMO", "10.0.0.7", NULL), -2); /* the whole title, not its beginning */
+	assert_int_equal(admitted(a, "MAMMO12", "10.0.0.7", NULL), -2);
+	assert_int_equal(admitted(a, "", "10.0.0.7", NULL), -2);
 	assert_int_equal(admitted(a, "MAMMO1", "10.0.0.8", NULL), -2);
 	assert_non_null(strstr(why, "10.0.0.8 is not its host"));
 	assert_int_equal(admitted(a, "CT", "10.2.200.1", NULL), 1);
@@ -180,6 +183,32 @@ static void allow_list(void **state)
 	assert_int_equal(admission_create(c, &a, &err), 0);
 	assert_int_equal(admitted(a, "A", "10.0.0.1", NULL), 0);
 	assert_int_equal(admitted(a, "B", "10.0.0.1", NULL), ADMISSION_UNKNOWN_PEER);
+	admission_free(a);
+	config_free(c);
+}
+
+static enum scp_admission called(const struct admission *a, const char *aet)
+{
+	struct scp_request r = {"MODALITY", aet, "10.0.0.1", NULL};
+	int peer;
+
+	return admission_check(a, &r, &peer, why, sizeof(why));
+}
+
+/* The called AE title is compared as a whole, too. */
+static void called_title(void **state)
+{
+	struct config *c = config_of("node = { aet = \"TOMONODE\"; check_called = true; require_known_peer = false; };");
+	struct admission *a = NULL;
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(admission_create(c, &a, &err), 0);
+	assert_int_equal(called(a, "TOMONODE"), SCP_ADMIT);
+	assert_int_equal(called(a, " TOMONODE  "), SCP_ADMIT);
+	assert_int_not_equal(called(a, "TOMO"), SCP_ADMIT);
+	assert_int_not_equal(called(a, "TOMONODE2"), SCP_ADMIT);
+	assert_int_not_equal(called(a, ""), SCP_ADMIT);
 	admission_free(a);
 	config_free(c);
 }
@@ -448,9 +477,16 @@ static void a_peer_and_its_neighbour(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(networks),	cmocka_unit_test(allow_list),	       cmocka_unit_test(certificates),
-		cmocka_unit_test(bytes),	cmocka_unit_test(associations),	       cmocka_unit_test(refusals),
-		cmocka_unit_test(many_senders), cmocka_unit_test(all_places_shut_out), cmocka_unit_test(a_peer_and_its_neighbour),
+		cmocka_unit_test(networks),
+		cmocka_unit_test(allow_list),
+		cmocka_unit_test(called_title),
+		cmocka_unit_test(certificates),
+		cmocka_unit_test(bytes),
+		cmocka_unit_test(associations),
+		cmocka_unit_test(refusals),
+		cmocka_unit_test(many_senders),
+		cmocka_unit_test(all_places_shut_out),
+		cmocka_unit_test(a_peer_and_its_neighbour),
 	};
 
 	setenv("TOMONODE_SPOOL", "/spool", 1);
