@@ -355,7 +355,7 @@ def taken_port(folder, things):
         check(n.echo(), "the node does not answer")
     os.kill(n.process.pid, signal.SIGHUP)  # tried at once; else after half a minute
     wait_for("the page", lambda: answers(n), 20)
-    check(ask(n, "/health")[2] == b"ok\n", "health")
+    wait_for("health", lambda: quietly(lambda: ask(n, "/health")[2] == b"ok\n"), 10)  # the manager has seen that its page is back
     n.node["reserve"] = '"900000 GB"'
     n.write_conf()
     os.kill(n.process.pid, signal.SIGHUP)
