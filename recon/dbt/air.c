@@ -65,12 +65,18 @@ static bool is_padding(const struct prep *p, int value)
 
 int air_over_code(const struct prep *p, const uint16_t *raw, int *ret_code, size_t *ret_n, struct err *err)
 {
-	size_t n = (size_t)p->n_u * (size_t)p->n_v;
+	size_t n = (size_t)p->n_u * (size_t)p->n_v, n_code = 0;
 	int top = (int)p->max_value, code = p->inverted ? 0 : top, next, step = p->inverted ? 1 : -1;
 	size_t *hist;
 
 	if (!(p->n_u > 0 && p->n_v > 0 && p->max_value > 0 && p->max_value < VALUES))
 		return err_set(err, EINVAL, "air: %d x %d bins with values up to %g", p->n_u, p->n_v, p->max_value);
+	for (size_t i = 0; i < n; i++)
+		n_code += raw[i] == code;
+	*ret_code = -1;
+	*ret_n = 0;
+	if (n_code == 0)
+		return 0;
 	hist = calloc((size_t)4 * VALUES, sizeof(*hist)); /* used in turn, as in prep_percentile() */
 	if (!hist)
 		return err_set(err, ENOMEM, "air: no memory for a histogram");
@@ -80,11 +86,10 @@ int air_over_code(const struct prep *p, const uint16_t *raw, int *ret_code, size
 		hist[v] += hist[VALUES + v] + hist[2 * VALUES + v] + hist[3 * VALUES + v];
 	for (next = code + step; next >= 0 && next <= top && (hist[next] == 0 || is_padding(p, next)); next += step)
 		;
-	*ret_n = hist[code];
-	*ret_code =
-		*ret_n > 0 && !is_padding(p, code) && next >= 0 && next <= top && abs(next - code) > top / AIR_GAP ? code : -1;
-	if (*ret_code < 0)
-		*ret_n = 0;
+	if (!is_padding(p, code) && next >= 0 && next <= top && abs(next - code) > top / AIR_GAP) {
+		*ret_code = code;
+		*ret_n = n_code;
+	}
 	free(hist);
 	return 0;
 }
@@ -137,6 +142,27 @@ static void add_bins(const struct prep *p, int over_code, const uint16_t *row, i
 	}
 }
 
+/* The same for a row without padding and values over range: sums of integers, which are exact. */
+static void add_plain_bins(const struct prep *p, const uint16_t *restrict row, int from, int end, struct bins *b)
+{
+	int last = smaller(end, p->n_u - 1), n = end - from;
+	int64_t squares = 0;
+	uint64_t sum = 0;
+
+	for (int u = from; u < end; u++)
+		sum += row[u];
+	for (int u = from; u < last; u++) {
+		int step = row[u + 1] - row[u];
+
+		squares += (int64_t)step * step;
+	}
+	b->sum += (p->inverted ? p->max_value * n - (double)sum : (double)sum) - p->offset * n;
+	b->squares += (double)squares;
+	b->n += n;
+	b->pairs += last - from;
+	b->all += n;
+}
+
 /* Return the mean of n squares of normal numbers whose median is 1 (Wilson and Hilferty 1931). */
 static double mean_of_median(int n)
 {
@@ -157,6 +183,7 @@ static void finish_cell(const struct bins *b, struct cell *ret)
 
 static void cells_fill(const struct prep *p, int over_code, const uint16_t *raw, struct cells *c)
 {
+	bool plain = !p->has_padding && over_code < 0;
 	size_t n_data = 0;
 
 #pragma omp parallel for schedule(static) reduction(+ : n_data)
@@ -168,8 +195,12 @@ static void cells_fill(const struct prep *p, int over_code, const uint16_t *raw,
 			struct bins b = {0};
 
 			for (int v = j * c->bins_v; v < end_v; v++)
-				add_bins(p, over_code, raw + (size_t)v * (size_t)p->n_u, i * c->bins_u,
-					 smaller((i + 1) * c->bins_u, p->n_u), &b);
+				if (plain)
+					add_plain_bins(p, raw + (size_t)v * (size_t)p->n_u, i * c->bins_u,
+						       smaller((i + 1) * c->bins_u, p->n_u), &b);
+				else
+					add_bins(p, over_code, raw + (size_t)v * (size_t)p->n_u, i * c->bins_u,
+						 smaller((i + 1) * c->bins_u, p->n_u), &b);
 			finish_cell(&b, &cell[i]);
 			n_data += cell[i].kind != CELL_EMPTY;
 		}
@@ -177,17 +208,37 @@ static void cells_fill(const struct prep *p, int over_code, const uint16_t *raw,
 	c->n_data = n_data;
 }
 
-static int compare(const void *a, const void *b)
+/* Return the value that would be at `place` if the n values were sorted; changes their order (quickselect, Hoare 1961). */
+static double select_value(float *values, size_t n, size_t place)
 {
-	float x = *(const float *)a, y = *(const float *)b;
+	size_t lo = 0, hi = n - 1;
 
-	return (x > y) - (x < y);
+	while (lo < hi) {
+		float pivot = values[lo + (hi - lo) / 2];
+		size_t i = lo, j = hi;
+
+		for (;; i++, j--) {
+			while (values[i] < pivot)
+				i++;
+			while (values[j] > pivot)
+				j--;
+			if (i >= j)
+				break;
+			float swap = values[i];
+			values[i] = values[j];
+			values[j] = swap;
+		}
+		if (place <= j)
+			hi = j;
+		else
+			lo = j + 1;
+	}
+	return (double)values[place];
 }
 
 static double median(float *values, size_t n)
 {
-	qsort(values, n, sizeof(values[0]), compare);
-	return n > 0 ? (double)values[n / 2] : 0;
+	return n > 0 ? select_value(values, n, n / 2) : 0;
 }
 
 static size_t count_cells(const struct cells *c)
@@ -389,8 +440,7 @@ static double find_dark(struct cells *c)
 	for (size_t i = 0; i < count_cells(c); i++)
 		if (c->cell[i].kind == CELL_DATA)
 			c->sorted[n++] = c->cell[i].log;
-	qsort(c->sorted, n, sizeof(c->sorted[0]), compare);
-	return n > 0 ? (double)c->sorted[n > DARK_CELLS ? DARK_CELLS : n - 1] : 0;
+	return n > 0 ? select_value(c->sorted, n, n > DARK_CELLS ? DARK_CELLS : n - 1) : 0;
 }
 
 /* Return the median of the plateau's cells, of those away from its edge if there are enough. */
