@@ -276,6 +276,7 @@ enum exit_code options_code(const struct err *err)
 	case EBADMSG:
 	case ENOTSUP:
 	case ENOKEY:
+	case EFBIG:
 	case ENOTUNIQ:
 		return CODE_INPUT;
 	case ENOMEM:

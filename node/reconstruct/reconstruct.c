@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "kernels/clock.h"
 #include "node/reconstruct/reconstruct_internal.h"
@@ -143,6 +144,55 @@ void reconstruct_name_protocol(const struct reconstruct_work *w, int rc, struct 
 {
 	if (rc == -ENOMEM)
 		err_prefix(err, "protocol '%s'", w->protocol->name);
+}
+
+/* Return the bytes of the output folder's disk, or of the folder above if it does not exist yet; false: unknown. */
+static bool read_disk(const char *folder, double *ret_size, double *ret_free)
+{
+	char above[500];
+	struct statvfs disk;
+
+	if (statvfs(folder, &disk) < 0) {
+		char *slash;
+
+		snprintf(above, sizeof(above), "./%s", folder);
+		if (folder[0] == '/')
+			snprintf(above, sizeof(above), "%s", folder);
+		slash = strrchr(above, '/');
+		slash[slash == above] = '\0';
+		if (statvfs(above, &disk) < 0)
+			return false;
+	}
+	*ret_size = (double)disk.f_blocks * (double)disk.f_frsize;
+	*ret_free = (double)disk.f_bavail * (double)disk.f_frsize;
+	return true;
+}
+
+int reconstruct_check_size(const struct reconstruct_work *w, const struct grid *grid, struct err *err)
+{
+	const struct node_conf *node = &w->config->node;
+	double bytes = 2.0 * grid->n[0] * grid->n[1] * grid->n[2], size, left;
+	size_t n = strlen(node->spool);
+	bool in_spool = n > 0 && !strncmp(w->out_dir, node->spool, n) && w->out_dir[n] == '/';
+	double reserve = in_spool ? (double)node->reserve : 0;
+
+	if (node->max_result > 0 && bytes > (double)node->max_result)
+		return err_set(
+			err, ENOTSUP,
+			"the result of %d x %d x %d voxels has %.0f MB; node.max_result allows %.0f MB: use larger voxels or a "
+			"smaller volume in the protocol '%s', or set node.max_result",
+			grid->n[0], grid->n[1], grid->n[2], bytes / 1e6, (double)node->max_result / 1e6, w->protocol->name);
+	if (!read_disk(w->out_dir, &size, &left))
+		return 0;
+	if (bytes > size - reserve)
+		return err_set(err, ENOTSUP,
+			       "the result has %.0f MB; the disk of %s has %.0f MB, of which node.reserve keeps %.0f MB",
+			       bytes / 1e6, w->out_dir, size / 1e6, reserve / 1e6);
+	if (bytes > left - reserve)
+		return err_set(err, ENOSPC,
+			       "the result has %.0f MB; %s has %.0f MB of free space, of which node.reserve keeps %.0f MB",
+			       bytes / 1e6, w->out_dir, left / 1e6, reserve / 1e6);
+	return 0;
 }
 
 int err_remap(int rc, int from, int to, struct err *err)

@@ -49,6 +49,8 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 		rc = result_check(base->protocol, &w->plan, err);
 	rc = err_remap(rc, EINVAL, ENOTSUP, err); /* the protocol cannot be used for this case */
 	if (rc == 0)
+		rc = reconstruct_check_size(base, &w->plan.grid, err);
+	if (rc == 0)
 		rc = dbt_open(&base->protocol->dbt, &w->plan, w->exam->scan, base->dev, &w->session, err);
 	return rc;
 }

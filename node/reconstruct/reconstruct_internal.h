@@ -67,6 +67,10 @@ int reconstruct_report_series(struct reconstruct_report *r, const struct series_
 /* If rc is -ENOMEM (a plan that does not fit), begin the sentence with the name of the protocol, which has `memory_limit`. */
 void reconstruct_name_protocol(const struct reconstruct_work *w, int rc, struct err *err);
 
+/* Check that a result with the voxels of this grid, 2 bytes each, may be written. ENOTSUP: it is larger than node.max_result, or
+ * than the disk; ENOSPC: there is not enough free space now. node.reserve counts if the output folder is in the spool. */
+int reconstruct_check_size(const struct reconstruct_work *w, const struct grid *grid, struct err *err);
+
 /* If rc is -from, return -to and change err accordingly; otherwise return rc. Used for errors that would occur again at a retry,
  * so that the case is held. */
 int err_remap(int rc, int from, int to, struct err *err);

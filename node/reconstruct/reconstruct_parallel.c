@@ -36,6 +36,8 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	w->header = &w->s->part[SINOGRAM_LINES].header;
 	rc = parallel_plan(&base->protocol->parallel, &w->header->parallel, base->dev, &w->plan, err);
 	reconstruct_name_protocol(base, rc, err);
+	if (rc == 0)
+		rc = reconstruct_check_size(base, &w->plan.grid, err);
 	return err_remap(rc, EINVAL, ENOTSUP, err);
 }
 

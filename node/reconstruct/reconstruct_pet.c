@@ -47,6 +47,8 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	rc = pet_plan(&base->protocol->pet, m, factors, background, base->dev, &w->plan, err);
 	reconstruct_name_protocol(base, rc, err);
 	if (rc == 0)
+		rc = reconstruct_check_size(base, &w->plan.grid, err);
+	if (rc == 0)
 		rc = pet_open(&base->protocol->pet, &w->plan, m, factors, background, base->dev, base->cache, &w->session, err);
 	return err_remap(rc, EINVAL, ENOTSUP, err);
 }

@@ -173,6 +173,7 @@ static enum job_event event_of_error(const struct job_run *run, const struct err
 	case EBADMSG:
 	case ENOTSUP:
 	case ENOKEY:
+	case EFBIG: /* more than the readers support */
 	case ENOTUNIQ:
 		*ret_detail = json_pack("{s:o, s:b}", "reason", event_json_text(why->msg), "patients", why->code == ENOTUNIQ);
 		if (run->check.damaged > 0)

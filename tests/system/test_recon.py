@@ -46,6 +46,10 @@ def main():
         hologic(os.path.join(exam, "other", "sco.dcm"), os.path.join(exam, "left", "0.dcm"))
         with open(os.path.join(exam, "left", "0.dcm"), "rb") as f, open(os.path.join(exam, "other", "cut.dcm"), "wb") as g:
             g.write(f.read()[:700])
+        endless = pydicom.dcmread(os.path.join(exam, "left", "0.dcm"))
+        endless.NumberOfFrames, endless.ImageLaterality, endless.SeriesInstanceUID = 2147483647, "R", pydicom.uid.generate_uid()
+        endless.SOPInstanceUID = endless.file_meta.MediaStorageSOPInstanceUID = pydicom.uid.generate_uid()
+        endless.save_as(os.path.join(exam, "other", "endless.dcm"))
         done = tools.run("recon", "--json", "-c", config, "--device", "cpu", "--set", "voxel=1.02", "-o", out, exam, ok=(4,))
         summary = json.loads(done.stdout)
         check(not summary["ok"] and summary["code"] == 4, f"code {summary['code']}")
@@ -54,8 +58,8 @@ def main():
         check(sorted(os.listdir(out)) == sorted(c["file"] for c in summary["cases"]), f"{os.listdir(out)} in the output folder")
         check(summary["duplicates"] == 1 and summary["not_dicom"] == 1, f"{summary['duplicates']} duplicates, {summary['not_dicom']} no DICOM")
         reasons = {r["what"]: r["reason"] for r in summary["refused"]}
-        check(len(reasons) == 3, f"refused: {reasons}")
-        for part, sentence in (("sco.dcm", "Hologic SCO"), ("cut.dcm", ""), ("R CC", "(0020,1002) is 10")):
+        check(len(reasons) == 4, f"refused: {reasons}")
+        for part, sentence in (("sco.dcm", "Hologic SCO"), ("cut.dcm", ""), ("R CC", "(0020,1002) is 10"), ("", "2147483647 frames")):
             check(any(part in what and sentence in why for what, why in reasons.items()), f"no refusal of {part} with '{sentence}': {reasons}")
             check(part in done.stderr, f"{part} is not on stderr")
         check("\r" not in done.stderr and "\x1b" not in done.stderr, "a progress bar where there is no terminal")

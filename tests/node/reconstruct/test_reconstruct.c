@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <sys/statvfs.h>
 
 #include "node/reconstruct/case_files.h"
 #include "node/reconstruct/reconstruct.h"
@@ -234,12 +235,45 @@ static void test_cases(void **state)
 	assert_non_null(strstr(err.msg, "/no/such/folder"));
 }
 
+static void expect_refused(int code, const char *words)
+{
+	struct reconstruct_report report = {0};
+	struct protocol_conf p = protocol();
+	struct err err = {0};
+	int before = entries();
+
+	assert_int_equal(reconstruct(&p, "cpu:1", NULL, &report, &err), -code);
+	if (!strstr(err.msg, words))
+		fail_msg("'%s' is not in: %s", words, err.msg);
+	assert_int_equal(entries(), before);
+}
+
+/* The size of the result is checked before anything is read: against node.max_result, the disk, and its free space. */
+static void test_result_too_large(void **state)
+{
+	struct node_conf *node = &fixture_config->node, before = *node;
+	struct statvfs disk;
+
+	(void)state;
+	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
+	node->max_result = 1000;
+	expect_refused(ENOTSUP, "node.max_result allows 0 MB");
+	node->max_result = 0;
+	node->reserve = (uint64_t)1e15; /* counts in the spool only */
+	snprintf(node->spool, sizeof(node->spool), "%s", fixture_folder);
+	*strrchr(node->spool, '/') = '\0';
+	expect_refused(ENOTSUP, "the disk of ");
+	assert_int_equal(statvfs(fixture_folder, &disk), 0);
+	node->reserve = (uint64_t)disk.f_bavail * disk.f_frsize;
+	expect_refused(ENOSPC, "of free space");
+	*node = before;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whole),
-		cmocka_unit_test(test_relative),
-		cmocka_unit_test(test_nothing_left),
+		cmocka_unit_test(test_whole),	     cmocka_unit_test(test_relative),
+		cmocka_unit_test(test_nothing_left), cmocka_unit_test(test_result_too_large),
 		cmocka_unit_test(test_cases),
 	};
 
