@@ -282,7 +282,7 @@ def check_refusals(folder, check):
                           (("--seed", "-1"), "seed"), (("--position", "XYZ"), "'XYZ'; allowed: HFS"), (("--position", "HFSHFSHFS"), "position"),
                           (("--radius", "0"), "radius"), (("--radius", "10"), "--phantom cylinder"), (("--size", "0"), "size"),
                           (("--length", "inf", "--phantom", "cylinder"), "length"), (("--study", "a.b"), "study"),
-                          (("--size", "1"), "reaches 147 mm"), (("something",), "something"), (("--voxels",), "voxels")):
+                          (("--size", "1"), "extends to 147 mm"), (("something",), "something"), (("--voxels",), "voxels")):
         done = tools.run("simulate", "pet", "--scanner", "small", *options, "-o", out, ok=(2,))
         check(part in done.stderr and not os.path.exists(out), f"{options}: {done.stderr}")
     done = tools.run("simulate", "pet", ok=(2,))
