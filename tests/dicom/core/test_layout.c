@@ -319,7 +319,8 @@ static const char *save_private(unsigned groups, unsigned each)
 	return path;
 }
 
-/* DCMTK compares each private element with all private creators before it: 300 groups would take 30 s, 1000 more than a minute. */
+/* DCMTK compares each private element with all private creators before it: 300 groups would take 30 s, 1000 more than a minute.
+ */
 static void test_private_creators(void **state)
 {
 	struct dicom_file *file = NULL;
