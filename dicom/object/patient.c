@@ -11,6 +11,7 @@
 
 #include "dicom/object/attribute.h"
 #include "dicom/object/dicom_tags.h"
+#include "kernels/utf8.h"
 
 #define VALUE_SIZE 4096
 #define HAS_ID 1u
@@ -28,31 +29,18 @@ static const struct {
 
 /* ---- text ---- */
 
-/* Take one character; a byte that does not begin valid UTF-8 is one, above all characters. */
-static uint32_t take(const char **text)
+/* Return the next character and advance the text; a byte that does not begin valid UTF-8 is one, above all characters. */
+static uint32_t next_character(const char **text)
 {
-	const unsigned char *p = (const unsigned char *)*text;
-	size_t more = p[0] >= 0xf0 && p[0] < 0xf8 ? 3 : p[0] >= 0xe0 ? 2 : 1;
-	uint32_t c;
+	uint32_t c = 0x110000u + (unsigned char)**text;
+	size_t n = utf8_decode(*text, &c);
 
-	if (p[0] < 0x80 || p[0] < 0xc0 || p[0] >= 0xf8) {
-		*text += 1;
-		return p[0] < 0x80 ? p[0] : 0x110000u + p[0];
-	}
-	c = p[0] & (0x3fu >> more);
-	for (size_t i = 1; i <= more; i++) {
-		if ((p[i] & 0xc0) != 0x80) {
-			*text += 1;
-			return 0x110000u + p[0];
-		}
-		c = c << 6 | (p[i] & 0x3fu);
-	}
-	*text += more + 1;
+	*text += n > 0 ? n : 1;
 	return c;
 }
 
 /* Append a character if there is room for it. */
-static void put(uint32_t c, char *text, size_t size, size_t *n)
+static void append(uint32_t c, char *text, size_t size, size_t *n)
 {
 	static const unsigned char lead[] = {0, 0xc0, 0xe0, 0xf0};
 	size_t more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
@@ -91,15 +79,15 @@ static void add_folded(const char *text, const char *end, char *ret, size_t size
 	bool began = false, space = false;
 
 	while (text < end) {
-		uint32_t c = take(&text);
+		uint32_t c = next_character(&text);
 
 		if (is_space(c)) {
 			space = true;
 			continue;
 		}
 		if (space && began)
-			put(' ', ret, size, n);
-		put(fold(c), ret, size, n);
+			append(' ', ret, size, n);
+		append(fold(c), ret, size, n);
 		began = true;
 		space = false;
 	}
@@ -118,7 +106,7 @@ static bool add_group(const char *text, const char *end, char *ret, size_t size,
 		add_folded(text, stop, ret, size, n);
 		if (*n > before)
 			filled = *n;
-		put('^', ret, size, n);
+		append('^', ret, size, n);
 		text = stop + 1;
 	}
 	*n = filled;
@@ -148,7 +136,7 @@ static void add_date(const char *text, char *ret, size_t size)
 
 	for (; *text; text++)
 		if (*text != '.' && !is_space((unsigned char)*text))
-			put((unsigned char)*text, ret, size, &n);
+			append((unsigned char)*text, ret, size, &n);
 }
 
 void patient_normalise(enum patient_attribute attribute, const char *text, char *ret_text, size_t size)

@@ -30,8 +30,8 @@ FOREIGN = {
     "libssl": r"openssl/(ssl|err|x509|x509v3|pem|bio)\.h", "libcrypto": r"openssl/", "jansson": r"jansson", "libxxhash": r"xxhash",
     "zlib": r"zlib", "libpng": r"png\.h", "charls": r"charls/", "kissfft": r"kiss_fft", "syslog": r"(sys/)?syslog\.h",
 }
-# Of kernels/, the layer dicom/ may use the error box alone.
-ONLY_HEADERS = {("dicom", "kernels"): {"kernels/err.h"}}
+# Of kernels/, the layer dicom/ may use errors and UTF-8 alone.
+ONLY_HEADERS = {("dicom", "kernels"): {"kernels/err.h", "kernels/utf8.h"}}
 # A suite may talk to these of a library that its room does not use.
 TEST_FOREIGN = {"jansson", "zlib", "sqlite3"}
 
