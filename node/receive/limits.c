@@ -161,8 +161,8 @@ bool limits_count_refusal(struct limits *l, const struct in6_addr *sender, doubl
 	return true;
 }
 
-void limits_tick(struct limits *l, double now, void (*let_in)(void *ctx, const struct in6_addr *sender, unsigned long closed),
-		 void *ctx)
+void limits_tick(struct limits *l, double now,
+		 void (*block_ended)(void *ctx, const struct in6_addr *sender, unsigned long closed), void *ctx)
 {
 	double next = 0;
 
@@ -175,7 +175,7 @@ void limits_tick(struct limits *l, double now, void (*let_in)(void *ctx, const s
 			next = s->until;
 		if (s->until <= 0 || s->until > now)
 			continue;
-		let_in(ctx, &s->address, s->closed);
+		block_ended(ctx, &s->address, s->closed);
 		s->until = 0;
 		s->closed = 0;
 		memset(&s->refusals, 0, sizeof(s->refusals));

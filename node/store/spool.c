@@ -355,7 +355,7 @@ static int remove_at(int folder_fd, const char *name, int *count)
 
 struct sweep {
 	const char *spool;
-	int (*keep)(void *ctx, const char *file);
+	int (*row_of)(void *ctx, const char *file);
 	void *ctx;
 	int removed, orphans;
 };
@@ -374,7 +374,7 @@ static enum verdict verdict_of_instance(struct sweep *s, const char *name)
 
 	if (!ends_with(name, ".dcm") || snprintf(file, sizeof(file), "instances/%s", name) >= (int)sizeof(file))
 		return VERDICT_KEEP;
-	switch (s->keep(s->ctx, file)) {
+	switch (s->row_of(s->ctx, file)) {
 	case SPOOL_NO_ROW:
 		return VERDICT_UNKNOWN;
 	case SPOOL_REMOVED:
@@ -432,9 +432,9 @@ static int sweep_folder(struct sweep *s, const char *folder, enum verdict (*verd
 	return rc;
 }
 
-int spool_sweep(const char *spool, int (*keep)(void *ctx, const char *file), void *ctx, struct err *err)
+int spool_sweep(const char *spool, int (*row_of)(void *ctx, const char *file), void *ctx, struct err *err)
 {
-	struct sweep s = {.spool = spool, .keep = keep, .ctx = ctx};
+	struct sweep s = {.spool = spool, .row_of = row_of, .ctx = ctx};
 	int rc = sweep_folder(&s, "incoming", verdict_of_incoming, err);
 
 	if (rc == 0)
