@@ -4,6 +4,7 @@
  * With i0_mode `percentile` the first of these that applies:
  * - the view shows air (recon/dbt/air.h), and its level agrees with that of the neighbouring views, itself or divided by the
  *   exposure. Where air covers more of the view than the percentile leaves, I0 is the percentile, otherwise the plateau's level;
+ * - the percentile agrees with the air that other views show;
  * - other views show air: the median of the nearest three, scaled by the exposure if the headers contain it;
  * - the profile's flat field, or its `air_value`;
  * - a percentile that is a value of the object. The attenuation is then relative, and exam->relative has the reason.
@@ -18,6 +19,7 @@
 #include "node/tomo/exam_internal.h"
 
 #define AGREE 0.1	  /* largest difference of ln I0 from the median of neighbouring views */
+#define CONFIRM 0.02	  /* largest difference of ln I0 at which the air of other views confirms a view's percentile */
 #define NEIGHBOURS 3	  /* views in that median */
 #define SIGMAS 3	  /* distance of the percentile from the plateau that noise explains */
 #define OVER_PERCENT 99.9 /* percentile that replaces I0 where air is over range: the highest level in range */
@@ -145,16 +147,28 @@ static double fixed_air(const struct exam *exam, int view)
 	return exam_value_intensity(&exam->prep, p->air_value) * (p->air_exposure > 0 ? charge / p->air_exposure : 1);
 }
 
+/* Return the percentile of a view that does not prove its air, for example because its object is hardly darker, if it agrees with
+ * the air of other views; else 0. */
+static double confirmed_percentile(const struct decision *d, int view, double others)
+{
+	double part = exam_value_intensity(&d->exam->prep, d->air[view].percentile);
+
+	if (d->air[view].air.verdict == AIR_FOUND || d->air[view].air.verdict == AIR_OVER_RANGE || !(part > 0) || !(others > 0))
+		return 0;
+	return fabs(log(part / others)) <= CONFIRM ? part : 0;
+}
+
 /* Decide a view of i0_mode `percentile`. */
 static struct exam_i0 choose(const struct decision *d, int view)
 {
 	const struct exam *exam = d->exam;
 	bool charge = exam->views[view].charge > 0;
 	double others = nearby(d, d->own, view, charge) * (charge ? exam->views[view].charge : 1);
+	double own = d->own[view] > 0 ? d->own[view] : confirmed_percentile(d, view, others);
 	struct exam_i0 i0 = {.over_code = d->air[view].air.over_code};
 
-	if (d->own[view] > 0) {
-		i0.i0 = d->own[view];
+	if (own > 0) {
+		i0.i0 = own;
 		i0.source = I0_OF_VIEW;
 	} else if (others > 0) {
 		i0.i0 = others;

@@ -94,6 +94,15 @@ static void test_others(void **state)
 	air[3].air.level = LEVEL / 2;
 	assert_int_equal(exam_decide_i0(e, air, NULL), 0);
 	assert_true(e->i0[3].i0 == LEVEL && e->i0[3].source == I0_OF_OTHERS && !e->relative[0]);
+	/* the percentile of a view that does not prove its air: used if it agrees with the air of the others within 2 % */
+	fill(air, 0.05);
+	hide(&air[1], AIR_NO_CONTRAST);
+	hide(&air[4], AIR_NO_EDGE);
+	air[1].percentile = 0.99 * LEVEL;
+	air[4].percentile = 0.97 * LEVEL;
+	assert_int_equal(exam_decide_i0(e, air, NULL), 0);
+	assert_true(fabs(e->i0[1].i0 - 0.99 * LEVEL) < 1e-6 * LEVEL && e->i0[1].source == I0_OF_VIEW);
+	assert_true(e->i0[4].i0 == LEVEL && e->i0[4].source == I0_OF_OTHERS && !e->relative[0]);
 	exam_close(e);
 
 	e = exam_of(EDITS(MODEL("Part"), EXPOSURES));
