@@ -106,9 +106,13 @@ json_is 'd["ok"] is False and d["code"] == 3 and len(d["problems"]) == 2'
 expect 0 "$TOMONODE" check --json -c "$work/good.conf"
 json_is 'd["config"]["status"]["enabled"] in (True, False) and "spool" in d["config"]["node"] and len(d["config"]["routes"]) > 0'
 json_is 'd["ok"] is True and d["config"]["node"]["port"] == 104 and d["config"]["node"]["check_called"] is False'
-json_is '{p["name"] for p in d["config"]["protocols"]} >= {"dbt-osem", "dbt-osem-full", "dbt-mlem", "dbt-ostr", "dbt-mltr", "dbt-sart", "dbt-bp", "dbt-fbp", "pet-mlem", "pet-osem", "pet-fbp-preview", "parallel-fbp", "parallel-bp", "parallel-art", "parallel-sart", "parallel-mlem"}'
+# All entries of the embedded defaults, in their order
+names() { # names SECTION
+	sed -n "/^$1 = (/,/^);/s/^\t\tname = \"\([^\"]*\)\".*/\"\1\",/p" "$TOMONODE_SOURCE/conf/defaults.conf" | tr -d '\n'
+}
+json_is "[p['name'] for p in d['config']['protocols']] == [$(names protocols)] and len(d['config']['protocols']) >= 16"
 json_is 'd["config"]["routes"][0]["destinations"] == ["pacs"] and d["config"]["routes"][1]["kind"] == "pet"'
-json_is '{s["name"] for s in d["config"]["scanners"]} >= {"ge-discovery-ste", "siemens-mmr", "small"}'
+json_is "[s['name'] for s in d['config']['scanners']] == [$(names scanners)] and len(d['config']['scanners']) >= 3"
 json_is '"tile" not in d["config"]["protocols"][-1] and "matrix" not in d["config"]["protocols"][0]'
 printf 'node = { bind = "0.0.0.0"; require_known_peer = false; };\n' >"$work/open.conf"
 expect 0 "$TOMONODE" check -c "$work/open.conf"
