@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decide whether headers name one patient, without keeping or printing the values that they name.
+/* Decide whether headers name one patient, without storing or printing the values of their attributes.
  *
  * - Four attributes are compared: Patient ID, its issuer, birth date, name. Each is converted to UTF-8 by the Specific Character
  *   Set, its padding is removed, runs of spaces become one, case is folded. A name is the components of its alphabetic group,

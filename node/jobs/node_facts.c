@@ -169,8 +169,8 @@ void manager_facts_read(const json_t *report, struct manager_facts *ret)
 
 json_t *node_problem_json(const struct node_problem *p)
 {
-	return json_pack("{s:s, s:b, s:o, s:o}", "id", p->id, "critical", p->critical, "text", event_json_text(p->text), "todo",
-			 event_json_text(p->todo));
+	return json_pack("{s:s, s:b, s:o, s:o}", "id", p->id, "critical", p->critical, "text", event_json_text(p->text), "remedy",
+			 event_json_text(p->remedy));
 }
 
 /* ---- spool, journal, jobs ---- */

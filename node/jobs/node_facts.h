@@ -18,7 +18,7 @@ void node_facts_of_jobs(const struct config *config, const struct jobs *jobs, st
 /* Return true if a person has to act on the job. */
 bool node_facts_job_needs_attention(const struct job_view *v);
 
-/* {"id", "critical": bool, "text", "todo"}: a new reference. */
+/* {"id", "critical": bool, "text", "remedy"}: a new reference. */
 json_t *node_problem_json(const struct node_problem *p);
 
 /* The manager's part of SPOOL/node.json. The first returns a new reference. */

@@ -24,8 +24,8 @@ static void set(char *to, size_t size, const char *fmt, ...)
 			*to = ' ';
 }
 
-/* Add a problem. todo: what to do. The text is set by the caller with the macro below. */
-static struct node_problem *add(struct node_problems *all, bool critical, const char *id, const char *todo)
+/* Add a problem with its remedy. The caller sets the text with SET_TEXT(). */
+static struct node_problem *add(struct node_problems *all, bool critical, const char *id, const char *remedy)
 {
 	static struct node_problem dropped; /* receives what does not fit; never read */
 	struct node_problem *p = all->n < NODE_PROBLEMS_MAX ? &all->list[all->n++] : &dropped;
@@ -33,11 +33,11 @@ static struct node_problem *add(struct node_problems *all, bool critical, const 
 	p->critical = critical;
 	p->text[0] = '\0';
 	set(p->id, sizeof(p->id), "%s", id);
-	set(p->todo, sizeof(p->todo), "%s", todo);
+	set(p->remedy, sizeof(p->remedy), "%s", remedy);
 	return p;
 }
 #define SET_TEXT(problem, ...) set((problem)->text, sizeof((problem)->text), __VA_ARGS__)
-#define SET_TODO(problem, ...) set((problem)->todo, sizeof((problem)->todo), __VA_ARGS__)
+#define SET_REMEDY(problem, ...) set((problem)->remedy, sizeof((problem)->remedy), __VA_ARGS__)
 
 static const char *or_unknown(const char *reason)
 {
@@ -144,18 +144,18 @@ static void find_journal(const struct node_facts *f, struct node_problems *all)
 
 static void find_disk(const struct node_facts *f, struct node_problems *all)
 {
-	static const char todo[] = "Free space on the spool's disk, or set node.retention_space or node.reserve lower.";
+	static const char remedy[] = "Free space on the spool's disk, or set node.retention_space or node.reserve lower.";
 
 	if (f->disk_error[0])
 		SET_TEXT(add(all, true, "disk-unreadable", "Check the disk and its mount."),
 			 "The spool's disk cannot be read: %s.", f->disk_error);
 	else if (f->disk_size > 0 && f->disk_free < f->reserve)
-		SET_TEXT(add(all, true, "disk-full", todo),
+		SET_TEXT(add(all, true, "disk-full", remedy),
 			 "The disk is full: %.1f GB are free, %.1f GB must stay free. New images are refused until there is "
 			 "space.",
 			 (double)f->disk_free / 1e9, (double)f->reserve / 1e9);
 	else if (f->disk_size > 0 && f->disk_free / 2 < f->reserve)
-		SET_TEXT(add(all, false, "disk-low", todo),
+		SET_TEXT(add(all, false, "disk-low", remedy),
 			 "The disk is nearly full: %.1f GB are free; below %.1f GB new images are refused.",
 			 (double)f->disk_free / 1e9, (double)f->reserve / 1e9);
 }
@@ -170,8 +170,8 @@ static void find_orphans(const struct node_facts *f, struct node_problems *all)
 	p = add(all, false, "orphans", "");
 	SET_TEXT(p, "%llu %s in %s/%s but not in the journal: a crash left %s, or this is an older journal.",
 		 (unsigned long long)f->orphans, one ? "image is" : "images are", f->spool, ORPHANS_FOLDER, one ? "it" : "them");
-	SET_TODO(p, "Send %s to this node again (storescu; images that it has are not stored twice), then remove %s.",
-		 one ? "it" : "them", one ? "it" : "them");
+	SET_REMEDY(p, "Send %s to this node again (storescu; images that it has are not stored twice), then remove %s.",
+		   one ? "it" : "them", one ? "it" : "them");
 }
 
 /* ---- devices, certificates, destinations, routes ---- */
@@ -277,7 +277,7 @@ static void find_destinations(const struct node_facts *f, struct node_problems *
 		p = add(all, false, "destination-down", "");
 		SET_TEXT(p, "Results cannot be sent to %s: %s. %zu %s for it; the node tries again automatically.", d->name,
 			 d->reason[0] ? d->reason : "no answer", d->waiting, d->waiting == 1 ? "case waits" : "cases wait");
-		SET_TODO(p, "Test it with tomonode test-peer %s.", d->name);
+		SET_REMEDY(p, "Test it with tomonode test-peer %s.", d->name);
 	}
 	for (size_t i = 0; i < m->n_unresolved; i++) {
 		const struct node_unresolved *u = &m->unresolved[i];
@@ -364,5 +364,5 @@ bool node_problems_are_critical(const struct node_problems *p)
 
 void node_problem_line(const struct node_problem *p, char *ret, size_t size)
 {
-	snprintf(ret, size, "%s%s%s", p->text, p->todo[0] ? " " : "", p->todo);
+	snprintf(ret, size, "%s%s%s", p->text, p->remedy[0] ? " " : "", p->remedy);
 }

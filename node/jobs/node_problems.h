@@ -43,12 +43,12 @@ struct node_unresolved {
 	char destination[CONFIG_NAME_SIZE], host[256], reason[160];
 };
 
-/* What only the manager knows; it writes these facts to SPOOL/node.json. */
+/* Facts that only the manager can determine; it writes them to SPOOL/node.json. */
 struct manager_facts {
 	bool receiver;		  /* a receiver runs */
-	char receiver_fault[300]; /* why it cannot listen or hear; "": it can */
+	char receiver_fault[300]; /* why it cannot accept connections; "": it can */
 	char receiver_limit[300]; /* why it can serve fewer associations than configured; "": it cannot */
-	char incoming[300];	  /* why no object can be written; "": the last probe succeeded */
+	char incoming[300];	  /* why no file can be written in incoming/; "": the last attempt succeeded */
 	char journal_damage[200]; /* first finding of the journal's check at the start; "": none */
 	bool journal_replaced;	  /* journal.db is not the file that the node opened at its start */
 	char journal_error[300];  /* why the manager cannot open the journal; "": it is open */
@@ -69,7 +69,7 @@ struct node_facts {
 	char spool[256];
 	bool expect_running; /* a node that does not run is a problem: false in `check` */
 	bool runs;	     /* a process holds SPOOL/node.lock */
-	long manager;	     /* its number; 0: unknown */
+	long manager;	     /* process id of the manager; 0: unknown */
 	bool manager_stopped;
 	double manager_silent; /* s since its last sign of life; 0: unknown */
 	bool reported;	       /* `from_manager` was read */
@@ -88,9 +88,9 @@ struct node_facts {
 };
 
 struct node_problem {
-	bool critical;		   /* the node does not do its work: /health replies 503 */
-	char id[32];		   /* label of the metric and of the log */
-	char text[700], todo[400]; /* sentences: what is wrong; what to do ("": nothing) */
+	bool critical;		     /* the node does not do its work: /health replies 503 */
+	char id[32];		     /* label of the metric and of the log */
+	char text[700], remedy[400]; /* sentences: what is wrong; what a person can do ("": nothing) */
 };
 
 struct node_problems {
@@ -101,14 +101,14 @@ struct node_problems {
 /* Compute the list; critical problems first. Pure. */
 void node_problems_find(const struct node_facts *facts, struct node_problems *ret);
 bool node_problems_are_critical(const struct node_problems *p);
-/* Write text and to-do as one line. */
+/* Write text and remedy as one line. */
 void node_problem_line(const struct node_problem *p, char *ret, size_t size);
 
 /* The problem of one certificate or revocation list; false: there is none. */
 bool node_problem_of_certificate(const struct node_certificate *c, double now, struct node_problem *ret);
-/* Return true if that problem is there already (expired), not only to come. */
+/* Return true if the certificate has expired already; false: it will expire soon. */
 bool node_problem_is_over(const struct node_problem *p);
-/* Return true if the problem makes a configuration wrong, so that `check` fails: a certificate that peers refuse. */
+/* Return true if `check` fails because of the problem: a certificate that peers refuse. */
 bool node_problem_is_of_configuration(const struct node_problem *p);
 
 #endif

@@ -3,10 +3,10 @@
  *
  * - Compared are all instances of a job with each other, and those of different jobs that have the Study or the Series Instance
  *   UID in common, whatever their state.
- * - A person's statement that it is one patient covers the job with its instances at that time, and each pair of it and another
- *   job whose instances were all there.
- * - Instances without digests (indexed by a version without them), or with those of another key, are compared with none. The
- *   worker compares the files of its case in any case.
+ * - A person's statement that it is one patient is valid for the instances that the job had at that time, and for its comparison
+ *   with each other job that has received no instance since.
+ * - Instances without digests (indexed by a version without them), or with those of another key, are not compared. The worker
+ *   always compares the files of its case.
  */
 #ifndef TOMONODE_NODE_PATIENTS_H
 #define TOMONODE_NODE_PATIENTS_H
@@ -22,7 +22,7 @@
 /* Write the digests of a header with the key of the spool. of: as read without a key. */
 void patients_format(const struct patient_identity *of, const uint8_t key[PATIENT_KEY_BYTES],
 		     char ret_text[PATIENTS_IDENTITY_SIZE]);
-/* Read them; *ret_key distinguishes keys. False: not such a text. */
+/* Read this text; *ret_key is the digest of the key that it was made with. Return false if it is not such a text. */
 bool patients_parse(const char *text, struct patient_identity *ret_identity, uint32_t *ret_key);
 
 /* Return true if a job must be held: its headers, or those of it and of another job (*ret_other; else NULL), do not name one

@@ -409,9 +409,9 @@ static void overall(struct html *h, const struct status *s)
 
 		html_put(h, "<li>");
 		html_text(h, p->text);
-		if (p->todo[0]) {
-			html_put(h, " <span class=\"todo\">");
-			html_text(h, p->todo);
+		if (p->remedy[0]) {
+			html_put(h, " <span class=\"remedy\">");
+			html_text(h, p->remedy);
 			html_put(h, "</span>");
 		}
 		html_put(h, "</li>");

@@ -8,8 +8,8 @@
 
 #include "kernels/err.h"
 
-/* s of processor time that reading a header may use; then SIGPROF ends the indexer, and the instance becomes unassigned. Ten
- * times what a header at the limits of dicom/core/layout.hh needs. */
+/* Seconds of processor time that reading a header may use; then SIGPROF ends the indexer, and the instance becomes unassigned. A
+ * header at the limits of dicom/core/layout.hh needed less than 1 s on two busy cores. */
 #define INDEX_CPU_SECONDS 3
 
 struct index_mark {

@@ -4,7 +4,7 @@
  * - A sender is a calling AE title and an address. Its instances are read in the order of arrival.
  * - The next instance is that of the sender whose instances have used the least time. So a sender whose headers take long delays
  *   another one by at most the header that is being read, however many it sends.
- * - A sender that has had nothing to read cannot save time: it continues at the share of the sender that was read last.
+ * - A sender without waiting instances gains no advantage: when it sends again, it starts with the time of the sender read last.
  *
  * Pure: the time used is an argument. */
 #ifndef TOMONODE_NODE_TURNS_H
@@ -21,7 +21,7 @@ struct turns;
 int turns_create(struct turns **ret_turns, struct err *err);
 struct turns *turns_free(struct turns *t); /* accepts NULL, returns NULL */
 
-/* Append an instance to those of its sender. */
+/* Append an instance to the queue of its sender. ENOMEM. */
 int turns_add(struct turns *t, const char *calling, const char *host, int64_t instance, struct err *err);
 /* Return the instance to read next; 0: none. It stays the first of its sender until turns_done(). */
 int64_t turns_next(struct turns *t);

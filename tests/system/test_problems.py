@@ -71,7 +71,7 @@ def seen(n, trouble, problem, event, page=True, seconds=30):
         check(f'tomonode_problems{{id="{problem}",severity="{"critical" if p["critical"] else "warning"}"}}' in metrics, f"{trouble}: {metrics[:600]}")
     if event:
         wait_for(f"{trouble}: {event} in the log", lambda: re.search(event, n.log_text()), 10)
-    table.append((trouble, problem, "no reply" if not page else "503" if p["critical"] else "200, warning", p["text"], p["todo"], event))
+    table.append((trouble, problem, "no reply" if not page else "503" if p["critical"] else "200, warning", p["text"], p["remedy"], event))
     return p
 
 
@@ -301,8 +301,8 @@ def write_table():
     cell = lambda text: re.sub(r"/tmp/tomonode-test-[^/]+/(node/)?", "", re.sub(r"\((\d+)\)", "(PID)", text)).replace("|", "\\|")
     with open(os.environ["PROBLEMS_TABLE"], "w") as f:
         f.write("| trouble | metric: id | `/health` | sentence of page, `list`, `/health` | what to do | log |\n|---|---|---|---|---|---|\n")
-        for trouble, problem, health, text, todo, event in table:
-            f.write(f"| {cell(trouble)} | `{problem}` | {health} | {cell(text)} | {cell(todo)} | {'`' + event.removesuffix(' reason=') + '`' if event else ''} |\n")
+        for trouble, problem, health, text, remedy, event in table:
+            f.write(f"| {cell(trouble)} | `{problem}` | {health} | {cell(text)} | {cell(remedy)} | {'`' + event.removesuffix(' reason=') + '`' if event else ''} |\n")
 
 
 if __name__ == "__main__":
