@@ -93,7 +93,7 @@ def senders_that_stop_within_an_image(folder, things):
         job, = c.jobs_of(n.spool, study)
         wait_for(f"{way.__name__}: the exam is held", lambda j=job: c.events_of(n.spool, j)[-1] == "held", 20)
         check("started" not in c.events_of(n.spool, job) and study not in archive.studies, f"{way.__name__}: a partial exam was reconstructed")
-    check(not os.listdir(os.path.join(n.spool, "incoming")), "leftovers in incoming")
+    c.check_incoming(n.spool)
     for way, study, objects, _ in begun:
         check(ledger.send(n.port, objects), f"{way.__name__}: the rest is not taken")
         wait_for(f"{way.__name__}: the exam goes on by itself", lambda s=study: s in archive.studies, 20)
