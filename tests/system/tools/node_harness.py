@@ -220,13 +220,15 @@ class Node:
         return subprocess.run(["echoscu", "-aec", "TOMONODE", "127.0.0.1", str(self.port)], capture_output=True).returncode == 0
 
     def kill(self, group=True):
-        """kill -9: of every process of the node, or of the manager alone."""
+        """kill -9: of every process of the node, or of the manager alone. Returns when they have ended, and their ports are free."""
         if group:
             os.killpg(self.process.pid, signal.SIGKILL)
         else:
             self.process.kill()
         self.process.wait()
         self.process = None
+        if group:
+            wait_for("all processes of the node have ended", lambda: not self.processes(), 20, 0.01)
 
     def stop(self, seconds=40):
         """SIGTERM; the exit code."""
