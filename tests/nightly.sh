@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Run the tests that take too long for every change: the whole suite under sanitizers, the soak, every fuzz target. Start it from cron or a timer.
+# Run the tests that take too long for every change: the whole suite under sanitizers, the soak, all hostile input, every fuzz target.
+# Start it from cron or a timer.
 #
 # usage: tests/nightly.sh [MINUTES]     duration of each fuzz target and of the soak; default 30
 # Writes build/nightly/SUMMARY, and a log of each step in the same folder. After a failed step the others still run.
@@ -52,6 +53,10 @@ soak() {
     tests/soak.sh --minutes "$minutes"
 }
 
+hostile() { # the program of the step `warnings`
+    TOMONODE=$out/release/tomonode tests/hostile/run.py --table "$out/hostile.md"
+}
+
 fuzz() {
     command -v clang >/dev/null || { echo "clang is not installed"; return 77; }
     tests/fuzz.sh $((60 * minutes))
@@ -62,6 +67,7 @@ step warnings warnings
 step asan suite asan
 step tsan suite tsan
 step soak soak
+step hostile hostile
 step fuzz fuzz
 cat "$out/SUMMARY"
 exit "$failed"

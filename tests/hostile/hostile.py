@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all modules of tests/hostile/ share. tests/hostile/ contains hostile input, one module for each kind: malformed associations, damaged
+objects, odd exams, misbehaving destinations, HTTP requests, certificates.
+
+A module is a list of cases and a stage: a node that serves one honest sender (the bystander) and answers C-ECHO during all cases. Each case
+sends something, and states which answer it expects and which sentence the node must write about it. After each group of cases:
+
+* no process of the node has crashed, its main process and its receiver are the same as before;
+* every acknowledged object is stored, bit for bit, and incoming/ is empty;
+* every C-ECHO was answered;
+* no exam of the bystander was delayed by more than 5 s. The time is measured from its connection until its result has arrived at its
+  destination; the delay is the difference from the median of the same before the first case.
+
+    MODULE.py [--short] [--seed S] [--table FILE] [--group N] [CASE]...
+
+--short runs a fixed fifth of the cases (CTest: hostile/MODULE); without it all cases run, in random order. --table appends a table of the
+cases with the answer and the sentence of each to FILE. A CASE is a part of a case's name. tests/hostile/run.py runs all modules.
+"""
+import argparse
+import contextlib
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import statistics
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import typing
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "system"))
+from tools import contract_tools as c  # noqa: E402
+from tools import dicom_peer as peer  # noqa: E402
+from tools import node_harness as h  # noqa: E402
+from tools.node_harness import PATIENCE, check, wait_for  # noqa: E402
+
+DELAY = 5.0  # s: no exam of the bystander may be delayed by more
+BYSTANDER, PROBER = "BYSTANDER", "PROBER"
+SHORT_SEED, SHORT_PART = 13, 5
+# What the log says of a process that ended otherwise than by itself; a case that ends one on purpose calls Stage.forgive().
+CRASH = re.compile(r"association-crashed|[ =]signal=\d+|died with signal|exited with code|receiver-ended|process-stuck|worker-hung|"
+                   r"serve-failed|sandbox-failed|index-ended|status-ended|Sanitizer|Assertion .* failed|terminate called")
+
+
+class Case(typing.NamedTuple):
+    """One hostile input. act(stage): does it, and returns the node's answer in a few words."""
+    name: str
+    act: typing.Callable
+    answer: str  # regular expression: must match the whole answer
+    sentence: str  # regular expression: must be found in a line that the node wrote about this case, or in what Stage.quote() was given
+
+
+class Bystander(threading.Thread):
+    """An honest sender: a complete exam of three images, again and again, one at a time."""
+
+    def __init__(self, port, archive, exams, ledger, pause=0.2):
+        super().__init__(daemon=True)
+        self.port, self.archive, self.exams, self.ledger, self.pause = port, archive, exams, ledger, pause
+        self.turn, self.ended = threading.Lock(), False
+        self.n, self.times, self.failed = 0, [], []
+
+    def measure(self):
+        """Send the next exam; the seconds until its result has arrived."""
+        self.n += 1
+        study, objects = self.exams.number(900000 - self.n)
+        began = time.monotonic()
+        if not self.ledger.send(self.port, objects, calling=BYSTANDER):
+            self.failed.append(f"exam {self.n} of the bystander was not acknowledged")
+            return None
+        try:
+            wait_for(f"exam {self.n} of the bystander is delivered", lambda: study in self.archive.studies, 60, 0.01)
+        except AssertionError as e:
+            self.failed.append(str(e))
+            return None
+        return time.monotonic() - began
+
+    def baseline(self, n):
+        """The median of n exams that nobody disturbs; the first exam, which also starts processes, is not counted."""
+        self.measure()
+        self.usual = statistics.median([t for t in (self.measure() for _ in range(n)) if t is not None] or [0])
+        check(not self.failed, f"before the first case: {self.failed}")
+
+    def run(self):
+        while not self.ended:
+            with self.turn:
+                seconds = self.measure()
+                if seconds is not None:
+                    self.times.append(seconds)
+            time.sleep(self.pause)
+
+    def longest_delay(self):
+        return max([t - self.usual for t in self.times] or [0.0])
+
+    def stop(self):
+        self.ended = True
+        self.join(120)
+
+
+class Prober(threading.Thread):
+    """C-ECHO all the time, each on its own association."""
+
+    def __init__(self, port, pause=0.1):
+        super().__init__(daemon=True)
+        self.port, self.pause, self.n, self.failed, self.slowest, self.ended = port, pause, 0, [], 0.0, False
+
+    def probe(self):
+        sender = peer.Sender(self.port, calling=PROBER, timeout=10.0 * PATIENCE)
+        try:
+            check(sender.echo() == peer.SUCCESS, "C-ECHO was answered with another status")
+            sender.release()
+        finally:
+            sender.close()
+
+    def run(self):
+        while not self.ended:
+            began = time.monotonic()
+            try:
+                self.probe()
+            except (peer.Gone, OSError, AssertionError) as e:
+                self.failed.append(str(e))
+            self.slowest = max(self.slowest, time.monotonic() - began)
+            self.n += 1
+            time.sleep(self.pause)
+
+    def stop(self):
+        self.ended = True
+        self.join(60)
+
+
+class Stage:
+    """A node with its bystander, which delivers to `archive`, and its prober. `node` is configured and not started."""
+
+    def __init__(self, folder, node, archive):
+        self.folder, self.node, self.archive, self.ledger = folder, node, archive, c.Ledger()
+        self.exams = c.Exams(os.path.join(folder, "exam"))
+        self.things = []  # more to stop at the end: objects with stop()
+        self.quoted, self.mark, self.forgiven, self.cases = [], 0, 0, 0
+        self.honest = set()  # ids of associations of the bystander and the prober
+
+    def start(self, baseline=3):
+        c.start(self.node)
+        self.same = self.main_processes()
+        self.bystander = Bystander(self.node.port, self.archive, self.exams, self.ledger)
+        self.prober = Prober(self.node.port)
+        self.bystander.baseline(baseline)
+        self.bystander.start()
+        self.prober.start()
+
+    def main_processes(self):
+        found = c.roles(self.node)
+        return found["manager"], found.get("receiver")
+
+    # ---- what a case uses ----
+
+    def connect(self, port=None, timeout=10.0):
+        """A connection from an address of its own, so that the node's limits for each sender do not mix up cases."""
+        self.cases += 1
+        s = socket.socket()
+        s.settimeout(timeout * PATIENCE)
+        s.bind((f"127.66.{self.cases // 250 % 250}.{1 + self.cases % 250}", 0))
+        s.connect(("127.0.0.1", port or self.node.port))
+        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return s
+
+    def quote(self, text):
+        """A text that the node gave elsewhere than in its log (show, list, a page): the sentence may be in it."""
+        self.quoted.append(text)
+
+    def lines(self):
+        """What the log says since the case began, without the associations of the bystander and the prober."""
+        with open(self.node.log_path, encoding="utf-8", errors="replace") as f:
+            f.seek(self.mark)
+            lines = f.read().split("\n")[:-1]  # the last one is not complete
+        for line in lines:
+            m = re.search(rf'association=(\S+) calling="?(?:{BYSTANDER}|{PROBER})\b', line)
+            if m:
+                self.honest.add(m.group(1))
+        ids = (re.search(r"association=(\S+)", line) for line in lines)
+        return [line for line, m in zip(lines, ids) if not m or m.group(1) not in self.honest]
+
+    def forgive(self, pattern):
+        """The present case ends a process on purpose: the lines that match are no crash."""
+        self.forgiven += len([line for line in self.lines() if CRASH.search(line) and re.search(pattern, line)])
+
+    def number(self):
+        """A number for Exams.number() that no other case uses."""
+        self.cases += 1
+        return self.cases
+
+    # ---- what every case is judged by ----
+
+    def sentence(self, pattern):
+        """The first line, or quoted text, in which the pattern is found, without what comes before its reason."""
+        for text in self.quoted + self.lines():
+            m = re.search(pattern, text)
+            if m:
+                reason = re.search(r'(?:reason|error)=("(?:[^"\\]|\\.)*"|\S+)', text)
+                text = reason.group(1).strip('"') if reason and re.search(pattern, reason.group(1)) else text
+                return " ".join(text.split())[:300]
+        return None
+
+    def run(self, case):
+        """(what was wrong or None, answer, sentence)"""
+        with contextlib.suppress(FileNotFoundError):
+            self.mark = os.path.getsize(self.node.log_path)
+        self.quoted = []
+        try:
+            answer = str(case.act(self))
+            check(re.fullmatch(case.answer, answer, re.S), f"the answer was '{answer}', expected '{case.answer}'")
+            check(case.sentence and not re.search(case.sentence, ""), "a case needs a sentence that is not empty")
+            found = wait_for(f"a sentence like '{case.sentence}'", lambda: self.sentence(case.sentence), 10, 0.02)
+            return None, answer, found
+        except Exception as e:  # pylint: disable=broad-except
+            if not isinstance(e, (AssertionError, peer.Gone)):
+                traceback.print_exc(file=sys.stdout)
+            return f"{type(e).__name__}: {e}\n    " + "\n    ".join(self.lines()[-8:]), "", ""
+
+    def crashes(self):
+        return [line for line in self.node.log_text().split("\n") if CRASH.search(line)]
+
+    def judge(self):
+        """What is wrong after a group of cases: a list of sentences. Between two exams of the bystander, so that nobody writes."""
+        wrong, before = [], len(self.bystander.times)
+        with contextlib.suppress(AssertionError):
+            wait_for("an exam of the bystander", lambda: len(self.bystander.times) > before or self.bystander.failed, 60)
+        with self.bystander.turn:
+            crashes = self.crashes()
+            if len(crashes) != self.forgiven:
+                wrong.append(f"{len(crashes)} processes crashed, {self.forgiven} of them on purpose: {crashes[-3:]}")
+            if self.node.process.poll() is not None or self.main_processes() != self.same:
+                wrong.append(f"the main processes were {self.same}, they are {self.main_processes()}")
+            try:
+                wait_for("no object of a case is being received", lambda: not os.listdir(os.path.join(self.node.spool, "incoming")), 30)
+                self.ledger.check_spool(self.node.spool)
+            except AssertionError as e:
+                wrong.append(str(e))
+        wrong += self.bystander.failed + [f"C-ECHO: {f}" for f in self.prober.failed]
+        delay = self.bystander.longest_delay()
+        if delay > DELAY * PATIENCE:
+            wrong.append(f"an exam of the bystander was delayed by {delay:.1f} s")
+        self.bystander.failed, self.prober.failed = [], []
+        return wrong
+
+    def lost(self):
+        return len(self.ledger.missing(self.node.spool))
+
+    def stop(self):
+        for thing in (getattr(self, "bystander", None), getattr(self, "prober", None), *self.things):
+            if thing:
+                thing.stop()
+        self.node.end()
+        self.archive.stop()
+
+
+def stage(folder, extra="", **node):
+    """The usual one: a node with short timeouts, one archive. `extra`: text for the end of the configuration."""
+    archive = peer.Archive()
+    n = h.Node(os.path.join(folder, "node"), archive.port, **{"acse_timeout": 2, "dimse_timeout": 2, **node})
+    n.write_conf(extra)
+    return Stage(folder, n, archive)
+
+
+# ---- running ----
+
+def choose(cases, options, rng):
+    if options.names:
+        return [case for case in cases if any(name in case.name for name in options.names)]
+    if options.short:
+        chosen = set(random.Random(SHORT_SEED).sample(range(len(cases)), max(1, len(cases) // SHORT_PART)))
+        return [case for i, case in enumerate(cases) if i in chosen]
+    return rng.sample(cases, len(cases))
+
+
+def cell(text):
+    return " ".join(str(text).replace("|", "\\|").split()) or "-"
+
+
+def write_table(path, title, results):
+    with open(path, "a", encoding="utf-8") as f:
+        f.write(f"\n## {title}\n\n| case | answer | sentence |\n|---|---|---|\n")
+        for case, answer, sentence in sorted(results):
+            f.write(f"| {cell(case)} | {cell(answer)} | {cell(sentence)} |\n")
+
+
+def play(stage_of, cases, group, folder, results):
+    """Run the cases; the stage and what was wrong, one text each."""
+    st, wrong = stage_of(folder), []
+    try:
+        st.start()
+        for at in range(0, len(cases), group):
+            for case in cases[at:at + group]:
+                bad, answer, sentence = st.run(case)
+                results.append((case.name, answer, sentence))
+                if bad:
+                    wrong.append(f"{case.name}: {bad}")
+                    print(f"FAILED  {wrong[-1]}", flush=True)
+            for bad in st.judge():
+                wrong.append(bad)
+                print(f"FAILED  after {[case.name for case in cases[at:at + group]]}: {bad}", flush=True)
+        summary = (len(cases), len(st.crashes()) - st.forgiven, st.lost(), len(st.bystander.times), max(0.0, st.bystander.longest_delay()),
+                   st.bystander.usual, st.prober.n, st.prober.slowest)
+        return summary, wrong
+    finally:
+        st.stop()
+        if wrong and os.environ.get("HOSTILE_LOG"):
+            shutil.copy(st.node.log_path, os.environ["HOSTILE_LOG"])
+
+
+def main(title, stage_of, cases_of, programs=()):
+    """title: of the table; stage_of(folder): a Stage that is not started; cases_of(rng): the cases."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--short", action="store_true")
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--table")
+    parser.add_argument("--group", type=int, default=20)
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    h.need(h.TOMONODE, *programs)
+    if options.seed is None:
+        options.seed = SHORT_SEED if options.short else random.SystemRandom().randrange(1 << 31)
+    print(f"seed {options.seed}", flush=True)
+    rng = random.Random(options.seed)
+    cases = cases_of(rng)
+    check(len({case.name for case in cases}) == len(cases), "two cases have the same name")
+    cases = choose(cases, options, rng)
+    check(cases, f"no case is called {options.names}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    folder, results, began = tempfile.mkdtemp(prefix="tomonode-hostile-"), [], time.monotonic()
+    try:
+        summary, wrong = play(stage_of, cases, options.group, folder, results)
+    except h.Skipped as e:
+        print(f"skipped: {e}")
+        sys.exit(77)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    if options.table:
+        write_table(options.table, title, results)
+    n, crashes, lost, exams, delay, usual, echoes, slowest = summary
+    print(f"{n} cases, {crashes} crashes, {lost} acknowledged objects lost; {exams} exams of a bystander, usually {usual:.2f} s, longest delay "
+          f"{delay:.2f} s; {echoes} C-ECHOs, slowest {slowest:.2f} s; {len(wrong)} failures; {time.monotonic() - began:.0f} s")
+    print(f"| {title} | {n} | {crashes} | {lost} | {delay:.1f} s |")
+    sys.exit(1 if wrong else 0)
