@@ -240,6 +240,47 @@ static void refused(void **state)
 	assert_non_null(strstr(err.msg, "item"));
 }
 
+/* A Failure Reason that is not one 16-bit value is not read: the object is reported without a reason. */
+static void reason_of_another_length(void **state)
+{
+	static const uint8_t value[8] = {0x12, 0x01, 0x13, 0x02};
+
+	(void)state;
+	for (uint32_t n = 0; n <= 6; n++) {
+		struct text t = {0}, items = {0}, content = {0};
+		struct commit_report r;
+		struct err err = {0};
+
+		put_uid(&content, DICOM_TAG(0x0008, 0x1155), "1.2.3");
+		put_head(&content, DICOM_TAG(0x0008, 0x1197), "US", n);
+		put(&content, value, n);
+		put_item(&items, &content, true);
+		put_uid(&t, DICOM_TAG(0x0008, 0x1195), "2.25.7");
+		put_sequence(&t, DICOM_TAG(0x0008, 0x1198), &items, true);
+		assert_int_equal(commit_report_parse(t.bytes, t.n, false, &r, &err), 0);
+		assert_int_equal(r.n, 1);
+		assert_int_equal(r.items[0].failure, n == 2 ? 0x0112 : COMMIT_NO_REASON);
+		commit_report_clear(&r);
+	}
+}
+
+/* UIDs have at most 64 characters. */
+static void longest_uid(void **state)
+{
+	char uid[DICOM_UID_SIZE + 1] = "1.";
+
+	(void)state;
+	for (size_t n = 63; n <= 65; n++) {
+		struct text t = {0};
+		struct err err = {0};
+
+		memset(uid + 2, '3', n - 2);
+		uid[n] = '\0';
+		put_uid(&t, DICOM_TAG(0x0008, 0x1195), uid);
+		assert_int_equal(parse(&t, &err), n <= 64 ? 0 : -EBADMSG);
+	}
+}
+
 /* Other attributes are skipped, but sequences in them may only be nested to a limited depth. */
 static void depth_is_limited(void **state)
 {
@@ -288,9 +329,14 @@ static void items_are_limited(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(read_in_every_form), cmocka_unit_test(sequences_of_unknown_vr),
-		cmocka_unit_test(cut_anywhere),	      cmocka_unit_test(refused),
-		cmocka_unit_test(depth_is_limited),   cmocka_unit_test(items_are_limited),
+		cmocka_unit_test(read_in_every_form),
+		cmocka_unit_test(sequences_of_unknown_vr),
+		cmocka_unit_test(cut_anywhere),
+		cmocka_unit_test(refused),
+		cmocka_unit_test(depth_is_limited),
+		cmocka_unit_test(items_are_limited),
+		cmocka_unit_test(reason_of_another_length),
+		cmocka_unit_test(longest_uid),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

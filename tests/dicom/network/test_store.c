@@ -8,6 +8,8 @@
 
 /* ---- files to send ---- */
 
+static const char *sop_instance = "1.2.3.4"; /* of the files */
+
 static size_t put_element(uint8_t *p, uint16_t element, const char *vr, const char *value)
 {
 	size_t n = strlen(value), even = n + (n & 1);
@@ -30,13 +32,12 @@ static size_t put_element(uint8_t *p, uint16_t element, const char *vr, const ch
 static size_t data_set(uint8_t **ret, const char *sop_class, size_t size)
 {
 	uint8_t *d = calloc(1, size + 200);
-	size_t n = 0;
+	size_t n = 0, second;
 
 	assert_non_null(d);
-	n = put_element(d, 0x0016, "UI", sop_class);
-	d[0] = 8;
-	n += put_element(d + n, 0x0018, "UI", "1.2.3.4");
-	d[n - 8 - 8] = 8;
+	second = n = put_element(d, 0x0016, "UI", sop_class);
+	n += put_element(d + n, 0x0018, "UI", sop_instance);
+	d[0] = d[second] = 8; /* the group */
 	memcpy(d + n, "\x11\x00\x10\x10OB\0\0", 8);
 	for (int i = 0; i < 4; i++)
 		d[n + 8 + (size_t)i] = (uint8_t)(size >> (8 * i));
@@ -62,7 +63,7 @@ static struct sent make_file(const char *name, const char *sop_class, const char
 
 	memcpy(head + 128, "DICM", 4);
 	at += put_element(head + at, 0x0002, "UI", sop_class);
-	at += put_element(head + at, 0x0003, "UI", "1.2.3.4");
+	at += put_element(head + at, 0x0003, "UI", sop_instance);
 	at += put_element(head + at, 0x0010, "UI", ts);
 	n = data_set(&d, sop_class, size);
 	snprintf(s.path, sizeof(s.path), "%s/%s", folder, name);
@@ -156,6 +157,32 @@ static void echo_and_stores(void **state)
 	assert_int_equal(seen->over, 1);
 	assert_int_equal(seen->released, 1);
 	assert_int_equal(seen->begun, seen->ended);
+}
+
+/* The longest UID is sent, received and stored as it is. */
+static void uid_of_64_characters(void **state)
+{
+	static const char longest[] = "1.234567890123456789012345678901234567890123456789012345678901.3";
+	struct scu_context contexts[] = {{CLASS_MG, EXPLICIT}};
+	struct server server = start(10);
+	struct scu *scu = connect_to(server, contexts, 1, 131072);
+	struct err err = {0};
+	uint16_t status = 0xffff;
+	struct sent s;
+	int sent;
+
+	(void)state;
+	assert_int_equal(strlen(longest), 64);
+	sop_instance = longest;
+	s = make_file("a.dcm", CLASS_MG, EXPLICIT, 1000);
+	sop_instance = "1.2.3.4";
+	sent = scu_store(scu, s.path, &status, &err);
+	scu_close(scu);
+	finish(server);
+	assert_int_equal(sent, 0);
+	assert_int_equal(status, STORE_SUCCESS);
+	assert_string_equal(seen->object.sop_instance, longest);
+	check_stored(&s, CLASS_MG, EXPLICIT);
 }
 
 static void small_pdus(void **state)
@@ -509,6 +536,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(echo_and_stores),
+		cmocka_unit_test(uid_of_64_characters),
 		cmocka_unit_test(small_pdus),
 		cmocka_unit_test(peers_of_small_pdus),
 		cmocka_unit_test(private_class_is_taken_others_are_not),

@@ -279,6 +279,15 @@ static void attempts_are_counted(void **state)
 	apply(&jobs, 7, EVENT_RETRY, "{\"as_is\":true}");
 	assert_int_equal(v->crashes, 0);
 	assert_true(v->members.as_is);
+	/* Another instance arrives before the next attempt: those of the case without it do not count. */
+	apply(&jobs, 7, EVENT_COMPLETE, COMPLETE);
+	apply(&jobs, 7, EVENT_STARTED, "{}");
+	apply(&jobs, 7, EVENT_CRASHED, "{\"reason\":\"signal 11\",\"next\":1002}");
+	apply(&jobs, 7, EVENT_INSTANCE, INSTANCE);
+	apply(&jobs, 7, EVENT_COMPLETE, COMPLETE);
+	assert_int_equal(v->attempts, 0);
+	assert_int_equal(v->crashes, 0);
+	assert_true(v->not_before == 0);
 	jobs_clear(&jobs);
 }
 
@@ -413,6 +422,8 @@ static void retention_rule(void **state)
 	w = reconstructed(&jobs, 2);
 	assert_false(may_clean(&jobs, v, 3, 0, 2000 + 99 * DAY));
 	apply_at(&jobs, 2, EVENT_DELIVERED, "{}", 3000);
+	assert_false(may_clean(&jobs, v, 3, 0, 3000 + 3 * DAY - 1));
+	assert_false(may_clean(&jobs, w, 3, 0, 3000 + 3 * DAY - 1));
 	assert_true(may_clean(&jobs, v, 3, 0, 3000 + 3 * DAY));
 	assert_true(may_clean(&jobs, w, 3, 0, 3000 + 3 * DAY));
 	/* Another case does not matter; a job whose case cannot be known does. */
@@ -420,6 +431,15 @@ static void retention_rule(void **state)
 	assert_true(may_clean(&jobs, v, 3, 0, 3000 + 3 * DAY));
 	apply(&jobs, 4, EVENT_OPENED, "damaged");
 	assert_false(may_clean(&jobs, v, 3, 0, 3000 + 3 * DAY));
+	jobs_clear(&jobs);
+	/* The first one is delivered after its revision: its time counts for both. */
+	v = reconstructed(&jobs, 1);
+	w = reconstructed(&jobs, 2);
+	apply_at(&jobs, 2, EVENT_DELIVERED, "{}", 3000);
+	apply_at(&jobs, 1, EVENT_DELIVERED, "{}", 4000);
+	assert_false(may_clean(&jobs, v, 3, 0, 4000 + 3 * DAY - 1));
+	assert_false(may_clean(&jobs, w, 3, 0, 4000 + 3 * DAY - 1));
+	assert_true(may_clean(&jobs, w, 3, 0, 4000 + 3 * DAY));
 	jobs_clear(&jobs);
 	/* Delivered to nobody is not delivered. */
 	apply(&jobs, 5, EVENT_OPENED, OPENED);

@@ -293,6 +293,28 @@ static void objects_of_no_case(void **state)
 	assert_int_equal(retention_clean_unassigned(p->journal, p->dir, 1, 3 * day), 3);
 }
 
+/* A damaged row of the journal that names a file outside instances/: the file is not removed. */
+static void file_outside_instances(void **state)
+{
+	struct place *p = *state;
+	char folder[200];
+
+	snprintf(folder, sizeof(folder), "%s/instances/sub", p->dir);
+	assert_int_equal(mkdir(folder, 0700), 0);
+	add_case(p, "../case", 2000);
+	add_case(p, "sub/case", 2000);
+	refresh(p);
+	assert_int_equal(retention_clean_space(p->journal, &p->jobs, p->dir, 1, 5000),
+			 FILE_BYTES - 1); /* that in instances/sub */
+	for (size_t i = 0; i < p->jobs.n; i++)
+		assert_int_equal(state_of(p, p->jobs.list[i]->id), JOB_CLEANED);
+	assert_true(there(p, "case.dcm") && there(p, "instances/sub/case.dcm"));
+	add_unassigned(p, "../object", CLASSIFIED_IGNORED, 1);
+	add_unassigned(p, "sub/object", CLASSIFIED_IGNORED, 1);
+	assert_int_equal(retention_clean_unassigned(p->journal, p->dir, 1, 1e9), 2);
+	assert_true(there(p, "object.dcm") && there(p, "instances/sub/object.dcm"));
+}
+
 /* Fill what is left of the disk, to the last byte. */
 static void fill(const struct place *p)
 {
@@ -381,6 +403,7 @@ int main(void)
 		T(reserved_journal_commits_on_a_full_disk, setup_small),
 		T(bare_journal_meets_the_end, setup_small),
 		T(objects_of_no_case, setup),
+		T(file_outside_instances, setup),
 		T(bytes_of_folders, setup),
 	};
 

@@ -231,6 +231,24 @@ static void index_deaths(void **state)
 	assert_int_equal(journal_list_unindexed(t->s.journal, 0, &row, 1, NULL), 0);
 }
 
+/* Failures are counted for each instance: those at two instances in turns are not added up. */
+static void index_tries_of_each_instance(void **state)
+{
+	struct stage *t = *state;
+	struct process p = {.role = PROCESS_INDEX};
+	int64_t instances[] = {add_instance(t, "1.1"), add_instance(t, "1.2")};
+	struct instance_row rows[3];
+	int fd = index_mark_open(t->dir, NULL);
+
+	assert_true(fd >= 0);
+	for (int i = 0; i < 12; i++) {
+		index_mark_write(fd, &(struct index_mark){.instance = instances[i % 2]});
+		schedule_process_ended(&t->s, &p, EXIT_STATUS(CODE_INPUT), NOW + i);
+	}
+	assert_int_equal(journal_list_unindexed(t->s.journal, 0, rows, 3, NULL), 2);
+	close(fd);
+}
+
 /* The instance that the indexer has marked becomes unassigned, not the oldest one; at once if it took too much processor time,
  * and the indexer starts again without a pause. */
 static void index_takes_too_long(void **state)
@@ -393,6 +411,28 @@ static void jobs_go_to_their_slots(void **state)
 	close_pair(a);
 }
 
+/* A worker that reports the end of a job that it no longer has does not free its slot, nor end the job that it runs. */
+static void done_with_another_job(void **state)
+{
+	struct stage *t = *state;
+	int64_t first = add_job(t, "dbt", 1, 1), second = add_job(t, "dbt", 2, 2);
+	int a[2];
+
+	slots_configure(&t->s.slots, "cuda:0", t->s.clock);
+	add_worker(t, 0, a);
+	t->s.stopping = false;
+	step(t, first, NOW);
+	assert_int_equal(given(a[1]), first);
+	assert_true(worker_ipc_send(a[1], WORKER_DONE, second, 0, NULL, true));
+	assert_int_equal(step(t, second, NOW)->state, JOB_READY);
+	assert_int_equal(given(a[1]), 0);
+	assert_int_equal(jobs_find(&t->s.jobs, first)->state, JOB_RUNNING);
+	assert_int_equal(t->s.slots.list[0].state, SLOT_BUSY);
+	assert_int_equal(t->s.processes.list[0].job, first);
+	t->s.stopping = true;
+	close_pair(a);
+}
+
 /* The device's fault: not the case's. Another slot takes it at once. */
 static void broken_device_hands_its_job_on(void **state)
 {
@@ -545,11 +585,13 @@ int main(void)
 		T(delivery_that_died),
 		T(lost_result_is_made_again),
 		T(index_deaths),
+		T(index_tries_of_each_instance),
 		T(index_takes_too_long),
 		T(clock_set_back_delays_no_alarm),
 		T(clock_set_back_delays_no_deadline),
 		T(no_journal_decides_nothing),
 		T(jobs_go_to_their_slots),
+		T(done_with_another_job),
 		T(broken_device_hands_its_job_on),
 		T(last_words),
 		T(slot_without_a_journal),

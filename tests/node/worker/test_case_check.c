@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <errno.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -273,6 +274,46 @@ static void test_case(void **state)
 	assert_int_equal(journal_count_damaged(p->journal, job, NULL), 0);
 }
 
+/* A file that cannot be read now, because the process has no descriptor left, is not damaged: nothing is marked. */
+static void test_read_error(void **state)
+{
+	struct place *p = *state;
+	uint8_t bytes[DATA_BYTES + 500];
+	struct case_check_report report = {0};
+	struct instance_row row;
+	struct rlimit before, none;
+	struct err err = {0};
+	int64_t job;
+	bool unwritten = true;
+	int ret;
+
+	assert_int_equal(journal_open_job(p->journal, "{\"key\":\"k\"}", 1, &job, NULL), 0);
+	make(p, 1, bytes, &row);
+	add(p, job, &row);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){0, before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	ret = case_check(p->journal, p->spool, job, 2, NULL, &report, &unwritten, &err);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(ret, -EMFILE);
+	assert_non_null(strstr(err.msg, "cannot be read"));
+	assert_int_equal(report.damaged, 0);
+	assert_int_equal(journal_count_damaged(p->journal, job, NULL), 0);
+}
+
+/* The errors of a read that are no damage. */
+static void test_transient_errors(void **state)
+{
+	static const int transient[] = {ENOMEM, EMFILE, ENFILE, EACCES, EPERM, ECANCELED},
+			 damage[] = {EIO, EISDIR, ENOENT, ELOOP};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(transient) / sizeof(transient[0]); i++)
+		assert_true(digest_error_is_transient(transient[i]));
+	for (size_t i = 0; i < sizeof(damage) / sizeof(damage[0]); i++)
+		assert_false(digest_error_is_transient(damage[i]));
+}
+
 static bool at_once(void *ctx)
 {
 	(void)ctx;
@@ -305,6 +346,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_every_byte, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_case, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cancelled, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_read_error, setup, teardown),
+		cmocka_unit_test(test_transient_errors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
