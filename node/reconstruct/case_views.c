@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* case_views.c - convert the stored values of all views of a case to line integrals in the session.
  *
- * - The views are read twice: I0 of a view without air depends on the other views, so the air of all views is measured first.
+ * - I0 of a view may depend on the air in other views. The first pass converts each view with the I0 that the view alone shows;
+ * then I0 of all views is decided, and the second pass reads and converts again the views for which it differs.
  * - Each reader, a thread, does all steps of one view after the other: read and orient, I0, bin and logarithm, mark air, pass to
  * the session. The data of a view are in one core's caches most of the time, and the frames of one file are also read in
  * parallel.
@@ -12,6 +13,7 @@
 #include "node/reconstruct/case_views.h"
 
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,88 +27,108 @@
 #define PREPARING 4	/* a session has buffers for about this number of views at a time */
 #define LOOK_EVERY 0.05 /* interval of checks of the monitor, s */
 
+/* What is known of one view. */
+struct view_state {
+	struct view_air air;  /* linear values only */
+	struct exam_i0 alone; /* I0 decided from this view alone */
+	bool passed;	      /* the session has the view */
+	struct prep_stats stats;
+	size_t air_bins; /* marked by the mask */
+	bool unmasked;
+};
+
+struct times {
+	double read, prepare, upload; /* s */
+};
+
 struct reading {
 	const struct exam *exam;
 	const struct dbt_plan *plan;
 	struct dbt_session *session;
-	struct view_air *air; /* first pass: of each view; NULL: second pass */
-	struct scan merged;   /* for the mask: numbers and pitch of the merged bins */
+	struct scan merged; /* for the mask: numbers and pitch of the merged bins */
 	bool mask;
+	struct view_state *views; /* each is used by one reader at a time */
+	int *order, n_order;	  /* the views to read in this pass */
+	bool decided;		  /* second pass, or logarithmic values: I0 is not measured */
+	bool second;
 	int threads_each;
 	pthread_mutex_t lock; /* protects all members below */
 	pthread_cond_t changed;
-	int next, done; /* next view to read, and number of finished views */
+	int next, done; /* number of views of this pass that were begun, and finished */
 	int running;	/* number of running readers */
 	bool stop;
 	int rc; /* error of the first reader that failed */
 	struct err err;
-	struct case_views_report report;
+	struct times times; /* summed over the readers */
 };
 
 /* Compute line integrals and mask of one view in the session's buffer. */
 static int prepare(const struct reading *r, const struct prep *prep, const uint16_t *raw, float *line, float *valid,
-		   struct case_views_report *report, struct err *err)
+		   struct view_state *view, struct err *err)
 {
 	struct breast_mask_report mask;
-	struct prep_stats stats;
-	int rc = prep_view(prep, raw, line, valid, &stats, err);
+	int rc = prep_view(prep, raw, line, valid, &view->stats, err);
 
-	if (rc < 0)
+	if (rc < 0 || !r->mask)
 		return rc;
-	report->padded += stats.padded;
-	report->saturated += stats.saturated;
-	report->over_range += stats.over_range;
-	report->floored += stats.floored;
-	report->clamped += stats.clamped;
-	if (!r->mask)
-		return 0;
 	rc = breast_mask_view(&r->merged, BREAST_MASK_MARGIN, line, valid, &mask, err);
 	if (rc < 0)
 		return rc;
-	report->air += mask.marked;
-	report->unmasked += mask.verdict != BREAST_MASK_MARKED;
+	view->air_bins = mask.marked;
+	view->unmasked = mask.verdict != BREAST_MASK_MARKED;
 	return 0;
 }
 
-static int measure_one(const struct reading *r, int view, uint16_t *raw, struct case_views_report *report, struct err *err)
+static bool is_usable(const struct exam_i0 *i0)
 {
-	double begun = clock_seconds();
-	int rc = exam_measure_view(r->exam, view, raw, &r->air[view], err);
-
-	report->seconds_read += clock_seconds() - begun;
-	return rc;
+	return i0->i0 > 0 && isfinite(i0->i0);
 }
 
-static int read_one(const struct reading *r, int view, uint16_t *raw, struct case_views_report *report, struct err *err)
+/* Convert a view with this I0 and pass it to the session. */
+static int pass_view(struct reading *r, int view, const struct exam_i0 *i0, const uint16_t *raw, struct times *times,
+		     struct err *err)
 {
 	size_t bins = (size_t)r->plan->n_u * (size_t)r->plan->n_v;
+	struct prep prep = exam_view_prep(r->exam, i0);
 	float *line, *valid;
-	struct prep prep;
-	double at[5];
+	double at[4];
 	int rc, ended;
 
 	at[0] = clock_seconds();
-	rc = exam_read_view(r->exam, view, raw, &prep, err);
-	if (rc < 0)
-		return rc;
-	at[1] = clock_seconds();
 	rc = dbt_view_begin(r->session, view, &line, &valid, err);
 	if (rc < 0)
 		return rc;
-	at[2] = clock_seconds();
+	at[1] = clock_seconds();
 	prep.bin = r->plan->bin;
-	rc = prepare(r, &prep, raw, line, valid, report, err);
+	rc = prepare(r, &prep, raw, line, valid, &r->views[view], err);
 	if (rc < 0) {
 		memset(line, 0, bins * sizeof(*line));
 		memset(valid, 0, bins * sizeof(*valid));
 	}
-	at[3] = clock_seconds();
+	at[2] = clock_seconds();
 	ended = dbt_view_end(r->session, view, rc < 0 ? NULL : err);
-	at[4] = clock_seconds();
-	report->seconds_read += at[1] - at[0];
-	report->seconds_prepare += at[3] - at[2];
-	report->seconds_upload += at[2] - at[1] + at[4] - at[3];
+	at[3] = clock_seconds();
+	times->prepare += at[2] - at[1];
+	times->upload += at[1] - at[0] + at[3] - at[2];
+	r->views[view].passed = rc == 0 && ended == 0;
 	return rc < 0 ? rc : ended;
+}
+
+static int read_one(struct reading *r, int view, uint16_t *raw, struct times *times, struct err *err)
+{
+	const struct exam_i0 *i0 = r->decided && r->exam->i0 ? &r->exam->i0[view] : NULL;
+	struct view_state *v = &r->views[view];
+	double begun = clock_seconds();
+	int rc = exam_read_view(r->exam, view, raw, err);
+
+	if (rc == 0 && !r->decided) {
+		rc = exam_measure_view(r->exam, view, raw, &v->air, &v->alone, err);
+		i0 = &v->alone;
+	}
+	times->read += clock_seconds() - begun;
+	if (rc < 0 || (i0 && !is_usable(i0)))
+		return rc;
+	return pass_view(r, view, i0, raw, times, err);
 }
 
 /* Return the next view to read; -1: none left, or reading was stopped. */
@@ -116,25 +138,18 @@ static int next_view(struct reading *r, int finished)
 
 	pthread_mutex_lock(&r->lock);
 	r->done += finished;
-	view = r->stop || r->next == r->exam->n_views ? -1 : r->next++;
+	view = r->stop || r->next == r->n_order ? -1 : r->order[r->next++];
 	pthread_cond_signal(&r->changed);
 	pthread_mutex_unlock(&r->lock);
 	return view;
 }
 
-static void leave(struct reading *r, const struct case_views_report *part, int rc, const struct err *err)
+static void leave(struct reading *r, const struct times *times, int rc, const struct err *err)
 {
 	pthread_mutex_lock(&r->lock);
-	r->report.seconds_read += part->seconds_read;
-	r->report.seconds_prepare += part->seconds_prepare;
-	r->report.seconds_upload += part->seconds_upload;
-	r->report.padded += part->padded;
-	r->report.saturated += part->saturated;
-	r->report.over_range += part->over_range;
-	r->report.floored += part->floored;
-	r->report.clamped += part->clamped;
-	r->report.air += part->air;
-	r->report.unmasked += part->unmasked;
+	r->times.read += times->read;
+	r->times.prepare += times->prepare;
+	r->times.upload += times->upload;
 	if (rc < 0 && r->rc == 0) {
 		r->rc = rc;
 		r->err = *err;
@@ -150,19 +165,19 @@ static void *reader(void *arg)
 {
 	struct reading *r = arg;
 	size_t n = scan_view_size(r->exam->scan);
-	struct case_views_report part = {0};
+	struct times times = {0};
 	struct err err = {0};
 	uint16_t *raw = malloc(n * sizeof(*raw));
 	int rc = raw ? 0 : err_set(&err, ENOMEM, "no memory for a projection of %zu pixels", n);
 
 	threads_limit(r->threads_each);
 	for (int view = rc < 0 ? -1 : next_view(r, 0); view >= 0; view = next_view(r, 1)) {
-		rc = r->air ? measure_one(r, view, raw, &part, &err) : read_one(r, view, raw, &part, &err);
+		rc = read_one(r, view, raw, &times, &err);
 		if (rc < 0)
 			break;
 	}
 	free(raw);
-	leave(r, &part, rc, &err);
+	leave(r, &times, rc, &err);
 	return NULL;
 }
 
@@ -173,7 +188,7 @@ static bool watch(struct reading *r, const struct monitor *monitor)
 
 	pthread_mutex_lock(&r->lock);
 	while (r->running > 0) {
-		double fraction = ((r->air ? 0 : 1) + (double)r->done / r->exam->n_views) / 2;
+		double fraction = r->second ? 1 : (double)r->done / r->n_order;
 		struct timespec until;
 
 		pthread_mutex_unlock(&r->lock);
@@ -203,9 +218,10 @@ static int count_readers(int n_views, int threads)
 	return (n_views + rounds - 1) / rounds;
 }
 
-static int read_all(struct reading *r, int threads, const struct monitor *monitor, struct err *err)
+static int read_all(struct reading *r, int threads, const struct monitor *monitor, struct case_views_report *report,
+		    struct err *err)
 {
-	int wanted = count_readers(r->exam->n_views, threads), started = 0, rc = 0;
+	int wanted = count_readers(r->n_order, threads), started = 0, rc = 0;
 	pthread_t readers[READERS_MAX];
 	bool cancelled;
 
@@ -221,9 +237,9 @@ static int read_all(struct reading *r, int threads, const struct monitor *monito
 	cancelled = watch(r, monitor);
 	for (int i = 0; i < started; i++)
 		pthread_join(readers[i], NULL);
-	r->report.seconds_read /= started;
-	r->report.seconds_prepare /= started;
-	r->report.seconds_upload /= started;
+	report->seconds_read += r->times.read / started;
+	report->seconds_prepare += r->times.prepare / started;
+	report->seconds_upload += r->times.upload / started;
 	if (r->rc < 0) {
 		if (err)
 			*err = r->err;
@@ -233,12 +249,14 @@ static int read_all(struct reading *r, int threads, const struct monitor *monito
 }
 
 /* Make one pass over the views with a lock that measures time like clock_seconds(). */
-static int make_pass(struct reading *r, int threads, const struct monitor *monitor, struct err *err)
+static int make_pass(struct reading *r, int threads, const struct monitor *monitor, struct case_views_report *report,
+		     struct err *err)
 {
 	pthread_condattr_t attributes;
 	int rc;
 
-	monitor_progress(monitor, "read", r->air ? 0 : 0.5);
+	r->next = r->done = 0;
+	r->times = (struct times){0};
 	if (monitor_cancelled(monitor))
 		return err_set(err, ECANCELED, "cancelled before reading");
 	pthread_mutex_init(&r->lock, NULL);
@@ -246,32 +264,93 @@ static int make_pass(struct reading *r, int threads, const struct monitor *monit
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&r->changed, &attributes);
 	pthread_condattr_destroy(&attributes);
-	rc = read_all(r, threads, monitor, err);
+	rc = read_all(r, threads, monitor, report, err);
 	pthread_cond_destroy(&r->changed);
 	pthread_mutex_destroy(&r->lock);
 	return rc;
 }
 
-int case_measure_views(struct exam *exam, int threads, const struct monitor *monitor, double *ret_seconds, struct err *err)
+/* Decide I0 of all views from what the first pass measured. */
+static int decide(struct reading *r, struct exam *exam, struct err *err)
 {
-	struct reading r = {.exam = exam, .air = calloc((size_t)exam->n_views, sizeof(*r.air))};
-	int rc = r.air ? 0 : err_set(err, ENOMEM, "no memory for the air of %d views", exam->n_views);
+	size_t n = (size_t)exam->n_views;
+	struct view_air *air = malloc(n * sizeof(*air));
+	int rc;
 
-	if (rc == 0 && !exam->prep.is_log)
-		rc = make_pass(&r, threads, monitor, err);
-	if (rc == 0 && !exam->prep.is_log)
-		rc = exam_decide_i0(exam, r.air, err);
-	if (rc == 0)
-		*ret_seconds = r.report.seconds_read;
-	free(r.air);
+	if (!air)
+		return err_set(err, ENOMEM, "no memory for the air of %zu views", n);
+	for (size_t i = 0; i < n; i++)
+		air[i] = r->views[i].air;
+	rc = exam_decide_i0(exam, air, err);
+	free(air);
 	return rc;
 }
 
-int case_read_views(const struct exam *exam, const struct dbt_protocol *protocol, const struct dbt_plan *plan,
+static bool has_changed(const struct exam_i0 *a, const struct exam_i0 *b)
+{
+	return a->i0 != b->i0 || a->use_flatfield != b->use_flatfield || a->over_code != b->over_code;
+}
+
+/* Withdraw the views that were converted with another I0 than the decided one; they are the views of the second pass. */
+static int withdraw_changed(struct reading *r, struct err *err)
+{
+	int rc = 0;
+
+	r->n_order = 0;
+	r->decided = r->second = true;
+	for (int i = 0; rc == 0 && i < r->exam->n_views; i++) {
+		struct view_state *v = &r->views[i];
+
+		if (v->passed && !has_changed(&v->alone, &r->exam->i0[i]))
+			continue;
+		rc = v->passed ? dbt_view_withdraw(r->session, i, err) : 0;
+		v->passed = false;
+		r->order[r->n_order++] = i;
+	}
+	return rc;
+}
+
+static int read_passes(struct reading *r, struct exam *exam, int threads, const struct monitor *monitor,
+		       struct case_views_report *report, struct err *err)
+{
+	int rc;
+
+	for (int i = 0; i < exam->n_views; i++)
+		r->order[i] = i;
+	r->n_order = exam->n_views;
+	r->decided = exam->prep.is_log;
+	monitor_progress(monitor, "read", 0);
+	rc = make_pass(r, threads, monitor, report, err);
+	if (rc < 0 || exam->prep.is_log)
+		return rc;
+	rc = decide(r, exam, err);
+	if (rc == 0)
+		rc = withdraw_changed(r, err);
+	return rc == 0 && r->n_order > 0 ? make_pass(r, threads, monitor, report, err) : rc;
+}
+
+static void add_up(const struct reading *r, struct case_views_report *report)
+{
+	for (int i = 0; i < r->exam->n_views; i++) {
+		const struct view_state *v = &r->views[i];
+
+		report->padded += v->stats.padded;
+		report->saturated += v->stats.saturated;
+		report->over_range += v->stats.over_range;
+		report->floored += v->stats.floored;
+		report->clamped += v->stats.clamped;
+		report->air += v->air_bins;
+		report->unmasked += v->unmasked;
+	}
+}
+
+int case_read_views(struct exam *exam, const struct dbt_protocol *protocol, const struct dbt_plan *plan,
 		    struct dbt_session *session, int threads, const struct monitor *monitor, struct case_views_report *ret_report,
 		    struct err *err)
 {
 	struct reading r = {.exam = exam, .plan = plan, .session = session, .merged = *exam->scan, .mask = protocol->breast_mask};
+	size_t n = (size_t)exam->n_views;
+	struct case_views_report report = {0};
 	int rc;
 
 	if (plan->n_u != exam->scan->n_u / plan->bin || plan->n_v != exam->scan->n_v / plan->bin ||
@@ -284,10 +363,16 @@ int case_read_views(const struct exam *exam, const struct dbt_protocol *protocol
 	r.merged.n_v = plan->n_v;
 	r.merged.h[0] *= plan->bin;
 	r.merged.h[1] *= plan->bin;
-	rc = make_pass(&r, threads, monitor, err);
-	if (rc < 0)
-		return rc;
-	monitor_progress(monitor, "read", 1);
-	*ret_report = r.report;
-	return 0;
+	r.views = calloc(n, sizeof(*r.views));
+	r.order = calloc(n, sizeof(*r.order));
+	rc = r.views && r.order ? read_passes(&r, exam, threads, monitor, &report, err)
+				: err_set(err, ENOMEM, "no memory for %zu views", n);
+	if (rc == 0) {
+		monitor_progress(monitor, "read", 1);
+		add_up(&r, &report);
+		*ret_report = report;
+	}
+	free(r.views);
+	free(r.order);
+	return rc;
 }

@@ -10,20 +10,16 @@
 
 struct case_views_report {
 	/* Mean over the threads, so that the sum is about the total time. seconds_upload: waiting for space in the session and
-	 * copying the view. */
+	 * copying the view. A view whose I0 depends on other views is read and prepared twice. */
 	double seconds_read, seconds_prepare, seconds_upload;
 	size_t padded, saturated, over_range, floored, clamped; /* summed over the views, see struct prep_stats */
 	size_t air;						/* merged bins marked by the breast mask */
 	int unmasked; /* views in which the breast mask was requested but found no air */
 };
 
-/* Measure the air of every view, and decide I0 (exam_decide_i0()). Nothing is done for logarithmic values. *ret_seconds: mean
- * over the threads. */
-int case_measure_views(struct exam *exam, int threads, const struct monitor *monitor, double *ret_seconds, struct err *err);
-
-/* Pass every view to the session, in any order. threads: maximum number of threads; each thread that reads holds the stored
- * values of one view. */
-int case_read_views(const struct exam *exam, const struct dbt_protocol *protocol, const struct dbt_plan *plan,
+/* Decide I0 of the views (exam_decide_i0(); not of logarithmic values) and pass every view to the session, in any order. threads:
+ * maximum number of threads; each thread that reads holds the stored values of one view. */
+int case_read_views(struct exam *exam, const struct dbt_protocol *protocol, const struct dbt_plan *plan,
 		    struct dbt_session *session, int threads, const struct monitor *monitor, struct case_views_report *ret_report,
 		    struct err *err);
 

@@ -70,15 +70,12 @@ static int check_quantity(const struct dbt_work *w, struct err *err)
 static int read_case(struct reconstruct_work *base, struct err *err)
 {
 	struct dbt_work *w = (struct dbt_work *)base;
-	double seconds = 0;
-	int rc = case_measure_views(w->exam, threads_available(), base->monitor, &seconds, err);
+	int rc = case_read_views(w->exam, &base->protocol->dbt, &w->plan, w->session, threads_available(), base->monitor,
+				 &w->views, err);
 
 	if (rc == 0)
 		rc = check_quantity(w, err);
-	if (rc == 0)
-		rc = case_read_views(w->exam, &base->protocol->dbt, &w->plan, w->session, threads_available(), base->monitor,
-				     &w->views, err);
-	base->report.seconds_read = seconds + w->views.seconds_read;
+	base->report.seconds_read = w->views.seconds_read;
 	base->report.seconds_prepare = w->views.seconds_prepare;
 	base->report.seconds_upload = w->views.seconds_upload;
 	return rc;

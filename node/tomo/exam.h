@@ -87,15 +87,18 @@ struct view_air {
 	struct air air;
 	double percentile; /* stored value, of values in range; only with i0_mode `percentile` and if I0 is unknown */
 };
-/* Measure one view. raw: buffer for its stored values. Several threads may measure views of one exam at the same time. */
-int exam_measure_view(const struct exam *exam, int view, uint16_t *raw, struct view_air *ret_air, struct err *err);
 /* Decide the I0 of all views from the measurements; sets exam->i0 and exam->relative. Not needed for logarithmic values. */
 int exam_decide_i0(struct exam *exam, const struct view_air *air, struct err *err);
 
-/* Read the stored values of a view, oriented so that u increases away from the chest wall and v along +y. ret_prep: exam->prep
- * with the i0 of this view; before exam_decide_i0() the decision uses this view alone. Several threads may read views of one exam
- * at the same time. */
-int exam_read_view(const struct exam *exam, int view, uint16_t *ret_raw, struct prep *ret_prep, struct err *err);
+/* Read the stored values of a view, oriented so that u increases away from the chest wall and v along +y. Several threads may
+ * read views of one exam at the same time. */
+int exam_read_view(const struct exam *exam, int view, uint16_t *ret_raw, struct err *err);
+/* Measure one view. raw: from exam_read_view(). ret_alone: the decision from this view alone, which exam_decide_i0() may change;
+ * its i0 is not above 0 if it shows none. */
+int exam_measure_view(const struct exam *exam, int view, const uint16_t *raw, struct view_air *ret_air, struct exam_i0 *ret_alone,
+		      struct err *err);
+/* Return exam->prep for a view with this I0; NULL: logarithmic values, which include it. */
+struct prep exam_view_prep(const struct exam *exam, const struct exam_i0 *i0);
 
 /* Values of one object's header, read before the other objects of its exam are known. */
 struct exam_facts {

@@ -26,13 +26,16 @@
 
 /* ---- one view ---- */
 
-static int measure(const struct exam *exam, int view, const uint16_t *raw, struct view_air *ret, struct err *err)
+static int measure_values(const struct exam *exam, const uint16_t *raw, uint32_t hist[PREP_VALUES], struct view_air *ret,
+			  struct err *err)
 {
 	double percent = exam->profile->i0_mode == I0_PERCENTILE ? exam->profile->i0 : OVER_PERCENT;
 	struct prep prep = exam->prep;
 	struct view_air air = {0};
-	int rc = air_find(&prep, exam->scan->h, exam->thickness, raw, &air.air, err);
+	int rc = prep_histogram(&prep, raw, hist, err);
 
+	if (rc == 0)
+		rc = air_find(&prep, exam->scan->h, exam->thickness, raw, hist, &air.air, err);
 	if (rc < 0)
 		return rc;
 	if (air.air.verdict == AIR_OVER_RANGE)
@@ -40,20 +43,21 @@ static int measure(const struct exam *exam, int view, const uint16_t *raw, struc
 	prep.has_over_code = air.air.over_code >= 0;
 	prep.over_code = air.air.over_code;
 	if (exam->profile->i0_mode == I0_PERCENTILE || exam->profile->i0_mode == I0_HEADER_MAX)
-		rc = prep_percentile(&prep, raw, prep.inverted ? 100 - percent : percent, &air.percentile, err);
+		rc = prep_percentile(&prep, hist, prep.inverted ? 100 - percent : percent, &air.percentile, err);
 	if (rc == -ENODATA)
 		rc = err_set(err, EBADMSG, "no stored value in range");
-	if (rc < 0)
-		return err_prefix(err, "%s", file_name(exam->paths[exam->views[view].file]));
-	*ret = air;
-	return 0;
+	if (rc == 0)
+		*ret = air;
+	return rc;
 }
 
-int exam_measure_view(const struct exam *exam, int view, uint16_t *raw, struct view_air *ret_air, struct err *err)
+static int measure(const struct exam *exam, int view, const uint16_t *raw, struct view_air *ret, struct err *err)
 {
-	int rc = exam_read_raw(exam, view, raw, err);
+	uint32_t *hist = malloc(PREP_VALUES * sizeof(*hist));
+	int rc = hist ? measure_values(exam, raw, hist, ret, err) : err_set(err, ENOMEM, "no memory for a histogram");
 
-	return rc < 0 ? rc : measure(exam, view, raw, ret_air, err);
+	free(hist);
+	return rc < 0 ? err_prefix(err, "%s", file_name(exam->paths[exam->views[view].file])) : 0;
 }
 
 /* Return the I0 that the view itself shows; 0: none. */
@@ -200,6 +204,11 @@ static struct exam_i0 of_profile(const struct decision *d, int view)
 	return i0;
 }
 
+static struct exam_i0 decide_view(const struct decision *d, int view)
+{
+	return d->exam->profile->i0_mode == I0_PERCENTILE ? choose(d, view) : of_profile(d, view);
+}
+
 static int decide(struct decision *d, struct exam_i0 *ret, struct err *err)
 {
 	const struct exam *exam = d->exam;
@@ -209,7 +218,7 @@ static int decide(struct decision *d, struct exam_i0 *ret, struct err *err)
 		d->own[i] = own_i0(exam, &d->air[i]);
 	rc = compare_views(d, err);
 	for (int i = 0; rc == 0 && i < exam->n_views; i++) {
-		ret[i] = exam->profile->i0_mode == I0_PERCENTILE ? choose(d, i) : of_profile(d, i);
+		ret[i] = decide_view(d, i);
 		if (!(ret[i].i0 > 0) || !isfinite(ret[i].i0))
 			rc = err_set(err, EBADMSG, "%s: the unattenuated intensity is %g (offset %g)",
 				     file_name(exam->paths[exam->views[i].file]), ret[i].i0, exam->prep.offset);
@@ -253,15 +262,37 @@ int exam_decide_i0(struct exam *exam, const struct view_air *air, struct err *er
 	return rc;
 }
 
-int exam_view_i0(const struct exam *exam, int view, const uint16_t *raw, struct exam_i0 *ret_i0, struct err *err)
+int exam_measure_view(const struct exam *exam, int view, const uint16_t *raw, struct view_air *ret_air, struct exam_i0 *ret_alone,
+		      struct err *err)
 {
-	struct view_air air;
 	struct exam alone = *exam;
-	double own = 0;
-	struct decision d = {.exam = &alone, .air = &air, .own = &own};
-	int rc = measure(exam, view, raw, &air, err);
+	double own;
+	struct decision d = {.exam = &alone, .air = ret_air, .own = &own};
+	int rc = measure(exam, view, raw, ret_air, err);
 
+	if (rc < 0)
+		return rc;
 	alone.views = exam->views + view;
 	alone.n_views = 1;
-	return rc < 0 ? rc : decide(&d, ret_i0, err);
+	own = own_i0(exam, ret_air);
+	*ret_alone = decide_view(&d, 0);
+	return 0;
+}
+
+/* Values at the top of the range are saturated, with unknown intensity, unless the range ends above I0: then they are air. */
+struct prep exam_view_prep(const struct exam *exam, const struct exam_i0 *i0)
+{
+	struct prep prep = exam->prep;
+
+	if (!i0) {
+		prep.i0 = 1; /* not used */
+		return prep;
+	}
+	prep.i0 = i0->i0;
+	prep.flatfield = i0->use_flatfield ? exam->flatfield : NULL;
+	prep.has_over_code = i0->over_code >= 0;
+	prep.over_code = i0->over_code;
+	if (!prep.inverted && !prep.has_over_code && prep.i0 + prep.offset > prep.max_value)
+		prep.saturation = prep.max_value;
+	return prep;
 }

@@ -53,10 +53,4 @@ double exam_value_intensity(const struct prep *prep, double value);
  * stored value that it is from, or -1. */
 double exam_profile_i0(const struct exam *exam, int view, double *ret_value);
 
-/* tomo_open.c: read the stored values of a view into the axes of the scan. */
-int exam_read_raw(const struct exam *exam, int view, uint16_t *ret_raw, struct err *err);
-
-/* exam_i0.c: decide from one view alone. raw: its stored values in the axes of the scan. */
-int exam_view_i0(const struct exam *exam, int view, const uint16_t *raw, struct exam_i0 *ret_i0, struct err *err);
-
 #endif

@@ -161,7 +161,7 @@ struct exam *exam_close(struct exam *exam)
 	return NULL;
 }
 
-int exam_read_raw(const struct exam *exam, int view, uint16_t *ret_raw, struct err *err)
+int exam_read_view(const struct exam *exam, int view, uint16_t *ret_raw, struct err *err)
 {
 	const struct exam_view *v;
 	int rc;
@@ -175,37 +175,4 @@ int exam_read_raw(const struct exam *exam, int view, uint16_t *ret_raw, struct e
 	orientation_turn(ret_raw, (size_t)exam->pixels.columns, (size_t)exam->pixels.rows, exam->columns_toward_chest,
 			 exam->rows_toward_minus_y);
 	return 0;
-}
-
-/* Set what depends on the view's I0. Values at the top of the range are saturated, with unknown intensity, unless the range ends
- * above I0: then they are air. */
-static void use_i0(const struct exam *exam, const struct exam_i0 *i0, struct prep *prep)
-{
-	prep->i0 = i0->i0;
-	prep->flatfield = i0->use_flatfield ? exam->flatfield : NULL;
-	prep->has_over_code = i0->over_code >= 0;
-	prep->over_code = i0->over_code;
-	if (!prep->inverted && !prep->has_over_code && prep->i0 + prep->offset > prep->max_value)
-		prep->saturation = prep->max_value;
-}
-
-int exam_read_view(const struct exam *exam, int view, uint16_t *ret_raw, struct prep *ret_prep, struct err *err)
-{
-	struct prep prep = exam->prep;
-	struct exam_i0 i0;
-	int rc = exam_read_raw(exam, view, ret_raw, err);
-
-	if (rc == 0 && prep.is_log) {
-		prep.i0 = 1; /* not used: the log values include it */
-	} else if (rc == 0) {
-		if (exam->i0)
-			i0 = exam->i0[view];
-		else
-			rc = exam_view_i0(exam, view, ret_raw, &i0, err);
-		if (rc == 0)
-			use_i0(exam, &i0, &prep);
-	}
-	if (rc == 0)
-		*ret_prep = prep;
-	return rc;
 }

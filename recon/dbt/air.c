@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VALUES 65536
 #define CELL_MOST 1.0	  /* mm */
 #define CELLS_ACROSS 150  /* a small detector has smaller cells, so that 1 % of it is more than one row of them */
 #define SEED_DEPTH 5.0	  /* mm */
@@ -32,11 +31,13 @@
 #define GAP_MOST 0.4	  /* largest number of cells in the gap, three classes, relative to those of the plateau */
 #define FLAT_LEAST 0.8	  /* least share of flat cells inside a plateau */
 #define DARK_CELLS 3	  /* the darkest cells that are ignored */
+#define ROWS_MOST 65536	  /* this number of stored values fits 32 bits */
 
 enum kind { CELL_EMPTY, CELL_OVER, CELL_DATA };
 
 struct cell {
 	float log;	/* logarithm of the mean intensity */
+	float step;	/* largest difference of the logarithms of neighbouring cells that noise explains */
 	float variance; /* of a bin, divided by the mean */
 	unsigned char kind, flat, region, plateau;
 };
@@ -63,35 +64,13 @@ static bool is_padding(const struct prep *p, int value)
 	return p->has_padding && value >= p->padding_lo && value <= p->padding_hi;
 }
 
-int air_over_code(const struct prep *p, const uint16_t *raw, int *ret_code, size_t *ret_n, struct err *err)
+int air_over_code(const struct prep *p, const uint32_t hist[PREP_VALUES])
 {
-	size_t n = (size_t)p->n_u * (size_t)p->n_v, n_code = 0;
-	int top = (int)p->max_value, code = p->inverted ? 0 : top, next, step = p->inverted ? 1 : -1;
-	size_t *hist;
+	int top = (int)p->max_value, code = p->inverted ? 0 : top, step = p->inverted ? 1 : -1, next = code + step;
 
-	if (!(p->n_u > 0 && p->n_v > 0 && p->max_value > 0 && p->max_value < VALUES))
-		return err_set(err, EINVAL, "air: %d x %d bins with values up to %g", p->n_u, p->n_v, p->max_value);
-	for (size_t i = 0; i < n; i++)
-		n_code += raw[i] == code;
-	*ret_code = -1;
-	*ret_n = 0;
-	if (n_code == 0)
-		return 0;
-	hist = calloc((size_t)4 * VALUES, sizeof(*hist)); /* used in turn, as in prep_percentile() */
-	if (!hist)
-		return err_set(err, ENOMEM, "air: no memory for a histogram");
-	for (size_t i = 0; i < n; i++)
-		hist[(i & 3) * VALUES + raw[i]]++;
-	for (size_t v = 0; v < VALUES; v++)
-		hist[v] += hist[VALUES + v] + hist[2 * VALUES + v] + hist[3 * VALUES + v];
-	for (next = code + step; next >= 0 && next <= top && (hist[next] == 0 || is_padding(p, next)); next += step)
-		;
-	if (!is_padding(p, code) && next >= 0 && next <= top && abs(next - code) > top / AIR_GAP) {
-		*ret_code = code;
-		*ret_n = n_code;
-	}
-	free(hist);
-	return 0;
+	while (next >= 0 && next <= top && (hist[next] == 0 || is_padding(p, next)))
+		next += step;
+	return hist[code] > 0 && !is_padding(p, code) && next >= 0 && next <= top && abs(next - code) > top / AIR_GAP ? code : -1;
 }
 
 /* ---- cells ---- */
@@ -142,31 +121,60 @@ static void add_bins(const struct prep *p, int over_code, const uint16_t *row, i
 	}
 }
 
-/* The same for a row without padding and values over range: sums of integers, which are exact. */
-static void add_plain_bins(const struct prep *p, const uint16_t *restrict row, int from, int end, struct bins *b)
+/* Sums over the rows of a row of cells, one for each detector column. */
+struct columns {
+	uint32_t *values, *squares; /* squares: of the differences to the next column; the last has none */
+};
+
+/* Add up n rows of width n_u; integers, which are exact, and loops that the compiler vectorises. Return false if a sum may not
+ * fit. */
+static bool add_columns(const uint16_t *raw, int n_u, int n, struct columns c)
 {
-	int last = smaller(end, p->n_u - 1), n = end - from;
-	int64_t squares = 0;
-	uint64_t sum = 0;
+	uint32_t *restrict values = c.values, *restrict squares = c.squares;
+	uint16_t most = 0; /* not below the largest difference */
+
+	memset(values, 0, (size_t)n_u * sizeof(*values));
+	memset(squares, 0, (size_t)n_u * sizeof(*squares));
+	for (int v = 0; v < n; v++) {
+		const uint16_t *restrict row = raw + (size_t)v * (size_t)n_u;
+
+		for (int u = 0; u < n_u; u++)
+			values[u] += row[u];
+		for (int u = 0; u < n_u - 1; u++) {
+			uint16_t a = row[u], b = row[u + 1], step = (uint16_t)(a > b ? a - b : b - a);
+
+			most |= step;
+			squares[u] += (uint32_t)step * step;
+		}
+	}
+	return n <= ROWS_MOST && (uint64_t)most * most * (uint64_t)n <= UINT32_MAX;
+}
+
+/* Return the same as add_bins() for the columns from..end-1 of n rows without padding and values over range. */
+static struct bins add_plain_bins(const struct prep *p, struct columns c, int from, int end, int n)
+{
+	int last = smaller(end, p->n_u - 1), all = n * (end - from);
+	uint64_t sum = 0, squares = 0;
 
 	for (int u = from; u < end; u++)
-		sum += row[u];
-	for (int u = from; u < last; u++) {
-		int step = row[u + 1] - row[u];
-
-		squares += (int64_t)step * step;
-	}
-	b->sum += (p->inverted ? p->max_value * n - (double)sum : (double)sum) - p->offset * n;
-	b->squares += (double)squares;
-	b->n += n;
-	b->pairs += last - from;
-	b->all += n;
+		sum += c.values[u];
+	for (int u = from; u < last; u++)
+		squares += c.squares[u];
+	return (struct bins){
+		.sum = (p->inverted ? p->max_value * all - (double)sum : (double)sum) - p->offset * all,
+		.squares = (double)squares,
+		.n = all,
+		.pairs = n * (last - from),
+		.all = all,
+	};
 }
 
 /* Return the mean of n squares of normal numbers whose median is 1 (Wilson and Hilferty 1931). */
 static double mean_of_median(int n)
 {
-	return 1 / pow(1 - 2.0 / (9 * n), 3);
+	double root = 1 - 2.0 / (9 * n);
+
+	return 1 / (root * root * root);
 }
 
 static void finish_cell(const struct bins *b, struct cell *ret)
@@ -181,31 +189,46 @@ static void finish_cell(const struct bins *b, struct cell *ret)
 	ret->variance = b->pairs > 0 && mean > 0 ? (float)(b->squares / b->pairs / 2 / mean * mean_of_median(b->pairs)) : -1;
 }
 
-static void cells_fill(const struct prep *p, int over_code, const uint16_t *raw, struct cells *c)
+/* Fill row j of the cells. */
+static size_t fill_row(const struct prep *p, int over_code, const uint16_t *raw, const struct cells *c, int j,
+		       struct columns columns)
 {
-	bool plain = !p->has_padding && over_code < 0;
+	struct cell *cell = c->cell + (size_t)j * (size_t)c->n_u;
+	int first = j * c->bins_v, n = smaller(c->bins_v, p->n_v - first);
+	const uint16_t *rows = raw + (size_t)first * (size_t)p->n_u;
+	bool plain = !p->has_padding && over_code < 0 && add_columns(rows, p->n_u, n, columns);
 	size_t n_data = 0;
 
-#pragma omp parallel for schedule(static) reduction(+ : n_data)
-	for (int j = 0; j < c->n_v; j++) {
-		struct cell *cell = c->cell + (size_t)j * (size_t)c->n_u;
-		int end_v = smaller((j + 1) * c->bins_v, p->n_v);
+	for (int i = 0; i < c->n_u; i++) {
+		int from = i * c->bins_u, end = smaller(from + c->bins_u, p->n_u);
+		struct bins b = plain ? add_plain_bins(p, columns, from, end, n) : (struct bins){0};
 
-		for (int i = 0; i < c->n_u; i++) {
-			struct bins b = {0};
+		for (int v = 0; !plain && v < n; v++)
+			add_bins(p, over_code, rows + (size_t)v * (size_t)p->n_u, from, end, &b);
+		finish_cell(&b, &cell[i]);
+		n_data += cell[i].kind != CELL_EMPTY;
+	}
+	return n_data;
+}
 
-			for (int v = j * c->bins_v; v < end_v; v++)
-				if (plain)
-					add_plain_bins(p, raw + (size_t)v * (size_t)p->n_u, i * c->bins_u,
-						       smaller((i + 1) * c->bins_u, p->n_u), &b);
-				else
-					add_bins(p, over_code, raw + (size_t)v * (size_t)p->n_u, i * c->bins_u,
-						 smaller((i + 1) * c->bins_u, p->n_u), &b);
-			finish_cell(&b, &cell[i]);
-			n_data += cell[i].kind != CELL_EMPTY;
-		}
+static int cells_fill(const struct prep *p, int over_code, const uint16_t *raw, struct cells *c, struct err *err)
+{
+	size_t n_data = 0, width = (size_t)p->n_u;
+	bool no_memory = false;
+
+#pragma omp parallel reduction(+ : n_data) reduction(|| : no_memory)
+	{
+		uint32_t *sums = malloc(2 * width * sizeof(*sums));
+
+#pragma omp for schedule(static)
+		for (int j = 0; j < c->n_v; j++)
+			if (sums)
+				n_data += fill_row(p, over_code, raw, c, j, (struct columns){sums, sums + width});
+		no_memory = !sums;
+		free(sums);
 	}
 	c->n_data = n_data;
+	return no_memory ? err_set(err, ENOMEM, "air: no memory for %zu columns", width) : 0;
 }
 
 /* Return the value that would be at `place` if the n values were sorted; changes their order (quickselect, Hoare 1961). */
@@ -267,21 +290,21 @@ static double cell_noise(const struct cells *c, double log)
 	return bin_noise(c, log) / sqrt((double)c->bins_u * c->bins_v);
 }
 
-static bool is_step(const struct cells *c, const struct cell *a, const struct cell *b)
+static bool is_step(const struct cell *a, const struct cell *b)
 {
-	double noise = cell_noise(c, fmin((double)a->log, (double)b->log));
-
-	return b->kind == CELL_DATA && fabs((double)a->log - (double)b->log) > fmax(STEP_LEAST, STEP_SIGMAS * noise);
+	return b->kind == CELL_DATA && fabsf(a->log - b->log) > fmaxf(a->step, b->step);
 }
 
 static void mark_flat(struct cells *c)
 {
+	for (size_t i = 0; i < count_cells(c); i++)
+		c->cell[i].step = (float)fmax(STEP_LEAST, STEP_SIGMAS * cell_noise(c, c->cell[i].log));
 	for (int j = 0; j < c->n_v; j++)
 		for (int i = 0; i < c->n_u; i++) {
 			struct cell *a = c->cell + (size_t)j * (size_t)c->n_u + i;
 
-			a->flat = a->kind == CELL_DATA && !(i + 1 < c->n_u && is_step(c, a, a + 1)) &&
-				  !(j + 1 < c->n_v && is_step(c, a, a + c->n_u));
+			a->flat = a->kind == CELL_DATA && !(i + 1 < c->n_u && is_step(a, a + 1)) &&
+				  !(j + 1 < c->n_v && is_step(a, a + c->n_u));
 		}
 }
 
@@ -496,8 +519,8 @@ static enum air_verdict judge(struct cells *c, double thickness, struct air *air
 	return verdict;
 }
 
-int air_find(const struct prep *p, const double pitch[2], double thickness, const uint16_t *raw, struct air *ret_air,
-	     struct err *err)
+int air_find(const struct prep *p, const double pitch[2], double thickness, const uint16_t *raw, const uint32_t hist[PREP_VALUES],
+	     struct air *ret_air, struct err *err)
 {
 	struct air air = {0};
 	struct cells c;
@@ -506,18 +529,21 @@ int air_find(const struct prep *p, const double pitch[2], double thickness, cons
 	if (p->is_log || !(pitch[0] > 0 && pitch[1] > 0 && thickness >= 0))
 		return err_set(err, EINVAL, "air: %s values, bins of %g x %g mm, thickness %g mm", p->is_log ? "log" : "linear",
 			       pitch[0], pitch[1], thickness);
-	rc = air_over_code(p, raw, &air.over_code, &air.n_over, err);
-	if (rc == 0)
-		rc = cells_make(p, pitch, &c, err);
+	if (!(p->n_u > 0 && p->n_v > 0 && p->max_value > 0 && p->max_value < PREP_VALUES))
+		return err_set(err, EINVAL, "air: %d x %d bins with values up to %g", p->n_u, p->n_v, p->max_value);
+	air.over_code = air_over_code(p, hist);
+	rc = cells_make(p, pitch, &c, err);
 	if (rc < 0)
 		return rc;
-	cells_fill(p, air.over_code, raw, &c);
-	measure_gain(&c);
-	mark_flat(&c);
-	air.verdict = judge(&c, thickness, &air);
-	*ret_air = air;
+	rc = cells_fill(p, air.over_code, raw, &c, err);
+	if (rc == 0) {
+		measure_gain(&c);
+		mark_flat(&c);
+		air.verdict = judge(&c, thickness, &air);
+		*ret_air = air;
+	}
 	free(c.cell);
-	return 0;
+	return rc;
 }
 
 const char *air_verdict_text(enum air_verdict verdict)

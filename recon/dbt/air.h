@@ -38,17 +38,16 @@ struct air {
 	double share;	 /* of the plateau among the cells with data */
 	double contrast; /* line integral of the darkest cells, relative to the plateau */
 	int over_code;	 /* stored value that is over range; -1: none */
-	size_t n_over;	 /* number of bins with this value */
 };
 
-/* Return the stored value that is over range, with the number of bins that have it; -1: none. Uses n_u, n_v, padding, inverted
- * and max_value of p. ENOMEM. */
-int air_over_code(const struct prep *p, const uint16_t *raw, int *ret_code, size_t *ret_n, struct err *err);
+/* Return the stored value that is over range; -1: none. hist: from prep_histogram(). Uses padding, inverted and max_value of p,
+ * which is in 1..65535. */
+int air_over_code(const struct prep *p, const uint32_t hist[PREP_VALUES]);
 
 /* Find the air of one projection of linear values. raw: as for prep_view(). pitch: size of a bin along u and v, mm. thickness: of
- * the object, mm. p: also its offset is used. */
-int air_find(const struct prep *p, const double pitch[2], double thickness, const uint16_t *raw, struct air *ret_air,
-	     struct err *err);
+ * the object, mm. p: also its offset is used. hist: from prep_histogram(). */
+int air_find(const struct prep *p, const double pitch[2], double thickness, const uint16_t *raw, const uint32_t hist[PREP_VALUES],
+	     struct air *ret_air, struct err *err);
 
 /* Return the verdict as a clause, such as "no plateau of air at the side opposite the chest wall". */
 const char *air_verdict_text(enum air_verdict verdict);

@@ -79,10 +79,12 @@ struct dbt_session *dbt_close(struct dbt_session *s); /* accepts NULL; returns N
 /* dbt_view_begin() returns two buffers for one view (0 .. n_views - 1) of n_v * n_u floats each: line integrals (mu * mm, >= 0)
  * and validity (1: datum, 0: no datum, -1: air). The caller fills both and calls dbt_view_end(), which starts the transfer to the
  * device. Both may be called from any thread, for several views at a time; dbt_view_begin() waits while all staging buffers are
- * in use. Pass each view exactly once. If dbt_view_end() fails (EINVAL: a valid bin is negative or not a number), the session
- * returns to its state before dbt_view_begin(). */
+ * in use. Pass each view exactly once, or withdraw it first. If dbt_view_end() fails (EINVAL: a valid bin is negative or not a
+ * number), the session returns to its state before dbt_view_begin(). */
 int dbt_view_begin(struct dbt_session *s, int view, float **ret_line, float **ret_valid, struct err *err);
 int dbt_view_end(struct dbt_session *s, int view, struct err *err);
+/* Withdraw a view that was received, so that it can be passed again. */
+int dbt_view_withdraw(struct dbt_session *s, int view, struct err *err);
 
 /* Reconstruct. Call it once, after all views, from the thread that owns the device. ECANCELED: the monitor has cancelled. */
 int dbt_run(struct dbt_session *s, const struct monitor *monitor, struct dbt_report *ret_report, struct err *err);

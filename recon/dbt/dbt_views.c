@@ -168,3 +168,19 @@ int dbt_view_end(struct dbt_session *s, int view, struct err *err)
 	pthread_mutex_unlock(&s->lock);
 	return r;
 }
+
+int dbt_view_withdraw(struct dbt_session *s, int view, struct err *err)
+{
+	int r;
+
+	pthread_mutex_lock(&s->lock);
+	r = check_view(s, view, err);
+	if (r == 0 && s->view[view] != DBT_VIEW_PRESENT)
+		r = err_set(err, EINVAL, "reconstruction: projection %d was not received", view);
+	if (r == 0) {
+		s->view[view] = DBT_VIEW_PENDING;
+		s->n_received--;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return r;
+}

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VALUES 65536
+#define VALUES PREP_VALUES
 #define BIN_MAX 64   /* BIN_MAX^2 * 65535 fits 32 bits */
 #define COLUMNS 1024 /* detector columns processed together */
 
@@ -284,14 +284,44 @@ out:
 	return r;
 }
 
-int prep_percentile(const struct prep *p, const uint16_t *raw, double percent, double *ret_value, struct err *err)
+static bool is_valid(struct limits lim, int value)
 {
-	struct limits lim;
+	return !(value >= lim.lo && value <= lim.hi) && value < lim.over && value != lim.air;
+}
+
+int prep_histogram(const struct prep *p, const uint16_t *raw, uint32_t ret_hist[PREP_VALUES], struct err *err)
+{
 	/* Four histograms used in turn: in a single one, increments for equal neighbouring values (air) would have to wait for
 	 * each other. */
-	uint32_t *hist = NULL;
-	int r = check(&(struct prep){.n_u = p->n_u,
-				     .n_v = p->n_v,
+	size_t n = (size_t)p->n_u * (size_t)p->n_v, i = 0;
+	uint32_t *hist;
+
+	if (p->n_u < 1 || p->n_v < 1)
+		return err_set(err, EINVAL, "prep: %d x %d detector bins", p->n_u, p->n_v);
+	hist = calloc((size_t)4 * VALUES, sizeof *hist);
+	if (!hist)
+		return err_set(err, ENOMEM, "prep: no memory for a histogram");
+	for (; i + 4 <= n; i += 4) {
+		hist[raw[i]]++;
+		hist[VALUES + raw[i + 1]]++;
+		hist[2 * VALUES + raw[i + 2]]++;
+		hist[3 * VALUES + raw[i + 3]]++;
+	}
+	for (; i < n; i++)
+		hist[raw[i]]++;
+	for (int v = 0; v < VALUES; v++)
+		ret_hist[v] = hist[v] + hist[VALUES + v] + hist[2 * VALUES + v] + hist[3 * VALUES + v];
+	free(hist);
+	return 0;
+}
+
+int prep_percentile(const struct prep *p, const uint32_t hist[PREP_VALUES], double percent, double *ret_value, struct err *err)
+{
+	size_t all = 0, valid = 0, below = 0;
+	struct limits lim;
+	int v = 0;
+	int r = check(&(struct prep){.n_u = 1,
+				     .n_v = 1,
 				     .bin = 1,
 				     .i0 = 1,
 				     .floor = 0.5,
@@ -307,29 +337,15 @@ int prep_percentile(const struct prep *p, const uint16_t *raw, double percent, d
 		return r;
 	if (!(percent > 0 && percent <= 100))
 		return err_set(err, EINVAL, "prep: percentile %g, not in (0, 100]", percent);
-	size_t n = (size_t)p->n_u * (size_t)p->n_v, valid = 0, below = 0;
-
-	hist = calloc((size_t)4 * VALUES, sizeof *hist);
-	if (!hist)
-		return err_set(err, ENOMEM, "prep: no memory for a histogram");
-	for (size_t i = 0; i < n; i++)
-		hist[(i & 3) * VALUES + raw[i]]++;
-	for (int v = 0; v < VALUES; v++) {
-		bool ok = !(v >= lim.lo && v <= lim.hi) && v < lim.over && v != lim.air;
-
-		hist[v] = ok ? hist[v] + hist[VALUES + v] + hist[2 * VALUES + v] + hist[3 * VALUES + v] : 0;
-		valid += hist[v];
+	for (v = 0; v < VALUES; v++) {
+		all += hist[v];
+		valid += is_valid(lim, v) ? hist[v] : 0;
 	}
-	if (valid == 0) {
-		r = err_set(err, ENODATA, "prep: none of %zu stored values is valid (padding %d..%d, over range from %d)", n,
-			    lim.lo, lim.hi, lim.over);
-		goto out;
-	}
-	int v = 0;
-	for (below = hist[0]; (double)below < percent / 100 * (double)valid; below += hist[v])
-		v++;
+	if (valid == 0)
+		return err_set(err, ENODATA, "prep: none of %zu stored values is valid (padding %d..%d, over range from %d)", all,
+			       lim.lo, lim.hi, lim.over);
+	for (v = 0; (double)(below += is_valid(lim, v) ? hist[v] : 0) < percent / 100 * (double)valid; v++)
+		;
 	*ret_value = v;
-out:
-	free(hist);
-	return r;
+	return 0;
 }

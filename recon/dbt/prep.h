@@ -47,10 +47,14 @@ struct prep_stats {
 int prep_view(const struct prep *p, const uint16_t *raw, float *ret_line, float *ret_valid, struct prep_stats *ret_stats,
 	      struct err *err);
 
-/* Return the smallest stored value v such that at least `percent` percent of the valid stored values are <= v (histogram over 16
- * bits); used to estimate I0 from the air in the view. Inverted data have their air at the small values: use 100 - percent.
- * ENODATA: no value is valid. Uses only n_u, n_v, padding, saturation and
- * the over-range code of p, which is not valid here. */
-int prep_percentile(const struct prep *p, const uint16_t *raw, double percent, double *ret_value, struct err *err);
+#define PREP_VALUES 65536
+
+/* Count how often each stored value occurs. Uses n_u and n_v of p. */
+int prep_histogram(const struct prep *p, const uint16_t *raw, uint32_t ret_hist[PREP_VALUES], struct err *err);
+
+/* Return the smallest stored value v such that at least `percent` percent of the valid stored values are <= v; used to estimate
+ * I0 from the air in the view. Inverted data have their air at the small values: use 100 - percent. hist: from prep_histogram().
+ * ENODATA: no value is valid. Uses padding, saturation and the over-range code of p, which is not valid here. */
+int prep_percentile(const struct prep *p, const uint32_t hist[PREP_VALUES], double percent, double *ret_value, struct err *err);
 
 #endif

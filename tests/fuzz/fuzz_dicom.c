@@ -144,7 +144,8 @@ static void stage_exam(void)
 	struct exam *exam = NULL;
 	struct dicom_pixel_info info;
 	struct err err = {0};
-	struct prep prep;
+	struct exam_i0 alone;
+	struct view_air air;
 
 	if (exam_open(paths, 1, false, NULL, config, &exam, &err) < 0) {
 		must(exam == NULL && err.msg[0], "an exam refused without a reason");
@@ -155,7 +156,8 @@ static void stage_exam(void)
 		uint16_t *values = malloc((size_t)(info.rows * info.columns) * 2);
 
 		for (int view = 0; view < exam->n_views && view < 3; view++)
-			exam_read_view(exam, view, values, &prep, &err);
+			if (exam_read_view(exam, view, values, &err) == 0 && !exam->prep.is_log)
+				exam_measure_view(exam, view, values, &air, &alone, &err);
 		free(values);
 	}
 	exam_close(exam);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test the parallel reading of views: the image does not depend on the number of threads; errors and cancelling while readers
  * run. */
-#include "tests/node/tomo/exam_fixture.h"
+#include "tests/node/tomo/exam_edits.h"
 
 #include <errno.h>
 
@@ -94,7 +94,69 @@ static void test_mask(void **state)
 	assert_memory_not_equal(with, without, sizeof(with));
 }
 
-static void refused(int threads, int code, const char *part)
+/* Air of 3000 in the outer half of the columns of all views but the third. */
+static void part_air(int view, uint16_t values[ROWS * COLUMNS])
+{
+	for (int i = 0; i < ROWS; i++)
+		for (int j = 0; j < COLUMNS; j++)
+			values[i * COLUMNS + j] =
+				(uint16_t)(view != 2 && j >= COLUMNS / 2 ? 3000 : 400 + 3 * ((i + j + view) % 7));
+}
+
+/* Pass each view once, with the I0 that was decided. */
+static void read_decided(struct one *o)
+{
+	static uint16_t raw[ROWS * COLUMNS];
+	struct err err = {0};
+	float *line, *valid;
+
+	for (int i = 0; i < N_VIEWS; i++) {
+		struct prep prep = exam_view_prep(o->exam, &o->exam->i0[i]);
+
+		prep.bin = o->plan.bin;
+		if (exam_read_view(o->exam, i, raw, &err) < 0 || dbt_view_begin(o->session, i, &line, &valid, &err) < 0 ||
+		    prep_view(&prep, raw, line, valid, NULL, &err) < 0 || dbt_view_end(o->session, i, &err) < 0)
+			fail_msg("%s", err.msg);
+	}
+}
+
+/* A view without air is first converted with a value of the object as I0, then with the air of the other views: nothing of the
+ * first remains. */
+static void test_changed_i0(void **state)
+{
+	static float have[VOXELS], want[VOXELS];
+	static const struct edit model[] = {{-1, TAG_MANUFACTURER_MODEL_NAME, "Part"}, {0}};
+	struct fixture_mg files = {.n = N_VIEWS, .change = edit, .ctx = model, .pixels = part_air};
+	struct case_views_report report;
+	struct err err = {0};
+
+	(void)state;
+	fixture_write_mg(&files);
+	for (int threads = 1; threads <= 4; threads += 3) {
+		struct one o, decided;
+
+		begin(&o, N_VIEWS);
+		o.protocol.breast_mask = false;
+		assert_int_equal(case_read_views(o.exam, &o.protocol, &o.plan, o.session, threads, NULL, &report, &err), 0);
+		for (int i = 0; i < N_VIEWS; i++)
+			assert_true(o.exam->i0[i].i0 == 3000 && o.exam->i0[i].source == (i == 2 ? I0_OF_OTHERS : I0_OF_VIEW));
+		assert_int_equal(report.clamped + report.floored, 0); /* counted once, with the decided I0 */
+		assert_int_equal(dbt_run(o.session, NULL, NULL, &err), 0);
+		assert_int_equal(dbt_read_slices(o.session, 0, o.plan.grid.n[2], have, &err), 0);
+
+		begin(&decided, N_VIEWS);
+		decided.exam->i0 = o.exam->i0;
+		read_decided(&decided);
+		decided.exam->i0 = NULL;
+		assert_int_equal(dbt_run(decided.session, NULL, NULL, &err), 0);
+		assert_int_equal(dbt_read_slices(decided.session, 0, o.plan.grid.n[2], want, &err), 0);
+		assert_memory_equal(have, want, sizeof(want));
+		end(&decided);
+		end(&o);
+	}
+}
+
+static void refused_read(int threads, int code, const char *part)
 {
 	struct case_views_report report = {.unmasked = 7};
 	struct err err = {0};
@@ -114,7 +176,7 @@ static void test_a_reader_fails(void **state)
 	(void)state;
 	for (int threads = 1; threads <= 5; threads += 2) {
 		fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
-		refused(threads, EIO, "3.dcm");
+		refused_read(threads, EIO, "3.dcm");
 	}
 }
 
@@ -179,8 +241,8 @@ static void test_cancel(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_any_number), cmocka_unit_test(test_mask),	  cmocka_unit_test(test_a_reader_fails),
-		cmocka_unit_test(test_wrong_plan), cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_any_number),     cmocka_unit_test(test_mask),	  cmocka_unit_test(test_changed_i0),
+		cmocka_unit_test(test_a_reader_fails), cmocka_unit_test(test_wrong_plan), cmocka_unit_test(test_cancel),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);

@@ -163,6 +163,7 @@ struct fixture_mg {
 	int n;								 /* images */
 	void (*change)(struct dicom_item *root, int i, const void *ctx); /* called for each image before it is written */
 	const void *ctx;
+	void (*pixels)(int view, uint16_t values[ROWS * COLUMNS]); /* NULL: fixture_pixels() */
 };
 
 /* Write images 0..n-1 as "i.dcm", with angles -10 + 5 i degrees in (0018,1510) and decreasing instance numbers. */
@@ -196,7 +197,7 @@ static inline void fixture_write_mg(const struct fixture_mg *f)
 		if (f->change)
 			f->change(root, i, f->ctx);
 		snprintf(text, sizeof(text), "%d.dcm", i);
-		fixture_pixels(i, values);
+		(f->pixels ? f->pixels : fixture_pixels)(i, values);
 		if (dicom_writer_open(fixture_path(text), file, &w, &err) < 0 || dicom_writer_frame(w, values, &err) < 0 ||
 		    dicom_writer_close(w, &err) < 0)
 			fail_msg("%s", err.msg);

@@ -24,6 +24,7 @@ static const struct prep plain = {.n_u = N_U, .n_v = N_V, .bin = 1, .max_value =
 
 static double intensity[N];
 static uint16_t raw[N];
+static uint32_t hist[PREP_VALUES];
 
 /* A slab below a source 650 mm above the chest-wall edge covers the columns below `columns`, and air covers the others. */
 static void draw_slab(double i0, int columns)
@@ -47,12 +48,19 @@ static void store(const struct prep *p, bool noise)
 	}
 }
 
+static int find(const struct prep *p, const double size[2], double thickness, struct air *ret_air, struct err *err)
+{
+	int rc = prep_histogram(p, raw, hist, err);
+
+	return rc < 0 ? rc : air_find(p, size, thickness, raw, hist, ret_air, err);
+}
+
 static struct air found(const struct prep *p, enum air_verdict want)
 {
 	struct err err = {0};
 	struct air air;
 
-	if (air_find(p, pitch, THICKNESS, raw, &air, &err) < 0)
+	if (find(p, pitch, THICKNESS, &air, &err) < 0)
 		fail_msg("%s", err.msg);
 	if (air.verdict != want)
 		fail_msg("'%s', share %g, contrast %g, not '%s'", air_verdict_text(air.verdict), air.share, air.contrast,
@@ -90,7 +98,7 @@ static void test_share(void **state)
 				assert_true(air.over_code == -1 && air.n_over == 0);
 				if (air_columns[i] > 8 || p.inverted)
 					continue;
-				assert_int_equal(prep_percentile(&p, raw, 95, &value, &err), 0);
+				assert_int_equal(prep_percentile(&p, hist, 95, &value, &err), 0);
 				assert_true(value - p.offset < 0.15 * levels[k]);
 			}
 }
@@ -170,7 +178,7 @@ static void test_tissue(void **state)
 				intensity[v * N_U + u] = 12000 * exp(-THICKNESS * (0.04 + 0.04 * dense));
 			}
 		store(&plain, true);
-		assert_int_equal(air_find(&plain, pitch, THICKNESS, raw, &air, &err), 0);
+		assert_int_equal(find(&plain, pitch, THICKNESS, &air, &err), 0);
 		if (air.verdict == AIR_FOUND)
 			fail_msg("waves of %d bins: air of %g, share %g", wave, air.level, air.share);
 		assert_true(air.level == 0);
@@ -212,8 +220,6 @@ static void test_over_range(void **state)
 	struct prep p = plain;
 	struct err err = {0};
 	struct air air;
-	int code = 0;
-	size_t n = 0;
 
 	(void)state;
 	draw_slab(3648, N_U - 24);
@@ -235,8 +241,8 @@ static void test_over_range(void **state)
 	/* a saturated end of the range has no gap below it */
 	draw_slab(16300, N_U - 24);
 	store(&plain, true);
-	assert_int_equal(air_over_code(&plain, raw, &code, &n, &err), 0);
-	assert_true(code == -1 && n == 0);
+	assert_int_equal(prep_histogram(&plain, raw, hist, &err), 0);
+	assert_int_equal(air_over_code(&plain, hist), -1);
 	/* a few bins at the end of the range do not hide the air */
 	draw_slab(3648, N_U - 24);
 	store(&plain, true);
@@ -253,12 +259,12 @@ static void test_refused(void **state)
 
 	(void)state;
 	p.is_log = true;
-	assert_int_equal(air_find(&p, pitch, THICKNESS, raw, &air, &err), -EINVAL);
+	assert_int_equal(find(&p, pitch, THICKNESS, &air, &err), -EINVAL);
 	p = plain;
 	p.n_u = 0;
-	assert_int_equal(air_find(&p, pitch, THICKNESS, raw, &air, &err), -EINVAL);
-	assert_int_equal(air_find(&plain, (double[]){0, 1}, THICKNESS, raw, &air, &err), -EINVAL);
-	assert_int_equal(air_find(&plain, pitch, NAN, raw, &air, &err), -EINVAL);
+	assert_int_equal(find(&p, pitch, THICKNESS, &air, &err), -EINVAL);
+	assert_int_equal(find(&plain, (double[]){0, 1}, THICKNESS, &air, &err), -EINVAL);
+	assert_int_equal(find(&plain, pitch, NAN, &air, &err), -EINVAL);
 	assert_true(air.share == 7);
 }
 

@@ -20,6 +20,14 @@
 
 static const struct prep plain = {.n_u = 4, .n_v = 2, .bin = 1, .max_value = 65535, .i0 = 1000, .floor = 1e-4};
 
+static int percentile(const struct prep *p, const uint16_t *raw, double percent, double *ret_value, struct err *err)
+{
+	static uint32_t hist[PREP_VALUES];
+	int rc = prep_histogram(p, raw, hist, err);
+
+	return rc < 0 ? rc : prep_percentile(p, hist, percent, ret_value, err);
+}
+
 static void near(double have, double want)
 {
 	if (!(fabs(have - want) <= TOL))
@@ -245,24 +253,24 @@ static void test_percentile(void **state)
 	}
 	p.has_padding = true;
 	p.saturation = 50000;
-	assert_int_equal(prep_percentile(&p, raw, 50, &value, &err), 0);
+	assert_int_equal(percentile(&p, raw, 50, &value, &err), 0);
 	assert_true(value == 50);
-	assert_int_equal(prep_percentile(&p, raw, 100, &value, &err), 0);
+	assert_int_equal(percentile(&p, raw, 100, &value, &err), 0);
 	assert_true(value == 100);
-	assert_int_equal(prep_percentile(&p, raw, 0.001, &value, &err), 0);
+	assert_int_equal(percentile(&p, raw, 0.001, &value, &err), 0);
 	assert_true(value == 1);
 	p.has_padding = false;
 	p.saturation = 0;
-	assert_int_equal(prep_percentile(&p, raw, 100, &value, &err), 0);
+	assert_int_equal(percentile(&p, raw, 100, &value, &err), 0);
 	assert_true(value == 60000);
-	assert_int_equal(prep_percentile(&p, raw, 20, &value, &err), 0);
+	assert_int_equal(percentile(&p, raw, 20, &value, &err), 0);
 	assert_true(value == 0);
 
 	value = -1;
 	p.saturation = 1;
 	p.has_padding = true;
-	assert_int_equal(prep_percentile(&p, raw, 50, &value, &err), -ENODATA);
-	assert_int_equal(prep_percentile(&p, raw, NAN, &value, &err), -EINVAL);
+	assert_int_equal(percentile(&p, raw, 50, &value, &err), -ENODATA);
+	assert_int_equal(percentile(&p, raw, NAN, &value, &err), -EINVAL);
 	assert_true(value == -1);
 }
 
@@ -293,7 +301,7 @@ static void test_over_range(void **state)
 	assert_int_equal(prep_view(&p, raw, line, valid, &stats, &err), 0);
 	near(line[0], log(5000 / 4500.0));
 	p.flatfield = NULL;
-	assert_int_equal(prep_percentile(&p, raw, 100, &value, &err), 0);
+	assert_int_equal(percentile(&p, raw, 100, &value, &err), 0);
 	assert_true(value == 1000);
 	p.over_code = 65536;
 	assert_int_equal(prep_view(&p, raw, line, valid, &stats, &err), -EINVAL);

@@ -216,6 +216,46 @@ static void refusals(void **state)
 	}
 }
 
+/* A view that was withdrawn and passed again leaves nothing of its first values: data, mask, starting value. */
+static void withdrawn_views_are_replaced(void **state)
+{
+	(void)state;
+	for (int way = 0; way < WAYS; way++) {
+		struct err err = {0};
+		float *expected, *found, *line, *valid;
+		struct work w;
+
+		work_open(&w, way, FIXTURE_CPU);
+		refused(dbt_view_withdraw(w.s, 2, &err), &err, "projection 2 was not received");
+		add_all_views(&w);
+		assert_int_equal(dbt_run(w.s, NULL, NULL, NULL), 0);
+		refused(dbt_view_withdraw(w.s, 2, &err), &err, "projection 2 of 7 after dbt_run()");
+		expected = whole_result(&w);
+		work_close(&w);
+
+		work_open(&w, way, FIXTURE_CPU);
+		for (int i = 0; i < CASE_VIEWS; i += 2) {
+			assert_int_equal(dbt_view_begin(w.s, i, &line, &valid, NULL), 0);
+			refused(dbt_view_withdraw(w.s, i, &err), &err, "was not received");
+			for (size_t k = 0; k < w.c.view_bins; k++) {
+				line[k] = 7;
+				valid[k] = (float)((int)(k % 3) - 1);
+			}
+			assert_int_equal(dbt_view_end(w.s, i, NULL), 0);
+		}
+		for (int i = 0; i < CASE_VIEWS; i += 2)
+			assert_int_equal(dbt_view_withdraw(w.s, i, NULL), 0);
+		refused(dbt_run(w.s, NULL, NULL, &err), &err, "0 of 7 projections have been received");
+		add_all_views(&w);
+		assert_int_equal(dbt_run(w.s, NULL, NULL, NULL), 0);
+		found = whole_result(&w);
+		assert_memory_equal(found, expected, grid_size(&w.plan.grid) * sizeof(*found));
+		free(found);
+		free(expected);
+		work_close(&w);
+	}
+}
+
 /* An invalid view is refused with its position and frees its staging buffer: add more invalid views than buffers, then all views
  * with valid data. */
 static void bad_views_release_their_buffer(void **state)
@@ -526,6 +566,7 @@ int main(void)
 		cmocka_unit_test(any_order_from_threads),
 		cmocka_unit_test(same_view_from_threads),
 		cmocka_unit_test(refusals),
+		cmocka_unit_test(withdrawn_views_are_replaced),
 		cmocka_unit_test(bad_views_release_their_buffer),
 		cmocka_unit_test(slices_in_any_order),
 		cmocka_unit_test(histogram),
