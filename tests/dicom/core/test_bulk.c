@@ -112,6 +112,28 @@ static void test_failures(void **state)
 	dicom_close(file);
 }
 
+/* A file that becomes shorter after it was opened: an error, never the bytes that the buffer had before. */
+static void test_shortened(void **state)
+{
+	struct source source = {.stop = 5000};
+	struct dicom_file *file = make_header();
+	struct err err = {0};
+	uint8_t bytes[5000];
+	struct stat st;
+	(void)state;
+
+	ok(dicom_write_bulk(in_folder("a.dcm"), file, TAG_BULK, sizeof(bytes), read_source, &source, &err), &err);
+	dicom_close(file);
+	ok(dicom_open(in_folder("a.dcm"), &file, &err), &err);
+	assert_int_equal(stat(in_folder("a.dcm"), &st), 0);
+	assert_int_equal(truncate(in_folder("a.dcm"), st.st_size - 1000), 0);
+	assert_int_equal(dicom_bulk_read(file, TAG_BULK, 0, bytes, 4000, &err), 0);
+	assert_int_equal(dicom_bulk_read(file, TAG_BULK, 0, bytes, sizeof(bytes), &err), -EIO);
+	assert_non_null(strstr(err.msg, "shorter"));
+	dicom_close(file);
+	unlink(in_folder("a.dcm"));
+}
+
 static void test_digest(void **state)
 {
 	struct dicom_digest *d = dicom_digest_new();
@@ -150,10 +172,8 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_roundtrip),
-		cmocka_unit_test(test_failures),
-		cmocka_unit_test(test_digest),
-		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_roundtrip), cmocka_unit_test(test_failures), cmocka_unit_test(test_shortened),
+		cmocka_unit_test(test_digest),	  cmocka_unit_test(test_names),
 	};
 
 	return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -18,6 +18,11 @@
 #define FD_ANGLE DICOM_TAG(0x0018, 0x9545)	  /* FD */
 #define POINTER DICOM_TAG(0x0028, 0x0009)	  /* AT */
 #define COMMENT DICOM_TAG(0x0020, 0x4000)	  /* LT */
+#define MODALITY_LUT DICOM_TAG(0x0028, 0x3000)	  /* SQ */
+#define LUT_DESCRIPTOR DICOM_TAG(0x0028, 0x3002)  /* US or SS 3 */
+#define TID_OFFSET DICOM_TAG(0x0028, 0x6120)	  /* SS */
+#define TEXT_VALUE DICOM_TAG(0x0040, 0xa160)	  /* UT */
+#define SELECTOR_UV DICOM_TAG(0x0072, 0x0083)	  /* UV */
 
 static struct dicom_file *fresh(void)
 {
@@ -396,6 +401,11 @@ static void test_stored_text(void **state)
 	add_text(&b, COMMENT, "LT", "  two \\ blanks ");
 	add_header(&b, ROWS, "UN", 2);
 	add16(&b, 3584);
+	add_header(&b, TID_OFFSET, "UN", 2);
+	add16(&b, 0xfffe);
+	add_text(&b, TEXT_VALUE, "UT", "one \\ two");
+	add_header(&b, SELECTOR_UV, "UV", 8);
+	add(&b, "\xff\xff\xff\xff\xff\xff\xff\xff", 8);
 	struct dicom_file *file = open_bytes(&b);
 	struct dicom_item *root = dicom_root(file);
 	assert_int_equal(dicom_get_text(root, IMAGE_TYPE, text, sizeof(text), &err), 1);
@@ -410,8 +420,19 @@ static void test_stored_text(void **state)
 	assert_int_equal(dicom_get_int(root, ROWS, 0, &i, &err), 1);
 	assert_int_equal(i, 3584);
 	assert_int_equal(dicom_get_int(root, ROWS, 1, &i, &err), 0);
+	assert_int_equal(dicom_get_int(root, TID_OFFSET, 0, &i, &err), 1);
+	assert_int_equal(i, -2);
+	assert_int_equal(dicom_get_int(root, SELECTOR_UV, 0, &i, &err), -ERANGE);
+	assert_int_equal(i, -2);
 	assert_int_equal(dicom_get_double(root, FD_ANGLE, 0, &d, &err), 1);
 	assert_true(d == 12.25);
+	/* a backslash separates the values of most VRs, but is an ordinary character of free text */
+	assert_int_equal(dicom_get_text_at(root, TEXT_VALUE, 0, text, sizeof(text), &err), 1);
+	assert_string_equal(text, "one \\ two");
+	assert_int_equal(dicom_get_text_at(root, TEXT_VALUE, 1, text, sizeof(text), &err), 0);
+	/* the terminator needs room, too */
+	assert_int_equal(dicom_get_text(root, KVP, text, 2, &err), -EMSGSIZE);
+	assert_int_equal(dicom_get_text(root, KVP, text, 3, &err), 1);
 	dicom_close(file);
 	/* implicit VR: "US or SS" by PixelRepresentation */
 	add_meta(&b, IMPLICIT);
@@ -419,10 +440,44 @@ static void test_stored_text(void **state)
 	add16(&b, 1);
 	add_item(&b, PADDING, 2);
 	add16(&b, 0xffff);
+	add_item(&b, MODALITY_LUT, 8 + 8 + 6);
+	add_item(&b, 0xfffee000, 8 + 6);
+	add_item(&b, LUT_DESCRIPTOR, 6);
+	for (unsigned v = 0; v < 3; v++)
+		add16(&b, 0xfffd);
 	file = open_bytes(&b);
 	assert_int_equal(dicom_get_int(dicom_root(file), PADDING, 0, &i, &err), 1);
 	assert_int_equal(i, -1);
+	assert_int_equal(dicom_get_int(dicom_item_at(dicom_root(file), MODALITY_LUT, 0), LUT_DESCRIPTOR, 1, &i, &err), 1);
+	assert_int_equal(i, -3);
 	dicom_close(file);
+}
+
+/* Escape sequences are bytes of the 7-bit range: text with them must be converted, too. */
+static void test_character_sets(void **state)
+{
+	static const struct {
+		const char *charset, *name, *utf8;
+	} known[] = {
+		{"ISO_IR 100", "M\xfcller^Anna", "M\xc3\xbcller^Anna"},
+		{"ISO 2022 IR 6\\ISO 2022 IR 100", "M\x1b-A\xfcller^\x1b(BAnna", "M\xc3\xbcller^Anna"},
+		{"ISO 2022 IR 6\\ISO 2022 IR 100", "\x1b(BAnna", "Anna"},
+	};
+	struct err err = {0};
+	struct bytes b;
+	char text[80];
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(known) / sizeof(known[0]); k++) {
+		add_meta(&b, EXPLICIT);
+		add_text(&b, 0x00080005, "CS", known[k].charset);
+		add_text(&b, 0x00100010, "PN", known[k].name);
+		struct dicom_file *file = open_bytes(&b);
+		if (dicom_get_utf8(dicom_root(file), 0x00100010, text, sizeof(text), &err) != 1)
+			fail_msg("%s: %s", known[k].charset, err.msg);
+		assert_string_equal(text, known[k].utf8);
+		dicom_close(file);
+	}
 }
 
 static void test_uids(void **state)
@@ -459,6 +514,8 @@ static void test_uids(void **state)
 	assert_false(dicom_is_storage_class("1.2.840.10008.5.1.4.1.2.1.1")); /* Patient Root FIND */
 	assert_false(dicom_is_storage_class("1.2.840.10008.1.2.1"));
 	assert_false(dicom_is_storage_class("1.2..3"));
+	assert_true(dicom_is_storage_class("1.2.0.3"));
+	assert_false(dicom_is_storage_class("1.2.03")); /* no leading zeros, PS3.5 9.1 */
 	assert_false(dicom_is_storage_class("../../etc"));
 	assert_false(dicom_is_storage_class(""));
 	assert_false(dicom_is_storage_class(NULL));
@@ -467,10 +524,15 @@ static void test_uids(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_put_and_get),	cmocka_unit_test(test_values_that_do_not_fit),
-		cmocka_unit_test(test_decimal_strings), cmocka_unit_test(test_copy),
-		cmocka_unit_test(test_large_values),	cmocka_unit_test(test_unreadable_numbers),
-		cmocka_unit_test(test_stored_text),	cmocka_unit_test(test_uids),
+		cmocka_unit_test(test_put_and_get),
+		cmocka_unit_test(test_values_that_do_not_fit),
+		cmocka_unit_test(test_decimal_strings),
+		cmocka_unit_test(test_copy),
+		cmocka_unit_test(test_large_values),
+		cmocka_unit_test(test_unreadable_numbers),
+		cmocka_unit_test(test_stored_text),
+		cmocka_unit_test(test_character_sets),
+		cmocka_unit_test(test_uids),
 	};
 
 	return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Malicious and damaged files: opening returns an error that names the cause. Unusual but valid files are read. */
+#include <zlib.h>
+
 #include "tests/dicom/core/fixture.h"
 
 #define SHARED 0x52009229u
@@ -125,19 +127,20 @@ static void test_other_files(void **state)
 
 static void test_meta_length(void **state)
 {
+	static const uint32_t declared[] = {28, 1028, 2028, 20, 1};
 	struct bytes b;
 
 	(void)state;
-	for (unsigned wrong = 0; wrong < 3; wrong++) {
+	for (size_t k = 0; k < sizeof(declared) / sizeof(declared[0]); k++) {
 		b.n = 0;
 		memset(b.p, 0, 128);
 		b.n = 128;
 		add(&b, "DICM", 4);
 		add_header(&b, 0x00020000, "UL", 4);
-		add32(&b, 28 + wrong * 1000);
+		add32(&b, declared[k]);
 		add_text(&b, 0x00020010, "UI", "1.2.840.10008.1.2.1 ");
 		add_text(&b, SID, "DS", "1 ");
-		if (wrong == 0)
+		if (k == 0)
 			dicom_close(open_bytes(&b));
 		else
 			refused(&b, EBADMSG, "(0002,0000)");
@@ -417,11 +420,80 @@ static void test_odd_but_right(void **state)
 	dicom_close(file);
 	ok(dicom_write(in_folder("odd.dcm"), copy, &err), &err);
 	dicom_close(copy);
+	/* a UID of odd length is padded with NUL, text with a space (PS3.5 9.1, 6.2) */
+	FILE *f = fopen(in_folder("odd.dcm"), "r");
+	b.n = fread(b.p, 1, sizeof(b.p), f);
+	fclose(f);
+	assert_non_null(memmem(b.p, b.n,
+			       "\2\0\3\0UI\6\0"
+			       "1.2.3\0",
+			       14));
+	assert_non_null(memmem(b.p, b.n,
+			       "\x08\0\x70\0LO\4\0"
+			       "odd ",
+			       12));
 	ok(dicom_open(in_folder("odd.dcm"), &file, &err), &err);
 	assert_int_equal(dicom_get_text(dicom_root(file), 0x00080070, text, sizeof(text), &err), 1);
 	assert_string_equal(text, "odd");
 	assert_int_equal(dicom_item_count(dicom_root(file), 0x00089999), 1);
 	dicom_close(file);
+}
+
+/* Append a raw deflate stream: the bytes of *plain, then n zeros. */
+static void write_deflated(FILE *to, const struct bytes *plain, size_t n)
+{
+	static unsigned char zeros[1 << 20], out[1 << 16];
+	z_stream z = {.next_in = (unsigned char *)plain->p, .avail_in = (unsigned)plain->n};
+	int state = Z_OK;
+
+	assert_int_equal(deflateInit2(&z, 1, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY), Z_OK);
+	while (state != Z_STREAM_END) {
+		if (z.avail_in == 0 && n > 0) {
+			z.next_in = zeros;
+			z.avail_in = (unsigned)(n < sizeof(zeros) ? n : sizeof(zeros));
+			n -= z.avail_in;
+		}
+		z.next_out = out;
+		z.avail_out = sizeof(out);
+		state = deflate(&z, n > 0 ? Z_NO_FLUSH : Z_FINISH);
+		assert_int_equal(fwrite(out, 1, sizeof(out) - z.avail_out, to), sizeof(out) - z.avail_out);
+	}
+	deflateEnd(&z);
+}
+
+/* Open a file whose deflated data set has a value of n zeros, with `behind` bytes after the stream. Return the error. */
+static int open_deflated(size_t n, size_t behind, struct err *err)
+{
+	struct dicom_file *file = NULL;
+	struct bytes meta, plain = {0};
+	FILE *f = fopen(in_folder("deflated.dcm"), "w");
+	int r;
+
+	add_meta(&meta, "1.2.840.10008.1.2.1.99");
+	add_header(&plain, 0x00420011, "OB", (uint32_t)n);
+	assert_int_equal(fwrite(meta.p, 1, meta.n, f), meta.n);
+	write_deflated(f, &plain, n);
+	for (size_t i = 0; i < behind; i++)
+		fputc(0, f);
+	fclose(f);
+	r = dicom_open(in_folder("deflated.dcm"), &file, err);
+	dicom_close(file);
+	unlink(in_folder("deflated.dcm"));
+	return r;
+}
+
+/* A deflated data set: its stream must be the rest of the file, except one byte of padding, and inflate to at most 256 MiB. */
+static void test_deflated(void **state)
+{
+	struct err err = {0};
+
+	(void)state;
+	ok(open_deflated(1000, 0, &err), &err);
+	ok(open_deflated(1000, 1, &err), &err);
+	assert_int_equal(open_deflated(1000, 2, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "2 bytes follow"));
+	assert_int_equal(open_deflated(256 << 20, 0, &err), -EFBIG);
+	assert_non_null(strstr(err.msg, "268435456"));
 }
 
 int main(void)
@@ -438,6 +510,7 @@ int main(void)
 		cmocka_unit_test(test_private_creators),
 		cmocka_unit_test(test_private_elements),
 		cmocka_unit_test(test_odd_but_right),
+		cmocka_unit_test(test_deflated),
 	};
 
 	return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -59,21 +59,28 @@ static inline const char *sample(void)
 	return in_folder("sample.dcm");
 }
 
-static inline void add_image(struct bytes *b, const char *syntax, unsigned rows, unsigned columns, unsigned frames, unsigned bits)
+/* Append the attributes that describe the pixels. `stored` of the `bits` of a value are used, up to bit `high`. */
+static inline void add_description(struct bytes *b, unsigned rows, unsigned columns, unsigned frames, unsigned bits,
+				   unsigned stored, unsigned high)
 {
 	char text[16];
 
 	snprintf(text, sizeof(text), "%u%s", frames, frames < 10 || (frames >= 100 && frames < 1000) ? " " : "");
-	add_meta(b, syntax);
 	add_us(b, 0x00280002, 1);
 	add_text(b, 0x00280004, "CS", "MONOCHROME1 ");
 	add_text(b, 0x00280008, "IS", text);
 	add_us(b, 0x00280010, rows);
 	add_us(b, 0x00280011, columns);
 	add_us(b, 0x00280100, bits);
-	add_us(b, 0x00280101, bits);
-	add_us(b, 0x00280102, bits - 1);
+	add_us(b, 0x00280101, stored);
+	add_us(b, 0x00280102, high);
 	add_us(b, 0x00280103, 0);
+}
+
+static inline void add_image(struct bytes *b, const char *syntax, unsigned rows, unsigned columns, unsigned frames, unsigned bits)
+{
+	add_meta(b, syntax);
+	add_description(b, rows, columns, frames, bits, bits, bits - 1);
 }
 
 #endif

@@ -190,6 +190,63 @@ static void test_bytes(void **state)
 	dicom_close(file);
 }
 
+/* Bits above BitsStored are not part of the value. */
+static void test_unused_bits(void **state)
+{
+	static const uint16_t stored[] = {0xf123, 0x0fff, 0x8000, 0x1234};
+	struct err err = {0};
+	uint16_t values[4];
+	struct bytes b;
+
+	(void)state;
+	for (unsigned bits = 9; bits <= 16; bits++) {
+		add_meta(&b, EXPLICIT);
+		add_description(&b, 2, 2, 1, 16, bits, bits - 1);
+		add_header(&b, PIXELS, "OW", 8);
+		for (int k = 0; k < 4; k++)
+			add16(&b, stored[k]);
+		struct dicom_file *file = open_bytes(&b);
+		ok(dicom_read_frame(file, 0, values, &err), &err);
+		for (int k = 0; k < 4; k++)
+			assert_int_equal(values[k], stored[k] & ((1u << bits) - 1));
+		dicom_close(file);
+	}
+}
+
+/* 8-bit frames, whose codecs return bytes. */
+static void test_encoded_bytes(void **state)
+{
+	static const char *const made[][2] = {{"dcmcjpls", "+el"}, {"dcmcjpeg", "+e1"}, {"dcmcrle", NULL}};
+	char in[256], out[256];
+	struct err err = {0};
+	uint16_t values[9];
+	struct bytes b;
+
+	(void)state;
+	add_meta(&b, EXPLICIT);
+	add_text(&b, 0x00080016, "UI", "1.2.840.10008.5.1.4.1.1.77.1.4"); /* VL Photographic Image: a length that is even */
+	add_text(&b, 0x00080018, "UI", "1.2.3.45");
+	add_description(&b, 3, 3, 3, 8, 8, 7);
+	add_header(&b, PIXELS, "OB", 28);
+	for (int k = 0; k < 28; k++)
+		add(&b, &(unsigned char){(unsigned char)(k * 9 + 1)}, 1);
+	snprintf(in, sizeof(in), "%s", save(&b, b.n));
+	snprintf(out, sizeof(out), "%s", in_folder("encoded.dcm"));
+	for (size_t m = 0; m < sizeof(made) / sizeof(made[0]); m++) {
+		struct dicom_file *file = NULL;
+
+		if (tool(made[m][0], made[m][1], in, out) < 0)
+			skip_because("%s is not installed", made[m][0]);
+		ok(dicom_open(out, &file, &err), &err);
+		for (long f = 0; f < 3; f++) {
+			ok(dicom_read_frame(file, f, values, &err), &err);
+			for (int k = 0; k < 9; k++)
+				assert_int_equal(values[k], (f * 9 + k) * 9 + 1);
+		}
+		dicom_close(file);
+	}
+}
+
 /* Big endian: the bytes of each word are swapped, also if a word contains two 8-bit values. */
 static void test_big_endian_bytes(void **state)
 {
@@ -313,7 +370,8 @@ int main(void)
 		cmocka_unit_test(test_round_trip),	cmocka_unit_test(test_encodings),
 		cmocka_unit_test(test_bytes),		cmocka_unit_test(test_big_endian_bytes),
 		cmocka_unit_test(test_split_fragments), cmocka_unit_test(test_pydicom_agrees),
-		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_memory),		cmocka_unit_test(test_unused_bits),
+		cmocka_unit_test(test_encoded_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -76,6 +76,14 @@ static void test_descriptions_that_do_not_fit(void **state)
 	add_header(&b, PIXELS, "OB", 4);
 	add(&b, "xxxx", 4);
 	refused_image(&b, EBADMSG, "no (0028,0011) Columns");
+	/* values whose bits do not begin at bit 0 */
+	for (unsigned high = 12; high < 16; high += 3) {
+		add_meta(&b, EXPLICIT);
+		add_description(&b, 1, 2, 1, 16, 12, high);
+		add_header(&b, PIXELS, "OW", 4);
+		add(&b, "xxxx", 4);
+		refused_image(&b, ENOTSUP, "with 12 bits stored");
+	}
 	/* fragments in an uncompressed transfer syntax, and no fragments in an encapsulated one */
 	add_image(&b, EXPLICIT, 1, 2, 1, 16);
 	add_header(&b, PIXELS, "OW", 0xffffffff);
@@ -85,6 +93,36 @@ static void test_descriptions_that_do_not_fit(void **state)
 	add_header(&b, PIXELS, "OW", 4);
 	add(&b, "xxxx", 4);
 	refused(&b, EBADMSG, "has fragments");
+}
+
+/* An encapsulated frame may have 512 MiB when decoded, whatever its fragments have. */
+static void test_largest_frame(void **state)
+{
+	static const struct {
+		unsigned rows, columns, bits;
+		bool allowed;
+	} frames[] = {{16384, 16384, 16, true}, {16385, 16384, 16, false}, {65535, 65535, 16, false}, {65535, 65535, 8, false}};
+	struct dicom_pixel_info info;
+	struct err err = {0};
+	struct bytes b;
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(frames) / sizeof(frames[0]); k++) {
+		add_image(&b, RLE, frames[k].rows, frames[k].columns, 1, frames[k].bits);
+		add_header(&b, PIXELS, "OB", 0xffffffff);
+		add_item(&b, 0xfffee000, 0);
+		add_item(&b, 0xfffee000, 2);
+		add(&b, "xx", 2);
+		add_item(&b, 0xfffee0dd, 0);
+		if (frames[k].allowed) {
+			struct dicom_file *file = open_bytes(&b);
+
+			ok(dicom_pixels_info(file, &info, &err), &err);
+			dicom_close(file);
+		} else {
+			refused_image(&b, EFBIG, "more than 536870912 bytes");
+		}
+	}
 }
 
 static void test_fragments_that_lie(void **state)
@@ -225,9 +263,11 @@ static void test_code_stream_of_another_size(void **state)
 		int code;
 	} changes[] = {
 		{"dcmcjpls", "+el", 0xf7, 6, 200, EBADMSG},  {"dcmcjpls", "+el", 0xf7, 8, 200, EBADMSG},
-		{"dcmcjpls", "+el", 0xf7, 4, 17, EBADMSG},   {"dcmcjpls", "+el", 0xf7, 9, 3, EBADMSG},
-		{"dcmcjpls", "+el", 0xf7, 1, 0xc0, ENOTSUP}, {"dcmcjpeg", "+e1", 0xc3, 5, 1, EBADMSG},
-		{"dcmcjpeg", "+e1", 0xc3, 1, 0xc1, ENOTSUP}, {"dcmcjpeg", "+e1", 0xc3, 2, 0xff, EBADMSG},
+		{"dcmcjpls", "+el", 0xf7, 6, 36, EBADMSG},   {"dcmcjpls", "+el", 0xf7, 8, 52, EBADMSG},
+		{"dcmcjpeg", "+e1", 0xc3, 6, 36, EBADMSG},   {"dcmcjpls", "+el", 0xf7, 4, 17, EBADMSG},
+		{"dcmcjpls", "+el", 0xf7, 9, 3, EBADMSG},    {"dcmcjpls", "+el", 0xf7, 1, 0xc0, ENOTSUP},
+		{"dcmcjpeg", "+e1", 0xc3, 5, 1, EBADMSG},    {"dcmcjpeg", "+e1", 0xc3, 1, 0xc1, ENOTSUP},
+		{"dcmcjpeg", "+e1", 0xc3, 2, 0xff, EBADMSG},
 	};
 	static unsigned char bytes[200000];
 	uint16_t values[N];
@@ -261,11 +301,9 @@ static void test_code_stream_of_another_size(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lossy_is_refused),
-		cmocka_unit_test(test_descriptions_that_do_not_fit),
-		cmocka_unit_test(test_fragments_that_lie),
-		cmocka_unit_test(test_rle_that_lies),
-		cmocka_unit_test(test_code_stream_of_another_size),
+		cmocka_unit_test(test_lossy_is_refused), cmocka_unit_test(test_descriptions_that_do_not_fit),
+		cmocka_unit_test(test_largest_frame),	 cmocka_unit_test(test_fragments_that_lie),
+		cmocka_unit_test(test_rle_that_lies),	 cmocka_unit_test(test_code_stream_of_another_size),
 	};
 
 	return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -380,6 +380,10 @@ static void test_refused(void **state)
 	f->scan.ring_radius = f->scan.fov_radius;
 	assert_int_equal(f->v->projection_create(dev, &spec, &a, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "oblique"));
+	f->scan.ring_radius = 2 * f->scan.fov_radius;
+	f->planes[1] = f->planes[0];
+	assert_int_equal(f->v->projection_create(dev, &spec, &a, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "not above the plane before it"));
 	assert_null(a);
 	buf_release(&mask);
 	device_close(dev);

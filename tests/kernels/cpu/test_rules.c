@@ -239,6 +239,7 @@ static void voxels_of_a_device(void **state)
 		for (int c = 0; c < COPIES; c++)
 			check_voxels(&rules[k], x, num, den, got + c * N, N);
 		assert_int_equal(dev->ops->rule_voxels(&rules[k], &part, &bd, &bx, &err), -EINVAL);
+		assert_int_equal(dev->ops->rule_voxels(&rules[k], &bn, &part, &bx, &err), -EINVAL);
 		bad = rules[k];
 		bad.voxel_floor = 0;
 		assert_int_equal(dev->ops->rule_voxels(&bad, &bn, &bd, &bx, &err), -EINVAL);
