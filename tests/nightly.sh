@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Run the tests that take too long for every change: the whole suite under sanitizers, the soak, all hostile input, every fuzz target.
+# Run the tests that take too long for every change: the whole suite under sanitizers, the soak, all hostile input, every fuzz target, the
+# planted faults.
 # Start it from cron or a timer.
 #
 # usage: tests/nightly.sh [MINUTES]     duration of each fuzz target and of the soak; default 30
@@ -69,5 +70,6 @@ step tsan suite tsan
 step soak soak
 step hostile hostile
 step fuzz fuzz
+step faults tests/faults/run.py
 cat "$out/SUMMARY"
 exit "$failed"
