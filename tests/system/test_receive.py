@@ -17,6 +17,8 @@ import sys
 import tempfile
 import time
 
+from tools.dicom_peer import Object, Sender
+
 SKIP = 77
 BUILD = os.environ.get("TOMONODE_BUILD", "")
 ALONE = os.path.join(BUILD, "tests", "receiver_alone")
@@ -35,8 +37,8 @@ def element(group, elem, vr, value):
     return head + len(value).to_bytes(2, "little") + value
 
 
-def make_object(path, uid, pixels):
-    """A small Part 10 file; `pixels` are its pixel bytes. Answers its data set."""
+def object_bytes(uid, pixels):
+    """The bytes of a Part 10 file; `pixels` are its pixel bytes."""
     side = 2 if len(pixels) < 100000 else 1024
     data = b"".join([
         element(8, 0x16, "UI", CLASS), element(8, 0x18, "UI", uid), element(8, 0x60, "CS", "MG"),
@@ -48,9 +50,15 @@ def make_object(path, uid, pixels):
         element(0x28, 0x101, "US", (16).to_bytes(2, "little")), element(0x28, 0x102, "US", (15).to_bytes(2, "little")),
         element(0x28, 0x103, "US", (0).to_bytes(2, "little")), element(0x7FE0, 0x10, "OW", pixels)])
     meta = element(2, 1, "OB", b"\0\1") + element(2, 2, "UI", CLASS) + element(2, 3, "UI", uid) + element(2, 0x10, "UI", EXPLICIT)
+    return bytes(128) + b"DICM" + element(2, 0, "UL", len(meta).to_bytes(4, "little")) + meta + data
+
+
+def make_object(path, uid, pixels):
+    """Write it as a file; returns its data set."""
+    raw = object_bytes(uid, pixels)
     with open(path, "wb") as f:
-        f.write(bytes(128) + b"DICM" + element(2, 0, "UL", len(meta).to_bytes(4, "little")) + meta + data)
-    return data
+        f.write(raw)
+    return Object(raw).data
 
 
 class Receiver:
@@ -266,6 +274,27 @@ class Tests:
         assert echo(r.port)[0] == 0
         r.stop()
         assert r.rows() == [] and r.leftovers() == []
+
+    def test_reserve_within_an_object(self):
+        """The free space falls below the reserve while an object is received: A700, no leftover, and the next one is stored."""
+        free = os.path.join(self.folder, "free")
+
+        def set_free(size):
+            with open(free, "r+b" if os.path.exists(free) else "wb") as f:
+                f.write(size.to_bytes(8, sys.byteorder))
+
+        size = 40 << 20  # the space is checked every 32 MiB
+        obj = Object(object_bytes("2.25.78", bytes(size)))
+        for falls in (True, False):
+            set_free(2 << 30)
+            r = Receiver(self.spool(f"within-{falls}"), "--reserve", str(1 << 30), "--free", free)
+            sender = Sender(r.port, [obj], max_pdu=131072, at_byte=(size // 2, lambda: set_free((1 << 30) - 1)) if falls else None)
+            status = sender.store(obj)
+            assert status == (0xA700 if falls else 0), f"the space falls: {falls}: status {status:04X}"
+            set_free(2 << 30)
+            assert sender.store(obj) == 0 and sender.release()
+            r.stop()
+            assert r.leftovers() == [] and {uid: len(sets) for uid, sets in r.stored().items()} == {"2.25.78": 1}
 
     def full_at(self, uid_of, limits):
         for limit in limits:

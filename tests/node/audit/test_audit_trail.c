@@ -12,7 +12,9 @@ static size_t count(const char *text, const char *what)
 	return n;
 }
 
-static void add_instance(struct place *p, const char *association, const char *study, double received)
+/* job 0: unassigned. */
+static void add_patient(struct place *p, int64_t job, const char *association, const char *study, const char *patient,
+			double received)
 {
 	static int serial;
 	struct instance_row row = {.received = received};
@@ -25,8 +27,18 @@ static void add_instance(struct place *p, const char *association, const char *s
 	snprintf(row.host, sizeof(row.host), "10.0.0.7");
 	snprintf(row.file, sizeof(row.file), "instances/%d.dcm", serial++);
 	assert_int_equal(journal_add_instance(p->journal, &row, NULL), 0);
-	snprintf(detail, sizeof(detail), "{\"study\":\"%s\",\"patient\":\"P%s\"}", study, study);
-	assert_int_equal(journal_classify(p->journal, row.id, CLASSIFIED_IGNORED, 0, detail, received, NULL), 0);
+	snprintf(detail, sizeof(detail), "{\"received\":%f,\"study\":\"%s\",\"patient\":\"%s\"}", received, study, patient);
+	assert_int_equal(
+		journal_classify(p->journal, row.id, job ? CLASSIFIED_MEMBER : CLASSIFIED_IGNORED, job, detail, received, NULL),
+		0);
+}
+
+static void add_instance(struct place *p, const char *association, const char *study, double received)
+{
+	char patient[16];
+
+	snprintf(patient, sizeof(patient), "P%s", study);
+	add_patient(p, 0, association, study, patient, received);
 }
 
 /* What the file has, since the last time. */
@@ -155,6 +167,42 @@ static void deliveries(void **state)
 	audit_trail_close(t);
 }
 
+/* Patients A, B, A of one study and association: a message for each, with the number of its instances. A person then states that
+ * they are one patient: one message with both. */
+static void patients_in_turns(void **state)
+{
+	static const char *const patients[] = {"A1", "B2", "A1"};
+	struct place *p = *state;
+	struct audit_trail *t = NULL;
+	const char *text;
+	int64_t job = 0;
+
+	audit_start(&p->config->node, AUDIT_QUEUED, "serve");
+	assert_int_equal(audit_trail_open(p->dir, p->journal, &t, NULL), 0);
+	assert_int_equal(journal_open_job(p->journal, "{\"key\":\"k\",\"kind\":\"dbt\",\"calling\":\"M\"}", 1000, &job, NULL), 0);
+	for (int i = 0; i < 3; i++)
+		add_patient(p, job, "a", "7", patients[i], 1000 + i);
+	step(p, t, 1010);
+	text = reported(p);
+	assert_int_equal(count(text, "<AuditMessage>"), 2);
+	assert_int_equal(count(text, "ParticipantObjectID=\"A1\""), 1);
+	assert_int_equal(count(text, "ParticipantObjectID=\"B2\""), 1);
+	assert_int_equal(count(text, "NumberOfInstances=\"2\""), 1);
+	assert_int_equal(count(text, "NumberOfInstances=\"1\""), 1);
+	assert_int_equal(strstr(text, "NumberOfInstances=\"2\"") < strstr(text, "NumberOfInstances=\"1\""),
+			 strstr(text, "ParticipantObjectID=\"A1\"") < strstr(text, "ParticipantObjectID=\"B2\""));
+	append_event(p, job, EVENT_HELD, "{\"reason\":\"patients\",\"patients\":true}", 1010);
+	append_event(p, job, EVENT_RETRY, "{\"same_patient\":true,\"by\":\"doctor\"}", 1011);
+	step(p, t, 1012);
+	text = reported(p);
+	assert_int_equal(count(text, "<AuditMessage>"), 1);
+	assert_int_equal(count(text, "ParticipantObjectID=\"A1\""), 1);
+	assert_int_equal(count(text, "ParticipantObjectID=\"B2\""), 1);
+	assert_int_equal(count(text, "NumberOfInstances=\"2\""), 1);
+	assert_int_equal(count(text, "NumberOfInstances=\"1\""), 1);
+	audit_trail_close(t);
+}
+
 /* Retention has taken the newest objects with their case: what was sent since then is told all the same. */
 static void position_beyond_the_last_object(void **state)
 {
@@ -229,7 +277,7 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(one_message_an_association),	    T(long_and_last_ones), T(deliveries),
+		T(one_message_an_association),	    T(long_and_last_ones), T(deliveries),   T(patients_in_turns),
 		T(position_beyond_the_last_object), T(a_pipe_for_a_file),  T(switched_off),
 	};
 

@@ -182,6 +182,23 @@ static inline double number_of(const struct dicom_item *item, uint32_t tag, unsi
 	return value;
 }
 
+/* Check that the display window in this item begins within the lowest tenth, and ends within the highest tenth, of the n stored
+ * values (those of air, and those limited by the range, excepted). */
+static inline void check_window(const struct dicom_item *item, const uint16_t *values, size_t n)
+{
+	double centre = number_of(item, TAG_WINDOW_CENTER, 0), width = number_of(item, TAG_WINDOW_WIDTH, 0), lo = 65535, hi = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (values[i] > 0 && values[i] < 65535) {
+			lo = fmin(lo, values[i]);
+			hi = fmax(hi, values[i]);
+		}
+	assert_true(hi - lo >= 100);
+	if (fabs(centre - width / 2 - (lo + 0.05 * (hi - lo))) > 0.05 * (hi - lo) ||
+	    fabs(centre + width / 2 - (hi - 0.05 * (hi - lo))) > 0.05 * (hi - lo))
+		fail_msg("window %g +- %g for values of %g to %g", centre, width / 2, lo, hi);
+}
+
 static inline const struct dicom_item *group(const struct dicom_item *root, uint32_t groups, size_t frame, uint32_t sequence)
 {
 	const struct dicom_item *item = dicom_item_at(dicom_item_at(root, groups, frame), sequence, 0);

@@ -59,11 +59,21 @@ static void test_tilted(void **state)
 }
 
 /* Small, large and negative values, empty slices; uncompressed and compressed. */
+static double largest(const float *values, size_t n)
+{
+	double most = values[0];
+
+	for (size_t i = 1; i < n; i++)
+		most = fmax(most, values[i]);
+	return most;
+}
+
 static void test_values(void **state)
 {
 	static const double sizes[] = {1e-9, 1, 3.7e4, 1e12};
 	struct series_report report;
 	struct input in;
+	double top;
 
 	(void)state;
 	input_make(&in);
@@ -75,8 +85,13 @@ static void test_values(void **state)
 								     (1 + i / (NX * NY)));
 			in.protocol.compression = negative ? COMPRESSION_JPEGLS : COMPRESSION_NONE;
 			report = write_series(&in);
+			top = report.factor * largest(in.volume, N_VOXELS);
 			for (int i = 0; i < report.n; i++) {
 				struct image im = image_open(report.file[i]);
+
+				/* the same window in all slices, 0 to the largest value */
+				assert_true(fabs(number(im.root, TAG_WINDOW_WIDTH, 0) - top) <= 1e-5 * top);
+				assert_true(fabs(number(im.root, TAG_WINDOW_CENTER, 0) - top / 2) <= 1e-5 * top);
 
 				assert_int_equal(im.is_signed, negative);
 				compare_places(&in, &im, report.factor);

@@ -334,6 +334,19 @@ static void test_scale(void **state)
 	unmake(&other);
 }
 
+static void test_window(void **state)
+{
+	struct made m = make(&(struct fixture_mg){.n = N_VIEWS});
+	uint16_t values[NZ * NX * NY];
+	struct err err = {0};
+
+	(void)state;
+	for (int k = 0; k < NZ; k++)
+		assert_int_equal(dicom_read_frame(m.file, k, values + (size_t)k * NX * NY, &err), 0);
+	check_window(group(m.root, shared_group, 0, TAG_FRAME_VOI_LUT_SEQUENCE), values, NZ * NX * NY);
+	unmake(&m);
+}
+
 static void test_not_written(void **state)
 {
 	struct made m = make(&(struct fixture_mg){.n = N_VIEWS});
@@ -367,7 +380,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_places),	    cmocka_unit_test(test_identity), cmocka_unit_test(test_copied),
 		cmocka_unit_test(test_acquisition), cmocka_unit_test(test_made_up),  cmocka_unit_test(test_not_written),
-		cmocka_unit_test(test_scale),	    cmocka_unit_test(test_omitted),  cmocka_unit_test(test_constants),
+		cmocka_unit_test(test_scale),	    cmocka_unit_test(test_window),   cmocka_unit_test(test_omitted),
+		cmocka_unit_test(test_constants),
 	};
 
 	return cmocka_run_group_tests_name("result", tests, fixture_start, fixture_stop);

@@ -158,6 +158,7 @@ static void test_view(void **state)
 		if (fabs(values[i] * step - sum) > step)
 			fail_msg("pixel %d: %g, not %g", i, values[i] * step, sum);
 	}
+	check_window(root, values, NX * NY);
 	dicom_close(file);
 	unmake(&m);
 }

@@ -246,6 +246,41 @@ static void factors_and_background(void **state)
 	free(m.segments);
 }
 
+/* The start is the level that explains the data beside the background: if the image is a uniform disk, it is that image already,
+ * and an iteration does not change it. */
+static void start_beside_a_background(void **state)
+{
+	struct michelogram m = pet_scanner_small(true);
+	size_t n = michelogram_size(&m);
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
+	float *ones = malloc(n * sizeof(*ones)), *background = fixture_floats(n, 7, 20, 400);
+	struct pet_protocol p = pet_protocol_small;
+	struct pet_plan plan = pet_plan_of(&p, &m, false, true, dev);
+	float *x, *y, *first;
+
+	(void)state;
+	assert_non_null(ones);
+	for (size_t i = 0; i < n; i++)
+		ones[i] = 1;
+	p.iterations = 1;
+	x = pet_image(&p, &m, dev, ones, NULL, NULL, NULL);
+	for (size_t i = 0; i < pet_voxels(&plan); i++)
+		x[i] = x[i] > 0 ? 2 : 0;
+	y = model(&m, &plan, x);
+	for (size_t i = 0; i < n; i++)
+		y[i] += background[i];
+	first = pet_image(&p, &m, dev, y, NULL, background, NULL);
+	for (size_t i = 0; i < pet_voxels(&plan); i++)
+		assert_near(first[i], x[i], 1e-3);
+	device_close(dev);
+	free(ones);
+	free(background);
+	free(x);
+	free(y);
+	free(first);
+	free(m.segments);
+}
+
 /* Bins with m = 0 are ignored for any value of y. */
 static void ignored_bins(void **state)
 {
@@ -478,6 +513,7 @@ int main(void)
 		cmocka_unit_test(algorithms_on_a_cylinder),
 		cmocka_unit_test(positions_of_a_hot_ball),
 		cmocka_unit_test(factors_and_background),
+		cmocka_unit_test(start_beside_a_background),
 		cmocka_unit_test(ignored_bins),
 		cmocka_unit_test(gaps_do_not_count),
 		cmocka_unit_test(any_unit),
