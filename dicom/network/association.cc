@@ -19,7 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-constexpr uint8_t pdu_p_data = 4;
+constexpr uint8_t pdu_p_data = 4, pdu_abort = 7;
 constexpr uint8_t pdv_command = 1, pdv_last = 2; /* bits of the message control header */
 
 namespace tomonode
@@ -61,6 +61,7 @@ static int follow_headers(AssociationIo *io, const uint8_t *p, size_t n)
 			if (io->head_received == sizeof(io->head)) {
 				io->head_received = 0;
 				io->is_data = io->head[0] == pdu_p_data;
+				io->peer_aborted |= io->head[0] == pdu_abort;
 				io->body_left = (uint64_t)io->head[2] << 24 | (uint64_t)io->head[3] << 16 |
 						(uint64_t)io->head[4] << 8 | io->head[5];
 				io->pdv_received = 0;
@@ -132,7 +133,7 @@ static int write_all(AssociationIo *io, const uint8_t *p, size_t n, bool more)
 			return io_failed(io, errno);
 		switch (deadline_wait(io->fd, io->tls ? tls_poll_events(io->tls) : POLLOUT, deadline)) {
 		case 0:
-			io->timed_out = true;
+			io->write_timed_out = true;
 			return io_failed(io, ETIMEDOUT);
 		case -1:
 			return io_failed(io, errno);
@@ -396,16 +397,45 @@ void association_close_within(AssociationIo *io, int seconds)
 	io->close_deadline = deadline_now() + (int64_t)seconds * 1000;
 }
 
-/* Copy one of DCMTK's texts, which may have several lines, as one line. */
-static void one_line(const char *text, char *ret, size_t size)
+/* DCMTK's texts have a line for each layer, behind the first one with a code ("0006:0321 "); the last line names the cause. Copy
+ * it without codes and the names of the layers. */
+static void copy_cause(const char *text, char *ret, size_t size)
 {
+	static const char *const layers[] = {"DUL ", "DIMSE: ", "DIMSE "};
+	const char *line = strrchr(text, '\n');
 	size_t n = 0;
 
-	for (; *text && n + 1 < size; text++)
-		ret[n++] = (unsigned char)*text < ' ' ? ' ' : *text;
+	line = line ? line + 1 : text;
+	if (strlen(line) > 10 && line[4] == ':' && line[9] == ' ')
+		line += 10;
+	for (const char *layer : layers)
+		if (!strncmp(line, layer, strlen(layer)))
+			line += strlen(layer);
+	for (; *line && n + 1 < size; line++)
+		ret[n++] = (unsigned char)*line < ' ' ? ' ' : *line;
 	while (n > 0 && ret[n - 1] == ' ')
 		n--;
 	ret[n] = '\0';
+}
+
+/* Replace those of DCMTK's texts that tell a reader nothing. */
+static const char *clear_text(const char *text)
+{
+	static const struct {
+		const char *dcmtk, *clear;
+	} texts[] = {
+		{"Badly formed message", "its command has an empty UID, or a data set type that does not fit"},
+		{"Invalid stream", "its command is not encoded in Implicit VR Little Endian"},
+		{"DIMSE_parseCmdObject: Missing CommandField", "its command has no Command Field (0000,0100)"},
+		{"Command PDV Expected", "data without a command"},
+		{"List error", "it proposes no presentation context, or an incomplete one"},
+		{"Presentation Context translation failure", "a presentation context has no transfer syntax"},
+	};
+
+	for (const auto &t : texts)
+		if (!strcmp(text, t.dcmtk))
+			return t.clear;
+	return text;
 }
 
 int association_fail(struct err *err, const AssociationIo *io, const OFCondition &cond, const char *what)
@@ -413,7 +443,7 @@ int association_fail(struct err *err, const AssociationIo *io, const OFCondition
 	char text[300], tls_text[400];
 	int code = io->tls && io->error ? tls_error_text(io->tls, tls_text, sizeof(tls_text)) : 0;
 
-	one_line(cond.text(), text, sizeof(text));
+	copy_cause(cond.text(), text, sizeof(text));
 	if (code)
 		return err_set(err, code, "%s: %s", what, tls_text);
 	if (io->peer_uses_tls)
@@ -422,13 +452,17 @@ int association_fail(struct err *err, const AssociationIo *io, const OFCondition
 	if (io->malformed)
 		return err_set(err, EPROTO, "%s: %s", what, io->malformed);
 	if (io->timed_out)
-		return err_set(err, ETIMEDOUT, "%s: the peer sent part of a message and then nothing for %d s", what,
+		return err_set(err, ETIMEDOUT, "%s: the peer began a message and did not complete it within %d s", what,
 			       io->timeout);
-	if (cond == DIMSE_NODATAAVAILABLE || cond == DUL_READTIMEOUT || strstr(text, "DUL network read timeout"))
+	if (io->write_timed_out)
+		return err_set(err, ETIMEDOUT, "%s: the peer read nothing for %d s", what, io->timeout);
+	if (cond == DIMSE_NODATAAVAILABLE || cond == DUL_READTIMEOUT || strstr(cond.text(), "DUL network read timeout"))
 		return err_set(err, ETIMEDOUT, "%s: no data received from the peer in time", what);
-	if (cond == DUL_PEERABORTEDASSOCIATION)
+	/* DCMTK also treats a connection that ends within a message as aborted. */
+	if (cond == DUL_PEERABORTEDASSOCIATION && io->peer_aborted)
 		return err_set(err, ECONNRESET, "%s: the peer aborted the association", what);
-	if (io->error == EPIPE || io->error == ECONNRESET || cond == DUL_NETWORKCLOSED || strstr(text, "DUL network closed"))
+	if (io->error == EPIPE || io->error == ECONNRESET || cond == DUL_NETWORKCLOSED || cond == DUL_PEERABORTEDASSOCIATION ||
+	    strstr(cond.text(), "DUL network closed"))
 		return err_set(err, ECONNRESET, "%s: the peer closed the connection%s", what,
 			       io->tls && !io->received_any
 				       ? " directly after the TLS handshake: perhaps it does not accept our certificate; "
@@ -436,7 +470,10 @@ int association_fail(struct err *err, const AssociationIo *io, const OFCondition
 				       : "");
 	if (io->error)
 		return err_set(err, io->error, "%s: %s", what, strerror(io->error));
-	return err_set(err, EPROTO, "%s: %s", what, text);
+	if (!strcmp(text, "Normal")) /* DCMTK's condition for a PDU of another type than P-DATA */
+		return err_set(err, EPROTO, "%s: the peer sent a PDU of type 0x%02x, which is not expected here", what,
+			       io->head[0]);
+	return err_set(err, EPROTO, "%s: %s", what, clear_text(text));
 }
 
 bool association_uid_ok(const char *uid)

@@ -42,7 +42,9 @@ struct AssociationIo {
 	TlsStream *tls = nullptr; /* borrowed, after the handshake; NULL: no TLS */
 	int timeout = 30;	  /* s: limit for a PDU from its first byte to its last, and for a write */
 	int64_t close_deadline = 0;	 /* monotonic ms at which every wait ends; 0: no such limit */
-	bool timed_out = false;		 /* a read or write exceeded its time limit */
+	bool timed_out = false;		 /* a read exceeded its time limit */
+	bool write_timed_out = false;	 /* a write did */
+	bool peer_aborted = false;	 /* the header of an A-ABORT was received */
 	int error = 0;			 /* errno of the last failed read or write */
 	const char *malformed = nullptr; /* what is wrong with the received bytes; NULL: nothing */
 	bool received_any = false;	 /* a byte has been received */

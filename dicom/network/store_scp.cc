@@ -21,19 +21,19 @@
 #include "dicom/network/store_scp.h"
 #include "dicom/network/tls.hh"
 
-#include <arpa/inet.h>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <netdb.h>
 #include <poll.h>
+#include <string>
 #include <sys/socket.h>
 #include <unistd.h>
 
 using namespace tomonode;
 
-constexpr int close_seconds = 2; /* time for a peer to close its side after a release or abort, s */
+constexpr size_t refused_text_max = 600; /* bytes after which no further refused context is named */
+constexpr int close_seconds = 2;	 /* time for a peer to close its side after a release or abort, s */
 
 namespace
 {
@@ -74,6 +74,8 @@ struct Scp {
 	T_ASC_Association *assoc = nullptr;
 	char calling[17] = "", called[17] = "", host[64] = "";
 	bool admitted = false;
+	unsigned n_refused = 0;		  /* presentation contexts */
+	std::string refused;		  /* their classes, transfer syntaxes and reasons */
 	std::unique_ptr<FileWriter> file; /* created for the first object */
 
 	~Scp()
@@ -145,19 +147,6 @@ static void meta_build(Meta *m, const struct scp_object *o)
 
 /* ---- connection and association request ---- */
 
-static void peer_address(int fd, char *ret, size_t size)
-{
-	struct sockaddr_storage from;
-	socklen_t n = sizeof(from);
-
-	snprintf(ret, size, "unknown");
-	if (getpeername(fd, reinterpret_cast<struct sockaddr *>(&from), &n) == 0)
-		(void)getnameinfo(reinterpret_cast<struct sockaddr *>(&from), n, ret, (socklen_t)size, nullptr, 0,
-				  NI_NUMERICHOST);
-	if (!strncmp(ret, "::ffff:", 7)) /* IPv4 through an IPv6 socket */
-		memmove(ret, ret + 7, strlen(ret + 7) + 1);
-}
-
 /* Wait for the first byte and read it without consuming it: it shows whether the peer uses TLS, plain DICOM or neither. */
 static int check_first_byte(Scp *s, int fd, int64_t deadline, struct err *err)
 {
@@ -212,6 +201,25 @@ static bool storage_class(const char *uid)
 	return association_uid_ok(uid) && dicom_is_storage_class(uid);
 }
 
+/* Add a refused context to the text; of many only the first ones. */
+static void note_refused(Scp *s, const T_ASC_PresentationContext *pc, bool known)
+{
+	s->n_refused++;
+	if (s->refused.size() > refused_text_max)
+		return;
+	if (!s->refused.empty())
+		s->refused += "; ";
+	s->refused += pc->abstractSyntax;
+	if (!known) {
+		s->refused += " (this class is not supported)";
+		return;
+	}
+	s->refused += " (none of its transfer syntaxes is supported:";
+	for (int k = 0; k < (int)pc->transferSyntaxCount && s->refused.size() <= refused_text_max; k++)
+		(s->refused += " ") += pc->proposedTransferSyntaxes[k];
+	s->refused += ")";
+}
+
 /* Accept each context that can be served, with the first proposed transfer syntax that can be stored. */
 static OFCondition accept_contexts(Scp *s)
 {
@@ -244,6 +252,8 @@ static OFCondition accept_contexts(Scp *s)
 			cond = ASC_refusePresentationContext(params, pc.presentationContextID,
 							     known ? ASC_P_TRANSFERSYNTAXESNOTSUPPORTED
 								   : ASC_P_ABSTRACTSYNTAXNOTSUPPORTED);
+		if (!chosen)
+			note_refused(s, &pc, known);
 		if (cond.bad())
 			return cond;
 	}
@@ -252,15 +262,16 @@ static OFCondition accept_contexts(Scp *s)
 
 static int negotiate(Scp *s, struct err *err)
 {
-	char context[DICOM_UI_LENGTH + 1] = "", why[500] = "";
+	char context[DICOM_UI_LENGTH + 1] = "", why[500] = "", what[100];
 	struct scp_request request = {s->calling, s->called, s->host, nullptr};
 	struct tls_peer certificate;
 	enum scp_admission admission;
 	OFCondition cond = ASC_receiveAssociation(s->net, &s->assoc, s->conf->max_pdu, nullptr, nullptr, OFFalse, DUL_NOBLOCK,
 						  s->conf->acse_timeout);
 
+	snprintf(what, sizeof(what), "association request of %s", s->host);
 	if (cond.bad())
-		return association_fail(err, &s->io, cond, "association request");
+		return association_fail(err, &s->io, cond, what);
 	if (s->io.head_received > 0 || s->io.body_left > 0) /* DCMTK takes an incomplete request for one without content */
 		return err_set(err, ECONNRESET, "%s closed the connection within its association request", s->host);
 	ASC_getAPTitles(s->assoc->params, s->calling, sizeof(s->calling), s->called, sizeof(s->called), nullptr, 0);
@@ -298,24 +309,28 @@ static int negotiate(Scp *s, struct err *err)
 	if (cond.good())
 		cond = ASC_acknowledgeAssociation(s->assoc);
 	if (cond.bad())
-		return association_fail(err, &s->io, cond, "association request");
+		return association_fail(err, &s->io, cond, what);
 	s->admitted = true;
+	if (s->n_refused > 0 && s->handler->contexts_refused)
+		s->handler->contexts_refused(s->handler->ctx, s->n_refused, s->refused.c_str());
 	return 0;
 }
 
 /* ---- one object ---- */
 
-/* Check the UIDs of the request against its presentation context. If they are wrong, set *ret_status and return false. */
-static bool check_request(const T_DIMSE_C_StoreRQ *rq, const T_ASC_PresentationContext *pc, uint16_t *ret_status)
+/* Check the UIDs of the request against its presentation context. If they are wrong, set *ret_status and return the reason. */
+static const char *check_request(const T_DIMSE_C_StoreRQ *rq, const T_ASC_PresentationContext *pc, uint16_t *ret_status)
 {
-	if (!association_uid_ok(rq->AffectedSOPInstanceUID))
+	if (!association_uid_ok(rq->AffectedSOPInstanceUID)) {
 		*ret_status = STORE_INVALID_INSTANCE;
-	else if (strcmp(rq->AffectedSOPClassUID, pc->abstractSyntax) != 0 ||
-		 !strcmp(pc->abstractSyntax, UID_VerificationSOPClass))
-		*ret_status = STORE_CLASS_NOT_SUPPORTED;
-	else
-		return true;
-	return false;
+		return "its SOP Instance UID is not a valid UID";
+	}
+	*ret_status = STORE_CLASS_NOT_SUPPORTED;
+	if (strcmp(rq->AffectedSOPClassUID, pc->abstractSyntax) != 0)
+		return "its SOP class is not that of its presentation context";
+	if (!strcmp(pc->abstractSyntax, UID_VerificationSOPClass))
+		return "its presentation context is that of C-ECHO";
+	return nullptr;
 }
 
 static int store(Scp *s, const T_DIMSE_C_StoreRQ *rq, T_ASC_PresentationContextID id, struct err *err)
@@ -327,6 +342,7 @@ static int store(Scp *s, const T_DIMSE_C_StoreRQ *rq, T_ASC_PresentationContextI
 	struct scp_object o;
 	Meta meta;
 	uint16_t status = STORE_OUT_OF_RESOURCES;
+	const char *why;
 	uint64_t written = 0;
 	int fd = -1, error;
 	OFCondition cond = ASC_findAcceptedPresentationContext(s->assoc->params, id, &pc);
@@ -341,8 +357,11 @@ static int store(Scp *s, const T_DIMSE_C_StoreRQ *rq, T_ASC_PresentationContextI
 
 	if (!s->file)
 		s->file.reset(new FileWriter(h->data, h->ctx));
-	if (check_request(rq, &pc, &status))
+	why = check_request(rq, &pc, &status);
+	if (!why)
 		fd = h->begin(h->ctx, &o, &status);
+	else if (h->refused)
+		h->refused(h->ctx, &o, status, why);
 
 	Sink to(s->file.get());
 	SinkStream stream(&to);
@@ -431,7 +450,7 @@ static int associate(int fd, const struct scp_conf *conf, const struct scp_handl
 	s.conf = conf;
 	s.handler = handler;
 	s.io.timeout = conf->acse_timeout;
-	peer_address(fd, s.host, sizeof(s.host));
+	snprintf(s.host, sizeof(s.host), "%s", conf->host);
 	deadline = deadline_now() + (int64_t)conf->acse_timeout * 1000;
 	rc = check_first_byte(&s, fd, deadline, err);
 	if (rc == 0 && conf->tls)

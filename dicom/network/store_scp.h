@@ -47,6 +47,7 @@ struct scp_request {
 
 struct scp_conf {
 	const struct tls_context *tls; /* server context; NULL: this port uses plain DICOM */
+	const char *host;	       /* numeric address of the peer; it may have closed the connection already */
 	int max_pdu;		       /* largest PDU received, bytes: 4096..131072 */
 	int acse_timeout;	       /* s, > 0 */
 	int dimse_timeout;	       /* s, > 0: limit between messages, and for each PDU from its first byte to its last */
@@ -64,8 +65,13 @@ struct scp_handler {
 	void *ctx;
 	/* Decide whether to admit this peer. If not, write the reason to `why` (for the log). */
 	enum scp_admission (*admit)(void *ctx, const struct scp_request *request, char *why, size_t why_size);
-	/* Called for each object. Return a descriptor to which its Part 10 file is written, or -1 to refuse the object: then its
-	 * data are dropped, *ret_status is sent, and data() and end() are not called for it. */
+	/* Called once for an admitted association of which n > 0 presentation contexts were refused. which: classes, transfer
+	 * syntaxes and reasons. NULL: not needed. */
+	void (*contexts_refused)(void *ctx, unsigned n, const char *which);
+	/* Called for an object that was refused because of its UIDs, before begin() would be. NULL: not needed. */
+	void (*refused)(void *ctx, const struct scp_object *object, uint16_t status, const char *why);
+	/* Called for each other object. Return a descriptor to which its Part 10 file is written, or -1 to refuse the object:
+	 * then its data are dropped, *ret_status is sent, and data() and end() are not called for it. */
 	int (*begin)(void *ctx, const struct scp_object *object, uint16_t *ret_status);
 	/* Called with each written chunk of the data set, in order, for example to compute a digest; without the meta header.
 	 * Return 0, or an errno value, which is treated as a failed write. Called in another thread than the other functions, but

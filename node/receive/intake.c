@@ -12,7 +12,6 @@
 #include "node/receive/intake.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,18 +61,6 @@ struct intake {
 	uint64_t since_request;
 	double throttled; /* s */
 };
-
-static void peer_host(int fd, char *ret, size_t size)
-{
-	struct sockaddr_storage from;
-	socklen_t n = sizeof(from);
-
-	if (getpeername(fd, (struct sockaddr *)&from, &n) < 0 ||
-	    getnameinfo((struct sockaddr *)&from, n, ret, (socklen_t)size, NULL, 0, NI_NUMERICHOST) != 0)
-		ret[0] = '\0';
-	if (!strncmp(ret, "::ffff:", 7)) /* IPv4 through an IPv6 socket */
-		memmove(ret, ret + 7, strlen(ret + 7) + 1);
-}
 
 /* Wake the node. Ignore a full pipe: the node has not yet read it and will wake. */
 static void notify(const struct intake *in)
@@ -136,14 +123,18 @@ static const char *below_reserve(const struct intake *in, char *text, size_t siz
 	return text;
 }
 
-/* Log a refused object. A full disk is logged as an alarm, but once per association, because the sender repeats its attempts. */
+/* Log a refused object; status 0: no response was sent. A full disk is logged as an alarm, but once per association, because the
+ * sender repeats its attempts. */
 static void log_refused(struct intake *in, const struct scp_object *o, unsigned status, const char *reason)
 {
 	bool alarm = status == STORE_OUT_OF_RESOURCES && in->refused == 0;
+	char text[20] = "none";
 
 	in->refused++;
-	log_event(alarm ? LOG_CRIT : LOG_ERR, "object-refused", "association=%s sop=%s status=%04X reason=%s", in->association,
-		  o->sop_instance, status, log_quote(reason));
+	if (status)
+		snprintf(text, sizeof(text), "%04X", status);
+	log_event(alarm ? LOG_CRIT : LOG_ERR, "object-refused", "association=%s sop=%s status=%s reason=%s", in->association,
+		  log_quote(o->sop_instance), text, log_quote(reason));
 }
 
 static int open_journal(struct intake *in, struct err *err)
@@ -154,6 +145,20 @@ static int open_journal(struct intake *in, struct err *err)
 		return 0;
 	snprintf(path, sizeof(path), "%s/journal.db", in->config->node.spool);
 	return journal_open(path, &in->journal, err);
+}
+
+static void refused(void *ctx, const struct scp_object *o, uint16_t status, const char *why)
+{
+	log_refused(ctx, o, status, why);
+}
+
+/* Senders that also query propose classes that are not served, so this is no warning. */
+static void contexts_refused(void *ctx, unsigned n, const char *which)
+{
+	const struct intake *in = ctx;
+
+	log_event(LOG_NOTICE, "contexts-refused", "association=%s calling=%s host=%s number=%u reason=%s", in->association,
+		  log_quote(in->calling), in->host, n, log_quote(which));
 }
 
 static int begin(void *ctx, const struct scp_object *o, uint16_t *ret_status)
@@ -405,12 +410,20 @@ void intake_run(int fd, const struct intake_place *place)
 		.place = place, .config = place->config, .ipc = {.fd = place->ipc_fd}, .fd = -1, .began = clock_seconds()};
 	/* A peer that is to be rejected because the node is busy has less time for its request. */
 	struct scp_conf conf = {.tls = place->tls,
+				.host = place->host,
 				.max_pdu = node->max_pdu,
 				.acse_timeout = busy && node->acse_timeout > BUSY_SECONDS ? BUSY_SECONDS : node->acse_timeout,
 				.dimse_timeout = node->dimse_timeout};
 	struct commit_handler commit = {.ctx = &in, .report = report};
-	struct scp_handler handler = {
-		.ctx = &in, .commit = &commit, .admit = admit, .begin = begin, .data = data, .end = end, .ended = on_end};
+	struct scp_handler handler = {.ctx = &in,
+				      .commit = &commit,
+				      .admit = admit,
+				      .contexts_refused = contexts_refused,
+				      .refused = refused,
+				      .begin = begin,
+				      .data = data,
+				      .end = end,
+				      .ended = on_end};
 	struct err err = {0};
 	int rc;
 
@@ -421,7 +434,7 @@ void intake_run(int fd, const struct intake_place *place)
 		log_event(LOG_ERR, "connection-ended", "association=%s reason=%s", in.association, log_quote("no memory"));
 		return;
 	}
-	peer_host(fd, in.host, sizeof(in.host));
+	snprintf(in.host, sizeof(in.host), "%s", place->host);
 	rc = scp_associate(fd, &conf, &handler, &err);
 	if (may_log(&in, rc)) {
 		log_end(&in, rc, &err);

@@ -11,6 +11,7 @@ struct intake_place { /* what intake_run() needs; the pointers must stay valid u
 	const struct admission *admission;
 	const struct listener_conf *listener;
 	const struct tls_context *tls; /* NULL: no TLS */
+	const char *host;	       /* numeric address of the peer */
 	int notify_fd;		       /* gets one byte for each stored object and one at the end; -1: none */
 	int ipc_fd;		       /* see node/receive/association_ipc.h; -1: none */
 	bool busy;		       /* reject the association, because the node has too many */

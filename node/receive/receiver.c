@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -202,12 +203,13 @@ static void set_signal(int signal_number, void (*handler)(int))
 }
 
 /* In the new process: serve one association, then exit without the exit handlers of the parent. */
-static void run_association(struct receiver *r, int fd, size_t socket, int ipc_fd, pid_t listener, bool busy)
+static void run_association(struct receiver *r, int fd, const char *host, size_t socket, int ipc_fd, pid_t listener, bool busy)
 {
 	struct intake_place place = {.config = r->config,
 				     .admission = r->admission,
 				     .listener = &r->sockets->list[socket].conf,
 				     .tls = r->tls[socket],
+				     .host = host,
 				     .notify_fd = r->notify_fd,
 				     .ipc_fd = ipc_fd,
 				     .busy = busy};
@@ -276,7 +278,7 @@ static bool evict_idle(struct receiver *r)
 	return true;
 }
 
-static void accept_connection(struct receiver *r, int fd, size_t socket, const struct in6_addr *from)
+static void accept_connection(struct receiver *r, int fd, size_t socket, const struct in6_addr *from, const char *host)
 {
 	pid_t listener = getpid(), pid;
 	int pair[2] = {-1, -1};
@@ -312,7 +314,7 @@ static void accept_connection(struct receiver *r, int fd, size_t socket, const s
 			close(pair[0]);
 	} else if (pid == 0) {
 		close(pair[0]);
-		run_association(r, fd, socket, pair[1], listener, busy);
+		run_association(r, fd, host, socket, pair[1], listener, busy);
 	} else {
 		*c = (struct child){.pid = pid,
 				    .ipc_fd = pair[0],
@@ -327,6 +329,15 @@ static void accept_connection(struct receiver *r, int fd, size_t socket, const s
 	close(fd);
 }
 
+/* Write the numeric address of a peer; of IPv4 through an IPv6 socket, the IPv4 address. */
+static void print_host(const struct sockaddr *from, socklen_t n, char *ret, size_t size)
+{
+	if (getnameinfo(from, n, ret, (socklen_t)size, NULL, 0, NI_NUMERICHOST) != 0)
+		snprintf(ret, size, "unknown");
+	if (!strncmp(ret, "::ffff:", 7))
+		memmove(ret, ret + 7, strlen(ret + 7) + 1);
+}
+
 /* Accept at most CONNECTIONS_AT_ONCE waiting connections; further ones are accepted after the requests of running associations.
  */
 static void accept_all(struct receiver *r, size_t socket)
@@ -335,12 +346,14 @@ static void accept_all(struct receiver *r, size_t socket)
 		struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
 		socklen_t n = sizeof(address);
 		struct in6_addr from = {0};
+		char host[64];
 		int fd = accept4(r->sockets->list[socket].fd, (struct sockaddr *)&address, &n, SOCK_CLOEXEC);
 
 		if (fd >= 0) {
 			receiver_state_fault(r->state, RECEIVER_FAULT_WAIT, "");
 			network_address((const struct sockaddr *)&address, &from);
-			accept_connection(r, fd, socket, &from);
+			print_host((const struct sockaddr *)&address, n, host, sizeof(host));
+			accept_connection(r, fd, socket, &from, host);
 			continue;
 		}
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {

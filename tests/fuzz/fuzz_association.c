@@ -204,7 +204,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 	const struct commit_handler commit = {.ctx = &peer, .report = report};
 	const struct scp_handler handler = {
 		.ctx = &peer, .admit = admit, .begin = begin, .data = data, .end = end, .ended = over, .commit = &commit};
-	const struct scp_conf conf = {.max_pdu = 16384, .acse_timeout = 1, .dimse_timeout = 1};
+	const struct scp_conf conf = {.host = "127.0.0.1", .max_pdu = 16384, .acse_timeout = 1, .dimse_timeout = 1};
 	struct err err = {0};
 	int ends[2], rc;
 

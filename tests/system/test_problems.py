@@ -288,7 +288,7 @@ def test_first_bytes(folder, things):
     things.append(n)
     n.start()
     for at, (sent, sentence) in enumerate(((b"\x01", "closed the connection within its association request"),
-                                           (b"\x01\0\0\0\0\xc8" + bytes(60), "association request: the peer closed the connection"))):
+                                           (b"\x01\0\0\0\0\xc8" + bytes(60), "association request of 127.0.0.1: the peer closed the connection"))):
         with socket.create_connection(("127.0.0.1", n.port)) as s:
             s.sendall(sent)
         wait_for(f"{len(sent)} bytes", lambda: n.log_text().count("connection-ended") == at + 1 and sentence in n.log_text(), 10)

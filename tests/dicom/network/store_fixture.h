@@ -133,8 +133,10 @@ static void on_over(void *ctx, bool released)
 
 static void serve(int listener, int timeout)
 {
-	struct scp_conf conf = {
-		.max_pdu = seen->max_pdu ? seen->max_pdu : 131072, .acse_timeout = timeout, .dimse_timeout = timeout};
+	struct scp_conf conf = {.host = "127.0.0.1",
+				.max_pdu = seen->max_pdu ? seen->max_pdu : 131072,
+				.acse_timeout = timeout,
+				.dimse_timeout = timeout};
 	struct scp_handler h = {
 		.ctx = seen, .admit = on_admit, .begin = on_begin, .data = on_data, .end = on_end, .ended = on_over};
 	struct err err = {0};
