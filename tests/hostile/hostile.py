@@ -11,10 +11,10 @@ sends something, and states which answer it expects and which sentence the node 
 * no exam of the bystander was delayed by more than 5 s. The time is measured from its connection until its result has arrived at its
   destination; the delay is the difference from the median of the same before the first case.
 
-    MODULE.py [--short] [--seed S] [--table FILE] [--group N] [CASE]...
+    MODULE.py [--short] [--seed S] [--table FILE] [--group N] [--wait S] [CASE]...
 
 --short runs a fixed fifth of the cases (CTest: hostile/MODULE); without it all cases run, in random order. --table appends a table of the
-cases with the answer and the sentence of each to FILE. A CASE is a part of a case's name. tests/hostile/run.py runs all modules.
+cases with the answer and the sentence of each to FILE. --wait: the seconds within which a sentence must appear. A CASE is a part of a case's name. tests/hostile/run.py runs all modules.
 """
 import argparse
 import contextlib
@@ -44,6 +44,8 @@ SHORT_SEED, SHORT_PART = 13, 5
 # What the log says of a process that ended otherwise than by itself; a case that ends one on purpose calls Stage.forgive().
 CRASH = re.compile(r"association-crashed|[ =]signal=\d+|died with signal|exited with code|receiver-ended|process-stuck|worker-hung|"
                    r"serve-failed|sandbox-failed|index-ended|status-ended|Sanitizer|Assertion .* failed|terminate called")
+
+ASSOCIATION = re.compile(r"association=(\S+)")
 
 
 class Case(typing.NamedTuple):
@@ -139,7 +141,8 @@ class Stage:
         self.exams = c.Exams(os.path.join(folder, "exam"))
         self.things = []  # more to stop at the end: objects with stop()
         self.quoted, self.mark, self.forgiven, self.cases = [], 0, 0, 0
-        self.honest = set()  # ids of associations of the bystander and the prober
+        self.wait = 10  # s for a sentence to appear
+        self.addresses = []  # of the present case
 
     def start(self, baseline=3):
         c.start(self.node)
@@ -161,7 +164,8 @@ class Stage:
         self.cases += 1
         s = socket.socket()
         s.settimeout(timeout * PATIENCE)
-        s.bind((f"127.66.{self.cases // 250 % 250}.{1 + self.cases % 250}", 0))
+        self.addresses.append(f"127.66.{self.cases // 250 % 250}.{1 + self.cases % 250}")
+        s.bind((self.addresses[-1], 0))
         s.connect(("127.0.0.1", port or self.node.port))
         s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return s
@@ -171,16 +175,19 @@ class Stage:
         self.quoted.append(text)
 
     def lines(self):
-        """What the log says since the case began, without the associations of the bystander and the prober."""
+        """What the log says since the case began: of associations only those from the addresses of the case. With log_level debug, an
+        association is accepted, rejected or ended with the address of its peer, so a line is not missed."""
         with open(self.node.log_path, encoding="utf-8", errors="replace") as f:
             f.seek(self.mark)
             lines = f.read().split("\n")[:-1]  # the last one is not complete
-        for line in lines:
-            m = re.search(rf'association=(\S+) calling="?(?:{BYSTANDER}|{PROBER})\b', line)
-            if m:
-                self.honest.add(m.group(1))
-        ids = (re.search(r"association=(\S+)", line) for line in lines)
-        return [line for line, m in zip(lines, ids) if not m or m.group(1) not in self.honest]
+        own = re.compile("|".join(re.escape(a) + r"(?!\d)" for a in self.addresses) or "(?!)")
+        found = [ASSOCIATION.search(line) for line in lines]
+        ids = {m.group(1) for m, line in zip(found, lines) if m and own.search(line)}
+        return [line for m, line in zip(found, lines) if not m or m.group(1) in ids]
+
+    def telling(self):
+        """The last lines of the present case, without what the node did for the bystander meanwhile."""
+        return [line for line in self.lines() if "association=" in line or not re.search(r" (debug|info) ", line)][-8:]
 
     def forgive(self, pattern):
         """The present case ends a process on purpose: the lines that match are no crash."""
@@ -194,12 +201,11 @@ class Stage:
     # ---- what every case is judged by ----
 
     def sentence(self, pattern):
-        """The first line, or quoted text, in which the pattern is found, without what comes before its reason."""
+        """The first line, or quoted text, in which the pattern is found: its reason, if it has one."""
         for text in self.quoted + self.lines():
-            m = re.search(pattern, text)
-            if m:
+            if re.search(pattern, text):
                 reason = re.search(r'(?:reason|error)=("(?:[^"\\]|\\.)*"|\S+)', text)
-                text = reason.group(1).strip('"') if reason and re.search(pattern, reason.group(1)) else text
+                text = reason.group(1).strip('"') if reason else re.sub(r"^\S+ \w+ \S+\[\d+\] |(association|calling)=\S+ ", "", text)
                 return " ".join(text.split())[:300]
         return None
 
@@ -207,17 +213,17 @@ class Stage:
         """(what was wrong or None, answer, sentence)"""
         with contextlib.suppress(FileNotFoundError):
             self.mark = os.path.getsize(self.node.log_path)
-        self.quoted = []
+        self.quoted, self.addresses = [], []
         try:
             answer = str(case.act(self))
             check(re.fullmatch(case.answer, answer, re.S), f"the answer was '{answer}', expected '{case.answer}'")
             check(case.sentence and not re.search(case.sentence, ""), "a case needs a sentence that is not empty")
-            found = wait_for(f"a sentence like '{case.sentence}'", lambda: self.sentence(case.sentence), 10, 0.02)
+            found = wait_for(f"a sentence like '{case.sentence}'", lambda: self.sentence(case.sentence), self.wait, 0.02)
             return None, answer, found
         except Exception as e:  # pylint: disable=broad-except
             if not isinstance(e, (AssertionError, peer.Gone)):
                 traceback.print_exc(file=sys.stdout)
-            return f"{type(e).__name__}: {e}\n    " + "\n    ".join(self.lines()[-8:]), "", ""
+            return f"{type(e).__name__}: {e}\n    " + "\n    ".join(self.telling()), "", ""
 
     def crashes(self):
         return [line for line in self.node.log_text().split("\n") if CRASH.search(line)]
@@ -286,9 +292,10 @@ def write_table(path, title, results):
             f.write(f"| {cell(case)} | {cell(answer)} | {cell(sentence)} |\n")
 
 
-def play(stage_of, cases, group, folder, results):
+def play(stage_of, cases, options, folder, results):
     """Run the cases; the stage and what was wrong, one text each."""
-    st, wrong = stage_of(folder), []
+    st, wrong, group = stage_of(folder), [], options.group
+    st.wait = options.wait
     try:
         st.start()
         for at in range(0, len(cases), group):
@@ -301,6 +308,8 @@ def play(stage_of, cases, group, folder, results):
             for bad in st.judge():
                 wrong.append(bad)
                 print(f"FAILED  after {[case.name for case in cases[at:at + group]]}: {bad}", flush=True)
+        st.bystander.stop()
+        st.prober.stop()
         summary = (len(cases), len(st.crashes()) - st.forgiven, st.lost(), len(st.bystander.times), max(0.0, st.bystander.longest_delay()),
                    st.bystander.usual, st.prober.n, st.prober.slowest)
         return summary, wrong
@@ -317,6 +326,7 @@ def main(title, stage_of, cases_of, programs=()):
     parser.add_argument("--seed", type=int)
     parser.add_argument("--table")
     parser.add_argument("--group", type=int, default=20)
+    parser.add_argument("--wait", type=float, default=10)
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     h.need(h.TOMONODE, *programs)
@@ -331,7 +341,7 @@ def main(title, stage_of, cases_of, programs=()):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     folder, results, began = tempfile.mkdtemp(prefix="tomonode-hostile-"), [], time.monotonic()
     try:
-        summary, wrong = play(stage_of, cases, options.group, folder, results)
+        summary, wrong = play(stage_of, cases, options, folder, results)
     except h.Skipped as e:
         print(f"skipped: {e}")
         sys.exit(77)
