@@ -95,6 +95,10 @@ def test_incoming(folder, things):
                                "no common cipher suite: supported are those with forward secrecy and authenticated encryption")):
         subprocess.run(client + options, stdin=subprocess.DEVNULL, capture_output=True, timeout=20)
         said(node, sentence)
+    certificate, key = pki.short()
+    subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{secure}", "-cert", certificate, "-key", key, "-cipher", "DEFAULT:@SECLEVEL=0"],
+                   stdin=subprocess.DEVNULL, capture_output=True, timeout=20)
+    said(node, "127.0.0.1: its certificate (CN=short,O=tests) has a key that is too short to be safe")
     with socket.create_connection(("127.0.0.1", secure)) as s:
         s.sendall(b"GET / HTTP/1.0\r\n\r\n")
         said(node, "127.0.0.1 does not use TLS: the first byte is 0x47, not a handshake (0x16)")
@@ -264,6 +268,14 @@ def test_outgoing(folder, things):
         things.append(server)
         text = test_peer(folder, server.port, host + tls + ours, CODE_PEER)
         check(sentence in text, f"wanted '{sentence}', got '{text}'")
+    certificate, key = pki.short()
+    server = Peer(folder, "openssl", "s_server", "-accept", "127.0.0.1:PORT", "-cert", certificate, "-key", key, "-cipher", "DEFAULT:@SECLEVEL=0")
+    things.append(server)
+    text = test_peer(folder, server.port, host + tls + ours, CODE_PEER)
+    check("its certificate (CN=short,O=tests) has a key that is too short to be safe" in text, text)
+    nameless = scp("nameless", pki.nameless())
+    text = test_peer(folder, nameless, 'host = "localhost"; ' + tls + ours, CODE_PEER)
+    check("its certificate (CN=localhost,O=tests) contains no host name (subjectAltName)" in text, text)
     silent = socket.create_server(("127.0.0.1", 0))
     text = test_peer(folder, silent.getsockname()[1], host + tls + ours, CODE_PEER, acse_timeout=1)
     check("did not respond to the TLS handshake in time: perhaps this port uses plain DICOM" in text, text)
@@ -341,6 +353,7 @@ def test_check(folder, things):
             (nonsense, pki.key, f"certificate file {nonsense}: it holds no certificate in PEM form"),
             (pki.node, nonsense, f"key file {nonsense}: it holds no private key in PEM form"),
             (pki.node, locked, f"key file {locked}: it is locked by a password"),
+            (*pki.short(), f"certificate file {pki.short()[0]}: the key is too short to be safe"),
             (pki.node, pki.peer_key, f"key file {pki.peer_key}: it does not belong to the certificate in {pki.node}")):
         for command in ("check", "serve"):
             text = checked(certificate, key, CODE_CONFIG, command)

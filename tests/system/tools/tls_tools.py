@@ -44,10 +44,10 @@ class Authority:
             os.path.join(folder, "ca.key"), "-out", self.certificate)
 
     def sign(self, key, name, alternative="DNS:localhost,IP:127.0.0.1", start=None, end=None, days=60):
-        """A certificate for the key, as a file; times as 20200101000000Z."""
+        """A certificate for the key, as a file; alternative None: without alternative names; times as 20200101000000Z."""
         request, out = os.path.join(self.folder, f"{name}.csr"), os.path.join(self.folder, f"{name}.pem")
-        run("openssl", "req", "-new", "-key", key, "-subj", f"/O=tests/CN={name}", "-addext",
-            f"subjectAltName={alternative}", "-out", request)
+        names = ["-addext", f"subjectAltName={alternative}"] if alternative else []
+        run("openssl", "req", "-new", "-key", key, "-subj", f"/O=tests/CN={name}", *names, "-out", request)
         times = ["-startdate", start, "-enddate", end] if start else ["-days", str(days)]
         run("openssl", "ca", "-batch", "-notext", "-config", os.path.join(self.folder, "ca.conf"), "-in", request, "-out", out, *times)
         return out
@@ -99,6 +99,17 @@ class Pki:
     @functools.lru_cache(None)
     def elsewhere(self):
         return self.ca.sign(self.peer_key, "elsewhere", alternative="DNS:pacs.example,DNS:archive.example")
+
+    @functools.lru_cache(None)
+    def nameless(self):
+        """Without an alternative name; its common name is that of the host."""
+        return self.ca.sign(self.peer_key, "localhost", alternative=None)
+
+    @functools.lru_cache(None)
+    def short(self):
+        """(certificate, key): RSA of 1024 bits."""
+        key = make_key(os.path.join(self.folder, "short.key"), ("RSA", "-pkeyopt", "rsa_keygen_bits:1024"))
+        return self.ca.sign(key, "short"), key
 
     @functools.lru_cache(None)
     def unknown(self):
