@@ -8,7 +8,7 @@ import sys
 import time
 
 from tools import node_harness as h
-from tools.commit_peer import Partner, report
+from tools.commit_peer import ACTION_RQ, Partner, report
 from tools.dicom_peer import Gone
 
 h.need("storescu", "echoscu")
@@ -133,6 +133,18 @@ def chatter(folder, things):
     wait_state(node, 0, "delivered")
 
 
+def answer_to_another_request(folder, things):
+    """A response to the N-ACTION with another Message ID is not counted: the request is repeated."""
+    partner = Partner()
+    partner.more = lambda command: {0x0120: 7777} if command[0x0100] == ACTION_RQ and len(partner.requests) == 1 else {}
+    node = node_with(folder, things, partner)
+    send_exam(node, folder, "exam")
+    job = wait_state(node, 0, "delivered")
+    events = [e for e in node.show(job["id"])["events"] if e["event"].startswith("commit")]
+    h.check([e["event"] for e in events] == ["commit-requested", "commit-request-failed", "commit-requested", "commit-accepted", "committed"], events)
+    h.check("of N-ACTION with Message ID 7777" in events[1]["detail"]["reason"], events[1])
+
+
 def killed_between(folder, things):
     """kill -9 with the request under way, and after it was taken: one answer for each exam, whichever transaction it is of."""
     partner = Partner()
@@ -212,7 +224,7 @@ def orthanc(folder, things):
 
 
 if __name__ == "__main__":
-    tests = [reports, never_and_late, chatter, killed_between, partners]
+    tests = [reports, never_and_late, chatter, answer_to_another_request, killed_between, partners]
     if len(sys.argv) > 1 or h.shutil.which("Orthanc"):
         tests.append(orthanc)
     else:

@@ -90,6 +90,9 @@ def sentences(folder, things):
     wait_state(node, 0, "delivered")
     reason = events(node, job["id"], "send-failed")[0]["reason"]
     h.check("responded to the C-STORE with Message ID 7777, but the one that was sent has Message ID" in reason, reason)
+    a.more = lambda command: {0x0120: 7777}
+    p = node.command("test-peer", "pacs", code=7)
+    h.check("C-ECHO" in p.stdout + p.stderr, p.stdout + p.stderr)
 
 
 def bad_lines(folder, things):
