@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plant faults of one line, one at a time, in a copy of the source tree, and see which test fails.
 
-The faults are in faults.toml beside this file. For each: replace `old` (which must occur exactly once in `file`) by `new`, build the
-targets of the related unit tests and run them until one fails; if none does, the same with the related system tests; take the fault
-back. A test counts only if it passes in the copy without a fault, and does not count if it is skipped.
+The faults are in faults.toml beside this file. For each: replace `old` (which must occur exactly once in `file`) by `new`, build and run
+the related tests one after the other until one fails, unit tests first, and take the fault back. A test that fails counts only if it
+passes without the fault; a skipped one does not count.
 
 usage: run.py [OPTION...] [ID|FOLDER...]      IDs of faults, or folders (dicom, node/deliver); default: all
   --check           check the list only: every old text occurs once, tests exist, no fault was removed (the test faults/list)
@@ -39,6 +39,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 SHARE = 0.9  # what must be caught in every top folder
 CUDA = "kernels/cuda"
+NOT_BUILT = "(does not build)"
 
 
 # ---- the list ----
@@ -123,7 +124,7 @@ class Tree:
         self.copy()
         self.configure(cuda)
         self.tests = {t["name"]: t for t in self.listed()}
-        self.passing = {}
+        self.passing, self.seconds = {}, {}
 
     def copy(self):
         """Write what changed, so that a copy that exists is not built again as a whole."""
@@ -167,16 +168,12 @@ class Tree:
         _, text = self.run(["ctest", "--test-dir", self.build, "--show-only=json-v1"], check=True)
         return json.loads(text[text.index("{"):])["tests"]
 
-    def targets(self, names):
-        """What must be built for these tests (the names of targets: tests/CMakeLists.txt)."""
-        targets = set()
-        for name in names:
-            group, _, test = name.partition("/")
-            if group == "system":
-                targets |= {"tomonode"} | self.helpers(self.tests[name]["command"][0])
-            else:
-                targets.add("replay_" + test if group == "fuzz" else f"{group}_{os.path.basename(test)}")
-        return sorted(targets)
+    def targets(self, name):
+        """What must be built for this test (the names of targets: tests/CMakeLists.txt)."""
+        group, _, test = name.partition("/")
+        if group == "system":
+            return sorted({"tomonode"} | self.helpers(self.tests[name]["command"][0]))
+        return ["replay_" + test if group == "fuzz" else f"{group}_{os.path.basename(test)}"]
 
     def helpers(self, program):
         """The helper programs and preloaded objects that a system test names, or the modules that it can import."""
@@ -186,27 +183,30 @@ class Tree:
         names = [os.path.splitext(name)[0] for kind in ("helpers", "preload") for name in os.listdir(os.path.join(self.root, "tests", kind))]
         return {name for name in names if name in text}
 
-    def make(self, names):
-        return self.run(["cmake", "--build", self.build, "-j", str(THREADS), "--target", *self.targets(names)])
+    def make(self, name):
+        return self.run(["cmake", "--build", self.build, "-j", str(THREADS), "--target", *self.targets(name)])
 
-    def test(self, names, timeout):
-        """Return the first test that fails, or None; and the lines that say why."""
-        pattern = "^(" + "|".join(map(re.escape, names)) + ")$"
-        junit = os.path.join(self.build, "tests.xml")
-        code, text = self.run(["ctest", "--test-dir", self.build, "-R", pattern, "--stop-on-failure", "--output-on-failure", "--timeout",
-                               str(timeout), "--output-junit", junit])
-        failed = re.search(r"Test\s+#\d+: (\S+) \.*\**\s*(?:\*\*\*|Subprocess)", text.replace("***Skipped", "skipped"))
-        if code and not failed:
-            sys.exit(f"ctest -R {pattern}: code {code}\n{text[-2000:]}")
-        return (failed[1], reason(text)) if code else (None, "")
+    def test(self, name, timeout):
+        """Return "Passed", "Failed", "Timeout", "Skipped", ..., and the lines that say why."""
+        began = time.monotonic()
+        _, text = self.run(["ctest", "--test-dir", self.build, "-R", f"^{re.escape(name)}$", "--output-on-failure", "--timeout", str(timeout)])
+        outcome = re.search(r"1/1 Test +#\d+: \S+ \.*\** *(?:\*\*\*)?(\w+)", text)
+        if not outcome:
+            sys.exit(f"ctest -R {name}: {text[-2000:]}")
+        self.seconds[name] = time.monotonic() - began
+        return ("Failed" if outcome[1] in ("Exception", "Subprocess") else outcome[1]), reason(text)
 
     def passes(self, name, timeout):
-        """Does the test pass without a fault? Asked once for each test; a skipped one does not."""
+        """Does the test pass without a fault? Asked once for each test that a fault fails."""
         if name not in self.passing:
-            self.make([name])
-            _, text = self.run(["ctest", "--test-dir", self.build, "-R", f"^{re.escape(name)}$", "--timeout", str(timeout)])
-            self.passing[name] = bool(re.search(r"\bPassed\b", text))
+            self.make(name)
+            self.passing[name] = self.test(name, timeout)[0] == "Passed"
         return self.passing[name]
+
+    def ordered(self, tests):
+        """The tests in the order in which they are run: as listed, those of a folder by their time; system tests last."""
+        names = [name for one in tests for name in sorted(expand([one], self.tests), key=lambda n: (self.seconds.get(n, 1), n))]
+        return sorted(dict.fromkeys(names), key=lambda n: n.startswith("system/"))
 
 
 def reason(text):
@@ -238,27 +238,32 @@ class Planted:
             f.write(text)
 
 
-def stages(names):
-    """Unit tests first: they need less time."""
-    return [stage for stage in ([n for n in names if not n.startswith("system/")], [n for n in names if n.startswith("system/")]) if stage]
+def first_failure(tree, fault, timeout, without):
+    """Plant the fault, run its tests until one fails. Return its name (None: none), and why it fails."""
+    with Planted(tree, fault):
+        for name in tree.ordered(fault["tests"]):
+            if name in without:
+                continue
+            code, text = tree.make(name)
+            if code:
+                return NOT_BUILT, text[-400:]
+            outcome, why = tree.test(name, timeout)
+            if outcome in ("Failed", "Timeout"):
+                return name, why or outcome
+    return None, ""
 
 
 def try_fault(tree, fault, timeout):
     """Return the result: caught by which test (None: by none), why, seconds."""
     began = time.monotonic()
-    related = expand(fault["tests"], sorted(tree.tests))
-    missing = [name for name in related if not tree.passes(name, timeout)]
-    caught, why = None, "does not pass without the fault: " + ", ".join(missing) if missing else ""
-    with Planted(tree, fault):
-        for stage in stages(related):
-            names = [name for name in stage if name not in missing]
-            if not names or caught:
-                continue
-            code, text = tree.make(names)
-            if code:
-                caught, why = "(does not build)", text[-400:]
-                break
-            caught, why = tree.test(names, timeout)
+    broken = set() # tests that fail without the fault, too
+    while True:
+        caught, why = first_failure(tree, fault, timeout, broken)
+        if caught in (None, NOT_BUILT) or tree.passes(caught, timeout):
+            break
+        broken.add(caught)
+    if broken:
+        why += " (without the fault these fail, too: " + ", ".join(sorted(broken)) + ")"
     return {"caught": caught, "why": why, "seconds": round(time.monotonic() - began, 1), "digest": digest(fault)}
 
 
@@ -309,7 +314,7 @@ def try_all(faults, results, args):
 
 
 def is_caught(result):
-    return bool(result["caught"]) and result["caught"] != "(does not build)"
+    return bool(result["caught"]) and result["caught"] != NOT_BUILT
 
 
 def shares(faults, known):
