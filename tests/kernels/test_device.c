@@ -139,6 +139,9 @@ static void vectors_on(struct device *dev)
 	assert_int_equal(v->log_likelihood(&x, &y, 1e-6f, &sum, NULL), 0);
 	/* the logarithm is that of the C library, in double */
 	assert_near(sum, log(2) - 2 + 4 * log(0.5) - 0.5 + 5 * log(10) - 10, 1e-12);
+	/* a bin without counts contributes its expected ones */
+	assert_int_equal(v->log_likelihood(&y, &x, 1e-6f, &sum, NULL), 0);
+	assert_near(sum, 2 * log(1) + 0.5 * log(4) + 10 * log(5) - 15, 1e-12);
 	assert_int_equal(v->fill(&short_one, 7, NULL), 0);
 	assert_int_equal(v->download(&z, got, NULL), 0);
 	assert_true(got[0] == 0 && got[1] == 7 && got[3] == 7 && got[4] == 0.5f);
