@@ -24,21 +24,26 @@ static size_t put_item(uint8_t *p, uint8_t type, const void *value, size_t n)
 	return n + 4;
 }
 
-/* An A-ASSOCIATE-RQ for one context, MG in Explicit VR Little Endian (PS3.8 9.3.2). */
+/* An A-ASSOCIATE-RQ for two contexts, MG in Explicit (1) and in Implicit VR Little Endian (3) (PS3.8 9.3.2). */
 static size_t association_request(uint8_t *p)
 {
 	static const uint8_t max_length[] = {0x51, 0, 0, 4, 0, 0, 0x40, 0};
-	uint8_t context[300] = {1, 0, 0, 0};
-	size_t n = 74, c = 4;
+	static const char *const syntaxes[] = {EXPLICIT, IMPLICIT};
+	size_t n = 74;
 
 	memset(p, 0, 74);
 	p[0] = 1;
 	p[7] = 1;
 	memcpy(p + 10, "TEST            SENDER          ", 32);
 	n += put_item(p + n, 0x10, "1.2.840.10008.3.1.1.1", 21);
-	c += put_item(context + c, 0x30, CLASS_MG, strlen(CLASS_MG));
-	c += put_item(context + c, 0x40, EXPLICIT, strlen(EXPLICIT));
-	n += put_item(p + n, 0x20, context, c);
+	for (int i = 0; i < 2; i++) {
+		uint8_t context[300] = {(uint8_t)(2 * i + 1), 0, 0, 0};
+		size_t c = 4;
+
+		c += put_item(context + c, 0x30, CLASS_MG, strlen(CLASS_MG));
+		c += put_item(context + c, 0x40, syntaxes[i], strlen(syntaxes[i]));
+		n += put_item(p + n, 0x20, context, c);
+	}
 	n += put_item(p + n, 0x50, max_length, sizeof(max_length));
 	p[4] = (uint8_t)((n - 6) >> 8);
 	p[5] = (uint8_t)(n - 6);
@@ -170,6 +175,30 @@ static void empty_object_is_not_understood(void **state)
 	finish(server);
 }
 
+/* An object of another class than that of its presentation context is refused, and its bytes are not stored. */
+static void another_class_is_refused(void **state)
+{
+	struct server server = start(5);
+	uint8_t p[600], c[300], last[500] = {7};
+	int fd = raw_connect(server);
+	size_t n = association_request(p);
+
+	(void)state;
+	send_all(fd, p, n);
+	assert_int_equal(read_pdu(fd, 5), 2);
+	n = store_command(c);
+	c[20 + strlen(CLASS_MG) - 1] = '3';
+	n = put_pdu(p, 3, c, n);
+	send_all(fd, p, n);
+	n = put_pdu(p, 2, last, sizeof(last));
+	send_all(fd, p, n);
+	assert_int_equal(read_pdu(fd, 5), 4); /* the response */
+	assert_int_equal(seen->begun, 0);
+	close(fd);
+	finish(server);
+	assert_int_equal(seen->stored, 0);
+}
+
 static void peer_is_cut_within_an_object(void **state)
 {
 	struct server server = start(5);
@@ -275,7 +304,7 @@ static void broken_messages(void **state)
 	size_t n;
 
 	(void)state;
-	for (int kind = 0; kind < 6; kind++) {
+	for (int kind = 0; kind < 7; kind++) {
 		struct server server = start(2);
 		int fd = raw_begin(server);
 
@@ -300,6 +329,9 @@ static void broken_messages(void **state)
 		case 5: /* one byte longer than its PDU, which the byte after the PDU completes */
 			p[9]++;
 			p[n++] = 0;
+			break;
+		case 6: /* another accepted context than that of the command */
+			p[10] = 3;
 			break;
 		}
 		send_all(fd, p, n);
@@ -344,13 +376,10 @@ static void endless_command(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(raw_object_is_stored),
-		cmocka_unit_test(empty_object_is_not_understood),
-		cmocka_unit_test(peer_is_cut_within_an_object),
-		cmocka_unit_test(silent_peer_is_dropped),
-		cmocka_unit_test(dribbling_peer_is_dropped),
-		cmocka_unit_test(other_protocols_are_named),
-		cmocka_unit_test(broken_messages),
+		cmocka_unit_test(raw_object_is_stored),	     cmocka_unit_test(empty_object_is_not_understood),
+		cmocka_unit_test(another_class_is_refused),  cmocka_unit_test(peer_is_cut_within_an_object),
+		cmocka_unit_test(silent_peer_is_dropped),    cmocka_unit_test(dribbling_peer_is_dropped),
+		cmocka_unit_test(other_protocols_are_named), cmocka_unit_test(broken_messages),
 		cmocka_unit_test(endless_command),
 	};
 

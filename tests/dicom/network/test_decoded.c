@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* JPEG-LS objects sent to a peer that accepts only uncompressed transfer syntaxes (DCMTK's storescp): a frame that cannot be
+ * decoded ends the association before the last fragment, so that the peer stores nothing. */
+#include <arpa/inet.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#include "dicom/network/store_scu.h"
+#include "dicom/pixels/jpegls.h"
+#include "tests/dicom/pixels/pixels_fixture.h"
+#include "tests/skip.h"
+
+#define JPEG_LS "1.2.840.10008.1.2.4.80"
+
+static pid_t peer; /* also ended after a failed test */
+
+static int connect_to(int port)
+{
+	struct sockaddr_in a = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)port)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), rc = connect(fd, (struct sockaddr *)&a, sizeof(a));
+
+	close(fd);
+	return rc;
+}
+
+static int free_port(void)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t n = sizeof(a);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, n), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &n), 0);
+	close(fd);
+	return ntohs(a.sin_port);
+}
+
+/* Start storescp, which stores to `received`, and wait until it accepts connections. Return its process number; -1: not
+ * installed. */
+static pid_t start_peer(const char *received, int port)
+{
+	char number[8];
+	char *argv[] = {"storescp", "-q", "-od", (char *)received, "+xe", number, NULL};
+
+	snprintf(number, sizeof(number), "%d", port);
+	if (posix_spawnp(&peer, argv[0], NULL, NULL, argv, environ) != 0)
+		peer = 0;
+	while (peer && connect_to(port) < 0) {
+		if (waitpid(peer, NULL, WNOHANG) == peer)
+			peer = 0;
+		usleep(10000);
+	}
+	return peer > 0;
+}
+
+static int end_peer(void **state)
+{
+	if (peer > 0) {
+		kill(peer, SIGTERM);
+		waitpid(peer, NULL, 0);
+		peer = 0;
+	}
+	return folder_remove(state);
+}
+
+/* Write an object of N_FRAMES frames, of which frame `damaged` has no code stream; -1: all are sound. */
+static const char *write_object(int damaged)
+{
+	struct dicom_file *file = header(N_ROWS, N_COLUMNS, N_FRAMES);
+	struct dicom_writer *w = NULL;
+	struct err err = {0};
+	size_t size = jpegls_bound(N_COLUMNS, N_ROWS), used;
+	unsigned char *code = malloc(size);
+	uint16_t values[N];
+
+	assert_non_null(code);
+	ok(dicom_writer_open_jpegls(in_folder("object.dcm"), file, &w, &err), &err);
+	for (int f = 0; f < N_FRAMES; f++) {
+		for (int k = 0; k < N; k++)
+			values[k] = value_at(f, k);
+		ok(jpegls_encode(values, N_COLUMNS, N_ROWS, 12, code, size, &used, &err), &err);
+		if (f == damaged)
+			memset(code, 0x5a, used);
+		ok(dicom_writer_fragment(w, code, used, &err), &err);
+	}
+	ok(dicom_writer_close(w, &err), &err);
+	dicom_close(file);
+	free(code);
+	return in_folder("object.dcm");
+}
+
+static int send_object(int port, const char *path, uint16_t *ret_status, struct err *err)
+{
+	struct scu_peer to = {.host = "127.0.0.1",
+			      .port = port,
+			      .called = "TEST",
+			      .calling = "SENDER",
+			      .max_pdu = 131072,
+			      .connect_timeout = 20,
+			      .acse_timeout = 20,
+			      .dimse_timeout = 20};
+	struct scu_context context = {MG_PROCESSING, JPEG_LS};
+	struct scu *scu = NULL;
+	int r = scu_open(&to, &context, 1, &scu, err);
+
+	if (r == 0)
+		r = scu_store(scu, path, ret_status, err);
+	if (scu && r < 0) /* after an error the association is not used any more */
+		assert_int_equal(scu_store(scu, path, ret_status, NULL), -ENOTCONN);
+	scu_close(scu);
+	return r;
+}
+
+static void test_frames(void **state)
+{
+	int port = free_port(), before;
+	char received[256];
+
+	(void)state;
+	snprintf(received, sizeof(received), "%s", in_folder("received"));
+	assert_int_equal(mkdir(received, 0700), 0);
+	if (!start_peer(received, port)) {
+		rmdir(received);
+		skip_because("storescp is not installed");
+	}
+	before = folder_entries();
+	for (int damaged = -1; damaged < N_FRAMES; damaged++) {
+		struct err err = {0};
+		uint16_t status = 0xffff;
+		int r = send_object(port, write_object(damaged), &status, &err);
+		char *argv[] = {"rm", "-r", received, NULL};
+		pid_t rm;
+
+		if (damaged < 0) {
+			ok(r, &err);
+			assert_int_equal(status, 0);
+			assert_true(rmdir(received) < 0); /* something is stored */
+			assert_int_equal(posix_spawnp(&rm, argv[0], NULL, NULL, argv, environ), 0);
+			assert_int_equal(waitpid(rm, NULL, 0), rm);
+		} else {
+			assert_true(r < 0);
+			assert_int_equal(status, 0xffff);
+			assert_non_null(strstr(err.msg, "cannot be decoded"));
+			assert_int_equal(rmdir(received), 0); /* nothing is stored */
+		}
+		assert_int_equal(mkdir(received, 0700), 0);
+		unlink(in_folder("object.dcm"));
+	}
+	assert_int_equal(folder_entries(), before);
+	rmdir(received);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_frames),
+	};
+
+	return cmocka_run_group_tests(tests, folder_make, end_peer);
+}
