@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "kernels/lines.h"
+#include "recon/parallel/parallel_session.h"
 #include "tests/recon/parallel/parallel_fixture.h"
 
 static const enum projection_model models[] = {PROJECTION_PATHS, PROJECTION_JOSEPH, PROJECTION_SAMPLED};
@@ -472,12 +473,33 @@ static void progress_and_cancel(void **state)
 	device_close(dev);
 }
 
+/* Rays at theta and theta + 180 degrees are the same: over a whole turn, the views of a subset are not opposite to each other. */
+static void opposite_views(void **state)
+{
+	enum { ANGLES = 8 };
+	struct parallel_scan s = parallel_scan_of(16, ANGLES, 1);
+	struct parallel_protocol p = parallel_protocol_of(ALGORITHM_OSEM, 16);
+	struct parallel_views v;
+
+	(void)state;
+	s.arc = 360;
+	p.subsets = ANGLES / 2;
+	assert_int_equal(parallel_views_make(&p, &s, PARALLEL_WORK_RULE, &v, NULL), 0);
+	assert_int_equal(v.n_subsets, ANGLES / 2);
+	for (int i = 0; i < v.n_subsets; i++) {
+		assert_int_equal(v.first[i + 1] - v.first[i], 2);
+		assert_true((v.order[v.first[i]] - v.order[v.first[i] + 1]) % (ANGLES / 2) != 0);
+	}
+	parallel_views_release(&v);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(order_of_rays),   cmocka_unit_test(small_system),	   cmocka_unit_test(residual_falls),
-		cmocka_unit_test(two_projections), cmocka_unit_test(negative_values),	   cmocka_unit_test(values),
-		cmocka_unit_test(mlem_keeps_sums), cmocka_unit_test(parts_change_nothing), cmocka_unit_test(progress_and_cancel),
+		cmocka_unit_test(order_of_rays),       cmocka_unit_test(small_system),	       cmocka_unit_test(residual_falls),
+		cmocka_unit_test(two_projections),     cmocka_unit_test(negative_values),      cmocka_unit_test(values),
+		cmocka_unit_test(mlem_keeps_sums),     cmocka_unit_test(parts_change_nothing), cmocka_unit_test(opposite_views),
+		cmocka_unit_test(progress_and_cancel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
