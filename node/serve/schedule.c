@@ -89,7 +89,9 @@ static int refresh(struct schedule *s, double now)
 	return 0;
 }
 
-bool schedule_append_event(struct schedule *s, const struct job_view *v, enum job_event event, json_t *detail, double now)
+/* Append an event if the job has none after `seen`. */
+static bool append_event(struct schedule *s, const struct job_view *v, int64_t seen, enum job_event event, json_t *detail,
+			 double now)
 {
 	struct err err = {0};
 	int ret;
@@ -98,13 +100,24 @@ bool schedule_append_event(struct schedule *s, const struct job_view *v, enum jo
 		json_decref(detail);
 		return false;
 	}
-	ret = event_append(s->journal, v->id, event, detail, now, &err);
-
+	ret = event_append_if_unchanged(s->journal, v->id, seen, event, detail, now, &err);
 	if (ret < 0 && ret != -ESTALE) {
 		journal_error(s, &err, now);
 		return false;
 	}
+	if (ret == -ESTALE)
+		schedule_wake_at(s, now);
 	return refresh(s, now) == 0 && ret == 0;
+}
+
+bool schedule_append_event(struct schedule *s, const struct job_view *v, enum job_event event, json_t *detail, double now)
+{
+	return append_event(s, v, INT64_MAX, event, detail, now);
+}
+
+bool schedule_decide(struct schedule *s, const struct job_view *v, enum job_event event, json_t *detail, double now)
+{
+	return append_event(s, v, s->jobs.last_seq, event, detail, now);
 }
 
 json_t *schedule_reason(const char *reason)
@@ -140,21 +153,20 @@ static bool complete(struct schedule *s, const struct job_view *v, const char *w
 
 	if (!route) {
 		snprintf(reason, sizeof(reason), "no route for a case of kind '%s' from '%s' (%s)", v->kind, v->calling, why);
-		return schedule_append_event(s, v, EVENT_HELD, schedule_reason(reason), now);
+		return schedule_decide(s, v, EVENT_HELD, schedule_reason(reason), now);
 	}
 	if (!config_protocol(s->config, route->protocol)) {
 		snprintf(reason, sizeof(reason), "route '%s' names protocol '%s', which is not in the configuration", route->name,
 			 route->protocol);
-		return schedule_append_event(s, v, EVENT_HELD, schedule_reason(reason), now);
+		return schedule_decide(s, v, EVENT_HELD, schedule_reason(reason), now);
 	}
 	destinations = json_array();
 	for (size_t i = 0; i < route->n_destinations; i++)
 		json_array_append_new(destinations, json_string(route->destination[i]));
-	return schedule_append_event(s, v, EVENT_COMPLETE,
-				     json_pack("{s:s, s:I, s:s, s:s, s:o}", "why", why, "instances",
-					       (json_int_t)v->members.instances, "route", route->name, "protocol",
-					       route->protocol, "destinations", destinations),
-				     now);
+	return schedule_decide(s, v, EVENT_COMPLETE,
+			       json_pack("{s:s, s:I, s:s, s:s, s:o}", "why", why, "instances", (json_int_t)v->members.instances,
+					 "route", route->name, "protocol", route->protocol, "destinations", destinations),
+			       now);
 }
 
 /* Hold a case whose headers, or those of it and of another case of its study, do not name one patient; false: they do. */
@@ -167,11 +179,11 @@ static bool hold_patients(struct schedule *s, const struct job_view *v, double n
 	if (!patients_conflict(&s->jobs, v, &conflict, &other))
 		return false;
 	patients_reason(s->journal, v, &conflict, other, reason, sizeof(reason));
-	*ret_changed = schedule_append_event(s, v, EVENT_HELD,
-					     json_pack("{s:o, s:b, s:I, s:I}", "reason", event_json_text(reason), "patients", 1,
-						       "instances", (json_int_t)v->members.instances, "expected",
-						       (json_int_t)v->members.expected),
-					     now);
+	*ret_changed =
+		schedule_decide(s, v, EVENT_HELD,
+				json_pack("{s:o, s:b, s:I, s:I}", "reason", event_json_text(reason), "patients", 1, "instances",
+					  (json_int_t)v->members.instances, "expected", (json_int_t)v->members.expected),
+				now);
 	return true;
 }
 
@@ -193,10 +205,10 @@ static bool collect(struct schedule *s, const struct job_view *v, double now)
 	}
 	if (hold_patients(s, v, now, &changed))
 		return changed;
-	return schedule_append_event(s, v, EVENT_HELD,
-				     json_pack("{s:o, s:I, s:I}", "reason", event_json_text(answer.reason), "instances",
-					       (json_int_t)v->members.instances, "expected", (json_int_t)v->members.expected),
-				     now);
+	return schedule_decide(s, v, EVENT_HELD,
+			       json_pack("{s:o, s:I, s:I}", "reason", event_json_text(answer.reason), "instances",
+					 (json_int_t)v->members.instances, "expected", (json_int_t)v->members.expected),
+			       now);
 }
 
 /* Continue a case that is held because of damaged files when all of them have been received again. */
@@ -204,7 +216,7 @@ static bool retry_repaired(struct schedule *s, const struct job_view *v, double 
 {
 	if (v->damaged == 0 || journal_count_damaged(s->journal, v->id, NULL) != 0)
 		return false;
-	return schedule_append_event(
+	return schedule_decide(
 		s, v, EVENT_RETRY,
 		json_pack("{s:s, s:b}", "reason", "the damaged images were received again", "as_is", v->members.as_is), now);
 }

@@ -143,11 +143,10 @@ static bool append_unconfigured(struct schedule *s, const struct job_view *v, co
 	known = is_waited_for(s, send->destination);
 	snprintf(destination, sizeof(destination), "%s", send->destination); /* copied, because the event changes the view */
 	snprintf(reason, sizeof(reason), "destination '%s' is not in the configuration", destination);
-	if (!schedule_append_event(s, v, stored ? EVENT_COMMIT_REQUEST_FAILED : EVENT_SEND_FAILED,
-				   json_pack("{s:s, s:s, s:s, s:o, s:b}", "destination", send->destination, "transaction",
-					     send->transaction, "status", "", "reason", event_json_text(reason), "unconfigured",
-					     1),
-				   now))
+	if (!schedule_decide(s, v, stored ? EVENT_COMMIT_REQUEST_FAILED : EVENT_SEND_FAILED,
+			     json_pack("{s:s, s:s, s:s, s:o, s:b}", "destination", send->destination, "transaction",
+				       send->transaction, "status", "", "reason", event_json_text(reason), "unconfigured", 1),
+			     now))
 		return false;
 	if (!known)
 		destination_alarm(job, destination, reason);
@@ -162,11 +161,11 @@ static bool waive_commitment(struct schedule *s, const struct job_view *v, const
 	for (size_t i = 0; i < v->n_objects; i++)
 		if (send->objects[i] == SEND_STORED)
 			json_array_append_new(uids, json_string(v->objects[i].sop_instance));
-	return schedule_append_event(s, v, EVENT_COMMITTED,
-				     json_pack("{s:s, s:s, s:s, s:s, s:o}", "destination", send->destination, "transaction",
-					       send->transaction, "status", "", "reason",
-					       "storage commitment is no longer required", "sop_instances", uids),
-				     now);
+	return schedule_decide(s, v, EVENT_COMMITTED,
+			       json_pack("{s:s, s:s, s:s, s:s, s:o}", "destination", send->destination, "transaction",
+					 send->transaction, "status", "", "reason", "storage commitment is no longer required",
+					 "sop_instances", uids),
+			       now);
 }
 
 /* Handle a storage commitment whose report is overdue. */
@@ -185,7 +184,7 @@ static bool commitment_ended(struct schedule *s, const struct job_view *v, const
 		return false;
 	snprintf(reason, sizeof(reason), "no report within %g s", d->commitment_timeout);
 	event = commit_failure_event(d, send, reason, NULL, now, &detail);
-	return schedule_append_event(s, v, event, detail, now);
+	return schedule_decide(s, v, event, detail, now);
 }
 
 static bool fall_back(struct schedule *s, const struct job_view *v, const struct job_send *send, double now)
@@ -212,7 +211,7 @@ static bool fall_back(struct schedule *s, const struct job_view *v, const struct
 			return false; /* its end wakes us */
 		snprintf(reason, sizeof(reason), "%s has failed for %.0f s", send->destination, failing);
 	}
-	return schedule_append_event(
+	return schedule_decide(
 		s, v, EVENT_FALLBACK,
 		json_pack("{s:s, s:s, s:s}", "destination", send->destination, "fallback", d->fallback, "reason", reason), now);
 }
@@ -226,8 +225,7 @@ static bool finish(struct schedule *s, const struct job_view *v, double now)
 	size_t n = 0;
 
 	if (job_view_count_sends(v, SEND_REFUSED) == 0)
-		return schedule_append_event(s, v, EVENT_DELIVERED, json_pack("{s:I}", "destinations", (json_int_t)v->n_sends),
-					     now);
+		return schedule_decide(s, v, EVENT_DELIVERED, json_pack("{s:I}", "destinations", (json_int_t)v->n_sends), now);
 	for (size_t i = 0; i < v->n_sends && n < sizeof(reason); i++) {
 		const struct job_send *send = &v->sends[i];
 
@@ -237,7 +235,7 @@ static bool finish(struct schedule *s, const struct job_view *v, double now)
 				      send->reason[0] ? ": " : "", send->reason);
 		before = "; by ";
 	}
-	return schedule_append_event(s, v, EVENT_DEAD_LETTER, schedule_reason(reason), now);
+	return schedule_decide(s, v, EVENT_DEAD_LETTER, schedule_reason(reason), now);
 }
 
 bool schedule_deliver(struct schedule *s, const struct job_view *v, double now)
@@ -257,13 +255,13 @@ bool schedule_deliver(struct schedule *s, const struct job_view *v, double now)
 	if (job_view_count_sends(v, SEND_DUE) > 0) {
 		if (result_exists(s, v))
 			return false;
-		return schedule_append_event(
-			s, v, EVENT_RESULT_LOST,
-			schedule_reason("the result is no longer in the outbox: the case is reconstructed again"), now);
+		return schedule_decide(s, v, EVENT_RESULT_LOST,
+				       schedule_reason("the result is no longer in the outbox: the case is reconstructed again"),
+				       now);
 	}
 	if (job_view_count_sends(v, SEND_STORED) > 0)
 		return v->state == JOB_RECONSTRUCTED &&
-		       schedule_append_event(s, v, EVENT_STORED, json_pack("{s:I}", "destinations", (json_int_t)v->n_sends), now);
+		       schedule_decide(s, v, EVENT_STORED, json_pack("{s:I}", "destinations", (json_int_t)v->n_sends), now);
 	return finish(s, v, now);
 }
 

@@ -80,20 +80,18 @@ static void log_job_event(int64_t job, enum job_event event, const json_t *detai
 	log_event(priority(event), name, "job=%lld%s", (long long)job, line);
 }
 
-/* Append and log an event. seen: argument of journal_append_cleaned(), which is then used instead of journal_append(); NULL: not
- * used. */
-static int append(struct journal *j, int64_t job, enum job_event event, const int64_t *seen, json_t *detail, double now,
-		  struct err *err)
+/* Append and log an event; `cleaned` with journal_append_cleaned(). */
+static int append(struct journal *j, int64_t job, int64_t seen, enum job_event event, json_t *detail, double now, struct err *err)
 {
 	char *text = detail ? json_dumps(detail, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
 	int ret;
 
 	if (!text)
 		ret = err_set(err, ENOMEM, "no memory for an event of job %lld", (long long)job);
-	else if (seen)
-		ret = journal_append_cleaned(j, job, *seen, text, now, err);
+	else if (event == EVENT_CLEANED)
+		ret = journal_append_cleaned(j, job, seen, text, now, err);
 	else
-		ret = journal_append(j, job, event, text, now, err);
+		ret = journal_append_if_unchanged(j, job, seen, event, text, now, err);
 	if (ret == 0)
 		log_job_event(job, event, detail);
 	free(text);
@@ -103,10 +101,16 @@ static int append(struct journal *j, int64_t job, enum job_event event, const in
 
 int event_append(struct journal *j, int64_t job, enum job_event event, json_t *detail, double now, struct err *err)
 {
-	return append(j, job, event, NULL, detail, now, err);
+	return append(j, job, INT64_MAX, event, detail, now, err);
+}
+
+int event_append_if_unchanged(struct journal *j, int64_t job, int64_t seen, enum job_event event, json_t *detail, double now,
+			      struct err *err)
+{
+	return append(j, job, seen, event, detail, now, err);
 }
 
 int event_append_cleaned(struct journal *j, int64_t job, int64_t seen, json_t *detail, double now, struct err *err)
 {
-	return append(j, job, EVENT_CLEANED, &seen, detail, now, err);
+	return append(j, job, seen, EVENT_CLEANED, detail, now, err);
 }

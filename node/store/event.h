@@ -15,6 +15,10 @@
  * fits; nothing is written or logged. */
 int event_append(struct journal *j, int64_t job, enum job_event event, json_t *detail, double now, struct err *err);
 
+/* The same with journal_append_if_unchanged(), which defines `seen` and ESTALE. */
+int event_append_if_unchanged(struct journal *j, int64_t job, int64_t seen, enum job_event event, json_t *detail, double now,
+			      struct err *err);
+
 /* Append and log `cleaned` with journal_append_cleaned(), which defines `seen` and ESTALE. */
 int event_append_cleaned(struct journal *j, int64_t job, int64_t seen, json_t *detail, double now, struct err *err);
 

@@ -79,6 +79,10 @@ int journal_open_revision(struct journal *j, int64_t of, int64_t instance, const
 			  double now, int64_t *ret_job, struct err *err);
 /* Append an event to a job. ENOENT: no such job; ESTALE: its state does not allow the event. */
 int journal_append(struct journal *j, int64_t job, enum job_event event, const char *detail, double now, struct err *err);
+/* The same for an event that follows from the job as the caller has read it. seen: seq of the last event that it has read. ESTALE
+ * also if the job has later events. */
+int journal_append_if_unchanged(struct journal *j, int64_t job, int64_t seen, enum job_event event, const char *detail,
+				double now, struct err *err);
 
 /* Call each() for every event of a job (0: of all jobs) with seq > after, in order. The callback stops it by returning non-zero.
  */

@@ -115,7 +115,16 @@ static int check_fits(struct journal *j, int64_t job, enum job_event event, stru
 	return 0;
 }
 
-int journal_append(struct journal *j, int64_t job, enum job_event event, const char *detail, double now, struct err *err)
+/* Inside a transaction, after check_fits(), which has read the job's last event. */
+static int check_unchanged(const struct journal *j, int64_t job, int64_t seen, struct err *err)
+{
+	if (j->state_cache[(uint64_t)job % JOURNAL_STATE_CACHE_SIZE].seq <= seen)
+		return 0;
+	return err_set(err, ESTALE, "job %lld has changed meanwhile", (long long)job);
+}
+
+int journal_append_if_unchanged(struct journal *j, int64_t job, int64_t seen, enum job_event event, const char *detail,
+				double now, struct err *err)
 {
 	int ret = journal_execute(j, JOURNAL_BEGIN, "begin", err);
 
@@ -123,8 +132,15 @@ int journal_append(struct journal *j, int64_t job, enum job_event event, const c
 		return ret;
 	ret = check_fits(j, job, event, err);
 	if (ret == 0)
+		ret = check_unchanged(j, job, seen, err);
+	if (ret == 0)
 		ret = insert_event(j, job, event, 0, detail, now, err);
 	return journal_end_transaction(j, ret, err);
+}
+
+int journal_append(struct journal *j, int64_t job, enum job_event event, const char *detail, double now, struct err *err)
+{
+	return journal_append_if_unchanged(j, job, INT64_MAX, event, detail, now, err);
 }
 
 int journal_classify(struct journal *j, int64_t instance, enum classification kind, int64_t job, const char *detail, double now,

@@ -91,6 +91,20 @@ static inline int64_t add_instance(struct stage *t, const char *uid)
 	return row.id;
 }
 
+/* A new instance of a job, which expects `expected`. */
+static inline void add_member(struct stage *t, int64_t job, int expected)
+{
+	static int serial;
+	char uid[65], detail[200];
+	int64_t id;
+
+	snprintf(uid, sizeof(uid), "1.%lld.%d", (long long)job, serial++);
+	id = add_instance(t, uid);
+	snprintf(detail, sizeof(detail), "{\"instance\":%lld,\"received\":%f,\"expected\":%d,\"frames\":1}", (long long)id, NOW,
+		 expected);
+	assert_int_equal(journal_classify(t->s.journal, id, CLASSIFIED_MEMBER, job, detail, NOW, NULL), 0);
+}
+
 /* A job with `n` instances that expect `expected`. */
 static inline int64_t add_job(struct stage *t, const char *kind, int n, int expected)
 {
@@ -99,16 +113,8 @@ static inline int64_t add_job(struct stage *t, const char *kind, int n, int expe
 
 	snprintf(detail, sizeof(detail), "{\"key\":\"%s\",\"kind\":\"%s\",\"calling\":\"MOD\"}", kind, kind);
 	assert_int_equal(journal_open_job(t->s.journal, detail, NOW, &job, NULL), 0);
-	for (int i = 0; i < n; i++) {
-		char uid[65];
-		int64_t id;
-
-		snprintf(uid, sizeof(uid), "1.%lld.%d", (long long)job, i);
-		id = add_instance(t, uid);
-		snprintf(detail, sizeof(detail), "{\"instance\":%lld,\"received\":%f,\"expected\":%d,\"frames\":1}",
-			 (long long)id, NOW, expected);
-		assert_int_equal(journal_classify(t->s.journal, id, CLASSIFIED_MEMBER, job, detail, NOW, NULL), 0);
-	}
+	for (int i = 0; i < n; i++)
+		add_member(t, job, expected);
 	return job;
 }
 

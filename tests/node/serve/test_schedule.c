@@ -2,6 +2,8 @@
 /* What the node decides about cases, workers and slots. */
 #include "tests/node/serve/schedule_fixture.h"
 
+#include <dirent.h>
+
 #include "node/base/exit_code.h"
 #include "node/process/worker_ipc.h"
 #include "node/serve/retention.h"
@@ -75,6 +77,32 @@ static void not_held_while_arriving(void **state)
 			 JOB_COLLECTING); /* the file does not grow; the instance is not indexed */
 	assert_int_equal(journal_classify(t->s.journal, waiting, CLASSIFIED_IGNORED, 0, "{}", NOW, NULL), 0);
 	assert_int_equal(step(t, job, NOW + 400)->state, JOB_HELD);
+}
+
+/* The last instance is indexed while the scheduler looks whether something is still arriving: the case is complete, not held. */
+static struct stage *indexed_meanwhile;
+
+DIR *opendir(const char *path)
+{
+	struct stage *t = indexed_meanwhile;
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	indexed_meanwhile = NULL;
+	if (t)
+		add_member(t, jobs_find(&t->s.jobs, 1)->id, 3);
+	return fd < 0 ? NULL : fdopendir(fd);
+}
+
+static void not_held_when_the_last_one_is_indexed_meanwhile(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 2, 3);
+
+	indexed_meanwhile = t;
+	assert_int_equal(step(t, job, NOW + 60)->state, JOB_COLLECTING);
+	assert_null(indexed_meanwhile);
+	assert_true(t->s.next <= NOW + 60);
+	assert_int_equal(step(t, job, NOW + 60)->state, JOB_READY);
 }
 
 static void running_without_a_worker_starts_again(void **state)
@@ -576,6 +604,7 @@ int main(void)
 		T(no_route_is_held),
 		T(incomplete_waits_then_holds),
 		T(not_held_while_arriving),
+		T(not_held_when_the_last_one_is_indexed_meanwhile),
 		T(running_without_a_worker_starts_again),
 		T(crashes_back_off_and_end),
 		T(told_to_stop_is_no_crash),

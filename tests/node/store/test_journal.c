@@ -276,6 +276,29 @@ static void what_does_not_fit_is_refused(void **state)
 	journal_close(j);
 }
 
+/* An event that follows from a job is refused if another process has changed the job since it was read; not if it has changed
+ * another job. */
+static void decided_on_what_was_read(void **state)
+{
+	struct journal *j = open_journal(*state), *other = open_journal(*state);
+	int64_t job = 0, second = 0, instance = 0, seen = 0;
+	struct err err = {0};
+
+	assert_int_equal(journal_open_job(j, "{}", 1, &job, NULL), 0);
+	assert_int_equal(journal_last_rows(j, &instance, &seen, NULL), 0);
+	assert_int_equal(journal_open_job(other, "{}", 2, &second, NULL), 0);
+	assert_int_equal(journal_append_if_unchanged(j, job, seen, EVENT_PRIORITY, "{}", 3, NULL), 0);
+	assert_int_equal(journal_append_if_unchanged(j, job, seen, EVENT_HELD, "{}", 4, &err), -ESTALE);
+	assert_non_null(strstr(err.msg, "changed"));
+	assert_int_equal(journal_last_rows(j, &instance, &seen, NULL), 0);
+	assert_int_equal(journal_append(other, job, EVENT_PRIORITY, "{}", 5, NULL), 0);
+	assert_int_equal(journal_append_if_unchanged(j, job, seen, EVENT_HELD, "{}", 6, NULL), -ESTALE);
+	assert_int_equal(journal_last_rows(j, &instance, &seen, NULL), 0);
+	assert_int_equal(journal_append_if_unchanged(j, job, seen, EVENT_HELD, "{}", 7, NULL), 0);
+	journal_close(other);
+	journal_close(j);
+}
+
 static void revision_takes_all(void **state)
 {
 	struct journal *j = open_journal(*state);
@@ -562,6 +585,7 @@ int main(void)
 		T(classifications_in_any_order),
 		T(replay_after_reopen),
 		T(what_does_not_fit_is_refused),
+		T(decided_on_what_was_read),
 		T(revision_takes_all),
 		T(many_processes),
 		T(racing_events),
