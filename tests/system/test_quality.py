@@ -1,17 +1,73 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Test the figures of tests/quality_pet.py on images with known results, and the whole script with a small scanner.
+"""Test the figures of tests/quality_parallel.py and tests/quality_pet.py on images with known results, and both scripts with small images.
 
-The report is tested only if Python has matplotlib; without it this part is skipped."""
+The report of PET is tested only if Python has matplotlib, that of parallel beams only if it has PIL; without them these parts are skipped."""
 import math
 import os
+import sys
 import tempfile
 
-import numpy as np
 from tools.quality_tools import Checks, Script  # and tests/ is where modules are looked for
 
-import quality_pet_figures as figures
+try:
+    import numpy as np
+except ImportError:
+    print("skipped: numpy is not installed")
+    sys.exit(77)
 
+import quality_parallel_figures as parallel
+import quality_pet_figures as pet
+
+WATER = 0.02
+
+
+# ---- parallel beams ----
+
+def phantom_truth():
+    """A disc of 20 mm with a square hole beside its middle, in an image of 80 x 80."""
+    return {"shapes": [
+        {"kind": "ellipse", "center_mm": [3, -4], "half_axes_mm": [20, 20], "turn_degrees": 0, "corners_mm": [], "mu_per_mm": WATER},
+        {"kind": "polygon", "corners_mm": [[5, -4], [13, -4], [13, 4], [5, 4]], "mu_per_mm": -WATER}]}
+
+
+def check_parallel(check):
+    truth = parallel.Truth.of_shapes(phantom_truth(), 80, 1.0)
+    perfect = parallel.measure(truth.means, truth, WATER)
+    check(perfect["rmse"] == 0 and perfect["correlation"] > 1 - 1e-9 and perfect["off_pixels"] == 0, f"the truth: {perfect}")
+    check(abs(truth.means.sum() / WATER - (np.pi * 400 - 64)) < 2, f"area {truth.means.sum() / WATER}")
+    check(0 < truth.inside.sum() < np.pi * 400 - 64 and not (truth.inside & truth.outside).any(), "inside and outside")
+    check(not (truth.corners & truth.seen).any() and truth.corners[0, 0] and truth.seen[40, 40], "corners")
+    check(perfect["moved"] < 0.99 and perfect["mirrored"] < 0.9, f"the truth elsewhere: {perfect}")
+    off = parallel.measure(truth.means + 0.1 * WATER, truth, WATER)
+    check(abs(off["inside"] - 0.1) < 1e-9 and abs(off["bias"] - 0.1) < 1e-9 and abs(off["corners"] - 0.1) < 1e-9, f"a tenth more: {off}")
+    check(off["correlation"] > perfect["mirrored"], f"a tenth more: {off}")
+    mirrored = parallel.measure(truth.means[:, ::-1], truth, WATER)
+    check(mirrored["mirrored"] > 1 - 1e-9 > mirrored["correlation"] and mirrored["off_pixels"] > 4, f"mirrored: {mirrored}")
+    moved = parallel.measure(np.roll(truth.means, 1, 0), truth, WATER)
+    check(moved["moved"] > 1 - 1e-9 > moved["correlation"] and abs(moved["off_pixels"] - 1) < 1e-6, f"moved: {moved}")
+    round_one = parallel.Truth.of_shapes({"shapes": phantom_truth()["shapes"][:1]}, 80, 1.0)
+    check(parallel.measure(round_one.means, round_one, WATER)["mirrored"] < 0.99, "a disc beside the middle has no symmetry")
+    check(abs(parallel.difference(truth.means * 1.01, truth.means) - 0.01) < 1e-9, "difference of images")
+    kept = parallel.kept(np.arange(16.0).reshape(4, 4), 0.0, 15.0, 2)
+    check(kept["size"] == [2, 2], f"a picture: {kept}")
+    check(parallel.kept(np.ones((2, 4)), 0.0, 1.0, 4)["size"] == [4, 4], "two angles are drawn as bands")
+
+
+def check_parallel_script(folder, check):
+    out = os.path.join(folder, "results")
+    script = Script("quality_parallel.py", check)
+    found = script.measure(folder, out, os.path.join(out, "results.json"), limits=7)
+    if not found:
+        return
+    errors = [r["rmse"] for r in found["fbp"] if r["phantom"] == "shepp-logan"]
+    check(errors == sorted(errors, reverse=True) and len(errors) == 3, f"more projections, less error: {errors}")
+    noise = {r["label"]: r["inside"] for r in found["noise"]}
+    check(noise["hann 0.5"] < noise["hann"] < noise["ram-lak"], f"a smoother filter lets less noise through: {noise}")
+    script.check_page(out, folder, "parallel-quality.md", needs="PIL", pictures=6)
+
+
+# ---- PET ----
 
 def iq_truth():
     body = {"role": "body", "kind": "cylinder", "center_mm": [0, 0, 22], "half_axes_mm": [147, 115, 90], "becquerel_per_ml": 1000.0}
@@ -25,7 +81,7 @@ def iq_truth():
 
 def blank(n=400, h=1.0, slices=17, dz=3.25):
     first = [-(n - 1) / 2 * h, -(n - 1) / 2 * h, -(slices - 1) / 2 * dz]
-    return figures.Image(np.zeros((slices, n, n), np.float32), [h, h, dz], first)
+    return pet.Image(np.zeros((slices, n, n), np.float32), [h, h, dz], first)
 
 
 def check_circles(check):
@@ -49,24 +105,24 @@ def check_nema(check):
     """The phantom itself has recovery 1 inside the spheres; mixing it with its background halves it; noise of sigma gives N = sigma over
     the root of the circle's pixels."""
     truth = iq_truth()
-    image = figures.perfect(truth, blank())
-    found = figures.nema(image, truth)
+    image = pet.perfect(truth, blank())
+    found = pet.nema(image, truth)
     check(found["nsr"] == 0 and found["over_truth"] == 1 and found["circles"] == 60, f"phantom: {found['nsr']}, {found['over_truth']}")
     check([s["diameter_mm"] for s in found["spheres"]] == [10, 13, 17, 22, 28, 37], f"spheres: {found['spheres']}")
     check([s["ratio"] for s in found["spheres"]] == [4, 4, 4, 4, 0, 0], f"ratios: {found['spheres']}")
     for s in found["spheres"]:
         check(abs(s["recovery"]["0.8"] - 1) < 0.01 and s["recovery"]["0.4"] == 1 and 0.85 < s["recovery"]["1"] < 1, f"phantom: {s}")
         check(s["variability"] == 0, f"phantom: N {s['variability']}")
-    half = figures.Image(0.5 * image.values + 0.5 * 1000, image.spacing, image.first)
-    for s in figures.nema(half, truth)["spheres"]:
+    half = pet.Image(0.5 * image.values + 0.5 * 1000, image.spacing, image.first)
+    for s in pet.nema(half, truth)["spheres"]:
         check(abs(s["recovery"]["0.4"] - 0.5) < 1e-6, f"half of the contrast: {s}")
     noise = np.random.default_rng(7).normal(0, 100, image.values.shape)
-    noisy = figures.nema(figures.Image((image.values + noise).astype(np.float32), image.spacing, image.first), truth)
+    noisy = pet.nema(pet.Image((image.values + noise).astype(np.float32), image.spacing, image.first), truth)
     check(abs(noisy["nsr"] / 0.1 - 1) < 0.03, f"noise of 10 %: NSR {noisy['nsr']}")
     for s in noisy["spheres"]:
         expected = 0.1 / math.sqrt(math.pi * s["diameter_mm"] ** 2 / 4)
         check(0.7 < s["variability"] / expected < 1.3, f"{s['diameter_mm']} mm: N {s['variability']}, expected about {expected}")
-    clear = figures.clearances(truth)
+    clear = pet.clearances(truth)
     check(min(clear["sphere"], clear["edge"]) > 11 and clear["each_other"] > 0, f"background circles: {clear}")
 
 
@@ -75,18 +131,18 @@ def check_orientation(check):
         {"role": "body", "kind": "cylinder", "center_mm": [0, 0, 0], "half_axes_mm": [110, 110, 60], "becquerel_per_ml": 500.0},
         {"role": "lesion", "kind": "ellipsoid", "center_mm": [-62, 52, 12], "half_axes_mm": [9, 9, 9], "becquerel_per_ml": 20000.0},
         {"role": "lesion", "kind": "ellipsoid", "center_mm": [-30, 0, 0], "half_axes_mm": [10, 70, 16], "becquerel_per_ml": 10000.0}]}
-    image = figures.perfect(truth, blank())
-    found = figures.f_shape(image, truth)
+    image = pet.perfect(truth, blank())
+    found = pet.f_shape(image, truth)
     check(found["error_mm"] < 0.3 and found["mirrored_over_own"] < 0.3, f"F: {found}")
     for axis in (0, 1, 2):
-        mirrored = figures.Image(np.flip(image.values, axis), image.spacing, image.first)
-        check(figures.f_shape(mirrored, truth)["mirrored_over_own"] > 2, f"F mirrored along {axis}: {figures.f_shape(mirrored, truth)}")
-    moved = figures.Image(np.roll(image.values, 2, 2), image.spacing, image.first)
-    check(abs(figures.f_shape(moved, truth)["error_mm"] - 2) < 0.5, f"F moved by 2 mm: {figures.f_shape(moved, truth)}")
-    check(figures.difference(moved, image) > 0.5 and figures.difference(image, image) == 0, "difference of images")
+        mirrored = pet.Image(np.flip(image.values, axis), image.spacing, image.first)
+        check(pet.f_shape(mirrored, truth)["mirrored_over_own"] > 2, f"F mirrored along {axis}: {pet.f_shape(mirrored, truth)}")
+    moved = pet.Image(np.roll(image.values, 2, 2), image.spacing, image.first)
+    check(abs(pet.f_shape(moved, truth)["error_mm"] - 2) < 0.5, f"F moved by 2 mm: {pet.f_shape(moved, truth)}")
+    check(pet.difference(moved, image) > 0.5 and pet.difference(image, image) == 0, "difference of images")
 
 
-def check_script(folder, check):
+def check_pet_script(folder, check):
     results = os.path.join(folder, "results.json")
     script = Script("quality_pet.py", check)
     found = script.measure(folder, results, results, limits=3)
@@ -103,12 +159,16 @@ def check_script(folder, check):
 
 def main():
     check = Checks()
+    check_parallel(check)
     check_circles(check)
     check_nema(check)
     check_orientation(check)
     with tempfile.TemporaryDirectory(prefix="tomonode-test-") as folder:
-        check_script(folder, check)
-    check.finish("figures of PET images are what they say")
+        for script in (check_parallel_script, check_pet_script):
+            at = os.path.join(folder, script.__name__)
+            os.mkdir(at)
+            script(at, check)
+    check.finish("figures of images are what they say")
 
 
 main()
