@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Long forms of the tests of the node's guarantees (docs/reliability.md): killed processes, full disks, frozen and broken peers, many
-# associations, and the exams of a day in quick succession.
+# associations, power cuts, and the exams of a day in quick succession.
 #
-# usage: tests/soak.sh [--minutes N] [--kills N] [--full N] [--exams N] [--sweep] [--crowd] [--peers] [--damage N] [--seed S]
+# usage: tests/soak.sh [--minutes N] [--kills N] [--full N] [--exams N] [--sweep] [--crowd] [--peers] [--damage N] [--power N] [--seed S]
 #        --minutes N  all parts below, each for its share of N minutes
 #        --kills N    kill -9 of any process at every event of the journal and at random bytes, N times
 #        --full N     kill -9 at random moments of exams of 500 MB, N times, with Orthanc as the PACS if it is installed
@@ -12,6 +12,7 @@
 #        --crowd      a hundred associations of ten images
 #        --peers      throughput while one peer is frozen and another sends a byte now and then
 #        --damage N   damaged rows and files, and jumps of the clock, N times, each time with a different seed
+#        --power N    power cuts computed from the recorded calls of a node: all states judged, a node started on N of them
 # Program: $TOMONODE, else build/release/tomonode; its build folder: $TOMONODE_BUILD, else the folder of the program.
 # Prints the seeds and a table of the parts. Exit code 1 if a part failed.
 set -uo pipefail
@@ -37,12 +38,14 @@ while [ $# -gt 0 ]; do
         add "peers" "test_contract_peers.py --rounds 4"
         add "damage" "test_contract_damage.py"
         add "clock" "test_contract_clock.py"
-        add "a day" "../soak_day.py --exams 10000 --minutes $(share "$2" 0.4)"
+        add "power cuts" "test_contract_power.py --cuts 1000000 --minutes $(share "$2" 0.1)"
+        add "a day" "../soak_day.py --exams 10000 --minutes $(share "$2" 0.3)"
         shift
         ;;
     --kills) number "$@"; add "kill -9" "test_contract_kill.py --kills $2"; shift ;;
     --full) number "$@"; add "kill -9, full exams" "test_kill.py --binning 1 --kills $2"; shift ;;
     --exams) number "$@"; add "a day" "../soak_day.py --exams $2"; shift ;;
+    --power) number "$@"; add "power cuts" "test_contract_power.py --cuts $2"; shift ;;
     --sweep) sweep ;;
     --crowd) add "crowd" "test_contract_many.py --images 10" ;;
     --peers) add "peers" "test_contract_peers.py --rounds 10" ;;

@@ -385,9 +385,11 @@ class Clock:
         with open(self.path, mode) as f:
             f.write(struct.pack("=q", int(seconds)))
 
-    def start(self, node):
-        old = {name: os.environ.get(name) for name in self.variables}
-        os.environ.update(self.variables)
+    def start(self, node, more=()):
+        """more: further variables of its environment."""
+        variables = {**self.variables, **dict(more)}
+        old = {name: os.environ.get(name) for name in variables}
+        os.environ.update(variables)
         try:
             node.start(wait=False)
         finally:
@@ -398,11 +400,11 @@ class Clock:
 
 # ---- running ----
 
-def arguments(**values):
-    """--seed, --minutes and the values that a test names, with their defaults; other words are names of tests, left for main().
-    (options, the random numbers of this run, whose seed is printed so that it can be run again)"""
+def arguments(seed=None, **values):
+    """--seed (default: a random one), --minutes and the values that a test names, with their defaults; other words are names of tests, left
+    for main(). (options, the random numbers of this run, whose seed is printed so that it can be run again)"""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seed", type=int)
+    parser.add_argument("--seed", type=int, default=seed)
     parser.add_argument("--minutes", type=float)
     for name, default in values.items():
         parser.add_argument("--" + name, type=type(default), default=default)
