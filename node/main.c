@@ -131,6 +131,7 @@ int main(int argc, char **argv)
 	if (!open_standard_descriptors())
 		return CODE_FAILED;
 	signal(SIGPIPE, SIG_IGN); /* writing to a closed connection returns EPIPE instead of ending the process */
+	signal(SIGXFSZ, SIG_IGN); /* writing beyond the limit of file sizes (ulimit -f) returns EFBIG */
 	if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
 		print_version();
 		return CODE_OK;

@@ -46,8 +46,8 @@ int NewFile::put(const void *bytes, size_t n, struct err *err)
 		if (done < 0 && errno == EINTR)
 			continue;
 		if (done < 0)
-			return err_set(err, errno, "%s: writing at offset %llu: %s", part.c_str(), (unsigned long long)at,
-				       strerror(errno));
+			return err_set(err, errno, "%s: writing at offset %llu: %s%s", part.c_str(), (unsigned long long)at,
+				       strerror(errno), errno == EFBIG ? " (limit of file sizes: ulimit -f, LimitFSIZE)" : "");
 		p += done;
 		n -= (size_t)done;
 		at += (uint64_t)done;

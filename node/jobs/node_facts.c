@@ -63,10 +63,10 @@ static json_t *unresolved_json(const struct manager_facts *m)
 
 json_t *manager_facts_json(const struct manager_facts *m)
 {
-	return json_pack("{s:b, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "receiver", m->receiver,
-			 "receiver_fault", event_json_text(m->receiver_fault), "receiver_limit",
-			 event_json_text(m->receiver_limit), "incoming", event_json_text(m->incoming), "journal",
-			 event_json_text(m->journal_damage), "journal_replaced", m->journal_replaced, "journal_error",
+	return json_pack("{s:b, s:I, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "receiver", m->receiver,
+			 "file_limit", (json_int_t)m->file_limit, "receiver_fault", event_json_text(m->receiver_fault),
+			 "receiver_limit", event_json_text(m->receiver_limit), "incoming", event_json_text(m->incoming),
+			 "journal", event_json_text(m->journal_damage), "journal_replaced", m->journal_replaced, "journal_error",
 			 event_json_text(m->journal_error), "processes", processes_json(m), "certificates", certificates_json(m),
 			 "unresolved", unresolved_json(m), "reload", event_json_text(m->reload), "page",
 			 event_json_text(m->page));
@@ -154,6 +154,7 @@ void manager_facts_read(const json_t *report, struct manager_facts *ret)
 	memset(ret, 0, sizeof(*ret));
 	ret->receiver = json_is_true(json_object_get(report, "receiver"));
 	ret->journal_replaced = json_is_true(json_object_get(report, "journal_replaced"));
+	ret->file_limit = json_integer_value(json_object_get(report, "file_limit"));
 	COPY(ret->receiver_fault, report, "receiver_fault");
 	COPY(ret->receiver_limit, report, "receiver_limit");
 	COPY(ret->reload, report, "reload");

@@ -98,6 +98,12 @@ static void find_receiver(const struct node_facts *f, struct node_problems *all)
 		SET_TEXT(
 			add(all, false, "descriptors", "Raise the limit, or lower node.max_associations; then restart the node."),
 			"The receiver can serve fewer associations than configured: %s.", m->receiver_limit);
+	if (m->file_limit > 0)
+		SET_TEXT(add(all, false, "file-size", "Remove the limit, then restart the node."),
+			 "The node may write no file of more than %.1f MB (ulimit -f, LimitFSIZE): larger objects are refused, "
+			 "cases with "
+			 "larger results are held, and the journal cannot grow beyond it.",
+			 (double)m->file_limit / 1e6);
 	if (m->incoming[0] && f->disk_free >= f->reserve) /* else the full disk is the problem */
 		SET_TEXT(add(all, true, "incoming", "Check the folder, its owner and mode, and the disk."),
 			 "No object can be written: %s. New images are refused.", m->incoming);

@@ -48,6 +48,7 @@ struct manager_facts {
 	bool receiver;		  /* a receiver runs */
 	char receiver_fault[300]; /* why it cannot accept connections; "": it can */
 	char receiver_limit[300]; /* why it can serve fewer associations than configured; "": it cannot */
+	int64_t file_limit;	  /* bytes of the largest file that it may write (RLIMIT_FSIZE); 0: not limited */
 	char incoming[300];	  /* why no file can be written in incoming/; "": the last attempt succeeded */
 	char journal_damage[200]; /* first finding of the journal's check at the start; "": none */
 	bool journal_replaced;	  /* journal.db is not the file that the node opened at its start */

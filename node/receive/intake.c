@@ -296,6 +296,7 @@ static uint16_t end(void *ctx, const struct scp_object *o, uint64_t bytes, int w
 		log_refused(in, o, write_error == ECONNRESET ? 0 : status,
 			    write_error == ECONNRESET ? "the association ended within the object"
 			    : write_error == EBADMSG  ? "the data set is empty"
+			    : write_error == EFBIG    ? "the file would exceed the limit of file sizes (ulimit -f, LimitFSIZE)"
 						      : strerror(write_error));
 		return status;
 	}

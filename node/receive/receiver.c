@@ -524,7 +524,6 @@ static void set_signals(struct receiver *r)
 	set_signal(SIGCHLD, on_child);
 	set_signal(SIGHUP, SIG_IGN);
 	set_signal(SIGPIPE, SIG_IGN);
-	set_signal(SIGXFSZ, SIG_IGN); /* a file size limit is then an error of write() */
 }
 
 int receiver_run(struct listen_sockets *sockets, const struct config *config, int notify_fd, int grace,

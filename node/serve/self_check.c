@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "kernels/clock.h"
@@ -134,6 +135,15 @@ static void check_processes(struct self_check *c, const struct process_table *al
 				  sizeof(c->facts.receiver_limit));
 }
 
+static int64_t file_limit(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur > INT64_MAX
+		       ? 0
+		       : (int64_t)limit.rlim_cur;
+}
+
 /* ---- names ---- */
 
 void self_check_reload(struct self_check *c)
@@ -238,6 +248,7 @@ bool self_check_step(struct self_check *c, struct schedule *s, const char *journ
 	check_journal(c, journal_path);
 	probe(c, s->config->node.spool, s->clock);
 	check_processes(c, &s->processes, s->clock);
+	c->facts.file_limit = file_limit();
 	start_names(c, s);
 	return true;
 }

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-from tools.node_harness import Node, check, main, need, run, simulate, wait_for
+from tools.node_harness import Node, Pacs, check, main, need, run, send, simulate, wait_for
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bench"))
 import headers  # noqa: E402
@@ -156,6 +156,42 @@ def test_room(folder, things):
     check("association-crashed" not in node.log_text(), "no process crashed")
 
 
+def test_file_sizes(folder, things):
+    """A limit of file sizes (ulimit -f): an object or a result above it is refused or held with a sentence, and no process dies. Data that
+    the readers do not support hold their case with the number."""
+    pacs = Pacs(os.path.join(folder, "pacs"))
+    node = Node(folder, pacs.port)
+    things += [node, pacs]
+    pacs.start()
+    exam, large = simulate(os.path.join(folder, "exam"), "--views", 3), simulate(os.path.join(folder, "large"), "--views", 3, binning=4)
+    limit = 400000
+    check(os.path.getsize(exam[0]) < limit < os.path.getsize(large[0]), "the sizes of the objects")
+    node.start(command=["sh", "-c", 'ulimit -f "$0"; exec "$@"', limit // 512])
+    check(send(node.port, large, code=None) == set(), "objects above the limit were stored")
+    check('status=A700 reason="the file would exceed the limit of file sizes (ulimit -f, LimitFSIZE)"' in node.log_text(), node.log_text()[-800:])
+    check(len(send(node.port, exam)) == 3, "objects below the limit are stored")
+    job, = node.wait_states("held")
+    check(f"writing at offset {limit // 512 * 512}: File too large (limit of file sizes: ulimit -f, LimitFSIZE)" in job["reason"], job["reason"])
+    node.stop()
+    node.start()
+    node.command("retry", job["id"])
+    node.wait_states("delivered")
+
+    import pydicom
+    endless = os.path.join(folder, "endless")
+    os.makedirs(endless)
+    series = pydicom.uid.generate_uid()
+    for f in exam:
+        d = pydicom.dcmread(f)
+        d.SeriesInstanceUID, d.SOPInstanceUID, d.NumberOfFrames = series, pydicom.uid.generate_uid(), 2147483647
+        d.file_meta.MediaStorageSOPInstanceUID = d.SOPInstanceUID
+        d.save_as(os.path.join(endless, os.path.basename(f)))
+    send(node.port, sorted(os.path.join(endless, f) for f in os.listdir(endless)))
+    job = node.wait_states("delivered", "held")[1]
+    check("2147483647 frames" in job["reason"], job["reason"])
+    check(not [e for e in node.show(job["id"])["events"] if e["event"] == "crashed"], "no attempt counts as a crash")
+
+
 def knock(node, text):
     with socket.create_connection(("127.0.0.1", node.port), timeout=10) as s:
         if text:
@@ -207,4 +243,4 @@ def test_shut_out_in_the_audit_trail(folder, things):
 
 
 if __name__ == "__main__":
-    main([test_associations, test_turns_of_the_indexer, test_bytes, test_refusals, test_room, test_floods, test_shut_out_in_the_audit_trail])
+    main([test_associations, test_turns_of_the_indexer, test_bytes, test_refusals, test_room, test_file_sizes, test_floods, test_shut_out_in_the_audit_trail])

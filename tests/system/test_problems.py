@@ -185,12 +185,16 @@ def test_configuration(folder, things):
 
 
 def test_limits(folder, things):
-    """Fewer descriptors than max_associations needs: said, and the receiver still hears (it used to spin and to accept nobody)."""
+    """Fewer descriptors than max_associations needs: said, and the receiver still hears (it used to spin and to accept nobody).
+    A limit of file sizes: said, and no process dies of it."""
     n, _ = start(folder, things, pacs=False, max_associations=1000)
     import resource
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     started = subprocess.Popen
-    limits = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+
+    def limits():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4000000, 4000000))
     subprocess.Popen = lambda *a, **k: started(*a, **{**k, **({"preexec_fn": limits} if "serve" in a[0] else {})})
     try:
         n.start()
@@ -198,6 +202,7 @@ def test_limits(folder, things):
         subprocess.Popen = started
     check(before == resource.getrlimit(resource.RLIMIT_NOFILE), "the limit of the test itself")
     seen(n, "too few descriptors for `max_associations`", "descriptors", "descriptors-limited")
+    seen(n, "limit of file sizes", "file-size", "problem id=file-size")
     check(n.echo(), "C-ECHO")
 
 

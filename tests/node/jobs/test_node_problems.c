@@ -105,6 +105,9 @@ static void test_way_in(void **state)
 	snprintf(facts.from_manager.receiver_limit, sizeof(facts.from_manager.receiver_limit), "1112 needed, 1024 allowed");
 	expect_one(false, "descriptors", "node.max_associations");
 	working(&facts);
+	facts.from_manager.file_limit = 400000;
+	expect_one(false, "file-size", "no file of more than 0.4 MB (ulimit -f, LimitFSIZE)");
+	working(&facts);
 	facts.disk_free = 0.5e9;
 	expect_one(true, "disk-full", "0.5 GB are free, 1.0 GB must stay free");
 	facts.disk_free = 1.5e9;
@@ -256,6 +259,7 @@ static void test_report(void **state)
 	m = (struct manager_facts){.receiver = true,
 				   .receiver_fault = "a",
 				   .receiver_limit = "b",
+				   .file_limit = 1ll << 40,
 				   .incoming = "c",
 				   .journal_damage = "d",
 				   .journal_replaced = true,

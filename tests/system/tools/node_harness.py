@@ -206,11 +206,13 @@ class Node:
                     'routes = ( { name = "dbt"; kind = "dbt"; protocol = "quick"; destinations = [ "pacs" ]; }'
                     f'{self.more_routes} );\n' + extra)
 
-    def start(self, wait=True):
+    def start(self, wait=True, command=()):
+        """command: the words of a program that starts it."""
         self.log = open(self.log_path, "a")
         self.log.write("---- start\n")
         self.log.flush()
-        self.process = subprocess.Popen([TOMONODE, "serve", "-c", self.conf], stdout=self.log, stderr=self.log, start_new_session=True)
+        self.process = subprocess.Popen([*map(str, command), TOMONODE, "serve", "-c", self.conf], stdout=self.log, stderr=self.log,
+                                        start_new_session=True)
         self.session = self.process.pid
         if wait:
             wait_for("the node answers C-ECHO", lambda: self.echo() or self.process.poll() is not None)
