@@ -4,7 +4,8 @@
  * Text is returned as stored. A number is the stored binary value, or the whole text of one value is parsed. A value of VR UN is
  * read with the VR that the dictionary has for its tag (a system that did not know the tag has stored it as implicit little
  * endian bytes); if the dictionary does not have the tag, as text. A value of undefined length, a sequence and binary data have
- * neither text nor numbers. */
+ * neither text nor numbers. A number of an attribute that has one value according to the dictionary is not read if there are
+ * more. */
 #include "dicom/core/dataset.h"
 
 #include <cerrno>
@@ -303,6 +304,29 @@ static OFCondition number_from_element(DcmElement *elem, uint32_t tag, unsigned 
 	return cond;
 }
 
+/* Does the dictionary allow one value only? */
+static bool is_single_valued(uint32_t tag)
+{
+	const DcmDictEntry *entry = nullptr;
+	bool single = false;
+
+	if (tag >> 16 & 1)
+		return false;
+	entry = dcmDataDict.rdlock().findEntry(key_of(tag), nullptr);
+	single = entry && entry->getVMMax() == 1;
+	dcmDataDict.rdunlock();
+	return single;
+}
+
+/* Refuse a second value of an attribute that has one value (PS3.6): which of them is meant is unknown. text: all values. */
+static int refuse_second(uint32_t tag, std::string_view text, bool has_second, struct err *err)
+{
+	if (!has_second || !is_single_valued(tag))
+		return 0;
+	return err_set(err, EBADMSG, "%s: more than one value%s%s%s, but the attribute has one", tag_name(tag).c_str(),
+		       text.empty() ? "" : " (", shorten(text).c_str(), text.empty() ? "" : ")");
+}
+
 /* Get the finite number at `index`. Return 1, 0 (absent) or an error. */
 static int number_of(const struct dicom_item *item, uint32_t tag, unsigned index, Number *ret_n, struct err *err)
 {
@@ -318,6 +342,10 @@ static int number_of(const struct dicom_item *item, uint32_t tag, unsigned index
 		r = text_of(elem, tag, vr, &bytes, err);
 		if (r <= 0)
 			return r;
+		std::string_view all = bytes, second = bytes;
+		r = refuse_second(tag, all, component_of(&second, 1), err);
+		if (r < 0)
+			return r;
 		if (!component_of(&bytes, index))
 			return 0;
 		if (!number_parse(bytes, &ret_n->d))
@@ -328,6 +356,9 @@ static int number_of(const struct dicom_item *item, uint32_t tag, unsigned index
 	size_t size = number_size(vr);
 	if (size == 0)
 		return refuse_vr(elem, tag, err);
+	r = refuse_second(tag, {}, elem->getLengthField() / size > 1, err);
+	if (r < 0)
+		return r;
 	if (elem->ident() == EVR_UN || elem->ident() == EVR_UNKNOWN) {
 		r = bytes_of(elem, tag, &bytes, err);
 		if (r <= 0)

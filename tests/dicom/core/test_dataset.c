@@ -328,6 +328,9 @@ static void test_large_values(void **state)
 	unlink(in_folder("large2.dcm"));
 }
 
+#define COSINES 0x00200037u  /* DS, six values */
+#define GRADIENT 0x00189089u /* FD, three values */
+
 static void test_unreadable_numbers(void **state)
 {
 	static const char *const wrong[] = {"12 mm", "nan", "inf",   "1e999", "0x10", "1,5",
@@ -357,23 +360,52 @@ static void test_unreadable_numbers(void **state)
 	dicom_close(file);
 	/* blanks, plus signs and exponents are valid; an empty component between backslashes is absent */
 	add_meta(&b, EXPLICIT);
-	add_text(&b, SID, "DS", " +6.555E+2 \\\\3.0 ");
-	add_header(&b, FD_ANGLE, "FD", 16);
+	add_header(&b, GRADIENT, "FD", 16);
 	d = NAN;
 	add(&b, &d, 8);
 	d = -INFINITY;
 	add(&b, &d, 8);
 	d = 7;
+	add_text(&b, COSINES, "DS", " +6.555E+2 \\\\3.0 ");
 	file = open_bytes(&b);
-	assert_int_equal(dicom_get_double(dicom_root(file), SID, 0, &d, &err), 1);
+	assert_int_equal(dicom_get_double(dicom_root(file), COSINES, 0, &d, &err), 1);
 	assert_true(d == 655.5);
-	assert_int_equal(dicom_get_double(dicom_root(file), SID, 1, &d, &err), 0);
-	assert_int_equal(dicom_get_int(dicom_root(file), SID, 2, &i, &err), 1);
+	assert_int_equal(dicom_get_double(dicom_root(file), COSINES, 1, &d, &err), 0);
+	assert_int_equal(dicom_get_int(dicom_root(file), COSINES, 2, &i, &err), 1);
 	assert_int_equal(i, 3);
-	assert_int_equal(dicom_get_double(dicom_root(file), FD_ANGLE, 0, &d, &err), -EBADMSG);
+	assert_int_equal(dicom_get_double(dicom_root(file), GRADIENT, 0, &d, &err), -EBADMSG);
 	assert_non_null(strstr(err.msg, "nan"));
-	assert_int_equal(dicom_get_double(dicom_root(file), FD_ANGLE, 1, &d, &err), -EBADMSG);
+	assert_int_equal(dicom_get_double(dicom_root(file), GRADIENT, 1, &d, &err), -EBADMSG);
 	assert_true(d == 655.5);
+	dicom_close(file);
+}
+
+/* An attribute of one value that has two: neither is read. An empty second value is none. */
+static void test_second_value_refused(void **state)
+{
+	static const double two[] = {10, 20};
+	struct dicom_file *file;
+	struct bytes b;
+	struct err err = {0};
+	double d = 7;
+	long i = 7;
+
+	(void)state;
+	add_meta(&b, EXPLICIT);
+	add_text(&b, SID, "DS", "655\\700 ");
+	add_header(&b, FD_ANGLE, "FD", 16);
+	add(&b, two, 16);
+	add_text(&b, 0x00200013, "IS", "3\\ ");
+	file = open_bytes(&b);
+	assert_int_equal(dicom_get_double(dicom_root(file), SID, 0, &d, &err), -EBADMSG);
+	assert_string_equal(err.msg,
+			    "(0018,1110) DistanceSourceToDetector: more than one value (655\\700), but the attribute has one");
+	assert_int_equal(dicom_get_int(dicom_root(file), SID, 1, &i, &err), -EBADMSG);
+	assert_int_equal(dicom_get_double(dicom_root(file), FD_ANGLE, 0, &d, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "more than one value"));
+	assert_true(d == 7 && i == 7);
+	assert_int_equal(dicom_get_int(dicom_root(file), 0x00200013, 0, &i, &err), 1);
+	assert_int_equal(i, 3);
 	dicom_close(file);
 }
 
@@ -524,15 +556,11 @@ static void test_uids(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_put_and_get),
-		cmocka_unit_test(test_values_that_do_not_fit),
-		cmocka_unit_test(test_decimal_strings),
-		cmocka_unit_test(test_copy),
-		cmocka_unit_test(test_large_values),
-		cmocka_unit_test(test_unreadable_numbers),
-		cmocka_unit_test(test_stored_text),
-		cmocka_unit_test(test_character_sets),
-		cmocka_unit_test(test_uids),
+		cmocka_unit_test(test_put_and_get),	     cmocka_unit_test(test_values_that_do_not_fit),
+		cmocka_unit_test(test_decimal_strings),	     cmocka_unit_test(test_copy),
+		cmocka_unit_test(test_large_values),	     cmocka_unit_test(test_unreadable_numbers),
+		cmocka_unit_test(test_second_value_refused), cmocka_unit_test(test_stored_text),
+		cmocka_unit_test(test_character_sets),	     cmocka_unit_test(test_uids),
 	};
 
 	return cmocka_run_group_tests(tests, folder_make, folder_remove);
