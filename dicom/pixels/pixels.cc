@@ -52,8 +52,8 @@ static int describe(struct dicom_file *file, struct dicom_pixel_info *ret_info, 
 	    (r = read_integer(file, DICOM_TAG(0x0028, 0x0103), 0, &representation, err)) < 0)
 		return r;
 	if (info.rows <= 0 || info.columns <= 0 || info.frames <= 0)
-		return err_set(err, EBADMSG, "an image of %ld rows, %ld columns, %ld frames", info.rows, info.columns,
-			       info.frames);
+		return err_set(err, EBADMSG, "an image of %ld rows (0028,0010), %ld columns (0028,0011), %ld frames (0028,0008)",
+			       info.rows, info.columns, info.frames);
 	if (info.rows > max_side || info.columns > max_side || info.frames > max_frames)
 		return err_set(err, EFBIG,
 			       "an image of %ld rows, %ld columns, %ld frames: more than the limit of %ld x %ld x %ld", info.rows,
@@ -152,13 +152,28 @@ static int read_native(const struct dicom_file *file, const struct dicom_pixel_i
 	return r;
 }
 
-static void mask(uint16_t *values, size_t n, int bits_stored)
+/* Reduce signed values to Bits Stored: the bits above repeat the sign. In unsigned values these bits must be 0: a value that uses
+ * them shows that Bits Stored is wrong, and without them it would be another value. */
+static int mask(uint16_t *values, size_t n, const struct dicom_pixel_info *info, struct err *err)
 {
-	uint16_t keep = (uint16_t)((1u << bits_stored) - 1);
+	uint16_t keep = (uint16_t)((1u << info->bits_stored) - 1), all = 0;
+	size_t at = 0;
 
-	if (bits_stored < 16)
-		for (size_t i = 0; i < n; i++)
-			values[i] &= keep;
+	if (info->bits_stored == 16)
+		return 0;
+	for (size_t i = 0; i < n; i++)
+		all |= values[i];
+	if (!info->is_signed && all > keep) {
+		while (values[at] <= keep)
+			at++;
+		return err_set(
+			err, EBADMSG,
+			"the stored value %u in row %zu, column %zu needs more bits than (0028,0101) BitsStored, which is %d",
+			(unsigned)values[at], at / (size_t)info->columns + 1, at % (size_t)info->columns + 1, info->bits_stored);
+	}
+	for (size_t i = 0; i < n; i++)
+		values[i] &= keep;
+	return 0;
 }
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "pixel data are read and written in the machine's byte order");
@@ -187,8 +202,6 @@ int dicom_read_frame(struct dicom_file *file, long frame, uint16_t *ret_values, 
 			return err_set(err, EINVAL, "frame %ld of %ld", frame, info.frames);
 		r = file->layout.encapsulated ? decode_frame(file, &info, frame, ret_values, err)
 					      : read_native(file, &info, frame, ret_values, err);
-		if (r == 0)
-			mask(ret_values, (size_t)info.rows * (size_t)info.columns, info.bits_stored);
-		return r;
+		return r < 0 ? r : mask(ret_values, (size_t)info.rows * (size_t)info.columns, &info, err);
 	});
 }

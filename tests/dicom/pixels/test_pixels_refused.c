@@ -125,6 +125,44 @@ static void test_largest_frame(void **state)
 	}
 }
 
+/* A value that does not fit into Bits Stored was cut to another value before. The bits above a signed value repeat its sign. */
+static void test_value_above_bits_stored(void **state)
+{
+	static const uint16_t stored[] = {0x0001, 0x0fff, 0x1234, 0xffff};
+	struct dicom_file *file;
+	uint16_t values[4];
+	struct bytes b;
+
+	(void)state;
+	for (unsigned is_signed = 0; is_signed < 2; is_signed++) {
+		struct err err = {0};
+		int rc;
+
+		add_meta(&b, EXPLICIT);
+		add_us(&b, 0x00280002, 1);
+		add_text(&b, 0x00280004, "CS", "MONOCHROME2 ");
+		add_us(&b, 0x00280010, 2);
+		add_us(&b, 0x00280011, 2);
+		add_us(&b, 0x00280100, 16);
+		add_us(&b, 0x00280101, 12);
+		add_us(&b, 0x00280102, 11);
+		add_us(&b, 0x00280103, is_signed);
+		add_header(&b, PIXELS, "OW", sizeof(stored));
+		add(&b, stored, sizeof(stored));
+		file = open_bytes(&b);
+		rc = dicom_read_frame(file, 0, values, &err);
+		if (is_signed) {
+			assert_int_equal(rc, 0);
+			assert_int_equal(values[3], 0x0fff);
+		} else {
+			assert_int_equal(rc, -EBADMSG);
+			assert_non_null(strstr(err.msg, "value 4660 in row 2, column 1"));
+			assert_non_null(strstr(err.msg, "(0028,0101) BitsStored, which is 12"));
+		}
+		dicom_close(file);
+	}
+}
+
 static void test_fragments_that_lie(void **state)
 {
 	struct dicom_file *file;
@@ -301,9 +339,13 @@ static void test_code_stream_of_another_size(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lossy_is_refused), cmocka_unit_test(test_descriptions_that_do_not_fit),
-		cmocka_unit_test(test_largest_frame),	 cmocka_unit_test(test_fragments_that_lie),
-		cmocka_unit_test(test_rle_that_lies),	 cmocka_unit_test(test_code_stream_of_another_size),
+		cmocka_unit_test(test_lossy_is_refused),
+		cmocka_unit_test(test_descriptions_that_do_not_fit),
+		cmocka_unit_test(test_largest_frame),
+		cmocka_unit_test(test_value_above_bits_stored),
+		cmocka_unit_test(test_fragments_that_lie),
+		cmocka_unit_test(test_rle_that_lies),
+		cmocka_unit_test(test_code_stream_of_another_size),
 	};
 
 	return cmocka_run_group_tests(tests, folder_make, folder_remove);
