@@ -26,8 +26,8 @@ static int read_pitch(const struct exam *exam, const struct header *h, double *r
 		if (found < 0)
 			return found;
 		if (!found)
-			return err_set(err, EBADMSG,
-				       "Imager Pixel Spacing (0018,1164) is missing: the size of a detector bin is unknown");
+			return err_set(err, EBADMSG, "Imager Pixel Spacing (0018,1164) %s: the size of a detector bin is unknown",
+				       i ? "has one value instead of two" : "is missing");
 	}
 	if (!(pitch[0] > 0) || fabs(pitch[0] - pitch[1]) > PITCH_TOLERANCE * pitch[0])
 		return err_set(err, EBADMSG, "Imager Pixel Spacing (0018,1164) is %g\\%g mm; allowed: two equal values", pitch[0],

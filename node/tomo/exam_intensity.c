@@ -51,6 +51,32 @@ static int read_relationship(struct exam *exam, const struct header *h, struct e
 	return 0;
 }
 
+/* Check that the stored values are the detector's own: PS3.3 C.8.11.3 allows only the slope 1 and the intercept 0 for
+ * projections. */
+static int check_rescale(const struct exam *exam, struct err *err)
+{
+	static const struct {
+		uint32_t tag;
+		const char *name;
+		double allowed;
+	} attributes[] = {{TAG_RESCALE_SLOPE, "Rescale Slope", 1}, {TAG_RESCALE_INTERCEPT, "Rescale Intercept", 0}};
+	double value;
+
+	for (int i = 0; i < 2 * exam->n_views; i++) {
+		struct header h = exam_header(exam, i / 2);
+		uint32_t tag = attributes[i % 2].tag;
+		int found = header_double(&h, tag, 0, &value, err);
+
+		if (found < 0)
+			return err_prefix(err, "%s", file_name(exam->paths[exam->views[i / 2].file]));
+		if (found && value != attributes[i % 2].allowed)
+			return err_set(err, EBADMSG, "%s: %s %s is %g; allowed in a projection: %g",
+				       file_name(exam->paths[exam->views[i / 2].file]), attributes[i % 2].name, tag_text(tag),
+				       value, attributes[i % 2].allowed);
+	}
+	return 0;
+}
+
 /* Read the padding values. They are US or SS like the pixels; only unsigned pixels are supported, so that the 16 bits are used as
  * unsigned. */
 static int read_padding(struct exam *exam, const struct header *h, struct err *err)
@@ -250,6 +276,9 @@ int exam_intensity(struct exam *exam, struct err *err)
 	if (exam->pixels.is_signed)
 		return err_set(err, ENOTSUP, "Pixel Representation (0028,0103) is 1: signed detector values are not supported");
 	rc = read_relationship(exam, &h, err);
+	if (rc < 0)
+		return rc;
+	rc = check_rescale(exam, err);
 	if (rc < 0)
 		return rc;
 	rc = read_padding(exam, &h, err);

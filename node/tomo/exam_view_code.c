@@ -82,7 +82,8 @@ char header_laterality(const struct header *h)
 	char text[20];
 
 	for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++)
-		if (header_text(h, tags[i], text, sizeof(text), NULL) != 0 && text[0])
-			return isalpha((unsigned char)text[0]) ? (char)toupper((unsigned char)text[0]) : '?';
+		if (header_text(h, tags[i], text, sizeof(text), NULL) != 0 && text[0]) /* several values: none of them */
+			return isalpha((unsigned char)text[0]) && !strchr(text, '\\') ? (char)toupper((unsigned char)text[0])
+										      : '?';
 	return 0;
 }

@@ -72,6 +72,22 @@ static int read_angle_bp(const struct exam *exam, const struct header *h, double
 	return 0;
 }
 
+/* Check that the angles of all frames are from one attribute: the two have different signs and origins. */
+static int check_source(const struct exam *exam, struct err *err)
+{
+	struct header first = exam_header(exam, 0), h;
+	bool isocenter = header_find(&first, TAG_X_RAY_SOURCE_ISOCENTER_PRIMARY_ANGLE) != NULL;
+
+	for (int i = 1; exam->source == EXAM_BREAST_PROJECTION && i < exam->n_views; i++) {
+		h = exam_header(exam, i);
+		if ((header_find(&h, TAG_X_RAY_SOURCE_ISOCENTER_PRIMARY_ANGLE) != NULL) != isocenter)
+			return err_set(err, EBADMSG,
+				       "the source's angle (0018,9543) is present in frame %ld and missing in frame %ld",
+				       isocenter ? first.frame + 1 : h.frame + 1, isocenter ? h.frame + 1 : first.frame + 1);
+	}
+	return 0;
+}
+
 static int add_view(struct exam *exam, int file, long frame, struct err *err)
 {
 	struct exam_view *v = &exam->views[exam->n_views];
@@ -183,6 +199,9 @@ int exam_list_views(struct exam *exam, bool as_is, struct err *err)
 		if (rc < 0)
 			return err_prefix(err, "%s", file_name(exam->paths[i]));
 	}
+	rc = check_source(exam, err);
+	if (rc < 0)
+		return rc;
 	qsort(exam->views, n, sizeof(*exam->views), by_angle);
 	return check_angles(exam, err);
 }

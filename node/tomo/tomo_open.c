@@ -161,6 +161,19 @@ struct exam *exam_close(struct exam *exam)
 	return NULL;
 }
 
+/* Refuse a view whose bins all have one value: it shows nothing, and would be reconstructed as an object or as air. */
+static int check_image(const struct exam *exam, const struct exam_view *v, const uint16_t *raw, struct err *err)
+{
+	size_t n = (size_t)exam->pixels.columns * (size_t)exam->pixels.rows, i = 1;
+
+	while (i < n && raw[i] == raw[0])
+		i++;
+	if (i < n)
+		return 0;
+	return err_set(err, EBADMSG, "%s, frame %ld: every stored value is %u, which is no projection",
+		       file_name(exam->paths[v->file]), v->frame + 1, (unsigned)raw[0]);
+}
+
 int exam_read_view(const struct exam *exam, int view, uint16_t *ret_raw, struct err *err)
 {
 	const struct exam_view *v;
@@ -172,6 +185,9 @@ int exam_read_view(const struct exam *exam, int view, uint16_t *ret_raw, struct 
 	rc = dicom_read_frame(exam->files[v->file], v->frame, ret_raw, err);
 	if (rc < 0)
 		return err_prefix(err, "%s", file_name(exam->paths[v->file]));
+	rc = check_image(exam, v, ret_raw, err);
+	if (rc < 0)
+		return rc;
 	orientation_turn(ret_raw, (size_t)exam->pixels.columns, (size_t)exam->pixels.rows, exam->columns_toward_chest,
 			 exam->rows_toward_minus_y);
 	return 0;

@@ -12,6 +12,8 @@ static void test_series_refused(void **state)
 	refused(EDITS({-1, TAG_POSITIONER_PRIMARY_ANGLE, "45"}), EBADMSG, PARTS("(0018,1510)", "same in all 5", "bench"));
 	refused(EDITS({2, TAG_POSITIONER_PRIMARY_ANGLE, NULL}), EBADMSG, PARTS("2.dcm", "(0018,1510)", "missing"));
 	refused(EDITS({2, TAG_POSITIONER_PRIMARY_ANGLE, "NaN"}), EBADMSG, PARTS("2.dcm", "(0018,1510)"));
+	refused(EDITS({2, TAG_POSITIONER_PRIMARY_ANGLE, "7\\8"}), EBADMSG,
+		PARTS("2.dcm", "(0018,1510)", "more than one value (7\\8)"));
 	refused(EDITS({2, TAG_POSITIONER_PRIMARY_ANGLE, "170"}), EBADMSG, PARTS("2.dcm", "170 degrees", "out of range"));
 	refused(EDITS({-1, TAG_IMAGES_IN_ACQUISITION, "25"}), EBADMSG, PARTS("5 projections", "(0020,1002)", "25"));
 	refused(EDITS({-1, TAG_IMAGES_IN_ACQUISITION, NULL}, {-1, TAG_NUMBER_OF_TOMOSYNTHESIS_SOURCE_IMAGES, "4"}), EBADMSG,
@@ -93,6 +95,8 @@ static void test_geometry_refused(void **state)
 	refused(EDITS({-1, TAG_PATIENT_ORIENTATION, "L\\A"}), EBADMSG, PARTS("(0020,0020)", "L\\A"));
 	refused(EDITS({-1, TAG_PATIENT_ORIENTATION, "A\\H"}), EBADMSG, PARTS("(0020,0020)", "rows", "H"));
 	refused(EDITS({-1, TAG_IMAGE_LATERALITY, "B"}), EBADMSG, PARTS("laterality", "'B'"));
+	refused(EDITS({-1, TAG_IMAGE_LATERALITY, "L\\R"}), EBADMSG, PARTS("laterality", "'?'"));
+	refused(EDITS({-1, TAG_IMAGER_PIXEL_SPACING, "1"}), EBADMSG, PARTS("(0018,1164)", "has one value instead of two"));
 	refused(EDITS({-1, TAG_IMAGE_LATERALITY, NULL}), EBADMSG, PARTS("laterality"));
 }
 
@@ -106,6 +110,8 @@ static void test_intensity_refused(void **state)
 		      {-1, TAG_PIXEL_INTENSITY_RELATIONSHIP_SIGN, "-1"}),
 		EBADMSG, PARTS("(0028,1041)", "-1", "sign of one of them"));
 	refused(EDITS({2, TAG_LOSSY_IMAGE_COMPRESSION, "01"}), ENOTSUP, PARTS("2.dcm", "(0028,2110)"));
+	refused(EDITS({2, TAG_RESCALE_SLOPE, "2"}), EBADMSG, PARTS("2.dcm", "Rescale Slope (0028,1053) is 2"));
+	refused(EDITS({3, TAG_RESCALE_INTERCEPT, "-1000"}), EBADMSG, PARTS("3.dcm", "Rescale Intercept (0028,1052) is -1000"));
 	refused(EDITS({-1, TAG_PIXEL_INTENSITY_RELATIONSHIP_SIGN, "3"}), EBADMSG, PARTS("(0028,1041)", "3"));
 	refused(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Scaled"}, {0, TAG_DETECTOR_SECONDARY_ANGLE, "1"},
 		      {1, TAG_DETECTOR_SECONDARY_ANGLE, "2"}, {2, TAG_DETECTOR_SECONDARY_ANGLE, "3"},
@@ -175,6 +181,16 @@ static void nan_angle(struct dicom_item *root, struct dicom_item *shared, struct
 		assert_true(dicom_put_empty(item, TAG_X_RAY_SOURCE_ISOCENTER_PRIMARY_ANGLE, &err) >= 0);
 }
 
+/* Another attribute of the frame has an angle, with another sign and origin. */
+static void no_source_angle(struct dicom_item *root, struct dicom_item *shared, struct dicom_item *const *frames)
+{
+	(void)root;
+	(void)shared;
+	assert_true(dicom_put_empty(dicom_item_at(frames[2], TAG_ISOCENTER_REFERENCE_SYSTEM_SEQUENCE, 0),
+				    TAG_X_RAY_SOURCE_ISOCENTER_PRIMARY_ANGLE, NULL) >= 0);
+	put_number(add(frames[2], TAG_POSITIONER_POSITION_SEQUENCE), TAG_POSITIONER_PRIMARY_ANGLE, 3);
+}
+
 static void gantry_flat(struct dicom_item *root, struct dicom_item *shared, struct dicom_item *const *frames)
 {
 	(void)root;
@@ -234,6 +250,7 @@ static void test_projection_refused(void **state)
 		{view_magnified, ENOTSUP, {"magnification", NULL}},
 		{equal_frames, EBADMSG, {"same angle", "frame 3", "frame 4", NULL}},
 		{nan_angle, EBADMSG, {"0.dcm, frame 3", NULL}},
+		{no_source_angle, EBADMSG, {"(0018,9543) is present in frame 1 and missing in frame 3", NULL}},
 		{gantry_flat, EBADMSG, {"gantry", "(0018,9545)", "MLO", NULL}},
 		{oblique_cc, EBADMSG, {"(0018,9545) is -50 degrees", "in a CC view", NULL}},
 		{other_side, EBADMSG, {"(0018,9545) is -50 degrees", "laterality is L", NULL}},
@@ -268,13 +285,41 @@ static void test_broken_files(void **state)
 	assert_int_equal(fixture_open(0, &exam, &err), -EBADMSG);
 }
 
+/* A view of one value is neither an object nor air. */
+static void test_empty_view(void **state)
+{
+	static const uint16_t zeros[ROWS * COLUMNS];
+	uint16_t values[ROWS * COLUMNS];
+	struct exam *exam = NULL;
+	struct err err = {0};
+	FILE *f;
+
+	(void)state;
+	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
+	f = fopen(fixture_path("2.dcm"), "r+b");
+	assert_non_null(f);
+	assert_int_equal(fseek(f, -(long)sizeof(zeros), SEEK_END), 0);
+	assert_int_equal(fwrite(zeros, sizeof(zeros), 1, f), 1);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(fixture_open(N_VIEWS, &exam, &err), 0);
+	assert_int_equal(exam_read_view(exam, 1, values, &err), 0);
+	assert_int_equal(exam_read_view(exam, 2, values, &err), -EBADMSG);
+	assert_string_equal(err.msg, "2.dcm, frame 1: every stored value is 0, which is no projection");
+	exam_close(exam);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_series_refused),	      cmocka_unit_test(test_other_exam_refused),
-		cmocka_unit_test(test_other_patient_refused), cmocka_unit_test(test_geometry_refused),
-		cmocka_unit_test(test_intensity_refused),     cmocka_unit_test(test_orientation_refused),
-		cmocka_unit_test(test_projection_refused),    cmocka_unit_test(test_broken_files),
+		cmocka_unit_test(test_series_refused),
+		cmocka_unit_test(test_other_exam_refused),
+		cmocka_unit_test(test_other_patient_refused),
+		cmocka_unit_test(test_geometry_refused),
+		cmocka_unit_test(test_intensity_refused),
+		cmocka_unit_test(test_orientation_refused),
+		cmocka_unit_test(test_projection_refused),
+		cmocka_unit_test(test_broken_files),
+		cmocka_unit_test(test_empty_view),
 	};
 
 	return cmocka_run_group_tests_name("exam refused", tests, fixture_start, fixture_stop);
