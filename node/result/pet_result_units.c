@@ -191,6 +191,30 @@ static int correct_decay(const struct sinogram *s, struct pet_quantity *q, struc
 	return 0;
 }
 
+#define LATEST_HALF_LIVES 20 /* longest time from injection to acquisition, half-lives: a millionth of the activity remains */
+
+/* Warn if the time of injection, where it has a date, is impossible: a viewer would compute a wrong SUV from it. */
+static void warn_injection(const struct pet_facts *f, struct pet_quantity *q)
+{
+	double start, injected;
+	char day[9];
+
+	if (strlen(f->injected) < 10 || !pet_facts_moment(q->date, q->time, &start))
+		return; /* a time alone: on the day of the acquisition or the day before */
+	snprintf(day, sizeof(day), "%.8s", f->injected);
+	if (strcspn(f->injected, "+-") != strlen(f->injected))
+		return; /* with a time zone */
+	if (!pet_facts_moment(day, f->injected + 8, &injected))
+		warn(q, "No SUV can be computed: the time of injection \"%s\" is not a date and time.", f->injected);
+	else if (injected > start + q->duration)
+		warn(q, "No SUV can be computed: the injection (%s) is after the acquisition, which began at %s%s.", f->injected,
+		     q->date, q->time);
+	else if (f->half_life > 0 && start - injected > LATEST_HALF_LIVES * f->half_life)
+		warn(q,
+		     "No SUV can be computed: the injection (%s) is %.3g half-lives before the acquisition, which began at %s%s.",
+		     f->injected, (start - injected) / f->half_life, q->date, q->time);
+}
+
 static void warn_suv(const struct sinogram *s, struct pet_quantity *q)
 {
 	const struct pet_facts *f = &s->facts;
@@ -211,6 +235,8 @@ static void warn_suv(const struct sinogram *s, struct pet_quantity *q)
 			at += (size_t)snprintf(missing + at, sizeof(missing) - at, "%s%s", at ? ", " : "", needed[i].name);
 	if (at)
 		warn(q, "No SUV can be computed: not in the data: %s.", missing);
+	else
+		warn_injection(f, q);
 	if (q->calibrated && (!q->has_ran || !q->has_scat))
 		warn(q, "Not corrected for %s.",
 		     !q->has_ran && !q->has_scat ? "randoms and scatter"
@@ -235,10 +261,10 @@ int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quant
 	snprintf(q.date, sizeof(q.date), "%s", acquisition ? f->acquisition_date : f->series_date);
 	snprintf(q.time, sizeof(q.time), "%s", acquisition ? f->acquisition_time : f->series_time);
 	if (!q.date[0] || !q.time[0])
-		return err_set(
-			err, EBADMSG,
-			"the start of the acquisition is missing in Acquisition Date and Time (0008,0022), (0008,0032) and in "
-			"Series Date and Time (0008,0021), (0008,0031)");
+		return err_set(err, EBADMSG,
+			       "the start of the acquisition is missing, or not a date and time, in Acquisition Date and Time "
+			       "(0008,0022), (0008,0032) and in "
+			       "Series Date and Time (0008,0021), (0008,0031)");
 	choose_units(s, list_corrections(s, &q), &q);
 	rc = correct_decay(s, &q, err);
 	if (rc < 0)

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "dicom/object/dicom_tags.h"
 #include "node/sinogram/sinogram.h"
@@ -22,6 +23,67 @@ static void text(const struct dicom_item *item, uint32_t tag, char *ret, size_t 
 {
 	if (!item || dicom_get_text(item, tag, ret, size, NULL) != 1)
 		ret[0] = '\0';
+}
+
+static int two_digits(const char *c)
+{
+	return 10 * (c[0] - '0') + c[1] - '0';
+}
+
+/* Does the text begin with a day of the calendar, YYYYMMDD? */
+static bool is_date(const char *text, struct tm *ret_day)
+{
+	struct tm day = {0}, same;
+
+	if (strspn(text, "0123456789") < 8)
+		return false;
+	day.tm_year = 100 * two_digits(text) + two_digits(text + 2) - 1900;
+	day.tm_mon = two_digits(text + 4) - 1;
+	day.tm_mday = two_digits(text + 6);
+	same = day;
+	timegm(&same); /* makes 1 March of 29 February */
+	*ret_day = day;
+	return same.tm_mon == day.tm_mon && same.tm_mday == day.tm_mday;
+}
+
+/* Is it a time of day: HH, HHMM, HHMMSS or HHMMSS.FFFFFF? */
+static bool is_time(const char *text, double *ret_seconds)
+{
+	size_t n = strspn(text, "0123456789");
+	int h, m, s;
+
+	if ((n != 2 && n != 4 && n != 6) || (text[n] && (n != 6 || text[n] != '.' || text[7 + strspn(text + 7, "0123456789")])))
+		return false;
+	h = two_digits(text);
+	m = n > 2 ? two_digits(text + 2) : 0;
+	s = n > 4 ? two_digits(text + 4) : 0;
+	*ret_seconds = 3600.0 * h + 60.0 * m + s;
+	return h < 24 && m < 60 && s <= 60;
+}
+
+bool pet_facts_moment(const char *date, const char *time, double *ret_seconds)
+{
+	struct tm day;
+	double seconds;
+
+	if (!is_date(date, &day) || !is_time(time, &seconds))
+		return false;
+	*ret_seconds = (double)timegm(&day) + seconds;
+	return true;
+}
+
+/* Read date and time; what is not a day or a time of day is missing. */
+static void read_moment(const struct dicom_item *item, uint32_t date_tag, uint32_t time_tag, char ret_date[9], char ret_time[17])
+{
+	struct tm day;
+	double seconds;
+
+	text(item, date_tag, ret_date, 9);
+	text(item, time_tag, ret_time, 17);
+	if (!is_date(ret_date, &day))
+		ret_date[0] = '\0';
+	if (!is_time(ret_time, &seconds))
+		ret_time[0] = '\0';
 }
 
 /* Read the meaning of a code, or its value if it has no meaning. */
@@ -118,10 +180,8 @@ void pet_facts_read(const struct dicom_item *root, struct pet_facts *ret_facts)
 	struct pet_facts f = {.weight = number(root, TAG_PATIENT_WEIGHT), .size = number(root, DICOM_TAG(0x0010, 0x1020))};
 
 	read_radiopharmaceutical(dicom_item_at(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0), &f);
-	text(root, TAG_SERIES_DATE, f.series_date, sizeof(f.series_date));
-	text(root, TAG_SERIES_TIME, f.series_time, sizeof(f.series_time));
-	text(root, TAG_ACQUISITION_DATE, f.acquisition_date, sizeof(f.acquisition_date));
-	text(root, TAG_ACQUISITION_TIME, f.acquisition_time, sizeof(f.acquisition_time));
+	read_moment(root, TAG_SERIES_DATE, TAG_SERIES_TIME, f.series_date, f.series_time);
+	read_moment(root, TAG_ACQUISITION_DATE, TAG_ACQUISITION_TIME, f.acquisition_date, f.acquisition_time);
 	f.duration = number(root, TAG_ACTUAL_FRAME_DURATION) / 1000; /* ms */
 	f.calibration = number(root, TAG_DOSE_CALIBRATION_FACTOR);
 	text(root, TAG_CORRECTED_IMAGE, f.corrected, sizeof(f.corrected));

@@ -93,8 +93,8 @@ struct pet_facts {
 	char radiopharmaceutical[65], radionuclide[65];
 	double half_life, dose, volume; /* s, Bq, ml */
 	char injected[27];		/* time of injection, DICOM DT or TM as in the object */
-	char series_date[9], series_time[17], acquisition_date[9], acquisition_time[17];
-	double duration;	   /* s */
+	char series_date[9], series_time[17], acquisition_date[9], acquisition_time[17]; /* valid, or "" */
+	double duration;								 /* s */
 	double calibration;	   /* (Bq/ml) per (count per second and mm of ray), dose calibration factor; NaN: none */
 	char corrected[200];	   /* values of CorrectedImage that apply to the data, separated by "\\" */
 	char patient_position[17]; /* HFS, HFP, FFS, FFP, HFDR ...: from (0054,0410) and (0054,0414), or (0018,5100) */
@@ -102,6 +102,8 @@ struct pet_facts {
 
 /* node/sinogram/pet_facts.c: read the values. A value that is not a number is treated as missing. */
 void pet_facts_read(const struct dicom_item *root, struct pet_facts *ret_facts);
+/* Convert a DICOM date and time to seconds since 1970, in the time zone of the object; false: not a date, or not a time. */
+bool pet_facts_moment(const char *date, const char *time, double *ret_seconds);
 /* Compute the direction cosines of x, y, z (recon/pet/michelogram.h) in the patient (LPS) for HFS, HFP, FFS, FFP, HFDL, HFDR,
  * FFDL, FFDR; return false for any other position. */
 bool pet_facts_axes(const char *position, double ret_axis[3][3]);

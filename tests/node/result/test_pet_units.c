@@ -59,6 +59,37 @@ static void test_units(void **state)
 	input_clear(&in);
 }
 
+/* Times of injection from which a viewer would compute a wrong SUV. The acquisition begins at 8:10:00.5 on 29 June 2026. */
+static void test_injection(void **state)
+{
+	static const struct {
+		const char *injected, *warning; /* NULL: none */
+	} cases[] = {
+		{"070000", NULL},
+		{"235900", NULL}, /* the day before */
+		{"20260629070000", NULL},
+		{"20260629070000.25", NULL},
+		{"20990629070000-0500", NULL}, /* a time zone: not compared */
+		{"20260630070000", "the injection (20260630070000) is after the acquisition, which began at 20260629081000.5"},
+		{"20250629070000", "half-lives before the acquisition"},
+		{"20260699070000", "\"20260699070000\" is not a date and time"},
+		{"20260629256199", "\"20260629256199\" is not a date and time"},
+	};
+	struct series_report report;
+	struct input in;
+
+	(void)state;
+	input_make(&in);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(in.s.facts.injected, sizeof(in.s.facts.injected), "%s", cases[i].injected);
+		report = write_series(&in);
+		if (cases[i].warning ? !strstr(report.warnings, cases[i].warning) : strstr(report.warnings, "SUV") != NULL)
+			fail_msg("injected %s: '%s'", cases[i].injected, report.warnings);
+		series_report_clear(&report);
+	}
+	input_clear(&in);
+}
+
 /* Randoms and scatter in the model; calibration of the scanner; data already corrected for decay; unknown weight. */
 static void test_units_further(void **state)
 {
@@ -147,6 +178,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_units),
 		cmocka_unit_test(test_units_further),
+		cmocka_unit_test(test_injection),
 		cmocka_unit_test(test_refused),
 	};
 

@@ -52,6 +52,32 @@ static void test_uids(void **state)
 	assert_true(f[0].bytes == BINS * 4 && f[0].chunk_bytes == BINS * 4);
 }
 
+/* Moments that are none count as missing (pet_facts_read()). */
+static void test_moments(void **state)
+{
+	static const struct {
+		const char *date, *time;
+		double seconds; /* since 1970; negative: not a moment */
+	} cases[] = {
+		{"19700102", "000001", 86401},	{"20260601", "101500.5", 1780308900},
+		{"20240229", "23", 1709247600}, {"20230229", "10", -1},
+		{"20261301", "10", -1},		{"20260600", "10", -1},
+		{"2026-06-", "10", -1},		{"", "10", -1},
+		{"20260601", "", -1},		{"20260601", "2460", -1},
+		{"20260601", "10:15", -1},	{"20260601", "101", -1},
+		{"20260601", "1015.5", -1},
+	};
+	double seconds;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		bool valid = pet_facts_moment(cases[i].date, cases[i].time, &seconds);
+
+		if (valid != (cases[i].seconds >= 0) || (valid && fabs(seconds - cases[i].seconds) > 0.6))
+			fail_msg("%s %s: %s, %.1f", cases[i].date, cases[i].time, valid ? "valid" : "refused", seconds);
+	}
+}
+
 static void test_facts(void **state)
 {
 	char *few[] = {"PatientPosition=FFDR"};
@@ -149,6 +175,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(test_roundtrip, clean),
 		cmocka_unit_test_teardown(test_uids, clean),
+		cmocka_unit_test(test_moments),
 		cmocka_unit_test_teardown(test_facts, clean),
 		cmocka_unit_test_teardown(test_positions, clean),
 	};
