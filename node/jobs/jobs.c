@@ -263,7 +263,7 @@ static int on_complete(struct job_view *v, const json_t *detail, const struct ev
 	set_text(v->protocol, sizeof(v->protocol), get_text(detail, "protocol"));
 	v->completed = row->time;
 	v->completed_seq = row->seq;
-	v->attempts = v->crashes = 0;
+	v->attempts = v->crashes = v->space_tries = 0;
 	v->not_before = 0;
 	v->reason[0] = '\0';
 	return 0;
@@ -276,6 +276,7 @@ static int on_reconstructed(struct job_view *v, const json_t *detail, const stru
 	if (ret < 0)
 		return ret;
 	v->reconstructed = row->time;
+	v->space_tries = 0;
 	if (get_text(detail, "device")[0])
 		set_text(v->device, sizeof(v->device), get_text(detail, "device"));
 	v->reason[0] = '\0';
@@ -310,7 +311,7 @@ static int on_statement(struct job_view *v, const json_t *detail, const struct e
 
 static int on_retry(struct job_view *v, const json_t *detail, const struct event_row *row)
 {
-	v->attempts = v->crashes = 0;
+	v->attempts = v->crashes = v->space_tries = 0;
 	v->not_before = 0;
 	v->reason[0] = '\0';
 	v->finished = 0;
@@ -343,6 +344,7 @@ static int fill_in(struct job_view *v, const json_t *detail, const struct event_
 		/* fall through */
 	case EVENT_INTERRUPTED:
 		v->not_before = get_number(detail, "next");
+		v->space_tries += json_is_true(json_object_get(detail, "space"));
 		/* fall through */
 	case EVENT_HELD:
 		v->damaged = row->event == EVENT_HELD ? get_long(detail, "damaged") : 0;

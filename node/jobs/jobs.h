@@ -86,6 +86,7 @@ struct job_view {
 	bool patients_differ;	    /* held because the headers do not name one patient */
 	char device[96];	    /* device of the last attempt; "": none yet */
 	int attempts, crashes;	    /* number of attempts started, and of crashed workers, since the last manual retry */
+	int space_tries;	    /* number of these attempts that found no disk space */
 	double not_before;	    /* earliest time of the next attempt, s since the epoch */
 	char reason[320];	    /* why it is held, failed, cancelled, quarantined or waiting; "": none */
 	struct job_object *objects; /* objects of the result, in the order in which they are sent */

@@ -238,7 +238,11 @@ bool node_facts_job_needs_attention(const struct job_view *v)
 void node_facts_of_jobs(const struct config *config, const struct jobs *jobs, struct node_facts *facts)
 {
 	facts->n_destinations = destination_states(config, jobs, facts->destinations);
-	facts->attention = 0;
-	for (size_t i = 0; i < jobs->n; i++)
-		facts->attention += node_facts_job_needs_attention(jobs->list[i]);
+	facts->attention = facts->no_space = 0;
+	for (size_t i = 0; i < jobs->n; i++) {
+		const struct job_view *v = jobs->list[i];
+
+		facts->attention += node_facts_job_needs_attention(v);
+		facts->no_space += (v->state == JOB_READY || v->state == JOB_RUNNING) && v->space_tries >= NODE_SPACE_TRIES;
+	}
 }

@@ -320,6 +320,13 @@ static void find_configuration(const struct manager_facts *m, struct node_proble
 
 static void find_cases(const struct node_facts *f, struct node_problems *all)
 {
+	if (f->no_space > 0)
+		SET_TEXT(add(all, true, "no-space",
+			     "Free space on the spool's disk; the cases are tried again automatically, or at once with tomonode "
+			     "retry "
+			     "ID."),
+			 "%zu %s found no space for the result in %d attempts or more.", f->no_space,
+			 f->no_space == 1 ? "case has" : "cases have", NODE_SPACE_TRIES);
 	if (f->attention > 0)
 		SET_TEXT(add(all, false, "cases", "tomonode show ID gives the reason and what to do."), "%zu %s attention.",
 			 f->attention, f->attention == 1 ? "case needs" : "cases need");

@@ -26,6 +26,8 @@ struct node_certificate {
 	char unusable[400]; /* reason why the files of `whose` cannot be used; "": they can */
 };
 
+#define NODE_SPACE_TRIES 3 /* attempts without space after which it is a problem: half a minute */
+
 struct node_device {
 	char name[64], reason[240]; /* reason: of a disabled device */
 	bool disabled;
@@ -83,6 +85,7 @@ struct node_facts {
 	uint64_t disk_free, disk_size, reserve; /* bytes */
 	uint64_t orphans;
 	size_t attention; /* cases that a person has to act on */
+	size_t no_space;  /* cases that found no disk space in NODE_SPACE_TRIES attempts */
 	struct destination_state destinations[DESTINATION_STATES_MAX];
 	size_t n_destinations;
 	const struct config *config; /* borrowed; for routes */

@@ -184,7 +184,7 @@ static enum job_event event_of_error(const struct job_run *run, const struct err
 		return EVENT_FAILED;
 	case ENOSPC:
 	case EDQUOT:
-		*ret_detail = json_pack("{s:o, s:f}", "reason", event_json_text(why->msg), "next",
+		*ret_detail = json_pack("{s:o, s:b, s:f}", "reason", event_json_text(why->msg), "space", 1, "next",
 					now + backoff_seconds(run->view->attempts, SPACE_WAIT, SPACE_WAIT_CAP));
 		return EVENT_INTERRUPTED;
 	default:

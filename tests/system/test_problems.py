@@ -287,6 +287,47 @@ def test_cases(folder, things):
     archive.stop()
 
 
+def test_no_space(folder, things):
+    """A result for which there is no space: counted, tried again after 10 s, then 20 s and more, and an alarm after three attempts."""
+    archive = dicom_peer.Archive()
+    archive.stop()
+    n, _ = start(folder, things, pacs=False)
+    n.pacs_port = archive.port
+    n.write_conf()
+    n.start()
+    h.send(n.port, h.simulate(os.path.join(folder, "exam"), "--views", 5))
+    n.wait_states("reconstructed")
+    job = n.jobs()[0]["id"]
+    n.command("cancel", job)
+    n.stop()
+    n.node["reserve"] = f'"{shutil.disk_usage(n.spool).free // 1000000 + 10000} MB"'
+    n.write_conf()
+    n.start()
+    n.command("retry", job)
+
+    def waits():
+        return [e for e in n.show(job)["events"] if e["event"] == "interrupted" and e["detail"].get("space")]
+    first = wait_for("an attempt without space", waits, 30)[0]
+    check("MB of free space, of which node.reserve keeps" in first["detail"]["reason"], first)
+    check(9.5 < first["detail"]["next"] - first["time"] < 10.5 and "no-space" not in listed(n), first)
+    n.stop()
+    with sqlite3.connect(os.path.join(n.spool, "journal.db")) as db:  # two more, without the waiting times
+        for _ in range(2):
+            db.execute("INSERT INTO event (time, job, name, detail) VALUES (?, ?, 'started', '{}')", (time.time(), job))
+            db.execute("INSERT INTO event (time, job, name, detail) VALUES (?, ?, 'interrupted', json_object('reason', 'full', 'space', "
+                       "json('true'), 'next', ?))", (time.time(), job, time.time() + 500))
+    n.start()
+    seen(n, "no space for a result, three times", "no-space", "problem id=no-space")
+    check(n.states() == ["ready"], n.states())
+    n.node["reserve"] = '"1 MB"'
+    n.write_conf()
+    os.kill(n.process.pid, signal.SIGHUP)
+    wait_for("the configuration is read", lambda: "config-reloaded" in n.log_text(), 20)
+    n.command("retry", job)
+    gone(n, "no-space")
+    n.wait_states("reconstructed")
+
+
 def test_first_bytes(folder, things):
     """A connection that ends within its first message is called so: one byte used to be "an application context that is not DICOM's"."""
     n = h.Node(os.path.join(folder, "node"), h.free_port())
@@ -312,4 +353,4 @@ def write_table():
 
 if __name__ == "__main__":
     atexit.register(write_table)
-    h.main([test_processes, test_configuration, test_limits, test_spool, test_cases, test_first_bytes])
+    h.main([test_processes, test_configuration, test_limits, test_spool, test_cases, test_no_space, test_first_bytes])

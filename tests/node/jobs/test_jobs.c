@@ -275,6 +275,16 @@ static void attempts_are_counted(void **state)
 	apply(&jobs, 7, EVENT_INTERRUPTED, "{\"reason\":\"told to stop\"}");
 	assert_int_equal(v->crashes, 1); /* not counted as a failure */
 	assert_int_equal(v->attempts, 2);
+	assert_int_equal(v->space_tries, 0);
+	for (int i = 1; i <= 2; i++) {
+		apply(&jobs, 7, EVENT_STARTED, "{}");
+		apply(&jobs, 7, EVENT_INTERRUPTED, "{\"reason\":\"full\",\"space\":true,\"next\":1010}");
+		assert_int_equal(v->space_tries, i);
+	}
+	apply(&jobs, 7, EVENT_RETRY, "{}");
+	assert_int_equal(v->space_tries, 0);
+	apply(&jobs, 7, EVENT_STARTED, "{}");
+	apply(&jobs, 7, EVENT_INTERRUPTED, "{\"reason\":\"full\",\"space\":true,\"next\":1010}");
 	apply(&jobs, 7, EVENT_FAILED, "{\"reason\":\"given up\"}");
 	apply(&jobs, 7, EVENT_RETRY, "{\"as_is\":true}");
 	assert_int_equal(v->crashes, 0);

@@ -214,6 +214,9 @@ static void test_destinations_and_devices(void **state)
 	snprintf(m->page, sizeof(m->page), "the address is in use");
 	expect_one(false, "page", "The status page is not served: the address is in use.");
 	working(&facts);
+	facts.no_space = 1;
+	expect_one(true, "no-space", "1 case has found no space for the result in 3 attempts or more.");
+	facts.no_space = 0;
 	facts.attention = 1;
 	expect_one(false, "cases", "1 case needs attention.");
 }
