@@ -174,6 +174,9 @@ static void allow_list(void **state)
 	strcpy(other.names[0], "elsewhere.example");
 	assert_int_equal(admitted(a, "PET", "10.9.9.9", &other), -2);
 	assert_non_null(strstr(why, "CN=Mammo One,O=Clinic (sha256:f123"));
+	strcpy(other.fingerprint, PRINT); /* every digit counts */
+	other.fingerprint[strlen(PRINT) - 1] ^= 1;
+	assert_int_equal(admitted(a, "PET", "10.9.9.9", &other), -2);
 	assert_int_equal(admitted(a, "OTHER", "10.9.9.9", &shown), 4);
 	admission_free(a);
 	config_free(c);

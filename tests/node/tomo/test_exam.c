@@ -227,10 +227,12 @@ static void test_intensity(void **state)
 
 	/* logarithmic values, and the chest wall from the profile because (0020,0020) is missing */
 	e = opened(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Log"}, {-1, TAG_PIXEL_INTENSITY_RELATIONSHIP, "LOG"},
-			 {-1, TAG_PATIENT_ORIENTATION, NULL}));
+			 {-1, TAG_PATIENT_ORIENTATION, NULL}, {-1, TAG_PIXEL_PADDING_VALUE, "3"},
+			 {-1, TAG_PIXEL_PADDING_RANGE_LIMIT, "7"}));
 	assert_true(e->columns_toward_chest && !e->rows_toward_minus_y);
 	assert_int_equal(read_view(e, 2, raw, &prep, &err), 0);
 	assert_true(prep.is_log && prep.log_zero == 4000 && prep.log_scale == 0.001);
+	assert_true(prep.has_padding && prep.padding_lo == 3 && prep.padding_hi == 7);
 	exam_close(e);
 
 	e = opened(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Top"}, {3, TAG_LARGEST_IMAGE_PIXEL_VALUE, "3000"}));

@@ -36,6 +36,7 @@ static void test_other_exam_refused(void **state)
 	refused(EDITS({1, TAG_MANUFACTURER_MODEL_NAME, "Log"}), EBADMSG, PARTS("model (0008,1090)", "1.dcm"));
 	refused(EDITS({1, TAG_PIXEL_REPRESENTATION, "1"}), EBADMSG, PARTS("pixel representation (0028,0103)", "'1' in 1.dcm"));
 	refused(EDITS({4, TAG_SOP_INSTANCE_UID, "1.2.3.4.2"}), EBADMSG, PARTS("1.2.3.4.2", "1.dcm", "4.dcm"));
+	refused(EDITS({4, TAG_SOP_INSTANCE_UID, "1.2.3.4.1"}), EBADMSG, PARTS("1.2.3.4.1", "0.dcm", "4.dcm"));
 }
 
 /* Headers of one series that name two patients; values are compared as dicom/object/patient.h describes. */
