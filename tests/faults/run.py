@@ -284,7 +284,7 @@ class Results:
 
     def has(self, fault):
         known = self.known.get(fault["id"])
-        return known and known["digest"] == digest(fault) and (known["caught"] or not self.again)
+        return known and known["digest"] == digest(fault) and known["caught"] != NOT_BUILT and (known["caught"] or not self.again)
 
     def put(self, fault, result):
         self.known[fault["id"]] = result

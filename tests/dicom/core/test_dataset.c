@@ -437,7 +437,7 @@ static void test_stored_text(void **state)
 	add16(&b, 0xfffe);
 	add_text(&b, TEXT_VALUE, "UT", "one \\ two");
 	add_header(&b, SELECTOR_UV, "UV", 8);
-	add(&b, "\xff\xff\xff\xff\xff\xff\xff\xff", 8);
+	add(&b, "\0\0\0\0\0\0\0\x80", 8);
 	struct dicom_file *file = open_bytes(&b);
 	struct dicom_item *root = dicom_root(file);
 	assert_int_equal(dicom_get_text(root, IMAGE_TYPE, text, sizeof(text), &err), 1);

@@ -123,6 +123,14 @@ static void check_stored(const struct sent *s, const char *sop_class, const char
 	assert_non_null(memmem(head, (size_t)at, "SENDER", 6));
 	close(fd);
 	free(d);
+	if (!strcmp(ts, EXPLICIT)) {
+		struct dicom_file *file = NULL;
+		struct err err = {0};
+
+		if (dicom_open(seen->file, &file, &err) < 0)
+			fail_msg("%s", err.msg);
+		dicom_close(file);
+	}
 }
 
 /* ---- tests ---- */
