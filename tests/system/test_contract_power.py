@@ -286,7 +286,7 @@ def start_after_cut(run, files, told, results, folder, things):
     """A node on this state, after a power cut: it starts, and finishes all exams that were begun, when what was not acknowledged is sent
     again. results: {study: UIDs of its results}"""
     archive = Found(told)
-    node = h.Node(folder, archive.port, quiet_time=30, device='"cpu:1"')
+    node = h.Node(folder, archive.port, quiet_time=30, retention_days=0, device='"cpu:1"')
     things += [node, archive]
     set_up(node)
     power.put(files, node.spool)
