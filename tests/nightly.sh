@@ -63,7 +63,8 @@ fuzz() {
     tests/fuzz.sh $((60 * minutes))
 }
 
-date -u +"%Y-%m-%dT%H:%M:%SZ $(git rev-parse --short HEAD 2>/dev/null || true)" >>"$out/SUMMARY"
+export TOMONODE_TEST_SEED=${TOMONODE_TEST_SEED:-$((RANDOM * 32768 + RANDOM))} # of all random tests; without it they use 1
+date -u +"%Y-%m-%dT%H:%M:%SZ $(git rev-parse --short HEAD 2>/dev/null || true) TOMONODE_TEST_SEED=$TOMONODE_TEST_SEED" >>"$out/SUMMARY"
 step warnings warnings
 step asan suite asan
 step tsan suite tsan

@@ -21,6 +21,7 @@ TOMONODE=$(realpath "${TOMONODE:-build/release/tomonode}")
 export TOMONODE TOMONODE_BUILD="${TOMONODE_BUILD:-$(dirname "$TOMONODE")}"
 [ -x "$TOMONODE" ] || { echo "tests/soak.sh: no $TOMONODE: build it, or set TOMONODE" >&2; exit 2; }
 
+export TOMONODE_TEST_SEED=${TOMONODE_TEST_SEED:-random} # of the parts, unless --seed; each prints its own
 seed=()
 parts=() # NAME|SCRIPT AND ITS OPTIONS
 share() { awk -v m="$1" -v s="$2" 'BEGIN { printf "%.2f", m * s }'; }

@@ -175,7 +175,7 @@ def with_suppressed_kill(receiver, process):
 def full_within_a_large_object(folder, things, mount):
     size = 20 * MEGA
     if not OPTIONS.coarse:
-        return  # long form only
+        raise h.LongForm("--coarse N")
     places = [size * k // OPTIONS.coarse for k in range(OPTIONS.coarse)] + [size - BLOCK * k for k in range(3)] + [size + BLOCK * k for k in range(1, 4)]
     swept(folder, things, mount, size, [p // BLOCK * BLOCK for p in places], "disk full under an object of 20 MB")
 

@@ -177,7 +177,7 @@ def throughput(port, seconds, number):
 
 def others_notice_nothing(folder, things):
     if not OPTIONS.rounds:
-        return  # long form only
+        raise h.LongForm("--rounds N")
     n, _, exams = a_node(folder, things, dimse_timeout=3600, acse_timeout=3600, quiet_time=600)
     _, objects = exams.number(1)
     alone, beside = [], []

@@ -28,7 +28,7 @@ from tools import power_tools as power
 from tools.node_harness import check, wait_for
 
 h.need(h.TOMONODE)
-OPTIONS, RNG = c.arguments(seed=None if "--cuts" in sys.argv else 1, cuts=0, exams=0)
+OPTIONS, RNG = c.arguments(cuts=0, exams=0)
 EXAMS = OPTIONS.exams or (24 if OPTIONS.cuts else 3)
 NODES = OPTIONS.cuts or 4
 DAY = 86400

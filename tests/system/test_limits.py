@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What one sender may take of the node: associations, bytes within a time, refused attempts."""
 import os
+import random
 import re
 import socket
 import sqlite3
@@ -73,7 +74,7 @@ def test_bytes(folder, things):
     with open(picture, "wb") as f:  # 24 bits a pixel
         size = 54 + rows * columns * 3
         f.write(b"BM" + size.to_bytes(4, "little") + bytes(4) + (54).to_bytes(4, "little") + (40).to_bytes(4, "little")
-                + columns.to_bytes(4, "little") + rows.to_bytes(4, "little") + b"\x01\0\x18\0" + bytes(24) + os.urandom(rows * columns * 3))
+                + columns.to_bytes(4, "little") + rows.to_bytes(4, "little") + b"\x01\0\x18\0" + bytes(24) + random.Random(rows).randbytes(rows * columns * 3))
     run("img2dcm", "-i", "BMP", picture, os.path.join(folder, "p.dcm"))
     began = time.monotonic()
     run("storescu", "-aet", "MODALITY", "-aec", "TOMONODE", "127.0.0.1", node.port, os.path.join(folder, "p.dcm"))

@@ -7,6 +7,7 @@ identical and different objects under one UID, and the receiver's end: each with
 that is stored and on record.
 """
 import os
+import random
 import re
 import shutil
 import signal
@@ -17,6 +18,7 @@ import sys
 import tempfile
 import time
 
+from tools import node_harness
 from tools.dicom_peer import Object, Sender
 
 SKIP = 77
@@ -137,13 +139,13 @@ def send(*args, timeout=60, **kw):
 
 
 class Tests:
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, folder, rng):
+        self.folder, self.rng = folder, rng
         self.files, self.data = [], {}
         for i in range(12):
             uid = f"2.25.77{i:03d}"
             path = f"{folder}/o{i:02d}.dcm"
-            self.data[uid] = make_object(path, uid, os.urandom(60000 + 2000 * i))
+            self.data[uid] = make_object(path, uid, rng.randbytes(60000 + 2000 * i))
             self.files.append(path)
 
     def spool(self, name):
@@ -409,7 +411,7 @@ class Tests:
         """SIGTERM while an object arrives: it is finished and acknowledged."""
         r = Receiver(self.spool("stop"), "--grace", "20")
         big = f"{self.folder}/big.dcm"
-        data = make_object(big, "2.25.99", os.urandom(1 << 20) * 60)
+        data = make_object(big, "2.25.99", self.rng.randbytes(1 << 20) * 60)
         p = subprocess.Popen(storescu(r.port, big), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         incoming = os.path.join(r.spool, "incoming")
         until = time.time() + 10
@@ -427,14 +429,14 @@ def main():
     if not shutil.which("storescu") or not shutil.which("echoscu"):
         print("skipped: needs DCMTK's storescu and echoscu")
         return SKIP
-    wanted = sys.argv[1:]
+    seed = node_harness.seed()
+    names = node_harness.selected([n for n in dir(Tests) if n.startswith("test_")], sys.argv[1:])
+    print(f"seed {seed}", flush=True)
     folder = tempfile.mkdtemp(prefix="test_receive.")
     failed = 0
     try:
-        t = Tests(folder)
-        for name in [n for n in dir(Tests) if n.startswith("test_")]:
-            if wanted and name not in wanted:
-                continue
+        t = Tests(folder, random.Random(seed))
+        for name in names:
             began = time.time()
             try:
                 note = getattr(t, name)()

@@ -400,18 +400,16 @@ class Clock:
 
 # ---- running ----
 
-def arguments(seed=None, **values):
-    """--seed (default: a random one), --minutes and the values that a test names, with their defaults; other words are names of tests, left
-    for main(). (options, the random numbers of this run, whose seed is printed so that it can be run again)"""
+def arguments(**values):
+    """--seed (default: that of node_harness.seed()), --minutes and the values that a test names, with their defaults; other words are names
+    of tests, left for main(). (options, the random numbers of this run, whose seed is printed so that it can be run again)"""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seed", type=int, default=seed)
+    parser.add_argument("--seed", type=int, default=h.seed())
     parser.add_argument("--minutes", type=float)
     for name, default in values.items():
         parser.add_argument("--" + name, type=type(default), default=default)
     options, rest = parser.parse_known_args()
     sys.argv[1:] = rest
-    if options.seed is None:
-        options.seed = random.SystemRandom().randrange(1 << 31)
     print(f"seed {options.seed}", flush=True)
     return options, random.Random(options.seed)
 

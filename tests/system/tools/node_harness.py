@@ -26,6 +26,16 @@ class Skipped(Exception):
     """A test needs something that this machine does not have; the sentence says what. Raised before anything is tested."""
 
 
+class LongForm(Exception):
+    """A test that runs in its long form only; the text names the option that selects it."""
+
+
+def seed():
+    """The seed of a test's random numbers: TOMONODE_TEST_SEED, a number, or "random" for another one in each run; 1 without it."""
+    text = os.environ.get("TOMONODE_TEST_SEED") or "1"
+    return random.SystemRandom().randrange(1 << 31) if text == "random" else int(text)
+
+
 def need(*programs):
     """Exit 77 (skipped) where a program is missing, and say which."""
     for program in programs:
@@ -330,13 +340,22 @@ def acknowledged(text):
     return done
 
 
+def selected(tests, words):
+    """The tests with these names, all of them without names; any other word ends the program."""
+    unknown = [w for w in words if w not in tests]
+    if unknown:
+        print(f"no test {', '.join(unknown)}; there are: {' '.join(tests)}", file=sys.stderr)
+        sys.exit(2)
+    return words or tests
+
+
 def main(tests):
     """Run each test with a folder of its own; print what failed with the end of the node's log."""
-    wanted = [a for a in sys.argv[1:] if not a.startswith("-")]
+    wanted = selected([test.__name__ for test in tests], sys.argv[1:])
     failed = 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
     for test in tests:
-        if wanted and test.__name__ not in wanted:
+        if test.__name__ not in wanted:
             continue
         folder = tempfile.mkdtemp(prefix="tomonode-test-")
         began = time.monotonic()
@@ -344,6 +363,8 @@ def main(tests):
         try:
             test(folder, things)
             print(f"ok      {test.__name__} ({time.monotonic() - began:.1f} s)", flush=True)
+        except LongForm as e:
+            print(f"long form only: {test.__name__}: {e}", flush=True)
         except Skipped as e:
             print(f"skipped: {test.__name__}: {e}", flush=True)
         except Exception as e:  # pylint: disable=broad-except
