@@ -27,6 +27,7 @@
 	2 /* crashes of the indexer at one instance after which it is left unassigned; one may be for lack of memory */
 #define INDEX_FAILURES_MAX 10 /* the same number if it could not read the instance for another reason */
 #define ARRIVING_LOOK 1.0     /* s between two checks while an object is arriving */
+#define CHANGED_LOOK 0.1      /* s until a job is decided again that another process has changed */
 #define CLEAN_EVERY 600.0     /* s between two runs of retention by age */
 #define SHRINK_AFTER                                                                                                             \
 	3600.0 /* s until a finished job is shrunk, because the audit trail may need its lists before; also between two runs */
@@ -106,7 +107,7 @@ static bool append_event(struct schedule *s, const struct job_view *v, int64_t s
 		return false;
 	}
 	if (ret == -ESTALE)
-		schedule_wake_at(s, now);
+		schedule_wake_at(s, now + CHANGED_LOOK);
 	return refresh(s, now) == 0 && ret == 0;
 }
 

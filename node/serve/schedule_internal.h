@@ -15,7 +15,7 @@
  * nothing was written, because the job changed meanwhile or the journal cannot be written now; try later. */
 bool schedule_append_event(struct schedule *s, const struct job_view *v, enum job_event event, json_t *detail, double now);
 /* The same for an event that follows from v as it is in s->jobs. If another process has changed the job since it was read,
- * nothing is written, and schedule_step() is due at once. */
+ * nothing is written, and schedule_step() is due soon. */
 bool schedule_decide(struct schedule *s, const struct job_view *v, enum job_event event, json_t *detail, double now);
 json_t *schedule_reason(const char *reason); /* {"reason": ...} */
 /* Call schedule_step() at `when` (s since the epoch) at the latest. */
