@@ -64,10 +64,10 @@ static int end_peer(void **state)
 	return folder_remove(state);
 }
 
-/* Write an object of N_FRAMES frames, of which frame `damaged` has no code stream; -1: all are sound. */
-static const char *write_object(int damaged)
+/* Write an object, of which frame `damaged` has no code stream; -1: all are sound. */
+static const char *write_object(int frames, int damaged)
 {
-	struct dicom_file *file = header(N_ROWS, N_COLUMNS, N_FRAMES);
+	struct dicom_file *file = header(N_ROWS, N_COLUMNS, frames);
 	struct dicom_writer *w = NULL;
 	struct err err = {0};
 	size_t size = jpegls_bound(N_COLUMNS, N_ROWS), used;
@@ -76,7 +76,7 @@ static const char *write_object(int damaged)
 
 	assert_non_null(code);
 	ok(dicom_writer_open_jpegls(in_folder("object.dcm"), file, &w, &err), &err);
-	for (int f = 0; f < N_FRAMES; f++) {
+	for (int f = 0; f < frames; f++) {
 		for (int k = 0; k < N; k++)
 			values[k] = value_at(f, k);
 		ok(jpegls_encode(values, N_COLUMNS, N_ROWS, 12, code, size, &used, &err), &err);
@@ -125,10 +125,11 @@ static void test_frames(void **state)
 		skip_because("storescp is not installed");
 	}
 	before = folder_entries();
-	for (int damaged = -1; damaged < N_FRAMES; damaged++) {
+	for (int damaged = -1; damaged <= N_FRAMES; damaged++) { /* at last an object of one frame, which is damaged */
+		bool one = damaged == N_FRAMES;
 		struct err err = {0};
 		uint16_t status = 0xffff;
-		int r = send_object(port, write_object(damaged), &status, &err);
+		int r = send_object(port, write_object(one ? 1 : N_FRAMES, one ? 0 : damaged), &status, &err);
 		char *argv[] = {"rm", "-r", received, NULL};
 		pid_t rm;
 
