@@ -149,6 +149,8 @@ class Tree:
                    "-DCMAKE_BUILD_TYPE=RelWithDebInfo"]
         if shutil.which("ccache"):
             options += [f"-DCMAKE_{language}_COMPILER_LAUNCHER=ccache" for language in ("C", "CXX", "CUDA")[:3 if cuda else 2]]
+        if cuda:
+            options += ["-DCMAKE_CUDA_ARCHITECTURES=native"]
         generator = ["-G", "Ninja"] if shutil.which("ninja") else []
         self.run(["cmake", "-S", self.root, "-B", self.build, *generator, *options], check=True)
 

@@ -423,6 +423,11 @@ static void unreachable_peers(void **state)
 	peer.port = ntohs(a.sin_port); /* the port is bound, but not listening */
 	assert_int_equal(scu_open(&peer, NULL, 0, &scu, &err), -ECONNREFUSED);
 	assert_non_null(strstr(err.msg, "Connection refused"));
+	peer.called = "SIXTEEN_LETTERS_";
+	assert_int_equal(scu_open(&peer, NULL, 0, &scu, &err), -ECONNREFUSED);
+	peer.called = "SEVENTEEN_LETTERS";
+	assert_int_equal(scu_open(&peer, NULL, 0, &scu, &err), -EINVAL);
+	peer.called = "TEST";
 	assert_int_equal(listen(fd, 1), 0); /* now connecting succeeds, but there is no response */
 	assert_int_equal(scu_open(&peer, NULL, 0, &scu, &err), -ETIMEDOUT);
 	close(fd);

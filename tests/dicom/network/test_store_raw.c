@@ -199,6 +199,29 @@ static void another_class_is_refused(void **state)
 	assert_int_equal(seen->stored, 0);
 }
 
+/* A data set in another accepted context than that of its command: its transfer syntax would be taken for the other one. */
+static void another_context_is_refused(void **state)
+{
+	struct server server = start(5);
+	uint8_t p[600], c[300], last[500] = {7};
+	int fd = raw_connect(server);
+	size_t n = association_request(p);
+
+	(void)state;
+	send_all(fd, p, n);
+	assert_int_equal(read_pdu(fd, 5), 2);
+	n = store_command(c);
+	n = put_pdu(p, 3, c, n);
+	send_all(fd, p, n);
+	n = put_pdu(p, 2, last, sizeof(last));
+	p[10] = 3;
+	send_all(fd, p, n);
+	finish(server);
+	close(fd);
+	assert_true(seen->rc < 0);
+	assert_int_equal(seen->stored, 0);
+}
+
 static void peer_is_cut_within_an_object(void **state)
 {
 	struct server server = start(5);
@@ -376,10 +399,15 @@ static void endless_command(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(raw_object_is_stored),	     cmocka_unit_test(empty_object_is_not_understood),
-		cmocka_unit_test(another_class_is_refused),  cmocka_unit_test(peer_is_cut_within_an_object),
-		cmocka_unit_test(silent_peer_is_dropped),    cmocka_unit_test(dribbling_peer_is_dropped),
-		cmocka_unit_test(other_protocols_are_named), cmocka_unit_test(broken_messages),
+		cmocka_unit_test(raw_object_is_stored),
+		cmocka_unit_test(empty_object_is_not_understood),
+		cmocka_unit_test(another_class_is_refused),
+		cmocka_unit_test(another_context_is_refused),
+		cmocka_unit_test(peer_is_cut_within_an_object),
+		cmocka_unit_test(silent_peer_is_dropped),
+		cmocka_unit_test(dribbling_peer_is_dropped),
+		cmocka_unit_test(other_protocols_are_named),
+		cmocka_unit_test(broken_messages),
 		cmocka_unit_test(endless_command),
 	};
 

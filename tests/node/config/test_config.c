@@ -181,6 +181,9 @@ static void test_scanners(void **state)
 	s = config_scanner(c, "SIEMENS", "Biograph_mMR", "51");
 	assert_string_equal(s->name, "siemens-mmr");
 	assert_true(s->scanner.rings == 64 && s->span == 11 && s->max_difference == 60 && !s->arc_corrected);
+	/* the distance of lines between neighbouring detectors: half an arc between two detectors */
+	assert_true(fabs(s->scanner.bin - M_PI * (s->scanner.radius + s->scanner.interaction_depth) / s->scanner.detectors) <
+		    1e-4);
 	assert_int_equal(config_scanner_named(c, "small")->n_angles, 24);
 	assert_int_equal(config_scanner_named(c, "small")->scanner.rings, 8);
 	assert_null(config_scanner_named(c, "none"));
