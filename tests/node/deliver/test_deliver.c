@@ -1,15 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a status of C-STORE, and an error of an association, mean for the delivery of an object. */
+/* What a status of C-STORE, and an error of an association, mean for the delivery of an object; when a failing destination is an
+ * alarm; which results are sent. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
+#include <jansson.h>
 
+#include "node/base/digest.h"
+#include "node/base/folder.h"
 #include "node/deliver/deliver.h"
+#include "node/deliver/destination.h"
+#include "node/deliver/outbox_check.h"
 
 static void test_status(void **state)
 {
@@ -49,11 +60,91 @@ static void test_errors(void **state)
 	assert_false(deliver_needs_operator(ETIMEDOUT) || deliver_needs_operator(EBUSY) || deliver_needs_operator(ECONNRESET));
 }
 
+static bool fails(const struct destination_conf *d, const struct job_send *send, bool rejected, double now)
+{
+	json_t *detail = json_object();
+	bool first = destination_failed(detail, d, send, false, rejected, now),
+	     alarm = json_is_true(json_object_get(detail, "alarm"));
+
+	assert_true(json_number_value(json_object_get(detail, "next")) > now);
+	assert_true(alarm || !first);
+	json_decref(detail);
+	return alarm;
+}
+
+static void test_alarm(void **state)
+{
+	const struct destination_conf d = {.alarm_after = 60, .alarm_rejections = 3, .retry_first = 5, .retry_cap = 40};
+	struct job_send send = {.since = 1000};
+
+	(void)state;
+	assert_false(fails(&d, &send, false, 1059));
+	assert_true(fails(&d, &send, false, 1060));
+	send.since = 0; /* the first failure */
+	assert_false(fails(&d, &send, false, 2000));
+	send.failures = 1;
+	assert_false(fails(&d, &send, true, 2000));
+	send.failures = 2; /* the third rejection in a row */
+	assert_true(fails(&d, &send, true, 2000));
+	assert_false(fails(&d, &send, false, 2000));
+	send.alarm = true; /* it continues */
+	assert_true(fails(&d, &send, false, 2000));
+}
+
+/* A result whose bytes have changed, or that is gone, is not sent; one that cannot be read now is tried again. */
+static void test_outbox(void **state)
+{
+	char spool[] = "/tmp/test_deliver.XXXXXX", folder[80], path[100], hex[1][DIGEST_SIZE];
+	struct job_object object = {.file = "outbox/a.dcm", .sop_instance = "1.2.3"};
+	enum send_state due = SEND_DUE;
+	struct job_view v = {.objects = &object, .n_objects = 1};
+	struct job_send send = {.state = SEND_DUE, .objects = &due};
+	struct rlimit old, none;
+	const char *paths[] = {path};
+	struct err err = {0};
+	FILE *f;
+	int code, ret;
+
+	(void)state;
+	assert_non_null(mkdtemp(spool));
+	snprintf(folder, sizeof(folder), "%s/outbox", spool);
+	snprintf(path, sizeof(path), "%s/a.dcm", folder);
+	assert_int_equal(mkdir(folder, 0700), 0);
+	f = fopen(path, "w");
+	fputs("a result", f);
+	fclose(f);
+	assert_int_equal(digest_files(paths, 1, 1, hex, &code, &err), 0);
+	object.digest = hex[0];
+	assert_int_equal(outbox_verify(spool, &v, &send, &err), 0);
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	none = (struct rlimit){3, old.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	ret = outbox_verify(spool, &v, &send, &err);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	assert_int_equal(ret, -EMFILE);
+
+	f = fopen(path, "w");
+	fputs("a resulT", f);
+	fclose(f);
+	assert_int_equal(outbox_verify(spool, &v, &send, &err), -EBADMSG);
+	due = SEND_DONE; /* it is not to be sent: not read */
+	assert_int_equal(outbox_verify(spool, &v, &send, &err), 0);
+	due = SEND_DUE;
+	unlink(path);
+	assert_int_equal(outbox_verify(spool, &v, &send, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "can no longer be read"));
+	assert_int_equal(folder_remove(folder, &err), 0);
+	assert_int_equal(rmdir(spool), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_status),
 		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_alarm),
+		cmocka_unit_test(test_outbox),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
