@@ -341,6 +341,48 @@ def slow_and_many(folder, things):
         s.close()
 
 
+def relative_values(folder, things):
+    """A slab without air beside it: the attenuation is called relative on the page, by `show`, in the log and in the object. A protocol that
+    requires quantitative values holds the case."""
+    import numpy as np
+    n, pacs = node(folder, things, thumbnails="false")
+    exam = os.path.join(folder, "slab")
+    h.run(h.TOMONODE, "simulate", "dbt", "--phantom", "slab", "--binning", 8, "--views", 5, "-o", exam)
+    with open(os.path.join(exam, "truth.json")) as f:
+        air = json.load(f)["i0"]
+    files = sorted(os.path.join(exam, name) for name in os.listdir(exam) if name.endswith(".dcm"))
+    for path in files:
+        d = pydicom.dcmread(path)
+        image = d.pixel_array
+        d.PixelData = np.where(image > air / 2, np.median(image[image < air / 2]), image).astype(image.dtype).tobytes()
+        d.save_as(path)
+    h.send(n.port, files)
+    job = n.wait_states("delivered")[0]["id"]
+    check('result-warning job=1 warnings="The attenuation is relative: ' in n.log_text(), "the log")
+    for where, text in (("show", n.command("show", job).stdout), ("page", Page(page(n, f"/jobs/{job}")).text)):
+        check("The attenuation is relative: " in text, f"{where}: {text}")
+    made, = [e["detail"] for e in n.show(job)["events"] if e["event"] == "reconstructed"]
+    check(made["quantitative"] is False and made["warnings"].startswith("The attenuation is relative: "), made)
+    path, = pacs.files()
+    d = pydicom.dcmread(path)
+    mapping = d.SharedFunctionalGroupsSequence[0].RealWorldValueMappingSequence[0]
+    check(mapping.LUTLabel == "RELATIVE" and mapping.MeasurementUnitsCodeSequence[0].CodeValue == "1", mapping)
+    check("The attenuation is relative: " in str(d), "the object's provenance")
+
+    n.protocol["require_quantitative"] = "true"
+    n.write_conf()
+    os.kill(n.process.pid, signal.SIGHUP)
+    wait_for("the configuration is read", lambda: "config-reloaded" in n.log_text(), 20)
+    for k, path in enumerate(files):
+        d = pydicom.dcmread(path)
+        d.SOPInstanceUID, d.SeriesInstanceUID = f"2.25.9.{k}", "2.25.9"
+        d.file_meta.MediaStorageSOPInstanceUID = d.SOPInstanceUID
+        d.save_as(path)
+    h.send(n.port, files)
+    held = n.wait_states("delivered", "held")[1]
+    check("the attenuation would be relative" in held["reason"] and "require_quantitative" in held["reason"], held["reason"])
+
+
 def taken_port(folder, things):
     """Another program has the page's port: the node runs, says so, and takes the port when it is free."""
     with socket.socket() as s:
@@ -365,4 +407,4 @@ def taken_port(folder, things):
 
 
 if __name__ == "__main__":
-    h.main([pages_and_refusals, actions, nobody_shows, slow_and_many, taken_port])
+    h.main([pages_and_refusals, actions, nobody_shows, slow_and_many, relative_values, taken_port])
