@@ -35,14 +35,18 @@
 #define ANSWER_SECONDS 5.0  /* longest time to send a reply */
 #define HTTP_WAIT_FIRST 0.5 /* s until an ended HTTP process is started again; doubled each time up to HTTP_WAIT_CAP */
 #define HTTP_WAIT_CAP 30.0
+#define REFUSED_LOGGED 30 /* refused requests that are logged in REFUSED_SECONDS */
+#define REFUSED_SECONDS 60.0
 #define UPDATE_SECONDS 0.25 /* s for which the state is not read again, so that many browsers cause no more work than one */
 
 struct reporter {
 	struct work_process process;
 	struct status status;
-	double updated; /* time of the last update, on clock_seconds() as the times below; 0: update at the next request */
-	pid_t http;	/* 0: none */
-	int ipc_fd;	/* socket to that process; -1: none */
+	double refused_since; /* begin of the period in which refused requests are counted */
+	unsigned refused;     /* refused requests in it */
+	double updated;	      /* time of the last update, on clock_seconds() as the times below; 0: update at the next request */
+	pid_t http;	      /* 0: none */
+	int ipc_fd;	      /* socket to that process; -1: none */
 	double http_at, http_wait, http_since;
 };
 
@@ -214,6 +218,21 @@ static void act(struct reporter *r, const struct status_request *q, struct statu
 		reply_sentence(a, ret == -ESTALE ? 409 : 503, "Nothing was done", err.msg);
 }
 
+/* Log a request that the HTTP process refused; above a number in a period they are only counted. */
+static void log_refused(struct reporter *r, const char *text)
+{
+	double now = clock_seconds();
+
+	if (now - r->refused_since > REFUSED_SECONDS) {
+		if (r->refused > REFUSED_LOGGED)
+			log_event(LOG_WARNING, "status-requests-refused", "more=%u", r->refused - REFUSED_LOGGED);
+		r->refused_since = now;
+		r->refused = 0;
+	}
+	if (++r->refused <= REFUSED_LOGGED)
+		log_event(LOG_WARNING, "status-request-refused", "reason=%s", log_quote(text));
+}
+
 static void answer(struct reporter *r, const struct status_request *q, struct status_reply *a)
 {
 	struct html h = {0};
@@ -239,6 +258,10 @@ static void answer(struct reporter *r, const struct status_request *q, struct st
 		break;
 	case STATUS_THUMBNAIL:
 		reply_thumbnail(a, &r->status, q->job);
+		break;
+	case STATUS_REFUSED:
+		log_refused(r, q->refused);
+		*a = (struct status_reply){.code = 204, .type = STATUS_TYPE_TEXT};
 		break;
 	default:
 		act(r, q, a);

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 #include "kernels/clock.h"
+#include "node/base/network.h"
 #include "node/status/status_ipc.h"
 #include "node/status/web.h"
 
@@ -21,7 +22,7 @@
 #define HTTP_LIFE 15.0	      /* s; longest duration of a connection */
 #define HTTP_LIFE_CROWDED 3.0 /* s; the same while many connections are open */
 #define HTTP_SILENCE 5	      /* s without a byte after which a connection is closed */
-#define HEADER_BYTES 8192
+#define HEADER_BYTES 16384
 #define REJECTED_BYTES 65536 /* bytes that are read and dropped of a body that is too large; then the connection is closed */
 #define ASK_SECONDS 10.0     /* longest time to wait for a page */
 #define TICK_MS 250
@@ -140,6 +141,27 @@ static const char *header(struct MHD_Connection *c, const char *name)
 	return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
 }
 
+/* Have it logged that a request from another page, or under another host name, was refused: somebody may be trying to use a
+ * person's browser. This process itself may write nothing but to its sockets. */
+static void log_refusal(struct http *s, struct MHD_Connection *c, int code, const char *path, const char *sentence)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	const char *host = header(c, "Host"), *origin = header(c, "Origin");
+	struct status_request q = {.page = STATUS_REFUSED};
+	struct status_reply reply = {0};
+	struct in6_addr address;
+	char client[INET6_ADDRSTRLEN] = "";
+
+	if (info && network_address(info->client_addr, &address))
+		network_print(&address, client, sizeof(client));
+	snprintf(q.refused, sizeof(q.refused), "%d for %.80s from %s, Host: %.80s%s%.80s: %s", code, path, client,
+		 host ? host : "", origin ? ", Origin: " : "", origin ? origin : "", sentence);
+	memcpy(q.token, s->token, sizeof(q.token));
+	if (s->broken || !status_ipc_request(s->conf->ipc_fd, &q, ASK_SECONDS, &reply))
+		s->broken = true;
+	free(reply.bytes);
+}
+
 /* Check that a POST request is a form of the page itself. NULL: it is; otherwise return the reason of the refusal. */
 static const char *why_not(struct http *s, struct MHD_Connection *c, const struct request *q)
 {
@@ -151,6 +173,33 @@ static const char *why_not(struct http *s, struct MHD_Connection *c, const struc
 	    !status_request_token_valid(q->form, q->n, s->token))
 		return "The page was out of date. Go back, and try again.";
 	return NULL;
+}
+
+struct odd_headers { /* what a proxy in front of the node may read in another way than this program */
+	int hosts;
+	bool blank; /* a name contains a blank */
+};
+
+static enum MHD_Result look_at_header(void *cls, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+	struct odd_headers *odd = cls;
+
+	(void)kind;
+	(void)value;
+	odd->hosts += !strcasecmp(name, "Host");
+	odd->blank = odd->blank || name[strcspn(name, " \t")];
+	return MHD_YES;
+}
+
+/* Return why the headers are ambiguous (RFC 9112 sections 3.2 and 5.1); NULL: they are not. */
+static const char *ambiguous(struct MHD_Connection *c)
+{
+	struct odd_headers odd = {0};
+
+	MHD_get_connection_values(c, MHD_HEADER_KIND, look_at_header, &odd);
+	if (odd.hosts > 1)
+		return "The request has more than one Host.";
+	return odd.blank ? "The name of a header contains a blank." : NULL;
 }
 
 /* Reply to a request that was received completely. */
@@ -172,8 +221,10 @@ static enum MHD_Result reply(struct http *s, struct MHD_Connection *c, const cha
 	if (q->n > sizeof(q->form))
 		return refuse(c, 413, NULL, "The form is too large.");
 	sentence = acts ? why_not(s, c, q) : NULL;
-	if (sentence)
+	if (sentence) {
+		log_refusal(s, c, 403, path, sentence);
 		return refuse(c, 403, NULL, sentence);
+	}
 	switch (page) {
 	case STATUS_STYLE:
 		return fixed(c, "text/css; charset=utf-8", web_style, sizeof(web_style) - 1);
@@ -186,6 +237,23 @@ static enum MHD_Result reply(struct http *s, struct MHD_Connection *c, const cha
 	}
 }
 
+/* Check the headers of a request, and make room for its body. */
+static enum MHD_Result begin(struct http *s, struct MHD_Connection *c, const char *path, void **state)
+{
+	const char *sentence = ambiguous(c);
+
+	if (sentence)
+		return refuse(c, 400, NULL, sentence);
+	if (!status_request_host_allowed(header(c, "Host"), s->conf->host)) {
+		sentence =
+			"The page is not served under this host name: use localhost, an IP address, or the name in status.host.";
+		log_refusal(s, c, 421, path, sentence);
+		return refuse(c, 421, NULL, sentence);
+	}
+	*state = calloc(1, sizeof(struct request));
+	return *state ? MHD_YES : MHD_NO;
+}
+
 /* Called by the library after the headers, for each part of the body, and at the end of the body. */
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const char *path, const char *method, const char *version,
 				  const char *data, size_t *n, void **state)
@@ -194,15 +262,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const cha
 	struct request *q = *state;
 
 	(void)version;
-	if (!q) {
-		if (!status_request_host_allowed(header(c, "Host"), s->conf->host))
-			return refuse(c, 421, NULL,
-				      "The page is not served under this host name: use localhost, an IP address, or the name in "
-				      "status.host.");
-		q = calloc(1, sizeof(*q));
-		*state = q;
-		return q ? MHD_YES : MHD_NO;
-	}
+	if (!q)
+		return begin(s, c, path, state);
 	if (*n == 0)
 		return reply(s, c, path, method, q);
 	if (q->n + *n <= sizeof(q->form))
@@ -210,6 +271,14 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const cha
 	q->n += *n;
 	*n = 0;
 	return q->n > REJECTED_BYTES ? MHD_NO : MHD_YES;
+}
+
+/* Decode a path or a query; one with %00 stays as it is, because the text would end there. */
+static size_t decode(void *cls, struct MHD_Connection *c, char *text)
+{
+	(void)cls;
+	(void)c;
+	return strstr(text, "%00") ? strlen(text) : MHD_http_unescape(text);
 }
 
 static void on_completed(void *cls, struct MHD_Connection *c, void **state, enum MHD_RequestTerminationCode how)
@@ -286,8 +355,8 @@ int status_http_run(const struct status_http_conf *conf, const volatile sig_atom
 	d = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_request, &s, MHD_OPTION_LISTEN_SOCKET, conf->listen_fd,
 			     MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
 			     (unsigned)HTTP_SILENCE, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES,
-			     MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION, on_connection, &s,
-			     MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+			     MHD_OPTION_UNESCAPE_CALLBACK, decode, NULL, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
+			     MHD_OPTION_NOTIFY_CONNECTION, on_connection, &s, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
 	if (!d)
 		return err_set(err, EIO, "the HTTP library cannot be started");
 	while (!*stop && !s.broken && !is_gone(conf->ipc_fd)) {

@@ -20,6 +20,7 @@ struct status_request {
 	enum status_page page;
 	int64_t job;
 	char token[STATUS_TOKEN_SIZE]; /* to be put into the page's forms */
+	char refused[400];	       /* STATUS_REFUSED: what was refused, with texts from the network */
 };
 
 struct status_reply {

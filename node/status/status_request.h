@@ -28,6 +28,7 @@ enum status_page {
 	STATUS_AS_IS,	  /* POST /jobs/ID/as-is */
 	STATUS_SAME,	  /* POST /jobs/ID/same-patient */
 	STATUS_CANCEL,	  /* POST /jobs/ID/cancel */
+	STATUS_REFUSED,	  /* no page: the HTTP process has refused a request, which is logged */
 	/* served by the HTTP process itself */
 	STATUS_STYLE,  /* /status.css */
 	STATUS_SCRIPT, /* /status.js */
