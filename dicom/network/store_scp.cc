@@ -74,8 +74,6 @@ struct Scp {
 	T_ASC_Association *assoc = nullptr;
 	char calling[17] = "", called[17] = "", host[64] = "";
 	bool admitted = false;
-	unsigned n_refused = 0;		  /* presentation contexts */
-	std::string refused;		  /* their classes, transfer syntaxes and reasons */
 	std::unique_ptr<FileWriter> file; /* created for the first object */
 
 	~Scp()
@@ -201,23 +199,50 @@ static bool storage_class(const char *uid)
 	return association_uid_ok(uid) && dicom_is_storage_class(uid);
 }
 
-/* Add a refused context to the text; of many only the first ones. */
-static void note_refused(Scp *s, const T_ASC_PresentationContext *pc, bool known)
+static bool is_served(const Scp *s, const char *abstract_syntax)
 {
-	s->n_refused++;
-	if (s->refused.size() > refused_text_max)
-		return;
-	if (!s->refused.empty())
-		s->refused += "; ";
-	s->refused += pc->abstractSyntax;
-	if (!known) {
-		s->refused += " (this class is not supported)";
-		return;
+	return !strcmp(abstract_syntax, UID_VerificationSOPClass) ||
+	       (s->handler->commit && !strcmp(abstract_syntax, COMMIT_CLASS)) || storage_class(abstract_syntax);
+}
+
+/* Append the transfer syntaxes of all contexts of a class. false: one of these contexts was accepted, or is before `first`. */
+static bool add_syntaxes(T_ASC_Parameters *params, int first, const char *abstract_syntax, std::string *to)
+{
+	T_ASC_PresentationContext pc;
+
+	for (int i = 0; i < ASC_countPresentationContexts(params); i++) {
+		if (ASC_getPresentationContext(params, i, &pc).bad() || strcmp(pc.abstractSyntax, abstract_syntax) != 0)
+			continue;
+		if (i < first || pc.resultReason == ASC_P_ACCEPTANCE)
+			return false;
+		for (int k = 0; k < (int)pc.transferSyntaxCount && to->size() <= refused_text_max; k++)
+			(*to += " ") += pc.proposedTransferSyntaxes[k];
 	}
-	s->refused += " (none of its transfer syntaxes is supported:";
-	for (int k = 0; k < (int)pc->transferSyntaxCount && s->refused.size() <= refused_text_max; k++)
-		(s->refused += " ") += pc->proposedTransferSyntaxes[k];
-	s->refused += ")";
+	return true;
+}
+
+/* Report the classes of which no context was accepted; of many, only the first ones are named. */
+static void report_refused(Scp *s)
+{
+	T_ASC_Parameters *params = s->assoc->params;
+	T_ASC_PresentationContext pc;
+	std::string text;
+	unsigned n = 0;
+
+	for (int i = 0; i < ASC_countPresentationContexts(params); i++) {
+		std::string syntaxes;
+
+		if (ASC_getPresentationContext(params, i, &pc).bad() || !add_syntaxes(params, i, pc.abstractSyntax, &syntaxes))
+			continue;
+		n++;
+		if (text.size() > refused_text_max)
+			continue;
+		text += (text.empty() ? "" : "; ") + std::string(pc.abstractSyntax);
+		text += is_served(s, pc.abstractSyntax) ? " (none of its transfer syntaxes is supported:" + syntaxes + ")"
+							: " (this class is not supported)";
+	}
+	if (n > 0 && s->handler->contexts_refused)
+		s->handler->contexts_refused(s->handler->ctx, n, text.c_str());
 }
 
 /* Accept each context that can be served, with the first proposed transfer syntax that can be stored. */
@@ -236,7 +261,7 @@ static OFCondition accept_contexts(Scp *s)
 			return cond;
 		verification = !strcmp(pc.abstractSyntax, UID_VerificationSOPClass);
 		commitment = s->handler->commit && !strcmp(pc.abstractSyntax, COMMIT_CLASS);
-		known = verification || commitment || storage_class(pc.abstractSyntax);
+		known = is_served(s, pc.abstractSyntax);
 		for (int k = 0; known && !chosen && k < (int)pc.transferSyntaxCount; k++) {
 			const char *ts = pc.proposedTransferSyntaxes[k];
 
@@ -252,8 +277,6 @@ static OFCondition accept_contexts(Scp *s)
 			cond = ASC_refusePresentationContext(params, pc.presentationContextID,
 							     known ? ASC_P_TRANSFERSYNTAXESNOTSUPPORTED
 								   : ASC_P_ABSTRACTSYNTAXNOTSUPPORTED);
-		if (!chosen)
-			note_refused(s, &pc, known);
 		if (cond.bad())
 			return cond;
 	}
@@ -311,8 +334,7 @@ static int negotiate(Scp *s, struct err *err)
 	if (cond.bad())
 		return association_fail(err, &s->io, cond, what);
 	s->admitted = true;
-	if (s->n_refused > 0 && s->handler->contexts_refused)
-		s->handler->contexts_refused(s->handler->ctx, s->n_refused, s->refused.c_str());
+	report_refused(s);
 	return 0;
 }
 
@@ -406,6 +428,8 @@ static int serve_message(Scp *s, struct err *err)
 	switch (msg.CommandField) {
 	case DIMSE_C_ECHO_RQ:
 		cond = DIMSE_sendEchoResponse(s->assoc, id, &msg.msg.CEchoRQ, STATUS_Success, nullptr);
+		if (cond.good() && s->handler->echoed)
+			s->handler->echoed(s->handler->ctx);
 		return cond.bad() ? association_fail(err, &s->io, cond, "C-ECHO response") : 0;
 	case DIMSE_C_STORE_RQ:
 		return store(s, &msg.msg.CStoreRQ, id, err);

@@ -65,8 +65,8 @@ struct scp_handler {
 	void *ctx;
 	/* Decide whether to admit this peer. If not, write the reason to `why` (for the log). */
 	enum scp_admission (*admit)(void *ctx, const struct scp_request *request, char *why, size_t why_size);
-	/* Called once for an admitted association of which n > 0 presentation contexts were refused. which: classes, transfer
-	 * syntaxes and reasons. NULL: not needed. */
+	/* Called once for an admitted association that proposed n > 0 classes of which no presentation context was accepted.
+	 * which: classes, transfer syntaxes and reasons. NULL: not needed. */
 	void (*contexts_refused)(void *ctx, unsigned n, const char *which);
 	/* Called for an object that was refused because of its UIDs, before begin() would be. NULL: not needed. */
 	void (*refused)(void *ctx, const struct scp_object *object, uint16_t status, const char *why);
@@ -82,6 +82,8 @@ struct scp_handler {
 	 * Close the descriptor, make the file durable or discard it, and return the status for the response, which is sent next.
 	 */
 	uint16_t (*end)(void *ctx, const struct scp_object *object, uint64_t bytes, int write_error);
+	/* Called after the response to each C-ECHO; NULL: not needed. */
+	void (*echoed)(void *ctx);
 	/* Handles reports of storage commitment that the peer sends on this association; NULL: refuse them. */
 	const struct commit_handler *commit;
 	/* Called at the end of an admitted association. released: true if the peer released it; false after an abort, a lost

@@ -89,7 +89,8 @@ static const struct command_spec priority_spec = {
 struct jobs_command {
 	struct options o;
 	struct config *config;
-	struct journal *journal; /* NULL: there is none yet (only `list` continues then) */
+	struct journal *journal;  /* NULL: there is none yet, or it cannot be opened (only `list` continues then) */
+	struct err journal_error; /* why it cannot be opened; code 0: it can, or there is none */
 	struct jobs jobs;
 	int64_t id; /* job number in the arguments; 0: none */
 	bool as_is, same_patient;
@@ -141,6 +142,10 @@ static int begin(struct jobs_command *c, const struct command_spec *spec, int ar
 	if (access(file, F_OK) < 0 && errno == ENOENT) /* journal_open() would create one */
 		return CODE_OK;
 	if (journal_open(file, &c->journal, &err) < 0 || jobs_refresh(&c->jobs, c->journal, 0, &err) < 0) {
+		c->journal_error = err;
+		c->journal = journal_close(c->journal);
+		if (spec == &list_spec)
+			return CODE_OK;
 		*ret_stop = true;
 		code = options_fail_err(&c->o, &err);
 		end(c);
@@ -154,7 +159,8 @@ static void find_problems(const struct jobs_command *c, struct node_facts *facts
 	struct err err = {0};
 
 	node_facts_of_spool(c->config, clock_wall(), facts);
-	facts->expect_running = c->journal != NULL;
+	facts->expect_running = c->journal || c->journal_error.code;
+	snprintf(facts->journal_error, sizeof(facts->journal_error), "%.299s", c->journal_error.msg);
 	if (c->journal && node_facts_of_journal(c->journal, facts, &err) < 0)
 		snprintf(facts->journal_error, sizeof(facts->journal_error), "%.299s", err.msg);
 	node_facts_of_jobs(c->config, &c->jobs, facts);
@@ -180,43 +186,63 @@ static void print_problems(const struct node_problems *all)
 	}
 }
 
+/* Return what `list --json` prints, a new reference; NULL: the journal cannot be read. */
+static json_t *list_json(const struct jobs_command *c, const struct node_facts *facts, const struct node_problems *problems,
+			 struct err *err)
+{
+	json_t *unassigned = c->journal ? job_report_unassigned(c->journal, UNASSIGNED_MAX, err) : json_array();
+	json_t *list = json_array();
+
+	if (!unassigned) {
+		json_decref(list);
+		return NULL;
+	}
+	for (size_t i = 0; i < c->jobs.n; i++)
+		json_array_append_new(list, job_report_view(c->jobs.list[i], c->config->node.spool));
+	return json_pack("{s:b, s:o, s:o, s:I, s:o, s:o, s:o}", "node", facts->runs, "jobs", list, "unassigned", unassigned,
+			 "orphans", (json_int_t)facts->orphans, "journal_problem",
+			 event_json_text(facts->from_manager.journal_damage), "problems", problems_json(problems), "associations",
+			 node_associations_json(&facts->from_manager));
+}
+
+static void print_list(const struct jobs_command *c, const json_t *all, const struct node_problems *problems)
+{
+	if (c->journal || !c->journal_error.code)
+		job_report_print_list(stdout, json_object_get(all, "jobs"), json_object_get(all, "unassigned"),
+				      json_object_get(all, "associations"));
+	print_problems(problems);
+	if (!c->journal && !c->journal_error.code)
+		fprintf(stderr,
+			"tomonode list: %s has no journal: no node has run with this spool, or your node uses another one "
+			"(configuration read: %s; give that of your node with -c FILE)\n",
+			c->config->node.spool, c->config->path[0] ? c->config->path : "the embedded defaults alone");
+}
+
 int cmd_list(int argc, char **argv)
 {
 	struct jobs_command c = {0};
 	struct err err = {0};
 	static struct node_facts facts;
 	static struct node_problems problems;
-	json_t *list, *unassigned;
+	json_t *all;
 	bool stop;
 	int code = begin(&c, &list_spec, argc, argv, &stop);
 
 	if (stop)
 		return code;
-	list = json_array();
 	delivery_queue_update(&c.jobs);
 	find_problems(&c, &facts, &problems);
-	for (size_t i = 0; i < c.jobs.n; i++)
-		json_array_append_new(list, job_report_view(c.jobs.list[i], c.config->node.spool));
-	unassigned = c.journal ? job_report_unassigned(c.journal, UNASSIGNED_MAX, &err) : json_array();
-	if (!unassigned) {
+	all = list_json(&c, &facts, &problems, &err);
+	if (!all) {
 		code = options_fail_err(&c.o, &err);
-		json_decref(list);
 	} else if (c.o.json) {
-		code = options_json(json_pack("{s:b, s:o, s:o, s:I, s:o, s:o}", "node", facts.runs, "jobs", list, "unassigned",
-					      unassigned, "orphans", (json_int_t)facts.orphans, "journal_problem",
-					      event_json_text(facts.from_manager.journal_damage), "problems",
-					      problems_json(&problems)));
+		code = options_json(all);
 	} else {
-		job_report_print_list(stdout, list, unassigned);
-		print_problems(&problems);
-		if (!c.journal)
-			fprintf(stderr,
-				"tomonode list: %s has no journal: no node has run with this spool, or your node uses another "
-				"one (configuration read: %s; give that of your node with -c FILE)\n",
-				c.config->node.spool, c.config->path[0] ? c.config->path : "the embedded defaults alone");
-		json_decref(list);
-		json_decref(unassigned);
+		print_list(&c, all, &problems);
+		json_decref(all);
 	}
+	if (code == CODE_OK && c.journal_error.code)
+		code = c.o.json ? CODE_FAILED : options_fail_err(&c.o, &c.journal_error);
 	end(&c);
 	return code;
 }

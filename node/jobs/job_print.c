@@ -200,9 +200,24 @@ static void print_unassigned(FILE *to, const json_t *unassigned)
 	json_decref(groups);
 }
 
+static void print_associations(FILE *to, const json_t *associations)
+{
+	const json_t *one;
+	char when[24];
+	size_t i;
+
+	if (json_array_size(associations) > 0)
+		fprintf(to,
+			"\nAssociations without an object, or with refused classes (the newest):\n%8s  %-19s  %-16s  %-15s  %s\n",
+			"TIMES", "LAST", "FROM", "ADDRESS", "REASON");
+	json_array_foreach(associations, i, one)
+		fprintf(to, "%8lld  %-19s  %-16s  %-15s  %s\n", integer(one, "count"), clock_text(number(one, "last"), when),
+			text(one, "calling"), text(one, "host"), text(one, "reason"));
+}
+
 /* ---- list and show ---- */
 
-void job_report_print_list(FILE *to, const json_t *jobs, const json_t *unassigned)
+void job_report_print_list(FILE *to, const json_t *jobs, const json_t *unassigned, const json_t *associations)
 {
 	char when[24], count[32], device[16], note[400];
 	const json_t *one;
@@ -221,6 +236,7 @@ void job_report_print_list(FILE *to, const json_t *jobs, const json_t *unassigne
 			clock_text(number(one, "changed"), when), note);
 	}
 	print_unassigned(to, unassigned);
+	print_associations(to, associations);
 }
 
 #define RESULTS_LISTED 8 /* maximum number of objects listed; of a larger result only the number is printed */

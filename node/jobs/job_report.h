@@ -36,7 +36,7 @@ const char *job_report_unassigned_hint(const json_t *group);
  * response to the last delivery. Pure. */
 json_t *job_report_stages(const json_t *view, const json_t *events);
 
-void job_report_print_list(FILE *to, const json_t *jobs, const json_t *unassigned);
+void job_report_print_list(FILE *to, const json_t *jobs, const json_t *unassigned, const json_t *associations);
 void job_report_print_show(FILE *to, const json_t *show);
 
 #endif

@@ -61,15 +61,29 @@ static json_t *unresolved_json(const struct manager_facts *m)
 	return list;
 }
 
+json_t *node_associations_json(const struct manager_facts *m)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < m->n_associations; i++) {
+		const struct node_association *a = &m->associations[i];
+
+		json_array_append_new(list, json_pack("{s:f, s:I, s:o, s:o, s:o}", "last", a->last, "count", (json_int_t)a->count,
+						      "calling", event_json_text(a->calling), "host", event_json_text(a->host),
+						      "reason", event_json_text(a->reason)));
+	}
+	return list;
+}
+
 json_t *manager_facts_json(const struct manager_facts *m)
 {
-	return json_pack("{s:b, s:I, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "receiver", m->receiver,
+	return json_pack("{s:b, s:I, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "receiver", m->receiver,
 			 "file_limit", (json_int_t)m->file_limit, "receiver_fault", event_json_text(m->receiver_fault),
 			 "receiver_limit", event_json_text(m->receiver_limit), "incoming", event_json_text(m->incoming),
 			 "journal", event_json_text(m->journal_damage), "journal_replaced", m->journal_replaced, "journal_error",
 			 event_json_text(m->journal_error), "processes", processes_json(m), "certificates", certificates_json(m),
-			 "unresolved", unresolved_json(m), "reload", event_json_text(m->reload), "page",
-			 event_json_text(m->page));
+			 "unresolved", unresolved_json(m), "reload", event_json_text(m->reload), "page", event_json_text(m->page),
+			 "associations", node_associations_json(m));
 }
 
 static void read_devices(const json_t *list, struct manager_facts *m)
@@ -149,6 +163,26 @@ static void read_unresolved(const json_t *list, struct manager_facts *m)
 	}
 }
 
+static void read_associations(const json_t *list, struct manager_facts *m)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(list, i, one)
+	{
+		struct node_association *a = &m->associations[m->n_associations];
+
+		if (m->n_associations == NODE_ASSOCIATIONS_MAX)
+			break;
+		a->last = json_number_value(json_object_get(one, "last"));
+		a->count = (long)json_integer_value(json_object_get(one, "count"));
+		COPY(a->calling, one, "calling");
+		COPY(a->host, one, "host");
+		COPY(a->reason, one, "reason");
+		m->n_associations++;
+	}
+}
+
 void manager_facts_read(const json_t *report, struct manager_facts *ret)
 {
 	memset(ret, 0, sizeof(*ret));
@@ -166,6 +200,7 @@ void manager_facts_read(const json_t *report, struct manager_facts *ret)
 	read_processes(json_object_get(report, "processes"), ret);
 	read_certificates(json_object_get(report, "certificates"), ret);
 	read_unresolved(json_object_get(report, "unresolved"), ret);
+	read_associations(json_object_get(report, "associations"), ret);
 }
 
 json_t *node_problem_json(const struct node_problem *p)

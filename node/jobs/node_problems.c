@@ -115,15 +115,15 @@ static void find_journal(const struct node_facts *f, struct node_problems *all)
 {
 	const struct manager_facts *m = &f->from_manager;
 
-	if (f->journal_error[0])
+	if (m->journal_error[0])
+		SET_TEXT(add(all, true, "journal-unreadable", "Check the spool's disk; the node tries again automatically."),
+			 "The node cannot open its journal: %s. No case continues.", m->journal_error);
+	else if (f->journal_error[0])
 		SET_TEXT(add(all, !f->journal_missing, "journal-unreadable",
 			     f->journal_missing
 				     ? ""
 				     : "Check the spool's disk; if the file is damaged, restore a backup (manual: Backup)."),
 			 "The journal cannot be read: %s.", f->journal_error);
-	else if (m->journal_error[0])
-		SET_TEXT(add(all, true, "journal-unreadable", "Check the spool's disk; the node tries again automatically."),
-			 "The node cannot open its journal: %s. No case continues.", m->journal_error);
 	if (m->journal_replaced)
 		SET_TEXT(add(all, true, "journal-replaced",
 			     "Stop the node, put the right journal.db back (with its -wal and -shm), and start the node."),

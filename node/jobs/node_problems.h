@@ -11,6 +11,7 @@
 #define NODE_CERTIFICATES_MAX 48
 #define NODE_DEVICES_MAX 48
 #define NODE_PROCESSES_MAX 16
+#define NODE_ASSOCIATIONS_MAX 16
 #define NODE_CERTIFICATE_DAYS 30 /* days before the end of a certificate from which it is a problem */
 #define NODE_CRL_DAYS 1		 /* the same for a revocation list, which its issuer renews every few days */
 #define NODE_SILENT_SECONDS 30.0 /* without a sign of life, a process that gives one every few seconds is a problem */
@@ -41,6 +42,15 @@ struct node_process {
 	double silent; /* s since its last sign of life */
 };
 
+/* Associations of one sender that ended for the same reason without an object, or in which a class was refused. */
+struct node_association {
+	double last; /* time of the newest, s since the epoch */
+	long count;
+	char calling[17]; /* AE title; "": none was received */
+	char host[64];
+	char reason[400];
+};
+
 struct node_unresolved {
 	char destination[CONFIG_NAME_SIZE], host[256], reason[160];
 };
@@ -65,6 +75,8 @@ struct manager_facts {
 	size_t n_certificates;
 	struct node_unresolved unresolved[DESTINATION_STATES_MAX];
 	size_t n_unresolved;
+	struct node_association associations[NODE_ASSOCIATIONS_MAX]; /* the newest first; shown, no problem of the node */
+	size_t n_associations;
 };
 
 struct node_facts {

@@ -10,12 +10,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "node/jobs/node_problems.h"
+
 enum association_request_kind {
 	ASSOCIATION_ADMIT = 1, /* `peer`: may this association begin? The listener replies. */
 	ASSOCIATION_BYTES, /* `bytes` received since the last request: how long to wait before reading more? The listener replies.
 			    */
 	ASSOCIATION_MAY_LOG, /* `refusal`: may the end of this association be logged and audited? The listener replies. */
 	ASSOCIATION_REFUSED, /* `refusal`: this process refused an attempt. No reply. */
+	ASSOCIATION_ENDED,   /* `ended`: without an object, or with a refused class. No reply. */
 };
 
 #define ASSOCIATION_REPLY_MS 5000 /* longest wait for a reply, ms; a working listener needs a few */
@@ -26,6 +29,7 @@ struct association_request {
 	int peer;	 /* index of the configured peer, or ADMISSION_UNKNOWN_PEER */
 	int refusal;	 /* enum refusal_kind */
 	uint64_t bytes;
+	struct node_association ended;
 };
 
 struct association_reply {

@@ -48,8 +48,10 @@ struct intake {
 	char requestor[17], host[64]; /* AE title and address of the peer, also of one that was refused */
 	struct journal *journal;      /* opened with the first object */
 	struct digest *digest;
-	unsigned long stored, refused;
+	unsigned long stored, refused, echoes, reports;
 	uint64_t bytes;
+	char classes_refused[400]; /* proposed classes of which no context was accepted, as a clause; "": none */
+	char last_refusal[200];	   /* reason for the last refused object */
 	double began;
 
 	/* The object that is being received: */
@@ -131,6 +133,7 @@ static void log_refused(struct intake *in, const struct scp_object *o, unsigned 
 	char text[20] = "none";
 
 	in->refused++;
+	snprintf(in->last_refusal, sizeof(in->last_refusal), "%s", reason);
 	if (status)
 		snprintf(text, sizeof(text), "%04X", status);
 	log_event(alarm ? LOG_CRIT : LOG_ERR, "object-refused", "association=%s sop=%s status=%s reason=%s", in->association,
@@ -155,8 +158,9 @@ static void refused(void *ctx, const struct scp_object *o, uint16_t status, cons
 /* Senders that also query propose classes that are not served, so this is no warning. */
 static void contexts_refused(void *ctx, unsigned n, const char *which)
 {
-	const struct intake *in = ctx;
+	struct intake *in = ctx;
 
+	snprintf(in->classes_refused, sizeof(in->classes_refused), "%u class%s refused: %.370s", n, n == 1 ? "" : "es", which);
 	log_event(LOG_NOTICE, "contexts-refused", "association=%s calling=%s host=%s number=%u reason=%s", in->association,
 		  log_quote(in->calling), in->host, n, log_quote(which));
 }
@@ -322,6 +326,7 @@ static uint16_t report(void *ctx, const struct commit_report *r)
 	struct err err = {0};
 	uint16_t status;
 
+	in->reports++;
 	if (open_journal(in, &err) < 0) {
 		log_event(LOG_CRIT, "journal-error", "association=%s reason=%s", in->association, log_quote(err.msg));
 		return COMMIT_FAILED;
@@ -329,6 +334,13 @@ static uint16_t report(void *ctx, const struct commit_report *r)
 	status = commit_apply_report(in->journal, in->config, r, in->calling, clock_wall());
 	notify(in);
 	return status;
+}
+
+static void on_echo(void *ctx)
+{
+	struct intake *in = ctx;
+
+	in->echoes++;
 }
 
 static void on_end(void *ctx, bool released)
@@ -366,6 +378,36 @@ static void log_end(const struct intake *in, int rc, const struct err *err)
 	if (in->throttled > 0)
 		log_event(LOG_NOTICE, "sender-throttled", "association=%s calling=%s seconds=%.1f", in->association,
 			  log_quote(in->calling), in->throttled);
+}
+
+/* Write why this association is shown among those without an object; false: it is not, because it did what its sender wanted. */
+static bool explain_end(const struct intake *in, int rc, const struct err *err, char *ret, size_t size)
+{
+	if (in->classes_refused[0])
+		snprintf(ret, size, "%s", in->classes_refused);
+	else if (in->stored > 0 || (in->refused == 0 && in->echoes + in->reports > 0) || rc == -ENODATA)
+		return false;
+	else if (in->refused > 0)
+		snprintf(ret, size, "all objects refused, the last: %s", in->last_refusal);
+	else if (rc < 0)
+		snprintf(ret, size, "%.399s", err->msg);
+	else
+		snprintf(ret, size, "released without a message");
+	return true;
+}
+
+static void show_end(struct intake *in, int rc, const struct err *err)
+{
+	struct association_request q = {.kind = ASSOCIATION_ENDED, .ended = {.last = clock_wall()}};
+
+	if (!explain_end(in, rc, err, q.ended.reason, sizeof(q.ended.reason)))
+		return;
+	for (char *c = q.ended.reason; *c; c++) /* it may contain bytes of the peer */
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
+	snprintf(q.ended.calling, sizeof(q.ended.calling), "%s", in->requestor);
+	snprintf(q.ended.host, sizeof(q.ended.host), "%s", in->host);
+	association_ipc_notify(&in->ipc, &q);
 }
 
 static int refusal_kind_of(int rc)
@@ -420,6 +462,7 @@ void intake_run(int fd, const struct intake_place *place)
 				      .commit = &commit,
 				      .admit = admit,
 				      .contexts_refused = contexts_refused,
+				      .echoed = on_echo,
 				      .refused = refused,
 				      .begin = begin,
 				      .data = data,
@@ -440,6 +483,7 @@ void intake_run(int fd, const struct intake_place *place)
 	if (may_log(&in, rc)) {
 		log_end(&in, rc, &err);
 		audit_end(&in, rc, &err);
+		show_end(&in, rc, &err);
 	}
 	if (is_refusal(&in, rc))
 		association_ipc_notify(

@@ -1,27 +1,66 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* receiver_state.c - a text is written before its flag is set and is not changed while the flag is set, so that the manager reads
- * a complete one. */
+ * a complete one. The table of associations may be written by two receivers, a new one and one that serves its last associations:
+ * it has a lock, for which nobody waits longer than LOCK_NS, because its owner can be stopped or killed at any time. */
 #include "node/receive/receiver_state.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
+
+#define LOCK_NS 20000000
 
 struct receiver_state {
 	_Atomic(double) alive;
 	atomic_int has[RECEIVER_FAULTS];
 	char reason[RECEIVER_FAULTS][300];
+	pthread_mutex_t lock; /* of the members below */
+	struct node_association associations[NODE_ASSOCIATIONS_MAX];
+	size_t n_associations;
 };
+
+static void make_lock(pthread_mutex_t *lock)
+{
+	pthread_mutexattr_t attributes;
+
+	pthread_mutexattr_init(&attributes);
+	pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+	pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+	pthread_mutex_init(lock, &attributes);
+	pthread_mutexattr_destroy(&attributes);
+}
+
+/* Take the lock; false: not in time. A table that its last writer left incomplete is emptied. */
+static bool take(struct receiver_state *s)
+{
+	struct timespec until;
+	int rc;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += LOCK_NS;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	rc = pthread_mutex_timedlock(&s->lock, &until);
+	if (rc == EOWNERDEAD) {
+		s->n_associations = 0;
+		pthread_mutex_consistent(&s->lock);
+	}
+	return rc == 0 || rc == EOWNERDEAD;
+}
 
 struct receiver_state *receiver_state_create(struct err *err)
 {
-	void *page = mmap(NULL, sizeof(struct receiver_state), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct receiver_state *page =
+		mmap(NULL, sizeof(struct receiver_state), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	if (page == MAP_FAILED) {
 		err_set(err, errno, "no memory for the state of the receiver: %s", strerror(errno));
 		return NULL;
 	}
+	make_lock(&page->lock);
 	return page;
 }
 
@@ -60,4 +99,38 @@ double receiver_state_alive(const struct receiver_state *s)
 void receiver_state_read_fault(const struct receiver_state *s, enum receiver_fault fault, char *ret_reason, size_t size)
 {
 	snprintf(ret_reason, size, "%s", s && atomic_load(&s->has[fault]) ? s->reason[fault] : "");
+}
+
+static bool is_same(const struct node_association *a, const struct node_association *b)
+{
+	return !strcmp(a->calling, b->calling) && !strcmp(a->host, b->host) && !strcmp(a->reason, b->reason);
+}
+
+void receiver_state_add_association(struct receiver_state *s, const struct node_association *ended)
+{
+	struct node_association one = *ended;
+	size_t i = 0;
+
+	if (!s || !take(s))
+		return;
+	while (i < s->n_associations && !is_same(&s->associations[i], ended))
+		i++;
+	one.count = i < s->n_associations ? s->associations[i].count + 1 : 1;
+	if (i == s->n_associations && i < NODE_ASSOCIATIONS_MAX)
+		s->n_associations++;
+	else if (i == s->n_associations)
+		i--;
+	memmove(s->associations + 1, s->associations, i * sizeof(one));
+	s->associations[0] = one;
+	pthread_mutex_unlock(&s->lock);
+}
+
+bool receiver_state_read_associations(struct receiver_state *s, struct node_association ret[NODE_ASSOCIATIONS_MAX], size_t *ret_n)
+{
+	if (!s || !take(s))
+		return false;
+	memcpy(ret, s->associations, s->n_associations * sizeof(*ret));
+	*ret_n = s->n_associations;
+	pthread_mutex_unlock(&s->lock);
+	return true;
 }

@@ -385,6 +385,34 @@ static void unassigned(struct html *h, const struct status *s)
 	html_put(h, "</ul></section>\n");
 }
 
+static void associations(struct html *h, const struct status *s)
+{
+	char when[40];
+
+	if (s->facts.from_manager.n_associations == 0) {
+		html_put(h, "<section id=\"associations\" hidden></section>\n");
+		return;
+	}
+	html_put(h, "<section id=\"associations\" aria-labelledby=\"h-associations\"><h2 id=\"h-associations\">Associations "
+		    "without an "
+		    "object</h2><p class=\"quiet\">Senders that connected and sent nothing, or offered what is refused. The "
+		    "newest:</p>"
+		    "<ul>\n");
+	for (size_t i = 0; i < s->facts.from_manager.n_associations; i++) {
+		const struct node_association *a = &s->facts.from_manager.associations[i];
+
+		status_text_time(a->last, s->now, when, sizeof(when));
+		html_printf(h, "<li><p>%ld time%s, <time>%s</time> from ", a->count, plural(a->count), when);
+		html_text(h, a->calling[0] ? a->calling : "an unknown AE title");
+		html_put(h, " <span class=\"number\">");
+		html_text(h, a->host);
+		html_put(h, "</span></p><p class=\"facts\">");
+		html_text(h, a->reason);
+		html_put(h, "</p></li>\n");
+	}
+	html_put(h, "</ul></section>\n");
+}
+
 static void overall(struct html *h, const struct status *s)
 {
 	bool good = s->problems.n == 0;
@@ -439,6 +467,7 @@ void status_write_overview(struct html *h, const struct status *s, const char *t
 	devices(h, s);
 	disk(h, s);
 	unassigned(h, s);
+	associations(h, s);
 	html_put(h, "</div></div>\n");
 	status_page_end(h);
 }

@@ -4,6 +4,8 @@
 sentence, and the log an event. None of them is green. With PROBLEMS_TABLE=FILE the sentences are written as the table of
 docs/operations.md."""
 import atexit
+import contextlib
+import json
 import os
 import re
 import shutil
@@ -12,6 +14,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "tools"))
@@ -48,7 +51,8 @@ def start(folder, things, extra="", pacs=True, **node):
 
 
 def listed(n):
-    return {p["id"]: p for p in n.list()["problems"]}
+    """By id. The exit code of `list` is not 0 if the journal cannot be read."""
+    return {p["id"]: p for p in json.loads(n.command("list", "--json", code=None).stdout)["problems"]}
 
 
 def plain(html):
@@ -59,7 +63,7 @@ def seen(n, trouble, problem, event, page=True, seconds=30):
     """The trouble is shown everywhere. problem: id; event: regular expression of the log; page False: the page cannot answer."""
     p = wait_for(f"{trouble}: list shows {problem}, not {sorted(listed(n))}", lambda: listed(n).get(problem), seconds)
     check(p["text"] and p["text"].endswith("."), p)
-    text = n.command("list").stdout
+    text = n.command("list", code=None).stdout
     check(("Critical: " if p["critical"] else "Warning: ") + p["text"][:40] in text, f"{trouble}: {text[-600:]}")
     if page:
         code, health = wait_for(f"{trouble}: /health", lambda: (lambda r: r if p["text"][:60] in r[1] else None)(get(n, "/health")), 10)
@@ -328,6 +332,92 @@ def test_no_space(folder, things):
     n.wait_states("reconstructed")
 
 
+def shown_association(n, reason):
+    """An association without an object, as `list --json` shows it; also in `list`, on the page and in the log."""
+    one = wait_for(f"{reason!r} among {n.list()['associations']}", lambda: next((a for a in n.list()["associations"] if reason in a["reason"]), None), 15)
+    check(reason in n.command("list").stdout, "list")
+    wait_for("the page", lambda: reason in plain(get(n, "/")[1]), 10)
+    return one
+
+
+def test_associations(folder, things):
+    """What senders offer and the node refuses, and associations that bring nothing, are shown with the sender and the reason."""
+    n, _ = start(folder, things, pacs=False)
+    n.start()
+    wait_for("the page", lambda: get(n, "/health")[0], 20)
+    check(n.echo() and not n.list()["associations"], "a C-ECHO is no association without an object")
+    find, tomo, jpeg2000 = "1.2.840.10008.5.1.4.1.2.2.1", "1.2.840.10008.5.1.4.1.1.13.1.3", "1.2.840.10008.1.2.4.90"
+
+    class Offer:
+        def __init__(self, sop_class, syntax):
+            self.sop_class, self.syntax = sop_class, syntax
+
+    for _ in range(2):
+        dicom_peer.Sender(n.port, [Offer(find, dicom_peer.IMPLICIT), Offer(tomo, jpeg2000)], calling="CT1").release()
+    one = shown_association(n, f"2 classes refused: {tomo} (none of its transfer syntaxes is supported: {jpeg2000}); {find} (this class is not supported)")
+    check((one["calling"], one["host"]) == ("CT1", "127.0.0.1"), one)
+    wait_for("both", lambda: [a["count"] for a in n.list()["associations"]] == [2], 10)
+    check(n.log_text().count("contexts-refused ") == 2, n.log_text()[-800:])
+    dicom_peer.Sender(n.port, calling="NOTHING").release()
+    check(shown_association(n, "released without a message")["calling"] == "NOTHING", "the AE title")
+    with socket.create_connection(("127.0.0.1", n.port)) as s:
+        s.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        with contextlib.suppress(ConnectionResetError):
+            s.recv(100)
+    check(shown_association(n, "does not use DICOM")["calling"] == "", "no AE title")
+    check("Everything is in order" in get(n, "/")[1], "what senders do is no problem of the node")
+
+
+def test_unreadable(folder, things):
+    """The receiver ends again and again, an object waits for the indexer, the journal cannot be read, a revocation list has ended."""
+    n, _ = start(folder, things, pacs=False)
+    pem, key = certificate(folder, "own", 400)
+    crl = os.path.join(folder, "ended.crl")
+    subprocess.run(["openssl", "ca", "-gencrl", "-config", "ca.conf", "-cert", pem, "-keyfile", key, "-crl_lastupdate", "20250101000000Z",
+                    "-crl_nextupdate", "20250201000000Z", "-out", crl], cwd=folder, check=True, capture_output=True)
+    n.write_conf(f'listeners = ( {{ name = "tls"; port = {h.free_port()}; tls = true; certificate = "{pem}"; key = "{key}"; '
+                 f'authorities = "{pem}"; crl = "{crl}"; }} );')
+    n.start()
+    wait_for("the page", lambda: get(n, "/health")[0], 20)
+    seen(n, "revocation list has ended", "crl-ended", "certificate-expired")
+
+    exam = h.simulate(os.path.join(folder, "exam"), "--views", 5)
+    os.kill(n.process.pid, signal.SIGSTOP)  # nobody starts an indexer
+    h.send(n.port, exam[:1])
+    with sqlite3.connect(os.path.join(n.spool, "journal.db"), timeout=20) as db:
+        db.execute("UPDATE instance SET received = received - 500")
+    seen(n, "object waits for the indexer", "index-late", None)
+    os.kill(n.process.pid, signal.SIGCONT)
+    gone(n, "index-late")
+
+    ended = threading.Event()
+
+    def kill_receivers():
+        while not ended.wait(0.02):
+            for pid in n.processes("serve"):
+                if pid != n.process.pid:
+                    os.kill(pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_receivers)
+    killer.start()
+    try:
+        seen(n, "receiver ends again and again", "receiver", "receiver-ended")
+    finally:
+        ended.set()
+        killer.join()
+    gone(n, "receiver")
+
+    journal = os.path.join(n.spool, "journal.db")
+    os.rename(journal, journal + ".away")
+    os.mkdir(journal)
+    for pid in n.manager_and_receiver():
+        if pid != n.process.pid:
+            os.kill(pid, signal.SIGKILL)  # the manager closes and opens the journal around each fork of a receiver
+    wait_for("the node cannot open it", lambda: "The node cannot open its journal" in listed(n).get("journal-unreadable", {"text": ""})["text"], 20)
+    seen(n, "journal cannot be read", "journal-unreadable", "journal-error")
+    check(n.command("list", code=None).returncode != 0, "`list` succeeds without a journal")
+
+
 def test_first_bytes(folder, things):
     """A connection that ends within its first message is called so: one byte used to be "an application context that is not DICOM's"."""
     n = h.Node(os.path.join(folder, "node"), h.free_port())
@@ -353,4 +443,4 @@ def write_table():
 
 if __name__ == "__main__":
     atexit.register(write_table)
-    h.main([test_processes, test_configuration, test_limits, test_spool, test_cases, test_no_space, test_first_bytes])
+    h.main([test_processes, test_configuration, test_limits, test_spool, test_cases, test_no_space, test_associations, test_unreadable, test_first_bytes])

@@ -44,6 +44,8 @@ struct seen {
 	int rc;			  /* result of scp_associate() */
 	int write_error;	  /* last one passed to end() */
 	int over, released;	  /* number of calls of ended(), and its last argument */
+	int echoes, n_refused;	  /* number of calls of echoed(), first argument of contexts_refused() */
+	char refused[500];	  /* second argument of the latter */
 	uint64_t bytes, data_bytes;
 	uint32_t sum; /* of the data set's bytes */
 	struct scp_object object;
@@ -123,6 +125,21 @@ static uint16_t on_end(void *ctx, const struct scp_object *o, uint64_t bytes, in
 	return STORE_SUCCESS;
 }
 
+static void on_contexts_refused(void *ctx, unsigned n, const char *which)
+{
+	struct seen *s = ctx;
+
+	s->n_refused += (int)n;
+	snprintf(s->refused, sizeof(s->refused), "%s", which);
+}
+
+static void on_echo(void *ctx)
+{
+	struct seen *s = ctx;
+
+	s->echoes++;
+}
+
 static void on_over(void *ctx, bool released)
 {
 	struct seen *s = ctx;
@@ -137,8 +154,14 @@ static void serve(int listener, int timeout)
 				.max_pdu = seen->max_pdu ? seen->max_pdu : 131072,
 				.acse_timeout = timeout,
 				.dimse_timeout = timeout};
-	struct scp_handler h = {
-		.ctx = seen, .admit = on_admit, .begin = on_begin, .data = on_data, .end = on_end, .ended = on_over};
+	struct scp_handler h = {.ctx = seen,
+				.admit = on_admit,
+				.contexts_refused = on_contexts_refused,
+				.echoed = on_echo,
+				.begin = on_begin,
+				.data = on_data,
+				.end = on_end,
+				.ended = on_over};
 	struct err err = {0};
 	struct rusage usage;
 	int fd = accept(listener, NULL, NULL);

@@ -162,6 +162,7 @@ static void echo_and_stores(void **state)
 	scu_close(scu);
 	finish(server);
 	assert_int_equal(seen->rc, 0);
+	assert_true(seen->echoes == 2 && seen->n_refused == 0);
 	assert_int_equal(seen->over, 1);
 	assert_int_equal(seen->released, 1);
 	assert_int_equal(seen->begun, seen->ended);
@@ -241,11 +242,12 @@ static void peers_of_small_pdus(void **state)
 
 static void private_class_is_taken_others_are_not(void **state)
 {
-	struct scu_context contexts[] = {{CLASS_PRIVATE, EXPLICIT}, {CLASS_FIND, EXPLICIT}, {CLASS_MG, JPEG_2000}};
+	struct scu_context contexts[] = {
+		{CLASS_PRIVATE, EXPLICIT}, {CLASS_FIND, EXPLICIT}, {CLASS_MG, JPEG_2000}, {CLASS_PRIVATE, JPEG_2000}};
 	struct sent a = make_file("a.dcm", CLASS_PRIVATE, EXPLICIT, 100), b = make_file("b.dcm", CLASS_FIND, EXPLICIT, 100),
 		    c = make_file("c.dcm", CLASS_MG, JPEG_2000, 100);
 	struct server server = start(10);
-	struct scu *scu = connect_to(server, contexts, 3, 131072);
+	struct scu *scu = connect_to(server, contexts, 4, 131072);
 	struct err err = {0};
 	uint16_t status = 0xffff;
 
@@ -261,6 +263,10 @@ static void private_class_is_taken_others_are_not(void **state)
 	scu_close(scu);
 	finish(server);
 	assert_int_equal(seen->begun, 1);
+	/* Reported: a class that is not served, and one in an unknown syntax; not one that was accepted in another context. */
+	assert_int_equal(seen->n_refused, 2);
+	assert_string_equal(seen->refused, CLASS_FIND " (this class is not supported); " CLASS_MG
+						      " (none of its transfer syntaxes is supported: " JPEG_2000 ")");
 }
 
 /* Offsets at which the simulated disk is full: coarse steps, finer ones toward the end, each of the last 64 bytes. */

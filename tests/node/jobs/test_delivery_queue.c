@@ -120,7 +120,7 @@ static void what_people_read(void **state)
 			    "Connection refused");
 	assert_true(json_number_value(json_object_get(json_object_get(view, "blocked_by"), "since")) == 1100);
 	assert_true(json_number_value(json_object_get(json_object_get(view, "blocked_by"), "next")) == 2000);
-	job_report_print_list(to, list, NULL);
+	job_report_print_list(to, list, NULL, NULL);
 	rewind(to);
 	n = fread(text, 1, sizeof(text) - 1, to);
 	text[n] = '\0';

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What receivers write is what the manager reads: faults, and associations without an object, grouped, the newest first, also
+ * after a receiver was killed while it wrote. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "node/receive/receiver_state.h"
+
+static struct node_association ended(const char *calling, const char *host, const char *reason, double last)
+{
+	struct node_association a = {.last = last};
+
+	snprintf(a.calling, sizeof(a.calling), "%s", calling);
+	snprintf(a.host, sizeof(a.host), "%s", host);
+	snprintf(a.reason, sizeof(a.reason), "%s", reason);
+	return a;
+}
+
+static void add(struct receiver_state *s, const char *calling, const char *host, const char *reason, double last)
+{
+	struct node_association a = ended(calling, host, reason, last);
+
+	receiver_state_add_association(s, &a);
+}
+
+static void grouped(void **state)
+{
+	struct receiver_state *s = receiver_state_create(NULL);
+	struct node_association all[NODE_ASSOCIATIONS_MAX];
+	size_t n = 7;
+	char host[16];
+
+	(void)state;
+	assert_true(receiver_state_read_associations(s, all, &n) && n == 0);
+	add(s, "A", "h", "r", 1);
+	add(s, "B", "h", "r", 2);
+	add(s, "A", "i", "r", 3);
+	add(s, "A", "h", "q", 4);
+	add(s, "A", "h", "r", 5);
+	assert_true(receiver_state_read_associations(s, all, &n) && n == 4);
+	assert_true(all[0].count == 2 && all[0].last == 5 && !strcmp(all[0].calling, "A") && !strcmp(all[0].reason, "r"));
+	assert_true(all[1].last == 4 && all[2].last == 3 && all[3].last == 2 && all[3].count == 1);
+	/* the oldest is replaced, and a new receiver forgets none */
+	receiver_state_begin(s, 10);
+	for (int i = 0; i < 3 * NODE_ASSOCIATIONS_MAX; i++) {
+		snprintf(host, sizeof(host), "%d", i);
+		add(s, "A", host, "r", 100 + i);
+	}
+	assert_true(receiver_state_read_associations(s, all, &n) && n == NODE_ASSOCIATIONS_MAX);
+	for (int i = 0; i < NODE_ASSOCIATIONS_MAX; i++)
+		assert_true(all[i].last == 100 + 3 * NODE_ASSOCIATIONS_MAX - 1 - i && all[i].count == 1);
+	assert_false(receiver_state_read_associations(NULL, all, &n));
+}
+
+static void write_until_killed(struct receiver_state *s)
+{
+	for (unsigned i = 0; i < UINT32_MAX; i++)
+		add(s, i % 2 ? "ODD" : "EVEN", i % 2 ? "odd" : "even", i % 2 ? "odd" : "even", (double)i);
+	_exit(1);
+}
+
+/* Kill writers at random moments: later writers and the reader continue, and every entry is complete. */
+static void killed_writers(void **state)
+{
+	struct receiver_state *s = receiver_state_create(NULL);
+	struct node_association all[NODE_ASSOCIATIONS_MAX];
+	size_t n = 0;
+
+	(void)state;
+	for (int round = 0; round < 100; round++) {
+		pid_t writer = fork();
+
+		if (writer == 0)
+			write_until_killed(s);
+		usleep(200 + 37 * (round % 20));
+		kill(writer, SIGKILL);
+		assert_int_equal(waitpid(writer, NULL, 0), writer);
+		assert_true(receiver_state_read_associations(s, all, &n) && n <= 2);
+		for (size_t i = 0; i < n; i++)
+			assert_true(!strcmp(all[i].host, all[i].reason) && strcmp(all[i].calling, all[i].host) < 0);
+		add(s, "ODD", "odd", "odd", 1);
+		assert_true(receiver_state_read_associations(s, all, &n) && n >= 1 && !strcmp(all[0].calling, "ODD"));
+	}
+}
+
+static void faults(void **state)
+{
+	struct receiver_state *s = receiver_state_create(NULL);
+	char reason[300];
+
+	(void)state;
+	receiver_state_fault(s, RECEIVER_FAULT_TLS, "one");
+	receiver_state_fault(s, RECEIVER_FAULT_TLS, "two"); /* the first remains */
+	receiver_state_read_fault(s, RECEIVER_FAULT_TLS, reason, sizeof(reason));
+	assert_string_equal(reason, "one");
+	receiver_state_read_fault(s, RECEIVER_FAULT_WAIT, reason, sizeof(reason));
+	assert_string_equal(reason, "");
+	receiver_state_begin(s, 5);
+	receiver_state_read_fault(s, RECEIVER_FAULT_TLS, reason, sizeof(reason));
+	assert_string_equal(reason, "");
+	assert_true(receiver_state_alive(s) == 5 && receiver_state_alive(NULL) == 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(grouped), cmocka_unit_test(killed_writers), cmocka_unit_test(faults)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
