@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The order in which the indexer reads the instances of several senders: fair shares of its time.
  *
- * - A sender is a calling AE title and an address. Its instances are read in the order of arrival.
- * - The next instance is that of the sender whose instances have used the least time. So a sender whose headers take long delays
- *   another one by at most the header that is being read, however many it sends.
- * - A sender without waiting instances gains no advantage: when it sends again, it starts with the time of the sender read last.
+ * - A sender is a calling AE title at an address. Its instances are read in the order of arrival.
+ * - The next instance is that of the address whose instances have used the least time, and of this address' AE titles that of the
+ *   one with the least. So a sender whose headers take long delays those at other addresses by at most the header that is being
+ *   read, however many it sends and under however many AE titles; and other AE titles at its address as little, if it uses one.
+ * - A sender or address without waiting instances gains no advantage: when it sends again, it starts with the time of the one
+ * read last.
  *
  * Pure: the time used is an argument. */
 #ifndef TOMONODE_NODE_TURNS_H

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -120,6 +121,30 @@ static void a_sender_is_title_and_address(void **state)
 	read_next(t, 2, 1);
 }
 
+/* One address with twenty AE titles has one share: an exam from elsewhere waits for one of its headers. */
+static void many_titles_at_one_address(void **state)
+{
+	struct turns *t = *state;
+	char title[17];
+
+	for (int64_t i = 1; i <= 60; i++) {
+		snprintf(title, sizeof(title), "T%d", (int)(i % 20));
+		add(t, title, "h", i);
+	}
+	read_next(t, 1, 1);
+	assert_int_equal(turns_next(t), 2); /* is being read when the exam arrives */
+	for (int64_t i = 101; i <= 125; i++)
+		add(t, "GOOD", "g", i);
+	turns_done(t, 1);
+	for (int64_t i = 101; i <= 125; i++)
+		read_next(t, i, 0.01);
+	for (int64_t i = 3; i <= 20; i++) /* in turns among the titles of the address */
+		read_next(t, i, 1);
+	add(t, "LATE", "h", 200);
+	read_next(t, 200, 1);
+	read_next(t, 21, 1);
+}
+
 /* The sender at whose instance the indexer died comes last. */
 static void after_a_death_the_others_come_first(void **state)
 {
@@ -140,6 +165,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(images_that_arrive_one_by_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(idle_time_is_not_saved, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_sender_is_title_and_address, setup, teardown),
+		cmocka_unit_test_setup_teardown(many_titles_at_one_address, setup, teardown),
 		cmocka_unit_test_setup_teardown(after_a_death_the_others_come_first, setup, teardown),
 	};
 
