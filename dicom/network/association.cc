@@ -61,6 +61,8 @@ static int follow_headers(AssociationIo *io, const uint8_t *p, size_t n)
 			if (io->head_received == sizeof(io->head)) {
 				io->head_received = 0;
 				io->is_data = io->head[0] == pdu_p_data;
+				if (io->first_pdu < 0)
+					io->first_pdu = io->head[0];
 				io->peer_aborted |= io->head[0] == pdu_abort;
 				io->body_left = (uint64_t)io->head[2] << 24 | (uint64_t)io->head[3] << 16 |
 						(uint64_t)io->head[4] << 8 | io->head[5];

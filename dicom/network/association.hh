@@ -53,6 +53,7 @@ struct AssociationIo {
 	/* State of the parser of the stream of PDUs. */
 	uint8_t head[6];	    /* header of the PDU */
 	unsigned head_received = 0; /* bytes received of it */
+	int first_pdu = -1;	    /* type of the first PDU that was received; -1: none */
 	uint64_t body_left = 0;	    /* bytes of the PDU not yet received */
 	bool is_data = false;	    /* the PDU is a P-DATA-TF */
 	uint8_t pdv[6];		    /* header of a PDV: length, context, control (PS3.8 9.3.5.1) */

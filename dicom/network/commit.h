@@ -51,6 +51,8 @@ struct commit_handler {
 	/* Process a report that was parsed without error. Return the status for the response (enum commit_status):
 	 * COMMIT_ACCEPTED only after the report is stored durably. */
 	uint16_t (*report)(void *ctx, const struct commit_report *report);
+	/* Called for a report that is refused with this status because it cannot be processed. NULL: not needed. */
+	void (*refused)(void *ctx, uint16_t status, const char *why);
 };
 
 struct scu;

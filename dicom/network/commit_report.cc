@@ -50,23 +50,40 @@ bool commit_transfer_syntax(const char *uid, bool *ret_explicit)
 	return *ret_explicit || !strcmp(uid, UID_LittleEndianImplicitTransferSyntax);
 }
 
-/* Parse the report and call the handler. Return the status for the response. */
-static uint16_t evaluate(const T_DIMSE_N_EventReportRQ *rq, const Bounded &data, bool explicit_vr,
+/* Check and parse the report. Return 0, or the status with which it is refused and the reason. The caller must clear the report.
+ */
+static uint16_t read_report(const T_DIMSE_N_EventReportRQ *rq, const Bounded &data, bool readable, bool explicit_vr,
+			    struct commit_report *ret_report, struct err *why)
+{
+	uint16_t status = 0;
+
+	if (!readable || strcmp(rq->AffectedSOPClassUID, COMMIT_CLASS) != 0) {
+		status = COMMIT_NO_CLASS;
+		err_set(why, EPROTO, "its class is not that of storage commitment");
+	} else if (rq->EventTypeID != 1 && rq->EventTypeID != 2) { /* all committed; failures exist (PS3.4 J.3.3) */
+		status = COMMIT_NO_EVENT;
+		err_set(why, EPROTO, "event type %u is not one of storage commitment (1, 2)", (unsigned)rq->EventTypeID);
+	} else if (data.overflow) {
+		status = COMMIT_TOO_LARGE;
+		err_set(why, EPROTO, "it has more than %zu bytes", (size_t)COMMIT_BYTES_MAX);
+	} else if (commit_report_parse(data.bytes.data(), data.bytes.size(), explicit_vr, ret_report, why) < 0) {
+		status = COMMIT_INVALID;
+	}
+	return status;
+}
+
+/* Pass the report, or why it is refused, to the handler. Return the status for the response. */
+static uint16_t evaluate(const T_DIMSE_N_EventReportRQ *rq, const Bounded &data, bool readable, bool explicit_vr,
 			 const struct commit_handler *handler)
 {
 	struct commit_report report = {"", nullptr, 0};
-	struct err ignored = {};
-	uint16_t status;
+	struct err why = {};
+	uint16_t status = read_report(rq, data, readable, explicit_vr, &report, &why);
 
-	if (strcmp(rq->AffectedSOPClassUID, COMMIT_CLASS) != 0)
-		return COMMIT_NO_CLASS;
-	if (rq->EventTypeID != 1 && rq->EventTypeID != 2) /* event types: all committed; failures exist (PS3.4 J.3.3) */
-		return COMMIT_NO_EVENT;
-	if (data.overflow)
-		return COMMIT_TOO_LARGE;
-	if (commit_report_parse(data.bytes.data(), data.bytes.size(), explicit_vr, &report, &ignored) < 0)
-		return COMMIT_INVALID;
-	status = handler->report(handler->ctx, &report);
+	if (status == 0)
+		status = handler->report(handler->ctx, &report);
+	else if (handler->refused)
+		handler->refused(handler->ctx, status, why.msg);
 	commit_report_clear(&report);
 	return status;
 }
@@ -107,7 +124,7 @@ int commit_report_serve(T_ASC_Association *assoc, const AssociationIo *io, int d
 	if (cond.good() && rq->DataSetType != DIMSE_DATASET_NULL && data_id != id)
 		cond = DIMSE_NOVALIDPRESENTATIONCONTEXTID;
 	if (cond.good())
-		cond = respond(assoc, rq, id, readable ? evaluate(rq, data, explicit_vr, handler) : (uint16_t)COMMIT_NO_CLASS);
+		cond = respond(assoc, rq, id, evaluate(rq, data, readable, explicit_vr, handler));
 	return cond.bad() ? association_fail(err, io, cond, what) : 0;
 }
 

@@ -31,6 +31,7 @@
 
 using namespace tomonode;
 
+constexpr int pdu_associate_ac = 2;
 constexpr int contexts_max = 128; /* odd numbers 1..255, PS3.8 9.3.2.2 */
 constexpr int close_seconds = 2, probe_seconds = 3;
 
@@ -206,6 +207,9 @@ static int open_association(struct scu *s, const struct scu_peer *peer, const st
 	close(placeholder);
 	if (cond.bad())
 		return open_failed(s, peer, cond, err);
+	if (s->io.first_pdu != pdu_associate_ac) /* DCMTK takes any PDU for an acceptance */
+		return err_set(err, EPROTO, "%s responded to the association request with a PDU of type 0x%02x", s->who,
+			       (unsigned)s->io.first_pdu);
 	s->io.timeout = peer->dimse_timeout;
 	if (ASC_countAcceptedPresentationContexts(s->assoc->params) == 0)
 		return err_set(err, ENOTSUP, "%s accepted the association but none of the %d proposed presentation contexts",
@@ -386,7 +390,7 @@ static void keep_comment(struct scu *s, DcmDataset *detail)
 			*c = '?';
 }
 
-static int receive_response(struct scu *s, unsigned message, uint16_t *ret_status, struct err *err)
+static int receive_response(struct scu *s, unsigned message, const char *sop_instance, uint16_t *ret_status, struct err *err)
 {
 	T_DIMSE_Message msg;
 	T_ASC_PresentationContextID id = 0;
@@ -411,6 +415,12 @@ static int receive_response(struct scu *s, unsigned message, uint16_t *ret_statu
 			       "%s responded to the C-STORE with Message ID %u, but the one that was sent has Message ID %u: the "
 			       "response is not counted",
 			       s->who, (unsigned)msg.msg.CStoreRSP.MessageIDBeingRespondedTo, message);
+	if ((msg.msg.CStoreRSP.opts & O_STORE_AFFECTEDSOPINSTANCEUID) &&
+	    strcmp(msg.msg.CStoreRSP.AffectedSOPInstanceUID, sop_instance) != 0)
+		return err_set(
+			err, EPROTO,
+			"%s responded to the C-STORE of %s with a response about the object %s: the response is not counted",
+			s->who, sop_instance, msg.msg.CStoreRSP.AffectedSOPInstanceUID);
 	*ret_status = msg.msg.CStoreRSP.DimseStatus;
 	return 0;
 }
@@ -446,7 +456,7 @@ static int store(struct scu *s, const Outgoing *f, const char *path, uint16_t *r
 		return err_set(err, ENOTSUP, "%s accepted no presentation context for class %s (%s) in transfer syntax %s",
 			       s->who, f->sop_class, dicom_uid_name(f->sop_class), f->transfer_syntax);
 	if (rc == 0)
-		rc = receive_response(s, message, ret_status, err);
+		rc = receive_response(s, message, f->sop_instance, ret_status, err);
 	if (rc < 0 && rc != -ENOTSUP) /* ENOTSUP is returned before anything is sent */
 		s->broken = true;
 	return rc;

@@ -193,7 +193,12 @@ void tls_certificate_error_text(const TlsCertificateError *d, const TlsMessageNa
 		break;
 	case X509_V_ERR_HOSTNAME_MISMATCH:
 	case X509_V_ERR_IP_ADDRESS_MISMATCH:
-		if (d->names[0])
+		if (d->names[0] && d->code == X509_V_ERR_IP_ADDRESS_MISMATCH)
+			snprintf(ret_text, size,
+				 "its certificate (%s) is for %s, not for the address %s, the configured name, which must be "
+				 "there as an IP address in subjectAltName",
+				 d->subject, d->names, name ? name : "");
+		else if (d->names[0])
 			snprintf(ret_text, size, "its certificate (%s) is for %s, not for %s, the configured name", d->subject,
 				 d->names, name ? name : "");
 		else

@@ -81,6 +81,14 @@ static struct commit_object *list_stored(const struct commitment *c, size_t *ret
 	return list;
 }
 
+static void on_refused(void *ctx, uint16_t status, const char *why)
+{
+	const struct commitment *c = ctx;
+
+	log_event(LOG_WARNING, "commitment-report-refused", "job=%lld destination=%s status=%04X reason=%s",
+		  (long long)c->base.job, c->base.send->destination, status, log_quote(why));
+}
+
 /* Return true if no report on this transaction is recorded, and no newer transaction. Another process may record the report. */
 static bool is_open(struct commitment *c)
 {
@@ -111,7 +119,7 @@ static void wait_for_report(struct commitment *c, struct scu *scu, const struct 
 static int request_commitment(struct commitment *c, const struct commit_object *objects, size_t n)
 {
 	struct scu_context context = {.sop_class = COMMIT_CLASS, .transfer_syntax = "1.2.840.10008.1.2"};
-	struct commit_handler handler = {.ctx = c, .report = on_report};
+	struct commit_handler handler = {.ctx = c, .report = on_report, .refused = on_refused};
 	struct scu_peer peer = destination_commitment_peer(c->base.process.config, c->base.destination);
 	enum deliver_outcome outcome;
 	struct scu *scu = NULL;

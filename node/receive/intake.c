@@ -343,6 +343,14 @@ static void on_echo(void *ctx)
 	in->echoes++;
 }
 
+static void report_refused(void *ctx, uint16_t status, const char *why)
+{
+	const struct intake *in = ctx;
+
+	log_event(LOG_WARNING, "commitment-report-refused", "association=%s calling=%s status=%04X reason=%s", in->association,
+		  log_quote(in->calling), status, log_quote(why));
+}
+
 static void on_end(void *ctx, bool released)
 {
 	(void)released; /* the caller logs the end of the association */
@@ -457,7 +465,7 @@ void intake_run(int fd, const struct intake_place *place)
 				.max_pdu = node->max_pdu,
 				.acse_timeout = busy && node->acse_timeout > BUSY_SECONDS ? BUSY_SECONDS : node->acse_timeout,
 				.dimse_timeout = node->dimse_timeout};
-	struct commit_handler commit = {.ctx = &in, .report = report};
+	struct commit_handler commit = {.ctx = &in, .report = report, .refused = report_refused};
 	struct scp_handler handler = {.ctx = &in,
 				      .commit = &commit,
 				      .admit = admit,

@@ -248,7 +248,7 @@ def test_outgoing(folder, things):
         (expired, tls + ours, f"{name}{expired}: its certificate (CN=expired,O=tests) expired on 2021-01-01"),
         (future, tls + ours, f"{name}{future}: its certificate (CN=future,O=tests) is not valid before 2080-01-01"),
         (unknown, tls + ours, f"{name}{unknown}: its certificate (CN=stranger,O=tests) was issued by CN=Foreign CA,O=tests, an authority"),
-        (elsewhere, tls + ours, "its certificate (CN=elsewhere,O=tests) is for pacs.example, archive.example, not for 127.0.0.1"),
+        (elsewhere, tls + ours, "its certificate (CN=elsewhere,O=tests) is for pacs.example, archive.example, not for the address 127.0.0.1"),
         (good, tls + f'certificate = "{pki.unknown()}"; key = "{pki.peer_key}"; ', "it does not trust the authority that issued our certificate"),
         (good, tls + f'certificate = "{pki.expired()}"; key = "{pki.peer_key}"; ', "it says that our certificate has expired"),
         (good, tls + f'certificate = "{pki.node}"; key = "{pki.peer_key}"; ', "it does not belong to the certificate in"),
