@@ -506,4 +506,4 @@ def cases(rng):
 
 
 if __name__ == "__main__":
-    hostile.main("Malformed associations", lambda folder: hostile.stage(folder, PEERS, require_known_peer="true", check_called="true"), cases)
+    hostile.main("Malformed associations", lambda folder: hostile.stage(folder, PEERS, require_known_peer="true", check_called="true", quiet_time=20), cases)

@@ -143,6 +143,7 @@ class Stage:
         self.quoted, self.mark, self.forgiven, self.cases = [], 0, 0, 0
         self.wait = 10  # s for a sentence to appear
         self.addresses = []  # of the present case
+        self.honest = set()  # ids of associations of the bystander and the prober
 
     def start(self, baseline=3):
         c.start(self.node)
@@ -175,14 +176,17 @@ class Stage:
         self.quoted.append(text)
 
     def lines(self):
-        """What the log says since the case began: of associations only those from the addresses of the case. With log_level debug, an
-        association is accepted, rejected or ended with the address of its peer, so a line is not missed."""
+        """What the log says since the case began. Of associations only those from the addresses of the case, if it has any: the line of an
+        association's begin or its end has the address. Else all but those of the bystander and the prober."""
         with open(self.node.log_path, encoding="utf-8", errors="replace") as f:
             f.seek(self.mark)
             lines = f.read().split("\n")[:-1]  # the last one is not complete
-        own = re.compile("|".join(re.escape(a) + r"(?!\d)" for a in self.addresses) or "(?!)")
+        own = re.compile("|".join(re.escape(a) + r"(?!\d)" for a in self.addresses) or f'calling="?({BYSTANDER}|{PROBER})')
         found = [ASSOCIATION.search(line) for line in lines]
         ids = {m.group(1) for m, line in zip(found, lines) if m and own.search(line)}
+        if not self.addresses:
+            self.honest |= ids
+            return [line for m, line in zip(found, lines) if not m or m.group(1) not in self.honest]
         return [line for m, line in zip(found, lines) if not m or m.group(1) in ids]
 
     def telling(self):
@@ -205,7 +209,7 @@ class Stage:
         for text in self.quoted + self.lines():
             if re.search(pattern, text):
                 reason = re.search(r'(?:reason|error)=("(?:[^"\\]|\\.)*"|\S+)', text)
-                text = reason.group(1).strip('"') if reason else re.sub(r"^\S+ \w+ \S+\[\d+\] |(association|calling)=\S+ ", "", text)
+                text = reason.group(1).strip('"') if reason and reason.group(1) != '""' else re.sub(r"^\S+ \w+ \S+\[\d+\] |(association|calling)=\S+ ", "", text)
                 return " ".join(text.split())[:300]
         return None
 
