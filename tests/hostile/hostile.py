@@ -13,7 +13,7 @@ sends something, and states which answer it expects and which sentence the node 
 
     MODULE.py [--short] [--seed S] [--table FILE] [--group N] [--wait S] [CASE]...
 
---short runs a fixed fifth of the cases (CTest: hostile/MODULE); without it all cases run, in random order. --table appends a table of the
+--short runs a fixed fifth of the cases (CTest: hostile/MODULE), or fewer of slow ones; without it all cases run, in random order. --table appends a table of the
 cases with the answer and the sentence of each to FILE. --wait: the seconds within which a sentence must appear. A CASE is a part of a case's name. tests/hostile/run.py runs all modules.
 """
 import argparse
@@ -276,11 +276,11 @@ def stage(folder, extra="", **node):
 
 # ---- running ----
 
-def choose(cases, options, rng):
+def choose(cases, options, rng, part):
     if options.names:
         return [case for case in cases if any(name in case.name for name in options.names)]
     if options.short:
-        chosen = set(random.Random(SHORT_SEED).sample(range(len(cases)), max(1, len(cases) // SHORT_PART)))
+        chosen = set(random.Random(SHORT_SEED).sample(range(len(cases)), max(1, len(cases) // part)))
         return [case for i, case in enumerate(cases) if i in chosen]
     return rng.sample(cases, len(cases))
 
@@ -323,8 +323,8 @@ def play(stage_of, cases, options, folder, results):
             shutil.copy(st.node.log_path, os.environ["HOSTILE_LOG"])
 
 
-def main(title, stage_of, cases_of, programs=()):
-    """title: of the table; stage_of(folder): a Stage that is not started; cases_of(rng): the cases."""
+def main(title, stage_of, cases_of, programs=(), part=SHORT_PART):
+    """title: of the table; stage_of(folder): a Stage that is not started; cases_of(rng): the cases; part: the short form runs one of so many."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--seed", type=int)
@@ -340,7 +340,7 @@ def main(title, stage_of, cases_of, programs=()):
     rng = random.Random(options.seed)
     cases = cases_of(rng)
     check(len({case.name for case in cases}) == len(cases), "two cases have the same name")
-    cases = choose(cases, options, rng)
+    cases = choose(cases, options, rng, part)
     check(cases, f"no case is called {options.names}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     folder, results, began = tempfile.mkdtemp(prefix="tomonode-hostile-"), [], time.monotonic()

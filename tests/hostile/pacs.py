@@ -413,4 +413,4 @@ def stage(folder):
 
 
 if __name__ == "__main__":
-    hostile.main("Misbehaving destinations", stage, cases)
+    hostile.main("Misbehaving destinations", stage, cases, part=16)
