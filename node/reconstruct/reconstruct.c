@@ -195,6 +195,21 @@ int reconstruct_check_size(const struct reconstruct_work *w, const struct grid *
 	return 0;
 }
 
+int reconstruct_check_memory(const struct reconstruct_work *w, size_t bytes_device, size_t bytes_host, size_t allowed,
+			     struct err *err)
+{
+	bool cpu = !strcmp(w->dev->ops->kind, "cpu");
+	size_t bytes = bytes_host + (cpu ? bytes_device : 0);
+
+	if (allowed == 0 || bytes <= allowed)
+		return 0;
+	return err_set(
+		err, ENOTSUP,
+		"the protocol '%s' needs %.0f MB of main memory%s; the control group of the node (container, MemoryMax) allows "
+		"%.0f MB: raise its limit, or use larger voxels",
+		w->protocol->name, (double)bytes / 1e6, cpu ? "" : " beside the device's", (double)allowed / 1e6);
+}
+
 int err_remap(int rc, int from, int to, struct err *err)
 {
 	if (rc != -from)

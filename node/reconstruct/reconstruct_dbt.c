@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/clock.h"
+#include "node/base/device_names.h"
 #include "node/base/thread_pool.h"
 #include "node/reconstruct/case_views.h"
 #include "node/reconstruct/reconstruct_internal.h"
@@ -50,6 +51,9 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	rc = err_remap(rc, EINVAL, ENOTSUP, err); /* the protocol cannot be used for this case */
 	if (rc == 0)
 		rc = reconstruct_check_size(base, &w->plan.grid, err);
+	if (rc == 0)
+		rc = reconstruct_check_memory(base, w->plan.bytes_total + w->plan.bytes_threads, w->plan.bytes_host,
+					      device_names_allowed(), err);
 	if (rc == 0)
 		rc = dbt_open(&base->protocol->dbt, &w->plan, w->exam->scan, base->dev, &w->session, err);
 	return rc;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "kernels/clock.h"
+#include "node/base/device_names.h"
 #include "node/base/plural.h"
 #include "node/reconstruct/reconstruct_internal.h"
 #include "node/result/ct_result.h"
@@ -38,6 +39,9 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	reconstruct_name_protocol(base, rc, err);
 	if (rc == 0)
 		rc = reconstruct_check_size(base, &w->plan.grid, err);
+	if (rc == 0)
+		rc = reconstruct_check_memory(base, w->plan.bytes_total + w->plan.bytes_threads, w->plan.bytes_host,
+					      device_names_allowed(), err);
 	return err_remap(rc, EINVAL, ENOTSUP, err);
 }
 

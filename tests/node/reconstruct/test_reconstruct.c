@@ -7,7 +7,7 @@
 #include <sys/statvfs.h>
 
 #include "node/reconstruct/case_files.h"
-#include "node/reconstruct/reconstruct.h"
+#include "node/reconstruct/reconstruct_internal.h"
 
 struct stop {
 	const char *stage; /* cancel when this stage begins */
@@ -269,12 +269,39 @@ static void test_result_too_large(void **state)
 	*node = before;
 }
 
+/* The control group's limit counts the host's memory, and on a CPU that of the plan. */
+static void test_memory_of_the_group(void **state)
+{
+	struct protocol_conf protocol = {.name = "slow"};
+	struct device *cpu = NULL;
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(device_open("cpu:1", &cpu, &err), 0);
+	struct device_ops other = *cpu->ops;
+	struct device gpu = *cpu;
+	struct reconstruct_work w = {.protocol = &protocol, .dev = cpu};
+
+	other.kind = "cuda";
+	gpu.ops = &other;
+	assert_int_equal(reconstruct_check_memory(&w, 3000000, 2000000, 0, &err), 0); /* no group limits it */
+	assert_int_equal(reconstruct_check_memory(&w, 3000000, 2000000, 5000000, &err), 0);
+	assert_int_equal(reconstruct_check_memory(&w, 3000000, 2000000, 4999999, &err), -ENOTSUP);
+	assert_non_null(strstr(
+		err.msg, "'slow' needs 5 MB of main memory; the control group of the node (container, MemoryMax) allows 5 MB"));
+	w.dev = &gpu;
+	assert_int_equal(reconstruct_check_memory(&w, 3000000, 2000000, 2000000, &err), 0);
+	assert_int_equal(reconstruct_check_memory(&w, 3000000, 2000000, 1900000, &err), -ENOTSUP);
+	assert_non_null(strstr(err.msg, "2 MB of main memory beside the device's; the control group"));
+	device_close(cpu);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_whole),	     cmocka_unit_test(test_relative),
 		cmocka_unit_test(test_nothing_left), cmocka_unit_test(test_result_too_large),
-		cmocka_unit_test(test_cases),
+		cmocka_unit_test(test_cases),	     cmocka_unit_test(test_memory_of_the_group),
 	};
 
 	return cmocka_run_group_tests_name("reconstruct", tests, fixture_start, fixture_stop);
