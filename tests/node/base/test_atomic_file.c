@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files that appear whole or not at all: synced before they get their name, then their folder; no part remains after a failure.
+ * This program has its own fsync() and rename(), which the linker uses for the files under test, too. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "node/base/atomic_file.h"
+
+static char calls[8], folder[] = "/tmp/test_atomic_file.XXXXXX", path[64];
+static bool fail_sync, fail_rename;
+
+static void record(char call)
+{
+	size_t n = strlen(calls);
+
+	if (n + 1 < sizeof(calls))
+		calls[n] = call;
+}
+
+int fsync(int fd)
+{
+	struct stat st;
+
+	record(fstat(fd, &st) == 0 && S_ISDIR(st.st_mode) ? 'd' : 'f');
+	if (fail_sync) {
+		errno = EIO;
+		return -1;
+	}
+	return (int)syscall(SYS_fsync, fd);
+}
+
+int rename(const char *from, const char *to)
+{
+	record('r');
+	if (fail_rename) {
+		errno = EACCES;
+		return -1;
+	}
+	return (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
+static int entries(void)
+{
+	DIR *d = opendir(folder);
+	int n = -2;
+
+	while (d && readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(path, sizeof(path), "%s/file", folder);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	unlink(path);
+	return rmdir(folder);
+}
+
+static void test_order(void **state)
+{
+	struct err err = {0};
+
+	(void)state;
+	memset(calls, 0, sizeof(calls));
+	assert_int_equal(atomic_file_put(path, "text", 4, &err), 0);
+	assert_string_equal(calls, "frd"); /* the file, its name, the folder */
+	assert_int_equal(entries(), 1);
+}
+
+static void test_failures(void **state)
+{
+	struct rlimit old, small;
+	static char bytes[5000];
+	struct atomic_file *f = NULL;
+	struct err err = {0};
+	int ret;
+
+	(void)state;
+	unlink(path);
+	fail_sync = true;
+	assert_int_equal(atomic_file_put(path, "text", 4, &err), -EIO);
+	assert_int_equal(entries(), 0);
+	fail_sync = false;
+	fail_rename = true;
+	assert_int_equal(atomic_file_put(path, "text", 4, &err), -EACCES);
+	assert_int_equal(entries(), 0);
+	fail_rename = false;
+	assert_int_equal(atomic_file_open(path, &f, &err), 0);
+	assert_int_equal(entries(), 1);
+	atomic_file_abort(f);
+	assert_int_equal(entries(), 0);
+	/* a file system without space, as a limit of the size of a file */
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	small = (struct rlimit){1000, old.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	ret = atomic_file_put(path, bytes, sizeof(bytes), &err);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	assert_int_equal(ret, -EFBIG);
+	assert_int_equal(entries(), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_failures),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
