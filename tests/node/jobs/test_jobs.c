@@ -79,6 +79,29 @@ static void a_whole_life(void **state)
 	jobs_clear(&jobs);
 }
 
+/* A failure that is reported for a transaction that is not the open one changes nothing. */
+static void failure_of_an_old_transaction(void **state)
+{
+	struct jobs jobs = {0};
+	struct job_view *v = reconstructed(&jobs, 7);
+	const struct job_send *pacs = job_view_find_send(v, "pacs");
+
+	(void)state;
+	apply(&jobs, 7, EVENT_SENT, "{\"destination\":\"pacs\",\"commit\":true}");
+	apply(&jobs, 7, EVENT_COMMIT_REQUESTED, "{\"destination\":\"pacs\",\"transaction\":\"1.2.1\"}");
+	apply(&jobs, 7, EVENT_COMMIT_REQUESTED, "{\"destination\":\"pacs\",\"transaction\":\"1.2.2\"}");
+	apply(&jobs, 7, EVENT_COMMIT_ACCEPTED, "{\"destination\":\"pacs\",\"transaction\":\"1.2.2\",\"until\":2000}");
+	apply(&jobs, 7, EVENT_COMMIT_FAILED, "{\"destination\":\"pacs\",\"transaction\":\"1.2.1\",\"next\":1500}");
+	assert_int_equal(pacs->state, SEND_STORED);
+	assert_string_equal(pacs->transaction, "1.2.2");
+	assert_int_equal(pacs->commit_tries, 0);
+	apply(&jobs, 7, EVENT_COMMIT_FAILED, "{\"destination\":\"pacs\",\"transaction\":\"1.2.2\",\"next\":1500}");
+	assert_int_equal(pacs->state, SEND_DUE);
+	assert_string_equal(pacs->transaction, "");
+	assert_int_equal(pacs->commit_tries, 1);
+	jobs_clear(&jobs);
+}
+
 /* A destination that has the very object is not sent it again; another object it does not have. */
 static void sent_is_kept_over_a_retry(void **state)
 {
@@ -607,6 +630,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_whole_life),
 		cmocka_unit_test(sent_is_kept_over_a_retry),
+		cmocka_unit_test(failure_of_an_old_transaction),
 		cmocka_unit_test(several_objects),
 		cmocka_unit_test(many_objects),
 		cmocka_unit_test(damaged_objects),
