@@ -214,6 +214,20 @@ static void test_skin(void **state)
 	assert_true(fabs(found(&plain, AIR_FOUND).level / 3000 - 1) < 0.01);
 }
 
+/* A bright rim that becomes darker by degrees, as the edge of a breast does: it is not air, which has an edge. */
+static void test_continuous(void **state)
+{
+	(void)state;
+	for (int noise = 0; noise < 2; noise++) {
+		draw_slab(12000, 120);
+		for (int v = 0; v < N_V; v++)
+			for (int u = 120; u < 220; u++)
+				intensity[v * N_U + u] = 12000 * exp(-0.003 * (220 - u));
+		store(&plain, noise);
+		found(&plain, AIR_NO_EDGE);
+	}
+}
+
 /* One code for air, far above all others: it shows air, and is never its level. */
 static void test_over_range(void **state)
 {
@@ -270,10 +284,10 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_share),	cmocka_unit_test(test_no_air), cmocka_unit_test(test_collimator),
-		cmocka_unit_test(test_hole),	cmocka_unit_test(test_step),   cmocka_unit_test(test_tissue),
-		cmocka_unit_test(test_skin),	cmocka_unit_test(test_plate),  cmocka_unit_test(test_over_range),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_share),	   cmocka_unit_test(test_no_air),  cmocka_unit_test(test_collimator),
+		cmocka_unit_test(test_hole),	   cmocka_unit_test(test_step),	   cmocka_unit_test(test_tissue),
+		cmocka_unit_test(test_skin),	   cmocka_unit_test(test_plate),   cmocka_unit_test(test_continuous),
+		cmocka_unit_test(test_over_range), cmocka_unit_test(test_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
