@@ -199,8 +199,9 @@ static void warn_injection(const struct pet_facts *f, struct pet_quantity *q)
 	double start, injected;
 	char day[9];
 
-	if (strlen(f->injected) < 10 || !pet_facts_moment(q->date, q->time, &start))
-		return; /* a time alone: on the day of the acquisition or the day before */
+	if (strlen(f->injected) < 10 || pet_facts_moment(q->date, f->injected, &injected) ||
+	    !pet_facts_moment(q->date, q->time, &start))
+		return; /* a time alone ("081500.000000"): on the day of the acquisition or the day before */
 	snprintf(day, sizeof(day), "%.8s", f->injected);
 	if (strcspn(f->injected, "+-") != strlen(f->injected))
 		return; /* with a time zone */

@@ -70,6 +70,7 @@ static void test_injection(void **state)
 		{"20260629070000", NULL},
 		{"20260629070000.25", NULL},
 		{"20990629070000-0500", NULL}, /* a time zone: not compared */
+		{"071500.000000", NULL},
 		{"20260630070000", "the injection (20260630070000) is after the acquisition, which began at 20260629081000.5"},
 		{"20250629070000", "half-lives before the acquisition"},
 		{"20260699070000", "\"20260699070000\" is not a date and time"},
