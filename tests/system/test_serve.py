@@ -33,6 +33,11 @@ def ready(n, count):
     wait_for(f"{count} devices are ready", lambda: n.log_text().count(" device-ready ") >= count)
 
 
+def exam(folder, *options):
+    """Nine projections are enough for what is tested here."""
+    return h.simulate(folder, "--views", 9, *options)
+
+
 def changed_copy(source, target, **elements):
     d = pydicom.dcmread(source)
     for name, value in elements.items():
@@ -45,7 +50,7 @@ def changed_copy(source, target, **elements):
 
 def arrives_exactly_once(folder, things):
     n, pacs = both(folder, things)
-    files = h.simulate(os.path.join(folder, "exam"))
+    files = exam(os.path.join(folder, "exam"))
     pacs.start()
     n.start()
     check(h.send(n.port, files) == set(files), "not every image was acknowledged")
@@ -88,8 +93,8 @@ def arrives_exactly_once(folder, things):
 
 def parallel_associations_in_any_order(folder, things):
     n, pacs = both(folder, things)
-    left = h.simulate(os.path.join(folder, "l"), "--side", "L", "--seed", "1")
-    right = h.simulate(os.path.join(folder, "r"), "--side", "R", "--seed", "2")
+    left = exam(os.path.join(folder, "l"), "--side", "L", "--seed", "1")
+    right = exam(os.path.join(folder, "r"), "--side", "R", "--seed", "2")
     pacs.start()
     n.start()
     mixed = [f for pair in zip(left[::-1], right) for f in pair]
@@ -101,7 +106,7 @@ def parallel_associations_in_any_order(folder, things):
 
 def incomplete_is_held_and_resumes(folder, things):
     n, pacs = both(folder, things)
-    files = h.simulate(os.path.join(folder, "exam"))
+    files = exam(os.path.join(folder, "exam"))
     pacs.start()
     n.start()
     h.send(n.port, files[1:])
@@ -116,7 +121,7 @@ def incomplete_is_held_and_resumes(folder, things):
 
 def taken_as_it_is(folder, things):
     n, pacs = both(folder, things)
-    files = h.simulate(os.path.join(folder, "exam"))
+    files = exam(os.path.join(folder, "exam"))
     pacs.start()
     n.start()
     h.send(n.port, files[1:])
@@ -142,7 +147,7 @@ def taken_as_it_is(folder, things):
 
 def late_and_extra_open_a_revision(folder, things):
     n, pacs = both(folder, things)
-    files = h.simulate(os.path.join(folder, "exam"))
+    files = exam(os.path.join(folder, "exam"))
     pacs.start()
     n.start()
     h.send(n.port, files)
@@ -157,7 +162,7 @@ def late_and_extra_open_a_revision(folder, things):
 
 def other_content_is_kept_apart(folder, things):
     n, pacs = both(folder, things)
-    files = h.simulate(os.path.join(folder, "exam"))
+    files = exam(os.path.join(folder, "exam"))
     pacs.start()
     n.start()
     h.send(n.port, files[:-1])
@@ -172,7 +177,7 @@ def other_content_is_kept_apart(folder, things):
 
 def what_is_no_exam_is_set_apart(folder, things):
     n, pacs = both(folder, things)
-    files = h.simulate(os.path.join(folder, "exam"))
+    files = exam(os.path.join(folder, "exam"))
     n.start()
     ct = pydicom.dcmread(files[0])
     ct.SOPClassUID = ct.file_meta.MediaStorageSOPClassUID = "1.2.840.10008.5.1.4.1.1.2"
@@ -188,7 +193,7 @@ def what_is_no_exam_is_set_apart(folder, things):
 
 def no_profile_is_held(folder, things):
     n, pacs = both(folder, things)
-    files = h.simulate(os.path.join(folder, "exam"))
+    files = exam(os.path.join(folder, "exam"))
     n.start()
     strange = [changed_copy(f, os.path.join(folder, os.path.basename(f)), Manufacturer="NOBODY", ManufacturerModelName="Nothing")
                for f in files]
@@ -199,7 +204,7 @@ def no_profile_is_held(folder, things):
 
 def pacs_down_then_up(folder, things):
     n, pacs = both(folder, things)
-    files = h.simulate(os.path.join(folder, "exam"))
+    files = exam(os.path.join(folder, "exam"))
     n.start()
     h.send(n.port, files)
     job = wait_for("three failures", lambda: [j for j in n.jobs() if j["destinations"] and j["destinations"][0]["failures"] >= 3])[0]
@@ -216,7 +221,7 @@ def pacs_down_then_up(folder, things):
 
 def refused_is_a_dead_letter(folder, things):
     n, pacs = both(folder, things)
-    files = h.simulate(os.path.join(folder, "exam"))
+    files = exam(os.path.join(folder, "exam"))
     profile = os.path.join(folder, "verification-only.cfg")
     with open(profile, "w") as f:
         f.write("[[TransferSyntaxes]]\n[T]\nTransferSyntax1 = LittleEndianImplicit\n[[PresentationContexts]]\n[P]\n"
@@ -243,7 +248,7 @@ def limit_of_attempts(folder, things):
     n.destination["retry_limit"] = 2
     n.write_conf()
     n.start()
-    h.send(n.port, h.simulate(os.path.join(folder, "exam")))
+    h.send(n.port, exam(os.path.join(folder, "exam")))
     job, = n.wait_states("dead-letter")
     check("given up after 2 attempts" in job["destinations"][0]["reason"], job)
 
@@ -251,7 +256,7 @@ def limit_of_attempts(folder, things):
 def lost_result_is_made_again(folder, things):
     n, pacs = both(folder, things)
     n.start()
-    h.send(n.port, h.simulate(os.path.join(folder, "exam")))
+    h.send(n.port, exam(os.path.join(folder, "exam")))
     job, = n.wait_states("reconstructed")
     uid = job["result"]["sop_instance"]
     n.stop()
@@ -264,7 +269,7 @@ def lost_result_is_made_again(folder, things):
 
 def missing_spool_file_holds_its_job(folder, things):
     n, pacs = both(folder, things)
-    files = h.simulate(os.path.join(folder, "exam"))
+    files = exam(os.path.join(folder, "exam"))
     pacs.start()
     n.start()
     h.send(n.port, files[:-1])
@@ -275,7 +280,7 @@ def missing_spool_file_holds_its_job(folder, things):
     h.send(n.port, files[-1:])
     wait_for("held by the worker", lambda: [j for j in n.jobs() if j["state"] == "held" and "spool" in j["reason"]])
     # Another exam is not touched.
-    h.send(n.port, h.simulate(os.path.join(folder, "right"), "--side", "R", "--seed", "2"))
+    h.send(n.port, exam(os.path.join(folder, "right"), "--side", "R", "--seed", "2"))
     n.wait_states("held", "delivered")
     # Sending it again brings the lost image back, and the job goes on by itself.
     h.send(n.port, files)
@@ -287,14 +292,14 @@ def damaged_journal_row_quarantines_its_job(folder, things):
     import sqlite3
     n, pacs = both(folder, things)
     n.start()
-    h.send(n.port, h.simulate(os.path.join(folder, "exam"))[:-1])
+    h.send(n.port, exam(os.path.join(folder, "exam"))[:-1])
     n.wait_states("held")
     check(n.stop() == 0, "SIGTERM")
     with sqlite3.connect(os.path.join(n.spool, "journal.db")) as db:
         db.execute("UPDATE event SET detail='{\"reason\": \"cut' WHERE name='held'")
     pacs.start()
     n.start()
-    h.send(n.port, h.simulate(os.path.join(folder, "right"), "--side", "R", "--seed", "2"))
+    h.send(n.port, exam(os.path.join(folder, "right"), "--side", "R", "--seed", "2"))
     first, second = n.wait_states("quarantined", "delivered")
     check("journal row" in first["reason"], first)
     check("job-quarantined" in n.log_text(), "not in the log")
@@ -305,7 +310,7 @@ def damaged_journal_page_stops_no_reception(folder, things):
     import sqlite3
     n, _ = both(folder, things)
     n.start()
-    files = h.simulate(os.path.join(folder, "exam"))
+    files = exam(os.path.join(folder, "exam"))
     h.send(n.port, files[:-1])
     n.wait_states("held")
     check(n.stop() == 0, "SIGTERM")
@@ -332,7 +337,7 @@ def damage_that_stops_nothing_is_told(folder, things):
     n.status = {"port": h.free_port()}
     n.write_conf()
     n.start()
-    h.send(n.port, h.simulate(os.path.join(folder, "exam"))[:-1])
+    h.send(n.port, exam(os.path.join(folder, "exam"))[:-1])
     n.wait_states("held")
 
     def get(path):
@@ -369,7 +374,7 @@ def images_that_the_journal_does_not_know(folder, things):
     """Beside a journal that was lost, or an older one that was put back, images were acknowledged all the same: they are set aside with an
     alarm, are there after any number of starts, come back with their journal, and can be sent again."""
     n, pacs = both(folder, things)
-    kept, files = os.path.join(folder, "kept"), h.simulate(os.path.join(folder, "exam"))
+    kept, files = os.path.join(folder, "kept"), exam(os.path.join(folder, "exam"))
     orphans = os.path.join(n.spool, "orphans")
     journal = lambda at: [os.path.join(at, f) for f in os.listdir(at) if f.startswith("journal.db")]
 
@@ -421,7 +426,7 @@ def images_that_the_journal_does_not_know(folder, things):
 
 def sigterm_while_working(folder, things):
     n, pacs = both(folder, things)
-    files = h.simulate(os.path.join(folder, "exam"))
+    files = exam(os.path.join(folder, "exam"))
     pacs.start()
     n.start()
     h.send(n.port, files)
@@ -437,7 +442,7 @@ def sigterm_while_working(folder, things):
 
 def running_association_may_finish(folder, things):
     n, pacs = both(folder, things)
-    files = h.simulate(os.path.join(folder, "exam"))
+    files = exam(os.path.join(folder, "exam"))
     n.start()
     sender = subprocess.Popen(["storescu", "-v", "-aec", "TOMONODE", "--repeat", "8", "127.0.0.1", str(n.port), *files],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -460,7 +465,7 @@ def sighup_reloads(folder, things):
     wait_for("the bad configuration is refused", lambda: "config-not-reloaded" in n.log_text())
     check("node_typo" in n.log_text() and n.echo(), "the problem is not in the log")
     # The destination in force is the one that was accepted, also for the processes that the node starts now.
-    h.send(port, h.simulate(os.path.join(folder, "exam")))
+    h.send(port, exam(os.path.join(folder, "exam")))
     wait_for("a failed delivery", lambda: n.command("list", code=None).returncode == 3 and "job-send-failed" in n.log_text())
     os.rmdir(part)
     old, pacs.port, n.pacs_port = pacs.port, h.free_port(), None
@@ -482,7 +487,7 @@ def destination_misspelt(folder, things):
     """A slip in a reload: what waits for that destination goes on waiting, and goes out when the slip is mended."""
     n, pacs = both(folder, things)
     n.start()
-    h.send(n.port, h.simulate(os.path.join(folder, "exam")))
+    h.send(n.port, exam(os.path.join(folder, "exam")))
     wait_for("a failed delivery", lambda: "job-send-failed" in n.log_text())
     with open(n.conf) as f:
         good = f.read()
@@ -511,7 +516,7 @@ def disk_full(folder, things):
         raise h.Skipped("no tmpfs can be mounted")
     try:
         n, pacs = both(folder, things)
-        files = h.simulate(os.path.join(folder, "exam"))
+        files = exam(os.path.join(folder, "exam"))
         pacs.start()
         n.start()
         h.send(n.port, files[:-1])
@@ -526,7 +531,7 @@ def disk_full(folder, things):
         check(not [f for _, _, names in os.walk(os.path.join(spool, "outbox")) for f in names], "half a result is left")
         with open(filler, "ab") as f:
             f.write(bytes(1 << 20))
-        right = h.simulate(os.path.join(folder, "right"), "--side", "R", "--seed", "2")
+        right = exam(os.path.join(folder, "right"), "--side", "R", "--seed", "2")
         check(h.send(n.port, right, code=None) == set(), "taken below the reserve")
         refused = [line for line in n.log_text().splitlines() if " object-refused " in line]
         check(" crit " in refused[0] and f" MB are free in {spool}, but node.reserve requires 1 MB" in refused[0], refused)
@@ -568,7 +573,7 @@ def without_a_node(folder, things):
     n.command("show", "x", code=2)
     n.start()
     check(n.list()["node"], "the node runs")
-    h.send(n.port, h.simulate(os.path.join(folder, "exam"))[1:])
+    h.send(n.port, exam(os.path.join(folder, "exam"))[1:])
     job, = n.wait_states("held")
     n.stop()
     p = n.command("cancel", str(job["id"]))
@@ -582,7 +587,7 @@ def long_job(folder, things):
     n.protocol.update(algorithm='"mlem"', iterations=1000, projector='"exact"', slice_spacing=1.0)
     n.write_conf()
     n.start()
-    h.send(n.port, h.simulate(os.path.join(folder, "exam")))
+    h.send(n.port, exam(os.path.join(folder, "exam")))
     n.wait_states("running")
     return n, pacs
 
@@ -645,7 +650,7 @@ def a_receiver_that_dies(folder, things):
     os.kill(receiver, signal.SIGKILL)
     wait_for("a new receiver answers", n.echo, 10)
     check(manager in n.processes("serve"), "another manager")
-    files = h.simulate(os.path.join(folder, "exam"))
+    files = exam(os.path.join(folder, "exam"))
     check(h.send(n.port, files) == set(files), "not every image was acknowledged")
 
 
@@ -669,7 +674,7 @@ def a_journal_that_cannot_be_opened_again(folder, things):
     os.rmdir(path)
     os.rename(path + ".away", path)
     wait_for("it is open again", lambda: "journal-reopened" in n.log_text(), 10)
-    files = h.simulate(os.path.join(folder, "exam"))
+    files = exam(os.path.join(folder, "exam"))
     check(h.send(n.port, files) == set(files), "not every image was acknowledged")
     n.wait_states("delivered")
     check(manager in n.processes("serve"), "another manager")
@@ -679,7 +684,7 @@ def a_journal_that_cannot_be_opened_again(folder, things):
 def nothing_outlives_the_manager(folder, things):
     n, pacs = long_job(folder, things)
     sender = subprocess.Popen(["storescu", "-aec", "TOMONODE", "--repeat", "200", "127.0.0.1", str(n.port),
-                               *h.simulate(os.path.join(folder, "right"), "--side", "R", "--seed", "2")], stderr=subprocess.DEVNULL)
+                               *exam(os.path.join(folder, "right"), "--side", "R", "--seed", "2")], stderr=subprocess.DEVNULL)
     wait_for("manager, receiver and association run", lambda: len(n.processes("serve")) >= 3)
     check(n.processes("worker"), "no worker")
     n.kill(group=False)
@@ -696,7 +701,7 @@ def does_not_fit(folder, things):
     n.protocol["memory_limit"] = '"1 MB"'
     n.write_conf()
     n.start()
-    h.send(n.port, h.simulate(os.path.join(folder, "exam")))
+    h.send(n.port, exam(os.path.join(folder, "exam")))
     job, = n.wait_states("failed")
     check("protocol '" in job["reason"] and "the limit is 1.0 MB (memory_limit)" in job["reason"], f"no numbers: {job['reason']}")
 
@@ -704,8 +709,8 @@ def does_not_fit(folder, things):
 def retention_removes_what_is_delivered(folder, things):
     import sqlite3
     n, pacs = both(folder, things, retention_days=1)
-    files = h.simulate(os.path.join(folder, "exam"))
-    other = h.simulate(os.path.join(folder, "right"), "--side", "R", "--seed", "2")
+    files = exam(os.path.join(folder, "exam"))
+    other = exam(os.path.join(folder, "right"), "--side", "R", "--seed", "2")
     pacs.start()
     n.start()
     h.send(n.port, files)
@@ -729,9 +734,9 @@ def retention_removes_what_is_delivered(folder, things):
 def retention_by_space(folder, things):
     """More than the spool may hold: the exam that was delivered first goes, the one that is not delivered stays."""
     n, pacs = both(folder, things)
-    first = h.simulate(os.path.join(folder, "exam"))
-    second = h.simulate(os.path.join(folder, "second"), "--seed", "3")
-    held = h.simulate(os.path.join(folder, "right"), "--side", "R", "--seed", "2")[1:]
+    first = exam(os.path.join(folder, "exam"))
+    second = exam(os.path.join(folder, "second"), "--seed", "3")
+    held = exam(os.path.join(folder, "right"), "--side", "R", "--seed", "2")[1:]
     pacs.start()
     n.start()
     h.send(n.port, first)
