@@ -9,7 +9,6 @@ import re
 import signal
 import socket
 import sys
-import time
 
 from tools import node_harness as h
 from tools.node_harness import check, wait_for
@@ -298,6 +297,18 @@ def nobody_shows(folder, things):
     check("alert(1)" not in n.log_text(), "the log has the patient's name")
 
 
+def is_open(s):
+    s.setblocking(False)
+    try:
+        return s.recv(1) != b""
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        s.setblocking(True)
+
+
 def slow_and_many(folder, things):
     """Connections that say nothing, or a byte now and then, are ended, and nobody waits for them."""
     n, _ = node(folder, things, start_pacs=False)
@@ -306,9 +317,8 @@ def slow_and_many(folder, things):
         s = socket.create_connection(("127.0.0.1", n.status["port"]), timeout=10)
         s.sendall((b"GET / HTTP/1.1\r\nHost: loc", b"", b"\x16\x03\x01\x02\x00\x01\x00")[i % 3])
         slow.append(s)
-    began = time.monotonic()
     check(answers(n), "50 silent connections, and no answer")
-    check(time.monotonic() - began < 5, "it took too long")
+    check(any(is_open(s) for s in slow), "the answer came when all silent connections had been ended")
 
     def ended():
         left = []
