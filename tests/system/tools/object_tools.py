@@ -52,7 +52,7 @@ class DataSet(dict):
         return self
 
     def text(self, tag):
-        return self[tag][1].rstrip(b"\0 ").decode("latin-1") if tag in self else ""
+        return self[tag][1].rstrip(b"\0 ").decode("latin-1") if tag in self and self[tag][0] != "SQ" else ""
 
     def number(self, tag):
         return struct.unpack({"US": "<H", "UL": "<I"}[self[tag][0]], self[tag][1])[0]

@@ -1,0 +1,310 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Objects that are made to stop, exhaust or confuse a parser: depth, lengths that lie or have no end, private creators, items, fragments, frames,
+bits, compressed data, duplicate and unordered tags, other transfer syntaxes than the announced one.
+
+Some are an object alone, which becomes unassigned with a sentence that names tag and offset; others are an exam whose pixels are encoded
+wrongly, which is held. What is unusual, but allowed, gives the image of the exam as it was."""
+import os
+import random
+import struct
+import sys
+import zlib
+
+import exams
+import hostile
+from tools import contract_tools as c
+from tools import dicom_peer as peer
+from tools import object_tools as o
+from tools.node_harness import TOMONODE, run, wait_for
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bench"))
+import headers as b  # noqa: E402
+
+SQ = 0x00220015  # Acquisition Device Type Code Sequence: behind group 0020
+END_OF_ITEM, END_OF_SEQUENCE = b.element(b.ITEM_END, "", b""), b.element(b.SEQUENCE_END, "", b"")
+HELD, UNASSIGNED = "held", "1 unassigned"
+ALONE = r"no header gives the number of instances; \d+ received"
+EXTENDED_OFFSETS, EXTENDED_LENGTHS = 0x7FE00001, 0x7FE00002
+
+
+# ---- an object alone ----
+
+def nested(depth, ended=True, implicit=False, vr="SQ"):
+    """`depth` sequences of undefined length in each other."""
+    begin = b.element(SQ, vr, b"", implicit, b.UNDEFINED) + b.element(b.ITEM, "", b"", length=b.UNDEFINED)
+    return depth * begin + (depth * (END_OF_ITEM + END_OF_SEQUENCE) if ended else b"")
+
+
+def alone(before_28=b"", after_28=b"", syntax=o.EXPLICIT, sop_class=b.PROJECTION_CLASS, raw=None, before=b"", **options):
+    """An object with what every image has, and these elements; `raw`: these bytes alone."""
+    def act(stage):
+        uid = f"2.25.8{stage.number()}"
+        data = raw
+        if data is None:
+            data = before + b.whole(before_28, after_28, sop_class, syntax == o.IMPLICIT, instance=uid, **options)
+        return fate(stage, o.Sent(data, sop_class, uid, syntax))
+    return act
+
+
+def fate(stage, sent):
+    """What becomes of one object."""
+    acknowledged, refused = peer.store_all(stage.node.port, [sent])
+    stage.ledger.add(acknowledged)
+    if not acknowledged:
+        stage.quote(f"C-STORE was answered {refused}")
+        return "refused"
+    _, kind, reason = wait_for("it is classified", lambda: next((r for r in exams.rows_of(stage.node.spool, [sent.uid]) if r[1]), None), 60, 0.02)
+    if kind != 1:
+        stage.quote(reason)
+        return UNASSIGNED
+    number, = c.query(stage.node.spool, "SELECT c.job FROM classification c JOIN instance i ON i.id=c.instance WHERE i.sop_instance=?", sent.uid)[0]
+    job = wait_for("its case rests", lambda: next((j for j in stage.node.jobs() if j["id"] == number and j["state"] in exams.RESTING), None), 60)
+    stage.quote(job["reason"])
+    return job["state"]
+
+
+def squeezed(*parts):
+    squeeze = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return b"".join([squeeze.compress(part) for part in parts] + [squeeze.flush()])
+
+
+def inflating(n):
+    """A deflated data set that has n bytes of pixels."""
+    piece = bytes(1 << 20)
+    return squeezed(b.whole(b"", o.element(o.PIXELS, "OW", b"", n)), *(piece for _ in range(n >> 20)))
+
+
+def by_recon(syntax, make):
+    """A file for `tomonode recon`: no C-STORE is accepted in this transfer syntax."""
+    def act(stage):
+        folder = os.path.join(stage.folder, f"recon{stage.number()}")
+        os.mkdir(folder)
+        with open(os.path.join(folder, "bomb.dcm"), "wb") as f:
+            f.write(b.part10(syntax, make()))
+        done = run(TOMONODE, "recon", "-o", os.path.join(folder, "out"), folder, code=None)
+        stage.quote(done.stderr)
+        return f"exit {done.returncode}"
+    return act
+
+
+# ---- an exam ----
+
+def exam(kind, change):
+    def act(stage):
+        e = exams.Exam(stage, kind)
+        e.kind = kind
+        change(e)
+        return exams.outcome(stage, e)
+    return act
+
+
+def rle(values):
+    """A frame of 16-bit values as RLE (PS3.5 annex G): two segments of literal runs."""
+    planes = []
+    for part in (values[1::2], values[0::2]):
+        planes.append(b"".join(bytes((len(part[i:i + 128]) - 1,)) + part[i:i + 128] for i in range(0, len(part), 128)))
+    return struct.pack("<16I", 2, 64, 64 + len(planes[0]), *[0] * 13) + planes[0] + planes[1]
+
+
+def fragments(parts, table=b""):
+    """The value of encapsulated pixel data, of undefined length."""
+    parts = [p + b"\0" * (len(p) % 2) for p in (table, *parts)]
+    return b"".join(b.element(b.ITEM, "", p) for p in parts) + END_OF_SEQUENCE
+
+
+def encapsulate(frames_of, syntax=o.RLE, table=b"", extended=None):
+    """Replace the pixels of each object; frames_of(list of frames as bytes): the fragments."""
+    def act(e):
+        for d in e.objects:
+            n = 2 * d.number(exams.ROWS) * d.number(exams.COLUMNS)
+            data = d.pop(o.PIXELS)[1]
+            parts = frames_of([data[i:i + n] for i in range(0, len(data), n)])
+            if extended:
+                d.put(EXTENDED_OFFSETS, "OV", extended).put(EXTENDED_LENGTHS, "OV", extended)
+            d.after = b.element(o.PIXELS, "OB", fragments(parts, table), length=b.UNDEFINED)
+            d.syntax = syntax
+    return act
+
+
+def code_stream(marker, rows, columns, bits=16):
+    """The head of a JPEG (marker C3) or JPEG-LS (F7) stream of this size, and nothing else."""
+    frame = struct.pack(">BHHB3B", bits, rows, columns, 1, 1, 0x11, 0)
+    return b"\xff\xd8\xff" + bytes((marker,)) + struct.pack(">H", len(frame) + 2) + frame + b"\xff\xda\x00\x08\x01\x01\x00\x00\x00\x00" + bytes(64) + b"\xff\xd9"
+
+
+def raw_dataset(change):
+    """change(encoded bytes) of every object, sent as it is."""
+    def act(e):
+        for d in e.objects:
+            text = d.encode()
+            d.encode = lambda implicit=False, text=text: change(text)
+    return act
+
+
+def unordered(text):
+    """The first element behind all others up to the pixels."""
+    first = len(o.element(0x00080008, "CS", o.parse(text, 0)[0x00080008][1]))
+    at = text.index(b"\xe0\x7f\x10\x00OW")
+    return text[first:at] + text[:first] + text[at:]
+
+
+def twice(tag, vr, value):
+    """Another element with a tag that is there, behind the first."""
+    def change(text):
+        at = text.index(struct.pack("<HH2s", tag >> 16, tag & 0xFFFF, vr.encode()))
+        end = at + 8 + struct.unpack_from("<H", text, at + 6)[0]
+        return text[:end] + o.element(tag, vr, o.padded(value, vr)) + text[end:]
+    return change
+
+
+def odd_lengths(e):
+    """Values of odd length, as careless writers have them."""
+    for d in e.objects:
+        for tag in (exams.THICKNESS, 0x00181190):  # two, because PDVs are even
+            vr, value = d[tag]
+            d[tag] = (vr, value.rstrip(b" ") + b" " * (1 - len(value.rstrip(b" ")) % 2))
+
+
+def groups(n):
+    """n items of the Per-Frame Functional Groups, and as many frames of 1 x 1."""
+    return dict(before_28=b"", after_28=b.element(0x7FE00010, "OW", bytes(2 * n)), frames=exams.o.padded(str(n), "IS"), sop_class=o.PROJECTION), n
+
+
+def many_frames(n):
+    def act(e):
+        d = e.objects[0]
+        item = d[exams.PER_FRAME][1][0]
+        d.put(exams.PER_FRAME, "SQ", [item] * n).put(exams.FRAMES, "IS", str(n)).put(exams.ROWS, "US", 1).put(exams.COLUMNS, "US", 1)
+        d.put(o.PIXELS, "OW", bytes(2 * n))
+    return act
+
+
+def endless_text(tag, vr):
+    def act(e):
+        for d in e.objects:
+            d[tag] = (vr, b"7" * (16 << 20))
+    return act
+
+
+CREATORS = b.creators_and_elements
+CASES = [
+    # depth
+    ("17 sequences in each other", alone(nested(17)), UNASSIGNED, r"\(0022,0015\).* at offset \d+: sequences more than 16 deep"),
+    ("15 sequences in each other", alone(nested(15)), HELD, ALONE),
+    ("100000 sequences without an end", alone(nested(100000, False)), UNASSIGNED, r"at offset \d+: sequences more than 16 deep"),
+    ("2000 sequences in implicit VR", alone(nested(2000, True, True), syntax=o.IMPLICIT), UNASSIGNED, r"at offset \d+: sequences more than 16 deep"),
+    ("100 sequences of VR UN", alone(b.element(0x00291010, "UN", nested(100, True, True), length=b.UNDEFINED)), UNASSIGNED,
+     r"\(0022,0015\).*where an item is expected|sequences more than 16 deep"),
+    # lengths
+    ("a sequence without an end", alone(b.element(SQ, "SQ", b.item(), length=b.UNDEFINED)), UNASSIGNED, r"at offset \d+.*(where an item is expected|has no end)"),
+    ("an item without an end", alone(after_28=b.element(0x00880200, "SQ", b.element(b.ITEM, "", b"", length=b.UNDEFINED))), UNASSIGNED, r"offset \d+"),
+    ("an item of 4 GB", alone(b.element(SQ, "SQ", b.element(b.ITEM, "", b"", length=0xFFFFFFFE))), UNASSIGNED,
+     r"declares 4294967294 bytes, but only \d+ remain in the enclosing element"),
+    ("an element of 4 GB", alone(b.element(0x00211010, "OB", b"1234", length=0xFFFFFFFE)), UNASSIGNED, r"\(0021,1010\) at offset \d+ declares 4294967294 bytes"),
+    ("pixels of undefined length", alone(after_28=b.element(o.PIXELS, "OW", bytes(8), length=b.UNDEFINED)), UNASSIGNED,
+     r"\(7FE0,0010\).*an undefined length, but transfer syntax"),
+    ("a text of undefined length", alone(b.element(0x00210010, "UT", b"", length=b.UNDEFINED)), UNASSIGNED, "undefined length but is not a sequence"),
+    ("values of odd length", exam("mg", odd_lengths), exams.CLEAN, exams.DELIVERED),
+    ("a group length that lies", exam("mg", raw_dataset(lambda t: o.element(0x00080000, "UL", struct.pack("<I", 0x7FFFFFFF)) + t)), exams.CLEAN, exams.DELIVERED),
+    ("the end cut off", exam("mg", raw_dataset(lambda t: t[:-100])), "3 unassigned", r"\(7FE0,0010\).* declares 8192 bytes, but only 8092 remain"),
+    ("padding of 1 MB at the end", exam("mg", raw_dataset(lambda t: t + o.element(0xFFFCFFFC, "OB", bytes(1 << 20)))), exams.CLEAN, exams.DELIVERED),
+    # numbers of elements
+    ("4800 creators and 4800 elements", alone(after_28=CREATORS(20, 240)), UNASSIGNED, "more than 4096 private creators"),
+    ("4800 creators in implicit VR", alone(after_28=CREATORS(20, 240, True), syntax=o.IMPLICIT), UNASSIGNED, "more than 4096 private creators"),
+    ("240 creators and elements in each of 500 items", alone(after_28=b.element(0x00400555, "SQ", b.item(CREATORS(1, 240)) * 500)), UNASSIGNED,
+     "more than 20000000 comparisons"),
+    ("240 creators and elements in each of 16 groups", alone(after_28=CREATORS(16, 240)), HELD, ALONE),
+    ("500001 elements", alone(after_28=b.elements(500001)), UNASSIGNED, "more than 500000 elements"),
+    ("20000 items", alone(after_28=b.element(0x00400555, "SQ", b.item() * 20000)), UNASSIGNED, "more than 16384 items"),
+    ("60 sequences of 16384 items", alone(b"".join(b.element(0x00270000 + 0x1000 + k, "SQ", b.item() * 16384) for k in range(60))), UNASSIGNED,
+     "more than 500000 elements"),
+    # fragments, offset tables
+    ("500001 fragments", alone(after_28=b.element(o.PIXELS, "OB", b.item() + b.item(b"\xff\xd8") * 500001 + END_OF_SEQUENCE, length=b.UNDEFINED),
+                               syntax=o.JPEG), UNASSIGNED, "more than 500000 elements"),
+    ("fragments without an end", alone(after_28=b.element(o.PIXELS, "OB", b.item() * 3, length=b.UNDEFINED), syntax=o.RLE), UNASSIGNED,
+     r"\(7FE0,0010\) PixelData at offset \d+: the file ends after 3 fragments"),
+    ("a fragment of undefined length", alone(after_28=b.element(o.PIXELS, "OB", b.element(b.ITEM, "", b"", length=b.UNDEFINED), length=b.UNDEFINED),
+                                             syntax=o.RLE), UNASSIGNED, "no fragment but"),
+    ("pixels without fragments in RLE", alone(after_28=b.element(o.PIXELS, "OB", bytes(8)), syntax=o.RLE), UNASSIGNED, "transfer syntax .* has fragments"),
+    ("RLE as it should be", exam("mg", encapsulate(lambda f: [rle(v) for v in f])), exams.CLEAN, exams.DELIVERED),
+    ("an empty fragment for each frame", exam("bp", encapsulate(lambda f: [b""] * len(f))), HELD, r"the fragments of a frame have 0 bytes"),
+    ("fewer fragments than frames", exam("bp", encapsulate(lambda f: [rle(f[0])])), HELD, "1 fragments for 3 frames"),
+    ("an offset table of zeros", exam("bp", encapsulate(lambda f: [rle(v) for v in f] + [b"\0\0"], table=bytes(12))), HELD, "the offset table does not point to"),
+    ("an offset table beyond the end", exam("bp", encapsulate(lambda f: [rle(v) for v in f] + [b"\0\0"], table=struct.pack("<3I", 0, 1 << 30, 1 << 31))), HELD,
+     "the offset table does not point to"),
+    ("an offset table of another size", exam("bp", encapsulate(lambda f: [rle(v) for v in f] + [b"\0\0"], table=bytes(4000))), HELD,
+     "4 fragments for 3 frames and an offset table of 4000 bytes, not 12"),
+    ("an extended offset table that lies", exam("bp", encapsulate(lambda f: [rle(v) for v in f], extended=b"\xff" * 24)), exams.CLEAN, exams.DELIVERED),
+    # frames, rows, columns, bits
+    ("2147483647 frames", exam("bp", exams.every(exams.FRAMES, "IS", "2147483647")), HELD, r"2147483647 frames"),
+    ("99999999999999999999 frames", exam("bp", exams.every(exams.FRAMES, "IS", "99999999999999999999")), HELD, r"\(0028,0008\)"),
+    ("no frames", exam("bp", exams.every(exams.FRAMES, "IS", "0")), HELD, r"0 frames \(0028,0008\)"),
+    ("-3 frames", exam("bp", exams.every(exams.FRAMES, "IS", "-3")), HELD, r"-3 frames \(0028,0008\)"),
+    ("65536 frames of one pixel", exam("bp", exams.two(exams.every(exams.FRAMES, "IS", "65536"), exams.every(exams.ROWS, "US", 1),
+                                                       exams.every(exams.COLUMNS, "US", 1))), HELD, "65536 frames"),
+    ("4000 frames with their groups", exam("bp", many_frames(4000)), HELD, "4000 projections: at most 1024|1 columns"),
+    ("20000 functional groups", exam("bp", many_frames(20000)), UNASSIGNED, "more than 500000 elements"),
+    ("no columns", exam("mg", exams.every(exams.COLUMNS, "US", 0)), HELD, r"0 columns \(0028,0011\)"),
+    ("a frame of 8 GB in RLE", exam("mg", exams.two(encapsulate(lambda f: [rle(v) for v in f]), exams.every(exams.ROWS, "US", 65535),
+                                                    exams.every(exams.COLUMNS, "US", 65535))), HELD, "an encapsulated frame of 65535 x 65535: more than"),
+    *((f"{bits} bits allocated", exam("mg", exams.every(exams.ALLOCATED, "US", bits)), HELD, rf"\(0028,0100\) BitsAllocated is {bits}: only 8 and 16")
+      for bits in (1, 12, 32, 64)),
+    # compressed data
+    ("1 GiB deflated to 1 MB", by_recon(o.DEFLATED, lambda: inflating(1 << 30)), "exit 4", r"bomb\.dcm.*268435456"),
+    ("a deflated data set cut off", by_recon(o.DEFLATED, lambda: squeezed(b.whole(b"", b.element(o.PIXELS, "OW", random.Random(1).randbytes(90000))))[:-500]),
+     "exit 4", r"bomb\.dcm.*(deflate|inflate)"),
+    ("a deflated data set that is none", by_recon(o.DEFLATED, lambda: random.Random(2).randbytes(5000)), "exit 4", r"bomb\.dcm.*(deflate|inflate)"),
+    ("a deflated object over the network", alone(raw=squeezed(b.whole(b"")), syntax=o.DEFLATED), "refused", r"C-STORE was answered \{\}"),
+    ("RLE with 15 segments", exam("mg", encapsulate(lambda f: [struct.pack("<16I", 15, *[64] * 15) + bytes(100) for _ in f])), HELD, "RLE with 15 segments"),
+    ("RLE with segments beyond the end", exam("mg", encapsulate(lambda f: [struct.pack("<16I", 2, 64, 1 << 31, *[0] * 13) + bytes(100) for _ in f])), HELD,
+     "RLE segment 1 from byte 64 to 2147483648"),
+    ("RLE with too few values", exam("mg", encapsulate(lambda f: [rle(v[:-200]) for v in f])), HELD, r"RLE segment 1 cannot be decoded: 3996 of 4096 values"),
+    ("JPEG of another size", exam("mg", encapsulate(lambda f: [code_stream(0xC3, 65535, 65535) for _ in f], o.JPEG)), HELD, "65535"),
+    ("JPEG-LS of another size", exam("mg", encapsulate(lambda f: [code_stream(0xF7, 65535, 65535) for _ in f], o.JPEG_LS)), HELD, "65535"),
+    ("JPEG of the right size without data", exam("mg", encapsulate(lambda f: [code_stream(0xC3, 64, 64) for _ in f], o.JPEG)), HELD, "cannot be decoded|JPEG"),
+    ("JPEG-LS of the right size without data", exam("mg", encapsulate(lambda f: [code_stream(0xF7, 64, 64) for _ in f], o.JPEG_LS)), HELD,
+     "cannot be decoded|JPEG-LS"),
+    ("JPEG that is noise", exam("mg", encapsulate(lambda f: [random.Random(3).randbytes(5000) for _ in f], o.JPEG)), HELD, r"\.dcm: "),
+    ("JPEG 2000", by_recon(o.JPEG_2000, lambda: b.whole(b"", b.element(exams.ALLOCATED, "US", b"\x10\0") + b.element(
+        o.PIXELS, "OB", fragments([b"\xff\x4f\xff\x51"]), length=b.UNDEFINED))), "exit 4", r"bomb\.dcm: transfer syntax 1.2.840.10008.1.2.4.90 .* is not decoded"),
+    # values, VRs, tags
+    ("a name of 16 MB", exam("mg", endless_text(exams.NAME, "UC")), exams.CLEAN, exams.DELIVERED),
+    ("a thickness of 16 MB", exam("mg", endless_text(exams.THICKNESS, "UT")), HELD, r"\(0018,11A0\)"),
+    ("a private value of 16 MB", alone(b.element(0x00211010, "OB", bytes(16 << 20))), HELD, ALONE),
+    ("4000 character sets", exam("mg", exams.every(exams.CHARSET, "CS", "\\".join(["ISO 2022 IR 87"] * 4000))), "held|delivered, clean image",
+     r"\(0008,0005\)|" + exams.DELIVERED),
+    ("angles as sequences", exam("mg", exams.every(exams.ANGLE, "SQ", [o.DataSet()])), HELD, r"\(0018,1510\)"),
+    ("names as sequences", exam("mg", exams.every(exams.NAME, "SQ", [o.DataSet()])), exams.CLEAN, exams.DELIVERED),
+    ("study dates as bytes", exam("mg", exams.every(exams.STUDY_DATE, "OB", bytes(8))), exams.CLEAN, exams.DELIVERED),
+    ("a manufacturer of 1000 letters", exam("mg", exams.every(exams.MAKER, "LO", "M" * 1000)), HELD, r"\(0008,0070\).* of 1000 bytes, more than"),
+    ("rows as text", exam("mg", exams.every(exams.ROWS, "LO", "many")), HELD, r"\(0028,0010\)"),
+    ("rows of four bytes", exam("mg", exams.every(exams.ROWS, "UL", 64)), exams.CLEAN, exams.DELIVERED),
+    ("angles as doubles", exam("mg", lambda e: [d.put(exams.ANGLE, "FD", float(d.text(exams.ANGLE))) for d in e.objects]), exams.CLEAN, exams.DELIVERED),
+    ("a study UID as bytes", exam("mg", lambda e: [d.update({o.STUDY: ("OB", d[o.STUDY][1])}) for d in e.objects]), "3 unassigned", r"\(0020,000D\)"),
+    ("pixels as text", exam("mg", lambda e: [d.update({o.PIXELS: ("UT", d[o.PIXELS][1])}) for d in e.objects]), "3 unassigned", r"\(7FE0,0010\).*VR UT, not OB or OW"),
+    ("a VR that does not exist", alone(b.element(0x00211010, "XX", b"1234")), UNASSIGNED, r'\(0021,1010\) at offset \d+: "XX" is not a value representation'),
+    ("an angle twice in one header", exam("mg", raw_dataset(twice(exams.ANGLE, "DS", "12"))), "3 unassigned", r"\(0018,1510\) .* at offset \d+ occurs twice"),
+    ("tags out of order", exam("mg", raw_dataset(unordered)), "3 unassigned", r"\(0008,0008\) .* at offset \d+ must not follow \(2050,0020\)"),
+    ("a meta header in the data set", exam("mg", raw_dataset(lambda t: o.element(0x00020010, "UI", b"1.2.840.10008.1.2.5\0") + t)), "3 unassigned", r"\(0002,0010\)"),
+    ("command elements in the data set", exam("mg", raw_dataset(lambda t: o.element(0x00000100, "US", b"\1\0") + t)), "3 unassigned", r"\(0000,0100\)"),
+    ("a whole file in place of a data set", exam("mg", raw_dataset(lambda t: bytes(128) + b"DICM" + o.element(0x00020010, "UI", b"1.2\0") + t)), "3 unassigned",
+     r"offset"),
+    ("an end of an item at the top", exam("mg", raw_dataset(lambda t: t + END_OF_ITEM)), "3 unassigned", r"\(FFFE,E00D\)"),
+    # other encodings than the announced one
+    ("no bytes at all", alone(raw=b""), "1 unassigned|refused", r"\(0008,0016\)|C-STORE|missing|offset|empty"),
+    ("64 KB of noise", alone(raw=random.Random(4).randbytes(65536)), UNASSIGNED, "offset"),
+    ("64 KB of noise in implicit VR", alone(raw=random.Random(5).randbytes(65536), syntax=o.IMPLICIT), UNASSIGNED, "offset"),
+    ("64 KB of zeros", alone(raw=bytes(65536), syntax=o.IMPLICIT), UNASSIGNED, "offset"),
+    ("explicit VR announced as implicit", alone(raw=b.whole(b""), syntax=o.IMPLICIT), UNASSIGNED, "offset"),
+    ("implicit VR announced as explicit", alone(raw=b.whole(b"", implicit=True)), UNASSIGNED, "offset"),
+    ("little endian announced as big endian", alone(raw=b.whole(b""), syntax=o.BIG_ENDIAN), "1 unassigned|refused", "offset|C-STORE"),
+]
+
+
+def cases_of(_rng):
+    return [hostile.Case(*row) for row in CASES]
+
+
+if __name__ == "__main__":
+    hostile.main("parser bombs", exams.stage_of, cases_of)
