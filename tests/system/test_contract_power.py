@@ -7,10 +7,12 @@
 A node runs with tests/preload/record_io.c, which records its calls. For every prefix of the record that ends before or after a sync, after a
 change of a name, or with a response, tools/power_tools.py computes what a power cut leaves of the spool: only what was synced, everything, each
 part of the spool alone in its worst or best state, and random parts of what was not synced. Each of these states is compared with what the
-senders and the archive were told before the cut. On some of them a node is started, which has to finish all exams.
+senders and the archive were told before the cut. On some of them a node is started, which has to finish all exams; the calls of every fourth
+of these nodes are recorded, too, and judged in the same way.
 --cuts N: a node on N random states, of a run with --exams exams. Defaults are short.
 """
 import contextlib
+import copy
 import errno
 import hashlib
 import itertools
@@ -40,15 +42,16 @@ NOT_COMPARED = ("journal.db-shm", "node.json", "work/")  # shared memory, and fi
 # ---- a node that is recorded ----
 
 class Archive(peer.Archive):
-    """Writes to the record what it is about to acknowledge."""
+    """Writes to the record, if there is one, what it is about to acknowledge. archived: {study: UIDs} that it has."""
 
-    def __init__(self, recorder):
+    def __init__(self, recorder=None, archived=()):
         super().__init__()
-        self.recorder = recorder
+        self.recorder, self.studies = recorder, {study: set(uids) for study, uids in dict(archived).items()}
         self.answer = self.note
 
     def note(self, uid, data):
-        self.recorder.mark("archived", f"{c.study_of(data)} {uid}")
+        if self.recorder:
+            self.recorder.mark("archived", f"{c.study_of(data)} {uid}")
         return peer.SUCCESS
 
 
@@ -154,9 +157,10 @@ class Told:
         self.lost.add(uid)
 
 
-def replay(records, drop=None):
-    """(what was told, the disk) at each cut. drop(record): a sync that is left out."""
-    disk, told, responses = power.Disk(), Told(), power.Responses()
+def replay(records, drop=None, begin=None):
+    """(what was told, the disk) at each cut. drop(path): a sync that is left out. begin: (files, what was told) before the first record."""
+    files, told = begin or ({}, Told())
+    disk, told, responses = power.Disk(files), copy.deepcopy(told), power.Responses()
     for r in records:
         if r.kind == "s":
             yield told, disk
@@ -256,17 +260,19 @@ class Judge:
 
 
 class Tally:
-    cuts = states = 0
+    def __init__(self):
+        self.cuts = self.states = 0
 
 
-def first_wrong(judge, records, rng, at_random, drop=None, tally=Tally):
+def first_wrong(judge, records, at_random, drop=None, begin=None, tally=None):
     """The first state that breaks the contract, in words; None."""
-    for told, disk in replay(records, drop):
+    tally = tally or Tally()
+    for told, disk in replay(records, drop, begin):
         tally.cuts += 1
         view = disk.survivors(lambda path: 1, None)
-        for name, share in power.variants(disk, rng, at_random):
+        for name, share in power.variants(disk, RNG, at_random):
             tally.states += 1
-            why = judge.wrong(disk.survivors(share, rng), view, told)
+            why = judge.wrong(disk.survivors(share, RNG), view, told)
             if why:
                 return f"{why}; survived: {name} (cut {tally.cuts})"
     return None
@@ -274,25 +280,18 @@ def first_wrong(judge, records, rng, at_random, drop=None, tally=Tally):
 
 # ---- the contract, judged by a node ----
 
-class Found(peer.Archive):
-    """The archive as it was at the cut."""
-
-    def __init__(self, told):
-        super().__init__()
-        self.studies = {study: set(uids) for study, uids in told.archived.items()}
-
-
-def start_after_cut(run, files, told, results, folder, things):
+def start_after_cut(run, files, told, results, folder, things, record):
     """A node on this state, after a power cut: it starts, and finishes all exams that were begun, when what was not acknowledged is sent
-    again. results: {study: UIDs of its results}"""
-    archive = Found(told)
+    again. results: {study: UIDs of its results}; record: record its calls. Returns the records."""
+    recorder = power.Recorder(folder, os.path.join(folder, "spool")) if record else None
+    archive = Archive(recorder, told.archived)
     node = h.Node(folder, archive.port, quiet_time=30, retention_days=0, device='"cpu:1"')
     things += [node, archive]
     set_up(node)
     power.put(files, node.spool)
     clock, ledger = c.Clock(folder), c.Ledger()
     clock.set(told.clock)
-    clock.start(node)
+    recorder.start(node, clock) if recorder else clock.start(node)
     ledger.add({uid: run.digests[uid] for uid in told.acknowledged - told.lost})
     for n in told.exams:
         study, objects = run.exam(n)
@@ -310,6 +309,7 @@ def start_after_cut(run, files, told, results, folder, things):
     ledger.check_nothing_else(node.spool)
     check(node.stop() == 0, "SIGTERM: the exit code is not 0")
     archive.stop()
+    return recorder.records() if recorder else []
 
 
 # ---- tests ----
@@ -347,42 +347,47 @@ def nothing_is_lost_in_a_power_cut(folder, things):
     told = check_record(run, records)
     check(len(told.archived) == EXAMS, f"the archive has results of {len(told.archived)} exams")
     judge, tally = Judge(run.digests, os.path.join(folder, "judge")), Tally()
-    why = first_wrong(judge, records, RNG, 8 if OPTIONS.cuts else 1, tally=tally)
+    why = first_wrong(judge, records, 8 if OPTIONS.cuts else 1, tally=tally)
     check(not why, why)
     for name, drop in syncs(records):  # the judge sees each sync that is left out
-        check(first_wrong(judge, records, RNG, 0, drop), f"nothing is wrong without the sync of {name}")
-    nodes = start_nodes(run, records, told.archived, tally.cuts, folder)
+        check(first_wrong(judge, records, 0, drop), f"nothing is wrong without the sync of {name}")
+    nodes, again = start_nodes(run, judge, records, told.archived, tally.cuts, folder)
     c.print_table("power cuts", [("exams, objects acknowledged", f"{EXAMS}, {len(told.acknowledged)}"),
                                  ("calls recorded, syncs among them", f"{len(records)}, {sum(r.kind == 'S' for r in records)}"),
                                  ("checkpoints of the journal", sum(r.kind == "S" and r.path == "journal.db" for r in records)),
                                  ("cuts, states judged", f"{tally.cuts}, {tally.states}"), ("nodes started on a state", nodes),
+                                 ("second cuts, while such nodes work, states judged", f"{again.cuts}, {again.states}"),
                                  ("acknowledged objects lost, results missing or double, manual steps", "0")])
 
 
-def start_nodes(run, records, results, cuts, folder):
-    """On random states. Their number."""
-    until, done = time.monotonic() + 60 * OPTIONS.minutes if OPTIONS.minutes else float("inf"), 0
+def start_nodes(run, judge, records, results, cuts, folder):
+    """On random states; of every fourth one, also the states after a second cut. The number of nodes, and the tally of second cuts."""
+    until, done, again = time.monotonic() + 60 * OPTIONS.minutes if OPTIONS.minutes else float("inf"), 0, Tally()
     while done < NODES and time.monotonic() < until:
         chosen = set(RNG.sample(range(cuts), min(NODES - done, 50, cuts)))
         for n, (told, disk) in enumerate(replay(records)):
             if n in chosen and time.monotonic() < until:
                 name, share = RNG.choice(power.variants(disk, RNG, 10))
-                done += one_node(run, disk.survivors(share, RNG), told, results, os.path.join(folder, "cut"), f"cut {n}, survived: {name}")
+                files, what = disk.survivors(share, RNG), f"cut {n}, survived: {name}"
+                found = one_node(run, files, told, results, os.path.join(folder, "cut"), what, done % 4 == 3)
+                why = first_wrong(judge, found, 2, begin=(files, told), tally=again)
+                check(not why, f"{what}; at a second cut: {why}")
+                done += 1
         print(f"  {done} nodes", flush=True)
-    return done
+    return done, again
 
 
-def one_node(run, files, told, results, folder, what):
+def one_node(run, files, told, results, folder, what, record):
+    """Start a node on these files, and end it. Returns its records."""
     things = []
     try:
-        start_after_cut(run, files, told, results, folder, things)
+        return start_after_cut(run, files, told, results, folder, things, record)
     except AssertionError as e:
-        raise AssertionError(f"{what}: {e}\n{things[0].log_text()[-2000:]}") from e
+        raise AssertionError(f"{what}: {e}\n{things[0].log_text()[-2000:] if things else ''}") from e
     finally:
         for thing in things:
             thing.end() if isinstance(thing, h.Node) else thing.stop()
-    shutil.rmtree(folder)
-    return 1
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def an_object_after_a_call_that_failed_once(folder, things):

@@ -207,11 +207,19 @@ class Folder(Node):
 
 
 class Disk:
-    """The files below the recorded folder, record by record."""
+    """The files below the recorded folder, record by record. files: {path: bytes, or None of a folder} at the beginning, all synced."""
 
-    def __init__(self):
+    def __init__(self, files=()):
         self.root = Folder()
         self.begun = {}  # (thread, path): the node and its operations when the sync began
+        for path, data in dict(files).items():
+            folder, name = self.folder_of(path)
+            node = Folder() if data is None else File()
+            if data:
+                node.do((0, data))
+                node.sync(node.total())
+            folder.do(name, node)
+            folder.sync(folder.total())
 
     def folder_of(self, path):
         node = self.root
