@@ -327,6 +327,11 @@ static void revision_takes_all(void **state)
 	t.n = 0;
 	journal_replay(j, 0, 0, collect, &t, NULL);
 	assert_int_equal(t.n, 9);
+	/* A case whose images were removed cannot be revised: its revision would have members without files. */
+	assert_int_equal(journal_append(j, job, EVENT_CANCEL, "{}", 4, NULL), 0);
+	assert_int_equal(journal_append(j, job, EVENT_CLEANED, "{}", 5, NULL), 0);
+	assert_int_equal(journal_open_revision(j, job, add(j, "1.9", "dd"), "{}", "{\"key\":\"k\"}", 6, &revision, NULL),
+			 -ESTALE);
 	journal_close(j);
 }
 
