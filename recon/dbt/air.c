@@ -376,6 +376,7 @@ static int seed(struct cells *c, double log, double width, int *ret_over)
 			if (is_bright(&row[i], log, width)) {
 				row[i].region = 1;
 				c->work[waiting++] = j * c->n_u + i;
+				break;
 			}
 	}
 	*ret_over = over;

@@ -256,6 +256,13 @@ static void test_over_range(void **state)
 	store(&plain, true);
 	assert_int_equal(prep_histogram(&plain, raw, hist, &err), 0);
 	assert_int_equal(air_over_code(&plain, hist), -1);
+	/* more rows end over range than in air that can be measured: what remains is not taken for all of it */
+	draw_slab(3000, N_U - 60);
+	store(&plain, true);
+	for (int v = 0; v < 180; v++)
+		for (int u = N_U - 10; u < N_U; u++)
+			raw[v * N_U + u] = 16383;
+	found(&plain, AIR_OVER_RANGE);
 	/* a few bins at the end of the range do not hide the air */
 	draw_slab(3648, N_U - 24);
 	store(&plain, true);
