@@ -120,9 +120,9 @@ static void test_meanings(void **state)
 	assert_true(f.offset == 7 && f.scale == 0.25);
 	interfile_clear(&f);
 	must_parse(WITH({"data offset in bytes[1] := 0", "data starting block := 3"},
-			{"image scaling factor[1]", "quantification units"}),
+			{"image scaling factor[1] := 1", "quantification units := 2.5"}),
 		   &f);
-	assert_true(f.offset == 6144 && f.scale == 1);
+	assert_true(f.offset == 6144 && f.scale == 2.5);
 	interfile_clear(&f);
 	must_parse(WITH({"number of time frames := 1\n",
 			 "number of time frames := 1\nimage duration (sec)[1] := 90.5\nimage relative start time (sec)[1] := 3\n"

@@ -84,25 +84,31 @@ static void images_that_arrive_one_by_one(void **state)
 	}
 }
 
-/* A sender that was idle for long does not get all the time that it has not used. */
+/* A sender that was idle for long, at the same address or alone at its own, does not get all the time that it has not used. */
 static void idle_time_is_not_saved(void **state)
 {
+	static const char *const hosts[] = {"h", "idle"};
 	struct turns *t = *state;
 
-	add(t, "IDLE", "h", 1);
-	read_next(t, 1, 0.1);
-	for (int64_t i = 2; i <= 101; i++) {
-		add(t, "BUSY", "h", i);
-		read_next(t, i, 1);
-	}
-	for (int64_t i = 102; i <= 201; i += 2) {
-		add(t, "BUSY", "h", i);
-		add(t, "IDLE", "h", i + 1);
-	}
-	for (int busy = 0, n = 0; n < 20; n++) {
-		busy += turns_next(t) % 2 == 0;
-		turns_done(t, 1);
-		assert_true(abs(2 * busy - n) <= 4);
+	for (int64_t way = 0, i = 1; way < 2; way++) {
+		add(t, "IDLE", hosts[way], i);
+		read_next(t, i++, 0.1);
+		for (int n = 0; n < 100; n++, i++) {
+			add(t, "BUSY", "h", i);
+			read_next(t, i, 1);
+		}
+		i += i & 1;
+		for (int n = 0; n < 50; n++, i += 2) {
+			add(t, "BUSY", "h", i);
+			add(t, "IDLE", hosts[way], i + 1);
+		}
+		for (int busy = 0, n = 0; n < 20; n++) {
+			busy += turns_next(t) % 2 == 0;
+			turns_done(t, 1);
+			assert_true(abs(2 * busy - n) <= 4);
+		}
+		while (turns_next(t))
+			turns_done(t, 1);
 	}
 }
 
