@@ -113,7 +113,6 @@ def read(path):
 KINDS = {
     "mg": ("dbt", "--phantom", "beads", "--detector", "512x512", "--binning", "8", "--views", "3"),  # three objects of 10 kB
     "bp": ("dbt", "--phantom", "beads", "--detector", "512x512", "--binning", "8", "--views", "3", "--format", "bp"),
-    "mlo": ("dbt", "--phantom", "beads", "--detector", "512x512", "--binning", "8", "--views", "3", "--view", "MLO"),
     "pet": ("pet", "--scanner", "small", "--phantom", "f-shape", "--counts", "2e5", "--attenuation"),  # EMISSION and ATTENUATION
     "parallel": ("parallel", "--phantom", "head", "--angles", "30", "--size", "64", "--bin", "4", "--slices", "2"),
 }
