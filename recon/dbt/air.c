@@ -36,6 +36,7 @@
 enum kind { CELL_EMPTY, CELL_OVER, CELL_DATA };
 
 struct cell {
+	float mean;	/* intensity, at least 1 */
 	float log;	/* logarithm of the mean intensity */
 	float step;	/* largest difference of the logarithms of neighbouring cells that noise explains */
 	float variance; /* of a bin, divided by the mean */
@@ -128,7 +129,7 @@ struct columns {
 
 /* Add up n rows of width n_u; integers, which are exact, and loops that the compiler vectorises. Return false if a sum may not
  * fit. */
-static bool add_columns(const uint16_t *raw, int n_u, int n, struct columns c)
+static inline __attribute__((always_inline)) bool add_columns_loop(const uint16_t *raw, int n_u, int n, struct columns c)
 {
 	uint32_t *restrict values = c.values, *restrict squares = c.squares;
 	uint16_t most = 0; /* not below the largest difference */
@@ -149,6 +150,23 @@ static bool add_columns(const uint16_t *raw, int n_u, int n, struct columns c)
 	}
 	return n <= ROWS_MOST && (uint64_t)most * most * (uint64_t)n <= UINT32_MAX;
 }
+
+#ifdef __x86_64__
+__attribute__((target("avx2"))) static bool add_columns_avx2(const uint16_t *raw, int n_u, int n, struct columns c)
+{
+	return add_columns_loop(raw, n_u, n, c);
+}
+
+static bool add_columns(const uint16_t *raw, int n_u, int n, struct columns c)
+{
+	return __builtin_cpu_supports("avx2") ? add_columns_avx2(raw, n_u, n, c) : add_columns_loop(raw, n_u, n, c);
+}
+#else
+static bool add_columns(const uint16_t *raw, int n_u, int n, struct columns c)
+{
+	return add_columns_loop(raw, n_u, n, c);
+}
+#endif
 
 /* Return the same as add_bins() for the columns from..end-1 of n rows without padding and values over range. */
 static struct bins add_plain_bins(const struct prep *p, struct columns c, int from, int end, int n)
@@ -185,7 +203,8 @@ static void finish_cell(const struct bins *b, struct cell *ret)
 		ret->kind = CELL_OVER;
 	else if (2 * b->n >= b->all && b->n > 0)
 		ret->kind = CELL_DATA;
-	ret->log = (float)log(fmax(mean, 1));
+	ret->mean = mean > 1 ? (float)mean : 1;
+	ret->log = (float)log(mean > 1 ? mean : 1);
 	ret->variance = b->pairs > 0 && mean > 0 ? (float)(b->squares / b->pairs / 2 / mean * mean_of_median(b->pairs)) : -1;
 }
 
@@ -292,13 +311,18 @@ static double cell_noise(const struct cells *c, double log)
 
 static bool is_step(const struct cell *a, const struct cell *b)
 {
-	return b->kind == CELL_DATA && fabsf(a->log - b->log) > fmaxf(a->step, b->step);
+	return b->kind == CELL_DATA && fabsf(a->log - b->log) > (a->step > b->step ? a->step : b->step);
 }
 
 static void mark_flat(struct cells *c)
 {
-	for (size_t i = 0; i < count_cells(c); i++)
-		c->cell[i].step = (float)fmax(STEP_LEAST, STEP_SIGMAS * cell_noise(c, c->cell[i].log));
+	float gain = (float)(STEP_SIGMAS * STEP_SIGMAS * c->gain / ((double)c->bins_u * c->bins_v));
+
+	for (size_t i = 0; i < count_cells(c); i++) {
+		float noise = sqrtf(gain / c->cell[i].mean);
+
+		c->cell[i].step = noise > (float)STEP_LEAST ? noise : (float)STEP_LEAST;
+	}
 	for (int j = 0; j < c->n_v; j++)
 		for (int i = 0; i < c->n_u; i++) {
 			struct cell *a = c->cell + (size_t)j * (size_t)c->n_u + i;
@@ -428,7 +452,8 @@ static struct counts count_region(struct cells *c, double log, double width)
 	for (int j = 0; j < c->n_v; j++)
 		for (int i = 0; i < c->n_u; i++) {
 			struct cell *a = c->cell + (size_t)j * (size_t)c->n_u + i;
-			int below = (int)floor((log - (double)a->log) / CLASS);
+			double dark = log - (double)a->log;
+			int below = dark >= 0 ? (int)(dark / CLASS) : -1;
 			bool plateau = a->region && a->kind == CELL_DATA && fabs((double)a->log - log) <= width;
 
 			a->plateau = plateau && is_inside(c, i, j);
