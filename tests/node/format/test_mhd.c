@@ -58,6 +58,8 @@ static void test_header(void **state)
 	assert_int_equal(h.element_bytes, 2);
 	assert_int_equal(parse(with("MSB = False", "MSB = true"), &h, &err), 0);
 	assert_true(h.most_significant_first);
+	assert_int_equal(parse(with("BinaryDataByteOrderMSB = False\n", ""), &h, &err), 0);
+	assert_false(h.most_significant_first); /* MetaIO's own default */
 	assert_int_equal(parse(with("CompressedData = False", "CompressedData = 1"), &h, &err), 0);
 	assert_true(h.compressed);
 	assert_int_equal(parse(with("ElementSpacing", "ElementSize"), &h, &err), 0);

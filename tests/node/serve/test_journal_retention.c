@@ -173,10 +173,28 @@ static void many_take_turns(void **state)
 		assert_false(on_record(p, i));
 }
 
+/* The revision was cleaned later than its elder: the case waits for it. */
+static void cases_are_as_old_as_their_last_revision(void **state)
+{
+	char key[] = "k", other[] = "l";
+	struct job_view elder = {.key = key, .state = JOB_CLEANED, .changed = NOW - 10 * DAY};
+	struct job_view revision = {.key = key, .state = JOB_CLEANED, .changed = NOW - 2 * DAY};
+	struct job_view *list[] = {&elder, &revision};
+	struct jobs jobs = {.list = list, .n = 2};
+
+	(void)state;
+	assert_false(journal_retention_may_delete(&jobs, &elder, 3, NOW));
+	assert_false(journal_retention_may_delete(&jobs, &revision, 3, NOW));
+	assert_true(journal_retention_may_delete(&jobs, &elder, 3, NOW + DAY));
+	revision.key = other;
+	assert_true(journal_retention_may_delete(&jobs, &elder, 3, NOW));
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {T(goes_after_its_files), T(not_of_a_case), T(many_take_turns)};
+	const struct CMUnitTest tests[] = {T(goes_after_its_files), T(not_of_a_case), T(many_take_turns),
+					   cmocka_unit_test(cases_are_as_old_as_their_last_revision)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

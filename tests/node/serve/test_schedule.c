@@ -439,6 +439,25 @@ static void jobs_go_to_their_slots(void **state)
 	close_pair(a);
 }
 
+/* The case that somebody waits for goes first, though another was ready before it. */
+static void priority_goes_first(void **state)
+{
+	struct stage *t = *state;
+	int64_t first = add_job(t, "dbt", 1, 1), second = add_job(t, "dbt", 2, 2);
+	int a[2];
+
+	slots_configure(&t->s.slots, "cuda:0", t->s.clock);
+	append(t, second, EVENT_PRIORITY, "{\"priority\":1}");
+	assert_int_equal(step(t, first, NOW)->state, JOB_READY);
+	assert_int_equal(step(t, second, NOW)->state, JOB_READY);
+	add_worker(t, 0, a);
+	t->s.stopping = false;
+	step(t, first, NOW);
+	assert_int_equal(given(a[1]), second);
+	t->s.stopping = true;
+	close_pair(a);
+}
+
 /* A worker that reports the end of a job that it no longer has does not free its slot, nor end the job that it runs. */
 static void done_with_another_job(void **state)
 {
@@ -620,6 +639,7 @@ int main(void)
 		T(clock_set_back_delays_no_deadline),
 		T(no_journal_decides_nothing),
 		T(jobs_go_to_their_slots),
+		T(priority_goes_first),
 		T(done_with_another_job),
 		T(broken_device_hands_its_job_on),
 		T(last_words),

@@ -293,7 +293,6 @@ static void revision_waits_for_its_predecessor(void **state)
 	int64_t a = add_job(t, "dbt", 1, 1), late, b = 0;
 	char detail[200];
 
-	made(t, a, true);
 	late = add_instance(t, "1.99");
 	snprintf(detail, sizeof(detail),
 		 "{\"key\":\"dbt\",\"kind\":\"dbt\",\"calling\":\"M\",\"revision\":2,\"revision_of\":%lld,\"priority\":1}",
@@ -303,6 +302,8 @@ static void revision_waits_for_its_predecessor(void **state)
 			 0);
 	append(t, b, EVENT_COMPLETE, "{\"protocol\":\"dbt-osem\",\"destinations\":[\"pacs\"]}");
 	made(t, b, true);
+	assert_int_equal(first_in_line(t, "pacs"), 0); /* the first is not reconstructed yet */
+	made(t, a, true);
 	assert_int_equal(first_in_line(t, "pacs"), a); /* although the revision has the higher priority */
 	append(t, a, EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"next\":5030}");
 	assert_int_equal(first_in_line(t, "pacs"), 0);
