@@ -482,6 +482,13 @@ static void retention_rule(void **state)
 	v = apply_at(&jobs, 5, EVENT_DELIVERED, "{}", 10);
 	assert_false(may_clean(&jobs, v, 1, 0, 99 * DAY));
 	jobs_clear(&jobs);
+	/* Nor is what was refused: it waits for a person. */
+	v = reconstructed(&jobs, 1);
+	apply(&jobs, 1, EVENT_SEND_REFUSED, "{\"destination\":\"pacs\",\"status\":\"0122\"}");
+	apply(&jobs, 1, EVENT_DEAD_LETTER, "{}");
+	assert_int_equal(v->state, JOB_DEAD_LETTER);
+	assert_false(may_clean(&jobs, v, 1, 1, 1000 + 99 * DAY));
+	jobs_clear(&jobs);
 }
 
 /* What a person cancelled is done, too: as a revision it keeps nothing of its case back, and by itself it goes after days of its
