@@ -406,7 +406,7 @@ static bool explain_end(const struct intake *in, int rc, const struct err *err, 
 
 static void show_end(struct intake *in, int rc, const struct err *err)
 {
-	struct association_request q = {.kind = ASSOCIATION_ENDED, .ended = {.last = clock_wall()}};
+	struct association_request q = {.kind = ASSOCIATION_ENDED};
 
 	if (!explain_end(in, rc, err, q.ended.reason, sizeof(q.ended.reason)))
 		return;

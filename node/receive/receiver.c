@@ -144,7 +144,7 @@ static bool serve_requests(struct receiver *r, struct child *c)
 			peer_limits_count_refusal(r->peer_limits, &c->who.sender, refusal_kind_of(&q), now);
 			break;
 		case ASSOCIATION_ENDED:
-			receiver_state_add_association(r->state, &q.ended);
+			receiver_state_add_association(r->state, &q.ended, clock_wall());
 			break;
 		}
 	}

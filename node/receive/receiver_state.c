@@ -106,14 +106,17 @@ static bool is_same(const struct node_association *a, const struct node_associat
 	return !strcmp(a->calling, b->calling) && !strcmp(a->host, b->host) && !strcmp(a->reason, b->reason);
 }
 
-void receiver_state_add_association(struct receiver_state *s, const struct node_association *ended)
+void receiver_state_add_association(struct receiver_state *s, const struct node_association *ended, double now)
 {
-	struct node_association one = *ended;
+	struct node_association one = {.last = now};
 	size_t i = 0;
 
 	if (!s || !take(s))
 		return;
-	while (i < s->n_associations && !is_same(&s->associations[i], ended))
+	memcpy(one.calling, ended->calling, sizeof(one.calling) - 1);
+	memcpy(one.host, ended->host, sizeof(one.host) - 1);
+	memcpy(one.reason, ended->reason, sizeof(one.reason) - 1);
+	while (i < s->n_associations && !is_same(&s->associations[i], &one))
 		i++;
 	one.count = i < s->n_associations ? s->associations[i].count + 1 : 1;
 	if (i == s->n_associations && i < NODE_ASSOCIATIONS_MAX)

@@ -19,9 +19,10 @@ void receiver_state_begin(struct receiver_state *s, double clock);
 void receiver_state_beat(struct receiver_state *s, double clock);
 enum receiver_fault { RECEIVER_FAULT_TLS, RECEIVER_FAULT_DESCRIPTORS, RECEIVER_FAULT_WAIT, RECEIVER_FAULTS };
 void receiver_state_fault(struct receiver_state *s, enum receiver_fault fault, const char *reason);
-/* Record an association that ended without an object; `count` is not used. Several receivers may do this. It replaces the oldest
- * entry if the table is full. */
-void receiver_state_add_association(struct receiver_state *s, const struct node_association *ended);
+/* Record an association that ended without an object at `now`, s since the epoch. Several receivers may do this. It replaces the
+ * oldest entry if the table is full. ended: `last` and `count` are not used, and the texts need not be terminated, because they
+ * come from a process that has parsed a peer's bytes. */
+void receiver_state_add_association(struct receiver_state *s, const struct node_association *ended, double now);
 
 /* For the manager: time of the last sign of life, on clock_seconds(); a fault ("": none). */
 double receiver_state_alive(const struct receiver_state *s);

@@ -14,7 +14,7 @@ usage: run.py [OPTION...] [ID|FOLDER...]      IDs of faults, or folders (dicom, 
   --again           with --resume: repeat those that were not caught
   --table FILE      write the tables in Markdown (default FOLDER/table.md)
   --timeout S       limit of one test (default 300)
-  --cuda-only       only the faults of kernels/cuda, in a build with CUDA (needs nvcc and a GPU, not DCMTK); else these are left out
+  --cuda-only       only the faults of kernels/cuda, in a build with CUDA (needs nvcc, a GPU, cmocka and kissfft, not DCMTK); else these are left out
 Exit code: 0: at least 90 % were caught in every top folder; 1: not; 2: the list does not fit the tree.
 """
 import argparse

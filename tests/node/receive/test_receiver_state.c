@@ -16,21 +16,14 @@
 
 #include "node/receive/receiver_state.h"
 
-static struct node_association ended(const char *calling, const char *host, const char *reason, double last)
+static void add(struct receiver_state *s, const char *calling, const char *host, const char *reason, double now)
 {
-	struct node_association a = {.last = last};
+	struct node_association a = {.last = -1, .count = 99};
 
 	snprintf(a.calling, sizeof(a.calling), "%s", calling);
 	snprintf(a.host, sizeof(a.host), "%s", host);
 	snprintf(a.reason, sizeof(a.reason), "%s", reason);
-	return a;
-}
-
-static void add(struct receiver_state *s, const char *calling, const char *host, const char *reason, double last)
-{
-	struct node_association a = ended(calling, host, reason, last);
-
-	receiver_state_add_association(s, &a);
+	receiver_state_add_association(s, &a, now);
 }
 
 static void grouped(void **state)
@@ -67,6 +60,23 @@ static void write_until_killed(struct receiver_state *s)
 	for (unsigned i = 0; i < UINT32_MAX; i++)
 		add(s, i % 2 ? "ODD" : "EVEN", i % 2 ? "odd" : "even", i % 2 ? "odd" : "even", (double)i);
 	_exit(1);
+}
+
+/* Texts that are not terminated end within their member. */
+static void not_terminated(void **state)
+{
+	struct receiver_state *s = receiver_state_create(NULL);
+	struct node_association all[NODE_ASSOCIATIONS_MAX], a;
+	size_t n = 0;
+
+	(void)state;
+	memset(&a, 'x', sizeof(a));
+	receiver_state_add_association(s, &a, 3);
+	receiver_state_add_association(s, &a, 4);
+	assert_true(receiver_state_read_associations(s, all, &n) && n == 1);
+	assert_true(all[0].count == 2 && all[0].last == 4);
+	assert_true(strlen(all[0].calling) == sizeof(a.calling) - 1 && strlen(all[0].host) == sizeof(a.host) - 1 &&
+		    strlen(all[0].reason) == sizeof(a.reason) - 1);
 }
 
 /* Kill writers at random moments: later writers and the reader continue, and every entry is complete. */
@@ -113,7 +123,8 @@ static void faults(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(grouped), cmocka_unit_test(killed_writers), cmocka_unit_test(faults)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(grouped), cmocka_unit_test(not_terminated),
+					   cmocka_unit_test(killed_writers), cmocka_unit_test(faults)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
