@@ -186,11 +186,12 @@ struct device_ops {
 
 struct device {
 	const struct device_ops *ops;
-	char name[96]; /* "cpu (2 threads, avx512f)", "cuda:0 (NVIDIA H200)": for logs and provenance */
-	size_t memory; /* bytes: free when the device was opened (CUDA), installed in the machine (CPU); 0: unknown */
-	int index;     /* N of cuda:N */
-	int threads;   /* CPU: threads that have scratch_bytes() each; CUDA: 1 */
-	void *state;   /* private to the device */
+	char name[96];	    /* "cpu (2 threads, avx512f)", "cuda:0 (NVIDIA H200)": for logs and provenance */
+	size_t memory;	    /* bytes: free when the device was opened (CUDA), installed in the machine (CPU); 0: unknown */
+	size_t host_memory; /* bytes of main memory that this process may use (node/base/device_names.h); 0: no limit */
+	int index;	    /* N of cuda:N */
+	int threads;	    /* CPU: threads that have scratch_bytes() each; CUDA: 1 */
+	void *state;	    /* private to the device */
 };
 
 /* Open a device. `spec`: "cpu", "cpu:THREADS", "cuda", "cuda:N" or "auto" (a CUDA device if there is one, else the CPU;

@@ -56,3 +56,12 @@ int err_prefix(struct err *err, const char *fmt, ...)
 	err_clean(err->msg);
 	return -err->code;
 }
+
+int err_remap(int rc, int from, int to, struct err *err)
+{
+	if (rc != -from)
+		return rc;
+	if (err)
+		err->code = to;
+	return -to;
+}

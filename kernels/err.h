@@ -22,6 +22,9 @@ int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((form
 /* Prepend "WHERE: " to the stored sentence. Return -err->code, or -EIO if err is NULL or empty. */
 int err_prefix(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* If rc is -from, return -to and change err accordingly; otherwise return rc. */
+int err_remap(int rc, int from, int to, struct err *err);
+
 /* Turn text from outside (values from files, file names) into one line of valid UTF-8, in place: replace control characters and
  * invalid bytes by '?'. Every err->msg is cleaned in this way, because it goes into logs, the journal and JSON. */
 void err_clean(char *text);

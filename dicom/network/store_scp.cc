@@ -32,7 +32,7 @@
 
 using namespace tomonode;
 
-constexpr size_t refused_text_max = 600; /* bytes after which no further refused context is named */
+constexpr size_t refused_text_max = 300; /* bytes after which no further refused class is named */
 constexpr int close_seconds = 2;	 /* time for a peer to close its side after a release or abort, s */
 
 namespace
@@ -215,8 +215,8 @@ static bool add_syntaxes(T_ASC_Parameters *params, int first, const char *abstra
 			continue;
 		if (i < first || pc.resultReason == ASC_P_ACCEPTANCE)
 			return false;
-		for (int k = 0; k < (int)pc.transferSyntaxCount && to->size() <= refused_text_max; k++)
-			(*to += " ") += pc.proposedTransferSyntaxes[k];
+		for (int k = 0; k < (int)pc.transferSyntaxCount && to->size() <= refused_text_max / 2; k++)
+			(*to += " ") += to->size() < refused_text_max / 2 ? pc.proposedTransferSyntaxes[k] : "...";
 	}
 	return true;
 }

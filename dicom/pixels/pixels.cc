@@ -166,10 +166,11 @@ static int mask(uint16_t *values, size_t n, const struct dicom_pixel_info *info,
 	if (!info->is_signed && all > keep) {
 		while (values[at] <= keep)
 			at++;
-		return err_set(
-			err, EBADMSG,
-			"the stored value %u in row %zu, column %zu needs more bits than (0028,0101) BitsStored, which is %d",
-			(unsigned)values[at], at / (size_t)info->columns + 1, at % (size_t)info->columns + 1, info->bits_stored);
+		return err_set(err, EBADMSG,
+			       "the stored value %u in row %zu, column %zu needs more bits than (0028,0101) BitsStored, which is "
+			       "%d; overlays and padding in the unused bits are not supported",
+			       (unsigned)values[at], at / (size_t)info->columns + 1, at % (size_t)info->columns + 1,
+			       info->bits_stored);
 	}
 	for (size_t i = 0; i < n; i++)
 		values[i] &= keep;

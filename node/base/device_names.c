@@ -71,6 +71,7 @@ size_t device_names_allowed(void)
 
 void device_names_limit(struct device *dev, size_t allowed)
 {
+	dev->host_memory = allowed;
 	if (!strcmp(dev->ops->kind, "cpu") && allowed > 0 && (dev->memory == 0 || allowed < dev->memory))
 		dev->memory = allowed;
 }

@@ -21,7 +21,8 @@ bool device_name_is_wildcard(const char *name);
 
 /* Return the memory that this process may use according to its control groups (node/base/cgroup_memory.h); 0: no limit. */
 size_t device_names_allowed(void);
-/* Let the plans for a CPU device use at most `allowed` bytes (0: no limit). Other devices have memory of their own. */
+/* Set what this process may use of the main memory (0: no limit), before its sandbox hides the groups; a CPU device has not more
+ * than that. */
 void device_names_limit(struct device *dev, size_t allowed);
 
 /* Open the first device of the list that can be opened, limited as above. If none can, return the error of the last. */

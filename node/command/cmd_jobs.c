@@ -144,6 +144,7 @@ static int begin(struct jobs_command *c, const struct command_spec *spec, int ar
 	if (journal_open(file, &c->journal, &err) < 0 || jobs_refresh(&c->jobs, c->journal, 0, &err) < 0) {
 		c->journal_error = err;
 		c->journal = journal_close(c->journal);
+		jobs_clear(&c->jobs);
 		if (spec == &list_spec)
 			return CODE_OK;
 		*ret_stop = true;

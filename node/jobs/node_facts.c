@@ -2,6 +2,7 @@
 #include "node/jobs/node_facts.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -68,9 +69,9 @@ json_t *node_associations_json(const struct manager_facts *m)
 	for (size_t i = 0; i < m->n_associations; i++) {
 		const struct node_association *a = &m->associations[i];
 
-		json_array_append_new(list, json_pack("{s:f, s:I, s:o, s:o, s:o}", "last", a->last, "count", (json_int_t)a->count,
-						      "calling", event_json_text(a->calling), "host", event_json_text(a->host),
-						      "reason", event_json_text(a->reason)));
+		json_array_append_new(list, json_pack("{s:f, s:I, s:o, s:o, s:o}", "last", floor(a->last), "count",
+						      (json_int_t)a->count, "calling", event_json_text(a->calling), "host",
+						      event_json_text(a->host), "reason", event_json_text(a->reason)));
 	}
 	return list;
 }

@@ -115,8 +115,11 @@ static void find_journal(const struct node_facts *f, struct node_problems *all)
 {
 	const struct manager_facts *m = &f->from_manager;
 
-	if (m->journal_error[0])
-		SET_TEXT(add(all, true, "journal-unreadable", "Check the spool's disk; the node tries again automatically."),
+	if (f->runs && m->journal_error[0])
+		SET_TEXT(add(all, true, "journal-unreadable",
+			     "Check the spool's disk; the node tries again automatically. If the file is damaged, restore a "
+			     "backup "
+			     "(manual: Backup)."),
 			 "The node cannot open its journal: %s. No case continues.", m->journal_error);
 	else if (f->journal_error[0])
 		SET_TEXT(add(all, !f->journal_missing, "journal-unreadable",

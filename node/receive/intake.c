@@ -32,6 +32,7 @@
 #include "node/store/spool.h"
 
 #define BUSY_SECONDS 5
+#define REPORTS_LOGGED 10	  /* refused reports of storage commitment of one association that are logged individually */
 #define REQUEST_STEP (256u << 10) /* received bytes after which the listener is asked about the peer's limit */
 #define WAIT_MAX                                                                                                                 \
 	10.0 /* s; longest single wait, so that no sender runs into a timeout although several associations of a peer share its  \
@@ -48,10 +49,11 @@ struct intake {
 	char requestor[17], host[64]; /* AE title and address of the peer, also of one that was refused */
 	struct journal *journal;      /* opened with the first object */
 	struct digest *digest;
-	unsigned long stored, refused, echoes, reports;
+	unsigned long stored, refused, echoes, reports, reports_refused;
 	uint64_t bytes;
 	char classes_refused[400]; /* proposed classes of which no context was accepted, as a clause; "": none */
 	char last_refusal[200];	   /* reason for the last refused object */
+	bool alarmed;		   /* a full disk was logged */
 	double began;
 
 	/* The object that is being received: */
@@ -129,9 +131,10 @@ static const char *below_reserve(const struct intake *in, char *text, size_t siz
  * sender repeats its attempts. */
 static void log_refused(struct intake *in, const struct scp_object *o, unsigned status, const char *reason)
 {
-	bool alarm = status == STORE_OUT_OF_RESOURCES && in->refused == 0;
+	bool alarm = status == STORE_OUT_OF_RESOURCES && !in->alarmed;
 	char text[20] = "none";
 
+	in->alarmed = in->alarmed || alarm;
 	in->refused++;
 	snprintf(in->last_refusal, sizeof(in->last_refusal), "%s", reason);
 	if (status)
@@ -345,8 +348,10 @@ static void on_echo(void *ctx)
 
 static void report_refused(void *ctx, uint16_t status, const char *why)
 {
-	const struct intake *in = ctx;
+	struct intake *in = ctx;
 
+	if (in->reports_refused++ >= REPORTS_LOGGED)
+		return;
 	log_event(LOG_WARNING, "commitment-report-refused", "association=%s calling=%s status=%04X reason=%s", in->association,
 		  log_quote(in->calling), status, log_quote(why));
 }
@@ -383,6 +388,9 @@ static void log_end(const struct intake *in, int rc, const struct err *err)
 			  "association=%s calling=%s how=%s stored=%lu refused=%lu bytes=%llu s=%.3f%s%s", in->association,
 			  log_quote(in->calling), how, in->stored, in->refused, (unsigned long long)in->bytes, seconds,
 			  rc == 0 ? "" : " reason=", rc == 0 ? "" : log_quote(err->msg));
+	if (in->reports_refused > REPORTS_LOGGED)
+		log_event(LOG_WARNING, "commitment-report-refused", "association=%s calling=%s more=%lu", in->association,
+			  log_quote(in->calling), in->reports_refused - REPORTS_LOGGED);
 	if (in->throttled > 0)
 		log_event(LOG_NOTICE, "sender-throttled", "association=%s calling=%s seconds=%.1f", in->association,
 			  log_quote(in->calling), in->throttled);
@@ -391,16 +399,19 @@ static void log_end(const struct intake *in, int rc, const struct err *err)
 /* Write why this association is shown among those without an object; false: it is not, because it did what its sender wanted. */
 static bool explain_end(const struct intake *in, int rc, const struct err *err, char *ret, size_t size)
 {
-	if (in->classes_refused[0])
-		snprintf(ret, size, "%s", in->classes_refused);
-	else if (in->stored > 0 || (in->refused == 0 && in->echoes + in->reports > 0) || rc == -ENODATA)
-		return false;
-	else if (in->refused > 0)
-		snprintf(ret, size, "all objects refused, the last: %s", in->last_refusal);
-	else if (rc < 0)
+	bool nothing = in->stored == 0, used = in->echoes + in->reports > 0;
+
+	if (nothing && in->refused > 0)
+		snprintf(ret, size, "all objects refused, the last: %s%s%.150s", in->last_refusal,
+			 in->classes_refused[0] ? "; " : "", in->classes_refused);
+	else if (nothing && !used && rc < 0 && rc != -ENODATA)
 		snprintf(ret, size, "%.399s", err->msg);
-	else
+	else if (in->classes_refused[0])
+		snprintf(ret, size, "%s", in->classes_refused);
+	else if (nothing && !used && rc == 0)
 		snprintf(ret, size, "released without a message");
+	else
+		return false;
 	return true;
 }
 

@@ -71,7 +71,8 @@ struct receiver {
 	size_t n_serving;	      /* number of children that count towards max_associations */
 	struct pollfd *fds;	      /* sockets, then the children that have a socket pair */
 	size_t *child_of;	      /* index of the child of each of the latter */
-	struct receiver_state *state; /* shared with the manager; NULL: none */
+	struct receiver_state *state; /* shared with the manager; NULL: none, or it belongs to the next receiver */
+	struct receiver_state *ended; /* the same, for associations, as long as this process lives */
 	sigset_t waiting;	      /* signal mask while waiting */
 };
 
@@ -144,7 +145,7 @@ static bool serve_requests(struct receiver *r, struct child *c)
 			peer_limits_count_refusal(r->peer_limits, &c->who.sender, refusal_kind_of(&q), now);
 			break;
 		case ASSOCIATION_ENDED:
-			receiver_state_add_association(r->state, &q.ended, clock_wall());
+			receiver_state_add_association(r->ended, &q.ended, clock_wall());
 			break;
 		}
 	}
@@ -532,19 +533,21 @@ static void set_signals(struct receiver *r)
 int receiver_run(struct listen_sockets *sockets, const struct config *config, int notify_fd, int grace,
 		 struct receiver_state *state, struct err *err)
 {
-	struct receiver r = {.sockets = sockets, .notify_fd = notify_fd, .config = config, .node = getppid(), .state = state};
+	struct receiver r = {
+		.sockets = sockets, .notify_fd = notify_fd, .config = config, .node = getppid(), .state = state, .ended = state};
 	int rc = prepare(&r, err);
 
 	if (rc < 0)
 		goto out;
 	set_signals(&r);
+	receiver_state_keep(state);
 	rc = sandbox_enter(SANDBOX_LISTENER, config, NULL, err);
 	if (rc < 0)
 		goto out;
 	while (!stop_requested && !node_is_gone(&r))
 		poll_once(&r, sockets->n, (struct timespec){.tv_sec = TICK_SECONDS});
 	listen_close(sockets);
-	r.state = NULL; /* it belongs to the next receiver now */
+	r.state = NULL; /* signs of life and faults are those of the next receiver now */
 	drain(&r, node_is_gone(&r) ? 0 : grace);
 	peer_limits_tick(r.peer_limits, clock_seconds(), true);
 out:

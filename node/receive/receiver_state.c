@@ -39,11 +39,11 @@ static bool take(struct receiver_state *s)
 	struct timespec until;
 	int rc;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_nsec += LOCK_NS;
 	until.tv_sec += until.tv_nsec / 1000000000;
 	until.tv_nsec %= 1000000000;
-	rc = pthread_mutex_timedlock(&s->lock, &until);
+	rc = pthread_mutex_clocklock(&s->lock, CLOCK_MONOTONIC, &until);
 	if (rc == EOWNERDEAD) {
 		s->n_associations = 0;
 		pthread_mutex_consistent(&s->lock);
@@ -71,6 +71,12 @@ void receiver_state_begin(struct receiver_state *s, double clock)
 	for (int i = 0; i < RECEIVER_FAULTS; i++)
 		atomic_store(&s->has[i], 0);
 	atomic_store(&s->alive, clock);
+}
+
+void receiver_state_keep(struct receiver_state *s)
+{
+	if (s)
+		madvise(s, sizeof(*s), MADV_DONTFORK);
 }
 
 void receiver_state_beat(struct receiver_state *s, double clock)
@@ -132,8 +138,8 @@ bool receiver_state_read_associations(struct receiver_state *s, struct node_asso
 {
 	if (!s || !take(s))
 		return false;
-	memcpy(ret, s->associations, s->n_associations * sizeof(*ret));
-	*ret_n = s->n_associations;
+	*ret_n = s->n_associations < NODE_ASSOCIATIONS_MAX ? s->n_associations : NODE_ASSOCIATIONS_MAX;
+	memcpy(ret, s->associations, *ret_n * sizeof(*ret));
 	pthread_mutex_unlock(&s->lock);
 	return true;
 }

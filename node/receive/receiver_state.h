@@ -15,6 +15,8 @@ struct receiver_state *receiver_state_create(struct err *err);
 /* Forget what the last receiver wrote, but for the associations, before another one is forked. */
 void receiver_state_begin(struct receiver_state *s, double clock);
 
+/* For the receiver, before its first fork: the processes of associations do not get the memory. */
+void receiver_state_keep(struct receiver_state *s);
 /* For the receiver (s NULL: ignored). A sign of life; the reason why it cannot listen or hear ("": it can, or can again). */
 void receiver_state_beat(struct receiver_state *s, double clock);
 enum receiver_fault { RECEIVER_FAULT_TLS, RECEIVER_FAULT_DESCRIPTORS, RECEIVER_FAULT_WAIT, RECEIVER_FAULTS };

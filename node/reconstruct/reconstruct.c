@@ -195,26 +195,16 @@ int reconstruct_check_size(const struct reconstruct_work *w, const struct grid *
 	return 0;
 }
 
-int reconstruct_check_memory(const struct reconstruct_work *w, size_t bytes_device, size_t bytes_host, size_t allowed,
-			     struct err *err)
+int reconstruct_check_memory(const struct reconstruct_work *w, size_t bytes_device, size_t bytes_host, struct err *err)
 {
 	bool cpu = !strcmp(w->dev->ops->kind, "cpu");
-	size_t bytes = bytes_host + (cpu ? bytes_device : 0);
+	size_t bytes = bytes_host + (cpu ? bytes_device : 0), allowed = w->dev->host_memory;
 
 	if (allowed == 0 || bytes <= allowed)
 		return 0;
 	return err_set(
 		err, ENOTSUP,
 		"the protocol '%s' needs %.0f MB of main memory%s; the control group of the node (container, MemoryMax) allows "
-		"%.0f MB: raise its limit, or use larger voxels",
+		"%.0f MB: raise its limit, lower memory_limit of the protocol, or use larger voxels",
 		w->protocol->name, (double)bytes / 1e6, cpu ? "" : " beside the device's", (double)allowed / 1e6);
-}
-
-int err_remap(int rc, int from, int to, struct err *err)
-{
-	if (rc != -from)
-		return rc;
-	if (err)
-		err->code = to;
-	return -to;
 }

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "kernels/clock.h"
-#include "node/base/device_names.h"
 #include "node/base/thread_pool.h"
 #include "node/reconstruct/case_views.h"
 #include "node/reconstruct/reconstruct_internal.h"
@@ -52,8 +51,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	if (rc == 0)
 		rc = reconstruct_check_size(base, &w->plan.grid, err);
 	if (rc == 0)
-		rc = reconstruct_check_memory(base, w->plan.bytes_total + w->plan.bytes_threads, w->plan.bytes_host,
-					      device_names_allowed(), err);
+		rc = reconstruct_check_memory(base, w->plan.bytes_total + w->plan.bytes_threads, w->plan.bytes_host, err);
 	if (rc == 0)
 		rc = dbt_open(&base->protocol->dbt, &w->plan, w->exam->scan, base->dev, &w->session, err);
 	return rc;

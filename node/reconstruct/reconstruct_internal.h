@@ -70,13 +70,7 @@ void reconstruct_name_protocol(const struct reconstruct_work *w, int rc, struct 
 /* Check that a result with the voxels of this grid, 2 bytes each, may be written. ENOTSUP: it is larger than node.max_result, or
  * than the disk; ENOSPC: there is not enough free space now. node.reserve counts if the output folder is in the spool. */
 int reconstruct_check_size(const struct reconstruct_work *w, const struct grid *grid, struct err *err);
-/* Check that this process may use the memory of a plan: bytes on the host, and those on the device if this is a CPU. allowed:
- * device_names_allowed(). ENOTSUP. */
-int reconstruct_check_memory(const struct reconstruct_work *w, size_t bytes_device, size_t bytes_host, size_t allowed,
-			     struct err *err);
-
-/* If rc is -from, return -to and change err accordingly; otherwise return rc. Used for errors that would occur again at a retry,
- * so that the case is held. */
-int err_remap(int rc, int from, int to, struct err *err);
+/* Check that this process may use the memory of a plan: bytes on the host, and those on the device if this is a CPU. ENOTSUP. */
+int reconstruct_check_memory(const struct reconstruct_work *w, size_t bytes_device, size_t bytes_host, struct err *err);
 
 #endif

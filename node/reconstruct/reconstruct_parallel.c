@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "kernels/clock.h"
-#include "node/base/device_names.h"
 #include "node/base/plural.h"
 #include "node/reconstruct/reconstruct_internal.h"
 #include "node/result/ct_result.h"
@@ -40,8 +39,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	if (rc == 0)
 		rc = reconstruct_check_size(base, &w->plan.grid, err);
 	if (rc == 0)
-		rc = reconstruct_check_memory(base, w->plan.bytes_total + w->plan.bytes_threads, w->plan.bytes_host,
-					      device_names_allowed(), err);
+		rc = reconstruct_check_memory(base, w->plan.bytes_total + w->plan.bytes_threads, w->plan.bytes_host, err);
 	return err_remap(rc, EINVAL, ENOTSUP, err);
 }
 

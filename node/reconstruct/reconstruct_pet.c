@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "kernels/clock.h"
-#include "node/base/device_names.h"
 #include "node/base/plural.h"
 #include "node/base/thread_pool.h"
 #include "node/reconstruct/case_planes.h"
@@ -50,8 +49,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	if (rc == 0)
 		rc = reconstruct_check_size(base, &w->plan.grid, err);
 	if (rc == 0)
-		rc = reconstruct_check_memory(base, w->plan.bytes_total + w->plan.bytes_threads, w->plan.bytes_host,
-					      device_names_allowed(), err);
+		rc = reconstruct_check_memory(base, w->plan.bytes_total + w->plan.bytes_threads, w->plan.bytes_host, err);
 	if (rc == 0)
 		rc = pet_open(&base->protocol->pet, &w->plan, m, factors, background, base->dev, base->cache, &w->session, err);
 	return err_remap(rc, EINVAL, ENOTSUP, err);

@@ -208,11 +208,13 @@ static void warn_injection(const struct pet_facts *f, struct pet_quantity *q)
 	if (!pet_facts_moment(day, f->injected + 8, &injected))
 		warn(q, "No SUV can be computed: the time of injection \"%s\" is not a date and time.", f->injected);
 	else if (injected > start + q->duration)
-		warn(q, "No SUV can be computed: the injection (%s) is after the acquisition, which began at %s%s.", f->injected,
-		     q->date, q->time);
+		warn(q,
+		     "SUVs computed from these data are wrong: the injection (%s) is after the acquisition, which began at %s%s.",
+		     f->injected, q->date, q->time);
 	else if (f->half_life > 0 && start - injected > LATEST_HALF_LIVES * f->half_life)
 		warn(q,
-		     "No SUV can be computed: the injection (%s) is %.3g half-lives before the acquisition, which began at %s%s.",
+		     "SUVs computed from these data are wrong: the injection (%s) is %.3g half-lives before the acquisition, "
+		     "which began at %s%s.",
 		     f->injected, (start - injected) / f->half_life, q->date, q->time);
 }
 

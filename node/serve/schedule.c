@@ -95,20 +95,24 @@ static bool append_event(struct schedule *s, const struct job_view *v, int64_t s
 			 double now)
 {
 	struct err err = {0};
+	int64_t before;
 	int ret;
 
 	if (!s->journal) {
 		json_decref(detail);
 		return false;
 	}
+	before = s->jobs.last_seq;
 	ret = event_append_if_unchanged(s->journal, v->id, seen, event, detail, now, &err);
 	if (ret < 0 && ret != -ESTALE) {
 		journal_error(s, &err, now);
 		return false;
 	}
-	if (ret == -ESTALE)
+	if (refresh(s, now) < 0)
+		return false;
+	if (ret == -ESTALE && s->jobs.last_seq > before)
 		schedule_wake_at(s, now + CHANGED_LOOK);
-	return refresh(s, now) == 0 && ret == 0;
+	return ret == 0;
 }
 
 bool schedule_append_event(struct schedule *s, const struct job_view *v, enum job_event event, json_t *detail, double now)

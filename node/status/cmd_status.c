@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -218,17 +219,21 @@ static void act(struct reporter *r, const struct status_request *q, struct statu
 		reply_sentence(a, ret == -ESTALE ? 409 : 503, "Nothing was done", err.msg);
 }
 
+/* At the end of a period, log the number of refused requests that were not logged individually. */
+static void count_refused(struct reporter *r, double now)
+{
+	if (now - r->refused_since <= REFUSED_SECONDS)
+		return;
+	if (r->refused > REFUSED_LOGGED)
+		log_event(LOG_WARNING, "status-requests-refused", "more=%u", r->refused - REFUSED_LOGGED);
+	r->refused_since = now;
+	r->refused = 0;
+}
+
 /* Log a request that the HTTP process refused; above a number in a period they are only counted. */
 static void log_refused(struct reporter *r, const char *text)
 {
-	double now = clock_seconds();
-
-	if (now - r->refused_since > REFUSED_SECONDS) {
-		if (r->refused > REFUSED_LOGGED)
-			log_event(LOG_WARNING, "status-requests-refused", "more=%u", r->refused - REFUSED_LOGGED);
-		r->refused_since = now;
-		r->refused = 0;
-	}
+	count_refused(r, clock_seconds());
 	if (++r->refused <= REFUSED_LOGGED)
 		log_event(LOG_WARNING, "status-request-refused", "reason=%s", log_quote(text));
 }
@@ -356,7 +361,9 @@ static void loop(struct reporter *r, const sigset_t *waiting)
 		if (fds[0].revents)
 			serve_one(r);
 		status_names_receive(&r->status.names);
+		count_refused(r, clock_seconds());
 	}
+	count_refused(r, INFINITY);
 }
 
 int cmd_status(int argc, char **argv)

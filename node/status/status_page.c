@@ -393,11 +393,10 @@ static void associations(struct html *h, const struct status *s)
 		html_put(h, "<section id=\"associations\" hidden></section>\n");
 		return;
 	}
-	html_put(h, "<section id=\"associations\" aria-labelledby=\"h-associations\"><h2 id=\"h-associations\">Associations "
-		    "without an "
-		    "object</h2><p class=\"quiet\">Senders that connected and sent nothing, or offered what is refused. The "
-		    "newest:</p>"
-		    "<ul>\n");
+	html_put(h,
+		 "<section id=\"associations\" aria-labelledby=\"h-associations\"><h2 id=\"h-associations\">Associations "
+		 "without an object</h2><p class=\"quiet\">Senders of which nothing was stored, or that offered classes that are "
+		 "refused. The newest:</p><ul>\n");
 	for (size_t i = 0; i < s->facts.from_manager.n_associations; i++) {
 		const struct node_association *a = &s->facts.from_manager.associations[i];
 

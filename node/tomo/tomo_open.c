@@ -88,17 +88,6 @@ static int find_profile(struct exam *exam, const struct config *config, struct e
 	return 0;
 }
 
-/* A value representation without texts and numbers, a text that is too long, a number that is too large: errors of the data,
- * which no other attempt can cure. */
-static int of_headers(int rc, struct err *err)
-{
-	if (rc != -EINVAL && rc != -EMSGSIZE && rc != -ERANGE)
-		return rc;
-	if (err)
-		err->code = EBADMSG;
-	return -EBADMSG;
-}
-
 int exam_open(const char *const *paths, size_t n, bool as_is, const struct patient_statement *patient,
 	      const struct config *config, struct exam **ret_exam, struct err *err)
 {
@@ -149,7 +138,11 @@ int exam_open(const char *const *paths, size_t n, bool as_is, const struct patie
 	exam = NULL;
 out:
 	exam_close(exam);
-	return of_headers(rc, err);
+	/* A value representation without texts and numbers, a text that is too long, a number that is too large: errors of the
+	 * data, which no other attempt can cure. */
+	rc = err_remap(rc, EINVAL, EBADMSG, err);
+	rc = err_remap(rc, EMSGSIZE, EBADMSG, err);
+	return err_remap(rc, ERANGE, EBADMSG, err);
 }
 
 struct exam *exam_close(struct exam *exam)

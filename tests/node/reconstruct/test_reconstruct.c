@@ -6,6 +6,7 @@
 #include <math.h>
 #include <sys/statvfs.h>
 
+#include "node/base/device_names.h"
 #include "node/reconstruct/case_files.h"
 #include "node/reconstruct/reconstruct_internal.h"
 
@@ -269,6 +270,12 @@ static void test_result_too_large(void **state)
 	*node = before;
 }
 
+static int check_memory(const struct reconstruct_work *w, size_t allowed, struct err *err)
+{
+	device_names_limit(w->dev, allowed);
+	return reconstruct_check_memory(w, 3000000, 2000000, err);
+}
+
 /* The control group's limit counts the host's memory, and on a CPU that of the plan. */
 static void test_memory_of_the_group(void **state)
 {
@@ -284,14 +291,14 @@ static void test_memory_of_the_group(void **state)
 
 	other.kind = "cuda";
 	gpu.ops = &other;
-	assert_int_equal(reconstruct_check_memory(&w, 3000000, 2000000, 0, &err), 0); /* no group limits it */
-	assert_int_equal(reconstruct_check_memory(&w, 3000000, 2000000, 5000000, &err), 0);
-	assert_int_equal(reconstruct_check_memory(&w, 3000000, 2000000, 4999999, &err), -ENOTSUP);
+	assert_int_equal(check_memory(&w, 0, &err), 0); /* no group limits it */
+	assert_int_equal(check_memory(&w, 5000000, &err), 0);
+	assert_int_equal(check_memory(&w, 4999999, &err), -ENOTSUP);
 	assert_non_null(strstr(
 		err.msg, "'slow' needs 5 MB of main memory; the control group of the node (container, MemoryMax) allows 5 MB"));
 	w.dev = &gpu;
-	assert_int_equal(reconstruct_check_memory(&w, 3000000, 2000000, 2000000, &err), 0);
-	assert_int_equal(reconstruct_check_memory(&w, 3000000, 2000000, 1900000, &err), -ENOTSUP);
+	assert_int_equal(check_memory(&w, 2000000, &err), 0);
+	assert_int_equal(check_memory(&w, 1900000, &err), -ENOTSUP);
 	assert_non_null(strstr(err.msg, "2 MB of main memory beside the device's; the control group"));
 	device_close(cpu);
 }
