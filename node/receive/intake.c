@@ -32,6 +32,7 @@
 #include "node/store/spool.h"
 
 #define BUSY_SECONDS 5
+#define OBJECTS_LOGGED 100	  /* refused objects of one association that are logged individually; all are counted */
 #define REPORTS_LOGGED 10	  /* refused reports of storage commitment of one association that are logged individually */
 #define REQUEST_STEP (256u << 10) /* received bytes after which the listener is asked about the peer's limit */
 #define WAIT_MAX                                                                                                                 \
@@ -137,6 +138,8 @@ static void log_refused(struct intake *in, const struct scp_object *o, unsigned 
 	in->alarmed = in->alarmed || alarm;
 	in->refused++;
 	snprintf(in->last_refusal, sizeof(in->last_refusal), "%s", reason);
+	if (!alarm && in->refused > OBJECTS_LOGGED)
+		return;
 	if (status)
 		snprintf(text, sizeof(text), "%04X", status);
 	log_event(alarm ? LOG_CRIT : LOG_ERR, "object-refused", "association=%s sop=%s status=%s reason=%s", in->association,

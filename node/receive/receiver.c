@@ -68,12 +68,12 @@ struct receiver {
 	pid_t node;	       /* process that started the listener */
 	struct child *children;
 	size_t n_slots, n_children;
-	size_t n_serving;	      /* number of children that count towards max_associations */
-	struct pollfd *fds;	      /* sockets, then the children that have a socket pair */
-	size_t *child_of;	      /* index of the child of each of the latter */
-	struct receiver_state *state; /* shared with the manager; NULL: none, or it belongs to the next receiver */
-	struct receiver_state *ended; /* the same, for associations, as long as this process lives */
-	sigset_t waiting;	      /* signal mask while waiting */
+	size_t n_serving;		     /* number of children that count towards max_associations */
+	struct pollfd *fds;		     /* sockets, then the children that have a socket pair */
+	size_t *child_of;		     /* index of the child of each of the latter */
+	struct receiver_state *state;	     /* shared with the manager; NULL: none, or it belongs to the next receiver */
+	struct receiver_state *associations; /* the same, for associations that ended, as long as this process lives */
+	sigset_t waiting;		     /* signal mask while waiting */
 };
 
 static volatile sig_atomic_t stop_requested;
@@ -145,7 +145,7 @@ static bool serve_requests(struct receiver *r, struct child *c)
 			peer_limits_count_refusal(r->peer_limits, &c->who.sender, refusal_kind_of(&q), now);
 			break;
 		case ASSOCIATION_ENDED:
-			receiver_state_add_association(r->ended, &q.ended, clock_wall());
+			receiver_state_add_association(r->associations, &q.ended, clock_wall());
 			break;
 		}
 	}
@@ -533,8 +533,12 @@ static void set_signals(struct receiver *r)
 int receiver_run(struct listen_sockets *sockets, const struct config *config, int notify_fd, int grace,
 		 struct receiver_state *state, struct err *err)
 {
-	struct receiver r = {
-		.sockets = sockets, .notify_fd = notify_fd, .config = config, .node = getppid(), .state = state, .ended = state};
+	struct receiver r = {.sockets = sockets,
+			     .notify_fd = notify_fd,
+			     .config = config,
+			     .node = getppid(),
+			     .state = state,
+			     .associations = state};
 	int rc = prepare(&r, err);
 
 	if (rc < 0)

@@ -140,6 +140,9 @@ bool receiver_state_read_associations(struct receiver_state *s, struct node_asso
 		return false;
 	*ret_n = s->n_associations < NODE_ASSOCIATIONS_MAX ? s->n_associations : NODE_ASSOCIATIONS_MAX;
 	memcpy(ret, s->associations, *ret_n * sizeof(*ret));
+	for (size_t i = 0; i < *ret_n; i++) /* other processes have the memory, too */
+		ret[i].calling[sizeof(ret[i].calling) - 1] = ret[i].host[sizeof(ret[i].host) - 1] =
+			ret[i].reason[sizeof(ret[i].reason) - 1] = '\0';
 	pthread_mutex_unlock(&s->lock);
 	return true;
 }
