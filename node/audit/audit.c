@@ -142,7 +142,7 @@ double audit_flush(double clock)
 
 /* ---- messages ---- */
 
-static struct audit_party us(const struct audit_code *role)
+static struct audit_party own_party(const struct audit_code *role)
 {
 	static char name[48];
 
@@ -151,7 +151,7 @@ static struct audit_party us(const struct audit_code *role)
 	return (struct audit_party){.user = state.process, .aet = state.node.aet, .name = name, .host = state.host, .role = role};
 }
 
-static struct audit_party them(const struct audit_peer *peer, const struct audit_code *role)
+static struct audit_party peer_party(const struct audit_peer *peer, const struct audit_code *role)
 {
 	return (struct audit_party){
 		.user = peer->aet && peer->aet[0] ? peer->aet : peer->host, .aet = peer->aet, .host = peer->host, .role = role};
@@ -159,7 +159,7 @@ static struct audit_party them(const struct audit_peer *peer, const struct audit
 
 void audit_application_activity(bool started)
 {
-	struct audit_party party = us(&audit_role_application);
+	struct audit_party party = own_party(&audit_role_application);
 	struct audit_message m = {.event = &audit_code_application,
 				  .type = started ? &audit_code_start : &audit_code_stop,
 				  .action = 'E',
@@ -172,7 +172,7 @@ void audit_application_activity(bool started)
 /* PS3.15 A.5.3.11: the reporting participant comes first, then the one that caused the alert. */
 static void alert(const struct audit_code *type, enum audit_outcome outcome, const struct audit_peer *peer, const char *reason)
 {
-	struct audit_party parties[2] = {us(NULL)};
+	struct audit_party parties[2] = {own_party(NULL)};
 	struct audit_message m = {.event = &audit_code_alert,
 				  .type = type,
 				  .action = 'E',
@@ -183,7 +183,7 @@ static void alert(const struct audit_code *type, enum audit_outcome outcome, con
 				  .alert = state.source};
 
 	if (peer) {
-		parties[1] = them(peer, NULL);
+		parties[1] = peer_party(peer, NULL);
 		parties[1].requestor = true;
 	}
 	report_within(&m, peer ? AUDIT_QUEUE_UNKNOWN_PEERS : AUDIT_QUEUE_MAX);
@@ -203,8 +203,8 @@ static void transfer(const struct audit_code *event, char action, const struct a
 {
 	bool ours = !t->from.aet || !t->from.aet[0];
 	struct audit_party parties[2] = {
-		ours ? us(&audit_role_source) : them(&t->from, &audit_role_source),
-		ours ? them(&t->to, &audit_role_destination) : us(&audit_role_destination),
+		ours ? own_party(&audit_role_source) : peer_party(&t->from, &audit_role_source),
+		ours ? peer_party(&t->to, &audit_role_destination) : own_party(&audit_role_destination),
 	};
 	struct audit_message m = {.event = event,
 				  .action = action,
@@ -234,7 +234,7 @@ void audit_transferred(const struct audit_transfer *t, const struct audit_study 
 
 void audit_removed(const struct audit_study *study)
 {
-	struct audit_party party = us(&audit_role_application);
+	struct audit_party party = own_party(&audit_role_application);
 	struct audit_message m = {
 		.event = &audit_code_deleted, .action = 'D', .parties = &party, .n_parties = 1, .studies = study, .n_studies = 1};
 
@@ -244,7 +244,7 @@ void audit_removed(const struct audit_study *study)
 
 void audit_same_patient(const char *by, double time, const struct audit_study *studies, size_t n)
 {
-	struct audit_party parties[2] = {us(&audit_role_application), {.user = by, .name = by, .requestor = true}};
+	struct audit_party parties[2] = {own_party(&audit_role_application), {.user = by, .name = by, .requestor = true}};
 	struct audit_message m = {.event = &audit_code_patient_record,
 				  .action = 'U',
 				  .time = time,
@@ -284,7 +284,7 @@ static void files(const struct audit_code *event, bool export, const char *path,
 		  int code)
 {
 	char uri[1024], reason[32];
-	struct audit_party parties[3] = {person(), us(export ? &audit_role_source : &audit_role_destination)};
+	struct audit_party parties[3] = {person(), own_party(export ? &audit_role_source : &audit_role_destination)};
 	struct audit_message m = {.event = event,
 				  .action = export ? 'R' : 'C',
 				  .outcome = code ? AUDIT_SERIOUS : AUDIT_SUCCESS,

@@ -21,7 +21,7 @@ static double get_number(const json_t *detail, const char *key)
 }
 
 /* The last attempt succeeded: clear what earlier failures have set. */
-static void well(struct job_send *s)
+static void clear_failures(struct job_send *s)
 {
 	s->since = 0;
 	s->alarm = s->down = s->unconfigured = false;
@@ -63,7 +63,7 @@ static int commit_event(struct job_view *v, struct job_send *s, const json_t *de
 		break;
 	case EVENT_COMMIT_ACCEPTED:
 		if (open) {
-			well(s);
+			clear_failures(s);
 			s->accepted = true;
 			s->until = get_number(detail, "until");
 		}
@@ -76,7 +76,7 @@ static int commit_event(struct job_view *v, struct job_send *s, const json_t *de
 		ret = job_objects_apply_committed(v, s, detail);
 		if (ret < 0)
 			break;
-		well(s);
+		clear_failures(s);
 		s->committed = !get_text(detail, "reason")[0]; /* with a reason: storage commitment was switched off in the
 								  configuration, see waive() of the manager */
 		break;
@@ -112,7 +112,7 @@ int job_sends_event(struct job_view *v, const json_t *detail, const struct event
 	if (ret < 0)
 		return ret;
 	if (row->event == EVENT_SENT) {
-		well(s);
+		clear_failures(s);
 		s->committed = false;
 	}
 	s->immediate = false;
@@ -187,7 +187,7 @@ void job_sends_retry(struct job_view *v)
 		if (fallback)
 			fallback->standby = true;
 		s->replaced = s->replaced && !back[i];
-		well(s);
+		clear_failures(s);
 		s->failures = s->commit_tries = 0;
 		s->next = s->until = 0;
 		s->immediate = true;

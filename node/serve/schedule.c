@@ -351,7 +351,7 @@ static void stop_work(struct schedule *s, int64_t job)
 }
 
 /* Do the next thing that is due for a job. true: the job changed, call again. */
-static bool act(struct schedule *s, const struct job_view *v, double now)
+static bool advance(struct schedule *s, const struct job_view *v, double now)
 {
 	switch (v->state) {
 	case JOB_COLLECTING:
@@ -480,7 +480,7 @@ void schedule_step(struct schedule *s, double now)
 	index_new(s, now);
 	schedule_queues_update(s, now);
 	for (size_t i = 0; i < s->jobs.n; i++)
-		for (int rounds = 0; rounds < 8 && act(s, s->jobs.list[i], now); rounds++)
+		for (int rounds = 0; rounds < 8 && advance(s, s->jobs.list[i], now); rounds++)
 			;
 	schedule_queues_run(s, now);
 	schedule_slots_step(s, now);

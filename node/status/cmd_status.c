@@ -189,7 +189,7 @@ static int append_action(struct reporter *r, const struct status_request *q, con
 	return ret;
 }
 
-static void act(struct reporter *r, const struct status_request *q, struct status_reply *a)
+static void perform_action(struct reporter *r, const struct status_request *q, struct status_reply *a)
 {
 	const struct job_view *v = jobs_find(&r->status.jobs, q->job);
 	struct err err = {0};
@@ -269,7 +269,7 @@ static void answer(struct reporter *r, const struct status_request *q, struct st
 		*a = (struct status_reply){.code = 204, .type = STATUS_TYPE_TEXT};
 		break;
 	default:
-		act(r, q, a);
+		perform_action(r, q, a);
 	}
 }
 
