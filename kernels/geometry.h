@@ -2,8 +2,8 @@
 /* The geometry of volumes and rays, as plain structs that the GPU can use too: C11, C++17 and CUDA C++. The only pointers are
  * those to views, planes and radii.
  *
- * Units are mm. Bins are stored u fastest, then v, then view; voxels in the order of the grid. A volume is a `struct grid`; a set
- * of rays is a `struct scan`. Only scan_ray() converts a bin into a line.
+ * Units are mm. Bins are stored u fastest, then (with time of flight) the TOF bin, then v, then view; voxels in the order of the
+ * grid. A volume is a `struct grid`; a set of rays is a `struct scan`. Only scan_ray() converts a bin into a line.
  *
  * SCAN_DBT, digital breast tomosynthesis: x points away from the chest wall (x = 0: the detector's chest-wall edge), y along the
  * chest wall (y = 0: the detector's middle), z up from the detector plane (z = 0). u runs along x, v along y. A ray goes from the
@@ -13,7 +13,9 @@
  * (0, 0, 0) its middle. u is the plane, v the radial bin, a view one angle phi. With r = radius[v], the point t of the ray is (r
  * cos phi - t sin phi, r sin phi + t cos phi, z_u + rise_u t / w), where w = sqrt(ring_radius^2 - r^2) and rise_u is half the
  * axial distance between the ray's ends on the ring. The ray ends at the cylinder of radius fov_radius. A bin with |r| >=
- * fov_radius has no ray: its value is 0 and no operator uses it. */
+ * fov_radius has no ray: its value is 0 and no operator uses it.
+ * With time of flight (scan.tof.n > 0) every ray has tof.n bins, which divide its length by the position of the annihilation:
+ * kernels/tof.h. */
 #ifndef TOMONODE_KERNELS_GEOMETRY_H
 #define TOMONODE_KERNELS_GEOMETRY_H
 
@@ -54,6 +56,14 @@ struct scan_plane {
 	double rise; /* axial distance from the middle of a ray to its end on the ring, mm; 0: perpendicular to the axis */
 };
 
+/* Time of flight. TOF bin k of a ray is centred (k - (n - 1) / 2) width from the ray's middle, positive towards the end with
+ * positive t; distances are along the ray in three dimensions. */
+struct scan_tof {
+	int n;	      /* bins per ray; 0: no time of flight */
+	double width; /* of a bin, mm: time difference times c / 2 */
+	double sigma; /* standard deviation of the measured position, mm: FWHM of the time difference times c / 2 / 2.3548 */
+};
+
 struct scan {
 	enum scan_kind kind;
 	int n_u, n_v, n_views;
@@ -65,6 +75,7 @@ struct scan {
 	const double *radius;		 /* n_v radii, ascending, mm */
 	double ring_radius;		 /* radius of the ring where the rays end, mm; used only with planes that rise */
 	double fov_radius;		 /* radius of the field of view, mm, > 0; not above ring_radius if a plane rises */
+	struct scan_tof tof;
 };
 
 /* Return the distance from one column of a z-fastest volume to the next, floats. */
@@ -87,10 +98,16 @@ static inline TOMONODE_HD size_t grid_step(const struct grid *g, int axis)
 	return axis == 0 ? 1 : axis == 1 ? (size_t)g->n[0] : (size_t)g->n[0] * (size_t)g->n[1];
 }
 
+/* Return the number of bins of a ray: its TOF bins, or 1 without time of flight. */
+static inline TOMONODE_HD int scan_ray_bins(const struct scan *s)
+{
+	return s->tof.n > 0 ? s->tof.n : 1;
+}
+
 /* Return the number of bins of one view. */
 static inline TOMONODE_HD size_t scan_view_size(const struct scan *s)
 {
-	return (size_t)s->n_u * (size_t)s->n_v;
+	return (size_t)s->n_u * (size_t)s->n_v * (size_t)scan_ray_bins(s);
 }
 
 /* Return half the length of a radial bin's transaxial path inside the field of view, mm; 0: no ray. SCAN_PARALLEL only. */

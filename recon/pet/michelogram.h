@@ -8,7 +8,11 @@
  * - The ring difference of a plane is the mean of those in first .. last that have the parity of its ring pairs' sum: the
  *   segment's mean for an odd number of differences (span 3, 7, 11), the plane's own if each plane is one ring pair (GE's span
  *   2).
- * - In memory a michelogram is float data[plane][angle][radial], radial fastest, planes in the order of the segments.
+ * - In memory a michelogram is float data[plane][angle][radial], radial fastest, planes in the order of the segments. With time
+ * of flight it is data[TOF bin][plane][angle][radial]: plane p of TOF bin k is number k n + p of the data's planes, n being the
+ *   number of planes of a TOF bin. TOF bins ascend in the position along the ray, positive towards the first end
+ * (kernels/geometry.h, struct scan_tof): a file that numbers them by the time difference t2 - t1 (STIR) has them in the opposite
+ * order.
  * - The rays: kernels/geometry.h, SCAN_PARALLEL, with phi = angle_offset + a 180 / n_angles degrees, radius r = (t - n_radial /
  *   2) bin (integer division) for arc-corrected data, else R sin((t - n_radial / 2) pi / detectors), R = radius +
  *   interaction_depth. The end at positive t along the ray (first end) is difference / 2 rings above the middle. This is STIR's
@@ -45,6 +49,7 @@ struct michelogram {
 	bool arc_corrected;
 	int n_segments;
 	struct michelogram_segment *segments; /* owned by the creator */
+	struct scan_tof tof;		      /* tof.n = 0: no time of flight */
 };
 
 /* Compute the segments of a span, in the order 0, +1, -1, +2, ..., up to a largest ring difference. span: odd; or 2, as GE uses
