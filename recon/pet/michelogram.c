@@ -14,7 +14,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define RINGS_MAX 1024
 #define PLANES_MAX 65535
 #define BINS_MAX 65535
 #define ANGLES_MAX 4096
@@ -32,7 +31,7 @@ static int count_planes(int rings, int first, int last)
 {
 	int smallest = smallest_difference(first, last);
 
-	if (rings < 1 || rings > RINGS_MAX || first > last || first <= -rings || last >= rings)
+	if (rings < 1 || rings > MICHELOGRAM_RINGS_MAX || first > last || first <= -rings || last >= rings)
 		return 0;
 	return first == last ? rings - smallest : 2 * (rings - smallest) - 1;
 }
@@ -43,9 +42,9 @@ int michelogram_segments(int rings, int span, int largest_difference, struct mic
 	int half = span == 2 ? 1 : span / 2, pairs, n; /* segment 0 is -half .. half */
 	struct michelogram_segment *list;
 
-	if (rings < 1 || rings > RINGS_MAX)
-		return err_set(err, EINVAL, "michelogram: %d rings; allowed: 1 to %d", rings, RINGS_MAX);
-	if (span < 1 || span > 2 * RINGS_MAX || (span % 2 == 0 && span != 2))
+	if (rings < 1 || rings > MICHELOGRAM_RINGS_MAX)
+		return err_set(err, EINVAL, "michelogram: %d rings; allowed: 1 to %d", rings, MICHELOGRAM_RINGS_MAX);
+	if (span < 1 || span > 2 * MICHELOGRAM_RINGS_MAX || (span % 2 == 0 && span != 2))
 		return err_set(err, EINVAL, "michelogram: span %d; allowed: odd numbers, and 2", span);
 	if (largest_difference < 0 || largest_difference >= rings)
 		return err_set(err, EINVAL, "michelogram: largest ring difference %d; allowed with %d rings: 0 to %d",
@@ -76,8 +75,8 @@ static int check_scanner(const struct michelogram *m, struct err *err)
 {
 	const struct pet_scanner *s = &m->scanner;
 
-	if (s->rings < 1 || s->rings > RINGS_MAX)
-		return err_set(err, EINVAL, "michelogram: %d rings; allowed: 1 to %d", s->rings, RINGS_MAX);
+	if (s->rings < 1 || s->rings > MICHELOGRAM_RINGS_MAX)
+		return err_set(err, EINVAL, "michelogram: %d rings; allowed: 1 to %d", s->rings, MICHELOGRAM_RINGS_MAX);
 	if (!(s->ring_spacing > 0 && s->ring_spacing <= LENGTH_MAX)) /* !(x > 0) also refuses NaN */
 		return err_set(err, EINVAL, "michelogram: rings %g mm apart", s->ring_spacing);
 	if (!(s->radius > 0 && s->radius <= LENGTH_MAX))

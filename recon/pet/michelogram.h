@@ -28,6 +28,8 @@
 #include "kernels/err.h"
 #include "kernels/geometry.h"
 
+#define MICHELOGRAM_RINGS_MAX 1024
+
 struct pet_scanner {
 	int rings, detectors;	  /* number of rings; of detectors per ring */
 	double ring_spacing;	  /* distance of neighbouring rings, mm */
