@@ -5,6 +5,9 @@ The exam is small (simulated at an eighth of the detector's resolution), so that
 """
 import atexit
 import contextlib
+import fcntl
+import functools
+import hashlib
 import json
 import os
 import random
@@ -65,10 +68,13 @@ def as_whom():
     return 'user = "root";' if os.geteuid() == 0 else ""
 
 
+# Those that this process may use: below those that the kernel gives to outgoing connections, which could take the port of a server that is down.
+ports = range(10240, 32768)
+
+
 def free_port():
-    """Below those that the kernel gives to outgoing connections: one of them could take the port while its server is down for a moment."""
     while True:
-        port = random.SystemRandom().randrange(10240, 32768)
+        port = random.SystemRandom().choice(ports)
         with contextlib.suppress(OSError), socket.socket() as s:
             s.bind(("127.0.0.1", port))
             return port
@@ -306,17 +312,27 @@ class Node:
         return sorted(os.listdir(os.path.join(self.spool, "instances")))
 
 
-simulated = {}  # options: a folder; the same options make the same bytes, so each exam is simulated once in a run
+@functools.cache
+def exams_folder():
+    """Holds each simulated exam in a folder of its own, until the program ends."""
+    folder = tempfile.mkdtemp(prefix="tomonode-exams-")
+    atexit.register(shutil.rmtree, folder, True)
+    return folder
+
+
+def simulated_once(options):
+    """The folder with the exam of these options. The same options give the same bytes, so each exam is simulated once in a run."""
+    kept = os.path.join(exams_folder(), hashlib.sha256("\0".join(options).encode()).hexdigest()[:20])
+    with open(kept + ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not os.path.exists(kept):
+            run(TOMONODE, "simulate", "dbt", "--system", "siemens-inspiration", "--phantom", "beads", *options, "-o", kept + ".part")
+            os.rename(kept + ".part", kept)
+    return kept
 
 
 def simulate(folder, *options, binning=8):
-    options = tuple(map(str, ("--binning", binning, *options)))
-    if options not in simulated:
-        kept = tempfile.mkdtemp(prefix="tomonode-exam-")
-        atexit.register(shutil.rmtree, kept, True)
-        run(TOMONODE, "simulate", "dbt", "--system", "siemens-inspiration", "--phantom", "beads", *options, "-o", kept)
-        simulated[options] = kept
-    shutil.copytree(simulated[options], folder, dirs_exist_ok=True)
+    shutil.copytree(simulated_once(tuple(map(str, ("--binning", binning, *options)))), folder, dirs_exist_ok=True)
     files = sorted(os.path.join(folder, f) for f in os.listdir(folder) if f.endswith(".dcm"))
     check(files, f"simulate made no files in {folder}")
     return files
@@ -349,34 +365,93 @@ def selected(tests, words):
     return words or tests
 
 
-def main(tests):
-    """Run each test with a folder of its own; print what failed with the end of the node's log."""
-    wanted = selected([test.__name__ for test in tests], sys.argv[1:])
-    failed = 0
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
-    for test in tests:
-        if test.__name__ not in wanted:
-            continue
-        folder = tempfile.mkdtemp(prefix="tomonode-test-")
-        began = time.monotonic()
-        things = []
+def run_test(test):
+    """Run a test with a folder of its own; print its result, after a failure with the end of the node's log. Return whether it did not fail."""
+    folder = tempfile.mkdtemp(prefix="tomonode-test-")
+    began = time.monotonic()
+    things = []
+    try:
+        test(folder, things)
+        print(f"ok      {test.__name__} ({time.monotonic() - began:.1f} s)", flush=True)
+    except LongForm as e:
+        print(f"long form only: {test.__name__}: {e}", flush=True)
+    except Skipped as e:
+        print(f"skipped: {test.__name__}: {e}", flush=True)
+    except Exception as e:  # pylint: disable=broad-except
+        if not isinstance(e, (AssertionError, subprocess.TimeoutExpired)):
+            traceback.print_exc(file=sys.stdout)
+        print(f"FAILED  {test.__name__}: {e}", flush=True)
+        for thing in things:
+            if isinstance(thing, Node):
+                print(thing.log_text()[-3000:])
+        return False
+    finally:
+        for thing in things:
+            thing.end() if isinstance(thing, Node) else thing.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+    return True
+
+
+class Lane:
+    """A process that runs one test, while others run other tests. Lane `index` of `count` has ports of its own."""
+
+    def __init__(self, test, index, count):
+        self.index = index
+        self.output = tempfile.TemporaryFile()
+        sys.stdout.flush()
+        self.pid = os.fork()
+        if self.pid == 0:
+            self.child(test, count)
+
+    def child(self, test, count):
+        global ports
+        code = 1
         try:
-            test(folder, things)
-            print(f"ok      {test.__name__} ({time.monotonic() - began:.1f} s)", flush=True)
-        except LongForm as e:
-            print(f"long form only: {test.__name__}: {e}", flush=True)
-        except Skipped as e:
-            print(f"skipped: {test.__name__}: {e}", flush=True)
-        except Exception as e:  # pylint: disable=broad-except
-            failed += 1
-            if not isinstance(e, (AssertionError, subprocess.TimeoutExpired)):
-                traceback.print_exc(file=sys.stdout)
-            print(f"FAILED  {test.__name__}: {e}", flush=True)
-            for thing in things:
-                if isinstance(thing, Node):
-                    print(thing.log_text()[-3000:])
-        finally:
-            for thing in things:
-                thing.end() if isinstance(thing, Node) else thing.stop()
-            shutil.rmtree(folder, ignore_errors=True)
-    sys.exit(1 if failed else 0)
+            os.dup2(self.output.fileno(), 1)
+            os.dup2(self.output.fileno(), 2)
+            ports = ports[self.index::count]
+            code = 0 if run_test(test) else 1
+        finally:  # SystemExit of SIGTERM comes here, too
+            sys.stdout.flush()
+            os._exit(code)
+
+    def ended(self, code):
+        """Print what the test printed, at once; return whether it did not fail."""
+        self.output.seek(0)
+        sys.stdout.write(self.output.read().decode(errors="replace"))
+        sys.stdout.flush()
+        self.output.close()
+        return code == 0
+
+
+def run_beside(tests, count):
+    """Run the tests, `count` at a time, each in a process of its own; return how many failed."""
+    waiting, running, failed = list(tests), {}, 0
+    try:
+        while waiting or running:
+            while waiting and len(running) < count:
+                free = min(set(range(count)) - {lane.index for lane in running.values()})
+                lane = Lane(waiting.pop(0), free, count)
+                running[lane.pid] = lane
+            pid, status = os.wait()
+            failed += not running.pop(pid).ended(os.waitstatus_to_exitcode(status))
+    finally:
+        for pid in running:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        for pid in running:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+    return failed
+
+
+def main(tests, beside=1):
+    """Run the tests that the command line names, all without names. beside: so many at a time; for tests that mostly wait for the node and
+    measure nothing. Name the longest tests first."""
+    wanted = selected([test.__name__ for test in tests], sys.argv[1:])
+    chosen = [test for test in tests if test.__name__ in wanted]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
+    if beside == 1 or len(chosen) == 1 or sanitizer():
+        sys.exit(0 if all([run_test(test) for test in chosen]) else 1)
+    exams_folder()  # one for all, so before their processes are started
+    sys.exit(1 if run_beside(chosen, beside) else 0)
