@@ -19,6 +19,8 @@
 #define ANGLES_MAX 4096
 #define DETECTORS_MAX 65535
 #define LENGTH_MAX 10000.0 /* mm */
+#define TOF_MAX 4096
+#define TOF_REACH 0.66 /* fraction of the largest radius that the TOF bins must cover on each side of the middle */
 
 static int smallest_difference(int first, int last)
 {
@@ -100,11 +102,39 @@ static int check_scanner(const struct michelogram *m, struct err *err)
 	return 0;
 }
 
+/* TOF bins that end far inside the largest radial bin would miss most annihilations: then their width is wrong, as in headers
+ * whose mashing factor is not that of their bins. */
+static int check_tof(const struct michelogram *m, struct err *err)
+{
+	const struct scan_tof *tof = &m->tof;
+	double largest = fmax(michelogram_radius(m, m->n_radial - 1), -michelogram_radius(m, 0)),
+	       reach = 0.5 * tof->n * tof->width;
+
+	largest = fmin(largest, m->scanner.radius + m->scanner.interaction_depth);
+	if (tof->n == 0)
+		return 0;
+	if (tof->n < 1 || tof->n > TOF_MAX)
+		return err_set(err, EINVAL, "michelogram: %d TOF bins; allowed: 1 to %d", tof->n, TOF_MAX);
+	if (!(tof->width > 0 && tof->width <= LENGTH_MAX))
+		return err_set(err, EINVAL, "michelogram: TOF bins of %g mm", tof->width);
+	if (!(tof->sigma > 0 && tof->sigma <= LENGTH_MAX))
+		return err_set(err, EINVAL, "michelogram: TOF resolution of %g mm (standard deviation)", tof->sigma);
+	if (reach < TOF_REACH * largest)
+		return err_set(
+			err, EINVAL,
+			"michelogram: %d TOF bins of %g mm end %g mm from the middle of the rays, but the radial bins extend "
+			"to %g mm: their width is wrong",
+			tof->n, tof->width, reach, largest);
+	return 0;
+}
+
 int michelogram_check(const struct michelogram *m, struct err *err)
 {
 	size_t planes = 0;
 	int rc = check_scanner(m, err);
 
+	if (rc == 0)
+		rc = check_tof(m, err);
 	if (rc < 0)
 		return rc;
 	if (m->n_segments < 1 || m->n_segments > MICHELOGRAM_SEGMENTS_MAX || !m->segments)
@@ -145,9 +175,29 @@ size_t michelogram_planes(const struct michelogram *m)
 	return n;
 }
 
+size_t michelogram_data_planes(const struct michelogram *m)
+{
+	return michelogram_planes(m) * (m->tof.n > 0 ? (size_t)m->tof.n : 1);
+}
+
 size_t michelogram_size(const struct michelogram *m)
 {
-	return michelogram_planes(m) * (size_t)m->n_angles * (size_t)m->n_radial;
+	return michelogram_data_planes(m) * (size_t)m->n_angles * (size_t)m->n_radial;
+}
+
+int michelogram_mash(const struct michelogram *m, int factor, struct michelogram *ret, struct err *err)
+{
+	struct michelogram mashed = *m;
+
+	if (m->tof.n > 0) {
+		if (factor < 1 || m->tof.n % factor)
+			return err_set(err, EINVAL, "tof_mashing=%d; allowed: numbers that divide the %d TOF bins of the data",
+				       factor, m->tof.n);
+		mashed.tof.n /= factor;
+		mashed.tof.width *= factor;
+	}
+	*ret = mashed;
+	return 0;
 }
 
 double michelogram_radius(const struct michelogram *m, int t)
@@ -221,10 +271,13 @@ int scan_create_michelogram(const struct michelogram *m, double fov_radius, cons
 		return err_set(err, EINVAL, "michelogram: field of view of %g mm radius; the rays end at a radius of %g mm",
 			       fov_radius, ring);
 	n = michelogram_planes(m);
-	s = scan_new_parallel(
-		&(struct scan){
-			.n_u = (int)n, .n_v = m->n_radial, .n_views = m->n_angles, .ring_radius = ring, .fov_radius = fov_radius},
-		&views, &planes, &radius);
+	s = scan_new_parallel(&(struct scan){.n_u = (int)n,
+					     .n_v = m->n_radial,
+					     .n_views = m->n_angles,
+					     .ring_radius = ring,
+					     .fov_radius = fov_radius,
+					     .tof = m->tof},
+			      &views, &planes, &radius);
 	number = malloc(n * sizeof(*number));
 	if (!s || !number) {
 		rc = err_set(err, ENOMEM, "michelogram: no memory for %d angles of %zu planes", m->n_angles, n);

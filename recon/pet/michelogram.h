@@ -60,9 +60,14 @@ int michelogram_segments(int rings, int span, int largest_difference, struct mic
 			 struct err *err);
 
 int michelogram_check(const struct michelogram *m, struct err *err); /* EINVAL: the message says what is wrong */
-size_t michelogram_planes(const struct michelogram *m);
-size_t michelogram_size(const struct michelogram *m);	       /* number of bins */
-double michelogram_radius(const struct michelogram *m, int t); /* position of a radial bin, mm */
+size_t michelogram_planes(const struct michelogram *m);		     /* of a TOF bin */
+size_t michelogram_data_planes(const struct michelogram *m);	     /* of all TOF bins */
+size_t michelogram_size(const struct michelogram *m);		     /* number of bins, all TOF bins */
+double michelogram_radius(const struct michelogram *m, int t);	     /* position of a radial bin, mm */
+
+/* Add `factor` neighbouring TOF bins into one: compute the michelogram of such data, with the same edges. ret borrows the
+ * segments of m. factor: ignored without time of flight. EINVAL: it does not divide the number of TOF bins. */
+int michelogram_mash(const struct michelogram *m, int factor, struct michelogram *ret, struct err *err);
 
 /* Create the scan of the rays: views in `order` (n_angles indices of angles; NULL: ascending), planes sorted as struct scan
  * requires. ret_plane[u]: the plane of the michelogram that is plane u of the scan (michelogram_planes() elements; the caller

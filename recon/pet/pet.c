@@ -16,7 +16,7 @@
 static int open_planes(struct pet_session *s, struct err *err)
 {
 	const struct scan *scan = s->layout.scan;
-	size_t bins = s->view_bins * (size_t)scan->n_views;
+	size_t n_views = (size_t)scan->n_views;
 	int r = 0;
 
 	s->n_planes = scan->n_u;
@@ -32,14 +32,16 @@ static int open_planes(struct pet_session *s, struct err *err)
 	for (int role = PET_DATA; r == 0 && role < PET_ROLES; role++) {
 		if (!s->has[role])
 			continue;
-		s->plane[role] = calloc((size_t)scan->n_u, sizeof(*s->plane[role]));
-		r = s->plane[role] ? s->dev->ops->host_alloc(s->dev, bins * sizeof(float), (void **)&s->host[role], err)
-				   : err_set(err, ENOMEM, "reconstruction: cannot allocate %d planes", scan->n_u);
+		s->expected[role] = (int)pet_row(s, role);
+		s->plane[role] = calloc((size_t)s->expected[role], sizeof(*s->plane[role]));
+		r = s->plane[role] ? s->dev->ops->host_alloc(s->dev, pet_view(s, role) * n_views * sizeof(float),
+							     (void **)&s->host[role], err)
+				   : err_set(err, ENOMEM, "reconstruction: cannot allocate %d planes", s->expected[role]);
 	}
 	return r;
 }
 
-int pet_open(const struct pet_protocol *p, const struct pet_plan *plan, const struct michelogram *m, bool with_factors,
+int pet_open(const struct pet_protocol *p, const struct pet_plan *plan, const struct michelogram *m, enum pet_factors factors,
 	     bool with_background, struct device *dev, struct pet_cache *cache, struct pet_session **ret_session, struct err *err)
 {
 	size_t n = grid_size(&plan->grid);
@@ -54,7 +56,8 @@ int pet_open(const struct pet_protocol *p, const struct pet_plan *plan, const st
 		.m = m,
 		.dev = dev,
 		.cache = cache,
-		.has = {[PET_DATA] = true, [PET_FACTORS] = with_factors, [PET_BACKGROUND] = with_background},
+		.factors = factors,
+		.has = {[PET_DATA] = true, [PET_FACTORS] = factors != PET_FACTORS_NONE, [PET_BACKGROUND] = with_background},
 		.opened = clock_seconds(),
 		.unit = 1,
 	};
@@ -67,6 +70,8 @@ int pet_open(const struct pet_protocol *p, const struct pet_plan *plan, const st
 			    s->layout.n_subsets);
 	if (r == 0) {
 		s->view_bins = scan_view_size(s->layout.scan);
+		for (int role = PET_DATA; role < PET_ROLES; role++)
+			s->loads[role] = s->has[role] && pet_layout_loads(&s->layout, role);
 		r = open_planes(s, err);
 	}
 	if (r == 0)
@@ -129,9 +134,9 @@ static int begin_run(struct pet_session *s, struct err *err)
 	if (s->done)
 		r = err_set(err, EINVAL, "reconstruction: pet_run() was already called");
 	for (int role = PET_DATA; r == 0 && role < PET_ROLES; role++)
-		if (s->has[role] && s->n_received[role] != s->n_planes)
+		if (s->has[role] && s->n_received[role] != s->expected[role])
 			r = err_set(err, EINVAL, "reconstruction: %s of only %d of %d planes have been received", names[role],
-				    s->n_received[role], s->n_planes);
+				    s->n_received[role], s->expected[role]);
 	if (r == 0)
 		s->done = true;
 	pthread_mutex_unlock(&s->lock);
@@ -154,7 +159,7 @@ int pet_run(struct pet_session *s, const struct monitor *monitor, struct pet_rep
 	report.counts = s->counts.all;
 	if (!(report.counts > 0))
 		return err_set(err, EDOM, "sinogram: no counts: all bins%s of all %d planes are 0",
-			       s->has[PET_FACTORS] ? " with factors above 0" : "", s->n_planes);
+			       s->has[PET_FACTORS] ? " with factors above 0" : "", s->expected[PET_DATA]);
 	if (algorithm_info(s->p->algorithm)->filtered) {
 		r = pet_fbp_run(s, monitor, err);
 		report.seconds_iterate = clock_seconds() - begin;

@@ -32,6 +32,7 @@ struct pet_protocol {
 	double prior_weight, prior_gamma; /* BSREM: beta (relative to the sensitivity) and gamma of kernels/prior.h */
 	double relaxation;		  /* BSREM: step of pass n: 1 / (1 + relaxation n) */
 	double filter_cut;		  /* FBP: Hann window, fraction of the Nyquist frequency */
+	int tof_mashing;     /* TOF bins that the caller adds into one before pet_plan(): michelogram_mash(); not used here */
 	size_t memory_limit; /* bytes on the device; 0: the device's memory. If not everything fits, angles are streamed */
 	bool deterministic;
 };
@@ -53,10 +54,17 @@ struct pet_plan {
 	size_t bytes_host;    /* on the host */
 };
 
-/* Plan a reconstruction. with_factors, with_background: pet_put() will be called for m and for b. The volume is centred on the
+/* Whether there are factors m, and which. With time of flight, data and background have michelogram_data_planes() planes. */
+enum pet_factors {
+	PET_FACTORS_NONE = 0, /* all m are 1 */
+	PET_FACTORS_SHARED,   /* michelogram_planes() planes: all TOF bins of a ray have the same m */
+	PET_FACTORS_TOF,      /* michelogram_data_planes() planes; only with time of flight */
+};
+
+/* Plan a reconstruction. factors, with_background: pet_put() will be called for m and for b. The volume is centred on the
  * scanner's axis and middle; its slices cover the direct and cross planes. ENOMEM: the message gives the bytes that do not fit.
  */
-int pet_plan(const struct pet_protocol *p, const struct michelogram *m, bool with_factors, bool with_background,
+int pet_plan(const struct pet_protocol *p, const struct michelogram *m, enum pet_factors factors, bool with_background,
 	     struct device *dev, struct pet_plan *ret_plan, struct err *err);
 
 enum pet_role {
@@ -86,13 +94,14 @@ struct pet_session;
 
 /* Open a session; allocates all the memory that it uses. cache: of this device, or NULL: sensitivity images are freed with the
  * session. All pointers are borrowed until pet_close(). */
-int pet_open(const struct pet_protocol *p, const struct pet_plan *plan, const struct michelogram *m, bool with_factors,
+int pet_open(const struct pet_protocol *p, const struct pet_plan *plan, const struct michelogram *m, enum pet_factors factors,
 	     bool with_background, struct device *dev, struct pet_cache *cache, struct pet_session **ret_session,
 	     struct err *err);
 struct pet_session *pet_close(struct pet_session *s); /* accepts NULL; returns NULL */
 
-/* Copy planes [first, first + n) of a role into the session; data[n][angle][radial], owned by the caller. Pass each plane of each
- * role announced to pet_open() exactly once, in any order, from any thread. EINVAL: a bin, which the message names, is negative
+/* Copy planes [first, first + n) of a role into the session; data[n][angle][radial], owned by the caller. Plane p of TOF bin k is
+ * number k michelogram_planes() + p. Pass each plane of each role announced to pet_open() exactly once, in any order, from any
+ * thread. EINVAL: a bin, which the message names, is negative
  * or not a number. */
 int pet_put(struct pet_session *s, enum pet_role role, int first, int n, const float *data, struct err *err);
 

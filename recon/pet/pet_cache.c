@@ -34,10 +34,10 @@ struct pet_key pet_key_of(const struct pet_session *s)
 	const struct pet_plan *plan = s->plan;
 	double numbers[] = {c->ring_spacing,  c->radius,	c->interaction_depth, c->bin,	       m->angle_offset,
 			    plan->fov_radius, p->psf,		plan->grid.h[0],      plan->grid.h[1], plan->grid.h[2],
-			    plan->grid.lo[0], plan->grid.lo[1], plan->grid.lo[2]};
-	int counts[] = {c->rings,	   c->detectors,      m->n_radial,	m->n_angles,	    m->arc_corrected,
-			m->n_segments,	   plan->grid.n[0],   plan->grid.n[1],	plan->grid.n[2],    s->layout.n_subsets,
-			plan->group_views, (int)p->projector, p->deterministic, s->has[PET_FACTORS]};
+			    plan->grid.lo[0], plan->grid.lo[1], plan->grid.lo[2],     m->tof.width,    m->tof.sigma};
+	int counts[] = {c->rings,	   c->detectors,      m->n_radial,	m->n_angles,	 m->arc_corrected,
+			m->n_segments,	   plan->grid.n[0],   plan->grid.n[1],	plan->grid.n[2], s->layout.n_subsets,
+			plan->group_views, (int)p->projector, p->deterministic, (int)s->factors, m->tof.n};
 	struct pet_key key = {0};
 
 	key.geometry = pet_hash(1, numbers, sizeof(numbers));
@@ -47,7 +47,7 @@ struct pet_key pet_key_of(const struct pet_session *s)
 
 		key.geometry = pet_hash(key.geometry, segment, sizeof(segment));
 	}
-	for (int i = 0; s->has[PET_FACTORS] && i < s->n_planes; i++)
+	for (int i = 0; s->has[PET_FACTORS] && i < s->expected[PET_FACTORS]; i++)
 		key.factors += s->plane[PET_FACTORS][i].hash;
 	return key;
 }

@@ -3,6 +3,7 @@
  *
  * A bin with m = 0 measures nothing: whatever the scanner wrote there (a gap between detectors, a dead block) is not data. Its y
  * and b are set to 0 in host memory before anything is summed, multiplied or transferred, so that no later step depends on them.
+ * EM with time of flight divides b by m in the same pass: with y and b / m alone the iteration is that of y, m and b (pet_em.c).
  * Sums are taken view by view and added in the order of the views, independent of the number of threads. */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,28 +18,39 @@ static inline float take_bin(float *bin, bool counts)
 	return *bin;
 }
 
+/* Add up the bins of one radial bin and TOF bin. divide: replace b by b / m. */
+static void count_planes(const float *m, float *y, float *b, size_t n, bool ray, bool divide, struct pet_counts *c)
+{
+	for (size_t i = 0; i < n; i++) {
+		double data = take_bin(&y[i], m[i] > 0), add = b ? take_bin(&b[i], m[i] > 0) : 0;
+
+		c->all += data;
+		c->data += ray ? data : 0;
+		c->background += ray ? add : 0;
+		c->factors += ray ? m[i] : 0;
+		c->bins += ray && m[i] > 0;
+		if (divide && m[i] > 0)
+			b[i] /= m[i];
+	}
+}
+
 /* Add up one view; `all` gets every bin, the other sums the bins that have a ray. */
 static struct pet_counts count_view(const struct pet_session *s, int view)
 {
-	const struct scan *scan = s->layout.scan;
-	size_t at = (size_t)view * s->view_bins, n_u = (size_t)scan->n_u;
-	const float *m = s->host[PET_FACTORS] + at;
+	size_t n_u = (size_t)s->n_planes, row = pet_row(s, PET_DATA), m_row = pet_row(s, PET_FACTORS);
+	const float *m = s->host[PET_FACTORS] + (size_t)view * pet_view(s, PET_FACTORS);
+	size_t at = (size_t)view * s->view_bins;
 	float *y = s->host[PET_DATA] + at, *b = s->has[PET_BACKGROUND] ? s->host[PET_BACKGROUND] + at : NULL;
+	bool divide = b && pet_is_tof(s) && !algorithm_info(s->p->algorithm)->filtered;
 	struct pet_counts c = {0};
 
-	for (int v = 0; v < scan->n_v; v++) {
-		bool ray = v >= s->v_first && v < s->v_end;
+	for (int v = 0; v < s->layout.scan->n_v; v++)
+		for (size_t k = 0; k < row; k += n_u) {
+			size_t i = (size_t)v * row + k;
 
-		for (size_t i = (size_t)v * n_u, end = i + n_u; i < end; i++) {
-			double data = take_bin(&y[i], m[i] > 0), add = b ? take_bin(&b[i], m[i] > 0) : 0;
-
-			c.all += data;
-			c.data += ray ? data : 0;
-			c.background += ray ? add : 0;
-			c.factors += ray ? m[i] : 0;
-			c.bins += ray && m[i] > 0;
+			count_planes(m + (size_t)v * m_row + (m_row > n_u ? k : 0), y + i, b ? b + i : NULL, n_u,
+				     v >= s->v_first && v < s->v_end, divide, &c);
 		}
-	}
 	return c;
 }
 
@@ -46,14 +58,14 @@ static double sum_planes(const struct pet_session *s, enum pet_role role, bool a
 {
 	double sum = 0;
 
-	for (int i = 0; s->has[role] && i < s->n_planes; i++)
+	for (int i = 0; s->has[role] && i < s->expected[role]; i++)
 		sum += all ? s->plane[role][i].all : s->plane[role][i].seen;
 	return sum;
 }
 
 double pet_rays(const struct pet_session *s)
 {
-	return (double)s->n_planes * s->m->n_angles * (s->v_end - s->v_first);
+	return (double)s->expected[PET_DATA] * s->m->n_angles * (s->v_end - s->v_first);
 }
 
 int pet_counts_take(struct pet_session *s, struct err *err)

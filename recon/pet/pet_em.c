@@ -84,7 +84,7 @@ static int check_counts(const struct pet_session *s, struct err *err)
  * absolute least value (kernels/rules.h), and the range of a float is limited. */
 static void choose_unit(struct pet_session *s)
 {
-	double level = s->counts.data / s->counts.factors / s->plan->fov_radius;
+	double level = s->counts.data * scan_ray_bins(s->layout.scan) / s->counts.factors / s->plan->fov_radius;
 	size_t n = s->view_bins * (size_t)s->m->n_angles;
 
 	if (level > 1e-3 && level < 1e6)
@@ -103,7 +103,7 @@ static void choose_unit(struct pet_session *s)
 
 static int upload_role(struct pet_session *s, enum pet_role role, struct err *err)
 {
-	return pet_is_streamed(s) || !s->has[role] ? 0 : s->dev->ops->upload_begin(&s->data[0][role], s->host[role], err);
+	return pet_is_streamed(s) || !s->loads[role] ? 0 : s->dev->ops->upload_begin(&s->data[0][role], s->host[role], err);
 }
 
 /* Upload the factors, then compute the sensitivity while data and background are transferred. */
@@ -199,6 +199,12 @@ static int sum_up(struct pet_session *s, float floor, struct pet_report *report,
 		report->sum_model += model / s->unit;
 		report->sum_data += data / s->unit;
 	}
+	if (r == 0 && s->has[PET_FACTORS] && !s->loads[PET_FACTORS]) {
+		double model = 0;
+
+		r = v->dot(&s->x, &s->den[0], &model, err); /* sum(m (A x)) = <x, A'm> */
+		report->sum_model = model / s->unit;
+	}
 	return r;
 }
 
@@ -232,6 +238,8 @@ int pet_em_run(struct pet_session *s, const struct monitor *monitor, struct pet_
 	if (r < 0)
 		return r;
 	floor = FLOOR * s->unit * s->counts.data / s->counts.bins;
+	if (pet_is_tof(s)) /* divisors are p + b / m */
+		floor *= s->counts.bins / s->counts.factors;
 	conf.rule = (struct rule){
 		.kind = a->rule,
 		.bin_floor = fmaxf((float)floor, FLOAT_LEAST),

@@ -2,7 +2,11 @@
 /* pet_em_parts.c - the parts of the subsets: operators, data, sensitivity.
  *
  * Resident: a part is a subset, its data are in data[0], its operator was created when the session was opened. Streamed: a part
- * is a group of angles; while one is processed in one of the two slots, the data of the next are transferred into the other. */
+ * is a group of angles; while one is processed in one of the two slots, the data of the next are transferred into the other.
+ *
+ * With time of flight the device has y and b / m only. The factors stay in host memory: the sensitivity A'm is computed from them
+ * a few angles at a time. If all TOF bins of a ray have the same m, the sum of their backprojections is that of one bin as wide
+ * as all of them (kernels/tof.h). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,20 +19,27 @@ static size_t part_bins(const struct pet_session *s, int i)
 	return (size_t)(s->part_first[i + 1] - s->part_first[i]) * s->view_bins;
 }
 
-static int make_op(struct pet_session *s, int i, struct err *err)
+/* Create the operator for the views [first, end) of a scan. */
+static int make_op(struct pet_session *s, const struct scan *scan, int first, int end, struct linop **ret_op, struct err *err)
 {
-	int first = s->part_first[i];
-	struct projection_spec spec = pet_layout_spec(&s->layout, s->p, &s->plan->grid, first, s->part_first[i + 1] - first);
+	struct projection_spec spec = pet_layout_spec(&s->layout, s->p, &s->plan->grid, first, end - first);
 	struct linop *op = NULL;
-	int r = projector_create(s->dev, &spec, &op, err);
+	int r;
 
+	spec.scan = scan;
+	r = projector_create(s->dev, &spec, &op, err);
 	if (r == 0 && s->p->psf > 0)
 		r = psf_create(op, &s->plan->grid, s->p->psf, s->psf_work, &op, err);
 	if (r < 0)
 		linop_free(op);
 	else
-		s->ops[i] = op;
+		*ret_op = op;
 	return r;
+}
+
+static int make_part_op(struct pet_session *s, int i, struct err *err)
+{
+	return make_op(s, s->layout.scan, s->part_first[i], s->part_first[i + 1], &s->ops[i], err);
 }
 
 /* Set the buffers of a part to its data in data[slot]. */
@@ -37,7 +48,7 @@ static void set_part_buffers(struct pet_session *s, int i, int slot, size_t at)
 	struct buf *to[PET_ROLES] = {NULL, &s->parts[i].y, &s->parts[i].mult, &s->parts[i].add};
 
 	for (int role = PET_DATA; role < PET_ROLES; role++)
-		if (s->has[role])
+		if (s->loads[role])
 			*to[role] = buf_part(&s->data[slot][role], at, part_bins(s, i));
 }
 
@@ -48,7 +59,7 @@ static int alloc_data(struct pet_session *s, size_t largest, struct err *err)
 
 	for (int slot = 0; slot < slots; slot++)
 		for (int role = PET_DATA; r == 0 && role < PET_ROLES; role++)
-			if (s->has[role])
+			if (s->loads[role])
 				r = s->dev->ops->alloc(s->dev, bins, &s->data[slot][role], err);
 	return r < 0 ? r
 		     : iterate_work_alloc_kept(s->dev, grid_size(&s->plan->grid), largest,
@@ -75,7 +86,7 @@ int pet_parts_open(struct pet_session *s, struct err *err)
 		largest = part_bins(s, i) > largest ? part_bins(s, i) : largest;
 	r = alloc_data(s, largest, err);
 	for (int i = 0; r == 0 && i < s->n_parts; i++) {
-		if (s->plan->keep_tables && (r = make_op(s, i, err)) == 0)
+		if (s->plan->keep_tables && (r = make_part_op(s, i, err)) == 0)
 			s->parts[i].op = s->ops[i];
 		if (!pet_is_streamed(s))
 			set_part_buffers(s, i, 0, (size_t)s->part_first[i] * s->view_bins);
@@ -111,7 +122,7 @@ static int begin_transfer(struct pet_session *s, int i, int slot, struct err *er
 	for (int role = PET_DATA; r == 0 && role < PET_ROLES; role++) {
 		struct buf to = buf_part(&s->data[slot][role], 0, part_bins(s, i));
 
-		if (s->has[role])
+		if (s->loads[role])
 			r = s->dev->ops->upload_begin(&to, s->host[role] + at, err);
 	}
 	if (r == 0) {
@@ -149,7 +160,7 @@ int pet_parts_load(void *session, struct iterate_part *part, struct err *err)
 		for (int k = 0; k < s->n_parts; k++)
 			s->ops[k] = linop_free(s->ops[k]);
 		if (r == 0)
-			r = make_op(s, i, err);
+			r = make_part_op(s, i, err);
 	}
 	part->op = s->ops[i];
 	if (r == 0 && s->den_ready && s->layout.n_subsets > 1)
@@ -184,6 +195,42 @@ static int back_subset(struct pet_session *s, int k, struct err *err)
 	return r;
 }
 
+/* Compute A'm (add: den += A'm) of the views [first, end), with factors from host memory. */
+static int back_views(struct pet_session *s, int first, int end, bool add, struct buf *den, struct err *err)
+{
+	const struct scan *scan = pet_layout_sensitivity_scan(&s->layout, s->factors);
+	size_t view = scan_view_size(scan);
+	struct buf m = buf_part(&s->work.p, 0, (size_t)(end - first) * view);
+	struct linop *op = NULL;
+	int r = s->has[PET_FACTORS] ? s->dev->ops->upload(&m, s->host[PET_FACTORS] + (size_t)first * view, err)
+				    : s->dev->ops->fill(&m, 1, err);
+
+	if (r == 0)
+		r = make_op(s, scan, first, end, &op, err);
+	if (r == 0)
+		r = add ? op->adjoint_add(op, &m, den, err) : op->adjoint(op, &m, den, err);
+	if (r == 0)
+		r = s->dev->ops->wait(s->dev, QUEUE_WORK, err); /* until no work uses the operator */
+	linop_free(op);
+	return r;
+}
+
+/* As back_subset(), with time of flight. */
+static int back_subset_tof(struct pet_session *s, int k, struct err *err)
+{
+	int begin = s->layout.first[k], r = 0;
+
+	for (int i = 0; i < s->n_parts; i++) {
+		int first = s->part_first[i], end = s->part_first[i + 1], piece = pet_layout_piece(end - first);
+
+		if (first < begin || first >= s->layout.first[k + 1])
+			continue;
+		for (; r == 0 && first < end; first += piece)
+			r = back_views(s, first, first + piece < end ? first + piece : end, first > begin, &s->den[k], err);
+	}
+	return r;
+}
+
 int pet_parts_sensitivity(struct pet_session *s, bool *ret_cached, struct err *err)
 {
 	size_t voxels = s->x.n, floats = voxels * (size_t)s->layout.n_subsets;
@@ -200,7 +247,7 @@ int pet_parts_sensitivity(struct pet_session *s, bool *ret_cached, struct err *e
 
 		if (cached)
 			r = s->dev->ops->upload(&s->den[k], image, err);
-		else if ((r = back_subset(s, k, err)) == 0)
+		else if ((r = pet_is_tof(s) ? back_subset_tof(s, k, err) : back_subset(s, k, err)) == 0)
 			r = s->dev->ops->download(&s->den[k], image, err);
 		if (r == 0)
 			r = k ? s->dev->ops->axpy(1, &s->den[k], &s->work.num, err)

@@ -5,6 +5,7 @@
  *   sum(y - b) / sum(m sec), where sec is the length of the oblique ray over that of its transaxial projection: the mean of the
  *   corrected line integrals, each weighted with its detected fraction. Gaps between radial bins with data are filled linearly;
  *   outside the first and the last bin with data the value is 0.
+ * - TOF bins are added first; factors with a TOF axis are replaced by their mean.
  * - Data that are not arc-corrected are interpolated linearly to equal radial distances.
  * - Ramp and Hann window (recon/core/ramp.h), 0 beyond the ends; times pi / angles, the step of the integral over the angle. So
  *   the unit is that of the other algorithms: counts per mm.
@@ -32,6 +33,7 @@ struct rebin_scratch {
 	float *rows;	      /* n_direct rows with the radial bins of the scan */
 	float *fine;	      /* n_direct rows at equal radial distances */
 	float *data, *weight; /* n_direct each */
+	float *sums;	      /* sums over TOF bins: a row of the scan's planes for each role */
 	void *work;
 };
 
@@ -41,6 +43,7 @@ static void scratch_release(struct rebin_scratch *b)
 	free(b->fine);
 	free(b->data);
 	free(b->weight);
+	free(b->sums);
 	free(b->work);
 }
 
@@ -53,17 +56,37 @@ static bool scratch_alloc(const struct rebinning *r, struct rebin_scratch *b)
 	b->fine = malloc(n * (size_t)l->direct.n_v * sizeof(float));
 	b->data = malloc(n * sizeof(float));
 	b->weight = malloc(n * sizeof(float));
+	b->sums = malloc(3 * (size_t)l->scan->n_u * sizeof(float));
 	b->work = malloc(ramp_work(r->ramp));
-	return b->rows && b->fine && b->data && b->weight && b->work;
+	return b->rows && b->fine && b->data && b->weight && b->sums && b->work;
 }
 
-/* Rebin one radial bin of one angle: add all planes to direct planes. at: index of the bin of plane 0. */
-static void rebin(const struct rebinning *r, size_t at, int v, struct rebin_scratch *b)
+/* Return the bins of a role of one radial bin of one angle, the sum over the TOF bins of each plane; of factors their mean. sums:
+ * used with time of flight, n_u floats. NULL: the session does not have the role. */
+static const float *sum_tof(const struct pet_session *s, enum pet_role role, int view, int v, float *sums)
+{
+	size_t row = pet_row(s, role), n_u = (size_t)s->n_planes, at = (size_t)view * pet_view(s, role) + (size_t)v * row;
+	const float *bins = s->has[role] ? s->host[role] + at : NULL;
+	float share = role == PET_FACTORS ? (float)n_u / (float)row : 1;
+
+	if (!bins || row == n_u)
+		return bins;
+	memcpy(sums, bins, n_u * sizeof(*sums));
+	for (size_t k = n_u; k < row; k += n_u)
+		for (size_t u = 0; u < n_u; u++)
+			sums[u] += bins[k + u];
+	for (size_t u = 0; u < n_u; u++)
+		sums[u] *= share;
+	return sums;
+}
+
+/* Rebin one radial bin of one angle: add all planes to direct planes. */
+static void rebin(const struct rebinning *r, int view, int v, struct rebin_scratch *b)
 {
 	const struct pet_session *s = r->s;
 	const struct scan *scan = s->layout.scan;
-	const float *y = s->host[PET_DATA] + at, *m = s->has[PET_FACTORS] ? s->host[PET_FACTORS] + at : NULL,
-		    *add = s->has[PET_BACKGROUND] ? s->host[PET_BACKGROUND] + at : NULL;
+	const float *y = sum_tof(s, PET_DATA, view, v, b->sums), *m = sum_tof(s, PET_FACTORS, view, v, b->sums + scan->n_u),
+		    *add = sum_tof(s, PET_BACKGROUND, view, v, b->sums + 2 * (size_t)scan->n_u);
 	size_t n_v = (size_t)scan->n_v;
 	int n_direct = s->layout.direct.n_u;
 	double left = scan->ring_radius * scan->ring_radius - scan->radius[v] * scan->radius[v];
@@ -124,7 +147,7 @@ static void rebin_view(const struct rebinning *r, int view, struct rebin_scratch
 	float *to = s->direct + (size_t)view * n_direct * n_fine, step = (float)(M_PI / l->scan->n_views);
 
 	for (size_t v = 0; v < n_v; v++)
-		rebin(r, (size_t)view * s->view_bins + v * (size_t)l->scan->n_u, (int)v, b);
+		rebin(r, view, (int)v, b);
 	for (size_t k = 0; k < n_direct; k++) {
 		bridge(b->rows + k * n_v, (int)n_v);
 		if (s->m->arc_corrected)

@@ -19,6 +19,9 @@ struct pet_layout {
 	int *place;	   /* the michelogram's angle a is the scan's view place[a] */
 	int *first;	   /* subset s: views first[s] .. first[s + 1] - 1 */
 	int n_subsets, largest_subset;
+	/* `scan` with one TOF bin as wide as all of them; without time of flight a copy. A view of it is a view of shared factors
+	 */
+	struct scan wide;
 	/* FBP: direct planes, radial bins at equal distances; views are those of `scan` */
 	struct scan direct;
 	struct scan_plane *direct_planes;
@@ -35,6 +38,13 @@ int pet_layout_groups(const struct pet_layout *l, int views, int *ret_first);
 const struct scan *pet_layout_scan(const struct pet_layout *l, const struct pet_protocol *p);
 struct projection_spec pet_layout_spec(const struct pet_layout *l, const struct pet_protocol *p, const struct grid *grid,
 				       int first, int n_views);
+
+/* With time of flight the sensitivity is computed from the factors in host memory, a few views at a time, with operators that
+ * exist only then. Return the scan of these operators, and the views of a piece of a part of n_views views. */
+const struct scan *pet_layout_sensitivity_scan(const struct pet_layout *l, enum pet_factors factors);
+int pet_layout_piece(int n_views);
+/* Return whether the device has the data of this role. With time of flight it has no factors: y and b are divided by m. */
+bool pet_layout_loads(const struct pet_layout *l, enum pet_role role);
 
 /* The volumes that a session has on the device, by purpose. */
 struct pet_volumes {
@@ -69,20 +79,23 @@ struct pet_session {
 	struct device *dev;
 	struct pet_cache *cache; /* may be NULL */
 	struct pet_layout layout;
-	bool has[PET_ROLES]; /* roles that pet_open() announced */
-	size_t view_bins;    /* bins per view of layout.scan */
-	double opened;	     /* time of opening, s, monotonic clock */
-	bool done;	     /* pet_run() was called */
-	bool result;	     /* pet_run() has succeeded */
+	enum pet_factors factors;
+	bool has[PET_ROLES];   /* roles that pet_open() announced */
+	bool loads[PET_ROLES]; /* roles among them that the device has */
+	size_t view_bins;      /* bins per view of layout.scan */
+	double opened;	       /* time of opening, s, monotonic clock */
+	bool done;	       /* pet_run() was called */
+	bool result;	       /* pet_run() has succeeded */
 
 	/* reception of planes; `lock` guards `plane` and `n_received` */
 	pthread_mutex_t lock;
 	float *host[PET_ROLES]; /* host memory of the device, bins in the scan's order */
 	struct pet_plane *plane[PET_ROLES];
-	int n_planes, n_received[PET_ROLES];
-	int *u_of;		  /* index in the scan of the michelogram's plane i: u_of[i] */
-	int v_first, v_end;	  /* radial bins that have rays */
-	struct pet_counts counts; /* set by pet_run() */
+	int n_planes;					/* of a TOF bin */
+	int expected[PET_ROLES], n_received[PET_ROLES]; /* planes of all TOF bins */
+	int *u_of;					/* index in the scan of the michelogram's plane i: u_of[i] */
+	int v_first, v_end;				/* radial bins that have rays */
+	struct pet_counts counts;			/* set by pet_run() */
 
 	/* device */
 	struct buf x, scale, spare[2], psf_work[PSF_WORK_VOLUMES];
@@ -105,6 +118,25 @@ struct pet_session {
 	float *out;  /* host memory of the device: the start, then the result in the device's order */
 	double unit; /* power of two by which data are multiplied, so that x is about 1 or not far below */
 };
+
+static inline bool pet_is_tof(const struct pet_session *s)
+{
+	return s->layout.scan->tof.n > 0;
+}
+
+/* Return the number of bins of one radial bin of a role: of all planes and TOF bins. */
+static inline size_t pet_row(const struct pet_session *s, enum pet_role role)
+{
+	bool shared = role == PET_FACTORS && s->factors == PET_FACTORS_SHARED;
+
+	return (size_t)s->n_planes * (size_t)(shared ? 1 : scan_ray_bins(s->layout.scan));
+}
+
+/* Return the number of bins of one view of a role. */
+static inline size_t pet_view(const struct pet_session *s, enum pet_role role)
+{
+	return pet_row(s, role) * (size_t)s->layout.scan->n_v;
+}
 
 static inline bool pet_is_streamed(const struct pet_session *s)
 {
@@ -131,8 +163,8 @@ float *pet_sensitivity_images(struct pet_sensitivity *s);
 /* pet_put.c: return a hash of `hash` and n bytes */
 uint64_t pet_hash(uint64_t hash, const void *bytes, size_t n);
 
-/* pet_counts.c: set y and b of the bins that do not count to 0, and s->counts; after all planes were received.
- * pet_rays(): number of bins that have a ray. */
+/* pet_counts.c: set y and b of the bins that do not count to 0, and s->counts; after all planes were received. EM with time of
+ * flight: divide b by m. pet_rays(): number of bins that have a ray. */
 int pet_counts_take(struct pet_session *s, struct err *err);
 double pet_rays(const struct pet_session *s);
 

@@ -9,9 +9,12 @@
 #include "recon/core/subsets.h"
 #include "recon/pet/pet_internal.h"
 
-/* Create the direct planes, one per slice, half a ring spacing apart. Radial bins: those of the data; if the data are not
- * arc-corrected, R pi / detectors apart, as dense as the data are in the middle. */
-static int make_direct(const struct michelogram *m, struct pet_layout *l, struct err *err)
+#define PIECES 8 /* of a part, for the sensitivity with time of flight: small tables beside those of the part */
+* /
+
+	/* Create the direct planes, one per slice, half a ring spacing apart. Radial bins: those of the data; if the data are not
+	 * arc-corrected, R pi / detectors apart, as dense as the data are in the middle. */
+	static int make_direct(const struct michelogram *m, struct pet_layout *l, struct err *err)
 {
 	const struct scan *scan = l->scan;
 	int n_u = 2 * m->scanner.rings - 1, first = -(m->n_radial / 2), n_v = m->n_radial;
@@ -32,11 +35,21 @@ static int make_direct(const struct michelogram *m, struct pet_layout *l, struct
 		l->direct_radius[v] = (first + v) * pitch;
 	l->direct_pitch = pitch;
 	l->direct = *scan;
+	l->direct.tof = (struct scan_tof){0};
 	l->direct.n_u = n_u;
 	l->direct.n_v = n_v;
 	l->direct.planes = l->direct_planes;
 	l->direct.radius = l->direct_radius;
 	return 0;
+}
+
+static void set_wide(struct pet_layout *l)
+{
+	struct scan_tof *tof = &l->wide.tof;
+
+	l->wide = *l->scan;
+	if (tof->n > 0)
+		*tof = (struct scan_tof){1, tof->n * tof->width, tof->sigma};
 }
 
 int pet_layout_make(const struct pet_protocol *p, const struct michelogram *m, double fov_radius, struct pet_layout *ret_layout,
@@ -63,6 +76,8 @@ int pet_layout_make(const struct pet_protocol *p, const struct michelogram *m, d
 	subsets_places(order, m->n_angles, l.place);
 	l.largest_subset = subsets_largest(l.first, l.n_subsets);
 	r = scan_create_michelogram(m, fov_radius, order, &l.scan, &l.plane, err);
+	if (r == 0)
+		set_wide(&l);
 	if (r == 0 && algorithm_info(p->algorithm)->filtered)
 		r = make_direct(m, &l, err);
 out:
@@ -117,4 +132,19 @@ struct projection_spec pet_layout_spec(const struct pet_layout *l, const struct 
 		.grid = grid,
 		.deterministic = p->deterministic,
 	};
+}
+
+const struct scan *pet_layout_sensitivity_scan(const struct pet_layout *l, enum pet_factors factors)
+{
+	return factors == PET_FACTORS_TOF ? l->scan : &l->wide;
+}
+
+int pet_layout_piece(int n_views)
+{
+	return (n_views + PIECES - 1) / PIECES;
+}
+
+bool pet_layout_loads(const struct pet_layout *l, enum pet_role role)
+{
+	return role != PET_FACTORS || l->scan->tof.n == 0;
 }

@@ -24,7 +24,8 @@ struct plan_request {
 	const struct pet_protocol *p;
 	const struct pet_layout *l;
 	struct device *dev;
-	int roles;
+	enum pet_factors factors;
+	bool background;
 };
 
 static int check_fwhm(const char *key, double fwhm, struct err *err)
@@ -122,40 +123,98 @@ struct pet_volumes pet_volumes_of(const struct pet_protocol *p, int n_subsets, b
 	};
 }
 
+/* Bytes of the tables of operators, working memory of one thread, and views of the largest group. */
+struct table_bytes {
+	size_t tables, scratch;
+	int largest;
+};
+
+static size_t larger(size_t a, size_t b)
+{
+	return a > b ? a : b;
+}
+
+static size_t spec_bytes(struct device *dev, const struct projection_spec *spec, size_t *scratch)
+{
+	*scratch = larger(dev->ops->scratch_bytes(dev, spec), *scratch);
+	return dev->ops->projection_bytes(dev, spec);
+}
+
+/* Return the bytes of the largest operator that computes a piece of the sensitivity of a group; see pet_layout_piece(). */
+static size_t sensitivity_bytes(const struct plan_request *q, struct projection_spec spec, size_t *scratch)
+{
+	int piece = pet_layout_piece(spec.n_views), end = spec.first + spec.n_views;
+	size_t bytes = 0;
+
+	spec.scan = pet_layout_sensitivity_scan(q->l, q->factors);
+	for (; spec.first < end; spec.first += piece) {
+		spec.n_views = end - spec.first < piece ? end - spec.first : piece;
+		bytes = larger(spec_bytes(q->dev, &spec, scratch), bytes);
+	}
+	return bytes;
+}
+
+/* Count over n groups. all: the tables of all groups exist at the same time. With time of flight, the operators of the
+ * sensitivity exist one at a time in addition; if tables are computed for each use, no other exists then. */
+static struct table_bytes count_tables(const struct plan_request *q, const struct grid *grid, const int *first, int n, bool all)
+{
+	bool tof = q->l->scan->tof.n > 0 && !algorithm_info(q->p->algorithm)->filtered;
+	struct table_bytes t = {0};
+	size_t sensitivity = 0;
+
+	for (int i = 0; i < n; i++) {
+		struct projection_spec spec = pet_layout_spec(q->l, q->p, grid, first[i], first[i + 1] - first[i]);
+		size_t bytes = spec_bytes(q->dev, &spec, &t.scratch);
+
+		t.tables = all ? t.tables + bytes : larger(bytes, t.tables);
+		t.largest = spec.n_views > t.largest ? spec.n_views : t.largest;
+		if (tof)
+			sensitivity = larger(sensitivity_bytes(q, spec, &t.scratch), sensitivity);
+	}
+	t.tables = all ? t.tables + sensitivity : larger(sensitivity, t.tables);
+	return t;
+}
+
+/* Return the number of bins of a view of all roles: on the host, or on the device. */
+static size_t role_bins(const struct plan_request *q, bool device)
+{
+	size_t view = scan_view_size(q->l->scan), shared = scan_view_size(&q->l->wide);
+	size_t factors = q->factors == PET_FACTORS_NONE ? 0 : q->factors == PET_FACTORS_TOF ? view : shared;
+
+	if (device && !pet_layout_loads(q->l, PET_FACTORS))
+		factors = 0;
+	return (q->background ? 2 : 1) * view + factors;
+}
+
 /* Compute the plan's bytes for groups of `views` angles; 0: all on the device. */
 static int count(const struct plan_request *q, int views, bool keep, struct pet_plan *plan, struct err *err)
 {
 	const struct scan *scan = pet_layout_scan(q->l, q->p), *rays = q->l->scan;
-	size_t voxels = grid_size(&plan->grid), view = scan_view_size(scan), tables = 0, scratch = 0, volumes;
-	bool fbp = algorithm_info(q->p->algorithm)->filtered, all = keep || views == 0;
-	int *first = malloc(((size_t)scan->n_views + 1) * sizeof(*first)), n, largest = 0;
+	size_t voxels = grid_size(&plan->grid), view = scan_view_size(scan), volumes, n_views = (size_t)scan->n_views, largest;
+	bool fbp = algorithm_info(q->p->algorithm)->filtered;
+	int *first = malloc((n_views + 1) * sizeof(*first)), n;
 	struct pet_volumes v = pet_volumes_of(q->p, q->l->n_subsets, views > 0);
+	struct table_bytes t;
 
 	if (!first)
 		return err_set(err, ENOMEM, "plan: cannot allocate %d angles", scan->n_views);
 	n = pet_layout_groups(q->l, views, first);
-	for (int i = 0; i < n; i++) {
-		struct projection_spec spec = pet_layout_spec(q->l, q->p, &plan->grid, first[i], first[i + 1] - first[i]);
-		size_t bytes = q->dev->ops->projection_bytes(q->dev, &spec), shared = q->dev->ops->scratch_bytes(q->dev, &spec);
-
-		tables = all ? tables + bytes : bytes > tables ? bytes : tables;
-		scratch = shared > scratch ? shared : scratch;
-		largest = spec.n_views > largest ? spec.n_views : largest;
-	}
-	free(first);
-	volumes = 1 + (size_t)(v.em + v.den + v.scale + v.gradient + (v.psf ? PSF_WORK_VOLUMES : 0) + (v.spare ? 2 : 0));
 	plan->group_views = views;
-	plan->keep_tables = all;
+	plan->keep_tables = keep || views == 0;
+	t = count_tables(q, &plan->grid, first, n, plan->keep_tables);
+	free(first);
+	largest = (size_t)t.largest;
+	volumes = 1 + (size_t)(v.em + v.den + v.scale + v.gradient + (v.psf ? PSF_WORK_VOLUMES : 0) + (v.spare ? 2 : 0));
 	plan->bytes_volume = volumes * voxels * sizeof(float);
-	/* FBP: direct planes; EM: the data that were put, and a group's line integrals */
-	plan->bytes_data =
-		fbp ? view * (size_t)largest * sizeof(float)
-		    : view * sizeof(float) * ((size_t)q->roles * (size_t)(views ? 2 * largest : scan->n_views) + (size_t)largest);
-	plan->bytes_projection = tables + scratch;
-	plan->bytes_scratch = scratch;
+	/* FBP: direct planes; EM: the data on the device, and a group's line integrals */
+	plan->bytes_data = sizeof(float) * view * largest;
+	if (!fbp)
+		plan->bytes_data += sizeof(float) * role_bins(q, true) * (views ? 2 * largest : n_views);
+	plan->bytes_projection = t.tables + t.scratch;
+	plan->bytes_scratch = t.scratch;
 	plan->bytes_total = plan->bytes_volume + plan->bytes_data + plan->bytes_projection;
-	plan->bytes_host = sizeof(float) * ((size_t)q->roles * scan_view_size(rays) * (size_t)rays->n_views + voxels +
-					    (fbp ? view * (size_t)scan->n_views : voxels * (size_t)q->l->n_subsets));
+	plan->bytes_host = sizeof(float) * (role_bins(q, false) * (size_t)rays->n_views + voxels +
+					    (fbp ? view * n_views : voxels * (size_t)q->l->n_subsets));
 	return 0;
 }
 
@@ -183,15 +242,17 @@ static int fit(const struct plan_request *q, size_t limit, struct pet_plan *plan
 	return plan_refuse_bytes(bytes_of(&whole), bytes_of(plan), "one angle", q->dev, limit, err);
 }
 
-int pet_plan(const struct pet_protocol *p, const struct michelogram *m, bool with_factors, bool with_background,
+int pet_plan(const struct pet_protocol *p, const struct michelogram *m, enum pet_factors factors, bool with_background,
 	     struct device *dev, struct pet_plan *ret_plan, struct err *err)
 {
 	struct pet_plan plan = {.iterations = algorithm_info(p->algorithm)->filtered ? 1 : p->iterations};
 	struct pet_layout l = {0};
-	struct plan_request q = {p, &l, dev, 1 + with_factors + with_background};
+	struct plan_request q = {p, &l, dev, factors, with_background};
 	size_t limit = plan_limit(dev, p->memory_limit);
 	int r = michelogram_check(m, err);
 
+	if (r == 0 && factors == PET_FACTORS_TOF && m->tof.n == 0)
+		r = err_set(err, EINVAL, "sinogram: factors for each TOF bin, but data without time of flight");
 	if (r == 0)
 		r = check_protocol(p, m, err);
 	if (r == 0)

@@ -7,6 +7,7 @@
  * order. */
 #include <errno.h>
 #include <float.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +27,7 @@ struct piece {
 
 /* A plane that the caller has passed and that is to be stored. */
 struct incoming_plane {
-	int u; /* index in the scan */
+	int u; /* index in the bins of a radial bin: TOF bin k, plane u of the scan: k n_u + u */
 	int i; /* index in the call */
 };
 
@@ -89,11 +90,9 @@ static void check_row(const struct pet_session *s, enum pet_role role, const flo
 		piece->hash += hash_row(row, n, at);
 }
 
-/* Copy n <= BLOCK rows of one angle into the stored order. */
-static void transpose_rows(const struct pet_session *s, const float *const *row, const struct incoming_plane *c, int n, float *to)
+/* Copy n <= BLOCK rows of one angle into the stored order: n_v radial bins of n_u values. */
+static void transpose_rows(size_t n_u, int n_v, const float *const *row, const struct incoming_plane *c, int n, float *to)
 {
-	size_t n_u = (size_t)s->layout.scan->n_u;
-	int n_v = s->layout.scan->n_v;
 
 	if (n == BLOCK && c[BLOCK - 1].u - c[0].u == BLOCK - 1) {
 		for (int t = 0; t < n_v; t++)
@@ -111,20 +110,35 @@ static int compare(const void *a, const void *b)
 	return ((const struct incoming_plane *)a)->u - ((const struct incoming_plane *)b)->u;
 }
 
+static void describe_plane(const struct pet_session *s, enum pet_role role, int number, char *ret_text, size_t size)
+{
+	if (s->expected[role] > s->n_planes)
+		snprintf(ret_text, size, "TOF bin %d, plane %d", number / s->n_planes, number % s->n_planes);
+	else
+		snprintf(ret_text, size, "plane %d", number);
+}
+
 static int refuse(const struct pet_session *s, enum pet_role role, int first, int n, const float *data, struct err *err)
 {
 	size_t n_t = (size_t)s->m->n_radial, n_a = (size_t)s->m->n_angles, i = 0, end = (size_t)n * n_a * n_t;
+	char plane[64];
 
 	while (i < end - 1 && data[i] >= 0 && data[i] <= FLT_MAX)
 		i++;
-	return err_set(err, EINVAL, "sinogram: %s of plane %zu, angle %zu, radial bin %zu: %g; allowed: finite, not negative",
-		       role_names[role], (size_t)first + i / (n_a * n_t), i / n_t % n_a, i % n_t, (double)data[i]);
+	describe_plane(s, role, first + (int)(i / (n_a * n_t)), plane, sizeof(plane));
+	return err_set(err, EINVAL, "sinogram: %s of %s, angle %zu, radial bin %zu: %g; allowed: finite, not negative",
+		       role_names[role], plane, i / n_t % n_a, i % n_t, (double)data[i]);
+}
+
+static int place_of(const struct pet_session *s, int number)
+{
+	return number / s->n_planes * s->n_planes + s->u_of[number % s->n_planes];
 }
 
 static int store_planes(struct pet_session *s, enum pet_role role, int first, int n, const float *data, struct err *err)
 {
 	int n_a = s->m->n_angles, blocks = (n + BLOCK - 1) / BLOCK;
-	size_t n_t = (size_t)s->m->n_radial;
+	size_t n_t = (size_t)s->m->n_radial, row_bins = pet_row(s, role), view_bins = pet_view(s, role);
 	struct incoming_plane *incoming = malloc((size_t)n * sizeof(*incoming));
 	struct piece *pieces = calloc((size_t)n * PIECES, sizeof(*pieces));
 	bool bad = false;
@@ -135,7 +149,7 @@ static int store_planes(struct pet_session *s, enum pet_role role, int first, in
 		goto out;
 	}
 	for (int i = 0; i < n; i++)
-		incoming[i] = (struct incoming_plane){s->u_of[first + i], i};
+		incoming[i] = (struct incoming_plane){place_of(s, first + i), i};
 	qsort(incoming, (size_t)n, sizeof(*incoming), compare);
 #pragma omp parallel for collapse(2) schedule(dynamic)
 	for (int b = 0; b < blocks; b++) {
@@ -153,7 +167,8 @@ static int store_planes(struct pet_session *s, enum pet_role role, int first, in
 					row[k] = data + at;
 					check_row(s, role, row[k], number, &pieces[(size_t)c[k].i * PIECES + (size_t)piece]);
 				}
-				transpose_rows(s, row, c, m, s->host[role] + (size_t)s->layout.place[a] * s->view_bins);
+				transpose_rows(row_bins, (int)n_t, row, c, m,
+					       s->host[role] + (size_t)s->layout.place[a] * view_bins);
 			}
 		}
 	}
@@ -184,8 +199,8 @@ static int claim_planes(struct pet_session *s, enum pet_role role, int first, in
 	if (role < PET_DATA || role > PET_BACKGROUND || !s->has[role])
 		return err_set(err, EINVAL, "sinogram: role %d%s%s was not announced to pet_open()", (int)role,
 			       role > 0 && role < PET_ROLES ? ", " : "", role > 0 && role < PET_ROLES ? role_names[role] : "");
-	if (first < 0 || n < 1 || n > s->n_planes - first || s->done)
-		return err_set(err, EINVAL, "sinogram: planes %d to %d of %d%s", first, first + n - 1, s->n_planes,
+	if (first < 0 || n < 1 || n > s->expected[role] - first || s->done)
+		return err_set(err, EINVAL, "sinogram: planes %d to %d of %d%s", first, first + n - 1, s->expected[role],
 			       s->done ? " after pet_run()" : "");
 	for (int i = first; i < first + n; i++)
 		if (s->plane[role][i].begun)

@@ -61,7 +61,7 @@ static inline float *pet_lines(const struct michelogram *m, const struct shape *
 	return line;
 }
 
-static inline struct pet_plan pet_plan_of(const struct pet_protocol *p, const struct michelogram *m, bool factors,
+static inline struct pet_plan pet_plan_of(const struct pet_protocol *p, const struct michelogram *m, enum pet_factors factors,
 					  bool background, struct device *dev)
 {
 	struct pet_plan plan;
@@ -81,7 +81,7 @@ static inline float *pet_image_cached(const struct pet_protocol *p, const struct
 				      struct pet_cache *cache, const float *y, const float *factors, const float *background,
 				      struct pet_report *ret_report)
 {
-	struct pet_plan plan = pet_plan_of(p, m, factors, background, dev);
+	struct pet_plan plan = pet_plan_of(p, m, factors ? PET_FACTORS_SHARED : PET_FACTORS_NONE, background, dev);
 	float *x = malloc(pet_voxels(&plan) * sizeof(*x));
 	struct err err = {0};
 	int r;

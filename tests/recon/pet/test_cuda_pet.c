@@ -326,7 +326,7 @@ static float *reconstructed(struct device *dev, const struct pet_protocol *p, co
 	struct err err = {0};
 	float *volume;
 
-	if (pet_plan(p, &m, factors != NULL, false, dev, &plan, &err) < 0)
+	if (pet_plan(p, &m, factors ? PET_FACTORS_SHARED : PET_FACTORS_NONE, false, dev, &plan, &err) < 0)
 		fail_msg("%s", err.msg);
 	volume = malloc((size_t)plan.grid.n[0] * (size_t)plan.grid.n[1] * (size_t)plan.grid.n[2] * sizeof(float));
 	assert_non_null(volume);

@@ -331,11 +331,56 @@ static void refusals(void **state)
 	assert_int_equal(n, -1);
 }
 
+static void wrong_tof(struct michelogram m, struct scan_tof tof, const char *words)
+{
+	m.tof = tof;
+	refuse(&m, 350, words);
+}
+
+/* Sizes with a TOF axis, the scan's TOF bins, bins added into one, and TOF bins that no scanner has. */
+static void time_of_flight(void **state)
+{
+	struct michelogram m = make(&ste, 329, 280, 2, 23), mashed;
+	struct err err = {0};
+	struct scan *scan;
+	int *number;
+
+	(void)state;
+	assert_int_equal(michelogram_mash(&m, 5, &mashed, NULL), 0); /* without time of flight: no effect */
+	assert_int_equal(mashed.tof.n, 0);
+	m.tof = (struct scan_tof){33, 21.5, 13.6};
+	assert_int_equal(michelogram_planes(&m), 553);
+	assert_int_equal(michelogram_data_planes(&m), 33 * 553);
+	assert_int_equal(michelogram_size(&m), (size_t)33 * 553 * 280 * 329);
+	assert_int_equal(scan_create_michelogram(&m, 350, NULL, &scan, &number, NULL), 0);
+	assert_memory_equal(&scan->tof, &m.tof, sizeof(m.tof));
+	assert_int_equal(scan_view_size(scan), (size_t)33 * 553 * 329);
+	scan_free(scan);
+	free(number);
+	assert_int_equal(michelogram_mash(&m, 3, &mashed, NULL), 0);
+	assert_int_equal(mashed.tof.n, 11);
+	assert_near(mashed.tof.width, 64.5, 1e-12);
+	assert_near(mashed.tof.sigma, 13.6, 1e-12);
+	assert_int_equal(michelogram_mash(&m, 2, &mashed, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "tof_mashing=2; allowed: numbers that divide the 33 TOF bins"));
+	assert_int_equal(michelogram_mash(&m, 0, &mashed, &err), -EINVAL);
+	wrong_tof(m, (struct scan_tof){-1, 21.5, 13.6}, "-1 TOF bins; allowed: 1 to 4096");
+	wrong_tof(m, (struct scan_tof){4097, 21.5, 13.6}, "4097 TOF bins");
+	wrong_tof(m, (struct scan_tof){33, NAN, 13.6}, "TOF bins of nan mm");
+	wrong_tof(m, (struct scan_tof){33, 0, 13.6}, "TOF bins of 0 mm");
+	wrong_tof(m, (struct scan_tof){33, 21.5, 0}, "TOF resolution of 0 mm");
+	wrong_tof(m, (struct scan_tof){33, 21.5, INFINITY}, "TOF resolution of inf mm");
+	wrong_tof(m, (struct scan_tof){11, 21.5, 13.6},
+		  "11 TOF bins of 21.5 mm end 118.25 mm from the middle of the rays, but the radial bins extend to 393.108 mm");
+	free(m.segments);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(counts),     cmocka_unit_test(planes),		  cmocka_unit_test(every_plane),
-		cmocka_unit_test(ring_pairs), cmocka_unit_test(angles_and_radii), cmocka_unit_test(refusals),
+		cmocka_unit_test(counts),	  cmocka_unit_test(planes),	      cmocka_unit_test(every_plane),
+		cmocka_unit_test(ring_pairs),	  cmocka_unit_test(angles_and_radii), cmocka_unit_test(refusals),
+		cmocka_unit_test(time_of_flight),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
