@@ -10,11 +10,10 @@
 #include "recon/pet/pet_internal.h"
 
 #define PIECES 8 /* of a part, for the sensitivity with time of flight: small tables beside those of the part */
-* /
 
-	/* Create the direct planes, one per slice, half a ring spacing apart. Radial bins: those of the data; if the data are not
-	 * arc-corrected, R pi / detectors apart, as dense as the data are in the middle. */
-	static int make_direct(const struct michelogram *m, struct pet_layout *l, struct err *err)
+/* Create the direct planes, one per slice, half a ring spacing apart. Radial bins: those of the data; if the data are not
+ * arc-corrected, R pi / detectors apart, as dense as the data are in the middle. */
+static int make_direct(const struct michelogram *m, struct pet_layout *l, struct err *err)
 {
 	const struct scan *scan = l->scan;
 	int n_u = 2 * m->scanner.rings - 1, first = -(m->n_radial / 2), n_v = m->n_radial;
