@@ -36,13 +36,34 @@ void NewFile::write_back()
 	started_ = at;
 }
 
+/* Check that the free space has `size` bytes more than `keep`. A file system that does not return its free space passes. */
+int NewFile::check_free(uint64_t size, struct err *err) const
+{
+	struct statfs fs;
+	uint64_t left;
+
+	if (fstatfs(fd, &fs) < 0)
+		return 0;
+	left = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
+	if (left >= size + keep)
+		return 0;
+	return err_set(err, ENOSPC, "%s: %llu bytes to write, but %llu are free, of which %llu must stay free", part.c_str(),
+		       (unsigned long long)size, (unsigned long long)left, (unsigned long long)keep);
+}
+
+/* The free space is checked before each call of write(), because other processes write to the same file system meanwhile. */
 int NewFile::put(const void *bytes, size_t n, struct err *err)
 {
 	auto *p = static_cast<const char *>(bytes);
 
 	while (n > 0) {
-		ssize_t done = write(fd, p, n < block ? n : block);
+		size_t chunk = n < block ? n : block;
+		int r = keep > 0 && !reserved_ ? check_free(chunk, err) : 0;
+		ssize_t done;
 
+		if (r < 0)
+			return r;
+		done = write(fd, p, chunk);
 		if (done < 0 && errno == EINTR)
 			continue;
 		if (done < 0)
@@ -71,20 +92,20 @@ int NewFile::create(const char *file_path, struct err *err)
 }
 
 /* Reserving also makes the file contiguous on the disk. On tmpfs it would take as long as writing: there only the free space is
- * checked, and another process may use it before this file is written. */
+ * checked, and another process may use it before this file is written. The second check is for files that are reserved at the
+ * same time: each of them may have passed the first one. */
 int NewFile::reserve(uint64_t size, struct err *err)
 {
 	struct statfs fs;
+	int r = check_free(size, err);
 
-	if (fstatfs(fd, &fs) < 0)
-		return 0;
-	if ((uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize < size)
-		return err_set(err, ENOSPC, "%s: %llu bytes to write, but there is space for %llu only", part.c_str(),
-			       (unsigned long long)size, (unsigned long long)fs.f_bavail * (unsigned long long)fs.f_bsize);
-	if (fs.f_type != TMPFS_MAGIC && fallocate(fd, 0, 0, (off_t)size) < 0 && (errno == ENOSPC || errno == EDQUOT))
+	if (r < 0 || fstatfs(fd, &fs) < 0 || fs.f_type == TMPFS_MAGIC)
+		return r;
+	reserved_ = fallocate(fd, 0, 0, (off_t)size) == 0;
+	if (!reserved_ && (errno == ENOSPC || errno == EDQUOT))
 		return err_set(err, errno, "%s: reserving %llu bytes: %s", part.c_str(), (unsigned long long)size,
 			       strerror(errno));
-	return 0;
+	return reserved_ ? check_free(0, err) : 0;
 }
 
 int NewFile::sync(struct err *err)

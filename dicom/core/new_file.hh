@@ -17,23 +17,26 @@ struct NewFile {
 	std::string path; /* final name */
 	std::string part; /* name while the file is written, path + ".part"; empty after link_name() */
 	int fd = -1;
-	uint64_t at = 0; /* bytes written */
+	uint64_t at = 0;   /* bytes written */
+	uint64_t keep = 0; /* bytes of the file system that must stay free; put() and reserve() fail before they take them */
 
 	NewFile() = default;
 	NewFile(const NewFile &) = delete;
 	NewFile &operator=(const NewFile &) = delete;
 	~NewFile();
 	int create(const char *path, struct err *err);
-	/* Reserve disk space for `size` bytes. ENOSPC, EDQUOT: there is not enough. */
+	/* Reserve disk space for `size` bytes. ENOSPC, EDQUOT: there is not enough beside `keep`. */
 	int reserve(uint64_t size, struct err *err);
-	int put(const void *bytes, size_t n, struct err *err); /* append n bytes */
+	int put(const void *bytes, size_t n, struct err *err); /* append n bytes; ENOSPC: `keep` would not stay free */
 	int sync(struct err *err);			       /* fsync() and close() */
 	int link_name(struct err *err);			       /* rename `part` to `path` */
 	int sync_folder(struct err *err);		       /* fsync() the folder, so that the name is durable */
 	int publish(struct err *err);			       /* sync(), link_name() and sync_folder() */
 
       private:
-	uint64_t started_ = 0; /* bytes already passed to the kernel for write-back */
+	uint64_t started_ = 0;	/* bytes already passed to the kernel for write-back */
+	bool reserved_ = false; /* the file system has allocated the blocks of all bytes */
+	int check_free(uint64_t size, struct err *err) const;
 	void write_back();
 };
 

@@ -26,14 +26,20 @@ int dicom_read_frame(struct dicom_file *file, long frame, uint16_t *ret_values, 
  * Explicit VR Little Endian. `header`: data set without pixel data, with Rows, Columns, BitsAllocated 16, and NumberOfFrames if
  * it is not 1; it may be closed after open. PATH.part is written; close syncs it and renames it to PATH. After an error or abort
  * there is no file. Exception: if only the sync of the folder fails, close fails but PATH exists. Errors of open: EFBIG: more
- * than 4 GiB - 2 bytes of pixel data; ENOSPC: too little free disk space; EINVAL: the header is unsuitable. */
+ * than 4 GiB - 2 bytes of pixel data; ENOSPC: too little free disk space, also in frame and fragment; EINVAL: the header is
+ * unsuitable. */
+struct dicom_writer_options {
+	bool jpegls;	    /* call fragment instead of frame */
+	uint64_t keep_free; /* bytes of the file system that must stay free: writing fails before it takes them */
+};
 struct dicom_writer;
-int dicom_writer_open(const char *path, struct dicom_file *header, struct dicom_writer **ret_writer, struct err *err);
+/* options NULL: all members are 0. */
+int dicom_writer_open(const char *path, struct dicom_file *header, const struct dicom_writer_options *options,
+		      struct dicom_writer **ret_writer, struct err *err);
 int dicom_writer_frame(struct dicom_writer *w, const uint16_t *values, struct err *err);
-/* The same for an object in JPEG-LS lossless, with one fragment per frame and a basic offset table: call fragment instead of
- * frame. `code`: code stream of a frame from jpegls_encode(), which several threads may call. Open does not check the free disk
- * space, because the size is not yet known. EFBIG: the code streams exceed 4 GiB. */
-int dicom_writer_open_jpegls(const char *path, struct dicom_file *header, struct dicom_writer **ret_writer, struct err *err);
+/* With options.jpegls: the object is in JPEG-LS lossless, with one fragment per frame and a basic offset table. `code`: code
+ * stream of a frame from jpegls_encode(), which several threads may call. Open does not check the free space for all frames,
+ * because their size is not yet known. EFBIG: the code streams exceed 4 GiB. */
 int dicom_writer_fragment(struct dicom_writer *w, const void *code, size_t n, struct err *err);
 int dicom_writer_close(struct dicom_writer *w, struct err *err); /* frees w in every case */
 void dicom_writer_abort(struct dicom_writer *w);		 /* accepts NULL */

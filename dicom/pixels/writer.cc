@@ -115,23 +115,25 @@ static void put_pixel_header(struct dicom_writer *w, std::string *bytes)
 	w->first_item = bytes->size();
 }
 
-static int writer_open(const char *path, struct dicom_file *header, bool encapsulated, struct dicom_writer **ret_writer,
-		       struct err *err)
+static int writer_open(const char *path, struct dicom_file *header, const struct dicom_writer_options *options,
+		       struct dicom_writer **ret_writer, struct err *err)
 {
 	auto w = std::make_unique<struct dicom_writer>();
 	std::string bytes;
 	int r;
 
-	w->encapsulated = encapsulated;
+	w->encapsulated = options && options->jpegls;
+	w->keep = options ? options->keep_free : 0;
 	r = header_check(w.get(), header, err);
 	if (r == 0)
-		r = part10_bytes(header, encapsulated ? UID_JPEGLSLosslessTransferSyntax : UID_LittleEndianExplicitTransferSyntax,
+		r = part10_bytes(header,
+				 w->encapsulated ? UID_JPEGLSLosslessTransferSyntax : UID_LittleEndianExplicitTransferSyntax,
 				 &bytes, err);
 	if (r < 0)
 		return r;
 	put_pixel_header(w.get(), &bytes);
 	r = w->create(path, err);
-	if (r == 0 && !encapsulated)
+	if (r == 0 && !w->encapsulated)
 		r = w->reserve(bytes.size() + w->frame_size * (uint64_t)w->frames, err);
 	if (r == 0)
 		r = w->put(bytes.data(), bytes.size(), err);
@@ -141,14 +143,10 @@ static int writer_open(const char *path, struct dicom_file *header, bool encapsu
 	return 0;
 }
 
-int dicom_writer_open(const char *path, struct dicom_file *header, struct dicom_writer **ret_writer, struct err *err)
+int dicom_writer_open(const char *path, struct dicom_file *header, const struct dicom_writer_options *options,
+		      struct dicom_writer **ret_writer, struct err *err)
 {
-	return guarded(err, "dicom_writer_open", [&] { return writer_open(path, header, false, ret_writer, err); });
-}
-
-int dicom_writer_open_jpegls(const char *path, struct dicom_file *header, struct dicom_writer **ret_writer, struct err *err)
-{
-	return guarded(err, "dicom_writer_open_jpegls", [&] { return writer_open(path, header, true, ret_writer, err); });
+	return guarded(err, "dicom_writer_open", [&] { return writer_open(path, header, options, ret_writer, err); });
 }
 
 /* Check that another frame of this form can be written. */

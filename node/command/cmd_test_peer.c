@@ -138,7 +138,7 @@ static int write_object(const char *path, const char *sop_instance, struct err *
 	rc = fill_header(dicom_root(file), err);
 	if (rc < 0)
 		goto out;
-	rc = dicom_writer_open(path, file, &w, err);
+	rc = dicom_writer_open(path, file, NULL, &w, err);
 	if (rc < 0)
 		goto out;
 	draw(values);

@@ -70,7 +70,17 @@ static int write_case(const struct reconstruct_kind *kind, struct reconstruct_wo
 	rc = kind->write(w, err);
 	if (rc == 0)
 		monitor_progress(w->monitor, "write", 1);
+	if (rc == -ENOSPC && w->keep_free > 0)
+		err_prefix(err, "too little free space beside node.reserve");
 	return rc;
+}
+
+/* Return the bytes that must stay free where the result is written. */
+static uint64_t reserve_of(const struct node_conf *node, const char *out_dir)
+{
+	size_t n = strlen(node->spool);
+
+	return n > 0 && !strncmp(out_dir, node->spool, n) && out_dir[n] == '/' ? node->reserve : 0;
 }
 
 static int do_stages(const struct reconstruct_kind *kind, struct reconstruct_work *w, struct err *err)
@@ -126,6 +136,7 @@ int reconstruct_case(const struct config *config, const struct protocol_conf *pr
 				       .n_paths = n_paths,
 				       .decision = decision,
 				       .out_dir = out_dir,
+				       .keep_free = reserve_of(&config->node, out_dir),
 				       .monitor = monitor};
 	rc = do_stages(kind, w, err);
 	if (rc == 0) {
@@ -171,10 +182,7 @@ static bool read_disk(const char *folder, double *ret_size, double *ret_free)
 int reconstruct_check_size(const struct reconstruct_work *w, const struct grid *grid, struct err *err)
 {
 	const struct node_conf *node = &w->config->node;
-	double bytes = 2.0 * grid->n[0] * grid->n[1] * grid->n[2], size, left;
-	size_t n = strlen(node->spool);
-	bool in_spool = n > 0 && !strncmp(w->out_dir, node->spool, n) && w->out_dir[n] == '/';
-	double reserve = in_spool ? (double)node->reserve : 0;
+	double bytes = 2.0 * grid->n[0] * grid->n[1] * grid->n[2], reserve = (double)w->keep_free, size, left;
 
 	if (node->max_result > 0 && bytes > (double)node->max_result)
 		return err_set(

@@ -111,7 +111,8 @@ static int name_objects(const struct result_report *made, struct reconstruct_rep
 static int write_case(struct reconstruct_work *base, struct err *err)
 {
 	struct dbt_work *w = (struct dbt_work *)base;
-	struct result_info info = {.protocol = base->protocol, .plan = &w->plan, .now = clock_wall()};
+	struct result_info info = {
+		.protocol = base->protocol, .plan = &w->plan, .now = clock_wall(), .keep_free = base->keep_free};
 	struct result_report made = {0};
 	int rc;
 

@@ -18,6 +18,7 @@ struct reconstruct_work {
 	size_t n_paths;
 	const struct case_decision *decision;
 	const char *out_dir;
+	uint64_t keep_free; /* bytes of out_dir's file system: node.reserve if it is in the spool, else 0 */
 	const struct monitor *monitor;
 	struct reconstruct_report report;
 };
@@ -68,7 +69,7 @@ int reconstruct_report_series(struct reconstruct_report *r, const struct series_
 void reconstruct_name_protocol(const struct reconstruct_work *w, int rc, struct err *err);
 
 /* Check that a result with the voxels of this grid, 2 bytes each, may be written. ENOTSUP: it is larger than node.max_result, or
- * than the disk; ENOSPC: there is not enough free space now. node.reserve counts if the output folder is in the spool. */
+ * than the disk; ENOSPC: there is not enough free space now. Writing checks the free space again (keep_free). */
 int reconstruct_check_size(const struct reconstruct_work *w, const struct grid *grid, struct err *err);
 /* Check that this process may use the memory of a plan: bytes on the host, and those on the device if this is a CPU. ENOTSUP. */
 int reconstruct_check_memory(const struct reconstruct_work *w, size_t bytes_device, size_t bytes_host, struct err *err);

@@ -124,7 +124,8 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 				      .filter = filter_name(p),
 				      .diameter = p->fov_radius > 0 ? 2 * w->plan.fov_radius : 0,
 				      .n_angles = w->header->parallel.n_angles,
-				      .now = clock_wall()};
+				      .now = clock_wall(),
+				      .keep_free = base->keep_free};
 	double begun = clock_seconds();
 	int rc;
 

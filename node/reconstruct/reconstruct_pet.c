@@ -95,7 +95,8 @@ static int read_volume(struct pet_work *w, struct err *err)
 static int write_case(struct reconstruct_work *base, struct err *err)
 {
 	struct pet_work *w = (struct pet_work *)base;
-	struct pet_result_info info = {.protocol = base->protocol, .plan = &w->plan, .now = clock_wall()};
+	struct pet_result_info info = {
+		.protocol = base->protocol, .plan = &w->plan, .now = clock_wall(), .keep_free = base->keep_free};
 	int rc = read_volume(w, err);
 	double begun;
 

@@ -104,9 +104,13 @@ static int fill_slice(void *ctx, int index, struct item_writer *root, struct sli
 int ct_result_write(const struct sinogram *s, const struct ct_result_info *info, const float *volume, const char *folder,
 		    struct series_report *ret_report, struct err *err)
 {
-	struct ct_result r = {
-		.info = info,
-		.series = {.kind = &ct_series, .s = s, .protocol = info->protocol, .grid = info->grid, .device = info->device}};
+	struct ct_result r = {.info = info,
+			      .series = {.kind = &ct_series,
+					 .s = s,
+					 .protocol = info->protocol,
+					 .grid = info->grid,
+					 .device = info->device,
+					 .keep_free = info->keep_free}};
 	struct series_filler filler = {fill_header, fill_slice, &r};
 	struct series_report report;
 	int rc = measure_volume(&r, volume, err);

@@ -21,9 +21,10 @@ struct ct_result_info {
 	const char *filter;	 /* name of the filter, used if the algorithm filters: "Hann" */
 	double diameter;	 /* of the reconstructed field, mm; 0: the whole image */
 	int n_angles;
-	char scan[256];	 /* description of the scan, for provenance: "slices=1 ..." */
-	char device[96]; /* name of the device that reconstructed the volume */
-	double now;	 /* s since the epoch */
+	char scan[256];	    /* description of the scan, for provenance: "slices=1 ..." */
+	char device[96];    /* name of the device that reconstructed the volume */
+	double now;	    /* s since the epoch */
+	uint64_t keep_free; /* bytes, see struct dicom_writer_options */
 };
 
 /* Write all objects or none (.part, fsync, rename). volume: values at the points of the grid. EIO: a voxel is not a number. */

@@ -69,6 +69,7 @@ int pet_result_write(const struct sinogram *s, const struct pet_result_info *inf
 			       .series = {.kind = &pet_series,
 					  .s = s,
 					  .protocol = info->protocol,
+					  .keep_free = info->keep_free,
 					  .grid = &info->plan->grid,
 					  .device = info->device}};
 	struct series_filler filler = {fill_header, fill_slice, &r};

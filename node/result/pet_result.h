@@ -16,8 +16,9 @@
 struct pet_result_info {
 	const struct protocol_conf *protocol;
 	const struct pet_plan *plan;
-	char device[96]; /* name of the device that reconstructed the volume */
-	double now;	 /* s since the epoch */
+	char device[96];    /* name of the device that reconstructed the volume */
+	double now;	    /* s since the epoch */
+	uint64_t keep_free; /* bytes, see struct dicom_writer_options */
 };
 
 /* Check, before the reconstruction, that objects can be made from these sources. EBADMSG: the start or the duration of the

@@ -27,8 +27,9 @@ enum result_kind {
 struct result_info {
 	const struct protocol_conf *protocol;
 	const struct dbt_plan *plan;
-	char device[96]; /* name of the device that reconstructed the volume */
-	double now;	 /* s since the epoch: ContentDate/Time, ContributionDateTime */
+	char device[96];    /* name of the device that reconstructed the volume */
+	double now;	    /* s since the epoch: ContentDate/Time, ContributionDateTime */
+	uint64_t keep_free; /* bytes, see struct dicom_writer_options */
 };
 
 struct result_object {

@@ -174,6 +174,7 @@ int result_series_write(const struct result_series *r, const struct series_fille
 	struct result_slices slices = {.grid = r->grid,
 				       .view = &r->view,
 				       .compression = r->protocol->compression,
+				       .keep_free = r->keep_free,
 				       .prefix = r->kind->prefix,
 				       .fill = filler->slice,
 				       .ctx = filler->ctx};

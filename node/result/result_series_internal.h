@@ -28,6 +28,7 @@ struct result_series {
 	const struct protocol_conf *protocol;
 	const struct grid *grid; /* of the volume */
 	const char *device;
+	uint64_t keep_free;		  /* bytes, see struct dicom_writer_options */
 	const struct dicom_item *source;  /* root of the first object of kind->role */
 	const struct dicom_item *patient; /* the same, or that of the object whose patient a person chose */
 	struct slice_view view;

@@ -223,6 +223,7 @@ static int open_file(struct writing *w, struct dicom_file *header, const char *f
 {
 	const struct result_slices *r = w->r;
 	struct item_writer root = {.item = dicom_root(header), .err = err};
+	struct dicom_writer_options options = {.jpegls = r->compression == COMPRESSION_JPEGLS, .keep_free = r->keep_free};
 	char path[4096];
 	int rc = r->fill(r->ctx, index, &root, &w->scale[index]);
 
@@ -233,8 +234,7 @@ static int open_file(struct writing *w, struct dicom_file *header, const char *f
 	name_file(r->prefix, ret_sop_instance, index, ret_file);
 	if (snprintf(path, sizeof(path), "%s/%s", folder, ret_file) >= (int)sizeof(path))
 		return err_set(err, ENAMETOOLONG, "the path of the output folder is too long");
-	return r->compression == COMPRESSION_JPEGLS ? dicom_writer_open_jpegls(path, header, &w->writers[index], err)
-						    : dicom_writer_open(path, header, &w->writers[index], err);
+	return dicom_writer_open(path, header, &options, &w->writers[index], err);
 }
 
 int result_slices_write(const struct result_slices *r, struct dicom_file *header, const float *volume, const char *folder,

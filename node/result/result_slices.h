@@ -44,6 +44,7 @@ struct result_slices {
 	const struct grid *grid;
 	const struct slice_view *view;
 	enum compression compression;
+	uint64_t keep_free; /* bytes, see struct dicom_writer_options */
 	const char *prefix; /* beginning of the file names: "pt" */
 	/* Write the attributes of instance `index`, including its SOP Instance UID, into the shared header. */
 	int (*fill)(void *ctx, int index, struct item_writer *root, struct slice_scale *ret_scale);

@@ -144,6 +144,8 @@ static int open_object(struct pending_object *o, struct err *err)
 {
 	struct dicom_file *file = NULL;
 	struct item_writer root = {.err = err};
+	struct dicom_writer_options options = {.jpegls = o->r.info->protocol->compression == COMPRESSION_JPEGLS,
+					       .keep_free = o->r.info->keep_free};
 	int rc = dicom_new(o->object.sop_class, o->r.sop_instance, &file, err);
 
 	if (rc < 0)
@@ -157,9 +159,7 @@ static int open_object(struct pending_object *o, struct err *err)
 		result_fill_acquisition(&o->r, &root, o->omitted, sizeof(o->omitted));
 	rc = root.rc;
 	if (rc >= 0)
-		rc = o->r.info->protocol->compression == COMPRESSION_JPEGLS
-			     ? dicom_writer_open_jpegls(o->path, file, &o->writer, err)
-			     : dicom_writer_open(o->path, file, &o->writer, err);
+		rc = dicom_writer_open(o->path, file, &options, &o->writer, err);
 	dicom_close(file);
 	return rc;
 }

@@ -85,7 +85,7 @@ static int write_mg(const struct simulation *s, int view, const char *folder, co
 	if (rc < 0)
 		return rc;
 	snprintf(path, sizeof(path), "%s/%04d.dcm", folder, file_number(view, s->o.views));
-	rc = dicom_writer_open(path, file, &writer, err);
+	rc = dicom_writer_open(path, file, NULL, &writer, err);
 	if (rc == 0)
 		rc = dicom_writer_frame(writer, p->stored, err);
 	if (rc == 0)
@@ -126,7 +126,7 @@ static int run_multi(const struct simulation *s, const char *folder, struct pict
 	if (rc < 0)
 		return rc;
 	snprintf(path, sizeof(path), "%s/exam.dcm", folder);
-	rc = dicom_writer_open(path, file, &writer, err);
+	rc = dicom_writer_open(path, file, NULL, &writer, err);
 	if (rc == 0)
 		rc = run_views(s, folder, p, writer, monitor, err);
 	if (rc == 0)

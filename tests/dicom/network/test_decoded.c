@@ -75,7 +75,7 @@ static const char *write_object(int frames, int damaged)
 	uint16_t values[N];
 
 	assert_non_null(code);
-	ok(dicom_writer_open_jpegls(in_folder("object.dcm"), file, &w, &err), &err);
+	ok(dicom_writer_open(in_folder("object.dcm"), file, &(struct dicom_writer_options){.jpegls = true}, &w, &err), &err);
 	for (int f = 0; f < frames; f++) {
 		for (int k = 0; k < N; k++)
 			values[k] = value_at(f, k);

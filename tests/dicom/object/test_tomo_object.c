@@ -87,7 +87,7 @@ static const char *write_image(const struct image *m)
 	put_shared(&root, m);
 	put_frames(&root, m);
 	ok(root.rc, &err);
-	ok(dicom_writer_open(in_folder("tomo.dcm"), file, &w, &err), &err);
+	ok(dicom_writer_open(in_folder("tomo.dcm"), file, NULL, &w, &err), &err);
 	for (int f = 0; f < N_FRAMES; f++) {
 		uint16_t values[N];
 

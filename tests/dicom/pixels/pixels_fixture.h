@@ -48,7 +48,7 @@ static inline const char *sample(void)
 	struct err err = {0};
 	uint16_t values[N];
 
-	ok(dicom_writer_open(in_folder("sample.dcm"), file, &w, &err), &err);
+	ok(dicom_writer_open(in_folder("sample.dcm"), file, NULL, &w, &err), &err);
 	dicom_close(file);
 	for (int f = 0; f < N_FRAMES; f++) {
 		for (int k = 0; k < N; k++)

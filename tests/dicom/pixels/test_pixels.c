@@ -18,7 +18,7 @@ static const char *sample_jpegls(void)
 	struct err err = {0};
 	uint16_t values[N];
 
-	ok(dicom_writer_open_jpegls(in_folder("jpegls.dcm"), file, &w, &err), &err);
+	ok(dicom_writer_open(in_folder("jpegls.dcm"), file, &(struct dicom_writer_options){.jpegls = true}, &w, &err), &err);
 	dicom_close(file);
 	assert_int_equal(dicom_writer_frame(w, values, &err), -EINVAL);
 	for (int f = 0; f < N_FRAMES; f++) {
@@ -117,7 +117,8 @@ static void test_jpegls_extremes(void **state)
 							  : 0;
 		}
 		ok(jpegls_encode(values, frames[k].columns, frames[k].rows, 16, code, size, &used, &err), &err);
-		ok(dicom_writer_open_jpegls(in_folder("extreme.dcm"), file, &w, &err), &err);
+		ok(dicom_writer_open(in_folder("extreme.dcm"), file, &(struct dicom_writer_options){.jpegls = true}, &w, &err),
+		   &err);
 		ok(dicom_writer_fragment(w, code, used, &err), &err);
 		ok(dicom_writer_close(w, &err), &err);
 		dicom_close(file);
@@ -344,7 +345,7 @@ static void test_memory(void **state)
 
 	(void)state;
 	getrusage(RUSAGE_SELF, &before);
-	ok(dicom_writer_open(in_folder("many.dcm"), file, &w, &err), &err);
+	ok(dicom_writer_open(in_folder("many.dcm"), file, NULL, &w, &err), &err);
 	dicom_close(file);
 	for (int f = 0; f < MANY; f++) {
 		values[0] = (uint16_t)f;

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Write frames: the guarantees of the writer, several files that are published together or not at all, a full disk. */
+#include <dlfcn.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+
+#include <linux/magic.h>
 
 #include "tests/dicom/pixels/pixels_fixture.h"
 
@@ -15,18 +20,18 @@ static void test_writer_refusals(void **state)
 
 	(void)state;
 	/* abort, too few frames, too many frames: no file remains */
-	ok(dicom_writer_open(in_folder("w.dcm"), file, &w, &err), &err);
+	ok(dicom_writer_open(in_folder("w.dcm"), file, NULL, &w, &err), &err);
 	assert_int_equal(folder_entries(), before + 1);
 	ok(dicom_writer_frame(w, values, &err), &err);
 	dicom_writer_abort(w);
 	dicom_writer_abort(NULL);
 	assert_int_equal(folder_entries(), before);
-	ok(dicom_writer_open(in_folder("w.dcm"), file, &w, &err), &err);
+	ok(dicom_writer_open(in_folder("w.dcm"), file, NULL, &w, &err), &err);
 	ok(dicom_writer_frame(w, values, &err), &err);
 	assert_int_equal(dicom_writer_close(w, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "1 of 2 frames"));
 	assert_int_equal(folder_entries(), before);
-	ok(dicom_writer_open(in_folder("w.dcm"), file, &w, &err), &err);
+	ok(dicom_writer_open(in_folder("w.dcm"), file, NULL, &w, &err), &err);
 	ok(dicom_writer_frame(w, values, &err), &err);
 	ok(dicom_writer_frame(w, values, &err), &err);
 	assert_int_equal(dicom_writer_frame(w, values, &err), -EINVAL);
@@ -35,24 +40,24 @@ static void test_writer_refusals(void **state)
 	FILE *f = fopen(in_folder("w.dcm.part"), "w");
 	fputs("left", f);
 	fclose(f);
-	ok(dicom_writer_open(in_folder("w.dcm"), file, &w, &err), &err);
+	ok(dicom_writer_open(in_folder("w.dcm"), file, NULL, &w, &err), &err);
 	dicom_writer_abort(w);
 	assert_int_equal(folder_entries(), before);
 	w = NULL;
 	/* unsuitable headers */
 	ok(dicom_put_private(dicom_root(file), 0x7fe1, "MAKER", 1, "LO", "x", &err), &err);
-	assert_int_equal(dicom_writer_open(in_folder("w.dcm"), file, &w, &err), -EINVAL);
+	assert_int_equal(dicom_writer_open(in_folder("w.dcm"), file, NULL, &w, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "(7FE1,0010)"));
 	dicom_close(file);
 	file = header(4, 4, 2);
 	ok(dicom_put_int(dicom_root(file), ALLOCATED, 8, &err), &err);
-	assert_int_equal(dicom_writer_open(in_folder("w.dcm"), file, &w, &err), -EINVAL);
+	assert_int_equal(dicom_writer_open(in_folder("w.dcm"), file, NULL, &w, &err), -EINVAL);
 	dicom_close(file);
 	file = header(32768, 32768, 2); /* 4 GiB exactly: refused before anything is written */
-	assert_int_equal(dicom_writer_open(in_folder("w.dcm"), file, &w, &err), -EFBIG);
+	assert_int_equal(dicom_writer_open(in_folder("w.dcm"), file, NULL, &w, &err), -EFBIG);
 	dicom_close(file);
 	file = header(4, 4, 2);
-	assert_int_equal(dicom_writer_open("/nowhere/w.dcm", file, &w, &err), -ENOENT);
+	assert_int_equal(dicom_writer_open("/nowhere/w.dcm", file, NULL, &w, &err), -ENOENT);
 	dicom_close(file);
 	assert_null(w);
 	assert_int_equal(folder_entries(), before);
@@ -75,7 +80,7 @@ static void test_published_together(void **state)
 		else
 			assert_int_equal(rmdir(in_folder(names[2])), 0);
 		for (int i = 0; i < 3; i++) {
-			ok(dicom_writer_open(in_folder(names[i]), file, &w[i], &err), &err);
+			ok(dicom_writer_open(in_folder(names[i]), file, NULL, &w[i], &err), &err);
 			assert_int_equal(dicom_writer_sync(w[i], &err), -EINVAL); /* no frame yet */
 			ok(dicom_writer_frame(w[i], values, &err), &err);
 		}
@@ -121,7 +126,7 @@ static void test_no_space(void **state)
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
 	small.rlim_max = old.rlim_max;
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-	r = dicom_writer_open(in_folder("full.dcm"), file, &w, &err);
+	r = dicom_writer_open(in_folder("full.dcm"), file, NULL, &w, &err);
 	for (int f = 0; f < 4 && r == 0; f++)
 		r = dicom_writer_frame(w, values, &err);
 	assert_int_equal(r, -EFBIG);
@@ -135,12 +140,113 @@ static void test_no_space(void **state)
 	dicom_close(file);
 }
 
+/* ---- a file system of a few MB, simulated: its free space is what the files of the folder leave of it ---- */
+
+static uint64_t disk_size; /* 0: the real one */
+static long disk_type;	   /* 0: the real one */
+
+static uint64_t bytes_in_folder(void)
+{
+	static const char *const names[] = {"a.dcm.part", "b.dcm.part"};
+	uint64_t sum = 0;
+	struct stat st;
+
+	for (int i = 0; i < 2; i++)
+		if (stat(in_folder(names[i]), &st) == 0)
+			sum += (uint64_t)st.st_size;
+	return sum;
+}
+
+/* Takes the place of the C library's function, also in the writer. */
+int fstatfs(int fd, struct statfs *ret)
+{
+	union {
+		void *symbol;
+		int (*call)(int, struct statfs *);
+	} next = {dlsym(RTLD_NEXT, "fstatfs")};
+	uint64_t used = disk_size ? bytes_in_folder() : 0;
+	int r = next.call(fd, ret);
+
+	if (disk_size) {
+		ret->f_bsize = 1;
+		ret->f_bavail = disk_size > used ? disk_size - used : 0;
+	}
+	if (disk_type)
+		ret->f_type = disk_type;
+	return r;
+}
+
+#define KEEP (2 << 20)
+#define SIDE 512 /* a frame is half a MiB */
+#define N_FRAMES 8
+
+/* Two writers pass the check of open together; the one that would take the space that must stay free stops and leaves no file,
+ * the other one goes on. Without allocated blocks the space is checked before each write. */
+static void two_writers(bool jpegls, long type)
+{
+	static uint16_t values[SIDE * SIDE];
+	struct dicom_writer_options options = {.jpegls = jpegls, .keep_free = KEEP};
+	struct dicom_file *file = header(SIDE, SIDE, N_FRAMES);
+	struct dicom_writer *w[2] = {0};
+	struct err err = {0};
+	int before = folder_entries(), r[2] = {0};
+
+	disk_size = KEEP + N_FRAMES * sizeof(values) * 3 / 2; /* space for one and a half */
+	disk_type = type;
+	for (int i = 0; i < 2; i++)
+		ok(dicom_writer_open(in_folder(i ? "b.dcm" : "a.dcm"), file, &options, &w[i], &err), &err);
+	for (int f = 0; f < N_FRAMES; f++)
+		for (int i = 0; i < 2; i++) {
+			if (!w[i])
+				continue;
+			r[i] = jpegls ? dicom_writer_fragment(w[i], values, sizeof(values), &err)
+				      : dicom_writer_frame(w[i], values, &err);
+			assert_true(disk_size - bytes_in_folder() >= KEEP);
+			if (r[i] < 0) {
+				dicom_writer_abort(w[i]);
+				w[i] = NULL;
+			}
+		}
+	assert_true((r[0] == 0) != (r[1] == 0));
+	assert_int_equal(r[0] + r[1], -ENOSPC);
+	assert_int_equal(folder_entries(), before + 1);
+	for (const char *const *part =
+		     (const char *const[]){" to write, but ", " are free, of which 2097152 must stay free", NULL};
+	     *part; part++)
+		if (!strstr(err.msg, *part))
+			fail_msg("'%s' is not in: %s", *part, err.msg);
+	ok(dicom_writer_close(w[r[0] < 0], &err), &err);
+	disk_size = 0;
+	disk_type = 0;
+	unlink(in_folder(r[0] < 0 ? "b.dcm" : "a.dcm"));
+	dicom_close(file);
+}
+
+static void test_keep_free(void **state)
+{
+	struct dicom_writer_options options = {.keep_free = KEEP};
+	struct dicom_file *file = header(SIDE, SIDE, N_FRAMES);
+	struct dicom_writer *w = NULL;
+	struct err err = {0};
+	int before = folder_entries();
+
+	(void)state;
+	two_writers(true, 0);
+	two_writers(false, TMPFS_MAGIC);
+	disk_size = KEEP + N_FRAMES * SIDE * SIDE * 2; /* header and pixels do not fit beside it */
+	assert_int_equal(dicom_writer_open(in_folder("a.dcm"), file, &options, &w, &err), -ENOSPC);
+	assert_int_equal(folder_entries(), before);
+	disk_size = 0;
+	dicom_close(file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_writer_refusals),
 		cmocka_unit_test(test_published_together),
 		cmocka_unit_test(test_no_space),
+		cmocka_unit_test(test_keep_free),
 	};
 
 	return cmocka_run_group_tests(tests, folder_make, folder_remove);

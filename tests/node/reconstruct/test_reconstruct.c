@@ -2,8 +2,10 @@
 /* Test reconstruct_case(): the report; no files remain if it is cancelled, too large or refused. */
 #include "tests/node/tomo/exam_edits.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <math.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 
 #include "node/base/device_names.h"
@@ -271,6 +273,43 @@ static void test_result_too_large(void **state)
 	*node = before;
 }
 
+static uint64_t free_while_writing; /* bytes; 0: the real ones */
+
+/* Takes the place of the C library's function, also in the writer of objects. */
+int fstatfs(int fd, struct statfs *ret)
+{
+	union {
+		void *symbol;
+		int (*call)(int, struct statfs *);
+	} next = {dlsym(RTLD_NEXT, "fstatfs")};
+	int r = next.call(fd, ret);
+
+	if (free_while_writing) {
+		ret->f_bsize = 1;
+		ret->f_bavail = free_while_writing;
+	}
+	return r;
+}
+
+/* Space that was free when the size was checked, and that others have taken since then: writing stops at node.reserve. */
+static void test_reserve_while_writing(void **state)
+{
+	struct node_conf *node = &fixture_config->node, before = *node;
+
+	(void)state;
+	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
+	node->reserve = 100000;
+	free_while_writing = 100100;
+	snprintf(node->spool, sizeof(node->spool), "%s", fixture_folder);
+	*strrchr(node->spool, '/') = '\0';
+	expect_refused(ENOSPC, "too little free space beside node.reserve: result: ");
+	expect_refused(ENOSPC, " bytes to write, but 100100 are free, of which 100000 must stay free");
+	*node = before; /* outside the spool nothing is reserved */
+	free_while_writing = 100;
+	expect_refused(ENOSPC, " bytes to write, but 100 are free, of which 0 must stay free");
+	free_while_writing = 0;
+}
+
 static int check_memory(const struct reconstruct_work *w, size_t allowed, struct err *err)
 {
 	device_names_limit(w->dev, allowed);
@@ -307,9 +346,13 @@ static void test_memory_of_the_group(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whole),	     cmocka_unit_test(test_relative),
-		cmocka_unit_test(test_nothing_left), cmocka_unit_test(test_result_too_large),
-		cmocka_unit_test(test_cases),	     cmocka_unit_test(test_memory_of_the_group),
+		cmocka_unit_test(test_whole),
+		cmocka_unit_test(test_relative),
+		cmocka_unit_test(test_nothing_left),
+		cmocka_unit_test(test_result_too_large),
+		cmocka_unit_test(test_cases),
+		cmocka_unit_test(test_memory_of_the_group),
+		cmocka_unit_test(test_reserve_while_writing),
 	};
 
 	return cmocka_run_group_tests_name("reconstruct", tests, fixture_start, fixture_stop);

@@ -268,6 +268,13 @@ static void test_all_or_nothing(void **state)
 	clean();
 	assert_true(pet_result_write(&in.s, &in.info, in.volume, path_of("not there"), &report, &err) < 0);
 	assert_int_equal(entries(), 0);
+	in.info.keep_free = (uint64_t)1e15;
+	for (int i = 0; i < 2; i++) {
+		in.protocol.compression = i ? COMPRESSION_JPEGLS : COMPRESSION_NONE;
+		assert_int_equal(pet_result_write(&in.s, &in.info, in.volume, folder, &report, &err), -ENOSPC);
+		assert_non_null(strstr(err.msg, "of which 1000000000000000 must stay free"));
+		assert_int_equal(entries(), 0);
+	}
 	input_clear(&in);
 }
 

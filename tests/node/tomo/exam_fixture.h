@@ -198,7 +198,7 @@ static inline void fixture_write_mg(const struct fixture_mg *f)
 			f->change(root, i, f->ctx);
 		snprintf(text, sizeof(text), "%d.dcm", i);
 		(f->pixels ? f->pixels : fixture_pixels)(i, values);
-		if (dicom_writer_open(fixture_path(text), file, &w, &err) < 0 || dicom_writer_frame(w, values, &err) < 0 ||
+		if (dicom_writer_open(fixture_path(text), file, NULL, &w, &err) < 0 || dicom_writer_frame(w, values, &err) < 0 ||
 		    dicom_writer_close(w, &err) < 0)
 			fail_msg("%s", err.msg);
 		dicom_close(file);
@@ -239,7 +239,7 @@ static inline void fixture_write_bp(void (*change)(struct dicom_item *root, stru
 	}
 	if (change)
 		change(root, shared, frames);
-	if (dicom_writer_open(fixture_path("0.dcm"), file, &w, &err) < 0)
+	if (dicom_writer_open(fixture_path("0.dcm"), file, NULL, &w, &err) < 0)
 		fail_msg("%s", err.msg);
 	for (int i = 0; i < N_VIEWS; i++) {
 		fixture_pixels(i, values);
