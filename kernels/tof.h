@@ -23,6 +23,9 @@
 #define TOF_CUT 4.0		    /* sigma */
 #define TOF_MASS 0.9999366575163338 /* of a normal distribution inside +- TOF_CUT sigma: erf(4 / sqrt(2)) */
 #define TOF_ROOT_HALF 0.70710678118654752440
+#define TOF_ROOT_TWO_PI 2.50662827463100050242
+#define TOF_MM_PER_PS 0.149896229	      /* half the speed of light: mm along the ray per ps of the time difference */
+#define TOF_FWHM_PER_SIGMA 2.3548200450309493 /* 2 sqrt(2 ln 2) */
 
 /* Return C(x): the normal distribution function, cut off at +- TOF_CUT and normalised. */
 static inline TOMONODE_HD double tof_cumulative(double x)
@@ -48,6 +51,27 @@ static inline TOMONODE_HD double tof_edge(const struct scan_tof *tof, int k)
 static inline TOMONODE_HD double tof_weight(const struct scan_tof *tof, int k, double t)
 {
 	return tof_cumulative((tof_edge(tof, k + 1) - t) / tof->sigma) - tof_cumulative((tof_edge(tof, k) - t) / tof->sigma);
+}
+
+/* Return the integral of C from -infinity to x. */
+static inline TOMONODE_HD double tof_cumulative_integral(double x)
+{
+	double tail;
+
+	if (x <= -TOF_CUT || x >= TOF_CUT)
+		return x <= 0 ? 0 : x;
+	/* the integral of erf(x / sqrt(2)) is x erf(x / sqrt(2)) + sqrt(2 / pi) exp(-x^2 / 2) */
+	tail = exp(-0.5 * x * x) - exp(-0.5 * TOF_CUT * TOF_CUT);
+	return 0.5 * x + (0.5 * x * erf(x * TOF_ROOT_HALF) + tail / TOF_ROOT_TWO_PI) / TOF_MASS;
+}
+
+/* Return the integral of w_k from t0 to t1, mm. */
+static inline TOMONODE_HD double tof_weight_integral(const struct scan_tof *tof, int k, double t0, double t1)
+{
+	double lower = tof_edge(tof, k), upper = tof_edge(tof, k + 1), s = tof->sigma;
+
+	return s * (tof_cumulative_integral((upper - t0) / s) - tof_cumulative_integral((upper - t1) / s) -
+		    tof_cumulative_integral((lower - t0) / s) + tof_cumulative_integral((lower - t1) / s));
 }
 
 /* Return S(t), the sum of the weights of all bins. */

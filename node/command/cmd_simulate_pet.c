@@ -35,6 +35,8 @@ static const struct option_spec option_specs[] = {
 	 INTO_ON(struct simulate, what.attenuation)},
 	{0, "randoms", "FRACTION", "randoms as a fraction of --counts, the same number in each bin; also write them; default 0",
 	 INTO_REAL(struct simulate, what.randoms, 0, 100)},
+	{OPTION_LONG, "tof", "N,WIDTH,RESOLUTION",
+	 "time of flight: N bins of WIDTH ps, measured with a full width at half maximum of RESOLUTION ps"},
 	{0, "seed", "N", "seed of the noise; default 1", INTO_SEED(struct simulate, what.seed)},
 	{0, "position", "POSITION", "position of the patient: HFS (default), HFP, HFDR, HFDL, FFS, FFP, FFDR, FFDL",
 	 INTO_CHARS(struct simulate, what.position)},
@@ -56,6 +58,15 @@ static const struct command_spec spec = {
 	.min_arguments = 0,
 	.max_arguments = 0,
 };
+
+/* Read the value of --tof. The michelogram is checked with it. */
+static bool read_tof(struct simulate_command *c)
+{
+	struct simulate_pet_options *w = &((struct simulate *)c)->what;
+	char end;
+
+	return sscanf(c->o.value, "%6d,%lf,%lf%c", &w->tof_bins, &w->tof_width, &w->tof_resolution, &end) == 3 && w->tof_bins > 0;
+}
 
 static int check(struct simulate_command *c)
 {
@@ -125,7 +136,7 @@ static void clear(struct simulate_command *c)
 
 int cmd_simulate_pet(int argc, char **argv)
 {
-	static const struct simulator simulator = {&spec, NULL, check, choose, plan, run, print, clear};
+	static const struct simulator simulator = {&spec, read_tof, check, choose, plan, run, print, clear};
 	struct simulate s = {
 		.base = {.phantom = PET_PHANTOM_NEMA_IQ - 1},
 		.scanner = "ge-discovery-ste",

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/tof.h"
 #include "node/simulate/simulate.h"
 #include "recon/core/scan.h"
 
@@ -52,7 +53,10 @@ static int plan_scan(struct simulate_pet *s, struct err *err)
 				    .n_radial = c->n_radial,
 				    .n_angles = c->n_angles,
 				    .angle_offset = c->angle_offset,
-				    .arc_corrected = c->arc_corrected};
+				    .arc_corrected = c->arc_corrected,
+				    .tof = {.n = s->o.tof_bins,
+					    .width = s->o.tof_width * TOF_MM_PER_PS,
+					    .sigma = s->o.tof_resolution * TOF_MM_PER_PS / TOF_FWHM_PER_SIGMA}};
 	rc = michelogram_segments(c->scanner.rings, c->span, c->max_difference, &s->m.segments, &s->m.n_segments, err);
 	if (rc == 0)
 		rc = scan_create_michelogram(&s->m, RING_SHARE * (c->scanner.radius + c->scanner.interaction_depth), NULL,
@@ -134,6 +138,12 @@ static void plan_uids(struct simulate_pet *s)
 		 c->scanner.interaction_depth, c->scanner.bin, c->n_radial, c->n_angles, c->span, c->max_difference,
 		 c->angle_offset, c->arc_corrected, (int)o->phantom, o->radius, o->length, s->size, o->counts, o->randoms,
 		 o->noise, o->attenuation, o->seed, o->position, o->study ? o->study : "");
+	if (o->tof_bins > 0) {
+		size_t n = strlen(s->seed_text);
+
+		snprintf(s->seed_text + n, sizeof(s->seed_text) - n, " %d %.17g %.17g", o->tof_bins, o->tof_width,
+			 o->tof_resolution);
+	}
 	if (o->study)
 		snprintf(s->study, sizeof(s->study), "%s", o->study);
 	else

@@ -7,6 +7,9 @@
  *
  *   expected counts y_i = scale A_i exp(-U_i) + b,   scale such that their sum without b is the requested number of counts
  *
+ * With time of flight A_i is the integral of the activity times the weight of the TOF bin (kernels/tof.h), and the randoms are
+ * the same in all TOF bins.
+ *
  * Roles: EMISSION y; with attenuation ATTENUATION exp(U_i); with randoms ADDITIVE b, the same in all bins that have a ray.
  * Scatter and dead time are not simulated, and all detectors are alike.
  *
@@ -44,6 +47,9 @@ struct simulate_pet_options {
 	double size;		 /* factor on all lengths; 0: 1, or less if that does not fit the scanner */
 	double counts;		 /* expected number, without randoms */
 	double randoms;		 /* as a fraction of counts */
+	int tof_bins;		 /* 0: no time of flight */
+	double tof_width;	 /* ps: width of these bins, as a difference of times */
+	double tof_resolution;	 /* ps: full width at half maximum of a measured difference of times */
 	bool noise, attenuation; /* add Poisson noise; simulate attenuation */
 	bool interfile;		 /* write .hs and .s files instead of objects */
 	unsigned seed;
@@ -72,7 +78,7 @@ int cmd_simulate_pet(int argc, char **argv); /* argv[0] is ignored */
 
 struct simulate_pet_report {
 	int files;	    /* number of objects, or of Interfile headers */
-	size_t rays;	    /* number of bins that have a ray */
+	size_t rays;	    /* number of bins that have a ray, all TOF bins */
 	double scale;	    /* counts per (Bq/ml and mm) */
 	double calibration; /* (Bq/ml) per (count per second and mm) */
 	double background;  /* counts per bin that has a ray */

@@ -88,48 +88,64 @@ static int close_files(struct run *r, struct err *err)
 	return rc;
 }
 
-static int step(const struct run *r, const struct monitor *monitor, const char *stage, int plane, struct err *err)
+static int step(const struct monitor *monitor, const char *stage, int plane, int n, struct err *err)
 {
-	monitor_progress(monitor, stage, (double)plane / r->s->scan->n_u);
+	monitor_progress(monitor, stage, (double)plane / n);
 	if (monitor_cancelled(monitor))
-		return err_set(err, ECANCELED, "simulation cancelled at plane %d of %d", plane + 1, r->s->scan->n_u);
+		return err_set(err, ECANCELED, "simulation cancelled at plane %d of %d", plane + 1, n);
 	return 0;
 }
 
-/* Return the number of planes in the batch that begins with this one. */
-static int batch_of(const struct run *r, int plane)
+/* Return the number of planes in the batch that begins with this one of n. */
+static int batch_of(int plane, int n)
 {
-	int left = r->s->scan->n_u - plane;
-
-	return left < BATCH ? left : BATCH;
+	return n - plane < BATCH ? n - plane : BATCH;
 }
 
-/* Compute the emission data before scaling, and their sum. */
+/* Compute the emission data of a batch, before scaling, in every TOF bin; divide: by the attenuation in r->batch. Add them to
+ * *sum. */
+static int emit(struct run *r, int plane, int n, bool divide, double *sum, struct err *err)
+{
+	const struct simulate_pet *s = r->s;
+	size_t bins = (size_t)n * r->per_plane;
+	int rc = 0;
+
+	for (int k = 0; rc == 0 && k < scan_ray_bins(s->scan); k++) {
+		float *line = r->data + ((size_t)k * (size_t)s->scan->n_u + (size_t)plane) * r->per_plane;
+
+		rc = pet_phantom_project(s->phantom->activity, s->scan, s->plane + plane, n,
+					 s->scan->tof.n > 0 ? k : PET_PHANTOM_ALL_BINS, line, err);
+		for (size_t i = 0; rc == 0 && i < bins; i++) {
+			if (divide)
+				line[i] /= r->batch[i];
+			*sum += line[i];
+		}
+	}
+	return rc;
+}
+
+/* Compute the emission data before scaling, and their sum; write the attenuation. */
 static int first_pass(struct run *r, const struct monitor *monitor, double *ret_sum, struct err *err)
 {
 	const struct simulate_pet *s = r->s;
 	double sum = 0;
 
 	for (int plane = 0, n; plane < s->scan->n_u; plane += n) {
-		float *line = r->data + (size_t)plane * r->per_plane;
-		size_t bins = (size_t)(n = batch_of(r, plane)) * r->per_plane;
-		int rc = step(r, monitor, "rays", plane, err);
+		size_t bins = (size_t)(n = batch_of(plane, s->scan->n_u)) * r->per_plane;
+		int rc = step(monitor, "rays", plane, s->scan->n_u, err);
 
-		if (rc == 0)
-			rc = pet_phantom_project(s->phantom->activity, s->scan, s->plane + plane, n, line, err);
 		if (rc == 0 && s->o.attenuation) {
-			rc = pet_phantom_project(s->phantom->attenuation, s->scan, s->plane + plane, n, r->batch, err);
-			for (size_t i = 0; rc == 0 && i < bins; i++) {
+			rc = pet_phantom_project(s->phantom->attenuation, s->scan, s->plane + plane, n, PET_PHANTOM_ALL_BINS,
+						 r->batch, err);
+			for (size_t i = 0; rc == 0 && i < bins; i++)
 				r->batch[i] = expf(r->batch[i]);
-				line[i] /= r->batch[i];
-			}
 			if (rc == 0)
 				rc = put(r, SINOGRAM_ATTENUATION, r->batch, n, err);
 		}
+		if (rc == 0)
+			rc = emit(r, plane, n, s->o.attenuation, &sum, err);
 		if (rc < 0)
 			return rc;
-		for (size_t i = 0; i < bins; i++)
-			sum += line[i];
 	}
 	*ret_sum = sum;
 	return 0;
@@ -145,12 +161,13 @@ static size_t count_rays(const struct run *r, float *ret_ray)
 		ret_ray[v] = scan_reach(scan, v) > 0;
 		n += ret_ray[v] > 0;
 	}
-	return n * (size_t)scan->n_u * (size_t)scan->n_views;
+	return n * (size_t)scan->n_u * (size_t)scan->n_views * (size_t)scan_ray_bins(scan);
 }
 
 static int second_pass(struct run *r, const struct monitor *monitor, struct err *err)
 {
 	const struct simulate_pet *s = r->s;
+	int n_planes = (int)michelogram_data_planes(&s->m);
 	size_t n_v = (size_t)s->scan->n_v;
 	float *ray = malloc(n_v * sizeof(*ray)), scale = (float)r->report.scale;
 	int rc = ray ? 0 : err_set(err, ENOMEM, "no memory for %zu radial bins", n_v);
@@ -162,11 +179,11 @@ static int second_pass(struct run *r, const struct monitor *monitor, struct err 
 	for (size_t i = 0; rc == 0 && i < BATCH * r->per_plane; i++)
 		r->batch[i] = ray[i % n_v] * (float)r->report.background;
 	free(ray);
-	for (int plane = 0, n; rc == 0 && plane < s->scan->n_u; plane += n) {
-		size_t first = (size_t)plane * r->per_plane, bins = (size_t)(n = batch_of(r, plane)) * r->per_plane;
+	for (int plane = 0, n; rc == 0 && plane < n_planes; plane += n) {
+		size_t first = (size_t)plane * r->per_plane, bins = (size_t)(n = batch_of(plane, n_planes)) * r->per_plane;
 		float *y = r->data + first;
 
-		rc = step(r, monitor, "counts", plane, err);
+		rc = step(monitor, "counts", plane, n_planes, err);
 		for (size_t i = 0; i < bins; i++)
 			y[i] = y[i] * scale + r->batch[i];
 		if (rc == 0 && s->o.noise)
@@ -197,6 +214,8 @@ static int write_header(const struct run *r, int role, struct err *err)
 	FILE *to = NULL;
 	int rc;
 
+	if (role == SINOGRAM_ATTENUATION) /* the same in all TOF bins */
+		f.m.tof = (struct scan_tof){0};
 	snprintf(f.scanner, sizeof(f.scanner), "%s", r->s->interfile_scanner);
 	snprintf(f.position, sizeof(f.position), "%s", r->s->o.position);
 	snprintf(f.data_file, sizeof(f.data_file), "%s.s", role_file[role]);

@@ -30,6 +30,17 @@ static json_t *phantom_json(const struct simulate_pet *s, const struct phantom *
 	return list;
 }
 
+/* Return the TOF bins; null: no time of flight. */
+static json_t *tof_json(const struct simulate_pet *s)
+{
+	const struct scan_tof *tof = &s->m.tof;
+
+	if (tof->n == 0)
+		return json_null();
+	return json_pack("{s:i, s:f, s:f, s:f, s:f}", "bins", tof->n, "width_ps", s->o.tof_width, "resolution_ps",
+			 s->o.tof_resolution, "width_mm", tof->width, "sigma_mm", tof->sigma);
+}
+
 static json_t *truth_json(const struct simulate_pet *s, const struct simulate_pet_report *known)
 {
 	const struct simulate_pet_options *o = &s->o;
@@ -52,6 +63,7 @@ static json_t *truth_json(const struct simulate_pet *s, const struct simulate_pe
 		return NULL;
 	}
 	json_decref(rest);
+	json_object_set_new(root, "tof", tof_json(s));
 	json_object_set_new(root, "shapes", phantom_json(s, s->phantom->activity, "becquerel_per_ml"));
 	json_object_set_new(root, "attenuation_shapes", phantom_json(s, s->phantom->attenuation, "mu_per_mm"));
 	return root;

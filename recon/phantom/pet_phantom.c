@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "kernels/tof.h"
 #include "recon/phantom/phantom_body.h"
 #include "recon/phantom/poisson.h"
 
@@ -188,9 +189,20 @@ static void shadow(const struct body *s, const struct shape *shape, const struct
 	*ret_end = end < scan->n_v ? end + 1 : end;
 }
 
+/* Return the integral of the weight of a TOF bin over the part of the ray inside the body, as a fraction of the ray. */
+static double chord_weighted(const struct body *s, const struct scan_tof *tof, int bin, const double a[3], const double d[3])
+{
+	double length = sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]), t0, t1;
+
+	interval(s, a, d, &t0, &t1);
+	if (!(t1 > t0 && length > 0))
+		return 0;
+	return tof_weight_integral(tof, bin, (t0 - 0.5) * length, (t1 - 0.5) * length) / length;
+}
+
 /* Compute one angle of a plane. Arrays over all radial bins, so that the loop over them vectorises. */
 static void project_row(const struct phantom *p, const struct body *bodies, const struct scan *scan, const struct scan_view *view,
-			int plane, double *scratch, float *ret_line)
+			int plane, int tof_bin, double *scratch, float *ret_line)
 {
 	size_t n = (size_t)scan->n_v;
 	double *ax = scratch, *ay = ax + n, *az = ay + n, *dx = az + n, *dy = dx + n, *dz = dy + n, *sum = dz + n;
@@ -208,10 +220,15 @@ static void project_row(const struct phantom *p, const struct body *bodies, cons
 		int first, end;
 
 		shadow(&s, &p->shapes[k], scan, view, &first, &end);
-		for (int v = first; v < end; v++) {
+		for (int v = first; v < end && tof_bin < 0; v++) {
 			double a[3] = {ax[v], ay[v], az[v]}, d[3] = {dx[v], dy[v], dz[v]};
 
 			sum[v] += s.mu * chord(&s, a, d);
+		}
+		for (int v = first; v < end && tof_bin >= 0; v++) {
+			double a[3] = {ax[v], ay[v], az[v]}, d[3] = {dx[v], dy[v], dz[v]};
+
+			sum[v] += s.mu * chord_weighted(&s, &scan->tof, tof_bin, a, d);
 		}
 	}
 	/* For a bin without a ray the distance from a to b is 0. Where a shape with a negative value cancels another, rounding
@@ -220,7 +237,7 @@ static void project_row(const struct phantom *p, const struct body *bodies, cons
 		ret_line[v] = (float)(larger(0, sum[v]) * sqrt(dx[v] * dx[v] + dy[v] * dy[v] + dz[v] * dz[v]));
 }
 
-int pet_phantom_project(const struct phantom *p, const struct scan *scan, const int *planes, int n, float *ret_line,
+int pet_phantom_project(const struct phantom *p, const struct scan *scan, const int *planes, int n, int tof_bin, float *ret_line,
 			struct err *err)
 {
 	struct body bodies[SHAPES_MAX];
@@ -233,6 +250,8 @@ int pet_phantom_project(const struct phantom *p, const struct scan *scan, const 
 		if (planes[i] < 0 || planes[i] >= scan->n_u)
 			return err_set(err, EINVAL, "PET phantom: plane %d does not exist; the scan has %d planes", planes[i],
 				       scan->n_u);
+	if (tof_bin >= 0 && tof_bin >= scan->tof.n)
+		return err_set(err, EINVAL, "PET phantom: TOF bin %d does not exist; the scan has %d", tof_bin, scan->tof.n);
 	if (p->n > SHAPES_MAX)
 		return err_set(err, EINVAL, "PET phantom: %zu shapes; allowed: at most %d", p->n, SHAPES_MAX);
 	for (size_t k = 0; k < p->n; k++) {
@@ -248,7 +267,7 @@ int pet_phantom_project(const struct phantom *p, const struct scan *scan, const 
 #pragma omp for schedule(dynamic, 16)
 		for (size_t i = 0; i < n_rows; i++)
 			if (scratch)
-				project_row(p, bodies, scan, &scan->views[i % n_views], planes[i / n_views], scratch,
+				project_row(p, bodies, scan, &scan->views[i % n_views], planes[i / n_views], tof_bin, scratch,
 					    ret_line + i * n_v);
 		free(scratch);
 	}

@@ -44,8 +44,10 @@ double pet_phantom_becquerel(const struct pet_phantom *p); /* total activity, Bq
 double pet_phantom_grams(const struct pet_phantom *p);	   /* mass of water with the same attenuation, g */
 
 /* Compute the line integrals of all bins of n planes of a SCAN_PARALLEL, threaded: ret_line[n][n_views][n_v]; 0 in a bin without
- * a ray. planes: their indices. */
-int pet_phantom_project(const struct phantom *p, const struct scan *scan, const int *planes, int n, float *ret_line,
+ * a ray. planes: their indices. tof_bin: the line integrals of the phantom times the weight of this TOF bin (kernels/tof.h);
+ * PET_PHANTOM_ALL_BINS: without time of flight. */
+#define PET_PHANTOM_ALL_BINS (-1)
+int pet_phantom_project(const struct phantom *p, const struct scan *scan, const int *planes, int n, int tof_bin, float *ret_line,
 			struct err *err);
 
 /* Replace each mean in place by a Poisson number that depends only on seed and first + index; threaded. EINVAL: a mean is

@@ -69,9 +69,9 @@ static inline void clip_slab(double a, double d, double lo, double hi, double *t
 	*t1 = smaller(*t1, larger(p, q));
 }
 
-/* Return the length of the part of 0 <= t <= 1 inside the body. Branches depend only on the body, so that a loop over rays
- * vectorises. */
-static inline double chord(const struct body *s, const double a[3], const double d[3])
+/* Compute the part t0 <= t <= t1 of 0 <= t <= 1 inside the body; t1 < t0: none. Branches depend only on the body, so that a loop
+ * over rays vectorises. */
+static inline void interval(const struct body *s, const double a[3], const double d[3], double *ret_t0, double *ret_t1)
 {
 	double t0 = 0, t1 = 1;
 
@@ -95,6 +95,16 @@ static inline double chord(const struct body *s, const double a[3], const double
 		t0 = larger(t0, near - half);
 		t1 = smaller(t1, near + half);
 	}
+	*ret_t0 = t0;
+	*ret_t1 = t1;
+}
+
+/* Return the length of the part of 0 <= t <= 1 inside the body. */
+static inline double chord(const struct body *s, const double a[3], const double d[3])
+{
+	double t0, t1;
+
+	interval(s, a, d, &t0, &t1);
 	return larger(0, t1 - t0);
 }
 

@@ -114,6 +114,57 @@ def check_expected(folder, check):
         check(sorted(os.listdir(out + "-plain")) == ["emission.hs", "emission.s", "truth.json"], f"{phantom}: {os.listdir(out + '-plain')}")
 
 
+def ends(shape, middle, way):
+    """Where rays enter and leave an ellipsoid or a cylinder that is longer than the scanner, mm from their middles."""
+    axes = [0, 1, 2] if shape["kind"] == "ellipsoid" else [0, 1]
+    o = (middle - shape["center_mm"])[..., axes] / np.array(shape["half_axes_mm"])[axes]
+    d = way[..., axes] / np.array(shape["half_axes_mm"])[axes]
+    a, b, c = (d * d).sum(-1), (o * d).sum(-1), (o * o).sum(-1) - 1
+    root = np.sqrt(np.maximum(b * b - a * c, 0))
+    length = np.sqrt((way * way).sum(-1))
+    return (-b - root) / a * length, (-b + root) / a * length
+
+
+def tof_integral(shapes, tof, middle, way):
+    """For each TOF bin (first axis) and ray: value times the part of a Gaussian, cut at 4 sigma and normalised, inside the bin,
+    integrated by Gauss and Legendre over each millimetre or less of the shape."""
+    erf = np.vectorize(lambda x: math.erf(min(max(x, -4), 4) / math.sqrt(2)) / math.erf(4 / math.sqrt(2)))
+    at, weight = np.polynomial.legendre.leggauss(48)
+    edges = (np.arange(tof["bins"] + 1) - tof["bins"] / 2) * tof["width_mm"]
+    total = np.zeros((tof["bins"], *middle.shape[:-1]))
+    for s in shapes:
+        lo, hi = ends(s, middle, way)
+        t = (lo + hi)[..., None] / 2 + (hi - lo)[..., None] / 2 * at
+        inside = erf((edges[:, None, None] - t) / tof["sigma_mm"]) / 2
+        total += s["becquerel_per_ml"] * (hi - lo) / 2 * (np.diff(inside, axis=0) * weight).sum(-1)
+    return total
+
+
+def check_tof(folder, check):
+    """Some bins of noise-free data with time of flight; the ball of the F is not in the middle of any ray."""
+    out = os.path.join(folder, "tof")
+    truth = simulate(out, "--phantom", "cylinder", "--radius", 60, "--length", 200, "--attenuation", "--randoms", 0.25, "--counts", 2e6,
+                     "--noise-free", "--interfile", "--tof", "11,120,200")
+    tof = truth["tof"]
+    check(abs(tof["width_mm"] - 120 * 0.149896229) < 1e-9 and abs(tof["sigma_mm"] - 200 * 0.149896229 / 2.354820045) < 1e-8, f"{tof}")
+    y, b = (np.fromfile(os.path.join(out, name), "<f4").reshape(11, -1) for name in ("emission.s", "additive.s"))
+    factors = read_interfile(out, "attenuation").ravel()
+    middle, way = (v.reshape(-1, 3) for v in rays())
+    some = np.arange(0, len(middle), 173)
+    expected = truth["scale"] * tof_integral(truth["shapes"], tof, middle[some], way[some]) / factors[some]
+    off = np.abs(y[:, some] - b[:, some] - expected).max() / y.max()
+    check(off < 1e-5, f"emission is off by {off}")
+    check(np.ptp(b) == 0 and truth["rays"] == b.size and abs(b.sum(dtype=float) / 5e5 - 1) < 1e-6, f"background {b.min()} to {b.max()}")
+    check(abs(y.sum(dtype=float) / 2.5e6 - 1) < 1e-6, f"{y.sum(dtype=float)} counts")
+    # The ball of the F is at -x, +y: at 0 degrees rays run along +y, so the bins of its ray after the middle hold it.
+    truth = simulate(out + "-f", "--phantom", "f-shape", "--counts", 1e6, "--noise-free", "--interfile", "--tof", "11,120,200")
+    y = np.fromfile(os.path.join(out + "-f", "emission.s"), "<f4").reshape(11, len(planes_of(SEGMENTS)), ANGLES, RADIAL)
+    ball = truth["shapes"][4]["center_mm"]
+    plane = int(round(ball[2] / (SPACING / 2))) + RINGS - 1
+    found = y[:, plane, 0, int(round(ball[0] / BIN)) + RADIAL // 2].argmax()
+    check(found == round(ball[1] / tof["width_mm"]) + 5, f"the ball at {ball} is in TOF bin {found}")
+
+
 def check_noise(folder, check):
     quiet = os.path.join(folder, "quiet")
     simulate(quiet, *F_MODEL, "--noise-free", "--interfile")
@@ -282,6 +333,8 @@ def check_refusals(folder, check):
                           (("--seed", "-1"), "seed"), (("--position", "XYZ"), "'XYZ'; allowed: HFS"), (("--position", "HFSHFSHFS"), "position"),
                           (("--radius", "0"), "radius"), (("--radius", "10"), "--phantom cylinder"), (("--size", "0"), "size"),
                           (("--length", "inf", "--phantom", "cylinder"), "length"), (("--study", "a.b"), "study"),
+                          (("--tof", "11"), "tof"), (("--tof", "0,120,200"), "tof"), (("--tof", "11,120,200,1"), "tof"),
+                          (("--tof", "11,-1,200"), "TOF bins of -0.149896 mm"), (("--tof", "5,120,200"), "their width is wrong"),
                           (("--size", "1"), "extends to 147 mm"), (("something",), "something"), (("--voxels",), "voxels")):
         done = tools.run("simulate", "pet", "--scanner", "small", *options, "-o", out, ok=(2,))
         check(part in done.stderr and not os.path.exists(out), f"{options}: {done.stderr}")
@@ -309,7 +362,7 @@ def main():
     def check(ok, text):
         tools.check(ok, text, failures)
 
-    for part in (check_expected, check_noise, check_objects, check_quantities, check_positions, check_same, check_scanners, check_refusals):
+    for part in (check_expected, check_tof, check_noise, check_objects, check_quantities, check_positions, check_same, check_scanners, check_refusals):
         with tools.folder() as folder:
             part(folder, check)
     tools.finish(failures, "simulated PET acquisitions are what they say")

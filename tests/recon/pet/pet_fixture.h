@@ -41,12 +41,13 @@ static const struct pet_protocol pet_protocol_small = {
 	.filter_cut = 1,
 };
 
-/* Compute line integrals along the rays of the michelogram, in its order. */
+/* Compute line integrals along the rays of the michelogram, in its order; with time of flight for each TOF bin. */
 static inline float *pet_lines(const struct michelogram *m, const struct shape *shapes, size_t n)
 {
 	struct phantom phantom = {"", n, (struct shape *)(uintptr_t)shapes};
 	float *line = malloc(michelogram_size(m) * sizeof(*line));
 	int *u_of = malloc(michelogram_planes(m) * sizeof(*u_of));
+	size_t bins = michelogram_planes(m) * (size_t)m->n_angles * (size_t)m->n_radial;
 	struct scan *scan = NULL;
 	int *plane = NULL;
 
@@ -54,7 +55,10 @@ static inline float *pet_lines(const struct michelogram *m, const struct shape *
 	assert_int_equal(scan_create_michelogram(m, PET_FOV, NULL, &scan, &plane, NULL), 0);
 	for (int u = 0; u < scan->n_u; u++)
 		u_of[plane[u]] = u;
-	assert_int_equal(pet_phantom_project(&phantom, scan, u_of, scan->n_u, line, NULL), 0);
+	for (int k = 0; k < scan_ray_bins(scan); k++)
+		assert_int_equal(pet_phantom_project(&phantom, scan, u_of, scan->n_u, scan->tof.n > 0 ? k : PET_PHANTOM_ALL_BINS,
+						     line + (size_t)k * bins, NULL),
+				 0);
 	free(u_of);
 	scan_free(scan);
 	free(plane);

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "kernels/tof.h"
 #include "recon/core/scan.h"
 #include "recon/pet/michelogram.h"
 #include "recon/phantom/pet_phantom.h"
@@ -128,7 +129,9 @@ static void planes(void **state)
 
 			for (int u = 0; u < scan->n_u * 2; u++) {
 				memset(line, 0xff, 12 * 160 * sizeof(*line)); /* NaN */
-				assert_int_equal(pet_phantom_project(parts[u & 1], scan, &(int){u / 2}, 1, line, NULL), 0);
+				assert_int_equal(pet_phantom_project(parts[u & 1], scan, &(int){u / 2}, 1, PET_PHANTOM_ALL_BINS,
+								     line, NULL),
+						 0);
 				for (int i = 0; i < 12 * 160; i++) {
 					double a[3], b[3], expected = 0;
 
@@ -162,7 +165,8 @@ static void areas(void **state)
 	(void)state;
 	assert_near(pet_phantom_grams(p), PI * 2000, 1e-9);
 	assert_near(pet_phantom_becquerel(p), PI * 2e7, 1e-6);
-	assert_int_equal(pet_phantom_project(p->activity, scan, (int[]){7, 3}, 2, line, NULL), 0); /* plane 7 of 15: z = 0 */
+	assert_int_equal(pet_phantom_project(p->activity, scan, (int[]){7, 3}, 2, PET_PHANTOM_ALL_BINS, line, NULL),
+			 0); /* plane 7 of 15: z = 0 */
 	assert_near(scan->planes[7].z, 0, 0);
 	for (int view = 0; view < 12; view++) {
 		double sum = 0;
@@ -233,6 +237,62 @@ static void scaled(void **state)
 	pet_phantom_free(p);
 }
 
+/* Integrate the phantom times the weight of a TOF bin along a ray, in small steps. */
+static double weighted_line(const struct phantom *p, const struct scan_tof *tof, int k, const double a[3], const double b[3])
+{
+	double length = sqrt(pow(b[0] - a[0], 2) + pow(b[1] - a[1], 2) + pow(b[2] - a[2], 2)), sum = 0;
+	int n = 5000;
+
+	for (int i = 0; i < n; i++) {
+		double f = (i + 0.5) / n, q[3];
+
+		for (int c = 0; c < 3; c++)
+			q[c] = a[c] + f * (b[c] - a[c]);
+		sum += phantom_value(p, q) * tof_weight(tof, k, (f - 0.5) * length) * length / n;
+	}
+	return sum;
+}
+
+/* Each TOF bin of some rays is the integral in small steps; the sum over the bins is the line integral. */
+static void time_of_flight(void **state)
+{
+	int *number, tested = 0;
+	struct scan *scan = make_scan(true, &number);
+	struct pet_phantom *p = make(PET_PHANTOM_F);
+	size_t n = 12 * 160;
+	float *bin = malloc(n * sizeof(*bin)), *sum = calloc(n, sizeof(*sum)), *line = malloc(n * sizeof(*line));
+
+	(void)state;
+	assert_true(bin && sum && line);
+	scan->tof = (struct scan_tof){17, 40, 25};
+	for (int u = 2; u < scan->n_u; u += 21) {
+		memset(sum, 0, n * sizeof(*sum));
+		for (int k = 0; k < 17; k++) {
+			assert_int_equal(pet_phantom_project(p->activity, scan, &u, 1, k, bin, NULL), 0);
+			for (size_t i = 0; i < n; i++) {
+				double a[3], b[3];
+
+				sum[i] += bin[i];
+				if (i % 31 || !scan_ray(scan, &scan->views[i / 160], u, (int)(i % 160), a, b))
+					continue;
+				/* the edges of shapes fall between steps of 0.12 mm */
+				assert_near(bin[i], weighted_line(p->activity, &scan->tof, k, a, b), 1500);
+				tested += bin[i] > 10000;
+			}
+		}
+		assert_int_equal(pet_phantom_project(p->activity, scan, &u, 1, PET_PHANTOM_ALL_BINS, line, NULL), 0);
+		for (size_t i = 0; i < n; i++)
+			assert_near(sum[i], line[i], 2e-6 * line[i] + 1e-3);
+	}
+	assert_true(tested > 100);
+	free(bin);
+	free(sum);
+	free(line);
+	pet_phantom_free(p);
+	free(number);
+	scan_free(scan);
+}
+
 static void refusals(void **state)
 {
 	struct pet_phantom *p = NULL, *good = make(PET_PHANTOM_CYLINDER);
@@ -251,13 +311,15 @@ static void refusals(void **state)
 	assert_null(p);
 	assert_null(pet_phantom_name((enum pet_phantom_kind)0));
 	assert_null(pet_phantom_free(NULL));
-	assert_int_equal(pet_phantom_project(good->activity, scan, &scan->n_u, 1, line, &err), -EINVAL);
-	assert_int_equal(pet_phantom_project(good->activity, scan, (int[]){0, -1}, 2, line, &err), -EINVAL);
+	assert_int_equal(pet_phantom_project(good->activity, scan, &scan->n_u, 1, PET_PHANTOM_ALL_BINS, line, &err), -EINVAL);
+	assert_int_equal(pet_phantom_project(good->activity, scan, (int[]){0, -1}, 2, PET_PHANTOM_ALL_BINS, line, &err), -EINVAL);
 	dbt.kind = SCAN_DBT;
-	assert_int_equal(pet_phantom_project(good->activity, &dbt, &(int){0}, 1, line, &err), -EINVAL);
+	assert_int_equal(pet_phantom_project(good->activity, &dbt, &(int){0}, 1, PET_PHANTOM_ALL_BINS, line, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "not parallel"));
+	assert_int_equal(pet_phantom_project(good->activity, scan, &(int){0}, 1, 0, line, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "TOF bin 0 does not exist; the scan has 0"));
 	good->activity->shapes[0].kind = SHAPE_BOX;
-	assert_int_equal(pet_phantom_project(good->activity, scan, &(int){0}, 1, line, &err), -EINVAL);
+	assert_int_equal(pet_phantom_project(good->activity, scan, &(int){0}, 1, PET_PHANTOM_ALL_BINS, line, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "shape 0"));
 	pet_phantom_free(good);
 	free(number);
@@ -267,9 +329,9 @@ static void refusals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(image_quality), cmocka_unit_test(no_symmetry), cmocka_unit_test(planes),
-		cmocka_unit_test(areas),	 cmocka_unit_test(noise),	cmocka_unit_test(scaled),
-		cmocka_unit_test(refusals),
+		cmocka_unit_test(image_quality),  cmocka_unit_test(no_symmetry), cmocka_unit_test(planes),
+		cmocka_unit_test(areas),	  cmocka_unit_test(noise),	 cmocka_unit_test(scaled),
+		cmocka_unit_test(time_of_flight), cmocka_unit_test(refusals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
