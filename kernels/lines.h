@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks of 2-D parallel beams: a SCAN_PARALLEL whose plane u has rise 0 and the z of the middle of slice u. C11, C++17, CUDA
- * C++. Every slice has the same rays. So one list of (column of voxels, weight in mm) describes a ray in all slices; this list is
- * called a line. The loops that use lines are the same for every model (PATHS, JOSEPH, SAMPLED): y[u] = sum of w x[column][u].
+/* Stacks of 2-D parallel beams: a SCAN_PARALLEL without time of flight whose plane u has rise 0 and the z of the middle of slice
+ * u. C11, C++17, CUDA C++. Every slice has the same rays. So one list of (column of voxels, weight in mm) describes a ray in all
+ * slices; this list is called a line. The loops that use lines are the same for every model (PATHS, JOSEPH, SAMPLED): y[u] = sum
+ * of w x[column][u].
  *
  * - The volume is stored z fastest. A single slice may also be stored x fastest: the order of its voxels is the same, only
  *   without padding.
@@ -35,7 +36,7 @@ struct line {
 /* Is this geometry a stack? */
 static inline bool lines_fit(const struct scan *s, const struct grid *g)
 {
-	if (s->kind != SCAN_PARALLEL || s->n_u != g->n[2] || (!g->z_fastest && g->n[2] != 1))
+	if (s->kind != SCAN_PARALLEL || s->tof.n || s->n_u != g->n[2] || (!g->z_fastest && g->n[2] != 1))
 		return false;
 	for (int u = 0; u < s->n_u; u++)
 		if (s->planes[u].rise != 0 || fabs(s->planes[u].z - (g->lo[2] + (u + 0.5) * g->h[2])) > 1e-6 * g->h[2])

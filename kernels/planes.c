@@ -2,12 +2,14 @@
 /* planes.c - check a SCAN_PARALLEL for both devices and put its planes into groups. */
 #include "kernels/planes.h"
 #include "kernels/lines.h"
+#include "kernels/tof.h"
 
 #include <errno.h>
 #include <math.h>
 
 #define PLANES_MAX 65535
-#define DISTANCE_TOL 1e-6 /* mm: distances that differ by less count as equal */
+#define TOF_NARROWEST (1 / 512.0) /* sigma: limits the number of bins that have a weight at one point */
+#define DISTANCE_TOL 1e-6	  /* mm: distances that differ by less count as equal */
 
 static int check_rays(const struct scan *s, struct err *err)
 {
@@ -40,11 +42,38 @@ static int check_rays(const struct scan *s, struct err *err)
 	return 0;
 }
 
+int planes_check_tof(const struct projection_spec *spec, struct err *err)
+{
+	const struct scan_tof *tof = &spec->scan->tof;
+
+	if (tof->n == 0)
+		return 0;
+	if (spec->scan->kind != SCAN_PARALLEL)
+		return err_set(err, EINVAL, "projection: %d TOF bins per ray, but only parallel rays have time of flight",
+			       tof->n);
+	if (tof->n < 0 || tof->n > TOF_MOST)
+		return err_set(err, EINVAL, "projection: %d TOF bins per ray; allowed: 0 to %d", tof->n, TOF_MOST);
+	if (!(tof->width > 0 && isfinite(tof->width)) || !(tof->sigma > 0 && isfinite(tof->sigma)))
+		return err_set(err, EINVAL, "projection: TOF bins of %g mm, sigma %g mm; both must be finite and above 0",
+			       tof->width, tof->sigma);
+	if (tof->width < TOF_NARROWEST * tof->sigma)
+		return err_set(err, EINVAL, "projection: TOF bins of %g mm are below 1/512 of sigma, %g mm", tof->width,
+			       tof->sigma);
+	if (spec->model == PROJECTION_SAMPLED || spec->sweeps)
+		return err_set(err, EINVAL, "projection: sampled rays and sweeps do not support time of flight");
+	if (spec->mask)
+		return err_set(err, EINVAL,
+			       "projection: scans with time of flight do not support a mask; set mult = 0 for bins that do not "
+			       "count");
+	return 0;
+}
+
 int planes_check(const struct projection_spec *spec, struct err *err)
 {
 	const struct scan *s = spec->scan;
 	int r = check_rays(s, err);
 
+	r = r < 0 ? r : planes_check_tof(spec, err);
 	if (r < 0)
 		return r;
 	for (int i = spec->first; i < spec->first + spec->n_views; i++) {

@@ -17,6 +17,9 @@ int planes_check(const struct projection_spec *spec, struct err *err);
  * NULL: then the groups are only counted. The scan must have passed planes_check(). */
 int planes_group(const struct scan *scan, struct plane_group *ret_group);
 
+/* Check the time of flight of `spec`. EINVAL: its scan or its model is invalid with time of flight, or does not support it. */
+int planes_check_tof(const struct projection_spec *spec, struct err *err);
+
 double planes_max_abs_rise(const struct scan *scan); /* the largest |rise|, mm */
 
 #ifdef __cplusplus

@@ -20,6 +20,7 @@
 
 #include "kernels/geometry.h"
 
+#define TOF_MOST 4096		    /* largest number of bins */
 #define TOF_CUT 4.0		    /* sigma */
 #define TOF_MASS 0.9999366575163338 /* of a normal distribution inside +- TOF_CUT sigma: erf(4 / sqrt(2)) */
 #define TOF_ROOT_HALF 0.70710678118654752440

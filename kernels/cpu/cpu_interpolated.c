@@ -87,6 +87,8 @@ int cpu_back_interpolated(struct projection *a, const struct buf *y, bool add, s
 			    bins);
 	if (r == 0 && a->scan->kind != SCAN_PARALLEL)
 		r = err_set(err, EINVAL, "back_interpolated: supports only parallel rays");
+	if (r == 0 && a->scan->tof.n)
+		r = err_set(err, ENOTSUP, "back_interpolated: does not support time of flight");
 	for (int u = 0; r == 0 && u < a->scan->n_u; u++)
 		if (a->scan->planes[u].rise != 0)
 			r = err_set(err, EINVAL, "back_interpolated: plane %d has a rise of %g mm, only 0 is supported", u,

@@ -76,6 +76,8 @@ static int check(const struct projection_spec *spec, struct err *err)
 			       (size_t)spec->n_views * scan_view_size(scan));
 	if (scan->kind == SCAN_PARALLEL)
 		return planes_check(spec, err);
+	if (scan->tof.n)
+		return planes_check_tof(spec, err);
 	if (spec->model > PROJECTION_SLICES)
 		return err_set(err, EINVAL, "projection: model %d supports only parallel rays", (int)spec->model);
 	for (int i = spec->first; i < spec->first + spec->n_views; i++) {
@@ -251,8 +253,8 @@ int cpu_back_sums(struct projection *a, const struct buf *pair, bool add, struct
 
 	r = r < 0 ? r : volume_size(a, "back_sums", den, err);
 	r = r < 0 ? r : bins_size(a, "back_sums", pair, 2, err);
-	if (r == 0 && (a->paths || a->lines))
-		return err_set(err, ENOTSUP, "back_sums: transaxial paths do not support pairs");
+	if (r == 0 && (a->paths || a->lines || a->scan->tof.n))
+		return err_set(err, ENOTSUP, "back_sums: transaxial paths and time of flight do not support pairs");
 	if (r == 0)
 		back(a, &b);
 	return r;

@@ -127,6 +127,8 @@ int cuda_projection_create(struct device *dev, const struct projection_spec *spe
 	if (spec->first < 0 || spec->n_views < 1 || spec->first + spec->n_views > spec->scan->n_views)
 		return err_set(err, EINVAL, "%s: views %d to %d are requested, but the scan has %d views", dev->name, spec->first,
 			       spec->first + spec->n_views - 1, spec->scan->n_views);
+	if (spec->scan->tof.n)
+		return err_set(err, ENOTSUP, "%s: time of flight is not supported", dev->name);
 	if (spec->mask && spec->mask->n != bins(spec))
 		return err_set(err, EINVAL, "%s: the mask has %zu bins, the views have %zu", dev->name, spec->mask->n,
 			       bins(spec));
