@@ -4,18 +4,139 @@
  * crosses the tile, but only inside it. Planes are numbered as in the whole volume, so each voxel gets the same lengths as in a
  * walk through the whole volume. The terms of a voxel are added in the order of the bins, which depends neither on the tile nor
  * on the thread: no atomics are needed, and every run gives bitwise the same result. The projections of the tile's eight corners
- * onto the detector show which rays cross it. */
+ * onto the detector show which rays cross it.
+ *
+ * Time of flight: a ray has a sum for each TOF bin. The weights of a piece of the ray are those of the middle of its step of the
+ * transaxial path (kernels/paths.h), in double. */
 #include "kernels/cpu/cpu.h"
-#include "kernels/ray_walk.h"
+#include "kernels/planes.h"
+#include "kernels/tof.h"
 
 #include <math.h>
 #include <string.h>
 
-#define EDGE 1e-6 /* mm: far larger than the effect of rounding on a ray */
+#define EDGE 1e-6     /* mm: far larger than the effect of rounding on a ray */
+#define ROUNDING 1e-9 /* steps: a piece that begins this close to the end of a step belongs to the next one */
 
 static bool counts(const struct projection *a, size_t bin)
 {
 	return !a->mask.mem || a->mask.mem[bin] > 0;
+}
+
+/* A part of a ray inside one voxel and one step of its transaxial path. */
+struct piece {
+	size_t voxel;
+	double length; /* mm */
+	double middle; /* of the step: mm along the ray from its middle */
+};
+
+/* A walk along a ray with time of flight; positions in units of w.t. */
+struct tof_walk {
+	const struct grid *grid;
+	struct ray_walk w;
+	double longest; /* length of a step */
+	size_t voxel;
+	double from, to;   /* the rest of the piece inside the voxel */
+	double first, cut; /* beginning of the voxel's column; length of the column's steps */
+	double cuts;	   /* their number */
+};
+
+static bool tof_walk_start(struct tof_walk *s, const struct projection *a, const struct voxel_box *box, double largest_rise,
+			   int v, const double from[3], const double to[3])
+{
+	s->grid = &a->grid;
+	s->longest = a->grid.h[2] / (path_steepest(a->scan, largest_rise, v) * 2 * scan_reach(a->scan, v));
+	s->from = s->to = 0;
+	return ray_walk_start(&s->w, &a->grid, box, from, to);
+}
+
+/* Restrict [*first, *end] to voxel i of one axis. */
+static void clip_to_voxel(double origin, double h, double inverse, size_t i, double *first, double *end)
+{
+	double lower = (origin + (double)i * h) * inverse, upper = (origin + (double)(i + 1) * h) * inverse;
+
+	if (inverse == 0)
+		return;
+	*first = fmax(*first, fmin(lower, upper));
+	*end = fmin(*end, fmax(lower, upper));
+}
+
+/* Compute the steps of the column that contains the voxel. */
+static void tof_walk_column(struct tof_walk *s)
+{
+	const struct ray_walk *w = &s->w;
+	size_t n_x = (size_t)s->grid->n[0], row = s->voxel / grid_step(s->grid, 0);
+	double end = 1;
+
+	s->first = 0;
+	clip_to_voxel(w->x0, w->hx, w->ix, row % n_x, &s->first, &end);
+	clip_to_voxel(w->y0, w->hy, w->iy, row / n_x % (size_t)s->grid->n[1], &s->first, &end);
+	s->cuts = fmax(1, ceil((end - s->first) / s->longest));
+	s->cut = (end - s->first) / s->cuts;
+}
+
+/* Return the next piece. False: the walk is over. */
+static bool tof_walk_next(struct tof_walk *s, struct piece *ret)
+{
+	double length, step, end;
+
+	if (!(s->from < s->to)) {
+		s->from = s->w.t;
+		if (!ray_walk_next(&s->w, &s->voxel, &length))
+			return false;
+		s->to = s->from + length / s->w.span;
+		tof_walk_column(s);
+	}
+	step = fmin(fmax(floor((s->from - s->first) / s->cut + ROUNDING), 0), s->cuts - 1);
+	end = step < s->cuts - 1 ? fmin(s->first + (step + 1) * s->cut, s->to) : s->to;
+	*ret = (struct piece){s->voxel, (end - s->from) * s->w.span, (s->first + (step + 0.5) * s->cut - 0.5) * s->w.span};
+	s->from = end;
+	return true;
+}
+
+/* Compute the sums of the TOF bins of one ray. */
+static void tof_line(const struct projection *a, struct tof_walk *s, const float *x, double *ret_sum)
+{
+	const struct scan_tof *tof = &a->scan->tof;
+	struct piece piece;
+	int first, end;
+
+	while (tof_walk_next(s, &piece)) {
+		tof_bins(tof, piece.middle, &first, &end);
+		for (int k = first; k < end; k++)
+			ret_sum[k] += piece.length * tof_weight(tof, k, piece.middle) * x[piece.voxel];
+	}
+}
+
+/* Project forward the rays of all planes in one radial bin. */
+static void tof_forward_bin(const struct projection *a, int view, int v, double largest_rise, const struct cpu_forward *f)
+{
+	struct voxel_box whole = voxel_box_whole(&a->grid);
+	size_t n_u = (size_t)a->scan->n_u, n = (size_t)a->scan->tof.n;
+	float *out = f->out + ((size_t)view * (size_t)a->scan->n_v + (size_t)v) * n * n_u;
+	double from[3], to[3], sum[TOF_MOST];
+	struct tof_walk s;
+
+	for (size_t u = 0; u < n_u; u++) {
+		memset(sum, 0, n * sizeof(*sum));
+		if (scan_ray(a->scan, &a->scan->views[a->first + view], (int)u, v, from, to) &&
+		    tof_walk_start(&s, a, &whole, largest_rise, v, from, to))
+			tof_line(a, &s, f->x, sum);
+		for (size_t k = 0; k < n; k++)
+			out[k * n_u + u] = (f->add ? out[k * n_u + u] : 0) + (float)sum[k];
+	}
+}
+
+static void tof_forward(const struct projection *a, const struct cpu_forward *f)
+{
+	double rise = planes_max_abs_rise(a->scan);
+	int threads = cpu_state(a->dev)->threads;
+
+	(void)threads;
+#pragma omp parallel for collapse(2) num_threads(threads) schedule(dynamic)
+	for (int view = 0; view < a->n_views; view++)
+		for (int v = 0; v < a->scan->n_v; v++)
+			tof_forward_bin(a, view, v, rise, f);
 }
 
 void cpu_exact_forward(struct projection *a, const struct cpu_forward *f)
@@ -24,6 +145,10 @@ void cpu_exact_forward(struct projection *a, const struct cpu_forward *f)
 	int tiles_u = (n_u + a->tile_u - 1) / a->tile_u, tiles_v = (n_v + a->tile_v - 1) / a->tile_v;
 	struct voxel_box whole = voxel_box_whole(&a->grid);
 
+	if (a->scan->tof.n) {
+		tof_forward(a, f);
+		return;
+	}
 	(void)threads;
 #pragma omp parallel for collapse(3) num_threads(threads) schedule(dynamic)
 	for (int view = 0; view < a->n_views; view++) {
@@ -109,6 +234,46 @@ static void clear(const struct projection *a, const struct voxel_box *box, float
 			memset(x + (size_t)k * row + (size_t)j * grid_step(g, 1) + from, 0, n * sizeof(float));
 }
 
+/* Add one ray's TOF bins, which are `distance` floats apart. */
+static void tof_back_ray(const struct projection *a, struct tof_walk *s, const float *q, size_t distance, float *x)
+{
+	const struct scan_tof *tof = &a->scan->tof;
+	struct piece piece;
+	int first, end;
+
+	while (tof_walk_next(s, &piece)) {
+		double sum = 0;
+
+		tof_bins(tof, piece.middle, &first, &end);
+		for (int k = first; k < end; k++)
+			sum += tof_weight(tof, k, piece.middle) * q[(size_t)k * distance];
+		x[piece.voxel] += (float)(piece.length * sum);
+	}
+}
+
+static void tof_back_tile(const struct projection *a, const struct voxel_box *box, double largest_rise, const struct cpu_back *b)
+{
+	size_t n_u = (size_t)a->scan->n_u, n_v = (size_t)a->scan->n_v, n = (size_t)a->scan->tof.n;
+	double from[3], to[3];
+	struct tof_walk s;
+
+	if (!b->add)
+		clear(a, box, b->num);
+	for (int view = 0; view < a->n_views; view++) {
+		const struct scan_view *at = &a->scan->views[a->first + view];
+		struct cpu_span vs = radii_through(a, at, box);
+
+		for (int v = vs.first; v < vs.end; v++) {
+			const float *q = b->q + ((size_t)view * n_v + (size_t)v) * n * n_u;
+
+			for (size_t u = 0; u < n_u; u++)
+				if (scan_ray(a->scan, at, (int)u, v, from, to) &&
+				    tof_walk_start(&s, a, box, largest_rise, v, from, to))
+					tof_back_ray(a, &s, q + u, n_u, b->num);
+		}
+	}
+}
+
 /* Add both sums (q and d) in one walk along each ray. */
 static void back_tile(const struct projection *a, const struct voxel_box *box, const struct cpu_back *b)
 {
@@ -159,6 +324,7 @@ void cpu_exact_back(struct projection *a, const struct cpu_back *b)
 {
 	int n_x = a->grid.n[0], n_y = a->grid.n[1], threads = cpu_state(a->dev)->threads;
 	int tiles_x = (n_x + a->tile_x - 1) / a->tile_x, tiles_y = (n_y + a->tile_y - 1) / a->tile_y;
+	double rise = a->scan->tof.n ? planes_max_abs_rise(a->scan) : 0;
 
 	(void)threads;
 #pragma omp parallel for collapse(2) num_threads(threads) schedule(dynamic)
@@ -168,7 +334,10 @@ void cpu_exact_back(struct projection *a, const struct cpu_back *b)
 				{tx * a->tile_x, ty * a->tile_y, 0},
 				{cpu_min((tx + 1) * a->tile_x, n_x), cpu_min((ty + 1) * a->tile_y, n_y), a->grid.n[2]}};
 
-			back_tile(a, &box, b);
+			if (a->scan->tof.n)
+				tof_back_tile(a, &box, rise, b);
+			else
+				back_tile(a, &box, b);
 		}
 	}
 }

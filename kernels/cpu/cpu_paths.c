@@ -3,7 +3,7 @@
  *
  * Memory: the paths (8 bytes per step, for as many steps as path_bound() allows), a struct cpu_ray for each lane and radial bin,
  * and a scratch of a few 10 KiB per thread. No thread has its own volume. */
-#include "kernels/cpu/cpu_paths.h"
+#include "kernels/cpu/cpu_tof.h"
 #include "kernels/planes.h"
 
 #include <errno.h>
@@ -71,9 +71,9 @@ size_t cpu_paths_scratch(const struct projection *a)
 
 	if (slab < SLAB_BYTES / sizeof(float))
 		slab = SLAB_BYTES / sizeof(float);
-	/* slab; weights and places; ends and lengths of steps; sums */
+	/* slab; weights and places; ends and lengths of steps; sums; windows */
 	return ((slab + 15) & ~(size_t)15) + CPU_LANE_MOST + 2 * (2 * CPU_PATH_BLOCK + 16) + 2 * (CPU_PATH_BLOCK + 16) +
-	       most_sums(a->scan);
+	       most_sums(a->scan) * (size_t)scan_ray_bins(a->scan) + cpu_tof_scratch(&a->scan->tof);
 }
 
 size_t cpu_paths_table_bytes(const struct projection *a)
@@ -82,7 +82,7 @@ size_t cpu_paths_table_bytes(const struct projection *a)
 
 	return sizeof(struct cpu_paths) + count_steps(a, NULL) * sizeof(struct path_step) +
 	       (size_t)a->n_views * n_v * sizeof(struct path) + n_u * sizeof(struct cpu_lane) +
-	       n_v * n_u * sizeof(struct cpu_ray);
+	       n_v * n_u * sizeof(struct cpu_ray) + cpu_tof_bytes(&a->scan->tof);
 }
 
 /* Compute the range of slice pairs that the rays of the lane's first plane touch, relative to its base: b of struct cpu_ray and
@@ -242,7 +242,7 @@ int cpu_paths_create(struct projection *a, struct err *err)
 	make_lanes(a, group, n_groups, p);
 	p->step = steps < SIZE_MAX / sizeof(*p->step) ? cpu_memory(steps * sizeof(*p->step)) : NULL;
 	p->ray = calloc((size_t)a->scan->n_v * (size_t)p->n_lanes, sizeof(*p->ray));
-	if (!p->step || !p->ray)
+	if (!p->step || !p->ray || cpu_tof_create(&a->scan->tof, &p->tof) < 0)
 		goto out;
 	p->tile = tile_of(a);
 	make_rays(a, p);
@@ -261,5 +261,6 @@ void cpu_paths_free(struct cpu_paths *p)
 	free(p->step);
 	free(p->lane);
 	free(p->ray);
+	free(p->tof.weight);
 	free(p);
 }

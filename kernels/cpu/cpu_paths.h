@@ -15,6 +15,7 @@
 
 #define CPU_LANE_MOST 32   /* largest number of planes of a lane */
 #define CPU_PATH_BLOCK 128 /* largest number of steps processed together */
+#define CPU_TOF_BINS 8	   /* largest number of TOF bins processed together */
 
 /* The planes plane, plane + stride, ..., which are 2 slices apart. */
 struct cpu_lane {
@@ -24,7 +25,8 @@ struct cpu_lane {
 	float z;   /* height of the first plane's rays at their middle, minus one half, relative to base; slices */
 	int lowest, highest; /* range of slice pairs (even and odd), relative to base, that the rays of the first plane reach.
 				Limited to the range in which a plane of the lane can be inside the grid */
-	int sums;	     /* index of the lane's first sum in the array of the sums of all lanes */
+	int sums;	     /* index of the lane's first sum in the array of the sums of all lanes, divided by the number of TOF
+				bins; the sums of a TOF bin are contiguous */
 };
 
 /* The rays of a lane's planes in one radial bin. With zs = z + slope t at the upper end of a step, t in mm: min(step, (zs - b)
@@ -39,6 +41,30 @@ struct cpu_ray {
 struct cpu_slab {
 	int row, half, front;
 	int n_z;
+};
+
+/* Time of flight: windows and their weights; see kernels/cpu/cpu_tof.h. */
+struct cpu_tof {
+	int n;	       /* TOF bins; 0: no time of flight */
+	int window;    /* number of bins of a window */
+	int row;       /* length of a row of weights, floats: window rounded up to a multiple of 8 */
+	double per_mm; /* the distribution of a point at t mm along the ray ends at per_mm t + offset, in bins from the lower edge
+			  of bin 0, */
+	double offset; /* plus window, so that no value is negative where a window is needed */
+	float per_bin; /* rows of the table per bin */
+	float last;    /* position of the last row that is interpolated; the rows after it are the same */
+	float *weight; /* the table */
+};
+
+/* A run of a lane: adjacent steps with the same window. Step i has the entry (weight[i], place[i]) and, if length[i] > weight[i],
+ * a second one: the rest of its length, at the next of second_place. */
+struct cpu_run {
+	int n;	   /* steps */
+	int width; /* of the lane */
+	const float *length, *weight;
+	const int *place, *second_place;
+	const float *bin; /* weights of the TOF bins; those of step i start at i row */
+	int row, bins;	  /* bins: how many of them, 1 to CPU_TOF_BINS */
 };
 
 /* One table per instruction set. */
@@ -57,6 +83,11 @@ struct cpu_path_loops {
 	 * lane's sums, times `stretch`, to the bins of its planes, or add them. `bins` points to the bin of the first plane. */
 	void (*load_bins)(const struct cpu_lane *lane, float stretch, const float *bins, float *ret);
 	void (*store_bins)(const struct cpu_lane *lane, float stretch, const float *sums, bool add, float *bins);
+	/* Compute the windows of n points at t on the path, mm: their first bins, and rows of weights. */
+	void (*tof_windows)(const struct cpu_tof *tof, const float *t, float stretch, int n, int *ret_first, float *ret_weight);
+	/* As forward() and back(), for a run and a few of its TOF bins. Return the second_place after those used. */
+	const int *(*tof_forward)(const struct cpu_run *run, const float *slab, float *sums);
+	const int *(*tof_back)(const struct cpu_run *run, const float *sums, float *slab);
 };
 
 extern const struct cpu_path_loops baseline_paths, avx2_paths, avx512_paths;
@@ -71,6 +102,20 @@ struct cpu_paths {
 	int block; /* number of steps of a path that are processed together; the slab has a row for each */
 	int sums;  /* length of the sums of all lanes, floats */
 	int tile;  /* edge of a tile of the back pass, pixels */
+	struct cpu_tof tof;
+};
+
+/* The working memory of one thread. */
+struct cpu_work {
+	float *slab;
+	float *weight; /* entries of a lane */
+	int *place;
+	float *t, *length; /* end and length of the steps of a block, mm; t[0] is the beginning of the first step */
+	float *sums;	   /* sums of all lanes */
+	/* the members below: only with time of flight */
+	float *middle; /* of the steps of a block, mm */
+	int *first;    /* bin of each step's window */
+	float *bin;    /* weights of each step's window */
 };
 
 #endif

@@ -5,7 +5,7 @@
  * inside the tile are added up in the slab, lane by lane; then the slab's rows are added to the columns. So the order in which a
  * voxel's terms are added depends neither on tiles nor on threads, each voxel is written by one thread, and no copy of the volume
  * is needed. */
-#include "kernels/cpu/cpu_paths.h"
+#include "kernels/cpu/cpu_tof.h"
 
 #include <math.h>
 #include <string.h>
@@ -15,32 +15,26 @@
 #define AHEAD 8		/* how many steps ahead the columns are prefetched */
 #define CACHE_FLOATS 16 /* floats of a cache line */
 
-/* The working memory of one thread. */
-struct work {
-	float *slab;
-	float *weight; /* entries of a lane */
-	int *place;
-	float *t, *length; /* end and length of the steps of a block, mm; t[0] is the beginning of the first step */
-	float *sums;	   /* sums of all lanes */
-};
-
-static struct work work_of(const struct projection *a)
+static struct cpu_work work_of(const struct projection *a)
 {
 	const struct cpu_paths *p = a->paths;
 	size_t slab = ((size_t)p->block * (size_t)p->slab.row + CPU_LANE_MOST + 15) & ~(size_t)15;
-	struct work w = {.slab = cpu_state(a->dev)->scratch + (size_t)cpu_thread() * a->thread_floats};
+	struct cpu_work w = {.slab = cpu_state(a->dev)->scratch + (size_t)cpu_thread() * a->thread_floats};
 
 	w.weight = w.slab + slab;
 	w.place = (int *)(void *)(w.weight + 2 * CPU_PATH_BLOCK + 16);
 	w.t = (float *)(void *)(w.place + 2 * CPU_PATH_BLOCK + 16);
 	w.length = w.t + CPU_PATH_BLOCK + 16;
 	w.sums = w.length + CPU_PATH_BLOCK + 16;
+	w.middle = w.sums + (size_t)p->sums * (size_t)scan_ray_bins(a->scan);
+	w.first = (int *)(void *)(w.middle + CPU_PATH_BLOCK + 16);
+	w.bin = (float *)(void *)(w.first + CPU_PATH_BLOCK + 16);
 	memset(w.slab, 0, slab * sizeof(float));
 	return w;
 }
 
 /* Compute end (JOSEPH: middle) and length of steps [first, first + n) of a path. */
-static void measure_steps(const struct projection *a, const struct path *path, int first, int n, const struct work *w)
+static void measure_steps(const struct projection *a, const struct path *path, int first, int n, const struct cpu_work *w)
 {
 	const struct path_step *step = a->paths->step + path->at + first;
 
@@ -49,6 +43,8 @@ static void measure_steps(const struct projection *a, const struct path *path, i
 			w->t[i + 1] = path->t + (float)(first + i) * path->dt;
 			w->length[i] = fabsf(path->dt);
 		}
+		if (a->paths->tof.n)
+			memcpy(w->middle, w->t + 1, (size_t)n * sizeof(*w->middle));
 		return;
 	}
 	w->t[0] = first ? step[-1].t : path->t;
@@ -56,11 +52,19 @@ static void measure_steps(const struct projection *a, const struct path *path, i
 		w->t[i + 1] = step[i].t;
 		w->length[i] = step[i].t - w->t[i];
 	}
+	for (int i = 0; i < n && a->paths->tof.n; i++)
+		w->middle[i] = 0.5f * (w->t[i] + w->t[i + 1]);
+}
+
+/* Return the sums of a lane: those of TOF bin k start at k lane->width. */
+static float *lane_sums(const struct cpu_paths *p, const struct cpu_lane *lane, const struct cpu_work *w)
+{
+	return w->sums + (size_t)lane->sums * (size_t)cpu_max(p->tof.n, 1);
 }
 
 /* Compute the entries of a lane in the block that measure_steps() processed. */
 static int make_entries(const struct projection *a, const struct cpu_lane *lane, const struct cpu_ray *ray, int n,
-			const struct work *w)
+			const struct cpu_work *w)
 {
 	const struct cpu_path_loops *loops = cpu_state(a->dev)->rows->paths;
 	struct cpu_ray joseph = *ray;
@@ -81,15 +85,36 @@ static inline void fetch_ahead(const float *x, const struct path_step *step, int
 			__builtin_prefetch(x + (size_t)step[i + AHEAD].column * column + at);
 }
 
+/* Add the block to the sums of all lanes. */
+static void forward_lanes(const struct projection *a, const struct cpu_ray *ray, int n, const struct cpu_work *w)
+{
+	const struct cpu_path_loops *loops = cpu_state(a->dev)->rows->paths;
+	const struct cpu_paths *p = a->paths;
+
+	for (int i = 0; i < p->n_lanes; i++) {
+		const struct cpu_lane *lane = &p->lane[i];
+		int m = make_entries(a, lane, &ray[i], n, w);
+		float *sums = lane_sums(p, lane, w);
+
+		if (!p->tof.n) {
+			loops->forward(sums, w->slab, lane->width, w->weight, w->place, m);
+			continue;
+		}
+		if (i == 0 || ray[i].stretch != ray[i - 1].stretch)
+			loops->tof_windows(&p->tof, w->middle, ray[i].stretch, n, w->first, w->bin);
+		cpu_tof_forward(&p->tof, loops, lane, n, w, sums);
+	}
+}
+
 static void forward_path(const struct projection *a, const struct path *path, const struct cpu_ray *ray, const float *x,
-			 const struct work *w)
+			 const struct cpu_work *w)
 {
 	const struct cpu_path_loops *loops = cpu_state(a->dev)->rows->paths;
 	const struct cpu_paths *p = a->paths;
 	size_t column = grid_column(&a->grid);
 	bool two = a->model == PROJECTION_JOSEPH;
 
-	memset(w->sums, 0, (size_t)p->sums * sizeof(float));
+	memset(w->sums, 0, (size_t)p->sums * (size_t)scan_ray_bins(a->scan) * sizeof(float));
 	for (int first = 0; first < path->n; first += p->block) {
 		const struct path_step *step = p->step + path->at + first;
 		int n = cpu_min(p->block, path->n - first);
@@ -102,33 +127,36 @@ static void forward_path(const struct projection *a, const struct path *path, co
 			loops->gather(&p->slab, w->slab + (size_t)i * (size_t)p->slab.row, from,
 				      two ? from + (size_t)path->neighbour * column : NULL, step[i].t);
 		}
-		for (int i = 0; i < p->n_lanes; i++) {
-			const struct cpu_lane *lane = &p->lane[i];
-			int m = make_entries(a, lane, &ray[i], n, w);
-
-			loops->forward(w->sums + lane->sums, w->slab, lane->width, w->weight, w->place, m);
-		}
+		forward_lanes(a, ray, n, w);
 	}
 }
 
-static void store_lanes(const struct projection *a, const struct cpu_ray *ray, bool add, const float *sums, float *y)
+static void store_lanes(const struct projection *a, const struct cpu_ray *ray, bool add, const struct cpu_work *w, float *y)
 {
 	const struct cpu_path_loops *loops = cpu_state(a->dev)->rows->paths;
 	const struct cpu_paths *p = a->paths;
+	int bins = scan_ray_bins(a->scan);
 
-	for (int i = 0; i < p->n_lanes; i++)
-		loops->store_bins(&p->lane[i], ray[i].stretch, sums + p->lane[i].sums, add, y + p->lane[i].plane);
+	for (int i = 0; i < p->n_lanes; i++) {
+		const struct cpu_lane *lane = &p->lane[i];
+		const float *sums = lane_sums(p, lane, w);
+
+		for (int k = 0; k < bins; k++)
+			loops->store_bins(lane, ray[i].stretch, sums + (size_t)k * (size_t)lane->width, add,
+					  y + (size_t)k * (size_t)a->scan->n_u + lane->plane);
+	}
 }
 
 void cpu_paths_forward(struct projection *a, const struct cpu_forward *f)
 {
 	const struct cpu_paths *p = a->paths;
 	int n_v = a->scan->n_v, units = (n_v + FORWARD_BINS - 1) / FORWARD_BINS, threads = cpu_state(a->dev)->threads;
+	size_t bins = (size_t)a->scan->n_u * (size_t)scan_ray_bins(a->scan);
 
 	(void)threads;
 #pragma omp parallel num_threads(threads)
 	{
-		struct work w = work_of(a);
+		struct cpu_work w = work_of(a);
 
 #pragma omp for collapse(2) schedule(dynamic)
 		for (int view = 0; view < a->n_views; view++) {
@@ -136,15 +164,15 @@ void cpu_paths_forward(struct projection *a, const struct cpu_forward *f)
 				for (int v = unit * FORWARD_BINS; v < cpu_min((unit + 1) * FORWARD_BINS, n_v); v++) {
 					size_t at = (size_t)view * (size_t)n_v + (size_t)v;
 					const struct cpu_ray *ray = p->ray + (size_t)v * (size_t)p->n_lanes;
-					float *y = f->out + at * (size_t)a->scan->n_u;
+					float *y = f->out + at * bins;
 
 					if (p->path[at].n == 0) {
 						if (!f->add)
-							memset(y, 0, (size_t)a->scan->n_u * sizeof(float));
+							memset(y, 0, bins * sizeof(float));
 						continue;
 					}
 					forward_path(a, &p->path[at], ray, f->x, &w);
-					store_lanes(a, ray, f->add, w.sums, y);
+					store_lanes(a, ray, f->add, &w, y);
 				}
 			}
 		}
@@ -221,7 +249,7 @@ static bool inside(const struct tile *tile, int x, int y)
 
 /* Add the slab's rows to the tile's columns. */
 static void scatter_rows(const struct projection *a, const struct path *path, int first, int n, const struct tile *tile, float *x,
-			 const struct work *w)
+			 const struct cpu_work *w)
 {
 	const struct cpu_path_loops *loops = cpu_state(a->dev)->rows->paths;
 	const struct path_step *step = a->paths->step + path->at + first;
@@ -243,20 +271,51 @@ static void scatter_rows(const struct projection *a, const struct path *path, in
 	}
 }
 
-/* Copy the bins of a path to `sums`, in the order of the lanes, times the ratio of the ray's length to the path's. */
-static void load_lanes(const struct projection *a, const struct cpu_ray *ray, const float *q, float *sums)
+/* Copy the bins of a path to the sums of the lanes, times the ratio of the ray's length to the path's. With time of flight only
+ * those that the steps use. */
+static void load_lanes(const struct projection *a, const struct path *path, struct cpu_span steps, const struct cpu_ray *ray,
+		       const float *q, const struct cpu_work *w)
+{
+	const struct cpu_path_loops *loops = cpu_state(a->dev)->rows->paths;
+	const struct cpu_paths *p = a->paths;
+	struct cpu_span bins = {0, 1};
+
+	for (int i = 0; i < p->n_lanes; i++) {
+		const struct cpu_lane *lane = &p->lane[i];
+		float *sums = lane_sums(p, lane, w);
+
+		if (p->tof.n && (i == 0 || ray[i].stretch != ray[i - 1].stretch))
+			bins = cpu_tof_reach(a, path, steps, ray[i].stretch);
+		for (int k = bins.first; k < bins.end; k++)
+			loops->load_bins(lane, ray[i].stretch, q + (size_t)k * (size_t)a->scan->n_u + lane->plane,
+					 sums + (size_t)k * (size_t)lane->width);
+	}
+}
+
+/* Add the sums of all lanes to the slab. */
+static void back_lanes(const struct projection *a, const struct cpu_ray *ray, int n, const struct cpu_work *w)
 {
 	const struct cpu_path_loops *loops = cpu_state(a->dev)->rows->paths;
 	const struct cpu_paths *p = a->paths;
 
-	for (int i = 0; i < p->n_lanes; i++)
-		loops->load_bins(&p->lane[i], ray[i].stretch, q + p->lane[i].plane, sums + p->lane[i].sums);
+	for (int i = 0; i < p->n_lanes; i++) {
+		const struct cpu_lane *lane = &p->lane[i];
+		int m = make_entries(a, lane, &ray[i], n, w);
+		const float *sums = lane_sums(p, lane, w);
+
+		if (!p->tof.n) {
+			loops->back(w->slab, sums, lane->width, w->weight, w->place, m);
+			continue;
+		}
+		if (i == 0 || ray[i].stretch != ray[i - 1].stretch)
+			loops->tof_windows(&p->tof, w->middle, ray[i].stretch, n, w->first, w->bin);
+		cpu_tof_back(&p->tof, loops, lane, n, w, sums);
+	}
 }
 
 static void back_piece(const struct projection *a, const struct path *path, struct cpu_span steps, const struct tile *tile,
-		       const struct cpu_ray *ray, float *x, const struct work *w)
+		       const struct cpu_ray *ray, float *x, const struct cpu_work *w)
 {
-	const struct cpu_path_loops *loops = cpu_state(a->dev)->rows->paths;
 	const struct cpu_paths *p = a->paths;
 
 	for (int first = steps.first; first < steps.end; first += p->block) {
@@ -264,12 +323,7 @@ static void back_piece(const struct projection *a, const struct path *path, stru
 
 		measure_steps(a, path, first, n, w);
 		memset(w->slab, 0, (size_t)n * (size_t)p->slab.row * sizeof(float));
-		for (int i = 0; i < p->n_lanes; i++) {
-			const struct cpu_lane *lane = &p->lane[i];
-			int m = make_entries(a, lane, &ray[i], n, w);
-
-			loops->back(w->slab, w->sums + lane->sums, lane->width, w->weight, w->place, m);
-		}
+		back_lanes(a, ray, n, w);
 		scatter_rows(a, path, first, n, tile, x, w);
 	}
 }
@@ -282,10 +336,10 @@ static void clear(const struct grid *g, const struct tile *tile, float *x)
 		memset(x + ((size_t)j * (size_t)g->n[0] + (size_t)tile->lo[0]) * column, 0, n * sizeof(float));
 }
 
-static void back_tile(const struct projection *a, const struct tile *tile, const struct cpu_back *b, const struct work *w)
+static void back_tile(const struct projection *a, const struct tile *tile, const struct cpu_back *b, const struct cpu_work *w)
 {
 	const struct cpu_paths *p = a->paths;
-	size_t n_u = (size_t)a->scan->n_u, n_v = (size_t)a->scan->n_v;
+	size_t bins = (size_t)a->scan->n_u * (size_t)scan_ray_bins(a->scan), n_v = (size_t)a->scan->n_v;
 
 	if (!b->add)
 		clear(&a->grid, tile, b->num);
@@ -301,7 +355,7 @@ static void back_tile(const struct projection *a, const struct tile *tile, const
 				steps = steps_in_tile(a, &p->path[at], tile);
 			if (steps.first >= steps.end)
 				continue;
-			load_lanes(a, ray, b->q + at * n_u, w->sums);
+			load_lanes(a, &p->path[at], steps, ray, b->q + at * bins, w);
 			back_piece(a, &p->path[at], steps, tile, ray, b->num, w);
 		}
 	}
@@ -315,7 +369,7 @@ void cpu_paths_back(struct projection *a, const struct cpu_back *b)
 	(void)threads;
 #pragma omp parallel num_threads(threads)
 	{
-		struct work w = work_of(a);
+		struct cpu_work w = work_of(a);
 
 #pragma omp for collapse(2) schedule(dynamic)
 		for (int ty = 0; ty < tiles_y; ty++) {

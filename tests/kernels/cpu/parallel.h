@@ -22,6 +22,7 @@ struct setup {
 	int bins;
 	struct grid grid;
 	bool inside; /* no ray leaves the grid through its lower or upper face */
+	struct scan_tof tof;
 };
 
 static const struct setup setups[] = {
@@ -44,6 +45,66 @@ static const struct setup setups[] = {
 	 {{13, 9, 14}, {4.7, 4.6, 2}, {4.4, -11, 5}, 1},
 	 false},
 	{"one slice", 3, {3, 6}, 3, 2, 80, 70, 5, 31, {{30, 31, 1}, {4.7, 4.6, 3}, {0, 0, 0}, 1}, false},
+	{"time of flight",
+	 33,
+	 {3.27, 6.54},
+	 3.27,
+	 5,
+	 120,
+	 90,
+	 8.2,
+	 23,
+	 {{41, 39, 11}, {4.5, 4.7, 3.27}, {0, 0, 0}, 1},
+	 true,
+	 {13, 16, 11.5}},
+	{"time of flight, planes a slice apart",
+	 78,
+	 {2, 2},
+	 7,
+	 3,
+	 150,
+	 80,
+	 9,
+	 18,
+	 {{32, 33, 39}, {5, 5, 2}, {0, 0, 0}, 1},
+	 true,
+	 {8, 12, 14}},
+	{"narrow TOF bins, thin slices",
+	 30,
+	 {3, 6},
+	 6,
+	 2,
+	 70,
+	 60,
+	 7.4,
+	 17,
+	 {{31, 30, 101}, {4, 4.1, 0.3}, {0, 0, 0}, 1},
+	 true,
+	 {27, 3, 7}},
+	{"TOF bins of a part of the field of view, a volume too short",
+	 60,
+	 {3, 6},
+	 10,
+	 3,
+	 80,
+	 70,
+	 10,
+	 15,
+	 {{30, 31, 9}, {4.7, 4.6, 3}, {0, 0, 0}, 1},
+	 false,
+	 {4, 17, 8}},
+	{"one wide TOF bin, a small volume beside the axis",
+	 40,
+	 {2, 4},
+	 8,
+	 2,
+	 80,
+	 70,
+	 5,
+	 31,
+	 {{13, 9, 14}, {4.7, 4.6, 2}, {4.4, -11, 5}, 1},
+	 false,
+	 {1, 60, 5}},
 };
 #define N_SETUPS (sizeof(setups) / sizeof(setups[0]))
 
@@ -102,7 +163,8 @@ static inline void set_up(struct fixture *f, const struct setup *s, struct devic
 				.planes = f->planes,
 				.radius = f->radius,
 				.ring_radius = s->ring,
-				.fov_radius = s->fov};
+				.fov_radius = s->fov,
+				.tof = s->tof};
 	f->dev = dev;
 	f->v = dev->ops;
 	f->n_in = grid_size(&f->grid);
@@ -166,7 +228,9 @@ static inline struct buf volume(struct fixture *f, uint32_t seed, float lo, floa
 
 static inline bool exists(const struct fixture *f, size_t bin)
 {
-	return scan_reach(&f->scan, (int)(bin / (size_t)f->scan.n_u % (size_t)f->scan.n_v)) > 0;
+	size_t ray = (size_t)f->scan.n_u * (size_t)scan_ray_bins(&f->scan);
+
+	return scan_reach(&f->scan, (int)(bin / ray % (size_t)f->scan.n_v)) > 0;
 }
 
 /* Return bins of random values; NaN in bins without a ray. */
