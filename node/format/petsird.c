@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* petsird.c - open a PETSIRD file and read its header. */
+#include "node/format/petsird_internal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+int petsird_check_fields(struct petsird *p, const struct yardl_type *t, const struct petsird_field *fields, size_t n)
+{
+	if (t->kind != YARDL_RECORD)
+		return err_set(p->in.err, ENOTSUP, "PETSIRD schema: \"%.60s\" is not a record, which \"%s\" is a field of",
+			       t->name, fields[0].name);
+	for (size_t i = 0; i < n; i++)
+		if (fields[i].needed && yardl_find(t, fields[i].name) < 0)
+			return err_set(p->in.err, ENOTSUP, "PETSIRD schema: %.60s has no field \"%s\"", t->name, fields[i].name);
+	return 0;
+}
+
+int petsird_read_record(struct petsird *p, const struct yardl_type *t, const struct petsird_field *fields, size_t n)
+{
+	int rc = petsird_check_fields(p, t, fields, n);
+
+	for (size_t i = 0; rc == 0 && i < t->n; i++) {
+		petsird_reader *read = NULL;
+
+		for (size_t f = 0; f < n; f++)
+			if (strcmp(fields[f].name, t->names[i]) == 0)
+				read = fields[f].read;
+		rc = read ? read(p, t->of[i]) : yardl_skip(&p->in, t->of[i]);
+	}
+	return rc;
+}
+
+int petsird_read_pairs(struct petsird *p, const struct yardl_type *t,
+		       int (*read)(struct petsird *p, const struct yardl_type *t, size_t i, size_t j))
+{
+	uint64_t rows = 0, columns = 0;
+	int rc = yardl_read_choice(&p->in, t, &t);
+
+	if (rc < 0 || !t)
+		return rc;
+	rc = yardl_read_list(&p->in, t, &rows);
+	for (uint64_t i = 0; rc == 0 && i < rows; i++) {
+		rc = yardl_read_list(&p->in, t->of[0], &columns);
+		for (uint64_t j = 0; rc == 0 && j < columns; j++)
+			rc = i < PETSIRD_TYPES_MAX && j <= i ? read(p, t->of[0]->of[0], (size_t)i, (size_t)j)
+							     : yardl_skip(&p->in, t->of[0]->of[0]);
+	}
+	return rc;
+}
+
+int petsird_read_floats(struct petsird *p, const struct yardl_type *t, float **ret, size_t *ret_n)
+{
+	uint64_t n = 0;
+	float *values;
+	int rc = yardl_read_list(&p->in, t, &n);
+
+	if (rc < 0)
+		return rc;
+	values = malloc((size_t)n * sizeof(*values) + 1); /* n is limited by the size of the file */
+	if (!values)
+		return err_set(p->in.err, ENOMEM, "no memory for %llu numbers", (unsigned long long)n);
+	for (uint64_t i = 0; rc == 0 && i < n; i++) {
+		double value = 0;
+
+		rc = yardl_read_float(&p->in, t->of[0], &value);
+		values[i] = (float)value;
+		if (rc == 0 && !isfinite(values[i]))
+			rc = yardl_fail(&p->in, EBADMSG, "number %llu of a list is not finite", (unsigned long long)i + 1);
+	}
+	if (rc < 0) {
+		free(values);
+		return rc;
+	}
+	*ret = values;
+	*ret_n = (size_t)n;
+	return 0;
+}
+
+/* ---- bin edges ---- */
+
+struct edges {
+	float *values;
+	size_t n;
+};
+
+static int check_ascending(struct petsird *p, const struct edges *e, const char *what, size_t most)
+{
+	if (e->n < 2 || e->n - 1 > most)
+		return yardl_fail(&p->in, EBADMSG, "%s: %zu edges; allowed: 2 to %zu", what, e->n, most + 1);
+	for (size_t i = 1; i < e->n; i++)
+		if (!(e->values[i] > e->values[i - 1]))
+			return yardl_fail(&p->in, EBADMSG, "%s: edge %zu (%g) is not above edge %zu (%g)", what, i + 1,
+					  (double)e->values[i], i, (double)e->values[i - 1]);
+	return 0;
+}
+
+/* BinEdges: a record with the list `edges`. */
+static int read_edges(struct petsird *p, const struct yardl_type *t, struct edges *ret)
+{
+	static const struct petsird_field fields[] = {{"edges", NULL, true}};
+	struct edges e = {0};
+	int rc = petsird_check_fields(p, t, fields, COUNT(fields)), at = rc == 0 ? yardl_find(t, "edges") : 0;
+
+	for (size_t i = 0; rc == 0 && i < t->n; i++)
+		rc = (int)i == at ? petsird_read_floats(p, t->of[i], &e.values, &e.n) : yardl_skip(&p->in, t->of[i]);
+	if (rc < 0)
+		free(e.values);
+	else
+		*ret = e;
+	return rc;
+}
+
+static int read_tof_pair(struct petsird *p, const struct yardl_type *t, size_t i, size_t j)
+{
+	struct petsird_tof *tof = &p->header.tof[i][j];
+	struct edges e = {0};
+	int rc = read_edges(p, t, &e);
+
+	if (rc == 0 && e.n > 0) /* a pair of types that is not in coincidence may have none */
+		rc = check_ascending(p, &e, "TOF bins", PETSIRD_TOF_MAX);
+	if (rc < 0 || tof->edges) {
+		free(e.values);
+		return rc < 0 ? rc : yardl_fail(&p->in, EBADMSG, "TOF bins are there twice");
+	}
+	tof->edges = e.values;
+	tof->n = e.n > 0 ? e.n - 1 : 0;
+	return 0;
+}
+
+static int read_tof(struct petsird *p, const struct yardl_type *t)
+{
+	return petsird_read_pairs(p, t, read_tof_pair);
+}
+
+static int read_resolution_pair(struct petsird *p, const struct yardl_type *t, size_t i, size_t j)
+{
+	return yardl_read_float(&p->in, t, &p->header.tof[i][j].resolution);
+}
+
+static int read_resolution(struct petsird *p, const struct yardl_type *t)
+{
+	return petsird_read_pairs(p, t, read_resolution_pair);
+}
+
+static int read_energies(struct petsird *p, const struct yardl_type *t)
+{
+	uint64_t n = 0;
+	int rc = yardl_read_list(&p->in, t, &n);
+
+	for (uint64_t i = 0; rc == 0 && i < n; i++) {
+		struct edges e = {0};
+
+		rc = read_edges(p, t->of[0], &e);
+		if (rc == 0)
+			rc = check_ascending(p, &e, "energy bins", PETSIRD_ENERGIES_MAX);
+		if (rc == 0 && i < PETSIRD_TYPES_MAX)
+			p->energies[p->n_energies++] = e.n - 1;
+		free(e.values);
+	}
+	return rc;
+}
+
+/* ---- the scanner ---- */
+
+static int read_model(struct petsird *p, const struct yardl_type *t)
+{
+	return yardl_read_text(&p->in, t, p->header.model, sizeof(p->header.model));
+}
+
+static int read_alignment(struct petsird *p, const struct yardl_type *t)
+{
+	static const struct petsird_field fields[] = {{"matrix", NULL, true}};
+	uint64_t size[YARDL_RANK_MAX] = {0};
+	int rank = 0, rc = yardl_read_choice(&p->in, t, &t);
+
+	if (rc < 0 || !t)
+		return rc;
+	rc = petsird_check_fields(p, t, fields, COUNT(fields));
+	if (rc == 0 && t->n != 1)
+		return yardl_skip(&p->in, t);
+	if (rc == 0)
+		rc = yardl_read_shape(&p->in, t->of[0], &rank, size);
+	if (rc == 0 && (rank != 2 || size[0] != 3 || size[1] != 4))
+		rc = yardl_fail(&p->in, EBADMSG, "a transform that is not a matrix of 3 x 4 numbers");
+	for (int i = 0; rc == 0 && i < 12; i++)
+		rc = yardl_read_float(&p->in, t->of[0]->of[0], &p->header.alignment[i / 4][i % 4]);
+	p->header.aligned = rc == 0;
+	return rc;
+}
+
+static int read_scanner(struct petsird *p, const struct yardl_type *t)
+{
+	static const struct petsird_field fields[] = {
+		{"modelName", read_model, false},
+		{"scannerGeometry", petsird_read_geometry, true},
+		{"gantryAlignment", read_alignment, false},
+		{"tofBinEdges", read_tof, true},
+		{"tofResolution", read_resolution, true},
+		{"eventEnergyBinEdges", read_energies, true},
+		{"detectionEfficiencies", petsird_read_efficiencies, true},
+	};
+
+	return petsird_read_record(p, t, fields, COUNT(fields));
+}
+
+static int read_start(struct petsird *p, const struct yardl_type *t)
+{
+	int64_t nanoseconds = 0;
+	int rc = yardl_read_choice(&p->in, t, &t);
+
+	if (rc < 0 || !t)
+		return rc;
+	rc = yardl_read_integer(&p->in, t, &nanoseconds);
+	if (rc == 0)
+		p->header.start = (double)nanoseconds * 1e-9;
+	return rc;
+}
+
+static int read_exam(struct petsird *p, const struct yardl_type *t)
+{
+	static const struct petsird_field fields[] = {{"startOfAcquisition", read_start, false}};
+	int rc = yardl_read_choice(&p->in, t, &t);
+
+	return rc == 0 && t ? petsird_read_record(p, t, fields, COUNT(fields)) : rc;
+}
+
+static int read_header(struct petsird *p, const struct yardl_type *t)
+{
+	static const struct petsird_field fields[] = {{"scanner", read_scanner, true}, {"exam", read_exam, false}};
+
+	return petsird_read_record(p, t, fields, COUNT(fields));
+}
+
+/* Check that the parts of the header agree about the number of types, and number the detectors. */
+static int check_header(struct petsird *p, struct err *err)
+{
+	struct petsird_header *h = &p->header;
+
+	if (p->n_energies != h->n_types)
+		return err_set(err, EBADMSG, "energy bins of %zu types of modules; the geometry has %zu types", p->n_energies,
+			       h->n_types);
+	for (size_t i = 0; i < h->n_types; i++) {
+		struct petsird_modules *m = &h->type[i];
+
+		m->energies = p->energies[i];
+		if (m->modules * m->elements * m->energies > UINT32_MAX)
+			return err_set(err, ENOTSUP, "%zu modules of %zu detectors and %zu energy bins", m->modules, m->elements,
+				       m->energies);
+		for (size_t j = 0; j <= i; j++)
+			if (!h->tof[i][j].edges)
+				return err_set(err, EBADMSG, "no TOF bins of module types %zu and %zu", i, j);
+	}
+	return petsird_check_efficiencies(p, err);
+}
+
+static int open_types(struct petsird *p, const struct yardl_type **ret_header, struct err *err)
+{
+	char *text = NULL;
+	size_t size = 0;
+	int rc = yardl_read_start(&p->in, &text, &size);
+
+	if (rc < 0)
+		return rc;
+	rc = yardl_schema_parse(text, size, &p->schema, err);
+	free(text);
+	if (rc == 0)
+		rc = yardl_step(&p->schema, "PETSIRD", 0, "header", false, ret_header, err);
+	if (rc == 0)
+		rc = yardl_step(&p->schema, "PETSIRD", 1, "timeBlocks", true, &p->block, err);
+	return rc == 0 ? petsird_check_blocks(p) : rc;
+}
+
+int petsird_open(const char *path, struct petsird **ret, struct err *err)
+{
+	struct petsird *p = calloc(1, sizeof(*p));
+	const struct yardl_type *header = NULL;
+	int rc;
+
+	if (!p)
+		return err_set(err, ENOMEM, "no memory to read %s", path);
+	p->header.start = NAN;
+	p->header.calibration = 1;
+	for (size_t i = 0; i < PETSIRD_TYPES_MAX * PETSIRD_TYPES_MAX; i++)
+		p->header.tof[i / PETSIRD_TYPES_MAX][i % PETSIRD_TYPES_MAX].resolution = NAN;
+	rc = yardl_open(path, &p->in, err);
+	p->in.err = err;
+	if (rc == 0)
+		rc = open_types(p, &header, err);
+	if (rc == 0)
+		rc = read_header(p, header);
+	if (rc == 0)
+		rc = check_header(p, err);
+	if (rc < 0) {
+		petsird_close(p);
+		return rc;
+	}
+	p->first_block = yardl_position(&p->in);
+	*ret = p;
+	return 0;
+}
+
+struct petsird *petsird_close(struct petsird *p)
+{
+	if (!p)
+		return NULL;
+	for (size_t i = 0; i < PETSIRD_TYPES_MAX * PETSIRD_TYPES_MAX; i++)
+		free(p->header.tof[i / PETSIRD_TYPES_MAX][i % PETSIRD_TYPES_MAX].edges);
+	free(p->header.position);
+	petsird_free_efficiencies(p);
+	yardl_schema_clear(&p->schema);
+	yardl_close(&p->in);
+	free(p);
+	return NULL;
+}
+
+const struct petsird_header *petsird_header(const struct petsird *p)
+{
+	return &p->header;
+}
+
+size_t petsird_type_of(const struct petsird_header *h, size_t detector)
+{
+	size_t type = 0;
+
+	while (type + 1 < h->n_types && detector >= h->type[type + 1].first)
+		type++;
+	return type;
+}
+
+const struct petsird_tof *petsird_tof_of(const struct petsird_header *h, size_t i, size_t j)
+{
+	return i >= j ? &h->tof[i][j] : &h->tof[j][i];
+}

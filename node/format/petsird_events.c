@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* petsird_events.c - the time blocks of a PETSIRD file, event by event.
+ *
+ * The place of the next event is a cursor: part of the stream, block, field of the block, lists of the pair of types. So one
+ * block of any size is read in pieces. */
+#include "node/format/petsird_internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define EVENT_BLOCK "EventTimeBlock"
+
+static const struct petsird_field event_block[] = {
+	{"timeInterval", NULL, true},
+	{"promptEvents", NULL, true},
+	{"delayedEvents", NULL, true},
+};
+static const struct petsird_field event[] = {{"detectionBins", NULL, true}, {"tofIdx", NULL, true}};
+static const struct petsird_field interval[] = {{"start", NULL, true}, {"stop", NULL, true}};
+
+/* Check that t is a list of lists of lists of events, and return the type of these. */
+static int check_pairs(struct petsird *p, const struct yardl_type *t, const struct yardl_type **ret)
+{
+	for (int i = 0; i < 3; i++) {
+		if (t->kind != YARDL_VECTOR)
+			return err_set(p->in.err, ENOTSUP, "PETSIRD schema: the events of %s are not lists of lists of lists",
+				       EVENT_BLOCK);
+		t = t->of[0];
+	}
+	*ret = t;
+	return petsird_check_fields(p, t, event, COUNT(event));
+}
+
+int petsird_check_blocks(struct petsird *p)
+{
+	const struct yardl_type *t = p->block, *of = NULL;
+	int at = t->kind == YARDL_UNION ? yardl_find(t, EVENT_BLOCK) : -1, rc;
+
+	if (at < 0)
+		return err_set(p->in.err, ENOTSUP, "PETSIRD schema: the time blocks have no alternative \"%s\"", EVENT_BLOCK);
+	t = t->of[at];
+	rc = petsird_check_fields(p, t, event_block, COUNT(event_block));
+	if (rc == 0)
+		rc = petsird_check_fields(p, t->of[yardl_find(t, "timeInterval")], interval, COUNT(interval));
+	if (rc == 0)
+		rc = check_pairs(p, t->of[yardl_find(t, "promptEvents")], &of);
+	if (rc == 0)
+		rc = check_pairs(p, t->of[yardl_find(t, "delayedEvents")], &of);
+	return rc;
+}
+
+void petsird_rewind(struct petsird *p)
+{
+	yardl_seek(&p->in, p->first_block);
+	p->cursor = (struct petsird_cursor){0};
+	p->counts = (struct petsird_counts){0};
+	p->covered_to = 0;
+}
+
+const struct petsird_counts *petsird_counts(const struct petsird *p)
+{
+	return &p->counts;
+}
+
+/* ---- one event ---- */
+
+static int read_detector(struct petsird *p, const struct yardl_type *t, size_t type, uint32_t *ret_detector, uint16_t *ret_energy)
+{
+	const struct petsird_modules *m = &p->header.type[type];
+	int64_t bin = 0;
+	int rc = yardl_read_integer(&p->in, t, &bin);
+
+	if (rc < 0)
+		return rc;
+	if (bin < 0 || (uint64_t)bin >= m->modules * m->elements * m->energies)
+		return yardl_fail(&p->in, EBADMSG, "detection bin %lld; module type %zu has %zu", (long long)bin, type,
+				  m->modules * m->elements * m->energies);
+	*ret_energy = (uint16_t)((uint64_t)bin % m->energies);
+	*ret_detector = (uint32_t)(m->first + (uint64_t)bin / m->energies);
+	return 0;
+}
+
+static int read_pair(struct petsird *p, const struct yardl_type *t, struct petsird_event *ret)
+{
+	uint64_t n = 0;
+	int rc = yardl_read_list(&p->in, t, &n);
+
+	if (rc == 0 && n != 2)
+		rc = yardl_fail(&p->in, EBADMSG, "a coincidence of %llu detection bins", (unsigned long long)n);
+	if (rc == 0)
+		rc = read_detector(p, t->of[0], (size_t)p->cursor.row, &ret->detector[0], &ret->energy[0]);
+	if (rc == 0)
+		rc = read_detector(p, t->of[0], (size_t)p->cursor.column, &ret->detector[1], &ret->energy[1]);
+	return rc;
+}
+
+static int read_tof(struct petsird *p, const struct yardl_type *t, struct petsird_event *ret)
+{
+	const struct petsird_tof *tof = petsird_tof_of(&p->header, (size_t)p->cursor.row, (size_t)p->cursor.column);
+	int64_t k = 0;
+	int rc = yardl_read_integer(&p->in, t, &k);
+
+	if (rc == 0 && (k < 0 || (uint64_t)k >= tof->n))
+		rc = yardl_fail(&p->in, EBADMSG, "TOF bin %lld of %zu", (long long)k, tof->n);
+	ret->tof = (uint16_t)k;
+	return rc;
+}
+
+static int read_event(struct petsird *p, struct petsird_event *ret)
+{
+	const struct yardl_type *t = p->cursor.event;
+	struct petsird_event e = {.delayed = p->cursor.delayed, .time = p->cursor.time};
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < t->n; i++)
+		rc = strcmp(t->names[i], "detectionBins") == 0 ? read_pair(p, t->of[i], &e)
+		     : strcmp(t->names[i], "tofIdx") == 0      ? read_tof(p, t->of[i], &e)
+							       : yardl_skip(&p->in, t->of[i]);
+	if (rc == 0)
+		*ret = e;
+	return rc;
+}
+
+/* ---- lists of events ---- */
+
+/* Open the next list of events. Lists of pairs of types that do not exist are skipped and counted: the generator of petsird
+ * repeats rows. */
+static int open_list(struct petsird *p)
+{
+	struct petsird_cursor *c = &p->cursor;
+	const struct yardl_type *list = c->pairs->of[0]->of[0];
+	uint64_t n = 0;
+	int rc = yardl_read_list(&p->in, list, &n);
+
+	if (rc < 0)
+		return rc;
+	if (c->row < p->header.n_types && c->column < p->header.n_types) {
+		c->events = n;
+		c->event = list->of[0];
+		c->column += n == 0;
+		return 0;
+	}
+	p->counts.surplus += n;
+	for (uint64_t i = 0; rc == 0 && i < n; i++)
+		rc = yardl_skip(&p->in, list->of[0]);
+	c->column++;
+	return rc;
+}
+
+/* Go on to the next list, row, or the end of the lists. */
+static int next_list(struct petsird *p)
+{
+	struct petsird_cursor *c = &p->cursor;
+
+	if (c->column < c->columns)
+		return open_list(p);
+	if (c->row + 1 < c->rows) {
+		c->row++;
+		c->column = 0;
+		return yardl_read_list(&p->in, c->pairs->of[0], &c->columns);
+	}
+	c->pairs = NULL;
+	return 0;
+}
+
+static int open_pairs(struct petsird *p, const struct yardl_type *t, bool delayed)
+{
+	struct petsird_cursor *c = &p->cursor;
+	int rc = yardl_read_list(&p->in, t, &c->rows);
+
+	c->pairs = rc == 0 && c->rows > 0 ? t : NULL;
+	c->delayed = delayed;
+	c->row = c->column = 0;
+	c->columns = 0;
+	if (rc == 0 && c->rows > 0)
+		rc = yardl_read_list(&p->in, t->of[0], &c->columns);
+	return rc;
+}
+
+/* ---- blocks ---- */
+
+static int read_interval(struct petsird *p, const struct yardl_type *t)
+{
+	struct petsird_counts *n = &p->counts;
+	int64_t value[2] = {0, 0};
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < t->n; i++)
+		rc = strcmp(t->names[i], "start") == 0	? yardl_read_integer(&p->in, t->of[i], &value[0])
+		     : strcmp(t->names[i], "stop") == 0 ? yardl_read_integer(&p->in, t->of[i], &value[1])
+							: yardl_skip(&p->in, t->of[i]);
+	if (rc == 0 && (value[0] < 0 || value[1] < value[0] || value[1] > UINT32_MAX))
+		rc = yardl_fail(&p->in, EBADMSG, "a time block from %lld to %lld ms", (long long)value[0], (long long)value[1]);
+	if (rc < 0)
+		return rc;
+	p->cursor.time = (uint32_t)value[0];
+	n->start = n->event_blocks == 0 || (uint32_t)value[0] < n->start ? (uint32_t)value[0] : n->start;
+	n->stop = (uint32_t)value[1] > n->stop ? (uint32_t)value[1] : n->stop;
+	if ((uint64_t)value[1] > p->covered_to)
+		n->covered += (uint64_t)value[1] - ((uint64_t)value[0] > p->covered_to ? (uint64_t)value[0] : p->covered_to);
+	p->covered_to = n->stop;
+	n->event_blocks++;
+	return 0;
+}
+
+static int next_field(struct petsird *p)
+{
+	struct petsird_cursor *c = &p->cursor;
+	const struct yardl_type *t = c->in->of[c->field];
+	const char *name = c->in->names[c->field];
+
+	c->field++;
+	if (strcmp(name, "timeInterval") == 0)
+		return read_interval(p, t);
+	if (strcmp(name, "promptEvents") == 0)
+		return open_pairs(p, t, false);
+	if (strcmp(name, "delayedEvents") == 0)
+		return open_pairs(p, t, true);
+	return yardl_skip(&p->in, t);
+}
+
+static void count_block(struct petsird *p, const char *name)
+{
+	struct petsird_counts *n = &p->counts;
+	bool begun = n->prompts > 0 || n->delayeds > 0;
+
+	n->other_blocks++;
+	n->bed_movements += begun && strcmp(name, "BedMovementTimeBlock") == 0;
+	n->gantry_movements += begun && strcmp(name, "GantryMovementTimeBlock") == 0;
+	n->alive_fractions += strcmp(name, "DeadTimeTimeBlock") == 0;
+}
+
+static int next_block(struct petsird *p)
+{
+	struct petsird_cursor *c = &p->cursor;
+	uint8_t index = 0;
+	int rc;
+
+	if (c->blocks == 0) {
+		rc = yardl_read_count(&p->in, p->block->least, &c->blocks);
+		c->ended = rc == 0 && c->blocks == 0;
+		if (c->ended && yardl_left(&p->in) > 0)
+			rc = yardl_fail(&p->in, EBADMSG, "%llu bytes behind the end of the data",
+					(unsigned long long)yardl_left(&p->in));
+		return rc;
+	}
+	rc = yardl_read_bytes(&p->in, &index, 1);
+	if (rc == 0 && index >= p->block->n)
+		rc = yardl_fail(&p->in, EBADMSG, "time block of kind %d; the schema has %zu kinds", index, p->block->n);
+	if (rc < 0)
+		return rc;
+	c->blocks--;
+	if (strcmp(p->block->names[index], EVENT_BLOCK) == 0) {
+		c->in = p->block->of[index];
+		c->field = 0;
+		return 0;
+	}
+	count_block(p, p->block->names[index]);
+	return yardl_skip(&p->in, p->block->of[index]);
+}
+
+/* Move the cursor on, towards the next event. */
+static int advance(struct petsird *p)
+{
+	struct petsird_cursor *c = &p->cursor;
+
+	if (c->pairs)
+		return next_list(p);
+	if (c->in && c->field < c->in->n)
+		return next_field(p);
+	c->in = NULL;
+	return next_block(p);
+}
+
+int petsird_next(struct petsird *p, struct petsird_event *ret_events, size_t max, size_t *ret_n, struct err *err)
+{
+	struct petsird_cursor *c = &p->cursor;
+	size_t n = 0;
+	int rc = 0;
+
+	p->in.err = err;
+	while (rc == 0 && n < max && !c->ended) {
+		if (c->events == 0) {
+			rc = advance(p);
+			continue;
+		}
+		rc = read_event(p, &ret_events[n]);
+		n += rc == 0;
+		c->events--;
+		c->column += c->events == 0;
+		p->counts.prompts += rc == 0 && !c->delayed;
+		p->counts.delayeds += rc == 0 && c->delayed;
+	}
+	if (rc == 0)
+		*ret_n = n;
+	return rc;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions and types shared by the files of node/format/petsird.h. */
+#ifndef TOMONODE_NODE_PETSIRD_INTERNAL_H
+#define TOMONODE_NODE_PETSIRD_INTERNAL_H
+
+#include "node/format/petsird.h"
+#include "node/format/yardl_internal.h"
+
+/* Rows of numbers, of different lengths. */
+struct petsird_rows {
+	size_t rows;
+	size_t *start; /* rows + 1: row i is values[start[i]] up to values[start[i + 1]] */
+	float *values;
+};
+
+struct petsird_pair {		   /* efficiencies of a pair of types */
+	struct petsird_rows group; /* [module 1][module 2]: index into `groups`, below 0: not in coincidence */
+	size_t n_groups;
+	struct petsird_rows *groups; /* [bin in module 1][bin in module 2] */
+};
+
+/* Where the next event is. */
+struct petsird_cursor {
+	bool ended;
+	uint64_t blocks;		/* that follow in this part of the stream */
+	const struct yardl_type *in;	/* event block that is being read; NULL: none */
+	size_t field;			/* its next field */
+	const struct yardl_type *pairs; /* list of lists of lists of events */
+	bool delayed;
+	uint64_t rows, row, columns, column; /* of the lists */
+	uint64_t events;		     /* that follow in this list */
+	const struct yardl_type *event;	     /* their type */
+	uint32_t time;
+};
+
+struct petsird {
+	struct petsird_header header;
+	struct petsird_counts counts;
+	struct yardl_schema schema;
+	struct yardl_in in;
+	const struct yardl_type *block; /* of the stream of time blocks */
+	uint64_t first_block;		/* position in the file */
+	struct petsird_cursor cursor;
+	uint64_t covered_to;		  /* ms: last stop so far */
+	size_t n_bins[PETSIRD_TYPES_MAX]; /* detection bins: 0: none in the file */
+	float *bins[PETSIRD_TYPES_MAX];
+	struct petsird_pair pair[PETSIRD_TYPES_MAX][PETSIRD_TYPES_MAX]; /* [i][j], j <= i */
+	/* while the header is read */
+	size_t n_energies;
+	size_t energies[PETSIRD_TYPES_MAX];
+};
+
+typedef int petsird_reader(struct petsird *p, const struct yardl_type *t);
+
+struct petsird_field {
+	const char *name;
+	petsird_reader *read; /* NULL: skip it, but it must be there */
+	bool needed;
+};
+
+/* Check that t is a record with all needed fields. */
+int petsird_check_fields(struct petsird *p, const struct yardl_type *t, const struct petsird_field *fields, size_t n);
+/* Read a record: the named fields by their functions; all others are skipped. */
+int petsird_read_record(struct petsird *p, const struct yardl_type *t, const struct petsird_field *fields, size_t n);
+/* Read a list of lists over pairs of types: `read` is called for [i][j] with j <= i, the others are skipped. */
+int petsird_read_pairs(struct petsird *p, const struct yardl_type *t,
+		       int (*read)(struct petsird *p, const struct yardl_type *t, size_t i, size_t j));
+/* Read a list of floats; the caller frees *ret. */
+int petsird_read_floats(struct petsird *p, const struct yardl_type *t, float **ret, size_t *ret_n);
+
+petsird_reader petsird_read_geometry;	  /* petsird_geometry.c: ScannerGeometry */
+petsird_reader petsird_read_efficiencies; /* petsird_efficiency.c: DetectionEfficiencies */
+int petsird_check_efficiencies(struct petsird *p, struct err *err);
+void petsird_free_efficiencies(struct petsird *p);
+/* petsird_events.c: check the types of the time blocks. */
+int petsird_check_blocks(struct petsird *p);
+
+#endif

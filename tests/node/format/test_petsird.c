@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PETSIRD files: values computed by hand from a file made byte by byte; schemas without a field; damaged and hostile files. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "node/format/petsird.h"
+#include "tests/near.h"
+#include "tests/node/format/petsird_fixture.h"
+
+static char path[64];
+static int fd;
+
+static int set_up(void **state)
+{
+	(void)state;
+	petsird_fixture_start();
+	fd = memfd_create("petsird", MFD_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return fd < 0 ? -1 : 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	return close(fd);
+}
+
+static void store(const uint8_t *bytes, size_t n)
+{
+	assert_int_equal(ftruncate(fd, 0), 0);
+	assert_int_equal(pwrite(fd, bytes, n, 0), n);
+}
+
+/* Open the bytes and read all events in pieces of `piece`. Returns the result of the first function that failed. */
+static int read_all(const struct petsird_bytes *o, size_t piece, struct petsird_event *ret_events, size_t max, size_t *ret_n,
+		    struct err *err)
+{
+	struct petsird_event events[64];
+	struct petsird *p = NULL;
+	size_t n = 0, got = 1;
+	int rc;
+
+	memset(err, 0, sizeof(*err));
+	store(o->at, o->n);
+	rc = petsird_open(path, &p, err);
+	while (rc == 0 && got > 0) {
+		got = 0;
+		rc = petsird_next(p, events, piece, &got, err);
+		for (size_t i = 0; i < got && n + i < max; i++)
+			ret_events[n + i] = events[i];
+		n += got;
+	}
+	petsird_close(p);
+	if (ret_n)
+		*ret_n = n;
+	return rc;
+}
+
+static struct petsird *open_bytes(struct petsird_bytes *o)
+{
+	struct petsird *p = NULL;
+	struct err err = {0};
+
+	store(o->at, o->n);
+	free(o->at);
+	if (petsird_open(path, &p, &err) < 0)
+		fail_msg("%s", err.msg);
+	return p;
+}
+
+/* ---- values ---- */
+
+static void header(void **state)
+{
+	struct petsird_bytes o = petsird_make(NULL);
+	struct petsird *p = open_bytes(&o);
+	const struct petsird_header *h = petsird_header(p);
+
+	(void)state;
+	assert_string_equal(h->model, "TEST?1"); /* the newline has been replaced */
+	assert_int_equal(h->n_types, 2);
+	assert_int_equal(h->type[0].modules, 4);
+	assert_int_equal(h->type[0].elements, 2);
+	assert_int_equal(h->type[0].energies, 2);
+	assert_int_equal(h->type[1].energies, 1);
+	assert_int_equal(h->type[1].first, 8);
+	assert_int_equal(h->n_detectors, 11);
+	assert_int_equal(petsird_type_of(h, 7), 0);
+	assert_int_equal(petsird_type_of(h, 8), 1);
+	assert_int_equal(h->tof[0][0].n, 3);
+	assert_true(h->tof[0][0].edges[3] == 30 && h->tof[0][0].resolution == 12);
+	assert_int_equal(h->tof[1][1].n, 2);
+	assert_true(h->tof[1][0].resolution == 13 && h->tof[1][1].resolution == 14);
+	assert_true(petsird_tof_of(h, 0, 1) == &h->tof[1][0]);
+	assert_true(h->calibration == 2.5);
+	assert_true(h->has_efficiencies);
+	assert_false(h->aligned);
+	assert_near(h->start, -1.5, 1e-12);
+	petsird_close(p);
+}
+
+/* The centre of a box is (10, 2, 1) mm; the element moves it to (110, 0, 1 + 4 i), the module turns it and adds 1 mm along z. */
+static void positions(void **state)
+{
+	static const float expected[11][3] = {{110, 0, 2},  {110, 0, 6},  {0, 110, 2}, {0, 110, 6}, {-110, 0, 2}, {-110, 0, 6},
+					      {0, -110, 2}, {0, -110, 6}, {60, 0, 2},  {0, 60, 2},  {-60, 0, 2}};
+	struct petsird_bytes o = petsird_make(NULL);
+	struct petsird *p = open_bytes(&o);
+
+	(void)state;
+	for (int i = 0; i < 11; i++)
+		for (int k = 0; k < 3; k++)
+			assert_near((double)petsird_header(p)->position[i][k], (double)expected[i][k], 1e-5); /* floats of 100 */
+	petsird_close(p);
+}
+
+static void check_event(const struct petsird_event *e, uint32_t a, uint16_t energy_a, uint32_t b, uint16_t energy_b, uint16_t tof,
+			bool delayed, uint32_t time)
+{
+	assert_int_equal(e->detector[0], a);
+	assert_int_equal(e->energy[0], energy_a);
+	assert_int_equal(e->detector[1], b);
+	assert_int_equal(e->energy[1], energy_b);
+	assert_int_equal(e->tof, tof);
+	assert_int_equal(e->delayed, delayed);
+	assert_int_equal(e->time, time);
+}
+
+static void events(void **state)
+{
+	struct petsird_bytes o = petsird_make(NULL);
+	struct petsird_event e[20];
+	struct err err;
+	size_t n;
+
+	(void)state;
+	for (size_t piece = 1; piece <= 64; piece = piece * 3 + 1) {
+		assert_int_equal(read_all(&o, piece, e, 20, &n, &err), 0);
+		assert_int_equal(n, 15);
+		for (int i = 0; i < 15; i += 3) { /* blocks: 3 prompts and 3 delayeds, 3 prompts, 3 and 3 */
+			bool delayed = i == 3 || i == 12;
+			uint32_t time = i < 6 ? 1000 : i < 9 ? 1500 : 300000;
+
+			check_event(&e[i], 7, 0, 0, 1, 2, delayed, time); /* bins 14 and 1 of type 0: 2 energies */
+			check_event(&e[i + 1], 8 + 2, 0, 7, 1, 0, delayed, time);
+			check_event(&e[i + 2], 8, 0, 0, 0, 0, delayed, time);
+		}
+	}
+	free(o.at);
+}
+
+static void counts(void **state)
+{
+	struct petsird_bytes o = petsird_make(NULL);
+	struct petsird *p = open_bytes(&o);
+	struct petsird_event e[64];
+	size_t n = 0;
+
+	(void)state;
+	for (int turn = 0; turn < 2; turn++) {
+		const struct petsird_counts *c = petsird_counts(p);
+
+		assert_int_equal(petsird_next(p, e, 64, &n, NULL), 0);
+		assert_int_equal(n, 15);
+		assert_int_equal(petsird_next(p, e, 64, &n, NULL), 0);
+		assert_int_equal(n, 0);
+		assert_int_equal(c->prompts, 9);
+		assert_int_equal(c->delayeds, 6);
+		assert_int_equal(c->surplus, 2); /* the third row of the second block */
+		assert_int_equal(c->event_blocks, 3);
+		assert_int_equal(c->other_blocks, 2);
+		assert_int_equal(c->bed_movements, 1); /* the first one is before all events */
+		assert_int_equal(c->start, 1000);
+		assert_int_equal(c->stop, 300001);
+		assert_int_equal(c->covered, 1500 + 1);
+		petsird_rewind(p);
+		assert_int_equal(c->prompts, 0);
+	}
+	petsird_close(p);
+}
+
+static void efficiencies(void **state)
+{
+	static const uint16_t low[2] = {0, 0}, high[2] = {1, 1}, mixed[2] = {1, 0};
+	struct petsird_bytes o = petsird_make(NULL);
+	struct petsird *p = open_bytes(&o);
+
+	(void)state;
+	/* Detector 7: module 3, element 1, bins 14 and 15; detector 0: module 0, bins 0 and 1. Group (3 + 0) % 2 = 1. */
+	assert_near(petsird_efficiency(p, (uint32_t[]){7, 0}, low), 15 * 1 * 120.0, 1e-3); /* floats of 1e3 */
+	assert_near(petsird_efficiency(p, (uint32_t[]){7, 0}, high), 16 * 2 * 131.0, 1e-3);
+	assert_near(petsird_efficiency(p, (uint32_t[]){7, 0}, mixed), 16 * 1 * 130.0, 1e-3);
+	assert_near(petsird_efficiency(p, (uint32_t[]){0, 7}, mixed), 15 * 2 * 121.0, 1e-3); /* the same table, exchanged */
+	assert_near(petsird_efficiency(p, (uint32_t[]){5, 1}, low), 11 * 3 * 22.0, 1e-3);    /* modules 2 and 0: group 0 */
+	assert_true(petsird_efficiency(p, (uint32_t[]){1, 0}, low) == 0);		     /* one module */
+	assert_near(petsird_efficiency(p, (uint32_t[]){9, 3}, (uint16_t[]){0, 1}), 8, 1e-6); /* types 1, 0: bin 7 of type 0 */
+	assert_near(petsird_efficiency(p, (uint32_t[]){9, 10}, low), 1, 1e-6);
+	petsird_close(p);
+}
+
+/* ---- schemas ---- */
+
+/* Return the schema with `from` replaced by `to`, once. */
+static char *schema_with(const char *from, const char *to)
+{
+	const char *at = strstr(petsird_fixture_schema, from);
+	char *text = malloc(sizeof(petsird_fixture_schema) + strlen(to) + 1);
+
+	assert_non_null(at);
+	assert_non_null(text);
+	sprintf(text, "%.*s%s%s", (int)(at - petsird_fixture_schema), petsird_fixture_schema, to, at + strlen(from));
+	return text;
+}
+
+static int read_schema(const char *from, const char *to, struct err *err)
+{
+	char *schema = schema_with(from, to);
+	struct petsird_bytes o = petsird_make(schema);
+	int rc = read_all(&o, 64, NULL, 0, NULL, err);
+
+	free(schema);
+	free(o.at);
+	return rc;
+}
+
+static void missing_fields(void **state)
+{
+	static const char *const needed[] = {
+		"scanner",
+		"scannerGeometry",
+		"replicatedModules",
+		"object",
+		"detectingElements",
+		"shape",
+		"corners",
+		"matrix",
+		"tofBinEdges",
+		"tofResolution",
+		"edges",
+		"sgid",
+		"eventEnergyBinEdges",
+		"detectionEfficiencies",
+		"transforms",
+		"timeInterval",
+		"promptEvents",
+		"detectionBinEfficiencies",
+		"modulePairSGIDLUT",
+		"delayedEvents",
+		"detectionBins",
+		"tofIdx",
+		"start",
+		"modulePairEfficienciesVectors",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
+		char from[80], to[80], quoted[80];
+		struct err err;
+
+		snprintf(from, sizeof(from), "{\"name\":\"%s\",\"type\"", needed[i]);
+		snprintf(to, sizeof(to), "{\"name\":\"%sZ\",\"type\"", needed[i]);
+		snprintf(quoted, sizeof(quoted), "\"%s\"", needed[i]);
+		assert_int_equal(read_schema(from, to, &err), -ENOTSUP);
+		if (!strstr(err.msg, "has no field") || !strstr(err.msg, quoted))
+			fail_msg("without %s: %s", needed[i], err.msg);
+	}
+}
+
+static void other_schemas(void **state)
+{
+	static const struct {
+		const char *from, *to;
+		int code;
+		const char *says;
+	} cases[] = {
+		{"\"PETSIRD\",\"sequence\"", "\"MRD\",\"sequence\"", ENOTSUP, "protocol is \"MRD\""},
+		{"\"header\"", "\"head\"", ENOTSUP, "\"head\" instead of \"header\""},
+		{"{\"stream\":{\"items\":\"PETSIRD.TimeBlock\"}}", "\"PETSIRD.TimeBlock\"", ENOTSUP, "not a stream"},
+		{"\"PETSIRD.Header\"", "\"PETSIRD.Nothing\"", EBADMSG, "not defined: PETSIRD.Nothing"},
+		{"[null,\"datetime\"]", "\"PETSIRD.ExamInformation\"", EBADMSG, "contain themselves"},
+		{"[null,\"datetime\"]", "{\"vector\":{\"items\":\"PETSIRD.Header\"}}", EBADMSG, "contain themselves"},
+		{"[null,\"datetime\"]", "{\"array\":{\"items\":\"uint8\",\"dimensions\":99}}", EBADMSG, "dimensions"},
+		{"[null,\"datetime\"]", "{\"vector\":{\"items\":\"uint8\",\"length\":-1}}", EBADMSG, "length"},
+		{"\"complexfloat32\"", "{\"vector\":{\"items\":\"uint8\",\"length\":1000000000000000000}}", EBADMSG,
+		 "the file ends"},
+		{"[null,\"datetime\"]", "{\"vector\":{\"items\":null}}", EBADMSG, "no bytes"},
+		{"[null,\"datetime\"]", "{\"vector\":{\"items\":{\"vector\":{\"items\":\"uint8\",\"length\":0}}}}", EBADMSG,
+		 "no bytes"},
+		{"[null,\"datetime\"]", "[]", EBADMSG, "alternatives"},
+		{"[null,\"datetime\"]", "{\"tree\":1}", ENOTSUP, "not supported"},
+		{"[null,\"datetime\"]", "7", EBADMSG, "missing"},
+		{"[null,\"datetime\"]", "null", EBADMSG, "null"},
+		{"[null,\"datetime\"]", "\"string\"", ENOTSUP, "an integer is needed"},
+		{"\"typeArguments\":[\"PETSIRD.BoxSolidVolume\"]", "\"typeArguments\":[]", EBADMSG, "arguments"},
+		{"\"EventTimeBlock\",\"type\":\"PETSIRD", "\"EventBlock\",\"type\":\"PETSIRD", ENOTSUP, "EventTimeBlock"},
+		{"{\"protocol\"", "{{\"protocol\"", EBADMSG, "not JSON"},
+		{"\"modelName\",\"type\":\"string\"", "\"modelName\",\"type\":\"float32\"", ENOTSUP, "a string is needed"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct err err;
+		int rc = read_schema(cases[i].from, cases[i].to, &err);
+
+		if (rc != -cases[i].code || (rc < 0 && !strstr(err.msg, cases[i].says)))
+			fail_msg("%s: %d: %s", cases[i].to, rc, err.msg);
+	}
+}
+
+/* Sixty definitions, each of which uses the one before twice. */
+static void growing_schema(void **state)
+{
+	char text[8000] = "\"PETSIRD.T60\"", *schema;
+	struct petsird_bytes o;
+	struct err err;
+	size_t n = 0;
+
+	(void)state;
+	n += (size_t)sprintf(text, "{\"name\":\"T0\",\"fields\":[]}");
+	for (int i = 1; i <= 60; i++)
+		n += (size_t)sprintf(text + n,
+				     ",{\"name\":\"T%d\",\"fields\":[{\"name\":\"a\",\"type\":\"T%d\"},{\"name\":\"b\",\"type\":"
+				     "\"T%d\"}]}",
+				     i, i - 1, i - 1);
+	sprintf(text + n, ",{\"name\":\"ExamInformation\",\"fields\":[{\"name\":\"a\",\"type\":\"T50\"}]},{\"name\":\"Choice\"");
+	schema = schema_with("{\"name\":\"Choice\"", text);
+	o = petsird_make(schema);
+	assert_int_equal(read_all(&o, 64, NULL, 0, NULL, &err), -ENOTSUP);
+	assert_non_null(strstr(err.msg, "types"));
+	free(schema);
+	free(o.at);
+}
+
+/* ---- bytes ---- */
+
+static void hostile(void **state)
+{
+	static const uint8_t huge[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f};	 /* 2^63 - 1 */
+	static const uint8_t half[] = {0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1}; /* 2^63 */
+	static const uint8_t over[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2};
+	static const uint8_t endless[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+	static const uint8_t nan_bytes[] = {0, 0, 0xc0, 0x7f}, infinite[] = {0, 0, 0x80, 0x7f}, zero[] = {0, 0, 0, 0};
+	static const uint8_t negative[] = {0, 0, 0x80, 0xbf}, far[] = {0, 0x24, 0x74, 0x4b};
+	static const struct {
+		enum petsird_mark at;
+		size_t removed;
+		const void *by;
+		size_t n;
+		const char *says;
+	} cases[] = {
+		{MARK_SCHEMA, 2, huge, sizeof(huge), "items of at least"},
+		{MARK_SCHEMA, 2, over, sizeof(over), "more than 64 bits"},
+		{MARK_MODEL, 1, huge, sizeof(huge), "items of at least"},
+		{MARK_MODEL, 1, endless, sizeof(endless), "more than 64 bits"},
+		{MARK_TYPES, 1, half, sizeof(half), "items of at least"},
+		{MARK_TYPES, 1, "\0", 1, "without modules"},
+		{MARK_TRANSFORM, 4, nan_bytes, 4, "a coordinate of"},
+		{MARK_TRANSFORM, 4, infinite, 4, "a coordinate of"},
+		{MARK_TRANSFORM, 4, far, 4, "a coordinate of"},
+		{MARK_TRANSFORMS, 1, "\0", 1, "0 transforms"},
+		{MARK_TRANSFORMS, 1, half, sizeof(half), "items of at least"},
+		{MARK_TOF, 1, "\1", 1, "edges; allowed"},
+		{MARK_TOF, 1, huge, sizeof(huge), "an array larger than the file"},
+		{MARK_TOF, 1 + 4, "\4\0\0\xc0\x7f", 5, "not finite"},
+		{MARK_TOF, 1 + 8, "\4\0\0\0\0\0\0\0\0", 9, "is not above"},
+		{MARK_ENERGY, 1 + 13 + 9, "\1\2\0\x80\xd9\x43\0\x80\x22\x44", 10, "energy bins of 1 types"},
+		{MARK_CALIBRATION, 4, nan_bytes, 4, "calibration"},
+		{MARK_CALIBRATION, 4, negative, 4, "calibration"},
+		{MARK_CALIBRATION, 4, zero, 4, "calibration"},
+		{MARK_BINS, 1 + 4, "\x0f", 1, "efficiencies of 15 detection bins"},
+		{MARK_BINS, 1 + 4, "\x10\0\0\x80\xbf", 5, "an efficiency of -1"},
+		{MARK_GROUP, 1, "\4", 1, "symmetry group 2"},
+		{MARK_GROUP, 1, "\xfe\xff\xff\xff\x0f", 5, "symmetry group"},
+		{MARK_GROUP_ID, 1, "\2", 1, "number 0 are of symmetry group 1"},
+		{MARK_EXAM, 1, "\2", 1, "alternative 2"},
+		{MARK_STREAM, 1, half, sizeof(half), "items of at least"},
+		{MARK_BLOCK, 1, "\2", 1, "kind 2"},
+		{MARK_INTERVAL, 2, "\xff\xff\xff\xff\x0f", 5, "a time block from"},
+		{MARK_INTERVAL, 2, "\xff\xff\xff\xff\x1f", 5, "does not fit into 32 bits"},
+		{MARK_ROWS, 1, huge, sizeof(huge), "items of at least"},
+		{MARK_EVENTS, 1, half, sizeof(half), "items of at least"},
+		{MARK_EVENTS, 1, huge, sizeof(huge), "items of at least"},
+		{MARK_EVENT, 1, "\x10", 1, "detection bin 16"},
+		{MARK_EVENT, 1, "\xff\xff\xff\xff\x0f", 5, "detection bin 4294967295"},
+		{MARK_EVENT, 1, over, sizeof(over), "more than 64 bits"},
+		{MARK_EVENT_TOF, 1, "\3", 1, "TOF bin 3 of 3"},
+		{MARK_END, 1, "\0\0", 2, "behind the end"},
+		{MARK_END, 1, "\1", 1, "items of at least"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct petsird_bytes o = petsird_make(NULL);
+		struct err err;
+		int rc;
+
+		petsird_replace(&o, cases[i].at, cases[i].removed, cases[i].by, cases[i].n);
+		rc = read_all(&o, 64, NULL, 0, NULL, &err);
+		if (rc != -EBADMSG || !strstr(err.msg, cases[i].says))
+			fail_msg("case %zu, \"%s\": %d: %s", i, cases[i].says, rc, err.msg);
+		free(o.at);
+	}
+}
+
+/* A file cut anywhere is refused; one with any byte changed is read or refused with a reason. */
+static void damaged(void **state)
+{
+	struct petsird_bytes o = petsird_make(NULL), cut;
+	size_t data = o.mark[MARK_MODEL];
+	struct err err;
+
+	(void)state;
+	cut = o;
+	for (cut.n = 0; cut.n < o.n; cut.n += cut.n < data - 8 ? 97 : 1) {
+		assert_true(read_all(&cut, 64, NULL, 0, NULL, &err) < 0);
+		assert_true(err.msg[0]);
+	}
+	for (size_t i = 0; i < o.n; i += i < data - 8 ? 23 : 1)
+		for (int k = 0; k < 3; k++) {
+			uint8_t before = o.at[i];
+
+			o.at[i] = k == 0 ? 0xff : k == 1 ? 0 : before ^ 1;
+			if (read_all(&o, 64, NULL, 0, NULL, &err) < 0)
+				assert_true(err.msg[0]);
+			o.at[i] = before;
+		}
+	assert_int_equal(read_all(&o, 64, NULL, 0, NULL, &err), 0);
+	free(o.at);
+}
+
+static void not_petsird(void **state)
+{
+	struct petsird_bytes o = {(uint8_t *)strdup("yardl\2\0\0\0"), 9, {0}};
+	struct petsird *p = NULL;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(read_all(&o, 64, NULL, 0, NULL, &err), -ENOTSUP);
+	assert_non_null(strstr(err.msg, "version 2"));
+	o.at[0] = 'Y';
+	assert_int_equal(read_all(&o, 64, NULL, 0, NULL, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "not a yardl file"));
+	o.n = 0;
+	assert_int_equal(read_all(&o, 64, NULL, 0, NULL, &err), -EBADMSG);
+	free(o.at);
+	assert_int_equal(petsird_open("/tmp", &p, &err), -EBADMSG);
+	assert_int_equal(petsird_open("/nonexistent/file", &p, &err), -ENOENT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(header),	 cmocka_unit_test(positions),	   cmocka_unit_test(events),
+		cmocka_unit_test(counts),	 cmocka_unit_test(efficiencies),   cmocka_unit_test(missing_fields),
+		cmocka_unit_test(other_schemas), cmocka_unit_test(growing_schema), cmocka_unit_test(hostile),
+		cmocka_unit_test(damaged),	 cmocka_unit_test(not_petsird),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
