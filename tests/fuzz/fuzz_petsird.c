@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fuzz PETSIRD files: arbitrary bytes give events or an error with a reason. Events of an accepted file are within the tables of
+ * its header, and a second reading gives as many. Run: fuzz_petsird -max_len=32768 WORK_FOLDER tests/fuzz/corpus/petsird */
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "node/format/petsird.h"
+
+#define PIECE 1000
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool holds, const char *what)
+{
+	if (!holds) {
+		fprintf(stderr, "%s\n", what);
+		abort();
+	}
+}
+
+static void check_header(const struct petsird_header *h)
+{
+	must(h->n_types >= 1 && h->n_types <= PETSIRD_TYPES_MAX && h->n_detectors <= PETSIRD_DETECTORS_MAX, "sizes");
+	for (size_t i = 0; i < h->n_detectors; i++)
+		for (int k = 0; k < 3; k++)
+			must(isfinite(h->position[i][k]), "a position that is not finite");
+	for (size_t i = 0; i < h->n_types; i++)
+		for (size_t j = 0; j < h->n_types; j++)
+			for (size_t k = 0; k < petsird_tof_of(h, i, j)->n; k++)
+				must(petsird_tof_of(h, i, j)->edges[k] < petsird_tof_of(h, i, j)->edges[k + 1], "TOF edges");
+}
+
+static void check_event(const struct petsird *p, const struct petsird_event *e)
+{
+	const struct petsird_header *h = petsird_header(p);
+	size_t type[2];
+
+	for (int k = 0; k < 2; k++) {
+		must(e->detector[k] < h->n_detectors, "a detector that does not exist");
+		type[k] = petsird_type_of(h, e->detector[k]);
+		must(e->energy[k] < h->type[type[k]].energies, "an energy that does not exist");
+	}
+	must(e->tof < petsird_tof_of(h, type[0], type[1])->n, "a TOF bin that does not exist");
+	must(petsird_efficiency(p, e->detector, e->energy) >= 0, "an efficiency below 0");
+}
+
+/* Read all events; returns whether this succeeded. */
+static bool read_events(struct petsird *p, uint64_t *ret_n)
+{
+	static struct petsird_event events[PIECE];
+	struct err err = {0};
+	size_t got = 1;
+	int rc = 0;
+
+	*ret_n = 0;
+	while (rc == 0 && got > 0) {
+		got = 0;
+		rc = petsird_next(p, events, PIECE, &got, &err);
+		for (size_t i = 0; i < got; i++)
+			check_event(p, &events[i]);
+		*ret_n += got;
+	}
+	must(rc == 0 || (err.msg[0] && err.code == -rc), "refused without a reason");
+	must(rc < 0 || *ret_n == petsird_counts(p)->prompts + petsird_counts(p)->delayeds, "counts");
+	return rc == 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static int fd = -1;
+	struct petsird *p = NULL;
+	struct err err = {0};
+	uint64_t n, again;
+	char path[64];
+	int rc;
+
+	if (fd < 0)
+		fd = memfd_create("petsird", MFD_CLOEXEC);
+	must(fd >= 0 && ftruncate(fd, 0) == 0 && pwrite(fd, data, size, 0) == (ssize_t)size, "cannot write the input");
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	rc = petsird_open(path, &p, &err);
+	must(rc == 0 || (err.msg[0] && err.code == -rc), "refused without a reason");
+	if (rc < 0)
+		return 0;
+	check_header(petsird_header(p));
+	if (read_events(p, &n)) {
+		petsird_rewind(p);
+		must(read_events(p, &again) && again == n, "the second reading differs");
+	}
+	petsird_close(p);
+	return 0;
+}
