@@ -388,6 +388,12 @@ static const struct config_key scanner_keys[] = {
 	 .zero = "unknown: the object's own factor is used; without one, values are counts", .fallback = "0",
 	 .meaning = "(Bq/ml) per (count per second and mm of ray), measured with F-18, for F-18 objects without their own "
 		    "calibration factor"},
+	{"tof_bins", AS_INT(scanner_conf, tof_bins, 1, 65535), .zero = "no time of flight, or unknown", .fallback = "0",
+	 .meaning = "number of TOF bins without mashing; data have as many, or this number divided by an integer"},
+	{"tof_width", AS_REAL(scanner_conf, tof_width, 0.1, 100000), .unit = "ps", .zero = "unknown", .fallback = "0",
+	 .meaning = "width of one of these `tof_bins`, as a difference of arrival times"},
+	{"tof_resolution", AS_REAL(scanner_conf, tof_resolution, 1, 100000), .unit = "ps", .zero = "unknown", .fallback = "0",
+	 .meaning = "full width at half maximum of a measured difference of arrival times"},
 };
 
 static const struct config_key status_keys[] = {

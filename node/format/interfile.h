@@ -6,6 +6,10 @@
  * case, spaces and '!' are ignored in keys, and so are keys that have no effect on the numbers. Data are read and written in
  * pieces. This module does not use DICOM. In memory, projection data have the order of recon/pet/michelogram.h, with the header's
  * own order of segments; images are stored x fastest; line integrals are stored as data[slice][angle][radial].
+ *
+ * Time of flight: a TOF bin of a file has STIR's timing index k, which ascends with t2 - t1, the difference of the arrival times;
+ * k > 0 is nearer to the second end of the ray. In memory TOF bins ascend towards the first end, so their order is reversed: bin
+ * k of n is number n - 1 - (k + n / 2) in memory (integer division).
  */
 #ifndef TOMONODE_NODE_INTERFILE_H
 #define TOMONODE_NODE_INTERFILE_H
@@ -52,11 +56,16 @@ struct interfile {
 	double scale;	 /* value = stored * scale */
 	/* of PROJECTIONS */
 	enum interfile_order order;
-	struct michelogram m;  /* unknown numbers of the scanner are 0, an unknown angle is NaN: see interfile_complete() */
-	bool no_differences;   /* the header has no ring differences: those of m's segments are not valid yet */
-	bool precorrected;     /* "applied corrections" names more than arc correction */
-	char corrections[256]; /* these corrections, separated by "," */
-	char scanner[64];      /* "scanner type"; "": none */
+	struct michelogram m;		    /* unknown numbers of the scanner and of TOF bins are 0, an unknown angle is NaN: see
+					       interfile_complete() */
+	bool siemens;			    /* a sub-header of Siemens, see interfile_siemens.c */
+	bool more_data;			    /* other types of data follow the values in the data file */
+	bool tof_listed;		    /* tof_bin is valid; else TOF bins are stored with k ascending */
+	short tof_bin[MICHELOGRAM_TOF_MAX]; /* [stored TOF bin]: its number in memory */
+	bool no_differences;		    /* the header has no ring differences: those of m's segments are not valid yet */
+	bool precorrected;		    /* "applied corrections" names more than arc correction */
+	char corrections[256];		    /* these corrections, separated by "," */
+	char scanner[64];		    /* "scanner type"; "": none */
 	/* of IMAGE: number of voxels, spacing in mm, position of the centre of the first voxel in mm (if missing: x and y centred
 	 * as in STIR, z 0) */
 	int n[3];
@@ -107,11 +116,14 @@ void interfile_clear(struct interfile *f); /* free the memory that f owns */
 struct scanner_conf;
 int interfile_complete(struct interfile *f, const struct scanner_conf *known, struct err *err);
 
-/* Check that two completed headers describe the same rays in the same order. EBADMSG: they differ; the text names the first
- * difference. */
+/* Check that two completed headers describe the same rays in the same order; TOF bins are not compared. EBADMSG: they differ; the
+ * text names the first difference. */
 int interfile_same_rays(const struct interfile *a, const struct interfile *b, struct err *err);
+/* Check that two completed headers have the same TOF bins, which may be stored in different orders. EBADMSG as above. */
+int interfile_same_tof(const struct interfile *a, const struct interfile *b, struct err *err);
 
-/* Return the number of planes (of line integrals and images: slices) and the number of values of one plane. */
+/* Return the number of planes, those of all TOF bins together (of line integrals and images: slices), and the number of values of
+ * one plane. */
 void interfile_shape(const struct interfile *f, size_t *ret_planes, size_t *ret_values);
 /* Return the size of all values in bytes, without the offset. */
 uint64_t interfile_bytes(const struct interfile *f);
@@ -119,9 +131,13 @@ uint64_t interfile_bytes(const struct interfile *f);
 /* Write the extent of the data as text: "47 planes, 280 angles, 329 radial bins of 4 bytes". */
 void interfile_extent(const struct interfile *f, char *ret_text, size_t size);
 
-/* Convert one plane to floats [angle][radial]. plane: its index in the order in memory; of line integrals, the slice. bytes: the
+/* Convert one plane to floats [angle][radial]. plane: its index in the order in memory: plane p of TOF bin k is number k
+ * michelogram_planes() + p, k in the order in memory; of line integrals, the slice. bytes: the
  * whole data file from its first byte; the offset is added. Threads may share f and bytes. */
 void interfile_plane(const struct interfile *f, const uint8_t *bytes, size_t plane, float *ret_values);
+
+/* PROJECTIONS: state that the TOF bins are stored in the order in memory. */
+void interfile_tof_in_memory_order(struct interfile *f);
 
 /* Create the header text that describes f: type, byte order, offset, scale, geometry. The caller frees *ret_text. For
  * little-endian float32 set number INTERFILE_FLOAT, bytes 4, offset 0, scale 1. A duration or start of 0 or NaN is omitted. */

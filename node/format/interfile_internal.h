@@ -3,6 +3,7 @@
 #ifndef TOMONODE_NODE_INTERFILE_INTERNAL_H
 #define TOMONODE_NODE_INTERFILE_INTERNAL_H
 
+#include "node/config/config.h"
 #include "node/format/interfile.h"
 #include "node/format/interfile_lines.h"
 
@@ -12,6 +13,7 @@
 
 /* ---- reading: interfile_parse.c ---- */
 
+struct interfile_writer;
 struct interfile_parser {
 	struct interfile_lines lines;
 	struct interfile *f; /* number format, byte order and study are already set when interfile_type.read() is called */
@@ -30,10 +32,33 @@ int interfile_unsupported(const struct interfile_parser *p, const struct interfi
 /* Return EBADMSG for a missing key. */
 int interfile_missing(const struct interfile_parser *p, const char *key);
 
+/* Read "applied corrections": of f, m.arc_corrected, corrections and precorrected. */
+int interfile_corrections(struct interfile_parser *p);
+
 /* ---- keys of manufacturers: interfile_vendor.c ---- */
 
-/* ENOTSUP: a key that begins with '%' is not known to be without effect on the data; the text names line, key and value. */
+/* Return true for a sub-header of Siemens, which has the key "%SMS-MI version number". */
+bool interfile_is_siemens(const struct interfile_lines *l);
+/* ENOTSUP: the data are compressed; or, in other headers than those of Siemens, a key that begins with '%' is not known to be
+ * without effect on the data. The text names line, key and value. */
 int interfile_vendor_check(const struct interfile_lines *l, struct err *err);
+
+/* ---- projections of Siemens: interfile_siemens.c ---- */
+
+/* Read the keys of projection data of a Siemens sub-header. */
+int interfile_siemens_read(struct interfile_parser *p);
+
+/* ---- time of flight: interfile_tof.c ---- */
+
+/* Read the keys of the TOF bins, n in number. */
+int interfile_tof_read(struct interfile_parser *p, int n);
+void interfile_tof_write(struct interfile_writer *w, const struct interfile *f);
+/* Fill in what the header does not have from the scanner (NULL: none). */
+int interfile_tof_complete(struct michelogram *m, const struct scanner_conf *known, struct err *err);
+/* Store the numbers in memory of TOF bins that are stored with the timing indices k (each once). EBADMSG: they are not. */
+int interfile_tof_order(struct interfile *f, const int *k, int n, struct err *err);
+/* Return the stored TOF bin that is number `bin` in memory. */
+size_t interfile_tof_stored(const struct interfile *f, size_t bin);
 
 /* ---- converting: interfile.c ---- */
 

@@ -203,6 +203,12 @@ static void read_moment(const struct interfile_parser *p, const char *key, size_
 		ret[0] = '\0';
 }
 
+/* Is it a position as Siemens writes it, "hfs" for rotation "S"? */
+static bool is_position(const char *orientation, const char *rotation)
+{
+	return (!strncmp(orientation, "hf", 2) || !strncmp(orientation, "ff", 2)) && !strcasecmp(orientation + 2, rotation);
+}
+
 static int read_position(struct interfile_parser *p)
 {
 	static const char *const rotations[][2] = {{"supine", "S"}, {"prone", "P"}, {"right", "DR"}, {"left", "DL"}};
@@ -212,12 +218,15 @@ static int read_position(struct interfile_parser *p)
 
 	if (rc >= 0)
 		rc = interfile_word(p, "patientrotation", 0, rotation, sizeof(rotation), &line);
-	if (rc < 0 || (strcmp(orientation, "headin") != 0 && strcmp(orientation, "feetin") != 0))
+	if (rc < 0)
 		return rc;
-	for (size_t i = 0; i < sizeof(rotations) / sizeof(rotations[0]); i++)
-		if (!strcmp(rotation, rotations[i][0]))
+	for (size_t i = 0; i < sizeof(rotations) / sizeof(rotations[0]); i++) {
+		bool words = !strcmp(orientation, "headin") || !strcmp(orientation, "feetin");
+
+		if ((words && !strcmp(rotation, rotations[i][0])) || is_position(orientation, rotations[i][1]))
 			snprintf(p->f->position, sizeof(p->f->position), "%s%s", orientation[0] == 'h' ? "HF" : "FF",
 				 rotations[i][1]);
+	}
 	return 0;
 }
 
@@ -294,6 +303,8 @@ static int read_all(struct interfile_parser *p)
 		rc = interfile_word(p, "petdatatype", 0, pet_data, sizeof(pet_data), &line);
 	if (rc < 0 || (rc = read_data(p)) < 0 || (rc = read_study(p, pet_data)) < 0)
 		return rc;
+	if (p->f->kind == INTERFILE_PROJECTIONS && interfile_is_siemens(&p->lines))
+		return interfile_siemens_read(p);
 	return interfile_type(p->f->kind)->read(p);
 }
 

@@ -19,7 +19,7 @@
 /* ---- read ---- */
 
 /* Read "{arc correction, attenuation}": arc correction is part of the geometry, the others are stored as names. */
-static int read_corrections(struct interfile_parser *p)
+int interfile_corrections(struct interfile_parser *p)
 {
 	const struct interfile_line *line;
 	int rc = interfile_line_find(&p->lines, "appliedcorrections", 0, &line, p->err);
@@ -35,7 +35,7 @@ static int read_corrections(struct interfile_parser *p)
 		while (word[0] && (word[strlen(word) - 1] == ' ' || word[strlen(word) - 1] == '\t'))
 			word[strlen(word) - 1] = '\0';
 		interfile_normalise(word, name, sizeof(name));
-		if (!strncmp(name, "arccorrect", 10)) {
+		if (!strncmp(name, "arccorrect", 10) || !strncmp(name, "radialarc-correct", 17)) {
 			p->f->m.arc_corrected = true;
 		} else if (name[0] && strcmp(name, "none") != 0) {
 			if (used + strlen(word) + 2 > sizeof(p->f->corrections))
@@ -84,7 +84,8 @@ static int read_axis(struct interfile_parser *p, int k, enum axis *ret_axis)
 			*ret_axis = names[i].axis;
 			return 0;
 		}
-	return interfile_unsupported(p, line, ENOTSUP, "tangential coordinate, axial coordinate, view, segment");
+	return interfile_unsupported(p, line, ENOTSUP,
+				     "tangential coordinate, axial coordinate, view, segment, timing positions");
 }
 
 /* Read the order of axes: the position of each in *ret_place, 0: missing. */
@@ -207,13 +208,11 @@ static int read_keys(struct interfile_parser *p)
 	if (rc < 0 || (rc = interfile_side(p, 1, INTERFILE_SIDE_MAX, &p->f->m.n_radial)) < 0 ||
 	    (rc = interfile_side(p, place[AXIS_VIEW], ANGLES_MAX, &p->f->m.n_angles)) < 0)
 		return rc;
-	if (place[AXIS_TIMING] && (rc = interfile_side(p, place[AXIS_TIMING], INTERFILE_SIDE_MAX, &timing)) < 0)
+	if (place[AXIS_TIMING] && (rc = interfile_side(p, place[AXIS_TIMING], MICHELOGRAM_TOF_MAX, &timing)) < 0)
 		return rc;
-	if (timing > 1)
-		return err_set(p->err, ENOTSUP, "%d timing positions: time of flight is not supported", timing);
-	if ((rc = read_segments(p, place)) < 0 || (rc = read_corrections(p)) < 0)
+	if ((rc = read_segments(p, place)) < 0 || (rc = interfile_corrections(p)) < 0 || (rc = read_scanner(p)) < 0)
 		return rc;
-	return read_scanner(p);
+	return timing > 1 ? interfile_tof_read(p, timing) : 0;
 }
 
 /* ---- write ---- */
@@ -242,6 +241,32 @@ static int planes_of(const struct michelogram_segment *s)
 	return s->n_planes;
 }
 
+static void put_known(struct interfile_writer *w, const char *key, double value)
+{
+	if (value > 0)
+		interfile_put_number(w, key, value);
+}
+
+/* Write the scanner, without the numbers that are not known. */
+static void write_scanner(struct interfile_writer *w, const struct interfile *f)
+{
+	const struct pet_scanner *s = &f->m.scanner;
+
+	interfile_put(w, "Scanner parameters :=\nScanner type := %s\n", f->scanner[0] ? f->scanner : "Unknown");
+	put_known(w, "Number of rings", s->rings);
+	put_known(w, "Number of detectors per ring", s->detectors);
+	put_known(w, "Inner ring diameter (cm)", s->radius * 2 / 10);
+	if (isfinite(s->interaction_depth))
+		interfile_put_number(w, "Average depth of interaction (cm)", s->interaction_depth / 10);
+	put_known(w, "Distance between rings (cm)", s->ring_spacing / 10);
+	put_known(w, "Default bin size (cm)", s->bin / 10);
+	if (isfinite(f->m.angle_offset))
+		interfile_put_number(w, "View offset (degrees)", f->m.angle_offset);
+	interfile_put(w, "Maximum number of non-arc-corrected bins := %d\n", f->m.n_radial);
+	interfile_put(w, "Default number of arc-corrected bins := %d\n", f->m.n_radial);
+	interfile_put(w, "end scanner parameters :=\n");
+}
+
 static void write_keys(struct interfile_writer *w, const struct interfile *f)
 {
 	const struct michelogram *m = &f->m;
@@ -252,27 +277,21 @@ static void write_keys(struct interfile_writer *w, const struct interfile *f)
 			      m->arc_corrected && f->corrections[0] ? "," : "", f->corrections);
 	else
 		interfile_put(w, "applied corrections := {None}\n");
-	interfile_put(w, "number of dimensions := 4\nmatrix axis label [4] := segment\n!matrix size [4] := %d\n", m->n_segments);
+	interfile_put(w, "number of dimensions := %d\n", m->tof.n > 0 ? 5 : 4);
+	if (m->tof.n > 0)
+		interfile_put(w, "matrix axis label [5] := timing positions\n!matrix size [5] := %d\n", m->tof.n);
+	interfile_put(w, "matrix axis label [4] := segment\n!matrix size [4] := %d\n", m->n_segments);
 	interfile_put(w, "matrix axis label [%d] := view\n!matrix size [%d] := %d\n", by_view ? 3 : 2, by_view ? 3 : 2,
 		      m->n_angles);
 	interfile_put(w, "matrix axis label [%d] := axial coordinate\n", by_view ? 2 : 3);
 	put_list(w, by_view ? "!matrix size [2]" : "!matrix size [3]", m, planes_of);
 	interfile_put(w, "matrix axis label [1] := tangential coordinate\n!matrix size [1] := %d\n", m->n_radial);
-	put_list(w, "minimum ring difference per segment", m, first_of);
-	put_list(w, "maximum ring difference per segment", m, last_of);
-	interfile_put(w, "Scanner parameters :=\nScanner type := %s\n", f->scanner[0] ? f->scanner : "Unknown");
-	interfile_put(w, "Number of rings := %d\n", m->scanner.rings);
-	if (m->scanner.detectors > 0)
-		interfile_put(w, "Number of detectors per ring := %d\n", m->scanner.detectors);
-	interfile_put_number(w, "Inner ring diameter (cm)", m->scanner.radius * 2 / 10);
-	interfile_put_number(w, "Average depth of interaction (cm)", m->scanner.interaction_depth / 10);
-	interfile_put_number(w, "Distance between rings (cm)", m->scanner.ring_spacing / 10);
-	if (m->scanner.bin > 0)
-		interfile_put_number(w, "Default bin size (cm)", m->scanner.bin / 10);
-	interfile_put_number(w, "View offset (degrees)", m->angle_offset);
-	interfile_put(w, "Maximum number of non-arc-corrected bins := %d\n", m->n_radial);
-	interfile_put(w, "Default number of arc-corrected bins := %d\n", m->n_radial);
-	interfile_put(w, "end scanner parameters :=\n");
+	if (!f->no_differences) {
+		put_list(w, "minimum ring difference per segment", m, first_of);
+		put_list(w, "maximum ring difference per segment", m, last_of);
+	}
+	interfile_tof_write(w, f);
+	write_scanner(w, f);
 	if (m->scanner.bin > 0)
 		interfile_put_number(w, "effective central bin size (cm)", m->scanner.bin / 10);
 }
@@ -361,6 +380,8 @@ int interfile_complete(struct interfile *f, const struct scanner_conf *known, st
 	rc = fill_scanner(f, &m, known, err);
 	if (rc == 0 && f->no_differences)
 		rc = known_differences(&m, known, err);
+	if (rc == 0)
+		rc = interfile_tof_complete(&m, known, err);
 	if (rc == 0 && michelogram_check(&m, err) < 0) {
 		if (err)
 			err->code = EBADMSG;
@@ -425,7 +446,24 @@ int interfile_same_rays(const struct interfile *a, const struct interfile *b, st
 	return 0;
 }
 
+int interfile_same_tof(const struct interfile *a, const struct interfile *b, struct err *err)
+{
+	const struct scan_tof *s = &a->m.tof, *t = &b->m.tof;
+
+	if (s->n != t->n)
+		return err_set(err, EBADMSG, "different TOF bins: number: %d and %d (0: no time of flight)", s->n, t->n);
+	if (!near(s->width, t->width) || !near(s->sigma, t->sigma))
+		return err_set(err, EBADMSG, "different TOF bins: width, mm: %g and %g; standard deviation, mm: %g and %g",
+			       s->width, t->width, s->sigma, t->sigma);
+	return 0;
+}
+
 /* ---- data ---- */
+
+static size_t tof_bins(const struct interfile *f)
+{
+	return f->m.tof.n > 0 ? (size_t)f->m.tof.n : 1;
+}
 
 static void clear_arrays(struct interfile *f)
 {
@@ -436,13 +474,17 @@ static void clear_arrays(struct interfile *f)
 
 static void find_shape(const struct interfile *f, size_t *ret_planes, size_t *ret_values)
 {
-	*ret_planes = michelogram_planes(&f->m);
+	*ret_planes = michelogram_planes(&f->m) * tof_bins(f);
 	*ret_values = (size_t)f->m.n_angles * (size_t)f->m.n_radial;
 }
 
 static void describe_extent(const struct interfile *f, char *ret_text, size_t size)
 {
-	snprintf(ret_text, size, "%zu plane%s, %d angles, %d radial bins of %d byte%s", michelogram_planes(&f->m),
+	char tof[32] = "";
+
+	if (f->m.tof.n > 0)
+		snprintf(tof, sizeof(tof), "%d TOF bins, ", f->m.tof.n);
+	snprintf(ret_text, size, "%s%zu plane%s, %d angles, %d radial bins of %d byte%s", tof, michelogram_planes(&f->m),
 		 plural(michelogram_planes(&f->m)), f->m.n_angles, f->m.n_radial, f->bytes, plural(f->bytes));
 }
 
@@ -450,8 +492,10 @@ static void convert_plane(const struct interfile *f, const uint8_t *bytes, size_
 {
 	const struct michelogram *m = &f->m;
 	size_t n_radial = (size_t)m->n_radial, n_angles = (size_t)m->n_angles, width = (size_t)f->bytes;
-	size_t before = 0, axial = plane, planes = 0;
+	size_t before = 0, planes = 0, all = michelogram_planes(m), axial = plane % all;
 
+	bytes += interfile_tof_stored(f, plane / all) * all * n_angles * n_radial * width;
+	plane = axial;
 	for (int i = 0; i < m->n_segments; i++) {
 		planes = (size_t)m->segments[i].n_planes;
 		if (axial < planes)

@@ -22,6 +22,7 @@ static const char *const harmless[] = {
 	"imageduration",
 	"imagerelativestarttime",
 	"numberoftimeframes",
+	"tofmashingfactor", /* STIR writes it in both ways */
 };
 
 /* Keys with the values that change nothing. */
@@ -29,7 +30,7 @@ static const struct {
 	const char *key, *value[2];
 } neutral[] = {
 	{"compression", {"none", "off"}},      {"axialcompression", {"1", "1"}},    {"numberofsegments", {"1", "1"}},
-	{"numberofscandatatypes", {"1", "1"}}, {"numberoftoftimebins", {"1", "1"}}, {"tofmashingfactor", {"0", "1"}},
+	{"numberofscandatatypes", {"1", "1"}}, {"numberoftoftimebins", {"1", "1"}},
 };
 
 static bool is_harmless(const struct interfile_line *line)
@@ -46,8 +47,36 @@ static bool is_harmless(const struct interfile_line *line)
 	return false;
 }
 
+bool interfile_is_siemens(const struct interfile_lines *l)
+{
+	const struct interfile_line *line;
+
+	return interfile_line_find(l, "sms-miversionnumber", 0, &line, NULL) != 0;
+}
+
+/* A sub-header of Siemens has many keys; those that describe the layout of the data are read, and checked against each other and
+ * against the size of the file. */
+static int check_siemens(const struct interfile_lines *l, struct err *err)
+{
+	const struct interfile_line *line;
+	char text[16];
+	int rc = interfile_line_find(l, "compression", 0, &line, err);
+
+	if (rc <= 0)
+		return rc;
+	interfile_normalise(line->value, text, sizeof(text));
+	if (!strcmp(text, "off") || !strcmp(text, "none"))
+		return 0;
+	return err_set(err, ENOTSUP,
+		       "line %d: %.60s := %.60s; compressed sinograms of Siemens are not read: uncompress them with the e7tools "
+		       "(intfcompr.exe -e COMPRESSED.mhdr --oe UNCOMPRESSED.mhdr), or histogram without compression",
+		       line->number, line->name, line->value);
+}
+
 int interfile_vendor_check(const struct interfile_lines *l, struct err *err)
 {
+	if (interfile_is_siemens(l))
+		return check_siemens(l, err);
 	for (size_t i = 0; i < l->n; i++)
 		if (l->line[i].name[strspn(l->line[i].name, "! \t")] == '%' && !is_harmless(&l->line[i]))
 			return err_set(

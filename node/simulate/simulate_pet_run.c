@@ -216,6 +216,7 @@ static int write_header(const struct run *r, int role, struct err *err)
 
 	if (role == SINOGRAM_ATTENUATION) /* the same in all TOF bins */
 		f.m.tof = (struct scan_tof){0};
+	interfile_tof_in_memory_order(&f);
 	snprintf(f.scanner, sizeof(f.scanner), "%s", r->s->interfile_scanner);
 	snprintf(f.position, sizeof(f.position), "%s", r->s->o.position);
 	snprintf(f.data_file, sizeof(f.data_file), "%s.s", role_file[role]);

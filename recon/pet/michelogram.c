@@ -19,8 +19,7 @@
 #define ANGLES_MAX 4096
 #define DETECTORS_MAX 65535
 #define LENGTH_MAX 10000.0 /* mm */
-#define TOF_MAX 4096
-#define TOF_REACH 0.66 /* fraction of the largest radius that the TOF bins must cover on each side of the middle */
+#define TOF_REACH 0.66	   /* fraction of the largest radius that the TOF bins must cover on each side of the middle */
 
 static int smallest_difference(int first, int last)
 {
@@ -113,8 +112,8 @@ static int check_tof(const struct michelogram *m, struct err *err)
 	largest = fmin(largest, m->scanner.radius + m->scanner.interaction_depth);
 	if (tof->n == 0)
 		return 0;
-	if (tof->n < 1 || tof->n > TOF_MAX)
-		return err_set(err, EINVAL, "michelogram: %d TOF bins; allowed: 1 to %d", tof->n, TOF_MAX);
+	if (tof->n < 1 || tof->n > MICHELOGRAM_TOF_MAX)
+		return err_set(err, EINVAL, "michelogram: %d TOF bins; allowed: 1 to %d", tof->n, MICHELOGRAM_TOF_MAX);
 	if (!(tof->width > 0 && tof->width <= LENGTH_MAX))
 		return err_set(err, EINVAL, "michelogram: TOF bins of %g mm", tof->width);
 	if (!(tof->sigma > 0 && tof->sigma <= LENGTH_MAX))

@@ -44,6 +44,7 @@ struct michelogram_segment {
 };
 
 #define MICHELOGRAM_SEGMENTS_MAX 1024
+#define MICHELOGRAM_TOF_MAX 1024
 struct michelogram {
 	struct pet_scanner scanner;
 	int n_radial, n_angles;

@@ -73,7 +73,7 @@ static void write_again(const struct interfile *f)
 		     interfile_bytes(&again) == interfile_bytes(f),
 	     "another header comes back");
 	if (f->kind == INTERFILE_PROJECTIONS && interfile_complete(&again, NULL, &err) == 0)
-		must(interfile_same_rays(f, &again, &err) == 0, err.msg);
+		must(interfile_same_rays(f, &again, &err) == 0 && interfile_same_tof(f, &again, &err) == 0, err.msg);
 	interfile_clear(&again);
 	free(text);
 }

@@ -142,8 +142,6 @@ static void test_refusals(void **state)
 		{"bytes[1] := 0", "bytes[1] := -4", EBADMSG, "data offset in bytes[1] := -4"},
 		{"bytes[1] := 0", "bytes[1] := 1e300", EBADMSG, "data offset in bytes[1] := 1e300"},
 		{"frames := 1", "frames := 2", ENOTSUP, "number of time frames := 2; supported: one"},
-		{"dimensions := 4", "dimensions := 5\nmatrix axis label [5] := timing positions\nmatrix size [5] := 13", ENOTSUP,
-		 "13 timing positions: time of flight"},
 		{"!type of data := PET", "compression := JPEG", ENOTSUP, "compression := JPEG"},
 		{"Scanner type", "%compression := on\nScanner type", ENOTSUP, "%compression := on; this manufacturer's key"},
 		{"Scanner type", "!%Compression:=ON\nScanner type", ENOTSUP, "!%Compression := ON"},

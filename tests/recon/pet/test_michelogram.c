@@ -364,7 +364,7 @@ static void time_of_flight(void **state)
 	assert_int_equal(michelogram_mash(&m, 2, &mashed, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "tof_mashing=2; allowed: numbers that divide the 33 TOF bins"));
 	assert_int_equal(michelogram_mash(&m, 0, &mashed, &err), -EINVAL);
-	wrong_tof(m, (struct scan_tof){-1, 21.5, 13.6}, "-1 TOF bins; allowed: 1 to 4096");
+	wrong_tof(m, (struct scan_tof){-1, 21.5, 13.6}, "-1 TOF bins; allowed: 1 to 1024");
 	wrong_tof(m, (struct scan_tof){4097, 21.5, 13.6}, "4097 TOF bins");
 	wrong_tof(m, (struct scan_tof){33, NAN, 13.6}, "TOF bins of nan mm");
 	wrong_tof(m, (struct scan_tof){33, 0, 13.6}, "TOF bins of 0 mm");
