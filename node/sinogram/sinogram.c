@@ -239,6 +239,18 @@ static int read_header(struct opening *o, enum sinogram_role role)
 	return rc;
 }
 
+int sinogram_same_bins(const struct interfile *emission, const struct interfile *other, enum sinogram_role role, struct err *err)
+{
+	bool factors = role != SINOGRAM_EMISSION && role != SINOGRAM_ADDITIVE;
+	int rc = interfile_same_rays(emission, other, err);
+
+	if (rc == 0 && (!factors || other->m.tof.n > 0))
+		rc = interfile_same_tof(emission, other, err);
+	if (rc < 0)
+		err_prefix(err, "EMISSION and %s", sinogram_role_name(role));
+	return rc;
+}
+
 static int read_headers(struct opening *o)
 {
 	struct sinogram_part *part = o->s->part;
@@ -248,13 +260,11 @@ static int read_headers(struct opening *o)
 
 		if (rc < 0)
 			return rc;
-		if (part[role].present && (int)o->s->format->first != role && !o->raw) {
-			rc = interfile_same_rays(&part[o->s->format->first].header, &part[role].header, o->err);
-			if (rc < 0) {
-				err_prefix(o->err, "EMISSION and %s", sinogram_role_name((enum sinogram_role)role));
-				return rc;
-			}
-		}
+		if (part[role].present && (int)o->s->format->first != role && !o->raw)
+			rc = sinogram_same_bins(&part[o->s->format->first].header, &part[role].header, (enum sinogram_role)role,
+						o->err);
+		if (rc < 0)
+			return rc;
 	}
 	return 0;
 }

@@ -171,8 +171,9 @@ int sinogram_import(const struct sinogram_import *conf, size_t *ret_n_objects, s
 /* Data in memory, to be written as sinogram objects: of PET, or line integrals of parallel beams (only the role LINES). */
 struct sinogram_arrays {
 	const struct michelogram *m; /* geometry of PET data; ignored for LINES */
-	/* [role]: data[plane][angle][radial bin]; for LINES data[slice][angle][radial bin]; NULL: no such role */
+	/* [role]: data[TOF bin][plane][angle][radial bin]; for LINES data[slice][angle][radial bin]; NULL: no such role */
 	const float *values[SINOGRAM_ROLES + 1];
+	bool tof_factors;		   /* the factors, too, have TOF bins; else data[plane][angle][radial bin] */
 	double duration;		   /* s; NaN: unknown */
 	const char *scanner;		   /* name of the scanner; may be NULL */
 	const char *corrections;	   /* "applied corrections" of the header, without arc correction; "" or NULL: none */

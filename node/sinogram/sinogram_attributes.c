@@ -245,7 +245,7 @@ static void fill_corrected(const struct interfile *h, struct item_writer *w)
 static void fill_from_header(const struct interfile *h, struct item_writer *w)
 {
 	if (!dicom_has(w->item, TAG_MANUFACTURER))
-		item_put_empty(w, TAG_MANUFACTURER);
+		item_put_text(w, TAG_MANUFACTURER, h->siemens ? "SIEMENS" : "");
 	if (h->scanner[0] && !dicom_has(w->item, TAG_MANUFACTURER_MODEL_NAME))
 		item_put_text(w, TAG_MANUFACTURER_MODEL_NAME, h->scanner);
 	if (h->duration > 0 && !dicom_has(w->item, TAG_ACTUAL_FRAME_DURATION))

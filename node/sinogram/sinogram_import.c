@@ -17,31 +17,50 @@
 #include "node/base/text_file.h"
 #include "node/sinogram/sinogram_internal.h"
 
-/* Find the data file and its size. */
-static int find_data(const char *header, struct sinogram_stream *s, struct err *err)
+/* Make the path of the data file. e7tools run on Windows: their headers may have a path of that system, or the name that the file
+ * had before it was renamed together with its header, FILE.hdr. */
+static int name_data(const char *header, struct sinogram_stream *s, struct err *err)
 {
-	const char *name = s->header.data_file;
-	char extent[100];
+	const char *name = s->header.data_file, *last = strrchr(name, '\\');
+	size_t length = strlen(header);
 	struct stat st;
 
-	if (strchr(name, '/') || strchr(name, '\\') || name[0] == '.')
+	if (s->header.siemens && last)
+		name = last + 1;
+	if (!name[0] || strchr(name, '/') || strchr(name, '\\') || name[0] == '.')
 		return err_set(err, ENOTSUP, "name of data file := %.100s; allowed: the name of a file in the header's folder",
-			       name);
+			       s->header.data_file);
 	if (asprintf(&s->path, "%.*s%s", (int)(file_name(header) - header), header, name) < 0) {
 		s->path = NULL;
 		return err_set(err, ENOMEM, "no memory for a path");
 	}
+	if (s->header.siemens && length > 4 && !strcmp(header + length - 4, ".hdr") && stat(s->path, &st) < 0) {
+		free(s->path);
+		s->path = strndup(header, length - 4);
+	}
+	return s->path ? 0 : err_set(err, ENOMEM, "no memory for a path");
+}
+
+/* Find the data file and its size. */
+static int find_data(const char *header, struct sinogram_stream *s, struct err *err)
+{
+	char extent[100];
+	struct stat st;
+	int rc = name_data(header, s, err);
+
+	if (rc < 0)
+		return rc;
 	if (stat(s->path, &st) < 0)
 		return err_set(err, errno == ENOENT ? EBADMSG : errno, "cannot open %s: %s", s->path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, EBADMSG, "%s is not a regular file", s->path);
 	s->bytes = s->header.offset + interfile_bytes(&s->header);
-	if ((uint64_t)st.st_size == s->bytes)
+	if ((uint64_t)st.st_size == s->bytes || (s->header.more_data && (uint64_t)st.st_size > s->bytes))
 		return 0;
 	interfile_extent(&s->header, extent, sizeof(extent));
-	return err_set(err, EBADMSG, "%s has %llu bytes; its header requires %llu (%s) after an offset of %llu", name,
-		       (unsigned long long)st.st_size, (unsigned long long)interfile_bytes(&s->header), extent,
-		       (unsigned long long)s->header.offset);
+	return err_set(err, EBADMSG, "%s has %llu bytes; its header requires %llu (%s) after an offset of %llu",
+		       file_name(s->path), (unsigned long long)st.st_size, (unsigned long long)interfile_bytes(&s->header),
+		       extent, (unsigned long long)s->header.offset);
 }
 
 static int open_stream(const char *header, struct sinogram_stream *s, struct err *err)
@@ -83,6 +102,9 @@ static int array_stream(const struct sinogram_arrays *a, int role, struct sinogr
 	} else {
 		f.m = *a->m;
 		rc = michelogram_check(a->m, err);
+		if (role != SINOGRAM_EMISSION && role != SINOGRAM_ADDITIVE && !a->tof_factors)
+			f.m.tof.n = 0;
+		interfile_tof_in_memory_order(&f);
 	}
 	if (rc < 0)
 		return rc;
@@ -120,13 +142,11 @@ static int check_geometry(struct sinogram_source *s, char *warning, size_t size,
 		}
 		if (rc < 0)
 			return err_set(err, open.code, "%s: %s", sinogram_role_name((enum sinogram_role)role), open.msg);
-		if (stream->present && role != (int)s->format->first) {
-			rc = interfile_same_rays(&s->stream[s->format->first].header, &stream->header, err);
-			if (rc < 0) {
-				err_prefix(err, "EMISSION and %s", sinogram_role_name((enum sinogram_role)role));
-				return rc;
-			}
-		}
+		if (stream->present && role != (int)s->format->first)
+			rc = sinogram_same_bins(&s->stream[s->format->first].header, &stream->header, (enum sinogram_role)role,
+						err);
+		if (rc < 0)
+			return rc;
 	}
 	return 0;
 }

@@ -17,6 +17,10 @@ int sinogram_header_text(struct dicom_file *file, const struct sinogram_facts *f
 /* Read the centre of the scanner. 1: found; 0: the object does not have it; EBADMSG: invalid. */
 int sinogram_centre(struct dicom_file *file, const struct sinogram_facts *f, double ret_centre[3], struct err *err);
 
+/* Check that a role's completed header has the rays of the emission's, and its TOF bins; factors may be without TOF bins. The
+ * text begins with the names of both roles. */
+int sinogram_same_bins(const struct interfile *emission, const struct interfile *other, enum sinogram_role role, struct err *err);
+
 /* ---- writing: sinogram_import.c fills these structures, sinogram_write.c writes the objects ---- */
 
 struct sinogram_stream { /* the data of one role */
