@@ -56,6 +56,13 @@ int device_check(const struct device_ops *ops, struct err *err)
 	SLOT(fused);
 	SLOT(forward_pair);
 	SLOT(back_update);
+	SLOT(events_bytes);
+	SLOT(events_create);
+	SLOT(events_free);
+	SLOT(events_sort);
+	SLOT(events_forward);
+	SLOT(events_back);
+	SLOT(events_ratio);
 	SLOT(mark);
 #undef SLOT
 	return 0;

@@ -6,6 +6,7 @@
  * - A `struct projection` is a prepared system matrix A (rows: bins, columns: voxels, entries in mm). projection_create()
  *   allocates all that it needs; forward() and adjoint() allocate nothing.
  * - A bin whose mask value is not above 0 has a row of zeros in A: forward() writes 0 to the bin, adjoint() ignores it.
+ * - A `struct events` is the matrix of list mode, with a row for each event. Its events are given with each call.
  * - Work is queued on QUEUE_WORK and runs in order; functions that return a number or host data wait for it. Transfers that
  *   overlap with work have their own queues: see order().
  * - Only one thread at a time may use a device and its objects; the device runs its own threads inside a call. */
@@ -17,6 +18,7 @@
 #include <stdint.h>
 
 #include "kernels/err.h"
+#include "kernels/events.h"
 #include "kernels/geometry.h"
 #include "kernels/prior.h"
 #include "kernels/rules.h"
@@ -27,6 +29,7 @@ extern "C" {
 
 struct device;
 struct projection; /* defined by each device */
+struct events;	   /* defined by each device */
 
 struct buf {
 	struct device *dev;
@@ -56,6 +59,16 @@ struct projection_spec {
 	bool deterministic; /* every run gives bitwise the same result */
 	double sampling;    /* SAMPLED: distance of the points, mm, > 0 */
 	bool sweeps;	    /* prepare the projection for row_sweep() */
+};
+
+/* List mode (kernels/events.h). */
+struct events_spec {
+	const struct grid *grid; /* copied; z_fastest, less than 2^31 floats */
+	double fov_radius;	 /* mm */
+	struct scan_tof tof;
+	const struct buf *detectors; /* x, y, z of each detector, mm; borrowed */
+	size_t batch;		     /* largest number of events of one call of events_sort() */
+	bool deterministic;	     /* every run gives bitwise the same result */
 };
 
 enum device_queue {
@@ -176,6 +189,23 @@ struct device_ops {
 	int (*forward_pair)(struct projection *a, const struct rule *rule, const struct buf *x, const struct buf *y,
 			    const struct buf *row, struct buf *ret_pair, struct err *err);
 	int (*back_update)(struct projection *a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err);
+
+	/* List mode. `events`: EVENT_FLOATS floats for each event. events_create() allocates all that it needs, events_bytes()
+	 * at most; the other functions allocate nothing.
+	 *   events_sort     sort events in place so that neighbours pass through the same voxels: the others are then faster
+	 *   events_forward  y_e = a_e x
+	 *   events_back     x += sum of q_e a_e
+	 *   events_ratio    sum += sum of a_e / (a_e x + add_e), over the events whose divisor is above `floor`; sum must
+	 *                  not be x */
+	size_t (*events_bytes)(struct device *dev, const struct events_spec *spec);
+	int (*events_create)(struct device *dev, const struct events_spec *spec, struct events **ret, struct err *err);
+	void (*events_free)(struct events *a); /* accepts NULL */
+	int (*events_sort)(struct events *a, struct buf *events, struct err *err);
+	int (*events_forward)(struct events *a, const struct buf *events, const struct buf *x, struct buf *ret_y,
+			      struct err *err);
+	int (*events_back)(struct events *a, const struct buf *events, const struct buf *q, struct buf *x, struct err *err);
+	int (*events_ratio)(struct events *a, const struct buf *events, float floor, const struct buf *x, struct buf *sum,
+			    struct err *err);
 
 	/* Mark the support (the voxels to reconstruct) from the masks of the views (SCAN_DBT, EXACT or SLICES). For each voxel: x
 	 * = -1 (air) if the bin nearest to its centre has mask < 0; else, unless x < 0, x = 1 if a bin with mask > 0 is within

@@ -19,8 +19,10 @@
 
 #ifdef _OPENMP
 #define cpu_thread() omp_get_thread_num()
+#define cpu_team() omp_get_num_threads()
 #else
 #define cpu_thread() 0
+#define cpu_team() 1
 #endif
 
 /* Positions of the inputs of CPU_BLOCK results. Forward: result l is at input position base + (f + scale l). Back: the bins that
@@ -32,6 +34,7 @@ struct cpu_block {
 
 struct cpu_path_loops;
 struct cpu_line_loops;
+struct cpu_event_loops;
 
 /* The inner loops, one table per instruction set. Input rows are padded with zeros; index 0 is at row[at]. */
 struct cpu_rows {
@@ -57,8 +60,9 @@ struct cpu_rows {
 	void (*bins)(const struct rule *rule, const float *y, const float *p, const float *row, const float *mult,
 		     const float *add, float *q, int n);
 	void (*voxels)(const struct rule *rule, const float *num, const float *den, float *x, int n);
-	const struct cpu_path_loops *paths; /* see kernels/cpu/cpu_paths.h */
-	const struct cpu_line_loops *lines; /* see kernels/cpu/cpu_lines.h */
+	const struct cpu_path_loops *paths;   /* see kernels/cpu/cpu_paths.h */
+	const struct cpu_line_loops *lines;   /* see kernels/cpu/cpu_lines.h */
+	const struct cpu_event_loops *events; /* see kernels/cpu/cpu_events.h */
 };
 
 const struct cpu_rows *cpu_rows_best(void);
@@ -230,6 +234,17 @@ int cpu_row_sweep(struct projection *a, float relaxation, const struct buf *y, s
 int cpu_blur(const struct buf *x, const struct grid *grid, const double sigma[3], struct buf *work, struct buf *ret,
 	     struct err *err);
 int cpu_prior_gradient(const struct prior *prior, const struct buf *x, const struct grid *grid, struct buf *ret, struct err *err);
+
+/* cpu_events.c; cpu_events_sort.c */
+size_t cpu_events_bytes(struct device *dev, const struct events_spec *spec);
+int cpu_events_create(struct device *dev, const struct events_spec *spec, struct events **ret, struct err *err);
+void cpu_events_free(struct events *a);
+int cpu_events_sort(struct events *a, struct buf *events, struct err *err);
+int cpu_events_forward(struct events *a, const struct buf *events, const struct buf *x, struct buf *ret_y, struct err *err);
+int cpu_events_back(struct events *a, const struct buf *events, const struct buf *q, struct buf *x, struct err *err);
+int cpu_events_ratio(struct events *a, const struct buf *events, float floor, const struct buf *x, struct buf *sum,
+		     struct err *err);
+const struct buf *cpu_events_detectors(const struct events *a);
 
 /* cpu_mark.c */
 int cpu_mark(struct projection *a, struct buf *x, struct err *err);

@@ -2,6 +2,7 @@
 /* cpu_rows.c - the row loops for the instruction sets for which the compiler vectorises well by itself; and the selection of the
  * table. One binary runs on every processor: device_open() selects the table for it. The loops for AVX-512 are in a file of their
  * own, because they use permute instructions in place of gathers. */
+#include "kernels/cpu/cpu_events.h"
 #include "kernels/cpu/cpu_lines.h"
 #include "kernels/cpu/cpu_paths.h"
 

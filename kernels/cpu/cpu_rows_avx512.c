@@ -2,6 +2,7 @@
 /* cpu_rows_avx512.c - the row loops for AVX-512. Bins have about the size of voxels, so the inputs of 16 results are within 32
  * consecutive floats: two loads and a two-register permute per tap replace a gather. If the sizes differ too much for that, the
  * loops use gather instructions. */
+#include "kernels/cpu/cpu_events.h"
 #include "kernels/cpu/cpu_lines.h"
 #include "kernels/cpu/cpu_paths.h"
 
@@ -188,6 +189,7 @@ const struct cpu_rows cpu_rows_avx512 = {
 	.bins = bins,
 	.paths = &avx512_paths,
 	.lines = &avx512_lines,
+	.events = &avx512_events,
 };
 
 #endif

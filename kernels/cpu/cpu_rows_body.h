@@ -115,4 +115,5 @@ static const struct cpu_rows ROWS(table) = {
 	.bins = ROWS(bins),
 	.paths = &ROWS(paths),
 	.lines = &ROWS(lines),
+	.events = &ROWS(events),
 };

@@ -208,6 +208,13 @@ const struct device_ops device_cpu_ops = {
 	.fused = cpu_fused,
 	.forward_pair = cpu_forward_pair,
 	.back_update = cpu_back_update,
+	.events_bytes = cpu_events_bytes,
+	.events_create = cpu_events_create,
+	.events_free = cpu_events_free,
+	.events_sort = cpu_events_sort,
+	.events_forward = cpu_events_forward,
+	.events_back = cpu_events_back,
+	.events_ratio = cpu_events_ratio,
 	.mark = cpu_mark,
 };
 

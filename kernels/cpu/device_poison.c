@@ -414,6 +414,28 @@ static int poison_mark(struct projection *a, struct buf *x, struct err *err)
 	GUARDED("mark", cpu_mark(a, x, err), x, mask_of(a));
 }
 
+static int poison_events_sort(struct events *a, struct buf *events, struct err *err)
+{
+	GUARDED("events_sort", cpu_events_sort(a, events, err), events, cpu_events_detectors(a));
+}
+
+static int poison_events_forward(struct events *a, const struct buf *events, const struct buf *x, struct buf *ret_y,
+				 struct err *err)
+{
+	GUARDED("events_forward", cpu_events_forward(a, events, x, ret_y, err), events, x, ret_y, cpu_events_detectors(a));
+}
+
+static int poison_events_back(struct events *a, const struct buf *events, const struct buf *q, struct buf *x, struct err *err)
+{
+	GUARDED("events_back", cpu_events_back(a, events, q, x, err), events, q, x, cpu_events_detectors(a));
+}
+
+static int poison_events_ratio(struct events *a, const struct buf *events, float floor, const struct buf *x, struct buf *sum,
+			       struct err *err)
+{
+	GUARDED("events_ratio", cpu_events_ratio(a, events, floor, x, sum, err), events, x, sum, cpu_events_detectors(a));
+}
+
 static const struct device_ops poison_ops = {
 	.kind = "poison",
 	.destroy = poison_destroy,
@@ -455,6 +477,13 @@ static const struct device_ops poison_ops = {
 	.fused = cpu_fused,
 	.forward_pair = poison_forward_pair,
 	.back_update = poison_back_update,
+	.events_bytes = cpu_events_bytes,
+	.events_create = cpu_events_create,
+	.events_free = cpu_events_free,
+	.events_sort = poison_events_sort,
+	.events_forward = poison_events_forward,
+	.events_back = poison_events_back,
+	.events_ratio = poison_events_ratio,
 	.mark = poison_mark,
 };
 

@@ -162,6 +162,16 @@ int cuda_forward_pair(struct projection *a, const struct rule *rule, const struc
 int cuda_back_update(struct projection *a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err);
 int cuda_mark(struct projection *a, struct buf *x, struct err *err);
 
+/* cuda_events.cu: list mode, events_*() of kernels/device.h */
+size_t cuda_list_bytes(struct device *dev, const struct events_spec *spec);
+int cuda_list_create(struct device *dev, const struct events_spec *spec, struct events **ret, struct err *err);
+void cuda_list_free(struct events *a);
+int cuda_list_sort(struct events *a, struct buf *events, struct err *err);
+int cuda_list_forward(struct events *a, const struct buf *events, const struct buf *x, struct buf *ret_y, struct err *err);
+int cuda_list_back(struct events *a, const struct buf *events, const struct buf *q, struct buf *x, struct err *err);
+int cuda_list_ratio(struct events *a, const struct buf *events, float floor, const struct buf *x, struct buf *sum,
+		    struct err *err);
+
 /* The pair of bin i is stored in ((float2 *)pair)[i]. SLICES: both numbers times the ray's length in a slice, so that the back
  * pass needs only the weights of the voxel. EXACT: as the rule returns them. */
 

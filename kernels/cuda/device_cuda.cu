@@ -269,6 +269,13 @@ static struct device_ops cuda_table(void)
 	ops.fused = cuda_fused;
 	ops.forward_pair = cuda_forward_pair;
 	ops.back_update = cuda_back_update;
+	ops.events_bytes = cuda_list_bytes;
+	ops.events_create = cuda_list_create;
+	ops.events_free = cuda_list_free;
+	ops.events_sort = cuda_list_sort;
+	ops.events_forward = cuda_list_forward;
+	ops.events_back = cuda_list_back;
+	ops.events_ratio = cuda_list_ratio;
 	ops.mark = cuda_mark;
 	return ops;
 }

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* List mode on the CPU device: compared with its definition in double and with the sinogram projector, adjoint, TOF bins, number
+ * of threads, sorting. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "kernels/cpu/cpu.h"
+#include "tests/kernels/events_fixture.h"
+#include "tests/near.h"
+
+#define N 4000
+
+static struct device *cpu(int threads)
+{
+	struct device *dev = NULL;
+
+	assert_int_equal(device_cpu_open(threads, &dev, NULL), 0);
+	return dev;
+}
+
+static struct device *poison(int threads)
+{
+	struct device *dev = NULL;
+
+	assert_int_equal(device_poison_open(threads, &dev, NULL), 0);
+	return dev;
+}
+
+/* Run `each` on every setup: CPU with 2 threads, with every instruction set; poison device with 3. */
+static void on_each(void (*each)(struct events_case *c))
+{
+	for (int which = 0; which < 5; which++)
+		for (size_t i = 0; i < N_EVENTS_SETUPS; i++) {
+			struct device *dev = which == 0 ? poison(3) : cpu(2);
+			const struct cpu_rows *rows = which < 2 ? cpu_rows_best() : cpu_rows_at(which - 2);
+			struct events_case c;
+
+			if (rows) {
+				cpu_state(dev)->rows = rows;
+				print_message("%s, %s, %s\n", dev->ops->kind, rows->name, events_setups[i].name);
+				events_open(dev, &events_setups[i], N, false, &c);
+				each(&c);
+				if (which == 0)
+					assert_int_equal(device_poison_check(dev, NULL), 0);
+				events_close(&c);
+			}
+			device_close(dev);
+		}
+}
+
+static void definition(void **state)
+{
+	(void)state;
+	on_each(events_check_definition);
+}
+
+static void adjoint(void **state)
+{
+	(void)state;
+	on_each(events_check_adjoint);
+}
+
+static void ratio(void **state)
+{
+	(void)state;
+	on_each(events_check_ratio);
+}
+
+static void sorted(void **state)
+{
+	(void)state;
+	on_each(events_check_sorted);
+}
+
+/* Neighbours in the sorted list are near to each other: the mean distance of the middles of their lines becomes much smaller. */
+static double mean_distance(const struct events_case *c, const struct event *list)
+{
+	double sum = 0;
+	size_t n = 0;
+
+	for (size_t i = 1; i < c->n; i++) {
+		double d = 0;
+
+		for (int k = 0; k < 3; k++) {
+			double here =
+				c->host_detectors[3 * list[i].detector[0] + k] + c->host_detectors[3 * list[i].detector[1] + k];
+
+			here -= c->host_detectors[3 * list[i - 1].detector[0] + k] +
+				c->host_detectors[3 * list[i - 1].detector[1] + k];
+			d += here * here / 4;
+		}
+		sum += sqrt(d);
+		n++;
+	}
+	return sum / (double)n;
+}
+
+static void neighbours(void **state)
+{
+	struct device *dev = cpu(2);
+	struct events_case c;
+	float *list;
+
+	(void)state;
+	events_open(dev, &events_setups[0], 100000, false, &c);
+	for (int i = 0; i < 100000; i++) { /* lines through the field of view: nearly opposite detectors */
+		int ring = c.list[i].detector[1] / EVENTS_RING, here = c.list[i].detector[0] % EVENTS_RING;
+
+		c.list[i].detector[1] = ring * EVENTS_RING + (here + EVENTS_RING / 2 + i % 21 - 10) % EVENTS_RING;
+	}
+	dev->ops->upload(&c.events, (const float *)(const void *)c.list, NULL);
+	assert_int_equal(dev->ops->events_sort(c.a, &c.events, NULL), 0);
+	list = events_download(&c.events);
+	assert_true(mean_distance(&c, (struct event *)(void *)list) < 0.5 * mean_distance(&c, c.list));
+	free(list);
+	events_close(&c);
+	device_close(dev);
+}
+
+static float *back_with(int threads, size_t n, bool sort)
+{
+	struct device *dev = cpu(threads);
+	struct events_case c;
+	struct buf sum;
+	float *x;
+
+	events_open(dev, &events_setups[1], n, false, &c);
+	if (sort)
+		assert_int_equal(dev->ops->events_sort(c.a, &c.events, NULL), 0);
+	assert_int_equal(dev->ops->events_back(c.a, &c.events, &c.y, &c.x, NULL), 0);
+	assert_int_equal(dev->ops->alloc(dev, c.x.n, &sum, NULL), 0);
+	assert_int_equal(dev->ops->copy(&c.x, &sum, NULL), 0);
+	assert_int_equal(dev->ops->events_ratio(c.a, &c.events, 1e-3f, &c.x, &sum, NULL), 0);
+	x = events_download(&sum);
+	buf_release(&sum);
+	events_close(&c);
+	device_close(dev);
+	return x;
+}
+
+static void threads(void **state)
+{
+	struct grid g = events_grid(&events_setups[1]);
+
+	(void)state;
+	for (int sort = 0; sort < 2; sort++) {
+		float *one = back_with(1, 70000, sort); /* more than CPU_EVENTS */
+
+		for (int n = 2; n <= 7; n += 5) {
+			float *many = back_with(n, 70000, sort);
+
+			assert_memory_equal(one, many, grid_size(&g) * sizeof(*one));
+			free(many);
+		}
+		free(one);
+	}
+}
+
+/* A point on a line is seen by the bin around its distance from the middle, positive towards the first detector. */
+static void point(void **state)
+{
+	struct device *dev = cpu(2);
+	const struct events_setup s = {"", {{81, 81, 61}, {2, 2, 2}, {0, 0, 0}, true}, {15, 10, 6}};
+	const int pairs[][2] = {{5 + 7 * EVENTS_RING, 53 + 7 * EVENTS_RING},
+				{30 + 6 * EVENTS_RING, 75 + 6 * EVENTS_RING},
+				{20 + 4 * EVENTS_RING, 70 + 9 * EVENTS_RING},
+				{66 + 8 * EVENTS_RING, 17 + 5 * EVENTS_RING}};
+
+	(void)state;
+	for (size_t pair = 0; pair < 4; pair++)
+		for (int side = -1; side <= 1; side += 2) {
+			struct events_case c;
+			double at[3], expected = side * 42.0, length = 0, d[3];
+			size_t voxel = 0;
+			float *x, *y;
+			int best = 0;
+
+			events_open(dev, &s, 15, false, &c);
+			x = calloc(c.x.n, sizeof(*x));
+			assert_non_null(x);
+			for (int k = 0; k < 3; k++) {
+				d[k] = c.host_detectors[3 * pairs[pair][0] + k] - c.host_detectors[3 * pairs[pair][1] + k];
+				at[k] = 0.5 *
+					(c.host_detectors[3 * pairs[pair][0] + k] + c.host_detectors[3 * pairs[pair][1] + k]);
+				length += d[k] * d[k];
+			}
+			for (int k = 0; k < 3; k++) {
+				at[k] += expected * d[k] / sqrt(length);
+				voxel += (size_t)floor((at[k] - c.grid.lo[k]) / c.grid.h[k]) * grid_step(&c.grid, k);
+			}
+			x[voxel] = 1;
+			for (int k = 0; k < 15; k++)
+				c.list[k] = (struct event){{pairs[pair][0], pairs[pair][1]}, k, 0};
+			dev->ops->upload(&c.events, (const float *)(const void *)c.list, NULL);
+			dev->ops->upload(&c.x, x, NULL);
+			assert_int_equal(dev->ops->events_forward(c.a, &c.events, &c.x, &c.y, NULL), 0);
+			y = events_download(&c.y);
+			for (int k = 0; k < 15; k++)
+				best = y[k] > y[best] ? k : best;
+			assert_true(y[best] > 0);
+			assert_int_equal(best,
+					 7 + side * 4); /* bins are 10 mm wide, number 7 is in the middle: 42 is in bin 11 */
+			free(x);
+			free(y);
+			events_close(&c);
+		}
+	device_close(dev);
+}
+
+/* The sum over all TOF bins is the row of one wide bin. */
+static void all_bins(void **state)
+{
+	const struct events_setup narrow = {"", {{41, 39, 45}, {4.1, 4.3, 3}, {0, 0, 0}, true}, {13, 17.3, 11}};
+	const struct events_setup wide = {"", {{41, 39, 45}, {4.1, 4.3, 3}, {0, 0, 0}, true}, {1, 13 * 17.3, 11}};
+	struct device *dev = cpu(2);
+	struct events_case c[2];
+	float *found, *y;
+	double *sum;
+
+	(void)state;
+	events_open(dev, &narrow, 13 * 300, false, &c[0]);
+	events_open(dev, &wide, 300, false, &c[1]);
+	for (int i = 0; i < 13 * 300; i++) {
+		c[0].list[i] = c[1].list[i / 13];
+		c[0].list[i].tof = i % 13;
+	}
+	dev->ops->upload(&c[0].events, (const float *)(const void *)c[0].list, NULL);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(dev->ops->events_forward(c[i].a, &c[i].events, &c[i].x, &c[i].y, NULL), 0);
+	y = events_download(&c[0].y);
+	found = events_download(&c[1].y);
+	sum = calloc(300, sizeof(*sum));
+	assert_non_null(sum);
+	for (int i = 0; i < 13 * 300; i++)
+		sum[i / 13] += y[i];
+	assert_true(events_difference(found, sum, 300) < EVENTS_TOL);
+	free(y);
+	free(found);
+	free(sum);
+	events_close(&c[0]);
+	events_close(&c[1]);
+	device_close(dev);
+}
+
+/* Lines that are not steeper than 45 degrees have the entries of PROJECTION_JOSEPH. */
+static void as_sinogram(void **state)
+{
+	enum { RADIAL = 31, VIEWS = 5, PLANES = 9 };
+	static const double angles[VIEWS] = {3, 44, 90, 101, 152};
+	struct scan_view views[VIEWS];
+	struct scan_plane planes[PLANES];
+	double radius[RADIAL];
+	struct scan scan = {.kind = SCAN_PARALLEL,
+			    .n_u = PLANES,
+			    .n_v = RADIAL,
+			    .n_views = VIEWS,
+			    .views = views,
+			    .planes = planes,
+			    .radius = radius,
+			    .ring_radius = 120,
+			    .fov_radius = EVENTS_FOV};
+	struct grid g = {{41, 39, 25}, {4.1, 4.3, 3}, {-84, -83.8, -37.5}, true};
+	struct projection_spec spec = {.model = PROJECTION_JOSEPH, .scan = &scan, .n_views = VIEWS, .grid = &g};
+	size_t n = VIEWS * RADIAL * PLANES, i = 0;
+	float *ends = malloc(6 * n * sizeof(*ends)), *host = events_volume(&g, 3), *found, *expected;
+	struct event *list = calloc(n, sizeof(*list));
+	struct device *dev = cpu(2);
+	struct buf x = events_upload(dev, host, grid_size(&g)), y, detectors, events;
+	double *reference = malloc(n * sizeof(*reference));
+	struct projection *projection;
+	struct events *a;
+
+	(void)state;
+	assert_true(ends && list && reference);
+	for (int u = 0; u < PLANES; u++)
+		planes[u] = (struct scan_plane){u < 5 ? 6.0 * (u - 2) : 3.0 * (u - 7), u < 5 ? 0 : 17};
+	for (int v = 0; v < RADIAL; v++)
+		radius[v] = 5.0 * (v - 15) + 0.3;
+	for (int view = 0; view < VIEWS; view++) {
+		views[view] = (struct scan_view){.turn = {cos(angles[view] * M_PI / 180), sin(angles[view] * M_PI / 180)}};
+		for (int v = 0; v < RADIAL; v++)
+			for (int u = 0; u < PLANES; u++, i++) {
+				double r = radius[v], w = sqrt(120.0 * 120 - r * r), c = views[view].turn[0],
+				       s = views[view].turn[1];
+
+				for (int end = 0; end < 2; end++) { /* the first detector is at positive t */
+					double t = end ? -w : w;
+
+					ends[6 * i + 3 * (size_t)end] = (float)(r * c - t * s);
+					ends[6 * i + 3 * (size_t)end + 1] = (float)(r * s + t * c);
+					ends[6 * i + 3 * (size_t)end + 2] = (float)(planes[u].z + planes[u].rise * t / w);
+				}
+				list[i] = (struct event){{(int32_t)(2 * i), (int32_t)(2 * i + 1)}, 0, 0};
+			}
+	}
+	assert_int_equal(dev->ops->projection_create(dev, &spec, &projection, NULL), 0);
+	assert_int_equal(dev->ops->alloc(dev, n, &y, NULL), 0);
+	assert_int_equal(dev->ops->forward(projection, &x, false, &y, NULL), 0);
+	expected = events_download(&y);
+	detectors = events_upload(dev, ends, 6 * n);
+	events = events_upload(dev, (const float *)(const void *)list, n * EVENT_FLOATS);
+	assert_int_equal(dev->ops->events_create(
+				 dev,
+				 &(struct events_spec){.grid = &g, .fov_radius = EVENTS_FOV, .detectors = &detectors, .batch = n},
+				 &a, NULL),
+			 0);
+	assert_int_equal(dev->ops->events_forward(a, &events, &x, &y, NULL), 0);
+	found = events_download(&y);
+	for (i = 0; i < n; i++)
+		reference[i] = expected[i];
+	assert_true(events_difference(found, reference, n) < EVENTS_TOL);
+	dev->ops->events_free(a);
+	dev->ops->projection_free(projection);
+	buf_release(&x);
+	buf_release(&y);
+	buf_release(&detectors);
+	buf_release(&events);
+	device_close(dev);
+	free(ends);
+	free(host);
+	free(found);
+	free(expected);
+	free(reference);
+	free(list);
+}
+
+/* Events that do not exist have no effect. */
+static void impossible(void **state)
+{
+	struct device *dev = poison(2);
+	struct events_case c;
+	const struct event bad[] = {
+		{{-1, 3}, 0, 0}, {{3, EVENTS_DETECTORS}, 0, 0}, {{3, 50}, -1, 0}, {{3, 50}, 13, 0}, {{7, 7}, 0, 0}};
+	float *before, *after, *y;
+	struct buf sum;
+
+	(void)state;
+	events_open(dev, &events_setups[1], 5, false, &c);
+	dev->ops->upload(&c.events, (const float *)(const void *)bad, NULL);
+	before = events_download(&c.x);
+	assert_int_equal(dev->ops->events_sort(c.a, &c.events, NULL), 0);
+	assert_int_equal(dev->ops->events_back(c.a, &c.events, &c.y, &c.x, NULL), 0);
+	assert_int_equal(dev->ops->alloc(dev, c.x.n, &sum, NULL), 0);
+	assert_int_equal(dev->ops->copy(&c.x, &sum, NULL), 0);
+	assert_int_equal(dev->ops->events_ratio(c.a, &c.events, 0.1f, &c.x, &sum, NULL), 0);
+	assert_int_equal(dev->ops->events_forward(c.a, &c.events, &c.x, &c.y, NULL), 0);
+	after = events_download(&sum);
+	buf_release(&sum);
+	y = events_download(&c.y);
+	assert_memory_equal(before, after, c.x.n * sizeof(*before));
+	for (int i = 0; i < 5; i++)
+		assert_near(y[i], 0, 0);
+	free(before);
+	free(after);
+	free(y);
+	events_close(&c);
+	device_close(dev);
+}
+
+static void refused(void **state)
+{
+	struct device *dev = cpu(1);
+	struct grid flat = {{4, 4, 4}, {1, 1, 1}, {0, 0, 0}, false};
+	struct events *a = NULL;
+	struct err err = {0};
+	struct events_case c;
+	struct buf few;
+
+	(void)state;
+	events_open(dev, &events_setups[0], 10, false, &c);
+	assert_int_equal(dev->ops->events_create(
+				 dev,
+				 &(struct events_spec){.grid = &flat, .fov_radius = 1, .detectors = &c.detectors, .batch = 1}, &a,
+				 &err),
+			 -EINVAL);
+	assert_null(a);
+	few = buf_part(&c.x, 0, c.x.n - 1);
+	assert_int_equal(dev->ops->events_forward(c.a, &c.events, &few, &c.y, &err), -EINVAL);
+	few = buf_part(&c.y, 0, 9);
+	assert_int_equal(dev->ops->events_back(c.a, &c.events, &few, &c.x, &err), -EINVAL);
+	assert_int_equal(dev->ops->events_forward(c.a, &c.events, &c.x, &few, &err), -EINVAL);
+	events_close(&c);
+	device_close(dev);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(definition), cmocka_unit_test(adjoint),    cmocka_unit_test(ratio),
+		cmocka_unit_test(sorted),     cmocka_unit_test(neighbours), cmocka_unit_test(threads),
+		cmocka_unit_test(point),      cmocka_unit_test(all_bins),   cmocka_unit_test(as_sinogram),
+		cmocka_unit_test(impossible), cmocka_unit_test(refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
