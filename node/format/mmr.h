@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Raw data of the Siemens Biograph mMR: the text header, the words of the list mode, and the normalisation by components. Without
+ * DICOM, which is in node/sinogram/sinogram_mmr.c.
+ *
+ * Sources: STIR (CListRecordECAT8_32bit.h, BinNormalisationFromECAT8.cxx, InterfileHeaderSiemens.cxx), NiftyPET (lmproc.cu,
+ * norm.cu), pet-rd-tools (MMR.hpp), and published headers. No data of a real scanner were available: whatever these documents
+ * say about a file is checked, and a file that contradicts them is refused.
+ *
+ * - The scanner has 64 rings of 504 detectors, numbered as in recon/pet/michelogram_pairs.h. Detectors c with c % 9 = 0 are gaps
+ *   between blocks.
+ * - A word of the list mode has 32 bits, little-endian. Bit 31 = 0: an event; bit 30 = 1: prompt, 0: delayed; bits 0 to 29: its
+ *   bin, (plane 252 + view) 344 + radial bin, of a michelogram of span 1 with ring differences 0, -1, +1 ... -60, +60. Top bits
+ *   100: a time mark, ms in bits 0 to 28. 101: singles of a bucket. Other words (gates, motion) are skipped.
+ * - The normalisation has 323404 bytes, float32, little-endian: geometric [127][344], interference [344][9], efficiencies
+ *   [64][504], axial [837], dead time paralysing [64], not paralysing [64], of crystals [9], further axial [837]. The last four
+ * are read, but not used. The 837 planes are those of span 11, ring differences up to 60, segments 0, -1, +1 ... */
+#ifndef TOMONODE_NODE_MMR_H
+#define TOMONODE_NODE_MMR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/err.h"
+#include "recon/pet/michelogram.h"
+
+#define MMR_RINGS 64
+#define MMR_DETECTORS 504
+#define MMR_RADIAL 344
+#define MMR_ANGLES 252
+#define MMR_LARGEST 60	/* largest ring difference */
+#define MMR_PLANES 4084 /* of span 1 */
+#define MMR_BLOCK 9	/* detectors of a block, with its gap */
+#define MMR_PLANE_BINS ((size_t)MMR_ANGLES * MMR_RADIAL)
+#define MMR_NORM_BYTES 323404
+#define MMR_TEXT_MAX 65536 /* largest header, bytes */
+
+/* ---- the header ---- */
+
+struct mmr_header {
+	uint64_t words;	  /* of the list mode; 0: a header of a normalisation */
+	double duration;  /* s; NaN: not in the header */
+	char position[5]; /* HFS, ...; "": not in the header */
+};
+
+/* Read the text of a header. It may end in bytes 0; its lines may end in CR CR LF. EBADMSG: it is not the header of these data,
+ * or contradicts them; ENOTSUP: another scanner or a form that is not supported. The text names line, key and value. */
+int mmr_header_read_list(const char *text, size_t size, struct mmr_header *ret, struct err *err);
+int mmr_header_read_norm(const char *text, size_t size, struct mmr_header *ret, struct err *err);
+
+/* Check that a michelogram has the detectors and bins of this scanner. ENOTSUP: the message says what differs. */
+int mmr_check_michelogram(const struct michelogram *m, struct err *err);
+
+/* ---- list mode ---- */
+
+struct mmr_list_report {
+	uint64_t words, prompts, delayeds, singles, marks, skipped;
+	uint64_t outside; /* prompts of ring differences that the michelogram does not have */
+	long first, last; /* ms, of the first and the last time mark; -1: none */
+};
+
+struct mmr_list {
+	int32_t plane[MMR_PLANES]; /* plane of the michelogram; -1: none */
+	struct mmr_list_report report;
+};
+
+/* Prepare to count events into the bins of m, of any span (mmr_check_michelogram()). */
+int mmr_list_begin(const struct michelogram *m, struct mmr_list *ret, struct err *err);
+/* Add the next n words to the prompts: counts[plane][angle][radial]. EBADMSG: a bin that does not exist, or a time mark that is
+ * earlier than the one before; the text has the number of the word. */
+int mmr_list_add(struct mmr_list *l, const uint8_t *words, size_t n, uint32_t *counts, struct err *err);
+
+/* ---- normalisation ---- */
+
+struct mmr_norm; /* immutable; threads may share it */
+
+/* EBADMSG: a wrong size, or a component that is negative, 0 where it divides, or not a number; the text names it. */
+int mmr_norm_read(const uint8_t *bytes, size_t size, struct mmr_norm **ret, struct err *err);
+struct mmr_norm *mmr_norm_free(struct mmr_norm *n); /* accepts NULL; returns NULL */
+
+/* Compute the detection efficiency of the bins of a plane of m, [angle][radial]: the sum over its ring pairs of the efficiencies
+ * of both detectors, times geometric, divided by axial factors, times interference. 0: a gap. */
+struct michelogram_index;
+void mmr_norm_plane(const struct mmr_norm *n, const struct michelogram_index *x, int plane, float *ret);
+
+#endif

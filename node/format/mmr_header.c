@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mmr_header.c - the text headers of list mode and normalisation (Siemens' dialect of Interfile).
+ *
+ * The data say nothing about their own layout, so that every key which describes it must have the value of this scanner, where
+ * the key is present; the keys without which the data cannot be trusted must be present. Keys are compared in the short form of
+ * node/format/interfile_lines.h. */
+#include "node/format/mmr.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "node/format/interfile_lines.h"
+
+#define COMPONENTS 8
+
+/* A key that must have this list of numbers, if it is present. */
+struct fixed {
+	const char *key;
+	int index;
+	bool needed;
+	int n;
+	double value[2];
+};
+
+static const struct fixed list_keys[] = {
+	{"originatingsystem", 0, true, 1, {2008}},
+	{"lmeventandtagwordsformat(bits)", 0, true, 1, {32}},
+	{"numberofrings", 0, true, 1, {MMR_RINGS}},
+	{"axialcompression", 0, true, 1, {1}},
+	{"maximumringdifference", 0, true, 1, {MMR_LARGEST}},
+	{"numberofprojections", 0, true, 1, {MMR_RADIAL}},
+	{"numberofviews", 0, true, 1, {MMR_ANGLES}},
+	{"numberofsegments", 0, false, 1, {2 * MMR_LARGEST + 1}},
+	{"timingtagwordsinterval(msec)", 0, false, 1, {1}},
+	{"numberoftoftimebins", 0, false, 1, {1}},
+	{"dataoffsetinbytes", 0, false, 1, {0}},
+};
+
+static const struct fixed norm_keys[] = {
+	{"originatingsystem", 0, true, 1, {2008}},
+	{"numberofnormalizationcomponents", 0, true, 1, {COMPONENTS}},
+	{"numberofrings", 0, false, 1, {MMR_RINGS}},
+	{"axialcompression", 0, false, 1, {11}},
+	{"maximumringdifference", 0, false, 1, {MMR_LARGEST}},
+	{"dataoffsetinbytes", 1, false, 1, {0}},
+	{"dataoffsetinbytes", 2, false, 1, {174752}},
+	{"dataoffsetinbytes", 3, false, 1, {187136}},
+	{"dataoffsetinbytes", 4, false, 1, {316160}},
+	{"dataoffsetinbytes", 5, false, 1, {319508}},
+	{"dataoffsetinbytes", 6, false, 1, {319764}},
+	{"dataoffsetinbytes", 7, false, 1, {320020}},
+	{"dataoffsetinbytes", 8, false, 1, {320056}},
+	{"matrixsize", 1, false, 2, {MMR_RADIAL, 127}},
+	{"matrixsize", 2, false, 2, {MMR_BLOCK, MMR_RADIAL}},
+	{"matrixsize", 3, false, 2, {MMR_DETECTORS, MMR_RINGS}},
+	{"matrixsize", 4, false, 1, {837}},
+	{"matrixsize", 5, false, 1, {MMR_RINGS}},
+	{"matrixsize", 6, false, 1, {MMR_RINGS}},
+	{"matrixsize", 7, false, 1, {MMR_BLOCK}},
+	{"matrixsize", 8, false, 1, {837}},
+};
+
+static int missing(const char *key, struct err *err)
+{
+	return err_set(err, EBADMSG, "the header has no key \"%s\"", key);
+}
+
+static int refuse_value(const struct interfile_lines *l, const struct fixed *k, struct err *err)
+{
+	const struct interfile_line *line = NULL;
+	char second[24] = "";
+
+	interfile_line_find(l, k->key, k->index, &line, NULL);
+	if (k->n == 2)
+		snprintf(second, sizeof(second), ", %g", k->value[1]);
+	return err_set(err, ENOTSUP, "line %d: %.60s := %.60s; supported: %g%s", line->number, line->name, line->value,
+		       k->value[0], second);
+}
+
+static int check_keys(const struct interfile_lines *l, const struct fixed *keys, size_t n_keys, struct err *err)
+{
+	for (size_t i = 0; i < n_keys; i++) {
+		const struct fixed *k = &keys[i];
+		double v[2] = {0, 0};
+		int n = 0, rc = interfile_line_numbers(l, k->key, k->index, -1e15, 1e15, 2, v, &n, err);
+
+		if (rc < 0)
+			return rc;
+		if (rc == 0 && k->needed)
+			return missing(k->key, err);
+		if (rc > 0 && (n != k->n || v[0] != k->value[0] || (n == 2 && v[1] != k->value[1])))
+			return refuse_value(l, k, err);
+	}
+	return 0;
+}
+
+/* Check the number of planes of each segment: 64, 63, 63, 62, 62 ... 4, 4. */
+static int check_segments(const struct interfile_lines *l, struct err *err)
+{
+	double planes[2 * MMR_LARGEST + 2];
+	int n = 0, rc = interfile_line_numbers(l, "segmenttable", 0, 0, 1e6, 2 * MMR_LARGEST + 2, planes, &n, err);
+
+	if (rc <= 0)
+		return rc;
+	if (n != 2 * MMR_LARGEST + 1)
+		return err_set(err, EBADMSG, "the segment table has %d segments; allowed: %d", n, 2 * MMR_LARGEST + 1);
+	for (int i = 0; i < n; i++)
+		if (planes[i] != MMR_RINGS - (i + 1) / 2)
+			return err_set(err, EBADMSG, "segment table: segment %d has %g planes; allowed: %d", i + 1, planes[i],
+				       MMR_RINGS - (i + 1) / 2);
+	return 0;
+}
+
+/* Is the value this word? Missing: yes. */
+static int check_word(const struct interfile_lines *l, const char *key, const char *wanted, struct err *err)
+{
+	const struct interfile_line *line;
+	char word[40];
+	int rc = interfile_line_find(l, key, 0, &line, err);
+
+	if (rc <= 0)
+		return rc;
+	interfile_normalise(line->value, word, sizeof(word));
+	return strcmp(word, wanted) ? err_set(err, ENOTSUP, "line %d: %.60s := %.60s; supported: %s", line->number, line->name,
+					      line->value, wanted)
+				    : 0;
+}
+
+static int read_words(const struct interfile_lines *l, struct mmr_header *h, struct err *err)
+{
+	double words;
+	int rc = interfile_line_number(l, "totallistmodewordcounts", 0, 1, 1e15, &words, err);
+
+	if (rc < 0)
+		return rc;
+	if (rc == 0)
+		return missing("%total listmode word counts", err);
+	if (words != floor(words))
+		return err_set(err, EBADMSG, "%%total listmode word counts := %g is not an integer", words);
+	h->words = (uint64_t)words;
+	return 0;
+}
+
+static int read_study(const struct interfile_lines *l, struct mmr_header *h, struct err *err)
+{
+	const struct interfile_line *line;
+	int rc = interfile_line_number(l, "imageduration(sec)", 0, 0, 1e7, &h->duration, err);
+
+	if (rc < 0)
+		return rc;
+	if (rc == 0 || h->duration == 0)
+		h->duration = NAN;
+	rc = interfile_line_find(l, "patientorientation", 0, &line, err);
+	if (rc > 0)
+		snprintf(h->position, sizeof(h->position), "%s", line->value);
+	return rc < 0 ? rc : 0;
+}
+
+static int read_lines(const char *text, size_t size, struct interfile_lines *ret, struct err *err)
+{
+	while (size > 0 && text[size - 1] == '\0')
+		size--;
+	return interfile_lines_read(text, size, ret, err);
+}
+
+int mmr_header_read_list(const char *text, size_t size, struct mmr_header *ret, struct err *err)
+{
+	struct mmr_header h = {0};
+	struct interfile_lines l;
+	int rc = read_lines(text, size, &l, err);
+
+	if (rc < 0)
+		return rc;
+	rc = check_word(&l, "dataformat", "coincidencelist", err);
+	if (rc == 0)
+		rc = check_keys(&l, list_keys, sizeof(list_keys) / sizeof(list_keys[0]), err);
+	if (rc == 0)
+		rc = check_segments(&l, err);
+	if (rc >= 0)
+		rc = read_words(&l, &h, err);
+	if (rc == 0)
+		rc = read_study(&l, &h, err);
+	interfile_lines_clear(&l);
+	if (rc == 0)
+		*ret = h;
+	return rc;
+}
+
+int mmr_header_read_norm(const char *text, size_t size, struct mmr_header *ret, struct err *err)
+{
+	struct interfile_lines l;
+	int rc = read_lines(text, size, &l, err);
+
+	if (rc < 0)
+		return rc;
+	rc = check_keys(&l, norm_keys, sizeof(norm_keys) / sizeof(norm_keys[0]), err);
+	interfile_lines_clear(&l);
+	if (rc == 0)
+		*ret = (struct mmr_header){.duration = NAN};
+	return rc;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mmr_list.c - count the prompts of a list mode.
+ *
+ * The bin of an event is that of a span-1 michelogram with the views and radial bins of the result, so that only its plane is
+ * converted, by a table. A word costs one division. */
+#include "node/format/mmr.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "recon/pet/michelogram_pairs.h"
+
+#define EVENT_BINS ((uint32_t)MMR_PLANES * MMR_ANGLES * MMR_RADIAL)
+
+int mmr_check_michelogram(const struct michelogram *m, struct err *err)
+{
+	if (m->scanner.rings != MMR_RINGS || m->scanner.detectors != MMR_DETECTORS)
+		return err_set(err, ENOTSUP, "%d rings of %d detectors; those of a Siemens mMR are %d of %d", m->scanner.rings,
+			       m->scanner.detectors, MMR_RINGS, MMR_DETECTORS);
+	if (m->n_angles != MMR_ANGLES || m->n_radial != MMR_RADIAL)
+		return err_set(err, ENOTSUP, "sinograms of %d angles and %d radial bins; those of a Siemens mMR have %d and %d",
+			       m->n_angles, m->n_radial, MMR_ANGLES, MMR_RADIAL);
+	if (m->arc_corrected)
+		return err_set(err, ENOTSUP, "arc-corrected sinograms; those of a Siemens mMR are not");
+	return 0;
+}
+
+int mmr_list_begin(const struct michelogram *m, struct mmr_list *ret, struct err *err)
+{
+	struct michelogram_index x;
+	int rc = mmr_check_michelogram(m, err), at = 0;
+
+	if (rc == 0)
+		rc = michelogram_index_init(m, &x, err);
+	if (rc < 0)
+		return rc;
+	memset(ret, 0, sizeof(*ret));
+	ret->report.first = ret->report.last = -1;
+	for (int i = 0; i < 2 * MMR_LARGEST + 1; i++) { /* ring differences 0, -1, +1, -2 ... */
+		int d = i % 2 ? -(i + 1) / 2 : i / 2, size = d < 0 ? -d : d;
+
+		for (int low = 0; low < MMR_RINGS - size; low++, at++) {
+			struct michelogram_ends e = {{low + (d > 0 ? d : 0), low + (d < 0 ? -d : 0)}, {MMR_ANGLES, 0}};
+			struct michelogram_bin b;
+
+			ret->plane[at] = michelogram_bin_of(&x, &e, &b) ? b.plane : -1;
+		}
+	}
+	return 0;
+}
+
+static int add_mark(struct mmr_list_report *r, uint32_t word, struct err *err)
+{
+	long ms = (long)(word & 0x1fffffff);
+
+	if (ms < r->last)
+		return err_set(err, EBADMSG, "list mode: word %llu is a time mark of %ld ms, after one of %ld ms",
+			       (unsigned long long)r->words, ms, r->last);
+	r->first = r->marks ? r->first : ms;
+	r->last = ms;
+	r->marks++;
+	return 0;
+}
+
+static int add_event(struct mmr_list *l, uint32_t word, uint32_t *counts, struct err *err)
+{
+	uint32_t bin = word & 0x3fffffff, plane = bin / (uint32_t)MMR_PLANE_BINS;
+
+	if (bin >= EVENT_BINS)
+		return err_set(err, EBADMSG, "list mode: word %llu is an event in plane %u of %d",
+			       (unsigned long long)l->report.words, plane, MMR_PLANES);
+	if (!(word & 0x40000000)) {
+		l->report.delayeds++;
+		return 0;
+	}
+	l->report.prompts++;
+	if (l->plane[plane] < 0)
+		l->report.outside++;
+	else
+		counts[(size_t)l->plane[plane] * MMR_PLANE_BINS + bin % (uint32_t)MMR_PLANE_BINS]++;
+	return 0;
+}
+
+int mmr_list_add(struct mmr_list *l, const uint8_t *words, size_t n, uint32_t *counts, struct err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		const uint8_t *b = words + 4 * i;
+		uint32_t word = (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+
+		if (word >> 31 == 0)
+			rc = add_event(l, word, counts, err);
+		else if (word >> 29 == 4)
+			rc = add_mark(&l->report, word, err);
+		else if (word >> 29 == 5)
+			l->report.singles++;
+		else
+			l->report.skipped++;
+		l->report.words++;
+	}
+	return rc;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mmr_norm.c - the normalisation by components.
+ *
+ * Efficiency of a bin = interference[bin][view % 9] * sum over its ring pairs of e(ring 1, c1) e(ring 2, c2) geometric[ring 1 +
+ * ring 2][bin] / axial[plane], where plane is that of span 11 which contains the ring pair, in the scanner's order of segments
+ * (BinNormalisationFromECAT8.cxx of STIR). Detector c has the stored efficiency c - 1, and the gaps (c % 9 = 0) have 0.
+ *
+ * All ring pairs of a plane have the same sum; geometric and axial factors are applied to each pair, so that any span is right.
+ */
+#include "node/format/mmr.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "recon/pet/michelogram_pairs.h"
+
+#define GEOMETRIC_PLANES (2 * MMR_RINGS - 1)
+#define AXIAL_PLANES 837
+#define AXIAL_SPAN 11
+
+struct mmr_norm {
+	float geometric[GEOMETRIC_PLANES][MMR_RADIAL];
+	float interference[MMR_RADIAL][MMR_BLOCK];
+	float efficiency[MMR_RINGS][MMR_DETECTORS]; /* of detector c, gaps 0 */
+	float axial[MMR_RINGS][MMR_RINGS];	    /* of the pair (first ring, second ring), 1 beyond the largest difference */
+};
+
+/* Components in the order of the file. */
+static const struct component {
+	const char *name;
+	size_t n;
+	bool divides;
+} components[] = {
+	{"geometric", 127 * MMR_RADIAL, false},
+	{"interference", 344 * MMR_BLOCK, false},
+	{"crystal efficiency", 64 * MMR_DETECTORS, false},
+	{"axial", AXIAL_PLANES, true},
+	{"paralysing dead time", MMR_RINGS, false},
+	{"non-paralysing dead time", MMR_RINGS, false},
+	{"crystal dead time", MMR_BLOCK, false},
+	{"further axial", AXIAL_PLANES, false},
+};
+#define COMPONENTS (sizeof(components) / sizeof(components[0]))
+#define USED 4 /* the first ones */
+
+static float read_float(const uint8_t *b)
+{
+	uint32_t word = (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+	float v;
+
+	memcpy(&v, &word, sizeof(v));
+	return v;
+}
+
+/* Read one component; the unused ones may have any finite value. */
+static int read_component(const uint8_t *bytes, size_t number, float *ret, struct err *err)
+{
+	const struct component *c = &components[number];
+
+	for (size_t i = 0; i < c->n; i++) {
+		float v = read_float(bytes + 4 * i);
+
+		if (!isfinite(v) || (number < USED && (v < 0 || (c->divides && v == 0))))
+			return err_set(err, EBADMSG, "normalisation: %s factor %zu of %zu is %g; allowed: finite%s", c->name,
+				       i + 1, c->n, (double)v,
+				       number >= USED ? ""
+				       : c->divides   ? " and above 0"
+						      : " and not negative");
+		if (ret)
+			ret[i] = v;
+	}
+	return 0;
+}
+
+static void fill_efficiencies(const float *stored, struct mmr_norm *n)
+{
+	for (int ring = 0; ring < MMR_RINGS; ring++)
+		for (int c = 0; c < MMR_DETECTORS; c++)
+			n->efficiency[ring][c] =
+				c % MMR_BLOCK ? stored[ring * MMR_DETECTORS + (c + MMR_DETECTORS - 1) % MMR_DETECTORS] : 0;
+}
+
+/* Sort the axial factors to ring pairs: segments of span 11 in the order 0, -1, +1 ... */
+static int fill_axial(const float *stored, struct mmr_norm *n, struct err *err)
+{
+	struct michelogram m = {
+		.scanner = {MMR_RINGS, MMR_DETECTORS, 4, 300, 0, 2}, .n_radial = MMR_RADIAL, .n_angles = MMR_ANGLES};
+	struct michelogram_index x;
+	int rc = michelogram_segments(MMR_RINGS, AXIAL_SPAN, MMR_LARGEST, &m.segments, &m.n_segments, err);
+
+	if (rc < 0)
+		return rc;
+	for (int i = 1; i + 1 < m.n_segments; i += 2) {
+		struct michelogram_segment positive = m.segments[i];
+
+		m.segments[i] = m.segments[i + 1];
+		m.segments[i + 1] = positive;
+	}
+	rc = michelogram_index_init(&m, &x, err);
+	for (int i = 0; i < MMR_RINGS * MMR_RINGS; i++)
+		n->axial[i / MMR_RINGS][i % MMR_RINGS] = 1;
+	for (int plane = 0; rc == 0 && plane < x.n_planes; plane++) {
+		struct michelogram_rings r = michelogram_plane_rings(&x, plane);
+
+		for (int k = 0; k < r.n; k++) {
+			int d = r.difference + 2 * k;
+
+			n->axial[(r.sum + d) / 2][(r.sum - d) / 2] = stored[plane];
+		}
+	}
+	free(m.segments);
+	return rc;
+}
+
+static int read_all(const uint8_t *bytes, struct mmr_norm *n, float *efficiencies, float *axial, struct err *err)
+{
+	float *const to[COMPONENTS] = {&n->geometric[0][0], &n->interference[0][0], efficiencies, axial};
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < COMPONENTS; i++) {
+		rc = read_component(bytes, i, to[i], err);
+		bytes += 4 * components[i].n;
+	}
+	if (rc < 0)
+		return rc;
+	fill_efficiencies(efficiencies, n);
+	return fill_axial(axial, n, err);
+}
+
+int mmr_norm_read(const uint8_t *bytes, size_t size, struct mmr_norm **ret, struct err *err)
+{
+	struct mmr_norm *n;
+	float *scratch;
+	int rc;
+
+	if (size != MMR_NORM_BYTES)
+		return err_set(err, EBADMSG, "normalisation: %zu bytes; a Siemens mMR has %d", size, MMR_NORM_BYTES);
+	n = malloc(sizeof(*n));
+	scratch = malloc((64 * MMR_DETECTORS + AXIAL_PLANES) * sizeof(*scratch));
+	if (n && scratch)
+		rc = read_all(bytes, n, scratch, scratch + 64 * MMR_DETECTORS, err);
+	else
+		rc = err_set(err, ENOMEM, "no memory for a normalisation");
+	free(scratch);
+	if (rc < 0)
+		free(n);
+	else
+		*ret = n;
+	return rc;
+}
+
+struct mmr_norm *mmr_norm_free(struct mmr_norm *n)
+{
+	free(n);
+	return NULL;
+}
+
+void mmr_norm_plane(const struct mmr_norm *n, const struct michelogram_index *x, int plane, float *ret)
+{
+	struct michelogram_rings r = michelogram_plane_rings(x, plane);
+
+	memset(ret, 0, MMR_PLANE_BINS * sizeof(*ret));
+	for (int k = 0; k < r.n; k++) {
+		int first = (r.sum + r.difference) / 2 + k, second = r.sum - first;
+		const float *e_first = n->efficiency[first], *e_second = n->efficiency[second];
+
+		for (int i = 0; i < (int)MMR_PLANE_BINS; i++) {
+			int crystal[2], angle = i / MMR_RADIAL, radial = i % MMR_RADIAL;
+
+			michelogram_crystals(x, angle, radial, 0, crystal);
+			ret[i] += e_first[crystal[0]] * e_second[crystal[1]] * n->geometric[r.sum][radial] /
+				  n->axial[first][second];
+		}
+	}
+	for (int i = 0; i < (int)MMR_PLANE_BINS; i++)
+		ret[i] *= n->interference[i % MMR_RADIAL][i / MMR_RADIAL % MMR_BLOCK];
+}

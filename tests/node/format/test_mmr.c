@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Raw data of a Siemens mMR: headers (line ends, missing and wrong keys), words of the list mode one by one, efficiencies against
+ * the formula for single bins, refusals with their places. tests/system/test_mmr.py compares whole objects with numpy. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "node/format/mmr.h"
+#include "recon/pet/michelogram_pairs.h"
+#include "tests/near.h"
+
+#define NORM_FLOATS (MMR_NORM_BYTES / 4)
+
+static const char list_text[] = "!INTERFILE:=\r\n!originating system:=2008\r\n%SMS-MI version number:=3.4\r\n"
+				"!data offset in bytes:=0\r\n%patient orientation:=FFP\r\ndata format:=CoincidenceList\r\n"
+				"number of rings:=64\r\nimage duration (sec):=900\r\n%total listmode word counts:=331257106\r\n"
+				"%LM event and tag words format (bits):=32\r\n%axial compression:=1\r\n"
+				"%maximum ring difference:=60\r\n%number of projections:=344\r\n%number of views:=252\r\n";
+static const char norm_text[] = "!INTERFILE:=\r\r\n!originating system:=2008\r\r\n%data set [1]:={0,,a.n}\r\r\n"
+				"%number of normalization components:=8\r\r\ndata offset in bytes [2]:=174752\r\r\n"
+				"%matrix size [1]:={344,127}\r\r\n%axial compression:=11\r\r\n";
+
+/* Replace a part of the text, once. */
+static char *replaced(const char *text, const char *part, const char *by)
+{
+	const char *at = strstr(text, part);
+	char *ret;
+
+	assert_non_null(at);
+	assert_true(asprintf(&ret, "%.*s%s%s", (int)(at - text), text, by, at + strlen(part)) > 0);
+	return ret;
+}
+
+static void headers(void **state)
+{
+	struct mmr_header h;
+	struct err err = {0};
+	char with_zeros[sizeof(list_text) + 3] = {0};
+
+	(void)state;
+	memcpy(with_zeros, list_text, sizeof(list_text));
+	if (mmr_header_read_list(with_zeros, sizeof(with_zeros), &h, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(h.words, 331257106);
+	assert_near(h.duration, 900, 0);
+	assert_string_equal(h.position, "FFP");
+	if (mmr_header_read_norm(norm_text, strlen(norm_text), &h, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(h.words, 0);
+}
+
+static void refused_headers(void **state)
+{
+	static const struct {
+		int (*read)(const char *, size_t, struct mmr_header *, struct err *);
+		const char *text, *part, *by;
+		int code;
+		const char *words;
+	} cases[] = {
+		{mmr_header_read_list, list_text, "2008", "1208", ENOTSUP,
+		 "line 2: !originating system := 1208; supported: 2008"},
+		{mmr_header_read_list, list_text, "(bits):=32", "(bits):=64", ENOTSUP, "supported: 32"},
+		{mmr_header_read_list, list_text, "compression:=1", "compression:=11", ENOTSUP, "supported: 1"},
+		{mmr_header_read_list, list_text, "difference:=60", "difference:=63", ENOTSUP, "supported: 60"},
+		{mmr_header_read_list, list_text, "projections:=344", "projections:=", EBADMSG, "numberofprojections"},
+		{mmr_header_read_list, list_text, "views:=252", "views:={252,1}", ENOTSUP, "{252,1}; supported: 252"},
+		{mmr_header_read_list, list_text, "bytes:=0", "bytes:=512", ENOTSUP, "data offset in bytes := 512"},
+		{mmr_header_read_list, list_text, "CoincidenceList", "sinogram", ENOTSUP, "data format := sinogram"},
+		{mmr_header_read_list, list_text, "counts:=331257106", "counts:=", EBADMSG, "total listmode word counts"},
+		{mmr_header_read_list, list_text, "counts:=331257106", "counts:=0", EBADMSG, "total listmode word counts := 0"},
+		{mmr_header_read_list, list_text, "counts:=331257106", "counts:=1.5", EBADMSG, "not an integer"},
+		{mmr_header_read_list, list_text, "counts:=331257106", "counts:=nan", EBADMSG, "nan"},
+		{mmr_header_read_list, list_text, "%axial", "%segment table:={64,63}\n%axial", EBADMSG, "has 2 segments"},
+		{mmr_header_read_list, list_text, "!INTERFILE", "!OTHERFILE", EBADMSG, "!INTERFILE"},
+		{mmr_header_read_norm, norm_text, "components:=8", "components:=7", ENOTSUP, "supported: 8"},
+		{mmr_header_read_norm, norm_text, "174752", "174756", ENOTSUP, "data offset in bytes [2] := 174756"},
+		{mmr_header_read_norm, norm_text, "{344,127}", "{336,109}", ENOTSUP, "{336,109}; supported: 344, 127"},
+		{mmr_header_read_norm, norm_text, "components:=8", "components:=", EBADMSG, "numberofnormalizationcomponents"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *text = replaced(cases[i].text, cases[i].part, cases[i].by);
+		struct mmr_header h = {.words = 7};
+		struct err err = {0};
+
+		assert_int_equal(cases[i].read(text, strlen(text), &h, &err), -cases[i].code);
+		if (!strstr(err.msg, cases[i].words))
+			fail_msg("'%s' does not contain '%s'", err.msg, cases[i].words);
+		assert_int_equal(h.words, 7);
+		free(text);
+	}
+}
+
+/* ---- list mode ---- */
+
+static struct michelogram make(int span, int largest)
+{
+	struct michelogram m = {
+		.scanner = {MMR_RINGS, MMR_DETECTORS, 4.0625, 328, 6.7, 2.08626}, .n_radial = MMR_RADIAL, .n_angles = MMR_ANGLES};
+
+	assert_int_equal(michelogram_segments(MMR_RINGS, span, largest, &m.segments, &m.n_segments, NULL), 0);
+	return m;
+}
+
+static void put_word(uint8_t *to, uint32_t word)
+{
+	for (int i = 0; i < 4; i++)
+		to[i] = (uint8_t)(word >> 8 * i);
+}
+
+static uint32_t event(int plane, int view, int radial, bool prompt)
+{
+	return (uint32_t)((plane * MMR_ANGLES + view) * MMR_RADIAL + radial) | (prompt ? 0x40000000u : 0);
+}
+
+static void list_words(void **state)
+{
+	/* Planes of span 1: 0 .. 63 difference 0, 64 .. 126 difference -1 (first end minus second end), 127 .. 189 +1. */
+	const uint32_t words[] = {
+		0x80000000u | 5000,	 event(0, 0, 0, true), event(63, 251, 343, true),
+		event(64, 1, 2, true),	 0xa0000000u | 3,      event(127, 1, 2, true),
+		event(127, 1, 2, false), 0xc0000001u,	       event(64 + 63 * 2, 3, 4, true),
+		event(4083, 5, 6, true), 0xffffffffu,	       0x80000000u | 5001,
+	};
+	const size_t n = sizeof(words) / sizeof(words[0]);
+	struct michelogram m = make(11, 5);
+	uint32_t *counts = calloc(127 * MMR_PLANE_BINS, sizeof(*counts));
+	uint8_t bytes[sizeof(words)];
+	struct mmr_list l;
+	uint64_t sum = 0;
+
+	(void)state;
+	for (size_t i = 0; i < n; i++)
+		put_word(bytes + 4 * i, words[i]);
+	assert_int_equal(mmr_list_begin(&m, &l, NULL), 0);
+	assert_int_equal(mmr_list_add(&l, bytes, 5, counts, NULL), 0);
+	assert_int_equal(mmr_list_add(&l, bytes + 20, n - 5, counts, NULL), 0);
+	assert_int_equal(counts[0], 1);						/* ring 0 with itself */
+	assert_int_equal(counts[126 * MMR_PLANE_BINS + MMR_PLANE_BINS - 1], 1); /* ring 63 with itself */
+	assert_int_equal(counts[1 * MMR_PLANE_BINS + MMR_RADIAL + 2], 2);	/* rings 0 and 1, both ways; not the delayed */
+	assert_int_equal(counts[2 * MMR_PLANE_BINS + 3 * MMR_RADIAL + 4], 1);	/* the first of difference -2: rings 0 and 2 */
+	for (size_t i = 0; i < 127 * MMR_PLANE_BINS; i++)
+		sum += counts[i];
+	assert_int_equal(sum, 5);
+	assert_int_equal(l.report.words, n);
+	assert_int_equal(l.report.prompts, 6);
+	assert_int_equal(l.report.delayeds, 1);
+	assert_int_equal(l.report.outside, 1);
+	assert_int_equal(l.report.singles, 1);
+	assert_int_equal(l.report.skipped, 2);
+	assert_int_equal(l.report.marks, 2);
+	assert_int_equal(l.report.first, 5000);
+	assert_int_equal(l.report.last, 5001);
+	free(counts);
+	free(m.segments);
+}
+
+/* The sign of the ring difference: with span 1 the planes of differences -1 and +1 are different ones. */
+static void list_segments(void **state)
+{
+	struct michelogram m = make(1, 60);
+	struct michelogram_index x;
+	struct mmr_list l;
+
+	(void)state;
+	assert_int_equal(michelogram_index_init(&m, &x, NULL), 0);
+	assert_int_equal(mmr_list_begin(&m, &l, NULL), 0);
+	assert_int_equal(michelogram_plane_rings(&x, l.plane[64]).difference, -1);
+	assert_int_equal(michelogram_plane_rings(&x, l.plane[127]).difference, 1);
+	assert_int_equal(michelogram_plane_rings(&x, l.plane[190]).difference, -2);
+	assert_int_equal(michelogram_plane_rings(&x, l.plane[4083]).difference, 60);
+	assert_int_equal(michelogram_plane_rings(&x, l.plane[4083]).sum, 66); /* rings 63 and 3 */
+	free(m.segments);
+}
+
+static void refused_words(void **state)
+{
+	static const struct {
+		uint32_t word;
+		const char *part;
+	} cases[] = {
+		{0x40000000u + (uint32_t)MMR_PLANES * MMR_ANGLES * MMR_RADIAL, "word 1 is an event in plane 4084 of 4084"},
+		{0x7fffffffu, "word 1 is an event in plane 12386"},
+		{0x80000000u | 4999, "word 1 is a time mark of 4999 ms, after one of 5000 ms"},
+	};
+	struct michelogram m = make(11, 5);
+	uint32_t *counts = calloc(127 * MMR_PLANE_BINS, sizeof(*counts));
+	struct err err = {0};
+	uint8_t bytes[8];
+	struct mmr_list l;
+
+	(void)state;
+	put_word(bytes, 0x80000000u | 5000);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		put_word(bytes + 4, cases[i].word);
+		assert_int_equal(mmr_list_begin(&m, &l, NULL), 0);
+		assert_int_equal(mmr_list_add(&l, bytes, 2, counts, &err), -EBADMSG);
+		if (!strstr(err.msg, cases[i].part))
+			fail_msg("'%s' does not contain '%s'", err.msg, cases[i].part);
+	}
+	m.n_angles = 126;
+	assert_int_equal(mmr_list_begin(&m, &l, &err), -ENOTSUP);
+	m.n_angles = MMR_ANGLES;
+	m.scanner.rings = 63;
+	assert_int_equal(mmr_list_begin(&m, &l, &err), -ENOTSUP);
+	m.scanner.rings = MMR_RINGS;
+	m.arc_corrected = true;
+	assert_int_equal(mmr_list_begin(&m, &l, &err), -ENOTSUP);
+	free(counts);
+	free(m.segments);
+}
+
+/* ---- normalisation ---- */
+
+static float norm_value(size_t i)
+{
+	return 0.5f + (float)(i * 7919 % 1000) / 1000;
+}
+
+static uint8_t *make_norm(size_t change, float to)
+{
+	uint8_t *bytes = malloc(MMR_NORM_BYTES);
+
+	for (size_t i = 0; i < NORM_FLOATS; i++) {
+		float v = i == change ? to : norm_value(i);
+		uint32_t word;
+
+		memcpy(&word, &v, sizeof(word));
+		put_word(bytes + 4 * i, word);
+	}
+	return bytes;
+}
+
+/* One bin, by the formula and the layout of the file. */
+static double expected(int first, int second, int axial_plane, int view, int radial)
+{
+	const size_t interference = 127 * 344, efficiency = interference + 344 * 9, axial = efficiency + 64 * 504;
+	int t = radial - 172, c_second = ((view + (int)floor(t / 2.0)) % 504 + 504) % 504,
+	    c_first = (view - (int)floor((t + 1) / 2.0) + 252 + 504) % 504;
+
+	if (c_first % 9 == 0 || c_second % 9 == 0)
+		return 0;
+	return (double)norm_value(efficiency + (size_t)(504 * first + (c_first + 503) % 504)) *
+	       (double)norm_value(efficiency + (size_t)(504 * second + (c_second + 503) % 504)) *
+	       (double)norm_value((size_t)(344 * (first + second) + radial)) / (double)norm_value(axial + (size_t)axial_plane) *
+	       (double)norm_value(interference + (size_t)(9 * radial + view % 9));
+}
+
+static void check_plane(const struct mmr_norm *n, const struct michelogram *m, int plane, const int (*pairs)[2], int n_pairs,
+			int axial_plane)
+{
+	static float values[MMR_ANGLES * MMR_RADIAL];
+	struct michelogram_index x;
+
+	assert_int_equal(michelogram_index_init(m, &x, NULL), 0);
+	mmr_norm_plane(n, &x, plane, values);
+	for (int view = 0; view < MMR_ANGLES; view += 5)
+		for (int radial = 0; radial < MMR_RADIAL; radial++) {
+			double sum = 0;
+
+			for (int i = 0; i < n_pairs; i++)
+				sum += expected(pairs[i][0], pairs[i][1], axial_plane, view, radial);
+			assert_near(values[view * MMR_RADIAL + radial], sum, 2e-6 * sum); /* float, 16 roundings */
+		}
+}
+
+static void efficiencies(void **state)
+{
+	static const int own[][2] = {{0, 0}}, both[][2] = {{0, 1}, {1, 0}}, low[][2] = {{6, 0}}, high[][2] = {{0, 6}};
+	uint8_t *bytes = make_norm(NORM_FLOATS, 0);
+	struct michelogram wide = make(11, 60), narrow = make(1, 60);
+	struct mmr_norm *n = NULL;
+
+	(void)state;
+	assert_int_equal(mmr_norm_read(bytes, MMR_NORM_BYTES, &n, NULL), 0);
+	check_plane(n, &wide, 0, own, 1, 0);
+	check_plane(n, &wide, 1, both, 2, 1);
+	/* Differences +6 .. +16 are the second segment of the michelogram, but the third of the axial factors. */
+	check_plane(n, &wide, 127, low, 1, 127 + 115);
+	check_plane(n, &wide, 127 + 115, high, 1, 127);
+	check_plane(n, &narrow, 64, both + 1, 1, 1); /* span 1, difference +1: rings 1 and 0 */
+	mmr_norm_free(n);
+	free(bytes);
+	free(wide.segments);
+	free(narrow.segments);
+}
+
+static void refused_norms(void **state)
+{
+	static const struct {
+		size_t change;
+		float to;
+		const char *part;
+	} cases[] = {
+		{5, NAN, "geometric factor 6 of 43688 is nan"},
+		{127 * 344, -1, "interference factor 1 of 3096 is -1; allowed: finite and not negative"},
+		{79040, 0, "axial factor 1 of 837 is 0; allowed: finite and above 0"},
+		{79040 + 837, INFINITY, "paralysing dead time factor 1 of 64 is inf; allowed: finite"},
+		{NORM_FLOATS - 1, NAN, "further axial factor 837 of 837 is nan"},
+	};
+	struct mmr_norm *n = NULL;
+	struct err err = {0};
+	uint8_t *bytes;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		bytes = make_norm(cases[i].change, cases[i].to);
+		assert_int_equal(mmr_norm_read(bytes, MMR_NORM_BYTES, &n, &err), -EBADMSG);
+		if (!strstr(err.msg, cases[i].part))
+			fail_msg("'%s' does not contain '%s'", err.msg, cases[i].part);
+		free(bytes);
+	}
+	bytes = make_norm(NORM_FLOATS, 0);
+	assert_int_equal(mmr_norm_read(bytes, MMR_NORM_BYTES - 4, &n, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "323400 bytes"));
+	assert_null(n);
+	free(bytes);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(headers),	 cmocka_unit_test(refused_headers), cmocka_unit_test(list_words),
+		cmocka_unit_test(list_segments), cmocka_unit_test(refused_words),   cmocka_unit_test(efficiencies),
+		cmocka_unit_test(refused_norms),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
