@@ -50,12 +50,30 @@ int case_is_not(struct case_facts *f, bool refused, const char *reason)
 	return 0;
 }
 
+/* Recognise raw data of a Siemens mMR: list mode and normalisation may be in different series of their study. */
+static bool recognise_mmr(const struct dicom_file *file, struct case_facts *f)
+{
+	char type[65];
+	enum sinogram_mmr_type is = sinogram_mmr_type(dicom_root((struct dicom_file *)file), type, sizeof(type));
+
+	if (is == SINOGRAM_MMR_NONE)
+		return false;
+	f->expected = SINOGRAM_MMR_OBJECTS;
+	f->whole_study = true;
+	snprintf(f->lacks, sizeof(f->lacks), "%s",
+		 is == SINOGRAM_MMR_LIST ? "the normalisation (PET_NORM)" : "the list mode (PET_LISTMODE)");
+	return true;
+}
+
 int case_recognise_sinogram(const struct dicom_file *file, enum interfile_kind header, struct case_facts *f, struct err *err)
 {
 	char reason[sizeof(f->reason)];
 	struct sinogram_facts s;
-	int rc = strcmp(f->sop_class, SINOGRAM_CLASS) ? 0 : sinogram_facts_of(file, &s, err);
+	int rc;
 
+	if (header == INTERFILE_PROJECTIONS && recognise_mmr(file, f))
+		return 1;
+	rc = strcmp(f->sop_class, SINOGRAM_CLASS) ? 0 : sinogram_facts_of(file, &s, err);
 	if (rc < 0)
 		return rc;
 	if (rc == 0)
@@ -123,10 +141,10 @@ int case_read_facts(const char *path, struct case_facts *ret_facts, struct err *
 void case_key(const struct case_facts *f, char *ret_key, size_t size)
 {
 	const char *const attributes[] = {[CASE_STUDY] = f->study,
-					  [CASE_SERIES] = f->series,
+					  [CASE_SERIES] = f->whole_study ? "" : f->series,
 					  [CASE_LATERALITY] = f->laterality,
 					  [CASE_VIEW] = f->view,
-					  [CASE_FRAME_OF_REFERENCE] = f->frame_of_reference};
+					  [CASE_FRAME_OF_REFERENCE] = f->whole_study ? "" : f->frame_of_reference};
 	size_t n = 0;
 
 	ret_key[0] = '\0';

@@ -62,14 +62,14 @@ static void warn(struct pet_quantity *q, const char *fmt, ...)
 /* List the corrections of the data and of the model. False: one of them occurs twice. */
 static bool list_corrections(const struct sinogram *s, struct pet_quantity *q)
 {
-	static const struct {
+	const struct {
 		enum sinogram_role role;
 		const char *terms[2];
 	} models[] = {
 		{SINOGRAM_ATTENUATION, {"ATTN", NULL}},
 		{SINOGRAM_NORMALISATION, {"NORM", NULL}},
-		{SINOGRAM_MULTIPLICATIVE, {"ATTN", "NORM"}}, /* m includes both (docs/sinogram-object.md) */
-		{SINOGRAM_ADDITIVE, {"RAN", "SCAT"}},	     /* b includes both, or the one that the data are not corrected for */
+		{SINOGRAM_MULTIPLICATIVE, {s->mmr ? "NORM" : "ATTN", s->mmr ? NULL : "NORM"}}, /* docs/sinogram-object.md */
+		{SINOGRAM_ADDITIVE, {"RAN", "SCAT"}}, /* b includes both, or the one that the data are not corrected for */
 	};
 	const char *before = s->facts.corrected;
 	bool once = true, attn_twice = false, norm_twice = false;
@@ -268,6 +268,8 @@ int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quant
 			       "the start of the acquisition is missing, or not a date and time, in Acquisition Date and Time "
 			       "(0008,0022), (0008,0032) and in "
 			       "Series Date and Time (0008,0021), (0008,0031)");
+	if (s->mmr)
+		sinogram_mmr_note(s, q.warnings, sizeof(q.warnings));
 	choose_units(s, list_corrections(s, &q), &q);
 	rc = correct_decay(s, &q, err);
 	if (rc < 0)

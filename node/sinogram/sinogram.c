@@ -31,24 +31,37 @@ static int open_files(struct opening *o, const char *const *paths, size_t n)
 
 	s->paths = calloc(n, sizeof(*s->paths));
 	s->files = calloc(n, sizeof(*s->files));
-	o->facts = calloc(n, sizeof(*o->facts));
-	if (!s->paths || !s->files || !o->facts)
+	if (!s->paths || !s->files)
 		return err_set(o->err, ENOMEM, "no memory for %zu files", n);
 	for (size_t i = 0; i < n; i++) {
 		int rc = dicom_open(paths[i], &s->files[i], o->err);
 
-		if (rc == 0) {
-			s->n_files = i + 1;
-			rc = sinogram_facts_of(s->files[i], &o->facts[i], o->err);
-			rc = rc == 0 ? -EBADMSG : rc;
-		}
 		if (rc < 0) {
 			err_prefix(o->err, "%s", file_name(paths[i]));
 			return rc;
 		}
+		s->n_files = i + 1;
 		s->paths[i] = strdup(paths[i]);
 		if (!s->paths[i])
 			return err_set(o->err, ENOMEM, "no memory for a path");
+	}
+	return 0;
+}
+
+static int read_facts(struct opening *o)
+{
+	struct sinogram *s = o->s;
+
+	o->facts = calloc(s->n_files, sizeof(*o->facts));
+	if (!o->facts)
+		return err_set(o->err, ENOMEM, "no memory for %zu files", s->n_files);
+	for (size_t i = 0; i < s->n_files; i++) {
+		int rc = sinogram_facts_of(s->files[i], &o->facts[i], o->err);
+
+		if (rc <= 0) {
+			err_prefix(o->err, "%s", file_name(s->paths[i]));
+			return rc < 0 ? rc : -EBADMSG;
+		}
 	}
 	return 0;
 }
@@ -132,9 +145,8 @@ static int collect_chunks(struct opening *o, enum sinogram_role role)
 }
 
 /* The result copies the patient from one header and the rest from another, in one Specific Character Set. */
-static int check_charset(const struct opening *o)
+static int check_charset(const struct sinogram *s, struct err *err)
 {
-	const struct sinogram *s = o->s;
 	size_t source = s->part[s->format->first].file[0];
 	char first[257] = "", chosen[257] = "";
 	size_t patient = 0;
@@ -147,9 +159,16 @@ static int check_charset(const struct opening *o)
 		return 0;
 	while (s->files[patient] != s->patient)
 		patient++;
-	return err_set(o->err, ENOTSUP,
+	return err_set(err, ENOTSUP,
 		       "%s cannot give the patient: its Specific Character Set (0008,0005) is \"%.64s\", that of %s is \"%.64s\"",
 		       file_name(s->paths[patient]), chosen, file_name(s->paths[source]), first);
+}
+
+int sinogram_find_patient(struct sinogram *s, const struct patient_statement *patient, struct err *err)
+{
+	int rc = patient_check(s->files, s->paths, s->n_files, patient, &s->patient, err);
+
+	return rc == 0 ? check_charset(s, err) : rc;
 }
 
 static int check_all_there(const struct opening *o)
@@ -271,16 +290,26 @@ static int read_headers(struct opening *o)
 
 /* ---- scanner and patient ---- */
 
-static void find_scanner(struct sinogram *s, const struct config *config)
+const struct scanner_conf *sinogram_find_scanner(struct dicom_file *file, const struct config *config)
 {
-	const struct dicom_item *root = dicom_root(s->files[s->part[s->format->first].file[0]]);
+	const struct dicom_item *root = dicom_root(file);
 	char manufacturer[65] = "", model[65] = "", serial[65] = "";
 
 	dicom_get_text(root, TAG_MANUFACTURER, manufacturer, sizeof(manufacturer), NULL);
 	dicom_get_text(root, TAG_MANUFACTURER_MODEL_NAME, model, sizeof(model), NULL);
 	dicom_get_text(root, TAG_DEVICE_SERIAL_NUMBER, serial, sizeof(serial), NULL);
-	s->scanner =
-		config && s->format->header == INTERFILE_PROJECTIONS ? config_scanner(config, manufacturer, model, serial) : NULL;
+	return config ? config_scanner(config, manufacturer, model, serial) : NULL;
+}
+
+int sinogram_find_axes(struct sinogram *s, struct err *err)
+{
+	if (!pet_facts_axes(s->facts.patient_position, s->axis))
+		return err_set(
+			err, EBADMSG,
+			"the patient's position is \"%s\" in (0054,0410) and (0054,0414), or (0018,5100); supported: HFS, HFP, "
+			"FFS, FFP, HFDL, HFDR, FFDL, FFDR",
+			s->facts.patient_position);
+	return 0;
 }
 
 static int read_place(struct opening *o)
@@ -290,20 +319,39 @@ static int read_place(struct opening *o)
 	int rc;
 
 	pet_facts_read(dicom_root(s->files[first]), &s->facts);
-	if (!pet_facts_axes(s->facts.patient_position, s->axis))
-		return err_set(
-			o->err, EBADMSG,
-			"the patient's position is \"%s\" in (0054,0410) and (0054,0414), or (0018,5100); supported: HFS, HFP, "
-			"FFS, FFP, HFDL, HFDR, FFDL, FFDR",
-			s->facts.patient_position);
-	rc = sinogram_centre(s->files[first], &o->facts[first], s->centre, o->err);
+	rc = sinogram_find_axes(s, o->err);
+	if (rc == 0)
+		rc = sinogram_centre(s->files[first], &o->facts[first], s->centre, o->err);
 	return rc < 0 ? rc : 0;
+}
+
+/* Open sinogram objects, whose files are open. */
+static int open_objects(struct opening *o, const struct patient_statement *patient, const struct config *config)
+{
+	struct sinogram *s = o->s;
+	int rc = read_facts(o);
+
+	if (rc == 0)
+		rc = check_together(o);
+	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++)
+		rc = collect_chunks(o, (enum sinogram_role)role);
+	if (rc == 0)
+		rc = check_all_there(o);
+	if (rc == 0 && !o->raw)
+		rc = sinogram_find_patient(s, patient, o->err);
+	if (rc < 0)
+		return rc;
+	if (s->format->header == INTERFILE_PROJECTIONS)
+		s->scanner = sinogram_find_scanner(s->files[s->part[s->format->first].file[0]], config);
+	rc = read_headers(o);
+	return rc == 0 && !o->raw ? read_place(o) : rc;
 }
 
 static int open_acquisition(const char *const *paths, size_t n, const struct patient_statement *patient,
 			    const struct config *config, bool raw, struct sinogram **ret, struct err *err)
 {
 	struct opening o = {.err = err, .raw = raw};
+	char type[65];
 	int rc;
 
 	if (n == 0 || n > SINOGRAM_FILES_MAX)
@@ -312,23 +360,10 @@ static int open_acquisition(const char *const *paths, size_t n, const struct pat
 	if (!o.s)
 		return err_set(err, ENOMEM, "no memory for an acquisition");
 	rc = open_files(&o, paths, n);
-	if (rc == 0)
-		rc = check_together(&o);
-	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++)
-		rc = collect_chunks(&o, (enum sinogram_role)role);
-	if (rc == 0)
-		rc = check_all_there(&o);
-	if (rc == 0 && !raw)
-		rc = patient_check(o.s->files, o.s->paths, n, patient, &o.s->patient, err);
-	if (rc == 0 && !raw)
-		rc = check_charset(&o);
-	if (rc < 0)
-		goto out;
-	find_scanner(o.s, config);
-	rc = read_headers(&o);
-	if (rc == 0 && !raw)
-		rc = read_place(&o);
-out:
+	if (rc == 0 && !raw && sinogram_mmr_type(dicom_root(o.s->files[0]), type, sizeof(type)) != SINOGRAM_MMR_NONE)
+		rc = sinogram_mmr_open(o.s, patient, config, err);
+	else if (rc == 0)
+		rc = open_objects(&o, patient, config);
 	free(o.facts);
 	if (rc < 0)
 		sinogram_close(o.s);
@@ -362,6 +397,7 @@ struct sinogram *sinogram_close(struct sinogram *s)
 		dicom_close(s->files[i]);
 		free(s->paths[i]);
 	}
+	sinogram_mmr_free(s->mmr);
 	free(s->paths);
 	free(s->files);
 	free(s);

@@ -84,6 +84,23 @@ int sinogram_facts_of(const struct dicom_file *file, struct sinogram_facts *ret_
  * without a full stop. */
 bool sinogram_unsupported(const struct dicom_item *root, char *ret_reason, size_t size);
 
+/* ---- raw data of a Siemens mMR (node/format/mmr.h), another source of a PET acquisition ---- */
+
+#define SINOGRAM_SIEMENS_CLASS "1.3.12.2.1107.5.9.1" /* raw data of any Siemens system */
+#define SINOGRAM_GE_CLASS "1.2.840.113619.4.30"	     /* raw data of GE: not supported */
+
+enum sinogram_mmr_type { SINOGRAM_MMR_NONE, SINOGRAM_MMR_LIST, SINOGRAM_MMR_NORM };
+#define SINOGRAM_MMR_OBJECTS 2 /* an acquisition: one of each */
+
+/* Return what an object contains, from class, model and Image Type. ret_type: the third value of Image Type, "" if there is
+ * none. */
+enum sinogram_mmr_type sinogram_mmr_type(const struct dicom_item *root, char *ret_type, size_t size);
+
+struct sinogram;
+/* Write what the data are not corrected for, in sentences; after the roles were read, with the numbers of events that were not
+ * used. s->mmr must not be NULL. */
+void sinogram_mmr_note(const struct sinogram *s, char *ret, size_t size);
+
 /* ---- an acquisition ---- */
 
 /* Values for quantification, from standard attributes of the first EMISSION or LINES object; NaN or "" if an attribute is
@@ -131,9 +148,12 @@ struct sinogram {
 	double axis[3][3];		    /* direction cosines of x, y, z in the patient (LPS) */
 	double centre[3];		    /* centre of the scanner in the frame of reference, mm; 0 if no object contains it */
 	const struct scanner_conf *scanner; /* borrowed; NULL: not configured, and the header is complete without it */
+	struct sinogram_mmr *mmr; /* NULL: sinogram objects; else EMISSION is counted from list mode, and MULTIPLICATIVE is the
+				     efficiency of the detectors without attenuation; parts have neither text nor hash */
 };
 
-/* Open all objects of one acquisition, given in any order. The data are not read. All roles must have the rays of EMISSION. A
+/* Open all objects of one acquisition, given in any order: sinogram objects, or raw data of a Siemens mMR. The data are not read.
+ * All roles must have the rays of EMISSION. A
  * caller that accepts only one format must check s->format. patient: what a person said about headers that name different
  * patients; NULL: nothing, and they are refused with ENOTUNIQ. */
 int sinogram_open(const char *const *paths, size_t n, const struct patient_statement *patient, const struct config *config,
@@ -142,8 +162,8 @@ int sinogram_open(const char *const *paths, size_t n, const struct patient_state
 int sinogram_open_raw(const char *const *paths, size_t n, struct sinogram **ret, struct err *err);
 struct sinogram *sinogram_close(struct sinogram *s); /* takes NULL, returns NULL */
 
-/* Read all bytes of a role and check their hash. The caller frees *ret_bytes; decode them with interfile_plane(). Threads may
- * read different roles at the same time. */
+/* Read all bytes of a role and check their hash; of raw data, compute them. The caller frees *ret_bytes; decode them with
+ * interfile_plane(). Threads may read different roles at the same time. */
 int sinogram_read(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err);
 
 /* ---- writing ---- */

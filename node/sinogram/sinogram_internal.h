@@ -21,6 +21,20 @@ int sinogram_centre(struct dicom_file *file, const struct sinogram_facts *f, dou
  * text begins with the names of both roles. */
 int sinogram_same_bins(const struct interfile *emission, const struct interfile *other, enum sinogram_role role, struct err *err);
 
+/* sinogram.c: steps of opening that all sources share; the files are open. */
+/* Find out whose patient the result has; ENOTUNIQ, ENOTSUP: see sinogram_open(). */
+int sinogram_find_patient(struct sinogram *s, const struct patient_statement *patient, struct err *err);
+const struct scanner_conf *sinogram_find_scanner(struct dicom_file *file, const struct config *config); /* NULL: none */
+int sinogram_find_axes(struct sinogram *s, struct err *err); /* from facts.patient_position */
+
+/* ---- raw data of a Siemens mMR: sinogram_mmr.c ---- */
+
+/* Describe the acquisition of s, whose files are open: format, parts, scanner, patient, facts, axes. Errors as sinogram_open().
+ */
+int sinogram_mmr_open(struct sinogram *s, const struct patient_statement *patient, const struct config *config, struct err *err);
+int sinogram_mmr_read(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err);
+struct sinogram_mmr *sinogram_mmr_free(struct sinogram_mmr *m); /* accepts NULL; returns NULL */
+
 /* ---- writing: sinogram_import.c fills these structures, sinogram_write.c writes the objects ---- */
 
 struct sinogram_stream { /* the data of one role */

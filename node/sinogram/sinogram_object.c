@@ -21,31 +21,52 @@ const char *sinogram_role_name(enum sinogram_role role)
 	return (unsigned)role <= SINOGRAM_ROLES ? role_names[role] : "";
 }
 
+#define CONVERT "convert the sinograms to Interfile and use `tomonode import`"
+
+/* Write what the raw data of a Siemens system are, and what to send instead. */
+static void siemens_reason(const struct dicom_item *root, const char *model, char *ret_reason, size_t size)
+{
+	char type[65];
+
+	sinogram_mmr_type(root, type, sizeof(type));
+	if (!strstr(model, "mMR"))
+		snprintf(ret_reason, size,
+			 "Siemens raw data of %.40s, type %.20s (private class " SINOGRAM_SIEMENS_CLASS
+			 "): a closed format; " CONVERT,
+			 model[0] ? model : "an unknown model", type[0] ? type : "unknown");
+	else if (!strcmp(type, "PET_EM_SINO"))
+		snprintf(ret_reason, size,
+			 "Siemens mMR sinograms (PET_EM_SINO): compressed by the scanner; send the list mode (PET_LISTMODE) and "
+			 "the "
+			 "normalisation (PET_NORM), or " CONVERT);
+	else
+		snprintf(ret_reason, size,
+			 "Siemens mMR raw data of type %.20s (private class " SINOGRAM_SIEMENS_CLASS
+			 "); a reconstruction uses PET_LISTMODE and PET_NORM",
+			 type[0] ? type : "unknown");
+}
+
 bool sinogram_unsupported(const struct dicom_item *root, char *ret_reason, size_t size)
 {
-	static const struct {
-		const char *sop_class, *reason;
-	} vendors[] = {
-		{"1.3.12.2.1107.5.9.1", "Siemens raw data (private class 1.3.12.2.1107.5.9.1): a closed format; convert the "
-					"sinograms to Interfile and use `tomonode import`"},
-		{"1.2.840.113619.4.30", "GE raw data (private class 1.2.840.113619.4.30): HDF5 in a private element, a closed "
-					"format; convert the sinograms to Interfile and use `tomonode import`"},
-	};
 	char sop_class[DICOM_UID_SIZE] = "", maker[65] = "", model[65] = "";
+	bool known = true;
 
 	dicom_get_text(root, TAG_SOP_CLASS_UID, sop_class, sizeof(sop_class), NULL);
-	for (size_t i = 0; i < sizeof(vendors) / sizeof(vendors[0]); i++)
-		if (!strcmp(sop_class, vendors[i].sop_class)) {
-			snprintf(ret_reason, size, "%s", vendors[i].reason);
-			return true;
-		}
-	if (strcmp(sop_class, SINOGRAM_CLASS) != 0)
-		return false;
 	dicom_get_text(root, TAG_MANUFACTURER, maker, sizeof(maker), NULL);
 	dicom_get_text(root, TAG_MANUFACTURER_MODEL_NAME, model, sizeof(model), NULL);
-	snprintf(ret_reason, size, "Raw Data Storage of %s%s%s without the private block of sinogram objects: an unknown format",
-		 maker[0] ? maker : "an unknown manufacturer", model[0] ? " " : "", model);
-	return true;
+	if (!strcmp(sop_class, SINOGRAM_SIEMENS_CLASS))
+		siemens_reason(root, model, ret_reason, size);
+	else if (!strcmp(sop_class, SINOGRAM_GE_CLASS))
+		snprintf(ret_reason, size,
+			 "GE raw data (private class " SINOGRAM_GE_CLASS
+			 "): RDF, that is HDF5 in a private element, often compressed; " CONVERT);
+	else if (!strcmp(sop_class, SINOGRAM_CLASS))
+		snprintf(ret_reason, size,
+			 "Raw Data Storage of %s%s%s without the private block of sinogram objects: an unknown format",
+			 maker[0] ? maker : "an unknown manufacturer", model[0] ? " " : "", model);
+	else
+		known = false;
+	return known;
 }
 
 uint32_t sinogram_tag(unsigned block, enum sinogram_element element)

@@ -114,6 +114,8 @@ int sinogram_read(const struct sinogram *s, enum sinogram_role role, uint8_t **r
 
 	if (!part->present)
 		return err_set(err, EINVAL, "the acquisition has no objects of role %s", sinogram_role_name(role));
+	if (s->mmr)
+		return sinogram_mmr_read(s, role, ret_bytes, err);
 	bytes = malloc(part->bytes);
 	if (!bytes)
 		return err_set(err, ENOMEM, "no memory for %llu bytes of %s", (unsigned long long)part->bytes,

@@ -203,7 +203,7 @@ static void tomosynthesis(void **state)
 		{CLASS_CT, breast_ct, false, "no projections"},
 		{CLASS_RAW_DATA, class_of, true, "without the private block of sinogram objects"},
 		{"1.2.840.113619.4.30", class_of, true, "GE raw data (private class 1.2.840.113619.4.30)"},
-		{"1.3.12.2.1107.5.9.1", class_of, true, "Siemens raw data (private class 1.3.12.2.1107.5.9.1)"},
+		{"1.3.12.2.1107.5.9.1", class_of, true, "(private class 1.3.12.2.1107.5.9.1): a closed format"},
 		{"1.2.840.113619.4.99", class_of, true, "private SOP class 1.2.840.113619.4.99"},
 		{CLASS_MG_PRESENTATION, class_of, false, "For Presentation", true},
 		{"ORIGINAL\\PRIMARY\\STEREO_PLUS", image_type, false, "STEREO_PLUS: a stereotactic image", true},

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sinogram_mmr.c - raw data objects of a Siemens mMR as another source of a PET acquisition: one object with the list mode, one
+ * with the normalisation, of one study.
+ *
+ * - EMISSION: the prompts, counted when the role is read. MULTIPLICATIVE: the detection efficiency of each bin, 0 in the gaps; it
+ *   does not contain attenuation. Both are computed in the michelogram of the scanner's configuration (span, largest ring
+ *   difference), so that memory does not depend on the length of the list.
+ * - The text header is in (0029,1010), or, if this is empty or a CSA header ("SV10"), in (0029,1110); the data in (7FE1,1010), or
+ *   in a file with the same name and the ending .bf. Such a file cannot be sent with DICOM.
+ * - Nothing of the object's own statements about corrections and calibration is used: they are about images. */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "dicom/core/bulk.h"
+#include "dicom/object/dicom_tags.h"
+#include "node/base/folder.h"
+#include "node/base/plural.h"
+#include "node/format/mmr.h"
+#include "node/sinogram/sinogram_internal.h"
+#include "recon/pet/michelogram_pairs.h"
+
+#define TAG_DATA DICOM_TAG(0x7FE1, 0x1010)
+#define PIECE ((size_t)1 << 20) /* bytes per read: whole words */
+
+struct sinogram_mmr {
+	size_t file[SINOGRAM_MMR_NORM + 1]; /* [type]: index into the files */
+	char *bf[SINOGRAM_MMR_NORM + 1];    /* path of the data; NULL: they are in the object */
+	struct mmr_header list;
+	struct mmr_list_report report; /* of the last EMISSION that was read */
+};
+
+enum sinogram_mmr_type sinogram_mmr_type(const struct dicom_item *root, char *ret_type, size_t size)
+{
+	static const char *const names[] = {[SINOGRAM_MMR_LIST] = "PET_LISTMODE", [SINOGRAM_MMR_NORM] = "PET_NORM"};
+	char sop_class[DICOM_UID_SIZE] = "", model[65] = "";
+	size_t used;
+
+	snprintf(ret_type, size, "%s", "");
+	dicom_get_text(root, TAG_SOP_CLASS_UID, sop_class, sizeof(sop_class), NULL);
+	dicom_get_text(root, TAG_MANUFACTURER_MODEL_NAME, model, sizeof(model), NULL);
+	dicom_get_text_at(root, TAG_IMAGE_TYPE, 2, ret_type, size, NULL);
+	for (used = strlen(ret_type); used > 0 && ret_type[used - 1] == ' '; used--)
+		ret_type[used - 1] = '\0';
+	if (strcmp(sop_class, SINOGRAM_SIEMENS_CLASS) != 0 || !strstr(model, "mMR"))
+		return SINOGRAM_MMR_NONE;
+	for (int i = SINOGRAM_MMR_LIST; i <= SINOGRAM_MMR_NORM; i++)
+		if (!strcmp(ret_type, names[i]))
+			return (enum sinogram_mmr_type)i;
+	return SINOGRAM_MMR_NONE;
+}
+
+/* ---- the text header ---- */
+
+/* Read an element of binary data or text. Returns its size; 0: missing or empty. */
+static int64_t read_element(const struct dicom_file *file, uint32_t tag, char *ret, size_t size, struct err *err)
+{
+	uint64_t n = 0;
+	int rc;
+
+	if (!dicom_bulk_size(file, tag, &n)) {
+		rc = dicom_get_text(dicom_root((struct dicom_file *)file), tag, ret, size, err);
+		return rc > 0 ? (int64_t)strlen(ret) : rc;
+	}
+	rc = dicom_bulk_read(file, tag, 0, ret, n < size ? (size_t)n : size, err);
+	return rc < 0 ? rc : (int64_t)n;
+}
+
+static int read_text(const struct dicom_file *file, char *ret, size_t *ret_size, struct err *err)
+{
+	static const uint32_t tags[] = {DICOM_TAG(0x0029, 0x1010), DICOM_TAG(0x0029, 0x1110)};
+
+	for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++) {
+		int64_t n = read_element(file, tags[i], ret, MMR_TEXT_MAX, err);
+
+		if (n < 0)
+			return (int)n;
+		if (n == 0 || (n >= 4 && !memcmp(ret, "SV10", 4)))
+			continue;
+		if (n > MMR_TEXT_MAX)
+			return err_set(err, EBADMSG, "the text header has %lld bytes; allowed: %d", (long long)n, MMR_TEXT_MAX);
+		*ret_size = (size_t)n;
+		return 0;
+	}
+	return err_set(err, EBADMSG, "neither (0029,1010) nor (0029,1110) contains the text header");
+}
+
+static int read_header(const struct dicom_file *file, enum sinogram_mmr_type type, struct mmr_header *ret, struct err *err)
+{
+	char *text = malloc(MMR_TEXT_MAX);
+	size_t size = 0;
+	int rc = text ? read_text(file, text, &size, err) : err_set(err, ENOMEM, "no memory for a header");
+
+	if (rc == 0 && type == SINOGRAM_MMR_LIST)
+		rc = mmr_header_read_list(text, size, ret, err);
+	else if (rc == 0)
+		rc = mmr_header_read_norm(text, size, ret, err);
+	free(text);
+	return rc;
+}
+
+/* ---- the data ---- */
+
+/* Return the path with the ending .bf; NULL: no memory. */
+static char *bf_path(const char *path)
+{
+	const char *dot = strrchr(file_name(path), '.');
+	char *ret;
+
+	return asprintf(&ret, "%.*s.bf", (int)(dot ? dot - path : (ptrdiff_t)strlen(path)), path) < 0 ? NULL : ret;
+}
+
+/* Find where the data are, and check their size. */
+static int find_data(const struct sinogram *s, enum sinogram_mmr_type type, uint64_t needed, struct err *err)
+{
+	const char *path = s->paths[s->mmr->file[type]];
+	uint64_t inside = 0;
+	struct stat st;
+	char *bf;
+
+	dicom_bulk_size(s->files[s->mmr->file[type]], TAG_DATA, &inside);
+	if (inside == needed)
+		return 0;
+	bf = bf_path(path);
+	if (!bf)
+		return err_set(err, ENOMEM, "no memory for a path");
+	if (stat(bf, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == needed) {
+		s->mmr->bf[type] = bf;
+		return 0;
+	}
+	free(bf);
+	return err_set(err, EBADMSG, "%s: (7FE1,1010) has %llu bytes, its header requires %llu%s", file_name(path),
+		       (unsigned long long)inside, (unsigned long long)needed,
+		       inside < needed / 2 ? ": the data are in the file with the ending .bf that the scanner writes beside the "
+					     "object, which cannot be sent with DICOM; use `tomonode recon` on a folder with both"
+					   : "");
+}
+
+/* Read n bytes of the data from `offset` on; fd -1: from the object. */
+static int read_piece(const struct sinogram *s, enum sinogram_mmr_type type, int fd, uint64_t offset, uint8_t *ret, size_t n,
+		      struct err *err)
+{
+	size_t done = 0;
+
+	if (fd < 0)
+		return dicom_bulk_read(s->files[s->mmr->file[type]], TAG_DATA, offset, ret, n, err);
+	while (done < n) {
+		ssize_t got = pread(fd, ret + done, n - done, (off_t)(offset + done));
+
+		if (got <= 0)
+			return err_set(err, got < 0 ? errno : EBADMSG, "cannot read %s: %s", file_name(s->mmr->bf[type]),
+				       got < 0 ? strerror(errno) : "the file ends early");
+		done += (size_t)got;
+	}
+	return 0;
+}
+
+static int open_data(const struct sinogram *s, enum sinogram_mmr_type type, int *ret_fd, struct err *err)
+{
+	const char *path = s->mmr->bf[type];
+
+	*ret_fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	return path && *ret_fd < 0 ? err_set(err, errno, "cannot open %s: %s", file_name(path), strerror(errno)) : 0;
+}
+
+static int count_prompts(const struct sinogram *s, uint8_t *buffer, uint32_t *counts, struct err *err)
+{
+	uint64_t n = 4 * s->mmr->list.words;
+	struct mmr_list list;
+	int fd = -1, rc = mmr_list_begin(&s->part[SINOGRAM_EMISSION].header.m, &list, err);
+
+	if (rc == 0)
+		rc = open_data(s, SINOGRAM_MMR_LIST, &fd, err);
+	if (rc < 0)
+		return rc;
+	for (uint64_t at = 0; rc == 0 && at < n; at += PIECE) {
+		size_t piece = n - at < PIECE ? (size_t)(n - at) : PIECE;
+
+		rc = read_piece(s, SINOGRAM_MMR_LIST, fd, at, buffer, piece, err);
+		if (rc == 0)
+			rc = mmr_list_add(&list, buffer, piece / 4, counts, err);
+	}
+	if (fd >= 0)
+		close(fd);
+	if (rc == 0)
+		s->mmr->report = list.report;
+	return rc;
+}
+
+static int compute_efficiencies(const struct sinogram *s, uint8_t *buffer, float *values, struct err *err)
+{
+	struct michelogram_index x;
+	struct mmr_norm *norm = NULL;
+	int fd = -1, rc = michelogram_index_init(&s->part[SINOGRAM_MULTIPLICATIVE].header.m, &x, err);
+
+	if (rc == 0)
+		rc = open_data(s, SINOGRAM_MMR_NORM, &fd, err);
+	if (rc < 0)
+		return rc;
+	rc = read_piece(s, SINOGRAM_MMR_NORM, fd, 0, buffer, MMR_NORM_BYTES, err);
+	if (fd >= 0)
+		close(fd);
+	if (rc == 0)
+		rc = mmr_norm_read(buffer, MMR_NORM_BYTES, &norm, err);
+	for (int plane = 0; rc == 0 && plane < x.n_planes; plane++)
+		mmr_norm_plane(norm, &x, plane, values + (size_t)plane * MMR_PLANE_BINS);
+	mmr_norm_free(norm);
+	return rc;
+}
+
+int sinogram_mmr_read(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err)
+{
+	uint8_t *bytes = calloc(1, s->part[role].bytes), *buffer = malloc(PIECE);
+	int rc;
+
+	if (!bytes || !buffer)
+		rc = err_set(err, ENOMEM, "no memory for %llu bytes of %s", (unsigned long long)s->part[role].bytes,
+			     sinogram_role_name(role));
+	else if (role == SINOGRAM_EMISSION)
+		rc = count_prompts(s, buffer, (uint32_t *)(void *)bytes, err);
+	else
+		rc = compute_efficiencies(s, buffer, (float *)(void *)bytes, err);
+	free(buffer);
+	if (rc < 0) {
+		free(bytes);
+		err_prefix(err, "%s", sinogram_role_name(role));
+		return rc;
+	}
+	*ret_bytes = bytes;
+	return 0;
+}
+
+/* ---- opening ---- */
+
+/* Find the list mode and the normalisation among the files. */
+static int find_types(struct sinogram *s, struct err *err)
+{
+	static const char *const titles[] = {"", "list mode (PET_LISTMODE)", "normalisation (PET_NORM)"};
+	size_t count[SINOGRAM_MMR_NORM + 1] = {0};
+	char type[65];
+
+	for (size_t i = 0; i < s->n_files; i++) {
+		enum sinogram_mmr_type t = sinogram_mmr_type(dicom_root(s->files[i]), type, sizeof(type));
+
+		if (t == SINOGRAM_MMR_NONE)
+			return err_set(err, EBADMSG, "%s is not raw data of a Siemens mMR like the other objects",
+				       file_name(s->paths[i]));
+		if (count[t]++)
+			return err_set(err, EBADMSG,
+				       "%s and %s both contain a %s: one study with several acquisitions is not supported; "
+				       "reconstruct each list mode with its normalisation in a folder of its own with `tomonode "
+				       "recon`",
+				       file_name(s->paths[s->mmr->file[t]]), file_name(s->paths[i]), titles[t]);
+		s->mmr->file[t] = i;
+	}
+	for (int t = SINOGRAM_MMR_LIST; t <= SINOGRAM_MMR_NORM; t++)
+		if (!count[t])
+			return err_set(err, EBADMSG, "the %s of the acquisition is missing: send it", titles[t]);
+	return 0;
+}
+
+static int check_study(const struct sinogram *s, struct err *err)
+{
+	char first[DICOM_UID_SIZE] = "", other[DICOM_UID_SIZE] = "";
+
+	dicom_get_text(dicom_root(s->files[0]), TAG_STUDY_INSTANCE_UID, first, sizeof(first), NULL);
+	for (size_t i = 1; i < s->n_files; i++) {
+		dicom_get_text(dicom_root(s->files[i]), TAG_STUDY_INSTANCE_UID, other, sizeof(other), NULL);
+		if (strcmp(first, other) != 0)
+			return err_set(err, EBADMSG, "%s and %s belong to different studies (%s and %s)", file_name(s->paths[0]),
+				       file_name(s->paths[i]), first, other);
+	}
+	return 0;
+}
+
+static int read_headers(struct sinogram *s, struct err *err)
+{
+	struct mmr_header norm;
+	size_t list = s->mmr->file[SINOGRAM_MMR_LIST], other = s->mmr->file[SINOGRAM_MMR_NORM];
+	int rc = read_header(s->files[list], SINOGRAM_MMR_LIST, &s->mmr->list, err);
+
+	if (rc < 0) {
+		err_prefix(err, "%s", file_name(s->paths[list]));
+		return rc;
+	}
+	rc = read_header(s->files[other], SINOGRAM_MMR_NORM, &norm, err);
+	if (rc < 0) {
+		err_prefix(err, "%s", file_name(s->paths[other]));
+		return rc;
+	}
+	rc = find_data(s, SINOGRAM_MMR_LIST, 4 * s->mmr->list.words, err);
+	return rc < 0 ? rc : find_data(s, SINOGRAM_MMR_NORM, MMR_NORM_BYTES, err);
+}
+
+/* Describe the values of a role like those of an Interfile header. */
+static int describe_role(struct sinogram *s, enum sinogram_role role, enum sinogram_mmr_type type, struct err *err)
+{
+	struct sinogram_part *part = &s->part[role];
+	const struct scanner_conf *c = s->scanner;
+	struct interfile *h = &part->header;
+	int rc;
+
+	*h = (struct interfile){.kind = INTERFILE_PROJECTIONS,
+				.number = role == SINOGRAM_EMISSION ? INTERFILE_UNSIGNED : INTERFILE_FLOAT,
+				.bytes = 4,
+				.scale = 1,
+				.order = INTERFILE_BY_PLANE,
+				.duration = s->mmr->list.duration,
+				.start = NAN};
+	h->m = (struct michelogram){.scanner = c->scanner,
+				    .n_radial = c->n_radial,
+				    .n_angles = c->n_angles,
+				    .angle_offset = c->angle_offset,
+				    .arc_corrected = c->arc_corrected};
+	rc = mmr_check_michelogram(&h->m, err);
+	if (rc == 0)
+		rc = michelogram_segments(c->scanner.rings, c->span, c->max_difference, &h->m.segments, &h->m.n_segments, err);
+	if (rc < 0) {
+		err_prefix(err, "scanner '%s' of the configuration", c->name);
+		return rc;
+	}
+	part->file = calloc(1, sizeof(*part->file));
+	part->block = calloc(1, sizeof(*part->block));
+	if (!part->file || !part->block)
+		return err_set(err, ENOMEM, "no memory for an acquisition");
+	part->present = true;
+	part->n_chunks = 1;
+	part->file[0] = s->mmr->file[type];
+	part->bytes = interfile_bytes(h);
+	return 0;
+}
+
+/* Read the standard attributes of the list mode; what it says about corrections is about images. */
+static void read_facts(struct sinogram *s)
+{
+	pet_facts_read(dicom_root(s->files[s->mmr->file[SINOGRAM_MMR_LIST]]), &s->facts);
+	s->facts.corrected[0] = '\0';
+	s->facts.calibration = NAN;
+	if (!s->facts.patient_position[0])
+		snprintf(s->facts.patient_position, sizeof(s->facts.patient_position), "%s", s->mmr->list.position);
+}
+
+int sinogram_mmr_open(struct sinogram *s, const struct patient_statement *patient, const struct config *config, struct err *err)
+{
+	int rc;
+
+	s->format = sinogram_format_of(INTERFILE_PROJECTIONS);
+	s->mmr = calloc(1, sizeof(*s->mmr));
+	if (!s->mmr)
+		return err_set(err, ENOMEM, "no memory for an acquisition");
+	rc = find_types(s, err);
+	if (rc == 0)
+		rc = check_study(s, err);
+	if (rc == 0)
+		rc = read_headers(s, err);
+	if (rc < 0)
+		return rc;
+	s->scanner = sinogram_find_scanner(s->files[s->mmr->file[SINOGRAM_MMR_LIST]], config);
+	if (!s->scanner)
+		return err_set(err, ENOKEY, "no scanner of the configuration matches the list mode: add it to `scanners`");
+	rc = describe_role(s, SINOGRAM_EMISSION, SINOGRAM_MMR_LIST, err);
+	if (rc == 0)
+		rc = describe_role(s, SINOGRAM_MULTIPLICATIVE, SINOGRAM_MMR_NORM, err);
+	if (rc == 0)
+		rc = sinogram_find_patient(s, patient, err);
+	if (rc < 0)
+		return rc;
+	read_facts(s);
+	return sinogram_find_axes(s, err);
+}
+
+struct sinogram_mmr *sinogram_mmr_free(struct sinogram_mmr *m)
+{
+	for (int t = SINOGRAM_MMR_LIST; m && t <= SINOGRAM_MMR_NORM; t++)
+		free(m->bf[t]);
+	free(m);
+	return NULL;
+}
+
+void sinogram_mmr_note(const struct sinogram *s, char *ret, size_t size)
+{
+	const struct mmr_list_report *r = &s->mmr->report;
+	double seconds = r->marks > 1 ? (double)(r->last - r->first) / 1000 : 0;
+	size_t n;
+
+	n = (size_t)snprintf(
+		ret, size,
+		"Histogram of list mode: not corrected for randoms, scatter, attenuation and dead time; %llu delayed "
+		"event%s not used.",
+		(unsigned long long)r->delayeds, plural(r->delayeds));
+	if (r->outside && n < size)
+		n += (size_t)snprintf(ret + n, size - n, " %llu prompts are beyond the largest ring difference of the scanner.",
+				      (unsigned long long)r->outside);
+	if (seconds > 0 && fabs(seconds - s->mmr->list.duration) > 1 + 0.01 * seconds && n < size)
+		snprintf(ret + n, size - n, " The time marks cover %.4g s, the header says %.4g s.", seconds,
+			 s->mmr->list.duration);
+}

@@ -1,0 +1,221 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Raw data of a Siemens mMR, from an independent writer (tools/mmr_tools.py): the prompts and the efficiencies that a worker reads are
+numpy's, bit for bit; variants of the header; hostile objects are refused with a sentence; through the node, list mode and norm become
+one case and a series in counts that says what it is not corrected for."""
+import glob
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from tools import node_harness as h
+from tools.node_harness import check, wait_for
+
+try:
+    import numpy as np
+    import pydicom
+    from tools import mmr_tools as mmr
+except ImportError:
+    print("skipped: pydicom and numpy are not installed")
+    sys.exit(77)
+h.need(h.TOMONODE, "storescp", "echoscu", "dcmsend", "dciodvfy")
+
+READ = os.path.join(os.environ.get("TOMONODE_BUILD", "build/release"), "tests", "read_sinogram")
+# Ring difference 0 only: 64 planes instead of 837.
+SCANNER = 'scanners = ( { name = "siemens-mmr"; span = 1; max_difference = 0; } );\n'
+SEGMENTS = [0, 1, 62, 126, 127, 128, 200, 241, 242, 300, 356, 357, 449, 450, 542, 543, 700, 808, 809, 836]
+
+
+def raw(folder, n=20000, seed=5, **kwargs):
+    """List mode and norm in a new folder: their paths, the words, the components."""
+    os.makedirs(folder, exist_ok=True)
+    rng = np.random.default_rng(seed)
+    words, norm = mmr.words_of(rng, n), mmr.Norm(rng)
+    return (mmr.write_list(os.path.join(folder, "list.dcm"), words, **kwargs), mmr.write_norm(os.path.join(folder, "norm.dcm"), norm, **kwargs),
+            words, norm)
+
+
+def read(folder, *files, planes=(0,), conf=None, code=0):
+    """What a worker reads from the files: emission and efficiencies of the planes, the printed lines. With a code: the message."""
+    out = os.path.join(folder, "out")
+    p = subprocess.run([READ, conf or "-", out, ",".join(map(str, planes)), *files], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                       text=True, timeout=120, check=False)
+    check(p.returncode == code, f"exit {p.returncode}: {p.stderr}")
+    if code:
+        return p.stderr
+    shape = (len(planes), mmr.VIEWS, mmr.BINS)
+    return (np.fromfile(out + ".EMISSION", np.float32).reshape(shape), np.fromfile(out + ".MULTIPLICATIVE", np.float32).reshape(shape),
+            p.stdout.splitlines())
+
+
+def small(folder):
+    path = os.path.join(folder, "small.conf")
+    with open(path, "w", encoding="ascii") as f:
+        f.write(SCANNER + 'protocols = ( { name = "quick"; kind = "pet"; algorithm = "osem"; iterations = 1; subsets = 63; matrix = 16; '
+                          'slice_spacing = 16.0; } );\n')
+    return path
+
+
+def values_are_those_of_numpy(folder, _):
+    list_, norm_file, words, norm = raw(folder, 60000)
+    emission, factors, lines = read(folder, list_, norm_file, planes=SEGMENTS)
+    counts, prompts, delayeds = mmr.counts_of(words, SEGMENTS)
+    check(prompts > 39000 and counts.sum() > 300, "the test has too few events")
+    check(np.array_equal(emission, counts), "the prompts are not numpy's")
+    check(np.array_equal(factors, norm.efficiencies(SEGMENTS)), "the efficiencies are not numpy's")
+    check(0.2 < (factors == 0).mean() < 0.22, "two gaps of 1 / 9")
+    check(lines[0] == f"EMISSION 837 {prompts}" and lines[1].startswith("MULTIPLICATIVE 837 "), lines)
+    check(f"{delayeds} delayed events not used" in lines[2] and "not corrected for randoms, scatter, attenuation and dead time" in lines[2], lines)
+    check("The time marks cover 11.99 s, the header says 20 s" in lines[2], lines)
+
+
+def every_form_of_the_header_is_read(folder, _):
+    """The same values, whatever element has the header, however its lines end, in implicit VR, with the data beside the object."""
+    conf = small(folder)
+    list_, norm_file, words, norm = raw(folder, 500)
+    wanted = [a.tobytes() for a in read(folder, list_, norm_file, conf=conf)[:2]]
+    for name, forms in {"second": {"where": "second"}, "csa": {"where": "csa"}, "implicit": {"implicit": True},
+                        "implicit-csa": {"implicit": True, "where": "csa"}}.items():
+        files = raw(os.path.join(folder, name), 500, **forms)[:2]
+        check([a.tobytes() for a in read(folder, *files, conf=conf)[:2]] == wanted, name)
+    for end in ("\n", "\r\n", "\r\r\n"):
+        files = (mmr.write_list(os.path.join(folder, "l.dcm"), words, mmr.list_header(len(words), end)),
+                 mmr.write_norm(os.path.join(folder, "n.dcm"), norm, mmr.norm_header(end) + b"\0\0\0"))
+        check([a.tobytes() for a in read(folder, *files[::-1], conf=conf)[:2]] == wanted, repr(end))
+    for data in (b"", None, b"\0" * 100):
+        mmr.write(os.path.join(folder, "x.dcm"), "PET_LISTMODE", mmr.list_header(len(words)), data)
+        mmr.write(os.path.join(folder, "y.dcm"), "PET_NORM", mmr.norm_header(), data, number=2)
+        for name, content in (("x.bf", mmr.list_bytes(words)), ("y.bf", norm.bytes())):
+            with open(os.path.join(folder, name), "wb") as f:
+                f.write(content)
+        found = read(folder, os.path.join(folder, "x.dcm"), os.path.join(folder, "y.dcm"), conf=conf)[:2]
+        check([a.tobytes() for a in found] == wanted, "data in .bf files")
+
+
+def hostile_objects_are_refused(folder, _):
+    conf = small(folder)
+    list_, norm_file, words, norm = raw(folder, 300)
+    data, n = mmr.list_bytes(words), len(words)
+
+    def bad_list(words_=None, header=None, data_=None, **kwargs):
+        return [mmr.write_list(os.path.join(folder, "bad.dcm"), words if words_ is None else words_, header, data_, **kwargs), norm_file]
+
+    def bad_norm(header=None, data_=None, **kwargs):
+        return [list_, mmr.write_norm(os.path.join(folder, "bad.dcm"), norm, header, data_, **kwargs)]
+
+    def factor(at, value):
+        spoiled = bytearray(norm.bytes())
+        spoiled[4 * at:4 * at + 4] = np.float32(value).tobytes()
+        return bytes(spoiled)
+
+    bins = mmr.VIEWS * mmr.BINS
+    second = mmr.write_list(os.path.join(folder, "second.dcm"), words, number=3)
+    cases = (
+        ([list_], "the normalisation (PET_NORM) of the acquisition is missing"),
+        ([norm_file], "the list mode (PET_LISTMODE) of the acquisition is missing"),
+        ([list_, norm_file, second], "list.dcm and second.dcm both contain a list mode"),
+        (lambda: bad_list(data_=data[:-4]), f"(7FE1,1010) has {4 * n - 4} bytes, its header requires {4 * n}"),
+        (lambda: bad_list(data_=data[:-3]), f"has {4 * n - 2} bytes"),
+        (lambda: bad_list(data_=data + b"\0\0\0\0"), f"has {4 * n + 4} bytes"),
+        (lambda: bad_list(data_=b""), "the data are in the file with the ending .bf"),
+        (lambda: bad_list(header=mmr.list_header(10**15)), "its header requires 4000000000000000"),
+        (lambda: bad_list(header=mmr.list_header("0")), "total listmode word counts := 0"),
+        (lambda: bad_list(header=mmr.list_header("-5")), "total listmode word counts := -5"),
+        (lambda: bad_list(header=mmr.list_header(None)), "%total listmode word counts"),
+        (lambda: bad_list(header=mmr.list_header(n, lmeventandtagwordsformatbits=64)), "supported: 32"),
+        (lambda: bad_list(header=mmr.list_header(n, originatingsystem=1208)), "originating system := 1208; supported: 2008"),
+        (lambda: bad_list(header=mmr.list_header(n, axialcompression=11)), "axial compression := 11"),
+        (lambda: bad_list(header=mmr.list_header(n, maximumringdifference=61)), "maximum ring difference := 61"),
+        (lambda: bad_list(header=mmr.list_header(n, numberofprojections=400)), "number of projections := 400"),
+        (lambda: bad_list(header=mmr.list_header(n, numberoftoftimebins=13)), "number of TOF time bins := 13"),
+        (lambda: bad_list(header=mmr.list_header(n, segmenttable="{64,63,62}")), "segment table has 3 segments"),
+        (lambda: bad_list(header=mmr.list_header(n, dataformat="sinogram")), "data format := sinogram"),
+        (lambda: bad_list(header=b"SV10" * 20), "neither (0029,1010) nor (0029,1110)"),
+        (lambda: bad_list(where="none"), "neither (0029,1010) nor (0029,1110)"),
+        (lambda: bad_list(header=b"\xff" * 70000), "the text header has 70000 bytes; allowed: 65536"),
+        (lambda: bad_list(header=b"\0" * 2000), "an empty header"),
+        (lambda: bad_list(header=b"A" * 2000), "no ':='"),
+        (lambda: bad_list(words[:100] + [mmr.PROMPT | 4084 * bins] + words[101:]), "word 100 is an event in plane 4084 of 4084"),
+        (lambda: bad_list([0x7FFFFFFF] + words[1:]), "word 0 is an event in plane 12386"),
+        (lambda: bad_list(words[:200] + [mmr.time_mark(5)] + words[201:]), "word 200 is a time mark of 5 ms, after one of 12"),
+        (lambda: bad_list(study="2.25.999"), "belong to different studies"),
+        (lambda: bad_list(PatientID="other", PatientName="Other^Name"), "Patient ID (0010,0020)"),
+        (lambda: bad_list(PatientPosition="HFX"), "the patient's position is \"HFX\""),
+        (lambda: bad_list(ManufacturerModelName="Biograph_mCT")[::-1], "bad.dcm is not raw data of a Siemens mMR"),
+        (lambda: bad_norm(data_=norm.bytes()[:-4]), "has 323400 bytes, its header requires 323404"),
+        (lambda: bad_norm(header=mmr.norm_header(numberofnormalizationcomponents=7)), "number of normalization components := 7"),
+        (lambda: bad_norm(header=mmr.norm_header(matrixsize3="{672,55}")), "%matrix size [3] := {672,55}; supported: 504, 64"),
+        (lambda: bad_norm(header=mmr.norm_header(dataoffsetinbytes4=316164)), "data offset in bytes [4] := 316164"),
+        (lambda: bad_norm(data_=factor(7, np.nan)), "geometric factor 8 of 43688 is nan"),
+        (lambda: bad_norm(data_=factor(46784, -1)), "crystal efficiency factor 1 of 32256 is -1"),
+        (lambda: bad_norm(data_=factor(79040, 0)), "axial factor 1 of 837 is 0"),
+    )
+    for files, part in cases:
+        message = read(folder, *(files() if callable(files) else files), conf=conf, code=1)
+        check(part in message, f"'{message}' does not contain '{part}'")
+    check(len(read(folder, list_, norm_file, conf=conf)) == 3, "the good objects are read")
+
+
+def other_raw_data_are_named(folder, _):
+    list_, _, words, _ = raw(folder, 50)
+    for change, part in ((dict(kind="PET_EM_SINO"), "compressed by the scanner; send the list mode"),
+                         (dict(kind="PET_COUNTRATE"), "type PET_COUNTRATE"),
+                         (dict(kind="PET_LISTMODE", ManufacturerModelName="Biograph128_mCT"), "raw data of Biograph128_mCT, type PET_LISTMODE"),
+                         (dict(kind="PET_LISTMODE", SOPClassUID="1.2.840.113619.4.30"), "GE raw data")):
+        path = mmr.write(os.path.join(folder, "other.dcm"), header=mmr.list_header(len(words)), data=mmr.list_bytes(words), **change)
+        p = h.run(h.TOMONODE, "recon", "--device", "cpu", "-o", os.path.join(folder, "out"), path, code=4)
+        check(part in p.stderr, p.stderr)
+    check(os.path.exists(list_), "kept")
+
+
+def check_series(paths):
+    objects = sorted((pydicom.dcmread(p) for p in paths), key=lambda d: d.InstanceNumber)
+    d = objects[0]
+    check({o.Units for o in objects} == {"CNTS"} and list(d.CorrectedImage) == ["NORM", "RADL"], f"{d.Units} {d.CorrectedImage}")
+    check("not corrected for randoms, scatter, attenuation and dead time" in d.DerivationDescription, d.DerivationDescription)
+    check(d.PatientID == "MMR1" and d.StudyInstanceUID == "2.25.4711", f"{d.PatientID} {d.StudyInstanceUID}")
+    check({s.ReferencedSOPInstanceUID for s in d.SourceInstanceSequence} == {"2.25.4711.1", "2.25.4711.2"}, d.SourceInstanceSequence)
+    p = subprocess.run(["dciodvfy", paths[0]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    check(not [line for line in p.stdout.splitlines() if line.startswith("Error")], p.stdout)
+    return d
+
+
+def the_node_makes_one_case(folder, things):
+    """The norm alone waits and is held with what is missing; the list mode, from another series, continues it; list mode whose data
+    were left in the .bf file is held with that reason."""
+    pacs = h.Pacs(os.path.join(folder, "pacs"))
+    n = h.Node(os.path.join(folder, "node"), pacs.port, quiet_time=1)
+    things += [n, pacs]
+    n.more_protocols = ', { name = "quick-pet"; kind = "pet"; algorithm = "osem"; iterations = 1; subsets = 63; matrix = 16; slice_spacing = 16.0; }'
+    n.more_routes = ', { name = "pet"; kind = "pet"; protocol = "quick-pet"; destinations = [ "pacs" ]; }'
+    n.write_conf(SCANNER)
+    list_, norm_file, words, norm = raw(folder, 3000, series="2.25.4711.9")
+    list_ = mmr.write_list(list_, words, series="2.25.4711.8", FrameOfReferenceUID="2.25.4711.7")
+    empty = (mmr.write_list(os.path.join(folder, "no-data.dcm"), words, data=b"", study="2.25.4712"),
+             mmr.write_norm(os.path.join(folder, "norm-2.dcm"), norm, study="2.25.4712"))
+    sino = mmr.write(os.path.join(folder, "sino.dcm"), "PET_EM_SINO", mmr.list_header(1), b"12", number=5)
+    pacs.start()
+    n.start()
+    send(n, norm_file)
+    job = n.wait_states("held")[0]
+    check("1 of 2 instances" in job["reason"] and "the list mode (PET_LISTMODE) is missing" in job["reason"], job["reason"])
+    send(n, list_)
+    n.wait_states("delivered", seconds=120)
+    send(n, *empty)
+    job = n.wait_states("delivered", "held")[1]
+    check("the data are in the file with the ending .bf" in job["reason"], job["reason"])
+    send(n, sino)
+    unassigned = wait_for("the sinogram is looked at", lambda: n.list()["unassigned"])
+    check(unassigned[0]["classification"] == "refused" and "compressed by the scanner" in unassigned[0]["reason"], unassigned)
+    d = check_series(sorted(glob.glob(os.path.join(pacs.folder, "*"))))
+    check(d.FrameOfReferenceUID == "2.25.4711.7", d.FrameOfReferenceUID)
+    check(n.echo(), "the node does not answer any more")
+
+
+def send(node, *files):
+    h.run("dcmsend", "-nuc", "-aet", "SCANNER", "-aec", "TOMONODE", "127.0.0.1", node.port, *files)  # storescu does not know the class
+
+
+h.main([values_are_those_of_numpy, every_form_of_the_header_is_read, hostile_objects_are_refused, other_raw_data_are_named,
+        the_node_makes_one_case])
