@@ -19,6 +19,11 @@ void assemble_add(struct assemble *a, long expected, long frames, double receive
 	a->as_is = false;
 }
 
+void assemble_lacks(struct assemble *a, const char *text)
+{
+	snprintf(a->lacks, sizeof(a->lacks), "%s", a->instances == 1 ? text : "");
+}
+
 void assemble_clamp_time(struct assemble *a, double now)
 {
 	if (a->last > now)
@@ -66,7 +71,8 @@ void assemble_decide(const struct assemble *a, double now, double quiet_time, st
 			snprintf(reason, size, "%ld instance%s, but the headers expect %ld", a->instances, plural(a->instances),
 				 a->expected);
 		else
-			snprintf(reason, size, "%ld of %ld instances after %g s of quiet", a->instances, a->expected, quiet_time);
+			snprintf(reason, size, "%ld of %ld instances after %g s of quiet%s%s%s", a->instances, a->expected,
+				 quiet_time, a->lacks[0] ? ": " : "", a->lacks, a->lacks[0] ? " is missing" : "");
 	}
 	*ret_answer = answer;
 }

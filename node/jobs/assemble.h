@@ -20,6 +20,7 @@ struct assemble {
 	long other;	    /* a number in another header that differs from `expected`; 0: none */
 	double first, last; /* arrival of the first and of the last one, s since the epoch */
 	bool as_is;	    /* a person requested reconstruction of the present instances */
+	char lacks[40];	    /* what the case lacks, as the header of its only instance says; "": not known */
 };
 
 enum assemble_verdict {
@@ -37,6 +38,9 @@ struct assemble_decision {
 /* Add an instance that is not yet a member. expected: number of instances of the case in its header; 0: not given. frames: of
  * this instance. Clears as_is, because the person's request was about fewer instances. */
 void assemble_add(struct assemble *a, long expected, long frames, double received);
+
+/* After assemble_add(): what a case with only this instance lacks; "": its header does not say it. */
+void assemble_lacks(struct assemble *a, const char *text);
 
 /* If the last arrival is later than now, set it to now: it was recorded before the clock was set back. */
 void assemble_clamp_time(struct assemble *a, double now);

@@ -119,13 +119,23 @@ static void add_next(char *text, size_t size, double next, double now)
 	add(text, size, " The next attempt is at %s.", when);
 }
 
+/* Write what is missing after a number of images: the end of the sentence. */
+static void add_lacks(const struct job_view *v, char *text, size_t size)
+{
+	bool known = v->members.lacks[0] != '\0';
+
+	add(text, size, "%s%s%s.", known ? "; " : "", v->members.lacks, known ? " is missing" : "");
+}
+
 static void collecting(const struct job_view *v, char *ret, size_t size)
 {
-	if (v->members.expected > 0)
-		add(ret, size, "%ld of %ld images were received.", (long)v->members.instances, (long)v->members.expected);
-	else
+	if (v->members.expected > 0) {
+		add(ret, size, "%ld of %ld images were received", (long)v->members.instances, (long)v->members.expected);
+		add_lacks(v, ret, size);
+	} else {
 		add(ret, size, v->members.instances == 1 ? "%ld image was received." : "%ld images were received.",
 		    (long)v->members.instances);
+	}
 	add(ret, size, " The reconstruction starts when the case is complete.");
 }
 
@@ -220,11 +230,13 @@ void status_text_sentence(const struct job_view *v, size_t before, double now, c
 				       : "It was delivered; the node's own files were removed.");
 		break;
 	default:
-		if (incomplete(v) && !v->members.as_is)
-			add(ret, size, "Only %ld of %ld images were received.", (long)v->members.instances,
+		if (incomplete(v) && !v->members.as_is) {
+			add(ret, size, "Only %ld of %ld images were received", (long)v->members.instances,
 			    (long)v->members.expected);
-		else if (v->reason[0])
+			add_lacks(v, ret, size);
+		} else if (v->reason[0]) {
 			add_reason(ret, size, v->reason);
+		}
 		if (ret[0] >= 'a' && ret[0] <= 'z')
 			ret[0] = (char)(ret[0] - 'a' + 'A');
 	}

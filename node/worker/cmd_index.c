@@ -79,14 +79,16 @@ static int store_unassigned(struct indexer *x, const struct instance_row *row, c
 static char *member_detail(const struct indexer *x, const struct instance_row *row, const struct case_facts *f)
 {
 	char identity[PATIENTS_IDENTITY_SIZE];
+	json_t *detail;
 
 	patients_format(&f->identity, x->patient_key, identity);
-	return event_json_dump(
-		with_subject(json_pack("{s:I, s:o, s:f, s:I, s:I, s:o, s:s}", "instance", (json_int_t)row->id, "sop",
-				       event_json_text(f->sop_instance), "received", row->received, "expected",
-				       (json_int_t)f->expected, "frames", (json_int_t)f->frames, "angle",
-				       isfinite(f->angle) ? json_real(f->angle) : json_null(), "identity", identity),
-			     f));
+	detail = json_pack("{s:I, s:o, s:f, s:I, s:I, s:o, s:s}", "instance", (json_int_t)row->id, "sop",
+			   event_json_text(f->sop_instance), "received", row->received, "expected", (json_int_t)f->expected,
+			   "frames", (json_int_t)f->frames, "angle", isfinite(f->angle) ? json_real(f->angle) : json_null(),
+			   "identity", identity);
+	if (detail && f->lacks[0])
+		json_object_set_new(detail, "lacks", json_string(f->lacks));
+	return event_json_dump(with_subject(detail, f));
 }
 
 static char *opening_detail(const struct instance_row *row, const struct case_facts *f, const char *key,

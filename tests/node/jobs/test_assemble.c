@@ -44,6 +44,21 @@ static void complete_by_content(void **state)
 	assert_int_equal(decide(&a, 100).verdict, ASSEMBLE_COMPLETE);
 }
 
+/* A header that says what the case lacks: named as long as it is the only instance. */
+static void lacking(void **state)
+{
+	struct assemble a = with(1, 2);
+
+	(void)state;
+	assemble_lacks(&a, "the normalisation");
+	assert_string_equal(decide(&a, 200).reason, "1 of 2 instances after 60 s of quiet: the normalisation is missing");
+	assemble_lacks(&a, "");
+	assert_string_equal(decide(&a, 200).reason, "1 of 2 instances after 60 s of quiet");
+	a = with(2, 3);
+	assemble_lacks(&a, "the normalisation");
+	assert_string_equal(decide(&a, 200).reason, "2 of 3 instances after 60 s of quiet");
+}
+
 /* Parallel associations: the order of arrival, also of times that run backwards, changes nothing. */
 static void any_order(void **state)
 {
@@ -178,6 +193,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(complete_by_content),
+		cmocka_unit_test(lacking),
 		cmocka_unit_test(any_order),
 		cmocka_unit_test(incomplete_is_held_after_quiet),
 		cmocka_unit_test(another_instance_starts_the_quiet_anew),
