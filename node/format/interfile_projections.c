@@ -460,7 +460,7 @@ int interfile_same_tof(const struct interfile *a, const struct interfile *b, str
 
 /* ---- data ---- */
 
-static size_t tof_bins(const struct interfile *f)
+static size_t count_tof_bins(const struct interfile *f)
 {
 	return f->m.tof.n > 0 ? (size_t)f->m.tof.n : 1;
 }
@@ -474,7 +474,7 @@ static void clear_arrays(struct interfile *f)
 
 static void find_shape(const struct interfile *f, size_t *ret_planes, size_t *ret_values)
 {
-	*ret_planes = michelogram_planes(&f->m) * tof_bins(f);
+	*ret_planes = michelogram_planes(&f->m) * count_tof_bins(f);
 	*ret_values = (size_t)f->m.n_angles * (size_t)f->m.n_radial;
 }
 
