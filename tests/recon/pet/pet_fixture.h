@@ -81,22 +81,30 @@ static inline size_t pet_voxels(const struct pet_plan *plan)
 	return (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1] * (size_t)plan->grid.n[2];
 }
 
-static inline float *pet_image_cached(const struct pet_protocol *p, const struct michelogram *m, struct device *dev,
-				      struct pet_cache *cache, const float *y, const float *factors, const float *background,
-				      struct pet_report *ret_report)
+static inline float *pet_image_with(const struct pet_protocol *p, const struct michelogram *m, struct device *dev,
+				    struct pet_cache *cache, const float *y, enum pet_factors which, const float *factors,
+				    const float *background, struct pet_report *ret_report)
 {
-	struct pet_plan plan = pet_plan_of(p, m, factors ? PET_FACTORS_SHARED : PET_FACTORS_NONE, background, dev);
+	struct pet_plan plan = pet_plan_of(p, m, which, background, dev);
 	float *x = malloc(pet_voxels(&plan) * sizeof(*x));
 	struct err err = {0};
 	int r;
 
 	assert_non_null(x);
-	r = pet_reconstruct(p, &plan, m, dev, cache, y, factors, background, NULL, x, ret_report, &err);
+	r = pet_reconstruct_with(p, &plan, m, dev, cache, y, which, factors, background, NULL, x, ret_report, &err);
 	if (!TOMONODE_FFT && r == -ENOTSUP && p->algorithm == ALGORITHM_FBP)
 		skip_because("this build has no FFT (kissfft)");
 	if (r < 0)
 		fail_msg("%s", err.msg);
 	return x;
+}
+
+static inline float *pet_image_cached(const struct pet_protocol *p, const struct michelogram *m, struct device *dev,
+				      struct pet_cache *cache, const float *y, const float *factors, const float *background,
+				      struct pet_report *ret_report)
+{
+	return pet_image_with(p, m, dev, cache, y, factors ? PET_FACTORS_SHARED : PET_FACTORS_NONE, factors, background,
+			      ret_report);
 }
 
 static inline float *pet_image(const struct pet_protocol *p, const struct michelogram *m, struct device *dev, const float *y,

@@ -24,10 +24,10 @@ struct work {
 	struct pet_plan plan;
 	struct pet_session *s;
 	size_t bins, plane_bins;
-	float *data[PET_BACKGROUND + 1];
+	float *data[PET_BACKGROUND + 1]; /* factors: for each TOF bin, all the same; the first planes serve as shared ones */
 };
 
-static inline void work_make(struct work *w, int device)
+static inline void work_make_tof(struct work *w, int device, struct scan_tof tof)
 {
 	static const struct shape shapes[] = {
 		{SHAPE_CYLINDER_Z, ROLE_BODY, {0, 0, 0}, {65, 65, 200}, 1},
@@ -35,15 +35,23 @@ static inline void work_make(struct work *w, int device)
 	};
 
 	*w = (struct work){.m = pet_scanner_small(true), .p = pet_protocol_small, .dev = fixture_device(device, 2)};
+	w->m.tof = tof;
 	w->p.iterations = 2;
 	w->bins = michelogram_size(&w->m);
-	w->plane_bins = w->bins / PLANES;
+	w->plane_bins = w->bins / michelogram_data_planes(&w->m);
 	assert_int_equal(michelogram_planes(&w->m), PLANES);
 	w->data[PET_DATA] = pet_lines(&w->m, shapes, 2);
 	w->data[PET_FACTORS] = fixture_floats(w->bins, 1, 0.2f, 1);
 	w->data[PET_BACKGROUND] = fixture_floats(w->bins, 2, 1, 3);
-	for (size_t i = 0; i < w->bins; i++)
+	for (size_t i = 0; i < w->bins; i++) {
+		w->data[PET_FACTORS][i] = w->data[PET_FACTORS][i % (PLANES * w->plane_bins)];
 		w->data[PET_DATA][i] = w->data[PET_DATA][i] * w->data[PET_FACTORS][i] + w->data[PET_BACKGROUND][i];
+	}
+}
+
+static inline void work_make(struct work *w, int device)
+{
+	work_make_tof(w, device, (struct scan_tof){0});
 }
 
 static inline void work_close(struct work *w)

@@ -12,7 +12,10 @@ static void faults(void **state)
 		int group_views, subsets;
 		bool keep;
 		int least; /* least number of device calls of such a run */
+		struct scan_tof tof;
 	} ways[] = {{ALGORITHM_MLEM, 0, 1, true, 30},
+		    {ALGORITHM_MLEM, 0, 1, true, 30, {3, 60, 40}},
+		    {ALGORITHM_OSEM, 2, 2, false, 60, {3, 60, 40}},
 		    {ALGORITHM_BSREM, 2, 2, false, 60},
 		    {ALGORITHM_OSEM, 2, 2, true, 60},
 		    {ALGORITHM_FBP, 2, 1, true, 12}};
@@ -22,7 +25,7 @@ static void faults(void **state)
 		struct work w;
 		int calls = 0, r;
 
-		work_make(&w, FIXTURE_POISON);
+		work_make_tof(&w, FIXTURE_POISON, ways[k].tof);
 		w.m.n_angles = 4; /* use the beginning of the data as planes with fewer angles */
 		w.p.matrix = 8;
 		w.p.algorithm = ways[k].algorithm;

@@ -4,6 +4,11 @@
 
 #include "tests/recon/pet/pet_work_fixture.h"
 
+#define TOF                                                                                                                      \
+	{                                                                                                                        \
+		3, 60, 40                                                                                                        \
+	}
+
 /* A device that counts the allocated memory. */
 static struct {
 	const struct device_ops *ops;
@@ -58,8 +63,10 @@ static void limits(void **state)
 	static const struct {
 		enum algorithm algorithm;
 		double prior_weight, psf, postfilter;
-	} ways[] = {{ALGORITHM_MLEM, 0, 0, 0}, {ALGORITHM_OSEM, 0, 0, 6},    {ALGORITHM_BSREM, 0, 0, 0},
-		    {ALGORITHM_MLEM, 0, 8, 0}, {ALGORITHM_BSREM, 0.1, 8, 0}, {ALGORITHM_FBP, 0, 0, 5}};
+		struct scan_tof tof;
+	} ways[] = {{ALGORITHM_MLEM, 0, 0, 0},	    {ALGORITHM_OSEM, 0, 0, 6},	       {ALGORITHM_BSREM, 0, 0, 0},
+		    {ALGORITHM_MLEM, 0, 8, 0},	    {ALGORITHM_BSREM, 0.1, 8, 0},      {ALGORITHM_FBP, 0, 0, 5},
+		    {ALGORITHM_MLEM, 0, 0, 0, TOF}, {ALGORITHM_BSREM, 0.1, 8, 0, TOF}, {ALGORITHM_FBP, 0, 0, 0, TOF}};
 	int grouped = 0, anew = 0;
 
 	(void)state;
@@ -70,8 +77,12 @@ static void limits(void **state)
 		size_t whole, all;
 		float *expected;
 
-		work_make(&w, FIXTURE_POISON);
+		work_make_tof(&w, FIXTURE_POISON, ways[i].tof);
 		w.p.algorithm = ways[i].algorithm;
+		if (ways[i].tof.n > 0) {
+			w.p.projector = PROJECTION_PATHS;
+			w.p.iterations = 1;
+		}
 		w.p.prior_weight = ways[i].prior_weight;
 		w.p.psf = ways[i].psf;
 		w.p.postfilter = ways[i].postfilter;
