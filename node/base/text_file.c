@@ -4,20 +4,41 @@
 #include "node/base/text_file.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int regular_file_open(const char *path, FILE **ret_file, struct err *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = 0; /* O_NONBLOCK has no effect on a regular file */
+	struct stat st;
+	FILE *f = NULL;
+
+	if (fd < 0)
+		return err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
+	if (fstat(fd, &st) < 0)
+		rc = err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
+	else if (!S_ISREG(st.st_mode))
+		rc = err_set(err, EBADMSG, "%s is not a regular file", path);
+	else if (!(f = fdopen(fd, "rb")))
+		rc = err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
+	if (rc < 0)
+		close(fd);
+	else
+		*ret_file = f;
+	return rc;
+}
 
 int text_file_read(const char *path, size_t most, const char *what, char **ret_text, size_t *ret_size, struct err *err)
 {
 	char *text = malloc(most + 2);
-	FILE *f = fopen(path, "rbe");
+	FILE *f = NULL;
 	size_t n = 0;
-	int rc = 0;
+	int rc = regular_file_open(path, &f, err);
 
-	if (!f)
-		rc = err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
-	else if (!text)
+	if (rc == 0 && !text)
 		rc = err_set(err, ENOMEM, "no memory for a file: %s", what);
 	if (rc == 0) {
 		n = fread(text, 1, most + 1, f);

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read a small text file into memory. */
+/* Open a file that a person named; read a small text file into memory. */
 #ifndef TOMONODE_NODE_TEXT_FILE_H
 #define TOMONODE_NODE_TEXT_FILE_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "kernels/err.h"
+
+/* Open a file to read it. EBADMSG: it is not a regular file; a pipe without a writer does not block. Other errors: that of open.
+ */
+int regular_file_open(const char *path, FILE **ret_file, struct err *err);
 
 /* Read the whole file and append a NUL. The file itself may contain NULs. The caller frees *ret_text. what: type of the file for
  * messages, "Interfile header". EBADMSG: larger than `most` bytes; other errors: the errno of open or read. */

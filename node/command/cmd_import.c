@@ -98,12 +98,24 @@ static int parse_option(struct options *o, int id, struct sinogram_import *conf,
 	return 0;
 }
 
-/* Return the index of a picture among the arguments; 0: none. `import FILE.png ...` means `simulate parallel --picture FILE.png
- * ...`. */
+/* Return true if the next argument is the value of this option. Only --json and --help have no value. */
+static bool takes_next(const char *argument)
+{
+	if (argument[0] != '-' || argument[1] == '\0' || !strcmp(argument, "--"))
+		return false;
+	if (argument[1] != '-')
+		return argument[1] != 'h' && argument[2] == '\0';
+	return !strchr(argument, '=') && strcmp(argument, "--json") != 0 && strcmp(argument, "--help") != 0;
+}
+
+/* Return the index of a picture among the arguments that are not values of options; 0: none. `import FILE.png ...` means
+ * `simulate parallel --picture FILE.png ...`. */
 static int picture_among(int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++)
-		if (argv[i][0] != '-' && picture_has_extension(argv[i]))
+		if (takes_next(argv[i]))
+			i++;
+		else if (argv[i][0] != '-' && picture_has_extension(argv[i]))
 			return i;
 	return 0;
 }

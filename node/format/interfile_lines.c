@@ -92,9 +92,9 @@ static char *next_line(char **at, int *number, int *ret_number)
 		}
 		++*number;
 		*at = end + 1;
-		for (last = end; last > line && is_blank(last[-1]); last--)
+		for (last = end; last > line + taken && is_blank(last[-1]); last--)
 			;
-		if (last > line && last[-1] == '\\')
+		if (last > line + taken && last[-1] == '\\')
 			memset(last - 1, ' ', (size_t)(end - last + 2));
 		else if (line[0] != ';' && is_open(line, end))
 			*end = ' ';
@@ -181,6 +181,12 @@ void interfile_lines_clear(struct interfile_lines *l)
 	free(l->memory);
 	free(l->line);
 	*l = (struct interfile_lines){0};
+}
+
+int interfile_line_refuse_two(const struct interfile_line *a, const struct interfile_line *b, struct err *err)
+{
+	return err_set(err, EBADMSG, "line %d: %.60s := %.40s; line %d: %.60s := %.40s; allowed: one of them, or the same value",
+		       a->number, a->name, a->value, b->number, b->name, b->value);
 }
 
 int interfile_line_find(const struct interfile_lines *l, const char *key, int index, const struct interfile_line **ret_line,
@@ -274,15 +280,23 @@ int interfile_line_int(const struct interfile_lines *l, const char *key, int ind
 int interfile_line_length(const struct interfile_lines *l, const char *key, int index, double lo, double hi, double *ret_mm,
 			  struct err *err)
 {
-	char full[80];
-	int rc;
+	char in_cm[80], in_mm[80];
+	const struct interfile_line *a, *b;
+	double cm = 0, mm = 0;
+	int has_cm, has_mm;
 
-	snprintf(full, sizeof(full), "%s(cm)", key);
-	rc = interfile_line_number(l, full, index, lo / 10, hi / 10, ret_mm, err);
-	if (rc > 0)
-		*ret_mm *= 10;
-	if (rc != 0)
-		return rc;
-	snprintf(full, sizeof(full), "%s(mm)", key);
-	return interfile_line_number(l, full, index, lo, hi, ret_mm, err);
+	snprintf(in_cm, sizeof(in_cm), "%s(cm)", key);
+	snprintf(in_mm, sizeof(in_mm), "%s(mm)", key);
+	has_cm = interfile_line_number(l, in_cm, index, lo / 10, hi / 10, &cm, err);
+	if (has_cm < 0)
+		return has_cm;
+	has_mm = interfile_line_number(l, in_mm, index, lo, hi, &mm, err);
+	if (has_mm < 0)
+		return has_mm;
+	if (has_cm && has_mm && fabs(10 * cm - mm) > 1e-6 * mm && interfile_line_find(l, in_cm, index, &a, err) > 0 &&
+	    interfile_line_find(l, in_mm, index, &b, err) > 0)
+		return interfile_line_refuse_two(a, b, err);
+	if (has_cm || has_mm)
+		*ret_mm = has_cm ? 10 * cm : mm;
+	return has_cm || has_mm;
 }

@@ -37,9 +37,12 @@ int interfile_line_numbers(const struct interfile_lines *l, const char *key, int
 int interfile_line_number(const struct interfile_lines *l, const char *key, int index, double lo, double hi, double *ret,
 			  struct err *err);
 int interfile_line_int(const struct interfile_lines *l, const char *key, int index, int lo, int hi, int *ret, struct err *err);
-/* Read a length and return it in mm. The key ends in "(cm)" or "(mm)". */
+/* Read a length and return it in mm. The key ends in "(cm)" or "(mm)"; both are allowed if they give the same length. */
 int interfile_line_length(const struct interfile_lines *l, const char *key, int index, double lo, double hi, double *ret_mm,
 			  struct err *err);
+
+/* Return EBADMSG for two keys that give the same quantity with different values. */
+int interfile_line_refuse_two(const struct interfile_line *a, const struct interfile_line *b, struct err *err);
 
 /* Convert a value to the normalised form of keys, for comparison: "Short Float" becomes "shortfloat". */
 void interfile_normalise(const char *value, char *ret, size_t size);

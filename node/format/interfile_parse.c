@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "node/format/interfile_internal.h"
 
@@ -123,17 +124,25 @@ static int read_byte_order(struct interfile_parser *p)
 
 static int read_offset(struct interfile_parser *p)
 {
+	const struct interfile_line *a, *b;
 	double bytes = 0, block = 0;
-	int rc = interfile_line_number(&p->lines, "dataoffsetinbytes", 1, 0, 0x1p50, &bytes, p->err);
+	int has_bytes = interfile_line_number(&p->lines, "dataoffsetinbytes", 1, 0, 0x1p50, &bytes, p->err), has_block;
 
-	if (rc == 0) {
-		rc = interfile_line_number(&p->lines, "datastartingblock", 0, 0, 0x1p39, &block, p->err);
+	if (has_bytes < 0)
+		return has_bytes;
+	has_block = interfile_line_number(&p->lines, "datastartingblock", 0, 0, 0x1p39, &block, p->err);
+	if (has_block < 0)
+		return has_block;
+	if (has_bytes && has_block && bytes != block * BLOCK &&
+	    interfile_line_find(&p->lines, "dataoffsetinbytes", 1, &a, p->err) > 0 &&
+	    interfile_line_find(&p->lines, "datastartingblock", 0, &b, p->err) > 0)
+		return interfile_line_refuse_two(a, b, p->err);
+	if (has_block)
 		bytes = block * BLOCK;
-	}
-	if (rc >= 0 && bytes != floor(bytes))
+	if (bytes != floor(bytes))
 		return err_set(p->err, EBADMSG, "data offset of %g bytes is not an integer", bytes);
 	p->f->offset = (uint64_t)bytes;
-	return rc < 0 ? rc : 0;
+	return 0;
 }
 
 /* Read numbers for frames or segments, which must be equal; if missing, *ret is unchanged. */
@@ -187,20 +196,72 @@ static int read_data(struct interfile_parser *p)
 
 /* ---- the study ---- */
 
-/* Read "2010:06:29" or "10:20:30", with any separator between the digits. */
-static void read_moment(const struct interfile_parser *p, const char *key, size_t digits, char *ret)
+static bool is_day(const char *yyyymmdd)
 {
-	const struct interfile_line *line;
+	struct tm day = {0}, same;
+	int year, month;
+
+	if (sscanf(yyyymmdd, "%4d%2d%2d", &year, &month, &day.tm_mday) != 3)
+		return false;
+	day.tm_year = year - 1900;
+	day.tm_mon = month - 1;
+	same = day;
+	timegm(&same); /* changes 30 February to a day of March */
+	return same.tm_mon == day.tm_mon && same.tm_mday == day.tm_mday;
+}
+
+static bool is_time_of_day(const char *hhmmss)
+{
+	int h, m, s;
+
+	return sscanf(hhmmss, "%2d%2d%2d", &h, &m, &s) == 3 && h < 24 && m < 60 && s <= 60;
+}
+
+/* Copy the first digits of a value, without its separators. A fraction of a second is not needed. */
+static size_t copy_digits(const char *value, size_t most, char *ret)
+{
 	size_t n = 0;
 
-	if (interfile_line_find(&p->lines, key, 0, &line, NULL) <= 0)
-		return;
-	for (const char *at = line->value; *at && *at != '.' && n < digits; at++)
-		if (*at >= '0' && *at <= '9')
-			ret[n++] = *at;
+	for (; *value && n < most; value++)
+		if (*value >= '0' && *value <= '9')
+			ret[n++] = *value;
 	ret[n] = '\0';
-	if (n != digits)
-		ret[0] = '\0';
+	return n;
+}
+
+/* Read "2010:06:29" or "10:20:30", with any separators, from `key` or from `long_key`. EBADMSG: not a day, or not a time of day;
+ * the two keys differ. */
+static int read_moment(const struct interfile_parser *p, const char *key, const char *long_key, bool (*is_valid)(const char *),
+		       const char *form, size_t digits, char *ret)
+{
+	const char *const keys[] = {long_key, key};
+	const struct interfile_line *line, *before = NULL;
+	char text[9];
+
+	for (size_t i = 0; i < 2; i++) {
+		int rc = interfile_line_find(&p->lines, keys[i], 0, &line, p->err);
+
+		if (rc < 0)
+			return rc;
+		if (rc == 0)
+			continue;
+		if (copy_digits(line->value, digits, text) != digits || !is_valid(text))
+			return interfile_unsupported(p, line, EBADMSG, form);
+		if (before && strcmp(text, ret) != 0)
+			return interfile_line_refuse_two(before, line, p->err);
+		before = line;
+		memcpy(ret, text, digits + 1);
+	}
+	return 0;
+}
+
+static int read_date_and_time(struct interfile_parser *p)
+{
+	int rc = read_moment(p, "studydate", "studydate(yyyy:mm:dd)", is_day, "a day, yyyy:mm:dd", 8, p->f->date);
+
+	return rc < 0 ? rc
+		      : read_moment(p, "studytime", "studytime(hh:mm:ss)", is_time_of_day, "a time of day, hh:mm:ss", 6,
+				    p->f->time);
 }
 
 /* Is it a position as Siemens writes it, "hfs" for rotation "S"? */
@@ -284,13 +345,9 @@ static int read_study(struct interfile_parser *p, const char *pet_data)
 	rc = interfile_line_number(&p->lines, "imageduration(sec)", 1, 0, 1e9, &p->f->duration, p->err);
 	if (rc >= 0)
 		rc = interfile_line_number(&p->lines, "imagerelativestarttime(sec)", 1, -1e9, 1e9, &p->f->start, p->err);
-	if (rc < 0)
-		return rc;
-	read_moment(p, "studydate(yyyy:mm:dd)", 8, p->f->date);
-	read_moment(p, "studydate", 8, p->f->date);
-	read_moment(p, "studytime(hh:mm:ss)", 6, p->f->time);
-	read_moment(p, "studytime", 6, p->f->time);
-	return read_position(p);
+	if (rc >= 0)
+		rc = read_date_and_time(p);
+	return rc < 0 ? rc : read_position(p);
 }
 
 static int read_all(struct interfile_parser *p)

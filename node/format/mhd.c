@@ -351,15 +351,16 @@ static int read_bytes(struct source *s, uint8_t *ret, size_t n, size_t *ret_n, s
 static int source_open(const char *path, const struct mhd *h, struct source *ret, struct err *err)
 {
 	char data[PATH_SIZE];
+	int rc;
 
 	if (snprintf(data, sizeof(data), "%.*s%s", (int)(file_name(path) - path), path, h->data) >= (int)sizeof(data))
 		return err_set(err, ENAMETOOLONG, "the path of %s is too long", h->data);
 	memset(ret, 0, sizeof(*ret));
 	ret->name = h->data;
 	ret->compressed = h->compressed;
-	ret->f = fopen(data, "rbe");
-	if (!ret->f)
-		return err_set(err, errno, "cannot open %s: %s", data, strerror(errno));
+	rc = regular_file_open(data, &ret->f, err);
+	if (rc < 0)
+		return rc;
 	/* window size plus 32: zlib detects a zlib or gzip header */
 	if (ret->compressed && inflateInit2(&ret->z, 32 + MAX_WBITS) != Z_OK) {
 		fclose(ret->f);

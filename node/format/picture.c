@@ -11,6 +11,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "node/base/text_file.h"
+
 static bool ends_in(const char *path, const char *ending)
 {
 	size_t n = strlen(path), e = strlen(ending);
@@ -122,12 +124,12 @@ static int read_pgm(const char *path, FILE *f, struct picture *p, struct err *er
 int picture_read(const char *path, struct picture *ret_picture, struct err *err)
 {
 	struct picture p = {0};
-	FILE *f = fopen(path, "rbe");
+	FILE *f = NULL;
 	char mark[8] = "";
-	int rc;
+	int rc = regular_file_open(path, &f, err);
 
-	if (!f)
-		return err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
+	if (rc < 0)
+		return rc;
 	if (fread(mark, 1, sizeof(mark), f) == 0 || ferror(f))
 		rc = err_set(err, EBADMSG, "%s: the file is empty or cannot be read", path);
 	else if (fseek(f, 0, SEEK_SET) < 0)

@@ -13,6 +13,7 @@
 
 #include "dicom/core/bulk.h"
 #include "dicom/object/dicom_tags.h"
+#include "kernels/utf8.h"
 #include "node/base/folder.h"
 #include "node/base/text_file.h"
 #include "node/sinogram/sinogram_internal.h"
@@ -63,6 +64,22 @@ static int find_data(const char *header, struct sinogram_stream *s, struct err *
 		       extent, (unsigned long long)s->header.offset);
 }
 
+/* An object stores the header as text of its character set. Check that it is UTF-8, up to the first byte 0. */
+static int check_encoding(const char *text, struct err *err)
+{
+	int line = 1;
+	uint32_t code;
+
+	for (size_t n; *text; text += n) {
+		n = utf8_decode(text, &code);
+		if (n == 0)
+			return err_set(err, EBADMSG, "line %d: byte 0x%02X is not UTF-8; objects store headers in UTF-8", line,
+				       (unsigned)(unsigned char)*text);
+		line += *text == '\n';
+	}
+	return 0;
+}
+
 static int open_stream(const char *header, struct sinogram_stream *s, struct err *err)
 {
 	size_t size;
@@ -70,7 +87,9 @@ static int open_stream(const char *header, struct sinogram_stream *s, struct err
 
 	if (rc < 0)
 		return rc;
-	rc = interfile_parse(s->text, size, &s->header, err);
+	rc = check_encoding(s->text, err);
+	if (rc == 0)
+		rc = interfile_parse(s->text, size, &s->header, err);
 	if (rc == 0 && s->header.kind == INTERFILE_IMAGE)
 		rc = err_set(err, EBADMSG, "PET data type := Image; allowed: projection data, such as Emission");
 	if (rc == 0)

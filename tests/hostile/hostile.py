@@ -14,8 +14,8 @@ sends something, and states which answer it expects and which sentence the node 
 
     MODULE.py [--short] [--seed S] [--table FILE] [--group N] [--wait S] [CASE]...
 
---short runs a fixed fifth of the cases (CTest: hostile/MODULE), or fewer of slow ones; without it all cases run, in random order. --table appends a table of the
-cases with the answer and the sentence of each to FILE. --wait: the seconds within which a sentence must appear. A CASE is a part of a case's name. tests/hostile/run.py runs all modules.
+--short runs a fixed fifth of the cases (CTest: hostile/MODULE), or fewer of slow ones; without it all cases run, in an order of --seed, else of
+TOMONODE_TEST_SEED (1 without it). --table appends a table of the cases with the answer and the sentence of each to FILE. --wait: the seconds within which a sentence must appear. A CASE is a part of a case's name. tests/hostile/run.py runs all modules.
 """
 import argparse
 import contextlib
@@ -364,8 +364,8 @@ def play(stage_of, cases, options, folder, results):
             shutil.copy(st.node.log_path, os.environ["HOSTILE_LOG"])
 
 
-def main(title, stage_of, cases_of, programs=(), part=SHORT_PART):
-    """title: of the table; stage_of(folder): a Stage that is not started; cases_of(rng): the cases; part: the short form runs one of so many."""
+def begin(cases_of, part):
+    """The options of the command line, and the cases that they select."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--seed", type=int)
@@ -374,15 +374,21 @@ def main(title, stage_of, cases_of, programs=(), part=SHORT_PART):
     parser.add_argument("--wait", type=float, default=10)
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
-    h.need(h.TOMONODE, *programs)
     if options.seed is None:
-        options.seed = SHORT_SEED if options.short else random.SystemRandom().randrange(1 << 31)
+        options.seed = SHORT_SEED if options.short else h.seed()
     print(f"seed {options.seed}", flush=True)
     rng = random.Random(options.seed)
     cases = cases_of(rng)
     check(len({case.name for case in cases}) == len(cases), "two cases have the same name")
     cases = choose(cases, options, rng, part)
     check(cases, f"no case is called {options.names}")
+    return options, cases
+
+
+def main(title, stage_of, cases_of, programs=(), part=SHORT_PART):
+    """title: of the table; stage_of(folder): a Stage that is not started; cases_of(rng): the cases; part: the short form runs one of so many."""
+    h.need(h.TOMONODE, *programs)
+    options, cases = begin(cases_of, part)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     folder, results, began = tempfile.mkdtemp(prefix="tomonode-hostile-"), [], time.monotonic()
     try:

@@ -4,17 +4,18 @@
 
     run.py [--seed S] [--table FILE] [MODULE]...
 
-Prints the seed: the same seed makes the same cases in the same order. --table writes a table of the cases, with the answer and the sentence of
+Prints the seed (--seed, else $TOMONODE_TEST_SEED, else 1): the same seed makes the same cases in the same order. --table writes a table of the cases, with the answer and the sentence of
 each, to FILE. Program: $TOMONODE, else build/release/tomonode; its build folder: $TOMONODE_BUILD, else the folder of the program.
 """
 import argparse
 import os
-import random
 import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(SOURCE, "tests", "system"))
+from tools import node_harness as h  # noqa: E402
 
 
 def modules():
@@ -23,7 +24,7 @@ def modules():
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    parser.add_argument("--seed", type=int, default=h.seed())
     parser.add_argument("--table")
     parser.add_argument("modules", nargs="*", default=modules())
     options = parser.parse_args()

@@ -51,6 +51,8 @@ static void test_spellings(void **state)
 		{{"{ 1,2}", "{ 1,\r\n2}\r"}},
 		{{"Inner ring diameter (cm) := 20\n", "Inner ring diameter \\\n(cm) \\\r\n := 20\n"}},
 		{{"(cm) := 0.654", "(mm) := 6.54"}, {"(cm) := 20", "(mm) := 200"}},
+		{{"(cm) := 0.654", "(cm) := 0.654\nDistance between rings (mm) := 6.54"}},
+		{{"data offset in bytes[1] := 0", "data offset in bytes[1] := 0\ndata starting block := 0"}},
 		{{"image scaling factor[1] := 1\n", "image scaling factor := 1.0\nquantification units := 1\n"}},
 		{{"data offset in bytes[1] := 0\n", "data starting block := 0\nimage scaling factor[1] := 1\n"}},
 		{{"image scaling factor[1] := 1\n", "image scaling factor[1] := {1, 1,1}\n"}},
@@ -134,6 +136,13 @@ static void test_meanings(void **state)
 	assert_string_equal(f.date, "20100629");
 	assert_string_equal(f.time, "102030");
 	assert_string_equal(f.position, "HFP");
+	interfile_clear(&f);
+	must_parse(WITH({"number of time frames := 1\n",
+			 "number of time frames := 1\n%study date (yyyy:mm:dd) := 2024.02.29\nstudy date := 20240229\n"
+			 "study time := 23-59-60\n"}),
+		   &f);
+	assert_string_equal(f.date, "20240229");
+	assert_string_equal(f.time, "235960");
 	interfile_clear(&f);
 	must_parse(
 		WITH({"number of dimensions := 4\nmatrix axis label [4] := segment\n!matrix size [4] := 2",

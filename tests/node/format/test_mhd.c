@@ -288,7 +288,7 @@ static void test_wrong_size(void **state)
 	assert_int_equal(mhd_open(f->header, &h, &err), 0);
 	unlink(f->data);
 	assert_int_equal(mhd_read(f->header, &h, take, &t, &err), -ENOENT);
-	assert_int_equal(mhd_open(f->path, &h, &err), -EIO); /* a folder */
+	assert_int_equal(mhd_open(f->path, &h, &err), -EBADMSG); /* a folder */
 	assert_int_equal(mhd_open(f->data, &h, &err), -ENOENT);
 	free(bytes);
 	free(t.element);
