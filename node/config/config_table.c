@@ -121,7 +121,10 @@ static const struct config_key node_keys[] = {
 	{"reserve", AS_BYTES(node_conf, reserve, 0, 1e15), .unit = "bytes", .fallback = "512 MB",
 	 .meaning = "space to keep free on the spool's disk; with less free space, objects are refused with status A700"},
 	{"max_result", AS_BYTES(node_conf, max_result, 1, 1e15), .unit = "bytes", .zero = "no limit", .fallback = "8 GB",
-	 .meaning = "largest size of the slices of a result, 2 bytes per voxel; a case whose result is larger is held"},
+	 .meaning = "largest size of the slices of a result, 2 bytes per voxel; a case whose result is larger is held. If the "
+		    "number of "
+		    "voxels follows the data (`matrix` or `voxel` of the protocol is 0), also 500 MB, or 100 times the data if "
+		    "that is more"},
 	{"quiet_time", AS_REAL(node_conf, quiet_time, 0.1, 86400), .unit = "s", .fallback = "60",
 	 .meaning = "time without a new instance after which an incomplete case is held"},
 	{"check_called", AS_BOOL(node_conf, check_called), .fallback = "false",

@@ -49,7 +49,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 		rc = result_check(base->protocol, &w->plan, err);
 	rc = err_remap(rc, EINVAL, ENOTSUP, err); /* the protocol cannot be used for this case */
 	if (rc == 0)
-		rc = reconstruct_check_size(base, &w->plan.grid, err);
+		rc = reconstruct_check_size(base, &w->plan.grid, base->protocol->dbt.voxel > 0 ? NULL : "voxel", err);
 	if (rc == 0)
 		rc = reconstruct_check_memory(base, w->plan.bytes_total + w->plan.bytes_threads, w->plan.bytes_host, err);
 	if (rc == 0)

@@ -69,8 +69,10 @@ int reconstruct_report_series(struct reconstruct_report *r, const struct series_
 void reconstruct_name_protocol(const struct reconstruct_work *w, int rc, struct err *err);
 
 /* Check that a result with the voxels of this grid, 2 bytes each, may be written. ENOTSUP: it is larger than node.max_result, or
- * than the disk; ENOSPC: there is not enough free space now. Writing checks the free space again (keep_free). */
-int reconstruct_check_size(const struct reconstruct_work *w, const struct grid *grid, struct err *err);
+ * than the disk; ENOSPC: there is not enough free space now. Writing checks the free space again (keep_free).
+ * automatic: the key of the protocol that is 0, so that the number of voxels follows the data; then the result may not be much
+ * larger than the files of the case. NULL: the protocol has the size. */
+int reconstruct_check_size(const struct reconstruct_work *w, const struct grid *grid, const char *automatic, struct err *err);
 /* Check that this process may use the memory of a plan: bytes on the host, and those on the device if this is a CPU. ENOTSUP. */
 int reconstruct_check_memory(const struct reconstruct_work *w, size_t bytes_device, size_t bytes_host, struct err *err);
 

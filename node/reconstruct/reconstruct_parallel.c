@@ -37,7 +37,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	rc = parallel_plan(&base->protocol->parallel, &w->header->parallel, base->dev, &w->plan, err);
 	reconstruct_name_protocol(base, rc, err);
 	if (rc == 0)
-		rc = reconstruct_check_size(base, &w->plan.grid, err);
+		rc = reconstruct_check_size(base, &w->plan.grid, base->protocol->parallel.matrix > 0 ? NULL : "matrix", err);
 	if (rc == 0)
 		rc = reconstruct_check_memory(base, w->plan.bytes_total + w->plan.bytes_threads, w->plan.bytes_host, err);
 	return err_remap(rc, EINVAL, ENOTSUP, err);

@@ -47,7 +47,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	rc = pet_plan(&base->protocol->pet, m, factors, background, base->dev, &w->plan, err);
 	reconstruct_name_protocol(base, rc, err);
 	if (rc == 0)
-		rc = reconstruct_check_size(base, &w->plan.grid, err);
+		rc = reconstruct_check_size(base, &w->plan.grid, NULL, err); /* the protocol always has `matrix` */
 	if (rc == 0)
 		rc = reconstruct_check_memory(base, w->plan.bytes_total + w->plan.bytes_threads, w->plan.bytes_host, err);
 	if (rc == 0)

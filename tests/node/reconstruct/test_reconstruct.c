@@ -273,6 +273,59 @@ static void test_result_too_large(void **state)
 	*node = before;
 }
 
+/* Shapes of real scans: grid of the result, and bytes of the data. Those whose size follows the data pass with the size of the
+ * detector or of the lines; only one that asks for far more than was sent is held. */
+static void test_automatic_size(void **state)
+{
+	static const struct {
+		const char *what;
+		int n[3];
+		double bytes;
+		int rc;
+	} shapes[] = {
+		{"Siemens, 25 views of 14 bits, compressed 3:1", {2816, 3584, 60}, 25 * 2816 * 3584 * 2.0 / 3, 0},
+		{"GE, 9 views of 14 bits, 90 mm, compressed 3:1", {2850, 2394, 90}, 9 * 2850 * 2394 * 2.0 / 3, 0},
+		{"GE, 200 mm, the thickest allowed, compressed 3:1", {2850, 2394, 200}, 9 * 2850 * 2394 * 2.0 / 3, 0},
+		{"Hologic, 15 views, 60 mm", {1280, 2048, 60}, 15 * 1280 * 2048 * 2.0, 0},
+		{"300 lines at 2 angles, floats", {300, 300, 47}, 300 * 2 * 47 * 4.0, 0},
+		{"2048 lines at 60 angles, 16 bits", {2048, 2048, 500}, 2048.0 * 60 * 500 * 2, 0},
+		{"4096 lines at 90 angles, 8 bits", {4096, 4096, 100}, 4096 * 90 * 100, 0},
+		{"4096 lines at 1 angle, 14 slices: within the bytes that are always allowed",
+		 {4096, 4096, 14},
+		 4096 * 14 * 4,
+		 0},
+		{"4096 lines at 1 angle, 120 slices", {4096, 4096, 120}, 4096 * 120 * 4, -ENOTSUP},
+		{"2 views of equal bins, compressed", {4096, 4096, 200}, 100000, -ENOTSUP},
+	};
+	struct protocol_conf p = {.name = "quick"};
+	struct config config = {.node.max_result = (uint64_t)8e9};
+	const char *paths[] = {fixture_path("sent.dcm")};
+	struct err err = {0};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+		const int *n = shapes[i].n;
+		struct grid grid = {.n = {n[0], n[1], n[2]}};
+		struct reconstruct_work w = {
+			.config = &config, .protocol = &p, .paths = paths, .n_paths = 1, .out_dir = "/nowhere/at/all"};
+		FILE *f = fopen(paths[0], "w");
+
+		assert_non_null(f);
+		fclose(f);
+		assert_int_equal(truncate(paths[0], (off_t)shapes[i].bytes), 0);
+		if (reconstruct_check_size(&w, &grid, "matrix", &err) != shapes[i].rc)
+			fail_msg("%s: %s", shapes[i].what, err.msg);
+		assert_int_equal(reconstruct_check_size(&w, &grid, NULL, &err), 0); /* the protocol has the size */
+		config.node.max_result = 0;
+		assert_int_equal(reconstruct_check_size(&w, &grid, "matrix", &err), 0);
+		config.node.max_result = (uint64_t)8e9;
+	}
+	assert_string_equal(err.msg,
+			    "the result of 4096 x 4096 x 200 voxels has 6711 MB, but the data only 0.1 MB; with matrix = 0, "
+			    "a result may have 500 MB, or 100 times its data: set matrix in the protocol 'quick'");
+	unlink(paths[0]);
+}
+
 static uint64_t free_while_writing; /* bytes; 0: the real ones */
 
 /* Takes the place of the C library's function, also in the writer of objects. */
@@ -353,6 +406,7 @@ int main(void)
 		cmocka_unit_test(test_cases),
 		cmocka_unit_test(test_memory_of_the_group),
 		cmocka_unit_test(test_reserve_while_writing),
+		cmocka_unit_test(test_automatic_size),
 	};
 
 	return cmocka_run_group_tests_name("reconstruct", tests, fixture_start, fixture_stop);
