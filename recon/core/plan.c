@@ -3,6 +3,7 @@
 #include "recon/core/plan.h"
 
 #include <errno.h>
+#include <string.h>
 
 int plan_refuse(struct err *err, const char *key, double found, const char *allowed)
 {
@@ -39,6 +40,12 @@ int plan_refuse_bytes(struct plan_bytes whole, struct plan_bytes least, const ch
 size_t plan_further_threads(const struct device *dev, size_t scratch)
 {
 	return scratch * (size_t)(dev->threads > 1 ? dev->threads - 1 : 0);
+}
+
+bool plan_fits_host(const struct device *dev, size_t total, size_t scratch, size_t host)
+{
+	return dev->host_memory == 0 || strcmp(dev->ops->kind, "cpu") != 0 ||
+	       total + plan_further_threads(dev, scratch) + host <= dev->host_memory;
 }
 
 int plan_threads(const struct device *dev, size_t total, size_t scratch, size_t *ret_bytes, struct err *err)

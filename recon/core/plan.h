@@ -4,6 +4,8 @@
 #ifndef TOMONODE_RECON_PLAN_H
 #define TOMONODE_RECON_PLAN_H
 
+#include <stdbool.h>
+
 #include "kernels/device.h"
 
 struct plan_bytes {
@@ -22,6 +24,9 @@ double plan_megabytes(size_t bytes);
  * exceed the device's memory. */
 int plan_threads(const struct device *dev, size_t total, size_t scratch, size_t *ret_bytes, struct err *err);
 size_t plan_further_threads(const struct device *dev, size_t scratch); /* that working memory alone */
+/* Return whether this process may use the memory of a plan on the CPU (device->host_memory): `total` with the working memory of
+ * every thread, and `host` bytes beside the device. Always true for another device. */
+bool plan_fits_host(const struct device *dev, size_t total, size_t scratch, size_t host);
 /* Return ENOMEM with a message: neither the whole volume fits into `limit` bytes nor the smallest part that can be computed at a
  * time; `part` is its name, for example "one slice". */
 int plan_refuse_bytes(struct plan_bytes whole, struct plan_bytes least, const char *part, const struct device *dev, size_t limit,

@@ -123,19 +123,34 @@ static int add_bytes(const struct dbt_protocol *p, const struct scan *detector, 
 	return 0;
 }
 
+/* Memory that a plan may use. */
+struct allowed {
+	size_t limit; /* on the device */
+	bool host;    /* also check plan_fits_host() */
+};
+
+static bool is_allowed(const struct allowed *a, const struct device *dev, size_t total, size_t scratch, size_t host)
+{
+	return total <= a->limit && (!a->host || plan_fits_host(dev, total, scratch, host));
+}
+
 /* Find the smallest number of slabs, of nearly equal size, that fits with groups of `views` views. Return the slices of a slab;
  * 0: no number fits. The tables of many slabs may need more memory than fewer, larger slabs, so all numbers are tested. */
-static int fit_slabs(const struct dbt_protocol *p, const struct dbt_layout *l, struct device *dev, size_t limit, int views,
-		     const struct dbt_plan *plan)
+static int fit_slabs(const struct dbt_protocol *p, const struct dbt_layout *l, struct device *dev, const struct allowed *a,
+		     int views, const struct dbt_plan *plan)
 {
 	int n = plan->grid.n[2], before = n + 1;
-	struct dbt_streamed_size size;
+	struct dbt_streamed_size size = {0};
 
 	for (int slabs = 1; slabs <= n; slabs++) {
 		int slices = (n + slabs - 1) / slabs;
 
-		if (slices < before && dbt_streamed_bytes(p, plan, l, dev, slices, views, limit, &size) <= limit)
-			return slices;
+		if (slices < before) {
+			size_t bytes = dbt_streamed_bytes(p, plan, l, dev, slices, views, a->limit, &size);
+
+			if (is_allowed(a, dev, bytes, size.scratch, size.host))
+				return slices;
+		}
 		before = slices;
 	}
 	return 0;
@@ -143,7 +158,7 @@ static int fit_slabs(const struct dbt_protocol *p, const struct dbt_layout *l, s
 
 /* Plan a volume in slabs: with the largest groups of views that fit, then with the fewest slabs. Return false if one view and one
  * slice do not fit. */
-static bool stream(const struct dbt_protocol *p, const struct dbt_layout *l, struct device *dev, size_t limit,
+static bool stream(const struct dbt_protocol *p, const struct dbt_layout *l, struct device *dev, const struct allowed *a,
 		   struct dbt_plan *plan)
 {
 	struct dbt_streamed_size size = {0};
@@ -153,11 +168,11 @@ static bool stream(const struct dbt_protocol *p, const struct dbt_layout *l, str
 	for (int s = 0; s < l->n_subsets; s++)
 		views = l->first[s + 1] - l->first[s] > views ? l->first[s + 1] - l->first[s] : views;
 	for (; views > 0; views--)
-		if ((slices = fit_slabs(p, l, dev, limit, views, plan)) > 0)
+		if ((slices = fit_slabs(p, l, dev, a, views, plan)) > 0)
 			break;
 	if (slices == 0)
 		return false;
-	bytes = dbt_streamed_bytes(p, plan, l, dev, slices, views, limit, &size);
+	bytes = dbt_streamed_bytes(p, plan, l, dev, slices, views, a->limit, &size);
 	plan->slab_slices = slices;
 	plan->group_views = views;
 	plan->bytes_volume = 3 * (size_t)slices * (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1] * sizeof(float);
@@ -203,12 +218,14 @@ static int check_memory(const struct dbt_protocol *p, const struct scan *detecto
 			struct device *dev, struct dbt_plan *plan, struct err *err)
 {
 	size_t limit = plan_limit(dev, p->memory_limit), fits = 0;
+	struct allowed a = {limit, true}, without_host = {limit, false};
 	struct dbt_layout l;
 	double voxel;
-	bool streams;
+	bool fits_device;
 	int r;
 
-	if (limit == 0 || plan->bytes_total + plan->bytes_threads <= limit)
+	if (limit == 0 || (plan->bytes_total + plan->bytes_threads <= limit &&
+			   is_allowed(&a, dev, plan->bytes_total, plan->bytes_scratch, plan->bytes_host)))
 		return 0;
 	if (plan->tile[0] == 0 && plan->tile[1] == 0) {
 		struct dbt_plan tiled = *plan;
@@ -220,14 +237,14 @@ static int check_memory(const struct dbt_protocol *p, const struct scan *detecto
 			return r;
 		choose_tiles(&tiled, limit, plan);
 	}
-	if (plan->bytes_total <= limit)
+	if (is_allowed(&a, dev, plan->bytes_total, plan->bytes_scratch, plan->bytes_host))
 		return 0;
 	r = dbt_layout_make(p, plan, detector, &l, err);
 	if (r < 0)
 		return r;
-	streams = stream(p, &l, dev, limit, plan);
+	fits_device = stream(p, &l, dev, &a, plan) || plan->bytes_total <= limit || stream(p, &l, dev, &without_host, plan);
 	dbt_layout_release(&l);
-	if (streams)
+	if (fits_device) /* the caller refuses a plan whose memory on the host does not fit */
 		return 0;
 	voxel = fitting_voxel(p, detector, support, thickness, dev, plan, limit, &fits);
 	if (voxel > 0)

@@ -292,6 +292,69 @@ static void threads_do_not_matter(void **state)
 	case_close(&c);
 }
 
+/* The least memory that any plan needs on the CPU, with the working memory of all threads and what is on the host. */
+static size_t least_memory(const struct test_case *c, const struct dbt_protocol *p, const struct dbt_plan *plan,
+			   struct device *dev)
+{
+	struct dbt_streamed_size size = {0};
+	struct dbt_layout layout;
+	size_t least = SIZE_MAX;
+
+	assert_int_equal(dbt_layout_make(p, plan, c->scan, &layout, NULL), 0);
+	for (int slices = 1; slices <= CASE_SLICES; slices++)
+		for (int views = 1; views <= CASE_VIEWS; views++) {
+			size_t bytes = dbt_streamed_bytes(p, plan, &layout, dev, slices, views, SIZE_MAX, &size);
+
+			bytes += size.scratch * (size_t)(dev->threads - 1) + size.host;
+			least = bytes < least ? bytes : least;
+		}
+	dbt_layout_release(&layout);
+	return least;
+}
+
+static size_t memory_of(const struct dbt_plan *plan)
+{
+	return plan->bytes_total + plan->bytes_threads + plan->bytes_host;
+}
+
+/* A limit of the process's memory counts what is on the host, too: the slabs become smaller, until nothing fits. A plan that fits
+ * without counting the host is not changed. */
+static void host_counts(void **state)
+{
+	struct test_case c = case_open();
+	int smaller = 0, same = 0;
+
+	(void)state;
+	for (size_t k = 0; k < 2 * CASE_ALGORITHMS; k++) {
+		struct dbt_protocol p = case_with(&case_algorithms[k / 2], k % 2 ? PROJECTION_EXACT : PROJECTION_SLICES);
+		struct device *dev = fixture_device(FIXTURE_CPU, 2);
+		struct dbt_plan plan = case_plan(&c, &p, dev);
+		size_t least = least_memory(&c, &p, &plan, dev), most = memory_of(&plan) * 5 / 4;
+
+		for (int i = 0; i <= 20; i++) {
+			struct dbt_plan before, after;
+			int r;
+
+			dev->memory = least + (most > least ? (most - least) * (size_t)i / 20 : 0);
+			dev->host_memory = 0;
+			r = dbt_plan(&p, c.scan, CASE_SUPPORT, 2 * CASE_SLICES, dev, &before, NULL);
+			dev->host_memory = dev->memory;
+			assert_int_equal(dbt_plan(&p, c.scan, CASE_SUPPORT, 2 * CASE_SLICES, dev, &after, NULL), 0);
+			assert_true(memory_of(&after) <= dev->host_memory);
+			if (r == 0 && memory_of(&before) <= dev->host_memory) {
+				assert_memory_equal(&after, &before, sizeof(after));
+				same++;
+			} else {
+				smaller++;
+			}
+		}
+		device_close(dev);
+	}
+	print_message("%d plans are the same, %d need less memory\n", same, smaller);
+	assert_true(same > 0 && smaller > 0);
+	case_close(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -299,6 +362,7 @@ int main(void)
 		cmocka_unit_test(slabs_and_groups),
 		cmocka_unit_test(bytes_are_those_taken),
 		cmocka_unit_test(threads_do_not_matter),
+		cmocka_unit_test(host_counts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
