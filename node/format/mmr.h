@@ -73,7 +73,7 @@ int mmr_list_add(struct mmr_list *l, const uint8_t *words, size_t n, uint32_t *c
 
 struct mmr_norm; /* immutable; threads may share it */
 
-/* EBADMSG: a wrong size, or a component that is negative, 0 where it divides, or not a number; the text names it. */
+/* EBADMSG: a wrong size, or a factor that is not a number or out of range; the text names it. */
 int mmr_norm_read(const uint8_t *bytes, size_t size, struct mmr_norm **ret, struct err *err);
 struct mmr_norm *mmr_norm_free(struct mmr_norm *n); /* accepts NULL; returns NULL */
 

@@ -10,6 +10,7 @@
 #include "node/format/mmr.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -28,23 +29,23 @@ struct mmr_norm {
 	float axial[MMR_RINGS][MMR_RINGS];	    /* of the pair (first ring, second ring), 1 beyond the largest difference */
 };
 
-/* Components in the order of the file. */
+/* Components in the order of the file. Real factors are near 1; within the limits no efficiency exceeds a float. */
+#define LARGEST 1e6
 static const struct component {
 	const char *name;
 	size_t n;
-	bool divides;
+	double lo; /* smallest value; of those that are not used any finite one is allowed */
 } components[] = {
-	{"geometric", 127 * MMR_RADIAL, false},
-	{"interference", 344 * MMR_BLOCK, false},
-	{"crystal efficiency", 64 * MMR_DETECTORS, false},
-	{"axial", AXIAL_PLANES, true},
-	{"paralysing dead time", MMR_RINGS, false},
-	{"non-paralysing dead time", MMR_RINGS, false},
-	{"crystal dead time", MMR_BLOCK, false},
-	{"further axial", AXIAL_PLANES, false},
+	{"geometric", 127 * MMR_RADIAL, 0},
+	{"interference", 344 * MMR_BLOCK, 0},
+	{"crystal efficiency", 64 * MMR_DETECTORS, 0},
+	{"axial", AXIAL_PLANES, 1 / LARGEST}, /* divides */
+	{"paralysing dead time", MMR_RINGS, -INFINITY},
+	{"non-paralysing dead time", MMR_RINGS, -INFINITY},
+	{"crystal dead time", MMR_BLOCK, -INFINITY},
+	{"further axial", AXIAL_PLANES, -INFINITY},
 };
 #define COMPONENTS (sizeof(components) / sizeof(components[0]))
-#define USED 4 /* the first ones */
 
 static float read_float(const uint8_t *b)
 {
@@ -55,20 +56,17 @@ static float read_float(const uint8_t *b)
 	return v;
 }
 
-/* Read one component; the unused ones may have any finite value. */
-static int read_component(const uint8_t *bytes, size_t number, float *ret, struct err *err)
+/* Read one component. ret NULL: only check it. */
+static int read_component(const uint8_t *bytes, const struct component *c, float *ret, struct err *err)
 {
-	const struct component *c = &components[number];
+	bool used = isfinite(c->lo);
 
 	for (size_t i = 0; i < c->n; i++) {
 		float v = read_float(bytes + 4 * i);
 
-		if (!isfinite(v) || (number < USED && (v < 0 || (c->divides && v == 0))))
-			return err_set(err, EBADMSG, "normalisation: %s factor %zu of %zu is %g; allowed: finite%s", c->name,
-				       i + 1, c->n, (double)v,
-				       number >= USED ? ""
-				       : c->divides   ? " and above 0"
-						      : " and not negative");
+		if (!isfinite(v) || (used && ((double)v < c->lo || (double)v > LARGEST)))
+			return err_set(err, EBADMSG, "normalisation: %s factor %zu of %zu is %g; allowed: %g to %g", c->name,
+				       i + 1, c->n, (double)v, used ? c->lo : -FLT_MAX, used ? LARGEST : FLT_MAX);
 		if (ret)
 			ret[i] = v;
 	}
@@ -121,7 +119,7 @@ static int read_all(const uint8_t *bytes, struct mmr_norm *n, float *efficiencie
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < COMPONENTS; i++) {
-		rc = read_component(bytes, i, to[i], err);
+		rc = read_component(bytes, &components[i], to[i], err);
 		bytes += 4 * components[i].n;
 	}
 	if (rc < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Raw data of a Siemens mMR: headers (line ends, missing and wrong keys), words of the list mode one by one, efficiencies against
- * the formula for single bins, refusals with their places. tests/system/test_mmr.py compares whole objects with numpy. */
+ * the formula for single bins, refusals with their places. tests/system/formats/test_mmr.py compares whole objects with numpy. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -302,9 +302,10 @@ static void refused_norms(void **state)
 		const char *part;
 	} cases[] = {
 		{5, NAN, "geometric factor 6 of 43688 is nan"},
-		{127 * 344, -1, "interference factor 1 of 3096 is -1; allowed: finite and not negative"},
-		{79040, 0, "axial factor 1 of 837 is 0; allowed: finite and above 0"},
-		{79040 + 837, INFINITY, "paralysing dead time factor 1 of 64 is inf; allowed: finite"},
+		{127 * 344, -1, "interference factor 1 of 3096 is -1; allowed: 0 to 1e+06"},
+		{79040, 0, "axial factor 1 of 837 is 0; allowed: 1e-06 to 1e+06"},
+		{46784, 2e6f, "crystal efficiency factor 1 of 32256 is 2e+06; allowed: 0 to 1e+06"},
+		{79040 + 837, INFINITY, "paralysing dead time factor 1 of 64 is inf; allowed: -3.4"},
 		{NORM_FLOATS - 1, NAN, "further axial factor 837 of 837 is nan"},
 	};
 	struct mmr_norm *n = NULL;

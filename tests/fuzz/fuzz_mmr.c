@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fuzz raw data of a Siemens mMR: arbitrary bytes give a header, counts and efficiencies, or an error. Bytes after a line "===="
+ * are the data, used as words of the list mode, and repeated as a normalisation. Run: fuzz_mmr -max_len=8192
+ * -dict=tests/fuzz/interfile.dict WORK_FOLDER tests/fuzz/corpus/mmr */
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/format/mmr.h"
+#include "recon/pet/michelogram_pairs.h"
+
+#define LINE "====\n"
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct michelogram m = {
+	.scanner = {MMR_RINGS, MMR_DETECTORS, 4, 328, 6, 2}, .n_radial = MMR_RADIAL, .n_angles = MMR_ANGLES};
+static struct michelogram_index bins;
+static uint32_t *counts; /* of the ring difference 0 */
+
+static void must(bool holds, const char *what)
+{
+	if (!holds) {
+		fprintf(stderr, "%s\n", what);
+		abort();
+	}
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	must(michelogram_segments(MMR_RINGS, 1, 0, &m.segments, &m.n_segments, NULL) == 0, "no segments");
+	must(michelogram_index_init(&m, &bins, NULL) == 0, "no index");
+	counts = calloc(michelogram_size(&m), sizeof(*counts));
+	must(counts, "no memory");
+	return 0;
+}
+
+static void try_header(const char *text, size_t size)
+{
+	struct mmr_header h;
+	struct err err = {0};
+
+	if (mmr_header_read_list(text, size, &h, &err) == 0)
+		must(h.words > 0 && (isnan(h.duration) || h.duration > 0) && memchr(h.position, '\0', sizeof(h.position)),
+		     "an impossible header");
+	else
+		must(err.code > 0 && err.msg[0], "no error");
+	mmr_header_read_norm(text, size, &h, &err);
+}
+
+static void try_list(const uint8_t *data, size_t n)
+{
+	struct err err = {0};
+	struct mmr_list l;
+	struct mmr_list_report *r = &l.report;
+
+	must(mmr_list_begin(&m, &l, NULL) == 0, "no list");
+	if (mmr_list_add(&l, data, n, counts, &err) < 0)
+		must(err.code > 0 && err.msg[0] && r->words <= n, "no error");
+	else
+		must(r->words == n && r->prompts + r->delayeds + r->singles + r->marks + r->skipped == n &&
+			     r->outside <= r->prompts,
+		     "words are not accounted for");
+}
+
+static void try_norm(const uint8_t *data, size_t n)
+{
+	static uint8_t bytes[MMR_NORM_BYTES];
+	static float values[MMR_ANGLES * MMR_RADIAL];
+	struct mmr_norm *norm = NULL;
+
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = n ? data[i % n] : 0;
+	if (mmr_norm_read(bytes, sizeof(bytes), &norm, NULL) < 0)
+		return;
+	mmr_norm_plane(norm, &bins, (int)(n % MMR_RINGS), values);
+	for (size_t i = 0; i < MMR_PLANE_BINS; i++)
+		must(values[i] >= 0 && isfinite(values[i]), "an impossible efficiency");
+	mmr_norm_free(norm);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const uint8_t *line = memmem(data, size, LINE, strlen(LINE)), *rest = line ? line + strlen(LINE) : data + size;
+	size_t left = size - (size_t)(rest - data);
+
+	try_header((const char *)data, line ? (size_t)(line - data) : size);
+	try_list(rest, left / 4);
+	try_norm(rest, left / 4 * 4);
+	return 0;
+}
