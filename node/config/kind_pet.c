@@ -51,6 +51,10 @@ static const struct config_key protocol_keys[] = {
 	 .meaning = "`bsrem`: the step size of pass n (from 0) is 1 / (1 + relaxation n)"},
 	{"filter_cut", AS_REAL(protocol_conf, pet.filter_cut, 0.01, 1), .fallback = "0.8",
 	 .meaning = "`fbp`: fraction of the Nyquist frequency where the Hann window reaches 0"},
+	{"tof_mashing", AS_INT(protocol_conf, pet.tof_mashing, 1, 4096), .fallback = "1",
+	 .meaning =
+		 "neighbouring TOF bins that are added into one when the data are read, which saves time and memory; must divide "
+		 "the number of TOF bins of the data; no effect without time of flight"},
 	{"memory_limit", AS_BYTES(protocol_conf, pet.memory_limit, 1, 1e15), .unit = "bytes",
 	 .zero = "no limit but the device's memory", .fallback = "0",
 	 .meaning = "maximum memory on the device, with the working memory of one thread; if the data do not fit, angles are "

@@ -4,6 +4,7 @@
  * - Each role of the model is processed in turn: the roles of the objects that it is computed from are read and hashed in
  * parallel; then a pool of threads converts GROUP planes at a time, which are passed to the session. Only the bytes of these
  * roles are kept, until their last plane.
+ * - TOF bins that are added into one (tof_mashing) are added here, in ascending order: the session never has the others.
  * - A correction factor of 0 or below is refused with its place, because it would give a factor that is not a number. The
  * session, which checks every bin anyway, finds all other invalid counts.
  */
@@ -11,6 +12,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -29,15 +31,19 @@ struct source {
 
 struct planes {
 	const struct sinogram *s;
+	const struct michelogram *mashed;
 	struct source sources[3];
 	int n_sources;
+	bool mean;	/* of the TOF bins that are added */
+	int n_planes;	/* of the role, all TOF bins of the session */
 	int first;	/* first plane of the group */
 	float *group;	/* buffer of GROUP planes */
 	float *scratch; /* buffer of one plane for each plane of the group */
+	float *addend;	/* the same, if TOF bins are added */
 	struct bad {
 		bool there;
 		enum sinogram_role role;
-		size_t bin;
+		size_t plane, bin; /* plane: in the data of the role */
 		float value;
 	} bad[GROUP];
 };
@@ -45,7 +51,20 @@ struct planes {
 static const enum sinogram_role factor_roles[] = {SINOGRAM_MULTIPLICATIVE, SINOGRAM_ATTENUATION, SINOGRAM_NORMALISATION};
 #define FACTOR_ROLES (sizeof(factor_roles) / sizeof(factor_roles[0]))
 
-int case_planes_roles(const struct sinogram *s, bool *ret_factors, bool *ret_background, struct err *err)
+static enum pet_factors factors_of(const struct sinogram *s)
+{
+	enum pet_factors factors = PET_FACTORS_NONE;
+
+	for (size_t i = 0; i < FACTOR_ROLES; i++) {
+		const struct sinogram_part *part = &s->part[factor_roles[i]];
+
+		if (part->present && factors != PET_FACTORS_TOF)
+			factors = part->header.m.tof.n > 0 ? PET_FACTORS_TOF : PET_FACTORS_SHARED;
+	}
+	return factors;
+}
+
+int case_planes_roles(const struct sinogram *s, enum pet_factors *ret_factors, bool *ret_background, struct err *err)
 {
 	static const struct {
 		enum sinogram_role role;
@@ -61,11 +80,21 @@ int case_planes_roles(const struct sinogram *s, bool *ret_factors, bool *ret_bac
 			return err_set(err, EBADMSG,
 				       "the emission data are already corrected (applied corrections: %s), but there is also %s",
 				       h->corrections, sinogram_role_name(twice[i].role));
-	*ret_factors = false;
-	for (size_t i = 0; i < FACTOR_ROLES; i++)
-		*ret_factors = *ret_factors || s->part[factor_roles[i]].present;
+	*ret_factors = factors_of(s);
 	*ret_background = s->part[SINOGRAM_ADDITIVE].present;
 	return 0;
+}
+
+size_t case_planes_bytes(const struct sinogram *s)
+{
+	uint64_t factors = 0, most;
+
+	for (size_t i = 0; i < FACTOR_ROLES; i++)
+		factors += s->part[factor_roles[i]].present ? s->part[factor_roles[i]].bytes : 0;
+	most = s->part[SINOGRAM_EMISSION].bytes > factors ? s->part[SINOGRAM_EMISSION].bytes : factors;
+	if (s->part[SINOGRAM_ADDITIVE].present && s->part[SINOGRAM_ADDITIVE].bytes > most)
+		most = s->part[SINOGRAM_ADDITIVE].bytes;
+	return (size_t)most;
 }
 
 static void read_source(void *ctx, size_t part)
@@ -83,28 +112,36 @@ static size_t plane_bins(const struct planes *p)
 	return (size_t)m->n_angles * (size_t)m->n_radial;
 }
 
-/* Make one plane of the group: the first source unchanged, or a factor computed from all. */
-static void make_plane(void *ctx, size_t part)
+/* Convert plane `plane` of TOF bin k of a source; a source without TOF bins has the same values in all of them. Return its number
+ * in the data of the source. */
+static size_t source_plane(const struct planes *p, const struct source *source, size_t k, size_t plane, float *ret_values)
 {
-	struct planes *p = ctx;
-	size_t n = plane_bins(p), plane = (size_t)p->first + part;
-	float *to = p->group + part * n, *other = p->scratch + part * n;
-	struct bad *bad = &p->bad[part];
+	const struct interfile *header = &p->s->part[source->role].header;
+	size_t number = header->m.tof.n > 0 ? k * michelogram_planes(p->mashed) + plane : plane;
+
+	interfile_plane(header, source->bytes, number, ret_values);
+	return number;
+}
+
+/* Make one plane of a TOF bin of the objects: the first source unchanged, or a factor computed from all. other: one plane. */
+static void convert_plane(const struct planes *p, size_t k, size_t plane, float *to, float *other, struct bad *bad)
+{
+	size_t n = plane_bins(p);
 	int from = 0;
 
-	bad->there = false;
 	if (p->sources[0].role == SINOGRAM_ATTENUATION || p->sources[0].role == SINOGRAM_NORMALISATION) {
 		for (size_t i = 0; i < n; i++)
 			to[i] = 1;
 	} else {
-		interfile_plane(&p->s->part[p->sources[0].role].header, p->sources[0].bytes, plane, to);
+		source_plane(p, &p->sources[0], k, plane, to);
 		from = 1;
 	}
-	for (int k = from; k < p->n_sources && !bad->there; k++) {
-		interfile_plane(&p->s->part[p->sources[k].role].header, p->sources[k].bytes, plane, other);
+	for (int s = from; s < p->n_sources && !bad->there; s++) {
+		size_t number = source_plane(p, &p->sources[s], k, plane, other);
+
 		for (size_t i = 0; i < n; i++) {
 			if (!(other[i] > 0) || isinf(other[i])) {
-				*bad = (struct bad){.there = true, .role = p->sources[k].role, .bin = i, .value = other[i]};
+				*bad = (struct bad){true, p->sources[s].role, number, i, other[i]};
 				break;
 			}
 			to[i] /= other[i];
@@ -112,15 +149,53 @@ static void make_plane(void *ctx, size_t part)
 	}
 }
 
+/* Return the number of TOF bins of the objects that are added into one. */
+static int mashing(const struct planes *p)
+{
+	int measured = p->s->part[SINOGRAM_EMISSION].header.m.tof.n;
+
+	return p->mashed->tof.n > 0 ? measured / p->mashed->tof.n : 1;
+}
+
+/* Make one plane of the group. */
+static void make_plane(void *ctx, size_t part)
+{
+	struct planes *p = ctx;
+	size_t n = plane_bins(p), n_planes = michelogram_planes(p->mashed), number = (size_t)p->first + part;
+	size_t add = (size_t)mashing(p), first = number / n_planes * add;
+	float *to = p->group + part * n, *other = p->scratch + part * n, share = 1 / (float)add;
+	struct bad *bad = &p->bad[part];
+
+	bad->there = false;
+	convert_plane(p, first, number % n_planes, to, other, bad);
+	for (size_t k = first + 1; k < first + add; k++) {
+		float *addend = p->addend + part * n;
+
+		convert_plane(p, k, number % n_planes, addend, other, bad);
+		for (size_t i = 0; i < n; i++)
+			to[i] += addend[i];
+	}
+	for (size_t i = 0; i < n && p->mean && add > 1; i++)
+		to[i] *= share;
+}
+
 static int check_group(const struct planes *p, int n, struct err *err)
 {
 	int n_radial = p->s->part[SINOGRAM_EMISSION].header.m.n_radial;
+	size_t n_planes = michelogram_planes(p->mashed);
 
-	for (int i = 0; i < n; i++)
-		if (p->bad[i].there)
-			return err_set(err, EBADMSG, "%s: plane %d, angle %d, radial bin %d: %g; allowed: finite and above 0",
-				       sinogram_role_name(p->bad[i].role), p->first + i, (int)p->bad[i].bin / n_radial,
-				       (int)p->bad[i].bin % n_radial, p->bad[i].value);
+	for (int i = 0; i < n; i++) {
+		const struct bad *bad = &p->bad[i];
+		char bin[32] = "";
+
+		if (!bad->there)
+			continue;
+		if (p->s->part[bad->role].header.m.tof.n > 0)
+			snprintf(bin, sizeof(bin), "TOF bin %zu, ", bad->plane / n_planes);
+		return err_set(err, EBADMSG, "%s: %splane %zu, angle %d, radial bin %d: %g; allowed: finite and above 0",
+			       sinogram_role_name(bad->role), bin, bad->plane % n_planes, (int)bad->bin / n_radial,
+			       (int)bad->bin % n_radial, bad->value);
+	}
 	return 0;
 }
 
@@ -128,8 +203,8 @@ static int check_group(const struct planes *p, int n, struct err *err)
 static int hand_over(struct planes *p, enum pet_role role, struct pet_session *session, struct thread_pool *pool,
 		     const struct monitor *monitor, size_t done, size_t all, struct case_planes_report *report, struct err *err)
 {
-	int n_planes = (int)michelogram_planes(&p->s->part[SINOGRAM_EMISSION].header.m), rc = 0;
 	double begun = clock_seconds(), made;
+	int rc = 0;
 
 	thread_pool_run(pool, (size_t)p->n_sources, read_source, p);
 	report->seconds_read += clock_seconds() - begun;
@@ -139,8 +214,8 @@ static int hand_over(struct planes *p, enum pet_role role, struct pet_session *s
 				*err = p->sources[i].err;
 			return p->sources[i].rc;
 		}
-	for (p->first = 0; rc == 0 && p->first < n_planes; p->first += GROUP) {
-		int n = n_planes - p->first < GROUP ? n_planes - p->first : GROUP;
+	for (p->first = 0; rc == 0 && p->first < p->n_planes; p->first += GROUP) {
+		int n = p->n_planes - p->first < GROUP ? p->n_planes - p->first : GROUP;
 
 		monitor_progress(monitor, "read", (double)(done + (size_t)p->first) / (double)all);
 		if (monitor_cancelled(monitor))
@@ -168,24 +243,40 @@ static void add_source(struct planes *p, enum sinogram_role role)
 		p->sources[p->n_sources++] = (struct source){.role = role};
 }
 
-static int read_role(const struct sinogram *s, enum pet_role role, struct pet_session *session, struct thread_pool *pool,
+/* Return the number of planes that the session expects of a role of the model. */
+static size_t planes_of(const struct sinogram *s, const struct michelogram *mashed, enum pet_role role)
+{
+	bool shared = role == PET_FACTORS && factors_of(s) != PET_FACTORS_TOF;
+
+	return shared ? michelogram_planes(mashed) : michelogram_data_planes(mashed);
+}
+
+static void add_sources(struct planes *p, enum pet_role role)
+{
+	if (role == PET_DATA)
+		add_source(p, SINOGRAM_EMISSION);
+	else if (role == PET_BACKGROUND)
+		add_source(p, SINOGRAM_ADDITIVE);
+	for (size_t i = 0; role == PET_FACTORS && i < FACTOR_ROLES; i++)
+		add_source(p, factor_roles[i]);
+}
+
+static int read_role(const struct planes *like, enum pet_role role, struct pet_session *session, struct thread_pool *pool,
 		     const struct monitor *monitor, size_t all, struct case_planes_report *report, struct err *err)
 {
-	struct planes p = {.s = s};
-	size_t n = plane_bins(&p), planes = michelogram_planes(&s->part[SINOGRAM_EMISSION].header.m);
+	struct planes p = *like;
+	size_t n = GROUP * plane_bins(&p);
 	int rc;
 
-	if (role == PET_DATA)
-		add_source(&p, SINOGRAM_EMISSION);
-	else if (role == PET_BACKGROUND)
-		add_source(&p, SINOGRAM_ADDITIVE);
-	for (size_t i = 0; role == PET_FACTORS && i < FACTOR_ROLES; i++)
-		add_source(&p, factor_roles[i]);
+	add_sources(&p, role);
 	if (p.n_sources == 0)
 		return 0;
-	p.group = malloc(GROUP * n * sizeof(float));
-	p.scratch = malloc(GROUP * n * sizeof(float));
-	if (p.group && p.scratch)
+	p.n_planes = (int)planes_of(p.s, p.mashed, role);
+	p.mean = role == PET_FACTORS;
+	p.group = malloc(n * sizeof(float));
+	p.scratch = malloc(n * sizeof(float));
+	p.addend = mashing(&p) > 1 ? malloc(n * sizeof(float)) : NULL;
+	if (p.group && p.scratch && (p.addend || mashing(&p) == 1))
 		rc = hand_over(&p, role, session, pool, monitor, report->planes, all, report, err);
 	else
 		rc = err_set(err, ENOMEM, "no memory for %d planes of sinograms", GROUP);
@@ -193,26 +284,29 @@ static int read_role(const struct sinogram *s, enum pet_role role, struct pet_se
 		free(p.sources[i].bytes);
 	free(p.group);
 	free(p.scratch);
-	report->planes += planes;
+	free(p.addend);
+	report->planes += (size_t)p.n_planes;
 	return rc;
 }
 
-int case_read_planes(const struct sinogram *s, struct pet_session *session, int threads, const struct monitor *monitor,
-		     struct case_planes_report *ret_report, struct err *err)
+int case_read_planes(const struct sinogram *s, const struct michelogram *mashed, struct pet_session *session, int threads,
+		     const struct monitor *monitor, struct case_planes_report *ret_report, struct err *err)
 {
 	static const enum pet_role roles[] = {PET_DATA, PET_FACTORS, PET_BACKGROUND};
+	const struct planes like = {.s = s, .mashed = mashed};
 	struct case_planes_report report = {0};
 	struct thread_pool *pool = NULL;
-	bool factors, background;
+	enum pet_factors factors;
+	bool background;
 	size_t all;
 	int rc = case_planes_roles(s, &factors, &background, err);
 
 	if (rc < 0)
 		return rc;
-	all = michelogram_planes(&s->part[SINOGRAM_EMISSION].header.m) * (1 + (size_t)factors + (size_t)background);
+	all = planes_of(s, mashed, PET_DATA) * (1 + (size_t)background) + (factors ? planes_of(s, mashed, PET_FACTORS) : 0);
 	rc = thread_pool_create(threads, &pool, err);
 	for (size_t i = 0; rc == 0 && i < sizeof(roles) / sizeof(roles[0]); i++)
-		rc = read_role(s, roles[i], session, pool, monitor, all, &report, err);
+		rc = read_role(&like, roles[i], session, pool, monitor, all, &report, err);
 	thread_pool_free(pool);
 	if (rc < 0)
 		return rc;

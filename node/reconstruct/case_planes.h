@@ -13,14 +13,19 @@ struct case_planes_report {
 	size_t planes;					      /* number of planes of all roles of the model */
 };
 
-/* Determine whether the acquisition has multiplicative factors and a background. EBADMSG: the data are already corrected for
- * something that a role of the acquisition also corrects. */
-int case_planes_roles(const struct sinogram *s, bool *ret_factors, bool *ret_background, struct err *err);
+/* Determine which multiplicative factors the acquisition has, and whether a background. EBADMSG: the data are already corrected
+ * for something that a role of the acquisition also corrects. */
+int case_planes_roles(const struct sinogram *s, enum pet_factors *ret_factors, bool *ret_background, struct err *err);
+
+/* Return the memory that case_read_planes() needs for the data of the objects, bytes. */
+size_t case_planes_bytes(const struct sinogram *s);
 
 /* Pass every plane of every role to the session. m = MULTIPLICATIVE / (ATTENUATION NORMALISATION), using those that exist.
+ * `mashed`: michelogram of the session: TOF bins of the objects are added until their number is that of the session; factors with
+ * TOF bins are replaced by their mean.
  * EBADMSG: invalid data; the text names role, plane, angle and bin of the first. Needs memory for the roles from which one role
  * of the model is computed. */
-int case_read_planes(const struct sinogram *s, struct pet_session *session, int threads, const struct monitor *monitor,
-		     struct case_planes_report *ret_report, struct err *err);
+int case_read_planes(const struct sinogram *s, const struct michelogram *mashed, struct pet_session *session, int threads,
+		     const struct monitor *monitor, struct case_planes_report *ret_report, struct err *err);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "kernels/clock.h"
+#include "kernels/tof.h"
 #include "node/base/plural.h"
 #include "node/base/thread_pool.h"
 #include "node/reconstruct/case_planes.h"
@@ -16,6 +17,7 @@
 struct pet_work {
 	struct reconstruct_work base;
 	struct sinogram *s;
+	struct michelogram m; /* of the emission data, after tof_mashing; borrows the segments of s */
 	struct pet_plan plan;
 	struct pet_session *session;
 	float *volume;
@@ -31,8 +33,9 @@ static int recognise(const struct dicom_file *file, struct case_facts *f, struct
 static int open_case(struct reconstruct_work *base, struct err *err)
 {
 	struct pet_work *w = (struct pet_work *)base;
-	const struct michelogram *m;
-	bool factors, background;
+	const struct pet_protocol *p = &base->protocol->pet;
+	enum pet_factors factors;
+	bool background;
 	int rc = sinogram_open(base->paths, base->n_paths, &base->decision->patient, base->config, &w->s, err);
 
 	if (rc == 0 && w->s->format->header != INTERFILE_PROJECTIONS)
@@ -43,15 +46,17 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 		rc = case_planes_roles(w->s, &factors, &background, err);
 	if (rc < 0)
 		return rc;
-	m = &w->s->part[SINOGRAM_EMISSION].header.m;
-	rc = pet_plan(&base->protocol->pet, m, factors, background, base->dev, &w->plan, err);
+	rc = michelogram_mash(&w->s->part[SINOGRAM_EMISSION].header.m, p->tof_mashing, &w->m, err);
+	if (rc == 0)
+		rc = pet_plan(p, &w->m, factors, background, base->dev, &w->plan, err);
 	reconstruct_name_protocol(base, rc, err);
 	if (rc == 0)
 		rc = reconstruct_check_size(base, &w->plan.grid, NULL, err); /* the protocol always has `matrix` */
 	if (rc == 0)
-		rc = reconstruct_check_memory(base, w->plan.bytes_total + w->plan.bytes_threads, w->plan.bytes_host, err);
+		rc = reconstruct_check_memory(base, w->plan.bytes_total + w->plan.bytes_threads,
+					      w->plan.bytes_host + case_planes_bytes(w->s), err);
 	if (rc == 0)
-		rc = pet_open(&base->protocol->pet, &w->plan, m, factors, background, base->dev, base->cache, &w->session, err);
+		rc = pet_open(p, &w->plan, &w->m, factors, background, base->dev, base->cache, &w->session, err);
 	return err_remap(rc, EINVAL, ENOTSUP, err);
 }
 
@@ -59,7 +64,7 @@ static int read_case(struct reconstruct_work *base, struct err *err)
 {
 	struct pet_work *w = (struct pet_work *)base;
 	struct case_planes_report planes = {0};
-	int rc = case_read_planes(w->s, w->session, threads_available(), base->monitor, &planes, err);
+	int rc = case_read_planes(w->s, &w->m, w->session, threads_available(), base->monitor, &planes, err);
 
 	base->report.seconds_read = planes.seconds_read;
 	base->report.seconds_prepare = planes.seconds_prepare;
@@ -112,28 +117,40 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 	return reconstruct_report_series(&base->report, &w->made, err);
 }
 
+/* Describe the TOF bins that were reconstructed; null: no time of flight. */
+static json_t *tof_details(const struct scan_tof *tof)
+{
+	if (tof->n == 0)
+		return json_null();
+	return json_pack("{s:i, s:f, s:f, s:f}", "bins", tof->n, "width_ps", tof->width / TOF_MM_PER_PS, "width_mm", tof->width,
+			 "resolution_ps", tof->sigma * TOF_FWHM_PER_SIGMA / TOF_MM_PER_PS);
+}
+
 static json_t *details(const struct pet_work *w, size_t planes)
 {
-	return json_pack("{s:{s:I, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:b, s:f, s:f, s:f, s:f, s:s, s:s, s:s}}", kind_pet.name,
-			 "planes", (json_int_t)planes, "iterations", w->plan.iterations, "subsets", w->plan.subsets,
-			 "angles_at_a_time", w->plan.group_views, "fov_radius_mm", w->plan.fov_radius, "counts", w->run.counts,
-			 "sum_data", w->run.sum_data, "sum_model", w->run.sum_model, "sensitivity_cached",
-			 w->run.sensitivity_cached, "seconds_setup", w->run.seconds_setup, "seconds_sensitivity",
-			 w->run.seconds_sensitivity, "seconds_iterate", w->run.seconds_iterate, "seconds_filter",
-			 w->run.seconds_filter, "units", w->made.units, "corrected", w->made.corrected, "warnings",
-			 w->made.warnings);
+	return json_pack("{s:{s:I, s:o, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:b, s:f, s:f, s:f, s:f, s:s, s:s, s:s}}",
+			 kind_pet.name, "planes", (json_int_t)planes, "tof", tof_details(&w->m.tof), "iterations",
+			 w->plan.iterations, "subsets", w->plan.subsets, "angles_at_a_time", w->plan.group_views, "fov_radius_mm",
+			 w->plan.fov_radius, "counts", w->run.counts, "sum_data", w->run.sum_data, "sum_model", w->run.sum_model,
+			 "sensitivity_cached", w->run.sensitivity_cached, "seconds_setup", w->run.seconds_setup,
+			 "seconds_sensitivity", w->run.seconds_sensitivity, "seconds_iterate", w->run.seconds_iterate,
+			 "seconds_filter", w->run.seconds_filter, "units", w->made.units, "corrected", w->made.corrected,
+			 "warnings", w->made.warnings);
 }
 
 static const struct grid *fill_report(struct reconstruct_work *base)
 {
 	struct pet_work *w = (struct pet_work *)base;
-	const struct michelogram *m = &w->s->part[SINOGRAM_EMISSION].header.m;
+	const struct michelogram *m = &w->m;
 	struct reconstruct_report *report = &base->report;
 	size_t planes = michelogram_planes(m);
+	char tof[32] = "";
 
 	snprintf(report->profile, sizeof(report->profile), "%s", w->s->scanner ? w->s->scanner->name : "");
-	snprintf(report->content, sizeof(report->content), "%zu plane%s of %d angle%s", planes, plural(planes), m->n_angles,
-		 plural(m->n_angles));
+	if (m->tof.n > 0)
+		snprintf(tof, sizeof(tof), " in %d TOF bin%s", m->tof.n, plural(m->tof.n));
+	snprintf(report->content, sizeof(report->content), "%zu plane%s of %d angle%s%s", planes, plural(planes), m->n_angles,
+		 plural(m->n_angles), tof);
 	report->n_views = m->n_angles;
 	report->bytes_device = w->plan.bytes_total + w->plan.bytes_threads;
 	report->details = details(w, planes);

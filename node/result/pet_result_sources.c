@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "kernels/tof.h"
 #include "node/base/plural.h"
 #include "node/result/algorithm_terms.h"
 #include "node/result/pet_result_internal.h"
@@ -93,13 +94,28 @@ void pet_result_describe_scanner(const struct sinogram *s, char *ret_text, size_
 {
 	const struct michelogram *m = &s->part[SINOGRAM_EMISSION].header.m;
 	const struct pet_scanner *c = &m->scanner;
+	char tof[80] = "";
 
+	if (m->tof.n > 0)
+		snprintf(tof, sizeof(tof), " tof=%d width=%g sigma=%g", m->tof.n, m->tof.width, m->tof.sigma);
 	snprintf(ret_text, size,
 		 "%.63s: rings=%d spacing=%g radius=%g depth=%g detectors=%d bin=%g radial=%d angles=%d planes=%zu segments=%d "
-		 "offset=%g arc=%d",
+		 "offset=%g arc=%d%s",
 		 s->scanner ? s->scanner->name : "as the data say", c->rings, c->ring_spacing, c->radius, c->interaction_depth,
 		 c->detectors, c->bin, m->n_radial, m->n_angles, michelogram_planes(m), m->n_segments, m->angle_offset,
-		 m->arc_corrected);
+		 m->arc_corrected, tof);
+}
+
+/* Describe the TOF bins that were reconstructed; "" without time of flight. */
+static void describe_tof(const struct pet_result *r, char *ret_text, size_t size)
+{
+	struct michelogram m;
+	int mashing = r->info->protocol->pet.tof_mashing;
+
+	ret_text[0] = '\0';
+	if (michelogram_mash(&r->series.s->part[SINOGRAM_EMISSION].header.m, mashing, &m, NULL) == 0 && m.tof.n > 0)
+		snprintf(ret_text, size, ", %d TOF bin%s of %.6g ps (%.5g mm), resolution %.5g ps FWHM", m.tof.n, plural(m.tof.n),
+			 m.tof.width / TOF_MM_PER_PS, m.tof.width, m.tof.sigma * TOF_FWHM_PER_SIGMA / TOF_MM_PER_PS);
 }
 
 /* Describe the derivation. VR ST: at most 1024 characters. */
@@ -110,13 +126,14 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 	bool iterates = algorithm_iterates(p->pet.algorithm);
 	const struct sinogram *s = r->series.s;
 	const struct grid *g = r->series.grid;
-	char passes[96] = "", model[96], filter[64] = "none", patient[180];
+	char passes[96] = "", tof[96], model[96], filter[64] = "none", patient[180];
 	size_t n;
 
 	if (iterates)
 		snprintf(passes, sizeof(passes), " with %d iteration%s of %d subset%s, projector %s", r->info->plan->iterations,
 			 plural(r->info->plan->iterations), r->info->plan->subsets, plural(r->info->plan->subsets),
 			 projector_name(p));
+	describe_tof(r, tof, sizeof(tof));
 	if (iterates && p->pet.psf > 0)
 		snprintf(model, sizeof(model), "resolution model %g mm", p->pet.psf);
 	else
@@ -125,10 +142,11 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 		snprintf(filter, sizeof(filter), "Gauss %g mm", p->pet.postfilter);
 	n = (size_t)snprintf(
 		ret_text, size,
-		"PET reconstruction of %zu sinogram object%s, protocol %.63s: %s%s, %s, filter %s, %d x %d x %d voxels of "
+		"PET reconstruction of %zu sinogram object%s, protocol %.63s: %s%s%s, %s, filter %s, %d x %d x %d voxels of "
 		"%.6g x %.6g x %.6g mm, field of view %.6g mm, scanner %.63s, device %.95s.",
-		s->n_files, plural(s->n_files), p->name, name, passes, model, filter, g->n[0], g->n[1], g->n[2], g->h[0], g->h[1],
-		g->h[2], 2 * r->info->plan->fov_radius, s->scanner ? s->scanner->name : "as the data say", r->info->device);
+		s->n_files, plural(s->n_files), p->name, name, passes, tof, model, filter, g->n[0], g->n[1], g->n[2], g->h[0],
+		g->h[1], g->h[2], 2 * r->info->plan->fov_radius, s->scanner ? s->scanner->name : "as the data say",
+		r->info->device);
 	provenance_patient_text(s->patient, patient, sizeof(patient));
 	if (n < size)
 		snprintf(ret_text + n, size - n, "%s%.*s%s Research use only.", r->quantity.warnings[0] ? " " : "",

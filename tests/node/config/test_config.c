@@ -96,10 +96,10 @@ static void test_protocols(void **state)
 static void test_pet(void **state)
 {
 	static const char *const sets[] = {
-		"algorithm=bsrem",  "iterations=6",    "subsets=14",	     "matrix=128",
-		"voxel=4",	    "slice_spacing=2", "fov_radius=90",	     "projector=joseph",
-		"psf=4.5",	    "postfilter=5",    "prior_weight=0.5",   "prior_gamma=3",
-		"relaxation=0.125", "filter_cut=0.7",  "memory_limit=2 GiB", "deterministic=true",
+		"algorithm=bsrem",    "iterations=6",	    "subsets=14",	"matrix=128",	  "voxel=4",
+		"slice_spacing=2",    "fov_radius=90",	    "projector=joseph", "psf=4.5",	  "postfilter=5",
+		"prior_weight=0.5",   "prior_gamma=3",	    "relaxation=0.125", "filter_cut=0.7", "tof_mashing=3",
+		"memory_limit=2 GiB", "deterministic=true",
 	};
 	static const char *const refused[] = {"kind=dbt",  "name=x",	     "slab_mode=mean", "tile=auto", "projector=slices",
 					      "voxel=nan", "algorithm=ostr", "matrix=7",       "psf=-1",    "prior_gamma=inf"};
@@ -126,7 +126,7 @@ static void test_pet(void **state)
 	config_describe_protocol(&p, text, sizeof(text));
 	assert_string_equal(text, "algorithm=bsrem iterations=6 subsets=14 matrix=128 voxel=4 slice_spacing=2 fov_radius=90 "
 				  "projector=joseph psf=4.5 postfilter=5 prior_weight=0.5 prior_gamma=3 relaxation=0.125 "
-				  "filter_cut=0.7 memory_limit=2147483648 deterministic=true");
+				  "filter_cut=0.7 tof_mashing=3 memory_limit=2147483648 deterministic=true");
 	for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
 		assert_int_equal(config_set(&q, word, &err), 0);
 	config_describe_protocol(&p, text, sizeof(text));
