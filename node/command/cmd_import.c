@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_import.c - `tomonode import`: convert Interfile projection data, of PET or of parallel beams, to sinogram objects; project
- * a picture with parallel beams. */
+/* cmd_import.c - `tomonode import`: convert Interfile projection data, of PET or of parallel beams, or a PETSIRD file to sinogram
+ * objects; project a picture with parallel beams. */
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
@@ -15,6 +15,7 @@
 #include "node/format/picture.h"
 #include "node/process/options.h"
 #include "node/simulate/simulate_parallel.h"
+#include "node/sinogram/petsird_import.h"
 #include "node/sinogram/sinogram.h"
 
 #define SET_MAX 200
@@ -30,11 +31,29 @@ enum {
 	OPTION_CHUNK
 };
 
+struct import {
+	struct sinogram_import conf;
+	struct petsird_import petsird; /* path NULL: Interfile */
+};
+
 static const struct option_spec option_specs[] = {
 	{OPTION_MULTIPLICATIVE, "multiplicative", "F.hs", "factors m of the model y = m (A x) + b, with counts y and activity x"},
 	{OPTION_ADDITIVE, "additive", "F.hs", "background b of this model: expected randoms and scatter, in counts"},
 	{OPTION_ATTENUATION, "attenuation", "F.hs", "attenuation correction factors, at least 1"},
 	{OPTION_NORMALISATION, "normalisation", "F.hs", "normalisation correction factors, above 0"},
+	{0, "petsird", "FILE", "list mode data in the PETSIRD format, instead of FILE.hs",
+	 INTO_TEXT(struct import, petsird.path)},
+	{0, "span", "N", "of --petsird: ring differences in a segment, odd; default 1 up to 24 rings, else 11",
+	 INTO_INT(struct import, petsird.span, 1, 999)},
+	{0, "max-difference", "N", "of --petsird: largest ring difference; default: all",
+	 INTO_INT(struct import, petsird.max_difference, 0, 1023)},
+	{0, "radial", "N", "of --petsird: radial bins; default two thirds of the detectors of a ring",
+	 INTO_INT(struct import, petsird.n_radial, 1, 65535)},
+	{0, "no-tof", NULL, "of --petsird: add all TOF bins", INTO_ON(struct import, petsird.no_tof)},
+	{0, "axes", "X,Y,Z", "of --petsird: axes of the file that are x, y, z of the scanner (docs/petsird.md); default x,y,z",
+	 INTO_TEXT(struct import, petsird.axes)},
+	{0, "tolerance", "MM", "of --petsird: largest deviation of a detector from a regular cylinder; default 1",
+	 INTO_REAL(struct import, petsird.tolerance, 1e-4, 100)},
 	{OPTION_LIKE, "like", "FILE.dcm",
 	 "copy patient, study, frame of reference, times and radiopharmaceutical from this DICOM\nfile; default: anonymous, a "
 	 "new study"},
@@ -49,8 +68,9 @@ static const struct command_spec spec = {
 	.name = "import",
 	.usage = "FILE.hs [--multiplicative F.hs] [--additive F.hs] [--attenuation F.hs]\n"
 		 "                       [--normalisation F.hs] [--like FILE.dcm] [--set KEYWORD=VALUE]... [-c FILE] -o DIR\n"
+		 "       tomonode import --petsird FILE [--span N] [--radial N] [OPTION]... -o DIR\n"
 		 "       tomonode import FILE.png|FILE.pgm [OPTION]... -o DIR",
-	.summary = "Convert Interfile (STIR) projection data, of PET or of parallel beams, to DICOM sinogram objects.",
+	.summary = "Convert Interfile (STIR) projection data, of PET or of parallel beams, or PETSIRD to DICOM sinogram objects.",
 	.text = "Useful attributes for --set, in DICOM units: PatientPosition (HFS, HFP, FFS, FFP, HFDL, HFDR, FFDL, FFDR),\n"
 		"AcquisitionDate, AcquisitionTime, ActualFrameDuration (ms), PatientWeight (kg), PatientSize (m),\n"
 		"Radionuclide (C11, N13, O15, F18, Cu64, Ga68, Rb82, Zr89, I124: code and half-life) or\n"
@@ -63,7 +83,7 @@ static const struct command_spec spec = {
 		"with the options of that command.",
 	.options = option_specs,
 	.json = true,
-	.min_arguments = 1,
+	.min_arguments = 0,
 	.max_arguments = 1,
 };
 
@@ -160,55 +180,122 @@ static void audit(const struct sinogram_import *conf, size_t n, int code)
 	audit_files_clear(&files);
 }
 
+/* Check the arguments together, and set conf.header[SINOGRAM_EMISSION] to the file to import. Returns an exit code. */
+static int check(const struct options *o, struct import *s)
+{
+	bool petsird = s->petsird.path != NULL, argument = o->first < o->argc;
+
+	if (!s->conf.folder)
+		return options_fail(o, CODE_USAGE, "-o DIR is missing: where to write the objects");
+	if (petsird == argument)
+		return options_fail(o, CODE_USAGE,
+				    petsird ? "both FILE.hs and --petsird" : "FILE.hs or --petsird FILE is missing");
+	for (int role = 1; petsird && role <= SINOGRAM_ROLES; role++)
+		if (s->conf.header[role])
+			return options_fail(o, CODE_USAGE, "--petsird, and Interfile data of the role %s",
+					    sinogram_role_name((enum sinogram_role)role));
+	s->conf.header[SINOGRAM_EMISSION] = petsird ? s->petsird.path : o->argv[o->first];
+	return CODE_OK;
+}
+
+static int fail(const struct options *o, const struct err *err)
+{
+	return options_fail(o,
+			    err->code == EINVAL	  ? CODE_USAGE
+			    : err->code == ENOENT ? CODE_NOT_FOUND
+						  : options_code(err),
+			    "%s", err->msg);
+}
+
+static json_t *petsird_json(const struct petsird_import_report *r)
+{
+	const struct pet_scanner *c = &r->m.scanner;
+
+	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:i, s:f, s:i, s:f, s:f, s:I, s:f, s:i, s:i, s:I, s:i, s:b}",
+			 "scanner", r->model, "prompts", (json_int_t)r->counts.prompts, "delayeds",
+			 (json_int_t)r->counts.delayeds, "in_bins", (json_int_t)r->stored, "outside", (json_int_t)r->outside,
+			 "surplus", (json_int_t)r->counts.surplus, "duration", (double)r->counts.covered / 1000, "calibration",
+			 r->calibration, "rings", c->rings, "ring_spacing", c->ring_spacing, "detectors", c->detectors, "radius",
+			 c->radius, "angle_offset", r->m.angle_offset, "missing", (json_int_t)r->missing, "deviation",
+			 r->deviation, "radial", r->m.n_radial, "angles", r->m.n_angles, "planes", (json_int_t)r->planes,
+			 "tof_bins", r->m.tof.n, "normalisation", r->normalisation);
+}
+
+static void print_petsird(const struct petsird_import_report *r)
+{
+	printf("%llu prompts: %llu in bins, %llu outside; %llu delayeds; %g s\n", (unsigned long long)r->counts.prompts,
+	       (unsigned long long)r->stored, (unsigned long long)r->outside, (unsigned long long)r->counts.delayeds,
+	       (double)r->counts.covered / 1000);
+	printf("%d rings of %d detectors, %g mm apart, radius %g mm, %zu positions empty; %zu planes, %d angles, %d radial bins, "
+	       "%d TOF "
+	       "bins\n",
+	       r->m.scanner.rings, r->m.scanner.detectors, r->m.scanner.ring_spacing, r->m.scanner.radius, r->missing, r->planes,
+	       r->m.n_angles, r->m.n_radial, r->m.tof.n);
+}
+
+/* Import, and print the report. Returns an exit code. */
+static int run(const struct options *o, const struct import *s)
+{
+	struct petsird_import_report report = {0};
+	struct err err = {0};
+	size_t n = 0;
+	json_t *root;
+	int rc = s->petsird.path ? petsird_import(&s->petsird, &s->conf, &report, &err) : sinogram_import(&s->conf, &n, &err);
+	int code = rc < 0 ? fail(o, &err) : CODE_OK;
+
+	n = s->petsird.path ? report.objects : n;
+	audit(&s->conf, n, code);
+	if (code != CODE_OK)
+		return code;
+	if (o->json) {
+		root = json_pack("{s:b, s:I, s:s, s:s}", "ok", 1, "objects", (json_int_t)n, "folder", s->conf.folder, "warnings",
+				 s->conf.warnings);
+		if (s->petsird.path)
+			json_object_set_new(root, "petsird", petsird_json(&report));
+		return options_json(root);
+	}
+	if (s->conf.warnings[0])
+		fprintf(stderr, "tomonode import: %s\n", s->conf.warnings);
+	if (s->petsird.path)
+		print_petsird(&report);
+	printf("%zu object%s in %s\n", n, plural(n), s->conf.folder);
+	return CODE_OK;
+}
+
 int cmd_import(int argc, char **argv)
 {
 	char warnings[1500] = "", *set[SET_MAX];
-	struct sinogram_import conf = {.set = set, .warnings = warnings, .warnings_size = sizeof(warnings)};
-	struct err err = {0};
+	struct import s = {.conf = {.set = set, .warnings = warnings, .warnings_size = sizeof(warnings)},
+			   .petsird = {.max_difference = -1, .tolerance = 1, .axes = "x,y,z"}};
 	struct options o;
 	const char *config_path = NULL;
 	struct config *config = NULL;
 	int id, code = CODE_OK;
-	size_t n = 0;
 
 	if (picture_among(argc, argv))
 		return scan_picture(argc, argv, picture_among(argc, argv));
 	options_begin(&o, &spec, argc, argv);
+	o.into = &s;
 	while ((id = options_next(&o)) >= 0) {
 		if (id == 'c')
 			config_path = o.value;
 		else
-			code = parse_option(&o, id, &conf, set);
+			code = parse_option(&o, id, &s.conf, set);
 		if (code)
 			return code;
 	}
 	if (id == OPTION_STOP)
 		return o.code;
-	if (!conf.folder)
-		return options_fail(&o, CODE_USAGE, "-o DIR is missing: where to write the objects");
-	conf.header[SINOGRAM_EMISSION] = argv[o.first];
-	conf.now = clock_wall();
-	if (mkdir(conf.folder, 0777) < 0 && errno != EEXIST)
-		return options_fail(&o, CODE_FAILED, "cannot make folder %s: %s", conf.folder, strerror(errno));
+	code = check(&o, &s);
+	if (code)
+		return code;
+	s.conf.now = clock_wall();
+	if (mkdir(s.conf.folder, 0777) < 0 && errno != EEXIST)
+		return options_fail(&o, CODE_FAILED, "cannot make folder %s: %s", s.conf.folder, strerror(errno));
 	id = options_config(&o, config_path, &config);
 	if (id != CODE_OK)
 		return id;
 	audit_start(&config->node, AUDIT_DIRECT, "import");
 	config_free(config);
-	if (sinogram_import(&conf, &n, &err) < 0)
-		code = options_fail(&o,
-				    err.code == EINVAL	 ? CODE_USAGE
-				    : err.code == ENOENT ? CODE_NOT_FOUND
-							 : options_code(&err),
-				    "%s", err.msg);
-	audit(&conf, n, code);
-	if (code != CODE_OK)
-		return code;
-	if (o.json)
-		return options_json(json_pack("{s:b, s:I, s:s, s:s}", "ok", 1, "objects", (json_int_t)n, "folder", conf.folder,
-					      "warnings", warnings));
-	if (warnings[0])
-		fprintf(stderr, "tomonode import: %s\n", warnings);
-	printf("%zu object%s in %s\n", n, plural(n), conf.folder);
-	return CODE_OK;
+	return run(&o, &s);
 }

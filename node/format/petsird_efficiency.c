@@ -2,7 +2,9 @@
 /* petsird_efficiency.c - efficiencies of detection bins, and of pairs of modules.
  *
  * Efficiency of bins a, b = e_a e_b g[group of the modules of a and b][bin of a in its module][bin of b in its module]. A part
- * that is not in the file is 1; a group below 0 means that the modules are not in coincidence. */
+ * that is not in the file is 1; a group below 0 means that the modules are not in coincidence. The value must not depend on the
+ * order of a and b: that of the larger type, then of the larger module is taken, as from schema 0.10 on the table of two modules
+ * of one type is a triangle. */
 #include "node/format/petsird_internal.h"
 
 #include <errno.h>
@@ -285,16 +287,6 @@ static float row_value(const struct petsird_rows *r, size_t row, size_t column)
 	return r->values[r->start[row] + column];
 }
 
-/* The table of two modules of one type may be the lower triangle. */
-static bool must_exchange(const struct petsird *p, const struct bin *a, const struct bin *b)
-{
-	const struct petsird_rows *r = &p->pair[a->type][a->type].group;
-
-	if (a->type != b->type)
-		return a->type < b->type;
-	return r->rows > 0 && b->module >= r->start[a->module + 1] - r->start[a->module];
-}
-
 double petsird_efficiency(const struct petsird *p, const uint32_t detector[2], const uint16_t energy[2])
 {
 	struct bin a = bin_of(&p->header, detector[0], energy[0]), b = bin_of(&p->header, detector[1], energy[1]), swap = a;
@@ -302,7 +294,7 @@ double petsird_efficiency(const struct petsird *p, const uint32_t detector[2], c
 	double e = 1;
 	float group;
 
-	if (must_exchange(p, &a, &b)) {
+	if (a.type < b.type || (a.type == b.type && a.module < b.module)) {
 		a = b;
 		b = swap;
 	}

@@ -189,6 +189,9 @@ static void irregular(void **state)
 	n = make(4, 32, 100, 5, 0);
 	memcpy(position[5], position[6], sizeof(position[5]));
 	refuse(n, 1, "detectors 5 and 6 are at the same place of ring 0");
+	n = make(4, 32, 100, 5, 0);
+	memcpy(position[1], position[0], sizeof(position[1]));
+	refuse(n, 1, "detectors 0 and 1 are at the same place of ring 0");
 	n = make(1, 33, 100, 5, 0); /* an odd number: 66 positions, of which every other one is empty */
 	{
 		struct pet_cylinder c;

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* petsird_import.c - from list mode data to sinograms. The sinograms are in memory, one float per bin; events are read in pieces.
+ */
+#include "node/sinogram/petsird_import.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "recon/pet/michelogram_pairs.h"
+
+#define PIECE 65536	/* events */
+#define FEW_RINGS 24	/* up to here every ring pair has its own plane */
+#define SPAN 11		/* beyond */
+#define EDGE_ERROR 1e-3 /* of the width of a TOF bin: single precision numbers of the file */
+#define FWHM_SIGMA 2.3548200450309493
+#define SET_SIZE 64
+#define MEMORY_PART 0.8 /* of the machine's memory */
+
+struct import {
+	const struct petsird_import *o;
+	struct petsird *file;
+	const struct petsird_header *h;
+	struct pet_cylinder cylinder;
+	struct michelogram m;
+	struct michelogram_index index;
+	size_t bins;	/* of one TOF bin */
+	float *counts;	/* [TOF bin][plane][angle][radial] */
+	float *inverse; /* NORMALISATION */
+	float *live;	/* MULTIPLICATIVE */
+	struct petsird_import_report *report;
+};
+
+/* ---- geometry ---- */
+
+/* Read which axis of the file is x, y or z of the scanner; ret_sign: its direction. */
+static bool parse_axes(const char *text, int ret_axis[3], float ret_sign[3])
+{
+	int parity;
+
+	for (int i = 0; i < 3; i++) {
+		ret_sign[i] = *text == '-' ? -1 : 1;
+		text += *text == '-' || *text == '+';
+		if (*text < 'x' || *text > 'z')
+			return false;
+		ret_axis[i] = *text++ - 'x';
+		if (*text++ != (i < 2 ? ',' : '\0'))
+			return false;
+	}
+	if (ret_axis[0] == ret_axis[1] || ret_axis[1] == ret_axis[2] || ret_axis[0] == ret_axis[2])
+		return false;
+	parity = (ret_axis[1] - ret_axis[0] + 3) % 3 == 1 ? 1 : -1;
+	return (float)parity * ret_sign[0] * ret_sign[1] * ret_sign[2] > 0; /* not a mirror image */
+}
+
+static int find_cylinder(struct import *s, struct err *err)
+{
+	int axis[3], rc;
+	float sign[3], (*position)[3];
+
+	if (!parse_axes(s->o->axes, axis, sign))
+		return err_set(err, EINVAL,
+			       "axes %.20s; allowed: x, y and z in an order and with signs that make a rotation, such as x,y,z",
+			       s->o->axes);
+	position = malloc(s->h->n_detectors * sizeof(*position));
+	if (!position)
+		return err_set(err, ENOMEM, "no memory for %zu detectors", s->h->n_detectors);
+	for (size_t i = 0; i < s->h->n_detectors; i++)
+		for (int k = 0; k < 3; k++)
+			position[i][k] = sign[k] * s->h->position[i][axis[k]];
+	rc = pet_cylinder_find((const float(*)[3])position, s->h->n_detectors, s->o->tolerance, &s->cylinder, err);
+	free(position);
+	return rc;
+}
+
+static int segments_of(struct import *s, struct err *err)
+{
+	int rings = s->cylinder.scanner.rings, span = s->o->span, most = s->o->max_difference;
+
+	if (span == 0)
+		span = rings <= FEW_RINGS ? 1 : SPAN;
+	return michelogram_segments(rings, span, most < 0 ? rings - 1 : most, &s->m.segments, &s->m.n_segments, err);
+}
+
+/* The TOF bins of all pairs of types must be the same, and equidistant about 0. */
+static int check_tof(const struct import *s, struct err *err)
+{
+	const struct petsird_tof *first = &s->h->tof[0][0];
+	double width = (double)(first->edges[first->n] - first->edges[0]) / (double)first->n;
+
+	for (size_t i = 0; i < s->h->n_types; i++)
+		for (size_t j = 0; j <= i; j++) {
+			const struct petsird_tof *tof = &s->h->tof[i][j];
+
+			if (tof->n != first->n || tof->resolution != first->resolution)
+				return err_set(err, ENOTSUP,
+					       "module types %zu and %zu have %zu TOF bins, and a resolution of %g mm; types 0 "
+					       "and 0 have %zu "
+					       "and %g mm",
+					       i, j, tof->n, tof->resolution, first->n, first->resolution);
+			for (size_t k = 0; k <= tof->n; k++)
+				if (!(fabs((double)tof->edges[k] - ((double)k - 0.5 * (double)tof->n) * width) <=
+				      EDGE_ERROR * width))
+					return err_set(err, ENOTSUP,
+						       "TOF bins are not equidistant about 0: edge %zu of module types %zu and "
+						       "%zu is at %g mm "
+						       "instead of %g mm",
+						       k, i, j, (double)tof->edges[k],
+						       ((double)k - 0.5 * (double)tof->n) * width);
+		}
+	if (!(first->resolution > 0))
+		return err_set(err, EBADMSG, "a TOF resolution of %g mm", first->resolution);
+	return 0;
+}
+
+static int find_tof(struct import *s, struct err *err)
+{
+	const struct petsird_tof *tof = &s->h->tof[0][0];
+	bool none = s->o->no_tof;
+	int rc;
+
+	for (size_t i = 0; !none && i < s->h->n_types; i++)
+		none = s->h->tof[i][i].n == 1;
+	if (none)
+		return 0;
+	rc = check_tof(s, err);
+	if (rc == 0)
+		s->m.tof = (struct scan_tof){.n = (int)tof->n,
+					     .width = (double)(tof->edges[tof->n] - tof->edges[0]) / (double)tof->n,
+					     .sigma = tof->resolution / FWHM_SIGMA};
+	return rc;
+}
+
+static int check_memory(const struct import *s, struct err *err)
+{
+	double bytes = (double)s->bins * sizeof(float) * ((s->m.tof.n > 0 ? s->m.tof.n : 1) + 2);
+	double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+
+	if (bytes <= MEMORY_PART * memory)
+		return 0;
+	return err_set(err, ENOMEM,
+		       "sinograms of %zu bins and %d TOF bins need %.1f GB of memory, the machine has %.1f GB; use a larger "
+		       "span, fewer radial bins, or no TOF bins",
+		       s->bins, s->m.tof.n, bytes / 1e9, memory / 1e9);
+}
+
+static int make_michelogram(struct import *s, struct err *err)
+{
+	int rc = find_cylinder(s, err);
+
+	if (rc < 0)
+		return rc;
+	s->m.scanner = s->cylinder.scanner;
+	s->m.angle_offset = s->cylinder.angle_offset;
+	s->m.n_angles = s->m.scanner.detectors / 2;
+	s->m.n_radial = s->o->n_radial ? s->o->n_radial : s->m.scanner.detectors * 2 / 3;
+	rc = segments_of(s, err);
+	if (rc == 0)
+		rc = find_tof(s, err);
+	if (rc == 0)
+		rc = michelogram_index_init(&s->m, &s->index, err);
+	if (rc < 0)
+		return rc;
+	s->bins = michelogram_planes(&s->m) * (size_t)s->m.n_angles * (size_t)s->m.n_radial;
+	return check_memory(s, err);
+}
+
+static size_t bin_number(const struct import *s, int plane, int angle, int radial)
+{
+	return ((size_t)plane * (size_t)s->m.n_angles + (size_t)angle) * (size_t)s->m.n_radial + (size_t)radial;
+}
+
+/* ---- events ---- */
+
+/* Add a prompt to its bin. TOF bins of the file ascend towards the event's second detector, those of a sinogram towards the first
+ * end of the bin. */
+static void add_event(struct import *s, const struct petsird_event *e)
+{
+	const uint16_t *a = s->cylinder.place[e->detector[0]], *b = s->cylinder.place[e->detector[1]];
+	struct michelogram_ends ends = {{a[0], b[0]}, {a[1], b[1]}};
+	struct michelogram_bin bin;
+	int k = 0;
+
+	if (!michelogram_bin_of(&s->index, &ends, &bin)) {
+		s->report->outside++;
+		return;
+	}
+	if (s->m.tof.n > 0)
+		k = bin.exchanged ? e->tof : s->m.tof.n - 1 - e->tof;
+	s->counts[(size_t)k * s->bins + bin_number(s, bin.plane, bin.angle, bin.radial)]++;
+	s->report->stored++;
+}
+
+static int read_events(struct import *s, struct err *err)
+{
+	struct petsird_event *events = malloc(PIECE * sizeof(*events));
+	size_t n = 1;
+	int rc = events ? 0 : err_set(err, ENOMEM, "no memory to read events");
+
+	s->counts = calloc(s->bins * (size_t)(s->m.tof.n > 0 ? s->m.tof.n : 1), sizeof(*s->counts));
+	if (!s->counts)
+		rc = err_set(err, ENOMEM, "no memory for %zu bins", s->bins);
+	while (rc == 0 && n > 0) {
+		n = 0;
+		rc = petsird_next(s->file, events, PIECE, &n, err);
+		for (size_t i = 0; rc == 0 && i < n; i++)
+			if (!events[i].delayed)
+				add_event(s, &events[i]);
+	}
+	free(events);
+	if (rc < 0)
+		return rc;
+	s->report->counts = *petsird_counts(s->file);
+	if (s->report->counts.bed_movements > 0 || s->report->counts.gantry_movements > 0)
+		return err_set(err, ENOTSUP, "the bed moves %llu times and the gantry %llu times between events",
+			       (unsigned long long)s->report->counts.bed_movements,
+			       (unsigned long long)s->report->counts.gantry_movements);
+	if (s->report->stored == 0)
+		return err_set(err, EBADMSG, "%llu prompts, none of which is in a bin of the sinograms",
+			       (unsigned long long)s->report->counts.prompts);
+	return 0;
+}
+
+/* ---- factors ---- */
+
+static double pair_efficiency(const struct import *s, int32_t first, int32_t second)
+{
+	const uint32_t detector[2] = {(uint32_t)first, (uint32_t)second};
+	size_t energies[2];
+	double sum = 0;
+
+	if (first < 0 || second < 0)
+		return 0;
+	if (!s->h->has_efficiencies)
+		return 1;
+	for (int i = 0; i < 2; i++)
+		energies[i] = s->h->type[petsird_type_of(s->h, detector[i])].energies;
+	for (size_t i = 0; i < energies[0]; i++)
+		for (size_t j = 0; j < energies[1]; j++)
+			sum += petsird_efficiency(s->file, detector, (uint16_t[]){(uint16_t)i, (uint16_t)j});
+	return sum;
+}
+
+/* The sum over the ring pairs of a plane. */
+static double bin_efficiency(const struct import *s, const struct michelogram_rings *r, int angle, int radial)
+{
+	size_t detectors = (size_t)s->m.scanner.detectors;
+	double sum = 0;
+	int crystal[2];
+
+	michelogram_crystals(&s->index, angle, radial, 0, crystal);
+	for (int i = 0; i < r->n; i++) {
+		int difference = r->difference + 2 * i, first = (r->sum + difference) / 2, second = (r->sum - difference) / 2;
+
+		sum += pair_efficiency(s, s->cylinder.detector[(size_t)first * detectors + (size_t)crystal[0]],
+				       s->cylinder.detector[(size_t)second * detectors + (size_t)crystal[1]]);
+	}
+	return sum;
+}
+
+static int make_factors(struct import *s, struct err *err)
+{
+	bool all_one = true, all_live = true;
+
+	s->inverse = malloc(s->bins * sizeof(*s->inverse));
+	s->live = malloc(s->bins * sizeof(*s->live));
+	if (!s->inverse || !s->live)
+		return err_set(err, ENOMEM, "no memory for the factors of %zu bins", s->bins);
+	for (int plane = 0; plane < s->index.n_planes; plane++) {
+		struct michelogram_rings r = michelogram_plane_rings(&s->index, plane);
+
+		for (int i = 0; i < s->m.n_angles * s->m.n_radial; i++) {
+			int angle = i / s->m.n_radial, radial = i % s->m.n_radial;
+			size_t bin = bin_number(s, plane, angle, radial);
+			double e = bin_efficiency(s, &r, angle, radial);
+
+			s->inverse[bin] = e > 0 ? (float)(1 / e) : 1;
+			s->live[bin] = e > 0;
+			all_one = all_one && s->inverse[bin] == 1;
+			all_live = all_live && e > 0;
+		}
+	}
+	if (all_live) {
+		free(s->live);
+		s->live = NULL;
+	}
+	if (all_one) {
+		free(s->inverse);
+		s->inverse = NULL;
+	}
+	return 0;
+}
+
+/* ---- objects ---- */
+
+static void warn(const struct sinogram_import *conf, const char *sentence)
+{
+	size_t used = conf->warnings ? strlen(conf->warnings) : 0;
+
+	if (conf->warnings && used < conf->warnings_size)
+		snprintf(conf->warnings + used, conf->warnings_size - used, "%s%s", used ? " " : "", sentence);
+}
+
+static void add_warnings(const struct import *s, const struct sinogram_import *conf)
+{
+	const struct petsird_counts *n = &s->report->counts;
+	char text[200];
+
+	if (n->delayeds > 0) {
+		snprintf(text, sizeof(text), "%llu delayed coincidences are not used: randoms are not corrected.",
+			 (unsigned long long)n->delayeds);
+		warn(conf, text);
+	}
+	if (n->alive_fractions > 0)
+		warn(conf, "Alive time fractions are not used: dead time is not corrected.");
+	if (s->h->calibration != 1) {
+		snprintf(text, sizeof(text),
+			 "The calibration factor %g of the file is not used: set DoseCalibrationFactor for values in Bq/ml.",
+			 s->h->calibration);
+		warn(conf, text);
+	}
+	if (s->h->aligned)
+		warn(conf, "The alignment of the gantry is not used: positions are relative to the PET gantry.");
+}
+
+/* Attributes that the file knows, before those of the caller: duration, and without a header to copy from the start, in UTC. */
+static size_t make_set(const struct import *s, const struct sinogram_import *conf, char text[3][SET_SIZE], char **ret)
+{
+	double ms = s->h->start * 1000;
+	time_t start;
+	struct tm tm;
+	size_t n = 1;
+
+	snprintf(text[0], SET_SIZE, "ActualFrameDuration=%llu", (unsigned long long)s->report->counts.covered);
+	if (!conf->like && fabs(ms) < 1e14) {
+		start = (time_t)floor((ms + s->report->counts.start) / 1000);
+		if (gmtime_r(&start, &tm) && strftime(text[1], SET_SIZE, "AcquisitionDate=%Y%m%d", &tm) == 24 &&
+		    strftime(text[2], SET_SIZE, "AcquisitionTime=%H%M%S", &tm) > 0)
+			n = 3;
+	}
+	for (size_t i = 0; i < n; i++)
+		ret[i] = text[i];
+	for (size_t i = 0; i < conf->n_set; i++)
+		ret[n + i] = conf->set[i];
+	return n + conf->n_set;
+}
+
+static int write_objects(struct import *s, const struct sinogram_import *conf, struct err *err)
+{
+	struct sinogram_arrays a = {.m = &s->m, .duration = (double)s->report->counts.covered / 1000, .scanner = s->h->model};
+	struct sinogram_import with = *conf;
+	char text[3][SET_SIZE], **set = calloc(conf->n_set + 3, sizeof(*set));
+	int rc;
+
+	if (!set)
+		return err_set(err, ENOMEM, "no memory for attributes");
+	with.set = set;
+	with.n_set = make_set(s, conf, text, set);
+	a.values[SINOGRAM_EMISSION] = s->counts;
+	a.values[SINOGRAM_NORMALISATION] = s->inverse;
+	a.values[SINOGRAM_MULTIPLICATIVE] = s->live;
+	rc = sinogram_write(&a, &with, &s->report->objects, err);
+	free(set);
+	return rc;
+}
+
+static void make_report(struct import *s)
+{
+	struct petsird_import_report *r = s->report;
+
+	snprintf(r->model, sizeof(r->model), "%s", s->h->model);
+	r->m = s->m;
+	r->m.segments = NULL;
+	r->planes = michelogram_planes(&s->m);
+	r->missing = (size_t)s->m.scanner.rings * (size_t)s->m.scanner.detectors - s->cylinder.n;
+	r->deviation = s->cylinder.deviation;
+	r->calibration = s->h->calibration;
+	r->normalisation = s->inverse != NULL;
+}
+
+int petsird_import(const struct petsird_import *o, const struct sinogram_import *conf, struct petsird_import_report *ret,
+		   struct err *err)
+{
+	struct petsird_import_report report = {0};
+	struct import s = {.o = o, .report = &report};
+	int rc = petsird_open(o->path, &s.file, err);
+
+	if (rc == 0) {
+		s.h = petsird_header(s.file);
+		rc = make_michelogram(&s, err);
+	}
+	if (rc == 0)
+		rc = read_events(&s, err);
+	if (rc == 0)
+		rc = make_factors(&s, err);
+	if (rc == 0)
+		rc = write_objects(&s, conf, err);
+	if (rc == 0) {
+		make_report(&s);
+		add_warnings(&s, conf);
+		*ret = report;
+	}
+	free(s.counts);
+	free(s.inverse);
+	free(s.live);
+	free(s.m.segments);
+	pet_cylinder_clear(&s.cylinder);
+	petsird_close(s.file);
+	return rc;
+}

@@ -1,0 +1,249 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""PETSIRD files become sinogram objects: files of petsird 0.9 to 0.12, and files written here by their schemas. Every bin is computed a
+second time from the positions of the detectors; a point source is reconstructed where it is; what is not supported is refused by name."""
+import glob
+import json
+import math
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+try:
+    import numpy as np
+    import pydicom
+    from tools import dbt_tools as tools
+    from tools import pet_tools
+    from tools import petsird_tools as p
+except ImportError:
+    print("skipped: pydicom and numpy are not installed")
+    sys.exit(77)
+
+BASICS = ("--set", "PatientPosition=HFS", "--set", "Radionuclide=F18")
+
+
+def imported(out, path, *options, ok=(0,)):
+    done = tools.run("import", "--json", "--petsird", path, *BASICS, *options, "-o", out, ok=ok)
+    return json.loads(done.stdout)
+
+
+def arrays(out):
+    """{role: float32 values}"""
+    found = {}
+    for path in glob.glob(os.path.join(out, "*.dcm")):
+        block = pydicom.dcmread(path).private_block(0x0071, "TOMONODE SINOGRAM 1")
+        found[block[3].value] = np.frombuffer(block[0x10].value[:block[0x13].value], "<f4")
+    return found
+
+
+def bin_of(report, header):
+    """(a, b) -> (first ring, second ring, angle, radial, exchanged), by STIR's numbering of crystals around the ring: second end v + floor(t/2),
+    first end v - floor((t+1)/2) + n/2. The pair is found by trying all views."""
+    where, n, rings = p.positions(header), report["detectors"], report["rings"]
+    start = math.radians(report["angle_offset"]) - math.pi / 2
+    crystal = np.rint((np.arctan2(where[:, 1], where[:, 0]) - start) * n / (2 * math.pi)).astype(int) % n
+    ring = np.rint((where[:, 2] - where[:, 2].mean()) / report["ring_spacing"] + (rings - 1) / 2).astype(int)
+    table = {}
+    for v in range(n // 2):
+        for t in range(-(report["radial"] // 2), report["radial"] - report["radial"] // 2):
+            table[(v - (t + 1) // 2 + n // 2) % n, (v + t // 2) % n] = (v, t + report["radial"] // 2)
+
+    def of(a, b):
+        for first, second, exchanged in ((a, b, False), (b, a, True)):
+            if (crystal[first], crystal[second]) in table:
+                return (ring[first], ring[second], *table[crystal[first], crystal[second]], exchanged)
+        return None
+    return of
+
+
+def planes_of(rings, span):
+    """{(first ring, second ring): plane} for all differences that the span fills, segments 0, +1, -1 ..."""
+    table, at, last = {}, 0, span // 2
+    groups = [(-last, last)]
+    while last + span <= rings - 1:
+        groups += [(last + 1, last + span), (-last - span, -last - 1)]
+        last += span
+    for low, high in groups:
+        sums = sorted({a + b for a in range(rings) for b in range(rings) if low <= a - b <= high})
+        for a in range(rings):
+            for b in range(rings):
+                if low <= a - b <= high:
+                    table[a, b] = at + sums.index(a + b)
+        at += len(sums)
+    return table, at
+
+
+def histogram(report, header, events, span):
+    """[TOF bin, plane, angle, radial], and how many events have no bin."""
+    of, (planes, n_planes) = bin_of(report, header), planes_of(report["rings"], span)
+    energies, tof, outside = p.energies_of(header), max(report["tof_bins"], 1), 0
+    out = np.zeros((tof, n_planes, report["angles"], report["radial"]), "f4")
+    for a, b, k in events:
+        found = of(a // energies, b // energies)
+        if found is None or found[:2] not in planes:
+            outside += 1
+            continue
+        if report["tof_bins"]:
+            k = k if found[4] else tof - 1 - k
+        else:
+            k = 0
+        out[k, planes[found[:2]], found[2], found[3]] += 1
+    return out, outside
+
+
+def check_counts(name, out, answer, header, blocks, span, failures):
+    report = answer["petsird"]
+    prompts, delayeds = p.events_of(blocks), p.events_of(blocks, "delayedEvents")
+    expected, outside = histogram(report, header, prompts, span)
+    tools.check(report["prompts"] == len(prompts) and report["delayeds"] == len(delayeds), f"{name}: counts {report}", failures)
+    tools.check(report["outside"] == outside and report["in_bins"] == len(prompts) - outside, f"{name}: outside {outside}: {report}", failures)
+    found = arrays(out)["EMISSION"]
+    same = found.size == expected.size and np.array_equal(found, expected.ravel())
+    tools.check(same, f"{name}: {found.size} and {expected.size} bins, sums {found.sum()} and {expected.sum()}", failures)
+
+
+def bin_efficiencies(header, a, b):
+    """Sum over the energies of two detectors, without calibration."""
+    e, energies = header["scanner"]["detectionEfficiencies"], p.energies_of(header)
+    elements = len(header["scanner"]["scannerGeometry"]["replicatedModules"][0]["object"]["detectingElements"]["transforms"])
+    a, b = max(a, b), min(a, b)
+    group = e["modulePairSGIDLUT"][0][0][a // elements][b // elements]
+    if group < 0:
+        return 0.0
+    values, bins = e["modulePairEfficienciesVectors"][0][0][group]["values"], e["detectionBinEfficiencies"][0]
+    return sum(bins[a * energies + i] * bins[b * energies + j] * values[a % elements * energies + i][b % elements * energies + j]
+               for i in range(energies) for j in range(energies))
+
+
+def of_petsird(folder, failures):
+    """Files that petsird wrote: prompts, delayeds, every bin, every factor."""
+    for version in p.VERSIONS:
+        path, _, header, blocks = p.stored("ring", version)
+        out = os.path.join(folder, f"ring-{version}")
+        answer = imported(out, path)
+        check_counts(version, out, answer, header, blocks, 1, failures)
+        report = answer["petsird"]
+        tools.check((report["prompts"], report["delayeds"], report["duration"]) == (123, 15, 3.0), f"{version}: {report}", failures)
+        tools.check(report["calibration"] == 2.5 and report["tof_bins"] == 5 and report["scanner"] == "TINY ring", f"{version}: {report}", failures)
+        ds = pydicom.dcmread(os.path.join(out, "emission.dcm"))
+        tools.check((ds.AcquisitionDate, ds.AcquisitionTime, int(ds.ActualFrameDuration)) == ("20260601", "101500", 3000),
+                    f"{version}: {ds.AcquisitionDate} {ds.AcquisitionTime} {ds.ActualFrameDuration}", failures)
+        of, (planes, n) = bin_of(report, header), planes_of(3, 1)
+        expected = np.ones((n, report["angles"], report["radial"]))
+        detectors = len(p.positions(header))
+        for a in range(detectors):
+            for b in range(a):
+                found = of(a, b)
+                if found:
+                    expected[planes[found[:2]], found[2], found[3]] = 1 / bin_efficiencies(header, a, b)
+        factors = arrays(out)["NORMALISATION"]
+        error = np.abs(factors / expected.ravel() - 1).max() if factors.size == expected.size else math.inf
+        tools.check(error < 1e-6, f"{version}: factors differ by {error}", failures)
+        tools.check("15 delayed coincidences are not used" in answer["warnings"] and "calibration factor 2.5" in answer["warnings"],
+                    f"{version}: {answer['warnings']}", failures)
+
+
+def by_schema(folder, failures):
+    """Files written here with the schemas of all versions: TOF or not, gaps, segments of three differences, two energies."""
+    for version in p.VERSIONS:
+        writer = p.Writer(p.stored("ring", version)[1])
+        for name, kw, options, span in (("tof", {"tof": np.linspace(-90, 90, 10)}, (), 1),
+                                        ("even", {"tof": np.linspace(-80, 80, 5), "energies": 3}, ("--radial", "17"), 1),
+                                        ("gaps", {"skip": (3, 11, 19, 27)}, ("--span", "3"), 3)):
+            header = p.ring_header(**kw)
+            rnd = np.random.default_rng(5)
+            bins = len(p.positions(header)) * p.energies_of(header)
+            tof = len(header["scanner"]["tofBinEdges"][0][0]["edges"]) - 1
+            some = [tuple(sorted(rnd.integers(0, bins, 2).tolist(), reverse=True)) + (int(rnd.integers(0, tof)),) for _ in range(3000)]
+            blocks = [p.event_block(100 * i, 100 * i + 100, some[600 * i:600 * i + 600], some[7 * i:7 * i + 7]) for i in range(5)]
+            path, out = os.path.join(folder, "made.petsird"), os.path.join(folder, f"{name}-{version}")
+            writer.file(path, header, blocks, part=2)
+            answer = imported(out, path, *options)
+            check_counts(f"{version} {name}", out, answer, header, blocks, span, failures)
+            tools.check(answer["petsird"]["missing"] == 4 * len(kw.get("skip", ())), f"{name}: {answer}", failures)
+            roles = set(arrays(out))
+            tools.check(roles == ({"EMISSION", "NORMALISATION", "MULTIPLICATIVE"} if name == "gaps" else {"EMISSION"}), f"{name}: {roles}", failures)
+            if name == "gaps":
+                live, inverse = arrays(out)["MULTIPLICATIVE"], arrays(out)["NORMALISATION"]
+                counts = arrays(out)["EMISSION"]
+                tools.check(set(np.unique(live)) == {0, 1} and not counts[live == 0].any(), "counts in gaps", failures)
+                tools.check(set(np.unique(np.rint(1 / inverse)).astype(int)) == {1, 2}, f"pairs {np.unique(inverse)}", failures)
+
+
+def check_tof(report, counts, point, width, failures):
+    """The mean position along the rays of each angle is that of the source: towards (-sin phi, cos phi)."""
+    counts = counts.reshape(report["tof_bins"], report["planes"], report["angles"], -1).sum(axis=(1, 3))
+    along = (np.arange(report["tof_bins"]) - (report["tof_bins"] - 1) / 2) * width
+    phi = np.radians(report["angle_offset"]) + np.arange(report["angles"]) * math.pi / report["angles"]
+    expected = -point[0] * np.sin(phi) + point[1] * np.cos(phi)
+    found = (counts * along[:, None]).sum(axis=0) / counts.sum(axis=0)
+    error = np.abs(found - expected).max()
+    tools.check(error < 8, f"TOF: {error} mm away from the source", failures)  # 190 events an angle of sd 17 mm, and half a detector
+
+
+def reconstructed(folder, failures):
+    """A point source off the centre, also with axes exchanged: the image has it where it is, and so do the TOF bins of each angle."""
+    header = p.ring_header(modules=64, rings=8, radius=120.0, spacing=6.0, tof=np.linspace(-140, 140, 15), fwhm=40.0)
+    writer, point = p.Writer(p.stored("ring", "0.12.0")[1]), (35.0, -20.0, 6.0)
+    path = os.path.join(folder, "point.petsird")
+    events = p.point_source(header, point, 6000, fwhm=40.0)
+    writer.file(path, header, [p.event_block(0, 60000, events)])
+    report = imported(os.path.join(folder, "TOF"), path)["petsird"]
+    check_tof(report, arrays(os.path.join(folder, "TOF"))["EMISSION"], point, 20.0, failures)
+    for name, options, expected in (("no TOF", ("--no-tof",), point), ("axes", ("--no-tof", "--axes", "-y,x,z"), (-point[1], point[0], point[2]))):
+        out = os.path.join(folder, name.replace(" ", "-"))
+        imported(out, path, *options)
+        series = pet_tools.reconstruct(out + "-image", out, settings=("iterations=8", "matrix=48", "fov_radius=90"))
+        brightest = np.unravel_index(int(np.argmax(series.values)), series.values.shape)
+        found = series.places()[brightest]
+        tools.check(np.abs(found - expected).max() < 5, f"{name}: {found} instead of {expected}", failures)  # voxels of 3.75 mm
+
+
+def refused(folder, failures):
+    writer = p.Writer(p.stored("ring", "0.12.0")[1])
+    path, out = os.path.join(folder, "bad.petsird"), os.path.join(folder, "bad")
+    events = [(40, 3, 0), (80, 7, 0)]
+    block = p.event_block(0, 1000, events)
+    moved = ("BedMovementTimeBlock", {"timeInterval": {"start": 0, "stop": 1}, "transform": p.transform(np.eye(3, 4))})
+    uneven = p.ring_header()
+    uneven["scanner"]["scannerGeometry"]["replicatedModules"][0]["object"]["detectingElements"]["transforms"][1]["matrix"][2, 3] += 2
+    layers = p.ring_header()
+    layers["scanner"]["scannerGeometry"]["replicatedModules"][0]["object"]["detectingElements"]["transforms"][1]["matrix"][0, 3] += 12
+    cases = ((layers, [block], (), 4, "number 0 is at a radius of"), (uneven, [block], ("--tolerance", "0.2"), 4, "not at equal distances"),
+             (p.ring_header(tof=(-90, -20, 20, 90)), [block], (), 4, "TOF bins are not equidistant about 0: edge 1"),
+             (p.ring_header(tof=(-10, 30, 70)), [block], (), 4, "TOF bins are not equidistant about 0: edge 0"),
+             (p.ring_header(), [block, moved, block], (), 4, "the bed moves 1 times"), (p.ring_header(), [], (), 4, "0 prompts"),
+             (p.ring_header(), [block], ("--axes", "x,z,y"), 2, "allowed: x, y and z"), (p.ring_header(), [block], ("--axes", "x,x,z"), 2, "axes x,x,z"),
+             (p.ring_header(), [block], ("--axes", "x,y,z,"), 2, "axes x,y,z,"), (p.ring_header(), [block], ("--axes", "y,z,x"), 4, "one cylinder"),
+             (p.ring_header(), [block], ("--span", "4"), 2, "span 4"), (p.ring_header(), [block], ("--radial", "99"), 2, "radial bins"),
+             (p.ring_header(), [p.event_block(0, 1, [(999, 3, 0)])], (), 4, "detection bin 999; module type 0 has 128"))
+    for header, blocks, options, code, says in cases:
+        writer.file(path, header, blocks)
+        done = tools.run("import", "--petsird", path, *options, "-o", out, ok=(code,))
+        tools.check(says in done.stderr, f"{says}: {done.stderr}", failures)
+    text = writer.schema.text.replace('"tofBinEdges"', '"timeBinEdges"')
+    p.Writer(text).file(path, p.ring_header(), [block])
+    done = tools.run("import", "--petsird", path, "-o", out, ok=(4,))
+    tools.check('ScannerInformation has no field "tofBinEdges"' in done.stderr, done.stderr, failures)
+    writer.file(path, p.ring_header(), [moved, block])
+    tools.run("import", "--petsird", path, "-o", out + "-moved")  # before the first event: where the bed is
+    for options, says in (((path, "--petsird", path), "both FILE.hs and --petsird"), ((), "FILE.hs or --petsird FILE is missing"),
+                          (("--petsird", path, "--additive", path), "of the role ADDITIVE")):
+        done = tools.run("import", *options, "-o", out, ok=(2,))
+        tools.check(says in done.stderr, f"{says}: {done.stderr}", failures)
+    tools.check(not os.listdir(out), "something is left of what was refused", failures)
+    done = tools.run("import", "--petsird", path + "-none", "-o", out, ok=(8,))
+    tools.check("cannot open" in done.stderr, done.stderr, failures)
+
+
+def main():
+    failures = []
+    with tools.folder() as folder:
+        of_petsird(folder, failures)
+        by_schema(folder, failures)
+        reconstructed(folder, failures)
+        refused(folder, failures)
+    tools.finish(failures, "PETSIRD: every event is in its bin")
+
+
+main()
