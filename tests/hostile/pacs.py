@@ -362,7 +362,7 @@ def behave(sentence, **how):
                 st.quoted = [f"{name} status={d.get('status', '')} reason={json.dumps(d.get('reason', ''))}" for name, d in details(st, job, destination)]
                 return any(re.search(sentence, q) for q in st.quoted) or sentence.startswith("commitment-") and st.sentence(sentence)
             try:
-                wait_for(f"a sentence like '{sentence}'", seen, 20, 0.05)
+                wait_for(f"a sentence like '{sentence}'", seen, 60, 0.05)
             except AssertionError as e:
                 raise AssertionError(f"{e}; there are {st.quoted}") from e
         finally:

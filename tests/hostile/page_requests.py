@@ -127,7 +127,7 @@ def crowd(number, data):
                     s.sendall(data)
                 except OSError:
                     pass
-        wait_for("the page is served beside them", lambda: serves(stage), 20)
+        wait_for("the page is served beside them", lambda: serves(stage))
         for s in held:
             s.close()
         stage.quote("the page is served beside them")
@@ -158,7 +158,7 @@ def unread(stage):
     held = [stage.connect(stage.http) for _ in range(20)]
     for s in held:
         s.sendall(get(b"/status.json"))
-    wait_for("the page is served beside them", lambda: serves(stage), 20)
+    wait_for("the page is served beside them", lambda: serves(stage))
     for s in held:
         s.close()
     stage.quote("the page is served beside them")
@@ -302,7 +302,7 @@ def judged(act):
         stage.changed = stage.journal()
         answer = act(stage)
         began = time.monotonic()
-        wait_for("the page is served to another client", lambda: serves(stage), 20, 0.01)
+        wait_for("the page is served to another client", lambda: serves(stage), 60, 0.01)
         check(time.monotonic() - began < SERVED * PATIENCE, f"the page was served after {time.monotonic() - began:.1f} s")
         check(stage.pages() == stage.page_processes, f"the page's processes were {stage.page_processes}, they are {stage.pages()}")
         check(stage.journal() == stage.changed, "the journal has another event of a person")
@@ -319,7 +319,7 @@ class Stage(hostile.Stage):
 
     def start(self, baseline=3):
         super().start(baseline)
-        wait_for("the page", lambda: serves(self), 20)
+        wait_for("the page", lambda: serves(self))
         study, objects = self.exams.number(self.number())
         self.ledger.send(self.node.port, objects)
         self.delivered = self.case(study, "delivered")

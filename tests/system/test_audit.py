@@ -253,8 +253,7 @@ def nothing_is_lost_without_syslog(folder, things):
     n.wait_states("delivered")
     n.kill()  # before the transfers were reported: they follow from the journal
     n.start()
-    time.sleep(0.5)
-    check(os.path.getsize(os.path.join(n.spool, "audit", "queue")) > 20, "nothing waits")
+    wait_for("messages wait", lambda: os.path.getsize(os.path.join(n.spool, "audit", "queue")) > 20)
     syslog.start()
     syslog.wait("DICOM Instances Transferred", count=2)
     wait_for("the log says so", lambda: "audit-recovered" in n.log_text())

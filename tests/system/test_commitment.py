@@ -5,7 +5,6 @@ node killed in between; with an archive of our own that does what the test says,
 import os
 import sqlite3
 import sys
-import time
 
 from tools import node_harness as h
 from tools.commit_peer import ACTION_RQ, Partner, report
@@ -125,7 +124,7 @@ def chatter(folder, things):
     partner.how = "chatter"
     node = node_with(folder, things, partner, dimse_timeout=1)
     send_exam(node, folder, "exam")
-    h.wait_for("the node gives the request up", lambda: node.jobs() and "commit-request-failed" in names(node, node.jobs()[0]["id"]), 20)
+    h.wait_for("the node gives the request up", lambda: node.jobs() and "commit-request-failed" in names(node, node.jobs()[0]["id"]))
     lost = next(e for e in node.show(node.jobs()[0]["id"])["events"] if e["event"] == "commit-request-failed")
     h.check("no response to the request" in lost["detail"]["reason"], lost)
     h.check(partner.chattered > 1, f"{partner.chattered} reports came in between")
@@ -157,12 +156,13 @@ def killed_between(folder, things):
     node.kill()
     partner.gate.set()
     node.start()
-    h.wait_for("it is asked for again at once", lambda: len(partner.requests) == 2, 10)
+    h.wait_for("it is asked for again at once", lambda: len(partner.requests) == 2, 30)
     h.check(partner.requests[0][0] != partner.requests[1][0], "under another transaction")
     h.wait_for("it is taken", lambda: "commit-accepted" in names(node, node.jobs()[0]["id"]))
     node.kill()
+    ready = node.log_text().count(" device-ready ")
     node.start()
-    time.sleep(0.7)
+    h.wait_for("a worker, which starts after what is due", lambda: node.log_text().count(" device-ready ") > ready)
     h.check(len(partner.requests) == 2, "what was taken is not asked for again")
     h.check(node.states() == ["stored"], f"{node.states()}")
     h.check(report(node.port, partner.requests[0][0], partner.verdicts(0)) == 0, "a report on the first transaction is believed")
@@ -193,7 +193,7 @@ def partners(folder, things):
     os.kill(node.process.pid, 1)
     h.wait_for("the configuration is read", lambda: "config-reloaded" in node.log_text())
     node.command("retry", job["id"])
-    job = h.wait_for("an alarm", lambda: (lambda j: j["destinations"][0]["alarm"] and j)(node.jobs()[0]), 20)
+    job = h.wait_for("an alarm", lambda: (lambda j: j["destinations"][0]["alarm"] and j)(node.jobs()[0]))
     h.check("commit-request-failed" in names(node, job["id"]) and job["state"] == "stored", job["state"])
     h.check("delivery-alarm" in node.log_text() and "ALARM" in node.command("list").stdout, "log and list show it")
     node.destination["commitment"] = "false"

@@ -50,10 +50,10 @@ def the_clock_is_set_while_exams_arrive(folder, things, clock):
         check(ledger.send(n.port, objects[:2]), "not taken")
         at += jump
         clock.set(at)
-        job, = wait_for("there is a job", lambda s=study: c.jobs_of(n.spool, s), 10, 0.02)
-        wait_for(f"{jump} s: held after a quiet time", lambda j=job: c.events_of(n.spool, j)[-1] == "held", 8)
+        job, = wait_for("there is a job", lambda s=study: c.jobs_of(n.spool, s), 60, 0.02)
+        wait_for(f"{jump} s: held after a quiet time", lambda j=job: c.events_of(n.spool, j)[-1] == "held")
         check(ledger.send(n.port, objects), "not taken")
-        wait_for(f"{jump} s: delivered", lambda s=study: s in archive.studies, 10)
+        wait_for(f"{jump} s: delivered", lambda s=study: s in archive.studies)
     for job in n.jobs():
         check(job["instances"] == len(exams), job)
     years = {m.group() for m in re.finditer(r"^\d{4}(?=-)", n.log_text(), re.M)}
@@ -71,15 +71,15 @@ def the_clock_is_set_while_a_delivery_waits(folder, things, clock):
     ledger = c.Ledger()
     study, objects = exams.number(1)
     check(ledger.send(n.port, objects), "not taken")
-    job, = wait_for("there is a job", lambda: c.jobs_of(n.spool, study), 10)
+    job, = wait_for("there is a job", lambda: c.jobs_of(n.spool, study))
     for i, jump in enumerate(JUMPS):
         failures = c.events_of(n.spool, job).count("send-failed")
         clock.set(sum(JUMPS[:i + 1]))
-        wait_for(f"{jump} s: it is tried again", lambda f=failures: c.events_of(n.spool, job).count("send-failed") > f + 1, 10)
+        wait_for(f"{jump} s: it is tried again", lambda f=failures: c.events_of(n.spool, job).count("send-failed") > f + 1)
     n.pacs_port = away
     n.write_conf()
     n.process.send_signal(signal.SIGHUP)
-    wait_for("delivered", lambda: study in archive.studies, 10)
+    wait_for("delivered", lambda: study in archive.studies)
 
 
 @with_clock
@@ -93,17 +93,17 @@ def years_later_nothing_undelivered_is_gone(folder, things, clock):
         study, objects = exams.number(i)
         studies.append(study)
         check(ledger.send(n.port, objects if i < 2 else objects[:1]), "not taken")
-        wait_for("it has come to rest", lambda i=i: n.states() == ["delivered", "dead-letter", "held"][:i + 1], 20)
+        wait_for("it has come to rest", lambda i=i: n.states() == ["delivered", "dead-letter", "held"][:i + 1])
     archive.stop()
     study, objects = exams.number(3)
     check(ledger.send(n.port, objects), "not taken")
-    wait_for("a delivery waits", lambda: n.states()[3:] == ["reconstructed"], 20)
+    wait_for("a delivery waits", lambda: n.states()[3:] == ["reconstructed"])
     kept = [o.uid for i in (1, 3) for o in exams.number(i)[1]] + [exams.number(2)[1][0].uid]
     clock.set(730 * DAY)
     check(n.stop() == 0, "SIGTERM: the exit code is not 0")
     clock.start(n)
-    wait_for("the delivered one is cleaned", lambda: n.states() == ["cleaned", "dead-letter", "held", "reconstructed"], 20)
-    wait_for("its files are gone", lambda: len(n.stored_files()) <= len(kept) and len(os.listdir(os.path.join(n.spool, "outbox"))) <= 2, 10)
+    wait_for("the delivered one is cleaned", lambda: n.states() == ["cleaned", "dead-letter", "held", "reconstructed"])
+    wait_for("its files are gone", lambda: len(n.stored_files()) <= len(kept) and len(os.listdir(os.path.join(n.spool, "outbox"))) <= 2)
     check(not ledger.missing(n.spool, kept), f"gone: {ledger.missing(n.spool, kept)}")
     check(len(n.stored_files()) == len(kept) and len(os.listdir(os.path.join(n.spool, "outbox"))) == 2, "more is gone than was delivered")
 

@@ -96,7 +96,7 @@ def a_damaged_image_holds_its_case(folder, things):
     cases = [(way, *exams.number(i)) for i, way in enumerate(WAYS)]
     for _, _, objects in cases:
         check(ledger.send(n.port, objects[:2]), "not taken")
-    wait_for("they are indexed", lambda: len(c.query(n.spool, "SELECT 1 FROM classification")) == 2 * len(cases), 20)
+    wait_for("they are indexed", lambda: len(c.query(n.spool, "SELECT 1 FROM classification")) == 2 * len(cases))
     check(n.stop() == 0, "SIGTERM: the exit code is not 0")
     for way, _, objects in cases:
         way(file_of(n, objects[1]))
@@ -136,7 +136,7 @@ def damaged_before_it_is_indexed(folder, things):
     for obj, way in zip(objects, (garbage, emptied, header_hit)):
         way(file_of(n, obj))
     n.process.send_signal(signal.SIGCONT)
-    wait_for("they are set apart", lambda: len(n.list()["unassigned"]) == 3, 20)
+    wait_for("they are set apart", lambda: len(n.list()["unassigned"]) == 3)
     check(all(x["reason"] for x in n.list()["unassigned"]), n.list()["unassigned"])
     study, objects = exams.number(2)
     check(ledger.send(n.port, objects), "another exam is not taken")

@@ -191,7 +191,7 @@ def exam_with(n, archive, ledger, study, objects, mount, left):
     check(peer.echo(n.port), f"{left} bytes free: no C-ECHO")
     c.fill(mount, None)
     if not OPTIONS.results:  # the long form waits until the node tries again by itself
-        job = wait_for("there is a job", lambda: c.jobs_of(n.spool, study), 20, 0.02)[-1]
+        job = wait_for("there is a job", lambda: c.jobs_of(n.spool, study), 60, 0.02)[-1]
         n.command("retry", str(job), code=None)
     wait_for("the last image is taken", lambda: ledger.send(n.port, objects), 30)
     wait_for(f"{left} bytes free, then all: the exam is delivered, it is {[c.events_of(n.spool, j) for j in c.jobs_of(n.spool, study)]}",
@@ -244,14 +244,14 @@ def full_at_the_start(folder, things, mount):
         check(not ledger.send(n.port, objects), "taken by a full disk")
         check(peer.echo(n.port), "no C-ECHO")
         c.fill(mount, None)
-        wait_for("taken again", lambda: ledger.send(n.port, objects), 20)
+        wait_for("taken again", lambda: ledger.send(n.port, objects))
         wait_for("the exam is delivered", lambda: study in archive.studies, 30)
     ledger.check_spool(n.spool)
 
 
 def remount(mount, how):
     """As soon as the last process of the node has closed its files."""
-    wait_for("it is mounted again", lambda: subprocess.run(["mount", "-o", "remount," + how, mount], capture_output=True).returncode == 0, 20)
+    wait_for("it is mounted again", lambda: subprocess.run(["mount", "-o", "remount," + how, mount], capture_output=True).returncode == 0)
 
 
 @on_small_disk("8m")

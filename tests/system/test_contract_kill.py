@@ -120,7 +120,7 @@ def the_indexer_killed_again_and_again(folder, things):
     node.process.send_signal(18)
     killed = 0
     while killed < 3 and not c.jobs_of(node.spool, study):  # where the machine is slow it may be faster than we are
-        wait_for("an indexer is killed, or done", lambda: c.kill_role(node, "index") or c.jobs_of(node.spool, study), 20, 0.0005)
+        wait_for("an indexer is killed, or done", lambda: c.kill_role(node, "index") or c.jobs_of(node.spool, study), 60, 0.0005)
         killed = node.log_text().count(" index-ended ")
     wait_for("the exam is delivered", lambda: study in archive.studies, 30)
     check(not node.list()["unassigned"], f"set apart: {node.list()['unassigned']}")

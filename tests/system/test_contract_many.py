@@ -111,7 +111,7 @@ def one_more_than_allowed(folder, things):
     except peer.Gone as e:
         check("rejected" in str(e), e)
     held.pop().release()
-    wait_for("there is room again", lambda: peer.echo(n.port), 10)
+    wait_for("there is room again", lambda: peer.echo(n.port))
     for sender in held:
         sender.release()
 

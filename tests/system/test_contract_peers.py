@@ -37,7 +37,7 @@ def others_go_on(n, archive, exams, ledger, number):
     """Another exam, now: acknowledged and delivered in the time that it takes when nobody disturbs."""
     study, objects = exams.number(number)
     check(ledger.send(n.port, objects), "another sender suffers")
-    wait_for("another exam is delivered", lambda: study in archive.studies, 10, 0.01)
+    wait_for("another exam is delivered", lambda: study in archive.studies, 60, 0.01)
 
 
 def ended(n, how, times):
@@ -83,7 +83,7 @@ def senders_that_stop_within_an_image(folder, things):
     for way, _, objects, sender in begun:
         threading.Thread(target=way, args=(sender, objects[-1]), daemon=True).start()
     others_go_on(n, archive, exams, ledger, 10)
-    wait_for("the one that closed is gone", lambda: ended(n, "cut", 1), 5)
+    wait_for("the one that closed is gone", lambda: ended(n, "cut", 1))
     check(not ended(n, "timeout", 1), "an association ended before its time")
     wait_for("the others are freed", lambda: ended(n, "timeout", len(ways) - 1), TIMEOUT + 5)
     others_go_on(n, archive, exams, ledger, 11)
@@ -91,13 +91,13 @@ def senders_that_stop_within_an_image(folder, things):
         check(len(sender.acknowledged) == len(objects) - 1, f"{way.__name__}: an image that never ended was acknowledged")
         ledger.add(sender.acknowledged)
         job, = c.jobs_of(n.spool, study)
-        wait_for(f"{way.__name__}: the exam is held", lambda j=job: c.events_of(n.spool, j)[-1] == "held", 20)
+        wait_for(f"{way.__name__}: the exam is held", lambda j=job: c.events_of(n.spool, j)[-1] == "held")
         check("started" not in c.events_of(n.spool, job) and study not in archive.studies, f"{way.__name__}: a partial exam was reconstructed")
     c.check_incoming(n.spool)
     for way, study, objects, _ in begun:
         check(ledger.send(n.port, objects), f"{way.__name__}: the rest is not taken")
-        wait_for(f"{way.__name__}: the exam goes on by itself", lambda s=study: s in archive.studies, 20)
-    wait_for("no association is left", lambda: "association" not in c.roles(n), 10)
+        wait_for(f"{way.__name__}: the exam goes on by itself", lambda s=study: s in archive.studies)
+    wait_for("no association is left", lambda: "association" not in c.roles(n))
     ledger.check_spool(n.spool)
 
 

@@ -399,7 +399,7 @@ def an_object_after_a_call_that_failed_once(folder, things):
               ("S", "/incoming/", errno.EIO, 0), ("F", "/instances", errno.EIO, 0), ("S", "journal.db-wal", errno.EIO, 0)]
     for i, (kind, part, error, byte) in enumerate(faults):
         obj, what = c.image(f"2.25.{700 + i}", size, i), f"{part}: {os.strerror(error)} of {'a write' if kind == 'W' else 'a sync'} at byte {byte}"
-        wait_for("the indexer is done", lambda: not c.query(run.node.spool, "SELECT 1 FROM waiting"), 20, 0.02)
+        wait_for("the indexer is done", lambda: not c.query(run.node.spool, "SELECT 1 FROM waiting"), 60, 0.02)
         run.recorder.arm(kind, part, error, byte, run.node.process.pid)
         done, refused = peer.store_all(run.node.port, [obj])
         check(not run.recorder.armed(), f"{what}: there was no such call")
@@ -420,7 +420,7 @@ def a_result_after_a_call_that_failed_once(folder, things):
         study, objects = run.exam(i)
         run.recorder.arm(kind, part, error, byte)
         check(run.ledger.send(run.node.port, objects), "not acknowledged")
-        job, = wait_for("there is a job", lambda s=study: c.jobs_of(run.node.spool, s), 20, 0.02)
+        job, = wait_for("there is a job", lambda s=study: c.jobs_of(run.node.spool, s), 60, 0.02)
         events = wait_for("the attempt ended", lambda j=job: ended(c.events_of(run.node.spool, j)), 30, 0.02)
         check(not run.recorder.armed(), f"{part}: there was no such call")
         check("reconstructed" not in events, f"{part}: {os.strerror(error)} at byte {byte}: {events}")

@@ -58,7 +58,7 @@ def told_service_manager(folder, things):
             n.process = subprocess.Popen([h.TOMONODE, "serve", "-c", n.conf], start_new_session=True, env=env, stdout=log, stderr=log)
         n.session = n.process.pid
         check(s.recv(100) == b"READY=1" and peer.echo(n.port), "ready is what answers")
-        pid = wait_for("a worker", lambda: n.processes("worker"), 20)[0]
+        pid = wait_for("a worker", lambda: n.processes("worker"))[0]
         with open(f"/proc/{pid}/environ") as f:
             check("NOTIFY_SOCKET" not in f.read(), "a worker knows the socket")
         n.process.send_signal(signal.SIGTERM)
@@ -95,7 +95,7 @@ def nobody_reads_the_log(folder, things):
         except BlockingIOError:
             peer.echo(n.port)  # something to write about
         return b" log-lost lines=" in text
-    wait_for("log-lost", says_so, 20)
+    wait_for("log-lost", says_so)
     check(n.process.poll() is None, "the node ended")
     os.close(reading)  # and if there is nobody at all any more, that is no end either
     check(peer.echo(n.port) and peer.echo(n.port), "no C-ECHO")
@@ -158,7 +158,7 @@ def certificates_out_of_date(folder, things):
                              f'certificate = "{pki.expired()}"; key = "{pki.peer_key}"; authorities = "{pki.trusted}"; }} );\nprotocols'))
     check("expired on 2021-01-01" in n.command("check", code=3).stderr, "check does not say it")
     n.start()
-    wait_for("the alert", lambda: "alert serve" in n.log_text() and "certificate-expired" in n.log_text(), 20)
+    wait_for("the alert", lambda: "alert serve" in n.log_text() and "certificate-expired" in n.log_text())
     study, objects = c.Exams(os.path.join(folder, "exam")).number(0)
     check(len(peer.store_all(n.port, objects)[0]) == len(objects), "not taken")
     wait_for("the result", lambda: study in archive.studies, 30)

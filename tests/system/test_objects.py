@@ -4,7 +4,6 @@
 other; what a peer has is not sent again."""
 import os
 import sys
-import time
 
 from tools import node_harness as h
 from tools.node_harness import check, wait_for
@@ -101,7 +100,6 @@ def a_resume_sends_what_is_missing(folder, things):
     check(1 <= sum(before.values()) < 3, f"killed between two objects, {before} were there")
     pacs.stop()
     pacs.start()
-    time.sleep(0.5)
     n.start()
     job, = n.wait_states("delivered")
     first = job["result"]["objects"][0]["sop_instance"]

@@ -71,7 +71,7 @@ def two_patients_of_a_series(folder, things):
     job, = n.wait_states("held")  # incomplete, too: who it is comes first
     check("Patient ID (0010,0020), Patient's Name (0010,0010) differ between instances/" in job["reason"], job["reason"])
     h.send(n.port, mixed[24:])
-    wait_for("held again", lambda: n.states() == ["held"] and n.jobs()[0]["instances"] == 25, 20)
+    wait_for("held again", lambda: n.states() == ["held"] and n.jobs()[0]["instances"] == 25)
     job, = n.jobs()
     names = re.findall(r"instances/[0-9a-f-]+\.dcm", job["reason"])
     check(len(set(names)) == 2 and set(names) <= {i["file"] for i in n.show(job["id"])["instances"]}, job["reason"])

@@ -66,7 +66,7 @@ def seen(n, trouble, problem, event, page=True, seconds=30):
     text = n.command("list", code=None).stdout
     check(("Critical: " if p["critical"] else "Warning: ") + p["text"][:40] in text, f"{trouble}: {text[-600:]}")
     if page:
-        code, health = wait_for(f"{trouble}: /health", lambda: (lambda r: r if p["text"][:60] in r[1] else None)(get(n, "/health")), 10)
+        code, health = wait_for(f"{trouble}: /health", lambda: (lambda r: r if p["text"][:60] in r[1] else None)(get(n, "/health")))
         check(code == (503 if any(line.startswith("critical") for line in health.splitlines()) else 200), health)
         check(not p["critical"] or code == 503, f"{trouble}: {code} {health}")
         html = get(n, "/")[1]
@@ -74,7 +74,7 @@ def seen(n, trouble, problem, event, page=True, seconds=30):
         metrics = get(n, "/metrics")[1]
         check(f'tomonode_problems{{id="{problem}",severity="{"critical" if p["critical"] else "warning"}"}}' in metrics, f"{trouble}: {metrics[:600]}")
     if event:
-        wait_for(f"{trouble}: {event} in the log", lambda: re.search(event, n.log_text()), 10)
+        wait_for(f"{trouble}: {event} in the log", lambda: re.search(event, n.log_text()))
     table.append((trouble, problem, "no reply" if not page else "503" if p["critical"] else "200, warning", p["text"], p["remedy"], event))
     return p
 
@@ -105,7 +105,7 @@ def test_processes(folder, things):
     """Stopped processes, a removed folder, a replaced journal: everything that a node that runs can lose."""
     n, _ = start(folder, things, pacs=False)
     n.start()
-    wait_for("the page", lambda: get(n, "/health")[0] == 200, 20)
+    wait_for("the page", lambda: get(n, "/health")[0] == 200)
     check(get(n, "/health")[1] == "ok\n" and not n.list()["problems"], get(n, "/health"))
     check("tomonode_problems{" not in get(n, "/metrics")[1], "a problem of a node that works")
 
@@ -119,10 +119,10 @@ def test_processes(folder, things):
     os.kill(worker, signal.SIGCONT)
     os.kill(status, signal.SIGSTOP)
     gone(n, "receiver-stopped")
-    wait_for("the status process", lambda: "The status process" in listed(n)["process-stopped"]["text"], 10)
+    wait_for("the status process", lambda: "The status process" in listed(n)["process-stopped"]["text"])
     p = seen(n, "process of the page stopped", "process-stopped", None, page=False)
     os.kill(http, signal.SIGSTOP)
-    wait_for("the process that serves HTTP", lambda: "The http process" in n.command("list").stdout, 10)
+    wait_for("the process that serves HTTP", lambda: "The http process" in n.command("list").stdout)
     for pid in (status, http):
         os.kill(pid, signal.SIGCONT)
     gone(n, "process-stopped")
@@ -144,7 +144,7 @@ def test_processes(folder, things):
     shutil.copy(os.path.join(n.spool, "journal.db"), os.path.join(n.spool, "copy.db"))
     os.rename(os.path.join(n.spool, "copy.db"), os.path.join(n.spool, "journal.db"))
     seen(n, "journal replaced while the node runs", "journal-replaced", "problem id=journal-replaced")
-    wait_for("the log says that problems end", lambda: "problem-ended id=incoming" in n.log_text(), 10)
+    wait_for("the log says that problems end", lambda: "problem-ended id=incoming" in n.log_text())
     n.kill()
     with socket.create_server(("127.0.0.1", n.status["port"])):
         n.start()
@@ -214,7 +214,7 @@ def test_spool(folder, things):
     """A full disk, images without a row, a damaged journal, objects that wait for a stopped indexer, a folder that became a file."""
     n, _ = start(folder, things, pacs=False, reserve='"900000 GB"')
     n.start()
-    wait_for("the page", lambda: get(n, "/health")[0], 20)
+    wait_for("the page", lambda: get(n, "/health")[0])
     seen(n, "disk full", "disk-full", "problem id=disk-full")
     free = shutil.disk_usage(n.spool).free
     n.node["reserve"] = f'"{free // 1500000} MB"'
@@ -245,7 +245,7 @@ def test_spool(folder, things):
     n.stop()
     os.rename(path + ".good", path)
     n.start()
-    wait_for("the page", lambda: get(n, "/health")[0], 20)
+    wait_for("the page", lambda: get(n, "/health")[0])
     gone(n, "journal-damaged")
     instances = os.path.join(n.spool, "instances")
     os.rename(instances, instances + ".away")
@@ -253,7 +253,7 @@ def test_spool(folder, things):
     seen(n, "`instances/` cannot be written", "incoming", "problem id=incoming")
     os.rename(instances + ".away", instances)
     os.rename(os.path.join(n.spool, "journal.db"), os.path.join(n.spool, "away.db"))
-    wait_for("the journal is missing", lambda: "The journal" in get(n, "/health")[1] and "was removed or replaced" in get(n, "/health")[1], 20)
+    wait_for("the journal is missing", lambda: "The journal" in get(n, "/health")[1] and "was removed or replaced" in get(n, "/health")[1])
     check(get(n, "/health")[0] == 503, "a removed journal is critical")
 
 
@@ -265,7 +265,7 @@ def test_cases(folder, things):
     n.pacs_port = archive.port
     n.write_conf()
     n.start()
-    wait_for("the page", lambda: get(n, "/health")[0], 20)
+    wait_for("the page", lambda: get(n, "/health")[0])
     seen(n, "device disabled", "device-disabled", "device-disabled")
     first, second = (h.simulate(os.path.join(folder, f"exam{seed}"), "--views", 5, "--seed", seed) for seed in (1, 2))
     h.send(n.port, first)
@@ -326,7 +326,7 @@ def test_no_space(folder, things):
     n.node["reserve"] = '"1 MB"'
     n.write_conf()
     os.kill(n.process.pid, signal.SIGHUP)
-    wait_for("the configuration is read", lambda: "config-reloaded" in n.log_text(), 20)
+    wait_for("the configuration is read", lambda: "config-reloaded" in n.log_text())
     n.command("retry", job)
     gone(n, "no-space")
     n.wait_states("reconstructed")
@@ -334,9 +334,9 @@ def test_no_space(folder, things):
 
 def shown_association(n, reason):
     """An association without an object, as `list --json` shows it; also in `list`, on the page and in the log."""
-    one = wait_for(f"{reason!r} among {n.list()['associations']}", lambda: next((a for a in n.list()["associations"] if reason in a["reason"]), None), 15)
+    one = wait_for(f"{reason!r} among {n.list()['associations']}", lambda: next((a for a in n.list()["associations"] if reason in a["reason"]), None))
     check(reason in n.command("list").stdout, "list")
-    wait_for("the page", lambda: reason in plain(get(n, "/")[1]), 10)
+    wait_for("the page", lambda: reason in plain(get(n, "/")[1]))
     return one
 
 
@@ -344,7 +344,7 @@ def test_associations(folder, things):
     """What senders offer and the node refuses, and associations that bring nothing, are shown with the sender and the reason."""
     n, _ = start(folder, things, pacs=False)
     n.start()
-    wait_for("the page", lambda: get(n, "/health")[0], 20)
+    wait_for("the page", lambda: get(n, "/health")[0])
     check(n.echo() and not n.list()["associations"], "a C-ECHO is no association without an object")
     find, tomo, jpeg2000 = "1.2.840.10008.5.1.4.1.2.2.1", "1.2.840.10008.5.1.4.1.1.13.1.3", "1.2.840.10008.1.2.4.90"
 
@@ -356,7 +356,7 @@ def test_associations(folder, things):
         dicom_peer.Sender(n.port, [Offer(find, dicom_peer.IMPLICIT), Offer(tomo, jpeg2000)], calling="CT1").release()
     one = shown_association(n, f"2 classes refused: {tomo} (none of its transfer syntaxes is supported: {jpeg2000}); {find} (this class is not supported)")
     check((one["calling"], one["host"]) == ("CT1", "127.0.0.1"), one)
-    wait_for("both", lambda: [a["count"] for a in n.list()["associations"]] == [2], 10)
+    wait_for("both", lambda: [a["count"] for a in n.list()["associations"]] == [2])
     check(n.log_text().count("contexts-refused ") == 2, n.log_text()[-800:])
     dicom_peer.Sender(n.port, calling="NOTHING").release()
     check(shown_association(n, "released without a message")["calling"] == "NOTHING", "the AE title")
@@ -378,7 +378,7 @@ def test_unreadable(folder, things):
     n.write_conf(f'listeners = ( {{ name = "tls"; port = {h.free_port()}; tls = true; certificate = "{pem}"; key = "{key}"; '
                  f'authorities = "{pem}"; crl = "{crl}"; }} );')
     n.start()
-    wait_for("the page", lambda: get(n, "/health")[0], 20)
+    wait_for("the page", lambda: get(n, "/health")[0])
     seen(n, "revocation list has ended", "crl-ended", "certificate-expired")
 
     exam = h.simulate(os.path.join(folder, "exam"), "--views", 5)
@@ -413,7 +413,7 @@ def test_unreadable(folder, things):
     for pid in n.manager_and_receiver():
         if pid != n.process.pid:
             os.kill(pid, signal.SIGKILL)  # the manager closes and opens the journal around each fork of a receiver
-    wait_for("the node cannot open it", lambda: "The node cannot open its journal" in listed(n).get("journal-unreadable", {"text": ""})["text"], 20)
+    wait_for("the node cannot open it", lambda: "The node cannot open its journal" in listed(n).get("journal-unreadable", {"text": ""})["text"])
     seen(n, "journal cannot be read", "journal-unreadable", "journal-error")
     check(n.command("list", code=None).returncode != 0, "`list` succeeds without a journal")
 
@@ -427,7 +427,7 @@ def test_first_bytes(folder, things):
                                            (b"\x01\0\0\0\0\xc8" + bytes(60), "association request of 127.0.0.1: the peer closed the connection"))):
         with socket.create_connection(("127.0.0.1", n.port)) as s:
             s.sendall(sent)
-        wait_for(f"{len(sent)} bytes", lambda: n.log_text().count("connection-ended") == at + 1 and sentence in n.log_text(), 10)
+        wait_for(f"{len(sent)} bytes", lambda: n.log_text().count("connection-ended") == at + 1 and sentence in n.log_text())
     check("application context" not in n.log_text(), n.log_text()[-800:])
 
 

@@ -90,7 +90,7 @@ def node(folder, things, start_pacs=True, **status):
     if start_pacs:
         pacs.start()
     n.start()
-    wait_for("the page answers", lambda: answers(n), 20)
+    wait_for("the page answers", lambda: answers(n))
     return n, pacs
 
 
@@ -238,7 +238,7 @@ def actions(folder, things):
     n.status["actions"] = '"never"'
     n.write_conf()
     os.kill(n.process.pid, signal.SIGHUP)
-    wait_for("a page without buttons", lambda: quietly(lambda: "<form" not in page(n)), 20)
+    wait_for("a page without buttons", lambda: quietly(lambda: "<form" not in page(n)))
     check("Held" in page(n) and act(n, path, good) == 403 and n.states() == ["delivered", "delivered", "held"], "acted although it may not")
 
 
@@ -260,7 +260,7 @@ def nobody_shows(folder, things):
     d.save_as(os.path.join(strange, "1.dcm"))
     h.send(n.port, [os.path.join(strange, "1.dcm")])
     wait_for("both", lambda: sorted(n.states()) == ["delivered", "held"])
-    wait_for("the name", lambda: "alert(1)" in page(n), 10)
+    wait_for("the name", lambda: "alert(1)" in page(n))
     for path in ["/"] + [f"/jobs/{j['id']}" for j in n.jobs()]:
         body = page(n, path)
         p = Page(body)
@@ -279,7 +279,7 @@ def nobody_shows(folder, things):
     for what in ("http", "status"):
         manager, pid = n.process.pid, n.processes(what)[0]
         os.kill(pid, signal.SIGKILL)
-        wait_for(f"another {what}", lambda: n.processes(what) not in ([], [pid]) and answers(n), 20)
+        wait_for(f"another {what}", lambda: n.processes(what) not in ([], [pid]) and answers(n))
         check(n.process.poll() is None and n.process.pid == manager and n.echo(), "the node went with it")
 
     # Not wanted: the names are nowhere, not even in the log. The counters have survived kill -9.
@@ -287,7 +287,7 @@ def nobody_shows(folder, things):
     n.status["show_patient"] = "false"
     n.write_conf()
     n.start()
-    wait_for("the page again", lambda: answers(n), 20)
+    wait_for("the page again", lambda: answers(n))
     after = metrics(n)
     for name, value in before.items():
         if name.endswith("_total") or "_total{" in name or "_count" in name or "_bucket" in name:
@@ -382,7 +382,7 @@ def relative_values(folder, things):
     n.protocol["require_quantitative"] = "true"
     n.write_conf()
     os.kill(n.process.pid, signal.SIGHUP)
-    wait_for("the configuration is read", lambda: "config-reloaded" in n.log_text(), 20)
+    wait_for("the configuration is read", lambda: "config-reloaded" in n.log_text())
     for k, path in enumerate(files):
         d = pydicom.dcmread(path)
         d.SOPInstanceUID, d.SeriesInstanceUID = f"2.25.9.{k}", "2.25.9"
@@ -403,15 +403,15 @@ def taken_port(folder, things):
         n.write_conf()
         things.append(n)
         n.start()
-        wait_for("the log says so", lambda: "status-page-not-served" in n.log_text(), 10)
+        wait_for("the log says so", lambda: "status-page-not-served" in n.log_text())
         check(n.echo(), "the node does not answer")
     os.kill(n.process.pid, signal.SIGHUP)  # tried at once; else after half a minute
-    wait_for("the page", lambda: answers(n), 20)
-    wait_for("health", lambda: quietly(lambda: ask(n, "/health")[2] == b"ok\n"), 10)  # the manager has seen that its page is back
+    wait_for("the page", lambda: answers(n))
+    wait_for("health", lambda: quietly(lambda: ask(n, "/health")[2] == b"ok\n"))  # the manager has seen that its page is back
     n.node["reserve"] = '"900000 GB"'
     n.write_conf()
     os.kill(n.process.pid, signal.SIGHUP)
-    wait_for("the full disk", lambda: quietly(lambda: ask(n, "/health")[0] == 503), 20)
+    wait_for("the full disk", lambda: quietly(lambda: ask(n, "/health")[0] == 503))
     check(b"disk is full" in ask(n, "/health")[2] and "The node has a serious problem" in page(n), "reasons")
     check(n.stop() == 0 and not n.processes(), "something is left")
 

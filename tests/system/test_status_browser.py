@@ -162,7 +162,7 @@ def in_the_browser(folder, things):
     url = f"http://127.0.0.1:{n.status['port']}/"
     b = Browser()
     things.append(b)
-    wait_for("the page", lambda: "status-page" in n.log_text() and n.processes("http"), 20)
+    wait_for("the page", lambda: "status-page" in n.log_text() and n.processes("http"))
 
     every_way(b, url, "idle")
     wait_for("the device is ready", lambda: "Ready" in b.text(), 30)
@@ -175,7 +175,7 @@ def in_the_browser(folder, things):
     h.send(n.port, files)
     wait_for("the case is shown", lambda: "Delivered" in b.text(), 60)
     check(b.value("window.mark") == 1, "the page was loaded again")
-    wait_for("the picture is shown", lambda: b.value("(i => i && i.complete && i.naturalWidth > 50)(document.querySelector('img.picture'))"), 20)
+    wait_for("the picture is shown", lambda: b.value("(i => i && i.complete && i.naturalWidth > 50)(document.querySelector('img.picture'))"))
 
     # The keyboard alone: a held case is opened, and given up.
     other = h.simulate(os.path.join(folder, "other"), "--side", "R", "--view", "MLO")
@@ -196,7 +196,7 @@ def in_the_browser(folder, things):
     b.key("Enter")
     check(b.value(f"document.getElementById('d-{job}').open"), "Enter does not open it")
     clock = b.value("document.getElementById('clock').textContent")
-    wait_for("an update", lambda: b.value("document.getElementById('clock').textContent") != clock, 20)
+    wait_for("an update", lambda: b.value("document.getElementById('clock').textContent") != clock)
     check(b.value(f"document.getElementById('d-{job}').open && document.activeElement.id") == f"c-{job}", "an update closed it")
     b.key("Tab")
     check(b.value("document.activeElement.id") == f"b-{job}-cancel", "the button does not follow")
@@ -218,10 +218,10 @@ def in_the_browser(folder, things):
     n.protocol["memory_limit"] = 100000
     n.write_conf()
     os.kill(n.process.pid, signal.SIGHUP)
-    wait_for("the other configuration", lambda: n.log_text().count("config-reloaded") == 1, 20)
+    wait_for("the other configuration", lambda: n.log_text().count("config-reloaded") == 1)
     h.send(n.port, h.simulate(os.path.join(folder, "third"), "--view", "MLO"))
     wait_for("it has failed", lambda: "failed" in n.states(), 60)
-    wait_for("the page is back", lambda: len(n.processes("http")) == 1, 20)
+    wait_for("the page is back", lambda: len(n.processes("http")) == 1)
     every_way(b, url, "failed")
     check("Failed" in b.text() and "the limit is" in b.text() and "Try again" in b.text(), b.text())
     b.picture("failed")
@@ -235,7 +235,7 @@ def in_the_browser(folder, things):
     n.protocol["memory_limit"] = 0
     n.write_conf()
     os.kill(n.process.pid, signal.SIGHUP)
-    wait_for("the first configuration", lambda: n.log_text().count("config-reloaded") == 2, 20)
+    wait_for("the first configuration", lambda: n.log_text().count("config-reloaded") == 2)
     large = h.simulate(os.path.join(folder, "large"), "--side", "R", "--study", "2.25.1", binning=4 if not os.environ.get("SCREENSHOTS") else 2)
     h.send(n.port, large)
     wait_for("it runs", lambda: "running" in n.states() or "reconstructed" in n.states(), 60)

@@ -47,7 +47,7 @@ def echo(port, *options):
 
 def said(node, sentence):
     """Wait until the node's log has it; once is enough."""
-    wait_for(f"the log says: {sentence}", lambda: sentence in node.log_text(), 10)
+    wait_for(f"the log says: {sentence}", lambda: sentence in node.log_text())
 
 
 def test_incoming(folder, things):
@@ -120,7 +120,7 @@ def test_incoming(folder, things):
     said(node, "127.0.0.1 closed the connection in the TLS handshake")
     for sentence in ("did not complete the TLS handshake in time", "closed the connection in the TLS handshake", "expired on 2021-01-01",
                      "it sent no certificate"):
-        wait_for(f"the audit trail has: {sentence}", lambda: sentence in open(audit, encoding="utf-8").read(), 10)
+        wait_for(f"the audit trail has: {sentence}", lambda: sentence in open(audit, encoding="utf-8").read())
     check(echo(secure, *peer).returncode == 0, "and C-ECHO still")
     check("association-crashed" not in node.log_text(), "no process crashed")
 
@@ -197,7 +197,7 @@ class Peer:
         def there():
             with socket.socket() as s:
                 return s.connect_ex(("127.0.0.1", self.port)) == 0
-        wait_for(f"{command[0]} listens", there, 10)
+        wait_for(f"{command[0]} listens", there)
 
     def stop(self):
         self.process.kill()
@@ -312,7 +312,7 @@ def test_orthanc_both_ways(folder, things):
         json.dump(conf, f)
     pacs.start()
     node.start(wait=False)
-    wait_for("the node listens", lambda: "listening listener=secure" in node.log_text(), 20)
+    wait_for("the node listens", lambda: "listening listener=secure" in node.log_text())
     check(test_peer(folder, pacs.port, f'host = "127.0.0.1"; tls = true; authorities = "{pki.trusted}"; certificate = "{pki.node}"; '
                     f'key = "{pki.key}";', 0) == "", "test-peer with Orthanc")
     run("storescu", "+tls", pki.peer_key, pki.peer, "+cf", pki.trusted, "-aet", "MODALITY", "-aec", "PACS", "127.0.0.1", pacs.port, *exam)
@@ -325,7 +325,7 @@ def test_orthanc_both_ways(folder, things):
     check(len(pacs.objects()[study]) == len(exam) + 1, f"the result is in the study: {pacs.objects()}")
     check('certificate="CN=peer,O=tests"' in node.log_text(), "Orthanc's certificate is in the log")
     node.process.send_signal(signal.SIGHUP)
-    wait_for("a reload", lambda: "config-reloaded" in node.log_text(), 20)
+    wait_for("a reload", lambda: "config-reloaded" in node.log_text())
     said = node.log_text().split("config-reloaded")[1].split("\n")[0]
     check(f" port={node.ports['secure']} " in said, f"the port is one that it listens on: {said}")
 

@@ -220,7 +220,7 @@ def kill_role(node, role):
             os.kill(pid, signal.SIGKILL)
     if node.session in victims:
         node.process.wait(20)
-    wait_for("they are dead", lambda: not set(victims) & set(node.processes()), 20, 0.001)
+    wait_for("they are dead", lambda: not set(victims) & set(node.processes()), 60, 0.001)
     return len(victims)
 
 
@@ -239,7 +239,7 @@ def revive(node):
     """What a service manager does: start it again where its main process is gone. True: it was."""
     if node.process.poll() is None:
         return False
-    wait_for("nothing outlives the manager", lambda: not node.processes(), 10, 0.02)
+    wait_for("nothing outlives the manager", lambda: not node.processes(), 60, 0.02)
     node.process = None
     start(node)
     return True

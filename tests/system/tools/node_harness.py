@@ -86,7 +86,8 @@ def check(condition, what):
 
 
 def wait_for(what, condition, seconds=60, step=0.1):
-    """Until condition() gives something true; its value is returned."""
+    """Until condition() gives something true; its value is returned. seconds: much more than a busy machine needs; less only where the time itself
+    is tested, or where a longer wait would let something else make it true."""
     seconds *= PATIENCE
     until = time.monotonic() + seconds
     while True:
@@ -246,7 +247,7 @@ class Node:
         self.process.wait()
         self.process = None
         if group:
-            wait_for("all processes of the node have ended", lambda: not self.processes(), 20, 0.01)
+            wait_for("all processes of the node have ended", lambda: not self.processes(), 60, 0.01)
 
     def stop(self, seconds=40):
         """SIGTERM; the exit code."""
@@ -281,7 +282,7 @@ class Node:
 
     def manager_and_receiver(self):
         """Their process numbers, once no association is left."""
-        return wait_for("manager and receiver alone", lambda: (lambda found: found if len(found) == 2 else None)(self.processes("serve")), 20)
+        return wait_for("manager and receiver alone", lambda: (lambda found: found if len(found) == 2 else None)(self.processes("serve")))
 
     def log_text(self):
         if not os.path.exists(self.log_path):
