@@ -82,8 +82,9 @@ static int check_source(const struct exam *exam, struct err *err)
 		h = exam_header(exam, i);
 		if ((header_find(&h, TAG_X_RAY_SOURCE_ISOCENTER_PRIMARY_ANGLE) != NULL) != isocenter)
 			return err_set(err, EBADMSG,
-				       "the source's angle (0018,9543) is present in frame %ld and missing in frame %ld",
-				       isocenter ? first.frame + 1 : h.frame + 1, isocenter ? h.frame + 1 : first.frame + 1);
+				       "%s: the source's angle (0018,9543) is present in frame %ld and missing in frame %ld",
+				       file_name(exam->paths[exam->views[i].file]), isocenter ? first.frame + 1 : h.frame + 1,
+				       isocenter ? h.frame + 1 : first.frame + 1);
 	}
 	return 0;
 }
