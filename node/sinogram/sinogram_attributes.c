@@ -138,8 +138,7 @@ static int check_value(uint32_t tag, const char *assignment, const char *value, 
 		DICOM_TAG(0x0018, 0x1071), TAG_RADIONUCLIDE_TOTAL_DOSE, TAG_RADIONUCLIDE_HALF_LIFE,
 		DICOM_TAG(0x0018, 0x1076), TAG_DOSE_CALIBRATION_FACTOR, TAG_DECAY_FACTOR,
 	};
-	size_t digits = strspn(value, "0123456789");
-	double axis[3][3], v;
+	double axis[3][3], v, seconds;
 	char *end;
 
 	for (size_t i = 0; i < sizeof(positive) / sizeof(positive[0]); i++) {
@@ -151,10 +150,11 @@ static int check_value(uint32_t tag, const char *assignment, const char *value, 
 	}
 	if (tag == TAG_PATIENT_POSITION && !pet_facts_axes(value, axis))
 		return err_set(err, EINVAL, "%.60s; allowed: HFS, HFP, FFS, FFP, HFDL, HFDR, FFDL, FFDR", assignment);
-	if ((tag == TAG_SERIES_DATE || tag == TAG_ACQUISITION_DATE || tag == TAG_STUDY_DATE) && (digits != 8 || value[8]))
+	if ((tag == TAG_SERIES_DATE || tag == TAG_ACQUISITION_DATE || tag == TAG_STUDY_DATE) &&
+	    (strlen(value) != 8 || !pet_facts_moment(value, "00", &seconds)))
 		return err_set(err, EINVAL, "%.60s; allowed: a date YYYYMMDD", assignment);
 	if ((tag == TAG_SERIES_TIME || tag == TAG_ACQUISITION_TIME || tag == TAG_RADIOPHARMACEUTICAL_START_TIME) &&
-	    (digits != 6 || (value[6] && (value[6] != '.' || value[7 + strspn(value + 7, "0123456789")]))))
+	    (strspn(value, "0123456789") != 6 || !pet_facts_moment("20000101", value, &seconds)))
 		return err_set(err, EINVAL, "%.60s; allowed: a time HHMMSS or HHMMSS.FFFFFF", assignment);
 	return 0;
 }
