@@ -24,6 +24,8 @@
 struct commitment {
 	struct send_process base; /* base.send: as it was before the request */
 	char transaction[DICOM_UID_SIZE];
+	char who[160];	       /* job and destination, for the log */
+	unsigned long refused; /* reports on this association */
 };
 
 /* Record a report that is received while this process waits. Return the DICOM status of the response. */
@@ -83,10 +85,9 @@ static struct commit_object *list_stored(const struct commitment *c, size_t *ret
 
 static void on_refused(void *ctx, uint16_t status, const char *why)
 {
-	const struct commitment *c = ctx;
+	struct commitment *c = ctx;
 
-	log_event(LOG_WARNING, "commitment-report-refused", "job=%lld destination=%s status=%04X reason=%s",
-		  (long long)c->base.job, c->base.send->destination, status, log_quote(why));
+	commit_log_refused(&c->refused, c->who, status, why);
 }
 
 /* Return true if no report on this transaction is recorded, and no newer transaction. Another process may record the report. */
@@ -179,8 +180,10 @@ static int commit(struct send_process *base)
 		json_object_set_new(detail, "objects", json_integer((json_int_t)n));
 	code = send_process_append(&c->base, EVENT_COMMIT_REQUESTED, detail, clock_wall());
 	c->base.send = &before;
+	snprintf(c->who, sizeof(c->who), "job=%lld destination=%s", (long long)c->base.job, before.destination);
 	if (code == CODE_OK)
 		code = request_commitment(c, objects, n);
+	commit_log_refused_end(c->refused, c->who);
 	free(objects);
 	return code;
 }

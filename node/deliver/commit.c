@@ -11,6 +11,8 @@
 #include "node/base/plural.h"
 #include "node/store/event.h"
 
+#define REFUSED_LOGGED 10 /* refused reports of one association that are logged individually */
+
 enum verdict { SAID_NOTHING, SAID_COMMITTED, SAID_FAILED };
 
 struct report_job {
@@ -25,6 +27,18 @@ struct report_job {
 	unsigned char *verdict; /* one for each object of the result */
 	uint16_t failure;	/* first failure reason in the report */
 };
+
+void commit_log_refused(unsigned long *refused, const char *who, uint16_t status, const char *why)
+{
+	if ((*refused)++ < REFUSED_LOGGED)
+		log_event(LOG_WARNING, "commitment-report-refused", "%s status=%04X reason=%s", who, status, log_quote(why));
+}
+
+void commit_log_refused_end(unsigned long refused, const char *who)
+{
+	if (refused > REFUSED_LOGGED)
+		log_event(LOG_WARNING, "commitment-report-refused", "%s more=%lu", who, refused - REFUSED_LOGGED);
+}
 
 enum deliver_outcome commit_classify(uint16_t status, const char **ret_meaning)
 {

@@ -20,6 +20,11 @@
 uint16_t commit_apply_report(struct journal *j, const struct config *config, const struct commit_report *report,
 			     const char *calling, double now);
 
+/* Refused reports of one association. The first ten are logged individually, the number of the others at the end. who: beginning
+ * of the line, "destination=..."; must be safe for the log. */
+void commit_log_refused(unsigned long *refused, const char *who, uint16_t status, const char *why);
+void commit_log_refused_end(unsigned long refused, const char *who);
+
 /* Return the event for a request that the peer did not fulfil, and its detail: `commit-failed`, or `commit-refused` once the
  * destination's number of attempts is used up. uids: SOP Instance UIDs of the objects to send again (the function releases the
  * reference); NULL: all objects of the transaction. */

@@ -33,7 +33,7 @@
 
 #define BUSY_SECONDS 5
 #define OBJECTS_LOGGED 100	  /* refused objects of one association that are logged individually; all are counted */
-#define REPORTS_LOGGED 10	  /* refused reports of storage commitment of one association that are logged individually */
+#define REPORT_WHO 200		  /* size of a text with association and calling AE title */
 #define REQUEST_STEP (256u << 10) /* received bytes after which the listener is asked about the peer's limit */
 #define WAIT_MAX                                                                                                                 \
 	10.0 /* s; longest single wait, so that no sender runs into a timeout although several associations of a peer share its  \
@@ -349,14 +349,20 @@ static void on_echo(void *ctx)
 	in->echoes++;
 }
 
+/* Return the beginning of a log line about the reports of this association. */
+static const char *report_sender(const struct intake *in, char ret_who[REPORT_WHO])
+{
+	snprintf(ret_who, REPORT_WHO, "association=%s calling=%s", in->association, log_quote(in->calling));
+	return ret_who;
+}
+
 static void report_refused(void *ctx, uint16_t status, const char *why)
 {
 	struct intake *in = ctx;
 
-	if (in->reports_refused++ >= REPORTS_LOGGED)
-		return;
-	log_event(LOG_WARNING, "commitment-report-refused", "association=%s calling=%s status=%04X reason=%s", in->association,
-		  log_quote(in->calling), status, log_quote(why));
+	char who[REPORT_WHO];
+
+	commit_log_refused(&in->reports_refused, report_sender(in, who), status, why);
 }
 
 static void on_end(void *ctx, bool released)
@@ -379,6 +385,7 @@ static void audit_end(const struct intake *in, int rc, const struct err *err)
 static void log_end(const struct intake *in, int rc, const struct err *err)
 {
 	double seconds = clock_seconds() - in->began;
+	char who[REPORT_WHO];
 	const char *how = rc == 0 ? "released" : rc == -ETIMEDOUT ? "timeout" : rc == -ECONNRESET ? "cut" : "aborted";
 
 	if (rc == -EACCES || rc == -EBUSY)
@@ -391,9 +398,7 @@ static void log_end(const struct intake *in, int rc, const struct err *err)
 			  "association=%s calling=%s how=%s stored=%lu refused=%lu bytes=%llu s=%.3f%s%s", in->association,
 			  log_quote(in->calling), how, in->stored, in->refused, (unsigned long long)in->bytes, seconds,
 			  rc == 0 ? "" : " reason=", rc == 0 ? "" : log_quote(err->msg));
-	if (in->reports_refused > REPORTS_LOGGED)
-		log_event(LOG_WARNING, "commitment-report-refused", "association=%s calling=%s more=%lu", in->association,
-			  log_quote(in->calling), in->reports_refused - REPORTS_LOGGED);
+	commit_log_refused_end(in->reports_refused, report_sender(in, who));
 	if (in->throttled > 0)
 		log_event(LOG_NOTICE, "sender-throttled", "association=%s calling=%s seconds=%.1f", in->association,
 			  log_quote(in->calling), in->throttled);

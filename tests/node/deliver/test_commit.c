@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reports of storage commitment, applied to the journal: of the open transaction, of an older one, and contradictory ones. */
+#include <unistd.h>
+
+#include "node/base/log.h"
 #include "node/deliver/commit.h"
 #include "tests/node/serve/schedule_fixture.h"
 
@@ -83,11 +86,50 @@ static void failure_of_an_older_request(void **state)
 	assert_true(send->objects[0] == SEND_DUE && send->objects[1] == SEND_DONE);
 }
 
+static char lines[16384];
+
+/* Log n refused reports of one association, and its end; return the number of lines, which are in `lines`. */
+static int refuse(unsigned long n)
+{
+	int pipes[2], saved = dup(STDERR_FILENO), count = 0;
+	unsigned long refused = 0;
+	ssize_t length;
+
+	assert_int_equal(pipe(pipes), 0);
+	dup2(pipes[1], STDERR_FILENO);
+	log_start(LOG_TO_STDERR, LOG_DAEMON, LOG_INFO, "commit");
+	for (unsigned long i = 0; i < n; i++)
+		commit_log_refused(&refused, "job=1 destination=pacs", 0x0115, "no transaction");
+	commit_log_refused_end(refused, "job=1 destination=pacs");
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	close(pipes[1]);
+	length = read(pipes[0], lines, sizeof(lines) - 1);
+	close(pipes[0]);
+	lines[length > 0 ? length : 0] = '\0';
+	for (const char *c = lines; *c; c++)
+		count += *c == '\n';
+	return count;
+}
+
+/* A peer that sends refused reports without end cannot fill the log. */
+static void refused_reports_are_counted(void **state)
+{
+	(void)state;
+	assert_int_equal(refuse(0), 0);
+	assert_int_equal(refuse(10), 10);
+	assert_non_null(strstr(lines, "commitment-report-refused job=1 destination=pacs status=0115 reason=\"no transaction\""));
+	assert_null(strstr(lines, "more="));
+	assert_int_equal(refuse(1000), 11);
+	assert_non_null(strstr(lines, "commitment-report-refused job=1 destination=pacs more=990\n"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(in_both_lists_is_failed, setup, teardown),
 		cmocka_unit_test_setup_teardown(failure_of_an_older_request, setup, teardown),
+		cmocka_unit_test(refused_reports_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
