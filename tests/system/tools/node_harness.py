@@ -411,6 +411,7 @@ class Lane:
             os.dup2(self.output.fileno(), 1)
             os.dup2(self.output.fileno(), 2)
             ports = ports[self.index::count]
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
             code = 0 if run_test(test) else 1
         finally:  # SystemExit of SIGTERM comes here, too
             sys.stdout.flush()
@@ -432,8 +433,10 @@ def run_beside(tests, count):
         while waiting or running:
             while waiting and len(running) < count:
                 free = min(set(range(count)) - {lane.index for lane in running.values()})
+                signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # until the process is among those that are ended
                 lane = Lane(waiting.pop(0), free, count)
                 running[lane.pid] = lane
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
             pid, status = os.wait()
             failed += not running.pop(pid).ended(os.waitstatus_to_exitcode(status))
     finally:
