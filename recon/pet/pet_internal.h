@@ -46,6 +46,29 @@ int pet_layout_piece(int n_views);
 /* Return whether the device has the data of this role. With time of flight it has no factors: y and b are divided by m. */
 bool pet_layout_loads(const struct pet_layout *l, enum pet_role role);
 
+/* pet_plan.c: the parts of a plan that do not depend on the kind of data. check_image(): keys of the volume and of the
+ * post-filter; EINVAL: one is out of range. plan_grid(): the volume of a scanner, centred on 0. */
+struct pet_cylinder {
+	double ring;   /* radius of the ring where rays end, mm */
+	double radius; /* largest distance of a ray from the axis, mm */
+	double length; /* along the axis, mm */
+	double slice;  /* default thickness of a slice, mm */
+};
+int pet_check_image(const struct pet_protocol *p, struct err *err);
+int pet_plan_grid(const struct pet_protocol *p, const struct pet_cylinder *c, struct grid *ret_grid, double *ret_fov_radius,
+		  struct err *err);
+
+/* pet_slices.c: a result in host memory. read(): as pet_read_slices(); ready: the computation is complete. */
+struct pet_result {
+	const struct grid *grid;
+	double fov_radius, postfilter; /* mm; FWHM, mm */
+	double unit;		       /* the values were multiplied by this */
+	const float *out;	       /* in the device's order */
+	bool ready;
+	const char *run; /* the function that makes it ready */
+};
+int pet_result_read(const struct pet_result *s, int first, int n, float *ret_slices, struct err *err);
+
 /* The volumes that a session has on the device, by purpose. */
 struct pet_volumes {
 	int den;	      /* sensitivity images */

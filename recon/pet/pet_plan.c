@@ -57,6 +57,17 @@ static int check_em(const struct pet_protocol *p, const struct michelogram *m, s
 	return check_fwhm("psf", p->psf, err);
 }
 
+int pet_check_image(const struct pet_protocol *p, struct err *err)
+{
+	if (p->matrix != 0 && (p->matrix < 2 || p->matrix > MATRIX_MAX))
+		return plan_refuse(err, "matrix", p->matrix, "0 (256), 2 to 4096");
+	if (!(p->voxel == 0 || (p->voxel >= 0.1 && p->voxel <= 100))) /* false for NaN too */
+		return plan_refuse(err, "voxel", p->voxel, "0 (field of view / matrix), 0.1 to 100 mm");
+	if (!(p->slice == 0 || (p->slice >= 0.1 && p->slice <= 100)))
+		return plan_refuse(err, "slice", p->slice, "0 (half of the ring spacing), 0.1 to 100 mm");
+	return check_fwhm("postfilter", p->postfilter, err);
+}
+
 static int check_protocol(const struct pet_protocol *p, const struct michelogram *m, struct err *err)
 {
 	bool fbp = algorithm_info(p->algorithm)->filtered;
@@ -68,44 +79,50 @@ static int check_protocol(const struct pet_protocol *p, const struct michelogram
 		return r;
 	if (fbp && (r = pet_fbp_check(p, err)) < 0)
 		return r;
-	if (p->matrix != 0 && (p->matrix < 2 || p->matrix > MATRIX_MAX))
-		return plan_refuse(err, "matrix", p->matrix, "0 (256), 2 to 4096");
-	if (!(p->voxel == 0 || (p->voxel >= 0.1 && p->voxel <= 100))) /* false for NaN too */
-		return plan_refuse(err, "voxel", p->voxel, "0 (field of view / matrix), 0.1 to 100 mm");
-	if (!(p->slice == 0 || (p->slice >= 0.1 && p->slice <= 100)))
-		return plan_refuse(err, "slice", p->slice, "0 (half of the ring spacing), 0.1 to 100 mm");
-	return check_fwhm("postfilter", p->postfilter, err);
+	return pet_check_image(p, err);
+}
+
+int pet_plan_grid(const struct pet_protocol *p, const struct pet_cylinder *c, struct grid *ret_grid, double *ret_fov_radius,
+		  struct err *err)
+{
+	double most = FOV_OF_RING * c->ring, fov = p->fov_radius, slices;
+	struct grid g = {.z_fastest = true};
+
+	if (fov == 0)
+		fov = fmin(fmin(c->radius > 0 ? c->radius : most, FOV_DEFAULT), most);
+	if (!(fov > 0 && fov <= most))
+		return err_set(err, EINVAL, "fov_radius=%g mm; allowed: more than 0, up to %g (0.98 of %g, where the rays end)",
+			       fov, most, c->ring);
+	g.n[0] = g.n[1] = p->matrix ? p->matrix : MATRIX_DEFAULT;
+	g.h[0] = g.h[1] = p->voxel > 0 ? p->voxel : 2 * fov / g.n[0];
+	g.h[2] = p->slice > 0 ? p->slice : c->slice;
+	slices = ceil(c->length / g.h[2] * (1 - 1e-9));
+	if (!(slices >= 1 && slices <= SLICES_MAX))
+		return err_set(err, EINVAL, "slice=%g mm: %g slices over %g mm; allowed: 1 to %d", g.h[2], slices, c->length,
+			       SLICES_MAX);
+	g.n[2] = (int)slices;
+	for (int i = 0; i < 3; i++)
+		g.lo[i] = -0.5 * g.n[i] * g.h[i];
+	*ret_grid = g;
+	*ret_fov_radius = fov;
+	return 0;
 }
 
 static int lay_out(const struct pet_protocol *p, const struct michelogram *m, struct pet_plan *plan, struct err *err)
 {
 	const struct pet_scanner *s = &m->scanner;
-	double ring = s->radius + s->interaction_depth, most = FOV_OF_RING * ring, slices;
-	double largest = fmax(michelogram_radius(m, m->n_radial - 1), -michelogram_radius(m, 0)), length;
-	struct grid *g = &plan->grid;
+	struct pet_cylinder c = {
+		.ring = s->radius + s->interaction_depth,
+		.radius = fmax(michelogram_radius(m, m->n_radial - 1), -michelogram_radius(m, 0)),
+		.length = (2 * s->rings - 1) * s->ring_spacing / 2,
+		.slice = s->ring_spacing / 2,
+	};
+	int r = pet_plan_grid(p, &c, &plan->grid, &plan->fov_radius, err);
 
-	plan->fov_radius = p->fov_radius;
-	if (p->fov_radius == 0)
-		plan->fov_radius = fmin(fmin(largest > 0 ? largest : most, FOV_DEFAULT), most);
-	if (!(plan->fov_radius > 0 && plan->fov_radius <= most))
-		return err_set(err, EINVAL, "fov_radius=%g mm; allowed: more than 0, up to %g (0.98 of %g, where the rays end)",
-			       p->fov_radius, most, ring);
-	g->z_fastest = true;
-	g->n[0] = g->n[1] = p->matrix ? p->matrix : MATRIX_DEFAULT;
-	g->h[0] = g->h[1] = p->voxel > 0 ? p->voxel : 2 * plan->fov_radius / g->n[0];
-	g->h[2] = p->slice > 0 ? p->slice : s->ring_spacing / 2;
-	length = (2 * s->rings - 1) * s->ring_spacing / 2;
-	slices = ceil(length / g->h[2] * (1 - 1e-9));
-	if (!(slices >= 1 && slices <= SLICES_MAX))
-		return err_set(err, EINVAL, "slice=%g mm: %g slices over %g mm; allowed: 1 to %d", g->h[2], slices, length,
-			       SLICES_MAX);
-	g->n[2] = (int)slices;
-	if (algorithm_info(p->algorithm)->filtered && g->h[2] < s->ring_spacing / 2 * (1 - 1e-6))
-		return err_set(err, EINVAL, "slice=%g mm; fbp computes a plane every %g mm; slices cannot be thinner", g->h[2],
-			       s->ring_spacing / 2);
-	for (int c = 0; c < 3; c++)
-		g->lo[c] = -0.5 * g->n[c] * g->h[c];
-	return 0;
+	if (r == 0 && algorithm_info(p->algorithm)->filtered && plan->grid.h[2] < s->ring_spacing / 2 * (1 - 1e-6))
+		return err_set(err, EINVAL, "slice=%g mm; fbp computes a plane every %g mm; slices cannot be thinner",
+			       plan->grid.h[2], s->ring_spacing / 2);
+	return r;
 }
 
 struct pet_volumes pet_volumes_of(const struct pet_protocol *p, int n_subsets, bool streamed)

@@ -11,26 +11,26 @@
 #include "recon/pet/pet_internal.h"
 
 /* Compute 1 / (fraction of the filter's weight around each slice that is inside the volume); scratch: a float for each slice. */
-static void scale_slices(const struct pet_session *s, int first, int n, float *scratch, float *ret_scale)
+static void scale_slices(const struct pet_result *s, int first, int n, float *scratch, float *ret_scale)
 {
-	const struct grid *g = &s->plan->grid;
-	double sigma = s->p->postfilter / PSF_FWHM_PER_SIGMA;
+	const struct grid *g = s->grid;
+	double sigma = s->postfilter / PSF_FWHM_PER_SIGMA;
 	int reach = blur_weights(sigma, g->h[2], g->n[2], scratch);
 
 	for (int k = first; k < first + n; k++)
 		ret_scale[k - first] = (float)(1 / s->unit / psf_inside(scratch, reach, g->n[2], k));
 }
 
-int pet_read_slices(struct pet_session *s, int first, int n, float *ret_slices, struct err *err)
+int pet_result_read(const struct pet_result *s, int first, int n, float *ret_slices, struct err *err)
 {
-	const struct grid *g = &s->plan->grid;
+	const struct grid *g = s->grid;
 	size_t n_x = (size_t)g->n[0], n_y = (size_t)g->n[1], column = grid_column(g);
-	double fov2 = s->plan->fov_radius * s->plan->fov_radius;
+	double fov2 = s->fov_radius * s->fov_radius;
 	float *scale;
 
-	if (!s->result || first < 0 || n < 1 || n > g->n[2] - first)
-		return err_set(err, EINVAL, "reconstruction: slices %d to %d of %d%s", first, first + n - 1, g->n[2],
-			       s->result ? "" : ", before pet_run()");
+	if (!s->ready || first < 0 || n < 1 || n > g->n[2] - first)
+		return err_set(err, EINVAL, "reconstruction: slices %d to %d of %d%s%s", first, first + n - 1, g->n[2],
+			       s->ready ? "" : ", before ", s->ready ? "" : s->run);
 	scale = malloc(((size_t)n + (size_t)g->n[2]) * sizeof(*scale));
 	if (!scale)
 		return err_set(err, ENOMEM, "reconstruction: cannot allocate %d slices", n);
@@ -50,4 +50,12 @@ int pet_read_slices(struct pet_session *s, int first, int n, float *ret_slices, 
 	}
 	free(scale);
 	return 0;
+}
+
+int pet_read_slices(struct pet_session *s, int first, int n, float *ret_slices, struct err *err)
+{
+	const struct pet_result result = {&s->plan->grid, s->plan->fov_radius, s->p->postfilter, s->unit,
+					  s->out,	  s->result,	       "pet_run()"};
+
+	return pet_result_read(&result, first, n, ret_slices, err);
 }

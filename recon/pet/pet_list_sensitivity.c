@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pet_list_sensitivity.c - the sensitivity image: the sum over all LORs of m S(t) a, by sinograms or LOR by LOR. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "recon/core/scan.h"
+#include "recon/pet/pet_list_internal.h"
+
+/* Write the factors of some views in the order of the scan's bins. */
+static void copy_factors(const struct pet_list *l, const struct scan *scan, const int *plane, const struct projection_spec *spec,
+			 float *ret_bins)
+{
+	size_t n_u = (size_t)scan->n_u, n_v = (size_t)scan->n_v, n_views = (size_t)scan->n_views;
+
+#pragma omp parallel for schedule(static)
+	for (int i = 0; i < spec->n_views; i++)
+		for (size_t v = 0; v < n_v; v++)
+			for (size_t u = 0; u < n_u; u++)
+				ret_bins[((size_t)i * n_v + v) * n_u + u] =
+					l->factors
+						? l->factors[((size_t)plane[u] * n_views + (size_t)(spec->first + i)) * n_v + v]
+						: 1;
+}
+
+static int check_factors(const struct pet_list *l, struct err *err)
+{
+	size_t n = (size_t)l->michelogram->n_angles * (size_t)l->michelogram->n_radial * michelogram_planes(l->michelogram);
+
+	for (size_t i = 0; l->factors && i < n; i++)
+		if (!(l->factors[i] >= 0 && l->factors[i] < INFINITY))
+			return err_set(err, EINVAL, "list mode: factor %zu of %zu is %g", i, n, (double)l->factors[i]);
+	return 0;
+}
+
+static int add_views(struct pet_list_session *s, const struct projection_spec *spec, const int *plane, float *bins,
+		     struct err *err)
+{
+	const struct device_ops *v = s->dev->ops;
+	struct projection *a = NULL;
+	struct buf q = {0};
+	int r = v->projection_create(s->dev, spec, &a, err);
+
+	if (r == 0)
+		r = v->alloc(s->dev, (size_t)spec->n_views * scan_view_size(spec->scan), &q, err);
+	copy_factors(s->list, spec->scan, plane, spec, bins);
+	if (r == 0)
+		r = v->upload(&q, bins, err);
+	if (r == 0)
+		r = v->adjoint(a, &q, true, &s->den, err);
+	if (r == 0)
+		r = v->wait(s->dev, QUEUE_WORK, err);
+	buf_release(&q);
+	if (a)
+		v->projection_free(a);
+	return r;
+}
+
+static int by_sinograms(struct pet_list_session *s, const struct monitor *monitor, struct err *err)
+{
+	struct scan *scan = NULL;
+	int *plane = NULL, first = 0, r = check_factors(s->list, err);
+	float *bins = NULL;
+
+	if (r == 0)
+		r = pet_list_scan(s->list, s->plan->fov_radius, &scan, &plane, err);
+	if (r < 0)
+		return r;
+	bins = malloc((size_t)pet_list_projection(s->p, scan, &s->plan->grid, 0).n_views * scan_view_size(scan) * sizeof(*bins));
+	if (!bins)
+		r = err_set(err, ENOMEM, "list mode: no memory for the factors of a part of %d angles", scan->n_views);
+	while (r == 0 && first < scan->n_views) {
+		struct projection_spec spec = pet_list_projection(s->p, scan, &s->plan->grid, first);
+
+		r = monitor_cancelled(monitor) ? err_set(err, ECANCELED, "list mode: cancelled in the sensitivity")
+					       : add_views(s, &spec, plane, bins, err);
+		first += spec.n_views;
+		monitor_progress(monitor, "sensitivity", (double)first / scan->n_views);
+	}
+	free(bins);
+	scan_free(scan);
+	free(plane);
+	return r;
+}
+
+/* Read a batch of LORs, and their factors into staging_weight. */
+static int read_lors(struct pet_list_session *s, size_t *ret_n, struct err *err)
+{
+	const struct pet_list_reader *from = &s->list->lors;
+	size_t n = 0, got = 1;
+	int r = 0;
+
+	while (r == 0 && got > 0 && n < s->plan->batch) {
+		r = from->read(from->ctx, s->staging[0] + n, s->plan->batch - n, &got, err);
+		n += r == 0 ? got : 0;
+	}
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		struct event *e = &s->staging[0][i];
+
+		if ((size_t)e->detector[0] >= s->list->n_detectors || (size_t)e->detector[1] >= s->list->n_detectors ||
+		    e->detector[0] == e->detector[1] || !(e->add >= 0 && e->add < INFINITY))
+			return err_set(err, EINVAL, "list mode: a LOR of detectors %d and %d of %zu with factor %g",
+				       e->detector[0], e->detector[1], s->list->n_detectors, (double)e->add);
+		e->tof = 0;
+		s->staging_weight[i] = e->add * (float)(s->list->lors_scale > 0 ? s->list->lors_scale : 1);
+	}
+	*ret_n = n;
+	return r;
+}
+
+static int by_lors(struct pet_list_session *s, const struct monitor *monitor, size_t *ret_lors, struct err *err)
+{
+	const struct device_ops *v = s->dev->ops;
+	struct events_spec spec = pet_list_spec(s->p, s->list, s->plan, true, &s->detectors);
+	struct events *a = NULL;
+	size_t n = 1;
+	int r = v->events_create(s->dev, &spec, &a, err);
+
+	if (r == 0)
+		r = s->list->lors.rewind(s->list->lors.ctx, err);
+	while (r == 0 && n > 0) {
+		struct buf events, weight;
+
+		r = monitor_cancelled(monitor) ? err_set(err, ECANCELED, "list mode: cancelled in the sensitivity")
+					       : read_lors(s, &n, err);
+		if (r < 0 || n == 0)
+			break;
+		events = buf_part(&s->slot[0], 0, n * EVENT_FLOATS);
+		weight = buf_part(&s->weight, 0, n);
+		if ((r = v->upload(&events, (const float *)(const void *)s->staging[0], err)) == 0 &&
+		    (r = v->upload(&weight, s->staging_weight, err)) == 0)
+			r = v->events_back(a, &events, &weight, &s->den, err);
+		*ret_lors += n;
+		if (s->list->n_lors)
+			monitor_progress(monitor, "sensitivity", fmin(1, (double)*ret_lors / (double)s->list->n_lors));
+	}
+	if (r == 0)
+		r = v->wait(s->dev, QUEUE_WORK, err);
+	v->events_free(a);
+	return r;
+}
+
+int pet_list_sensitivity(struct pet_list_session *s, const struct monitor *monitor, size_t *ret_lors, struct err *err)
+{
+	int r = s->dev->ops->fill(&s->den, 0, err);
+
+	*ret_lors = 0;
+	if (r == 0)
+		r = s->list->lors.read ? by_lors(s, monitor, ret_lors, err) : by_sinograms(s, monitor, err);
+	if (r == 0 && s->psf)
+		r = s->psf->adjoint(s->psf, &s->den, &s->den, err);
+	return r;
+}
