@@ -25,8 +25,9 @@
 struct mmr_norm {
 	float geometric[GEOMETRIC_PLANES][MMR_RADIAL];
 	float interference[MMR_RADIAL][MMR_BLOCK];
-	float efficiency[MMR_RINGS][MMR_DETECTORS]; /* of detector c, gaps 0 */
-	float axial[MMR_RINGS][MMR_RINGS];	    /* of the pair (first ring, second ring), 1 beyond the largest difference */
+	float efficiency[MMR_RINGS][MMR_DETECTORS];  /* of detector c, gaps 0 */
+	uint16_t crystal[MMR_ANGLES][MMR_RADIAL][2]; /* of the first and the second end */
+	float axial[MMR_RINGS][MMR_RINGS];	     /* of the pair (first ring, second ring), 1 beyond the largest difference */
 };
 
 /* Components in the order of the file. Real factors are near 1; within the limits no efficiency exceeds a float. */
@@ -81,6 +82,17 @@ static void fill_efficiencies(const float *stored, struct mmr_norm *n)
 				c % MMR_BLOCK ? stored[ring * MMR_DETECTORS + (c + MMR_DETECTORS - 1) % MMR_DETECTORS] : 0;
 }
 
+static void fill_crystals(const struct michelogram_index *x, struct mmr_norm *n)
+{
+	int crystal[2];
+
+	for (int i = 0; i < (int)MMR_PLANE_BINS; i++) {
+		michelogram_crystals(x, i / MMR_RADIAL, i % MMR_RADIAL, 0, crystal);
+		for (int end = 0; end < 2; end++)
+			n->crystal[i / MMR_RADIAL][i % MMR_RADIAL][end] = (uint16_t)crystal[end];
+	}
+}
+
 /* Sort the axial factors to ring pairs: segments of span 11 in the order 0, -1, +1 ... */
 static int fill_axial(const float *stored, struct mmr_norm *n, struct err *err)
 {
@@ -98,6 +110,8 @@ static int fill_axial(const float *stored, struct mmr_norm *n, struct err *err)
 		m.segments[i + 1] = positive;
 	}
 	rc = michelogram_index_init(&m, &x, err);
+	if (rc == 0)
+		fill_crystals(&x, n);
 	for (int i = 0; i < MMR_RINGS * MMR_RINGS; i++)
 		n->axial[i / MMR_RINGS][i % MMR_RINGS] = 1;
 	for (int plane = 0; rc == 0 && plane < x.n_planes; plane++) {
@@ -156,23 +170,29 @@ struct mmr_norm *mmr_norm_free(struct mmr_norm *n)
 	return NULL;
 }
 
+/* Add the efficiencies of one ring pair. */
+static void add_pair(const struct mmr_norm *n, int first, int second, float *ret)
+{
+	const float *e_first = n->efficiency[first], *e_second = n->efficiency[second];
+	const float *geometric = n->geometric[first + second];
+	float axial = n->axial[first][second];
+
+	for (int angle = 0; angle < MMR_ANGLES; angle++, ret += MMR_RADIAL)
+		for (int radial = 0; radial < MMR_RADIAL; radial++) {
+			const uint16_t *c = n->crystal[angle][radial];
+
+			ret[radial] += e_first[c[0]] * e_second[c[1]] * geometric[radial] / axial;
+		}
+}
+
 void mmr_norm_plane(const struct mmr_norm *n, const struct michelogram_index *x, int plane, float *ret)
 {
 	struct michelogram_rings r = michelogram_plane_rings(x, plane);
 
 	memset(ret, 0, MMR_PLANE_BINS * sizeof(*ret));
-	for (int k = 0; k < r.n; k++) {
-		int first = (r.sum + r.difference) / 2 + k, second = r.sum - first;
-		const float *e_first = n->efficiency[first], *e_second = n->efficiency[second];
-
-		for (int i = 0; i < (int)MMR_PLANE_BINS; i++) {
-			int crystal[2], angle = i / MMR_RADIAL, radial = i % MMR_RADIAL;
-
-			michelogram_crystals(x, angle, radial, 0, crystal);
-			ret[i] += e_first[crystal[0]] * e_second[crystal[1]] * n->geometric[r.sum][radial] /
-				  n->axial[first][second];
-		}
-	}
-	for (int i = 0; i < (int)MMR_PLANE_BINS; i++)
-		ret[i] *= n->interference[i % MMR_RADIAL][i / MMR_RADIAL % MMR_BLOCK];
+	for (int k = 0; k < r.n; k++)
+		add_pair(n, (r.sum + r.difference) / 2 + k, (r.sum - r.difference) / 2 - k, ret);
+	for (int angle = 0; angle < MMR_ANGLES; angle++)
+		for (int radial = 0; radial < MMR_RADIAL; radial++)
+			ret[angle * MMR_RADIAL + radial] *= n->interference[radial][angle % MMR_BLOCK];
 }
