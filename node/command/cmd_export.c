@@ -34,7 +34,9 @@ static const struct command_spec spec = {
 	.text = "PATH: files or folders; DICOM objects of other kinds are ignored.\n"
 		".nii  NIfTI-1, float32, with the position in the patient (RAS).\n"
 		".hv   Interfile image, float32; the values are in a .v file beside it.\n"
-		".hs   Interfile projection data, byte for byte as imported; each other role (attenuation, ...) in NAME-role.hs.",
+		".hs   Interfile projection data, byte for byte as imported; each other role (attenuation, ...) in NAME-role.hs. "
+		"Of raw\n"
+		"      data of a scanner the prompts, and the detector efficiencies in NAME-multiplicative.hs.",
 	.options = option_specs,
 	.json = true,
 	.min_arguments = 1,
@@ -162,7 +164,7 @@ static int export_series(struct options *o, const struct list *l, enum format fo
 	return rc;
 }
 
-static int export_projections(struct options *o, const struct list *l, const char *out)
+static int export_projections(struct options *o, const struct list *l, const struct config *config, const char *out)
 {
 	struct export_file files[SINOGRAM_ROLES];
 	struct sinogram *s = NULL;
@@ -171,7 +173,7 @@ static int export_projections(struct options *o, const struct list *l, const cha
 	size_t n = 0;
 	int code = CODE_OK;
 
-	if (sinogram_open_raw((const char *const *)l->paths, l->n, &s, &err) < 0 ||
+	if (sinogram_open_raw((const char *const *)l->paths, l->n, config, &s, &err) < 0 ||
 	    export_sinogram(s, out, files, &n, &err) < 0) {
 		code = options_fail_err(o, &err);
 		goto out;
@@ -205,8 +207,8 @@ static void audit(const struct list *l, const char *out, int code)
 
 int cmd_export(int argc, char **argv)
 {
-	static const char *const sinograms[2] = {SINOGRAM_CLASS, SINOGRAM_CLASS}, *const images[2] = {PET_IMAGE_CLASS,
-												      CT_IMAGE_CLASS};
+	static const char *const sinograms[2] = {SINOGRAM_CLASS, SINOGRAM_SIEMENS_CLASS}, *const images[2] = {PET_IMAGE_CLASS,
+													      CT_IMAGE_CLASS};
 	const char *out = NULL, *config_path = NULL;
 	struct config *config = NULL;
 	struct list list = {0};
@@ -240,7 +242,7 @@ int cmd_export(int argc, char **argv)
 				    format == FORMAT_SINOGRAM ? "sinogram object" : "PET or CT image", list.n_passed,
 				    plural(list.n_passed));
 	else if (format == FORMAT_SINOGRAM)
-		code = export_projections(&o, &list, out);
+		code = export_projections(&o, &list, config, out);
 	else
 		code = export_series(&o, &list, format, out);
 	audit(&list, out, code);

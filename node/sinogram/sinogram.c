@@ -360,7 +360,7 @@ static int open_acquisition(const char *const *paths, size_t n, const struct pat
 	if (!o.s)
 		return err_set(err, ENOMEM, "no memory for an acquisition");
 	rc = open_files(&o, paths, n);
-	if (rc == 0 && !raw && sinogram_mmr_type(dicom_root(o.s->files[0]), type, sizeof(type)) != SINOGRAM_MMR_NONE)
+	if (rc == 0 && sinogram_mmr_type(dicom_root(o.s->files[0]), type, sizeof(type)) != SINOGRAM_MMR_NONE)
 		rc = sinogram_mmr_open(o.s, patient, config, err);
 	else if (rc == 0)
 		rc = open_objects(&o, patient, config);
@@ -378,9 +378,9 @@ int sinogram_open(const char *const *paths, size_t n, const struct patient_state
 	return open_acquisition(paths, n, patient, config, false, ret, err);
 }
 
-int sinogram_open_raw(const char *const *paths, size_t n, struct sinogram **ret, struct err *err)
+int sinogram_open_raw(const char *const *paths, size_t n, const struct config *config, struct sinogram **ret, struct err *err)
 {
-	return open_acquisition(paths, n, NULL, NULL, true, ret, err);
+	return open_acquisition(paths, n, NULL, config, true, ret, err);
 }
 
 struct sinogram *sinogram_close(struct sinogram *s)

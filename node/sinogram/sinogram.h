@@ -149,7 +149,8 @@ struct sinogram {
 	double centre[3];		    /* centre of the scanner in the frame of reference, mm; 0 if no object contains it */
 	const struct scanner_conf *scanner; /* borrowed; NULL: not configured, and the header is complete without it */
 	struct sinogram_mmr *mmr; /* NULL: sinogram objects; else EMISSION is counted from list mode, and MULTIPLICATIVE is the
-				     efficiency of the detectors without attenuation; parts have neither text nor hash */
+				     efficiency of the detectors without attenuation; parts have a text made by this program,
+				     and no hash */
 };
 
 /* Open all objects of one acquisition, given in any order: sinogram objects, or raw data of a Siemens mMR. The data are not read.
@@ -158,8 +159,9 @@ struct sinogram {
  * patients; NULL: nothing, and they are refused with ENOTUNIQ. */
 int sinogram_open(const char *const *paths, size_t n, const struct patient_statement *patient, const struct config *config,
 		  struct sinogram **ret, struct err *err);
-/* Open the objects only to read bytes and header texts: headers are not parsed; scanner and patient may be unknown. */
-int sinogram_open_raw(const char *const *paths, size_t n, struct sinogram **ret, struct err *err);
+/* Open the objects only to read bytes and header texts: headers are not parsed; scanner and patient may be unknown. Raw data of a
+ * scanner need the configuration of the scanner, and have header texts made by this program. */
+int sinogram_open_raw(const char *const *paths, size_t n, const struct config *config, struct sinogram **ret, struct err *err);
 struct sinogram *sinogram_close(struct sinogram *s); /* takes NULL, returns NULL */
 
 /* Read all bytes of a role and check their hash; of raw data, compute them. The caller frees *ret_bytes; decode them with

@@ -323,6 +323,11 @@ static int describe_role(struct sinogram *s, enum sinogram_role role, enum sinog
 		err_prefix(err, "scanner '%s' of the configuration", c->name);
 		return rc;
 	}
+	snprintf(h->data_file, sizeof(h->data_file), "%s.s", sinogram_role_name(role));
+	snprintf(h->scanner, sizeof(h->scanner), "%s", c->name);
+	rc = interfile_write(h, &part->text, err);
+	if (rc < 0)
+		return rc;
 	part->file = calloc(1, sizeof(*part->file));
 	part->block = calloc(1, sizeof(*part->block));
 	if (!part->file || !part->block)

@@ -169,6 +169,22 @@ def other_raw_data_are_named(folder, _):
     check(os.path.exists(list_), "kept")
 
 
+def the_histogram_is_exported_and_comes_back(folder, _):
+    """`tomonode export` writes prompts and efficiencies as Interfile, which `tomonode import` takes: the same values."""
+    conf = small(folder)
+    list_, norm_file, words, norm = raw(folder, 500)
+    planes, hs = (0, 31, 63), os.path.join(folder, "prompts.hs")
+    h.run(h.TOMONODE, "export", "-c", conf, "-o", hs, list_, norm_file)
+    h.run(h.TOMONODE, "import", hs, "--multiplicative", os.path.join(folder, "prompts-multiplicative.hs"), "--like", list_,
+          "--set", "PatientPosition=HFS", "-o", os.path.join(folder, "objects"))
+    wanted = read(folder, list_, norm_file, planes=planes, conf=conf)
+    found = read(folder, *glob.glob(os.path.join(folder, "objects", "*.dcm")), planes=planes, conf=conf)
+    check(np.array_equal(wanted[0], found[0]) and np.array_equal(wanted[1], found[1]), "other values after export and import")
+    check(wanted[0].sum() > 0 and (wanted[1] == 0).any(), "nothing to compare")
+    with open(hs, encoding="ascii") as f:
+        check("image duration (sec)[1] := 20" in f.read(), "the duration")
+
+
 def check_series(paths):
     objects = sorted((pydicom.dcmread(p) for p in paths), key=lambda d: d.InstanceNumber)
     d = objects[0]
@@ -218,4 +234,4 @@ def send(node, *files):
 
 
 h.main([values_are_those_of_numpy, every_form_of_the_header_is_read, hostile_objects_are_refused, other_raw_data_are_named,
-        the_node_makes_one_case])
+        the_histogram_is_exported_and_comes_back, the_node_makes_one_case])
