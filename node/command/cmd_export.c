@@ -21,7 +21,7 @@
 #define FILES_MAX 100000
 
 static const struct option_spec option_specs[] = {
-	{'c', "config", "FILE", "configuration file; only its keys for the audit trail are used"},
+	{'c', "config", "FILE", "configuration file: scanners of raw data, and keys for the audit trail"},
 	{'o', "output", "FILE", "file to write; its extension selects the format: .nii or .hv (an image), .hs (sinograms)"},
 	{0},
 };

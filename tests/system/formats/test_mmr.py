@@ -197,15 +197,20 @@ def check_series(paths):
     return d
 
 
-def the_node_makes_one_case(folder, things):
-    """The norm alone waits and is held with what is missing; the list mode, from another series, continues it; list mode whose data
-    were left in the .bf file is held with that reason."""
+def both(folder, things):
     pacs = h.Pacs(os.path.join(folder, "pacs"))
     n = h.Node(os.path.join(folder, "node"), pacs.port, quiet_time=1)
     things += [n, pacs]
     n.more_protocols = ', { name = "quick-pet"; kind = "pet"; algorithm = "osem"; iterations = 1; subsets = 63; matrix = 16; slice_spacing = 16.0; }'
     n.more_routes = ', { name = "pet"; kind = "pet"; protocol = "quick-pet"; destinations = [ "pacs" ]; }'
     n.write_conf(SCANNER)
+    return n, pacs
+
+
+def the_node_makes_one_case(folder, things):
+    """The norm alone waits and is held with what is missing; the list mode, from another series, continues it; list mode whose data
+    were left in the .bf file is held with that reason."""
+    n, pacs = both(folder, things)
     list_, norm_file, words, norm = raw(folder, 3000, series="2.25.4711.9")
     list_ = mmr.write_list(list_, words, series="2.25.4711.8", FrameOfReferenceUID="2.25.4711.7")
     empty = (mmr.write_list(os.path.join(folder, "no-data.dcm"), words, data=b"", study="2.25.4712"),
@@ -224,9 +229,28 @@ def the_node_makes_one_case(folder, things):
     send(n, sino)
     unassigned = wait_for("the sinogram is looked at", lambda: n.list()["unassigned"])
     check(unassigned[0]["classification"] == "refused" and "compressed by the scanner" in unassigned[0]["reason"], unassigned)
-    d = check_series(sorted(glob.glob(os.path.join(pacs.folder, "*"))))
+    d = check_series(pacs.files())
     check(d.FrameOfReferenceUID == "2.25.4711.7", d.FrameOfReferenceUID)
     check(n.echo(), "the node does not answer any more")
+
+
+def a_killed_node_goes_on(folder, things):
+    """kill -9 of all processes while the worker has the case, and once more after it waited for the norm: one result."""
+    n, pacs = both(folder, things)
+    list_, norm_file = raw(folder, 3000)[:2]
+    pacs.start()
+    n.start()
+    send(n, list_)
+    wait_for("the list mode is in a case", n.jobs)
+    n.kill()
+    n.start()
+    send(n, norm_file)
+    wait_for("a worker has the case", lambda: "running" in n.states(), step=0.02)
+    n.kill()
+    n.start()
+    job = n.wait_states("delivered", seconds=120)[0]
+    check(job["revision"] == 1 and set(pacs.objects().values()) == {1}, f"{job} {pacs.objects()}")
+    check_series(pacs.files())
 
 
 def send(node, *files):
@@ -234,4 +258,4 @@ def send(node, *files):
 
 
 h.main([values_are_those_of_numpy, every_form_of_the_header_is_read, hostile_objects_are_refused, other_raw_data_are_named,
-        the_histogram_is_exported_and_comes_back, the_node_makes_one_case])
+        the_histogram_is_exported_and_comes_back, the_node_makes_one_case, a_killed_node_goes_on])
