@@ -34,6 +34,7 @@ enum {
 struct import {
 	struct sinogram_import conf;
 	struct petsird_import petsird; /* path NULL: Interfile */
+	const char *e7;		       /* folder of the e7tools; NULL: none */
 };
 
 static const struct option_spec option_specs[] = {
@@ -54,6 +55,11 @@ static const struct option_spec option_specs[] = {
 	 INTO_TEXT(struct import, petsird.axes)},
 	{0, "tolerance", "MM", "of --petsird: largest deviation of a detector from a regular cylinder; default 1",
 	 INTO_REAL(struct import, petsird.tolerance, 1e-4, 100)},
+	{0, "e7", "DIR",
+	 "import what the e7tools of Siemens exported to this folder and its sub-folder Debug: prompts,\nnormalisation, "
+	 "attenuation, "
+	 "smoothed randoms, scatter; FILE.s.hdr: the header of the prompts, if\nthere are several",
+	 INTO_TEXT(struct import, e7)},
 	{OPTION_LIKE, "like", "FILE.dcm",
 	 "copy patient, study, frame of reference, times and radiopharmaceutical from this DICOM\nfile; default: anonymous, a "
 	 "new study"},
@@ -68,6 +74,7 @@ static const struct command_spec spec = {
 	.name = "import",
 	.usage = "FILE.hs [--multiplicative F.hs] [--additive F.hs] [--attenuation F.hs]\n"
 		 "                       [--normalisation F.hs] [--like FILE.dcm] [--set KEYWORD=VALUE]... [-c FILE] -o DIR\n"
+		 "       tomonode import [FILE.s.hdr] --e7 DIR [--like FILE.dcm] [--set KEYWORD=VALUE]... [-c FILE] -o DIR\n"
 		 "       tomonode import --petsird FILE [--span N] [--radial N] [OPTION]... -o DIR\n"
 		 "       tomonode import FILE.png|FILE.pgm [OPTION]... -o DIR",
 	.summary = "Convert Interfile (STIR) projection data, of PET or of parallel beams, or PETSIRD to DICOM sinogram objects.",
@@ -159,8 +166,8 @@ static int scan_picture(int argc, char **argv, int picture)
 	return cmd_simulate_parallel(spec.name, n, given);
 }
 
-/* Write the audit message. All objects of an import are of one study. */
-static void audit(const struct sinogram_import *conf, size_t n, int code)
+/* Write the audit message. All objects of an import are of one study. from: the file or folder that was imported. */
+static void audit(const struct sinogram_import *conf, const char *from, size_t n, int code)
 {
 	static const char *const names[] = {"emission.dcm", "emission-0001.dcm", "lines.dcm", "lines-0001.dcm"};
 	struct audit_files files = {0};
@@ -176,7 +183,7 @@ static void audit(const struct sinogram_import *conf, size_t n, int code)
 			audit_files_add(&files, path);
 	if (files.n == 1)
 		files.list[0].classes[0].instances = n;
-	audit_imported(conf->header[SINOGRAM_EMISSION], files.list, files.n, code);
+	audit_imported(from, files.list, files.n, code);
 	audit_files_clear(&files);
 }
 
@@ -187,14 +194,16 @@ static int check(const struct options *o, struct import *s)
 
 	if (!s->conf.folder)
 		return options_fail(o, CODE_USAGE, "-o DIR is missing: where to write the objects");
-	if (petsird == argument)
+	if (petsird && s->e7)
+		return options_fail(o, CODE_USAGE, "both --petsird and --e7");
+	if (petsird == argument && !s->e7)
 		return options_fail(o, CODE_USAGE,
 				    petsird ? "both FILE.hs and --petsird" : "FILE.hs or --petsird FILE is missing");
-	for (int role = 1; petsird && role <= SINOGRAM_ROLES; role++)
+	for (int role = 1; (petsird || s->e7) && role <= SINOGRAM_ROLES; role++)
 		if (s->conf.header[role])
-			return options_fail(o, CODE_USAGE, "--petsird, and Interfile data of the role %s",
-					    sinogram_role_name((enum sinogram_role)role));
-	s->conf.header[SINOGRAM_EMISSION] = petsird ? s->petsird.path : o->argv[o->first];
+			return options_fail(o, CODE_USAGE, "%s, and Interfile data of the role %s",
+					    petsird ? "--petsird" : "--e7", sinogram_role_name((enum sinogram_role)role));
+	s->conf.header[SINOGRAM_EMISSION] = petsird ? s->petsird.path : argument ? o->argv[o->first] : NULL;
 	return CODE_OK;
 }
 
@@ -240,11 +249,13 @@ static int run(const struct options *o, const struct import *s)
 	struct err err = {0};
 	size_t n = 0;
 	json_t *root;
-	int rc = s->petsird.path ? petsird_import(&s->petsird, &s->conf, &report, &err) : sinogram_import(&s->conf, &n, &err);
+	int rc = s->petsird.path ? petsird_import(&s->petsird, &s->conf, &report, &err)
+		 : s->e7	 ? sinogram_import_e7(&s->conf, s->e7, &n, &err)
+				 : sinogram_import(&s->conf, &n, &err);
 	int code = rc < 0 ? fail(o, &err) : CODE_OK;
 
 	n = s->petsird.path ? report.objects : n;
-	audit(&s->conf, n, code);
+	audit(&s->conf, s->conf.header[SINOGRAM_EMISSION] ? s->conf.header[SINOGRAM_EMISSION] : s->e7, n, code);
 	if (code != CODE_OK)
 		return code;
 	if (o->json) {

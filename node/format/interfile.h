@@ -136,6 +136,11 @@ void interfile_extent(const struct interfile *f, char *ret_text, size_t size);
  * whole data file from its first byte; the offset is added. Threads may share f and bytes. */
 void interfile_plane(const struct interfile *f, const uint8_t *bytes, size_t plane, float *ret_values);
 
+/* Check the header of data that belong to projections of Siemens (normalisation, randoms, scatter): what it contains must agree
+ * with float values data[TOF bin][plane][angle][radial bin]. It may have none of these keys. side: the sizes of the axes, the
+ * fastest first; 0: any. */
+int interfile_companion(const char *text, size_t size, const int side[4], bool *ret_big_endian, struct err *err);
+
 /* PROJECTIONS: state that the TOF bins are stored in the order in memory. */
 void interfile_tof_in_memory_order(struct interfile *f);
 

@@ -43,6 +43,9 @@ bool interfile_is_siemens(const struct interfile_lines *l);
  * without effect on the data. The text names line, key and value. */
 int interfile_vendor_check(const struct interfile_lines *l, struct err *err);
 
+/* ENOTSUP: the data of a Siemens header are compressed. */
+int interfile_compression_check(const struct interfile_lines *l, struct err *err);
+
 /* ---- projections of Siemens: interfile_siemens.c ---- */
 
 /* Read the keys of projection data of a Siemens sub-header. */

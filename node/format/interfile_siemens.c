@@ -287,3 +287,52 @@ int interfile_siemens_read(struct interfile_parser *p)
 				   &p->f->m.scanner.bin, p->err);
 	return rc < 0 ? rc : read_types(p);
 }
+
+/* ---- headers of the data that belong to projections ---- */
+
+static int check_companion(const struct interfile_parser *p, const int side[4], bool *ret_big_endian)
+{
+	const struct interfile_line *line;
+	char text[40];
+	int rc;
+
+	for (int k = 1; k <= 4; k++) {
+		int n = 0;
+
+		rc = interfile_line_int(&p->lines, "matrixsize", k, 1, PLANES_MAX, &n, p->err);
+		if (rc < 0)
+			return rc;
+		if (rc > 0 && side[k - 1] > 0 && n != side[k - 1])
+			return err_set(p->err, EBADMSG, "matrix size[%d] := %d, but the prompts require %d", k, n, side[k - 1]);
+	}
+	rc = interfile_word(p, "numberformat", 0, text, sizeof(text), &line);
+	if (rc > 0 && strcmp(text, "float") != 0 && strcmp(text, "shortfloat") != 0)
+		return interfile_unsupported(p, line, ENOTSUP, "float");
+	if (rc >= 0)
+		rc = interfile_line_find(&p->lines, "numberofbytesperpixel", 0, &line, p->err);
+	if (rc > 0 && strcmp(line->value, "4") != 0)
+		return interfile_unsupported(p, line, ENOTSUP, "4");
+	if (rc >= 0)
+		rc = interfile_word(p, "imagedatabyteorder", 0, text, sizeof(text), &line);
+	*ret_big_endian = rc > 0 && !strcmp(text, "bigendian");
+	if (rc > 0 && !*ret_big_endian && strcmp(text, "littleendian") != 0)
+		return interfile_unsupported(p, line, EBADMSG, "LITTLEENDIAN, BIGENDIAN");
+	return rc < 0 ? rc : 0;
+}
+
+int interfile_companion(const char *text, size_t size, const int side[4], bool *ret_big_endian, struct err *err)
+{
+	struct interfile_parser p = {.err = err};
+	bool big_endian = false;
+	int rc = interfile_lines_read(text, size, &p.lines, err);
+
+	if (rc < 0)
+		return rc;
+	rc = interfile_compression_check(&p.lines, err);
+	if (rc == 0)
+		rc = check_companion(&p, side, &big_endian);
+	interfile_lines_clear(&p.lines);
+	if (rc == 0)
+		*ret_big_endian = big_endian;
+	return rc;
+}

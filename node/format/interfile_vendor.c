@@ -56,7 +56,7 @@ bool interfile_is_siemens(const struct interfile_lines *l)
 
 /* A sub-header of Siemens has many keys; those that describe the layout of the data are read, and checked against each other and
  * against the size of the file. */
-static int check_siemens(const struct interfile_lines *l, struct err *err)
+int interfile_compression_check(const struct interfile_lines *l, struct err *err)
 {
 	const struct interfile_line *line;
 	char text[16];
@@ -76,7 +76,7 @@ static int check_siemens(const struct interfile_lines *l, struct err *err)
 int interfile_vendor_check(const struct interfile_lines *l, struct err *err)
 {
 	if (interfile_is_siemens(l))
-		return check_siemens(l, err);
+		return interfile_compression_check(l, err);
 	for (size_t i = 0; i < l->n; i++)
 		if (l->line[i].name[strspn(l->line[i].name, "! \t")] == '%' && !is_harmless(&l->line[i]))
 			return err_set(

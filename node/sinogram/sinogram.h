@@ -61,6 +61,7 @@ enum sinogram_element {
 	SINOGRAM_INSTANCES = 0x15,    /* UL: number of objects of the acquisition, all roles */
 	SINOGRAM_CENTRE = 0x16,	      /* FD, 3 values, mm */
 	SINOGRAM_LENGTH_LARGE = 0x17, /* UV: bytes of the role if LENGTH cannot hold them */
+	SINOGRAM_SOURCES = 0x18,      /* UT: files that the role was made from, a line each: name, bytes, SHA-256 */
 };
 
 struct sinogram_facts {
@@ -189,6 +190,11 @@ struct sinogram_import {
 };
 /* Write one object per chunk: all objects or none. UIDs are computed from data, headers, like and set. */
 int sinogram_import(const struct sinogram_import *conf, size_t *ret_n_objects, struct err *err);
+
+/* Write the objects of an acquisition that the e7tools of Siemens exported to a folder: prompts, normalisation, attenuation,
+ * randoms and scatter become EMISSION, NORMALISATION, ATTENUATION and ADDITIVE (docs/sinogram-object.md). Missing files are named
+ * in conf->warnings. conf->header[SINOGRAM_EMISSION]: the header of the prompts, NULL: the only one in the folder. */
+int sinogram_import_e7(const struct sinogram_import *conf, const char *folder, size_t *ret_n_objects, struct err *err);
 
 /* Data in memory, to be written as sinogram objects: of PET, or line integrals of parallel beams (only the role LINES). */
 struct sinogram_arrays {

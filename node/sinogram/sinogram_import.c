@@ -80,11 +80,16 @@ static int check_encoding(const char *text, struct err *err)
 	return 0;
 }
 
-static int open_stream(const char *header, struct sinogram_stream *s, struct err *err)
+int sinogram_stream_open(const char *header, struct sinogram_stream *s, struct err *err)
 {
 	size_t size;
-	int rc = text_file_read(header, INTERFILE_TEXT_MAX, "Interfile header", &s->text, &size, err);
+	int rc = sinogram_vendor_check(header, err);
 
+	if (rc < 0) {
+		err_prefix(err, "%s", file_name(header));
+		return rc;
+	}
+	rc = text_file_read(header, INTERFILE_TEXT_MAX, "Interfile header", &s->text, &size, err);
 	if (rc < 0)
 		return rc;
 	rc = check_encoding(s->text, err);
@@ -233,17 +238,19 @@ static int write_source(struct sinogram_source *s, size_t *ret_n_objects, struct
 	if (rc == 0)
 		rc = sinogram_write_objects(s, ret_n_objects, err);
 	if (rc == 0 && conf->warnings && conf->warnings_size > 0)
-		snprintf(conf->warnings, conf->warnings_size, "%s%s%s", geometry, geometry[0] && attributes[0] ? " " : "",
-			 attributes);
+		snprintf(conf->warnings, conf->warnings_size, "%s%s%s%s%s", s->notes,
+			 s->notes[0] && (geometry[0] || attributes[0]) ? " " : "", geometry,
+			 geometry[0] && attributes[0] ? " " : "", attributes);
 	return rc;
 }
 
-static void source_clear(struct sinogram_source *s)
+void sinogram_source_clear(struct sinogram_source *s)
 {
 	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
 		interfile_clear(&s->stream[role].header);
 		free(s->stream[role].text);
 		free(s->stream[role].path);
+		free(s->stream[role].sources);
 	}
 	dicom_close(s->like);
 }
@@ -277,6 +284,13 @@ static int find_format(struct sinogram_source *s, struct err *err)
 	return 0;
 }
 
+int sinogram_import_source(struct sinogram_source *s, size_t *ret_n_objects, struct err *err)
+{
+	int rc = find_format(s, err);
+
+	return rc < 0 ? rc : write_source(s, ret_n_objects, err);
+}
+
 int sinogram_import(const struct sinogram_import *conf, size_t *ret_n_objects, struct err *err)
 {
 	struct sinogram_source s = {.conf = conf, .centre = {NAN, NAN, NAN}};
@@ -286,12 +300,10 @@ int sinogram_import(const struct sinogram_import *conf, size_t *ret_n_objects, s
 		return err_set(err, EINVAL, "no header of emission data to import");
 	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++)
 		if (conf->header[role])
-			rc = open_stream(conf->header[role], &s.stream[role], err);
+			rc = sinogram_stream_open(conf->header[role], &s.stream[role], err);
 	if (rc == 0)
-		rc = find_format(&s, err);
-	if (rc == 0)
-		rc = write_source(&s, ret_n_objects, err);
-	source_clear(&s);
+		rc = sinogram_import_source(&s, ret_n_objects, err);
+	sinogram_source_clear(&s);
 	return rc;
 }
 
@@ -308,9 +320,7 @@ int sinogram_write(const struct sinogram_arrays *a, const struct sinogram_import
 		if (a->values[role])
 			rc = array_stream(a, role, &s.stream[role], err);
 	if (rc == 0)
-		rc = find_format(&s, err);
-	if (rc == 0)
-		rc = write_source(&s, ret_n_objects, err);
-	source_clear(&s);
+		rc = sinogram_import_source(&s, ret_n_objects, err);
+	sinogram_source_clear(&s);
 	return rc;
 }

@@ -41,9 +41,14 @@ struct sinogram_stream { /* the data of one role */
 	bool present;
 	char *text; /* header text; owned */
 	struct interfile header;
-	const uint8_t *values; /* values in memory, borrowed; NULL: read them from `path` */
-	char *path;	       /* path of the data file; owned */
-	uint64_t bytes;	       /* size of the data file: the data offset in the header plus the values */
+	const uint8_t *values; /* values in memory, borrowed; NULL: make or read them */
+	/* Make the values of one stored plane, little-endian floats; NULL: read them from `path`. Planes are asked for in order,
+	 * several times. */
+	int (*make)(void *ctx, size_t plane, float *ret_values, struct err *err);
+	void *make_ctx;
+	char *path;	/* path of the data file; owned */
+	char *sources;	/* names, sizes and SHA-256 of the files that the values were made from; owned; NULL: none */
+	uint64_t bytes; /* size of the data file: the data offset in the header plus the values */
 	char sha256[65];
 };
 
@@ -54,7 +59,16 @@ struct sinogram_source {
 	struct dicom_file *like; /* NULL: none */
 	double centre[3];	 /* mm; NaN: unknown */
 	char seed[65];		 /* hash of everything that UIDs are computed from */
+	char notes[600];	 /* sentences that are written before the other warnings; "": none */
 };
+
+/* sinogram_vendor.c: ENOTSUP if the file is raw data of a manufacturer in a form that is not read; the text names it. */
+int sinogram_vendor_check(const char *path, struct err *err);
+
+/* sinogram_import.c: read a header and find its data; then write what the streams of s contain. */
+int sinogram_stream_open(const char *header, struct sinogram_stream *s, struct err *err);
+int sinogram_import_source(struct sinogram_source *s, size_t *ret_n_objects, struct err *err);
+void sinogram_source_clear(struct sinogram_source *s);
 
 /* Compute the hash of all bytes of the stream and set s->sha256. */
 int sinogram_stream_hash(struct sinogram_stream *s, struct err *err);

@@ -59,7 +59,7 @@ bool sinogram_unsupported(const struct dicom_item *root, char *ret_reason, size_
 	else if (!strcmp(sop_class, SINOGRAM_GE_CLASS))
 		snprintf(ret_reason, size,
 			 "GE raw data (private class " SINOGRAM_GE_CLASS
-			 "): RDF, that is HDF5 in a private element, often compressed; " CONVERT);
+			 "): RDF, that is HDF5 in a private element, often compressed; STIR reads RDF9: " CONVERT);
 	else if (!strcmp(sop_class, SINOGRAM_CLASS))
 		snprintf(ret_reason, size,
 			 "Raw Data Storage of %s%s%s without the private block of sinogram objects: an unknown format",

@@ -25,10 +25,23 @@
 
 struct reader {
 	const struct sinogram_stream *stream;
-	int fd; /* -1: in memory */
+	int fd; /* -1: in memory, or made */
 	uint64_t at;
+	float *plane;	     /* the plane that was made last */
+	size_t plane_bytes;  /* its size */
+	uint64_t plane_next; /* number of the next plane to make */
 	struct dicom_digest *digest;
 };
+
+static int open_planes(struct reader *r, struct err *err)
+{
+	size_t planes, values;
+
+	interfile_shape(&r->stream->header, &planes, &values);
+	r->plane_bytes = values * sizeof(float);
+	r->plane = malloc(r->plane_bytes);
+	return r->plane ? 0 : err_set(err, ENOMEM, "no memory for a plane of %zu bins", values);
+}
 
 static int reader_open(struct reader *r, const struct sinogram_stream *s, struct err *err)
 {
@@ -37,6 +50,8 @@ static int reader_open(struct reader *r, const struct sinogram_stream *s, struct
 		return err_set(err, ENOMEM, "no memory for a digest");
 	if (s->values)
 		return 0;
+	if (s->make)
+		return open_planes(r, err);
 	r->fd = open(s->path, O_RDONLY | O_CLOEXEC);
 	return r->fd < 0 ? err_set(err, errno, "cannot open %s: %s", s->path, strerror(errno)) : 0;
 }
@@ -45,15 +60,37 @@ static void reader_close(struct reader *r)
 {
 	if (r->fd >= 0)
 		close(r->fd);
+	free(r->plane);
 	dicom_digest_free(r->digest);
+}
+
+/* Copy the next n bytes of the planes, making those that are needed. */
+static int make_more(struct reader *r, uint8_t *to, size_t n, struct err *err)
+{
+	for (size_t done = 0; done < n;) {
+		uint64_t plane = (r->at + done) / r->plane_bytes;
+		size_t in = (size_t)((r->at + done) % r->plane_bytes), left = r->plane_bytes - in;
+		int rc = plane < r->plane_next ? 0 : r->stream->make(r->stream->make_ctx, (size_t)plane, r->plane, err);
+
+		if (rc < 0)
+			return rc;
+		r->plane_next = plane + 1;
+		left = left < n - done ? left : n - done;
+		memcpy(to + done, (const uint8_t *)r->plane + in, left);
+		done += left;
+	}
+	return 0;
 }
 
 static int read_more(void *ctx, void *ret_bytes, size_t n, struct err *err)
 {
 	struct reader *r = ctx;
 	uint8_t *to = ret_bytes;
+	int rc = r->stream->make ? make_more(r, to, n, err) : 0;
 
-	if (r->fd < 0)
+	if (rc < 0)
+		return rc;
+	if (r->stream->values)
 		memcpy(to, r->stream->values + r->at, n);
 	for (size_t done = 0; r->fd >= 0 && done < n;) {
 		ssize_t got = pread(r->fd, to + done, n - done, (off_t)(r->at + done));
@@ -127,6 +164,8 @@ static void fill_block(const struct object *o, struct item_writer *w)
 		snprintf(centre, sizeof(centre), "%.17g\\%.17g\\%.17g", o->s->centre[0], o->s->centre[1], o->s->centre[2]);
 		put(w, SINOGRAM_CENTRE, "FD", centre);
 	}
+	if (stream->sources)
+		put(w, SINOGRAM_SOURCES, "UT", stream->sources);
 	if (stream->bytes > UINT32_MAX)
 		put_count(w, SINOGRAM_LENGTH_LARGE, "UV", stream->bytes);
 }
@@ -215,7 +254,9 @@ static int write_role(struct sinogram_source *s, struct object *o, struct err *e
 		dicom_digest_hex(r.digest, found);
 		if (strcmp(found, stream->sha256) != 0)
 			rc = err_set(err, EBADMSG, "%s has changed while it was read",
-				     stream->values ? "the array" : stream->path);
+				     stream->values ? "the array"
+				     : stream->make ? sinogram_role_name(o->role)
+						    : stream->path);
 	}
 	reader_close(&r);
 	return rc;

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sinogram_vendor.c - recognise raw data of manufacturers that are not read, by the first or last bytes of a file. PTD, the list
+ * mode files of Siemens, end in a DICOM header with a mark; whether all versions have it is not known, so their extension counts
+ * as well.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "node/base/folder.h"
+#include "node/sinogram/sinogram_internal.h"
+
+#define TAIL 4096
+#define PREAMBLE 128 /* bytes before the mark of a DICOM file */
+
+static const char hdf5[] = "\x89HDF\r\n\x1a\n", dicom[] = "DICM", ptd[] = "LARGE_PET_LM_RAWDATA";
+
+/* Return the sentence about the file with this beginning and end; NULL: none. */
+static const char *sentence(const char *path, const char *head, size_t n_head, const char *tail, size_t n_tail)
+{
+	const char *ending = strrchr(path, '.');
+
+	if (n_head >= strlen(hdf5) && !memcmp(head, hdf5, strlen(hdf5)))
+		return "an HDF5 file, as GE writes raw data (RDF9): not read; write the sinograms as Interfile with STIR, which "
+		       "reads "
+		       "RDF9";
+	if (memmem(tail, n_tail, ptd, strlen(ptd)) || (ending && !strcasecmp(ending, ".ptd")))
+		return "list mode data of Siemens (PTD): not read; histogram them with the e7tools and import their sinograms "
+		       "with "
+		       "--e7";
+	if (n_head >= PREAMBLE + strlen(dicom) && !memcmp(head + PREAMBLE, dicom, strlen(dicom)))
+		return "a DICOM file: reconstruct it with `tomonode recon`, or send it to the node";
+	return NULL;
+}
+
+int sinogram_vendor_check(const char *path, struct err *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char head[PREAMBLE + sizeof(dicom)], tail[TAIL];
+	ssize_t n_head, n_tail = 0;
+	struct stat st;
+	const char *text;
+
+	if (fd < 0)
+		return 0; /* whoever reads the file reports it */
+	n_head = pread(fd, head, sizeof(head), 0);
+	if (fstat(fd, &st) == 0)
+		n_tail = pread(fd, tail, sizeof(tail), st.st_size > TAIL ? st.st_size - TAIL : 0);
+	close(fd);
+	text = sentence(path, head, n_head > 0 ? (size_t)n_head : 0, tail, n_tail > 0 ? (size_t)n_tail : 0);
+	return text ? err_set(err, ENOTSUP, "%s", text) : 0;
+}

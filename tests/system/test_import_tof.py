@@ -1,0 +1,285 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""`tomonode import` of sinograms with time of flight: STIR's Interfile, and the folder that the e7tools of Siemens export.
+
+tools/tof_tools.py writes both from the descriptions of the formats. What comes out is compared bit for bit: the bytes in the objects,
+and the planes in the order in which the node uses them (tests/helpers/read_planes.c)."""
+import contextlib
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pydicom
+
+from tools import dbt_tools as tools
+from tools import tof_tools as tof
+
+BUILD = os.environ.get("TOMONODE_BUILD", os.path.dirname(os.environ.get("TOMONODE", "build/dev/tomonode")))
+BASICS = ("AcquisitionDate=20240506", "AcquisitionTime=121112", "Radionuclide=F18", "PatientPosition=HFS", "BodyPartExamined=BRAIN")
+C2 = 299.792458 / 2000  # mm along the ray per ps
+
+
+def run_import(out, *options, ok=(0,)):
+    return tools.run("import", *options, *(x for value in BASICS for x in ("--set", value)), "-o", out, ok=ok)
+
+
+def paths_of(folder):
+    return [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+
+
+def streams(folder):
+    """{role: (bytes, sources)}."""
+    parts = {}
+    for path in paths_of(folder):
+        ds = pydicom.dcmread(path)
+        block = ds.private_block(0x0071, "TOMONODE SINOGRAM 1")
+        chunk = (block[0x11].value, block[0x10].value, block[0x13].value, block[0x14].value, block[0x18].value if 0x18 in block else "")
+        parts.setdefault(block[0x03].value, []).append(chunk)
+    found = {}
+    for role, chunks in parts.items():
+        data = b"".join(c[1] for c in sorted(chunks))[:chunks[0][2]]
+        assert hashlib.sha256(data).hexdigest() == chunks[0][3], f"{role}: another hash"
+        found[role] = (data, chunks[0][4])
+    return found
+
+
+def read_planes(folder, objects, role, views=tof.VIEWS):
+    """The planes of a role in the order in memory, and what is printed about the geometry."""
+    out = os.path.join(folder, "planes")
+    done = subprocess.run([os.path.join(BUILD, "tests", "read_planes"), role, out, *paths_of(objects)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, check=False, env={**os.environ, "TOMONODE_CONF": ""})
+    assert done.returncode == 0, f"{role}: {done.stderr}"
+    return np.fromfile(out, "<f4").reshape(-1, views, tof.BINS), [float(v) for v in done.stdout.split()]
+
+
+def same(found, expected, label, failures):
+    """Bit for bit; NaN does not occur."""
+    expected = np.asarray(expected, "<f4").reshape(-1, tof.VIEWS, tof.BINS)
+    ok = found.shape == expected.shape and np.array_equal(found, expected)
+    off = "" if ok or found.shape != expected.shape else f", first difference in plane {np.argwhere(found != expected)[0]}"
+    tools.check(ok, f"{label}: {found.shape} instead of {expected.shape}, or other values{off}", failures)
+
+
+# ---- STIR ----
+
+STIR_SEGMENTS = [(-1, 1), (2, 4), (-4, -2)]
+
+
+def of_stir(folder, failures):
+    counts = tof.random_counts(STIR_SEGMENTS)
+    ways = (("by-view", {}), ("by-plane", {"by_view": False}), ("short", {"kind": "short"}), ("mashed", {"mashing": 8}),
+            ("listed", {"order": [0, 1, -1, 2, -2]}), ("reversed", {"order": [2, 1, 0, -1, -2], "by_view": False}))
+    for name, options in ways:
+        path, out = os.path.join(folder, name), os.path.join(folder, name + "-objects")
+        tof.write_stir(path, counts, STIR_SEGMENTS, **options)
+        run_import(out, path + ".hs", "--additive", path + ".hs", "--chunk", 3000)
+        with open(path + ".s", "rb") as f:
+            data = f.read()
+        for role, (found, _) in streams(out).items():
+            tools.check(found == data, f"STIR {name}: {role}: not the same bytes", failures)
+        planes, geometry = read_planes(folder, out, "EMISSION")
+        same(planes, tof.in_memory(counts, STIR_SEGMENTS), f"STIR {name}", failures)
+        expected = [tof.TOF, tof.WIDTH_PS * C2, tof.FWHM_PS * C2 / (2 * np.sqrt(2 * np.log(2))), 0, 107]
+        expected += [x for s in STIR_SEGMENTS for x in (*s, tof.planes_of(tof.RINGS, *s))]
+        tools.check(np.allclose(geometry, expected, rtol=1e-8), f"STIR {name}: {geometry}", failures)
+        tools.run("export", "-o", os.path.join(folder, "back.hs"), out)
+        with open(os.path.join(folder, "back.s"), "rb") as f:
+            tools.check(f.read() == data, f"STIR {name}: not exported as it was", failures)
+
+
+def stir_refused(folder, failures):
+    counts = tof.random_counts(STIR_SEGMENTS)
+    path, out = os.path.join(folder, "bad"), os.path.join(folder, "bad-objects")
+    one = {k: counts[k] for k in (0,)}
+    flat = os.path.join(folder, "flat")
+    tof.write_stir(flat, one, STIR_SEGMENTS, changes=(("number of dimensions := 5\nmatrix axis label [5] := timing positions\n!matrix size [5] := 1\n",
+                                                       "number of dimensions := 4\n"),))
+    cases = (
+        (("bins := 5", "bins := 6"), "6 unmashed TOF time bins"),
+        (("factor := 1", "factor := 2"), "no whole number of TOF bins"),
+        (("factor := 1", "factor := 0.5"), "allowed: a number from 1"),
+        (("[5] := 5", "[5] := 7"), "7 timing positions, but 5"),
+        (("bins (ps) := 143.231", "bins (ps) := 10"), "their width is wrong"),
+        (("bins (ps) := 143.231", "bins (ps) := inf"), "Size of unmashed TOF time bins (ps) := inf"),
+        (("resolution (ps) := 214", "resolution (ps) := 0"), "TOF timing resolution (ps) := 0"),
+        (("resolution (ps) := 214", "resolution (ps) := 214\ntiming resolution (ps) := 215"), "two values for the same quantity"),
+        (("end scanner", "TOF bin order := {0,1,2,3,4}\nend scanner"), "TOF bin order: 3"),
+        (("end scanner", "TOF bin order := {0,0,1,-1,2}\nend scanner"), "TOF bin order: 0 occurs twice"),
+        (("[5] := timing positions", "[5] := gate"), "matrix axis label [5] := gate"),
+    )
+    for change, says in cases:
+        tof.write_stir(path, counts, STIR_SEGMENTS, changes=(change,))
+        done = run_import(out, path + ".hs", ok=(0, 4))
+        tools.check(done.returncode and says in done.stderr, f"STIR {change}: {done.stderr}", failures)
+    tof.write_stir(path, counts, STIR_SEGMENTS)
+    done = run_import(out, path + ".hs", "--additive", flat + ".hs", ok=(4,))
+    tools.check("EMISSION and ADDITIVE: different TOF bins: number: 5 and 0" in done.stderr, f"ADDITIVE without TOF bins: {done.stderr}", failures)
+    run_import(os.path.join(folder, "factors"), path + ".hs", "--attenuation", flat + ".hs")
+    with open(path + ".s", "r+b") as f:
+        f.truncate(os.path.getsize(path + ".s") - 4)
+    done = run_import(out, path + ".hs", ok=(4,))
+    tools.check("its header requires" in done.stderr and "5 TOF bins" in done.stderr, f"truncated: {done.stderr}", failures)
+    tools.check(not os.path.exists(out) or not os.listdir(out), "something is left of what was refused", failures)
+
+
+# ---- e7tools ----
+
+
+def of_e7(folder, failures):
+    """Axial compression 3 with a last segment that is cut, and none: middles of planes between direct planes."""
+    for name, compression, largest in (("e7", 3, 3), ("span", 3, 4), ("single", 1, 3)):
+        e7 = tof.E7(os.path.join(folder, name), compression, largest)
+        out = os.path.join(folder, name + "-objects")
+        e7.write("Debug" if name == "e7" else "")
+        done = run_import(out, "--e7", e7.folder, "--chunk", 5000)
+        tools.check("missing." not in done.stderr, f"{name}: {done.stderr}", failures)
+        found = streams(out)
+        tools.check(sorted(found) == ["ADDITIVE", "ATTENUATION", "EMISSION", "NORMALISATION"], f"{name}: {sorted(found)}", failures)
+        with open(os.path.join(e7.folder, "prompts_00.s"), "rb") as f:
+            tools.check(f.read()[:-len(e7.second_type)] == found["EMISSION"][0], f"{name}: EMISSION: not the same bytes", failures)
+        emission, geometry = read_planes(folder, out, "EMISSION")
+        same(emission, tof.in_memory(e7.prompts, e7.segments), f"{name} EMISSION", failures)
+        same(read_planes(folder, out, "NORMALISATION")[0], tof.in_memory(e7.efficiency_correction(), e7.segments), f"{name} NORMALISATION", failures)
+        same(read_planes(folder, out, "ATTENUATION")[0], np.concatenate([e7.acf[s] for s in e7.segments]), f"{name} ATTENUATION", failures)
+        same(read_planes(folder, out, "ADDITIVE")[0], tof.in_memory(e7.additive(), e7.segments), f"{name} ADDITIVE", failures)
+        # what the headers lack is that of the scanner with this originating system
+        expected = [tof.TOF, tof.WIDTH_PS * C2, 214 * C2 / (2 * np.sqrt(2 * np.log(2))), 1.8564, 417]
+        tools.check(np.allclose(geometry[:5], expected, rtol=1e-8), f"{name}: {geometry}", failures)
+        tools.check(geometry[5:] == [x for s, n in zip(e7.segments, e7.table) for x in (*s, n)], f"{name}: {geometry}", failures)
+        check_sources(e7, found, name, failures)
+
+
+def check_sources(e7, found, name, failures):
+    files = {"EMISSION": ["prompts_00.s.hdr", "prompts_00.s"], "NORMALISATION": ["norm3d_00.a"], "ATTENUATION": ["acf_00.a"],
+             "ADDITIVE": ["smoothed_rand_00.s", "scat_00_00.s", "norm3d_00.a"]}
+    hashes = e7.hashes("Debug" if name == "e7" else "")
+    for role, names in files.items():
+        lines = found[role][1].splitlines()
+        tools.check([line.split()[0] for line in lines] == names and all(line.endswith(hashes[n]) for line, n in zip(lines, names)),
+                    f"{name}: {role}: {lines}", failures)
+
+
+def e7_missing(folder, failures):
+    """What is missing is a sentence."""
+    cases = (("norm3d_00.a", "norm3d_00.a with the normalisation is missing. Without the normalisation the scatter cannot be used", ["ADDITIVE", "ATTENUATION", "EMISSION"]),
+             ("acf_00.a", "acf_00.a with the attenuation correction factors is missing.", ["ADDITIVE", "EMISSION", "NORMALISATION"]),
+             ("smoothed_rand_00.s", "smoothed_rand_00.s with the smoothed randoms is missing. Without randoms there is no ADDITIVE.",
+              ["ATTENUATION", "EMISSION", "NORMALISATION"]),
+             ("scat_00_00.s", "scat_00_00.s with the scatter is missing.", ["ADDITIVE", "ATTENUATION", "EMISSION", "NORMALISATION"]))
+    for name, says, roles in cases:
+        e7 = tof.E7(os.path.join(folder, "missing-" + name))
+        out = os.path.join(folder, "missing-objects-" + name)
+        e7.write()
+        os.remove(os.path.join(e7.folder, "Debug", name))
+        done = run_import(out, "--e7", e7.folder)
+        tools.check(says in done.stderr and sorted(streams(out)) == roles, f"without {name}: {done.stderr} {sorted(streams(out))}", failures)
+    planes = read_planes(folder, out, "ADDITIVE")[0]
+    same(planes, tof.in_memory(e7.randoms, e7.segments), "without scatter: ADDITIVE", failures)
+
+
+def put_float(path, index, value):
+    with open(path, "r+b") as f:
+        f.seek(index * 4)
+        f.write(np.float32(value).tobytes())
+
+
+def truncate(path, n):
+    with open(path, "r+b") as f:
+        f.truncate(os.path.getsize(path) - n)
+
+
+def write(path, text):
+    with open(path, "w", encoding="latin-1") as f:
+        f.write(text)
+
+
+def e7_refused(folder, failures):
+    header_changes = (
+        (("compression:=off", "compression:=on"), "prompts_00.s.hdr: line 9: %compression := on; compressed sinograms of Siemens are not read: uncompress"),
+        (("{9,", "{8,"), "%segment table: 8 planes in segment 0"),
+        (("%axial compression:=3", "%axial compression:=1"), "%segment table has 3 segments; axial compression 1 and maximum ring difference 4 make 9"),
+        (("%maximum ring difference:=4", "%maximum ring difference:=5"), "%maximum ring difference := 5, but there are 5 rings"),
+        (("label[2]:=sinogram views", "label[2]:=plane"), "matrix axis label[2] := plane; supported"),
+        (("label[1]:=sinogram projections", "label[1]:=sinogram views"), "matrix axis label[1] := sinogram views; supported"),
+        (("size[4]:=5", "size[4]:=3"), "matrix size[4] := 3, but %number of TOF time bins := 5"),
+        (("size[4]:=5\n", "size[4]:=4\n"), "but %number of TOF time bins := 5"),
+        (("[1]:=prompts", "[1]:=net trues"), "scan data type description[1] := net trues; supported: prompts"),
+        (("bytes[2]:=", "bytes[2]:=1\n;"), "data offset in bytes[2] := 1"),
+        (("{radial arc-correction}", "{radial arc-correction, attenuation correction}"), "the prompts are already corrected"),
+        (("%SMS-MI version number:=3.4", "%SMS-MI versions:=3.4"), "prompts_00.s.hdr: line"),
+        (("size[2]:=4", "size[2]:=8"), "data offset in bytes[2] := 4560, but the data of the first type end at 9120"),
+    )
+    for i, (change, says) in enumerate(header_changes):
+        e7 = tof.E7(os.path.join(folder, f"header-{i}"))
+        with contextlib.suppress(FileExistsError):
+            e7.write(changes=(change,))
+        refused(folder, e7, says, str(change), failures)
+    file_changes = (
+        ("norm3d_00.a", lambda p: truncate(p, 4), "norm3d_00.a has "),
+        ("norm3d_00.a", lambda p: put_float(p, 100, np.nan), "norm3d_00.a: stored TOF bin 0, plane 4, angle 0, radial bin 4: nan"),
+        ("acf_00.a", lambda p: truncate(p, -4), "acf_00.a has "),
+        ("acf_00.a", lambda p: put_float(p, 0, np.inf), "acf_00.a: stored TOF bin 0, plane 0, angle 0, radial bin 0: inf"),
+        ("acf_00.a", lambda p: put_float(p, 0, 0), "radial bin 0: 0; allowed: finite and above 0"),
+        ("smoothed_rand_00.s", lambda p: truncate(p, 19 * 24 * 4), "after the delayed coincidences"),
+        ("smoothed_rand_00.s", lambda p: put_float(p, 19 * 24, np.nan), "smoothed_rand_00.s: stored TOF bin 0, plane 0, angle 0, radial bin 0: nan"),
+        ("smoothed_rand_00.s", lambda p: put_float(p, 19 * 24 * 2 + 7, -1), "smoothed_rand_00.s: stored TOF bin 1, plane 0, angle 1, radial bin 1: -1"),
+        ("scat_00_00.s", lambda p: truncate(p, 9 * 24 * 4), "scat_00_00.s has "),
+        ("scat_00_00.s", lambda p: put_float(p, 5, -2), "scat_00_00.s: stored TOF bin 0, plane 0, angle 0, radial bin 5: -2"),
+        ("scat_00_00.s.hdr", lambda p: write(p, "!INTERFILE:=\nmatrix size[3]:=19\n"), "scat_00_00.s.hdr: matrix size[3] := 19, but the prompts require 9"),
+        ("norm3d_00.h33", lambda p: write(p, "!INTERFILE:=\n!number format:=unsigned integer\n"), "norm3d_00.h33: line 2: !number format := unsigned integer"),
+        ("acf_00.h33", lambda p: write(p, "!INTERFILE:=\n%compression:=on\n"), "acf_00.h33: line 2: %compression := on"),
+        ("scatter_520_2D_00_00.s", lambda p: write(p, ""), "two files with the scatter: scat_00_00.s and Debug/scatter_520_2D_00_00.s"),
+        ("norm3d_01.a", lambda p: write(p, ""), "several bed positions"),
+        ("../prompts_00.s", lambda p: truncate(p, 2000), "prompts_00.s has "),
+        ("../other.s.hdr", lambda p: shutil.copy(p.replace("other", "prompts_00"), p), "are both headers of sinograms; name that of the prompts"),
+        ("../prompts_00.s.hdr", os.remove, "no header of prompts (*.s.hdr) in the folder"),
+        ("../prompts_00.s.hdr", lambda p: write(p, "!INTERFILE:=\n"), "prompts_00.s.hdr: \"name of data file\" is missing"),
+    )
+    for i, (name, change, says) in enumerate(file_changes):
+        e7 = tof.E7(os.path.join(folder, f"file-{i}"))
+        e7.write()
+        change(os.path.join(e7.folder, "Debug", name))
+        refused(folder, e7, says, f"{name}: {says}", failures)
+
+
+def refused(folder, e7, says, label, failures):
+    out = os.path.join(folder, "refused")
+    done = run_import(out, "--e7", e7.folder, ok=(0, 4))
+    tools.check(done.returncode and says in done.stderr, f"{label}: {done.stderr}", failures)
+    tools.check(not os.listdir(out), f"{label}: something is left of what was refused", failures)
+
+
+def usage(folder, failures):
+    """A prompts header that is named; what cannot be combined; files of manufacturers that are not read."""
+    e7 = tof.E7(os.path.join(folder, "named"))
+    e7.write()
+    shutil.copy(os.path.join(e7.folder, "prompts_00.s.hdr"), os.path.join(e7.folder, "other_00.s.hdr"))
+    run_import(os.path.join(folder, "named-objects"), os.path.join(e7.folder, "prompts_00.s.hdr"), "--e7", e7.folder)
+    done = run_import(os.path.join(folder, "x"), "--e7", e7.folder, "--additive", "a.hs", ok=(2,))
+    tools.check("remove a.hs" in done.stderr, f"--additive: {done.stderr}", failures)
+    run_import(os.path.join(folder, "x"), "--e7", os.path.join(folder, "nowhere"), ok=(8,))
+    tools.check("FILE.hs is missing" in tools.run("import", "-o", os.path.join(folder, "x"), ok=(2,)).stderr, "no argument", failures)
+    for name, data, says in (("a.rdf", b"\x89HDF\r\n\x1a\n" + bytes(600), "an HDF5 file, as GE writes raw data (RDF9)"),
+                             ("a.ptd", bytes(600), "list mode data of Siemens (PTD)"),
+                             ("b.bin", bytes(9000) + b"LARGE_PET_LM_RAWDATA" + bytes(40), "list mode data of Siemens (PTD)"),
+                             ("c", bytes(128) + b"DICM" + bytes(600), "a DICOM file: reconstruct it with `tomonode recon`")):
+        path = os.path.join(folder, name)
+        with open(path, "wb") as f:
+            f.write(data)
+        done = run_import(os.path.join(folder, "x"), path, ok=(4,))
+        tools.check(says in done.stderr, f"{name}: {done.stderr}", failures)
+
+
+def main():
+    failures = []
+    for part in (of_stir, stir_refused, of_e7, e7_missing, e7_refused, usage):
+        with tools.folder() as folder:
+            part(folder, failures)
+    tools.finish(failures, "imported with time of flight: every bit came back")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
