@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* read_planes ROLE OUT FILE...: open the objects of an acquisition with the default configuration, write all planes of a role as
- * floats in the order in memory, and print a line: TOF bins, their width and standard deviation in mm, first angle in degrees, ring
- * radius in mm, and for each segment its ring differences and number of planes. */
+ * floats in the order in memory, and print a line: TOF bins, their width and standard deviation in mm, first angle in degrees,
+ * ring radius in mm, and for each segment its ring differences and number of planes. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -16,6 +16,7 @@ import numpy as np
 import pydicom
 
 from tools import dbt_tools as tools
+from tools import import_tof
 
 SOURCE = os.environ.get("TOMONODE_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 STIR = os.path.join(os.environ.get("TOMONODE_TEST_DATA", ""), "stir-recon-demo", "smalllong.hs")
@@ -309,6 +310,7 @@ def main():
         of_stir(folder, "as STIR", write_as_stir(folder), failures)
         if "TOMONODE_TEST_DATA" in os.environ:
             of_stir(folder, "STIR", STIR, failures)
+    import_tof.check_all(failures)
     tools.finish(failures, "imported: every byte came back")
 
 

@@ -1,15 +1,13 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""`tomonode import` of sinograms with time of flight: STIR's Interfile, and the folder that the e7tools of Siemens export.
+"""Checks of test_import: sinograms with time of flight: STIR's Interfile, and the folder that the e7tools of Siemens export.
 
-tools/tof_tools.py writes both from the descriptions of the formats. What comes out is compared bit for bit: the bytes in the objects,
+tof_tools.py writes both from the descriptions of the formats. What comes out is compared bit for bit: the bytes in the objects,
 and the planes in the order in which the node uses them (tests/helpers/read_planes.c)."""
 import contextlib
 import hashlib
 import os
 import shutil
 import subprocess
-import sys
 
 import numpy as np
 import pydicom
@@ -273,13 +271,7 @@ def usage(folder, failures):
         tools.check(says in done.stderr, f"{name}: {done.stderr}", failures)
 
 
-def main():
-    failures = []
+def check_all(failures):
     for part in (of_stir, stir_refused, of_e7, e7_missing, e7_refused, usage):
         with tools.folder() as folder:
             part(folder, failures)
-    tools.finish(failures, "imported with time of flight: every bit came back")
-
-
-if __name__ == "__main__":
-    sys.exit(main())
