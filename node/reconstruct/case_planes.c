@@ -123,6 +123,12 @@ static size_t source_plane(const struct planes *p, const struct source *source, 
 	return number;
 }
 
+/* Is it a correction factor? An infinite normalisation marks a dead detector: m = 0. */
+static bool is_factor(enum sinogram_role role, float value)
+{
+	return value > 0 && (isfinite(value) || role == SINOGRAM_NORMALISATION);
+}
+
 /* Make one plane of a TOF bin of the objects: the first source unchanged, or a factor computed from all. other: one plane. */
 static void convert_plane(const struct planes *p, size_t k, size_t plane, float *to, float *other, struct bad *bad)
 {
@@ -140,7 +146,7 @@ static void convert_plane(const struct planes *p, size_t k, size_t plane, float 
 		size_t number = source_plane(p, &p->sources[s], k, plane, other);
 
 		for (size_t i = 0; i < n; i++) {
-			if (!(other[i] > 0) || isinf(other[i])) {
+			if (!is_factor(p->sources[s].role, other[i])) {
 				*bad = (struct bad){true, p->sources[s].role, number, i, other[i]};
 				break;
 			}
