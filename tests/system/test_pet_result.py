@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """A PET series out of `tomonode recon`: conformant; the F of the phantom comes back with the right orientation and at the right
-place in the patient; Bq/ml and SUV are the phantom's; without what quantity takes the units say so."""
+place in the patient; Bq/ml and SUV are the phantom's, also with time of flight; without what quantity takes the units say so."""
 import itertools
+import json
 import os
 import shutil
 import sys
@@ -15,6 +16,11 @@ except ImportError:
     print("skipped: pydicom and numpy are not installed")
     sys.exit(77)
 from tools import pet_tools as t
+
+
+TOF = "12,120,200"
+SHAPE = (12, 47, 48, 65)  # TOF bins, planes, angles, radial bins of the scanner `small`
+FEW = ("iterations=4", "matrix=48")
 
 
 def check(what, message):
@@ -115,8 +121,86 @@ def the_same_again(folder):
     check(sops[0] == sops[1] and not sops[0] & sops[2], "UIDs follow from sources and protocol")
 
 
+def tof_values_are_the_phantoms(folder):
+    """A cylinder measured with time of flight and randoms; derivation and recipe name the TOF bins."""
+    truth = t.simulate(os.path.join(folder, "exam"), "--phantom", "cylinder", "--radius", "40", "--noise-free", "--attenuation",
+                       "--randoms", "0.5", "--tof", TOF)
+    series = t.reconstruct(os.path.join(folder, "out"), os.path.join(folder, "exam"), settings=("iterations=15", "matrix=64"))
+    places = series.places()
+    region = (np.hypot(places[..., 0], places[..., 1]) < 25) & (np.abs(places[..., 2]) < 15)
+    mean, want = series.values[region].mean(), truth["shapes"][0]["becquerel_per_ml"]
+    print(f"cylinder: {mean:.1f} Bq/ml, truth {want:.1f}")
+    check(abs(mean / want - 1) < 0.01, f"{mean} Bq/ml instead of {want}")
+    d = series.objects[0]
+    check(d.Units == "BQML", d.Units)
+    check("12 TOF bins of 120 ps (17.988 mm), resolution 200 ps FWHM" in d.DerivationDescription, d.DerivationDescription)
+    check(" tof=12 width=17.9875 sigma=12.731" in d.ContributingEquipmentSequence[-1].ContributionDescription, "recipe")
+    errors = t.validator(series.paths[0])
+    check(not errors, f"{errors}")
+
+
+def tof_f_is_at_its_place(folder):
+    """With few iterations; TOF bins in the opposite order would put it elsewhere."""
+    truth = t.simulate(os.path.join(folder, "exam"), "--phantom", "f-shape", "--noise-free", "--position", "HFP", "--tof", TOF)
+    series = t.reconstruct(os.path.join(folder, "out"), os.path.join(folder, "exam"), settings=("iterations=5", "matrix=64"))
+    want = t.truth_values(truth, series.places())
+    got = np.corrcoef(series.values.ravel(), want.ravel())[0, 1]
+    shifted = max(np.corrcoef(series.values.ravel(), t.truth_values(truth, series.places() + d).ravel())[0, 1]
+                  for d in 3.5 * np.concatenate([np.eye(3), -np.eye(3)]))
+    print(f"F: correlation {got:.3f}, shifted by 3.5 mm {shifted:.3f}")
+    check(got > 0.85 and got > shifted, f"{got} against {shifted}")
+
+
+def imported(folder, name, *tof, add=1):
+    """Interfile as objects; add: this many TOF bins of the data with TOF are added into one of these."""
+    here, out = os.path.join(folder, name), os.path.join(folder, name + "-objects")
+    model = ("--phantom", "nema-iq", "--attenuation", "--randoms", "0.3", "--counts", "1e6", "--interfile")
+    t.simulate(here, *model, *tof)
+    if add > 1:
+        for role in ("emission", "additive"):
+            data = np.fromfile(os.path.join(folder, "tof", role + ".s"), "<f4").reshape(SHAPE[0] // add, add, *SHAPE[1:])
+            total = data[:, 0].copy()
+            for k in range(1, add):
+                total += data[:, k]
+            total.tofile(os.path.join(here, role + ".s"))
+    t.run("import", os.path.join(here, "emission.hs"), "--attenuation", os.path.join(here, "attenuation.hs"), "--additive",
+          os.path.join(here, "additive.hs"), "-o", out)
+    return out
+
+
+def added_tof_bins_are_one(folder):
+    """tof_mashing gives the image of data that were added before, FBP that of data without time of flight; the report has the bins."""
+    measured = imported(folder, "tof", "--tof", TOF)
+    before = imported(folder, "before", "--tof", "4,360,200", add=3)
+    without = imported(folder, "without", add=12)
+    mashed = t.reconstruct(os.path.join(folder, "mashed"), measured, settings=(*FEW, "tof_mashing=3"))
+    other = t.reconstruct(os.path.join(folder, "mashed-before"), before, settings=FEW)
+    off = np.abs(mashed.values - other.values).max() / mashed.values.max()
+    check(off < 1e-4, f"mashed: differs by {off} from data that were added before")  # a step of the stored values is 3e-5
+    check("4 TOF bins of 360 ps" in mashed.objects[0].DerivationDescription, mashed.objects[0].DerivationDescription)
+    fbp = t.reconstruct(os.path.join(folder, "fbp"), measured, settings=(*FEW, "algorithm=fbp"))
+    other = t.reconstruct(os.path.join(folder, "fbp-before"), without, settings=(*FEW, "algorithm=fbp"))
+    check(fbp.values.max() > 0 and np.array_equal(fbp.values, other.values), "fbp: another image than without time of flight")
+    # one bin as wide as all: the image of the data without time of flight; the weight of the bin is 0.99 at the edge of the image
+    wide = t.reconstruct(os.path.join(folder, "wide"), measured, settings=(*FEW, "tof_mashing=12"))
+    plain = t.reconstruct(os.path.join(folder, "plain"), without, settings=FEW)
+    off = np.abs(wide.values - plain.values).max() / plain.values.max()
+    check(off < 2e-3, f"one wide bin differs by {off}")
+    fine = t.reconstruct(os.path.join(folder, "fine"), measured, settings=FEW)
+    check(np.abs(fine.values - plain.values).max() / plain.values.max() > 0.05, "time of flight has no effect")
+    one = ("--device", "cpu", "--protocol", "pet-mlem", "--set", "iterations=1", "--set", "matrix=32", "--set", "tof_mashing=2")
+    found = json.loads(t.run("recon", "--json", *one, "-o", os.path.join(folder, "json"), measured).stdout)["cases"][0]["pet"]["tof"]
+    check(found["bins"] == 6 and abs(found["width_ps"] - 240) < 1e-6 and abs(found["resolution_ps"] - 200) < 1e-6, f"{found}")
+    found = t.run("recon", *one, "-o", os.path.join(folder, "text"), measured).stdout
+    check("47 planes of 48 angles in 6 TOF bins" in found, found)
+    done = t.run("recon", "--device", "cpu", "--protocol", "pet-mlem", "--set", "tof_mashing=5", "-o", os.path.join(folder, "none"), measured,
+                 ok=(4,))
+    check("tof_mashing=5; allowed: numbers that divide the 12 TOF bins" in done.stderr, done.stderr)
+
+
 def main():
-    for test in (the_f_comes_back, values_are_the_phantoms, without_what_it_takes, the_same_again):
+    for test in (the_f_comes_back, values_are_the_phantoms, without_what_it_takes, the_same_again,
+                 tof_values_are_the_phantoms, tof_f_is_at_its_place, added_tof_bins_are_one):
         folder = tempfile.mkdtemp(prefix="tomonode-test-")
         try:
             test(folder)

@@ -286,7 +286,7 @@ def check_same(folder, check):
     simulate(os.path.join(folder, "2"), *F_MODEL)
     one, two = content(os.path.join(folder, "1")), content(os.path.join(folder, "2"))
     check(len(one) == 4 and one == two, f"the same options give other bytes: {sorted(one)}, {sorted(two)}")
-    for option in (("--seed", 2), ("--counts", 2e6), ("--noise-free",), ("--position", "HFP"), ("--size", 0.5), ("--randoms", 0.5)):
+    for option in (("--seed", 2), ("--counts", 2e6), ("--noise-free",), ("--position", "HFP"), ("--size", 0.5), ("--randoms", 0.5), ("--tof", "11,120,200")):
         other = simulate(os.path.join(folder, option[0]), *F_MODEL, *option)
         check(other["study"] != first["study"], f"{option}: the same UID")
         a = {ds.SOPInstanceUID for ds in read_objects(os.path.join(folder, option[0])).values()}
