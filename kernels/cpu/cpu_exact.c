@@ -10,95 +10,23 @@
  * transaxial path (kernels/paths.h), in double. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/planes.h"
-#include "kernels/tof.h"
+#include "kernels/tof_walk.h"
 
 #include <math.h>
 #include <string.h>
 
-#define EDGE 1e-6     /* mm: far larger than the effect of rounding on a ray */
-#define ROUNDING 1e-9 /* steps: a piece that begins this close to the end of a step belongs to the next one */
+#define EDGE 1e-6 /* mm: far larger than the effect of rounding on a ray */
 
 static bool counts(const struct projection *a, size_t bin)
 {
 	return !a->mask.mem || a->mask.mem[bin] > 0;
 }
 
-/* A part of a ray inside one voxel and one step of its transaxial path. */
-struct piece {
-	size_t voxel;
-	double length; /* mm */
-	double middle; /* of the step: mm along the ray from its middle */
-};
-
-/* A walk along a ray with time of flight; positions in units of w.t. */
-struct tof_walk {
-	const struct grid *grid;
-	struct ray_walk w;
-	double longest; /* length of a step */
-	size_t voxel;
-	double from, to;   /* the rest of the piece inside the voxel */
-	double first, cut; /* beginning of the voxel's column; length of the column's steps */
-	double cuts;	   /* their number */
-};
-
-static bool tof_walk_start(struct tof_walk *s, const struct projection *a, const struct voxel_box *box, double largest_rise,
-			   int v, const double from[3], const double to[3])
-{
-	s->grid = &a->grid;
-	s->longest = a->grid.h[2] / (path_steepest(a->scan, largest_rise, v) * 2 * scan_reach(a->scan, v));
-	s->from = s->to = 0;
-	return ray_walk_start(&s->w, &a->grid, box, from, to);
-}
-
-/* Restrict [*first, *end] to voxel i of one axis. */
-static void clip_to_voxel(double origin, double h, double inverse, size_t i, double *first, double *end)
-{
-	double lower = (origin + (double)i * h) * inverse, upper = (origin + (double)(i + 1) * h) * inverse;
-
-	if (inverse == 0)
-		return;
-	*first = fmax(*first, fmin(lower, upper));
-	*end = fmin(*end, fmax(lower, upper));
-}
-
-/* Compute the steps of the column that contains the voxel. */
-static void tof_walk_column(struct tof_walk *s)
-{
-	const struct ray_walk *w = &s->w;
-	size_t n_x = (size_t)s->grid->n[0], row = s->voxel / grid_step(s->grid, 0);
-	double end = 1;
-
-	s->first = 0;
-	clip_to_voxel(w->x0, w->hx, w->ix, row % n_x, &s->first, &end);
-	clip_to_voxel(w->y0, w->hy, w->iy, row / n_x % (size_t)s->grid->n[1], &s->first, &end);
-	s->cuts = fmax(1, ceil((end - s->first) / s->longest));
-	s->cut = (end - s->first) / s->cuts;
-}
-
-/* Return the next piece. False: the walk is over. */
-static bool tof_walk_next(struct tof_walk *s, struct piece *ret)
-{
-	double length, step, end;
-
-	if (!(s->from < s->to)) {
-		s->from = s->w.t;
-		if (!ray_walk_next(&s->w, &s->voxel, &length))
-			return false;
-		s->to = s->from + length / s->w.span;
-		tof_walk_column(s);
-	}
-	step = fmin(fmax(floor((s->from - s->first) / s->cut + ROUNDING), 0), s->cuts - 1);
-	end = step < s->cuts - 1 ? fmin(s->first + (step + 1) * s->cut, s->to) : s->to;
-	*ret = (struct piece){s->voxel, (end - s->from) * s->w.span, (s->first + (step + 0.5) * s->cut - 0.5) * s->w.span};
-	s->from = end;
-	return true;
-}
-
 /* Compute the sums of the TOF bins of one ray. */
 static void tof_line(const struct projection *a, struct tof_walk *s, const float *x, double *ret_sum)
 {
 	const struct scan_tof *tof = &a->scan->tof;
-	struct piece piece;
+	struct tof_piece piece;
 	int first, end;
 
 	while (tof_walk_next(s, &piece)) {
@@ -120,7 +48,7 @@ static void tof_forward_bin(const struct projection *a, int view, int v, double 
 	for (size_t u = 0; u < n_u; u++) {
 		memset(sum, 0, n * sizeof(*sum));
 		if (scan_ray(a->scan, &a->scan->views[a->first + view], (int)u, v, from, to) &&
-		    tof_walk_start(&s, a, &whole, largest_rise, v, from, to))
+		    tof_walk_start(&s, a->scan, v, largest_rise, &a->grid, &whole, from, to))
 			tof_line(a, &s, f->x, sum);
 		for (size_t k = 0; k < n; k++)
 			out[k * n_u + u] = (f->add ? out[k * n_u + u] : 0) + (float)sum[k];
@@ -238,7 +166,7 @@ static void clear(const struct projection *a, const struct voxel_box *box, float
 static void tof_back_ray(const struct projection *a, struct tof_walk *s, const float *q, size_t distance, float *x)
 {
 	const struct scan_tof *tof = &a->scan->tof;
-	struct piece piece;
+	struct tof_piece piece;
 	int first, end;
 
 	while (tof_walk_next(s, &piece)) {
@@ -268,7 +196,7 @@ static void tof_back_tile(const struct projection *a, const struct voxel_box *bo
 
 			for (size_t u = 0; u < n_u; u++)
 				if (scan_ray(a->scan, at, (int)u, v, from, to) &&
-				    tof_walk_start(&s, a, box, largest_rise, v, from, to))
+				    tof_walk_start(&s, a->scan, v, largest_rise, &a->grid, box, from, to))
 					tof_back_ray(a, &s, q + u, n_u, b->num);
 		}
 	}

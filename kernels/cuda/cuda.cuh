@@ -71,6 +71,7 @@ struct projection {
 	double scale_min_y;
 	struct cuda_paths *paths;	   /* PATHS and JOSEPH, except stacks */
 	struct cuda_lines *lines;	   /* stacks of 2-D parallel beams, any model except EXACT */
+	double largest_rise;		   /* SCAN_PARALLEL: planes_max_abs_rise() */
 	double radial_first, radial_pitch; /* SCAN_PARALLEL with equidistant radial bins, mm */
 	bool level, stack; /* SCAN_PARALLEL: all planes have rise 0; and plane u is in the middle of slice u, so the scan is a
 			      stack (kernels/lines.h) */

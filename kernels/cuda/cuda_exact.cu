@@ -2,8 +2,9 @@
 /* cuda_exact.cu - the ray walk on the CUDA device: a thread per bin. The adjoint adds to the volume with float atomics or, for
  * bitwise repeatable results, with 64-bit fixed-point sums. The largest possible contribution, max |y| times the voxel's
  * diagonal, is 2^40 steps; so a voxel can receive 2^22 contributions without overflow, and the error is 2^-40 of the largest
- * one. */
+ * one. Time of flight: a thread per ray, which has a bin for each TOF bin (kernels/tof_walk.h). */
 #include "kernels/cuda/cuda.cuh"
+#include "kernels/tof_walk.h"
 
 static __global__ void __launch_bounds__(CUDA_THREADS)
 	forward_kernel(struct scan scan, const struct scan_view *views, const float *mask, struct grid grid, int n_views,
@@ -23,6 +24,76 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 				sum += length * x[voxel];
 	}
 	y[i] = (float)(add ? y[i] + sum : sum);
+}
+
+/* The rays of a scan with time of flight: ray i begins with bin first_bin(); its TOF bins are n_u apart. */
+struct tof_rays {
+	struct scan scan;
+	const struct scan_view *views;
+	struct grid grid;
+	double largest_rise; /* mm */
+	size_t n;	     /* number of rays */
+};
+
+static __device__ size_t first_bin(const struct tof_rays &r, size_t i)
+{
+	return i / r.scan.n_u * r.scan.n_u * r.scan.tof.n + i % r.scan.n_u;
+}
+
+static __device__ bool enter_tof(const struct tof_rays &r, size_t i, struct tof_walk *w)
+{
+	const int u = (int)(i % r.scan.n_u), v = (int)(i / r.scan.n_u % r.scan.n_v);
+	const struct scan_view *view = r.views + i / r.scan.n_u / r.scan.n_v;
+	struct voxel_box box = voxel_box_whole(&r.grid);
+	double a[3], b[3];
+
+	return scan_ray(&r.scan, view, u, v, a, b) && tof_walk_start(w, &r.scan, v, r.largest_rise, &r.grid, &box, a, b);
+}
+
+static __global__ void __launch_bounds__(CUDA_THREADS)
+	forward_tof_kernel(const __grid_constant__ struct tof_rays r, const float *x, float *y)
+{
+	size_t i = cuda_index();
+	struct tof_piece piece;
+	struct tof_walk w;
+	int first, end;
+
+	if (i >= r.n || !enter_tof(r, i, &w))
+		return;
+	y += first_bin(r, i);
+	while (tof_walk_next(&w, &piece)) {
+		tof_bins(&r.scan.tof, piece.middle, &first, &end);
+		for (int k = first; k < end; k++)
+			y[(size_t)k * r.scan.n_u] +=
+				(float)(piece.length * tof_weight(&r.scan.tof, k, piece.middle) * x[piece.voxel]);
+	}
+}
+
+/* fixed: used in place of x, or NULL. scale: see scatter_fixed_kernel(). */
+static __global__ void __launch_bounds__(CUDA_THREADS)
+	scatter_tof_kernel(const __grid_constant__ struct tof_rays r, const float *y, float *x, unsigned long long *fixed,
+			   const float *largest, double diagonal)
+{
+	double scale = fixed ? 0x1p40 / (*largest * diagonal) : 0;
+	size_t i = cuda_index();
+	struct tof_piece piece;
+	struct tof_walk w;
+	int first, end;
+
+	if (i >= r.n || !enter_tof(r, i, &w))
+		return;
+	y += first_bin(r, i);
+	while (tof_walk_next(&w, &piece)) {
+		double sum = 0;
+
+		tof_bins(&r.scan.tof, piece.middle, &first, &end);
+		for (int k = first; k < end; k++)
+			sum += tof_weight(&r.scan.tof, k, piece.middle) * y[(size_t)k * r.scan.n_u];
+		if (fixed)
+			atomicAdd(fixed + piece.voxel, (unsigned long long)__double2ll_rn(piece.length * sum * scale));
+		else
+			atomicAdd(x + piece.voxel, (float)(piece.length * sum));
+	}
 }
 
 /* The source of bin i: an array of bins, or q or d of the pairs (which are 0 for a bin that is not used). */
@@ -129,6 +200,40 @@ static size_t bins_of(const struct projection *a)
 	return (size_t)a->n_views * scan_view_size(&a->scan);
 }
 
+static struct tof_rays tof_rays_of(const struct projection *a)
+{
+	struct tof_rays r = {a->scan, a->views, a->grid, a->largest_rise, 0};
+
+	r.n = (size_t)a->n_views * (size_t)a->scan.n_v * (size_t)a->scan.n_u;
+	return r;
+}
+
+/* Queue the kernel that adds all bins to `sums`, the 64-bit sums. */
+static void queue_fixed(struct projection *a, struct plain_bins bins, unsigned long long *sums, const float *largest,
+			double diagonal)
+{
+	cudaStream_t stream = cuda_state(a->dev)->stream;
+	size_t n = bins_of(a);
+
+	if (a->scan.tof.n) {
+		struct tof_rays rays = tof_rays_of(a);
+
+		scatter_tof_kernel<<<cuda_blocks(rays.n), CUDA_THREADS, 0, stream>>>(rays, bins.y, NULL, sums, largest, diagonal);
+		return;
+	}
+	scatter_fixed_kernel<<<cuda_blocks(n), CUDA_THREADS, 0, stream>>>(a->scan, a->views, a->grid, n, bins, sums, largest,
+									  diagonal);
+}
+
+static void queue_fixed(struct projection *a, struct pair_side bins, unsigned long long *sums, const float *largest,
+			double diagonal)
+{
+	size_t n = bins_of(a);
+
+	scatter_fixed_kernel<<<cuda_blocks(n), CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(a->scan, a->views, a->grid, n, bins,
+											      sums, largest, diagonal);
+}
+
 /* Compute x = A'bins (with `add`: x += A'bins) in 64-bit integer sums, which do not depend on the order of the additions. */
 template <class BINS> static int scatter_fixed(struct projection *a, BINS bins, bool add, float *x, void *fixed, struct err *err)
 {
@@ -142,18 +247,27 @@ template <class BINS> static int scatter_fixed(struct projection *a, BINS bins, 
 	if (r < 0)
 		return r;
 	largest_kernel<<<CUDA_PARTIALS, CUDA_THREADS, 0, stream>>>(bins, n, (int *)largest);
-	scatter_fixed_kernel<<<cuda_blocks(n), CUDA_THREADS, 0, stream>>>(a->scan, a->views, a->grid, n, bins, sums, largest,
-									  diagonal);
+	queue_fixed(a, bins, sums, largest, diagonal);
 	unfix_kernel<<<cuda_blocks(n_x), CUDA_THREADS, 0, stream>>>((const long long *)sums, n_x, largest, diagonal, add, x);
 	return cuda_check(cudaGetLastError(), a->dev, "exact back", err);
 }
 
 int cuda_exact_forward(struct projection *a, const float *x, bool add, float *y, struct err *err)
 {
-	size_t n = (size_t)a->n_views * scan_view_size(&a->scan);
+	cudaStream_t stream = cuda_state(a->dev)->stream;
+	size_t n = bins_of(a);
+	int r;
 
-	forward_kernel<<<cuda_blocks(n), CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(a->scan, a->views, a->mask, a->grid,
-											a->n_views, x, add, y);
+	if (a->scan.tof.n) {
+		struct tof_rays rays = tof_rays_of(a);
+
+		r = add ? 0 : cuda_check(cudaMemsetAsync(y, 0, n * sizeof(float), stream), a->dev, "exact forward", err);
+		if (r < 0)
+			return r;
+		forward_tof_kernel<<<cuda_blocks(rays.n), CUDA_THREADS, 0, stream>>>(rays, x, y);
+		return cuda_check(cudaGetLastError(), a->dev, "exact forward", err);
+	}
+	forward_kernel<<<cuda_blocks(n), CUDA_THREADS, 0, stream>>>(a->scan, a->views, a->mask, a->grid, a->n_views, x, add, y);
 	return cuda_check(cudaGetLastError(), a->dev, "exact forward", err);
 }
 
@@ -169,7 +283,13 @@ int cuda_exact_adjoint(struct projection *a, const float *y, bool add, float *x,
 	if (!add && (r = cuda_check(cudaMemsetAsync(x, 0, grid_size(&a->grid) * sizeof(float), stream), a->dev, "exact adjoint",
 				    err)) < 0)
 		return r;
-	scatter_kernel<<<cuda_blocks(n), CUDA_THREADS, 0, stream>>>(a->scan, a->views, a->grid, n, bins, x);
+	if (a->scan.tof.n) {
+		struct tof_rays rays = tof_rays_of(a);
+
+		scatter_tof_kernel<<<cuda_blocks(rays.n), CUDA_THREADS, 0, stream>>>(rays, y, x, NULL, NULL, 0);
+	} else {
+		scatter_kernel<<<cuda_blocks(n), CUDA_THREADS, 0, stream>>>(a->scan, a->views, a->grid, n, bins, x);
+	}
 	return cuda_check(cudaGetLastError(), a->dev, "exact adjoint", err);
 }
 

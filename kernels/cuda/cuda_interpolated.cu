@@ -164,6 +164,8 @@ int cuda_back_interpolated(struct projection *a, const struct buf *y, bool add, 
 			    a->dev->name, y->n, (size_t)a->n_views * scan_view_size(&a->scan));
 	if (r == 0 && (a->scan.kind != SCAN_PARALLEL || !a->level))
 		r = err_set(err, EINVAL, "%s: back_interpolated: supports only parallel rays in planes of rise 0", a->dev->name);
+	if (r == 0 && a->scan.tof.n)
+		r = err_set(err, ENOTSUP, "%s: back_interpolated: does not support time of flight", a->dev->name);
 	r = r < 0 ? r : cuda_check(cudaSetDevice(a->dev->index), a->dev, "back_interpolated", err);
 	if (r < 0)
 		return r;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_paths.cu - the tables of the transaxial paths on the CUDA device, computed there by the same functions as on the CPU. */
 #include "kernels/cuda/cuda_paths.cuh"
+#include "kernels/cuda/cuda_tof.cuh"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -34,7 +35,8 @@ size_t cuda_paths_bytes(const struct projection_spec *spec)
 
 	return count_steps(spec, NULL) * sizeof(struct path_step) + (size_t)spec->n_views * (size_t)s->n_v * sizeof(struct path) +
 	       (size_t)s->n_v * (sizeof(float) + sizeof(double)) + (size_t)spec->n_views * sizeof(struct scan_view) +
-	       n_u * (2 * sizeof(struct path_lane) + sizeof(struct scan_plane) + sizeof(int)) + sizeof(int);
+	       n_u * (2 * sizeof(struct path_lane) + sizeof(struct scan_plane) + sizeof(int)) + sizeof(int) +
+	       (s->tof.n > 0 ? cuda_tof_bytes(spec) : 0);
 }
 
 static int half_of(const struct grid *g)
@@ -227,6 +229,8 @@ int cuda_paths_create(struct projection *a, const struct projection_spec *spec, 
 	if (!a->paths)
 		return err_set(err, ENOMEM, "%s: out of memory", a->dev->name);
 	r = make_planes(a, spec, err);
+	if (r == 0 && spec->scan->tof.n > 0)
+		r = cuda_tof_create(a, spec, &a->paths->tof, err);
 	return r < 0 ? r : make_tables(a, spec, err);
 }
 
@@ -234,6 +238,7 @@ void cuda_paths_free(struct cuda_paths *p)
 {
 	if (!p)
 		return;
+	cuda_tof_free(p->tof);
 	cudaFree(p->path);
 	cudaFree(p->step);
 	cudaFree(p->lane);
@@ -247,7 +252,10 @@ int cuda_paths_forward(struct projection *a, const float *x, bool add, float *y,
 {
 	if (a->lines)
 		return cuda_lines_forward(a, x, add, y, err);
-	return a->model == PROJECTION_JOSEPH ? cuda_joseph_forward(a, x, add, y, err) : cuda_events_forward(a, x, add, y, err);
+	if (a->paths->tof)
+		return cuda_tof_forward(a, x, add, y, err);
+	return a->model == PROJECTION_JOSEPH ? cuda_joseph_forward(a, x, add, y, err)
+					     : cuda_paths_events_forward(a, x, add, y, err);
 }
 
 /* Find the largest |y|. The bits of non-negative floats have the same order as the integers with these bits, so atomicMax() of
@@ -277,7 +285,10 @@ static int back(struct projection *a, const float *y, const struct cuda_fixed *f
 {
 	if (a->lines)
 		return cuda_lines_back(a, y, fixed, x, err);
-	return a->model == PROJECTION_JOSEPH ? cuda_joseph_back(a, y, fixed, x, err) : cuda_events_back(a, y, fixed, x, err);
+	if (a->paths->tof)
+		return cuda_tof_back(a, y, fixed, x, err);
+	return a->model == PROJECTION_JOSEPH ? cuda_joseph_back(a, y, fixed, x, err)
+					     : cuda_paths_events_back(a, y, fixed, x, err);
 }
 
 int cuda_paths_back(struct projection *a, const float *y, bool add, float *x, struct err *err)

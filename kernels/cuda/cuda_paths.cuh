@@ -18,6 +18,8 @@ struct path_lane {
 	double rise; /* see struct scan_plane, but in slices */
 };
 
+struct cuda_tof;
+
 struct cuda_paths {
 	struct path *path;	 /* device memory: n_views * n_v */
 	struct path_step *step;	 /* device memory */
@@ -32,6 +34,7 @@ struct cuda_paths {
 	int half, pitch;    /* number of even slices; length of a row of the even (or of the odd) slices with padding, floats */
 	bool leaves;	    /* some ray passes through the grid's lower or upper face */
 	bool single_planes; /* some distance of planes is not one or two slices: each plane of that group is a group of its own */
+	struct cuda_tof *tof; /* cuda_tof.cu; NULL: no time of flight */
 };
 
 /* The rays of a group's planes in one path: the first one's height at t is zs = z + slope t. */
@@ -68,10 +71,10 @@ struct cuda_fixed {
 };
 
 /* cuda_paths_events.cu: PROJECTION_PATHS. fixed: used in place of x, or NULL. The pass adds to x. */
-int cuda_events_forward(struct projection *a, const float *x, bool add, float *y, struct err *err);
-int cuda_events_back(struct projection *a, const float *y, const struct cuda_fixed *fixed, float *x, struct err *err);
+int cuda_paths_events_forward(struct projection *a, const float *x, bool add, float *y, struct err *err);
+int cuda_paths_events_back(struct projection *a, const float *y, const struct cuda_fixed *fixed, float *x, struct err *err);
 
-/* cuda_lines.cu: stacks of 2-D parallel beams (kernels/lines.h); arguments as of cuda_paths_*() and cuda_events_*() */
+/* cuda_lines.cu: stacks of 2-D parallel beams (kernels/lines.h); arguments as of cuda_paths_*() and cuda_paths_events_*() */
 size_t cuda_lines_bytes(const struct device *dev, const struct projection_spec *spec);
 size_t cuda_lines_scratch(const struct projection_spec *spec);
 int cuda_lines_create(struct projection *a, const struct projection_spec *spec, struct err *err);
@@ -79,7 +82,8 @@ void cuda_lines_free(struct cuda_lines *l);
 int cuda_lines_forward(struct projection *a, const float *x, bool add, float *y, struct err *err);
 int cuda_lines_back(struct projection *a, const float *y, const struct cuda_fixed *fixed, float *x, struct err *err);
 
-/* cuda_joseph.cu: PROJECTION_JOSEPH; x: image, y: bins; arguments as of cuda_events_forward() and cuda_events_back() */
+/* cuda_joseph.cu: PROJECTION_JOSEPH; x: image, y: bins; arguments as of cuda_paths_events_forward() and cuda_paths_events_back()
+ */
 int cuda_joseph_forward(struct projection *a, const float *x, bool add, float *y, struct err *err);
 int cuda_joseph_back(struct projection *a, const float *y, const struct cuda_fixed *fixed, float *x, struct err *err);
 

@@ -41,19 +41,19 @@ static __device__ __forceinline__ void forward_window(const struct event_job &jo
 
 	for (int k0 = 0; k0 < w.n_steps;) {
 		struct batch b = batch_of<false>(w, k0);
-		const struct event *event = w.event;
+		const struct slice_event *event = w.event;
 		const float *x = x0 + (size_t)__shfl_sync(ALL, b.column, 0) * job.column;
 		float next_even = has_even ? __ldg(x) : 0, next_odd = has_odd ? __ldg(x + 1) : 0;
 
 		for (int s = 0; s < b.n; s++) {
-			const struct event *end = event + __shfl_sync(ALL, b.events, s);
+			const struct slice_event *end = event + __shfl_sync(ALL, b.events, s);
 			float step = __shfl_sync(ALL, b.len, s), ce = next_even, co = next_odd;
 
 			x = x0 + (size_t)__shfl_sync(ALL, b.column, min(s + 1, b.n - 1)) * job.column;
 			next_even = has_even ? __ldg(x) : 0;
 			next_odd = has_odd ? __ldg(x + 1) : 0;
 			for (; event < end; event++) {
-				struct event e = *event;
+				struct slice_event e = *event;
 				float fe = fmaf(e.t, ce, even), fo = fmaf(e.t, co, odd);
 
 				if (e.bin & 1) { /* the odd slice of this bin is in the lane before; that of lane 0 is in another
@@ -120,15 +120,15 @@ static __device__ __forceinline__ void back_window(const struct event_job &job, 
 	}
 	for (int k0 = 0; k0 < w.n_steps;) {
 		struct batch b = batch_of<true>(w, k0);
-		const struct event *event = w.event;
+		const struct slice_event *event = w.event;
 
 		for (int s = 0; s < b.n; s++) {
-			const struct event *end = event + __shfl_sync(ALL, b.events, s);
+			const struct slice_event *end = event + __shfl_sync(ALL, b.events, s);
 			size_t at = (size_t)__shfl_sync(ALL, b.column, s) * job.column + z;
 			float step = __shfl_sync(ALL, b.len, s), ce = step * even, co = step * odd;
 
 			for (; event < end; event++) {
-				struct event e = *event;
+				struct slice_event e = *event;
 				const float *bin = w.bins + (e.bin >> 1) + w.lane;
 				float in = e.lanes & me ? bin[0] : 0, out = in;
 
@@ -177,7 +177,7 @@ static __global__ void __launch_bounds__(32 * EVENT_WARPS, 8) event_kernel(const
 	extern __shared__ __align__(16) float shared[];
 	const int warp = threadIdx.x / 32, n_groups_max = min(job.n_groups, EVENT_GROUPS);
 	const size_t per_warp = job.n_bins + (n_groups_max * sizeof(struct event_group) + 15) / 16 * 4 +
-				EVENTS * sizeof(struct event) / sizeof(float);
+				EVENTS * sizeof(struct slice_event) / sizeof(float);
 	const size_t at = (size_t)blockIdx.x * (blockDim.x / 32) + warp;
 	const int v = (int)(at % job.n_v);
 	const double scale = BACK && job.fixed ? 0x1p62 / ((double)*job.largest * job.bound) : 0;
@@ -190,7 +190,7 @@ static __global__ void __launch_bounds__(32 * EVENT_WARPS, 8) event_kernel(const
 	if (path.n == 0 && BACK)
 		return;
 	w.bins = shared + warp * per_warp;
-	w.event = (struct event *)(w.bins + job.n_bins);
+	w.event = (struct slice_event *)(w.bins + job.n_bins);
 	w.group = (struct event_group *)(w.event + EVENTS);
 	w.lane = threadIdx.x % 32;
 	w.step = job.step + path.at;
@@ -246,7 +246,8 @@ template <bool BACK> static int launch(struct projection *a, const struct event_
 {
 	const int groups = job.n_groups < EVENT_GROUPS ? job.n_groups : EVENT_GROUPS;
 	const size_t per_warp = (size_t)job.n_bins * sizeof(float) +
-				((size_t)groups * sizeof(struct event_group) + 15) / 16 * 16 + EVENTS * sizeof(struct event);
+				((size_t)groups * sizeof(struct event_group) + 15) / 16 * 16 +
+				EVENTS * sizeof(struct slice_event);
 	const size_t n = (size_t)a->n_views * (size_t)a->scan.n_v;
 	size_t warps = EVENT_WARPS;
 	int r;
@@ -264,7 +265,7 @@ template <bool BACK> static int launch(struct projection *a, const struct event_
 	return cuda_check(cudaGetLastError(), a->dev, BACK ? "paths back" : "paths forward", err);
 }
 
-int cuda_events_forward(struct projection *a, const float *x, bool add, float *y, struct err *err)
+int cuda_paths_events_forward(struct projection *a, const float *x, bool add, float *y, struct err *err)
 {
 	struct event_job job = {};
 
@@ -275,7 +276,7 @@ int cuda_events_forward(struct projection *a, const float *x, bool add, float *y
 	return launch<false>(a, job, err);
 }
 
-int cuda_events_back(struct projection *a, const float *y, const struct cuda_fixed *fixed, float *x, struct err *err)
+int cuda_paths_events_back(struct projection *a, const float *y, const struct cuda_fixed *fixed, float *x, struct err *err)
 {
 	struct event_job job = {};
 

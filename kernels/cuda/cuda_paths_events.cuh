@@ -28,7 +28,7 @@ static __device__ __forceinline__ int whole(float zs)
 
 /* The rays of a group pass a face between slices in a step from t0 to t1. In lane h the bin of the even slice is the group's bin
  * h + first; that of the odd slice is the same bin, or the next one if `odd_next` is 1. */
-struct __align__(16) event
+struct __align__(16) slice_event
 {
 	float sign; /* +1: planes enter even slices (and leave odd ones); -1: they leave even slices */
 	float t;    /* forward: distance from t0 to the event, mm; back: sign times the rest of the step after the event, mm */
@@ -37,13 +37,13 @@ struct __align__(16) event
 };
 
 template <bool BACK>
-static __device__ __forceinline__ struct event event_of(const struct event_group &g, float t0, float t1, int window)
+static __device__ __forceinline__ struct slice_event event_of(const struct event_group &g, float t0, float t1, int window)
 {
 	const int down = g.slope < 0;
 	float zs = fmaf(g.slope, t0, g.z), b = zs + MAGIC - MAGIC, t = ((b - g.z) + (down ? -0.5f : 0.5f)) * g.inv;
 	int s = whole(zs) + g.base - 2 * window, q = down - s, first = q >> 1;
 	int low = min(max(-first, 0), 32), high = min(max(g.n - first, 0), 32);
-	struct event e;
+	struct slice_event e;
 
 	t = fminf(fmaxf(t, t0), t1);
 	e.sign = s & 1 ? 1.0f : -1.0f;
@@ -85,7 +85,7 @@ static __device__ __forceinline__ int sum_to_lane(int n, int lane)
 struct walk {
 	const struct path_step *step;
 	struct event_group *group; /* EVENT_GROUPS elements */
-	struct event *event;	   /* EVENTS elements */
+	struct slice_event *event; /* EVENTS elements */
 	float *bins;
 	int lane, n_steps, n_groups, window;
 	float begin, end; /* t of the path's beginning and end */

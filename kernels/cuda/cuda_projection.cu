@@ -77,7 +77,8 @@ static int upload_rays(struct projection *a, const struct projection_spec *spec,
 	cudaStream_t stream = cuda_state(a->dev)->stream;
 	int r = cuda_check(cudaMalloc((void **)&a->scan.planes, planes), a->dev, "planes", err);
 
-	a->level = planes_max_abs_rise(s) == 0;
+	a->largest_rise = planes_max_abs_rise(s);
+	a->level = a->largest_rise == 0;
 	a->stack = lines_fit(s, spec->grid);
 	a->radial_first = s->radius[0];
 	a->radial_pitch = s->n_v > 1 ? (s->radius[s->n_v - 1] - s->radius[0]) / (s->n_v - 1) : 1;
@@ -127,8 +128,6 @@ int cuda_projection_create(struct device *dev, const struct projection_spec *spe
 	if (spec->first < 0 || spec->n_views < 1 || spec->first + spec->n_views > spec->scan->n_views)
 		return err_set(err, EINVAL, "%s: views %d to %d are requested, but the scan has %d views", dev->name, spec->first,
 			       spec->first + spec->n_views - 1, spec->scan->n_views);
-	if (spec->scan->tof.n)
-		return err_set(err, ENOTSUP, "%s: time of flight is not supported", dev->name);
 	if (spec->mask && spec->mask->n != bins(spec))
 		return err_set(err, EINVAL, "%s: the mask has %zu bins, the views have %zu", dev->name, spec->mask->n,
 			       bins(spec));
@@ -139,7 +138,7 @@ int cuda_projection_create(struct device *dev, const struct projection_spec *spe
 					       dev->name, spec->first + s);
 	if (is_paths(spec->model) && spec->scan->kind != SCAN_PARALLEL)
 		return err_set(err, EINVAL, "%s: model %d supports only parallel rays", dev->name, (int)spec->model);
-	if (spec->scan->kind == SCAN_PARALLEL && (r = planes_check(spec, err)) < 0)
+	if ((r = spec->scan->kind == SCAN_PARALLEL ? planes_check(spec, err) : planes_check_tof(spec, err)) < 0)
 		return r;
 	a = (struct projection *)calloc(1, sizeof(*a));
 	if (!a)
@@ -301,8 +300,9 @@ int cuda_back_sums(struct projection *a, const struct buf *pair, bool add, struc
 
 	if (r == 0)
 		r = check_sizes(a, "back_sums", den->n, pair->n / 2, err);
-	if (r == 0 && (a->paths || a->lines))
-		r = err_set(err, ENOTSUP, "%s: back_sums: transaxial paths do not support pairs", a->dev->name);
+	if (r == 0 && (a->paths || a->lines || a->scan.tof.n))
+		r = err_set(err, ENOTSUP, "%s: back_sums: transaxial paths and time of flight do not support pairs",
+			    a->dev->name);
 	if (r < 0)
 		return r;
 	return a->model == PROJECTION_EXACT ? cuda_exact_sums(a, q, add, num->mem, den->mem,

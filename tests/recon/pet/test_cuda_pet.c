@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "kernels/tof.h"
 #include "recon/core/linop.h"
 #include "recon/core/projector.h"
 #include "recon/core/scan.h"
@@ -34,17 +35,25 @@ struct setup {
 	const char *name;
 	int span, pixels, slices;
 	double slice, fov, pixel;
+	struct scan_tof tof;
 };
 
 static const struct setup setups[] = {
-	{"pitch of one and two slices", 2, 41, 17, 3, 60, 3},
-	{"odd span", 3, 40, 17, 3, 60, 3.1},
-	{"every ring pair", 1, 37, 17, 3, 55, 3},
-	{"slices of another height", 2, 33, 15, 3.4, 60, 3.7},
-	{"thin slices", 2, 24, 51, 1, 60, 5},
-	{"a volume shorter than the rays", 3, 40, 7, 3, 60, 3},
-	{"more slices than lanes of a warp", 2, 20, 131, 0.39, 58, 6},
-	{"a volume smaller than the field of view", 2, 11, 17, 3, 60, 3},
+	{"pitch of one and two slices", 2, 41, 17, 3, 60, 3, {0}},
+	{"odd span", 3, 40, 17, 3, 60, 3.1, {0}},
+	{"every ring pair", 1, 37, 17, 3, 55, 3, {0}},
+	{"slices of another height", 2, 33, 15, 3.4, 60, 3.7, {0}},
+	{"thin slices", 2, 24, 51, 1, 60, 5, {0}},
+	{"a volume shorter than the rays", 3, 40, 7, 3, 60, 3, {0}},
+	{"more slices than lanes of a warp", 2, 20, 131, 0.39, 58, 6, {0}},
+	{"a volume smaller than the field of view", 2, 11, 17, 3, 60, 3, {0}},
+	{"TOF, pitch of one and two slices", 2, 41, 17, 3, 60, 3, {11, 14, 9}},
+	{"TOF, more planes than lanes of a warp", 3, 40, 17, 3, 60, 3.1, {10, 14, 9}},
+	{"TOF, every ring pair", 1, 37, 17, 3, 55, 3, {3, 60, 9}},
+	{"TOF, slices of another height", 3, 33, 15, 3.4, 60, 3.7, {11, 14, 9}},
+	{"TOF, thin slices, planes between two slices", 2, 24, 52, 1, 60, 5, {9, 16, 8}},
+	{"TOF, a volume shorter than the rays, bins narrower than the resolution", 3, 40, 7, 3, 60, 3, {25, 6, 11}},
+	{"TOF, many bins at a point, not all of the field of view", 2, 24, 17, 3, 60, 5, {31, 3, 10}},
 };
 #define N_SETUPS (sizeof(setups) / sizeof(setups[0]))
 static const enum projection_model models[] = {PROJECTION_PATHS, PROJECTION_JOSEPH, PROJECTION_EXACT};
@@ -60,13 +69,14 @@ static struct device *cuda_device(void)
 	return dev;
 }
 
-static struct michelogram small_scanner(int span)
+static struct michelogram small_scanner(int span, struct scan_tof tof)
 {
 	struct michelogram m = {
 		.scanner = {.rings = RINGS, .detectors = 80, .ring_spacing = 6, .radius = 78, .interaction_depth = 2, .bin = 3.3},
 		.n_radial = RADIAL,
 		.n_angles = ANGLES,
 		.arc_corrected = true,
+		.tof = tof,
 	};
 
 	assert_int_equal(michelogram_segments(RINGS, span, RINGS - 1, &m.segments, &m.n_segments, NULL), 0);
@@ -85,7 +95,7 @@ static struct grid grid_of(const struct setup *s)
 
 static struct scan *scan_of(const struct setup *s)
 {
-	struct michelogram m = small_scanner(s->span);
+	struct michelogram m = small_scanner(s->span, s->tof);
 	struct scan *scan;
 	int *plane;
 
@@ -197,7 +207,7 @@ static void adjoint_gap(void **state)
  * bins without a ray. */
 static void chords(void **state)
 {
-	const struct setup setup = {"", 2, 48, 17, 3, 58, 2.6};
+	const struct setup setup = {"", 2, 48, 17, 3, 58, 2.6, {0}};
 	struct device *dev = cuda_device();
 	struct scan *scan = scan_of(&setup);
 	struct grid g = grid_of(&setup);
@@ -318,9 +328,10 @@ static void volumes_agree(void **state)
 	device_close(cuda);
 }
 
-static float *reconstructed(struct device *dev, const struct pet_protocol *p, const float *y, const float *factors)
+static float *reconstructed(struct device *dev, const struct pet_protocol *p, struct scan_tof tof, const float *y,
+			    const float *factors)
 {
-	struct michelogram m = small_scanner(2);
+	struct michelogram m = small_scanner(2, tof);
 	struct pet_plan plan;
 	struct pet_report report;
 	struct err err = {0};
@@ -336,9 +347,30 @@ static float *reconstructed(struct device *dev, const struct pet_protocol *p, co
 	return volume;
 }
 
-/* Smooth data (a ball beside the centre), random factors: 40 iterations of MLEM, OSEM, FBP, with and without a resolution model.
- */
-static void images_agree(void **state)
+/* Compute smooth data: a cylinder of 25 mm radius beside the centre, times the factors. */
+static float *smooth_data(const struct michelogram *m, const float *factors)
+{
+	const int n_k = m->tof.n > 0 ? m->tof.n : 1;
+	size_t rays = michelogram_planes(m) * (size_t)m->n_angles * (size_t)m->n_radial;
+	float *y = calloc(rays * (size_t)n_k, sizeof(*y));
+
+	assert_non_null(y);
+	for (size_t i = 0; i < rays; i++) {
+		double phi = (double)(i / (size_t)m->n_radial % (size_t)m->n_angles) * 3.14159265358979 / m->n_angles;
+		double s = michelogram_radius(m, (int)(i % (size_t)m->n_radial)) - 15 * cos(phi), t = -15 * sin(phi);
+		double half = s * s < 625 ? sqrt(625 - s * s) : 0;
+
+		for (int k = 0; k < n_k; k++)
+			y[(size_t)k * rays + i] =
+				(float)(factors[i] *
+					(m->tof.n > 0 ? tof_weight_integral(&m->tof, k, t - half, t + half) : 2 * half));
+	}
+	return y;
+}
+
+/* Reconstruct smooth data with random factors on both devices: 40 iterations of MLEM, OSEM, FBP, with and without a resolution
+ * model. */
+static void check_images(struct scan_tof tof)
 {
 	const struct pet_protocol base = {.algorithm = ALGORITHM_MLEM,
 					  .iterations = 40,
@@ -348,12 +380,11 @@ static void images_agree(void **state)
 					  .projector = PROJECTION_PATHS,
 					  .filter_cut = 1};
 	struct pet_protocol p[5] = {base, base, base, base, base};
-	struct michelogram m = small_scanner(2);
+	struct michelogram m = small_scanner(2, tof);
 	struct device *cuda = cuda_device(), *cpu;
-	float *y = malloc(michelogram_size(&m) * sizeof(*y)), *factors = fixture_floats(michelogram_size(&m), 9, 0.3f, 1);
-	size_t n = 40 * 40 * (2 * RINGS - 1), i = 0;
+	size_t rays = michelogram_planes(&m) * (size_t)m.n_angles * (size_t)m.n_radial, n = 40 * 40 * (2 * RINGS - 1);
+	float *factors = fixture_floats(rays, 9, 0.3f, 1), *y = smooth_data(&m, factors);
 
-	(void)state;
 	p[1].psf = 5;
 	p[1].postfilter = 4;
 	p[2].algorithm = ALGORITHM_OSEM;
@@ -361,21 +392,13 @@ static void images_agree(void **state)
 	p[2].subsets = 4;
 	p[3].projector = PROJECTION_JOSEPH;
 	p[4].algorithm = ALGORITHM_FBP;
-	assert_non_null(y);
-	for (size_t plane = 0; plane < michelogram_planes(&m); plane++)
-		for (int a = 0; a < m.n_angles; a++)
-			for (int t = 0; t < m.n_radial; t++, i++) {
-				double s = michelogram_radius(&m, t) - 15 * cos(a * 3.14159265 / m.n_angles);
-
-				y[i] = s * s < 625 ? (float)(factors[i] * 2 * sqrt(625 - s * s)) : 0;
-			}
 	assert_int_equal(device_cpu_open(0, &cpu, NULL), 0);
-	for (i = 0; i < 5; i++) {
-		float *a = reconstructed(cuda, &p[i], y, factors), *b = reconstructed(cpu, &p[i], y, factors);
+	for (size_t i = 0; i < 5; i++) {
+		float *a = reconstructed(cuda, &p[i], tof, y, factors), *b = reconstructed(cpu, &p[i], tof, y, factors);
 		double d = difference(a, b, n);
 
 		if (!(d < IMAGE_TOL))
-			fail_msg("protocol %zu: images differ by %g", i, d);
+			fail_msg("protocol %zu, %d TOF bins: images differ by %g", i, tof.n, d);
 		free(a);
 		free(b);
 	}
@@ -384,6 +407,18 @@ static void images_agree(void **state)
 	free(m.segments);
 	device_close(cpu);
 	device_close(cuda);
+}
+
+static void images_agree(void **state)
+{
+	(void)state;
+	check_images((struct scan_tof){0});
+}
+
+static void tof_images_agree(void **state)
+{
+	(void)state;
+	check_images((struct scan_tof){11, 14, 9});
 }
 
 /* Horizontal planes at unequal distances, backprojected into slices that contain several, one or none of them. */
@@ -437,9 +472,9 @@ static void interpolated_agrees(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(models_agree), cmocka_unit_test(adjoint_gap),	 cmocka_unit_test(chords),
-		cmocka_unit_test(repeatable),	cmocka_unit_test(volumes_agree), cmocka_unit_test(interpolated_agrees),
-		cmocka_unit_test(images_agree),
+		cmocka_unit_test(models_agree), cmocka_unit_test(adjoint_gap),	    cmocka_unit_test(chords),
+		cmocka_unit_test(repeatable),	cmocka_unit_test(volumes_agree),    cmocka_unit_test(interpolated_agrees),
+		cmocka_unit_test(images_agree), cmocka_unit_test(tof_images_agree),
 	};
 
 	if (device_cuda_count() == 0) {

@@ -1,0 +1,701 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cuda_tof.cu - PROJECTION_PATHS and PROJECTION_JOSEPH with time of flight. A block processes a path and up to TOF_WARPS warps of
+ * planes; each lane of a warp has TOF_PLANES() planes. The steps are processed in ascending t, 2^TOF_LOG_STEPS at a time. A step
+ * contributes to the TOF bins of a window (tof_bins()), which only moves upwards: a lane has the bins of its window in registers.
+ * When the window moves, forward stores the bin that leaves it, back loads the one that enters.
+ *
+ * In a step the ray of a plane is in slice b and the slice below it (kernels/paths.h). Planes a whole number of slices apart have
+ * the same lengths there, and all planes of one rise have the same weights: a block computes both once, in shared memory, for
+ * each of its slots. Forward: the columns of the steps are in shared memory, with zeros below and above. Back: the contributions
+ * to the volume are atomic additions or, for bitwise repeatable results, additions to 64-bit fixed-point sums. If the planes of a
+ * warp are one slice apart, the lower contribution of a plane and the upper one of the plane before it belong to the same voxel
+ * and are added first. */
+#include "kernels/cuda/cuda_tof.cuh"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "kernels/tof.h"
+
+#define TOF_WARPS 9  /* warps of a block */
+#define TOF_BLOCKS 4 /* blocks of a multiprocessor */
+#define TOF_LOG_STEPS 5
+#define TOF_WINDOW_MOST 32
+#define TOF_PLANES(window) ((window) > 8 ? 1 : 2) /* planes of a lane, 32 planes apart */
+#define MARGIN 4	  /* zeros before and after a column in shared memory; 2 are needed, 4 keep it aligned */
+#define DISTANCE_TOL 1e-6 /* slices */
+#define ALL 0xffffffffu
+#define MAGIC 12582912.0f /* 1.5 2^23: adding it rounds to an integer, which is then in the low bits */
+
+/* Up to 32 TOF_PLANES() planes of equal rise and equal distance. */
+struct tof_warp {
+	int plane, n;
+	int slot;   /* index of the warp's slot in its block: warps of one slot have the same rise, and the same z but for whole
+		       slices */
+	bool leads; /* the first warp of its slot in the block */
+	double z, pitch; /* height of the first plane's ray at its middle (PATHS: minus one half), distance of planes; slices */
+	double rise;	 /* slices */
+};
+
+struct cuda_tof {
+	struct tof_warp *warp; /* device memory */
+	int n_warps, window;
+	bool whole; /* all distances of planes are whole numbers of slices */
+};
+
+struct tof_job {
+	const struct path *path;
+	const struct path_step *step;
+	const struct tof_warp *warp;
+	const float *inv_w;
+	const float *x, *y; /* forward, back: the input */
+	float *ret_x, *ret_y;
+	unsigned long long *fixed; /* back: used in place of ret_x */
+	const float *largest;
+	double bound;		   /* fixed: no sum exceeds this times *largest */
+	float slice, width, sigma; /* mm */
+	int n_warps, n_tof, n_u, n_v, nz, column;
+	int log_steps; /* 2^log_steps steps are processed together */
+	bool add;
+};
+
+/* The rays of a lane: height zs = slope t + z in slices above `base`. */
+struct tof_ray {
+	int base;
+	float slope, z, inv, half;
+};
+
+/* A step of a path. */
+struct __align__(16) tof_step
+{
+	float low, high; /* PATHS: beginning and end of the step; JOSEPH: its middle, twice; mm */
+	float length;
+	float share; /* JOSEPH: weight of the second column */
+};
+
+/* A step for the planes of a slot. */
+struct __align__(16) tof_cell
+{
+	int first;	    /* first TOF bin of the window */
+	int slice;	    /* upper slice of the ray, relative to its base */
+	float upper, lower; /* length of the ray in that slice and in the one below, without stretch */
+};
+
+/* Shared memory of a block. Cells and weights of step k of slot i are at (i << log_steps) + k. */
+struct tof_shared {
+	float *weight;	       /* [slot][step][window] */
+	struct tof_cell *cell; /* [slot][step] */
+	struct tof_step *step; /* [step] */
+	struct tof_ray *ray;   /* [slot]: of its first plane; cells do not use the base */
+	float *stretch;	       /* [slot] */
+	int *column;	       /* [step] */
+	float *row;	       /* [step][MARGIN + column + MARGIN] */
+};
+
+template <int W> static __host__ __device__ size_t shared_floats(int steps)
+{
+	size_t each = TOF_WARPS * (W + sizeof(struct tof_cell) / 4) + sizeof(struct tof_step) / 4 + 1;
+
+	return ((size_t)steps * each + TOF_WARPS * (1 + sizeof(struct tof_ray) / 4) + 3) / 4 * 4;
+}
+
+template <int W> static __device__ __forceinline__ struct tof_shared shared_of(float *memory, int log_steps)
+{
+	struct tof_shared s;
+
+	s.weight = memory; /* the first three are aligned to 16 bytes */
+	s.cell = (struct tof_cell *)(s.weight + (TOF_WARPS * W << log_steps));
+	s.step = (struct tof_step *)(s.cell + (TOF_WARPS << log_steps));
+	s.ray = (struct tof_ray *)(s.step + (1 << log_steps));
+	s.stretch = (float *)(s.ray + TOF_WARPS);
+	s.column = (int *)(s.stretch + TOF_WARPS);
+	s.row = memory + shared_floats<W>(1 << log_steps);
+	return s;
+}
+
+template <bool JOSEPH> static __device__ __forceinline__ struct tof_ray ray_of(const struct tof_warp &warp, double z, float inv_w)
+{
+	struct tof_ray r;
+
+	r.slope = (float)(warp.rise * inv_w);
+	r.base = (int)floor(z);
+	r.z = (float)(z - floor(z));
+	if (!JOSEPH && r.slope == 0) { /* the ray is in one slice */
+		r.base = (int)floor(z + 0.5);
+		r.z = 0;
+	}
+	r.inv = r.slope != 0 ? 1 / fabsf(r.slope) : 0;
+	r.half = r.slope != 0 ? 0.5f * r.inv : 1e30f;
+	return r;
+}
+
+/* Compute the upper slice of a ray in a step relative to its base, and the lengths in it and in the slice below. */
+template <bool JOSEPH>
+static __device__ __forceinline__ int split(const struct tof_ray &r, const struct tof_step &s, float *upper, float *lower)
+{
+	float zs = fmaf(r.slope, r.slope < 0 ? s.low : s.high, r.z), m = zs + MAGIC, above = zs - (m - MAGIC);
+
+	*upper = JOSEPH ? s.length * (above + 0.5f) : fminf(s.length, fmaf(above, r.inv, r.half));
+	*lower = s.length - *upper;
+	return __float_as_int(m) - 0x4b400000;
+}
+
+/* Read step k in ascending t; its number in the path is k, or counted from the end if t falls. */
+template <bool JOSEPH>
+static __device__ __forceinline__ struct tof_step step_of(const struct path_step *step, const struct path &path, int k,
+							  int *ret_column)
+{
+	int i = JOSEPH && path.dt < 0 ? path.n - 1 - k : k;
+	struct path_step from = step[i];
+	struct tof_step s;
+
+	*ret_column = from.column;
+	s.share = JOSEPH ? from.t : 0;
+	s.high = JOSEPH ? fmaf((float)i, path.dt, path.t) : from.t;
+	s.low = JOSEPH ? s.high : k ? step[k - 1].t : path.t;
+	s.length = JOSEPH ? fabsf(path.dt) : s.high - s.low;
+	return s;
+}
+
+/* Compute windows, slices and weights of n steps for every slot. The upper edge of a window is beyond the cut-off. */
+template <int W, bool JOSEPH>
+static __device__ __forceinline__ void make_cells(const struct tof_job &job, const struct tof_shared &s, int n, int slots)
+{
+	const float inv_sigma = 1 / job.sigma, inv_width = 1 / job.width, half = 0.5f * (float)job.n_tof;
+	const float pitch = job.width * inv_sigma;
+
+	for (int at = threadIdx.x; at < slots << job.log_steps; at += blockDim.x) {
+		const int slot = at >> job.log_steps, k = at & ((1 << job.log_steps) - 1);
+		const struct tof_step step = s.step[k];
+		const float t = 0.5f * (step.low + step.high) * s.stretch[slot];
+		const float low = (t - (float)TOF_CUT * job.sigma) * inv_width + half;
+		struct tof_cell cell;
+		float edge, before;
+
+		if (k >= n)
+			continue;
+		cell.first = low > 0 ? (int)fminf(low, (float)job.n_tof) : 0;
+		cell.slice = split<JOSEPH>(s.ray[slot], step, &cell.upper, &cell.lower);
+		s.cell[at] = cell;
+		edge = (((float)cell.first - half) * job.width - t) * inv_sigma;
+		before = tof_cumulative_float(edge);
+#pragma unroll
+		for (int j = 0; j < W; j += 4) {
+			float w[4];
+
+#pragma unroll
+			for (int i = 0; i < 4; i++) {
+				float after = j + i < W - 1 ? tof_cumulative_float(fmaf((float)(j + i + 1), pitch, edge)) : 1;
+
+				w[i] = cell.first + j + i < job.n_tof ? after - before : 0;
+				before = after;
+			}
+			*(float4 *)(s.weight + at * W + j) = make_float4(w[0], w[1], w[2], w[3]);
+		}
+	}
+}
+
+/* Copy the columns of n steps into shared memory (JOSEPH: interpolated between the two columns), zeros around them. */
+template <bool JOSEPH>
+static __device__ __forceinline__ void load_rows(const struct tof_job &job, const struct path &path, const struct tof_shared &s,
+						 int n)
+{
+	const int pitch = job.column + 2 * MARGIN, warps = blockDim.x / 32;
+
+	for (int k = threadIdx.x / 32; k < n; k += warps) {
+		const float *from = job.x + (size_t)s.column[k] * job.column,
+			    *other = from + (ptrdiff_t)path.neighbour * job.column;
+		const float w = s.step[k].share, u = 1 - w;
+
+		for (int i = 4 * (threadIdx.x % 32); i < pitch; i += 128) {
+			const int z = i - MARGIN;
+			float4 a = make_float4(0, 0, 0, 0);
+
+			if (z >= 0 && z < job.column) {
+				a = __ldg((const float4 *)(from + z));
+				if (JOSEPH) {
+					float4 b = __ldg((const float4 *)(other + z));
+
+					a = make_float4(fmaf(w, b.x, u * a.x), fmaf(w, b.y, u * a.y), fmaf(w, b.z, u * a.z),
+							fmaf(w, b.w, u * a.w));
+				}
+				a.y = z + 1 < job.nz ? a.y : 0; /* the padding is not read */
+				a.z = z + 2 < job.nz ? a.z : 0;
+				a.w = z + 3 < job.nz ? a.w : 0;
+			}
+			*(float4 *)(s.row + k * pitch + i) = a;
+		}
+	}
+}
+
+/* The planes of this thread, and what all warps of the block share. */
+struct tof_lane {
+	struct tof_ray ray[2];
+	float stretch;
+	int plane, lane, slot, slots;
+	int n;	     /* planes of the warp; 0: it has none */
+	bool joined; /* they are one slice apart */
+};
+
+/* Return whether the lane has a plane number p. */
+static __device__ __forceinline__ bool has_plane(const struct tof_lane &l, int p)
+{
+	return l.lane + 32 * p < l.n;
+}
+
+template <int W, bool JOSEPH>
+static __device__ __forceinline__ struct tof_lane lane_of(const struct tof_job &job, const struct tof_shared &s)
+{
+	const int first = blockIdx.y * TOF_WARPS, last = min(first + TOF_WARPS, job.n_warps) - 1, at = first + threadIdx.x / 32;
+	const float inv_w = job.inv_w[blockIdx.x % job.n_v];
+	struct tof_lane l = {};
+
+	l.lane = threadIdx.x % 32;
+	l.slots = job.warp[last].slot + 1;
+	if (at <= last) {
+		const struct tof_warp warp = job.warp[at];
+
+#pragma unroll
+		for (int p = 0; p < TOF_PLANES(W); p++)
+			l.ray[p] = ray_of<JOSEPH>(warp, warp.z + (l.lane + 32 * p) * warp.pitch, inv_w);
+		l.stretch = sqrtf(1 + l.ray[0].slope * l.ray[0].slope * job.slice * job.slice);
+		l.plane = warp.plane + l.lane;
+		l.slot = warp.slot;
+		l.n = warp.n;
+		l.joined = warp.pitch == 1;
+		if (warp.leads && l.lane == 0) {
+			s.ray[l.slot] = l.ray[0];
+			s.stretch[l.slot] = l.stretch;
+		}
+	}
+	return l;
+}
+
+/* Prepare the next n steps for all threads. */
+template <int W, bool JOSEPH, bool BACK>
+static __device__ __forceinline__ void next_steps(const struct tof_job &job, const struct path &path, const struct tof_shared &s,
+						  int k0, int n, int slots)
+{
+	__syncthreads(); /* all threads have finished the last steps */
+	if (threadIdx.x < n)
+		s.step[threadIdx.x] = step_of<JOSEPH>(job.step + path.at, path, k0 + threadIdx.x, s.column + threadIdx.x);
+	__syncthreads();
+	make_cells<W, JOSEPH>(job, s, n, slots);
+	if (!BACK)
+		load_rows<JOSEPH>(job, path, s, n);
+	__syncthreads();
+}
+
+/* Store the sums of a TOF bin. y: that of the lane's first plane in TOF bin 0. */
+template <int W>
+static __device__ __forceinline__ void store_bin(const struct tof_job &job, const struct tof_lane &l, float *y, int k,
+						 const float (*sum)[W], int j)
+{
+	if (k >= job.n_tof)
+		return;
+	y += (size_t)k * job.n_u;
+#pragma unroll
+	for (int p = 0; p < TOF_PLANES(W); p++)
+		if (has_plane(l, p))
+			y[32 * p] = fmaf(sum[p][j], l.stretch, job.add ? y[32 * p] : 0);
+}
+
+template <int W, bool JOSEPH, bool WHOLE>
+static __global__ void __launch_bounds__(32 * TOF_WARPS, W > 8 ? 1 : TOF_BLOCKS)
+	forward_kernel(const __grid_constant__ struct tof_job job)
+{
+	extern __shared__ __align__(16) float memory[];
+	constexpr int P = TOF_PLANES(W);
+	const struct tof_shared s = shared_of<W>(memory, job.log_steps);
+	const struct path path = job.path[blockIdx.x];
+	const struct tof_lane l = lane_of<W, JOSEPH>(job, s);
+	const int pitch = job.column + 2 * MARGIN, top = job.nz + 1;
+	float *y = job.ret_y + (size_t)blockIdx.x * job.n_tof * job.n_u + l.plane;
+	float sum[P][W] = {};
+	int at = 0; /* first bin of the window */
+
+	for (int k0 = 0; k0 < path.n; k0 += 1 << job.log_steps) {
+		const int n = min(1 << job.log_steps, path.n - k0);
+		const struct tof_cell *cell = s.cell + (l.slot << job.log_steps), *end = cell + n;
+		const float4 *weight = (const float4 *)(s.weight + (l.slot * W << job.log_steps));
+		const float *row = s.row + MARGIN;
+
+		next_steps<W, JOSEPH, false>(job, path, s, k0, n, l.slots);
+		while (l.n > 0 && cell < end) {
+			const int first = cell->first;
+
+#pragma unroll 1
+			for (; at < first; at++) {
+				store_bin<W>(job, l, y, at, sum, 0);
+#pragma unroll
+				for (int p = 0; p < P; p++) {
+#pragma unroll
+					for (int j = 0; j < W - 1; j++)
+						sum[p][j] = sum[p][j + 1];
+					sum[p][W - 1] = 0;
+				}
+			}
+			do { /* steps with the same window */
+				const struct tof_cell c = *cell++;
+				float4 w[W / 4];
+
+#pragma unroll
+				for (int j = 0; j < W / 4; j++)
+					w[j] = weight[j];
+#pragma unroll
+				for (int p = 0; p < P; p++)
+					if (p == 0 || 32 * p < l.n) { /* the same for the whole warp */
+						float upper = c.upper, lower = c.lower, value;
+						int b = c.slice;
+
+						if (!WHOLE)
+							b = split<JOSEPH>(l.ray[p], s.step[(row - s.row) / pitch], &upper,
+									  &lower);
+						b = min(max(l.ray[p].base + b, -1), top);
+						value = fmaf(upper, row[b], lower * row[b - 1]);
+#pragma unroll
+						for (int j = 0; j < W; j += 4) {
+							sum[p][j] = fmaf(w[j / 4].x, value, sum[p][j]);
+							sum[p][j + 1] = fmaf(w[j / 4].y, value, sum[p][j + 1]);
+							sum[p][j + 2] = fmaf(w[j / 4].z, value, sum[p][j + 2]);
+							sum[p][j + 3] = fmaf(w[j / 4].w, value, sum[p][j + 3]);
+						}
+					}
+				weight += W / 4;
+				row += pitch;
+			} while (cell < end && cell->first == first);
+		}
+	}
+#pragma unroll
+	for (int j = 0; j < W; j++)
+		store_bin<W>(job, l, y, at + j, sum, j);
+	for (at += W; !job.add && at < job.n_tof; at++)
+#pragma unroll
+		for (int p = 0; p < P; p++)
+			if (has_plane(l, p))
+				y[(size_t)at * job.n_u + 32 * p] = 0;
+}
+
+template <bool FIXED>
+static __device__ __forceinline__ void add_voxel(const struct tof_job &job, size_t at, int z, float value, double scale)
+{
+	if (value == 0 || (unsigned)z >= (unsigned)job.nz)
+		return;
+	if (FIXED)
+		atomicAdd(job.fixed + at + z, (unsigned long long)__double2ll_rn((double)value * scale));
+	else
+		atomicAdd(job.ret_x + at + z, value);
+}
+
+/* Add the upper contributions of the lanes' P planes to their slices b, the lower ones to the slices below. Joined planes: the
+ * slice below b of a plane is slice b of the plane before it. All lanes of the warp call it. */
+template <int P, bool FIXED>
+static __device__ __forceinline__ void add_planes(const struct tof_job &job, const struct tof_lane &l, int column, const int *b,
+						  float share, const float *upper, const float *lower, double scale)
+{
+	const size_t at = (size_t)column * job.column;
+	float sum[P], below[P];
+
+#pragma unroll
+	for (int p = 0; p < P; p++) {
+		sum[p] = share * upper[p];
+		below[p] = share * lower[p];
+	}
+	if (l.joined) {
+#pragma unroll
+		for (int p = 0; p < P; p++) {
+			float next = __shfl_sync(ALL, below[p], l.lane + 1); /* lane 31: that of lane 0 */
+
+			if (l.lane < 31)
+				sum[p] += next;
+			else if (p > 0)
+				sum[p - 1] += next;
+		}
+	}
+#pragma unroll
+	for (int p = 0; p < P; p++)
+		add_voxel<FIXED>(job, at, b[p], sum[p], scale);
+	if (!l.joined || l.lane == 0)
+#pragma unroll
+		for (int p = 0; p < P; p++)
+			if (p == 0 || !l.joined)
+				add_voxel<FIXED>(job, at, b[p] - 1, below[p], scale);
+}
+
+template <int W, bool JOSEPH, bool WHOLE, bool FIXED>
+static __global__ void __launch_bounds__(32 * TOF_WARPS, W > 8 ? 1 : TOF_BLOCKS)
+	back_kernel(const __grid_constant__ struct tof_job job)
+{
+	extern __shared__ __align__(16) float memory[];
+	constexpr int P = TOF_PLANES(W);
+	const struct tof_shared s = shared_of<W>(memory, job.log_steps);
+	const struct path path = job.path[blockIdx.x];
+	const struct tof_lane l = lane_of<W, JOSEPH>(job, s);
+	const float *y = job.y + (size_t)blockIdx.x * job.n_tof * job.n_u + l.plane;
+	const double scale = FIXED ? 0x1p62 / ((double)*job.largest * job.bound) : 0;
+	float bin[P][W];
+	int at = 0;
+
+#pragma unroll
+	for (int p = 0; p < P; p++)
+#pragma unroll
+		for (int j = 0; j < W; j++)
+			bin[p][j] = has_plane(l, p) && j < job.n_tof ? y[(size_t)j * job.n_u + 32 * p] * l.stretch : 0;
+	for (int k0 = 0; k0 < path.n; k0 += 1 << job.log_steps) {
+		const int n = min(1 << job.log_steps, path.n - k0);
+		const struct tof_cell *cell = s.cell + (l.slot << job.log_steps), *end = cell + n;
+		const float4 *weight = (const float4 *)(s.weight + (l.slot * W << job.log_steps));
+		const int *column = s.column;
+
+		next_steps<W, JOSEPH, true>(job, path, s, k0, n, l.slots);
+		while (l.n > 0 && cell < end) {
+			const int first = cell->first;
+
+#pragma unroll 1
+			for (; at < first; at++)
+#pragma unroll
+				for (int p = 0; p < P; p++) {
+#pragma unroll
+					for (int j = 0; j < W - 1; j++)
+						bin[p][j] = bin[p][j + 1];
+					bin[p][W - 1] = has_plane(l, p) && at + W < job.n_tof
+								? y[(size_t)(at + W) * job.n_u + 32 * p] * l.stretch
+								: 0;
+				}
+			do { /* steps with the same window */
+				const struct tof_cell c = *cell++;
+				float4 w[W / 4];
+				float upper[P], lower[P];
+				int b[P];
+
+#pragma unroll
+				for (int j = 0; j < W / 4; j++)
+					w[j] = weight[j];
+#pragma unroll
+				for (int p = 0; p < P; p++) {
+					float value = 0;
+
+#pragma unroll
+					for (int j = 0; j < W; j += 4)
+						value = fmaf(w[j / 4].x, bin[p][j],
+							     fmaf(w[j / 4].y, bin[p][j + 1],
+								  fmaf(w[j / 4].z, bin[p][j + 2],
+								       fmaf(w[j / 4].w, bin[p][j + 3], value))));
+					b[p] = c.slice;
+					upper[p] = c.upper;
+					lower[p] = c.lower;
+					if (!WHOLE)
+						b[p] = split<JOSEPH>(l.ray[p], s.step[column - s.column], &upper[p], &lower[p]);
+					b[p] += l.ray[p].base;
+					upper[p] *= value;
+					lower[p] *= value;
+				}
+				if (JOSEPH) {
+					const float share = s.step[column - s.column].share;
+
+					add_planes<P, FIXED>(job, l, *column, b, 1 - share, upper, lower, scale);
+					add_planes<P, FIXED>(job, l, *column + path.neighbour, b, share, upper, lower, scale);
+				} else {
+					add_planes<P, FIXED>(job, l, *column, b, 1, upper, lower, scale);
+				}
+				weight += W / 4;
+				column++;
+			} while (cell < end && cell->first == first);
+		}
+	}
+}
+
+/* ---- host ---- */
+
+/* Return z, or the nearest multiple of 1/2 if it differs only by rounding, so that rounding does not decide which slice a plane
+ * is in. */
+static double snap(double z)
+{
+	double half = 0.5 * rint(2 * z);
+
+	return fabs(z - half) < DISTANCE_TOL ? half : z;
+}
+
+/* Divide the groups of planes into warps; return their number. */
+static int make_warps(const struct projection_spec *spec, const struct plane_group *group, int n_groups, int window,
+		      struct tof_warp *ret, bool *ret_whole)
+{
+	const struct grid *g = spec->grid;
+	int n = 0, slot = 0, most = 32 * TOF_PLANES(window);
+
+	*ret_whole = true;
+	for (int i = 0; i < n_groups; i++) {
+		double pitch = group[i].pitch / g->h[2],
+		       z = snap((group[i].z - g->lo[2]) / g->h[2] - (spec->model == PROJECTION_JOSEPH ? 0 : 0.5));
+		bool whole = fabs(pitch - rint(pitch)) * group[i].n < DISTANCE_TOL;
+
+		pitch = whole ? rint(pitch) : pitch;
+		*ret_whole &= whole;
+		for (int j = 0; j < group[i].n; j += most, n++) {
+			ret[n].leads = n % TOF_WARPS == 0 || j == 0;
+			slot = n % TOF_WARPS == 0 ? 0 : slot + ret[n].leads;
+			ret[n].plane = group[i].first + j;
+			ret[n].n = group[i].n - j < most ? group[i].n - j : most;
+			ret[n].slot = slot;
+			ret[n].pitch = pitch;
+			ret[n].z = z + j * pitch;
+			ret[n].rise = group[i].rise / g->h[2];
+		}
+	}
+	return n;
+}
+
+static int window_of(const struct scan_tof *tof)
+{
+	int most = tof_bins_most(tof);
+
+	return most <= 8 ? 8 : most <= 16 ? 16 : TOF_WINDOW_MOST;
+}
+
+size_t cuda_tof_bytes(const struct projection_spec *spec)
+{
+	return (size_t)spec->scan->n_u * sizeof(struct tof_warp); /* at most one warp per plane */
+}
+
+static int check_window(const struct projection *a, const struct scan_tof *tof, struct err *err)
+{
+	int most = tof_bins_most(tof);
+
+	return most <= TOF_WINDOW_MOST ? 0
+				       : err_set(err, ENOTSUP,
+						 "%s: TOF bins of %g mm with a resolution of %g mm (standard deviation): %d bins "
+						 "have a part in one "
+						 "point; allowed on this device: %d; add up TOF bins (tof_mashing)",
+						 a->dev->name, tof->width, tof->sigma, most, TOF_WINDOW_MOST);
+}
+
+int cuda_tof_create(struct projection *a, const struct projection_spec *spec, struct cuda_tof **ret, struct err *err)
+{
+	int n_groups = planes_group(spec->scan, NULL), r = check_window(a, &spec->scan->tof, err);
+	struct plane_group *group = (struct plane_group *)calloc((size_t)n_groups, sizeof(*group));
+	struct tof_warp *warp = (struct tof_warp *)calloc((size_t)spec->scan->n_u, sizeof(*warp));
+	struct cuda_tof *t = (struct cuda_tof *)calloc(1, sizeof(*t));
+
+	*ret = t;
+	if (r == 0 && (!group || !warp || !t))
+		r = err_set(err, ENOMEM, "%s: out of memory for %d planes", a->dev->name, spec->scan->n_u);
+	if (r < 0)
+		goto out;
+	planes_group(spec->scan, group);
+	t->window = window_of(&spec->scan->tof);
+	t->n_warps = make_warps(spec, group, n_groups, t->window, warp, &t->whole);
+	r = cuda_check(cudaMalloc((void **)&t->warp, (size_t)t->n_warps * sizeof(*warp)), a->dev, "planes with TOF", err);
+	if (r == 0)
+		r = cuda_check(cudaMemcpy(t->warp, warp, (size_t)t->n_warps * sizeof(*warp), cudaMemcpyHostToDevice), a->dev,
+			       "planes with TOF", err);
+out:
+	free(group);
+	free(warp);
+	return r;
+}
+
+void cuda_tof_free(struct cuda_tof *t)
+{
+	if (!t)
+		return;
+	cudaFree(t->warp);
+	free(t);
+}
+
+/* Return the logarithm of the number of steps in shared memory, so small that TOF_BLOCKS blocks fit on a multiprocessor. */
+template <int W> static int log_steps_of(const struct projection *a, bool back, size_t *ret_bytes)
+{
+	const size_t row = back ? 0 : grid_column(&a->grid) + 2 * MARGIN;
+
+	for (int log = TOF_LOG_STEPS;; log--) {
+		*ret_bytes = (shared_floats<W>(1 << log) + ((size_t)row << log)) * sizeof(float);
+		if (*ret_bytes <= 220 * 1024 / TOF_BLOCKS || log == 2)
+			return log;
+	}
+}
+
+template <int W, bool JOSEPH, bool WHOLE, bool BACK> static int launch(struct projection *a, struct tof_job *job, struct err *err)
+{
+	const void *kernel = !BACK	  ? (const void *)forward_kernel<W, JOSEPH, WHOLE>
+			     : job->fixed ? (const void *)back_kernel<W, JOSEPH, WHOLE, true>
+					  : (const void *)back_kernel<W, JOSEPH, WHOLE, false>;
+	const char *what = BACK ? "TOF back" : "TOF forward";
+	const dim3 blocks((unsigned)((size_t)a->n_views * (size_t)a->scan.n_v),
+			  (unsigned)((job->n_warps + TOF_WARPS - 1) / TOF_WARPS));
+	const unsigned threads = 32 * (unsigned)(job->n_warps < TOF_WARPS ? job->n_warps : TOF_WARPS);
+	size_t bytes;
+	void *arguments[] = {job};
+	int r;
+
+	job->log_steps = log_steps_of<W>(a, BACK, &bytes);
+	r = cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes), a->dev, what, err);
+	if (r < 0)
+		return r;
+	return cuda_check(cudaLaunchKernel(kernel, blocks, dim3(threads), arguments, bytes, cuda_state(a->dev)->stream), a->dev,
+			  what, err);
+}
+
+template <int W, bool BACK> static int launch_model(struct projection *a, struct tof_job *job, struct err *err)
+{
+	if (a->paths->tof->whole)
+		return a->model == PROJECTION_JOSEPH ? launch<W, true, true, BACK>(a, job, err)
+						     : launch<W, false, true, BACK>(a, job, err);
+	return a->model == PROJECTION_JOSEPH ? launch<W, true, false, BACK>(a, job, err)
+					     : launch<W, false, false, BACK>(a, job, err);
+}
+
+template <bool BACK> static int launch_window(struct projection *a, struct tof_job *job, struct err *err)
+{
+	switch (a->paths->tof->window) {
+	case 8:
+		return launch_model<8, BACK>(a, job, err);
+	case 16:
+		return launch_model<16, BACK>(a, job, err);
+	default:
+		return launch_model<TOF_WINDOW_MOST, BACK>(a, job, err);
+	}
+}
+
+static struct tof_job job_of(const struct projection *a)
+{
+	struct tof_job job = {};
+
+	job.path = a->paths->path;
+	job.step = a->paths->step;
+	job.warp = a->paths->tof->warp;
+	job.n_warps = a->paths->tof->n_warps;
+	job.inv_w = a->paths->inv_w;
+	job.slice = (float)a->grid.h[2];
+	job.width = (float)a->scan.tof.width;
+	job.sigma = (float)a->scan.tof.sigma;
+	job.n_tof = a->scan.tof.n;
+	job.n_u = a->scan.n_u;
+	job.n_v = a->scan.n_v;
+	job.nz = a->grid.n[2];
+	job.column = (int)grid_column(&a->grid);
+	return job;
+}
+
+int cuda_tof_forward(struct projection *a, const float *x, bool add, float *y, struct err *err)
+{
+	struct tof_job job = job_of(a);
+
+	job.x = x;
+	job.ret_y = y;
+	job.add = add;
+	return launch_window<false>(a, &job, err);
+}
+
+int cuda_tof_back(struct projection *a, const float *y, const struct cuda_fixed *fixed, float *x, struct err *err)
+{
+	struct tof_job job = job_of(a);
+
+	job.y = y;
+	job.ret_x = x;
+	if (fixed) {
+		job.fixed = fixed->sums;
+		job.largest = fixed->largest;
+		job.bound = fixed->bound;
+	}
+	return launch_window<true>(a, &job, err);
+}
