@@ -26,6 +26,7 @@ static const struct bench_work works[] = {
 	 BENCH_DBT_MLEM, bench_dbt_open},
 	{"pet-mlem", "an MLEM iteration of PET with Siddon's paths, sensitivity kept, data on the device", check_em,
 	 BENCH_PET_MLEM, bench_pet_open},
+	{"pet-tof", "the same with time of flight, for a scanner of today", check_em, BENCH_PET_TOF, bench_pet_open},
 	{"radon", "the Radon transform of a picture with Siddon's paths, picture and sinogram on the device", check_radon,
 	 BENCH_RADON, bench_parallel_open},
 	{"bp", "the voxel-driven backprojection of a sinogram, both on the device", check_bp, BENCH_BP, bench_parallel_open},

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "kernels/tof.h"
 #include "recon/bench/bench_internal.h"
 #include "recon/pet/michelogram.h"
 
@@ -22,8 +23,10 @@ static const struct dbt {
 static const struct pet {
 	struct pet_scanner scanner;
 	int n_radial, n_angles, span, largest_difference;
+	bool arc_corrected;
 	int matrix;
 	double fov_radius; /* mm */
+	struct scan_tof tof;
 } discovery_ste =
 	{
 		.scanner = {.rings = 24,
@@ -36,17 +39,31 @@ static const struct pet {
 		.n_angles = 280,
 		.span = 2,
 		.largest_difference = 23,
+		.arc_corrected = true,
 		.matrix = 256,
 		.fov_radius = 350,
 },
-  small = {
-	  .scanner = {.rings = 4, .detectors = 64, .ring_spacing = 6.5, .radius = 100, .interaction_depth = 5, .bin = 4},
-	  .n_radial = 41,
-	  .n_angles = 32,
-	  .span = 3,
-	  .largest_difference = 1,
-	  .matrix = 32,
-	  .fov_radius = 78,
+  small =
+	  {
+		  .scanner = {.rings = 4, .detectors = 64, .ring_spacing = 6.5, .radius = 100, .interaction_depth = 5, .bin = 4},
+		  .n_radial = 41,
+		  .n_angles = 32,
+		  .span = 3,
+		  .largest_difference = 1,
+		  .arc_corrected = true,
+		  .matrix = 32,
+		  .fov_radius = 78,
+},
+  vision = {
+	  /* a Siemens Biograph Vision: 33 TOF bins of 143.231 ps, resolution 214 ps */
+	  .scanner = {.rings = 80, .detectors = 798, .ring_spacing = 3.29114, .radius = 410, .interaction_depth = 7, .bin = 1.6},
+	  .n_radial = 520,
+	  .n_angles = 50,
+	  .span = 19,
+	  .largest_difference = 79,
+	  .matrix = 440,
+	  .fov_radius = 363,
+	  .tof = {33, 143.231 * TOF_MM_PER_PS, 214 * TOF_MM_PER_PS / TOF_FWHM_PER_SIGMA},
 };
 
 int bench_dbt_geometry(const struct bench_setup *setup, struct scan **ret_scan, struct grid *ret_grid, struct err *err)
@@ -74,13 +91,19 @@ int bench_dbt_geometry(const struct bench_setup *setup, struct scan **ret_scan, 
 	return r;
 }
 
-static struct pet pet_of(const struct bench_setup *setup)
+static struct pet pet_of(const struct bench_setup *setup, bool tof)
 {
-	struct pet p = setup->size == BENCH_TINY ? small : discovery_ste;
+	struct pet p = setup->size == BENCH_TINY ? small : tof ? vision : discovery_ste;
 
+	if (setup->size == BENCH_TINY && tof)
+		p.tof = (struct scan_tof){9, 20, 8};
 	if (setup->size == BENCH_QUICK) { /* every seventh angle */
 		p.n_angles = 40;
 		p.matrix = 128;
+	}
+	if (setup->size == BENCH_QUICK && tof) {
+		p.n_angles = 2;
+		p.matrix = 220;
 	}
 	p.n_angles = bench_or(setup->views, p.n_angles);
 	p.matrix = bench_or(setup->voxels[0], p.matrix);
@@ -88,10 +111,14 @@ static struct pet pet_of(const struct bench_setup *setup)
 	return p;
 }
 
-int bench_pet_geometry(const struct bench_setup *setup, struct scan **ret_scan, struct grid *ret_grid, struct err *err)
+int bench_pet_geometry(const struct bench_setup *setup, bool tof, struct scan **ret_scan, struct grid *ret_grid, struct err *err)
 {
-	struct pet p = pet_of(setup);
-	struct michelogram m = {.scanner = p.scanner, .n_radial = p.n_radial, .n_angles = p.n_angles, .arc_corrected = true};
+	struct pet p = pet_of(setup, tof);
+	struct michelogram m = {.scanner = p.scanner,
+				.n_radial = p.n_radial,
+				.n_angles = p.n_angles,
+				.arc_corrected = p.arc_corrected,
+				.tof = p.tof};
 	int *plane = NULL, slices = 2 * p.scanner.rings - 1;
 	double pixel = 2 * p.fov_radius / p.matrix, slice = p.scanner.ring_spacing / 2;
 	int r = michelogram_segments(p.scanner.rings, p.span, p.largest_difference, &m.segments, &m.n_segments, err);

@@ -35,7 +35,7 @@ static inline int bench_or(int given, int usual)
 }
 
 enum bench_dbt_kind { BENCH_DBT_OSEM = 1, BENCH_DBT_MLEM };
-enum bench_pet_kind { BENCH_PET_MLEM = 1 };
+enum bench_pet_kind { BENCH_PET_MLEM = 1, BENCH_PET_TOF };
 enum bench_parallel_kind {
 	BENCH_RADON = 1,
 	BENCH_BP,

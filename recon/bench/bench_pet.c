@@ -4,9 +4,11 @@
  * Data are the projections of a random volume, computed on the device itself. The smallest memory traffic: the volume is read in
  * the forward pass and read and written in the back pass; the data are read. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "kernels/tof.h"
 #include "recon/bench/bench_data.h"
 #include "recon/bench/bench_internal.h"
 #include "recon/core/iterate.h"
@@ -131,12 +133,19 @@ static double count_rays(const struct scan *s)
 	return rays * s->n_u * s->n_views;
 }
 
+/* Return the mean number of TOF bins that contribute to a point; 0: no time of flight. Each is a multiplication and an addition,
+ * half of what a step is. */
+static double tof_bins_usual(const struct scan_tof *tof)
+{
+	return tof->n > 0 ? fmin(2 * TOF_CUT * tof->sigma / tof->width + 1, tof->n) : 0;
+}
+
 int bench_pet_open(struct bench_job *job, int kind, const struct bench_setup *setup, struct err *err)
 {
 	struct state *s = calloc(1, sizeof(*s));
+	char tof[32] = "";
 	int r;
 
-	(void)kind;
 	if (!s)
 		return err_set(err, ENOMEM, "pet: out of memory");
 	*job = (struct bench_job){.dev = job->dev,
@@ -151,7 +160,7 @@ int bench_pet_open(struct bench_job *job, int kind, const struct bench_setup *se
 					.iterations = 1};
 	r = check_setup(setup, err);
 	if (r == 0)
-		r = bench_pet_geometry(setup, &s->scan, &s->grid, err);
+		r = bench_pet_geometry(setup, kind == BENCH_PET_TOF, &s->scan, &s->grid, err);
 	if (r == 0)
 		r = open_state(s, setup, job->dev, err);
 	if (r < 0)
@@ -160,9 +169,11 @@ int bench_pet_open(struct bench_job *job, int kind, const struct bench_setup *se
 	s->subset.op = s->op;
 	s->subset.part = &s->part;
 	s->subset.n_parts = 1;
-	job->steps = 2 * count_rays(s->scan) * s->grid.n[0];
+	job->steps = 2 * count_rays(s->scan) * s->grid.n[0] * (1 + tof_bins_usual(&s->scan->tof) / 2);
 	job->bytes = sizeof(float) * (3 * (double)s->x.n + (double)s->part.y.n);
-	snprintf(job->sizes, sizeof(job->sizes), "%d x %d x %d voxels, %d planes of %d angles and %d radial bins", s->grid.n[0],
-		 s->grid.n[1], s->grid.n[2], s->scan->n_u, s->scan->n_views, s->scan->n_v);
+	if (s->scan->tof.n > 0)
+		snprintf(tof, sizeof(tof), ", %d TOF bins", s->scan->tof.n);
+	snprintf(job->sizes, sizeof(job->sizes), "%d x %d x %d voxels, %d planes of %d angles and %d radial bins%s", s->grid.n[0],
+		 s->grid.n[1], s->grid.n[2], s->scan->n_u, s->scan->n_views, s->scan->n_v, tof);
 	return 0;
 }

@@ -36,7 +36,7 @@ static int open_work(struct work *w, const struct options *o, struct err *err)
 	int r = device_open(o->n_devices ? o->device[0] : "auto", &w->dev, err);
 
 	if (r == 0)
-		r = bench_pet_geometry(s, &w->scan, &w->grid, err);
+		r = bench_pet_geometry(s, false, &w->scan, &w->grid, err);
 	if (r == 0)
 		r = make_operator(w, s->model ? s->model : PROJECTION_PATHS, s->deterministic, &w->op, err);
 	if (r == 0)
