@@ -45,7 +45,7 @@ struct bench_setup {
 	enum rule_kind rule;	     /* allowed for DBT: EM, TRANSMISSION, SART, BACKPROJECT */
 	int tile[2];		     /* DBT: as in struct projection_spec */
 	bool deterministic;	     /* as in struct projection_spec */
-	bool stages;		     /* pet-mlem, pet-tof, fbp-convolution: also time each stage of a run */
+	bool stages;		     /* pet-mlem, pet-tof, pet-list, fbp-convolution: also time each stage of a run */
 };
 
 struct bench_job; /* recon/bench/bench_internal.h */

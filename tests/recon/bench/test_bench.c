@@ -176,6 +176,10 @@ static void staged(void **state)
 	assert_int_equal(r.n_stages, 4);
 	assert_string_equal(r.stage[0].name, "forward");
 	assert_string_equal(r.stage[3].name, "update");
+	run_setup(dev, "pet-list", &setup, &r);
+	assert_int_equal(r.n_stages, 3);
+	assert_non_null(strstr(r.sizes, "20000 events, 64 x 64 x 24 voxels"));
+	assert_true(r.steps > 2. * 20000 * 5 && r.steps < 2. * 20000 * 64);
 	run_setup(dev, "fbp-convolution-stack", &setup, &r);
 	assert_int_equal(r.n_stages, 2);
 	assert_string_equal(r.stage[0].name, "filter");
@@ -191,15 +195,26 @@ static void setups_refused(void **state)
 		const char *work;
 		struct bench_setup setup;
 	} cases[] = {
-		{"dbt-osem", {.fov_radius = 100}},     {"dbt-osem", {.model = PROJECTION_PATHS}},
-		{"dbt-osem", {.rule = RULE_EM_ROWS}},  {"dbt-osem", {.stages = true}},
-		{"dbt-osem", {.voxels = {-1}}},	       {"dbt-osem", {.views = -1}},
-		{"dbt-osem", {.tile = {-1, 4}}},       {"pet-mlem", {.voxels = {24, 20}}},
-		{"pet-mlem", {.voxels = {24, 24, 3}}}, {"pet-mlem", {.rule = RULE_EM}},
-		{"pet-mlem", {.tile = {4, 4}}},	       {"pet-mlem", {.fov_radius = NAN}},
-		{"bp", {.model = PROJECTION_PATHS}},   {"radon", {.model = PROJECTION_SLICES}},
-		{"radon", {.voxels = {24, 20}}},       {"radon", {.fov_radius = 100}},
-		{"radon", {.stages = true}},	       {"art", {.model = PROJECTION_EXACT}},
+		{"dbt-osem", {.fov_radius = 100}},
+		{"dbt-osem", {.model = PROJECTION_PATHS}},
+		{"dbt-osem", {.rule = RULE_EM_ROWS}},
+		{"dbt-osem", {.stages = true}},
+		{"dbt-osem", {.voxels = {-1}}},
+		{"dbt-osem", {.views = -1}},
+		{"dbt-osem", {.tile = {-1, 4}}},
+		{"pet-mlem", {.voxels = {24, 20}}},
+		{"pet-mlem", {.voxels = {24, 24, 3}}},
+		{"pet-mlem", {.rule = RULE_EM}},
+		{"pet-mlem", {.tile = {4, 4}}},
+		{"pet-mlem", {.fov_radius = NAN}},
+		{"bp", {.model = PROJECTION_PATHS}},
+		{"radon", {.model = PROJECTION_SLICES}},
+		{"radon", {.voxels = {24, 20}}},
+		{"radon", {.fov_radius = 100}},
+		{"radon", {.stages = true}},
+		{"art", {.model = PROJECTION_EXACT}},
+		{"pet-list", {.views = 3}},
+		{"pet-list", {.model = PROJECTION_PATHS}},
 	};
 	struct bench_result result = {.steps = -1};
 	struct device *dev = NULL;
@@ -242,9 +257,17 @@ static int idle_voxels(const struct rule *rule, const struct buf *num, const str
 	return 0;
 }
 
+static int idle_ratio(struct events *a, const struct buf *events, float floor, const struct buf *x, struct buf *sum,
+		      struct err *err)
+{
+	(void)a, (void)events, (void)floor, (void)x, (void)sum, (void)err;
+	return 0;
+}
+
 static void found_out(void **state)
 {
-	static const char *const names[] = {"bp", "fbp-convolution", "fbp-fourier", "art", "dbt-osem", "dbt-mlem", "pet-mlem"};
+	static const char *const names[] = {"bp",	"fbp-convolution", "fbp-fourier", "art",
+					    "dbt-osem", "dbt-mlem",	   "pet-mlem",	  "pet-list"};
 	struct bench_result result = {.steps = -1};
 	struct device *dev = NULL;
 	struct device_ops ops;
@@ -257,6 +280,7 @@ static void found_out(void **state)
 	ops.row_sweep = idle_sweep;
 	ops.back_update = idle_update;
 	ops.rule_voxels = idle_voxels;
+	ops.events_ratio = idle_ratio;
 	dev->ops = &ops;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		assert_int_equal(bench_run(bench_work_find(names[i]), dev, &tiny, 1, &round_ceiling, &result, &err), -EHWPOISON);
