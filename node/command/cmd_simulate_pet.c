@@ -43,6 +43,9 @@ static const struct option_spec option_specs[] = {
 	{0, "study", "UID", "Study Instance UID", INTO_UID(struct simulate, what.study)},
 	{0, "interfile", NULL, "write Interfile headers and data (.hs, .s) instead of objects",
 	 INTO_ON(struct simulate, what.interfile)},
+	{0, "petsird", NULL,
+	 "also write the events as list mode, scan.petsird; the sinograms then have span 1 and no arc\ncorrection",
+	 INTO_ON(struct simulate, what.petsird)},
 	{0},
 };
 

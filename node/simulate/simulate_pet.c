@@ -57,7 +57,12 @@ static int plan_scan(struct simulate_pet *s, struct err *err)
 				    .tof = {.n = s->o.tof_bins,
 					    .width = s->o.tof_width * TOF_MM_PER_PS,
 					    .sigma = s->o.tof_resolution * TOF_MM_PER_PS / TOF_FWHM_PER_SIGMA}};
-	rc = michelogram_segments(c->scanner.rings, c->span, c->max_difference, &s->m.segments, &s->m.n_segments, err);
+	if (s->o.petsird) {
+		s->m.arc_corrected = false;
+		s->m.n_angles = c->scanner.detectors / 2;
+	}
+	rc = michelogram_segments(c->scanner.rings, s->o.petsird ? 1 : c->span, c->max_difference, &s->m.segments,
+				  &s->m.n_segments, err);
 	if (rc == 0)
 		rc = scan_create_michelogram(&s->m, RING_SHARE * (c->scanner.radius + c->scanner.interaction_depth), NULL,
 					     &s->scan, &number, err);
@@ -144,6 +149,8 @@ static void plan_uids(struct simulate_pet *s)
 		snprintf(s->seed_text + n, sizeof(s->seed_text) - n, " %d %.17g %.17g", o->tof_bins, o->tof_width,
 			 o->tof_resolution);
 	}
+	if (o->petsird)
+		snprintf(s->seed_text + strlen(s->seed_text), sizeof(s->seed_text) - strlen(s->seed_text), " list mode");
 	if (o->study)
 		snprintf(s->study, sizeof(s->study), "%s", o->study);
 	else
@@ -162,6 +169,8 @@ int simulate_pet_plan(const struct simulate_pet_options *o, struct simulate_pet 
 		return err_set(err, EINVAL, "randoms of %g times the counts; allowed: 0 to 100", o->randoms);
 	if (!(o->size >= 0 && o->size <= 10))
 		return err_set(err, EINVAL, "a phantom of %g times its normal size; allowed: above 0, at most 10", o->size);
+	if (o->petsird && !o->noise)
+		return err_set(err, EINVAL, "list mode without noise: expected values are not a number of events");
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return err_set(err, ENOMEM, "no memory for a simulation");

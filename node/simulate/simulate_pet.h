@@ -11,7 +11,9 @@
  * the same in all TOF bins.
  *
  * Roles: EMISSION y; with attenuation ATTENUATION exp(U_i); with randoms ADDITIVE b, the same in all bins that have a ray.
- * Scatter and dead time are not simulated, and all detectors are alike.
+ * With list mode the sinograms have a plane for each ring pair, an angle for half of the detectors, and no arc correction, so
+ * that a bin is a pair of detectors: each count of EMISSION becomes a prompt, and delayed coincidences are drawn with the
+ * expected randoms. Times are uniform over the scan. Scatter and dead time are not simulated, and all detectors are alike.
  *
  * The activity decays during the scan, and the calibration factor includes this: it gives the mean concentration over the scan,
  * concentration at the start times (1 - exp(-l T)) / (l T). The injected dose is the activity at the start of the scan, corrected
@@ -34,11 +36,13 @@
 #define SIMULATE_PET_HALF_LIFE 6586.2 /* half-life of fluorine 18, s */
 #define SIMULATE_PET_DURATION 600.0   /* duration of the scan, s */
 #define SIMULATE_PET_UPTAKE 3600.0    /* time from injection to the start of the scan, s */
+#define SIMULATE_PET_LIST "scan.petsird"
 #define SIMULATE_PET_DATE "20260601"
 #define SIMULATE_PET_INJECTED "091500"
 #define SIMULATE_PET_START "101500"
 #define SIMULATE_PET_CONTENT "102600"
-#define SIMULATE_PET_NOW 1780309560.0 /* SIMULATE_PET_CONTENT, s since the epoch */
+#define SIMULATE_PET_BEGIN 1780308900.0 /* SIMULATE_PET_START, s since the epoch */
+#define SIMULATE_PET_NOW 1780309560.0	/* SIMULATE_PET_CONTENT, s since the epoch */
 
 struct simulate_pet_options {
 	const struct scanner_conf *scanner; /* borrowed */
@@ -52,6 +56,7 @@ struct simulate_pet_options {
 	double tof_resolution;	 /* ps: full width at half maximum of a measured difference of times */
 	bool noise, attenuation; /* add Poisson noise; simulate attenuation */
 	bool interfile;		 /* write .hs and .s files instead of objects */
+	bool petsird;		 /* also write list mode, SIMULATE_PET_LIST; needs noise */
 	unsigned seed;
 	char position[5];  /* HFS, HFP, FFS, FFP, HFDR, HFDL, FFDR, FFDL */
 	const char *study; /* study UID; NULL: computed from the options */
@@ -99,6 +104,9 @@ void simulate_pet_uid(const struct simulate_pet *s, const char *part, char ret_u
 
 /* Write an object with the patient, study, equipment and PET attributes that are copied into the sinogram objects. */
 int simulate_pet_header(const struct simulate_pet *s, const struct simulate_pet_report *known, const char *path, struct err *err);
+/* Write the events of the emission data, [TOF bin][plane][angle][radial], to a PETSIRD file; background: expected randoms of a
+ * bin that has a ray. */
+int simulate_pet_list(const struct simulate_pet *s, const float *data, double background, const char *path, struct err *err);
 /* Write truth.json, see docs/pet-geometry.md. */
 int simulate_pet_truth(const struct simulate_pet *s, const struct simulate_pet_report *known, const char *folder,
 		       struct err *err);

@@ -259,6 +259,14 @@ static int make_data(struct run *r, const struct monitor *monitor, struct err *e
 	return rc;
 }
 
+static int write_list(const struct run *r, const char *folder, struct err *err)
+{
+	char path[PATH_SIZE + 32];
+
+	snprintf(path, sizeof(path), "%s/" SIMULATE_PET_LIST, folder);
+	return simulate_pet_list(r->s, r->data, r->report.background, path, err);
+}
+
 /* Make the objects from the files. */
 static int make_objects(struct run *r, const char *folder, struct err *err)
 {
@@ -314,6 +322,8 @@ int simulate_pet_run(const struct simulate_pet *s, const char *folder, const str
 		rc = err_set(err, ENOMEM, "no memory for %zu bins of %zu bytes", michelogram_size(&s->m), sizeof(*r.data));
 	if (rc == 0)
 		rc = make_data(&r, monitor, err);
+	if (rc == 0 && s->o.petsird)
+		rc = write_list(&r, folder, err);
 	free(r.data); /* free it before the objects are made, which also need memory */
 	free(r.batch);
 	if (rc == 0 && !s->o.interfile)

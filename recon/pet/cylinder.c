@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define CRYSTALS_MIN 4
+#define PHASE_ERROR 1e-3 /* of the distance of two crystals: a scanner that starts at the negative y axis has crystal 0 there */
 
 struct polar {
 	double radius, angle, z; /* angle: in turns, 0 to 1, from the negative y axis */
@@ -170,7 +171,7 @@ static int find_crystals(const struct polar *p, size_t n, double tolerance, doub
 	while (crystals <= CYLINDER_CRYSTALS_MAX && !crystals_fit(p, n, crystals, radius, tolerance, &phase))
 		crystals += 2; /* a sinogram needs an even number */
 	if (crystals <= CYLINDER_CRYSTALS_MAX) {
-		phase = phase < 0 ? phase + 1 : phase;
+		phase += phase < -PHASE_ERROR ? 1 : 0;
 		c->scanner.detectors = crystals;
 		c->scanner.bin = 2 * M_PI * radius / crystals;
 		c->angle_offset = phase * 360 / crystals;

@@ -6,8 +6,8 @@
  * at most a quarter of the distance of neighbouring positions, so that each detector has one place only. The smallest numbers of
  * rings and of positions that fit are taken; at least half of each must have a detector.
  *
- * Crystal 0 is the first one at or behind the negative y axis, towards ascending angles (from x towards y); with angle_offset as
- * below, crystals are numbered as in recon/pet/michelogram_pairs.h. */
+ * Crystal 0 is the first one at (within 0.001 of a crystal) or behind the negative y axis, towards ascending angles (from x
+ * towards y); with angle_offset as below, crystals are numbered as in recon/pet/michelogram_pairs.h. */
 #ifndef TOMONODE_RECON_CYLINDER_H
 #define TOMONODE_RECON_CYLINDER_H
 

@@ -75,9 +75,23 @@ static void regular(void **state)
 		assert_near(c.scanner.radius, cases[i].radius, 1e-3);
 		if (cases[i].rings > 1)
 			assert_near(c.scanner.ring_spacing, cases[i].spacing, 1e-4);
-		assert_true(c.angle_offset >= 0 && c.angle_offset < 360.0 / cases[i].crystals);
+		assert_true(c.angle_offset >= -0.36 / cases[i].crystals && c.angle_offset < 360.0 / cases[i].crystals);
 		assert_true(c.deviation < 1e-3);
 		check_places(&c, n);
+		pet_cylinder_clear(&c);
+	}
+}
+
+/* Detectors at the negative y axis, up to the rounding of floats: crystal 0 is always this one. */
+static void phase(void **state)
+{
+	(void)state;
+	for (int i = -3; i <= 3; i++) {
+		struct pet_cylinder c;
+
+		find(make(2, 96, 105, 6.5, -90 + i * 1e-6), 1, &c);
+		assert_near(c.angle_offset, 0, 1e-4);
+		assert_int_equal(c.place[0][1], 0);
 		pet_cylinder_clear(&c);
 	}
 }
@@ -216,8 +230,8 @@ static void irregular(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(regular),   cmocka_unit_test(gaps),	  cmocka_unit_test(flat_blocks),
-		cmocka_unit_test(numbering), cmocka_unit_test(irregular),
+		cmocka_unit_test(regular),     cmocka_unit_test(phase),	    cmocka_unit_test(gaps),
+		cmocka_unit_test(flat_blocks), cmocka_unit_test(numbering), cmocka_unit_test(irregular),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

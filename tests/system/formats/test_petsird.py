@@ -188,15 +188,62 @@ def reconstructed(folder, failures):
     path = os.path.join(folder, "point.petsird")
     events = p.point_source(header, point, 6000, fwhm=40.0)
     writer.file(path, header, [p.event_block(0, 60000, events)])
-    report = imported(os.path.join(folder, "TOF"), path)["petsird"]
-    check_tof(report, arrays(os.path.join(folder, "TOF"))["EMISSION"], point, 20.0, failures)
-    for name, options, expected in (("no TOF", ("--no-tof",), point), ("axes", ("--no-tof", "--axes", "-y,x,z"), (-point[1], point[0], point[2]))):
+    for name, options, expected in (("no TOF", ("--no-tof",), point), ("TOF", (), point), ("axes", ("--no-tof", "--axes", "-y,x,z"), (-point[1], point[0], point[2]))):
         out = os.path.join(folder, name.replace(" ", "-"))
-        imported(out, path, *options)
+        report = imported(out, path, *options)["petsird"]
+        if name == "TOF":
+            check_tof(report, arrays(out)["EMISSION"], point, 20.0, failures)
         series = pet_tools.reconstruct(out + "-image", out, settings=("iterations=8", "matrix=48", "fov_radius=90"))
         brightest = np.unravel_index(int(np.argmax(series.values)), series.values.shape)
         found = series.places()[brightest]
         tools.check(np.abs(found - expected).max() < 5, f"{name}: {found} instead of {expected}", failures)  # voxels of 3.75 mm
+
+
+def simulated(folder, failures):
+    """`simulate pet --petsird`: what it wrote is read here, by petsird itself if it is installed, and imported as the same counts."""
+    for name, options in (("plain", ("--randoms", "0.2")), ("TOF", ("--tof", "5,600,400", "--randoms", "0.3"))):
+        out, back = os.path.join(folder, f"simulated-{name}"), os.path.join(folder, f"simulated-{name}-back")
+        tools.run("simulate", "pet", "--scanner", "small", "--phantom", "cylinder", "--radius", "40", "--length", "40", "--counts", "30000",
+                  "--petsird", *options, "-o", out)
+        path = os.path.join(out, "scan.petsird")
+        with open(path, "rb") as f:
+            reader = p.Reader(f.read())
+        header, blocks = reader.file()
+        counts = arrays(out)["EMISSION"]
+        prompts, delayeds = p.events_of(blocks), p.events_of(blocks, "delayedEvents")
+        randoms = arrays(out)["ADDITIVE"].sum()
+        tools.check(reader.schema.text == p.stored("ring", "0.12.0")[1], "the schema is not that of petsird 0.12", failures)
+        tools.check(len(prompts) == counts.sum(), f"{name}: {len(prompts)} prompts of {counts.sum()} counts", failures)
+        tools.check(abs(len(delayeds) - randoms) < 5 * math.sqrt(randoms), f"{name}: {len(delayeds)} delayeds, {randoms} expected", failures)
+        tools.check(all(a >= b for a, b, _ in prompts + delayeds), f"{name}: events are not ordered", failures)
+        tools.check(len(blocks) == 600 and min(len(p.events_of([b])) for b in blocks) > 15, f"{name}: uneven blocks", failures)
+        report = imported(back, path, "--radial", "65")["petsird"]
+        tools.check(np.array_equal(arrays(back)["EMISSION"], counts), f"{name}: the counts are not those of the simulation", failures)
+        tools.check(report["outside"] == 0 and not report["normalisation"] and report["duration"] == 600, f"{name}: {report}", failures)
+        wider = os.path.join(folder, f"simulated-{name}-wider")
+        imported(wider, path, "--radial", "69")
+        live = arrays(wider)["MULTIPLICATIVE"].reshape(-1, 69)
+        tools.check(not live[:, :2].any() and not live[:, -2:].any() and live[:, 4:-4].all(), f"{name}: bins that were not measured", failures)
+        by_petsird(path, header, prompts, delayeds, failures)
+    done = tools.run("simulate", "pet", "--scanner", "small", "--petsird", "--noise-free", "-o", os.path.join(folder, "free"), ok=(2,))
+    tools.check("list mode without noise" in done.stderr, done.stderr, failures)
+
+
+def by_petsird(path, header, prompts, delayeds, failures):
+    """The same by the package petsird 0.12, where it is installed."""
+    try:
+        import petsird
+        from petsird.helpers import get_num_det_els
+    except ImportError:
+        return
+    with petsird.BinaryPETSIRDReader(path) as reader:
+        scanner = reader.read_header().scanner
+        tools.check(get_num_det_els(scanner, 0) == len(p.positions(header)), "petsird counts other detectors", failures)
+        found = ([], [])
+        for block in reader.read_time_blocks():
+            for to, lists in zip(found, (block.value.prompt_events, block.value.delayed_events)):
+                to += [(*(int(x) for x in e.detection_bins), int(e.tof_idx)) for e in lists[0][0]]
+    tools.check(found == (prompts, delayeds), "petsird reads other events", failures)
 
 
 def refused(folder, failures):
@@ -242,6 +289,7 @@ def main():
         of_petsird(folder, failures)
         by_schema(folder, failures)
         reconstructed(folder, failures)
+        simulated(folder, failures)
         refused(folder, failures)
     tools.finish(failures, "PETSIRD: every event is in its bin")
 
