@@ -24,6 +24,7 @@
 #include "node/sinogram/sinogram_internal.h"
 #include "recon/pet/michelogram_pairs.h"
 
+#define BIG_ENDIAN_SYNTAX "1.2.840.10008.1.2.2"
 #define TAG_DATA DICOM_TAG(0x7FE1, 0x1010)
 #define PIECE ((size_t)1 << 20) /* bytes per read: whole words */
 
@@ -91,9 +92,14 @@ static int read_text(const struct dicom_file *file, char *ret, size_t *ret_size,
 
 static int read_header(const struct dicom_file *file, enum sinogram_mmr_type type, struct mmr_header *ret, struct err *err)
 {
-	char *text = malloc(MMR_TEXT_MAX);
+	char *text;
 	size_t size = 0;
-	int rc = text ? read_text(file, text, &size, err) : err_set(err, ENOMEM, "no memory for a header");
+	int rc;
+
+	if (!strcmp(dicom_transfer_syntax(file), BIG_ENDIAN_SYNTAX)) /* swaps the bytes of OW, but not of OB */
+		return err_set(err, ENOTSUP, "raw data in Explicit VR Big Endian; send them in a little-endian transfer syntax");
+	text = malloc(MMR_TEXT_MAX);
+	rc = text ? read_text(file, text, &size, err) : err_set(err, ENOMEM, "no memory for a header");
 
 	if (rc == 0 && type == SINOGRAM_MMR_LIST)
 		rc = mmr_header_read_list(text, size, ret, err);

@@ -15,11 +15,11 @@ from tools.node_harness import check, wait_for
 try:
     import numpy as np
     import pydicom
-    from tools import mmr_tools as mmr
+    from tools import mmr_tools as mmr, pet_tools
 except ImportError:
     print("skipped: pydicom and numpy are not installed")
     sys.exit(77)
-h.need(h.TOMONODE, "storescp", "echoscu", "dcmsend", "dciodvfy")
+h.need(h.TOMONODE, "storescp", "echoscu", "dcmsend", "dcmconv", "dciodvfy")
 
 READ = os.path.join(os.environ.get("TOMONODE_BUILD", "build/release"), "tests", "read_sinogram")
 # Ring difference 0 only: 64 planes instead of 837.
@@ -76,8 +76,12 @@ def every_form_of_the_header_is_read(folder, _):
     list_, norm_file, words, norm = raw(folder, 500)
     wanted = [a.tobytes() for a in read(folder, list_, norm_file, conf=conf)[:2]]
     for name, forms in {"second": {"where": "second"}, "csa": {"where": "csa"}, "implicit": {"implicit": True},
-                        "implicit-csa": {"implicit": True, "where": "csa"}}.items():
+                        "implicit-csa": {"implicit": True, "where": "csa"}, "deflated": {}}.items():
         files = raw(os.path.join(folder, name), 500, **forms)[:2]
+        if name == "deflated":
+            for path in files:
+                h.run("dcmconv", "+td", path, path + "z")
+            files = [path + "z" for path in files]
         check([a.tobytes() for a in read(folder, *files, conf=conf)[:2]] == wanted, name)
     for end in ("\n", "\r\n", "\r\r\n"):
         files = (mmr.write_list(os.path.join(folder, "l.dcm"), words, mmr.list_header(len(words), end)),
@@ -91,6 +95,11 @@ def every_form_of_the_header_is_read(folder, _):
                 f.write(content)
         found = read(folder, os.path.join(folder, "x.dcm"), os.path.join(folder, "y.dcm"), conf=conf)[:2]
         check([a.tobytes() for a in found] == wanted, "data in .bf files")
+
+
+def big_endian(path):
+    h.run("dcmconv", "+tb", path, path + ".be")
+    return path + ".be"
 
 
 def hostile_objects_are_refused(folder, _):
@@ -114,6 +123,7 @@ def hostile_objects_are_refused(folder, _):
     cases = (
         ([list_], "the normalisation (PET_NORM) of the acquisition is missing"),
         ([norm_file], "the list mode (PET_LISTMODE) of the acquisition is missing"),
+        ([big_endian(list_), norm_file], "list.dcm.be: raw data in Explicit VR Big Endian"),
         ([list_, norm_file, second], "list.dcm and second.dcm both contain a list mode"),
         (lambda: bad_list(data_=data[:-4]), f"(7FE1,1010) has {4 * n - 4} bytes, its header requires {4 * n}"),
         (lambda: bad_list(data_=data[:-3]), f"has {4 * n - 2} bytes"),
@@ -183,6 +193,35 @@ def the_histogram_is_exported_and_comes_back(folder, _):
     check(wanted[0].sum() > 0 and (wanted[1] == 0).any(), "nothing to compare")
     with open(hs, encoding="ascii") as f:
         check("image duration (sec)[1] := 20" in f.read(), "the duration")
+
+
+def sources_are_where_they_were(folder, _):
+    """A point in each quadrant, away from the middle of the axis: the detectors' positions as STIR computes them from their numbers
+    (x = R sin, y = -R cos), so that a sign of bins, views or rings shows as a point in another place."""
+    x = 334.7 * np.sin(2 * np.pi * np.arange(mmr.CRYSTALS) / mmr.CRYSTALS)
+    y = -334.7 * np.cos(2 * np.pi * np.arange(mmr.CRYSTALS) / mmr.CRYSTALS)
+    v, t = np.meshgrid(np.arange(mmr.VIEWS), np.arange(mmr.BINS) - mmr.BINS // 2, indexing="ij")
+    c1, c2 = (v + (t >> 1)) % mmr.CRYSTALS, (v - ((t + 1) >> 1) + mmr.CRYSTALS // 2) % mmr.CRYSTALS
+    along = np.hypot(x[c2] - x[c1], y[c2] - y[c1])
+    words, ring = [mmr.time_mark(0)], 40
+    points = ((60, 35), (-80, 25), (-50, -70), (45, -55))
+    for px, py in points:
+        distance = np.abs((x[c2] - x[c1]) * (y[c1] - py) - (x[c1] - px) * (y[c2] - y[c1])) / along
+        hit = np.argwhere(distance < 1.5)
+        words += [mmr.event(ring, int(view), int(bin_)) for view, bin_ in hit]
+    norm = mmr.Norm(np.random.default_rng(1))
+    for part in (norm.geometric, norm.interference, norm.efficiency, norm.axial):
+        part[...] = 1
+    files = (mmr.write_list(os.path.join(folder, "list.dcm"), words, PatientPosition="HFS"),
+             mmr.write_norm(os.path.join(folder, "norm.dcm"), norm))
+    series = pet_tools.reconstruct(os.path.join(folder, "out"), *files, protocol="quick", config=small(folder),
+                                   settings=("matrix=80", "voxel=4", "slice_spacing=0", "fov_radius=150", "iterations=2", "subsets=21"))
+    places, values = series.places(), series.values
+    for px, py in points:
+        near = np.linalg.norm(places[..., :2] - (px, py), axis=-1) < 15  # HFS: x to the patient's left, y to the back, z to the head
+        middle = (places[near] * values[near][:, None]).sum(0) / values[near].sum()
+        check(np.abs(middle - (px, py, (ring - 31.5) * 4.0625)).max() < 1.5, f"the point at {px}, {py} is at {middle}")
+        check(values[near].sum() > 0.15 * values.sum(), f"{values[near].sum() / values.sum()} of the counts are at {px}, {py}")
 
 
 def check_series(paths):
@@ -258,4 +297,4 @@ def send(node, *files):
 
 
 h.main([values_are_those_of_numpy, every_form_of_the_header_is_read, hostile_objects_are_refused, other_raw_data_are_named,
-        the_histogram_is_exported_and_comes_back, the_node_makes_one_case, a_killed_node_goes_on])
+        sources_are_where_they_were, the_histogram_is_exported_and_comes_back, the_node_makes_one_case, a_killed_node_goes_on])
