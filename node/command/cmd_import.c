@@ -66,7 +66,7 @@ static const struct option_spec option_specs[] = {
 	{OPTION_SET, "set", "KEYWORD=VALUE", "set an attribute, by keyword or as gggg,eeee=VALUE; may be repeated"},
 	{OPTION_CHUNK, "chunk", "BYTES", "largest number of data bytes in one object, 2 to 536870912; default 536870912"},
 	{'o', "output", "DIR", "folder for the objects; created if missing"},
-	{'c', "config", "FILE", "configuration file; only its keys for the audit trail are used"},
+	{'c', "config", "FILE", "configuration file; its scanners and its keys for the audit trail are used"},
 	{0},
 };
 
@@ -307,6 +307,8 @@ int cmd_import(int argc, char **argv)
 	if (id != CODE_OK)
 		return id;
 	audit_start(&config->node, AUDIT_DIRECT, "import");
+	s.conf.config = config;
+	code = run(&o, &s);
 	config_free(config);
-	return run(&o, &s);
+	return code;
 }

@@ -181,11 +181,12 @@ struct sinogram_import {
 	const char *like;
 	char *const *set; /* [n_set]: "gggg,eeee=value" or "Keyword=value", see docs/sinogram-object.md */
 	size_t n_set;
-	const char *folder; /* existing folder that the objects are written to */
-	uint64_t chunk;	    /* largest chunk, bytes; 0: 512 MiB */
-	double now;	    /* s since the epoch */
-	char *warnings;	    /* buffer of warnings_size bytes for sentences about missing values that a reconstruction needs; NULL:
-			       none */
+	const char *folder;	     /* existing folder that the objects are written to */
+	uint64_t chunk;		     /* largest chunk, bytes; 0: 512 MiB */
+	double now;		     /* s since the epoch */
+	const struct config *config; /* its scanners complete the headers when they are checked, as in the node; NULL: none */
+	char *warnings; /* buffer of warnings_size bytes for sentences about missing values that a reconstruction needs; NULL:
+			   none */
 	size_t warnings_size;
 };
 /* Write one object per chunk: all objects or none. UIDs are computed from data, headers, like and set. */

@@ -149,7 +149,8 @@ static int array_stream(const struct sinogram_arrays *a, int role, struct sinogr
 }
 
 /* Check that all roles have the same geometry, as far as their headers contain it; write a warning about missing values. */
-static int check_geometry(struct sinogram_source *s, char *warning, size_t size, struct err *err)
+static int check_geometry(struct sinogram_source *s, const struct scanner_conf *known, char *warning, size_t size,
+			  struct err *err)
 {
 	struct err open = {0};
 
@@ -157,7 +158,7 @@ static int check_geometry(struct sinogram_source *s, char *warning, size_t size,
 		return 0; /* headers of line integrals are complete */
 	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
 		struct sinogram_stream *stream = &s->stream[role];
-		int rc = stream->present ? interfile_complete(&stream->header, NULL, &open) : 0;
+		int rc = stream->present ? interfile_complete(&stream->header, known, &open) : 0;
 
 		if (rc == -ENOKEY) {
 			snprintf(warning, size, "%s: %s; the node needs a scanner in its configuration that has it.",
@@ -203,8 +204,20 @@ static int make_seed(struct sinogram_source *s, struct err *err)
 	return 0;
 }
 
+/* Return the configured scanner that these attributes select; NULL: none. */
+static const struct scanner_conf *find_scanner(const struct sinogram_source *s, const struct dicom_item *root)
+{
+	char manufacturer[65] = "", model[65] = "", serial[65] = "";
+
+	dicom_get_text(root, TAG_MANUFACTURER, manufacturer, sizeof(manufacturer), NULL);
+	dicom_get_text(root, TAG_MANUFACTURER_MODEL_NAME, model, sizeof(model), NULL);
+	dicom_get_text(root, TAG_DEVICE_SERIAL_NUMBER, serial, sizeof(serial), NULL);
+	return s->conf->config ? config_scanner(s->conf->config, manufacturer, model, serial) : NULL;
+}
+
 /* Check the values of --set before any data are written. */
-static int try_attributes(struct sinogram_source *s, char *warnings, size_t size, struct err *err)
+static int try_attributes(struct sinogram_source *s, const struct scanner_conf **ret_known, char *warnings, size_t size,
+			  struct err *err)
 {
 	struct dicom_file *file = NULL;
 	struct item_writer root = {.err = err};
@@ -214,8 +227,10 @@ static int try_attributes(struct sinogram_source *s, char *warnings, size_t size
 		return rc;
 	root.item = dicom_root(file);
 	rc = sinogram_fill_attributes(s, s->format->first, &root);
-	if (rc == 0)
+	if (rc == 0) {
 		sinogram_warnings(root.item, s, warnings, size);
+		*ret_known = find_scanner(s, root.item);
+	}
 	dicom_close(file);
 	return rc;
 }
@@ -224,9 +239,10 @@ static int write_source(struct sinogram_source *s, size_t *ret_n_objects, struct
 {
 	const struct sinogram_import *conf = s->conf;
 	char geometry[600] = "", attributes[800] = "";
-	int rc = check_geometry(s, geometry, sizeof(geometry), err);
+	const struct scanner_conf *known = NULL;
+	int rc = 0;
 
-	if (rc == 0 && conf->like) {
+	if (conf->like) {
 		rc = dicom_open(conf->like, &s->like, err);
 		if (rc < 0)
 			err_prefix(err, "%s", conf->like);
@@ -234,7 +250,9 @@ static int write_source(struct sinogram_source *s, size_t *ret_n_objects, struct
 	if (rc == 0)
 		rc = make_seed(s, err);
 	if (rc == 0)
-		rc = try_attributes(s, attributes, sizeof(attributes), err);
+		rc = try_attributes(s, &known, attributes, sizeof(attributes), err);
+	if (rc == 0)
+		rc = check_geometry(s, known, geometry, sizeof(geometry), err);
 	if (rc == 0)
 		rc = sinogram_write_objects(s, ret_n_objects, err);
 	if (rc == 0 && conf->warnings && conf->warnings_size > 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzz Interfile headers: arbitrary bytes give a header or an error. An accepted header can be completed or not, its values are
- * read within its bytes, and writing and reading it again gives the same header. Bytes after a line "====" are the data. Run:
- * fuzz_interfile -max_len=8192 -dict=tests/fuzz/interfile.dict WORK_FOLDER tests/fuzz/corpus/interfile */
+ * read within its bytes, and writing and reading it again gives the same header. Each text is also read as the header of data
+ * that belong to projections of Siemens. Bytes after a line "====" are the data. Run: fuzz_interfile -max_len=8192
+ * -dict=tests/fuzz/interfile.dict WORK_FOLDER tests/fuzz/corpus/interfile */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -94,8 +95,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t head = line ? (size_t)(line - data) : size, used = line ? head + strlen(LINE) : size;
 	struct interfile f;
 	struct err err = {0};
-	int rc = interfile_parse((const char *)data, head, &f, &err);
+	bool big_endian;
+	int rc = interfile_companion((const char *)data, head, (const int[4]){6, 4, 19, 5}, &big_endian, &err);
 
+	must(rc == 0 || (err.msg[0] && err.code == -rc), "refused without a reason");
+	err = (struct err){0};
+	rc = interfile_parse((const char *)data, head, &f, &err);
 	if (rc < 0) {
 		must(err.msg[0] && err.code == -rc, "refused without a reason");
 		return 0;
