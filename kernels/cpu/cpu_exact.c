@@ -22,17 +22,35 @@ static bool counts(const struct projection *a, size_t bin)
 	return !a->mask.mem || a->mask.mem[bin] > 0;
 }
 
+/* The weights of TOF bins [first, end) at t. */
+struct window {
+	double t;
+	int first, end;
+	double weight[TOF_MOST];
+};
+
+/* Compute the weights at t; the pieces of one step have the same. */
+static void find_weights(struct window *w, const struct scan_tof *tof, double t)
+{
+	if (t == w->t)
+		return;
+	w->t = t;
+	tof_bins(tof, t, &w->first, &w->end);
+	for (int k = w->first; k < w->end; k++)
+		w->weight[k] = tof_weight(tof, k, t);
+}
+
 /* Compute the sums of the TOF bins of one ray. */
 static void tof_line(const struct projection *a, struct tof_walk *s, const float *x, double *ret_sum)
 {
-	const struct scan_tof *tof = &a->scan->tof;
 	struct tof_piece piece;
-	int first, end;
+	struct window w;
 
+	w.t = HUGE_VAL;
 	while (tof_walk_next(s, &piece)) {
-		tof_bins(tof, piece.middle, &first, &end);
-		for (int k = first; k < end; k++)
-			ret_sum[k] += piece.length * tof_weight(tof, k, piece.middle) * x[piece.voxel];
+		find_weights(&w, &a->scan->tof, piece.middle);
+		for (int k = w.first; k < w.end; k++)
+			ret_sum[k] += piece.length * w.weight[k] * x[piece.voxel];
 	}
 }
 
@@ -165,16 +183,16 @@ static void clear(const struct projection *a, const struct voxel_box *box, float
 /* Add one ray's TOF bins, which are `distance` floats apart. */
 static void tof_back_ray(const struct projection *a, struct tof_walk *s, const float *q, size_t distance, float *x)
 {
-	const struct scan_tof *tof = &a->scan->tof;
 	struct tof_piece piece;
-	int first, end;
+	struct window w;
 
+	w.t = HUGE_VAL;
 	while (tof_walk_next(s, &piece)) {
 		double sum = 0;
 
-		tof_bins(tof, piece.middle, &first, &end);
-		for (int k = first; k < end; k++)
-			sum += tof_weight(tof, k, piece.middle) * q[(size_t)k * distance];
+		find_weights(&w, &a->scan->tof, piece.middle);
+		for (int k = w.first; k < w.end; k++)
+			sum += w.weight[k] * q[(size_t)k * distance];
 		x[piece.voxel] += (float)(piece.length * sum);
 	}
 }
