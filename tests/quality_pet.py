@@ -59,6 +59,15 @@ STUDIES = [
 ]
 QUICK = {"cylinder", "cylinder-noise", "iq-20", "iq-40", "iq-noise-40", "iq-noise-osem-filter", "iq-noise-fbp", "iq-all-40", "f-shape"}
 QUICK_SETTINGS = {"fov_radius=200": "matrix=96"}
+# With and without time of flight, from the same events: a scanner that is described here, a resolution of 250 ps (37 mm). Without:
+# all TOF bins are added.
+TOF_SCANNER = """scanners = ( { name = "tof"; manufacturer = "tomonode"; model = "tof"; rings = 24; ring_spacing = 6.5; radius = 400.0;
+    interaction_depth = 8.0; detectors = 400; bin = 4.0; radial = 97; angles = 64; span = 3; max_difference = 4;
+    arc_corrected = true; } );
+"""
+TOF_BINS, TOF_WIDTH, TOF_RESOLUTION = 17, 160, 250  # ps
+TOF_COUNTS, TOF_RANDOMS = 2e7, 0.5
+TOF_ITERATIONS, TOF_QUICK_ITERATIONS = (3, 5, 10, 20, 40), (1, 2)
 # label, options of `bench time`
 BENCHES = [("128", ["--voxels", "128"]), ("256", ["--voxels", "256"]), ("256-200", ["--voxels", "256", "--fov", "200"])]
 REPEATS = {"cuda": 20, "cpu": 3, "cpu:1": 1}
@@ -102,12 +111,12 @@ def sums(case):
     return {"data": data, "model": model, "relative": model / data - 1} if data and model else None
 
 
-def reconstruct(programs, folder, exam, device, protocol, settings):
+def reconstruct(programs, folder, exam, device, protocol, settings, *more):
     """Reconstruct an exam; return the summaries of recon and export, and the image."""
     out = os.path.join(folder, "out")
     shutil.rmtree(out, ignore_errors=True)
     options = [x for s in settings for x in ("--set", s)]
-    summary = json.loads(programs("recon", "--json", "--device", device, "--protocol", protocol, *options, "-o", out, exam))
+    summary = json.loads(programs("recon", "--json", "--device", device, "--protocol", protocol, *options, *more, "-o", out, exam))
     image = os.path.join(out, "image.hv")
     exported = json.loads(programs("export", "--json", "-o", image, out))
     return summary["cases"][0], exported, figures.Image.read(image)
@@ -183,6 +192,27 @@ def measure_images(programs, args, folder, began, results):
         shutil.rmtree(exam)
 
 
+def measure_tof(programs, args, folder, began):
+    """Reconstruct the IQ phantom with and without time of flight, on the last device. Return the figures by iterations."""
+    exam, config = os.path.join(folder, "tof"), os.path.join(folder, "tof.conf")
+    with open(config, "w", encoding="ascii") as f:
+        f.write(TOF_SCANNER.replace("rings = 24", "rings = 8").replace("angles = 64", "angles = 16") if args.quick else TOF_SCANNER)
+    programs("simulate", "pet", "-c", config, "--scanner", "tof", "--phantom", "nema-iq", "--attenuation", "--randoms", TOF_RANDOMS,
+             "--counts", TOF_COUNTS, "--tof", f"{TOF_BINS},{TOF_WIDTH},{TOF_RESOLUTION}", "-o", exam)
+    with open(os.path.join(exam, "truth.json"), encoding="ascii") as f:
+        truth = json.load(f)
+    rows = []
+    for tof in (False, True):
+        for iterations in TOF_QUICK_ITERATIONS if args.quick else TOF_ITERATIONS:
+            settings = [f"matrix={48 if args.quick else 96}", "fov_radius=160", f"iterations={iterations}", f"tof_mashing={1 if tof else TOF_BINS}"]
+            case, exported, image = reconstruct(programs, folder, exam, args.devices[-1], "pet-mlem", settings, "-c", config)
+            rows.append({"tof": tof, "iterations": iterations, "voxel_mm": exported["voxel_mm"], "size": exported["size"],
+                         "device": case["device"], "seconds": case["seconds"]["reconstruct"], **measure(image, truth)})
+            log_progress(began, f"{args.devices[-1]:6} {'with' if tof else 'without'} time of flight, {iterations} iterations")
+    shutil.rmtree(exam)
+    return {"truth": truth, "rows": rows}
+
+
 # ---- limits ----
 
 def verdicts(results):
@@ -216,6 +246,7 @@ def run(args):
         results["times"] = measure_times(programs, args, began)
     with tempfile.TemporaryDirectory(prefix="tomonode-quality-", dir=args.work) as folder:
         measure_images(programs, args, folder, began, results)
+        results["tof"] = measure_tof(programs, args, folder, began)
     results["clearances_mm"] = figures.clearances(results["truths"]["iq"])
     results["seconds"] = time.monotonic() - began
     with open(args.output, "w", encoding="ascii") as f:

@@ -104,6 +104,25 @@ def algorithm_table(studies):
     return table(["", "protocol", "s", "background, %", "NSR, %", *sphere_heads([(None, studies[0]["nema-iq"])])], rows)
 
 
+def tof_table(rows):
+    return table(["", "iterations", "NSR, %", *sphere_heads([(None, rows[0]["nema-iq"])])],
+                 [["with time of flight" if r["tof"] else "without", r["iterations"], percent(r["nema-iq"]["nsr"]),
+                   *[f"{percent(p['recovery']['1'])} ({percent(p['variability'])})" for p in r["nema-iq"]["spheres"]]] for r in rows])
+
+
+def tof_fields(tof):
+    """Return the fields of the section on time of flight."""
+    truth, rows = tof["truth"], tof["rows"]
+    bins = truth["tof"]
+    return {
+        "tof_bins": bins["bins"], "tof_width": f"{bins['width_ps']:g}", "tof_resolution": f"{bins['resolution_ps']:g}",
+        "tof_fwhm": f"{2.35482 * bins['sigma_mm']:.0f}", "tof_planes": truth["planes"], "tof_angles": truth["angles"],
+        "tof_radial": truth["radial"], "tof_counts": f"{truth['expected_counts']:.3g}",
+        "tof_randoms": f"{100 * truth['expected_randoms'] / truth['expected_counts']:.0f}", "tof_image": describe(rows[0]),
+        "tof_device": rows[0]["device"], "tof": tof_table(rows),
+    }
+
+
 def sums_table(studies):
     return table(["", "device", "sum(y)", "sum(Ax)", "relative difference"],
                  [[s["name"], s["spec"], f"{s['sums']['data']:.8g}", f"{s['sums']['model']:.8g}", f"{s['sums']['relative']:+.1e}"]
@@ -229,6 +248,7 @@ def fields(results, verdicts, images):
         "sums": sums_table(studies), "algorithms": algorithm_table(algorithms),
         "all_counts": f"{all_effects['counts']:.3g}" if all_effects else "",
         "f_error": f"{shape['error_mm']:.2f}", "f_voxel": f"{own['f-shape']['voxel_mm'][0]:.2f}",
+        **tof_fields(results["tof"]),
         "f_mirrors": f"{100 * shape['mirrored_over_own']:.0f}",
     }
 
