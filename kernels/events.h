@@ -193,15 +193,43 @@ static inline TOMONODE_HD bool event_line_make(const struct events_model *m, con
 	return true;
 }
 
+/* Return the largest whole number not above p, or, if p is a whole number, perhaps the one below; |p| < 2^21. On the GPU without
+ * the slow conversions: adding 1.5 2^23 rounds to a whole number, which is then in the low bits. */
+static inline TOMONODE_HD float event_whole(float p, int *ret)
+{
+#ifdef __CUDA_ARCH__
+	const float rounding = 12582912;
+	float at = p - 0.5f + rounding;
+
+	*ret = __float_as_int(at) - 0x4b400000;
+	return at - rounding;
+#else
+	float at = floorf(p);
+
+	*ret = (int)at;
+	return at;
+#endif
+}
+
 /* Compute the two voxels around a point, *ret_at and the next one, and their weights. p: voxels above voxel `base`; ends: the
  * value beyond the outermost centres is 0, else that of the outermost voxel. If n is 1 the second weight is for the same voxel.
  */
 static inline TOMONODE_HD void event_pair(float p, int base, int n, bool ends, int *ret_at, float *ret_first, float *ret_second)
 {
-	float whole = floorf(p), part;
-	int i = base + (int)whole, most = n > 1 ? n - 2 : 0, at = i < 0 ? 0 : i > most ? most : i;
+	int i, most = n > 1 ? n - 2 : 0, at;
+	float part = p - event_whole(p, &i);
 
-	part = p - whole + (float)(i - at);
+	i += base;
+#ifdef __CUDA_ARCH__
+	if ((unsigned)i < (unsigned)(n - 1)) { /* nearly always */
+		*ret_at = i;
+		*ret_first = 1 - part;
+		*ret_second = part;
+		return;
+	}
+#endif
+	at = i < 0 ? 0 : i > most ? most : i;
+	part += (float)(i - at);
 	*ret_at = at;
 	if (ends) { /* -1 < part < 2 */
 		float first = 1 - fabsf(part), second = 1 - fabsf(part - 1);

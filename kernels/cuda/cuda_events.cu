@@ -96,20 +96,20 @@ struct list_sample {
 };
 
 static __device__ __forceinline__ struct list_sample sample_of(const struct events_model &model, const float2 *table,
-							       const struct list_line &line, int j)
+							       const struct list_line &line, int j, float at)
 {
 	struct list_sample s;
 	float w = line.l.length, t;
 	int u, v, i;
 
 	if (model.tof.n > 0) {
-		t = (fabsf(fmaf((float)j, line.l.by, line.l.from)) - model.tof_from) * model.tof_scale;
+		t = (fabsf(fmaf(at, line.l.by, line.l.from)) - model.tof_from) * model.tof_scale;
 		t = fminf(fmaxf(t, 0.0f), (float)EVENTS_TOF_STEPS);
-		i = (int)t;
-		w *= fmaf(t - (float)i, table[i].y, table[i].x);
+		t -= event_whole(t, &i);
+		w *= fmaf(t, table[i].y, table[i].x);
 	}
-	event_pair(fmaf((float)j, line.l.step[0], line.l.at[0]), line.l.base[0], line.n_u, false, &u, &s.u0, &s.u1);
-	event_pair(fmaf((float)j, line.l.step[1], line.l.at[1]), line.l.base[1], line.n_v, line.ends, &v, &s.v0, &s.v1);
+	event_pair(fmaf(at, line.l.step[0], line.l.at[0]), line.l.base[0], line.n_u, false, &u, &s.u0, &s.u1);
+	event_pair(fmaf(at, line.l.step[1], line.l.at[1]), line.l.base[1], line.n_v, line.ends, &v, &s.v0, &s.v1);
 	s.u0 *= w;
 	s.u1 *= w;
 	s.at = (line.l.first + j) * line.main + u * line.u + v * line.v;
@@ -176,28 +176,25 @@ static __device__ __forceinline__ void do_event(const struct list_job &job, cons
 {
 	struct event e = {};
 	struct list_line line;
-	float sum = 0, q;
+	float sum = 0, q, at; /* at: number of the sample */
 	int first, end;
 
 	line.l.n = 0;
-	line.l.axis = 0;
 	if (i < job.n) {
 		e = load_event(job.events + i);
-		if (!event_line_make(&job.model, &e, job.detectors, &line.l)) {
+		if (!event_line_make(&job.model, &e, job.detectors, &line.l))
 			line.l.n = 0;
-			line.l.axis = 0;
-		}
 	}
+	if (line.l.n == 0)
+		line.l.axis = line.l.first = 0;
 	set_strides(job.model.grid, &line);
 	first = __reduce_min_sync(0xffffffff, line.l.n ? line.l.first : INT_MAX);
 	end = __reduce_max_sync(0xffffffff, line.l.n ? line.l.first + line.l.n : 0);
 	if (PASS != LIST_BACK) {
-		for (int k = first; k < end; k++) {
-			int j = k - line.l.first;
-
-			if (line.l.n && j >= 0 && j < line.l.n)
-				sum += value_of(job.x, line, sample_of(job.model, table, line, j));
-		}
+		at = (float)(first - line.l.first);
+		for (int j = first - line.l.first; j < end - line.l.first; j++, at += 1)
+			if ((unsigned)j < (unsigned)line.l.n)
+				sum += value_of(job.x, line, sample_of(job.model, table, line, j, at));
 		q = event_ratio(sum + e.add, job.floor);
 	}
 	if (PASS == LIST_FORWARD) {
@@ -207,12 +204,10 @@ static __device__ __forceinline__ void do_event(const struct list_job &job, cons
 	}
 	if (PASS == LIST_BACK)
 		q = i < job.n ? job.q[i] : 0;
-	for (int k = first; k < end; k++) {
-		int j = k - line.l.first;
-
-		if (line.l.n && j >= 0 && j < line.l.n)
-			add_sample<FIXED>(job, line, sample_of(job.model, table, line, j), q, scale);
-	}
+	at = (float)(first - line.l.first);
+	for (int j = first - line.l.first; j < end - line.l.first; j++, at += 1)
+		if ((unsigned)j < (unsigned)line.l.n)
+			add_sample<FIXED>(job, line, sample_of(job.model, table, line, j, at), q, scale);
 }
 
 template <int PASS, bool FIXED>

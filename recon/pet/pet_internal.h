@@ -48,14 +48,14 @@ bool pet_layout_loads(const struct pet_layout *l, enum pet_role role);
 
 /* pet_plan.c: the parts of a plan that do not depend on the kind of data. check_image(): keys of the volume and of the
  * post-filter; EINVAL: one is out of range. plan_grid(): the volume of a scanner, centred on 0. */
-struct pet_cylinder {
+struct pet_extent {
 	double ring;   /* radius of the ring where rays end, mm */
 	double radius; /* largest distance of a ray from the axis, mm */
 	double length; /* along the axis, mm */
 	double slice;  /* default thickness of a slice, mm */
 };
 int pet_check_image(const struct pet_protocol *p, struct err *err);
-int pet_plan_grid(const struct pet_protocol *p, const struct pet_cylinder *c, struct grid *ret_grid, double *ret_fov_radius,
+int pet_plan_grid(const struct pet_protocol *p, const struct pet_extent *c, struct grid *ret_grid, double *ret_fov_radius,
 		  struct err *err);
 
 /* pet_slices.c: a result in host memory. read(): as pet_read_slices(); ready: the computation is complete. */

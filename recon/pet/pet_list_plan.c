@@ -70,7 +70,7 @@ static double extent(const struct pet_list *l, double *ret_low, double *ret_high
 
 static int lay_out(const struct pet_protocol *p, const struct pet_list *l, struct pet_list_plan *plan, struct err *err)
 {
-	struct pet_cylinder c = {.slice = l->slice};
+	struct pet_extent c = {.slice = l->slice};
 	double low, high;
 	int r;
 

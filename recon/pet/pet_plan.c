@@ -82,7 +82,7 @@ static int check_protocol(const struct pet_protocol *p, const struct michelogram
 	return pet_check_image(p, err);
 }
 
-int pet_plan_grid(const struct pet_protocol *p, const struct pet_cylinder *c, struct grid *ret_grid, double *ret_fov_radius,
+int pet_plan_grid(const struct pet_protocol *p, const struct pet_extent *c, struct grid *ret_grid, double *ret_fov_radius,
 		  struct err *err)
 {
 	double most = FOV_OF_RING * c->ring, fov = p->fov_radius, slices;
@@ -111,7 +111,7 @@ int pet_plan_grid(const struct pet_protocol *p, const struct pet_cylinder *c, st
 static int lay_out(const struct pet_protocol *p, const struct michelogram *m, struct pet_plan *plan, struct err *err)
 {
 	const struct pet_scanner *s = &m->scanner;
-	struct pet_cylinder c = {
+	struct pet_extent c = {
 		.ring = s->radius + s->interaction_depth,
 		.radius = fmax(michelogram_radius(m, m->n_radial - 1), -michelogram_radius(m, 0)),
 		.length = (2 * s->rings - 1) * s->ring_spacing / 2,
