@@ -39,6 +39,7 @@
 struct mmr_header {
 	uint64_t words;	  /* of the list mode; 0: a header of a normalisation */
 	double duration;  /* s; NaN: not in the header */
+	double energy[2]; /* lower and upper level of the energy window, keV; NaN: not in the header */
 	char position[5]; /* HFS, ...; "": not in the header */
 };
 

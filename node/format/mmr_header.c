@@ -159,6 +159,18 @@ static int read_study(const struct interfile_lines *l, struct mmr_header *h, str
 	return rc < 0 ? rc : 0;
 }
 
+static int read_energy(const struct interfile_lines *l, struct mmr_header *h, struct err *err)
+{
+	static const char *const keys[2] = {"energywindowlowerlevel(kev)", "energywindowupperlevel(kev)"};
+	int rc = 0;
+
+	for (int i = 0; rc >= 0 && i < 2; i++) {
+		h->energy[i] = NAN;
+		rc = interfile_line_number(l, keys[i], 1, 0, 10000, &h->energy[i], err);
+	}
+	return rc < 0 ? rc : 0;
+}
+
 static int read_lines(const char *text, size_t size, struct interfile_lines *ret, struct err *err)
 {
 	while (size > 0 && text[size - 1] == '\0')
@@ -183,6 +195,8 @@ int mmr_header_read_list(const char *text, size_t size, struct mmr_header *ret, 
 		rc = read_words(&l, &h, err);
 	if (rc == 0)
 		rc = read_study(&l, &h, err);
+	if (rc == 0)
+		rc = read_energy(&l, &h, err);
 	interfile_lines_clear(&l);
 	if (rc == 0)
 		*ret = h;
@@ -191,14 +205,17 @@ int mmr_header_read_list(const char *text, size_t size, struct mmr_header *ret, 
 
 int mmr_header_read_norm(const char *text, size_t size, struct mmr_header *ret, struct err *err)
 {
+	struct mmr_header h = {.duration = NAN};
 	struct interfile_lines l;
 	int rc = read_lines(text, size, &l, err);
 
 	if (rc < 0)
 		return rc;
 	rc = check_keys(&l, norm_keys, sizeof(norm_keys) / sizeof(norm_keys[0]), err);
+	if (rc == 0)
+		rc = read_energy(&l, &h, err);
 	interfile_lines_clear(&l);
 	if (rc == 0)
-		*ret = (struct mmr_header){.duration = NAN};
+		*ret = h;
 	return rc;
 }

@@ -283,6 +283,29 @@ static int check_study(const struct sinogram *s, struct err *err)
 	return 0;
 }
 
+/* Check that the normalisation is of this scanner and energy window, as far as both say it. */
+static int check_same_scanner(const struct sinogram *s, const struct mmr_header *list, const struct mmr_header *norm,
+			      struct err *err)
+{
+	char serial[2][65] = {"", ""};
+
+	for (int t = SINOGRAM_MMR_LIST; t <= SINOGRAM_MMR_NORM; t++)
+		dicom_get_text(dicom_root(s->files[s->mmr->file[t]]), TAG_DEVICE_SERIAL_NUMBER, serial[t - SINOGRAM_MMR_LIST],
+			       sizeof(serial[0]), NULL);
+	if (serial[0][0] && serial[1][0] && strcmp(serial[0], serial[1]) != 0)
+		return err_set(
+			err, EBADMSG,
+			"the list mode is of the scanner with the Device Serial Number (0018,1000) \"%s\", the normalisation "
+			"of \"%s\"",
+			serial[0], serial[1]);
+	for (int i = 0; i < 2; i++)
+		if (fabs(list->energy[i] - norm->energy[i]) > 0.5) /* false for NaN */
+			return err_set(err, EBADMSG,
+				       "the list mode has an energy window of %g to %g keV, the normalisation of %g to %g keV",
+				       list->energy[0], list->energy[1], norm->energy[0], norm->energy[1]);
+	return 0;
+}
+
 static int read_headers(struct sinogram *s, struct err *err)
 {
 	struct mmr_header norm;
@@ -298,7 +321,9 @@ static int read_headers(struct sinogram *s, struct err *err)
 		err_prefix(err, "%s", file_name(s->paths[other]));
 		return rc;
 	}
-	rc = find_data(s, SINOGRAM_MMR_LIST, 4 * s->mmr->list.words, err);
+	rc = check_same_scanner(s, &s->mmr->list, &norm, err);
+	if (rc == 0)
+		rc = find_data(s, SINOGRAM_MMR_LIST, 4 * s->mmr->list.words, err);
 	return rc < 0 ? rc : find_data(s, SINOGRAM_MMR_NORM, MMR_NORM_BYTES, err);
 }
 

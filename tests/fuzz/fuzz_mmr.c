@@ -92,6 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	try_header((const char *)data, line ? (size_t)(line - data) : size);
 	try_list(rest, left / 4);
-	try_norm(rest, left / 4 * 4);
+	if (size % 8 == 0) /* takes a hundred times as long */
+		try_norm(rest, left / 4 * 4);
 	return 0;
 }

@@ -121,7 +121,7 @@ def list_header(n_words, end="\r\n", **changes):
             "%study time (hh:mm:ss GMT+00:00)": "17:00:35", "isotope name": "F-18", "%patient orientation": "HFS",
             "PET data type": "Emission", "data format": "CoincidenceList", "number of rings": 64,
             "distance between rings (cm)": 0.40625, "gantry crystal radius (cm)": 32.8, "%number of TOF time bins": 1,
-            "%TOF mashing factor": 1, "image duration (sec)": 20, "%total listmode word counts": n_words,
+            "%TOF mashing factor": 1, "%energy window lower level (keV) [1]": 430, "%energy window upper level (keV) [1]": 610, "image duration (sec)": 20, "%total listmode word counts": n_words,
             "%LM event and tag words format (bits)": 32, "%timing tagwords interval (msec)": 1, "%axial compression": 1,
             "%maximum ring difference": 60, "%number of projections": BINS, "%number of views": VIEWS, "%number of segments": 121,
             "%segment table": "{" + ",".join(str(RINGS - (i + 1) // 2) for i in range(121)) + "}", "%comment": "made by a test"}
@@ -135,7 +135,8 @@ def norm_header(end="\r\r\n", **changes):
             "%number of normalization components": 8, "%normalization component [1]": "geometric effects",
             **{f"data offset in bytes [{i + 1}]": o for i, o in enumerate(offsets)},
             **{f"%matrix size [{i + 1}]": s for i, s in enumerate(sizes)},
-            "%axial compression": 11, "%maximum ring difference": 60, "number of rings": 64}
+            "%axial compression": 11, "%maximum ring difference": 60, "number of rings": 64,
+            "%energy window lower level (keV) [1]": 430, "%energy window upper level (keV) [1]": 610}
     return text_of(keys, changes, end)
 
 
