@@ -30,6 +30,7 @@ struct petsird_cursor {
 	uint64_t rows, row, columns, column; /* of the lists */
 	uint64_t events;		     /* that follow in this list */
 	const struct yardl_type *event;	     /* their type */
+	bool plain;			     /* see petsird_events.c */
 	uint32_t time;
 };
 

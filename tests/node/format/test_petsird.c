@@ -138,14 +138,13 @@ static void check_event(const struct petsird_event *e, uint32_t a, uint16_t ener
 	assert_int_equal(e->time, time);
 }
 
-static void events(void **state)
+static void check_events(const char *schema)
 {
-	struct petsird_bytes o = petsird_make(NULL);
+	struct petsird_bytes o = petsird_make(schema);
 	struct petsird_event e[20];
 	struct err err;
 	size_t n;
 
-	(void)state;
 	for (size_t piece = 1; piece <= 64; piece = piece * 3 + 1) {
 		assert_int_equal(read_all(&o, piece, e, 20, &n, &err), 0);
 		assert_int_equal(n, 15);
@@ -159,6 +158,30 @@ static void events(void **state)
 		}
 	}
 	free(o.at);
+}
+
+/* Return the schema with `from` replaced by `to`, once. */
+static char *schema_with(const char *from, const char *to)
+{
+	const char *at = strstr(petsird_fixture_schema, from);
+	char *text = malloc(sizeof(petsird_fixture_schema) + strlen(to) + 1);
+
+	assert_non_null(at);
+	assert_non_null(text);
+	sprintf(text, "%.*s%s%s", (int)(at - petsird_fixture_schema), petsird_fixture_schema, to, at + strlen(from));
+	return text;
+}
+
+/* Events of the usual type are decoded at once; those of another type with the same bytes by their fields. */
+static void events(void **state)
+{
+	char *other = schema_with("{\"vector\":{\"items\":\"PETSIRD.DetectionBin\",\"length\":2}}",
+				  "{\"array\":{\"items\":\"PETSIRD.DetectionBin\",\"dimensions\":[{\"length\":2}]}}");
+
+	(void)state;
+	check_events(NULL);
+	check_events(other);
+	free(other);
 }
 
 static void counts(void **state)
@@ -211,18 +234,6 @@ static void efficiencies(void **state)
 }
 
 /* ---- schemas ---- */
-
-/* Return the schema with `from` replaced by `to`, once. */
-static char *schema_with(const char *from, const char *to)
-{
-	const char *at = strstr(petsird_fixture_schema, from);
-	char *text = malloc(sizeof(petsird_fixture_schema) + strlen(to) + 1);
-
-	assert_non_null(at);
-	assert_non_null(text);
-	sprintf(text, "%.*s%s%s", (int)(at - petsird_fixture_schema), petsird_fixture_schema, to, at + strlen(from));
-	return text;
-}
 
 static int read_schema(const char *from, const char *to, struct err *err)
 {
@@ -393,6 +404,7 @@ static void hostile(void **state)
 		{MARK_EVENTS, 1, half, sizeof(half), "items of at least"},
 		{MARK_EVENTS, 1, huge, sizeof(huge), "items of at least"},
 		{MARK_EVENT, 1, "\x10", 1, "detection bin 16"},
+		{MARK_EVENT, 2, "\1\x10", 2, "detection bin 16"},
 		{MARK_EVENT, 1, "\xff\xff\xff\xff\x0f", 5, "detection bin 4294967295"},
 		{MARK_EVENT, 1, over, sizeof(over), "more than 64 bits"},
 		{MARK_EVENT_TOF, 1, "\3", 1, "TOF bin 3 of 3"},
