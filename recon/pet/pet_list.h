@@ -8,7 +8,8 @@
  * the activity's, for all of the acquisition. Event number i (from 0) belongs to subset i mod M. S is over all LORs that can be
  * measured, whether they have events or not; the sum over their TOF bins is one wide bin (kernels/tof.h). It comes from
  *   lors          the LORs, one by one, from a reader; or
- *   michelogram   the bins of a sinogram with factors, by the sinogram projector (JOSEPH): shorter where detectors form rings.
+ *   michelogram   the bins of a sinogram with factors, by the sinogram projector (JOSEPH): shorter where detectors form rings. If
+ *                 several LORs were added into a bin (span, mashing), its factor is the sum of theirs.
  *
  * The volume, the protocol, units and axes are those of recon/pet/pet.h; algorithms: mlem, osem (others: EINVAL). Plan, open,
  * run, read slices. Only the thread that owns the device may use a session. */
@@ -92,5 +93,10 @@ struct pet_list_pairs {
 	size_t first, second; /* the next pair; set by rewind() */
 };
 struct pet_list_reader pet_list_pairs_reader(struct pet_list_pairs *pairs);
+
+/* Compute the positions of the detectors of a scanner of regular rings: x, y, z of detector ring N + crystal, N =
+ * m->scanner.detectors, numbered as in recon/pet/michelogram_pairs.h, where the rays end. ret: 3 N rings elements. EINVAL: the
+ * michelogram is arc-corrected, or its angles are not a whole number of views. */
+int pet_list_detectors(const struct michelogram *m, float *ret, struct err *err);
 
 #endif

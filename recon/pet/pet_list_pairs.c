@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pet_list_pairs.c - a reader of all pairs of detectors, or of a sample of them. */
+/* pet_list_pairs.c - the detectors of regular rings; a reader of all pairs of detectors, or of a sample of them. */
 #include "recon/pet/pet_list.h"
+
+#include <math.h>
+
+#include "recon/pet/michelogram_pairs.h"
 
 /* Return a random number that depends only on its arguments. */
 static uint32_t scatter(uint32_t seed, size_t i)
@@ -52,4 +56,24 @@ static int read_pairs(void *ctx, struct event *ret, size_t most, size_t *ret_n, 
 struct pet_list_reader pet_list_pairs_reader(struct pet_list_pairs *pairs)
 {
 	return (struct pet_list_reader){pairs, rewind_pairs, read_pairs};
+}
+
+int pet_list_detectors(const struct michelogram *m, float *ret, struct err *err)
+{
+	const struct pet_scanner *s = &m->scanner;
+	struct michelogram_index index;
+	double radius = s->radius + s->interaction_depth, first;
+	int r = michelogram_index_init(m, &index, err);
+
+	if (r < 0)
+		return r;
+	first = m->angle_offset - (0.5 * (index.mash - 1) + 0.25 * s->detectors) * 360 / s->detectors;
+	for (int i = 0; i < s->rings * s->detectors; i++) {
+		double turn = (first + i % s->detectors * 360.0 / s->detectors) * M_PI / 180;
+
+		ret[3 * (size_t)i] = (float)(radius * cos(turn));
+		ret[3 * (size_t)i + 1] = (float)(radius * sin(turn));
+		ret[3 * (size_t)i + 2] = (float)((i / s->detectors - 0.5 * (s->rings - 1)) * s->ring_spacing);
+	}
+	return 0;
 }

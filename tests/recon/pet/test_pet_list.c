@@ -13,307 +13,9 @@
 #include <cmocka.h>
 
 #include "recon/core/psf.h"
-#include "recon/core/scan.h"
-#include "recon/pet/pet_list.h"
-#include "tests/recon/dbt_fixture.h"
+#include "recon/pet/michelogram_pairs.h"
+#include "tests/recon/pet/pet_list_fixture.h"
 #include "tests/recon/pet/pet_reconstruct.h"
-
-#define RINGS 4
-#define RADIAL 33
-#define ANGLES 24
-#define FOV 60.0
-#define MATRIX 20
-
-/* Sums in another order, amplified by the iterations. */
-#define IMAGE_TOL 1e-4
-
-struct data {
-	struct michelogram m;
-	float *detectors; /* two for each LOR; LORs in the order of the michelogram */
-	size_t n_lors;
-	float *factors, *background; /* of LORs; background: of all bins, b */
-	int *counts;		     /* of bins: [TOF bin][LOR] */
-	struct event *events;
-	size_t n_events;
-};
-
-struct reader {
-	const struct event *events;
-	size_t n, at, most; /* most: events that one call returns */
-	int calls, fail_at;
-};
-
-static int rewind_events(void *ctx, struct err *err)
-{
-	struct reader *r = ctx;
-
-	(void)err;
-	r->at = 0;
-	return 0;
-}
-
-static int read_events(void *ctx, struct event *ret, size_t most, size_t *ret_n, struct err *err)
-{
-	struct reader *r = ctx;
-	size_t n = r->n - r->at;
-
-	if (r->fail_at && ++r->calls == r->fail_at)
-		return err_set(err, EIO, "the reader fails");
-	n = n < most ? n : most;
-	n = n < r->most ? n : r->most;
-	memcpy(ret, r->events + r->at, n * sizeof(*ret));
-	r->at += n;
-	*ret_n = n;
-	return 0;
-}
-
-static int data_bins(const struct data *d)
-{
-	return d->m.tof.n ? d->m.tof.n : 1;
-}
-
-static void make_detectors(struct data *d)
-{
-	struct scan *scan = NULL;
-	int *plane = NULL;
-
-	assert_int_equal(scan_create_michelogram(&d->m, FOV, NULL, &scan, &plane, NULL), 0);
-	d->n_lors = (size_t)scan->n_u * ANGLES * RADIAL;
-	d->detectors = malloc(6 * d->n_lors * sizeof(*d->detectors));
-	assert_non_null(d->detectors);
-	for (int u = 0; u < scan->n_u; u++)
-		for (int a = 0; a < ANGLES; a++)
-			for (int v = 0; v < RADIAL; v++) {
-				double r = scan->radius[v], w = sqrt(scan->ring_radius * scan->ring_radius - r * r);
-				double c = scan->views[a].turn[0], s = scan->views[a].turn[1];
-				float *to = d->detectors + 6 * (((size_t)plane[u] * ANGLES + (size_t)a) * RADIAL + (size_t)v);
-
-				for (int end = 0; end < 2; end++) { /* the first detector is at positive t */
-					double t = end ? -w : w;
-
-					to[3 * end] = (float)(r * c - t * s);
-					to[3 * end + 1] = (float)(r * s + t * c);
-					to[3 * end + 2] = (float)(scan->planes[u].z + scan->planes[u].rise * t / w);
-				}
-			}
-	scan_free(scan);
-	free(plane);
-}
-
-static struct event event_of(const struct data *d, size_t lor, int k)
-{
-	float b = d->background && d->factors[lor] > 0 ? d->background[(size_t)k * d->n_lors + lor] / d->factors[lor] : 0;
-
-	return (struct event){{(int32_t)(2 * lor), (int32_t)(2 * lor + 1)}, k, b};
-}
-
-/* Counts of a box and a hot voxel, not random but rounded in a random way; events in a random order. */
-static void make_events(struct data *d, const struct grid *g, double per_mm)
-{
-	struct device *dev = fixture_device(FIXTURE_CPU, 2);
-	size_t n = d->n_lors * (size_t)data_bins(d), at = 0;
-	struct event *all = malloc(n * sizeof(*all));
-	float *x = calloc(grid_size(g), sizeof(*x)), *p;
-	struct buf detectors = fixture_upload(dev, d->detectors, 6 * d->n_lors), bx, by, be;
-	struct events *a;
-	uint32_t seed = 17;
-
-	assert_true(all && x);
-	for (int j = 5; j < 14; j++)
-		for (int i = 4; i < 12; i++)
-			for (int k = 0; k < g->n[2]; k++)
-				x[(size_t)i * grid_step(g, 0) + (size_t)j * grid_step(g, 1) + (size_t)k] = 1;
-	x[9 * grid_step(g, 0) + 8 * grid_step(g, 1) + 3] = 12;
-	for (size_t i = 0; i < n; i++)
-		all[i] = event_of(d, i % d->n_lors, (int)(i / d->n_lors));
-	bx = fixture_upload(dev, x, grid_size(g));
-	by = fixture_upload(dev, NULL, n);
-	be = fixture_upload(dev, (const float *)(const void *)all, n * EVENT_FLOATS);
-	assert_int_equal(
-		dev->ops->events_create(
-			dev,
-			&(struct events_spec){.grid = g, .fov_radius = FOV, .tof = d->m.tof, .detectors = &detectors, .batch = 1},
-			&a, NULL),
-		0);
-	assert_int_equal(dev->ops->events_forward(a, &be, &bx, &by, NULL), 0);
-	p = fixture_download(&by);
-	d->counts = calloc(n, sizeof(*d->counts));
-	assert_non_null(d->counts);
-	for (size_t i = 0; i < n; i++) {
-		double expected = d->factors[i % d->n_lors] * p[i] * per_mm;
-
-		expected += d->background && d->factors[i % d->n_lors] > 0 ? d->background[i] : 0;
-		d->counts[i] = (int)(expected + (double)fixture_random(&seed));
-		d->n_events += (size_t)d->counts[i];
-	}
-	d->events = malloc(d->n_events * sizeof(*d->events));
-	assert_non_null(d->events);
-	for (size_t i = 0; i < n; i++)
-		for (int k = 0; k < d->counts[i]; k++)
-			d->events[at++] = all[i];
-	for (size_t i = d->n_events - 1; i > 0; i--) {
-		size_t other = (size_t)((double)fixture_random(&seed) * (double)i);
-		struct event e = d->events[i];
-
-		d->events[i] = d->events[other];
-		d->events[other] = e;
-	}
-	dev->ops->events_free(a);
-	buf_release(&bx);
-	buf_release(&by);
-	buf_release(&be);
-	buf_release(&detectors);
-	device_close(dev);
-	free(all);
-	free(x);
-	free(p);
-}
-
-static const struct pet_protocol protocol = {
-	.algorithm = ALGORITHM_MLEM,
-	.iterations = 6,
-	.subsets = 1,
-	.matrix = MATRIX,
-	.fov_radius = FOV,
-	.projector = PROJECTION_JOSEPH,
-};
-
-static struct data make_data(bool tof, bool background)
-{
-	struct data d = {
-		.m = {.scanner = {.rings = RINGS, .detectors = 48, .ring_spacing = 8, .radius = 88, .interaction_depth = 2},
-		      .n_radial = RADIAL,
-		      .n_angles = ANGLES,
-		      .angle_offset = 1.7}};
-	struct device *dev = fixture_device(FIXTURE_CPU, 1);
-	struct pet_plan plan;
-	uint32_t seed = 3;
-
-	assert_int_equal(michelogram_segments(RINGS, 1, RINGS - 1, &d.m.segments, &d.m.n_segments, NULL), 0);
-	if (tof)
-		d.m.tof = (struct scan_tof){7, 22, 14};
-	make_detectors(&d);
-	d.factors = fixture_floats(d.n_lors, 5, 0.4f, 1.3f);
-	for (size_t i = 0; i < d.n_lors; i++)
-		if (fixture_random(&seed) < 0.1f)
-			d.factors[i] = 0; /* a dead bin */
-	if (background)
-		d.background = fixture_floats(d.n_lors * (size_t)data_bins(&d), 6, 0, tof ? 0.3f : 1);
-	assert_int_equal(pet_plan(&protocol, &d.m, PET_FACTORS_SHARED, background, dev, &plan, NULL), 0);
-	device_close(dev);
-	make_events(&d, &plan.grid, tof ? 0.15 : 0.1);
-	return d;
-}
-
-static void free_data(struct data *d)
-{
-	free(d->m.segments);
-	free(d->detectors);
-	free(d->factors);
-	free(d->background);
-	free(d->counts);
-	free(d->events);
-}
-
-/* A list with its readers. */
-struct source {
-	struct pet_list list;
-	struct reader events, lors;
-	struct event *all;
-};
-
-static struct source *make_source(const struct data *d, bool by_lors)
-{
-	struct source *s = calloc(1, sizeof(*s));
-
-	assert_non_null(s);
-	s->events = (struct reader){d->events, d->n_events, 0, 1000, 0, 0};
-	s->list = (struct pet_list){
-		.detectors = d->detectors,
-		.n_detectors = 2 * d->n_lors,
-		.tof = d->m.tof,
-		.events = {&s->events, rewind_events, read_events},
-		.n_events = d->n_events,
-		.with_background = d->background,
-		.slice = 4,
-	};
-	if (by_lors) {
-		s->all = malloc(d->n_lors * sizeof(*s->all));
-		assert_non_null(s->all);
-		for (size_t i = 0; i < d->n_lors; i++)
-			s->all[i] = (struct event){{(int32_t)(2 * i), (int32_t)(2 * i + 1)}, -7, d->factors[i]};
-		s->lors = (struct reader){s->all, d->n_lors, 0, 777, 0, 0};
-		s->list.lors = (struct pet_list_reader){&s->lors, rewind_events, read_events};
-		s->list.n_lors = d->n_lors;
-	} else {
-		s->list.michelogram = &d->m;
-		s->list.factors = d->factors;
-	}
-	return s;
-}
-
-static void free_source(struct source *s)
-{
-	free(s->all);
-	free(s);
-}
-
-static int run(const struct pet_protocol *p, const struct pet_list *list, struct device *dev, const struct monitor *monitor,
-	       float **ret_image, struct pet_list_plan *ret_plan, struct err *err)
-{
-	struct pet_list_session *s = NULL;
-	struct pet_list_report report;
-	float *image = NULL;
-	int r = pet_list_plan(p, list, dev, ret_plan, err);
-
-	if (r == 0)
-		r = pet_list_open(p, ret_plan, list, dev, &s, err);
-	if (r == 0)
-		r = pet_list_run(s, monitor, &report, err);
-	if (r == 0) {
-		const int *n = ret_plan->grid.n;
-
-		image = malloc((size_t)n[0] * (size_t)n[1] * (size_t)n[2] * sizeof(*image));
-		assert_non_null(image);
-		assert_int_equal(report.events, list->n_events);
-		r = pet_list_read_slices(s, 0, n[2], image, err);
-	}
-	pet_list_close(s);
-	if (r == 0)
-		*ret_image = image;
-	else
-		free(image);
-	return r;
-}
-
-static float *image_of(const struct pet_protocol *p, const struct pet_list *list, struct device *dev,
-		       struct pet_list_plan *ret_plan)
-{
-	struct err err = {0};
-	float *image = NULL;
-
-	if (run(p, list, dev, NULL, &image, ret_plan, &err) < 0)
-		fail_msg("%s", err.msg);
-	return image;
-}
-
-static size_t voxels_of(const struct pet_list_plan *plan)
-{
-	return (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1] * (size_t)plan->grid.n[2];
-}
-
-static double difference(const float *a, const float *b, size_t n)
-{
-	double largest = 0, worst = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		assert_true(isfinite(a[i]) && isfinite(b[i]));
-		largest = fmax(largest, fabs((double)b[i]));
-		worst = fmax(worst, fabs((double)a[i] - b[i]));
-	}
-	assert_true(largest > 0);
-	return worst / largest;
-}
 
 /* MLEM of the histogram, with the same matrix: x <- x / S A'(y / (A x + b / m)), over the bins with m > 0. */
 static float *histogram_mlem(const struct data *d, const struct pet_list_plan *plan, int iterations)
@@ -661,6 +363,79 @@ static void resolution_model(void **state)
 	free_data(&d);
 }
 
+/* The detectors of regular rings: the rays of even radial bins end at them, the first end at the bin's first detector. */
+static void detectors_of_rings(void **state)
+{
+	struct data d = make_data(false, false);
+	struct michelogram_index index;
+	float *at = malloc(3 * RINGS * 48 * sizeof(*at));
+	size_t lor = 0;
+
+	(void)state;
+	assert_non_null(at);
+	assert_int_equal(michelogram_index_init(&d.m, &index, NULL), 0);
+	assert_int_equal(pet_list_detectors(&d.m, at, NULL), 0);
+	for (int i = 0; i < d.m.n_segments; i++)
+		for (int plane = 0; plane < d.m.segments[i].n_planes; plane++)
+			for (int a = 0; a < ANGLES; a++)
+				for (int t = 0; t < RADIAL; t++, lor++) {
+					int crystal[2], low = d.m.segments[i].first;
+					int ring[2] = {plane + (low > 0 ? low : 0), plane + (low < 0 ? -low : 0)};
+
+					if ((t - RADIAL / 2) % 2)
+						continue;
+					michelogram_crystals(&index, a, t, 0, crystal);
+					for (int end = 0; end < 2; end++)
+						for (int c = 0; c < 3; c++)
+							assert_near(at[3 * (ring[end] * 48 + crystal[end]) + c],
+								    d.detectors[6 * lor + 3 * (size_t)end + (size_t)c], 1e-3);
+				}
+	d.m.arc_corrected = true;
+	d.m.scanner.bin = 2;
+	assert_int_equal(pet_list_detectors(&d.m, at, NULL), -EINVAL);
+	free(at);
+	free_data(&d);
+}
+
+static struct {
+	const struct device_ops *ops;
+	size_t floats;
+} counted;
+
+static int counting_alloc(struct device *dev, size_t n, struct buf *ret, struct err *err)
+{
+	counted.floats += n;
+	return counted.ops->alloc(dev, n, ret, err);
+}
+
+/* A session allocates what the plan says: its volumes and its events. */
+static void planned_bytes(void **state)
+{
+	struct data d = make_data(true, false);
+	struct source *s = make_source(&d, true);
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
+	struct device_ops ops = *dev->ops;
+	struct pet_protocol p = protocol;
+	struct pet_list_plan plan;
+
+	(void)state;
+	counted.ops = dev->ops;
+	ops.alloc = counting_alloc;
+	dev->ops = &ops;
+	for (int psf = 0; psf < 2; psf++) {
+		p.psf = psf * 6;
+		p.iterations = 1;
+		counted.floats = 0;
+		free(image_of(&p, &s->list, dev, &plan));
+		assert_int_equal(counted.floats * sizeof(float), plan.bytes_volume + plan.bytes_events);
+		assert_int_equal(plan.bytes_total, plan.bytes_volume + plan.bytes_events + plan.bytes_projection);
+	}
+	dev->ops = counted.ops;
+	device_close(dev);
+	free_source(s);
+	free_data(&d);
+}
+
 static void refuse(struct source *s, const struct pet_protocol *p, int code, const char *text)
 {
 	struct device *dev = fixture_device(FIXTURE_POISON, 1);
@@ -738,9 +513,11 @@ static void errors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(equals_histogram), cmocka_unit_test(equals_sinogram), cmocka_unit_test(subsets),
-		cmocka_unit_test(streamed),	    cmocka_unit_test(threads),	       cmocka_unit_test(sampled_pairs),
-		cmocka_unit_test(resolution_model), cmocka_unit_test(errors),
+		cmocka_unit_test(equals_histogram), cmocka_unit_test(equals_sinogram),
+		cmocka_unit_test(subsets),	    cmocka_unit_test(streamed),
+		cmocka_unit_test(threads),	    cmocka_unit_test(sampled_pairs),
+		cmocka_unit_test(resolution_model), cmocka_unit_test(detectors_of_rings),
+		cmocka_unit_test(planned_bytes),    cmocka_unit_test(errors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* List-mode PET on the CUDA device compared with the CPU: sensitivity by LORs and by sinograms, resident and streamed; repeatable
+ * images. Skipped (exit code 77) without a CUDA device. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/recon/pet/pet_list_fixture.h"
+
+static struct device *open_device(int which)
+{
+	struct device *dev = NULL;
+
+	assert_int_equal(which ? device_cuda_open(0, &dev, NULL) : device_cpu_open(0, &dev, NULL), 0);
+	return dev;
+}
+
+static struct pet_protocol osem(void)
+{
+	struct pet_protocol p = protocol;
+
+	p.algorithm = ALGORITHM_OSEM;
+	p.iterations = 3;
+	p.subsets = 4;
+	p.psf = 5;
+	return p;
+}
+
+static void images_agree(void **state)
+{
+	(void)state;
+	for (int which = 0; which < 8; which++) {
+		struct data d = make_data(which & 1, which & 2);
+		struct source *s = make_source(&d, which & 4);
+		struct pet_protocol p = osem();
+		struct pet_list_plan plan;
+		float *image[2];
+
+		for (int i = 0; i < 2; i++) {
+			struct device *dev = open_device(i);
+
+			image[i] = image_of(&p, &s->list, dev, &plan);
+			device_close(dev);
+		}
+		print_message("difference %g\n", difference(image[1], image[0], voxels_of(&plan)));
+		assert_true(difference(image[1], image[0], voxels_of(&plan)) < IMAGE_TOL);
+		free(image[0]);
+		free(image[1]);
+		free_source(s);
+		free_data(&d);
+	}
+}
+
+static void streamed(void **state)
+{
+	struct data d = make_data(true, true);
+	struct source *s = make_source(&d, true);
+	struct device *dev = open_device(1);
+	struct pet_protocol p = osem();
+	struct pet_list_plan resident, plan;
+	float *kept = image_of(&p, &s->list, dev, &resident), *image;
+
+	(void)state;
+	p.memory_limit = resident.bytes_total - d.n_events * sizeof(struct event) / 2;
+	image = image_of(&p, &s->list, dev, &plan);
+	assert_true(resident.resident && !plan.resident);
+	assert_true(difference(image, kept, voxels_of(&plan)) < IMAGE_TOL);
+	free(kept);
+	free(image);
+	device_close(dev);
+	free_source(s);
+	free_data(&d);
+}
+
+static void repeatable(void **state)
+{
+	struct data d = make_data(true, true);
+	struct source *s = make_source(&d, true);
+	struct pet_protocol p = osem();
+	struct device *dev = open_device(1);
+	struct pet_list_plan plan;
+	float *first;
+
+	(void)state;
+	p.deterministic = true;
+	first = image_of(&p, &s->list, dev, &plan);
+	for (int i = 0; i < 3; i++) {
+		float *again = image_of(&p, &s->list, dev, &plan);
+
+		assert_memory_equal(first, again, voxels_of(&plan) * sizeof(*first));
+		free(again);
+	}
+	free(first);
+	device_close(dev);
+	free_source(s);
+	free_data(&d);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(images_agree),
+		cmocka_unit_test(streamed),
+		cmocka_unit_test(repeatable),
+	};
+
+	if (device_cuda_count() == 0) {
+		print_message("skipped: no CUDA device\n");
+		return 77;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
