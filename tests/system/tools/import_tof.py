@@ -259,7 +259,11 @@ def usage(folder, failures):
     e7 = tof.E7(os.path.join(folder, "named"))
     e7.write()
     shutil.copy(os.path.join(e7.folder, "prompts_00.s.hdr"), os.path.join(e7.folder, "other_00.s.hdr"))
+    with open(os.path.join(e7.folder, "other_00.s.hdr"), encoding="ascii") as f:
+        compressed = f.read().replace("compression:=off", "compression:=on")
     run_import(os.path.join(folder, "named-objects"), os.path.join(e7.folder, "prompts_00.s.hdr"), "--e7", e7.folder)
+    write(os.path.join(e7.folder, "other_00.s.hdr"), compressed)
+    run_import(os.path.join(folder, "beside-compressed"), "--e7", e7.folder)
     done = run_import(os.path.join(folder, "x"), "--e7", e7.folder, "--additive", "a.hs", ok=(2,))
     tools.check("--e7, and Interfile data of the role ADDITIVE" in done.stderr, f"--additive: {done.stderr}", failures)
     run_import(os.path.join(folder, "x"), "--e7", os.path.join(folder, "nowhere"), ok=(8,))
