@@ -429,7 +429,8 @@ void sinogram_mmr_note(const struct sinogram *s, char *ret, size_t size)
 		"event%s not used.",
 		(unsigned long long)r->delayeds, plural(r->delayeds));
 	if (r->outside && n < size)
-		n += (size_t)snprintf(ret + n, size - n, " %llu prompts are beyond the largest ring difference of the scanner.",
+		n += (size_t)snprintf(ret + n, size - n,
+				      " Prompts beyond the largest ring difference of the scanner's configuration: %llu.",
 				      (unsigned long long)r->outside);
 	if (seconds > 0 && fabs(seconds - s->mmr->list.duration) > 1 + 0.01 * seconds && n < size)
 		snprintf(ret + n, size - n, " The time marks cover %.4g s, the header says %.4g s.", seconds,

@@ -188,6 +188,43 @@ static void strange_words(struct dicom_item *root, int i, const void *ctx)
 	put(root, TAG_IMAGE_LATERALITY, "\xFC");
 }
 
+/* ctx: the type of raw data of a Siemens mMR */
+static void siemens_raw(struct dicom_item *root, int i, const void *ctx)
+{
+	(void)i;
+	put(root, TAG_SOP_CLASS_UID, "1.3.12.2.1107.5.9.1");
+	put(root, TAG_MANUFACTURER_MODEL_NAME, "Biograph_mMR");
+	put(root, TAG_IMAGE_TYPE, ctx);
+}
+
+/* List mode and normalisation are one case of their study, whatever their series are; other types are named. */
+static void raw_data(void **state)
+{
+	static const struct {
+		const char *type, *lacks;
+	} cases[] = {{"ORIGINAL\\PRIMARY\\PET_LISTMODE", "the normalisation (PET_NORM)"},
+		     {"ORIGINAL\\PRIMARY\\PET_NORM", "the list mode (PET_LISTMODE)"}};
+	char key[400], expected[DICOM_UID_SIZE + 2];
+	struct case_facts f;
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		fixture_write_mg(&(struct fixture_mg){.n = 1, .change = siemens_raw, .ctx = cases[i].type});
+		assert_int_equal(case_read_facts(fixture_path("0.dcm"), &f, NULL), 0);
+		assert_ptr_equal(f.kind, &kind_pet);
+		assert_int_equal(f.expected, 2);
+		assert_string_equal(f.lacks, cases[i].lacks);
+		assert_true(f.series[0] && f.frame_of_reference[0]);
+		case_key(&f, key, sizeof(key));
+		snprintf(expected, sizeof(expected), "%s||", f.study);
+		assert_string_equal(key, expected);
+	}
+	fixture_write_mg(&(struct fixture_mg){.n = 1, .change = siemens_raw, .ctx = "ORIGINAL\\PRIMARY\\PET_EM_SINO"});
+	assert_int_equal(case_read_facts(fixture_path("0.dcm"), &f, NULL), 0);
+	assert_true(!f.kind && f.refused);
+	assert_non_null(strstr(f.reason, "compressed by the scanner"));
+}
+
 static void tomosynthesis(void **state)
 {
 	static const struct {
@@ -276,8 +313,8 @@ static void broken(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_its_own),	 cmocka_unit_test(keys),   cmocka_unit_test(empty_slots),
-		cmocka_unit_test(tomosynthesis), cmocka_unit_test(broken),
+		cmocka_unit_test(each_its_own),	 cmocka_unit_test(keys),     cmocka_unit_test(empty_slots),
+		cmocka_unit_test(tomosynthesis), cmocka_unit_test(raw_data), cmocka_unit_test(broken),
 	};
 
 	return cmocka_run_group_tests_name("case_facts", tests, fixture_start, fixture_stop);
