@@ -208,30 +208,9 @@ static int read_scanner(struct petsird *p, const struct yardl_type *t)
 	return petsird_read_record(p, t, fields, COUNT(fields));
 }
 
-static int read_start(struct petsird *p, const struct yardl_type *t)
-{
-	int64_t nanoseconds = 0;
-	int rc = yardl_read_choice(&p->in, t, &t);
-
-	if (rc < 0 || !t)
-		return rc;
-	rc = yardl_read_integer(&p->in, t, &nanoseconds);
-	if (rc == 0)
-		p->header.start = (double)nanoseconds * 1e-9;
-	return rc;
-}
-
-static int read_exam(struct petsird *p, const struct yardl_type *t)
-{
-	static const struct petsird_field fields[] = {{"startOfAcquisition", read_start, false}};
-	int rc = yardl_read_choice(&p->in, t, &t);
-
-	return rc == 0 && t ? petsird_read_record(p, t, fields, COUNT(fields)) : rc;
-}
-
 static int read_header(struct petsird *p, const struct yardl_type *t)
 {
-	static const struct petsird_field fields[] = {{"scanner", read_scanner, true}, {"exam", read_exam, false}};
+	static const struct petsird_field fields[] = {{"scanner", read_scanner, true}, {"exam", petsird_read_exam, false}};
 
 	return petsird_read_record(p, t, fields, COUNT(fields));
 }
@@ -283,7 +262,7 @@ int petsird_open(const char *path, struct petsird **ret, struct err *err)
 
 	if (!p)
 		return err_set(err, ENOMEM, "no memory to read %s", path);
-	p->header.start = NAN;
+	p->header.exam.start = p->header.exam.injected = NAN;
 	p->header.calibration = 1;
 	for (size_t i = 0; i < PETSIRD_TYPES_MAX * PETSIRD_TYPES_MAX; i++)
 		p->header.tof[i / PETSIRD_TYPES_MAX][i % PETSIRD_TYPES_MAX].resolution = NAN;

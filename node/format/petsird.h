@@ -42,6 +42,17 @@ struct petsird_tof {	   /* of a pair of types */
 	double resolution; /* FWHM, mm; NaN: not in the file */
 };
 
+/* What the file says about the examination; 0, NaN or "": nothing. */
+struct petsird_exam {
+	double start;	     /* of the acquisition, s since 1970, UTC */
+	double weight, size; /* of the patient, kg and m */
+	/* of the first radiopharmaceutical: dose in Bq, time of its administration in s since 1970, and the code of the nuclide
+	 */
+	double dose, injected;
+	char nuclide[32];
+	size_t n_radiopharmaceuticals;
+};
+
 struct petsird_header {
 	char model[64];
 	size_t n_types;
@@ -53,7 +64,7 @@ struct petsird_header {
 	double alignment[3][4]; /* not applied to positions */
 	double calibration;	/* factor of all efficiencies; 1 if the file has none */
 	bool has_efficiencies;	/* of detection bins or pairs of modules */
-	double start;		/* of the acquisition, s since 1970, UTC; NaN: not in the file */
+	struct petsird_exam exam;
 };
 
 struct petsird_event {

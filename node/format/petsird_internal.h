@@ -70,6 +70,7 @@ int petsird_read_pairs(struct petsird *p, const struct yardl_type *t,
 int petsird_read_floats(struct petsird *p, const struct yardl_type *t, float **ret, size_t *ret_n);
 
 petsird_reader petsird_read_geometry;	  /* petsird_geometry.c: ScannerGeometry */
+petsird_reader petsird_read_exam;	  /* petsird_exam.c: ExamInformation */
 petsird_reader petsird_read_efficiencies; /* petsird_efficiency.c: DetectionEfficiencies */
 int petsird_check_efficiencies(struct petsird *p, struct err *err);
 void petsird_free_efficiencies(struct petsird *p);

@@ -18,6 +18,7 @@
 #define EDGE_ERROR 1e-3 /* of the width of a TOF bin: single precision numbers of the file */
 #define FWHM_SIGMA 2.3548200450309493
 #define SET_SIZE 64
+#define SET_MAX 10
 #define MEMORY_PART 0.8 /* of the machine's memory */
 
 struct import {
@@ -27,10 +28,10 @@ struct import {
 	struct pet_cylinder cylinder;
 	struct michelogram m;
 	struct michelogram_index index;
-	size_t bins;	/* of one TOF bin */
-	float *counts;	/* [TOF bin][plane][angle][radial] */
-	float *inverse; /* NORMALISATION */
-	float *live;	/* MULTIPLICATIVE */
+	size_t bins;	  /* of one TOF bin */
+	uint32_t *counts; /* [TOF bin][plane][angle][radial]; floats once all events are read, see to_floats() */
+	float *inverse;	  /* NORMALISATION */
+	float *live;	  /* MULTIPLICATIVE */
 	struct petsird_import_report *report;
 };
 
@@ -194,13 +195,23 @@ static void add_event(struct import *s, const struct petsird_event *e)
 	s->report->stored++;
 }
 
+/* A float cannot count beyond 16777216: convert at the end, in place. */
+static void to_floats(uint32_t *counts, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		float value = (float)counts[i];
+
+		memcpy(&counts[i], &value, sizeof(value));
+	}
+}
+
 static int read_events(struct import *s, struct err *err)
 {
 	struct petsird_event *events = malloc(PIECE * sizeof(*events));
-	size_t n = 1;
+	size_t n = 1, bins = s->bins * (size_t)(s->m.tof.n > 0 ? s->m.tof.n : 1);
 	int rc = events ? 0 : err_set(err, ENOMEM, "no memory to read events");
 
-	s->counts = calloc(s->bins * (size_t)(s->m.tof.n > 0 ? s->m.tof.n : 1), sizeof(*s->counts));
+	s->counts = calloc(bins, sizeof(*s->counts));
 	if (!s->counts)
 		rc = err_set(err, ENOMEM, "no memory for %zu bins", s->bins);
 	while (rc == 0 && n > 0) {
@@ -213,6 +224,7 @@ static int read_events(struct import *s, struct err *err)
 	free(events);
 	if (rc < 0)
 		return rc;
+	to_floats(s->counts, bins);
 	s->report->counts = *petsird_counts(s->file);
 	if (s->report->counts.bed_movements > 0 || s->report->counts.gantry_movements > 0)
 		return err_set(err, ENOTSUP, "the bed moves %llu times and the gantry %llu times between events",
@@ -326,40 +338,81 @@ static void add_warnings(const struct import *s, const struct sinogram_import *c
 		warn(conf, "The alignment of the gantry is not used: positions are relative to the PET gantry.");
 }
 
-/* Attributes that the file knows, before those of the caller: duration, and without a header to copy from the start, in UTC. */
-static size_t make_set(const struct import *s, const struct sinogram_import *conf, char text[3][SET_SIZE], char **ret)
-{
-	double ms = s->h->start * 1000;
-	time_t start;
-	struct tm tm;
-	size_t n = 1;
+/* SNOMED CT codes of nuclides, and those of SNOMED RT that they replaced (PS3.16, CID 4020). */
+static const struct {
+	const char *code, *before, *name;
+} nuclides[] = {
+	{"40565003", "C-105A1", "C11"},	 {"21576001", "C-107A1", "N13"},  {"129504001", "C-B1038", "O15"},
+	{"77004003", "C-111A1", "F18"},	 {"3932008", "C-127A2", "Cu64"},  {"35337001", "C-131A3", "Ga68"},
+	{"79197006", "C-159A2", "Rb82"}, {"63360001", "C-168A4", "Zr89"}, {"40937006", "C-114A5", "I124"},
+};
 
-	snprintf(text[0], SET_SIZE, "ActualFrameDuration=%llu", (unsigned long long)s->report->counts.covered);
-	if (!conf->like && fabs(ms) < 1e14) {
-		start = (time_t)floor((ms + s->report->counts.start) / 1000);
-		if (gmtime_r(&start, &tm) && strftime(text[1], SET_SIZE, "AcquisitionDate=%Y%m%d", &tm) == 24 &&
-		    strftime(text[2], SET_SIZE, "AcquisitionTime=%H%M%S", &tm) > 0)
-			n = 3;
+struct set { /* attributes of the file, as --set has them */
+	char text[SET_MAX][SET_SIZE];
+	size_t n;
+};
+
+static void add_number(struct set *s, const char *name, double value)
+{
+	if (value > 0 && value < 1e15)
+		snprintf(s->text[s->n++], SET_SIZE, "%s=%.9g", name, value);
+}
+
+/* Write a moment (s since 1970, UTC) as YYYYMMDDHHMMSS; false: none. */
+static bool format_moment(double seconds, char ret[15])
+{
+	time_t when;
+	struct tm tm;
+
+	if (!(fabs(seconds) < 1e11))
+		return false;
+	when = (time_t)floor(seconds);
+	return gmtime_r(&when, &tm) && strftime(ret, 15, "%Y%m%d%H%M%S", &tm) == 14;
+}
+
+/* Collect what the file says: the duration always, the rest if there is no header to copy from. */
+static void collect_set(const struct import *s, bool like, struct set *ret)
+{
+	const struct petsird_exam *e = &s->h->exam;
+	char when[15];
+
+	add_number(ret, "ActualFrameDuration", (double)s->report->counts.covered);
+	if (like)
+		return;
+	if (format_moment(e->start + s->report->counts.start / 1000.0, when)) {
+		snprintf(ret->text[ret->n++], SET_SIZE, "AcquisitionDate=%.8s", when);
+		snprintf(ret->text[ret->n++], SET_SIZE, "AcquisitionTime=%s", when + 8);
 	}
-	for (size_t i = 0; i < n; i++)
-		ret[i] = text[i];
-	for (size_t i = 0; i < conf->n_set; i++)
-		ret[n + i] = conf->set[i];
-	return n + conf->n_set;
+	add_number(ret, "PatientWeight", e->weight);
+	add_number(ret, "PatientSize", e->size);
+	for (size_t i = 0; i < sizeof(nuclides) / sizeof(nuclides[0]); i++)
+		if (!strcmp(e->nuclide, nuclides[i].code) || !strcmp(e->nuclide, nuclides[i].before))
+			snprintf(ret->text[ret->n++], SET_SIZE, "Radionuclide=%s", nuclides[i].name);
+	if (!(e->dose > 0))
+		return; /* a time of injection of 0 is 1970 */
+	add_number(ret, "RadionuclideTotalDose", e->dose);
+	if (format_moment(e->injected, when))
+		snprintf(ret->text[ret->n++], SET_SIZE, "RadiopharmaceuticalStartDateTime=%s", when);
 }
 
 static int write_objects(struct import *s, const struct sinogram_import *conf, struct err *err)
 {
 	struct sinogram_arrays a = {.m = &s->m, .duration = (double)s->report->counts.covered / 1000, .scanner = s->h->model};
 	struct sinogram_import with = *conf;
-	char text[3][SET_SIZE], **set = calloc(conf->n_set + 3, sizeof(*set));
+	struct set known = {0};
+	char **set = calloc(conf->n_set + SET_MAX, sizeof(*set));
 	int rc;
 
 	if (!set)
 		return err_set(err, ENOMEM, "no memory for attributes");
+	collect_set(s, conf->like != NULL, &known);
+	for (size_t i = 0; i < known.n; i++)
+		set[i] = known.text[i];
+	for (size_t i = 0; i < conf->n_set; i++) /* behind them: values of the caller replace those of the file */
+		set[known.n + i] = conf->set[i];
 	with.set = set;
-	with.n_set = make_set(s, conf, text, set);
-	a.values[SINOGRAM_EMISSION] = s->counts;
+	with.n_set = known.n + conf->n_set;
+	a.values[SINOGRAM_EMISSION] = (const float *)s->counts;
 	a.values[SINOGRAM_NORMALISATION] = s->inverse;
 	a.values[SINOGRAM_MULTIPLICATIVE] = s->live;
 	rc = sinogram_write(&a, &with, &s->report->objects, err);

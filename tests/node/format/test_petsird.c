@@ -107,7 +107,7 @@ static void header(void **state)
 	assert_true(h->calibration == 2.5);
 	assert_true(h->has_efficiencies);
 	assert_false(h->aligned);
-	assert_near(h->start, -1.5, 1e-12);
+	assert_near(h->exam.start, -1.5, 1e-12);
 	petsird_close(p);
 }
 

@@ -181,6 +181,33 @@ def check_tof(report, counts, point, width, failures):
     tools.check(error < 8, f"TOF: {error} mm away from the source", failures)  # 190 events an angle of sd 17 mm, and half a detector
 
 
+def examination(folder, failures):
+    """Patient and radiopharmaceutical of the file are used without --like; --set replaces them."""
+    header = p.ring_header()
+    code = {"codeValue": "C-131A3", "codingSchemeDesignator": "SRT"}
+    header["exam"].update({"patient": {"patientID": "SECRET", "patientsWeight": 71.5, "patientsSize": 1.75}, "radiopharmaceuticals": [
+        {"radionuclideTotalDose": 185.5, "radiopharmaceuticalStartDateTime": (p.START - 3600) * 10**9, "radionuclideCodeSequence": code}, {}]})
+    path, out = os.path.join(folder, "exam.petsird"), os.path.join(folder, "exam")
+    for version, known in (("0.10.0", True), ("0.12.0", True), ("0.9.1", False)):
+        p.Writer(p.stored("ring", version)[1]).file(path, header, [p.event_block(2500, 3500, [(40, 3, 0), (80, 7, 0)])])
+        tools.run("import", "--petsird", path, "-o", out)
+        ds = pydicom.dcmread(os.path.join(out, "emission.dcm"))
+        tools.check((ds.AcquisitionDate, ds.AcquisitionTime, int(ds.ActualFrameDuration)) == ("20260601", "101502", 1000),
+                    f"{version}: {ds.AcquisitionTime} {ds.ActualFrameDuration}", failures)
+        tools.check("SECRET" not in str(ds), f"{version}: the patient's ID is copied", failures)
+        drug = ds.get("RadiopharmaceuticalInformationSequence", [None])[0]
+        tools.check((drug is not None and "PatientWeight" in ds) == known, f"{version}: {ds}", failures)
+        if known and drug:
+            tools.check((float(ds.PatientWeight), float(ds.PatientSize), float(drug.RadionuclideTotalDose)) == (71.5, 1.75, 185.5e6), str(ds), failures)
+            tools.check(drug.RadiopharmaceuticalStartDateTime == "20260601091500" and drug.RadionuclideCodeSequence[0].CodeValue == "35337001",
+                        f"{version}: {drug}", failures)
+    p.Writer(p.stored("ring", "0.12.0")[1]).file(path, header, [p.event_block(0, 1000, [(40, 3, 0), (80, 7, 0)])])
+    tools.run("import", "--petsird", path, "--set", "Radionuclide=F18", "--set", "PatientWeight=50", "-o", out)
+    ds = pydicom.dcmread(os.path.join(out, "emission.dcm"))
+    codes = ds.RadiopharmaceuticalInformationSequence[0].RadionuclideCodeSequence
+    tools.check(float(ds.PatientWeight) == 50 and [c.CodeValue for c in codes] == ["77004003"], f"--set: {codes}", failures)
+
+
 def reconstructed(folder, failures):
     """A point source off the centre, also with axes exchanged: the image has it where it is, and so do the TOF bins of each angle."""
     header = p.ring_header(modules=64, rings=8, radius=120.0, spacing=6.0, tof=np.linspace(-140, 140, 15), fwhm=40.0)
@@ -288,6 +315,7 @@ def main():
     with tools.folder() as folder:
         of_petsird(folder, failures)
         by_schema(folder, failures)
+        examination(folder, failures)
         reconstructed(folder, failures)
         simulated(folder, failures)
         refused(folder, failures)
