@@ -63,6 +63,16 @@ FAULTY(forward_pair,
 FAULTY(back_update, (struct projection * a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err), a,
        rule, pair, x, err)
 FAULTY(mark, (struct projection * a, struct buf *x, struct err *err), a, x, err)
+FAULTY(events_create, (struct device * dev, const struct events_spec *spec, struct events **ret, struct err *err), dev, spec, ret,
+       err)
+FAULTY(events_sort, (struct events * a, struct buf *events, struct err *err), a, events, err)
+FAULTY(events_forward, (struct events * a, const struct buf *events, const struct buf *x, struct buf *y, struct err *err), a,
+       events, x, y, err)
+FAULTY(events_back, (struct events * a, const struct buf *events, const struct buf *q, struct buf *x, struct err *err), a, events,
+       q, x, err)
+FAULTY(events_ratio,
+       (struct events * a, const struct buf *events, float floor, const struct buf *x, struct buf *sum, struct err *err), a,
+       events, floor, x, sum, err)
 
 #define FAULTY_SET(name) f.name = faulty_##name
 
@@ -98,6 +108,11 @@ static inline struct device_ops faulty_ops(const struct device_ops *ops)
 	FAULTY_SET(forward_pair);
 	FAULTY_SET(back_update);
 	FAULTY_SET(mark);
+	FAULTY_SET(events_create);
+	FAULTY_SET(events_sort);
+	FAULTY_SET(events_forward);
+	FAULTY_SET(events_back);
+	FAULTY_SET(events_ratio);
 	return f;
 }
 

@@ -14,6 +14,7 @@
 
 #include "recon/core/psf.h"
 #include "recon/pet/michelogram_pairs.h"
+#include "tests/recon/faulty_device.h"
 #include "tests/recon/pet/pet_list_fixture.h"
 #include "tests/recon/pet/pet_reconstruct.h"
 
@@ -450,6 +451,52 @@ static void refuse(struct source *s, const struct pet_protocol *p, int code, con
 	device_close(dev);
 }
 
+/* Let each device call of a run fail once: the error is returned, memory is freed, and finally a run succeeds. */
+static void faults(void **state)
+{
+	struct data d = make_data(true, true);
+
+	(void)state;
+	d.n_events = 2000;
+	for (int streams = 0; streams < 2; streams++) { /* resident, by sinograms; streamed, by LORs */
+		struct source *s = make_source(&d, streams);
+		struct pet_protocol p = protocol;
+		int calls = 0, r;
+
+		p.iterations = 1;
+		p.matrix = 8;
+		p.psf = 6;
+		p.postfilter = 5;
+		do {
+			struct device *dev = fixture_device(FIXTURE_POISON, 1);
+			struct device_ops faulty = faulty_ops(dev->ops);
+			struct pet_list_plan plan;
+			struct err err = {0};
+			float *image = NULL;
+
+			if (streams) {
+				p.memory_limit = 0;
+				assert_int_equal(pet_list_plan(&p, &s->list, dev, &plan, NULL), 0);
+				p.memory_limit = plan.bytes_total - 1000;
+			}
+			fault.ops = dev->ops;
+			fault.left = calls++;
+			dev->ops = &faulty;
+			r = run(&p, &s->list, dev, NULL, &image, &plan, &err);
+			assert_int_equal(plan.resident, !streams);
+			assert_true(r == 0 || (r == -EIO && err.msg[0]));
+			dev->ops = fault.ops;
+			free(image);
+			device_close(dev);
+			assert_true(calls < 1000);
+		} while (r < 0);
+		print_message("%d calls\n", calls - 1);
+		assert_true(calls > 35);
+		free_source(s);
+	}
+	free_data(&d);
+}
+
 static bool always(void *ctx)
 {
 	(void)ctx;
@@ -518,6 +565,7 @@ int main(void)
 		cmocka_unit_test(threads),	    cmocka_unit_test(sampled_pairs),
 		cmocka_unit_test(resolution_model), cmocka_unit_test(detectors_of_rings),
 		cmocka_unit_test(planned_bytes),    cmocka_unit_test(errors),
+		cmocka_unit_test(faults),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
