@@ -397,7 +397,10 @@ static int import(struct e7 *e, const char *folder, size_t *ret_n_objects, struc
 	if (rc < 0)
 		return rc;
 	plan_roles(e);
-	rc = make_streams(e, err);
+	if (e->data[E7_NORM].tof)
+		rc = e7_share_norm(e, err);
+	if (rc == 0)
+		rc = make_streams(e, err);
 	return rc < 0 ? rc : sinogram_import_source(&e->source, ret_n_objects, err);
 }
 

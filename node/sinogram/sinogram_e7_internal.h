@@ -30,6 +30,9 @@ struct e7 {
 
 /* Compute e->direct from the segments of the prompts. */
 int e7_find_direct(struct e7 *e, const struct michelogram *m, struct err *err);
+/* Take the normalisation for one without TOF bins if it is the same in all. It is read once if it is the same, else up to the
+ * first difference. */
+int e7_share_norm(struct e7 *e, struct err *err);
 /* Functions for sinogram_stream.make; ctx: a struct e7. */
 int e7_make_norm(void *ctx, size_t plane, float *ret_values, struct err *err);
 int e7_make_attenuation(void *ctx, size_t plane, float *ret_values, struct err *err);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sinogram_e7_planes.c - compute the planes of the roles from the files of the e7tools, one at a time:
  *
- *   NORMALISATION   the normalisation; infinite where it is 0 or below: a dead detector block, whose bins are not used
+ *   NORMALISATION   the normalisation; infinite where it is 0 or below: a dead detector block, whose bins are not used; without
+ *                   TOF bins if it is the same in all, because factors of rays need less memory and time
  *   ATTENUATION     the attenuation correction factors
  *   ADDITIVE        b = randoms + scatter / normalisation; without the scatter where the block is dead
  *
@@ -101,6 +102,25 @@ int e7_make_norm(void *ctx, size_t plane, float *ret_values, struct err *err)
 		if (ret_values[i] <= 0)
 			ret_values[i] = INFINITY;
 	}
+	return rc;
+}
+
+int e7_share_norm(struct e7 *e, struct err *err)
+{
+	size_t size = e->angles * e->radial * sizeof(float);
+	float *first = e->norm, *other = e->scatter[0];
+	bool same = true;
+	int rc = 0;
+
+	for (size_t p = 0; rc == 0 && same && p < e->planes; p++) {
+		rc = e7_make_norm(e, p, first, err);
+		for (size_t k = 1; rc == 0 && same && k < e->tof; k++) {
+			rc = e7_make_norm(e, k * e->planes + p, other, err);
+			same = rc < 0 || !memcmp(first, other, size);
+		}
+	}
+	if (rc == 0 && same)
+		e->data[E7_NORM].tof = false;
 	return rc;
 }
 

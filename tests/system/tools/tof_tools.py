@@ -104,7 +104,7 @@ def write_text(path, text, changes=()):
 class E7:
     """A folder as the e7tools leave it. Values are public: arrays by k and segment."""
 
-    def __init__(self, folder, compression=3, largest=4, rings=RINGS, seed=1):
+    def __init__(self, folder, compression=3, largest=4, rings=RINGS, seed=1, same_norm=False):
         source = np.random.RandomState(seed + 100)
         self.folder, self.rings, self.compression, self.largest = folder, rings, compression, largest
         self.segments = siemens_segments(compression, largest)
@@ -115,6 +115,10 @@ class E7:
             return {k: {s: source.uniform(low, high, v.shape).astype("<f4") for s, v in c.items()} for k, c in self.prompts.items()}
 
         self.norm, self.randoms = some(0.5, 2), some(0, 9)
+        for values in (v for c in self.norm.values() for v in c.values()):
+            values[:, 0, 0] = 1.25  # in all TOF bins; the others differ
+        if same_norm:
+            self.norm = {k: {s: v.copy() for s, v in self.norm[0].items()} for k in self.norm}
         dead = source.uniform(size=self.prompts[0][self.segments[0]].shape) < 0.1
         for k in self.norm:
             self.norm[k][self.segments[0]][dead] = 0 if k % 2 else -1
