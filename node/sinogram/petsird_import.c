@@ -316,18 +316,26 @@ static void warn(const struct sinogram_import *conf, const char *sentence)
 		snprintf(conf->warnings + used, conf->warnings_size - used, "%s%s", used ? " " : "", sentence);
 }
 
+/* Warn of n things if there are any; what: the rest of the sentence. */
+static void warn_count(const struct sinogram_import *conf, uint64_t n, const char *what)
+{
+	char text[200];
+
+	snprintf(text, sizeof(text), "%llu %s", (unsigned long long)n, what);
+	if (n > 0)
+		warn(conf, text);
+}
+
 static void add_warnings(const struct import *s, const struct sinogram_import *conf)
 {
 	const struct petsird_counts *n = &s->report->counts;
 	char text[200];
 
-	if (n->delayeds > 0) {
-		snprintf(text, sizeof(text), "%llu delayed coincidences are not used: randoms are not corrected.",
-			 (unsigned long long)n->delayeds);
-		warn(conf, text);
-	}
-	if (n->alive_fractions > 0)
-		warn(conf, "Alive time fractions are not used: dead time is not corrected.");
+	warn_count(conf, n->surplus, "events of pairs of module types that do not exist are not used.");
+	warn_count(conf, n->delayeds, "delayed coincidences are not used: randoms are not corrected.");
+	warn_count(conf, n->alive_fractions, "blocks of alive time fractions are not used: dead time is not corrected.");
+	if (!conf->like && s->h->exam.n_radiopharmaceuticals > 1)
+		warn_count(conf, s->h->exam.n_radiopharmaceuticals, "radiopharmaceuticals: the first one is used.");
 	if (s->h->calibration != 1) {
 		snprintf(text, sizeof(text),
 			 "The calibration factor %g of the file is not used: set DoseCalibrationFactor for values in Bq/ml.",
