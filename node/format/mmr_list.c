@@ -2,7 +2,8 @@
 /* mmr_list.c - count the prompts of a list mode.
  *
  * The bin of an event is that of a span-1 michelogram with the views and radial bins of the result, so that only its plane is
- * converted, by a table. A word costs one division. */
+ * converted, by a table. A word costs one division. The counts are far larger than a cache, and neighbouring events are
+ * in different places: a count is requested from memory some events before it is increased. */
 #include "node/format/mmr.h"
 
 #include <errno.h>
@@ -10,6 +11,7 @@
 
 #include "recon/pet/michelogram_pairs.h"
 
+#define AHEAD 32 /* events */
 #define EVENT_BINS ((uint32_t)MMR_PLANES * MMR_ANGLES * MMR_RADIAL)
 
 int mmr_check_michelogram(const struct michelogram *m, struct err *err)
@@ -62,7 +64,29 @@ static int add_mark(struct mmr_list_report *r, uint32_t word, struct err *err)
 	return 0;
 }
 
-static int add_event(struct mmr_list *l, uint32_t word, uint32_t *counts, struct err *err)
+/* Counts that are to be increased, the oldest first. */
+struct requested {
+	uint32_t *count[AHEAD];
+	size_t n; /* number of all so far */
+};
+
+static void request(struct requested *q, uint32_t *count)
+{
+	uint32_t **slot = &q->count[q->n % AHEAD];
+
+	if (q->n++ >= AHEAD)
+		++**slot;
+	__builtin_prefetch(count, 1);
+	*slot = count;
+}
+
+static void finish(const struct requested *q)
+{
+	for (size_t i = 0; i < (q->n < AHEAD ? q->n : AHEAD); i++)
+		++*q->count[i];
+}
+
+static int add_event(struct mmr_list *l, uint32_t word, uint32_t *counts, struct requested *q, struct err *err)
 {
 	uint32_t bin = word & 0x3fffffff, plane = bin / (uint32_t)MMR_PLANE_BINS;
 
@@ -77,12 +101,13 @@ static int add_event(struct mmr_list *l, uint32_t word, uint32_t *counts, struct
 	if (l->plane[plane] < 0)
 		l->report.outside++;
 	else
-		counts[(size_t)l->plane[plane] * MMR_PLANE_BINS + bin % (uint32_t)MMR_PLANE_BINS]++;
+		request(q, &counts[(size_t)l->plane[plane] * MMR_PLANE_BINS + bin % (uint32_t)MMR_PLANE_BINS]);
 	return 0;
 }
 
 int mmr_list_add(struct mmr_list *l, const uint8_t *words, size_t n, uint32_t *counts, struct err *err)
 {
+	struct requested q = {.n = 0};
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < n; i++) {
@@ -90,7 +115,7 @@ int mmr_list_add(struct mmr_list *l, const uint8_t *words, size_t n, uint32_t *c
 		uint32_t word = (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
 
 		if (word >> 31 == 0)
-			rc = add_event(l, word, counts, err);
+			rc = add_event(l, word, counts, &q, err);
 		else if (word >> 29 == 4)
 			rc = add_mark(&l->report, word, err);
 		else if (word >> 29 == 5)
@@ -99,5 +124,6 @@ int mmr_list_add(struct mmr_list *l, const uint8_t *words, size_t n, uint32_t *c
 			l->report.skipped++;
 		l->report.words++;
 	}
+	finish(&q);
 	return rc;
 }

@@ -142,11 +142,11 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 		snprintf(filter, sizeof(filter), "Gauss %g mm", p->pet.postfilter);
 	n = (size_t)snprintf(
 		ret_text, size,
-		"PET reconstruction of %zu sinogram object%s, protocol %.63s: %s%s%s, %s, filter %s, %d x %d x %d voxels of "
+		"PET reconstruction of %zu %s object%s, protocol %.63s: %s%s%s, %s, filter %s, %d x %d x %d voxels of "
 		"%.6g x %.6g x %.6g mm, field of view %.6g mm, scanner %.63s, device %.95s.",
-		s->n_files, plural(s->n_files), p->name, name, passes, tof, model, filter, g->n[0], g->n[1], g->n[2], g->h[0],
-		g->h[1], g->h[2], 2 * r->info->plan->fov_radius, s->scanner ? s->scanner->name : "as the data say",
-		r->info->device);
+		s->n_files, s->mmr ? "raw data" : "sinogram", plural(s->n_files), p->name, name, passes, tof, model, filter,
+		g->n[0], g->n[1], g->n[2], g->h[0], g->h[1], g->h[2], 2 * r->info->plan->fov_radius,
+		s->scanner ? s->scanner->name : "as the data say", r->info->device);
 	provenance_patient_text(s->patient, patient, sizeof(patient));
 	if (n < size)
 		snprintf(ret_text + n, size - n, "%s%.*s%s Research use only.", r->quantity.warnings[0] ? " " : "",
