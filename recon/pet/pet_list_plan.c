@@ -14,7 +14,13 @@
 #define BATCH_MOST ((size_t)1 << 24)	 /* events: cells with several events each */
 #define BATCH_RESIDENT ((size_t)1 << 20) /* smallest batch for which all events are kept on the device */
 #define BATCH_LEAST ((size_t)1 << 12)
-#define PIECES 16 /* of the views of a sinogram */
+#define BATCH_LORS ((size_t)1 << 20) /* LORs are not sorted: larger batches are not faster */
+#define PIECES 16		     /* of the views of a sinogram */
+
+static size_t larger(size_t a, size_t b)
+{
+	return a > b ? a : b;
+}
 
 static bool supports(enum algorithm a)
 {
@@ -136,7 +142,7 @@ static int sinogram_bytes(const struct pet_protocol *p, const struct pet_list *l
 			       dev->ops->scratch_bytes(dev, &spec) * (size_t)dev->threads +
 			       (size_t)spec.n_views * scan_view_size(scan) * sizeof(float);
 
-		*ret_bytes = bytes > *ret_bytes ? bytes : *ret_bytes;
+		*ret_bytes = larger(bytes, *ret_bytes);
 		step = spec.n_views;
 	}
 	scan_free(scan);
@@ -157,7 +163,7 @@ static void count(const struct pet_protocol *p, const struct pet_list *l, struct
 	plan->bytes_events = 3 * l->n_detectors * sizeof(float) + 2 * plan->batch * sizeof(struct event) +
 			     (l->lors.read ? plan->batch * sizeof(float) : 0) +
 			     (plan->resident ? l->n_events * sizeof(struct event) : 0);
-	plan->bytes_projection = matrix > sinograms ? matrix : sinograms;
+	plan->bytes_projection = larger(matrix, sinograms);
 	plan->bytes_total = plan->bytes_volume + plan->bytes_events + plan->bytes_projection;
 	plan->bytes_host = PET_LIST_CHUNK * sizeof(struct event) + 2 * plan->batch * sizeof(struct event) +
 			   (l->lors.read ? plan->batch * sizeof(float) : 0) + voxels * sizeof(float);
@@ -208,8 +214,8 @@ int pet_list_plan(const struct pet_protocol *p, const struct pet_list *list, str
 	if (algorithm_info(p->algorithm)->update == UPDATE_SUBSETS)
 		plan.subsets = p->subsets;
 	most = list->n_events / (size_t)plan.subsets + 1;
-	if (list->lors.read && (list->n_lors == 0 || list->n_lors > most))
-		most = list->n_lors ? list->n_lors : BATCH_MOST;
+	if (list->lors.read && most < BATCH_LORS)
+		most = list->n_lors > 0 && list->n_lors < BATCH_LORS ? larger(list->n_lors, most) : BATCH_LORS;
 	plan.batch = most < BATCH_MOST ? most : BATCH_MOST;
 	r = fit(p, list, dev, sinograms, plan_limit(dev, p->memory_limit), &plan, err);
 	if (r == 0)
