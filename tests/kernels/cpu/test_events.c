@@ -117,6 +117,9 @@ static void neighbours(void **state)
 	assert_int_equal(dev->ops->events_sort(c.a, &c.events, NULL), 0);
 	list = events_download(&c.events);
 	assert_true(mean_distance(&c, (struct event *)(void *)list) < 0.5 * mean_distance(&c, c.list));
+	qsort(c.list, c.n, sizeof(*c.list), events_compare);
+	qsort(list, c.n, sizeof(*c.list), events_compare);
+	assert_memory_equal(list, c.list, c.n * sizeof(*c.list));
 	free(list);
 	events_close(&c);
 	device_close(dev);
