@@ -9,11 +9,18 @@
 		3, 60, 40                                                                                                        \
 	}
 
+#define TABLES_MOST 64
+
 /* A device that counts the allocated memory. */
 static struct {
 	const struct device_ops *ops;
 	size_t floats, most; /* of vectors */
 	int tables, most_tables;
+	size_t table_bytes, most_table_bytes; /* as metered_bytes() counts them */
+	struct {
+		const struct projection *a;
+		size_t bytes;
+	} table[TABLES_MOST];
 	size_t host;
 } meter;
 
@@ -36,24 +43,39 @@ static int metered_host_alloc(struct device *dev, size_t bytes, void **ret, stru
 	return meter.ops->host_alloc(dev, bytes, ret, err);
 }
 
-static int metered_create(struct device *dev, const struct projection_spec *spec, struct projection **ret, struct err *err)
-{
-	meter.tables++;
-	meter.most_tables = meter.tables > meter.most_tables ? meter.tables : meter.most_tables;
-	return meter.ops->projection_create(dev, spec, ret, err);
-}
-
-static void metered_free(struct projection *a)
-{
-	meter.tables -= a != NULL;
-	meter.ops->projection_free(a);
-}
-
 /* Return a size of tables large enough to affect the plan; the CPU device's own tables are too small. */
 static size_t metered_bytes(struct device *dev, const struct projection_spec *spec)
 {
 	(void)dev;
 	return (size_t)spec->n_views * 40000;
+}
+
+static int metered_create(struct device *dev, const struct projection_spec *spec, struct projection **ret, struct err *err)
+{
+	int r = meter.ops->projection_create(dev, spec, ret, err), at = 0;
+
+	if (r < 0)
+		return r;
+	while (meter.table[at].a)
+		assert_true(++at < TABLES_MOST);
+	meter.table[at].a = *ret;
+	meter.table[at].bytes = metered_bytes(dev, spec);
+	meter.table_bytes += meter.table[at].bytes;
+	meter.tables++;
+	meter.most_tables = meter.tables > meter.most_tables ? meter.tables : meter.most_tables;
+	meter.most_table_bytes = meter.table_bytes > meter.most_table_bytes ? meter.table_bytes : meter.most_table_bytes;
+	return 0;
+}
+
+static void metered_free(struct projection *a)
+{
+	for (int i = 0; a && i < TABLES_MOST; i++)
+		if (meter.table[i].a == a) {
+			meter.table_bytes -= meter.table[i].bytes;
+			meter.table[i].a = NULL;
+		}
+	meter.tables -= a != NULL;
+	meter.ops->projection_free(a);
 }
 
 /* For every memory limit down to the first that is refused: the image equals that of the resident run, and the allocated memory
@@ -119,12 +141,16 @@ static void limits(void **state)
 					continue; /* test every third plan, and the last ones */
 				meter.floats = meter.most = meter.host = 0;
 				meter.tables = meter.most_tables = 0;
+				meter.table_bytes = meter.most_table_bytes = 0;
 				x = image(&w, &found_report);
 				/* the resolution model adds one rounding per group */
 				assert_true(fixture_difference(x, expected, pet_voxels(&plan)) < (w.p.psf > 0 ? 3e-6 : 1e-6));
 				assert_near(found_report.sum_data, report.sum_data, 1e-6 * report.sum_data);
 				assert_near(found_report.sum_model, report.sum_model, 1e-5 * report.sum_model);
 				assert_int_equal(meter.most * sizeof(float), plan.bytes_volume + plan.bytes_data);
+				assert_true(meter.most_table_bytes <= plan.bytes_projection - plan.bytes_scratch);
+				if (w.p.algorithm != ALGORITHM_FBP) /* has no tables; its groups follow each other */
+					assert_int_equal(meter.most_table_bytes, plan.bytes_projection - plan.bytes_scratch);
 				assert_true(meter.host <= plan.bytes_host);
 				assert_int_equal(meter.floats, 0);
 				assert_int_equal(meter.tables, 0);
