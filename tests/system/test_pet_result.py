@@ -198,9 +198,38 @@ def added_tof_bins_are_one(folder):
     check("tof_mashing=5; allowed: numbers that divide the 12 TOF bins" in done.stderr, done.stderr)
 
 
+def tof_factors_are_used(folder):
+    """A normalisation with TOF bins, 2 everywhere: twice the image, also when TOF bins are added; a value of 0 is refused with its place."""
+    here = os.path.join(folder, "tof")
+    measured = imported(folder, "tof", "--tof", TOF)
+    with open(os.path.join(here, "emission.hs"), encoding="ascii") as f:
+        header = f.read().replace("emission.s", "normalisation.s")
+    with open(os.path.join(here, "normalisation.hs"), "w", encoding="ascii") as f:
+        f.write(header)
+    factors = np.full(SHAPE, 2, "<f4")
+
+    def with_factors(name):
+        factors.tofile(os.path.join(here, "normalisation.s"))
+        out = os.path.join(folder, name)
+        t.run("import", os.path.join(here, "emission.hs"), *(o for role in ("attenuation", "additive", "normalisation")
+                                                             for o in (f"--{role}", os.path.join(here, role + ".hs"))), "-o", out)
+        return out
+
+    twice = with_factors("twice")
+    for mashing in (1, 3):
+        settings = (*FEW, f"tof_mashing={mashing}")
+        one = t.reconstruct(os.path.join(folder, f"one{mashing}"), measured, settings=settings)
+        two = t.reconstruct(os.path.join(folder, f"two{mashing}"), twice, settings=settings)
+        off = np.abs(two.values - 2 * one.values).max() / two.values.max()
+        check(off < 1e-4, f"tof_mashing={mashing}: not twice the image, {off}")
+    factors[5, 7, 3, 2] = 0
+    done = t.run("recon", "--device", "cpu", "--protocol", "pet-mlem", "-o", os.path.join(folder, "none"), with_factors("zero"), ok=(4,))
+    check("NORMALISATION: TOF bin 5, plane 7, angle 3, radial bin 2: 0; allowed" in done.stderr, done.stderr)
+
+
 def main():
     for test in (the_f_comes_back, values_are_the_phantoms, without_what_it_takes, the_same_again,
-                 tof_values_are_the_phantoms, tof_f_is_at_its_place, added_tof_bins_are_one):
+                 tof_values_are_the_phantoms, tof_f_is_at_its_place, added_tof_bins_are_one, tof_factors_are_used):
         folder = tempfile.mkdtemp(prefix="tomonode-test-")
         try:
             test(folder)
