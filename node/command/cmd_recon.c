@@ -19,7 +19,7 @@
 #define ASSIGNMENTS_MAX 64
 #define OTHER_KIND ": only protocols of kind " /* config_set() */
 
-enum { OPTION_PROTOCOL = OPTION_LONG, OPTION_DEVICE, OPTION_SET, OPTION_SAME_PATIENT, OPTION_HEADER };
+enum { OPTION_PROTOCOL = OPTION_LONG, OPTION_DEVICE, OPTION_SET, OPTION_SAME_PATIENT, OPTION_HEADER, OPTION_FRAMES };
 
 static const struct option_spec option_specs[] = {
 	{'c', "config", "FILE", "configuration file, applied over the embedded defaults"},
@@ -29,6 +29,7 @@ static const struct option_spec option_specs[] = {
 	{OPTION_DEVICE, "device", "SPEC",
 	 "auto, cpu, cpu:THREADS, cuda or cuda:N; default: the first of node.device that can be opened"},
 	{OPTION_SET, "set", "KEY=VALUE", "set one key of the protocol, with the syntax of the configuration; may be repeated"},
+	{OPTION_FRAMES, "frames", "TABLE", "time frames of PET list mode, such as 6x10,4x30: the same as --set frames=TABLE"},
 	{OPTION_SAME_PATIENT, "same-patient", NULL,
 	 "state that the files of each case are of one patient, although their headers name different ones"},
 	{OPTION_HEADER, "header", "FILE",
@@ -38,7 +39,8 @@ static const struct option_spec option_specs[] = {
 
 static const struct command_spec spec = {
 	.name = "recon",
-	.usage = "[-c FILE] [--protocol NAME] [--device SPEC] [--set KEY=VALUE]... [--same-patient [--header FILE]] -o DIR "
+	.usage = "[-c FILE] [--protocol NAME] [--device SPEC] [--set KEY=VALUE]... [--frames TABLE] [--same-patient [--header "
+		 "FILE]] -o DIR "
 		 "PATH...",
 	.summary = "Reconstruct tomosynthesis exams, PET acquisitions and parallel beam data from DICOM files or folders "
 		   "(recursive).",
@@ -59,6 +61,7 @@ struct recon {
 	const char *conf_path, *out_dir, *protocol_name, *device;
 	const char *assignments[ASSIGNMENTS_MAX];
 	int n_assignments;
+	char frames[PET_FRAMES_TEXT + 8]; /* "frames=TABLE"; "": not given */
 	bool same_patient;
 	const char *header; /* NULL: not given */
 	struct config *config;
@@ -72,6 +75,8 @@ struct recon {
 
 static int read_options(struct recon *r, int argc, char **argv)
 {
+	struct pet_frames frames;
+	struct err err = {0};
 	int id;
 
 	options_begin(&r->o, &spec, argc, argv);
@@ -86,6 +91,8 @@ static int read_options(struct recon *r, int argc, char **argv)
 			r->device = r->o.value;
 		else if (id == OPTION_SET && r->n_assignments < ASSIGNMENTS_MAX)
 			r->assignments[r->n_assignments++] = r->o.value;
+		else if (id == OPTION_FRAMES)
+			snprintf(r->frames, sizeof(r->frames), "frames=%s", r->o.value);
 		else if (id == OPTION_SAME_PATIENT)
 			r->same_patient = true;
 		else if (id == OPTION_HEADER)
@@ -95,6 +102,8 @@ static int read_options(struct recon *r, int argc, char **argv)
 		return r->o.code;
 	if (!r->out_dir)
 		return options_fail(&r->o, CODE_USAGE, "-o DIR is missing");
+	if (r->frames[0] && pet_frames_parse(strchr(r->frames, '=') + 1, &frames, &err) < 0)
+		return options_fail(&r->o, CODE_USAGE, "--frames: %s", err.msg);
 	if (r->header && !r->same_patient)
 		return options_fail(&r->o, CODE_USAGE, "--header FILE needs --same-patient");
 	return -1;
@@ -118,6 +127,8 @@ static int assign(struct recon *r, struct protocol_conf *p, struct err *err)
 {
 	char why[sizeof(err->msg)];
 
+	if (r->frames[0] && config_set(p, r->frames, err) < 0)
+		return -EINVAL;
 	for (int i = 0; i < r->n_assignments; i++)
 		if (config_set(p, r->assignments[i], err) < 0) {
 			snprintf(why, sizeof(why), "%s", err->msg);

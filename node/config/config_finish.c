@@ -307,7 +307,11 @@ static void finish_protocols(struct config_reader *r)
 	for (size_t i = 0; i < r->config->n_protocols; i++) {
 		const struct protocol_conf *p = &r->config->protocols[i];
 		struct config_place place = r->places[SECTION_PROTOCOLS][i];
+		struct pet_frames frames;
+		struct err err;
 
+		if (pet_frames_parse(p->pet.frames, &frames, &err) < 0)
+			config_problem(r, place.file, place.line, "key 'frames' of protocol '%s': %s", p->name, err.msg);
 		if (p->slab_thickness > 0 && p->slab_step > p->slab_thickness)
 			config_problem(r, place.file, place.line,
 				       "key 'slab_step' of protocol '%s': %g; allowed: at most slab_thickness, %g mm, so that "

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "kernels/err.h"
+#include "recon/pet/frames.h"
 #include "recon/pet/michelogram.h"
 
 #define MMR_RINGS 64
@@ -56,11 +57,13 @@ int mmr_check_michelogram(const struct michelogram *m, struct err *err);
 struct mmr_list_report {
 	uint64_t words, prompts, delayeds, singles, marks, skipped;
 	uint64_t outside; /* prompts of ring differences that the michelogram does not have */
+	uint64_t between; /* other prompts that are not in the frame */
 	long first, last; /* ms, of the first and the last time mark; -1: none */
 };
 
 struct mmr_list {
 	int32_t plane[MMR_PLANES]; /* plane of the michelogram; -1: none */
+	struct pet_frame frame;	   /* only prompts in this frame are counted; after mmr_list_begin(): all */
 	struct mmr_list_report report;
 };
 
@@ -69,6 +72,10 @@ int mmr_list_begin(const struct michelogram *m, struct mmr_list *ret, struct err
 /* Add the next n words to the prompts: counts[plane][angle][radial]. EBADMSG: a bin that does not exist, or a time mark that is
  * earlier than the one before; the text has the number of the word. */
 int mmr_list_add(struct mmr_list *l, const uint8_t *words, size_t n, uint32_t *counts, struct err *err);
+
+/* Time of an event: that of the last time mark before it minus that of the first time mark, ms; before the first one 0. Return
+ * how many of the next n words come before the end of the frame: those before the first time mark at or after its end. */
+size_t mmr_list_in_frame(const struct mmr_list *l, const uint8_t *words, size_t n);
 
 /* ---- normalisation ---- */
 

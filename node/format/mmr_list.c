@@ -7,6 +7,7 @@
 #include "node/format/mmr.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "recon/pet/michelogram_pairs.h"
@@ -38,6 +39,7 @@ int mmr_list_begin(const struct michelogram *m, struct mmr_list *ret, struct err
 		return rc;
 	memset(ret, 0, sizeof(*ret));
 	ret->report.first = ret->report.last = -1;
+	ret->frame = (struct pet_frame){0, INT64_MAX};
 	for (int i = 0; i < 2 * MMR_LARGEST + 1; i++) { /* ring differences 0, -1, +1, -2 ... */
 		int d = i % 2 ? -(i + 1) / 2 : i / 2, size = d < 0 ? -d : d;
 
@@ -51,9 +53,43 @@ int mmr_list_begin(const struct michelogram *m, struct mmr_list *ret, struct err
 	return 0;
 }
 
+static uint32_t word_at(const uint8_t *words, size_t i)
+{
+	const uint8_t *b = words + 4 * i;
+
+	return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+}
+
+static bool is_mark(uint32_t word)
+{
+	return word >> 29 == 4;
+}
+
+static long mark_time(uint32_t word)
+{
+	return (long)(word & 0x1fffffff);
+}
+
+size_t mmr_list_in_frame(const struct mmr_list *l, const uint8_t *words, size_t n)
+{
+	long first = l->report.first;
+	size_t i = 0;
+
+	for (; i < n; i++) {
+		uint32_t word = word_at(words, i);
+
+		if (!is_mark(word))
+			continue;
+		first = first < 0 ? mark_time(word) : first;
+		if (mark_time(word) - first >= l->frame.stop)
+			break;
+	}
+	return i;
+}
+
 static int add_mark(struct mmr_list_report *r, uint32_t word, struct err *err)
 {
-	long ms = (long)(word & 0x1fffffff);
+	long ms = mark_time(word);
 
 	if (ms < r->last)
 		return err_set(err, EBADMSG, "list mode: word %llu is a time mark of %ld ms, after one of %ld ms",
@@ -100,6 +136,8 @@ static int add_event(struct mmr_list *l, uint32_t word, uint32_t *counts, struct
 	l->report.prompts++;
 	if (l->plane[plane] < 0)
 		l->report.outside++;
+	else if (!pet_frame_has(&l->frame, l->report.last - l->report.first))
+		l->report.between++;
 	else
 		request(q, &counts[(size_t)l->plane[plane] * MMR_PLANE_BINS + bin % (uint32_t)MMR_PLANE_BINS]);
 	return 0;
@@ -111,12 +149,11 @@ int mmr_list_add(struct mmr_list *l, const uint8_t *words, size_t n, uint32_t *c
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < n; i++) {
-		const uint8_t *b = words + 4 * i;
-		uint32_t word = (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+		uint32_t word = word_at(words, i);
 
 		if (word >> 31 == 0)
 			rc = add_event(l, word, counts, &q, err);
-		else if (word >> 29 == 4)
+		else if (is_mark(word))
 			rc = add_mark(&l->report, word, err);
 		else if (word >> 29 == 5)
 			l->report.singles++;

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reconstruct_pet.c - reconstruct one PET acquisition. Sensitivity images stay in the cache for later cases. */
+/* reconstruct_pet.c - reconstruct one PET acquisition. Sensitivity images stay in the cache for later cases.
+ *
+ * Time frames are reconstructed one after the other with the same plan: each has a session of its own, which finds the
+ * sensitivity images in the cache. Their volumes stay in host memory until all are written. A frame without counts is an image of
+ * zeros. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +24,12 @@ struct pet_work {
 	struct michelogram m; /* of the emission data, after tof_mashing; borrows the segments of s */
 	struct pet_plan plan;
 	struct pet_session *session;
-	float *volume;
-	struct pet_report run;
+	enum pet_factors factors;
+	bool background;
+	int n_frames;	       /* 1 without frames */
+	float *volume;	       /* [frame][slice][row][column] */
+	struct pet_report run; /* of the last frame; counts: of all */
+	double *counts;	       /* [frame] */
 	struct series_report made;
 };
 
@@ -30,12 +38,47 @@ static int recognise(const struct dicom_file *file, struct case_facts *f, struct
 	return case_recognise_sinogram(file, INTERFILE_PROJECTIONS, f, err);
 }
 
+/* Divide the acquisition into the frames of the protocol. */
+static int set_frames(struct pet_work *w, struct err *err)
+{
+	struct pet_frames frames;
+	int rc = pet_frames_parse(w->base.protocol->pet.frames, &frames, err);
+
+	if (rc == 0)
+		rc = sinogram_set_frames(w->s, &frames, err);
+	if (rc == 0)
+		w->n_frames = w->s->frames.n > 0 ? w->s->frames.n : 1;
+	reconstruct_name_protocol(&w->base, rc, err);
+	return rc;
+}
+
+/* Check that the volumes of all frames may be written, and that there is memory for them. */
+static int check_sizes(struct pet_work *w, struct err *err)
+{
+	struct reconstruct_work *base = &w->base;
+	struct grid all = w->plan.grid;
+	size_t voxels = (size_t)all.n[0] * (size_t)all.n[1] * (size_t)all.n[2] * (size_t)w->n_frames;
+	int rc;
+
+	all.n[2] *= w->n_frames;
+	rc = reconstruct_check_size(base, &all, NULL, err); /* the protocol always has `matrix` */
+	if (rc == 0)
+		rc = reconstruct_check_memory(
+			base, w->plan.bytes_total + w->plan.bytes_threads,
+			w->plan.bytes_host + case_planes_bytes(w->s) + (w->n_frames > 1 ? voxels * sizeof(float) : 0), err);
+	return rc;
+}
+
+static int open_session(struct pet_work *w, struct err *err)
+{
+	return pet_open(&w->base.protocol->pet, &w->plan, &w->m, w->factors, w->background, w->base.dev, w->base.cache,
+			&w->session, err);
+}
+
 static int open_case(struct reconstruct_work *base, struct err *err)
 {
 	struct pet_work *w = (struct pet_work *)base;
 	const struct pet_protocol *p = &base->protocol->pet;
-	enum pet_factors factors;
-	bool background;
 	int rc = sinogram_open(base->paths, base->n_paths, &base->decision->patient, base->config, &w->s, err);
 
 	if (rc == 0 && w->s->format->header != INTERFILE_PROJECTIONS)
@@ -43,28 +86,32 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	if (rc == 0)
 		rc = pet_result_check(w->s, err);
 	if (rc == 0)
-		rc = case_planes_roles(w->s, &factors, &background, err);
+		rc = case_planes_roles(w->s, &w->factors, &w->background, err);
+	if (rc == 0)
+		rc = set_frames(w, err);
 	if (rc < 0)
-		return rc;
+		return err_remap(rc, EINVAL, ENOTSUP, err);
 	rc = michelogram_mash(&w->s->part[SINOGRAM_EMISSION].header.m, p->tof_mashing, &w->m, err);
 	if (rc == 0)
-		rc = pet_plan(p, &w->m, factors, background, base->dev, &w->plan, err);
+		rc = pet_plan(p, &w->m, w->factors, w->background, base->dev, &w->plan, err);
 	reconstruct_name_protocol(base, rc, err);
 	if (rc == 0)
-		rc = reconstruct_check_size(base, &w->plan.grid, NULL, err); /* the protocol always has `matrix` */
+		rc = check_sizes(w, err);
 	if (rc == 0)
-		rc = reconstruct_check_memory(base, w->plan.bytes_total + w->plan.bytes_threads,
-					      w->plan.bytes_host + case_planes_bytes(w->s), err);
-	if (rc == 0)
-		rc = pet_open(p, &w->plan, &w->m, factors, background, base->dev, base->cache, &w->session, err);
+		rc = open_session(w, err);
 	return err_remap(rc, EINVAL, ENOTSUP, err);
+}
+
+static int read_frame(struct pet_work *w, struct case_planes_report *ret_planes, struct err *err)
+{
+	return case_read_planes(w->s, &w->m, w->session, threads_available(), w->base.monitor, ret_planes, err);
 }
 
 static int read_case(struct reconstruct_work *base, struct err *err)
 {
 	struct pet_work *w = (struct pet_work *)base;
 	struct case_planes_report planes = {0};
-	int rc = case_read_planes(w->s, &w->m, w->session, threads_available(), base->monitor, &planes, err);
+	int rc = read_frame(w, &planes, err);
 
 	base->report.seconds_read = planes.seconds_read;
 	base->report.seconds_prepare = planes.seconds_prepare;
@@ -72,29 +119,87 @@ static int read_case(struct reconstruct_work *base, struct err *err)
 	return rc;
 }
 
-static int run_case(struct reconstruct_work *base, struct err *err)
-{
-	struct pet_work *w = (struct pet_work *)base;
-	int rc = pet_run(w->session, base->monitor, &w->run, err);
-
-	return err_remap(rc, EDOM, EBADMSG, err); /* the data have no counts */
-}
-
-static int read_volume(struct pet_work *w, struct err *err)
+/* Copy the volume of the session to that of a frame. */
+static int read_volume(struct pet_work *w, int frame, struct err *err)
 {
 	const struct grid *g = &w->plan.grid;
 	size_t slice = (size_t)g->n[0] * (size_t)g->n[1];
+	float *volume = w->volume + (size_t)frame * slice * (size_t)g->n[2];
 	double begun = clock_seconds();
 	int rc = 0;
 
-	w->volume = malloc(slice * (size_t)g->n[2] * sizeof(float));
-	if (!w->volume)
-		return err_set(err, ENOMEM, "no memory for %d slices of %d x %d", g->n[2], g->n[0], g->n[1]);
 	for (int k = 0; rc == 0 && k < g->n[2]; k += SLICES_AT_A_TIME)
 		rc = pet_read_slices(w->session, k, g->n[2] - k < SLICES_AT_A_TIME ? g->n[2] - k : SLICES_AT_A_TIME,
-				     w->volume + (size_t)k * slice, err);
-	w->base.report.seconds_download = clock_seconds() - begun;
+				     volume + (size_t)k * slice, err);
+	w->base.report.seconds_download += clock_seconds() - begun;
 	return rc;
+}
+
+/* Allocate the volumes of all frames, all zero. */
+static int make_volumes(struct pet_work *w, struct err *err)
+{
+	const struct grid *g = &w->plan.grid;
+
+	w->volume = calloc((size_t)g->n[0] * (size_t)g->n[1] * (size_t)g->n[2] * (size_t)w->n_frames, sizeof(*w->volume));
+	w->counts = calloc((size_t)w->n_frames, sizeof(*w->counts));
+	if (w->volume && w->counts)
+		return 0;
+	return err_set(err, ENOMEM, "no memory for %d frames of %d slices of %d x %d", w->n_frames, g->n[2], g->n[0], g->n[1]);
+}
+
+/* Reconstruct a frame whose planes the session has. EDOM: it has no counts. */
+static int run_frame(struct pet_work *w, int frame, struct err *err)
+{
+	struct pet_report run;
+	int rc = pet_run(w->session, w->base.monitor, &run, err);
+
+	if (rc < 0)
+		return rc;
+	w->counts[frame] = run.counts;
+	run.counts += w->run.counts;
+	w->run = run;
+	return w->n_frames > 1 ? read_volume(w, frame, err) : 0;
+}
+
+/* Begin the next frame in a new session. */
+static int next_frame(struct pet_work *w, int frame, struct err *err)
+{
+	struct case_planes_report planes;
+	int rc;
+
+	w->session = pet_close(w->session);
+	sinogram_choose_frame(w->s, frame);
+	rc = open_session(w, err);
+	return rc < 0 ? rc : read_frame(w, &planes, err);
+}
+
+/* Reconstruct all frames; the first is in the session. EDOM: none has counts. */
+static int run_case(struct reconstruct_work *base, struct err *err)
+{
+	struct pet_work *w = (struct pet_work *)base;
+	int rc = make_volumes(w, err), n_empty = 0;
+
+	for (int f = 0; rc == 0 && f < w->n_frames; f++) {
+		rc = f > 0 ? next_frame(w, f, err) : 0;
+		if (rc == 0)
+			rc = run_frame(w, f, err);
+		if (rc == -EDOM && (++n_empty < w->n_frames))
+			rc = 0;
+	}
+	return err_remap(rc, EDOM, EBADMSG, err); /* the data have no counts */
+}
+
+/* Name the frames without counts. */
+static void note_empty(const struct pet_work *w, char *ret, size_t size)
+{
+	size_t n = 0;
+
+	for (int f = 0; f < w->n_frames && n < size; f++)
+		if (!(w->counts[f] > 0))
+			n += (size_t)snprintf(ret + n, size - n, "%s%d",
+					      n ? ", " : "Time frames without counts, whose values are 0: ", f + 1);
+	if (n > 0 && n < size)
+		snprintf(ret + n, size - n, ".");
 }
 
 static int write_case(struct reconstruct_work *base, struct err *err)
@@ -102,13 +207,14 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 	struct pet_work *w = (struct pet_work *)base;
 	struct pet_result_info info = {
 		.protocol = base->protocol, .plan = &w->plan, .now = clock_wall(), .keep_free = base->keep_free};
-	int rc = read_volume(w, err);
+	int rc = w->n_frames > 1 ? 0 : read_volume(w, 0, err);
 	double begun;
 
 	if (rc < 0)
 		return rc;
 	w->session = pet_close(w->session); /* free the session's memory on the device for the next case */
 	snprintf(info.device, sizeof(info.device), "%s", base->dev->name);
+	note_empty(w, info.note, sizeof(info.note));
 	begun = clock_seconds();
 	rc = pet_result_write(w->s, &info, w->volume, base->out_dir, &w->made, err);
 	if (rc < 0)
@@ -126,13 +232,26 @@ static json_t *tof_details(const struct scan_tof *tof)
 			 "resolution_ps", tof->sigma * TOF_FWHM_PER_SIGMA / TOF_MM_PER_PS);
 }
 
+/* Describe the time frames; null: none. */
+static json_t *frame_details(const struct pet_work *w)
+{
+	const struct pet_frames *frames = &w->s->frames;
+	json_t *all = frames->n > 0 ? json_array() : json_null();
+
+	for (int f = 0; f < frames->n; f++)
+		json_array_append_new(all, json_pack("{s:f, s:f, s:f}", "start", (double)frames->frame[f].start / 1000,
+						     "duration", (double)(frames->frame[f].stop - frames->frame[f].start) / 1000,
+						     "counts", w->counts[f]));
+	return all;
+}
+
 static json_t *details(const struct pet_work *w, size_t planes)
 {
-	return json_pack("{s:{s:I, s:o, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:b, s:f, s:f, s:f, s:f, s:s, s:s, s:s}}",
-			 kind_pet.name, "planes", (json_int_t)planes, "tof", tof_details(&w->m.tof), "iterations",
-			 w->plan.iterations, "subsets", w->plan.subsets, "angles_at_a_time", w->plan.group_views, "fov_radius_mm",
-			 w->plan.fov_radius, "counts", w->run.counts, "sum_data", w->run.sum_data, "sum_model", w->run.sum_model,
-			 "sensitivity_cached", w->run.sensitivity_cached, "seconds_setup", w->run.seconds_setup,
+	return json_pack("{s:{s:I, s:o, s:o, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:b, s:f, s:f, s:f, s:f, s:s, s:s, s:s}}",
+			 kind_pet.name, "planes", (json_int_t)planes, "tof", tof_details(&w->m.tof), "frames", frame_details(w),
+			 "iterations", w->plan.iterations, "subsets", w->plan.subsets, "angles_at_a_time", w->plan.group_views,
+			 "fov_radius_mm", w->plan.fov_radius, "counts", w->run.counts, "sum_data", w->run.sum_data, "sum_model",
+			 w->run.sum_model, "sensitivity_cached", w->run.sensitivity_cached, "seconds_setup", w->run.seconds_setup,
 			 "seconds_sensitivity", w->run.seconds_sensitivity, "seconds_iterate", w->run.seconds_iterate,
 			 "seconds_filter", w->run.seconds_filter, "units", w->made.units, "corrected", w->made.corrected,
 			 "warnings", w->made.warnings);
@@ -144,13 +263,15 @@ static const struct grid *fill_report(struct reconstruct_work *base)
 	const struct michelogram *m = &w->m;
 	struct reconstruct_report *report = &base->report;
 	size_t planes = michelogram_planes(m);
-	char tof[32] = "";
+	char tof[32] = "", frames[32] = "";
 
 	snprintf(report->profile, sizeof(report->profile), "%s", w->s->scanner ? w->s->scanner->name : "");
 	if (m->tof.n > 0)
 		snprintf(tof, sizeof(tof), " in %d TOF bin%s", m->tof.n, plural(m->tof.n));
-	snprintf(report->content, sizeof(report->content), "%zu plane%s of %d angle%s%s", planes, plural(planes), m->n_angles,
-		 plural(m->n_angles), tof);
+	if (w->s->frames.n > 0)
+		snprintf(frames, sizeof(frames), ", %d time frame%s", w->s->frames.n, plural(w->s->frames.n));
+	snprintf(report->content, sizeof(report->content), "%zu plane%s of %d angle%s%s%s", planes, plural(planes), m->n_angles,
+		 plural(m->n_angles), tof, frames);
 	report->n_views = m->n_angles;
 	report->bytes_device = w->plan.bytes_total + w->plan.bytes_threads;
 	report->details = details(w, planes);
@@ -162,6 +283,7 @@ static void close_case(struct reconstruct_work *base)
 	struct pet_work *w = (struct pet_work *)base;
 
 	free(w->volume);
+	free(w->counts);
 	series_report_clear(&w->made);
 	pet_close(w->session);
 	sinogram_close(w->s);

@@ -13,14 +13,31 @@
 
 #include "node/result/pet_result_internal.h"
 
+static int volumes_of(const struct pet_result *r)
+{
+	return r->n_frames > 0 ? r->n_frames : 1;
+}
+
+/* Return the factor of the values of a volume. */
+static double factor_of(const struct pet_result *r, int frame)
+{
+	return r->n_frames > 0 ? pet_result_frame(r->series.s, &r->quantity, frame).factor : r->quantity.factor;
+}
+
 static int measure_volume(struct pet_result *r, const float *volume, struct slice_range *ret_range, struct err *err)
 {
 	const struct grid *g = r->series.grid;
-	int rc = slice_ranges(g, volume, ret_range, err);
+	size_t voxels = (size_t)g->n[0] * (size_t)g->n[1] * (size_t)g->n[2];
+	int rc = 0;
 
-	for (int k = 0; rc == 0 && k < g->n[2]; k++) {
-		r->is_signed = r->is_signed || ret_range[k].lo < 0;
-		r->largest = fmax(r->largest, r->quantity.factor * ret_range[k].hi);
+	for (int f = 0; rc == 0 && f < volumes_of(r); f++) {
+		struct slice_range *range = ret_range + (size_t)f * (size_t)g->n[2];
+
+		rc = slice_ranges(g, volume + (size_t)f * voxels, range, err);
+		for (int k = 0; rc == 0 && k < g->n[2]; k++) {
+			r->is_signed = r->is_signed || range[k].lo < 0;
+			r->largest = fmax(r->largest, factor_of(r, f) * range[k].hi);
+		}
 	}
 	return rc;
 }
@@ -39,16 +56,19 @@ static int fill_slice(void *ctx, int index, struct item_writer *root, struct sli
 {
 	const struct pet_result *r = ctx;
 	const struct slice_range *range = &r->range[slice_view_slice(&r->series.view, r->series.grid, index)];
-	double top = r->quantity.factor * fmax(range->hi, -range->lo), slope;
+	int frame = index / r->series.grid->n[2];
+	double factor = factor_of(r, frame), top = factor * fmax(range->hi, -range->lo), slope;
 
 	result_series_fill_slice(&r->series, index, root);
+	if (r->n_frames > 0)
+		pet_result_fill_frame(r, frame, root);
 	item_put_int(root, TAG_IMAGE_INDEX, index + 1);
 	item_put_double(root, TAG_RESCALE_SLOPE, top > 0 ? top / SLICE_STORED_MAX : 1);
 	if (root->rc < 0)
 		return root->rc;
 	if (dicom_get_double(root->item, TAG_RESCALE_SLOPE, 0, &slope, root->err) != 1 || !(slope > 0))
 		return err_set(root->err, EIO, "slice %d: its largest value %g cannot be a Rescale Slope", index + 1, top);
-	*ret_scale = (struct slice_scale){.gain = r->quantity.factor / slope, .lo = -SLICE_STORED_MAX, .hi = SLICE_STORED_MAX};
+	*ret_scale = (struct slice_scale){.gain = factor / slope, .lo = -SLICE_STORED_MAX, .hi = SLICE_STORED_MAX};
 	return 0;
 }
 
@@ -62,24 +82,35 @@ static void identify(struct pet_result *r)
 	result_series_begin(series, r->info->now);
 }
 
+static void add_note(const char *note, char *warnings, size_t size)
+{
+	size_t n = strlen(warnings);
+
+	snprintf(warnings + n, size - n, "%s%s", n ? " " : "", note);
+}
+
 int pet_result_write(const struct sinogram *s, const struct pet_result_info *info, const float *volume, const char *folder,
 		     struct series_report *ret_report, struct err *err)
 {
 	struct pet_result r = {.info = info,
+			       .n_frames = s->frames.n,
 			       .series = {.kind = &pet_series,
 					  .s = s,
 					  .protocol = info->protocol,
 					  .keep_free = info->keep_free,
 					  .grid = &info->plan->grid,
+					  .frames = s->frames.n,
 					  .device = info->device}};
 	struct series_filler filler = {fill_header, fill_slice, &r};
-	struct slice_range *range = calloc((size_t)r.series.grid->n[2], sizeof(*range));
+	struct slice_range *range = calloc((size_t)volumes_of(&r) * (size_t)r.series.grid->n[2], sizeof(*range));
 	struct series_report report;
 	int rc = range ? 0 : err_set(err, ENOMEM, "no memory for %d slices", r.series.grid->n[2]);
 
 	r.range = range;
 	if (rc >= 0)
 		rc = pet_result_quantify(s, &r.quantity, err);
+	if (rc >= 0 && info->note[0])
+		add_note(info->note, r.quantity.warnings, sizeof(r.quantity.warnings));
 	if (rc >= 0)
 		rc = measure_volume(&r, volume, range, err);
 	if (rc >= 0) {

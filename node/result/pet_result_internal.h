@@ -6,6 +6,8 @@
 #include "node/result/pet_result.h"
 #include "node/result/result_series_internal.h"
 
+struct pet_result;
+
 /* pet_result_units.c: unit of the series, and the corrections that its values have. */
 struct pet_quantity {
 	bool calibrated;		  /* true: values are in Bq/ml; false: counts */
@@ -24,11 +26,25 @@ struct pet_quantity {
 /* Determine the unit and the factor of the values. EBADMSG: see pet_result_check(). */
 int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quantity, struct err *err);
 
+/* pet_result_frames.c: what differs between the time frames of a series. */
+struct pet_frame_quantity {
+	double factor;		/* value = factor times x */
+	double decay_factor;	/* DecayFactor; part of `factor` if the values are corrected for decay */
+	double reference_ms;	/* FrameReferenceTime: from the start of the acquisition */
+	int64_t duration_ms;	/* ActualFrameDuration */
+	char date[9], time[17]; /* start of the frame: AcquisitionDate, AcquisitionTime */
+};
+/* Compute that of a frame, from 0, of s. */
+struct pet_frame_quantity pet_result_frame(const struct sinogram *s, const struct pet_quantity *q, int frame);
+/* Write it into the header of an image of that frame. */
+void pet_result_fill_frame(const struct pet_result *r, int frame, struct item_writer *w);
+
 struct pet_result {
 	struct result_series series;
 	const struct pet_result_info *info;
 	struct pet_quantity quantity;
-	const struct slice_range *range; /* [slice of the volume] */
+	int n_frames;			 /* 0: the whole acquisition, not in frames */
+	const struct slice_range *range; /* [slice of the volumes] */
 	double largest;			 /* largest value of the volume, in its unit */
 	bool is_signed;			 /* the volume has negative values */
 };

@@ -126,7 +126,7 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 	bool iterates = algorithm_iterates(p->pet.algorithm);
 	const struct sinogram *s = r->series.s;
 	const struct grid *g = r->series.grid;
-	char passes[96] = "", tof[96], model[96], filter[64] = "none", patient[180];
+	char passes[96] = "", tof[96], frames[32] = "", model[96], filter[64] = "none", patient[180];
 	size_t n;
 
 	if (iterates)
@@ -134,6 +134,8 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 			 plural(r->info->plan->iterations), r->info->plan->subsets, plural(r->info->plan->subsets),
 			 projector_name(p));
 	describe_tof(r, tof, sizeof(tof));
+	if (r->n_frames > 0)
+		snprintf(frames, sizeof(frames), ", %d time frame%s", r->n_frames, plural(r->n_frames));
 	if (iterates && p->pet.psf > 0)
 		snprintf(model, sizeof(model), "resolution model %g mm", p->pet.psf);
 	else
@@ -142,10 +144,10 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 		snprintf(filter, sizeof(filter), "Gauss %g mm", p->pet.postfilter);
 	n = (size_t)snprintf(
 		ret_text, size,
-		"PET reconstruction of %zu %s object%s, protocol %.63s: %s%s%s, %s, filter %s, %d x %d x %d voxels of "
+		"PET reconstruction of %zu %s object%s, protocol %.63s: %s%s%s%s, %s, filter %s, %d x %d x %d voxels of "
 		"%.6g x %.6g x %.6g mm, field of view %.6g mm, scanner %.63s, device %.95s.",
-		s->n_files, s->mmr ? "raw data" : "sinogram", plural(s->n_files), p->name, name, passes, tof, model, filter,
-		g->n[0], g->n[1], g->n[2], g->h[0], g->h[1], g->h[2], 2 * r->info->plan->fov_radius,
+		s->n_files, s->mmr ? "raw data" : "sinogram", plural(s->n_files), p->name, name, passes, tof, frames, model,
+		filter, g->n[0], g->n[1], g->n[2], g->h[0], g->h[1], g->h[2], 2 * r->info->plan->fov_radius,
 		s->scanner ? s->scanner->name : "as the data say", r->info->device);
 	provenance_patient_text(s->patient, patient, sizeof(patient));
 	if (n < size)
@@ -158,7 +160,10 @@ static void fill_recipe(const struct pet_result *r, struct item_writer *root)
 	const struct pet_quantity *q = &r->quantity;
 	char calibration[32], values[128], factor[32];
 
-	snprintf(factor, sizeof(factor), "%.9g", q->factor);
+	if (r->n_frames > 0)
+		snprintf(factor, sizeof(factor), "per-frame");
+	else
+		snprintf(factor, sizeof(factor), "%.9g", q->factor);
 	snprintf(calibration, sizeof(calibration), isfinite(q->calibration) ? "%.9g" : "none", q->calibration);
 	snprintf(values, sizeof(values), "units=%s factor=%s calibration=%s", q->calibrated ? "BQML" : "CNTS", factor,
 		 calibration);

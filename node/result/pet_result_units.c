@@ -177,6 +177,8 @@ static int correct_decay(const struct sinogram *s, struct pet_quantity *q, struc
 	q->decay = "NONE";
 	q->decay_factor = 1;
 	q->reference_ms = 1000 * (lambda > 0 ? log(d) / lambda : q->duration / 2);
+	if (has_term(s->facts.corrected, "DECY") && s->frames.n > 0)
+		return err_set(err, ENOTSUP, "time frames of data that are already corrected for decay (DECY in (0028,0051))");
 	if (has_term(s->facts.corrected, "DECY"))
 		return copy_decay(s, q, err);
 	if (!q->calibrated)
@@ -256,6 +258,8 @@ int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quant
 
 	if (!(q.duration > 0))
 		q.duration = s->part[SINOGRAM_EMISSION].header.duration;
+	if (s->frames.n > 0)
+		q.duration = (double)s->frames.frame[s->frames.n - 1].stop / 1000;
 	if (!(q.duration > 0) || !(q.duration * 1000 < INT32_MAX))
 		return err_set(
 			err, EBADMSG,

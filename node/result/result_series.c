@@ -169,9 +169,10 @@ static int make_header(const struct result_series *r, const struct series_filler
 int result_series_write(const struct result_series *r, const struct series_filler *filler, const float *volume,
 			const char *folder, struct series_report *ret_report, struct err *err)
 {
-	size_t n = (size_t)r->grid->n[2];
+	size_t n = (size_t)(r->frames > 0 ? r->frames : 1) * (size_t)r->grid->n[2];
 	struct series_report report = {.n = (int)n, .sop_class = r->kind->sop_class};
 	struct result_slices slices = {.grid = r->grid,
+				       .frames = r->frames,
 				       .view = &r->view,
 				       .compression = r->protocol->compression,
 				       .keep_free = r->keep_free,

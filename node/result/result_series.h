@@ -8,7 +8,7 @@
 #include "node/format/interfile.h"
 
 struct series_report {
-	int n;		  /* number of objects, in the order of InstanceNumber: from head to feet */
+	int n;		  /* number of objects, in the order of InstanceNumber: from head to feet, frame after frame */
 	char (*file)[64]; /* [n]: file names inside the folder */
 	char (*sop_instance)[DICOM_UID_SIZE];
 	char series[DICOM_UID_SIZE];

@@ -27,6 +27,7 @@ struct result_series {
 	const struct sinogram *s;
 	const struct protocol_conf *protocol;
 	const struct grid *grid; /* of the volume */
+	int frames;		 /* number of volumes of this grid, after each other; 0: 1 */
 	const char *device;
 	uint64_t keep_free;		  /* bytes, see struct dicom_writer_options */
 	const struct dicom_item *source;  /* root of the first object of kind->role */

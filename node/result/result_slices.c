@@ -51,7 +51,9 @@ void slice_view_make(const double axis[3][3], struct slice_view *ret_view)
 
 int slice_view_slice(const struct slice_view *view, const struct grid *g, int index)
 {
-	return view->turn_slices ? g->n[2] - 1 - index : index;
+	int first = index - index % g->n[2]; /* of the volume */
+
+	return view->turn_slices ? first + g->n[2] - 1 - index % g->n[2] : index;
 }
 
 void slice_view_position(const struct slice_view *view, const double centre[3], const double axis[3][3], const struct grid *g,
@@ -62,7 +64,7 @@ void slice_view_position(const struct slice_view *view, const double centre[3], 
 
 	first[view->across] = view->turn_across ? g->n[view->across] - 1 : 0;
 	first[view->down] = view->turn_down ? g->n[view->down] - 1 : 0;
-	first[2] = slice_view_slice(view, g, index);
+	first[2] = slice_view_slice(view, g, index % g->n[2]);
 	for (int c = 0; c < 3; c++)
 		at[c] = g->lo[c] + (first[c] + 0.5) * g->h[c];
 	for (int c = 0; c < 3; c++)
@@ -242,7 +244,7 @@ int result_slices_write(const struct result_slices *r, struct dicom_file *header
 {
 	struct writing w = {.r = r, .volume = volume, .lock = PTHREAD_MUTEX_INITIALIZER};
 	struct thread_pool *pool = NULL;
-	int n = r->grid->n[2], rc;
+	int n = (r->frames > 0 ? r->frames : 1) * r->grid->n[2], rc;
 
 	w.writers = calloc((size_t)n, sizeof(*w.writers));
 	w.scale = calloc((size_t)n, sizeof(*w.scale));

@@ -21,8 +21,9 @@ struct slice_view {
 	double normal[3];	     /* row x column; SliceLocation increases along it */
 };
 void slice_view_make(const double axis[3][3], struct slice_view *ret_view);
-/* Return the slice of the volume in instance `index` (from 0); slice_view_position() computes the position of the centre of its
- * first pixel in the patient, mm. centre, axis: origin and directions of the volume's axes in the patient. */
+/* Return the slice of the volume in instance `index` (from 0); of several volumes after each other, instance g->n[2] is the first
+ * of the second one. slice_view_position() computes the position of the centre of its first pixel in the patient, mm. centre,
+ * axis: origin and directions of the volume's axes in the patient. */
 int slice_view_slice(const struct slice_view *view, const struct grid *g, int index);
 void slice_view_position(const struct slice_view *view, const double centre[3], const double axis[3][3], const struct grid *g,
 			 int index, double ret_position[3]);
@@ -42,6 +43,7 @@ struct slice_scale {
 
 struct result_slices {
 	const struct grid *grid;
+	int frames; /* number of volumes of this grid, after each other; 0: 1 */
 	const struct slice_view *view;
 	enum compression compression;
 	uint64_t keep_free; /* bytes, see struct dicom_writer_options */
@@ -52,7 +54,7 @@ struct result_slices {
 };
 
 /* Write all files or none (.part, fsync, rename). header: the attributes that all instances share, with the size of a slice as
- * Rows and Columns. ret_file, ret_sop_instance: n[2] of each, in the order of instances. */
+ * Rows and Columns. ret_file, ret_sop_instance: frames n[2] of each, in the order of instances. */
 int result_slices_write(const struct result_slices *r, struct dicom_file *header, const float *volume, const char *folder,
 			char (*ret_file)[64], char (*ret_sop_instance)[DICOM_UID_SIZE], struct err *err);
 

@@ -149,6 +149,7 @@ struct sinogram {
 	double axis[3][3];		    /* direction cosines of x, y, z in the patient (LPS) */
 	double centre[3];		    /* centre of the scanner in the frame of reference, mm; 0 if no object contains it */
 	const struct scanner_conf *scanner; /* borrowed; NULL: not configured, and the header is complete without it */
+	struct pet_frames frames;	    /* n = 0: the acquisition is one image */
 	struct sinogram_mmr *mmr; /* NULL: sinogram objects; else EMISSION is counted from list mode, and MULTIPLICATIVE is the
 				     efficiency of the detectors without attenuation; parts have a text made by this program,
 				     and no hash */
@@ -168,6 +169,13 @@ struct sinogram *sinogram_close(struct sinogram *s); /* takes NULL, returns NULL
 /* Read all bytes of a role and check their hash; of raw data, compute them. The caller frees *ret_bytes; decode them with
  * interfile_plane(). Threads may read different roles at the same time. */
 int sinogram_read(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err);
+
+/* sinogram_frames.c: divide an acquisition into time frames, or leave it as it is if there are none. ENOTSUP: it is not list
+ * mode, or the last frame ends after it. */
+int sinogram_set_frames(struct sinogram *s, const struct pet_frames *frames, struct err *err);
+/* Choose the frame, from 0, whose data sinogram_read() reads; the first one is chosen at the beginning. Each read of EMISSION in
+ * the order of frames reads the list only once. */
+void sinogram_choose_frame(struct sinogram *s, int frame);
 
 /* ---- writing ---- */
 

@@ -33,6 +33,7 @@ int sinogram_find_axes(struct sinogram *s, struct err *err); /* from facts.patie
  */
 int sinogram_mmr_open(struct sinogram *s, const struct patient_statement *patient, const struct config *config, struct err *err);
 int sinogram_mmr_read(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err);
+void sinogram_mmr_choose_frame(struct sinogram *s, int frame);
 struct sinogram_mmr *sinogram_mmr_free(struct sinogram_mmr *m); /* accepts NULL; returns NULL */
 
 /* ---- writing: sinogram_import.c fills these structures, sinogram_write.c writes the objects ---- */

@@ -32,7 +32,10 @@ struct sinogram_mmr {
 	size_t file[SINOGRAM_MMR_NORM + 1]; /* [type]: index into the files */
 	char *bf[SINOGRAM_MMR_NORM + 1];    /* path of the data; NULL: they are in the object */
 	struct mmr_header list;
-	struct mmr_list_report report; /* of the last EMISSION that was read */
+	struct mmr_list events; /* of what was read of the list: its report */
+	uint64_t at;		/* bytes of the list that were read */
+	int frame;		/* chosen one; sinogram_mmr_choose_frame() */
+	int next;		/* frame that continues at `at` */
 };
 
 enum sinogram_mmr_type sinogram_mmr_type(const struct dicom_item *root, char *ret_type, size_t size)
@@ -173,28 +176,55 @@ static int open_data(const struct sinogram *s, enum sinogram_mmr_type type, int 
 	return path && *ret_fd < 0 ? err_set(err, errno, "cannot open %s: %s", file_name(path), strerror(errno)) : 0;
 }
 
+/* Prepare to count the prompts of the chosen frame: behind the preceding one, or from the beginning of the list. */
+static int begin_frame(const struct sinogram *s, struct err *err)
+{
+	struct sinogram_mmr *m = s->mmr;
+	int rc = 0;
+
+	if (m->frame == 0 || m->frame != m->next) {
+		rc = mmr_list_begin(&s->part[SINOGRAM_EMISSION].header.m, &m->events, err);
+		m->at = 0;
+	}
+	if (s->frames.n > 0)
+		m->events.frame = s->frames.frame[m->frame];
+	m->next = m->frame + 1;
+	return rc;
+}
+
+/* Count the prompts up to the end of the frame; with the last frame read the rest of the list, too. */
 static int count_prompts(const struct sinogram *s, uint8_t *buffer, uint32_t *counts, struct err *err)
 {
-	uint64_t n = 4 * s->mmr->list.words;
-	struct mmr_list list;
-	int fd = -1, rc = mmr_list_begin(&s->part[SINOGRAM_EMISSION].header.m, &list, err);
+	uint64_t n = 4 * s->mmr->list.words, *at = &s->mmr->at;
+	bool to_end = s->mmr->frame + 1 >= s->frames.n, stop = false;
+	struct mmr_list *list = &s->mmr->events;
+	int fd = -1, rc = begin_frame(s, err);
 
 	if (rc == 0)
 		rc = open_data(s, SINOGRAM_MMR_LIST, &fd, err);
 	if (rc < 0)
 		return rc;
-	for (uint64_t at = 0; rc == 0 && at < n; at += PIECE) {
-		size_t piece = n - at < PIECE ? (size_t)(n - at) : PIECE;
+	while (rc == 0 && !stop && *at < n) {
+		size_t piece = n - *at < PIECE ? (size_t)(n - *at) : PIECE, words = piece / 4;
 
-		rc = read_piece(s, SINOGRAM_MMR_LIST, fd, at, buffer, piece, err);
+		rc = read_piece(s, SINOGRAM_MMR_LIST, fd, *at, buffer, piece, err);
+		if (rc == 0 && !to_end)
+			words = mmr_list_in_frame(list, buffer, piece / 4);
 		if (rc == 0)
-			rc = mmr_list_add(&list, buffer, piece / 4, counts, err);
+			rc = mmr_list_add(list, buffer, words, counts, err);
+		*at += 4 * words;
+		stop = words < piece / 4;
 	}
 	if (fd >= 0)
 		close(fd);
-	if (rc == 0)
-		s->mmr->report = list.report;
+	if (rc < 0)
+		s->mmr->next = 0;
 	return rc;
+}
+
+void sinogram_mmr_choose_frame(struct sinogram *s, int frame)
+{
+	s->mmr->frame = frame;
 }
 
 static int compute_efficiencies(const struct sinogram *s, uint8_t *buffer, float *values, struct err *err)
@@ -419,7 +449,7 @@ struct sinogram_mmr *sinogram_mmr_free(struct sinogram_mmr *m)
 
 void sinogram_mmr_note(const struct sinogram *s, char *ret, size_t size)
 {
-	const struct mmr_list_report *r = &s->mmr->report;
+	const struct mmr_list_report *r = &s->mmr->events.report;
 	double seconds = r->marks > 1 ? (double)(r->last - r->first) / 1000 : 0;
 	size_t n;
 
@@ -432,6 +462,8 @@ void sinogram_mmr_note(const struct sinogram *s, char *ret, size_t size)
 		n += (size_t)snprintf(ret + n, size - n,
 				      " Prompts beyond the largest ring difference of the scanner's configuration: %llu.",
 				      (unsigned long long)r->outside);
+	if (r->between && n < size)
+		n += (size_t)snprintf(ret + n, size - n, " %llu prompts are in no time frame.", (unsigned long long)r->between);
 	if (seconds > 0 && fabs(seconds - s->mmr->list.duration) > 1 + 0.01 * seconds && n < size)
 		snprintf(ret + n, size - n, " The time marks cover %.4g s, the header says %.4g s.", seconds,
 			 s->mmr->list.duration);

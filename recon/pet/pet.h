@@ -15,6 +15,7 @@
 #include "kernels/device.h"
 #include "recon/core/algorithm.h"
 #include "recon/core/monitor.h"
+#include "recon/pet/frames.h"
 #include "recon/pet/michelogram.h"
 
 /* A protocol, as configured (conf/ documents units, defaults and ranges of each key). */
@@ -35,6 +36,7 @@ struct pet_protocol {
 	int tof_mashing;     /* TOF bins that the caller adds into one before pet_plan(): michelogram_mash(); not used here */
 	size_t memory_limit; /* bytes on the device; 0: the device's memory. If not everything fits, angles are streamed */
 	bool deterministic;
+	char frames[PET_FRAMES_TEXT + 1]; /* pet_frames_parse(): one reconstruction for each frame; not used here */
 };
 
 /* Return whether PET data can be reconstructed with a: mlem, osem, bsrem (penalised, relative difference prior), any other

@@ -61,11 +61,13 @@ static void try_list(const uint8_t *data, size_t n)
 	struct mmr_list_report *r = &l.report;
 
 	must(mmr_list_begin(&m, &l, NULL) == 0, "no list");
+	l.frame = (struct pet_frame){0, 1000};
+	must(mmr_list_in_frame(&l, data, n) <= n, "more words than there are");
 	if (mmr_list_add(&l, data, n, counts, &err) < 0)
 		must(err.code > 0 && err.msg[0] && r->words <= n, "no error");
 	else
 		must(r->words == n && r->prompts + r->delayeds + r->singles + r->marks + r->skipped == n &&
-			     r->outside <= r->prompts,
+			     r->outside + r->between <= r->prompts,
 		     "words are not accounted for");
 }
 

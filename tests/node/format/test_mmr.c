@@ -182,6 +182,60 @@ static void list_segments(void **state)
 	free(m.segments);
 }
 
+/* Frames: an event has the time of the mark before it, minus that of the first mark; a frame has its start, not its end; events
+ * before the first mark have time 0; what is in no frame is counted. The pieces may be cut anywhere. */
+static void list_frames(void **state)
+{
+	/* ms: event 1 time 0, 2: 0, 3: 9, 4: 10, 5: 19, 6: 20 (in a gap), 7: 29, 8: 30, 9: 31 (in no frame) */
+	const uint32_t words[] = {
+		event(1, 0, 1, true), 0x80000000u | 700,    event(1, 0, 2, true), 0x80000000u | 709,	event(1, 0, 3, true),
+		0x80000000u | 710,    event(1, 0, 4, true), 0x80000000u | 719,	  event(1, 0, 5, true), 0x80000000u | 720,
+		event(1, 0, 6, true), 0x80000000u | 729,    event(1, 0, 7, true), 0x80000000u | 730,	event(1, 0, 8, true),
+		0x80000000u | 731,    event(1, 0, 9, true),
+	};
+	static const struct pet_frame frames[] = {{0, 10}, {10, 20}, {30, 31}};
+	static const int first[] = {1, 4, 8}, last[] = {3, 5, 8};
+	const size_t n = sizeof(words) / sizeof(words[0]);
+	struct michelogram m = make(11, 5);
+	uint32_t *counts = calloc(127 * MMR_PLANE_BINS, sizeof(*counts));
+	uint8_t bytes[sizeof(words)];
+	struct mmr_list l;
+
+	(void)state;
+	for (size_t i = 0; i < n; i++)
+		put_word(bytes + 4 * i, words[i]);
+	for (size_t piece = 1; piece <= n; piece++) {
+		size_t at = 0;
+
+		assert_int_equal(mmr_list_begin(&m, &l, NULL), 0);
+		for (int f = 0; f < 3; f++) {
+			size_t part, used;
+			uint64_t sum = 0;
+
+			memset(counts, 0, 127 * MMR_PLANE_BINS * sizeof(*counts));
+			l.frame = frames[f];
+			do {
+				part = n - at < piece ? n - at : piece;
+				used = mmr_list_in_frame(&l, bytes + 4 * at, part);
+				assert_int_equal(mmr_list_add(&l, bytes + 4 * at, used, counts, NULL), 0);
+				at += used;
+			} while (used == part && at < n);
+			for (size_t i = 0; i < 127 * MMR_PLANE_BINS; i++)
+				sum += counts[i];
+			assert_int_equal(sum, last[f] - first[f] + 1);
+			for (int k = first[f]; k <= last[f]; k++)
+				assert_int_equal(counts[2 * MMR_PLANE_BINS + (size_t)k], 1);
+		}
+		assert_int_equal(l.report.between, 2);
+		assert_int_equal(mmr_list_add(&l, bytes + 4 * at, n - at, counts, NULL), 0);
+		assert_int_equal(l.report.words, n);
+		assert_int_equal(l.report.prompts, 9);
+		assert_int_equal(l.report.between, 3);
+	}
+	free(counts);
+	free(m.segments);
+}
+
 static void refused_words(void **state)
 {
 	static const struct {
@@ -331,8 +385,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(headers),	 cmocka_unit_test(refused_headers), cmocka_unit_test(list_words),
-		cmocka_unit_test(list_segments), cmocka_unit_test(refused_words),   cmocka_unit_test(efficiencies),
-		cmocka_unit_test(refused_norms),
+		cmocka_unit_test(list_segments), cmocka_unit_test(list_frames),	    cmocka_unit_test(refused_words),
+		cmocka_unit_test(efficiencies),	 cmocka_unit_test(refused_norms),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -104,6 +104,70 @@ static void test_values(void **state)
 	input_clear(&in);
 }
 
+/* ---- time frames ---- */
+
+/* Three frames after a gap: one series in the order of the standard, each with its own values, times and decay factor, all
+ * corrected to the start of the acquisition. */
+static void test_frames(void **state)
+{
+	static const struct pet_frame frames[] = {{500, 60500}, {60500, 180500}, {240000, 600000}};
+	static const char *const starts[] = {"235951", "000051", "000350.500000"}; /* from 235950.5; the day changes */
+	const double lambda = log(2) / HALF_LIFE;
+	float volumes[3 * N_VOXELS];
+	struct series_report report;
+	struct err err = {0};
+	struct input in;
+	double most = 0;
+
+	(void)state;
+	input_make(&in);
+	snprintf(in.s.facts.acquisition_time, sizeof(in.s.facts.acquisition_time), "235950.5");
+	in.s.frames.n = 3;
+	memcpy(in.s.frames.frame, frames, sizeof(frames));
+	for (int i = 0; i < 3 * N_VOXELS; i++)
+		volumes[i] = i >= N_VOXELS && i < 2 * N_VOXELS ? 0 : (float)(0.25 * (1 + i));
+	if (pet_result_write(&in.s, &in.info, volumes, folder, &report, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(report.n, 3 * NZ);
+	assert_int_equal(entries(), 3 * NZ);
+	for (int i = 0; i < report.n; i++) {
+		struct image im = image_open(report.file[i]);
+		int f = i / NZ;
+		double start = (double)frames[f].start / 1000, t = (double)(frames[f].stop - frames[f].start) / 1000;
+		double mean = (exp(-lambda * start) - exp(-lambda * (start + t))) / (lambda * t); /* activity, 1 at the start */
+		double factor = CALIBRATION / t / mean;
+
+		memcpy(in.volume, volumes + f * N_VOXELS, sizeof(in.volume));
+		compare_places(&in, &im, factor);
+		most = fmax(most, factor * largest(in.volume, N_VOXELS));
+		assert_string_equal(text(im.root, TAG_SERIES_TYPE), "DYNAMIC\\IMAGE");
+		assert_string_equal(text(im.root, TAG_DECAY_CORRECTION), "START");
+		assert_true(number(im.root, TAG_NUMBER_OF_TIME_SLICES, 0) == 3 && number(im.root, TAG_NUMBER_OF_SLICES, 0) == NZ);
+		assert_int_equal(number(im.root, TAG_IMAGE_INDEX, 0), i + 1);
+		assert_int_equal(number(im.root, TAG_INSTANCE_NUMBER, 0), i + 1);
+		assert_int_equal(number(im.root, TAG_ACTUAL_FRAME_DURATION, 0), frames[f].stop - frames[f].start);
+		assert_true(fabs(number(im.root, TAG_DECAY_FACTOR, 0) * mean - 1) < 1e-9);
+		assert_true(fabs(number(im.root, TAG_FRAME_REFERENCE_TIME, 0) + 1000 * log(mean) / lambda) < 1e-5);
+		assert_string_equal(text(im.root, TAG_ACQUISITION_TIME), starts[f]);
+		assert_string_equal(text(im.root, TAG_ACQUISITION_DATE), f ? "20260630" : "20260629");
+		assert_string_equal(text(im.root, TAG_SERIES_TIME), "235950.5");
+		assert_string_equal(text(im.root, TAG_SERIES_DATE), "20260629");
+		assert_true(im.position[2] == number(im.root, TAG_IMAGE_POSITION_PATIENT, 2));
+		dicom_close(im.file);
+	}
+	for (int i = 0; i < report.n; i++) { /* one window */
+		struct image im = image_open(report.file[i]);
+
+		assert_true(fabs(number(im.root, TAG_WINDOW_WIDTH, 0) - most) <= 1e-5 * most);
+		dicom_close(im.file);
+	}
+	series_report_clear(&report);
+	snprintf(in.s.facts.corrected, sizeof(in.s.facts.corrected), "ATTN\\NORM\\DECY");
+	assert_int_equal(pet_result_check(&in.s, &err), -ENOTSUP);
+	assert_non_null(strstr(err.msg, "already corrected for decay"));
+	input_clear(&in);
+}
+
 /* ---- identity and provenance ---- */
 
 /* Write a series, and compare its UIDs. */
@@ -310,9 +374,9 @@ static void test_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_places), cmocka_unit_test(test_tilted),	  cmocka_unit_test(test_values),
-		cmocka_unit_test(test_uids),   cmocka_unit_test(test_provenance), cmocka_unit_test(test_all_or_nothing),
-		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_places),	       cmocka_unit_test(test_tilted), cmocka_unit_test(test_values),
+		cmocka_unit_test(test_frames),	       cmocka_unit_test(test_uids),   cmocka_unit_test(test_provenance),
+		cmocka_unit_test(test_all_or_nothing), cmocka_unit_test(test_many),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);

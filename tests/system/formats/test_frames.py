@@ -1,0 +1,223 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Time frames of list mode of a Siemens mMR (tools/mmr_tools.py): each frame has numpy's counts and the image of a list with only these
+events; together they have every prompt; the dynamic series has its images in the order, and with the times, of the standard; a frame
+without counts is zero; tables that cannot be are refused; a protocol with frames in the node."""
+import glob
+import json
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from tools import node_harness as h
+from tools.node_harness import check
+
+try:
+    import numpy as np
+    import pydicom
+    from tools import mmr_tools as mmr
+except ImportError:
+    print("skipped: pydicom and numpy are not installed")
+    sys.exit(77)
+h.need(h.TOMONODE, "storescp", "echoscu", "dcmsend", "dciodvfy")
+
+SCANNER = 'scanners = ( { name = "siemens-mmr"; span = 1; max_difference = 0; } );\n'
+QUICK = ('name = "quick-pet"; kind = "pet"; algorithm = "osem"; iterations = 1; subsets = 63; matrix = 16; slice_spacing = 32.0; '
+         "deterministic = true;")
+START = 777123  # ms, of the first time mark
+EVENTS = ((0, 1500), (1999, 400), (2000, 700), (2001, 300), (4999, 500), (5000, 900), (7999, 100), (8000, 2500), (19999, 650))  # ms, prompts
+TABLE, FRAMES = "2,3,(3),12", ((0, 2000), (2000, 5000), (8000, 20000))
+
+
+def events_at(rng, n):
+    """n prompts of ring difference 0 on rays that meet the image, and some delayeds."""
+    plane, view, bin_ = rng.integers(0, 64, n), rng.integers(0, mmr.VIEWS, n), rng.integers(130, 215, n)
+    return [mmr.event(int(p), int(v), int(b), prompt) for k in range(n) for p, v, b in [(plane[k], view[k], bin_[k])]
+            for prompt in ((True, False) if k % 7 == 0 else (True,))]
+
+
+def dynamic_list(seed=3, before=20):
+    """Words, and the events of each time: `before` prompts before the first time mark have time 0."""
+    rng = np.random.default_rng(seed)
+    first = events_at(rng, before)
+    words, of_time = list(first), {0: list(first)}
+    last = None
+    for ms, n in EVENTS:
+        if last is not None and ms > last + 1:
+            words.append(mmr.time_mark(START + last + 1))
+        words.append(mmr.time_mark(START + ms))
+        events = events_at(rng, n)
+        of_time.setdefault(ms, []).extend(events)
+        words += events
+        last = ms
+    return words, of_time
+
+
+def raw(folder, words, norm=None, **kwargs):
+    os.makedirs(folder, exist_ok=True)
+    norm = norm or mmr.Norm(np.random.default_rng(8))
+    mmr.write_list(os.path.join(folder, "list.dcm"), words, **kwargs)
+    mmr.write_norm(os.path.join(folder, "norm.dcm"), norm)
+    return folder
+
+
+def prompts(events):
+    words = np.array(events, np.uint32)
+    return words[words >> 30 == 1]
+
+
+def counted(norm, events):
+    """The number of prompts in bins with an efficiency above 0, as the report has them."""
+    bins = prompts(events) & (mmr.PROMPT - 1)
+    view, bin_ = bins // mmr.BINS % mmr.VIEWS, bins.astype(np.int64) % mmr.BINS - mmr.BINS // 2
+    c1 = (view + (bin_ >> 1)) % mmr.CRYSTALS
+    c2 = (view - ((bin_ + 1) >> 1) + mmr.CRYSTALS // 2) % mmr.CRYSTALS
+    check(norm.efficiency.min() > 0, "the norm has dead detectors")
+    return int(((c1 % 9 != 0) & (c2 % 9 != 0)).sum())
+
+
+def conf_of(folder, more=""):
+    path = os.path.join(folder, "quick.conf")
+    with open(path, "w", encoding="ascii") as f:
+        f.write(SCANNER + "protocols = ( { " + QUICK + more + " } );\n")
+    return path
+
+
+def recon(folder, name, source, *options, code=0):
+    out = os.path.join(folder, name)
+    p = h.run(h.TOMONODE, "recon", "-c", conf_of(folder), "--json", "--device", "cpu:1", "--protocol", "quick-pet", *options, "-o", out, source,
+              code=code)
+    if code:
+        return p.stderr
+    objects = sorted((pydicom.dcmread(p) for p in glob.glob(os.path.join(out, "*.dcm"))), key=lambda d: d.InstanceNumber)
+    return objects, json.loads(p.stdout)["cases"][0]["pet"]
+
+
+def values(d):
+    return d.pixel_array * float(d.RescaleSlope)
+
+
+def frames_are_those_of_their_events(folder, _):
+    words, of_time = dynamic_list()
+    norm = mmr.Norm(np.random.default_rng(8))
+    dynamic, report = recon(folder, "dynamic", raw(os.path.join(folder, "in"), words, norm), "--frames", TABLE)
+    of_frame = [[e for ms, events in of_time.items() if start <= ms < stop for e in events] for start, stop in FRAMES]
+    wanted = [counted(norm, events) for events in of_frame]
+    check([f["counts"] for f in report["frames"]] == wanted, f"{report['frames']}, numpy: {wanted}")
+    check([(f["start"], f["duration"]) for f in report["frames"]] == [(0, 2), (2, 3), (8, 12)], report["frames"])
+    gap = sum(len(prompts(events)) for ms, events in of_time.items() if 5000 <= ms < 8000)
+    check(gap == 1000 and f"{gap} prompts are in no time frame" in report["warnings"], report["warnings"])
+    n = len(dynamic) // 3
+    for k, events in enumerate(of_frame):
+        alone, _ = recon(folder, f"alone-{k}", raw(os.path.join(folder, f"in-{k}"), [mmr.time_mark(5), *events], norm))
+        check(len(alone) == n and alone[0].SeriesType == ["STATIC", "IMAGE"] and "NumberOfTimeSlices" not in alone[0], "a static series")
+        for i, d in enumerate(alone):
+            same = dynamic[k * n + i]
+            check(np.array_equal(d.pixel_array, same.pixel_array) and d.RescaleSlope == same.RescaleSlope and d.pixel_array.any(),
+                  f"frame {k + 1}, slice {i + 1}: another image than that of its events alone")
+            check(d.ImagePositionPatient == same.ImagePositionPatient, f"frame {k + 1}, slice {i + 1}: another position")
+
+
+def all_frames_are_the_whole(folder, _):
+    """Frames of 1 ms to 19 s that cover the acquisition have all counts, to the last one; nothing is in no frame."""
+    words, of_time = dynamic_list(seed=4)
+    source, norm = raw(os.path.join(folder, "in"), words), mmr.Norm(np.random.default_rng(8))
+    _, whole = recon(folder, "whole", source)
+    check(whole["frames"] is None and whole["counts"] == counted(norm, [e for events in of_time.values() for e in events]), whole)
+    for name, table in (("one", "20"), ("fine", "1.999,2x0.001,2.998,0.001,15")):
+        _, report = recon(folder, name, source, "--set", f"frames={table}")
+        counts = [f["counts"] for f in report["frames"]]
+        check(sum(counts) == report["counts"] == whole["counts"], f"{table}: {counts} of {whole['counts']}")
+        check("no time frame" not in report["warnings"], report["warnings"])
+    edges = (0, 1999, 2000, 2001, 4999, 5000, 20000)
+    wanted = [counted(norm, [e for ms, events in of_time.items() if a <= ms < b for e in events]) for a, b in zip(edges, edges[1:])]
+    check(counts == wanted and min(wanted) > 0, f"{counts}, numpy: {wanted}")
+
+
+def the_series_is_in_the_order_of_the_standard(folder, _):
+    words, _ = dynamic_list()
+    objects, _ = recon(folder, "out", raw(os.path.join(folder, "in"), words, AcquisitionTime="235955.25", AcquisitionDateTime="20170327235955.25"),
+                       "--frames", TABLE)
+    n = int(objects[0].NumberOfSlices)
+    check(len(objects) == 3 * n and len({d.SOPInstanceUID for d in objects}) == 3 * n, "the number of objects")
+    check(len({d.SeriesInstanceUID for d in objects}) == 1, "one series")
+    starts = (("20170327", "235955.25"), ("20170327", "235957.250000"), ("20170328", "000003.250000"))
+    for i, d in enumerate(objects):
+        frame, slice_ = divmod(i, n)
+        start, stop = FRAMES[frame]
+        check(list(d.SeriesType) == ["DYNAMIC", "IMAGE"] and int(d.NumberOfTimeSlices) == 3 and int(d.NumberOfSlices) == n, d.SeriesType)
+        check(int(d.ImageIndex) == frame * n + slice_ + 1 == int(d.InstanceNumber), f"{d.ImageIndex}: time slice by time slice")
+        check(d.ImagePositionPatient == objects[slice_].ImagePositionPatient, "the same positions in each frame")
+        check(int(d.ActualFrameDuration) == stop - start, f"{d.ActualFrameDuration}")
+        check(abs(float(d.FrameReferenceTime) - (start + stop) / 2) < 1e-6, f"{d.FrameReferenceTime}")  # no half-life: the middle
+        check((d.AcquisitionDate, d.AcquisitionTime) == starts[frame], f"{d.AcquisitionDate} {d.AcquisitionTime}")
+        check(d.AcquisitionDateTime == "".join(starts[frame]), d.AcquisitionDateTime)
+        check((d.SeriesDate, d.SeriesTime) == starts[0], f"{d.SeriesDate} {d.SeriesTime}: the start of the acquisition")
+        check((d.Units, d.DecayCorrection) == ("CNTS", "NONE"), d.Units)
+    for d in (objects[0], objects[n], objects[-1]):
+        conforms(d)
+    check("3 time frames" in objects[0].DerivationDescription, objects[0].DerivationDescription)
+
+
+def conforms(d):
+    p = subprocess.run(["dciodvfy", d.filename], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    check(not [line for line in p.stdout.splitlines() if line.startswith("Error")], p.stdout)
+
+
+def a_frame_without_counts_is_zero(folder, _):
+    words, _ = dynamic_list()
+    source = raw(os.path.join(folder, "in"), words)
+    objects, report = recon(folder, "out", source, "--frames", "2,(3.5),1,0.5,(0.5),11")
+    n = len(objects) // 4
+    check([f["counts"] > 0 for f in report["frames"]] == [True, False, False, True], report["frames"])
+    check([any(d.pixel_array.any() for d in objects[k * n:k * n + n]) for k in range(4)] == [True, False, False, True], "which are zero")
+    check("Time frames without counts, whose values are 0: 2, 3." in report["warnings"], report["warnings"])
+    check("without counts" in objects[0].DerivationDescription, objects[0].DerivationDescription)
+    conforms(objects[n])
+    message = recon(folder, "none", source, "--frames", "(5.5),1", code=4)
+    check("no counts" in message, message)
+
+
+def refused_tables(folder, _):
+    source = raw(os.path.join(folder, "in"), dynamic_list()[0])
+    for table, code, part in (("2,30", 4, "frames: frame 2 ends after 32 s, but the acquisition has 20 s"),
+                              ("20.001", 4, "ends after 20.001 s"),
+                              ("6x", 2, "entry 1 is \"6x\""),
+                              ("gates", 2, "gates are not supported")):
+        message = recon(folder, "no", source, "--frames", table, code=code)
+        check(part in message, message)
+    h.run(h.TOMONODE, "import", *interfile(folder, source), "-o", os.path.join(folder, "objects"))
+    message = recon(folder, "no", os.path.join(folder, "objects"), "--frames", "2", code=4)
+    check("the case has sinograms, which cannot be divided" in message, message)
+    with open(os.path.join(folder, "bad.conf"), "w", encoding="ascii") as f:
+        f.write("protocols = ( { " + QUICK + ' frames = "2x5,oh"; } );\n')
+    p = h.run(h.TOMONODE, "check", "-c", os.path.join(folder, "bad.conf"), code=3)
+    check("key 'frames' of protocol 'quick-pet': frames: entry 2 is \"oh\"" in p.stderr + p.stdout, p.stderr + p.stdout)
+
+
+def interfile(folder, source):
+    hs = os.path.join(folder, "prompts.hs")
+    h.run(h.TOMONODE, "export", "-c", conf_of(folder), "-o", hs, *glob.glob(os.path.join(source, "*.dcm")))
+    return hs, "--like", os.path.join(source, "list.dcm"), "--set", "PatientPosition=HFS"
+
+
+def the_node_makes_a_dynamic_series(folder, things):
+    pacs = h.Pacs(os.path.join(folder, "pacs"))
+    n = h.Node(os.path.join(folder, "node"), pacs.port, quiet_time=1)
+    things += [n, pacs]
+    n.more_protocols = ", { " + QUICK + f' frames = "{TABLE}"; }}'
+    n.more_routes = ', { name = "pet"; kind = "pet"; protocol = "quick-pet"; destinations = [ "pacs" ]; }'
+    n.write_conf(SCANNER)
+    source = raw(os.path.join(folder, "in"), dynamic_list()[0])
+    pacs.start()
+    n.start()
+    h.run("dcmsend", "-nuc", "-aet", "SCANNER", "-aec", "TOMONODE", "127.0.0.1", n.port, *glob.glob(os.path.join(source, "*.dcm")))
+    n.wait_states("delivered", seconds=120)
+    objects = [pydicom.dcmread(p) for p in pacs.files()]
+    slices = int(objects[0].NumberOfSlices)
+    check(sorted(int(d.ImageIndex) for d in objects) == list(range(1, 3 * slices + 1)), f"{len(objects)} of {slices} slices in 3 frames")
+
+
+h.main([frames_are_those_of_their_events, all_frames_are_the_whole, the_series_is_in_the_order_of_the_standard, a_frame_without_counts_is_zero,
+        refused_tables, the_node_makes_a_dynamic_series])
