@@ -454,11 +454,14 @@ static void damaged(void **state)
 
 static void not_petsird(void **state)
 {
-	struct petsird_bytes o = {(uint8_t *)strdup("yardl\2\0\0\0"), 9, {0}};
+	static const uint8_t other[9] = "yardl\2\0\0";
+	struct petsird_bytes o = {malloc(sizeof(other)), sizeof(other), {0}};
 	struct petsird *p = NULL;
 	struct err err;
 
 	(void)state;
+	assert_non_null(o.at);
+	memcpy(o.at, other, sizeof(other));
 	assert_int_equal(read_all(&o, 64, NULL, 0, NULL, &err), -ENOTSUP);
 	assert_non_null(strstr(err.msg, "version 2"));
 	o.at[0] = 'Y';
