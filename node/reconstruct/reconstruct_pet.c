@@ -213,6 +213,7 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 	if (rc < 0)
 		return rc;
 	w->session = pet_close(w->session); /* free the session's memory on the device for the next case */
+	sinogram_choose_frame(w->s, 0);	    /* attributes are copied from its objects */
 	snprintf(info.device, sizeof(info.device), "%s", base->dev->name);
 	note_empty(w, info.note, sizeof(info.note));
 	begun = clock_seconds();

@@ -92,10 +92,16 @@ static int check_together(const struct opening *o)
 	return 0;
 }
 
-/* Collect the files of a role in the order of their chunks. */
-static int collect_chunks(struct opening *o, enum sinogram_role role)
+/* Return the part of a role in a time frame, from 1; 0: that of all frames. */
+static struct sinogram_part *part_of(struct sinogram *s, int role, int frame)
 {
-	struct sinogram_part *part = &o->s->part[role];
+	return frame > 0 ? &s->frame_part[frame - 1][role] : &s->part[role];
+}
+
+/* Collect the files of a role in the order of their chunks. */
+static int collect_chunks(struct opening *o, enum sinogram_role role, int frame)
+{
+	struct sinogram_part *part = part_of(o->s, role, frame);
 	const struct sinogram_facts *first = NULL;
 	size_t none = o->s->n_files;
 	uint64_t sum = 0;
@@ -104,7 +110,7 @@ static int collect_chunks(struct opening *o, enum sinogram_role role)
 		const struct sinogram_facts *f = &o->facts[i];
 		const char *name = file_name(o->s->paths[i]);
 
-		if (f->role != role)
+		if (f->role != role || f->frame != frame)
 			continue;
 		if (!first) {
 			first = f;
@@ -142,6 +148,17 @@ static int collect_chunks(struct opening *o, enum sinogram_role role)
 	snprintf(part->sha256, sizeof(part->sha256), "%s", first->sha256);
 	part->present = true;
 	return 0;
+}
+
+/* Collect all roles of all time frames. */
+static int collect_roles(struct opening *o)
+{
+	int rc = sinogram_find_frames(o->s, o->facts, o->err);
+
+	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++)
+		for (int frame = 0; rc == 0 && frame <= o->s->frames.n; frame++)
+			rc = collect_chunks(o, (enum sinogram_role)role, frame);
+	return rc < 0 ? rc : sinogram_check_frames(o->s, o->err);
 }
 
 /* The result copies the patient from one header and the rest from another, in one Specific Character Set. */
@@ -228,9 +245,8 @@ static int wrong_size(const struct interfile *h, uint64_t bytes, struct err *err
 		       (unsigned long long)interfile_bytes(h), extent, (unsigned long long)h->offset, (unsigned long long)bytes);
 }
 
-static int read_header(struct opening *o, enum sinogram_role role)
+static int read_header(struct opening *o, enum sinogram_role role, struct sinogram_part *part)
 {
-	struct sinogram_part *part = &o->s->part[role];
 	struct interfile *h = &part->header;
 	int rc = 0;
 
@@ -270,21 +286,30 @@ int sinogram_same_bins(const struct interfile *emission, const struct interfile 
 	return rc;
 }
 
+/* Read the header of a part, and compare its bins with those of the first part. */
+static int read_part(struct opening *o, enum sinogram_role role, struct sinogram_part *part, const struct sinogram_part *first)
+{
+	int rc = read_header(o, role, part);
+
+	return rc < 0 || part == first || o->raw ? rc : sinogram_same_bins(&first->header, &part->header, role, o->err);
+}
+
 static int read_headers(struct opening *o)
 {
-	struct sinogram_part *part = o->s->part;
+	struct sinogram *s = o->s;
+	const struct sinogram_part *first = part_of(s, (int)s->format->first, s->frames.n > 0);
 
-	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
-		int rc = part[role].present ? read_header(o, (enum sinogram_role)role) : 0;
+	for (int role = 1; role <= SINOGRAM_ROLES; role++)
+		for (int frame = 0; frame <= s->frames.n; frame++) {
+			struct sinogram_part *part = part_of(s, role, frame);
+			int rc = part->present && !part->of_frame ? read_part(o, (enum sinogram_role)role, part, first) : 0;
 
-		if (rc < 0)
-			return rc;
-		if (part[role].present && (int)o->s->format->first != role && !o->raw)
-			rc = sinogram_same_bins(&part[o->s->format->first].header, &part[role].header, (enum sinogram_role)role,
-						o->err);
-		if (rc < 0)
-			return rc;
-	}
+			if (rc < 0 && frame > 0)
+				err_prefix(o->err, "time frame %d", frame);
+			if (rc < 0)
+				return rc;
+		}
+	sinogram_choose_frame(s, 0);
 	return 0;
 }
 
@@ -333,8 +358,8 @@ static int open_objects(struct opening *o, const struct patient_statement *patie
 
 	if (rc == 0)
 		rc = check_together(o);
-	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++)
-		rc = collect_chunks(o, (enum sinogram_role)role);
+	if (rc == 0)
+		rc = collect_roles(o);
 	if (rc == 0)
 		rc = check_all_there(o);
 	if (rc == 0 && !o->raw)
@@ -383,16 +408,25 @@ int sinogram_open_raw(const char *const *paths, size_t n, const struct config *c
 	return open_acquisition(paths, n, NULL, config, true, ret, err);
 }
 
+static void clear_part(struct sinogram_part *part)
+{
+	interfile_clear(&part->header);
+	free(part->text);
+	free(part->file);
+	free(part->block);
+}
+
 struct sinogram *sinogram_close(struct sinogram *s)
 {
 	if (!s)
 		return NULL;
 	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
-		interfile_clear(&s->part[role].header);
-		free(s->part[role].text);
-		free(s->part[role].file);
-		free(s->part[role].block);
+		if (!s->part[role].of_frame)
+			clear_part(&s->part[role]);
+		for (int frame = 1; s->frame_part && frame <= s->frames.n; frame++)
+			clear_part(part_of(s, role, frame));
 	}
+	free(s->frame_part);
 	for (size_t i = 0; i < s->n_files; i++) {
 		dicom_close(s->files[i]);
 		free(s->paths[i]);

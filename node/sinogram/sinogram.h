@@ -62,6 +62,10 @@ enum sinogram_element {
 	SINOGRAM_CENTRE = 0x16,	      /* FD, 3 values, mm */
 	SINOGRAM_LENGTH_LARGE = 0x17, /* UV: bytes of the role if LENGTH cannot hold them */
 	SINOGRAM_SOURCES = 0x18,      /* UT: files that the role was made from, a line each: name, bytes, SHA-256 */
+	SINOGRAM_FRAME = 0x19,	      /* UL: time frame of the data, from 1; missing: the data are of all frames */
+	SINOGRAM_FRAME_COUNT = 0x1A,  /* UL: number of time frames of the acquisition */
+	SINOGRAM_FRAME_START = 0x1B,  /* UL: ms after the start of the acquisition */
+	SINOGRAM_FRAME_TIME = 0x1C,   /* UL: duration of the frame, ms */
 };
 
 struct sinogram_facts {
@@ -71,8 +75,10 @@ struct sinogram_facts {
 	const struct sinogram_format *format;
 	uint64_t bytes; /* size of the role's data, all chunks */
 	char sha256[65];
-	uint64_t chunk_bytes; /* bytes stored in this object, padding included */
-	unsigned block;	      /* private elements are (0071,BLOCKee) */
+	uint64_t chunk_bytes;	      /* bytes stored in this object, padding included */
+	long frame, n_frames;	      /* time frame, from 1, and number of all; 0: none in the object */
+	long frame_start, frame_time; /* ms: start in the acquisition, duration */
+	unsigned block;		      /* private elements are (0071,BLOCKee) */
 	char sop_instance[DICOM_UID_SIZE], study[DICOM_UID_SIZE], series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE];
 };
 
@@ -128,6 +134,7 @@ bool pet_facts_axes(const char *position, double ret_axis[3][3]);
 
 struct sinogram_part { /* the data of one role */
 	bool present;
+	bool of_frame;		 /* borrowed from the part of the chosen time frame */
 	struct interfile header; /* parsed, with missing values from the scanner's configuration */
 	char *text;		 /* the header text stored in the object */
 	uint64_t bytes;		 /* length of the data without padding */
@@ -150,6 +157,8 @@ struct sinogram {
 	double centre[3];		    /* centre of the scanner in the frame of reference, mm; 0 if no object contains it */
 	const struct scanner_conf *scanner; /* borrowed; NULL: not configured, and the header is complete without it */
 	struct pet_frames frames;	    /* n = 0: the acquisition is one image */
+	struct sinogram_part (*frame_part)[SINOGRAM_ROLES + 1]; /* [frame][role]: roles of objects that each frame has of its
+								   own; NULL: none */
 	struct sinogram_mmr *mmr; /* NULL: sinogram objects; else EMISSION is counted from list mode, and MULTIPLICATIVE is the
 				     efficiency of the detectors without attenuation; parts have a text made by this program,
 				     and no hash */

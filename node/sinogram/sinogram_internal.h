@@ -27,6 +27,11 @@ int sinogram_find_patient(struct sinogram *s, const struct patient_statement *pa
 const struct scanner_conf *sinogram_find_scanner(struct dicom_file *file, const struct config *config); /* NULL: none */
 int sinogram_find_axes(struct sinogram *s, struct err *err); /* from facts.patient_position */
 
+/* sinogram_frames.c: read the time frames of the objects, whose facts are given, and make room for their parts. EBADMSG: they
+ * contradict each other. Then the parts are collected, and checked: a role is in all frames or in none. */
+int sinogram_find_frames(struct sinogram *s, const struct sinogram_facts *facts, struct err *err);
+int sinogram_check_frames(struct sinogram *s, struct err *err);
+
 /* ---- raw data of a Siemens mMR: sinogram_mmr.c ---- */
 
 /* Describe the acquisition of s, whose files are open: format, parts, scanner, patient, facts, axes. Errors as sinogram_open().

@@ -220,6 +220,26 @@ static int read_counts(const struct dicom_file *file, struct sinogram_facts *f, 
 	return 0;
 }
 
+/* Read the time frame, if the object has one. */
+static int read_frame(const struct dicom_file *file, struct sinogram_facts *f, struct err *err)
+{
+	int rc;
+
+	if (!dicom_has(dicom_root((struct dicom_file *)file), sinogram_tag(f->block, SINOGRAM_FRAME)))
+		return 0;
+	if (f->format->header != INTERFILE_PROJECTIONS)
+		return err_set(err, EBADMSG, "a time frame (%04X,%02X%02X) in an object of format %s; only PET has time frames",
+			       SINOGRAM_GROUP, f->block, SINOGRAM_FRAME, f->format->type->id);
+	if ((rc = need_number(file, f->block, SINOGRAM_FRAME_COUNT, "number of time frames", 1, PET_FRAMES_MAX, &f->n_frames,
+			      err)) < 0 ||
+	    (rc = need_number(file, f->block, SINOGRAM_FRAME, "time frame", 1, f->n_frames, &f->frame, err)) < 0 ||
+	    (rc = need_number(file, f->block, SINOGRAM_FRAME_START, "start of the time frame", 0, PET_FRAMES_END - 1,
+			      &f->frame_start, err)) < 0)
+		return rc;
+	return need_number(file, f->block, SINOGRAM_FRAME_TIME, "duration of the time frame", 1, PET_FRAMES_END - f->frame_start,
+			   &f->frame_time, err);
+}
+
 static int read_hash(const struct dicom_item *root, struct sinogram_facts *f, struct err *err)
 {
 	int rc = need_text(root, sinogram_tag(f->block, SINOGRAM_SHA256), "SHA-256", f->sha256, sizeof(f->sha256), err);
@@ -254,7 +274,8 @@ int sinogram_facts_of(const struct dicom_file *file, struct sinogram_facts *ret_
 		return 0;
 	}
 	if ((rc = read_identity(root, &f, err)) < 0 || (rc = read_role(root, &f, err)) < 0 ||
-	    (rc = read_counts(file, &f, err)) < 0 || (rc = read_hash(root, &f, err)) < 0) {
+	    (rc = read_counts(file, &f, err)) < 0 || (rc = read_hash(root, &f, err)) < 0 ||
+	    (rc = read_frame(file, &f, err)) < 0) {
 		err_prefix(err, "sinogram object");
 		if (rc != -ENOTSUP && err) /* name the attribute in any error of dicom_get_*() */
 			err->code = EBADMSG;

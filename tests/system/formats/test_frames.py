@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Time frames of list mode of a Siemens mMR (tools/mmr_tools.py): each frame has numpy's counts and the image of a list with only these
+"""Time frames of sinogram objects, and of list mode of a Siemens mMR (tools/mmr_tools.py): each frame has numpy's counts and the image of a list with only these
 events; together they have every prompt; the dynamic series has its images in the order, and with the times, of the standard; a frame
 without counts is zero; tables that cannot be are refused; a protocol with frames in the node."""
 import glob
+import hashlib
 import json
 import os
 import subprocess
@@ -17,6 +18,7 @@ try:
     import numpy as np
     import pydicom
     from tools import mmr_tools as mmr
+    from tools import pet_tools as pet
 except ImportError:
     print("skipped: pydicom and numpy are not installed")
     sys.exit(77)
@@ -219,5 +221,89 @@ def the_node_makes_a_dynamic_series(folder, things):
     check(sorted(int(d.ImageIndex) for d in objects) == list(range(1, 3 * slices + 1)), f"{len(objects)} of {slices} slices in 3 frames")
 
 
-h.main([frames_are_those_of_their_events, all_frames_are_the_whole, the_series_is_in_the_order_of_the_standard, a_frame_without_counts_is_zero,
+TIMES = ((0, 60000), (60000, 300000), (400000, 600000))  # ms, of frames of objects
+FEW = ("iterations=4", "matrix=48", "deterministic=true")
+
+
+def put_frame(d, frame, scale=1.0, n=len(TIMES), instances=None, times=None):
+    """Give an object of EMISSION or another role a time frame, from 1, and data that are multiplied."""
+    block = d.private_block(0x0071, "TOMONODE SINOGRAM 1")
+    data = (np.frombuffer(block[0x10].value, "<f4") * np.float32(scale)).astype("<f4").tobytes()
+    start, stop = times or TIMES[frame - 1]
+    block[0x10].value, block[0x14].value = data, hashlib.sha256(data).hexdigest()
+    for element, value in ((0x15, instances or n + 1), (0x19, frame), (0x1A, n), (0x1B, start), (0x1C, stop - start)):
+        if element in block:
+            del block[element]
+        block.add_new(element, "UL", value)
+    d.SOPInstanceUID = d.file_meta.MediaStorageSOPInstanceUID = f"{d.SOPInstanceUID[:56]}.{frame}"
+    return d
+
+
+def frames_of_objects(folder, _):
+    """A cylinder whose activity only decays, its counts in three frames: each frame has the same Bq/ml at the start of the acquisition as the
+    whole, each its own duration and decay factor."""
+    exam, objects = os.path.join(folder, "exam"), os.path.join(folder, "objects")
+    pet.simulate(exam, "--phantom", "cylinder", "--radius", "40", "--noise-free", "--attenuation")
+    os.makedirs(objects)
+    first = pydicom.dcmread(os.path.join(exam, "emission.dcm"))
+    half_life = float(first.RadiopharmaceuticalInformationSequence[0].RadionuclideHalfLife)
+    rate, whole = np.log(2) / half_life, int(first.ActualFrameDuration) / 1000
+    mean = [np.exp(-rate * a / 1000) - np.exp(-rate * b / 1000) for a, b in TIMES]
+    for k, part in enumerate(mean):
+        d = put_frame(pydicom.dcmread(os.path.join(exam, "emission.dcm")), k + 1, part / (1 - np.exp(-rate * whole)))
+        d.save_as(os.path.join(objects, f"emission-{k + 1}.dcm"))
+    other = pydicom.dcmread(os.path.join(exam, "attenuation.dcm"))
+    other.private_block(0x0071, "TOMONODE SINOGRAM 1")[0x15].value = 4
+    other.save_as(os.path.join(objects, "attenuation.dcm"))
+    static = pet.reconstruct(os.path.join(folder, "static"), exam, settings=FEW)
+    dynamic = pet.reconstruct(os.path.join(folder, "dynamic"), objects, settings=FEW)
+    n = len(static.objects)
+    check(len(dynamic.objects) == 3 * n and static.values.max() > 0, "the number of objects")
+    for k, (start, stop) in enumerate(TIMES):
+        frame, ds = dynamic.values[k * n:k * n + n], dynamic.objects[k * n]
+        off = np.abs(frame - static.values).max() / static.values.max()
+        check(off < 2e-4, f"frame {k + 1} differs by {off} from the whole")  # a step of the stored values is 3e-5
+        factor = rate * (stop - start) / 1000 / mean[k]
+        check(abs(float(ds.DecayFactor) / factor - 1) < 1e-6 and ds.DecayCorrection == "START", f"{ds.DecayFactor}, not {factor}")
+        check(int(ds.ActualFrameDuration) == stop - start and ds.Units == "BQML", f"{ds.ActualFrameDuration} {ds.Units}")
+        check(abs(float(ds.FrameReferenceTime) - 1000 * np.log(factor) / rate) < 0.01, f"{ds.FrameReferenceTime}")
+        conforms(ds)
+    refused_objects(folder, objects)
+
+
+def refused_objects(folder, objects):
+    def changed(name, change):
+        path = os.path.join(objects, name)
+        d = pydicom.dcmread(path)
+        change(d)
+        d.save_as(os.path.join(folder, "bad.dcm"))
+        return [os.path.join(folder, "bad.dcm"), *(p for p in glob.glob(os.path.join(objects, "*.dcm")) if p != path)]
+
+    def element(number, value):
+        return lambda d: setattr(d.private_block(0x0071, "TOMONODE SINOGRAM 1")[number], "value", value)
+
+    def no_frame(d):
+        block = d.private_block(0x0071, "TOMONODE SINOGRAM 1")
+        for number in (0x19, 0x1A, 0x1B, 0x1C):
+            del block[number]
+
+    cases = (
+        ("emission-2.dcm", element(0x19, 3), "ms, in other objects "),
+        ("emission-2.dcm", element(0x19, 4), "time frame (0071,1019) is 4; allowed: 1 to 3"),
+        ("emission-2.dcm", element(0x1A, 4), " time frames, other objects "),
+        ("emission-2.dcm", element(0x1A, 513), "number of time frames (0071,101A) is 513; allowed: 1 to 512"),
+        ("emission-2.dcm", element(0x1B, 59999), "time frame 2 begins at 59999 ms, before the end of time frame 1 at 60000 ms"),
+        ("emission-2.dcm", element(0x1C, 0), "duration of the time frame (0071,101C) is 0"),
+        ("emission-2.dcm", no_frame, "EMISSION is in objects with a time frame and in objects without one"),
+        ("attenuation.dcm", lambda d: put_frame(d, 2), "ATTENUATION: time frame 1 of 3 is missing"),
+        ("attenuation.dcm", element(0x03, "ADDITIVE"), "ADDITIVE has no time frame"),
+    )
+    for name, change, part in cases:
+        p = h.run(h.TOMONODE, "recon", "--device", "cpu:1", "-o", os.path.join(folder, "no"), *changed(name, change), code=4)
+        check(part in p.stderr, f"'{p.stderr}' does not contain '{part}'")
+    p = h.run(h.TOMONODE, "export", "-o", os.path.join(folder, "x.hs"), *glob.glob(os.path.join(objects, "*.dcm")), code=4)
+    check("3 time frames, which are not exported" in p.stderr, p.stderr)
+
+
+h.main([frames_of_objects, frames_are_those_of_their_events, all_frames_are_the_whole, the_series_is_in_the_order_of_the_standard, a_frame_without_counts_is_zero,
         refused_tables, the_node_makes_a_dynamic_series])
