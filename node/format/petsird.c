@@ -158,7 +158,7 @@ static int read_energies(struct petsird *p, const struct yardl_type *t)
 		rc = read_edges(p, t->of[0], &e);
 		if (rc == 0)
 			rc = check_ascending(p, &e, "energy bins", PETSIRD_ENERGIES_MAX);
-		if (rc == 0 && i < PETSIRD_TYPES_MAX)
+		if (rc == 0 && p->n_energies < PETSIRD_TYPES_MAX)
 			p->energies[p->n_energies++] = e.n - 1;
 		free(e.values);
 	}

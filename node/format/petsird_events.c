@@ -274,6 +274,9 @@ static int read_interval(struct petsird *p, const struct yardl_type *t)
 							: yardl_skip(&p->in, t->of[i]);
 	if (rc == 0 && (value[0] < 0 || value[1] < value[0] || value[1] > UINT32_MAX))
 		rc = yardl_fail(&p->in, EBADMSG, "a time block from %lld to %lld ms", (long long)value[0], (long long)value[1]);
+	if (rc == 0 && n->event_blocks > 0 && (uint64_t)value[0] < p->cursor.time)
+		rc = yardl_fail(&p->in, EBADMSG, "a time block that starts at %lld ms, before the one that it follows, at %lu ms",
+				(long long)value[0], (unsigned long)p->cursor.time);
 	if (rc < 0)
 		return rc;
 	p->cursor.time = (uint32_t)value[0];

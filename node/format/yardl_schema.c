@@ -117,6 +117,15 @@ static const json_t *definition(const struct compiler *c, const char *name)
 	return found;
 }
 
+/* Return whether name i occurs among those before it: a reader that finds values by name would take the wrong one. */
+static bool is_repeated(const struct yardl_type *t, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (strcmp(t->names[k], t->names[i]) == 0)
+			return true;
+	return false;
+}
+
 static const struct yardl_type *compile_record(struct compiler *c, const json_t *definition, const struct scope *scope)
 {
 	const json_t *fields = json_object_get(definition, "fields");
@@ -132,6 +141,8 @@ static const struct yardl_type *compile_record(struct compiler *c, const json_t 
 			return refuse(c, "a field of type null in", t->name);
 		t->of[i] = of;
 		t->names[i] = text_of(field, "name");
+		if (is_repeated(t, i))
+			return refuse(c, "two fields of the same name", t->names[i]);
 		t->least = plus(t->least, of->least);
 	}
 	return t;
@@ -218,6 +229,8 @@ static const struct yardl_type *compile_union(struct compiler *c, const json_t *
 		if (!t->of[i])
 			return NULL;
 		t->names[i] = tagged ? text_of(one, "tag") : t->of[i]->name;
+		if (tagged && is_repeated(t, i))
+			return refuse(c, "two alternatives of the same name", t->names[i]);
 	}
 	if (t)
 		t->least = 1;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "node/base/device_names.h"
 #include "recon/pet/michelogram_pairs.h"
 
 #define PIECE 65536	/* events */
@@ -92,6 +93,8 @@ static int check_tof(const struct import *s, struct err *err)
 	const struct petsird_tof *first = &s->h->tof[0][0];
 	double width = (double)(first->edges[first->n] - first->edges[0]) / (double)first->n;
 
+	if (!(first->resolution > 0))
+		return err_set(err, EBADMSG, "a TOF resolution of %g mm; use --no-tof", (double)first->resolution);
 	for (size_t i = 0; i < s->h->n_types; i++)
 		for (size_t j = 0; j <= i; j++) {
 			const struct petsird_tof *tof = &s->h->tof[i][j];
@@ -112,8 +115,6 @@ static int check_tof(const struct import *s, struct err *err)
 						       k, i, j, (double)tof->edges[k],
 						       ((double)k - 0.5 * (double)tof->n) * width);
 		}
-	if (!(first->resolution > 0))
-		return err_set(err, EBADMSG, "a TOF resolution of %g mm", first->resolution);
 	return 0;
 }
 
@@ -124,7 +125,7 @@ static int find_tof(struct import *s, struct err *err)
 	int rc;
 
 	for (size_t i = 0; !none && i < s->h->n_types; i++)
-		none = s->h->tof[i][i].n == 1;
+		none = s->h->tof[i][i].n <= 1;
 	if (none)
 		return 0;
 	rc = check_tof(s, err);
@@ -139,11 +140,14 @@ static int check_memory(const struct import *s, struct err *err)
 {
 	double bytes = (double)s->bins * sizeof(float) * ((s->m.tof.n > 0 ? s->m.tof.n : 1) + 2);
 	double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+	size_t allowed = device_names_allowed();
 
+	if (allowed > 0 && (double)allowed < memory)
+		memory = (double)allowed;
 	if (bytes <= MEMORY_PART * memory)
 		return 0;
 	return err_set(err, ENOMEM,
-		       "sinograms of %zu bins and %d TOF bins need %.1f GB of memory, the machine has %.1f GB; use a larger "
+		       "sinograms of %zu bins and %d TOF bins need %.1f GB of memory, %.1f GB may be used; use a larger "
 		       "span, fewer radial bins, or no TOF bins",
 		       s->bins, s->m.tof.n, bytes / 1e9, memory / 1e9);
 }

@@ -25,12 +25,10 @@ static const char *sentence(const char *path, const char *head, size_t n_head, c
 
 	if (n_head >= strlen(hdf5) && !memcmp(head, hdf5, strlen(hdf5)))
 		return "an HDF5 file, as GE writes raw data (RDF9): not read; write the sinograms as Interfile with STIR, which "
-		       "reads "
-		       "RDF9";
+		       "reads RDF9";
 	if (memmem(tail, n_tail, ptd, strlen(ptd)) || (ending && !strcasecmp(ending, ".ptd")))
 		return "list mode data of Siemens (PTD): not read; histogram them with the e7tools and import their sinograms "
-		       "with "
-		       "--e7";
+		       "with --e7";
 	if (n_head >= PREAMBLE + strlen(dicom) && !memcmp(head + PREAMBLE, dicom, strlen(dicom)))
 		return "a DICOM file: reconstruct it with `tomonode recon`, or send it to the node";
 	return NULL;
@@ -38,7 +36,7 @@ static const char *sentence(const char *path, const char *head, size_t n_head, c
 
 int sinogram_vendor_check(const char *path, struct err *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* no effect on a regular file; a pipe does not block */
 	char head[PREAMBLE + sizeof(dicom)], tail[TAIL];
 	ssize_t n_head, n_tail = 0;
 	struct stat st;
@@ -46,8 +44,12 @@ int sinogram_vendor_check(const char *path, struct err *err)
 
 	if (fd < 0)
 		return 0; /* whoever reads the file reports it */
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+		close(fd);
+		return 0; /* likewise */
+	}
 	n_head = pread(fd, head, sizeof(head), 0);
-	if (fstat(fd, &st) == 0)
+	if (st.st_size > 0)
 		n_tail = pread(fd, tail, sizeof(tail), st.st_size > TAIL ? st.st_size - TAIL : 0);
 	close(fd);
 	text = sentence(path, head, n_head > 0 ? (size_t)n_head : 0, tail, n_tail > 0 ? (size_t)n_tail : 0);

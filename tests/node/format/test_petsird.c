@@ -354,6 +354,33 @@ static void growing_schema(void **state)
 	free(o.at);
 }
 
+/* Two fields, or two alternatives, of one name: values are found by their names. */
+static void repeated_names(void **state)
+{
+	static const struct {
+		const char *from, *to, *says;
+	} cases[] = {
+		{"{\"name\":\"delayedEvents\"", "{\"name\":\"promptEvents\"", "two fields of the same name: promptEvents"},
+		{"{\"name\":\"tofResolution\"", "{\"name\":\"eventEnergyBinEdges\"",
+		 "two fields of the same name: eventEnergyBinEdges"},
+		{"{\"tag\":\"BedMovementTimeBlock\"", "{\"tag\":\"EventTimeBlock\"",
+		 "two alternatives of the same name: EventTimeBlock"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *schema = schema_with(cases[i].from, cases[i].to);
+		struct petsird_bytes o = petsird_make(schema);
+		struct err err;
+		int rc = read_all(&o, 64, NULL, 0, NULL, &err);
+
+		if (rc != -EBADMSG || !strstr(err.msg, cases[i].says))
+			fail_msg("case %zu, \"%s\": %d: %s", i, cases[i].says, rc, err.msg);
+		free(schema);
+		free(o.at);
+	}
+}
+
 /* ---- bytes ---- */
 
 static void hostile(void **state)
@@ -399,6 +426,7 @@ static void hostile(void **state)
 		{MARK_STREAM, 1, half, sizeof(half), "items of at least"},
 		{MARK_BLOCK, 1, "\2", 1, "kind 2"},
 		{MARK_INTERVAL, 2, "\xff\xff\xff\xff\x0f", 5, "a time block from"},
+		{MARK_INTERVAL, 4, "\x80\xb5\x18\x81\xb5\x18", 6, "before the one that it follows"},
 		{MARK_INTERVAL, 2, "\xff\xff\xff\xff\x1f", 5, "does not fit into 32 bits"},
 		{MARK_ROWS, 1, huge, sizeof(huge), "items of at least"},
 		{MARK_EVENTS, 1, half, sizeof(half), "items of at least"},
@@ -479,8 +507,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(header),	 cmocka_unit_test(positions),	   cmocka_unit_test(events),
 		cmocka_unit_test(counts),	 cmocka_unit_test(efficiencies),   cmocka_unit_test(missing_fields),
-		cmocka_unit_test(other_schemas), cmocka_unit_test(growing_schema), cmocka_unit_test(hostile),
-		cmocka_unit_test(damaged),	 cmocka_unit_test(not_petsird),
+		cmocka_unit_test(other_schemas), cmocka_unit_test(growing_schema), cmocka_unit_test(repeated_names),
+		cmocka_unit_test(hostile),	 cmocka_unit_test(damaged),	   cmocka_unit_test(not_petsird),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
