@@ -75,6 +75,7 @@ struct recon {
 
 static int read_options(struct recon *r, int argc, char **argv)
 {
+	const char *table = NULL;
 	struct pet_frames frames;
 	struct err err = {0};
 	int id;
@@ -92,7 +93,7 @@ static int read_options(struct recon *r, int argc, char **argv)
 		else if (id == OPTION_SET && r->n_assignments < ASSIGNMENTS_MAX)
 			r->assignments[r->n_assignments++] = r->o.value;
 		else if (id == OPTION_FRAMES)
-			snprintf(r->frames, sizeof(r->frames), "frames=%s", r->o.value);
+			table = r->o.value;
 		else if (id == OPTION_SAME_PATIENT)
 			r->same_patient = true;
 		else if (id == OPTION_HEADER)
@@ -102,8 +103,12 @@ static int read_options(struct recon *r, int argc, char **argv)
 		return r->o.code;
 	if (!r->out_dir)
 		return options_fail(&r->o, CODE_USAGE, "-o DIR is missing");
-	if (r->frames[0] && pet_frames_parse(strchr(r->frames, '=') + 1, &frames, &err) < 0)
+	if (table && strlen(table) > PET_FRAMES_TEXT)
+		return options_fail(&r->o, CODE_USAGE, "--frames: %zu characters; allowed: %d", strlen(table), PET_FRAMES_TEXT);
+	if (table && pet_frames_parse(table, &frames, &err) < 0)
 		return options_fail(&r->o, CODE_USAGE, "--frames: %s", err.msg);
+	if (table)
+		snprintf(r->frames, sizeof(r->frames), "frames=%s", table);
 	if (r->header && !r->same_patient)
 		return options_fail(&r->o, CODE_USAGE, "--header FILE needs --same-patient");
 	return -1;

@@ -17,6 +17,7 @@
 #include "node/result/pet_result.h"
 
 #define SLICES_AT_A_TIME 16
+#define EMPTY_LISTED 20 /* time frames without counts that are listed one by one */
 
 struct pet_work {
 	struct reconstruct_work base;
@@ -193,7 +194,14 @@ static int run_case(struct reconstruct_work *base, struct err *err)
 static void note_empty(const struct pet_work *w, char *ret, size_t size)
 {
 	size_t n = 0;
+	int empty = 0;
 
+	for (int f = 0; f < w->n_frames; f++)
+		empty += !(w->counts[f] > 0);
+	if (empty > EMPTY_LISTED) {
+		snprintf(ret, size, "%d of %d time frames are without counts; their values are 0.", empty, w->n_frames);
+		return;
+	}
 	for (int f = 0; f < w->n_frames && n < size; f++)
 		if (!(w->counts[f] > 0))
 			n += (size_t)snprintf(ret + n, size - n, "%s%d",

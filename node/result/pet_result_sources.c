@@ -8,6 +8,7 @@
  */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "kernels/tof.h"
 #include "node/base/plural.h"
@@ -118,9 +119,23 @@ static void describe_tof(const struct pet_result *r, char *ret_text, size_t size
 			 m.tof.width / TOF_MM_PER_PS, m.tof.width, m.tof.sigma * TOF_FWHM_PER_SIGMA / TOF_MM_PER_PS);
 }
 
+/* Return the length of the first sentences of a text that have together at most `room` characters. */
+static int fitting_sentences(const char *text, int room)
+{
+	int length = (int)strlen(text), n = 0;
+
+	if (length <= room)
+		return length;
+	for (int i = 0; i < room; i++)
+		if (text[i] == '.' && text[i + 1] == ' ')
+			n = i + 1;
+	return n;
+}
+
 /* Describe the derivation. VR ST: at most 1024 characters. */
 static void describe_derivation(const struct pet_result *r, char *ret_text, size_t size)
 {
+	static const char research[] = " Research use only.";
 	const struct protocol_conf *p = r->info->protocol;
 	const char *name = algorithm_name(p->pet.algorithm);
 	bool iterates = algorithm_iterates(p->pet.algorithm);
@@ -151,8 +166,10 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 		s->scanner ? s->scanner->name : "as the data say", r->info->device);
 	provenance_patient_text(s->patient, patient, sizeof(patient));
 	if (n < size)
-		snprintf(ret_text + n, size - n, "%s%.*s%s Research use only.", r->quantity.warnings[0] ? " " : "",
-			 patient[0] ? 230 : 400, r->quantity.warnings, patient);
+		snprintf(ret_text + n, size - n, "%s%.*s%s%s", r->quantity.warnings[0] ? " " : "",
+			 fitting_sentences(r->quantity.warnings,
+					   (int)(size - n) - 2 - (int)strlen(patient) - (int)strlen(research)),
+			 r->quantity.warnings, patient, research);
 }
 
 static void fill_recipe(const struct pet_result *r, struct item_writer *root)

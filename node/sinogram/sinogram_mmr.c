@@ -451,6 +451,8 @@ void sinogram_mmr_note(const struct sinogram *s, char *ret, size_t size)
 {
 	const struct mmr_list_report *r = &s->mmr->events.report;
 	double seconds = r->marks > 1 ? (double)(r->last - r->first) / 1000 : 0;
+	double said = isfinite(s->facts.duration) ? s->facts.duration : s->mmr->list.duration;
+	double frames = s->frames.n > 0 ? (double)s->frames.frame[s->frames.n - 1].stop / 1000 : 0;
 	size_t n;
 
 	n = (size_t)snprintf(
@@ -464,7 +466,8 @@ void sinogram_mmr_note(const struct sinogram *s, char *ret, size_t size)
 				      (unsigned long long)r->outside);
 	if (r->between && n < size)
 		n += (size_t)snprintf(ret + n, size - n, " %llu prompts are in no time frame.", (unsigned long long)r->between);
-	if (seconds > 0 && fabs(seconds - s->mmr->list.duration) > 1 + 0.01 * seconds && n < size)
-		snprintf(ret + n, size - n, " The time marks cover %.4g s, the header says %.4g s.", seconds,
-			 s->mmr->list.duration);
+	if (seconds > 0 && fabs(seconds - said) > 1 + 0.01 * seconds && n < size)
+		n += (size_t)snprintf(ret + n, size - n, " The time marks cover %.4g s, the header says %.4g s.", seconds, said);
+	if (frames > seconds + 1 + 0.01 * seconds && n < size)
+		snprintf(ret + n, size - n, " The time marks cover %.4g s, the last time frame ends at %.4g s.", seconds, frames);
 }
