@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kernels/tof.h"
 #include "node/base/device_names.h"
 #include "recon/pet/michelogram_pairs.h"
 
@@ -17,7 +18,6 @@
 #define FEW_RINGS 24	/* up to here every ring pair has its own plane */
 #define SPAN 11		/* beyond */
 #define EDGE_ERROR 1e-3 /* of the width of a TOF bin: single precision numbers of the file */
-#define FWHM_SIGMA 2.3548200450309493
 #define SET_SIZE 64
 #define SET_MAX 10
 #define MEMORY_PART 0.8 /* of the machine's memory */
@@ -132,7 +132,7 @@ static int find_tof(struct import *s, struct err *err)
 	if (rc == 0)
 		s->m.tof = (struct scan_tof){.n = (int)tof->n,
 					     .width = (double)(tof->edges[tof->n] - tof->edges[0]) / (double)tof->n,
-					     .sigma = tof->resolution / FWHM_SIGMA};
+					     .sigma = tof->resolution / TOF_FWHM_PER_SIGMA};
 	return rc;
 }
 

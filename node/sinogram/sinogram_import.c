@@ -204,17 +204,6 @@ static int make_seed(struct sinogram_source *s, struct err *err)
 	return 0;
 }
 
-/* Return the configured scanner that these attributes select; NULL: none. */
-static const struct scanner_conf *find_scanner(const struct sinogram_source *s, const struct dicom_item *root)
-{
-	char manufacturer[65] = "", model[65] = "", serial[65] = "";
-
-	dicom_get_text(root, TAG_MANUFACTURER, manufacturer, sizeof(manufacturer), NULL);
-	dicom_get_text(root, TAG_MANUFACTURER_MODEL_NAME, model, sizeof(model), NULL);
-	dicom_get_text(root, TAG_DEVICE_SERIAL_NUMBER, serial, sizeof(serial), NULL);
-	return s->conf->config ? config_scanner(s->conf->config, manufacturer, model, serial) : NULL;
-}
-
 /* Check the values of --set before any data are written. */
 static int try_attributes(struct sinogram_source *s, const struct scanner_conf **ret_known, char *warnings, size_t size,
 			  struct err *err)
@@ -229,7 +218,7 @@ static int try_attributes(struct sinogram_source *s, const struct scanner_conf *
 	rc = sinogram_fill_attributes(s, s->format->first, &root);
 	if (rc == 0) {
 		sinogram_warnings(root.item, s, warnings, size);
-		*ret_known = find_scanner(s, root.item);
+		*ret_known = sinogram_find_scanner(file, s->conf->config);
 	}
 	dicom_close(file);
 	return rc;

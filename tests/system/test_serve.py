@@ -398,7 +398,7 @@ def images_that_the_journal_does_not_know(folder, things):
         shutil.copy(path, kept)
     n.start()
     h.send(n.port, files[2:-1])
-    wait_for("all images of the case", lambda: n.jobs()[0]["instances"] == len(files) - 1)
+    wait_for("all images of the case", lambda: n.jobs() and n.jobs()[0]["instances"] == len(files) - 1)
     check(n.stop() == 0, "SIGTERM")
     check("orphans-found" not in n.log_text(), "said of a journal that knows them")
     all_names, newer = n.stored_files(), os.path.join(folder, "newer")
@@ -524,7 +524,7 @@ def disk_full(folder, things):
         with open(filler, "wb") as f:
             f.write(bytes(room - (2 << 20)))
         h.send(n.port, files[-1:])
-        wait_for("the result does not fit", lambda: n.jobs()[0]["attempts"] > 0 and n.states() == ["ready"])
+        wait_for("the result does not fit", lambda: n.states() == ["ready"] and n.jobs()[0]["attempts"] > 0)
         job, = n.jobs()
         check("space" in job["reason"].lower() and job["crashes"] == 0, job)
         check(not [f for _, _, names in os.walk(os.path.join(spool, "outbox")) for f in names], "half a result is left")
