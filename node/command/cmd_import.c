@@ -34,6 +34,7 @@ enum {
 struct import {
 	struct sinogram_import conf;
 	struct petsird_import petsird; /* path NULL: Interfile */
+	const char *frames;	       /* NULL: none */
 	const char *e7;		       /* folder of the e7tools; NULL: none */
 };
 
@@ -51,6 +52,8 @@ static const struct option_spec option_specs[] = {
 	{0, "radial", "N", "of --petsird: radial bins; default two thirds of the detectors of a ring",
 	 INTO_INT(struct import, petsird.n_radial, 1, 65535)},
 	{0, "no-tof", NULL, "of --petsird: add all TOF bins", INTO_ON(struct import, petsird.no_tof)},
+	{0, "frames", "TABLE", "of --petsird: time frames, such as 6x10,4x30,(60),120 (docs/petsird.md); default: none",
+	 INTO_TEXT(struct import, frames)},
 	{0, "axes", "X,Y,Z", "of --petsird: axes of the file that are x, y, z of the scanner (docs/petsird.md); default x,y,z",
 	 INTO_TEXT(struct import, petsird.axes)},
 	{0, "tolerance", "MM", "of --petsird: largest deviation of a detector from a regular cylinder; default 1",
@@ -191,6 +194,7 @@ static void audit(const struct sinogram_import *conf, const char *from, size_t n
 static int check(const struct options *o, struct import *s)
 {
 	bool petsird = s->petsird.path != NULL, argument = o->first < o->argc;
+	struct err err = {0};
 
 	if (!s->conf.folder)
 		return options_fail(o, CODE_USAGE, "-o DIR is missing: where to write the objects");
@@ -203,6 +207,10 @@ static int check(const struct options *o, struct import *s)
 		if (s->conf.header[role])
 			return options_fail(o, CODE_USAGE, "%s, and Interfile data of the role %s",
 					    petsird ? "--petsird" : "--e7", sinogram_role_name((enum sinogram_role)role));
+	if (s->frames && !petsird)
+		return options_fail(o, CODE_USAGE, "--frames without --petsird");
+	if (s->frames && pet_frames_parse(s->frames, &s->petsird.frames, &err) < 0)
+		return options_fail(o, CODE_USAGE, "--frames: %s", err.msg);
 	s->conf.header[SINOGRAM_EMISSION] = petsird ? s->petsird.path : argument ? o->argv[o->first] : NULL;
 	return CODE_OK;
 }
@@ -220,14 +228,15 @@ static json_t *petsird_json(const struct petsird_import_report *r)
 {
 	const struct pet_scanner *c = &r->m.scanner;
 
-	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:i, s:f, s:i, s:f, s:f, s:I, s:f, s:i, s:i, s:I, s:i, s:b}",
-			 "scanner", r->model, "prompts", (json_int_t)r->counts.prompts, "delayeds",
-			 (json_int_t)r->counts.delayeds, "in_bins", (json_int_t)r->stored, "outside", (json_int_t)r->outside,
-			 "surplus", (json_int_t)r->counts.surplus, "duration", (double)r->counts.covered / 1000, "calibration",
-			 r->calibration, "rings", c->rings, "ring_spacing", c->ring_spacing, "detectors", c->detectors, "radius",
-			 c->radius, "angle_offset", r->m.angle_offset, "missing", (json_int_t)r->missing, "deviation",
-			 r->deviation, "radial", r->m.n_radial, "angles", r->m.n_angles, "planes", (json_int_t)r->planes,
-			 "tof_bins", r->m.tof.n, "normalisation", r->normalisation);
+	return json_pack(
+		"{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:i, s:f, s:i, s:f, s:f, s:I, s:f, s:i, s:i, s:I, s:i, s:b, s:I}",
+		"scanner", r->model, "prompts", (json_int_t)r->counts.prompts, "delayeds", (json_int_t)r->counts.delayeds,
+		"in_bins", (json_int_t)r->stored, "outside", (json_int_t)r->outside, "surplus", (json_int_t)r->counts.surplus,
+		"duration", (double)r->counts.covered / 1000, "calibration", r->calibration, "rings", c->rings, "ring_spacing",
+		c->ring_spacing, "detectors", c->detectors, "radius", c->radius, "angle_offset", r->m.angle_offset, "missing",
+		(json_int_t)r->missing, "deviation", r->deviation, "radial", r->m.n_radial, "angles", r->m.n_angles, "planes",
+		(json_int_t)r->planes, "tof_bins", r->m.tof.n, "normalisation", r->normalisation, "in_no_frame",
+		(json_int_t)r->between);
 }
 
 static void print_petsird(const struct petsird_import_report *r)

@@ -30,7 +30,8 @@ struct import {
 	struct michelogram m;
 	struct michelogram_index index;
 	size_t bins;	  /* of one TOF bin */
-	uint32_t *counts; /* [TOF bin][plane][angle][radial]; floats once all events are read, see to_floats() */
+	int frame;	  /* of the last event */
+	uint32_t *counts; /* [time frame][TOF bin][plane][angle][radial]; floats once all events are read, see to_floats() */
 	float *inverse;	  /* NORMALISATION */
 	float *live;	  /* MULTIPLICATIVE */
 	struct petsird_import_report *report;
@@ -136,9 +137,20 @@ static int find_tof(struct import *s, struct err *err)
 	return rc;
 }
 
+/* Return the number of bins of one time frame; histogram_bins(): of all. */
+static size_t frame_bins(const struct import *s)
+{
+	return s->bins * (size_t)(s->m.tof.n > 0 ? s->m.tof.n : 1);
+}
+
+static size_t histogram_bins(const struct import *s)
+{
+	return frame_bins(s) * (size_t)(s->o->frames.n > 0 ? s->o->frames.n : 1);
+}
+
 static int check_memory(const struct import *s, struct err *err)
 {
-	double bytes = (double)s->bins * sizeof(float) * ((s->m.tof.n > 0 ? s->m.tof.n : 1) + 2);
+	double bytes = ((double)histogram_bins(s) + 2 * (double)s->bins) * sizeof(float);
 	double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
 	size_t allowed = device_names_allowed();
 
@@ -147,9 +159,9 @@ static int check_memory(const struct import *s, struct err *err)
 	if (bytes <= MEMORY_PART * memory)
 		return 0;
 	return err_set(err, ENOMEM,
-		       "sinograms of %zu bins and %d TOF bins need %.1f GB of memory, %.1f GB may be used; use a larger "
-		       "span, fewer radial bins, or no TOF bins",
-		       s->bins, s->m.tof.n, bytes / 1e9, memory / 1e9);
+		       "sinograms of %zu bins, %d TOF bins and %d time frames need %.1f GB of memory, %.1f GB may be used; use a "
+		       "larger span, fewer radial bins, fewer frames, or no TOF bins",
+		       s->bins, s->m.tof.n, s->o->frames.n, bytes / 1e9, memory / 1e9);
 }
 
 static int make_michelogram(struct import *s, struct err *err)
@@ -180,6 +192,22 @@ static size_t bin_number(const struct import *s, int plane, int angle, int radia
 
 /* ---- events ---- */
 
+/* Find the time frame of an event and make it s->frame; false: it is in none. */
+static bool find_frame(struct import *s, const struct petsird_event *e)
+{
+	const struct pet_frames *frames = &s->o->frames;
+	int64_t t = (int64_t)e->time - (int64_t)petsird_counts(s->file)->start;
+
+	if (frames->n == 0 || pet_frame_has(&frames->frame[s->frame], t))
+		return true;
+	for (int i = 0; i < frames->n; i++)
+		if (pet_frame_has(&frames->frame[i], t)) {
+			s->frame = i;
+			return true;
+		}
+	return false;
+}
+
 /* Add a prompt to its bin. TOF bins of the file ascend towards the event's second detector, those of a sinogram towards the first
  * end of the bin. */
 static void add_event(struct import *s, const struct petsird_event *e)
@@ -193,9 +221,13 @@ static void add_event(struct import *s, const struct petsird_event *e)
 		s->report->outside++;
 		return;
 	}
+	if (!find_frame(s, e)) {
+		s->report->between++;
+		return;
+	}
 	if (s->m.tof.n > 0)
 		k = bin.exchanged ? e->tof : s->m.tof.n - 1 - e->tof;
-	s->counts[(size_t)k * s->bins + bin_number(s, bin.plane, bin.angle, bin.radial)]++;
+	s->counts[(size_t)s->frame * frame_bins(s) + (size_t)k * s->bins + bin_number(s, bin.plane, bin.angle, bin.radial)]++;
 	s->report->stored++;
 }
 
@@ -212,7 +244,7 @@ static void to_floats(uint32_t *counts, size_t n)
 static int read_events(struct import *s, struct err *err)
 {
 	struct petsird_event *events = malloc(PIECE * sizeof(*events));
-	size_t n = 1, bins = s->bins * (size_t)(s->m.tof.n > 0 ? s->m.tof.n : 1);
+	size_t n = 1, bins = histogram_bins(s);
 	int rc = events ? 0 : err_set(err, ENOMEM, "no memory to read events");
 
 	s->counts = calloc(bins, sizeof(*s->counts));
@@ -234,6 +266,9 @@ static int read_events(struct import *s, struct err *err)
 		return err_set(err, ENOTSUP, "the bed moves %llu times and the gantry %llu times between events",
 			       (unsigned long long)s->report->counts.bed_movements,
 			       (unsigned long long)s->report->counts.gantry_movements);
+	rc = pet_frames_check(&s->o->frames, (double)(s->report->counts.stop - s->report->counts.start) / 1000, err);
+	if (rc < 0)
+		return rc;
 	if (s->report->stored == 0)
 		return err_set(err, EBADMSG, "%llu prompts, none of which is in a bin of the sinograms",
 			       (unsigned long long)s->report->counts.prompts);
@@ -424,6 +459,7 @@ static int write_objects(struct import *s, const struct sinogram_import *conf, s
 		set[known.n + i] = conf->set[i];
 	with.set = set;
 	with.n_set = known.n + conf->n_set;
+	a.frames = &s->o->frames;
 	a.values[SINOGRAM_EMISSION] = (const float *)s->counts;
 	a.values[SINOGRAM_NORMALISATION] = s->inverse;
 	a.values[SINOGRAM_MULTIPLICATIVE] = s->live;

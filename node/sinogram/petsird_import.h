@@ -18,18 +18,20 @@
 
 struct petsird_import {
 	const char *path;
-	int span;	    /* of the segments; 0: 1 up to 24 rings, else 11 */
-	int max_difference; /* largest ring difference; -1: as many as the span fills */
-	int n_radial;	    /* radial bins; 0: two thirds of the detectors of a ring */
-	double tolerance;   /* of the detectors' positions, mm */
-	const char *axes;   /* axes of the file that are x, y, z of the scanner: "x,y,z", "-y,x,z" ...; a rotation */
-	bool no_tof;	    /* add all TOF bins */
+	int span;		  /* of the segments; 0: 1 up to 24 rings, else 11 */
+	int max_difference;	  /* largest ring difference; -1: as many as the span fills */
+	int n_radial;		  /* radial bins; 0: two thirds of the detectors of a ring */
+	double tolerance;	  /* of the detectors' positions, mm */
+	const char *axes;	  /* axes of the file that are x, y, z of the scanner: "x,y,z", "-y,x,z" ...; a rotation */
+	bool no_tof;		  /* add all TOF bins */
+	struct pet_frames frames; /* n = 0: none; an event has the time of the start of its time block, minus that of the first */
 };
 
 struct petsird_import_report {
 	char model[64];
 	struct petsird_counts counts;
 	uint64_t stored, outside; /* prompts in a bin, and others */
+	uint64_t between;	  /* prompts in no time frame */
 	struct michelogram m;	  /* segments: NULL */
 	size_t planes;
 	size_t missing;	  /* positions of the cylinder without a detector */

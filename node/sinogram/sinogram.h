@@ -219,6 +219,7 @@ struct sinogram_arrays {
 	const struct michelogram *m; /* geometry of PET data; ignored for LINES */
 	/* [role]: data[TOF bin][plane][angle][radial bin]; for LINES data[slice][angle][radial bin]; NULL: no such role */
 	const float *values[SINOGRAM_ROLES + 1];
+	const struct pet_frames *frames;   /* EMISSION has [frame] in front, and objects for each; NULL: none */
 	bool tof_factors;		   /* the factors, too, have TOF bins; else data[plane][angle][radial bin] */
 	double duration;		   /* s; NaN: unknown */
 	const char *scanner;		   /* name of the scanner; may be NULL */

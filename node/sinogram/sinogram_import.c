@@ -192,6 +192,10 @@ static int make_seed(struct sinogram_source *s, struct err *err)
 			dicom_digest_add(d, s->stream[role].text, strlen(s->stream[role].text) + 1);
 			dicom_digest_add(d, s->stream[role].sha256, sizeof(s->stream[role].sha256));
 		}
+	for (int i = 0; s->frame && i < s->frames->n; i++) {
+		dicom_digest_add(d, &s->frames->frame[i], sizeof(s->frames->frame[i]));
+		dicom_digest_add(d, s->frame[i].sha256, sizeof(s->frame[i].sha256));
+	}
 	if (s->like)
 		dicom_get_text(dicom_root(s->like), TAG_SOP_INSTANCE_UID, uid, sizeof(uid), NULL);
 	dicom_digest_add(d, uid, strlen(uid) + 1);
@@ -259,6 +263,7 @@ void sinogram_source_clear(struct sinogram_source *s)
 		free(s->stream[role].path);
 		free(s->stream[role].sources);
 	}
+	free(s->frame);
 	dicom_close(s->like);
 }
 
@@ -314,6 +319,24 @@ int sinogram_import(const struct sinogram_import *conf, size_t *ret_n_objects, s
 	return rc;
 }
 
+/* Divide EMISSION into its frames, which are one after the other in memory. */
+static int frame_streams(struct sinogram_source *s, const struct pet_frames *frames, struct err *err)
+{
+	const struct sinogram_stream *first = &s->stream[SINOGRAM_EMISSION];
+	int rc = 0;
+
+	s->frame = calloc((size_t)frames->n, sizeof(*s->frame));
+	if (!s->frame)
+		return err_set(err, ENOMEM, "no memory for %d time frames", frames->n);
+	s->frames = frames;
+	for (int i = 0; rc == 0 && i < frames->n; i++) {
+		s->frame[i] = *first;
+		s->frame[i].values += (size_t)i * first->bytes;
+		rc = sinogram_stream_hash(&s->frame[i], err);
+	}
+	return rc;
+}
+
 int sinogram_write(const struct sinogram_arrays *a, const struct sinogram_import *conf, size_t *ret_n_objects, struct err *err)
 {
 	struct sinogram_source s = {.conf = conf, .centre = {NAN, NAN, NAN}};
@@ -326,6 +349,8 @@ int sinogram_write(const struct sinogram_arrays *a, const struct sinogram_import
 	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++)
 		if (a->values[role])
 			rc = array_stream(a, role, &s.stream[role], err);
+	if (rc == 0 && a->frames && a->frames->n > 0)
+		rc = frame_streams(&s, a->frames, err);
 	if (rc == 0)
 		rc = sinogram_import_source(&s, ret_n_objects, err);
 	sinogram_source_clear(&s);

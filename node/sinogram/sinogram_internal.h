@@ -62,10 +62,12 @@ struct sinogram_source {
 	const struct sinogram_import *conf;
 	const struct sinogram_format *format;
 	struct sinogram_stream stream[SINOGRAM_ROLES + 1];
-	struct dicom_file *like; /* NULL: none */
-	double centre[3];	 /* mm; NaN: unknown */
-	char seed[65];		 /* hash of everything that UIDs are computed from */
-	char notes[600];	 /* sentences that are written before the other warnings; "": none */
+	const struct pet_frames *frames; /* NULL: none */
+	struct sinogram_stream *frame;	 /* [frames->n]: EMISSION of each, with the text of stream[SINOGRAM_EMISSION]; or NULL */
+	struct dicom_file *like;	 /* NULL: none */
+	double centre[3];		 /* mm; NaN: unknown */
+	char seed[65];			 /* hash of everything that UIDs are computed from */
+	char notes[600];		 /* sentences that are written before the other warnings; "": none */
 };
 
 /* sinogram_vendor.c: ENOTSUP if the file is raw data of a manufacturer in a form that is not read; the text names it. */

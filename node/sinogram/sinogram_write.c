@@ -129,9 +129,15 @@ int sinogram_stream_hash(struct sinogram_stream *s, struct err *err)
 struct object {
 	struct sinogram_source *s;
 	enum sinogram_role role;
+	int frame; /* time frame, from 1; 0: none */
 	size_t chunk, n_chunks;
 	size_t number, n_objects; /* index in the acquisition, from 0, and number of its objects */
 };
+
+static const struct sinogram_stream *stream_of(const struct object *o)
+{
+	return o->frame > 0 ? &o->s->frame[o->frame - 1] : &o->s->stream[o->role];
+}
 
 static void put(struct item_writer *w, enum sinogram_element element, const char *vr, const char *text)
 {
@@ -149,7 +155,7 @@ static void put_count(struct item_writer *w, enum sinogram_element element, cons
 
 static void fill_block(const struct object *o, struct item_writer *w)
 {
-	const struct sinogram_stream *stream = &o->s->stream[o->role];
+	const struct sinogram_stream *stream = stream_of(o);
 	char centre[100];
 
 	put(w, SINOGRAM_FORMAT_ID, "LO", o->s->format->type->id);
@@ -168,13 +174,23 @@ static void fill_block(const struct object *o, struct item_writer *w)
 		put(w, SINOGRAM_SOURCES, "UT", stream->sources);
 	if (stream->bytes > UINT32_MAX)
 		put_count(w, SINOGRAM_LENGTH_LARGE, "UV", stream->bytes);
+	if (o->frame > 0) {
+		const struct pet_frame *frame = &o->s->frames->frame[o->frame - 1];
+
+		put_count(w, SINOGRAM_FRAME, "UL", (uint64_t)o->frame);
+		put_count(w, SINOGRAM_FRAME_COUNT, "UL", (uint64_t)o->s->frames->n);
+		put_count(w, SINOGRAM_FRAME_START, "UL", (uint64_t)frame->start);
+		put_count(w, SINOGRAM_FRAME_TIME, "UL", (uint64_t)(frame->stop - frame->start));
+	}
 }
 
 static void object_path(const struct object *o, char *ret, size_t size)
 {
-	char name[32];
+	char name[48], frame[24] = "";
 
-	snprintf(name, sizeof(name), "%s", sinogram_role_name(o->role));
+	if (o->frame > 0)
+		snprintf(frame, sizeof(frame), "-frame%03d", o->frame);
+	snprintf(name, sizeof(name), "%s%s", sinogram_role_name(o->role), frame);
 	for (char *c = name; *c; c++)
 		*c = (char)tolower((unsigned char)*c);
 	if (o->n_chunks == 1)
@@ -185,12 +201,14 @@ static void object_path(const struct object *o, char *ret, size_t size)
 
 static int make_object(const struct object *o, struct dicom_file **ret_file, struct err *err)
 {
-	char text[160], uid[DICOM_UID_SIZE];
+	char text[160], frame[24] = "", uid[DICOM_UID_SIZE];
 	struct dicom_file *file = NULL;
 	struct item_writer root = {.err = err};
 	struct provenance_time now;
 
-	snprintf(text, sizeof(text), "%s|%s|%zu", o->s->seed, sinogram_role_name(o->role), o->chunk);
+	if (o->frame > 0)
+		snprintf(frame, sizeof(frame), "|frame %d", o->frame);
+	snprintf(text, sizeof(text), "%s|%s|%zu%s", o->s->seed, sinogram_role_name(o->role), o->chunk, frame);
 	dicom_uid_from_text(text, uid);
 	root.rc = dicom_new(SINOGRAM_CLASS, uid, &file, err);
 	if (root.rc < 0)
@@ -227,9 +245,15 @@ static size_t chunk_count(const struct sinogram_source *s, int role)
 	return s->stream[role].present ? (size_t)((s->stream[role].bytes + size - 1) / size) : 0;
 }
 
+/* Return the number of frames of a role; 0: none. */
+static int frames_of(const struct sinogram_source *s, int role)
+{
+	return s->frame && role == SINOGRAM_EMISSION ? s->frames->n : 0;
+}
+
 static int write_role(struct sinogram_source *s, struct object *o, struct err *err)
 {
-	const struct sinogram_stream *stream = &s->stream[o->role];
+	const struct sinogram_stream *stream = stream_of(o);
 	uint64_t size = chunk_size(s);
 	char path[PATH_SIZE], found[65];
 	struct reader r;
@@ -271,10 +295,11 @@ static void remove_objects(struct sinogram_source *s, size_t n)
 	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
 		o.role = (enum sinogram_role)role;
 		o.n_chunks = chunk_count(s, role);
-		for (o.chunk = 0; o.chunk < o.n_chunks && o.number < n; o.chunk++, o.number++) {
-			object_path(&o, path, sizeof(path));
-			unlink(path);
-		}
+		for (o.frame = frames_of(s, role) > 0; o.frame <= frames_of(s, role); o.frame++)
+			for (o.chunk = 0; o.chunk < o.n_chunks && o.number < n; o.chunk++, o.number++) {
+				object_path(&o, path, sizeof(path));
+				unlink(path);
+			}
 	}
 }
 
@@ -289,13 +314,14 @@ int sinogram_write_objects(struct sinogram_source *s, size_t *ret_n_objects, str
 	if (strlen(s->conf->folder) + 40 > PATH_SIZE)
 		return err_set(err, ENAMETOOLONG, "the name of the folder is too long");
 	for (int role = 1; role <= SINOGRAM_ROLES; role++)
-		o.n_objects += chunk_count(s, role);
+		o.n_objects += chunk_count(s, role) * (size_t)(frames_of(s, role) > 0 ? frames_of(s, role) : 1);
 	if (o.n_objects > SINOGRAM_FILES_MAX)
 		return err_set(err, EINVAL, "%zu objects; allowed: at most %d; use larger chunks", o.n_objects,
 			       SINOGRAM_FILES_MAX);
 	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++) {
 		o.role = (enum sinogram_role)role;
-		if (s->stream[role].present)
+		o.frame = frames_of(s, role) > 0;
+		for (; rc == 0 && s->stream[role].present && o.frame <= frames_of(s, role); o.frame++)
 			rc = write_role(s, &o, err);
 	}
 	if (rc < 0) {

@@ -19,6 +19,7 @@ try:
     import pydicom
     from tools import mmr_tools as mmr
     from tools import pet_tools as pet
+    from tools import petsird_tools
 except ImportError:
     print("skipped: pydicom and numpy are not installed")
     sys.exit(77)
@@ -305,5 +306,47 @@ def refused_objects(folder, objects):
     check("3 time frames, which are not exported" in p.stderr, p.stderr)
 
 
-h.main([frames_of_objects, frames_are_those_of_their_events, all_frames_are_the_whole, the_series_is_in_the_order_of_the_standard, a_frame_without_counts_is_zero,
+def frames_of_petsird(folder, _):
+    """Time blocks of 100 ms that begin at 700 ms: the objects of each frame have the counts of a file with only its blocks; frames that cover
+    all have all counts; tables that cannot be are refused."""
+    writer, header = petsird_tools.Writer(petsird_tools.stored("ring", "0.12.0")[1]), petsird_tools.ring_header()
+    events = petsird_tools.point_source(header, (20.0, 5.0, 1.0), 500)
+    blocks = [petsird_tools.event_block(700 + 100 * k, 800 + 100 * k, events[100 * k:100 * k + 50 + 10 * k]) for k in range(5)]
+
+    def imported(name, some, *options, code=0):
+        path, out = os.path.join(folder, name), os.path.join(folder, name + "-objects")
+        writer.file(path, header, some)
+        p = h.run(h.TOMONODE, "import", "--json", "--petsird", path, "--set", "PatientPosition=HFS", *options, "-o", out, code=code)
+        if code:
+            return p.stderr
+        found = {}
+        for d in map(pydicom.dcmread, glob.glob(os.path.join(out, "*.dcm"))):
+            block = d.private_block(0x0071, "TOMONODE SINOGRAM 1")
+            times = tuple(block[k].value for k in (0x19, 0x1A, 0x1B, 0x1C)) if 0x19 in block else None
+            found[block[0x03].value, times] = np.frombuffer(block[0x10].value, "<f4")
+            check(block[0x15].value == len(glob.glob(os.path.join(out, "*.dcm"))), "the number of instances")
+        return json.loads(p.stdout)["petsird"], found
+
+    report, found = imported("gap", blocks, "--frames", "0.2,(0.1),0.2")
+    frames = [found["EMISSION", (1, 2, 0, 200)], found["EMISSION", (2, 2, 300, 200)]]
+    check(sorted(key[1] for key in found if key[0] == "EMISSION") == [(1, 2, 0, 200), (2, 2, 300, 200)], list(found))
+    for k, some in enumerate((blocks[:2], blocks[3:])):
+        alone = imported(f"alone-{k}", some)[1]["EMISSION", None]
+        check(np.array_equal(frames[k], alone) and alone.sum() > 50, f"frame {k + 1}: {frames[k].sum()} counts, not {alone.sum()}")
+    report, found = imported("all", blocks, "--frames", "0.1,0.001,0.399")
+    counts = [found["EMISSION", times].sum() for times in ((1, 3, 0, 100), (2, 3, 100, 1), (3, 3, 101, 399))]
+    whole = imported("whole", blocks)[1]["EMISSION", None]
+    gap = report["in_no_frame"]
+    check(report["in_bins"] + report["outside"] + gap == report["prompts"] == 350 and gap == 0, report)
+    check(sum(counts) == whole.sum() == report["in_bins"] and counts[1] > 0, f"{counts} of {whole.sum()}")
+    check("frame 1 ends after 0.501 s, but the acquisition has 0.5 s" in imported("long", blocks, "--frames", "0.501", code=4), "too long")
+    check("entry 1 is \"oh\"" in imported("bad", blocks, "--frames", "oh", code=2), "no table")
+    out = os.path.join(folder, "series")
+    p = h.run(h.TOMONODE, "recon", "--device", "cpu:1", "--protocol", "pet-mlem", "--set", "iterations=1", "--set", "matrix=16", "-o", out,
+              os.path.join(folder, "gap-objects"))
+    objects = [pydicom.dcmread(path) for path in glob.glob(os.path.join(out, "*.dcm"))]
+    check({int(d.NumberOfTimeSlices) for d in objects} == {2} and len(objects) == 2 * int(objects[0].NumberOfSlices), p.stdout)
+
+
+h.main([frames_of_objects, frames_of_petsird, frames_are_those_of_their_events, all_frames_are_the_whole, the_series_is_in_the_order_of_the_standard, a_frame_without_counts_is_zero,
         refused_tables, the_node_makes_a_dynamic_series])
