@@ -107,7 +107,7 @@ def numbers(value, prefix=""):
 def sums(case):
     """Return sum(y) and sum(Ax) from the report of a job; None if they are not equal in theory with this algorithm."""
     found = {key.rsplit(".", 1)[-1]: value for key, value in numbers(case).items()}
-    data, model = found.get("sum_data", 0), found.get("sum_model", 0)
+    data, model = found.get("sum_data") or 0, found.get("sum_model") or 0
     return {"data": data, "model": model, "relative": model / data - 1} if data and model else None
 
 

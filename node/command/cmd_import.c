@@ -45,7 +45,7 @@ static const struct option_spec option_specs[] = {
 	{OPTION_NORMALISATION, "normalisation", "F.hs", "normalisation correction factors, above 0"},
 	{0, "petsird", "FILE", "list mode data in the PETSIRD format, instead of FILE.hs",
 	 INTO_TEXT(struct import, petsird.path)},
-	{0, "span", "N", "of --petsird: ring differences in a segment, odd; default 1 up to 24 rings, else 11",
+	{0, "span", "N", "of --petsird: ring differences in a segment, odd, or 2; default 1 up to 24 rings, else 11",
 	 INTO_INT(struct import, petsird.span, 1, 999)},
 	{0, "max-difference", "N", "of --petsird: largest ring difference; default: all",
 	 INTO_INT(struct import, petsird.max_difference, 0, 1023)},

@@ -254,16 +254,23 @@ static json_t *frame_details(const struct pet_work *w)
 	return all;
 }
 
+/* Return a sum of struct pet_report; null: it was not computed, or is of one time frame only. */
+static json_t *sum_or_null(const struct pet_work *w, double sum)
+{
+	return sum > 0 && w->s->frames.n == 0 ? json_real(sum) : json_null();
+}
+
 static json_t *details(const struct pet_work *w, size_t planes)
 {
-	return json_pack("{s:{s:I, s:o, s:o, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:b, s:f, s:f, s:f, s:f, s:s, s:s, s:s}}",
+	return json_pack("{s:{s:I, s:o, s:o, s:i, s:i, s:i, s:f, s:f, s:o, s:o, s:b, s:f, s:f, s:f, s:f, s:s, s:s, s:s}}",
 			 kind_pet.name, "planes", (json_int_t)planes, "tof", tof_details(&w->m.tof), "frames", frame_details(w),
 			 "iterations", w->plan.iterations, "subsets", w->plan.subsets, "angles_at_a_time", w->plan.group_views,
-			 "fov_radius_mm", w->plan.fov_radius, "counts", w->run.counts, "sum_data", w->run.sum_data, "sum_model",
-			 w->run.sum_model, "sensitivity_cached", w->run.sensitivity_cached, "seconds_setup", w->run.seconds_setup,
-			 "seconds_sensitivity", w->run.seconds_sensitivity, "seconds_iterate", w->run.seconds_iterate,
-			 "seconds_filter", w->run.seconds_filter, "units", w->made.units, "corrected", w->made.corrected,
-			 "warnings", w->made.warnings);
+			 "fov_radius_mm", w->plan.fov_radius, "counts", w->run.counts, "sum_data",
+			 sum_or_null(w, w->run.sum_data), "sum_model", sum_or_null(w, w->run.sum_model), "sensitivity_cached",
+			 w->run.sensitivity_cached, "seconds_setup", w->run.seconds_setup, "seconds_sensitivity",
+			 w->run.seconds_sensitivity, "seconds_iterate", w->run.seconds_iterate, "seconds_filter",
+			 w->run.seconds_filter, "units", w->made.units, "corrected", w->made.corrected, "warnings",
+			 w->made.warnings);
 }
 
 static const struct grid *fill_report(struct reconstruct_work *base)

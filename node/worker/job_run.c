@@ -160,6 +160,8 @@ static int describe(const struct job_run *run, struct reconstruct_report *r, jso
 						 r->n[0], r->n[1], r->n[2], "voxel_mm", r->voxel[0], r->voxel[1], r->voxel[2],
 						 "bytes_device", (json_int_t)r->bytes_device, "seconds", seconds));
 	json_object_update(detail, r->details);
+	if (r->warnings[0])
+		json_object_set_new(detail, "warnings", event_json_text(r->warnings));
 	*ret_detail = detail;
 	return 0;
 }

@@ -131,6 +131,11 @@ def a_series_arrives_once(folder, things):
     jobs = n.wait_states("delivered", "delivered")
     made = [e["detail"] for e in n.show(jobs[1]["id"])["events"] if e["event"] == "reconstructed"]
     check(made[0]["pet"]["sensitivity_cached"], made[0]["pet"])
+    # What a result lacks is seen without --json.
+    send(n.port, simulate(os.path.join(folder, "uncorrected"), "--seed", "3"))
+    jobs = n.wait_states("delivered", "delivered", "delivered")
+    text = n.command("show", str(jobs[2]["id"])).stdout
+    check(" warnings: " in text and "attenuation" in text, text)
     check(n.stop() == 0, "SIGTERM: the exit code is not 0")
 
 
