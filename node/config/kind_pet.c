@@ -56,7 +56,8 @@ static const struct config_key protocol_keys[] = {
 		 "neighbouring TOF bins that are added into one when the data are read, which saves time and memory; must divide "
 		 "the number of TOF bins of the data; no effect without time of flight"},
 	{"frames", AS_TEXT(protocol_conf, pet.frames, PET_FRAMES_TEXT), .fallback = "", .flags = KEY_SPARSE,
-	 .meaning = "time frames of list mode: entries after each other, `SECONDS` or `COUNTxSECONDS`, in parentheses for a gap, "
+	 .meaning = "time frames of the list mode of an mMR (a case of sinograms with such a protocol is held): entries after "
+		    "each other, `SECONDS` or `COUNTxSECONDS`, in parentheses for a gap, "
 		    "such as `6x10,4x30,(60),2x120`; the result is a dynamic series. Empty: the whole acquisition is one image"},
 	{"memory_limit", AS_BYTES(protocol_conf, pet.memory_limit, 1, 1e15), .unit = "bytes",
 	 .zero = "no limit but the device's memory", .fallback = "0",

@@ -132,10 +132,12 @@ def a_series_arrives_once(folder, things):
     made = [e["detail"] for e in n.show(jobs[1]["id"])["events"] if e["event"] == "reconstructed"]
     check(made[0]["pet"]["sensitivity_cached"], made[0]["pet"])
     # What a result lacks is seen without --json.
-    send(n.port, simulate(os.path.join(folder, "uncorrected"), "--seed", "3"))
+    files = simulate(os.path.join(folder, "uncalibrated"), "--seed", "3")
+    subprocess.run(["dcmodify", "-nb", "-ea", "(0054,1322)", *files], check=True, capture_output=True)
+    send(n.port, files)
     jobs = n.wait_states("delivered", "delivered", "delivered")
     text = n.command("show", str(jobs[2]["id"])).stdout
-    check(" warnings: " in text and "attenuation" in text, text)
+    check(" warnings: " in text and "calibration" in text, text)
     check(n.stop() == 0, "SIGTERM: the exit code is not 0")
 
 
