@@ -15,6 +15,7 @@ from tools.node_harness import check, wait_for
 try:
     import numpy as np
     import pydicom
+    from tools import pet_tools as t
 except ImportError:
     print("skipped: pydicom and numpy are not installed")
     sys.exit(77)
@@ -49,12 +50,12 @@ def simulate(folder, *options):
     return objects_in(folder)
 
 
-def in_chunks(folder, *options):
-    """A simulated acquisition with attenuation and randoms, imported in chunks of 200 kB."""
+def in_chunks(folder, *options, chunk=200000):
+    """A simulated acquisition with attenuation and randoms, imported in chunks of so many bytes."""
     h.run(h.TOMONODE, "simulate", "pet", "--scanner", "small", "--counts", "2e6", "--attenuation", "--randoms", "0.2", "--interfile",
           *options, "-o", folder)
     h.run(h.TOMONODE, "import", os.path.join(folder, "emission.hs"), "--attenuation", os.path.join(folder, "attenuation.hs"),
-          "--additive", os.path.join(folder, "additive.hs"), "--chunk", "200000", "--set", "PatientPosition=HFS",
+          "--additive", os.path.join(folder, "additive.hs"), "--chunk", str(chunk), "--set", "PatientPosition=HFS",
           "-o", os.path.join(folder, "objects"))
     return objects_in(os.path.join(folder, "objects"))
 
@@ -71,23 +72,11 @@ def send(port, files):
     check(h.acknowledged(text) == set(files), "not every object was acknowledged")
 
 
-def offline(node, folder, files):
-    """The same objects through `tomonode recon`: SOP Instance UID -> data set."""
-    h.run(h.TOMONODE, "recon", "-c", node.conf, "--device", "cpu", "-o", folder, *files)
-    return {d.SOPInstanceUID: d for d in map(pydicom.dcmread, objects_in(folder))}
-
-
-def check_same(received, wanted):
-    """Object by object: the same pixels, places and units. float32 sums may differ in their last bits between runs, a stored value by 1."""
-    check(set(received) == set(wanted), f"{len(received)} objects arrived, not the {len(wanted)} of `tomonode recon`")
-    for uid, d in received.items():
-        other = wanted[uid]
-        for name in ("SOPClassUID", "SeriesInstanceUID", "StudyInstanceUID", "ImagePositionPatient", "ImageOrientationPatient", "Units",
-                     "InstanceNumber", "NumberOfSlices", "CorrectedImage", "DecayCorrection", "PixelSpacing"):
-            check(d.get(name) == other.get(name), f"{name}: {d.get(name)}, not {other.get(name)}")
-        values, others = (x.pixel_array * float(x.RescaleSlope) for x in (d, other))
-        check(np.abs(values - others).max() <= 1.5 * float(d.RescaleSlope) + 1e-4 * others.max(), f"object {d.InstanceNumber}: other values")
-    check(max(d.pixel_array.max() for d in received.values()) > 0, "nothing in the image")
+def send_beside(port, files, count):
+    """Over `count` associations at a time."""
+    for sender in [start_sender(port, files[i::count]) for i in range(count)]:
+        text = sender.communicate(timeout=60)[0]
+        check(sender.returncode == 0, text[-500:])
 
 
 def received_by(pacs):
@@ -107,7 +96,7 @@ def a_series_arrives_once(folder, things):
     check((job["kind"], job["instances"], job["expected"]) == ("pet", len(files), len(files)), job)
     received = received_by(pacs)
     check(len(received) == 15, f"{len(received)} slices")
-    check_same(received, offline(n, os.path.join(folder, "offline"), files))
+    t.check_same(received, t.offline(n, os.path.join(folder, "offline"), files))
     check({d.SOPClassUID for d in received.values()} == {PET}, "PET Image Storage")
     for f in pacs.files():
         report = subprocess.run(["dciodvfy", f], capture_output=True, text=True, check=False)
@@ -148,12 +137,9 @@ def chunks_and_roles_in_any_order(folder, things):
     check(len(files) == 9, files)
     pacs.start()
     n.start()
-    senders = [start_sender(n.port, files[::-1][i::3]) for i in range(3)]
-    for s in senders:
-        text = s.communicate(timeout=60)[0]
-        check(s.returncode == 0, text[-500:])
+    send_beside(n.port, files[::-1], 3)
     n.wait_states("delivered")
-    check_same(received_by(pacs), offline(n, os.path.join(folder, "offline"), files))
+    t.check_same(received_by(pacs), t.offline(n, os.path.join(folder, "offline"), files))
 
 
 def incomplete_is_held_and_completed(folder, things):
@@ -167,7 +153,7 @@ def incomplete_is_held_and_completed(folder, things):
     check(not pacs.files(), "something was made of an incomplete acquisition")
     send(n.port, files[4:5])
     n.wait_states("delivered")
-    check_same(received_by(pacs), offline(n, os.path.join(folder, "offline"), files))
+    t.check_same(received_by(pacs), t.offline(n, os.path.join(folder, "offline"), files))
 
 
 def a_killed_worker_gives_one_result(folder, things):
@@ -190,20 +176,25 @@ def a_killed_worker_gives_one_result(folder, things):
 
 
 def in_orthanc(folder, things):
+    """An acquisition with time of flight, in objects of 400 kB of three roles, over two associations at a time: Orthanc returns the
+    series of `tomonode recon`."""
     if not shutil.which("Orthanc"):
         raise h.Skipped("Orthanc is not installed")
     pacs = h.Orthanc(os.path.join(folder, "orthanc"))
     n = h.Node(os.path.join(folder, "node"), pacs.port)
     set_protocol(n)
     things += [n, pacs]
-    files = simulate(os.path.join(folder, "in"), "--attenuation")
+    files = in_chunks(os.path.join(folder, "in"), "--tof", "5,400,500", chunk=400000)
+    check(len(files) == 18, files)
     pacs.start()
     n.start()
-    send(n.port, files)
+    send_beside(n.port, files, 2)
     job, = n.wait_states("delivered")
-    study = pydicom.dcmread(files[0], stop_before_pixels=True).StudyInstanceUID
-    check({k: sorted(v) for k, v in pacs.objects().items()} ==
-          {study: sorted(o["sop_instance"] for o in job["result"]["objects"])}, "Orthanc has the series and nothing else")
+    check((job["instances"], job["expected"]) == (18, 18), job)
+    received = pacs.data_sets()
+    t.check_same(received, t.offline(n, os.path.join(folder, "offline"), files))
+    check("5 TOF bins of 400 ps" in next(iter(received.values())).DerivationDescription, "without time of flight")
+    check(set(received) == {o["sop_instance"] for o in job["result"]["objects"]}, "Orthanc has the series and nothing else")
     series, = pacs.get("/series")
     found = pacs.get(f"/series/{series}")
     check((found["MainDicomTags"]["Modality"], len(found["Instances"])) == ("PT", 15), found)

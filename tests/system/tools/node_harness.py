@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import functools
 import hashlib
+import io
 import json
 import os
 import random
@@ -162,12 +163,18 @@ class Orthanc:
         with open(os.path.join(self.folder, "log")) as log:
             check(self.process.poll() is None, f"Orthanc ended: {log.read()[-800:]}")
 
-    def get(self, path, post=None):
+    def get(self, path, post=None, read=json.load):
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.http}{path}", post, timeout=10) as r:
-                return json.load(r)
+                return read(r)
         except OSError:
             return None
+
+    def data_sets(self):
+        """SOP Instance UID -> the object as Orthanc returns it."""
+        import pydicom
+        found = [pydicom.dcmread(io.BytesIO(self.get(f"/instances/{i}/file", read=lambda r: r.read()))) for i in self.get("/instances")]
+        return {d.SOPInstanceUID: d for d in found}
 
     def objects(self):
         """Study Instance UID -> the SOP Instance UIDs in it."""

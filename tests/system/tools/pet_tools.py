@@ -13,6 +13,8 @@ import subprocess
 import numpy as np
 import pydicom
 
+from tools.node_harness import check
+
 TOMONODE = os.environ.get("TOMONODE", "build/release/tomonode")
 PET = "1.2.840.10008.5.1.4.1.1.128"
 # x right, y down, z into the gantry for somebody at the foot of the bed, in the patient
@@ -45,6 +47,28 @@ def reconstruct(out, *paths, settings=(), protocol="pet-mlem", config=None):
         args += ["--set", setting]
     run(*args, *paths)
     return Series(glob.glob(os.path.join(out, "*.dcm")))
+
+
+def offline(node, folder, files):
+    """What `tomonode recon` makes of the objects that a node got: SOP Instance UID -> data set."""
+    run("recon", "-c", node.conf, "--device", "cpu", "-o", folder, *files)
+    return {d.SOPInstanceUID: d for d in map(pydicom.dcmread, glob.glob(os.path.join(folder, "*.dcm")))}
+
+
+def values_of(ds):
+    """All attributes without the times at which the object was made; items in any order, for references are in that of arrival."""
+    made = {"InstanceCreationDate", "InstanceCreationTime", "ContentDate", "ContentTime", "ContributionDateTime"}
+    return {e.tag: sorted((values_of(item) for item in e.value), key=repr) if e.VR == "SQ" else e.value for e in ds if e.keyword not in made}
+
+
+def check_same(received, wanted):
+    """The same objects, bit for bit, with something in them."""
+    check(set(received) == set(wanted), f"{len(received)} objects arrived, not the {len(wanted)} of `tomonode recon`")
+    for uid, d in received.items():
+        found, other = values_of(d), values_of(wanted[uid])
+        different = [str(tag) for tag in sorted(set(found) | set(other)) if found.get(tag) != other.get(tag)]
+        check(not different, f"object {d.InstanceNumber}: other values of {different}")
+    check(max(d.pixel_array.max() for d in received.values()) > 0, "nothing in the image")
 
 
 def validator(path):
