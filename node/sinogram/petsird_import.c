@@ -10,16 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kernels/tof.h"
 #include "node/base/device_names.h"
+#include "node/sinogram/petsird_facts_internal.h"
 #include "recon/pet/michelogram_pairs.h"
 
 #define PIECE 65536	/* events */
 #define FEW_RINGS 24	/* up to here every ring pair has its own plane */
 #define SPAN 11		/* beyond */
-#define EDGE_ERROR 1e-3 /* of the width of a TOF bin: single precision numbers of the file */
-#define SET_SIZE 64
-#define SET_MAX 10
 #define MEMORY_PART 0.8 /* of the machine's memory */
 
 struct import {
@@ -39,42 +36,13 @@ struct import {
 
 /* ---- geometry ---- */
 
-/* Read which axis of the file is x, y or z of the scanner; ret_sign: its direction. */
-static bool parse_axes(const char *text, int ret_axis[3], float ret_sign[3])
-{
-	int parity;
-
-	for (int i = 0; i < 3; i++) {
-		ret_sign[i] = *text == '-' ? -1 : 1;
-		text += *text == '-' || *text == '+';
-		if (*text < 'x' || *text > 'z')
-			return false;
-		ret_axis[i] = *text++ - 'x';
-		if (*text++ != (i < 2 ? ',' : '\0'))
-			return false;
-	}
-	if (ret_axis[0] == ret_axis[1] || ret_axis[1] == ret_axis[2] || ret_axis[0] == ret_axis[2])
-		return false;
-	parity = (ret_axis[1] - ret_axis[0] + 3) % 3 == 1 ? 1 : -1;
-	return (float)parity * ret_sign[0] * ret_sign[1] * ret_sign[2] > 0; /* not a mirror image */
-}
-
 static int find_cylinder(struct import *s, struct err *err)
 {
-	int axis[3], rc;
-	float sign[3], (*position)[3];
+	float(*position)[3] = NULL;
+	int rc = petsird_positions(s->h, s->o->axes, &position, err);
 
-	if (!parse_axes(s->o->axes, axis, sign))
-		return err_set(err, EINVAL,
-			       "axes %.20s; allowed: x, y and z in an order and with signs that make a rotation, such as x,y,z",
-			       s->o->axes);
-	position = malloc(s->h->n_detectors * sizeof(*position));
-	if (!position)
-		return err_set(err, ENOMEM, "no memory for %zu detectors", s->h->n_detectors);
-	for (size_t i = 0; i < s->h->n_detectors; i++)
-		for (int k = 0; k < 3; k++)
-			position[i][k] = sign[k] * s->h->position[i][axis[k]];
-	rc = pet_cylinder_find((const float(*)[3])position, s->h->n_detectors, s->o->tolerance, &s->cylinder, err);
+	if (rc == 0)
+		rc = pet_cylinder_find((const float(*)[3])position, s->h->n_detectors, s->o->tolerance, &s->cylinder, err);
 	free(position);
 	return rc;
 }
@@ -86,55 +54,6 @@ static int segments_of(struct import *s, struct err *err)
 	if (span == 0)
 		span = rings <= FEW_RINGS ? 1 : SPAN;
 	return michelogram_segments(rings, span, most < 0 ? rings - 1 : most, &s->m.segments, &s->m.n_segments, err);
-}
-
-/* The TOF bins of all pairs of types must be the same, and equidistant about 0. */
-static int check_tof(const struct import *s, struct err *err)
-{
-	const struct petsird_tof *first = &s->h->tof[0][0];
-	double width = (double)(first->edges[first->n] - first->edges[0]) / (double)first->n;
-
-	if (!(first->resolution > 0))
-		return err_set(err, EBADMSG, "a TOF resolution of %g mm; use --no-tof", (double)first->resolution);
-	for (size_t i = 0; i < s->h->n_types; i++)
-		for (size_t j = 0; j <= i; j++) {
-			const struct petsird_tof *tof = &s->h->tof[i][j];
-
-			if (tof->n != first->n || tof->resolution != first->resolution)
-				return err_set(err, ENOTSUP,
-					       "module types %zu and %zu have %zu TOF bins, and a resolution of %g mm; types 0 "
-					       "and 0 have %zu "
-					       "and %g mm",
-					       i, j, tof->n, tof->resolution, first->n, first->resolution);
-			for (size_t k = 0; k <= tof->n; k++)
-				if (!(fabs((double)tof->edges[k] - ((double)k - 0.5 * (double)tof->n) * width) <=
-				      EDGE_ERROR * width))
-					return err_set(err, ENOTSUP,
-						       "TOF bins are not equidistant about 0: edge %zu of module types %zu and "
-						       "%zu is at %g mm "
-						       "instead of %g mm",
-						       k, i, j, (double)tof->edges[k],
-						       ((double)k - 0.5 * (double)tof->n) * width);
-		}
-	return 0;
-}
-
-static int find_tof(struct import *s, struct err *err)
-{
-	const struct petsird_tof *tof = &s->h->tof[0][0];
-	bool none = s->o->no_tof;
-	int rc;
-
-	for (size_t i = 0; !none && i < s->h->n_types; i++)
-		none = s->h->tof[i][i].n <= 1;
-	if (none)
-		return 0;
-	rc = check_tof(s, err);
-	if (rc == 0)
-		s->m.tof = (struct scan_tof){.n = (int)tof->n,
-					     .width = (double)(tof->edges[tof->n] - tof->edges[0]) / (double)tof->n,
-					     .sigma = tof->resolution / TOF_FWHM_PER_SIGMA};
-	return rc;
 }
 
 /* Return the number of bins of one time frame; histogram_bins(): of all. */
@@ -176,7 +95,7 @@ static int make_michelogram(struct import *s, struct err *err)
 	s->m.n_radial = s->o->n_radial ? s->o->n_radial : s->m.scanner.detectors * 2 / 3;
 	rc = segments_of(s, err);
 	if (rc == 0)
-		rc = find_tof(s, err);
+		rc = petsird_find_tof(s->h, s->o->no_tof, &s->m.tof, err);
 	if (rc == 0)
 		rc = michelogram_index_init(&s->m, &s->index, err);
 	if (rc < 0)
@@ -277,24 +196,6 @@ static int read_events(struct import *s, struct err *err)
 
 /* ---- factors ---- */
 
-static double pair_efficiency(const struct import *s, int32_t first, int32_t second)
-{
-	const uint32_t detector[2] = {(uint32_t)first, (uint32_t)second};
-	size_t energies[2];
-	double sum = 0;
-
-	if (first < 0 || second < 0)
-		return 0;
-	if (!s->h->has_efficiencies)
-		return 1;
-	for (int i = 0; i < 2; i++)
-		energies[i] = s->h->type[petsird_type_of(s->h, detector[i])].energies;
-	for (size_t i = 0; i < energies[0]; i++)
-		for (size_t j = 0; j < energies[1]; j++)
-			sum += petsird_efficiency(s->file, detector, (uint16_t[]){(uint16_t)i, (uint16_t)j});
-	return sum;
-}
-
 /* The sum over the ring pairs of a plane. */
 static double bin_efficiency(const struct import *s, const struct michelogram_rings *r, int angle, int radial)
 {
@@ -306,8 +207,8 @@ static double bin_efficiency(const struct import *s, const struct michelogram_ri
 	for (int i = 0; i < r->n; i++) {
 		int difference = r->difference + 2 * i, first = (r->sum + difference) / 2, second = (r->sum - difference) / 2;
 
-		sum += pair_efficiency(s, s->cylinder.detector[(size_t)first * detectors + (size_t)crystal[0]],
-				       s->cylinder.detector[(size_t)second * detectors + (size_t)crystal[1]]);
+		sum += petsird_pair_efficiency(s->file, s->cylinder.detector[(size_t)first * detectors + (size_t)crystal[0]],
+					       s->cylinder.detector[(size_t)second * detectors + (size_t)crystal[1]]);
 	}
 	return sum;
 }
@@ -347,112 +248,17 @@ static int make_factors(struct import *s, struct err *err)
 
 /* ---- objects ---- */
 
-static void warn(const struct sinogram_import *conf, const char *sentence)
-{
-	size_t used = conf->warnings ? strlen(conf->warnings) : 0;
-
-	if (conf->warnings && used < conf->warnings_size)
-		snprintf(conf->warnings + used, conf->warnings_size - used, "%s%s", used ? " " : "", sentence);
-}
-
-/* Warn of n things if there are any; what: the rest of the sentence. */
-static void warn_count(const struct sinogram_import *conf, uint64_t n, const char *what)
-{
-	char text[200];
-
-	snprintf(text, sizeof(text), "%llu %s", (unsigned long long)n, what);
-	if (n > 0)
-		warn(conf, text);
-}
-
-static void add_warnings(const struct import *s, const struct sinogram_import *conf)
-{
-	const struct petsird_counts *n = &s->report->counts;
-	char text[200];
-
-	warn_count(conf, n->surplus, "events of pairs of module types that do not exist are not used.");
-	warn_count(conf, n->delayeds, "delayed coincidences are not used: randoms are not corrected.");
-	warn_count(conf, n->alive_fractions, "blocks of alive time fractions are not used: dead time is not corrected.");
-	if (!conf->like && s->h->exam.n_radiopharmaceuticals > 1)
-		warn_count(conf, s->h->exam.n_radiopharmaceuticals, "radiopharmaceuticals: the first one is used.");
-	if (s->h->calibration != 1) {
-		snprintf(text, sizeof(text),
-			 "The calibration factor %g of the file is not used: set DoseCalibrationFactor for values in Bq/ml.",
-			 s->h->calibration);
-		warn(conf, text);
-	}
-	if (s->h->aligned)
-		warn(conf, "The alignment of the gantry is not used: positions are relative to the PET gantry.");
-}
-
-/* SNOMED CT codes of nuclides, and those of SNOMED RT that they replaced (PS3.16, CID 4020). */
-static const struct {
-	const char *code, *before, *name;
-} nuclides[] = {
-	{"40565003", "C-105A1", "C11"},	 {"21576001", "C-107A1", "N13"},  {"129504001", "C-B1038", "O15"},
-	{"77004003", "C-111A1", "F18"},	 {"3932008", "C-127A2", "Cu64"},  {"35337001", "C-131A3", "Ga68"},
-	{"79197006", "C-159A2", "Rb82"}, {"63360001", "C-168A4", "Zr89"}, {"40937006", "C-114A5", "I124"},
-};
-
-struct set { /* attributes of the file, as --set has them */
-	char text[SET_MAX][SET_SIZE];
-	size_t n;
-};
-
-static void add_number(struct set *s, const char *name, double value)
-{
-	if (value > 0 && value < 1e15)
-		snprintf(s->text[s->n++], SET_SIZE, "%s=%.9g", name, value);
-}
-
-/* Write a moment (s since 1970, UTC) as YYYYMMDDHHMMSS; false: none. */
-static bool format_moment(double seconds, char ret[15])
-{
-	time_t when;
-	struct tm tm;
-
-	if (!(fabs(seconds) < 1e11))
-		return false;
-	when = (time_t)floor(seconds);
-	return gmtime_r(&when, &tm) && strftime(ret, 15, "%Y%m%d%H%M%S", &tm) == 14;
-}
-
-/* Collect what the file says: the duration always, the rest if there is no header to copy from. */
-static void collect_set(const struct import *s, bool like, struct set *ret)
-{
-	const struct petsird_exam *e = &s->h->exam;
-	char when[15];
-
-	add_number(ret, "ActualFrameDuration", (double)s->report->counts.covered);
-	if (like)
-		return;
-	if (format_moment(e->start + s->report->counts.start / 1000.0, when)) {
-		snprintf(ret->text[ret->n++], SET_SIZE, "AcquisitionDate=%.8s", when);
-		snprintf(ret->text[ret->n++], SET_SIZE, "AcquisitionTime=%s", when + 8);
-	}
-	add_number(ret, "PatientWeight", e->weight);
-	add_number(ret, "PatientSize", e->size);
-	for (size_t i = 0; i < sizeof(nuclides) / sizeof(nuclides[0]); i++)
-		if (!strcmp(e->nuclide, nuclides[i].code) || !strcmp(e->nuclide, nuclides[i].before))
-			snprintf(ret->text[ret->n++], SET_SIZE, "Radionuclide=%s", nuclides[i].name);
-	if (!(e->dose > 0))
-		return; /* a time of injection of 0 is 1970 */
-	add_number(ret, "RadionuclideTotalDose", e->dose);
-	if (format_moment(e->injected, when))
-		snprintf(ret->text[ret->n++], SET_SIZE, "RadiopharmaceuticalStartDateTime=%s", when);
-}
-
 static int write_objects(struct import *s, const struct sinogram_import *conf, struct err *err)
 {
 	struct sinogram_arrays a = {.m = &s->m, .duration = (double)s->report->counts.covered / 1000, .scanner = s->h->model};
 	struct sinogram_import with = *conf;
-	struct set known = {0};
-	char **set = calloc(conf->n_set + SET_MAX, sizeof(*set));
+	struct petsird_set known = {0};
+	char **set = calloc(conf->n_set + PETSIRD_SET_MAX, sizeof(*set));
 	int rc;
 
 	if (!set)
 		return err_set(err, ENOMEM, "no memory for attributes");
-	collect_set(s, conf->like != NULL, &known);
+	petsird_collect_set(s->file, conf->like != NULL, &known);
 	for (size_t i = 0; i < known.n; i++)
 		set[i] = known.text[i];
 	for (size_t i = 0; i < conf->n_set; i++) /* behind them: values of the caller replace those of the file */
@@ -501,7 +307,7 @@ int petsird_import(const struct petsird_import *o, const struct sinogram_import 
 		rc = write_objects(&s, conf, err);
 	if (rc == 0) {
 		make_report(&s);
-		add_warnings(&s, conf);
+		petsird_warn(s.file, conf->like != NULL, conf->warnings, conf->warnings_size);
 		*ret = report;
 	}
 	free(s.counts);

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* petsird_facts.c - see petsird_facts_internal.h. */
+#include "node/sinogram/petsird_facts_internal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "kernels/tof.h"
+
+#define EDGE_ERROR 1e-3 /* of the width of a TOF bin: single precision numbers of the file */
+
+/* ---- geometry ---- */
+
+/* Read which axis of the file is x, y or z of the scanner; ret_sign: its direction. */
+static bool parse_axes(const char *text, int ret_axis[3], float ret_sign[3])
+{
+	int parity;
+
+	for (int i = 0; i < 3; i++) {
+		ret_sign[i] = *text == '-' ? -1 : 1;
+		text += *text == '-' || *text == '+';
+		if (*text < 'x' || *text > 'z')
+			return false;
+		ret_axis[i] = *text++ - 'x';
+		if (*text++ != (i < 2 ? ',' : '\0'))
+			return false;
+	}
+	if (ret_axis[0] == ret_axis[1] || ret_axis[1] == ret_axis[2] || ret_axis[0] == ret_axis[2])
+		return false;
+	parity = (ret_axis[1] - ret_axis[0] + 3) % 3 == 1 ? 1 : -1;
+	return (float)parity * ret_sign[0] * ret_sign[1] * ret_sign[2] > 0; /* not a mirror image */
+}
+
+int petsird_positions(const struct petsird_header *h, const char *axes, float (**ret)[3], struct err *err)
+{
+	float sign[3], (*position)[3];
+	int axis[3];
+
+	if (!parse_axes(axes, axis, sign))
+		return err_set(err, EINVAL,
+			       "axes %.20s; allowed: x, y and z in an order and with signs that make a rotation, such as x,y,z",
+			       axes);
+	position = malloc(h->n_detectors * sizeof(*position));
+	if (!position)
+		return err_set(err, ENOMEM, "no memory for %zu detectors", h->n_detectors);
+	for (size_t i = 0; i < h->n_detectors; i++)
+		for (int k = 0; k < 3; k++)
+			position[i][k] = sign[k] * h->position[i][axis[k]];
+	*ret = position;
+	return 0;
+}
+
+/* The TOF bins of all pairs of types must be the same, and equidistant about 0. */
+static int check_tof(const struct petsird_header *h, struct err *err)
+{
+	const struct petsird_tof *first = &h->tof[0][0];
+	double width = (double)(first->edges[first->n] - first->edges[0]) / (double)first->n;
+
+	if (!(first->resolution > 0))
+		return err_set(err, EBADMSG, "a TOF resolution of %g mm; use --no-tof", (double)first->resolution);
+	for (size_t i = 0; i < h->n_types; i++)
+		for (size_t j = 0; j <= i; j++) {
+			const struct petsird_tof *tof = &h->tof[i][j];
+
+			if (tof->n != first->n || tof->resolution != first->resolution)
+				return err_set(err, ENOTSUP,
+					       "module types %zu and %zu have %zu TOF bins, and a resolution of %g mm; types 0 "
+					       "and 0 have %zu "
+					       "and %g mm",
+					       i, j, tof->n, tof->resolution, first->n, first->resolution);
+			for (size_t k = 0; k <= tof->n; k++)
+				if (!(fabs((double)tof->edges[k] - ((double)k - 0.5 * (double)tof->n) * width) <=
+				      EDGE_ERROR * width))
+					return err_set(err, ENOTSUP,
+						       "TOF bins are not equidistant about 0: edge %zu of module types %zu and "
+						       "%zu is at %g mm "
+						       "instead of %g mm",
+						       k, i, j, (double)tof->edges[k],
+						       ((double)k - 0.5 * (double)tof->n) * width);
+		}
+	return 0;
+}
+
+int petsird_find_tof(const struct petsird_header *h, bool none, struct scan_tof *ret, struct err *err)
+{
+	const struct petsird_tof *tof = &h->tof[0][0];
+	int rc;
+
+	*ret = (struct scan_tof){0};
+	for (size_t i = 0; !none && i < h->n_types; i++)
+		none = h->tof[i][i].n <= 1;
+	if (none)
+		return 0;
+	rc = check_tof(h, err);
+	if (rc == 0)
+		*ret = (struct scan_tof){.n = (int)tof->n,
+					 .width = (double)(tof->edges[tof->n] - tof->edges[0]) / (double)tof->n,
+					 .sigma = tof->resolution / TOF_FWHM_PER_SIGMA};
+	return rc;
+}
+
+double petsird_pair_efficiency(const struct petsird *p, int32_t first, int32_t second)
+{
+	const struct petsird_header *h = petsird_header(p);
+	const uint32_t detector[2] = {(uint32_t)first, (uint32_t)second};
+	size_t energies[2];
+	double sum = 0;
+
+	if (first < 0 || second < 0)
+		return 0;
+	if (!h->has_efficiencies)
+		return 1;
+	for (int i = 0; i < 2; i++)
+		energies[i] = h->type[petsird_type_of(h, detector[i])].energies;
+	for (size_t i = 0; i < energies[0]; i++)
+		for (size_t j = 0; j < energies[1]; j++)
+			sum += petsird_efficiency(p, detector, (uint16_t[]){(uint16_t)i, (uint16_t)j});
+	return sum;
+}
+
+/* ---- sentences ---- */
+
+struct text {
+	char *at;
+	size_t size;
+};
+
+static void warn(const struct text *to, const char *sentence)
+{
+	size_t used = to->at ? strlen(to->at) : 0;
+
+	if (to->at && used < to->size)
+		snprintf(to->at + used, to->size - used, "%s%s", used ? " " : "", sentence);
+}
+
+/* Warn of n things if there are any; what: the rest of the sentence. */
+static void warn_count(const struct text *to, uint64_t n, const char *what)
+{
+	char sentence[200];
+
+	snprintf(sentence, sizeof(sentence), "%llu %s", (unsigned long long)n, what);
+	if (n > 0)
+		warn(to, sentence);
+}
+
+void petsird_warn(const struct petsird *p, bool like, char *warnings, size_t size)
+{
+	const struct petsird_header *h = petsird_header(p);
+	const struct petsird_counts *n = petsird_counts(p);
+	const struct text to = {warnings, size};
+	char sentence[200];
+
+	warn_count(&to, n->surplus, "events of pairs of module types that do not exist are not used.");
+	warn_count(&to, n->delayeds, "delayed coincidences are not used: randoms are not corrected.");
+	warn_count(&to, n->alive_fractions, "blocks of alive time fractions are not used: dead time is not corrected.");
+	if (!like && h->exam.n_radiopharmaceuticals > 1)
+		warn_count(&to, h->exam.n_radiopharmaceuticals, "radiopharmaceuticals: the first one is used.");
+	if (h->calibration != 1) {
+		snprintf(sentence, sizeof(sentence),
+			 "The calibration factor %g of the file is not used: set DoseCalibrationFactor for values in Bq/ml.",
+			 h->calibration);
+		warn(&to, sentence);
+	}
+	if (h->aligned)
+		warn(&to, "The alignment of the gantry is not used: positions are relative to the PET gantry.");
+}
+
+/* ---- attributes ---- */
+
+/* SNOMED CT codes of nuclides, and those of SNOMED RT that they replaced (PS3.16, CID 4020). */
+static const struct {
+	const char *code, *before, *name;
+} nuclides[] = {
+	{"40565003", "C-105A1", "C11"},	 {"21576001", "C-107A1", "N13"},  {"129504001", "C-B1038", "O15"},
+	{"77004003", "C-111A1", "F18"},	 {"3932008", "C-127A2", "Cu64"},  {"35337001", "C-131A3", "Ga68"},
+	{"79197006", "C-159A2", "Rb82"}, {"63360001", "C-168A4", "Zr89"}, {"40937006", "C-114A5", "I124"},
+};
+
+static void add_number(struct petsird_set *s, const char *name, double value)
+{
+	if (value > 0 && value < 1e15)
+		snprintf(s->text[s->n++], PETSIRD_SET_SIZE, "%s=%.9g", name, value);
+}
+
+/* Write a moment (s since 1970, UTC) as YYYYMMDDHHMMSS; false: none. */
+static bool format_moment(double seconds, char ret[15])
+{
+	time_t when;
+	struct tm tm;
+
+	if (!(fabs(seconds) < 1e11))
+		return false;
+	when = (time_t)floor(seconds);
+	return gmtime_r(&when, &tm) && strftime(ret, 15, "%Y%m%d%H%M%S", &tm) == 14;
+}
+
+void petsird_collect_set(const struct petsird *p, bool like, struct petsird_set *ret)
+{
+	const struct petsird_exam *e = &petsird_header(p)->exam;
+	const struct petsird_counts *counts = petsird_counts(p);
+	char when[15];
+
+	add_number(ret, "ActualFrameDuration", (double)counts->covered);
+	if (like)
+		return;
+	if (format_moment(e->start + counts->start / 1000.0, when)) {
+		snprintf(ret->text[ret->n++], PETSIRD_SET_SIZE, "AcquisitionDate=%.8s", when);
+		snprintf(ret->text[ret->n++], PETSIRD_SET_SIZE, "AcquisitionTime=%s", when + 8);
+	}
+	add_number(ret, "PatientWeight", e->weight);
+	add_number(ret, "PatientSize", e->size);
+	for (size_t i = 0; i < sizeof(nuclides) / sizeof(nuclides[0]); i++)
+		if (!strcmp(e->nuclide, nuclides[i].code) || !strcmp(e->nuclide, nuclides[i].before))
+			snprintf(ret->text[ret->n++], PETSIRD_SET_SIZE, "Radionuclide=%s", nuclides[i].name);
+	if (!(e->dose > 0))
+		return; /* a time of injection of 0 is 1970 */
+	add_number(ret, "RadionuclideTotalDose", e->dose);
+	if (format_moment(e->injected, when))
+		snprintf(ret->text[ret->n++], PETSIRD_SET_SIZE, "RadiopharmaceuticalStartDateTime=%s", when);
+}

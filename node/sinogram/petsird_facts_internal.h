@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a PETSIRD file says about scanner and examination, for its histogram (petsird_import.c) and for its events
+ * (petsird_list.c). Private to this folder. */
+#ifndef TOMONODE_NODE_PETSIRD_FACTS_INTERNAL_H
+#define TOMONODE_NODE_PETSIRD_FACTS_INTERNAL_H
+
+#include "kernels/geometry.h"
+#include "node/format/petsird.h"
+
+#define PETSIRD_SET_SIZE 64
+#define PETSIRD_SET_MAX 10
+
+/* Copy the positions of the detectors in the axes of the scanner. axes: see struct petsird_import. The caller frees *ret. EINVAL:
+ * the axes are not a rotation. */
+int petsird_positions(const struct petsird_header *h, const char *axes, float (**ret)[3], struct err *err);
+
+/* Find the TOF bins that all pairs of module types share; ret->n = 0: there are none, or `none` is true. They ascend towards the
+ * second detector of an event, unlike those of struct scan_tof. ENOTSUP: they differ, or are not equidistant about 0. */
+int petsird_find_tof(const struct petsird_header *h, bool none, struct scan_tof *ret, struct err *err);
+
+/* Return the sum of the efficiencies of two detectors over their energies, without the calibration factor; 0 for a detector
+ * below 0. */
+double petsird_pair_efficiency(const struct petsird *p, int32_t first, int32_t second);
+
+struct petsird_set { /* attributes of the file, as --set has them */
+	char text[PETSIRD_SET_MAX][PETSIRD_SET_SIZE];
+	size_t n;
+};
+/* Collect what the file says, after its events were read: the duration always, the rest if there is no header to copy from. */
+void petsird_collect_set(const struct petsird *p, bool like, struct petsird_set *ret);
+
+/* Append sentences about what is not used, after the events were read. like: attributes are copied from another file. */
+void petsird_warn(const struct petsird *p, bool like, char *warnings, size_t size);
+
+#endif
