@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -64,6 +66,56 @@ int folder_remove(const char *path, struct err *err)
 	if (ret == 0 && rmdir(path) < 0 && errno != ENOENT)
 		ret = err_set(err, errno, "cannot remove folder %s: %s", path, strerror(errno));
 	return ret;
+}
+
+static bool is_folder(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int create_one(const char *path, struct err *err)
+{
+	if (is_folder(path))
+		return 0;
+	if (mkdir(path, 0777) == 0)
+		return 0;
+	if (errno == EEXIST) /* another process may have made the folder meanwhile */
+		return is_folder(path) ? 0 : err_set(err, ENOTDIR, "%s is not a folder", path);
+	return err_set(err, errno, "cannot make folder %s: %s", path, strerror(errno));
+}
+
+int folder_create(const char *path, struct err *err)
+{
+	char part[PATH_MAX];
+	int rc = 0;
+
+	if (is_folder(path))
+		return 0;
+	if (snprintf(part, sizeof(part), "%s", path) >= (int)sizeof(part))
+		return err_set(err, ENAMETOOLONG, "the path of folder %.60s... has more than %zu bytes", path, sizeof(part) - 1);
+	for (char *c = part + 1; rc == 0 && part[0] && *c; c++) {
+		if (*c != '/')
+			continue;
+		*c = '\0';
+		rc = create_one(part, err);
+		*c = '/';
+	}
+	return rc < 0 ? rc : create_one(path, err);
+}
+
+size_t folder_entries(const char *path)
+{
+	DIR *dir = opendir(path);
+	size_t n = 0;
+
+	if (!dir)
+		return 0;
+	for (struct dirent *e = readdir(dir); e; e = readdir(dir))
+		n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+	closedir(dir);
+	return n;
 }
 
 uint64_t folder_bytes(const char *path)

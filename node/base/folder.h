@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Folders of the spool that belong to one job: outbox/JOB and work/JOB. */
+/* Folders of the spool that belong to one job, outbox/JOB and work/JOB, and folders that a person names for output. */
 #ifndef TOMONODE_NODE_FOLDER_H
 #define TOMONODE_NODE_FOLDER_H
 
@@ -16,6 +16,11 @@ int folder_make(const char *path, struct err *err);
 int folder_empty(const char *path, struct err *err);
 /* Remove the folder and the files in it. Succeeds if the folder does not exist. */
 int folder_remove(const char *path, struct err *err);
+/* Create a folder for output (mode 0777 without the umask), with its parents. Succeeds if it exists. ENOTDIR: it, or one of its
+ * parents, is not a folder. */
+int folder_create(const char *path, struct err *err);
+/* Return the number of files and folders in the folder; 0 if it does not exist. */
+size_t folder_entries(const char *path);
 /* Return the disk space used by all files in the folder and its sub-folders, bytes; 0 if the folder does not exist. */
 uint64_t folder_bytes(const char *path);
 /* Return a number that changes when a file in the folder is added, removed or grows; 0 if the folder does not exist. It is

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "kernels/clock.h"
+#include "node/base/folder.h"
 #include "node/base/plural.h"
 #include "node/command/audit_files.h"
 #include "node/command/commands.h"
@@ -68,7 +69,7 @@ static const struct option_spec option_specs[] = {
 	 "new study"},
 	{OPTION_SET, "set", "KEYWORD=VALUE", "set an attribute, by keyword or as gggg,eeee=VALUE; may be repeated"},
 	{OPTION_CHUNK, "chunk", "BYTES", "largest number of data bytes in one object, 2 to 536870912; default 536870912"},
-	{'o', "output", "DIR", "folder for the objects; created if missing"},
+	{'o', "output", "DIR", "folder for the objects; created with its parents if missing"},
 	{'c', "config", "FILE", "configuration file; its scanners and its keys for the audit trail are used"},
 	{0},
 };
@@ -258,11 +259,13 @@ static int run(const struct options *o, const struct import *s)
 	struct err err = {0};
 	size_t n = 0;
 	json_t *root;
-	int rc = s->petsird.path ? petsird_import(&s->petsird, &s->conf, &report, &err)
-		 : s->e7	 ? sinogram_import_e7(&s->conf, s->e7, &n, &err)
-				 : sinogram_import(&s->conf, &n, &err);
-	int code = rc < 0 ? fail(o, &err) : CODE_OK;
+	int rc = folder_create(s->conf.folder, &err), code;
 
+	if (rc == 0)
+		rc = s->petsird.path ? petsird_import(&s->petsird, &s->conf, &report, &err)
+		     : s->e7	     ? sinogram_import_e7(&s->conf, s->e7, &n, &err)
+				     : sinogram_import(&s->conf, &n, &err);
+	code = rc < 0 ? fail(o, &err) : CODE_OK;
 	n = s->petsird.path ? report.objects : n;
 	audit(&s->conf, s->conf.header[SINOGRAM_EMISSION] ? s->conf.header[SINOGRAM_EMISSION] : s->e7, n, code);
 	if (code != CODE_OK)
@@ -310,11 +313,10 @@ int cmd_import(int argc, char **argv)
 	if (code)
 		return code;
 	s.conf.now = clock_wall();
-	if (mkdir(s.conf.folder, 0777) < 0 && errno != EEXIST)
-		return options_fail(&o, CODE_FAILED, "cannot make folder %s: %s", s.conf.folder, strerror(errno));
-	id = options_config(&o, config_path, &config);
-	if (id != CODE_OK)
-		return id;
+	code = options_config(&o, config_path, &config);
+	if (code != CODE_OK)
+		return code;
+	options_note_folder(&o, s.conf.folder);
 	audit_start(&config->node, AUDIT_DIRECT, "import");
 	s.conf.config = config;
 	code = run(&o, &s);

@@ -23,7 +23,7 @@ enum { OPTION_PROTOCOL = OPTION_LONG, OPTION_DEVICE, OPTION_SET, OPTION_SAME_PAT
 
 static const struct option_spec option_specs[] = {
 	{'c', "config", "FILE", "configuration file, applied over the embedded defaults"},
-	{'o', "output", "DIR", "folder for the results; created if missing"},
+	{'o', "output", "DIR", "folder for the results; created with its parents if missing"},
 	{OPTION_PROTOCOL, "protocol", "NAME",
 	 "protocol of the configuration, for cases of its kind; default: for each kind that of its first route"},
 	{OPTION_DEVICE, "device", "SPEC",
@@ -349,6 +349,7 @@ static int run(struct recon *r, char **paths)
 	if (r->list->n == 0 && r->list->n_refused == 0)
 		return options_fail(&r->o, CODE_INPUT, "neither projections nor sinograms in %zu file%s (%zu of them not DICOM)",
 				    r->list->n_files, plural(r->list->n_files), r->list->n_other);
+	options_note_folder(&r->o, r->out_dir);
 	if (device_names_open(r->device ? r->device : r->config->node.device, &dev, &err) < 0)
 		return options_fail(&r->o, CODE_DEVICE, "%s", err.msg);
 	reconstruct_all(r, dev);

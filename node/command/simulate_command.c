@@ -48,6 +48,7 @@ static int simulate(struct simulate_command *c, const struct simulator *simulato
 
 	if (simulator->plan && simulator->plan(c, &err) < 0)
 		return refuse(c, &err);
+	options_note_folder(&c->o, c->folder);
 	progress_start(&progress, !c->o.json);
 	rc = simulator->run(c, &progress.monitor, &err);
 	progress_stop(&progress);

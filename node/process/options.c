@@ -15,6 +15,8 @@
 #include <string.h>
 
 #include "dicom/core/dataset.h"
+#include "node/base/folder.h"
+#include "node/base/plural.h"
 #include "node/config/config_path.h"
 
 enum { ID_HELP = OPTION_LONG + 1000, ID_JSON, ID_INTO }; /* row i of the table without an id: ID_INTO + i */
@@ -332,6 +334,18 @@ int options_config_of_node(const struct options *o, const char *path, struct con
 	if (problems == 0) /* the failure is not in the configuration's text: no memory, or the path is too long */
 		return options_fail(o, CODE_CONFIG, "%s", err.msg);
 	return fail_json(o, CODE_CONFIG, err.msg); /* each problem was printed to stderr already */
+}
+
+void options_note_folder(const struct options *o, const char *folder)
+{
+	size_t n = folder_entries(folder);
+
+	if (n > 0)
+		fprintf(stderr,
+			"tomonode %s: warning: folder %s is not empty (%zu file%s): new files are added, and replace those with "
+			"the "
+			"same names\n",
+			o->spec->name, folder, n, plural(n));
 }
 
 int options_config(const struct options *o, const char *path, struct config **ret_config)

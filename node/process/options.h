@@ -127,6 +127,10 @@ int options_fail_err(const struct options *o, const struct err *err);
  * EACCES: CODE_PEER; else CODE_FAILED. */
 enum exit_code options_code(const struct err *err);
 
+/* Warn on stderr if the folder for the output has files already: new files are added to them, and replace those with the same
+ * names. */
+void options_note_folder(const struct options *o, const char *folder);
+
 /* Load a configuration and print every problem. path NULL: use config_path_default(). Returns 0, or CODE_CONFIG, which the
  * command returns. */
 int options_config(const struct options *o, const char *path, struct config **ret_config);

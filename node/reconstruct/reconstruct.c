@@ -14,6 +14,7 @@
 #include <sys/statvfs.h>
 
 #include "kernels/clock.h"
+#include "node/base/folder.h"
 #include "node/reconstruct/reconstruct_internal.h"
 
 /* Limits of a result whose size follows the data: this many times the bytes of the case's files, and at least this many bytes.
@@ -72,9 +73,9 @@ static int write_case(const struct reconstruct_kind *kind, struct reconstruct_wo
 	monitor_progress(w->monitor, "write", 0);
 	if (monitor_cancelled(w->monitor))
 		return err_set(err, ECANCELED, "cancelled before writing");
-	if (mkdir(w->out_dir, 0777) < 0 && errno != EEXIST)
-		return err_set(err, errno, "cannot make the output folder %s: %s", w->out_dir, strerror(errno));
-	rc = kind->write(w, err);
+	rc = folder_create(w->out_dir, err);
+	if (rc == 0)
+		rc = kind->write(w, err);
 	if (rc == 0)
 		monitor_progress(w->monitor, "write", 1);
 	if (rc == -ENOSPC && w->keep_free > 0)

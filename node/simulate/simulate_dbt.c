@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "dicom/pixels/pixels.h"
 #include "kernels/clock.h"
+#include "node/base/folder.h"
 #include "node/simulate/simulate.h"
 
 #define PATH_SIZE 4096
@@ -139,25 +139,11 @@ static int run_multi(const struct simulation *s, const char *folder, struct pict
 
 int simulate_folder(const char *folder, struct err *err)
 {
-	char path[PATH_SIZE - 16]; /* leaves space for file names in it */
-	struct stat st;
+	const size_t allowed = PATH_SIZE - 17; /* leaves space for file names */
 
-	if (snprintf(path, sizeof(path), "%s", folder) >= (int)sizeof(path))
-		return err_set(err, ENAMETOOLONG, "the path of folder %.60s... has more than %zu bytes", folder,
-			       sizeof(path) - 1);
-	for (char *c = path; *c; c++) {
-		if (*c != '/' || c == path)
-			continue;
-		*c = '\0';
-		if (mkdir(path, 0777) < 0 && errno != EEXIST)
-			return err_set(err, EIO, "cannot make folder %s: %s", path, strerror(errno));
-		*c = '/';
-	}
-	if (mkdir(path, 0777) < 0 && errno != EEXIST)
-		return err_set(err, EIO, "cannot make folder %s: %s", path, strerror(errno));
-	if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
-		return err_set(err, ENOTDIR, "%s is not a folder", path);
-	return 0;
+	if (strlen(folder) > allowed)
+		return err_set(err, ENAMETOOLONG, "the path of folder %.60s... has more than %zu bytes", folder, allowed);
+	return folder_create(folder, err);
 }
 
 int simulate_run(const struct simulation *s, const char *folder, const struct monitor *monitor,

@@ -295,6 +295,18 @@ def refusals(folder, failures):
         tools.check(word in done.stdout, f"no warning of {word}: {done.stdout}", failures)
 
 
+def output_folders(folder, failures):
+    """Parents are made; a folder that has files is named; a file in the way refuses."""
+    header, out = os.path.join(folder, "out.hs"), os.path.join(folder, "new", "deep", "out")
+    made_header(header, "float", 4, "LITTLEENDIAN", True)
+    done = imported(out, header)
+    tools.check(not done.stderr and os.listdir(out) == ["emission.dcm"], f"a new folder: {done.stderr}", failures)
+    done = imported(out, header)
+    tools.check("deep/out is not empty (1 file)" in done.stderr and os.listdir(out) == ["emission.dcm"], f"a folder with files: {done.stderr}", failures)
+    done = imported(os.path.join(header, "out"), header, ok=(1,))
+    tools.check("out.hs is not a folder" in done.stderr, f"a file in the way: {done.stderr}", failures)
+
+
 def main():
     failures = []
     if not shutil.which("dciodvfy"):
@@ -307,6 +319,7 @@ def main():
         documented(folder, failures)
         rewritten(folder, failures)
         refusals(folder, failures)
+        output_folders(folder, failures)
         of_stir(folder, "as STIR", write_as_stir(folder), failures)
         if "TOMONODE_TEST_DATA" in os.environ:
             of_stir(folder, "STIR", STIR, failures)

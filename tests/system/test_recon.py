@@ -31,7 +31,7 @@ def main():
         tools.check(ok, text, failures)
 
     with tools.folder() as folder:
-        exam, out, config = (os.path.join(folder, n) for n in ("exam", "out", "conf"))
+        exam, out, config = (os.path.join(folder, n) for n in ("exam", "new/out", "conf"))
         for name in ("left", "right", "short", "other"):
             os.makedirs(os.path.join(exam, name))
         with open(config, "w", encoding="ascii") as f:
@@ -78,8 +78,9 @@ def main():
         done = tools.run("recon", "-c", config, "--device", "cpu", "--set", "memory_limit=1000000", "-o", out, one, ok=(5,))
         check("protocol 'dbt-osem'" in done.stderr and "the limit is 1.0 MB (memory_limit)" in done.stderr, f"a plan that does not fit: {done.stderr}")
         tools.run("recon", "-c", config, "-o", out, os.path.join(folder, "nothing"), ok=(8,))
-        text = tools.run("recon", "-c", config, "--device", "cpu", "--set", "voxel=2.04", "-o", out, one).stdout
-        check("R MLO: 10 projections" in text, text)
+        done = tools.run("recon", "-c", config, "--device", "cpu", "--set", "voxel=2.04", "-o", out, one)
+        check("R MLO: 10 projections" in done.stdout, done.stdout)
+        check("new/out is not empty (2 files)" in done.stderr, f"a folder that has files: {done.stderr}")
     tools.finish(failures, "recon: two cases made, three refused with their sentences, exit codes as documented")
 
 

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Test folders for output: created with their parents, never in place of a file; how many entries they have. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "node/base/atomic_file.h"
+#include "node/base/folder.h"
+
+static char home[PATH_MAX];
+
+static int enter(void **state)
+{
+	(void)state;
+	snprintf(home, sizeof(home), "%s/folder-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+	return mkdtemp(home) && chdir(home) == 0 ? 0 : -1;
+}
+
+static void test_parents(void **state)
+{
+	const char *paths[] = {"a/b/c", "a/b/c", "a//d/", "./e", "f"};
+	struct err err = {0};
+	struct stat st;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		assert_int_equal(folder_create(paths[i], &err), 0);
+		assert_int_equal(stat(paths[i], &st), 0);
+		assert_true(S_ISDIR(st.st_mode));
+	}
+	assert_int_equal(folder_create(home, &err), 0);
+}
+
+static void test_not_a_folder(void **state)
+{
+	struct err err = {0};
+	char path[PATH_MAX + 8];
+
+	(void)state;
+	assert_int_equal(atomic_file_put("file", "x", 1, &err), 0);
+	assert_int_equal(folder_create("file", &err), -ENOTDIR);
+	assert_string_equal(err.msg, "file is not a folder");
+	assert_int_equal(folder_create("file/below", &err), -ENOTDIR);
+	assert_int_equal(folder_create("", &err), -ENOENT);
+	memset(path, 'a', sizeof(path));
+	path[sizeof(path) - 1] = '\0';
+	assert_int_equal(folder_create(path, &err), -ENAMETOOLONG);
+}
+
+static void test_entries(void **state)
+{
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(folder_entries("g"), 0);
+	assert_int_equal(folder_create("g", &err), 0);
+	assert_int_equal(folder_entries("g"), 0);
+	assert_int_equal(folder_create("g/.hidden", &err), 0);
+	assert_int_equal(atomic_file_put("g/file", "x", 1, &err), 0);
+	assert_int_equal(folder_entries("g"), 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_parents),
+		cmocka_unit_test(test_not_a_folder),
+		cmocka_unit_test(test_entries),
+	};
+
+	return cmocka_run_group_tests(tests, enter, NULL);
+}
