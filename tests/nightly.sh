@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Run the tests that take too long for every change: the whole suite under sanitizers, the soak, all hostile input, every fuzz target, the
-# planted faults.
+# planted faults, fits of 50 geometries of each tomosynthesis system.
 # Start it from cron or a timer.
 #
 # usage: tests/nightly.sh [MINUTES]     duration of each fuzz target and of the soak; default 30
@@ -63,6 +63,10 @@ fuzz() {
     tests/fuzz.sh $((60 * minutes))
 }
 
+calibration() { # the program of the step `asan`
+    TOMONODE_FIT_TRIALS=50 build/asan/tests/recon_test_bead_fit
+}
+
 export TOMONODE_TEST_SEED=${TOMONODE_TEST_SEED:-$((RANDOM * 32768 + RANDOM))} # of all random tests; without it they use 1
 date -u +"%Y-%m-%dT%H:%M:%SZ $(git rev-parse --short HEAD 2>/dev/null || true) TOMONODE_TEST_SEED=$TOMONODE_TEST_SEED" >>"$out/SUMMARY"
 step warnings warnings
@@ -71,6 +75,7 @@ step tsan suite tsan
 step soak soak
 step hostile hostile
 step fuzz fuzz
+step calibration calibration
 step faults tests/faults/run.py
 cat "$out/SUMMARY"
 exit "$failed"

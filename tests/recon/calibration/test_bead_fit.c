@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The fit of a system's geometry to positions of beads: random true geometries of several systems, positions with noise, compared
+ * with the uncertainties that the geometry allows. TOMONODE_FIT_TRIALS=50: more geometries of each system, and a table of their
+ * errors as lines for docs/dbt-calibration.md. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "recon/calibration/bead_judge.h"
+#include "tests/near.h"
+
+#define BEADS 12
+#define VIEWS_MAX 25
+#define NOISE 0.1 /* bins */
+#define TRIALS 4
+
+struct system {
+	const char *name;
+	int views, n_u, n_v;
+	double arc, pitch, value[SYSTEM_PARAMETERS];
+	bool turns;
+	double sd[SYSTEM_PARAMETERS]; /* known uncertainty with 12 beads in two layers 50 mm apart; 0: not compared */
+};
+
+static const struct system systems[] = {
+	{"Siemens Inspiration",
+	 25,
+	 2816,
+	 3584,
+	 50,
+	 0.085,
+	 {47, 608.5, 0, 0, 0, 17, 0, 0},
+	 false,
+	 {0.04, 0.06, 0.015, 0, 0, 0.003}},
+	{"GE Essential", 9, 2394, 2850, 25, 0.1, {40, 620, 0, 0, 0, 22, 0, 0}, false, {0.13, 0.12, 0.03, 0, 0, 0.011}},
+	{"Hologic Dimensions",
+	 15,
+	 1664,
+	 2048,
+	 15,
+	 0.14,
+	 {0, 700, -13.7, 0, 0, 25, 0.285, 0.3},
+	 true,
+	 {0.21, 0.18, 0.04, 0, 0, 0.018, 0.0013}},
+};
+#define SYSTEMS (sizeof(systems) / sizeof(systems[0]))
+
+static uint64_t state = 1;
+
+static double uniform(void) /* in -1..1 */
+{
+	state = state * 6364136223846793005u + 1442695040888963407u;
+	return (double)(state >> 11) * 0x1p-52 - 1;
+}
+
+static double normal(void)
+{
+	double sum = 0;
+
+	for (int i = 0; i < 48; i++)
+		sum += uniform();
+	return sum / 4; /* variance of a term: 1/3 */
+}
+
+/* An exam of a phantom: its truth and what a fit gets. */
+struct exam {
+	double truth[SYSTEM_PARAMETERS], pose[3], angle[VIEWS_MAX], at[BEADS][3];
+	struct bead_point points[BEADS * VIEWS_MAX];
+	struct bead_fit_input in;
+};
+
+/* Lay out two layers, 5 and 55 mm above the phantom's bottom, without symmetry. */
+static void make_beads(struct exam *e)
+{
+	static const double spread[BEADS][2] = {{-60, -80}, {-50, 20}, {-15, 85}, {10, -40}, {40, 45},	{60, -70},
+						{-55, -30}, {-35, 75}, {0, -85},  {20, 10},  {45, -20}, {62, 80}};
+
+	for (int i = 0; i < BEADS; i++) {
+		e->at[i][0] = spread[i][0] + 3 * uniform();
+		e->at[i][1] = spread[i][1] + 3 * uniform();
+		e->at[i][2] = i < BEADS / 2 ? 5 : 55;
+	}
+}
+
+/* Compute the bead's true position. */
+static void true_place(const struct exam *e, int bead, double ret[3])
+{
+	double c = cos(e->pose[2] * M_PI / 180), s = sin(e->pose[2] * M_PI / 180);
+	const double *p = e->at[bead];
+
+	ret[0] = e->pose[0] + c * p[0] - s * p[1];
+	ret[1] = e->pose[1] + s * p[0] + c * p[1];
+	ret[2] = e->truth[SYSTEM_SUPPORT] + p[2];
+}
+
+static void make_points(struct exam *e, double noise)
+{
+	double at[3];
+
+	e->in.n_points = 0;
+	for (int b = 0; b < BEADS; b++) {
+		true_place(e, b, at);
+		for (int v = 0; v < e->in.views.n_views; v++) {
+			struct bead_point *p = &e->points[e->in.n_points++];
+
+			*p = (struct bead_point){.bead = b, .view = v};
+			bead_project(e->truth, &e->in.views, bead_source_angle(e->truth, &e->in.views, v), at, p->at);
+			p->at[0] += noise * normal();
+			p->at[1] += noise * normal();
+		}
+	}
+}
+
+/* Make an exam of a system whose true geometry differs from the nominal one by random amounts. */
+static void make_exam(struct exam *e, const struct system *s, uint64_t seed, enum bead_knowledge knowledge,
+		      enum angle_definition definition, double noise)
+{
+	static const double moved[SYSTEM_PARAMETERS] = {5, 8, 3, 2, 0.3, 2, 0.02, 0};
+	static const double reach[SYSTEM_PARAMETERS] = {100, 150, 300, 100, 15, 100, 1, 100};
+
+	*e = (struct exam){0};
+	state = seed;
+	make_beads(e);
+	for (int i = 0; i < s->views; i++)
+		e->angle[i] = -s->arc / 2 + i * s->arc / (s->views - 1) + 0.05 * uniform();
+	e->pose[0] = 0.4 * s->n_u * s->pitch + 5 * uniform();
+	e->pose[1] = 10 * uniform();
+	e->pose[2] = 8 * uniform();
+	e->in.views = (struct bead_views){.n_u = s->n_u,
+					  .n_v = s->n_v,
+					  .pitch = s->pitch,
+					  .n_views = s->views,
+					  .angle = e->angle,
+					  .sign = 1,
+					  .definition = definition};
+	e->in.phantom = (struct bead_phantom){.knowledge = knowledge, .n_beads = BEADS, .at = (const double(*)[3])e->at};
+	e->in.points = e->points;
+	for (int i = 0; i < SYSTEM_PARAMETERS; i++) {
+		e->in.start[i] = s->value[i];
+		e->in.lo[i] = s->value[i] - reach[i];
+		e->in.hi[i] = s->value[i] + reach[i];
+		e->in.fitted[i] = i < SYSTEM_RATIO || (i == SYSTEM_RATIO && s->turns);
+		e->truth[i] = s->value[i] + (e->in.fitted[i] ? moved[i] * uniform() : 0);
+	}
+	make_points(e, noise);
+}
+
+/* Positions without noise give the true parameters, with either definition of the angle. The tolerances are the differences that
+ * the end of the iteration leaves. */
+static void exact(void **unused)
+{
+	(void)unused;
+	for (size_t s = 0; s < SYSTEMS; s++)
+		for (int d = ANGLE_ABOUT_AXIS; d <= ANGLE_AT_DETECTOR; d++)
+			for (int k = BEADS_KNOWN; k <= BEADS_IN_LAYERS; k++) {
+				struct exam e;
+				struct bead_fit fit;
+
+				make_exam(&e, &systems[s], 7 + s, (enum bead_knowledge)k, (enum angle_definition)d, 0);
+				assert_int_equal(bead_fit_run(&e.in, &fit, NULL), 0);
+				for (int i = 0; i < SYSTEM_PARAMETERS; i++)
+					assert_near(fit.value[i], e.truth[i], 1e-3);
+				for (int i = 0; k == BEADS_KNOWN && i < 3; i++)
+					assert_near(fit.pose[i], e.pose[i], 1e-3);
+				assert_near(fit.rms, 0, 1e-5);
+				bead_fit_clear(&fit);
+			}
+}
+
+static int trials(void)
+{
+	const char *text = getenv("TOMONODE_FIT_TRIALS");
+
+	return text ? atoi(text) : TRIALS;
+}
+
+struct tally {
+	double error, sd; /* sums of squares of errors and of the fits' own standard deviations */
+	double largest;	  /* error in units of the known standard deviation */
+	int n, beyond;	  /* errors that were compared with it, and those above three of it */
+};
+
+static void tally_fit(const struct system *s, const struct exam *e, const struct bead_fit *fit, struct tally *t)
+{
+	for (int i = 0; i < SYSTEM_PARAMETERS; i++) {
+		double error = fit->value[i] - e->truth[i];
+
+		if (!e->in.fitted[i])
+			continue;
+		t[i].error += error * error;
+		t[i].sd += fit->sd[i] * fit->sd[i];
+		assert_true(fabs(error) <= 4.5 * fit->sd[i]); /* once in 150 000 */
+		if (!(s->sd[i] > 0))
+			continue;
+		t[i].largest = fmax(t[i].largest, fabs(error) / s->sd[i]);
+		t[i].n++;
+		t[i].beyond += fabs(error) > 3 * s->sd[i];
+	}
+}
+
+/* The errors are those that the fit states, and those that are known for each system: of normal errors 0.3 % are above three
+ * standard deviations. */
+static void noise_known(void **unused)
+{
+	int n = trials(), compared = 0, beyond = 0;
+
+	(void)unused;
+	for (size_t s = 0; s < SYSTEMS; s++) {
+		struct tally t[SYSTEM_PARAMETERS] = {{0}};
+
+		for (int i = 0; i < n; i++) {
+			struct exam e;
+			struct bead_fit fit;
+
+			make_exam(&e, &systems[s], 1000 * s + (uint64_t)i, BEADS_KNOWN, ANGLE_ABOUT_AXIS, NOISE);
+			assert_int_equal(bead_fit_run(&e.in, &fit, NULL), 0);
+			assert_int_equal(bead_judge_fit(&e.in, &fit, NULL), 0);
+			assert_near(fit.noise, NOISE, 0.25 * NOISE);
+			tally_fit(&systems[s], &e, &fit, t);
+			bead_fit_clear(&fit);
+		}
+		for (int i = 0; i < SYSTEM_PARAMETERS; i++) {
+			compared += t[i].n;
+			beyond += t[i].beyond;
+			if (t[i].sd > 0 && n > TRIALS)
+				printf("| %s | `%s` | %.4f | %.4f | %.1f |\n", systems[s].name, system_parameter_names[i],
+				       sqrt(t[i].sd / n), sqrt(t[i].error / n), t[i].largest);
+		}
+	}
+	printf("%d of %d errors above three known standard deviations\n", beyond, compared);
+	assert_true(beyond <= compared / 100 + 1);
+}
+
+/* Without the positions within a layer, where the source is (source_axis, source_x) is nearly free; with these two fixed, the
+ * rest is determined. */
+static void layers(void **unused)
+{
+	(void)unused;
+	for (size_t s = 0; s < SYSTEMS; s++)
+		for (int fixed = 0; fixed < 2; fixed++) {
+			struct exam e;
+			struct bead_fit fit;
+			struct err err = {0};
+			int rc;
+
+			make_exam(&e, &systems[s], 1000 * s, BEADS_IN_LAYERS, ANGLE_ABOUT_AXIS, NOISE);
+			for (int i = SYSTEM_SOURCE_AXIS; i <= SYSTEM_SOURCE_X; i++) {
+				e.in.fitted[i] = !fixed;
+				e.in.start[i] = fixed ? e.truth[i] : e.in.start[i];
+			}
+			assert_int_equal(bead_fit_run(&e.in, &fit, &err), 0);
+			rc = bead_judge_fit(&e.in, &fit, &err);
+			assert_int_equal(rc, fixed ? 0 : -EDOM);
+			if (!fixed)
+				assert_non_null(strstr(err.msg, " only to "));
+			for (int i = 0; i < SYSTEM_PARAMETERS; i++)
+				assert_true(fabs(fit.value[i] - e.truth[i]) <= 4.5 * fit.sd[i]);
+			bead_fit_clear(&fit);
+		}
+}
+
+/* Unknown heights leave axis_height uncertain by 0.7, 10 and 20 mm, and are refused. */
+static void unknown_heights(void **unused)
+{
+	static const double least[SYSTEMS] = {0.5, 7, 12}, most[SYSTEMS] = {1, 14, 28};
+
+	(void)unused;
+	for (size_t s = 0; s < SYSTEMS; s++)
+		for (int i = 0; i < trials(); i++) {
+			struct exam e;
+			struct bead_fit fit;
+			struct err err = {0};
+
+			make_exam(&e, &systems[s], 1000 * s + (uint64_t)i, BEADS_UNKNOWN, ANGLE_ABOUT_AXIS, NOISE);
+			assert_int_equal(bead_fit_run(&e.in, &fit, &err), 0);
+			assert_in_range((long)(1000 * fit.sd[SYSTEM_AXIS_HEIGHT]), (long)(1000 * least[s]),
+					(long)(1000 * most[s]));
+			assert_int_equal(bead_judge_fit(&e.in, &fit, &err), -EDOM);
+			assert_non_null(strstr(err.msg, "heights of the beads are unknown"));
+			bead_fit_clear(&fit);
+		}
+}
+
+/* Beads in one layer, or two views, do not determine the geometry. */
+static void too_little(void **unused)
+{
+	struct exam e;
+	struct bead_fit fit;
+	struct err err = {0};
+
+	(void)unused;
+	make_exam(&e, &systems[1], 3, BEADS_KNOWN, ANGLE_ABOUT_AXIS, NOISE);
+	for (int i = 0; i < BEADS; i++)
+		e.at[i][2] = 5;
+	make_points(&e, NOISE);
+	assert_int_equal(bead_fit_run(&e.in, &fit, &err), 0);
+	assert_int_equal(bead_judge_fit(&e.in, &fit, &err), -EDOM);
+	assert_non_null(strstr(err.msg, "more beads"));
+	bead_fit_clear(&fit);
+
+	make_exam(&e, &systems[1], 3, BEADS_KNOWN, ANGLE_ABOUT_AXIS, NOISE);
+	for (int i = e.in.n_points; i-- > 0;)
+		if (e.points[i].view > 0)
+			e.points[i] = e.points[--e.in.n_points];
+	assert_int_equal(bead_fit_run(&e.in, &fit, &err), 0);
+	assert_int_equal(bead_judge_fit(&e.in, &fit, &err), -EDOM);
+	bead_fit_clear(&fit);
+
+	e.in.phantom.n_beads = 1;
+	e.in.n_points = 1;
+	e.points[0].bead = 0;
+	assert_int_equal(bead_fit_run(&e.in, &fit, &err), -ENODATA);
+	e.points[0].at[1] = NAN;
+	assert_int_equal(bead_fit_run(&e.in, &fit, &err), -EINVAL);
+	e.points[0].at[1] = 0;
+	e.points[0].view = 9;
+	assert_int_equal(bead_fit_run(&e.in, &fit, &err), -EINVAL);
+	e.points[0].view = 0;
+	e.in.phantom.n_beads = 2;
+	assert_int_equal(bead_fit_run(&e.in, &fit, &err), -ENODATA);
+	assert_non_null(strstr(err.msg, "bead 1 is in no view"));
+}
+
+/* A parameter that would leave its range stays at the limit, and the fit is refused. */
+static void limits(void **unused)
+{
+	struct exam e;
+	struct bead_fit fit;
+	struct err err = {0};
+
+	(void)unused;
+	make_exam(&e, &systems[0], 5, BEADS_KNOWN, ANGLE_ABOUT_AXIS, 0);
+	e.in.lo[SYSTEM_SOURCE_X] = -1;
+	e.in.hi[SYSTEM_SOURCE_X] = 1;
+	e.truth[SYSTEM_SOURCE_X] = 1.5;
+	make_points(&e, 0.01);
+	assert_int_equal(bead_fit_run(&e.in, &fit, &err), 0);
+	assert_true(fit.at_limit[SYSTEM_SOURCE_X]);
+	assert_near(fit.value[SYSTEM_SOURCE_X], 1, 0);
+	assert_int_equal(bead_judge_fit(&e.in, &fit, &err), -EDOM);
+	assert_non_null(strstr(err.msg, "source_x is at the limit"));
+	bead_fit_clear(&fit);
+	e.in.start[SYSTEM_SOURCE_X] = 2;
+	assert_int_equal(bead_fit_run(&e.in, &fit, &err), -EINVAL);
+}
+
+/* Make an exam whose data follow another convention than its input says. */
+static void make_wrong(struct exam *e, size_t system, int seed, int sign, enum angle_definition definition, bool mirrored)
+{
+	make_exam(e, &systems[system], 1000 * system + (uint64_t)seed, BEADS_KNOWN, definition, 0);
+	e->in.views.sign = sign;
+	make_points(e, NOISE);
+	e->in.views.sign = 1;
+	e->in.views.definition = ANGLE_ABOUT_AXIS;
+	for (int i = 0; mirrored && i < e->in.n_points; i++)
+		e->points[i].at[1] = e->in.views.n_v - 1 - e->points[i].at[1];
+}
+
+/* Every wrong sign, definition and mirrored image is found. The axis of the turning system is in its detector, so that both
+ * definitions are one geometry. */
+static void conventions(void **unused)
+{
+	double least[SYSTEMS][2];
+
+	(void)unused;
+	for (size_t s = 0; s < SYSTEMS; s++) {
+		least[s][0] = least[s][1] = INFINITY;
+		for (int i = 0; i < trials(); i++)
+			for (int kind = 0; kind < 6; kind++) {
+				int sign = kind & 1 ? -1 : 1;
+				enum angle_definition definition = kind & 2 ? ANGLE_AT_DETECTOR : ANGLE_ABOUT_AXIS;
+				bool mirrored = kind & 4;
+				struct bead_conventions c;
+				struct exam e;
+				struct err err = {0};
+				int rc;
+
+				make_wrong(&e, s, i, sign, definition, mirrored);
+				assert_int_equal(bead_conventions_test(&e.in, &c, &err), 0);
+				rc = bead_judge_conventions(&c, &err);
+				assert_int_equal(rc, mirrored ? -EDOM : 0);
+				assert_int_equal(c.trials[c.best].sign, mirrored ? -sign : sign);
+				assert_int_equal(c.trials[c.best].mirrored, mirrored);
+				if (systems[s].value[SYSTEM_AXIS_HEIGHT] > 0)
+					assert_int_equal(c.trials[c.best].definition, definition);
+				least[s][0] = fmin(least[s][0], c.apart);
+				least[s][1] = fmin(least[s][1], c.definition_apart);
+			}
+		printf("%s: a wrong sign or a mirrored image is at least %.3g noise variances apart, a wrong definition %.3g\n",
+		       systems[s].name, least[s][0], least[s][1]);
+	}
+}
+
+/* A view that is displaced against the others is visible in the residuals of the views. */
+static void displaced_view(void **unused)
+{
+	struct bead_view_residual views[VIEWS_MAX];
+	struct bead_fit fit;
+	struct exam e;
+
+	(void)unused;
+	make_exam(&e, &systems[0], 11, BEADS_KNOWN, ANGLE_ABOUT_AXIS, NOISE);
+	assert_int_equal(bead_fit_run(&e.in, &fit, NULL), 0);
+	assert_true(bead_judge_views(&e.in, &fit, views) < 5);
+	assert_int_equal(views[3].n, BEADS);
+	bead_fit_clear(&fit);
+	for (int i = 0; i < e.in.n_points; i++)
+		e.points[i].at[0] += e.points[i].view == 7 ? 0.5 : 0;
+	assert_int_equal(bead_fit_run(&e.in, &fit, NULL), 0);
+	assert_true(bead_judge_views(&e.in, &fit, views) > 5);
+	assert_near(views[7].mean[0], 0.5, 0.1);
+	bead_fit_clear(&fit);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(exact),	   cmocka_unit_test(noise_known),    cmocka_unit_test(layers),
+		cmocka_unit_test(unknown_heights), cmocka_unit_test(too_little),     cmocka_unit_test(limits),
+		cmocka_unit_test(conventions),	   cmocka_unit_test(displaced_view),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
