@@ -20,12 +20,13 @@
 #define POSE 3
 #define LOCAL_MAX (SYSTEM_PARAMETERS + POSE) /* parameters that one residual depends on, at most */
 
-const char *const system_parameter_names[SYSTEM_PARAMETERS] = {"axis_height",  "source_axis", "source_x",	"source_y",
-							       "angle_offset", "support",     "detector_ratio", "detector_y"};
-const char *const system_parameter_units[SYSTEM_PARAMETERS] = {"mm", "mm", "mm", "mm", "degrees", "mm", "", "mm"};
+const char *const system_parameter_names[SYSTEM_PARAMETERS] = {"axis_height",	 "source_axis",	    "source_x",
+							       "source_y",	 "angle_offset",    "support",
+							       "detector_ratio", "detector_axis_y", "detector_axis_height"};
+const char *const system_parameter_units[SYSTEM_PARAMETERS] = {"mm", "mm", "mm", "mm", "degrees", "mm", "", "mm", "mm"};
 
 /* Steps of the differences: so small that the third derivative does not matter, and far above rounding. */
-static const double difference[SYSTEM_PARAMETERS] = {1e-3, 1e-3, 1e-3, 1e-3, 1e-4, 1e-3, 1e-5, 1e-3};
+static const double difference[SYSTEM_PARAMETERS] = {1e-3, 1e-3, 1e-3, 1e-3, 1e-4, 1e-3, 1e-5, 1e-3, 1e-3};
 static const double pose_difference[POSE] = {1e-3, 1e-3, 1e-4};
 
 struct fit {
@@ -51,12 +52,13 @@ double bead_source_angle(const double system[SYSTEM_PARAMETERS], const struct be
 void bead_project(const double system[SYSTEM_PARAMETERS], const struct bead_views *views, double b, const double point[3],
 		  double ret_at[2])
 {
-	double turn = system[SYSTEM_RATIO] * b * RADIANS, c = cos(turn), s = sin(turn), y0 = system[SYSTEM_DETECTOR_Y];
+	double turn = system[SYSTEM_RATIO] * b * RADIANS, c = cos(turn), s = sin(turn);
+	double y0 = system[SYSTEM_DETECTOR_AXIS_Y], z0 = system[SYSTEM_DETECTOR_AXIS_HEIGHT];
 	double y = system[SYSTEM_SOURCE_Y] + system[SYSTEM_SOURCE_AXIS] * sin(b * RADIANS);
 	double z = system[SYSTEM_AXIS_HEIGHT] + system[SYSTEM_SOURCE_AXIS] * cos(b * RADIANS);
-	double part = ((y - y0) * s + z * c) / ((y - point[1]) * s + (z - point[2]) * c);
+	double part = ((y - y0) * s + (z - z0) * c + z0) / ((y - point[1]) * s + (z - point[2]) * c);
 	double x = system[SYSTEM_SOURCE_X] + part * (point[0] - system[SYSTEM_SOURCE_X]);
-	double w = (y + part * (point[1] - y) - y0) * c - (z + part * (point[2] - z)) * s;
+	double w = (y + part * (point[1] - y) - y0) * c - (z + part * (point[2] - z) - z0) * s;
 
 	ret_at[0] = x / views->pitch - 0.5;
 	ret_at[1] = (y0 + w) / views->pitch + views->n_v / 2.0 - 0.5;

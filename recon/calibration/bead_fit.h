@@ -4,8 +4,8 @@
  * The model is that of docs/geometry.md. The source of a view is at (source_x, source_y + source_axis sin b, axis_height +
  * source_axis cos b); b is the angle about the rotation axis, b = sign * angle + angle_offset. If the system states the angle as
  * seen from the detector's middle instead, that sum is the angle c of the line from (source_x, source_y, 0) to the source, and b
- * = c + asin(axis_height / source_axis sin c). The detector turns by ratio * b about the line y = detector_y, z = 0 (in its own
- * plane, parallel to x); ratio = 0: it does not move.
+ * = c + asin(axis_height / source_axis sin c). The detector turns by detector_ratio * b about the line y = detector_axis_y, z =
+ * detector_axis_height, parallel to x, and is the plane z = 0 at b = 0; detector_ratio = 0: it does not move.
  *
  * The phantom lies on the breast support: a bead at the height p_z above the phantom's bottom is at z = support + p_z. What is
  * known of the beads decides which further parameters are fitted:
@@ -33,7 +33,8 @@ enum system_parameter {
 	SYSTEM_ANGLE_OFFSET,
 	SYSTEM_SUPPORT,
 	SYSTEM_RATIO,
-	SYSTEM_DETECTOR_Y,
+	SYSTEM_DETECTOR_AXIS_Y,
+	SYSTEM_DETECTOR_AXIS_HEIGHT,
 	SYSTEM_PARAMETERS
 };
 

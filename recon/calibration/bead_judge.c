@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <math.h>
 
-const double bead_sd_limits[SYSTEM_PARAMETERS] = {1, 1, 0.5, 2, 0.2, 0.2, 0.01, 2};
+const double bead_sd_limits[SYSTEM_PARAMETERS] = {1, 1, 0.5, 2, 0.2, 0.2, 0.01, 2, 2};
 
 static int check_parameter(const struct bead_fit *fit, int i, struct err *err)
 {

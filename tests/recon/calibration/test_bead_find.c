@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Beads in projections of a phantom with exact line integrals: a plate with an edge, a step in it, beads, Poisson noise. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "recon/calibration/bead_find.h"
+#include "recon/core/scan.h"
+#include "recon/phantom/phantom.h"
+#include "tests/near.h"
+
+#define N_U 420
+#define N_V 500
+#define PITCH 0.1
+#define BEADS 6
+
+static const double place[BEADS][3] = {{8.31, -14.22, 20}, {14.57, 3.33, 70}, {21.04, 13.41, 25},
+				       {27.76, -6.18, 65}, {31.49, 9.87, 22}, {19.23, -17.05, 68}};
+
+static float line[N_U * N_V];
+static uint16_t counts[N_U * N_V];
+
+/* Project a plate whose edges are inside the picture, with a thicker half, and beads of steel of this diameter. */
+static void make_view(double diameter, double i0, double ret_at[BEADS][2])
+{
+	struct shape shapes[BEADS + 2] = {
+		{SHAPE_BOX, ROLE_BODY, {16, 0, 45}, {20, 18, 30}, 0.02},
+		{SHAPE_BOX, ROLE_BODY, {16, 9, 45}, {20, 9, 30}, 0.01},
+	};
+	struct phantom p = {.n = BEADS + 2, .shapes = shapes};
+	double angle[2] = {-10, 12.5};
+	struct dbt_geometry g = {
+		.n_u = N_U, .n_v = N_V, .pitch = PITCH, .axis_height = 40, .source_axis = 620, .n_views = 2, .angle = angle};
+	struct scan *scan;
+
+	for (int i = 0; i < BEADS; i++)
+		shapes[2 + i] = (struct shape){SHAPE_ELLIPSOID,
+					       ROLE_BEAD,
+					       {place[i][0], place[i][1] + 0.22 * place[i][2], place[i][2]},
+					       {diameter / 2, diameter / 2, diameter / 2},
+					       4 / diameter};
+	for (int i = 0; i < 2; i++)
+		shapes[i].c[1] += 10;
+	assert_int_equal(scan_create_dbt(&g, &scan, NULL), 0);
+	assert_int_equal(phantom_project(&p, scan, 1, line, NULL), 0);
+	if (i0 > 0) {
+		assert_int_equal(phantom_counts(line, N_U * N_V, i0, 5, 1, 65535, counts, NULL), 0);
+		for (size_t i = 0; i < N_U * N_V; i++)
+			line[i] = (float)-log(counts[i] / i0);
+	}
+	for (int i = 0; i < BEADS; i++) {
+		const double *c = shapes[2 + i].c, *s = scan->views[1].src;
+		double part = s[2] / (s[2] - c[2]);
+
+		ret_at[i][0] = (s[0] + (c[0] - s[0]) * part) / PITCH - 0.5;
+		ret_at[i][1] = (s[1] + (c[1] - s[1]) * part) / PITCH + N_V / 2.0 - 0.5;
+	}
+	scan_free(scan);
+}
+
+/* Find the beads and compare: exactly these, with this largest error of a position. */
+static void compare(double diameter, double i0, double tolerance)
+{
+	double at[BEADS][2];
+	struct bead_picture picture = {N_U, N_V, line};
+	struct bead_spot *spots;
+	size_t n;
+
+	make_view(diameter, i0, at);
+	assert_int_equal(bead_find(&picture, diameter / PITCH, &spots, &n, NULL), 0);
+	assert_int_equal(n, BEADS);
+	for (int i = 0; i < BEADS; i++) {
+		double best = INFINITY;
+
+		for (size_t k = 0; k < n; k++)
+			best = fmin(best, hypot(spots[k].at[0] - at[i][0], spots[k].at[1] - at[i][1]));
+		assert_near(best, 0, tolerance);
+	}
+	free(spots);
+}
+
+/* Without noise a position is right to the part of a bin that sampling with rays at the centres of bins leaves. */
+static void noise_free(void **unused)
+{
+	(void)unused;
+	compare(0.8, 0, 0.06);
+	compare(1.0, 0, 0.06);
+	compare(2.0, 0, 0.06);
+}
+
+/* Counts as in an exam: 5000 in air, 1000 behind the plate. */
+static void noisy(void **unused)
+{
+	(void)unused;
+	compare(0.8, 5000, 0.12);
+	compare(1.0, 5000, 0.12);
+	compare(2.0, 5000, 0.12);
+}
+
+/* Spots next to bins without data are dropped, the others stay. */
+static void no_data(void **unused)
+{
+	double at[BEADS][2];
+	struct bead_picture picture = {N_U, N_V, line};
+	struct bead_spot *spots;
+	size_t n;
+
+	(void)unused;
+	make_view(1, 5000, at);
+	for (int v = 0; v < N_V; v++)
+		for (int u = 0; u < N_U; u++)
+			if (fabs(u - at[2][0]) < 6)
+				line[v * N_U + u] = NAN;
+	assert_int_equal(bead_find(&picture, 10, &spots, &n, NULL), 0);
+	assert_in_range(n, BEADS - 2, BEADS - 1);
+	for (size_t k = 0; k < n; k++)
+		assert_true(fabs(spots[k].at[0] - at[2][0]) > 10);
+	free(spots);
+}
+
+static void refused(void **unused)
+{
+	struct bead_picture picture = {N_U, N_V, line};
+	struct bead_spot *spots;
+	struct err err;
+	size_t n;
+
+	(void)unused;
+	for (size_t i = 0; i < N_U * N_V; i++)
+		line[i] = 1;
+	assert_int_equal(bead_find(&picture, 10, &spots, &n, &err), -ENODATA);
+	assert_non_null(strstr(err.msg, "no bead of 10.0 bins"));
+	assert_int_equal(bead_find(&picture, 2, &spots, &n, &err), -EINVAL);
+	for (size_t i = 0; i < N_U * N_V; i++)
+		line[i] = NAN;
+	assert_int_equal(bead_find(&picture, 10, &spots, &n, &err), -ENODATA);
+	assert_non_null(strstr(err.msg, "no value"));
+	picture.n_u = picture.n_v = 8;
+	line[0] = 1;
+	assert_int_equal(bead_find(&picture, 10, &spots, &n, &err), -ENODATA);
+	assert_non_null(strstr(err.msg, "too small"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(noise_free),
+		cmocka_unit_test(noisy),
+		cmocka_unit_test(no_data),
+		cmocka_unit_test(refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

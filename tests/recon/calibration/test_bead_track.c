@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tracks of beads over the views, and their match with a phantom: a start geometry with errors, missing and additional spots,
+ * wrong signs, mirrored images. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "recon/calibration/bead_track.h"
+#include "tests/near.h"
+
+#define BEADS 12
+#define VIEWS 9
+#define CLUTTER 3
+
+static const double start[SYSTEM_PARAMETERS] = {40, 620, 0, 0, 0, 22, 0, 0, 0};
+static const double truth[SYSTEM_PARAMETERS] = {46, 612, 3, 2, 0.2, 20, 0, 0, 0};
+static const double at[BEADS][3] = {{-60, -80, 5},  {-50, 20, 5},  {-15, 85, 5}, {10, -40, 5}, {40, 45, 5},   {60, -70, 5},
+				    {-55, -30, 55}, {-35, 75, 55}, {0, -85, 55}, {20, 10, 55}, {45, -20, 55}, {62, 80, 55}};
+
+struct exam {
+	double angle[VIEWS];
+	struct bead_spot spot[VIEWS][BEADS + CLUTTER];
+	struct bead_spots spots[VIEWS];
+	struct bead_views views;
+};
+
+/* Project the beads, turned by 170 degrees, in the order of their numbers; every view lacks one and has spots of other things. */
+static void make(struct exam *e, int sign, bool mirrored)
+{
+	double c = cos(170 * M_PI / 180), s = sin(170 * M_PI / 180);
+
+	*e = (struct exam){
+		.views = {
+			.n_u = 2394, .n_v = 2850, .pitch = 0.1, .n_views = VIEWS, .sign = sign, .definition = ANGLE_ABOUT_AXIS}};
+	for (int v = 0; v < VIEWS; v++)
+		e->angle[v] = -12.5 + v * 25.0 / (VIEWS - 1);
+	e->views.angle = e->angle;
+	for (int v = 0; v < VIEWS; v++) {
+		e->spots[v].spots = e->spot[v];
+		for (int b = 0; b < BEADS + CLUTTER; b++) {
+			double p[3] = {100 + c * at[b % BEADS][0] - s * at[b % BEADS][1],
+				       s * at[b % BEADS][0] + c * at[b % BEADS][1], truth[SYSTEM_SUPPORT] + at[b % BEADS][2]};
+			double *to = e->spot[v][e->spots[v].n].at;
+
+			bead_project(truth, &e->views, bead_source_angle(truth, &e->views, v), p, to);
+			if (b >= BEADS) { /* moves against the beads */
+				to[0] += 70 + 60 * v;
+				to[1] += 110 - 90 * v;
+			}
+			if (mirrored)
+				to[1] = e->views.n_v - 1 - to[1];
+			e->spots[v].n += b != v || v == VIEWS / 2;
+		}
+	}
+	e->views.sign = 1;
+}
+
+static void check_match(int sign, bool mirrored)
+{
+	struct bead_tracks tracks;
+	int bead[BEADS + CLUTTER];
+	bool seen_mirrored;
+	struct exam e;
+
+	make(&e, sign, mirrored);
+	assert_int_equal(bead_tracks_make(&e.views, start, e.spots, &tracks, NULL), 0);
+	assert_int_equal(tracks.sign, mirrored ? -sign : sign);
+	assert_int_equal(tracks.n, BEADS);
+	assert_int_equal(tracks.n_points, BEADS * VIEWS - (VIEWS - 1));
+	assert_int_equal(bead_tracks_match(&tracks, at, BEADS, bead, &seen_mirrored, NULL), 0);
+	assert_int_equal(seen_mirrored, mirrored);
+	for (int i = 0; i < tracks.n; i++)
+		assert_int_equal(bead[i], i);
+	bead_tracks_clear(&tracks);
+}
+
+static void match(void **unused)
+{
+	(void)unused;
+	check_match(1, false);
+	check_match(-1, false);
+	check_match(1, true);
+	check_match(-1, true);
+}
+
+static void assign_layers(void **unused)
+{
+	static const double heights[] = {5, 55};
+	struct bead_tracks tracks;
+	int layer[BEADS + CLUTTER];
+	struct exam e;
+
+	(void)unused;
+	make(&e, 1, false);
+	assert_int_equal(bead_tracks_make(&e.views, start, e.spots, &tracks, NULL), 0);
+	bead_tracks_layers(&tracks, start[SYSTEM_SUPPORT], heights, 2, layer);
+	for (int i = 0; i < tracks.n; i++)
+		assert_int_equal(layer[i], i < BEADS / 2 ? 0 : 1);
+	tracks.tracks[0].at[2] = 22 + 30;
+	tracks.tracks[1].at[2] = 22 + 90;
+	bead_tracks_layers(&tracks, start[SYSTEM_SUPPORT], heights, 2, layer);
+	assert_int_equal(layer[0], -1);
+	assert_int_equal(layer[1], -1);
+	bead_tracks_clear(&tracks);
+}
+
+/* Two beads that come close in one view: their spot there belongs to neither. */
+static void shared_spot(void **unused)
+{
+	struct bead_tracks tracks;
+	struct exam e;
+
+	(void)unused;
+	make(&e, 1, false);
+	for (int i = 0; i < 2; i++) /* beads 0 and 1, in a view where both exist */
+		e.spot[7][1].at[i] = e.spot[7][0].at[i] = (e.spot[7][0].at[i] + e.spot[7][1].at[i]) / 2;
+	assert_int_equal(bead_tracks_make(&e.views, start, e.spots, &tracks, NULL), 0);
+	for (int i = 0; i < tracks.n_points; i++)
+		assert_false(tracks.points[i].view == 7 && tracks.points[i].bead < 2);
+	bead_tracks_clear(&tracks);
+}
+
+static void refused(void **unused)
+{
+	static const double other[4][3] = {{0, 0, 5}, {0, 33, 5}, {47, 0, 55}, {11, 90, 55}};
+	struct bead_tracks tracks;
+	int bead[BEADS + CLUTTER];
+	bool mirrored;
+	struct exam e;
+	struct err err;
+
+	(void)unused;
+	make(&e, 1, false);
+	assert_int_equal(bead_tracks_make(&e.views, start, e.spots, &tracks, &err), 0);
+	assert_int_equal(bead_tracks_match(&tracks, other, 2, bead, &mirrored, &err), -ENODATA);
+	assert_non_null(strstr(err.msg, "of 12 beads of the exam fit the 2 positions"));
+	bead_tracks_clear(&tracks);
+	for (int v = 0; v < VIEWS; v++)
+		e.spots[v].n = 2;
+	assert_int_equal(bead_tracks_make(&e.views, start, e.spots, &tracks, &err), -ENODATA);
+	assert_non_null(strstr(err.msg, "allowed: 3 or more"));
+	e.views.n_views = 1;
+	assert_int_equal(bead_tracks_make(&e.views, start, e.spots, &tracks, &err), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(match),
+		cmocka_unit_test(assign_layers),
+		cmocka_unit_test(shared_spot),
+		cmocka_unit_test(refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
