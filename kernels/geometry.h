@@ -7,7 +7,8 @@
  *
  * SCAN_DBT, digital breast tomosynthesis: x points away from the chest wall (x = 0: the detector's chest-wall edge), y along the
  * chest wall (y = 0: the detector's middle), z up from the detector plane (z = 0). u runs along x, v along y. A ray goes from the
- * view's source to the centre of bin (u, v) in the plane z = 0.
+ * view's source to the centre of bin (u, v), which is in the plane z = 0 unless the view has its own pose of the detector
+ * (scan_view.posed): for detectors that turn or move with the source.
  *
  * SCAN_PARALLEL, views of parallel rays: PET sinograms of a cylindrical scanner and 2-D parallel beam. z is the scanner's axis,
  * (0, 0, 0) its middle. u is the plane, v the radial bin, a view one angle phi. With r = radius[v], the point t of the ray is (r
@@ -44,10 +45,18 @@ enum scan_kind {
 	SCAN_PARALLEL,
 };
 
+/* Position and orientation of a flat detector. The centre of bin (u, v) is origin + u step_u + v step_v, mm. */
+struct scan_pose {
+	double origin[3];
+	double step_u[3], step_v[3];
+};
+
 struct scan_view {
 	double src[3];	 /* position of the source (focal spot), mm */
 	double shift[2]; /* shift of the detector along x and y relative to scan.lo, mm; 0: it does not move */
 	double turn[2];	 /* SCAN_PARALLEL: cosine and sine of the view's angle phi */
+	bool posed;	 /* SCAN_DBT: `pose` replaces scan.lo and shift; scan.h remains the distance of bins */
+	struct scan_pose pose;
 };
 
 /* A plane of SCAN_PARALLEL. Planes of equal rise are adjacent, in ascending z. */
@@ -126,6 +135,61 @@ static inline TOMONODE_HD double scan_slope(const struct scan *s, double rise, i
 	return rise == 0 ? 0 : rise / sqrt(s->ring_radius * s->ring_radius - r * r);
 }
 
+/* Compute the point of the detector at (u, v) in a view of SCAN_DBT; whole numbers are the centres of bins. */
+static inline TOMONODE_HD void scan_bin_at(const struct scan *s, const struct scan_view *view, double u, double v, double ret[3])
+{
+	if (view->posed) {
+		const struct scan_pose *p = &view->pose;
+
+		ret[0] = p->origin[0] + u * p->step_u[0] + v * p->step_v[0];
+		ret[1] = p->origin[1] + u * p->step_u[1] + v * p->step_v[1];
+		ret[2] = p->origin[2] + u * p->step_u[2] + v * p->step_v[2];
+		return;
+	}
+	ret[0] = s->lo[0] + view->shift[0] + (u + 0.5) * s->h[0];
+	ret[1] = s->lo[1] + view->shift[1] + (v + 0.5) * s->h[1];
+	ret[2] = 0;
+}
+
+/* Compute where the line from the source of a view through `point` meets the detector: ret[0] = u, ret[1] = v, not rounded.
+ * Return false if it does not meet it beyond the source on the side of the point. SCAN_DBT only. */
+static inline TOMONODE_HD bool scan_foot(const struct scan *s, const struct scan_view *view, const double point[3], double ret[2])
+{
+	double corner[3], on_u[3], on_v[3], to[3], n[3], distance, along, d[3], uu, uv, vv, du, dv, area;
+	int c;
+
+	scan_bin_at(s, view, 0, 0, corner);
+	scan_bin_at(s, view, 1, 0, on_u);
+	scan_bin_at(s, view, 0, 1, on_v);
+	for (c = 0; c < 3; c++) {
+		on_u[c] -= corner[c];
+		on_v[c] -= corner[c];
+		to[c] = point[c] - view->src[c];
+	}
+	for (c = 0; c < 3; c++)
+		n[c] = on_u[(c + 1) % 3] * on_v[(c + 2) % 3] - on_u[(c + 2) % 3] * on_v[(c + 1) % 3];
+	distance = along = 0;
+	for (c = 0; c < 3; c++) {
+		distance += n[c] * (corner[c] - view->src[c]);
+		along += n[c] * to[c];
+	}
+	if (!(distance * along > 0))
+		return false;
+	uu = uv = vv = du = dv = 0;
+	for (c = 0; c < 3; c++) {
+		d[c] = view->src[c] + to[c] * (distance / along) - corner[c];
+		uu += on_u[c] * on_u[c];
+		uv += on_u[c] * on_v[c];
+		vv += on_v[c] * on_v[c];
+		du += d[c] * on_u[c];
+		dv += d[c] * on_v[c];
+	}
+	area = uu * vv - uv * uv;
+	ret[0] = (vv * du - uv * dv) / area;
+	ret[1] = (uu * dv - uv * du) / area;
+	return true;
+}
+
 /* Compute the end points of the ray of bin (u, v) in a view. DBT: a is the source, b the bin's centre. PARALLEL: the points where
  * it enters and leaves the field of view; a has the negative t. Return false if there is no ray. */
 static inline TOMONODE_HD bool scan_ray(const struct scan *s, const struct scan_view *view, int u, int v, double a[3],
@@ -147,9 +211,7 @@ static inline TOMONODE_HD bool scan_ray(const struct scan *s, const struct scan_
 	a[0] = view->src[0];
 	a[1] = view->src[1];
 	a[2] = view->src[2];
-	b[0] = s->lo[0] + view->shift[0] + (u + 0.5) * s->h[0];
-	b[1] = s->lo[1] + view->shift[1] + (v + 0.5) * s->h[1];
-	b[2] = 0;
+	scan_bin_at(s, view, u, v, b);
 	return true;
 }
 

@@ -30,7 +30,7 @@ struct slice_map {
 /* The model is valid if every slice is between detector and source. */
 static inline TOMONODE_HD bool slice_map_valid(const struct scan_view *view, const struct grid *g)
 {
-	return g->lo[2] >= 0 && g->lo[2] + g->n[2] * g->h[2] < view->src[2];
+	return !view->posed && g->lo[2] >= 0 && g->lo[2] + g->n[2] * g->h[2] < view->src[2];
 }
 
 static inline TOMONODE_HD struct slice_map slice_map_make(const struct scan *s, const struct scan_view *view,

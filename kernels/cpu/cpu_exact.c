@@ -146,6 +146,33 @@ static struct cpu_span rays_through(const struct projection *a, const struct sca
 	return span;
 }
 
+/* Return the same for a box below the source, along both axes, if the detector has a pose of its own. */
+static void rays_through_posed(const struct projection *a, const struct scan_view *view, const struct voxel_box *box,
+			       struct cpu_span *ret_u, struct cpu_span *ret_v)
+{
+	const struct grid *g = &a->grid;
+	double low[2] = {HUGE_VAL, HUGE_VAL}, high[2] = {-HUGE_VAL, -HUGE_VAL}, at[3], foot[2];
+	struct cpu_span *span[2] = {ret_u, ret_v};
+	int n[2] = {a->scan->n_u, a->scan->n_v};
+
+	*ret_u = (struct cpu_span){0, n[0]};
+	*ret_v = (struct cpu_span){0, n[1]};
+	for (int corner = 0; corner < 8; corner++) {
+		for (int c = 0; c < 3; c++)
+			at[c] = g->lo[c] + (corner >> c & 1 ? box->end[c] : box->first[c]) * g->h[c];
+		if (!(at[2] < view->src[2]) || !scan_foot(a->scan, view, at, foot))
+			return; /* beside or above the source: no bound */
+		for (int c = 0; c < 2; c++) {
+			low[c] = fmin(low[c], foot[c]);
+			high[c] = fmax(high[c], foot[c]);
+		}
+	}
+	for (int c = 0; c < 2; c++) {
+		span[c]->first = (int)fmin(fmax(low[c] - 1, 0), n[c]);
+		span[c]->end = (int)fmin(fmax(high[c] + 2, span[c]->first), n[c]);
+	}
+}
+
 /* Return the radial bins whose rays may cross the box (parallel rays). */
 static struct cpu_span radii_through(const struct projection *a, const struct scan_view *view, const struct voxel_box *box)
 {
@@ -238,6 +265,8 @@ static void back_tile(const struct projection *a, const struct voxel_box *box, c
 
 		if (a->scan->kind == SCAN_PARALLEL) {
 			vs = radii_through(a, at, box);
+		} else if (at->posed) {
+			rays_through_posed(a, at, box, &us, &vs);
 		} else {
 			us = rays_through(a, at, 0, box->first[0], box->end[0]);
 			vs = rays_through(a, at, 1, box->first[1], box->end[1]);

@@ -86,6 +86,9 @@ static int check(const struct projection_spec *spec, struct err *err)
 		if (!isfinite(w->src[0]) || !isfinite(w->src[1]) || !isfinite(w->src[2]) || !isfinite(w->shift[0]) ||
 		    !isfinite(w->shift[1]))
 			return err_set(err, EINVAL, "projection: view %d: source or detector shift is not a number", i);
+		for (int c = 0; c < 3 && w->posed; c++)
+			if (!isfinite(w->pose.origin[c] + w->pose.step_u[c] + w->pose.step_v[c]))
+				return err_set(err, EINVAL, "projection: view %d: the pose of the detector is not a number", i);
 		if (spec->model == PROJECTION_SLICES && (scan->kind != SCAN_DBT || !slice_map_valid(w, g)))
 			return err_set(err, EINVAL,
 				       "projection: view %d: the slice-by-slice model needs the volume (z = %g to %g mm) between "

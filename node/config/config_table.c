@@ -299,6 +299,13 @@ static const struct config_key profile_keys[] = {
 	 .meaning = "height of the top of the breast support above the detector plane"},
 	{"source_x", AS_REAL(profile_conf, source_x, -200, 400), .unit = "mm", .fallback = "0",
 	 .meaning = "position of the source along x; 0: above the detector's chest-wall edge"},
+	{"detector_ratio", AS_REAL(profile_conf, detector_ratio, -1, 1), .fallback = "0", .flags = KEY_SPARSE,
+	 .meaning = "turn of the detector divided by the angle of the source; above 0: its normal follows the source; 0: it "
+		    "stands still"},
+	{"detector_axis_y", AS_REAL(profile_conf, detector_axis_y, -500, 500), .unit = "mm", .fallback = "0", .flags = KEY_SPARSE,
+	 .meaning = "y of the axis around which the detector turns; 0: its middle"},
+	{"detector_axis_height", AS_REAL(profile_conf, detector_axis_height, -500, 500), .unit = "mm", .fallback = "0",
+	 .flags = KEY_SPARSE, .meaning = "height of that axis above the detector plane; 0: in the plane"},
 	{"pitch", AS_REAL(profile_conf, pitch, 0.01, 2), .unit = "mm", .fallback = REQUIRED,
 	 .meaning = "size of a detector bin; must agree with (0018,1164)"},
 	{"angle_tag", AS_CHOICE(profile_conf, angle_tag, angle_tags), .fallback = "0018,1510",

@@ -10,6 +10,8 @@
 #define VIEWS_MAX 4096
 #define ANGLE_MAX 90.0	    /* degrees; a source at the detector's height has no rays through it */
 #define ANGLE_DISTINCT 0.01 /* degrees */
+#define AXIS_FAR 10000.0    /* mm */
+#define RATIO_MAX 2.0	    /* turns of the detector per turn of the source */
 #define RADIANS (3.14159265358979323846 / 180)
 
 struct owned_scan {
@@ -62,14 +64,20 @@ static int check_geometry(const struct dbt_geometry *g, struct err *err)
 		return err_set(err, EINVAL, "scan: detector of %d x %d bins; allowed: 1 to %d", g->n_u, g->n_v, BINS_MAX);
 	if (!(g->pitch > 0) || !isfinite(g->pitch)) /* !(x > 0) also refuses NaN */
 		return err_set(err, EINVAL, "scan: bin pitch %g mm; allowed: above 0", g->pitch);
-	if (!isfinite(g->axis_height) || g->axis_height < 0)
-		return err_set(err, EINVAL, "scan: the rotation axis is %g mm above the detector; allowed: 0 or more",
-			       g->axis_height);
+	if (!isfinite(g->axis_height) || fabs(g->axis_height) > AXIS_FAR)
+		return err_set(err, EINVAL, "scan: the rotation axis is %g mm above the detector; allowed: -%g to %g",
+			       g->axis_height, AXIS_FAR, AXIS_FAR);
 	if (!(g->source_axis > 0) || !isfinite(g->source_axis))
 		return err_set(err, EINVAL, "scan: distance of the source from the rotation axis is %g mm; allowed: above 0",
 			       g->source_axis);
 	if (!isfinite(g->source_x))
 		return err_set(err, EINVAL, "scan: source at x = %g mm, which is not a finite number", g->source_x);
+	if (!(fabs(g->detector_ratio) <= RATIO_MAX))
+		return err_set(err, EINVAL, "scan: the detector turns by %g of the source's angle; allowed: -%g to %g",
+			       g->detector_ratio, RATIO_MAX, RATIO_MAX);
+	if (!isfinite(g->detector_axis_y) || !isfinite(g->detector_axis_height))
+		return err_set(err, EINVAL, "scan: the detector turns around y = %g, z = %g mm, which are not finite numbers",
+			       g->detector_axis_y, g->detector_axis_height);
 	if (g->n_views < 2)
 		return err_set(err, EINVAL, "scan: %d projection%s; tomosynthesis needs at least 2", g->n_views,
 			       g->n_views == 1 ? "" : "s");
@@ -84,6 +92,62 @@ static int check_geometry(const struct dbt_geometry *g, struct err *err)
 				return err_set(err, EINVAL, "scan: projections %d and %d have the same angle, %g degrees", j, i,
 					       g->angle[i]);
 	}
+	return 0;
+}
+
+/* Return the pose of a detector that is turned by `turn`, radians. */
+static struct scan_pose turned_pose(const struct dbt_geometry *g, double turn)
+{
+	double c = cos(turn), s = sin(turn), first = (0.5 - 0.5 * g->n_v) * g->pitch - g->detector_axis_y;
+
+	return (struct scan_pose){
+		.origin = {0.5 * g->pitch, g->detector_axis_y + first * c - g->detector_axis_height * s,
+			   g->detector_axis_height - first * s - g->detector_axis_height * c},
+		.step_u = {g->pitch, 0, 0},
+		.step_v = {0, g->pitch * c, -g->pitch * s},
+	};
+}
+
+/* Compute the view from the angle of the source. */
+static struct scan_view turned_view(const struct dbt_geometry *g, double angle)
+{
+	struct scan_view view = {
+		.src = {g->source_x, g->source_axis * sin(angle), g->axis_height + g->source_axis * cos(angle)},
+		.posed = g->detector_ratio != 0,
+	};
+
+	if (view.posed)
+		view.pose = turned_pose(g, g->detector_ratio * angle);
+	return view;
+}
+
+/* Return the largest z of the detector. */
+static double detector_top(const struct scan *scan, const struct scan_view *view)
+{
+	double top = -HUGE_VAL, at[3];
+
+	for (int corner = 0; corner < 4; corner++) {
+		scan_bin_at(scan, view, corner & 1 ? scan->n_u - 0.5 : -0.5, corner & 2 ? scan->n_v - 0.5 : -0.5, at);
+		top = fmax(top, at[2]);
+	}
+	return top;
+}
+
+static int make_view(const struct dbt_geometry *g, const struct scan *scan, int i, struct scan_view *ret_view, struct err *err)
+{
+	struct scan_view view;
+	int r = 0;
+
+	if (g->matrix)
+		r = scan_view_from_matrix(g->matrix[i], g->n_u, g->n_v, g->pitch, &view, err);
+	else
+		view = turned_view(g, g->angle[i] * RADIANS);
+	if (r < 0)
+		return r;
+	if (!(view.src[2] > detector_top(scan, &view)))
+		return err_set(err, EINVAL, "scan: projection %d: the source, at z = %g mm, is not above the whole detector", i,
+			       view.src[2]);
+	*ret_view = view;
 	return 0;
 }
 
@@ -103,15 +167,28 @@ int scan_create_dbt(const struct dbt_geometry *g, struct scan **ret_scan, struct
 	scan = scan_new(&like, g->n_views, &views, err);
 	if (!scan)
 		return -ENOMEM;
-	for (int i = 0; i < g->n_views; i++) {
-		double angle = g->angle[i] * RADIANS;
-
-		views[i] = (struct scan_view){
-			.src = {g->source_x, g->source_axis * sin(angle), g->axis_height + g->source_axis * cos(angle)},
-		};
+	for (int i = 0; r == 0 && i < g->n_views; i++)
+		r = make_view(g, scan, i, &views[i], err);
+	if (r < 0) {
+		scan_free(scan);
+		return r;
 	}
 	*ret_scan = scan;
 	return 0;
+}
+
+/* Return the view with `bin` x `bin` bins merged. */
+static struct scan_view merged_view(const struct scan_view *view, int bin)
+{
+	struct scan_view merged = *view;
+	struct scan_pose *p = &merged.pose;
+
+	for (int c = 0; view->posed && bin > 1 && c < 3; c++) {
+		p->origin[c] += 0.5 * (bin - 1) * (p->step_u[c] + p->step_v[c]);
+		p->step_u[c] *= bin;
+		p->step_v[c] *= bin;
+	}
+	return merged;
 }
 
 int scan_create_binned(const struct scan *scan, int bin, const int *order, struct scan **ret_scan, struct err *err)
@@ -136,7 +213,7 @@ int scan_create_binned(const struct scan *scan, int bin, const int *order, struc
 	if (!binned)
 		return -ENOMEM;
 	for (int i = 0; i < scan->n_views; i++)
-		views[i] = scan->views[order ? order[i] : i];
+		views[i] = merged_view(&scan->views[order ? order[i] : i], bin);
 	*ret_scan = binned;
 	return 0;
 }

@@ -6,7 +6,8 @@
 #include "kernels/err.h"
 #include "kernels/geometry.h"
 
-/* A stationary detector and a source that turns in the plane x = source_x around an axis parallel to x (docs/geometry.md). */
+/* A source that turns in the plane x = source_x around an axis parallel to x (docs/geometry.md). The detector stands still in the
+ * plane z = 0, or turns with the source around an axis of its own, or has a projection matrix for each view. */
 struct dbt_geometry {
 	int n_u, n_v;	    /* bins along x (away from the chest wall) and y (along it) */
 	double pitch;	    /* bin size, mm */
@@ -15,11 +16,30 @@ struct dbt_geometry {
 	double source_x;    /* x of the source, mm; 0: over the chest-wall edge */
 	int n_views;
 	const double *angle; /* degrees, n_views elements; positive: the source is at y > 0 */
+	/* At angle a the detector is turned by detector_ratio * a around the line y = detector_axis_y, z = detector_axis_height,
+	 * which is parallel to x. A positive turn tilts its normal toward +y. 0: it stands still. */
+	double detector_ratio, detector_axis_y, detector_axis_height;
+	/* A matrix for each view, or NULL; it replaces everything above except n_u, n_v, pitch, n_views and angle, which then
+	 * only orders the views: see scan_view_from_matrix(). */
+	const double (*matrix)[12];
 };
 
 /* Create a DBT scan with the views in the given order. EINVAL: NaN, fewer than 2 views, equal angles (closer than 0.01 degree),
- * or a source at z <= 0. */
+ * a source that is not above the whole detector, or a matrix that scan_view_from_matrix() refuses. */
 int scan_create_dbt(const struct dbt_geometry *g, struct scan **ret_scan, struct err *err);
+
+/* Compute source and pose of a detector of n_u x n_v bins from a projection matrix P, 3 x 4, row-major: (u, v, 1) w = P (x, y, z,
+ * 1), with whole u and v at the centres of bins and x, y, z in the axes of the scan, mm. `pitch`: distance of bins, which
+ * determines how far the detector is from the source. The columns u must run along +x and the rows v along +y. If the columns
+ * are parallel to x, except for errors of at most SCAN_LEVEL_BINS at any bin, then the pose is made exactly so
+ * (scan_view_is_level()). EINVAL: the matrix is not finite or singular, its bins are not square with the size `pitch` (within 2
+ * %), or they run the wrong way. */
+int scan_view_from_matrix(const double matrix[12], int n_u, int n_v, double pitch, struct scan_view *ret_view, struct err *err);
+#define SCAN_LEVEL_BINS 0.1
+
+/* Return whether the lines of bins along u are parallel to x, and those along v perpendicular to it: true for a detector that
+ * stands still or turns around an axis parallel to x. */
+bool scan_view_is_level(const struct scan_view *view);
 
 /* Create a scan with the same rays, but with `bin` x `bin` bins merged (remaining rows and columns are dropped) and the views in
  * `order` (n_views indices into scan->views; NULL: unchanged). */

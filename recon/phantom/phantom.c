@@ -34,9 +34,10 @@ double phantom_value(const struct phantom *p, const double at[3])
 	return mu;
 }
 
-/* The bins whose rays may cross the shape, u0 <= u < u1, v0 <= v < v1: the shadow of the box around it on the plane z = 0. If the
+/* The bins whose rays may cross the shape, u0 <= u < u1, v0 <= v < v1: the shadow of the box around it on the detector. If the
  * box is below the source, it is the hull of the shadows of the box's corners; else it is every bin. Parts below z = 0 have no
- * shadow. */
+ * shadow.
+ */
 struct shadow {
 	int u0, u1, v0, v1;
 };
@@ -62,6 +63,17 @@ static struct shadow shadow_of(const struct shape *s, const struct scan *scan, c
 		corner[2] = larger(corner[2], 0);
 		if (!(corner[2] < view->src[2]))
 			return all;
+		if (view->posed) {
+			double foot[2];
+
+			if (!scan_foot(scan, view, corner, foot))
+				return all;
+			for (int c = 0; c < 2; c++) {
+				lo[c] = smaller(lo[c], foot[c]);
+				hi[c] = larger(hi[c], foot[c]);
+			}
+			continue;
+		}
 		double scale = view->src[2] / (view->src[2] - corner[2]);
 		for (int c = 0; c < 2; c++) {
 			double at = view->src[c] + (corner[c] - view->src[c]) * scale;
@@ -70,6 +82,9 @@ static struct shadow shadow_of(const struct shape *s, const struct scan *scan, c
 			hi[c] = larger(hi[c], at);
 		}
 	}
+	if (view->posed)
+		return (struct shadow){to_bin(lo[0], -0.5, 1, scan->n_u, -1), to_bin(hi[0], -0.5, 1, scan->n_u, 2),
+				       to_bin(lo[1], -0.5, 1, scan->n_v, -1), to_bin(hi[1], -0.5, 1, scan->n_v, 2)};
 	/* One bin more on each side, so that rounding cannot remove a ray. */
 	return (struct shadow){
 		to_bin(lo[0], scan->lo[0] + view->shift[0], scan->h[0], scan->n_u, -1),
@@ -79,7 +94,7 @@ static struct shadow shadow_of(const struct shape *s, const struct scan *scan, c
 	};
 }
 
-/* Compute bins u0..u0+n-1 (n <= BLOCK) of row v. */
+/* Compute bins u0..u0+n-1 (n <= BLOCK) of row v, whose centres have the same y and z. */
 static void project_block(const struct body *bodies, const struct shadow *shadows, size_t n_bodies, const struct scan *scan,
 			  const struct scan_view *view, int v, int u0, int n, float *ret)
 {
@@ -121,7 +136,8 @@ int phantom_project(const struct phantom *p, const struct scan *scan, int view, 
 	const struct scan_view *at = &scan->views[view];
 	struct body *bodies = calloc(p->n + 1, sizeof *bodies);
 	struct shadow *shadows = calloc(p->n + 1, sizeof *shadows);
-	int r = 0;
+	bool straight = !at->posed || (at->pose.step_u[1] == 0 && at->pose.step_u[2] == 0);
+	int block = straight ? BLOCK : 1, r = 0;
 
 	if (!bodies || !shadows) {
 		r = err_set(err, ENOMEM, "phantom: no memory for %zu shapes", p->n);
@@ -133,8 +149,8 @@ int phantom_project(const struct phantom *p, const struct scan *scan, int view, 
 	}
 #pragma omp parallel for schedule(dynamic, 16)
 	for (int v = 0; v < scan->n_v; v++)
-		for (int u = 0; u < scan->n_u; u += BLOCK) {
-			int n = scan->n_u - u < BLOCK ? scan->n_u - u : BLOCK;
+		for (int u = 0; u < scan->n_u; u += block) {
+			int n = scan->n_u - u < block ? scan->n_u - u : block;
 
 			project_block(bodies, shadows, p->n, scan, at, v, u, n,
 				      ret_line + (size_t)v * (size_t)scan->n_u + (size_t)u);

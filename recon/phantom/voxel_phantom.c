@@ -120,6 +120,8 @@ static double bin_line(const struct voxel_phantom *p, const double mu[VOXEL_MATE
 	for (int i = 0; i < n; i++) {
 		at[0] = b[0] + ((i % rays + 0.5) / rays - 0.5) * scan->h[0];
 		at[1] = b[1] + ((i / rays + 0.5) / rays - 0.5) * scan->h[1];
+		if (view->posed)
+			scan_bin_at(scan, view, u + (i % rays + 0.5) / rays - 0.5, v + (i / rays + 0.5) / rays - 0.5, at);
 		sub[i] = line(p, mu, box, a, at);
 		least = fmin(least, sub[i]);
 	}

@@ -56,6 +56,7 @@ static void test_defaults(void **state)
 	f = config_profile(c, "SIEMENS", "MAMMOMAT Inspiration", "1234");
 	assert_string_equal(f->name, "siemens-inspiration");
 	assert_true(f->axis_height == 47 && f->source_axis == 608.5 && f->support == 17 && f->pitch == 0.085 && f->source_x == 0);
+	assert_true(f->detector_ratio == 0 && f->detector_axis_y == 0 && f->detector_axis_height == 0);
 	assert_int_equal(f->angle_tag, 0x00181510);
 	f = config_profile(c, "GE MEDICAL SYSTEMS", "Senographe Essential VERSION ADS_54.11", "");
 	assert_string_equal(f->name, "ge-essential");
@@ -345,6 +346,12 @@ static void test_set_round_trip(void **state)
 	config_describe_profile(&c->profiles[0], text, sizeof(text));
 	assert_non_null(strstr(text, "name=siemens-inspiration axis_height=47 source_axis=608.5 support=17"));
 	assert_null(strstr(text, "SIEMENS"));
+	assert_null(strstr(text, "detector_ratio"));
+	config_free(c);
+	c = good("profiles = ( { name = \"siemens-inspiration\"; detector_ratio = 0.285; detector_axis_y = 0.3; "
+		 "detector_axis_height = -2; } );");
+	config_describe_profile(config_profile(c, "SIEMENS", "MAMMOMAT Inspiration", ""), text, sizeof(text));
+	assert_non_null(strstr(text, "detector_ratio=0.285 detector_axis_y=0.3 detector_axis_height=-2"));
 	config_free(c);
 }
 

@@ -130,8 +130,10 @@ static void refusals(void **state)
 	g.source_axis = NAN;
 	refuse(&g, "source");
 	g = siemens;
-	g.axis_height = -1;
+	g.axis_height = NAN;
 	refuse(&g, "axis");
+	g.axis_height = -608.5; /* the source of the middle view is in the detector */
+	refuse(&g, "not above the whole detector");
 	g = siemens;
 	g.source_x = INFINITY;
 	refuse(&g, "source");

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Detectors with a pose of their own: turned around an axis, or from projection matrices. Positions by hand, matrices back to the
+ * pose that they were made from, the exact operator against analytic chords, and its adjoint. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "recon/phantom/phantom.h"
+#include "tests/recon/dbt_fixture.h"
+#include "tests/recon/phantom/phantom_line.h"
+
+#define VIEWS 5
+#define RADIANS (M_PI / 180)
+#define ADJOINT_TOL 1e-5 /* as in test_projector.c */
+
+static const double angles[VIEWS] = {-7.66, -3.1, 0.2, 4, 7.56};
+
+/* A Hologic Dimensions as decoded from one unit's header (docs/geometry.md), with fewer bins. */
+static struct dbt_geometry hologic(int n_u, int n_v, double pitch)
+{
+	return (struct dbt_geometry){.n_u = n_u,
+				     .n_v = n_v,
+				     .pitch = pitch,
+				     .axis_height = -1.6,
+				     .source_axis = 696.7,
+				     .source_x = -13.7,
+				     .n_views = VIEWS,
+				     .angle = angles,
+				     .detector_ratio = 0.285,
+				     .detector_axis_y = 0.3};
+}
+
+static struct scan *create(const struct dbt_geometry *g)
+{
+	struct scan *scan = NULL;
+	struct err err = {0};
+
+	if (scan_create_dbt(g, &scan, &err) < 0)
+		print_error("%s\n", err.msg);
+	assert_non_null(scan);
+	return scan;
+}
+
+/* The centre of bin (u, v) from the formulas of docs/geometry.md. */
+static void turned(void **state)
+{
+	struct dbt_geometry g = hologic(21, 41, 1.4);
+	struct scan *scan;
+
+	(void)state;
+	for (int axis = 0; axis < 2; axis++) {
+		g.detector_axis_height = axis ? -30 : 0;
+		scan = create(&g);
+		for (int i = 0; i < VIEWS; i++) {
+			const struct scan_view *view = &scan->views[i];
+			double phi = 0.285 * angles[i] * RADIANS, normal[2] = {sin(phi), cos(phi)}, a[3], b[3],
+			       z_c = g.detector_axis_height;
+
+			assert_true(view->posed && scan_view_is_level(view));
+			for (int v = 0; v < 41; v += 8) {
+				double w = (v + 0.5 - 20.5) * 1.4 - 0.3;
+
+				scan_ray(scan, view, 4, v, a, b);
+				assert_near(b[0], 4.5 * 1.4, 1e-12);
+				assert_near(b[1], 0.3 + w * normal[1] - z_c * normal[0], 1e-10);
+				assert_near(b[2], z_c - w * normal[0] - z_c * normal[1], 1e-10);
+				assert_near(a[1], 696.7 * sin(angles[i] * RADIANS), 1e-10);
+			}
+		}
+		scan_free(scan);
+	}
+	/* at a positive angle the normal leans toward the source: the side of the detector at y > 0 is lower */
+	g.detector_axis_height = 0;
+	scan = create(&g);
+	assert_true(scan->views[VIEWS - 1].src[1] > 0 && scan->views[VIEWS - 1].pose.step_v[2] < 0);
+	scan_free(scan);
+}
+
+/* A detector that does not turn has the rays that it had. */
+static void still(void **state)
+{
+	struct dbt_geometry g = hologic(21, 41, 1.4), posed = g;
+	struct scan *a, *b;
+	double from[3], to[3], other[3];
+
+	(void)state;
+	g.detector_ratio = 0;
+	posed.detector_ratio = 1e-13;
+	a = create(&g);
+	b = create(&posed);
+	assert_true(!a->views[0].posed && b->views[0].posed);
+	for (int v = 0; v < 41; v++) {
+		scan_ray(a, &a->views[0], 7, v, from, to);
+		scan_ray(b, &b->views[0], 7, v, from, other);
+		for (int c = 0; c < 3; c++)
+			assert_near(other[c], to[c], 1e-9);
+	}
+	scan_free(a);
+	scan_free(b);
+}
+
+static void binned(void **state)
+{
+	struct dbt_geometry g = hologic(24, 40, 0.7);
+	struct scan *scan = create(&g), *four = NULL;
+	double a[3], b[3], middle[3] = {0};
+
+	(void)state;
+	assert_int_equal(scan_create_binned(scan, 4, NULL, &four, NULL), 0);
+	for (int v = 8; v < 12; v++)
+		for (int u = 4; u < 8; u++) {
+			scan_ray(scan, &scan->views[4], u, v, a, b);
+			for (int c = 0; c < 3; c++)
+				middle[c] += b[c] / 16;
+		}
+	scan_ray(four, &four->views[4], 1, 2, a, b);
+	for (int c = 0; c < 3; c++)
+		assert_near(b[c], middle[c], 1e-12);
+	scan_free(four);
+	scan_free(scan);
+}
+
+static void foot(void **state)
+{
+	struct dbt_geometry g = hologic(24, 40, 0.7);
+
+	(void)state;
+	for (int posed = 0; posed < 2; posed++) {
+		struct scan *scan;
+
+		g.detector_ratio = posed ? 0.285 : 0;
+		scan = create(&g);
+		for (int i = 0; i < VIEWS; i++) {
+			const struct scan_view *view = &scan->views[i];
+			double a[3], b[3], at[3], found[2];
+
+			for (int v = 0; v < 40; v += 13) {
+				scan_ray(scan, view, 9, v, a, b);
+				for (int c = 0; c < 3; c++)
+					at[c] = a[c] + 0.9 * (b[c] - a[c]);
+				assert_true(scan_foot(scan, view, at, found));
+				assert_near(found[0], 9, 1e-9);
+				assert_near(found[1], v, 1e-9);
+			}
+			at[2] = a[2] + 100;
+			assert_false(scan_foot(scan, view, at, found));
+		}
+		scan_free(scan);
+	}
+}
+
+/* Write the matrix of a view, times `factor`. */
+static void matrix_of(const struct scan_view *view, double factor, double ret[12])
+{
+	const struct scan_pose *p = &view->pose;
+	double column[3][3], row[3][3], volume = 0; /* (step_u, step_v, origin - source)^-1 (x - source) is w (u, v, 1) */
+
+	for (int c = 0; c < 3; c++) {
+		column[0][c] = p->step_u[c];
+		column[1][c] = p->step_v[c];
+		column[2][c] = p->origin[c] - view->src[c];
+	}
+	for (int r = 0; r < 3; r++)
+		for (int c = 0; c < 3; c++)
+			row[r][c] = column[(r + 1) % 3][(c + 1) % 3] * column[(r + 2) % 3][(c + 2) % 3] -
+				    column[(r + 1) % 3][(c + 2) % 3] * column[(r + 2) % 3][(c + 1) % 3];
+	for (int c = 0; c < 3; c++)
+		volume += row[0][c] * column[0][c];
+	for (int r = 0; r < 3; r++) {
+		ret[4 * r + 3] = 0;
+		for (int c = 0; c < 3; c++) {
+			ret[4 * r + c] = factor * row[r][c] / volume;
+			ret[4 * r + 3] -= ret[4 * r + c] * view->src[c];
+		}
+	}
+}
+
+static void matrices(void **state)
+{
+	struct dbt_geometry g = hologic(1664, 2048, 0.14);
+	struct scan *scan = create(&g), *found;
+	double matrix[VIEWS][12];
+
+	(void)state;
+	for (int i = 0; i < VIEWS; i++)
+		matrix_of(&scan->views[i], i % 2 ? -3.7 : 0.01, matrix[i]); /* its scale and sign do not matter */
+	g.matrix = matrix;
+	found = create(&g);
+	for (int i = 0; i < VIEWS; i++) {
+		const struct scan_view *view = &found->views[i], *want = &scan->views[i];
+
+		assert_true(view->posed && scan_view_is_level(view));
+		for (int c = 0; c < 3; c++) {
+			assert_near(view->src[c], want->src[c], 1e-6);
+			assert_near(view->pose.origin[c], want->pose.origin[c], 1e-6);
+			assert_near(view->pose.step_u[c], want->pose.step_u[c], 1e-9);
+			assert_near(view->pose.step_v[c], want->pose.step_v[c], 1e-9);
+		}
+	}
+	scan_free(found);
+	scan_free(scan);
+}
+
+/* A detector turned by a little around z is treated as parallel to x up to SCAN_LEVEL_BINS at its corners; beyond, it keeps its
+ * pose. */
+static void nearly_level(void **state)
+{
+	struct dbt_geometry g = hologic(1664, 2048, 0.14);
+	struct scan *scan = create(&g);
+	const double corner = hypot(832, 1024); /* bins */
+
+	(void)state;
+	for (int beyond = 0; beyond < 2; beyond++) {
+		double turn = (beyond ? 1.1 : 0.9) * SCAN_LEVEL_BINS / corner, matrix[12];
+		struct scan_view view = scan->views[3], found;
+		struct scan_pose *p = &view.pose;
+
+		for (int c = 0; c < 3; c++)
+			p->origin[c] += 831.5 * p->step_u[c] + 1023.5 * p->step_v[c];
+		p->step_u[0] = 0.14 * cos(turn);
+		p->step_u[1] = scan->views[3].pose.step_v[1] * sin(turn);
+		p->step_u[2] = scan->views[3].pose.step_v[2] * sin(turn);
+		p->step_v[0] = -0.14 * sin(turn);
+		p->step_v[1] *= cos(turn);
+		p->step_v[2] *= cos(turn);
+		for (int c = 0; c < 3; c++)
+			p->origin[c] -= 831.5 * p->step_u[c] + 1023.5 * p->step_v[c];
+		matrix_of(&view, 1, matrix);
+		assert_int_equal(scan_view_from_matrix(matrix, 1664, 2048, 0.14, &found, NULL), 0);
+		assert_true(scan_view_is_level(&found) == !beyond);
+		for (int c = 0; beyond && c < 3; c++)
+			assert_near(found.pose.step_u[c], p->step_u[c], 1e-9);
+	}
+	scan_free(scan);
+}
+
+static void refuse(const struct dbt_geometry *g, const char *word)
+{
+	struct scan *scan = NULL;
+	struct err err = {0};
+
+	assert_int_equal(scan_create_dbt(g, &scan, &err), -EINVAL);
+	assert_null(scan);
+	if (!strstr(err.msg, word))
+		print_error("'%s' does not name '%s'\n", err.msg, word);
+	assert_non_null(strstr(err.msg, word));
+}
+
+static void refusals(void **state)
+{
+	struct dbt_geometry g = hologic(64, 48, 0.7);
+	struct scan *scan = create(&g);
+	double matrix[VIEWS][12], good[VIEWS][12];
+
+	(void)state;
+	g.detector_ratio = 2.1;
+	refuse(&g, "turns by 2.1");
+	g.detector_ratio = NAN;
+	refuse(&g, "turns by");
+	g = hologic(64, 48, 0.7);
+	g.detector_axis_height = INFINITY;
+	refuse(&g, "turns around");
+	for (int i = 0; i < VIEWS; i++)
+		matrix_of(&scan->views[i], 1, good[i]);
+	g = hologic(64, 48, 0.7);
+	g.matrix = matrix;
+	memcpy(matrix, good, sizeof(good));
+	memset(matrix[2], 0, sizeof(matrix[2]));
+	refuse(&g, "no inverse");
+	memcpy(matrix, good, sizeof(good));
+	matrix[3][5] = NAN;
+	refuse(&g, "no inverse");
+	memcpy(matrix, good, sizeof(good));
+	for (int c = 0; c < 4; c++)
+		matrix[1][c] *= 1.1; /* u is stretched */
+	refuse(&g, "squares");
+	memcpy(matrix, good, sizeof(good));
+	for (int c = 0; c < 4; c++)
+		matrix[1][c] = 63 * matrix[1][8 + c] - matrix[1][c]; /* u is reversed */
+	refuse(&g, "must run along");
+	scan_free(scan);
+}
+
+/* Every bin of an analytic phantom equals the integral along its ray. */
+static void phantom_lines(void **state)
+{
+	struct dbt_geometry g = hologic(119, 101, 1.9);
+	struct phantom *p = NULL;
+	struct scan *scan = create(&g), tilted = *scan;
+	struct scan_view views[VIEWS];
+	float *line = malloc(scan_view_size(scan) * sizeof(*line));
+
+	(void)state;
+	assert_non_null(line);
+	assert_int_equal(phantom_create(PHANTOM_BREAST, (double[]){226, 192}, 25, 50, 5, &p, NULL), 0);
+	memcpy(views, scan->views, sizeof(views));
+	tilted.views = views;
+	views[1].pose.step_u[1] = 0.05; /* not level */
+	views[1].pose.step_u[2] = -0.08;
+	for (int view = 0; view < VIEWS; view++) {
+		double sum = 0;
+
+		assert_int_equal(phantom_project(p, &tilted, view, line, NULL), 0);
+		for (int v = 0; v < scan->n_v; v++)
+			for (int u = 0; u < scan->n_u; u++) {
+				double a[3], b[3], want, have = line[(size_t)v * (size_t)scan->n_u + (size_t)u];
+
+				scan_ray(&tilted, &views[view], u, v, a, b);
+				want = phantom_line(p, a, b);
+				assert_near(have, want, 1e-6 * want);
+				sum += have;
+			}
+		assert_true(sum > 0);
+	}
+	phantom_free(p);
+	free(line);
+	scan_free(scan);
+}
+
+/* Analytic lengths: a uniform volume as wide as the rays need has height / cos in every bin. */
+static void chords(void **state)
+{
+	const struct grid grid = {{60, 120, 30}, {1, 1, 1.5}, {-10, -60, 25}};
+	struct dbt_geometry g = hologic(45, 60, 1.1);
+	struct scan *scan = create(&g);
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
+	struct projection_spec spec = {.model = PROJECTION_EXACT, .scan = scan, .n_views = VIEWS, .grid = &grid};
+	struct linop *op = fixture_projector(dev, &spec);
+	float *ones = fixture_floats(op->n_in, 1, 1, 1), *got;
+	struct buf x = fixture_upload(dev, ones, op->n_in), p = fixture_upload(dev, NULL, op->n_out);
+
+	(void)state;
+	assert_int_equal(op->apply(op, &x, &p, NULL), 0);
+	got = fixture_download(&p);
+	for (size_t i = 0; i < op->n_out; i++) {
+		const struct scan_view *view = &scan->views[i / scan_view_size(scan)];
+		double a[3], b[3], d2 = 0, want;
+
+		scan_ray(scan, view, (int)(i % 45), (int)(i / 45 % 60), a, b);
+		for (int c = 0; c < 3; c++)
+			d2 += (a[c] - b[c]) * (a[c] - b[c]);
+		want = 45 * sqrt(d2) / (a[2] - b[2]);
+		assert_near(got[i], want, 1e-5 * want);
+	}
+	free(got);
+	free(ones);
+	linop_free(op);
+	buf_release(&x);
+	buf_release(&p);
+	device_close(dev);
+	scan_free(scan);
+}
+
+static void adjoint_gap(void **state)
+{
+	static const struct grid grids[] = {
+		{{37, 41, 11}, {1, 1, 1.5}, {0, -20.5, 25}},
+		{{50, 60, 6}, {0.8, 0.8, 2}, {-10, -24, 25}},
+		{{7, 6, 5}, {2.9, 3.3, 4}, {-1, -9, 25}},
+	};
+	struct dbt_geometry g = hologic(37, 41, 0.9);
+
+	(void)state;
+	g.detector_ratio = 1; /* tiles and bounds must hold for strong turns too */
+	for (int which = 0; which < FIXTURE_DEVICES; which++) {
+		struct device *dev = fixture_device(which, 2);
+
+		for (size_t i = 0; i < sizeof(grids) / sizeof(grids[0]); i++) {
+			for (int tile = 0; tile < 3; tile++) {
+				struct scan *scan = create(&g);
+				struct projection_spec spec = {.model = PROJECTION_EXACT,
+							       .scan = scan,
+							       .n_views = VIEWS,
+							       .grid = &grids[i],
+							       .tile = {tile * 7, tile * 5}};
+				struct linop *op = fixture_projector(dev, &spec);
+				double gap = linop_adjoint_gap(op, (unsigned)i, NULL);
+
+				assert_true(gap >= 0 && gap <= ADJOINT_TOL);
+				linop_free(op);
+				scan_free(scan);
+			}
+		}
+		device_close(dev);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(turned),      cmocka_unit_test(still),		cmocka_unit_test(binned),
+		cmocka_unit_test(foot),	       cmocka_unit_test(matrices),	cmocka_unit_test(nearly_level),
+		cmocka_unit_test(refusals),    cmocka_unit_test(phantom_lines), cmocka_unit_test(chords),
+		cmocka_unit_test(adjoint_gap),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
