@@ -5,10 +5,12 @@
 #
 # usage: tests/soak.sh [--minutes N] [--kills N] [--full N] [--exams N] [--sweep] [--crowd] [--peers] [--damage N] [--power N] [--seed S]
 #        --minutes N  all parts below, each for its share of N minutes
-#        --kills N    kill -9 of any process at every event of the journal and at random bytes, N times
+#        --kills N    kill -9 of any process at every event of the journal and at random bytes, N times for each of: tomosynthesis, PET with time
+#                     of flight, raw data of an mMR
 #        --full N     kill -9 at random moments of exams of 500 MB, N times, with Orthanc as the PACS if it is installed
 #        --exams N    N small exams in quick succession through one daemon
-#        --sweep      full disk: at every block of an object of 1 MB, within one of 20 MB, in the last bytes, while journal and result are written
+#        --sweep      full disk: at every block of an object of 1 MB and of raw data of PET, within one of 20 MB, in the last bytes, while journal
+#                     and result are written
 #        --crowd      a hundred associations of ten images
 #        --peers      throughput while one peer is frozen and another sends a byte now and then
 #        --damage N   damaged rows and files, and jumps of the clock, N times, each time with a different seed
@@ -33,7 +35,7 @@ while [ $# -gt 0 ]; do
     --seed) number "$@"; seed=(--seed "$2"); shift ;;
     --minutes)
         number "$@"
-        add "kill -9" "test_contract_kill.py --kills 1000000 --minutes $(share "$2" 0.3)"
+        add "kill -9" "test_contract_kill.py --kills 1000000 --minutes $(share "$2" 0.15)" # two of its three tests at a time
         sweep "--minutes $(share "$2" 0.05)"
         add "crowd" "test_contract_many.py --images 10"
         add "peers" "test_contract_peers.py --rounds 4"

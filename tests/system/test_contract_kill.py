@@ -3,23 +3,26 @@
 """kill -9 of any process of the node, at every event of the journal and at random bytes of a transfer: what was acknowledged is stored, each
 exam yields exactly one result, and nobody has to do anything but start the node again where its main process was killed.
 
-    test_contract_kill.py [--kills N] [--seed S] [--minutes M]
+    test_contract_kill.py [--kills N] [--seed S] [--minutes M] [TEST]...
 
-Without --kills: each event once, with another process each, and a few random bytes. With it: every event with every process first, then
-random ones. What is checked from outside: what the sender was told against spool and archive.
+Of tomosynthesis, of a PET acquisition with time of flight in several objects, of the raw data of an mMR: a test each. Without --kills: each
+event once, with another process each, and a few random bytes. With it: every event with every process first, then random ones. What is
+checked from outside: what the sender was told against spool and archive.
 """
 import os
 import time
 
 from tools import contract_tools as c
 from tools import dicom_peer as peer
+from tools import exam_kinds
 from tools import kill_tools
 from tools import node_harness as h
 from tools.kill_tools import ROLES
 from tools.node_harness import check, wait_for
 
-# answer: of the archive, not yet written down
-EVENTS = ["opened", "instance", "complete", "started", "reconstructed", "sent", "commit-requested", "committed", "delivered", "answer"]
+# part: all images but one are acknowledged; work: some time after "started"; answer: of the archive to one of the objects, not yet written down
+EVENTS = ["opened", "instance", "part", "complete", "started", "work", "reconstructed", "sent", "commit-requested", "committed", "delivered",
+          "answer"]
 h.need(h.TOMONODE)
 
 
@@ -30,14 +33,24 @@ def stored(_uid, _data):
 class Events(kill_tools.Run):
     """Kills at events of the journal, at the archive's answer, and at bytes of a transfer."""
 
+    def next_exam(self):
+        """Its images in any order."""
+        study, objects = super().next_exam()
+        return study, self.rng.sample(objects, len(objects))
+
     def at_event(self, event, role):
         study, objects = self.next_exam()
         if event == "answer":
             self.at_answer(role)
             self.ledger.send(self.node.port, objects)
             wait_for("the archive is about to answer", lambda: self.archive.answer is stored, 30, 0.002)
+        elif event == "part":
+            check(self.ledger.send(self.node.port, objects[:-1]), "not every image was acknowledged")
+            wait_for("the exam is opened", lambda: c.jobs_of(self.node.spool, study), 30, 0.002)
+            self.hit(role, event)
         else:
-            watch = c.Watch(self.node.spool, event, lambda: self.hit(role, event))
+            pause = self.rng.uniform(0, self.work) if event == "work" else 0
+            watch = c.Watch(self.node.spool, "started" if event == "work" else event, lambda: (time.sleep(pause), self.hit(role, event)))
             self.ledger.send(self.node.port, objects)
             # A handful of milliseconds after the sender is done the result is delivered; the watch sees its event on the way.
             wait_for(f"the journal says {event}", lambda: watch.done, 30, 0.002)
@@ -46,11 +59,23 @@ class Events(kill_tools.Run):
 
     def at_answer(self, role):
         """The archive has the object, and the node dies before it can write that down: it comes again, and is one."""
+        before = self.rng.randrange(self.exams.slices)  # objects that are answered without a kill
+
         def answer(_uid, _data):
-            self.hit(role, "answer")
-            self.archive.answer = stored
+            nonlocal before
+            before -= 1
+            if before == -1:
+                self.hit(role, "answer")
+                self.archive.answer = stored
             return peer.SUCCESS
         self.archive.answer = answer
+
+    def measure(self):
+        """An exam that nobody disturbs, for the seconds of its reconstruction and for its pixels."""
+        study, objects = self.next_exam()
+        self.finish(study, objects)
+        times = dict(c.query(self.node.spool, "SELECT name, time FROM event WHERE name IN ('started', 'reconstructed')"))
+        self.work = times["reconstructed"] - times["started"]
 
     def at_byte(self, role):
         study, objects = self.next_exam()
@@ -59,13 +84,13 @@ class Events(kill_tools.Run):
         self.finish(study, objects)
 
 
-def short(rng):
-    """Each event once; every process at least once, delivery and commitment where they surely run."""
-    surely = {"answer": "deliver", "commit-requested": "commit"}
-    others = [role for role in ROLES if role not in surely.values()] + ["all"]
+def short(rng, events):
+    """Each event once; of all events every process at least once, delivery, commitment and the worker where they surely run."""
+    surely = {"answer": "deliver", "commit-requested": "commit", "work": "worker"}
+    others = [role for role in ROLES if role not in surely.values()] + ["all", "all", "manager"]
     rng.shuffle(others)
-    plan = [(event, surely.get(event) or others.pop()) for event in EVENTS]
-    return plan + [(None, role) for role in ("association", "all", "manager")]
+    plan = [(event, surely.get(event) or others.pop()) for event in events]
+    return plan + [(None, role) for role in ("association", "all", "manager")[:len(events) // 4]]
 
 
 def long(rng, kills):
@@ -76,8 +101,8 @@ def long(rng, kills):
     return plan[:kills]
 
 
-def soak(folder, things, rng, kills, minutes=None):
-    """The plan, carried out. Ends early when the minutes are over."""
+def soak(folder, things, rng, kind, events, kills, minutes=None):
+    """The plan, carried out with exams of a kind; events: those of the short one. Ends early when the minutes are over."""
     archive = kill_tools.Partner()
     archive.answer = stored
     node = h.Node(os.path.join(folder, "node"), archive.port, quiet_time=30, device='"cpu:1"')
@@ -86,10 +111,12 @@ def soak(folder, things, rng, kills, minutes=None):
     node.status = {"port": 0}
     node.write_conf()
     things += [node, archive]
-    run = Events(node, archive, c.Exams(os.path.join(folder, "exam")), rng)
+    run = Events(node, archive, kind(os.path.join(folder, "exam")), rng)
+    run.exams.configure(node)
     c.start(node)
+    run.measure()
     until = time.monotonic() + 60 * minutes if minutes else None
-    for n, (event, role) in enumerate(long(rng, kills) if kills else short(rng)):
+    for n, (event, role) in enumerate(long(rng, kills) if kills else short(rng, events)):
         try:
             if event:
                 run.at_event(event, role)
@@ -104,7 +131,7 @@ def soak(folder, things, rng, kills, minutes=None):
             break
     check(set(archive.studies) == set(run.studies), "the archive has other studies than were sent")
     again = sum(len(arrivals) - 1 for arrivals in archive.held.values())
-    run.conclude("kill -9", [("results sent again under the same UID", again)])
+    run.conclude(f"kill -9: {kind.name}", [("results sent again under the same UID", again)])
 
 
 def the_indexer_killed_again_and_again(folder, things):
@@ -129,10 +156,20 @@ def the_indexer_killed_again_and_again(folder, things):
 def main():
     options, rng = c.arguments(kills=0)
 
-    def killed_at_every_event_and_at_random_bytes(folder, things):
-        soak(folder, things, rng, options.kills, options.minutes)
+    def run(folder, things, kind, events):
+        soak(folder, things, rng, kind, events, options.kills, options.minutes)
 
-    h.main([killed_at_every_event_and_at_random_bytes] + ([] if options.kills else [the_indexer_killed_again_and_again]))
+    def killed_with_raw_data_of_an_mmr(folder, things):
+        run(folder, things, exam_kinds.Mmr, ["part", "complete", "work", "sent", "answer"])
+
+    def killed_at_every_event_and_at_random_bytes(folder, things):
+        run(folder, things, c.Exams, EVENTS)
+
+    def killed_with_chunks_of_time_of_flight(folder, things):
+        run(folder, things, exam_kinds.TofChunks, ["instance", "part", "started", "work", "reconstructed", "sent", "commit-requested", "answer"])
+
+    h.main([killed_with_raw_data_of_an_mmr, killed_at_every_event_and_at_random_bytes, killed_with_chunks_of_time_of_flight]
+           + ([] if options.kills else [the_indexer_killed_again_and_again]), beside=2)
 
 
 if __name__ == "__main__":

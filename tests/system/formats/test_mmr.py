@@ -276,25 +276,6 @@ def the_node_makes_one_case(folder, things):
     check(n.echo(), "the node does not answer any more")
 
 
-def a_killed_node_goes_on(folder, things):
-    """kill -9 of all processes while the worker has the case, and once more after it waited for the norm: one result."""
-    n, pacs = both(folder, things)
-    list_, norm_file = raw(folder, 3000)[:2]
-    pacs.start()
-    n.start()
-    send(n, list_)
-    wait_for("the list mode is in a case", n.jobs)
-    n.kill()
-    n.start()
-    send(n, norm_file)
-    wait_for("a worker has the case", lambda: "running" in n.states(), step=0.02)
-    n.kill()
-    n.start()
-    job = n.wait_states("delivered", seconds=120)[0]
-    check(job["revision"] == 1 and set(pacs.objects().values()) == {1}, f"{job} {pacs.objects()}")
-    check_series(list(map(pydicom.dcmread, pacs.files())))
-
-
 def in_orthanc(folder, things):
     """The norm, then the list mode, each from a sender of its own: Orthanc returns the series of `tomonode recon`."""
     if not shutil.which("Orthanc"):
@@ -317,4 +298,4 @@ def send(node, *files):
 
 
 h.main([values_are_those_of_numpy, every_form_of_the_header_is_read, hostile_objects_are_refused, other_raw_data_are_named,
-        sources_are_where_they_were, the_histogram_is_exported_and_comes_back, the_node_makes_one_case, a_killed_node_goes_on, in_orthanc])
+        sources_are_where_they_were, the_histogram_is_exported_and_comes_back, the_node_makes_one_case, in_orthanc])

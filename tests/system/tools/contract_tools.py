@@ -24,6 +24,7 @@ from tools.node_harness import check, wait_for
 
 UID = re.compile(rb"2\.25\.[0-9]{20,39}")
 PIXEL_DATA = b"\xe0\x7f\x10\x00"
+CREATOR = b"\x08\0\x23\x91"  # Creator-Version UID: says what a sinogram object is
 CLASS, EXPLICIT = "1.2.840.10008.5.1.4.1.1.7", "1.2.840.10008.1.2.1"  # Secondary Capture: of no exam
 SMALL = ("--detector", "512x512", "--binning", "8", "--views", "3")  # three images of 10 kB
 
@@ -38,17 +39,28 @@ def check_incoming(spool):
 
 
 class Exams:
-    """One simulated exam; number(n) is the same images as another exam: every UID of the simulation gets other last digits."""
+    """One simulated exam; number(n) is the same images as another exam: every UID of the simulation gets other last digits.
+    Tomosynthesis; exam_kinds.py has others."""
+    name = "tomosynthesis"
+    data = PIXEL_DATA  # the element of the data, behind all UIDs
+    slices = 1         # objects of the result
 
     def __init__(self, folder, *options):
-        h.run(h.TOMONODE, "simulate", "dbt", "--phantom", "beads", *(options or SMALL), "-o", folder)
+        self.make(folder, *options)
         self.raw, self.places = [], []
         for name in sorted(n for n in os.listdir(folder) if n.endswith(".dcm")):
             with open(os.path.join(folder, name), "rb") as f:
                 self.raw.append(f.read())
-            head = self.raw[-1][:self.raw[-1].index(PIXEL_DATA)]
-            self.places.append([m.end() - 6 for m in UID.finditer(head)])
+            head = self.raw[-1][:self.raw[-1].index(self.data)]
+            self.places.append([m.end() - 6 for m in UID.finditer(head) if head[m.start() - 8:m.start() - 4] != CREATOR])
         check(self.raw and all(self.places), f"no exam with UIDs in {folder}")
+
+    def make(self, folder, *options):
+        """Write the objects as *.dcm."""
+        h.run(h.TOMONODE, "simulate", "dbt", "--phantom", "beads", *(options or SMALL), "-o", folder)
+
+    def configure(self, node):
+        """Add to a node's configuration what it needs for these exams."""
 
     def __len__(self):
         return len(self.raw)

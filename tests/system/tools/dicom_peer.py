@@ -287,6 +287,7 @@ class Archive:
         self.port = self.listener.getsockname()[1]
         self.held = {}  # UID: the digest of each arrival
         self.studies = {}  # Study Instance UID: UIDs in it
+        self.pixels = {}  # UID: digest of its pixel data
         self.lock = threading.Lock()
         self.ended = False
         self.answer = lambda uid, data: SUCCESS
@@ -365,6 +366,7 @@ class Archive:
             with self.lock:
                 self.held.setdefault(uid, []).append(hashlib.sha256(data).hexdigest())
                 self.studies.setdefault(study, set()).add(uid)
+                self.pixels[uid] = hashlib.sha256(data[data.find(b"\xe0\x7f\x10\0"):]).hexdigest()
         return status
 
     def stop(self):

@@ -20,7 +20,8 @@ class Partner(commit_peer.Partner):
         self.how = "new"
 
     def results(self, study):
-        return set(self.studies.get(study, ()))
+        """SOP Instance UID: digest of the pixels."""
+        return {uid: self.pixels[uid] for uid in self.studies.get(study, ())}
 
     def report(self, transaction, verdicts):
         try:
@@ -35,16 +36,17 @@ class Orthanc(h.Orthanc):
     def results(self, study):
         found = self.objects_of(study)
         check(found is not None, "Orthanc does not answer")
-        return found
+        return dict.fromkeys(found, "")
 
 
 class Run:
-    """`archive` has results(study). What is expected of each exam is one result, whoever was killed on the way."""
+    """`archive` has results(study). What is expected of each exam is one result, the same pixels for each, whoever was killed on the way."""
 
     def __init__(self, node, archive, exams, rng):
         self.node, self.archive, self.exams, self.rng = node, archive, exams, rng
         self.ledger, self.studies = c.Ledger(), []
         self.kills, self.restarts, self.killed = 0, 0, collections.Counter()
+        self.pixels = None  # of each result
 
     def next_exam(self):
         return self.exams.number(len(self.studies))
@@ -77,7 +79,9 @@ class Run:
         wait_for(f"the exam is delivered, its jobs are {[c.events_of(self.node.spool, j) for j in c.jobs_of(self.node.spool, study)]}", done, seconds, 0.02)
         jobs, results = c.jobs_of(self.node.spool, study), self.archive.results(study)
         check(len(jobs) == 1, f"{len(jobs)} jobs for one exam")
-        check(len(results) == 1, f"the archive has {len(results)} results of the exam")
+        check(len(results) == self.exams.slices, f"the archive has {len(results)} objects of the exam, not {self.exams.slices}")
+        self.pixels = self.pixels or sorted(results.values())
+        check(sorted(results.values()) == self.pixels, "other pixels than those of the first exam")
         missing = self.ledger.missing(self.node.spool, [o.uid for o in objects])
         check(not missing, f"acknowledged and not in the spool: {missing[:3]}")
         self.studies.append(study)
@@ -90,8 +94,8 @@ class Run:
         check(len(self.ledger.acknowledged) == len(self.studies) * len(self.exams), "not every image was acknowledged")
         self.removed = c.removed(self.node.spool)
         self.lost = len(self.ledger.missing(self.node.spool, set(self.ledger.acknowledged) - self.removed))
-        results = [self.archive.results(study) for study in self.studies]
-        self.missing, self.double = sum(not r for r in results), sum(len(r) > 1 for r in results)
+        results = [len(self.archive.results(study)) for study in self.studies]
+        self.missing, self.double = sum(n < self.exams.slices for n in results), sum(n > self.exams.slices for n in results)
         self.by_hand = sum(state not in ("delivered", "cleaned") for state in self.node.states()) + len(self.node.list()["unassigned"])
 
     def rows(self):

@@ -214,6 +214,7 @@ class Node:
         self.destination = {"retry_first": 0.3, "retry_cap": 2.0, "connect_timeout": 5, "acse_timeout": 5, "dimse_timeout": 30}
         self.status = {"enabled": "false"}  # each test's port would have to be its own
         self.more_protocols = self.more_routes = ""  # texts that begin with a comma
+        self.more = ""  # further lists
         self.process = None
         os.makedirs(folder, exist_ok=True)
         self.write_conf()
@@ -228,7 +229,7 @@ class Node:
                     f'destinations = ( {{ name = "pacs"; aet = "PACS"; host = "127.0.0.1"; port = {self.pacs_port};{destination} }} );\n'
                     f'protocols = ( {{ name = "quick";{protocol} }}{self.more_protocols} );\n'
                     'routes = ( { name = "dbt"; kind = "dbt"; protocol = "quick"; destinations = [ "pacs" ]; }'
-                    f'{self.more_routes} );\n' + extra)
+                    f'{self.more_routes} );\n' + self.more + extra)
 
     def start(self, wait=True, command=()):
         """command: the words of a program that starts it."""
