@@ -9,16 +9,19 @@ whole, a leftover, a sender that hangs, a C-ECHO without an answer. When there i
 Defaults are short. The long form: --step 4096 --coarse 64 --results 60.
 """
 import os
+import re
 import subprocess
 import sys
 import time
 
 from tools import contract_tools as c
 from tools import dicom_peer as peer
+from tools import exam_kinds
 from tools import node_harness as h
 from tools.node_harness import check, wait_for
 
 KILO, MEGA, BLOCK = 1 << 10, 1 << 20, 4096
+NO_SPACE = re.compile("No space left|disk is full")
 HANG = 25  # s: the node's own timeouts are shorter
 h.need(h.TOMONODE, "echoscu", "mount", "umount")
 OPTIONS, RNG = c.arguments(step=0, coarse=0, results=0)
@@ -95,26 +98,31 @@ class Sweep:
                 ("truncated objects, leftovers, hangs", "none")]
 
 
-def swept(folder, things, mount, size, places, title, **node):
+def swept(folder, things, mount, tries, title, **node):
+    """tries: (object, bytes that are free when it is sent)."""
     n, _ = a_node(folder, things, mount, **node)
     n.start()
     sweep = Sweep(n, mount)
     sweep.once(c.image("2.25.500", 10 * KILO), None)  # the journal is there now
     echoes = c.Echoes(n.port)
     until = time.monotonic() + 60 * OPTIONS.minutes if OPTIONS.minutes else None
-    for i, left in enumerate(places):
-        sweep.once(c.image(f"2.25.600{i:06d}", size, i), left)
+    for obj, left in tries:
+        sweep.once(obj, left)
         if until and time.monotonic() > until:
             break
     echoes.stop()
     sweep.judge()
     check(sweep.refused, "nothing was ever refused: the disk was not full")
-    late = c.image("2.25.700", size, 1)
+    late = c.image("2.25.700", MEGA // 4, 1)
     sweep.once(late, None)
     check(late.uid in sweep.ledger.acknowledged, "not taken although there is space again")
     sweep.judge()
     if OPTIONS.step:
         c.print_table(title, sweep.rows(echoes))
+
+
+def images(size, places):
+    return [(c.image(f"2.25.600{i:06d}", size, i), left) for i, left in enumerate(places)]
 
 
 @on_small_disk("8m")
@@ -127,7 +135,22 @@ def full_at_every_offset_of_an_object(folder, things, mount):
         size = 256 * KILO
         places = sorted(RNG.sample(range(0, size // BLOCK), 10)) + [size // BLOCK + k for k in range(-2, 5)]
         places = [k * BLOCK for k in places]
-    swept(folder, things, mount, size, places, "disk full under an object of 1 MB")
+    swept(folder, things, mount, images(size, places), "disk full under an object of 1 MB")
+
+
+@on_small_disk("8m")
+def full_at_every_offset_of_raw_data(folder, things, mount):
+    """An object with time of flight, list mode and normalisation of an mMR: every block in the long form."""
+    tries, number = [], 0
+    for kind in (exam_kinds.TofChunks, exam_kinds.Mmr):
+        exams = kind(os.path.join(folder, kind.__name__))
+        for i, raw in enumerate(exams.raw[:2]):
+            end = -(-len(raw) // BLOCK)
+            blocks = range(end + 8) if OPTIONS.step else RNG.sample(range(end - 2), 2) + list(range(end - 2, end + 4))
+            for k in blocks:
+                number += 1
+                tries.append((exams.number(number)[1][i], k * BLOCK))
+    swept(folder, things, mount, tries, "disk full under raw data of PET")
 
 
 def full_at_every_last_byte(folder, things):
@@ -177,17 +200,24 @@ def full_within_a_large_object(folder, things, mount):
     if not OPTIONS.coarse:
         raise h.LongForm("--coarse N")
     places = [size * k // OPTIONS.coarse for k in range(OPTIONS.coarse)] + [size - BLOCK * k for k in range(3)] + [size + BLOCK * k for k in range(1, 4)]
-    swept(folder, things, mount, size, [p // BLOCK * BLOCK for p in places], "disk full under an object of 20 MB")
+    swept(folder, things, mount, images(size, [p // BLOCK * BLOCK for p in places]), "disk full under an object of 20 MB")
+
+
+def tried(n, study, log):
+    """The exam was reconstructed as far as the space allows; log: what was in the node's log before."""
+    found = {e for job in c.jobs_of(n.spool, study) for e in c.events_of(n.spool, job)}
+    return found & {"interrupted", "reconstructed"} or NO_SPACE.search(n.log_text(), log)
 
 
 def exam_with(n, archive, ledger, study, objects, mount, left):
-    """An exam whose last image comes when only `left` bytes are free; then nothing is free; then all."""
+    """An exam whose last image comes when only `left` bytes are free; then all."""
     check(ledger.send(n.port, objects[:-1]), "not taken with all the space there is")
     c.fill(mount, left)
-    began = time.monotonic()
-    ledger.send(n.port, objects[-1:], timeout=HANG)
+    began, log = time.monotonic(), len(n.log_text())
+    taken = ledger.send(n.port, objects[-1:], timeout=HANG)
     check(time.monotonic() - began < HANG, "the sender waited too long")
-    time.sleep(0.05 if left else 0.2)
+    if taken:
+        wait_for(f"{left} bytes free: the exam is tried", lambda: tried(n, study, log), 60, 0.02)
     check(peer.echo(n.port), f"{left} bytes free: no C-ECHO")
     c.fill(mount, None)
     if not OPTIONS.results:  # the long form waits until the node tries again by itself
@@ -198,28 +228,47 @@ def exam_with(n, archive, ledger, study, objects, mount, left):
              lambda: study in archive.studies and c.events_of(n.spool, c.jobs_of(n.spool, study)[-1])[-1] == "delivered", 60, 0.02)
 
 
-@on_small_disk("24m")
-def full_under_journal_and_result(folder, things, mount):
-    """The last image, the events and the result of an exam, with room for some of it."""
-    n, archive = a_node(folder, things, mount)
-    exams = c.Exams(os.path.join(folder, "exam"))
+def results_on_full_disk(folder, things, mount, kind, count=4):
+    """The last image, the events and the result of an exam, with room for some of it. count: exams of the short form."""
+    n, archive = a_node(folder, things, mount, device='"cpu:1"')
+    exams = kind(os.path.join(folder, "exam"))
+    exams.configure(n)
     n.start()
     ledger, studies = c.Ledger(), []
     wait_for("the worker is ready", lambda: "device-ready" in n.log_text(), 30)
-    blocks = list(range(OPTIONS.results)) if OPTIONS.results else sorted(RNG.sample(range(24), 4))
+    blocks = list(range(OPTIONS.results)) if OPTIONS.results else sorted(RNG.sample(range(24), count))
     for k in blocks:
         study, objects = exams.number(k + 1)
         studies.append(study)
-        exam_with(n, archive, ledger, study, objects, mount, k * BLOCK)
+        objects = RNG.sample(objects, len(objects))
+        first = len(objects[-1].data) // BLOCK - 2  # too few for the image
+        exam_with(n, archive, ledger, study, objects, mount, (first + k) * BLOCK)
     check(n.stop() == 0, "SIGTERM: the exit code is not 0")
     n.start()
     ledger.check_spool(n.spool)
     check(set(n.states()) == {"delivered"} and len(n.states()) == len(studies), n.states())
-    check(all(len(archive.studies[s]) == 1 for s in studies), "more than one result of an exam")
+    check(all(len(archive.studies[s]) == exams.slices for s in studies), "other than one result of an exam")
+    pixels = {tuple(sorted(archive.pixels[uid] for uid in archive.studies[s])) for s in studies}
+    check(len(pixels) == 1, "results of the same images differ")
     if OPTIONS.results:
         again = [e for (e,) in c.query(n.spool, "SELECT name FROM event WHERE name IN ('interrupted', 'crashed', 'send-failed', 'held')")]
-        c.print_table("disk full under journal and result", [("exams", len(studies)), ("one result each", len(archive.studies)),
+        c.print_table(f"disk full under journal and result: {exams.name}", [("exams", len(studies)), ("one result each", len(archive.studies)),
                       ("attempts that found no space", len(again)), ("held or failed", again.count("held")), ("steps by hand", 0)])
+
+
+@on_small_disk("24m")
+def full_under_journal_and_result(folder, things, mount):
+    results_on_full_disk(folder, things, mount, c.Exams)
+
+
+@on_small_disk("48m")
+def full_under_a_result_with_time_of_flight(folder, things, mount):
+    results_on_full_disk(folder, things, mount, exam_kinds.TofChunks)
+
+
+@on_small_disk("48m")
+def full_under_a_result_of_an_mmr(folder, things, mount):
+    results_on_full_disk(folder, things, mount, exam_kinds.Mmr, 2)
 
 
 @on_small_disk("8m")
@@ -275,5 +324,6 @@ def read_only(folder, things, mount):
 
 
 if __name__ == "__main__":
-    h.main([full_at_every_offset_of_an_object, full_at_every_last_byte, full_within_a_large_object, full_under_journal_and_result,
-            full_at_the_start, read_only])
+    h.main([full_under_a_result_of_an_mmr, full_under_a_result_with_time_of_flight, full_under_journal_and_result, full_at_every_offset_of_an_object,
+            full_at_every_offset_of_raw_data, full_at_every_last_byte, full_within_a_large_object, full_at_the_start, read_only],
+           1 if OPTIONS.step else 2)  # the long form measures times
