@@ -165,13 +165,15 @@ struct profile_conf { /* geometry of a tomosynthesis system */
 	double axis_height, source_axis;	      /* rotation axis above the detector plane; source to axis; mm */
 	double support;				      /* top of the breast support above the detector, mm */
 	double source_x;			      /* position of the source along x, mm */
+	double source_y;			      /* position of the rotation axis along y, mm */
 	double detector_ratio;			      /* turn of the detector divided by that of the source; 0: it stands still */
 	double detector_axis_y, detector_axis_height; /* axis that the detector turns around, parallel to x; mm */
 	double pitch;				      /* size of a detector bin, mm; checked against (0018,1164) */
-	uint32_t angle_tag;   /* attribute with the projection's angle in single-frame series: 0x00181510 or 0x00181531 */
-	int angle_sign;	      /* +1 or -1: factor that makes the stored angle positive toward +y */
-	double angle_offset;  /* degrees, added after the sign */
-	double sid_tolerance; /* largest difference of (0018,1110) from axis_height + source_axis, mm */
+	uint32_t angle_tag;	/* attribute with the projection's angle in single-frame series: 0x00181510 or 0x00181531 */
+	int angle_sign;		/* +1 or -1: factor that makes the stored angle positive toward +y */
+	double angle_offset;	/* degrees, added after the sign */
+	bool angle_at_detector; /* the angle is that of the source as seen from the detector, not its turn about the axis */
+	double sid_tolerance;	/* largest difference of (0018,1110) from axis_height + source_axis, mm */
 	enum i0_mode i0_mode;
 	double i0;		    /* I0_FIXED: stored value; I0_PERCENTILE: percentile, percent */
 	double offset;		    /* stored value without radiation */

@@ -3,6 +3,7 @@
  * the two defaults that depend on other settings: the folder of the spool and require_known_peer.
  */
 #include <arpa/inet.h>
+#include <math.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -339,6 +340,11 @@ static void finish_profiles(struct config_reader *r)
 				       "key 'flatfield' of profile '%s': \"\"; allowed: with i0_mode flatfield a DICOM file's "
 				       "absolute path",
 				       p->name);
+		if (p->angle_at_detector && !(fabs(p->axis_height) < p->source_axis))
+			config_problem(r, place.file, place.line,
+				       "key 'angle_about' of profile '%s': detector; allowed: with axis_height below source_axis "
+				       "= %g mm",
+				       p->name, p->source_axis);
 		if (!(p->axis_height + p->source_axis > p->support))
 			config_problem(r, place.file, place.line,
 				       "key 'support' of profile '%s': %g; allowed: below the source at axis_height + "

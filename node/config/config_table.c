@@ -53,6 +53,7 @@ const struct key_choice config_kinds[] = {
 		{NULL, 0}};
 const struct key_choice config_compressions[] = {{"none", COMPRESSION_NONE}, {"jpeg-ls", COMPRESSION_JPEGLS}, {NULL, 0}};
 static const struct key_choice angle_tags[] = {{"0018,1510", 0x00181510}, {"0018,1531", 0x00181531}, {NULL, 0}};
+static const struct key_choice angle_origins[] = {{"axis", false}, {"detector", true}, {NULL, 0}};
 static const struct key_choice signs[] = {{"1", 1}, {"-1", -1}, {NULL, 0}};
 static const struct key_choice i0_modes[] = {
 	{"percentile", I0_PERCENTILE}, {"fixed", I0_FIXED}, {"header_max", I0_HEADER_MAX}, {"flatfield", I0_FLATFIELD}, {NULL, 0},
@@ -299,6 +300,8 @@ static const struct config_key profile_keys[] = {
 	 .meaning = "height of the top of the breast support above the detector plane"},
 	{"source_x", AS_REAL(profile_conf, source_x, -200, 400), .unit = "mm", .fallback = "0",
 	 .meaning = "position of the source along x; 0: above the detector's chest-wall edge"},
+	{"source_y", AS_REAL(profile_conf, source_y, -200, 200), .unit = "mm", .fallback = "0", .flags = KEY_SPARSE,
+	 .meaning = "position of the rotation axis along y; 0: above the detector's middle"},
 	{"detector_ratio", AS_REAL(profile_conf, detector_ratio, -1, 1), .fallback = "0", .flags = KEY_SPARSE,
 	 .meaning = "turn of the detector divided by the angle of the source; above 0: its normal follows the source; 0: it "
 		    "stands still"},
@@ -314,6 +317,9 @@ static const struct config_key profile_keys[] = {
 	 .meaning = "factor for the stored angle, so that the product is positive if the source is at y > 0"},
 	{"angle_offset", AS_REAL(profile_conf, angle_offset, -180, 180), .unit = "degrees", .fallback = "0",
 	 .meaning = "added to the angle after the factor `angle_sign`"},
+	{"angle_about", AS_CHOICE(profile_conf, angle_at_detector, angle_origins), .fallback = "axis", .flags = KEY_SPARSE,
+	 .meaning = "what the stored angle is: `axis`: the turn of the source about its axis; `detector`: its direction as seen "
+		    "from the point of the detector below the axis, which is smaller"},
 	{"sid_tolerance", AS_REAL(profile_conf, sid_tolerance, 0, 100), .unit = "mm", .fallback = "2",
 	 .meaning = "largest allowed difference between (0018,1110) and axis_height + source_axis"},
 	{"i0_mode", AS_CHOICE(profile_conf, i0_mode, i0_modes), .fallback = "percentile",

@@ -51,7 +51,8 @@ static void fill_view(const struct simulation *s, int view, struct item_writer *
 {
 	const struct profile_conf *p = s->o.profile;
 	bool primary = p->angle_tag == TAG_POSITIONER_PRIMARY_ANGLE, mlo = strcmp(s->o.view, "MLO") == 0;
-	double stored = p->angle_sign * (s->angle[view] - p->angle_offset), mas = SIMULATE_MAS * s->exposure[view];
+	double angle = p->angle_at_detector ? scan_angle_seen(s->angle[view], p->axis_height, p->source_axis) : s->angle[view];
+	double stored = p->angle_sign * (angle - p->angle_offset), mas = SIMULATE_MAS * s->exposure[view];
 	double dose = SIMULATE_DOSE / s->o.views * s->exposure[view];
 
 	item_put_int(w, TAG_INSTANCE_NUMBER, view + 1);

@@ -134,6 +134,9 @@ static void plan_uids(struct simulation *s, const char *digest)
 		 (unsigned)p->angle_tag, p->angle_sign, p->angle_offset, (int)o->phantom, o->i0, o->binning, o->multi, o->side,
 		 o->view, o->gantry, o->seed, o->thickness, o->noise, o->inverted, o->collimate, o->views, o->arc, o->columns,
 		 o->rows, o->study ? o->study : "");
+	if (p->source_y != 0 || p->angle_at_detector)
+		snprintf(s->seed_text + strlen(s->seed_text), sizeof(s->seed_text) - strlen(s->seed_text), " %.17g %d",
+			 p->source_y, p->angle_at_detector);
 	if (p->detector_ratio != 0)
 		snprintf(s->seed_text + strlen(s->seed_text), sizeof(s->seed_text) - strlen(s->seed_text), " %.17g %.17g %.17g",
 			 p->detector_ratio, p->detector_axis_y, p->detector_axis_height);
@@ -175,6 +178,7 @@ static int plan_scan(struct simulation *s, struct err *err)
 				 .axis_height = p->axis_height,
 				 .source_axis = p->source_axis,
 				 .source_x = p->source_x,
+				 .source_y = p->source_y,
 				 .detector_ratio = p->detector_ratio,
 				 .detector_axis_y = p->detector_axis_y,
 				 .detector_axis_height = p->detector_axis_height,

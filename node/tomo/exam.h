@@ -40,6 +40,8 @@ struct exam_view {
 	int file;	 /* index into files */
 	long frame;	 /* number of the frame in the file, from 0 */
 	double angle;	 /* angle of the source, with the profile's sign and offset, degrees; positive toward +y */
+	double stated;	 /* angle of the header, with the profile's sign only, degrees */
+	bool by_profile; /* the profile defines sign, origin and definition of the angle; false: PS3.3 does */
 	double exposure; /* exposure relative to the mean over the views; 1 if the profile does not scale by it */
 	double charge;	 /* exposure in mAs according to the header, the same attribute for all views; 0: unknown */
 	long largest;	 /* largest stored value according to the header, (0028,0107); 0: none, or not needed */

@@ -120,6 +120,7 @@ int exam_make_scan(struct exam *exam, struct err *err)
 		.axis_height = p->axis_height,
 		.source_axis = p->source_axis,
 		.source_x = p->source_x,
+		.source_y = p->source_y,
 		.detector_ratio = p->detector_ratio,
 		.detector_axis_y = p->detector_axis_y,
 		.detector_axis_height = p->detector_axis_height,

@@ -28,7 +28,17 @@ struct header exam_header(const struct exam *exam, int view)
 	return (struct header){.root = dicom_root(exam->files[v->file]), .frame = multi ? v->frame : -1};
 }
 
-static int read_angle_mg(const struct exam *exam, const struct header *h, double *ret_angle, struct err *err)
+/* Convert an angle of the header, which only the profile explains. */
+static void apply_profile(const struct profile_conf *p, double stored, struct exam_view *v)
+{
+	v->by_profile = true;
+	v->stated = p->angle_sign * stored;
+	v->angle = v->stated + p->angle_offset;
+	if (p->angle_at_detector && fabs(v->angle) <= ANGLE_MAX)
+		v->angle = scan_angle_turned(v->angle, p->axis_height, p->source_axis);
+}
+
+static int read_angle_mg(const struct exam *exam, const struct header *h, struct exam_view *v, struct err *err)
 {
 	const struct profile_conf *p = exam->profile;
 	double stored;
@@ -39,13 +49,12 @@ static int read_angle_mg(const struct exam *exam, const struct header *h, double
 	if (!found)
 		return err_set(err, EBADMSG, "the projection angle %s, which the profile '%s' requires, is missing",
 			       tag_text(p->angle_tag), p->name);
-	*ret_angle = p->angle_sign * stored + p->angle_offset;
+	apply_profile(p, stored, v);
 	return 0;
 }
 
-static int read_angle_bp(const struct exam *exam, const struct header *h, double *ret_angle, struct err *err)
+static int read_angle_bp(const struct exam *exam, const struct header *h, struct exam_view *v, struct err *err)
 {
-	const struct profile_conf *p = exam->profile;
 	double source, support, stored;
 	int found = header_double(h, TAG_X_RAY_SOURCE_ISOCENTER_PRIMARY_ANGLE, 0, &source, err);
 
@@ -59,7 +68,7 @@ static int read_angle_bp(const struct exam *exam, const struct header *h, double
 			return err_set(err, EBADMSG,
 				       "the source's angle (0018,9543) is present but the breast support's (0018,9545) is "
 				       "missing: the reference of the source's angle is unknown");
-		*ret_angle = support - source;
+		v->angle = v->stated = support - source;
 		return 0;
 	}
 	found = header_double(h, TAG_POSITIONER_PRIMARY_ANGLE, 0, &stored, err);
@@ -68,7 +77,7 @@ static int read_angle_bp(const struct exam *exam, const struct header *h, double
 	if (!found)
 		return err_set(err, EBADMSG,
 			       "the frame has no source angle: neither (0018,9462) > (0018,9543) nor (0018,9405) > (0018,1510)");
-	*ret_angle = p->angle_sign * stored + p->angle_offset;
+	apply_profile(exam->profile, stored, v);
 	return 0;
 }
 
@@ -99,8 +108,7 @@ static int add_view(struct exam *exam, int file, long frame, struct err *err)
 	rc = dicom_get_text(h.root, TAG_SOP_INSTANCE_UID, v->sop_instance, sizeof(v->sop_instance), err);
 	if (rc < 0)
 		return rc;
-	rc = exam->source == EXAM_BREAST_PROJECTION ? read_angle_bp(exam, &h, &v->angle, err)
-						    : read_angle_mg(exam, &h, &v->angle, err);
+	rc = exam->source == EXAM_BREAST_PROJECTION ? read_angle_bp(exam, &h, v, err) : read_angle_mg(exam, &h, v, err);
 	if (rc < 0)
 		return rc;
 	if (!(fabs(v->angle) <= ANGLE_MAX))

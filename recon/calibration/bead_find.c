@@ -114,8 +114,9 @@ static int measure_noise(struct search *s, struct err *err)
 		if (!isnan(d))
 			difference[n++] = d;
 	}
-	qsort(difference, n, sizeof(*difference), ascending);
-	s->noise = n ? MAD_SIGMA * difference[n / 2] : 0;
+	if (n > 0)
+		qsort(difference, n, sizeof(*difference), ascending);
+	s->noise = n > 0 ? MAD_SIGMA * difference[n / 2] : 0;
 	free(difference);
 	return n ? 0 : err_set(err, ENODATA, "beads: the projection is too small for beads of %d bins", 2 * s->half + 1);
 }
@@ -257,8 +258,10 @@ static void finish(struct search *s)
 	size_t kept = 0;
 	double least;
 
+	if (s->n == 0)
+		return;
 	qsort(s->spots, s->n, sizeof(*s->spots), highest_first);
-	least = s->n ? HEIGHT_PART * s->spots[s->n > RANK ? RANK - 1 : s->n / 2].height : 0;
+	least = HEIGHT_PART * s->spots[s->n > RANK ? RANK - 1 : s->n / 2].height;
 	for (size_t i = 0; i < s->n; i++)
 		if (s->spots[i].height >= least && refine(s, &s->spots[i]))
 			s->spots[kept++] = s->spots[i];

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "recon/calibration/normal_matrix.h"
+#include "recon/core/scan.h"
 
 #define RADIANS (3.14159265358979323846 / 180)
 #define STEPS_MAX 200
@@ -42,10 +43,9 @@ struct fit {
 double bead_source_angle(const double system[SYSTEM_PARAMETERS], const struct bead_views *views, int view)
 {
 	double angle = views->sign * views->angle[view] + system[SYSTEM_ANGLE_OFFSET];
-	double part = system[SYSTEM_AXIS_HEIGHT] / system[SYSTEM_SOURCE_AXIS] * sin(angle * RADIANS);
 
 	if (views->definition == ANGLE_AT_DETECTOR)
-		angle += asin(fmin(fmax(part, -1), 1)) / RADIANS;
+		angle = scan_angle_turned(angle, system[SYSTEM_AXIS_HEIGHT], system[SYSTEM_SOURCE_AXIS]);
 	return angle;
 }
 

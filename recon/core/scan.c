@@ -70,8 +70,9 @@ static int check_geometry(const struct dbt_geometry *g, struct err *err)
 	if (!(g->source_axis > 0) || !isfinite(g->source_axis))
 		return err_set(err, EINVAL, "scan: distance of the source from the rotation axis is %g mm; allowed: above 0",
 			       g->source_axis);
-	if (!isfinite(g->source_x))
-		return err_set(err, EINVAL, "scan: source at x = %g mm, which is not a finite number", g->source_x);
+	if (!isfinite(g->source_x) || !isfinite(g->source_y))
+		return err_set(err, EINVAL, "scan: source at x = %g mm, axis at y = %g mm; both must be finite numbers",
+			       g->source_x, g->source_y);
 	if (!(fabs(g->detector_ratio) <= RATIO_MAX))
 		return err_set(err, EINVAL, "scan: the detector turns by %g of the source's angle; allowed: -%g to %g",
 			       g->detector_ratio, RATIO_MAX, RATIO_MAX);
@@ -112,7 +113,7 @@ static struct scan_pose turned_pose(const struct dbt_geometry *g, double turn)
 static struct scan_view turned_view(const struct dbt_geometry *g, double angle)
 {
 	struct scan_view view = {
-		.src = {g->source_x, g->source_axis * sin(angle), g->axis_height + g->source_axis * cos(angle)},
+		.src = {g->source_x, g->source_y + g->source_axis * sin(angle), g->axis_height + g->source_axis * cos(angle)},
 		.posed = g->detector_ratio != 0,
 	};
 
@@ -175,6 +176,16 @@ int scan_create_dbt(const struct dbt_geometry *g, struct scan **ret_scan, struct
 	}
 	*ret_scan = scan;
 	return 0;
+}
+
+double scan_angle_turned(double seen, double axis_height, double source_axis)
+{
+	return seen + asin(fmin(fmax(axis_height / source_axis * sin(seen * RADIANS), -1), 1)) / RADIANS;
+}
+
+double scan_angle_seen(double turned, double axis_height, double source_axis)
+{
+	return atan2(source_axis * sin(turned * RADIANS), axis_height + source_axis * cos(turned * RADIANS)) / RADIANS;
 }
 
 /* Return the view with `bin` x `bin` bins merged. */

@@ -16,6 +16,7 @@ struct dbt_geometry {
 	double source_x;    /* x of the source, mm; 0: over the chest-wall edge */
 	int n_views;
 	const double *angle; /* degrees, n_views elements; positive: the source is at y > 0 */
+	double source_y;     /* y of the rotation axis, mm; 0: over the detector's middle */
 	/* At angle a the detector is turned by detector_ratio * a around the line y = detector_axis_y, z = detector_axis_height,
 	 * which is parallel to x. A positive turn tilts its normal toward +y. 0: it stands still. */
 	double detector_ratio, detector_axis_y, detector_axis_height;
@@ -27,6 +28,11 @@ struct dbt_geometry {
 /* Create a DBT scan with the views in the given order. EINVAL: NaN, fewer than 2 views, equal angles (closer than 0.01 degree),
  * a source that is not above the whole detector, or a matrix that scan_view_from_matrix() refuses. */
 int scan_create_dbt(const struct dbt_geometry *g, struct scan **ret_scan, struct err *err);
+
+/* Convert between the angle by which a source has turned about its axis and the angle at which the line from the point below the
+ * axis on the detector to the source is seen, degrees. |axis_height| < source_axis. */
+double scan_angle_turned(double seen, double axis_height, double source_axis);
+double scan_angle_seen(double turned, double axis_height, double source_axis);
 
 /* Compute source and pose of a detector of n_u x n_v bins from a projection matrix P, 3 x 4, row-major: (u, v, 1) w = P (x, y, z,
  * 1), with whole u and v at the centres of bins and x, y, z in the axes of the scan, mm. `pitch`: distance of bins, which

@@ -195,6 +195,8 @@ static void test_bad_values(void **state)
 		 "t.conf:1: key 'pitch' of profile 'x' is missing", ""},
 		{"profiles = ( { name = \"victre\"; support = 700; } );", "t.conf:1: key 'support' of profile 'victre': 700",
 		 "0 to 200"},
+		{"profiles = ( { name = \"victre\"; axis_height = 400; source_axis = 300; angle_about = \"detector\"; } );",
+		 "t.conf:1: key 'angle_about' of profile 'victre': detector", "axis_height below source_axis = 300 mm"},
 		{"profiles = ( { name = \"victre\"; i0 = 101; } );", "t.conf:1: key 'i0' of profile 'victre': 101", "percent"},
 		{"profiles = ( { name = \"victre\"; i0_mode = \"fixed\"; i0 = 0; } );",
 		 "t.conf:1: key 'i0' of profile 'victre': 0", "above 0"},

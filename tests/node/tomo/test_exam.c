@@ -225,6 +225,18 @@ static void test_intensity(void **state)
 	assert_true(fabs(prep.i0 - (4095 - 1050 - 50) * 4000.0 / 5000) < 1e-6);
 	exam_close(e);
 
+	/* the angle as seen from the detector, and an axis that is not above the detector's middle: the source is on the line of
+	 * that angle, at the axis' distance */
+	e = opened(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Seen"}));
+	for (int i = 0; i < N_VIEWS; i++) {
+		const double *source = e->scan->views[i].src;
+
+		assert_true(fabs(atan2(source[1] - 2, source[2]) * 180 / M_PI - (e->views[i].stated + 0.5)) < 1e-9);
+		assert_true(fabs(hypot(source[1] - 2, source[2] - 40) - 600) < 1e-9);
+		assert_true(e->views[i].by_profile);
+	}
+	exam_close(e);
+
 	/* logarithmic values, and the chest wall from the profile because (0020,0020) is missing */
 	e = opened(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Log"}, {-1, TAG_PIXEL_INTENSITY_RELATIONSHIP, "LOG"},
 			 {-1, TAG_PATIENT_ORIENTATION, NULL}, {-1, TAG_PIXEL_PADDING_VALUE, "3"},

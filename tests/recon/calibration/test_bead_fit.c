@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "recon/calibration/bead_judge.h"
+#include "recon/core/scan.h"
 #include "tests/near.h"
 
 #define BEADS 12
@@ -151,6 +152,41 @@ static void make_exam(struct exam *e, const struct system *s, uint64_t seed, enu
 		e->truth[i] = s->value[i] + (e->in.fitted[i] ? moved[i] * uniform() : 0);
 	}
 	make_points(e, noise);
+}
+
+/* The model is that of the scans: with all parameters, a detector that turns about an axis outside of its plane. */
+static void model(void **unused)
+{
+	static const double system[SYSTEM_PARAMETERS] = {5, 700, -13, 2, 0.4, 25, 0.28, 3, -12}, point[3] = {80, 33, 60};
+	double stated[2] = {-7, 6.5}, angle[2], seen[2] = {0}, found[2];
+	struct bead_views views = {1664, 2048, 0.14, 2, stated, -1, ANGLE_AT_DETECTOR};
+	struct dbt_geometry g = {.n_u = 1664,
+				 .n_v = 2048,
+				 .pitch = 0.14,
+				 .axis_height = 5,
+				 .source_axis = 700,
+				 .source_x = -13,
+				 .source_y = 2,
+				 .n_views = 2,
+				 .angle = angle,
+				 .detector_ratio = 0.28,
+				 .detector_axis_y = 3,
+				 .detector_axis_height = -12};
+	struct scan *scan;
+
+	(void)unused;
+	for (int i = 0; i < 2; i++) {
+		angle[i] = bead_source_angle(system, &views, i);
+		assert_near(angle[i], scan_angle_turned(0.4 - stated[i], 5, 700), 1e-12);
+	}
+	assert_int_equal(scan_create_dbt(&g, &scan, NULL), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_true(scan_foot(scan, &scan->views[i], point, seen));
+		bead_project(system, &views, angle[i], point, found);
+		assert_near(found[0], seen[0], 1e-9);
+		assert_near(found[1], seen[1], 1e-9);
+	}
+	scan_free(scan);
 }
 
 /* Positions without noise give the true parameters, with either definition of the angle. The tolerances are the differences that
@@ -423,9 +459,9 @@ static void displaced_view(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(exact),	   cmocka_unit_test(noise_known),    cmocka_unit_test(layers),
-		cmocka_unit_test(unknown_heights), cmocka_unit_test(too_little),     cmocka_unit_test(limits),
-		cmocka_unit_test(conventions),	   cmocka_unit_test(displaced_view),
+		cmocka_unit_test(model),  cmocka_unit_test(exact),	     cmocka_unit_test(noise_known),
+		cmocka_unit_test(layers), cmocka_unit_test(unknown_heights), cmocka_unit_test(too_little),
+		cmocka_unit_test(limits), cmocka_unit_test(conventions),     cmocka_unit_test(displaced_view),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

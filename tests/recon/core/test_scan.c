@@ -48,6 +48,18 @@ static void geometry(void **state)
 	assert_null(scan_free(NULL));
 }
 
+/* The two definitions of an angle: 12.5 degrees as seen from the detector are 0.80 more about an axis 40 mm above it. */
+static void angle_definitions(void **state)
+{
+	(void)state;
+	assert_near(scan_angle_turned(12.5, 40, 620), 13.3, 0.001);
+	assert_near(scan_angle_turned(12.5, 0, 700), 12.5, 1e-12);
+	for (int a = -60; a <= 60; a += 7) {
+		assert_near(scan_angle_seen(scan_angle_turned(a, 40, 620), 40, 620), a, 1e-10);
+		assert_near(scan_angle_turned(scan_angle_seen(a, 47, 608.5), 47, 608.5), a, 1e-10);
+	}
+}
+
 static void binned(void **state)
 {
 	static const int order[] = {3, 0, 4, 1, 2}, wrong[] = {0, 1, 2, 3, 5};
@@ -229,6 +241,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(geometry),
+		cmocka_unit_test(angle_definitions),
 		cmocka_unit_test(binned),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(subsets),
