@@ -10,7 +10,10 @@
  *   between blocks.
  * - A word of the list mode has 32 bits, little-endian. Bit 31 = 0: an event; bit 30 = 1: prompt, 0: delayed; bits 0 to 29: its
  *   bin, (plane 252 + view) 344 + radial bin, of a michelogram of span 1 with ring differences 0, -1, +1 ... -60, +60. Top bits
- *   100: a time mark, ms in bits 0 to 28. 101: singles of a bucket. Other words (gates, motion) are skipped.
+ *   100: a time mark, ms in bits 0 to 28. 101: singles of a bucket. 11100: gating, with the format in bits 24 to 26; of format 1,
+ * bits 12 to 14 are the type and bits 0 to 9 the value: type 2, value 0: an R wave of the primary ECG; type 1, value 0: a
+ * respiratory gate begins (odlpet, format32.py, which cites the PETLINK document; no other source was found). Other words are
+ * skipped.
  * - The normalisation has 323404 bytes, float32, little-endian: geometric [127][344], interference [344][9], efficiencies
  *   [64][504], axial [837], dead time paralysing [64], not paralysing [64], of crystals [9], further axial [837]. The last four
  * are read, but not used. The 837 planes are those of span 11, ring differences up to 60, segments 0, -1, +1 ... */
@@ -22,6 +25,7 @@
 
 #include "kernels/err.h"
 #include "recon/pet/frames.h"
+#include "recon/pet/gates.h"
 #include "recon/pet/michelogram.h"
 
 #define MMR_RINGS 64
@@ -57,13 +61,18 @@ int mmr_check_michelogram(const struct michelogram *m, struct err *err);
 struct mmr_list_report {
 	uint64_t words, prompts, delayeds, singles, marks, skipped;
 	uint64_t outside; /* prompts of ring differences that the michelogram does not have */
-	uint64_t between; /* other prompts that are not in the frame */
+	uint64_t between; /* other prompts that are not in the frame, or not in any gate */
 	long first, last; /* ms, of the first and the last time mark; -1: none */
 };
 
 struct mmr_list {
 	int32_t plane[MMR_PLANES]; /* plane of the michelogram; -1: none */
 	struct pet_frame frame;	   /* only prompts in this frame are counted; after mmr_list_begin(): all */
+	/* only prompts in this gate are counted; NULL: all, after mmr_list_begin(). Borrowed */
+	const struct pet_gates *gates;
+	int gate;
+	int now;      /* gate of the last time mark; -1: none */
+	size_t cycle; /* of the last time mark */
 	struct mmr_list_report report;
 };
 
@@ -76,6 +85,18 @@ int mmr_list_add(struct mmr_list *l, const uint8_t *words, size_t n, uint32_t *c
 /* Time of an event: that of the last time mark before it minus that of the first time mark, ms; before the first one 0. Return
  * how many of the next n words come before the end of the frame: those before the first time mark at or after its end. */
 size_t mmr_list_in_frame(const struct mmr_list *l, const uint8_t *words, size_t n);
+
+/* Choose a gate; before the first mmr_list_add(). */
+void mmr_list_choose_gate(struct mmr_list *l, const struct pet_gates *gates, int gate);
+
+/* The gating words of a list, read in pieces. */
+struct mmr_marks {
+	enum pet_signal signal; /* PET_SIGNAL_ECG, PET_SIGNAL_RESP */
+	long first, last;	/* ms: of the time marks of the list; -1: none. Set both to -1 at the beginning */
+	struct pet_marks marks; /* ms since the first time mark; words of the same time are one mark */
+};
+/* Add those of the next n words. EBADMSG: time marks, or gating words, that do not ascend. */
+int mmr_marks_add(struct mmr_marks *m, const uint8_t *words, size_t n, struct err *err);
 
 /* ---- normalisation ---- */
 

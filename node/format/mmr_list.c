@@ -87,8 +87,17 @@ size_t mmr_list_in_frame(const struct mmr_list *l, const uint8_t *words, size_t 
 	return i;
 }
 
-static int add_mark(struct mmr_list_report *r, uint32_t word, struct err *err)
+void mmr_list_choose_gate(struct mmr_list *l, const struct pet_gates *gates, int gate)
 {
+	l->gates = gates;
+	l->gate = gate;
+	l->cycle = 0;
+	l->now = pet_gates_find(gates, 0, &l->cycle);
+}
+
+static int add_mark(struct mmr_list *l, uint32_t word, struct err *err)
+{
+	struct mmr_list_report *r = &l->report;
 	long ms = mark_time(word);
 
 	if (ms < r->last)
@@ -97,7 +106,65 @@ static int add_mark(struct mmr_list_report *r, uint32_t word, struct err *err)
 	r->first = r->marks ? r->first : ms;
 	r->last = ms;
 	r->marks++;
+	if (l->gates)
+		l->now = pet_gates_find(l->gates, r->last - r->first, &l->cycle);
 	return 0;
+}
+
+/* ---- gating words ---- */
+
+#define GATING_WORD 0x1c     /* bits 27 to 31 */
+#define GATING_FORMAT 1	     /* bits 24 to 26 */
+#define GATING_RESPIRATION 1 /* bits 12 to 14 */
+#define GATING_R_WAVE 2
+
+static bool is_gating(uint32_t word, enum pet_signal signal)
+{
+	uint32_t type = signal == PET_SIGNAL_ECG ? GATING_R_WAVE : GATING_RESPIRATION;
+
+	return word >> 27 == GATING_WORD && (word >> 24 & 7) == GATING_FORMAT && (word >> 12 & 7) == type && (word & 0x3ff) == 0;
+}
+
+static int add_gating(struct mmr_marks *m, struct err *err)
+{
+	long ms = m->last - m->first;
+
+	if (m->marks.n > 0 && m->marks.ms[m->marks.n - 1] == ms)
+		return 0;
+	return pet_marks_add(&m->marks, ms, err);
+}
+
+int mmr_marks_add(struct mmr_marks *m, const uint8_t *words, size_t n, struct err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		uint32_t word = word_at(words, i);
+
+		if (is_mark(word)) {
+			m->first = m->first < 0 ? mark_time(word) : m->first;
+			m->last = mark_time(word);
+		} else if (is_gating(word, m->signal)) {
+			rc = add_gating(m, err);
+		}
+	}
+	return rc;
+}
+
+/* ---- events ---- */
+
+/* Whether a prompt of the current time is counted; else it is in another gate, or is between frames or gates. */
+static bool is_chosen(struct mmr_list *l)
+{
+	bool chosen;
+
+	if (l->gates) {
+		l->report.between += l->now < 0;
+		return l->now == l->gate;
+	}
+	chosen = pet_frame_has(&l->frame, l->report.last - l->report.first);
+	l->report.between += !chosen;
+	return chosen;
 }
 
 /* Counts that are to be increased, the oldest first. */
@@ -136,9 +203,7 @@ static int add_event(struct mmr_list *l, uint32_t word, uint32_t *counts, struct
 	l->report.prompts++;
 	if (l->plane[plane] < 0)
 		l->report.outside++;
-	else if (!pet_frame_has(&l->frame, l->report.last - l->report.first))
-		l->report.between++;
-	else
+	else if (is_chosen(l))
 		request(q, &counts[(size_t)l->plane[plane] * MMR_PLANE_BINS + bin % (uint32_t)MMR_PLANE_BINS]);
 	return 0;
 }
@@ -154,7 +219,7 @@ int mmr_list_add(struct mmr_list *l, const uint8_t *words, size_t n, uint32_t *c
 		if (word >> 31 == 0)
 			rc = add_event(l, word, counts, &q, err);
 		else if (is_mark(word))
-			rc = add_mark(&l->report, word, err);
+			rc = add_mark(l, word, err);
 		else if (word >> 29 == 5)
 			l->report.singles++;
 		else

@@ -25,11 +25,13 @@
 #include <stdint.h>
 
 #include "kernels/err.h"
+#include "recon/pet/gates.h"
 
 #define PETSIRD_TYPES_MAX 16
 #define PETSIRD_DETECTORS_MAX ((size_t)1 << 24)
 #define PETSIRD_ENERGIES_MAX 65536
 #define PETSIRD_TOF_MAX 65536
+#define PETSIRD_SIGNALS_MAX 64
 
 struct petsird_modules { /* all modules of one type */
 	size_t modules, elements, energies;
@@ -42,6 +44,11 @@ struct petsird_tof {	   /* of a pair of types */
 	double resolution; /* FWHM, mm; NaN: not in the file */
 };
 
+struct petsird_signal { /* an external signal, such as an ECG */
+	uint32_t id;	/* in its time blocks */
+	char type[24];	/* name of ExternalSignalTypeEnum, such as "ecgTrigger" */
+};
+
 /* What the file says about the examination; 0, NaN or "": nothing. */
 struct petsird_exam {
 	double start;	     /* of the acquisition, s since 1970, UTC */
@@ -51,6 +58,8 @@ struct petsird_exam {
 	double dose, injected;
 	char nuclide[32];
 	size_t n_radiopharmaceuticals;
+	struct petsird_signal signal[PETSIRD_SIGNALS_MAX];
+	size_t n_signals;
 };
 
 struct petsird_header {
@@ -82,6 +91,7 @@ struct petsird_counts { /* of what petsird_next() has read */
 	uint64_t bed_movements, gantry_movements; /* blocks behind the first event */
 	uint64_t alive_fractions;		  /* blocks of dead time */
 	uint32_t start, stop;			  /* ms: first start and last stop of the event blocks */
+	uint32_t longest;			  /* ms: length of the longest event block */
 	uint64_t covered;			  /* ms: total length of their intervals, overlaps counted once */
 };
 
@@ -95,6 +105,11 @@ const struct petsird_counts *petsird_counts(const struct petsird *p);
 
 /* Read up to `max` events; *ret_n is 0 at the end of the data. */
 int petsird_next(struct petsird *p, struct petsird_event *ret_events, size_t max, size_t *ret_n, struct err *err);
+/* Read the time marks of a trigger (ecgTrigger, respTrigger, otherMotionTrigger, externalSync) from the whole file: the starts of
+ * its time blocks, ms since the start of the first event block. *ret_outside: marks before it or behind the stop of the last one,
+ * which are left out. Then the next events are the first ones. ENOTSUP: the file has no such signal, or several; EBADMSG: marks
+ * that do not ascend. */
+int petsird_marks(struct petsird *p, enum pet_signal signal, struct pet_marks *ret, uint64_t *ret_outside, struct err *err);
 /* Return to the first event; the counts start again. */
 void petsird_rewind(struct petsird *p);
 

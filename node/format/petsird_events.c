@@ -6,10 +6,13 @@
 #include "node/format/petsird_internal.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define EVENT_BLOCK "EventTimeBlock"
+#define SIGNAL_BLOCK "ExternalSignalTimeBlock"
+#define PIECE 4096 /* events */
 
 static const struct petsird_field event_block[] = {
 	{"timeInterval", NULL, true},
@@ -18,6 +21,7 @@ static const struct petsird_field event_block[] = {
 };
 static const struct petsird_field event[] = {{"detectionBins", NULL, true}, {"tofIdx", NULL, true}};
 static const struct petsird_field interval[] = {{"start", NULL, true}, {"stop", NULL, true}};
+static const struct petsird_field signal_block[] = {{"timeInterval", NULL, true}, {"signalID", NULL, true}};
 
 /* Check that t is a list of lists of lists of events, and return the type of these. */
 static int check_pairs(struct petsird *p, const struct yardl_type *t, const struct yardl_type **ret)
@@ -262,18 +266,26 @@ static int open_pairs(struct petsird *p, const struct yardl_type *t, bool delaye
 
 /* ---- blocks ---- */
 
+/* Read start and stop, ms. */
+static int read_times(struct petsird *p, const struct yardl_type *t, int64_t ret[2])
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < t->n; i++)
+		rc = strcmp(t->names[i], "start") == 0	? yardl_read_integer(&p->in, t->of[i], &ret[0])
+		     : strcmp(t->names[i], "stop") == 0 ? yardl_read_integer(&p->in, t->of[i], &ret[1])
+							: yardl_skip(&p->in, t->of[i]);
+	if (rc == 0 && (ret[0] < 0 || ret[1] < ret[0] || ret[1] > UINT32_MAX))
+		rc = yardl_fail(&p->in, EBADMSG, "a time block from %lld to %lld ms", (long long)ret[0], (long long)ret[1]);
+	return rc;
+}
+
 static int read_interval(struct petsird *p, const struct yardl_type *t)
 {
 	struct petsird_counts *n = &p->counts;
 	int64_t value[2] = {0, 0};
-	int rc = 0;
+	int rc = read_times(p, t, value);
 
-	for (size_t i = 0; rc == 0 && i < t->n; i++)
-		rc = strcmp(t->names[i], "start") == 0	? yardl_read_integer(&p->in, t->of[i], &value[0])
-		     : strcmp(t->names[i], "stop") == 0 ? yardl_read_integer(&p->in, t->of[i], &value[1])
-							: yardl_skip(&p->in, t->of[i]);
-	if (rc == 0 && (value[0] < 0 || value[1] < value[0] || value[1] > UINT32_MAX))
-		rc = yardl_fail(&p->in, EBADMSG, "a time block from %lld to %lld ms", (long long)value[0], (long long)value[1]);
 	if (rc == 0 && n->event_blocks > 0 && (uint64_t)value[0] < p->cursor.time)
 		rc = yardl_fail(&p->in, EBADMSG, "a time block that starts at %lld ms, before the one that it follows, at %lu ms",
 				(long long)value[0], (unsigned long)p->cursor.time);
@@ -282,6 +294,7 @@ static int read_interval(struct petsird *p, const struct yardl_type *t)
 	p->cursor.time = (uint32_t)value[0];
 	n->start = n->event_blocks == 0 || (uint32_t)value[0] < n->start ? (uint32_t)value[0] : n->start;
 	n->stop = (uint32_t)value[1] > n->stop ? (uint32_t)value[1] : n->stop;
+	n->longest = value[1] - value[0] > n->longest ? (uint32_t)(value[1] - value[0]) : n->longest;
 	if ((uint64_t)value[1] > p->covered_to)
 		n->covered += (uint64_t)value[1] - ((uint64_t)value[0] > p->covered_to ? (uint64_t)value[0] : p->covered_to);
 	p->covered_to = n->stop;
@@ -316,6 +329,19 @@ static void count_block(struct petsird *p, const char *name)
 	n->alive_fractions += strcmp(name, "DeadTimeTimeBlock") == 0;
 }
 
+/* Read a block of an external signal, and collect its start if it is of the chosen one. */
+static int read_signal_block(struct petsird *p, const struct yardl_type *t)
+{
+	int64_t value[2] = {0, 0}, id = -1;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < t->n; i++)
+		rc = strcmp(t->names[i], "timeInterval") == 0 ? read_times(p, t->of[i], value)
+		     : strcmp(t->names[i], "signalID") == 0   ? yardl_read_integer(&p->in, t->of[i], &id)
+							      : yardl_skip(&p->in, t->of[i]);
+	return rc < 0 || id != (int64_t)p->signal ? rc : pet_marks_add(p->marks, value[0], p->in.err);
+}
+
 static int next_block(struct petsird *p)
 {
 	struct petsird_cursor *c = &p->cursor;
@@ -342,6 +368,8 @@ static int next_block(struct petsird *p)
 		return 0;
 	}
 	count_block(p, p->block->names[index]);
+	if (p->marks && strcmp(p->block->names[index], SIGNAL_BLOCK) == 0)
+		return read_signal_block(p, p->block->of[index]);
 	return yardl_skip(&p->in, p->block->of[index]);
 }
 
@@ -373,5 +401,74 @@ int petsird_next(struct petsird *p, struct petsird_event *ret_events, size_t max
 	}
 	if (rc == 0)
 		*ret_n = n;
+	return rc;
+}
+
+/* ---- marks ---- */
+
+static const char *type_of_signal(enum pet_signal signal)
+{
+	static const char *const names[PET_SIGNALS] = {"", "ecgTrigger", "respTrigger", "otherMotionTrigger", "externalSync"};
+
+	return names[signal];
+}
+
+/* Find the signal in the header, and check that its blocks can be read. */
+static int choose_signal(struct petsird *p, enum pet_signal signal)
+{
+	const struct petsird_exam *e = &p->header.exam;
+	const char *type = type_of_signal(signal);
+	int at = yardl_find(p->block, SIGNAL_BLOCK), n = 0, rc;
+
+	for (size_t i = 0; i < e->n_signals; i++)
+		if (!strcmp(e->signal[i].type, type)) {
+			p->signal = e->signal[i].id;
+			n++;
+		}
+	if (n != 1 || at < 0)
+		return err_set(p->in.err, ENOTSUP, "time marks: the file has %d signals of type \"%s\"; it must have one", n,
+			       type);
+	rc = petsird_check_fields(p, p->block->of[at], signal_block, COUNT(signal_block));
+	if (rc == 0)
+		rc = petsird_check_fields(p, p->block->of[at]->of[yardl_find(p->block->of[at], "timeInterval")], interval,
+					  COUNT(interval));
+	return rc;
+}
+
+/* Make times relative to the first event block, and leave out marks outside of the event blocks. */
+static uint64_t cut_marks(struct pet_marks *m, const struct petsird_counts *n)
+{
+	size_t kept = 0, all = m->n;
+
+	for (size_t i = 0; i < all; i++)
+		if (m->ms[i] >= n->start && m->ms[i] <= n->stop)
+			m->ms[kept++] = m->ms[i] - n->start;
+	m->n = kept;
+	return all - kept;
+}
+
+int petsird_marks(struct petsird *p, enum pet_signal signal, struct pet_marks *ret, uint64_t *ret_outside, struct err *err)
+{
+	struct petsird_event *events = malloc(PIECE * sizeof(*events));
+	struct pet_marks marks = {0};
+	size_t n = 1;
+	int rc = events ? 0 : err_set(err, ENOMEM, "no memory to read events");
+
+	p->in.err = err;
+	if (rc == 0)
+		rc = choose_signal(p, signal);
+	petsird_rewind(p);
+	p->marks = &marks;
+	while (rc == 0 && n > 0)
+		rc = petsird_next(p, events, PIECE, &n, err);
+	p->marks = NULL;
+	free(events);
+	if (rc == 0) {
+		*ret_outside = cut_marks(&marks, &p->counts);
+		*ret = marks;
+	} else {
+		pet_marks_clear(&marks);
+	}
+	petsird_rewind(p);
 	return rc;
 }

@@ -3,6 +3,8 @@
  * 0.9 has the start only. */
 #include "node/format/petsird_internal.h"
 
+#include <stdio.h>
+
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define MEGABECQUEREL 1e6
 
@@ -80,11 +82,53 @@ static int read_radiopharmaceuticals(struct petsird *p, const struct yardl_type 
 	return rc;
 }
 
+static int read_signal_type(struct petsird *p, const struct yardl_type *t)
+{
+	struct petsird_signal *s = &p->header.exam.signal[p->header.exam.n_signals];
+	const char *symbol = NULL;
+	int64_t value = 0;
+	int rc = yardl_read_integer(&p->in, t, &value);
+
+	if (rc == 0)
+		symbol = yardl_symbol(&p->schema, t, value);
+	snprintf(s->type, sizeof(s->type), "%s", symbol ? symbol : "");
+	return rc;
+}
+
+static int read_signal_id(struct petsird *p, const struct yardl_type *t)
+{
+	int64_t id = 0;
+	int rc = yardl_read_integer(&p->in, t, &id);
+
+	p->header.exam.signal[p->header.exam.n_signals].id = (uint32_t)id;
+	return rc;
+}
+
+/* Further signals are skipped: gates of them are refused as unknown. */
+static int read_signals(struct petsird *p, const struct yardl_type *t)
+{
+	static const struct petsird_field fields[] = {{"type", read_signal_type, false}, {"id", read_signal_id, false}};
+	size_t *n = &p->header.exam.n_signals;
+	uint64_t count = 0;
+	int rc = yardl_read_list(&p->in, t, &count);
+
+	for (uint64_t i = 0; rc == 0 && i < count; i++) {
+		if (*n == PETSIRD_SIGNALS_MAX) {
+			rc = yardl_skip(&p->in, t->of[0]);
+			continue;
+		}
+		rc = petsird_read_record(p, t->of[0], fields, COUNT(fields));
+		*n += rc == 0;
+	}
+	return rc;
+}
+
 int petsird_read_exam(struct petsird *p, const struct yardl_type *t)
 {
 	static const struct petsird_field fields[] = {{"startOfAcquisition", read_start, false},
 						      {"patient", read_patient, false},
-						      {"radiopharmaceuticals", read_radiopharmaceuticals, false}};
+						      {"radiopharmaceuticals", read_radiopharmaceuticals, false},
+						      {"externalSignals", read_signals, false}};
 	int rc = yardl_read_choice(&p->in, t, &t);
 
 	return rc == 0 && t ? petsird_read_record(p, t, fields, COUNT(fields)) : rc;

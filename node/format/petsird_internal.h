@@ -42,7 +42,9 @@ struct petsird {
 	const struct yardl_type *block; /* of the stream of time blocks */
 	uint64_t first_block;		/* position in the file */
 	struct petsird_cursor cursor;
-	uint64_t covered_to;		  /* ms: last stop so far */
+	uint64_t covered_to;	 /* ms: last stop so far */
+	struct pet_marks *marks; /* starts of blocks of `signal` are added to it; NULL: they are skipped */
+	uint32_t signal;
 	size_t n_bins[PETSIRD_TYPES_MAX]; /* detection bins: 0: none in the file */
 	float *bins[PETSIRD_TYPES_MAX];
 	struct petsird_pair pair[PETSIRD_TYPES_MAX][PETSIRD_TYPES_MAX]; /* [i][j], j <= i */

@@ -72,6 +72,8 @@ int yardl_step(struct yardl_schema *s, const char *protocol, size_t index, const
 	       const struct yardl_type **ret, struct err *err);
 /* Return the index of a record's field or of a union's alternative; -1: none. */
 int yardl_find(const struct yardl_type *t, const char *name);
+/* Return the symbol of a value of an enumeration; NULL: t is none, or has no such value. */
+const char *yardl_symbol(const struct yardl_schema *s, const struct yardl_type *t, int64_t value);
 
 struct yardl_in {
 	int fd;

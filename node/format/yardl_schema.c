@@ -435,3 +435,15 @@ int yardl_find(const struct yardl_type *t, const char *name)
 			return (int)i;
 	return -1;
 }
+
+const char *yardl_symbol(const struct yardl_schema *s, const struct yardl_type *t, int64_t value)
+{
+	const struct compiler c = {.s = (struct yardl_schema *)s};
+	const json_t *values = json_object_get(definition(&c, t->name), "values");
+	size_t i;
+	json_t *one;
+
+	json_array_foreach(values, i, one) if (json_integer_value(json_object_get(one, "value")) ==
+					       value) return json_string_value(json_object_get(one, "symbol"));
+	return NULL;
+}

@@ -96,10 +96,6 @@ int pet_frames_parse(const char *text, struct pet_frames *ret, struct err *err)
 	const char *at = text;
 	int64_t end = 0;
 
-	if (!strncmp(text, "gate", 4))
-		return err_set(err, EINVAL,
-			       "frames: gates are not supported: no format that is read has gate marks whose meaning is "
-			       "documented");
 	for (int number = 1; *text; number++) {
 		const char *begin = at, *why = GRAMMAR;
 		struct entry e = {0};

@@ -12,6 +12,23 @@
 #define LINE_SHOWN 40	    /* characters of a refused line in the message */
 #define FORMATTED_LENGTH 12 /* characters of a line of a written table, at most */
 
+const char *pet_signal_name(enum pet_signal s)
+{
+	static const char *const names[PET_SIGNALS] = {"table", "ecg", "resp", "motion", "sync"};
+
+	return (unsigned)s < PET_SIGNALS ? names[s] : "";
+}
+
+bool pet_signal_named(const char *name, enum pet_signal *ret)
+{
+	for (int i = 0; i < PET_SIGNALS; i++)
+		if (!strcmp(name, pet_signal_name((enum pet_signal)i))) {
+			*ret = (enum pet_signal)i;
+			return true;
+		}
+	return false;
+}
+
 /* ---- marks ---- */
 
 int pet_marks_add(struct pet_marks *m, int64_t ms, struct err *err)
@@ -61,11 +78,16 @@ static bool read_number(const char *line, size_t length, int64_t *ret)
 	return true;
 }
 
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r';
+}
+
 static size_t trim(const char **line, size_t length)
 {
-	while (length > 0 && strchr(" \t\r", (*line)[length - 1]))
+	while (length > 0 && is_blank((*line)[length - 1]))
 		length--;
-	while (length > 0 && strchr(" \t", **line)) {
+	while (length > 0 && is_blank(**line)) {
 		++*line;
 		length--;
 	}
@@ -156,6 +178,20 @@ static bool is_used(const struct pet_gates *g, size_t cycle)
 static int64_t begin_of(const struct pet_gates *g, size_t cycle, int k)
 {
 	return g->marks.ms[cycle] + (k * length_of(g, cycle) + g->n - 1) / g->n;
+}
+
+int pet_gates_parse_cycle(const char *text, struct pet_gates *g, struct err *err)
+{
+	const char *comma = strchr(text, ',');
+	int64_t shortest = 0, longest = 0;
+
+	if (*text && (!comma || !read_number(text, (size_t)(comma - text), &shortest) ||
+		      !read_number(comma + 1, strlen(comma + 1), &longest) || shortest < 0 || longest < 1 || shortest > longest ||
+		      longest > PET_MARKS_END))
+		return err_set(err, EINVAL, "\"%s\"; allowed: SHORTEST,LONGEST, lengths of cycles in ms, such as 600,1200", text);
+	g->shortest = shortest;
+	g->longest = longest;
+	return 0;
 }
 
 void pet_gates_count(const struct pet_gates *g, struct pet_cycles *ret)

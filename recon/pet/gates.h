@@ -24,6 +24,12 @@
 #define PET_MARKS_BYTES ((size_t)16 << 20) /* largest table */
 #define PET_MARKS_END INT32_MAX		   /* latest mark, ms */
 
+/* What the marks are of. */
+enum pet_signal { PET_SIGNAL_TABLE, PET_SIGNAL_ECG, PET_SIGNAL_RESP, PET_SIGNAL_MOTION, PET_SIGNAL_SYNC };
+#define PET_SIGNALS 5
+const char *pet_signal_name(enum pet_signal s);		       /* "table", "ecg", "resp", "motion", "sync" */
+bool pet_signal_named(const char *name, enum pet_signal *ret); /* false: no such name */
+
 struct pet_marks {
 	size_t n;
 	int64_t *ms; /* ascending; owned */
@@ -33,6 +39,7 @@ struct pet_gates {
 	int n;			   /* 0: no gates */
 	int64_t shortest, longest; /* ms; longest 0: cycles of all lengths are used */
 	struct pet_marks marks;	   /* at least two */
+	enum pet_signal signal;
 };
 
 /* Read a table: a mark in each line, whole milliseconds. Empty lines, and lines that begin with '#', are skipped. EBADMSG: the
@@ -44,6 +51,10 @@ int pet_marks_add(struct pet_marks *m, int64_t ms, struct err *err);
 int pet_marks_format(const struct pet_marks *m, char **ret_text, struct err *err);
 int pet_marks_copy(const struct pet_marks *m, struct pet_marks *ret, struct err *err);
 void pet_marks_clear(struct pet_marks *m);
+
+/* Read the lengths of cycles that are used, "SHORTEST,LONGEST" in ms, into *g; "": all. EINVAL. */
+#define PET_CYCLE_TEXT 24 /* longest text of them, characters */
+int pet_gates_parse_cycle(const char *text, struct pet_gates *g, struct err *err);
 
 /* Check gates of an acquisition of this duration, ms. EBADMSG: a mark after its end, fewer than two marks, or a cycle shorter
  * than n ms; ENOTSUP: no cycle is used; EINVAL: number or limits. */

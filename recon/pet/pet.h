@@ -16,6 +16,7 @@
 #include "recon/core/algorithm.h"
 #include "recon/core/monitor.h"
 #include "recon/pet/frames.h"
+#include "recon/pet/gates.h"
 #include "recon/pet/michelogram.h"
 
 /* A protocol, as configured (conf/ documents units, defaults and ranges of each key). */
@@ -37,6 +38,9 @@ struct pet_protocol {
 	size_t memory_limit; /* bytes on the device; 0: the device's memory. If not everything fits, angles are streamed */
 	bool deterministic;
 	char frames[PET_FRAMES_TEXT + 1]; /* pet_frames_parse(): one reconstruction for each frame; not used here */
+	int gates;	     /* one reconstruction for each gate; 0: none. Not used here, and the following neither */
+	char gate_signal[8]; /* pet_signal_named(), or "" */
+	char gate_cycle[PET_CYCLE_TEXT + 1]; /* pet_gates_parse_cycle() */
 };
 
 /* Return whether PET data can be reconstructed with a: mlem, osem, bsrem (penalised, relative difference prior), any other

@@ -236,6 +236,75 @@ static void list_frames(void **state)
 	free(m.segments);
 }
 
+/* Gates of a list in pieces of any size: each pass counts the events of one gate, and those of none. */
+static void list_gates(void **state)
+{
+	int64_t times[] = {4, 14, 40, 50};
+	/* cycles of 10, 26 (left out) and 10 ms, two gates each; event k at 0, 4, 8, 9, 14, 40, 44, 45, 49, 50 ms */
+	static const int ms[] = {0, 4, 8, 9, 14, 40, 44, 45, 49, 50}, gate[] = {-1, 0, 0, 1, -1, 0, 0, 1, 1, -1};
+	const struct pet_gates gates = {.n = 2, .shortest = 5, .longest = 20, .marks = {4, times}};
+	uint32_t *counts = calloc(127 * MMR_PLANE_BINS, sizeof(*counts));
+	struct michelogram m = make(11, 5);
+	uint8_t bytes[2 * 4 * 10];
+	struct mmr_list l;
+
+	(void)state;
+	for (int k = 0; k < 10; k++) {
+		put_word(bytes + 8 * k, 0x80000000u | (700 + (uint32_t)ms[k]));
+		put_word(bytes + 8 * k + 4, event(1, 0, k, true));
+	}
+	for (int wanted = 0; wanted < 2; wanted++)
+		for (size_t piece = 1; piece <= 20; piece++) {
+			memset(counts, 0, 127 * MMR_PLANE_BINS * sizeof(*counts));
+			assert_int_equal(mmr_list_begin(&m, &l, NULL), 0);
+			mmr_list_choose_gate(&l, &gates, wanted);
+			for (size_t at = 0; at < 20; at += piece)
+				assert_int_equal(
+					mmr_list_add(&l, bytes + 4 * at, 20 - at < piece ? 20 - at : piece, counts, NULL), 0);
+			for (int k = 0; k < 10; k++)
+				assert_int_equal(counts[2 * MMR_PLANE_BINS + (size_t)k], gate[k] == wanted);
+			assert_int_equal(l.report.between, 3);
+		}
+	free(counts);
+	free(m.segments);
+}
+
+/* Gating words: those of the signal, at the time of the time mark before them; neither other types and values nor the legacy
+ * format. */
+static void gating_words(void **state)
+{
+	const uint32_t words[] = {0xE1002000u, 0x80000000u | 700, 0xE1002000u, 0xE100A000u,	  0x80000000u | 710, 0xE1002001u,
+				  0xE1001000u, 0xE0000080u,	  0xE0002000u, 0x80000000u | 730, 0xE1FF2000u,	     0xE1001001u};
+	static const struct {
+		enum pet_signal signal;
+		size_t n;
+		int64_t ms[2];
+	} wanted[] = {{PET_SIGNAL_ECG, 2, {0, 30}}, {PET_SIGNAL_RESP, 1, {10}}};
+	const size_t n = sizeof(words) / sizeof(words[0]);
+	uint8_t bytes[sizeof(words)];
+	struct err err = {0};
+
+	(void)state;
+	for (size_t i = 0; i < n; i++)
+		put_word(bytes + 4 * i, words[i]);
+	for (size_t w = 0; w < 2; w++)
+		for (size_t piece = 1; piece <= n; piece++) {
+			struct mmr_marks m = {.signal = wanted[w].signal, .first = -1, .last = -1};
+
+			for (size_t at = 0; at < n; at += piece)
+				assert_int_equal(mmr_marks_add(&m, bytes + 4 * at, n - at < piece ? n - at : piece, NULL), 0);
+			assert_int_equal(m.marks.n, wanted[w].n);
+			for (size_t i = 0; i < m.marks.n; i++)
+				assert_int_equal(m.marks.ms[i], wanted[w].ms[i]);
+			pet_marks_clear(&m.marks);
+		}
+	put_word(bytes + 4 * 9, 0x80000000u | 690);
+	struct mmr_marks back = {.signal = PET_SIGNAL_ECG, .first = -1, .last = -1};
+	assert_int_equal(mmr_marks_add(&back, bytes, n, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "mark 2 is at -10 ms"));
+	pet_marks_clear(&back.marks);
+}
+
 static void refused_words(void **state)
 {
 	static const struct {
@@ -385,8 +454,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(headers),	 cmocka_unit_test(refused_headers), cmocka_unit_test(list_words),
-		cmocka_unit_test(list_segments), cmocka_unit_test(list_frames),	    cmocka_unit_test(refused_words),
-		cmocka_unit_test(efficiencies),	 cmocka_unit_test(refused_norms),
+		cmocka_unit_test(list_segments), cmocka_unit_test(list_frames),	    cmocka_unit_test(list_gates),
+		cmocka_unit_test(gating_words),	 cmocka_unit_test(refused_words),   cmocka_unit_test(efficiencies),
+		cmocka_unit_test(refused_norms),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,6 +80,39 @@ static void refused_tables(void **state)
 	}
 }
 
+static void bytes_of_zero(void **state)
+{
+	struct pet_marks m = {0};
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(pet_marks_parse("0\n\0\n5", 5, &m, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "line 2"));
+}
+
+static void names_and_limits(void **state)
+{
+	static const char *const refused[] = {"5", "5,", ",5", "5,4", "-1,5", "0,0", "1,2,3", "1.5,2", "0,2147483648", "a,b"};
+	struct pet_gates g = {.n = 3};
+	struct err err = {0};
+	enum pet_signal s;
+
+	(void)state;
+	for (int i = 0; i < PET_SIGNALS; i++) {
+		assert_true(pet_signal_named(pet_signal_name((enum pet_signal)i), &s));
+		assert_int_equal(s, i);
+	}
+	assert_false(pet_signal_named("ECG", &s) || pet_signal_named("", &s));
+	assert_int_equal(pet_gates_parse_cycle("600,1200", &g, &err), 0);
+	assert_true(g.shortest == 600 && g.longest == 1200 && g.n == 3);
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		assert_int_equal(pet_gates_parse_cycle(refused[i], &g, &err), -EINVAL);
+		assert_true(g.shortest == 600 && g.longest == 1200);
+	}
+	assert_int_equal(pet_gates_parse_cycle("", &g, &err), 0);
+	assert_true(g.shortest == 0 && g.longest == 0);
+}
+
 /* More marks, or more bytes, than allowed; as many as allowed. */
 static void large_tables(void **state)
 {
@@ -214,7 +247,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tables),	 cmocka_unit_test(refused_tables), cmocka_unit_test(large_tables),
 		cmocka_unit_test(refused_gates), cmocka_unit_test(times_of_gates), cmocka_unit_test(counts_of_cycles),
-		cmocka_unit_test(sums_of_gates),
+		cmocka_unit_test(sums_of_gates), cmocka_unit_test(bytes_of_zero),  cmocka_unit_test(names_and_limits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
