@@ -13,6 +13,7 @@
 #include "node/base/plural.h"
 #include "node/command/audit_files.h"
 #include "node/command/commands.h"
+#include "node/command/gate_options.h"
 #include "node/format/picture.h"
 #include "node/process/options.h"
 #include "node/simulate/simulate_parallel.h"
@@ -36,7 +37,8 @@ struct import {
 	struct sinogram_import conf;
 	struct petsird_import petsird; /* path NULL: Interfile */
 	const char *frames;	       /* NULL: none */
-	const char *e7;		       /* folder of the e7tools; NULL: none */
+	struct gate_options gates;
+	const char *e7; /* folder of the e7tools; NULL: none */
 };
 
 static const struct option_spec option_specs[] = {
@@ -55,6 +57,13 @@ static const struct option_spec option_specs[] = {
 	{0, "no-tof", NULL, "of --petsird: add all TOF bins", INTO_ON(struct import, petsird.no_tof)},
 	{0, "frames", "TABLE", "of --petsird: time frames, such as 6x10,4x30,(60),120 (docs/petsird.md); default: none",
 	 INTO_TEXT(struct import, frames)},
+	{0, "gates", "N", "of --petsird: gates of equal length in each cycle between two time marks; default: none",
+	 INTO_INT(struct import, gates.gates, 1, PET_GATES_MAX)},
+	{0, "marks", "SIGNAL|FILE",
+	 "with --gates: ecg, resp, motion or sync, a trigger in the file; or a table, a time mark in ms in each\nline",
+	 INTO_TEXT(struct import, gates.marks)},
+	{0, "gate-cycle", "MIN,MAX", "with --gates: lengths of the cycles that are used, ms; default: all",
+	 INTO_TEXT(struct import, gates.cycle)},
 	{0, "axes", "X,Y,Z", "of --petsird: axes of the file that are x, y, z of the scanner (docs/petsird.md); default x,y,z",
 	 INTO_TEXT(struct import, petsird.axes)},
 	{0, "tolerance", "MM", "of --petsird: largest deviation of a detector from a regular cylinder; default 1",
@@ -208,12 +217,16 @@ static int check(const struct options *o, struct import *s)
 		if (s->conf.header[role])
 			return options_fail(o, CODE_USAGE, "%s, and Interfile data of the role %s",
 					    petsird ? "--petsird" : "--e7", sinogram_role_name((enum sinogram_role)role));
+	if (s->gates.gates && !petsird)
+		return options_fail(o, CODE_USAGE, "--gates without --petsird");
+	if (s->gates.gates && !s->gates.marks)
+		return options_fail(o, CODE_USAGE, "--gates without --marks");
 	if (s->frames && !petsird)
 		return options_fail(o, CODE_USAGE, "--frames without --petsird");
 	if (s->frames && pet_frames_parse(s->frames, &s->petsird.frames, &err) < 0)
 		return options_fail(o, CODE_USAGE, "--frames: %s", err.msg);
 	s->conf.header[SINOGRAM_EMISSION] = petsird ? s->petsird.path : argument ? o->argv[o->first] : NULL;
-	return CODE_OK;
+	return gate_options_read(o, &s->gates, s->frames ? "--frames" : NULL, &s->petsird.gates);
 }
 
 static int fail(const struct options *o, const struct err *err)
@@ -229,15 +242,16 @@ static json_t *petsird_json(const struct petsird_import_report *r)
 {
 	const struct pet_scanner *c = &r->m.scanner;
 
-	return json_pack(
-		"{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:i, s:f, s:i, s:f, s:f, s:I, s:f, s:i, s:i, s:I, s:i, s:b, s:I}",
-		"scanner", r->model, "prompts", (json_int_t)r->counts.prompts, "delayeds", (json_int_t)r->counts.delayeds,
-		"in_bins", (json_int_t)r->stored, "outside", (json_int_t)r->outside, "surplus", (json_int_t)r->counts.surplus,
-		"duration", (double)r->counts.covered / 1000, "calibration", r->calibration, "rings", c->rings, "ring_spacing",
-		c->ring_spacing, "detectors", c->detectors, "radius", c->radius, "angle_offset", r->m.angle_offset, "missing",
-		(json_int_t)r->missing, "deviation", r->deviation, "radial", r->m.n_radial, "angles", r->m.n_angles, "planes",
-		(json_int_t)r->planes, "tof_bins", r->m.tof.n, "normalisation", r->normalisation, "in_no_frame",
-		(json_int_t)r->between);
+	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:i, s:f, s:i, s:f, s:f, s:I, s:f, s:i, s:i, s:I, s:i, s:b, "
+			 "s:I, s:I, s:I}",
+			 "scanner", r->model, "prompts", (json_int_t)r->counts.prompts, "delayeds",
+			 (json_int_t)r->counts.delayeds, "in_bins", (json_int_t)r->stored, "outside", (json_int_t)r->outside,
+			 "surplus", (json_int_t)r->counts.surplus, "duration", (double)r->counts.covered / 1000, "calibration",
+			 r->calibration, "rings", c->rings, "ring_spacing", c->ring_spacing, "detectors", c->detectors, "radius",
+			 c->radius, "angle_offset", r->m.angle_offset, "missing", (json_int_t)r->missing, "deviation",
+			 r->deviation, "radial", r->m.n_radial, "angles", r->m.n_angles, "planes", (json_int_t)r->planes,
+			 "tof_bins", r->m.tof.n, "normalisation", r->normalisation, "in_no_frame", (json_int_t)r->between,
+			 "cycles_used", (json_int_t)r->cycles.used, "cycles_left_out", (json_int_t)r->cycles.left_out);
 }
 
 static void print_petsird(const struct petsird_import_report *r)
@@ -250,6 +264,9 @@ static void print_petsird(const struct petsird_import_report *r)
 	       "bins\n",
 	       r->m.scanner.rings, r->m.scanner.detectors, r->m.scanner.ring_spacing, r->m.scanner.radius, r->missing, r->planes,
 	       r->m.n_angles, r->m.n_radial, r->m.tof.n);
+	if (r->cycles.used > 0)
+		printf("%ld cycles of %.4g ms on average divided into gates, %ld left out; %llu prompts in no gate\n",
+		       r->cycles.used, r->cycles.mean, r->cycles.left_out, (unsigned long long)r->between);
 }
 
 /* Import, and print the report. Returns an exit code. */
@@ -285,6 +302,24 @@ static int run(const struct options *o, const struct import *s)
 	return CODE_OK;
 }
 
+/* Import with options that were checked. Returns an exit code. */
+static int import(const struct options *o, struct import *s, const char *config_path)
+{
+	struct config *config = NULL;
+	int code;
+
+	s->conf.now = clock_wall();
+	code = options_config(o, config_path, &config);
+	if (code != CODE_OK)
+		return code;
+	options_note_folder(o, s->conf.folder);
+	audit_start(&config->node, AUDIT_DIRECT, "import");
+	s->conf.config = config;
+	code = run(o, s);
+	config_free(config);
+	return code;
+}
+
 int cmd_import(int argc, char **argv)
 {
 	char warnings[1500] = "", *set[SET_MAX];
@@ -292,7 +327,6 @@ int cmd_import(int argc, char **argv)
 			   .petsird = {.max_difference = -1, .tolerance = 1, .axes = "x,y,z"}};
 	struct options o;
 	const char *config_path = NULL;
-	struct config *config = NULL;
 	int id, code = CODE_OK;
 
 	if (picture_among(argc, argv))
@@ -310,16 +344,8 @@ int cmd_import(int argc, char **argv)
 	if (id == OPTION_STOP)
 		return o.code;
 	code = check(&o, &s);
-	if (code)
-		return code;
-	s.conf.now = clock_wall();
-	code = options_config(&o, config_path, &config);
-	if (code != CODE_OK)
-		return code;
-	options_note_folder(&o, s.conf.folder);
-	audit_start(&config->node, AUDIT_DIRECT, "import");
-	s.conf.config = config;
-	code = run(&o, &s);
-	config_free(config);
+	if (code == CODE_OK)
+		code = import(&o, &s, config_path);
+	pet_marks_clear(&s.petsird.gates.marks);
 	return code;
 }

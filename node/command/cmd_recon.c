@@ -12,6 +12,7 @@
 #include "node/base/plural.h"
 #include "node/base/progress.h"
 #include "node/command/commands.h"
+#include "node/command/gate_options.h"
 #include "node/process/options.h"
 #include "node/reconstruct/case_files.h"
 #include "node/reconstruct/reconstruct.h"
@@ -20,6 +21,26 @@
 #define OTHER_KIND ": only protocols of kind " /* config_set() */
 
 enum { OPTION_PROTOCOL = OPTION_LONG, OPTION_DEVICE, OPTION_SET, OPTION_SAME_PATIENT, OPTION_HEADER, OPTION_FRAMES };
+
+struct recon {
+	struct options o;
+	const char *conf_path, *out_dir, *protocol_name, *device;
+	const char *assignments[ASSIGNMENTS_MAX];
+	int n_assignments;
+	char frames[PET_FRAMES_TEXT + 8]; /* "frames=TABLE"; "": not given */
+	struct gate_options gates;
+	struct pet_gates gating;		/* what they mean */
+	char gate_keys[3][PET_CYCLE_TEXT + 16]; /* "gates=N" ...; "": not given */
+	bool same_patient;
+	const char *header; /* NULL: not given */
+	struct config *config;
+	struct protocol_conf protocols[KIND_COUNT]; /* one for each kind of case */
+	bool chosen[KIND_COUNT];
+	struct err why[KIND_COUNT]; /* why a kind has no protocol */
+	struct case_list *list;
+	json_t *cases, *refused;
+	int code; /* exit code of the first refused case */
+};
 
 static const struct option_spec option_specs[] = {
 	{'c', "config", "FILE", "configuration file, applied over the embedded defaults"},
@@ -30,6 +51,13 @@ static const struct option_spec option_specs[] = {
 	 "auto, cpu, cpu:THREADS, cuda or cuda:N; default: the first of node.device that can be opened"},
 	{OPTION_SET, "set", "KEY=VALUE", "set one key of the protocol, with the syntax of the configuration; may be repeated"},
 	{OPTION_FRAMES, "frames", "TABLE", "time frames of PET list mode, such as 6x10,4x30: the same as --set frames=TABLE"},
+	{0, "gates", "N", "gates of PET list mode, of equal length in each cycle between two time marks",
+	 INTO_INT(struct recon, gates.gates, 1, PET_GATES_MAX)},
+	{0, "marks", "SIGNAL|FILE",
+	 "with --gates: ecg or resp, a signal in the list mode; or a table, a time mark in ms in each line",
+	 INTO_TEXT(struct recon, gates.marks)},
+	{0, "gate-cycle", "MIN,MAX", "with --gates: lengths of the cycles that are used, ms; default: all",
+	 INTO_TEXT(struct recon, gates.cycle)},
 	{OPTION_SAME_PATIENT, "same-patient", NULL,
 	 "state that the files of each case are of one patient, although their headers name different ones"},
 	{OPTION_HEADER, "header", "FILE",
@@ -39,8 +67,9 @@ static const struct option_spec option_specs[] = {
 
 static const struct command_spec spec = {
 	.name = "recon",
-	.usage = "[-c FILE] [--protocol NAME] [--device SPEC] [--set KEY=VALUE]... [--frames TABLE] [--same-patient [--header "
-		 "FILE]] -o DIR "
+	.usage = "[-c FILE] [--protocol NAME] [--device SPEC] [--set KEY=VALUE]... [--frames TABLE]\n"
+		 "                      [--gates N --marks SIGNAL|FILE [--gate-cycle MIN,MAX]] [--same-patient [--header FILE]] "
+		 "-o DIR "
 		 "PATH...",
 	.summary = "Reconstruct tomosynthesis exams, PET acquisitions and parallel beam data from DICOM files or folders "
 		   "(recursive).",
@@ -56,22 +85,20 @@ static const struct command_spec spec = {
 	.max_arguments = -1,
 };
 
-struct recon {
-	struct options o;
-	const char *conf_path, *out_dir, *protocol_name, *device;
-	const char *assignments[ASSIGNMENTS_MAX];
-	int n_assignments;
-	char frames[PET_FRAMES_TEXT + 8]; /* "frames=TABLE"; "": not given */
-	bool same_patient;
-	const char *header; /* NULL: not given */
-	struct config *config;
-	struct protocol_conf protocols[KIND_COUNT]; /* one for each kind of case */
-	bool chosen[KIND_COUNT];
-	struct err why[KIND_COUNT]; /* why a kind has no protocol */
-	struct case_list *list;
-	json_t *cases, *refused;
-	int code; /* exit code of the first refused case */
-};
+/* Turn the options of gates into keys of the protocol; a table of marks belongs to the cases. table: of --frames, or NULL. */
+static int read_gates(struct recon *r, const char *table)
+{
+	int code = gate_options_read(&r->o, &r->gates, table ? "--frames" : NULL, &r->gating);
+
+	if (code != CODE_OK || r->gating.n == 0)
+		return code == CODE_OK ? -1 : code;
+	snprintf(r->gate_keys[0], sizeof(r->gate_keys[0]), "gates=%d", r->gating.n);
+	if (r->gates.marks && r->gating.signal != PET_SIGNAL_TABLE)
+		snprintf(r->gate_keys[1], sizeof(r->gate_keys[1]), "gate_signal=%s", pet_signal_name(r->gating.signal));
+	if (r->gates.cycle)
+		snprintf(r->gate_keys[2], sizeof(r->gate_keys[2]), "gate_cycle=%s", r->gates.cycle);
+	return -1;
+}
 
 static int read_options(struct recon *r, int argc, char **argv)
 {
@@ -81,6 +108,7 @@ static int read_options(struct recon *r, int argc, char **argv)
 	int id;
 
 	options_begin(&r->o, &spec, argc, argv);
+	r->o.into = r;
 	while ((id = options_next(&r->o)) >= 0) {
 		if (id == 'c')
 			r->conf_path = r->o.value;
@@ -111,7 +139,7 @@ static int read_options(struct recon *r, int argc, char **argv)
 		snprintf(r->frames, sizeof(r->frames), "frames=%s", table);
 	if (r->header && !r->same_patient)
 		return options_fail(&r->o, CODE_USAGE, "--header FILE needs --same-patient");
-	return -1;
+	return read_gates(r, table);
 }
 
 /* Return the protocol that a kind of case has without --protocol: that of the first route for this kind, otherwise the first
@@ -134,6 +162,9 @@ static int assign(struct recon *r, struct protocol_conf *p, struct err *err)
 
 	if (r->frames[0] && config_set(p, r->frames, err) < 0)
 		return -EINVAL;
+	for (int i = 0; i < 3; i++)
+		if (r->gate_keys[i][0] && config_set(p, r->gate_keys[i], err) < 0)
+			return -EINVAL;
 	for (int i = 0; i < r->n_assignments; i++)
 		if (config_set(p, r->assignments[i], err) < 0) {
 			snprintf(why, sizeof(why), "%s", err->msg);
@@ -266,7 +297,8 @@ static int check_header(const struct recon *r)
 static int reconstruct_one(struct recon *r, const struct case_files *c, struct device *dev, struct pet_cache *cache,
 			   struct reconstruct_report *ret_report, struct err *err)
 {
-	struct case_decision decision = {.patient = {r->same_patient, has_header(r, c) ? r->header : NULL}};
+	struct case_decision decision = {.patient = {r->same_patient, has_header(r, c) ? r->header : NULL},
+					 .marks = r->gating.marks.n > 0 ? &r->gating.marks : NULL};
 	struct progress progress;
 	int rc;
 
@@ -364,6 +396,7 @@ int cmd_recon(int argc, char **argv)
 
 	if (code < 0)
 		code = run(&r, argv + r.o.first);
+	pet_marks_clear(&r.gating.marks);
 	json_decref(r.cases);
 	json_decref(r.refused);
 	case_list_free(r.list);

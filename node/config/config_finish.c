@@ -303,6 +303,21 @@ static void finish_destinations(struct config_reader *r)
 	}
 }
 
+static void finish_gates(struct config_reader *r, const struct protocol_conf *p, struct config_place place)
+{
+	struct pet_gates gates = {0};
+	struct err err;
+
+	if (pet_gates_parse_cycle(p->pet.gate_cycle, &gates, &err) < 0)
+		config_problem(r, place.file, place.line, "key 'gate_cycle' of protocol '%s': %s", p->name, err.msg);
+	if (p->pet.gates > 0 && p->pet.frames[0])
+		config_problem(r, place.file, place.line,
+			       "keys 'gates' and 'frames' of protocol '%s': gates of time frames are not supported", p->name);
+	if (p->pet.gates == 0 && (p->pet.gate_signal[0] || p->pet.gate_cycle[0]))
+		config_problem(r, place.file, place.line,
+			       "keys 'gate_signal' and 'gate_cycle' of protocol '%s' have no effect without 'gates'", p->name);
+}
+
 static void finish_protocols(struct config_reader *r)
 {
 	for (size_t i = 0; i < r->config->n_protocols; i++) {
@@ -313,6 +328,7 @@ static void finish_protocols(struct config_reader *r)
 
 		if (pet_frames_parse(p->pet.frames, &frames, &err) < 0)
 			config_problem(r, place.file, place.line, "key 'frames' of protocol '%s': %s", p->name, err.msg);
+		finish_gates(r, p, place);
 		if (p->slab_thickness > 0 && p->slab_step > p->slab_thickness)
 			config_problem(r, place.file, place.line,
 				       "key 'slab_step' of protocol '%s': %g; allowed: at most slab_thickness, %g mm, so that "

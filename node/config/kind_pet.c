@@ -17,6 +17,8 @@ static const struct key_choice projectors[] = {
 	{NULL, 0},
 };
 
+static const struct key_choice gate_signals[] = {{"", 0}, {"ecg", PET_SIGNAL_ECG}, {"resp", PET_SIGNAL_RESP}, {NULL, 0}};
+
 static const struct config_key protocol_keys[] = {
 	CONFIG_PROTOCOL_FIRST(NAME),
 	{"algorithm", AS_CHOICE(protocol_conf, pet.algorithm, algorithms), .fallback = "mlem",
@@ -59,6 +61,18 @@ static const struct config_key protocol_keys[] = {
 	 .meaning = "time frames of the list mode of an mMR (a case of sinograms with such a protocol is held): entries after "
 		    "each other, `SECONDS` or `COUNTxSECONDS`, in parentheses for a gap, "
 		    "such as `6x10,4x30,(60),2x120`; the result is a dynamic series. Empty: the whole acquisition is one image"},
+	{"gates", AS_INT(protocol_conf, pet.gates, 1, PET_GATES_MAX), .zero = "none", .fallback = "0", .flags = KEY_SPARSE,
+	 .meaning =
+		 "gates of equal length in each cycle between two time marks, for the list mode of an mMR; the result is a gated "
+		 "series. Not together with `frames`"},
+	{"gate_signal", AS_WORD(protocol_conf, pet.gate_signal, gate_signals), .fallback = "", .flags = KEY_SPARSE,
+	 .meaning = "with `gates`: signal in the list mode that gives the time marks, `ecg` (R waves) or `resp` (respiration); "
+		    "empty: "
+		    "`tomonode recon --marks` gives them"},
+	{"gate_cycle", AS_TEXT(protocol_conf, pet.gate_cycle, PET_CYCLE_TEXT), .fallback = "", .flags = KEY_SPARSE,
+	 .meaning = "with `gates`: `SHORTEST,LONGEST`, the lengths in ms of the cycles that are used, such as `600,1200`; others "
+		    "are "
+		    "left out. Empty: all are used"},
 	{"memory_limit", AS_BYTES(protocol_conf, pet.memory_limit, 1, 1e15), .unit = "bytes",
 	 .zero = "no limit but the device's memory", .fallback = "0",
 	 .meaning = "maximum memory on the device, with the working memory of one thread; if the data do not fit, angles are "

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reconstruct_pet.c - reconstruct one PET acquisition. Sensitivity images stay in the cache for later cases.
  *
- * Time frames are reconstructed one after the other with the same plan: each has a session of its own, which finds the
- * sensitivity images in the cache. Their volumes stay in host memory until all are written. A frame without counts is an image of
- * zeros. */
+ * Time frames, and gates, are reconstructed one after the other with the same plan: each has a session of its own, which finds
+ * the sensitivity images in the cache. Their volumes stay in host memory until all are written. One without counts is an image of
+ * zeros. In this file a frame is a time frame or a gate. */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 #include "node/result/pet_result.h"
 
 #define SLICES_AT_A_TIME 16
-#define EMPTY_LISTED 20 /* time frames without counts that are listed one by one */
+#define EMPTY_LISTED 20 /* frames without counts that are listed one by one */
 
 struct pet_work {
 	struct reconstruct_work base;
@@ -27,7 +28,7 @@ struct pet_work {
 	struct pet_session *session;
 	enum pet_factors factors;
 	bool background;
-	int n_frames;	       /* 1 without frames */
+	int n_frames;	       /* 1 without frames and gates */
 	float *volume;	       /* [frame][slice][row][column] */
 	struct pet_report run; /* of the last frame; counts: of all */
 	double *counts;	       /* [frame] */
@@ -39,6 +40,24 @@ static int recognise(const struct dicom_file *file, struct case_facts *f, struct
 	return case_recognise_sinogram(file, INTERFILE_PROJECTIONS, f, err);
 }
 
+/* Divide the acquisition into the gates of the protocol. */
+static int set_gates(struct pet_work *w, struct err *err)
+{
+	const struct pet_protocol *p = &w->base.protocol->pet;
+	const struct pet_marks *marks = w->base.decision->marks;
+	struct pet_gates g = {.n = p->gates, .signal = PET_SIGNAL_TABLE};
+	int rc = pet_gates_parse_cycle(p->gate_cycle, &g, err);
+
+	if (rc < 0)
+		return rc;
+	if (g.n > 0 && marks)
+		g.marks = *marks;
+	else if (g.n > 0 && !pet_signal_named(p->gate_signal, &g.signal))
+		return err_set(err, ENOTSUP,
+			       "gates need time marks: set gate_signal, or give a table with `tomonode recon --marks`");
+	return sinogram_set_gates(w->s, &g, err);
+}
+
 /* Divide the acquisition into the frames of the protocol. */
 static int set_frames(struct pet_work *w, struct err *err)
 {
@@ -48,7 +67,9 @@ static int set_frames(struct pet_work *w, struct err *err)
 	if (rc == 0)
 		rc = sinogram_set_frames(w->s, &frames, err);
 	if (rc == 0)
-		w->n_frames = w->s->frames.n > 0 ? w->s->frames.n : 1;
+		rc = set_gates(w, err);
+	if (rc == 0)
+		w->n_frames = sinogram_images(w->s) > 0 ? sinogram_images(w->s) : 1;
 	reconstruct_name_protocol(&w->base, rc, err);
 	return rc;
 }
@@ -193,19 +214,21 @@ static int run_case(struct reconstruct_work *base, struct err *err)
 /* Name the frames without counts. */
 static void note_empty(const struct pet_work *w, char *ret, size_t size)
 {
+	const char *name = sinogram_image_name(w->s);
 	size_t n = 0;
 	int empty = 0;
 
 	for (int f = 0; f < w->n_frames; f++)
 		empty += !(w->counts[f] > 0);
 	if (empty > EMPTY_LISTED) {
-		snprintf(ret, size, "%d of %d time frames are without counts; their values are 0.", empty, w->n_frames);
+		snprintf(ret, size, "%d of %d %ss are without counts; their values are 0.", empty, w->n_frames, name);
 		return;
 	}
 	for (int f = 0; f < w->n_frames && n < size; f++)
 		if (!(w->counts[f] > 0))
-			n += (size_t)snprintf(ret + n, size - n, "%s%d",
-					      n ? ", " : "Time frames without counts, whose values are 0: ", f + 1);
+			n += n ? (size_t)snprintf(ret + n, size - n, ", %d", f + 1)
+			       : (size_t)snprintf(ret, size, "%c%ss without counts, whose values are 0: %d",
+						  toupper((unsigned char)name[0]), name + 1, f + 1);
 	if (n > 0 && n < size)
 		snprintf(ret + n, size - n, ".");
 }
@@ -254,23 +277,43 @@ static json_t *frame_details(const struct pet_work *w)
 	return all;
 }
 
-/* Return a sum of struct pet_report; null: it was not computed, or is of one time frame only. */
+/* Describe the gates and their cycles; null: none. */
+static json_t *gate_details(const struct pet_work *w)
+{
+	const struct pet_gates *g = &w->s->gates;
+	json_t *all = json_array();
+	struct pet_cycles cycles;
+
+	if (g->n == 0) {
+		json_decref(all);
+		return json_null();
+	}
+	pet_gates_count(g, &cycles);
+	for (int k = 0; k < g->n; k++)
+		json_array_append_new(all, json_pack("{s:f, s:f}", "duration", (double)pet_gates_sum(g, k, 0).duration / 1000,
+						     "counts", w->counts[k]));
+	return json_pack("{s:o, s:s, s:I, s:I, s:f}", "gates", all, "signal", pet_signal_name(g->signal), "cycles_used",
+			 (json_int_t)cycles.used, "cycles_left_out", (json_int_t)cycles.left_out, "mean_cycle",
+			 cycles.mean / 1000);
+}
+
+/* Return a sum of struct pet_report; null: it was not computed, or is of one time frame or gate only. */
 static json_t *sum_or_null(const struct pet_work *w, double sum)
 {
-	return sum > 0 && w->s->frames.n == 0 ? json_real(sum) : json_null();
+	return sum > 0 && sinogram_images(w->s) == 0 ? json_real(sum) : json_null();
 }
 
 static json_t *details(const struct pet_work *w, size_t planes)
 {
-	return json_pack("{s:{s:I, s:o, s:o, s:i, s:i, s:i, s:f, s:f, s:o, s:o, s:b, s:f, s:f, s:f, s:f, s:s, s:s, s:s}}",
+	return json_pack("{s:{s:I, s:o, s:o, s:o, s:i, s:i, s:i, s:f, s:f, s:o, s:o, s:b, s:f, s:f, s:f, s:f, s:s, s:s, s:s}}",
 			 kind_pet.name, "planes", (json_int_t)planes, "tof", tof_details(&w->m.tof), "frames", frame_details(w),
-			 "iterations", w->plan.iterations, "subsets", w->plan.subsets, "angles_at_a_time", w->plan.group_views,
-			 "fov_radius_mm", w->plan.fov_radius, "counts", w->run.counts, "sum_data",
-			 sum_or_null(w, w->run.sum_data), "sum_model", sum_or_null(w, w->run.sum_model), "sensitivity_cached",
-			 w->run.sensitivity_cached, "seconds_setup", w->run.seconds_setup, "seconds_sensitivity",
-			 w->run.seconds_sensitivity, "seconds_iterate", w->run.seconds_iterate, "seconds_filter",
-			 w->run.seconds_filter, "units", w->made.units, "corrected", w->made.corrected, "warnings",
-			 w->made.warnings);
+			 "gating", gate_details(w), "iterations", w->plan.iterations, "subsets", w->plan.subsets,
+			 "angles_at_a_time", w->plan.group_views, "fov_radius_mm", w->plan.fov_radius, "counts", w->run.counts,
+			 "sum_data", sum_or_null(w, w->run.sum_data), "sum_model", sum_or_null(w, w->run.sum_model),
+			 "sensitivity_cached", w->run.sensitivity_cached, "seconds_setup", w->run.seconds_setup,
+			 "seconds_sensitivity", w->run.seconds_sensitivity, "seconds_iterate", w->run.seconds_iterate,
+			 "seconds_filter", w->run.seconds_filter, "units", w->made.units, "corrected", w->made.corrected,
+			 "warnings", w->made.warnings);
 }
 
 static const struct grid *fill_report(struct reconstruct_work *base)
@@ -284,8 +327,8 @@ static const struct grid *fill_report(struct reconstruct_work *base)
 	snprintf(report->profile, sizeof(report->profile), "%s", w->s->scanner ? w->s->scanner->name : "");
 	if (m->tof.n > 0)
 		snprintf(tof, sizeof(tof), " in %d TOF bin%s", m->tof.n, plural(m->tof.n));
-	if (w->s->frames.n > 0)
-		snprintf(frames, sizeof(frames), ", %d time frame%s", w->s->frames.n, plural(w->s->frames.n));
+	if (sinogram_images(w->s) > 0)
+		snprintf(frames, sizeof(frames), ", %d %s%s", w->n_frames, sinogram_image_name(w->s), plural(w->n_frames));
 	snprintf(report->content, sizeof(report->content), "%zu plane%s of %d angle%s%s%s", planes, plural(planes), m->n_angles,
 		 plural(m->n_angles), tof, frames);
 	report->n_views = m->n_angles;

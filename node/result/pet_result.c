@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dicom/core/bulk.h"
 #include "node/result/pet_result_internal.h"
 
 static int volumes_of(const struct pet_result *r)
@@ -21,7 +22,7 @@ static int volumes_of(const struct pet_result *r)
 /* Return the factor of the values of a volume. */
 static double factor_of(const struct pet_result *r, int frame)
 {
-	return r->n_frames > 0 ? pet_result_frame(r->series.s, &r->quantity, frame).factor : r->quantity.factor;
+	return r->n_frames > 0 ? r->frame[frame].factor : r->quantity.factor;
 }
 
 static int measure_volume(struct pet_result *r, const float *volume, struct slice_range *ret_range, struct err *err)
@@ -78,8 +79,33 @@ static void identify(struct pet_result *r)
 	struct result_series *series = &r->series;
 
 	pet_result_describe_scanner(series->s, series->geometry, sizeof(series->geometry));
-	snprintf(series->identity, sizeof(series->identity), "|%s|%.17g", series->geometry, r->quantity.factor);
+	snprintf(series->identity, sizeof(series->identity), "%s|%s|%.17g", r->gating, series->geometry, r->quantity.factor);
 	result_series_begin(series, r->info->now);
+}
+
+/* Compute what differs between frames or gates. Marks are not part of the protocol: their digest identifies them. */
+static int divide(struct pet_result *r, struct pet_frame_quantity **ret, struct err *err)
+{
+	const struct sinogram *s = r->series.s;
+	struct dicom_digest *d;
+
+	*ret = calloc((size_t)volumes_of(r), sizeof(**ret));
+	if (!*ret)
+		return err_set(err, ENOMEM, "no memory for %d images", volumes_of(r));
+	for (int f = 0; f < r->n_frames; f++)
+		(*ret)[f] = pet_result_frame(s, &r->quantity, f);
+	r->frame = *ret;
+	if (s->gates.n == 0)
+		return 0;
+	pet_gates_count(&s->gates, &r->cycles);
+	d = dicom_digest_new();
+	if (!d)
+		return err_set(err, ENOMEM, "no memory for a digest");
+	dicom_digest_add(d, s->gates.marks.ms, s->gates.marks.n * sizeof(*s->gates.marks.ms));
+	memcpy(r->gating, "|", 1);
+	dicom_digest_hex(d, r->gating + 1);
+	dicom_digest_free(d);
+	return 0;
 }
 
 static void add_note(const char *note, char *warnings, size_t size)
@@ -93,15 +119,16 @@ int pet_result_write(const struct sinogram *s, const struct pet_result_info *inf
 		     struct series_report *ret_report, struct err *err)
 {
 	struct pet_result r = {.info = info,
-			       .n_frames = s->frames.n,
+			       .n_frames = sinogram_images(s),
 			       .series = {.kind = &pet_series,
 					  .s = s,
 					  .protocol = info->protocol,
 					  .keep_free = info->keep_free,
 					  .grid = &info->plan->grid,
-					  .frames = s->frames.n,
+					  .frames = sinogram_images(s),
 					  .device = info->device}};
 	struct series_filler filler = {fill_header, fill_slice, &r};
+	struct pet_frame_quantity *frame = NULL;
 	struct slice_range *range = calloc((size_t)volumes_of(&r) * (size_t)r.series.grid->n[2], sizeof(*range));
 	struct series_report report;
 	int rc = range ? 0 : err_set(err, ENOMEM, "no memory for %d slices", r.series.grid->n[2]);
@@ -112,12 +139,15 @@ int pet_result_write(const struct sinogram *s, const struct pet_result_info *inf
 	if (rc >= 0 && info->note[0])
 		add_note(info->note, r.quantity.warnings, sizeof(r.quantity.warnings));
 	if (rc >= 0)
+		rc = divide(&r, &frame, err);
+	if (rc >= 0)
 		rc = measure_volume(&r, volume, range, err);
 	if (rc >= 0) {
 		identify(&r);
 		rc = result_series_write(&r.series, &filler, volume, folder, &report, err);
 	}
 	free(range);
+	free(frame);
 	if (rc < 0) {
 		err_prefix(err, "result");
 		return rc;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Write a PET volume as DICOM: a series of PET Image Storage objects, one slice each. The volumes of several time frames are one
- * series of type DYNAMIC\IMAGE.
+ * series of type DYNAMIC\IMAGE, those of gates one of type GATED\IMAGE.
  *
  * Units (docs/conformance.md): BQML only if a calibration factor is known and the data are corrected for attenuation and all else
  * that BQML requires; otherwise CNTS, with DecayCorrection NONE and the CorrectedImage values that apply. UIDs depend only on the
@@ -28,7 +28,7 @@ struct pet_result_info {
 int pet_result_check(const struct sinogram *s, struct err *err);
 
 /* Write all objects or none (.part, fsync, rename). volume: nx * ny * nz floats as from pet_read_slices(), for each
- * frame of s. EIO: a voxel is not a number. */
+ * frame or gate of s. EIO: a voxel is not a number. */
 int pet_result_write(const struct sinogram *s, const struct pet_result_info *info, const float *volume, const char *folder,
 		     struct series_report *ret_report, struct err *err);
 

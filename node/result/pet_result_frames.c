@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pet_result_frames.c - the time frames of a dynamic PET series (PS3.3 C.8.9.1, C.8.9.4).
+/* pet_result_frames.c - the time frames of a dynamic PET series, the gates of a gated one (PS3.3 C.8.9.1, C.8.9.3, C.8.9.4).
  *
  * - All frames are corrected for decay to the same time, the start of the acquisition, which is that of the series. A frame from
  * t to t + T has the decay factor exp(lambda t) lambda T / (1 - exp(-lambda T)), and in Bq/ml value = x C / T times this factor.
  * - Frame Reference Time is the time of the mean activity in the frame: t + ln(lambda T / (1 - exp(-lambda T))) / lambda, t + T /
  * 2 for an unknown half-life.
- * - Image Index = (time slice - 1) Number of Slices + slice (C.8.9.4.1.9): the instances are in this order. */
+ * - Image Index = (time slice - 1) Number of Slices + slice (C.8.9.4.1.9): the instances are in this order. With gates the time
+ * slot is in the place of the time slice: there is one R-R interval.
+ * - A gate has many parts: its duration and decay factor are in recon/pet/gates.h. All images of a gated series have the
+ * Acquisition Time and the Actual Frame Duration of the whole acquisition (C.8.9.4.1.4, C.8.9.4.1.6); the time in which a gate
+ * has counted is in Time Slot Time (0054,0073), which the standard has for NM: a Standard Extended attribute. Trigger Time and
+ * Frame Time are nominal, for a cycle of mean length (C.8.9.4.1.3, framing type PCNT). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,11 +45,25 @@ static void add_time(const char *date, const char *time, int64_t ms, char ret_da
 		snprintf(ret_time + 6, 11, ".%06d", (int)micro);
 }
 
-struct pet_frame_quantity pet_result_frame(const struct sinogram *s, const struct pet_quantity *q, int frame)
+static struct pet_frame_quantity gate_quantity(const struct sinogram *s, const struct pet_quantity *q, int gate, double lambda)
+{
+	struct pet_gate_sum sum = pet_gates_sum(&s->gates, gate, lambda);
+	struct pet_frame_quantity ret = {
+		.factor = 1, .decay_factor = 1, .reference_ms = sum.reference, .duration_ms = sum.duration};
+
+	if (strcmp(q->decay, "NONE") != 0)
+		ret.decay_factor = sum.decay_factor;
+	if (q->calibrated)
+		ret.factor = q->calibration / ((double)sum.duration / 1000) * ret.decay_factor;
+	snprintf(ret.date, sizeof(ret.date), "%s", q->date);
+	snprintf(ret.time, sizeof(ret.time), "%s", q->time);
+	return ret;
+}
+
+static struct pet_frame_quantity frame_quantity(const struct sinogram *s, const struct pet_quantity *q, int frame, double lambda)
 {
 	const struct pet_frame *f = &s->frames.frame[frame];
 	double start = (double)f->start / 1000, duration = (double)(f->stop - f->start) / 1000;
-	double lambda = s->facts.half_life > 0 ? M_LN2 / s->facts.half_life : 0;
 	double d = lambda > 0 ? lambda * duration / -expm1(-lambda * duration) : 1;
 	struct pet_frame_quantity ret = {.factor = 1, .decay_factor = 1, .duration_ms = f->stop - f->start};
 
@@ -57,18 +76,69 @@ struct pet_frame_quantity pet_result_frame(const struct sinogram *s, const struc
 	return ret;
 }
 
-void pet_result_fill_frame(const struct pet_result *r, int frame, struct item_writer *w)
+struct pet_frame_quantity pet_result_frame(const struct sinogram *s, const struct pet_quantity *q, int frame)
 {
-	struct pet_frame_quantity f = pet_result_frame(r->series.s, &r->quantity, frame);
+	double lambda = s->facts.half_life > 0 ? M_LN2 / s->facts.half_life : 0;
+
+	return s->gates.n > 0 ? gate_quantity(s, q, frame, lambda) : frame_quantity(s, q, frame, lambda);
+}
+
+/* ---- attributes ---- */
+
+void pet_result_fill_gating(const struct pet_result *r, struct item_writer *w)
+{
+	static const char *const sources[PET_SIGNALS] = {"", "EKG", "RESPIRATION", "MOTION", "EXTERNAL"};
+	const struct pet_gates *g = &r->series.s->gates;
+	const struct pet_marks *m = &g->marks;
+	double minutes = (double)(m->ms[m->n - 1] - m->ms[0]) / 60000;
+
+	item_put_int(w, TAG_NUMBER_OF_R_R_INTERVALS, 1);
+	item_put_int(w, TAG_NUMBER_OF_TIME_SLOTS, g->n);
+	item_put_text(w, TAG_BEAT_REJECTION_FLAG, g->longest > 0 ? "Y" : "N");
+	item_put_text(w, TAG_CARDIAC_FRAMING_TYPE, "PCNT");
+	if (g->signal != PET_SIGNAL_TABLE)
+		item_put_text(w, TAG_TRIGGER_SOURCE_OR_TYPE, sources[g->signal]);
+	if (g->signal == PET_SIGNAL_ECG)
+		item_put_int(w, TAG_HEART_RATE, lround((double)(m->n - 1) / minutes));
+	item_put_int(w, TAG_NOMINAL_INTERVAL, lround(r->cycles.mean));
+	item_put_int(w, TAG_INTERVALS_ACQUIRED, r->cycles.used);
+	item_put_int(w, TAG_INTERVALS_REJECTED, r->cycles.left_out);
+	if (g->longest > 0) {
+		item_put_int(w, TAG_LOW_R_R_VALUE, (long)g->shortest);
+		item_put_int(w, TAG_HIGH_R_R_VALUE, (long)g->longest);
+	}
+}
+
+static void fill_gate(const struct pet_result *r, int gate, struct item_writer *w)
+{
+	double time = r->cycles.mean / r->series.s->gates.n;
+
+	item_put_double(w, TAG_TRIGGER_TIME, gate * time);
+	item_put_double(w, TAG_FRAME_TIME, time);
+	item_put_int(w, TAG_TIME_SLOT_TIME, (long)r->frame[gate].duration_ms);
+}
+
+static void fill_frame(const struct pet_frame_quantity *f, struct item_writer *w)
+{
 	char moment[27];
 
-	item_put_text(w, TAG_ACQUISITION_DATE, f.date);
-	item_put_text(w, TAG_ACQUISITION_TIME, f.time);
-	snprintf(moment, sizeof(moment), "%s%s", f.date, f.time);
+	item_put_text(w, TAG_ACQUISITION_DATE, f->date);
+	item_put_text(w, TAG_ACQUISITION_TIME, f->time);
+	snprintf(moment, sizeof(moment), "%s%s", f->date, f->time);
 	if (w->rc >= 0 && dicom_has(w->item, TAG_ACQUISITION_DATE_TIME))
 		item_put_text(w, TAG_ACQUISITION_DATE_TIME, moment);
+	item_put_int(w, TAG_ACTUAL_FRAME_DURATION, (long)f->duration_ms);
+}
+
+void pet_result_fill_frame(const struct pet_result *r, int frame, struct item_writer *w)
+{
+	const struct pet_frame_quantity *f = &r->frame[frame];
+
+	if (r->series.s->gates.n > 0)
+		fill_gate(r, frame, w);
+	else
+		fill_frame(f, w);
 	if (strcmp(r->quantity.decay, "NONE") != 0)
-		item_put_double(w, TAG_DECAY_FACTOR, f.decay_factor);
-	item_put_double(w, TAG_FRAME_REFERENCE_TIME, f.reference_ms);
-	item_put_int(w, TAG_ACTUAL_FRAME_DURATION, (long)f.duration_ms);
+		item_put_double(w, TAG_DECAY_FACTOR, f->decay_factor);
+	item_put_double(w, TAG_FRAME_REFERENCE_TIME, f->reference_ms);
 }

@@ -108,14 +108,23 @@ static void fill_start(const struct pet_result *r, struct item_writer *w)
 	item_put_text(w, TAG_ACQUISITION_TIME, r->quantity.time);
 }
 
-/* Of a dynamic series, each image replaces what differs between the frames: pet_result_fill_frame(). */
+static const char *series_type(const struct pet_result *r)
+{
+	if (r->series.s->gates.n > 0)
+		return "GATED\\IMAGE";
+	return r->n_frames > 0 ? "DYNAMIC\\IMAGE" : "STATIC\\IMAGE";
+}
+
+/* Of a dynamic or gated series, each image replaces what differs between the frames or gates: pet_result_fill_frame(). */
 static void fill_quantity(const struct pet_result *r, struct item_writer *w)
 {
 	const struct pet_quantity *q = &r->quantity;
 
-	item_put_text(w, TAG_SERIES_TYPE, r->n_frames > 0 ? "DYNAMIC\\IMAGE" : "STATIC\\IMAGE");
+	item_put_text(w, TAG_SERIES_TYPE, series_type(r));
 	item_put_int(w, TAG_NUMBER_OF_SLICES, r->info->plan->grid.n[2]);
-	if (r->n_frames > 0)
+	if (r->series.s->gates.n > 0)
+		pet_result_fill_gating(r, w);
+	else if (r->n_frames > 0)
 		item_put_int(w, TAG_NUMBER_OF_TIME_SLICES, r->n_frames);
 	item_put_text(w, TAG_COUNTS_SOURCE, "EMISSION");
 	item_put_text(w, TAG_UNITS, q->calibrated ? "BQML" : "CNTS");

@@ -150,7 +150,7 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 			 projector_name(p));
 	describe_tof(r, tof, sizeof(tof));
 	if (r->n_frames > 0)
-		snprintf(frames, sizeof(frames), ", %d time frame%s", r->n_frames, plural(r->n_frames));
+		snprintf(frames, sizeof(frames), ", %d %s%s", r->n_frames, sinogram_image_name(s), plural(r->n_frames));
 	if (iterates && p->pet.psf > 0)
 		snprintf(model, sizeof(model), "resolution model %g mm", p->pet.psf);
 	else
@@ -178,7 +178,7 @@ static void fill_recipe(const struct pet_result *r, struct item_writer *root)
 	char calibration[32], values[128], factor[32];
 
 	if (r->n_frames > 0)
-		snprintf(factor, sizeof(factor), "per-frame");
+		snprintf(factor, sizeof(factor), "per-%s", r->series.s->gates.n > 0 ? "gate" : "frame");
 	else
 		snprintf(factor, sizeof(factor), "%.9g", q->factor);
 	snprintf(calibration, sizeof(calibration), isfinite(q->calibration) ? "%.9g" : "none", q->calibration);

@@ -177,8 +177,9 @@ static int correct_decay(const struct sinogram *s, struct pet_quantity *q, struc
 	q->decay = "NONE";
 	q->decay_factor = 1;
 	q->reference_ms = 1000 * (lambda > 0 ? log(d) / lambda : q->duration / 2);
-	if (has_term(s->facts.corrected, "DECY") && s->frames.n > 0)
-		return err_set(err, ENOTSUP, "time frames of data that are already corrected for decay (DECY in (0028,0051))");
+	if (has_term(s->facts.corrected, "DECY") && sinogram_images(s) > 0)
+		return err_set(err, ENOTSUP, "%ss of data that are already corrected for decay (DECY in (0028,0051))",
+			       sinogram_image_name(s));
 	if (has_term(s->facts.corrected, "DECY"))
 		return copy_decay(s, q, err);
 	if (!q->calibrated)
@@ -249,6 +250,19 @@ static void warn_suv(const struct sinogram *s, struct pet_quantity *q)
 						 : "scatter");
 }
 
+/* Say how many cycles are not in the gates. */
+static void warn_cycles(const struct sinogram *s, struct pet_quantity *q)
+{
+	struct pet_cycles c;
+
+	if (s->gates.n == 0)
+		return;
+	pet_gates_count(&s->gates, &c);
+	if (c.left_out > 0)
+		warn(q, "%ld of %ld cycles are not %lld to %lld ms long and left out.", c.left_out, c.used + c.left_out,
+		     (long long)s->gates.shortest, (long long)s->gates.longest);
+}
+
 int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quantity, struct err *err)
 {
 	const struct pet_facts *f = &s->facts;
@@ -258,6 +272,8 @@ int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quant
 
 	if (!(q.duration > 0))
 		q.duration = s->part[SINOGRAM_EMISSION].header.duration;
+	if (s->gates.n > 0 && !(q.duration > 0))
+		q.duration = (double)s->gates.marks.ms[s->gates.marks.n - 1] / 1000;
 	if (s->frames.n > 0)
 		q.duration = (double)s->frames.frame[s->frames.n - 1].stop / 1000;
 	if (!(q.duration > 0) || !(q.duration * 1000 < INT32_MAX))
@@ -274,6 +290,7 @@ int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quant
 			       "Series Date and Time (0008,0021), (0008,0031)");
 	if (s->mmr)
 		sinogram_mmr_note(s, q.warnings, sizeof(q.warnings));
+	warn_cycles(s, &q);
 	choose_units(s, list_corrections(s, &q), &q);
 	rc = correct_decay(s, &q, err);
 	if (rc < 0)

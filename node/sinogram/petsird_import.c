@@ -26,11 +26,13 @@ struct import {
 	struct pet_cylinder cylinder;
 	struct michelogram m;
 	struct michelogram_index index;
-	size_t bins;	  /* of one TOF bin */
-	int frame;	  /* of the last event */
-	uint32_t *counts; /* [time frame][TOF bin][plane][angle][radial]; floats once all events are read, see to_floats() */
-	float *inverse;	  /* NORMALISATION */
-	float *live;	  /* MULTIPLICATIVE */
+	size_t bins;		/* of one TOF bin */
+	struct pet_gates gates; /* o->gates with its marks; n = 0: none */
+	size_t cycle;		/* of the last event */
+	int image;		/* time frame or gate of the last event; 0 without */
+	uint32_t *counts;	/* [image][TOF bin][plane][angle][radial]; floats once all events are read, see to_floats() */
+	float *inverse;		/* NORMALISATION */
+	float *live;		/* MULTIPLICATIVE */
 	struct petsird_import_report *report;
 };
 
@@ -56,15 +58,21 @@ static int segments_of(struct import *s, struct err *err)
 	return michelogram_segments(rings, span, most < 0 ? rings - 1 : most, &s->m.segments, &s->m.n_segments, err);
 }
 
-/* Return the number of bins of one time frame; histogram_bins(): of all. */
-static size_t frame_bins(const struct import *s)
+/* Return the number of time frames or gates; 0: none. */
+static int images_of(const struct import *s)
+{
+	return s->o->frames.n > 0 ? s->o->frames.n : s->o->gates.n;
+}
+
+/* Return the number of bins of one time frame or gate; histogram_bins(): of all. */
+static size_t image_bins(const struct import *s)
 {
 	return s->bins * (size_t)(s->m.tof.n > 0 ? s->m.tof.n : 1);
 }
 
 static size_t histogram_bins(const struct import *s)
 {
-	return frame_bins(s) * (size_t)(s->o->frames.n > 0 ? s->o->frames.n : 1);
+	return image_bins(s) * (size_t)(images_of(s) > 0 ? images_of(s) : 1);
 }
 
 static int check_memory(const struct import *s, struct err *err)
@@ -77,10 +85,11 @@ static int check_memory(const struct import *s, struct err *err)
 		memory = (double)allowed;
 	if (bytes <= MEMORY_PART * memory)
 		return 0;
-	return err_set(err, ENOMEM,
-		       "sinograms of %zu bins, %d TOF bins and %d time frames need %.1f GB of memory, %.1f GB may be used; use a "
-		       "larger span, fewer radial bins, fewer frames, or no TOF bins",
-		       s->bins, s->m.tof.n, s->o->frames.n, bytes / 1e9, memory / 1e9);
+	return err_set(
+		err, ENOMEM,
+		"sinograms of %zu bins, %d TOF bins and %d time frames or gates need %.1f GB of memory, %.1f GB may be used; "
+		"use a larger span, fewer radial bins, fewer frames or gates, or no TOF bins",
+		s->bins, s->m.tof.n, images_of(s), bytes / 1e9, memory / 1e9);
 }
 
 static int make_michelogram(struct import *s, struct err *err)
@@ -111,20 +120,36 @@ static size_t bin_number(const struct import *s, int plane, int angle, int radia
 
 /* ---- events ---- */
 
-/* Find the time frame of an event and make it s->frame; false: it is in none. */
-static bool find_frame(struct import *s, const struct petsird_event *e)
+/* Find the time frame of a time and make it s->image; false: it is in none. */
+static bool find_frame(struct import *s, int64_t t)
 {
 	const struct pet_frames *frames = &s->o->frames;
-	int64_t t = (int64_t)e->time - (int64_t)petsird_counts(s->file)->start;
 
-	if (frames->n == 0 || pet_frame_has(&frames->frame[s->frame], t))
+	if (pet_frame_has(&frames->frame[s->image], t))
 		return true;
 	for (int i = 0; i < frames->n; i++)
 		if (pet_frame_has(&frames->frame[i], t)) {
-			s->frame = i;
+			s->image = i;
 			return true;
 		}
 	return false;
+}
+
+static bool find_gate(struct import *s, int64_t t)
+{
+	int gate = pet_gates_find(&s->gates, t, &s->cycle);
+
+	if (gate >= 0)
+		s->image = gate;
+	return gate >= 0;
+}
+
+/* Find the image of an event; false: it is in none. */
+static bool find_image(struct import *s, const struct petsird_event *e)
+{
+	int64_t t = (int64_t)e->time - (int64_t)petsird_counts(s->file)->start;
+
+	return s->o->frames.n > 0 ? find_frame(s, t) : s->gates.n == 0 || find_gate(s, t);
 }
 
 /* Add a prompt to its bin. TOF bins of the file ascend towards the event's second detector, those of a sinogram towards the first
@@ -140,13 +165,13 @@ static void add_event(struct import *s, const struct petsird_event *e)
 		s->report->outside++;
 		return;
 	}
-	if (!find_frame(s, e)) {
+	if (!find_image(s, e)) {
 		s->report->between++;
 		return;
 	}
 	if (s->m.tof.n > 0)
 		k = bin.exchanged ? e->tof : s->m.tof.n - 1 - e->tof;
-	s->counts[(size_t)s->frame * frame_bins(s) + (size_t)k * s->bins + bin_number(s, bin.plane, bin.angle, bin.radial)]++;
+	s->counts[(size_t)s->image * image_bins(s) + (size_t)k * s->bins + bin_number(s, bin.plane, bin.angle, bin.radial)]++;
 	s->report->stored++;
 }
 
@@ -158,6 +183,47 @@ static void to_floats(uint32_t *counts, size_t n)
 
 		memcpy(&counts[i], &value, sizeof(value));
 	}
+}
+
+/* Take the time marks that are given, or those of the file. */
+static int find_marks(struct import *s, struct err *err)
+{
+	const struct pet_gates *g = &s->o->gates;
+	int rc;
+
+	if (g->n == 0)
+		return 0;
+	if (s->o->frames.n > 0)
+		return err_set(err, EINVAL, "gates of time frames are not supported: choose frames or gates");
+	s->gates = *g;
+	s->gates.marks = (struct pet_marks){0};
+	if (g->signal == PET_SIGNAL_TABLE)
+		rc = pet_marks_copy(&g->marks, &s->gates.marks, err);
+	else
+		rc = petsird_marks(s->file, g->signal, &s->gates.marks, &s->report->marks_outside, err);
+	return rc < 0 ? rc : pet_gates_check(&s->gates, PET_MARKS_END, err); /* the end is known when all is read */
+}
+
+/* Check the gates against the times of what was read. An event has the time of its block: blocks must be shorter than gates. */
+static int check_gates(struct import *s, struct err *err)
+{
+	const struct petsird_counts *n = petsird_counts(s->file);
+	struct pet_cycles *c = &s->report->cycles;
+	int rc;
+
+	if (s->gates.n == 0)
+		return 0;
+	rc = pet_gates_check(&s->gates, (int64_t)n->stop - (int64_t)n->start, err);
+	if (rc < 0)
+		return rc;
+	pet_gates_count(&s->gates, c);
+	if ((double)n->longest * s->gates.n > c->mean)
+		return err_set(
+			err, ENOTSUP,
+			"time blocks of up to %lu ms, but gates of %.4g ms: the file does not have the times of events that "
+			"such gates need",
+			(unsigned long)n->longest, c->mean / s->gates.n);
+	return 0;
 }
 
 static int read_events(struct import *s, struct err *err)
@@ -186,6 +252,8 @@ static int read_events(struct import *s, struct err *err)
 			       (unsigned long long)s->report->counts.bed_movements,
 			       (unsigned long long)s->report->counts.gantry_movements);
 	rc = pet_frames_check(&s->o->frames, (double)(s->report->counts.stop - s->report->counts.start) / 1000, err);
+	if (rc == 0)
+		rc = check_gates(s, err);
 	if (rc < 0)
 		return rc;
 	if (s->report->stored == 0)
@@ -266,6 +334,7 @@ static int write_objects(struct import *s, const struct sinogram_import *conf, s
 	with.set = set;
 	with.n_set = known.n + conf->n_set;
 	a.frames = &s->o->frames;
+	a.gates = &s->gates;
 	a.values[SINOGRAM_EMISSION] = (const float *)s->counts;
 	a.values[SINOGRAM_NORMALISATION] = s->inverse;
 	a.values[SINOGRAM_MULTIPLICATIVE] = s->live;
@@ -288,6 +357,16 @@ static void make_report(struct import *s)
 	r->normalisation = s->inverse != NULL;
 }
 
+static void warn_marks(const struct import *s, const struct sinogram_import *conf)
+{
+	size_t used = conf->warnings ? strlen(conf->warnings) : 0;
+
+	if (s->report->marks_outside > 0 && conf->warnings && used < conf->warnings_size)
+		snprintf(conf->warnings + used, conf->warnings_size - used,
+			 "%s%llu time marks before the first time block or behind the last one are not used.", used ? " " : "",
+			 (unsigned long long)s->report->marks_outside);
+}
+
 int petsird_import(const struct petsird_import *o, const struct sinogram_import *conf, struct petsird_import_report *ret,
 		   struct err *err)
 {
@@ -300,6 +379,8 @@ int petsird_import(const struct petsird_import *o, const struct sinogram_import 
 		rc = make_michelogram(&s, err);
 	}
 	if (rc == 0)
+		rc = find_marks(&s, err);
+	if (rc == 0)
 		rc = read_events(&s, err);
 	if (rc == 0)
 		rc = make_factors(&s, err);
@@ -308,12 +389,14 @@ int petsird_import(const struct petsird_import *o, const struct sinogram_import 
 	if (rc == 0) {
 		make_report(&s);
 		petsird_warn(s.file, conf->like != NULL, conf->warnings, conf->warnings_size);
+		warn_marks(&s, conf);
 		*ret = report;
 	}
 	free(s.counts);
 	free(s.inverse);
 	free(s.live);
 	free(s.m.segments);
+	pet_marks_clear(&s.gates.marks);
 	pet_cylinder_clear(&s.cylinder);
 	petsird_close(s.file);
 	return rc;

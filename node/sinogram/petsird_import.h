@@ -25,13 +25,18 @@ struct petsird_import {
 	const char *axes;	  /* axes of the file that are x, y, z of the scanner: "x,y,z", "-y,x,z" ...; a rotation */
 	bool no_tof;		  /* add all TOF bins */
 	struct pet_frames frames; /* n = 0: none; an event has the time of the start of its time block, minus that of the first */
+	/* n = 0: none. signal PET_SIGNAL_TABLE: the marks are given; another signal: they are read from the file. Not with frames
+	 */
+	struct pet_gates gates;
 };
 
 struct petsird_import_report {
 	char model[64];
 	struct petsird_counts counts;
 	uint64_t stored, outside; /* prompts in a bin, and others */
-	uint64_t between;	  /* prompts in no time frame */
+	uint64_t between;	  /* prompts in no time frame or gate */
+	struct pet_cycles cycles; /* with gates: those used and left out */
+	uint64_t marks_outside;	  /* time marks of the file before its events or behind them, which are left out */
 	struct michelogram m;	  /* segments: NULL */
 	size_t planes;
 	size_t missing;	  /* positions of the cylinder without a detector */
@@ -42,7 +47,7 @@ struct petsird_import_report {
 };
 
 /* conf: like sinogram_import(); header is ignored. Errors: EBADMSG, ENOTSUP (no regular cylinder, TOF bins that are not
- * equidistant, a bed or gantry that moves), EINVAL (an option), ENOMEM. */
+ * equidistant, a bed or gantry that moves, gates shorter than the time blocks), EINVAL (an option), ENOMEM. */
 int petsird_import(const struct petsird_import *o, const struct sinogram_import *conf, struct petsird_import_report *ret,
 		   struct err *err);
 

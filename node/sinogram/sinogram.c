@@ -92,7 +92,7 @@ static int check_together(const struct opening *o)
 	return 0;
 }
 
-/* Return the part of a role in a time frame, from 1; 0: that of all frames. */
+/* Return the part of a role in a time frame or gate, from 1; 0: that of all. */
 static struct sinogram_part *part_of(struct sinogram *s, int role, int frame)
 {
 	return frame > 0 ? &s->frame_part[frame - 1][role] : &s->part[role];
@@ -110,7 +110,7 @@ static int collect_chunks(struct opening *o, enum sinogram_role role, int frame)
 		const struct sinogram_facts *f = &o->facts[i];
 		const char *name = file_name(o->s->paths[i]);
 
-		if (f->role != role || f->frame != frame)
+		if (f->role != role || sinogram_image_of(f) != frame)
 			continue;
 		if (!first) {
 			first = f;
@@ -150,13 +150,13 @@ static int collect_chunks(struct opening *o, enum sinogram_role role, int frame)
 	return 0;
 }
 
-/* Collect all roles of all time frames. */
+/* Collect all roles of all time frames or gates. */
 static int collect_roles(struct opening *o)
 {
 	int rc = sinogram_find_frames(o->s, o->facts, o->err);
 
 	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++)
-		for (int frame = 0; rc == 0 && frame <= o->s->frames.n; frame++)
+		for (int frame = 0; rc == 0 && frame <= sinogram_images(o->s); frame++)
 			rc = collect_chunks(o, (enum sinogram_role)role, frame);
 	return rc < 0 ? rc : sinogram_check_frames(o->s, o->err);
 }
@@ -297,15 +297,15 @@ static int read_part(struct opening *o, enum sinogram_role role, struct sinogram
 static int read_headers(struct opening *o)
 {
 	struct sinogram *s = o->s;
-	const struct sinogram_part *first = part_of(s, (int)s->format->first, s->frames.n > 0);
+	const struct sinogram_part *first = part_of(s, (int)s->format->first, sinogram_images(s) > 0);
 
 	for (int role = 1; role <= SINOGRAM_ROLES; role++)
-		for (int frame = 0; frame <= s->frames.n; frame++) {
+		for (int frame = 0; frame <= sinogram_images(s); frame++) {
 			struct sinogram_part *part = part_of(s, role, frame);
 			int rc = part->present && !part->of_frame ? read_part(o, (enum sinogram_role)role, part, first) : 0;
 
 			if (rc < 0 && frame > 0)
-				err_prefix(o->err, "time frame %d", frame);
+				err_prefix(o->err, "%s %d", sinogram_image_name(s), frame);
 			if (rc < 0)
 				return rc;
 		}
@@ -347,7 +347,7 @@ static int read_place(struct opening *o)
 	rc = sinogram_find_axes(s, o->err);
 	if (rc == 0)
 		rc = sinogram_centre(s->files[first], &o->facts[first], s->centre, o->err);
-	return rc < 0 ? rc : 0;
+	return rc < 0 ? rc : sinogram_check_gates(s, o->err);
 }
 
 /* Open sinogram objects, whose files are open. */
@@ -423,10 +423,11 @@ struct sinogram *sinogram_close(struct sinogram *s)
 	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
 		if (!s->part[role].of_frame)
 			clear_part(&s->part[role]);
-		for (int frame = 1; s->frame_part && frame <= s->frames.n; frame++)
+		for (int frame = 1; s->frame_part && frame <= sinogram_images(s); frame++)
 			clear_part(part_of(s, role, frame));
 	}
 	free(s->frame_part);
+	pet_marks_clear(&s->gates.marks);
 	for (size_t i = 0; i < s->n_files; i++) {
 		dicom_close(s->files[i]);
 		free(s->paths[i]);

@@ -17,6 +17,7 @@
 #include "dicom/object/patient.h"
 #include "node/config/config.h"
 #include "node/format/interfile.h"
+#include "recon/pet/gates.h"
 
 #define SINOGRAM_CLASS "1.2.840.10008.5.1.4.1.1.66" /* Raw Data Storage */
 #define SINOGRAM_CREATOR "TOMONODE SINOGRAM 1"
@@ -50,22 +51,28 @@ void sinogram_format_list(char *ret, size_t size);			      /* the identifiers of
 /* Elements of the private block xx10 in group 0071. */
 #define SINOGRAM_GROUP 0x0071
 enum sinogram_element {
-	SINOGRAM_FORMAT_ID = 0x01,    /* LO */
-	SINOGRAM_HEADER = 0x02,	      /* UT */
-	SINOGRAM_ROLE = 0x03,	      /* CS */
-	SINOGRAM_CHUNK = 0x10,	      /* OB */
-	SINOGRAM_CHUNK_INDEX = 0x11,  /* UL, from 0 */
-	SINOGRAM_CHUNK_COUNT = 0x12,  /* UL: number of chunks of this role */
-	SINOGRAM_LENGTH = 0x13,	      /* UL: bytes of the role, all chunks; 0 if they are 4 GiB or more */
-	SINOGRAM_SHA256 = 0x14,	      /* LO: hash of the role's bytes, all chunks, hexadecimal */
-	SINOGRAM_INSTANCES = 0x15,    /* UL: number of objects of the acquisition, all roles */
-	SINOGRAM_CENTRE = 0x16,	      /* FD, 3 values, mm */
-	SINOGRAM_LENGTH_LARGE = 0x17, /* UV: bytes of the role if LENGTH cannot hold them */
-	SINOGRAM_SOURCES = 0x18,      /* UT: files that the role was made from, a line each: name, bytes, SHA-256 */
-	SINOGRAM_FRAME = 0x19,	      /* UL: time frame of the data, from 1; missing: the data are of all frames */
-	SINOGRAM_FRAME_COUNT = 0x1A,  /* UL: number of time frames of the acquisition */
-	SINOGRAM_FRAME_START = 0x1B,  /* UL: ms after the start of the acquisition */
-	SINOGRAM_FRAME_TIME = 0x1C,   /* UL: duration of the frame, ms */
+	SINOGRAM_FORMAT_ID = 0x01,     /* LO */
+	SINOGRAM_HEADER = 0x02,	       /* UT */
+	SINOGRAM_ROLE = 0x03,	       /* CS */
+	SINOGRAM_CHUNK = 0x10,	       /* OB */
+	SINOGRAM_CHUNK_INDEX = 0x11,   /* UL, from 0 */
+	SINOGRAM_CHUNK_COUNT = 0x12,   /* UL: number of chunks of this role */
+	SINOGRAM_LENGTH = 0x13,	       /* UL: bytes of the role, all chunks; 0 if they are 4 GiB or more */
+	SINOGRAM_SHA256 = 0x14,	       /* LO: hash of the role's bytes, all chunks, hexadecimal */
+	SINOGRAM_INSTANCES = 0x15,     /* UL: number of objects of the acquisition, all roles */
+	SINOGRAM_CENTRE = 0x16,	       /* FD, 3 values, mm */
+	SINOGRAM_LENGTH_LARGE = 0x17,  /* UV: bytes of the role if LENGTH cannot hold them */
+	SINOGRAM_SOURCES = 0x18,       /* UT: files that the role was made from, a line each: name, bytes, SHA-256 */
+	SINOGRAM_FRAME = 0x19,	       /* UL: time frame of the data, from 1; missing: the data are of all frames */
+	SINOGRAM_FRAME_COUNT = 0x1A,   /* UL: number of time frames of the acquisition */
+	SINOGRAM_FRAME_START = 0x1B,   /* UL: ms after the start of the acquisition */
+	SINOGRAM_FRAME_TIME = 0x1C,    /* UL: duration of the frame, ms */
+	SINOGRAM_GATE = 0x1D,	       /* UL: gate of the data, from 1; missing: the data are of all gates */
+	SINOGRAM_GATE_COUNT = 0x1E,    /* UL: number of gates of the acquisition */
+	SINOGRAM_GATE_MARKS = 0x1F,    /* UT: time marks, a line each: ms after the start of the acquisition */
+	SINOGRAM_GATE_SHORTEST = 0x20, /* UL: length of the shortest cycle that is used, ms; missing: all are used */
+	SINOGRAM_GATE_LONGEST = 0x21,  /* UL: of the longest one; with the shortest */
+	SINOGRAM_GATE_SIGNAL = 0x22,   /* CS: pet_signal_name() in capital letters */
 };
 
 struct sinogram_facts {
@@ -78,7 +85,10 @@ struct sinogram_facts {
 	uint64_t chunk_bytes;	      /* bytes stored in this object, padding included */
 	long frame, n_frames;	      /* time frame, from 1, and number of all; 0: none in the object */
 	long frame_start, frame_time; /* ms: start in the acquisition, duration */
-	unsigned block;		      /* private elements are (0071,BLOCKee) */
+	long gate, n_gates;	      /* gate, from 1, and number of all; 0: none in the object */
+	long shortest, longest;	      /* ms: cycles that are used; longest 0: all */
+	enum pet_signal signal;
+	unsigned block; /* private elements are (0071,BLOCKee) */
 	char sop_instance[DICOM_UID_SIZE], study[DICOM_UID_SIZE], series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE];
 };
 
@@ -134,7 +144,7 @@ bool pet_facts_axes(const char *position, double ret_axis[3][3]);
 
 struct sinogram_part { /* the data of one role */
 	bool present;
-	bool of_frame;		 /* borrowed from the part of the chosen time frame */
+	bool of_frame;		 /* borrowed from the part of the chosen time frame or gate */
 	struct interfile header; /* parsed, with missing values from the scanner's configuration */
 	char *text;		 /* the header text stored in the object */
 	uint64_t bytes;		 /* length of the data without padding */
@@ -156,8 +166,9 @@ struct sinogram {
 	double axis[3][3];		    /* direction cosines of x, y, z in the patient (LPS) */
 	double centre[3];		    /* centre of the scanner in the frame of reference, mm; 0 if no object contains it */
 	const struct scanner_conf *scanner; /* borrowed; NULL: not configured, and the header is complete without it */
-	struct pet_frames frames;	    /* n = 0: the acquisition is one image */
-	struct sinogram_part (*frame_part)[SINOGRAM_ROLES + 1]; /* [frame][role]: roles of objects that each frame has of its
+	struct pet_frames frames;	    /* n = 0: no time frames */
+	struct pet_gates gates;		    /* n = 0: no gates. Frames and gates together are refused */
+	struct sinogram_part (*frame_part)[SINOGRAM_ROLES + 1]; /* [frame or gate][role]: roles of objects that each has of its
 								   own; NULL: none */
 	struct sinogram_mmr *mmr; /* NULL: sinogram objects; else EMISSION is counted from list mode, and MULTIPLICATIVE is the
 				     efficiency of the detectors without attenuation; parts have a text made by this program,
@@ -182,8 +193,17 @@ int sinogram_read(const struct sinogram *s, enum sinogram_role role, uint8_t **r
 /* sinogram_frames.c: divide an acquisition into time frames, or leave it as it is if there are none. ENOTSUP: it is not list
  * mode, or the last frame ends after it. */
 int sinogram_set_frames(struct sinogram *s, const struct pet_frames *frames, struct err *err);
-/* Choose the frame, from 0, whose data sinogram_read() reads; the first one is chosen at the beginning. Each read of EMISSION in
- * the order of frames reads the list only once. */
+/* The same for gates; g->marks: a table, copied, or, if g->signal is not PET_SIGNAL_TABLE, none: the marks are those of this
+ * signal in the list mode. Errors also as pet_gates_check(). */
+int sinogram_set_gates(struct sinogram *s, const struct pet_gates *g, struct err *err);
+/* Return the number of time frames or gates; 0: the acquisition is one image. */
+int sinogram_images(const struct sinogram *s);
+/* "time frame" or "gate". */
+const char *sinogram_image_name(const struct sinogram *s);
+/* Return the duration of an acquisition, s; NaN: unknown. */
+double sinogram_duration(const struct sinogram *s);
+/* Choose the frame or gate, from 0, whose data sinogram_read() reads; the first one is chosen at the beginning. Reads of EMISSION
+ * in the order of frames read the list only once; each gate reads the whole list. */
 void sinogram_choose_frame(struct sinogram *s, int frame);
 
 /* ---- writing ---- */
@@ -220,6 +240,7 @@ struct sinogram_arrays {
 	/* [role]: data[TOF bin][plane][angle][radial bin]; for LINES data[slice][angle][radial bin]; NULL: no such role */
 	const float *values[SINOGRAM_ROLES + 1];
 	const struct pet_frames *frames;   /* EMISSION has [frame] in front, and objects for each; NULL: none */
+	const struct pet_gates *gates;	   /* EMISSION has [gate] in front, and objects for each; NULL: none */
 	bool tof_factors;		   /* the factors, too, have TOF bins; else data[plane][angle][radial bin] */
 	double duration;		   /* s; NaN: unknown */
 	const char *scanner;		   /* name of the scanner; may be NULL */

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sinogram_frames.c - time frames of an acquisition: those of its objects, or those into which list mode is divided.
+/* sinogram_frames.c - time frames or gates of an acquisition: those of its objects, or those into which list mode is divided.
  *
- * Objects with a time frame have data of this frame, objects without one data of all frames. The parts of the chosen frame are
- * copied to s->part, so that whoever reads a role need not know about frames. */
+ * Objects with a time frame or a gate have data of it, objects without one data of all. The parts of the chosen one are copied to
+ * s->part, so that whoever reads a role need not know about frames and gates. The time marks of gates are in each of their
+ * objects, and must be the same. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "node/base/folder.h"
 #include "node/sinogram/sinogram_internal.h"
@@ -25,6 +28,50 @@ static int take_frame(struct sinogram *s, const struct sinogram_facts *f, const 
 	return 0;
 }
 
+static int read_marks(struct dicom_file *file, const struct sinogram_facts *f, struct pet_marks *ret, struct err *err)
+{
+	char *text = NULL;
+	int rc = sinogram_marks_text(file, f, &text, err);
+
+	if (rc == 0)
+		rc = pet_marks_parse(text, strlen(text), ret, err);
+	free(text);
+	return rc;
+}
+
+static bool same_marks(const struct pet_marks *a, const struct pet_marks *b)
+{
+	return a->n == b->n && !memcmp(a->ms, b->ms, a->n * sizeof(*a->ms));
+}
+
+/* Store the gates of an object; all other objects must have the same. */
+static int take_gate(struct sinogram *s, size_t file, const struct sinogram_facts *f, struct err *err)
+{
+	struct pet_gates g = {.n = (int)f->n_gates, .shortest = f->shortest, .longest = f->longest, .signal = f->signal};
+	const struct pet_gates *first = &s->gates;
+	const char *name = file_name(s->paths[file]);
+	int rc = read_marks(s->files[file], f, &g.marks, err);
+
+	if (rc < 0) {
+		err_prefix(err, "%s", name);
+		return rc;
+	}
+	if (first->n == 0) {
+		s->gates = g;
+		return 0;
+	}
+	if (g.n != first->n)
+		rc = err_set(err, EBADMSG, "%s announces %d gates, other objects %d", name, g.n, first->n);
+	else if (g.shortest != first->shortest || g.longest != first->longest || g.signal != first->signal)
+		rc = err_set(err, EBADMSG, "%s: gates of cycles of %ld to %ld ms, signal %s; in other objects %ld to %ld ms, %s",
+			     name, (long)g.shortest, (long)g.longest, pet_signal_name(g.signal), (long)first->shortest,
+			     (long)first->longest, pet_signal_name(first->signal));
+	else if (!same_marks(&g.marks, &first->marks))
+		rc = err_set(err, EBADMSG, "%s has other time marks than other objects of the acquisition", name);
+	pet_marks_clear(&g.marks);
+	return rc;
+}
+
 /* Check that frames follow each other. A frame without objects is found by sinogram_check_frames(). */
 static int check_order(const struct pet_frames *f, struct err *err)
 {
@@ -42,15 +89,19 @@ int sinogram_find_frames(struct sinogram *s, const struct sinogram_facts *facts,
 	for (size_t i = 0; rc == 0 && i < s->n_files; i++)
 		if (facts[i].frame > 0)
 			rc = take_frame(s, &facts[i], file_name(s->paths[i]), err);
+		else if (facts[i].gate > 0)
+			rc = take_gate(s, i, &facts[i], err);
+	if (rc == 0 && s->frames.n > 0 && s->gates.n > 0)
+		rc = err_set(err, EBADMSG, "objects with a time frame and objects with a gate");
 	if (rc == 0)
 		rc = check_order(&s->frames, err);
-	if (rc < 0 || s->frames.n == 0)
+	if (rc < 0 || sinogram_images(s) == 0)
 		return rc;
-	s->frame_part = calloc((size_t)s->frames.n, sizeof(*s->frame_part));
-	return s->frame_part ? 0 : err_set(err, ENOMEM, "no memory for %d time frames", s->frames.n);
+	s->frame_part = calloc((size_t)sinogram_images(s), sizeof(*s->frame_part));
+	return s->frame_part ? 0 : err_set(err, ENOMEM, "no memory for %d %ss", sinogram_images(s), sinogram_image_name(s));
 }
 
-/* Counts are of a frame, and so are expected counts; factors may be of all frames. */
+/* Counts are of a frame or gate, and so are expected counts; factors may be of all. */
 static bool needs_frames(int role)
 {
 	return role == SINOGRAM_EMISSION || role == SINOGRAM_ADDITIVE;
@@ -58,20 +109,20 @@ static bool needs_frames(int role)
 
 static int check_role(const struct sinogram *s, int role, struct err *err)
 {
-	const char *name = sinogram_role_name((enum sinogram_role)role);
+	const char *name = sinogram_role_name((enum sinogram_role)role), *what = sinogram_image_name(s);
 	int n = 0, missing = 0;
 
-	for (int i = 0; i < s->frames.n; i++) {
+	for (int i = 0; i < sinogram_images(s); i++) {
 		n += s->frame_part[i][role].present;
 		missing = missing == 0 && !s->frame_part[i][role].present ? i + 1 : missing;
 	}
 	if (n > 0 && s->part[role].present)
-		return err_set(err, EBADMSG, "%s is in objects with a time frame and in objects without one", name);
+		return err_set(err, EBADMSG, "%s is in objects with a %s and in objects without one", name, what);
 	if (n > 0 && missing > 0)
-		return err_set(err, EBADMSG, "%s: time frame %d of %d is missing", name, missing, s->frames.n);
+		return err_set(err, EBADMSG, "%s: %s %d of %d is missing", name, what, missing, sinogram_images(s));
 	if (s->part[role].present && needs_frames(role))
-		return err_set(err, EBADMSG, "%s has no time frame, but other objects have; counts must be those of a frame",
-			       name);
+		return err_set(err, EBADMSG, "%s has no %s, but other objects have; counts must be those of a %s", name, what,
+			       what);
 	return 0;
 }
 
@@ -79,7 +130,7 @@ int sinogram_check_frames(struct sinogram *s, struct err *err)
 {
 	int rc = 0;
 
-	if (s->frames.n == 0)
+	if (sinogram_images(s) == 0)
 		return 0;
 	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++)
 		rc = check_role(s, role, err);
@@ -90,7 +141,6 @@ int sinogram_check_frames(struct sinogram *s, struct err *err)
 
 int sinogram_set_frames(struct sinogram *s, const struct pet_frames *frames, struct err *err)
 {
-	double duration = s->facts.duration > 0 ? s->facts.duration : s->part[SINOGRAM_EMISSION].header.duration;
 	int rc;
 
 	if (frames->n == 0)
@@ -99,12 +149,72 @@ int sinogram_set_frames(struct sinogram *s, const struct pet_frames *frames, str
 		return err_set(err, ENOTSUP,
 			       "the protocol divides list mode into time frames, but the case has sinograms, which cannot be "
 			       "divided");
-	rc = pet_frames_check(frames, duration, err);
+	rc = pet_frames_check(frames, sinogram_duration(s), err);
 	if (rc < 0)
 		return rc;
 	s->frames = *frames;
 	sinogram_choose_frame(s, 0);
 	return 0;
+}
+
+int sinogram_check_gates(const struct sinogram *s, struct err *err)
+{
+	double duration = sinogram_duration(s);
+
+	if (s->gates.n == 0)
+		return 0;
+	return pet_gates_check(&s->gates, duration > 0 ? llround(1000 * duration) : PET_MARKS_END, err);
+}
+
+/* Leave out marks behind the end of the acquisition: the list may be longer than its header says. */
+static void cut_marks(struct pet_marks *m, double duration)
+{
+	while (m->n > 0 && (double)m->ms[m->n - 1] > 1000 * duration + 0.5)
+		m->n--;
+}
+
+int sinogram_set_gates(struct sinogram *s, const struct pet_gates *g, struct err *err)
+{
+	struct pet_gates gates = *g;
+	int rc;
+
+	if (g->n == 0)
+		return 0;
+	if (s->frames.n > 0)
+		return err_set(err, ENOTSUP, "gates of time frames are not supported: choose frames or gates");
+	if (!s->mmr)
+		return err_set(err, ENOTSUP,
+			       "the protocol divides list mode into gates, but the case has sinograms, which cannot be "
+			       "divided");
+	gates.marks = (struct pet_marks){0};
+	if (g->signal == PET_SIGNAL_TABLE)
+		rc = pet_marks_copy(&g->marks, &gates.marks, err);
+	else
+		rc = sinogram_mmr_marks(s, g->signal, &gates.marks, err);
+	if (rc < 0)
+		return rc;
+	if (g->signal != PET_SIGNAL_TABLE)
+		cut_marks(&gates.marks, sinogram_duration(s));
+	s->gates = gates;
+	rc = sinogram_check_gates(s, err);
+	if (rc == 0)
+		sinogram_choose_frame(s, 0);
+	return rc;
+}
+
+int sinogram_images(const struct sinogram *s)
+{
+	return s->frames.n > 0 ? s->frames.n : s->gates.n;
+}
+
+const char *sinogram_image_name(const struct sinogram *s)
+{
+	return s->gates.n > 0 ? "gate" : "time frame";
+}
+
+double sinogram_duration(const struct sinogram *s)
+{
+	return s->facts.duration > 0 ? s->facts.duration : s->part[SINOGRAM_EMISSION].header.duration;
 }
 
 void sinogram_choose_frame(struct sinogram *s, int frame)

@@ -192,9 +192,15 @@ static int make_seed(struct sinogram_source *s, struct err *err)
 			dicom_digest_add(d, s->stream[role].text, strlen(s->stream[role].text) + 1);
 			dicom_digest_add(d, s->stream[role].sha256, sizeof(s->stream[role].sha256));
 		}
-	for (int i = 0; s->frame && i < s->frames->n; i++) {
-		dicom_digest_add(d, &s->frames->frame[i], sizeof(s->frames->frame[i]));
+	for (int i = 0; i < s->n_images; i++) {
+		if (s->frames)
+			dicom_digest_add(d, &s->frames->frame[i], sizeof(s->frames->frame[i]));
 		dicom_digest_add(d, s->frame[i].sha256, sizeof(s->frame[i].sha256));
+	}
+	if (s->gates) {
+		dicom_digest_add(d, s->marks, strlen(s->marks) + 1);
+		dicom_digest_add(d, &s->gates->shortest, sizeof(s->gates->shortest));
+		dicom_digest_add(d, &s->gates->longest, sizeof(s->gates->longest));
 	}
 	if (s->like)
 		dicom_get_text(dicom_root(s->like), TAG_SOP_INSTANCE_UID, uid, sizeof(uid), NULL);
@@ -264,6 +270,7 @@ void sinogram_source_clear(struct sinogram_source *s)
 		free(s->stream[role].sources);
 	}
 	free(s->frame);
+	free(s->marks);
 	dicom_close(s->like);
 }
 
@@ -319,22 +326,38 @@ int sinogram_import(const struct sinogram_import *conf, size_t *ret_n_objects, s
 	return rc;
 }
 
-/* Divide EMISSION into its frames, which are one after the other in memory. */
-static int frame_streams(struct sinogram_source *s, const struct pet_frames *frames, struct err *err)
+/* Divide EMISSION into its frames or gates, which are one after the other in memory. */
+static int image_streams(struct sinogram_source *s, int n, struct err *err)
 {
 	const struct sinogram_stream *first = &s->stream[SINOGRAM_EMISSION];
 	int rc = 0;
 
-	s->frame = calloc((size_t)frames->n, sizeof(*s->frame));
+	s->frame = calloc((size_t)n, sizeof(*s->frame));
 	if (!s->frame)
-		return err_set(err, ENOMEM, "no memory for %d time frames", frames->n);
-	s->frames = frames;
-	for (int i = 0; rc == 0 && i < frames->n; i++) {
+		return err_set(err, ENOMEM, "no memory for %d time frames or gates", n);
+	s->n_images = n;
+	for (int i = 0; rc == 0 && i < n; i++) {
 		s->frame[i] = *first;
 		s->frame[i].values += (size_t)i * first->bytes;
 		rc = sinogram_stream_hash(&s->frame[i], err);
 	}
 	return rc;
+}
+
+/* Divide EMISSION as the arrays are divided. */
+static int divide(struct sinogram_source *s, const struct sinogram_arrays *a, struct err *err)
+{
+	if (a->frames && a->frames->n > 0) {
+		s->frames = a->frames;
+		return image_streams(s, a->frames->n, err);
+	}
+	if (a->gates && a->gates->n > 0) {
+		int rc = pet_marks_format(&a->gates->marks, &s->marks, err);
+
+		s->gates = a->gates;
+		return rc < 0 ? rc : image_streams(s, a->gates->n, err);
+	}
+	return 0;
 }
 
 int sinogram_write(const struct sinogram_arrays *a, const struct sinogram_import *conf, size_t *ret_n_objects, struct err *err)
@@ -349,8 +372,8 @@ int sinogram_write(const struct sinogram_arrays *a, const struct sinogram_import
 	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++)
 		if (a->values[role])
 			rc = array_stream(a, role, &s.stream[role], err);
-	if (rc == 0 && a->frames && a->frames->n > 0)
-		rc = frame_streams(&s, a->frames, err);
+	if (rc == 0)
+		rc = divide(&s, a, err);
 	if (rc == 0)
 		rc = sinogram_import_source(&s, ret_n_objects, err);
 	sinogram_source_clear(&s);

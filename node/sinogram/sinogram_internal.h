@@ -27,10 +27,21 @@ int sinogram_find_patient(struct sinogram *s, const struct patient_statement *pa
 const struct scanner_conf *sinogram_find_scanner(struct dicom_file *file, const struct config *config); /* NULL: none */
 int sinogram_find_axes(struct sinogram *s, struct err *err); /* from facts.patient_position */
 
-/* sinogram_frames.c: read the time frames of the objects, whose facts are given, and make room for their parts. EBADMSG: they
- * contradict each other. Then the parts are collected, and checked: a role is in all frames or in none. */
+/* Read the table of time marks of an object; the caller frees *ret_text. */
+int sinogram_marks_text(struct dicom_file *file, const struct sinogram_facts *f, char **ret_text, struct err *err);
+
+/* Return the time frame or the gate of an object, from 1; 0: neither. */
+static inline long sinogram_image_of(const struct sinogram_facts *f)
+{
+	return f->frame + f->gate; /* an object has one of them at most */
+}
+
+/* sinogram_frames.c: read the time frames or gates of the objects, whose facts are given, and make room for their parts. EBADMSG:
+ * they contradict each other. Then the parts are collected, and checked: a role is in all frames or gates, or in none. */
 int sinogram_find_frames(struct sinogram *s, const struct sinogram_facts *facts, struct err *err);
 int sinogram_check_frames(struct sinogram *s, struct err *err);
+/* Check the gates of the acquisition, after its facts were read; errors as pet_gates_check(). */
+int sinogram_check_gates(const struct sinogram *s, struct err *err);
 
 /* ---- raw data of a Siemens mMR: sinogram_mmr.c ---- */
 
@@ -39,6 +50,8 @@ int sinogram_check_frames(struct sinogram *s, struct err *err);
 int sinogram_mmr_open(struct sinogram *s, const struct patient_statement *patient, const struct config *config, struct err *err);
 int sinogram_mmr_read(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err);
 void sinogram_mmr_choose_frame(struct sinogram *s, int frame);
+/* Read the marks of a signal from the whole list. ENOTSUP: the list has none. */
+int sinogram_mmr_marks(struct sinogram *s, enum pet_signal signal, struct pet_marks *ret, struct err *err);
 struct sinogram_mmr *sinogram_mmr_free(struct sinogram_mmr *m); /* accepts NULL; returns NULL */
 
 /* ---- writing: sinogram_import.c fills these structures, sinogram_write.c writes the objects ---- */
@@ -63,7 +76,10 @@ struct sinogram_source {
 	const struct sinogram_format *format;
 	struct sinogram_stream stream[SINOGRAM_ROLES + 1];
 	const struct pet_frames *frames; /* NULL: none */
-	struct sinogram_stream *frame;	 /* [frames->n]: EMISSION of each, with the text of stream[SINOGRAM_EMISSION]; or NULL */
+	const struct pet_gates *gates;	 /* NULL: none */
+	char *marks;			 /* text of the time marks of gates; owned */
+	int n_images;			 /* number of time frames or gates; 0: none */
+	struct sinogram_stream *frame;	 /* [n_images]: EMISSION of each, with the text of stream[SINOGRAM_EMISSION]; or NULL */
 	struct dicom_file *like;	 /* NULL: none */
 	double centre[3];		 /* mm; NaN: unknown */
 	char seed[65];			 /* hash of everything that UIDs are computed from */

@@ -34,7 +34,7 @@ struct sinogram_mmr {
 	struct mmr_header list;
 	struct mmr_list events; /* of what was read of the list: its report */
 	uint64_t at;		/* bytes of the list that were read */
-	int frame;		/* chosen one; sinogram_mmr_choose_frame() */
+	int frame;		/* chosen frame or gate; sinogram_mmr_choose_frame() */
 	int next;		/* frame that continues at `at` */
 };
 
@@ -176,16 +176,19 @@ static int open_data(const struct sinogram *s, enum sinogram_mmr_type type, int 
 	return path && *ret_fd < 0 ? err_set(err, errno, "cannot open %s: %s", file_name(path), strerror(errno)) : 0;
 }
 
-/* Prepare to count the prompts of the chosen frame: behind the preceding one, or from the beginning of the list. */
+/* Prepare to count the prompts of the chosen frame, behind the preceding one, or from the beginning of the list; those of a gate
+ * are in the whole list. */
 static int begin_frame(const struct sinogram *s, struct err *err)
 {
 	struct sinogram_mmr *m = s->mmr;
 	int rc = 0;
 
-	if (m->frame == 0 || m->frame != m->next) {
+	if (m->frame == 0 || m->frame != m->next || s->gates.n > 0) {
 		rc = mmr_list_begin(&s->part[SINOGRAM_EMISSION].header.m, &m->events, err);
 		m->at = 0;
 	}
+	if (rc == 0 && s->gates.n > 0)
+		mmr_list_choose_gate(&m->events, &s->gates, m->frame);
 	if (s->frames.n > 0)
 		m->events.frame = s->frames.frame[m->frame];
 	m->next = m->frame + 1;
@@ -219,6 +222,40 @@ static int count_prompts(const struct sinogram *s, uint8_t *buffer, uint32_t *co
 		close(fd);
 	if (rc < 0)
 		s->mmr->next = 0;
+	return rc;
+}
+
+int sinogram_mmr_marks(struct sinogram *s, enum pet_signal signal, struct pet_marks *ret, struct err *err)
+{
+	uint64_t n = 4 * s->mmr->list.words;
+	struct mmr_marks m = {.signal = signal, .first = -1, .last = -1};
+	uint8_t *buffer;
+	int fd = -1, rc = 0;
+
+	if (signal != PET_SIGNAL_ECG && signal != PET_SIGNAL_RESP)
+		return err_set(err, ENOTSUP, "time marks: no words of an mMR are known for the signal \"%s\"; known: ecg, resp",
+			       pet_signal_name(signal));
+	buffer = malloc(PIECE);
+	rc = buffer ? open_data(s, SINOGRAM_MMR_LIST, &fd, err) : err_set(err, ENOMEM, "no memory to read a list");
+	for (uint64_t at = 0; rc == 0 && at < n; at += PIECE) {
+		size_t piece = n - at < PIECE ? (size_t)(n - at) : PIECE;
+
+		rc = read_piece(s, SINOGRAM_MMR_LIST, fd, at, buffer, piece, err);
+		if (rc == 0)
+			rc = mmr_marks_add(&m, buffer, piece / 4, err);
+	}
+	if (fd >= 0)
+		close(fd);
+	free(buffer);
+	if (rc == 0 && m.marks.n == 0)
+		rc = err_set(err, ENOTSUP,
+			     "time marks: the list mode has no gating words of the signal \"%s\"; give a table of time "
+			     "marks",
+			     pet_signal_name(signal));
+	if (rc < 0)
+		pet_marks_clear(&m.marks);
+	else
+		*ret = m.marks;
 	return rc;
 }
 
@@ -465,7 +502,8 @@ void sinogram_mmr_note(const struct sinogram *s, char *ret, size_t size)
 				      " Prompts beyond the largest ring difference of the scanner's configuration: %llu.",
 				      (unsigned long long)r->outside);
 	if (r->between && n < size)
-		n += (size_t)snprintf(ret + n, size - n, " %llu prompts are in no time frame.", (unsigned long long)r->between);
+		n += (size_t)snprintf(ret + n, size - n, " %llu prompts are in no %s.", (unsigned long long)r->between,
+				      sinogram_image_name(s));
 	if (seconds > 0 && fabs(seconds - said) > 1 + 0.01 * seconds && n < size)
 		n += (size_t)snprintf(ret + n, size - n, " The time marks cover %.4g s, the header says %.4g s.", seconds, said);
 	if (frames > seconds + 1 + 0.01 * seconds && n < size)

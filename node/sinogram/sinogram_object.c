@@ -3,6 +3,7 @@
  * representations. If a sender rewrote the object in Implicit VR, or did not know the elements, their bytes are in little endian;
  * these are read, too.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -220,6 +221,54 @@ static int read_counts(const struct dicom_file *file, struct sinogram_facts *f, 
 	return 0;
 }
 
+/* Read the limits of cycles; without them all are used. */
+static int read_cycles(const struct dicom_file *file, struct sinogram_facts *f, struct err *err)
+{
+	int rc;
+
+	if (!dicom_has(dicom_root((struct dicom_file *)file), sinogram_tag(f->block, SINOGRAM_GATE_LONGEST)))
+		return 0;
+	rc = need_number(file, f->block, SINOGRAM_GATE_LONGEST, "longest cycle", 1, PET_MARKS_END, &f->longest, err);
+	return rc < 0 ? rc
+		      : need_number(file, f->block, SINOGRAM_GATE_SHORTEST, "shortest cycle", 0, f->longest, &f->shortest, err);
+}
+
+static int read_signal(const struct dicom_item *root, struct sinogram_facts *f, struct err *err)
+{
+	uint32_t tag = sinogram_tag(f->block, SINOGRAM_GATE_SIGNAL);
+	char text[17];
+	int rc = need_text(root, tag, "signal of the gates", text, sizeof(text), err);
+
+	if (rc < 0)
+		return rc;
+	for (char *c = text; *c; c++)
+		*c = (char)tolower((unsigned char)*c);
+	if (!pet_signal_named(text, &f->signal))
+		return err_set(err, EBADMSG, "signal of the gates (%04X,%04X) is \"%s\"; allowed: TABLE, ECG, RESP, MOTION, SYNC",
+			       tag >> 16, tag & 0xffff, text);
+	return 0;
+}
+
+/* Read the gate, if the object has one; its marks are read by sinogram_find_frames(). */
+static int read_gate(const struct dicom_file *file, struct sinogram_facts *f, struct err *err)
+{
+	const struct dicom_item *root = dicom_root((struct dicom_file *)file);
+	int rc;
+
+	if (!dicom_has(root, sinogram_tag(f->block, SINOGRAM_GATE)))
+		return 0;
+	if (f->format->header != INTERFILE_PROJECTIONS)
+		return err_set(err, EBADMSG, "a gate (%04X,%02X%02X) in an object of format %s; only PET has gates",
+			       SINOGRAM_GROUP, f->block, SINOGRAM_GATE, f->format->type->id);
+	if (f->frame > 0)
+		return err_set(err, ENOTSUP, "an object with a time frame and a gate; gates of time frames are not supported");
+	if ((rc = need_number(file, f->block, SINOGRAM_GATE_COUNT, "number of gates", 1, PET_GATES_MAX, &f->n_gates, err)) < 0 ||
+	    (rc = need_number(file, f->block, SINOGRAM_GATE, "gate", 1, f->n_gates, &f->gate, err)) < 0 ||
+	    (rc = read_cycles(file, f, err)) < 0)
+		return rc;
+	return read_signal(root, f, err);
+}
+
 /* Read the time frame, if the object has one. */
 static int read_frame(const struct dicom_file *file, struct sinogram_facts *f, struct err *err)
 {
@@ -275,7 +324,7 @@ int sinogram_facts_of(const struct dicom_file *file, struct sinogram_facts *ret_
 	}
 	if ((rc = read_identity(root, &f, err)) < 0 || (rc = read_role(root, &f, err)) < 0 ||
 	    (rc = read_counts(file, &f, err)) < 0 || (rc = read_hash(root, &f, err)) < 0 ||
-	    (rc = read_frame(file, &f, err)) < 0) {
+	    (rc = read_frame(file, &f, err)) < 0 || (rc = read_gate(file, &f, err)) < 0) {
 		err_prefix(err, "sinogram object");
 		if (rc != -ENOTSUP && err) /* name the attribute in any error of dicom_get_*() */
 			err->code = EBADMSG;
@@ -285,25 +334,37 @@ int sinogram_facts_of(const struct dicom_file *file, struct sinogram_facts *ret_
 	return 1;
 }
 
-int sinogram_header_text(struct dicom_file *file, const struct sinogram_facts *f, char **ret_text, struct err *err)
+/* Read a text of at most `most` characters; the caller frees *ret_text. */
+static int long_text(struct dicom_file *file, const struct sinogram_facts *f, enum sinogram_element element, const char *name,
+		     size_t most, char **ret_text, struct err *err)
 {
-	char *text = malloc(INTERFILE_TEXT_MAX + 1);
+	char *text = malloc(most + 1);
 	int rc;
 
 	if (!text)
-		return err_set(err, ENOMEM, "no memory for an Interfile header");
-	rc = dicom_get_text(dicom_root(file), sinogram_tag(f->block, SINOGRAM_HEADER), text, INTERFILE_TEXT_MAX + 1, err);
+		return err_set(err, ENOMEM, "no memory for %s", name);
+	rc = dicom_get_text(dicom_root(file), sinogram_tag(f->block, element), text, most + 1, err);
 	if (rc > 0) {
 		*ret_text = text;
 		return 0;
 	}
 	free(text);
 	if (rc == 0)
-		return err_set(err, EBADMSG, "sinogram object: the Interfile header (%04X,%02X%02X) is missing", SINOGRAM_GROUP,
-			       f->block, SINOGRAM_HEADER);
+		return err_set(err, EBADMSG, "sinogram object: %s (%04X,%02X%02X) is missing", name, SINOGRAM_GROUP, f->block,
+			       (unsigned)element);
 	if (err)
 		err->code = EBADMSG;
 	return -EBADMSG;
+}
+
+int sinogram_header_text(struct dicom_file *file, const struct sinogram_facts *f, char **ret_text, struct err *err)
+{
+	return long_text(file, f, SINOGRAM_HEADER, "the Interfile header", INTERFILE_TEXT_MAX, ret_text, err);
+}
+
+int sinogram_marks_text(struct dicom_file *file, const struct sinogram_facts *f, char **ret_text, struct err *err)
+{
+	return long_text(file, f, SINOGRAM_GATE_MARKS, "the table of time marks", PET_MARKS_BYTES, ret_text, err);
 }
 
 int sinogram_centre(struct dicom_file *file, const struct sinogram_facts *f, double ret_centre[3], struct err *err)

@@ -129,7 +129,7 @@ int sinogram_stream_hash(struct sinogram_stream *s, struct err *err)
 struct object {
 	struct sinogram_source *s;
 	enum sinogram_role role;
-	int frame; /* time frame, from 1; 0: none */
+	int frame; /* time frame or gate, from 1; 0: none */
 	size_t chunk, n_chunks;
 	size_t number, n_objects; /* index in the acquisition, from 0, and number of its objects */
 };
@@ -153,6 +153,34 @@ static void put_count(struct item_writer *w, enum sinogram_element element, cons
 	put(w, element, vr, text);
 }
 
+static void fill_frame(const struct object *o, struct item_writer *w)
+{
+	const struct pet_frame *frame = &o->s->frames->frame[o->frame - 1];
+
+	put_count(w, SINOGRAM_FRAME, "UL", (uint64_t)o->frame);
+	put_count(w, SINOGRAM_FRAME_COUNT, "UL", (uint64_t)o->s->frames->n);
+	put_count(w, SINOGRAM_FRAME_START, "UL", (uint64_t)frame->start);
+	put_count(w, SINOGRAM_FRAME_TIME, "UL", (uint64_t)(frame->stop - frame->start));
+}
+
+static void fill_gate(const struct object *o, struct item_writer *w)
+{
+	const struct pet_gates *g = o->s->gates;
+	char signal[17];
+
+	snprintf(signal, sizeof(signal), "%s", pet_signal_name(g->signal));
+	for (char *c = signal; *c; c++)
+		*c = (char)toupper((unsigned char)*c);
+	put_count(w, SINOGRAM_GATE, "UL", (uint64_t)o->frame);
+	put_count(w, SINOGRAM_GATE_COUNT, "UL", (uint64_t)g->n);
+	put(w, SINOGRAM_GATE_MARKS, "UT", o->s->marks);
+	if (g->longest > 0) {
+		put_count(w, SINOGRAM_GATE_SHORTEST, "UL", (uint64_t)g->shortest);
+		put_count(w, SINOGRAM_GATE_LONGEST, "UL", (uint64_t)g->longest);
+	}
+	put(w, SINOGRAM_GATE_SIGNAL, "CS", signal);
+}
+
 static void fill_block(const struct object *o, struct item_writer *w)
 {
 	const struct sinogram_stream *stream = stream_of(o);
@@ -174,14 +202,10 @@ static void fill_block(const struct object *o, struct item_writer *w)
 		put(w, SINOGRAM_SOURCES, "UT", stream->sources);
 	if (stream->bytes > UINT32_MAX)
 		put_count(w, SINOGRAM_LENGTH_LARGE, "UV", stream->bytes);
-	if (o->frame > 0) {
-		const struct pet_frame *frame = &o->s->frames->frame[o->frame - 1];
-
-		put_count(w, SINOGRAM_FRAME, "UL", (uint64_t)o->frame);
-		put_count(w, SINOGRAM_FRAME_COUNT, "UL", (uint64_t)o->s->frames->n);
-		put_count(w, SINOGRAM_FRAME_START, "UL", (uint64_t)frame->start);
-		put_count(w, SINOGRAM_FRAME_TIME, "UL", (uint64_t)(frame->stop - frame->start));
-	}
+	if (o->frame > 0 && o->s->gates)
+		fill_gate(o, w);
+	else if (o->frame > 0)
+		fill_frame(o, w);
 }
 
 static void object_path(const struct object *o, char *ret, size_t size)
@@ -189,7 +213,7 @@ static void object_path(const struct object *o, char *ret, size_t size)
 	char name[48], frame[24] = "";
 
 	if (o->frame > 0)
-		snprintf(frame, sizeof(frame), "-frame%03d", o->frame);
+		snprintf(frame, sizeof(frame), "-%s%03d", o->s->gates ? "gate" : "frame", o->frame);
 	snprintf(name, sizeof(name), "%s%s", sinogram_role_name(o->role), frame);
 	for (char *c = name; *c; c++)
 		*c = (char)tolower((unsigned char)*c);
@@ -207,7 +231,7 @@ static int make_object(const struct object *o, struct dicom_file **ret_file, str
 	struct provenance_time now;
 
 	if (o->frame > 0)
-		snprintf(frame, sizeof(frame), "|frame %d", o->frame);
+		snprintf(frame, sizeof(frame), "|%s %d", o->s->gates ? "gate" : "frame", o->frame);
 	snprintf(text, sizeof(text), "%s|%s|%zu%s", o->s->seed, sinogram_role_name(o->role), o->chunk, frame);
 	dicom_uid_from_text(text, uid);
 	root.rc = dicom_new(SINOGRAM_CLASS, uid, &file, err);
@@ -245,10 +269,10 @@ static size_t chunk_count(const struct sinogram_source *s, int role)
 	return s->stream[role].present ? (size_t)((s->stream[role].bytes + size - 1) / size) : 0;
 }
 
-/* Return the number of frames of a role; 0: none. */
+/* Return the number of frames or gates of a role; 0: none. */
 static int frames_of(const struct sinogram_source *s, int role)
 {
-	return s->frame && role == SINOGRAM_EMISSION ? s->frames->n : 0;
+	return role == SINOGRAM_EMISSION ? s->n_images : 0;
 }
 
 static int write_role(struct sinogram_source *s, struct object *o, struct err *err)

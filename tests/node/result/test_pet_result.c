@@ -168,6 +168,73 @@ static void test_frames(void **state)
 	input_clear(&in);
 }
 
+/* ---- gates ---- */
+
+/* Three gates of cycles of two lengths, others left out: one series in the order of the standard; each gate has the values of its
+ * own duration and decay, summed here over single milliseconds, and all have the time of the whole acquisition. */
+static void test_gates(void **state)
+{
+	int64_t marks[] = {500, 1501, 2500, 60500, 61503, 599000, 600000};
+	const double lambda = log(2) / HALF_LIFE;
+	float volumes[3 * N_VOXELS];
+	struct series_report report, other;
+	struct err err = {0};
+	struct input in;
+
+	(void)state;
+	input_make(&in);
+	in.s.gates = (struct pet_gates){.n = 3, .shortest = 900, .longest = 1100, .marks = {7, marks}, .signal = PET_SIGNAL_RESP};
+	for (int i = 0; i < 3 * N_VOXELS; i++)
+		volumes[i] = (float)(0.25 * (1 + i));
+	if (pet_result_write(&in.s, &in.info, volumes, folder, &report, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(report.n, 3 * NZ);
+	assert_non_null(strstr(report.warnings, "2 of 6 cycles are not 900 to 1100 ms long and left out."));
+	for (int i = 0; i < report.n; i++) {
+		struct image im = image_open(report.file[i]);
+		int k = i / NZ, n = 0;
+		double sum = 0;
+		size_t cycle = 0;
+
+		for (int64_t t = 0; t < 600000; t++)
+			if (pet_gates_find(&in.s.gates, t, &cycle) == k) {
+				sum += exp(-lambda * ((double)t + 0.5) / 1000);
+				n++;
+			}
+		memcpy(in.volume, volumes + k * N_VOXELS, sizeof(in.volume));
+		compare_places(&in, &im, CALIBRATION / (n / 1000.0) * (n / sum));
+		assert_string_equal(text(im.root, TAG_SERIES_TYPE), "GATED\\IMAGE");
+		assert_true(number(im.root, TAG_NUMBER_OF_R_R_INTERVALS, 0) == 1 &&
+			    number(im.root, TAG_NUMBER_OF_TIME_SLOTS, 0) == 3);
+		assert_false(dicom_has(im.root, TAG_NUMBER_OF_TIME_SLICES) || dicom_has(im.root, TAG_HEART_RATE));
+		assert_int_equal(number(im.root, TAG_IMAGE_INDEX, 0), i + 1);
+		assert_int_equal(number(im.root, TAG_TIME_SLOT_TIME, 0), n);
+		assert_true(n >= 1333 && n <= 1336);
+		assert_true(fabs(number(im.root, TAG_DECAY_FACTOR, 0) * sum / n - 1) < 1e-9);
+		assert_true(fabs(number(im.root, TAG_FRAME_REFERENCE_TIME, 0) + 1000 * log(sum / n) / lambda) < 1e-3);
+		assert_true(fabs(number(im.root, TAG_TRIGGER_TIME, 0) - k * 4003.0 / 12) < 1e-6);
+		assert_true(fabs(number(im.root, TAG_FRAME_TIME, 0) - 4003.0 / 12) < 1e-6);
+		assert_true(number(im.root, TAG_LOW_R_R_VALUE, 0) == 900 && number(im.root, TAG_HIGH_R_R_VALUE, 0) == 1100);
+		assert_true(number(im.root, TAG_INTERVALS_ACQUIRED, 0) == 4 && number(im.root, TAG_INTERVALS_REJECTED, 0) == 2);
+		assert_int_equal(number(im.root, TAG_NOMINAL_INTERVAL, 0), 1001);
+		assert_string_equal(text(im.root, TAG_TRIGGER_SOURCE_OR_TYPE), "RESPIRATION");
+		assert_int_equal(number(im.root, TAG_ACTUAL_FRAME_DURATION, 0), lround(1000 * in.s.facts.duration));
+		assert_string_equal(text(im.root, TAG_ACQUISITION_TIME), in.s.facts.acquisition_time);
+		dicom_close(im.file);
+	}
+	marks[6]--; /* other marks, another series */
+	if (pet_result_write(&in.s, &in.info, volumes, folder, &other, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_string_not_equal(other.series, report.series);
+	series_report_clear(&report);
+	series_report_clear(&other);
+	snprintf(in.s.facts.corrected, sizeof(in.s.facts.corrected), "ATTN\\NORM\\DECY");
+	assert_int_equal(pet_result_check(&in.s, &err), -ENOTSUP);
+	assert_string_equal(err.msg, "gates of data that are already corrected for decay (DECY in (0028,0051))");
+	in.s.gates.n = 0; /* the marks are not the input's */
+	input_clear(&in);
+}
+
 /* ---- identity and provenance ---- */
 
 /* Write a series, and compare its UIDs. */
@@ -374,9 +441,9 @@ static void test_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_places),	       cmocka_unit_test(test_tilted), cmocka_unit_test(test_values),
-		cmocka_unit_test(test_frames),	       cmocka_unit_test(test_uids),   cmocka_unit_test(test_provenance),
-		cmocka_unit_test(test_all_or_nothing), cmocka_unit_test(test_many),
+		cmocka_unit_test(test_places),	   cmocka_unit_test(test_tilted),	  cmocka_unit_test(test_values),
+		cmocka_unit_test(test_frames),	   cmocka_unit_test(test_gates),	  cmocka_unit_test(test_uids),
+		cmocka_unit_test(test_provenance), cmocka_unit_test(test_all_or_nothing), cmocka_unit_test(test_many),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);
