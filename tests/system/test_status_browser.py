@@ -15,7 +15,6 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
 
 from tools import node_harness as h
@@ -39,6 +38,16 @@ AUDIT = """(() => {
     if (ratio < 4.5) bad.push(e.className + " " + e.textContent.trim().slice(0, 30) + " " + ratio.toFixed(2));
   }
   return {bad, wide: document.documentElement.scrollWidth - document.documentElement.clientWidth};
+})()"""
+
+# The next fetch waits for held.release(); held.timers are those that have not fired, held.cleared counts calls of clearTimeout: the last step
+# of an update is one.
+HELD = """(() => {
+  const set = window.setTimeout, clear = window.clearTimeout, get = window.fetch;
+  window.held = {release: null, timers: new Set(), cleared: 0};
+  window.setTimeout = (f, ms) => { const id = set(() => { held.timers.delete(id); f(); }, ms); held.timers.add(id); return id; };
+  window.clearTimeout = id => { held.cleared++; held.timers.delete(id); clear(id); };
+  window.fetch = (...a) => new Promise(done => { held.release = () => done(get(...a)); });
 })()"""
 
 
@@ -207,11 +216,19 @@ def in_the_browser(folder, things):
     check("ancelled on the status page" in b.text(), b.text())
     b.show(url)
 
-    # Updates stop where somebody wants to read.
-    b.value("document.getElementById('pause').click()")
+    # Updates stop where somebody wants to read, also one that has begun; and go on.
+    b.value(HELD)
+    wait_for("an update begins", lambda: b.value("!!held.release"))
     clock = b.value("document.getElementById('clock').textContent")
-    time.sleep(4)
+    b.value("document.getElementById('pause').click()")
+    b.value("held.cleared = 0; held.release()")
+    wait_for("the update ends", lambda: b.value("held.cleared"))
     check(b.value("document.getElementById('clock').textContent") == clock, "it went on")
+    check(b.value("held.timers.size") == 0, "another update is due")
+    b.value("held.release = null; document.getElementById('pause').click()")
+    wait_for("an update begins", lambda: b.value("!!held.release"))
+    b.value("held.release()")
+    wait_for("it goes on", lambda: b.value("document.getElementById('clock').textContent") != clock)
 
     # One that fails for good: it does not fit the memory.
     h.send(n.port, other[:1])  # what arrives for a cancelled case is kept with it

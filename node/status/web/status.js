@@ -62,7 +62,8 @@
 				throw new Error("status " + answer.status);
 			return answer.text();
 		}).then(function (text) {
-			take(new DOMParser().parseFromString(text, "text/html"));
+			if (!paused)
+				take(new DOMParser().parseFromString(text, "text/html"));
 			failures = 0;
 			document.documentElement.classList.remove("lost");
 		}).catch(function () {
