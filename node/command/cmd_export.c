@@ -16,34 +16,40 @@
 #include "node/command/commands.h"
 #include "node/process/options.h"
 #include "node/tools/export_image.h"
+#include "node/tools/export_petsird.h"
 #include "node/tools/export_sinogram.h"
 
 #define FILES_MAX 100000
 
 static const struct option_spec option_specs[] = {
 	{'c', "config", "FILE", "configuration file: scanners of raw data, and keys for the audit trail"},
-	{'o', "output", "FILE", "file to write; its extension selects the format: .nii or .hv (an image), .hs (sinograms)"},
+	{'o', "output", "FILE",
+	 "file to write; its extension selects the format: .nii or .hv (an image), .hs (sinograms), .petsird (list mode)"},
 	{0},
 };
 
 static const struct command_spec spec = {
 	.name = "export",
-	.usage = "-o FILE.nii|FILE.hv|FILE.hs [-c FILE] [--json] PATH...",
-	.summary = "Convert a PET or CT series to NIfTI or Interfile, or sinogram objects back to the Interfile files that were "
-		   "imported.",
+	.usage = "-o FILE.nii|FILE.hv|FILE.hs|FILE.petsird [-c FILE] [--json] PATH...",
+	.summary = "Convert a PET or CT series to NIfTI or Interfile, sinogram objects back to the Interfile files that were "
+		   "imported, "
+		   "or the counts of PET to list mode.",
 	.text = "PATH: files or folders; DICOM objects of other kinds are ignored.\n"
 		".nii  NIfTI-1, float32, with the position in the patient (RAS).\n"
 		".hv   Interfile image, float32; the values are in a .v file beside it.\n"
 		".hs   Interfile projection data, byte for byte as imported; each other role (attenuation, ...) in NAME-role.hs. "
 		"Of raw\n"
-		"      data of a scanner the prompts, and the detector efficiencies in NAME-multiplicative.hs.",
+		"      data of a scanner the prompts, and the detector efficiencies in NAME-multiplicative.hs.\n"
+		".petsird  list mode (docs/petsird.md): the events of a Siemens mMR, or one for each count of sinograms of span "
+		"1\n"
+		"      whose bins are pairs of detectors. Factors and background are not written.",
 	.options = option_specs,
 	.json = true,
 	.min_arguments = 1,
 	.max_arguments = -1,
 };
 
-enum format { FORMAT_NONE, FORMAT_NIFTI, FORMAT_IMAGE, FORMAT_SINOGRAM };
+enum format { FORMAT_NONE, FORMAT_NIFTI, FORMAT_IMAGE, FORMAT_SINOGRAM, FORMAT_PETSIRD };
 
 static enum format format_of(const char *path)
 {
@@ -51,10 +57,11 @@ static enum format format_of(const char *path)
 
 	if (!dot || dot == file_name(path))
 		return FORMAT_NONE;
-	return !strcmp(dot, ".nii")  ? FORMAT_NIFTI
-	       : !strcmp(dot, ".hv") ? FORMAT_IMAGE
-	       : !strcmp(dot, ".hs") ? FORMAT_SINOGRAM
-				     : FORMAT_NONE;
+	return !strcmp(dot, ".nii")	  ? FORMAT_NIFTI
+	       : !strcmp(dot, ".hv")	  ? FORMAT_IMAGE
+	       : !strcmp(dot, ".hs")	  ? FORMAT_SINOGRAM
+	       : !strcmp(dot, ".petsird") ? FORMAT_PETSIRD
+					  : FORMAT_NONE;
 }
 
 /* ---- selection of the files ---- */
@@ -193,6 +200,44 @@ out:
 	return code;
 }
 
+/* Write the names of the roles other than EMISSION, separated by commas. */
+static void list_factors(const struct sinogram *s, char *ret, size_t size)
+{
+	*ret = '\0';
+	for (int role = SINOGRAM_EMISSION + 1; role <= SINOGRAM_ROLES; role++)
+		if (s->part[role].present)
+			snprintf(ret + strlen(ret), size - strlen(ret), "%s%s", *ret ? ", " : "",
+				 sinogram_role_name((enum sinogram_role)role));
+}
+
+static int export_list(struct options *o, const struct list *l, const struct config *config, const char *out)
+{
+	struct export_petsird report;
+	struct sinogram *s = NULL;
+	struct err err = {0};
+	char factors[100];
+	int code = CODE_OK;
+
+	if (sinogram_open_data((const char *const *)l->paths, l->n, config, &s, &err) < 0 ||
+	    export_petsird(s, out, &report, &err) < 0) {
+		code = options_fail_err(o, &err);
+		goto out;
+	}
+	list_factors(s, factors, sizeof(factors));
+	if (o->json)
+		code = options_json(json_pack("{s:b, s:i, s:[s], s:I, s:I, s:I, s:s, s:I}", "ok", 1, "code", 0, "files", out,
+					      "prompts", (json_int_t)report.prompts, "delayeds", (json_int_t)report.delayeds,
+					      "blocks", (json_int_t)report.blocks, "not_written", factors, "passed_over",
+					      (json_int_t)l->n_passed));
+	else
+		printf("%s: %llu prompts, %llu delayed events, %zu time block%s%s%s\n", out, (unsigned long long)report.prompts,
+		       (unsigned long long)report.delayeds, report.blocks, plural(report.blocks),
+		       factors[0] ? "; not written: " : "", factors);
+out:
+	sinogram_close(s);
+	return code;
+}
+
 static void audit(const struct list *l, const char *out, int code)
 {
 	struct audit_files files = {0};
@@ -215,6 +260,7 @@ int cmd_export(int argc, char **argv)
 	struct err err = {0};
 	enum format format;
 	struct options o;
+	bool raw;
 	int id, code;
 
 	options_begin(&o, &spec, argc, argv);
@@ -230,19 +276,21 @@ int cmd_export(int argc, char **argv)
 		return options_fail(&o, CODE_USAGE, "-o FILE is missing");
 	format = format_of(out);
 	if (format == FORMAT_NONE)
-		return options_fail(&o, CODE_USAGE, "-o %s: the name must end in .nii, .hv or .hs", out);
+		return options_fail(&o, CODE_USAGE, "-o %s: the name must end in .nii, .hv, .hs or .petsird", out);
+	raw = format == FORMAT_SINOGRAM || format == FORMAT_PETSIRD;
 	code = options_config(&o, config_path, &config);
 	if (code != CODE_OK)
 		return code;
 	audit_start(&config->node, AUDIT_DIRECT, "export");
-	if (list_fill(&list, argv + o.first, format == FORMAT_SINOGRAM ? sinograms : images, &err) < 0)
+	if (list_fill(&list, argv + o.first, raw ? sinograms : images, &err) < 0)
 		code = options_fail(&o, CODE_INPUT, "%s", err.msg);
 	else if (list.n == 0)
-		code = options_fail(&o, CODE_INPUT, "no %s among %zu file%s",
-				    format == FORMAT_SINOGRAM ? "sinogram object" : "PET or CT image", list.n_passed,
-				    plural(list.n_passed));
+		code = options_fail(&o, CODE_INPUT, "no %s among %zu file%s", raw ? "sinogram object" : "PET or CT image",
+				    list.n_passed, plural(list.n_passed));
 	else if (format == FORMAT_SINOGRAM)
 		code = export_projections(&o, &list, config, out);
+	else if (format == FORMAT_PETSIRD)
+		code = export_list(&o, &list, config, out);
 	else
 		code = export_series(&o, &list, format, out);
 	audit(&list, out, code);

@@ -20,13 +20,14 @@
 #ifndef TOMONODE_NODE_MMR_H
 #define TOMONODE_NODE_MMR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "kernels/err.h"
 #include "recon/pet/frames.h"
 #include "recon/pet/gates.h"
-#include "recon/pet/michelogram.h"
+#include "recon/pet/michelogram_pairs.h"
 
 #define MMR_RINGS 64
 #define MMR_DETECTORS 504
@@ -52,6 +53,9 @@ struct mmr_header {
  * or contradicts them; ENOTSUP: another scanner or a form that is not supported. The text names line, key and value. */
 int mmr_header_read_list(const char *text, size_t size, struct mmr_header *ret, struct err *err);
 int mmr_header_read_norm(const char *text, size_t size, struct mmr_header *ret, struct err *err);
+
+/* Is crystal c of each ring a gap between blocks? */
+bool mmr_is_gap(int c);
 
 /* Check that a michelogram has the detectors and bins of this scanner. ENOTSUP: the message says what differs. */
 int mmr_check_michelogram(const struct michelogram *m, struct err *err);
@@ -97,6 +101,22 @@ struct mmr_marks {
 };
 /* Add those of the next n words. EBADMSG: time marks, or gating words, that do not ascend. */
 int mmr_marks_add(struct mmr_marks *m, const uint8_t *words, size_t n, struct err *err);
+
+/* ---- single words ---- */
+
+enum mmr_word_type { MMR_OTHER, MMR_MARK, MMR_PROMPT, MMR_DELAYED };
+
+struct mmr_word {
+	enum mmr_word_type type;
+	long ms; /* of a time mark */
+	/* of an event: its bin in the michelogram of mmr_event_segments() */
+	struct michelogram_bin bin;
+};
+
+/* Make the segments of the bins of events, of one ring difference each: 0, -1, +1 ... The caller frees *ret. */
+int mmr_event_segments(struct michelogram_segment **ret, int *ret_n, struct err *err);
+/* Read word i. EBADMSG: a bin that does not exist. */
+int mmr_word_read(const uint8_t *words, size_t i, struct mmr_word *ret, struct err *err);
 
 /* ---- normalisation ---- */
 

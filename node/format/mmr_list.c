@@ -7,12 +7,11 @@
 #include "node/format/mmr.h"
 
 #include <errno.h>
-#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "recon/pet/michelogram_pairs.h"
-
 #define AHEAD 32 /* events */
+#define SEGMENTS (2 * MMR_LARGEST + 1)
 #define EVENT_BINS ((uint32_t)MMR_PLANES * MMR_ANGLES * MMR_RADIAL)
 
 int mmr_check_michelogram(const struct michelogram *m, struct err *err)
@@ -28,6 +27,17 @@ int mmr_check_michelogram(const struct michelogram *m, struct err *err)
 	return 0;
 }
 
+bool mmr_is_gap(int c)
+{
+	return c % MMR_BLOCK == 0;
+}
+
+/* Return the ring difference of segment i of events: 0, -1, +1, -2 ... */
+static int difference_of(int i)
+{
+	return i % 2 ? -(i + 1) / 2 : i / 2;
+}
+
 int mmr_list_begin(const struct michelogram *m, struct mmr_list *ret, struct err *err)
 {
 	struct michelogram_index x;
@@ -40,8 +50,8 @@ int mmr_list_begin(const struct michelogram *m, struct mmr_list *ret, struct err
 	memset(ret, 0, sizeof(*ret));
 	ret->report.first = ret->report.last = -1;
 	ret->frame = (struct pet_frame){0, INT64_MAX};
-	for (int i = 0; i < 2 * MMR_LARGEST + 1; i++) { /* ring differences 0, -1, +1, -2 ... */
-		int d = i % 2 ? -(i + 1) / 2 : i / 2, size = d < 0 ? -d : d;
+	for (int i = 0; i < SEGMENTS; i++) {
+		int d = difference_of(i), size = d < 0 ? -d : d;
 
 		for (int low = 0; low < MMR_RINGS - size; low++, at++) {
 			struct michelogram_ends e = {{low + (d > 0 ? d : 0), low + (d < 0 ? -d : 0)}, {MMR_ANGLES, 0}};
@@ -228,4 +238,42 @@ int mmr_list_add(struct mmr_list *l, const uint8_t *words, size_t n, uint32_t *c
 	}
 	finish(&q);
 	return rc;
+}
+
+/* ---- single words ---- */
+
+int mmr_event_segments(struct michelogram_segment **ret, int *ret_n, struct err *err)
+{
+	struct michelogram_segment *s = calloc(SEGMENTS, sizeof(*s));
+
+	if (!s)
+		return err_set(err, ENOMEM, "no memory for %d segments", SEGMENTS);
+	for (int i = 0; i < SEGMENTS; i++) {
+		int d = difference_of(i);
+
+		s[i] = (struct michelogram_segment){d, d, MMR_RINGS - (d < 0 ? -d : d)};
+	}
+	*ret = s;
+	*ret_n = SEGMENTS;
+	return 0;
+}
+
+int mmr_word_read(const uint8_t *words, size_t i, struct mmr_word *ret, struct err *err)
+{
+	uint32_t word = word_at(words, i), bin = word & 0x3fffffff, plane = bin / (uint32_t)MMR_PLANE_BINS,
+		 at = bin % (uint32_t)MMR_PLANE_BINS;
+
+	*ret = (struct mmr_word){MMR_OTHER};
+	if (is_mark(word)) {
+		ret->type = MMR_MARK;
+		ret->ms = mark_time(word);
+	}
+	if (word >> 31)
+		return 0;
+	if (plane >= MMR_PLANES)
+		return err_set(err, EBADMSG, "list mode: an event in plane %u of %d", plane, MMR_PLANES);
+	ret->type = word & 0x40000000 ? MMR_PROMPT : MMR_DELAYED;
+	ret->bin =
+		(struct michelogram_bin){.plane = (int)plane, .angle = (int)(at / MMR_RADIAL), .radial = (int)(at % MMR_RADIAL)};
+	return 0;
 }

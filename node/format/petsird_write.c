@@ -12,7 +12,6 @@
 #include "kernels/tof.h"
 #include "node/base/atomic_file.h"
 #include "node/format/petsird_schema.h"
-#include "recon/pet/michelogram_pairs.h"
 
 #define BUFFER ((size_t)1 << 16)
 #define VALUE_MAX 10 /* bytes of an integer */
@@ -27,6 +26,7 @@ struct petsird_writer {
 	struct err *err;
 	uint32_t detectors;
 	int tof;
+	uint64_t due; /* prompts that are missing in the block */
 	struct michelogram_index index;
 	uint8_t buffer[BUFFER];
 };
@@ -158,8 +158,9 @@ static bool has_difference(const struct michelogram *m, int difference)
 	return false;
 }
 
-static void put_efficiencies(struct petsird_writer *w, const struct michelogram *m)
+static void put_efficiencies(struct petsird_writer *w, const struct petsird_scan *scan)
 {
+	const struct michelogram *m = scan->m;
 	int rings = m->scanner.rings, crystals = m->scanner.detectors;
 
 	put_empty(w, 1);
@@ -167,7 +168,7 @@ static void put_efficiencies(struct petsird_writer *w, const struct michelogram 
 	put_unsigned(w, 1);
 	put_unsigned(w, w->detectors);
 	for (uint32_t i = 0; i < w->detectors; i++)
-		put_float(w, 1);
+		put_float(w, !scan->is_gap || !scan->is_gap((int)i / rings));
 	put_unsigned(w, 1); /* symmetry groups: 0, or -1 */
 	put_unsigned(w, 1);
 	put_unsigned(w, (uint64_t)crystals);
@@ -206,7 +207,7 @@ static void put_scanner(struct petsird_writer *w, const struct petsird_scan *sca
 	put_signed(w, 1);
 	put_signed(w, 1);
 	put_empty(w, 2);
-	put_efficiencies(w, scan->m);
+	put_efficiencies(w, scan);
 }
 
 static void put_exam(struct petsird_writer *w, const struct petsird_scan *scan)
@@ -235,16 +236,19 @@ static int check(const struct petsird_scan *scan, struct err *err)
 		return rc;
 	for (int i = 0; i < m->n_segments; i++)
 		if (m->segments[i].first != m->segments[i].last)
-			return err_set(err, EINVAL,
-				       "list mode of sinograms of ring differences %d to %d; each ring pair needs a plane",
-				       m->segments[i].first, m->segments[i].last);
+			return err_set(
+				err, ENOTSUP,
+				"sinograms with ring differences %d to %d in one segment: their bins have several pairs of "
+				"detectors, and which one was hit is not known; list mode can be made of span 1",
+				m->segments[i].first, m->segments[i].last);
 	if (m->arc_corrected || m->scanner.detectors != 2 * m->n_angles)
-		return err_set(err, EINVAL,
-			       "list mode of sinograms of %d angles, %s; needed: %d angles, half of the detectors, without it",
-			       m->n_angles, m->arc_corrected ? "with arc correction" : "without arc correction",
-			       m->scanner.detectors / 2);
+		return err_set(
+			err, ENOTSUP,
+			"sinograms of %d angles %s arc correction: their bins are not pairs of detectors; list mode can be "
+			"made of %d angles, half of the detectors of a ring, without arc correction",
+			m->n_angles, m->arc_corrected ? "with" : "without", m->scanner.detectors / 2);
 	if (m->scanner.detectors > PETSIRD_WRITE_CRYSTALS)
-		return err_set(err, EINVAL, "%d detectors in a ring; allowed in a PETSIRD file: %d", m->scanner.detectors,
+		return err_set(err, ENOTSUP, "%d detectors in a ring; allowed in a PETSIRD file: %d", m->scanner.detectors,
 			       PETSIRD_WRITE_CRYSTALS);
 	if (!(fabs(scan->start) < 9e9))
 		return err_set(err, EINVAL, "a start of %g s", scan->start);
@@ -295,33 +299,87 @@ static void put_event(struct petsird_writer *w, const struct petsird_event *e)
 	put_unsigned(w, (uint64_t)(exchange ? w->tof - 1 - e->tof : e->tof));
 }
 
-static void put_events(struct petsird_writer *w, const struct petsird_event *events, size_t n, bool delayed)
+/* Begin the prompts or the delayed events of the only pair of module types. */
+static void begin_events(struct petsird_writer *w, uint64_t count)
 {
-	size_t count = 0;
-
-	for (size_t i = 0; i < n; i++)
-		count += events[i].delayed == delayed;
 	put_unsigned(w, 1);
 	put_unsigned(w, 1);
 	put_unsigned(w, count);
+}
+
+static void put_events(struct petsird_writer *w, const struct petsird_event *events, size_t n, bool delayed)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < n; i++)
+		count += events[i].delayed == delayed;
+	begin_events(w, count);
 	for (size_t i = 0; i < n; i++)
 		if (events[i].delayed == delayed)
 			put_event(w, &events[i]);
+}
+
+static void begin_block(struct petsird_writer *w, uint32_t start, uint32_t stop)
+{
+	put_unsigned(w, 1); /* one block in this part of the stream */
+	put_byte(w, 0);	    /* EventTimeBlock */
+	put_unsigned(w, start);
+	put_unsigned(w, stop);
+	put_empty(w, 1); /* singles */
 }
 
 int petsird_write(struct petsird_writer *w, uint32_t start, uint32_t stop, const struct petsird_event *events, size_t n,
 		  struct err *err)
 {
 	w->err = err;
-	put_unsigned(w, 1); /* one block in this part of the stream */
-	put_byte(w, 0);	    /* EventTimeBlock */
-	put_unsigned(w, start);
-	put_unsigned(w, stop);
-	put_empty(w, 1); /* singles */
+	begin_block(w, start, stop);
 	put_events(w, events, n, false);
 	put_events(w, events, n, true);
 	put_empty(w, 2); /* triples, quadruples */
 	return w->rc;
+}
+
+int petsird_begin(struct petsird_writer *w, uint32_t start, uint32_t stop, uint64_t prompts, struct err *err)
+{
+	w->err = err;
+	w->due = prompts;
+	begin_block(w, start, stop);
+	begin_events(w, prompts);
+	return w->rc;
+}
+
+int petsird_add(struct petsird_writer *w, const struct petsird_event *events, size_t n, struct err *err)
+{
+	w->err = err;
+	if (w->rc == 0 && n > w->due)
+		w->rc = err_set(err, EINVAL, "%zu events, %llu are missing in the block", n, (unsigned long long)w->due);
+	w->due -= n;
+	for (size_t i = 0; w->rc == 0 && i < n; i++)
+		put_event(w, &events[i]);
+	return w->rc;
+}
+
+int petsird_end(struct petsird_writer *w, struct err *err)
+{
+	w->err = err;
+	if (w->rc == 0 && w->due > 0)
+		w->rc = err_set(err, EINVAL, "%llu events are missing in the block", (unsigned long long)w->due);
+	begin_events(w, 0); /* delayed events */
+	put_empty(w, 2);    /* triples, quadruples */
+	return w->rc;
+}
+
+struct petsird_event petsird_event_of(const struct michelogram *m, const struct michelogram_index *x, int k,
+				      const struct michelogram_bin *bin)
+{
+	struct michelogram_rings r = michelogram_plane_rings(x, bin->plane);
+	int crystal[2], ring[2] = {(r.sum + r.difference) / 2, (r.sum - r.difference) / 2};
+	struct petsird_event e = {.tof = (uint16_t)(m->tof.n > 0 ? m->tof.n - 1 - k : 0)}; /* ascends towards the second end */
+
+	michelogram_crystals(x, bin->angle, bin->radial, 0, crystal);
+	for (int end = 0; end < 2; end++)
+		e.detector[end] = (uint32_t)ring[end] + (uint32_t)m->scanner.rings * (uint32_t)crystal[end];
+	return e;
 }
 
 int petsird_finish(struct petsird_writer *w, struct err *err)

@@ -10,7 +10,6 @@
 #include "node/format/petsird_write.h"
 #include "node/simulate/simulate_pet.h"
 #include "recon/core/scan.h"
-#include "recon/pet/michelogram_pairs.h"
 #include "recon/phantom/poisson.h"
 
 #define BLOCK 1000u		 /* ms: length of a time block */
@@ -41,20 +40,16 @@ static void add(struct list *x, size_t bin, uint64_t count, const struct petsird
 	}
 }
 
-/* Add the events of one bin. Detector 0 is the first end of the ray: TOF bins of events ascend towards the second one. */
+/* Add the events of one bin. */
 static void add_bin(struct list *x, int k, int plane, int angle, int radial)
 {
 	const struct michelogram *m = &x->s->m;
-	struct michelogram_rings r = michelogram_plane_rings(&x->index, plane);
 	size_t bin = (((size_t)k * (size_t)x->index.n_planes + (size_t)plane) * (size_t)m->n_angles + (size_t)angle) *
 			     (size_t)m->n_radial +
 		     (size_t)radial;
-	int crystal[2], ring[2] = {(r.sum + r.difference) / 2, (r.sum - r.difference) / 2};
-	struct petsird_event event = {.tof = (uint16_t)(m->tof.n > 0 ? m->tof.n - 1 - k : 0)};
+	struct petsird_event event =
+		petsird_event_of(m, &x->index, k, &(struct michelogram_bin){.plane = plane, .angle = angle, .radial = radial});
 
-	michelogram_crystals(&x->index, angle, radial, 0, crystal);
-	for (int end = 0; end < 2; end++)
-		event.detector[end] = (uint32_t)ring[end] + (uint32_t)m->scanner.rings * (uint32_t)crystal[end];
 	add(x, bin, (uint64_t)llroundf(x->data[bin]), &event);
 	event.delayed = true;
 	if (x->background > 0 && scan_reach(x->s->scan, radial) > 0)

@@ -22,6 +22,7 @@ struct opening {
 	struct sinogram *s;
 	struct sinogram_facts *facts; /* [file] */
 	bool raw;		      /* see sinogram_open_raw() */
+	bool anonymous;		      /* patient and place may be unknown */
 	struct err *err;
 };
 
@@ -344,6 +345,8 @@ static int read_place(struct opening *o)
 	int rc;
 
 	pet_facts_read(dicom_root(s->files[first]), &s->facts);
+	if (o->anonymous)
+		return 0;
 	rc = sinogram_find_axes(s, o->err);
 	if (rc == 0)
 		rc = sinogram_centre(s->files[first], &o->facts[first], s->centre, o->err);
@@ -362,7 +365,7 @@ static int open_objects(struct opening *o, const struct patient_statement *patie
 		rc = collect_roles(o);
 	if (rc == 0)
 		rc = check_all_there(o);
-	if (rc == 0 && !o->raw)
+	if (rc == 0 && !o->anonymous)
 		rc = sinogram_find_patient(s, patient, o->err);
 	if (rc < 0)
 		return rc;
@@ -373,9 +376,9 @@ static int open_objects(struct opening *o, const struct patient_statement *patie
 }
 
 static int open_acquisition(const char *const *paths, size_t n, const struct patient_statement *patient,
-			    const struct config *config, bool raw, struct sinogram **ret, struct err *err)
+			    const struct config *config, struct opening o, struct sinogram **ret)
 {
-	struct opening o = {.err = err, .raw = raw};
+	struct err *err = o.err;
 	char type[65];
 	int rc;
 
@@ -400,12 +403,17 @@ static int open_acquisition(const char *const *paths, size_t n, const struct pat
 int sinogram_open(const char *const *paths, size_t n, const struct patient_statement *patient, const struct config *config,
 		  struct sinogram **ret, struct err *err)
 {
-	return open_acquisition(paths, n, patient, config, false, ret, err);
+	return open_acquisition(paths, n, patient, config, (struct opening){.err = err}, ret);
+}
+
+int sinogram_open_data(const char *const *paths, size_t n, const struct config *config, struct sinogram **ret, struct err *err)
+{
+	return open_acquisition(paths, n, NULL, config, (struct opening){.anonymous = true, .err = err}, ret);
 }
 
 int sinogram_open_raw(const char *const *paths, size_t n, const struct config *config, struct sinogram **ret, struct err *err)
 {
-	return open_acquisition(paths, n, NULL, config, true, ret, err);
+	return open_acquisition(paths, n, NULL, config, (struct opening){.raw = true, .anonymous = true, .err = err}, ret);
 }
 
 static void clear_part(struct sinogram_part *part)

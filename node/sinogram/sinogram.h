@@ -114,6 +114,9 @@ enum sinogram_mmr_type { SINOGRAM_MMR_NONE, SINOGRAM_MMR_LIST, SINOGRAM_MMR_NORM
 enum sinogram_mmr_type sinogram_mmr_type(const struct dicom_item *root, char *ret_type, size_t size);
 
 struct sinogram;
+/* Read the words of the list mode of an acquisition, in pieces of n words (node/format/mmr.h); an error of use() ends it. */
+int sinogram_mmr_words(const struct sinogram *s, int (*use)(void *ctx, const uint8_t *words, size_t n, struct err *err),
+		       void *ctx, struct err *err);
 /* Write what the data are not corrected for, in sentences; after the roles were read, with the numbers of events that were not
  * used. s->mmr must not be NULL. */
 void sinogram_mmr_note(const struct sinogram *s, char *ret, size_t size);
@@ -181,6 +184,8 @@ struct sinogram {
  * patients; NULL: nothing, and they are refused with ENOTUNIQ. */
 int sinogram_open(const char *const *paths, size_t n, const struct patient_statement *patient, const struct config *config,
 		  struct sinogram **ret, struct err *err);
+/* The same only for the data and their bins: patient, axis and centre may be unknown; the scanner must not. */
+int sinogram_open_data(const char *const *paths, size_t n, const struct config *config, struct sinogram **ret, struct err *err);
 /* Open the objects only to read bytes and header texts: headers are not parsed; scanner and patient may be unknown. Raw data of a
  * scanner need the configuration of the scanner, and have header texts made by this program. */
 int sinogram_open_raw(const char *const *paths, size_t n, const struct config *config, struct sinogram **ret, struct err *err);

@@ -225,28 +225,40 @@ static int count_prompts(const struct sinogram *s, uint8_t *buffer, uint32_t *co
 	return rc;
 }
 
-int sinogram_mmr_marks(struct sinogram *s, enum pet_signal signal, struct pet_marks *ret, struct err *err)
+int sinogram_mmr_words(const struct sinogram *s, int (*use)(void *ctx, const uint8_t *words, size_t n, struct err *err),
+		       void *ctx, struct err *err)
 {
 	uint64_t n = 4 * s->mmr->list.words;
-	struct mmr_marks m = {.signal = signal, .first = -1, .last = -1};
-	uint8_t *buffer;
-	int fd = -1, rc = 0;
+	uint8_t *buffer = malloc(PIECE);
+	int fd = -1, rc = buffer ? open_data(s, SINOGRAM_MMR_LIST, &fd, err) : err_set(err, ENOMEM, "no memory to read a list");
 
-	if (signal != PET_SIGNAL_ECG && signal != PET_SIGNAL_RESP)
-		return err_set(err, ENOTSUP, "time marks: no words of an mMR are known for the signal \"%s\"; known: ecg, resp",
-			       pet_signal_name(signal));
-	buffer = malloc(PIECE);
-	rc = buffer ? open_data(s, SINOGRAM_MMR_LIST, &fd, err) : err_set(err, ENOMEM, "no memory to read a list");
 	for (uint64_t at = 0; rc == 0 && at < n; at += PIECE) {
 		size_t piece = n - at < PIECE ? (size_t)(n - at) : PIECE;
 
 		rc = read_piece(s, SINOGRAM_MMR_LIST, fd, at, buffer, piece, err);
 		if (rc == 0)
-			rc = mmr_marks_add(&m, buffer, piece / 4, err);
+			rc = use(ctx, buffer, piece / 4, err);
 	}
 	if (fd >= 0)
 		close(fd);
 	free(buffer);
+	return rc;
+}
+
+static int add_marks(void *ctx, const uint8_t *words, size_t n, struct err *err)
+{
+	return mmr_marks_add(ctx, words, n, err);
+}
+
+int sinogram_mmr_marks(struct sinogram *s, enum pet_signal signal, struct pet_marks *ret, struct err *err)
+{
+	struct mmr_marks m = {.signal = signal, .first = -1, .last = -1};
+	int rc;
+
+	if (signal != PET_SIGNAL_ECG && signal != PET_SIGNAL_RESP)
+		return err_set(err, ENOTSUP, "time marks: no words of an mMR are known for the signal \"%s\"; known: ecg, resp",
+			       pet_signal_name(signal));
+	rc = sinogram_mmr_words(s, add_marks, &m, err);
 	if (rc == 0 && m.marks.n == 0)
 		rc = err_set(err, ENOTSUP,
 			     "time marks: the list mode has no gating words of the signal \"%s\"; give a table of time "

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* export_petsird.c - see node/tools/export_petsird.h. The bytes of EMISSION are in memory; bins are visited twice, to count and
+ * check them, and to write their events. */
+#include "node/tools/export_petsird.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "dicom/object/attribute.h"
+#include "dicom/object/dicom_tags.h"
+#include "node/format/mmr.h"
+#include "node/format/petsird_write.h"
+
+#define PIECE 65536	      /* events */
+#define COUNT_MAX 16777216.0f /* a float has all whole numbers up to here */
+
+struct list {
+	const struct sinogram *s;
+	const struct interfile *header;
+	struct michelogram m;		      /* its bins are those of the events */
+	struct michelogram_segment *segments; /* of m if they are not those of the header; else NULL */
+	struct michelogram_index index;
+	struct petsird_writer *w;
+	struct export_petsird *report;
+	float *plane; /* [angle][radial] */
+	struct petsird_event events[PIECE];
+	size_t n;
+	long first, last; /* ms: time marks; first -1: none so far */
+};
+
+/* ---- bins ---- */
+
+static int add(struct list *x, const struct petsird_event *e, struct err *err)
+{
+	int rc = 0;
+
+	if (x->n == PIECE) {
+		rc = petsird_add(x->w, x->events, x->n, err);
+		x->n = 0;
+	}
+	x->events[x->n++] = *e;
+	return rc;
+}
+
+static int check_count(size_t plane, int angle, int radial, float value, struct err *err)
+{
+	if (value >= 0 && value <= COUNT_MAX && value == floorf(value))
+		return 0;
+	return err_set(
+		err, EBADMSG,
+		"plane %zu, angle %d, radial bin %d has the value %g; list mode can only be made of counts, whole numbers up "
+		"to %.0f",
+		plane, angle, radial, (double)value, (double)COUNT_MAX);
+}
+
+/* Check and count the events of a plane of the data; write: write them instead. */
+static int do_plane(struct list *x, const uint8_t *bytes, size_t plane, bool write, uint64_t *sum, struct err *err)
+{
+	const struct michelogram *m = &x->m;
+	size_t planes = (size_t)x->index.n_planes;
+	int rc = 0;
+
+	interfile_plane(x->header, bytes, plane, x->plane);
+	for (int i = 0; rc == 0 && i < m->n_angles * m->n_radial; i++) {
+		struct michelogram_bin bin = {(int)(plane % planes), i / m->n_radial, i % m->n_radial, false};
+		struct petsird_event e;
+
+		if (x->plane[i] == 0)
+			continue;
+		rc = check_count(plane, bin.angle, bin.radial, x->plane[i], err);
+		if (rc == 0 && !write)
+			*sum += (uint64_t)x->plane[i];
+		if (!write)
+			continue;
+		e = petsird_event_of(m, &x->index, (int)(plane / planes), &bin);
+		for (uint64_t k = (uint64_t)x->plane[i]; rc == 0 && k > 0; k--)
+			rc = add(x, &e, err);
+	}
+	return rc;
+}
+
+static int do_planes(struct list *x, const uint8_t *bytes, bool write, uint64_t *sum, struct err *err)
+{
+	size_t n = michelogram_data_planes(&x->m);
+	int rc = 0;
+
+	for (size_t plane = 0; rc == 0 && plane < n; plane++)
+		rc = do_plane(x, bytes, plane, write, sum, err);
+	return rc;
+}
+
+/* Write the chosen time frame, or all data, as one time block. */
+static int write_block(struct list *x, int64_t start, int64_t stop, struct err *err)
+{
+	uint8_t *bytes = NULL;
+	uint64_t sum = 0;
+	int rc = sinogram_read(x->s, SINOGRAM_EMISSION, &bytes, err);
+
+	if (rc == 0)
+		rc = do_planes(x, bytes, false, &sum, err);
+	if (rc == 0)
+		rc = petsird_begin(x->w, (uint32_t)start, (uint32_t)stop, sum, err);
+	if (rc == 0)
+		rc = do_planes(x, bytes, true, &sum, err);
+	if (rc == 0)
+		rc = petsird_add(x->w, x->events, x->n, err);
+	if (rc == 0)
+		rc = petsird_end(x->w, err);
+	x->n = 0;
+	x->report->prompts += sum;
+	x->report->blocks++;
+	free(bytes);
+	return rc;
+}
+
+/* Return the duration in ms; 0: unknown. */
+static int64_t duration_of(const struct list *x)
+{
+	double seconds = isfinite(x->s->facts.duration) ? x->s->facts.duration : x->header->duration;
+
+	return seconds > 0 && seconds < UINT32_MAX / 1000.0 ? llround(seconds * 1000) : 0;
+}
+
+static int write_blocks(struct list *x, struct sinogram *s, struct err *err)
+{
+	int64_t duration = duration_of(x);
+	int rc = 0;
+
+	if (s->frames.n == 0 && duration == 0)
+		return err_set(
+			err, EBADMSG,
+			"the duration of the acquisition is unknown: neither Actual Frame Duration (0018,1242) nor the header "
+			"contains it");
+	if (s->frames.n == 0)
+		return write_block(x, 0, duration, err);
+	for (int i = 0; rc == 0 && i < s->frames.n; i++) {
+		sinogram_choose_frame(s, i);
+		rc = write_block(x, s->frames.frame[i].start, s->frames.frame[i].stop, err);
+	}
+	return rc;
+}
+
+/* ---- list mode of a Siemens mMR ---- */
+
+/* Write the events since the last time mark, and forget them. */
+static int flush(struct list *x, long stop, struct err *err)
+{
+	long from = x->first < 0 ? 0 : x->last - x->first;
+	int rc = petsird_write(x->w, (uint32_t)from, (uint32_t)stop, x->events, x->n, err);
+
+	x->n = 0;
+	x->report->blocks++;
+	return rc;
+}
+
+static int add_mark(struct list *x, long ms, struct err *err)
+{
+	int rc = 0;
+
+	if (x->first >= 0 && ms < x->last)
+		return err_set(err, EBADMSG, "list mode: a time mark of %ld ms after one of %ld ms", ms, x->last);
+	if (x->first >= 0)
+		rc = flush(x, ms - x->first, err);
+	else if (x->n > 0)
+		rc = flush(x, 0, err);
+	x->first = x->first < 0 ? ms : x->first;
+	x->last = ms;
+	return rc;
+}
+
+static int add_words(void *ctx, const uint8_t *words, size_t n, struct err *err)
+{
+	struct list *x = ctx;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		struct mmr_word word;
+		struct petsird_event *e = &x->events[x->n];
+
+		rc = mmr_word_read(words, i, &word, err);
+		if (rc == 0 && word.type == MMR_MARK)
+			rc = add_mark(x, word.ms, err);
+		if (rc < 0 || (word.type != MMR_PROMPT && word.type != MMR_DELAYED))
+			continue;
+		*e = petsird_event_of(&x->m, &x->index, 0, &word.bin);
+		e->delayed = word.type == MMR_DELAYED;
+		x->report->prompts += !e->delayed;
+		x->report->delayeds += e->delayed;
+		if (++x->n == PIECE)
+			rc = flush(x, x->first < 0 ? 0 : x->last - x->first, err);
+	}
+	return rc;
+}
+
+static int write_words(struct list *x, struct err *err)
+{
+	int rc;
+
+	x->first = -1;
+	rc = sinogram_mmr_words(x->s, add_words, x, err);
+	return rc < 0 ? rc : flush(x, x->first < 0 ? 1 : x->last - x->first + 1, err);
+}
+
+/* The bins of events are those of a michelogram of span 1. */
+static int describe_events(struct list *x, struct err *err)
+{
+	int rc = mmr_event_segments(&x->segments, &x->m.n_segments, err);
+
+	x->m.segments = x->segments;
+	return rc;
+}
+
+/* ---- the file ---- */
+
+static int create(struct list *x, const char *path, struct err *err)
+{
+	struct petsird_scan scan = {.m = &x->m, .is_gap = x->s->mmr ? mmr_is_gap : NULL};
+	const struct pet_facts *f = &x->s->facts;
+	char model[65] = "";
+
+	dicom_get_text(dicom_root(x->s->files[0]), TAG_MANUFACTURER_MODEL_NAME, model, sizeof(model), NULL);
+	scan.model = model[0] ? model : x->header->scanner[0] ? x->header->scanner : "unknown";
+	if (!pet_facts_moment(f->acquisition_date, f->acquisition_time, &scan.start))
+		scan.start = 0;
+	return petsird_create(path, &scan, &x->w, err);
+}
+
+static int open_list(struct list *x, struct err *err)
+{
+	const struct michelogram *m = &x->m;
+	int rc = michelogram_index_init(m, &x->index, err);
+
+	if (rc < 0)
+		return rc;
+	x->plane = malloc((size_t)m->n_angles * (size_t)m->n_radial * sizeof(*x->plane));
+	return x->plane ? 0 : err_set(err, ENOMEM, "no memory for a plane of %d x %d bins", m->n_angles, m->n_radial);
+}
+
+static int write_file(struct list *x, struct sinogram *s, const char *path, struct err *err)
+{
+	int rc = s->mmr ? describe_events(x, err) : 0;
+
+	if (rc == 0)
+		rc = create(x, path, err);
+	if (rc < 0)
+		return rc;
+	rc = open_list(x, err);
+	if (rc == 0)
+		rc = s->mmr ? write_words(x, err) : write_blocks(x, s, err);
+	if (rc == 0)
+		return petsird_finish(x->w, err);
+	petsird_abort(x->w);
+	return rc;
+}
+
+int export_petsird(struct sinogram *s, const char *path, struct export_petsird *ret, struct err *err)
+{
+	struct export_petsird report = {0};
+	struct list *x;
+	int rc;
+
+	if (s->format->header != INTERFILE_PROJECTIONS)
+		return err_set(err, ENOTSUP, "%s have no detectors, and no list mode", s->format->type->title);
+	if (s->gates.n > 0)
+		return err_set(err, ENOTSUP, "the acquisition has %d gates; the times of their events are not known", s->gates.n);
+	x = calloc(1, sizeof(*x));
+	if (!x)
+		return err_set(err, ENOMEM, "no memory for events");
+	x->s = s;
+	x->header = &s->part[SINOGRAM_EMISSION].header;
+	x->m = x->header->m;
+	x->report = &report;
+	rc = write_file(x, s, path, err);
+	free(x->plane);
+	free(x->segments);
+	free(x);
+	if (rc == 0)
+		*ret = report;
+	return rc;
+}
