@@ -2,6 +2,7 @@
 /* cmd_simulate_pet.c - `tomonode simulate pet`: write a PET scan of a phantom as sinogram objects. */
 #include <jansson.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "node/base/plural.h"
 #include "node/command/commands.h"
@@ -36,7 +37,8 @@ static const struct option_spec option_specs[] = {
 	{0, "randoms", "FRACTION", "randoms as a fraction of --counts, the same number in each bin; also write them; default 0",
 	 INTO_REAL(struct simulate, what.randoms, 0, 100)},
 	{OPTION_LONG, "tof", "N,WIDTH,RESOLUTION",
-	 "time of flight: N bins of WIDTH ps, measured with a full width at half maximum of RESOLUTION ps"},
+	 "time of flight: N bins of WIDTH ps, measured with a full width at half maximum of RESOLUTION ps; or off;\ndefault: as "
+	 "the scanner (docs/pet-geometry.md)"},
 	{0, "seed", "N", "seed of the noise; default 1", INTO_SEED(struct simulate, what.seed)},
 	{0, "position", "POSITION", "position of the patient: HFS (default), HFP, HFDR, HFDL, FFS, FFP, FFDR, FFDL",
 	 INTO_CHARS(struct simulate, what.position)},
@@ -68,6 +70,10 @@ static bool read_tof(struct simulate_command *c)
 	struct simulate_pet_options *w = &((struct simulate *)c)->what;
 	char end;
 
+	if (!strcmp(c->o.value, "off")) {
+		w->tof_bins = 0;
+		return true;
+	}
 	return sscanf(c->o.value, "%6d,%lf,%lf%c", &w->tof_bins, &w->tof_width, &w->tof_resolution, &end) == 3 && w->tof_bins > 0;
 }
 
@@ -116,15 +122,18 @@ static int print(struct simulate_command *c)
 	const struct simulate_pet *simulation = s->simulation;
 	const struct simulate_pet_report *report = &s->report;
 	size_t bins = michelogram_size(&simulation->m);
+	char tof[60] = "";
 
 	if (c->o.json)
 		return options_json(json_pack("{s:b, s:s, s:i, s:I, s:f, s:f, s:f, s:s}", "ok", 1, "folder", c->folder, "files",
 					      report->files, "bins", (json_int_t)bins, "counts", report->counts, "size",
 					      simulation->size, "seconds", report->seconds, "study", simulation->study));
-	printf("%d %s%s, %d plane%s of %d angles and %d radial bins, %.4g counts, in %.1f s: %s\n", report->files,
+	if (simulation->m.tof.n > 0)
+		snprintf(tof, sizeof(tof), ", %d TOF bins of %.4g ps", simulation->o.tof_bins, simulation->o.tof_width);
+	printf("%d %s%s, %d plane%s of %d angles and %d radial bins%s, %.4g counts, in %.1f s: %s\n", report->files,
 	       s->what.interfile ? "header" : "object", plural(report->files), simulation->scan->n_u,
-	       plural(simulation->scan->n_u), simulation->m.n_angles, simulation->m.n_radial, report->counts, report->seconds,
-	       c->folder);
+	       plural(simulation->scan->n_u), simulation->m.n_angles, simulation->m.n_radial, tof, report->counts,
+	       report->seconds, c->folder);
 	if (simulation->size < 1 && !(s->what.size > 0))
 		printf("the phantom was made %.3g times as large to fit the scanner\n", simulation->size);
 	return CODE_OK;
@@ -143,7 +152,11 @@ int cmd_simulate_pet(int argc, char **argv)
 	struct simulate s = {
 		.base = {.phantom = PET_PHANTOM_NEMA_IQ - 1},
 		.scanner = "ge-discovery-ste",
-		.what = {.counts = SIMULATE_PET_COUNTS, .noise = true, .seed = 1, .position = "HFS"},
+		.what = {.counts = SIMULATE_PET_COUNTS,
+			 .noise = true,
+			 .tof_bins = SIMULATE_PET_TOF,
+			 .seed = 1,
+			 .position = "HFS"},
 	};
 
 	return simulate_command(&s.base, &simulator, argc, argv);

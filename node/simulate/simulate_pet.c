@@ -44,6 +44,20 @@ static int plan_axes(struct simulate_pet *s, struct err *err)
 	return err_set(err, EINVAL, "patient position '%s'; allowed: HFS, HFP, HFDR, HFDL, FFS, FFP, FFDR, FFDL", s->o.position);
 }
 
+/* Take the TOF bins of the scanner: with neighbours added until there are not too many. */
+static void plan_tof(struct simulate_pet_options *o)
+{
+	int n = o->scanner->tof_bins, mash = 1;
+
+	if (o->tof_bins != SIMULATE_PET_TOF)
+		return;
+	while (n > 0 && (n % mash || n / mash > SIMULATE_PET_TOF_MOST))
+		mash++;
+	o->tof_bins = n / mash;
+	o->tof_width = o->scanner->tof_width * mash;
+	o->tof_resolution = o->scanner->tof_resolution;
+}
+
 static int plan_scan(struct simulate_pet *s, struct err *err)
 {
 	const struct scanner_conf *c = s->o.scanner;
@@ -175,6 +189,7 @@ int simulate_pet_plan(const struct simulate_pet_options *o, struct simulate_pet 
 	if (!s)
 		return err_set(err, ENOMEM, "no memory for a simulation");
 	s->o = *o;
+	plan_tof(&s->o);
 	rc = plan_axes(s, err);
 	if (rc == 0)
 		rc = plan_scan(s, err);

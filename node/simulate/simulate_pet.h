@@ -37,6 +37,8 @@
 #define SIMULATE_PET_DURATION 600.0   /* duration of the scan, s */
 #define SIMULATE_PET_UPTAKE 3600.0    /* time from injection to the start of the scan, s */
 #define SIMULATE_PET_LIST "scan.petsird"
+#define SIMULATE_PET_TOF (-1)
+#define SIMULATE_PET_TOF_MOST 40 /* more TOF bins of a scanner are added, as few as possible, into one */
 #define SIMULATE_PET_DATE "20260601"
 #define SIMULATE_PET_INJECTED "091500"
 #define SIMULATE_PET_START "101500"
@@ -51,7 +53,7 @@ struct simulate_pet_options {
 	double size;		 /* factor on all lengths; 0: 1, or less if that does not fit the scanner */
 	double counts;		 /* expected number, without randoms */
 	double randoms;		 /* as a fraction of counts */
-	int tof_bins;		 /* 0: no time of flight */
+	int tof_bins;		 /* 0: no time of flight; SIMULATE_PET_TOF: those of the scanner */
 	double tof_width;	 /* ps: width of these bins, as a difference of times */
 	double tof_resolution;	 /* ps: full width at half maximum of a measured difference of times */
 	bool noise, attenuation; /* add Poisson noise; simulate attenuation */

@@ -319,7 +319,8 @@ int simulate_pet_run(const struct simulate_pet *s, const char *folder, const str
 	r.data = malloc(michelogram_size(&s->m) * sizeof(*r.data));
 	r.batch = malloc(BATCH * r.per_plane * sizeof(*r.batch));
 	if (!r.data || !r.batch)
-		rc = err_set(err, ENOMEM, "no memory for %zu bins of %zu bytes", michelogram_size(&s->m), sizeof(*r.data));
+		rc = err_set(err, ENOMEM, "no memory for %zu bins of %zu bytes%s", michelogram_size(&s->m), sizeof(*r.data),
+			     s->m.tof.n > 0 ? "; fewer TOF bins need less, see --tof" : "");
 	if (rc == 0)
 		rc = make_data(&r, monitor, err);
 	if (rc == 0 && s->o.petsird)

@@ -325,6 +325,20 @@ def check_scanners(folder, check):
     check(truth["planes"] == 9 and (ds.Manufacturer, ds.ManufacturerModelName) == ("Nobody", "One"), f"own: {truth['planes']} planes")
 
 
+def check_tof_of_scanner(folder, check):
+    """A scanner with TOF bins is simulated with them, many of them added; --tof replaces them or leaves them out."""
+    config, out = os.path.join(folder, "tof.conf"), os.path.join(folder, "tof-of")
+    for bins, width, expected in ((11, 120, (11, 120)), (351, 4, (39, 36))):
+        with open(config, "w", encoding="ascii") as f:
+            f.write(f'scanners = ( {{ name = "small"; tof_bins = {bins}; tof_width = {width}.0; tof_resolution = 200.0; }} );\n')
+        own = ("-c", config, "--phantom", "cylinder", "--radius", 40, "--length", 40, "--counts", 1000)
+        tof = simulate(out, *own)["tof"]
+        check((tof["bins"], tof["width_ps"], tof["resolution_ps"]) == (*expected, 200), f"TOF bins of the scanner: {tof}")
+        check(simulate(out, *own, "--tof", "off")["tof"] is None, "--tof off: simulated with time of flight")
+        check(simulate(out, *own, "--tof", "13,120,300")["tof"]["bins"] == 13, "--tof: other bins")
+    check(simulate(out, "--counts", 1000)["tof"] is None, "a scanner without TOF bins has some")
+
+
 def check_refusals(folder, check):
     """Wrong usage: exit code 2, a sentence that names the option or the value, and no folder."""
     out = os.path.join(folder, "none")
@@ -362,7 +376,7 @@ def main():
     def check(ok, text):
         tools.check(ok, text, failures)
 
-    for part in (check_expected, check_tof, check_noise, check_objects, check_quantities, check_positions, check_same, check_scanners, check_refusals):
+    for part in (check_expected, check_tof, check_noise, check_objects, check_quantities, check_positions, check_same, check_scanners, check_tof_of_scanner, check_refusals):
         with tools.folder() as folder:
             part(folder, check)
     tools.finish(failures, "simulated PET acquisitions are what they say")
