@@ -265,10 +265,11 @@ static inline TOMONODE_HD float event_ratio(float p, float floor)
 #endif
 }
 
-/* The cells of events_sort(): lines of one cell pass through nearly the same voxels. A cell is a principal axis, the direction
- * across it and the position of the middle of the samples. */
+/* The cells of events_sort(): lines of one cell pass through nearly the same voxels. A cell is a principal axis, a part of it
+ * that holds the middle of the samples, the direction across it, the position across it in the middle of that part, and a smaller
+ * part for the middle of the samples. Cells that differ only in the last one are a beam; they have consecutive numbers. */
 struct event_cells {
-	int size[3];  /* voxels of a cell: along the principal axis, across it, and along z (axis z: along y) */
+	int size[3];  /* voxels of a cell: along the principal axis, across it, and of a smaller part along the axis */
 	int n[3][3];  /* number of them for each principal axis */
 	int slopes;   /* number of directions */
 	int first[4]; /* first cell of each principal axis; [3]: number of cells, the last one for events without samples */
@@ -277,24 +278,21 @@ struct event_cells {
 
 static inline void event_cells_make(const struct grid *g, struct event_cells *ret)
 {
-	static const int order[3][3] = {{0, 1, 2}, {1, 0, 2}, {2, 0, 1}};
+	static const int across[3] = {1, 0, 0};
 	double total;
 
 	ret->size[0] = 32;
-	ret->size[1] = 4;
-	ret->size[2] = 8;
+	ret->size[1] = 8;
+	ret->size[2] = 4;
 	ret->slopes = 32;
 	do {
 		total = 1;
 		for (int axis = 0; axis < 3; axis++) {
-			double cells = ret->slopes;
-
 			ret->first[axis] = total < EVENT_CELLS_MAX ? (int)total - 1 : 0;
-			for (int i = 0; i < 3; i++) {
-				ret->n[axis][i] = (g->n[order[axis][i]] + ret->size[i] - 1) / ret->size[i];
-				cells *= ret->n[axis][i];
-			}
-			total += cells;
+			ret->n[axis][0] = (g->n[axis] + ret->size[0] - 1) / ret->size[0];
+			ret->n[axis][1] = (g->n[across[axis]] + ret->size[1] - 1) / ret->size[1];
+			ret->n[axis][2] = ret->size[0] / ret->size[2];
+			total += (double)ret->slopes * ret->n[axis][0] * ret->n[axis][1] * ret->n[axis][2];
 		}
 		ret->first[3] = total < EVENT_CELLS_MAX ? (int)total : 0;
 		for (int i = 0; i < 3 && total >= EVENT_CELLS_MAX; i++)
@@ -302,9 +300,9 @@ static inline void event_cells_make(const struct grid *g, struct event_cells *re
 	} while (total >= EVENT_CELLS_MAX);
 }
 
-static inline TOMONODE_HD int event_cell_at(float at, int base, int size, int n)
+static inline TOMONODE_HD int event_cell_at(float at, int size, int n)
 {
-	int i = (base + (int)floorf(at)) / size;
+	int i = (int)floorf(at) / size;
 
 	return i < 0 ? 0 : i >= n ? n - 1 : i;
 }
@@ -313,14 +311,54 @@ static inline TOMONODE_HD int event_cell_at(float at, int base, int size, int n)
 static inline TOMONODE_HD int event_cell(const struct event_cells *cells, const struct event_line *line)
 {
 	const int *n = cells->n[line->axis];
-	float middle = 0.5f * (float)(line->n - 1);
-	int main = event_cell_at(middle, line->first, cells->size[0], n[0]);
-	int u = event_cell_at(line->at[0] + middle * line->step[0], line->base[0], cells->size[1], n[1]);
-	int v = event_cell_at(line->at[1] + middle * line->step[1], line->base[1], cells->size[2], n[2]);
-	int slope = (int)((line->step[0] + 1) * 0.5f * (float)cells->slopes);
+	float middle = (float)line->first + 0.5f * (float)(line->n - 1);
+	int main = event_cell_at(middle, cells->size[0], n[0]), plane = main * cells->size[0] + cells->size[0] / 2;
+	float u = (float)line->base[0] + line->at[0] + (float)(plane - line->first) * line->step[0];
+	int part = event_cell_at(middle - (float)(main * cells->size[0]), cells->size[2], n[2]);
+	int slope = event_cell_at((line->step[0] + 1) * 0.5f * (float)cells->slopes, 1, cells->slopes);
 
-	slope = slope < 0 ? 0 : slope >= cells->slopes ? cells->slopes - 1 : slope;
-	return cells->first[line->axis] + ((main * cells->slopes + slope) * n[1] + u) * n[2] + v;
+	return cells->first[line->axis] +
+	       ((main * cells->slopes + slope) * n[1] + event_cell_at(u, cells->size[1], n[1])) * n[2] + part;
+}
+
+/* A beam of lines with principal axis x or y. Its lines are at from .. from + size voxels across the axis in plane `plane`, and
+ * advance by low .. high voxels from one plane to the next; those beyond the volume in that plane are in the outermost beams. */
+struct event_beam {
+	int axis, plane, from, size;
+	float low, high;
+};
+
+/* Return the number of the beam of a cell, or -1: principal axis z, or no samples. */
+static inline TOMONODE_HD int event_beam_of(const struct event_cells *cells, int cell)
+{
+	int axis = cell >= cells->first[1];
+
+	return cell >= cells->first[2] ? -1 : cells->first[axis] + (cell - cells->first[axis]) / cells->n[axis][2];
+}
+
+static inline TOMONODE_HD struct event_beam event_beam_make(const struct event_cells *cells, int beam)
+{
+	struct event_beam b;
+	int i, slope;
+
+	b.axis = beam >= cells->first[1];
+	i = beam - cells->first[b.axis];
+	b.from = i % cells->n[b.axis][1] * cells->size[1];
+	b.size = cells->size[1];
+	slope = i / cells->n[b.axis][1] % cells->slopes;
+	b.plane = i / cells->n[b.axis][1] / cells->slopes * cells->size[0] + cells->size[0] / 2;
+	b.low = 2 * (float)slope / (float)cells->slopes - 1;
+	b.high = 2 * (float)(slope + 1) / (float)cells->slopes - 1;
+	return b;
+}
+
+/* Return a voxel across the axis at or just below the first one that lines of a beam reach in a plane. */
+static inline TOMONODE_HD int event_beam_at(const struct event_beam *b, int plane)
+{
+	const float rounding = 1e-3f; /* of positions of lines */
+	float d = (float)(plane - b->plane);
+
+	return b->from + (int)floorf(d * (d > 0 ? b->low : b->high) - rounding);
 }
 
 #endif

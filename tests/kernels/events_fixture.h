@@ -25,16 +25,20 @@ struct events_setup {
 	const char *name;
 	struct grid grid; /* `lo` is the middle of the volume, relative to the scanner's */
 	struct scan_tof tof;
+	bool beams; /* sorted events of a few beams (kernels/events.h) */
 };
 
 static const struct events_setup events_setups[] = {
-	{"without time of flight", {{41, 39, 45}, {4.1, 4.3, 3}, {0, 0, 0}, true}, {0, 0, 0}},
-	{"13 TOF bins", {{41, 39, 45}, {4.1, 4.3, 3}, {0, 0, 0}, true}, {13, 17.3, 11}},
-	{"an even number of TOF bins", {{23, 24, 18}, {5, 4.7, 4}, {3, -7, 5}, true}, {8, 30, 5}},
-	{"one wide TOF bin", {{32, 33, 21}, {5, 5, 6}, {0, 0, 0}, true}, {1, 150, 9}},
-	{"one slice", {{32, 33, 1}, {5, 5, 6}, {0, 0, 0}, true}, {13, 17.3, 11}},
-	{"a volume beside the axis", {{9, 13, 14}, {4.7, 4.6, 2}, {14.4, -11, 5}, true}, {0, 0, 0}},
-	{"one column", {{1, 1, 40}, {30, 30, 3.3}, {0, 0, 0}, true}, {13, 17.3, 11}},
+	{"without time of flight", {{41, 39, 45}, {4.1, 4.3, 3}, {0, 0, 0}, true}, {0, 0, 0}, false},
+	{"13 TOF bins", {{41, 39, 45}, {4.1, 4.3, 3}, {0, 0, 0}, true}, {13, 17.3, 11}, false},
+	{"an even number of TOF bins", {{23, 24, 18}, {5, 4.7, 4}, {3, -7, 5}, true}, {8, 30, 5}, false},
+	{"one wide TOF bin", {{32, 33, 21}, {5, 5, 6}, {0, 0, 0}, true}, {1, 150, 9}, false},
+	{"one slice", {{32, 33, 1}, {5, 5, 6}, {0, 0, 0}, true}, {13, 17.3, 11}, false},
+	{"a volume beside the axis", {{9, 13, 14}, {4.7, 4.6, 2}, {14.4, -11, 5}, true}, {0, 0, 0}, false},
+	{"one column", {{1, 1, 40}, {30, 30, 3.3}, {0, 0, 0}, true}, {13, 17.3, 11}, false},
+	{"beams", {{41, 39, 45}, {4.1, 4.3, 3}, {0, 0, 0}, true}, {0, 0, 0}, true},
+	{"beams with 13 TOF bins", {{81, 82, 46}, {2.1, 2.1, 3}, {0, 0, 0}, true}, {13, 17.3, 11}, true},
+	{"beams with one wide TOF bin", {{12, 11, 22}, {14, 13, 6}, {3, -7, 5}, true}, {1, 150, 9}, true},
 };
 #define N_EVENTS_SETUPS (sizeof(events_setups) / sizeof(events_setups[0]))
 
@@ -87,6 +91,21 @@ static inline struct event *events_list(size_t n, int tof_bins, uint32_t seed)
 			b = (a + EVENTS_RING * 3) % EVENTS_DETECTORS;
 		e[i] = (struct event){
 			{a, b}, tof_bins ? (int)(events_random(&seed) % (uint32_t)tof_bins) : 0, (float)events_uniform(&seed)};
+	}
+	return e;
+}
+
+/* Random events between two parts of the rings on either side of the x or y axis. */
+static inline struct event *events_list_of_beams(size_t n, int tof_bins, uint32_t seed)
+{
+	struct event *e = events_list(n, tof_bins, seed);
+
+	for (size_t i = 0; i < n; i++) {
+		int turn = i % 3 ? 0 : EVENTS_RING / 4;
+
+		for (int c = 0; c < 2; c++)
+			e[i].detector[c] = e[i].detector[c] / EVENTS_RING * EVENTS_RING +
+					   (turn + c * EVENTS_RING / 2 + (int)(events_random(&seed) % 5)) % EVENTS_RING;
 	}
 	return e;
 }
@@ -228,8 +247,10 @@ static inline void events_open(struct device *dev, const struct events_setup *s,
 	float *x = events_volume(&c.grid, 5), *y = events_values(n, 7);
 	struct err err = {0};
 
+	for (size_t i = 0; s->beams && i < n; i += 1009) /* beside others that are small */
+		y[i] *= 100;
 	c.host_detectors = events_detectors();
-	c.list = events_list(n, s->tof.n, 11);
+	c.list = s->beams ? events_list_of_beams(n, s->tof.n, 11) : events_list(n, s->tof.n, 11);
 	c.detectors = events_upload(dev, c.host_detectors, 3 * EVENTS_DETECTORS);
 	c.events = events_upload(dev, (const float *)(const void *)c.list, n * EVENT_FLOATS);
 	c.x = events_upload(dev, x, grid_size(&c.grid));
@@ -246,6 +267,11 @@ static inline void events_open(struct device *dev, const struct events_setup *s,
 							  .deterministic = deterministic},
 				    &ret->a, &err) < 0)
 		fail_msg("%s", err.msg);
+	if (s->beams) {
+		assert_int_equal(dev->ops->events_sort(ret->a, &ret->events, NULL), 0);
+		free(ret->list);
+		ret->list = (struct event *)(void *)events_download(&ret->events);
+	}
 }
 
 static inline void events_close(struct events_case *c)

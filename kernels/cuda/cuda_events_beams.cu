@@ -1,0 +1,610 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cuda_events_beams.cu - list mode for sorted events: a block computes the events of a beam (kernels/events.h) plane by plane.
+ *
+ * In a plane, all lines of a beam are in a window of a few columns, which has all of z. The block has the windows of some planes
+ * in shared memory: forward, values of the volume, copied while the planes before are computed; back, sums, added to the volume
+ * with one instruction for four voxels when all events have added to them. So the atomic operations on global memory, which limit
+ * a back projection of single events, are one for hundreds of events.
+ *
+ * A column of a window has a quad of floats below the volume and one above, so that a sample needs no case for the ends: there,
+ * values are 0 and sums are not used. Across the axis a position is clamped to the outermost centres; a window may have one
+ * column more than the volume.
+ *
+ * Sums in shared memory are 32-bit fixed-point numbers, for which its atomic addition is one instruction. The sum of |q| times
+ * the length of a sample, over the events of a beam in a block, is at most 2^30, so no sum can overflow, and a term is at most
+ * 2^22, the largest one that fixed() can round. A value of q far above the geometric mean would make the steps coarse: such
+ * events add to global memory directly. So do those of beams with few events, along z, or that leave the window. */
+#include "kernels/cuda/cuda_events.cuh"
+
+#include <cuda_pipeline.h>
+#include <float.h>
+
+#define BEAM_THREADS 256
+#define BEAM_EVENTS 4 /* of a thread */
+#define BEAM_BLOCKS 3 /* per multiprocessor */
+#define BEAM_PLANES 2 /* largest number of planes in a window */
+#define BEAM_LIST (BEAM_THREADS * BEAM_EVENTS)
+#define BEAM_RUNS 16	  /* if a block's events are of more beams, they are not sorted */
+#define BEAM_LEAST 48	  /* events of a beam */
+#define BEAM_FAR 4	  /* binary orders above the mean */
+#define BEAM_LONGEST 1024 /* voxels across the volume */
+#define BEAM_TABLE (EVENTS_TOF_STEPS + 2)
+
+/* What a block's threads share. */
+struct beam_block {
+	int id[BEAM_LIST]; /* beam of each event; -1: none; -2: computed */
+	int start[BEAM_RUNS], n_runs;
+	int first, end;		    /* planes of a run */
+	float sum;		    /* of |q| length */
+	float largest;		    /* |q| length */
+	int orders, n_orders;	    /* sum of binary orders of |q| length, and number of them */
+	short column[BEAM_LONGEST]; /* first column of each plane's window */
+};
+
+/* The line of an event in a beam; as struct event_line. */
+struct beam_line {
+	float at[2], step[2], length;
+	float from, by; /* in steps of the table */
+	int base[2], first, n;
+	float sum; /* forward: the sum; then q, for sums in steps of 1/scale */
+};
+
+struct beam_window {
+	int main, u, n_u, n_v; /* floats from one plane, or column, to the next in the volume; numbers of columns and voxels */
+	int planes, stride;    /* of a window; floats of a column */
+	unsigned per_quad;     /* 2^32 / quads of a column */
+	int first, end;	       /* planes of the warp's events */
+	float tof_from, last;  /* of the table, in its steps; n_u - 1 */
+};
+
+static __host__ __device__ constexpr int columns_of(bool tof)
+{
+	return tof ? 16 : 24;
+}
+
+/* Call each(place in the window, place in the volume, voxel) for the quads of a window's columns that are in the volume. */
+template <bool TOF, class F>
+static __device__ __forceinline__ void for_quads(const struct beam_window &w, const struct beam_block &b, int first,
+						 const F &each)
+{
+	const unsigned quads = w.stride / 4 - 2, all = (min(b.end, first + w.planes) - first) * columns_of(TOF) * quads;
+
+	for (unsigned i = threadIdx.x; i < all; i += BEAM_THREADS) {
+		const unsigned c = __umulhi(i, w.per_quad), quad = i - c * quads, plane = c / columns_of(TOF),
+			       column = c % columns_of(TOF);
+		const int at = b.column[first + plane] + column;
+
+		if (at < w.n_u)
+			each(c * w.stride + 4 * quad + 4, (first + (int)plane) * w.main + at * w.u + 4 * (int)quad,
+			     4 * (int)quad);
+	}
+}
+
+template <bool TOF>
+static __device__ __forceinline__ void load_window(const struct beam_window &w, const struct beam_block &b, const float *x,
+						   int first, float *window)
+{
+	for_quads<TOF>(w, b, first,
+		       [&](int to, int from, int) { __pipeline_memcpy_async(window + to, x + from, sizeof(float4)); });
+	__pipeline_commit();
+}
+
+static __device__ __forceinline__ void add_quad(float *x, float4 v)
+{
+#if __CUDA_ARCH__ >= 900
+	atomicAdd((float4 *)x, v);
+#else
+	atomicAdd(x, v.x);
+	atomicAdd(x + 1, v.y);
+	atomicAdd(x + 2, v.z);
+	atomicAdd(x + 3, v.w);
+#endif
+}
+
+/* Add a window's sums to the volume and set them to 0. */
+template <bool TOF>
+static __device__ __forceinline__ void flush_window(const struct beam_window &w, const struct beam_block &b, float *x, int first,
+						    float *window, float step)
+{
+	for_quads<TOF>(w, b, first, [&](int from, int to, int) {
+		const int4 v = *(const int4 *)(window + from);
+
+		if (v.x | v.y | v.z | v.w) {
+			add_quad(x + to, make_float4(step * (float)v.x, step * (float)v.y, step * (float)v.z, step * (float)v.w));
+			*(int4 *)(window + from) = make_int4(0, 0, 0, 0);
+		}
+	});
+}
+
+template <bool TOF> static __device__ __forceinline__ void zero_windows(const struct beam_window &w, float *windows)
+{
+	for (int i = threadIdx.x; i < w.planes * columns_of(TOF) * w.stride / 2; i += BEAM_THREADS)
+		((float4 *)windows)[i] = make_float4(0, 0, 0, 0);
+	__syncthreads();
+}
+
+struct beam_sample {
+	float u0, u1, v0, v1;
+	int at; /* place in the plane's window */
+};
+
+/* Return the nearest whole number; |v| <= 2^22. */
+static __device__ __forceinline__ int fixed(float v)
+{
+	return __float_as_int(v + 12582912) - 0x4b400000;
+}
+
+template <bool TOF>
+static __device__ __forceinline__ struct beam_sample beam_sample(const float2 *table, const struct beam_window &w,
+								 const struct beam_line &l, int j, int column)
+{
+	const float at = (float)j;
+	float weight = l.length, t;
+	struct beam_sample s;
+	int i, u, v;
+
+	if (TOF) {
+		t = fminf(fmaxf(fabsf(fmaf(at, l.by, l.from)) - w.tof_from, 0.0f), (float)EVENTS_TOF_STEPS);
+		t -= event_whole(t, &i);
+		weight *= fmaf(t, table[i].y, table[i].x);
+	}
+	t = fmaf(at, l.step[0], l.at[0]);
+	t = fminf(fmaxf(t, (float)-l.base[0]), w.last - (float)l.base[0]);
+	t -= event_whole(t, &u);
+	s.u1 = weight * t;
+	s.u0 = weight - s.u1;
+	t = fmaf(at, l.step[1], l.at[1]);
+	t -= event_whole(t, &v);
+	v += l.base[1];
+	s.v0 = 1 - t;
+	s.v1 = v < w.n_v - 1 ? t : 0;
+	s.at = min((unsigned)(u + l.base[0] - column), (unsigned)(columns_of(TOF) - 2)) * w.stride + max(v, -1) + 4;
+	return s;
+}
+
+/* Call each(event, sample) for the warp's samples in planes first .. first + planes - 1. */
+template <bool TOF, class F>
+static __device__ __forceinline__ void for_samples(const float2 *table, const struct beam_window &w, const struct beam_block &b,
+						   struct beam_line *lines, int first, const F &each)
+{
+	const int from = max(first, w.first), end = min(first + w.planes, w.end);
+
+	for (int plane = from; plane < end; plane++) {
+		const int column = b.column[plane], place = (plane - first) * columns_of(TOF) * w.stride;
+
+#pragma unroll
+		for (int k = 0; k < BEAM_EVENTS; k++) {
+			const int j = plane - lines[k].first;
+
+			if ((unsigned)j < (unsigned)lines[k].n)
+				each(lines[k], beam_sample<TOF>(table, w, lines[k], j, column), place);
+		}
+	}
+}
+
+/* Set lines[].sum to a_e x. */
+template <bool TOF>
+static __device__ __forceinline__ void beam_forward(const struct list_job &job, const float2 *table, const struct beam_window &w,
+						    struct beam_line *lines, const struct beam_block &b, float *windows)
+{
+	float *here = windows, *ahead = windows + w.planes * columns_of(TOF) * w.stride;
+
+	zero_windows<TOF>(w, windows);
+	load_window<TOF>(w, b, job.x, b.first, here);
+	for (int at = b.first; at < b.end; at += w.planes) {
+		__pipeline_wait_prior(0);
+		__syncthreads();
+		if (at + w.planes < b.end)
+			load_window<TOF>(w, b, job.x, at + w.planes, ahead);
+		for_samples<TOF>(table, w, b, lines, at, [&](struct beam_line &l, const struct beam_sample &s, int place) {
+			const float *p = here + place + s.at, *right = p + w.stride;
+
+			l.sum = fmaf(s.u0, fmaf(s.v0, p[0], s.v1 * p[1]),
+				     fmaf(s.u1, fmaf(s.v0, right[0], s.v1 * right[1]), l.sum));
+		});
+		float *swap = here;
+		here = ahead;
+		ahead = swap;
+	}
+	__syncthreads();
+}
+
+/* Add the sum of q a_e to the volume; q = lines[].sum step. */
+template <bool TOF>
+static __device__ __forceinline__ void beam_back(const struct list_job &job, const float2 *table, const struct beam_window &w,
+						 struct beam_line *lines, const struct beam_block &b, float *windows, float step)
+{
+	float *here = windows, *before = windows + w.planes * columns_of(TOF) * w.stride;
+
+	zero_windows<TOF>(w, windows);
+	for (int at = b.first; at < b.end; at += w.planes) {
+		if (at > b.first)
+			flush_window<TOF>(w, b, job.to, at - w.planes, before, step);
+		for_samples<TOF>(table, w, b, lines, at, [&](struct beam_line &l, const struct beam_sample &s, int place) {
+			int *p = (int *)here + place + s.at, *right = p + w.stride;
+			const float u0 = l.sum * s.u0, u1 = l.sum * s.u1;
+
+			atomicAdd(p, fixed(u0 * s.v0));
+			atomicAdd(p + 1, fixed(u0 * s.v1));
+			atomicAdd(right, fixed(u1 * s.v0));
+			atomicAdd(right + 1, fixed(u1 * s.v1));
+		});
+		__syncthreads();
+		float *swap = here;
+		here = before;
+		before = swap;
+	}
+	flush_window<TOF>(w, b, job.to, b.first + (b.end - 1 - b.first) / w.planes * w.planes, before, step);
+	__syncthreads();
+}
+
+static __device__ __forceinline__ float warp_sum(float v)
+{
+	for (int step = 16; step > 0; step /= 2)
+		v += __shfl_xor_sync(0xffffffff, v, step);
+	return v;
+}
+
+static __device__ __forceinline__ bool is_finite(float v)
+{
+	return fabsf(v) <= FLT_MAX;
+}
+
+/* Compute events whose bit in `which` is set, one by one. */
+template <int PASS>
+static __device__ __noinline__ void do_directly(const struct list_job &job, const float2 *table, size_t block_at, unsigned which)
+{
+	for (int k = 0; k < BEAM_EVENTS; k++) {
+		const bool mine = which >> k & 1;
+
+		if (__any_sync(0xffffffff, mine))
+			do_event<PASS, false>(job, table, mine ? block_at + k * BEAM_THREADS + threadIdx.x : SIZE_MAX, 0);
+	}
+}
+
+/* Return the largest binary order of |q| length of an event whose terms are added in the window. */
+static __device__ __forceinline__ int largest_order(const struct beam_line *lines, struct beam_block &b)
+{
+	int orders = 0, n = 0;
+
+#pragma unroll
+	for (int k = 0; k < BEAM_EVENTS; k++)
+		if (lines[k].n > 0 && lines[k].sum != 0 && is_finite(lines[k].sum)) {
+			orders += ilogbf(lines[k].sum) + ilogbf(lines[k].length);
+			n++;
+		}
+	orders = __reduce_add_sync(0xffffffff, orders);
+	n = __reduce_add_sync(0xffffffff, n);
+	if ((threadIdx.x & 31) == 0) {
+		atomicAdd(&b.orders, orders);
+		atomicAdd(&b.n_orders, n);
+	}
+	__syncthreads();
+	return b.n_orders > 0 ? (int)floorf((float)b.orders / (float)b.n_orders) + BEAM_FAR : 0;
+}
+
+/* Find the scale of a run's sums and set lines[].sum, which is q, to q scale. An event that must be computed directly gets n = 0
+ * and its bit in *direct. Return 1/scale; 0: no other q but 0. */
+static __device__ __forceinline__ float scale_of(struct beam_line *lines, struct beam_block &b, unsigned *direct)
+{
+	const int most = largest_order(lines, b);
+	float sum = 0, largest = 0, scale;
+
+#pragma unroll
+	for (int k = 0; k < BEAM_EVENTS; k++) {
+		const float q = fabsf(lines[k].sum * lines[k].length);
+
+		if (lines[k].n > 0 && q != 0 && (!is_finite(q) || ilogbf(q) > most)) {
+			*direct |= 1u << k;
+			lines[k].n = 0;
+		}
+		sum += lines[k].n > 0 ? q : 0;
+		largest = fmaxf(largest, lines[k].n > 0 ? q : 0);
+	}
+	sum = warp_sum(sum);
+	largest = __int_as_float(__reduce_max_sync(0xffffffff, __float_as_int(largest)));
+	if ((threadIdx.x & 31) == 0) {
+		atomicAdd(&b.sum, sum);
+		atomicMax((int *)&b.largest, __float_as_int(largest));
+	}
+	__syncthreads();
+	if (b.sum == 0)
+		return 0;
+	scale = fminf(fminf(0x1p30f / b.sum, 0x1p22f / b.largest), 0x1p96f);
+#pragma unroll
+	for (int k = 0; k < BEAM_EVENTS; k++)
+		lines[k].sum *= scale;
+	return 1 / scale;
+}
+
+static __device__ __forceinline__ float position(const struct beam_line &l, int plane)
+{
+	return (float)l.base[0] + fmaf((float)(plane - l.first), l.step[0], l.at[0]);
+}
+
+/* Return whether a line is in the window of a plane. */
+template <bool TOF>
+static __device__ __forceinline__ bool fits_plane(const struct beam_line &l, const struct event_beam &beam, int plane)
+{
+	const float column = position(l, plane) - (float)event_beam_at(&beam, plane);
+
+	return column >= 0 && column < (float)(columns_of(TOF) - 1);
+}
+
+/* Return whether a line's samples are in the beam's windows. The distance from a window's first column is convex, and linear but
+ * for the beam's plane. */
+template <bool TOF> static __device__ __forceinline__ bool fits(const struct beam_line &l, const struct event_beam &beam)
+{
+	return fits_plane<TOF>(l, beam, l.first) && fits_plane<TOF>(l, beam, l.first + l.n - 1) &&
+	       position(l, beam.plane) >= (float)beam.from - 1e-3f;
+}
+
+/* Make the lines of the events whose bit is set in `mine`; those of others have n = 0. Return the bits of those that do not fit.
+ */
+template <bool TOF>
+static __device__ __forceinline__ unsigned make_lines(const struct list_job &job, const struct event_beam &beam, size_t block_at,
+						      unsigned mine, struct beam_line *ret)
+{
+	unsigned direct = 0;
+
+#pragma unroll
+	for (int k = 0; k < BEAM_EVENTS; k++) {
+		struct event_line l;
+		struct event e;
+
+		ret[k].n = ret[k].first = 0;
+		ret[k].sum = 0;
+		if (!(mine >> k & 1))
+			continue;
+		e = load_event(job.events + block_at + k * BEAM_THREADS + threadIdx.x);
+		event_line_make(&job.model, &e, job.detectors, &l);
+		for (int c = 0; c < 2; c++) {
+			ret[k].at[c] = l.at[c];
+			ret[k].step[c] = l.step[c];
+			ret[k].base[c] = l.base[c];
+		}
+		ret[k].from = l.from * job.model.tof_scale;
+		ret[k].by = l.by * job.model.tof_scale;
+		ret[k].length = l.length;
+		ret[k].first = l.first;
+		ret[k].n = l.n;
+		if (!fits<TOF>(ret[k], beam)) {
+			direct |= 1u << k;
+			ret[k].n = 0;
+		}
+	}
+	return direct;
+}
+
+/* Set the planes of the warp's events and of the run's, and the columns of its windows. */
+template <bool TOF>
+static __device__ __forceinline__ void set_range(const struct beam_line *lines, const struct event_beam &beam,
+						 struct beam_window &w, struct beam_block &b)
+{
+	int first = INT_MAX, end = 0;
+
+#pragma unroll
+	for (int k = 0; k < BEAM_EVENTS; k++)
+		if (lines[k].n > 0) {
+			first = min(first, lines[k].first);
+			end = max(end, lines[k].first + lines[k].n);
+		}
+	w.first = __reduce_min_sync(0xffffffff, first);
+	w.end = __reduce_max_sync(0xffffffff, end);
+	if ((threadIdx.x & 31) == 0) {
+		atomicMin(&b.first, w.first);
+		atomicMax(&b.end, w.end);
+	}
+	__syncthreads();
+	for (int plane = b.first + threadIdx.x; plane < b.end; plane += BEAM_THREADS)
+		b.column[plane] = (short)max(0, min(event_beam_at(&beam, plane), w.n_u + 1 - columns_of(TOF)));
+	__syncthreads();
+}
+
+/* Set lines[].sum: after a forward pass to its result, else to q. */
+template <int PASS>
+static __device__ __forceinline__ void set_values(const struct list_job &job, size_t block_at, struct beam_line *lines)
+{
+#pragma unroll
+	for (int k = 0; k < BEAM_EVENTS; k++) {
+		const size_t i = block_at + k * BEAM_THREADS + threadIdx.x;
+
+		if (lines[k].n == 0)
+			continue;
+		if (PASS == LIST_BACK)
+			lines[k].sum = job.q[i];
+		else if (PASS == LIST_RATIO || job.quotient)
+			lines[k].sum = event_ratio(lines[k].sum + __int_as_float(__ldg(&job.events[i].w)), job.floor);
+		if (PASS == LIST_FORWARD)
+			job.y[i] = lines[k].sum;
+	}
+}
+
+/* Compute the events of a run that fit, whose bit is set in `mine`; return the bits of those that do not. */
+template <int PASS, bool TOF>
+static __device__ __forceinline__ unsigned do_beam(const struct list_job &job, const struct event_beam &beam, const float2 *table,
+						   struct beam_window w, struct beam_block &b, size_t block_at, unsigned mine,
+						   float *windows)
+{
+	const struct grid &g = job.model.grid;
+	struct beam_line lines[BEAM_EVENTS];
+	unsigned direct = make_lines<TOF>(job, beam, block_at, mine, lines);
+	float step;
+
+	w.n_u = beam.axis == 0 ? g.n[1] : g.n[0];
+	w.last = (float)(w.n_u - 1);
+	w.u = (int)grid_column(&g) * (beam.axis == 0 ? g.n[0] : 1);
+	w.main = (int)grid_column(&g) * (beam.axis == 0 ? 1 : g.n[0]);
+	set_range<TOF>(lines, beam, w, b);
+	if (PASS != LIST_BACK)
+		beam_forward<TOF>(job, table, w, lines, b, windows);
+	set_values<PASS>(job, block_at, lines);
+	if (PASS == LIST_FORWARD)
+		return direct;
+	step = scale_of(lines, b, &direct);
+	if (step > 0)
+		beam_back<TOF>(job, table, w, lines, b, windows, step);
+	return direct;
+}
+
+/* Compute the events of a run; `id`: its beam. */
+template <int PASS, bool TOF>
+static __device__ __forceinline__ void do_run(const struct list_job &job, const struct event_cells &cells, const float2 *table,
+					      const struct beam_window &w, struct beam_block &b, size_t block_at, int id,
+					      float *windows)
+{
+	unsigned mine = 0;
+	int count = 0;
+
+	if (threadIdx.x == 0) {
+		b.first = INT_MAX;
+		b.end = 0;
+		b.sum = b.largest = 0;
+		b.orders = b.n_orders = 0;
+	}
+#pragma unroll
+	for (int k = 0; k < BEAM_EVENTS; k++) {
+		const bool in = b.id[k * BEAM_THREADS + threadIdx.x] == id;
+
+		mine |= in ? 1u << k : 0;
+		count += __syncthreads_count(in);
+	}
+	if (id >= 0 && count >= BEAM_LEAST)
+		mine = do_beam<PASS, TOF>(job, event_beam_make(&cells, id), table, w, b, block_at, mine, windows);
+	do_directly<PASS>(job, table, block_at, mine);
+}
+
+/* Set b.id and return the number of runs; more than BEAM_RUNS: the events are not sorted. */
+static __device__ __forceinline__ int find_runs(const struct list_job &job, const struct event_cells &cells, size_t block_at,
+						struct beam_block &b)
+{
+	if (threadIdx.x == 0)
+		b.n_runs = 0;
+	for (int k = 0; k < BEAM_EVENTS; k++) {
+		const size_t i = block_at + k * BEAM_THREADS + threadIdx.x;
+		struct event_line l;
+		struct event e;
+		int id = -2;
+
+		if (i < job.n) {
+			e = load_event(job.events + i);
+			id = event_line_make(&job.model, &e, job.detectors, &l) ? event_beam_of(&cells, event_cell(&cells, &l))
+										: -1;
+		}
+		b.id[k * BEAM_THREADS + threadIdx.x] = id;
+	}
+	__syncthreads();
+	for (int i = threadIdx.x; i < BEAM_LIST; i += BEAM_THREADS)
+		if (b.id[i] >= -1 && (i == 0 || b.id[i] != b.id[i - 1])) {
+			const int at = atomicAdd(&b.n_runs, 1);
+
+			if (at < BEAM_RUNS)
+				b.start[at] = i;
+		}
+	__syncthreads();
+	return b.n_runs;
+}
+
+/* Mark the events of a run as computed. */
+static __device__ __forceinline__ void end_run(struct beam_block &b, int id)
+{
+	__syncthreads();
+	for (int i = threadIdx.x; i < BEAM_LIST; i += BEAM_THREADS)
+		if (b.id[i] == id)
+			b.id[i] = -2;
+	__syncthreads();
+}
+
+template <int PASS, bool TOF>
+static __global__ void __launch_bounds__(BEAM_THREADS, BEAM_BLOCKS)
+	beam_kernel(const __grid_constant__ struct list_job job, const __grid_constant__ struct event_cells cells,
+		    const __grid_constant__ struct beam_window shape)
+{
+	extern __shared__ float4 memory[];
+	__shared__ struct beam_block b;
+	float2 *table = (float2 *)memory;
+	float *windows = (float *)(table + BEAM_TABLE);
+	const size_t block_at = (size_t)blockIdx.x * BEAM_LIST;
+	int runs;
+
+	if (TOF)
+		for (int i = threadIdx.x; i <= EVENTS_TOF_STEPS; i += BEAM_THREADS)
+			table[i] = job.table[i];
+	runs = find_runs(job, cells, block_at, b);
+	if (runs > BEAM_RUNS)
+		do_directly<PASS>(job, table, block_at, (1u << BEAM_EVENTS) - 1);
+	else
+		for (int run = 0; run < runs; run++) {
+			const int id = b.id[b.start[run]];
+
+			if (id == -2)
+				continue;
+			do_run<PASS, TOF>(job, cells, table, shape, b, block_at, id, windows);
+			end_run(b, id);
+		}
+}
+
+static int window_bytes(const struct beam_window *w, bool tof)
+{
+	return 2 * w->planes * columns_of(tof) * w->stride * (int)sizeof(float);
+}
+
+static struct beam_window window_of(const struct events_model *m)
+{
+	struct beam_window w = {};
+
+	w.n_v = m->grid.n[2];
+	w.stride = (int)grid_column(&m->grid) + 8;
+	w.per_quad = (unsigned)((0x100000000u + w.stride / 4 - 3) / (w.stride / 4 - 2));
+	w.tof_from = m->tof_from * m->tof_scale;
+	return w;
+}
+
+/* Return the number of planes of a window, or 0: the device's shared memory is too small. */
+int cuda_beam_planes(const struct device *dev, const struct events_model *m)
+{
+	struct beam_window w = window_of(m);
+	int most = 0, planes;
+
+	w.planes = 1;
+	if (m->grid.n[0] > BEAM_LONGEST || m->grid.n[1] > BEAM_LONGEST ||
+	    cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, dev->index) != cudaSuccess)
+		return 0;
+	planes = (most - (int)sizeof(struct beam_block) - BEAM_TABLE * (int)sizeof(float2) - 1024) /
+		 window_bytes(&w, m->tof.n > 0);
+	return planes > BEAM_PLANES ? BEAM_PLANES : planes;
+}
+
+template <int PASS, bool TOF>
+static int launch(const struct device *dev, const struct list_job &job, const struct event_cells *cells, int planes,
+		  struct err *err)
+{
+	struct beam_window w = window_of(&job.model);
+	int bytes, r;
+
+	w.planes = planes;
+	bytes = BEAM_TABLE * (int)sizeof(float2) + window_bytes(&w, TOF);
+	r = cuda_check(cudaFuncSetAttribute(beam_kernel<PASS, TOF>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), dev,
+		       "list mode", err);
+	if (r < 0)
+		return r;
+	beam_kernel<PASS, TOF><<<(unsigned)((job.n + BEAM_LIST - 1) / BEAM_LIST), BEAM_THREADS, bytes, cuda_state(dev)->stream>>>(
+		job, *cells, w);
+	return cuda_check(cudaGetLastError(), dev, "list mode", err);
+}
+
+template <int PASS>
+static int launch_pass(const struct device *dev, const struct list_job &job, const struct event_cells *cells, int planes,
+		       struct err *err)
+{
+	return job.model.tof.n > 0 ? launch<PASS, true>(dev, job, cells, planes, err)
+				   : launch<PASS, false>(dev, job, cells, planes, err);
+}
+
+int cuda_beams(const struct device *dev, const struct list_job *job, const struct event_cells *cells, int planes, int pass,
+	       struct err *err)
+{
+	return pass == LIST_FORWARD ? launch_pass<LIST_FORWARD>(dev, *job, cells, planes, err)
+	       : pass == LIST_BACK  ? launch_pass<LIST_BACK>(dev, *job, cells, planes, err)
+				    : launch_pass<LIST_RATIO>(dev, *job, cells, planes, err);
+}
