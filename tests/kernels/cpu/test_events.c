@@ -77,7 +77,8 @@ static void sorted(void **state)
 	on_each(events_check_sorted);
 }
 
-/* Neighbours in the sorted list are near to each other: the mean distance of the middles of their lines becomes much smaller. */
+/* Neighbours in the sorted list are near to each other: the mean distance of the middles of their lines, across z, becomes much
+ * smaller. */
 static double mean_distance(const struct events_case *c, const struct event *list)
 {
 	double sum = 0;
@@ -86,7 +87,7 @@ static double mean_distance(const struct events_case *c, const struct event *lis
 	for (size_t i = 1; i < c->n; i++) {
 		double d = 0;
 
-		for (int k = 0; k < 3; k++) {
+		for (int k = 0; k < 2; k++) {
 			double here =
 				c->host_detectors[3 * list[i].detector[0] + k] + c->host_detectors[3 * list[i].detector[1] + k];
 
