@@ -35,7 +35,9 @@ static const struct command_spec spec = {
 		   "imported, "
 		   "or the counts of PET to list mode.",
 	.text = "PATH: files or folders; DICOM objects of other kinds are ignored.\n"
-		".nii  NIfTI-1, float32, with the position in the patient (RAS).\n"
+		".nii  NIfTI-1, float32, with the position in the patient (RAS). A dynamic or gated series has four dimensions; "
+		"its\n"
+		"      times are in a .json file beside it.\n"
 		".hv   Interfile image, float32; the values are in a .v file beside it.\n"
 		".hs   Interfile projection data, byte for byte as imported; each other role (attenuation, ...) in NAME-role.hs. "
 		"Of raw\n"
@@ -149,6 +151,16 @@ static int list_fill(struct list *l, char *const *paths, const char *const sop_c
 
 /* ---- output ---- */
 
+static void print_series(const struct image_series *s, const char *out)
+{
+	char images[48] = "";
+
+	if (s->n_images > 1)
+		snprintf(images, sizeof(images), ", %d images (%s)", s->n_images, s->type);
+	printf("%s: %d x %d x %d voxels of %.4g x %.4g x %.4g mm%s, %s\n", out, s->n[0], s->n[1], s->n[2], s->spacing[0],
+	       s->spacing[1], s->spacing[2], images, s->units);
+}
+
 static int export_series(struct options *o, const struct list *l, enum format format, const char *out)
 {
 	struct image_series *s = NULL;
@@ -158,13 +170,12 @@ static int export_series(struct options *o, const struct list *l, enum format fo
 	if (rc == 0)
 		rc = format == FORMAT_NIFTI ? export_nifti(s, out, &err) : export_interfile_image(s, out, &err);
 	if (rc == 0 && o->json)
-		rc = options_json(json_pack("{s:b, s:i, s:[s], s:s, s:[i,i,i], s:[f,f,f], s:s, s:I}", "ok", 1, "code", 0, "files",
-					    out, "series", s->series, "size", s->n[0], s->n[1], s->n[2], "voxel_mm",
-					    s->spacing[0], s->spacing[1], s->spacing[2], "units", s->units, "passed_over",
-					    (json_int_t)l->n_passed));
+		rc = options_json(json_pack("{s:b, s:i, s:[s], s:s, s:[i,i,i], s:i, s:[f,f,f], s:s, s:I}", "ok", 1, "code", 0,
+					    "files", out, "series", s->series, "size", s->n[0], s->n[1], s->n[2], "images",
+					    s->n_images, "voxel_mm", s->spacing[0], s->spacing[1], s->spacing[2], "units",
+					    s->units, "passed_over", (json_int_t)l->n_passed));
 	else if (rc == 0)
-		printf("%s: %d x %d x %d voxels of %.4g x %.4g x %.4g mm, %s\n", out, s->n[0], s->n[1], s->n[2], s->spacing[0],
-		       s->spacing[1], s->spacing[2], s->units);
+		print_series(s, out);
 	else
 		rc = options_fail_err(o, &err);
 	image_series_close(s);

@@ -4,7 +4,9 @@
 #include "node/tools/export_image.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,8 +24,9 @@ static int write_values(const struct image_series *s, struct atomic_file *f, str
 	size_t bytes = (size_t)s->n[0] * (size_t)s->n[1] * sizeof(float);
 	int rc = 0;
 
-	for (int k = 0; k < s->n[2] && rc == 0; k++)
-		rc = atomic_file_write(f, image_series_slice(s, k), bytes, err);
+	for (int i = 0; i < s->n_images; i++)
+		for (int k = 0; k < s->n[2] && rc == 0; k++)
+			rc = atomic_file_write(f, image_series_slice(s, i, k), bytes, err);
 	return rc;
 }
 
@@ -42,6 +45,9 @@ int export_interfile_image(const struct image_series *s, const char *path, struc
 	char data[4096], *text = NULL;
 	int rc;
 
+	if (s->n_images > 1)
+		return err_set(err, ENOTSUP, "the series has %d images (%s); Interfile has one: export it to NIfTI", s->n_images,
+			       s->type);
 	if (length < 4 || length >= sizeof(data) || strlen(file_name(path)) >= sizeof(header.data_file))
 		return err_set(err, ENAMETOOLONG, "the name of the output file is too long");
 	snprintf(data, sizeof(data), "%.*s.v", (int)length - 3, path); /* .hv becomes .v */
@@ -70,6 +76,14 @@ int export_interfile_image(const struct image_series *s, const char *path, struc
 
 /* ---- NIfTI ---- */
 
+#define TIME_TOLERANCE 1e-3 /* s */
+
+/* Time frames or gates, also if there is one. */
+static bool is_multiple(const struct image_series *s)
+{
+	return !strcmp(s->type, "DYNAMIC") || !strcmp(s->type, "GATED");
+}
+
 /* Offsets in the header of the fields that are set. */
 enum {
 	NIFTI_DIM = 40,	     /* int16[8] */
@@ -79,6 +93,7 @@ enum {
 	NIFTI_VOX_OFFSET = 108, /* float */
 	NIFTI_SCL_SLOPE = 112,
 	NIFTI_XYZT_UNITS = 123, /* char */
+	NIFTI_TOFFSET = 136,	/* float */
 	NIFTI_DESCRIP = 148,	/* char[80] */
 	NIFTI_SFORM_CODE = 254, /* int16 */
 	NIFTI_SROW = 280,	/* float[3][4] */
@@ -87,6 +102,7 @@ enum {
 	NIFTI_FLOAT32 = 16,
 	NIFTI_SCANNER_ANATOMY = 1, /* coordinates of the scanner, not those of an atlas */
 	NIFTI_MILLIMETRES = 2,
+	NIFTI_SECONDS = 8,
 };
 
 static void set_int16(uint8_t *header, int at, int value)
@@ -101,6 +117,30 @@ static void set_float(uint8_t *header, int at, double value)
 	float v = (float)value;
 
 	memcpy(header + at, &v, sizeof(v));
+}
+
+/* Whether the images follow each other, all with the same duration. */
+static bool is_equidistant(const struct image_series *s)
+{
+	double step = s->time[0].duration;
+
+	for (int i = 0; i < s->n_images; i++)
+		if (!(fabs(s->time[i].duration - step) <= TIME_TOLERANCE &&
+		      fabs(s->time[i].start - s->time[0].start - i * step) <= TIME_TOLERANCE)) /* false for NaN */
+			return false;
+	return true;
+}
+
+/* Describe the fourth dimension, time. */
+static void fill_time(const struct image_series *s, uint8_t *header)
+{
+	set_int16(header, NIFTI_DIM, 4);
+	set_int16(header, NIFTI_DIM + 8, s->n_images);
+	if (!is_equidistant(s))
+		return;
+	set_float(header, NIFTI_PIXDIM + 16, s->time[0].duration);
+	set_float(header, NIFTI_TOFFSET, s->time[0].start);
+	header[NIFTI_XYZT_UNITS] |= NIFTI_SECONDS;
 }
 
 static void fill_nifti(const struct image_series *s, uint8_t header[NIFTI_HEADER + 4])
@@ -133,6 +173,53 @@ static void fill_nifti(const struct image_series *s, uint8_t header[NIFTI_HEADER
 		set_float(header, NIFTI_SROW + 16 * c + 12, sign * s->corner[c] + 0.0);
 	}
 	memcpy(header + NIFTI_MAGIC, "n+1", 4);
+	if (is_multiple(s))
+		fill_time(s, header);
+}
+
+/* ---- times ---- */
+
+/* Return an array with one number of each image, which is `at` bytes behind its struct image_time. */
+static json_t *times_of(const struct image_series *s, size_t at)
+{
+	json_t *all = json_array();
+
+	for (int i = 0; i < s->n_images; i++) {
+		double value;
+
+		memcpy(&value, (const char *)&s->time[i] + at, sizeof(value));
+		json_array_append_new(all, isfinite(value) ? json_real(value) : json_null());
+	}
+	return all;
+}
+
+static json_t *describe_times(const struct image_series *s)
+{
+	json_t *start = times_of(s, offsetof(struct image_time, start)),
+	       *duration = times_of(s, offsetof(struct image_time, duration));
+
+	if (!strcmp(s->type, "DYNAMIC"))
+		return json_pack("{s:s, s:s, s:o, s:o}", "SeriesType", s->type, "Units", s->units, "FrameTimesStart", start,
+				 "FrameDuration", duration);
+	return json_pack("{s:s, s:s, s:o, s:o, s:o}", "SeriesType", s->type, "Units", s->units, "TriggerTime", start, "FrameTime",
+			 duration, "GateDuration", times_of(s, offsetof(struct image_time, live)));
+}
+
+/* Write the times beside the NIfTI file. */
+static int write_times(const struct image_series *s, const char *path, struct err *err)
+{
+	json_t *root = describe_times(s);
+	char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL, *name = NULL;
+	int rc;
+
+	if (!text || asprintf(&name, "%.*s.json", (int)strlen(path) - 4, path) < 0)
+		rc = err_set(err, ENOMEM, "no memory for the times of %d images", s->n_images);
+	else
+		rc = atomic_file_put(name, text, strlen(text), err);
+	json_decref(root);
+	free(text);
+	free(name);
+	return rc;
 }
 
 int export_nifti(const struct image_series *s, const char *path, struct err *err)
@@ -141,6 +228,10 @@ int export_nifti(const struct image_series *s, const char *path, struct err *err
 	struct atomic_file *f = NULL;
 	int rc;
 
+	if (strlen(path) < 4)
+		return err_set(err, EINVAL, "the name of the output file is too short");
+	if (s->n_images > INT16_MAX)
+		return err_set(err, EFBIG, "%d images; NIfTI-1 allows at most %d", s->n_images, INT16_MAX);
 	for (int a = 0; a < 3; a++)
 		if (s->n[a] > INT16_MAX)
 			return err_set(err, EFBIG, "%d voxels along an axis; NIfTI-1 allows at most %d", s->n[a], INT16_MAX);
@@ -150,8 +241,15 @@ int export_nifti(const struct image_series *s, const char *path, struct err *err
 		rc = atomic_file_write(f, header, sizeof(header), err);
 	if (rc == 0)
 		rc = write_values(s, f, err);
-	if (rc == 0)
-		return atomic_file_close(f, err);
-	atomic_file_abort(f);
+	if (rc < 0) {
+		atomic_file_abort(f);
+		return rc;
+	}
+	rc = atomic_file_close(f, err);
+	if (rc == 0 && is_multiple(s)) {
+		rc = write_times(s, path, err);
+		if (rc < 0)
+			remove(path);
+	}
 	return rc;
 }

@@ -8,10 +8,13 @@
 
 #include "node/tools/image_series.h"
 
-/* Write Interfile 3.3: the header at `path` (.hv), the values in the same folder (.v). */
+/* Write Interfile 3.3: the header at `path` (.hv), the values in the same folder (.v). ENOTSUP: several images. */
 int export_interfile_image(const struct image_series *s, const char *path, struct err *err);
 
-/* Write NIfTI-1 in one file (.nii). The sform gives millimetres in RAS, converted from the DICOM attributes (LPS). */
+/* Write NIfTI-1 in one file (.nii). The sform gives millimetres in RAS, converted from the DICOM attributes (LPS).
+ * A series with time frames or gates has four dimensions, with pixdim[4] and toffset in s if all have the same duration and
+ * follow each other, else 0; the times are in a file with the same name and the ending .json: FrameTimesStart and FrameDuration
+ * (BIDS), or TriggerTime, FrameTime and GateDuration, in s. */
 int export_nifti(const struct image_series *s, const char *path, struct err *err);
 
 #endif

@@ -12,21 +12,25 @@
 #include "dicom/object/attribute.h"
 #include "dicom/object/dicom_tags.h"
 #include "node/base/folder.h"
+#include "node/sinogram/sinogram.h"
 
-#define UNIT_TOLERANCE 1e-3  /* tolerance of the length of a direction vector */
+#define UNIT_TOLERANCE 1e-3 /* tolerance of the length of a direction vector */
+#define IMAGES_MAX 10000
 #define PLACE_TOLERANCE 0.02 /* tolerance in mm: DS values of slice positions are often rounded */
 
 struct placed {
 	char sop_instance[DICOM_UID_SIZE];
 	double position[3], depth;
 	size_t file;
+	int image;
+	struct image_time time;
 };
 
 struct reading {
 	struct image_series *s;
 	struct placed *placed;
 	size_t n, room;
-	long announced;	    /* number of slices in the header; 0: none */
+	long announced;	    /* number of slices of an image in the header; 0: none */
 	bool counted;	    /* true: the number of slices must be `announced` */
 	uint32_t count_tag; /* tag of that number */
 	double thickness;   /* thickness of a slice, mm; 0: none */
@@ -103,18 +107,48 @@ static int read_plane(struct dicom_file *file, struct plane *p, struct err *err)
 	return 0;
 }
 
+/* Read a number that must be there and positive. */
+static int read_count(const struct dicom_item *root, uint32_t tag, long *ret, struct err *err)
+{
+	int rc = dicom_get_int(root, tag, 0, ret, err);
+
+	if (rc < 0)
+		return rc;
+	if (rc == 0 || *ret < 1 || *ret > IMAGES_MAX)
+		return err_set(err, EBADMSG, "%s is %ld; allowed: 1 to %d", tag_text(tag), rc ? *ret : 0, IMAGES_MAX);
+	return 0;
+}
+
+/* Find out how many images the series has. */
+static int count_images(struct reading *r, const struct dicom_item *root, struct err *err)
+{
+	struct image_series *s = r->s;
+	long intervals = 1, n = 1;
+	char type[65] = "";
+	int rc = 0;
+
+	dicom_get_text_at(root, TAG_SERIES_TYPE, 0, type, sizeof(type), NULL);
+	snprintf(s->type, sizeof(s->type), "%.16s", type);
+	if (!strcmp(type, "DYNAMIC"))
+		rc = read_count(root, TAG_NUMBER_OF_TIME_SLICES, &n, err);
+	else if (!strcmp(type, "GATED"))
+		rc = read_count(root, TAG_NUMBER_OF_TIME_SLOTS, &n, err);
+	if (rc == 0 && !strcmp(type, "GATED"))
+		rc = read_count(root, TAG_NUMBER_OF_R_R_INTERVALS, &intervals, err);
+	n *= intervals;
+	if (rc == 0 && n > 1 && (r->announced < 1 || n > IMAGES_MAX))
+		rc = err_set(err, EBADMSG, "%ld images of %ld slices (%s)", n, r->announced, tag_text(TAG_NUMBER_OF_SLICES));
+	s->n_images = (int)n;
+	return rc;
+}
+
 /* Take the properties that all objects must share from the first object. */
 static int begin_series(struct reading *r, const struct dicom_item *root, const struct plane *p, struct err *err)
 {
 	struct image_series *s = r->s;
 	size_t slice = (size_t)p->info.rows * (size_t)p->info.columns;
-	char type[65] = "";
 	double ms;
 
-	dicom_get_text(root, TAG_SERIES_TYPE, type, sizeof(type), NULL);
-	if (!strncmp(type, "DYNAMIC", 7) || !strncmp(type, "GATED", 5))
-		return err_set(err, ENOTSUP, "%s is \"%s\": only a series of one volume can be exported",
-			       tag_text(TAG_SERIES_TYPE), type);
 	s->n[0] = (int)p->info.columns;
 	s->n[1] = (int)p->info.rows;
 	s->spacing[0] = p->spacing[1];
@@ -137,7 +171,7 @@ static int begin_series(struct reading *r, const struct dicom_item *root, const 
 	s->values = malloc(r->room * slice * sizeof(*s->values));
 	if (!r->stored || !s->values)
 		return err_set(err, ENOMEM, "no memory for %zu slices of %ld x %ld", r->room, p->info.columns, p->info.rows);
-	return 0;
+	return count_images(r, root, err);
 }
 
 static int compare_with_first(const struct image_series *s, const struct plane *p, struct err *err)
@@ -155,6 +189,55 @@ static int compare_with_first(const struct image_series *s, const struct plane *
 			       tag_text(TAG_IMAGE_ORIENTATION_PATIENT));
 	if (strcmp(p->units, s->units))
 		return err_set(err, EBADMSG, "units are \"%s\", \"%s\" in the objects before it", p->units, s->units);
+	return 0;
+}
+
+/* Read a time in ms as s. */
+static double seconds_of(const struct dicom_item *root, uint32_t tag)
+{
+	double ms;
+
+	return dicom_get_double(root, tag, 0, &ms, NULL) == 1 ? ms / 1000 : NAN;
+}
+
+/* Seconds since 1970 of a date and time. */
+static double moment_of(const struct dicom_item *root, uint32_t date_tag, uint32_t time_tag)
+{
+	char date[9] = "", time[17] = "";
+	double seconds;
+
+	dicom_get_text(root, date_tag, date, sizeof(date), NULL);
+	dicom_get_text(root, time_tag, time, sizeof(time), NULL);
+	return pet_facts_moment(date, time, &seconds) ? seconds : NAN;
+}
+
+static struct image_time read_time(const struct image_series *s, const struct dicom_item *root)
+{
+	if (!strcmp(s->type, "GATED"))
+		return (struct image_time){seconds_of(root, TAG_TRIGGER_TIME), seconds_of(root, TAG_FRAME_TIME),
+					   seconds_of(root, TAG_TIME_SLOT_TIME)};
+	return (struct image_time){moment_of(root, TAG_ACQUISITION_DATE, TAG_ACQUISITION_TIME) -
+					   moment_of(root, TAG_SERIES_DATE, TAG_SERIES_TIME),
+				   seconds_of(root, TAG_ACTUAL_FRAME_DURATION), NAN};
+}
+
+/* Find which image of the series an object is a slice of, by Image Index: slices are counted within an image. */
+static int place_image(const struct reading *r, const struct dicom_item *root, struct placed *p, struct err *err)
+{
+	const struct image_series *s = r->s;
+	long index = 0, last = r->announced * s->n_images;
+	int rc;
+
+	p->image = 0;
+	p->time = read_time(s, root);
+	if (s->n_images == 1)
+		return 0;
+	rc = dicom_get_int(root, TAG_IMAGE_INDEX, 0, &index, err);
+	if (rc < 0)
+		return rc;
+	if (rc == 0 || index < 1 || index > last)
+		return err_set(err, EBADMSG, "%s is %ld; allowed: 1 to %ld", tag_text(TAG_IMAGE_INDEX), index, last);
+	p->image = (int)((index - 1) / r->announced);
 	return 0;
 }
 
@@ -179,14 +262,13 @@ static int add_object(struct reading *r, struct dicom_file *file, struct err *er
 	if (!is_pet(root) && !is_class(root, CT_IMAGE_CLASS))
 		return err_set(err, EBADMSG, "%s is neither a PET nor a CT image", dicom_uid_name(sop_class));
 	dicom_get_text(root, TAG_SOP_INSTANCE_UID, placed->sop_instance, sizeof(placed->sop_instance), NULL);
-	for (size_t i = 0; i < r->n; i++)
-		if (!strcmp(r->placed[i].sop_instance, placed->sop_instance))
-			return 0;
 	rc = read_plane(file, &p, err);
 	if (rc == 0)
 		rc = numbers(root, TAG_IMAGE_POSITION_PATIENT, placed->position, 3, err);
 	if (rc == 0)
 		rc = r->n == 0 ? begin_series(r, root, &p, err) : compare_with_first(r->s, &p, err);
+	if (rc == 0)
+		rc = place_image(r, root, placed, err);
 	if (rc == 0)
 		rc = dicom_read_frame(file, 0, r->stored, err);
 	if (rc < 0)
@@ -199,34 +281,78 @@ static int add_object(struct reading *r, struct dicom_file *file, struct err *er
 
 /* ---- the series ---- */
 
-static int by_depth(const void *a, const void *b)
+static int by_name(const void *a, const void *b)
 {
-	double x = ((const struct placed *)a)->depth, y = ((const struct placed *)b)->depth;
+	const struct placed *x = a, *y = b;
+	int difference = strcmp(x->sop_instance, y->sop_instance);
 
-	return (x > y) - (x < y);
+	return difference ? difference : (x->file > y->file) - (x->file < y->file);
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct placed *x = a, *y = b;
+
+	return x->image != y->image ? x->image - y->image : (x->depth > y->depth) - (x->depth < y->depth);
+}
+
+/* Keep the first of the files that repeat an object. */
+static void drop_repeated(struct reading *r)
+{
+	size_t kept = 0;
+
+	qsort(r->placed, r->n, sizeof(*r->placed), by_name);
+	for (size_t i = 0; i < r->n; i++)
+		if (kept == 0 || strcmp(r->placed[kept - 1].sop_instance, r->placed[i].sop_instance) != 0)
+			r->placed[kept++] = r->placed[i];
+	r->n = kept;
+}
+
+/* Check that every image has the same number of slices, and store the times. The slices are in order. */
+static int place_images(struct reading *r, size_t slices, struct err *err)
+{
+	struct image_series *s = r->s;
+
+	s->time = calloc((size_t)s->n_images, sizeof(*s->time));
+	if (!s->time)
+		return err_set(err, ENOMEM, "no memory for %d images", s->n_images);
+	for (size_t i = 0; i < r->n; i++) {
+		if (r->placed[i].image != (int)(i / slices))
+			return err_set(err, EBADMSG, "image %d of %d does not have %zu slices (%s)", (int)(i / slices) + 1,
+				       s->n_images, slices, tag_text(TAG_IMAGE_INDEX));
+		s->time[r->placed[i].image] = r->placed[i].time;
+	}
+	return 0;
 }
 
 /* Check that the slices are equally spaced, aligned, and complete. */
 static int place_slices(struct reading *r, struct err *err)
 {
 	struct image_series *s = r->s;
+	size_t slices;
 	double step, last[3];
+	int rc;
 
 	if (r->n == 0)
 		return err_set(err, EBADMSG, "none of the files is a PET or CT image");
-	if (r->counted && r->announced > 0 && (size_t)r->announced != r->n)
-		return err_set(err, EBADMSG, "the series is incomplete: %zu of %ld slices (%s)", r->n, r->announced,
+	drop_repeated(r);
+	if (r->counted && r->announced > 0 && (size_t)(r->announced * s->n_images) != r->n)
+		return err_set(err, EBADMSG, "the series is incomplete: %zu of %ld slices (%s)", r->n, r->announced * s->n_images,
 			       tag_text(TAG_NUMBER_OF_SLICES));
-	qsort(r->placed, r->n, sizeof(*r->placed), by_depth);
+	slices = r->n / (size_t)s->n_images;
+	qsort(r->placed, r->n, sizeof(*r->placed), by_place);
+	rc = place_images(r, slices, err);
+	if (rc < 0)
+		return rc;
 	memcpy(s->corner, r->placed[0].position, sizeof(s->corner));
-	step = r->n > 1 ? (r->placed[r->n - 1].depth - r->placed[0].depth) / (double)(r->n - 1) : r->thickness;
-	if (r->n == 1 && (r->announced != 1 || !(step > 0)))
+	step = slices > 1 ? (r->placed[slices - 1].depth - r->placed[0].depth) / (double)(slices - 1) : r->thickness;
+	if (slices == 1 && (r->announced != 1 || !(step > 0)))
 		return err_set(err, EBADMSG,
 			       "the only slice does not have both the number of slices of its series and its thickness (%s, %s)",
 			       tag_text(TAG_NUMBER_OF_SLICES), tag_text(TAG_SLICE_THICKNESS));
 	for (size_t k = 0; k < r->n; k++) {
 		for (int c = 0; c < 3; c++)
-			last[c] = r->placed[k].position[c] - s->corner[c] - (double)k * step * s->normal[c];
+			last[c] = r->placed[k].position[c] - s->corner[c] - (double)(k % slices) * step * s->normal[c];
 		if (!(step > PLACE_TOLERANCE) || sqrt(dot(last, last)) > PLACE_TOLERANCE)
 			return err_set(err, EBADMSG,
 				       "slice %zu of %zu is %g mm away from its position at an equal spacing of %g mm: slices "
@@ -234,7 +360,7 @@ static int place_slices(struct reading *r, struct err *err)
 				       k + 1, r->n, sqrt(dot(last, last)), step);
 		s->order[k] = r->placed[k].file;
 	}
-	s->n[2] = (int)r->n;
+	s->n[2] = (int)slices;
 	s->spacing[2] = step;
 	return 0;
 }
@@ -281,12 +407,13 @@ struct image_series *image_series_close(struct image_series *s)
 	if (s) {
 		free(s->values);
 		free(s->order);
+		free(s->time);
 		free(s);
 	}
 	return NULL;
 }
 
-const float *image_series_slice(const struct image_series *s, int k)
+const float *image_series_slice(const struct image_series *s, int image, int k)
 {
-	return s->values + s->order[k] * (size_t)s->n[0] * (size_t)s->n[1];
+	return s->values + s->order[(size_t)image * (size_t)s->n[2] + (size_t)k] * (size_t)s->n[0] * (size_t)s->n[1];
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read a PET or CT series (one slice per object): values, their unit, and the position of each voxel in the patient. Only
+/* Read a PET or CT series (one slice per object): values, their unit, and the position of each voxel in the patient. A dynamic or
+ * gated PET series has several images, the time frames or gates, with the same slices; they are found by Image Index. Only
  * standard attributes are used. Objects may be in any order, from any manufacturer, and in any encoding that
  * dicom/pixels/pixels.h reads.
  */
@@ -11,8 +12,17 @@
 #define PET_IMAGE_CLASS "1.2.840.10008.5.1.4.1.1.128"
 #define CT_IMAGE_CLASS "1.2.840.10008.5.1.4.1.1.2"
 
+struct image_time {
+	double start; /* s: of a time frame after the start of the series; of a gate after the time mark, nominal; NaN: unknown */
+	double duration; /* s: of the frame; of the gate in a cycle, nominal; NaN: unknown */
+	double live;	 /* s: of the gate in all cycles (Time Slot Time); NaN: unknown, or a time frame */
+};
+
 struct image_series {
-	int n[3]; /* columns, rows, slices */
+	int n[3];		 /* columns, rows, slices of an image */
+	int n_images;		 /* time frames or gates; 1: neither */
+	char type[17];		 /* "STATIC", "DYNAMIC", "GATED", ...; "": CT */
+	struct image_time *time; /* [n_images] */
 	char series[DICOM_UID_SIZE];
 	char units[17];	   /* (0054,1001); for CT the Rescale Type (0028,1054) */
 	double spacing[3]; /* between columns, rows, slices, mm */
@@ -22,14 +32,15 @@ struct image_series {
 	double corner[3];  /* centre of the first pixel of slice 0, mm */
 	double duration;   /* of the acquisition, s; NaN: unknown */
 	float *values;	   /* slices in the order of the files */
-	size_t *order;	   /* [slice]: index of its values in the order of the files */
+	size_t *order;	   /* [image][slice]: index of its values in the order of the files */
 };
 
 /* Open a series. Files that repeat an object are skipped. Errors: EBADMSG (objects of several series, missing or contradictory;
- * the text names them), ENOTSUP (a series of several volumes: dynamic, gated). */
+ * the text names them). */
 int image_series_open(char *const *paths, size_t n, struct image_series **ret_series, struct err *err);
 struct image_series *image_series_close(struct image_series *s); /* takes NULL, returns NULL */
 
-const float *image_series_slice(const struct image_series *s, int k); /* values of slice k, columns fastest */
+/* Values of slice k of an image, columns fastest. */
+const float *image_series_slice(const struct image_series *s, int image, int k);
 
 #endif

@@ -2,6 +2,8 @@
 /* Test reading a PET series as a volume, and its export to NIfTI and Interfile. */
 #include "tests/node/result/pet_result_fixture.h"
 
+#include <jansson.h>
+
 #include "node/tools/export_image.h"
 #include "node/tools/export_sinogram.h"
 #include "node/tools/image_series.h"
@@ -128,7 +130,8 @@ static void test_series(void **state)
 						p[c] = s->corner[c] + x * s->spacing[0] * s->across[c] +
 						       y * s->spacing[1] * s->down[c] + z * s->spacing[2] * s->normal[c];
 					want = report.factor * truth_at(&in, p);
-					assert_true(fabs(image_series_slice(s, z)[y * s->n[0] + x] - want) < want / 32767 * 40);
+					assert_true(fabs(image_series_slice(s, 0, z)[y * s->n[0] + x] - want) <
+						    want / 32767 * 40);
 				}
 		if (export_nifti(s, path_of("out.nii"), &err) < 0)
 			fail_msg("%s", err.msg);
@@ -138,6 +141,161 @@ static void test_series(void **state)
 		series_report_clear(&report);
 	}
 	input_clear(&in);
+}
+
+/* ---- time frames and gates ---- */
+
+#define IMAGES 3
+
+/* Write a series of three images: of frames, or of gates of a cycle of 900 ms that lasts from 300 ms on. */
+static struct series_report write_images(struct input *in, const struct pet_frame *frames, float *volumes)
+{
+	static int64_t marks[] = {300, 1200, 2100};
+	struct series_report report;
+	struct err err = {0};
+
+	if (frames) {
+		in->s.frames.n = IMAGES;
+		memcpy(in->s.frames.frame, frames, IMAGES * sizeof(*frames));
+	} else {
+		in->s.frames.n = 0;
+		in->s.gates = (struct pet_gates){.n = IMAGES, .marks = {3, marks}, .signal = PET_SIGNAL_ECG};
+	}
+	for (int i = 0; i < IMAGES * N_VOXELS; i++)
+		volumes[i] = (float)(1 + i % 977);
+	if (pet_result_write(&in->s, &in->info, volumes, folder, &report, &err) < 0)
+		fail_msg("%s", err.msg);
+	return report;
+}
+
+/* Compare each voxel with that of its image, up to a factor of the image, which is returned. */
+static void compare_images(const struct image_series *s, struct input *in, const float *volumes, double ret_factor[IMAGES])
+{
+	for (int f = 0; f < IMAGES; f++) {
+		memcpy(in->volume, volumes + f * N_VOXELS, sizeof(in->volume));
+		ret_factor[f] = 0;
+		for (int z = 0; z < s->n[2]; z++)
+			for (int i = 0; i < s->n[0] * s->n[1]; i++) {
+				double p[3], want, found = image_series_slice(s, f, z)[i];
+
+				for (int c = 0; c < 3; c++)
+					p[c] = s->corner[c] + i % s->n[0] * s->spacing[0] * s->across[c] +
+					       i / s->n[0] * s->spacing[1] * s->down[c] + z * s->spacing[2] * s->normal[c];
+				want = truth_at(in, p);
+				ret_factor[f] = ret_factor[f] > 0 ? ret_factor[f] : found / want;
+				assert_true(fabs(found / ret_factor[f] - want) < 0.2);
+			}
+	}
+}
+
+struct nifti {
+	int16_t dim[8];
+	float pixdim[8], toffset, last; /* last: last value of the file */
+	int units;
+	long values;
+};
+
+static struct nifti nifti_read(const char *path)
+{
+	uint8_t header[352];
+	struct nifti ret;
+	FILE *f = fopen(path, "rb");
+
+	assert_non_null(f);
+	assert_int_equal(fread(header, 1, sizeof(header), f), sizeof(header));
+	memcpy(ret.dim, header + 40, sizeof(ret.dim));
+	memcpy(ret.pixdim, header + 76, sizeof(ret.pixdim));
+	memcpy(&ret.toffset, header + 136, sizeof(ret.toffset));
+	ret.units = header[123];
+	fseek(f, -4, SEEK_END);
+	ret.values = (ftell(f) + 4 - 352) / 4;
+	assert_int_equal(fread(&ret.last, 4, 1, f), 1);
+	fclose(f);
+	return ret;
+}
+
+static json_t *json_read(const char *path)
+{
+	json_error_t error;
+	json_t *root = json_load_file(path, 0, &error);
+
+	if (!root)
+		fail_msg("%s: %s", path, error.text);
+	return root;
+}
+
+static void is_times(const json_t *root, const char *key, const double wanted[IMAGES])
+{
+	const json_t *all = json_object_get(root, key);
+
+	assert_int_equal(json_array_size(all), IMAGES);
+	for (size_t i = 0; i < IMAGES; i++)
+		assert_true(fabs(json_real_value(json_array_get(all, i)) - wanted[i]) < 1e-6);
+}
+
+/* The objects in any order: four dimensions, the images in the order of the series, each with its own factor; pixdim[4] only of
+ * frames of one duration that follow each other; the times beside the file. */
+static void test_images(void **state)
+{
+	static const struct pet_frame equal[] = {{2000, 32000}, {32000, 62000}, {62000, 92000}},
+				      unequal[] = {{0, 30000}, {30000, 90000}, {100000, 130000}};
+	static const struct {
+		const struct pet_frame *frames;
+		double start[IMAGES], duration[IMAGES], step, first;
+	} cases[] = {
+		{equal, {2, 32, 62}, {30, 30, 30}, 30, 2},
+		{unequal, {0, 30, 100}, {30, 60, 30}, 0, 0},
+		{NULL, {0, 0.3, 0.6}, {0.3, 0.3, 0.3}, 0.3, 0},
+	};
+	static const double live[] = {0.6, 0.6, 0.6};
+	float volumes[IMAGES * N_VOXELS];
+	struct err err = {0};
+
+	(void)state;
+	for (size_t k = 0; k < 3; k++) {
+		char *paths[IMAGES * NZ];
+		double factor[IMAGES];
+		struct series_report report;
+		struct image_series *s;
+		struct nifti n;
+		struct input in;
+		json_t *root;
+
+		input_make(&in);
+		report = write_images(&in, cases[k].frames, volumes);
+		for (int i = 0; i < report.n; i++)
+			paths[i * 7 % report.n] = strdup(path_of(report.file[i]));
+		s = series_open(paths, (size_t)report.n);
+		assert_true(s->n_images == IMAGES && s->n[2] == NZ);
+		assert_string_equal(s->type, cases[k].frames ? "DYNAMIC" : "GATED");
+		compare_images(s, &in, volumes, factor);
+		assert_true(fabs(factor[0] / factor[1] - cases[k].duration[1] / cases[k].duration[0]) < 0.05);
+		if (export_nifti(s, path_of("out.nii"), &err) < 0)
+			fail_msg("%s", err.msg);
+		n = nifti_read(path_of("out.nii"));
+		assert_true(n.dim[0] == 4 && n.dim[3] == NZ && n.dim[4] == IMAGES && n.dim[5] == 1);
+		assert_int_equal(n.values, IMAGES * N_VOXELS);
+		assert_true(n.last == image_series_slice(s, IMAGES - 1, NZ - 1)[NX * NY - 1]);
+		assert_true(fabs(n.pixdim[4] - cases[k].step) < 1e-6 && fabs(n.toffset - cases[k].first) < 1e-6);
+		assert_int_equal(n.units, cases[k].step > 0 ? 10 : 2);
+		root = json_read(path_of("out.json"));
+		is_times(root, cases[k].frames ? "FrameTimesStart" : "TriggerTime", cases[k].start);
+		is_times(root, cases[k].frames ? "FrameDuration" : "FrameTime", cases[k].duration);
+		if (!cases[k].frames)
+			is_times(root, "GateDuration", live);
+		json_decref(root);
+		assert_int_equal(export_interfile_image(s, path_of("out.hv"), &err), -ENOTSUP);
+		image_series_close(s);
+		expect_refused(paths, (size_t)report.n - 1, "incomplete: 11 of 12 slices");
+		free(paths[0]);
+		paths[0] = strdup(paths[1]); /* a repeated object is not a further one */
+		expect_refused(paths, (size_t)report.n, "incomplete: 11 of 12 slices");
+		paths_free(paths, (size_t)report.n);
+		series_report_clear(&report);
+		in.s.gates.n = 0;
+		in.s.gates.marks = (struct pet_marks){0};
+		input_clear(&in);
+	}
 }
 
 static void test_refused(void **state)
@@ -213,10 +371,8 @@ static void test_rename_data(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_series),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_one_slice),
-		cmocka_unit_test(test_rename_data),
+		cmocka_unit_test(test_series),	  cmocka_unit_test(test_refused),     cmocka_unit_test(test_images),
+		cmocka_unit_test(test_one_slice), cmocka_unit_test(test_rename_data),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);

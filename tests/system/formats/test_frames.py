@@ -107,6 +107,36 @@ def the_series_is_in_the_order_of_the_standard(folder, _):
     for d in (objects[0], objects[n], objects[-1]):
         conforms(d)
     check("3 time frames" in objects[0].DerivationDescription, objects[0].DerivationDescription)
+    exported(folder, objects, n)
+
+
+def exported(folder, objects, n):
+    """The 4-D NIfTI file has the frames in order; their times are beside it. Series that cannot be are refused."""
+    nii, paths = os.path.join(folder, "series.nii"), [d.filename for d in objects]
+    said = json.loads(h.run(h.TOMONODE, "export", "--json", "-o", nii, *paths[::-1]).stdout)
+    with open(nii, "rb") as f:
+        data = f.read()
+    dim = np.frombuffer(data[40:56], "<i2")
+    check(list(dim[:5]) == [4, 16, 16, n, 3] and said["size"] == [16, 16, n] and said["images"] == 3, f"{dim} {said}")
+    check(np.frombuffer(data[92:96], "<f4")[0] == 0 and data[123] == 2, "frames of different durations have no step")
+    found = np.frombuffer(data[352:], "<f4").reshape(3, n, 16, 16)
+    for frame in range(3):  # slices of the series go down, those of the file up
+        wanted = np.array([d.pixel_array * float(d.RescaleSlope) for d in objects[frame * n:frame * n + n]])[::-1]
+        check(np.allclose(found[frame], wanted, rtol=1e-6) and wanted.any(), f"frame {frame + 1} of the file")
+    with open(nii[:-3] + "json", encoding="utf-8") as f:
+        times = json.load(f)
+    check((times["FrameTimesStart"], times["FrameDuration"]) == ([0, 2, 8], [2, 3, 12]) and times["SeriesType"] == "DYNAMIC", times)
+    for tag, value, part in (("ImageIndex", 3 * n + 1, f"(0054,1330) is {3 * n + 1}; allowed: 1 to {3 * n}"), ("ImageIndex", 0, "is 0; allowed"),
+                             ("ImageIndex", 3 * n, f"image 1 of 3 does not have {n} slices"), ("NumberOfTimeSlices", 0, "(0054,0101) is 0"),
+                             ("NumberOfTimeSlices", 65535, "(0054,0101) is 65535; allowed: 1 to 10000"), ("NumberOfSlices", 0, "3 images of 0 slices"),
+                             ("NumberOfTimeSlices", 2, "allowed: 1 to")):
+        d = pydicom.dcmread(paths[0])
+        setattr(d, tag, value)
+        d.save_as(os.path.join(folder, "bad.dcm"))
+        p = h.run(h.TOMONODE, "export", "-o", nii, os.path.join(folder, "bad.dcm"), *paths[1:], code=4)
+        check(part in p.stderr, f"'{p.stderr}' does not contain '{part}'")
+    p = h.run(h.TOMONODE, "export", "-o", os.path.join(folder, "x.hv"), *paths, code=4)
+    check("the series has 3 images (DYNAMIC); Interfile has one" in p.stderr, p.stderr)
 
 
 def a_frame_without_counts_is_zero(folder, _):

@@ -159,7 +159,21 @@ def series_of_gates(folder, gates):
         conforms(d, KNOWN)
     check("4 gates" in objects[0].DerivationDescription and "2 of 8 cycles are not 80 to 150 ms long" in objects[0].DerivationDescription,
           objects[0].DerivationDescription)
+    exported(folder, objects, durations)
     refused_objects(folder)
+
+
+def exported(folder, objects, durations):
+    nii = os.path.join(folder, "gates.nii")
+    h.run(h.TOMONODE, "export", "-o", nii, *(d.filename for d in objects))
+    with open(nii, "rb") as f:
+        header = f.read(348)
+    check(list(np.frombuffer(header[40:50], "<i2")) == [4, 24, 24, int(objects[0].NumberOfSlices), N], "the dimensions of the file")
+    check(abs(np.frombuffer(header[92:96], "<f4")[0] - 0.1005 / N) < 1e-6 and header[123] == 10, "gates of one duration have a step")
+    with open(nii[:-3] + "json", encoding="utf-8") as f:
+        times = json.load(f)
+    check(np.allclose(times["TriggerTime"], [k * 0.1005 / N for k in range(N)]) and np.allclose(times["FrameTime"], 0.1005 / N), times)
+    check(np.allclose(times["GateDuration"], [ms / 1000 for ms in durations]) and times["SeriesType"] == "GATED", times)
 
 
 def refused_objects(folder):
