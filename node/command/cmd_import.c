@@ -215,8 +215,13 @@ static int check(const struct options *o, struct import *s)
 				    petsird ? "both FILE.hs and --petsird" : "FILE.hs or --petsird FILE is missing");
 	for (int role = 1; (petsird || s->e7) && role <= SINOGRAM_ROLES; role++)
 		if (s->conf.header[role])
-			return options_fail(o, CODE_USAGE, "%s, and Interfile data of the role %s",
-					    petsird ? "--petsird" : "--e7", sinogram_role_name((enum sinogram_role)role));
+			return options_fail(
+				o, CODE_USAGE,
+				"%s, and Interfile data of the role %s: import %s first, write all roles with `tomonode "
+				"export -o FILE.hs DIR`, and import them together with these data and `--like "
+				"DIR/emission.dcm`",
+				petsird ? "--petsird" : "--e7", sinogram_role_name((enum sinogram_role)role),
+				petsird ? "the list mode" : "the folder");
 	if (s->gates.gates && !petsird)
 		return options_fail(o, CODE_USAGE, "--gates without --petsird");
 	if (s->gates.gates && !s->gates.marks)
@@ -256,14 +261,17 @@ static json_t *petsird_json(const struct petsird_import_report *r)
 
 static void print_petsird(const struct petsird_import_report *r)
 {
+	char tof[32] = "no time of flight";
+
+	if (r->m.tof.n > 0)
+		snprintf(tof, sizeof(tof), "%d TOF bin%s", r->m.tof.n, plural(r->m.tof.n));
 	printf("%llu prompts: %llu in bins, %llu outside; %llu delayeds; %g s\n", (unsigned long long)r->counts.prompts,
 	       (unsigned long long)r->stored, (unsigned long long)r->outside, (unsigned long long)r->counts.delayeds,
 	       (double)r->counts.covered / 1000);
 	printf("%d rings of %d detectors, %g mm apart, radius %g mm, %zu positions empty; %zu planes, %d angles, %d radial bins, "
-	       "%d TOF "
-	       "bins\n",
+	       "%s\n",
 	       r->m.scanner.rings, r->m.scanner.detectors, r->m.scanner.ring_spacing, r->m.scanner.radius, r->missing, r->planes,
-	       r->m.n_angles, r->m.n_radial, r->m.tof.n);
+	       r->m.n_angles, r->m.n_radial, tof);
 	if (r->cycles.used > 0)
 		printf("%ld cycles of %.4g ms on average divided into gates, %ld left out; %llu prompts in no gate\n",
 		       r->cycles.used, r->cycles.mean, r->cycles.left_out, (unsigned long long)r->between);

@@ -143,6 +143,9 @@ int interfile_companion(const char *text, size_t size, const int side[4], bool *
 
 /* PROJECTIONS: state that the TOF bins are stored in the order in memory. */
 void interfile_tof_in_memory_order(struct interfile *f);
+/* Write the order of the stored TOF bins as text, in the numbers of "TOF bin order" in headers: "-16, -15 ... 16"; "" without
+ * time of flight. The end to which k = -16 belongs is that of STIR. */
+void interfile_tof_text(const struct interfile *f, char *ret, size_t size);
 
 /* Create the header text that describes f: type, byte order, offset, scale, geometry. The caller frees *ret_text. For
  * little-endian float32 set number INTERFILE_FLOAT, bytes 4, offset 0, scale 1. A duration or start of 0 or NaN is omitted. */

@@ -58,6 +58,8 @@ int interfile_tof_read(struct interfile_parser *p, int n);
 void interfile_tof_write(struct interfile_writer *w, const struct interfile *f);
 /* Fill in what the header does not have from the scanner (NULL: none). */
 int interfile_tof_complete(struct michelogram *m, const struct scanner_conf *known, struct err *err);
+/* Check that the TOF bins of a complete michelogram reach as far as its rays; EBADMSG names the keys. */
+int interfile_tof_check(const struct michelogram *m, struct err *err);
 /* Store the numbers in memory of TOF bins that are stored with the timing indices k (each once). EBADMSG: they are not. */
 int interfile_tof_order(struct interfile *f, const int *k, int n, struct err *err);
 /* Return the stored TOF bin that is number `bin` in memory. */

@@ -78,7 +78,8 @@ static int read_axis(struct interfile_parser *p, int k, enum axis *ret_axis)
 	if (rc < 0)
 		return rc;
 	if (rc == 0)
-		return err_set(p->err, EBADMSG, "\"matrix axis label [%d]\" is missing", k);
+		return err_set(p->err, EBADMSG, "\"matrix axis label [%d]\" is missing%s", k,
+			       k == AXIS_TIMING ? "; with 5 dimensions it is \"timing positions\", the TOF bins" : "");
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(text, names[i].name)) {
 			*ret_axis = names[i].axis;
@@ -86,6 +87,23 @@ static int read_axis(struct interfile_parser *p, int k, enum axis *ret_axis)
 		}
 	return interfile_unsupported(p, line, ENOTSUP,
 				     "tangential coordinate, axial coordinate, view, segment, timing positions");
+}
+
+/* Refuse an axis beyond the number of dimensions: its data would be missing. */
+static int check_dimensions(const struct interfile_parser *p, int dims)
+{
+	static const char *const keys[] = {"matrixaxislabel", "matrixsize"};
+	const struct interfile_line *line;
+	int rc = 0;
+
+	for (int k = dims + 1; rc == 0 && k <= AXIS_TIMING; k++)
+		for (size_t i = 0; rc == 0 && i < sizeof(keys) / sizeof(keys[0]); i++) {
+			rc = interfile_line_find(&p->lines, keys[i], k, &line, p->err);
+			if (rc > 0)
+				rc = err_set(p->err, EBADMSG, "line %d: %.60s := %.60s, but number of dimensions := %d",
+					     line->number, line->name, line->value, dims);
+		}
+	return rc;
 }
 
 /* Read the order of axes: the position of each in *ret_place, 0: missing. */
@@ -97,6 +115,9 @@ static int read_axes(struct interfile_parser *p, int ret_place[AXIS_TIMING + 1])
 		return rc < 0 ? rc : interfile_missing(p, "number of dimensions");
 	if (dims < 3 || dims > 5)
 		return err_set(p->err, ENOTSUP, "number of dimensions := %d; sinograms have 3, 4 or 5", dims);
+	rc = check_dimensions(p, dims);
+	if (rc < 0)
+		return rc;
 	for (int k = 1; k <= dims; k++) {
 		enum axis axis = 0;
 
@@ -112,7 +133,7 @@ static int read_axes(struct interfile_parser *p, int ret_place[AXIS_TIMING + 1])
 	    (dims == 4 && ret_place[AXIS_SEGMENT] != 4))
 		return err_set(p->err, ENOTSUP,
 			       "an order of axes that is not read: slowest first, (segment, view, axial, tangential) and "
-			       "(segment, axial, view, tangential) are");
+			       "(segment, axial, view, tangential) are, with timing positions before the segment");
 	p->f->order = ret_place[AXIS_VIEW] == 3 ? INTERFILE_BY_VIEW : INTERFILE_BY_PLANE;
 	return 0;
 }
@@ -382,6 +403,8 @@ int interfile_complete(struct interfile *f, const struct scanner_conf *known, st
 		rc = known_differences(&m, known, err);
 	if (rc == 0)
 		rc = interfile_tof_complete(&m, known, err);
+	if (rc == 0)
+		rc = interfile_tof_check(&m, err);
 	if (rc == 0 && michelogram_check(&m, err) < 0) {
 		if (err)
 			err->code = EBADMSG;

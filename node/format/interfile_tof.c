@@ -128,6 +128,23 @@ size_t interfile_tof_stored(const struct interfile *f, size_t bin)
 	return i;
 }
 
+/* Return the number k of a stored TOF bin, in STIR's order. */
+static int order_of(const struct interfile *f, int i)
+{
+	int n = f->m.tof.n;
+
+	return f->tof_listed ? n - 1 - f->tof_bin[i] - n / 2 : i - n / 2;
+}
+
+void interfile_tof_text(const struct interfile *f, char *ret, size_t size)
+{
+	int n = f->m.tof.n;
+
+	*ret = '\0';
+	if (n > 1)
+		snprintf(ret, size, "%d, %d ... %d", order_of(f, 0), order_of(f, 1), order_of(f, n - 1));
+}
+
 /* ---- write ---- */
 
 void interfile_tof_write(struct interfile_writer *w, const struct interfile *f)
@@ -150,6 +167,19 @@ void interfile_tof_write(struct interfile_writer *w, const struct interfile *f)
 }
 
 /* ---- what the scanner completes ---- */
+
+int interfile_tof_check(const struct michelogram *m, struct err *err)
+{
+	double reach, largest;
+
+	if (m->tof.n == 0 || michelogram_tof_reaches(m, &reach, &largest))
+		return 0;
+	return err_set(err, EBADMSG,
+		       "%d TOF bins of %.6g ps (\"Size of unmashed TOF time bins (ps)\" times \"TOF mashing factor\") end %.4g "
+		       "mm from the "
+		       "middle of the rings, but the radial bins extend to %.4g mm: one of these two values is wrong",
+		       m->tof.n, m->tof.width / TOF_MM_PER_PS, reach, largest);
+}
 
 int interfile_tof_complete(struct michelogram *m, const struct scanner_conf *known, struct err *err)
 {

@@ -2,8 +2,7 @@
 /* mmr_header.c - the text headers of list mode and normalisation (Siemens' dialect of Interfile).
  *
  * The data say nothing about their own layout, so that every key which describes it must have the value of this scanner, where
- * the key is present; the keys without which the data cannot be trusted must be present. Keys are compared in the short form of
- * node/format/interfile_lines.h. */
+ * the key is present; the keys without which the data cannot be trusted must be present. */
 #include "node/format/mmr.h"
 
 #include <errno.h>
@@ -16,9 +15,11 @@
 
 #define COMPONENTS 8
 
+#define KEY 64 /* bytes of a key in the short form */
+
 /* A key that must have this list of numbers, if it is present. */
 struct fixed {
-	const char *key;
+	const char *key; /* as the scanner writes it */
 	int index;
 	bool needed;
 	int n;
@@ -26,42 +27,49 @@ struct fixed {
 };
 
 static const struct fixed list_keys[] = {
-	{"originatingsystem", 0, true, 1, {2008}},
-	{"lmeventandtagwordsformat(bits)", 0, true, 1, {32}},
-	{"numberofrings", 0, true, 1, {MMR_RINGS}},
-	{"axialcompression", 0, true, 1, {1}},
-	{"maximumringdifference", 0, true, 1, {MMR_LARGEST}},
-	{"numberofprojections", 0, true, 1, {MMR_RADIAL}},
-	{"numberofviews", 0, true, 1, {MMR_ANGLES}},
-	{"numberofsegments", 0, false, 1, {2 * MMR_LARGEST + 1}},
-	{"timingtagwordsinterval(msec)", 0, false, 1, {1}},
-	{"numberoftoftimebins", 0, false, 1, {1}},
-	{"dataoffsetinbytes", 0, false, 1, {0}},
+	{"!originating system", 0, true, 1, {2008}},
+	{"%LM event and tag words format (bits)", 0, true, 1, {32}},
+	{"number of rings", 0, true, 1, {MMR_RINGS}},
+	{"%axial compression", 0, true, 1, {1}},
+	{"%maximum ring difference", 0, true, 1, {MMR_LARGEST}},
+	{"%number of projections", 0, true, 1, {MMR_RADIAL}},
+	{"%number of views", 0, true, 1, {MMR_ANGLES}},
+	{"%number of segments", 0, false, 1, {2 * MMR_LARGEST + 1}},
+	{"%timing tagwords interval (msec)", 0, false, 1, {1}},
+	{"%number of TOF time bins", 0, false, 1, {1}},
+	{"data offset in bytes", 0, false, 1, {0}},
 };
 
 static const struct fixed norm_keys[] = {
-	{"originatingsystem", 0, true, 1, {2008}},
-	{"numberofnormalizationcomponents", 0, true, 1, {COMPONENTS}},
-	{"numberofrings", 0, false, 1, {MMR_RINGS}},
-	{"axialcompression", 0, false, 1, {11}},
-	{"maximumringdifference", 0, false, 1, {MMR_LARGEST}},
-	{"dataoffsetinbytes", 1, false, 1, {0}},
-	{"dataoffsetinbytes", 2, false, 1, {174752}},
-	{"dataoffsetinbytes", 3, false, 1, {187136}},
-	{"dataoffsetinbytes", 4, false, 1, {316160}},
-	{"dataoffsetinbytes", 5, false, 1, {319508}},
-	{"dataoffsetinbytes", 6, false, 1, {319764}},
-	{"dataoffsetinbytes", 7, false, 1, {320020}},
-	{"dataoffsetinbytes", 8, false, 1, {320056}},
-	{"matrixsize", 1, false, 2, {MMR_RADIAL, 127}},
-	{"matrixsize", 2, false, 2, {MMR_BLOCK, MMR_RADIAL}},
-	{"matrixsize", 3, false, 2, {MMR_DETECTORS, MMR_RINGS}},
-	{"matrixsize", 4, false, 1, {837}},
-	{"matrixsize", 5, false, 1, {MMR_RINGS}},
-	{"matrixsize", 6, false, 1, {MMR_RINGS}},
-	{"matrixsize", 7, false, 1, {MMR_BLOCK}},
-	{"matrixsize", 8, false, 1, {837}},
+	{"!originating system", 0, true, 1, {2008}},
+	{"%number of normalization components", 0, true, 1, {COMPONENTS}},
+	{"number of rings", 0, false, 1, {MMR_RINGS}},
+	{"%axial compression", 0, false, 1, {11}},
+	{"%maximum ring difference", 0, false, 1, {MMR_LARGEST}},
+	{"data offset in bytes", 1, false, 1, {0}},
+	{"data offset in bytes", 2, false, 1, {174752}},
+	{"data offset in bytes", 3, false, 1, {187136}},
+	{"data offset in bytes", 4, false, 1, {316160}},
+	{"data offset in bytes", 5, false, 1, {319508}},
+	{"data offset in bytes", 6, false, 1, {319764}},
+	{"data offset in bytes", 7, false, 1, {320020}},
+	{"data offset in bytes", 8, false, 1, {320056}},
+	{"matrix size", 1, false, 2, {MMR_RADIAL, 127}},
+	{"matrix size", 2, false, 2, {MMR_BLOCK, MMR_RADIAL}},
+	{"matrix size", 3, false, 2, {MMR_DETECTORS, MMR_RINGS}},
+	{"matrix size", 4, false, 1, {837}},
+	{"matrix size", 5, false, 1, {MMR_RINGS}},
+	{"matrix size", 6, false, 1, {MMR_RINGS}},
+	{"matrix size", 7, false, 1, {MMR_BLOCK}},
+	{"matrix size", 8, false, 1, {837}},
 };
+
+/* Find the short form of a key (node/format/interfile_lines.h). */
+static const char *short_key(const char *key, char ret[KEY])
+{
+	interfile_normalise(key + (*key == '!' || *key == '%'), ret, KEY);
+	return ret;
+}
 
 static int missing(const char *key, struct err *err)
 {
@@ -71,9 +79,9 @@ static int missing(const char *key, struct err *err)
 static int refuse_value(const struct interfile_lines *l, const struct fixed *k, struct err *err)
 {
 	const struct interfile_line *line = NULL;
-	char second[24] = "";
+	char second[24] = "", key[KEY];
 
-	interfile_line_find(l, k->key, k->index, &line, NULL);
+	interfile_line_find(l, short_key(k->key, key), k->index, &line, NULL);
 	if (k->n == 2)
 		snprintf(second, sizeof(second), ", %g", k->value[1]);
 	return err_set(err, ENOTSUP, "line %d: %.60s := %.60s; supported: %g%s", line->number, line->name, line->value,
@@ -85,7 +93,8 @@ static int check_keys(const struct interfile_lines *l, const struct fixed *keys,
 	for (size_t i = 0; i < n_keys; i++) {
 		const struct fixed *k = &keys[i];
 		double v[2] = {0, 0};
-		int n = 0, rc = interfile_line_numbers(l, k->key, k->index, -1e15, 1e15, 2, v, &n, err);
+		char key[KEY];
+		int n = 0, rc = interfile_line_numbers(l, short_key(k->key, key), k->index, -1e15, 1e15, 2, v, &n, err);
 
 		if (rc < 0)
 			return rc;

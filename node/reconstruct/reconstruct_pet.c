@@ -255,13 +255,19 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 	return reconstruct_report_series(&base->report, &w->made, err);
 }
 
-/* Describe the TOF bins that were reconstructed; null: no time of flight. */
-static json_t *tof_details(const struct scan_tof *tof)
+/* Describe the TOF bins that were reconstructed, and the order in which the data have them; null: no time of flight. */
+static json_t *tof_details(const struct pet_work *w)
 {
+	const struct interfile *h = &w->s->part[SINOGRAM_EMISSION].header;
+	const struct scan_tof *tof = &w->m.tof;
+	char order[64];
+
 	if (tof->n == 0)
 		return json_null();
-	return json_pack("{s:i, s:f, s:f, s:f}", "bins", tof->n, "width_ps", tof->width / TOF_MM_PER_PS, "width_mm", tof->width,
-			 "resolution_ps", tof->sigma * TOF_FWHM_PER_SIGMA / TOF_MM_PER_PS);
+	interfile_tof_text(h, order, sizeof(order));
+	return json_pack("{s:i, s:f, s:f, s:f, s:s, s:b}", "bins", tof->n, "width_ps", tof->width / TOF_MM_PER_PS, "width_mm",
+			 tof->width, "resolution_ps", tof->sigma * TOF_FWHM_PER_SIGMA / TOF_MM_PER_PS, "order", order,
+			 "order_stated", h->tof_listed);
 }
 
 /* Describe the time frames; null: none. */
@@ -306,14 +312,14 @@ static json_t *sum_or_null(const struct pet_work *w, double sum)
 static json_t *details(const struct pet_work *w, size_t planes)
 {
 	return json_pack("{s:{s:I, s:o, s:o, s:o, s:i, s:i, s:i, s:f, s:f, s:o, s:o, s:b, s:f, s:f, s:f, s:f, s:s, s:s, s:s}}",
-			 kind_pet.name, "planes", (json_int_t)planes, "tof", tof_details(&w->m.tof), "frames", frame_details(w),
-			 "gating", gate_details(w), "iterations", w->plan.iterations, "subsets", w->plan.subsets,
-			 "angles_at_a_time", w->plan.group_views, "fov_radius_mm", w->plan.fov_radius, "counts", w->run.counts,
-			 "sum_data", sum_or_null(w, w->run.sum_data), "sum_model", sum_or_null(w, w->run.sum_model),
-			 "sensitivity_cached", w->run.sensitivity_cached, "seconds_setup", w->run.seconds_setup,
-			 "seconds_sensitivity", w->run.seconds_sensitivity, "seconds_iterate", w->run.seconds_iterate,
-			 "seconds_filter", w->run.seconds_filter, "units", w->made.units, "corrected", w->made.corrected,
-			 "warnings", w->made.warnings);
+			 kind_pet.name, "planes", (json_int_t)planes, "tof", tof_details(w), "frames", frame_details(w), "gating",
+			 gate_details(w), "iterations", w->plan.iterations, "subsets", w->plan.subsets, "angles_at_a_time",
+			 w->plan.group_views, "fov_radius_mm", w->plan.fov_radius, "counts", w->run.counts, "sum_data",
+			 sum_or_null(w, w->run.sum_data), "sum_model", sum_or_null(w, w->run.sum_model), "sensitivity_cached",
+			 w->run.sensitivity_cached, "seconds_setup", w->run.seconds_setup, "seconds_sensitivity",
+			 w->run.seconds_sensitivity, "seconds_iterate", w->run.seconds_iterate, "seconds_filter",
+			 w->run.seconds_filter, "units", w->made.units, "corrected", w->made.corrected, "warnings",
+			 w->made.warnings);
 }
 
 static const struct grid *fill_report(struct reconstruct_work *base)

@@ -123,6 +123,7 @@ int pet_result_write(const struct sinogram *s, const struct pet_result_info *inf
 			       .series = {.kind = &pet_series,
 					  .s = s,
 					  .protocol = info->protocol,
+					  .method = pet_result_uses_tof(s, info->protocol) ? "TOF" : NULL,
 					  .keep_free = info->keep_free,
 					  .grid = &info->plan->grid,
 					  .frames = sinogram_images(s),

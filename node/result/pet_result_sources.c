@@ -107,16 +107,28 @@ void pet_result_describe_scanner(const struct sinogram *s, char *ret_text, size_
 		 m->arc_corrected, tof);
 }
 
-/* Describe the TOF bins that were reconstructed; "" without time of flight. */
-static void describe_tof(const struct pet_result *r, char *ret_text, size_t size)
+bool pet_result_uses_tof(const struct sinogram *s, const struct protocol_conf *p)
 {
 	struct michelogram m;
-	int mashing = r->info->protocol->pet.tof_mashing;
+
+	return algorithm_iterates(p->pet.algorithm) &&
+	       michelogram_mash(&s->part[SINOGRAM_EMISSION].header.m, p->pet.tof_mashing, &m, NULL) == 0 && m.tof.n > 1;
+}
+
+/* Describe the TOF bins that were reconstructed, and the order in which the data have them; "" without time of flight. */
+static void describe_tof(const struct pet_result *r, char *ret_text, size_t size)
+{
+	const struct interfile *h = &r->series.s->part[SINOGRAM_EMISSION].header;
+	struct michelogram m;
+	char order[64];
 
 	ret_text[0] = '\0';
-	if (michelogram_mash(&r->series.s->part[SINOGRAM_EMISSION].header.m, mashing, &m, NULL) == 0 && m.tof.n > 0)
-		snprintf(ret_text, size, ", %d TOF bin%s of %.6g ps (%.5g mm), resolution %.5g ps FWHM", m.tof.n, plural(m.tof.n),
-			 m.tof.width / TOF_MM_PER_PS, m.tof.width, m.tof.sigma * TOF_FWHM_PER_SIGMA / TOF_MM_PER_PS);
+	if (michelogram_mash(&h->m, r->info->protocol->pet.tof_mashing, &m, NULL) < 0 || m.tof.n == 0)
+		return;
+	interfile_tof_text(h, order, sizeof(order));
+	snprintf(ret_text, size, ", %d TOF bin%s of %.6g ps (%.5g mm), resolution %.5g ps FWHM, stored in the order %s (%s)",
+		 m.tof.n, plural(m.tof.n), m.tof.width / TOF_MM_PER_PS, m.tof.width,
+		 m.tof.sigma * TOF_FWHM_PER_SIGMA / TOF_MM_PER_PS, order, h->tof_listed ? "as the header states" : "assumed");
 }
 
 /* Return the length of the first sentences of a text that have together at most `room` characters. */
@@ -141,7 +153,7 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 	bool iterates = algorithm_iterates(p->pet.algorithm);
 	const struct sinogram *s = r->series.s;
 	const struct grid *g = r->series.grid;
-	char passes[96] = "", tof[96], frames[32] = "", model[96], filter[64] = "none", patient[180];
+	char passes[96] = "", tof[200], frames[32] = "", model[96], filter[64] = "none", patient[180];
 	size_t n;
 
 	if (iterates)

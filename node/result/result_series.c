@@ -68,7 +68,8 @@ static void fill_series(const struct result_series *r, struct item_writer *w)
 	if (text[0])
 		snprintf(description, sizeof(description), "%.64s", text);
 	else
-		snprintf(description, sizeof(description), "%s reconstruction %.40s", r->kind->name, r->protocol->name);
+		snprintf(description, sizeof(description), "%s%s%s reconstruction %.40s", r->kind->name, r->method ? " " : "",
+			 r->method ? r->method : "", r->protocol->name);
 	item_put_text(w, TAG_SERIES_DESCRIPTION, description);
 	item_put_text(w, TAG_SERIES_INSTANCE_UID, r->uid);
 	item_put_text(w, TAG_MODALITY, r->kind->modality);

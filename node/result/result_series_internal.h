@@ -26,6 +26,7 @@ struct result_series {
 	const struct series_kind *kind;
 	const struct sinogram *s;
 	const struct protocol_conf *protocol;
+	const char *method;	 /* in the default Series Description: "TOF"; NULL: nothing */
 	const struct grid *grid; /* of the volume */
 	int frames;		 /* number of volumes of this grid, after each other; 0: 1 */
 	const char *device;

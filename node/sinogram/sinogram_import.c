@@ -234,6 +234,20 @@ static int try_attributes(struct sinogram_source *s, const struct scanner_conf *
 	return rc;
 }
 
+/* Say which order of TOF bins is assumed if the header does not state one: a reversed order gives a wrong image. */
+static void note_order(struct sinogram_source *s)
+{
+	const struct sinogram_stream *y = &s->stream[SINOGRAM_EMISSION];
+	size_t n = strlen(s->notes);
+	char order[64];
+
+	if (!y->present || y->header.m.tof.n < 2 || y->header.tof_listed)
+		return;
+	interfile_tof_text(&y->header, order, sizeof(order));
+	snprintf(s->notes + n, sizeof(s->notes) - n, "%sThe header has no \"TOF bin order\": %s is assumed, as STIR writes them.",
+		 n ? " " : "", order);
+}
+
 static int write_source(struct sinogram_source *s, size_t *ret_n_objects, struct err *err)
 {
 	const struct sinogram_import *conf = s->conf;
@@ -246,6 +260,7 @@ static int write_source(struct sinogram_source *s, size_t *ret_n_objects, struct
 		if (rc < 0)
 			err_prefix(err, "%s", conf->like);
 	}
+	note_order(s);
 	if (rc == 0)
 		rc = make_seed(s, err);
 	if (rc == 0)

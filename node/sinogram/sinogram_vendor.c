@@ -16,13 +16,15 @@
 #define TAIL 4096
 #define PREAMBLE 128 /* bytes before the mark of a DICOM file */
 
-static const char hdf5[] = "\x89HDF\r\n\x1a\n", dicom[] = "DICM", ptd[] = "LARGE_PET_LM_RAWDATA";
+static const char petsird[] = "yardl", hdf5[] = "\x89HDF\r\n\x1a\n", dicom[] = "DICM", ptd[] = "LARGE_PET_LM_RAWDATA";
 
 /* Return the sentence about the file with this beginning and end; NULL: none. */
 static const char *sentence(const char *path, const char *head, size_t n_head, const char *tail, size_t n_tail)
 {
 	const char *ending = strrchr(path, '.');
 
+	if (n_head >= strlen(petsird) && !memcmp(head, petsird, strlen(petsird)))
+		return "a PETSIRD file: import it with --petsird FILE";
 	if (n_head >= strlen(hdf5) && !memcmp(head, hdf5, strlen(hdf5)))
 		return "an HDF5 file, as GE writes raw data (RDF9): not read; write the sinograms as Interfile with STIR, which "
 		       "reads RDF9";

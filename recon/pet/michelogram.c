@@ -101,15 +101,20 @@ static int check_scanner(const struct michelogram *m, struct err *err)
 	return 0;
 }
 
-/* TOF bins that end far inside the largest radial bin would miss most annihilations: then their width is wrong, as in headers
- * whose mashing factor is not that of their bins. */
+bool michelogram_tof_reaches(const struct michelogram *m, double *ret_reach, double *ret_largest)
+{
+	double largest = fmax(michelogram_radius(m, m->n_radial - 1), -michelogram_radius(m, 0));
+
+	*ret_reach = 0.5 * m->tof.n * m->tof.width;
+	*ret_largest = fmin(largest, m->scanner.radius + m->scanner.interaction_depth);
+	return *ret_reach >= TOF_REACH * *ret_largest;
+}
+
 static int check_tof(const struct michelogram *m, struct err *err)
 {
 	const struct scan_tof *tof = &m->tof;
-	double largest = fmax(michelogram_radius(m, m->n_radial - 1), -michelogram_radius(m, 0)),
-	       reach = 0.5 * tof->n * tof->width;
+	double reach, largest;
 
-	largest = fmin(largest, m->scanner.radius + m->scanner.interaction_depth);
 	if (tof->n == 0)
 		return 0;
 	if (tof->n < 1 || tof->n > MICHELOGRAM_TOF_MAX)
@@ -118,7 +123,7 @@ static int check_tof(const struct michelogram *m, struct err *err)
 		return err_set(err, EINVAL, "michelogram: TOF bins of %g mm", tof->width);
 	if (!(tof->sigma > 0 && tof->sigma <= LENGTH_MAX))
 		return err_set(err, EINVAL, "michelogram: TOF resolution of %g mm (standard deviation)", tof->sigma);
-	if (reach < TOF_REACH * largest)
+	if (!michelogram_tof_reaches(m, &reach, &largest))
 		return err_set(
 			err, EINVAL,
 			"michelogram: %d TOF bins of %g mm end %g mm from the middle of the rays, but the radial bins extend "

@@ -177,9 +177,12 @@ def added_tof_bins_are_one(folder):
     other = t.reconstruct(os.path.join(folder, "mashed-before"), before, settings=FEW)
     off = np.abs(mashed.values - other.values).max() / mashed.values.max()
     check(off < 1e-4, f"mashed: differs by {off} from data that were added before")  # a step of the stored values is 3e-5
-    check("4 TOF bins of 360 ps" in mashed.objects[0].DerivationDescription, mashed.objects[0].DerivationDescription)
+    for part in ("4 TOF bins of 360 ps", "stored in the order 5, 4 ... -6 (as the header states)"):
+        check(part in mashed.objects[0].DerivationDescription, mashed.objects[0].DerivationDescription)
+    check(mashed.objects[0].SeriesDescription == "PET TOF reconstruction pet-mlem", mashed.objects[0].SeriesDescription)
     fbp = t.reconstruct(os.path.join(folder, "fbp"), measured, settings=(*FEW, "algorithm=fbp"))
     other = t.reconstruct(os.path.join(folder, "fbp-before"), without, settings=(*FEW, "algorithm=fbp"))
+    check(fbp.objects[0].SeriesDescription.startswith("PET reconstruction"), f"fbp adds TOF bins: {fbp.objects[0].SeriesDescription}")
     check(fbp.values.max() > 0 and np.array_equal(fbp.values, other.values), "fbp: another image than without time of flight")
     # one bin as wide as all: the image of the data without time of flight; the weight of the bin is 0.99 at the edge of the image
     wide = t.reconstruct(os.path.join(folder, "wide"), measured, settings=(*FEW, "tof_mashing=12"))
@@ -191,6 +194,7 @@ def added_tof_bins_are_one(folder):
     one = ("--device", "cpu", "--protocol", "pet-mlem", "--set", "iterations=1", "--set", "matrix=32", "--set", "tof_mashing=2")
     found = json.loads(t.run("recon", "--json", *one, "-o", os.path.join(folder, "json"), measured).stdout)["cases"][0]["pet"]["tof"]
     check(found["bins"] == 6 and abs(found["width_ps"] - 240) < 1e-6 and abs(found["resolution_ps"] - 200) < 1e-6, f"{found}")
+    check((found["order"], found["order_stated"]) == ("5, 4 ... -6", True), f"{found}")
     found = t.run("recon", *one, "-o", os.path.join(folder, "text"), measured).stdout
     check("47 planes of 48 angles in 6 TOF bins" in found, found)
     done = t.run("recon", "--device", "cpu", "--protocol", "pet-mlem", "--set", "tof_mashing=5", "-o", os.path.join(folder, "none"), measured,

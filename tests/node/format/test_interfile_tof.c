@@ -240,6 +240,12 @@ static void test_refused(void **state)
 		{"bins (ps) := 150", "bins (ps) := 150\nSize of timing bin (ps) := 151", "two values for the same quantity"},
 		{"(ps) := 200", "(ps) := 0", "TOF timing resolution (ps) := 0; allowed"},
 		{"[5] := 5", "[5] := 1025", "matrix size [5] := 1025; allowed"},
+		{"dimensions := 5", "dimensions := 4",
+		 "matrix axis label [5] := timing positions, but number of dimensions := 4"},
+		{"dimensions := 5\nmatrix axis label [5] := timing positions\n", "dimensions := 4\n",
+		 "matrix size [5] := 5, but number of dimensions := 4"},
+		{"matrix axis label [5] := timing positions\n", "",
+		 "\"matrix axis label [5]\" is missing; with 5 dimensions it is \"timing positions\""},
 		{KEYS, "TOF bin order := {0, 1}\n", "TOF bin order: 2 numbers for 5 TOF bins"},
 		{KEYS, "TOF bin order := {0, 1, 2, 3, 4}\n", "TOF bin order: 3; 5 TOF bins have -2 to 2"},
 		{KEYS, "TOF bin order := {0, 1, 1, -1, -2}\n", "TOF bin order: 1 occurs twice"},
@@ -263,7 +269,7 @@ static void test_refused(void **state)
 			{"diameter (cm) := 20", "diameter (cm) := 62.36"}, {"bin size (cm) := 0.3", "bin size (cm) := 31"}),
 		   &f);
 	assert_int_equal(interfile_complete(&f, NULL, &err), -EBADMSG);
-	assert_non_null(strstr(err.msg, "their width is wrong"));
+	assert_non_null(strstr(err.msg, "27 TOF bins of 88.998 ps (\"Size of unmashed TOF time bins (ps)\""));
 	interfile_clear(&f);
 }
 

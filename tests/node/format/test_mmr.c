@@ -70,7 +70,8 @@ static void refused_headers(void **state)
 		{mmr_header_read_list, list_text, "(bits):=32", "(bits):=64", ENOTSUP, "supported: 32"},
 		{mmr_header_read_list, list_text, "compression:=1", "compression:=11", ENOTSUP, "supported: 1"},
 		{mmr_header_read_list, list_text, "difference:=60", "difference:=63", ENOTSUP, "supported: 60"},
-		{mmr_header_read_list, list_text, "projections:=344", "projections:=", EBADMSG, "numberofprojections"},
+		{mmr_header_read_list, list_text, "projections:=344", "projections:=", EBADMSG,
+		 "has no key \"%number of projections\""},
 		{mmr_header_read_list, list_text, "views:=252", "views:={252,1}", ENOTSUP, "{252,1}; supported: 252"},
 		{mmr_header_read_list, list_text, "bytes:=0", "bytes:=512", ENOTSUP, "data offset in bytes := 512"},
 		{mmr_header_read_list, list_text, "CoincidenceList", "sinogram", ENOTSUP, "data format := sinogram"},
@@ -83,7 +84,8 @@ static void refused_headers(void **state)
 		{mmr_header_read_norm, norm_text, "components:=8", "components:=7", ENOTSUP, "supported: 8"},
 		{mmr_header_read_norm, norm_text, "174752", "174756", ENOTSUP, "data offset in bytes [2] := 174756"},
 		{mmr_header_read_norm, norm_text, "{344,127}", "{336,109}", ENOTSUP, "{336,109}; supported: 344, 127"},
-		{mmr_header_read_norm, norm_text, "components:=8", "components:=", EBADMSG, "numberofnormalizationcomponents"},
+		{mmr_header_read_norm, norm_text, "components:=8", "components:=", EBADMSG,
+		 "has no key \"%number of normalization components\""},
 	};
 
 	(void)state;

@@ -273,6 +273,28 @@ def by_petsird(path, header, prompts, delayeds, failures):
     tools.check(found == (prompts, delayeds), "petsird reads other events", failures)
 
 
+def with_further_roles(folder, failures):
+    """Interfile data beside list mode are refused with a way; this way gives the same counts with the further role."""
+    path, out, again = os.path.join(folder, "roles.petsird"), os.path.join(folder, "roles"), os.path.join(folder, "roles-again")
+    header, hs = p.ring_header(skip=(3,)), os.path.join(folder, "roles.hs")
+    p.Writer(p.stored("ring", "0.12.0")[1]).file(path, header, [p.event_block(0, 1000, [(40, 8, 0), (80, 17, 0)])])
+    done = tools.run("import", "--petsird", path, "--additive", "b.hs", "-o", out, ok=(2,))
+    tools.check("write all roles with `tomonode export -o FILE.hs DIR`" in done.stderr, done.stderr, failures)
+    imported(out, path)
+    tools.run("export", "-o", hs, out)
+    roles = {name.lower(): os.path.join(folder, f"roles-{name.lower()}.hs") for name in arrays(out) if name != "EMISSION"}
+    with open(hs, encoding="ascii") as f:
+        text = f.read()
+    roles["additive"] = os.path.join(folder, "b.hs")
+    with open(roles["additive"], "w", encoding="ascii") as f:
+        f.write(text.replace("roles.s", "b.s"))
+    np.full(arrays(out)["EMISSION"].size, 0.25, "<f4").tofile(os.path.join(folder, "b.s"))
+    tools.run("import", hs, *(x for name, file in roles.items() for x in ("--" + name, file)), "--like", os.path.join(out, "emission.dcm"), "-o", again)
+    before, after = arrays(out), arrays(again)
+    tools.check(sorted(after) == sorted([*before, "ADDITIVE"]) and len(before) > 1, f"{sorted(before)}, {sorted(after)}", failures)
+    tools.check(all(np.array_equal(before[k], after[k]) for k in before), "other values than in the list mode's objects", failures)
+
+
 def refused(folder, failures):
     writer = p.Writer(p.stored("ring", "0.12.0")[1])
     path, out = os.path.join(folder, "bad.petsird"), os.path.join(folder, "bad")
@@ -328,6 +350,7 @@ def main():
         examination(folder, failures)
         reconstructed(folder, failures)
         simulated(folder, failures)
+        with_further_roles(folder, failures)
         refused(folder, failures)
     tools.finish(failures, "PETSIRD: every event is in its bin")
 

@@ -73,7 +73,8 @@ def of_stir(folder, failures):
     for name, options in ways:
         path, out = os.path.join(folder, name), os.path.join(folder, name + "-objects")
         tof.write_stir(path, counts, STIR_SEGMENTS, **options)
-        run_import(out, path + ".hs", "--additive", path + ".hs", "--chunk", 3000)
+        done = run_import(out, path + ".hs", "--additive", path + ".hs", "--chunk", 3000)
+        tools.check(("-2, -1 ... 2 is assumed" in done.stderr) != ("order" in options), f"STIR {name}: {done.stderr}", failures)
         with open(path + ".s", "rb") as f:
             data = f.read()
         for role, (found, _) in streams(out).items():
@@ -100,7 +101,7 @@ def stir_refused(folder, failures):
         (("factor := 1", "factor := 2"), "no whole number of TOF bins"),
         (("factor := 1", "factor := 0.5"), "allowed: a number from 1"),
         (("[5] := 5", "[5] := 7"), "7 timing positions, but 5"),
-        (("bins (ps) := 143.231", "bins (ps) := 10"), "their width is wrong"),
+        (("bins (ps) := 143.231", "bins (ps) := 10"), "one of these two values is wrong"),
         (("bins (ps) := 143.231", "bins (ps) := inf"), "Size of unmashed TOF time bins (ps) := inf"),
         (("resolution (ps) := 214", "resolution (ps) := 0"), "TOF timing resolution (ps) := 0"),
         (("resolution (ps) := 214", "resolution (ps) := 214\ntiming resolution (ps) := 215"), "two values for the same quantity"),
@@ -272,6 +273,7 @@ def usage(folder, failures):
     for name, data, says in (("a.rdf", b"\x89HDF\r\n\x1a\n" + bytes(600), "an HDF5 file, as GE writes raw data (RDF9)"),
                              ("a.ptd", bytes(600), "list mode data of Siemens (PTD)"),
                              ("b.bin", bytes(9000) + b"LARGE_PET_LM_RAWDATA" + bytes(40), "list mode data of Siemens (PTD)"),
+                             ("a.petsird", b"yardl\1\0\0\0" + bytes(70000), "a PETSIRD file: import it with --petsird FILE"),
                              ("c", bytes(128) + b"DICM" + bytes(600), "a DICOM file: reconstruct it with `tomonode recon`")):
         path = os.path.join(folder, name)
         with open(path, "wb") as f:
