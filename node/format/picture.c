@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "node/base/text_file.h"
 
@@ -152,4 +153,24 @@ void picture_clear(struct picture *p)
 {
 	free(p->value);
 	*p = (struct picture){0};
+}
+
+int picture_write(const char *path, int width, int height, const unsigned char *grey, struct err *err)
+{
+	png_image image = {.version = PNG_IMAGE_VERSION,
+			   .width = (png_uint_32)width,
+			   .height = (png_uint_32)height,
+			   .format = PNG_FORMAT_GRAY};
+	char part[4200];
+	int rc = 0;
+
+	if (snprintf(part, sizeof(part), "%s.part", path) >= (int)sizeof(part))
+		return err_set(err, ENAMETOOLONG, "the path %.60s... has more than %zu bytes", path, sizeof(part) - 6);
+	if (!png_image_write_to_file(&image, part, 0, grey, 0, NULL))
+		rc = err_set(err, EIO, "cannot write %s: %s", part, image.message);
+	else if (rename(part, path) < 0)
+		rc = err_set(err, errno, "cannot rename %s: %s", part, strerror(errno));
+	if (rc < 0)
+		unlink(part);
+	return rc;
 }

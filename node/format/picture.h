@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read grey pictures that are used as phantoms: PNG (colours are converted to grey, transparent pixels to black) and PGM (P2,
- * P5). */
+/* Write grey pictures, and read those that are used as phantoms: PNG (colours are converted to grey, transparent pixels to black)
+ * and PGM (P2, P5). */
 #ifndef TOMONODE_NODE_PICTURE_H
 #define TOMONODE_NODE_PICTURE_H
 
@@ -20,5 +20,8 @@ bool picture_has_extension(const char *path); /* true: the name ends in .png or 
  */
 int picture_read(const char *path, struct picture *ret_picture, struct err *err);
 void picture_clear(struct picture *p);
+
+/* Write an 8-bit grey PNG: PATH.part, renamed to PATH when it is complete. grey: width * height values, rows from the top. */
+int picture_write(const char *path, int width, int height, const unsigned char *grey, struct err *err);
 
 #endif

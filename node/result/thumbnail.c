@@ -3,15 +3,14 @@
 #include "node/result/thumbnail.h"
 
 #include <errno.h>
-#include <png.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "dicom/object/dicom_tags.h"
 #include "dicom/pixels/pixels.h"
+#include "node/format/picture.h"
 
 #define NAME "thumbnail.png"
 #define DARKEST 0.02	/* fraction of the values that become black */
@@ -92,13 +91,8 @@ static void window(const struct small *s, float *ret_lo, float *ret_hi)
 
 static int write_png(const struct small *s, bool inverse, const char *path, struct err *err)
 {
-	png_image image = {.version = PNG_IMAGE_VERSION,
-			   .width = (png_uint_32)s->width,
-			   .height = (png_uint_32)s->height,
-			   .format = PNG_FORMAT_GRAY};
 	size_t n = (size_t)s->width * (size_t)s->height;
 	unsigned char *grey = malloc(n);
-	char part[420];
 	float lo, hi;
 	int ret = 0;
 
@@ -111,13 +105,7 @@ static int write_png(const struct small *s, bool inverse, const char *path, stru
 		v = v < 0 ? 0 : v > 1 ? 1 : v;
 		grey[i] = (unsigned char)(255 * (inverse ? 1 - v : v) + 0.5f);
 	}
-	snprintf(part, sizeof(part), "%s.part", path);
-	if (!png_image_write_to_file(&image, part, 0, grey, 0, NULL))
-		ret = err_set(err, EIO, "cannot write %s: %s", part, image.message);
-	else if (rename(part, path) < 0)
-		ret = err_set(err, errno, "cannot rename %s: %s", part, strerror(errno));
-	if (ret < 0)
-		unlink(part);
+	ret = picture_write(path, s->width, s->height, grey, err);
 	free(grey);
 	return ret;
 }

@@ -10,9 +10,9 @@
 
 #include <jansson.h>
 
+#include "node/base/html.h"
 #include "node/jobs/jobs.h"
 #include "node/jobs/node_facts.h"
-#include "node/status/html.h"
 #include "node/status/metrics.h"
 #include "node/status/status_names.h"
 #include "node/status/status_request.h"

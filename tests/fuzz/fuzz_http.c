@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "node/status/html.h"
+#include "node/base/html.h"
 #include "node/status/status_request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
+#include "node/base/html.h"
 #include "node/jobs/job_report.h"
-#include "node/status/html.h"
 #include "node/status/metrics.h"
 #include "node/status/status_request.h"
 #include "node/status/status_text.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/status/html.h"
+#include "node/base/html.h"
 
 #include <stdarg.h>
 #include <stdint.h>
