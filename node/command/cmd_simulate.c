@@ -15,7 +15,7 @@
 
 #define THICKNESS 50 /* mm */
 
-static const char *const phantoms[] = {"slab", "beads", "breast", "voxels", NULL};
+static const char *const phantoms[] = {"slab", "beads", "breast", "voxels", "calibration", NULL};
 static const char *const formats[] = {"mg", "bp", NULL}, *const sides[] = {"L", "R", NULL}, *const views[] = {"CC", "MLO", NULL};
 enum { PHANTOM_WORD_BREAST = 2, PHANTOM_WORD_VOXELS };
 
@@ -35,7 +35,8 @@ static const struct option_spec option_specs[] = {
 	{0, "system", "NAME",
 	 "name of a geometry profile: siemens-inspiration (default), ge-essential, victre, or one of --config",
 	 INTO_TEXT(struct simulate, system)},
-	{0, "phantom", "KIND", "breast (default), slab, beads, voxels (needs --from, --materials)",
+	{0, "phantom", "KIND",
+	 "breast (default), slab, beads, voxels (needs --from, --materials), calibration (with phantom.json)",
 	 INTO_WORD(struct simulate, base.phantom, phantoms)},
 	{0, "from", "FILE", "voxels only: MetaImage header (.mhd) of a volume of labels; its data file is in the same folder",
 	 INTO_TEXT(struct simulate, what.volume)},
@@ -96,7 +97,8 @@ static bool read_detector(struct simulate_command *c)
 /* Convert the words, and set the default thickness. */
 static void apply_words(struct simulate *s)
 {
-	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_BREAST, PHANTOM_BREAST};
+	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_BREAST, PHANTOM_BREAST,
+						  PHANTOM_CALIBRATION};
 
 	s->what.phantom = kinds[s->base.phantom];
 	s->what.multi = s->format == 1;

@@ -5,11 +5,15 @@
  */
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <string.h>
 
 #include "node/base/json_file.h"
 #include "node/config/kind.h"
 #include "node/simulate/simulate.h"
+
+#define PHANTOM_TURN 30.0 /* degrees, of the axes of phantom.json against those of the scan */
+#define PHANTOM_X 80.0	  /* mm, of their origin */
 
 static const char *role_name(enum shape_role role)
 {
@@ -69,7 +73,31 @@ static json_t *truth_json(const struct simulation *s)
 	return root;
 }
 
+/* Describe the beads as the maker of a phantom would: in axes of the phantom, which are turned and shifted against those of the
+ * scan, with heights above its bottom. */
+static json_t *phantom_json(const struct simulation *s)
+{
+	double c = cos(PHANTOM_TURN * M_PI / 180), n = sin(PHANTOM_TURN * M_PI / 180), diameter = 0;
+	json_t *beads = json_array();
+
+	for (size_t i = 0; i < s->phantom->n; i++) {
+		const struct shape *shape = &s->phantom->shapes[i];
+		double x = shape->c[0] - PHANTOM_X, y = shape->c[1];
+
+		if (shape->role != ROLE_BEAD)
+			continue;
+		diameter = 2 * shape->r[0];
+		json_array_append_new(beads,
+				      json_pack("[f, f, f]", c * x + n * y, c * y - n * x, shape->c[2] - s->o.profile->support));
+	}
+	return json_pack("{s:f, s:o}", "diameter_mm", diameter, "beads_mm", beads);
+}
+
 int simulate_truth(const struct simulation *s, const char *folder, struct err *err)
 {
-	return json_file_write(truth_json(s), folder, "truth.json", err);
+	int rc = json_file_write(truth_json(s), folder, "truth.json", err);
+
+	if (rc == 0 && s->o.phantom == PHANTOM_CALIBRATION && !s->voxels)
+		rc = json_file_write(phantom_json(s), folder, "phantom.json", err);
+	return rc;
 }

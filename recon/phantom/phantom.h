@@ -43,6 +43,7 @@ enum phantom_kind {
 	PHANTOM_SLAB = 1,
 	PHANTOM_BEADS,
 	PHANTOM_BREAST,
+	PHANTOM_CALIBRATION, /* beads of 1 mm in two layers, 5 mm above the bottom and below the top of a plate */
 };
 
 /* Create a phantom of `thickness` mm, from z = support upwards, that fits a detector of size[0] x size[1] mm. The same seed gives

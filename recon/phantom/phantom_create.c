@@ -21,6 +21,8 @@
 #define MU_MASS 0.0856 /* a mass is a little denser than glandular tissue */
 #define MU_BEAD 0.8
 #define MU_CALCIFICATION 1.2
+#define MU_STEEL 2.5	/* of beads for calibration: a tenth of steel, so that noise-free images have no code of 0 */
+#define LAYER_DEPTH 5.0 /* mm from the surface of the calibration phantom to a layer */
 #define N_CALCIFICATIONS 8
 #define SHAPES_MAX 64
 
@@ -31,6 +33,14 @@ static const double bead_place[][3] = {
 	{0.31, -0.29, 0.78}, {0.37, 0.08, 0.88}, {0.43, -0.14, 0.50}, {0.49, 0.22, 0.20},
 	{0.55, -0.24, 0.10}, {0.61, 0.03, 0.70}, {0.67, 0.14, 0.38},  {0.73, -0.10, 0.90},
 };
+
+/* Positions of the beads of the calibration phantom: x and y as fractions of the detector; the first half in the lower layer. No
+ * rotation or mirror image of them is similar to them. */
+static const double calibration_place[][2] = {
+	{0.10, -0.30}, {0.16, 0.04}, {0.23, 0.27},  {0.38, -0.17}, {0.45, 0.12},  {0.58, -0.27}, {0.66, 0.22},	{0.72, -0.05},
+	{0.13, -0.12}, {0.20, 0.16}, {0.27, -0.25}, {0.34, 0.29},  {0.43, -0.03}, {0.53, 0.25},	 {0.61, -0.13}, {0.70, 0.06},
+};
+#define N_CALIBRATION (sizeof calibration_place / sizeof *calibration_place)
 
 /* Positions and half axes of the glandular tissue, as fractions of the breast's half axes. The ellipsoids are disjoint and inside
  * the breast. */
@@ -92,6 +102,18 @@ static void add_beads(struct builder *b, const double size[2], double support, d
 	}
 }
 
+static void add_calibration(struct builder *b, const double size[2], double support, double thickness)
+{
+	for (size_t i = 0; i < N_CALIBRATION; i++) {
+		const double *f = calibration_place[i];
+		double z = i < N_CALIBRATION / 2 ? LAYER_DEPTH : thickness - LAYER_DEPTH;
+		double c[3] = {f[0] * size[0] + scatter(b, 1), f[1] * size[1] + scatter(b, 1), support + z};
+		double r[3] = {0.5, 0.5, 0.5};
+
+		add(b, SHAPE_ELLIPSOID, ROLE_BEAD, c, r, MU_STEEL);
+	}
+}
+
 static void add_breast(struct builder *b, const double size[2], double support, double thickness)
 {
 	double c[3] = {0, 0.02 * size[1], support + thickness / 2};
@@ -126,11 +148,14 @@ static void add_breast(struct builder *b, const double size[2], double support, 
 int phantom_create(enum phantom_kind kind, const double size[2], double support, double thickness, unsigned seed,
 		   struct phantom **ret_phantom, struct err *err)
 {
-	static const char *const names[] = {[PHANTOM_SLAB] = "slab", [PHANTOM_BEADS] = "beads", [PHANTOM_BREAST] = "breast"};
+	static const char *const names[] = {[PHANTOM_SLAB] = "slab",
+					    [PHANTOM_BEADS] = "beads",
+					    [PHANTOM_BREAST] = "breast",
+					    [PHANTOM_CALIBRATION] = "calibration"};
 	struct builder b;
 
-	if (kind < PHANTOM_SLAB || kind > PHANTOM_BREAST)
-		return err_set(err, EINVAL, "phantom kind %d, not in %d..%d", (int)kind, PHANTOM_SLAB, PHANTOM_BREAST);
+	if (kind < PHANTOM_SLAB || kind > PHANTOM_CALIBRATION)
+		return err_set(err, EINVAL, "phantom kind %d, not in %d..%d", (int)kind, PHANTOM_SLAB, PHANTOM_CALIBRATION);
 	if (!(size[0] > 0 && size[0] <= 1000 && size[1] > 0 && size[1] <= 1000))
 		return err_set(err, EINVAL, "phantom: detector of %g x %g mm, not in (0, 1000]", size[0], size[1]);
 	if (!(support >= 0 && support <= 500))
@@ -153,6 +178,8 @@ int phantom_create(enum phantom_kind kind, const double size[2], double support,
 		add_plate(&b, size, support, thickness, kind == PHANTOM_SLAB ? MU_SLAB : MU_HOLDER);
 		if (kind == PHANTOM_BEADS)
 			add_beads(&b, size, support, thickness);
+		if (kind == PHANTOM_CALIBRATION)
+			add_calibration(&b, size, support, thickness);
 	}
 	*ret_phantom = b.p;
 	return 0;

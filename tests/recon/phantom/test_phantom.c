@@ -113,10 +113,10 @@ static void check_lines(const struct phantom *p, double support, double thicknes
 
 static void test_lines(void **state)
 {
-	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_BREAST};
+	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_BREAST, PHANTOM_CALIBRATION};
 	(void)state;
 
-	for (int i = 0; i < 3; i++) {
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		struct phantom *p = make(kinds[i], 17, 50, 3);
 
 		check_lines(p, 17, 50, (unsigned)i);
@@ -135,13 +135,13 @@ static void test_project(void **state)
 		{{60, 40, 60}, {0, 0}}, /* below the paddle */
 	};
 	const struct scan scan = {SCAN_DBT, 281, 179, 4, {0.85, 1.7}, {0, -152.15}, views};
-	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_BREAST};
+	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_BREAST, PHANTOM_CALIBRATION};
 	float *line = malloc(scan_view_size(&scan) * sizeof *line);
 	struct err err = {0};
 	(void)state;
 
 	assert_non_null(line);
-	for (int k = 0; k < 3; k++) {
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
 		struct phantom *p = make(kinds[k], 17, 50, 5);
 
 		for (int view = 0; view < scan.n_views; view++) {
@@ -167,10 +167,10 @@ static void test_project(void **state)
 /* Nothing is its own mirror image, in x or in y, about the middle of the detector or of the body. */
 static void test_no_symmetry(void **state)
 {
-	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_BREAST};
+	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_BREAST, PHANTOM_CALIBRATION};
 	(void)state;
 
-	for (int k = 0; k < 3; k++) {
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
 		struct phantom *p = make(kinds[k], 17, 50, 1);
 		int differs_x = 0, differs_y = 0;
 		double z = 17 + 21.5;
@@ -192,10 +192,10 @@ static void test_no_symmetry(void **state)
 /* Beads project onto the detector in all views between -25 and 25 degrees, and do not touch each other. */
 static void test_coverage(void **state)
 {
-	static const enum phantom_kind kinds[] = {PHANTOM_BEADS, PHANTOM_BREAST};
+	static const enum phantom_kind kinds[] = {PHANTOM_BEADS, PHANTOM_BREAST, PHANTOM_CALIBRATION};
 	(void)state;
 
-	for (int k = 0; k < 2; k++) {
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
 		struct phantom *p = make(kinds[k], 17, 60, 9);
 		int beads = 0;
 
@@ -227,15 +227,15 @@ static void test_coverage(void **state)
 /* Every view shows air in at least 5.5 % of its bins, so that the intensity without an object can be read off the view. */
 static void test_air(void **state)
 {
-	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_BREAST};
+	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_BREAST, PHANTOM_CALIBRATION};
 	struct scan_view view = {{0, 0, 0}, {0, 0}};
 	const struct scan scan = {SCAN_DBT, 88, 112, 1, {2.72, 2.72}, {0, -152.32}, &view};
 	float line[88 * 112];
 	struct err err = {0};
 	(void)state;
 
-	for (int k = 0; k < 9; k++) {
-		struct phantom *p = make(kinds[k % 3], 17, 30 + 25 * (k / 3), 2);
+	for (int k = 0; k < 12; k++) {
+		struct phantom *p = make(kinds[k % 4], 17, 30 + 25 * (k / 4), 2);
 
 		for (int a = -25; a <= 25; a += 5) {
 			int air = 0;
