@@ -402,3 +402,31 @@ void config_describe_profile(const struct profile_conf *p, char *ret_text, size_
 {
 	describe(&config_sections[SECTION_PROFILES], p, ret_text, size);
 }
+
+/* Return true if the file's syntax needs quotes around the value of a key. */
+static bool is_quoted(const struct config_key *key, const char *value)
+{
+	if (key->type == KEY_CHOICE) /* angle_sign = -1 needs none */
+		return strspn(value, "-0123456789") != strlen(value);
+	return key->type != KEY_INT && key->type != KEY_REAL && key->type != KEY_BOOL;
+}
+
+void config_write_profile(const struct profile_conf *p, char *ret_text, size_t size)
+{
+	const struct config_section *section = &config_sections[SECTION_PROFILES];
+	size_t n = (size_t)snprintf(ret_text, size, "profiles = (\n\t{\n");
+
+	for (size_t i = 0; i < section->n_keys && n < size; i++) {
+		const struct config_key *key = &section->keys[i];
+		const char *quote;
+		char value[300];
+
+		config_value_format(key, p, value, sizeof(value));
+		if (!value[0] || ((key->flags & KEY_SPARSE) && !strcmp(value, key->fallback)))
+			continue;
+		quote = is_quoted(key, value) ? "\"" : "";
+		n += (size_t)snprintf(ret_text + n, size - n, "\t\t%s = %s%s%s;\n", key->name, quote, value, quote);
+	}
+	if (n < size)
+		snprintf(ret_text + n, size - n, "\t}\n);\n");
+}

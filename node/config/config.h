@@ -272,5 +272,8 @@ int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
 void config_describe_protocol(const struct protocol_conf *p, char *ret_text, size_t size);
 /* Describe a profile in the same form, without name and patterns. */
 void config_describe_profile(const struct profile_conf *p, char *ret_text, size_t size);
+/* Write a profile as a configuration file: `profiles = ( { name = "..."; ... } );`. Keys with an empty default that are not set
+ * are left out. */
+void config_write_profile(const struct profile_conf *p, char *ret_text, size_t size);
 
 #endif

@@ -308,22 +308,26 @@ static void start(struct fit *f)
 	}
 }
 
+/* Return the standard deviation of the sum of one or two parameters, from the factors of the matrix in `scratch`. */
+static double deviation(struct fit *f, double noise, int i, int k)
+{
+	memset(f->next, 0, (size_t)f->n * sizeof(*f->next));
+	f->next[i] = f->next[k] = 1;
+	normal_solve(f->scratch, f->n, f->next);
+	return noise * sqrt(i == k ? f->next[i] : f->next[i] + f->next[k]);
+}
+
 /* Write the standard deviations of the system's parameters. All are infinite if the matrix is singular. */
 static void deviations(struct fit *f, double noise, struct bead_fit *ret)
 {
-	size_t n = (size_t)f->n;
+	bool both = f->in->fitted[SYSTEM_AXIS_HEIGHT] && f->in->fitted[SYSTEM_SOURCE_AXIS], solved;
 
+	memcpy(f->scratch, f->matrix, (size_t)f->n * (size_t)f->n * sizeof(*f->scratch));
+	solved = normal_factor(f->scratch, f->n);
 	for (int i = 0; i < f->n_system; i++)
-		ret->sd[f->index[i]] = INFINITY;
-	memcpy(f->scratch, f->matrix, n * n * sizeof(*f->scratch));
-	if (!normal_factor(f->scratch, f->n))
-		return;
-	for (int i = 0; i < f->n_system; i++) {
-		memset(f->next, 0, n * sizeof(*f->next));
-		f->next[i] = 1;
-		normal_solve(f->scratch, f->n, f->next);
-		ret->sd[f->index[i]] = noise * sqrt(f->next[i]);
-	}
+		ret->sd[f->index[i]] = solved ? deviation(f, noise, i, i) : INFINITY;
+	if (both) /* they are the first two */
+		ret->sd_sum = solved ? deviation(f, noise, 0, 1) : INFINITY;
 }
 
 static void finish(struct fit *f, double sum, struct bead_fit *ret)

@@ -83,6 +83,7 @@ struct bead_fit_input {
 struct bead_fit {
 	double value[SYSTEM_PARAMETERS];
 	double sd[SYSTEM_PARAMETERS]; /* 0: not fitted; infinite: the points do not determine it */
+	double sd_sum;		      /* of axis_height + source_axis; 0: one of them is not fitted */
 	bool at_limit[SYSTEM_PARAMETERS];
 	double pose[3];	       /* BEADS_KNOWN: x, y of the phantom's origin, turn about z */
 	int parameters;	       /* number of fitted parameters, those of beads and phantom included */

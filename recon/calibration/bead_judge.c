@@ -5,10 +5,21 @@
 #include <errno.h>
 #include <math.h>
 
-const double bead_sd_limits[SYSTEM_PARAMETERS] = {1, 1, 0.5, 2, 0.2, 0.2, 0.01, 2, 2};
+static const double sd_limits[SYSTEM_PARAMETERS] = {1, 1, 0.5, 2, 0.2, 0.2, 0.01, 2, 2};
 
-static int check_parameter(const struct bead_fit *fit, int i, struct err *err)
+#define COMPENSATED 20.0 /* limit of parameters that compensate each other */
+#define SUM_LIMIT 1.0	 /* mm, of axis_height + source_axis */
+
+double bead_sd_limit(int parameter, enum angle_definition definition)
 {
+	bool compensated = parameter == SYSTEM_AXIS_HEIGHT || parameter == SYSTEM_SOURCE_AXIS;
+
+	return compensated && definition == ANGLE_AT_DETECTOR ? COMPENSATED : sd_limits[parameter];
+}
+
+static int check_parameter(const struct bead_fit *fit, int i, enum angle_definition definition, struct err *err)
+{
+	double limit = bead_sd_limit(i, definition);
 	const char *name = system_parameter_names[i], *unit = system_parameter_units[i];
 
 	if (fit->at_limit[i])
@@ -20,12 +31,12 @@ static int check_parameter(const struct bead_fit *fit, int i, struct err *err)
 			       "the positions of the beads do not determine the geometry (%s has no limit): more beads, "
 			       "more views or beads at two heights are necessary",
 			       name);
-	if (!(fit->sd[i] <= bead_sd_limits[i]))
+	if (!(fit->sd[i] <= limit))
 		return err_set(err, EDOM,
 			       "the positions of the beads determine %s only to %.2g %s (standard deviation; allowed: %g %s): "
 			       "more beads, "
 			       "more views, known positions of the beads or beads at heights further apart are necessary",
-			       name, fit->sd[i], unit, bead_sd_limits[i], unit);
+			       name, fit->sd[i], unit, limit, unit);
 	return 0;
 }
 
@@ -44,11 +55,17 @@ int bead_judge_fit(const struct bead_fit_input *input, const struct bead_fit *fi
 			       "does not follow the model",
 			       fit->noise, BEAD_NOISE_LIMIT);
 	for (int i = 0; i < SYSTEM_PARAMETERS; i++) {
-		int rc = input->fitted[i] ? check_parameter(fit, i, err) : 0;
+		int rc = input->fitted[i] ? check_parameter(fit, i, input->views.definition, err) : 0;
 
 		if (rc < 0)
 			return rc;
 	}
+	if (!(fit->sd_sum <= SUM_LIMIT))
+		return err_set(
+			err, EDOM,
+			"the positions of the beads determine axis_height + source_axis only to %.2g mm (standard deviation; "
+			"allowed: %g mm)",
+			fit->sd_sum, SUM_LIMIT);
 	return 0;
 }
 

@@ -5,9 +5,10 @@
 
 #include "recon/calibration/bead_conventions.h"
 
-/* Largest standard deviations that are accepted. 1 mm of axis_height moves a bead by 0.1 mm along z, 1 mm of source_axis or
- * source_x by up to 0.1 mm along x; source_y and angle_offset compensate each other. */
-extern const double bead_sd_limits[SYSTEM_PARAMETERS];
+/* Return the largest standard deviation of a parameter that is accepted. 1 mm of axis_height moves a bead by 0.1 mm along z, 1 mm
+ * of source_axis or source_x by up to 0.1 mm along x; source_y and angle_offset compensate each other. If angles are as seen from
+ * the detector, axis_height and source_axis compensate each other, too: then the limit of 1 mm is for their sum. */
+double bead_sd_limit(int parameter, enum angle_definition definition);
 #define BEAD_NOISE_LIMIT 0.5 /* bins: beads are found to about 0.1 bin; more is a model that does not fit */
 
 /* Check a fit. EDOM: heights are unknown, a parameter is not determined or is at its limit, or the residuals are too large; the

@@ -9,6 +9,7 @@
 #include "recon/calibration/bead_track.h"
 
 #define MATCHED_LEAST 3
+#define MATCHED_PART 0.6  /* least part of the tracks, or of the beads if they are fewer: some match any phantom by accident */
 #define PAIR_LEAST 20.0	  /* mm: nearer beads do not define a rotation */
 #define FIRST_TRACKS 8	  /* tracks that pairs are made of; some of any eight are beads */
 #define MIRRORED_MORE 1.5 /* score by which a mirrored pose must be better */
@@ -112,7 +113,7 @@ int bead_tracks_match(const struct bead_tracks *tracks, const double (*at)[3], i
 				try_pairs(&m, i, j, mirrored);
 	for (int i = 0; rc == 0 && i < tracks->n; i++)
 		n += m.best[i] >= 0;
-	if (rc == 0 && n < MATCHED_LEAST)
+	if (rc == 0 && (n < MATCHED_LEAST || n < MATCHED_PART * (n_beads < tracks->n ? n_beads : tracks->n)))
 		rc = err_set(err, ENODATA, "beads: only %d of %d beads of the exam fit the %d positions of the phantom", n,
 			     tracks->n, n_beads);
 	if (rc == 0) {

@@ -40,7 +40,7 @@ void bead_tracks_clear(struct bead_tracks *tracks);
 #define BEAD_MATCH_DEPTH 15.0	/* mm, along z, relative to the others */
 
 /* Match tracks with known positions. ret_bead[track]: index of its bead, -1: none. ret_mirrored: the phantom is seen mirrored.
- * ENODATA: fewer than three beads match. */
+ * ENODATA: fewer than three beads match, or less than 60 % of the tracks (of the positions, if there are fewer). */
 int bead_tracks_match(const struct bead_tracks *tracks, const double (*at)[3], int n_beads, int *ret_bead, bool *ret_mirrored,
 		      struct err *err);
 /* Assign every track to the nearest of n layers; height: above the phantom's bottom. ret_layer[track]: -1: between two layers. */

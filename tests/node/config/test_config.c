@@ -252,6 +252,34 @@ static void test_overlay(void **state)
 	config_free(c);
 }
 
+/* A written profile is read again with the same values: those of the program, and one with every kind of key. */
+static void test_write_profile(void **state)
+{
+	struct config *c = good(
+		"profiles = ( { name = \"every\"; manufacturer = \"A*\"; serial = \"7\"; axis_height = -1.6; "
+		"source_axis = 700.25; support = 25; source_x = -13.7; source_y = 0.1; detector_ratio = 0.285; pitch = 0.07; "
+		"angle_tag = \"0018,1531\"; angle_sign = -1; angle_about = \"detector\"; chest_wall = \"left\"; "
+		"scale_by_exposure = true; detector_type = \"DIRECT\"; paddle = \"18 x 24\"; } );");
+
+	(void)state;
+	for (size_t i = 0; i < c->n_profiles; i++) {
+		char text[4096], was[1024], is[1024];
+		struct config *again;
+		const struct profile_conf *p;
+
+		config_write_profile(&c->profiles[i], text, sizeof(text));
+		again = good(text);
+		p = config_profile(again, c->profiles[i].manufacturer, c->profiles[i].model, c->profiles[i].serial);
+		config_describe_profile(&c->profiles[i], was, sizeof(was));
+		assert_non_null(p);
+		config_describe_profile(p, is, sizeof(is));
+		assert_string_equal(was, is);
+		assert_string_equal(p->name, c->profiles[i].name);
+		config_free(again);
+	}
+	config_free(c);
+}
+
 static void test_set_round_trip(void **state)
 {
 	static const char *const sets[] = {
@@ -422,11 +450,11 @@ static void test_patterns(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults),       cmocka_unit_test(test_pet),
-		cmocka_unit_test(test_scanners),       cmocka_unit_test(test_overlay),
-		cmocka_unit_test(test_set_round_trip), cmocka_unit_test(test_reals_read_back),
-		cmocka_unit_test(test_spool_place),    cmocka_unit_test(test_patterns),
-		cmocka_unit_test(test_protocols),
+		cmocka_unit_test(test_defaults),	cmocka_unit_test(test_pet),
+		cmocka_unit_test(test_scanners),	cmocka_unit_test(test_overlay),
+		cmocka_unit_test(test_write_profile),	cmocka_unit_test(test_set_round_trip),
+		cmocka_unit_test(test_reals_read_back), cmocka_unit_test(test_spool_place),
+		cmocka_unit_test(test_patterns),	cmocka_unit_test(test_protocols),
 	};
 
 	setenv("TOMONODE_SPOOL", "/spool", 1);

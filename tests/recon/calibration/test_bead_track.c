@@ -131,6 +131,7 @@ static void refused(void **unused)
 	static const double other[4][3] = {{0, 0, 5}, {0, 33, 5}, {47, 0, 55}, {11, 90, 55}};
 	struct bead_tracks tracks;
 	int bead[BEADS + CLUTTER];
+	double larger[BEADS][3];
 	bool mirrored;
 	struct exam e;
 	struct err err;
@@ -140,6 +141,10 @@ static void refused(void **unused)
 	assert_int_equal(bead_tracks_make(&e.views, start, e.spots, &tracks, &err), 0);
 	assert_int_equal(bead_tracks_match(&tracks, other, 2, bead, &mirrored, &err), -ENODATA);
 	assert_non_null(strstr(err.msg, "of 12 beads of the exam fit the 2 positions"));
+	for (int i = 0; i < BEADS; i++) /* a phantom that is larger by a fifth: some of its beads match by accident */
+		for (int a = 0; a < 3; a++)
+			larger[i][a] = at[i][a] * (a < 2 ? 1.2 : 1);
+	assert_int_equal(bead_tracks_match(&tracks, (const double(*)[3])larger, BEADS, bead, &mirrored, &err), -ENODATA);
 	bead_tracks_clear(&tracks);
 	for (int v = 0; v < VIEWS; v++)
 		e.spots[v].n = 2;

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Descriptions of bead phantoms: what is read, and what is refused with which words. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "node/tools/profile_phantom.h"
+
+static int read_text(const char *text, struct profile_phantom *ret, struct err *err)
+{
+	char path[] = "/tmp/test_phantom_XXXXXX";
+	int fd = mkstemp(path), rc;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), (long)strlen(text));
+	close(fd);
+	rc = profile_phantom_read(path, ret, err);
+	unlink(path);
+	return rc;
+}
+
+static void accepted(void **state)
+{
+	struct profile_phantom p;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(read_text("{\"diameter_mm\": 1.5, \"beads_mm\": [[1, -2, 5], [3.5, 4, 0], [0, 0, 55]]}", &p, &err), 0);
+	assert_int_equal(p.knowledge, BEADS_KNOWN);
+	assert_int_equal(p.n_beads, 3);
+	assert_true(p.diameter == 1.5 && p.at[0][1] == -2 && p.at[1][0] == 3.5 && p.at[2][2] == 55);
+	assert_int_equal(read_text("{\"diameter_mm\": 1, \"layers_mm\": [5, 30, 55], \"note\": \"any\"}", &p, &err), 0);
+	assert_int_equal(p.knowledge, BEADS_IN_LAYERS);
+	assert_true(p.n_layers == 3 && p.layer[1] == 30);
+	assert_int_equal(read_text("{\"diameter_mm\": 1}", &p, &err), 0);
+	assert_int_equal(p.knowledge, BEADS_UNKNOWN);
+	assert_int_equal(read_text("{\"diameter_mm\": 1, \"beads_mm\": [[1, 2, 3], [3, 4], [5, 6, 7]]}", &p, &err), 0);
+	assert_int_equal(p.knowledge, BEADS_UNKNOWN);
+}
+
+static void refused(void **state)
+{
+	static const struct {
+		const char *text, *part;
+	} cases[] = {
+		{"", "line 1"},
+		{"{\"diameter_mm\": 1", "line 1"},
+		{"[]", "diameter_mm"},
+		{"{\"diameter_mm\": \"1\"}", "is not a number"},
+		{"{\"diameter_mm\": 0.1}", "0.2 to 20"},
+		{"{\"diameter_mm\": 1, \"diameter_mm\": 2}", "duplicate"},
+		{"{\"diameter_mm\": 1, \"beads_mm\": [[1, 2, 3], [1, 2, 4]]}", "2 beads; allowed: 3 to 200"},
+		{"{\"diameter_mm\": 1, \"beads_mm\": {}}", "0 beads"},
+		{"{\"diameter_mm\": 1, \"beads_mm\": [[1, 2, 3], [1], [1, 2, 4]]}", "bead 2 is not a list"},
+		{"{\"diameter_mm\": 1, \"beads_mm\": [[1, 2, 3], [1, 2, -1], [1, 2, 4]]}",
+		 "z of bead 2 is -1 mm; allowed: 0 to 200"},
+		{"{\"diameter_mm\": 1, \"beads_mm\": [[1, 2, 3], [1, 2, 5], [1, 1e9, 4]]}", "y of bead 3 is 1e+09"},
+		{"{\"diameter_mm\": 1, \"beads_mm\": [[1, 2, 3], [1, 2, null], [1, 2, 4]]}", "z of bead 2 is not a number"},
+		{"{\"diameter_mm\": 1, \"layers_mm\": [5]}", "1 layers; allowed: 2 to 8"},
+		{"{\"diameter_mm\": 1, \"layers_mm\": [55, 5]}", "ascending"},
+		{"{\"diameter_mm\": 1, \"layers_mm\": [5, 8]}", "5 mm apart"},
+		{"{\"diameter_mm\": 1, \"layers_mm\": [5, 55], \"beads_mm\": []}", "allowed: one of them"},
+	};
+	struct profile_phantom p;
+	struct err err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		if (read_text(cases[i].text, &p, &err) != -EBADMSG || !strstr(err.msg, cases[i].part))
+			fail_msg("%s: %s", cases[i].text, err.msg);
+	}
+	assert_int_equal(profile_phantom_read("/nonexistent/phantom.json", &p, &err), -ENOENT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(accepted), cmocka_unit_test(refused)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

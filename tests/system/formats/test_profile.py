@@ -1,0 +1,161 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""`tomonode profile`: exams of a bead phantom on systems whose geometry differs from the profile give the true geometry back, with
+wrong conventions; what an exam does not determine is refused; a changed system does not pass the check.
+
+TOMONODE_FIT_TRIALS=N: N exams with random geometries of each system."""
+import json
+import os
+import random
+import re
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from tools.dbt_tools import run  # noqa: E402
+
+NOMINAL = {
+    "siemens-inspiration": {"axis_height": 47, "source_axis": 608.5, "source_x": 0, "source_y": 0, "support": 17, "angle_offset": 0},
+    "ge-essential": {"axis_height": 40, "source_axis": 620, "source_x": 0, "source_y": 0, "support": 22, "angle_offset": 0},
+    "turning": {"axis_height": 5, "source_axis": 695, "source_x": -13.7, "source_y": 0, "support": 25, "angle_offset": 0,
+                "detector_ratio": 0.285},
+}
+MOVED = {"axis_height": 4, "source_axis": 6, "source_x": 2, "source_y": 1.5, "support": 1.5, "angle_offset": 0.2, "detector_ratio": 0.02}
+OPTIONS = {
+    "siemens-inspiration": ["--binning", "4"],
+    "ge-essential": ["--binning", "2"],
+    "turning": ["--binning", "4", "--views", "15", "--arc", "15"],
+}
+TURNING = 'manufacturer = "TURNING"; model = "ONE"; pitch = 0.07;'  # the detector of simulated systems that the program does not know
+
+
+def write_config(path, system, values):
+    text = "".join(f"{key} = {float(value)!r}; " if not isinstance(value, str) else f"{key} = {value}; " for key, value in values.items())
+    with open(path, "w", encoding="ascii") as f:
+        f.write(f'profiles = ( {{ name = "{system}"; {TURNING if system == "turning" else ""} sid_tolerance = 20.0; {text}}} );\n')
+    return path
+
+
+def simulate(folder, system, values, *options):
+    """The exam of a system with this geometry; the folder, and the description of the phantom."""
+    config = write_config(folder + ".conf", system, values)
+    run("simulate", "dbt", "-c", config, "--system", system, "--phantom", "calibration", "--thickness", "60", *OPTIONS[system], *options,
+        "-o", folder)
+    return folder, os.path.join(folder, "phantom.json")
+
+
+def profile(action, config, phantom, *arguments, ok=(0,)):
+    done = run("profile", action, "--json", "-c", config, "--phantom", phantom, *arguments, ok=ok)
+    return json.loads(done.stdout)
+
+
+def true_values(system, rng):
+    values = {key: round(value + rng.uniform(-1, 1) * MOVED[key], 3) for key, value in NOMINAL[system].items()}
+    if system == "turning":
+        values["detector_axis_y"] = 0.3
+    return values
+
+
+def check_fit(work, name, system, rng, sign=1, about="axis", side="L"):
+    """Fit an exam with these conventions; start from the nominal geometry with the usual ones."""
+    true = true_values(system, rng)
+    exam, phantom = simulate(f"{work}/{name}", system, {**true, "angle_sign": str(sign), "angle_about": f'"{about}"'}, "--side", side,
+                             "--seed", str(rng.randrange(10**6)))
+    start = write_config(f"{work}/{name}-start.conf", system,
+                         {**NOMINAL[system], **({"detector_axis_y": 0.3} if system == "turning" else {})})
+    report = profile("fit", start, phantom, "-o", exam + "-fit", exam)
+    for parameter in report["parameters"]:
+        if parameter["fitted"]:
+            error = parameter["value"] - true[parameter["name"]]
+            # 4.5: one of 150 000 normal errors; the rest is the position of a bead in bins of 3 or 4 to a bead
+            assert abs(error) < 4.5 * parameter["sd"] + 1e-3, (name, parameter, true)
+    assert report["noise_bins"] < 0.12 and report["rms_before_bins"] > 1.5 * report["rms_bins"], report
+    chosen = [c for c in report["conventions"] if c["chosen"]]
+    assert len(chosen) == 1 and chosen[0]["sign"] == sign and not chosen[0]["mirrored"], (name, chosen)
+    assert chosen[0]["angle_about"] == about or system == "turning", (name, chosen)  # its axis is near the detector: hardly a difference
+
+    run("check", "-c", exam + "-fit/profile.conf")
+    text = open(exam + "-fit/profile.conf", encoding="ascii").read()
+    assert re.search(rf"angle_sign = {sign};", text), text
+    page = open(exam + "-fit/report.html", encoding="utf-8").read()
+    assert page.count("<svg") == 2 and "may be used" in page and os.path.getsize(exam + "-fit/view.png") > 1000
+    assert profile("check", exam + "-fit/profile.conf", phantom, exam)["ok"]
+    return exam, phantom, start, true, report
+
+
+def check_refused(exam, phantom, start, reason, *arguments, code=4):
+    report = profile("fit", start, phantom, "-o", exam + "-no", *arguments, exam, ok=(code,))
+    assert not report["ok"] and reason in report["error"], report["error"]
+    assert not os.path.exists(exam + "-no/profile.conf")
+    return report
+
+
+def edit(path, **changes):
+    """A copy of a phantom's description with other members; None removes one."""
+    with open(path, encoding="ascii") as f:
+        phantom = json.load(f)
+    phantom = {key: value for key, value in {**phantom, **changes}.items() if value is not None}
+    copy = os.path.join(os.path.dirname(path), "other.json")
+    with open(copy, "w", encoding="ascii") as f:
+        json.dump(phantom, f)
+    return copy
+
+
+def check_refusals(exam, phantom, start):
+    with open(phantom, encoding="ascii") as f:
+        beads = json.load(f)["beads_mm"]
+    check_refused(exam, edit(phantom, beads_mm=None), start, "the heights of the beads are unknown")
+    check_refused(exam, edit(phantom, beads_mm=[b[:2] for b in beads]), start, "the heights of the beads are unknown")
+    assert os.path.exists(exam + "-no/report.html")
+    check_refused(exam, edit(phantom, beads_mm=[[x, -y, z] for x, y, z in beads]), start, "the beads are seen mirrored")
+    check_refused(exam, edit(phantom, beads_mm=beads[:3]), start, "beads")
+    check_refused(exam, edit(phantom, beads_mm=[[x * 1.2, y * 1.2, z] for x, y, z in beads]), start, "")
+    check_refused(exam, edit(phantom, beads_mm=None, layers_mm=[5, 55]), start, "only to")
+    check_refused(exam, edit(phantom, diameter_mm=-1), start, "diameter_mm")
+    check_refused(exam, "/dev/null", start, "")
+    run("profile", "guess", "--phantom", phantom, exam, ok=(2,))
+    run("profile", "fit", "--phantom", phantom, "-o", exam + "-no", "--fix", "nothing", exam, ok=(2,))
+    run("profile", "fit", "--phantom", phantom + "x", "-o", exam + "-no", exam, ok=(8,))
+
+
+def check_layers(exam, phantom, start_values, true, system, work):
+    """Two layers with known heights, beads anywhere in them, and a measured position of the source."""
+    source = ("source_axis", "source_x", "source_y")
+    start = write_config(f"{work}/layers.conf", system, {**start_values, **{key: true[key] for key in source}})
+    layers = edit(phantom, beads_mm=None, layers_mm=[5, 55])
+    report = profile("fit", start, layers, "-o", exam + "-layers", *(x for key in source for x in ("--fix", key)), exam)
+    for parameter in report["parameters"]:
+        if parameter["fitted"]:
+            assert abs(parameter["value"] - true[parameter["name"]]) < 4.5 * parameter["sd"] + 1e-3, parameter
+
+
+def check_constancy(exam, phantom, start, true, system, work):
+    """The check fails with the nominal geometry, and when one parameter has changed by more than images show."""
+    report = profile("check", start, phantom, exam, ok=(1,))
+    assert not report["ok"] and "allowed" in report["error"], report
+    for key, change in (("axis_height", 3), ("source_x", -2), ("support", 1)):
+        changed = write_config(f"{work}/changed.conf", system, {**true, key: true[key] + change})
+        report = profile("check", changed, phantom, "-o", exam + "-check", exam, ok=(1,))
+        assert [c["name"] for c in report["changes"] if not c["passed"]] == [key], report
+        assert key in report["error"], report["error"]
+
+
+def main():
+    rng = random.Random(int(os.environ.get("TOMONODE_TEST_SEED", "1")))
+    trials = int(os.environ.get("TOMONODE_FIT_TRIALS", "0"))
+    with tempfile.TemporaryDirectory() as work:
+        exam, phantom, start, true, _ = check_fit(work, "ge", "ge-essential", rng)
+        check_refusals(exam, phantom, start)
+        check_layers(exam, phantom, NOMINAL["ge-essential"], true, "ge-essential", work)
+        check_constancy(exam, phantom, start, true, "ge-essential", work)
+        check_fit(work, "reversed", "ge-essential", rng, sign=-1, side="R")
+        check_fit(work, "seen", "ge-essential", rng, about="detector")
+        check_fit(work, "turning", "turning", rng)
+        if not trials:
+            return
+        for i in range(trials):
+            for system in NOMINAL:
+                check_fit(f"{work}", f"{system}{i}", system, rng, sign=rng.choice((1, -1)), side=rng.choice("LR"))
+
+
+main()
