@@ -74,20 +74,37 @@ static int set_frames(struct pet_work *w, struct err *err)
 	return rc;
 }
 
+/* Return the bytes in host memory beside the session: one role, and the volumes of all frames. */
+static size_t bytes_beside(const struct pet_work *w)
+{
+	return case_planes_bytes(w->s) + (w->n_frames > 1 ? (size_t)w->n_frames * grid_size(&w->plan.grid) * sizeof(float) : 0);
+}
+
+/* Plan once for the grid, and again with the memory of its volumes. */
+static int plan_case(struct pet_work *w, struct err *err)
+{
+	struct pet_protocol p = w->base.protocol->pet;
+	int rc = pet_plan(&p, &w->m, w->factors, w->background, w->base.dev, &w->plan, err);
+
+	if (rc == 0) {
+		p.host_beside = bytes_beside(w);
+		rc = pet_plan(&p, &w->m, w->factors, w->background, w->base.dev, &w->plan, err);
+	}
+	return rc;
+}
+
 /* Check that the volumes of all frames may be written, and that there is memory for them. */
 static int check_sizes(struct pet_work *w, struct err *err)
 {
 	struct reconstruct_work *base = &w->base;
 	struct grid all = w->plan.grid;
-	size_t voxels = (size_t)all.n[0] * (size_t)all.n[1] * (size_t)all.n[2] * (size_t)w->n_frames;
 	int rc;
 
 	all.n[2] *= w->n_frames;
 	rc = reconstruct_check_size(base, &all, NULL, err); /* the protocol always has `matrix` */
 	if (rc == 0)
-		rc = reconstruct_check_memory(
-			base, w->plan.bytes_total + w->plan.bytes_threads,
-			w->plan.bytes_host + case_planes_bytes(w->s) + (w->n_frames > 1 ? voxels * sizeof(float) : 0), err);
+		rc = reconstruct_check_memory(base, w->plan.bytes_total + w->plan.bytes_threads,
+					      w->plan.bytes_host + bytes_beside(w), err);
 	return rc;
 }
 
@@ -115,7 +132,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 		return err_remap(rc, EINVAL, ENOTSUP, err);
 	rc = michelogram_mash(&w->s->part[SINOGRAM_EMISSION].header.m, p->tof_mashing, &w->m, err);
 	if (rc == 0)
-		rc = pet_plan(p, &w->m, w->factors, w->background, base->dev, &w->plan, err);
+		rc = plan_case(w, err);
 	reconstruct_name_protocol(base, rc, err);
 	if (rc == 0)
 		rc = check_sizes(w, err);

@@ -60,7 +60,8 @@ struct parallel_plan {
 	size_t bytes_volume, bytes_data, bytes_projection, bytes_total; /* on the device */
 	size_t bytes_scratch; /* part of bytes_projection: working memory of one thread */
 	size_t bytes_threads; /* in addition: working memory of the device's further threads (plan_threads()) */
-	size_t bytes_host;
+	size_t bytes_caller;  /* on the host: lines and image of parallel_reconstruct() */
+	size_t bytes_host;    /* on the host, with these */
 };
 
 int parallel_check(const struct parallel_scan *s, struct err *err); /* EINVAL: the message says what is wrong */

@@ -196,6 +196,7 @@ static void lay_out(const struct parallel_protocol *p, const struct parallel_sca
 		g->lo[c] = -0.5 * g->n[c] * g->h[c];
 	/* half a pixel more, because linear interpolation extends beyond the outermost centres */
 	plan->fov_radius = p->fov_radius > 0 ? p->fov_radius : hypot(g->lo[0] - g->h[0] / 2, g->lo[1] - g->h[1] / 2);
+	plan->bytes_caller = sizeof(float) * (parallel_size(s) + grid_size(g));
 }
 
 struct parallel_scan parallel_padded_scan(const struct parallel_protocol *p, const struct parallel_scan *s,
@@ -241,7 +242,7 @@ static int count(const struct parallel_protocol *p, const struct parallel_scan *
 	plan->bytes_projection = tables + scratch;
 	plan->bytes_scratch = scratch;
 	plan->bytes_total = plan->bytes_volume + plan->bytes_data + plan->bytes_projection;
-	plan->bytes_host = sizeof(float) * (bins * (size_t)s->n_angles + grid_size(&grid));
+	plan->bytes_host = plan->bytes_caller + sizeof(float) * (bins * (size_t)s->n_angles + grid_size(&grid));
 	scan_free(scan);
 	return 0;
 }
@@ -251,30 +252,61 @@ static struct plan_bytes bytes_of(const struct parallel_plan *p)
 	return (struct plan_bytes){p->bytes_total, p->bytes_volume, p->bytes_data, p->bytes_projection};
 }
 
+/* What a plan may use. */
+struct allowed {
+	size_t limit; /* on the device; 0: any number of bytes */
+	bool host;    /* also check plan_fits_host() */
+};
+
+static bool is_allowed(const struct allowed *a, const struct device *dev, const struct parallel_plan *plan)
+{
+	return (a->limit == 0 || plan->bytes_total <= a->limit) &&
+	       (!a->host || plan_fits_host(dev, plan->bytes_total, plan->bytes_scratch, plan->bytes_host));
+}
+
+/* Find the largest part that is allowed. Return 1 if there is one, 0 if not; *plan then has parts of one slice. */
+static int divide(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work,
+		  const struct parallel_views *views, const struct allowed *a, struct device *dev, struct parallel_plan *plan,
+		  struct err *err)
+{
+	int fits = 0, too_many = s->n_slices, r = 0;
+
+	while (r == 0 && too_many - fits > 1) {
+		int n = fits + (too_many - fits) / 2;
+
+		r = count(p, s, work, views, dev, n, plan, err);
+		*(is_allowed(a, dev, plan) ? &fits : &too_many) = n;
+	}
+	if (r == 0)
+		r = count(p, s, work, views, dev, fits ? fits : 1, plan, err);
+	return r < 0 ? r : fits > 0;
+}
+
 int parallel_fit(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work, struct device *dev,
 		 struct parallel_plan *plan, struct err *err)
 {
+	struct allowed a = {plan_limit(dev, p->memory_limit), true}, without_host = {a.limit, false};
 	struct parallel_views views = {0};
 	struct parallel_plan whole;
-	size_t limit = plan_limit(dev, p->memory_limit);
-	int fits = 0, too_many = s->n_slices, r = parallel_views_make(p, s, work, &views, err);
+	int r = parallel_views_make(p, s, work, &views, err);
 
 	if (r < 0)
 		return r;
 	plan->subsets = views.n_subsets;
 	r = count(p, s, work, &views, dev, s->n_slices, plan, err);
 	whole = *plan;
-	if (r == 0 && limit > 0 && plan->bytes_total > limit) {
-		while (r == 0 && too_many - fits > 1) {
-			int n = fits + (too_many - fits) / 2;
-
-			r = count(p, s, work, &views, dev, n, plan, err);
-			*(plan->bytes_total <= limit ? &fits : &too_many) = n;
+	if (r == 0 && !is_allowed(&a, dev, plan)) {
+		r = divide(p, s, work, &views, &a, dev, plan, err);
+		/* none fits into host memory: one that fits on the device, which the caller refuses */
+		if (r == 0 && is_allowed(&without_host, dev, &whole)) {
+			*plan = whole;
+			r = 1;
 		}
 		if (r == 0)
-			r = count(p, s, work, &views, dev, fits ? fits : 1, plan, err);
-		if (r == 0 && fits == 0)
-			r = plan_refuse_bytes(bytes_of(&whole), bytes_of(plan), "one slice", dev, limit, err);
+			r = divide(p, s, work, &views, &without_host, dev, plan, err);
+		if (r == 0)
+			r = plan_refuse_bytes(bytes_of(&whole), bytes_of(plan), "one slice", dev, a.limit, err);
+		r = r < 0 ? r : 0;
 	}
 	if (r == 0)
 		r = plan_threads(dev, plan->bytes_total, plan->bytes_scratch, &plan->bytes_threads, err);

@@ -36,6 +36,7 @@ struct pet_protocol {
 	double filter_cut;		  /* FBP: Hann window, fraction of the Nyquist frequency */
 	int tof_mashing;     /* TOF bins that the caller adds into one before pet_plan(): michelogram_mash(); not used here */
 	size_t memory_limit; /* bytes on the device; 0: the device's memory. If not everything fits, angles are streamed */
+	size_t host_beside;  /* bytes that the caller has in host memory meanwhile: the plan leaves them of device->host_memory */
 	bool deterministic;
 	char frames[PET_FRAMES_TEXT + 1]; /* pet_frames_parse(): one reconstruction for each frame; not used here */
 	int gates;	     /* one reconstruction for each gate; 0: none. Not used here, and the following neither */

@@ -240,23 +240,54 @@ static struct plan_bytes bytes_of(const struct pet_plan *p)
 	return (struct plan_bytes){p->bytes_total, p->bytes_volume, p->bytes_data, p->bytes_projection};
 }
 
-/* Divide each subset into 1, 2, 3, 4, 6, 8, 12 ... groups, down to groups of one angle, until the plan fits. */
-static int fit(const struct plan_request *q, size_t limit, struct pet_plan *plan, struct err *err)
+/* What a plan may use. */
+struct allowed {
+	size_t limit; /* on the device; 0: any number of bytes */
+	bool host;    /* also check plan_fits_host() */
+};
+
+static bool is_allowed(const struct allowed *a, const struct plan_request *q, const struct pet_plan *plan)
 {
-	struct pet_plan whole = *plan;
+	return (a->limit == 0 || plan->bytes_total <= a->limit) &&
+	       (!a->host || plan_fits_host(q->dev, plan->bytes_total, plan->bytes_scratch, plan->bytes_host + q->p->host_beside));
+}
+
+/* Divide each subset into 1, 2, 3, 4, 6, 8, 12 ... groups, down to groups of one angle, until the plan is allowed. Return 1 if
+ * one is, 0 if none is; *plan is then the last one. */
+static int divide(const struct plan_request *q, const struct allowed *a, struct pet_plan *plan, struct err *err)
+{
 	int largest = q->l->largest_subset, r = 0;
 
 	for (int keep = 1; keep >= 0; keep--)
 		for (int groups = q->l->n_subsets > 1 ? 1 : 2, step = 1, views = 0; r == 0 && views != 1; groups += step) {
 			views = (largest + groups - 1) / groups;
 			r = count(q, views, keep, plan, err);
-			if (r == 0 && plan->bytes_total <= limit)
-				return 0;
+			if (r == 0 && is_allowed(a, q, plan))
+				return 1;
 			step = groups >= 4 * step ? 2 * step : step;
 		}
-	if (r < 0)
-		return r;
-	return plan_refuse_bytes(bytes_of(&whole), bytes_of(plan), "one angle", q->dev, limit, err);
+	return r;
+}
+
+/* Find a plan that is allowed. If none fits into host memory, one that fits on the device: the caller refuses it. */
+static int fit(const struct plan_request *q, size_t limit, struct pet_plan *plan, struct err *err)
+{
+	struct allowed a = {limit, true}, without_host = {limit, false};
+	struct pet_plan whole = *plan;
+	int r;
+
+	if (is_allowed(&a, q, plan))
+		return 0;
+	r = divide(q, &a, plan, err);
+	if (r == 0 && is_allowed(&without_host, q, &whole)) {
+		*plan = whole;
+		return 0;
+	}
+	if (r == 0)
+		r = divide(q, &without_host, plan, err);
+	if (r == 0)
+		return plan_refuse_bytes(bytes_of(&whole), bytes_of(plan), "one angle", q->dev, limit, err);
+	return r < 0 ? r : 0;
 }
 
 int pet_plan(const struct pet_protocol *p, const struct michelogram *m, enum pet_factors factors, bool with_background,
@@ -265,7 +296,6 @@ int pet_plan(const struct pet_protocol *p, const struct michelogram *m, enum pet
 	struct pet_plan plan = {.iterations = algorithm_info(p->algorithm)->filtered ? 1 : p->iterations};
 	struct pet_layout l = {0};
 	struct plan_request q = {p, &l, dev, factors, with_background};
-	size_t limit = plan_limit(dev, p->memory_limit);
 	int r = michelogram_check(m, err);
 
 	if (r == 0 && factors == PET_FACTORS_TOF && m->tof.n == 0)
@@ -280,8 +310,8 @@ int pet_plan(const struct pet_protocol *p, const struct michelogram *m, enum pet
 		return r;
 	plan.subsets = l.n_subsets;
 	r = count(&q, 0, true, &plan, err);
-	if (r == 0 && limit > 0 && plan.bytes_total > limit)
-		r = fit(&q, limit, &plan, err);
+	if (r == 0)
+		r = fit(&q, plan_limit(dev, p->memory_limit), &plan, err);
 	if (r == 0)
 		r = plan_threads(dev, plan.bytes_total, plan.bytes_scratch, &plan.bytes_threads, err);
 	pet_layout_release(&l);

@@ -420,6 +420,63 @@ static void expect(int expected, const struct parallel_protocol *p, const struct
 	device_close(dev);
 }
 
+static size_t memory_of(const struct parallel_plan *plan)
+{
+	return plan->bytes_total + plan->bytes_threads + plan->bytes_host;
+}
+
+/* Under the limit of a control group the plan, its threads, lines, image and all other memory on the host fit together, in parts
+ * as large as possible. If none fits, the plan is that without the limit, which the caller refuses. */
+static void host_counts(void **state)
+{
+	static const enum algorithm algorithms[] = {ALGORITHM_FBP, ALGORITHM_ART, ALGORITHM_SART, ALGORITHM_OSEM};
+	struct parallel_scan s = parallel_scan_of(30, 21, 7);
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
+	int parts = 0;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct parallel_protocol p = parallel_protocol_of(algorithms[i], 30);
+		struct parallel_plan whole, one = {0}, plan;
+		size_t caller;
+
+		dev->memory = dev->host_memory = 0;
+		whole = parallel_plan_made(&p, &s, dev);
+		caller = sizeof(float) * (parallel_size(&s) + 7 * 30 * 30);
+		assert_true(whole.bytes_host > caller);
+		p.memory_limit = whole.bytes_total - 1;
+		while (parallel_plan(&p, &s, dev, &plan, NULL) == 0) {
+			one = plan;
+			p.memory_limit = plan.bytes_total - 1;
+		}
+		assert_int_equal(one.part_slices, 1);
+		assert_true(one.bytes_host > caller);
+		p.memory_limit = 0;
+		for (size_t k = 0; k <= 20; k++) {
+			struct parallel_plan larger;
+
+			dev->memory = dev->host_memory = memory_of(&one) + (memory_of(&whole) - memory_of(&one)) * k / 20;
+			plan = parallel_plan_made(&p, &s, dev);
+			assert_true(memory_of(&plan) <= dev->host_memory);
+			parts += plan.part_slices > 1 && plan.part_slices < 7;
+			if (plan.part_slices == 7)
+				continue;
+			dev->memory = dev->host_memory = 0;
+			p.memory_limit = plan.bytes_total + 1;
+			for (larger = plan; larger.part_slices <= plan.part_slices; p.memory_limit += 1000)
+				larger = parallel_plan_made(&p, &s, dev);
+			p.memory_limit = 0;
+			assert_true(memory_of(&larger) > memory_of(&one) + (memory_of(&whole) - memory_of(&one)) * k / 20);
+		}
+		dev->memory = 0;
+		dev->host_memory = memory_of(&one) - 1;
+		plan = parallel_plan_made(&p, &s, dev);
+		assert_int_equal(plan.bytes_total, whole.bytes_total);
+	}
+	assert_true(parts > 20);
+	device_close(dev);
+}
+
 static void refusals(void **state)
 {
 	const struct parallel_scan good = parallel_scan_of(20, 10, 1);
@@ -515,6 +572,7 @@ int main(void)
 		cmocka_unit_test(field_of_view),
 		cmocka_unit_test(stacks_in_parts),
 		cmocka_unit_test(threads_do_not_matter),
+		cmocka_unit_test(host_counts),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(bad_data),
 	};

@@ -237,12 +237,78 @@ static void threads_do_not_matter(void **state)
 	assert_true(streamed > 10);
 }
 
+static size_t memory_of(const struct pet_plan *plan, const struct pet_protocol *p)
+{
+	return plan->bytes_total + plan->bytes_threads + plan->bytes_host + p->host_beside;
+}
+
+/* Return the least memory, host memory included, of the plans of all memory limits. */
+static size_t least_memory(const struct work *w)
+{
+	struct pet_protocol p = w->p;
+	struct pet_plan plan = pet_plan_of(&p, &w->m, true, true, w->dev);
+	size_t least = memory_of(&plan, &p);
+
+	for (;;) {
+		p.memory_limit = plan.bytes_total - 1;
+		if (pet_plan(&p, &w->m, true, true, w->dev, &plan, NULL) < 0)
+			return least;
+		least = memory_of(&plan, &p) < least ? memory_of(&plan, &p) : least;
+	}
+}
+
+/* Under the limit of a control group the plan, its threads, and all memory on the host fit together; a plan that did fit is the
+ * same as before. If none fits, the plan is that without the limit, which the caller refuses. */
+static void host_counts(void **state)
+{
+	static const enum algorithm algorithms[] = {ALGORITHM_MLEM, ALGORITHM_OSEM, ALGORITHM_BSREM, ALGORITHM_FBP};
+	int same = 0, smaller = 0;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct pet_plan whole, before, after;
+		struct work w;
+		size_t most, least;
+
+		work_make(&w, FIXTURE_CPU);
+		w.p.algorithm = algorithms[i];
+		w.p.host_beside = 100000;
+		whole = pet_plan_of(&w.p, &w.m, true, true, w.dev);
+		most = memory_of(&whole, &w.p);
+		least = least_memory(&w);
+		for (size_t k = 0; k <= 20; k++) {
+			int r;
+
+			w.dev->memory = least + (most - least) * k / 20;
+			w.dev->host_memory = 0;
+			r = pet_plan(&w.p, &w.m, true, true, w.dev, &before, NULL);
+			w.dev->host_memory = w.dev->memory;
+			after = pet_plan_of(&w.p, &w.m, true, true, w.dev);
+			assert_true(memory_of(&after, &w.p) <= w.dev->host_memory);
+			if (r == 0 && memory_of(&before, &w.p) <= w.dev->host_memory) {
+				assert_memory_equal(&after, &before, sizeof(after));
+				same++;
+			} else {
+				smaller++;
+			}
+		}
+		w.dev->memory = 0;
+		w.dev->host_memory = least - 1;
+		after = pet_plan_of(&w.p, &w.m, true, true, w.dev);
+		assert_int_equal(after.bytes_total, whole.bytes_total);
+		work_close(&w);
+	}
+	print_message("%d plans are the same, %d need less memory\n", same, smaller);
+	assert_true(same > 0 && smaller > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(limits),
 		cmocka_unit_test(subsets_of_an_angle),
 		cmocka_unit_test(threads_do_not_matter),
+		cmocka_unit_test(host_counts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
