@@ -155,7 +155,7 @@ int pet_run(struct pet_session *s, const struct monitor *monitor, struct pet_rep
 	if (r < 0)
 		return r;
 	if (!(s->counts.factors > 0))
-		return err_set(err, EDOM, "sinogram: all factors are 0, so no bin can have counts");
+		return err_set(err, EBADMSG, "sinogram: all factors are 0, so no bin can have counts");
 	report.counts = s->counts.all;
 	if (!(report.counts > 0))
 		return err_set(err, EDOM, "sinogram: no counts: all bins%s of all %d planes are 0",

@@ -113,7 +113,7 @@ struct pet_session *pet_close(struct pet_session *s); /* accepts NULL; returns N
 int pet_put(struct pet_session *s, enum pet_role role, int first, int n, const float *data, struct err *err);
 
 /* Reconstruct. Call it once, after all planes, from the thread that owns the device. EDOM: all counts
- * are 0, all factors are 0, or no ray with a factor above 0 meets the volume. ECANCELED: the monitor has cancelled. */
+ * are 0. EBADMSG: all factors are 0, or no ray with a factor above 0 meets the volume. ECANCELED: the monitor has cancelled. */
 int pet_run(struct pet_session *s, const struct monitor *monitor, struct pet_report *ret_report, struct err *err);
 
 /* Copy slices [first, first + n), n[1] * n[0] floats each; after pet_run(), from any thread. */

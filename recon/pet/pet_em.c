@@ -160,7 +160,7 @@ static int start(struct pet_session *s, double *ret_mean, double *ret_level, str
 	if (r < 0 || (r = v->sum(&s->x, &voxels, err)) < 0 || (r = v->dot(&s->x, num, &total, err)) < 0)
 		return r;
 	if (!(total > 0))
-		return err_set(err, EDOM, "sinogram: no ray that counts meets the volume (%d x %d x %d voxels)",
+		return err_set(err, EBADMSG, "sinogram: no ray that counts meets the volume (%d x %d x %d voxels)",
 			       s->plan->grid.n[0], s->plan->grid.n[1], s->plan->grid.n[2]);
 	level = fmax(counts - background, LEVEL_LEAST * counts) / total;
 	*ret_level = level;
