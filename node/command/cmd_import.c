@@ -138,7 +138,8 @@ static int parse_option(struct options *o, int id, struct sinogram_import *conf,
 	return 0;
 }
 
-/* Return true if the next argument is the value of this option. Only --json and --help have no value. */
+/* Return true if the next argument is the value of this option. Of the options that a picture may have, those of `simulate
+ * parallel`, only --json and --help have no value. */
 static bool takes_next(const char *argument)
 {
 	if (argument[0] != '-' || argument[1] == '\0' || !strcmp(argument, "--"))

@@ -128,6 +128,10 @@ void interfile_shape(const struct interfile *f, size_t *ret_planes, size_t *ret_
 /* Return the size of all values in bytes, without the offset. */
 uint64_t interfile_bytes(const struct interfile *f);
 
+/* Return the header text with another name of the data file; the caller frees *ret_text. EBADMSG: the header names no data file.
+ */
+int interfile_rename_data(const char *text, const char *data_file, char **ret_text, struct err *err);
+
 /* Write the extent of the data as text: "47 planes, 280 angles, 329 radial bins of 4 bytes". */
 void interfile_extent(const struct interfile *f, char *ret_text, size_t size);
 

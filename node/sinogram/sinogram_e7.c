@@ -15,12 +15,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "dicom/core/bulk.h"
 #include "node/base/folder.h"
 #include "node/base/text_file.h"
 #include "node/sinogram/sinogram_e7_internal.h"
 
-#define PIECE ((size_t)1 << 20)
 #define CANDIDATES_MAX 64
 #define ENDING ".s.hdr"
 
@@ -86,7 +84,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-/* List the headers that may be those of the prompts, in the order of their names. */
+/* List the headers that may be those of the prompts, in the order of their names. ENOTUNIQ: too many to try each. */
 static int list_candidates(const char *folder, char (*ret_name)[256], int *ret_n, struct err *err)
 {
 	DIR *d = opendir(folder);
@@ -95,10 +93,14 @@ static int list_candidates(const char *folder, char (*ret_name)[256], int *ret_n
 
 	if (!d)
 		return err_set(err, errno, "cannot open folder %s: %s", folder, strerror(errno));
-	while ((entry = readdir(d)) && n < CANDIDATES_MAX)
-		if (is_candidate(entry->d_name))
-			snprintf(ret_name[n++], sizeof(ret_name[0]), "%s", entry->d_name);
+	while ((entry = readdir(d)) && n <= CANDIDATES_MAX)
+		if (is_candidate(entry->d_name) && n++ < CANDIDATES_MAX)
+			snprintf(ret_name[n - 1], sizeof(ret_name[0]), "%s", entry->d_name);
 	closedir(d);
+	if (n > CANDIDATES_MAX)
+		return err_set(err, ENOTUNIQ,
+			       "more than %d headers (*%s) in the folder; name that of the prompts: import FILE --e7 DIR",
+			       CANDIDATES_MAX, ENDING);
 	qsort(ret_name, (size_t)n, sizeof(ret_name[0]), by_name);
 	*ret_n = n;
 	return 0;
@@ -240,47 +242,17 @@ static void plan_roles(struct e7 *e)
 
 /* ---- the roles ---- */
 
-static int hash_file(const char *path, uint64_t *ret_bytes, char ret_hash[65], struct err *err)
-{
-	struct dicom_digest *digest = dicom_digest_new();
-	uint8_t *piece = malloc(PIECE);
-	int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
-	ssize_t got = 1;
-
-	*ret_bytes = 0;
-	if (fd < 0)
-		rc = err_set(err, errno, "cannot open %s: %s", file_name(path), strerror(errno));
-	else if (!digest || !piece)
-		rc = err_set(err, ENOMEM, "no memory to read %s", file_name(path));
-	while (rc == 0 && got > 0) {
-		got = read(fd, piece, PIECE);
-		if (got < 0)
-			rc = err_set(err, errno, "cannot read %s: %s", file_name(path), strerror(errno));
-		else
-			dicom_digest_add(digest, piece, (size_t)got);
-		*ret_bytes += got > 0 ? (uint64_t)got : 0;
-	}
-	if (rc == 0)
-		dicom_digest_hex(digest, ret_hash);
-	if (fd >= 0)
-		close(fd);
-	dicom_digest_free(digest);
-	free(piece);
-	return rc;
-}
-
 /* Add a line about a file to the sources of a stream. */
 static int add_source(struct sinogram_stream *s, const char *path, struct err *err)
 {
-	uint64_t bytes = 0;
-	char hash[65], *list = NULL;
-	int rc = hash_file(path, &bytes, hash, err);
+	char *line = NULL, *list = NULL;
+	int rc = sinogram_describe_file(path, &line, err);
 
+	if (rc == 0 && asprintf(&list, "%s%s\n", s->sources ? s->sources : "", line) < 0)
+		rc = err_set(err, ENOMEM, "no memory for the names of files");
+	free(line);
 	if (rc < 0)
 		return rc;
-	if (asprintf(&list, "%s%s %llu bytes SHA-256 %s\n", s->sources ? s->sources : "", file_name(path),
-		     (unsigned long long)bytes, hash) < 0)
-		return err_set(err, ENOMEM, "no memory for the names of files");
 	free(s->sources);
 	s->sources = list;
 	return 0;
@@ -356,7 +328,7 @@ static int open_prompts(struct e7 *e, const char *given, const char *folder, str
 	return rc;
 }
 
-/* Only the first bed position, or none other, is known by its name. */
+/* The names of files end in the number of the bed position: refuse those of a second one. */
 static int check_beds(const char *folder, struct err *err)
 {
 	static const char *const others[] = {"norm3d_01.a", "Debug/norm3d_01.a", "acf_01.a", "Debug/acf_01.a"};

@@ -2,7 +2,7 @@
 /* sinogram_import.c - convert Interfile projection data of PET or parallel beams, or arrays, to sinogram objects. A data file
  * must be in the folder of its header and have exactly the number of bytes that the header requires, because values at wrong
  * offsets would give a wrong image without an error. The stream of an object is the whole data file, and the header text is
- * stored unchanged.
+ * stored unchanged, but for a path of the data file.
  */
 #include <errno.h>
 #include <math.h>
@@ -80,6 +80,20 @@ static int check_encoding(const char *text, struct err *err)
 	return 0;
 }
 
+/* A path of the data file can contain the name of the patient: objects store only its last part. */
+static int remove_path(struct sinogram_stream *s, struct err *err)
+{
+	const char *name = strrchr(s->header.data_file, '\\');
+	char *text = NULL;
+	int rc = name ? interfile_rename_data(s->text, name + 1, &text, err) : 0;
+
+	if (text) {
+		free(s->text);
+		s->text = text;
+	}
+	return rc;
+}
+
 int sinogram_stream_open(const char *header, struct sinogram_stream *s, struct err *err)
 {
 	size_t size;
@@ -99,6 +113,8 @@ int sinogram_stream_open(const char *header, struct sinogram_stream *s, struct e
 		rc = err_set(err, EBADMSG, "PET data type := Image; allowed: projection data, such as Emission");
 	if (rc == 0)
 		rc = find_data(header, s, err);
+	if (rc == 0)
+		rc = remove_path(s, err);
 	if (rc == 0)
 		rc = sinogram_stream_hash(s, err);
 	s->present = rc == 0;

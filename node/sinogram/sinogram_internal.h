@@ -43,6 +43,9 @@ int sinogram_check_frames(struct sinogram *s, struct err *err);
 /* Check the gates of the acquisition, after its facts were read; errors as pet_gates_check(). */
 int sinogram_check_gates(const struct sinogram *s, struct err *err);
 
+/* sinogram_source_file.c: describe a file for the provenance: "NAME N bytes SHA-256 HEX". The caller frees *ret_text. */
+int sinogram_describe_file(const char *path, char **ret_text, struct err *err);
+
 /* ---- raw data of a Siemens mMR: sinogram_mmr.c ---- */
 
 /* Describe the acquisition of s, whose files are open: format, parts, scanner, patient, facts, axes. Errors as sinogram_open().

@@ -7,50 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "dicom/object/attribute.h"
 #include "dicom/object/dicom_tags.h"
 #include "node/base/atomic_file.h"
 #include "node/base/folder.h"
-
-/* ---- the header's text ---- */
-
-/* Return where the value begins if the line has this key, else NULL. key: without characters that Interfile ignores
- * (interfile_normalise()). */
-static const char *value_of(const char *line, const char *key)
-{
-	static const char passed_over[] = " \t\v\f_!";
-
-	line += strspn(line, passed_over);
-	for (; *key; key++) {
-		if (tolower((unsigned char)*line) != *key)
-			return NULL;
-		line++;
-		line += strspn(line, passed_over);
-	}
-	return strncmp(line, ":=", 2) ? NULL : line + 2;
-}
-
-int export_rename_data(const char *text, const char *data_file, char **ret_text, struct err *err)
-{
-	for (const char *line = text; *line;) {
-		const char *value = value_of(line, "nameofdatafile");
-		size_t length = strcspn(line, "\r\n"), size;
-
-		if (value) {
-			size = strlen(text) + strlen(data_file) + 2;
-			*ret_text = malloc(size);
-			if (!*ret_text)
-				return err_set(err, ENOMEM, "no memory for a header of %zu bytes", size);
-			snprintf(*ret_text, size, "%.*s %s%s", (int)(value - text), text, data_file, line + length);
-			return 0;
-		}
-		line += length;
-		line += strspn(line, "\r\n");
-	}
-	return err_set(err, EBADMSG, "the Interfile header in the object names no data file");
-}
 
 /* ---- files ---- */
 
@@ -79,7 +40,7 @@ static int export_role(const struct sinogram *s, enum sinogram_role role, const 
 	int rc = name_files(s, path, role, header, data, err);
 
 	if (rc == 0)
-		rc = export_rename_data(s->part[role].text, file_name(data), &renamed, err);
+		rc = interfile_rename_data(s->part[role].text, file_name(data), &renamed, err);
 	if (rc == 0)
 		rc = sinogram_read(s, role, &bytes, err);
 	if (rc == 0)

@@ -17,8 +17,4 @@ struct export_file {
 int export_sinogram(const struct sinogram *s, const char *path, struct export_file ret_file[SINOGRAM_ROLES], size_t *ret_n,
 		    struct err *err);
 
-/* Return the header text with another name of the data file; the caller frees *ret_text. EBADMSG: the header names no data file.
- */
-int export_rename_data(const char *text, const char *data_file, char **ret_text, struct err *err);
-
 #endif

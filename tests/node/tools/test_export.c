@@ -361,11 +361,11 @@ static void test_rename_data(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_int_equal(export_rename_data(cases[i].text, "new.s", &text, &err), 0);
+		assert_int_equal(interfile_rename_data(cases[i].text, "new.s", &text, &err), 0);
 		assert_string_equal(text, cases[i].want);
 		free(text);
 	}
-	assert_int_equal(export_rename_data("name of data files := x\n", "new.s", &text, &err), -EBADMSG);
+	assert_int_equal(interfile_rename_data("name of data files := x\n", "new.s", &text, &err), -EBADMSG);
 }
 
 int main(void)

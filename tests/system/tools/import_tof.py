@@ -150,6 +150,9 @@ def of_e7(folder, failures):
         tools.check(np.allclose(geometry[:5], expected, rtol=1e-8), f"{name}: {geometry}", failures)
         tools.check(geometry[5:] == [x for s, n in zip(e7.segments, e7.table) for x in (*s, n)], f"{name}: {geometry}", failures)
         check_sources(e7, found, name, failures)
+        for path in paths_of(out):
+            with open(path, "rb") as f:
+                tools.check(b"JSRecon12" not in f.read(), f"{name}: {os.path.basename(path)} has the path of the data file", failures)
         if name == "e7":  # dead blocks are not used; they are no error
             done = tools.run("recon", "--device", "cpu", "--protocol", "pet-osem", "--set", "iterations=1", "--set", "subsets=1", "--set", "matrix=8",
                              "-o", os.path.join(folder, "image"), *paths_of(out), ok=(0, 4))
@@ -266,6 +269,10 @@ def usage(folder, failures):
     run_import(os.path.join(folder, "named-objects"), os.path.join(e7.folder, "prompts_00.s.hdr"), "--e7", e7.folder)
     write(os.path.join(e7.folder, "other_00.s.hdr"), compressed)
     run_import(os.path.join(folder, "beside-compressed"), "--e7", e7.folder)
+    for k in range(70):
+        write(os.path.join(e7.folder, f"more_{k:02}.s.hdr"), compressed)
+    done = run_import(os.path.join(folder, "x"), "--e7", e7.folder, ok=(1, 4))
+    tools.check("more than 64 headers (*.s.hdr) in the folder; name that of the prompts" in done.stderr, f"70 headers: {done.stderr}", failures)
     done = run_import(os.path.join(folder, "x"), "--e7", e7.folder, "--additive", "a.hs", ok=(2,))
     tools.check("--e7, and Interfile data of the role ADDITIVE" in done.stderr, f"--additive: {done.stderr}", failures)
     run_import(os.path.join(folder, "x"), "--e7", os.path.join(folder, "nowhere"), ok=(8,))
