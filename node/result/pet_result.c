@@ -73,13 +73,17 @@ static int fill_slice(void *ctx, int index, struct item_writer *root, struct sli
 	return 0;
 }
 
-/* The calibration is configuration, not part of the protocol: another factor gives another image, with other UIDs. */
+/* The calibration is configuration, not part of the protocol: another factor gives another image, with other UIDs. So do other
+ * data in files beside the objects. */
 static void identify(struct pet_result *r)
 {
 	struct result_series *series = &r->series;
+	char files[400];
 
 	pet_result_describe_scanner(series->s, series->geometry, sizeof(series->geometry));
-	snprintf(series->identity, sizeof(series->identity), "%s|%s|%.17g", r->gating, series->geometry, r->quantity.factor);
+	sinogram_mmr_files(series->s, files, sizeof(files));
+	snprintf(series->identity, sizeof(series->identity), "%s%s%s|%s|%.17g", files[0] ? "|" : "", files, r->gating,
+		 series->geometry, r->quantity.factor);
 	result_series_begin(series, r->info->now);
 }
 

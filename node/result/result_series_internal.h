@@ -35,9 +35,9 @@ struct result_series {
 	const struct dicom_item *patient; /* the same, or that of the object whose patient a person chose */
 	struct slice_view view;
 	struct provenance_time now;
-	char recipe[1024];  /* the protocol as text */
-	char geometry[512]; /* the scanner or the beams as text */
-	char identity[600]; /* what UIDs depend on in addition to sources, protocol and version, as text; "": nothing */
+	char recipe[1024];   /* the protocol as text */
+	char geometry[512];  /* the scanner or the beams as text */
+	char identity[1000]; /* what UIDs depend on in addition to sources, protocol and version, as text; "": nothing */
 	char uid[DICOM_UID_SIZE];
 };
 

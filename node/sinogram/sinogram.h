@@ -117,8 +117,10 @@ struct sinogram;
 /* Read the words of the list mode of an acquisition, in pieces of n words (node/format/mmr.h); an error of use() ends it. */
 int sinogram_mmr_words(const struct sinogram *s, int (*use)(void *ctx, const uint8_t *words, size_t n, struct err *err),
 		       void *ctx, struct err *err);
-/* Write what the data are not corrected for, in sentences; after the roles were read, with the numbers of events that were not
- * used. s->mmr must not be NULL. */
+/* Write the files beside the objects that contain their data, each as NAME N bytes SHA-256 HEX; "": none. */
+void sinogram_mmr_files(const struct sinogram *s, char *ret, size_t size);
+/* Write these files, and what the data are not corrected for, in sentences; after the roles were read, with the numbers of events
+ * that were not used. s->mmr must not be NULL. */
 void sinogram_mmr_note(const struct sinogram *s, char *ret, size_t size);
 
 /* ---- an acquisition ---- */

@@ -29,8 +29,9 @@
 #define PIECE ((size_t)1 << 20) /* bytes per read: whole words */
 
 struct sinogram_mmr {
-	size_t file[SINOGRAM_MMR_NORM + 1]; /* [type]: index into the files */
-	char *bf[SINOGRAM_MMR_NORM + 1];    /* path of the data; NULL: they are in the object */
+	size_t file[SINOGRAM_MMR_NORM + 1];  /* [type]: index into the files */
+	char *bf[SINOGRAM_MMR_NORM + 1];     /* path of the data; NULL: they are in the object */
+	char *source[SINOGRAM_MMR_NORM + 1]; /* this file, for the provenance; NULL: the object */
 	struct mmr_header list;
 	struct mmr_list events; /* of what was read of the list: its report */
 	uint64_t at;		/* bytes of the list that were read */
@@ -139,7 +140,7 @@ static int find_data(const struct sinogram *s, enum sinogram_mmr_type type, uint
 		return err_set(err, ENOMEM, "no memory for a path");
 	if (stat(bf, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == needed) {
 		s->mmr->bf[type] = bf;
-		return 0;
+		return sinogram_describe_file(bf, &s->mmr->source[type], err);
 	}
 	free(bf);
 	return err_set(err, EBADMSG, "%s: (7FE1,1010) has %llu bytes, its header requires %llu%s", file_name(path),
@@ -492,8 +493,18 @@ struct sinogram_mmr *sinogram_mmr_free(struct sinogram_mmr *m)
 {
 	for (int t = SINOGRAM_MMR_LIST; m && t <= SINOGRAM_MMR_NORM; t++)
 		free(m->bf[t]);
+	for (int t = SINOGRAM_MMR_LIST; m && t <= SINOGRAM_MMR_NORM; t++)
+		free(m->source[t]);
 	free(m);
 	return NULL;
+}
+
+void sinogram_mmr_files(const struct sinogram *s, char *ret, size_t size)
+{
+	*ret = '\0';
+	for (int t = SINOGRAM_MMR_LIST; s->mmr && t <= SINOGRAM_MMR_NORM; t++)
+		if (s->mmr->source[t])
+			snprintf(ret + strlen(ret), size - strlen(ret), "%s%s", *ret ? ", " : "", s->mmr->source[t]);
 }
 
 void sinogram_mmr_note(const struct sinogram *s, char *ret, size_t size)
@@ -502,13 +513,15 @@ void sinogram_mmr_note(const struct sinogram *s, char *ret, size_t size)
 	double seconds = r->marks > 1 ? (double)(r->last - r->first) / 1000 : 0;
 	double said = isfinite(s->facts.duration) ? s->facts.duration : s->mmr->list.duration;
 	double frames = s->frames.n > 0 ? (double)s->frames.frame[s->frames.n - 1].stop / 1000 : 0;
+	char files[400];
 	size_t n;
 
+	sinogram_mmr_files(s, files, sizeof(files));
 	n = (size_t)snprintf(
 		ret, size,
-		"Histogram of list mode: not corrected for randoms, scatter, attenuation and dead time; %llu delayed "
+		"Histogram of list mode%s%s%s: not corrected for randoms, scatter, attenuation and dead time; %llu delayed "
 		"event%s not used.",
-		(unsigned long long)r->delayeds, plural(r->delayeds));
+		files[0] ? " (data in " : "", files, files[0] ? ")" : "", (unsigned long long)r->delayeds, plural(r->delayeds));
 	if (r->outside && n < size)
 		n += (size_t)snprintf(ret + n, size - n,
 				      " Prompts beyond the largest ring difference of the scanner's configuration: %llu.",

@@ -4,6 +4,7 @@
 numpy's, bit for bit; variants of the header; hostile objects are refused with a sentence; through the node, list mode and norm become
 one case and a series in counts that says what it is not corrected for."""
 import glob
+import hashlib
 import os
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ try:
     import numpy as np
     import pydicom
     from tools import mmr_tools as mmr, pet_tools
+    from tools.mmr_recon import events_at, raw as raw_recon, recon
 except ImportError:
     print("skipped: pydicom and numpy are not installed")
     sys.exit(77)
@@ -94,8 +96,28 @@ def every_form_of_the_header_is_read(folder, _):
         for name, content in (("x.bf", mmr.list_bytes(words)), ("y.bf", norm.bytes())):
             with open(os.path.join(folder, name), "wb") as f:
                 f.write(content)
-        found = read(folder, os.path.join(folder, "x.dcm"), os.path.join(folder, "y.dcm"), conf=conf)[:2]
+        *found, lines = read(folder, os.path.join(folder, "x.dcm"), os.path.join(folder, "y.dcm"), conf=conf)
         check([a.tobytes() for a in found] == wanted, "data in .bf files")
+        for name, content in (("x.bf", mmr.list_bytes(words)), ("y.bf", norm.bytes())):
+            check(f"{name} {len(content)} bytes SHA-256 {hashlib.sha256(content).hexdigest()}" in lines[2], lines)
+
+
+def data_beside_the_object_are_part_of_the_result(folder, _):
+    """Two files beside equal objects: their names and hashes are in the results, which have different UIDs."""
+    results = []
+    for seed in (3, 4):
+        rng, source = np.random.default_rng(seed), os.path.join(folder, f"in-{seed}")
+        words = [mmr.time_mark(5), *events_at(rng, 700)]
+        data = mmr.list_bytes(words)
+        raw_recon(source, words)
+        mmr.write(os.path.join(source, "list.dcm"), "PET_LISTMODE", mmr.list_header(len(words)), b"")
+        with open(os.path.join(source, "list.bf"), "wb") as f:
+            f.write(data)
+        (first, *_), report = recon(folder, f"out-{seed}", source)
+        text = f"list.bf {len(data)} bytes SHA-256 {hashlib.sha256(data).hexdigest()}"
+        check(text in first.DerivationDescription and text in report["warnings"], first.DerivationDescription)
+        results.append(first)
+    check(len({d.SeriesInstanceUID for d in results}) == len({d.SOPInstanceUID for d in results}) == 2, "the same UIDs for other data")
 
 
 def big_endian(path):
@@ -297,5 +319,5 @@ def send(node, *files):
     h.run("dcmsend", "-nuc", "-aet", "SCANNER", "-aec", "TOMONODE", "127.0.0.1", node.port, *files)  # storescu does not know the class
 
 
-h.main([values_are_those_of_numpy, every_form_of_the_header_is_read, hostile_objects_are_refused, other_raw_data_are_named,
+h.main([values_are_those_of_numpy, every_form_of_the_header_is_read, data_beside_the_object_are_part_of_the_result, hostile_objects_are_refused, other_raw_data_are_named,
         sources_are_where_they_were, the_histogram_is_exported_and_comes_back, the_node_makes_one_case, in_orthanc])
