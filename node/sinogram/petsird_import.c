@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #define FEW_RINGS 24	/* up to here every ring pair has its own plane */
 #define SPAN 11		/* beyond */
 #define MEMORY_PART 0.8 /* of the machine's memory */
+#define GAPS 0.01	/* of an acquisition: warn of more time without event blocks */
 
 struct import {
 	const struct petsird_import *o;
@@ -316,23 +318,34 @@ static int make_factors(struct import *s, struct err *err)
 
 /* ---- objects ---- */
 
+/* Return the duration of the acquisition, ms: that of its event blocks; with time frames or gates, whose times are since its
+ * start, up to its end. */
+static uint64_t duration_of(const struct import *s)
+{
+	const struct petsird_counts *n = &s->report->counts;
+
+	return images_of(s) > 0 ? (uint64_t)(n->stop - n->start) : n->covered;
+}
+
 static int write_objects(struct import *s, const struct sinogram_import *conf, struct err *err)
 {
-	struct sinogram_arrays a = {.m = &s->m, .duration = (double)s->report->counts.covered / 1000, .scanner = s->h->model};
+	struct sinogram_arrays a = {.m = &s->m, .duration = (double)duration_of(s) / 1000, .scanner = s->h->model};
 	struct sinogram_import with = *conf;
 	struct petsird_set known = {0};
-	char **set = calloc(conf->n_set + PETSIRD_SET_MAX, sizeof(*set));
+	char **set = calloc(conf->n_set + PETSIRD_SET_MAX + 1, sizeof(*set)), duration[48];
 	int rc;
 
 	if (!set)
 		return err_set(err, ENOMEM, "no memory for attributes");
 	petsird_collect_set(s->file, conf->like != NULL, &known);
+	snprintf(duration, sizeof(duration), "ActualFrameDuration=%llu", (unsigned long long)duration_of(s));
+	with.n_set = 0;
 	for (size_t i = 0; i < known.n; i++)
-		set[i] = known.text[i];
+		set[with.n_set++] = known.text[i];
+	set[with.n_set++] = duration;
 	for (size_t i = 0; i < conf->n_set; i++) /* behind them: values of the caller replace those of the file */
-		set[known.n + i] = conf->set[i];
+		set[with.n_set++] = conf->set[i];
 	with.set = set;
-	with.n_set = known.n + conf->n_set;
 	a.frames = &s->o->frames;
 	a.gates = &s->gates;
 	a.values[SINOGRAM_EMISSION] = (const float *)s->counts;
@@ -357,14 +370,33 @@ static void make_report(struct import *s)
 	r->normalisation = s->inverse != NULL;
 }
 
-static void warn_marks(const struct import *s, const struct sinogram_import *conf)
+static void warn(const struct sinogram_import *conf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void warn(const struct sinogram_import *conf, const char *fmt, ...)
 {
 	size_t used = conf->warnings ? strlen(conf->warnings) : 0;
+	char sentence[250];
+	va_list args;
 
-	if (s->report->marks_outside > 0 && conf->warnings && used < conf->warnings_size)
-		snprintf(conf->warnings + used, conf->warnings_size - used,
-			 "%s%llu time marks before the first time block or behind the last one are not used.", used ? " " : "",
-			 (unsigned long long)s->report->marks_outside);
+	va_start(args, fmt);
+	vsnprintf(sentence, sizeof(sentence), fmt, args);
+	va_end(args);
+	if (conf->warnings && used < conf->warnings_size)
+		snprintf(conf->warnings + used, conf->warnings_size - used, "%s%s", used ? " " : "", sentence);
+}
+
+/* Warn of marks and times that the frames or gates do not have. */
+static void warn_times(const struct import *s, const struct sinogram_import *conf)
+{
+	double all = (double)duration_of(s) / 1000, covered = (double)s->report->counts.covered / 1000;
+
+	if (s->report->marks_outside > 0)
+		warn(conf, "%llu time marks before the first time block or behind the last one are not used.",
+		     (unsigned long long)s->report->marks_outside);
+	if (covered < (1 - GAPS) * all)
+		warn(conf,
+		     "The event blocks cover %.6g of %.6g s: the durations of time frames and gates contain the gaps, and their "
+		     "values in Bq/ml are too low.",
+		     covered, all);
 }
 
 int petsird_import(const struct petsird_import *o, const struct sinogram_import *conf, struct petsird_import_report *ret,
@@ -389,7 +421,7 @@ int petsird_import(const struct petsird_import *o, const struct sinogram_import 
 	if (rc == 0) {
 		make_report(&s);
 		petsird_warn(s.file, conf->like != NULL, conf->warnings, conf->warnings_size);
-		warn_marks(&s, conf);
+		warn_times(&s, conf);
 		*ret = report;
 	}
 	free(s.counts);

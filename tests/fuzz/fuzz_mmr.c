@@ -71,6 +71,26 @@ static void try_list(const uint8_t *data, size_t n)
 		     "words are not accounted for");
 }
 
+/* The gates and what is left out are the whole: a word of the list is a prompt of one gate at most. */
+static void try_gates(const uint8_t *data, size_t n)
+{
+	struct mmr_marks marks = {.signal = n % 2 ? PET_SIGNAL_ECG : PET_SIGNAL_RESP, .first = -1, .last = -1};
+	struct pet_gates g = {.n = 3};
+	struct err err = {0};
+	struct mmr_list l;
+
+	if (mmr_marks_add(&marks, data, n, &err) < 0)
+		must(err.code > 0 && err.msg[0], "no error");
+	g.marks = marks.marks;
+	for (int k = 0; k < g.n && pet_gates_check(&g, PET_MARKS_END, &err) == 0; k++) {
+		must(mmr_list_begin(&m, &l, NULL) == 0, "no list");
+		mmr_list_choose_gate(&l, &g, k);
+		mmr_list_add(&l, data, n, counts, &err);
+		must(l.report.outside + l.report.between <= l.report.prompts, "prompts are not accounted for");
+	}
+	pet_marks_clear(&marks.marks);
+}
+
 static void try_norm(const uint8_t *data, size_t n)
 {
 	static uint8_t bytes[MMR_NORM_BYTES];
@@ -94,6 +114,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	try_header((const char *)data, line ? (size_t)(line - data) : size);
 	try_list(rest, left / 4);
+	try_gates(rest, left / 4);
 	if (size % 8 == 0) /* takes a hundred times as long */
 		try_norm(rest, left / 4 * 4);
 	return 0;

@@ -69,6 +69,25 @@ static bool read_events(struct petsird *p, uint64_t *ret_n)
 	return rc == 0;
 }
 
+/* Marks of a signal ascend, and are within the event blocks. */
+static void try_marks(struct petsird *p, enum pet_signal signal)
+{
+	struct pet_marks m = {0};
+	struct err err = {0};
+	uint64_t outside = 0, n;
+	int rc = petsird_marks(p, signal, &m, &outside, &err);
+
+	must(rc == 0 || (err.msg[0] && err.code == -rc && m.n == 0), "marks refused without a reason");
+	if (rc < 0)
+		return;
+	must(read_events(p, &n), "events that were read with the marks are not read again");
+	for (size_t i = 0; i < m.n; i++)
+		must(m.ms[i] >= (i ? m.ms[i - 1] + 1 : 0) && m.ms[i] <= petsird_counts(p)->stop - petsird_counts(p)->start,
+		     "marks out of order or range");
+	petsird_rewind(p);
+	pet_marks_clear(&m);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static int fd = -1;
@@ -91,6 +110,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		petsird_rewind(p);
 		must(read_events(p, &again) && again == n, "the second reading differs");
 	}
+	for (int s = PET_SIGNAL_ECG; s < PET_SIGNALS; s++)
+		try_marks(p, (enum pet_signal)s);
 	petsird_close(p);
 	return 0;
 }

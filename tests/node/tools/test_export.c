@@ -238,13 +238,15 @@ static void is_times(const json_t *root, const char *key, const double wanted[IM
 static void test_images(void **state)
 {
 	static const struct pet_frame equal[] = {{2000, 32000}, {32000, 62000}, {62000, 92000}},
-				      unequal[] = {{0, 30000}, {30000, 90000}, {100000, 130000}};
+				      unequal[] = {{0, 30000}, {30000, 90000}, {100000, 130000}},
+				      gap[] = {{0, 30000}, {40000, 70000}, {70000, 100000}};
 	static const struct {
 		const struct pet_frame *frames;
 		double start[IMAGES], duration[IMAGES], step, first;
 	} cases[] = {
 		{equal, {2, 32, 62}, {30, 30, 30}, 30, 2},
 		{unequal, {0, 30, 100}, {30, 60, 30}, 0, 0},
+		{gap, {0, 40, 70}, {30, 30, 30}, 0, 0},
 		{NULL, {0, 0.3, 0.6}, {0.3, 0.3, 0.3}, 0.3, 0},
 	};
 	static const double live[] = {0.6, 0.6, 0.6};
@@ -252,7 +254,7 @@ static void test_images(void **state)
 	struct err err = {0};
 
 	(void)state;
-	for (size_t k = 0; k < 3; k++) {
+	for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
 		char *paths[IMAGES * NZ];
 		double factor[IMAGES];
 		struct series_report report;

@@ -175,17 +175,17 @@ static void refused_gates(void **state)
 /* Times in any order: the gate is that of the definition, with fractions. */
 static void times_of_gates(void **state)
 {
-	struct pet_gates g = {.n = 7, .shortest = 90, .longest = 130, .marks = parse("13\n113\n227\n300\n429\n600")};
-	static const int used[] = {1, 1, 0, 1, 0};
+	struct pet_gates g = {.n = 7, .shortest = 90, .longest = 130, .marks = parse("13\n113\n227\n300\n429\n600\n700")};
+	static const int used[] = {1, 1, 0, 1, 0, 1};
 	size_t cycle = 0;
 
 	(void)state;
 	for (int pass = 0; pass < 2; pass++)
-		for (long i = 0; i < 700; i++) {
-			long t = pass == 0 ? i : i * 449 % 700;
+		for (long i = 0; i < 800; i++) {
+			long t = pass == 0 ? i : i * 449 % 800;
 			int wanted = -1;
 
-			for (int c = 0; c < 5; c++)
+			for (int c = 0; c < 6; c++)
 				if (t >= g.marks.ms[c] && t < g.marks.ms[c + 1] && used[c])
 					wanted = (int)floor((double)(t - g.marks.ms[c]) * 7 /
 							    (double)(g.marks.ms[c + 1] - g.marks.ms[c]));

@@ -122,6 +122,21 @@ def gates_of_petsird(folder, _):
     series_of_gates(folder, gates)
 
 
+def gaps_between_blocks(folder, _):
+    """Time without event blocks is in the durations of frames and gates: a warning, and a series with the duration of the acquisition."""
+    file = Petsird(folder)
+    some = file.triggers + file.others + file.blocks[:200] + file.blocks[250:]
+    for name, options in (("gap-gates", ("--gates", "4", "--marks", "ecg")), ("gap-frames", ("--frames", "0.3,0.5"))):
+        report, _ = file.imported(name, some, *options)
+        check("The event blocks cover 0.809 of 0.909 s: the durations of time frames and gates contain the gaps" in report["warnings"], report["warnings"])
+        d = pydicom.dcmread(glob.glob(os.path.join(folder, name, "*.dcm"))[0])
+        check(int(d.ActualFrameDuration) == END, f"{d.ActualFrameDuration} ms")
+    h.run(h.TOMONODE, "recon", "--device", "cpu:1", "--protocol", "pet-mlem", "--set", "iterations=1", "--set", "matrix=16", "-o",
+          os.path.join(folder, "series"), os.path.join(folder, "gap-gates"))
+    report, _ = file.imported("gap", some)
+    check("gaps" not in report["warnings"] and report["petsird"]["duration"] == 0.809, report)
+
+
 def series_of_gates(folder, gates):
     """The image of each gate is that of its source; each has its live duration."""
     out = os.path.join(folder, "series")
@@ -349,4 +364,4 @@ def the_node_makes_a_gated_series(folder, things):
     check({d.SeriesType[0] for d in objects} == {"GATED"}, objects[0].SeriesType)
 
 
-h.main([gates_of_petsird, refused_marks_of_petsird, gates_of_an_mmr, the_node_makes_a_gated_series])
+h.main([gates_of_petsird, gaps_between_blocks, refused_marks_of_petsird, gates_of_an_mmr, the_node_makes_a_gated_series])
