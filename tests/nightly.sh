@@ -63,8 +63,9 @@ fuzz() {
     tests/fuzz.sh $((60 * minutes))
 }
 
-calibration() { # the program of the step `asan`
-    TOMONODE_FIT_TRIALS=50 build/asan/tests/recon_test_bead_fit
+calibration() { # the programs of the steps `asan` and `warnings`
+    TOMONODE_FIT_TRIALS=50 build/asan/tests/recon_test_bead_fit &&
+        TOMONODE=$out/release/tomonode TOMONODE_FIT_TRIALS=10 tests/system/formats/test_profile.py
 }
 
 export TOMONODE_TEST_SEED=${TOMONODE_TEST_SEED:-$((RANDOM * 32768 + RANDOM))} # of all random tests; without it they use 1

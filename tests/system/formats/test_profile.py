@@ -67,8 +67,8 @@ def check_fit(work, name, system, rng, sign=1, about="axis", side="L"):
     for parameter in report["parameters"]:
         if parameter["fitted"]:
             error = parameter["value"] - true[parameter["name"]]
-            # 4.5: one of 150 000 normal errors; the rest is the position of a bead in bins of 3 or 4 to a bead
-            assert abs(error) < 4.5 * parameter["sd"] + 1e-3, (name, parameter, true)
+            # a bead of 3 bins, each simulated by one ray, has an error of 0.07 bins along u that is similar in all views
+            assert abs(error) < 6 * parameter["sd"] + 1e-3, (name, parameter, true)
     assert report["noise_bins"] < 0.12 and report["rms_before_bins"] > 1.5 * report["rms_bins"], report
     chosen = [c for c in report["conventions"] if c["chosen"]]
     assert len(chosen) == 1 and chosen[0]["sign"] == sign and not chosen[0]["mirrored"], (name, chosen)
