@@ -14,8 +14,9 @@
 #include "kernels/device.h"
 #include "kernels/slice_map.h"
 
-#define CPU_BLOCK 16	 /* one AVX-512 vector of floats; two of AVX2 */
-#define CPU_BACK_VIEW 16 /* floats of a thread's scratch for the data that it stores per view */
+#define CPU_BLOCK 16	  /* one AVX-512 vector of floats; two of AVX2 */
+#define CPU_BACK_VIEW 16  /* floats of a thread's scratch for the data that it stores per view */
+#define CPU_BACK_STRIP 16 /* ... and per strip of a view */
 
 #ifdef _OPENMP
 #define cpu_thread() omp_get_thread_num()
@@ -85,7 +86,7 @@ struct cpu_span {
 	int first, end;
 };
 
-/* One slice in one view, for the slice-by-slice operator. */
+/* One slice in one view, or in one strip of it, for the slice-by-slice operator. */
 struct cpu_slice {
 	struct slice_map map;
 	struct cpu_span bins;		 /* bins along u that touch a voxel of the slice */
@@ -95,20 +96,30 @@ struct cpu_slice {
 	int taps;			 /* largest number of bins along u that touch a voxel */
 };
 
+/* Return the floats of a thread's scratch for one slice with its own blocks. */
+static inline size_t cpu_slice_floats(int blocks)
+{
+	size_t bytes = sizeof(struct cpu_slice) + (size_t)blocks * sizeof(struct cpu_block);
+
+	return (bytes / sizeof(float) + CPU_BLOCK) / CPU_BLOCK * CPU_BLOCK;
+}
+
 struct cpu_paths; /* defined in cpu_paths.c */
 struct cpu_lines; /* defined in cpu_lines.c */
 
 struct projection {
 	struct device *dev;
 	enum projection_model model;
+	int strip_rows; /* rows of a strip of bins (kernels/slice_map.h); n_v: the detector stands still */
 	const struct scan *scan;
 	int first, n_views;
 	struct grid grid;
-	struct buf mask;	 /* mem is NULL: use every bin */
-	int tile_u, tile_v;	 /* forward: bins per tile */
-	int tile_x, tile_y;	 /* back: voxel columns per tile */
-	double sampling;	 /* SAMPLED: distance of points, mm */
-	bool stack;		 /* uses lines (kernels/lines.h) */
+	struct buf mask;    /* mem is NULL: use every bin */
+	int tile_u, tile_v; /* forward: bins per tile */
+	int tile_x, tile_y; /* back: voxel columns per tile */
+	double sampling;    /* SAMPLED: distance of points, mm */
+	bool stack;	    /* uses lines (kernels/lines.h) */
+	int strips;	    /* SLICES: largest number of strips that a tile of the back pass touches in one slice of a view */
 	struct cpu_paths *paths; /* PATHS and JOSEPH, else NULL */
 	struct cpu_lines *lines; /* stacks with PATHS, JOSEPH or SAMPLED, else NULL */
 	/* the members below: PROJECTION_SLICES only */
@@ -117,9 +128,10 @@ struct projection {
 	int footprint_u, footprint_v; /* largest number of bins along u and v onto which a tile of the back pass projects (its
 					 footprint) */
 	size_t thread_floats;	      /* scratch of one thread, floats */
-	struct cpu_slice *slice;      /* n_views * n_z elements */
+	struct cpu_slice *slice;      /* n_views * n_z elements; with strips NULL: each thread computes its own */
 	struct cpu_block *block;      /* storage of the blocks that the slices point to */
-	float *len_u, *len_v;	      /* n_views rows of n_u and of n_v floats: see slice_length_u() */
+	float *len_u, *len_v; /* n_views rows of n_u and of n_v floats: see slice_length_u(); with strips len_v is followed by
+				 n_views rows of n_v floats, slice_stretch() */
 };
 
 /* Arguments of a back pass: num = A'q and den = A'd, or an update of x without storing them. */
@@ -263,5 +275,34 @@ size_t cpu_slices_bytes(const struct projection *a); /* bytes of the tables; cal
 int cpu_slices_tables(struct projection *a, struct err *err);
 struct cpu_span cpu_footprint(const struct slice_map *map, int axis, int first, int end,
 			      int n); /* return the bins, from 0 to n - 1, that touch the voxels [first, end): their footprint */
+static inline bool cpu_has_strips(const struct projection *a)
+{
+	return a->strip_rows < a->scan->n_v;
+}
+
+/* Return slice_stretch() of the rows of a view, or NULL: it is 1. */
+static inline float *cpu_stretch(const struct projection *a, int view)
+{
+	return cpu_has_strips(a) ? a->len_v + (size_t)(a->n_views + view) * (size_t)a->scan->n_v : NULL;
+}
+
+/* Return the map of slice k in a strip of a view, numbered from 0. */
+static inline struct slice_map cpu_strip_map(const struct projection *a, int view, int k, int strip)
+{
+	return slice_map_strip(a->scan, &a->scan->views[a->first + view], &a->grid, k, strip * a->strip_rows, a->strip_rows);
+}
+
+struct cpu_tile { /* voxel columns */
+	int x0, x1, y0, y1;
+};
+/* Return the rows of bins that may touch the rows of voxels [y0, y1) in slice k; only with strips. */
+struct cpu_span cpu_strip_rows(const struct projection *a, int view, int k, int y0, int y1);
+/* Find the bins that touch a tile in any slice of a view: its footprint. */
+void cpu_tile_footprint(const struct projection *a, int view, const struct cpu_tile *t, struct cpu_span *ret_u,
+			struct cpu_span *ret_v);
+/* Compute *s from its map: blocks [f0, f1) of bins into `forward` and [b0, b1) of voxels into `back`, which have blocks_u and
+ * blocks_x elements. */
+void cpu_slice_make(const struct projection *a, struct cpu_slice *s, struct cpu_block *forward, int f0, int f1,
+		    struct cpu_block *back, int b0, int b1);
 
 #endif

@@ -32,6 +32,7 @@ static void describe(struct device *dev, const struct projection_spec *spec, str
 		.tile_y = spec->tile[1],
 		.sampling = spec->sampling,
 		.stack = lines_needed(spec),
+		.strip_rows = spec->scan->kind == SCAN_DBT ? slice_strip_rows(spec->scan) : spec->scan->n_v,
 	};
 	if (spec->mask)
 		a->mask = *spec->mask;
@@ -89,7 +90,7 @@ static int check(const struct projection_spec *spec, struct err *err)
 		for (int c = 0; c < 3 && w->posed; c++)
 			if (!isfinite(w->pose.origin[c] + w->pose.step_u[c] + w->pose.step_v[c]))
 				return err_set(err, EINVAL, "projection: view %d: the pose of the detector is not a number", i);
-		if (spec->model == PROJECTION_SLICES && (scan->kind != SCAN_DBT || !slice_map_valid(w, g)))
+		if (spec->model == PROJECTION_SLICES && (scan->kind != SCAN_DBT || !slice_map_valid(scan, w, g)))
 			return err_set(err, EINVAL,
 				       "projection: view %d: the slice-by-slice model needs the volume (z = %g to %g mm) between "
 				       "detector and source (z = %g mm)",

@@ -12,7 +12,10 @@
  * length) is copied into the thread's scratch. Then each row of voxels is finished, for all views, before the next; with a rule
  * it is updated at once. Every voxel belongs to one tile; the result is the only volume that is used. With `add`, the terms are
  * added to the existing values view by view, in the order of a single pass over all views; so several passes over parts of the
- * views give bitwise the same result. */
+ * views give bitwise the same result.
+ *
+ * A detector that turns is divided into strips of a few rows, each of which has a map of its own (kernels/slice_map.h). A thread
+ * computes the slices of the strips that it needs, once for the rows of a strip. */
 #include "kernels/cpu/cpu.h"
 
 #include <math.h>
@@ -39,20 +42,24 @@ static void fetch(const float *row, int n)
 
 /* The working memory of one thread in a forward pass. */
 struct forward_work {
-	float *row;  /* weighted sum of rows of voxels; zeros on either side */
-	float *acc;  /* row of bins */
-	float *line; /* row of bins: line integrals, if a rule needs them */
+	float *row;		 /* weighted sum of rows of voxels; zeros on either side */
+	float *acc;		 /* row of bins */
+	float *line;		 /* row of bins: line integrals, if a rule needs them */
+	struct cpu_slice *slice; /* with strips: the slices of strip `strip` of `view`, then their blocks */
+	int view, strip;
 };
 
 /* Add the values of a slice along the rays of bins [u0, u1) of row v to acc. */
 static void forward_slice(const struct projection *a, const struct cpu_slice *s, const float *slice, int v, int u0, int u1,
-			  const struct forward_work *w)
+			  const float *stretch, const struct forward_work *w)
 {
 	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
 	int n_x = a->grid.n[0], n_y = a->grid.n[1], first, end, b0, b1, lo, hi;
 	double at = s->map.scale[1] * v + s->map.shift[1], j = floor(at);
 	float weight[2] = {(float)(1 - (at - j)), (float)(at - j)};
 
+	for (int r = 0; stretch && r < 2; r++)
+		weight[r] *= *stretch;
 	first = cpu_max(u0, s->bins.first);
 	end = cpu_min(u1, s->bins.end);
 	if (first >= end || !(j >= -1 && j < n_y))
@@ -73,19 +80,41 @@ static void forward_slice(const struct projection *a, const struct cpu_slice *s,
 	rows->resample(w->acc + b0 * CPU_BLOCK, w->row, s->forward + b0, b1 - b0, (float)s->map.scale[0]);
 }
 
-static void forward_row(const struct projection *a, const struct cpu_forward *f, int view, int v, int u0, int u1,
-			const struct forward_work *w)
+/* Return the slices of the strip that contains row v; computes them if they are not those of the row before. */
+static const struct cpu_slice *forward_slices(const struct projection *a, int view, int v, int u0, int u1, struct forward_work *w)
 {
+	int n_z = a->grid.n[2], strip = v / a->strip_rows;
+	struct cpu_block *block;
+
+	if (!cpu_has_strips(a))
+		return &a->slice[(size_t)view * (size_t)n_z];
+	if (view == w->view && strip == w->strip)
+		return w->slice;
+	block = (void *)(w->slice + n_z);
+	for (int k = 0; k < n_z; k++, block += a->blocks_u) {
+		w->slice[k].map = cpu_strip_map(a, view, k, strip);
+		cpu_slice_make(a, &w->slice[k], block, u0 / CPU_BLOCK, blocks(u1), NULL, 0, 0);
+	}
+	w->view = view;
+	w->strip = strip;
+	return w->slice;
+}
+
+static void forward_row(const struct projection *a, const struct cpu_forward *f, int view, int v, int u0, int u1,
+			struct forward_work *w)
+{
+	const struct cpu_slice *slices = forward_slices(a, view, v, u0, u1, w);
 	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
 	size_t n_u = (size_t)a->scan->n_u, n_v = (size_t)a->scan->n_v, n_z = (size_t)a->grid.n[2];
 	size_t bin = ((size_t)view * n_v + (size_t)v) * n_u + (size_t)u0, per_slice = (size_t)a->grid.n[0] * (size_t)a->grid.n[1];
 	const float *mask = a->mask.mem ? a->mask.mem + bin : NULL, *len_u = a->len_u + (size_t)view * n_u + u0;
+	const float *stretch = cpu_has_strips(a) ? cpu_stretch(a, view) + v : NULL;
 	float len_v = a->len_v[(size_t)view * n_v + (size_t)v];
 	int b0 = u0 / CPU_BLOCK, b1 = blocks(u1);
 
 	memset(w->acc + b0 * CPU_BLOCK, 0, (size_t)(b1 - b0) * CPU_BLOCK * sizeof(float));
 	for (size_t k = 0; k < n_z; k++)
-		forward_slice(a, &a->slice[(size_t)view * n_z + k], f->x + k * per_slice, v, u0, u1, w);
+		forward_slice(a, &slices[k], f->x + k * per_slice, v, u0, u1, stretch, w);
 	if (!f->rule) {
 		rows->finish(f->out + bin, w->acc + u0, f->add, mask, len_u, len_v, u1 - u0);
 		return;
@@ -105,7 +134,12 @@ void cpu_slices_forward(struct projection *a, const struct cpu_forward *f)
 #pragma omp parallel num_threads(threads)
 	{
 		float *scratch = thread_scratch(a);
-		struct forward_work w = {scratch + a->pad_x, scratch + row_floats, scratch + row_floats + bins};
+		struct forward_work w = {scratch + a->pad_x,
+					 scratch + row_floats,
+					 scratch + row_floats + bins,
+					 (void *)(scratch + row_floats + 2 * bins),
+					 -1,
+					 -1};
 
 		memset(scratch, 0, row_floats * sizeof(float));
 #pragma omp for collapse(3) schedule(static)
@@ -114,6 +148,7 @@ void cpu_slices_forward(struct projection *a, const struct cpu_forward *f)
 				for (int tv = 0; tv < tiles_v; tv++) {
 					int u0 = tu * a->tile_u, v1 = cpu_min((tv + 1) * a->tile_v, n_v);
 
+					w.strip = -1;
 					for (int v = tv * a->tile_v; v < v1; v++)
 						forward_row(a, f, view, v, u0, cpu_min(u0 + a->tile_u, n_u), &w);
 				}
@@ -122,12 +157,22 @@ void cpu_slices_forward(struct projection *a, const struct cpu_forward *f)
 	}
 }
 
+/* The current slice of a tile in one strip of a view. */
+struct back_strip {
+	const struct cpu_slice *s;
+	struct cpu_span rows; /* rows of bins of the strip that are in the tile's footprint */
+	struct cpu_span u;    /* the footprint in this slice, along u */
+	int b0, b1; /* blocks [b0, b1) of voxels that the footprint touches; b0 = b1: no bin of the strip touches the tile in this
+		       slice */
+};
+_Static_assert(sizeof(struct back_strip) <= CPU_BACK_STRIP * sizeof(float), "room in the scratch");
+
 /* One view of a tile in the back pass. */
 struct back_view {
 	struct cpu_span footprint_u, footprint_v; /* the tile's footprint over all slices */
-	struct cpu_span u;			  /* the footprint in the current slice, along u */
-	int b0, b1; /* blocks [b0, b1) of voxels that the footprint touches; b0 = b1: no bin of the view touches the tile in this
-		       slice */
+	struct back_strip *strip;		  /* the strips that touch the current slice */
+	int n, at;				  /* their number; the first one that touches the current row of voxels */
+	struct back_strip whole;		  /* the only one if the detector stands still */
 };
 _Static_assert(sizeof(struct back_view) <= CPU_BACK_VIEW * sizeof(float), "room in the scratch");
 
@@ -138,10 +183,8 @@ struct back_work {
 	float *footprint_q,
 		*footprint_d;	/* for each view its footprint, footprint_v rows of footprint_u bins: q * length and d * length */
 	struct back_view *view; /* n_views elements */
-};
-
-struct tile {
-	int x0, x1, y0, y1;
+	struct back_strip *strip; /* n_views * strips elements, if there are strips */
+	float *slice;		  /* with strips: a slice with its blocks of voxels for each of them */
 };
 
 static size_t foot_floats(const struct projection *a)
@@ -160,21 +203,15 @@ static struct cpu_span within(struct cpu_span s, const struct cpu_span *footprin
 }
 
 /* Find the tile's footprint in a view and copy it into the scratch. */
-static void fill_footprint(const struct projection *a, const struct cpu_back *job, const struct tile *t, int view,
+static void fill_footprint(const struct projection *a, const struct cpu_back *job, const struct cpu_tile *t, int view,
 			   const struct back_work *w)
 {
 	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
-	const struct slice_map *low = &a->slice[(size_t)view * (size_t)a->grid.n[2]].map;
-	const struct slice_map *high = &a->slice[(size_t)(view + 1) * (size_t)a->grid.n[2] - 1].map;
 	size_t n_u = (size_t)a->scan->n_u, n_v = (size_t)a->scan->n_v;
-	struct cpu_span u0 = cpu_footprint(low, 0, t->x0, t->x1, a->scan->n_u),
-			v0 = cpu_footprint(low, 1, t->y0, t->y1, a->scan->n_v);
-	struct cpu_span u1 = cpu_footprint(high, 0, t->x0, t->x1, a->scan->n_u),
-			v1 = cpu_footprint(high, 1, t->y0, t->y1, a->scan->n_v);
 	struct back_view *b = &w->view[view];
 
-	b->footprint_u = (struct cpu_span){cpu_min(u0.first, u1.first), cpu_max(u0.end, u1.end)};
-	b->footprint_v = (struct cpu_span){cpu_min(v0.first, v1.first), cpu_max(v0.end, v1.end)};
+	b->strip = cpu_has_strips(a) ? w->strip + (size_t)view * (size_t)a->strips : &b->whole;
+	cpu_tile_footprint(a, view, t, &b->footprint_u, &b->footprint_v);
 	for (int r = b->footprint_v.first; r < b->footprint_v.end; r++) {
 		size_t bin = ((size_t)view * n_v + (size_t)r) * n_u + (size_t)b->footprint_u.first;
 		size_t to = (size_t)view * foot_floats(a) + (size_t)(r - b->footprint_v.first) * (size_t)a->footprint_u;
@@ -187,19 +224,48 @@ static void fill_footprint(const struct projection *a, const struct cpu_back *jo
 	}
 }
 
-/* Compute the members of *b that are the same for all rows of a tile in one slice of one view. */
-static void enter_slice(const struct projection *a, const struct cpu_slice *s, const struct tile *t, struct back_view *b)
+/* Compute the members of *b that are the same for all rows of a tile in one slice of a strip. */
+static void enter_strip(const struct projection *a, const struct cpu_slice *s, struct cpu_span rows, const struct cpu_tile *t,
+			const struct back_view *view, struct back_strip *b)
 {
 	int first = cpu_max(t->x0, s->voxels.first), end = cpu_min(t->x1, s->voxels.end);
 
+	b->s = s;
+	b->rows = within(rows, &view->footprint_v);
 	b->b0 = b->b1 = 0;
 	if (first >= end)
 		return;
-	b->u = within(cpu_footprint(&s->map, 0, first, end, a->scan->n_u), &b->footprint_u);
+	b->u = within(cpu_footprint(&s->map, 0, first, end, a->scan->n_u), &view->footprint_u);
 	if (b->u.first >= b->u.end)
 		return;
 	b->b0 = first / CPU_BLOCK;
 	b->b1 = blocks(end);
+}
+
+/* Find the strips of a view that touch a tile in slice k. */
+static void enter_slice(const struct projection *a, int view, int k, const struct cpu_tile *t, const struct back_work *w)
+{
+	struct back_view *b = &w->view[view];
+	struct cpu_span rows;
+
+	b->at = 0;
+	b->n = 1;
+	if (!cpu_has_strips(a)) {
+		enter_strip(a, &a->slice[(size_t)view * (size_t)a->grid.n[2] + (size_t)k], b->footprint_v, t, b, b->strip);
+		return;
+	}
+	rows = within(cpu_strip_rows(a, view, k, t->y0, t->y1), &b->footprint_v);
+	b->n = 0;
+	for (int v = rows.first; v < rows.end && b->n < a->strips; b->n++) {
+		size_t at = (size_t)view * (size_t)a->strips + (size_t)b->n;
+		struct cpu_slice *s = (void *)(w->slice + at * cpu_slice_floats(a->blocks_x));
+		int strip = v / a->strip_rows, next = (strip + 1) * a->strip_rows;
+
+		s->map = cpu_strip_map(a, view, k, strip);
+		cpu_slice_make(a, s, NULL, 0, 0, (void *)(s + 1), t->x0 / CPU_BLOCK, blocks(t->x1));
+		enter_strip(a, s, (struct cpu_span){strip * a->strip_rows, cpu_min(next, a->scan->n_v)}, t, b, &b->strip[b->n]);
+		v = next;
+	}
 }
 
 /* Set blocks [b0, b1) of the sums to 0. */
@@ -212,19 +278,22 @@ static void clear_sums(int b0, int b1, bool two, const struct back_work *w)
 		memset(w->den + (size_t)b0 * CPU_BLOCK, 0, bytes);
 }
 
-/* Add the view's bins to num (and den) of the tile's voxels in row j. fresh: the sums are not yet initialised. Return whether
+/* Add the bins of a strip to num (and den) of the tile's voxels in row j. fresh: the sums are not yet initialised. Return whether
  * they are still not initialised afterwards, because no bin touches the row. */
-static bool back_row(const struct projection *a, const struct cpu_slice *s, const struct tile *t, const struct back_view *b,
-		     size_t footprint, int j, bool two, bool fresh, const struct back_work *w)
+static bool back_strip(const struct projection *a, int view, const struct back_strip *b, const struct cpu_tile *t, int j,
+		       bool two, bool fresh, const struct back_work *w)
 {
 	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
-	struct cpu_span v = within(cpu_footprint(&s->map, 1, j, j + 1, a->scan->n_v), &b->footprint_v);
+	const struct back_view *of = &w->view[view];
+	const struct cpu_slice *s = b->s;
+	const float *stretch = cpu_stretch(a, view);
+	struct cpu_span v = within(cpu_footprint(&s->map, 1, j, j + 1, a->scan->n_v), &b->rows);
 	int at, n = b->u.end - b->u.first, b0 = b->b0;
 
 	/* A few rows of bins at a time: two or three if bins are as dense as voxels. */
 	for (; v.first < v.end; v.first += at) {
-		size_t from = footprint + (size_t)(v.first - b->footprint_v.first) * (size_t)a->footprint_u +
-			      (size_t)(b->u.first - b->footprint_u.first);
+		size_t from = (size_t)view * foot_floats(a) + (size_t)(v.first - of->footprint_v.first) * (size_t)a->footprint_u +
+			      (size_t)(b->u.first - of->footprint_u.first);
 		float weight[8];
 
 		if (fresh) {
@@ -233,6 +302,8 @@ static bool back_row(const struct projection *a, const struct cpu_slice *s, cons
 		}
 		for (at = 0; at < 8 && v.first + at < v.end; at++)
 			weight[at] = (float)slice_weight(s->map.scale[1] * (v.first + at) + s->map.shift[1] - j);
+		for (int r = 0; stretch && r < at; r++)
+			weight[r] *= stretch[v.first + r];
 		rows->combine(w->row_q + b->u.first, w->footprint_q + from, (size_t)a->footprint_u, weight, at, n);
 		if (two)
 			rows->combine(w->row_d + b->u.first, w->footprint_d + from, (size_t)a->footprint_u, weight, at, n);
@@ -243,7 +314,32 @@ static bool back_row(const struct projection *a, const struct cpu_slice *s, cons
 	return fresh;
 }
 
-static void back_tile(const struct projection *a, const struct cpu_back *job, const struct tile *t, const struct back_work *w)
+/* Return the position of row v of bins among the rows of voxels. */
+static double row_position(const struct back_strip *b, int v)
+{
+	return b->s->map.scale[1] * v + b->s->map.shift[1];
+}
+
+/* Add the view's bins, see back_strip(). The rows j of a tile are processed in ascending order. */
+static bool back_row(const struct projection *a, int view, const struct cpu_tile *t, int j, bool two, bool fresh,
+		     const struct back_work *w)
+{
+	struct back_view *b = &w->view[view];
+
+	while (b->at + 1 < b->n && row_position(&b->strip[b->at], b->strip[b->at].rows.end - 1) <= j - 1)
+		b->at++;
+	for (int i = b->at; i < b->n; i++) {
+		const struct back_strip *strip = &b->strip[i];
+
+		if (i > b->at && row_position(strip, strip->rows.first) >= j + 1)
+			break;
+		if (strip->b0 < strip->b1)
+			fresh = back_strip(a, view, strip, t, j, two, fresh, w);
+	}
+	return fresh;
+}
+
+static void back_tile(const struct projection *a, const struct cpu_back *job, const struct cpu_tile *t, const struct back_work *w)
 {
 	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
 	size_t n_z = (size_t)a->grid.n[2], n_x = (size_t)a->grid.n[0], n_y = (size_t)a->grid.n[1];
@@ -255,7 +351,7 @@ static void back_tile(const struct projection *a, const struct cpu_back *job, co
 		fill_footprint(a, job, t, view, w);
 	for (size_t k = 0; k < n_z; k++) {
 		for (int view = 0; view < a->n_views; view++)
-			enter_slice(a, &a->slice[(size_t)view * n_z + k], t, &w->view[view]);
+			enter_slice(a, view, (int)k, t, w);
 		for (int j = t->y0; j < t->y1; j++) {
 			size_t row = (k * n_y + (size_t)j) * n_x + (size_t)t->x0;
 			bool fresh = !job->add;
@@ -269,9 +365,7 @@ static void back_tile(const struct projection *a, const struct cpu_back *job, co
 				memcpy(w->den + t->x0, job->den + row, row_bytes);
 			}
 			for (int view = 0; view < a->n_views; view++)
-				if (w->view[view].b0 < w->view[view].b1)
-					fresh = back_row(a, &a->slice[(size_t)view * n_z + k], t, &w->view[view],
-							 (size_t)view * foot_floats(a), j, job->d != NULL, fresh, w);
+				fresh = back_row(a, view, t, j, job->d != NULL, fresh, w);
 			if (fresh)
 				clear_sums(t->x0 / CPU_BLOCK, blocks(t->x1), job->d != NULL, w);
 			if (job->x) {
@@ -291,11 +385,12 @@ void cpu_slices_back(struct projection *a, const struct cpu_back *job)
 	int tiles_x = (n_x + a->tile_x - 1) / a->tile_x, tiles_y = (n_y + a->tile_y - 1) / a->tile_y;
 	size_t row_floats = (size_t)blocks(a->scan->n_u) * CPU_BLOCK + 2 * (size_t)a->pad_u;
 	size_t voxels = (size_t)a->blocks_x * CPU_BLOCK, footprint = (size_t)a->n_views * foot_floats(a);
+	size_t views = (size_t)a->n_views * CPU_BACK_VIEW, strips = (size_t)a->n_views * (size_t)a->strips * CPU_BACK_STRIP;
 
 	(void)threads;
 #pragma omp parallel num_threads(threads)
 	{
-		float *scratch = thread_scratch(a);
+		float *scratch = thread_scratch(a), *after = scratch + 2 * row_floats + 2 * voxels + 2 * footprint;
 		struct back_work w = {
 			.row_q = scratch + a->pad_u,
 			.row_d = scratch + row_floats + a->pad_u,
@@ -303,15 +398,17 @@ void cpu_slices_back(struct projection *a, const struct cpu_back *job)
 			.den = scratch + 2 * row_floats + voxels,
 			.footprint_q = scratch + 2 * row_floats + 2 * voxels,
 			.footprint_d = scratch + 2 * row_floats + 2 * voxels + footprint,
-			.view = (void *)(scratch + 2 * row_floats + 2 * voxels + 2 * footprint),
+			.view = (void *)after,
+			.strip = (void *)(after + views),
+			.slice = after + views + strips,
 		};
 
 		memset(scratch, 0, 2 * row_floats * sizeof(float));
 #pragma omp for collapse(2) schedule(static)
 		for (int ty = 0; ty < tiles_y; ty++) {
 			for (int tx = 0; tx < tiles_x; tx++) {
-				struct tile t = {tx * a->tile_x, cpu_min((tx + 1) * a->tile_x, n_x), ty * a->tile_y,
-						 cpu_min((ty + 1) * a->tile_y, n_y)};
+				struct cpu_tile t = {tx * a->tile_x, cpu_min((tx + 1) * a->tile_x, n_x), ty * a->tile_y,
+						     cpu_min((ty + 1) * a->tile_y, n_y)};
 
 				back_tile(a, job, &t, &w);
 			}

@@ -133,9 +133,13 @@ int cuda_projection_create(struct device *dev, const struct projection_spec *spe
 			       bins(spec));
 	if (spec->model == PROJECTION_SLICES)
 		for (int s = 0; s < spec->n_views; s++)
-			if (spec->scan->kind != SCAN_DBT || !slice_map_valid(spec->scan->views + spec->first + s, spec->grid))
+			if (spec->scan->kind != SCAN_DBT ||
+			    !slice_map_valid(spec->scan, spec->scan->views + spec->first + s, spec->grid))
 				return err_set(err, EINVAL, "%s: view %d: some slices are not between detector and source",
 					       dev->name, spec->first + s);
+	for (int s = 0; s < spec->n_views; s++)
+		if (spec->model == PROJECTION_SLICES && spec->scan->views[spec->first + s].posed)
+			return err_set(err, ENOTSUP, "%s: view %d: detectors that turn are not supported", dev->name, s);
 	if (is_paths(spec->model) && spec->scan->kind != SCAN_PARALLEL)
 		return err_set(err, EINVAL, "%s: model %d supports only parallel rays", dev->name, (int)spec->model);
 	if ((r = spec->scan->kind == SCAN_PARALLEL ? planes_check(spec, err) : planes_check_tof(spec, err)) < 0)

@@ -44,6 +44,7 @@ struct bench_setup {
 					EXACT; art: PATHS, JOSEPH, SAMPLED */
 	enum rule_kind rule;	     /* allowed for DBT: EM, TRANSMISSION, SART, BACKPROJECT */
 	int tile[2];		     /* DBT: as in struct projection_spec */
+	double turn;		     /* DBT: turn of the detector divided by that of the source, which reaches 25 degrees */
 	bool deterministic;	     /* as in struct projection_spec */
 	bool stages;		     /* pet-mlem, pet-tof, pet-list, fbp-convolution: also time each stage of a run */
 };

@@ -71,7 +71,8 @@ int bench_dbt_geometry(const struct bench_setup *setup, struct scan **ret_scan, 
 	const struct dbt *d = &dbt[setup->size];
 	int views = bench_or(setup->views, d->views), n[3], r;
 	double pitch, *angle = malloc((size_t)views * sizeof(*angle));
-	struct dbt_geometry g = {.axis_height = 47, .source_axis = 608.5, .n_views = views, .angle = angle};
+	struct dbt_geometry g = {
+		.axis_height = 47, .source_axis = 608.5, .n_views = views, .angle = angle, .detector_ratio = setup->turn};
 
 	if (!angle)
 		return err_set(err, ENOMEM, "no memory for %d angles", views);

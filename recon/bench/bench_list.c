@@ -139,7 +139,8 @@ static void close_job(struct bench_job *job)
 
 static int check_setup(const struct bench_setup *s, struct err *err)
 {
-	if ((!s->model || s->model == PROJECTION_JOSEPH) && !s->rule && !s->tile[0] && !s->views && !s->fov_radius)
+	if ((!s->model || s->model == PROJECTION_JOSEPH) && !s->rule && s->turn == 0 && !s->tile[0] && !s->views &&
+	    !s->fov_radius)
 		return 0;
 	return err_set(err, EINVAL, "pet-list: model: joseph; no views, no field of view, no rules, no tiles");
 }

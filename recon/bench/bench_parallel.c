@@ -291,7 +291,7 @@ static int check_setup(const struct bench_setup *s, int kind, struct err *err)
 	bool rays = kind == BENCH_RADON || kind == BENCH_ART;
 	bool model = s->model == 0 || (rays && s->model != PROJECTION_SLICES);
 
-	if (model && !s->rule && !s->tile[0] && !s->tile[1] && !(s->fov_radius > 0) &&
+	if (model && !s->rule && s->turn == 0 && !s->tile[0] && !s->tile[1] && !(s->fov_radius > 0) &&
 	    (!s->voxels[1] || s->voxels[1] == s->voxels[0]))
 		return 0;
 	return err_set(err, EINVAL,

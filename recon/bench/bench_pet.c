@@ -87,7 +87,8 @@ static int check_setup(const struct bench_setup *s, struct err *err)
 	bool model =
 		s->model == 0 || s->model == PROJECTION_PATHS || s->model == PROJECTION_JOSEPH || s->model == PROJECTION_EXACT;
 
-	if (model && !s->rule && !s->tile[0] && !s->tile[1] && (!s->voxels[1] || s->voxels[1] == s->voxels[0]) && !s->voxels[2])
+	if (model && !s->rule && s->turn == 0 && !s->tile[0] && !s->tile[1] && (!s->voxels[1] || s->voxels[1] == s->voxels[0]) &&
+	    !s->voxels[2])
 		return 0;
 	return err_set(err, EINVAL,
 		       "PET: as many voxels along y as along x, slices of the scanner; models: siddon, joseph, exact; "

@@ -122,8 +122,7 @@ static struct scan_view turned_view(const struct dbt_geometry *g, double angle)
 	return view;
 }
 
-/* Return the largest z of the detector. */
-static double detector_top(const struct scan *scan, const struct scan_view *view)
+double scan_detector_top(const struct scan *scan, const struct scan_view *view)
 {
 	double top = -HUGE_VAL, at[3];
 
@@ -145,7 +144,7 @@ static int make_view(const struct dbt_geometry *g, const struct scan *scan, int 
 		view = turned_view(g, g->angle[i] * RADIANS);
 	if (r < 0)
 		return r;
-	if (!(view.src[2] > detector_top(scan, &view)))
+	if (!(view.src[2] > scan_detector_top(scan, &view)))
 		return err_set(err, EINVAL, "scan: projection %d: the source, at z = %g mm, is not above the whole detector", i,
 			       view.src[2]);
 	*ret_view = view;

@@ -47,6 +47,9 @@ int scan_view_from_matrix(const double matrix[12], int n_u, int n_v, double pitc
  * stands still or turns around an axis parallel to x. */
 bool scan_view_is_level(const struct scan_view *view);
 
+/* Return the largest z of the detector in a view of SCAN_DBT, mm. */
+double scan_detector_top(const struct scan *scan, const struct scan_view *view);
+
 /* Create a scan with the same rays, but with `bin` x `bin` bins merged (remaining rows and columns are dropped) and the views in
  * `order` (n_views indices into scan->views; NULL: unchanged). */
 int scan_create_binned(const struct scan *scan, int bin, const int *order, struct scan **ret_scan, struct err *err);

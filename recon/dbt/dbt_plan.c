@@ -264,11 +264,38 @@ static int check_memory(const struct dbt_protocol *p, const struct scan *detecto
 		       plan_limit_name(dev, limit));
 }
 
+/* Check that the volume is between detector and source in every view, and that the projector supports the detector's pose. */
+static int check_views(const struct dbt_protocol *p, const struct scan *detector, const struct grid *g, struct err *err)
+{
+	double bottom = g->lo[2], top = bottom + g->n[2] * g->h[2];
+
+	for (int i = 0; i < detector->n_views; i++) {
+		const struct scan_view *view = &detector->views[i];
+		double highest = scan_detector_top(detector, view);
+
+		if (!(view->src[2] > top))
+			return err_set(err, EINVAL,
+				       "plan: the volume ends %g mm above the detector, but the source of projection %d "
+				       "is at %g mm",
+				       top, i, view->src[2]);
+		if (!(bottom >= highest))
+			return err_set(
+				err, EINVAL,
+				"plan: the volume begins at z = %g mm, but in projection %d the detector reaches up to %g mm",
+				bottom, i, highest);
+		if (p->projector == PROJECTION_SLICES && !scan_view_is_level(view))
+			return err_set(err, EINVAL,
+				       "plan: in projection %d the columns of the detector are not parallel to x, which only "
+				       "projector=exact supports",
+				       i);
+	}
+	return 0;
+}
+
 int dbt_plan(const struct dbt_protocol *p, const struct scan *detector, double support, double thickness, struct device *dev,
 	     struct dbt_plan *ret_plan, struct err *err)
 {
 	struct dbt_plan plan = {.tile = {p->tile[0], p->tile[1]}};
-	double top;
 	int r = check_protocol(p, detector, err);
 
 	if (r < 0)
@@ -281,16 +308,10 @@ int dbt_plan(const struct dbt_protocol *p, const struct scan *detector, double s
 	if (!(support >= 0 && support <= SUPPORT_MAX))
 		return err_set(err, EINVAL, "support=%g mm above the detector; allowed: 0 to %g", support, SUPPORT_MAX);
 	r = lay_out(p, detector, support, thickness, p->voxel, &plan, err);
-	if (r < 0)
-		return r;
-	top = plan.grid.lo[2] + plan.grid.n[2] * plan.grid.h[2];
-	for (int i = 0; i < detector->n_views; i++)
-		if (!(detector->views[i].src[2] > top))
-			return err_set(err, EINVAL,
-				       "plan: the volume ends %g mm above the detector, but the source of projection %d "
-				       "is at %g mm",
-				       top, i, detector->views[i].src[2]);
-	r = add_bytes(p, detector, dev, &plan, err);
+	if (r == 0)
+		r = check_views(p, detector, &plan.grid, err);
+	if (r == 0)
+		r = add_bytes(p, detector, dev, &plan, err);
 	if (r == 0)
 		r = check_memory(p, detector, support, thickness, dev, &plan, err);
 	if (r == 0)

@@ -12,7 +12,7 @@
  *       The difference between a model of PET and the exact one (accuracy.c).
  *
  * SETTING: --voxels N|NXxNYxNZ, --views N, --fov MM, --model siddon|joseph|sampled|slices|exact, --rule
- * em|transmission|sart|backproject, --tile UxV, --deterministic; see struct bench_setup. */
+ * em|transmission|sart|backproject, --tile UxV, --deterministic, --turn RATIO; see struct bench_setup. */
 #include "tests/bench/bench.h"
 
 #include <getopt.h>
@@ -39,11 +39,10 @@ static const struct {
 } commands[] = {{"time", bench_time}, {"agree", bench_agree}, {"accuracy", bench_accuracy}};
 
 static const struct option long_options[] = {
-	{"device", 1, NULL, 'd'}, {"work", 1, NULL, 'w'},	   {"size", 1, NULL, 's'},
-	{"repeat", 1, NULL, 'n'}, {"stages", 0, NULL, 'g'},	   {"memory-limit", 1, NULL, 'l'},
-	{"no-gap", 0, NULL, 'a'}, {"voxels", 1, NULL, 'x'},	   {"views", 1, NULL, 'v'},
-	{"fov", 1, NULL, 'f'},	  {"model", 1, NULL, 'm'},	   {"rule", 1, NULL, 'u'},
-	{"tile", 1, NULL, 't'},	  {"deterministic", 0, NULL, 'b'}, {0},
+	{"device", 1, NULL, 'd'}, {"work", 1, NULL, 'w'},	   {"size", 1, NULL, 's'},   {"repeat", 1, NULL, 'n'},
+	{"stages", 0, NULL, 'g'}, {"memory-limit", 1, NULL, 'l'},  {"no-gap", 0, NULL, 'a'}, {"voxels", 1, NULL, 'x'},
+	{"views", 1, NULL, 'v'},  {"fov", 1, NULL, 'f'},	   {"model", 1, NULL, 'm'},  {"rule", 1, NULL, 'u'},
+	{"tile", 1, NULL, 't'},	  {"deterministic", 0, NULL, 'b'}, {"turn", 1, NULL, 'r'},   {0},
 };
 
 const char *model_name(enum projection_model model)
@@ -146,6 +145,9 @@ static bool set_setting(struct options *o, int option, const char *value)
 		return i >= 0;
 	case 't':
 		return sscanf(value, "%dx%d", &s->tile[0], &s->tile[1]) == 2 && s->tile[0] > 0 && s->tile[1] > 0;
+	case 'r':
+		s->turn = atof(value);
+		return s->turn != 0;
 	default:
 		s->deterministic = true;
 		return option == 'b';
@@ -157,7 +159,7 @@ static bool parse(struct options *o, int argc, char **argv)
 	int option, index = 0;
 
 	while ((option = getopt_long(argc, argv, "", long_options, &index)) != -1) {
-		if (!strchr("xvfmutb", option)) {
+		if (!strchr("xvfmutbr", option)) {
 			if (!set_option(o, option, optarg))
 				return false;
 			continue;
@@ -177,7 +179,7 @@ static int usage(void)
 		"       bench agree [--device A --device B] [--work dbt-osem|dbt-mlem] [--memory-limit BYTES] [--no-gap]\n"
 		"       bench accuracy [--device SPEC]\n"
 		"each with [--voxels N|NXxNYxNZ] [--views N] [--fov MM] [--model siddon|joseph|sampled|slices|exact]\n"
-		"       [--rule em|transmission|sart|backproject] [--tile UxV] [--deterministic]\n"
+		"       [--rule em|transmission|sart|backproject] [--tile UxV] [--deterministic] [--turn RATIO]\n"
 		"works:");
 	for (size_t i = 0; bench_work_at(i); i++)
 		fprintf(stderr, " %s", bench_work_at(i)->name);

@@ -59,17 +59,23 @@ static inline float *fixture_download(const struct buf *b)
 	return host;
 }
 
-/* Create a scan of n_views from -25 to 25 degrees, with the source above the chest wall and distances of a Siemens system. */
-static inline struct scan *fixture_scan(int n_u, int n_v, double pitch, int n_views)
+/* Create a scan of n_views from -25 to 25 degrees, with the source above the chest wall and distances of a Siemens system. The
+ * detector turns by `ratio` of the source's angle around its middle. */
+static inline struct scan *fixture_turning_scan(int n_u, int n_v, double pitch, int n_views, double ratio)
 {
 	double angle[64];
-	struct dbt_geometry g = {n_u, n_v, pitch, 47, 608.5, 0, n_views, angle};
+	struct dbt_geometry g = {n_u, n_v, pitch, 47, 608.5, 0, n_views, angle, ratio};
 	struct scan *scan = NULL;
 
 	for (int i = 0; i < n_views; i++)
 		angle[i] = -25 + 50.0 * i / (n_views - 1);
 	assert_int_equal(scan_create_dbt(&g, &scan, NULL), 0);
 	return scan;
+}
+
+static inline struct scan *fixture_scan(int n_u, int n_v, double pitch, int n_views)
+{
+	return fixture_turning_scan(n_u, n_v, pitch, n_views, 0);
 }
 
 static inline struct linop *fixture_projector(struct device *dev, const struct projection_spec *spec)

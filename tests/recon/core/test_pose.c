@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "kernels/slice_map.h"
 #include "recon/phantom/phantom.h"
 #include "tests/recon/dbt_fixture.h"
 #include "tests/recon/phantom/phantom_line.h"
@@ -358,6 +359,51 @@ static void chords(void **state)
 	scan_free(scan);
 }
 
+/* The strips of the slice-by-slice operator: bins are where their rays meet a slice, up to the stated error. */
+static void strips_of(double ratio, int rows)
+{
+	const struct grid grid = {{1664, 2048, 50}, {0.14, 0.14, 1}, {0, -143.36, 25}};
+	struct dbt_geometry g = hologic(1664, 2048, 0.14);
+	double most[2] = {0, 0};
+	struct scan *scan;
+
+	g.detector_ratio = ratio;
+	scan = create(&g);
+	assert_int_equal(slice_strip_rows(scan), rows);
+	for (int i = 0; i < VIEWS * 2 * 2048; i++) {
+		const struct scan_view *view = &scan->views[i / 4096];
+		int v = i % 2048, k = i / 2048 % 2 * 49;
+		struct slice_map map = slice_map_strip(scan, view, &grid, k, v / rows * rows, rows);
+		double a[3], b[3], z = 25.5 + k;
+
+		assert_true(slice_map_valid(scan, view, &grid));
+		for (int u = 0; u < 1664; u += 1663) {
+			int bin[2] = {u, v};
+
+			scan_ray(scan, view, u, v, a, b);
+			for (int c = 0; c < 2; c++) {
+				double at = a[c] + (b[c] - a[c]) * (a[2] - z) / (a[2] - b[2]);
+				double voxel = (at - grid.lo[c]) / 0.14 - 0.5 - (map.scale[c] * bin[c] + map.shift[c]);
+
+				most[c] = fmax(most[c], fabs(voxel) / map.scale[c]);
+			}
+		}
+		assert_near(slice_row_at(view, &grid, k, slice_row_position(view, &grid, z, v)), v, 1e-8);
+	}
+	print_message("ratio %g, strips of %d rows: errors of %.4f and %.6f bins\n", ratio, rows, most[0], most[1]);
+	assert_true(most[0] <= SLICE_STRIP_ERROR && most[1] <= 1e-3);
+	scan_free(scan);
+}
+
+static void strips(void **state)
+{
+	(void)state;
+	strips_of(0.285, 8);
+	strips_of(-0.285, 8);
+	strips_of(0.6, 4);
+	strips_of(1, 2);
+}
+
 static void adjoint_gap(void **state)
 {
 	static const struct grid grids[] = {
@@ -398,7 +444,7 @@ int main(void)
 		cmocka_unit_test(turned),      cmocka_unit_test(still),		cmocka_unit_test(binned),
 		cmocka_unit_test(foot),	       cmocka_unit_test(matrices),	cmocka_unit_test(nearly_level),
 		cmocka_unit_test(refusals),    cmocka_unit_test(phantom_lines), cmocka_unit_test(chords),
-		cmocka_unit_test(adjoint_gap),
+		cmocka_unit_test(adjoint_gap), cmocka_unit_test(strips),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

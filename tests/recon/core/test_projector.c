@@ -26,6 +26,7 @@ struct setup {
 	int n_u, n_v, n_views;
 	double pitch;
 	struct grid grid;
+	double ratio; /* turn of the detector per angle of the source */
 };
 
 /* Odd sizes; bins finer than, as fine as, coarser than voxels; detectors smaller and larger than the volume. */
@@ -38,8 +39,20 @@ static const struct setup setups[] = {
 	{"small detector", 11, 13, 3, 1.0, {{50, 60, 6}, {0.8, 0.8, 2}, {-10, -24, 17}}},
 	{"large detector", 80, 90, 3, 1.0, {{20, 22, 6}, {1, 1, 2}, {30, -33, 40}}},
 	{"one voxel", 5, 5, 2, 1.0, {{1, 1, 1}, {2, 2, 2}, {1, -1, 17}}},
+	{"as fine, turning", 37, 41, 5, 1.0, {{37, 41, 11}, {1, 1, 1.5}, {0, -20.5, 27}}, 0.28},
+	{"finer bins, turning", 61, 67, 3, 0.4, {{23, 27, 9}, {1.1, 1.05, 2}, {0.3, -14, 20}}, 0.28},
+	{"much finer bins, turning", 97, 89, 3, 0.2, {{7, 6, 5}, {2.9, 3.3, 4}, {-1, -9, 17}}, 0.28},
+	{"much coarser bins, turning", 9, 7, 4, 7.3, {{63, 55, 3}, {0.5, 0.7, 8}, {2, -19, 27}}, 0.28},
+	{"small detector, turning", 11, 13, 3, 1.0, {{50, 60, 6}, {0.8, 0.8, 2}, {-10, -24, 17}}, 0.28},
+	{"turning with the source", 80, 90, 3, 1.0, {{20, 22, 6}, {1, 1, 2}, {30, -33, 40}}, 1},
+	{"one voxel, turning", 5, 5, 2, 1.0, {{1, 1, 1}, {2, 2, 2}, {1, -1, 17}}, 0.28},
 };
 #define N_SETUPS (sizeof(setups) / sizeof(setups[0]))
+
+static struct scan *setup_scan(const struct setup *s)
+{
+	return fixture_turning_scan(s->n_u, s->n_v, s->pitch, s->n_views, s->ratio);
+}
 
 static struct projection_spec spec_of(const struct setup *s, const struct scan *scan, enum projection_model model,
 				      const struct buf *mask)
@@ -68,7 +81,7 @@ static void adjoint_gap(void **state)
 
 		for (size_t i = 0; i < N_SETUPS; i++) {
 			const struct setup *s = &setups[i];
-			struct scan *scan = fixture_scan(s->n_u, s->n_v, s->pitch, s->n_views);
+			struct scan *scan = setup_scan(s);
 			struct buf mask = random_mask(dev, scan_view_size(scan) * (size_t)s->n_views, (uint32_t)i);
 
 			for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++) {
@@ -96,7 +109,7 @@ static void adjoint_gap(void **state)
 static void adjoint_gap_with_shift(void **state)
 {
 	const struct setup *s = &setups[0];
-	struct scan *scan = fixture_scan(s->n_u, s->n_v, s->pitch, s->n_views);
+	struct scan *scan = setup_scan(s);
 	struct device *dev = fixture_device(FIXTURE_POISON, 2);
 	struct scan_view views[5];
 	struct scan moving = *scan;
@@ -190,7 +203,7 @@ static void tiles_change_nothing(void **state)
 	(void)state;
 	for (size_t i = 0; i <= N_SETUPS; i++) {
 		const struct setup *s = i < N_SETUPS ? &setups[i] : &large;
-		struct scan *scan = fixture_scan(s->n_u, s->n_v, s->pitch, s->n_views);
+		struct scan *scan = setup_scan(s);
 		struct device *dev = fixture_device(FIXTURE_CPU, 2);
 		struct buf mask = random_mask(dev, scan_view_size(scan) * (size_t)s->n_views, 4);
 
@@ -248,7 +261,7 @@ static void shadows_below_the_source(void **state)
 static void threads_change_nothing(void **state)
 {
 	const struct setup *s = &setups[1];
-	struct scan *scan = fixture_scan(s->n_u, s->n_v, s->pitch, s->n_views);
+	struct scan *scan = setup_scan(s);
 
 	(void)state;
 	for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++) {
@@ -284,7 +297,7 @@ static void fused_is_plain(void **state)
 	(void)state;
 	for (size_t i = 0; i < N_SETUPS; i++) {
 		const struct setup *s = &setups[i];
-		struct scan *scan = fixture_scan(s->n_u, s->n_v, s->pitch, s->n_views);
+		struct scan *scan = setup_scan(s);
 		struct device *dev = fixture_device(FIXTURE_POISON, 2);
 		const struct device_ops *v = dev->ops;
 		struct buf mask = random_mask(dev, scan_view_size(scan) * (size_t)s->n_views, 4);
@@ -327,7 +340,7 @@ static void fused_is_plain(void **state)
 static void masked_bins_do_not_count(void **state)
 {
 	const struct setup *s = &setups[0];
-	struct scan *scan = fixture_scan(s->n_u, s->n_v, s->pitch, s->n_views);
+	struct scan *scan = setup_scan(s);
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	size_t n = scan_view_size(scan) * (size_t)s->n_views;
 	struct buf mask = random_mask(dev, n, 11);
@@ -375,13 +388,12 @@ static void masked_bins_do_not_count(void **state)
 
 /* A uniform volume as wide as the rays need: both models give the analytic chord, height / cos,
  * of every ray that stays inside. */
-static void chords(void **state)
+static void chords_of(double ratio)
 {
 	const struct grid grid = {{60, 200, 30}, {1, 1, 1.5}, {-5, -100, 17}};
-	struct scan *scan = fixture_scan(45, 60, 1.1, 5);
+	struct scan *scan = fixture_turning_scan(45, 60, 1.1, 5, ratio);
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 
-	(void)state;
 	for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++) {
 		struct projection_spec spec = {.model = model, .scan = scan, .n_views = 5, .grid = &grid};
 		struct linop *op = fixture_projector(dev, &spec);
@@ -397,7 +409,7 @@ static void chords(void **state)
 			scan_ray(scan, &scan->views[view], (int)(i % 45), (int)(i / 45 % 60), a, b);
 			for (int c = 0; c < 3; c++)
 				d2 += (a[c] - b[c]) * (a[c] - b[c]);
-			want = 45 * sqrt(d2) / a[2];
+			want = 45 * sqrt(d2) / (a[2] - b[2]);
 			assert_near(got[i], want, 1e-5 * want);
 		}
 		free(got);
@@ -408,6 +420,13 @@ static void chords(void **state)
 	}
 	device_close(dev);
 	scan_free(scan);
+}
+
+static void chords(void **state)
+{
+	(void)state;
+	chords_of(0);
+	chords_of(0.28);
 }
 
 /* On a smooth volume the two models agree up to how they sample it. The exact walk takes voxels as constant: at a distance of up
@@ -421,10 +440,10 @@ static double model_tolerance(double h)
 }
 #define MODEL_SUM_TOL 0.006
 
-static double models_differ(double h, double *ret_sums)
+static double models_differ(double h, double ratio, double *ret_sums)
 {
 	const struct grid grid = {{(int)(60 / h), (int)(100 / h), 30}, {h, h, 1.5}, {0, -50, 17}};
-	struct scan *scan = fixture_scan(120, 200, 0.5, 5);
+	struct scan *scan = fixture_turning_scan(120, 200, 0.5, 5, ratio);
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	float *xs = malloc(grid_size(&grid) * sizeof(float)), *got[2];
 	double difference;
@@ -468,13 +487,15 @@ static void fast_is_near_exact(void **state)
 	double sums[2];
 
 	(void)state;
-	for (double h = 1; h >= 0.5; h /= 2) {
-		double difference = models_differ(h, sums);
+	for (int turning = 0; turning < 2; turning++) {
+		for (double h = 1; h >= 0.5; h /= 2) {
+			double difference = models_differ(h, turning ? 0.28 : 0, sums);
 
-		print_message("voxels of %g mm: largest difference %.4f, of the sums %.5f\n", h, difference,
-			      fabs(sums[1] / sums[0] - 1));
-		assert_true(difference <= model_tolerance(h));
-		assert_near(sums[1], sums[0], MODEL_SUM_TOL * sums[0]);
+			print_message("voxels of %g mm%s: largest difference %.4f, of the sums %.5f\n", h,
+				      turning ? ", turning detector" : "", difference, fabs(sums[1] / sums[0] - 1));
+			assert_true(difference <= model_tolerance(h));
+			assert_near(sums[1], sums[0], MODEL_SUM_TOL * sums[0]);
+		}
 	}
 }
 
@@ -493,7 +514,7 @@ static void refuse(struct device *dev, const struct projection_spec *spec, const
 static void refusals(void **state)
 {
 	const struct setup *s = &setups[0];
-	struct scan *scan = fixture_scan(s->n_u, s->n_v, s->pitch, s->n_views);
+	struct scan *scan = setup_scan(s);
 	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	struct projection_spec good = spec_of(s, scan, PROJECTION_SLICES, NULL), bad = good;
 	struct grid grid = s->grid;
