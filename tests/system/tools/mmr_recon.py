@@ -13,7 +13,7 @@ from tools import node_harness as h
 from tools.node_harness import check
 
 SCANNER = 'scanners = ( { name = "siemens-mmr"; span = 1; max_difference = 0; } );\n'
-QUICK = ('name = "quick-pet"; kind = "pet"; algorithm = "osem"; iterations = 1; subsets = 63; matrix = 16; slice_spacing = 32.0; '
+QUICK = ('name = "quick-pet"; kind = "pet"; algorithm = "osem"; iterations = 1; subsets = 63; matrix = 16; slice_spacing = 32.0; fov_radius = 100.0; '
          "deterministic = true;")
 
 
