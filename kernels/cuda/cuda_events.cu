@@ -201,7 +201,7 @@ int cuda_list_create(struct device *dev, const struct events_spec *spec, struct 
 		r = cuda_check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, dev->index), dev, "list mode",
 			       err);
 	a->blocks = processors * LIST_BLOCKS;
-	a->planes = cuda_beam_planes(dev, &a->model);
+	a->planes = spec->deterministic ? 0 : cuda_beam_planes(dev, &a->model);
 	if (r == 0)
 		r = allocate(a, spec->batch * sizeof(int4), (void **)&a->sorted, err);
 	if (r == 0)

@@ -10,10 +10,11 @@
  * values are 0 and sums are not used. Across the axis a position is clamped to the outermost centres; a window may have one
  * column more than the volume.
  *
- * Sums in shared memory are 32-bit fixed-point numbers, for which its atomic addition is one instruction. The sum of |q| times
- * the length of a sample, over the events of a beam in a block, is at most 2^30, so no sum can overflow, and a term is at most
- * 2^22, the largest one that fixed() can round. A value of q far above the geometric mean would make the steps coarse: such
- * events add to global memory directly. So do those of beams with few events, along z, or that leave the window. */
+ * Sums in shared memory are 32-bit fixed-point numbers, for which its atomic addition is one instruction. Events are added in
+ * groups with values of similar size, so that the steps are small for all of a group: the largest |q| times length of a sample
+ * and those down to 1/32 of it, then the next ones. The sum of these products is at most 2^30 steps, so no sum can overflow, and
+ * a term is at most 2^22 steps, the largest one that fixed() can round. Small groups, values that are not finite, beams of few
+ * events, lines along z and those that leave the window are computed one by one as if they were not sorted. */
 #include "kernels/cuda/cuda_events.cuh"
 
 #include <cuda_pipeline.h>
@@ -25,8 +26,8 @@
 #define BEAM_PLANES 2 /* largest number of planes in a window */
 #define BEAM_LIST (BEAM_THREADS * BEAM_EVENTS)
 #define BEAM_RUNS 16	  /* if a block's events are of more beams, they are not sorted */
-#define BEAM_LEAST 48	  /* events of a beam */
-#define BEAM_FAR 4	  /* binary orders above the mean */
+#define BEAM_LEAST 48	  /* events of a beam, or of a group of it */
+#define BEAM_ORDERS 5	  /* binary orders of values in a group */
 #define BEAM_LONGEST 1024 /* voxels across the volume */
 #define BEAM_TABLE (EVENTS_TOF_STEPS + 2)
 
@@ -35,9 +36,7 @@ struct beam_block {
 	int id[BEAM_LIST]; /* beam of each event; -1: none; -2: computed */
 	int start[BEAM_RUNS], n_runs;
 	int first, end;		    /* planes of a run */
-	float sum;		    /* of |q| length */
-	float largest;		    /* |q| length */
-	int orders, n_orders;	    /* sum of binary orders of |q| length, and number of them */
+	float sum, largest;	    /* |q| length of a group */
 	short column[BEAM_LONGEST]; /* first column of each plane's window */
 };
 
@@ -74,7 +73,7 @@ static __device__ __forceinline__ void for_quads(const struct beam_window &w, co
 			       column = c % columns_of(TOF);
 		const int at = b.column[first + plane] + column;
 
-		if (at < w.n_u)
+		if ((unsigned)at < (unsigned)w.n_u)
 			each(c * w.stride + 4 * quad + 4, (first + (int)plane) * w.main + at * w.u + 4 * (int)quad,
 			     4 * (int)quad);
 	}
@@ -245,6 +244,17 @@ static __device__ __forceinline__ float warp_sum(float v)
 	return v;
 }
 
+/* Return the number of bits that the block's threads have set. */
+static __device__ __forceinline__ int count_of(unsigned bits)
+{
+	int count = 0;
+
+#pragma unroll
+	for (int k = 0; k < BEAM_EVENTS; k++)
+		count += __syncthreads_count(bits >> k & 1);
+	return count;
+}
+
 static __device__ __forceinline__ bool is_finite(float v)
 {
 	return fabsf(v) <= FLT_MAX;
@@ -262,59 +272,42 @@ static __device__ __noinline__ void do_directly(const struct list_job &job, cons
 	}
 }
 
-/* Return the largest binary order of |q| length of an event whose terms are added in the window. */
-static __device__ __forceinline__ int largest_order(const struct beam_line *lines, struct beam_block &b)
+/* Return the scale of sums of the events whose bit is set in `group`. */
+static __device__ __forceinline__ float scale_of(const struct beam_line *lines, struct beam_block &b, unsigned group)
 {
-	int orders = 0, n = 0;
+	float sum = 0;
 
 #pragma unroll
 	for (int k = 0; k < BEAM_EVENTS; k++)
-		if (lines[k].n > 0 && lines[k].sum != 0 && is_finite(lines[k].sum)) {
-			orders += ilogbf(lines[k].sum) + ilogbf(lines[k].length);
-			n++;
-		}
-	orders = __reduce_add_sync(0xffffffff, orders);
-	n = __reduce_add_sync(0xffffffff, n);
-	if ((threadIdx.x & 31) == 0) {
-		atomicAdd(&b.orders, orders);
-		atomicAdd(&b.n_orders, n);
-	}
+		sum += group >> k & 1 ? fabsf(lines[k].sum * lines[k].length) : 0;
+	sum = warp_sum(sum);
+	if ((threadIdx.x & 31) == 0)
+		atomicAdd(&b.sum, sum);
 	__syncthreads();
-	return b.n_orders > 0 ? (int)floorf((float)b.orders / (float)b.n_orders) + BEAM_FAR : 0;
+	return fminf(fminf(0x1p30f / b.sum, 0x1p22f / b.largest), 0x1p96f);
 }
 
-/* Find the scale of a run's sums and set lines[].sum, which is q, to q scale. An event that must be computed directly gets n = 0
- * and its bit in *direct. Return 1/scale; 0: no other q but 0. */
-static __device__ __forceinline__ float scale_of(struct beam_line *lines, struct beam_block &b, unsigned *direct)
+/* Find the next group of the events whose bit is set in `left`: the largest |q| length and those near to it. */
+static __device__ __forceinline__ unsigned next_group(const struct beam_line *lines, struct beam_block &b, unsigned left)
 {
-	const int most = largest_order(lines, b);
-	float sum = 0, largest = 0, scale;
+	float largest = 0;
+	unsigned group = 0;
 
-#pragma unroll
-	for (int k = 0; k < BEAM_EVENTS; k++) {
-		const float q = fabsf(lines[k].sum * lines[k].length);
-
-		if (lines[k].n > 0 && q != 0 && (!is_finite(q) || ilogbf(q) > most)) {
-			*direct |= 1u << k;
-			lines[k].n = 0;
-		}
-		sum += lines[k].n > 0 ? q : 0;
-		largest = fmaxf(largest, lines[k].n > 0 ? q : 0);
-	}
-	sum = warp_sum(sum);
-	largest = __int_as_float(__reduce_max_sync(0xffffffff, __float_as_int(largest)));
-	if ((threadIdx.x & 31) == 0) {
-		atomicAdd(&b.sum, sum);
-		atomicMax((int *)&b.largest, __float_as_int(largest));
-	}
-	__syncthreads();
-	if (b.sum == 0)
-		return 0;
-	scale = fminf(fminf(0x1p30f / b.sum, 0x1p22f / b.largest), 0x1p96f);
 #pragma unroll
 	for (int k = 0; k < BEAM_EVENTS; k++)
-		lines[k].sum *= scale;
-	return 1 / scale;
+		largest = fmaxf(largest, left >> k & 1 ? fabsf(lines[k].sum * lines[k].length) : 0);
+	if (threadIdx.x == 0)
+		b.sum = b.largest = 0;
+	__syncthreads();
+	largest = __int_as_float(__reduce_max_sync(0xffffffff, __float_as_int(largest)));
+	if ((threadIdx.x & 31) == 0)
+		atomicMax((int *)&b.largest, __float_as_int(largest));
+	__syncthreads();
+#pragma unroll
+	for (int k = 0; k < BEAM_EVENTS; k++)
+		if (left >> k & 1 && fabsf(lines[k].sum * lines[k].length) >= ldexpf(b.largest, -BEAM_ORDERS))
+			group |= 1u << k;
+	return group;
 }
 
 static __device__ __forceinline__ float position(const struct beam_line &l, int plane)
@@ -397,7 +390,7 @@ static __device__ __forceinline__ void set_range(const struct beam_line *lines, 
 	}
 	__syncthreads();
 	for (int plane = b.first + threadIdx.x; plane < b.end; plane += BEAM_THREADS)
-		b.column[plane] = (short)max(0, min(event_beam_at(&beam, plane), w.n_u + 1 - columns_of(TOF)));
+		b.column[plane] = (short)max(-1, min(event_beam_at(&beam, plane), w.n_u + 1 - columns_of(TOF)));
 	__syncthreads();
 }
 
@@ -420,6 +413,42 @@ static __device__ __forceinline__ void set_values(const struct list_job &job, si
 	}
 }
 
+/* Add the sum of q a_e to the volume, q = lines[].sum. Return the bits of the events that must be computed directly. */
+template <bool TOF>
+static __device__ __forceinline__ unsigned back_in_groups(const struct list_job &job, const float2 *table,
+							  const struct beam_window &w, struct beam_line *lines,
+							  struct beam_block &b, float *windows)
+{
+	unsigned left = 0, group, direct = 0;
+	int n[BEAM_EVENTS];
+	float scale;
+
+#pragma unroll
+	for (int k = 0; k < BEAM_EVENTS; k++) {
+		const float q = lines[k].sum * lines[k].length;
+
+		n[k] = lines[k].n;
+		left |= n[k] > 0 && q != 0 && is_finite(q) ? 1u << k : 0;
+		direct |= n[k] > 0 && !is_finite(q) ? 1u << k : 0;
+	}
+	while (__syncthreads_or(left != 0)) {
+		group = next_group(lines, b, left);
+		left &= ~group;
+		if (count_of(group) < BEAM_LEAST) {
+			direct |= group;
+			continue;
+		}
+		scale = scale_of(lines, b, group);
+#pragma unroll
+		for (int k = 0; k < BEAM_EVENTS; k++) {
+			lines[k].n = group >> k & 1 ? n[k] : 0;
+			lines[k].sum *= group >> k & 1 ? scale : 1;
+		}
+		beam_back<TOF>(job, table, w, lines, b, windows, 1 / scale);
+	}
+	return direct;
+}
+
 /* Compute the events of a run that fit, whose bit is set in `mine`; return the bits of those that do not. */
 template <int PASS, bool TOF>
 static __device__ __forceinline__ unsigned do_beam(const struct list_job &job, const struct event_beam &beam, const float2 *table,
@@ -429,7 +458,6 @@ static __device__ __forceinline__ unsigned do_beam(const struct list_job &job, c
 	const struct grid &g = job.model.grid;
 	struct beam_line lines[BEAM_EVENTS];
 	unsigned direct = make_lines<TOF>(job, beam, block_at, mine, lines);
-	float step;
 
 	w.n_u = beam.axis == 0 ? g.n[1] : g.n[0];
 	w.last = (float)(w.n_u - 1);
@@ -441,10 +469,7 @@ static __device__ __forceinline__ unsigned do_beam(const struct list_job &job, c
 	set_values<PASS>(job, block_at, lines);
 	if (PASS == LIST_FORWARD)
 		return direct;
-	step = scale_of(lines, b, &direct);
-	if (step > 0)
-		beam_back<TOF>(job, table, w, lines, b, windows, step);
-	return direct;
+	return direct | back_in_groups<TOF>(job, table, w, lines, b, windows);
 }
 
 /* Compute the events of a run; `id`: its beam. */
@@ -454,22 +479,15 @@ static __device__ __forceinline__ void do_run(const struct list_job &job, const 
 					      float *windows)
 {
 	unsigned mine = 0;
-	int count = 0;
 
 	if (threadIdx.x == 0) {
 		b.first = INT_MAX;
 		b.end = 0;
-		b.sum = b.largest = 0;
-		b.orders = b.n_orders = 0;
 	}
 #pragma unroll
-	for (int k = 0; k < BEAM_EVENTS; k++) {
-		const bool in = b.id[k * BEAM_THREADS + threadIdx.x] == id;
-
-		mine |= in ? 1u << k : 0;
-		count += __syncthreads_count(in);
-	}
-	if (id >= 0 && count >= BEAM_LEAST)
+	for (int k = 0; k < BEAM_EVENTS; k++)
+		mine |= b.id[k * BEAM_THREADS + threadIdx.x] == id ? 1u << k : 0;
+	if (id >= 0 && count_of(mine) >= BEAM_LEAST)
 		mine = do_beam<PASS, TOF>(job, event_beam_make(&cells, id), table, w, b, block_at, mine, windows);
 	do_directly<PASS>(job, table, block_at, mine);
 }
