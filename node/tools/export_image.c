@@ -212,7 +212,9 @@ static int write_times(const struct image_series *s, const char *path, struct er
 	char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL, *name = NULL;
 	int rc;
 
-	if (!text || asprintf(&name, "%.*s.json", (int)strlen(path) - 4, path) < 0)
+	if (text && asprintf(&name, "%.*s.json", (int)strlen(path) - 4, path) < 0)
+		name = NULL;
+	if (!name)
 		rc = err_set(err, ENOMEM, "no memory for the times of %d images", s->n_images);
 	else
 		rc = atomic_file_put(name, text, strlen(text), err);

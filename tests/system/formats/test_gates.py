@@ -313,6 +313,8 @@ def gates_of_an_mmr(folder, _):
         check(len(objects) == n * int(objects[0].NumberOfSlices) and objects[0].SeriesType[0] == "GATED", objects[0].SeriesType)
         check(objects[0].BeatRejectionFlag == ("Y" if limits else "N") and ("LowRRValue" in objects[0]) == bool(limits), "beat rejection")
         conforms(objects[-1], KNOWN if limits else ())
+        if not limits:
+            continue
         table = os.path.join(folder, name + ".txt")
         with open(table, "w", encoding="ascii") as f:
             f.write("\n".join(map(str, marks)))
