@@ -9,11 +9,11 @@
 
 #include <cmocka.h>
 
-#include "tests/kernels/events_fixture.h"
+#include "tests/kernels/events_tests.h"
 
 #define N 20000
 
-static void on_each(void (*each)(struct events_case *c))
+void events_on_each(void (*each)(struct events_case *c))
 {
 	struct device *dev = NULL;
 
@@ -28,30 +28,6 @@ static void on_each(void (*each)(struct events_case *c))
 			events_close(&c);
 		}
 	device_close(dev);
-}
-
-static void definition(void **state)
-{
-	(void)state;
-	on_each(events_check_definition);
-}
-
-static void adjoint(void **state)
-{
-	(void)state;
-	on_each(events_check_adjoint);
-}
-
-static void ratio(void **state)
-{
-	(void)state;
-	on_each(events_check_ratio);
-}
-
-static void sorted(void **state)
-{
-	(void)state;
-	on_each(events_check_sorted);
 }
 
 /* The sum of sorted events; the order inside a cell differs from run to run. */
@@ -94,8 +70,8 @@ static void repeatable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(definition), cmocka_unit_test(adjoint),    cmocka_unit_test(ratio),
-		cmocka_unit_test(sorted),     cmocka_unit_test(repeatable),
+		EVENTS_TESTS,
+		cmocka_unit_test(repeatable),
 	};
 
 	if (device_cuda_count() == 0) {

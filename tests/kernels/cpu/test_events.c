@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "kernels/cpu/cpu.h"
-#include "tests/kernels/events_fixture.h"
+#include "tests/kernels/events_tests.h"
 #include "tests/near.h"
 
 #define N 4000
@@ -32,7 +32,7 @@ static struct device *poison(int threads)
 }
 
 /* Run `each` on every setup: CPU with 2 threads, with every instruction set; poison device with 3. */
-static void on_each(void (*each)(struct events_case *c))
+void events_on_each(void (*each)(struct events_case *c))
 {
 	for (int which = 0; which < 5; which++)
 		for (size_t i = 0; i < N_EVENTS_SETUPS; i++) {
@@ -51,30 +51,6 @@ static void on_each(void (*each)(struct events_case *c))
 			}
 			device_close(dev);
 		}
-}
-
-static void definition(void **state)
-{
-	(void)state;
-	on_each(events_check_definition);
-}
-
-static void adjoint(void **state)
-{
-	(void)state;
-	on_each(events_check_adjoint);
-}
-
-static void ratio(void **state)
-{
-	(void)state;
-	on_each(events_check_ratio);
-}
-
-static void sorted(void **state)
-{
-	(void)state;
-	on_each(events_check_sorted);
 }
 
 /* Neighbours in the sorted list are near to each other: the mean distance of the middles of their lines, across z, becomes much
@@ -395,10 +371,14 @@ static void refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(definition), cmocka_unit_test(adjoint),    cmocka_unit_test(ratio),
-		cmocka_unit_test(sorted),     cmocka_unit_test(neighbours), cmocka_unit_test(threads),
-		cmocka_unit_test(point),      cmocka_unit_test(all_bins),   cmocka_unit_test(as_sinogram),
-		cmocka_unit_test(impossible), cmocka_unit_test(refused),
+		EVENTS_TESTS,
+		cmocka_unit_test(neighbours),
+		cmocka_unit_test(threads),
+		cmocka_unit_test(point),
+		cmocka_unit_test(all_bins),
+		cmocka_unit_test(as_sinogram),
+		cmocka_unit_test(impossible),
+		cmocka_unit_test(refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
