@@ -90,22 +90,27 @@ static int read_root(const json_t *root, struct profile_phantom *p, struct err *
 	return beads ? read_beads(beads, p, err) : layers ? read_layers(layers, p, err) : 0;
 }
 
-int profile_phantom_read(const char *path, struct profile_phantom *ret_phantom, struct err *err)
+int profile_phantom_parse(const char *bytes, size_t size, struct profile_phantom *ret_phantom, struct err *err)
 {
 	struct profile_phantom p = {0};
-	char *text = NULL;
 	json_error_t why;
-	json_t *root;
-	size_t size;
-	int rc = text_file_read(path, BYTES_MAX, "description of a phantom", &text, &size, err);
+	json_t *root = json_loadb(bytes, size, JSON_REJECT_DUPLICATES, &why);
+	int rc = root ? read_root(root, &p, err) : err_set(err, EBADMSG, "line %d: %s", why.line, why.text);
 
-	if (rc < 0)
-		return rc;
-	root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &why);
-	rc = root ? read_root(root, &p, err) : err_set(err, EBADMSG, "line %d: %s", why.line, why.text);
 	if (rc == 0)
 		*ret_phantom = p;
 	json_decref(root);
+	return rc;
+}
+
+int profile_phantom_read(const char *path, struct profile_phantom *ret_phantom, struct err *err)
+{
+	char *text = NULL;
+	size_t size;
+	int rc = text_file_read(path, BYTES_MAX, "description of a phantom", &text, &size, err);
+
+	if (rc == 0)
+		rc = profile_phantom_parse(text, size, ret_phantom, err);
 	free(text);
 	return rc;
 }

@@ -25,5 +25,7 @@ struct profile_phantom {
 
 /* EBADMSG: not such a file, or a number is out of range. */
 int profile_phantom_read(const char *path, struct profile_phantom *ret_phantom, struct err *err);
+/* Read such a file's bytes, for fuzzing. */
+int profile_phantom_parse(const char *bytes, size_t size, struct profile_phantom *ret_phantom, struct err *err);
 
 #endif
