@@ -236,7 +236,8 @@ def results_on_full_disk(folder, things, mount, kind, count=4):
     n.start()
     ledger, studies = c.Ledger(), []
     wait_for("the worker is ready", lambda: "device-ready" in n.log_text(), 30)
-    blocks = list(range(OPTIONS.results)) if OPTIONS.results else sorted(RNG.sample(range(24), count))
+    most = 22 + 2 * exams.slices  # blocks for image, journal and result
+    blocks = [k * most // OPTIONS.results for k in range(OPTIONS.results)] if OPTIONS.results else sorted(RNG.sample(range(most), count))
     for k in blocks:
         study, objects = exams.number(k + 1)
         studies.append(study)
