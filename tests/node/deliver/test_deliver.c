@@ -16,6 +16,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "node/base/backoff.h"
 #include "node/base/digest.h"
 #include "node/base/folder.h"
 #include "node/deliver/deliver.h"
@@ -138,13 +139,23 @@ static void test_outbox(void **state)
 	assert_int_equal(rmdir(spool), 0);
 }
 
+static void test_backoff(void **state)
+{
+	(void)state;
+	assert_true(backoff_seconds(1, 5, 600) == 5);
+	assert_true(backoff_seconds(2, 5, 600) == 10);
+	assert_true(backoff_seconds(4, 5, 600) == 40);
+	assert_true(backoff_seconds(8, 5, 600) == 600);
+	assert_true(backoff_seconds(1000000, 5, 600) == 600);
+	assert_true(backoff_seconds(1, 5, 2) == 2);
+	assert_true(backoff_seconds(0, 5, 600) == 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_status),
-		cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_alarm),
-		cmocka_unit_test(test_outbox),
+		cmocka_unit_test(test_status), cmocka_unit_test(test_errors), cmocka_unit_test(test_backoff),
+		cmocka_unit_test(test_alarm),  cmocka_unit_test(test_outbox),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The view of all jobs: what replay makes of events, good and damaged; retention's rule; back-off; the stage table. */
+/* The view of all jobs: what replay makes of events, good and damaged; the stage table. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,43 +9,9 @@
 
 #include <cmocka.h>
 
-#include "node/base/backoff.h"
-#include "node/deliver/deliver.h"
 #include "node/jobs/job_report.h"
-#include "node/jobs/jobs.h"
 #include "node/serve/retention.h"
-
-#define DAY 86400.0
-
-static int64_t seq;
-
-static struct job_view *apply_at(struct jobs *jobs, int64_t job, enum job_event event, const char *detail, double time)
-{
-	struct event_row row = {.seq = ++seq, .time = time, .job = job, .event = event, .known = true, .detail = (char *)detail};
-
-	assert_int_equal(jobs_apply(jobs, &row), 0);
-	assert_int_equal(jobs->last_seq, seq);
-	return jobs_find(jobs, job);
-}
-
-static struct job_view *apply(struct jobs *jobs, int64_t job, enum job_event event, const char *detail)
-{
-	return apply_at(jobs, job, event, detail, 1000);
-}
-
-#define OPENED "{\"key\":\"a|b\",\"kind\":\"dbt\",\"calling\":\"MOD\",\"revision\":1,\"revision_of\":0}"
-#define INSTANCE "{\"instance\":1,\"received\":900.5,\"expected\":1,\"frames\":25}"
-#define COMPLETE "{\"why\":\"1 of 1\",\"protocol\":\"dbt-osem\",\"destinations\":[\"pacs\",\"ws\"]}"
-#define MADE(uid) "{\"file\":\"outbox/1/x.dcm\",\"sop_instance\":\"" uid "\",\"sop_class\":\"1.2\"}"
-
-static struct job_view *reconstructed(struct jobs *jobs, int64_t job)
-{
-	apply(jobs, job, EVENT_OPENED, OPENED);
-	apply(jobs, job, EVENT_INSTANCE, INSTANCE);
-	apply(jobs, job, EVENT_COMPLETE, COMPLETE);
-	apply(jobs, job, EVENT_STARTED, "{}");
-	return apply(jobs, job, EVENT_RECONSTRUCTED, MADE("1.5"));
-}
+#include "tests/node/jobs/jobs_fixture.h"
 
 static void a_whole_life(void **state)
 {
@@ -358,7 +324,7 @@ static void damage(void **state)
 		assert_int_equal(v->state, JOB_IMPOSSIBLE);
 		assert_non_null(strstr(v->reason, bad[i].reason));
 	}
-	unknown.seq = ++seq;
+	unknown.seq = ++fixture_seq;
 	assert_int_equal(jobs_apply(&jobs, &unknown), 0);
 	assert_int_equal(jobs_find(&jobs, 500)->state, JOB_IMPOSSIBLE);
 	assert_int_equal(reconstructed(&jobs, 600)->state, JOB_RECONSTRUCTED);
@@ -433,155 +399,6 @@ static void found_by_id_and_key(void **state)
 	jobs_clear(&jobs);
 }
 
-static bool may_clean(const struct jobs *jobs, const struct job_view *v, int days, int unassigned_days, double now)
-{
-	return retention_may_clean(jobs, v, &(struct retention_rule){days, unassigned_days}, now);
-}
-
-static void retention_rule(void **state)
-{
-	struct jobs jobs = {0};
-	struct job_view *v = reconstructed(&jobs, 1), *w;
-
-	(void)state;
-	assert_false(may_clean(&jobs, v, 1, 0, 1000 + 99 * DAY)); /* not delivered: never */
-	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"pacs\"}");
-	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"ws\"}");
-	apply_at(&jobs, 1, EVENT_DELIVERED, "{}", 2000);
-	assert_false(may_clean(&jobs, v, 3, 0, 2000 + 3 * DAY - 1));
-	assert_true(may_clean(&jobs, v, 3, 0, 2000 + 3 * DAY));
-	assert_false(may_clean(&jobs, v, 0, 0, 2000 + 99 * DAY)); /* 0: never */
-	/* A revision shares the instances: not before it is delivered as well. */
-	w = reconstructed(&jobs, 2);
-	assert_false(may_clean(&jobs, v, 3, 0, 2000 + 99 * DAY));
-	apply_at(&jobs, 2, EVENT_DELIVERED, "{}", 3000);
-	assert_false(may_clean(&jobs, v, 3, 0, 3000 + 3 * DAY - 1));
-	assert_false(may_clean(&jobs, w, 3, 0, 3000 + 3 * DAY - 1));
-	assert_true(may_clean(&jobs, v, 3, 0, 3000 + 3 * DAY));
-	assert_true(may_clean(&jobs, w, 3, 0, 3000 + 3 * DAY));
-	/* Another case does not matter; a job whose case cannot be known does. */
-	apply(&jobs, 3, EVENT_OPENED, "{\"key\":\"other\"}");
-	assert_true(may_clean(&jobs, v, 3, 0, 3000 + 3 * DAY));
-	apply(&jobs, 4, EVENT_OPENED, "damaged");
-	assert_false(may_clean(&jobs, v, 3, 0, 3000 + 3 * DAY));
-	jobs_clear(&jobs);
-	/* The first one is delivered after its revision: its time counts for both. */
-	v = reconstructed(&jobs, 1);
-	w = reconstructed(&jobs, 2);
-	apply_at(&jobs, 2, EVENT_DELIVERED, "{}", 3000);
-	apply_at(&jobs, 1, EVENT_DELIVERED, "{}", 4000);
-	assert_false(may_clean(&jobs, v, 3, 0, 4000 + 3 * DAY - 1));
-	assert_false(may_clean(&jobs, w, 3, 0, 4000 + 3 * DAY - 1));
-	assert_true(may_clean(&jobs, w, 3, 0, 4000 + 3 * DAY));
-	jobs_clear(&jobs);
-	/* Delivered to nobody is not delivered. */
-	apply(&jobs, 5, EVENT_OPENED, OPENED);
-	apply(&jobs, 5, EVENT_COMPLETE, "{\"protocol\":\"p\",\"destinations\":[]}");
-	apply(&jobs, 5, EVENT_STARTED, "{}");
-	apply(&jobs, 5, EVENT_RECONSTRUCTED, MADE("1.5"));
-	v = apply_at(&jobs, 5, EVENT_DELIVERED, "{}", 10);
-	assert_false(may_clean(&jobs, v, 1, 0, 99 * DAY));
-	jobs_clear(&jobs);
-	/* Nor is what was refused: it waits for a person. */
-	v = reconstructed(&jobs, 1);
-	apply(&jobs, 1, EVENT_SEND_REFUSED, "{\"destination\":\"pacs\",\"status\":\"0122\"}");
-	apply(&jobs, 1, EVENT_DEAD_LETTER, "{}");
-	assert_int_equal(v->state, JOB_DEAD_LETTER);
-	assert_false(may_clean(&jobs, v, 1, 1, 1000 + 99 * DAY));
-	jobs_clear(&jobs);
-}
-
-/* What a person cancelled is done, too: as a revision it keeps nothing of its case back, and by itself it goes after days of its
- * own, where they are named, and behind those whose images it shares. */
-static void retention_of_cancelled(void **state)
-{
-	struct jobs jobs = {0};
-	struct job_view *v = reconstructed(&jobs, 1), *w;
-
-	(void)state;
-	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"pacs\"}");
-	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"ws\"}");
-	apply_at(&jobs, 1, EVENT_DELIVERED, "{}", 2000);
-	apply(&jobs, 2, EVENT_OPENED, OPENED);
-	w = jobs_find(&jobs, 2);
-	assert_false(may_clean(&jobs, v, 3, 1, 2000 + 99 * DAY));
-	apply_at(&jobs, 2, EVENT_CANCEL, "{\"reason\":\"no\"}", 3000);
-	assert_false(may_clean(&jobs, v, 3, 0, 3000 + 3 * DAY - 1));
-	assert_true(may_clean(&jobs, v, 3, 0, 3000 + 3 * DAY));
-	assert_false(may_clean(&jobs, w, 3, 1, 3000 + 99 * DAY)); /* it has images of the delivered one */
-	apply_at(&jobs, 1, EVENT_CLEANED, "{\"why\":\"age\"}", 4000);
-	assert_false(may_clean(&jobs, w, 3, 0, 3000 + 99 * DAY));
-	assert_false(may_clean(&jobs, w, 3, 5, 3000 + 5 * DAY - 1));
-	assert_true(may_clean(&jobs, w, 0, 5, 3000 + 5 * DAY));
-	apply(&jobs, 2, EVENT_RETRY, "{}");
-	assert_false(may_clean(&jobs, w, 3, 5, 3000 + 99 * DAY));
-	apply_at(&jobs, 2, EVENT_CANCEL, "{}", 5000);
-	apply_at(&jobs, 2, EVENT_CLEANED, "{\"why\":\"cancelled\"}", 6000);
-	assert_int_equal(w->state, JOB_CLEANED);
-	assert_true(w->never_delivered && !v->never_delivered);
-	jobs_clear(&jobs);
-}
-
-/* Delivered when the clock was years ahead: it goes when it was seen for so long, not years later. */
-static void retention_after_a_clock_ahead(void **state)
-{
-	struct jobs jobs = {0};
-	struct job_view *v = reconstructed(&jobs, 1);
-
-	(void)state;
-	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"pacs\"}");
-	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"ws\"}");
-	apply_at(&jobs, 1, EVENT_DELIVERED, "{}", 2000 + 1000 * DAY);
-	jobs_observe_clock(&jobs, 2000 + 1000 * DAY);
-	jobs_observe_clock(&jobs, 3000); /* the clock is right again */
-	jobs_observe_clock(&jobs, 4000);
-	assert_false(may_clean(&jobs, v, 3, 0, 3000 + 3 * DAY - 1));
-	assert_true(may_clean(&jobs, v, 3, 0, 3000 + 3 * DAY));
-	/* What is past counts from when it was, whenever it is seen. */
-	jobs_clear(&jobs);
-	v = reconstructed(&jobs, 1);
-	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"pacs\"}");
-	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"ws\"}");
-	apply_at(&jobs, 1, EVENT_DELIVERED, "{}", 2000);
-	jobs_observe_clock(&jobs, 2000 + DAY);
-	assert_true(may_clean(&jobs, v, 3, 0, 2000 + 3 * DAY));
-	jobs_clear(&jobs);
-}
-
-static void statuses(void **state)
-{
-	static const struct {
-		uint16_t status;
-		enum deliver_outcome outcome;
-	} table[] = {
-		{0x0000, DELIVER_STORED},    {0xb000, DELIVER_STORED},	  {0xb006, DELIVER_STORED},
-		{0xb007, DELIVER_STORED},    {0x0111, DELIVER_STORED},	  {0xa700, DELIVER_TRANSIENT},
-		{0xa7ff, DELIVER_TRANSIENT}, {0x0122, DELIVER_PERMANENT}, {0xa900, DELIVER_PERMANENT},
-		{0xa9ff, DELIVER_PERMANENT}, {0xc000, DELIVER_PERMANENT}, {0xcfff, DELIVER_PERMANENT},
-		{0x0110, DELIVER_TRANSIENT}, {0x4242, DELIVER_TRANSIENT}, {0xa801, DELIVER_TRANSIENT},
-	};
-	const char *meaning;
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-		meaning = NULL;
-		assert_int_equal(deliver_classify(table[i].status, &meaning), table[i].outcome);
-		assert_true(meaning && meaning[0]);
-	}
-}
-
-static void backoff(void **state)
-{
-	(void)state;
-	assert_true(backoff_seconds(1, 5, 600) == 5);
-	assert_true(backoff_seconds(2, 5, 600) == 10);
-	assert_true(backoff_seconds(4, 5, 600) == 40);
-	assert_true(backoff_seconds(8, 5, 600) == 600);
-	assert_true(backoff_seconds(1000000, 5, 600) == 600);
-	assert_true(backoff_seconds(1, 5, 2) == 2);
-	assert_true(backoff_seconds(0, 5, 600) == 5);
-}
-
 static double sum_stages(const json_t *stages, size_t *ret_n)
 {
 	double sum = 0;
@@ -646,11 +463,6 @@ int main(void)
 		cmocka_unit_test(shrunk_when_it_is_over),
 		cmocka_unit_test(never_sent_is_never_safe),
 		cmocka_unit_test(found_by_id_and_key),
-		cmocka_unit_test(retention_rule),
-		cmocka_unit_test(retention_of_cancelled),
-		cmocka_unit_test(retention_after_a_clock_ahead),
-		cmocka_unit_test(statuses),
-		cmocka_unit_test(backoff),
 		cmocka_unit_test(stages_add_up),
 	};
 
