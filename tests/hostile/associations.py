@@ -4,9 +4,10 @@
 presentation contexts, user information, data values, commands, orders, roles, and ends in the middle.
 
 An answer is what the peer received, one word for each PDU: "accepted", "rejected RRSSTT" (result, source, reason), "STATUS" of a response,
-"aborted", "released", "closed".
+"aborted", "released", "closed". A case states all answers that a peer must expect; associations.txt states the one that DCMTK gives.
 """
 import itertools
+import os
 import re
 import socket
 import struct
@@ -500,9 +501,26 @@ def ends(rng):
     yield case("release, and never closed", talk(keep, release=True), "accepted released", "how=released")
 
 
+def answers():
+    """associations.txt: {name of a case: answer}."""
+    found, answer = {}, ""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "associations.txt"), encoding="utf-8") as f:
+        for line in f.read().splitlines():
+            if line.startswith("\t"):
+                found[line[1:]] = answer
+            elif not line.startswith("#"):
+                answer = line
+    return found
+
+
 def cases(rng):
+    """Where a peer must expect several answers, the one of associations.txt is required."""
     parts = (before_association, request_lengths, titles, fixed_fields, contexts, user_information, values, elements, other_commands, objects, ends)
-    return [one for part in parts for one in part(rng)]
+    found, known = {one.name: one for part in parts for one in part(rng)}, answers()
+    for name, answer in known.items():
+        c.check(name in found and re.fullmatch(found[name].answer, answer), f"associations.txt: '{answer}' is no answer of a case '{name}'")
+        found[name] = found[name]._replace(answer=re.escape(answer))
+    return list(found.values())
 
 
 if __name__ == "__main__":
