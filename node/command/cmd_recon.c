@@ -18,9 +18,18 @@
 #include "node/reconstruct/reconstruct.h"
 
 #define ASSIGNMENTS_MAX 64
+#define ATTRIBUTES_MAX 200
 #define OTHER_KIND ": only protocols of kind " /* config_set() */
 
-enum { OPTION_PROTOCOL = OPTION_LONG, OPTION_DEVICE, OPTION_SET, OPTION_SAME_PATIENT, OPTION_HEADER, OPTION_FRAMES };
+enum {
+	OPTION_PROTOCOL = OPTION_LONG,
+	OPTION_DEVICE,
+	OPTION_SET,
+	OPTION_SAME_PATIENT,
+	OPTION_HEADER,
+	OPTION_FRAMES,
+	OPTION_ATTRIBUTE
+};
 
 struct recon {
 	struct options o;
@@ -31,6 +40,8 @@ struct recon {
 	struct gate_options gates;
 	struct pet_gates gating;		/* what they mean */
 	char gate_keys[3][PET_CYCLE_TEXT + 16]; /* "gates=N" ...; "": not given */
+	struct petsird_case petsird;
+	char *attributes[ATTRIBUTES_MAX];
 	bool same_patient;
 	const char *header; /* NULL: not given */
 	struct config *config;
@@ -58,6 +69,14 @@ static const struct option_spec option_specs[] = {
 	 INTO_TEXT(struct recon, gates.marks)},
 	{0, "gate-cycle", "MIN,MAX", "with --gates: lengths of the cycles that are used, ms; default: all",
 	 INTO_TEXT(struct recon, gates.cycle)},
+	{0, "like", "FILE.dcm",
+	 "of a PETSIRD file: copy patient, study, frame of reference, times and radiopharmaceutical from this file",
+	 INTO_TEXT(struct recon, petsird.like)},
+	{OPTION_ATTRIBUTE, "attribute", "KEYWORD=VALUE",
+	 "of a PETSIRD file: set an attribute, such as PatientPosition=HFS, as `tomonode import --set` does; may\nbe repeated"},
+	{0, "axes", "X,Y,Z", "of a PETSIRD file: its axes that are x, y, z of the scanner (docs/petsird.md); default x,y,z",
+	 INTO_TEXT(struct recon, petsird.axes)},
+	{0, "no-tof", NULL, "of a PETSIRD file: without time of flight", INTO_ON(struct recon, petsird.no_tof)},
 	{OPTION_SAME_PATIENT, "same-patient", NULL,
 	 "state that the files of each case are of one patient, although their headers name different ones"},
 	{OPTION_HEADER, "header", "FILE",
@@ -67,18 +86,20 @@ static const struct option_spec option_specs[] = {
 
 static const struct command_spec spec = {
 	.name = "recon",
-	.usage = "[-c FILE] [--protocol NAME] [--device SPEC] [--set KEY=VALUE]... [--frames TABLE]\n"
-		 "                      [--gates N --marks SIGNAL|FILE [--gate-cycle MIN,MAX]] [--same-patient [--header FILE]] "
-		 "-o DIR "
-		 "PATH...",
+	.usage =
+		"[-c FILE] [--protocol NAME] [--device SPEC] [--set KEY=VALUE]... [--frames TABLE]\n"
+		"                      [--gates N --marks SIGNAL|FILE [--gate-cycle MIN,MAX]] [--same-patient [--header FILE]]\n"
+		"                      [--like FILE.dcm] [--attribute KEYWORD=VALUE]... [--axes X,Y,Z] [--no-tof] -o DIR PATH...",
 	.summary = "Reconstruct tomosynthesis exams, PET acquisitions and parallel beam data from DICOM files or folders "
 		   "(recursive).",
 	.text = "Tomosynthesis projections with the same study, series, laterality, view and frame of reference are one case; "
 		"the\n"
 		"result is one object. Sinograms with the same study, series and frame of reference are one case; the result is "
 		"a\n"
-		"series with one object per slice (docs/sinogram-object.md describes sinograms). Files that are not DICOM are\n"
-		"ignored. If a case is refused, the reason is printed and the others are still reconstructed.",
+		"series with one object per slice (docs/sinogram-object.md describes sinograms). A PETSIRD file is a case of "
+		"its\n"
+		"own, reconstructed event by event (docs/petsird.md). Other files that are not DICOM are ignored. If a case is "
+		"refused, the reason is printed and the others are still reconstructed.",
 	.options = option_specs,
 	.json = true,
 	.min_arguments = 1,
@@ -109,6 +130,7 @@ static int read_options(struct recon *r, int argc, char **argv)
 
 	options_begin(&r->o, &spec, argc, argv);
 	r->o.into = r;
+	r->petsird.set = r->attributes;
 	while ((id = options_next(&r->o)) >= 0) {
 		if (id == 'c')
 			r->conf_path = r->o.value;
@@ -120,6 +142,8 @@ static int read_options(struct recon *r, int argc, char **argv)
 			r->device = r->o.value;
 		else if (id == OPTION_SET && r->n_assignments < ASSIGNMENTS_MAX)
 			r->assignments[r->n_assignments++] = r->o.value;
+		else if (id == OPTION_ATTRIBUTE && r->petsird.n_set < ATTRIBUTES_MAX)
+			r->attributes[r->petsird.n_set++] = (char *)r->o.value; /* a string of argv */
 		else if (id == OPTION_FRAMES)
 			table = r->o.value;
 		else if (id == OPTION_SAME_PATIENT)
@@ -298,7 +322,8 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 			   struct reconstruct_report *ret_report, struct err *err)
 {
 	struct case_decision decision = {.patient = {r->same_patient, has_header(r, c) ? r->header : NULL},
-					 .marks = r->gating.marks.n > 0 ? &r->gating.marks : NULL};
+					 .marks = r->gating.marks.n > 0 ? &r->gating.marks : NULL,
+					 .petsird = r->petsird};
 	struct progress progress;
 	int rc;
 

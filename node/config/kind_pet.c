@@ -57,6 +57,10 @@ static const struct config_key protocol_keys[] = {
 	 .meaning =
 		 "neighbouring TOF bins that are added into one when the data are read, which saves time and memory; must divide "
 		 "the number of TOF bins of the data; no effect without time of flight"},
+	{"list_mode", AS_BOOL(protocol_conf, pet.list_mode), .fallback = "false", .flags = KEY_SPARSE,
+	 .meaning = "reconstruct the list mode of an mMR event by event instead of as sinograms (a case of sinograms with such a "
+		    "protocol is held): `mlem` or `osem` with subsets of events, projector `joseph`. A PETSIRD file is always "
+		    "reconstructed so"},
 	{"frames", AS_TEXT(protocol_conf, pet.frames, PET_FRAMES_TEXT), .fallback = "", .flags = KEY_SPARSE,
 	 .meaning = "time frames of the list mode of an mMR (a case of sinograms with such a protocol is held): entries after "
 		    "each other, `SECONDS` or `COUNTxSECONDS`, in parentheses for a gap, "

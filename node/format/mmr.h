@@ -70,8 +70,9 @@ struct mmr_list_report {
 };
 
 struct mmr_list {
-	int32_t plane[MMR_PLANES]; /* plane of the michelogram; -1: none */
-	struct pet_frame frame;	   /* only prompts in this frame are counted; after mmr_list_begin(): all */
+	int32_t plane[MMR_PLANES];   /* plane of the michelogram; -1: none */
+	uint8_t ring[MMR_PLANES][2]; /* of the first and of the second end */
+	struct pet_frame frame;	     /* only prompts in this frame are counted; after mmr_list_begin(): all */
 	/* only prompts in this gate are counted; NULL: all, after mmr_list_begin(). Borrowed */
 	const struct pet_gates *gates;
 	int gate;
@@ -85,6 +86,16 @@ int mmr_list_begin(const struct michelogram *m, struct mmr_list *ret, struct err
 /* Add the next n words to the prompts: counts[plane][angle][radial]. EBADMSG: a bin that does not exist, or a time mark that is
  * earlier than the one before; the text has the number of the word. */
 int mmr_list_add(struct mmr_list *l, const uint8_t *words, size_t n, uint32_t *counts, struct err *err);
+
+/* A prompt. Detectors are numbered 504 ring + crystal; the first one is that of the first end. */
+struct mmr_event {
+	int32_t detector[2];
+	uint32_t bin; /* of the michelogram: [plane][angle][radial] */
+	uint32_t ms;  /* time, as below */
+};
+/* Convert the next n words to events; ret: room for n. Prompts of ring differences that the michelogram does not have are only
+ * counted. The frame of l is not used. Errors as mmr_list_add(). */
+int mmr_list_events(struct mmr_list *l, const uint8_t *words, size_t n, struct mmr_event *ret, size_t *ret_n, struct err *err);
 
 /* Time of an event: that of the last time mark before it minus that of the first time mark, ms; before the first one 0. Return
  * how many of the next n words come before the end of the frame: those before the first time mark at or after its end. */

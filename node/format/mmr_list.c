@@ -57,6 +57,8 @@ int mmr_list_begin(const struct michelogram *m, struct mmr_list *ret, struct err
 			struct michelogram_ends e = {{low + (d > 0 ? d : 0), low + (d < 0 ? -d : 0)}, {MMR_ANGLES, 0}};
 			struct michelogram_bin b;
 
+			ret->ring[at][0] = (uint8_t)e.ring[0];
+			ret->ring[at][1] = (uint8_t)e.ring[1];
 			ret->plane[at] = michelogram_bin_of(&x, &e, &b) ? b.plane : -1;
 		}
 	}
@@ -199,7 +201,8 @@ static void finish(const struct requested *q)
 		++*q->count[i];
 }
 
-static int add_event(struct mmr_list *l, uint32_t word, uint32_t *counts, struct requested *q, struct err *err)
+/* Count an event. 1: a prompt in a plane of the michelogram; *ret_plane: its plane of span 1, *ret_rest: its bin there. */
+static int count_event(struct mmr_list *l, uint32_t word, uint32_t *ret_plane, uint32_t *ret_rest, struct err *err)
 {
 	uint32_t bin = word & 0x3fffffff, plane = bin / (uint32_t)MMR_PLANE_BINS;
 
@@ -211,10 +214,33 @@ static int add_event(struct mmr_list *l, uint32_t word, uint32_t *counts, struct
 		return 0;
 	}
 	l->report.prompts++;
-	if (l->plane[plane] < 0)
-		l->report.outside++;
-	else if (is_chosen(l))
-		request(q, &counts[(size_t)l->plane[plane] * MMR_PLANE_BINS + bin % (uint32_t)MMR_PLANE_BINS]);
+	*ret_plane = plane;
+	*ret_rest = bin % (uint32_t)MMR_PLANE_BINS;
+	l->report.outside += l->plane[plane] < 0;
+	return l->plane[plane] >= 0;
+}
+
+static int add_event(struct mmr_list *l, uint32_t word, uint32_t *counts, struct requested *q, struct err *err)
+{
+	uint32_t plane, rest;
+	int rc = count_event(l, word, &plane, &rest, err);
+
+	if (rc <= 0)
+		return rc;
+	if (is_chosen(l))
+		request(q, &counts[(size_t)l->plane[plane] * MMR_PLANE_BINS + rest]);
+	return 0;
+}
+
+/* Count a word that is not an event. */
+static int add_other(struct mmr_list *l, uint32_t word, struct err *err)
+{
+	if (is_mark(word))
+		return add_mark(l, word, err);
+	if (word >> 29 == 5)
+		l->report.singles++;
+	else
+		l->report.skipped++;
 	return 0;
 }
 
@@ -228,16 +254,43 @@ int mmr_list_add(struct mmr_list *l, const uint8_t *words, size_t n, uint32_t *c
 
 		if (word >> 31 == 0)
 			rc = add_event(l, word, counts, &q, err);
-		else if (is_mark(word))
-			rc = add_mark(l, word, err);
-		else if (word >> 29 == 5)
-			l->report.singles++;
 		else
-			l->report.skipped++;
+			rc = add_other(l, word, err);
 		l->report.words++;
 	}
 	finish(&q);
 	return rc;
+}
+
+/* Compute the detectors of a bin of span 1 (recon/pet/michelogram_pairs.h). */
+static struct mmr_event event_of(const struct mmr_list *l, uint32_t plane, uint32_t rest)
+{
+	int view = (int)(rest / MMR_RADIAL), t = (int)(rest % MMR_RADIAL) - MMR_RADIAL / 2;
+	int first = (view - ((t + 1) >> 1) + MMR_DETECTORS / 2) % MMR_DETECTORS;
+	int second = (view + (t >> 1) + MMR_DETECTORS) % MMR_DETECTORS;
+
+	return (struct mmr_event){
+		.detector = {l->ring[plane][0] * MMR_DETECTORS + first, l->ring[plane][1] * MMR_DETECTORS + second},
+		.bin = (uint32_t)l->plane[plane] * (uint32_t)MMR_PLANE_BINS + rest,
+		.ms = l->report.marks ? (uint32_t)(l->report.last - l->report.first) : 0,
+	};
+}
+
+int mmr_list_events(struct mmr_list *l, const uint8_t *words, size_t n, struct mmr_event *ret, size_t *ret_n, struct err *err)
+{
+	size_t found = 0;
+	int rc = 0;
+
+	for (size_t i = 0; rc >= 0 && i < n; i++) {
+		uint32_t word = word_at(words, i), plane, rest;
+
+		rc = word >> 31 == 0 ? count_event(l, word, &plane, &rest, err) : add_other(l, word, err);
+		if (rc > 0)
+			ret[found++] = event_of(l, plane, rest);
+		l->report.words++;
+	}
+	*ret_n = found;
+	return rc < 0 ? rc : 0;
 }
 
 /* ---- single words ---- */

@@ -28,6 +28,9 @@ struct case_facts {
 int case_read_facts(const char *path, struct case_facts *ret_facts, struct err *err);
 
 /* Write the key of the case: the attributes of the kind's key, separated by "|". */
+/* Return the kind of a file that is not DICOM but a case of its own (PETSIRD); NULL: none. reconstruct_pet.c */
+const struct kind *case_kind_of_file(const char *path);
+
 void case_key(const struct case_facts *f, char *ret_key, size_t size);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/reconstruct/case_facts.h"
 #include "node/reconstruct/case_files.h"
 
 #define FILES_MAX 100000
@@ -96,13 +97,31 @@ static int add_file(struct case_list *list, const struct case_facts *facts, cons
 	return 0;
 }
 
+/* Add a file that is a case of its own. */
+static int add_alone(struct case_list *list, const struct kind *kind, const char *path, struct err *err)
+{
+	struct case_facts facts = {.kind = kind};
+	struct case_files *c;
+
+	snprintf(facts.study, sizeof(facts.study), "%zu", list->n_files); /* no other case has this key */
+	if (add_file(list, &facts, path, err) < 0)
+		return -ENOMEM;
+	c = &list->cases[list->n - 1];
+	c->study[0] = '\0';
+	return 0;
+}
+
 static int inspect(struct case_list *list, const char *path, struct err *err)
 {
+	const struct kind *kind;
 	struct case_facts facts;
 	struct err why = {0};
 
 	if (++list->n_files > FILES_MAX)
 		return err_set(err, E2BIG, "more than %d files", FILES_MAX);
+	kind = case_kind_of_file(path);
+	if (kind)
+		return add_alone(list, kind, path, err);
 	if (!is_dicom(path)) {
 		list->n_other++;
 		return 0;

@@ -98,7 +98,7 @@ static int do_stages(const struct reconstruct_kind *kind, struct reconstruct_wor
 
 	monitor_progress(w->monitor, "open", 0);
 	rc = kind->open(w, err);
-	w->report.seconds_open = clock_seconds() - begun;
+	w->report.seconds_open = clock_seconds() - begun - w->report.seconds_read; /* open() may read, too */
 	if (rc == 0)
 		rc = kind->read(w, err);
 	begun = clock_seconds();

@@ -9,6 +9,7 @@
 #include "dicom/object/patient.h"
 #include "kernels/device.h"
 #include "node/config/config.h"
+#include "node/sinogram/sinogram_list.h"
 #include "recon/core/monitor.h"
 
 /* One file of the result. */
@@ -46,6 +47,7 @@ struct case_decision {
 		       this */
 	struct patient_statement patient; /* about headers that name different patients; the result states this, too */
 	const struct pet_marks *marks;	  /* of gates of PET list mode; NULL: those of the protocol's signal */
+	struct petsird_case petsird;	  /* of a PETSIRD file: what the file does not say */
 };
 
 /* Reconstruct one case. cache: the device's cache of sensitivity images of PET; NULL: none is kept. Error codes: EBADMSG,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reconstruct_pet.c - reconstruct one PET acquisition. Sensitivity images stay in the cache for later cases.
+/* reconstruct_pet.c - reconstruct one PET acquisition, by its sinograms or by its single events (case_events.h). Sensitivity
+ * images of sinograms stay in the cache for later cases.
  *
  * Time frames, and gates, are reconstructed one after the other with the same plan: each has a session of its own, which finds
  * the sensitivity images in the cache. Their volumes stay in host memory until all are written. One without counts is an image of
@@ -8,16 +9,20 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/clock.h"
 #include "kernels/tof.h"
 #include "node/base/plural.h"
 #include "node/base/thread_pool.h"
+#include "node/reconstruct/case_events.h"
 #include "node/reconstruct/case_planes.h"
 #include "node/reconstruct/reconstruct_internal.h"
 #include "node/result/pet_result.h"
 
 #define SLICES_AT_A_TIME 16
+#define LORS_CPU ((size_t)1 << 27) /* LORs that are read one by one for a sensitivity; of more, a sample */
+#define LORS_GPU ((size_t)1 << 32)
 #define EMPTY_LISTED 20 /* frames without counts that are listed one by one */
 
 struct pet_work {
@@ -25,7 +30,9 @@ struct pet_work {
 	struct sinogram *s;
 	struct michelogram m; /* of the emission data, after tof_mashing; borrows the segments of s */
 	struct pet_plan plan;
-	struct pet_session *session;
+	struct pet_session *session; /* by sinograms */
+	bool by_events;
+	struct case_events events;
 	enum pet_factors factors;
 	bool background;
 	int n_frames;	       /* 1 without frames and gates */
@@ -38,6 +45,11 @@ struct pet_work {
 static int recognise(const struct dicom_file *file, struct case_facts *f, struct err *err)
 {
 	return case_recognise_sinogram(file, INTERFILE_PROJECTIONS, f, err);
+}
+
+const struct kind *case_kind_of_file(const char *path)
+{
+	return petsird_is_file(path) ? &kind_pet : NULL;
 }
 
 /* Divide the acquisition into the gates of the protocol. */
@@ -77,7 +89,8 @@ static int set_frames(struct pet_work *w, struct err *err)
 /* Return the bytes in host memory beside the session: one role, and the volumes of all frames. */
 static size_t bytes_beside(const struct pet_work *w)
 {
-	return case_planes_bytes(w->s) + (w->n_frames > 1 ? (size_t)w->n_frames * grid_size(&w->plan.grid) * sizeof(float) : 0);
+	return (w->by_events ? 0 : case_planes_bytes(w->s)) +
+	       (w->n_frames > 1 ? (size_t)w->n_frames * grid_size(&w->plan.grid) * sizeof(float) : 0);
 }
 
 /* Plan once for the grid, and again with the memory of its volumes. */
@@ -114,30 +127,66 @@ static int open_session(struct pet_work *w, struct err *err)
 			&w->session, err);
 }
 
-static int open_case(struct reconstruct_work *base, struct err *err)
+/* Open the files of the case: DICOM objects, or one file that is not DICOM. */
+static int open_files(struct pet_work *w, struct err *err)
 {
-	struct pet_work *w = (struct pet_work *)base;
-	const struct pet_protocol *p = &base->protocol->pet;
-	int rc = sinogram_open(base->paths, base->n_paths, &base->decision->patient, base->config, &w->s, err);
+	const struct reconstruct_work *base = &w->base;
+	struct petsird_list_options petsird = {.file = &base->decision->petsird,
+					       .protocol = &base->protocol->pet,
+					       .lors_most = strcmp(base->dev->ops->kind, "cpu") ? LORS_GPU : LORS_CPU,
+					       .config = base->config};
+	int rc;
 
+	if (base->n_paths == 1 && petsird_is_file(base->paths[0]))
+		return petsird_list_open(base->paths[0], &petsird, &w->s, err);
+	rc = sinogram_open(base->paths, base->n_paths, &base->decision->patient, base->config, &w->s, err);
 	if (rc == 0 && w->s->format->header != INTERFILE_PROJECTIONS)
 		rc = err_set(err, EBADMSG, "the case is a scan with parallel beams, not a PET acquisition");
-	if (rc == 0)
-		rc = pet_result_check(w->s, err);
-	if (rc == 0)
-		rc = case_planes_roles(w->s, &w->factors, &w->background, err);
-	if (rc == 0)
-		rc = set_frames(w, err);
-	if (rc < 0)
-		return err_remap(rc, EINVAL, ENOTSUP, err);
-	rc = michelogram_mash(&w->s->part[SINOGRAM_EMISSION].header.m, p->tof_mashing, &w->m, err);
+	return rc;
+}
+
+static int plan_sinograms(struct pet_work *w, struct err *err)
+{
+	struct reconstruct_work *base = &w->base;
+	const struct pet_protocol *p = &base->protocol->pet;
+	int rc = michelogram_mash(&w->s->part[SINOGRAM_EMISSION].header.m, p->tof_mashing, &w->m, err);
+
 	if (rc == 0)
 		rc = plan_case(w, err);
 	reconstruct_name_protocol(base, rc, err);
 	if (rc == 0)
 		rc = check_sizes(w, err);
+	return rc < 0 ? rc : open_session(w, err);
+}
+
+static int plan_events(struct pet_work *w, struct err *err)
+{
+	struct reconstruct_work *base = &w->base;
+	int rc = case_events_plan(&w->events, w->s, &base->protocol->pet, base->dev, &w->plan, err);
+
+	w->m.tof = sinogram_list_data(w->s)->tof;
+	base->report.seconds_read = sinogram_list_report(w->s)->seconds_read;
+	reconstruct_name_protocol(base, rc, err);
+	return rc < 0 ? rc : check_sizes(w, err);
+}
+
+static int open_case(struct reconstruct_work *base, struct err *err)
+{
+	struct pet_work *w = (struct pet_work *)base;
+	int rc = open_files(w, err);
+
 	if (rc == 0)
-		rc = open_session(w, err);
+		rc = pet_result_check(w->s, err);
+	if (rc == 0)
+		rc = set_frames(w, err);
+	if (rc == 0 && base->protocol->pet.list_mode && !w->s->list)
+		rc = sinogram_list_open(w->s, err);
+	w->by_events = rc == 0 && w->s->list;
+	if (rc == 0 && !w->by_events)
+		rc = case_planes_roles(w->s, &w->factors, &w->background, err);
+	if (rc < 0)
+		return err_remap(rc, EINVAL, ENOTSUP, err);
+	rc = w->by_events ? plan_events(w, err) : plan_sinograms(w, err);
 	return err_remap(rc, EINVAL, ENOTSUP, err);
 }
 
@@ -150,8 +199,11 @@ static int read_case(struct reconstruct_work *base, struct err *err)
 {
 	struct pet_work *w = (struct pet_work *)base;
 	struct case_planes_report planes = {0};
-	int rc = read_frame(w, &planes, err);
+	int rc;
 
+	if (w->by_events)
+		return 0; /* open() has read them */
+	rc = read_frame(w, &planes, err);
 	base->report.seconds_read = planes.seconds_read;
 	base->report.seconds_prepare = planes.seconds_prepare;
 	base->report.seconds_upload = planes.seconds_upload;
@@ -167,9 +219,13 @@ static int read_volume(struct pet_work *w, int frame, struct err *err)
 	double begun = clock_seconds();
 	int rc = 0;
 
-	for (int k = 0; rc == 0 && k < g->n[2]; k += SLICES_AT_A_TIME)
-		rc = pet_read_slices(w->session, k, g->n[2] - k < SLICES_AT_A_TIME ? g->n[2] - k : SLICES_AT_A_TIME,
-				     volume + (size_t)k * slice, err);
+	for (int k = 0; rc == 0 && k < g->n[2]; k += SLICES_AT_A_TIME) {
+		int n = g->n[2] - k < SLICES_AT_A_TIME ? g->n[2] - k : SLICES_AT_A_TIME;
+		float *to = volume + (size_t)k * slice;
+
+		rc = w->by_events ? pet_list_read_slices(w->events.session, k, n, to, err)
+				  : pet_read_slices(w->session, k, n, to, err);
+	}
 	w->base.report.seconds_download += clock_seconds() - begun;
 	return rc;
 }
@@ -186,18 +242,28 @@ static int make_volumes(struct pet_work *w, struct err *err)
 	return err_set(err, ENOMEM, "no memory for %d frames of %d slices of %d x %d", w->n_frames, g->n[2], g->n[0], g->n[1]);
 }
 
-/* Reconstruct a frame whose planes the session has. EDOM: it has no counts. */
+/* Reconstruct a frame. Of sinograms, the session has its planes. EDOM: it has no counts. */
 static int run_frame(struct pet_work *w, int frame, struct err *err)
 {
-	struct pet_report run;
-	int rc = pet_run(w->session, w->base.monitor, &run, err);
+	struct pet_report run = {0};
+	int rc = w->by_events ? case_events_run(&w->events, w->base.monitor, err)
+			      : pet_run(w->session, w->base.monitor, &run, err);
 
 	if (rc < 0)
 		return rc;
+	if (w->by_events)
+		run.counts = (double)sinogram_list_data(w->s)->n_events;
 	w->counts[frame] = run.counts;
 	run.counts += w->run.counts;
 	w->run = run;
 	return w->n_frames > 1 ? read_volume(w, frame, err) : 0;
+}
+
+static void close_session(struct pet_work *w)
+{
+	w->session = pet_close(w->session);
+	if (w->by_events)
+		case_events_close_session(&w->events);
 }
 
 /* Begin the next frame in a new session. */
@@ -206,8 +272,10 @@ static int next_frame(struct pet_work *w, int frame, struct err *err)
 	struct case_planes_report planes;
 	int rc;
 
-	w->session = pet_close(w->session);
+	close_session(w);
 	sinogram_choose_frame(w->s, frame);
+	if (w->by_events)
+		return 0;
 	rc = open_session(w, err);
 	return rc < 0 ? rc : read_frame(w, &planes, err);
 }
@@ -260,8 +328,8 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 
 	if (rc < 0)
 		return rc;
-	w->session = pet_close(w->session); /* free the session's memory on the device for the next case */
-	sinogram_choose_frame(w->s, 0);	    /* attributes are copied from its objects */
+	close_session(w);		/* free the session's memory on the device for the next case */
+	sinogram_choose_frame(w->s, 0); /* attributes are copied from its objects */
 	snprintf(info.device, sizeof(info.device), "%s", base->dev->name);
 	note_empty(w, info.note, sizeof(info.note));
 	begun = clock_seconds();
@@ -326,35 +394,63 @@ static json_t *sum_or_null(const struct pet_work *w, double sum)
 	return sum > 0 && sinogram_images(w->s) == 0 ? json_real(sum) : json_null();
 }
 
+/* Describe the reconstruction by events; null: by sinograms. */
+static json_t *list_details(const struct pet_work *w)
+{
+	const struct pet_list_report *run = &w->events.report;
+	const struct sinogram_list_report *r;
+
+	if (!w->by_events)
+		return json_null();
+	r = sinogram_list_report(w->s);
+	return json_pack("{s:I, s:I, s:I, s:I, s:b, s:b, s:f, s:f, s:f, s:f, s:f}", "events", (json_int_t)r->used, "dead",
+			 (json_int_t)r->dead, "in_no_frame", (json_int_t)r->between, "lors", (json_int_t)run->lors, "in_memory",
+			 r->kept, "on_device", w->events.plan.resident, "seconds_read", r->seconds_read, "seconds_sensitivity",
+			 run->seconds_sensitivity, "seconds_load", run->seconds_read, "seconds_iterate", run->seconds_iterate,
+			 "seconds_filter", run->seconds_filter);
+}
+
 static json_t *details(const struct pet_work *w, size_t planes)
 {
-	return json_pack("{s:{s:I, s:o, s:o, s:o, s:i, s:i, s:i, s:f, s:f, s:o, s:o, s:b, s:f, s:f, s:f, s:f, s:s, s:s, s:s}}",
-			 kind_pet.name, "planes", (json_int_t)planes, "tof", tof_details(w), "frames", frame_details(w), "gating",
-			 gate_details(w), "iterations", w->plan.iterations, "subsets", w->plan.subsets, "angles_at_a_time",
-			 w->plan.group_views, "fov_radius_mm", w->plan.fov_radius, "counts", w->run.counts, "sum_data",
-			 sum_or_null(w, w->run.sum_data), "sum_model", sum_or_null(w, w->run.sum_model), "sensitivity_cached",
-			 w->run.sensitivity_cached, "seconds_setup", w->run.seconds_setup, "seconds_sensitivity",
-			 w->run.seconds_sensitivity, "seconds_iterate", w->run.seconds_iterate, "seconds_filter",
-			 w->run.seconds_filter, "units", w->made.units, "corrected", w->made.corrected, "warnings",
-			 w->made.warnings);
+	return json_pack(
+		"{s:{s:I, s:o, s:o, s:o, s:i, s:i, s:i, s:f, s:f, s:o, s:o, s:b, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:o}}",
+		kind_pet.name, "planes", (json_int_t)planes, "tof", tof_details(w), "frames", frame_details(w), "gating",
+		gate_details(w), "iterations", w->plan.iterations, "subsets", w->plan.subsets, "angles_at_a_time",
+		w->plan.group_views, "fov_radius_mm", w->plan.fov_radius, "counts", w->run.counts, "sum_data",
+		sum_or_null(w, w->run.sum_data), "sum_model", sum_or_null(w, w->run.sum_model), "sensitivity_cached",
+		w->run.sensitivity_cached, "seconds_setup", w->run.seconds_setup, "seconds_sensitivity",
+		w->run.seconds_sensitivity, "seconds_iterate", w->run.seconds_iterate, "seconds_filter", w->run.seconds_filter,
+		"units", w->made.units, "corrected", w->made.corrected, "warnings", w->made.warnings, "list_mode",
+		list_details(w));
+}
+
+/* Write what was reconstructed. */
+static void describe_content(const struct pet_work *w, size_t planes, char *ret, size_t size)
+{
+	const struct michelogram *m = &w->m;
+	char tof[32] = "", frames[32] = "";
+
+	if (m->tof.n > 0)
+		snprintf(tof, sizeof(tof), " in %d TOF bin%s", m->tof.n, plural(m->tof.n));
+	if (sinogram_images(w->s) > 0)
+		snprintf(frames, sizeof(frames), ", %d %s%s", sinogram_images(w->s), sinogram_image_name(w->s),
+			 plural(sinogram_images(w->s)));
+	if (w->by_events)
+		snprintf(ret, size, "%zu event%s%s%s", w->events.report.events, plural(w->events.report.events), tof, frames);
+	else
+		snprintf(ret, size, "%zu plane%s of %d angle%s%s%s", planes, plural(planes), m->n_angles, plural(m->n_angles),
+			 tof, frames);
 }
 
 static const struct grid *fill_report(struct reconstruct_work *base)
 {
 	struct pet_work *w = (struct pet_work *)base;
-	const struct michelogram *m = &w->m;
 	struct reconstruct_report *report = &base->report;
-	size_t planes = michelogram_planes(m);
-	char tof[32] = "", frames[32] = "";
+	size_t planes = w->by_events ? 0 : michelogram_planes(&w->m);
 
 	snprintf(report->profile, sizeof(report->profile), "%s", w->s->scanner ? w->s->scanner->name : "");
-	if (m->tof.n > 0)
-		snprintf(tof, sizeof(tof), " in %d TOF bin%s", m->tof.n, plural(m->tof.n));
-	if (sinogram_images(w->s) > 0)
-		snprintf(frames, sizeof(frames), ", %d %s%s", w->n_frames, sinogram_image_name(w->s), plural(w->n_frames));
-	snprintf(report->content, sizeof(report->content), "%zu plane%s of %d angle%s%s%s", planes, plural(planes), m->n_angles,
-		 plural(m->n_angles), tof, frames);
-	report->n_views = m->n_angles;
+	describe_content(w, planes, report->content, sizeof(report->content));
+	report->n_views = w->m.n_angles;
 	report->bytes_device = w->plan.bytes_total + w->plan.bytes_threads;
 	report->details = details(w, planes);
 	return &w->plan.grid;
@@ -367,7 +463,9 @@ static void close_case(struct reconstruct_work *base)
 	free(w->volume);
 	free(w->counts);
 	series_report_clear(&w->made);
-	pet_close(w->session);
+	close_session(w);
+	if (w->by_events)
+		case_events_clear(&w->events);
 	sinogram_close(w->s);
 }
 

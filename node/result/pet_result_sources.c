@@ -14,6 +14,7 @@
 #include "node/base/plural.h"
 #include "node/result/algorithm_terms.h"
 #include "node/result/pet_result_internal.h"
+#include "node/sinogram/sinogram_list.h"
 
 /* Return the name. Single-slice rebinning precedes filtered backprojection. */
 static const char *algorithm_name(enum algorithm a)
@@ -21,9 +22,11 @@ static const char *algorithm_name(enum algorithm a)
 	return algorithm_info(a)->filtered ? "SSRB FBP" : algorithm_info(a)->name;
 }
 
-static const char *projector_name(const struct protocol_conf *p)
+static const char *projector_name(const struct pet_result *r)
 {
-	switch (p->pet.projector) {
+	if (r->series.s->list)
+		return "joseph"; /* of events */
+	switch (r->info->protocol->pet.projector) {
 	case PROJECTION_JOSEPH:
 		return "joseph";
 	case PROJECTION_EXACT:
@@ -47,7 +50,7 @@ static void fill_method(const struct pet_result *r, struct item_writer *w)
 		snprintf(psf, sizeof(psf), ", PSF %.4g mm", p->pet.psf);
 	if (iterates)
 		snprintf(text, sizeof(text), "%s %di%ds%s, %s", name, r->info->plan->iterations, r->info->plan->subsets, psf,
-			 projector_name(p));
+			 projector_name(r));
 	else
 		snprintf(text, sizeof(text), "%s", name);
 	item_put_text(w, TAG_RECONSTRUCTION_METHOD, text);
@@ -99,6 +102,11 @@ void pet_result_describe_scanner(const struct sinogram *s, char *ret_text, size_
 
 	if (m->tof.n > 0)
 		snprintf(tof, sizeof(tof), " tof=%d width=%g sigma=%g", m->tof.n, m->tof.width, m->tof.sigma);
+	if (s->list && sinogram_list_geometry(s)[0]) {
+		snprintf(ret_text, size, "%.63s: %s", s->scanner ? s->scanner->name : "as the data say",
+			 sinogram_list_geometry(s));
+		return;
+	}
 	snprintf(ret_text, size,
 		 "%.63s: rings=%d spacing=%g radius=%g depth=%g detectors=%d bin=%g radial=%d angles=%d planes=%zu segments=%d "
 		 "offset=%g arc=%d%s",
@@ -121,14 +129,18 @@ static void describe_tof(const struct pet_result *r, char *ret_text, size_t size
 	const struct interfile *h = &r->series.s->part[SINOGRAM_EMISSION].header;
 	struct michelogram m;
 	char order[64];
+	int n;
 
 	ret_text[0] = '\0';
 	if (michelogram_mash(&h->m, r->info->protocol->pet.tof_mashing, &m, NULL) < 0 || m.tof.n == 0)
 		return;
+	n = snprintf(ret_text, size, ", %d TOF bin%s of %.6g ps (%.5g mm), resolution %.5g ps FWHM", m.tof.n, plural(m.tof.n),
+		     m.tof.width / TOF_MM_PER_PS, m.tof.width, m.tof.sigma * TOF_FWHM_PER_SIGMA / TOF_MM_PER_PS);
+	if (r->series.s->list || n < 0 || (size_t)n >= size)
+		return; /* the format of events defines their order */
 	interfile_tof_text(h, order, sizeof(order));
-	snprintf(ret_text, size, ", %d TOF bin%s of %.6g ps (%.5g mm), resolution %.5g ps FWHM, stored in the order %s (%s)",
-		 m.tof.n, plural(m.tof.n), m.tof.width / TOF_MM_PER_PS, m.tof.width,
-		 m.tof.sigma * TOF_FWHM_PER_SIGMA / TOF_MM_PER_PS, order, h->tof_listed ? "as the header states" : "assumed");
+	snprintf(ret_text + n, size - (size_t)n, ", stored in the order %s (%s)", order,
+		 h->tof_listed ? "as the header states" : "assumed");
 }
 
 /* Return the length of the first sentences of a text that have together at most `room` characters. */
@@ -144,6 +156,18 @@ static int fitting_sentences(const char *text, int room)
 	return n;
 }
 
+/* Describe what was reconstructed. */
+static void describe_data(const struct sinogram *s, char *ret_text, size_t size)
+{
+	const char *events = s->list ? "the events of " : "";
+
+	if (s->list && sinogram_list_origin(s)[0])
+		snprintf(ret_text, size, "%s%s", events, sinogram_list_origin(s));
+	else
+		snprintf(ret_text, size, "%s%zu %s object%s", events, s->n_files, s->mmr ? "raw data" : "sinogram",
+			 plural(s->n_files));
+}
+
 /* Describe the derivation. VR ST: at most 1024 characters. */
 static void describe_derivation(const struct pet_result *r, char *ret_text, size_t size)
 {
@@ -153,13 +177,14 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 	bool iterates = algorithm_iterates(p->pet.algorithm);
 	const struct sinogram *s = r->series.s;
 	const struct grid *g = r->series.grid;
-	char passes[96] = "", tof[200], frames[32] = "", model[96], filter[64] = "none", patient[180];
+	char passes[96] = "", tof[200], frames[32] = "", model[96], filter[64] = "none", patient[180], data[330];
 	size_t n;
 
+	describe_data(s, data, sizeof(data));
 	if (iterates)
 		snprintf(passes, sizeof(passes), " with %d iteration%s of %d subset%s, projector %s", r->info->plan->iterations,
 			 plural(r->info->plan->iterations), r->info->plan->subsets, plural(r->info->plan->subsets),
-			 projector_name(p));
+			 projector_name(r));
 	describe_tof(r, tof, sizeof(tof));
 	if (r->n_frames > 0)
 		snprintf(frames, sizeof(frames), ", %d %s%s", r->n_frames, sinogram_image_name(s), plural(r->n_frames));
@@ -169,13 +194,12 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 		snprintf(model, sizeof(model), "no resolution model");
 	if (p->pet.postfilter > 0)
 		snprintf(filter, sizeof(filter), "Gauss %g mm", p->pet.postfilter);
-	n = (size_t)snprintf(
-		ret_text, size,
-		"PET reconstruction of %zu %s object%s, protocol %.63s: %s%s%s%s, %s, filter %s, %d x %d x %d voxels of "
-		"%.6g x %.6g x %.6g mm, field of view %.6g mm, scanner %.63s, device %.95s.",
-		s->n_files, s->mmr ? "raw data" : "sinogram", plural(s->n_files), p->name, name, passes, tof, frames, model,
-		filter, g->n[0], g->n[1], g->n[2], g->h[0], g->h[1], g->h[2], 2 * r->info->plan->fov_radius,
-		s->scanner ? s->scanner->name : "as the data say", r->info->device);
+	n = (size_t)snprintf(ret_text, size,
+			     "PET reconstruction of %s, protocol %.63s: %s%s%s%s, %s, filter %s, %d x %d x %d voxels of "
+			     "%.6g x %.6g x %.6g mm, field of view %.6g mm, scanner %.63s, device %.95s.",
+			     data, p->name, name, passes, tof, frames, model, filter, g->n[0], g->n[1], g->n[2], g->h[0], g->h[1],
+			     g->h[2], 2 * r->info->plan->fov_radius, s->scanner ? s->scanner->name : "as the data say",
+			     r->info->device);
 	provenance_patient_text(s->patient, patient, sizeof(patient));
 	if (n < size)
 		snprintf(ret_text + n, size - n, "%s%.*s%s%s", r->quantity.warnings[0] ? " " : "",

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "node/result/pet_result_internal.h"
+#include "node/sinogram/sinogram_list.h"
 
 /* Return true if `term` is among the values. */
 static bool has_term(const char *values, const char *term)
@@ -288,7 +289,9 @@ int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quant
 			       "the start of the acquisition is missing, or not a date and time, in Acquisition Date and Time "
 			       "(0008,0022), (0008,0032) and in "
 			       "Series Date and Time (0008,0021), (0008,0031)");
-	if (s->mmr)
+	if (s->list)
+		sinogram_list_note(s, q.warnings, sizeof(q.warnings));
+	else if (s->mmr)
 		sinogram_mmr_note(s, q.warnings, sizeof(q.warnings));
 	warn_cycles(s, &q);
 	choose_units(s, list_corrections(s, &q), &q);

@@ -9,6 +9,7 @@
 
 #include "node/base/version.h"
 #include "node/result/result_series_internal.h"
+#include "node/sinogram/sinogram_list.h"
 
 #define SERIES_NUMBER_MOST 10000000 /* largest series number of a source; IS can hold ten times as much */
 
@@ -104,7 +105,8 @@ void result_series_fill_header(const struct result_series *r, bool is_signed, st
 	fill_image(r, root);
 	result_slices_fill_plane(&r->view, r->grid, is_signed, root);
 	item_put_double(root, TAG_RESCALE_INTERCEPT, 0);
-	provenance_fill_references(r->s->files, r->s->n_files, root);
+	if (!r->s->list || !sinogram_list_origin(r->s)[0]) /* else the header was made by this program, and is not an object */
+		provenance_fill_references(r->s->files, r->s->n_files, root);
 }
 
 void result_series_fill_slice(const struct result_series *r, int index, struct item_writer *root)

@@ -122,6 +122,23 @@ double petsird_pair_efficiency(const struct petsird *p, int32_t first, int32_t s
 	return sum;
 }
 
+double petsird_bin_efficiency(const struct petsird *p, const struct pet_cylinder *c, const struct michelogram_index *x,
+			      const struct michelogram_rings *r, int angle, int radial)
+{
+	size_t detectors = (size_t)c->scanner.detectors;
+	double sum = 0;
+	int crystal[2];
+
+	michelogram_crystals(x, angle, radial, 0, crystal);
+	for (int i = 0; i < r->n; i++) {
+		int difference = r->difference + 2 * i, first = (r->sum + difference) / 2, second = (r->sum - difference) / 2;
+
+		sum += petsird_pair_efficiency(p, c->detector[(size_t)first * detectors + (size_t)crystal[0]],
+					       c->detector[(size_t)second * detectors + (size_t)crystal[1]]);
+	}
+	return sum;
+}
+
 /* ---- sentences ---- */
 
 struct text {

@@ -6,6 +6,8 @@
 
 #include "kernels/geometry.h"
 #include "node/format/petsird.h"
+#include "recon/pet/cylinder.h"
+#include "recon/pet/michelogram_pairs.h"
 
 #define PETSIRD_SET_SIZE 64
 #define PETSIRD_SET_MAX 10
@@ -21,6 +23,10 @@ int petsird_find_tof(const struct petsird_header *h, bool none, struct scan_tof 
 /* Return the sum of the efficiencies of two detectors over their energies, without the calibration factor; 0 for a detector
  * below 0. */
 double petsird_pair_efficiency(const struct petsird *p, int32_t first, int32_t second);
+
+/* Return the sum over the ring pairs of a plane (michelogram_plane_rings()) for a bin of a michelogram of all views. */
+double petsird_bin_efficiency(const struct petsird *p, const struct pet_cylinder *c, const struct michelogram_index *x,
+			      const struct michelogram_rings *r, int angle, int radial);
 
 struct petsird_set { /* attributes of the file, as --set has them */
 	char text[PETSIRD_SET_MAX][PETSIRD_SET_SIZE];

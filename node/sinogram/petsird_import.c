@@ -266,23 +266,6 @@ static int read_events(struct import *s, struct err *err)
 
 /* ---- factors ---- */
 
-/* The sum over the ring pairs of a plane. */
-static double bin_efficiency(const struct import *s, const struct michelogram_rings *r, int angle, int radial)
-{
-	size_t detectors = (size_t)s->m.scanner.detectors;
-	double sum = 0;
-	int crystal[2];
-
-	michelogram_crystals(&s->index, angle, radial, 0, crystal);
-	for (int i = 0; i < r->n; i++) {
-		int difference = r->difference + 2 * i, first = (r->sum + difference) / 2, second = (r->sum - difference) / 2;
-
-		sum += petsird_pair_efficiency(s->file, s->cylinder.detector[(size_t)first * detectors + (size_t)crystal[0]],
-					       s->cylinder.detector[(size_t)second * detectors + (size_t)crystal[1]]);
-	}
-	return sum;
-}
-
 static int make_factors(struct import *s, struct err *err)
 {
 	bool all_one = true, all_live = true;
@@ -297,7 +280,7 @@ static int make_factors(struct import *s, struct err *err)
 		for (int i = 0; i < s->m.n_angles * s->m.n_radial; i++) {
 			int angle = i / s->m.n_radial, radial = i % s->m.n_radial;
 			size_t bin = bin_number(s, plane, angle, radial);
-			double e = bin_efficiency(s, &r, angle, radial);
+			double e = petsird_bin_efficiency(s->file, &s->cylinder, &s->index, &r, angle, radial);
 
 			s->inverse[bin] = e > 0 ? (float)(1 / e) : 1;
 			s->live[bin] = e > 0;

@@ -15,6 +15,7 @@
 #include "node/base/folder.h"
 #include "node/base/plural.h"
 #include "node/sinogram/sinogram_internal.h"
+#include "node/sinogram/sinogram_list_internal.h"
 
 /* ---- opening ---- */
 
@@ -440,6 +441,7 @@ struct sinogram *sinogram_close(struct sinogram *s)
 		dicom_close(s->files[i]);
 		free(s->paths[i]);
 	}
+	list_free(s->list);
 	sinogram_mmr_free(s->mmr);
 	free(s->paths);
 	free(s->files);

@@ -175,9 +175,10 @@ struct sinogram {
 	struct pet_gates gates;		    /* n = 0: no gates. Frames and gates together are refused */
 	struct sinogram_part (*frame_part)[SINOGRAM_ROLES + 1]; /* [frame or gate][role]: roles of objects that each has of its
 								   own; NULL: none */
-	struct sinogram_mmr *mmr; /* NULL: sinogram objects; else EMISSION is counted from list mode, and MULTIPLICATIVE is the
-				     efficiency of the detectors without attenuation; parts have a text made by this program,
-				     and no hash */
+	struct sinogram_list *list; /* single events (node/sinogram/sinogram_list.h); NULL: sinograms */
+	struct sinogram_mmr *mmr;   /* NULL: sinogram objects; else EMISSION is counted from list mode, and MULTIPLICATIVE is the
+				       efficiency of the detectors without attenuation; parts have a text made by this program,
+				       and no hash */
 };
 
 /* Open all objects of one acquisition, given in any order: sinogram objects, or raw data of a Siemens mMR. The data are not read.

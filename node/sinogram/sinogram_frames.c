@@ -11,6 +11,7 @@
 
 #include "node/base/folder.h"
 #include "node/sinogram/sinogram_internal.h"
+#include "node/sinogram/sinogram_list_internal.h"
 
 /* Store the times of the frame of an object; other objects of the same frame must have the same. */
 static int take_frame(struct sinogram *s, const struct sinogram_facts *f, const char *name, struct err *err)
@@ -143,7 +144,7 @@ int sinogram_set_frames(struct sinogram *s, const struct pet_frames *frames, str
 {
 	int rc;
 
-	if (frames->n == 0)
+	if (frames->n == 0 || s->list)
 		return 0;
 	if (!s->mmr)
 		return err_set(err, ENOTSUP,
@@ -182,6 +183,10 @@ int sinogram_set_gates(struct sinogram *s, const struct pet_gates *g, struct err
 		return 0;
 	if (s->frames.n > 0)
 		return err_set(err, ENOTSUP, "gates of time frames are not supported: choose frames or gates");
+	if (s->list)
+		return err_set(
+			err, ENOTSUP,
+			"gates of a PETSIRD file are not reconstructed event by event: use `tomonode import --petsird --gates`");
 	if (!s->mmr)
 		return err_set(err, ENOTSUP,
 			       "the protocol divides list mode into gates, but the case has sinograms, which cannot be "
@@ -219,7 +224,9 @@ double sinogram_duration(const struct sinogram *s)
 
 void sinogram_choose_frame(struct sinogram *s, int frame)
 {
-	if (s->mmr)
+	if (s->list)
+		list_choose_frame(s->list, frame);
+	else if (s->mmr)
 		sinogram_mmr_choose_frame(s, frame);
 	for (int role = 1; s->frame_part && role <= SINOGRAM_ROLES; role++)
 		if (s->frame_part[frame][role].present) {

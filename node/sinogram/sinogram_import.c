@@ -264,18 +264,55 @@ static void note_order(struct sinogram_source *s)
 		 n ? " " : "", order);
 }
 
+static int open_like(struct sinogram_source *s, struct err *err)
+{
+	int rc = s->conf->like ? dicom_open(s->conf->like, &s->like, err) : 0;
+
+	if (rc < 0)
+		err_prefix(err, "%s", s->conf->like);
+	return rc;
+}
+
+int sinogram_new_header(const struct sinogram_import *conf, const struct interfile *header, const char *sha256,
+			struct dicom_file **ret, double ret_centre[3], struct err *err)
+{
+	struct sinogram_source s = {.conf = conf, .centre = {NAN, NAN, NAN}, .format = sinogram_format_of(header->kind)};
+	struct sinogram_stream *stream = &s.stream[s.format->first];
+	struct item_writer root = {.err = err};
+	struct dicom_file *file = NULL;
+	char uid[DICOM_UID_SIZE], empty[1] = "";
+	int rc;
+
+	*stream = (struct sinogram_stream){.present = true, .text = empty, .header = *header};
+	snprintf(stream->sha256, sizeof(stream->sha256), "%s", sha256);
+	rc = open_like(&s, err);
+	if (rc == 0)
+		rc = make_seed(&s, err);
+	if (rc == 0) {
+		dicom_uid_from_text(s.seed, uid);
+		rc = dicom_new(SINOGRAM_CLASS, uid, &file, err);
+	}
+	if (rc == 0) {
+		root.item = dicom_root(file);
+		rc = sinogram_fill_attributes(&s, s.format->first, &root);
+	}
+	if (rc == 0 && isfinite(s.centre[0]))
+		memcpy(ret_centre, s.centre, sizeof(s.centre));
+	if (rc == 0)
+		*ret = file;
+	else
+		dicom_close(file);
+	dicom_close(s.like);
+	return rc;
+}
+
 static int write_source(struct sinogram_source *s, size_t *ret_n_objects, struct err *err)
 {
 	const struct sinogram_import *conf = s->conf;
 	char geometry[600] = "", attributes[800] = "";
 	const struct scanner_conf *known = NULL;
-	int rc = 0;
+	int rc = open_like(s, err);
 
-	if (conf->like) {
-		rc = dicom_open(conf->like, &s->like, err);
-		if (rc < 0)
-			err_prefix(err, "%s", conf->like);
-	}
 	note_order(s);
 	if (rc == 0)
 		rc = make_seed(s, err);

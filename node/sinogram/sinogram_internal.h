@@ -52,6 +52,11 @@ int sinogram_describe_file(const char *path, char **ret_text, struct err *err);
  */
 int sinogram_mmr_open(struct sinogram *s, const struct patient_statement *patient, const struct config *config, struct err *err);
 int sinogram_mmr_read(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err);
+/* For the list of events (sinogram_mmr_list.c): words of the list, the report of their events. *ret_fd: -1: in the object. */
+int sinogram_mmr_open_words(const struct sinogram *s, int *ret_fd, struct err *err);
+int sinogram_mmr_piece(const struct sinogram *s, int fd, uint64_t at, uint8_t *ret, size_t n, struct err *err);
+uint64_t sinogram_mmr_word_count(const struct sinogram *s);
+struct mmr_list *sinogram_mmr_events(const struct sinogram *s);
 void sinogram_mmr_choose_frame(struct sinogram *s, int frame);
 /* Read the marks of a signal from the whole list. ENOTSUP: the list has none. */
 int sinogram_mmr_marks(struct sinogram *s, enum pet_signal signal, struct pet_marks *ret, struct err *err);
@@ -94,6 +99,10 @@ int sinogram_vendor_check(const char *path, struct err *err);
 
 /* sinogram_import.c: read a header and find its data; then write what the streams of s contain. */
 int sinogram_stream_open(const char *header, struct sinogram_stream *s, struct err *err);
+/* Make the DICOM header of an acquisition that is not in sinogram objects, in memory. header: duration and scanner of its data;
+ * sha256: of its data. ret_centre: unchanged if conf does not set it. */
+int sinogram_new_header(const struct sinogram_import *conf, const struct interfile *header, const char *sha256,
+			struct dicom_file **ret, double ret_centre[3], struct err *err);
 int sinogram_import_source(struct sinogram_source *s, size_t *ret_n_objects, struct err *err);
 void sinogram_source_clear(struct sinogram_source *s);
 

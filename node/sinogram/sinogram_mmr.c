@@ -177,6 +177,26 @@ static int open_data(const struct sinogram *s, enum sinogram_mmr_type type, int 
 	return path && *ret_fd < 0 ? err_set(err, errno, "cannot open %s: %s", file_name(path), strerror(errno)) : 0;
 }
 
+int sinogram_mmr_open_words(const struct sinogram *s, int *ret_fd, struct err *err)
+{
+	return open_data(s, SINOGRAM_MMR_LIST, ret_fd, err);
+}
+
+int sinogram_mmr_piece(const struct sinogram *s, int fd, uint64_t at, uint8_t *ret, size_t n, struct err *err)
+{
+	return read_piece(s, SINOGRAM_MMR_LIST, fd, 4 * at, ret, 4 * n, err);
+}
+
+uint64_t sinogram_mmr_word_count(const struct sinogram *s)
+{
+	return s->mmr->list.words;
+}
+
+struct mmr_list *sinogram_mmr_events(const struct sinogram *s)
+{
+	return &s->mmr->events;
+}
+
 /* Prepare to count the prompts of the chosen frame, behind the preceding one, or from the beginning of the list; those of a gate
  * are in the whole list. */
 static int begin_frame(const struct sinogram *s, struct err *err)
@@ -517,11 +537,11 @@ void sinogram_mmr_note(const struct sinogram *s, char *ret, size_t size)
 	size_t n;
 
 	sinogram_mmr_files(s, files, sizeof(files));
-	n = (size_t)snprintf(
-		ret, size,
-		"Histogram of list mode%s%s%s: not corrected for randoms, scatter, attenuation and dead time; %llu delayed "
-		"event%s not used.",
-		files[0] ? " (data in " : "", files, files[0] ? ")" : "", (unsigned long long)r->delayeds, plural(r->delayeds));
+	n = (size_t)snprintf(ret, size,
+			     "%s%s%s%s: not corrected for randoms, scatter, attenuation and dead time; %llu delayed "
+			     "event%s not used.",
+			     s->list ? "Reconstructed event by event" : "Histogram of list mode", files[0] ? " (data in " : "",
+			     files, files[0] ? ")" : "", (unsigned long long)r->delayeds, plural(r->delayeds));
 	if (r->outside && n < size)
 		n += (size_t)snprintf(ret + n, size - n,
 				      " Prompts beyond the largest ring difference of the scanner's configuration: %llu.",

@@ -28,5 +28,6 @@ int algorithm_refuse(enum algorithm found, bool (*accepts)(enum algorithm a), st
 	for (int a = ALGORITHM_NONE + 1; a < ALGORITHM_COUNT && n < sizeof(words); a++)
 		if (accepts((enum algorithm)a))
 			n += (size_t)snprintf(words + n, sizeof(words) - n, "%s%s", n ? ", " : "", infos[a].word);
-	return err_set(err, EINVAL, "algorithm=%d; allowed: %s", (int)found, words);
+	return err_set(err, EINVAL, "algorithm=%s; allowed: %s",
+		       found > ALGORITHM_NONE && found < ALGORITHM_COUNT ? infos[found].word : "none", words);
 }

@@ -72,6 +72,30 @@ int michelogram_segments(int rings, int span, int largest_difference, struct mic
 	return 0;
 }
 
+int michelogram_segments_all(int rings, int span, struct michelogram_segment **ret_segments, int *ret_n, struct err *err)
+{
+	struct michelogram_segment *list = NULL, *more;
+	int n = 0, last, planes, r = michelogram_segments(rings, span, rings - 1, &list, &n, err);
+
+	if (r < 0)
+		return r;
+	last = n > 1 ? list[n - 2].last : list[0].last;
+	if (last < rings - 1) {
+		more = realloc(list, ((size_t)n + 2) * sizeof(*list));
+		if (!more) {
+			free(list);
+			return err_set(err, ENOMEM, "michelogram: no memory for %d segments", n + 2);
+		}
+		list = more;
+		planes = count_planes(rings, last + 1, rings - 1);
+		list[n++] = (struct michelogram_segment){last + 1, rings - 1, planes};
+		list[n++] = (struct michelogram_segment){1 - rings, -last - 1, planes};
+	}
+	*ret_segments = list;
+	*ret_n = n;
+	return 0;
+}
+
 static int check_scanner(const struct michelogram *m, struct err *err)
 {
 	const struct pet_scanner *s = &m->scanner;

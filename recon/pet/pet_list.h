@@ -42,7 +42,10 @@ struct pet_list {
 	size_t n_lors;			       /* number of LORs that the reader delivers; 0: unknown */
 	double lors_scale;		       /* all LORs over those that the reader delivers, if it delivers a sample; 0: 1 */
 	const struct michelogram *michelogram; /* its TOF bins, if any, are not used */
-	const float *factors;		       /* m[plane][angle][radial]; NULL: all are 1 */
+	const float *factors;		       /* m[plane][angle][radial]; NULL: by factor_row, or all are 1 */
+	/* Compute m >= 0 of all radial bins of a plane and angle: ret[radial stride]. Called from several threads. */
+	void (*factor_row)(void *ctx, int plane, int angle, float *ret, size_t stride);
+	void *factor_ctx;
 
 	double slice; /* default thickness of slices, mm */
 };
@@ -74,6 +77,14 @@ struct pet_list_session;
 int pet_list_open(const struct pet_protocol *p, const struct pet_list_plan *plan, const struct pet_list *list, struct device *dev,
 		  struct pet_list_session **ret_session, struct err *err);
 struct pet_list_session *pet_list_close(struct pet_list_session *s); /* accepts NULL; returns NULL */
+
+/* A sensitivity image that several sessions with the same LORs and the same volume use: the first one computes it. values:
+ * grid_size() floats, owned by the caller. Call it before pet_list_run(). */
+struct pet_list_sensitivity_image {
+	float *values;
+	bool computed;
+};
+void pet_list_share_sensitivity(struct pet_list_session *s, struct pet_list_sensitivity_image *image);
 
 /* Reconstruct. EINVAL: an event that the message names does not exist (detector, TOF bin), or the reader delivers another number
  * of events. EDOM: no events, or no LOR with a factor above 0 meets the volume. ECANCELED: the monitor has cancelled. */

@@ -15,6 +15,7 @@ struct pet_list_session {
 	const struct pet_list *list;
 	struct device *dev;
 	bool done, result;
+	struct pet_list_sensitivity_image *shared; /* NULL: none */
 
 	/* device */
 	struct buf detectors, x, num, den;	     /* den: the sensitivity S */

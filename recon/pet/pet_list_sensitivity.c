@@ -7,20 +7,30 @@
 #include "recon/core/scan.h"
 #include "recon/pet/pet_list_internal.h"
 
+/* Write the factors of a plane and angle; those of neighbouring radial bins are n_u apart. */
+static void copy_row(const struct pet_list *l, const struct scan *scan, int plane, int angle, float *ret)
+{
+	size_t n_v = (size_t)scan->n_v, n_u = (size_t)scan->n_u;
+	const float *row = l->factors ? l->factors + ((size_t)plane * (size_t)scan->n_views + (size_t)angle) * n_v : NULL;
+
+	if (!row && l->factor_row) {
+		l->factor_row(l->factor_ctx, plane, angle, ret, n_u);
+		return;
+	}
+	for (size_t v = 0; v < n_v; v++)
+		ret[v * n_u] = row ? row[v] : 1;
+}
+
 /* Write the factors of some views in the order of the scan's bins. */
 static void copy_factors(const struct pet_list *l, const struct scan *scan, const int *plane, const struct projection_spec *spec,
 			 float *ret_bins)
 {
-	size_t n_u = (size_t)scan->n_u, n_v = (size_t)scan->n_v, n_views = (size_t)scan->n_views;
+	size_t n_u = (size_t)scan->n_u, view = (size_t)scan->n_v * n_u;
 
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(dynamic)
 	for (int i = 0; i < spec->n_views; i++)
-		for (size_t v = 0; v < n_v; v++)
-			for (size_t u = 0; u < n_u; u++)
-				ret_bins[((size_t)i * n_v + v) * n_u + u] =
-					l->factors
-						? l->factors[((size_t)plane[u] * n_views + (size_t)(spec->first + i)) * n_v + v]
-						: 1;
+		for (size_t u = 0; u < n_u; u++)
+			copy_row(l, scan, plane[u], spec->first + i, ret_bins + (size_t)i * view + u);
 }
 
 static int check_factors(const struct pet_list *l, struct err *err)
@@ -140,14 +150,35 @@ static int by_lors(struct pet_list_session *s, const struct monitor *monitor, si
 	return r;
 }
 
-int pet_list_sensitivity(struct pet_list_session *s, const struct monitor *monitor, size_t *ret_lors, struct err *err)
+void pet_list_share_sensitivity(struct pet_list_session *s, struct pet_list_sensitivity_image *image)
+{
+	s->shared = image;
+}
+
+/* Compute S into den. */
+static int compute(struct pet_list_session *s, const struct monitor *monitor, size_t *ret_lors, struct err *err)
 {
 	int r = s->dev->ops->fill(&s->den, 0, err);
 
-	*ret_lors = 0;
 	if (r == 0)
 		r = s->list->lors.read ? by_lors(s, monitor, ret_lors, err) : by_sinograms(s, monitor, err);
 	if (r == 0 && s->psf)
 		r = s->psf->adjoint(s->psf, &s->den, &s->den, err);
+	return r;
+}
+
+int pet_list_sensitivity(struct pet_list_session *s, const struct monitor *monitor, size_t *ret_lors, struct err *err)
+{
+	struct pet_list_sensitivity_image *shared = s->shared;
+	int r;
+
+	*ret_lors = 0;
+	if (shared && shared->computed)
+		return s->dev->ops->upload(&s->den, shared->values, err);
+	r = compute(s, monitor, ret_lors, err);
+	if (r == 0 && shared)
+		r = s->dev->ops->download(&s->den, shared->values, err);
+	if (r == 0 && shared)
+		shared->computed = true;
 	return r;
 }

@@ -45,9 +45,9 @@ static void sessions(void **state)
 	static const struct {
 		bool (*takes)(enum algorithm a);
 		const char *refusal;
-	} all[] = {{dbt_supports, "algorithm=0; allowed: bp, fbp, sart, mlem, osem, ostr, mltr"},
-		   {pet_supports, "algorithm=0; allowed: fbp, mlem, osem, bsrem"},
-		   {parallel_supports, "algorithm=0; allowed: bp, fbp, art, sart, mlem, osem"}};
+	} all[] = {{dbt_supports, "algorithm=none; allowed: bp, fbp, sart, mlem, osem, ostr, mltr"},
+		   {pet_supports, "algorithm=none; allowed: fbp, mlem, osem, bsrem"},
+		   {parallel_supports, "algorithm=none; allowed: bp, fbp, art, sart, mlem, osem"}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* petsird_list.c - a PETSIRD file as an acquisition whose events are reconstructed one by one.
+ *
+ * - Detectors are where the file has them; the middle between the outermost ones along z is the centre of the scanner.
+ * - LORs: the sensitivity of a regular cylinder is computed by sinograms of all ring differences; that of any other scanner by
+ *   its pairs of detectors, all or a sample.
+ * - A DICOM header is made in memory from the same attributes as those of `tomonode import`; it is not written. */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "dicom/core/bulk.h"
+#include "node/base/folder.h"
+#include "node/sinogram/petsird_facts_internal.h"
+#include "node/sinogram/sinogram_internal.h"
+#include "node/sinogram/sinogram_list_internal.h"
+
+#define MAGIC "yardl"
+#define PIECE ((size_t)1 << 16) /* events */
+#define TOLERANCE 1.0		/* of a regular cylinder, mm */
+#define FEW_RINGS 24		/* up to here every ring pair has its own plane */
+#define SPAN 11			/* beyond */
+#define FOV_MOST 350.0		/* as pet_plan(): radius of the field of view, mm, and its part of the detectors' */
+#define FOV_PART 0.98
+#define SLICE 2.0      /* mm, if the detectors do not suggest any */
+#define SAME_RING 0.05 /* mm */
+#define SEED 20260601u
+
+struct petsird_source {
+	const struct petsird_list_options *o; /* only while the file is opened */
+	struct petsird *file;
+	const struct petsird_header *h;
+	float (*position)[3];
+	struct scan_tof tof; /* of the file */
+	int mashing;
+	bool regular;
+	struct pet_cylinder cylinder;
+	struct michelogram m;
+	struct michelogram_index index;
+	struct pet_list_pairs pairs;
+	struct petsird_event *piece;
+	uint64_t dead;
+};
+
+bool petsird_is_file(const char *path)
+{
+	char head[sizeof(MAGIC)] = "";
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	bool is = fd >= 0 && read(fd, head, strlen(MAGIC)) == (ssize_t)strlen(MAGIC) && !strcmp(head, MAGIC);
+
+	if (fd >= 0)
+		close(fd);
+	return is;
+}
+
+/* ---- events ---- */
+
+static int rewind_file(void *ctx, struct err *err)
+{
+	struct petsird_source *s = ctx;
+
+	(void)err;
+	s->dead = 0;
+	petsird_rewind(s->file);
+	return 0;
+}
+
+static bool is_alive(const struct petsird_source *s, const struct petsird_event *e)
+{
+	return e->detector[0] != e->detector[1] &&
+	       (!s->h->has_efficiencies || petsird_efficiency(s->file, e->detector, e->energy) > 0);
+}
+
+/* Convert the events that are used. TOF bins of the file ascend towards the second detector, those of a list towards the first.
+ */
+static size_t convert(struct petsird_source *s, size_t n, uint32_t start, struct event *ret, uint32_t *ret_ms)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct petsird_event *e = &s->piece[i];
+		int tof = s->tof.n > 0 ? (s->tof.n - 1 - e->tof) / s->mashing : 0;
+
+		if (e->delayed)
+			continue;
+		if (!is_alive(s, e)) {
+			s->dead++;
+			continue;
+		}
+		ret_ms[used] = e->time - start;
+		ret[used++] = (struct event){{(int32_t)e->detector[0], (int32_t)e->detector[1]}, tof, 0};
+	}
+	return used;
+}
+
+static int read_file(void *ctx, struct event *ret, uint32_t *ret_ms, size_t most, size_t *ret_n, struct err *err)
+{
+	struct petsird_source *s = ctx;
+	size_t n = 1;
+	int rc = 0;
+
+	*ret_n = 0;
+	while (rc == 0 && n > 0 && *ret_n == 0) {
+		rc = petsird_next(s->file, s->piece, most < PIECE ? most : PIECE, &n, err);
+		if (rc == 0)
+			*ret_n = convert(s, n, petsird_counts(s->file)->start, ret, ret_ms);
+	}
+	return rc;
+}
+
+/* ---- the LORs by sinograms ---- */
+
+static void factor_row(void *ctx, int plane, int angle, float *ret, size_t stride)
+{
+	const struct petsird_source *s = ctx;
+	struct michelogram_rings r = michelogram_plane_rings(&s->index, plane);
+
+	for (int i = 0; i < s->m.n_radial; i++)
+		ret[(size_t)i * stride] = (float)petsird_bin_efficiency(s->file, &s->cylinder, &s->index, &r, angle, i);
+}
+
+/* Return the number of radial bins whose rays meet the field of view. */
+static int radial_bins(const struct petsird_source *s)
+{
+	const struct pet_scanner *c = &s->cylinder.scanner;
+	double fov = s->o->protocol->fov_radius, most = fmin(FOV_MOST, FOV_PART * c->radius);
+	int t = c->detectors / 2 - 1;
+
+	fov = fov > 0 ? fov : most;
+	while (t > 1 && c->radius * sin((t - 1) * M_PI / c->detectors) > fov)
+		t--;
+	return 2 * t + 1;
+}
+
+static int make_michelogram(struct petsird_source *s, struct pet_list *data, struct err *err)
+{
+	const struct pet_scanner *c = &s->cylinder.scanner;
+	int rc, span = c->rings <= FEW_RINGS ? 1 : SPAN;
+	bool whole = s->cylinder.n == (size_t)c->rings * (size_t)c->detectors;
+
+	s->m = (struct michelogram){.scanner = *c,
+				    .angle_offset = s->cylinder.angle_offset,
+				    .n_angles = c->detectors / 2,
+				    .n_radial = radial_bins(s)};
+	rc = michelogram_segments_all(c->rings, span, &s->m.segments, &s->m.n_segments, err);
+	if (rc == 0)
+		rc = michelogram_index_init(&s->m, &s->index, err);
+	if (rc < 0)
+		return rc;
+	data->michelogram = &s->m;
+	data->slice = 0.5 * c->ring_spacing;
+	if (span > 1 || !whole || s->h->has_efficiencies) {
+		data->factor_row = factor_row;
+		data->factor_ctx = s;
+	}
+	return 0;
+}
+
+/* ---- the LORs one by one ---- */
+
+static float pair_factor(void *ctx, size_t first, size_t second)
+{
+	const struct petsird_source *s = ctx;
+
+	return (float)petsird_pair_efficiency(s->file, (int32_t)first, (int32_t)second);
+}
+
+static int ascending(const void *a, const void *b)
+{
+	float x = *(const float *)a, y = *(const float *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Return half of the median distance of neighbouring rings. */
+static double default_slice(const struct petsird_source *s)
+{
+	size_t n = s->h->n_detectors, gaps = 0;
+	float *z = malloc(n * sizeof(*z));
+	double slice = SLICE;
+
+	for (size_t i = 0; z && i < n; i++)
+		z[i] = s->position[i][2];
+	if (z)
+		qsort(z, n, sizeof(*z), ascending);
+	for (size_t i = 1; z && i < n; i++)
+		if ((double)z[i] - (double)z[i - 1] > SAME_RING)
+			z[gaps++] = z[i] - z[i - 1];
+	if (gaps > 0) {
+		qsort(z, gaps, sizeof(*z), ascending);
+		slice = 0.5 * (double)z[gaps / 2];
+	}
+	free(z);
+	return fmax(slice, 0.1);
+}
+
+static void use_pairs(struct petsird_source *s, struct pet_list *data)
+{
+	size_t n = s->h->n_detectors;
+	double pairs = 0.5 * (double)n * (double)(n - 1);
+
+	s->pairs = (struct pet_list_pairs){.n = n,
+					   .stride = (size_t)ceil(pairs / (double)s->o->lors_most),
+					   .seed = SEED,
+					   .factor = s->h->has_efficiencies ? pair_factor : NULL,
+					   .ctx = s};
+	s->pairs.stride += s->pairs.stride == 0;
+	data->lors = pet_list_pairs_reader(&s->pairs);
+	data->lors_scale = (double)s->pairs.stride;
+	data->n_lors = (size_t)(pairs / (double)s->pairs.stride);
+	data->slice = default_slice(s);
+}
+
+/* ---- the scanner ---- */
+
+/* Make the middle between the outermost detectors z = 0. */
+static double centre(struct petsird_source *s)
+{
+	float low = INFINITY, high = -INFINITY;
+	double middle;
+
+	for (size_t i = 0; i < s->h->n_detectors; i++) {
+		low = fminf(low, s->position[i][2]);
+		high = fmaxf(high, s->position[i][2]);
+	}
+	middle = 0.5 * ((double)low + (double)high);
+	for (size_t i = 0; i < s->h->n_detectors; i++)
+		s->position[i][2] = (float)((double)s->position[i][2] - middle);
+	return 0.5 * ((double)high - (double)low);
+}
+
+static void describe(const struct petsird_source *s, const struct sinogram_list *l, double half, char *ret, size_t size)
+{
+	double least = INFINITY, most = 0;
+	size_t n = s->h->n_detectors;
+
+	for (size_t i = 0; i < n; i++) {
+		double radius = hypot((double)s->position[i][0], (double)s->position[i][1]);
+
+		least = fmin(least, radius);
+		most = fmax(most, radius);
+	}
+	snprintf(ret, size, "detectors=%zu types=%zu radius=%.6g..%.6g length=%.6g lors=%s stride=%zu%s", n, s->h->n_types, least,
+		 most, 2 * half, s->regular ? "sinograms" : "pairs", s->regular ? 1 : s->pairs.stride,
+		 l->data.tof.n > 0 ? " tof" : "");
+	if (l->data.tof.n > 0)
+		snprintf(ret + strlen(ret), size - strlen(ret), "=%d width=%g sigma=%g", l->data.tof.n, l->data.tof.width,
+			 l->data.tof.sigma);
+}
+
+static int mash(struct petsird_source *s, struct pet_list *data, struct err *err)
+{
+	struct michelogram m = {.tof = s->tof};
+	int rc = michelogram_mash(&m, s->o->protocol->tof_mashing, &m, err);
+
+	s->mashing = s->o->protocol->tof_mashing;
+	data->tof = m.tof;
+	return rc;
+}
+
+static int find_scanner(struct petsird_source *s, struct sinogram_list *l, struct err *err)
+{
+	const struct petsird_case *file = s->o->file;
+	double half;
+	int rc = petsird_positions(s->h, file->axes ? file->axes : "x,y,z", &s->position, err);
+
+	if (rc == 0)
+		rc = petsird_find_tof(s->h, file->no_tof, &s->tof, err);
+	if (rc == 0)
+		rc = mash(s, &l->data, err);
+	if (rc < 0)
+		return rc;
+	half = centre(s);
+	l->data.detectors = &s->position[0][0];
+	l->data.n_detectors = s->h->n_detectors;
+	s->regular = pet_cylinder_find((const float(*)[3])s->position, s->h->n_detectors, TOLERANCE, &s->cylinder, NULL) == 0;
+	if (s->regular)
+		rc = make_michelogram(s, &l->data, err);
+	else
+		use_pairs(s, &l->data);
+	describe(s, l, half, l->geometry, sizeof(l->geometry));
+	return rc;
+}
+
+static void free_source(void *ctx)
+{
+	struct petsird_source *s = ctx;
+
+	free(s->m.segments);
+	free(s->position);
+	free(s->piece);
+	pet_cylinder_clear(&s->cylinder);
+	petsird_close(s->file);
+	free(s);
+}
+
+/* ---- the digest of the file, computed while the events are read ---- */
+
+struct hashing {
+	const char *path;
+	pthread_t thread;
+	uint64_t bytes;
+	char hex[65];
+	struct err err;
+};
+
+static void *hash_file(void *ctx)
+{
+	struct hashing *h = ctx;
+	struct dicom_digest *d = dicom_digest_new();
+	uint8_t *piece = malloc(PIECE);
+	int fd = open(h->path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = 0;
+
+	if (!d || !piece || fd < 0)
+		err_set(&h->err, ENOMEM, "cannot read %s to compute its SHA-256", h->path);
+	while (!h->err.code && (n = read(fd, piece, PIECE)) > 0) {
+		dicom_digest_add(d, piece, (size_t)n);
+		h->bytes += (uint64_t)n;
+	}
+	if (n < 0)
+		err_set(&h->err, errno, "cannot read %s: %s", h->path, strerror(errno));
+	if (d)
+		dicom_digest_hex(d, h->hex);
+	dicom_digest_free(d);
+	if (fd >= 0)
+		close(fd);
+	free(piece);
+	return NULL;
+}
+
+/* Read all events, and the digest of the file. */
+static int load(struct sinogram_list *l, struct hashing *h, struct err *err)
+{
+	bool apart = pthread_create(&h->thread, NULL, hash_file, h) == 0;
+	int rc = list_load(l, list_memory(), err);
+
+	if (apart)
+		pthread_join(h->thread, NULL);
+	else if (rc == 0)
+		hash_file(h);
+	if (rc == 0 && h->err.code) {
+		rc = -h->err.code;
+		if (err)
+			*err = h->err;
+	}
+	return rc;
+}
+
+/* ---- the acquisition ---- */
+
+/* Write the name of the file without characters that a header of another character set cannot have. */
+static void name_origin(const struct hashing *h, char *ret, size_t size)
+{
+	char name[100];
+
+	snprintf(name, sizeof(name), "%s", file_name(h->path));
+	for (char *c = name; *c; c++)
+		if (*c < ' ' || *c > '~' || *c == '\\')
+			*c = '?';
+	snprintf(ret, size, "%s (%llu bytes, SHA-256 %s)", name, (unsigned long long)h->bytes, h->hex);
+}
+
+static int check_counts(const struct petsird *p, const struct sinogram_list *l, struct err *err)
+{
+	const struct petsird_counts *n = petsird_counts(p);
+
+	if (n->bed_movements > 0 || n->gantry_movements > 0)
+		return err_set(err, ENOTSUP, "the bed moves %llu times and the gantry %llu times between events",
+			       (unsigned long long)n->bed_movements, (unsigned long long)n->gantry_movements);
+	if (l->report.used == 0)
+		return err_set(err, EBADMSG, "%llu prompts, none of which is used%s", (unsigned long long)n->prompts,
+			       l->report.dead ? ": no efficiency of their detectors is above 0" : "");
+	return pet_frames_check(&l->frames, (double)(n->stop - n->start) / 1000, err);
+}
+
+static int make_header(struct sinogram *s, const struct petsird_source *p, const struct hashing *h, struct err *err)
+{
+	const struct petsird_case *file = p->o->file;
+	struct sinogram_import conf = {.like = file->like, .now = (double)time(NULL)};
+	struct petsird_set known = {0};
+	char **set = calloc(file->n_set + PETSIRD_SET_MAX, sizeof(*set));
+	int rc;
+
+	if (!set)
+		return err_set(err, ENOMEM, "no memory for attributes");
+	petsird_collect_set(p->file, file->like != NULL, &known);
+	for (size_t i = 0; i < known.n; i++)
+		set[i] = known.text[i];
+	for (size_t i = 0; i < file->n_set; i++) /* behind them: they replace those of the file */
+		set[known.n + i] = file->set[i];
+	conf.set = set;
+	conf.n_set = known.n + file->n_set;
+	rc = sinogram_new_header(&conf, &s->part[SINOGRAM_EMISSION].header, h->hex, &s->files[0], s->centre, err);
+	free(set);
+	return rc;
+}
+
+/* Describe the acquisition like one of sinogram objects. */
+static int fill_acquisition(struct sinogram *s, const struct petsird_source *p, const struct hashing *h, struct err *err)
+{
+	struct sinogram_part *part = &s->part[SINOGRAM_EMISSION];
+	int rc;
+
+	s->format = sinogram_format_of(INTERFILE_PROJECTIONS);
+	s->files = calloc(1, sizeof(*s->files));
+	s->paths = calloc(1, sizeof(*s->paths));
+	part->file = calloc(1, sizeof(*part->file));
+	if (!s->files || !s->paths || !part->file || !(s->paths[0] = strdup(h->path)))
+		return err_set(err, ENOMEM, "no memory for an acquisition");
+	part->present = true;
+	part->n_chunks = 1;
+	part->header = (struct interfile){
+		.kind = INTERFILE_PROJECTIONS, .duration = (double)petsird_counts(p->file)->covered / 1000, .start = NAN};
+	part->header.m.tof = p->tof;
+	interfile_tof_in_memory_order(&part->header);
+	snprintf(part->header.scanner, sizeof(part->header.scanner), "%s", p->h->model);
+	s->part[SINOGRAM_NORMALISATION].present = p->h->has_efficiencies;
+	rc = make_header(s, p, h, err);
+	if (rc < 0)
+		return rc;
+	s->n_files = 1;
+	pet_facts_read(dicom_root(s->files[0]), &s->facts);
+	s->scanner = sinogram_find_scanner(s->files[0], p->o->config);
+	return sinogram_find_axes(s, err);
+}
+
+static int open_file(struct petsird_source *p, struct sinogram *s, struct hashing *h, struct err *err)
+{
+	struct sinogram_list *l = s->list;
+	int rc = petsird_open(h->path, &p->file, err);
+
+	p->piece = malloc(PIECE * sizeof(*p->piece));
+	if (rc == 0 && !p->piece)
+		rc = err_set(err, ENOMEM, "no memory to read events");
+	if (rc < 0)
+		return rc;
+	p->h = petsird_header(p->file);
+	rc = find_scanner(p, l, err);
+	if (rc == 0)
+		rc = load(l, h, err);
+	if (rc == 0)
+		rc = check_counts(p->file, l, err);
+	if (rc == 0)
+		rc = fill_acquisition(s, p, h, err);
+	if (rc < 0)
+		return rc;
+	s->frames = l->frames;
+	name_origin(h, l->origin, sizeof(l->origin));
+	petsird_warn(p->file, p->o->file->like != NULL, l->note, sizeof(l->note));
+	if (!p->regular && p->pairs.stride > 1)
+		snprintf(l->note + strlen(l->note), sizeof(l->note) - strlen(l->note),
+			 "%sThe sensitivity is that of every %zu. pair of detectors.", l->note[0] ? " " : "", p->pairs.stride);
+	return 0;
+}
+
+int petsird_list_open(const char *path, const struct petsird_list_options *o, struct sinogram **ret, struct err *err)
+{
+	struct hashing h = {.path = path};
+	struct petsird_source *p = calloc(1, sizeof(*p));
+	struct sinogram *s = calloc(1, sizeof(*s));
+	struct pet_frames frames;
+	int rc = p && s ? pet_frames_parse(o->protocol->frames, &frames, err)
+			: err_set(err, ENOMEM, "no memory for an acquisition");
+
+	if (rc == 0 && !(s->list = list_new(&frames, err)))
+		rc = -ENOMEM;
+	if (rc < 0) {
+		free(p);
+		sinogram_close(s);
+		return rc;
+	}
+	p->o = o;
+	s->list->dead = &p->dead;
+	s->list->source = (struct list_source){p, rewind_file, read_file, free_source};
+	rc = open_file(p, s, &h, err);
+	p->o = NULL;
+	if (rc < 0) {
+		err_prefix(err, "%s", file_name(path));
+		sinogram_close(s);
+	} else {
+		*ret = s;
+	}
+	return rc;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sinogram_list.c - what all sources of single events share: time frames, and the events that stay in memory. */
+#include "node/sinogram/sinogram_list.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/clock.h"
+#include "node/base/device_names.h"
+#include "node/base/plural.h"
+#include "node/sinogram/sinogram_internal.h"
+#include "node/sinogram/sinogram_list_internal.h"
+
+#define PIECE ((size_t)1 << 16) /* events */
+#define MEMORY_PART 0.25	/* of the memory that this process may use */
+
+/* Return the frame of a time; -1: none. Times ascend. */
+static int frame_of(struct sinogram_list *l, uint32_t ms)
+{
+	const struct pet_frames *f = &l->frames;
+
+	if (f->n == 0)
+		return 0;
+	while (l->current > 0 && (int64_t)ms < f->frame[l->current].start)
+		l->current--;
+	while (l->current + 1 < f->n && (int64_t)ms >= f->frame[l->current].stop)
+		l->current++;
+	return pet_frame_has(&f->frame[l->current], ms) ? l->current : -1;
+}
+
+static size_t first_of(const struct sinogram_list *l, int frame)
+{
+	size_t first = 0;
+
+	for (int i = 0; i < frame; i++)
+		first += l->count[i];
+	return first;
+}
+
+static int rewind_events(void *ctx, struct err *err)
+{
+	struct sinogram_list *l = ctx;
+
+	l->at = first_of(l, l->frame);
+	l->current = 0;
+	return l->kept ? 0 : l->source.rewind(l->source.ctx, err);
+}
+
+/* Read events of the chosen frame from the source. */
+static int read_source(struct sinogram_list *l, struct event *ret, size_t most, size_t *ret_n, struct err *err)
+{
+	size_t n = 1, used = 0;
+	int rc = 0;
+
+	while (rc == 0 && n > 0 && used == 0) {
+		rc = l->source.read(l->source.ctx, ret, l->ms, most < PIECE ? most : PIECE, &n, err);
+		for (size_t i = 0; rc == 0 && i < n; i++)
+			if (frame_of(l, l->ms[i]) == l->frame)
+				ret[used++] = ret[i];
+	}
+	*ret_n = used;
+	return rc;
+}
+
+static int read_events(void *ctx, struct event *ret, size_t most, size_t *ret_n, struct err *err)
+{
+	struct sinogram_list *l = ctx;
+	size_t left = first_of(l, l->frame) + l->count[l->frame] - l->at;
+
+	if (!l->kept)
+		return read_source(l, ret, most, ret_n, err);
+	*ret_n = left < most ? left : most;
+	memcpy(ret, l->kept + l->at, *ret_n * sizeof(*ret));
+	l->at += *ret_n;
+	return 0;
+}
+
+struct sinogram_list *list_new(const struct pet_frames *frames, struct err *err)
+{
+	struct sinogram_list *l = calloc(1, sizeof(*l));
+
+	if (l)
+		l->count = calloc((size_t)frames->n + 1, sizeof(*l->count));
+	if (l)
+		l->ms = malloc(PIECE * sizeof(*l->ms));
+	if (!l || !l->count || !l->ms) {
+		err_set(err, ENOMEM, "no memory for a list of events");
+		return list_free(l);
+	}
+	l->frames = *frames;
+	l->data.events = (struct pet_list_reader){l, rewind_events, read_events};
+	return l;
+}
+
+struct sinogram_list *list_free(struct sinogram_list *l)
+{
+	if (!l)
+		return NULL;
+	if (l->source.free)
+		l->source.free(l->source.ctx);
+	free(l->count);
+	free(l->ms);
+	free(l->kept);
+	free(l);
+	return NULL;
+}
+
+/* Have room for n more events in memory; without room, keep none. */
+static void make_room(struct sinogram_list *l, size_t n, size_t most)
+{
+	struct event *more;
+	size_t room = l->room;
+
+	while (room < l->n_kept + n)
+		room = room ? 2 * room : PIECE;
+	if (!l->kept || room == l->room)
+		return;
+	more = l->n_kept + n > most / sizeof(*more) ? NULL : realloc(l->kept, room * sizeof(*more));
+	if (!more)
+		free(l->kept);
+	l->kept = more;
+	l->room = room;
+}
+
+/* Count the events of a piece, and keep those of the frames. */
+static void take(struct sinogram_list *l, struct event *piece, size_t n, size_t most)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		int frame = frame_of(l, l->ms[i]);
+
+		if (frame < 0) {
+			l->report.between++;
+			continue;
+		}
+		l->count[frame]++;
+		piece[used++] = piece[i];
+	}
+	l->report.used += used;
+	make_room(l, used, most);
+	if (l->kept) {
+		memcpy(l->kept + l->n_kept, piece, used * sizeof(*piece));
+		l->n_kept += used;
+	}
+}
+
+int list_load(struct sinogram_list *l, size_t most, struct err *err)
+{
+	struct event *piece = malloc(PIECE * sizeof(*piece));
+	double begun = clock_seconds();
+	size_t n = 1;
+	int rc = piece ? l->source.rewind(l->source.ctx, err) : err_set(err, ENOMEM, "no memory to read events");
+
+	l->room = PIECE;
+	l->kept = malloc(l->room * sizeof(*l->kept));
+	while (rc == 0 && n > 0) {
+		rc = l->source.read(l->source.ctx, piece, l->ms, PIECE, &n, err);
+		if (rc == 0)
+			take(l, piece, n, most);
+	}
+	free(piece);
+	l->report.dead = *l->dead;
+	l->report.kept = l->kept != NULL;
+	l->report.bytes = l->kept ? l->n_kept * sizeof(*l->kept) : 0;
+	l->report.seconds_read = clock_seconds() - begun;
+	list_choose_frame(l, 0);
+	return rc;
+}
+
+size_t list_memory(void)
+{
+	double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+	size_t allowed = device_names_allowed();
+
+	if (allowed > 0 && (double)allowed < memory)
+		memory = (double)allowed;
+	return (size_t)(MEMORY_PART * memory);
+}
+
+void list_choose_frame(struct sinogram_list *l, int frame)
+{
+	l->frame = frame;
+	l->data.n_events = l->count[frame];
+}
+
+const struct pet_list *sinogram_list_data(const struct sinogram *s)
+{
+	return &s->list->data;
+}
+
+const struct sinogram_list_report *sinogram_list_report(const struct sinogram *s)
+{
+	return &s->list->report;
+}
+
+const char *sinogram_list_origin(const struct sinogram *s)
+{
+	return s->list->origin;
+}
+
+const char *sinogram_list_geometry(const struct sinogram *s)
+{
+	return s->list->geometry;
+}
+
+void sinogram_list_note(const struct sinogram *s, char *ret, size_t size)
+{
+	const struct sinogram_list_report *r = &s->list->report;
+	size_t n;
+
+	if (s->mmr)
+		sinogram_mmr_note(s, ret, size);
+	else
+		snprintf(ret, size,
+			 "Reconstructed event by event: not corrected for randoms, scatter, attenuation and dead time.%s%s",
+			 s->list->note[0] ? " " : "", s->list->note);
+	n = strlen(ret);
+	if (r->dead && n < size)
+		n += (size_t)snprintf(ret + n, size - n,
+				      " %llu prompt%s of detectors that are not in coincidence (efficiency 0) %s not used.",
+				      (unsigned long long)r->dead, plural(r->dead), r->dead == 1 ? "is" : "are");
+	if (r->between && n < size)
+		snprintf(ret + n, size - n, " %llu prompts are in no time frame.", (unsigned long long)r->between);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The single events of an acquisition (list mode), for a reconstruction without sinograms (recon/pet/pet_list.h): those of a
+ * PETSIRD file (docs/petsird.md), or of the raw data of a Siemens mMR (docs/mmr.md).
+ *
+ * - Prompts are used; delayed coincidences are only counted. A prompt of two detectors that are not in coincidence (efficiency
+ *   0, a gap) is counted, but not used, as such a LOR is not in the sensitivity.
+ * - The LORs are all pairs of detectors with an efficiency above 0. If the detectors form regular rings, the sensitivity is
+ *   computed by the sinograms of a michelogram with all ring differences; else pair by pair.
+ * - The events are read once when they are loaded, which checks and counts all of them. They stay in memory if they fit into a
+ *   part of it; else every pass reads the file again. */
+#ifndef TOMONODE_NODE_SINOGRAM_LIST_H
+#define TOMONODE_NODE_SINOGRAM_LIST_H
+
+#include "node/sinogram/sinogram.h"
+#include "recon/pet/pet_list.h"
+
+/* ---- PETSIRD ---- */
+
+/* What a PETSIRD file does not say. */
+struct petsird_case {
+	const char *like; /* DICOM file from which patient, study and times are copied; NULL: none */
+	char *const *set; /* [n_set]: attributes, see struct sinogram_import */
+	size_t n_set;
+	const char *axes; /* see struct petsird_import; NULL: "x,y,z" */
+	bool no_tof;
+};
+
+bool petsird_is_file(const char *path); /* by its first bytes */
+
+struct petsird_list_options {
+	const struct petsird_case *file;
+	const struct pet_protocol *protocol; /* frames, tof_mashing, fov_radius are used */
+	size_t lors_most;		     /* about so many LORs may be read one by one for the sensitivity; more are sampled */
+	const struct config *config;
+};
+
+/* Open a file as an acquisition with a list, load its events, and make the attributes that a DICOM object would have. Errors as
+ * petsird_import(), but any geometry is accepted. */
+int petsird_list_open(const char *path, const struct petsird_list_options *o, struct sinogram **ret, struct err *err);
+
+/* ---- Siemens mMR ---- */
+
+/* Make and load the list of an opened acquisition, whose frames are set. ENOTSUP: it has no list mode. */
+int sinogram_list_open(struct sinogram *s, struct err *err);
+
+/* ---- both: s->list is not NULL ---- */
+
+struct sinogram_list_report {
+	uint64_t used;	     /* events of all frames */
+	uint64_t dead;	     /* prompts of detectors that are not in coincidence */
+	uint64_t between;    /* other prompts in no time frame */
+	bool kept;	     /* the events are in memory */
+	size_t bytes;	     /* of the host's memory */
+	double seconds_read; /* to read and check all events */
+};
+
+/* The data of the chosen frame, borrowed. */
+const struct pet_list *sinogram_list_data(const struct sinogram *s);
+const struct sinogram_list_report *sinogram_list_report(const struct sinogram *s);
+/* Write what the data are not corrected for, and what is not used, in sentences. */
+void sinogram_list_note(const struct sinogram *s, char *ret, size_t size);
+/* Describe the source for the provenance: "FILE (N bytes, SHA-256 HEX)"; "" if it is DICOM objects. */
+const char *sinogram_list_origin(const struct sinogram *s);
+/* Describe the detectors, for provenance and UIDs; "": by the michelogram of EMISSION. */
+const char *sinogram_list_geometry(const struct sinogram *s);
+
+#endif

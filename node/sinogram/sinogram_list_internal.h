@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the sources of events of node/sinogram/sinogram_list.h. Private to this folder. */
+#ifndef TOMONODE_NODE_SINOGRAM_LIST_INTERNAL_H
+#define TOMONODE_NODE_SINOGRAM_LIST_INTERNAL_H
+
+#include "node/sinogram/sinogram_list.h"
+
+#define LIST_TEXT 300
+
+/* Events of a file, in the order of their times. */
+struct list_source {
+	void *ctx;
+	int (*rewind)(void *ctx, struct err *err);
+	/* Read at most `most` prompts that are used, and the time of each, ms since the start; *ret_n: 0 only at the end. */
+	int (*read)(void *ctx, struct event *ret, uint32_t *ret_ms, size_t most, size_t *ret_n, struct err *err);
+	void (*free)(void *ctx);
+};
+
+struct sinogram_list {
+	struct pet_list data; /* n_events and events: sinogram_list.c; the rest: the source, which owns it */
+	struct sinogram_list_report report;
+	struct list_source source;
+	struct pet_frames frames;
+	size_t *count;	    /* [frame]: events; one element without frames */
+	int frame, current; /* chosen one; that of the last event */
+	struct event *kept; /* of all frames; NULL: read them again */
+	size_t n_kept, room, at;
+	uint32_t *ms;	/* of a piece */
+	uint64_t *dead; /* prompts that the source did not deliver since rewind() */
+	char origin[LIST_TEXT], geometry[LIST_TEXT];
+	char note[600]; /* sentences of the source */
+};
+
+/* Create a list whose source is set by the caller; list_free() calls the source's free(). */
+struct sinogram_list *list_new(const struct pet_frames *frames, struct err *err);
+struct sinogram_list *list_free(struct sinogram_list *l); /* accepts NULL; returns NULL */
+/* Read, check and count all events; keep them if they fit into `most` bytes. */
+int list_load(struct sinogram_list *l, size_t most, struct err *err);
+size_t list_memory(void); /* bytes that the events of a list may have */
+void list_choose_frame(struct sinogram_list *l, int frame);
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sinogram_mmr_list.c - the prompts of the list mode of a Siemens mMR as single events. The LORs are the bins of the michelogram
+ * of the scanner's configuration, with the efficiencies of the normalisation: gaps have the factor 0 and are no LORs. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "node/format/mmr.h"
+#include "node/sinogram/sinogram_internal.h"
+#include "node/sinogram/sinogram_list_internal.h"
+
+#define PIECE ((size_t)1 << 16) /* words */
+
+struct mmr_source {
+	const struct sinogram *s;
+	const struct michelogram *m;
+	float *detectors, *factors;
+	uint8_t *words;
+	struct mmr_event *events; /* [PIECE] */
+	uint64_t at, dead;
+	int fd;
+};
+
+static int rewind_words(void *ctx, struct err *err)
+{
+	struct mmr_source *x = ctx;
+
+	x->at = x->dead = 0;
+	return mmr_list_begin(x->m, sinogram_mmr_events(x->s), err);
+}
+
+/* Read the next words; *ret_n: events that are used. */
+static int read_piece(struct mmr_source *x, size_t words, struct event *ret, uint32_t *ret_ms, size_t *ret_n, struct err *err)
+{
+	size_t n = 0, used = 0;
+	int rc = sinogram_mmr_piece(x->s, x->fd, x->at, x->words, words, err);
+
+	if (rc == 0)
+		rc = mmr_list_events(sinogram_mmr_events(x->s), x->words, words, x->events, &n, err);
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		const struct mmr_event *e = &x->events[i];
+
+		if (!(x->factors[e->bin] > 0)) {
+			x->dead++;
+			continue;
+		}
+		ret_ms[used] = e->ms;
+		ret[used++] = (struct event){{e->detector[0], e->detector[1]}, 0, 0};
+	}
+	x->at += words;
+	*ret_n = used;
+	return rc;
+}
+
+static int read_words(void *ctx, struct event *ret, uint32_t *ret_ms, size_t most, size_t *ret_n, struct err *err)
+{
+	struct mmr_source *x = ctx;
+	uint64_t all = sinogram_mmr_word_count(x->s);
+	int rc = 0;
+
+	*ret_n = 0;
+	while (rc == 0 && x->at < all && *ret_n == 0) {
+		size_t words = most < PIECE ? most : PIECE;
+
+		words = all - x->at < words ? (size_t)(all - x->at) : words;
+		rc = read_piece(x, words, ret, ret_ms, ret_n, err);
+	}
+	return rc;
+}
+
+static void free_source(void *ctx)
+{
+	struct mmr_source *x = ctx;
+
+	if (x->fd >= 0)
+		close(x->fd);
+	free(x->detectors);
+	free(x->factors);
+	free(x->words);
+	free(x->events);
+	free(x);
+}
+
+static int prepare(struct mmr_source *x, struct pet_list *data, struct err *err)
+{
+	size_t n = (size_t)MMR_RINGS * MMR_DETECTORS;
+	uint8_t *bytes = NULL;
+	int rc;
+
+	x->detectors = malloc(3 * n * sizeof(*x->detectors));
+	x->words = malloc(4 * PIECE);
+	x->events = malloc(PIECE * sizeof(*x->events));
+	if (!x->detectors || !x->words || !x->events)
+		return err_set(err, ENOMEM, "no memory to read events");
+	rc = pet_list_detectors(x->m, x->detectors, err);
+	if (rc == 0)
+		rc = sinogram_mmr_read(x->s, SINOGRAM_MULTIPLICATIVE, &bytes, err);
+	x->factors = (float *)(void *)bytes;
+	if (rc == 0)
+		rc = sinogram_mmr_open_words(x->s, &x->fd, err);
+	data->detectors = x->detectors;
+	data->n_detectors = n;
+	data->michelogram = x->m;
+	data->factors = x->factors;
+	data->slice = 0.5 * x->m->scanner.ring_spacing;
+	return rc;
+}
+
+/* The caller frees s->list with the acquisition, also after an error. */
+static int open_mmr(struct sinogram *s, struct err *err)
+{
+	struct mmr_source *x = calloc(1, sizeof(*x));
+	int rc;
+
+	s->list = x ? list_new(&s->frames, err) : NULL;
+	if (!s->list) {
+		free(x);
+		return err_set(err, ENOMEM, "no memory for a list of events");
+	}
+	*x = (struct mmr_source){.s = s, .m = &s->part[SINOGRAM_EMISSION].header.m, .fd = -1};
+	s->list->source = (struct list_source){x, rewind_words, read_words, free_source};
+	s->list->dead = &x->dead;
+	rc = prepare(x, &s->list->data, err);
+	if (rc == 0)
+		rc = list_load(s->list, list_memory(), err);
+	if (rc == 0 && s->list->report.used == 0)
+		rc = err_set(err, EBADMSG, "list mode: %llu prompts, none of which is used",
+			     (unsigned long long)sinogram_mmr_events(s)->report.prompts);
+	return rc;
+}
+
+int sinogram_list_open(struct sinogram *s, struct err *err)
+{
+	if (!s->mmr)
+		return err_set(err, ENOTSUP,
+			       "the protocol reconstructs list mode event by event (list_mode), but the case has sinograms");
+	if (s->gates.n > 0)
+		return err_set(err, ENOTSUP, "gates are not reconstructed event by event: use a protocol with list_mode = false");
+	return open_mmr(s, err);
+}
