@@ -19,6 +19,7 @@
 #include "node/tools/profile_report.h"
 
 #define LIMIT 0.5 /* bins */
+#define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
 struct profile {
 	struct options o;
@@ -44,7 +45,9 @@ static const struct option_spec option_specs[] = {
 	 INTO_TEXT(struct profile, folder)},
 	{0, "phantom", "FILE", "description of the bead phantom (JSON: diameter_mm and beads_mm or layers_mm)",
 	 INTO_TEXT(struct profile, phantom_path)},
-	{0, "name", "NAME", "fit: name of the new profile; default: that of the profile in use", INTO_TEXT(struct profile, name)},
+	{0, "name", "NAME",
+	 "fit: name of the new profile; default: that of the profile in use, with the serial number of the machine",
+	 INTO_TEXT(struct profile, name)},
 	{OPTION_FIX, "fix", "PARAMETER", "keep the profile's value of a parameter, such as source_axis; may be repeated"},
 	{0, "limit", "BINS", "check: largest residuals with the profile's geometry; default 0.5",
 	 INTO_REAL(struct profile, limit, 0.01, 100)},
@@ -101,8 +104,7 @@ static int read_options(struct profile *p, int argc, char **argv)
 		return options_fail(&p->o, CODE_USAGE, "--phantom FILE is missing");
 	if (!p->check && !p->folder)
 		return options_fail(&p->o, CODE_USAGE, "-o DIR is missing");
-	if (p->name && (!p->name[0] || strlen(p->name) >= CONFIG_NAME_SIZE ||
-			strspn(p->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != strlen(p->name)))
+	if (p->name && (!p->name[0] || strlen(p->name) >= CONFIG_NAME_SIZE || strspn(p->name, NAME_LETTERS) != strlen(p->name)))
 		return options_fail(&p->o, CODE_USAGE, "--name %s: allowed are letters, digits, . _ -", p->name);
 	return -1;
 }
@@ -128,16 +130,29 @@ static int open_exam(struct profile *p, char **paths)
 	return CODE_OK;
 }
 
-/* Give the new profile its name, and the serial number of the machine, so that it is preferred to the profile of the model. */
+/* Restrict the new profile to the machine of the exam, with a name of its own: the profile of the model stays for other machines.
+ */
+static void restrict_to_machine(struct profile_conf *profile, const char *serial)
+{
+	size_t n = strlen(profile->name);
+
+	snprintf(profile->serial, sizeof(profile->serial), "%s", serial);
+	snprintf(profile->name + n, sizeof(profile->name) - n, "-%s", serial);
+	for (char *c = profile->name + n; *c; c++)
+		if (!strchr(NAME_LETTERS, *c))
+			*c = '-';
+}
+
 static void name_profile(struct profile *p)
 {
+	struct profile_conf *profile = &p->result.profile;
 	struct header h = exam_header(p->exam, 0);
 	char serial[64];
 
+	if (!profile->serial[0] && header_text(&h, TAG_DEVICE_SERIAL_NUMBER, serial, sizeof(serial), NULL) > 0)
+		restrict_to_machine(profile, serial);
 	if (p->name)
-		snprintf(p->result.profile.name, sizeof(p->result.profile.name), "%s", p->name);
-	if (!p->result.profile.serial[0] && header_text(&h, TAG_DEVICE_SERIAL_NUMBER, serial, sizeof(serial), NULL) > 0)
-		snprintf(p->result.profile.serial, sizeof(p->result.profile.serial), "%s", serial);
+		snprintf(profile->name, sizeof(profile->name), "%s", p->name);
 }
 
 static int fit(struct profile *p)

@@ -75,6 +75,10 @@ def check_fit(work, name, system, rng, sign=1, about="axis", side="L"):
     assert chosen[0]["angle_about"] == about or system == "turning", (name, chosen)  # its axis is near the detector: hardly a difference
 
     run("check", "-c", exam + "-fit/profile.conf")
+    listed = run("check", "-c", exam + "-fit/profile.conf", "--verbose").stdout
+    if system != "turning":  # the profile of the model stays as it is, for other machines
+        assert re.search(rf"profile +{system}: manufacturer '.*', model '.*', serial ''", listed), listed
+        assert re.search(rf"profile +{system}-SIMULATED: manufacturer '.*', model '.*', serial 'SIMULATED'", listed), listed
     text = open(exam + "-fit/profile.conf", encoding="ascii").read()
     assert re.search(rf"angle_sign = {sign};", text), text
     page = open(exam + "-fit/report.html", encoding="utf-8").read()
