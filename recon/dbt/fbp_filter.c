@@ -18,9 +18,10 @@
 /* The inputs of a view's weights. */
 struct weights {
 	double src[3], path[3];
-	double first[2], h[2]; /* centre of bin 0 and pitch */
+	double first, h; /* x of bin 0 and pitch */
 	double n_views;
 	double *along_u, *along_v; /* mean over the views of (d_x / s_z)^2 and (d_y / s_z)^2 */
+	double *d_y, *stretch;	   /* of row v: see find_row() */
 };
 
 /* Find the part of the source's path that a view represents, between its neighbours in the order of y. */
@@ -51,6 +52,26 @@ static int find_source_path(const struct scan *scan, int view, double ret_path[3
 	return 0;
 }
 
+/* Find where the rays of row v meet the plane z = 0: d_y there, and the distance from the source divided by that of the bins. A
+ * detector that turns is replaced by its shadow in that plane. The distances of the shadow's rows vary along v; that changes the
+ * filtered values and the weights of A by inverse factors. Those along u change the weights of A only: store_block(). */
+static void find_row(const struct scan *scan, const struct scan_view *view, int v, double *ret_d_y, double *ret_stretch)
+{
+	const struct scan_pose *p = &view->pose;
+
+	*ret_d_y = scan->lo[1] + view->shift[1] + (v + 0.5) * scan->h[1] - view->src[1];
+	*ret_stretch = 1;
+	if (!view->posed)
+		return;
+	*ret_stretch = view->src[2] / (view->src[2] - p->origin[2] - v * p->step_v[2]);
+	*ret_d_y = (p->origin[1] + v * p->step_v[1] - view->src[1]) * *ret_stretch;
+}
+
+static double bin_x(const struct scan *scan, const struct scan_view *view, int u)
+{
+	return view->posed ? view->pose.origin[0] + u * scan->h[0] : scan->lo[0] + view->shift[0] + (u + 0.5) * scan->h[0];
+}
+
 static int weights_make(const struct scan *scan, int view, struct weights *ret, struct err *err)
 {
 	const struct scan_view *at = &scan->views[view];
@@ -59,24 +80,33 @@ static int weights_make(const struct scan *scan, int view, struct weights *ret, 
 
 	if (r < 0)
 		return r;
-	w.along_u = calloc((size_t)scan->n_u + (size_t)scan->n_v, sizeof(*w.along_u));
+	w.along_u = calloc((size_t)scan->n_u + 3 * (size_t)scan->n_v, sizeof(*w.along_u));
 	if (!w.along_u)
 		return err_set(err, ENOMEM, "fbp: no memory for the weights of %d + %d bins", scan->n_u, scan->n_v);
 	w.along_v = w.along_u + scan->n_u;
+	w.d_y = w.along_v + scan->n_v;
+	w.stretch = w.d_y + scan->n_v;
+	w.h = scan->h[0];
+	w.first = bin_x(scan, at, 0);
 	for (int c = 0; c < 3; c++)
 		w.src[c] = at->src[c];
-	for (int c = 0; c < 2; c++) {
-		double *along = c == 0 ? w.along_u : w.along_v;
+	for (int v = 0; v < scan->n_v; v++) {
+		find_row(scan, at, v, &w.d_y[v], &w.stretch[v]);
+		if (!at->posed)
+			w.d_y[v] = scan->lo[1] + at->shift[1] + 0.5 * scan->h[1] + v * scan->h[1] - w.src[1];
+	}
+	for (int i = 0; i < scan->n_views; i++) {
+		const struct scan_view *other = &scan->views[i];
+		double d, stretch, weight = other->src[2] * other->src[2] * scan->n_views;
 
-		w.h[c] = scan->h[c];
-		w.first[c] = scan->lo[c] + at->shift[c] + 0.5 * scan->h[c];
-		for (int b = 0; b < (c == 0 ? scan->n_u : scan->n_v); b++)
-			for (int i = 0; i < scan->n_views; i++) {
-				const struct scan_view *other = &scan->views[i];
-				double d = scan->lo[c] + other->shift[c] + (b + 0.5) * scan->h[c] - other->src[c];
-
-				along[b] += d * d / (other->src[2] * other->src[2] * scan->n_views);
-			}
+		for (int u = 0; u < scan->n_u; u++) {
+			d = bin_x(scan, other, u) - other->src[0];
+			w.along_u[u] += d * d / weight;
+		}
+		for (int v = 0; v < scan->n_v; v++) {
+			find_row(scan, other, v, &d, &stretch);
+			w.along_v[v] += d * d / weight;
+		}
 	}
 	*ret = w;
 	return 0;
@@ -107,10 +137,10 @@ static void load_block(const struct scan *scan, const struct weights *w, const f
 {
 	for (int v = 0; v < scan->n_v; v++) {
 		size_t at = (size_t)v * (size_t)scan->n_u + (size_t)u0;
-		double d_y = w->first[1] + v * w->h[1] - w->src[1];
+		double d_y = w->d_y[v], stretch = w->stretch[v];
 
 		for (int c = 0; c < m; c++) {
-			double d_x = w->first[0] + (u0 + c) * w->h[0] - w->src[0];
+			double d_x = (w->first + (u0 + c) * w->h - w->src[0]) * stretch;
 			bool data = (valid[at + (size_t)c] > 0 || valid[at + (size_t)c] < 0) && isfinite(line[at + (size_t)c]);
 
 			tile[(size_t)c * (size_t)scan->n_v + (size_t)v] =
@@ -123,13 +153,13 @@ static void store_block(const struct scan *scan, const struct weights *w, const 
 {
 	for (int v = 0; v < scan->n_v; v++) {
 		size_t at = (size_t)v * (size_t)scan->n_u + (size_t)u0;
-		double d_y = w->first[1] + v * w->h[1] - w->src[1];
+		double d_y = w->d_y[v], stretch = w->stretch[v];
 
 		for (int c = 0; c < m; c++) {
-			double d_x = w->first[0] + (u0 + c) * w->h[0] - w->src[0];
+			double d_x = (w->first + (u0 + c) * w->h - w->src[0]) * stretch;
 
 			line[at + (size_t)c] = (float)(tile[(size_t)c * (size_t)scan->n_v + (size_t)v] *
-						       weight_after(w, d_x, d_y, w->along_u[u0 + c], w->along_v[v]));
+						       weight_after(w, d_x, d_y, w->along_u[u0 + c], w->along_v[v]) * stretch);
 		}
 	}
 }

@@ -292,9 +292,10 @@ static float *average(const struct scan *scan, enum projection_model model, cons
  * direction g, the filtered value is the constant mu a b / (pi (a^2 cos^2 g + b^2 sin^2 g)), so the value in its middle is mu /
  * pi * (arctan(b / a tan g)) between the first and the last direction: mu for b >> a, mu * arc / 180 for a circle. */
 static void check_contrast(enum projection_model model, enum dbt_filter filter, double at_x, double y, double z, double a,
-			   double b)
+			   double b, double ratio)
 {
-	struct scan *scan = fixture_scan(64, 500, 0.4, 51);
+	struct scan *scan = fixture_turning_scan(64, 500, 0.4, 51, ratio);
+	struct scan_view views[51];
 	size_t n = scan_view_size(scan);
 	float *q = malloc(n * 51 * sizeof(*q)), *valid = fixture_floats(n, 1, 1, 1), *slice;
 	struct shape s = {.kind = SHAPE_ELLIPSOID, .role = ROLE_BEAD, .c = {at_x, y, z}, .r = {1e5, a, b}, .mu = 0.5};
@@ -304,6 +305,10 @@ static void check_contrast(enum projection_model model, enum dbt_filter filter, 
 
 	assert_non_null(q);
 	scan->lo[0] = at_x - 6 * 0.4;
+	memcpy(views, scan->views, sizeof(views));
+	for (int i = 0; i < 51; i++)
+		views[i].pose.origin[0] += scan->lo[0];
+	scan->views = views;
 	for (int i = 0; i < 51; i++) {
 		const struct scan_view *view = &scan->views[i];
 		float *line = q + (size_t)i * n;
@@ -340,13 +345,16 @@ static void check_contrast(enum projection_model model, enum dbt_filter filter, 
 static void contrast_in_the_plane(void **state)
 {
 	(void)state;
-	check_contrast(PROJECTION_SLICES, DBT_FILTER_RAMP, 20, 0, 20, 8, 8);
-	check_contrast(PROJECTION_SLICES, DBT_FILTER_RAMP, 20, 0, 70, 8, 8);
-	check_contrast(PROJECTION_SLICES, DBT_FILTER_HANN, 20, 5, 45, 6, 18);
-	check_contrast(PROJECTION_SLICES, DBT_FILTER_RAMP, 200, 0, 45, 8, 8);
-	check_contrast(PROJECTION_SLICES, DBT_FILTER_RAMP, 20, 40, 50, 8, 8);
-	check_contrast(PROJECTION_SLICES, DBT_FILTER_HANN, 150, -40, 40, 8, 4);
-	check_contrast(PROJECTION_EXACT, DBT_FILTER_RAMP, 20, 5, 45, 8, 8);
+	check_contrast(PROJECTION_SLICES, DBT_FILTER_RAMP, 20, 0, 20, 8, 8, 0);
+	check_contrast(PROJECTION_SLICES, DBT_FILTER_RAMP, 20, 0, 70, 8, 8, 0);
+	check_contrast(PROJECTION_SLICES, DBT_FILTER_HANN, 20, 5, 45, 6, 18, 0);
+	check_contrast(PROJECTION_SLICES, DBT_FILTER_RAMP, 200, 0, 45, 8, 8, 0);
+	check_contrast(PROJECTION_SLICES, DBT_FILTER_RAMP, 20, 40, 50, 8, 8, 0);
+	check_contrast(PROJECTION_SLICES, DBT_FILTER_HANN, 150, -40, 40, 8, 4, 0);
+	check_contrast(PROJECTION_EXACT, DBT_FILTER_RAMP, 20, 5, 45, 8, 8, 0);
+	check_contrast(PROJECTION_SLICES, DBT_FILTER_RAMP, 20, 40, 50, 8, 8, 0.085); /* the detector turns */
+	check_contrast(PROJECTION_SLICES, DBT_FILTER_RAMP, 20, -60, 30, 8, 8, 0.285);
+	check_contrast(PROJECTION_EXACT, DBT_FILTER_RAMP, 20, 5, 45, 8, 8, 0.285);
 }
 
 static void refuse(const struct scan *scan, int view, enum dbt_filter filter, double cut, const char *word)
