@@ -15,6 +15,7 @@ try:
     import pydicom
     from tools import dbt_tools as tools
     from tools import list_tools as lists
+    from tools import mmr_tools as mmr
     from tools import pet_tools
     from tools import petsird_tools as p
 except ImportError:
@@ -219,6 +220,39 @@ def refused(folder, head, events, failures):
     tools.check(not os.path.exists(out) or not os.listdir(out), f"left: {os.listdir(out) if os.path.exists(out) else ''}", failures)
 
 
+def of_mmr(folder, failures):
+    """Raw data of a Siemens mMR with list_mode = true: the image of the histogram for rays that end at two detectors; gaps are no LORs; a case of
+    sinograms is held."""
+    os.makedirs(os.path.join(folder, "raw"))
+    rng, conf = np.random.default_rng(6), os.path.join(folder, "mmr.conf")
+    n = 6000
+    plane, view = rng.integers(20, 44, n), rng.integers(0, mmr.VIEWS // 2, n) * 2 + 1  # odd views: none is at 0 or 90 degrees
+    view = np.where((view == 63) | (view == 189), view + 2, view)                      # nor at 45
+    bin_ = mmr.BINS // 2 + 2 * rng.integers(-8, 9, n)
+    words = [mmr.time_mark(100), *(mmr.event(int(p), int(v), int(b)) for p, v, b in zip(plane, view, bin_)),
+             *(mmr.event(3, 5, 172, False) for _ in range(9)), mmr.time_mark(20100)]
+    crystals = ((view + ((bin_ - 172) >> 1)) % mmr.CRYSTALS, (view - ((bin_ - 171) >> 1) + mmr.CRYSTALS // 2) % mmr.CRYSTALS)
+    gaps = int(((crystals[0] % 9 == 0) | (crystals[1] % 9 == 0)).sum())
+    mmr.write_list(os.path.join(folder, "raw", "list.dcm"), words)
+    mmr.write_norm(os.path.join(folder, "raw", "norm.dcm"), mmr.Norm(np.random.default_rng(8)))
+    with open(conf, "w", encoding="ascii") as f:
+        f.write('scanners = ( { name = "siemens-mmr"; span = 1; max_difference = 0; } );\n')
+    settings = ("iterations=3", "matrix=20", "fov_radius=50", "slice_spacing=8", "projector=joseph")
+    bins, _ = recon(os.path.join(folder, "mmr-bins"), os.path.join(folder, "raw"), settings=settings, options=("-c", conf))
+    events, report = recon(os.path.join(folder, "mmr-events"), os.path.join(folder, "raw"), settings=(*settings, "list_mode=true"), options=("-c", conf))
+    difference = np.abs(events.values - bins.values).max() / bins.values.max()
+    print(f"mMR: {n - gaps} events, {gaps} in gaps, list and histogram differ by {difference:.1e}")
+    found = report["pet"]["list_mode"]
+    tools.check(difference < 1e-4 and (found["events"], found["dead"]) == (n - gaps, gaps) and gaps > 0, f"mMR: {difference}, {found}, {gaps} in gaps", failures)
+    for says in ("Reconstructed event by event: not corrected for randoms, scatter, attenuation and dead time; 9 delayed events", f"{gaps} prompts of detectors"):
+        tools.check(says in report["pet"]["warnings"], f"mMR: {says}: {report['pet']['warnings']}", failures)
+    ds = events.objects[0]
+    tools.check("the events of 2 raw data objects" in ds.DerivationDescription and len(ds.SourceInstanceSequence) == 2 and
+                ds.SeriesInstanceUID != bins.objects[0].SeriesInstanceUID, ds.DerivationDescription, failures)
+    said = recon(os.path.join(folder, "held"), os.path.join(folder, "like", "emission.dcm"), settings=("list_mode=true",), ok=(4,))
+    tools.check("(list_mode), but the case has sinograms" in said, said, failures)
+
+
 def main():
     failures = []
     with tools.folder() as folder:
@@ -229,6 +263,7 @@ def main():
         header_of(folder, irregular(), os.path.join(folder, "point.petsird"), failures)
         frames(folder, irregular(), some, failures)
         refused(folder, irregular(), some, failures)
+        of_mmr(folder, failures)
     tools.finish(failures, "list mode: the image of the events")
 
 
