@@ -253,10 +253,11 @@ static void unknown_images_are_set_aside(void **state)
 	const double day = 86400, now = (double)time(NULL);
 	struct timespec ahead[2] = {{.tv_sec = (time_t)(now + 100 * day)}, {.tv_sec = (time_t)(now + 100 * day)}};
 	struct err err = {0};
+	uint64_t before = orphans_count(spool); /* of an earlier test */
 	int asked = 0;
 
 	(void)state;
-	assert_int_equal(orphans_remove_old(spool, 0, now + 9 * day, &err), orphans_count(spool)); /* of an earlier test */
+	assert_int_equal(orphans_remove_old(spool, 0, now + 9 * day, &err), before);
 	put_file("instances/orphan.dcm");
 	put_file("instances/odd.dcm");
 	synced[0] = '\0';
