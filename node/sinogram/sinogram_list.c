@@ -107,20 +107,27 @@ struct sinogram_list *list_free(struct sinogram_list *l)
 	return NULL;
 }
 
-/* Have room for n more events in memory; without room, keep none. */
+static void keep_none(struct sinogram_list *l)
+{
+	free(l->kept);
+	l->kept = NULL;
+}
+
+/* Have room for n more events in memory; without room, or above the limit, keep none. */
 static void make_room(struct sinogram_list *l, size_t n, size_t most)
 {
 	struct event *more;
 	size_t room = l->room;
 
-	while (room < l->n_kept + n)
-		room = room ? 2 * room : PIECE;
-	if (!l->kept || room == l->room)
+	if (!l->kept)
 		return;
-	more = l->n_kept + n > most / sizeof(*more) ? NULL : realloc(l->kept, room * sizeof(*more));
+	while (room < l->n_kept + n)
+		room *= 2;
+	more = l->n_kept + n > most / sizeof(*more) ? NULL : room == l->room ? l->kept : realloc(l->kept, room * sizeof(*more));
 	if (!more)
-		free(l->kept);
-	l->kept = more;
+		keep_none(l);
+	else
+		l->kept = more;
 	l->room = room;
 }
 
