@@ -50,7 +50,8 @@ static inline TOMONODE_HD bool slice_map_valid(const struct scan *s, const struc
 		double first = p->origin[2] - 0.5 * p->step_v[2], last = p->origin[2] + (s->n_v - 0.5) * p->step_v[2];
 
 		top = first > last ? first : last;
-		if (p->step_u[1] != 0 || p->step_u[2] != 0 || p->step_v[0] != 0 || !(p->step_u[0] > 0) || !(p->step_v[1] > 0))
+		if (s->n_v < 2 || p->step_u[1] != 0 || p->step_u[2] != 0 || p->step_v[0] != 0 || !(p->step_u[0] > 0) ||
+		    !(p->step_v[1] > 0))
 			return false;
 		/* rows of bins must meet a slice in the order of y */
 		if (!(p->step_v[1] * (view->src[2] - p->origin[2]) + p->step_v[2] * (p->origin[1] - view->src[1]) > 0))
@@ -76,8 +77,8 @@ static inline TOMONODE_HD struct slice_map slice_map_make(const struct scan *s, 
 	return map;
 }
 
-/* Return the number of rows of a strip, the same for all views: a power of two up to SLICE_STRIP_MOST; n_v: no view is posed.
- * Reads s->views. */
+/* Return the number of rows of a strip, the same for all views: a power of two up to SLICE_STRIP_MOST and below n_v; n_v: no view
+ * is posed. Reads s->views. */
 static inline int slice_strip_rows(const struct scan *s)
 {
 	double shift = 0; /* largest change of x from row to row, bins */
@@ -95,7 +96,7 @@ static inline int slice_strip_rows(const struct scan *s)
 			shift = fmax(shift, fabs(x * w->pose.step_v[2] / (z * w->pose.step_u[0])));
 		}
 	}
-	while (rows > 1 && 0.5 * rows * shift > SLICE_STRIP_ERROR)
+	while (rows > 1 && (0.5 * rows * shift > SLICE_STRIP_ERROR || rows >= s->n_v))
 		rows /= 2;
 	return posed ? rows : s->n_v;
 }

@@ -66,9 +66,12 @@ struct projection {
 	bool deterministic;
 	int tile[2];
 	struct scan_view *views;     /* device: n_views */
-	struct slice_map *maps;	     /* device: n_views * n_z */
+	struct slice_map *maps;	     /* device: n_views * strips * n_z */
+	int strip_rows, strips;	     /* SCAN_DBT: rows of a strip (kernels/slice_map.h), n_v if the detector stands still; their
+					number */
 	double scale_min, scale_max; /* smallest and largest scale of all maps, both axes; SLICES only */
 	double scale_min_y;
+	bool marks;			   /* SCAN_DBT: the maps are valid, so mark() can use them */
 	struct cuda_paths *paths;	   /* PATHS and JOSEPH, except stacks */
 	struct cuda_lines *lines;	   /* stacks of 2-D parallel beams, any model except EXACT */
 	double largest_rise;		   /* SCAN_PARALLEL: planes_max_abs_rise() */
@@ -110,7 +113,20 @@ static inline __device__ float cuda_slice_length(const struct scan *scan, const 
 	float dx = (float)(scan->lo[0] + view->shift[0] + (u + 0.5) * scan->h[0] - view->src[0]);
 	float dy = (float)(scan->lo[1] + view->shift[1] + (v + 0.5) * scan->h[1] - view->src[1]), dz = (float)view->src[2];
 
+	if (view->posed) {
+		dx = (float)(view->pose.origin[0] + u * view->pose.step_u[0] - view->src[0]);
+		dy = (float)(view->pose.origin[1] + v * view->pose.step_v[1] - view->src[1]);
+		dz = (float)(view->src[2] - view->pose.origin[2] - v * view->pose.step_v[2]);
+	}
 	return __fdividef((float)grid->h[2] * cuda_sqrt(dx * dx + dy * dy + dz * dz), dz);
+}
+
+/* Return the rows of bins that may touch row j of voxels in slice k; posed views only. */
+static inline __device__ void cuda_strip_rows(const struct scan_view *view, const struct grid *grid, int k, int j, int n_v,
+					      int *ret_first, int *ret_end)
+{
+	*ret_first = (int)fmin(fmax(floor(slice_row_at(view, grid, k, j - 1)), 0.0), (double)n_v);
+	*ret_end = (int)fmin(fmax(ceil(slice_row_at(view, grid, k, j + 1)) + 1, 0.0), (double)n_v);
 }
 
 static inline __device__ size_t cuda_index(void)

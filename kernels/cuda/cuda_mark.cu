@@ -18,6 +18,8 @@ struct mark_job {
 	struct scan scan;
 	struct grid grid;
 	const struct slice_map *maps;
+	const struct scan_view *views;
+	int strip_rows, strips;
 	int n_views;
 	int slices, parts; /* slices of a block; number of blocks among which the slices of a patch are divided */
 	const float *mask;
@@ -139,11 +141,57 @@ static __global__ void __launch_bounds__(CUDA_THREADS) mark_kernel(const __grid_
 	}
 }
 
+/* Look at the bins of one view around voxel (i, j, k) of a detector that turns. *air, *seen: set if the bin nearest to it shows
+ * air, and if a bin with mask > 0 is less than one voxel from it. */
+static __device__ void look_at_strips(const struct mark_job &job, int s, int i, int j, int k, bool *air, bool *seen)
+{
+	const int n_u = job.scan.n_u, n_v = job.scan.n_v;
+	const float *mask = job.mask ? job.mask + (size_t)s * scan_view_size(&job.scan) : NULL;
+	int first = 0, end = n_v;
+
+	if (job.views[s].posed)
+		cuda_strip_rows(job.views + s, &job.grid, k, j, n_v, &first, &end);
+	for (int v = max(first - 1, 0); v < min(end + 1, n_v); v++) {
+		const struct slice_map &map = job.maps[((size_t)s * job.strips + v / job.strip_rows) * job.grid.n[2] + k];
+		long long u = slice_nearest_bin(&map, 0, i);
+
+		if (slice_nearest_bin(&map, 1, j) == v && u >= 0 && u < n_u && mask && mask[(size_t)v * n_u + u] < 0)
+			*air = true;
+		if (!(slice_weight(map.scale[1] * v + map.shift[1] - j) > 0) || *seen)
+			continue;
+		for (int b = (int)fmin(fmax(0.0, slice_first_bin(&map, 0, i)), (double)n_u); b < n_u; b++) {
+			double away = map.scale[0] * b + map.shift[0] - i;
+
+			if (away >= 1)
+				break;
+			if (slice_weight(away) > 0 && (!mask || mask[(size_t)v * n_u + b] > 0))
+				*seen = true;
+		}
+	}
+}
+
+static __global__ void __launch_bounds__(CUDA_THREADS) mark_strips_kernel(const __grid_constant__ struct mark_job job, size_t n)
+{
+	const size_t nx = job.grid.n[0], ny = job.grid.n[1];
+
+	for (size_t at = cuda_index(); at < n; at += (size_t)gridDim.x * blockDim.x) {
+		bool air = false, seen = false;
+
+		if (job.x[at] < 0)
+			continue;
+		for (int s = 0; s < job.n_views; s++)
+			look_at_strips(job, s, (int)(at % nx), (int)(at / nx % ny), (int)(at / nx / ny), &air, &seen);
+		if (air || seen)
+			job.x[at] = air ? -1 : 1;
+	}
+}
+
 int cuda_mark(struct projection *a, struct buf *x, struct err *err)
 {
 	const struct grid *g = &a->grid;
 	int slices = a->n_views > 1 ? 1 : min(g->n[2], MARK_SLICES), parts = (g->n[2] + slices - 1) / slices;
-	struct mark_job job = {a->scan, a->grid, a->maps, a->n_views, slices, parts, a->mask, x->mem};
+	struct mark_job job = {a->scan,	   a->grid, a->maps, a->views, a->strip_rows, a->strips,
+			       a->n_views, slices,  parts,   a->mask,  x->mem};
 	unsigned blocks = (unsigned)((g->n[0] + SLICES_LANES - 1) / SLICES_LANES) *
 			  (unsigned)((g->n[1] + MARK_PATCH - 1) / MARK_PATCH) * (unsigned)parts;
 
@@ -156,6 +204,12 @@ int cuda_mark(struct projection *a, struct buf *x, struct err *err)
 			       "%s: mark: the volume has %zu floats, the grid has %zu voxels, the scan is of kind %d; only "
 			       "SCAN_DBT is supported",
 			       a->dev->name, x->n, grid_size(&a->grid), (int)a->scan.kind);
-	mark_kernel<<<blocks, CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(job);
+	if (!a->marks)
+		return err_set(err, EINVAL, "%s: mark: the volume is not between detector and source in every view",
+			       a->dev->name);
+	if (a->strips > 1)
+		mark_strips_kernel<<<cuda_blocks(x->n), CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(job, x->n);
+	else
+		mark_kernel<<<blocks, CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(job);
 	return cuda_check(cudaGetLastError(), a->dev, "mark", err);
 }

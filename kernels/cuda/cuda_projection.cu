@@ -19,13 +19,22 @@ static bool is_paths(enum projection_model model)
 	return model >= PROJECTION_PATHS;
 }
 
+/* Return the number of strips of the detector (kernels/slice_map.h). */
+static int count_strips(const struct scan *scan)
+{
+	int rows = slice_strip_rows(scan);
+
+	return (scan->n_v + rows - 1) / rows;
+}
+
 size_t cuda_projection_bytes(struct device *dev, const struct projection_spec *spec)
 {
 	if (lines_needed(spec))
 		return cuda_lines_bytes(dev, spec);
 	if (is_paths(spec->model))
 		return cuda_paths_bytes(spec);
-	return (size_t)spec->n_views * (sizeof(struct scan_view) + (size_t)spec->grid->n[2] * sizeof(struct slice_map));
+	return (size_t)spec->n_views * (sizeof(struct scan_view) +
+					(size_t)count_strips(spec->scan) * (size_t)spec->grid->n[2] * sizeof(struct slice_map));
 }
 
 size_t cuda_scratch_bytes(struct device *dev, const struct projection_spec *spec)
@@ -95,15 +104,18 @@ static int upload_rays(struct projection *a, const struct projection_spec *spec,
 static int upload_maps(struct projection *a, const struct projection_spec *spec, struct err *err)
 {
 	int nz = spec->grid->n[2];
-	size_t n = (size_t)spec->n_views * (size_t)nz;
+	size_t n = (size_t)spec->n_views * (size_t)a->strips * (size_t)nz;
 	struct slice_map *maps = (struct slice_map *)malloc(n * sizeof(*maps));
 	int r;
 
 	if (!maps)
 		return err_set(err, ENOMEM, "%s: out of memory for %zu slice maps", a->dev->name, n);
 	for (int s = 0; s < spec->n_views; s++)
-		for (int k = 0; k < nz; k++)
-			maps[(size_t)s * nz + k] = slice_map_make(spec->scan, spec->scan->views + spec->first + s, spec->grid, k);
+		for (int strip = 0; strip < a->strips; strip++)
+			for (int k = 0; k < nz; k++)
+				maps[((size_t)s * a->strips + strip) * nz + k] =
+					slice_map_strip(spec->scan, spec->scan->views + spec->first + s, spec->grid, k,
+							strip * a->strip_rows, a->strip_rows);
 	a->scale_min = a->scale_min_y = INFINITY;
 	a->scale_max = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -137,9 +149,6 @@ int cuda_projection_create(struct device *dev, const struct projection_spec *spe
 			    !slice_map_valid(spec->scan, spec->scan->views + spec->first + s, spec->grid))
 				return err_set(err, EINVAL, "%s: view %d: some slices are not between detector and source",
 					       dev->name, spec->first + s);
-	for (int s = 0; s < spec->n_views; s++)
-		if (spec->model == PROJECTION_SLICES && spec->scan->views[spec->first + s].posed)
-			return err_set(err, ENOTSUP, "%s: view %d: detectors that turn are not supported", dev->name, s);
 	if (is_paths(spec->model) && spec->scan->kind != SCAN_PARALLEL)
 		return err_set(err, EINVAL, "%s: model %d supports only parallel rays", dev->name, (int)spec->model);
 	if ((r = spec->scan->kind == SCAN_PARALLEL ? planes_check(spec, err) : planes_check_tof(spec, err)) < 0)
@@ -159,6 +168,11 @@ int cuda_projection_create(struct device *dev, const struct projection_spec *spe
 	a->deterministic = spec->deterministic;
 	a->tile[0] = spec->tile[0];
 	a->tile[1] = spec->tile[1];
+	a->strip_rows = spec->scan->kind == SCAN_DBT ? slice_strip_rows(spec->scan) : spec->scan->n_v;
+	a->strips = spec->scan->kind == SCAN_DBT ? count_strips(spec->scan) : 1;
+	a->marks = spec->scan->kind == SCAN_DBT;
+	for (int s = 0; s < spec->n_views; s++)
+		a->marks = a->marks && slice_map_valid(spec->scan, spec->scan->views + spec->first + s, spec->grid);
 	if ((r = cuda_check(cudaSetDevice(dev->index), dev, "cudaSetDevice", err)) < 0 || (r = upload_views(a, spec, err)) < 0)
 		goto out;
 	if (spec->scan->kind == SCAN_DBT && (r = upload_maps(a, spec, err)) < 0)

@@ -21,6 +21,7 @@ struct back_job {
 	struct cuda_tiling tiling;
 	const struct scan_view *views;
 	const struct slice_map *maps;
+	int strip_rows, strips;
 	int n_views;
 	int slices, parts;	   /* slices of a block; number of blocks among which the slices of a column are divided */
 	const float *mask, *plain; /* BACK_ADJOINT: the bins, unchanged */
@@ -268,6 +269,55 @@ static __global__ void __launch_bounds__(CUDA_THREADS) back_any_kernel(const __g
 	}
 }
 
+/* The back pass for a detector that turns: as above, with the map of each row's strip. */
+template <int MODE>
+static __global__ void __launch_bounds__(CUDA_THREADS) back_strips_kernel(const __grid_constant__ struct back_job job)
+{
+	const int nx = job.grid.n[0], ny = job.grid.n[1], nz = job.grid.n[2], n_u = job.scan.n_u, n_v = job.scan.n_v;
+	const int i = blockIdx.x * SLICES_LANES + threadIdx.x % SLICES_LANES;
+	const size_t rows = (size_t)ny * nz, row = (size_t)blockIdx.y * SLICES_WARPS + threadIdx.x / SLICES_LANES;
+
+	if (i >= nx)
+		return;
+	for (size_t at_row = row; at_row < rows; at_row += (size_t)gridDim.y * SLICES_WARPS) {
+		int j = (int)(at_row % ny), k = (int)(at_row / ny), first, end;
+		float num = 0, den = 0;
+
+		for (int s = 0; s < job.n_views; s++) {
+			size_t view = (size_t)s * scan_view_size(&job.scan);
+
+			if (!job.views[s].posed)
+				first = 0, end = n_v;
+			else
+				cuda_strip_rows(job.views + s, &job.grid, k, j, n_v, &first, &end);
+			for (int v = first; v < end; v++) {
+				const struct slice_map *map = job.maps + ((size_t)s * job.strips + v / job.strip_rows) * nz + k;
+				double dy = fma(map->scale[1], (double)v, map->shift[1]) - j;
+				float wy = (float)slice_weight(dy), row_num = 0, row_den = 0;
+				int u0;
+
+				if (wy == 0)
+					continue;
+				u0 = (int)fmin(fmax(0.0, slice_first_bin(map, 0, i)), (double)n_u);
+				for (int u = u0; u < n_u; u++) {
+					double dx = fma(map->scale[0], (double)u, map->shift[0]) - i;
+					float wx = (float)slice_weight(dx);
+					float2 b;
+
+					if (dx >= 1)
+						break;
+					b = load_bin<MODE>(job, job.views + s, view + (size_t)v * n_u + u, u, v);
+					row_num = fmaf(wx, b.x, row_num);
+					row_den = fmaf(wx, b.y, row_den);
+				}
+				num = fmaf(wy, row_num, num);
+				den = fmaf(wy, row_den, den);
+			}
+		}
+		store<MODE>(job, at_row * nx + i, MODE >= BACK_UPDATE ? job.num[at_row * nx + i] : 0, num, den);
+	}
+}
+
 template <int MODE> static int launch(struct projection *a, struct back_job *job, struct err *err)
 {
 	cudaStream_t stream = cuda_state(a->dev)->stream;
@@ -281,6 +331,14 @@ template <int MODE> static int launch(struct projection *a, struct back_job *job
 	job->maps = a->maps;
 	job->n_views = a->n_views;
 	job->mask = a->mask;
+	job->strip_rows = a->strip_rows;
+	job->strips = a->strips;
+	if (a->strips > 1) {
+		back_strips_kernel<MODE>
+			<<<dim3((unsigned)(g->n[0] + SLICES_LANES - 1) / SLICES_LANES, (unsigned)(rows < 65535 ? rows : 65535)),
+			   CUDA_THREADS, 0, stream>>>(*job);
+		return cuda_check(cudaGetLastError(), a->dev, "slices back (turning detector)", err);
+	}
 	if (!(a->scale_min > SLICES_SCALE_MIN && a->scale_max < SLICES_SCALE_MAX) || a->scan.n_u < 3) {
 		back_any_kernel<MODE>
 			<<<dim3((unsigned)(g->n[0] + SLICES_LANES - 1) / SLICES_LANES, (unsigned)(rows < 65535 ? rows : 65535)),

@@ -16,6 +16,7 @@ struct forward_job {
 	struct cuda_tiling tiling;
 	const struct scan_view *views;
 	const struct slice_map *maps;
+	int strip_rows, strips;
 	const float *mask, *x, *y, *row;
 	float *out;
 	bool add, pairs;
@@ -101,6 +102,8 @@ static __global__ void __launch_bounds__(CUDA_THREADS, FORWARD_BLOCKS)
 	const struct slice_place place =
 		slice_place_of(&job.tiling, blockIdx.x, SLICES_LANES, GROUPS * ROWS, job.scan.n_u, job.scan.n_v);
 	const int u = place.first[0] + lane, v = place.first[1] + group * ROWS;
+	const struct slice_map *maps =
+		job.maps + ((size_t)view * job.strips + place.first[1] / job.strip_rows) * nz; /* a block is in one strip */
 	const int du = min(u, place.end[0] - 1) - place.first[0], dv = group * ROWS;
 	float sum[ROWS] = {};
 	bool counts[ROWS], any = false;
@@ -118,8 +121,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS, FORWARD_BLOCKS)
 		__syncthreads();
 		if (threadIdx.x < 2 * n) {
 			int k = threadIdx.x / 2, axis = threadIdx.x % 2;
-			struct slice_axis s = slice_axis_forward(job.maps + (size_t)view * nz + k0 + k, axis,
-								 axis ? place.first[1] : place.first[0]);
+			struct slice_axis s = slice_axis_forward(maps + k0 + k, axis, axis ? place.first[1] : place.first[0]);
 
 			*(axis ? &table[k].y : &table[k].x) = s;
 		}
@@ -151,9 +153,10 @@ static __global__ void __launch_bounds__(CUDA_THREADS, FORWARD_BLOCKS)
 
 template <int ROWS, int PARTS> static int launch(struct projection *a, struct forward_job *job, struct err *err)
 {
+	int tile[2] = {a->tile[0], a->strips > 1 ? 0 : a->tile[1]};
 	dim3 blocks;
 
-	job->tiling = cuda_tiling_make(a->tile, a->scan.n_u, a->scan.n_v, SLICES_LANES, SLICES_WARPS / PARTS * ROWS);
+	job->tiling = cuda_tiling_make(tile, a->scan.n_u, a->scan.n_v, SLICES_LANES, SLICES_WARPS / PARTS * ROWS);
 	blocks = dim3((unsigned)cuda_tiling_blocks(&job->tiling), (unsigned)a->n_views);
 	forward_kernel<ROWS, PARTS><<<blocks, CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(*job);
 	return cuda_check(cudaGetLastError(), a->dev, "slices forward", err);
@@ -169,6 +172,8 @@ int cuda_slices_forward(struct projection *a, const struct rule *rule, const flo
 	job.grid = a->grid;
 	job.views = a->views;
 	job.maps = a->maps;
+	job.strip_rows = a->strip_rows;
+	job.strips = a->strips;
 	job.mask = a->mask;
 	job.x = x;
 	job.y = y;
@@ -178,7 +183,12 @@ int cuda_slices_forward(struct projection *a, const struct rule *rule, const flo
 	job.pairs = rule != NULL;
 	if (rule)
 		job.rule = *rule;
-	if (!(a->scale_min > SLICES_SCALE_MIN && a->scale_max < SLICES_SCALE_MAX))
+	/* A block must be in one strip: 8 rows of bins, 2 or 1. */
+	if (a->strips > 1 && a->strip_rows < 2)
+		return launch<1, 8>(a, &job, err);
+	if (a->strips > 1 && a->strip_rows >= 8 && a->scale_min > SLICES_SCALE_MIN && a->scale_max < SLICES_SCALE_MAX)
+		return launch<4, 4>(a, &job, err);
+	if (a->strips > 1 || !(a->scale_min > SLICES_SCALE_MIN && a->scale_max < SLICES_SCALE_MAX))
 		return launch<1, 4>(a, &job, err);
 	/* Divide the slices among four warps, unless there are enough bins to occupy the GPU twice. */
 	if (bins < (size_t)4 * 2 * 2048 * 132)

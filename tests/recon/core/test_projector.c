@@ -388,10 +388,10 @@ static void masked_bins_do_not_count(void **state)
 
 /* A uniform volume as wide as the rays need: both models give the analytic chord, height / cos,
  * of every ray that stays inside. */
-static void chords_of(double ratio)
+static void chords_of(double ratio, int n_v)
 {
 	const struct grid grid = {{60, 200, 30}, {1, 1, 1.5}, {-5, -100, 17}};
-	struct scan *scan = fixture_turning_scan(45, 60, 1.1, 5, ratio);
+	struct scan *scan = fixture_turning_scan(45, n_v, 1.1, 5, ratio);
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 
 	for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++) {
@@ -406,7 +406,7 @@ static void chords_of(double ratio)
 			size_t view = i / scan_view_size(scan);
 			double a[3], b[3], d2 = 0, want;
 
-			scan_ray(scan, &scan->views[view], (int)(i % 45), (int)(i / 45 % 60), a, b);
+			scan_ray(scan, &scan->views[view], (int)(i % 45), (int)(i / 45 % (size_t)n_v), a, b);
 			for (int c = 0; c < 3; c++)
 				d2 += (a[c] - b[c]) * (a[c] - b[c]);
 			want = 45 * sqrt(d2) / (a[2] - b[2]);
@@ -425,8 +425,10 @@ static void chords_of(double ratio)
 static void chords(void **state)
 {
 	(void)state;
-	chords_of(0);
-	chords_of(0.28);
+	chords_of(0, 60);
+	chords_of(0.28, 60);
+	chords_of(0.28, 7);
+	chords_of(0.28, 2);
 }
 
 /* On a smooth volume the two models agree up to how they sample it. The exact walk takes voxels as constant: at a distance of up

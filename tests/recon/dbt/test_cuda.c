@@ -29,6 +29,7 @@ struct setup {
 	int n_u, n_v, n_views;
 	double pitch;
 	struct grid grid;
+	double ratio; /* turn of the detector per angle of the source */
 };
 
 /* Odd sizes; bins smaller than, equal to, larger than voxels; a detector larger than the volume. */
@@ -38,6 +39,10 @@ static const struct setup setups[] = {
 	{"coarser bins", 33, 47, 3, 3.0, {{101, 143, 17}, {0.9, 1, 3}, {0, -66, 17}}},
 	{"large detector", 180, 190, 3, 1.0, {{20, 22, 6}, {1, 1, 2}, {60, -33, 40}}},
 	{"one voxel", 5, 5, 2, 1.0, {{1, 1, 1}, {2, 2, 2}, {1, -1, 17}}},
+	{"turning, as fine", 97, 141, 5, 1.0, {{97, 141, 31}, {1, 1, 1.5}, {0, -70.5, 17}}, 0.085},
+	{"turning, finer bins", 161, 167, 3, 0.4, {{63, 67, 19}, {1.1, 1.05, 2}, {0.3, -34, 20}}, 0.285},
+	{"turning, coarser bins", 33, 47, 3, 3.0, {{101, 143, 17}, {0.9, 1, 3}, {0, -66, 17}}, 0.085},
+	{"turning with the source", 97, 61, 3, 1.0, {{97, 61, 11}, {1, 1, 1.5}, {0, -30.5, 40}}, 1},
 };
 #define N_SETUPS (sizeof(setups) / sizeof(setups[0]))
 
@@ -227,7 +232,7 @@ static void operators(void **state)
 	(void)state;
 	for (size_t i = 0; i < N_SETUPS; i++) {
 		const struct setup *s = &setups[i];
-		struct scan *scan = fixture_scan(s->n_u, s->n_v, s->pitch, s->n_views);
+		struct scan *scan = fixture_turning_scan(s->n_u, s->n_v, s->pitch, s->n_views, s->ratio);
 
 		for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++)
 			for (int deterministic = 0; deterministic < 2; deterministic++) {
@@ -250,7 +255,7 @@ static void adjoint_gap(void **state)
 	(void)state;
 	for (size_t i = 0; i < N_SETUPS; i++) {
 		const struct setup *s = &setups[i];
-		struct scan *scan = fixture_scan(s->n_u, s->n_v, s->pitch, s->n_views);
+		struct scan *scan = fixture_turning_scan(s->n_u, s->n_v, s->pitch, s->n_views, s->ratio);
 
 		for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++) {
 			struct projection_spec spec = {.model = model, .scan = scan, .n_views = s->n_views, .grid = &s->grid};
@@ -270,7 +275,7 @@ static void adjoint_gap(void **state)
 static void repeatable(void **state)
 {
 	const struct setup *s = &setups[0];
-	struct scan *scan = fixture_scan(s->n_u, s->n_v, s->pitch, s->n_views);
+	struct scan *scan = fixture_turning_scan(s->n_u, s->n_v, s->pitch, s->n_views, s->ratio);
 
 	(void)state;
 	for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++) {
@@ -301,7 +306,7 @@ static void repeatable(void **state)
 static void masked_bins_do_not_count(void **state)
 {
 	const struct setup *s = &setups[0];
-	struct scan *scan = fixture_scan(s->n_u, s->n_v, s->pitch, s->n_views);
+	struct scan *scan = fixture_turning_scan(s->n_u, s->n_v, s->pitch, s->n_views, s->ratio);
 
 	(void)state;
 	for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++)
@@ -352,14 +357,13 @@ static float *reconstruct(struct device *dev, const struct scan *scan, const str
 }
 
 /* Two passes over 7 subsets: 14 updates, each with the relative error of an operator. */
-static void whole_reconstruction(void **state)
+static void reconstruct_on_both(double ratio)
 {
 	static const enum algorithm algorithms[] = {ALGORITHM_OSEM, ALGORITHM_MLEM, ALGORITHM_OSTR, ALGORITHM_MLTR,
 						    ALGORITHM_SART, ALGORITHM_BP,   ALGORITHM_FBP};
-	struct scan *scan = fixture_scan(111, 137, 1.0, 7);
+	struct scan *scan = fixture_turning_scan(111, 137, 1.0, 7, ratio);
 	struct device *cpu = fixture_device(FIXTURE_CPU, 2), *cuda = cuda_device();
 
-	(void)state;
 	for (size_t i = 0; i < 2 * sizeof(algorithms) / sizeof(algorithms[0]); i++) {
 		struct dbt_protocol p = {.algorithm = algorithms[i / 2],
 					 .iterations = 2,
@@ -379,7 +383,7 @@ static void whole_reconstruction(void **state)
 				    (int)p.projector, d);
 		assert_true(d <= DEVICE_TOL);
 		free(b);
-		p.memory_limit = 3500000; /* streams slabs */
+		p.memory_limit = ratio != 0 ? 0 : 3500000; /* streams slabs */
 		b = reconstruct(cuda, scan, &p, &m);
 		d = fixture_difference(b, a, n);
 		if (!(d <= DEVICE_TOL))
@@ -392,6 +396,13 @@ static void whole_reconstruction(void **state)
 	device_close(cpu);
 	device_close(cuda);
 	scan_free(scan);
+}
+
+static void whole_reconstruction(void **state)
+{
+	(void)state;
+	reconstruct_on_both(0);
+	reconstruct_on_both(0.085);
 }
 
 /* Copy slabs through three buffers (upload, change, download) with all queues in use: the result equals that of single steps. */
