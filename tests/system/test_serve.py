@@ -362,7 +362,7 @@ def damage_that_stops_nothing_is_told(folder, things):
         f.write(b"\xff" * size)
     n.start()
     wait_for("the status page", lambda: get("/health")[0] == 503)
-    check("\ntomonode_journal_damaged 1\n" in get("/metrics")[1], "metrics")
+    wait_for("the metric", lambda: "\ntomonode_journal_damaged 1\n" in get("/metrics")[1])
     check("The journal was found damaged" in get("/")[1], "the page")
     check("The journal was found damaged" in get("/health")[1], get("/health"))
     note = n.command("list").stdout
