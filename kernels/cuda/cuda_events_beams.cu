@@ -51,7 +51,7 @@ struct beam_line {
 struct beam_window {
 	int main, u, n_u, n_v; /* floats from one plane, or column, to the next in the volume; numbers of columns and voxels */
 	int planes, stride;    /* of a window; floats of a column */
-	unsigned per_quad;     /* 2^32 / quads of a column */
+	unsigned per_quad;     /* 2^32 / quads of a column; 0 for one quad, which for_quads() cannot divide by */
 	int first, end;	       /* planes of the warp's events */
 	float tof_from, last;  /* of the table, in its steps; n_u - 1 */
 };
@@ -578,14 +578,15 @@ static struct beam_window window_of(const struct events_model *m)
 	return w;
 }
 
-/* Return the number of planes of a window, or 0: the device's shared memory is too small. */
+/* Return the number of planes of a window, or 0: the device's shared memory is too small, or the volume too small or too large.
+ */
 int cuda_beam_planes(const struct device *dev, const struct events_model *m)
 {
 	struct beam_window w = window_of(m);
 	int most = 0, planes;
 
 	w.planes = 1;
-	if (m->grid.n[0] > BEAM_LONGEST || m->grid.n[1] > BEAM_LONGEST ||
+	if (m->grid.n[0] > BEAM_LONGEST || m->grid.n[1] > BEAM_LONGEST || w.per_quad == 0 ||
 	    cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, dev->index) != cudaSuccess)
 		return 0;
 	planes = (most - (int)sizeof(struct beam_block) - BEAM_TABLE * (int)sizeof(float2) - 1024) /

@@ -38,6 +38,7 @@ static const struct events_setup events_setups[] = {
 	{"one column", {{1, 1, 40}, {30, 30, 3.3}, {0, 0, 0}, true}, {13, 17.3, 11}, false},
 	{"beams", {{41, 13, 45}, {4.1, 4.3, 3}, {0, 0, 0}, true}, {0, 0, 0}, true},
 	{"beams with 13 TOF bins", {{81, 82, 30}, {2.1, 2.1, 3}, {0, 0, 0}, true}, {13, 17.3, 11}, true},
+	{"beams in four slices", {{41, 13, 4}, {4.1, 4.3, 30}, {0, 0, 0}, true}, {0, 0, 0}, true},
 	{"beams with one wide TOF bin", {{48, 8, 22}, {3.5, 21, 6}, {3, -7, 5}, true}, {1, 150, 9}, true},
 };
 #define N_EVENTS_SETUPS (sizeof(events_setups) / sizeof(events_setups[0]))
