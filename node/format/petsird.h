@@ -81,7 +81,7 @@ struct petsird_event {
 	uint16_t energy[2];
 	uint16_t tof; /* TOF bin of the pair of types */
 	bool delayed;
-	uint32_t time; /* start of its time block, ms since the start of the acquisition */
+	uint32_t time, stop; /* of its time block, ms since the start of the acquisition */
 };
 
 struct petsird_counts { /* of what petsird_next() has read */

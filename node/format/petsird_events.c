@@ -114,7 +114,7 @@ static int read_tof(struct petsird *p, const struct yardl_type *t, struct petsir
 static int read_event(struct petsird *p, struct petsird_event *ret)
 {
 	const struct yardl_type *t = p->cursor.event;
-	struct petsird_event e = {.delayed = p->cursor.delayed, .time = p->cursor.time};
+	struct petsird_event e = {.delayed = p->cursor.delayed, .time = p->cursor.time, .stop = p->cursor.stop};
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < t->n; i++)
@@ -183,6 +183,7 @@ static size_t read_plain(struct petsird *p, struct petsird_event *ret_events, si
 			.tof = (uint16_t)k,
 			.delayed = c->delayed,
 			.time = c->time,
+			.stop = c->stop,
 		};
 		p->in.at = (size_t)(at - p->in.buffer);
 	}
@@ -292,6 +293,7 @@ static int read_interval(struct petsird *p, const struct yardl_type *t)
 	if (rc < 0)
 		return rc;
 	p->cursor.time = (uint32_t)value[0];
+	p->cursor.stop = (uint32_t)value[1];
 	n->start = n->event_blocks == 0 || (uint32_t)value[0] < n->start ? (uint32_t)value[0] : n->start;
 	n->stop = (uint32_t)value[1] > n->stop ? (uint32_t)value[1] : n->stop;
 	n->longest = value[1] - value[0] > n->longest ? (uint32_t)(value[1] - value[0]) : n->longest;

@@ -31,7 +31,7 @@ struct petsird_cursor {
 	uint64_t events;		     /* that follow in this list */
 	const struct yardl_type *event;	     /* their type */
 	bool plain;			     /* see petsird_events.c */
-	uint32_t time;
+	uint32_t time, stop;		     /* of the event block, ms */
 };
 
 struct petsird {

@@ -46,6 +46,16 @@ static bool is_date(const char *text, struct tm *ret_day)
 	return same.tm_mon == day.tm_mon && same.tm_mday == day.tm_mday;
 }
 
+/* Return the value of a point and decimals; 0: the text is empty. */
+static double fraction_of(const char *text)
+{
+	double value = 0, digit = 0.1;
+
+	for (const char *c = text; *c && *++c; digit /= 10)
+		value += digit * (*c - '0');
+	return value;
+}
+
 /* Is it a time of day: HH, HHMM, HHMMSS or HHMMSS.FFFFFF? */
 static bool is_time(const char *text, double *ret_seconds)
 {
@@ -57,7 +67,7 @@ static bool is_time(const char *text, double *ret_seconds)
 	h = two_digits(text);
 	m = n > 2 ? two_digits(text + 2) : 0;
 	s = n > 4 ? two_digits(text + 4) : 0;
-	*ret_seconds = 3600.0 * h + 60.0 * m + s;
+	*ret_seconds = 3600.0 * h + 60.0 * m + s + fraction_of(text + n);
 	return h < 24 && m < 60 && s <= 60;
 }
 

@@ -135,6 +135,8 @@ static int write_blocks(struct list *x, struct sinogram *s, struct err *err)
 			"contains it");
 	if (s->frames.n == 0)
 		return write_block(x, 0, duration, err);
+	if (s->frames.frame[0].start > 0) /* readers count time from the first block: an empty one is at the start */
+		rc = petsird_write(x->w, 0, 0, NULL, 0, err);
 	for (int i = 0; rc == 0 && i < s->frames.n; i++) {
 		sinogram_choose_frame(s, i);
 		rc = write_block(x, s->frames.frame[i].start, s->frames.frame[i].stop, err);

@@ -76,11 +76,12 @@ def every_count_is_an_event(folder, failures):
 def time_frames_are_blocks(folder, failures):
     first, path, second = (os.path.join(folder, name) for name in ("frames", "frames.petsird", "frames-back"))
     simulated = os.path.join(folder, "plain", "scan.petsird")
-    tools.run("import", "--petsird", simulated, "--radial", "65", "--frames", "2x100,(50),300", "-o", first)
+    table = "(20),2x100,(50),300"
+    tools.run("import", "--petsird", simulated, "--radial", "65", "--frames", table, "-o", first)
     _, blocks, printed = exported(path, first)
     times = [(b[1]["timeInterval"]["start"], b[1]["timeInterval"]["stop"]) for b in blocks]
-    tools.check(times == [(0, 100000), (100000, 200000), (250000, 550000)], f"{times}", failures)
-    tools.run("import", "--petsird", path, "--radial", "65", "--frames", "2x100,(50),300", "-o", second)
+    tools.check(times == [(0, 0), (20000, 120000), (120000, 220000), (270000, 570000)], f"{times}", failures)
+    tools.run("import", "--petsird", path, "--radial", "65", "--frames", table, "-o", second)
     tools.check(len(emissions(first)) == 3 and emissions(first) == emissions(second), f"frames have other counts: {printed}", failures)
 
 

@@ -148,6 +148,10 @@ def a_frame_without_counts_is_zero(folder, _):
     check([any(d.pixel_array.any() for d in objects[k * n:k * n + n]) for k in range(4)] == [True, False, False, True], "which are zero")
     check("Time frames without counts, whose values are 0: 2, 3." in report["warnings"], report["warnings"])
     check("without counts" in objects[0].DerivationDescription, objects[0].DerivationDescription)
+    nii = os.path.join(folder, "series.nii")
+    h.run(h.TOMONODE, "export", "-o", nii, *[d.filename for d in objects])
+    with open(nii[:-3] + "json", encoding="utf-8") as f:
+        check(np.allclose(json.load(f)["FrameTimesStart"], [0, 5.5, 6.5, 7.5], atol=1e-5), "starts within a second")
     conforms(objects[n])
     message = recon(folder, "none", source, "--frames", "(5.5),1", code=4)
     check("no counts" in message, message)
@@ -304,13 +308,15 @@ def frames_of_petsird(folder, _):
     for k, some in enumerate((blocks[:2], blocks[3:])):
         alone = imported(f"alone-{k}", some)[1]["EMISSION", None]
         check(np.array_equal(frames[k], alone) and alone.sum() > 50, f"frame {k + 1}: {frames[k].sum()} counts, not {alone.sum()}")
-    report, found = imported("all", blocks, "--frames", "0.1,0.001,0.399")
-    counts = [found["EMISSION", times].sum() for times in ((1, 3, 0, 100), (2, 3, 100, 1), (3, 3, 101, 399))]
+    report, found = imported("all", blocks, "--frames", "0.1,0.1,0.3")
+    counts = [found["EMISSION", times].sum() for times in ((1, 3, 0, 100), (2, 3, 100, 100), (3, 3, 200, 300))]
     whole = imported("whole", blocks)[1]["EMISSION", None]
     gap = report["in_no_frame"]
     check(report["in_bins"] + report["outside"] + gap == report["prompts"] == 350 and gap == 0, report)
     check(sum(counts) == whole.sum() == report["in_bins"] and counts[1] > 0, f"{counts} of {whole.sum()}")
     check("frame 1 ends after 0.501 s, but the acquisition has 0.5 s" in imported("long", blocks, "--frames", "0.501", code=4), "too long")
+    for table, says in (("0.1,0.001,0.399", "from 100 to 200 ms is partly in frame 2, 100 to 101 ms"), ("(0.05),0.1", "from 0 to 100 ms is partly in frame 1")):
+        check(says in imported("part", blocks, "--frames", table, code=4), f"{table}: frames of parts of time blocks")
     check("entry 1 is \"oh\"" in imported("bad", blocks, "--frames", "oh", code=2), "no table")
     out = os.path.join(folder, "series")
     p = h.run(h.TOMONODE, "recon", "--device", "cpu:1", "--protocol", "pet-mlem", "--set", "iterations=1", "--set", "matrix=16", "-o", out,
