@@ -122,6 +122,37 @@ double petsird_pair_efficiency(const struct petsird *p, int32_t first, int32_t s
 	return sum;
 }
 
+static int check_block(const struct pet_frames *frames, int64_t start, int64_t stop, struct err *err)
+{
+	for (int i = 0; i < frames->n; i++) {
+		const struct pet_frame *f = &frames->frame[i];
+		bool inside = start >= f->start && stop <= f->stop, outside = start >= f->stop || stop <= f->start;
+
+		if (!inside && !outside && 2 * (stop - start) > f->stop - f->start)
+			return err_set(
+				err, ENOTSUP,
+				"frames: the time block from %lld to %lld ms is partly in frame %d, %lld to %lld ms: the file "
+				"does not have the times of events that such a frame needs",
+				(long long)start, (long long)stop, i + 1, (long long)f->start, (long long)f->stop);
+	}
+	return 0;
+}
+
+int petsird_check_frames(const struct petsird *p, const struct pet_frames *frames, const struct petsird_event *events, size_t n,
+			 int64_t *block, struct err *err)
+{
+	int64_t first = (int64_t)petsird_counts(p)->start;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && frames->n > 0 && i < n; i++) {
+		if (events[i].delayed || (int64_t)events[i].time == *block)
+			continue;
+		*block = (int64_t)events[i].time;
+		rc = check_block(frames, *block - first, (int64_t)events[i].stop - first, err);
+	}
+	return rc;
+}
+
 double petsird_bin_efficiency(const struct petsird *p, const struct pet_cylinder *c, const struct michelogram_index *x,
 			      const struct michelogram_rings *r, int angle, int radial)
 {

@@ -7,6 +7,7 @@
 #include "kernels/geometry.h"
 #include "node/format/petsird.h"
 #include "recon/pet/cylinder.h"
+#include "recon/pet/frames.h"
 #include "recon/pet/michelogram_pairs.h"
 
 #define PETSIRD_SET_SIZE 64
@@ -27,6 +28,11 @@ double petsird_pair_efficiency(const struct petsird *p, int32_t first, int32_t s
 /* Return the sum over the ring pairs of a plane (michelogram_plane_rings()) for a bin of a michelogram of all views. */
 double petsird_bin_efficiency(const struct petsird *p, const struct pet_cylinder *c, const struct michelogram_index *x,
 			      const struct michelogram_rings *r, int angle, int radial);
+
+/* Check that the time blocks of prompts are in a frame as a whole, outside, or short: events have no time but that of their
+ * block. *block: start of the last block that was checked; -1: none. ENOTSUP. */
+int petsird_check_frames(const struct petsird *p, const struct pet_frames *frames, const struct petsird_event *events, size_t n,
+			 int64_t *block, struct err *err);
 
 struct petsird_set { /* attributes of the file, as --set has them */
 	char text[PETSIRD_SET_MAX][PETSIRD_SET_SIZE];

@@ -228,44 +228,6 @@ static int check_gates(struct import *s, struct err *err)
 	return 0;
 }
 
-/* Check that a block from start to stop is in a frame as a whole, outside, or short: its events have no time but that of the
- * block. */
-static int check_block(const struct pet_frames *frames, int64_t start, int64_t stop, struct err *err)
-{
-	for (int i = 0; i < frames->n; i++) {
-		const struct pet_frame *f = &frames->frame[i];
-		bool inside = start >= f->start && stop <= f->stop, outside = start >= f->stop || stop <= f->start;
-
-		if (!inside && !outside && 2 * (stop - start) > f->stop - f->start)
-			return err_set(
-				err, ENOTSUP,
-				"frames: the time block from %lld to %lld ms is partly in frame %d, %lld to %lld ms: the file "
-				"does not have the times of events that such a frame needs",
-				(long long)start, (long long)stop, i + 1, (long long)f->start, (long long)f->stop);
-	}
-	return 0;
-}
-
-/* Add prompts to their bins; *block: start of the last block that was checked. */
-static int add_events(struct import *s, const struct petsird_event *events, size_t n, int64_t *block, struct err *err)
-{
-	int64_t first = (int64_t)petsird_counts(s->file)->start;
-	int rc = 0;
-
-	for (size_t i = 0; rc == 0 && i < n; i++) {
-		const struct petsird_event *e = &events[i];
-
-		if (e->delayed)
-			continue;
-		if ((int64_t)e->time != *block)
-			rc = check_block(&s->o->frames, (int64_t)e->time - first, (int64_t)e->stop - first, err);
-		*block = (int64_t)e->time;
-		if (rc == 0)
-			add_event(s, e);
-	}
-	return rc;
-}
-
 static int read_events(struct import *s, struct err *err)
 {
 	struct petsird_event *events = malloc(PIECE * sizeof(*events));
@@ -280,7 +242,10 @@ static int read_events(struct import *s, struct err *err)
 		n = 0;
 		rc = petsird_next(s->file, events, PIECE, &n, err);
 		if (rc == 0)
-			rc = add_events(s, events, n, &block, err);
+			rc = petsird_check_frames(s->file, &s->o->frames, events, n, &block, err);
+		for (size_t i = 0; rc == 0 && i < n; i++)
+			if (!events[i].delayed)
+				add_event(s, &events[i]);
 	}
 	free(events);
 	if (rc < 0)

@@ -44,6 +44,8 @@ struct petsird_source {
 	struct michelogram_index index;
 	struct pet_list_pairs pairs;
 	struct petsird_event *piece;
+	const struct pet_frames *frames; /* of the list */
+	int64_t block;			 /* start of the last time block that was checked; -1: none */
 	uint64_t dead;
 };
 
@@ -66,6 +68,7 @@ static int rewind_file(void *ctx, struct err *err)
 
 	(void)err;
 	s->dead = 0;
+	s->block = -1;
 	petsird_rewind(s->file);
 	return 0;
 }
@@ -107,6 +110,8 @@ static int read_file(void *ctx, struct event *ret, uint32_t *ret_ms, size_t most
 	*ret_n = 0;
 	while (rc == 0 && n > 0 && *ret_n == 0) {
 		rc = petsird_next(s->file, s->piece, most < PIECE ? most : PIECE, &n, err);
+		if (rc == 0)
+			rc = petsird_check_frames(s->file, s->frames, s->piece, n, &s->block, err);
 		if (rc == 0)
 			*ret_n = convert(s, n, petsird_counts(s->file)->start, ret, ret_ms);
 	}
@@ -476,6 +481,7 @@ int petsird_list_open(const char *path, const struct petsird_list_options *o, st
 		return rc;
 	}
 	p->o = o;
+	p->frames = &s->list->frames;
 	s->list->dead = &p->dead;
 	s->list->source = (struct list_source){p, rewind_file, read_file, free_source};
 	rc = open_file(p, s, &h, err);
