@@ -284,7 +284,8 @@ static __device__ __forceinline__ float scale_of(const struct beam_line *lines, 
 	if ((threadIdx.x & 31) == 0)
 		atomicAdd(&b.sum, sum);
 	__syncthreads();
-	return fminf(fminf(0x1p30f / b.sum, 0x1p22f / b.largest), 0x1p96f);
+	/* not 0 for a sum that is not finite, which is at most BEAM_LIST times the largest value */
+	return fminf(fminf(fmaxf(0x1p30f / b.sum, 0x1p30f / BEAM_LIST / b.largest), 0x1p22f / b.largest), 0x1p96f);
 }
 
 /* Find the next group of the events whose bit is set in `left`: the largest |q| length and those near to it. */

@@ -325,6 +325,7 @@ static int write_objects(struct import *s, const struct sinogram_import *conf, s
 		return err_set(err, ENOMEM, "no memory for attributes");
 	petsird_collect_set(s->file, conf->like != NULL, &known);
 	snprintf(duration, sizeof(duration), "ActualFrameDuration=%llu", (unsigned long long)duration_of(s));
+	with.as_measured = true;
 	with.n_set = 0;
 	for (size_t i = 0; i < known.n; i++)
 		set[with.n_set++] = known.text[i];

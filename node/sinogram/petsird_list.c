@@ -387,7 +387,7 @@ static int check_counts(const struct petsird *p, const struct sinogram_list *l, 
 static int make_header(struct sinogram *s, const struct petsird_source *p, const struct hashing *h, struct err *err)
 {
 	const struct petsird_case *file = p->o->file;
-	struct sinogram_import conf = {.like = file->like, .now = (double)time(NULL)};
+	struct sinogram_import conf = {.like = file->like, .as_measured = true, .now = (double)time(NULL)};
 	struct petsird_set known = {0};
 	char **set = calloc(file->n_set + PETSIRD_SET_MAX, sizeof(*set));
 	int rc;

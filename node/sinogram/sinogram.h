@@ -224,6 +224,7 @@ struct sinogram_import {
 	/* path of a DICOM file from which patient, study, frame of reference, times and PET attributes are copied; NULL: use
 	 * anonymous values */
 	const char *like;
+	bool as_measured; /* the data are counts of list mode: corrections of the data of `like` do not apply to them */
 	char *const *set; /* [n_set]: "gggg,eeee=value" or "Keyword=value", see docs/sinogram-object.md */
 	size_t n_set;
 	const char *folder;	     /* existing folder that the objects are written to */

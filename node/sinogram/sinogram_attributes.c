@@ -374,7 +374,7 @@ int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role,
 	}
 	if (!strcmp(sop_class, SINOGRAM_CLASS)) {
 		item_copy_all(root, like, copied_from_sinogram, sizeof(copied_from_sinogram) / sizeof(copied_from_sinogram[0]));
-		if (role == SINOGRAM_EMISSION)
+		if (role == SINOGRAM_EMISSION && !s->conf->as_measured)
 			item_copy(root, TAG_CORRECTED_IMAGE, like);
 	}
 	if (!dicom_has(root->item, TAG_STUDY_INSTANCE_UID) && root->rc >= 0)

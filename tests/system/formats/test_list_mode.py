@@ -163,6 +163,7 @@ def header_of(folder, head, path, failures):
                 f"--like: {ds}", failures)
     tools.check(float(ds.PatientWeight) == 61 and "SourceInstanceSequence" not in ds and ds.ReconstructionMethod == "OSEM 2i4s, joseph", str(ds), failures)
     tools.check(not pet_tools.validator(series.paths[0]), str(pet_tools.validator(series.paths[0])), failures)
+    tools.check("SCAT" in source.CorrectedImage and not set(ds.CorrectedImage) & {"ATTN", "SCAT", "RAN", "DTIM"}, f"corrections of other data: {ds.CorrectedImage}", failures)
     seconds = report["pet"]["list_mode"]
     tools.check(all(seconds[f"seconds_{s}"] > 0 for s in ("read", "sensitivity", "load", "iterate")), str(seconds), failures)
 
