@@ -26,11 +26,12 @@ static void configure(struct stage *t, int worker_timeout, int dimse_timeout)
 	t->s.config = config;
 }
 
-static int sleep_for_ever(void *ctx)
+/* SIGSTOP stops every thread; during pause(), the background thread of ThreadSanitizer would still use processor time. */
+static int stop_for_ever(void *ctx)
 {
 	(void)ctx;
 	for (;;)
-		pause();
+		raise(SIGSTOP);
 	return 0;
 }
 
@@ -77,14 +78,17 @@ static struct process reap(struct stage *t, int *ret_status)
 	return p;
 }
 
-/* Let it come to where it sleeps: it has used no processor between two looks. */
-static void settle(const struct process *p)
+/* Wait until it has stopped, and then until two checks find the same processor time: its threads may still be leaving theirs. */
+static void wait_until_stopped(const struct process *p)
 {
 	double before = -1, cpu;
+	siginfo_t info = {0};
 
-	while ((cpu = process_cpu_seconds(p)) > before || cpu == 0) { /* a busy machine may not have let it begin */
+	assert_int_equal(waitid(P_PID, (id_t)p->pid, &info, WSTOPPED | WEXITED | WNOWAIT), 0);
+	assert_int_equal(info.si_code, CLD_STOPPED);
+	while ((cpu = process_cpu_seconds(p)) > before) {
 		before = cpu;
-		usleep(200000);
+		usleep(20000);
 	}
 	assert_true(cpu > 0);
 }
@@ -105,8 +109,8 @@ static void silent_delivery_is_killed(void **state)
 
 	configure(t, 600, 500);
 	v = made(t, job, true);
-	p = start(t, PROCESS_DELIVER, job, sleep_for_ever, NULL);
-	settle(p);
+	p = start(t, PROCESS_DELIVER, job, stop_for_ever, NULL);
+	wait_until_stopped(p);
 	at(t, 200);
 	assert_true(t->s.next < NOW + 200 + 1004); /* it is looked at again without being asked */
 	at(t, 200 + 1003);			   /* longer than 600 s, not than twice 1 + 1 + 500 s */
@@ -175,8 +179,8 @@ static void silent_indexer_is_killed(void **state)
 
 	add_instance(t, "1.7");
 	configure(t, 600, 1);
-	p = start(t, PROCESS_INDEX, 0, sleep_for_ever, NULL);
-	settle(p);
+	p = start(t, PROCESS_INDEX, 0, stop_for_ever, NULL);
+	wait_until_stopped(p);
 	at(t, 200);
 	assert_false(p->hung);
 	at(t, 800);
