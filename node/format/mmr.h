@@ -108,9 +108,11 @@ void mmr_list_choose_gate(struct mmr_list *l, const struct pet_gates *gates, int
 struct mmr_marks {
 	enum pet_signal signal; /* PET_SIGNAL_ECG, PET_SIGNAL_RESP */
 	long first, last;	/* ms: of the time marks of the list; -1: none. Set both to -1 at the beginning */
+	uint64_t words;		/* so far */
 	struct pet_marks marks; /* ms since the first time mark; words of the same time are one mark */
 };
-/* Add those of the next n words. EBADMSG: time marks, or gating words, that do not ascend. */
+/* Add those of the next n words. EBADMSG: a time mark that is earlier than the one before, or too many gating words; the text has
+ * the number of the word. */
 int mmr_marks_add(struct mmr_marks *m, const uint8_t *words, size_t n, struct err *err);
 
 /* ---- single words ---- */

@@ -146,6 +146,15 @@ static int add_gating(struct mmr_marks *m, struct err *err)
 	return pet_marks_add(&m->marks, ms, err);
 }
 
+static int add_time(struct mmr_marks *m, long ms, struct err *err)
+{
+	if (ms < m->last)
+		return err_set(err, EBADMSG, "a time mark of %ld ms, after one of %ld ms", ms, m->last);
+	m->first = m->first < 0 ? ms : m->first;
+	m->last = ms;
+	return 0;
+}
+
 int mmr_marks_add(struct mmr_marks *m, const uint8_t *words, size_t n, struct err *err)
 {
 	int rc = 0;
@@ -153,12 +162,13 @@ int mmr_marks_add(struct mmr_marks *m, const uint8_t *words, size_t n, struct er
 	for (size_t i = 0; rc == 0 && i < n; i++) {
 		uint32_t word = word_at(words, i);
 
-		if (is_mark(word)) {
-			m->first = m->first < 0 ? mark_time(word) : m->first;
-			m->last = mark_time(word);
-		} else if (is_gating(word, m->signal)) {
+		if (is_mark(word))
+			rc = add_time(m, mark_time(word), err);
+		else if (is_gating(word, m->signal))
 			rc = add_gating(m, err);
-		}
+		if (rc < 0)
+			err_prefix(err, "list mode: word %llu", (unsigned long long)m->words);
+		m->words++;
 	}
 	return rc;
 }
