@@ -37,7 +37,7 @@ static const struct command_spec spec = {
 	.text = "PATH: files or folders; DICOM objects of other kinds are ignored.\n"
 		".nii  NIfTI-1, float32, with the position in the patient (RAS). A dynamic or gated series has four dimensions; "
 		"its\n"
-		"      times are in a .json file beside it.\n"
+		"      times are in a .json file beside it. Files that exist are replaced.\n"
 		".hv   Interfile image, float32; the values are in a .v file beside it.\n"
 		".hs   Interfile projection data, byte for byte as imported; each other role (attenuation, ...) in NAME-role.hs. "
 		"Of raw\n"
@@ -161,23 +161,38 @@ static void print_series(const struct image_series *s, const char *out)
 	       s->spacing[1], s->spacing[2], images, s->units);
 }
 
+/* Report the written files; times: the file of the times, or NULL. */
+static int report_series(struct options *o, const struct image_series *s, const struct list *l, const char *out,
+			 const char *times)
+{
+	json_t *files;
+
+	if (!o->json) {
+		print_series(s, out);
+		if (times)
+			printf("%s: the times of the images\n", times);
+		return CODE_OK;
+	}
+	files = times ? json_pack("[s,s]", out, times) : json_pack("[s]", out);
+	return options_json(json_pack("{s:b, s:i, s:o, s:s, s:[i,i,i], s:i, s:[f,f,f], s:s, s:I}", "ok", 1, "code", 0, "files",
+				      files, "series", s->series, "size", s->n[0], s->n[1], s->n[2], "images", s->n_images,
+				      "voxel_mm", s->spacing[0], s->spacing[1], s->spacing[2], "units", s->units, "passed_over",
+				      (json_int_t)l->n_passed));
+}
+
 static int export_series(struct options *o, const struct list *l, enum format format, const char *out)
 {
 	struct image_series *s = NULL;
 	struct err err = {0};
+	char *times = NULL;
 	int rc = image_series_open(l->paths, l->n, &s, &err);
 
 	if (rc == 0)
 		rc = format == FORMAT_NIFTI ? export_nifti(s, out, &err) : export_interfile_image(s, out, &err);
-	if (rc == 0 && o->json)
-		rc = options_json(json_pack("{s:b, s:i, s:[s], s:s, s:[i,i,i], s:i, s:[f,f,f], s:s, s:I}", "ok", 1, "code", 0,
-					    "files", out, "series", s->series, "size", s->n[0], s->n[1], s->n[2], "images",
-					    s->n_images, "voxel_mm", s->spacing[0], s->spacing[1], s->spacing[2], "units",
-					    s->units, "passed_over", (json_int_t)l->n_passed));
-	else if (rc == 0)
-		print_series(s, out);
-	else
-		rc = options_fail_err(o, &err);
+	if (rc == 0 && format == FORMAT_NIFTI)
+		rc = export_nifti_times(s, out, &times, &err);
+	rc = rc == 0 ? report_series(o, s, l, out, times) : options_fail_err(o, &err);
+	free(times);
 	image_series_close(s);
 	return rc;
 }

@@ -205,18 +205,27 @@ static json_t *describe_times(const struct image_series *s)
 			 duration, "GateDuration", times_of(s, offsetof(struct image_time, live)));
 }
 
+int export_nifti_times(const struct image_series *s, const char *path, char **ret_name, struct err *err)
+{
+	*ret_name = NULL;
+	if (!is_multiple(s) || strlen(path) < 4)
+		return 0;
+	if (asprintf(ret_name, "%.*s.json", (int)strlen(path) - 4, path) >= 0)
+		return 0;
+	*ret_name = NULL;
+	return err_set(err, ENOMEM, "no memory for the name of a file");
+}
+
 /* Write the times beside the NIfTI file. */
 static int write_times(const struct image_series *s, const char *path, struct err *err)
 {
 	json_t *root = describe_times(s);
 	char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL, *name = NULL;
-	int rc;
+	int rc = export_nifti_times(s, path, &name, err);
 
-	if (text && asprintf(&name, "%.*s.json", (int)strlen(path) - 4, path) < 0)
-		name = NULL;
-	if (!name)
+	if (rc == 0 && !text)
 		rc = err_set(err, ENOMEM, "no memory for the times of %d images", s->n_images);
-	else
+	if (rc == 0)
 		rc = atomic_file_put(name, text, strlen(text), err);
 	json_decref(root);
 	free(text);
@@ -243,15 +252,10 @@ int export_nifti(const struct image_series *s, const char *path, struct err *err
 		rc = atomic_file_write(f, header, sizeof(header), err);
 	if (rc == 0)
 		rc = write_values(s, f, err);
-	if (rc < 0) {
-		atomic_file_abort(f);
-		return rc;
-	}
-	rc = atomic_file_close(f, err);
-	if (rc == 0 && is_multiple(s)) {
+	if (rc == 0 && is_multiple(s)) /* before the rename: without its times, the file that existed stays */
 		rc = write_times(s, path, err);
-		if (rc < 0)
-			remove(path);
-	}
+	if (rc == 0)
+		return atomic_file_close(f, err);
+	atomic_file_abort(f);
 	return rc;
 }

@@ -14,7 +14,11 @@ int export_interfile_image(const struct image_series *s, const char *path, struc
 /* Write NIfTI-1 in one file (.nii). The sform gives millimetres in RAS, converted from the DICOM attributes (LPS).
  * A series with time frames or gates has four dimensions, with pixdim[4] and toffset in s if all have the same duration and
  * follow each other, else 0; the times are in a file with the same name and the ending .json: FrameTimesStart and FrameDuration
- * (BIDS), or TriggerTime, FrameTime and GateDuration, in s. */
+ * (BIDS), or TriggerTime, FrameTime and GateDuration, in s. Files that exist are replaced; if the times cannot be
+ * written, the NIfTI file stays as it was. */
 int export_nifti(const struct image_series *s, const char *path, struct err *err);
+
+/* Name the file of the times; NULL: the series has none. The caller frees *ret_name. */
+int export_nifti_times(const struct image_series *s, const char *path, char **ret_name, struct err *err);
 
 #endif

@@ -126,6 +126,14 @@ def exported(folder, objects, n):
     with open(nii[:-3] + "json", encoding="utf-8") as f:
         times = json.load(f)
     check((times["FrameTimesStart"], times["FrameDuration"]) == ([0, 2, 8], [2, 3, 12]) and times["SeriesType"] == "DYNAMIC", times)
+    check(said["files"] == [nii, nii[:-3] + "json"], said["files"])
+    kept = os.path.join(folder, "kept.nii")
+    os.mkdir(kept[:-3] + "json")
+    with open(kept, "w", encoding="ascii") as f:
+        f.write("of another command")
+    h.run(h.TOMONODE, "export", "-o", kept, *paths, code=1)
+    with open(kept, encoding="ascii") as f:
+        check(f.read() == "of another command" and not os.path.exists(kept + ".part"), "without its times, no file is replaced")
     for tag, value, part in (("ImageIndex", 3 * n + 1, f"(0054,1330) is {3 * n + 1}; allowed: 1 to {3 * n}"), ("ImageIndex", 0, "is 0; allowed"),
                              ("ImageIndex", 3 * n, f"image 1 of 3 does not have {n} slices"), ("NumberOfTimeSlices", 0, "(0054,0101) is 0"),
                              ("NumberOfTimeSlices", 65535, "(0054,0101) is 65535; allowed: 1 to 10000"), ("NumberOfSlices", 0, "3 images of 0 slices"),
