@@ -27,6 +27,7 @@
 
 struct pet_work {
 	struct reconstruct_work base;
+	struct protocol_conf protocol; /* base.protocol without gate_signal, if there is a table of time marks */
 	struct sinogram *s;
 	struct michelogram m; /* of the emission data, after tof_mashing; borrows the segments of s */
 	struct pet_plan plan;
@@ -52,6 +53,14 @@ const struct kind *case_kind_of_file(const char *path)
 	return petsird_is_file(path) ? &kind_pet : NULL;
 }
 
+/* A table of time marks replaces the signal, also in the protocol that is stored in the result. */
+static void remove_signal(struct pet_work *w)
+{
+	w->protocol = *w->base.protocol;
+	w->protocol.pet.gate_signal[0] = '\0';
+	w->base.protocol = &w->protocol;
+}
+
 /* Divide the acquisition into the gates of the protocol. */
 static int set_gates(struct pet_work *w, struct err *err)
 {
@@ -62,11 +71,13 @@ static int set_gates(struct pet_work *w, struct err *err)
 
 	if (rc < 0)
 		return rc;
-	if (g.n > 0 && marks)
+	if (g.n > 0 && marks) {
 		g.marks = *marks;
-	else if (g.n > 0 && !pet_signal_named(p->gate_signal, &g.signal))
+		remove_signal(w);
+	} else if (g.n > 0 && !pet_signal_named(p->gate_signal, &g.signal)) {
 		return err_set(err, ENOTSUP,
 			       "gates need time marks: set gate_signal, or give a table with `tomonode recon --marks`");
+	}
 	return sinogram_set_gates(w->s, &g, err);
 }
 
