@@ -214,6 +214,9 @@ static int make_seed(struct sinogram_source *s, struct err *err)
 		dicom_digest_add(d, s->frame[i].sha256, sizeof(s->frame[i].sha256));
 	}
 	if (s->gates) {
+		const char *signal = pet_signal_name(s->gates->signal);
+
+		dicom_digest_add(d, signal, strlen(signal) + 1);
 		dicom_digest_add(d, s->marks, strlen(s->marks) + 1);
 		dicom_digest_add(d, &s->gates->shortest, sizeof(s->gates->shortest));
 		dicom_digest_add(d, &s->gates->longest, sizeof(s->gates->longest));
