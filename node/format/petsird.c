@@ -290,6 +290,7 @@ struct petsird *petsird_close(struct petsird *p)
 	for (size_t i = 0; i < PETSIRD_TYPES_MAX * PETSIRD_TYPES_MAX; i++)
 		free(p->header.tof[i / PETSIRD_TYPES_MAX][i % PETSIRD_TYPES_MAX].edges);
 	free(p->header.position);
+	free(p->counts.gap);
 	petsird_free_efficiencies(p);
 	yardl_schema_clear(&p->schema);
 	yardl_close(&p->in);

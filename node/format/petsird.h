@@ -60,6 +60,7 @@ struct petsird_exam {
 	size_t n_radiopharmaceuticals;
 	struct petsird_signal signal[PETSIRD_SIGNALS_MAX];
 	size_t n_signals;
+	uint64_t all_signals; /* of the file; those beyond PETSIRD_SIGNALS_MAX are not read */
 };
 
 struct petsird_header {
@@ -93,6 +94,8 @@ struct petsird_counts { /* of what petsird_next() has read */
 	uint32_t start, stop;			  /* ms: first start and last stop of the event blocks */
 	uint32_t longest;			  /* ms: length of the longest event block */
 	uint64_t covered;			  /* ms: total length of their intervals, overlaps counted once */
+	size_t n_gaps;
+	uint32_t (*gap)[2]; /* ms since the start of the acquisition: intervals between them, ascending; borrowed from the file */
 };
 
 struct petsird;

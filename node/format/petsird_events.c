@@ -58,7 +58,7 @@ void petsird_rewind(struct petsird *p)
 {
 	yardl_seek(&p->in, p->first_block);
 	p->cursor = (struct petsird_cursor){0};
-	p->counts = (struct petsird_counts){0};
+	p->counts = (struct petsird_counts){.gap = p->counts.gap};
 	p->covered_to = 0;
 }
 
@@ -281,6 +281,24 @@ static int read_times(struct petsird *p, const struct yardl_type *t, int64_t ret
 	return rc;
 }
 
+static int add_gap(struct petsird *p, uint32_t start, uint32_t stop)
+{
+	struct petsird_counts *n = &p->counts;
+
+	if (n->n_gaps == p->gaps_max) { /* grows by doubling */
+		size_t most = p->gaps_max ? 2 * p->gaps_max : 16;
+		void *more = realloc(n->gap, most * sizeof(*n->gap));
+
+		if (!more)
+			return err_set(p->in.err, ENOMEM, "no memory for %zu gaps between event blocks", most);
+		n->gap = more;
+		p->gaps_max = most;
+	}
+	n->gap[n->n_gaps][0] = start;
+	n->gap[n->n_gaps++][1] = stop;
+	return 0;
+}
+
 static int read_interval(struct petsird *p, const struct yardl_type *t)
 {
 	struct petsird_counts *n = &p->counts;
@@ -290,6 +308,8 @@ static int read_interval(struct petsird *p, const struct yardl_type *t)
 	if (rc == 0 && n->event_blocks > 0 && (uint64_t)value[0] < p->cursor.time)
 		rc = yardl_fail(&p->in, EBADMSG, "a time block that starts at %lld ms, before the one that it follows, at %lu ms",
 				(long long)value[0], (unsigned long)p->cursor.time);
+	if (rc == 0 && n->event_blocks > 0 && (uint64_t)value[0] > p->covered_to)
+		rc = add_gap(p, (uint32_t)p->covered_to, (uint32_t)value[0]);
 	if (rc < 0)
 		return rc;
 	p->cursor.time = (uint32_t)value[0];
@@ -422,6 +442,9 @@ static int choose_signal(struct petsird *p, enum pet_signal signal)
 	const char *type = type_of_signal(signal);
 	int at = yardl_find(p->block, SIGNAL_BLOCK), n = 0, rc;
 
+	if (e->all_signals > e->n_signals)
+		return err_set(p->in.err, ENOTSUP, "time marks: the file has %llu external signals; supported: at most %d",
+			       (unsigned long long)e->all_signals, PETSIRD_SIGNALS_MAX);
 	for (size_t i = 0; i < e->n_signals; i++)
 		if (!strcmp(e->signal[i].type, type)) {
 			p->signal = e->signal[i].id;

@@ -104,7 +104,7 @@ static int read_signal_id(struct petsird *p, const struct yardl_type *t)
 	return rc;
 }
 
-/* Further signals are skipped: gates of them are refused as unknown. */
+/* Further signals are skipped: petsird_marks() then refuses the file. */
 static int read_signals(struct petsird *p, const struct yardl_type *t)
 {
 	static const struct petsird_field fields[] = {{"type", read_signal_type, false}, {"id", read_signal_id, false}};
@@ -112,6 +112,7 @@ static int read_signals(struct petsird *p, const struct yardl_type *t)
 	uint64_t count = 0;
 	int rc = yardl_read_list(&p->in, t, &count);
 
+	p->header.exam.all_signals = count;
 	for (uint64_t i = 0; rc == 0 && i < count; i++) {
 		if (*n == PETSIRD_SIGNALS_MAX) {
 			rc = yardl_skip(&p->in, t->of[0]);

@@ -43,6 +43,7 @@ struct petsird {
 	uint64_t first_block;		/* position in the file */
 	struct petsird_cursor cursor;
 	uint64_t covered_to;	 /* ms: last stop so far */
+	size_t gaps_max;	 /* room for counts.gap */
 	struct pet_marks *marks; /* starts of blocks of `signal` are added to it; NULL: they are skipped */
 	uint32_t signal;
 	size_t n_bins[PETSIRD_TYPES_MAX]; /* detection bins: 0: none in the file */

@@ -11,6 +11,7 @@
 
 #include "kernels/tof.h"
 
+#define GAPS 0.01	/* of a frame or gate: warn of more time without event blocks */
 #define EDGE_ERROR 1e-3 /* of the width of a TOF bin: single precision numbers of the file */
 
 /* ---- geometry ---- */
@@ -215,6 +216,48 @@ void petsird_warn(const struct petsird *p, bool like, char *warnings, size_t siz
 	}
 	if (h->aligned)
 		warn(&to, "The alignment of the gantry is not used: positions are relative to the PET gantry.");
+}
+
+/* Add to sum how much of the times from a to b is in each frame. */
+static void add_to_frames(const struct pet_frames *frames, int64_t a, int64_t b, int64_t *sum)
+{
+	for (int i = 0; i < frames->n; i++) {
+		const struct pet_frame *f = &frames->frame[i];
+		int64_t begin = f->start > a ? f->start : a, end = f->stop < b ? f->stop : b;
+
+		sum[i] += end > begin ? end - begin : 0;
+	}
+}
+
+void petsird_warn_gaps(const struct petsird *p, const struct pet_frames *frames, const struct pet_gates *gates, char *warnings,
+		       size_t size)
+{
+	const struct petsird_counts *c = petsird_counts(p);
+	int64_t missing[PET_FRAMES_MAX > PET_GATES_MAX ? PET_FRAMES_MAX : PET_GATES_MAX] = {0};
+	const struct text to = {warnings, size};
+	char sentence[250];
+
+	for (size_t i = 0; i < c->n_gaps; i++) {
+		int64_t a = (int64_t)c->gap[i][0] - c->start, b = (int64_t)c->gap[i][1] - c->start;
+
+		add_to_frames(frames, a, b, missing);
+		if (gates->n > 0)
+			pet_gates_add(gates, a, b, missing);
+	}
+	for (int i = 0; i < (frames->n > 0 ? frames->n : gates->n); i++) {
+		const struct pet_frame *f = &frames->frame[i];
+		int64_t all = frames->n > 0 ? f->stop - f->start : pet_gates_sum(gates, i, 0).duration;
+
+		if ((double)missing[i] <= GAPS * (double)all)
+			continue;
+		snprintf(
+			sentence, sizeof(sentence),
+			"The event blocks cover %.6g of %.6g s of %s %d: the durations of frames and gates contain the gaps, and "
+			"values in Bq/ml are too low.",
+			(double)(all - missing[i]) / 1000, (double)all / 1000, frames->n > 0 ? "time frame" : "gate", i + 1);
+		warn(&to, sentence);
+		return; /* the first one is named */
+	}
 }
 
 /* ---- attributes ---- */

@@ -8,6 +8,7 @@
 #include "node/format/petsird.h"
 #include "recon/pet/cylinder.h"
 #include "recon/pet/frames.h"
+#include "recon/pet/gates.h"
 #include "recon/pet/michelogram_pairs.h"
 
 #define PETSIRD_SET_SIZE 64
@@ -43,5 +44,9 @@ void petsird_collect_set(const struct petsird *p, bool like, struct petsird_set 
 
 /* Append sentences about what is not used, after the events were read. like: attributes are copied from another file. */
 void petsird_warn(const struct petsird *p, bool like, char *warnings, size_t size);
+/* Append a sentence if more than a hundredth of a time frame or a gate is without event blocks; both are as checked, n = 0: none.
+ */
+void petsird_warn_gaps(const struct petsird *p, const struct pet_frames *frames, const struct pet_gates *gates, char *warnings,
+		       size_t size);
 
 #endif

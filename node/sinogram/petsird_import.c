@@ -19,7 +19,6 @@
 #define FEW_RINGS 24	/* up to here every ring pair has its own plane */
 #define SPAN 11		/* beyond */
 #define MEMORY_PART 0.8 /* of the machine's memory */
-#define GAPS 0.01	/* of an acquisition: warn of more time without event blocks */
 
 struct import {
 	const struct petsird_import *o;
@@ -206,7 +205,8 @@ static int find_marks(struct import *s, struct err *err)
 	return rc < 0 ? rc : pet_gates_check(&s->gates, PET_MARKS_END, err); /* the end is known when all is read */
 }
 
-/* Check the gates against the times of what was read. An event has the time of its block: blocks must be shorter than gates. */
+/* Check the gates against the times of what was read. An event has the time at which its block starts. Blocks of
+ * up to half a gate shift the phase by a quarter of a gate on average. */
 static int check_gates(struct import *s, struct err *err)
 {
 	const struct petsird_counts *n = petsird_counts(s->file);
@@ -219,12 +219,12 @@ static int check_gates(struct import *s, struct err *err)
 	if (rc < 0)
 		return rc;
 	pet_gates_count(&s->gates, c);
-	if ((double)n->longest * s->gates.n > c->mean)
-		return err_set(
-			err, ENOTSUP,
-			"time blocks of up to %lu ms, but gates of %.4g ms: the file does not have the times of events that "
-			"such gates need",
-			(unsigned long)n->longest, c->mean / s->gates.n);
+	if (2 * (int64_t)n->longest * s->gates.n > c->shortest)
+		return err_set(err, ENOTSUP,
+			       "time blocks of up to %lu ms, but a gate of %.4g ms, less than twice that, in a cycle of %lld ms: "
+			       "the file "
+			       "does not have the times of events that such gates need",
+			       (unsigned long)n->longest, (double)c->shortest / s->gates.n, (long long)c->shortest);
 	return 0;
 }
 
@@ -355,6 +355,8 @@ static void make_report(struct import *s)
 	r->deviation = s->cylinder.deviation;
 	r->calibration = s->h->calibration;
 	r->normalisation = s->inverse != NULL;
+	r->counts.gap = NULL; /* the file's */
+	r->counts.n_gaps = 0;
 }
 
 static void warn(const struct sinogram_import *conf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -374,16 +376,10 @@ static void warn(const struct sinogram_import *conf, const char *fmt, ...)
 /* Warn of marks and times that the frames or gates do not have. */
 static void warn_times(const struct import *s, const struct sinogram_import *conf)
 {
-	double all = (double)duration_of(s) / 1000, covered = (double)s->report->counts.covered / 1000;
-
 	if (s->report->marks_outside > 0)
 		warn(conf, "%llu time marks before the first time block or behind the last one are not used.",
 		     (unsigned long long)s->report->marks_outside);
-	if (covered < (1 - GAPS) * all)
-		warn(conf,
-		     "The event blocks cover %.6g of %.6g s: the durations of time frames and gates contain the gaps, and their "
-		     "values in Bq/ml are too low.",
-		     covered, all);
+	petsird_warn_gaps(s->file, &s->o->frames, &s->gates, conf->warnings, conf->warnings_size);
 }
 
 int petsird_import(const struct petsird_import *o, const struct sinogram_import *conf, struct petsird_import_report *ret,

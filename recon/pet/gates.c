@@ -200,6 +200,8 @@ void pet_gates_count(const struct pet_gates *g, struct pet_cycles *ret)
 
 	*ret = (struct pet_cycles){0};
 	for (size_t i = 0; i + 1 < g->marks.n; i++) {
+		if (is_used(g, i) && (ret->used == 0 || length_of(g, i) < ret->shortest))
+			ret->shortest = length_of(g, i);
 		ret->used += is_used(g, i);
 		ret->left_out += !is_used(g, i);
 		sum += is_used(g, i) ? (double)length_of(g, i) : 0;
@@ -265,6 +267,20 @@ int pet_gates_find(const struct pet_gates *g, int64_t t, size_t *cycle)
 	if (t < m->ms[*cycle] || t >= m->ms[*cycle + 1])
 		*cycle = search(m, t);
 	return is_used(g, *cycle) ? (int)((t - m->ms[*cycle]) * g->n / length_of(g, *cycle)) : -1;
+}
+
+void pet_gates_add(const struct pet_gates *g, int64_t a, int64_t b, int64_t *sum)
+{
+	const struct pet_marks *m = &g->marks;
+
+	for (size_t i = a > m->ms[0] ? search(m, a) : 0; i + 1 < m->n && m->ms[i] < b; i++)
+		for (int k = 0; is_used(g, i) && k < g->n; k++) {
+			int64_t begin = begin_of(g, i, k), end = begin_of(g, i, k + 1);
+
+			begin = begin > a ? begin : a;
+			end = end < b ? end : b;
+			sum[k] += end > begin ? end - begin : 0;
+		}
 }
 
 struct pet_gate_sum pet_gates_sum(const struct pet_gates *g, int k, double lambda)

@@ -66,7 +66,8 @@ int pet_gates_find(const struct pet_gates *g, int64_t t, size_t *cycle);
 
 struct pet_cycles {
 	long used, left_out;
-	double mean; /* length of the used ones, ms */
+	double mean;	  /* length of the used ones, ms */
+	int64_t shortest; /* the same, of the shortest one; 0: none is used */
 };
 void pet_gates_count(const struct pet_gates *g, struct pet_cycles *ret);
 
@@ -75,6 +76,8 @@ struct pet_gate_sum {
 	double decay_factor; /* T / I; 1 for lambda 0 */
 	double reference;    /* ms: time at which the activity is the mean one, ln(T / I) / lambda; lambda 0: mean of the times */
 };
+/* Add to sum[k] how much of the times from a to b, ms, is in gate k. */
+void pet_gates_add(const struct pet_gates *g, int64_t a, int64_t b, int64_t *sum);
 /* Sum the parts of gate k. lambda: per second. */
 struct pet_gate_sum pet_gates_sum(const struct pet_gates *g, int k, double lambda);
 

@@ -117,6 +117,8 @@ def gates_of_petsird(folder, _):
         f.write("# ms\r\n" + "".join(f"{m}\r\n" for m in MARKS))
     same = file.imported("table", everything, *options, table)[1]
     check(all(np.array_equal(same[k][0], gates[k][0]) and same[k][1][0x22].value == "TABLE" for k in gates), "a table gives other gates")
+    uids = [{pydicom.dcmread(p).SOPInstanceUID for p in glob.glob(os.path.join(folder, name, "*.dcm"))} for name in ("gates", "table")]
+    check(len(uids[0]) == len(uids[1]) >= N and not uids[0] & uids[1], "objects with another signal have the same UIDs")
     every_cycle = file.imported("all", everything, "--gates", "1", "--marks", "resp")[1]
     check(sorted(every_cycle) == [1] and 0x20 not in every_cycle[1][1] and every_cycle[1][1][0x22].value == "RESP", "respiration")
     series_of_gates(folder, gates)
@@ -126,13 +128,19 @@ def gaps_between_blocks(folder, _):
     """Time without event blocks is in the durations of frames and gates: a warning, and a series with the duration of the acquisition."""
     file = Petsird(folder)
     some = file.triggers + file.others + file.blocks[:200] + file.blocks[250:]
-    for name, options in (("gap-gates", ("--gates", "4", "--marks", "ecg")), ("gap-frames", ("--frames", "0.3,0.5"))):
+    bounds = [[MARKS[i] + -(-k * length // 4) for i, length in enumerate(LENGTHS)] for k in range(5)]
+    cut = [sum(max(0, min(b, 500) - max(a, 400)) for a, b in zip(bounds[k], bounds[k + 1])) for k in range(4)]
+    whole = duration_of(0, MARKS, 4)
+    for name, options, part in (("gap-gates", ("--gates", "4", "--marks", "ecg"), f"{(whole - cut[0]) / 1000:.6g} of {whole / 1000:.6g} s of gate 1"),
+                                ("gap-frames", ("--frames", "0.3,0.5"), "0.4 of 0.5 s of time frame 2")):
         report, _ = file.imported(name, some, *options)
-        check("The event blocks cover 0.809 of 0.909 s: the durations of time frames and gates contain the gaps" in report["warnings"], report["warnings"])
+        check(f"The event blocks cover {part}: the durations of frames and gates contain the gaps" in report["warnings"], report["warnings"])
         d = pydicom.dcmread(glob.glob(os.path.join(folder, name, "*.dcm"))[0])
         check(int(d.ActualFrameDuration) == END, f"{d.ActualFrameDuration} ms")
     h.run(h.TOMONODE, "recon", "--device", "cpu:1", "--protocol", "pet-mlem", "--set", "iterations=1", "--set", "matrix=16", "-o",
           os.path.join(folder, "series"), os.path.join(folder, "gap-gates"))
+    report, _ = file.imported("gap-outside", some, "--frames", "0.4,(0.1),0.4")
+    check("gaps" not in report["warnings"], f"every frame is covered: {report['warnings']}")
     report, _ = file.imported("gap", some)
     check("gaps" not in report["warnings"] and report["petsird"]["duration"] == 0.809, report)
 
@@ -247,11 +255,18 @@ def refused_marks_of_petsird(folder, _):
     refused(file.triggers[:2] + file.blocks, "time marks: 1 mark; a cycle needs two", *gates, "ecg")
     refused(file.blocks, "time marks: 0 marks; a cycle needs two", *gates, "ecg")
     refused(some, "0 signals of type \"otherMotionTrigger\"; it must have one", *gates, "motion")
-    refused(some, "time blocks of up to 3 ms, but gates of 1.6", "--gates", "64", "--gate-cycle", "100,110", "--marks", "ecg")
+    blocks = "time blocks of up to 3 ms, but a gate of "
+    refused(some, blocks + "1.609 ms, less than twice that, in a cycle of 103 ms", "--gates", "64", "--gate-cycle", "100,110", "--marks", "ecg")
+    refused(some, blocks + "5 ms, less than twice that, in a cycle of 20 ms", "--gates", "4", "--marks", "ecg")  # the mean is 26 ms
+    refused(some, blocks + "5.722 ms", "--gates", "18", "--gate-cycle", "100,110", "--marks", "ecg")
+    file.imported("half", some, "--gates", "17", "--gate-cycle", "100,110", "--marks", "ecg")
     refused(some, "cycle 7 from 746 to 766 ms is shorter than 24 gates", "--gates", "24", "--marks", "ecg")
     refused(some, "none of the 8 cycles has 1000 to 1200 ms", *gates, "ecg", "--gate-cycle", "1000,1200")
     file.header["exam"]["externalSignals"] = [*SIGNALS, {"type": 1, "description": "again", "id": 8}]
     refused(some, "2 signals of type \"ecgTrigger\"", *gates, "ecg")
+    file.header["exam"]["externalSignals"] = [{"type": 3, "description": "belt", "id": 100 + i} for i in range(64)] + SIGNALS
+    refused(some, "time marks: the file has 67 external signals; supported: at most 64", *gates, "ecg")
+    file.header["exam"]["externalSignals"] = SIGNALS
     tables = (
         (b"5\n3\n", "line 2: mark 2 is at 3 ms, not after mark 1 at 5 ms", 4),
         (b"-5\n3\n", "line 1: mark 1 is at -5 ms: before the start", 4),
@@ -320,6 +335,9 @@ def gates_of_an_mmr(folder, _):
             f.write("\n".join(map(str, marks)))
         same, _ = recon(folder, name + "-table", source, *(table if option == name else option for option in options))
         check(all(np.array_equal(a.pixel_array, b.pixel_array) and a.RescaleSlope == b.RescaleSlope for a, b in zip(objects, same)), "a table, another image")
+        other, _ = recon(folder, name + "-replaced", source, "--set", f"gate_signal={name}", *(table if option == name else option for option in options))
+        check([d.SOPInstanceUID for d in other] == [d.SOPInstanceUID for d in same], "a table with gate_signal is another result")
+        check("gate_signal" in str(objects[0]) and "gate_signal" not in str(other[0]), "the protocol in the result has the signal that was not used")
         check("TriggerSourceOrType" not in same[0] and same[0].SeriesInstanceUID != objects[0].SeriesInstanceUID, "the trigger of a table")
     refused_lists(folder, source)
 

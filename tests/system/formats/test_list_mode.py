@@ -179,6 +179,7 @@ def frames(folder, head, events, failures):
     counts = [f["counts"] for f in report["pet"]["frames"]]
     tools.check(counts == [len(parts[0][0]), 0, len(parts[2][0])], f"frames: {counts}", failures)
     tools.check(report["pet"]["list_mode"]["in_no_frame"] == len(parts[1][0]), str(report["pet"]["list_mode"]), failures)
+    tools.check("The event blocks cover" not in report["pet"]["warnings"], report["pet"]["warnings"], failures)
     n = len(series.objects) // 3
     for k, e in ((0, parts[0]), (2, parts[2])):
         alone = os.path.join(folder, f"frame-{k}.petsird")
@@ -186,6 +187,11 @@ def frames(folder, head, events, failures):
         other, _ = by_events(os.path.join(folder, f"frame-{k}"), alone, SMALL)
         difference = np.abs(series.values[k * n:k * n + n] - other.values).max() / other.values.max()
         tools.check(difference < 1e-4, f"frame {k + 1} differs by {difference}", failures)
+    gap = os.path.join(folder, "gap.petsird")
+    lists.write(gap, head, [lists.block(0, 1000, head, *parts[0]), lists.block(1000, 1500, head, *parts[1]), lists.block(2000, 4000, head, *parts[2])])
+    for table, wanted in (("1,1,2", True), ("1,(1),2", False)):
+        _, said = by_events(os.path.join(folder, f"gap-{wanted}"), gap, SMALL, ("--frames", table))
+        tools.check(("The event blocks cover 0.5 of 1 s of time frame 2" in said["pet"]["warnings"]) == wanted, said["pet"]["warnings"], failures)
     tools.check(not series.values[n:2 * n].any() and "without counts, whose values are 0: 2." in report["pet"]["warnings"], str(counts), failures)
 
 
