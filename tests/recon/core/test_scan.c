@@ -73,8 +73,11 @@ static void binned(void **state)
 	assert_int_equal(four->n_u, 704);
 	assert_int_equal(four->n_v, 896);
 	assert_near(four->h[0], 0.34, 1e-15);
-	for (int i = 0; i < 5; i++)
-		assert_memory_equal(&four->views[i], &scan->views[order[i]], sizeof(struct scan_view));
+	for (int i = 0; i < 5; i++) { /* not the bytes between the members */
+		assert_memory_equal(four->views[i].src, scan->views[order[i]].src, sizeof(scan->views[0].src));
+		assert_memory_equal(four->views[i].shift, scan->views[order[i]].shift, sizeof(scan->views[0].shift));
+		assert_false(four->views[i].posed);
+	}
 	/* A merged bin's centre is the mean of its bins' centres. */
 	for (int u = 8; u < 12; u++) {
 		scan_ray(scan, &scan->views[0], u, 0, a, b);
