@@ -289,8 +289,19 @@ class Node:
         return sorted(found)
 
     def manager_and_receiver(self):
-        """Their process numbers, once no association is left."""
-        return wait_for("manager and receiver alone", lambda: (lambda found: found if len(found) == 2 else None)(self.processes("serve")))
+        """Their process numbers, once no association is left. The receiver is the manager's child; its number may be the smaller one."""
+        def parent(pid):
+            try:
+                with open(f"/proc/{pid}/stat") as f:
+                    return int(f.read().rpartition(")")[2].split()[1])
+            except OSError:
+                return 0  # it has ended
+
+        def two():
+            found = self.processes("serve")
+            return next(((a, b) for a in found for b in found if parent(b) == a), None) if len(found) == 2 else None
+
+        return wait_for("manager and receiver alone", two)
 
     def log_text(self):
         if not os.path.exists(self.log_path):
