@@ -98,7 +98,7 @@ static const struct command_spec spec = {
 		"a\n"
 		"series with one object per slice (docs/sinogram-object.md describes sinograms). A PETSIRD file is a case of "
 		"its\n"
-		"own, reconstructed event by event (docs/petsird.md). Other files that are not DICOM are ignored. If a case is "
+		"own, reconstructed event by event (docs/petsird.md). Other files that are not DICOM are ignored. If a case is\n"
 		"refused, the reason is printed and the others are still reconstructed.",
 	.options = option_specs,
 	.json = true,

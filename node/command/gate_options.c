@@ -30,7 +30,9 @@ static int read_table(const struct options *o, const char *path, struct pet_mark
 	free(text);
 	if (rc == 0)
 		return CODE_OK;
-	return options_fail(o, err.code == ENOENT ? CODE_NOT_FOUND : options_code(&err), "--marks %s: %s", path, err.msg);
+	if (err.code == ENOENT)
+		return options_fail(o, CODE_NOT_FOUND, "--marks %s: no signal (ecg, resp, motion, sync), and no such file", path);
+	return options_fail(o, options_code(&err), "--marks %s: %s", path, err.msg);
 }
 
 int gate_options_read(const struct options *o, const struct gate_options *given, const char *without, struct pet_gates *ret)

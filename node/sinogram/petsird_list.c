@@ -432,6 +432,10 @@ static int fill_acquisition(struct sinogram *s, const struct petsird_source *p, 
 	s->n_files = 1;
 	pet_facts_read(dicom_root(s->files[0]), &s->facts);
 	s->scanner = sinogram_find_scanner(s->files[0], p->o->config);
+	if (!s->facts.patient_position[0])
+		return err_set(err, EBADMSG,
+			       "PETSIRD files have no patient position, which a reconstruction requires: "
+			       "--attribute PatientPosition=HFS or another");
 	return sinogram_find_axes(s, err);
 }
 

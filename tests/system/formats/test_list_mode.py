@@ -222,7 +222,7 @@ def refused(folder, head, events, failures):
         said = by_events(out, bad, (*settings, *more), ok=(4,))
         tools.check(says in said, f"{says}: {said}", failures)
     said = recon(out, path, settings=settings, ok=(4,))
-    tools.check("the patient's position is" in said, said, failures)
+    tools.check("PETSIRD files have no patient position" in said and "--attribute PatientPosition=HFS" in said, said, failures)
     said = by_events(out, path, settings, ("--axes", "x,x,z"), ok=(2, 4))
     tools.check("axes x,x,z" in said, said, failures)
     tools.check(not os.path.exists(out) or not os.listdir(out), f"left: {os.listdir(out) if os.path.exists(out) else ''}", failures)
