@@ -255,6 +255,7 @@ def refused_marks_of_petsird(folder, _):
     refused(file.triggers[:2] + file.blocks, "time marks: 1 mark; a cycle needs two", *gates, "ecg")
     refused(file.blocks, "time marks: 0 marks; a cycle needs two", *gates, "ecg")
     refused(some, "0 signals of type \"otherMotionTrigger\"; it must have one", *gates, "motion")
+    refused(some, "--marks ekg: no signal (ecg, resp, motion, sync), and no such file", *gates, "ekg", code=8)
     blocks = "time blocks of up to 3 ms, but a gate of "
     refused(some, blocks + "1.609 ms, less than twice that, in a cycle of 103 ms", "--gates", "64", "--gate-cycle", "100,110", "--marks", "ecg")
     refused(some, blocks + "5 ms, less than twice that, in a cycle of 20 ms", "--gates", "4", "--marks", "ecg")  # the mean is 26 ms
