@@ -14,7 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "dicom/core/bulk.h"
 #include "node/base/folder.h"
 #include "node/sinogram/petsird_facts_internal.h"
 #include "node/sinogram/sinogram_internal.h"
@@ -317,25 +316,8 @@ struct hashing {
 static void *hash_file(void *ctx)
 {
 	struct hashing *h = ctx;
-	struct dicom_digest *d = dicom_digest_new();
-	uint8_t *piece = malloc(PIECE);
-	int fd = open(h->path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = 0;
 
-	if (!d || !piece || fd < 0)
-		err_set(&h->err, ENOMEM, "cannot read %s to compute its SHA-256", h->path);
-	while (!h->err.code && (n = read(fd, piece, PIECE)) > 0) {
-		dicom_digest_add(d, piece, (size_t)n);
-		h->bytes += (uint64_t)n;
-	}
-	if (n < 0)
-		err_set(&h->err, errno, "cannot read %s: %s", h->path, strerror(errno));
-	if (d)
-		dicom_digest_hex(d, h->hex);
-	dicom_digest_free(d);
-	if (fd >= 0)
-		close(fd);
-	free(piece);
+	sinogram_hash_file(h->path, &h->bytes, h->hex, &h->err);
 	return NULL;
 }
 

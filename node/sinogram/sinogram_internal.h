@@ -43,7 +43,9 @@ int sinogram_check_frames(struct sinogram *s, struct err *err);
 /* Check the gates of the acquisition, after its facts were read; errors as pet_gates_check(). */
 int sinogram_check_gates(const struct sinogram *s, struct err *err);
 
-/* sinogram_source_file.c: describe a file for the provenance: "NAME N bytes SHA-256 HEX". The caller frees *ret_text. */
+/* sinogram_source_file.c: compute the size and the SHA-256 of a file, 64 hexadecimal digits; from any thread. */
+int sinogram_hash_file(const char *path, uint64_t *ret_bytes, char ret_hash[65], struct err *err);
+/* Describe a file for the provenance: "NAME N bytes SHA-256 HEX". The caller frees *ret_text. */
 int sinogram_describe_file(const char *path, char **ret_text, struct err *err);
 
 /* ---- raw data of a Siemens mMR: sinogram_mmr.c ---- */

@@ -12,7 +12,7 @@
 
 #define PIECE ((size_t)1 << 20)
 
-static int hash_file(const char *path, uint64_t *ret_bytes, char ret_hash[65], struct err *err)
+int sinogram_hash_file(const char *path, uint64_t *ret_bytes, char ret_hash[65], struct err *err)
 {
 	struct dicom_digest *digest = dicom_digest_new();
 	uint8_t *piece = malloc(PIECE);
@@ -45,7 +45,7 @@ int sinogram_describe_file(const char *path, char **ret_text, struct err *err)
 {
 	uint64_t bytes = 0;
 	char hash[65];
-	int rc = hash_file(path, &bytes, hash, err);
+	int rc = sinogram_hash_file(path, &bytes, hash, err);
 
 	if (rc == 0 && asprintf(ret_text, "%s %llu bytes SHA-256 %s", file_name(path), (unsigned long long)bytes, hash) < 0) {
 		*ret_text = NULL;
