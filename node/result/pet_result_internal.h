@@ -61,7 +61,7 @@ extern const struct series_kind pet_series;
 void pet_result_fill_header(const struct pet_result *r, struct item_writer *root);
 /* pet_result_sources.c: write derivation, methods and the recipe. */
 void pet_result_fill_sources(const struct pet_result *r, struct item_writer *root);
-/* Does the protocol reconstruct these data with time of flight? */
+/* Return whether the protocol reconstructs these data with time of flight. */
 bool pet_result_uses_tof(const struct sinogram *s, const struct protocol_conf *p);
 /* Describe the scanner and its sinograms as text, for provenance and UIDs. */
 void pet_result_describe_scanner(const struct sinogram *s, char *ret_text, size_t size);

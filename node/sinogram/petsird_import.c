@@ -121,7 +121,7 @@ static size_t bin_number(const struct import *s, int plane, int angle, int radia
 
 /* ---- events ---- */
 
-/* Find the time frame of a time and make it s->image; false: it is in none. */
+/* Find the time frame that contains a time and make it s->image; false: there is none. */
 static bool find_frame(struct import *s, int64_t t)
 {
 	const struct pet_frames *frames = &s->o->frames;

@@ -136,7 +136,7 @@ static int add(struct search *s, const struct bead_spot *spot, struct err *err)
 	return 0;
 }
 
-/* Keep of the spots within a diameter of each other the highest one. */
+/* Of the spots within a diameter of each other, keep the highest one. */
 static int add_highest(struct search *s, const struct bead_spot *spot, struct err *err)
 {
 	for (size_t i = s->n; i-- > 0;) {
