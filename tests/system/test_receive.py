@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 
 from tools import node_harness
 from tools.dicom_peer import Object, Sender
@@ -116,7 +117,8 @@ class Receiver:
             assert raw[128:132] == b"DICM"
             result.setdefault(uid, []).append(raw[144 + int.from_bytes(raw[140:144], "little"):])
         names = {os.path.basename(row[1]) for row in self.rows()}
-        assert set(os.listdir(os.path.join(self.spool, "instances"))) == names
+        found = set(os.listdir(os.path.join(self.spool, "instances")))
+        assert found == names, f"files without a row: {found - names}; rows without a file: {names - found}"
         return result
 
     def leftovers(self):
@@ -156,7 +158,7 @@ class Tests:
         assert set(stored) == set(data), f"stored {sorted(stored)}, sent {sorted(data)}"
         for uid, sets in stored.items():
             assert sets == [data[uid]], f"{uid}: the data set is not the sender's, bit for bit"
-        assert r.leftovers() == []
+        assert r.leftovers() == [], f"left in incoming: {r.leftovers()}"
 
     def test_echo_and_store(self):
         r = Receiver(self.spool("plain"))
@@ -171,11 +173,14 @@ class Tests:
 
     def test_parallel(self):
         r = Receiver(self.spool("parallel"))
-        senders = [subprocess.Popen(storescu(r.port, *self.files[i::6]), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for i in range(6)]
-        assert [s.wait(60) for s in senders] == [0] * 6
+        senders = [subprocess.Popen(storescu(r.port, *self.files[i::6]), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for i in range(6)]
+        said = [s.communicate(timeout=60)[0] for s in senders]
+        for sender, text in zip(senders, said):
+            assert sender.returncode == 0, f"exit code {sender.returncode}: {text[-600:]} {r.log()[-600:]}"
         r.stop()
         self.expect_all(r, self.data)
-        assert len({row[4] for row in r.rows()}) == 6
+        associations = {row[4] for row in r.rows()}
+        assert len(associations) == 6, associations
 
     def test_one_association_per_image(self):
         r = Receiver(self.spool("each"))
@@ -444,7 +449,8 @@ def main():
                 print(f"skipped: {name}: {note}" if note else f"ok   {name} ({time.time() - began:.1f} s)", flush=True)
             except Exception as e:  # each test is reported, then the next one runs
                 failed += 1
-                print(f"FAIL {name}: {type(e).__name__}: {e}", flush=True)
+                line = traceback.extract_tb(e.__traceback__)[-1].lineno
+                print(f"FAIL {name}: {type(e).__name__} in line {line}: {e}", flush=True)
             for r in Receiver.running:
                 r.process.kill()  # what a failed test left; its receiver ends with it
                 r.process.wait()
