@@ -90,8 +90,7 @@ static void fill_values(const struct result *r, struct item_writer *w)
 	item_end(w, &item);
 
 	item = item_begin(w, TAG_FRAME_VOI_LUT_SEQUENCE);
-	item_put_double(&item, TAG_WINDOW_CENTER, (r->window_lo + r->window_hi) / 2);
-	item_put_double(&item, TAG_WINDOW_WIDTH, r->window_hi - r->window_lo);
+	result_put_window(r, &item);
 	item_end(w, &item);
 
 	item = item_begin(w, TAG_REAL_WORLD_VALUE_MAPPING_SEQUENCE);
@@ -144,6 +143,8 @@ static void fill_frame(const struct result *r, int slice, bool even, struct item
 	uint32_t index[2] = {1, (uint32_t)slice + 1};
 	struct item_writer item = item_begin(&f, TAG_FRAME_CONTENT_SEQUENCE);
 
+	/* Viewers split an object whose frames differ in acquisition number, stack or frame type. */
+	item_put_int(&item, TAG_FRAME_ACQUISITION_NUMBER, 1);
 	item_put_text(&item, TAG_STACK_ID, "1");
 	item_put_int(&item, TAG_IN_STACK_POSITION_NUMBER, slice + 1);
 	if (item.rc >= 0)

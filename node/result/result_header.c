@@ -95,6 +95,8 @@ static void fill_image(const struct result *r, struct item_writer *w)
 	item_put_text(w, TAG_INSTANCE_CREATION_DATE, r->now.date);
 	item_put_text(w, TAG_INSTANCE_CREATION_TIME, r->now.time);
 	item_put_empty(w, TAG_ACQUISITION_CONTEXT_SEQUENCE);
+	item_put_text(w, TAG_FRAME_OF_REFERENCE_UID, r->frame_of_reference);
+	item_copy_or_empty(w, TAG_POSITION_REFERENCE_INDICATOR, r->source);
 }
 
 static void fill_volume(const struct result *r, struct item_writer *w)
@@ -104,8 +106,6 @@ static void fill_volume(const struct result *r, struct item_writer *w)
 	item_put_text(w, TAG_VOLUME_BASED_CALCULATION_TECHNIQUE, result_calculation_technique(r));
 	item_put_text(w, TAG_CONTENT_QUALIFICATION, "RESEARCH");
 	item_put_int(w, TAG_NUMBER_OF_FRAMES, r->n_planes);
-	item_put_text(w, TAG_FRAME_OF_REFERENCE_UID, r->frame_of_reference);
-	item_copy_or_empty(w, TAG_POSITION_REFERENCE_INDICATOR, r->source);
 }
 
 void result_fill_header(const struct result *r, struct item_writer *root)

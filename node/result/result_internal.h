@@ -77,6 +77,10 @@ int result_summarise(struct dbt_session *session, const struct grid *grid, doubl
 /* Compute the range of stored values of the tissue in one frame; zero: the stored value of no attenuation. */
 int result_window(const uint16_t *values, size_t n, double zero, double *ret_lo, double *ret_hi, struct err *err);
 
+/* Write the display window: one for all frames, LINEAR, whole numbers within the range of the stored values, because some viewers
+ * read nothing else. */
+void result_put_window(const struct result *r, struct item_writer *w);
+
 /* result_pipeline.c: write all objects in one pass over the slices. */
 struct result_pipeline {
 	const struct exam *exam;

@@ -89,9 +89,19 @@ static double quantile(const uint64_t *bins, size_t first, double part)
 static void widen(double *lo, double *hi)
 {
 	if (*hi - *lo < 100) {
-		*lo = *lo > 50 ? *lo - 50 : 0;
+		*lo = fmin(*lo > 50 ? *lo - 50 : 0, RESULT_STORED_MAX - 100);
 		*hi = *lo + 100;
 	}
+}
+
+void result_put_window(const struct result *r, struct item_writer *w)
+{
+	double lo = floor(r->window_lo), width = 2 * fmax(floor((r->window_hi - lo) / 2), 1);
+
+	item_put_double(w, TAG_WINDOW_CENTER, lo + width / 2);
+	item_put_double(w, TAG_WINDOW_WIDTH, width);
+	item_put_text(w, TAG_WINDOW_CENTER_WIDTH_EXPLANATION, "NORMAL");
+	item_put_text(w, TAG_VOI_LUT_FUNCTION, "LINEAR");
 }
 
 /* Return the bin where tissue begins. zero: the stored value of no attenuation. */

@@ -87,10 +87,7 @@ static void fill_values(const struct result *r, struct item_writer *w)
 	item_put_double(w, TAG_RESCALE_INTERCEPT, 0);
 	item_put_double(w, TAG_RESCALE_SLOPE, 1);
 	item_put_text(w, TAG_RESCALE_TYPE, "US");
-	item_put_double(w, TAG_WINDOW_CENTER, (r->window_lo + r->window_hi) / 2);
-	item_put_double(w, TAG_WINDOW_WIDTH, r->window_hi - r->window_lo);
-	item_put_text(w, DICOM_TAG(0x0028, 0x1055), "NORMAL"); /* Window Center & Width Explanation */
-	item_put_text(w, DICOM_TAG(0x0028, 0x1056), "LINEAR"); /* VOI LUT Function */
+	result_put_window(r, w);
 
 	item = item_begin(w, TAG_REAL_WORLD_VALUE_MAPPING_SEQUENCE);
 	item_put_int(&item, TAG_REAL_WORLD_VALUE_FIRST_VALUE_MAPPED, 0);

@@ -130,6 +130,29 @@ def check_acquisition(ds, sources, truth, name, check):
     check(len(ds.ContributingSourcesSequence) == 1, f"{name}: contributing sources")
 
 
+def check_hanging(objects, truth, orientation, name, check):
+    """What workstations hang images by: laterality, view, orientation, frame of reference; frames that no viewer splits."""
+    code_value = {"CC": "399162004", "MLO": "399368009"}[truth["view"]]
+    check(len(objects) == 3 and len({d.FrameOfReferenceUID for d in objects.values()}) == 1, f"{name}: frames of reference")
+    for kind, ds in objects.items():
+        check(ds.ViewCodeSequence[0].CodeValue == code_value and ds.Modality == "MG", f"{name} {kind}: view {ds.ViewCodeSequence[0].CodeValue}")
+        window = ds
+        if kind == "synthetic":
+            check(ds.ImageLaterality == truth["side"], f"{name} {kind}: laterality {ds.ImageLaterality}")
+            check(list(ds.PatientOrientation) == list(orientation), f"{name} {kind}: {ds.PatientOrientation}, source {orientation}")
+        else:
+            shared, frames = ds.SharedFunctionalGroupsSequence[0], ds.PerFrameFunctionalGroupsSequence
+            check(shared.FrameAnatomySequence[0].FrameLaterality == truth["side"], f"{name} {kind}: laterality")
+            equal = {(tuple(f.XRay3DFrameTypeSequence[0].FrameType), f.FrameContentSequence[0].get("FrameAcquisitionNumber"),
+                      f.FrameContentSequence[0].StackID) for f in frames}
+            check(len(equal) == 1 and (tuple(ds.ImageType), 1, "1") in equal, f"{name} {kind}: frames differ: {equal}")
+            check(not any("FrameVOILUTSequence" in f for f in frames), f"{name} {kind}: windows of single frames")
+            window = shared.FrameVOILUTSequence[0]
+        centre, width = float(window.WindowCenter), float(window.WindowWidth)
+        check(window.VOILUTFunction == "LINEAR" and centre % 1 == 0 and width % 1 == 0 and centre - width / 2 >= 0
+              and centre + width / 2 < 2 ** ds.BitsStored, f"{name} {kind}: window {centre} {width}")
+
+
 def source_orientation(ds):
     if "PatientOrientation" in ds:
         return list(ds.PatientOrientation)
@@ -156,7 +179,7 @@ def main():
                 truth = tools.simulate(exam, system="siemens-inspiration", phantom="breast", binning=8, i0=10000, seed=2, format=image_format,
                                        side=side, view=view)
                 sources = [pydicom.dcmread(p) for p in sorted(glob.glob(os.path.join(exam, "**", "*.dcm"), recursive=True))]
-                _, path = tools.reconstruct(out, exam, settings=("voxel=0",))
+                summary, path = tools.reconstruct(out, exam, settings=("voxel=0", "slab_thickness=6", "slab_step=4", "synthetic=true"))
                 for options in ((), ("-profile", "IHEDBT")):
                     lines = tools.validator(path, *options)
                     check(not lines, f"{name}: dciodvfy {' '.join(options)}: {lines}")
@@ -168,8 +191,10 @@ def main():
                 check_values(ds, name, check)
                 check_machines(ds, sources, name, check)
                 check_acquisition(ds, sources, truth, name, check)
+                objects = {o["kind"]: pydicom.dcmread(os.path.join(out, o["file"])) for o in summary["objects"]}
+                check_hanging(objects, truth, source_orientation(sources[0]), name, check)
                 if (image_format, side, view) == ("mg", "L", "CC"):
-                    _, second = tools.reconstruct(again, exam, settings=("voxel=0",))
+                    _, second = tools.reconstruct(again, exam, settings=("voxel=0", "slab_thickness=6", "slab_step=4", "synthetic=true"))
                     check(pydicom.dcmread(second).SOPInstanceUID == ds.SOPInstanceUID, f"{name}: a retry has another UID")
                     check(os.path.basename(second) == os.path.basename(path), f"{name}: a retry has another name")
                     _, other = tools.reconstruct(again, exam, settings=("voxel=0", "iterations=2"))

@@ -163,6 +163,51 @@ static void test_view(void **state)
 	unmake(&m);
 }
 
+/* Check that no viewer splits the object by its frames: frame type, acquisition number and stack are equal; positions count. */
+static void check_frames(const struct dicom_item *root, size_t n)
+{
+	for (size_t k = 0; k < n; k++) {
+		const struct dicom_item *content = group(root, frame_group, k, TAG_FRAME_CONTENT_SEQUENCE),
+					*type = group(root, frame_group, k, TAG_X_RAY_3D_FRAME_TYPE_SEQUENCE);
+
+		assert_string_equal(text_of(type, TAG_FRAME_TYPE), text_of(root, TAG_IMAGE_TYPE));
+		assert_true(number_of(content, TAG_FRAME_ACQUISITION_NUMBER, 0) == 1);
+		assert_string_equal(text_of(content, TAG_STACK_ID), "1");
+		assert_true(number_of(content, TAG_IN_STACK_POSITION_NUMBER, 0) == (double)(k + 1));
+		assert_false(dicom_has(dicom_item_at(root, frame_group, k), TAG_FRAME_VOI_LUT_SEQUENCE));
+	}
+}
+
+/* The objects of a case hang together: one frame of reference, and one window each, in whole numbers within the stored range. */
+static void test_display(void **state)
+{
+	static const char *const settings[] = {"slab_thickness=3", "slab_step=3", "synthetic=true", "stored_step=1.7e-5", NULL};
+	struct protocol_conf p = protocol_with(settings);
+	struct made m = make_as(&(struct fixture_mg){.n = N_VIEWS}, &p);
+
+	(void)state;
+	assert_int_equal(m.report.n_objects, 3);
+	for (size_t i = 0; i < 3; i++) {
+		struct dicom_file *file = open_object(&m, i);
+		const struct dicom_item *root = dicom_root(file), *window = root;
+		double centre, width;
+
+		assert_string_equal(text_of(root, TAG_FRAME_OF_REFERENCE_UID), "1.2.3.3");
+		assert_true(dicom_has(root, TAG_POSITION_REFERENCE_INDICATOR));
+		if (m.report.objects[i].kind != RESULT_SYNTHETIC) {
+			window = group(root, shared_group, 0, TAG_FRAME_VOI_LUT_SEQUENCE);
+			check_frames(root, (size_t)number_of(root, TAG_NUMBER_OF_FRAMES, 0));
+		}
+		centre = number_of(window, TAG_WINDOW_CENTER, 0);
+		width = number_of(window, TAG_WINDOW_WIDTH, 0);
+		assert_string_equal(text_of(window, TAG_VOI_LUT_FUNCTION), "LINEAR");
+		assert_true(centre == floor(centre) && width == floor(width) && width >= 2);
+		assert_true(centre - width / 2 >= 0 && centre + width / 2 <= 65535);
+		dicom_close(file);
+	}
+	unmake(&m);
+}
+
 /* JPEG-LS: the same objects with identical pixels. */
 static void test_compressed(void **state)
 {
@@ -206,10 +251,8 @@ static void test_compressed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_slabs),
-		cmocka_unit_test(test_slabs_refused),
-		cmocka_unit_test(test_view),
-		cmocka_unit_test(test_compressed),
+		cmocka_unit_test(test_slabs),	cmocka_unit_test(test_slabs_refused), cmocka_unit_test(test_view),
+		cmocka_unit_test(test_display), cmocka_unit_test(test_compressed),
 	};
 
 	return cmocka_run_group_tests_name("result objects", tests, fixture_start, fixture_stop);
