@@ -122,7 +122,7 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 		return rc;
 	base->report.seconds_download = made.seconds_tally + made.seconds_download;
 	base->report.seconds_write = made.seconds_write;
-	memcpy(base->report.omitted, made.omitted, sizeof(made.omitted));
+	snprintf(base->report.omitted, sizeof(base->report.omitted), "%s", made.omitted);
 	return name_objects(&made, &base->report, err);
 }
 

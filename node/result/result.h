@@ -47,7 +47,7 @@ struct result_report {
 	double seconds_download; /* time spent waiting for slices */
 	double seconds_write;	 /* remaining time until the files have their final names, including fsync */
 	double seconds_sync;	 /* part of seconds_write: from the last byte written until it is on the disk */
-	char omitted[1024];	 /* sentences: modules that are left out, and the values that they lack; "": none */
+	char omitted[2400];	 /* sentences: modules that are left out, and the values that they lack; "": none */
 	size_t below, above;	 /* voxels stored as 0 and as 65535 because their values are out of range */
 };
 

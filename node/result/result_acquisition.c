@@ -34,6 +34,8 @@ static const struct required acquisition_values[] = {
 	{TAG_DISTANCE_SOURCE_TO_PATIENT, "Distance Source to Patient", NULL},
 	{TAG_ANODE_TARGET_MATERIAL, "Anode Target Material", TEXT(anode)},
 	{TAG_BODY_PART_THICKNESS, "Body Part Thickness", NULL},
+	/* Copied, not computed, because manufacturers give the distance to the patient three meanings. */
+	{TAG_ESTIMATED_RADIOGRAPHIC_MAGNIFICATION_FACTOR, "Estimated Radiographic Magnification Factor", NULL},
 	{TAG_EXPOSURE_CONTROL_MODE, "Exposure Control Mode", TEXT(exposure_control)},
 	{TAG_EXPOSURE_CONTROL_MODE_DESCRIPTION, "Exposure Control Mode Description", TEXT(exposure_control_text)},
 	{TAG_HALF_VALUE_LAYER, "Half Value Layer", NULL},
@@ -54,7 +56,8 @@ static const struct required acquisition_values[] = {
 /* ---- what is missing ---- */
 
 struct gaps {
-	char text[700]; /* "Detector ID (0018,700A), ..." */
+	char text[1100]; /* "Detector ID (0018,700A), ..." */
+	char keys[200];	 /* "detector_id, ...": keys of the profile for constants among them */
 	size_t n;
 };
 
@@ -63,10 +66,14 @@ static void add_gap(struct gaps *g, const char *name, uint32_t tag)
 	size_t at = strlen(g->text);
 
 	g->n++;
-	if (tag)
-		snprintf(g->text + at, sizeof(g->text) - at, "%s%s %s", at ? ", " : "", name, tag_text(tag));
-	else
-		snprintf(g->text + at, sizeof(g->text) - at, "%s%s", at ? ", " : "", name);
+	snprintf(g->text + at, sizeof(g->text) - at, "%s%s %s", at ? ", " : "", name, tag_text(tag));
+}
+
+static void add_key(struct gaps *g, const char *key)
+{
+	size_t at = strlen(g->keys);
+
+	snprintf(g->keys + at, sizeof(g->keys) - at, "%s%s", at ? ", " : "", key);
 }
 
 /* Write the profile's constant; return false if it has none. */
@@ -95,10 +102,13 @@ static void put_all(const struct header *h, const struct profile_conf *p, const 
 	for (size_t i = 0; i < n && w->rc >= 0; i++) {
 		const struct dicom_item *from = header_find(h, v[i].tag);
 
-		if (from)
+		if (from) {
 			item_copy(w, v[i].tag, from);
-		else if (!put_constant(p, &v[i], w))
+		} else if (!put_constant(p, &v[i], w)) {
 			add_gap(g, v[i].name, v[i].tag);
+			if (v[i].key)
+				add_key(g, v[i].key);
+		}
 	}
 }
 
@@ -211,17 +221,6 @@ static void fill_contributing(const struct result *r, struct item_writer *w, str
 	put_all(&h, r->exam->profile, source_values, N_SOURCE_VALUES, w, g);
 }
 
-static void fill_magnification(const struct header *h, struct item_writer *w, struct gaps *g)
-{
-	double sid, sod;
-
-	if (header_double(h, TAG_DISTANCE_SOURCE_TO_DETECTOR, 0, &sid, NULL) == 1 &&
-	    header_double(h, TAG_DISTANCE_SOURCE_TO_PATIENT, 0, &sod, NULL) == 1 && sod > 0)
-		item_put_double(w, TAG_ESTIMATED_RADIOGRAPHIC_MAGNIFICATION_FACTOR, sid / sod);
-	else if (header_find(h, TAG_DISTANCE_SOURCE_TO_DETECTOR) && header_find(h, TAG_DISTANCE_SOURCE_TO_PATIENT))
-		add_gap(g, "a positive Distance Source to Patient", TAG_DISTANCE_SOURCE_TO_PATIENT);
-}
-
 static void fill_acquisition(const struct result *r, struct item_writer *w, struct gaps *g)
 {
 	const struct exam *e = r->exam;
@@ -229,7 +228,6 @@ static void fill_acquisition(const struct result *r, struct item_writer *w, stru
 	double size[2] = {(double)e->pixels.rows * e->scan->h[1], (double)e->pixels.columns * e->scan->h[0]};
 
 	put_all(&h, e->profile, acquisition_values, N_ACQUISITION_VALUES, w, g);
-	fill_magnification(&h, w, g);
 	item_put_text(w, TAG_FIELD_OF_VIEW_SHAPE, "RECTANGLE");
 	item_put_text(w, TAG_X_RAY_RECEPTOR_TYPE, "DIGITAL_DETECTOR");
 	item_put_doubles(w, TAG_FIELD_OF_VIEW_DIMENSIONS_IN_FLOAT, size, 2);
@@ -248,14 +246,17 @@ static void fill_acquisition(const struct result *r, struct item_writer *w, stru
 	}
 }
 
-/* Add a sentence about a module that is left out. */
-static void report_gaps(const char *module, const struct gaps *g, char *ret, size_t size)
+/* Add sentences about a module that is left out: the missing values, and the keys of the profile that can supply some of them. */
+static void report_gaps(const char *module, const struct gaps *g, const struct profile_conf *profile, char *ret, size_t size)
 {
 	size_t at = strlen(ret);
 
-	if (g->n > 0)
-		snprintf(ret + at, size - at, "%s%s is left out: the images and the profile have no %s.", at ? " " : "", module,
-			 g->text);
+	if (g->n == 0)
+		return;
+	snprintf(ret + at, size - at, "%s%s is left out: the images and the profile have no %s.", at ? " " : "", module, g->text);
+	at = strlen(ret);
+	if (g->keys[0])
+		snprintf(ret + at, size - at, " Keys of profile %s that supply such values: %s.", profile->name, g->keys);
 }
 
 void result_fill_acquisition(const struct result *r, struct item_writer *root, char *ret_omitted, size_t size)
@@ -278,8 +279,8 @@ void result_fill_acquisition(const struct result *r, struct item_writer *root, c
 			item_copy(root, TAG_CONTRIBUTING_SOURCES_SEQUENCE, f.item);
 		if (g[1].n == 0)
 			item_copy(root, TAG_X_RAY_3D_ACQUISITION_SEQUENCE, f.item);
-		report_gaps("Contributing Sources", &g[0], ret_omitted, size);
-		report_gaps("X-Ray 3D Acquisition", &g[1], ret_omitted, size);
+		report_gaps("Contributing Sources", &g[0], r->exam->profile, ret_omitted, size);
+		report_gaps("X-Ray 3D Acquisition", &g[1], r->exam->profile, ret_omitted, size);
 		item_end(&f, &sources);
 		item_end(&f, &acquisition);
 	}

@@ -93,7 +93,7 @@ struct pending_object {
 	struct result r;
 	struct result_object object;
 	struct dicom_writer *writer;
-	char path[4096], omitted[1024];
+	char path[4096], omitted[2400];
 	bool published;
 };
 

@@ -29,6 +29,7 @@ static void fill_series(const struct simulation *s, struct item_writer *w)
 	item_put_code(w, TAG_ANATOMIC_REGION_SEQUENCE, "76752008", "SCT", "Breast");
 	item_put_double(w, TAG_DISTANCE_SOURCE_TO_DETECTOR, sid);
 	item_put_double(w, TAG_DISTANCE_SOURCE_TO_PATIENT, sid - p->support);
+	item_put_double(w, TAG_ESTIMATED_RADIOGRAPHIC_MAGNIFICATION_FACTOR, sid / (sid - p->support));
 	item_put_doubles(w, TAG_IMAGER_PIXEL_SPACING, pitch, 2);
 	item_put_text(w, TAG_FIELD_OF_VIEW_SHAPE, "RECTANGLE");
 	item_put_text(w, DICOM_TAG(0x0018, 0x1149), field); /* Field of View Dimensions */

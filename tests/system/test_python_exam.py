@@ -100,7 +100,8 @@ def complete(ds, i):
         "CompressionForce": "100", "PaddleDescription": "flat", "FieldOfViewOrigin": ["0", "0"], "FieldOfViewRotation": "0",
         "FieldOfViewHorizontalFlip": "NO", "AcquisitionDate": "20260601", "AcquisitionTime": f"1020{i:02}", "ExposureTime": "50",
         "ExposureInuAs": "4200", "RelativeXRayExposure": "400", "OrganDose": "0.002", "EntranceDoseInmGy": "0.5", "KVP": "30",
-        "DistanceSourceToDetector": AXIS + ARM, "DistanceSourceToPatient": AXIS + ARM - SUPPORT, "ImagesInAcquisition": len(ANGLES),
+        "DistanceSourceToDetector": AXIS + ARM, "DistanceSourceToPatient": AXIS + ARM - SUPPORT,
+        "EstimatedRadiographicMagnificationFactor": 1.05, "ImagesInAcquisition": len(ANGLES),
     }.items():
         setattr(ds, keyword, value)
 

@@ -73,6 +73,7 @@ static inline void complete(struct dicom_item *root, int i, const void *ctx)
 		{TAG_EXPOSURE_CONTROL_MODE, "AUTOMATIC"},
 		{TAG_EXPOSURE_CONTROL_MODE_DESCRIPTION, "pre-exposure"},
 		{TAG_HALF_VALUE_LAYER, "0.55"},
+		{TAG_ESTIMATED_RADIOGRAPHIC_MAGNIFICATION_FACTOR, "1.07"},
 		{TAG_FOCAL_SPOTS, "0.3"},
 		{TAG_DETECTOR_TEMPERATURE, "30"},
 		{TAG_FILTER_TYPE, "FLAT"},
