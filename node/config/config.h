@@ -159,6 +159,9 @@ struct protocol_conf {
 /* Source of I0, the stored value of the unattenuated beam; see docs/configuration.md. */
 enum i0_mode { I0_FIXED = 1, I0_HEADER_MAX, I0_PERCENTILE, I0_FLATFIELD };
 
+/* Where the numbers of a geometry profile come from. */
+enum geometry_source { GEOMETRY_LITERATURE, GEOMETRY_CALIBRATED, GEOMETRY_SIMULATED };
+
 struct profile_conf { /* geometry of a tomosynthesis system */
 	char name[CONFIG_NAME_SIZE];
 	char manufacturer[64], model[64], serial[64]; /* case-insensitive, with * and ?; "" matches any */
@@ -189,6 +192,11 @@ struct profile_conf { /* geometry of a tomosynthesis system */
 	char detector_type[17], detector_id[17], anode[17], filter_type[17], filter_material[17];
 	char paddle[65], exposure_control[17], exposure_control_text[65];
 	double element_spacing, focal_spot; /* mm */
+	int elements_x, elements_y;	    /* detector elements of size `pitch` along x and y; 0: unknown */
+	int projections;		    /* number of projections of a complete exam; 0: unknown */
+	enum geometry_source geometry_source;
+	char calibration_date[11]; /* of a calibrated geometry, "2026-05-31"; "": unknown */
+	double calibration_rms;	   /* residuals of its fit, bins; 0: unknown */
 };
 
 struct scanner_conf { /* geometry of a PET scanner and its sinograms; values in the data take precedence */

@@ -53,6 +53,8 @@ const struct key_choice config_kinds[] = {
 		{NULL, 0}};
 const struct key_choice config_compressions[] = {{"none", COMPRESSION_NONE}, {"jpeg-ls", COMPRESSION_JPEGLS}, {NULL, 0}};
 static const struct key_choice angle_tags[] = {{"0018,1510", 0x00181510}, {"0018,1531", 0x00181531}, {NULL, 0}};
+static const struct key_choice geometry_sources[] = {
+	{"literature", GEOMETRY_LITERATURE}, {"calibrated", GEOMETRY_CALIBRATED}, {"simulated", GEOMETRY_SIMULATED}, {NULL, 0}};
 static const struct key_choice angle_origins[] = {{"axis", false}, {"detector", true}, {NULL, 0}};
 static const struct key_choice signs[] = {{"1", 1}, {"-1", -1}, {NULL, 0}};
 static const struct key_choice i0_modes[] = {
@@ -366,6 +368,23 @@ static const struct config_key profile_keys[] = {
 	 .meaning = "constant of the system: (0018,7062), if the images lack it"},
 	{"paddle", AS_TEXT(profile_conf, paddle, 64), .fallback = "", .flags = KEY_SPARSE,
 	 .meaning = "constant of the system: (0018,11A4), if the images lack it"},
+	{"elements_x", AS_INT(profile_conf, elements_x, 1, 65535), .zero = "unknown", .fallback = "0", .flags = KEY_SPARSE,
+	 .meaning = "number of detector elements along x, of size `pitch`; locates images of a part of the detector, see "
+		    "[geometry.md](geometry.md#images-of-a-part-of-the-detector)"},
+	{"elements_y", AS_INT(profile_conf, elements_y, 1, 65535), .zero = "unknown", .fallback = "0", .flags = KEY_SPARSE,
+	 .meaning = "number of detector elements along y; 0: every image is centred at y = 0"},
+	{"projections", AS_INT(profile_conf, projections, 2, 1024), .zero = "unknown", .fallback = "0",
+	 .flags = KEY_SPARSE | KEY_UNDESCRIBED,
+	 .meaning =
+		 "number of projections of a complete exam, for single-frame series whose headers give another number or none"},
+	{"geometry_source", AS_CHOICE(profile_conf, geometry_source, geometry_sources), .fallback = "literature",
+	 .flags = KEY_SPARSE | KEY_UNDESCRIBED,
+	 .meaning = "where the geometry is from: `literature`: every result has a warning; `calibrated`: from `tomonode profile "
+		    "fit` or another measurement of this machine; `simulated`: a system that is defined by these numbers"},
+	{"calibration_date", AS_TEXT(profile_conf, calibration_date, 10), .fallback = "", .flags = KEY_SPARSE | KEY_UNDESCRIBED,
+	 .meaning = "with `calibrated`: the day of the measurement, for provenance"},
+	{"calibration_rms", AS_REAL(profile_conf, calibration_rms, 1e-6, 100), .unit = "bins", .zero = "unknown", .fallback = "0",
+	 .flags = KEY_SPARSE | KEY_UNDESCRIBED, .meaning = "with `calibrated`: residuals of the fit, for provenance"},
 };
 
 static const struct config_key scanner_keys[] = {

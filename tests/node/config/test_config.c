@@ -62,7 +62,16 @@ static void test_defaults(void **state)
 	assert_string_equal(f->name, "ge-essential");
 	assert_int_equal(f->angle_tag, 0x00181531);
 	assert_string_equal(config_profile(c, "VICTRE", "", "")->name, "victre");
-	assert_null(config_profile(c, "HOLOGIC, Inc.", "Selenia Dimensions", ""));
+	assert_int_equal(config_profile(c, "VICTRE", "", "")->geometry_source, GEOMETRY_SIMULATED);
+	assert_string_equal(config_profile(c, "SIEMENS", "MAMMOMAT Revelation", "")->name, "siemens-revelation");
+	assert_string_equal(config_profile(c, "GE MEDICAL SYSTEMS", "SenoClaire", "")->name, "ge-senoclaire");
+	assert_string_equal(config_profile(c, "GE MEDICAL SYSTEMS", "Senographe Pristina", "")->name, "ge-pristina");
+	assert_string_equal(config_profile(c, "HOLOGIC, Inc.", "3Dimensions", "")->name, "hologic-3dimensions");
+	f = config_profile(c, "HOLOGIC, Inc.", "Selenia Dimensions", "");
+	assert_string_equal(f->name, "hologic-dimensions");
+	assert_true(f->detector_ratio == 0.28 && f->support == 25 && f->geometry_source == GEOMETRY_LITERATURE);
+	assert_true(f->elements_x == 3328 && f->elements_y == 4096 && f->projections == 15);
+	assert_null(config_profile(c, "HOLOGIC, Inc.", "Lorad Selenia", ""));
 	config_free(c);
 }
 
@@ -259,7 +268,9 @@ static void test_write_profile(void **state)
 		"profiles = ( { name = \"every\"; manufacturer = \"A*\"; serial = \"7\"; axis_height = -1.6; "
 		"source_axis = 700.25; support = 25; source_x = -13.7; source_y = 0.1; detector_ratio = 0.285; pitch = 0.07; "
 		"angle_tag = \"0018,1531\"; angle_sign = -1; angle_about = \"detector\"; chest_wall = \"left\"; "
-		"scale_by_exposure = true; detector_type = \"DIRECT\"; paddle = \"18 x 24\"; } );");
+		"scale_by_exposure = true; detector_type = \"DIRECT\"; paddle = \"18 x 24\"; elements_x = 3328; projections = "
+		"15; "
+		"geometry_source = \"calibrated\"; calibration_date = \"2026-05-31\"; calibration_rms = 0.05; } );");
 
 	(void)state;
 	for (size_t i = 0; i < c->n_profiles; i++) {
@@ -275,6 +286,10 @@ static void test_write_profile(void **state)
 		config_describe_profile(p, is, sizeof(is));
 		assert_string_equal(was, is);
 		assert_string_equal(p->name, c->profiles[i].name);
+		assert_int_equal(p->geometry_source, c->profiles[i].geometry_source);
+		assert_int_equal(p->projections, c->profiles[i].projections);
+		assert_string_equal(p->calibration_date, c->profiles[i].calibration_date);
+		assert_true(p->calibration_rms == c->profiles[i].calibration_rms);
 		config_free(again);
 	}
 	config_free(c);
