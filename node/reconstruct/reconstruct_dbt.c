@@ -137,15 +137,27 @@ static json_t *i0_sources(const struct exam *exam)
 			 n[I0_OF_PROFILE], "unknown", n[I0_UNKNOWN]);
 }
 
+/* Describe what of the header the geometry is from. */
+static json_t *geometry(const struct exam *exam)
+{
+	static const char *const sources[] = {
+		[GEOMETRY_LITERATURE] = "literature", [GEOMETRY_CALIBRATED] = "calibrated", [GEOMETRY_SIMULATED] = "simulated"};
+
+	return json_pack("{s:s, s:f, s:[f,f], s:s?}", "source", sources[exam->profile->geometry_source], "bin_mm",
+			 exam->scan->h[0], "window_mm", exam->window[0], exam->window[1], "distance_to_patient_is_to",
+			 exam->sod_meaning);
+}
+
 static json_t *details(const struct dbt_work *w)
 {
 	const struct case_views_report *v = &w->views;
 
-	return json_pack("{s:{s:I, s:I, s:I, s:I, s:I, s:I, s:i}, s:o, s:b, s:s, s:s}", "bins", "padded", (json_int_t)v->padded,
-			 "saturated", (json_int_t)v->saturated, "over_range", (json_int_t)v->over_range, "floored",
-			 (json_int_t)v->floored, "clamped", (json_int_t)v->clamped, "air", (json_int_t)v->air,
-			 "views_without_mask", v->unmasked, "unattenuated", i0_sources(w->exam), "quantitative",
-			 !w->exam->relative[0], "warnings", w->base.report.warnings, "omitted", w->base.report.omitted);
+	return json_pack("{s:{s:I, s:I, s:I, s:I, s:I, s:I, s:i}, s:o, s:o, s:b, s:s, s:s}", "bins", "padded",
+			 (json_int_t)v->padded, "saturated", (json_int_t)v->saturated, "over_range", (json_int_t)v->over_range,
+			 "floored", (json_int_t)v->floored, "clamped", (json_int_t)v->clamped, "air", (json_int_t)v->air,
+			 "views_without_mask", v->unmasked, "geometry", geometry(w->exam), "unattenuated", i0_sources(w->exam),
+			 "quantitative", !w->exam->relative[0], "warnings", w->base.report.warnings, "omitted",
+			 w->base.report.omitted);
 }
 
 static const struct grid *fill_report(struct reconstruct_work *base)
@@ -155,8 +167,7 @@ static const struct grid *fill_report(struct reconstruct_work *base)
 
 	snprintf(report->profile, sizeof(report->profile), "%s", w->exam->profile->name);
 	snprintf(report->content, sizeof(report->content), "%d projections", w->plan.n_views);
-	if (w->exam->relative[0])
-		snprintf(report->warnings, sizeof(report->warnings), "The attenuation is relative: %s.", w->exam->relative);
+	exam_warnings(w->exam, report->warnings, sizeof(report->warnings));
 	report->n_views = w->plan.n_views;
 	report->bytes_device = w->plan.bytes_total + w->plan.bytes_threads;
 	report->details = details(w);

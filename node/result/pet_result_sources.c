@@ -143,19 +143,6 @@ static void describe_tof(const struct pet_result *r, char *ret_text, size_t size
 		 h->tof_listed ? "as the header states" : "assumed");
 }
 
-/* Return the length of the first sentences of a text that have together at most `room` characters. */
-static int fitting_sentences(const char *text, int room)
-{
-	int length = (int)strlen(text), n = 0;
-
-	if (length <= room)
-		return length;
-	for (int i = 0; i < room; i++)
-		if (text[i] == '.' && text[i + 1] == ' ')
-			n = i + 1;
-	return n;
-}
-
 /* Describe what was reconstructed. */
 static void describe_data(const struct sinogram *s, char *ret_text, size_t size)
 {
@@ -203,8 +190,8 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 	provenance_patient_text(s->patient, patient, sizeof(patient));
 	if (n < size)
 		snprintf(ret_text + n, size - n, "%s%.*s%s%s", r->quantity.warnings[0] ? " " : "",
-			 fitting_sentences(r->quantity.warnings,
-					   (int)(size - n) - 2 - (int)strlen(patient) - (int)strlen(research)),
+			 provenance_fitting(r->quantity.warnings,
+					    (int)(size - n) - 2 - (int)strlen(patient) - (int)strlen(research)),
 			 r->quantity.warnings, patient, research);
 }
 

@@ -58,6 +58,7 @@ struct simulate_options {
 	int views;
 	double arc;
 	int columns, rows; /* number of bins at binning 1 */
+	double window[2];  /* position of these bins in the detector: x of their edge at the chest wall, y of their middle, mm */
 	const char *study; /* study UID; NULL: computed from the options */
 };
 
@@ -111,6 +112,8 @@ void simulate_axes(const struct simulation *s, double ret_axes[3][3]);
 /* Write the attributes that both formats have: patient, study, series, equipment, pixels. */
 void simulate_fill_header(const struct simulation *s, struct item_writer *root);
 const char *simulate_orientation(const struct simulation *s); /* value of (0020,0020) */
+/* Write where the images are in the detector: (0018,7030), (0018,7032), (0018,7034). */
+void simulate_fill_window(const struct simulation *s, struct item_writer *w);
 int simulate_new_mg(const struct simulation *s, int view, struct dicom_file **ret_file, struct err *err);
 int simulate_new_bp(const struct simulation *s, struct dicom_file **ret_file, struct err *err);
 /* Write truth.json, see docs/geometry.md. */

@@ -86,9 +86,7 @@ static void fill_shared_geometry(const struct simulation *s, struct item_writer 
 	group = item_begin(shared, TAG_FIELD_OF_VIEW_SEQUENCE);
 	item_put_text(&group, TAG_FIELD_OF_VIEW_SHAPE, "RECTANGLE");
 	item_put_doubles(&group, TAG_FIELD_OF_VIEW_DIMENSIONS_IN_FLOAT, field, 2);
-	item_put_text(&group, TAG_FIELD_OF_VIEW_ORIGIN, "0\\0");
-	item_put_text(&group, TAG_FIELD_OF_VIEW_ROTATION, s->o.side == 'R' ? "180" : "0");
-	item_put_text(&group, TAG_FIELD_OF_VIEW_HORIZONTAL_FLIP, "NO");
+	simulate_fill_window(s, &group);
 	item_end(shared, &group);
 	group = item_begin(shared, TAG_X_RAY_FILTER_SEQUENCE);
 	item_put_text(&group, TAG_FILTER_TYPE, "STRIP");
@@ -152,7 +150,8 @@ static void fill_frame_geometry(const struct simulation *s, int view, struct ite
 	/* In the detector's own system: X and Y of its plane are those of the isocenter system, rotated by the support angle;
 	 * rows and columns as stored. */
 	double across = s->rows_toward_minus_y ? 1 : -1, out = s->columns_toward_chest ? -1 : 1;
-	double corner[3] = {-across * s->n_v * s->pitch / 2, s->columns_toward_chest ? s->n_u * s->pitch : 0, 0};
+	double corner[3] = {-across * s->n_v * s->pitch / 2 - s->o.window[1],
+			    s->o.window[0] + (s->columns_toward_chest ? s->n_u * s->pitch : 0), 0};
 	double along[6] = {0, out, 0, across, 0, 0}; /* columns run along out * Y, rows along across * X */
 	struct item_writer group = item_begin(frame, TAG_ISOCENTER_REFERENCE_SYSTEM_SEQUENCE);
 

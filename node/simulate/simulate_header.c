@@ -100,7 +100,8 @@ void simulate_fill_header(const struct simulation *s, struct item_writer *root)
 	item_put_text(root, TAG_MANUFACTURER_MODEL_NAME, s->o.system.model);
 	item_put_text(root, TAG_DEVICE_SERIAL_NUMBER, s->o.system.serial);
 	item_put_text(root, TAG_ANODE_TARGET_MATERIAL, s->o.system.anode);
-	item_put_doubles(root, TAG_DETECTOR_ELEMENT_SPACING, (double[]){s->pitch, s->pitch}, 2);
+	item_put_doubles(root, TAG_DETECTOR_ELEMENT_SPACING, (double[]){s->o.profile->pitch, s->o.profile->pitch}, 2);
+	item_put_doubles(root, TAG_DETECTOR_BINNING, (double[]){s->o.binning, s->o.binning}, 2);
 	item_put_double(root, TAG_BODY_PART_THICKNESS, s->o.thickness);
 	fill_view_code(s, root);
 	fill_pixels(s, root);
@@ -115,4 +116,17 @@ const char *simulate_orientation(const struct simulation *s)
 	if (s->o.side == 'L')
 		return cc ? "A\\R" : "A\\FR";
 	return cc ? "P\\L" : "P\\FL";
+}
+
+/* The physical detector is stored as the images of left breasts are: its columns along +x, its rows along -y. Images of right
+ * breasts are turned by 180 degrees. */
+void simulate_fill_window(const struct simulation *s, struct item_writer *w)
+{
+	const struct profile_conf *p = s->o.profile;
+	double rows = p->elements_y > 0 ? p->elements_y : s->n_v * s->o.binning;
+	double origin[2] = {rows / 2 - s->o.window[1] / p->pitch - s->n_v * s->o.binning / 2.0, s->o.window[0] / p->pitch};
+
+	item_put_doubles(w, TAG_FIELD_OF_VIEW_ORIGIN, origin, 2);
+	item_put_text(w, TAG_FIELD_OF_VIEW_ROTATION, s->o.side == 'R' ? "180" : "0");
+	item_put_text(w, TAG_FIELD_OF_VIEW_HORIZONTAL_FLIP, "NO");
 }

@@ -33,9 +33,7 @@ static void fill_series(const struct simulation *s, struct item_writer *w)
 	item_put_doubles(w, TAG_IMAGER_PIXEL_SPACING, pitch, 2);
 	item_put_text(w, TAG_FIELD_OF_VIEW_SHAPE, "RECTANGLE");
 	item_put_text(w, DICOM_TAG(0x0018, 0x1149), field); /* Field of View Dimensions */
-	item_put_text(w, TAG_FIELD_OF_VIEW_ORIGIN, "0\\0");
-	item_put_text(w, TAG_FIELD_OF_VIEW_ROTATION, s->o.side == 'R' ? "180" : "0");
-	item_put_text(w, TAG_FIELD_OF_VIEW_HORIZONTAL_FLIP, "NO");
+	simulate_fill_window(s, w);
 	item_put_text(w, TAG_FILTER_TYPE, "STRIP");
 	item_put_text(w, TAG_FILTER_MATERIAL, s->o.system.filter);
 	item_put_text(w, TAG_PIXEL_INTENSITY_RELATIONSHIP, "LIN");

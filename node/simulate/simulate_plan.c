@@ -18,7 +18,12 @@
  * show that they are not real systems. */
 static const struct simulate_system systems[] = {
 	{"siemens-inspiration", "SIEMENS", "MAMMOMAT Inspiration", "SIMULATED", "TUNGSTEN", "RHODIUM", 2816, 3584, 25, 50},
+	{"siemens-revelation", "SIEMENS", "MAMMOMAT Revelation", "SIMULATED", "TUNGSTEN", "RHODIUM", 2816, 3584, 25, 50},
 	{"ge-essential", "GE MEDICAL SYSTEMS", "Senographe Essential", "SIMULATED", "RHODIUM", "RHODIUM", 2394, 2850, 9, 25},
+	{"ge-senoclaire", "GE MEDICAL SYSTEMS", "SenoClaire", "SIMULATED", "RHODIUM", "RHODIUM", 2394, 3062, 9, 25},
+	{"ge-pristina", "GE MEDICAL SYSTEMS", "Senographe Pristina", "SIMULATED", "RHODIUM", "SILVER", 2394, 2850, 9, 25},
+	{"hologic-dimensions", "HOLOGIC, Inc.", "Selenia Dimensions", "SIMULATED", "TUNGSTEN", "ALUMINUM", 3328, 4096, 15, 15},
+	{"hologic-3dimensions", "HOLOGIC, Inc.", "Selenia 3Dimensions", "SIMULATED", "TUNGSTEN", "ALUMINUM", 3328, 4096, 15, 15},
 	{"victre", "VICTRE", "VICTRE DBT", "SIMULATED", "TUNGSTEN", "RHODIUM", 1500, 3000, 25, 50},
 };
 
@@ -122,6 +127,24 @@ void simulate_uid(const struct simulation *s, const char *part, char ret_uid[DIC
 	dicom_uid_from_text(text, ret_uid);
 }
 
+/* Check that the images are inside the detector. */
+static int check_window(const struct simulate_options *o, struct err *err)
+{
+	const struct profile_conf *p = o->profile;
+	double free_x = (p->elements_x - o->columns) * p->pitch, free_y = (p->elements_y - o->rows) * p->pitch;
+
+	if ((p->elements_x > 0 && o->columns > p->elements_x) || (p->elements_y > 0 && o->rows > p->elements_y))
+		return err_set(err, EINVAL, "a detector of %d x %d bins; the profile '%s' allows %d x %d", o->columns, o->rows,
+			       p->name, p->elements_x, p->elements_y);
+	if (o->window[0] != 0 && !(o->window[0] >= 0 && o->window[0] <= free_x))
+		return err_set(err, EINVAL, "images at x = %g mm; allowed for a detector of %g mm: 0 to %g", o->window[0],
+			       p->elements_x * p->pitch, fmax(free_x, 0));
+	if (o->window[1] != 0 && !(fabs(o->window[1]) <= free_y / 2))
+		return err_set(err, EINVAL, "images at y = %g mm; allowed for a detector of %g mm: at most %g", o->window[1],
+			       p->elements_y * p->pitch, fmax(free_y / 2, 0));
+	return 0;
+}
+
 static void plan_uids(struct simulation *s, const char *digest)
 {
 	const struct simulate_options *o = &s->o;
@@ -140,6 +163,9 @@ static void plan_uids(struct simulation *s, const char *digest)
 	if (p->detector_ratio != 0)
 		snprintf(s->seed_text + strlen(s->seed_text), sizeof(s->seed_text) - strlen(s->seed_text), " %.17g %.17g %.17g",
 			 p->detector_ratio, p->detector_axis_y, p->detector_axis_height);
+	if (o->window[0] != 0 || o->window[1] != 0)
+		snprintf(s->seed_text + strlen(s->seed_text), sizeof(s->seed_text) - strlen(s->seed_text), " window %.17g %.17g",
+			 o->window[0], o->window[1]);
 	if (s->voxels)
 		snprintf(s->seed_text + strlen(s->seed_text), sizeof(s->seed_text) - strlen(s->seed_text), " %s", digest);
 	if (o->study)
@@ -179,6 +205,8 @@ static int plan_scan(struct simulation *s, struct err *err)
 				 .source_axis = p->source_axis,
 				 .source_x = p->source_x,
 				 .source_y = p->source_y,
+				 .window_x = s->o.window[0],
+				 .window_y = s->o.window[1],
 				 .detector_ratio = p->detector_ratio,
 				 .detector_axis_y = p->detector_axis_y,
 				 .detector_axis_height = p->detector_axis_height,
@@ -196,6 +224,8 @@ static int plan_voxels(struct simulation *s, char ret_digest[65], struct err *er
 	if (rc < 0)
 		return rc;
 	s->o.thickness = s->voxels->grid.n[2] * s->voxels->grid.h[2];
+	for (int c = 0; c < 2; c++)
+		s->voxels->grid.lo[c] += s->o.window[c];
 	s->voxels->grid.lo[2] = s->o.profile->support;
 	return 0;
 }
@@ -214,6 +244,9 @@ static int plan_phantom(struct simulation *s, struct err *err)
 	rc = phantom_create(s->o.phantom, size, s->o.profile->support, s->o.thickness, s->o.seed, &s->phantom, err);
 	if (rc == 0)
 		phantom_grow_beads(s->phantom, BEAD_BINS * s->pitch);
+	for (size_t i = 0; rc == 0 && i < s->phantom->n; i++)
+		for (int c = 0; c < 2; c++)
+			s->phantom->shapes[i].c[c] += s->o.window[c];
 	return rc;
 }
 
@@ -230,6 +263,8 @@ int simulate_plan(const struct simulate_options *o, struct simulation **ret_simu
 		rc = plan_voxels(s, digest, err);
 	if (rc == 0)
 		rc = check_options(&s->o, err);
+	if (rc == 0)
+		rc = check_window(&s->o, err);
 	if (rc < 0) {
 		simulate_free(s);
 		return rc;

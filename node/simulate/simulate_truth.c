@@ -37,7 +37,8 @@ static const char *kind_name(enum shape_kind kind)
 
 static json_t *shape_json(const struct simulation *s, const struct shape *shape)
 {
-	double axes[3][3], at[3], u = shape->c[0] / s->pitch - 0.5, v = shape->c[1] / s->pitch + s->n_v / 2.0 - 0.5;
+	double axes[3][3], at[3], u = (shape->c[0] - s->o.window[0]) / s->pitch - 0.5;
+	double v = (shape->c[1] - s->o.window[1]) / s->pitch + s->n_v / 2.0 - 0.5;
 
 	simulate_axes(s, axes);
 	for (int c = 0; c < 3; c++)

@@ -289,3 +289,15 @@ void provenance_fill_references(struct dicom_file *const *files, size_t n_files,
 		fill_reference(root, TAG_SOURCE_INSTANCE_SEQUENCE, files[i], true);
 	fill_series_references(files, n_files, root);
 }
+
+int provenance_fitting(const char *text, int room)
+{
+	int length = (int)strlen(text), n = 0;
+
+	if (length <= room)
+		return length;
+	for (int i = 0; i < room; i++)
+		if (text[i] == '.' && text[i + 1] == ' ')
+			n = i + 1;
+	return n;
+}

@@ -45,4 +45,7 @@ struct provenance_recipe {
 void provenance_fill_contributing_equipment(const struct dicom_item *source, const struct provenance_time *time,
 					    const struct provenance_recipe *recipe, struct item_writer *root);
 
+/* Return the length of the first sentences of a text that have together at most `room` characters. */
+int provenance_fitting(const char *text, int room);
+
 #endif

@@ -62,8 +62,10 @@ struct exam {
 		patient; /* one of files: the result has its patient and study because a person said so; NULL: nothing was said */
 	double thickness; /* of the compressed breast, mm */
 	double support;	  /* height of the breast support above the detector, mm */
-	char laterality;  /* 'L' or 'R' */
-	char view[8];	  /* "CC", "MLO" */
+	double window[2]; /* where the images are in the detector: x of their edge at the chest wall, y of their middle, mm */
+	const char *sod_meaning; /* to what (0018,1111) is the distance, "the detector"; NULL: it is missing */
+	char laterality;	 /* 'L' or 'R' */
+	char view[8];		 /* "CC", "MLO" */
 	/* Orientation of a stored image in the (x, y) plane: stored columns run along +x or -x, stored rows along +y or -y. */
 	bool columns_toward_chest, rows_toward_minus_y;
 	/* Direction cosines of +x, +y, +z in the patient (LPS); for plane orientation and position. */
@@ -74,6 +76,8 @@ struct exam {
 	struct prep prep;		/* conversion of stored values to line integrals; the same for all views except i0 */
 	struct exam_i0 *i0;		/* of each view; NULL before exam_decide_i0() */
 	char relative[256];		/* why the attenuation is relative, a clause; "": it is quantitative, or not decided */
+	char geometry[128];		/* a sentence: where the geometry is from; "": a simulated system */
+	char warnings[768];		/* sentences about the geometry for a person; "": none */
 	float *flatfield;		/* data that prep.flatfield points to, owned; or NULL */
 	double flatfield_level;		/* mean intensity of the flat field, stored values above the offset */
 };
@@ -101,6 +105,9 @@ int exam_measure_view(const struct exam *exam, int view, const uint16_t *raw, st
 		      struct err *err);
 /* Return exam->prep for a view with this I0; NULL: logarithmic values, which include it. */
 struct prep exam_view_prep(const struct exam *exam, const struct exam_i0 *i0);
+
+/* Write the sentences that a person must read about a result: relative attenuation, then exam->warnings; "": none. */
+void exam_warnings(const struct exam *exam, char *ret_text, size_t size);
 
 /* Values of one object's header, read before the other objects of its exam are known. */
 struct exam_facts {

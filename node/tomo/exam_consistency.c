@@ -32,6 +32,12 @@ static const struct agreement agreements[] = {
 	{TAG_IMAGER_PIXEL_SPACING, "pixel pitch", 1e-5, 1},
 	{TAG_BODY_PART_THICKNESS, "compressed thickness", 0.05, 0},
 	{TAG_DISTANCE_SOURCE_TO_DETECTOR, "source to detector distance", 0.05, 0},
+	{TAG_DETECTOR_ELEMENT_SPACING, "detector element spacing", 1e-5, 0},
+	{TAG_DETECTOR_BINNING, "detector binning", 1e-5, 0},
+	{TAG_FIELD_OF_VIEW_ORIGIN, "row of the field of view", 1e-3, 0},
+	{TAG_FIELD_OF_VIEW_ORIGIN, "column of the field of view", 1e-3, 1},
+	{TAG_FIELD_OF_VIEW_ROTATION, "rotation of the field of view", 1e-3, 0},
+	{TAG_FIELD_OF_VIEW_HORIZONTAL_FLIP, "flip of the field of view", 0, 0},
 	{TAG_PIXEL_INTENSITY_RELATIONSHIP, "pixel intensity relationship", 0, 0},
 	{TAG_PIXEL_INTENSITY_RELATIONSHIP_SIGN, "pixel intensity relationship sign", 0.5, 0},
 	{TAG_PIXEL_PADDING_VALUE, "pixel padding value", 0.5, 0},
@@ -133,6 +139,8 @@ int exam_check_frames(const struct exam *exam, struct err *err)
 		{TAG_PIXEL_INTENSITY_RELATIONSHIP, "pixel intensity relationship", 0, 0},
 		{TAG_PIXEL_INTENSITY_RELATIONSHIP_SIGN, "pixel intensity relationship sign", 0.5, 0},
 		{TAG_IMAGER_PIXEL_SPACING, "pixel pitch", 1e-5, 0},
+		{TAG_FIELD_OF_VIEW_ORIGIN, "row of the field of view", 1e-3, 0},
+		{TAG_FIELD_OF_VIEW_ORIGIN, "column of the field of view", 1e-3, 1},
 		{TAG_DISTANCE_SOURCE_TO_DETECTOR, "source to detector distance", 0.05, 0},
 	};
 	struct header first = exam_header(exam, 0);

@@ -1,48 +1,85 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* exam_geometry.c - check distances and sizes of the header against the geometry profile, and make the scan from them. The
  * profile describes the system; an object of another system, or a wrong profile, is refused instead of being reconstructed with a
- * wrong geometry. The pixel pitch is that of the detector (0018,1164); Pixel Spacing (0028,0030) may be scaled to the breast and
- * is never used. */
+ * wrong geometry. */
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "node/tomo/exam_internal.h"
 
-#define PITCH_TOLERANCE 0.01 /* relative */
-#define BINNING_MAX 8	     /* binning by the detector: its bins are integer multiples of the profile's pitch */
-#define DETECTOR_MIN 5.0     /* size of the detector along x and y, mm */
+#define SOD_TOLERANCE 6.0 /* of (0018,1111), mm; as published heights of supports differ */
+#define DETECTOR_MIN 5.0  /* size of the detector along x and y, mm */
 #define DETECTOR_MAX 600.0
 #define THICKNESS_MIN 5.0 /* thickness of a compressed breast, mm */
 #define THICKNESS_MAX 200.0
 
-static int read_pitch(const struct exam *exam, const struct header *h, double *ret_pitch, struct err *err)
+void exam_warn(struct exam *exam, const char *fmt, ...)
 {
-	const struct profile_conf *p = exam->profile;
-	double pitch[2], ratio;
+	size_t at = strlen(exam->warnings);
+	va_list args;
 
-	for (unsigned i = 0; i < 2; i++) {
-		int found = header_double(h, TAG_IMAGER_PIXEL_SPACING, i, &pitch[i], err);
-
-		if (found < 0)
-			return found;
-		if (!found)
-			return err_set(err, EBADMSG, "Imager Pixel Spacing (0018,1164) %s: the size of a detector bin is unknown",
-				       i ? "has one value instead of two" : "is missing");
-	}
-	if (!(pitch[0] > 0) || fabs(pitch[0] - pitch[1]) > PITCH_TOLERANCE * pitch[0])
-		return err_set(err, EBADMSG, "Imager Pixel Spacing (0018,1164) is %g\\%g mm; allowed: two equal values", pitch[0],
-			       pitch[1]);
-	ratio = round(pitch[0] / p->pitch);
-	if (!(ratio >= 1 && ratio <= BINNING_MAX) || fabs(pitch[0] / (ratio * p->pitch) - 1) > PITCH_TOLERANCE)
-		return err_set(err, EBADMSG,
-			       "Imager Pixel Spacing (0018,1164) is %g mm, but the profile '%s' has detector bins of %g mm (or 2 "
-			       "to %d times that)",
-			       pitch[0], p->name, p->pitch, BINNING_MAX);
-	*ret_pitch = pitch[0];
-	return 0;
+	if (at > 0 && at + 1 < sizeof(exam->warnings))
+		exam->warnings[at++] = ' ';
+	va_start(args, fmt);
+	vsnprintf(exam->warnings + at, sizeof(exam->warnings) - at, fmt, args);
+	va_end(args);
 }
 
-static int check_distances(const struct exam *exam, const struct header *h, struct err *err)
+void exam_warnings(const struct exam *exam, char *ret_text, size_t size)
+{
+	int n = 0;
+
+	ret_text[0] = '\0';
+	if (exam->relative[0])
+		n = snprintf(ret_text, size, "The attenuation is relative: %s.", exam->relative);
+	if (exam->warnings[0])
+		snprintf(ret_text + n, size - (size_t)n, "%s%s", n ? " " : "", exam->warnings);
+}
+
+void exam_geometry_source(struct exam *exam)
+{
+	const struct profile_conf *p = exam->profile;
+	char rms[40] = "";
+
+	if (p->calibration_rms > 0)
+		snprintf(rms, sizeof(rms), " with residuals of %g bins", p->calibration_rms);
+	if (p->geometry_source == GEOMETRY_CALIBRATED)
+		snprintf(exam->geometry, sizeof(exam->geometry), "Geometry calibrated%s%s%s.",
+			 p->calibration_date[0] ? " on " : "", p->calibration_date, rms);
+	if (p->geometry_source != GEOMETRY_LITERATURE)
+		return;
+	exam_warn(exam,
+		  "Geometry from literature: the profile '%s' is not calibrated for this machine, positions may be wrong by "
+		  "millimetres (see tomonode profile fit).",
+		  p->name);
+}
+
+/* Meanings of (0018,1111) in headers: the distance of PS3.3 (VICTRE), that of the compressed breast (Hologic), or again that of
+ * the detector (GE). The height of the support is never derived from it. */
+static const char *meaning_of(const struct exam *exam, double sod, double sid)
+{
+	const struct profile_conf *p = exam->profile;
+	const struct {
+		double distance;
+		const char *meaning;
+	} meanings[] = {
+		{sid - p->support, "the top of the breast support"},
+		{sid - p->support - exam->thickness, "the top of the breast"},
+		{sid, "the detector"},
+	};
+	double tolerance = fmax(p->sid_tolerance, SOD_TOLERANCE);
+	size_t best = 0;
+
+	for (size_t i = 1; i < sizeof(meanings) / sizeof(meanings[0]); i++)
+		if (fabs(sod - meanings[i].distance) < fabs(sod - meanings[best].distance))
+			best = i;
+	return fabs(sod - meanings[best].distance) <= tolerance ? meanings[best].meaning : NULL;
+}
+
+static int check_distances(struct exam *exam, const struct header *h, struct err *err)
 {
 	const struct profile_conf *p = exam->profile;
 	double sid, sod, want = p->axis_height + p->source_axis;
@@ -57,9 +94,15 @@ static int check_distances(const struct exam *exam, const struct header *h, stru
 			err, EBADMSG,
 			"source to detector distance (0018,1110) is %g mm, but the profile '%s' has %g mm (tolerance %g mm)", sid,
 			p->name, want, p->sid_tolerance);
-	if (found_sod && !(sod > 0 && sod < (found_sid ? sid : want + p->sid_tolerance)))
-		return err_set(err, EBADMSG, "source to breast support distance (0018,1111) is %g mm, with the detector at %g mm",
-			       sod, found_sid ? sid : want);
+	if (!found_sid)
+		sid = want;
+	exam->sod_meaning = found_sod ? meaning_of(exam, sod, sid) : NULL;
+	if (found_sod && !exam->sod_meaning)
+		return err_set(
+			err, EBADMSG,
+			"source to breast support distance (0018,1111) is %g mm: neither the distance of the support, %g mm, "
+			"nor of the top of the breast, %g mm, nor of the detector, %g mm (profile '%s')",
+			sod, sid - p->support, sid - p->support - exam->thickness, sid, p->name);
 	return 0;
 }
 
@@ -95,16 +138,19 @@ int exam_make_scan(struct exam *exam, struct err *err)
 	struct dbt_geometry g;
 	int rc;
 
-	rc = read_pitch(exam, &h, &pitch, err);
+	rc = read_thickness(exam, &h, err);
+	if (rc < 0)
+		return rc;
+	rc = exam_read_pitch(exam, &h, &pitch, err);
 	if (rc < 0)
 		return rc;
 	rc = check_size(exam, pitch, err);
 	if (rc < 0)
 		return rc;
-	rc = check_distances(exam, &h, err);
+	rc = exam_read_window(exam, &h, pitch, err);
 	if (rc < 0)
 		return rc;
-	rc = read_thickness(exam, &h, err);
+	rc = check_distances(exam, &h, err);
 	if (rc < 0)
 		return rc;
 	exam->support = p->support;
@@ -121,6 +167,8 @@ int exam_make_scan(struct exam *exam, struct err *err)
 		.source_axis = p->source_axis,
 		.source_x = p->source_x,
 		.source_y = p->source_y,
+		.window_x = exam->window[0],
+		.window_y = exam->window[1],
 		.detector_ratio = p->detector_ratio,
 		.detector_axis_y = p->detector_axis_y,
 		.detector_axis_height = p->detector_axis_height,

@@ -41,6 +41,14 @@ int exam_check_frames(const struct exam *exam, struct err *err);
 /* exam_views.c: list the projections with their angles, sorted; sets exam->views and exam->n_views. */
 int exam_list_views(struct exam *exam, bool as_is, struct err *err);
 
+/* exam_geometry.c: add a sentence to exam->warnings. */
+void exam_warn(struct exam *exam, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Write from the profile where the geometry is from; sets exam->geometry and warns if no machine was measured. */
+void exam_geometry_source(struct exam *exam);
+/* exam_detector.c: read the size of a bin, mm. Needs exam->thickness. */
+int exam_read_pitch(struct exam *exam, const struct header *h, double *ret_pitch, struct err *err);
+/* Read which part of the detector the images show; sets exam->window. Needs the orientation. */
+int exam_read_window(struct exam *exam, const struct header *h, double pitch, struct err *err);
 /* exam_geometry.c: check detector pitch, distances and thickness against the profile; sets exam->scan. */
 int exam_make_scan(struct exam *exam, struct err *err);
 

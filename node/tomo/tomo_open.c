@@ -85,6 +85,7 @@ static int find_profile(struct exam *exam, const struct config *config, struct e
 	if (!exam->profile)
 		return err_set(err, ENOKEY, "no geometry profile for manufacturer '%s', model '%s', serial '%s'", manufacturer,
 			       model, serial);
+	exam_geometry_source(exam);
 	return 0;
 }
 

@@ -9,12 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dicom/object/dicom_tags.h"
 #include "node/tools/profile_views.h"
 #include "recon/calibration/bead_track.h"
 
 #define ROUNDS_MAX 3	 /* of dropping positions */
 #define FAR 5.0		 /* times the noise: such a position is not that of one bead */
 #define DROPPED_PART 0.1 /* largest part of the positions that may be dropped */
+#define WINDOW_MOST 1.0	 /* mm; the fit assumes that the images are centred in the detector */
 #define DIGITS 1e4	 /* values of the new profile are rounded to 1 / DIGITS */
 
 /* Largest distance of a fitted parameter from its start. */
@@ -44,6 +46,11 @@ static int begin(const struct exam *exam, const bool fixed[SYSTEM_PARAMETERS], s
 {
 	struct bead_fit_input *in = &r->input;
 
+	if (exam->window[0] != 0 || fabs(exam->window[1]) > WINDOW_MOST)
+		return err_set(
+			err, ENOTSUP,
+			"the images show a part of the detector (Field of View Origin (0018,7030)): acquire the phantom with "
+			"the whole field of view");
 	r->angle = calloc((size_t)exam->n_views, sizeof(*r->angle));
 	r->views = calloc((size_t)exam->n_views, sizeof(*r->views));
 	if (!r->angle || !r->views)
@@ -225,6 +232,21 @@ static void choose(struct bead_conventions *c)
 		}
 }
 
+/* Note that the profile is measured: on the day of the exam, with these residuals. */
+static void calibrated(const struct exam *exam, double rms, struct profile_conf *p)
+{
+	struct header h = exam_header(exam, 0);
+	char day[20] = "";
+
+	p->geometry_source = GEOMETRY_CALIBRATED;
+	p->calibration_rms = round(rms * 1e3) / 1e3;
+	p->calibration_date[0] = '\0';
+	if (header_text(&h, TAG_ACQUISITION_DATE, day, sizeof(day), NULL) != 1)
+		header_text(&h, TAG_STUDY_DATE, day, sizeof(day), NULL);
+	if (strlen(day) == 8 && strspn(day, "0123456789") == 8)
+		snprintf(p->calibration_date, sizeof(p->calibration_date), "%.4s-%.2s-%.2s", day, day + 4, day + 6);
+}
+
 static void make_profile(const struct exam *exam, struct profile_result *r)
 {
 	struct profile_conf p = *exam->profile;
@@ -243,6 +265,7 @@ static void make_profile(const struct exam *exam, struct profile_result *r)
 		p.angle_sign *= r->input.views.sign;
 		p.angle_at_detector = r->input.views.definition == ANGLE_AT_DETECTOR;
 	}
+	calibrated(exam, r->fit.rms, &p);
 	r->profile = p;
 }
 

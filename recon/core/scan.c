@@ -73,6 +73,9 @@ static int check_geometry(const struct dbt_geometry *g, struct err *err)
 	if (!isfinite(g->source_x) || !isfinite(g->source_y))
 		return err_set(err, EINVAL, "scan: source at x = %g mm, axis at y = %g mm; both must be finite numbers",
 			       g->source_x, g->source_y);
+	if (!isfinite(g->window_x) || !isfinite(g->window_y))
+		return err_set(err, EINVAL, "scan: window of the detector at x = %g mm, y = %g mm; both must be finite numbers",
+			       g->window_x, g->window_y);
 	if (!(fabs(g->detector_ratio) <= RATIO_MAX))
 		return err_set(err, EINVAL, "scan: the detector turns by %g of the source's angle; allowed: -%g to %g",
 			       g->detector_ratio, RATIO_MAX, RATIO_MAX);
@@ -99,10 +102,10 @@ static int check_geometry(const struct dbt_geometry *g, struct err *err)
 /* Return the pose of a detector that is turned by `turn`, radians. */
 static struct scan_pose turned_pose(const struct dbt_geometry *g, double turn)
 {
-	double c = cos(turn), s = sin(turn), first = (0.5 - 0.5 * g->n_v) * g->pitch - g->detector_axis_y;
+	double c = cos(turn), s = sin(turn), first = (0.5 - 0.5 * g->n_v) * g->pitch + g->window_y - g->detector_axis_y;
 
 	return (struct scan_pose){
-		.origin = {0.5 * g->pitch, g->detector_axis_y + first * c - g->detector_axis_height * s,
+		.origin = {0.5 * g->pitch + g->window_x, g->detector_axis_y + first * c - g->detector_axis_height * s,
 			   g->detector_axis_height - first * s - g->detector_axis_height * c},
 		.step_u = {g->pitch, 0, 0},
 		.step_v = {0, g->pitch * c, -g->pitch * s},
@@ -162,8 +165,8 @@ int scan_create_dbt(const struct dbt_geometry *g, struct scan **ret_scan, struct
 	like.n_u = g->n_u;
 	like.n_v = g->n_v;
 	like.h[0] = like.h[1] = g->pitch;
-	like.lo[0] = 0;
-	like.lo[1] = -0.5 * g->n_v * g->pitch;
+	like.lo[0] = g->window_x;
+	like.lo[1] = g->window_y - 0.5 * g->n_v * g->pitch;
 	scan = scan_new(&like, g->n_views, &views, err);
 	if (!scan)
 		return -ENOMEM;

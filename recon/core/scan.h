@@ -17,6 +17,8 @@ struct dbt_geometry {
 	int n_views;
 	const double *angle; /* degrees, n_views elements; positive: the source is at y > 0 */
 	double source_y;     /* y of the rotation axis, mm; 0: over the detector's middle */
+	/* The bins may be a window of the detector: x of its edge at the chest wall, y of its middle, mm. */
+	double window_x, window_y;
 	/* At angle a the detector is turned by detector_ratio * a around the line y = detector_axis_y, z = detector_axis_height,
 	 * which is parallel to x. A positive turn tilts its normal toward +y. 0: it stands still. */
 	double detector_ratio, detector_axis_y, detector_axis_height;

@@ -30,6 +30,7 @@ def change(source, target, columns, rows, values=None):
         image = image[first:first + rows]
         image = image[:, :columns] if ds.PatientOrientation[0] == "A" else image[:, -columns:]
         image = values(image) if values else image
+        ds.FieldOfViewOrigin[0] += first * OPTIONS["binning"]
         ds.Rows, ds.Columns, ds.PixelData = *image.shape, np.ascontiguousarray(image).tobytes()
         ds.save_as(os.path.join(target, name))
 

@@ -164,7 +164,7 @@ def write_multi(folder, common, frames, side, view, orientation, gantry):
 
 
 CONFIG = """profiles = ( { name = "siemens-inspiration"; manufacturer = "SIEMENS*"; model = "*Inspiration*"; axis_height = 47.0;
-  source_axis = 608.5; support = 17.0; pitch = 0.085; i0_mode = "fixed"; i0 = 60000.0; } );
+  source_axis = 608.5; support = 17.0; pitch = 0.085; elements_x = 0; elements_y = 0; i0_mode = "fixed"; i0 = 60000.0; } );
 """
 
 
