@@ -142,7 +142,8 @@ static int make_view(const struct dbt_geometry *g, const struct scan *scan, int 
 	int r = 0;
 
 	if (g->matrix)
-		r = scan_view_from_matrix(g->matrix[i], g->n_u, g->n_v, g->pitch, &view, err);
+		r = scan_view_from_matrix(g->matrix[i], g->n_u, g->n_v, g->pitch,
+					  g->level_bins > 0 ? g->level_bins : SCAN_LEVEL_BINS, &view, err);
 	else
 		view = turned_view(g, g->angle[i] * RADIANS);
 	if (r < 0)

@@ -25,6 +25,7 @@ struct dbt_geometry {
 	/* A matrix for each view, or NULL; it replaces everything above except n_u, n_v, pitch, n_views and angle, which then
 	 * only orders the views: see scan_view_from_matrix(). */
 	const double (*matrix)[12];
+	double level_bins; /* with matrices: see scan_view_from_matrix(); 0: SCAN_LEVEL_BINS */
 };
 
 /* Create a DBT scan with the views in the given order. EINVAL: NaN, fewer than 2 views, equal angles (closer than 0.01 degree),
@@ -39,11 +40,25 @@ double scan_angle_seen(double turned, double axis_height, double source_axis);
 /* Compute source and pose of a detector of n_u x n_v bins from a projection matrix P, 3 x 4, row-major: (u, v, 1) w = P (x, y, z,
  * 1), with whole u and v at the centres of bins and x, y, z in the axes of the scan, mm. `pitch`: distance of bins, which
  * determines how far the detector is from the source. The columns u must run along +x and the rows v along +y. If the columns
- * are parallel to x, except for errors of at most SCAN_LEVEL_BINS at any bin, then the pose is made exactly so
+ * are parallel to x, except for errors of at most `level_bins` at any bin, then the pose is made exactly so
  * (scan_view_is_level()). EINVAL: the matrix is not finite or singular, its bins are not square with the size `pitch` (within 2
  * %), or they run the wrong way. */
-int scan_view_from_matrix(const double matrix[12], int n_u, int n_v, double pitch, struct scan_view *ret_view, struct err *err);
+int scan_view_from_matrix(const double matrix[12], int n_u, int n_v, double pitch, double level_bins, struct scan_view *ret_view,
+			  struct err *err);
 #define SCAN_LEVEL_BINS 0.1
+
+/* Where the detector of a scan is among the bins that a system's own projection matrices count. */
+struct scan_matrix_bins {
+	double edge_u;	 /* number of bins from their first one to the chest-wall edge; their u runs toward the chest wall */
+	double middle_v; /* number of bins from their first one to y = 0 */
+	int v_sign;	 /* 1: their v runs along +y; -1: along -y */
+};
+/* Convert a system's own projection matrix to the bins and the axes of the scan, for scan_view_from_matrix(). Its lengths are mm;
+ * its z runs from the detector toward the source, its x and y are arbitrary, and may be left-handed with z. `rest` is the matrix
+ * in the same axes at the angle 0: it defines the axes of the scan, with the detector in the plane z = 0. EINVAL: `rest` is not
+ * finite or singular, or its bins are not square. */
+int scan_matrix_convert(const double rest[12], const double matrix[12], const struct scan_matrix_bins *bins, int n_v,
+			double pitch, double ret_matrix[12], struct err *err);
 
 /* Return whether the lines of bins along u are parallel to x, and those along v perpendicular to it: true for a detector that
  * stands still or turns around an axis parallel to x. */

@@ -86,36 +86,42 @@ static double ray_distance(const struct scan_view *a, const struct scan_view *b,
 	return largest;
 }
 
-static int check_steps(const struct scan_pose *p, double pitch, struct err *err)
+static int check_squares(const struct scan_pose *p, struct err *err)
 {
 	double u = sqrt(dot(p->step_u, p->step_u)), v = sqrt(dot(p->step_v, p->step_v)),
 	       skew = dot(p->step_u, p->step_v) / (u * v);
 
-	if (!(fabs(u / v - 1) <= PITCH_TOLERANCE && fabs(skew) <= PITCH_TOLERANCE))
-		return err_set(err, EINVAL,
-			       "projection matrix: if its bins are %g mm along u, they are %g mm along v with a cosine of %g "
-			       "between the two; allowed: squares (within %g)",
-			       u, v, skew, PITCH_TOLERANCE);
-	if (!(p->step_u[0] > 0.5 * pitch && p->step_v[1] > 0.5 * pitch))
-		return err_set(
-			err, EINVAL,
-			"projection matrix: u runs along (%.3f, %.3f, %.3f), v along (%.3f, %.3f, %.3f); they must run along "
-			"+x and +y",
-			p->step_u[0] / u, p->step_u[1] / u, p->step_u[2] / u, p->step_v[0] / v, p->step_v[1] / v,
-			p->step_v[2] / v);
-	return 0;
+	if (fabs(u / v - 1) <= PITCH_TOLERANCE && fabs(skew) <= PITCH_TOLERANCE)
+		return 0;
+	return err_set(err, EINVAL,
+		       "projection matrix: if its bins are %g mm along u, they are %g mm along v with a cosine of %g between the "
+		       "two; allowed: squares (within %g)",
+		       u, v, skew, PITCH_TOLERANCE);
 }
 
-int scan_view_from_matrix(const double matrix[12], int n_u, int n_v, double pitch, struct scan_view *ret_view, struct err *err)
+static int check_directions(const struct scan_pose *p, double pitch, struct err *err)
 {
-	struct scan_view view = {.posed = true}, level;
+	double u = sqrt(dot(p->step_u, p->step_u)), v = sqrt(dot(p->step_v, p->step_v));
+
+	if (p->step_u[0] > 0.5 * pitch && p->step_v[1] > 0.5 * pitch)
+		return 0;
+	return err_set(err, EINVAL,
+		       "projection matrix: u runs along (%.3f, %.3f, %.3f), v along (%.3f, %.3f, %.3f); they must run along +x "
+		       "and +y",
+		       p->step_u[0] / u, p->step_u[1] / u, p->step_u[2] / u, p->step_v[0] / v, p->step_v[1] / v,
+		       p->step_v[2] / v);
+}
+
+/* Compute source and pose in the axes of the matrix. In these the detector must be below the source. */
+static int decompose(const double matrix[12], double u, double v, double pitch, struct scan_view *ret_view, struct err *err)
+{
+	struct scan_view view = {.posed = true};
 	double column[3][3], w, middle_z;
-	int r;
 
 	if (!invert(matrix, column))
 		return err_set(err, EINVAL, "projection matrix: its first three columns have no inverse, or are not finite");
 	w = pitch / sqrt(sqrt(dot(column[0], column[0]) * dot(column[1], column[1])));
-	middle_z = 0.5 * (n_u - 1) * column[0][2] + 0.5 * (n_v - 1) * column[1][2] + column[2][2];
+	middle_z = u * column[0][2] + v * column[1][2] + column[2][2];
 	w = middle_z > 0 ? -w : w;
 	for (int c = 0; c < 3; c++) {
 		view.src[c] = -(matrix[3] * column[0][c] + matrix[7] * column[1][c] + matrix[11] * column[2][c]);
@@ -125,10 +131,68 @@ int scan_view_from_matrix(const double matrix[12], int n_u, int n_v, double pitc
 		if (!isfinite(view.src[c]) || !isfinite(view.pose.origin[c]))
 			return err_set(err, EINVAL, "projection matrix: the source or the detector is not at a finite position");
 	}
-	r = check_steps(&view.pose, pitch, err);
+	*ret_view = view;
+	return check_squares(&view.pose, err);
+}
+
+int scan_view_from_matrix(const double matrix[12], int n_u, int n_v, double pitch, double level_bins, struct scan_view *ret_view,
+			  struct err *err)
+{
+	struct scan_view view, level;
+	int r = decompose(matrix, 0.5 * (n_u - 1), 0.5 * (n_v - 1), pitch, &view, err);
+
+	if (r == 0)
+		r = check_directions(&view.pose, pitch, err);
 	if (r < 0)
 		return r;
 	level = made_level(&view, n_u, n_v);
-	*ret_view = ray_distance(&view, &level, n_u, n_v) <= SCAN_LEVEL_BINS ? level : view;
+	*ret_view = ray_distance(&view, &level, n_u, n_v) <= level_bins ? level : view;
+	return 0;
+}
+
+/* Compute the axes of the scan in those of a matrix at rest: ret[0..2] unit vectors x, y, z; ret[3] the origin. z is toward the
+ * source, x away from the chest wall. */
+static int axes_at_rest(const double rest[12], const struct scan_matrix_bins *bins, double pitch, double ret[4][3],
+			struct err *err)
+{
+	double edge = bins->edge_u - 0.5, middle = bins->middle_v - 0.5, size = 0, along = 0, toward[3];
+	struct scan_view view;
+	int r = decompose(rest, edge, middle, pitch, &view, err);
+
+	if (r < 0)
+		return r;
+	for (int c = 0; c < 3; c++) {
+		ret[0][c] = -view.pose.step_u[c] / sqrt(dot(view.pose.step_u, view.pose.step_u));
+		ret[3][c] = view.pose.origin[c] + edge * view.pose.step_u[c] + middle * view.pose.step_v[c];
+		toward[c] = view.src[c] - ret[3][c];
+	}
+	along = dot(view.pose.step_v, ret[0]);
+	for (int c = 0; c < 3; c++)
+		ret[1][c] = bins->v_sign * (view.pose.step_v[c] - along * ret[0][c]);
+	size = sqrt(dot(ret[1], ret[1]));
+	for (int c = 0; c < 3; c++)
+		ret[1][c] /= size;
+	cross(ret[0], ret[1], ret[2]);
+	for (int c = 0, flip = dot(ret[2], toward) < 0; flip && c < 3; c++)
+		ret[2][c] = -ret[2][c];
+	return 0;
+}
+
+int scan_matrix_convert(const double rest[12], const double matrix[12], const struct scan_matrix_bins *bins, int n_v,
+			double pitch, double ret_matrix[12], struct err *err)
+{
+	double axes[4][3], moved[3][4], first_v = 0.5 * (n_v - 1) - bins->v_sign * (bins->middle_v - 0.5);
+	int r = axes_at_rest(rest, bins, pitch, axes, err);
+
+	if (r < 0)
+		return r;
+	for (int row = 0; row < 3; row++)
+		for (int c = 0; c < 4; c++)
+			moved[row][c] = dot(matrix + 4 * row, axes[c]) + (c == 3 ? matrix[4 * row + 3] : 0);
+	for (int c = 0; c < 4; c++) { /* u = edge_u - 1 - u', v = first_v + v_sign v' */
+		ret_matrix[c] = (bins->edge_u - 1) * moved[2][c] - moved[0][c];
+		ret_matrix[4 + c] = first_v * moved[2][c] + bins->v_sign * moved[1][c];
+		ret_matrix[8 + c] = moved[2][c];
+	}
 	return 0;
 }

@@ -234,12 +234,75 @@ static void nearly_level(void **state)
 		for (int c = 0; c < 3; c++)
 			p->origin[c] -= 831.5 * p->step_u[c] + 1023.5 * p->step_v[c];
 		matrix_of(&view, 1, matrix);
-		assert_int_equal(scan_view_from_matrix(matrix, 1664, 2048, 0.14, &found, NULL), 0);
+		assert_int_equal(scan_view_from_matrix(matrix, 1664, 2048, 0.14, SCAN_LEVEL_BINS, &found, NULL), 0);
 		assert_true(scan_view_is_level(&found) == !beyond);
 		for (int c = 0; beyond && c < 3; c++)
 			assert_near(found.pose.step_u[c], p->step_u[c], 1e-9);
 	}
 	scan_free(scan);
+}
+
+/* Write the matrix of a view in the bins and axes of a system: 1664 x 2048 bins, u toward the chest wall, v along `v_sign` y;
+ * axes tilted and moved, mirrored with `v_sign`. */
+static void system_matrix(const struct scan_view *view, int n_v, int v_sign, double ret[12])
+{
+	const double a = 0.0096, b = 0.3, at[3] = {-23.1, 5.5, -0.7};
+	const double axis[3][3] = {{-cos(a) * cos(b), v_sign * sin(b), sin(a) * cos(b)},
+				   {cos(a) * sin(b), v_sign * cos(b), -sin(a) * sin(b)},
+				   {sin(a), 0, cos(a)}}; /* rows: the system's axes in those of the scan */
+	struct scan_view moved = {0};
+	const struct scan_pose *p = &view->pose;
+
+	for (int r = 0; r < 3; r++) {
+		double first = 0.5 * (n_v - 1) - v_sign * (1024 - 0.5);
+
+		moved.src[r] = moved.pose.origin[r] = at[r];
+		for (int c = 0; c < 3; c++) {
+			moved.src[r] += axis[r][c] * view->src[c];
+			moved.pose.origin[r] += axis[r][c] * (p->origin[c] + 1663 * p->step_u[c] + first * p->step_v[c]);
+			moved.pose.step_u[r] -= axis[r][c] * p->step_u[c];
+			moved.pose.step_v[r] += v_sign * axis[r][c] * p->step_v[c];
+		}
+	}
+	matrix_of(&moved, 3, ret);
+}
+
+/* Matrices in a system's own bins and axes give the same scan, for parts of its detector too. */
+static void converted(void **state)
+{
+	static const double at_rest = 0, sizes[][2] = {{1664, 2048}, {1280, 2047}};
+
+	(void)state;
+	for (int which = 0; which < 4; which++) {
+		struct dbt_geometry g = hologic((int)sizes[which / 2][0], (int)sizes[which / 2][1], 0.14), still = g;
+		struct scan_matrix_bins bins = {1664, 1024, which % 2 ? 1 : -1};
+		struct scan *scan = create(&g), *found, *rest;
+		double matrix[VIEWS][12], own[12], zero[12];
+		double pair[2] = {at_rest, 1};
+
+		still.angle = pair;
+		still.n_views = 2;
+		rest = create(&still);
+		system_matrix(&rest->views[0], g.n_v, bins.v_sign, zero);
+		for (int i = 0; i < VIEWS; i++) {
+			system_matrix(&scan->views[i], g.n_v, bins.v_sign, own);
+			assert_int_equal(scan_matrix_convert(zero, own, &bins, g.n_v, 0.14, matrix[i], NULL), 0);
+		}
+		g.matrix = matrix;
+		found = create(&g);
+		for (int i = 0; i < VIEWS; i++)
+			for (int c = 0; c < 3; c++) {
+				assert_true(scan_view_is_level(&found->views[i]));
+				assert_near(found->views[i].src[c], scan->views[i].src[c], 1e-6);
+				assert_near(found->views[i].pose.origin[c], scan->views[i].pose.origin[c], 1e-6);
+				assert_near(found->views[i].pose.step_v[c], scan->views[i].pose.step_v[c], 1e-9);
+			}
+		memset(zero, 0, sizeof(zero));
+		assert_int_equal(scan_matrix_convert(zero, own, &bins, g.n_v, 0.14, own, NULL), -EINVAL);
+		scan_free(found);
+		scan_free(rest);
+		scan_free(scan);
+	}
 }
 
 static void refuse(const struct dbt_geometry *g, const char *word)
@@ -444,7 +507,7 @@ int main(void)
 		cmocka_unit_test(turned),      cmocka_unit_test(still),		cmocka_unit_test(binned),
 		cmocka_unit_test(foot),	       cmocka_unit_test(matrices),	cmocka_unit_test(nearly_level),
 		cmocka_unit_test(refusals),    cmocka_unit_test(phantom_lines), cmocka_unit_test(chords),
-		cmocka_unit_test(adjoint_gap), cmocka_unit_test(strips),
+		cmocka_unit_test(adjoint_gap), cmocka_unit_test(strips),	cmocka_unit_test(converted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
