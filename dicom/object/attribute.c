@@ -6,6 +6,7 @@
  *
  * The groups are those of Breast Projection X-Ray (PS3.3 A.74.4) that may contain a geometry or intensity value. */
 #include <stdio.h>
+#include <string.h>
 
 #include "dicom/object/attribute.h"
 #include "dicom/object/dicom_tags.h"
@@ -92,4 +93,14 @@ int header_long(const struct header *h, uint32_t tag, unsigned index, long *ret_
 	const struct dicom_item *item = header_find(h, tag);
 
 	return item ? dicom_get_int(item, tag, index, ret_value, err) : 0;
+}
+
+unsigned private_block(const struct dicom_item *item, uint16_t group, const char *creator)
+{
+	char text[65];
+
+	for (unsigned block = 0x10; block <= 0xff; block++)
+		if (dicom_get_text(item, DICOM_TAG(group, block), text, sizeof(text), NULL) == 1 && !strcmp(text, creator))
+			return block;
+	return 0;
 }

@@ -18,6 +18,9 @@ int header_text(const struct header *h, uint32_t tag, char *ret_text, size_t siz
 int header_double(const struct header *h, uint32_t tag, unsigned index, double *ret_value, struct err *err);
 int header_long(const struct header *h, uint32_t tag, unsigned index, long *ret_value, struct err *err);
 
+/* Return the block of a private creator in a group of an item: the elements (group,BLOCKee) are its own. 0: there is none. */
+unsigned private_block(const struct dicom_item *item, uint16_t group, const char *creator);
+
 /* Format a tag as "(0018,1510)". The text is in a static buffer of the thread; the fourth call after this one overwrites it. */
 const char *tag_text(uint32_t tag);
 

@@ -171,7 +171,12 @@ struct profile_conf { /* geometry of a tomosynthesis system */
 	double source_y;			      /* position of the rotation axis along y, mm */
 	double detector_ratio;			      /* turn of the detector divided by that of the source; 0: it stands still */
 	double detector_axis_y, detector_axis_height; /* axis that the detector turns around, parallel to x; mm */
-	double pitch;				      /* size of a detector bin, mm; checked against (0018,1164) */
+	bool pose_in_header;	/* source and detector of each view are those of the header's projection matrices */
+	double pose_edge;	/* of the matrices: number of bins along u up to the chest-wall edge */
+	double pose_middle;	/* of the matrices: number of bins along v up to y = 0 */
+	int pose_rows;		/* of the matrices: 1: v along +y; -1: along -y */
+	double pose_level;	/* bins: up to this error columns are treated as parallel to x */
+	double pitch;		/* size of a detector bin, mm; checked against (0018,1164) */
 	uint32_t angle_tag;	/* attribute with the projection's angle in single-frame series: 0x00181510 or 0x00181531 */
 	int angle_sign;		/* +1 or -1: factor that makes the stored angle positive toward +y */
 	double angle_offset;	/* degrees, added after the sign */

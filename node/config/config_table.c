@@ -56,6 +56,8 @@ static const struct key_choice angle_tags[] = {{"0018,1510", 0x00181510}, {"0018
 static const struct key_choice geometry_sources[] = {
 	{"literature", GEOMETRY_LITERATURE}, {"calibrated", GEOMETRY_CALIBRATED}, {"simulated", GEOMETRY_SIMULATED}, {NULL, 0}};
 static const struct key_choice angle_origins[] = {{"axis", false}, {"detector", true}, {NULL, 0}};
+static const struct key_choice pose_sources[] = {{"profile", false}, {"header", true}, {NULL, 0}};
+static const struct key_choice y_directions[] = {{"+y", 1}, {"-y", -1}, {NULL, 0}};
 static const struct key_choice signs[] = {{"1", 1}, {"-1", -1}, {NULL, 0}};
 static const struct key_choice i0_modes[] = {
 	{"percentile", I0_PERCENTILE}, {"fixed", I0_FIXED}, {"header_max", I0_HEADER_MAX}, {"flatfield", I0_FLATFIELD}, {NULL, 0},
@@ -311,6 +313,18 @@ static const struct config_key profile_keys[] = {
 	 .meaning = "y of the axis around which the detector turns; 0: its middle"},
 	{"detector_axis_height", AS_REAL(profile_conf, detector_axis_height, -500, 500), .unit = "mm", .fallback = "0",
 	 .flags = KEY_SPARSE, .meaning = "height of that axis above the detector plane; 0: in the plane"},
+	{"pose", AS_CHOICE(profile_conf, pose_in_header, pose_sources), .fallback = "profile", .flags = KEY_SPARSE,
+	 .meaning = "position of source and detector in each view: `profile`: from the keys above; `header`: from the projection "
+		    "matrices (0019,xx60) of Hologic, which must agree with SID and angles"},
+	{"pose_edge", AS_REAL(profile_conf, pose_edge, 0, 65535), .unit = "bins", .fallback = "1664", .flags = KEY_SPARSE,
+	 .meaning = "with `pose` header: bins of the matrices up to the chest-wall edge, along u"},
+	{"pose_middle", AS_REAL(profile_conf, pose_middle, 0, 65535), .unit = "bins", .fallback = "1024", .flags = KEY_SPARSE,
+	 .meaning = "with `pose` header: bins of the matrices up to the detector's middle, along v"},
+	{"pose_rows", AS_CHOICE(profile_conf, pose_rows, y_directions), .fallback = "+y", .flags = KEY_SPARSE,
+	 .meaning = "with `pose` header: direction of v of the matrices"},
+	{"pose_level", AS_REAL(profile_conf, pose_level, 1e-3, 5), .unit = "bins", .fallback = "0.1", .flags = KEY_SPARSE,
+	 .meaning = "with `pose` header: error at any bin up to which the detector's columns are made parallel to x, which every "
+		    "projector except `exact` requires"},
 	{"pitch", AS_REAL(profile_conf, pitch, 0.01, 2), .unit = "mm", .fallback = REQUIRED,
 	 .meaning = "size of a detector bin; must agree with (0018,1164)"},
 	{"angle_tag", AS_CHOICE(profile_conf, angle_tag, angle_tags), .fallback = "0018,1510",

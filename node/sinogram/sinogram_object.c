@@ -75,18 +75,6 @@ uint32_t sinogram_tag(unsigned block, enum sinogram_element element)
 	return DICOM_TAG(SINOGRAM_GROUP, block << 8 | (unsigned)element);
 }
 
-/* Return the private block of this program; 0: none. */
-static unsigned find_block(const struct dicom_item *root)
-{
-	char creator[65];
-
-	for (unsigned block = 0x10; block <= 0xff; block++)
-		if (dicom_get_text(root, DICOM_TAG(SINOGRAM_GROUP, block), creator, sizeof(creator), NULL) == 1 &&
-		    !strcmp(creator, SINOGRAM_CREATOR))
-			return block;
-	return 0;
-}
-
 /* Read an element without value representation as a little-endian number. */
 static bool raw_number(const struct dicom_file *file, uint32_t tag, size_t size, uint64_t *ret)
 {
@@ -312,7 +300,7 @@ int sinogram_facts_of(const struct dicom_file *file, struct sinogram_facts *ret_
 
 	dicom_get_text(root, TAG_SOP_CLASS_UID, sop_class, sizeof(sop_class), NULL);
 	dicom_get_text(root, DICOM_TAG(0x0008, 0x9123), creator, sizeof(creator), NULL);
-	f.block = find_block(root);
+	f.block = private_block(root, SINOGRAM_GROUP, SINOGRAM_CREATOR);
 	if (strcmp(sop_class, SINOGRAM_CLASS) != 0) {
 		err_set(err, EBADMSG, "%.64s, not Raw Data Storage", dicom_uid_name(sop_class));
 		return 0;

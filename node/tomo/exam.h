@@ -51,6 +51,8 @@ struct exam_view {
 struct exam {
 	enum exam_source source;
 	const struct profile_conf *profile; /* borrowed from the configuration */
+	bool frames_in_file;		    /* the views are the frames of one object */
+	struct pose_text *poses;	    /* projection matrices of the header; NULL: the profile has the geometry */
 	struct scan *scan;		    /* geometry with the detector's own bins, views sorted by angle */
 	int n_views;
 	long announced; /* number of projections according to the headers; 0: unknown, or a multi-frame object */

@@ -130,12 +130,37 @@ static int check_size(const struct exam *exam, double pitch, struct err *err)
 	return 0;
 }
 
-int exam_make_scan(struct exam *exam, struct err *err)
+/* Create the scan from the angles of the views, or from the projection matrices of the header. */
+static int create_scan(struct exam *exam, double pitch, const double *angle, const double (*matrix)[12], struct err *err)
 {
 	const struct profile_conf *p = exam->profile;
+	const struct dbt_geometry g = {
+		.n_u = (int)exam->pixels.columns,
+		.n_v = (int)exam->pixels.rows,
+		.pitch = pitch,
+		.axis_height = p->axis_height,
+		.source_axis = p->source_axis,
+		.source_x = p->source_x,
+		.source_y = p->source_y,
+		.window_x = exam->window[0],
+		.window_y = exam->window[1],
+		.detector_ratio = p->detector_ratio,
+		.detector_axis_y = p->detector_axis_y,
+		.detector_axis_height = p->detector_axis_height,
+		.n_views = exam->n_views,
+		.angle = angle,
+		.matrix = matrix,
+		.level_bins = p->pose_level,
+	};
+	int rc = scan_create_dbt(&g, &exam->scan, err);
+
+	return err_remap(rc, EINVAL, EBADMSG, err); /* invalid numbers for a scan come from the header */
+}
+
+int exam_make_scan(struct exam *exam, struct err *err)
+{
 	struct header h = exam_header(exam, 0);
-	double *angle = NULL, pitch = 0;
-	struct dbt_geometry g;
+	double *angle = NULL, (*matrix)[12] = NULL, pitch = 0;
 	int rc;
 
 	rc = read_thickness(exam, &h, err);
@@ -153,34 +178,16 @@ int exam_make_scan(struct exam *exam, struct err *err)
 	rc = check_distances(exam, &h, err);
 	if (rc < 0)
 		return rc;
-	exam->support = p->support;
+	rc = exam->profile->pose_in_header ? exam_pose_matrices(exam, pitch, &matrix, err) : 0;
+	if (rc < 0)
+		return rc;
+	exam->support = exam->profile->support;
 	angle = malloc((size_t)exam->n_views * sizeof(*angle));
-	if (!angle)
-		return err_set(err, ENOMEM, "no memory for %d angles", exam->n_views);
-	for (int i = 0; i < exam->n_views; i++)
+	for (int i = 0; angle && i < exam->n_views; i++)
 		angle[i] = exam->views[i].angle;
-	g = (struct dbt_geometry){
-		.n_u = (int)exam->pixels.columns,
-		.n_v = (int)exam->pixels.rows,
-		.pitch = pitch,
-		.axis_height = p->axis_height,
-		.source_axis = p->source_axis,
-		.source_x = p->source_x,
-		.source_y = p->source_y,
-		.window_x = exam->window[0],
-		.window_y = exam->window[1],
-		.detector_ratio = p->detector_ratio,
-		.detector_axis_y = p->detector_axis_y,
-		.detector_axis_height = p->detector_axis_height,
-		.n_views = exam->n_views,
-		.angle = angle,
-	};
-	rc = scan_create_dbt(&g, &exam->scan, err);
+	rc = angle ? create_scan(exam, pitch, angle, matrix, err)
+		   : err_set(err, ENOMEM, "no memory for %d angles", exam->n_views);
 	free(angle);
-	if (rc == -EINVAL) { /* invalid numbers for a scan come from the header */
-		if (err)
-			err->code = EBADMSG;
-		rc = -EBADMSG;
-	}
+	free(matrix);
 	return rc;
 }

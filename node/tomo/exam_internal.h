@@ -9,6 +9,7 @@
 #include "dicom/object/dicom_tags.h"
 #include "node/base/folder.h"
 #include "node/tomo/exam.h"
+#include "node/tomo/pose_text.h"
 
 /* exam_facts.c: return true if an object contains projections in a supported encoding, and set *ret_source. Otherwise write the
  * cause to `reason` ("": not a mammogram) and set *ret_refused, see struct exam_facts. */
@@ -35,6 +36,12 @@ void orientation_turn(uint16_t *values, size_t columns, size_t rows, bool mirror
 int exam_check_consistency(const struct exam *exam, struct err *err);
 /* Check that all frames of a multi-frame object have the same values. Call after exam_list_views(). */
 int exam_check_frames(const struct exam *exam, struct err *err);
+
+/* exam_pose.c: read the projection matrices of the header; sets exam->poses. */
+int exam_read_poses(struct exam *exam, struct err *err);
+/* Convert them to the bins and axes of the scan, and compare them with profile and angles. pitch: of the detector's bins, mm.
+ * The caller frees *ret_matrix, n_views matrices. */
+int exam_pose_matrices(const struct exam *exam, double pitch, double (**ret_matrix)[12], struct err *err);
 
 #define EXAM_VIEWS_MAX 1024 /* maximum number of projections */
 

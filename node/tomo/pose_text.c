@@ -93,10 +93,15 @@ static int skip_titles(struct reader *r)
 static bool view_follows(const struct reader *r)
 {
 	struct reader ahead = *r;
-	double row[4];
+	char *word, *more = ahead.text;
+	int words = 0;
 
 	ahead.err = NULL;
-	return numbers(&ahead, row, 4) == 0;
+	if (next_line(&ahead) <= 0)
+		return false;
+	while ((word = strsep(&more, " \t")))
+		words += word[0] != '\0';
+	return words == 4;
 }
 
 static int read_view(struct reader *r, struct pose_text *p, int view, int element, double *ret_value)
@@ -139,28 +144,6 @@ static int check_fit(struct reader *r, const struct pose_text *p, const double c
 		       r->line, sum, stated);
 }
 
-static int read_element(struct reader *r, struct pose_text *p, int element)
-{
-	double row[6], value[POSE_VIEWS_MAX];
-	int n = 0, rc = 0;
-
-	while (rc == 0 && (element == 0 ? view_follows(r) : n < p->n_views)) {
-		if (n == POSE_VIEWS_MAX)
-			return bad(r, "more than 255 views");
-		rc = read_view(r, p, n, element, &value[n]);
-		n++;
-	}
-	p->n_views = n;
-	if (rc == 0)
-		rc = numbers(r, row, 6);
-	if (rc < 0)
-		return rc;
-	if (row[0] != element)
-		return bad(r, "elements do not follow each other");
-	memcpy(p->fit[element], row + 1, sizeof(p->fit[element]));
-	return check_fit(r, p, p->fit[element], value, row[5]);
-}
-
 static int check_angles(struct reader *r, const struct pose_text *p)
 {
 	double lo = HUGE_VAL, hi = -HUGE_VAL;
@@ -179,6 +162,30 @@ static int check_angles(struct reader *r, const struct pose_text *p)
 			       "the projection matrices are at angles of %g to %g degrees; allowed: from -%g to 0, to 0 to %g",
 			       lo, hi, THETA_MAX, THETA_MAX);
 	return 0;
+}
+
+static int read_element(struct reader *r, struct pose_text *p, int element)
+{
+	double row[6], value[POSE_VIEWS_MAX];
+	int n = 0, rc = 0;
+
+	while (rc == 0 && (element == 0 ? view_follows(r) : n < p->n_views)) {
+		if (n == POSE_VIEWS_MAX)
+			return bad(r, "more than 255 views");
+		rc = read_view(r, p, n, element, &value[n]);
+		n++;
+	}
+	p->n_views = n;
+	if (rc == 0 && element == 0)
+		rc = check_angles(r, p);
+	if (rc == 0)
+		rc = numbers(r, row, 6);
+	if (rc < 0)
+		return rc;
+	if (row[0] != element)
+		return bad(r, "elements do not follow each other");
+	memcpy(p->fit[element], row + 1, sizeof(p->fit[element]));
+	return check_fit(r, p, p->fit[element], value, row[5]);
 }
 
 static int check_matrices(struct reader *r, const struct pose_text *p)
@@ -212,11 +219,8 @@ int pose_text_read(const char *text, size_t size, struct pose_text *ret_pose, st
 	r.at = text;
 	r.end = text + size;
 	rc = skip_titles(&r);
-	for (int j = 0; rc == 0 && j < 12; j++) {
+	for (int j = 0; rc == 0 && j < 12; j++)
 		rc = read_element(&r, &p, j);
-		if (rc == 0 && j == 0)
-			rc = check_angles(&r, &p);
-	}
 	if (rc == 0 && r.at < r.end)
 		rc = bad(&r, "text follows after the last element");
 	if (rc == 0)

@@ -108,6 +108,7 @@ int exam_open(const char *const *paths, size_t n, bool as_is, const struct patie
 	rc = check_classes(exam, err);
 	if (rc < 0)
 		goto out;
+	exam->frames_in_file = exam->source == EXAM_BREAST_PROJECTION;
 	rc = exam_check_consistency(exam, err);
 	if (rc < 0)
 		goto out;
@@ -118,6 +119,9 @@ int exam_open(const char *const *paths, size_t n, bool as_is, const struct patie
 	if (rc < 0)
 		goto out;
 	rc = find_profile(exam, config, err);
+	if (rc < 0)
+		goto out;
+	rc = exam->profile->pose_in_header ? exam_read_poses(exam, err) : 0;
 	if (rc < 0)
 		goto out;
 	rc = exam_orient(exam, err);
@@ -159,6 +163,7 @@ struct exam *exam_close(struct exam *exam)
 	free(exam->files);
 	free(exam->paths);
 	free(exam->views);
+	free(exam->poses);
 	free(exam->i0);
 	free(exam->flatfield);
 	scan_free(exam->scan);

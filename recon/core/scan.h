@@ -52,6 +52,9 @@ struct scan_matrix_bins {
 	double edge_u;	 /* number of bins from their first one to the chest-wall edge; their u runs toward the chest wall */
 	double middle_v; /* number of bins from their first one to y = 0 */
 	int v_sign;	 /* 1: their v runs along +y; -1: along -y */
+	/* Window of the scan's bins: how many bins its chest-wall edge is from that of the detector, along x, and its middle from
+	 * y = 0, along y. */
+	double window_u, window_v;
 };
 /* Convert a system's own projection matrix to the bins and the axes of the scan, for scan_view_from_matrix(). Its lengths are mm;
  * its z runs from the detector toward the source, its x and y are arbitrary, and may be left-handed with z. `rest` is the matrix

@@ -181,7 +181,8 @@ static int axes_at_rest(const double rest[12], const struct scan_matrix_bins *bi
 int scan_matrix_convert(const double rest[12], const double matrix[12], const struct scan_matrix_bins *bins, int n_v,
 			double pitch, double ret_matrix[12], struct err *err)
 {
-	double axes[4][3], moved[3][4], first_v = 0.5 * (n_v - 1) - bins->v_sign * (bins->middle_v - 0.5);
+	double axes[4][3], moved[3][4], first_u = bins->edge_u - 1 - bins->window_u,
+					first_v = 0.5 * (n_v - 1) - bins->window_v - bins->v_sign * (bins->middle_v - 0.5);
 	int r = axes_at_rest(rest, bins, pitch, axes, err);
 
 	if (r < 0)
@@ -189,8 +190,8 @@ int scan_matrix_convert(const double rest[12], const double matrix[12], const st
 	for (int row = 0; row < 3; row++)
 		for (int c = 0; c < 4; c++)
 			moved[row][c] = dot(matrix + 4 * row, axes[c]) + (c == 3 ? matrix[4 * row + 3] : 0);
-	for (int c = 0; c < 4; c++) { /* u = edge_u - 1 - u', v = first_v + v_sign v' */
-		ret_matrix[c] = (bins->edge_u - 1) * moved[2][c] - moved[0][c];
+	for (int c = 0; c < 4; c++) { /* u = first_u - u', v = first_v + v_sign v' */
+		ret_matrix[c] = first_u * moved[2][c] - moved[0][c];
 		ret_matrix[4 + c] = first_v * moved[2][c] + bins->v_sign * moved[1][c];
 		ret_matrix[8 + c] = moved[2][c];
 	}

@@ -242,10 +242,11 @@ static void nearly_level(void **state)
 	scan_free(scan);
 }
 
-/* Write the matrix of a view in the bins and axes of a system: 1664 x 2048 bins, u toward the chest wall, v along `v_sign` y;
- * axes tilted and moved, mirrored with `v_sign`. */
-static void system_matrix(const struct scan_view *view, int n_v, int v_sign, double ret[12])
+/* Write the matrix of a view in the bins and axes of a system: 1664 x 2048 bins, u toward the chest wall; axes tilted and moved,
+ * mirrored with the direction of v. */
+static void system_matrix(const struct scan_view *view, int n_v, const struct scan_matrix_bins *bins, double ret[12])
 {
+	const int v_sign = bins->v_sign;
 	const double a = 0.0096, b = 0.3, at[3] = {-23.1, 5.5, -0.7};
 	const double axis[3][3] = {{-cos(a) * cos(b), v_sign * sin(b), sin(a) * cos(b)},
 				   {cos(a) * sin(b), v_sign * cos(b), -sin(a) * sin(b)},
@@ -254,12 +255,13 @@ static void system_matrix(const struct scan_view *view, int n_v, int v_sign, dou
 	const struct scan_pose *p = &view->pose;
 
 	for (int r = 0; r < 3; r++) {
-		double first = 0.5 * (n_v - 1) - v_sign * (1024 - 0.5);
+		double first = 0.5 * (n_v - 1) - v_sign * (1024 - 0.5) - bins->window_v;
 
 		moved.src[r] = moved.pose.origin[r] = at[r];
 		for (int c = 0; c < 3; c++) {
 			moved.src[r] += axis[r][c] * view->src[c];
-			moved.pose.origin[r] += axis[r][c] * (p->origin[c] + 1663 * p->step_u[c] + first * p->step_v[c]);
+			moved.pose.origin[r] +=
+				axis[r][c] * (p->origin[c] + (1663 - bins->window_u) * p->step_u[c] + first * p->step_v[c]);
 			moved.pose.step_u[r] -= axis[r][c] * p->step_u[c];
 			moved.pose.step_v[r] += v_sign * axis[r][c] * p->step_v[c];
 		}
@@ -275,17 +277,20 @@ static void converted(void **state)
 	(void)state;
 	for (int which = 0; which < 4; which++) {
 		struct dbt_geometry g = hologic((int)sizes[which / 2][0], (int)sizes[which / 2][1], 0.14), still = g;
-		struct scan_matrix_bins bins = {1664, 1024, which % 2 ? 1 : -1};
-		struct scan *scan = create(&g), *found, *rest;
+		struct scan_matrix_bins bins = {1664, 1024, which % 2 ? 1 : -1, which / 2 * 84.5, which / 2 * -3.5};
+		struct scan *scan, *found, *rest;
 		double matrix[VIEWS][12], own[12], zero[12];
 		double pair[2] = {at_rest, 1};
 
+		g.window_x = still.window_x = bins.window_u * 0.14;
+		g.window_y = still.window_y = bins.window_v * 0.14;
+		scan = create(&g);
 		still.angle = pair;
 		still.n_views = 2;
 		rest = create(&still);
-		system_matrix(&rest->views[0], g.n_v, bins.v_sign, zero);
+		system_matrix(&rest->views[0], g.n_v, &bins, zero);
 		for (int i = 0; i < VIEWS; i++) {
-			system_matrix(&scan->views[i], g.n_v, bins.v_sign, own);
+			system_matrix(&scan->views[i], g.n_v, &bins, own);
 			assert_int_equal(scan_matrix_convert(zero, own, &bins, g.n_v, 0.14, matrix[i], NULL), 0);
 		}
 		g.matrix = matrix;
