@@ -147,6 +147,7 @@ struct protocol_conf {
 	double mu_water; /* parallel beams: attenuation of water for Hounsfield units, 1/mm; 0: no Hounsfield units */
 	/* Only for tomosynthesis, up to `synthetic`: */
 	double stored_step, stored_offset; /* attenuation = offset + stored value * step, 1/mm; the same for every exam */
+	int stored_bits;		   /* bits of a stored value, 12 to 16; below 16 the step is a multiple of stored_step */
 	double slab_thickness;		   /* thickness of slabs (several slices combined), mm; 0: write no slabs */
 	double slab_step;		   /* distance between slabs, mm; 0: slab_thickness / 2 */
 	enum slab_mode slab_mode;

@@ -56,6 +56,10 @@ static const struct config_key protocol_keys[] = {
 	 .meaning = "attenuation per step of the stored values; the same for every exam, so that exams can be compared"},
 	{"stored_offset", AS_REAL(protocol_conf, stored_offset, -100, 100), .unit = "1/mm", .fallback = "0",
 	 .meaning = "attenuation that is stored as 0; below 0 for `fbp`, whose images have negative values"},
+	{"stored_bits", AS_INT(protocol_conf, stored_bits, 12, 16), .fallback = "16", .flags = KEY_SPARSE,
+	 .meaning = "bits of a stored value; with fewer than 16, for archives and viewers that need it, the step of an object is "
+		    "the "
+		    "smallest multiple of `stored_step` that clips no value"},
 	{"slab_thickness", AS_REAL(protocol_conf, slab_thickness, 0.1, 300), .unit = "mm", .zero = "no slabs", .fallback = "0",
 	 .meaning = "thickness of slabs, each computed from several slices and written as a frame of an additional object"},
 	{"slab_step", AS_REAL(protocol_conf, slab_step, 0.1, 300), .unit = "mm", .zero = "half of slab_thickness",

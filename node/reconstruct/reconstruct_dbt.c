@@ -18,6 +18,7 @@ struct dbt_work {
 	struct dbt_plan plan;
 	struct dbt_session *session;
 	struct case_views_report views;
+	struct result_report made; /* after write_case() */
 };
 
 static int recognise(const struct dicom_file *file, struct case_facts *f, struct err *err)
@@ -113,17 +114,17 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 	struct dbt_work *w = (struct dbt_work *)base;
 	struct result_info info = {
 		.protocol = base->protocol, .plan = &w->plan, .now = clock_wall(), .keep_free = base->keep_free};
-	struct result_report made = {0};
+	const struct result_report *made = &w->made;
 	int rc;
 
 	snprintf(info.device, sizeof(info.device), "%s", base->dev->name);
-	rc = result_write(w->exam, &info, w->session, base->out_dir, &made, err);
+	rc = result_write(w->exam, &info, w->session, base->out_dir, &w->made, err);
 	if (rc < 0)
 		return rc;
-	base->report.seconds_download = made.seconds_tally + made.seconds_download;
-	base->report.seconds_write = made.seconds_write;
-	snprintf(base->report.omitted, sizeof(base->report.omitted), "%s", made.omitted);
-	return name_objects(&made, &base->report, err);
+	base->report.seconds_download = made->seconds_tally + made->seconds_download;
+	base->report.seconds_write = made->seconds_write;
+	snprintf(base->report.omitted, sizeof(base->report.omitted), "%s", made->omitted);
+	return name_objects(made, &base->report, err);
 }
 
 /* Count the views by the source of their I0. */
@@ -148,16 +149,37 @@ static json_t *geometry(const struct exam *exam)
 			 exam->sod_meaning);
 }
 
+/* The scale of the stored values, and the number of voxels beyond its ends. */
+static json_t *stored(const struct result_report *made)
+{
+	return json_pack("{s:i, s:f, s:I, s:I}", "bits", made->bits, "step", made->step, "below", (json_int_t)made->below,
+			 "above", (json_int_t)made->above);
+}
+
 static json_t *details(const struct dbt_work *w)
 {
 	const struct case_views_report *v = &w->views;
 
-	return json_pack("{s:{s:I, s:I, s:I, s:I, s:I, s:I, s:i}, s:o, s:o, s:b, s:s, s:s}", "bins", "padded",
+	return json_pack("{s:{s:I, s:I, s:I, s:I, s:I, s:I, s:i}, s:o, s:o, s:o, s:b, s:s, s:s}", "bins", "padded",
 			 (json_int_t)v->padded, "saturated", (json_int_t)v->saturated, "over_range", (json_int_t)v->over_range,
 			 "floored", (json_int_t)v->floored, "clamped", (json_int_t)v->clamped, "air", (json_int_t)v->air,
 			 "views_without_mask", v->unmasked, "geometry", geometry(w->exam), "unattenuated", i0_sources(w->exam),
-			 "quantitative", !w->exam->relative[0], "warnings", w->base.report.warnings, "omitted",
-			 w->base.report.omitted);
+			 "stored", stored(&w->made), "quantitative", !w->exam->relative[0], "warnings", w->base.report.warnings,
+			 "omitted", w->base.report.omitted);
+}
+
+/* Write sentences about the values. */
+static void warn(const struct dbt_work *w, char *ret, size_t size)
+{
+	const struct protocol_conf *p = w->base.protocol;
+	size_t n;
+
+	exam_warnings(w->exam, ret, size);
+	n = strlen(ret);
+	if (n < size && w->made.below + w->made.above > 0)
+		snprintf(ret + n, size - n, "%s%zu voxels below %g / mm and %zu above %g / mm are stored as these limits.",
+			 n ? " " : "", w->made.below, p->stored_offset, w->made.above,
+			 p->stored_offset + ((1 << w->made.bits) - 1) * w->made.step);
 }
 
 static const struct grid *fill_report(struct reconstruct_work *base)
@@ -167,7 +189,7 @@ static const struct grid *fill_report(struct reconstruct_work *base)
 
 	snprintf(report->profile, sizeof(report->profile), "%s", w->exam->profile->name);
 	snprintf(report->content, sizeof(report->content), "%d projections", w->plan.n_views);
-	exam_warnings(w->exam, report->warnings, sizeof(report->warnings));
+	warn(w, report->warnings, sizeof(report->warnings));
 	report->n_views = w->plan.n_views;
 	report->bytes_device = w->plan.bytes_total + w->plan.bytes_threads;
 	report->details = details(w);

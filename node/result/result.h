@@ -5,7 +5,7 @@
  * requests a synthetic 2-D view: a Digital Mammography X-Ray Image For Presentation (PS3.3 C.8.11.7.1.4: GENERATED_2D), a class
  * that workstations without tomosynthesis can display, too, in a separate series.
  * - Stored value = round((mu - stored_offset) / stored_step) of the protocol, clipped to 0..65535, so that exams of one protocol
- * can be compared.
+ * can be compared. With fewer than 16 stored_bits, the step is a multiple of stored_step; the object contains it.
  * - Implemented by node/result/result_write.c and the files result_*.c; only these files convert the geometry to tags.
  */
 #ifndef TOMONODE_NODE_RESULT_H
@@ -48,7 +48,9 @@ struct result_report {
 	double seconds_write;	 /* remaining time until the files have their final names, including fsync */
 	double seconds_sync;	 /* part of seconds_write: from the last byte written until it is on the disk */
 	char omitted[2400];	 /* sentences: modules that are left out, and the values that they lack; "": none */
-	size_t below, above;	 /* voxels stored as 0 and as 65535 because their values are out of range */
+	int bits;		 /* of a stored value */
+	double step;		 /* of the stored values of slices and slabs, 1/mm */
+	size_t below, above;	 /* voxels stored as 0 and as the largest value because their values are out of range */
 };
 
 /* Compute the SOP Instance UID and Series Instance UID of an object. They depend only on the sources' UIDs (the series: on source

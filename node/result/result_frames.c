@@ -29,7 +29,7 @@ struct slot {
 
 struct frames {
 	long columns, rows;
-	bool encode;
+	int bits; /* to encode; 0: frames are not compressed */
 	struct slot slots[SLOTS_MAX];
 	size_t n_slots;
 	/* Numbers of frames: acquired by the caller, submitted, begun by an encoder, written to a file. */
@@ -59,7 +59,7 @@ static void fail(struct frames *f, int rc, const struct err *err)
  * possible size. */
 static int encode(struct frames *f, struct slot *s, struct err *err)
 {
-	int rc = jpegls_encode(s->values, f->columns, f->rows, 16, s->code, s->code_size, &s->n, err);
+	int rc = jpegls_encode(s->values, f->columns, f->rows, f->bits, s->code, s->code_size, &s->n, err);
 	size_t most = jpegls_bound(f->columns, f->rows);
 
 	if (rc != -ENOBUFS || s->code_size >= most)
@@ -69,7 +69,7 @@ static int encode(struct frames *f, struct slot *s, struct err *err)
 	s->code_size = s->code ? most : 0;
 	if (!s->code)
 		return err_set(err, ENOMEM, "no memory for an encoded frame");
-	return jpegls_encode(s->values, f->columns, f->rows, 16, s->code, s->code_size, &s->n, err);
+	return jpegls_encode(s->values, f->columns, f->rows, f->bits, s->code, s->code_size, &s->n, err);
 }
 
 static void *encode_frames(void *arg)
@@ -114,8 +114,8 @@ static void *write_frames(void *arg)
 		if (f->stop || f->rc)
 			break;
 		pthread_mutex_unlock(&f->lock);
-		rc = f->encode ? dicom_writer_fragment(s->writer, s->code, s->n, &err)
-			       : dicom_writer_frame(s->writer, s->values, &err);
+		rc = f->bits ? dicom_writer_fragment(s->writer, s->code, s->n, &err)
+			     : dicom_writer_frame(s->writer, s->values, &err);
 		if (rc < 0)
 			fail(f, rc, &err);
 		pthread_mutex_lock(&f->lock);
@@ -127,7 +127,7 @@ static void *write_frames(void *arg)
 	return NULL;
 }
 
-int frames_open(long columns, long rows, bool encode, int encoders, struct frames **ret_frames, struct err *err)
+int frames_open(long columns, long rows, int bits, int encoders, struct frames **ret_frames, struct err *err)
 {
 	size_t n = (size_t)columns * (size_t)rows;
 	struct frames *f = calloc(1, sizeof(*f));
@@ -139,23 +139,23 @@ int frames_open(long columns, long rows, bool encode, int encoders, struct frame
 	pthread_cond_init(&f->changed, NULL);
 	f->columns = columns;
 	f->rows = rows;
-	f->encode = encode;
+	f->bits = bits;
 	if (encoders < 1 || encoders > ENCODERS_MAX)
 		encoders = encoders < 1 ? 1 : ENCODERS_MAX;
-	f->n_slots = encode ? (size_t)encoders + 2 : SLOTS_PLAIN;
+	f->n_slots = bits ? (size_t)encoders + 2 : SLOTS_PLAIN;
 	for (size_t i = 0; i < f->n_slots; i++) {
 		struct slot *s = &f->slots[i];
 
 		s->values = malloc(n * sizeof(uint16_t));
-		s->code_size = encode ? n * sizeof(uint16_t) + n / 8 + 4096 : 0;
-		s->code = encode ? malloc(s->code_size) : NULL;
-		if (!s->values || (encode && !s->code))
+		s->code_size = bits ? n * sizeof(uint16_t) + n / 8 + 4096 : 0;
+		s->code = bits ? malloc(s->code_size) : NULL;
+		if (!s->values || (bits && !s->code))
 			rc = err_set(err, ENOMEM, "no memory for %zu frames of %ld x %ld", f->n_slots, columns, rows);
 	}
-	for (int i = 0; rc == 0 && encode && i < encoders; i++)
+	for (int i = 0; rc == 0 && bits && i < encoders; i++)
 		f->n_encoders += !pthread_create(&f->encoders[f->n_encoders], NULL, encode_frames, f);
 	f->writing = rc == 0 && !pthread_create(&f->writer, NULL, write_frames, f);
-	if (rc == 0 && (!f->writing || (encode && f->n_encoders == 0)))
+	if (rc == 0 && (!f->writing || (bits && f->n_encoders == 0)))
 		rc = err_set(err, EAGAIN, "cannot start a thread to encode or write frames");
 	if (rc < 0) {
 		frames_close(f);
@@ -207,7 +207,7 @@ void frames_submit(struct frames *f, struct dicom_writer *writer)
 	pthread_mutex_lock(&f->lock);
 	s = &f->slots[f->submitted++ % f->n_slots];
 	s->writer = writer;
-	s->ready = !f->encode;
+	s->ready = !f->bits;
 	pthread_cond_broadcast(&f->changed);
 	pthread_mutex_unlock(&f->lock);
 }

@@ -10,9 +10,9 @@
 
 struct frames;
 
-/* Create a queue for frames of columns x rows. encode true: compress with JPEG-LS, `encoders` frames at a time (each needs the
- * memory of two frames); false: uncompressed. */
-int frames_open(long columns, long rows, bool encode, int encoders, struct frames **ret_frames, struct err *err);
+/* Create a queue for frames of columns x rows. bits: compress values of so many bits with JPEG-LS, `encoders` frames at a time
+ * (each needs the memory of two frames); 0: uncompressed. */
+int frames_open(long columns, long rows, int bits, int encoders, struct frames **ret_frames, struct err *err);
 /* End the threads; frames not written yet are dropped. Takes NULL, returns NULL. */
 struct frames *frames_close(struct frames *f);
 

@@ -95,9 +95,9 @@ static void fill_values(const struct result *r, struct item_writer *w)
 
 	item = item_begin(w, TAG_REAL_WORLD_VALUE_MAPPING_SEQUENCE);
 	item_put_int(&item, TAG_REAL_WORLD_VALUE_FIRST_VALUE_MAPPED, 0);
-	item_put_int(&item, TAG_REAL_WORLD_VALUE_LAST_VALUE_MAPPED, RESULT_STORED_MAX);
-	item_put_double(&item, TAG_REAL_WORLD_VALUE_INTERCEPT, r->offset);
-	item_put_double(&item, TAG_REAL_WORLD_VALUE_SLOPE, r->step);
+	item_put_int(&item, TAG_REAL_WORLD_VALUE_LAST_VALUE_MAPPED, r->scale.top);
+	item_put_double(&item, TAG_REAL_WORLD_VALUE_INTERCEPT, r->scale.offset);
+	item_put_double(&item, TAG_REAL_WORLD_VALUE_SLOPE, r->scale.step);
 	item_put_text(&item, TAG_LUT_EXPLANATION,
 		      relative ? "Relative attenuation, unattenuated intensity unknown" : "Linear attenuation coefficient");
 	item_put_text(&item, TAG_LUT_LABEL, relative ? "RELATIVE" : "ATTENUATION");

@@ -79,8 +79,10 @@ static void fill_image(const struct result *r, struct item_writer *w)
 		uint32_t tag;
 		long value;
 	} numbers[] = {
-		{TAG_PIXEL_REPRESENTATION, 0}, {TAG_SAMPLES_PER_PIXEL, 1}, {TAG_BITS_ALLOCATED, 16},
-		{TAG_BITS_STORED, 16},	       {TAG_HIGH_BIT, 15},	   {TAG_INSTANCE_NUMBER, 1},
+		{TAG_PIXEL_REPRESENTATION, 0},
+		{TAG_SAMPLES_PER_PIXEL, 1},
+		{TAG_BITS_ALLOCATED, 16},
+		{TAG_INSTANCE_NUMBER, 1},
 	};
 
 	item_put_text(w, TAG_IMAGE_TYPE, r->type->image_type);
@@ -88,6 +90,8 @@ static void fill_image(const struct result *r, struct item_writer *w)
 		item_put_text(w, texts[i].tag, texts[i].text);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		item_put_int(w, numbers[i].tag, numbers[i].value);
+	item_put_int(w, TAG_BITS_STORED, r->scale.bits);
+	item_put_int(w, TAG_HIGH_BIT, r->scale.bits - 1);
 	item_put_int(w, TAG_ROWS, r->info->plan->grid.n[1]);
 	item_put_int(w, TAG_COLUMNS, r->info->plan->grid.n[0]);
 	item_put_text(w, TAG_CONTENT_DATE, r->now.date);

@@ -14,7 +14,7 @@
 #include "recon/dbt/slabs.h"
 #include "recon/dbt/synthetic.h"
 
-#define RESULT_STORED_MAX 65535 /* 16 bits */
+#define RESULT_STORED_MAX 65535 /* of 16 bits: the range of a protocol, in steps of stored_step */
 /* The synthetic view is an integral over z. One step of its stored values is one step of the slices times 20 mm: 2e-4 by default,
  * so that 16 bits represent integrals up to 13, more than that of 15 cm of dense tissue. The step does not depend on the
  * thickness of the breast, so that exams can be compared. */
@@ -25,9 +25,16 @@ struct plane {
 	double z, thickness;
 };
 
+/* How values become stored values: round((value - offset) / step), limited to 0..top. */
+struct stored_scale {
+	double offset, step;
+	int bits, top; /* top = 2^bits - 1 */
+};
+
 /* Summary of the slices by dbt_tally(), for the headers. */
 struct volume_summary {
-	size_t below, above;	     /* voxels stored as 0 and as RESULT_STORED_MAX because their values are out of range */
+	struct stored_scale scale;   /* of slices and slabs */
+	size_t below, above;	     /* voxels stored as 0 and as top because their values are out of range */
 	double window_lo, window_hi; /* range of stored values of the tissue, for display */
 	double window_top;	     /* upper end of the range for maxima over slices */
 };
@@ -64,18 +71,23 @@ struct result {
 	const struct dicom_item *source; /* root of the first view's object, or of the one whose patient a person chose */
 	struct volume_summary summary;
 	double window_lo, window_hi; /* display window of this object */
-	double step, offset;	     /* stored value = (value - offset) / step */
+	struct stored_scale scale;
+	size_t clipped; /* pixels of a synthetic view that are stored as top because their values are above the range */
 	char sop_instance[DICOM_UID_SIZE], series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE];
 	char slices[DICOM_UID_SIZE], slices_series[DICOM_UID_SIZE]; /* UIDs of the object of slices, for every kind */
 	struct provenance_time now;
 	char protocol[1024], profile[1024], derivation[1024];
 };
 
-/* result_values.c: compute the summary of the slices. EIO: a voxel is not a number. */
-int result_summarise(struct dbt_session *session, const struct grid *grid, double offset, double step,
+/* result_values.c: compute scale and summary of the slices. EIO: a voxel is not a number. */
+int result_summarise(struct dbt_session *session, const struct grid *grid, const struct protocol_conf *protocol,
 		     struct volume_summary *ret_summary, struct err *err);
-/* Compute the range of stored values of the tissue in one frame; zero: the stored value of no attenuation. */
-int result_window(const uint16_t *values, size_t n, double zero, double *ret_lo, double *ret_hi, struct err *err);
+/* Compute the scale of one image, and the number of its values above the range. */
+void result_image_scale(const float *image, size_t n, double offset, double step, int bits, struct stored_scale *ret_scale,
+			size_t *ret_above);
+/* Compute the range of stored values of the tissue in one frame. */
+int result_window(const uint16_t *values, size_t n, const struct stored_scale *scale, double *ret_lo, double *ret_hi,
+		  struct err *err);
 
 /* Write the display window: one for all frames, LINEAR, whole numbers within the range of the stored values, because some viewers
  * read nothing else. */
@@ -91,11 +103,12 @@ struct result_pipeline {
 	struct dicom_writer *writer[RESULT_OBJECTS_MAX]; /* of the slices and of slabs */
 	struct slabs *slabs[RESULT_OBJECTS_MAX];	 /* NULL: this type is not slabs, or is not requested */
 	struct synthetic *synthetic;			 /* NULL: no synthetic view is requested */
+	struct stored_scale scale;			 /* of slices and slabs */
 	double seconds_waited;				 /* time spent waiting for slices, s */
 };
 int result_pipeline_run(struct result_pipeline *f, struct err *err);
 /* result_values.c: convert a plane to stored values, with rows and columns in the order of the source's images. */
-void result_store(struct result_pipeline *f, const float *plane, double offset, double step, uint16_t *ret_values);
+void result_store(struct result_pipeline *f, const float *plane, const struct stored_scale *scale, uint16_t *ret_values);
 
 /* result_header.c: write all root attributes except functional groups and provenance. */
 void result_fill_header(const struct result *r, struct item_writer *root);

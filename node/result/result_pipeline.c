@@ -121,12 +121,11 @@ static void reader_release(struct reader *r)
 /* Convert a plane and submit it. false: an earlier frame could not be written. */
 static bool submit(struct result_pipeline *f, const float *plane, struct dicom_writer *writer)
 {
-	const struct protocol_conf *p = f->info->protocol;
 	uint16_t *values = frames_acquire(f->frames);
 
 	if (!values)
 		return false;
-	result_store(f, plane, p->stored_offset, p->stored_step, values);
+	result_store(f, plane, &f->scale, values);
 	frames_submit(f->frames, writer);
 	return true;
 }

@@ -115,7 +115,8 @@ static void fill_recipe(const struct result *r, struct item_writer *root)
 		.geometry = r->profile,
 	};
 
-	snprintf(values, sizeof(values), "clipped=%zu step=%g offset=%g", r->summary.above, p->stored_step, p->stored_offset);
+	snprintf(values, sizeof(values), "clipped=%zu step=%g offset=%g", r->summary.above, r->summary.scale.step,
+		 p->stored_offset);
 	provenance_fill_contributing_equipment(r->source, &r->now, &recipe, root);
 }
 

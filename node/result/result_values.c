@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* result_values.c - stored values, and the range of them that is displayed.
  *
- * - stored = round((mu - offset) / step), limited to 0..RESULT_STORED_MAX.
+ * - stored = round((mu - offset) / step), limited to 0..top. With 16 bits, step is the protocol's. With fewer it is the smallest
+ * multiple of it for which no value exceeds top, at most the one that gives the range of 16 bits: what that clips is counted.
  * - The display window is the range of the stored values of the tissue, from a histogram. Air and voxels outside the breast are 0
  * or small; tissue is everything above a quarter of the value that most of the rest reaches.
  */
@@ -20,27 +21,27 @@ struct convert {
 	const float *plane;
 	uint16_t *values;
 	size_t columns, rows, parts;
-	float offset, per_step;
+	float offset, per_step, top;
 };
 
 /* Convert one value. A NaN fails the first comparison and gives 0. */
-static inline uint16_t stored_value(float mu, float offset, float per_step)
+static inline uint16_t stored_value(float mu, float offset, float per_step, float top)
 {
 	float steps = (mu - offset) * per_step + 0.5f;
 
 	steps = steps > 0 ? steps : 0;
-	return (uint16_t)(int)(steps < RESULT_STORED_MAX ? steps : RESULT_STORED_MAX);
+	return (uint16_t)(int)(steps < top ? steps : top);
 }
 
 __attribute__((optimize("O3"))) static void convert_row(const float *from, uint16_t *to, size_t n, float offset, float per_step,
-							bool mirror)
+							float top, bool mirror)
 {
 	if (mirror)
 		for (size_t j = 0; j < n; j++)
-			to[j] = stored_value(from[n - 1 - j], offset, per_step);
+			to[j] = stored_value(from[n - 1 - j], offset, per_step, top);
 	else
 		for (size_t j = 0; j < n; j++)
-			to[j] = stored_value(from[j], offset, per_step);
+			to[j] = stored_value(from[j], offset, per_step, top);
 }
 
 static void convert_rows(void *ctx, size_t part)
@@ -50,10 +51,11 @@ static void convert_rows(void *ctx, size_t part)
 
 	for (size_t i = first; i < end; i++)
 		convert_row(c->plane + (c->exam->rows_toward_minus_y ? c->rows - 1 - i : i) * c->columns,
-			    c->values + i * c->columns, c->columns, c->offset, c->per_step, c->exam->columns_toward_chest);
+			    c->values + i * c->columns, c->columns, c->offset, c->per_step, c->top,
+			    c->exam->columns_toward_chest);
 }
 
-void result_store(struct result_pipeline *f, const float *plane, double offset, double step, uint16_t *ret_values)
+void result_store(struct result_pipeline *f, const float *plane, const struct stored_scale *scale, uint16_t *ret_values)
 {
 	const struct grid *g = &f->info->plan->grid;
 	struct convert c = {
@@ -63,8 +65,9 @@ void result_store(struct result_pipeline *f, const float *plane, double offset, 
 		.columns = (size_t)g->n[0],
 		.rows = (size_t)g->n[1],
 		.parts = (size_t)thread_pool_size(f->pool) * 2,
-		.offset = (float)offset,
-		.per_step = (float)(1 / step),
+		.offset = (float)scale->offset,
+		.per_step = (float)(1 / scale->step),
+		.top = (float)scale->top,
 	};
 
 	thread_pool_run(f->pool, c.parts, convert_rows, &c);
@@ -86,17 +89,17 @@ static double quantile(const uint64_t *bins, size_t first, double part)
 }
 
 /* Widen a range: that of uniform phantoms is almost zero. */
-static void widen(double *lo, double *hi)
+static void widen(double *lo, double *hi, int top)
 {
 	if (*hi - *lo < 100) {
-		*lo = fmin(*lo > 50 ? *lo - 50 : 0, RESULT_STORED_MAX - 100);
+		*lo = fmin(*lo > 50 ? *lo - 50 : 0, top - 100);
 		*hi = *lo + 100;
 	}
 }
 
 void result_put_window(const struct result *r, struct item_writer *w)
 {
-	double lo = floor(r->window_lo), width = 2 * fmax(floor((r->window_hi - lo) / 2), 1);
+	double lo = fmin(floor(r->window_lo), r->scale.top - 2), width = 2 * fmax(floor((r->window_hi - lo) / 2), 1);
 
 	item_put_double(w, TAG_WINDOW_CENTER, lo + width / 2);
 	item_put_double(w, TAG_WINDOW_WIDTH, width);
@@ -112,36 +115,128 @@ static size_t tissue_begins(const uint64_t *bins, double zero)
 	return air + (size_t)((quantile(bins, air + 1, 0.9) - (double)air) / 4) + 1;
 }
 
-int result_summarise(struct dbt_session *session, const struct grid *grid, double offset, double step,
+/* ---- the scale ---- */
+
+static struct stored_scale scale_of(double offset, double step, int bits, int multiple)
+{
+	return (struct stored_scale){.offset = offset, .step = step * multiple, .bits = bits, .top = (1 << bits) - 1};
+}
+
+/* Return the largest multiple of the step: the one with the range of 16 bits. */
+static int largest_multiple(int bits)
+{
+	return 1 << (16 - bits);
+}
+
+/* Count the voxels above the range. dbt_tally() counts those above 65535 steps: lower the offset so that this is the top. */
+static int count_above(struct dbt_session *session, const struct stored_scale *scale, uint64_t *bins, size_t *ret_above,
+		       struct err *err)
+{
+	struct tally tally = {0};
+	size_t counted;
+	int rc = dbt_tally(session, scale->offset - (RESULT_STORED_MAX - scale->top) * scale->step, scale->step, bins, &counted,
+			   &tally, err);
+
+	*ret_above = tally.above;
+	return rc;
+}
+
+/* Find the smallest multiple, from `least` on, that clips no voxel. bins: memory for histograms. */
+static int choose_multiple(struct dbt_session *session, const struct protocol_conf *p, int least, uint64_t *bins,
+			   struct volume_summary *s, struct err *err)
+{
+	int lo = least, hi = largest_multiple(p->stored_bits), multiple = least, rc;
+
+	do { /* the histogram holds a sample of the voxels, so that the first multiple may be too small */
+		s->scale = scale_of(p->stored_offset, p->stored_step, p->stored_bits, multiple);
+		rc = count_above(session, &s->scale, bins, &s->above, err);
+		if (s->above)
+			lo = multiple + 1;
+		else
+			hi = multiple;
+		multiple = (lo + hi) / 2;
+	} while (rc == 0 && lo < hi);
+	if (rc == 0 && s->scale.step != p->stored_step * hi) {
+		s->scale = scale_of(p->stored_offset, p->stored_step, p->stored_bits, hi);
+		rc = count_above(session, &s->scale, bins, &s->above, err);
+	}
+	return rc;
+}
+
+/* Set the window in steps of the protocol. */
+static void set_window(const uint64_t *bins, double zero, struct volume_summary *s)
+{
+	size_t tissue = tissue_begins(bins, zero);
+
+	s->window_lo = quantile(bins, tissue, 0.02);
+	s->window_hi = quantile(bins, tissue, 0.998);
+	s->window_top = fmax(s->window_hi, quantile(bins, tissue, 0.9995));
+	widen(&s->window_lo, &s->window_hi, RESULT_STORED_MAX);
+	s->window_top = fmax(s->window_hi, s->window_top);
+}
+
+/* Choose the scale for fewer than 16 bits and convert the window to it. */
+static int fewer_bits(struct dbt_session *session, const struct protocol_conf *p, uint64_t *bins, struct volume_summary *s,
+		      struct err *err)
+{
+	int top = (1 << p->stored_bits) - 1, rc;
+	double highest = quantile(bins, 0, 1), multiple;
+
+	rc = choose_multiple(session, p, (int)fmin(fmax(ceil(highest / (top + 0.5)), 1), largest_multiple(p->stored_bits)), bins,
+			     s, err);
+	multiple = s->scale.step / p->stored_step;
+	s->window_lo /= multiple;
+	s->window_hi = fmin(s->window_hi / multiple, top);
+	s->window_top = fmin(s->window_top / multiple, top);
+	return rc;
+}
+
+int result_summarise(struct dbt_session *session, const struct grid *grid, const struct protocol_conf *p,
 		     struct volume_summary *ret_summary, struct err *err)
 {
 	uint64_t *bins = calloc(BINS, sizeof(*bins));
-	struct volume_summary s = {0};
+	struct volume_summary s = {.scale = scale_of(p->stored_offset, p->stored_step, p->stored_bits, 1)};
 	struct tally tally = {0};
-	size_t counted, tissue;
+	size_t counted;
 	int rc;
 
 	if (!bins)
 		return err_set(err, ENOMEM, "no memory for a histogram");
-	rc = dbt_tally(session, offset, step, bins, &counted, &tally, err);
+	rc = dbt_tally(session, p->stored_offset, p->stored_step, bins, &counted, &tally, err);
 	if (rc == 0 && tally.bad)
 		rc = err_set(err, EIO, "%zu of %zu voxels are not numbers (NaN)", tally.bad, grid_size(grid));
 	if (rc == 0) {
-		tissue = tissue_begins(bins, -offset / step);
 		s.below = tally.below;
 		s.above = tally.above;
-		s.window_lo = quantile(bins, tissue, 0.02);
-		s.window_hi = quantile(bins, tissue, 0.998);
-		s.window_top = fmax(s.window_hi, quantile(bins, tissue, 0.9995));
-		widen(&s.window_lo, &s.window_hi);
-		s.window_top = fmax(s.window_hi, s.window_top);
-		*ret_summary = s;
+		set_window(bins, -p->stored_offset / p->stored_step, &s);
 	}
+	if (rc == 0 && p->stored_bits < 16)
+		rc = fewer_bits(session, p, bins, &s, err);
+	if (rc == 0)
+		*ret_summary = s;
 	free(bins);
 	return rc < 0 ? rc : 0;
 }
 
-int result_window(const uint16_t *values, size_t n, double zero, double *ret_lo, double *ret_hi, struct err *err)
+void result_image_scale(const float *image, size_t n, double offset, double step, int bits, struct stored_scale *ret_scale,
+			size_t *ret_above)
+{
+	struct stored_scale s;
+	double highest = offset, multiple;
+	size_t above = 0;
+
+	for (size_t i = 0; i < n; i++)
+		highest = fmax(highest, image[i]);
+	multiple = ceil((highest - offset) / step / ((1 << bits) - 0.5));
+	s = scale_of(offset, step, bits, (int)fmin(fmax(multiple, 1), largest_multiple(bits)));
+	for (size_t i = 0; i < n; i++)
+		above += (image[i] - offset) / s.step > s.top + 0.5;
+	*ret_scale = s;
+	*ret_above = above;
+}
+
+int result_window(const uint16_t *values, size_t n, const struct stored_scale *scale, double *ret_lo, double *ret_hi,
+		  struct err *err)
 {
 	uint64_t *bins = calloc(BINS, sizeof(*bins));
 	size_t tissue;
@@ -150,10 +245,10 @@ int result_window(const uint16_t *values, size_t n, double zero, double *ret_lo,
 		return err_set(err, ENOMEM, "no memory for a histogram");
 	for (size_t i = 0; i < n; i++)
 		bins[values[i]]++;
-	tissue = tissue_begins(bins, zero);
+	tissue = tissue_begins(bins, -scale->offset / scale->step);
 	*ret_lo = quantile(bins, tissue, 0.02);
 	*ret_hi = quantile(bins, tissue, 0.9995);
-	widen(ret_lo, ret_hi);
+	widen(ret_lo, ret_hi, scale->top);
 	free(bins);
 	return 0;
 }

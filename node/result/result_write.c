@@ -61,7 +61,7 @@ static void fill_derivation(struct result *r)
 	const struct exam *e = r->exam;
 	const struct protocol_conf *p = r->info->protocol;
 	const struct grid *g = &r->info->plan->grid;
-	char further[128] = "", of[40] = "", patient[180] = "", warnings[1100] = "", last[360];
+	char further[160] = "", of[40] = "", patient[180] = "", warnings[1100] = "", last[360];
 	int n;
 
 	if (r->slabs.mode)
@@ -69,8 +69,9 @@ static void fill_derivation(struct result *r)
 			 r->slabs.mode == SLABS_MAXIMUM ? "Maximum" : "Mean", r->slabs.thickness, r->slabs.step);
 	else if (r->type->is_view)
 		snprintf(further, sizeof(further),
-			 " Synthetic view: integral of the slices, details under %g mm enhanced; no exposure of its own.",
-			 SYNTHETIC_CONF.blur);
+			 " Synthetic view: integral of the slices, details under %g mm enhanced, %zu pixels clipped; no exposure "
+			 "of its own.",
+			 SYNTHETIC_CONF.blur, r->clipped);
 	if (result_is_partial(e))
 		snprintf(of, sizeof(of), " of %ld announced", e->announced);
 	provenance_patient_text(e->patient, patient, sizeof(patient));
@@ -106,8 +107,7 @@ static void describe(struct result *r)
 	const struct protocol_conf *p = r->info->protocol;
 
 	r->source = dicom_root(exam->patient ? exam->patient : exam->files[exam->views[0].file]);
-	r->step = p->stored_step * (r->type->is_view ? RESULT_VIEW_LENGTH : 1);
-	r->offset = p->stored_offset * (r->type->is_view ? RESULT_VIEW_LENGTH : 1);
+	r->scale = r->summary.scale; /* that of a view is known when its image is */
 	r->window_lo = r->summary.window_lo;
 	r->window_hi = r->slabs.mode == SLABS_MAXIMUM ? r->summary.window_top : r->summary.window_hi;
 	result_uid(exam, p, r->kind, r->sop_instance);
@@ -207,8 +207,8 @@ static int open_pipeline(struct result_pipeline *f, struct err *err)
 	if (rc == 0)
 		rc = thread_pool_create(0, &f->pool, err);
 	if (rc == 0)
-		rc = frames_open(g->n[0], g->n[1], p->compression == COMPRESSION_JPEGLS, thread_pool_size(f->pool), &f->frames,
-				 err);
+		rc = frames_open(g->n[0], g->n[1], p->compression == COMPRESSION_JPEGLS ? p->stored_bits : 0,
+				 thread_pool_size(f->pool), &f->frames, err);
 	return rc;
 }
 
@@ -259,12 +259,15 @@ static int begin(struct work *w, struct err *err)
 	double begun = clock_seconds();
 	int rc;
 
-	rc = result_summarise(w->flow.session, &w->flow.info->plan->grid, p->stored_offset, p->stored_step, &w->summary, err);
+	rc = result_summarise(w->flow.session, &w->flow.info->plan->grid, p, &w->summary, err);
 	if (rc < 0)
 		return rc;
 	w->report.seconds_tally = clock_seconds() - begun;
 	w->report.below = w->summary.below;
 	w->report.above = w->summary.above;
+	w->report.bits = w->summary.scale.bits;
+	w->report.step = w->summary.scale.step;
+	w->flow.scale = w->summary.scale;
 	rc = open_pipeline(&w->flow, err);
 	for (int i = 0; rc == 0 && i < RESULT_OBJECTS_MAX; i++) {
 		if (i == RESULT_SLICES || w->flow.slabs[i] || (result_types[i].is_view && w->flow.synthetic))
@@ -279,6 +282,7 @@ static int add_view(struct work *w, struct err *err)
 {
 	const struct grid *g = &w->flow.info->plan->grid;
 	size_t n = (size_t)g->n[0] * (size_t)g->n[1];
+	const struct protocol_conf *p = w->flow.info->protocol;
 	struct pending_object *o = &w->objects[RESULT_SYNTHETIC];
 	float *image = malloc(n * sizeof(*image));
 	uint16_t *values;
@@ -288,8 +292,11 @@ static int add_view(struct work *w, struct err *err)
 		   : err_set(err, ENOMEM, "no memory for a view of %d x %d pixels", g->n[0], g->n[1]);
 	values = rc == 0 ? frames_acquire(w->flow.frames) : NULL; /* NULL: see frames_finish() for the error */
 	if (values) {
-		result_store(&w->flow, image, o->r.offset, o->r.step, values);
-		rc = result_window(values, n, -o->r.offset / o->r.step, &o->r.window_lo, &o->r.window_hi, err);
+		result_image_scale(image, n, p->stored_offset * RESULT_VIEW_LENGTH, p->stored_step * RESULT_VIEW_LENGTH,
+				   p->stored_bits, &o->r.scale, &o->r.clipped);
+		fill_derivation(&o->r);
+		result_store(&w->flow, image, &o->r.scale, values);
+		rc = result_window(values, n, &o->r.scale, &o->r.window_lo, &o->r.window_hi, err);
 		if (rc == 0)
 			rc = open_object(o, err);
 		if (rc == 0)

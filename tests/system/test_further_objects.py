@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Slabs and synthetic view against the standard and the truth: dciodvfy, places of frames and beads, orientation, values, references;
-JPEG-LS objects bit by bit."""
+JPEG-LS objects bit by bit; objects of 12 bits."""
 import glob
 import json
 import os
@@ -175,6 +175,26 @@ def check_scale(objects, exam, folder, name, check):
         check(not lines, f"{name} scale: dciodvfy {options}: {lines}")
 
 
+def check_bits(objects, exam, folder, settings, name, check):
+    """12 bits: the same attenuation to half a step, none clipped; other programs code and decode them without loss."""
+    case, again = os.path.join(folder, "bits"), os.path.join(folder, "again.dcm")
+    few, _ = recon(case, exam, *settings, "stored_bits=12", "compression=jpeg-ls")
+    for kind, (o, ds) in few.items():
+        plain = objects[kind][1]
+        subprocess.run(["dcmdjpls", os.path.join(case, o["file"]), again], check=True)
+        pixels = pydicom.dcmread(again).pixel_array
+        subprocess.run(["dcmcrle", again, again + ".rle"], check=True)  # as archives do
+        subprocess.run(["dcmdrle", again + ".rle", again], check=True)
+        check(np.array_equal(pydicom.dcmread(again).pixel_array, pixels), f"{name} {kind}: RLE changes it")
+        check((ds.BitsAllocated, ds.BitsStored, ds.HighBit) == (16, 12, 11) and pixels.max() <= 4095, f"{name} {kind}: {ds.BitsStored} bits")
+        a, b = ((d if kind == "synthetic" else d.SharedFunctionalGroupsSequence[0]).RealWorldValueMappingSequence[0] for d in (plain, ds))
+        check(b.RealWorldValueLastValueMapped == 4095, f"{name} {kind}: mapped to {b.RealWorldValueLastValueMapped}")
+        off = abs(pixels * float(b.RealWorldValueSlope) - plain.pixel_array * float(a.RealWorldValueSlope))[plain.pixel_array < 65535].max()
+        check(off <= 0.51 * (a.RealWorldValueSlope + b.RealWorldValueSlope), f"{name} {kind}: off by {off}, step {b.RealWorldValueSlope}")
+        check(o["sop_instance"] != objects[kind][0]["sop_instance"], f"{name} {kind}: the UID of 16 bits")
+    check_validator(few, case, f"{name} 12 bits", check)
+
+
 def check_compressed(objects, exam, folder, settings, name, check):
     """The same objects as JPEG-LS: UIDs and pixels are those of the plain ones, and DCMTK decodes them."""
     packed, out = recon(os.path.join(folder, "jls"), exam, *settings, "compression=jpeg-ls")
@@ -189,7 +209,7 @@ def check_compressed(objects, exam, folder, settings, name, check):
 
 
 def main():
-    for program in ("dciodvfy", "dcmdjpls"):
+    for program in ("dciodvfy", "dcmdjpls", "dcmcrle"):
         if not shutil.which(program):
             print(f"skipped: {program} is not installed")
             sys.exit(77)
@@ -216,6 +236,7 @@ def main():
             if image_format == "mg" and side == "L":
                 check_scale(objects, exam, folder, name, check)
                 check_compressed(objects, exam, folder, settings, name, check)
+                check_bits(objects, exam, folder, settings, name, check)
             print(f"{name}: beads off by at most {worst[0]:.2f} mm in slabs, {worst[1]:.2f} mm in the view")
     tools.finish(failures, "slabs and views conform")
 

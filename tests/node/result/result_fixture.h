@@ -13,8 +13,9 @@
 struct dbt_session {
 	const float *volume;
 	const struct grid *grid;
-	int broken; /* index of the unreadable slice; -1: none */
-	int next;   /* slices are read in order, each once */
+	int broken;    /* index of the unreadable slice; -1: none */
+	int next;      /* slices are read in order, each once */
+	size_t stride; /* the histogram holds every stride-th voxel; 0: each */
 };
 
 int dbt_read_slices(struct dbt_session *s, int first, int n, float *ret_slices, struct err *err)
@@ -43,7 +44,8 @@ int dbt_tally(struct dbt_session *s, double offset, double step, uint64_t bins[6
 		t.bad += !isfinite(steps);
 		t.below += steps < 0;
 		t.above += steps > 65535;
-		bins[(size_t)fmin(fmax(steps, 0), 65535)]++;
+		if (s->stride == 0 || i % s->stride == s->stride - 1)
+			bins[(size_t)fmin(fmax(steps, 0), 65535)]++;
 	}
 	*ret_counted = n;
 	*ret_tally = t;

@@ -208,6 +208,75 @@ static void test_display(void **state)
 	unmake(&m);
 }
 
+/* Check that the slices are stored in 12 bits with this step: each voxel to half a step, up to the end of the range. */
+static void check_twelve_bits(const struct made *m, const struct result_report *report, double step)
+{
+	struct dicom_file *file = NULL;
+	const struct dicom_item *map;
+	struct dicom_pixel_info info;
+	uint16_t values[NX * NY];
+	struct err err = {0};
+
+	assert_true(report->bits == 12 && fabs(report->step - step) < 1e-12);
+	assert_int_equal(dicom_open(path_of(&report->objects[0]), &file, &err), 0);
+	map = group(dicom_root(file), shared_group, 0, TAG_REAL_WORLD_VALUE_MAPPING_SEQUENCE);
+	assert_true(fabs(number_of(map, TAG_REAL_WORLD_VALUE_SLOPE, 0) - step) < 1e-12);
+	assert_true(number_of(map, TAG_REAL_WORLD_VALUE_LAST_VALUE_MAPPED, 0) == 4095);
+	assert_int_equal(dicom_pixels_info(file, &info, &err), 0);
+	assert_true(info.bits_stored == 12 && number_of(dicom_root(file), TAG_HIGH_BIT, 0) == 11);
+	for (int k = 0; k < NZ; k++) {
+		assert_int_equal(dicom_read_frame(file, k, values, &err), 0);
+		for (int i = 0; i < NX * NY; i++)
+			if (fabs(values[i] - fmin(fmax(voxel_of(m, k, i) / step, 0), 4095)) > 0.51)
+				fail_msg("slice %d, pixel %d: %u for %g", k, i, values[i], (double)voxel_of(m, k, i));
+	}
+	dicom_close(file);
+}
+
+static void write_again(struct made *m, const struct protocol_conf *p, size_t stride, struct result_report *ret)
+{
+	struct result_info info = {.protocol = p, .plan = &m->plan, .device = "cpu"};
+	struct dbt_session session = session_of(m);
+	struct err err = {0};
+
+	session.stride = stride;
+	if (result_write(m->exam, &info, &session, fixture_folder, ret, &err) < 0)
+		fail_msg("%s", err.msg);
+}
+
+/* 12 bits: the smallest multiple of the step that clips no voxel, also one that the sampled histogram misses; at most the range
+ * of 16 bits, and what that clips is counted. */
+static void test_twelve_bits(void **state)
+{
+	struct protocol_conf p = protocol_with((const char *const[]){"stored_bits=12", "synthetic=true", NULL});
+	struct result_report report;
+
+	(void)state;
+	for (int pass = 0; pass < 2; pass++) {
+		struct made m;
+		struct dicom_file *file;
+
+		p.compression = pass ? COMPRESSION_JPEGLS : COMPRESSION_NONE;
+		m = make_as(&(struct fixture_mg){.n = N_VIEWS}, &p);
+		check_twelve_bits(&m, &m.report, 1.6e-4);
+		assert_true(m.report.above == 1 && m.report.below == 1);
+		m.volume[0] = 0.3f; /* 30000 steps of 1e-5, 3750 of 8e-5 */
+		for (size_t stride = 0; stride <= 500; stride += 500) {
+			write_again(&m, &p, stride, &report);
+			check_twelve_bits(&m, &report, 8e-5);
+			assert_int_equal(report.above, 0);
+		}
+		m.volume[0] = 0.03f;
+		write_again(&m, &p, 0, &report);
+		check_twelve_bits(&m, &report, 1e-5);
+		file = NULL;
+		assert_int_equal(dicom_open(path_of(&report.objects[1]), &file, NULL), 0);
+		assert_true(number_of(dicom_root(file), TAG_BITS_STORED, 0) == 12);
+		dicom_close(file);
+		unmake(&m);
+	}
+}
+
 /* JPEG-LS: the same objects with identical pixels. */
 static void test_compressed(void **state)
 {
@@ -252,7 +321,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_slabs),	cmocka_unit_test(test_slabs_refused), cmocka_unit_test(test_view),
-		cmocka_unit_test(test_display), cmocka_unit_test(test_compressed),
+		cmocka_unit_test(test_display), cmocka_unit_test(test_twelve_bits),   cmocka_unit_test(test_compressed),
 	};
 
 	return cmocka_run_group_tests_name("result objects", tests, fixture_start, fixture_stop);
