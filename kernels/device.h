@@ -54,7 +54,8 @@ struct projection_spec {
 	int first, n_views;	 /* the views [first, first + n_views) of the scan; a subset is contiguous */
 	const struct grid *grid; /* copied */
 	const struct buf *mask;	 /* n_views * n_v * n_u floats, borrowed: 1: use the bin; 0: no data; -1: do not use the bin, its
-				    ray passed through air only (see mark()); NULL: use every bin */
+				    ray passed through air only (see mark()); between 0 and 1: use the bin, with this weight if
+				    rule.weighted; NULL: use every bin */
 	int tile[2];	    /* unit of work: bins along u and v (forward), voxel columns along x and y (back); 0: no tiling */
 	bool deterministic; /* every run gives bitwise the same result */
 	double sampling;    /* SAMPLED: distance of the points, mm, > 0 */

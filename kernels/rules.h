@@ -37,6 +37,7 @@ struct rule {
 	float voxel_floor; /* smallest divisor den; a voxel with a smaller one is not changed; > 0 */
 	float step;	   /* SART, EM_RELAXED: relaxation, 0 < step < 2 */
 	bool negative;	   /* allow negative voxels; false: the smallest value of a voxel is RULE_TINY */
+	bool weighted;	   /* a mask between 0 and 1 is the weight of its bin, rule_weigh(); false: it counts as 1 */
 };
 
 struct rule_pair {
@@ -100,6 +101,20 @@ static inline TOMONODE_HD struct rule_pair rule_bin(const struct rule *r, float 
 		}
 		break;
 	}
+	return pair;
+}
+
+/* Return the pair of a bin with weight w, 0 < w < 1: d w, and w^2 times the bin's correction (q - d with EM, else q). So the
+ * correction of a voxel changes continuously where a bin begins with w = 0, whether other bins of the subset reach the voxel or
+ * none does; and a solution of A x = y stays one. RULE_BACKPROJECT computes the mean weighted with w. */
+static inline TOMONODE_HD struct rule_pair rule_weigh(enum rule_kind kind, struct rule_pair pair, float w)
+{
+	if (kind == RULE_EM || kind == RULE_EM_RELAXED || kind == RULE_EM_ROWS)
+		pair.q = pair.d + w * (pair.q - pair.d);
+	else if (kind != RULE_BACKPROJECT)
+		pair.q *= w;
+	pair.q *= w;
+	pair.d *= w;
 	return pair;
 }
 

@@ -196,6 +196,7 @@ int cpu_rule_bins(const struct rule *rule, const struct buf *y, const struct buf
 int cpu_rule_voxels(const struct rule *rule, const struct buf *num, const struct buf *den, struct buf *x, struct err *err);
 void cpu_rule_pairs(struct projection *a, const struct rule *rule, const float *y, const float *p, const float *row,
 		    float *pair); /* pairs of all bins; p and row are NULL if the rule does not use them */
+void cpu_rule_weigh(struct projection *a, const struct rule *rule, float *pair); /* if rule->weighted: rule_weigh() */
 
 /* cpu_projection.c */
 size_t cpu_projection_bytes(struct device *dev, const struct projection_spec *spec);

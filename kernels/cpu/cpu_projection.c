@@ -247,6 +247,8 @@ int cpu_make_pair(struct projection *a, const struct rule *rule, const struct bu
 			: err_set(err, EINVAL, "make_pair: the rule needs the row lengths (row is NULL)");
 	if (r == 0)
 		cpu_rule_pairs(a, rule, y->mem, line ? p->mem : NULL, length ? row->mem : NULL, ret_pair->mem);
+	if (r == 0)
+		cpu_rule_weigh(a, rule, ret_pair->mem);
 	return r;
 }
 
@@ -292,9 +294,11 @@ int cpu_forward_pair(struct projection *a, const struct rule *rule, const struct
 	if (r == 0 && length)
 		r = row ? bins_size(a, "forward_pair", row, 1, err)
 			: err_set(err, EINVAL, "forward_pair: the rule needs the row lengths (row is NULL)");
-	if (r == 0)
-		cpu_slices_forward(a, &f);
-	return r;
+	if (r < 0)
+		return r;
+	cpu_slices_forward(a, &f);
+	cpu_rule_weigh(a, rule, ret_pair->mem);
+	return 0;
 }
 
 int cpu_back_update(struct projection *a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err)

@@ -66,6 +66,27 @@ int cpu_rule_voxels(const struct rule *rule, const struct buf *num, const struct
 	return 0;
 }
 
+void cpu_rule_weigh(struct projection *a, const struct rule *rule, float *pair)
+{
+	size_t n = (size_t)a->n_views * scan_view_size(a->scan);
+	const float *mask = a->mask.mem;
+	float *q = pair, *d = pair + n;
+	int threads = n < 4 * CHUNK ? 1 : cpu_state(a->dev)->threads;
+
+	(void)threads;
+	if (!rule->weighted || !mask)
+		return;
+#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+	for (size_t i = 0; i < n; i++) {
+		if (mask[i] > 0 && mask[i] < 1) {
+			struct rule_pair weighed = rule_weigh(rule->kind, (struct rule_pair){q[i], d[i]}, mask[i]);
+
+			q[i] = weighed.q;
+			d[i] = weighed.d;
+		}
+	}
+}
+
 void cpu_rule_pairs(struct projection *a, const struct rule *rule, const float *y, const float *p, const float *row, float *pair)
 {
 	const struct cpu_state *state = cpu_state(a->dev);

@@ -289,6 +289,31 @@ static __global__ void __launch_bounds__(CUDA_THREADS) pair_kernel(const __grid_
 	}
 }
 
+/* Apply the weights in the mask to the pairs of all bins: rule_weigh(). */
+static __global__ void __launch_bounds__(CUDA_THREADS)
+	weigh_kernel(enum rule_kind kind, const float *mask, float2 *pair, size_t n)
+{
+	for (size_t i = cuda_index(); i < n; i += (size_t)gridDim.x * blockDim.x) {
+		struct rule_pair weighed;
+
+		if (!(mask[i] > 0 && mask[i] < 1))
+			continue;
+		weighed = rule_weigh(kind, {pair[i].x, pair[i].y}, mask[i]);
+		pair[i] = make_float2(weighed.q, weighed.d);
+	}
+}
+
+static int weigh(struct projection *a, const struct rule *rule, struct buf *pair, struct err *err)
+{
+	size_t n = pair->n / 2;
+
+	if (!rule->weighted || !a->mask)
+		return 0;
+	weigh_kernel<<<cuda_blocks(n), CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(rule->kind, a->mask, (float2 *)pair->mem,
+										      n);
+	return cuda_check(cudaGetLastError(), a->dev, "weigh", err);
+}
+
 int cuda_make_pair(struct projection *a, const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,
 		   struct buf *ret_pair, struct err *err)
 {
@@ -308,7 +333,8 @@ int cuda_make_pair(struct projection *a, const struct rule *rule, const struct b
 	job.rule = *rule;
 	job.weigh = a->model == PROJECTION_SLICES;
 	pair_kernel<<<cuda_blocks(y->n), CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(job, y->n);
-	return cuda_check(cudaGetLastError(), a->dev, "make_pair", err);
+	r = cuda_check(cudaGetLastError(), a->dev, "make_pair", err);
+	return r < 0 ? r : weigh(a, rule, ret_pair, err);
 }
 
 int cuda_back_sums(struct projection *a, const struct buf *pair, bool add, struct buf *num, struct buf *den, struct err *err)
@@ -346,7 +372,8 @@ int cuda_forward_pair(struct projection *a, const struct rule *rule, const struc
 	if (r < 0 || (r = check_sizes(a, "forward_pair", x->n, y->n, err)) < 0 ||
 	    (r = check_rule(a, "forward_pair", rule, y, row, ret_pair, err)) < 0)
 		return r;
-	return cuda_slices_forward(a, rule, x->mem, false, y->mem, row ? row->mem : NULL, ret_pair->mem, err);
+	r = cuda_slices_forward(a, rule, x->mem, false, y->mem, row ? row->mem : NULL, ret_pair->mem, err);
+	return r < 0 ? r : weigh(a, rule, ret_pair, err);
 }
 
 int cuda_back_update(struct projection *a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err)

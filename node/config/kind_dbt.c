@@ -43,6 +43,11 @@ static const struct config_key protocol_keys[] = {
 	 .meaning = "`slices`: slice by slice, fast; `exact`: path lengths through voxels, the reference"},
 	{"breast_mask", AS_BOOL(protocol_conf, dbt.breast_mask), .fallback = "true",
 	 .meaning = "do not reconstruct the region beside the breast that a projection shows as air"},
+	{"edge_taper", AS_REAL(protocol_conf, dbt.edge_taper, 0.1, 100), .unit = "mm", .zero = "all bins count fully",
+	 .fallback = "20",
+	 .meaning = "where the breast continues beyond the field of a projection, the weight of its bins decreases to 0 over "
+		    "this distance from the edge of the detector, so that the image has no steps there; other projections are "
+		    "not affected"},
 	{"tile", AS_TILE(protocol_conf, dbt.tile, 1, 65535), .unit = "bins", .fallback = "auto",
 	 .meaning = "unit of work on the detector, along x and y; `auto`: the whole detector at once if that fits into memory, "
 		    "else 88x56"},

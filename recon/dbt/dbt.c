@@ -143,6 +143,8 @@ int dbt_run(struct dbt_session *s, const struct monitor *monitor, struct dbt_rep
 	pthread_mutex_unlock(&s->lock);
 	if (r < 0)
 		return r;
+	for (int i = 0; i < s->plan->n_views; i++)
+		s->conf.rule.weighted |= s->view_sums[i].cut;
 	report.seconds_setup = begin - s->opened;
 	r = s->streamed ? dbt_streamed_run(s, starting_value(s), monitor, err)
 			: dbt_resident_run(s, starting_value(s), monitor, &report, err);

@@ -30,8 +30,9 @@ struct dbt_protocol {
 	bool normalise_rows; /* OSEM, MLEM: use the matrix of the seed thesis, every row divided by its sum; for comparison only
 			      */
 	enum dbt_filter filter;
-	double filter_cut;    /* fraction of the Nyquist frequency, 0 < cut <= 1 */
-	double voxel;	      /* in-plane voxel, mm; 0: the detector's pitch */
+	double filter_cut; /* fraction of the Nyquist frequency, 0 < cut <= 1 */
+	double edge_taper; /* mm at the sides of a view that cut the object: recon/dbt/field_edges.h; 0: all bins count fully */
+	double voxel;	   /* in-plane voxel, mm; 0: the detector's pitch */
 	double slice_spacing; /* mm */
 	enum projection_model projector;
 	bool breast_mask;    /* do not reconstruct voxels that a projection shows as air (recon/dbt/breast_mask.h) */
@@ -66,7 +67,7 @@ int dbt_plan(const struct dbt_protocol *p, const struct scan *detector, double s
 struct dbt_report {
 	double seconds_setup, seconds_iterate;
 	double sum_data, sum_model; /* sum of y and of A x over valid bins, after the last iteration of MLEM (equal in theory), if
-				       the volume is on the device; else 0 */
+				       the volume is on the device and no weight is reduced; else 0 */
 };
 
 struct dbt_session;

@@ -26,6 +26,7 @@ enum dbt_view_state {
 /* Sums for starting_value(); one per view, so that the total does not depend on the order of the views. */
 struct dbt_view_sums {
 	double y, y2; /* sum of line integrals and of their squares, over valid bins */
+	bool cut;     /* a side of its field cuts the object: recon/dbt/field_edges.h */
 };
 
 struct dbt_session {

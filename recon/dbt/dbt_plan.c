@@ -10,10 +10,11 @@
 
 #include "recon/core/plan.h"
 
-#define THICKNESS_MAX 300.0 /* mm: no breast or phantom is thicker */
-#define SUPPORT_MAX 500.0   /* mm */
-#define VOXELS_MAX 65535    /* voxels along an axis, at most */
-#define TILE_U 88	    /* tile size of the seed thesis, used if a plan without tiles does not fit */
+#define THICKNESS_MAX 300.0  /* mm: no breast or phantom is thicker */
+#define SUPPORT_MAX 500.0    /* mm */
+#define EDGE_TAPER_MAX 100.0 /* mm */
+#define VOXELS_MAX 65535     /* voxels along an axis, at most */
+#define TILE_U 88	     /* tile size of the seed thesis, used if a plan without tiles does not fit */
 #define TILE_V 56
 
 static int check_protocol(const struct dbt_protocol *p, const struct scan *detector, struct err *err)
@@ -37,6 +38,8 @@ static int check_protocol(const struct dbt_protocol *p, const struct scan *detec
 	if (a->update == UPDATE_SUBSETS && (p->subsets < 0 || p->subsets > detector->n_views))
 		return err_set(err, EINVAL, "subsets=%d; allowed: 0 (one per projection) to %d, the number of projections",
 			       p->subsets, detector->n_views);
+	if (!(p->edge_taper >= 0 && p->edge_taper <= EDGE_TAPER_MAX))
+		return err_set(err, EINVAL, "edge_taper=%g mm; allowed: 0 to %g", p->edge_taper, EDGE_TAPER_MAX);
 	if (!(p->voxel == 0 || (p->voxel >= 0.02 && p->voxel <= 5))) /* false for NaN too */
 		return err_set(err, EINVAL, "voxel=%g mm; allowed: 0 (the detector's pitch) or 0.02 to 5", p->voxel);
 	if (!(p->slice_spacing >= 0.1 && p->slice_spacing <= 20))

@@ -132,7 +132,7 @@ int dbt_resident_run(struct dbt_session *s, float start, const struct monitor *m
 		r = make_rows(s, start, err);
 	if (r == 0)
 		r = iterate_run(&s->conf, s->subsets, (size_t)s->layout.n_subsets, &s->work, &s->x, monitor, err);
-	if (r == 0 && s->conf.rule.kind == RULE_EM && s->layout.n_subsets == 1)
+	if (r == 0 && s->conf.rule.kind == RULE_EM && s->layout.n_subsets == 1 && !s->conf.rule.weighted)
 		r = sum_up(s, report, err);
 	return r < 0 ? r : s->dev->ops->wait(s->dev, QUEUE_WORK, err);
 }

@@ -11,6 +11,7 @@
 
 #include "recon/dbt/dbt_internal.h"
 #include "recon/dbt/fbp_filter.h"
+#include "recon/dbt/field_edges.h"
 
 static int check_view(const struct dbt_session *s, int view, struct err *err)
 {
@@ -115,6 +116,9 @@ static int finish_lines(const struct dbt_session *s, int view, float *line, floa
 	free(rows);
 	if (bad < n_v)
 		return refuse_row(s, view, bad, line + (size_t)bad * n_u, valid + (size_t)bad * n_u, err);
+	if (s->p->edge_taper > 0 && sums->y > 0)
+		sums->cut = field_edges_weigh(s->layout.scan, s->layout.place[view], &s->plan->grid, s->p->edge_taper,
+					      sums->y2 / sums->y, !filtered, line, valid);
 	return filtered ? fbp_filter_view(s->layout.scan, s->layout.place[view], s->p->filter, s->p->filter_cut, line, valid, err)
 			: 0;
 }

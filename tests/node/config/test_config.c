@@ -304,7 +304,7 @@ static void test_set_round_trip(void **state)
 		"deterministic=true",  "relaxation=1.25",   "normalise_rows=true", "filter=ramp",
 		"filter_cut=0.5",      "breast_mask=false", "stored_step=2e-5",	   "stored_offset=-0.125",
 		"slab_thickness=10",   "slab_step=2.5",	    "slab_mode=maximum",   "synthetic=true",
-		"compression=jpeg-ls", "description=A B"};
+		"compression=jpeg-ls", "description=A B",   "edge_taper=7.5"};
 	static const char *const refused[] = {"voxel=nan",
 					      "voxel=inf",
 					      "voxel= 1",
@@ -331,12 +331,13 @@ static void test_set_round_trip(void **state)
 					      "bogus=1",
 					      "iterations=99999999999999999999",
 					      "description=a\\b"};
-	static const char *const described[] = {"algorithm=mlem iterations=7 subsets=5 relaxation=1.25 normalise_rows=true",
-						"filter=ramp filter_cut=0.5 voxel=0.085 slice_spacing=0.7 projector=exact",
-						"breast_mask=false tile=64x32 memory_limit=1610612736 deterministic=true",
-						"stored_step=2e-05 stored_offset=-0.125 slab_thickness=10 slab_step=2.5",
-						"slab_mode=maximum",
-						"synthetic=true"};
+	static const char *const described[] = {
+		"algorithm=mlem iterations=7 subsets=5 relaxation=1.25 normalise_rows=true",
+		"filter=ramp filter_cut=0.5 voxel=0.085 slice_spacing=0.7 projector=exact",
+		"breast_mask=false edge_taper=7.5 tile=64x32 memory_limit=1610612736 deterministic=true",
+		"stored_step=2e-05 stored_offset=-0.125 slab_thickness=10 slab_step=2.5",
+		"slab_mode=maximum",
+		"synthetic=true"};
 	struct config *c = good("");
 	struct protocol_conf p = c->protocols[0], q = c->protocols[1], before;
 	struct err err = {0};

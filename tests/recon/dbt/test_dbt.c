@@ -108,6 +108,9 @@ static void plan_refusals(void **state)
 		device_close(dev);
 	}
 	p = osem;
+	p.edge_taper = NAN;
+	refuse(&p, 17, 60, EINVAL, "edge_taper=nan");
+	p = osem;
 	p.slice_spacing = 0;
 	refuse(&p, 17, 60, EINVAL, "slice_spacing=0");
 	p = osem;
