@@ -192,6 +192,7 @@ struct profile_conf { /* geometry of a tomosynthesis system */
 	bool scale_by_exposure;	    /* scale I0 by each projection's exposure */
 	double log_zero, log_scale; /* for logarithmic data: line integral = (log_zero - stored value) * log_scale */
 	double floor;		    /* fraction of I0 to which lower intensities are raised before the logarithm */
+	double scatter_scale;	    /* scattered to primary radiation, relative to a system without grid */
 	char chest_wall[8]; /* for single-frame objects without (0020,0020): image edge at the chest wall, "left" or "right"; "":
 			       refuse them */
 	/* Constants of the system, for modules of the result if the images lack them; "", 0: unknown. */

@@ -360,6 +360,10 @@ static const struct config_key profile_keys[] = {
 	 .meaning = "see log_zero; 0: logarithmic data of this system are refused"},
 	{"floor", AS_REAL(profile_conf, floor, 1e-9, 0.5), .unit = "fraction of I0", .fallback = "1e-4",
 	 .meaning = "intensities below this are raised to it before the logarithm"},
+	{"scatter_scale", AS_REAL(profile_conf, scatter_scale, 0, 2), .fallback = "1", .flags = KEY_SPARSE,
+	 .meaning =
+		 "with `scatter_correction`: ratio of scattered to primary radiation, relative to a system without anti-scatter "
+		 "grid"},
 	{"chest_wall", AS_WORD(profile_conf, chest_wall, edges), .fallback = "",
 	 .meaning = "image edge at the chest wall in single-frame series without (0020,0020); empty: refuse such series"},
 	{"detector_type", AS_WORD(profile_conf, detector_type, detector_types), .fallback = "", .flags = KEY_SPARSE,

@@ -48,6 +48,8 @@ static const struct config_key protocol_keys[] = {
 	 .meaning = "where the breast continues beyond the field of a projection, the weight of its bins decreases to 0 over "
 		    "this distance from the edge of the detector, so that the image has no steps there; other projections are "
 		    "not affected"},
+	{"scatter_correction", AS_BOOL(protocol_conf, dbt.scatter), .fallback = "false", .flags = KEY_SPARSE,
+	 .meaning = "subtract scattered radiation from the projections; the profile's `scatter_scale` is its amount"},
 	{"tile", AS_TILE(protocol_conf, dbt.tile, 1, 65535), .unit = "bins", .fallback = "auto",
 	 .meaning = "unit of work on the detector, along x and y; `auto`: the whole detector at once if that fits into memory, "
 		    "else 88x56"},

@@ -22,6 +22,7 @@
 #include "kernels/clock.h"
 #include "recon/core/threads.h"
 #include "recon/dbt/breast_mask.h"
+#include "recon/dbt/scatter.h"
 
 #define READERS_MAX 8	/* four prepare while four read */
 #define PREPARING 4	/* a session has buffers for about this number of views at a time */
@@ -35,6 +36,7 @@ struct view_state {
 	struct prep_stats stats;
 	size_t air_bins; /* marked by the mask */
 	bool unmasked;
+	struct scatter_report scatter;
 };
 
 struct times {
@@ -46,7 +48,8 @@ struct reading {
 	const struct dbt_plan *plan;
 	struct dbt_session *session;
 	struct scan merged; /* for the mask: numbers and pitch of the merged bins */
-	bool mask;
+	bool mask, correct_scatter;
+	struct scatter scatter;
 	struct view_state *views; /* each is used by one reader at a time */
 	int *order, n_order;	  /* the views to read in this pass */
 	bool decided;		  /* second pass, or logarithmic values: I0 is not measured */
@@ -62,21 +65,30 @@ struct reading {
 	struct times times; /* summed over the readers */
 };
 
-/* Compute line integrals and mask of one view in the session's buffer. */
-static int prepare(const struct reading *r, const struct prep *prep, const uint16_t *raw, float *line, float *valid,
-		   struct view_state *view, struct err *err)
+static int mask_air(const struct reading *r, const float *line, float *valid, struct view_state *state, struct err *err)
 {
 	struct breast_mask_report mask;
-	int rc = prep_view(prep, raw, line, valid, &view->stats, err);
+	int rc = breast_mask_view(&r->merged, BREAST_MASK_MARGIN, line, valid, &mask, err);
 
-	if (rc < 0 || !r->mask)
-		return rc;
-	rc = breast_mask_view(&r->merged, BREAST_MASK_MARGIN, line, valid, &mask, err);
 	if (rc < 0)
 		return rc;
-	view->air_bins = mask.marked;
-	view->unmasked = mask.verdict != BREAST_MASK_MARKED;
+	state->air_bins = mask.marked;
+	state->unmasked = mask.verdict != BREAST_MASK_MARKED;
 	return 0;
+}
+
+/* Compute line integrals and mask of one view in the session's buffer. */
+static int prepare(const struct reading *r, int view, const struct prep *prep, const uint16_t *raw, float *line, float *valid,
+		   struct err *err)
+{
+	struct view_state *state = &r->views[view];
+	int rc = prep_view(prep, raw, line, valid, &state->stats, err);
+
+	if (rc == 0 && r->mask)
+		rc = mask_air(r, line, valid, state, err);
+	if (rc == 0 && r->correct_scatter)
+		rc = scatter_correct_view(&r->scatter, r->exam->scan, view, r->plan->bin, line, valid, &state->scatter, err);
+	return rc;
 }
 
 static bool is_usable(const struct exam_i0 *i0)
@@ -100,7 +112,7 @@ static int pass_view(struct reading *r, int view, const struct exam_i0 *i0, cons
 		return rc;
 	at[1] = clock_seconds();
 	prep.bin = r->plan->bin;
-	rc = prepare(r, &prep, raw, line, valid, &r->views[view], err);
+	rc = prepare(r, view, &prep, raw, line, valid, err);
 	if (rc < 0) {
 		memset(line, 0, bins * sizeof(*line));
 		memset(valid, 0, bins * sizeof(*valid));
@@ -341,6 +353,9 @@ static void add_up(const struct reading *r, struct case_views_report *report)
 		report->clamped += v->stats.clamped;
 		report->air += v->air_bins;
 		report->unmasked += v->unmasked;
+		report->scatter_mean += v->scatter.mean / r->exam->n_views;
+		report->scatter_least = i ? fmin(report->scatter_least, v->scatter.mean) : v->scatter.mean;
+		report->scatter_most = fmax(report->scatter_most, v->scatter.mean);
 	}
 }
 
@@ -348,7 +363,13 @@ int case_read_views(struct exam *exam, const struct dbt_protocol *protocol, cons
 		    struct dbt_session *session, int threads, const struct monitor *monitor, struct case_views_report *ret_report,
 		    struct err *err)
 {
-	struct reading r = {.exam = exam, .plan = plan, .session = session, .merged = *exam->scan, .mask = protocol->breast_mask};
+	struct reading r = {.exam = exam,
+			    .plan = plan,
+			    .session = session,
+			    .merged = *exam->scan,
+			    .mask = protocol->breast_mask,
+			    .correct_scatter = protocol->scatter,
+			    .scatter = {exam->thickness, exam->support, exam->profile->scatter_scale}};
 	size_t n = (size_t)exam->n_views;
 	struct case_views_report report = {0};
 	int rc;

@@ -14,6 +14,10 @@ struct case_views_report {
 	double seconds_read, seconds_prepare, seconds_upload;
 	size_t padded, saturated, over_range, floored, clamped; /* summed over the views, see struct prep_stats */
 	size_t air;						/* merged bins marked by the breast mask */
+	/* Mean ratio of scattered to primary intensity behind tissue: of all views, and least and most of a view; 0: not
+	 * corrected
+	 */
+	double scatter_mean, scatter_least, scatter_most;
 	int unmasked; /* views in which the breast mask was requested but found no air */
 };
 

@@ -11,6 +11,7 @@
 #include "node/reconstruct/reconstruct_internal.h"
 #include "node/result/result.h"
 #include "node/tomo/exam.h"
+#include "recon/dbt/scatter.h"
 
 struct dbt_work {
 	struct reconstruct_work base;
@@ -109,6 +110,30 @@ static int name_objects(const struct result_report *made, struct reconstruct_rep
 	return rc;
 }
 
+/* Add a sentence if the scatter correction extrapolates its table. */
+static void add_scatter_warning(const struct dbt_work *w, char *text, size_t size)
+{
+	double thickness = w->exam->thickness;
+	size_t n = strlen(text);
+
+	if (w->base.protocol->dbt.scatter && !(thickness >= SCATTER_THICKNESS_LEAST && thickness <= SCATTER_THICKNESS_MOST))
+		snprintf(text + n, size - n,
+			 "%sThe compressed thickness of %g mm is outside the table of the scatter correction, %g to %g mm.",
+			 n ? " " : "", thickness, SCATTER_THICKNESS_LEAST, SCATTER_THICKNESS_MOST);
+}
+
+/* Describe the scatter that was subtracted. */
+static void scatter_text(const struct dbt_work *w, char *ret_text, size_t size)
+{
+	const struct case_views_report *v = &w->views;
+
+	ret_text[0] = '\0';
+	if (w->base.protocol->dbt.scatter)
+		snprintf(ret_text, size, "Scatter subtracted: %.3f of the primary intensity, %.3f to %.3f in the projections.",
+			 v->scatter_mean, v->scatter_least, v->scatter_most);
+	add_scatter_warning(w, ret_text, size);
+}
+
 static int write_case(struct reconstruct_work *base, struct err *err)
 {
 	struct dbt_work *w = (struct dbt_work *)base;
@@ -118,6 +143,7 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 	int rc;
 
 	snprintf(info.device, sizeof(info.device), "%s", base->dev->name);
+	scatter_text(w, info.scatter, sizeof(info.scatter));
 	rc = result_write(w->exam, &info, w->session, base->out_dir, &w->made, err);
 	if (rc < 0)
 		return rc;
@@ -156,16 +182,26 @@ static json_t *stored(const struct result_report *made)
 			 "above", (json_int_t)made->above);
 }
 
+/* Return the ratios of scattered to primary intensity; NULL: scatter was not subtracted. */
+static json_t *scatter(const struct dbt_work *w)
+{
+	const struct case_views_report *v = &w->views;
+
+	return w->base.protocol->dbt.scatter
+		       ? json_pack("{s:f, s:f, s:f}", "mean", v->scatter_mean, "least", v->scatter_least, "most", v->scatter_most)
+		       : NULL;
+}
+
 static json_t *details(const struct dbt_work *w)
 {
 	const struct case_views_report *v = &w->views;
 
-	return json_pack("{s:{s:I, s:I, s:I, s:I, s:I, s:I, s:i}, s:o, s:o, s:o, s:b, s:s, s:s}", "bins", "padded",
+	return json_pack("{s:{s:I, s:I, s:I, s:I, s:I, s:I, s:i}, s:o, s:o, s:o, s:b, s:o*, s:s, s:s}", "bins", "padded",
 			 (json_int_t)v->padded, "saturated", (json_int_t)v->saturated, "over_range", (json_int_t)v->over_range,
 			 "floored", (json_int_t)v->floored, "clamped", (json_int_t)v->clamped, "air", (json_int_t)v->air,
 			 "views_without_mask", v->unmasked, "geometry", geometry(w->exam), "unattenuated", i0_sources(w->exam),
-			 "stored", stored(&w->made), "quantitative", !w->exam->relative[0], "warnings", w->base.report.warnings,
-			 "omitted", w->base.report.omitted);
+			 "stored", stored(&w->made), "quantitative", !w->exam->relative[0], "scatter", scatter(w), "warnings",
+			 w->base.report.warnings, "omitted", w->base.report.omitted);
 }
 
 /* Write sentences about the values. */
@@ -190,6 +226,7 @@ static const struct grid *fill_report(struct reconstruct_work *base)
 	snprintf(report->profile, sizeof(report->profile), "%s", w->exam->profile->name);
 	snprintf(report->content, sizeof(report->content), "%d projections", w->plan.n_views);
 	warn(w, report->warnings, sizeof(report->warnings));
+	add_scatter_warning(w, report->warnings, sizeof(report->warnings));
 	report->n_views = w->plan.n_views;
 	report->bytes_device = w->plan.bytes_total + w->plan.bytes_threads;
 	report->details = details(w);

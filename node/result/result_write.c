@@ -62,6 +62,7 @@ static void fill_derivation(struct result *r)
 	const struct protocol_conf *p = r->info->protocol;
 	const struct grid *g = &r->info->plan->grid;
 	char further[160] = "", of[40] = "", patient[180] = "", warnings[1100] = "", last[360];
+	const char *scatter = r->info->scatter;
 	int n;
 
 	if (r->slabs.mode)
@@ -79,13 +80,13 @@ static void fill_derivation(struct result *r)
 	n = snprintf(
 		r->derivation, sizeof(r->derivation),
 		"Tomosynthesis reconstruction of %d%s projections (%.2f to %.2f degrees), protocol %.63s: %d x %d x %d voxels of "
-		"%g x %g x %g mm, profile %.63s, device %.96s, %zu voxels clipped%s.%s%s",
+		"%g x %g x %g mm, profile %.63s, device %.96s, %zu voxels clipped%s.%s%s%s%s",
 		e->n_views, of, e->views[0].angle, e->views[e->n_views - 1].angle, p->name, g->n[0], g->n[1], g->n[2], g->h[0],
 		g->h[1], g->h[2], e->profile->name, r->info->device, r->summary.above,
 		e->gantry_recorded
 			? ""
 			: "; the gantry angle is not recorded, 45 degrees were taken for the orientation in the patient",
-		e->geometry[0] ? " " : "", e->geometry);
+		e->geometry[0] ? " " : "", e->geometry, scatter[0] ? " " : "", scatter);
 	exam_warnings(e, warnings, sizeof(warnings));
 	snprintf(r->derivation + n, sizeof(r->derivation) - (size_t)n, "%s%.*s%s", warnings[0] ? " " : "",
 		 provenance_fitting(warnings, (int)(sizeof(r->derivation) - strlen(last)) - n - 2), warnings, last);

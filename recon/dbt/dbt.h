@@ -35,6 +35,7 @@ struct dbt_protocol {
 	double voxel;	   /* in-plane voxel, mm; 0: the detector's pitch */
 	double slice_spacing; /* mm */
 	enum projection_model projector;
+	bool scatter;	     /* subtract scattered radiation from the projections (recon/dbt/scatter.h) */
 	bool breast_mask;    /* do not reconstruct voxels that a projection shows as air (recon/dbt/breast_mask.h) */
 	int tile[2];	     /* size of a tile, detector bins; 0: untiled */
 	size_t memory_limit; /* bytes on the device; 0: the device's memory */

@@ -2,8 +2,8 @@
 /* scatter.c - estimate and subtract scattered radiation; see scatter.h for the model.
  *
  * - The kernel is the sum of two terms of integral 1, part / (1 - part), with distance q from their centre:
- *     near   h^2 / (pi (q^2 + h^2)^2),     h = near + 0.506 gap
- *     far    2 h^4 / (pi (q^2 + h^2)^3),   h = far + 1.07 gap
+ *     near   h^2 / (pi (q^2 + h^2)^2),     h = near + 0.509 gap
+ *     far    2 h^4 / (pi (q^2 + h^2)^3),   h = far + 1.09 gap
  *   Their centres are displaced by lean h times the ray's slope.
  * - Means of cells use at most SAMPLES x SAMPLES bins of a cell: noise of a cell is negligible.
  * - In bins with less than RIM the subtraction fades out: there I0, which is measured in the air, includes the scatter. */
@@ -28,13 +28,13 @@ struct kernel {
 	double near_lean, far_lean;
 };
 static const struct kernel kernels[] = {
-	{20, 0.2725, 0.741, 6.0, 32.2, 0.407, 0.472},  {35, 0.468, 0.728, 8.9, 29.1, 0.394, 0.782},
-	{50, 0.6665, 0.711, 11.5, 31.3, 0.407, 0.936}, {65, 0.8695, 0.639, 13.0, 34.2, 0.419, 0.978},
-	{80, 1.0825, 0.624, 14.9, 37.2, 0.436, 1.075},
+	{20, 0.2720, 0.742, 5.989, 31.793, 0.407, 0.473},  {35, 0.4672, 0.736, 8.975, 29.874, 0.398, 0.766},
+	{50, 0.6644, 0.713, 11.420, 30.935, 0.407, 0.940}, {65, 0.8675, 0.668, 13.305, 33.653, 0.420, 1.014},
+	{80, 1.0790, 0.621, 14.915, 36.926, 0.433, 1.064},
 };
 #define N_KERNELS (sizeof kernels / sizeof *kernels)
-#define NEAR_GAP 0.506
-#define FAR_GAP 1.07
+#define NEAR_GAP 0.509
+#define FAR_GAP 1.09
 
 struct cell {
 	float x, y;   /* centre on the detector along u and v, mm */

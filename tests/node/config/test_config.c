@@ -304,7 +304,7 @@ static void test_set_round_trip(void **state)
 		"deterministic=true",  "relaxation=1.25",   "normalise_rows=true", "filter=ramp",
 		"filter_cut=0.5",      "breast_mask=false", "stored_step=2e-5",	   "stored_offset=-0.125",
 		"slab_thickness=10",   "slab_step=2.5",	    "slab_mode=maximum",   "synthetic=true",
-		"compression=jpeg-ls", "description=A B",   "edge_taper=7.5"};
+		"compression=jpeg-ls", "description=A B",   "edge_taper=7.5",	   "scatter_correction=true"};
 	static const char *const refused[] = {"voxel=nan",
 					      "voxel=inf",
 					      "voxel= 1",
@@ -334,11 +334,12 @@ static void test_set_round_trip(void **state)
 	static const char *const described[] = {
 		"algorithm=mlem iterations=7 subsets=5 relaxation=1.25 normalise_rows=true",
 		"filter=ramp filter_cut=0.5 voxel=0.085 slice_spacing=0.7 projector=exact",
-		"breast_mask=false edge_taper=7.5 tile=64x32 memory_limit=1610612736 deterministic=true",
+		"breast_mask=false edge_taper=7.5 scatter_correction=true tile=64x32 memory_limit=1610612736 deterministic=true",
 		"stored_step=2e-05 stored_offset=-0.125 slab_thickness=10 slab_step=2.5",
 		"slab_mode=maximum",
 		"synthetic=true"};
 	struct config *c = good("");
+	const struct protocol_conf installed = c->protocols[0];
 	struct protocol_conf p = c->protocols[0], q = c->protocols[1], before;
 	struct err err = {0};
 	char text[1000], words[1000];
@@ -369,6 +370,7 @@ static void test_set_round_trip(void **state)
 	assert_true(!memcmp(p.dbt.tile, q.dbt.tile, sizeof(p.dbt.tile)) && p.dbt.deterministic == q.dbt.deterministic);
 	assert_true(p.dbt.relaxation == q.dbt.relaxation && p.dbt.filter == q.dbt.filter && p.dbt.filter_cut == q.dbt.filter_cut);
 	assert_true(p.dbt.normalise_rows && q.dbt.normalise_rows && !p.dbt.breast_mask && !q.dbt.breast_mask);
+	assert_true(p.dbt.scatter && q.dbt.scatter && !installed.dbt.scatter);
 	assert_true(p.stored_step == q.stored_step && p.stored_offset == q.stored_offset && q.stored_offset == -0.125);
 	assert_true(p.slab_thickness == q.slab_thickness && p.slab_step == q.slab_step && p.slab_mode == q.slab_mode);
 	assert_true(p.synthetic && q.synthetic);

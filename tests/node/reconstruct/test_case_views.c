@@ -40,13 +40,14 @@ static void end(struct one *o)
 	exam_close(o->exam);
 }
 
-static void image(int files, int threads, bool mask, float ret_volume[VOXELS], struct case_views_report *ret_report)
+static void image(int files, int threads, bool mask, bool scatter, float ret_volume[VOXELS], struct case_views_report *ret_report)
 {
 	struct err err = {0};
 	struct one o;
 
 	begin(&o, files);
 	o.protocol.breast_mask = mask;
+	o.protocol.scatter = scatter;
 	if (case_read_views(o.exam, &o.protocol, &o.plan, o.session, threads, NULL, ret_report, &err) < 0 ||
 	    dbt_run(o.session, NULL, NULL, &err) < 0 || dbt_read_slices(o.session, 0, o.plan.grid.n[2], ret_volume, &err) < 0)
 		fail_msg("%s", err.msg);
@@ -67,7 +68,7 @@ static void test_any_number(void **state)
 		else
 			fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
 		for (size_t i = 0; i < sizeof(threads) / sizeof(threads[0]); i++) {
-			image(multi ? 1 : N_VIEWS, threads[i], false, i == 0 ? want : have, &report);
+			image(multi ? 1 : N_VIEWS, threads[i], false, false, i == 0 ? want : have, &report);
 			if (i > 0)
 				assert_memory_equal(have, want, sizeof(want));
 			assert_int_equal(report.padded + report.saturated + report.air, 0);
@@ -86,12 +87,35 @@ static void test_mask(void **state)
 
 	(void)state;
 	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
-	image(N_VIEWS, 2, false, without, &report);
+	image(N_VIEWS, 2, false, false, without, &report);
 	assert_int_equal(report.air, 0);
-	image(N_VIEWS, 2, true, with, &report);
+	image(N_VIEWS, 2, true, false, with, &report);
 	assert_true(report.air > 0 && report.air < (size_t)N_VIEWS * COLUMNS * ROWS / 2);
 	assert_int_equal(report.unmasked, 0);
 	assert_memory_not_equal(with, without, sizeof(with));
+}
+
+/* Scatter is subtracted if the protocol says so, with any number of threads the same. */
+static void test_scatter(void **state)
+{
+	static float with[VOXELS], without[VOXELS], again[VOXELS];
+	struct case_views_report report;
+	double sum[2] = {0, 0};
+
+	(void)state;
+	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
+	image(N_VIEWS, 2, true, false, without, &report);
+	assert_true(report.scatter_mean == 0 && report.scatter_least == 0 && report.scatter_most == 0);
+	image(N_VIEWS, 2, true, true, with, &report);
+	assert_true(report.scatter_least > 0 && report.scatter_least <= report.scatter_mean);
+	assert_true(report.scatter_mean <= report.scatter_most && report.scatter_most < 1);
+	image(N_VIEWS, 5, true, true, again, &report);
+	assert_memory_equal(with, again, sizeof(with));
+	for (size_t i = 0; i < VOXELS; i++) {
+		sum[0] += (double)without[i];
+		sum[1] += (double)with[i];
+	}
+	assert_true(sum[1] > 1.005 * sum[0]);
 }
 
 /* Air of 3000 in the outer half of the columns of all views but the third. */
@@ -241,8 +265,9 @@ static void test_cancel(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_any_number),     cmocka_unit_test(test_mask),	  cmocka_unit_test(test_changed_i0),
-		cmocka_unit_test(test_a_reader_fails), cmocka_unit_test(test_wrong_plan), cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_any_number), cmocka_unit_test(test_mask),		  cmocka_unit_test(test_scatter),
+		cmocka_unit_test(test_changed_i0), cmocka_unit_test(test_a_reader_fails), cmocka_unit_test(test_wrong_plan),
+		cmocka_unit_test(test_cancel),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);
