@@ -15,7 +15,8 @@
 
 #define THICKNESS 50 /* mm */
 
-static const char *const phantoms[] = {"slab", "beads", "breast", "voxels", "calibration", NULL};
+static const char *const phantoms[] = {"slab", "beads", "breast", "voxels", "calibration", "air", NULL};
+static const char *const open_fields[] = {"uniform", "distance", NULL};
 static const char *const formats[] = {"mg", "bp", NULL}, *const sides[] = {"L", "R", NULL}, *const views[] = {"CC", "MLO", NULL};
 enum { PHANTOM_WORD_BREAST = 2, PHANTOM_WORD_VOXELS };
 
@@ -23,7 +24,7 @@ struct simulate {
 	struct simulate_command base;
 	struct simulate_options what; /* thickness, views, arc, columns 0: not given */
 	const char *system;
-	int format, side, view; /* indices of words */
+	int format, side, view, open_field; /* indices of words */
 	struct simulation *simulation;
 	struct simulate_report report;
 };
@@ -36,7 +37,8 @@ static const struct option_spec option_specs[] = {
 	 "name of a geometry profile (tomonode check --verbose lists them), also of --config; default siemens-inspiration",
 	 INTO_TEXT(struct simulate, system)},
 	{0, "phantom", "KIND",
-	 "breast (default), slab, beads, voxels (needs --from, --materials), calibration (with phantom.json)",
+	 "breast (default), slab, beads, voxels (needs --from, --materials), calibration (with phantom.json), air (for "
+	 "flat fields)",
 	 INTO_WORD(struct simulate, base.phantom, phantoms)},
 	{0, "from", "FILE", "voxels only: MetaImage header (.mhd) of a volume of labels; its data file is in the same folder",
 	 INTO_TEXT(struct simulate, what.volume)},
@@ -59,6 +61,18 @@ static const struct option_spec option_specs[] = {
 	{0, "inverted", NULL, "stored values decrease where the intensity increases", INTO_ON(struct simulate, what.inverted)},
 	{0, "collimate", "MM", "width of the strips without data at both ends along the chest wall; default 0",
 	 INTO_INT(struct simulate, what.collimate, 0, 1000)},
+	{0, "open-field", "KIND",
+	 "open beam: uniform (default); distance: as the distance and direction of the source make it, relative to 0 degrees",
+	 INTO_WORD(struct simulate, open_field, open_fields)},
+	{0, "heel", "PERCENT", "loss of intensity by the heel effect at the detector's far end; default 0",
+	 INTO_REAL(struct simulate, what.heel, 0, 80)},
+	{0, "exposure-swing", "PERCENT",
+	 "largest deviation of a projection's exposure from the mean; default: 5 if the profile scales by it, else 0",
+	 INTO_REAL(struct simulate, what.exposure_swing, 0, 80)},
+	{0, "over-range", "PERCENT", "store more than PERCENT of I0 as the largest code; default 0: never",
+	 INTO_REAL(struct simulate, what.over_range, 1, 100)},
+	{0, "air", "PERCENT", "stretch the phantom so that this share of the bins shows air; default: the phantom's own size",
+	 INTO_REAL(struct simulate, what.air, 0, 95)},
 	{0, "views", "N", "number of projections, 2 to 200; default: that of the system",
 	 INTO_INT(struct simulate, what.views, 2, SIMULATE_VIEWS_MAX)},
 	{0, "arc", "DEGREES", "angle from the first to the last projection; default: that of the system",
@@ -101,11 +115,12 @@ static bool read_detector(struct simulate_command *c)
 /* Convert the words, and set the default thickness. */
 static void apply_words(struct simulate *s)
 {
-	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_BREAST, PHANTOM_BREAST,
-						  PHANTOM_CALIBRATION};
+	static const enum phantom_kind kinds[] = {PHANTOM_SLAB,	  PHANTOM_BEADS,       PHANTOM_BREAST,
+						  PHANTOM_BREAST, PHANTOM_CALIBRATION, PHANTOM_AIR};
 
 	s->what.phantom = kinds[s->base.phantom];
 	s->what.multi = s->format == 1;
+	s->what.open_distance = s->open_field == 1;
 	s->what.side = sides[s->side][0];
 	snprintf(s->what.view, sizeof(s->what.view), "%s", views[s->view]);
 	if (s->what.thickness == 0)
@@ -224,7 +239,7 @@ static int simulate_dbt(int argc, char **argv)
 	struct simulate s = {
 		.base = {.phantom = PHANTOM_WORD_BREAST},
 		.system = "siemens-inspiration",
-		.what = {.i0 = 10000, .binning = 1, .gantry = 45, .seed = 1, .noise = true},
+		.what = {.i0 = 10000, .binning = 1, .gantry = 45, .seed = 1, .noise = true, .exposure_swing = -1, .air = -1},
 	};
 
 	return simulate_command(&s.base, &simulator, argc, argv);

@@ -184,12 +184,14 @@ struct profile_conf { /* geometry of a tomosynthesis system */
 	bool angle_at_detector; /* the angle is that of the source as seen from the detector, not its turn about the axis */
 	double sid_tolerance;	/* largest difference of (0018,1110) from axis_height + source_axis, mm */
 	enum i0_mode i0_mode;
-	double i0;		    /* I0_FIXED: stored value; I0_PERCENTILE: percentile, percent */
-	double offset;		    /* stored value without radiation */
-	char flatfield[256];	    /* path of the DICOM file for I0_FLATFIELD; with I0_PERCENTILE for exams without air */
-	double air_value;	    /* I0_PERCENTILE: stored value of air for exams without air; 0: unknown */
-	double air_exposure;	    /* exposure of air_value, mAs; 0: air_value does not depend on it */
-	bool scale_by_exposure;	    /* scale I0 by each projection's exposure */
+	double i0;		  /* I0_FIXED: stored value; I0_PERCENTILE: percentile, percent */
+	double offset;		  /* stored value without radiation */
+	char flatfield[256];	  /* path of the DICOM file for I0_FLATFIELD; with I0_PERCENTILE for exams without air */
+	double air_value;	  /* I0_PERCENTILE: stored value of air for exams without air; 0: unknown */
+	double air_exposure;	  /* exposure of air_value, mAs; 0: air_value does not depend on it */
+	bool open_field_distance; /* I0 varies with the distance and direction of the source, relative to the view at 0 degrees */
+	bool open_field_fit;	  /* I0_PERCENTILE: I0 also has the slope that the air shows */
+	bool scale_by_exposure;	  /* scale I0 by each projection's exposure */
 	double log_zero, log_scale; /* for logarithmic data: line integral = (log_zero - stored value) * log_scale */
 	double floor;		    /* fraction of I0 to which lower intensities are raised before the logarithm */
 	double scatter_scale;	    /* scattered to primary radiation, relative to a system without grid */

@@ -356,6 +356,11 @@ static void finish_profiles(struct config_reader *r)
 				       "key 'flatfield' of profile '%s': \"\"; allowed: with i0_mode flatfield a DICOM file's "
 				       "absolute path",
 				       p->name);
+		if (p->open_field_fit && p->i0_mode != I0_PERCENTILE)
+			config_problem(r, place.file, place.line,
+				       "key 'open_field_fit' of profile '%s': true; allowed: with i0_mode percentile, because "
+				       "the fit needs the air of the projections",
+				       p->name);
 		if (p->angle_at_detector && !(fabs(p->axis_height) < p->source_axis))
 			config_problem(r, place.file, place.line,
 				       "key 'angle_about' of profile '%s': detector; allowed: with axis_height below source_axis "

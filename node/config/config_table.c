@@ -62,6 +62,7 @@ static const struct key_choice signs[] = {{"1", 1}, {"-1", -1}, {NULL, 0}};
 static const struct key_choice i0_modes[] = {
 	{"percentile", I0_PERCENTILE}, {"fixed", I0_FIXED}, {"header_max", I0_HEADER_MAX}, {"flatfield", I0_FLATFIELD}, {NULL, 0},
 };
+static const struct key_choice open_fields[] = {{"uniform", false}, {"distance", true}, {NULL, 0}};
 static const struct key_choice demands[] = {{"required", 1}, {"none", 0}, {NULL, 0}};
 static const struct key_choice verifications[] = {{"full", 1}, {"authority", 0}, {NULL, 0}};
 static const struct key_choice edges[] = {{"left", 0}, {"right", 0}, {NULL, 0}};
@@ -352,6 +353,11 @@ static const struct config_key profile_keys[] = {
 	{"air_exposure", AS_REAL(profile_conf, air_exposure, 1e-3, 1e5), .unit = "mAs", .zero = "any", .fallback = "0",
 	 .flags = KEY_SPARSE,
 	 .meaning = "exposure at which air is `air_value`; the value is scaled by each projection's exposure"},
+	{"open_field", AS_CHOICE(profile_conf, open_field_distance, open_fields), .fallback = "uniform", .flags = KEY_SPARSE,
+	 .meaning = "how I0 varies over the detector: `uniform`: not at all; `distance`: with the distance and the direction of "
+		    "the source, relative to the projection at 0 degrees, for systems with one gain map"},
+	{"open_field_fit", AS_BOOL(profile_conf, open_field_fit), .fallback = "false", .flags = KEY_SPARSE,
+	 .meaning = "with `percentile`: I0 also has the slope along x and y that the air shows"},
 	{"scale_by_exposure", AS_BOOL(profile_conf, scale_by_exposure), .fallback = "false",
 	 .meaning = "scale I0 by each projection's (0018,1152) or (0018,1153); not needed with `percentile`"},
 	{"log_zero", AS_REAL(profile_conf, log_zero, -65535, 65535), .unit = "stored values", .fallback = "0",

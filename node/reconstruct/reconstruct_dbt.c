@@ -192,16 +192,26 @@ static json_t *scatter(const struct dbt_work *w)
 		       : NULL;
 }
 
+/* Describe the open field that was used, and what the air shows about it. */
+static json_t *open_field(const struct exam *exam)
+{
+	const struct exam_open_field *f = &exam->open_field;
+
+	return json_pack("{s:s, s:b, s:i, s:i, s:f, s:f}", "model", exam->profile->open_field_distance ? "distance" : "uniform",
+			 "fit", exam->profile->open_field_fit, "views_along_x", f->n_along[0], "views_along_y", f->n_along[1],
+			 "variation", f->variation, "spread", f->spread);
+}
+
 static json_t *details(const struct dbt_work *w)
 {
 	const struct case_views_report *v = &w->views;
 
-	return json_pack("{s:{s:I, s:I, s:I, s:I, s:I, s:I, s:i}, s:o, s:o, s:o, s:b, s:o*, s:s, s:s}", "bins", "padded",
+	return json_pack("{s:{s:I, s:I, s:I, s:I, s:I, s:I, s:i}, s:o, s:o, s:o, s:o, s:b, s:o*, s:s, s:s}", "bins", "padded",
 			 (json_int_t)v->padded, "saturated", (json_int_t)v->saturated, "over_range", (json_int_t)v->over_range,
 			 "floored", (json_int_t)v->floored, "clamped", (json_int_t)v->clamped, "air", (json_int_t)v->air,
 			 "views_without_mask", v->unmasked, "geometry", geometry(w->exam), "unattenuated", i0_sources(w->exam),
-			 "stored", stored(&w->made), "quantitative", !w->exam->relative[0], "scatter", scatter(w), "warnings",
-			 w->base.report.warnings, "omitted", w->base.report.omitted);
+			 "open_field", open_field(w->exam), "stored", stored(&w->made), "quantitative", !w->exam->relative[0],
+			 "scatter", scatter(w), "warnings", w->base.report.warnings, "omitted", w->base.report.omitted);
 }
 
 /* Write sentences about the values. */

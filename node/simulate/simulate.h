@@ -54,7 +54,13 @@ struct simulate_options {
 	unsigned seed;
 	double thickness;     /* of the breast, mm; ignored for a volume, which determines it */
 	bool noise, inverted; /* add photon noise; store high values for low intensity */
-	int collimate;	      /* length of the padding at each end of the detector along y, mm; 0: none */
+	bool open_distance; /* the open field varies with distance and direction of the source, relative to the view at 0 degrees
+			     */
+	double heel;	    /* loss of intensity by the heel effect at the far end of the detector, percent */
+	double exposure_swing; /* largest deviation of an exposure from the mean, percent; below 0: the default of the profile */
+	double over_range;     /* stored values above this share of I0 are the largest code, percent; 0: none */
+	double air;    /* share of the bins that show air, percent: the phantom is made wider or narrower; below 0: as it is */
+	int collimate; /* length of the padding at each end of the detector along y, mm; 0: none */
 	int views;
 	double arc;
 	int columns, rows; /* number of bins at binning 1 */
@@ -71,6 +77,7 @@ struct simulation {
 	double i0;			     /* mean counts of an unattenuated bin of this pitch */
 	int max_value;
 	struct scan *scan;
+	struct scan *rest;	      /* with its first view at 0 degrees */
 	struct phantom *phantom;      /* with `voxels`: the description of the voxel phantom for truth.json */
 	struct voxel_phantom *voxels; /* NULL: the phantom is analytic */
 	int rays;		      /* rays per bin and axis, for a voxel phantom */
@@ -108,6 +115,14 @@ int simulate_folder(const char *folder, struct err *err);
 void simulate_uid(const struct simulation *s, const char *part, char ret_uid[DICOM_UID_SIZE]);
 /* Compute the direction cosines of the scan's x, y, z in the patient (LPS), as defined in docs/geometry.md. */
 void simulate_axes(const struct simulation *s, double ret_axes[3][3]);
+
+/* Return the intensity of the open beam at a bin relative to that of the view's exposure, and the largest, times the exposure. */
+double simulate_open_factor(const struct simulation *s, int view, int u, int v);
+double simulate_open_largest(const struct simulation *s);
+/* Subtract the logarithm of that factor from the line integrals of a view. */
+void simulate_open_field(const struct simulation *s, int view, float *line);
+/* Stretch the phantom so that the requested share of bins shows air. */
+int simulate_stretch(struct simulation *s, struct err *err);
 
 /* Write the attributes that both formats have: patient, study, series, equipment, pixels. */
 void simulate_fill_header(const struct simulation *s, struct item_writer *root);

@@ -24,7 +24,8 @@ struct pictures {
 /* Return the stored value of one bin. */
 static uint16_t stored_value(const struct simulation *s, double count, int v)
 {
-	double value = fmin(fmax(count + s->o.profile->offset, 1), s->max_value);
+	bool over = s->o.over_range > 0 && count > s->o.over_range / 100 * s->i0;
+	double value = over ? s->max_value : fmin(fmax(count + s->o.profile->offset, 1), s->max_value);
 	int edge = (int)ceil(s->o.collimate / s->pitch); /* a partly covered bin is padding, at both ends */
 
 	if (v < edge || v >= s->n_v - edge)
@@ -54,6 +55,7 @@ static int make_view(const struct simulation *s, int view, struct pictures *p, s
 
 	if (rc < 0)
 		return rc;
+	simulate_open_field(s, view, p->line);
 	rc = phantom_counts(p->line, n, s->i0 * s->exposure[view], (uint64_t)s->o.seed * SIMULATE_VIEWS_MAX + (uint64_t)view,
 			    s->o.noise, s->max_value, p->counts, err);
 	if (rc < 0)

@@ -9,9 +9,9 @@
 #include "node/simulate/simulate.h"
 #include "node/simulate/simulate_voxels.h"
 
-#define JITTER 0.06	    /* fraction of the step between two angles: angles of real systems are not even */
-#define EXPOSURE_SWING 0.05 /* variation of exposure if the profile scales by it, so that the scaling has an effect */
-#define BEAD_BINS 1.5	    /* smallest radius of a bead, in bins: smaller ones could be between the rays */
+#define JITTER 0.06	 /* fraction of the step between two angles: angles of real systems are not even */
+#define EXPOSURE_SWING 5 /* percent: variation of exposure if the profile scales by it, so that the scaling has an effect */
+#define BEAD_BINS 1.5	 /* smallest radius of a bead, in bins: smaller ones could be between the rays */
 #define MAX_VALUE 65535
 
 /* The systems that can be simulated: their header values. Positions of their parts are in the geometry profiles. Serial numbers
@@ -81,12 +81,12 @@ static void plan_angles(struct simulation *s)
 static void plan_exposures(struct simulation *s)
 {
 	const struct simulate_options *o = &s->o;
-	double sum = 0;
+	double sum = 0, swing = o->exposure_swing >= 0 ? o->exposure_swing : o->profile->scale_by_exposure ? EXPOSURE_SWING : 0;
 
 	for (int i = 0; i < o->views; i++) {
 		int at = o->side == 'L' ? i : o->views - 1 - i;
 
-		s->exposure[i] = o->profile->scale_by_exposure ? 1 + EXPOSURE_SWING * jitter(~o->seed, at) : 1;
+		s->exposure[i] = 1 + swing / 100 * jitter(~o->seed, at);
 		sum += s->exposure[i];
 	}
 	for (int i = 0; i < o->views; i++)
@@ -112,6 +112,9 @@ static int check_options(const struct simulate_options *o, struct err *err)
 	if (!(o->thickness >= 5 && o->profile->support + o->thickness < 0.9 * room))
 		return err_set(err, EINVAL, "a thickness of %g mm; allowed: 5 mm to %.0f mm, below the source", o->thickness,
 			       0.9 * room - o->profile->support);
+	if (o->volume && o->air >= 0)
+		return err_set(err, EINVAL, "a share of air of %g percent; not allowed for a volume, which is not stretched",
+			       o->air);
 	if (o->collimate < 0 || 2 * ceil(o->collimate / (o->profile->pitch * o->binning)) >= o->rows / o->binning)
 		return err_set(err, EINVAL,
 			       "padding of %d mm at both ends of a detector of %g mm; allowed: less than half of it at each end",
@@ -166,6 +169,10 @@ static void plan_uids(struct simulation *s, const char *digest)
 	if (o->window[0] != 0 || o->window[1] != 0)
 		snprintf(s->seed_text + strlen(s->seed_text), sizeof(s->seed_text) - strlen(s->seed_text), " window %.17g %.17g",
 			 o->window[0], o->window[1]);
+	if (o->open_distance || o->heel > 0 || o->exposure_swing >= 0 || o->over_range > 0 || o->air >= 0)
+		snprintf(s->seed_text + strlen(s->seed_text), sizeof(s->seed_text) - strlen(s->seed_text),
+			 " field %d %.17g %.17g %.17g %.17g", o->open_distance, o->heel, o->exposure_swing, o->over_range,
+			 o->air);
 	if (s->voxels)
 		snprintf(s->seed_text + strlen(s->seed_text), sizeof(s->seed_text) - strlen(s->seed_text), " %s", digest);
 	if (o->study)
@@ -179,10 +186,8 @@ static void plan_uids(struct simulation *s, const char *digest)
 /* Choose an intensity that is below the largest stored value, with a margin for noise and offset. */
 static int plan_intensity(struct simulation *s, struct err *err)
 {
-	double merged = (double)s->o.binning * s->o.binning, largest = 0, most;
+	double merged = (double)s->o.binning * s->o.binning, largest = simulate_open_largest(s), most;
 
-	for (int i = 0; i < s->o.views; i++)
-		largest = fmax(largest, s->exposure[i]);
 	s->max_value = MAX_VALUE;
 	most = fmax(MAX_VALUE - s->o.profile->offset, 0) / largest;
 	most -= 8 * sqrt(most);
@@ -213,7 +218,12 @@ static int plan_scan(struct simulation *s, struct err *err)
 				 .n_views = s->o.views,
 				 .angle = s->angle};
 
-	return scan_create_dbt(&g, &s->scan, err);
+	const double rest[2] = {0, 1};
+	int rc = scan_create_dbt(&g, &s->scan, err);
+
+	g.n_views = 2;
+	g.angle = rest;
+	return rc < 0 ? rc : scan_create_dbt(&g, &s->rest, err);
 }
 
 /* Load the volume; its thickness becomes that of the breast. */
@@ -242,12 +252,13 @@ static int plan_phantom(struct simulation *s, struct err *err)
 		return voxel_phantom_shapes(s->voxels, &s->phantom, err);
 	}
 	rc = phantom_create(s->o.phantom, size, s->o.profile->support, s->o.thickness, s->o.seed, &s->phantom, err);
-	if (rc == 0)
-		phantom_grow_beads(s->phantom, BEAD_BINS * s->pitch);
-	for (size_t i = 0; rc == 0 && i < s->phantom->n; i++)
+	if (rc < 0)
+		return rc;
+	phantom_grow_beads(s->phantom, BEAD_BINS * s->pitch);
+	for (size_t i = 0; i < s->phantom->n; i++)
 		for (int c = 0; c < 2; c++)
 			s->phantom->shapes[i].c[c] += s->o.window[c];
-	return rc;
+	return simulate_stretch(s, err);
 }
 
 int simulate_plan(const struct simulate_options *o, struct simulation **ret_simulation, struct err *err)
@@ -277,7 +288,7 @@ int simulate_plan(const struct simulate_options *o, struct simulation **ret_simu
 	plan_angles(s);
 	plan_exposures(s);
 	plan_uids(s, digest);
-	if ((rc = plan_intensity(s, err)) < 0 || (rc = plan_scan(s, err)) < 0 || (rc = plan_phantom(s, err)) < 0) {
+	if ((rc = plan_scan(s, err)) < 0 || (rc = plan_intensity(s, err)) < 0 || (rc = plan_phantom(s, err)) < 0) {
 		simulate_free(s);
 		return rc;
 	}
@@ -290,6 +301,7 @@ struct simulation *simulate_free(struct simulation *s)
 	if (!s)
 		return NULL;
 	scan_free(s->scan);
+	scan_free(s->rest);
 	phantom_free(s->phantom);
 	voxel_phantom_free(s->voxels);
 	free(s);

@@ -66,6 +66,9 @@ static json_t *truth_json(const struct simulation *s)
 		json_array_append_new(angles, json_real(s->angle[i]));
 		json_array_append_new(exposures, json_real(s->exposure[i]));
 	}
+	if (o->open_distance || o->heel > 0)
+		json_object_set_new(root, "open_field",
+				    json_pack("{s:b, s:f}", "distance", o->open_distance, "heel_percent", o->heel));
 	for (size_t i = 0; i < s->phantom->n; i++)
 		json_array_append_new(shapes, shape_json(s, &s->phantom->shapes[i]));
 	json_object_set_new(root, "angles_degrees", angles);

@@ -34,6 +34,17 @@ struct exam_i0 {
 	enum i0_source source;
 	bool use_flatfield;
 	int over_code; /* stored value that is over range and shows air; -1: none */
+	struct open_field open;
+};
+
+/* What the air shows about the open field. */
+struct exam_open_field {
+	int n_shown;	       /* views that show air */
+	int n_along[2];	       /* views whose air determines its slope along x, y */
+	int n_varies;	       /* views whose air varies so much that one I0 is wrong */
+	bool follows_distance; /* the levels of the views follow the distance of the source, which the profile does not state */
+	double variation;      /* largest variation within a view, in ln I0 */
+	double spread;	       /* largest difference between views, in ln I0 per exposure */
 };
 
 struct exam_view {
@@ -74,14 +85,15 @@ struct exam {
 	double axis[3][3];
 	double gantry;	      /* angle between gantry and vertical, degrees; 0 for CC */
 	bool gantry_recorded; /* false: an MLO view without the angle in its header; 45 degrees, the nominal angle, is used */
-	struct dicom_pixel_info pixels; /* the same for all files */
-	struct prep prep;		/* conversion of stored values to line integrals; the same for all views except i0 */
-	struct exam_i0 *i0;		/* of each view; NULL before exam_decide_i0() */
-	char relative[256];		/* why the attenuation is relative, a clause; "": it is quantitative, or not decided */
-	char geometry[128];		/* a sentence: where the geometry is from; "": a simulated system */
-	char warnings[768];		/* sentences about the geometry for a person; "": none */
-	float *flatfield;		/* data that prep.flatfield points to, owned; or NULL */
-	double flatfield_level;		/* mean intensity of the flat field, stored values above the offset */
+	struct dicom_pixel_info pixels;	   /* the same for all files */
+	struct prep prep;		   /* conversion of stored values to line integrals; the same for all views except i0 */
+	struct exam_i0 *i0;		   /* of each view; NULL before exam_decide_i0() */
+	struct exam_open_field open_field; /* set by exam_decide_i0() */
+	char relative[256];		   /* why the attenuation is relative, a clause; "": it is quantitative, or not decided */
+	char geometry[128];		   /* a sentence: where the geometry is from; "": a simulated system */
+	char warnings[768];		   /* sentences about the geometry for a person; "": none */
+	float *flatfield;		   /* data that prep.flatfield points to, owned; or NULL */
+	double flatfield_level;		   /* mean intensity of the flat field, stored values above the offset */
 };
 
 /* Open the exam. as_is: accept another number of instances than the headers announce, because a person requested it. patient:

@@ -9,7 +9,12 @@
  * - the profile's flat field, or its `air_value`;
  * - a percentile that is a value of the object. The attenuation is then relative, and exam->relative has the reason.
  *
- * The other modes are the profile's own decision. Only `header_max` is not believed if its value is a code over range. */
+ * The other modes are the profile's own decision. Only `header_max` is not believed if its value is a code over range.
+ *
+ * The levels of air are divided by the profile's open field (recon/dbt/open_field.h), and I0 is multiplied by it again. With
+ * `open_field_fit` the slope that the air shows is part of it; a view that does not determine it has the median slope of those
+ * that do. Where the profile's open field is not uniform, the levels of all views must agree, not only those of neighbours. If
+ * the air varies within the views more than the open field, or the fit is not determined, the attenuation is relative. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,24 +23,54 @@
 #include "node/base/plural.h"
 #include "node/tomo/exam_internal.h"
 
-#define AGREE 0.1	  /* largest difference of ln I0 from the median of neighbouring views */
-#define CONFIRM 0.02	  /* largest difference of ln I0 at which the air of other views confirms a view's percentile */
-#define NEIGHBOURS 3	  /* views in that median */
-#define SIGMAS 3	  /* distance of the percentile from the plateau that noise explains */
-#define OVER_PERCENT 99.9 /* percentile that replaces I0 where air is over range: the highest level in range */
+#define AGREE 0.1	   /* largest difference of ln I0 from the median of neighbouring views */
+#define CONFIRM 0.02	   /* largest difference of ln I0 at which the air of other views confirms a view's percentile */
+#define NEIGHBOURS 3	   /* views in that median */
+#define AGREE_MODEL 0.02   /* largest difference of ln I0 from the median of all views, divided by an open field */
+#define FOLLOW_LEAST 0.012 /* rms of ln I0 over the views, by distance, that can be told from other reasons */
+#define FOLLOW_SLOPE 0.3   /* largest difference from 1 of the measured variation relative to that by distance */
+#define FOLLOW_REST 0.1	   /* largest share of the variance that distance does not explain */
+#define VARIES_LEAST 0.25  /* share of the views that must show that the open field is wrong */
+#define SIGMAS 3	   /* distance of the percentile from the plateau that noise explains */
+#define OVER_PERCENT 99.9  /* percentile that replaces I0 where air is over range: the highest level in range */
 
 /* ---- one view ---- */
 
-static int measure_values(const struct exam *exam, const uint16_t *raw, uint32_t hist[PREP_VALUES], struct view_air *ret,
-			  struct err *err)
+static bool is_uniform(const struct exam *exam)
+{
+	return !exam->profile->open_field_distance && !exam->profile->open_field_fit;
+}
+
+static struct open_field distance_of(const struct exam *exam, int view)
+{
+	const struct profile_conf *p = exam->profile;
+	const double rest[3] = {p->source_x, p->source_y, p->axis_height + p->source_axis};
+
+	return open_field_of_distance(exam->scan, &exam->scan->views[view], rest);
+}
+
+/* Return the open field of a view with this slope. */
+static struct open_field field_of(const struct exam *exam, int view, const double slope[2])
+{
+	struct open_field field = {0};
+
+	if (exam->profile->open_field_distance)
+		field = distance_of(exam, view);
+	open_field_set_slope(exam->scan, slope, &field);
+	return field;
+}
+
+static int measure_values(const struct exam *exam, int view, const uint16_t *raw, uint32_t hist[PREP_VALUES],
+			  struct view_air *ret, struct err *err)
 {
 	double percent = exam->profile->i0_mode == I0_PERCENTILE ? exam->profile->i0 : OVER_PERCENT;
 	struct prep prep = exam->prep;
 	struct view_air air = {0};
 	int rc = prep_histogram(&prep, raw, hist, err);
 
+	prep.open = field_of(exam, view, (const double[]){0, 0});
 	if (rc == 0)
-		rc = air_find(&prep, exam->scan->h, exam->thickness, raw, hist, &air.air, err);
+		rc = air_find(&prep, exam->scan->h, exam->thickness, exam->profile->open_field_fit, raw, hist, &air.air, err);
 	if (rc < 0)
 		return rc;
 	if (air.air.verdict == AIR_OVER_RANGE)
@@ -54,7 +89,7 @@ static int measure_values(const struct exam *exam, const uint16_t *raw, uint32_t
 static int measure(const struct exam *exam, int view, const uint16_t *raw, struct view_air *ret, struct err *err)
 {
 	uint32_t *hist = malloc(PREP_VALUES * sizeof(*hist));
-	int rc = hist ? measure_values(exam, raw, hist, ret, err) : err_set(err, ENOMEM, "no memory for a histogram");
+	int rc = hist ? measure_values(exam, view, raw, hist, ret, err) : err_set(err, ENOMEM, "no memory for a histogram");
 
 	free(hist);
 	return rc < 0 ? err_prefix(err, "%s", file_name(exam->paths[exam->views[view].file])) : 0;
@@ -68,7 +103,7 @@ static double own_i0(const struct exam *exam, const struct view_air *v)
 
 	if (v->air.verdict != AIR_FOUND)
 		return 0;
-	if (exam->profile->i0_mode == I0_PERCENTILE && v->air.share >= left && part > 0 &&
+	if (is_uniform(exam) && exam->profile->i0_mode == I0_PERCENTILE && v->air.share >= left && part > 0 &&
 	    fabs(log(part / v->air.level)) <= fmax(0.02, SIGMAS * v->air.noise))
 		return part;
 	return v->air.level;
@@ -79,8 +114,11 @@ static double own_i0(const struct exam *exam, const struct view_air *v)
 struct decision {
 	const struct exam *exam;
 	const struct view_air *air;
+	int first;   /* index in the scan of the first view */
 	double *own; /* I0 that each view shows; 0: none, or it disagrees with the others */
 	int n_own, n_disagree;
+	int n_along[2];	 /* views whose air determines the slope along x, y */
+	double slope[2]; /* its median over them, 1/mm */
 };
 
 static int compare(const void *a, const void *b)
@@ -90,14 +128,58 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Return the median of own I0 over the nearest views that have one, `view` included; 0: none. charge: divided by the exposure. */
+/* ---- the slope of the air ---- */
+
+static void share_slopes(struct decision *d)
+{
+	double values[EXAM_VIEWS_MAX];
+
+	for (int k = 0; d->exam->profile->open_field_fit && k < 2; k++) {
+		int n = 0;
+
+		for (int i = 0; i < d->exam->n_views; i++)
+			if (d->air[i].air.verdict == AIR_FOUND && d->air[i].air.field.along[k])
+				values[n++] = d->air[i].air.field.slope[k];
+		qsort(values, (size_t)n, sizeof(values[0]), compare);
+		d->n_along[k] = n;
+		d->slope[k] = n > 0 ? values[n / 2] : 0;
+	}
+}
+
+/* Compute the slope of a view: its own, or that of other views. */
+static void slope_of(const struct decision *d, int view, double ret[2])
+{
+	const struct air *air = &d->air[view].air;
+
+	for (int k = 0; k < 2; k++)
+		ret[k] = air->verdict == AIR_FOUND && air->field.along[k] && d->exam->profile->open_field_fit
+				 ? air->field.slope[k]
+				 : d->slope[k];
+}
+
+/* Return the level in the middle of the detector: that of the plateau, which is divided by the view's own slope already, divided
+ * by the slope of other views. */
+static double middle_i0(const struct decision *d, int view)
+{
+	const struct air *air = &d->air[view].air;
+	double by = 0;
+
+	for (int k = 0; k < 2; k++)
+		by += air->field.along[k] ? 0 : d->slope[k] * air->at[k];
+	return own_i0(d->exam, &d->air[view]) * exp(-by);
+}
+
+/* ---- the level of the air ---- */
+
+/* Return the median of own I0 over the nearest views that have one, `view` included, or over all if an open field makes them
+ * alike; 0: none. charge: divided by the exposure. */
 static double nearby(const struct decision *d, const double *own, int view, bool charge)
 {
-	double values[NEIGHBOURS];
-	int n = 0;
+	double values[EXAM_VIEWS_MAX];
+	int n = 0, most = is_uniform(d->exam) ? NEIGHBOURS : d->exam->n_views;
 
-	for (int away = 0; away < d->exam->n_views && n < NEIGHBOURS; away++)
-		for (int side = away ? -1 : 1; side <= 1 && n < NEIGHBOURS; side += 2) {
+	for (int away = 0; away < d->exam->n_views && n < most; away++)
+		for (int side = away ? -1 : 1; side <= 1 && n < most; side += 2) {
 			int k = view + side * away;
 
 			if (k >= 0 && k < d->exam->n_views && own[k] > 0)
@@ -111,7 +193,7 @@ static bool agrees(const struct decision *d, const double *own, int view, bool c
 {
 	double value = own[view] / (charge ? d->exam->views[view].charge : 1);
 
-	return fabs(log(value / nearby(d, own, view, charge))) <= AGREE;
+	return fabs(log(value / nearby(d, own, view, charge))) <= (is_uniform(d->exam) ? AGREE : AGREE_MODEL);
 }
 
 /* Discard the I0 of views that agree with their neighbours neither as it is nor divided by the exposure; of all views if most of
@@ -157,7 +239,8 @@ static double confirmed_percentile(const struct decision *d, int view, double ot
 {
 	double part = exam_value_intensity(&d->exam->prep, d->air[view].percentile);
 
-	if (d->air[view].air.verdict == AIR_FOUND || d->air[view].air.verdict == AIR_OVER_RANGE || !(part > 0) || !(others > 0))
+	if (!is_uniform(d->exam) || d->air[view].air.verdict == AIR_FOUND || d->air[view].air.verdict == AIR_OVER_RANGE ||
+	    !(part > 0) || !(others > 0))
 		return 0;
 	return fabs(log(part / others)) <= CONFIRM ? part : 0;
 }
@@ -206,7 +289,12 @@ static struct exam_i0 of_profile(const struct decision *d, int view)
 
 static struct exam_i0 decide_view(const struct decision *d, int view)
 {
-	return d->exam->profile->i0_mode == I0_PERCENTILE ? choose(d, view) : of_profile(d, view);
+	struct exam_i0 i0 = d->exam->profile->i0_mode == I0_PERCENTILE ? choose(d, view) : of_profile(d, view);
+	double slope[2];
+
+	slope_of(d, view, slope);
+	i0.open = field_of(d->exam, d->first + view, slope);
+	return i0;
 }
 
 static int decide(struct decision *d, struct exam_i0 *ret, struct err *err)
@@ -214,8 +302,9 @@ static int decide(struct decision *d, struct exam_i0 *ret, struct err *err)
 	const struct exam *exam = d->exam;
 	int rc;
 
+	share_slopes(d);
 	for (int i = 0; i < exam->n_views; i++)
-		d->own[i] = own_i0(exam, &d->air[i]);
+		d->own[i] = middle_i0(d, i);
 	rc = compare_views(d, err);
 	for (int i = 0; rc == 0 && i < exam->n_views; i++) {
 		ret[i] = decide_view(d, i);
@@ -224,6 +313,113 @@ static int decide(struct decision *d, struct exam_i0 *ret, struct err *err)
 				     file_name(exam->paths[exam->views[i].file]), ret[i].i0, exam->prep.offset);
 	}
 	return rc;
+}
+
+/* ---- figures and reasons ---- */
+
+/* Return the largest difference of ln I0 per exposure between views that show it. */
+static double spread_of(const struct decision *d)
+{
+	double lo = INFINITY, hi = 0;
+
+	for (int i = 0; i < d->exam->n_views; i++) {
+		double charge = d->exam->views[i].charge > 0 ? d->exam->views[i].charge : 1;
+
+		if (d->own[i] > 0) {
+			lo = fmin(lo, d->own[i] / charge);
+			hi = fmax(hi, d->own[i] / charge);
+		}
+	}
+	return hi > 0 ? log(hi / lo) : 0;
+}
+
+/* Return whether the cells with which the variation of a view was measured are its air. */
+static bool shows_field(const struct air *air, const struct exam_i0 *i0)
+{
+	return i0->source != I0_UNKNOWN &&
+	       (air->verdict == AIR_FOUND || (air->field.level > 0 && fabs(log(air->field.level / i0->i0)) <= AGREE));
+}
+
+/* Fit the levels of the views, per exposure, to what distance and direction of the source would make of them where each shows its
+ * air; return true if they follow. Then the open field is not uniform. */
+static bool follows_distance(const struct decision *d)
+{
+	double n = 0, x = 0, y = 0, xx = 0, xy = 0, yy = 0;
+
+	for (int i = 0; i < d->exam->n_views; i++) {
+		const struct exam_view *view = &d->exam->views[i];
+		double middle[2], factor, f, level;
+
+		if (!(d->own[i] > 0))
+			continue;
+		for (int k = 0; k < 2; k++)
+			middle[k] = d->air[i].air.at[k] / d->exam->scan->h[k];
+		struct open_field field = distance_of(d->exam, i);
+
+		open_field_row(&field, (d->exam->scan->n_u - 1) / 2.0 + middle[0], 1, (d->exam->scan->n_v - 1) / 2.0 + middle[1],
+			       1, &factor);
+		f = log(factor);
+		level = log(d->own[i] / (view->charge > 0 ? view->charge : 1));
+		n++;
+		x += f;
+		y += level;
+		xx += f * f;
+		xy += f * level;
+		yy += level * level;
+	}
+	if (n < 2)
+		return false;
+	xx -= x * x / n;
+	xy -= x * y / n;
+	yy -= y * y / n;
+	return xx / n > FOLLOW_LEAST * FOLLOW_LEAST && fabs(xy / xx - 1) < FOLLOW_SLOPE && yy - xy * xy / xx < FOLLOW_REST * yy;
+}
+
+static struct exam_open_field measure_field(const struct decision *d, const struct exam_i0 *i0)
+{
+	struct exam_open_field f = {.spread = spread_of(d)};
+
+	for (int i = 0; i < d->exam->n_views; i++) {
+		const struct air *air = &d->air[i].air;
+
+		if (!shows_field(air, &i0[i]))
+			continue;
+		f.n_shown++;
+		f.n_along[0] += air->field.along[0];
+		f.n_along[1] += air->field.along[1];
+		f.n_varies += air->field.variation > AIR_LOG_ERROR * d->exam->thickness;
+		f.variation = fmax(f.variation, air->field.variation);
+	}
+	f.follows_distance = !d->exam->profile->open_field_distance && follows_distance(d);
+	return f;
+}
+
+static bool is_of_air(const struct decision *d, const struct exam_i0 *i0)
+{
+	for (int i = 0; i < d->exam->n_views; i++)
+		if (i0[i].source == I0_OF_VIEW || i0[i].source == I0_OF_OTHERS)
+			return true;
+	return false;
+}
+
+/* Write why the open field is not known, if I0 is that of the air. */
+static void explain_field(const struct decision *d, const struct exam_open_field *f, char *ret, size_t size)
+{
+	if (d->exam->profile->open_field_fit && !(d->n_along[0] && d->n_along[1]))
+		snprintf(ret, size, "the air of no projection determines the open field along %s, which open_field_fit requires",
+			 d->n_along[1] ? "x" : "x and y");
+	else if (!d->exam->profile->open_field_fit && f->n_varies > VARIES_LEAST * f->n_shown)
+		snprintf(ret, size,
+			 "the air of %d projection%s varies by up to %.0f %%, which the open field of the profile does not "
+			 "explain; "
+			 "see open_field",
+			 f->n_varies, plural(f->n_varies), 100 * expm1(f->variation));
+	else if (f->follows_distance)
+		snprintf(ret, size,
+			 "the air of the projections differs by %.0f %% as the distance of the source does, which the open field "
+			 "of the "
+			 "profile does not explain; see open_field",
+			 100 * expm1(f->spread));
 }
 
 /* Write why I0 is unknown: the reason of the first view without air. */
@@ -242,6 +438,8 @@ static void explain(const struct decision *d, const struct exam_i0 *i0, char *re
 	else if (n > 0)
 		snprintf(ret, size, "%s, and the profile has neither air_value nor flat field",
 			 air_verdict_text(d->air[first].air.verdict));
+	else if (is_of_air(d, i0))
+		explain_field(d, &d->exam->open_field, ret, size);
 }
 
 int exam_decide_i0(struct exam *exam, const struct view_air *air, struct err *err)
@@ -252,6 +450,7 @@ int exam_decide_i0(struct exam *exam, const struct view_air *air, struct err *er
 	int rc = d.own && i0 ? decide(&d, i0, err) : err_set(err, ENOMEM, "no memory for the intensities of %zu views", n);
 
 	if (rc == 0) {
+		exam->open_field = measure_field(&d, i0);
 		explain(&d, i0, exam->relative, sizeof(exam->relative));
 		free(exam->i0);
 		exam->i0 = i0;
@@ -267,13 +466,14 @@ int exam_measure_view(const struct exam *exam, int view, const uint16_t *raw, st
 {
 	struct exam alone = *exam;
 	double own;
-	struct decision d = {.exam = &alone, .air = ret_air, .own = &own};
+	struct decision d = {.exam = &alone, .air = ret_air, .first = view, .own = &own};
 	int rc = measure(exam, view, raw, ret_air, err);
 
 	if (rc < 0)
 		return rc;
 	alone.views = exam->views + view;
 	alone.n_views = 1;
+	share_slopes(&d);
 	own = own_i0(exam, ret_air);
 	*ret_alone = decide_view(&d, 0);
 	return 0;
@@ -289,6 +489,7 @@ struct prep exam_view_prep(const struct exam *exam, const struct exam_i0 *i0)
 		return prep;
 	}
 	prep.i0 = i0->i0;
+	prep.open = i0->open;
 	prep.flatfield = i0->use_flatfield ? exam->flatfield : NULL;
 	prep.has_over_code = i0->over_code >= 0;
 	prep.over_code = i0->over_code;

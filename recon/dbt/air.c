@@ -16,14 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "recon/dbt/air_internal.h"
+
 #define CELL_MOST 1.0	  /* mm */
 #define CELLS_ACROSS 150  /* a small detector has smaller cells, so that 1 % of it is more than one row of them */
-#define SEED_DEPTH 5.0	  /* mm */
 #define CLASS 0.02	  /* width of a class of the histogram of logarithms */
 #define CLASSES 560	  /* ln(65536) / CLASS, and some more */
 #define MODE_SHARE 0.0025 /* share of flat cells in three classes that makes a mode */
-#define CELLS_LEAST 4	  /* least number of cells of a mode and of a plateau */
-#define STEP_LEAST 0.003  /* cells of air differ by this much even without noise: gain, shading */
 #define STEP_SIGMAS 7.1	  /* largest step by noise: five standard deviations of a difference */
 #define WIDTH_LEAST 0.03  /* half of the least width of a plateau, in the logarithm */
 #define BAND 0.3	  /* range below the plateau in which there must be a gap: 6 mm of tissue */
@@ -31,27 +30,8 @@
 #define GAP_MOST 0.4	  /* largest number of cells in the gap, three classes, relative to those of the plateau */
 #define FLAT_LEAST 0.8	  /* least share of flat cells inside a plateau */
 #define DARK_CELLS 3	  /* the darkest cells that are ignored */
+#define BLOCK 256	  /* cells divided by the open field at a time */
 #define ROWS_MOST 65536	  /* this number of stored values fits 32 bits */
-
-enum kind { CELL_EMPTY, CELL_OVER, CELL_DATA };
-
-struct cell {
-	float mean;	/* intensity, at least 1 */
-	float log;	/* logarithm of the mean intensity */
-	float step;	/* largest difference of the logarithms of neighbouring cells that noise explains */
-	float variance; /* of a bin, divided by the mean */
-	unsigned char kind, flat, region, plateau;
-};
-
-struct cells {
-	int n_u, n_v, bins_u, bins_v;
-	double size_u;
-	struct cell *cell;
-	float *sorted;
-	int *work;
-	size_t n_data; /* cells with data or over range */
-	double gain;   /* variance of a bin / mean */
-};
 
 static int smaller(int a, int b)
 {
@@ -89,7 +69,10 @@ static int cells_make(const struct prep *p, const double pitch[2], struct cells 
 
 	c.n_u = (p->n_u + c.bins_u - 1) / c.bins_u;
 	c.n_v = (p->n_v + c.bins_v - 1) / c.bins_v;
-	c.size_u = c.bins_u * pitch[0];
+	c.size[0] = c.bins_u * pitch[0];
+	c.size[1] = c.bins_v * pitch[1];
+	c.half[0] = p->n_u * pitch[0] / 2;
+	c.half[1] = p->n_v * pitch[1] / 2;
 	n = (size_t)c.n_u * (size_t)c.n_v;
 	c.cell = calloc(n, sizeof(*c.cell) + sizeof(*c.work) + sizeof(*c.sorted));
 	if (!c.cell)
@@ -250,8 +233,25 @@ static int cells_fill(const struct prep *p, int over_code, const uint16_t *raw, 
 	return no_memory ? err_set(err, ENOMEM, "air: no memory for %zu columns", width) : 0;
 }
 
-/* Return the value that would be at `place` if the n values were sorted; changes their order (quickselect, Hoare 1961). */
-static double select_value(float *values, size_t n, size_t place)
+void air_divide(struct cells *c, const struct open_field *field)
+{
+	double factor[BLOCK], u = (c->bins_u - 1) / 2.0, v = (c->bins_v - 1) / 2.0;
+
+	for (int j = 0; j < c->n_v && !open_field_is_uniform(field); j++)
+		for (int first = 0; first < c->n_u; first += BLOCK) {
+			struct cell *cell = c->cell + (size_t)j * (size_t)c->n_u + first;
+			int n = smaller(BLOCK, c->n_u - first);
+
+			open_field_row(field, u + (double)first * c->bins_u, c->bins_u, v + (double)j * c->bins_v, n, factor);
+			for (int i = 0; i < n; i++) {
+				cell[i].mean /= (float)factor[i];
+				cell[i].log -= (float)log(factor[i]);
+			}
+		}
+}
+
+/* Quickselect (Hoare 1961). */
+double air_select(float *values, size_t n, size_t place)
 {
 	size_t lo = 0, hi = n - 1;
 
@@ -280,19 +280,14 @@ static double select_value(float *values, size_t n, size_t place)
 
 static double median(float *values, size_t n)
 {
-	return n > 0 ? select_value(values, n, n / 2) : 0;
-}
-
-static size_t count_cells(const struct cells *c)
-{
-	return (size_t)c->n_u * (size_t)c->n_v;
+	return n > 0 ? air_select(values, n, n / 2) : 0;
 }
 
 static void measure_gain(struct cells *c)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < count_cells(c); i++)
+	for (size_t i = 0; i < air_count_cells(c); i++)
 		if (c->cell[i].kind == CELL_DATA && c->cell[i].variance >= 0)
 			c->sorted[n++] = c->cell[i].variance;
 	c->gain = median(c->sorted, n);
@@ -304,12 +299,12 @@ static double bin_noise(const struct cells *c, double log)
 	return sqrt(c->gain / exp(log));
 }
 
-static double cell_noise(const struct cells *c, double log)
+double air_cell_noise(const struct cells *c, double log)
 {
 	return bin_noise(c, log) / sqrt((double)c->bins_u * c->bins_v);
 }
 
-static bool is_step(const struct cell *a, const struct cell *b)
+bool air_is_step(const struct cell *a, const struct cell *b)
 {
 	return b->kind == CELL_DATA && fabsf(a->log - b->log) > (a->step > b->step ? a->step : b->step);
 }
@@ -318,7 +313,7 @@ static void mark_flat(struct cells *c)
 {
 	float gain = (float)(STEP_SIGMAS * STEP_SIGMAS * c->gain / ((double)c->bins_u * c->bins_v));
 
-	for (size_t i = 0; i < count_cells(c); i++) {
+	for (size_t i = 0; i < air_count_cells(c); i++) {
 		float noise = sqrtf(gain / c->cell[i].mean);
 
 		c->cell[i].step = noise > (float)STEP_LEAST ? noise : (float)STEP_LEAST;
@@ -327,8 +322,8 @@ static void mark_flat(struct cells *c)
 		for (int i = 0; i < c->n_u; i++) {
 			struct cell *a = c->cell + (size_t)j * (size_t)c->n_u + i;
 
-			a->flat = a->kind == CELL_DATA && !(i + 1 < c->n_u && is_step(a, a + 1)) &&
-				  !(j + 1 < c->n_v && is_step(a, a + c->n_u));
+			a->flat = a->kind == CELL_DATA && !(i + 1 < c->n_u && air_is_step(a, a + 1)) &&
+				  !(j + 1 < c->n_v && air_is_step(a, a + c->n_u));
 		}
 }
 
@@ -344,7 +339,7 @@ static double level_near(struct cells *c, double log, double width)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < count_cells(c); i++)
+	for (size_t i = 0; i < air_count_cells(c); i++)
 		if (c->cell[i].flat && fabs((double)c->cell[i].log - log) <= width)
 			c->sorted[n++] = c->cell[i].log;
 	return n > 0 ? median(c->sorted, n) : log;
@@ -352,7 +347,7 @@ static double level_near(struct cells *c, double log, double width)
 
 static double width_of(const struct cells *c, double log)
 {
-	return fmax(WIDTH_LEAST, 4 * cell_noise(c, log));
+	return fmax(WIDTH_LEAST, 4 * air_cell_noise(c, log));
 }
 
 /* Find the highest mode of the flat cells; false: none. */
@@ -362,7 +357,7 @@ static bool find_mode(struct cells *c, double *ret_log)
 	int k = CLASSES - 1;
 	double log;
 
-	for (size_t i = 0; i < count_cells(c); i++)
+	for (size_t i = 0; i < air_count_cells(c); i++)
 		if (c->cell[i].flat)
 			hist[smaller((int)((double)c->cell[i].log / CLASS), CLASSES - 1)]++;
 	while (k > 0 && three(hist, k) < least)
@@ -387,7 +382,7 @@ static bool is_bright(const struct cell *a, double log, double width)
 /* Begin at one bright cell near the end of each row; *ret_over: number of rows that end over range. */
 static int seed(struct cells *c, double log, double width, int *ret_over)
 {
-	int depth = (int)ceil(SEED_DEPTH / c->size_u), waiting = 0, over = 0;
+	int depth = (int)ceil(SEED_DEPTH / c->size[0]), waiting = 0, over = 0;
 
 	for (int j = 0; j < c->n_v; j++) {
 		struct cell *row = c->cell + (size_t)j * (size_t)c->n_u;
@@ -407,27 +402,45 @@ static int seed(struct cells *c, double log, double width, int *ret_over)
 	return waiting;
 }
 
-/* Mark the region; return false if most rows that could begin it end over range. */
-static bool flood(struct cells *c, double log, double width)
+void air_flood(struct cells *c, int waiting, bool (*is_like)(const struct cell *from, const struct cell *to, const void *ctx),
+	       const void *ctx)
 {
-	int over, waiting = seed(c, log, width, &over), begun = waiting;
-
 	while (waiting > 0) {
 		int at = c->work[--waiting], i = at % c->n_u, j = at / c->n_u;
 		const int next[4] = {i > 0 ? at - 1 : -1, i < c->n_u - 1 ? at + 1 : -1, j > 0 ? at - c->n_u : -1,
 				     j < c->n_v - 1 ? at + c->n_u : -1};
 
 		for (int k = 0; k < 4; k++)
-			if (next[k] >= 0 && !c->cell[next[k]].region && is_bright(&c->cell[next[k]], log, width)) {
+			if (next[k] >= 0 && !c->cell[next[k]].region && is_like(&c->cell[at], &c->cell[next[k]], ctx)) {
 				c->cell[next[k]].region = 1;
 				c->work[waiting++] = next[k];
 			}
 	}
+}
+
+struct bright {
+	double log, width;
+};
+
+static bool is_as_bright(const struct cell *from, const struct cell *to, const void *ctx)
+{
+	const struct bright *b = ctx;
+
+	(void)from;
+	return is_bright(to, b->log, b->width);
+}
+
+/* Mark the region; return false if most rows that could begin it end over range. */
+static bool flood(struct cells *c, double log, double width)
+{
+	const struct bright bright = {log, width};
+	int over, begun = seed(c, log, width, &over);
+
+	air_flood(c, begun, is_as_bright, &bright);
 	return over <= begun;
 }
 
-/* Return true if a cell of the region has no neighbour with data outside of it. */
-static bool is_inside(const struct cells *c, int i, int j)
+bool air_is_inside(const struct cells *c, int i, int j)
 {
 	for (int dj = -1; dj <= 1; dj++)
 		for (int di = -1; di <= 1; di++) {
@@ -456,7 +469,7 @@ static struct counts count_region(struct cells *c, double log, double width)
 			int below = dark >= 0 ? (int)(dark / CLASS) : -1;
 			bool plateau = a->region && a->kind == CELL_DATA && fabs((double)a->log - log) <= width;
 
-			a->plateau = plateau && is_inside(c, i, j);
+			a->plateau = plateau && air_is_inside(c, i, j);
 			n.plateau += plateau;
 			n.inside += a->plateau;
 			n.elsewhere += a->kind == CELL_DATA && !a->region && fabs((double)a->log - log) <= width;
@@ -486,23 +499,29 @@ static double find_dark(struct cells *c)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < count_cells(c); i++)
+	for (size_t i = 0; i < air_count_cells(c); i++)
 		if (c->cell[i].kind == CELL_DATA)
 			c->sorted[n++] = c->cell[i].log;
-	return n > 0 ? select_value(c->sorted, n, n > DARK_CELLS ? DARK_CELLS : n - 1) : 0;
+	return n > 0 ? air_select(c->sorted, n, n > DARK_CELLS ? DARK_CELLS : n - 1) : 0;
 }
 
-/* Return the median of the plateau's cells, of those away from its edge if there are enough. */
-static double plateau_level(struct cells *c, double log, double width, bool inside)
+/* Return the median of the plateau's cells, of those away from its edge if there are enough, and their mean position. */
+static double plateau_level(struct cells *c, double log, double width, bool inside, double ret_at[2])
 {
+	double sum[2] = {0, 0};
 	size_t n = 0;
 
-	for (size_t i = 0; i < count_cells(c); i++) {
+	for (size_t i = 0; i < air_count_cells(c); i++) {
 		const struct cell *a = &c->cell[i];
 
-		if (inside ? a->plateau : a->region && a->kind == CELL_DATA && fabs((double)a->log - log) <= width)
+		if (inside ? a->plateau : a->region && a->kind == CELL_DATA && fabs((double)a->log - log) <= width) {
+			sum[0] += (double)(i % (size_t)c->n_u) + 0.5;
+			sum[1] += (double)(i / (size_t)c->n_u) + 0.5;
 			c->sorted[n++] = a->log;
+		}
 	}
+	for (int k = 0; k < 2; k++)
+		ret_at[k] = n > 0 ? sum[k] / (double)n * c->size[k] - c->half[k] : 0;
 	return median(c->sorted, n);
 }
 
@@ -522,7 +541,7 @@ static enum air_verdict judge_plateau(struct cells *c, double thickness, double 
 		return AIR_NO_EDGE;
 	if (air->contrast < AIR_MU_LEAST * thickness)
 		return AIR_NO_CONTRAST;
-	*log = plateau_level(c, *log, width, n.inside >= CELLS_LEAST);
+	*log = plateau_level(c, *log, width, n.inside >= CELLS_LEAST, air->at);
 	return ends ? AIR_FOUND : AIR_NO_PLATEAU;
 }
 
@@ -534,7 +553,7 @@ static enum air_verdict judge(struct cells *c, double thickness, struct air *air
 
 	if (find_mode(c, &log))
 		verdict = judge_plateau(c, thickness, &log, air);
-	for (size_t i = 0; i < count_cells(c); i++)
+	for (size_t i = 0; i < air_count_cells(c); i++)
 		n_over += c->cell[i].kind == CELL_OVER;
 	if (verdict == AIR_FOUND) {
 		air->level = exp(log);
@@ -545,8 +564,23 @@ static enum air_verdict judge(struct cells *c, double thickness, struct air *air
 	return verdict;
 }
 
-int air_find(const struct prep *p, const double pitch[2], double thickness, const uint16_t *raw, const uint32_t hist[PREP_VALUES],
-	     struct air *ret_air, struct err *err)
+/* Measure how the air varies, and remove it from the cells as far as it is determined. */
+static void flatten(struct cells *c, const struct prep *p, const double pitch[2], double thickness, bool fit,
+		    struct air_field *ret)
+{
+	const struct scan detector = {.n_u = p->n_u, .n_v = p->n_v, .h = {pitch[0], pitch[1]}};
+	struct open_field field = {0};
+
+	air_field_measure(c, thickness, ret);
+	if (!fit || !(ret->along[0] || ret->along[1]))
+		return;
+	open_field_set_slope(&detector, ret->slope, &field);
+	air_divide(c, &field);
+	mark_flat(c);
+}
+
+int air_find(const struct prep *p, const double pitch[2], double thickness, bool fit, const uint16_t *raw,
+	     const uint32_t hist[PREP_VALUES], struct air *ret_air, struct err *err)
 {
 	struct air air = {0};
 	struct cells c;
@@ -563,8 +597,10 @@ int air_find(const struct prep *p, const double pitch[2], double thickness, cons
 		return rc;
 	rc = cells_fill(p, air.over_code, raw, &c, err);
 	if (rc == 0) {
+		air_divide(&c, &p->open);
 		measure_gain(&c);
 		mark_flat(&c);
+		flatten(&c, p, pitch, thickness, fit, &air.field);
 		air.verdict = judge(&c, thickness, &air);
 		*ret_air = air;
 	}

@@ -21,7 +21,10 @@
 
 #define AIR_SHARE_LEAST 0.005 /* share of the cells with data */
 #define AIR_MU_LEAST 0.02     /* 1/mm; breast tissue has 0.04 to 0.09 in mammography, scatter reduces it by up to a fifth */
-#define AIR_GAP 32	      /* a code is over range if the next occupied code is further away than this part of the range */
+#define AIR_LOG_ERROR                                                                                                            \
+	1e-3 /* 1/mm; error of the attenuation that an error of ln I0 divided by the thickness may cause: 2 % of 0.05 */
+#define AIR_FIELD_ERROR 3e-3 /* of ln I0 */
+#define AIR_GAP 32	     /* a code is over range if the next occupied code is further away than this part of the range */
 
 enum air_verdict {
 	AIR_FOUND = 1,	 /* `level` is the intensity of the unattenuated beam */
@@ -31,13 +34,27 @@ enum air_verdict {
 	AIR_OVER_RANGE,	 /* there is air, but its stored value is over range */
 };
 
+/* How the air varies over the detector, beside the open field of the conversion: a plane fitted to the logarithms of the cells
+ * that are connected with the side opposite the chest wall without a step. A direction is determined if its slope is known so
+ * well that ln I0 is right to AIR_LOG_ERROR * thickness everywhere on the detector. The errors of the cells are taken to be
+ * AIR_FIELD_ERROR and alike in neighbours, so that more cells do not make the slope better, but cells farther apart do. */
+struct air_field {
+	bool along[2];	  /* the slope along x, y is determined; x only together with y */
+	double slope[2];  /* of ln I0, 1/mm; 0 where it is not determined */
+	double variation; /* largest difference of ln I0 between the air and a corner of the data by the plane, also if the air
+			     does not follow it closely; 0: not known */
+	double level;	  /* mean intensity of these cells; 0: none */
+};
+
 struct air {
 	enum air_verdict verdict;
-	double level;	 /* intensity of the air, stored values above the offset; 0 unless AIR_FOUND */
+	double level;	 /* intensity of the air divided by the open field, stored values above the offset; 0 unless AIR_FOUND */
 	double noise;	 /* relative standard deviation of one bin at this level */
 	double share;	 /* of the plateau among the cells with data */
+	double at[2];	 /* mean position of the plateau relative to the middle of the detector, mm */
 	double contrast; /* line integral of the darkest cells, relative to the plateau */
 	int over_code;	 /* stored value that is over range; -1: none */
+	struct air_field field;
 };
 
 /* Return the stored value that is over range; -1: none. hist: from prep_histogram(). Uses padding, inverted and max_value of p,
@@ -45,9 +62,10 @@ struct air {
 int air_over_code(const struct prep *p, const uint32_t hist[PREP_VALUES]);
 
 /* Find the air of one projection of linear values. raw: as for prep_view(). pitch: size of a bin along u and v, mm. thickness: of
- * the object, mm. p: also its offset is used. hist: from prep_histogram(). */
-int air_find(const struct prep *p, const double pitch[2], double thickness, const uint16_t *raw, const uint32_t hist[PREP_VALUES],
-	     struct air *ret_air, struct err *err);
+ * the object, mm. fit: divide by the slope of the air, as far as it is determined, before anything is decided; the level is then
+ * that in the middle of the detector. p: also its offset and open field are used. hist: from prep_histogram(). */
+int air_find(const struct prep *p, const double pitch[2], double thickness, bool fit, const uint16_t *raw,
+	     const uint32_t hist[PREP_VALUES], struct air *ret_air, struct err *err);
 
 /* Return the verdict as a clause, such as "no plateau of air at the side opposite the chest wall". */
 const char *air_verdict_text(enum air_verdict verdict);

@@ -4,10 +4,10 @@
  * A merged bin has two sums over its valid detector bins: the intensities I, and the intensities without an object (I0, times the
  * flat field if there is one): y = ln(sum I0 / sum I). A detector bin that is padding, over range or dead in the flat field is
  * excluded from both sums, so it does not bias the others. Log data are first converted into intensities relative to I0. There
- * are three methods with the same result. If no bins are merged and there is no flat field, a line integral depends only on the
- * stored value and is read from a table, so that a view of ten million bins needs 65536 logarithms. Otherwise linear data without
- * a flat field are summed as integers, column by column, which the compiler vectorises; log data and data with a flat field are
- * converted through a table and summed in double. */
+ * are three methods with the same result. If no bins are merged, there is no flat field and the open field is uniform, a line
+ * integral depends only on the stored value and is read from a table, so that a view of ten million bins needs 65536 logarithms.
+ * Otherwise linear data without a flat field are summed as integers, column by column, which the compiler vectorises; log data
+ * and data with a flat field are converted through a table and summed in double. */
 #include "recon/dbt/prep.h"
 
 #include <errno.h>
@@ -30,6 +30,7 @@ struct lookup {
 struct sums {
 	uint32_t value[COLUMNS], count[COLUMNS]; /* method of integers */
 	double intensity[COLUMNS], air[COLUMNS]; /* method of the table */
+	double shown[COLUMNS];			 /* the air of bins over range */
 	size_t padded, saturated, over_range;
 };
 
@@ -54,6 +55,8 @@ static int check(const struct prep *p, struct limits *ret, struct err *err)
 		return err_set(err, EINVAL, "prep: detector offset %g", p->offset);
 	if (!p->is_log && p->inverted && !(p->max_value > 0 && p->max_value < VALUES))
 		return err_set(err, EINVAL, "prep: largest stored value %g, not in 1..65535", p->max_value);
+	if (p->is_log && !open_field_is_uniform(&p->open))
+		return err_set(err, EINVAL, "prep: log data with an open field");
 	if (!(p->floor > 0 && p->floor < 1))
 		return err_set(err, EINVAL, "prep: intensity floor %g of I0, not in (0, 1)", p->floor);
 	if (!(p->saturation >= 0))
@@ -100,7 +103,8 @@ static void add_table(const uint16_t *row, const float *flat, int n, struct limi
 		} else if (!flat || (flat[i] > 0 && isfinite(flat[i]))) {
 			double air = flat ? i0 * (double)flat[i] : i0;
 
-			s->intensity[i] += v == lim.air ? air : table[v];
+			s->intensity[i] += v == lim.air ? 0 : table[v];
+			s->shown[i] += v == lim.air ? air : 0;
 			s->air[i] += air;
 			s->count[i]++;
 			s->over_range += v == lim.air;
@@ -141,13 +145,15 @@ static void merge(const struct prep *p, struct limits lim, const double *table, 
 {
 	struct sums s;
 	int columns = n * p->bin;
-	double i0 = p->is_log ? 1 : p->i0;
+	double i0 = p->is_log ? 1 : p->i0, field[COLUMNS], middle = (p->bin - 1) / 2.0;
 
+	open_field_row(&p->open, from * p->bin + middle, p->bin, j * p->bin + middle, n, field);
 	memset(s.value, 0, (size_t)columns * sizeof(s.value[0]));
 	memset(s.count, 0, (size_t)columns * sizeof(s.count[0]));
 	if (table) {
 		memset(s.intensity, 0, (size_t)columns * sizeof(s.intensity[0]));
 		memset(s.air, 0, (size_t)columns * sizeof(s.air[0]));
+		memset(s.shown, 0, (size_t)columns * sizeof(s.shown[0]));
 	}
 	s.padded = s.saturated = s.over_range = 0;
 	for (int k = 0; k < p->bin; k++) {
@@ -165,7 +171,7 @@ static void merge(const struct prep *p, struct limits lim, const double *table, 
 			value += s.value[i];
 			count += s.count[i];
 			if (table) {
-				intensity += s.intensity[i];
+				intensity += s.intensity[i] + s.shown[i] * field[m];
 				air += s.air[i];
 			}
 		}
@@ -174,7 +180,7 @@ static void merge(const struct prep *p, struct limits lim, const double *table, 
 			air = count * i0;
 		}
 		ret_valid[m] = count > 0 ? 1 : 0;
-		ret_line[m] = count > 0 ? to_line(p, intensity, air, &stats->floored, &stats->clamped) : 0;
+		ret_line[m] = count > 0 ? to_line(p, intensity, air * field[m], &stats->floored, &stats->clamped) : 0;
 	}
 	stats->padded += s.padded;
 	stats->saturated += s.saturated;
@@ -236,7 +242,7 @@ static void look_up(const struct lookup *l, struct limits lim, const uint16_t *r
 int prep_view(const struct prep *p, const uint16_t *raw, float *ret_line, float *ret_valid, struct prep_stats *ret_stats,
 	      struct err *err)
 {
-	bool direct = p->bin == 1 && !p->flatfield;
+	bool direct = p->bin == 1 && !p->flatfield && open_field_is_uniform(&p->open);
 	size_t padded = 0, saturated = 0, over_range = 0, floored = 0, clamped = 0;
 	struct lookup *lookup = NULL;
 	double *table = NULL;

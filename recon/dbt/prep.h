@@ -9,7 +9,9 @@
  * valid. I is floored at `floor` * I0 before the log, and negative y is clamped to 0; the statistics count both. The result never
  * contains NaN or inf.
  *
- * A stored value that is over range (recon/dbt/air.h) shows air: its bins have the intensity I0. */
+ * A stored value that is over range (recon/dbt/air.h) shows air: its bins have the intensity I0.
+ *
+ * If the open field is not uniform (recon/dbt/open_field.h), I0 of a merged bin is multiplied by the factor at its centre. */
 #ifndef TOMONODE_RECON_PREP_H
 #define TOMONODE_RECON_PREP_H
 
@@ -18,6 +20,7 @@
 #include <stdint.h>
 
 #include "kernels/err.h"
+#include "recon/dbt/open_field.h"
 
 struct prep {
 	int n_u, n_v;	  /* detector bins, as in raw */
@@ -35,6 +38,7 @@ struct prep {
 	bool has_over_code;
 	int over_code;		/* stored value that means an intensity above the range */
 	const float *flatfield; /* n_v * n_u: I0 per bin relative to i0; NULL: 1 */
+	struct open_field open; /* factor of I0, of linear values, in the bins of raw */
 };
 
 struct prep_stats {

@@ -44,6 +44,7 @@ enum phantom_kind {
 	PHANTOM_BEADS,
 	PHANTOM_BREAST,
 	PHANTOM_CALIBRATION, /* beads of 1 mm in two layers, 5 mm above the bottom and below the top of a plate */
+	PHANTOM_AIR,	     /* no shapes: an exposure without object, for flat fields */
 };
 
 /* Create a phantom of `thickness` mm, from z = support upwards, that fits a detector of size[0] x size[1] mm. The same seed gives

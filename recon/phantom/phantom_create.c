@@ -151,11 +151,12 @@ int phantom_create(enum phantom_kind kind, const double size[2], double support,
 	static const char *const names[] = {[PHANTOM_SLAB] = "slab",
 					    [PHANTOM_BEADS] = "beads",
 					    [PHANTOM_BREAST] = "breast",
-					    [PHANTOM_CALIBRATION] = "calibration"};
+					    [PHANTOM_CALIBRATION] = "calibration",
+					    [PHANTOM_AIR] = "air"};
 	struct builder b;
 
-	if (kind < PHANTOM_SLAB || kind > PHANTOM_CALIBRATION)
-		return err_set(err, EINVAL, "phantom kind %d, not in %d..%d", (int)kind, PHANTOM_SLAB, PHANTOM_CALIBRATION);
+	if (kind < PHANTOM_SLAB || kind > PHANTOM_AIR)
+		return err_set(err, EINVAL, "phantom kind %d, not in %d..%d", (int)kind, PHANTOM_SLAB, PHANTOM_AIR);
 	if (!(size[0] > 0 && size[0] <= 1000 && size[1] > 0 && size[1] <= 1000))
 		return err_set(err, EINVAL, "phantom: detector of %g x %g mm, not in (0, 1000]", size[0], size[1]);
 	if (!(support >= 0 && support <= 500))
@@ -174,7 +175,7 @@ int phantom_create(enum phantom_kind kind, const double size[2], double support,
 	snprintf(b.p->name, sizeof b.p->name, "%s", names[kind]);
 	if (kind == PHANTOM_BREAST) {
 		add_breast(&b, size, support, thickness);
-	} else {
+	} else if (kind != PHANTOM_AIR) {
 		add_plate(&b, size, support, thickness, kind == PHANTOM_SLAB ? MU_SLAB : MU_HOLDER);
 		if (kind == PHANTOM_BEADS)
 			add_beads(&b, size, support, thickness);

@@ -179,11 +179,103 @@ static void test_header_max(void **state)
 	exam_close(e);
 }
 
+/* With an open field, the levels of all views must agree within 2 %, also if they drift from view to view. */
+static void test_model(void **state)
+{
+	struct exam *e = exam_of(EDITS(MODEL("Distance")));
+	struct view_air air[N_VIEWS];
+
+	(void)state;
+	fill(air, 0.4);
+	for (int i = 0; i < N_VIEWS; i++)
+		air[i].air.level = LEVEL * (1 + 0.009 * (i - 2));
+	air[4].air.level = LEVEL * 1.05;
+	assert_int_equal(exam_decide_i0(e, air, NULL), 0);
+	for (int i = 0; i < N_VIEWS; i++) {
+		struct prep prep = exam_view_prep(e, &e->i0[i]);
+
+		assert_true(prep.open.distance);
+		assert_int_equal(e->i0[i].source, i == 4 ? I0_OF_OTHERS : I0_OF_VIEW);
+		assert_true(e->i0[i].i0 == (i == 4 ? LEVEL : air[i].air.level)); /* never the percentile */
+	}
+	exam_close(e);
+	e = exam_of(EDITS(MODEL("Part")));
+	assert_int_equal(exam_decide_i0(e, air, NULL), 0);
+	assert_true(e->i0[4].source == I0_OF_VIEW && open_field_is_uniform(&e->i0[4].open));
+	exam_close(e);
+}
+
+/* A view that does not determine the slope has the median of the others, at the middle of the detector. */
+static void test_fit(void **state)
+{
+	struct exam *e = exam_of(EDITS(MODEL("Fit")));
+	struct view_air air[N_VIEWS];
+
+	(void)state;
+	fill(air, 0.4);
+	for (int i = 0; i < N_VIEWS; i++)
+		air[i].air.field = (struct air_field){{true, true}, {1e-3 * (1 + 0.1 * i), -2e-3}, 0.03, LEVEL};
+	air[0].air.field = (struct air_field){.along = {false, true}, .slope = {0, -1e-3}};
+	air[0].air.at[0] = 10;
+	air[0].air.at[1] = 5;
+	air[0].air.level = LEVEL * exp(1.3e-3 * 10);
+	hide(&air[3], AIR_NO_EDGE);
+	assert_int_equal(exam_decide_i0(e, air, NULL), 0);
+	assert_true(!e->relative[0]);
+	assert_true(fabs(e->i0[0].i0 / (LEVEL * exp(1e-3)) - 1) < 1e-9);
+	assert_true(fabs(e->i0[0].open.slope[0] - 1.2e-3) < 1e-9 && fabs(e->i0[0].open.slope[1] + 1e-3) < 1e-9);
+	assert_true(fabs(e->i0[3].open.slope[0] - 1.2e-3) < 1e-9 && e->i0[3].source == I0_OF_OTHERS);
+	assert_true(e->i0[4].open.slope[0] == 1.4e-3);
+	assert_int_equal(e->open_field.n_along[0], 4);
+	/* along x: by no view */
+	for (int i = 0; i < N_VIEWS; i++)
+		air[i].air.field.along[0] = false;
+	assert_int_equal(exam_decide_i0(e, air, NULL), 0);
+	assert_non_null(strstr(e->relative, "open field along x, which open_field_fit"));
+	exam_close(e);
+}
+
+/* A profile that declares a uniform field: the air within the views, and of the views, shows that it is not. */
+static void test_not_uniform(void **state)
+{
+	struct exam *e = exam_of(EDITS(MODEL("Part")));
+	struct view_air air[N_VIEWS];
+
+	(void)state;
+	fill(air, 0.05);
+	for (int i = 0; i < N_VIEWS; i++)
+		air[i].air.field.variation = 0.99 * AIR_LOG_ERROR * e->thickness;
+	assert_int_equal(exam_decide_i0(e, air, NULL), 0);
+	assert_true(!e->relative[0] && e->open_field.variation > 0);
+	air[0].air.field.variation = 0.2; /* one view of five proves nothing */
+	assert_int_equal(exam_decide_i0(e, air, NULL), 0);
+	assert_true(!e->relative[0]);
+	air[4].air.field.variation = 0.1;
+	assert_int_equal(exam_decide_i0(e, air, NULL), 0);
+	assert_non_null(strstr(e->relative, "air of 2 projections varies by up to 22 %"));
+	/* levels that follow the distance of the source to air at y = 100 mm, or vary by as much in another order */
+	for (int way = 0; way < 2; way++) {
+		fill(air, 0.05);
+		for (int i = 0; i < N_VIEWS; i++) {
+			double a = (-10 + 5 * (way ? (2 * i) % 5 : i)) * M_PI / 180, y = 600 * sin(a), z = 40 + 600 * cos(a);
+
+			air[i].air.at[1] = 100;
+			air[i].air.level = LEVEL * z / pow(pow(y - 100, 2) + z * z + 144, 1.5) * 640 * 640;
+		}
+		assert_int_equal(exam_decide_i0(e, air, NULL), 0);
+		if ((e->relative[0] != '\0') != (way == 0))
+			fail_msg("levels %s the distance: '%s'", way ? "do not follow" : "follow", e->relative);
+		assert_true(way == 1 || strstr(e->relative, "distance of the source"));
+	}
+	exam_close(e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_own),	cmocka_unit_test(test_others),	   cmocka_unit_test(test_profile),
-		cmocka_unit_test(test_unknown), cmocka_unit_test(test_header_max),
+		cmocka_unit_test(test_own),	cmocka_unit_test(test_others),	    cmocka_unit_test(test_profile),
+		cmocka_unit_test(test_unknown), cmocka_unit_test(test_header_max),  cmocka_unit_test(test_model),
+		cmocka_unit_test(test_fit),	cmocka_unit_test(test_not_uniform),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);

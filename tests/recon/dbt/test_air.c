@@ -48,11 +48,13 @@ static void store(const struct prep *p, bool noise)
 	}
 }
 
+static bool fit; /* of air_find() */
+
 static int find(const struct prep *p, const double size[2], double thickness, struct air *ret_air, struct err *err)
 {
 	int rc = prep_histogram(p, raw, hist, err);
 
-	return rc < 0 ? rc : air_find(p, size, thickness, raw, hist, ret_air, err);
+	return rc < 0 ? rc : air_find(p, size, thickness, fit, raw, hist, ret_air, err);
 }
 
 static struct air found(const struct prep *p, enum air_verdict want)
@@ -271,6 +273,98 @@ static void test_over_range(void **state)
 	assert_true(air.over_code == 16383 && fabs(air.level / 3648 - 1) < 0.01);
 }
 
+/* ---- air that varies over the detector ---- */
+
+#define FAR (N_U * 0.5) /* mm */
+#define WIDE (N_V * 0.5)
+
+static double logarithm_at(const double slope[2], int u, int v)
+{
+	return slope[0] * ((u + 0.5) * pitch[0] - FAR / 2) + slope[1] * ((v + 0.5) * pitch[1] - WIDE / 2);
+}
+
+static void tilt(const double slope[2])
+{
+	for (int v = 0; v < N_V; v++)
+		for (int u = 0; u < N_U; u++)
+			intensity[v * N_U + u] *= exp(logarithm_at(slope, u, v));
+}
+
+/* A breast between air of 12000: half an ellipse of 80 x 50 mm. */
+static void draw_breast(void)
+{
+	for (int v = 0; v < N_V; v++)
+		for (int u = 0; u < N_U; u++) {
+			double x = (u + 0.5) * pitch[0] / 80, y = ((v + 0.5) * pitch[1] - WIDE / 2) / 50, in = 1 - x * x - y * y;
+
+			intensity[v * N_U + u] = 12000 * (in > 0 ? exp(-2.5 * fmin(1, 2 * sqrt(in))) : 1);
+		}
+}
+
+/* The slope of air around a breast is measured, and with the fit the level is that in the middle. Without it there is no plateau,
+ * or one that is only a part of the air; the variation is found all the same. */
+static void test_slope(void **state)
+{
+	static const double slopes[][2] = {{0, 0}, {-5e-4, 3e-4}, {-1.5e-3, 0}, {0, 2e-3}, {1e-3, -1.5e-3}};
+	struct prep p = plain;
+	struct err err = {0};
+	struct air air;
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(slopes) / sizeof(slopes[0]); k++) {
+		const double *s = slopes[k];
+
+		draw_breast();
+		tilt(s);
+		store(&p, true);
+		fit = true;
+		air = found(&p, AIR_FOUND);
+		fit = false;
+		assert_true(air.field.along[0] && air.field.along[1]);
+		for (int c = 0; c < 2; c++)
+			if (!(fabs(air.field.slope[c] - s[c]) < 5e-5))
+				fail_msg("slope %zu along %d: %g, not %g", k, c, air.field.slope[c], s[c]);
+		if (!(fabs(log(air.level / 12000)) < 0.005))
+			fail_msg("slope %zu: %g in the middle", k, air.level);
+		assert_int_equal(find(&p, pitch, THICKNESS, &air, &err), 0);
+		assert_true((air.field.variation > AIR_LOG_ERROR * THICKNESS) == (k > 0));
+	}
+}
+
+/* A strip at the far end: its slope along x says nothing about the other end of the detector, however little noise there is. */
+static void test_strip(void **state)
+{
+	struct air air;
+
+	(void)state;
+	draw_slab(12000, N_U - 24);
+	tilt((const double[]){-3e-4, 1e-4});
+	store(&plain, true);
+	fit = true;
+	air = found(&plain, AIR_FOUND);
+	fit = false;
+	assert_true(!air.field.along[0] && air.field.along[1]);
+	assert_true(air.field.slope[0] == 0 && fabs(air.field.slope[1] - 1e-4) < 2e-5);
+	assert_true(fabs(air.at[0] - (FAR / 2 - 6)) < 1 && fabs(air.at[1]) < 2);
+}
+
+/* The open field of the conversion is divided out before anything else. */
+static void test_open_field(void **state)
+{
+	const struct scan detector = {.n_u = N_U, .n_v = N_V, .h = {pitch[0], pitch[1]}};
+	const double slope[2] = {-2e-3, 2e-3};
+	struct prep p = plain;
+	struct air air;
+
+	(void)state;
+	draw_breast();
+	tilt(slope);
+	store(&p, true);
+	open_field_set_slope(&detector, slope, &p.open);
+	air = found(&p, AIR_FOUND);
+	assert_true(fabs(air.level / 12000 - 1) < 0.005 && air.field.variation < 0.01);
+}
+
 static void test_refused(void **state)
 {
 	struct prep p = plain;
@@ -294,7 +388,8 @@ int main(void)
 		cmocka_unit_test(test_share),	   cmocka_unit_test(test_no_air),  cmocka_unit_test(test_collimator),
 		cmocka_unit_test(test_hole),	   cmocka_unit_test(test_step),	   cmocka_unit_test(test_tissue),
 		cmocka_unit_test(test_skin),	   cmocka_unit_test(test_plate),   cmocka_unit_test(test_continuous),
-		cmocka_unit_test(test_over_range), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_over_range), cmocka_unit_test(test_slope),   cmocka_unit_test(test_strip),
+		cmocka_unit_test(test_open_field), cmocka_unit_test(test_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
