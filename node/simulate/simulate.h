@@ -59,8 +59,9 @@ struct simulate_options {
 	double heel;	    /* loss of intensity by the heel effect at the far end of the detector, percent */
 	double exposure_swing; /* largest deviation of an exposure from the mean, percent; below 0: the default of the profile */
 	double over_range;     /* stored values above this share of I0 are the largest code, percent; 0: none */
-	double air;    /* share of the bins that show air, percent: the phantom is made wider or narrower; below 0: as it is */
-	int collimate; /* length of the padding at each end of the detector along y, mm; 0: none */
+	double air;	/* share of the bins that show air, percent: the phantom is made wider or narrower; below 0: as it is */
+	int collimate;	/* length of the padding at each end of the detector along y, mm; 0: none */
+	double scatter; /* scattered radiation relative to a system without anti-scatter grid; 0: none */
 	int views;
 	double arc;
 	int columns, rows; /* number of bins at binning 1 */

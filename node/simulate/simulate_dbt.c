@@ -12,7 +12,7 @@
 #include "dicom/pixels/pixels.h"
 #include "kernels/clock.h"
 #include "node/base/folder.h"
-#include "node/simulate/simulate.h"
+#include "node/simulate/simulate_scatter.h"
 
 #define PATH_SIZE 4096
 
@@ -53,6 +53,8 @@ static int make_view(const struct simulation *s, int view, struct pictures *p, s
 	int rc = s->voxels ? voxel_phantom_project(s->voxels, s->scan, view, s->rays, p->line, err)
 			   : phantom_project(s->phantom, s->scan, view, p->line, err);
 
+	if (rc == 0 && s->o.scatter > 0 && s->phantom->n > 0)
+		rc = simulate_scatter(s, view, p->line, err);
 	if (rc < 0)
 		return rc;
 	simulate_open_field(s, view, p->line);

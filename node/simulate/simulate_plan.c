@@ -173,6 +173,9 @@ static void plan_uids(struct simulation *s, const char *digest)
 		snprintf(s->seed_text + strlen(s->seed_text), sizeof(s->seed_text) - strlen(s->seed_text),
 			 " field %d %.17g %.17g %.17g %.17g", o->open_distance, o->heel, o->exposure_swing, o->over_range,
 			 o->air);
+	if (o->scatter > 0)
+		snprintf(s->seed_text + strlen(s->seed_text), sizeof(s->seed_text) - strlen(s->seed_text), " scatter %.17g",
+			 o->scatter);
 	if (s->voxels)
 		snprintf(s->seed_text + strlen(s->seed_text), sizeof(s->seed_text) - strlen(s->seed_text), " %s", digest);
 	if (o->study)

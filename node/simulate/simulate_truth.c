@@ -71,6 +71,8 @@ static json_t *truth_json(const struct simulation *s)
 				    json_pack("{s:b, s:f}", "distance", o->open_distance, "heel_percent", o->heel));
 	for (size_t i = 0; i < s->phantom->n; i++)
 		json_array_append_new(shapes, shape_json(s, &s->phantom->shapes[i]));
+	if (o->scatter > 0)
+		json_object_set_new(root, "scatter", json_real(o->scatter));
 	json_object_set_new(root, "angles_degrees", angles);
 	json_object_set_new(root, "relative_exposure", exposures);
 	json_object_set_new(root, "shapes", shapes);

@@ -1,0 +1,91 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Scattered radiation through DICOM: exams of a slab and of a breast with the scatter of a Monte Carlo, for a still and for a turning
+detector. The attenuation is compared with that of the same exam without scatter: more than 8 % too small without the correction, within
+5 % with it. The report and the result contain the ratio of scattered to primary radiation, and a warning for a thickness that is not in the
+table; without the correction they contain nothing of it."""
+import os
+import sys
+
+import numpy as np
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from tools import dbt_tools as tools  # noqa: E402
+
+EXAMS = (("siemens-inspiration", "slab", "1408x1792", 8, 60, 50), ("hologic-dimensions", "breast", "896x1280", 5, 40, 15))
+ON = "scatter_correction=true"
+
+
+def derivation(result):
+    return result.ds.SharedFunctionalGroupsSequence[0].DerivationImageSequence[0].DerivationDescription
+
+
+def attenuation(mu, mask):
+    """The mean inside the object, away from its surface."""
+    middle = slice(len(mu) // 4, len(mu) - len(mu) // 4)
+    return float(mu[middle][:, mask].mean())
+
+
+def interior(mu):
+    """The pixels at least 10 pixels from air, in the middle slice."""
+    inside = mu[len(mu) // 2] > 0.02
+    for axis in (0, 1):
+        inside = np.logical_and.reduce([np.roll(inside, shift, axis) for shift in range(-10, 11)])
+    inside[:10] = inside[-10:] = False
+    inside[:, :10] = inside[:, -10:] = False
+    return inside
+
+
+def reconstruct(folder, name, exam, voxel, *settings):
+    report, path = tools.reconstruct(os.path.join(folder, name), os.path.join(folder, exam),
+                                     settings=(f"voxel={voxel}", "slice_spacing=5", "algorithm=mlem", "iterations=8", *settings))
+    return report, tools.Result(path)
+
+
+def check_exam(system, phantom, detector, binning, thickness, arc, failures):
+    name = f"{system}, {phantom} of {thickness} mm"
+    options = {"system": system, "phantom": phantom, "detector": detector, "binning": binning, "thickness": thickness, "views": 5, "arc": arc,
+               "i0": 20000}
+    with tools.folder() as folder:
+        truth = tools.simulate(os.path.join(folder, "clean"), **options)
+        scattered = tools.simulate(os.path.join(folder, "scattered"), scatter=1, **options)
+        voxel = truth["pixel_mm"]
+        _, clean = reconstruct(folder, "a", "clean", voxel)
+        report_off, off = reconstruct(folder, "b", "scattered", voxel)
+        report, on = reconstruct(folder, "c", "scattered", voxel, ON)
+    mask = interior(clean.mu)
+    level = [attenuation(r.mu, mask) for r in (clean, off, on)]
+    error = [100 * (x / level[0] - 1) for x in level[1:]]
+    ratio = report["scatter"]
+    print(f"{name}: attenuation {level[0]:.4f}/mm; {error[0]:+.1f} % without the correction, {error[1]:+.1f} % with it; S/P {ratio['mean']:.2f}"
+          f" ({ratio['least']:.2f} to {ratio['most']:.2f})")
+    tools.check("scatter" not in truth and scattered["scatter"] == 1 and truth["series"] != scattered["series"],
+                f"{name}: truth.json or the UIDs do not tell the exams apart", failures)
+    tools.check(mask.sum() > 500, f"{name}: only {mask.sum()} pixels are inside", failures)
+    tools.check(error[0] < -8, f"{name}: scatter reduces the attenuation by {-error[0]:.1f} % only", failures)
+    tools.check(abs(error[1]) < 5, f"{name}: the corrected attenuation is off by {error[1]:.1f} %", failures)
+    tools.check(0.1 < ratio["least"] <= ratio["mean"] <= ratio["most"] < 1, f"{name}: ratios {ratio}", failures)
+    tools.check("scatter" not in report_off and "Scatter" not in derivation(off), f"{name}: scatter in a result without correction", failures)
+    tools.check(f"Scatter subtracted: {ratio['mean']:.3f} of the primary" in derivation(on), f"{name}: {derivation(on)}", failures)
+    tools.check("scatter correction" not in report["warnings"], f"{name}: {report['warnings']}", failures)
+    tools.check(off.ds.SOPInstanceUID != on.ds.SOPInstanceUID, f"{name}: the same UID with and without correction", failures)
+
+
+def check_thin(failures):
+    """Outside the table there is a warning, in the report and in the result."""
+    with tools.folder() as folder:
+        tools.simulate(os.path.join(folder, "thin"), phantom="slab", detector="1408x1792", binning=8, thickness=12, views=3)
+        report, result = reconstruct(folder, "a", "thin", 0.68, ON)
+        for text in (report["warnings"], derivation(result)):
+            tools.check("12 mm is outside the table of the scatter correction, 20 to 80 mm" in text, f"12 mm: {text}", failures)
+
+
+def main():
+    failures = []
+    for exam in EXAMS:
+        check_exam(*exam, failures)
+    check_thin(failures)
+    tools.finish(failures, "attenuation with scatter as without")
+
+
+main()
