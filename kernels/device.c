@@ -35,7 +35,7 @@ int device_check(const struct device_ops *ops, struct err *err)
 	SLOT(threshold);
 	SLOT(blur);
 	SLOT(convolve);
-	SLOT(prior_gradient);
+	SLOT(prior_sums);
 	SLOT(rule_bins);
 	SLOT(rule_voxels);
 	SLOT(sum);
@@ -84,4 +84,23 @@ void buf_release(struct buf *b)
 	b->dev = NULL;
 	b->mem = NULL;
 	b->n = 0;
+}
+
+int device_check_prior(const struct prior *p, const struct buf *x, const struct grid *g, const int halo[2], const struct buf *num,
+		       const struct buf *den, struct err *err)
+{
+	size_t n = grid_size(g), slice = (size_t)g->n[0] * (size_t)g->n[1], more = halo ? (size_t)(halo[0] + halo[1]) * slice : 0;
+
+	if (!prior_is_valid(p))
+		return err_set(err, EINVAL, "%s: prior: beta=%g, gamma=%g, epsilon=%g, level=%g, across=%g", x->dev->name,
+			       (double)p->beta, (double)p->gamma, (double)p->epsilon, (double)p->level, (double)p->across);
+	if (more > 0 && g->z_fastest)
+		return err_set(err, EINVAL, "%s: prior: further slices with a volume stored z fastest", x->dev->name);
+	if (x->n != n + more || num->n != n || (den && den->n != n))
+		return err_set(err, EINVAL,
+			       "%s: prior: volumes of %zu, %zu and %zu floats for a grid of %zu and %zu further voxels",
+			       x->dev->name, x->n, num->n, den ? den->n : n, n, more);
+	if (x->mem == num->mem || (den && x->mem == den->mem))
+		return err_set(err, EINVAL, "%s: prior: num and den must not be x", x->dev->name);
+	return 0;
 }

@@ -123,9 +123,12 @@ struct device_ops {
 	 * n_outer, k < n_inner, i, j < n. kernel: n floats on the host, copied. ret must not be y. */
 	int (*convolve)(const struct buf *y, size_t n_outer, int n, size_t n_inner, const float *kernel, struct buf *ret,
 			struct err *err);
-	/* ret = gradient of the penalty at x (kernels/prior.h), 0 where x is exactly 0. ret must not be x. */
-	int (*prior_gradient)(const struct prior *prior, const struct buf *x, const struct grid *grid, struct buf *ret,
-			      struct err *err);
+	/* Add a penalty (kernels/prior.h) to the sums of a sub-iteration: num -= its gradient at x; and if den is not NULL, den
+	 * += c, and with `ratio` (rule_is_ratio()) num += c. Voxels that are exactly 0 are unchanged. grid: the grid of num and
+	 * den. halo: number of slices that x has in addition before the first and after the last slice of the grid, 0 or 1, as
+	 * neighbours (not with z_fastest); NULL: none. num and den must not be x. */
+	int (*prior_sums)(const struct prior *prior, const struct buf *x, const struct grid *grid, const int halo[2], bool ratio,
+			  struct buf *num, struct buf *den, struct err *err);
 	int (*sum)(const struct buf *x, double *ret, struct err *err);
 	int (*dot)(const struct buf *x, const struct buf *y, double *ret, struct err *err);
 	/* Compute a histogram of every stride-th value, if it is finite: increment bins[steps_of(x, offset, step)]
@@ -235,6 +238,10 @@ int device_list(void (*each)(void *ctx, const char *spec, const char *name, size
 
 /* Return EINVAL if a slot of the table is empty; every device_xxx_open() calls it. */
 int device_check(const struct device_ops *ops, struct err *err);
+
+/* Return EINVAL if these arguments of prior_sums() are invalid; every device's function calls it. */
+int device_check_prior(const struct prior *p, const struct buf *x, const struct grid *g, const int halo[2], const struct buf *num,
+		       const struct buf *den, struct err *err);
 
 /* The constructors that device_open() calls. In a build without CUDA the CUDA one is a stub that returns ENODEV. */
 int device_cpu_open(int threads, struct device **ret_dev, struct err *err);

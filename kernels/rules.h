@@ -104,12 +104,18 @@ static inline TOMONODE_HD struct rule_pair rule_bin(const struct rule *r, float 
 	return pair;
 }
 
+/* Return whether num equals den at a solution, as in a ratio of data and model; false: num is then 0. */
+static inline TOMONODE_HD bool rule_is_ratio(enum rule_kind kind)
+{
+	return kind == RULE_EM || kind == RULE_EM_RELAXED || kind == RULE_EM_ROWS;
+}
+
 /* Return the pair of a bin with weight w, 0 < w < 1: d w, and w^2 times the bin's correction (q - d with EM, else q). So the
  * correction of a voxel changes continuously where a bin begins with w = 0, whether other bins of the subset reach the voxel or
  * none does; and a solution of A x = y stays one. RULE_BACKPROJECT computes the mean weighted with w. */
 static inline TOMONODE_HD struct rule_pair rule_weigh(enum rule_kind kind, struct rule_pair pair, float w)
 {
-	if (kind == RULE_EM || kind == RULE_EM_RELAXED || kind == RULE_EM_ROWS)
+	if (rule_is_ratio(kind))
 		pair.q = pair.d + w * (pair.q - pair.d);
 	else if (kind != RULE_BACKPROJECT)
 		pair.q *= w;

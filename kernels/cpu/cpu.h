@@ -246,7 +246,8 @@ int cpu_row_sweep(struct projection *a, float relaxation, const struct buf *y, s
 /* cpu_volume.c */
 int cpu_blur(const struct buf *x, const struct grid *grid, const double sigma[3], struct buf *work, struct buf *ret,
 	     struct err *err);
-int cpu_prior_gradient(const struct prior *prior, const struct buf *x, const struct grid *grid, struct buf *ret, struct err *err);
+int cpu_prior_sums(const struct prior *prior, const struct buf *x, const struct grid *grid, const int halo[2], bool ratio,
+		   struct buf *num, struct buf *den, struct err *err);
 
 /* cpu_events.c; cpu_events_sort.c */
 size_t cpu_events_bytes(struct device *dev, const struct events_spec *spec);

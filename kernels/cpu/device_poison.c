@@ -321,10 +321,10 @@ static int poison_convolve(const struct buf *y, size_t n_outer, int n, size_t n_
 	GUARDED("convolve", cpu_convolve(y, n_outer, n, n_inner, kernel, ret, err), y, ret);
 }
 
-static int poison_prior_gradient(const struct prior *prior, const struct buf *x, const struct grid *grid, struct buf *ret,
-				 struct err *err)
+static int poison_prior_sums(const struct prior *prior, const struct buf *x, const struct grid *grid, const int halo[2],
+			     bool ratio, struct buf *num, struct buf *den, struct err *err)
 {
-	GUARDED("prior_gradient", cpu_prior_gradient(prior, x, grid, ret, err), x, ret);
+	GUARDED("prior_sums", cpu_prior_sums(prior, x, grid, halo, ratio, num, den, err), x, num, den);
 }
 
 static int poison_rule_bins(const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,
@@ -456,7 +456,7 @@ static const struct device_ops poison_ops = {
 	.threshold = poison_threshold,
 	.blur = poison_blur,
 	.convolve = poison_convolve,
-	.prior_gradient = poison_prior_gradient,
+	.prior_sums = poison_prior_sums,
 	.rule_bins = poison_rule_bins,
 	.rule_voxels = poison_rule_voxels,
 	.sum = poison_sum,

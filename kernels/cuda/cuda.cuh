@@ -153,8 +153,8 @@ int cuda_row_sweep(struct projection *a, float relaxation, const struct buf *y, 
 /* cuda_volume.cu */
 int cuda_blur(const struct buf *x, const struct grid *grid, const double sigma[3], struct buf *work, struct buf *ret,
 	      struct err *err);
-int cuda_prior_gradient(const struct prior *prior, const struct buf *x, const struct grid *grid, struct buf *ret,
-			struct err *err);
+int cuda_prior_sums(const struct prior *prior, const struct buf *x, const struct grid *grid, const int halo[2], bool ratio,
+		    struct buf *num, struct buf *den, struct err *err);
 
 /* cuda_interpolated.cu */
 int cuda_back_interpolated(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err);

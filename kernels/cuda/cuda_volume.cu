@@ -74,50 +74,69 @@ int cuda_blur(const struct buf *x, const struct grid *grid, const double sigma[3
 	return r;
 }
 
-static __global__ void __launch_bounds__(CUDA_THREADS)
-	gradient_kernel(struct prior prior, const float *x, struct grid grid, size_t n, float *ret)
+struct prior_job {
+	struct prior prior;
+	struct grid grid;
+	const float *x; /* the first voxel of the grid */
+	float *num, *den;
+	int below, above; /* slices of x before and after those of the grid */
+	bool ratio;
+	float weight[PRIOR_NEIGHBOURS];
+};
+
+static __global__ void __launch_bounds__(CUDA_THREADS) prior_kernel(const __grid_constant__ struct prior_job job, size_t n)
 {
 	const size_t i = cuda_index();
-	float here, sum = 0;
+	const struct grid &grid = job.grid;
+	float here, sum = 0, weight = 0, c;
 	struct voxel v;
 
 	if (i >= n)
 		return;
 	v = voxel_of(grid, i);
-	here = v.padding ? 0 : x[i];
-	for (int dz = -1; here != 0 && dz <= 1; dz++)
+	here = v.padding ? 0 : job.x[i];
+	if (here == 0)
+		return;
+	for (int dz = -1; dz <= 1; dz++)
 		for (int dy = -1; dy <= 1; dy++)
 			for (int dx = -1; dx <= 1; dx++) {
-				double ax = dx * grid.h[0], ay = dy * grid.h[1], az = dz * grid.h[2];
-				float other;
+				float w = job.weight[dx + 1 + 3 * (dy + 1) + 9 * (dz + 1)], other;
 
-				if ((dx == 0 && dy == 0 && dz == 0) || (unsigned)(v.at[0] + dx) >= (unsigned)grid.n[0] ||
-				    (unsigned)(v.at[1] + dy) >= (unsigned)grid.n[1] ||
-				    (unsigned)(v.at[2] + dz) >= (unsigned)grid.n[2])
+				if (w == 0 || (unsigned)(v.at[0] + dx) >= (unsigned)grid.n[0] ||
+				    (unsigned)(v.at[1] + dy) >= (unsigned)grid.n[1] || v.at[2] + dz < -job.below ||
+				    v.at[2] + dz >= grid.n[2] + job.above)
 					continue;
-				other = x[(ptrdiff_t)i + dx * (ptrdiff_t)grid_step(&grid, 0) +
-					  dy * (ptrdiff_t)grid_step(&grid, 1) + dz * (ptrdiff_t)grid_step(&grid, 2)];
-				if (other != 0)
-					sum += (float)(prior.beta * grid.h[0] / sqrt(ax * ax + ay * ay + az * az)) *
-					       prior_slope(&prior, here, other);
+				other = job.x[(ptrdiff_t)i + dx * (ptrdiff_t)grid_step(&grid, 0) +
+					      dy * (ptrdiff_t)grid_step(&grid, 1) + dz * (ptrdiff_t)grid_step(&grid, 2)];
+				if (other != 0) {
+					sum += w * prior_slope(&job.prior, here, other);
+					weight += w;
+				}
 			}
-	ret[i] = sum;
+	c = job.den ? weight * prior_bound(&job.prior, here) : 0;
+	job.num[i] = job.num[i] + (job.ratio ? c : 0) - sum;
+	if (job.den)
+		job.den[i] += c;
 }
 
-int cuda_prior_gradient(const struct prior *prior, const struct buf *x, const struct grid *grid, struct buf *ret, struct err *err)
+int cuda_prior_sums(const struct prior *prior, const struct buf *x, const struct grid *grid, const int halo[2], bool ratio,
+		    struct buf *num, struct buf *den, struct err *err)
 {
-	int r = check_volume("prior", x, grid, err);
+	int r = device_check_prior(prior, x, grid, halo, num, den, err);
+	struct prior_job job = {};
 
-	r = r < 0 ? r : check_volume("prior", ret, grid, err);
-	if (r == 0 && x->mem == ret->mem)
-		r = err_set(err, EINVAL, "%s: prior: ret must not be x", x->dev->name);
-	if (r == 0 && (!(prior->epsilon > 0) || !(prior->gamma >= 0) || !isfinite(prior->beta)))
-		r = err_set(err, EINVAL, "%s: prior: beta=%g, gamma=%g, epsilon=%g", x->dev->name, (double)prior->beta,
-			    (double)prior->gamma, (double)prior->epsilon);
 	r = r < 0 ? r : cuda_check(cudaSetDevice(x->dev->index), x->dev, "prior", err);
 	if (r < 0)
 		return r;
-	gradient_kernel<<<cuda_blocks(x->n), CUDA_THREADS, 0, cuda_state(x->dev)->stream>>>(*prior, x->mem, *grid, x->n,
-											    ret->mem);
+	job.prior = *prior;
+	job.grid = *grid;
+	job.below = halo ? halo[0] : 0;
+	job.above = halo ? halo[1] : 0;
+	job.x = x->mem + (size_t)job.below * grid_step(grid, 2);
+	job.num = num->mem;
+	job.den = den ? den->mem : NULL;
+	job.ratio = ratio;
+	prior_weights(prior, grid, job.weight);
+	prior_kernel<<<cuda_blocks(num->n), CUDA_THREADS, 0, cuda_state(x->dev)->stream>>>(job, num->n);
 	return cuda_check(cudaGetLastError(), x->dev, "prior", err);
 }

@@ -248,7 +248,7 @@ static struct device_ops cuda_table(void)
 	ops.threshold = cuda_threshold;
 	ops.blur = cuda_blur;
 	ops.convolve = cuda_convolve;
-	ops.prior_gradient = cuda_prior_gradient;
+	ops.prior_sums = cuda_prior_sums;
 	ops.rule_bins = cuda_rule_bins;
 	ops.rule_voxels = cuda_rule_voxels;
 	ops.tally = cuda_tally;

@@ -91,7 +91,7 @@ static size_t count_bytes(const struct state *s, struct device *dev)
 {
 	size_t bins = scan_view_size(s->scan) * (size_t)s->views, of_subset = bins / (size_t)s->n_subsets;
 	bool fused = s->setup.model != PROJECTION_EXACT;
-	size_t floats = grid_size(&s->grid) + bins + iterate_work_size(grid_size(&s->grid), of_subset, fused) + of_subset +
+	size_t floats = grid_size(&s->grid) + bins + iterate_work_size(grid_size(&s->grid), of_subset, fused, false) + of_subset +
 			(rule_needs_length(s->conf.rule.kind) ? bins : 0);
 	size_t tables = 0, scratch = 0;
 
@@ -169,7 +169,7 @@ static int open_state(struct state *s, struct bench_job *job, struct err *err)
 	if (r == 0 && rule_needs_length(s->conf.rule.kind))
 		r = make_lengths(s, dev, err);
 	if (r == 0)
-		r = iterate_work_alloc(dev, s->x.n, bins / (size_t)s->n_subsets, linop_fused(s->op[0]), &s->work, err);
+		r = iterate_work_alloc(dev, s->x.n, bins / (size_t)s->n_subsets, linop_fused(s->op[0]), false, &s->work, err);
 	return r < 0 ? r : dev->ops->fill(&s->x, START, err);
 }
 

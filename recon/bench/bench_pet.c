@@ -120,7 +120,7 @@ static int open_state(struct state *s, const struct bench_setup *setup, struct d
 	if (r == 0)
 		r = linop_sensitivity(s->op, &s->subset.den, err);
 	if (r == 0)
-		r = iterate_work_alloc_kept(dev, voxels, bins, false, &s->work, err);
+		r = iterate_work_alloc_kept(dev, voxels, bins, &s->work, err);
 	return r < 0 ? r : dev->ops->fill(&s->x, 1, err);
 }
 

@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* iterate.c - the iteration with all data on the device. If the operator has fused passes, it uses them and stores neither line
  * integrals nor sums. It computes A_s'd of a subset (for EM its sensitivity) again in every step, unless the subset keeps it,
- * which needs memory for one volume per subset. */
+ * which needs memory for one volume per subset. With a penalty the sums are stored, because a voxel cannot be updated while its
+ * neighbours need its value. */
 #include "recon/core/iterate.h"
 
 #include <errno.h>
 
-size_t iterate_work_size(size_t n_in, size_t largest_n_out, bool fused)
+size_t iterate_work_size(size_t n_in, size_t largest_n_out, bool fused, bool prior)
 {
-	return 2 * largest_n_out + (fused ? 0 : largest_n_out + 2 * n_in);
+	return 2 * largest_n_out + (fused ? 0 : largest_n_out) + (fused && !prior ? 0 : 2 * n_in);
 }
 
-int iterate_work_alloc(struct device *dev, size_t n_in, size_t largest_n_out, bool fused, struct iterate_work *ret_work,
-		       struct err *err)
+int iterate_work_alloc(struct device *dev, size_t n_in, size_t largest_n_out, bool fused, bool prior,
+		       struct iterate_work *ret_work, struct err *err)
 {
 	const struct device_ops *v = dev->ops;
 	struct iterate_work w = {0};
 	int r = v->alloc(dev, 2 * largest_n_out, &w.pair, err);
 
-	if (r == 0 && !fused && (r = v->alloc(dev, largest_n_out, &w.p, err)) == 0 && (r = v->alloc(dev, n_in, &w.num, err)) == 0)
+	if (r == 0 && !fused)
+		r = v->alloc(dev, largest_n_out, &w.p, err);
+	if (r == 0 && (!fused || prior) && (r = v->alloc(dev, n_in, &w.num, err)) == 0)
 		r = v->alloc(dev, n_in, &w.den, err);
 	if (r < 0)
 		iterate_work_release(&w);
@@ -27,15 +30,14 @@ int iterate_work_alloc(struct device *dev, size_t n_in, size_t largest_n_out, bo
 	return r;
 }
 
-int iterate_work_alloc_kept(struct device *dev, size_t n_in, size_t largest_n_out, bool prior, struct iterate_work *ret_work,
-			    struct err *err)
+int iterate_work_alloc_kept(struct device *dev, size_t n_in, size_t largest_n_out, struct iterate_work *ret_work, struct err *err)
 {
 	const struct device_ops *v = dev->ops;
 	struct iterate_work w = {0};
 	int r = v->alloc(dev, largest_n_out, &w.p, err);
 
-	if (r == 0 && (r = v->alloc(dev, n_in, &w.num, err)) == 0 && prior)
-		r = v->alloc(dev, n_in, &w.gradient, err);
+	if (r == 0)
+		r = v->alloc(dev, n_in, &w.num, err);
 	if (r < 0)
 		iterate_work_release(&w);
 	else
@@ -49,7 +51,6 @@ void iterate_work_release(struct iterate_work *w)
 	buf_release(&w->p);
 	buf_release(&w->num);
 	buf_release(&w->den);
-	buf_release(&w->gradient);
 }
 
 int iterate_check(const struct iterate_conf *conf, struct err *err)
@@ -75,8 +76,7 @@ static int check_kept(const struct iterate_conf *conf, const struct iterate_subs
 		return err_set(err, EINVAL,
 			       "iteration: subset %zu the divisor of rule %d changes with the image and cannot be kept", index,
 			       (int)conf->rule.kind);
-	if (s->den.n != x->n || w->num.n != x->n || (conf->scale && conf->scale->n != x->n) ||
-	    (conf->prior && (!conf->grid || w->gradient.n != x->n)))
+	if (s->den.n != x->n || w->num.n != x->n || (conf->scale && conf->scale->n != x->n) || (conf->prior && !conf->grid))
 		return err_set(err, EINVAL, "iteration: subset %zu: buffers for sums have %zu and %zu floats, the volume has %zu",
 			       index, s->den.n, w->num.n, x->n);
 	return 0;
@@ -119,11 +119,13 @@ static int check(const struct iterate_conf *conf, const struct iterate_subset *s
 				       "a volume of %zu and "
 				       "a work vector of %zu",
 				       s, op->n_out, op->n_in, subset[s].y.n, subset[s].row.n, x->n, w->pair.n);
-		if (!linop_fused(op) && (op->n_out > w->p.n || w->num.n != x->n || w->den.n != x->n))
-			return err_set(err, EINVAL,
-				       "iteration: subset %zu: its operator has no fused passes, but the work memory has no "
-				       "buffers for sums",
-				       s);
+		if ((!linop_fused(op) && op->n_out > w->p.n) ||
+		    ((!linop_fused(op) || conf->prior) && (w->num.n != x->n || w->den.n != x->n)))
+			return err_set(
+				err, EINVAL,
+				"iteration: subset %zu: its operator has no fused passes or there is a prior, but the work "
+				"memory has no buffers for sums",
+				s);
 	}
 	return n_subsets ? 0 : err_set(err, EINVAL, "iteration: no subsets");
 }
@@ -136,22 +138,35 @@ static int step_fused(const struct rule *rule, const struct iterate_subset *s, s
 	return r < 0 ? r : s->op->adjoint_update(s->op, rule, pair, x, err);
 }
 
-static int step_plain(const struct rule *rule, const struct iterate_subset *s, struct iterate_work *w, struct buf *pair,
-		      struct buf *x, struct err *err)
+/* Compute the pairs (q, d) of a subset. */
+static int project(const struct rule *rule, const struct iterate_subset *s, struct iterate_work *w, struct buf *pair,
+		   const struct buf *x, struct err *err)
 {
 	const struct buf *row = s->row.mem ? &s->row : NULL;
-	struct buf p = buf_part(&w->p, 0, s->y.n);
+	struct buf p;
 	int r;
 
+	if (linop_fused(s->op))
+		return s->op->apply_pair(s->op, rule, x, &s->y, row, pair, err);
+	p = buf_part(&w->p, 0, s->y.n);
 	if (rule_needs_line(rule->kind))
 		r = s->op->apply(s->op, x, &p, err); /* p = A x */
 	else
 		r = x->dev->ops->fill(&p, 0, err);
-	if (r == 0)
-		r = s->op->make_pair(s->op, rule, &s->y, &p, row, pair, err);
+	return r < 0 ? r : s->op->make_pair(s->op, rule, &s->y, &p, row, pair, err);
+}
+
+static int step_plain(const struct iterate_conf *conf, const struct rule *rule, const struct iterate_subset *s,
+		      struct iterate_work *w, struct buf *pair, struct buf *x, struct err *err)
+{
+	const struct device_ops *v = x->dev->ops;
+	int r = project(rule, s, w, pair, x, err);
+
 	if (r == 0)
 		r = s->op->adjoint_sums(s->op, pair, false, &w->num, &w->den, err);
-	return r < 0 ? r : x->dev->ops->rule_voxels(rule, &w->num, &w->den, x, err);
+	if (r == 0 && conf->prior)
+		r = v->prior_sums(conf->prior, x, conf->grid, NULL, rule_is_ratio(rule->kind), &w->num, &w->den, err);
+	return r < 0 ? r : v->rule_voxels(rule, &w->num, &w->den, x, err);
 }
 
 static const struct buf *given(const struct buf *b)
@@ -189,8 +204,8 @@ static int step_kept(const struct iterate_conf *conf, const struct rule *rule, c
 
 	for (size_t i = 0; r == 0 && i < s->n_parts; i++)
 		r = back_part(conf, &s->part[i], i > 0, w, x, err);
-	if (r == 0 && conf->prior && (r = v->prior_gradient(conf->prior, x, conf->grid, &w->gradient, err)) == 0)
-		r = v->axpy(-1, &w->gradient, &w->num, err);
+	if (r == 0 && conf->prior)
+		r = v->prior_sums(conf->prior, x, conf->grid, NULL, false, &w->num, NULL, err);
 	if (r == 0 && conf->scale && (r = v->axpy(-1, &s->den, &w->num, err)) == 0) /* num - den = (num - den + scale) - scale */
 		r = v->axpy(1, conf->scale, &w->num, err);
 	return r < 0 ? r : v->rule_voxels(rule, &w->num, conf->scale ? conf->scale : &s->den, x, err);
@@ -212,10 +227,10 @@ int iterate_run(const struct iterate_conf *conf, const struct iterate_subset *su
 		rule.step /= (float)(1 + conf->relaxation * (double)(step / n_subsets));
 		if (s->n_parts)
 			r = step_kept(conf, &rule, s, work, x, err);
-		else if (linop_fused(s->op))
+		else if (linop_fused(s->op) && !conf->prior)
 			r = step_fused(&rule, s, &pair, x, err);
 		else
-			r = step_plain(&rule, s, work, &pair, x, err);
+			r = step_plain(conf, &rule, s, work, &pair, x, err);
 		if (r == 0)
 			monitor_progress(monitor, "reconstruct", (double)(step + 1) / (double)steps);
 	}

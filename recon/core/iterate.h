@@ -6,6 +6,7 @@
  * used, a subset may be divided into parts whose A'q are added, and bins may have factors m and a background b:
  *
  *   p = A x;   q = rule_data_bin(y, p, l, m, b);   num = A'q;   x = rule_voxel(x, num - gradient of the penalty, den)
+ * Without kept den, a penalty changes both sums: prior_sums() of kernels/device.h.
  * iterate_run(): the volume is in the device's memory; the data are there too, or they are loaded part by part.
  * iterate_stream_run() (recon/core/iterate_stream.h): the volume is in host memory. A voxel that is 0 stays 0. */
 #ifndef TOMONODE_RECON_ITERATE_H
@@ -33,30 +34,30 @@ struct iterate_subset {
 
 struct iterate_conf {
 	struct rule rule;
-	int iterations; /* passes over all subsets */
+	int iterations;		   /* passes over all subsets */
+	const struct prior *prior; /* the penalty divided by the number of subsets; NULL: no penalty */
+	const struct grid *grid;   /* of the volume; needed with a prior */
 	/* the members below: only for subsets with kept den */
 	int (*load)(void *ctx, struct iterate_part *part, struct err *err); /* called before each use of a part: loads its missing
 									       data and its subset's den; NULL: all are present */
 	void *ctx;
-	double relaxation;	   /* the step of pass n is rule.step / (1 + relaxation n) */
-	const struct prior *prior; /* the penalty divided by the number of subsets; NULL: no penalty */
-	const struct grid *grid;   /* needed with a prior */
-	const struct buf *scale;   /* EM_RELAXED: x + step x (num - den) / scale, the same for all subsets; NULL: divide by den */
+	double relaxation;	 /* the step of pass n is rule.step / (1 + relaxation n) */
+	const struct buf *scale; /* EM_RELAXED: x + step x (num - den) / scale, the same for all subsets; NULL: divide by den */
 };
 
-/* Working memory on the device. Used are: pair by every operator; p, num and den by operators without fused passes; p and num
- * with subsets whose den is kept; gradient with a prior. */
+/* Working memory on the device. Used are: pair by every operator; p by operators without fused passes; num and den by these, and
+ * with a prior; p and num with subsets whose den is kept. */
 struct iterate_work {
-	struct buf pair, p, num, den, gradient;
+	struct buf pair, p, num, den;
 };
 
-/* Return the number of floats that iterate_work_alloc() allocates: 2 largest_n_out, plus largest_n_out + 2 n_in if an operator
- * has no fused passes. */
-size_t iterate_work_size(size_t n_in, size_t largest_n_out, bool fused);
-int iterate_work_alloc(struct device *dev, size_t n_in, size_t largest_n_out, bool fused, struct iterate_work *ret_work,
-		       struct err *err);
-/* For subsets with kept den: allocate largest_n_out + n_in floats, and n_in more with a prior. */
-int iterate_work_alloc_kept(struct device *dev, size_t n_in, size_t largest_n_out, bool prior, struct iterate_work *ret_work,
+/* Return the number of floats that iterate_work_alloc() allocates: 2 largest_n_out, plus largest_n_out if an operator has no
+ * fused passes, plus 2 n_in if an operator has no fused passes or with a prior. */
+size_t iterate_work_size(size_t n_in, size_t largest_n_out, bool fused, bool prior);
+int iterate_work_alloc(struct device *dev, size_t n_in, size_t largest_n_out, bool fused, bool prior,
+		       struct iterate_work *ret_work, struct err *err);
+/* For subsets with kept den: allocate largest_n_out + n_in floats. */
+int iterate_work_alloc_kept(struct device *dev, size_t n_in, size_t largest_n_out, struct iterate_work *ret_work,
 			    struct err *err);
 void iterate_work_release(struct iterate_work *w); /* accepts an empty one */
 

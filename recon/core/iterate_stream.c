@@ -10,14 +10,15 @@
 
 #include <errno.h>
 
-size_t iterate_stream_size(size_t slab, size_t bins, bool rows, bool grouped, bool fused)
+size_t iterate_stream_size(size_t slab, size_t bins, bool rows, bool grouped, bool fused, size_t halo)
 {
-	return slab * (3 + (grouped ? 6 : fused ? 0 : 2)) + bins * (rows ? 5 : 4);
+	return slab * (3 + (grouped ? 6 : fused && halo == 0 ? 0 : 2)) + 3 * 2 * halo + bins * (rows ? 5 : 4);
 }
 
 /* What process_slabs() copies for each slab, and the function that it calls, slab by slab, while a slab is on the device. */
 struct slab_transfer {
 	bool upload, download;		 /* copy x to the device; copy it back */
+	bool neighbours;		 /* also upload the slice after a slab */
 	bool upload_sums, download_sums; /* the same for num and den */
 	int (*work)(struct iterate_stream *s, int slab, struct buf *x, struct buf *num, struct buf *den, void *ctx,
 		    struct err *err);
@@ -29,11 +30,17 @@ static struct buf slab_part(const struct buf *b, const struct iterate_stream *s,
 	return b->mem ? buf_part(b, 0, s->slab_n[slab]) : *b;
 }
 
+/* Return the part of x that a slab occupies, with `before` voxels before it and `after` voxels after it. */
+static struct buf slab_of_x(const struct iterate_stream *s, int slab, size_t before, size_t after)
+{
+	return buf_part(&s->slab[slab % 3], s->halo - before, before + s->slab_n[slab] + after);
+}
+
 static int begin_upload(struct iterate_stream *s, const struct slab_transfer *t, int i, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
-	struct buf x = slab_part(&s->slab[i % 3], s, i), num = slab_part(&s->slab_num[i % 3], s, i),
-		   den = slab_part(&s->slab_den[i % 3], s, i);
+	struct buf x = slab_of_x(s, i, 0, t->neighbours && i + 1 < s->n_slabs ? s->halo : 0),
+		   num = slab_part(&s->slab_num[i % 3], s, i), den = slab_part(&s->slab_den[i % 3], s, i);
 	int r = t->upload ? v->upload_begin(&x, s->x + s->slab_at[i], err) : 0;
 
 	if (r == 0 && t->upload_sums && (r = v->upload_begin(&num, s->num + s->slab_at[i], err)) == 0)
@@ -44,7 +51,7 @@ static int begin_upload(struct iterate_stream *s, const struct slab_transfer *t,
 static int begin_download(struct iterate_stream *s, const struct slab_transfer *t, int i, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
-	struct buf x = slab_part(&s->slab[i % 3], s, i), num = slab_part(&s->slab_num[i % 3], s, i),
+	struct buf x = slab_of_x(s, i, 0, 0), num = slab_part(&s->slab_num[i % 3], s, i),
 		   den = slab_part(&s->slab_den[i % 3], s, i);
 	int r = t->download ? v->download_begin(&x, s->x + s->slab_at[i], err) : 0;
 
@@ -72,7 +79,7 @@ static int process_slabs(struct iterate_stream *s, const struct slab_transfer *t
 	if (r == 0)
 		r = begin_upload(s, t, 0, err);
 	for (int i = 0; r == 0 && i < s->n_slabs; i++) {
-		struct buf x = slab_part(&s->slab[i % 3], s, i), num = slab_part(&s->slab_num[i % 3], s, i),
+		struct buf x = slab_of_x(s, i, 0, 0), num = slab_part(&s->slab_num[i % 3], s, i),
 			   den = slab_part(&s->slab_den[i % 3], s, i);
 
 		r = order_queues(dev, err);
@@ -171,9 +178,30 @@ int iterate_stream_begin(struct iterate_stream *s, float start, bool lengths, bo
 
 /* The work of one pass over the slabs: back pass and update for the current group, forward pass for the next. */
 struct step {
+	const struct iterate_conf *conf;
 	const struct rule *rule;
 	const struct iterate_group *current, *next; /* next: NULL in the last step */
 };
+
+/* Add the penalty to a slab's sums. Its last slice is first copied to where the next slab needs it. */
+static int penalise_slab(struct iterate_stream *s, const struct step *step, int slab, struct buf *num, struct buf *den,
+			 struct err *err)
+{
+	int before = slab > 0, after = slab + 1 < s->n_slabs, halo[2] = {before, after}, r = 0;
+	struct buf x = slab_of_x(s, slab, before ? s->halo : 0, after ? s->halo : 0);
+	struct grid grid = *step->conf->grid;
+
+	grid.n[2] = (int)(s->slab_n[slab] / s->halo);
+	if (after) {
+		struct buf last = buf_part(&s->slab[slab % 3], s->slab_n[slab], s->halo),
+			   next = buf_part(&s->slab[(slab + 1) % 3], 0, s->halo);
+
+		r = s->dev->ops->copy(&last, &next, err);
+	}
+	return r < 0 ? r
+		     : s->dev->ops->prior_sums(step->conf->prior, &x, &grid, halo, rule_is_ratio(step->rule->kind), num, den,
+					       err);
+}
 
 static int step_slab(struct iterate_stream *s, int slab, struct buf *x, struct buf *num, struct buf *den, void *ctx,
 		     struct err *err)
@@ -184,10 +212,12 @@ static int step_slab(struct iterate_stream *s, int slab, struct buf *x, struct b
 	struct buf pair = buf_part(&s->pair, 0, 2 * g->bins);
 	int r;
 
-	if (g->first && g->last && linop_fused(op)) {
+	if (g->first && g->last && linop_fused(op) && !step->conf->prior) {
 		r = op->adjoint_update(op, step->rule, &pair, x, err);
 	} else {
 		r = op->adjoint_sums(op, &pair, !g->first, num, den, err);
+		if (r == 0 && g->last && step->conf->prior)
+			r = penalise_slab(s, step, slab, num, den, err);
 		if (r == 0 && g->last)
 			r = s->dev->ops->rule_voxels(step->rule, num, den, x, err);
 	}
@@ -228,17 +258,20 @@ int iterate_stream_run(struct iterate_stream *s, const struct iterate_conf *conf
 	bool line = rule_needs_line(conf->rule.kind);
 	int r = iterate_check(conf, err);
 
+	if (r == 0 && conf->prior && (!conf->grid || s->halo != (size_t)conf->grid->n[0] * (size_t)conf->grid->n[1]))
+		r = err_set(err, EINVAL, "iteration: a prior, but slabs have a halo of %zu voxels", s->halo);
 	if (r == 0 && line)
 		r = project_group(s, &s->group[0], err);
 	else if (r == 0)
 		r = s->dev->ops->fill(&s->p, 0, err);
 	for (size_t n = 0; r == 0 && n < steps; n++) {
-		struct step step = {&conf->rule, &s->group[n % (size_t)s->n_groups],
+		struct step step = {conf, &conf->rule, &s->group[n % (size_t)s->n_groups],
 				    n + 1 < steps ? &s->group[(n + 1) % (size_t)s->n_groups] : NULL};
 		bool single_group = step.current->first && step.current->last,
 		     needs_x = step.current->last || (step.next && line);
 		struct slab_transfer t = {.upload = needs_x,
 					  .download = step.current->last,
+					  .neighbours = step.current->last && conf->prior,
 					  .upload_sums = !single_group && !step.current->first,
 					  .download_sums = !single_group && !step.current->last,
 					  .work = step_slab,

@@ -130,6 +130,7 @@ int dbt_run(struct dbt_session *s, const struct monitor *monitor, struct dbt_rep
 {
 	struct dbt_report report = {0};
 	double begin = clock_seconds();
+	float start;
 	int r = 0;
 
 	pthread_mutex_lock(&s->lock);
@@ -146,8 +147,13 @@ int dbt_run(struct dbt_session *s, const struct monitor *monitor, struct dbt_rep
 	for (int i = 0; i < s->plan->n_views; i++)
 		s->conf.rule.weighted |= s->view_sums[i].cut;
 	report.seconds_setup = begin - s->opened;
-	r = s->streamed ? dbt_streamed_run(s, starting_value(s), monitor, err)
-			: dbt_resident_run(s, starting_value(s), monitor, &report, err);
+	start = starting_value(s);
+	if (dbt_has_prior(s->p)) {
+		s->prior = dbt_layout_prior(&s->layout, s->p, s->plan, (double)start);
+		s->conf.prior = &s->prior;
+		s->conf.grid = &s->plan->grid;
+	}
+	r = s->streamed ? dbt_streamed_run(s, start, monitor, err) : dbt_resident_run(s, start, monitor, &report, err);
 	if (r == 0 && algorithm_info(s->p->algorithm)->filtered)
 		r = scale_slices(s, err);
 	if (r == 0)

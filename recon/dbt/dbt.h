@@ -27,8 +27,12 @@ struct dbt_protocol {
 	int iterations;		  /* ignored by BP and FBP */
 	int subsets;		  /* 0: one per projection; ignored by MLEM, MLTR, BP, FBP */
 	double relaxation;	  /* SART, 0 < relaxation < 2 */
-	bool normalise_rows; /* OSEM, MLEM: use the matrix of the seed thesis, every row divided by its sum; for comparison only
-			      */
+	bool normalise_rows;   /* OSEM, MLEM: use the matrix of the seed thesis, every row divided by its sum; for comparison only
+				*/
+	enum prior_kind prior; /* OSEM, MLEM, OSTR, MLTR: the penalty (kernels/prior.h) */
+	double prior_weight;   /* beta, relative to the sensitivity; 0: no penalty */
+	double prior_gamma;    /* PRIOR_RELATIVE: gamma */
+	double prior_across;   /* factor of the weights between slices, 0 to 1 */
 	enum dbt_filter filter;
 	double filter_cut; /* fraction of the Nyquist frequency, 0 < cut <= 1 */
 	double edge_taper; /* mm at the sides of a view that cut the object: recon/dbt/field_edges.h; 0: all bins count fully */

@@ -35,6 +35,7 @@ struct dbt_session {
 	struct device *dev;
 	struct dbt_layout layout;
 	struct iterate_conf conf;
+	struct prior prior; /* conf.prior, if there is one; set by dbt_run() */
 	size_t view_bins;
 	double opened; /* time of opening, s, monotonic clock */
 	bool done;     /* dbt_run() was called */

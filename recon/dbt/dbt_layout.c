@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "recon/core/plan.h"
 #include "recon/core/subsets.h"
 
 /* Least divisor A x: a line integral this small is below any detector's noise. For a ray's length, and for A'1 of a subset, in
@@ -16,6 +17,7 @@
  * 1e-5 mm. */
 #define VOXEL_FLOOR_ROWS 1e-9f
 #define VOXEL_FLOOR_TRANSMISSION 1e-12f
+#define PRIOR_EPSILON 1e-3 /* fraction of the start: below it the relative difference prior becomes quadratic */
 
 bool dbt_supports(enum algorithm a)
 {
@@ -23,6 +25,27 @@ bool dbt_supports(enum algorithm a)
 
 	return i->update != UPDATE_RAYS &&
 	       (i->rule == RULE_EM || i->rule == RULE_TRANSMISSION || i->rule == RULE_SART || i->rule == RULE_BACKPROJECT);
+}
+
+static int check_prior(const struct dbt_protocol *p, struct err *err)
+{
+	enum rule_kind rule = dbt_iterate_conf(p).rule.kind;
+
+	if (!(p->prior_weight >= 0 && p->prior_weight <= 1e6))
+		return plan_refuse(err, "prior_weight", p->prior_weight, "0 to 1e6");
+	if (!dbt_has_prior(p))
+		return 0;
+	if (rule != RULE_EM && rule != RULE_TRANSMISSION)
+		return err_set(err, EINVAL,
+			       "prior_weight=%g; allowed only with osem, mlem (without normalise_rows), ostr and mltr",
+			       p->prior_weight);
+	if (p->prior != PRIOR_RELATIVE && p->prior != PRIOR_QUADRATIC)
+		return err_set(err, EINVAL, "prior=%d; allowed: relative, quadratic", (int)p->prior);
+	if (!(p->prior_gamma >= 0 && p->prior_gamma <= 1e6))
+		return plan_refuse(err, "prior_gamma", p->prior_gamma, "0 to 1e6");
+	if (!(p->prior_across >= 0 && p->prior_across <= 1))
+		return plan_refuse(err, "prior_across", p->prior_across, "0 to 1");
+	return 0;
 }
 
 int dbt_rule_check(const struct dbt_protocol *p, struct err *err)
@@ -33,7 +56,7 @@ int dbt_rule_check(const struct dbt_protocol *p, struct err *err)
 		return err_set(err, EINVAL, "relaxation=%g; allowed: more than 0, less than 2", p->relaxation);
 	if (p->normalise_rows && a->rule != RULE_EM)
 		return err_set(err, EINVAL, "normalise_rows=true; allowed only with osem and mlem");
-	return 0;
+	return check_prior(p, err);
 }
 
 struct iterate_conf dbt_iterate_conf(const struct dbt_protocol *p)
@@ -124,4 +147,38 @@ int dbt_layout_groups(const struct dbt_layout *l, int views, int *ret_first)
 	}
 	ret_first[n] = l->scan->n_views;
 	return n;
+}
+
+/* Return A'1 of a voxel in the middle of the volume, mm: its volume times the number of rays per area there times their
+ * obliquity, summed over the views. */
+static double sensitivity(const struct dbt_layout *l, const struct grid *g)
+{
+	double middle[3], sum = 0;
+
+	for (int c = 0; c < 3; c++)
+		middle[c] = g->lo[c] + 0.5 * g->n[c] * g->h[c];
+	for (int i = 0; i < l->scan->n_views; i++) {
+		const double *src = l->scan->views[i].src;
+		double below = src[2] - middle[2], shrink = below / src[2];
+
+		sum += hypot(hypot(src[0] - middle[0], src[1] - middle[1]), below) / (below * shrink * shrink);
+	}
+	return sum * g->h[0] * g->h[1] * g->h[2] / (l->scan->h[0] * l->scan->h[1]);
+}
+
+struct prior dbt_layout_prior(const struct dbt_layout *l, const struct dbt_protocol *p, const struct dbt_plan *plan, double start)
+{
+	double line = start * plan->grid.n[2] * plan->grid.h[2],
+	       beta = p->prior_weight * sensitivity(l, &plan->grid) / l->n_subsets;
+
+	if (algorithm_info(p->algorithm)->rule == RULE_TRANSMISSION) /* d of the rule for the typical line integral */
+		beta *= line * exp(-line);
+	return (struct prior){
+		.kind = p->prior,
+		.beta = (float)beta,
+		.gamma = (float)p->prior_gamma,
+		.epsilon = (float)(PRIOR_EPSILON * start),
+		.level = (float)start,
+		.across = (float)p->prior_across,
+	};
 }

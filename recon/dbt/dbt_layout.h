@@ -13,6 +13,11 @@ struct iterate_conf dbt_iterate_conf(const struct dbt_protocol *p);
  */
 int dbt_rule_check(const struct dbt_protocol *p, struct err *err);
 
+static inline bool dbt_has_prior(const struct dbt_protocol *p)
+{
+	return p->prior_weight > 0;
+}
+
 struct dbt_layout {
 	struct scan *scan; /* binned, views in the order of the subsets */
 	int *order;	   /* scan's view i is the detector scan's view order[i] */
@@ -33,5 +38,9 @@ struct projection_spec dbt_layout_spec(const struct dbt_layout *l, const struct 
 /* Divide the subsets into groups of at most `views` views (0: whole subsets). Group i begins with view ret_first[i], and
  * ret_first[n] is n_views; room for n_views + 1. Return the number n of groups. */
 int dbt_layout_groups(const struct dbt_layout *l, int views, int *ret_first);
+
+/* Return the penalty of one subset. start: the starting value of the volume, 1/mm. */
+struct prior dbt_layout_prior(const struct dbt_layout *l, const struct dbt_protocol *p, const struct dbt_plan *plan,
+			      double start);
 
 #endif

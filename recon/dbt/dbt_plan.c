@@ -115,8 +115,10 @@ static int add_bytes(const struct dbt_protocol *p, const struct scan *detector, 
 	plan->bytes_volume = voxels * sizeof(float);
 	/* line integrals, mask and, if the rule needs them, row lengths (sums of the rows of A) */
 	plan->bytes_projections = (rule_needs_length(rule.rule.kind) ? 3 : 2) * view * (size_t)plan->n_views * sizeof(float);
-	plan->bytes_work = iterate_work_size(voxels, (size_t)largest * view, p->projector == PROJECTION_SLICES) * sizeof(float) +
-			   tables + scratch;
+	plan->bytes_work =
+		iterate_work_size(voxels, (size_t)largest * view, p->projector == PROJECTION_SLICES, dbt_has_prior(p)) *
+			sizeof(float) +
+		tables + scratch;
 	plan->bytes_scratch = scratch;
 	plan->bytes_threads = plan_further_threads(dev, scratch);
 	plan->bytes_total = plan->bytes_volume + plan->bytes_projections + plan->bytes_work;

@@ -55,7 +55,7 @@ int dbt_resident_open(struct dbt_session *s, struct err *err)
 	if (rule_needs_length(s->conf.rule.kind) && (r = v->alloc(s->dev, bins, &s->row, err)) < 0)
 		return r;
 	r = iterate_work_alloc(s->dev, voxels, (size_t)largest_subset(&s->layout) * s->view_bins,
-			       s->p->projector == PROJECTION_SLICES, &s->work, err);
+			       s->p->projector == PROJECTION_SLICES, dbt_has_prior(s->p), &s->work, err);
 	if (r < 0)
 		return r;
 	for (int i = 0; i < DBT_STAGING_BUFFERS && i < s->plan->n_views; i++)

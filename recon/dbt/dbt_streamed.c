@@ -51,7 +51,8 @@ size_t dbt_streamed_bytes(const struct dbt_protocol *p, const struct dbt_plan *p
 	n_groups = dbt_layout_groups(l, views, first);
 	grouped = is_grouped(l, n_groups);
 	bins = (size_t)largest_group(first, n_groups) * view;
-	bytes = (iterate_stream_size((size_t)slices * slice, bins, rows, grouped, p->projector == PROJECTION_SLICES) +
+	bytes = (iterate_stream_size((size_t)slices * slice, bins, rows, grouped, p->projector == PROJECTION_SLICES,
+				     dbt_has_prior(p) ? slice : 0) +
 		 (size_t)mask_colours(n_groups) * bins) *
 		sizeof(float);
 	for (int g = 0; bytes <= limit && g < n_groups; g++)
@@ -79,8 +80,9 @@ static int open_device(struct dbt_session *s, size_t slab, size_t bins, bool gro
 	int r = 0;
 
 	for (int i = 0; r == 0 && i < 3; i++) {
-		r = v->alloc(s->dev, slab, &t->slab[i], err);
-		if (r == 0 && (grouped || (!fused && i == 0)) && (r = v->alloc(s->dev, slab, &t->slab_num[i], err)) == 0)
+		r = v->alloc(s->dev, slab + 2 * t->halo, &t->slab[i], err);
+		if (r == 0 && (grouped || ((!fused || t->halo > 0) && i == 0)) &&
+		    (r = v->alloc(s->dev, slab, &t->slab_num[i], err)) == 0)
 			r = v->alloc(s->dev, slab, &t->slab_den[i], err);
 	}
 	if (r < 0 || (r = v->alloc(s->dev, bins, &t->y, err)) < 0 || (r = v->alloc(s->dev, bins, &t->p, err)) < 0 ||
@@ -154,6 +156,7 @@ int dbt_streamed_open(struct dbt_session *s, struct err *err)
 	int *first = malloc(((size_t)plan->n_views + 1) * sizeof(*first)), r;
 
 	t->dev = s->dev;
+	t->halo = dbt_has_prior(s->p) ? slice : 0;
 	t->n_slabs = slabs_of(plan->grid.n[2], plan->slab_slices);
 	if (first)
 		t->n_groups = dbt_layout_groups(&s->layout, plan->group_views, first);

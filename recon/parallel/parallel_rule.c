@@ -161,7 +161,7 @@ int parallel_rule_open(struct parallel_session *s, struct err *err)
 		r = s->dev->ops->alloc(s->dev, s->y.n, &u->row, err);
 	for (int i = 0; r == 0 && i < s->views.n_subsets; i++)
 		r = make_subset(s, i, err);
-	return r < 0 ? r : iterate_work_alloc_kept(s->dev, s->x.n, largest, false, &u->work, err);
+	return r < 0 ? r : iterate_work_alloc_kept(s->dev, s->x.n, largest, &u->work, err);
 }
 
 void parallel_rule_release(struct parallel_session *s)

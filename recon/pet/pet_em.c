@@ -208,18 +208,13 @@ static int sum_up(struct pet_session *s, float floor, struct pet_report *report,
 	return r;
 }
 
-/* With 26 neighbours of weight h_x / distance, d2R/dx2 times x is at most about the sum of the weights, if neighbours are equal;
- * the other elements of a row of the matrix of second derivatives add up to the same amount. */
+/* c of kernels/prior.h for a voxel with 26 neighbours and beta = 1. */
 static double steepest(const struct grid *g)
 {
 	double sum = 0;
 
-	for (int k = -1; k <= 1; k++)
-		for (int j = -1; j <= 1; j++)
-			for (int i = -1; i <= 1; i++)
-				if (i || j || k)
-					sum += g->h[0] / sqrt(i * i * g->h[0] * g->h[0] + j * j * g->h[1] * g->h[1] +
-							      k * k * g->h[2] * g->h[2]);
+	for (int n = 0; n < PRIOR_NEIGHBOURS; n++)
+		sum += prior_weight(1, 1, g, n % 3 - 1, n / 3 % 3 - 1, n / 9 - 1);
 	return 2 * sum;
 }
 
@@ -253,6 +248,7 @@ int pet_em_run(struct pet_session *s, const struct monitor *monitor, struct pet_
 			.beta = (float)(s->p->prior_weight * mean / s->layout.n_subsets),
 			.gamma = (float)s->p->prior_gamma,
 			.epsilon = (float)(EPSILON * level),
+			.across = 1,
 		};
 		conf.prior = s->p->prior_weight > 0 ? &prior : NULL;
 		r = s->dev->ops->axpy((float)(prior.beta * steepest(&s->plan->grid) / level), &s->x, &s->scale, err);

@@ -61,10 +61,7 @@ static int alloc_data(struct pet_session *s, size_t largest, struct err *err)
 		for (int role = PET_DATA; r == 0 && role < PET_ROLES; role++)
 			if (s->loads[role])
 				r = s->dev->ops->alloc(s->dev, bins, &s->data[slot][role], err);
-	return r < 0 ? r
-		     : iterate_work_alloc_kept(s->dev, grid_size(&s->plan->grid), largest,
-					       pet_volumes_of(s->p, s->layout.n_subsets, pet_is_streamed(s)).gradient, &s->work,
-					       err);
+	return r < 0 ? r : iterate_work_alloc_kept(s->dev, grid_size(&s->plan->grid), largest, &s->work, err);
 }
 
 int pet_parts_open(struct pet_session *s, struct err *err)

@@ -71,11 +71,11 @@ int pet_result_read(const struct pet_result *s, int first, int n, float *ret_sli
 
 /* The volumes that a session has on the device, by purpose. */
 struct pet_volumes {
-	int den;	      /* sensitivity images */
-	bool em;	      /* x and num */
-	bool gradient, scale; /* BSREM */
-	bool spare;	      /* two for the post-filter of FBP */
-	bool psf;	      /* PSF_WORK_VOLUMES of the resolution model */
+	int den;    /* sensitivity images */
+	bool em;    /* x and num */
+	bool scale; /* BSREM */
+	bool spare; /* two for the post-filter of FBP */
+	bool psf;   /* PSF_WORK_VOLUMES of the resolution model */
 };
 struct pet_volumes pet_volumes_of(const struct pet_protocol *p, int n_subsets, bool streamed);
 

@@ -135,7 +135,6 @@ struct pet_volumes pet_volumes_of(const struct pet_protocol *p, int n_subsets, b
 		.em = true,
 		.den = streamed ? 1 : n_subsets,
 		.scale = a->rule == RULE_EM_RELAXED,
-		.gradient = a->rule == RULE_EM_RELAXED && p->prior_weight > 0,
 		.psf = p->psf > 0,
 	};
 }
@@ -221,7 +220,7 @@ static int count(const struct plan_request *q, int views, bool keep, struct pet_
 	t = count_tables(q, &plan->grid, first, n, plan->keep_tables);
 	free(first);
 	largest = (size_t)t.largest;
-	volumes = 1 + (size_t)(v.em + v.den + v.scale + v.gradient + (v.psf ? PSF_WORK_VOLUMES : 0) + (v.spare ? 2 : 0));
+	volumes = 1 + (size_t)(v.em + v.den + v.scale + (v.psf ? PSF_WORK_VOLUMES : 0) + (v.spare ? 2 : 0));
 	plan->bytes_volume = volumes * voxels * sizeof(float);
 	/* FBP: direct planes; EM: the data on the device, and a group's line integrals */
 	plan->bytes_data = sizeof(float) * view * largest;

@@ -203,8 +203,8 @@ static void test_blur_width(void **state)
 	device_close(dev);
 }
 
-/* R of kernels/prior.h in double, from the definition. */
-static double roughness(const struct prior *p, const struct grid *g, const double *x)
+/* R and c of kernels/prior.h in double, from the definition. */
+static double roughness(const struct prior *p, const struct grid *g, const double *x, double *ret_bound)
 {
 	double sum = 0;
 
@@ -212,7 +212,7 @@ static double roughness(const struct prior *p, const struct grid *g, const doubl
 		for (int m = 0; m < 27; m++) {
 			int at[3] = {n % g->n[0], n / g->n[0] % g->n[1], n / g->n[0] / g->n[1]};
 			int to[3] = {at[0] + m % 3 - 1, at[1] + m / 3 % 3 - 1, at[2] + m / 9 - 1};
-			double a = x[index_of(g, at[0], at[1], at[2])], b, distance;
+			double a = x[index_of(g, at[0], at[1], at[2])], b, distance, weight;
 
 			if (m == 13 || to[0] < 0 || to[0] >= g->n[0] || to[1] < 0 || to[1] >= g->n[1] || to[2] < 0 ||
 			    to[2] >= g->n[2])
@@ -222,59 +222,148 @@ static double roughness(const struct prior *p, const struct grid *g, const doubl
 				continue;
 			distance = sqrt(pow((to[0] - at[0]) * g->h[0], 2) + pow((to[1] - at[1]) * g->h[1], 2) +
 					pow((to[2] - at[2]) * g->h[2], 2));
-			sum += 0.5 * g->h[0] / distance * (a - b) * (a - b) / (a + b + p->gamma * fabs(a - b) + p->epsilon);
+			weight = g->h[0] / distance * (to[2] == at[2] ? 1 : (double)p->across);
+			if (p->kind == PRIOR_QUADRATIC)
+				sum += 0.5 * weight * (a - b) * (a - b) / (2 * (double)p->level);
+			else
+				sum += 0.5 * weight * (a - b) * (a - b) / (a + b + p->gamma * fabs(a - b) + p->epsilon);
+			if (ret_bound)
+				ret_bound[index_of(g, at[0], at[1], at[2])] +=
+					p->beta * weight * (p->kind == PRIOR_QUADRATIC ? 2 * a / (double)p->level : 2);
 		}
 	return sum;
 }
 
-static void check_prior(struct device *dev, const struct grid *g)
-{
-	const struct prior prior = {0.7f, 2, 0.01f};
-	size_t n = grid_size(g);
-	float *host = random_volume(g, 11, 0.1f, 1), *grad;
-	double *x = malloc(n * sizeof(*x)), most = 0;
-	uint32_t seed = 2;
-	struct buf at, ret = empty(dev, n);
+static const struct prior priors[] = {
+	{.beta = 0.7f, .gamma = 2, .epsilon = 0.01f, .across = 1},
+	{.beta = 0.7f, .gamma = 0, .epsilon = 0.01f, .across = 0.25f},
+	{.beta = 0.7f, .kind = PRIOR_QUADRATIC, .level = 0.5f, .across = 1},
+	{.beta = 0.7f, .kind = PRIOR_QUADRATIC, .level = 0.5f, .across = 0},
+};
+#define N_PRIORS (sizeof(priors) / sizeof(priors[0]))
+#define NUM 3.0f /* the sums before */
+#define DEN 5.0f
 
-	assert_non_null(x);
+/* num loses the gradient, which is compared with differences of R; den and, with `ratio`, num gain c. */
+static void check_prior_kind(struct device *dev, const struct grid *g, const struct prior *prior, bool ratio)
+{
+	size_t n = grid_size(g);
+	float *host = random_volume(g, 11, 0.1f, 1), *sums[3];
+	double *x = malloc(n * sizeof(*x)), *bound = calloc(n, sizeof(*bound)), most = 0;
+	uint32_t seed = 2;
+	struct buf at, num = empty(dev, n), den = empty(dev, n), alone = empty(dev, n);
+
+	assert_true(x && bound);
 	for (size_t i = 0; i < n; i++) {
 		if (!is_padding(g, i) && i && uniform(&seed, 0, 1) < 0.2f)
 			host[i] = 0; /* outside the support */
 		x[i] = (double)host[i];
 	}
 	at = put(dev, host, n);
-	assert_int_equal(dev->ops->prior_gradient(&prior, &at, g, &ret, NULL), 0);
-	grad = fetched(&ret);
+	assert_int_equal(dev->ops->fill(&num, NUM, NULL), 0);
+	assert_int_equal(dev->ops->fill(&den, DEN, NULL), 0);
+	assert_int_equal(dev->ops->fill(&alone, NUM, NULL), 0);
+	assert_int_equal(dev->ops->prior_sums(prior, &at, g, NULL, ratio, &num, &den, NULL), 0);
+	assert_int_equal(dev->ops->prior_sums(prior, &at, g, NULL, ratio, &alone, NULL, NULL), 0);
+	sums[0] = fetched(&num);
+	sums[1] = fetched(&den);
+	sums[2] = fetched(&alone);
+	roughness(prior, g, x, bound);
 	for (size_t i = 0; i < n; i++) {
 		if (is_padding(g, i) || host[i] == 0)
-			assert_true(grad[i] == 0);
-		most = fmax(most, fabs((double)grad[i]));
+			assert_true(sums[0][i] == NUM && sums[1][i] == DEN && sums[2][i] == NUM);
+		assert_near((double)sums[1][i], DEN + bound[i], 1e-5 * (DEN + bound[i]));
+		assert_near((double)sums[0][i], (double)sums[2][i] + (ratio ? bound[i] : 0), 1e-5 * (NUM + bound[i]));
+		most = fmax(most, fabs((double)(NUM - sums[2][i])));
 	}
 	assert_true(most > 0.01);
-	for (size_t i = 0; i < n; i += n / 60 + 1) {
+	for (size_t i = 0; i < n; i += n / 20 + 1) {
 		const double step = 1e-5;
 		double up, down;
 
 		if (is_padding(g, i) || host[i] == 0)
 			continue;
 		x[i] = (double)host[i] + step;
-		up = roughness(&prior, g, x);
+		up = roughness(prior, g, x, NULL);
 		x[i] = (double)host[i] - step;
-		down = roughness(&prior, g, x);
+		down = roughness(prior, g, x, NULL);
 		x[i] = (double)host[i];
-		assert_near((double)grad[i], prior.beta * (up - down) / (2 * step), 1e-5 * most);
+		assert_near((double)(NUM - sums[2][i]), prior->beta * (up - down) / (2 * step), 1e-5 * most + 1e-6);
+		assert_true(prior->beta * (up - down) / (2 * step) <= bound[i] / 2);
 	}
+	for (int i = 0; i < 3; i++)
+		free(sums[i]);
 	free(host);
-	free(grad);
 	free(x);
+	free(bound);
 	buf_release(&at);
-	buf_release(&ret);
+	buf_release(&num);
+	buf_release(&den);
+	buf_release(&alone);
+}
+
+static void check_prior(struct device *dev, const struct grid *g)
+{
+	for (size_t i = 0; i < N_PRIORS; i++)
+		for (int ratio = 0; ratio < 2; ratio++)
+			check_prior_kind(dev, g, &priors[i], ratio);
 }
 
 static void test_prior(void **state)
 {
 	(void)state;
 	everywhere(check_prior);
+}
+
+/* Slices first .. first + n - 1 computed by themselves, with their neighbours, have the same bits as in the whole volume. */
+static void check_part(struct device *dev, const struct grid *g, const struct prior *prior, int first, int n, const float *host,
+		       const float *whole)
+{
+	size_t slice = (size_t)g->n[0] * (size_t)g->n[1], at = (size_t)first * slice, size = (size_t)n * slice;
+	int halo[2] = {first > 0, first + n < g->n[2]};
+	struct buf x = put(dev, host + at - (size_t)halo[0] * slice, size + (size_t)(halo[0] + halo[1]) * slice),
+		   num = empty(dev, size), den = empty(dev, size);
+	struct grid part = *g;
+	float *found;
+
+	part.n[2] = n;
+	assert_int_equal(dev->ops->fill(&num, NUM, NULL), 0);
+	assert_int_equal(dev->ops->fill(&den, DEN, NULL), 0);
+	assert_int_equal(dev->ops->prior_sums(prior, &x, &part, halo, true, &num, &den, NULL), 0);
+	found = fetched(&num);
+	assert_memory_equal(found, whole + at, size * sizeof(float));
+	free(found);
+	buf_release(&x);
+	buf_release(&num);
+	buf_release(&den);
+}
+
+static void check_prior_parts(struct device *dev, const struct grid *g)
+{
+	size_t n = grid_size(g);
+	float *host = random_volume(g, 11, 0.1f, 1), *whole;
+	struct buf x = put(dev, host, n), num = empty(dev, n), den = empty(dev, n);
+
+	for (size_t i = 0; !g->z_fastest && i < N_PRIORS; i++) {
+		assert_int_equal(dev->ops->fill(&num, NUM, NULL), 0);
+		assert_int_equal(dev->ops->fill(&den, DEN, NULL), 0);
+		assert_int_equal(dev->ops->prior_sums(&priors[i], &x, g, NULL, true, &num, &den, NULL), 0);
+		whole = fetched(&num);
+		for (int slices = 1; slices <= g->n[2]; slices++)
+			for (int first = 0; first + slices <= g->n[2]; first++)
+				check_part(dev, g, &priors[i], first, slices, host, whole);
+		free(whole);
+	}
+	free(host);
+	buf_release(&x);
+	buf_release(&num);
+	buf_release(&den);
+}
+
+static void test_prior_parts(void **state)
+{
+	(void)state;
+	everywhere(check_prior_parts);
 }
 
 /* Parallel rays of level planes: two in one slice, one slice without, one plane outside of the volume. */
@@ -392,7 +481,8 @@ static void test_refused(void **state)
 {
 	const struct grid *g = &grids[0];
 	const double sigma[3] = {1, 1, 1}, bad[3] = {1, NAN, 1};
-	const struct prior flat = {1, 2, 0};
+	const struct prior flat = {.beta = 1, .gamma = 2, .across = 1}, level = {.beta = 1, .kind = PRIOR_QUADRATIC};
+	const int halo[2] = {1, 0};
 	struct err err = {0};
 	struct device *dev;
 	struct buf x, y, z, little;
@@ -407,8 +497,15 @@ static void test_refused(void **state)
 	assert_int_equal(dev->ops->blur(&x, g, sigma, &little, &y, &err), -EINVAL);
 	assert_int_equal(dev->ops->blur(&x, g, bad, &y, &z, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "nan"));
-	assert_int_equal(dev->ops->prior_gradient(&flat, &x, g, &y, &err), -EINVAL);
+	assert_int_equal(dev->ops->prior_sums(&flat, &x, g, NULL, true, &y, NULL, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "epsilon=0"));
+	assert_int_equal(dev->ops->prior_sums(&level, &x, g, NULL, true, &y, NULL, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "level=0"));
+	assert_int_equal(dev->ops->prior_sums(&priors[0], &x, g, NULL, true, &x, NULL, &err), -EINVAL);
+	assert_int_equal(dev->ops->prior_sums(&priors[0], &x, g, NULL, true, &y, &x, &err), -EINVAL);
+	assert_int_equal(dev->ops->prior_sums(&priors[0], &x, g, NULL, true, &little, NULL, &err), -EINVAL);
+	assert_int_equal(dev->ops->prior_sums(&priors[0], &x, g, NULL, true, &y, &little, &err), -EINVAL);
+	assert_int_equal(dev->ops->prior_sums(&priors[0], &x, g, halo, true, &y, NULL, &err), -EINVAL);
 	buf_release(&x);
 	buf_release(&y);
 	buf_release(&z);
@@ -419,8 +516,8 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_blur),	     cmocka_unit_test(test_blur_width), cmocka_unit_test(test_prior),
-		cmocka_unit_test(test_interpolated), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_blur),	    cmocka_unit_test(test_blur_width),	 cmocka_unit_test(test_prior),
+		cmocka_unit_test(test_prior_parts), cmocka_unit_test(test_interpolated), cmocka_unit_test(test_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

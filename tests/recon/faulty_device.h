@@ -36,8 +36,10 @@ FAULTY(rule_voxels, (const struct rule *rule, const struct buf *num, const struc
        num, den, x, err)
 FAULTY(blur, (const struct buf *x, const struct grid *g, const double s[3], struct buf *work, struct buf *ret, struct err *err),
        x, g, s, work, ret, err)
-FAULTY(prior_gradient, (const struct prior *prior, const struct buf *x, const struct grid *g, struct buf *ret, struct err *err),
-       prior, x, g, ret, err)
+FAULTY(prior_sums,
+       (const struct prior *prior, const struct buf *x, const struct grid *g, const int halo[2], bool ratio, struct buf *num,
+	struct buf *den, struct err *err),
+       prior, x, g, halo, ratio, num, den, err)
 FAULTY(sum, (const struct buf *x, double *ret, struct err *err), x, ret, err)
 FAULTY(dot, (const struct buf *x, const struct buf *y, double *ret, struct err *err), x, y, ret, err)
 FAULTY(projection_create, (struct device * dev, const struct projection_spec *spec, struct projection **ret, struct err *err),
@@ -95,7 +97,7 @@ static inline struct device_ops faulty_ops(const struct device_ops *ops)
 	FAULTY_SET(threshold);
 	FAULTY_SET(rule_voxels);
 	FAULTY_SET(blur);
-	FAULTY_SET(prior_gradient);
+	FAULTY_SET(prior_sums);
 	FAULTY_SET(sum);
 	FAULTY_SET(dot);
 	FAULTY_SET(projection_create);

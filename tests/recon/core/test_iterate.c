@@ -86,7 +86,7 @@ static void mlem_identities(void **state)
 			struct iterate_work work;
 			double before = -INFINITY;
 
-			assert_int_equal(iterate_work_alloc(dev, op->n_in, op->n_out, linop_fused(op), &work, NULL), 0);
+			assert_int_equal(iterate_work_alloc(dev, op->n_in, op->n_out, linop_fused(op), false, &work, NULL), 0);
 			assert_int_equal(dev->ops->fill(&x, 1, NULL), 0);
 			for (int k = 0; k < 15; k++) {
 				double data, sum, likelihood;
@@ -134,7 +134,7 @@ static float *ordered(struct device *dev, const struct rule *rule, const struct 
 	float *result;
 
 	assert_int_equal(dev->ops->fill(&row, 13.5f, NULL), 0);
-	assert_int_equal(iterate_work_alloc(dev, x.n, n, !plain, &work, NULL), 0);
+	assert_int_equal(iterate_work_alloc(dev, x.n, n, !plain, false, &work, NULL), 0);
 	for (int i = 0; i < 5; i++) {
 		struct projection_spec spec = {.model = PROJECTION_SLICES, .scan = scan, .first = i, .n_views = 1, .grid = &grid};
 
@@ -216,7 +216,7 @@ static void support_stays(void **state)
 		assert_int_equal(dev->ops->fill(&row, 13.5f, NULL), 0);
 		if (rule_needs_length(rules[k].kind))
 			all.row = row;
-		assert_int_equal(iterate_work_alloc(dev, op->n_in, op->n_out, false, &work, NULL), 0);
+		assert_int_equal(iterate_work_alloc(dev, op->n_in, op->n_out, false, false, &work, NULL), 0);
 		assert_int_equal(iterate_run(&conf, &all, 1, &work, &x, NULL, NULL), 0);
 		xs = fixture_download(&x);
 		for (size_t i = 0; i < op->n_in; i++)
@@ -246,7 +246,7 @@ static void refusals(void **state)
 	struct err err = {0};
 
 	(void)state;
-	assert_int_equal(iterate_work_alloc(dev, op->n_in, op->n_out, true, &work, NULL), 0);
+	assert_int_equal(iterate_work_alloc(dev, op->n_in, op->n_out, true, false, &work, NULL), 0);
 	assert_int_equal(iterate_run(&conf, &all, 1, &work, &x, NULL, &err), -EINVAL);
 	conf.iterations = 1;
 	assert_int_equal(iterate_run(&conf, &all, 0, &work, &x, NULL, &err), -EINVAL);
@@ -322,8 +322,8 @@ static void kept_is_plain(void **state)
 			bringer.op = op[1];
 			bringer.calls = 0;
 			plain = (struct iterate_subset){.op = all, .y = y};
-			assert_int_equal(iterate_work_alloc(dev, n, y.n, false, &work, NULL), 0);
-			assert_int_equal(iterate_work_alloc_kept(dev, n, part[1].y.n, false, &work_kept, NULL), 0);
+			assert_int_equal(iterate_work_alloc(dev, n, y.n, false, false, &work, NULL), 0);
+			assert_int_equal(iterate_work_alloc_kept(dev, n, part[1].y.n, &work_kept, NULL), 0);
 			assert_int_equal(linop_sensitivity(all, &den, NULL), 0);
 			assert_int_equal(dev->ops->fill(&x, 1, NULL), 0);
 			assert_int_equal(iterate_run(&conf, &plain, 1, &work, &x, NULL, NULL), 0);

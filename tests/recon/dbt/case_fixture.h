@@ -24,6 +24,8 @@ static const struct dbt_protocol case_protocol = {
 	.algorithm = ALGORITHM_OSEM,
 	.iterations = 2,
 	.relaxation = 0.7,
+	.prior_gamma = 2,
+	.prior_across = 1,
 	.filter = DBT_FILTER_HANN,
 	.filter_cut = 0.8,
 	.voxel = 1.9,
@@ -35,12 +37,22 @@ static const struct case_algorithm {
 	const char *name;
 	enum algorithm algorithm;
 	int subsets;
+	double prior_weight;
+	enum prior_kind prior;
 } case_algorithms[] = {
-	{"osem", ALGORITHM_OSEM, 0}, {"osem, 3 subsets", ALGORITHM_OSEM, 3},
-	{"mlem", ALGORITHM_MLEM, 0}, {"ostr", ALGORITHM_OSTR, 0},
-	{"mltr", ALGORITHM_MLTR, 0}, {"sart", ALGORITHM_SART, 0},
-	{"bp", ALGORITHM_BP, 0},     {"sart, 2 subsets", ALGORITHM_SART, 2},
+	{"osem", ALGORITHM_OSEM, 0},
+	{"osem, 3 subsets", ALGORITHM_OSEM, 3},
+	{"mlem", ALGORITHM_MLEM, 0},
+	{"ostr", ALGORITHM_OSTR, 0},
+	{"mltr", ALGORITHM_MLTR, 0},
+	{"sart", ALGORITHM_SART, 0},
+	{"bp", ALGORITHM_BP, 0},
+	{"sart, 2 subsets", ALGORITHM_SART, 2},
 	{"fbp", ALGORITHM_FBP, 0},
+	{"osem, relative difference", ALGORITHM_OSEM, 0, 0.1, PRIOR_RELATIVE},
+	{"osem, 3 subsets, quadratic", ALGORITHM_OSEM, 3, 0.1, PRIOR_QUADRATIC},
+	{"mltr, relative difference", ALGORITHM_MLTR, 0, 0.1, PRIOR_RELATIVE},
+	{"ostr, quadratic", ALGORITHM_OSTR, 0, 0.1, PRIOR_QUADRATIC},
 };
 
 #define CASE_ALGORITHMS (sizeof(case_algorithms) / sizeof(case_algorithms[0]))
@@ -51,6 +63,8 @@ static inline struct dbt_protocol case_with(const struct case_algorithm *a, enum
 
 	p.algorithm = a->algorithm;
 	p.subsets = a->subsets;
+	p.prior = a->prior;
+	p.prior_weight = a->prior_weight;
 	p.projector = model;
 	return p;
 }

@@ -144,7 +144,7 @@ static void likelihood_never_falls(void **state)
 		double first = 0, before = -INFINITY, now = 0;
 		struct iterate_work work;
 
-		assert_int_equal(iterate_work_alloc(dev, op->n_in, op->n_out, true, &work, NULL), 0);
+		assert_int_equal(iterate_work_alloc(dev, op->n_in, op->n_out, true, false, &work, NULL), 0);
 		assert_int_equal(dev->ops->fill(&x, 0, NULL), 0);
 		assert_int_equal(op->mark(op, &x, NULL), 0);
 		assert_int_equal(dev->ops->threshold(&x, 0, starts[run / 2], NULL), 0);
@@ -509,7 +509,7 @@ static void fit_sart(const struct fit *f, enum projection_model model, int views
 		op[s] = fixture_projector(f->dev, &spec);
 		subset[s] = (struct iterate_subset){.op = op[s], .y = buf_part(&y, at, bins), .row = buf_part(&row, at, bins)};
 	}
-	assert_int_equal(iterate_work_alloc(f->dev, FIT_VOXELS, subset[0].y.n, linop_fused(op[0]), &work, NULL), 0);
+	assert_int_equal(iterate_work_alloc(f->dev, FIT_VOXELS, subset[0].y.n, linop_fused(op[0]), false, &work, NULL), 0);
 	assert_int_equal(f->dev->ops->fill(&x, 0.05f, NULL), 0);
 	for (int k = 0; k < rounds; k++) {
 		double now[FIT_VOXELS];

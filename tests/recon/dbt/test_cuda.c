@@ -367,13 +367,34 @@ static float *reconstruct(struct device *dev, const struct scan *scan, const str
 /* Two passes over 7 subsets: 14 updates, each with the relative error of an operator. */
 static void reconstruct_on_both(double ratio)
 {
-	static const enum algorithm algorithms[] = {ALGORITHM_OSEM, ALGORITHM_MLEM, ALGORITHM_OSTR, ALGORITHM_MLTR,
-						    ALGORITHM_SART, ALGORITHM_BP,   ALGORITHM_FBP};
+	static const struct {
+		enum algorithm algorithm;
+		double prior_weight;
+		enum prior_kind prior;
+		double across;
+	} ways[] = {
+		{ALGORITHM_OSEM},
+		{ALGORITHM_MLEM},
+		{ALGORITHM_OSTR},
+		{ALGORITHM_MLTR},
+		{ALGORITHM_SART},
+		{ALGORITHM_BP},
+		{ALGORITHM_FBP},
+		{ALGORITHM_OSEM, 0.05, PRIOR_RELATIVE, 1},
+		{ALGORITHM_MLEM, 0.05, PRIOR_QUADRATIC, 1},
+		{ALGORITHM_OSTR, 0.05, PRIOR_QUADRATIC, 0.5},
+		{ALGORITHM_MLTR, 0.05, PRIOR_RELATIVE, 0},
+		{ALGORITHM_OSTR, 10, PRIOR_RELATIVE, 1},
+	};
 	struct scan *scan = fixture_turning_scan(111, 137, 1.0, 7, ratio);
 	struct device *cpu = fixture_device(FIXTURE_CPU, 2), *cuda = cuda_device();
 
-	for (size_t i = 0; i < 2 * sizeof(algorithms) / sizeof(algorithms[0]); i++) {
-		struct dbt_protocol p = {.algorithm = algorithms[i / 2],
+	for (size_t i = 0; i < 2 * sizeof(ways) / sizeof(ways[0]); i++) {
+		struct dbt_protocol p = {.algorithm = ways[i / 2].algorithm,
+					 .prior_weight = ways[i / 2].prior_weight,
+					 .prior = ways[i / 2].prior,
+					 .prior_gamma = 2,
+					 .prior_across = ways[i / 2].across,
 					 .iterations = 2,
 					 .slice_spacing = 1.5,
 					 .relaxation = 0.5,
@@ -387,16 +408,16 @@ static void reconstruct_on_both(double ratio)
 		assert_int_equal(n, m);
 		d = fixture_difference(b, a, n);
 		if (!(d <= DEVICE_TOL))
-			print_error("algorithm %d, model %d: CPU and CUDA images differ by %g\n", (int)p.algorithm,
-				    (int)p.projector, d);
+			print_error("algorithm %d, model %d, prior %g: CPU and CUDA images differ by %g\n", (int)p.algorithm,
+				    (int)p.projector, p.prior_weight, d);
 		assert_true(d <= DEVICE_TOL);
 		free(b);
 		p.memory_limit = ratio != 0 ? 0 : 3500000; /* streams slabs */
 		b = reconstruct(cuda, scan, &p, &m);
 		d = fixture_difference(b, a, n);
 		if (!(d <= DEVICE_TOL))
-			print_error("algorithm %d, model %d: streamed image differs by %g\n", (int)p.algorithm, (int)p.projector,
-				    d);
+			print_error("algorithm %d, model %d, prior %g: streamed image differs by %g\n", (int)p.algorithm,
+				    (int)p.projector, p.prior_weight, d);
 		assert_true(d <= DEVICE_TOL);
 		free(a);
 		free(b);

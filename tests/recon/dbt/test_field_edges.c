@@ -193,7 +193,7 @@ static void solution_stays(void **state)
 	struct iterate_work work;
 
 	(void)state;
-	assert_int_equal(iterate_work_alloc(dev, voxels, bins, true, &work, NULL), 0);
+	assert_int_equal(iterate_work_alloc(dev, voxels, bins, true, false, &work, NULL), 0);
 	assert_int_equal(dev->ops->fill(&x, 1, NULL) | op->apply(op, &x, &row, NULL), 0);
 	assert_int_equal(dev->ops->upload(&x, truth, NULL) | op->apply(op, &x, &y, NULL), 0);
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {

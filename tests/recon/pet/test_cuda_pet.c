@@ -269,11 +269,16 @@ static void repeatable(void **state)
 }
 
 /* The operations applied to the same random volume on both devices. */
-enum volume_op { BLUR, PRIOR, BINS };
+enum volume_op { BLUR, PRIOR, QUADRATIC, BINS };
 
 static float *volume_op(struct device *dev, enum volume_op op, const struct grid *g)
 {
-	const struct prior prior = {.beta = 0.7f, .gamma = 2, .epsilon = 0.01f};
+	const struct prior prior = {.beta = 0.7f,
+				    .kind = op == QUADRATIC ? PRIOR_QUADRATIC : PRIOR_RELATIVE,
+				    .gamma = 2,
+				    .epsilon = 0.01f,
+				    .level = 0.5f,
+				    .across = 1};
 	const struct rule rule = {.kind = RULE_EM, .bin_floor = 1e-3f, .voxel_floor = 1e-3f};
 	const double sigma[3] = {2.1, 0, 4.4};
 	size_t n = grid_size(g);
@@ -291,7 +296,9 @@ static float *volume_op(struct device *dev, enum volume_op op, const struct grid
 		assert_int_equal(dev->ops->blur(&x, g, sigma, &work, &out, NULL), 0);
 		break;
 	case PRIOR:
-		assert_int_equal(dev->ops->prior_gradient(&prior, &x, g, &out, NULL), 0);
+	case QUADRATIC:
+		assert_int_equal(
+			dev->ops->prior_sums(&prior, &x, g, NULL, op == QUADRATIC, &out, op == QUADRATIC ? &ret : NULL, NULL), 0);
 		break;
 	case BINS:
 		assert_int_equal(dev->ops->rule_bins(&rule, &ret, &x, NULL, &work, &x, &out, NULL), 0);
