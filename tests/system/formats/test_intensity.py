@@ -1,0 +1,103 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The attenuation of a slab is right to 2 %, or it is called relative, whatever the open beam is: distance of the source, heel effect, exposures
+that vary, air over range, little or no air; with the right profile and with one that contradicts the images. A breast under such a beam is like one under
+a uniform beam. With --table all cases of docs/numerics.md are measured."""
+import json
+import os
+import sys
+
+import numpy as np
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from tools import dbt_tools as tools  # noqa: E402
+
+MU = 0.05  # 1/mm
+DISTANCE = {"open_field": "distance"}
+FIT = {"open_field_fit": True}
+# name, options of the simulation, keys of the profile, quantitative (None: either, if right)
+CASES = (
+    ("distance, heel, mAs", {"open_field": "distance", "heel": 5, "exposure_swing": 30}, {**DISTANCE, **FIT}, True),
+    ("distance, 1 % of air", {"open_field": "distance", "air": 1, "exposure_swing": 30}, DISTANCE, True),
+    ("distance, 1 % of air, not declared", {"open_field": "distance", "air": 1}, {}, False),
+    ("heel of 10 %, 20 % of air", {"heel": 10, "air": 20}, FIT, True),
+    ("heel of 10 %, 20 % of air, not declared", {"heel": 10, "air": 20}, {}, False),
+    ("over range", {"over_range": 60}, {}, False),
+    ("no air", {"air": 0}, {}, False),
+)
+BEAMS = (({}, {}), ({"exposure_swing": 30}, {}), ({"open_field": "distance"}, DISTANCE), ({"open_field": "distance"}, {}), ({"heel": 3}, FIT),
+         ({"heel": 3}, {}), ({"heel": 10}, FIT), ({"heel": 10}, {}), ({"heel": 5, "open_field": "distance", "exposure_swing": 30}, {**DISTANCE, **FIT}),
+         ({"over_range": 60}, {}))
+
+
+def profile(path, keys):
+    with open(path, "w", encoding="ascii") as f:
+        values = " ".join(f"{key} = {json.dumps(value)};" for key, value in keys.items())
+        f.write(f'profiles = ( {{ name = "siemens-inspiration"; {values} }} );')
+    return path
+
+
+def places(result, truth):
+    """The attenuation at 12 places in the middle slices of the body."""
+    size = truth["columns"] * truth["pixel_mm"], truth["rows"] * truth["pixel_mm"]
+    body = next(s for s in truth["shapes"] if s["role"] == "body")
+    far = min(body["center_mm"][0] + body["half_axes_mm"][0], size[0])
+    wide = min(body["half_axes_mm"][1], size[1] / 2)
+    values = []
+    for x in (0.15, 0.4, 0.65):
+        for y in (-0.5, -0.2, 0.2, 0.5):
+            point = tools.scan_axes("L", "CC").T @ np.array([x * far, y * wide, truth["support_mm"] + truth["thickness_mm"] / 2])
+            k, r, c = (int(round(i)) for i in result.index(point))
+            values.append(np.median(result.mu[k - 3:k + 4, max(r - 6, 0):r + 7, max(c - 6, 0):c + 7]))
+    return np.array(values)
+
+
+def measure(folder, beam, keys, phantom="slab"):
+    truth = tools.simulate(os.path.join(folder, "exam"), phantom=phantom, binning=8, views=9, **beam)
+    case, path = tools.reconstruct(os.path.join(folder, "out"), os.path.join(folder, "exam"), config=profile(os.path.join(folder, "conf"), keys))
+    return case, places(tools.Result(path), truth)
+
+
+def check_slab(failures):
+    for name, beam, keys, quantitative in CASES:
+        with tools.folder() as folder:
+            case, values = measure(folder, beam, keys)
+        worst = np.abs(values / MU - 1).max()
+        tools.check(case["quantitative"] == quantitative, f"{name}: {case['unattenuated']}, {case['open_field']}, '{case['warnings']}'", failures)
+        tools.check(not case["quantitative"] or worst < 0.02, f"{name}: {100 * worst:.1f} % of {MU}/mm", failures)
+        tools.check(case["quantitative"] == ("relative" not in case["warnings"]), f"{name}: '{case['warnings']}'", failures)
+        tools.check(case["open_field"]["model"] == keys.get("open_field", "uniform"), f"{name}: {case['open_field']}", failures)
+
+
+def check_breast(failures):
+    with tools.folder() as folder:
+        _, right = measure(folder, {}, {}, "breast")
+    with tools.folder() as folder:
+        case, values = measure(folder, {"open_field": "distance", "heel": 5, "exposure_swing": 30}, {**DISTANCE, **FIT}, "breast")
+    worst = np.abs(values / right - 1).max()
+    tools.check(case["quantitative"] and worst < 0.02, f"breast: {100 * worst:.1f} %, {case['open_field']}, '{case['warnings']}'", failures)
+    tools.check(case["open_field"]["views_along_x"] >= 5, f"breast: {case['open_field']}", failures)
+
+
+def print_table():
+    for beam, keys in BEAMS:
+        row = []
+        for air in (None, 5, 1, 0.5, 0):
+            with tools.folder() as folder:
+                case, values = measure(folder, beam if air is None else {**beam, "air": air}, keys)
+            error = values / MU - 1
+            row.append(f"{100 * error[np.argmax(np.abs(error))]:+.1f}" if case["quantitative"] else "relative")
+        print("|", ", ".join(f"{k} {v}" for k, v in beam.items()) or "uniform", "|", ", ".join(keys) or "-", "|", " | ".join(row), "|", flush=True)
+
+
+def main():
+    failures = []
+    if "--table" in sys.argv:
+        print_table()
+        return
+    check_slab(failures)
+    check_breast(failures)
+    tools.finish(failures, "intensity: attenuation within 2 %, or called relative")
+
+
+main()
