@@ -134,6 +134,7 @@ struct route_conf { /* assigns cases to a protocol and to destinations; the firs
 	size_t n_destinations;
 };
 
+enum synthetic_class { SYNTHETIC_MAMMOGRAM = 1, SYNTHETIC_TOMOSYNTHESIS };
 enum slab_mode { SLAB_MEAN = 1, SLAB_MAXIMUM };
 enum compression { COMPRESSION_NONE, COMPRESSION_JPEGLS }; /* lossless JPEG-LS */
 
@@ -151,7 +152,8 @@ struct protocol_conf {
 	double slab_thickness;		   /* thickness of slabs (several slices combined), mm; 0: write no slabs */
 	double slab_step;		   /* distance between slabs, mm; 0: slab_thickness / 2 */
 	enum slab_mode slab_mode;
-	bool synthetic;		   /* write a 2-D view computed from the slices as an additional object */
+	bool synthetic; /* write a 2-D view computed from the slices as an additional object */
+	enum synthetic_class synthetic_class;
 	bool require_quantitative; /* tomosynthesis: hold cases whose attenuation is relative */
 	enum compression compression;
 	char description[128]; /* written to SeriesDescription */

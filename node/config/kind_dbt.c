@@ -13,6 +13,8 @@ static const struct key_choice algorithms[] = {
 };
 static const struct key_choice filters[] = {{"ramp", DBT_FILTER_RAMP}, {"hann", DBT_FILTER_HANN}, {NULL, 0}};
 static const struct key_choice slab_modes[] = {{"mean", SLAB_MEAN}, {"maximum", SLAB_MAXIMUM}, {NULL, 0}};
+static const struct key_choice synthetic_classes[] = {
+	{"mammogram", SYNTHETIC_MAMMOGRAM}, {"tomosynthesis", SYNTHETIC_TOMOSYNTHESIS}, {NULL, 0}};
 static const struct key_choice projectors[] = {{"slices", PROJECTION_SLICES}, {"exact", PROJECTION_EXACT}, {NULL, 0}};
 
 static const struct config_key protocol_keys[] = {
@@ -75,6 +77,11 @@ static const struct config_key protocol_keys[] = {
 	 .meaning = "how a slab combines its slices"},
 	{"synthetic", AS_BOOL(protocol_conf, synthetic), .fallback = "false",
 	 .meaning = "write a two-dimensional view, made from the slices, as an additional object"},
+	{"synthetic_class", AS_CHOICE(protocol_conf, synthetic_class, synthetic_classes), .fallback = "mammogram",
+	 .flags = KEY_SPARSE,
+	 .meaning = "SOP class of this view: `mammogram`: Digital Mammography X-Ray Image, For Presentation, which workstations "
+		    "hang "
+		    "beside other mammograms; `tomosynthesis`: Breast Tomosynthesis Image of one frame"},
 	{"require_quantitative", AS_BOOL(protocol_conf, require_quantitative), .fallback = "false", .flags = KEY_UNDESCRIBED,
 	 .meaning =
 		 "hold a case if the intensity of the unattenuated beam is unknown, so that its attenuation would be relative"},

@@ -3,7 +3,7 @@
  *
  * - Slices: one multi-frame Breast Tomosynthesis Image. If the protocol requests slabs: another one, in a separate series. If it
  * requests a synthetic 2-D view: a Digital Mammography X-Ray Image For Presentation (PS3.3 C.8.11.7.1.4: GENERATED_2D), a class
- * that workstations without tomosynthesis can display, too, in a separate series.
+ * that workstations without tomosynthesis can display, too, in a separate series; or a Breast Tomosynthesis Image of one frame.
  * - Stored value = round((mu - stored_offset) / stored_step) of the protocol, clipped to 0..65535, so that exams of one protocol
  * can be compared. With fewer than 16 stored_bits, the step is a multiple of stored_step; the object contains it.
  * - Implemented by node/result/result_write.c and the files result_*.c; only these files convert the geometry to tags.

@@ -80,7 +80,6 @@ static void fill_anatomy(const struct result *r, struct item_writer *w)
 
 static void fill_values(const struct result *r, struct item_writer *w)
 {
-	bool relative = r->exam->relative[0] != '\0';
 	struct item_writer item = item_begin(w, TAG_PIXEL_VALUE_TRANSFORMATION_SEQUENCE);
 
 	/* Identity, as PS3.3 A.55 requires for this class (C.7.6.16.2.9b); the mapping below gives the meaning of the values. */
@@ -93,17 +92,7 @@ static void fill_values(const struct result *r, struct item_writer *w)
 	result_put_window(r, &item);
 	item_end(w, &item);
 
-	item = item_begin(w, TAG_REAL_WORLD_VALUE_MAPPING_SEQUENCE);
-	item_put_int(&item, TAG_REAL_WORLD_VALUE_FIRST_VALUE_MAPPED, 0);
-	item_put_int(&item, TAG_REAL_WORLD_VALUE_LAST_VALUE_MAPPED, r->scale.top);
-	item_put_double(&item, TAG_REAL_WORLD_VALUE_INTERCEPT, r->scale.offset);
-	item_put_double(&item, TAG_REAL_WORLD_VALUE_SLOPE, r->scale.step);
-	item_put_text(&item, TAG_LUT_EXPLANATION,
-		      relative ? "Relative attenuation, unattenuated intensity unknown" : "Linear attenuation coefficient");
-	item_put_text(&item, TAG_LUT_LABEL, relative ? "RELATIVE" : "ATTENUATION");
-	item_put_code(&item, TAG_MEASUREMENT_UNITS_CODE_SEQUENCE, relative ? "1" : "/mm", "UCUM",
-		      relative ? "no units" : "per millimeter");
-	item_end(w, &item);
+	result_put_mapping(r, w);
 }
 
 /* Write one item for each step: the reconstruction of the projections, and what was computed from its slices. */

@@ -13,6 +13,8 @@ static const uint32_t copied[] = {TAG_PARTIAL_VIEW, TAG_PARTIAL_VIEW_DESCRIPTION
 const char *result_calculation_technique(const struct result *r)
 {
 	/* PS3.3 C.8.21.1.1.3, notes 1 and 2 */
+	if (r->type->is_view)
+		return "VOLUME_RENDER";
 	return r->slabs.mode == SLABS_MAXIMUM ? "MAX_IP" : "TOMOSYNTHESIS";
 }
 
@@ -120,7 +122,7 @@ void result_fill_header(const struct result *r, struct item_writer *root)
 	provenance_fill_equipment(root);
 	fill_view(r, root);
 	fill_image(r, root);
-	if (r->type->is_view)
+	if (r->type->is_mammogram)
 		result_fill_view(r, root);
 	else
 		fill_volume(r, root);

@@ -52,12 +52,15 @@ struct result_type {
 	const char *seed;				 /* its part of the text from which UIDs are computed */
 	const char *file;				 /* its part of the file name */
 	const char *sop_class, *image_type, *volumetric; /* (0008,0016), (0008,0008), (0008,9206) */
-	bool is_view; /* the object is a mammogram: one frame, computed after the last slice, without a position along z */
+	bool is_view;	   /* the object is one image of the whole volume, computed after the last slice */
+	bool is_mammogram; /* it is a Digital Mammography X-Ray Image: without functional groups and position along z */
 	/* For a type whose frames are slabs: set *ret; return false if the protocol does not request them. NULL: the frames are
 	 * slices, or one view. */
 	bool (*slabs)(const struct result_info *info, struct result_slabs *ret);
 };
 extern const struct result_type result_types[RESULT_OBJECTS_MAX];
+/* Return the type of this kind; for a synthetic view the one of the class that the protocol requests. */
+const struct result_type *result_type_of(enum result_kind kind, const struct protocol_conf *protocol);
 
 /* One object that is being written. */
 struct result {
@@ -66,7 +69,7 @@ struct result {
 	enum result_kind kind;
 	const struct result_type *type;
 	struct result_slabs slabs;
-	struct plane *planes; /* [n_planes]; NULL: a synthetic view, which has no position along z */
+	struct plane *planes; /* [n_planes]; NULL: a mammogram, which has no position along z */
 	int n_planes;
 	const struct dicom_item *source; /* root of the first view's object, or of the one whose patient a person chose */
 	struct volume_summary summary;
@@ -89,6 +92,8 @@ void result_image_scale(const float *image, size_t n, double offset, double step
 int result_window(const uint16_t *values, size_t n, const struct stored_scale *scale, double *ret_lo, double *ret_hi,
 		  struct err *err);
 
+/* Write Real World Value Mapping: attenuation of slices and slabs, its integral of a view. */
+void result_put_mapping(const struct result *r, struct item_writer *w);
 /* Write the display window: one for all frames, LINEAR, whole numbers within the range of the stored values, because some viewers
  * read nothing else. */
 void result_put_window(const struct result *r, struct item_writer *w);

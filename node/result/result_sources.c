@@ -123,7 +123,7 @@ static void fill_recipe(const struct result *r, struct item_writer *root)
 void result_fill_sources(const struct result *r, struct item_writer *root)
 {
 	fill_series_reference(r, root);
-	if (!r->type->is_view)
+	if (!r->type->is_mammogram)
 		fill_reconstruction(r, root);
 	fill_recipe(r, root);
 }

@@ -107,6 +107,26 @@ void result_put_window(const struct result *r, struct item_writer *w)
 	item_put_text(w, TAG_VOI_LUT_FUNCTION, "LINEAR");
 }
 
+void result_put_mapping(const struct result *r, struct item_writer *w)
+{
+	bool relative = r->exam->relative[0] != '\0', view = r->type->is_view;
+	const char *explanation = view && relative ? "Integral of relative attenuation, fine detail enhanced"
+				  : view	   ? "Integral of attenuation, fine detail enhanced"
+				  : relative	   ? "Relative attenuation, unattenuated intensity unknown"
+						   : "Linear attenuation coefficient";
+	struct item_writer item = item_begin(w, TAG_REAL_WORLD_VALUE_MAPPING_SEQUENCE);
+
+	item_put_int(&item, TAG_REAL_WORLD_VALUE_FIRST_VALUE_MAPPED, 0);
+	item_put_int(&item, TAG_REAL_WORLD_VALUE_LAST_VALUE_MAPPED, r->scale.top);
+	item_put_double(&item, TAG_REAL_WORLD_VALUE_INTERCEPT, r->scale.offset);
+	item_put_double(&item, TAG_REAL_WORLD_VALUE_SLOPE, r->scale.step);
+	item_put_text(&item, TAG_LUT_EXPLANATION, explanation);
+	item_put_text(&item, TAG_LUT_LABEL, relative ? "RELATIVE" : view ? "INTEGRAL" : "ATTENUATION");
+	item_put_code(&item, TAG_MEASUREMENT_UNITS_CODE_SEQUENCE, relative || view ? "1" : "/mm", "UCUM",
+		      relative || view ? "no units" : "per millimeter");
+	item_end(w, &item);
+}
+
 /* Return the bin where tissue begins. zero: the stored value of no attenuation. */
 static size_t tissue_begins(const uint64_t *bins, double zero)
 {

@@ -80,26 +80,13 @@ static void fill_orientation(const struct result *r, const struct header *h, str
 
 static void fill_values(const struct result *r, struct item_writer *w)
 {
-	struct item_writer item;
-
 	item_put_text(w, TAG_PIXEL_INTENSITY_RELATIONSHIP, "LOG");  /* attenuation: the logarithm is taken */
 	item_put_int(w, TAG_PIXEL_INTENSITY_RELATIONSHIP_SIGN, -1); /* larger values: less X-ray intensity */
 	item_put_double(w, TAG_RESCALE_INTERCEPT, 0);
 	item_put_double(w, TAG_RESCALE_SLOPE, 1);
 	item_put_text(w, TAG_RESCALE_TYPE, "US");
 	result_put_window(r, w);
-
-	item = item_begin(w, TAG_REAL_WORLD_VALUE_MAPPING_SEQUENCE);
-	item_put_int(&item, TAG_REAL_WORLD_VALUE_FIRST_VALUE_MAPPED, 0);
-	item_put_int(&item, TAG_REAL_WORLD_VALUE_LAST_VALUE_MAPPED, r->scale.top);
-	item_put_double(&item, TAG_REAL_WORLD_VALUE_INTERCEPT, r->scale.offset);
-	item_put_double(&item, TAG_REAL_WORLD_VALUE_SLOPE, r->scale.step);
-	item_put_text(&item, TAG_LUT_EXPLANATION,
-		      r->exam->relative[0] ? "Integral of relative attenuation, fine detail enhanced"
-					   : "Integral of attenuation, fine detail enhanced");
-	item_put_text(&item, TAG_LUT_LABEL, r->exam->relative[0] ? "RELATIVE" : "INTEGRAL");
-	item_put_code(&item, TAG_MEASUREMENT_UNITS_CODE_SEQUENCE, "1", "UCUM", "no units");
-	item_end(w, &item);
+	result_put_mapping(r, w);
 }
 
 void result_fill_view(const struct result *r, struct item_writer *root)

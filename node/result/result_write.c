@@ -156,10 +156,10 @@ static int open_object(struct pending_object *o, struct err *err)
 		return rc;
 	root.item = dicom_root(file);
 	result_fill_header(&o->r, &root);
-	if (!o->r.type->is_view)
+	if (!o->r.type->is_mammogram)
 		result_fill_groups(&o->r, &root);
 	result_fill_sources(&o->r, &root);
-	if (!o->r.type->is_view)
+	if (!o->r.type->is_mammogram)
 		result_fill_acquisition(&o->r, &root, o->omitted, sizeof(o->omitted));
 	rc = root.rc;
 	if (rc >= 0)
@@ -217,12 +217,12 @@ static int list_planes(const struct result_pipeline *f, struct result *r, struct
 {
 	const struct grid *g = &f->info->plan->grid;
 
-	r->n_planes = r->slabs.mode ? slabs_count(f->slabs[r->kind]) : g->n[2];
+	r->n_planes = r->type->is_view ? 1 : r->slabs.mode ? slabs_count(f->slabs[r->kind]) : g->n[2];
 	r->planes = calloc((size_t)r->n_planes, sizeof(*r->planes));
 	if (!r->planes)
 		return err_set(err, ENOMEM, "no memory for %d planes", r->n_planes);
 	for (int k = 0; k < r->n_planes; k++) {
-		double lo = g->lo[2] + k * g->h[2], hi = lo + g->h[2];
+		double lo = g->lo[2] + k * g->h[2], hi = lo + (r->type->is_view ? g->n[2] : 1) * g->h[2];
 
 		if (r->slabs.mode) {
 			struct slabs_range range = slabs_range(f->slabs[r->kind], k);
@@ -240,12 +240,15 @@ static int begin_object(struct work *w, enum result_kind kind, struct err *err)
 	struct pending_object *o = &w->objects[kind];
 	int rc = 0;
 
-	o->r = (struct result){
-		.exam = w->flow.exam, .info = w->flow.info, .kind = kind, .type = &result_types[kind], .summary = w->summary};
+	o->r = (struct result){.exam = w->flow.exam,
+			       .info = w->flow.info,
+			       .kind = kind,
+			       .type = result_type_of(kind, w->flow.info->protocol),
+			       .summary = w->summary};
 	if (o->r.type->slabs)
 		o->r.type->slabs(o->r.info, &o->r.slabs);
 	describe(&o->r);
-	if (!o->r.type->is_view)
+	if (!o->r.type->is_mammogram)
 		rc = list_planes(&w->flow, &o->r, err);
 	if (rc == 0)
 		rc = name_object(o, w->folder, err);

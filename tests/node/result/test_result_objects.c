@@ -178,6 +178,47 @@ static void check_frames(const struct dicom_item *root, size_t n)
 	}
 }
 
+/* The view as Breast Tomosynthesis Image of one frame: the same pixels, in the middle of the volume, as thick as the volume. */
+static void test_view_class(void **state)
+{
+	struct protocol_conf p = protocol_with((const char *const[]){"synthetic=true", NULL});
+	struct made m = make_as(&(struct fixture_mg){.n = N_VIEWS, .change = complete}, &p);
+	struct dicom_file *file = open_object(&m, 1);
+	char mammogram[DICOM_UID_SIZE];
+	uint16_t want[NX * NY], values[NX * NY];
+	const struct dicom_item *root, *map;
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(dicom_read_frame(file, 0, want, &err), 0);
+	memcpy(mammogram, m.report.objects[1].sop_instance, sizeof(mammogram));
+	dicom_close(file);
+	unmake(&m);
+	p = protocol_with((const char *const[]){"synthetic=true", "synthetic_class=tomosynthesis", NULL});
+	m = make_as(&(struct fixture_mg){.n = N_VIEWS, .change = complete}, &p);
+	file = open_object(&m, 1);
+	root = dicom_root(file);
+	assert_int_equal(m.report.objects[1].kind, RESULT_SYNTHETIC);
+	assert_string_equal(m.report.objects[1].sop_class, RESULT_CLASS);
+	assert_string_equal(text_of(root, TAG_SOP_CLASS_UID), RESULT_CLASS);
+	assert_string_not_equal(m.report.objects[1].sop_instance, mammogram);
+	assert_string_equal(text_of(root, TAG_IMAGE_TYPE), "DERIVED\\PRIMARY\\TOMOSYNTHESIS\\GENERATED_2D");
+	assert_string_equal(text_of(root, TAG_VOLUME_BASED_CALCULATION_TECHNIQUE), "VOLUME_RENDER");
+	assert_true(number_of(root, TAG_NUMBER_OF_FRAMES, 0) == 1);
+	check_frames(root, 1);
+	assert_int_equal(dicom_item_count(root, TAG_X_RAY_3D_ACQUISITION_SEQUENCE), 1);
+	assert_true(number_of(group(root, shared_group, 0, TAG_PIXEL_MEASURES_SEQUENCE), TAG_SLICE_THICKNESS, 0) == 1.5 * NZ);
+	assert_true(fabs(number_of(group(root, frame_group, 0, TAG_PLANE_POSITION_SEQUENCE), TAG_IMAGE_POSITION_PATIENT, 2) -
+			 (20 + 1.5 * NZ / 2)) < 1e-3);
+	map = group(root, shared_group, 0, TAG_REAL_WORLD_VALUE_MAPPING_SEQUENCE);
+	assert_true(fabs(number_of(map, TAG_REAL_WORLD_VALUE_SLOPE, 0) - 2e-4) < 1e-12);
+	assert_string_equal(text_of(map, TAG_LUT_LABEL), "INTEGRAL");
+	assert_int_equal(dicom_read_frame(file, 0, values, &err), 0);
+	assert_memory_equal(values, want, sizeof(values));
+	dicom_close(file);
+	unmake(&m);
+}
+
 /* The objects of a case hang together: one frame of reference, and one window each, in whole numbers within the stored range. */
 static void test_display(void **state)
 {
@@ -320,8 +361,9 @@ static void test_compressed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_slabs),	cmocka_unit_test(test_slabs_refused), cmocka_unit_test(test_view),
-		cmocka_unit_test(test_display), cmocka_unit_test(test_twelve_bits),   cmocka_unit_test(test_compressed),
+		cmocka_unit_test(test_slabs),	   cmocka_unit_test(test_slabs_refused), cmocka_unit_test(test_view),
+		cmocka_unit_test(test_view_class), cmocka_unit_test(test_display),	 cmocka_unit_test(test_twelve_bits),
+		cmocka_unit_test(test_compressed),
 	};
 
 	return cmocka_run_group_tests_name("result objects", tests, fixture_start, fixture_stop);

@@ -14,6 +14,8 @@ import numpy as np
 import pydicom
 
 TOMONODE = os.environ.get("TOMONODE", "build/release/tomonode")
+# dicom3tools of 2022 does not know the values that PS3.3 C.8.11.7.1.4 has for views computed from tomosynthesis (as with TOMO_PROJ).
+KNOWN_MG = "Error - Unrecognized enumerated value <TOMOSYNTHESIS> for value 3 of attribute <Image Type>"
 DIRECTION = {"L": (1, 0, 0), "R": (-1, 0, 0), "P": (0, 1, 0), "A": (0, -1, 0), "H": (0, 0, 1), "F": (0, 0, -1)}
 
 
