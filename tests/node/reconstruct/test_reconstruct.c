@@ -169,12 +169,13 @@ static void test_relative(void **state)
 	nothing_left(EBADMSG, "would be relative (", &p, "cpu", NULL);
 
 	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS, .change = edit, .ctx = air});
+	assert_int_equal(config_set(&p, "stored_step=1e-7", &err), 0);
 	assert_int_equal(reconstruct(&p, "cpu", NULL, &report, &err), 0);
 	assert_int_equal(json_integer_value(json_object_get(json_object_get(report.details, "unattenuated"), "profile")),
 			 N_VIEWS);
 	assert_int_equal(strncmp(report.warnings, "Geometry from literature: ", 26), 0);
 	/* values above the range of the stored values are no longer clipped without a word */
-	assert_non_null(strstr(report.warnings, " above 0.65535 / mm are stored as these limits."));
+	assert_non_null(strstr(report.warnings, " above 0.0065535 / mm are stored as these limits."));
 	assert_true(json_integer_value(json_object_get(json_object_get(report.details, "stored"), "above")) > 0);
 	reconstruct_report_clear(&report);
 	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS, .change = edit, .ctx = air});
