@@ -65,12 +65,11 @@ struct projection {
 	const float *mask; /* device memory; NULL: use every bin */
 	bool deterministic;
 	int tile[2];
-	struct scan_view *views;     /* device: n_views */
-	struct slice_map *maps;	     /* device: n_views * strips * n_z */
-	int strip_rows, strips;	     /* SCAN_DBT: rows of a strip (kernels/slice_map.h), n_v if the detector stands still; their
-					number */
-	double scale_min, scale_max; /* smallest and largest scale of all maps, both axes; SLICES only */
-	double scale_min_y;
+	struct scan_view *views; /* device: n_views */
+	struct slice_map *maps;	 /* device: n_views * strips * n_z */
+	int strip_rows, strips;	 /* SCAN_DBT: rows of a strip (kernels/slice_map.h), n_v if the detector stands still; their
+				    number */
+	double scale_min[2], scale_max[2]; /* smallest and largest scale of all maps, along x and y; SLICES only */
 	bool marks;			   /* SCAN_DBT: the maps are valid, so mark() can use them */
 	struct cuda_paths *paths;	   /* PATHS and JOSEPH, except stacks */
 	struct cuda_lines *lines;	   /* stacks of 2-D parallel beams, any model except EXACT */

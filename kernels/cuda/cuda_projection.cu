@@ -116,12 +116,13 @@ static int upload_maps(struct projection *a, const struct projection_spec *spec,
 				maps[((size_t)s * a->strips + strip) * nz + k] =
 					slice_map_strip(spec->scan, spec->scan->views + spec->first + s, spec->grid, k,
 							strip * a->strip_rows, a->strip_rows);
-	a->scale_min = a->scale_min_y = INFINITY;
-	a->scale_max = 0;
-	for (size_t i = 0; i < n; i++) {
-		a->scale_min_y = fmin(a->scale_min_y, maps[i].scale[1]);
-		a->scale_min = fmin(a->scale_min, fmin(maps[i].scale[0], maps[i].scale[1]));
-		a->scale_max = fmax(a->scale_max, fmax(maps[i].scale[0], maps[i].scale[1]));
+	for (int c = 0; c < 2; c++) {
+		a->scale_min[c] = INFINITY;
+		a->scale_max[c] = 0;
+		for (size_t i = 0; i < n; i++) {
+			a->scale_min[c] = fmin(a->scale_min[c], maps[i].scale[c]);
+			a->scale_max[c] = fmax(a->scale_max[c], maps[i].scale[c]);
+		}
 	}
 	r = cuda_check(cudaMalloc((void **)&a->maps, n * sizeof(*maps)), a->dev, "slice maps", err);
 	if (r == 0)

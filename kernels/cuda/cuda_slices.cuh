@@ -17,6 +17,7 @@
  * position of the next result is at most one input further. */
 #define SLICES_SCALE_MIN (2.0 / 3 + 1e-6)
 #define SLICES_SCALE_MAX (1.0 + 1e-9)
+#define SLICES_TURNING_MAX 1.1 /* along y, for a detector that turns: its rows are further apart where it leans to the source */
 
 /* One axis of one slice in one view, relative to a block of results. */
 struct slice_axis {
@@ -41,6 +42,13 @@ static inline __device__ struct slice_axis slice_axis_back(const struct slice_ma
 			       (float)(map->scale[axis] - 1), (int)base};
 
 	return s;
+}
+
+/* Return whether the fast kernels are valid for these scales along y up to largest_y. */
+static inline bool slices_fast(const struct projection *a, double largest_y)
+{
+	return a->scale_min[0] > SLICES_SCALE_MIN && a->scale_min[1] > SLICES_SCALE_MIN && a->scale_max[0] < SLICES_SCALE_MAX &&
+	       a->scale_max[1] < largest_y;
 }
 
 static inline __device__ bool bin_counts(const float *mask, size_t i)

@@ -9,6 +9,8 @@
 
 #define FORWARD_BLOCKS 4 /* blocks resident on a multiprocessor: up to 64 registers per thread */
 #define CHUNK 64	 /* slices whose positions are computed together */
+/* With fewer bins, the slices are divided among four warps: these bins would not occupy the GPU twice. */
+#define FORWARD_BINS ((size_t)4 * 2 * 2048 * 132)
 
 struct forward_job {
 	struct scan scan;
@@ -36,37 +38,40 @@ static __device__ __forceinline__ float interpolate_row(const float *p, float a,
 	return fmaf(a, p1 - p0, p0);
 }
 
-template <int ROWS>
+/* WIDE: the scale along y may be above 1. */
+template <int ROWS, bool WIDE>
 static __device__ __forceinline__ void forward_slice(const struct forward_job &job, const struct slice_entry &s, int k, int du,
 						     int dv, float sum[ROWS])
 {
 	const int nx = job.grid.n[0], ny = job.grid.n[1];
 	float px = fmaf(s.x.bend, (float)du, s.x.first), ix = floorf(px), a = px - ix;
-	float py = fmaf(s.y.bend, (float)dv, s.y.first), iy = floorf(py), e0 = py - iy, row[ROWS + 1];
+	float py = fmaf(s.y.bend, (float)dv, s.y.first), iy = floorf(py), e0 = py - iy, row[ROWS + 1 + WIDE];
 	int i = s.x.base + du + (int)ix, j = s.y.base + dv + (int)iy;
 	const float *p = job.x + ((ptrdiff_t)k * ny + j) * nx + i;
 
-	if (__all_sync(0xffffffff, i >= 0 && i + 1 < nx && j >= 0 && j + ROWS < ny)) {
+	if (__all_sync(0xffffffff, i >= 0 && i + 1 < nx && j >= 0 && j + ROWS + WIDE < ny)) {
 #pragma unroll
-		for (int n = 0; n <= ROWS; n++)
+		for (int n = 0; n <= ROWS + WIDE; n++)
 			row[n] = interpolate_row(p + (ptrdiff_t)n * nx, a, true, true);
 	} else {
 #pragma unroll
-		for (int n = 0; n <= ROWS; n++) {
+		for (int n = 0; n <= ROWS + WIDE; n++) {
 			bool in = j + n >= 0 && j + n < ny;
 
 			row[n] =
 				interpolate_row(p + (ptrdiff_t)n * nx, a, in && i >= 0 && i < nx, in && i + 1 >= 0 && i + 1 < nx);
 		}
 	}
-	/* Bin r is at position r + e among the rows of voxels, -1 < e < 1; e does not increase with r, because the scale is at
-	 * most 1. */
+	/* Bin r is at position r + e among the rows of voxels. The scale is at most 1: e does not increase with r, -1 < e < 1.
+	 * WIDE: -1 < e < 2. */
 #pragma unroll
 	for (int r = 0; r < ROWS; r++) {
 		float e = fmaf(s.y.bend, (float)r, e0);
 
-		sum[r] = fmaf(1 - fabsf(e), row[r], sum[r]);
-		sum[r] = fmaf(fmaxf(e, 0), row[r + 1], sum[r]);
+		sum[r] = fmaf(WIDE ? fmaxf(1 - fabsf(e), 0) : 1 - fabsf(e), row[r], sum[r]);
+		sum[r] = fmaf(WIDE ? fmaxf(1 - fabsf(e - 1), 0) : fmaxf(e, 0), row[r + 1], sum[r]);
+		if (WIDE)
+			sum[r] = fmaf(fmaxf(e - 1, 0), row[r + 2], sum[r]);
 		if (r > 0)
 			sum[r] = fmaf(fmaxf(-e, 0), row[r - 1], sum[r]);
 	}
@@ -88,13 +93,14 @@ static __device__ __forceinline__ void finish(const struct forward_job &job, int
 	reinterpret_cast<float2 *>(job.out)[at] = make_float2(pair.q * length, pair.d * length);
 }
 
-/* PARTS: number of warps among which the slices are divided for the same bins. */
-template <int ROWS, int PARTS>
+/* PARTS: number of warps among which the slices are divided for the same bins. TABLES: 1, then all bins of a block are in the
+ * same strip (kernels/slice_map.h); or the number of groups of rows, each of which is in a strip. WIDE: see forward_slice(). */
+template <int ROWS, int PARTS, int TABLES, bool WIDE>
 static __global__ void __launch_bounds__(CUDA_THREADS, FORWARD_BLOCKS)
 	forward_kernel(const __grid_constant__ struct forward_job job)
 {
 	constexpr int GROUPS = SLICES_WARPS / PARTS;
-	__shared__ struct slice_entry table[CHUNK];
+	__shared__ struct slice_entry table[TABLES][CHUNK];
 	__shared__ float parts[PARTS > 1 ? PARTS - 1 : 1][GROUPS * ROWS][SLICES_LANES];
 	const int lane = threadIdx.x % SLICES_LANES, warp = threadIdx.x / SLICES_LANES, group = warp % GROUPS,
 		  part = warp / GROUPS;
@@ -102,9 +108,8 @@ static __global__ void __launch_bounds__(CUDA_THREADS, FORWARD_BLOCKS)
 	const struct slice_place place =
 		slice_place_of(&job.tiling, blockIdx.x, SLICES_LANES, GROUPS * ROWS, job.scan.n_u, job.scan.n_v);
 	const int u = place.first[0] + lane, v = place.first[1] + group * ROWS;
-	const struct slice_map *maps =
-		job.maps + ((size_t)view * job.strips + place.first[1] / job.strip_rows) * nz; /* a block is in one strip */
-	const int du = min(u, place.end[0] - 1) - place.first[0], dv = group * ROWS;
+	const struct slice_map *maps = job.maps + (size_t)view * job.strips * nz;
+	const int du = min(u, place.end[0] - 1) - place.first[0], dv = TABLES > 1 ? 0 : group * ROWS;
 	float sum[ROWS] = {};
 	bool counts[ROWS], any = false;
 
@@ -119,17 +124,21 @@ static __global__ void __launch_bounds__(CUDA_THREADS, FORWARD_BLOCKS)
 		int n = min(nz - k0, CHUNK);
 
 		__syncthreads();
-		if (threadIdx.x < 2 * n) {
-			int k = threadIdx.x / 2, axis = threadIdx.x % 2;
-			struct slice_axis s = slice_axis_forward(maps + k0 + k, axis, axis ? place.first[1] : place.first[0]);
+#pragma unroll
+		for (int q = 0; q < TABLES; q++)
+			if (threadIdx.x < 2 * n) {
+				int k = threadIdx.x / 2, axis = threadIdx.x % 2, row = place.first[1] + q * ROWS;
+				int strip = min(row / job.strip_rows, job.strips - 1);
+				struct slice_axis s =
+					slice_axis_forward(maps + (size_t)strip * nz + k0 + k, axis, axis ? row : place.first[0]);
 
-			*(axis ? &table[k].y : &table[k].x) = s;
-		}
+				*(axis ? &table[q][k].y : &table[q][k].x) = s;
+			}
 		__syncthreads();
 		if (any) {
 #pragma unroll 2
 			for (int k = part; k < n; k += PARTS)
-				forward_slice<ROWS>(job, table[k], k0 + k, du, dv, sum);
+				forward_slice<ROWS, WIDE>(job, table[TABLES > 1 ? group : 0][k], k0 + k, du, dv, sum);
 		}
 	}
 	if (PARTS > 1) {
@@ -151,15 +160,30 @@ static __global__ void __launch_bounds__(CUDA_THREADS, FORWARD_BLOCKS)
 			finish(job, view, u, v + r, counts[r], sum[r]);
 }
 
-template <int ROWS, int PARTS> static int launch(struct projection *a, struct forward_job *job, struct err *err)
+template <int ROWS, int PARTS, int TABLES = 1, bool WIDE = false>
+static int launch(struct projection *a, struct forward_job *job, struct err *err)
 {
 	int tile[2] = {a->tile[0], a->strips > 1 ? 0 : a->tile[1]};
 	dim3 blocks;
 
 	job->tiling = cuda_tiling_make(tile, a->scan.n_u, a->scan.n_v, SLICES_LANES, SLICES_WARPS / PARTS * ROWS);
 	blocks = dim3((unsigned)cuda_tiling_blocks(&job->tiling), (unsigned)a->n_views);
-	forward_kernel<ROWS, PARTS><<<blocks, CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(*job);
+	forward_kernel<ROWS, PARTS, TABLES, WIDE><<<blocks, CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(*job);
 	return cuda_check(cudaGetLastError(), a->dev, "slices forward", err);
+}
+
+/* A detector that turns. A block must be in one strip: 8 rows of bins, 2 or 1; or each of its warps. */
+static int launch_strips(struct projection *a, struct forward_job *job, size_t bins, struct err *err)
+{
+	if (a->strip_rows < 2)
+		return launch<1, 8>(a, job, err);
+	if (a->strip_rows < 8 || !slices_fast(a, SLICES_TURNING_MAX))
+		return launch<1, 4>(a, job, err);
+	if (a->scale_max[1] >= SLICES_SCALE_MAX)
+		return bins < FORWARD_BINS ? launch<4, 4, 1, true>(a, job, err) : launch<4, 1, 8, true>(a, job, err);
+	if (bins < FORWARD_BINS)
+		return launch<4, 4>(a, job, err);
+	return a->scale_min[1] > 6.0 / 7 + 1e-6 ? launch<8, 1, 8>(a, job, err) : launch<4, 1, 8>(a, job, err);
 }
 
 int cuda_slices_forward(struct projection *a, const struct rule *rule, const float *x, bool add, const float *y, const float *row,
@@ -183,15 +207,11 @@ int cuda_slices_forward(struct projection *a, const struct rule *rule, const flo
 	job.pairs = rule != NULL;
 	if (rule)
 		job.rule = *rule;
-	/* A block must be in one strip: 8 rows of bins, 2 or 1. */
-	if (a->strips > 1 && a->strip_rows < 2)
-		return launch<1, 8>(a, &job, err);
-	if (a->strips > 1 && a->strip_rows >= 8 && a->scale_min > SLICES_SCALE_MIN && a->scale_max < SLICES_SCALE_MAX)
-		return launch<4, 4>(a, &job, err);
-	if (a->strips > 1 || !(a->scale_min > SLICES_SCALE_MIN && a->scale_max < SLICES_SCALE_MAX))
+	if (a->strips > 1)
+		return launch_strips(a, &job, bins, err);
+	if (!slices_fast(a, SLICES_SCALE_MAX))
 		return launch<1, 4>(a, &job, err);
-	/* Divide the slices among four warps, unless there are enough bins to occupy the GPU twice. */
-	if (bins < (size_t)4 * 2 * 2048 * 132)
+	if (bins < FORWARD_BINS)
 		return launch<4, 4>(a, &job, err);
-	return a->scale_min_y > 6.0 / 7 + 1e-6 ? launch<8, 1>(a, &job, err) : launch<4, 1>(a, &job, err);
+	return a->scale_min[1] > 6.0 / 7 + 1e-6 ? launch<8, 1>(a, &job, err) : launch<4, 1>(a, &job, err);
 }
