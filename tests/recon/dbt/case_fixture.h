@@ -69,14 +69,15 @@ static inline struct dbt_protocol case_with(const struct case_algorithm *a, enum
 	return p;
 }
 
-static inline struct test_case case_open(void)
+/* ratio: turn of the detector per angle of the source. */
+static inline struct test_case case_open_turning(double ratio)
 {
 	struct shape shapes[] = {
 		{SHAPE_BREAST, ROLE_BODY, {0, 3, CASE_SUPPORT + 10}, {30, 24, 10}, 0.05},
 		{SHAPE_ELLIPSOID, ROLE_LESION, {12, -4, CASE_SUPPORT + 8}, {4, 4, 4}, 0.03},
 	};
 	struct phantom phantom = {"case", 2, shapes};
-	struct test_case c = {.scan = fixture_scan(44, 62, 1, CASE_VIEWS)};
+	struct test_case c = {.scan = fixture_turning_scan(44, 62, 1, CASE_VIEWS, ratio)};
 	size_t n = scan_view_size(c.scan) * CASE_VIEWS;
 	uint32_t seed = 5;
 
@@ -93,6 +94,11 @@ static inline struct test_case case_open(void)
 			c.valid[i] = 0;
 	}
 	return c;
+}
+
+static inline struct test_case case_open(void)
+{
+	return case_open_turning(0);
 }
 
 static inline void case_close(struct test_case *c)

@@ -365,6 +365,18 @@ static float *reconstruct(struct device *dev, const struct scan *scan, const str
 	return volume;
 }
 
+/* Return a limit that makes CUDA stream slabs. */
+static size_t streaming_limit(struct device *dev, const struct scan *scan, struct dbt_protocol p)
+{
+	struct dbt_plan plan;
+
+	assert_int_equal(dbt_plan(&p, scan, 17, 40, dev, &plan, NULL), 0);
+	p.memory_limit = plan.bytes_total - 1;
+	assert_int_equal(dbt_plan(&p, scan, 17, 40, dev, &plan, NULL), 0);
+	assert_true(plan.group_views > 0);
+	return p.memory_limit;
+}
+
 /* Two passes over 7 subsets: 14 updates, each with the relative error of an operator. */
 static void reconstruct_on_both(double ratio)
 {
@@ -413,7 +425,7 @@ static void reconstruct_on_both(double ratio)
 				    (int)p.projector, p.prior_weight, d);
 		assert_true(d <= DEVICE_TOL);
 		free(b);
-		p.memory_limit = ratio != 0 ? 0 : 3500000; /* streams slabs */
+		p.memory_limit = ratio != 0 ? streaming_limit(cuda, scan, p) : 3500000; /* streams slabs */
 		b = reconstruct(cuda, scan, &p, &m);
 		d = fixture_difference(b, a, n);
 		if (!(d <= DEVICE_TOL))

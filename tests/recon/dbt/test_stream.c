@@ -125,6 +125,20 @@ static void limits(void **state)
 	case_close(&c);
 }
 
+/* The same for a detector that turns, with the fast operator. */
+static void turning(void **state)
+{
+	struct test_case c = case_open_turning(0.285);
+	struct covered covered = {0};
+
+	(void)state;
+	for (size_t k = 0; k < CASE_ALGORITHMS; k++)
+		descend(&c, &case_algorithms[k], PROJECTION_SLICES, FIXTURE_CPU, &covered);
+	print_message("%d plans\n", covered.plans);
+	assert_true(covered.plans > 2 * (int)CASE_ALGORITHMS);
+	case_close(&c);
+}
+
 /* Also execute plans that no limit results in: each number of slices with each number of views. */
 static void slabs_and_groups(void **state)
 {
@@ -359,6 +373,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(limits),
+		cmocka_unit_test(turning),
 		cmocka_unit_test(slabs_and_groups),
 		cmocka_unit_test(bytes_are_those_taken),
 		cmocka_unit_test(threads_do_not_matter),
