@@ -85,6 +85,7 @@ class Checker
 	}
 	int check_meta(uint64_t *ret_end);
 	int check_dataset(uint64_t at, uint64_t end, bool delimited, Mode mode, unsigned depth, uint64_t *ret_next);
+	int list_items(const PrivateSequence &s, std::vector<ItemValue> *ret_values, size_t *ret_items);
 
       private:
 	int read_bytes(uint64_t at, void *ret_bytes, size_t n);
@@ -103,6 +104,8 @@ class Checker
 	struct err *err_;
 	std::vector<unsigned char> window_;
 	uint64_t window_at_ = 0;
+	std::vector<ItemValue> *values_ = nullptr; /* not NULL: values of bytes at depth 1 are added */
+	size_t items_ = 0;			   /* at depth 0 */
 };
 
 } // namespace
@@ -117,6 +120,11 @@ static bool is_bulk(const Element &e, Mode mode)
 	if (!mode.explicit_vr)
 		return e.tag >> 16 & 1;
 	return std::any_of(std::begin(names), std::end(names), [&e](const char *n) { return strcmp(n, e.vr) == 0; });
+}
+
+static bool may_be_sequence(const Element &e, Mode mode)
+{
+	return !mode.explicit_vr || strcmp(e.vr, "SQ") == 0 || strcmp(e.vr, "UN") == 0;
 }
 
 static uint32_t le32(const unsigned char *p)
@@ -305,6 +313,7 @@ int Checker::check_sequence(const Element &e, uint64_t end, Mode mode, unsigned 
 		if (++n_items > limit_items)
 			return err_set(err_, EBADMSG, "%s at offset %llu: more than %zu items", tag_name(e.tag).c_str(),
 				       (unsigned long long)e.at, limit_items);
+		items_ += depth == 0;
 		r = count_element(e);
 		if (r < 0)
 			return r;
@@ -433,11 +442,30 @@ int Checker::check_dataset(uint64_t at, uint64_t end, bool delimited, Mode mode,
 			return r;
 		if (depth == 0 && is_bulk(e, mode))
 			layout_->bulk.push_back({e.tag, {e.value, e.length}});
+		if (depth == 0 && (e.tag >> 16 & 1) && may_be_sequence(e, mode))
+			layout_->sequences.push_back({e.tag, e.length, e.value, !mode.explicit_vr || strcmp(e.vr, "UN") == 0});
+		if (depth == 1 && values_ && is_bulk(e, mode))
+			values_->push_back({items_ - 1, e.tag, {e.value, e.length}});
 		last = e.tag;
 		first = false;
 	}
 	*ret_next = at;
 	return 0;
+}
+
+int Checker::list_items(const PrivateSequence &s, std::vector<ItemValue> *ret_values, size_t *ret_items)
+{
+	Element e;
+	uint64_t next;
+	int r;
+
+	e.tag = s.tag;
+	e.length = s.length;
+	e.at = e.value = s.value;
+	values_ = ret_values;
+	r = check_sequence(e, layout_->end, s.implicit ? implicit_le : Mode{true, layout_->big_endian}, 0, &next);
+	*ret_items = items_;
+	return r;
 }
 
 /* Check the meta header, group 0002, which is always explicit little endian (PS3.10 7.1). *ret_end: offset of the data set. */
@@ -556,6 +584,19 @@ int layout_read(std::shared_ptr<const Source> *source, const char *path, Layout 
 	}
 	*ret_layout = std::move(layout);
 	return 0;
+}
+
+int layout_item_values(const Source &source, const Layout &layout, uint32_t sequence, std::vector<ItemValue> *ret_values,
+		       size_t *ret_items, struct err *err)
+{
+	Layout scratch;
+
+	scratch.end = layout.end;
+	scratch.big_endian = layout.big_endian;
+	for (const PrivateSequence &s : layout.sequences)
+		if (s.tag == sequence)
+			return Checker(source, &scratch, err).list_items(s, ret_values, ret_items);
+	return err_set(err, EBADMSG, "%s is not a sequence", tag_name(sequence).c_str());
 }
 
 } // namespace tomonode

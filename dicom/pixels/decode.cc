@@ -209,6 +209,12 @@ static int decode_jpeg(const std::vector<unsigned char> &bytes, E_TransferSyntax
 	return 0;
 }
 
+int decode_jpegls(const std::vector<unsigned char> &code, const struct dicom_pixel_info *info, uint16_t *ret_values,
+		  struct err *err)
+{
+	return decode_jpeg(code, EXS_JPEGLSLossless, info, ret_values, err);
+}
+
 int decode_frame(const struct dicom_file *file, const struct dicom_pixel_info *info, long frame, uint16_t *ret_values,
 		 struct err *err)
 {

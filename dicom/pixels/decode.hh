@@ -3,6 +3,8 @@
 #ifndef TOMONODE_DICOM_DECODE_HH
 #define TOMONODE_DICOM_DECODE_HH
 
+#include <vector>
+
 #include "dicom/core/dataset.h"
 #include "dicom/core/pixel_info.h"
 
@@ -15,6 +17,11 @@ int decode_check(const struct dicom_file *file, const struct dicom_pixel_info *i
 /* Decode frame number `frame` (from 0) into ret_values: rows * columns values. */
 int decode_frame(const struct dicom_file *file, const struct dicom_pixel_info *info, long frame, uint16_t *ret_values,
 		 struct err *err);
+
+/* Decode a code stream in JPEG-LS lossless (ISO 14495-1) to rows * columns values. EBADMSG: also if its header differs from info.
+ */
+int decode_jpegls(const std::vector<unsigned char> &code, const struct dicom_pixel_info *info, uint16_t *ret_values,
+		  struct err *err);
 
 } // namespace tomonode
 #endif

@@ -178,6 +178,7 @@ struct profile_conf { /* geometry of a tomosynthesis system */
 	double pose_edge;	/* of the matrices: number of bins along u up to the chest-wall edge */
 	double pose_middle;	/* of the matrices: number of bins along v up to y = 0 */
 	int pose_rows;		/* of the matrices: 1: v along +y; -1: along -y */
+	bool sco;		/* read projections from Hologic SCO objects */
 	double pose_level;	/* bins: up to this error columns are treated as parallel to x */
 	double pitch;		/* size of a detector bin, mm; checked against (0018,1164) */
 	uint32_t angle_tag;	/* attribute with the projection's angle in single-frame series: 0x00181510 or 0x00181531 */

@@ -326,6 +326,9 @@ static const struct config_key profile_keys[] = {
 	{"pose_level", AS_REAL(profile_conf, pose_level, 1e-3, 5), .unit = "bins", .fallback = "0.1", .flags = KEY_SPARSE,
 	 .meaning = "with `pose` header: error at any bin up to which the detector's columns are made parallel to x, which every "
 		    "projector except `exact` requires"},
+	{"sco", AS_BOOL(profile_conf, sco), .fallback = "false", .flags = KEY_SPARSE,
+	 .meaning = "read projections from Hologic's SCO objects, whose format is not documented by the manufacturer: only with "
+		    "the consent of the site, and after a comparison with Breast Projection objects of the same machine"},
 	{"pitch", AS_REAL(profile_conf, pitch, 0.01, 2), .unit = "mm", .fallback = REQUIRED,
 	 .meaning = "size of a detector bin; must agree with (0018,1164)"},
 	{"angle_tag", AS_CHOICE(profile_conf, angle_tag, angle_tags), .fallback = "0018,1510",

@@ -149,7 +149,8 @@ static void fill_projection(const struct result *r, int view, struct item_writer
 	double angle, ms, mas, relative;
 
 	/* If the profile reads the projection's angle from another attribute, (0018,1510) is that of the gantry. */
-	if ((r->exam->source == EXAM_MG_SERIES && r->exam->profile->angle_tag != TAG_POSITIONER_PRIMARY_ANGLE) ||
+	if (r->exam->source == EXAM_SCO ||
+	    (r->exam->source == EXAM_MG_SERIES && r->exam->profile->angle_tag != TAG_POSITIONER_PRIMARY_ANGLE) ||
 	    header_double(&h, TAG_POSITIONER_PRIMARY_ANGLE, 0, &angle, NULL) != 1)
 		add_gap(g, "Positioner Primary Angle of a projection", TAG_POSITIONER_PRIMARY_ANGLE);
 	else

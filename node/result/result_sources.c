@@ -16,7 +16,7 @@ void result_fill_source_images(const struct result *r, struct item_writer *w, ui
 	char sop_class[DICOM_UID_SIZE] = "";
 
 	/* Sorted by angle; the views of a multi-frame object are one image. */
-	for (int i = 0; i < (e->source == EXAM_BREAST_PROJECTION ? 1 : e->n_views) && w->rc >= 0; i++) {
+	for (int i = 0; i < (e->frames_in_file ? 1 : e->n_views) && w->rc >= 0; i++) {
 		struct item_writer item = item_begin(w, sequence);
 
 		if (item.rc >= 0)

@@ -13,13 +13,14 @@
 #include "dicom/object/attribute.h"
 #include "dicom/object/patient.h"
 #include "dicom/pixels/pixels.h"
+#include "dicom/pixels/sco.h"
 #include "node/config/config.h"
 #include "recon/core/scan.h"
 #include "recon/dbt/air.h"
 #include "recon/dbt/prep.h"
 
-/* A series of single-frame mammograms, or one multi-frame Breast Projection object. */
-enum exam_source { EXAM_MG_SERIES = 1, EXAM_BREAST_PROJECTION };
+/* A series of single-frame mammograms, one multi-frame Breast Projection object, or one Hologic SCO object. */
+enum exam_source { EXAM_MG_SERIES = 1, EXAM_BREAST_PROJECTION, EXAM_SCO };
 
 /* Source of a view's I0, the intensity of the unattenuated beam. */
 enum i0_source {
@@ -63,6 +64,7 @@ struct exam {
 	enum exam_source source;
 	const struct profile_conf *profile; /* borrowed from the configuration */
 	bool frames_in_file;		    /* the views are the frames of one object */
+	struct sco *sco;		    /* EXAM_SCO: the container of the views */
 	struct pose_text *poses;	    /* projection matrices of the header; NULL: the profile has the geometry */
 	struct scan *scan;		    /* geometry with the detector's own bins, views sorted by angle */
 	int n_views;

@@ -32,6 +32,9 @@ static const char *hologic_format(const struct dicom_item *root, const char *sop
 {
 	bool mammography = text_is(root, TAG_MODALITY, "MG");
 
+	if (!strcmp(sop_class, CLASS_SECONDARY_CAPTURE) && mammography && sco_content_of(root) == SCO_SLICES)
+		return "Secondary Capture of modality MG (Hologic SCO) that contains slices: already reconstructed by the "
+		       "modality; tomonode export converts them";
 	if (!strcmp(sop_class, CLASS_SECONDARY_CAPTURE) && mammography && from_hologic(root))
 		return "Secondary Capture of modality MG (Hologic SCO): the projections are stored in an undocumented private "
 		       "format";
@@ -90,6 +93,11 @@ bool exam_class(const struct dicom_item *root, enum exam_source *ret_source, boo
 		*ret_source = EXAM_BREAST_PROJECTION;
 		return true;
 	}
+	if (!strcmp(sop_class, CLASS_SECONDARY_CAPTURE) && text_is(root, TAG_MODALITY, "MG") &&
+	    sco_content_of(root) == SCO_PROJECTIONS) {
+		*ret_source = EXAM_SCO;
+		return true;
+	}
 	hidden = hologic_format(root, sop_class);
 	*ret_refused = hidden != NULL;
 	snprintf(reason, size, "%s", hidden ? hidden : processed(sop_class));
@@ -129,8 +137,8 @@ bool exam_facts_of(const struct dicom_file *file, struct exam_facts *ret_facts)
 
 	if (ours) {
 		header_long(&h, TAG_NUMBER_OF_FRAMES, 0, &f.frames, NULL);
-		h.frame = source == EXAM_BREAST_PROJECTION ? 0 : -1;
-		f.expected = source == EXAM_BREAST_PROJECTION ? 1 : expected_count(&h);
+		h.frame = source == EXAM_MG_SERIES ? -1 : 0;
+		f.expected = source == EXAM_MG_SERIES ? expected_count(&h) : 1;
 		f.angle = first_angle(&h);
 		f.laterality[0] = header_laterality(&h);
 		header_view(&h, f.view, sizeof(f.view));

@@ -3,6 +3,7 @@
  * of the unattenuated beam (I0), which no attribute contains.
  *
  * - Pixel Intensity Relationship (0028,1040) LIN or LOG and its sign (0028,1041) decide; MONOCHROME1 or 2 only affects display.
+ * A Hologic SCO object has neither: LIN, +1 is assumed.
  * Sign +1: a lower value is less intensity; -1: a higher value is less intensity.
  * - The profile gives the source of I0: `fixed` a stored value; `header_max` the largest value, (0028,0107) or else 2^BitsStored
  * - 1; `percentile` of each view's own values, if they show air (exam_i0.c); `flatfield` an exposure without object, bin by bin.
@@ -27,6 +28,8 @@ static int read_relationship(struct exam *exam, const struct header *h, struct e
 
 	if (found < 0)
 		return found;
+	if (!found && exam->source == EXAM_SCO)
+		return 0; /* it lacks both: assumed linear, a higher value is more intensity */
 	if (!found || (strcmp(text, "LIN") && strcmp(text, "LOG")))
 		return err_set(err, found ? ENOTSUP : EBADMSG,
 			       "Pixel Intensity Relationship (0028,1040) is '%s'; allowed: LIN, LOG", text);

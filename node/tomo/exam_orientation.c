@@ -124,14 +124,16 @@ void orientation_turn(uint16_t *values, size_t columns, size_t rows, bool mirror
 }
 
 /* Determine the gantry's angle. In Breast Projection it is that of the support (0018,9545). In a single-frame series it is
- * (0018,1510) if the projection's own angle is stored in another attribute; otherwise the gantry's angle is not recorded. */
+ * (0018,1510) if the projection's own angle is stored elsewhere, as in SCO objects; otherwise the gantry's angle is not recorded.
+ */
 static int gantry_angle(struct exam *exam, const struct header *h, struct err *err)
 {
 	uint32_t tag = TAG_BREAST_SUPPORT_ISOCENTER_PRIMARY_ANGLE;
 	double angle;
 	int found = header_double(h, tag, 0, &angle, err);
 
-	if (!found && exam->source == EXAM_MG_SERIES && exam->profile->angle_tag != TAG_POSITIONER_PRIMARY_ANGLE) {
+	if (!found && (exam->source == EXAM_SCO ||
+		       (exam->source == EXAM_MG_SERIES && exam->profile->angle_tag != TAG_POSITIONER_PRIMARY_ANGLE))) {
 		tag = TAG_POSITIONER_PRIMARY_ANGLE;
 		found = header_double(h, tag, 0, &angle, err);
 	}
@@ -182,7 +184,7 @@ static int find_flips(struct exam *exam, const struct header *h, struct err *err
 
 int exam_orient(struct exam *exam, struct err *err)
 {
-	struct header h = {.root = dicom_root(exam->files[0]), .frame = exam->source == EXAM_BREAST_PROJECTION ? 0 : -1};
+	struct header h = {.root = dicom_root(exam->files[0]), .frame = exam->frames_in_file ? 0 : -1};
 	int rc;
 
 	exam->laterality = header_laterality(&h);

@@ -8,6 +8,8 @@
  * angles are positive from Z toward X. The scan's x is that Y, so its y is minus that X: angle = support - source. If that group
  * is missing: Positioner Primary Angle (0018,1510) of the frame, with the profile's sign and offset.
  *
+ * - Hologic SCO: theta of the projection matrices' text (node/tomo/exam_pose.c), with the profile's sign and offset.
+ *
  * Instance numbers may start anywhere and have gaps: they are used only to order equal angles, which are then refused.
  */
 #include <errno.h>
@@ -23,7 +25,7 @@
 struct header exam_header(const struct exam *exam, int view)
 {
 	const struct exam_view *v = &exam->views[view];
-	bool multi = exam->source == EXAM_BREAST_PROJECTION;
+	bool multi = exam->frames_in_file;
 
 	return (struct header){.root = dicom_root(exam->files[v->file]), .frame = multi ? v->frame : -1};
 }
@@ -98,17 +100,27 @@ static int check_source(const struct exam *exam, struct err *err)
 	return 0;
 }
 
+static int read_angle(const struct exam *exam, const struct header *h, struct exam_view *v, struct err *err)
+{
+	if (exam->source == EXAM_BREAST_PROJECTION)
+		return read_angle_bp(exam, h, v, err);
+	if (exam->source == EXAM_MG_SERIES)
+		return read_angle_mg(exam, h, v, err);
+	apply_profile(exam->profile, exam->poses->theta[v->frame], v);
+	return 0;
+}
+
 static int add_view(struct exam *exam, int file, long frame, struct err *err)
 {
 	struct exam_view *v = &exam->views[exam->n_views];
-	struct header h = {.root = dicom_root(exam->files[file]), .frame = exam->source == EXAM_BREAST_PROJECTION ? frame : -1};
+	struct header h = {.root = dicom_root(exam->files[file]), .frame = exam->frames_in_file ? frame : -1};
 	int rc;
 
 	*v = (struct exam_view){.file = file, .frame = frame, .exposure = 1};
 	rc = dicom_get_text(h.root, TAG_SOP_INSTANCE_UID, v->sop_instance, sizeof(v->sop_instance), err);
 	if (rc < 0)
 		return rc;
-	rc = exam->source == EXAM_BREAST_PROJECTION ? read_angle_bp(exam, &h, v, err) : read_angle_mg(exam, &h, v, err);
+	rc = read_angle(exam, &h, v, err);
 	if (rc < 0)
 		return rc;
 	if (!(fabs(v->angle) <= ANGLE_MAX))
@@ -132,7 +144,7 @@ static int by_angle(const void *a, const void *b)
 /* Write the name of a view: "projection7.dcm", or "frame 7 of exam.dcm". */
 static const char *view_name(const struct exam *exam, const struct exam_view *v, char *buf, size_t size)
 {
-	if (exam->source == EXAM_BREAST_PROJECTION)
+	if (exam->frames_in_file)
 		snprintf(buf, size, "frame %ld", v->frame + 1);
 	else
 		snprintf(buf, size, "%s", file_name(exam->paths[v->file]));
@@ -146,7 +158,7 @@ static int check_angles(const struct exam *exam, struct err *err)
 	int n = exam->n_views;
 
 	if (v[n - 1].angle - v[0].angle < ANGLE_SAME) {
-		if (exam->source == EXAM_BREAST_PROJECTION)
+		if (exam->frames_in_file)
 			return err_set(err, EBADMSG, "all %d projections have the same angle, %g degrees", n, v[0].angle);
 		return err_set(err, EBADMSG,
 			       "the angle %s is the same in all %d projections (%g degrees): angle_tag of the profile '%s' is "
@@ -191,7 +203,7 @@ static int check_count(struct exam *exam, size_t n, bool as_is, struct err *err)
 
 int exam_list_views(struct exam *exam, bool as_is, struct err *err)
 {
-	bool multi = exam->source == EXAM_BREAST_PROJECTION;
+	bool multi = exam->frames_in_file;
 	size_t n = multi ? (size_t)exam->pixels.frames : exam->n_files;
 	int rc;
 

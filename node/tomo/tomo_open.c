@@ -49,10 +49,9 @@ static int check_classes(struct exam *exam, struct err *err)
 /* Check the pixel format. Call it when all files are known to be of one class. */
 static int check_pixels(struct exam *exam, struct err *err)
 {
-	if (exam->source == EXAM_BREAST_PROJECTION && exam->n_files != 1)
-		return err_set(err, EBADMSG,
-			       "%zu Breast Projection objects for one view: each holds all projections of an exposure series",
-			       exam->n_files);
+	if (exam->frames_in_file && exam->n_files != 1)
+		return err_set(err, EBADMSG, "%zu %s objects for one view: each holds all projections of an exposure series",
+			       exam->n_files, exam->source == EXAM_SCO ? "SCO" : "Breast Projection");
 	for (size_t i = 0; i < exam->n_files; i++) {
 		struct header h = {.root = dicom_root(exam->files[i]), .frame = -1};
 		struct dicom_pixel_info *info = &exam->pixels;
@@ -63,7 +62,7 @@ static int check_pixels(struct exam *exam, struct err *err)
 			return err_set(err, ENOTSUP,
 				       "%s: Lossy Image Compression (0028,2110) is 01: its values are not those of the detector",
 				       file_name(exam->paths[i]));
-		if (dicom_pixels_info(exam->files[i], info, err) < 0)
+		if (exam->source != EXAM_SCO && dicom_pixels_info(exam->files[i], info, err) < 0)
 			return err_prefix(err, "%s", file_name(exam->paths[i]));
 		if (exam->source == EXAM_MG_SERIES && info->frames != 1)
 			return err_set(err, EBADMSG, "%s: %ld frames in an object of a single-frame class",
@@ -89,6 +88,24 @@ static int find_profile(struct exam *exam, const struct config *config, struct e
 	return 0;
 }
 
+/* Open the container of an SCO object, if the profile allows it, and take size and format of the views from it. */
+static int open_sco(struct exam *exam, struct err *err)
+{
+	int rc;
+
+	if (!exam->profile->sco)
+		return err_set(
+			err, ENOTSUP,
+			"%s: projections in a Hologic SCO object, whose format is not documented by the manufacturer: they are "
+			"read only if the profile '%s' has sco = true",
+			file_name(exam->paths[0]), exam->profile->name);
+	rc = sco_open(exam->files[0], SCO_FULL, &exam->sco, err);
+	if (rc < 0)
+		return err_prefix(err, "%s", file_name(exam->paths[0]));
+	exam->pixels = *sco_info(exam->sco);
+	return 0;
+}
+
 int exam_open(const char *const *paths, size_t n, bool as_is, const struct patient_statement *patient,
 	      const struct config *config, struct exam **ret_exam, struct err *err)
 {
@@ -108,7 +125,7 @@ int exam_open(const char *const *paths, size_t n, bool as_is, const struct patie
 	rc = check_classes(exam, err);
 	if (rc < 0)
 		goto out;
-	exam->frames_in_file = exam->source == EXAM_BREAST_PROJECTION;
+	exam->frames_in_file = exam->source != EXAM_MG_SERIES;
 	rc = exam_check_consistency(exam, err);
 	if (rc < 0)
 		goto out;
@@ -121,7 +138,10 @@ int exam_open(const char *const *paths, size_t n, bool as_is, const struct patie
 	rc = find_profile(exam, config, err);
 	if (rc < 0)
 		goto out;
-	rc = exam->profile->pose_in_header ? exam_read_poses(exam, err) : 0;
+	rc = exam->source == EXAM_SCO ? open_sco(exam, err) : 0;
+	if (rc < 0)
+		goto out;
+	rc = exam->profile->pose_in_header || exam->source == EXAM_SCO ? exam_read_poses(exam, err) : 0;
 	if (rc < 0)
 		goto out;
 	rc = exam_orient(exam, err);
@@ -130,7 +150,7 @@ int exam_open(const char *const *paths, size_t n, bool as_is, const struct patie
 	rc = exam_list_views(exam, as_is, err);
 	if (rc < 0)
 		goto out;
-	rc = exam->source == EXAM_BREAST_PROJECTION ? exam_check_frames(exam, err) : 0;
+	rc = exam->frames_in_file ? exam_check_frames(exam, err) : 0;
 	if (rc < 0)
 		goto out;
 	rc = exam_make_scan(exam, err);
@@ -154,6 +174,7 @@ struct exam *exam_close(struct exam *exam)
 {
 	if (!exam)
 		return NULL;
+	sco_close(exam->sco);
 	for (size_t i = 0; i < exam->n_files; i++) {
 		if (exam->files)
 			dicom_close(exam->files[i]);
@@ -192,7 +213,8 @@ int exam_read_view(const struct exam *exam, int view, uint16_t *ret_raw, struct 
 	if (view < 0 || view >= exam->n_views)
 		return err_set(err, EINVAL, "view %d of %d", view, exam->n_views);
 	v = &exam->views[view];
-	rc = dicom_read_frame(exam->files[v->file], v->frame, ret_raw, err);
+	rc = exam->sco ? sco_read_frame(exam->sco, v->frame, ret_raw, err)
+		       : dicom_read_frame(exam->files[v->file], v->frame, ret_raw, err);
 	if (rc < 0)
 		return err_prefix(err, "%s", file_name(exam->paths[v->file]));
 	rc = check_image(exam, v, ret_raw, err);

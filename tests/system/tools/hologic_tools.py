@@ -61,9 +61,9 @@ def number(value):
     return f"{mantissa}e{exponent[0]}{int(exponent[1:]):03d}"
 
 
-def matrices_text(detector, angles, world=None, sign=-1, titles=("Input Paddle Type: 0", "Input CArm angle: 0.000000")):
-    """The text for views at these angles; its theta is sign * angle."""
-    theta = np.round(sign * np.asarray(angles, float), 2)
+def matrices_text(detector, angles, world=None, sign=-1, digits=2, titles=("Input Paddle Type: 0", "Input CArm angle: 0.000000")):
+    """The text for views at these angles; its theta is sign * angle, with as many digits."""
+    theta = np.round(sign * np.asarray(angles, float), digits)
     values = np.array([detector.matrix(sign * t, world or phantom_axes()).ravel() for t in theta])
     lines = [*titles, "Data (is im theta Matrix)", "Fit (c1 c2 c3 c4 chisq)"]
     for j in range(12):
@@ -102,12 +102,14 @@ def scans(frames, bits, folder, near=0):
     ds.PixelData = frames.astype("<u2").tobytes()
     plain, packed = os.path.join(folder, "plain.dcm"), os.path.join(folder, "packed.dcm")
     ds.save_as(plain, write_like_original=False)
-    subprocess.run(["dcmcjpls", *([] if near == 0 else ["+en", "+md", str(near)]), plain, packed], check=True)
+    subprocess.run(["dcmcjpls", "+pc", *([] if near == 0 else ["+en", "+md", str(near)]), plain, packed], check=True)
     found = []
     for code in generate_pixel_data_frame(pydicom.dcmread(packed).PixelData, len(frames)):
         at = 2
         while code[at + 1] != 0xDA:
-            assert code[at] == 0xFF and code[at + 1] in (0xF7, 0xE8), code[:40].hex()
+            assert code[at] == 0xFF and code[at + 1] in (0xF7, 0xF8), code[:40].hex()
+            # the parameters that are written are those that a stream without them has (ISO 14495-1 C.2.4.1.1), for 12 bits and more
+            assert code[at + 1] != 0xF8 or (code[at + 7:at + 15] == bytes([0, 18, 0, 67, 1, 20, 0, 64]) and bits >= 12), code[:40].hex()
             assert code[at + 1] != 0xF7 or code[at + 4] == bits, f"{code[at + 4]} bits"
             at += 2 + int.from_bytes(code[at + 2:at + 4], "big")
         at += 2 + int.from_bytes(code[at + 2:at + 4], "big")
@@ -137,13 +139,14 @@ def sequence_bytes(pieces):
 
 
 def put_content(ds, element, content, pieces=3, vr="SQ"):
-    """Put the content into (7E01,10ee), divided among items. vr UN: bytes of a defined length, as a program that does not know the
-    private attribute writes it."""
+    """Put the content into (7E01,10ee), divided among items. vr UN: as a program writes it that does not know the private attribute,
+    with a defined length; UN...: with an undefined length."""
     block = ds.private_block(0x7E01, CREATOR, create=True)
     step = (len(content) // pieces + 2) & ~1
     parts = [content[i:i + step] for i in range(0, len(content), step)]
-    if vr == "UN":
+    if vr.startswith("UN"):
         block.add_new(element, "UN", sequence_bytes(parts))
+        block[element].is_undefined_length = vr != "UN"
         return
     items = []
     for part in parts:
@@ -153,7 +156,7 @@ def put_content(ds, element, content, pieces=3, vr="SQ"):
     block.add_new(element, "SQ", Sequence(items))
 
 
-def sco(source, kind, high=None, low=None, text=None, pieces=3, vr="SQ", implicit=False):
+def sco(source, kind, high=None, low=None, text=None, pieces=3, vr="SQ", implicit=False, gantry=0.0):
     """A Secondary Capture object from a Breast Projection object: root attributes alone, as Hologic writes them, some of which say
     something else than the container."""
     shared = source.SharedFunctionalGroupsSequence[0]
@@ -172,7 +175,7 @@ def sco(source, kind, high=None, low=None, text=None, pieces=3, vr="SQ", implici
     ds.DistanceSourceToDetector = 700.0
     ds.DistanceSourceToPatient = 700.0 - 25.0 - thickness
     ds.BodyPartThickness = thickness
-    ds.PositionerPrimaryAngle = 0.0
+    ds.PositionerPrimaryAngle = gantry
     ds.DetectorBinning = [2, 2]
     laterality = shared.FrameAnatomySequence[0].FrameLaterality
     ds.PatientOrientation = list(shared.PatientOrientationInFrameSequence[0].PatientOrientation)

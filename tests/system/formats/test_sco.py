@@ -1,0 +1,194 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Hologic SCO objects by an independent writer: projections give the slices of the same exam in a Breast Projection object, bit by bit, in
+every encoding of the private sequence; each damaged field of the container has a sentence of its own; without the consent of the profile,
+and for slices, the reason is told; and the same through a node, from storescu to the archive."""
+import os
+import struct
+import sys
+
+import numpy as np
+import pydicom
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from tools import dbt_tools as tools  # noqa: E402
+from tools import hologic_tools as hologic  # noqa: E402
+from tools import node_harness as h  # noqa: E402
+
+PROFILE = """profiles = ( {{ name = "hologic"; manufacturer = "HOLOGIC*"; model = "*Dimensions*"; axis_height = 0.0; source_axis = 695.1;
+  support = 25.0; source_x = -13.7; pitch = 0.14; detector_ratio = 0.285; detector_axis_y = 0.3; i0_mode = "percentile"; i0 = 95.0;
+  sid_tolerance = 6.0; angle_sign = -1; geometry_source = "simulated"; {more} }} );
+"""
+SETTINGS = ("voxel=0.56", "projector=slices", "algorithm=mlem", "iterations=1", "breast_mask=false")
+DETECTOR = hologic.Detector(0.0, 695.1, -13.7, 0.285, 0.3, 0.28)
+BITS = 14
+
+
+def config(folder, name, more=""):
+    path = os.path.join(folder, name)
+    with open(path, "w", encoding="ascii") as f:
+        f.write(PROFILE.format(more=more))
+    return path
+
+
+def save(ds, folder, name):
+    path = os.path.join(folder, name)
+    ds.save_as(path, write_like_original=False)
+    return path
+
+
+class Exam:
+    """A simulated exam of bins of 2 x 2 elements, and what an SCO object of it holds."""
+
+    def __init__(self, folder, plain, side, view):
+        self.folder = folder
+        tools.simulate(os.path.join(folder, "exam"), config=plain, system="hologic", phantom="beads", binning=2, detector="224x320",
+                       views=9, arc=15, i0=1000, seed=3, side=side, view=view, format="bp")
+        self.path = os.path.join(folder, "exam", "exam.dcm")
+        self.source = pydicom.dcmread(self.path)
+        self.frames = self.source.pixel_array
+        assert self.frames.max() < 1 << BITS
+        self.gantry = 45.0 if view == "MLO" else 0.0
+        self.text = hologic.matrices_text(DETECTOR, hologic.frame_angles(self.source), digits=6)
+        self.high = hologic.container(self.frames, BITS, folder)
+        self.low = hologic.container(self.frames[:, ::4, ::4], BITS, folder)
+
+    def sco(self, **options):
+        given = {"high": self.high, "low": self.low, "text": self.text, "gantry": self.gantry, **options}
+        return hologic.sco(self.source, given.pop("kind", "HLXR"), **given)
+
+
+def slices(folder, name, path, conf):
+    _, result = tools.reconstruct(os.path.join(folder, "out-" + name), path, config=conf, settings=SETTINGS)
+    return tools.Result(result).mu
+
+
+def check_projections(side, view, ways, failures):
+    with tools.folder() as folder:
+        plain, consent = config(folder, "plain"), config(folder, "consent", "sco = true;")
+        exam = Exam(folder, plain, side, view)
+        want = slices(folder, "plain", exam.path, plain)
+        for name, options in ways.items():
+            got = slices(folder, name, save(exam.sco(**options), folder, name + ".dcm"), consent)
+            tools.check(np.array_equal(got, want), f"{side} {view} {name}: slices differ by up to {abs(got - want).max()}", failures)
+        by_matrix = slices(folder, "matrix", save(exam.sco(), folder, "matrix.dcm"),
+                           config(folder, "header", 'sco = true; pose = "header";'))
+        off = np.percentile(abs(by_matrix - want), 99.99) / np.median(want)
+        print(f"{side} {view}: {', '.join(ways)} equal; by matrices slices differ by {off:.4f} of the tissue")
+        tools.check(off < 0.02, f"{side} {view}: by matrices slices differ by {off:.4f}", failures)
+
+
+def refusal(folder, path, conf):
+    done = tools.run("recon", "--json", "-o", os.path.join(folder, "none"), "-c", conf, "--device", "cpu", path, ok=range(1, 100))
+    return done.stdout + done.stderr
+
+
+def changed(content, at, form, *values):
+    """The container with numbers at an offset; a negative one counts from its end."""
+    data = bytearray(content)
+    struct.pack_into(form, data, at if at >= 0 else len(data) + at, *values)
+    return bytes(data)
+
+
+def check_refusals(failures):
+    with tools.folder() as folder:
+        plain, consent = config(folder, "plain"), config(folder, "consent", "sco = true;")
+        exam = Exam(folder, plain, "R", "CC")
+        good, table = exam.high, -1024
+        first, second = struct.unpack_from("<II", good, len(good) - 1024)
+        last = struct.unpack_from("<9I", good, len(good) - 1024 + 4)[-1]
+        cases = (
+            ("no frames", changed(good, 20, "<H", 0), "has 0 frames; allowed: 1 to 255"),
+            ("256 frames", changed(good, 20, "<H", 256), "has 256 frames; allowed: 1 to 255"),
+            ("fewer frames", changed(good, 20, "<H", 8), "9 projection matrices (0019,1060) for 8 frames"),
+            ("more frames", changed(good, 20, "<H", 10), "offset 10 of 10 is 0"),
+            ("no columns", changed(good, 24, "<H", 0), "frames of 0 columns"),
+            ("no rows", changed(good, 28, "<H", 0), "columns and 0 rows"),
+            ("huge", changed(changed(good, 24, "<H", 65535), 28, "<H", 65535), "more than 536870912 bytes"),
+            ("wide", changed(good, 24, "<H", 2240), "2240 columns and 160 rows of 0.28 mm: a detector of 627.2"),
+            ("bits", changed(good, 32, "<B", 17), "values of 17 bits; allowed: 2 to 16"),
+            ("other bits", changed(good, 32, "<B", 1), "values of 1 bits"),
+            ("near", changed(good, 36, "<B", 2), "compressed with loss: NEAR is 2"),
+            ("early", changed(good, table, "<I", 36), "offset 0 of 9 is 36; allowed: 37 to"),
+            ("equal", changed(good, table + 4, "<I", first), f"offset 1 of 9 is {first}; allowed: {first + 1} to"),
+            ("descending", changed(good, table + 8, "<I", second - 1), f"offset 2 of 9 is {second - 1}"),
+            ("outside", changed(good, table + 36, "<I", len(good) - 1023), f"offset 9 of 9 is {len(good) - 1023}"),
+            ("short", good[:1000], "an SCO container of 1000 bytes; allowed: at least 1061"),
+            ("cut", good[:36] + good[-1024:], "an SCO container of 1060 bytes"),
+            ("shifted", changed(good, table + 4, "<I", second + 40), "cannot be decoded"),
+            ("zeros", good[:first] + bytes(last - first) + good[last:], "cannot be decoded"),
+        )
+        for name, content, part in cases:
+            said = refusal(folder, save(exam.sco(high=content), folder, "damaged.dcm"), consent)
+            tools.check(part in said, f"{name}: '{part}' is not in: {said[:500]}", failures)
+        objects = (
+            ("off", exam.sco(), plain, "read only if the profile 'hologic' has sco = true"),
+            ("low alone", exam.sco(high=None), consent, "no images in full resolution in (7E01,xx10)"),
+            ("no matrices", exam.sco(text=None), consent, "no projection matrices in (0019,xx60)"),
+            ("slices", exam.sco(kind="HLXS"), consent, "contains slices: already reconstructed by the modality"),
+            ("unknown", exam.sco(kind="HLXQ"), consent, "undocumented private format"),
+            ("not a sequence", wrong_items(exam, b""), consent, "where an item is expected"),
+            ("empty items", wrong_items(exam, hologic.sequence_bytes([b"12"]) + item(b"")), consent, "item 2: 0 values (7E01,xx12)"),
+        )
+        for name, ds, conf, part in objects:
+            said = refusal(folder, save(ds, folder, "object.dcm"), conf)
+            tools.check(part in said, f"{name}: '{part}' is not in: {said[:500]}", failures)
+
+
+def item(value):
+    return struct.pack("<HHI", 0xFFFE, 0xE000, len(value)) + value
+
+
+def wrong_items(exam, value):
+    ds = exam.sco(high=None)
+    ds.private_block(0x7E01, hologic.CREATOR).add_new(0x10, "UN", value or b"bytes that are no items ")
+    return ds
+
+
+def check_node(failures):
+    """Held while the profile does not allow it; after a change of the configuration and `retry` it goes to the archive. Slices are stored
+    as unassigned."""
+    with tools.folder() as folder:
+        exam = Exam(folder, config(folder, "plain"), "L", "CC")
+        want = slices(folder, "plain", exam.path, os.path.join(folder, "plain"))
+        raw = save(exam.sco(vr="UN"), folder, "raw.dcm")
+        volume = save(exam.sco(kind="HLXS"), folder, "volume.dcm")
+        pacs = h.Pacs(os.path.join(folder, "pacs"))
+        node = h.Node(os.path.join(folder, "node"), pacs.port)
+        node.protocol = {"algorithm": '"mlem"', "iterations": 1, "voxel": 0.56, "projector": '"slices"', "breast_mask": "false"}
+        try:
+            pacs.start()
+            for more in ("", "sco = true;"):
+                node.more = PROFILE.format(more=more)
+                node.write_conf()
+                node.start()
+                if not more:
+                    sent = h.send(node.port, [raw, volume])
+                    tools.check(sent == {raw, volume}, f"acknowledged: {sent}", failures)
+                    job = node.wait_states("held")[0]
+                    tools.check("sco = true" in str(node.show(job["id"])), str(node.show(job["id"]))[:500], failures)
+                    apart = h.wait_for("the slices are set apart", lambda: node.list()["unassigned"])
+                    tools.check(apart[0]["classification"] == "refused" and "contains slices" in apart[0]["reason"], str(apart), failures)
+                else:
+                    node.command("retry", job["id"])
+                    node.wait_states("delivered")
+                node.stop()
+            got = [tools.Result(path).mu for path in pacs.files()]
+            tools.check(len(got) == 1 and np.array_equal(got[0], want), f"{len(got)} objects in the archive, or other slices", failures)
+        finally:
+            node.end()
+            pacs.stop()
+    print("through the node: held without consent, delivered with it")
+
+
+def main():
+    failures = []
+    check_projections("R", "CC", {"sequence": {}, "defined": {"vr": "UN", "pieces": 1}, "undefined": {"vr": "UN..."},
+                                  "implicit": {"implicit": True, "low": None}}, failures)
+    check_projections("L", "MLO", {"sequence": {"pieces": 7}}, failures)
+    check_refusals(failures)
+    check_node(failures)
+    tools.finish(failures, "SCO objects: as the plain exam")
+
+
+main()
