@@ -178,14 +178,14 @@ int exam_make_scan(struct exam *exam, struct err *err)
 	rc = check_distances(exam, &h, err);
 	if (rc < 0)
 		return rc;
-	rc = exam->profile->pose_in_header ? exam_pose_matrices(exam, pitch, &matrix, err) : 0;
+	rc = exam->poses ? exam_pose_matrices(exam, pitch, &matrix, err) : 0; /* also compares them with the profile */
 	if (rc < 0)
 		return rc;
 	exam->support = exam->profile->support;
 	angle = malloc((size_t)exam->n_views * sizeof(*angle));
 	for (int i = 0; angle && i < exam->n_views; i++)
 		angle[i] = exam->views[i].angle;
-	rc = angle ? create_scan(exam, pitch, angle, matrix, err)
+	rc = angle ? create_scan(exam, pitch, angle, exam->profile->pose_in_header ? matrix : NULL, err)
 		   : err_set(err, ENOMEM, "no memory for %d angles", exam->n_views);
 	free(angle);
 	free(matrix);

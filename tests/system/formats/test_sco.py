@@ -130,6 +130,12 @@ def check_refusals(failures):
             ("not a sequence", wrong_items(exam, b""), consent, "where an item is expected"),
             ("empty items", wrong_items(exam, hologic.sequence_bytes([b"12"]) + item(b"")), consent, "item 2: 0 values (7E01,xx12)"),
         )
+        wrong = config(folder, "wrong", "sco = true;")
+        with open(wrong, encoding="ascii") as f:
+            text = f.read().replace("angle_sign = -1", "angle_sign = 1")
+        with open(wrong, "w", encoding="ascii") as f:
+            f.write(text)
+        objects += (("sign", exam.sco(), wrong, "check pose_rows and angle_sign of the profile"),)
         for name, ds, conf, part in objects:
             said = refusal(folder, save(ds, folder, "object.dcm"), conf)
             tools.check(part in said, f"{name}: '{part}' is not in: {said[:500]}", failures)
