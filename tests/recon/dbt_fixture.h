@@ -64,12 +64,20 @@ static inline float *fixture_download(const struct buf *b)
 static inline struct scan *fixture_turning_scan(int n_u, int n_v, double pitch, int n_views, double ratio)
 {
 	double angle[64];
-	struct dbt_geometry g = {n_u, n_v, pitch, 47, 608.5, 0, n_views, angle, ratio};
+	struct dbt_geometry g = {.n_u = n_u,
+				 .n_v = n_v,
+				 .pitch = pitch,
+				 .axis_height = 47,
+				 .source_axis = 608.5,
+				 .n_views = n_views,
+				 .angle = angle,
+				 .detector_ratio = ratio};
 	struct scan *scan = NULL;
 
 	for (int i = 0; i < n_views; i++)
 		angle[i] = -25 + 50.0 * i / (n_views - 1);
 	assert_int_equal(scan_create_dbt(&g, &scan, NULL), 0);
+	assert_true(scan->views[0].posed == (ratio != 0));
 	return scan;
 }
 
