@@ -349,7 +349,8 @@ static const struct config_key profile_keys[] = {
 	{"offset", AS_REAL(profile_conf, offset, -65535, 65535), .unit = "stored values", .fallback = "0",
 	 .meaning = "stored value of the detector without radiation"},
 	{"flatfield", AS_PATH(profile_conf, flatfield), .fallback = "",
-	 .meaning = "DICOM file of an exposure without object: with `flatfield` for all exams, with `percentile` for exams "
+	 .meaning = "DICOM file of an exposure without object, or a folder or multi-frame file with one for each angle: with "
+		    "`flatfield` for all exams, with `percentile` for exams "
 		    "without air"},
 	{"air_value", AS_REAL(profile_conf, air_value, 1, 65535), .unit = "stored values", .zero = "unknown", .fallback = "0",
 	 .flags = KEY_SPARSE, .meaning = "with `percentile`: stored value of air, for exams that show no air"},

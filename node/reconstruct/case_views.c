@@ -6,7 +6,7 @@
  * - Each reader, a thread, does all steps of one view after the other: read and orient, I0, bin and logarithm, mark air, pass to
  * the session. The data of a view are in one core's caches most of the time, and the frames of one file are also read in
  * parallel.
- * - Outside the session, memory is needed only for the stored values of one view per reader.
+ * - Outside the session, memory is needed only for the stored values of one view per reader, and for its flat field.
  * - The caller's thread waits, reports progress and checks for cancellation: callbacks are called only from it.
  * - A view that was begun is always ended, also after an error, so that no reader waits for its buffer forever.
  */
@@ -97,15 +97,17 @@ static bool is_usable(const struct exam_i0 *i0)
 }
 
 /* Convert a view with this I0 and pass it to the session. */
-static int pass_view(struct reading *r, int view, const struct exam_i0 *i0, const uint16_t *raw, struct times *times,
-		     struct err *err)
+static int pass_view(struct reading *r, int view, const struct exam_i0 *i0, const uint16_t *raw, float **flat,
+		     struct times *times, struct err *err)
 {
 	size_t bins = (size_t)r->plan->n_u * (size_t)r->plan->n_v;
 	struct prep prep = exam_view_prep(r->exam, i0);
 	float *line, *valid;
 	double at[4];
-	int rc, ended;
+	int rc = i0 && i0->use_flatfield ? exam_load_flatfield(r->exam, view, flat, &prep, err) : 0, ended;
 
+	if (rc < 0)
+		return rc;
 	at[0] = clock_seconds();
 	rc = dbt_view_begin(r->session, view, &line, &valid, err);
 	if (rc < 0)
@@ -126,7 +128,7 @@ static int pass_view(struct reading *r, int view, const struct exam_i0 *i0, cons
 	return rc < 0 ? rc : ended;
 }
 
-static int read_one(struct reading *r, int view, uint16_t *raw, struct times *times, struct err *err)
+static int read_one(struct reading *r, int view, uint16_t *raw, float **flat, struct times *times, struct err *err)
 {
 	const struct exam_i0 *i0 = r->decided && r->exam->i0 ? &r->exam->i0[view] : NULL;
 	struct view_state *v = &r->views[view];
@@ -140,7 +142,7 @@ static int read_one(struct reading *r, int view, uint16_t *raw, struct times *ti
 	times->read += clock_seconds() - begun;
 	if (rc < 0 || (i0 && !is_usable(i0)))
 		return rc;
-	return pass_view(r, view, i0, raw, times, err);
+	return pass_view(r, view, i0, raw, flat, times, err);
 }
 
 /* Return the next view to read; -1: none left, or reading was stopped. */
@@ -180,14 +182,16 @@ static void *reader(void *arg)
 	struct times times = {0};
 	struct err err = {0};
 	uint16_t *raw = malloc(n * sizeof(*raw));
+	float *flat = NULL; /* of the view, if there is one for each */
 	int rc = raw ? 0 : err_set(&err, ENOMEM, "no memory for a projection of %zu pixels", n);
 
 	threads_limit(r->threads_each);
 	for (int view = rc < 0 ? -1 : next_view(r, 0); view >= 0; view = next_view(r, 1)) {
-		rc = read_one(r, view, raw, &times, &err);
+		rc = read_one(r, view, raw, &flat, &times, &err);
 		if (rc < 0)
 			break;
 	}
+	free(flat);
 	free(raw);
 	leave(r, &times, rc, &err);
 	return NULL;

@@ -94,6 +94,8 @@ struct exam {
 	char relative[256];		   /* why the attenuation is relative, a clause; "": it is quantitative, or not decided */
 	char geometry[128];		   /* a sentence: where the geometry is from; "": a simulated system */
 	char warnings[768];		   /* sentences about the geometry for a person; "": none */
+	struct exam_flatfield *flatfields; /* the profile's flat field; NULL: none, or not needed */
+	bool flatfield_scaled;		   /* its frames are divided by their exposures */
 	float *flatfield;		   /* data that prep.flatfield points to, owned; or NULL */
 	double flatfield_level;		   /* mean intensity of the flat field, stored values above the offset */
 };
@@ -124,6 +126,10 @@ struct prep exam_view_prep(const struct exam *exam, const struct exam_i0 *i0);
 
 /* Write the sentences that a person must read about a result: relative attenuation, then exam->warnings; "": none. */
 void exam_warnings(const struct exam *exam, char *ret_text, size_t size);
+
+/* Set prep->flatfield of a view if the flat field has a frame for each view. buffer: NULL, or from an earlier call; freed by the
+ * caller. Call it if the view's I0 has use_flatfield; several threads may, each with its own buffer. */
+int exam_load_flatfield(const struct exam *exam, int view, float **buffer, struct prep *prep, struct err *err);
 
 /* Values of one object's header, read before the other objects of its exam are known. */
 struct exam_facts {

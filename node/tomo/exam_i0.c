@@ -260,7 +260,7 @@ static struct exam_i0 choose(const struct decision *d, int view)
 	} else if (others > 0) {
 		i0.i0 = others;
 		i0.source = I0_OF_OTHERS;
-	} else if (exam->flatfield) {
+	} else if (exam->flatfields) {
 		i0.i0 = exam->flatfield_level * exam->views[view].exposure;
 		i0.source = I0_OF_PROFILE;
 		i0.use_flatfield = true;

@@ -101,25 +101,36 @@ static int read_padding(struct exam *exam, const struct header *h, struct err *e
 	return 0;
 }
 
+/* Attributes with an exposure, and their unit. */
+static const struct {
+	uint32_t tag;
+	double mas;
+} charge_tags[] = {{TAG_EXPOSURE_IN_MAS, 1}, {TAG_EXPOSURE_IN_UAS, 1e-3}, {TAG_EXPOSURE, 1}};
+
+double exam_read_charge(const struct header *h)
+{
+	double value;
+
+	for (size_t t = 0; t < sizeof(charge_tags) / sizeof(charge_tags[0]); t++)
+		if (header_double(h, charge_tags[t].tag, 0, &value, NULL) == 1 && value > 0 && value < 1e9)
+			return value * charge_tags[t].mas;
+	return 0;
+}
+
 /* Read the exposure of all views in mAs from the first attribute that each of them has; 0 for all views if there is none, or if
  * the values have mixed units. Used for ratios between views and to `air_exposure`. */
 static void read_charges(struct exam *exam)
 {
-	static const struct {
-		uint32_t tag;
-		double mas;
-	} from[] = {{TAG_EXPOSURE_IN_MAS, 1}, {TAG_EXPOSURE_IN_UAS, 1e-3}, {TAG_EXPOSURE, 1}};
-
-	for (size_t t = 0; t < sizeof(from) / sizeof(from[0]); t++) {
+	for (size_t t = 0; t < sizeof(charge_tags) / sizeof(charge_tags[0]); t++) {
 		double lo = INFINITY, hi = 0, value;
 		int n = 0;
 
 		for (; n < exam->n_views; n++) {
 			struct header h = exam_header(exam, n);
 
-			if (header_double(&h, from[t].tag, 0, &value, NULL) != 1 || !(value > 0 && value < 1e9))
+			if (header_double(&h, charge_tags[t].tag, 0, &value, NULL) != 1 || !(value > 0 && value < 1e9))
 				break;
-			exam->views[n].charge = value * from[t].mas;
+			exam->views[n].charge = value * charge_tags[t].mas;
 			lo = fmin(lo, value);
 			hi = fmax(hi, value);
 		}
@@ -173,77 +184,14 @@ double exam_value_intensity(const struct prep *prep, double value)
 	return (prep->inverted ? prep->max_value - value : value) - prep->offset;
 }
 
-/* Determine how to mirror the flat field so that it has the orientation of the projections. Its own (0020,0020) is read as that
- * of a left or right CC image. */
-static int flatfield_flips(struct dicom_file *file, bool *ret_columns, bool *ret_rows, struct err *err)
+/* Scale I0 of the flat field by the exposures of projection and flat field, if both headers have them. */
+static void scale_flatfield(struct exam *exam)
 {
-	struct header h = {.root = dicom_root(file), .frame = -1};
-	double axis[3][3];
-	char text[64];
-	int found = header_text(&h, TAG_PATIENT_ORIENTATION, text, sizeof(text), err);
+	double charge = exam_flatfield_charge(exam);
 
-	if (found < 0)
-		return found;
-	if (!found)
-		return err_set(err, EBADMSG,
-			       "it has no Patient Orientation (0020,0020), so its orientation on the detector is unknown");
-	orientation_axes('L', "CC", 0, axis);
-	return orientation_parse(text, axis, ret_columns, ret_rows, err);
-}
-
-static int read_flatfield(struct exam *exam, struct err *err)
-{
-	const char *path = exam->profile->flatfield;
-	size_t n = (size_t)exam->pixels.columns * (size_t)exam->pixels.rows;
-	struct dicom_pixel_info info;
-	struct dicom_file *file = NULL;
-	bool mirror_columns, mirror_rows;
-	uint16_t *values = NULL;
-	double sum = 0;
-	int rc;
-
-	rc = dicom_open(path, &file, err);
-	if (rc < 0)
-		goto out;
-	rc = dicom_pixels_info(file, &info, err);
-	if (rc < 0)
-		goto out;
-	rc = -EBADMSG;
-	if (info.columns != exam->pixels.columns || info.rows != exam->pixels.rows) {
-		err_set(err, EBADMSG, "it has %ld x %ld pixels, the projections have %ld x %ld", info.columns, info.rows,
-			exam->pixels.columns, exam->pixels.rows);
-		goto out;
-	}
-	if (info.is_signed || info.bits_stored != exam->pixels.bits_stored) {
-		err_set(err, EBADMSG, "it has %s values of %d bits, the projections have unsigned ones of %d",
-			info.is_signed ? "signed" : "unsigned", info.bits_stored, exam->pixels.bits_stored);
-		goto out;
-	}
-	rc = flatfield_flips(file, &mirror_columns, &mirror_rows, err);
-	if (rc < 0)
-		goto out;
-	values = malloc(n * sizeof(*values));
-	exam->flatfield = malloc(n * sizeof(*exam->flatfield));
-	rc = values && exam->flatfield ? dicom_read_frame(file, 0, values, err)
-				       : err_set(err, ENOMEM, "no memory for %zu pixels", n);
-	if (rc < 0)
-		goto out;
-	orientation_turn(values, (size_t)info.columns, (size_t)info.rows, mirror_columns, mirror_rows);
-	for (size_t i = 0; i < n; i++)
-		sum += fmax(exam_value_intensity(&exam->prep, values[i]), 0);
-	exam->flatfield_level = sum / (double)n;
-	if (!(exam->flatfield_level > 0)) {
-		rc = err_set(err, EBADMSG, "its mean is %g above the offset", exam->flatfield_level);
-		goto out;
-	}
-	for (size_t i = 0; i < n; i++)
-		exam->flatfield[i] = (float)(fmax(exam_value_intensity(&exam->prep, values[i]), 0) / exam->flatfield_level);
-out:
-	if (rc < 0)
-		rc = err_prefix(err, "flat field of the profile '%s'", exam->profile->name);
-	free(values);
-	dicom_close(file);
-	return rc;
+	exam->flatfield_scaled = charge > 0 && exam->views[0].charge > 0;
+	for (int i = 0; exam->flatfield_scaled && i < exam->n_views; i++)
+		exam->views[i].exposure = exam->views[i].charge / charge;
 }
 
 /* Read (0028,0107) of all views now, because only one thread may use the headers. */
@@ -291,7 +239,7 @@ int exam_intensity(struct exam *exam, struct err *err)
 		return 0;
 	read_charges(exam);
 	if (p->i0_mode == I0_FLATFIELD || (p->i0_mode == I0_PERCENTILE && p->flatfield[0])) {
-		rc = read_flatfield(exam, err);
+		rc = exam_open_flatfield(exam, err);
 		if (rc < 0)
 			return rc;
 	}
@@ -301,7 +249,11 @@ int exam_intensity(struct exam *exam, struct err *err)
 			return rc;
 	}
 	/* A percentile of the view depends on its exposure already, a flat field does not. */
-	return p->scale_by_exposure && (p->i0_mode != I0_PERCENTILE || exam->flatfield) ? read_exposures(exam, err) : 0;
+	if (p->scale_by_exposure && exam->flatfields)
+		scale_flatfield(exam);
+	if (!p->scale_by_exposure || exam->flatfield_scaled || (p->i0_mode == I0_PERCENTILE && !exam->flatfields))
+		return 0;
+	return read_exposures(exam, err);
 }
 
 /* Return the largest stored value. *ret_own: true: it comes from this image's own header and depends on its exposure already. */

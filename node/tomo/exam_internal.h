@@ -48,6 +48,9 @@ int exam_pose_matrices(const struct exam *exam, double pitch, double (**ret_matr
 /* exam_views.c: list the projections with their angles, sorted; sets exam->views and exam->n_views. */
 int exam_list_views(struct exam *exam, bool as_is, struct err *err);
 
+/* Read the angle of a projection of a file; frame: -1: of a single-frame object. */
+int exam_read_angle(const struct exam *exam, struct dicom_file *file, long frame, struct exam_view *ret_view, struct err *err);
+
 /* exam_geometry.c: add a sentence to exam->warnings. */
 void exam_warn(struct exam *exam, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Write from the profile where the geometry is from; sets exam->geometry and warns if no machine was measured. */
@@ -59,9 +62,17 @@ int exam_read_window(struct exam *exam, const struct header *h, double pitch, st
 /* exam_geometry.c: check detector pitch, distances and thickness against the profile; sets exam->scan. */
 int exam_make_scan(struct exam *exam, struct err *err);
 
-/* exam_intensity.c: determine how to convert stored values to intensities; sets exam->prep, exam->flatfield and the exposures of
+/* exam_intensity.c: determine how to convert stored values to intensities; sets exam->prep and the exposures of
  * the views. */
 int exam_intensity(struct exam *exam, struct err *err);
+/* Return the exposure in the header in mAs; 0: none. */
+double exam_read_charge(const struct header *h);
+/* exam_flatfield.c: open the profile's flat field, and find the frame of each view; sets exam->flatfields, exam->flatfield_level.
+ */
+int exam_open_flatfield(struct exam *exam, struct err *err);
+/* Return the exposure of the flat field in mAs; 0: not all of its frames have one. */
+double exam_flatfield_charge(const struct exam *exam);
+struct exam_flatfield *exam_close_flatfield(struct exam_flatfield *set); /* takes NULL, returns NULL */
 /* Convert a stored value to intensity above the detector's offset. */
 double exam_value_intensity(const struct prep *prep, double value);
 /* Return the I0 of one view according to the profile, for every i0_mode but `percentile`: above 0, or 0: none. *ret_value: the

@@ -83,6 +83,13 @@ static int read_angle_bp(const struct exam *exam, const struct header *h, struct
 	return 0;
 }
 
+int exam_read_angle(const struct exam *exam, struct dicom_file *file, long frame, struct exam_view *ret_view, struct err *err)
+{
+	struct header h = {.root = dicom_root(file), .frame = frame};
+
+	return frame >= 0 ? read_angle_bp(exam, &h, ret_view, err) : read_angle_mg(exam, &h, ret_view, err);
+}
+
 /* Check that the angles of all frames are from one attribute: the two have different signs and origins. */
 static int check_source(const struct exam *exam, struct err *err)
 {

@@ -187,6 +187,7 @@ struct exam *exam_close(struct exam *exam)
 	free(exam->poses);
 	free(exam->i0);
 	free(exam->flatfield);
+	exam_close_flatfield(exam->flatfields);
 	scan_free(exam->scan);
 	free(exam);
 	return NULL;
