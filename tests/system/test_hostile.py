@@ -139,7 +139,7 @@ SERIES = [
     ("no thickness", every(put(BodyPartThickness=None)), "(0018,11A0) is missing"),
     ("a thickness of 4 m", every(put(BodyPartThickness=4000)), "(0018,11A0) is 4000 mm"),
     ("a thickness that is no number", every(raw_text(0x001811A0, "BodyPartThickness", b"nan ")), "(0018,11A0)"),
-    ("no pitch", every(put(ImagerPixelSpacing=None)), "(0018,1164) is missing"),
+    ("no pitch", every(put(ImagerPixelSpacing=None, DetectorElementSpacing=None, DetectorBinning=None)), "(0018,1164) is missing"),
     ("a pitch of zero", every(put(ImagerPixelSpacing=[0, 0])), "(0018,1164)"),
     ("no angle", one(put(PositionerPrimaryAngle=None)), "(0018,1510)"),
     ("an angle that is no number", one(raw_text(0x00181510, "PositionerPrimaryAngle", b"nan ")), "\"nan\" is not a number"),
