@@ -57,8 +57,19 @@ void assemble_decide(const struct assemble *a, double now, double quiet_time, st
 		snprintf(reason, size, "waiting");
 	} else if (now - a->last < quiet_time) {
 		snprintf(reason, size, "waiting");
+	} else if (a->usual > 0 && a->instances == a->usual) {
+		answer.verdict = ASSEMBLE_COMPLETE;
+		answer.after_quiet = true;
+		if (a->expected > 0)
+			snprintf(reason, size,
+				 "%ld instances after %g s of quiet, as exams of this system have; the headers announce %ld",
+				 a->instances, quiet_time, a->other > 0 ? a->other : a->expected);
+		else
+			snprintf(reason, size, "%ld instances after %g s of quiet, as exams of this system have", a->instances,
+				 quiet_time);
 	} else {
 		answer.verdict = ASSEMBLE_HOLD;
+		answer.after_quiet = true;
 		if (a->instances == 0)
 			snprintf(reason, size, "no instance after %g s of quiet", quiet_time);
 		else if (a->other > 0)

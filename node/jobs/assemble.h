@@ -3,7 +3,9 @@
  * journal.
  *
  * - Only the distinct instances and the numbers in their headers count, not their order or their association.
- * - An incomplete case to which no instance was added for the quiet time is held, also one whose headers give no number. A
+ * - Headers may give a wrong number, or none: a case with the number that the configuration gives for its system is complete
+ *   after the quiet time.
+ * - Another incomplete case to which no instance was added for the quiet time is held, also one whose headers give no number. A
  *   person may then request that it is reconstructed as it is.
  */
 #ifndef TOMONODE_NODE_ASSEMBLE_H
@@ -18,6 +20,7 @@ struct assemble {
 	long frames;	    /* sum of their frames */
 	long expected;	    /* number of instances of the complete case, from the headers; 0: not given */
 	long other;	    /* a number in another header that differs from `expected`; 0: none */
+	long usual;	    /* number of instances of a complete case according to the configuration; 0: unknown */
 	double first, last; /* arrival of the first and of the last one, s since the epoch */
 	bool as_is;	    /* a person requested reconstruction of the present instances */
 	char lacks[40];	    /* what the case lacks, as the header of its only instance says; "": not known */
@@ -32,6 +35,7 @@ enum assemble_verdict {
 struct assemble_decision {
 	enum assemble_verdict verdict;
 	double again;	  /* s since the epoch; with ASSEMBLE_WAIT */
+	bool after_quiet; /* the verdict depends on the quiet time: wait while an instance is still arriving */
 	char reason[200]; /* "25 of 25 instances", "12 of 25 instances after 60 s of quiet" */
 };
 

@@ -227,6 +227,7 @@ static int on_instance(struct job_view *v, const json_t *detail, const struct ev
 		return -EBADMSG;
 	assemble_add(&v->members, get_long(detail, "expected"), get_long(detail, "frames"), get_number(detail, "received"));
 	assemble_lacks(&v->members, get_text(detail, "lacks"));
+	v->members.usual = get_long(detail, "usual");
 	add_patient(v, detail);
 	v->last_instance = row->seq;
 	v->same_patient = 0; /* it was stated about other instances */

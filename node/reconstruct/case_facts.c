@@ -138,6 +138,14 @@ int case_read_facts(const char *path, struct case_facts *ret_facts, struct err *
 	return rc;
 }
 
+long case_usual_number(const struct case_facts *f, const struct config *config)
+{
+	const struct profile_conf *profile =
+		f->manufacturer[0] || f->model[0] ? config_profile(config, f->manufacturer, f->model, f->serial) : NULL;
+
+	return profile ? profile->projections : 0;
+}
+
 void case_key(const struct case_facts *f, char *ret_key, size_t size)
 {
 	const char *const attributes[] = {[CASE_STUDY] = f->study,

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "dicom/object/patient.h"
+#include "node/config/config.h"
 #include "node/config/kind.h"
 
 struct case_facts {
@@ -22,10 +23,14 @@ struct case_facts {
 	bool whole_study; /* the case is all such instances of the study: series and frame of reference are not in its key */
 	char lacks[40];	  /* what the case lacks as long as it has only this instance; "": not known */
 	long frames;
-	double angle; /* NaN: not in the header */
+	double angle;				      /* NaN: not in the header */
+	char manufacturer[65], model[65], serial[65]; /* see struct exam_facts */
 };
 /* Read the header of a file. */
 int case_read_facts(const char *path, struct case_facts *ret_facts, struct err *err);
+
+/* Return the number of instances that a complete case of this system has according to the configuration; 0: unknown. */
+long case_usual_number(const struct case_facts *f, const struct config *config);
 
 /* Write the key of the case: the attributes of the kind's key, separated by "|". */
 /* Return the kind of a file that is not DICOM but a case of its own (PETSIRD); NULL: none. reconstruct_pet.c */

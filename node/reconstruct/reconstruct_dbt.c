@@ -34,6 +34,9 @@ static int recognise(const struct dicom_file *file, struct case_facts *f, struct
 	f->expected = e.expected;
 	f->frames = e.frames;
 	f->angle = e.angle;
+	memcpy(f->manufacturer, e.manufacturer, sizeof(f->manufacturer));
+	memcpy(f->model, e.model, sizeof(f->model));
+	memcpy(f->serial, e.serial, sizeof(f->serial));
 	return 1;
 }
 

@@ -198,16 +198,16 @@ static bool collect(struct schedule *s, const struct job_view *v, double now)
 	bool changed;
 
 	assemble_decide(&v->members, now, s->config->node.quiet_time, &answer);
-	if (answer.verdict == ASSEMBLE_COMPLETE)
-		return hold_patients(s, v, now, &changed) ? changed : complete(s, v, answer.reason, now);
 	if (answer.verdict == ASSEMBLE_WAIT) {
 		schedule_wake_at(s, answer.again);
 		return false;
 	}
-	if (still_arriving(s)) {
+	if (answer.after_quiet && still_arriving(s)) {
 		schedule_wake_at(s, now + ARRIVING_LOOK);
 		return false;
 	}
+	if (answer.verdict == ASSEMBLE_COMPLETE)
+		return hold_patients(s, v, now, &changed) ? changed : complete(s, v, answer.reason, now);
 	if (hold_patients(s, v, now, &changed))
 		return changed;
 	return schedule_decide(s, v, EVENT_HELD,

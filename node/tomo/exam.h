@@ -139,6 +139,8 @@ struct exam_facts {
 	long expected; /* number of objects of the complete exposure series; 0: not in the header */
 	long frames;
 	double angle; /* NaN: not in the header */
+	/* The system, if its profile may tell the number of objects; "": not in the header, or a multi-frame object. */
+	char manufacturer[65], model[65], serial[65];
 };
 /* Read the header of one object. Return true for projections in a supported encoding; otherwise only reason and refused are set.
  */

@@ -25,10 +25,24 @@ static bool from_hologic(const struct dicom_item *root)
 	return !strncasecmp(text, "HOLOGIC", 7) || dicom_has(root, DICOM_TAG(0x7E01, 0x0010));
 }
 
-/* Return the name of Hologic's own format of an object. These formats use standard classes: projections as Secondary Capture of
- * modality MG with private data ("SCO"), slices as CT images ("CTO"). NULL for screen shots of other manufacturers' mammograms
- * and ordinary CT images of breasts. */
-static const char *hologic_format(const struct dicom_item *root, const char *sop_class)
+/* Return whether the model is a mammography system: such a system makes no CT images, only slices of tomosynthesis in their
+ * class. */
+static bool from_mammography(const struct dicom_item *root)
+{
+	static const char *const models[] = {"mammomat", "senograph", "senoclaire", "selenia"};
+	char text[65] = "";
+
+	dicom_get_text(root, TAG_MANUFACTURER_MODEL_NAME, text, sizeof(text), NULL);
+	for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++)
+		if (strcasestr(text, models[i]))
+			return true;
+	return from_hologic(root);
+}
+
+/* Describe objects of tomosynthesis in standard classes of something else: projections as Secondary Capture of modality MG with
+ * private data (Hologic), slices as CT images (Hologic, Siemens). NULL for screen shots of other manufacturers' mammograms and
+ * ordinary CT images of breasts. */
+static const char *disguised_format(const struct dicom_item *root, const char *sop_class)
 {
 	bool mammography = text_is(root, TAG_MODALITY, "MG");
 
@@ -39,8 +53,9 @@ static const char *hologic_format(const struct dicom_item *root, const char *sop
 		return "Secondary Capture of modality MG (Hologic SCO): the projections are stored in an undocumented private "
 		       "format";
 	if (!strcmp(sop_class, CLASS_CT) &&
-	    (mammography || from_hologic(root) || dicom_item_count(root, TAG_VIEW_CODE_SEQUENCE) > 0))
-		return "CT Image Storage that contains breast slices (Hologic CTO): already reconstructed by the modality";
+	    (mammography || from_mammography(root) || dicom_item_count(root, TAG_VIEW_CODE_SEQUENCE) > 0))
+		return "tomosynthesis slices stored as CT Image: the mammography system has already reconstructed them; send its "
+		       "projections instead";
 	return NULL;
 }
 
@@ -98,7 +113,7 @@ bool exam_class(const struct dicom_item *root, enum exam_source *ret_source, boo
 		*ret_source = EXAM_SCO;
 		return true;
 	}
-	hidden = hologic_format(root, sop_class);
+	hidden = disguised_format(root, sop_class);
 	*ret_refused = hidden != NULL;
 	snprintf(reason, size, "%s", hidden ? hidden : processed(sop_class));
 	return false;
@@ -142,6 +157,11 @@ bool exam_facts_of(const struct dicom_file *file, struct exam_facts *ret_facts)
 		f.angle = first_angle(&h);
 		f.laterality[0] = header_laterality(&h);
 		header_view(&h, f.view, sizeof(f.view));
+		if (source == EXAM_MG_SERIES) {
+			dicom_get_text(h.root, TAG_MANUFACTURER, f.manufacturer, sizeof(f.manufacturer), NULL);
+			dicom_get_text(h.root, TAG_MANUFACTURER_MODEL_NAME, f.model, sizeof(f.model), NULL);
+			dicom_get_text(h.root, TAG_DEVICE_SERIAL_NUMBER, f.serial, sizeof(f.serial), NULL);
+		}
 	}
 	*ret_facts = f;
 	return ours;

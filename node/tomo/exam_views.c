@@ -179,6 +179,19 @@ static int check_angles(const struct exam *exam, struct err *err)
 	return 0;
 }
 
+/* Accept the number of projections that exams of the system have, whatever the header announces: some systems count an image that
+ * is no projection. */
+static bool accept_usual(struct exam *exam, size_t n, uint32_t tag, long expected)
+{
+	if (exam->profile->projections <= 0 || n != (size_t)exam->profile->projections)
+		return false;
+	exam->announced = (long)n;
+	exam_warn(exam,
+		  "%s announces %ld projections; the %zu that are present are a complete exam of this system (profile '%s').",
+		  tag_text(tag), expected, n, exam->profile->name);
+	return true;
+}
+
 /* Check the number of projections against (0020,1002) Images in Acquisition or (0018,1495). */
 static int check_count(struct exam *exam, size_t n, bool as_is, struct err *err)
 {
@@ -200,9 +213,14 @@ static int check_count(struct exam *exam, size_t n, bool as_is, struct err *err)
 		if (!found || expected < 2)
 			continue;
 		exam->announced = expected;
+		if ((size_t)expected != n && !as_is && accept_usual(exam, n, tags[i], expected))
+			return 0;
 		if ((size_t)expected != n && !as_is)
 			return err_set(err, EBADMSG, "%zu projection%s present, but %s is %ld", n, n == 1 ? " is" : "s are",
 				       tag_text(tags[i]), expected);
+		if ((size_t)expected == n && expected < exam->profile->projections)
+			exam_warn(exam, "%ld projections, as %s says; complete exams of this system have %d (profile '%s').",
+				  expected, tag_text(tags[i]), exam->profile->projections, exam->profile->name);
 		break;
 	}
 	return 0;

@@ -78,6 +78,7 @@ static int store_unassigned(struct indexer *x, const struct instance_row *row, c
 
 static char *member_detail(const struct indexer *x, const struct instance_row *row, const struct case_facts *f)
 {
+	long usual = case_usual_number(f, x->process.config);
 	char identity[PATIENTS_IDENTITY_SIZE];
 	json_t *detail;
 
@@ -88,6 +89,8 @@ static char *member_detail(const struct indexer *x, const struct instance_row *r
 			   "identity", identity);
 	if (detail && f->lacks[0])
 		json_object_set_new(detail, "lacks", json_string(f->lacks));
+	if (detail && usual > 0)
+		json_object_set_new(detail, "usual", json_integer((json_int_t)usual));
 	return event_json_dump(with_subject(detail, f));
 }
 

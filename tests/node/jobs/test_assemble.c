@@ -127,6 +127,38 @@ static void silence_is_not_completeness(void **state)
 	assert_int_equal(decide(&a, 200).verdict, ASSEMBLE_COMPLETE);
 }
 
+/* Headers that lie: the number of the system decides, after the quiet time. */
+static void number_of_the_system(void **state)
+{
+	struct assemble a = with(25, 26);
+	struct assemble_decision w;
+
+	(void)state;
+	a.usual = 25;
+	assert_int_equal(decide(&a, a.last).verdict, ASSEMBLE_WAIT); /* the 26th may come */
+	w = decide(&a, a.last + QUIET);
+	assert_int_equal(w.verdict, ASSEMBLE_COMPLETE);
+	assert_true(w.after_quiet);
+	assert_string_equal(w.reason, "25 instances after 60 s of quiet, as exams of this system have; the headers announce 26");
+	assemble_add(&a, 26, 1, a.last);
+	assert_int_equal(decide(&a, a.last).verdict, ASSEMBLE_COMPLETE);
+	assert_false(decide(&a, a.last).after_quiet);
+	a = with(25, 15);
+	a.usual = 25;
+	assert_int_equal(decide(&a, a.last).verdict, ASSEMBLE_WAIT);
+	assert_int_equal(decide(&a, a.last + QUIET).verdict, ASSEMBLE_COMPLETE);
+	a = with(25, 0);
+	a.usual = 25;
+	assert_int_equal(decide(&a, a.last).verdict, ASSEMBLE_WAIT);
+	assert_int_equal(decide(&a, a.last + QUIET).verdict, ASSEMBLE_COMPLETE);
+	/* neither number */
+	for (long n = 1; n < 25; n++) {
+		a = with(n, 26);
+		a.usual = 25;
+		assert_int_equal(decide(&a, a.last + QUIET).verdict, ASSEMBLE_HOLD);
+	}
+}
+
 static void contradictions_are_held(void **state)
 {
 	struct assemble a = with(9, 9);
@@ -199,6 +231,7 @@ int main(void)
 		cmocka_unit_test(another_instance_starts_the_quiet_anew),
 		cmocka_unit_test(too_many_are_held),
 		cmocka_unit_test(silence_is_not_completeness),
+		cmocka_unit_test(number_of_the_system),
 		cmocka_unit_test(contradictions_are_held),
 		cmocka_unit_test(a_person_may_take_it_as_it_is),
 		cmocka_unit_test(an_opened_case_without_instances),

@@ -155,6 +155,17 @@ static void hologic_ct(struct dicom_item *root, int i, const void *ctx)
 	put(root, TAG_MANUFACTURER, "HOLOGIC, Inc.");
 }
 
+/* A Mammomat's slices have neither a view code nor the modality of mammograms. */
+static void siemens_ct(struct dicom_item *root, int i, const void *ctx)
+{
+	(void)i;
+	put(root, TAG_SOP_CLASS_UID, ctx);
+	put(root, TAG_MODALITY, "CT");
+	put(root, TAG_MANUFACTURER, "SIEMENS");
+	put(root, TAG_MANUFACTURER_MODEL_NAME, "MAMMOMAT Inspiration");
+	assert_true(dicom_put_empty(root, TAG_VIEW_CODE_SEQUENCE, NULL) >= 0);
+}
+
 /* ctx: Image Type of a mammogram for processing */
 static void image_type(struct dicom_item *root, int i, const void *ctx)
 {
@@ -236,7 +247,8 @@ static void tomosynthesis(void **state)
 	} cases[] = {
 		{CLASS_SECONDARY_CAPTURE, hologic_capture, true, "Hologic SCO", true},
 		{CLASS_SECONDARY_CAPTURE, class_of, false, "no projections"},
-		{CLASS_CT, hologic_ct, true, "Hologic CTO", true},
+		{CLASS_CT, hologic_ct, true, "tomosynthesis slices stored as CT Image", true},
+		{CLASS_CT, siemens_ct, true, "tomosynthesis slices stored as CT Image", true},
 		{CLASS_CT, breast_ct, false, "no projections"},
 		{CLASS_RAW_DATA, class_of, true, "without the private block of sinogram objects"},
 		{"1.2.840.113619.4.30", class_of, true, "GE raw data (private class 1.2.840.113619.4.30)"},

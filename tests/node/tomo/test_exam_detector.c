@@ -221,12 +221,43 @@ static void test_source(void **state)
 	exam_close(exam);
 }
 
+/* ---- numbers of projections ---- */
+
+static void test_announced(void **state)
+{
+	const struct edit of_window = {-1, TAG_MANUFACTURER_MODEL_NAME, "Window"},
+			  origin = {-1, TAG_FIELD_OF_VIEW_ORIGIN, "9\\0"};
+	static const char *const lies[] = {"15", "61", "6", "4"};
+	struct exam *exam;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+		exam = opened(EDITS(of_window, origin, {-1, TAG_IMAGES_IN_ACQUISITION, lies[i]}));
+		assert_int_equal(exam->n_views, 5);
+		assert_int_equal(exam->announced, 5); /* not called partial */
+		assert_non_null(strstr(exam->warnings, "(0020,1002) announces "));
+		exam_close(exam);
+	}
+	refused_n(4, EDITS(of_window, origin, {-1, TAG_IMAGES_IN_ACQUISITION, "6"}), EBADMSG,
+		  PARTS("4 projections", "(0020,1002)", "6"));
+	/* fewer than the system makes: reconstructed, but not silently */
+	fixture_write_mg(&(struct fixture_mg){
+		.n = 4, .change = edit, .ctx = EDITS(of_window, origin, {-1, TAG_IMAGES_IN_ACQUISITION, "4"})});
+	{
+		struct err err = {0};
+
+		assert_int_equal(fixture_open(4, &exam, &err), 0);
+	}
+	assert_non_null(strstr(exam->warnings, "4 projections, as (0020,1002) says; complete exams of this system have 5"));
+	exam_close(exam);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pitch),  cmocka_unit_test(test_distance_to_patient),
 		cmocka_unit_test(test_window), cmocka_unit_test(test_window_refused),
-		cmocka_unit_test(test_source),
+		cmocka_unit_test(test_source), cmocka_unit_test(test_announced),
 	};
 
 	return cmocka_run_group_tests_name("exam detector", tests, fixture_start, fixture_stop);
