@@ -12,6 +12,7 @@ static const struct key_choice algorithms[] = {
 	{"sart", ALGORITHM_SART}, {"bp", ALGORITHM_BP},	    {"fbp", ALGORITHM_FBP},   {NULL, 0},
 };
 static const struct key_choice filters[] = {{"ramp", DBT_FILTER_RAMP}, {"hann", DBT_FILTER_HANN}, {NULL, 0}};
+static const struct key_choice priors[] = {{"relative", PRIOR_RELATIVE}, {"quadratic", PRIOR_QUADRATIC}, {NULL, 0}};
 static const struct key_choice slab_modes[] = {{"mean", SLAB_MEAN}, {"maximum", SLAB_MAXIMUM}, {NULL, 0}};
 static const struct key_choice synthetic_classes[] = {
 	{"mammogram", SYNTHETIC_MAMMOGRAM}, {"tomosynthesis", SYNTHETIC_TOMOSYNTHESIS}, {NULL, 0}};
@@ -32,6 +33,17 @@ static const struct config_key protocol_keys[] = {
 	{"normalise_rows", AS_BOOL(protocol_conf, dbt.normalise_rows), .fallback = "false",
 	 .meaning = "`osem`, `mlem`: divide the path lengths of every ray by their sum; for comparison only, because it shades "
 		    "the image in depth"},
+	{"prior", AS_CHOICE(protocol_conf, dbt.prior, priors), .fallback = "relative", .flags = KEY_SPARSE,
+	 .meaning = "with `prior_weight`: `relative`: the relative difference prior; `quadratic`: smooths edges like noise"},
+	{"prior_weight", AS_REAL(protocol_conf, dbt.prior_weight, 0, 1e6), .zero = "no prior", .fallback = "0",
+	 .flags = KEY_SPARSE,
+	 .meaning = "`osem`, `mlem`, `ostr`, `mltr`: weight of a penalty on differences between neighbouring voxels, relative to "
+		    "the sensitivity"},
+	{"prior_gamma", AS_REAL(protocol_conf, dbt.prior_gamma, 0, 1000), .fallback = "2", .flags = KEY_SPARSE,
+	 .meaning = "`prior` = `relative`: preservation of edges, stronger for larger values"},
+	{"prior_across", AS_REAL(protocol_conf, dbt.prior_across, 0, 1), .fallback = "0", .flags = KEY_SPARSE,
+	 .meaning = "factor of the weight between neighbours in different slices; 0: within slices only, so that objects do not "
+		    "spread into more slices"},
 	{"filter", AS_CHOICE(protocol_conf, dbt.filter, filters), .fallback = "hann",
 	 .meaning = "`fbp`: `ramp`: the ramp filter; `hann`: the ramp multiplied by a Hann window"},
 	{"filter_cut", AS_REAL(protocol_conf, dbt.filter_cut, 0.01, 1), .fallback = "0.8",

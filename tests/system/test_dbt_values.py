@@ -84,6 +84,24 @@ def check_slab(folder, failures):
         tools.check(name == "none" or abs(mu / MU - 1) < 0.02, f"{name} with air_value: {mu:.4f} instead of {MU}/mm", failures)
 
 
+def check_penalty(folder, failures):
+    """A penalty lowers the noise of the slab, keeps its attenuation, and is in the result; without it nothing of it is."""
+    noise = {}
+    for weight in ("0", "0.3"):
+        out = os.path.join(folder, "prior-" + weight)
+        run = tools.run("recon", "--json", "--device", "cpu", "--set", "iterations=2", "--set", f"prior_weight={weight}", "-o", out,
+                        os.path.join(folder, "air"))
+        path = os.path.join(out, json.loads(run.stdout)["cases"][0]["file"])
+        mu = tools.Result(path).mu
+        n = mu.shape
+        part = mu[n[0] // 2, n[1] // 3:2 * n[1] // 3, n[2] // 3:2 * n[2] // 3]
+        noise[weight] = float(part.std())
+        tools.check(abs(part.mean() / MU - 1) < 0.03, f"prior_weight={weight}: {part.mean():.4f} instead of {MU}/mm", failures)
+        with open(path, "rb") as f:
+            tools.check((b"prior_weight=0.3" in f.read()) == (weight != "0"), f"prior_weight={weight} in the result", failures)
+    tools.check(noise["0.3"] < 0.9 * noise["0"], f"noise {noise}", failures)
+
+
 def check_fbp(folder, failures):
     exam = os.path.join(folder, "beads")
     truth = tools.simulate(exam, phantom="beads", binning=4, seed=5)
@@ -105,6 +123,7 @@ def main():
     failures = []
     with tools.folder() as folder:
         check_slab(folder, failures)
+        check_penalty(folder, failures)
         check_fbp(folder, failures)
     tools.finish(failures, "tomosynthesis: attenuation within 2 %, or called relative; filtered backprojection finds the beads")
 

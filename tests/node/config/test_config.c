@@ -46,6 +46,7 @@ static void test_defaults(void **state)
 	assert_int_equal(p->dbt.tile[1], 0);
 	assert_int_equal(p->dbt.memory_limit, 0);
 	assert_false(p->dbt.deterministic);
+	assert_true(p->dbt.prior == PRIOR_RELATIVE && p->dbt.prior_weight == 0 && p->dbt.prior_across == 0);
 	assert_true(p->dbt.relaxation == 0.5 && p->dbt.filter_cut == 0.8);
 	assert_int_equal(p->dbt.filter, DBT_FILTER_HANN);
 	assert_true(p->dbt.breast_mask && !p->dbt.normalise_rows && p->dbt.edge_taper == 10);
@@ -304,7 +305,8 @@ static void test_set_round_trip(void **state)
 		"deterministic=true",  "relaxation=1.25",   "normalise_rows=true", "filter=ramp",
 		"filter_cut=0.5",      "breast_mask=false", "stored_step=2e-5",	   "stored_offset=-0.125",
 		"slab_thickness=10",   "slab_step=2.5",	    "slab_mode=maximum",   "synthetic=true",
-		"compression=jpeg-ls", "description=A B",   "edge_taper=7.5",	   "scatter_correction=true"};
+		"compression=jpeg-ls", "description=A B",   "edge_taper=7.5",	   "scatter_correction=true",
+		"prior=quadratic",     "prior_weight=0.25", "prior_gamma=3",	   "prior_across=0.5"};
 	static const char *const refused[] = {"voxel=nan",
 					      "voxel=inf",
 					      "voxel= 1",
@@ -323,6 +325,9 @@ static void test_set_round_trip(void **state)
 					      "relaxation=0",
 					      "relaxation=2",
 					      "filter=none",
+					      "prior=tv",
+					      "prior_weight=-1",
+					      "prior_across=2",
 					      "filter_cut=1.5",
 					      "stored_step=-1e-5",
 					      "stored_offset=nan",
@@ -333,6 +338,7 @@ static void test_set_round_trip(void **state)
 					      "description=a\\b"};
 	static const char *const described[] = {
 		"algorithm=mlem iterations=7 subsets=5 relaxation=1.25 normalise_rows=true",
+		"prior=quadratic prior_weight=0.25 prior_gamma=3 prior_across=0.5",
 		"filter=ramp filter_cut=0.5 voxel=0.085 slice_spacing=0.7 projector=exact",
 		"breast_mask=false edge_taper=7.5 scatter_correction=true tile=64x32 memory_limit=1610612736 deterministic=true",
 		"stored_step=2e-05 stored_offset=-0.125 slab_thickness=10 slab_step=2.5",
