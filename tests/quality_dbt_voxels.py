@@ -29,6 +29,8 @@ STUDIES = [
     ("ostr, 5 x 5", "dbt-ostr", ["iterations=5", "subsets=5"]), ("mlem, 25", "dbt-mlem", []), ("mltr, 30", "dbt-mltr", []),
     ("sart, 2", "dbt-sart", []), ("osem, 1, slices of 0.5 mm", "dbt-osem", ["slice_spacing=0.5"]),
     ("osem, 1, slices of 2 mm", "dbt-osem", ["slice_spacing=2"]), ("osem, 1, voxels of 0.17 mm", "dbt-osem", ["voxel=0.17"]),
+    ("osem, 3, `prior_weight` 0.005", "dbt-osem", ["iterations=3", "prior_weight=0.005"]),
+    ("osem, 2, quadratic, 0.002", "dbt-osem", ["iterations=2", "prior=quadratic", "prior_weight=0.002"]),
 ]
 EDGES = [("osem, 1 pass", "dbt-osem", []), ("ostr, 1", "dbt-ostr", []), ("mlem, 25", "dbt-mlem", []), ("sart, 2", "dbt-sart", []),
          ("fbp", "dbt-fbp", [])]
