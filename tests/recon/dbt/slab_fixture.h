@@ -22,7 +22,7 @@ static inline void slab_lines(const struct scan *scan, double height, float *lin
 				scan_ray(scan, &scan->views[view], u, v, a, b);
 				for (int c = 0; c < 3; c++)
 					d2 += (a[c] - b[c]) * (a[c] - b[c]);
-				line[n] = (float)(MU * height * sqrt(d2) / a[2]);
+				line[n] = (float)(MU * height * sqrt(d2) / fabs(a[2] - b[2]));
 				valid[n] = 1;
 			}
 		}
