@@ -479,7 +479,20 @@ int exam_measure_view(const struct exam *exam, int view, const uint16_t *raw, st
 	return 0;
 }
 
-/* Values at the top of the range are saturated, with unknown intensity, unless the range ends above I0: then they are air. */
+/* Return the largest factor of the open field at the corners of the detector. */
+static double largest_factor(const struct prep *prep)
+{
+	double factor[2], most = 1;
+
+	for (int v = 0; v < 2; v++) {
+		open_field_row(&prep->open, 0, prep->n_u - 1, v * (prep->n_v - 1), 2, factor);
+		most = fmax(most, fmax(factor[0], factor[1]));
+	}
+	return most;
+}
+
+/* Values at the top of the range are saturated, with unknown intensity, unless the range ends above I0 everywhere: then they are
+ * air. */
 struct prep exam_view_prep(const struct exam *exam, const struct exam_i0 *i0)
 {
 	struct prep prep = exam->prep;
@@ -493,7 +506,7 @@ struct prep exam_view_prep(const struct exam *exam, const struct exam_i0 *i0)
 	prep.flatfield = i0->use_flatfield ? exam->flatfield : NULL;
 	prep.has_over_code = i0->over_code >= 0;
 	prep.over_code = i0->over_code;
-	if (!prep.inverted && !prep.has_over_code && prep.i0 + prep.offset > prep.max_value)
+	if (!prep.inverted && !prep.has_over_code && prep.i0 * largest_factor(&prep) + prep.offset > prep.max_value)
 		prep.saturation = prep.max_value;
 	return prep;
 }

@@ -270,12 +270,26 @@ static void test_not_uniform(void **state)
 	exam_close(e);
 }
 
+/* The range ends above I0 in the middle of the detector, but not at its corners. */
+static void test_saturation(void **state)
+{
+	struct exam *e = exam_of(EDITS(MODEL("Fit")));
+	struct exam_i0 i0 = {.i0 = 0.995 * e->prep.max_value, .source = I0_OF_VIEW, .over_code = -1};
+
+	(void)state;
+	assert_true(exam_view_prep(e, &i0).saturation == 0);
+	open_field_set_slope(e->scan, (const double[]){-1e-3, 0}, &i0.open);
+	assert_true(exam_view_prep(e, &i0).saturation == e->prep.max_value);
+	exam_close(e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_own),	cmocka_unit_test(test_others),	    cmocka_unit_test(test_profile),
 		cmocka_unit_test(test_unknown), cmocka_unit_test(test_header_max),  cmocka_unit_test(test_model),
-		cmocka_unit_test(test_fit),	cmocka_unit_test(test_not_uniform),
+		cmocka_unit_test(test_fit),	cmocka_unit_test(test_not_uniform), cmocka_unit_test(test_saturation),
+
 	};
 
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);
