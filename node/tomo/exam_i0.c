@@ -290,9 +290,10 @@ static struct exam_i0 of_profile(const struct decision *d, int view)
 static struct exam_i0 decide_view(const struct decision *d, int view)
 {
 	struct exam_i0 i0 = d->exam->profile->i0_mode == I0_PERCENTILE ? choose(d, view) : of_profile(d, view);
-	double slope[2];
+	double slope[2] = {0, 0};
 
-	slope_of(d, view, slope);
+	if (!i0.use_flatfield) /* the flat field includes the slope */
+		slope_of(d, view, slope);
 	i0.open = field_of(d->exam, d->first + view, slope);
 	return i0;
 }
@@ -450,6 +451,10 @@ int exam_decide_i0(struct exam *exam, const struct view_air *air, struct err *er
 	int rc = d.own && i0 ? decide(&d, i0, err) : err_set(err, ENOMEM, "no memory for the intensities of %zu views", n);
 
 	if (rc == 0) {
+		if (exam->profile->i0_mode == I0_PERCENTILE && i0[0].use_flatfield && d.n_disagree > 0)
+			exam_warn(exam,
+				  "The levels of air in %d projection%s disagree: the flat field of the profile is used instead.",
+				  d.n_disagree, plural(d.n_disagree));
 		exam->open_field = measure_field(&d, i0);
 		explain(&d, i0, exam->relative, sizeof(exam->relative));
 		free(exam->i0);

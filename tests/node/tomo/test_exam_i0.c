@@ -283,13 +283,67 @@ static void test_saturation(void **state)
 	exam_close(e);
 }
 
+/* Open an exam whose sixth image is the flat field of a profile with these keys. The profile is used until close_flat(). */
+static struct config *fixture_standard;
+
+static int open_flat(const char *keys, const struct edit *edits, struct exam **ret, struct err *err)
+{
+	char conf[1024];
+
+	snprintf(conf, sizeof(conf),
+		 "profiles = ( { name = \"flat\"; manufacturer = \"Bench*\"; model = \"Flat\"; axis_height = 40.0;"
+		 "  source_axis = 600.0; support = 20.0; pitch = 1.0; flatfield = \"%s/5.dcm\"; %s } );",
+		 fixture_folder, keys);
+	fixture_standard = fixture_config;
+	assert_int_equal(config_parse(conf, "flat.conf", NULL, NULL, &fixture_config, err), 0);
+	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS + 1, .change = edit, .ctx = edits});
+	return fixture_open(N_VIEWS, ret, err);
+}
+
+static void close_flat(struct exam *e)
+{
+	exam_close(e);
+	config_free(fixture_config);
+	fixture_config = fixture_standard;
+}
+
+#define FLAT                                                                                                                     \
+	MODEL("Flat"),                                                                                                           \
+	{                                                                                                                        \
+		-1, TAG_IMAGES_IN_ACQUISITION, "5"                                                                               \
+	}
+
+/* Where the levels of air disagree, the flat field replaces them, and the slope of the air. */
+static void test_flat_slope(void **state)
+{
+	struct exam *e = NULL;
+	struct view_air air[N_VIEWS];
+	struct err err = {0};
+
+	(void)state;
+	if (open_flat("open_field_fit = true;", EDITS(FLAT), &e, &err) < 0)
+		fail_msg("%s", err.msg);
+	fill(air, 0.05);
+	for (int i = 0; i < N_VIEWS; i++) {
+		air[i].air.field = (struct air_field){{true, true}, {1e-3, -2e-3}, 0.03, LEVEL};
+		air[i].air.level = LEVEL * (1 + (i * 3) % 5);
+	}
+	assert_int_equal(exam_decide_i0(e, air, &err), 0);
+	for (int i = 0; i < N_VIEWS; i++) {
+		assert_true(e->i0[i].use_flatfield && e->i0[i].source == I0_OF_PROFILE);
+		assert_true(open_field_is_uniform(&e->i0[i].open));
+	}
+	assert_non_null(strstr(e->warnings, "disagree: the flat field of the profile is used"));
+	close_flat(e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_own),	cmocka_unit_test(test_others),	    cmocka_unit_test(test_profile),
-		cmocka_unit_test(test_unknown), cmocka_unit_test(test_header_max),  cmocka_unit_test(test_model),
-		cmocka_unit_test(test_fit),	cmocka_unit_test(test_not_uniform), cmocka_unit_test(test_saturation),
-
+		cmocka_unit_test(test_own),	   cmocka_unit_test(test_others),      cmocka_unit_test(test_profile),
+		cmocka_unit_test(test_unknown),	   cmocka_unit_test(test_header_max),  cmocka_unit_test(test_model),
+		cmocka_unit_test(test_fit),	   cmocka_unit_test(test_not_uniform), cmocka_unit_test(test_saturation),
+		cmocka_unit_test(test_flat_slope),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);
