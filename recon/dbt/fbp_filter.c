@@ -20,8 +20,10 @@ struct weights {
 	double src[3], path[3];
 	double first, h; /* x of bin 0 and pitch */
 	double n_views;
+	bool posed;		   /* any view */
 	double *along_u, *along_v; /* mean over the views of (d_x / s_z)^2 and (d_y / s_z)^2 */
 	double *d_y, *stretch;	   /* of row v: see find_row() */
+	double *density;	   /* mean over the views of shadow_density() */
 };
 
 /* Find the part of the source's path that a view represents, between its neighbours in the order of y. */
@@ -67,6 +69,19 @@ static void find_row(const struct scan *scan, const struct scan_view *view, int 
 	*ret_d_y = (p->origin[1] + v * p->step_v[1] - view->src[1]) * *ret_stretch;
 }
 
+/* Return how many bins of row v there are for each bin of the shadow's plane: the weights of A have this factor, also in A'1. */
+static double shadow_density(const struct scan *scan, const struct scan_view *view, int v)
+{
+	const struct scan_pose *p = &view->pose;
+	double above = view->src[2] - p->origin[2], d_y = p->origin[1] - view->src[1], stretch, slope;
+
+	if (!view->posed)
+		return 1;
+	stretch = view->src[2] / (above - v * p->step_v[2]);
+	slope = (p->step_v[1] * above + d_y * p->step_v[2]) * stretch * stretch / view->src[2]; /* of d_y in find_row() */
+	return scan->h[1] / (slope * stretch);
+}
+
 static double bin_x(const struct scan *scan, const struct scan_view *view, int u)
 {
 	return view->posed ? view->pose.origin[0] + u * scan->h[0] : scan->lo[0] + view->shift[0] + (u + 0.5) * scan->h[0];
@@ -80,12 +95,13 @@ static int weights_make(const struct scan *scan, int view, struct weights *ret, 
 
 	if (r < 0)
 		return r;
-	w.along_u = calloc((size_t)scan->n_u + 3 * (size_t)scan->n_v, sizeof(*w.along_u));
+	w.along_u = calloc((size_t)scan->n_u + 4 * (size_t)scan->n_v, sizeof(*w.along_u));
 	if (!w.along_u)
 		return err_set(err, ENOMEM, "fbp: no memory for the weights of %d + %d bins", scan->n_u, scan->n_v);
 	w.along_v = w.along_u + scan->n_u;
 	w.d_y = w.along_v + scan->n_v;
 	w.stretch = w.d_y + scan->n_v;
+	w.density = w.stretch + scan->n_v;
 	w.h = scan->h[0];
 	w.first = bin_x(scan, at, 0);
 	for (int c = 0; c < 3; c++)
@@ -99,6 +115,7 @@ static int weights_make(const struct scan *scan, int view, struct weights *ret, 
 		const struct scan_view *other = &scan->views[i];
 		double d, stretch, weight = other->src[2] * other->src[2] * scan->n_views;
 
+		w.posed = w.posed || other->posed;
 		for (int u = 0; u < scan->n_u; u++) {
 			d = bin_x(scan, other, u) - other->src[0];
 			w.along_u[u] += d * d / weight;
@@ -106,6 +123,7 @@ static int weights_make(const struct scan *scan, int view, struct weights *ret, 
 		for (int v = 0; v < scan->n_v; v++) {
 			find_row(scan, other, v, &d, &stretch);
 			w.along_v[v] += d * d / weight;
+			w.density[v] += shadow_density(scan, other, v) / scan->n_views;
 		}
 	}
 	*ret = w;
@@ -153,13 +171,13 @@ static void store_block(const struct scan *scan, const struct weights *w, const 
 {
 	for (int v = 0; v < scan->n_v; v++) {
 		size_t at = (size_t)v * (size_t)scan->n_u + (size_t)u0;
-		double d_y = w->d_y[v], stretch = w->stretch[v];
+		double d_y = w->d_y[v], stretch = w->stretch[v], factor = w->posed ? stretch * w->density[v] : 1;
 
 		for (int c = 0; c < m; c++) {
 			double d_x = (w->first + (u0 + c) * w->h - w->src[0]) * stretch;
 
 			line[at + (size_t)c] = (float)(tile[(size_t)c * (size_t)scan->n_v + (size_t)v] *
-						       weight_after(w, d_x, d_y, w->along_u[u0 + c], w->along_v[v]) * stretch);
+						       weight_after(w, d_x, d_y, w->along_u[u0 + c], w->along_v[v]) * factor);
 		}
 	}
 }

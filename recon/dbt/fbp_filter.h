@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Filtered backprojection for a source on an arc above a stationary detector: filter a view before it is backprojected.
+/* Filtered backprojection for a source on an arc above a detector that stands still or turns: filter a view before it is
+ * backprojected.
  *
  * Feldkamp, Davis & Kress 1984, adapted to a detector that does not turn with the source (Lauritsch & Haerer 1998 and Mertelmeier
  * et al. 2006 use the same ramp along the path of the source), for every bin of view i with the source s_i:
@@ -7,6 +8,9 @@
  *   g(u, v)  = line(u, v) * (a_y + a_z s_z d_y / (s_z^2 + d_x^2)) / r        weight; FDK's cosine where detector and source turn
  *   F(u, v)  = sum over v' of g(u, v') h((v - v') t) t                       filter along v, t = bin pitch
  *   line     <- F * n * k / (r / s_z),  k^2 = mean over all views of (r / s_z)^2
+ *
+ * A detector that turns is replaced by its shadow in the plane z = 0; then k has a further factor, the mean over all views of the
+ * number of bins for each bin of that plane, which is in A'1.
  *
  * d: bin's centre - source, r = |d|; a: the part of the source's path that the view represents (half the distance to its
  * neighbours on either side; at the ends of the arc as far outward as inward), mm; n: number of views. h: recon/core/ramp.h; of

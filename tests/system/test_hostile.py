@@ -37,10 +37,10 @@ def put(**values):
     """A change that sets attributes; None removes one."""
     def change(ds):
         for keyword, value in values.items():
-            if value is None:
-                delattr(ds, keyword)
-            else:
+            if value is not None:
                 setattr(ds, keyword, value)
+            elif keyword in ds:  # not every kind of object has it
+                delattr(ds, keyword)
     return change
 
 
