@@ -173,7 +173,8 @@ static json_t *geometry(const struct exam *exam)
 	static const char *const sources[] = {
 		[GEOMETRY_LITERATURE] = "literature", [GEOMETRY_CALIBRATED] = "calibrated", [GEOMETRY_SIMULATED] = "simulated"};
 
-	return json_pack("{s:s, s:f, s:[f,f], s:s?}", "source", sources[exam->profile->geometry_source], "bin_mm",
+	return json_pack("{s:s, s:f, s:[f,f], s:s?}", "source",
+			 exam->profile->pose_in_header ? "header" : sources[exam->profile->geometry_source], "bin_mm",
 			 exam->scan->h[0], "window_mm", exam->window[0], exam->window[1], "distance_to_patient_is_to",
 			 exam->sod_meaning);
 }

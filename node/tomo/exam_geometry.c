@@ -44,6 +44,10 @@ void exam_geometry_source(struct exam *exam)
 	const struct profile_conf *p = exam->profile;
 	char rms[40] = "";
 
+	if (p->pose_in_header) {
+		snprintf(exam->geometry, sizeof(exam->geometry), "Geometry from the projection matrices of the images.");
+		return;
+	}
 	if (p->calibration_rms > 0)
 		snprintf(rms, sizeof(rms), " with residuals of %g bins", p->calibration_rms);
 	if (p->geometry_source == GEOMETRY_CALIBRATED)

@@ -265,6 +265,7 @@ static void make_profile(const struct exam *exam, struct profile_result *r)
 		p.angle_sign *= r->input.views.sign;
 		p.angle_at_detector = r->input.views.definition == ANGLE_AT_DETECTOR;
 	}
+	p.pose_in_header = false; /* matrices of the header would replace the fitted geometry */
 	calibrated(exam, r->fit.rms, &p);
 	r->profile = p;
 }

@@ -2,6 +2,7 @@
 /* Test the size of bins, images of a part of the detector, the meanings of (0018,1111), and where the geometry is from. */
 #include <math.h>
 
+#include "node/tomo/exam_internal.h"
 #include "tests/node/tomo/exam_edits.h"
 
 static struct exam *opened(const struct edit *edits)
@@ -221,6 +222,22 @@ static void test_source(void **state)
 	exam_close(exam);
 }
 
+/* Matrices of the header replace the geometry of the profile, whose source is then not stated. */
+static void test_source_header(void **state)
+{
+	static const enum geometry_source sources[] = {GEOMETRY_LITERATURE, GEOMETRY_CALIBRATED, GEOMETRY_SIMULATED};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+		const struct profile_conf p = {.name = "matrices", .pose_in_header = true, .geometry_source = sources[i]};
+		struct exam exam = {.profile = &p};
+
+		exam_geometry_source(&exam);
+		assert_string_equal(exam.geometry, "Geometry from the projection matrices of the images.");
+		assert_string_equal(exam.warnings, "");
+	}
+}
+
 /* ---- numbers of projections ---- */
 
 static void test_announced(void **state)
@@ -255,9 +272,10 @@ static void test_announced(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pitch),  cmocka_unit_test(test_distance_to_patient),
-		cmocka_unit_test(test_window), cmocka_unit_test(test_window_refused),
-		cmocka_unit_test(test_source), cmocka_unit_test(test_announced),
+		cmocka_unit_test(test_pitch),	  cmocka_unit_test(test_distance_to_patient),
+		cmocka_unit_test(test_window),	  cmocka_unit_test(test_window_refused),
+		cmocka_unit_test(test_source),	  cmocka_unit_test(test_source_header),
+		cmocka_unit_test(test_announced),
 	};
 
 	return cmocka_run_group_tests_name("exam detector", tests, fixture_start, fixture_stop);
