@@ -65,8 +65,9 @@ struct exam {
 	const struct profile_conf *profile; /* borrowed from the configuration */
 	bool frames_in_file;		    /* the views are the frames of one object */
 	struct sco *sco;		    /* EXAM_SCO: the container of the views */
-	struct pose_text *poses;	    /* projection matrices of the header; NULL: the profile has the geometry */
-	struct scan *scan;		    /* geometry with the detector's own bins, views sorted by angle */
+	double rest[3];		 /* source at the angle 0, mm: of the header's matrices if they are used, or the profile */
+	struct pose_text *poses; /* projection matrices of the header; NULL: the profile has the geometry */
+	struct scan *scan;	 /* geometry with the detector's own bins, views sorted by angle */
 	int n_views;
 	long announced; /* number of projections according to the headers; 0: unknown, or a multi-frame object */
 	struct exam_view *views;

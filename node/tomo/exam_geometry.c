@@ -161,10 +161,19 @@ static int create_scan(struct exam *exam, double pitch, const double *angle, con
 	return err_remap(rc, EINVAL, EBADMSG, err); /* invalid numbers for a scan come from the header */
 }
 
+/* Set the source at the angle 0. of_header: that of the matrices; NULL: the profile has it. */
+static void set_rest(struct exam *exam, const double of_header[3])
+{
+	const struct profile_conf *p = exam->profile;
+	const double of_profile[3] = {p->source_x, p->source_y, p->axis_height + p->source_axis};
+
+	memcpy(exam->rest, of_header ? of_header : of_profile, sizeof(exam->rest));
+}
+
 int exam_make_scan(struct exam *exam, struct err *err)
 {
 	struct header h = exam_header(exam, 0);
-	double *angle = NULL, (*matrix)[12] = NULL, pitch = 0;
+	double *angle = NULL, (*matrix)[12] = NULL, pitch = 0, rest[3];
 	int rc;
 
 	rc = read_thickness(exam, &h, err);
@@ -182,9 +191,10 @@ int exam_make_scan(struct exam *exam, struct err *err)
 	rc = check_distances(exam, &h, err);
 	if (rc < 0)
 		return rc;
-	rc = exam->poses ? exam_pose_matrices(exam, pitch, &matrix, err) : 0; /* also compares them with the profile */
+	rc = exam->poses ? exam_pose_matrices(exam, pitch, &matrix, rest, err) : 0; /* also compares them with the profile */
 	if (rc < 0)
 		return rc;
+	set_rest(exam, matrix && exam->profile->pose_in_header ? rest : NULL);
 	exam->support = exam->profile->support;
 	angle = malloc((size_t)exam->n_views * sizeof(*angle));
 	for (int i = 0; angle && i < exam->n_views; i++)

@@ -43,10 +43,7 @@ static bool is_uniform(const struct exam *exam)
 
 static struct open_field distance_of(const struct exam *exam, int view)
 {
-	const struct profile_conf *p = exam->profile;
-	const double rest[3] = {p->source_x, p->source_y, p->axis_height + p->source_axis};
-
-	return open_field_of_distance(exam->scan, &exam->scan->views[view], rest);
+	return open_field_of_distance(exam->scan, &exam->scan->views[view], exam->rest);
 }
 
 /* Return the open field of a view with this slope. */

@@ -40,8 +40,8 @@ int exam_check_frames(const struct exam *exam, struct err *err);
 /* exam_pose.c: read the projection matrices of the header; sets exam->poses. */
 int exam_read_poses(struct exam *exam, struct err *err);
 /* Convert them to the bins and axes of the scan, and compare them with profile and angles. pitch: of the detector's bins, mm.
- * The caller frees *ret_matrix, n_views matrices. */
-int exam_pose_matrices(const struct exam *exam, double pitch, double (**ret_matrix)[12], struct err *err);
+ * The caller frees *ret_matrix, n_views matrices. ret_rest: the source at the angle 0. */
+int exam_pose_matrices(const struct exam *exam, double pitch, double (**ret_matrix)[12], double ret_rest[3], struct err *err);
 
 #define EXAM_VIEWS_MAX 1024 /* maximum number of projections */
 

@@ -96,19 +96,19 @@ static int convert(const struct exam *exam, double theta, double pitch, double r
 	return rc;
 }
 
-static int check_distance(const struct exam *exam, double pitch, struct err *err)
+static int check_distance(const struct exam *exam, double pitch, double ret_source[3], struct err *err)
 {
 	const struct profile_conf *p = exam->profile;
-	double matrix[12], source[3], want = p->axis_height + p->source_axis;
-	int rc = convert(exam, 0, pitch, matrix, source, err);
+	double matrix[12], want = p->axis_height + p->source_axis;
+	int rc = convert(exam, 0, pitch, matrix, ret_source, err);
 
-	if (rc < 0 || fabs(source[2] - want) <= p->sid_tolerance)
+	if (rc < 0 || fabs(ret_source[2] - want) <= p->sid_tolerance)
 		return rc;
 	return err_set(
 		err, EBADMSG,
 		"the projection matrices put the source %.1f mm above the detector (with bins of %g mm), but the profile '%s' "
 		"has %g mm (tolerance %g mm)",
-		source[2], pitch, p->name, want, p->sid_tolerance);
+		ret_source[2], pitch, p->name, want, p->sid_tolerance);
 }
 
 static int check_angle(const struct exam *exam, const struct exam_view *v, const double source[3], struct err *err)
@@ -126,10 +126,10 @@ static int check_angle(const struct exam *exam, const struct exam_view *v, const
 		fabs(angle + v->angle) <= ANGLE_TOLERANCE ? ": check pose_rows and angle_sign of the profile" : "");
 }
 
-int exam_pose_matrices(const struct exam *exam, double pitch, double (**ret_matrix)[12], struct err *err)
+int exam_pose_matrices(const struct exam *exam, double pitch, double (**ret_matrix)[12], double ret_rest[3], struct err *err)
 {
 	double(*matrix)[12] = malloc((size_t)exam->n_views * sizeof(*matrix)), source[3];
-	int rc = matrix ? check_distance(exam, pitch, err) : err_set(err, ENOMEM, "no memory for projection matrices");
+	int rc = matrix ? check_distance(exam, pitch, ret_rest, err) : err_set(err, ENOMEM, "no memory for projection matrices");
 
 	for (int i = 0; rc == 0 && i < exam->n_views; i++) {
 		const struct exam_view *v = &exam->views[i];

@@ -63,6 +63,20 @@ def check_matrices(side, view, vr, failures):
         tools.check(control > 5 * off, f"{side} {view} {vr}: the source 1 mm off changes them by only {control:.4f}", failures)
 
 
+def check_open_field(failures):
+    """The open field by distance is that of the source of the matrices, wherever the profile has it."""
+    with tools.folder() as folder:
+        plain = config(folder, "plain", 'open_field = "distance";')
+        ds, angles = exam(folder, plain, "R", "CC")
+        want = slices(folder, "plain", os.path.join(folder, "exam"), plain)
+        more = 'open_field = "distance"; pose = "header"; pose_edge = 1664; pose_middle = 1024;'
+        moved = slices(folder, "moved", save(ds, folder, "moved.dcm", hologic.matrices_text(DETECTOR, angles)),
+                       config(folder, "header", more, -199.0))
+        off = np.percentile(abs(moved - want), 99.99) / np.median(want)
+        print(f"open field by distance: slices by matrices differ by {off:.4f} of the tissue")
+        tools.check(off < 0.02, f"open field by distance: slices differ by {off:.4f} of the tissue", failures)
+
+
 def refused(folder, path, conf):
     done = tools.run("recon", "--json", "-o", os.path.join(folder, "none"), "-c", conf, "--device", "cpu", path, ok=range(1, 100))
     return done.stdout + done.stderr
@@ -96,6 +110,7 @@ def main():
     failures = []
     check_matrices("R", "CC", "UN", failures)
     check_matrices("L", "MLO", "LT", failures)
+    check_open_field(failures)
     check_contradictions(failures)
     tools.finish(failures, "exams of Hologic: as the plain exam")
 
