@@ -28,7 +28,7 @@ struct reconstruct_report {
 	struct reconstruct_object *objects;
 	char content[100];   /* the measured data, such as "47 planes of 280 angles" */
 	char unit[40];	     /* for a series: unit of its values */
-	char warnings[1024]; /* sentences about the values and the header; "": none */
+	char warnings[4096]; /* sentences about the values and the header; "": none */
 	char omitted[2400];  /* sentences about modules that the result's header lacks; "": none */
 	json_t *details;     /* further members of the --json report, by the kind of case: {"bins": {...}} */
 	char device[96], profile[CONFIG_NAME_SIZE]; /* profile: for PET the scanner; "": not configured */

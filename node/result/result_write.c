@@ -61,9 +61,9 @@ static void fill_derivation(struct result *r)
 	const struct exam *e = r->exam;
 	const struct protocol_conf *p = r->info->protocol;
 	const struct grid *g = &r->info->plan->grid;
-	char further[160] = "", of[40] = "", patient[180] = "", warnings[1100] = "", last[360];
+	char further[160] = "", of[40] = "", patient[180] = "", warnings[2400] = "", last[360];
 	const char *scatter = r->info->scatter;
-	int n;
+	int n, room;
 
 	if (r->slabs.mode)
 		snprintf(further, sizeof(further), " %s of slices over %g mm, every %g mm.",
@@ -77,8 +77,9 @@ static void fill_derivation(struct result *r)
 		snprintf(of, sizeof(of), " of %ld announced", e->announced);
 	provenance_patient_text(e->patient, patient, sizeof(patient));
 	snprintf(last, sizeof(last), "%s%s Research use only.", further, patient);
+	room = (int)(sizeof(r->derivation) - strlen(last)); /* for what can be cut */
 	n = snprintf(
-		r->derivation, sizeof(r->derivation),
+		r->derivation, (size_t)room,
 		"Tomosynthesis reconstruction of %d%s projections (%.2f to %.2f degrees), protocol %.63s: %d x %d x %d voxels of "
 		"%g x %g x %g mm, profile %.63s, device %.96s, %zu voxels clipped%s.%s%s%s%s",
 		e->n_views, of, e->views[0].angle, e->views[e->n_views - 1].angle, p->name, g->n[0], g->n[1], g->n[2], g->h[0],
@@ -88,8 +89,9 @@ static void fill_derivation(struct result *r)
 			: "; the gantry angle is not recorded, 45 degrees were taken for the orientation in the patient",
 		e->geometry[0] ? " " : "", e->geometry, scatter[0] ? " " : "", scatter);
 	exam_warnings(e, warnings, sizeof(warnings));
-	snprintf(r->derivation + n, sizeof(r->derivation) - (size_t)n, "%s%.*s%s", warnings[0] ? " " : "",
-		 provenance_fitting(warnings, (int)(sizeof(r->derivation) - strlen(last)) - n - 2), warnings, last);
+	n = n < room ? n : room - 1;
+	room = provenance_fitting(warnings, room - n > 2 ? room - n - 2 : 0);
+	snprintf(r->derivation + n, sizeof(r->derivation) - (size_t)n, "%s%.*s%s", room > 0 ? " " : "", room, warnings, last);
 }
 
 /* ---- one object ---- */

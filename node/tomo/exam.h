@@ -94,7 +94,7 @@ struct exam {
 	struct exam_open_field open_field; /* set by exam_decide_i0() */
 	char relative[256];		   /* why the attenuation is relative, a clause; "": it is quantitative, or not decided */
 	char geometry[128];		   /* a sentence: where the geometry is from; "": a simulated system */
-	char warnings[768];		   /* sentences about the geometry for a person; "": none */
+	char warnings[2048];		   /* sentences about the geometry for a person; "": none */
 	struct exam_flatfield *flatfields; /* the profile's flat field; NULL: none, or not needed */
 	bool flatfield_scaled;		   /* its frames are divided by their exposures */
 	float *flatfield;		   /* data that prep.flatfield points to, owned; or NULL */

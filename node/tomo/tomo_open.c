@@ -84,7 +84,6 @@ static int find_profile(struct exam *exam, const struct config *config, struct e
 	if (!exam->profile)
 		return err_set(err, ENOKEY, "no geometry profile for manufacturer '%s', model '%s', serial '%s'", manufacturer,
 			       model, serial);
-	exam_geometry_source(exam);
 	return 0;
 }
 
@@ -159,6 +158,7 @@ int exam_open(const char *const *paths, size_t n, bool as_is, const struct patie
 	rc = exam_intensity(exam, err);
 	if (rc < 0)
 		goto out;
+	exam_geometry_source(exam); /* after the sentences about this exam */
 	*ret_exam = exam;
 	exam = NULL;
 out:

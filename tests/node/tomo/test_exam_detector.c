@@ -54,6 +54,8 @@ static void test_pitch(void **state)
 		}
 		exam = opened(edits);
 		assert_true(fabs(exam->scan->h[0] - cases[i].bin) < 1e-9);
+		assert_non_null(strstr(exam->warnings, "Geometry from literature"));
+		assert_null(strstr(strstr(exam->warnings, "Geometry from literature"), "scaled")); /* it is the last sentence */
 		assert_true(!strstr(exam->warnings, "scaled to a plane") == !(cases[i].spacing && cases[i].spacing[0] == '0'));
 		exam_close(exam);
 	}
