@@ -373,7 +373,7 @@ int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
 }
 
 /* Write "key=value key=value" for all keys that affect the image. Paths and texts may contain blanks: they are quoted. */
-static void describe(const struct config_section *section, const void *base, char *ret_text, size_t size)
+static size_t describe(const struct config_section *section, const void *base, char *ret_text, size_t size)
 {
 	char value[300];
 	size_t n = 0;
@@ -391,16 +391,17 @@ static void describe(const struct config_section *section, const void *base, cha
 			continue;
 		n += (size_t)snprintf(ret_text + n, size - n, "%s%s=%s%s%s", n ? " " : "", key->name, quote, value, quote);
 	}
+	return n;
 }
 
-void config_describe_protocol(const struct protocol_conf *p, char *ret_text, size_t size)
+size_t config_describe_protocol(const struct protocol_conf *p, char *ret_text, size_t size)
 {
-	describe(config_section_of(&config_sections[SECTION_PROTOCOLS], p), p, ret_text, size);
+	return describe(config_section_of(&config_sections[SECTION_PROTOCOLS], p), p, ret_text, size);
 }
 
-void config_describe_profile(const struct profile_conf *p, char *ret_text, size_t size)
+size_t config_describe_profile(const struct profile_conf *p, char *ret_text, size_t size)
 {
-	describe(&config_sections[SECTION_PROFILES], p, ret_text, size);
+	return describe(&config_sections[SECTION_PROFILES], p, ret_text, size);
 }
 
 /* Return true if the file's syntax needs quotes around the value of a key. */

@@ -289,9 +289,9 @@ int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
 /* Describe a protocol as "algorithm=osem iterations=1 ..." in a fixed order, for logs, provenance and the computation of UIDs.
  * config_set() accepts each word. Values that do not affect pixels are omitted: name, description and compression. At most 800
  * characters. */
-void config_describe_protocol(const struct protocol_conf *p, char *ret_text, size_t size);
+size_t config_describe_protocol(const struct protocol_conf *p, char *ret_text, size_t size);
 /* Describe a profile in the same form, without name and patterns. */
-void config_describe_profile(const struct profile_conf *p, char *ret_text, size_t size);
+size_t config_describe_profile(const struct profile_conf *p, char *ret_text, size_t size);
 /* Write a profile as a configuration file: `profiles = ( { name = "..."; ... } );`. Keys with an empty default that are not set
  * are left out. */
 void config_write_profile(const struct profile_conf *p, char *ret_text, size_t size);

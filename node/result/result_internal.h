@@ -14,6 +14,7 @@
 #include "recon/dbt/slabs.h"
 #include "recon/dbt/synthetic.h"
 
+#define RESULT_RECIPE_SIZE 4096 /* of protocol or profile as text */
 #define RESULT_STORED_MAX 65535 /* of 16 bits: the range of a protocol, in steps of stored_step */
 /* The synthetic view is an integral over z. One step of its stored values is one step of the slices times 20 mm: 2e-4 by default,
  * so that 16 bits represent integrals up to 13, more than that of 15 cm of dense tissue. The step does not depend on the
@@ -79,7 +80,7 @@ struct result {
 	char sop_instance[DICOM_UID_SIZE], series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE];
 	char slices[DICOM_UID_SIZE], slices_series[DICOM_UID_SIZE]; /* UIDs of the object of slices, for every kind */
 	struct provenance_time now;
-	char protocol[1024], profile[1024], derivation[1024];
+	char protocol[RESULT_RECIPE_SIZE], profile[RESULT_RECIPE_SIZE], derivation[1024];
 };
 
 /* result_values.c: compute scale and summary of the slices. EIO: a voxel is not a number. */

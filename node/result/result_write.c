@@ -21,8 +21,8 @@ static void seed_uid(const char *what, const struct exam *exam, const struct pro
 		     char ret_uid[DICOM_UID_SIZE])
 {
 	const struct dicom_item *root = dicom_root(exam->files[0]);
-	char recipe[1024], geometry[1024], series[DICOM_UID_SIZE] = "", frame[DICOM_UID_SIZE] = "", text[4096];
-	char header[DICOM_UID_SIZE] = "";
+	char recipe[RESULT_RECIPE_SIZE], geometry[RESULT_RECIPE_SIZE], text[2 * RESULT_RECIPE_SIZE + 1024];
+	char series[DICOM_UID_SIZE] = "", frame[DICOM_UID_SIZE] = "", header[DICOM_UID_SIZE] = "";
 	size_t n;
 
 	dicom_get_text(root, TAG_SERIES_INSTANCE_UID, series, sizeof(series), NULL);
@@ -104,7 +104,7 @@ struct pending_object {
 	bool published;
 };
 
-static void describe(struct result *r)
+static int describe(struct result *r, struct err *err)
 {
 	const struct exam *exam = r->exam;
 	const struct protocol_conf *p = r->info->protocol;
@@ -120,10 +120,13 @@ static void describe(struct result *r)
 	if (dicom_get_text(r->source, TAG_FRAME_OF_REFERENCE_UID, r->frame_of_reference, sizeof(r->frame_of_reference), NULL) !=
 	    1)
 		seed_uid("frame of reference", exam, p, false, r->frame_of_reference);
-	config_describe_protocol(p, r->protocol, sizeof(r->protocol));
-	config_describe_profile(exam->profile, r->profile, sizeof(r->profile));
+	if (config_describe_protocol(p, r->protocol, sizeof(r->protocol)) >= sizeof(r->protocol) ||
+	    config_describe_profile(exam->profile, r->profile, sizeof(r->profile)) >= sizeof(r->profile))
+		return err_set(err, EINVAL, "protocol '%s' or profile '%s' is longer than %d characters as text", p->name,
+			       exam->profile->name, RESULT_RECIPE_SIZE - 1);
 	provenance_format_time(r->source, r->info->now, &r->now);
 	fill_derivation(r);
+	return 0;
 }
 
 /* Compute the file name from the UID, so that a retry writes the same file. */
@@ -249,8 +252,8 @@ static int begin_object(struct work *w, enum result_kind kind, struct err *err)
 			       .summary = w->summary};
 	if (o->r.type->slabs)
 		o->r.type->slabs(o->r.info, &o->r.slabs);
-	describe(&o->r);
-	if (!o->r.type->is_mammogram)
+	rc = describe(&o->r, err);
+	if (rc == 0 && !o->r.type->is_mammogram)
 		rc = list_planes(&w->flow, &o->r, err);
 	if (rc == 0)
 		rc = name_object(o, w->folder, err);

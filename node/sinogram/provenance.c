@@ -185,7 +185,7 @@ void provenance_fill_equipment(struct item_writer *root)
 
 static void describe_recipe(const struct provenance_recipe *r, char *ret_text, size_t size)
 {
-	char all[2400], digest[65];
+	char all[9216], digest[65];
 	int n = snprintf(all, sizeof(all), "tomonode " TOMONODE_VERSION "\n%s\n%s\n%s%s%s", r->device, r->protocol, r->geometry,
 			 r->further ? "\n" : "", r->further ? r->further : "");
 

@@ -356,6 +356,68 @@ static void test_window(void **state)
 	unmake(&m);
 }
 
+/* However long the other sentences are, the derivation is cut at the end of one, and ends with the last one. */
+static void test_derivation_cut(void **state)
+{
+	struct made m = make(&(struct fixture_mg){.n = N_VIEWS});
+	struct result_info info = {.protocol = config_protocol(fixture_config, "dbt-osem"), .plan = &m.plan, .device = "cpu"};
+	struct result_report report = {0};
+	struct dicom_file *file = NULL;
+	struct err err = {0};
+
+	(void)state;
+	for (size_t length = 0; length < sizeof(m.exam->warnings); length += 31) {
+		struct result_info longer = info;
+		struct dbt_session session = session_of(&m);
+		const char *text;
+
+		memset(longer.device, 'd', sizeof(longer.device) - 1);
+		memset(longer.scatter, 's', sizeof(longer.scatter) - 1);
+		memset(m.exam->geometry, 'g', sizeof(m.exam->geometry) - 1);
+		memset(m.exam->warnings, 0, sizeof(m.exam->warnings));
+		for (size_t i = 0; i + 1 < length; i++) /* no space after the last one */
+			m.exam->warnings[i] = "A long sentence with a middle. "[i % 31];
+		assert_int_equal(result_write(m.exam, &longer, &session, fixture_folder, &report, &err), 0);
+		assert_int_equal(dicom_open(path_of(&report.objects[0]), &file, &err), 0);
+		text = text_of(group(dicom_root(file), shared_group, 0, TAG_DERIVATION_IMAGE_SEQUENCE),
+			       TAG_DERIVATION_DESCRIPTION);
+		assert_true(strlen(text) <= 1024);
+		assert_string_equal(text + strlen(text) - 19, " Research use only.");
+		assert_true(!strstr(text, "A long") || strstr(text, "middle. Research use only."));
+		dicom_close(file);
+	}
+	unmake(&m);
+}
+
+/* Every key of a profile is part of the identity, however long the others are. */
+static void test_identity_long(void **state)
+{
+	struct made m = make(&(struct fixture_mg){.n = N_VIEWS});
+	const struct protocol_conf *protocol = config_protocol(fixture_config, "dbt-osem");
+	const struct profile_conf *own = m.exam->profile;
+	struct profile_conf p = *own;
+	char uid[DICOM_UID_SIZE], again[DICOM_UID_SIZE], text[4096];
+
+	(void)state;
+	memset(p.flatfield, 'f', sizeof(p.flatfield) - 1);
+	memset(p.paddle, 'p', sizeof(p.paddle) - 1);
+	memset(p.exposure_control_text, 'e', sizeof(p.exposure_control_text) - 1);
+	p.axis_height = p.source_axis = p.source_x = p.source_y = p.support = p.detector_ratio = p.detector_axis_y =
+		p.detector_axis_height = p.angle_offset = p.sid_tolerance = p.air_value = p.air_exposure = p.focal_spot =
+			p.element_spacing = p.log_zero = p.log_scale = p.floor = p.pose_edge = p.pose_middle = -1.0 / 3;
+	p.elements_y = 15;
+	m.exam->profile = &p;
+	result_uid(m.exam, protocol, RESULT_SLICES, uid);
+	assert_true(config_describe_profile(&p, text, sizeof(text)) > 1023);
+	assert_true(config_describe_profile(&p, text, sizeof(text)) < sizeof(text));
+	assert_true((size_t)(strstr(text, "elements_y=15") - text) > 1023);
+	p.elements_y = 13;
+	result_uid(m.exam, protocol, RESULT_SLICES, again);
+	assert_string_not_equal(uid, again);
+	m.exam->profile = own;
+	unmake(&m);
+}
+
 static void test_not_written(void **state)
 {
 	struct made m = make(&(struct fixture_mg){.n = N_VIEWS});
@@ -387,10 +449,10 @@ static void test_not_written(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_places),	    cmocka_unit_test(test_identity), cmocka_unit_test(test_copied),
-		cmocka_unit_test(test_acquisition), cmocka_unit_test(test_made_up),  cmocka_unit_test(test_not_written),
-		cmocka_unit_test(test_scale),	    cmocka_unit_test(test_window),   cmocka_unit_test(test_omitted),
-		cmocka_unit_test(test_constants),
+		cmocka_unit_test(test_places),	    cmocka_unit_test(test_identity),	   cmocka_unit_test(test_copied),
+		cmocka_unit_test(test_acquisition), cmocka_unit_test(test_made_up),	   cmocka_unit_test(test_not_written),
+		cmocka_unit_test(test_scale),	    cmocka_unit_test(test_window),	   cmocka_unit_test(test_omitted),
+		cmocka_unit_test(test_constants),   cmocka_unit_test(test_derivation_cut), cmocka_unit_test(test_identity_long),
 	};
 
 	return cmocka_run_group_tests_name("result", tests, fixture_start, fixture_stop);
