@@ -71,6 +71,7 @@ struct exam {
 	int n_views;
 	long announced; /* number of projections according to the headers; 0: unknown, or a multi-frame object */
 	struct exam_view *views;
+	uint32_t charge_tag; /* attribute that their exposures are from; 0: none */
 	size_t n_files;
 	char **paths;
 	struct dicom_file **files; /* open files; only headers are in memory */

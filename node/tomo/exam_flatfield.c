@@ -74,7 +74,7 @@ static int add_frames(const struct exam *exam, struct exam_flatfield *set, struc
 		if (set->n == EXAM_VIEWS_MAX)
 			return err_set(err, EBADMSG, "more than %d frames", EXAM_VIEWS_MAX);
 		rc = read_flips(&h, &f, err);
-		f.charge = exam_read_charge(&h);
+		f.charge = exam_read_charge(&h, exam->charge_tag);
 		set->frames[set->n++] = f;
 	}
 	return rc;
@@ -234,13 +234,18 @@ int exam_open_flatfield(struct exam *exam, struct err *err)
 	return rc < 0 ? err_prefix(err, "flat field of the profile '%s'", exam->profile->name) : 0;
 }
 
-double exam_flatfield_charge(const struct exam *exam)
+double exam_flatfield_charge(const struct exam *exam, double *ret_lo, double *ret_hi)
 {
 	const struct exam_flatfield *set = exam->flatfields;
 
-	for (int i = 0; i < set->n; i++)
+	*ret_lo = INFINITY;
+	*ret_hi = 0;
+	for (int i = 0; i < set->n; i++) {
 		if (!(set->frames[i].charge > 0))
 			return 0;
+		*ret_lo = fmin(*ret_lo, set->frames[i].charge);
+		*ret_hi = fmax(*ret_hi, set->frames[i].charge);
+	}
 	return set->frames[set->reference].charge;
 }
 

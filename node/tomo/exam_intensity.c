@@ -8,7 +8,8 @@
  * - The profile gives the source of I0: `fixed` a stored value; `header_max` the largest value, (0028,0107) or else 2^BitsStored
  * - 1; `percentile` of each view's own values, if they show air (exam_i0.c); `flatfield` an exposure without object, bin by bin.
  * - Exposure: (0018,9332) is in mAs, (0018,1153) in uAs, (0018,1152) in mAs, but some manufacturers write uAs. Only ratios
- * between the projections are used, all from one attribute, so that the unit has no effect.
+ * are used, so that the unit has no effect: all projections, and the flat field, have the same attribute. Instead of one of the
+ * first two the flat field may have the other, because their units are certain. `air_exposure` is in mAs.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -107,35 +108,46 @@ static const struct {
 	double mas;
 } charge_tags[] = {{TAG_EXPOSURE_IN_MAS, 1}, {TAG_EXPOSURE_IN_UAS, 1e-3}, {TAG_EXPOSURE, 1}};
 
-double exam_read_charge(const struct header *h)
+static double read_charge(const struct header *h, uint32_t tag)
 {
 	double value;
 
 	for (size_t t = 0; t < sizeof(charge_tags) / sizeof(charge_tags[0]); t++)
-		if (header_double(h, charge_tags[t].tag, 0, &value, NULL) == 1 && value > 0 && value < 1e9)
+		if (charge_tags[t].tag == tag && header_double(h, tag, 0, &value, NULL) == 1 && value > 0 && value < 1e9)
 			return value * charge_tags[t].mas;
 	return 0;
 }
 
+double exam_read_charge(const struct header *h, uint32_t tag)
+{
+	uint32_t other = tag == TAG_EXPOSURE_IN_MAS ? TAG_EXPOSURE_IN_UAS : tag == TAG_EXPOSURE_IN_UAS ? TAG_EXPOSURE_IN_MAS : 0;
+	double charge = read_charge(h, tag);
+
+	return charge > 0 ? charge : read_charge(h, other);
+}
+
 /* Read the exposure of all views in mAs from the first attribute that each of them has; 0 for all views if there is none, or if
- * the values have mixed units. Used for ratios between views and to `air_exposure`. */
+ * the values have mixed units. Used for ratios between views, to the flat field, and to `air_exposure`. */
 static void read_charges(struct exam *exam)
 {
 	for (size_t t = 0; t < sizeof(charge_tags) / sizeof(charge_tags[0]); t++) {
-		double lo = INFINITY, hi = 0, value;
+		double lo = INFINITY, hi = 0;
 		int n = 0;
 
 		for (; n < exam->n_views; n++) {
 			struct header h = exam_header(exam, n);
+			double charge = read_charge(&h, charge_tags[t].tag);
 
-			if (header_double(&h, charge_tags[t].tag, 0, &value, NULL) != 1 || !(value > 0 && value < 1e9))
+			if (!(charge > 0))
 				break;
-			exam->views[n].charge = value * charge_tags[t].mas;
-			lo = fmin(lo, value);
-			hi = fmax(hi, value);
+			exam->views[n].charge = charge;
+			lo = fmin(lo, charge);
+			hi = fmax(hi, charge);
 		}
-		if (n == exam->n_views && hi / lo <= EXPOSURE_RATIO_MAX)
+		if (n == exam->n_views && hi / lo <= EXPOSURE_RATIO_MAX) {
+			exam->charge_tag = charge_tags[t].tag;
 			return;
+		}
 	}
 	for (int i = 0; i < exam->n_views; i++)
 		exam->views[i].charge = 0;
@@ -184,14 +196,31 @@ double exam_value_intensity(const struct prep *prep, double value)
 	return (prep->inverted ? prep->max_value - value : value) - prep->offset;
 }
 
-/* Scale I0 of the flat field by the exposures of projection and flat field, if both headers have them. */
-static void scale_flatfield(struct exam *exam)
+/* Scale I0 of the flat field by the exposures of projection and flat field, if both headers have it. */
+static int scale_flatfield(struct exam *exam, struct err *err)
 {
-	double charge = exam_flatfield_charge(exam);
+	double lo, hi, charge = exam_flatfield_charge(exam, &lo, &hi);
 
-	exam->flatfield_scaled = charge > 0 && exam->views[0].charge > 0;
-	for (int i = 0; exam->flatfield_scaled && i < exam->n_views; i++)
+	if (!exam->charge_tag)
+		return 0;
+	if (!(charge > 0)) {
+		exam_warn(exam,
+			  "The flat field has no exposure %s, unlike the projections: its level is used for their mean exposure.",
+			  tag_text(exam->charge_tag));
+		return 0;
+	}
+	for (int i = 0; i < exam->n_views; i++) {
 		exam->views[i].exposure = exam->views[i].charge / charge;
+		lo = fmin(lo, exam->views[i].charge);
+		hi = fmax(hi, exam->views[i].charge);
+	}
+	if (hi > EXPOSURE_RATIO_MAX * lo)
+		return err_set(
+			err, EBADMSG,
+			"exposures %s of the projections and the flat field range from %g to %g mAs: their units are mixed",
+			tag_text(exam->charge_tag), lo, hi);
+	exam->flatfield_scaled = true;
+	return 0;
 }
 
 /* Read (0028,0107) of all views now, because only one thread may use the headers. */
@@ -249,8 +278,9 @@ int exam_intensity(struct exam *exam, struct err *err)
 			return rc;
 	}
 	/* A percentile of the view depends on its exposure already, a flat field does not. */
-	if (p->scale_by_exposure && exam->flatfields)
-		scale_flatfield(exam);
+	rc = p->scale_by_exposure && exam->flatfields ? scale_flatfield(exam, err) : 0;
+	if (rc < 0)
+		return rc;
 	if (!p->scale_by_exposure || exam->flatfield_scaled || (p->i0_mode == I0_PERCENTILE && !exam->flatfields))
 		return 0;
 	return read_exposures(exam, err);

@@ -65,13 +65,14 @@ int exam_make_scan(struct exam *exam, struct err *err);
 /* exam_intensity.c: determine how to convert stored values to intensities; sets exam->prep and the exposures of
  * the views. */
 int exam_intensity(struct exam *exam, struct err *err);
-/* Return the exposure in the header in mAs; 0: none. */
-double exam_read_charge(const struct header *h);
+/* Return the exposure of this attribute in mAs, or of another one if the units of both are certain; 0: none. */
+double exam_read_charge(const struct header *h, uint32_t tag);
 /* exam_flatfield.c: open the profile's flat field, and find the frame of each view; sets exam->flatfields, exam->flatfield_level.
  */
 int exam_open_flatfield(struct exam *exam, struct err *err);
-/* Return the exposure of the flat field in mAs; 0: not all of its frames have one. */
-double exam_flatfield_charge(const struct exam *exam);
+/* Return the exposure of the flat field at 0 degrees in mAs, from exam->charge_tag; 0: not all of its frames have one. *ret_lo,
+ * *ret_hi: the smallest and the largest of its frames. */
+double exam_flatfield_charge(const struct exam *exam, double *ret_lo, double *ret_hi);
 struct exam_flatfield *exam_close_flatfield(struct exam_flatfield *set); /* takes NULL, returns NULL */
 /* Convert a stored value to intensity above the detector's offset. */
 double exam_value_intensity(const struct prep *prep, double value);

@@ -337,13 +337,43 @@ static void test_flat_slope(void **state)
 	close_flat(e);
 }
 
+#define FLAT_SCALED "i0_mode = \"flatfield\"; scale_by_exposure = true;"
+#define UAS(text)                                                                                                                \
+	{                                                                                                                        \
+		-1, TAG_EXPOSURE_IN_UAS, text                                                                                    \
+	}
+
+/* The exposures of projections and flat field are from one attribute, and not of mixed units. */
+static void test_flat_exposure(void **state)
+{
+	struct exam *e = NULL;
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(open_flat(FLAT_SCALED, EDITS(FLAT, UAS("8000"), {N_VIEWS, TAG_EXPOSURE_IN_UAS, "4000"}), &e, &err), 0);
+	assert_true(e->flatfield_scaled && e->views[1].exposure == 2 && !strstr(e->warnings, "exposure"));
+	close_flat(e);
+	/* the flat field has another attribute only */
+	assert_int_equal(open_flat(FLAT_SCALED,
+				   EDITS(FLAT, UAS("8000"), {N_VIEWS, TAG_EXPOSURE_IN_UAS, NULL}, {N_VIEWS, TAG_EXPOSURE, "4"}),
+				   &e, &err),
+			 0);
+	assert_true(!e->flatfield_scaled && e->views[1].exposure == 1);
+	assert_non_null(strstr(e->warnings, "no exposure (0018,1153)"));
+	close_flat(e);
+	e = NULL;
+	expect_refusal(open_flat(FLAT_SCALED, EDITS(FLAT, UAS("8000"), {N_VIEWS, TAG_EXPOSURE_IN_UAS, "8"}), &e, &err), EBADMSG,
+		       &err, e, PARTS("(0018,1153)", "units are mixed"));
+	close_flat(e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_own),	   cmocka_unit_test(test_others),      cmocka_unit_test(test_profile),
-		cmocka_unit_test(test_unknown),	   cmocka_unit_test(test_header_max),  cmocka_unit_test(test_model),
-		cmocka_unit_test(test_fit),	   cmocka_unit_test(test_not_uniform), cmocka_unit_test(test_saturation),
-		cmocka_unit_test(test_flat_slope),
+		cmocka_unit_test(test_own),	   cmocka_unit_test(test_others),	 cmocka_unit_test(test_profile),
+		cmocka_unit_test(test_unknown),	   cmocka_unit_test(test_header_max),	 cmocka_unit_test(test_model),
+		cmocka_unit_test(test_fit),	   cmocka_unit_test(test_not_uniform),	 cmocka_unit_test(test_saturation),
+		cmocka_unit_test(test_flat_slope), cmocka_unit_test(test_flat_exposure),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);
