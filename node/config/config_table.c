@@ -330,16 +330,17 @@ static const struct config_key profile_keys[] = {
 	 .meaning = "read projections from Hologic's SCO objects, whose format is not documented by the manufacturer: only with "
 		    "the consent of the site, and after a comparison with Breast Projection objects of the same machine"},
 	{"pitch", AS_REAL(profile_conf, pitch, 0.01, 2), .unit = "mm", .fallback = REQUIRED,
-	 .meaning = "size of a detector bin; must agree with (0018,1164)"},
+	 .meaning = "size of a detector element; bins of the images must be 1 to 8 elements wide"},
 	{"angle_tag", AS_CHOICE(profile_conf, angle_tag, angle_tags), .fallback = "0018,1510",
 	 .meaning = "attribute that contains the projection's angle in a single-frame series"},
 	{"angle_sign", AS_CHOICE(profile_conf, angle_sign, signs), .fallback = "1",
-	 .meaning = "factor for the stored angle, so that the product is positive if the source is at y > 0"},
+	 .meaning = "factor for the stored angle, so that the product is positive if the source is at y > 0; not used for frames "
+		    "with (0018,9543)"},
 	{"angle_offset", AS_REAL(profile_conf, angle_offset, -180, 180), .unit = "degrees", .fallback = "0",
-	 .meaning = "added to the angle after the factor `angle_sign`"},
+	 .meaning = "added to the angle after the factor `angle_sign`; not used for frames with (0018,9543)"},
 	{"angle_about", AS_CHOICE(profile_conf, angle_at_detector, angle_origins), .fallback = "axis", .flags = KEY_SPARSE,
 	 .meaning = "what the stored angle is: `axis`: the turn of the source about its axis; `detector`: its direction as seen "
-		    "from the point of the detector below the axis, which is smaller"},
+		    "from the point of the detector below the axis, which is smaller; not used for frames with (0018,9543)"},
 	{"sid_tolerance", AS_REAL(profile_conf, sid_tolerance, 0, 100), .unit = "mm", .fallback = "2",
 	 .meaning = "largest allowed difference between (0018,1110) and axis_height + source_axis"},
 	{"i0_mode", AS_CHOICE(profile_conf, i0_mode, i0_modes), .fallback = "percentile",
@@ -398,9 +399,11 @@ static const struct config_key profile_keys[] = {
 	 .meaning = "constant of the system: (0018,11A4), if the images lack it"},
 	{"elements_x", AS_INT(profile_conf, elements_x, 1, 65535), .zero = "unknown", .fallback = "0", .flags = KEY_SPARSE,
 	 .meaning = "number of detector elements along x, of size `pitch`; locates images of a part of the detector, see "
-		    "[geometry.md](geometry.md#images-of-a-part-of-the-detector)"},
+		    "[geometry.md](geometry.md#images-of-a-part-of-the-detector); 0: unknown: images with an origin (0018,7030) "
+		    "that is counted from the edge opposite the chest wall are held, unless it is `0\\0`"},
 	{"elements_y", AS_INT(profile_conf, elements_y, 1, 65535), .zero = "unknown", .fallback = "0", .flags = KEY_SPARSE,
-	 .meaning = "number of detector elements along y; 0: every image is centred at y = 0"},
+	 .meaning = "number of detector elements along y; 0: unknown: images without an origin (0018,7030), or with origin "
+		    "`0\\0`, are centred at y = 0; with another origin the case is held"},
 	{"projections", AS_INT(profile_conf, projections, 2, 1024), .zero = "unknown", .fallback = "0",
 	 .flags = KEY_SPARSE | KEY_UNDESCRIBED,
 	 .meaning =
