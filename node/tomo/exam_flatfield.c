@@ -60,6 +60,39 @@ static int check_pixels(const struct exam *exam, const struct dicom_pixel_info *
 	return 0;
 }
 
+static bool has_origin(const struct header *h)
+{
+	double value;
+
+	return header_double(h, TAG_FIELD_OF_VIEW_ORIGIN, 0, &value, NULL) == 1;
+}
+
+/* Check that a frame shows the same part of the detector as the projections. */
+static int check_window(const struct exam *exam, const struct header *h, const struct flat_frame *f, struct err *err)
+{
+	struct header projection = exam_header(exam, 0);
+	struct exam flat = *exam; /* exam_read_window() sets its window */
+	double pitch = exam->scan->h[0];
+	int rc;
+
+	if (has_origin(h) != has_origin(&projection))
+		return err_set(
+			err, EBADMSG,
+			"it has %s Field of View Origin (0018,7030), unlike the projections: whether it shows the same part "
+			"of the detector is unknown",
+			has_origin(h) ? "a" : "no");
+	flat.columns_toward_chest = f->mirror_columns;
+	flat.rows_toward_minus_y = f->mirror_rows;
+	rc = exam_read_window(&flat, h, pitch, err);
+	for (int i = 0; rc == 0 && i < 2; i++)
+		if (fabs(flat.window[i] - exam->window[i]) > 1.001 * pitch)
+			rc = err_set(
+				err, EBADMSG,
+				"Field of View Origin (0018,7030): it shows the detector at %c = %g mm, the projections at %g mm",
+				"xy"[i], flat.window[i], exam->window[i]);
+	return rc;
+}
+
 static int add_frames(const struct exam *exam, struct exam_flatfield *set, struct dicom_file *file, struct err *err)
 {
 	struct dicom_pixel_info info;
@@ -74,6 +107,8 @@ static int add_frames(const struct exam *exam, struct exam_flatfield *set, struc
 		if (set->n == EXAM_VIEWS_MAX)
 			return err_set(err, EBADMSG, "more than %d frames", EXAM_VIEWS_MAX);
 		rc = read_flips(&h, &f, err);
+		if (rc == 0)
+			rc = check_window(exam, &h, &f, err);
 		f.charge = exam_read_charge(&h, exam->charge_tag);
 		set->frames[set->n++] = f;
 	}

@@ -367,13 +367,41 @@ static void test_flat_exposure(void **state)
 	close_flat(e);
 }
 
+#define FLAT_WINDOW "i0_mode = \"flatfield\"; elements_x = 30; elements_y = 50;"
+#define ORIGIN(image, text)                                                                                                      \
+	{                                                                                                                        \
+		image, TAG_FIELD_OF_VIEW_ORIGIN, text                                                                            \
+	}
+
+/* The flat field shows the same part of the detector as the projections, to one bin. */
+static void test_flat_window(void **state)
+{
+	struct exam *e = NULL;
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(open_flat(FLAT_WINDOW, EDITS(FLAT, ORIGIN(-1, "4\\3"), ORIGIN(N_VIEWS, "5\\3")), &e, &err), 0);
+	close_flat(e);
+	for (int way = 0; way < 3; way++) {
+		e = NULL;
+		expect_refusal(open_flat(FLAT_WINDOW,
+					 EDITS(FLAT, ORIGIN(-1, "4\\3"),
+					       ORIGIN(N_VIEWS, way == 0	  ? "4\\5"
+							       : way == 1 ? "6\\3"
+									  : NULL)),
+					 &e, &err),
+			       EBADMSG, &err, e, PARTS("flat field of the profile 'flat'", "(0018,7030)"));
+		close_flat(e);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_own),	   cmocka_unit_test(test_others),	 cmocka_unit_test(test_profile),
 		cmocka_unit_test(test_unknown),	   cmocka_unit_test(test_header_max),	 cmocka_unit_test(test_model),
 		cmocka_unit_test(test_fit),	   cmocka_unit_test(test_not_uniform),	 cmocka_unit_test(test_saturation),
-		cmocka_unit_test(test_flat_slope), cmocka_unit_test(test_flat_exposure),
+		cmocka_unit_test(test_flat_slope), cmocka_unit_test(test_flat_exposure), cmocka_unit_test(test_flat_window),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);
