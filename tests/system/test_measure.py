@@ -12,7 +12,7 @@ import pydicom
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from tools.dbt_tools import reconstruct, run, simulate  # noqa: E402
 
-# 1.3/mm at the top: no bead is cut off. Without the taper of the edges: its background is so smooth that steps change its noise.
+# 1.3/mm at the top: no bead is cut off. Without the taper of the edges: with it the SNR of bead 1 differs by 1.3 % between two codings.
 SETTINGS = ["stored_step=2e-5", "edge_taper=0"]
 DISTANCE_PERCENT = 0.1  # of every distance, in space and in the plane, with voxels of 0.34 mm
 
