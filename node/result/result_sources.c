@@ -104,7 +104,8 @@ static void fill_reconstruction(const struct result *r, struct item_writer *root
 static void fill_recipe(const struct result *r, struct item_writer *root)
 {
 	const struct protocol_conf *p = r->info->protocol;
-	char values[128];
+	const char *digest = exam_used_flatfield(r->exam);
+	char values[192], flatfield[16 + DIGEST_SIZE] = "";
 	struct provenance_recipe recipe = {
 		.values = values,
 		.device = r->info->device,
@@ -113,10 +114,13 @@ static void fill_recipe(const struct result *r, struct item_writer *root)
 		.geometry_kind = "profile",
 		.geometry_name = r->exam->profile->name,
 		.geometry = r->profile,
+		.further = digest[0] ? flatfield : NULL,
 	};
 
-	snprintf(values, sizeof(values), "clipped=%zu step=%g offset=%g", r->summary.above, r->summary.scale.step,
-		 p->stored_offset);
+	if (digest[0])
+		snprintf(flatfield, sizeof(flatfield), "flatfield=%s", digest);
+	snprintf(values, sizeof(values), "clipped=%zu step=%g offset=%g%s%s", r->summary.above, r->summary.scale.step,
+		 p->stored_offset, digest[0] ? " " : "", flatfield);
 	provenance_fill_contributing_equipment(r->source, &r->now, &recipe, root);
 }
 

@@ -23,6 +23,7 @@ static void seed_uid(const char *what, const struct exam *exam, const struct pro
 	const struct dicom_item *root = dicom_root(exam->files[0]);
 	char recipe[RESULT_RECIPE_SIZE], geometry[RESULT_RECIPE_SIZE], text[2 * RESULT_RECIPE_SIZE + 1024];
 	char series[DICOM_UID_SIZE] = "", frame[DICOM_UID_SIZE] = "", header[DICOM_UID_SIZE] = "";
+	const char *flatfield = exam_used_flatfield(exam);
 	size_t n;
 
 	dicom_get_text(root, TAG_SERIES_INSTANCE_UID, series, sizeof(series), NULL);
@@ -33,8 +34,10 @@ static void seed_uid(const char *what, const struct exam *exam, const struct pro
 			     exam->laterality, exam->view, frame, protocol->name, recipe, geometry);
 	if (exam->patient) { /* another header, another patient: another object */
 		dicom_get_text(dicom_root(exam->patient), TAG_SOP_INSTANCE_UID, header, sizeof(header), NULL);
-		snprintf(text + n, sizeof(text) - n, "|patient of %s", header);
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "|patient of %s", header);
 	}
+	if (flatfield[0]) /* the profile has its path only */
+		snprintf(text + n, sizeof(text) - n, "|flat field %s", flatfield);
 	provenance_uid(text, exam->files, sources ? exam->n_files : 0, ret_uid);
 }
 

@@ -14,6 +14,7 @@
 #include "dicom/object/patient.h"
 #include "dicom/pixels/pixels.h"
 #include "dicom/pixels/sco.h"
+#include "node/base/digest.h"
 #include "node/config/config.h"
 #include "recon/core/scan.h"
 #include "recon/dbt/air.h"
@@ -97,9 +98,10 @@ struct exam {
 	char geometry[128];		   /* a sentence: where the geometry is from; "": a simulated system */
 	char warnings[2048];		   /* sentences about the geometry for a person; "": none */
 	struct exam_flatfield *flatfields; /* the profile's flat field; NULL: none, or not needed */
-	bool flatfield_scaled;		   /* its frames are divided by their exposures */
-	float *flatfield;		   /* data that prep.flatfield points to, owned; or NULL */
-	double flatfield_level;		   /* mean intensity of the flat field, stored values above the offset */
+	char flatfield_digest[DIGEST_SIZE]; /* of the content of its files */
+	bool flatfield_scaled;		    /* its frames are divided by their exposures */
+	float *flatfield;		    /* data that prep.flatfield points to, owned; or NULL */
+	double flatfield_level;		    /* mean intensity of the flat field, stored values above the offset */
 };
 
 /* Open the exam. as_is: accept another number of instances than the headers announce, because a person requested it. patient:
@@ -128,6 +130,9 @@ struct prep exam_view_prep(const struct exam *exam, const struct exam_i0 *i0);
 
 /* Write the sentences that a person must read about a result: relative attenuation, then exam->warnings; "": none. */
 void exam_warnings(const struct exam *exam, char *ret_text, size_t size);
+
+/* Return the digest of the flat field if a view uses it; else "". Call after exam_decide_i0(). */
+const char *exam_used_flatfield(const struct exam *exam);
 
 /* Set prep->flatfield of a view if the flat field has a frame for each view. buffer: NULL, or from an earlier call; freed by the
  * caller. Call it if the view's I0 has use_flatfield; several threads may, each with its own buffer. */

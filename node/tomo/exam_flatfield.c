@@ -26,6 +26,7 @@ struct flat_frame {
 struct exam_flatfield {
 	size_t n_files;
 	struct dicom_file *files[EXAM_VIEWS_MAX];
+	char *paths[EXAM_VIEWS_MAX];
 	int n;
 	struct flat_frame frames[EXAM_VIEWS_MAX];
 	int of_view[EXAM_VIEWS_MAX]; /* index of a view's frame */
@@ -126,7 +127,32 @@ static int add_file(const struct exam *exam, struct exam_flatfield *set, const c
 	if (rc < 0)
 		return rc;
 	set->files[set->n_files++] = file;
+	set->paths[set->n_files - 1] = strdup(path);
+	if (!set->paths[set->n_files - 1])
+		return err_set(err, ENOMEM, "no memory for a path");
 	return add_frames(exam, set, file, err);
+}
+
+/* Compute the digest of the content of all files, in the order of their names. */
+static int digest_of(const struct exam_flatfield *set, char ret_hex[DIGEST_SIZE], struct err *err)
+{
+	struct digest *all = digest_create();
+	char(*hex)[DIGEST_SIZE] = calloc(set->n_files, sizeof(*hex));
+	int *code = calloc(set->n_files, sizeof(*code));
+	int rc = all && hex && code ? digest_files((const char *const *)set->paths, set->n_files, 0, hex, code, err)
+				    : err_set(err, ENOMEM, "no memory for the digests of %zu files", set->n_files);
+
+	for (size_t i = 0; rc == 0 && i < set->n_files; i++) {
+		if (code[i])
+			rc = err_set(err, code[i], "%s: %s", file_name(set->paths[i]), strerror(code[i]));
+		digest_add(all, hex[i], DIGEST_SIZE);
+	}
+	if (rc == 0)
+		digest_end(all, ret_hex);
+	digest_free(all);
+	free(hex);
+	free(code);
+	return rc;
 }
 
 static int is_visible(const struct dirent *entry)
@@ -266,6 +292,8 @@ int exam_open_flatfield(struct exam *exam, struct err *err)
 		rc = match(exam, exam->flatfields, err);
 	if (rc == 0)
 		rc = read_reference(exam, exam->flatfields, err);
+	if (rc == 0)
+		rc = digest_of(exam->flatfields, exam->flatfield_digest, err);
 	return rc < 0 ? err_prefix(err, "flat field of the profile '%s'", exam->profile->name) : 0;
 }
 
@@ -313,8 +341,19 @@ int exam_load_flatfield(const struct exam *exam, int view, float **buffer, struc
 
 struct exam_flatfield *exam_close_flatfield(struct exam_flatfield *set)
 {
-	for (size_t i = 0; set && i < set->n_files; i++)
+	for (size_t i = 0; set && i < set->n_files; i++) {
 		dicom_close(set->files[i]);
+		free(set->paths[i]);
+	}
 	free(set);
 	return NULL;
+}
+
+const char *exam_used_flatfield(const struct exam *exam)
+{
+	bool used = false;
+
+	for (int i = 0; exam->i0 && i < exam->n_views; i++)
+		used = used || exam->i0[i].use_flatfield;
+	return used ? exam->flatfield_digest : "";
 }

@@ -418,6 +418,33 @@ static void test_identity_long(void **state)
 	unmake(&m);
 }
 
+/* The content of a flat field is part of the identity of object and series if a view uses it; its path alone does not show a
+ * change of the file. */
+static void test_identity_flatfield(void **state)
+{
+	struct made m = make(&(struct fixture_mg){.n = N_VIEWS});
+	const struct protocol_conf *protocol = config_protocol(fixture_config, "dbt-osem");
+	char uid[3][DICOM_UID_SIZE], series[3][DICOM_UID_SIZE];
+
+	(void)state;
+	m.exam->i0 = calloc(N_VIEWS, sizeof(*m.exam->i0));
+	assert_non_null(m.exam->i0);
+	for (int i = 0; i < 3; i++) { /* not used; used, with two contents */
+		m.exam->i0[N_VIEWS - 1].use_flatfield = i > 0;
+		snprintf(m.exam->flatfield_digest, DIGEST_SIZE, "%032d", i);
+		result_uid(m.exam, protocol, RESULT_SLICES, uid[i]);
+		result_series(m.exam, protocol, RESULT_SLICES, series[i]);
+	}
+	for (int i = 0; i < 3; i++) {
+		assert_string_not_equal(uid[i], uid[(i + 1) % 3]);
+		assert_string_not_equal(series[i], series[(i + 1) % 3]);
+	}
+	m.exam->i0[N_VIEWS - 1].use_flatfield = false;
+	result_uid(m.exam, protocol, RESULT_SLICES, uid[1]);
+	assert_string_equal(uid[1], uid[0]);
+	unmake(&m);
+}
+
 static void test_not_written(void **state)
 {
 	struct made m = make(&(struct fixture_mg){.n = N_VIEWS});
@@ -449,10 +476,19 @@ static void test_not_written(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_places),	    cmocka_unit_test(test_identity),	   cmocka_unit_test(test_copied),
-		cmocka_unit_test(test_acquisition), cmocka_unit_test(test_made_up),	   cmocka_unit_test(test_not_written),
-		cmocka_unit_test(test_scale),	    cmocka_unit_test(test_window),	   cmocka_unit_test(test_omitted),
-		cmocka_unit_test(test_constants),   cmocka_unit_test(test_derivation_cut), cmocka_unit_test(test_identity_long),
+		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_identity),
+		cmocka_unit_test(test_copied),
+		cmocka_unit_test(test_acquisition),
+		cmocka_unit_test(test_made_up),
+		cmocka_unit_test(test_not_written),
+		cmocka_unit_test(test_scale),
+		cmocka_unit_test(test_window),
+		cmocka_unit_test(test_omitted),
+		cmocka_unit_test(test_constants),
+		cmocka_unit_test(test_derivation_cut),
+		cmocka_unit_test(test_identity_long),
+		cmocka_unit_test(test_identity_flatfield),
 	};
 
 	return cmocka_run_group_tests_name("result", tests, fixture_start, fixture_stop);

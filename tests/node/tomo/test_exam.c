@@ -280,7 +280,7 @@ static void test_flatfield(void **state)
 	uint16_t values[ROWS * COLUMNS], raw[ROWS * COLUMNS];
 	struct config *fixed = fixture_config;
 	struct err err = {0};
-	char conf[1024], path[256];
+	char conf[1024], path[256], before[DIGEST_SIZE];
 	double mean = 0;
 	struct exam *e = NULL;
 	struct prep prep;
@@ -308,6 +308,11 @@ static void test_flatfield(void **state)
 		assert_int_equal(read_view(e, 1, raw, &prep, &err), 0);
 		assert_true(fabs(prep.i0 - mean) < 1e-9 * mean);
 		assert_ptr_equal(prep.flatfield, e->flatfield);
+		assert_string_equal(exam_used_flatfield(e), ""); /* nothing is decided */
+		assert_int_equal(strlen(e->flatfield_digest), DIGEST_SIZE - 1);
+		if (k > 0)
+			assert_string_not_equal(e->flatfield_digest, before);
+		memcpy(before, e->flatfield_digest, sizeof(before));
 		for (int v = 0; v < ROWS; v++)
 			for (int u = 0; u < COLUMNS; u++) {
 				int row = flips[k].mirror_rows ? ROWS - 1 - v : v,

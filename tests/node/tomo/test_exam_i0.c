@@ -333,6 +333,7 @@ static void test_flat_slope(void **state)
 		assert_true(e->i0[i].use_flatfield && e->i0[i].source == I0_OF_PROFILE);
 		assert_true(open_field_is_uniform(&e->i0[i].open));
 	}
+	assert_string_equal(exam_used_flatfield(e), e->flatfield_digest);
 	assert_non_null(strstr(e->warnings, "disagree: the flat field of the profile is used"));
 	close_flat(e);
 }
