@@ -113,16 +113,34 @@ static int name_objects(const struct result_report *made, struct reconstruct_rep
 	return rc;
 }
 
-/* Add a sentence if the scatter correction extrapolates its table. */
-static void add_scatter_warning(const struct dbt_work *w, char *text, size_t size)
+/* Add a sentence if the scatter is that of a system without grid, and the header names one. */
+static void add_grid_warning(const struct exam *exam, char *text, size_t size)
+{
+	size_t n = strlen(text);
+	char grid[49];
+
+	exam_grid(exam, grid, sizeof(grid));
+	if (grid[0] && exam->profile->scatter_scale == 1)
+		snprintf(text + n, size - n,
+			 "%sThe images name an anti-scatter grid, (0018,1166) %s, but scatter_scale of the profile '%s' is 1, "
+			 "that of "
+			 "a system without grid: the attenuation is too large.",
+			 n ? " " : "", grid, exam->profile->name);
+}
+
+/* Add sentences if the scatter correction extrapolates its table, or is that of another system. */
+static void add_scatter_warnings(const struct dbt_work *w, char *text, size_t size)
 {
 	double thickness = w->exam->thickness;
 	size_t n = strlen(text);
 
-	if (w->base.protocol->dbt.scatter && !(thickness >= SCATTER_THICKNESS_LEAST && thickness <= SCATTER_THICKNESS_MOST))
+	if (!w->base.protocol->dbt.scatter)
+		return;
+	if (!(thickness >= SCATTER_THICKNESS_LEAST && thickness <= SCATTER_THICKNESS_MOST))
 		snprintf(text + n, size - n,
 			 "%sThe compressed thickness of %g mm is outside the table of the scatter correction, %g to %g mm.",
 			 n ? " " : "", thickness, SCATTER_THICKNESS_LEAST, SCATTER_THICKNESS_MOST);
+	add_grid_warning(w->exam, text, size);
 }
 
 /* Describe the scatter that was subtracted. */
@@ -134,7 +152,7 @@ static void scatter_text(const struct dbt_work *w, char *ret_text, size_t size)
 	if (w->base.protocol->dbt.scatter)
 		snprintf(ret_text, size, "Scatter subtracted: %.3f of the primary intensity, %.3f to %.3f in the projections.",
 			 v->scatter_mean, v->scatter_least, v->scatter_most);
-	add_scatter_warning(w, ret_text, size);
+	add_scatter_warnings(w, ret_text, size);
 }
 
 static int write_case(struct reconstruct_work *base, struct err *err)
@@ -240,7 +258,7 @@ static const struct grid *fill_report(struct reconstruct_work *base)
 	snprintf(report->profile, sizeof(report->profile), "%s", w->exam->profile->name);
 	snprintf(report->content, sizeof(report->content), "%d projections", w->plan.n_views);
 	warn(w, report->warnings, sizeof(report->warnings));
-	add_scatter_warning(w, report->warnings, sizeof(report->warnings));
+	add_scatter_warnings(w, report->warnings, sizeof(report->warnings));
 	report->n_views = w->plan.n_views;
 	report->bytes_device = w->plan.bytes_total + w->plan.bytes_threads;
 	report->details = details(w);

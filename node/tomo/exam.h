@@ -131,6 +131,9 @@ struct prep exam_view_prep(const struct exam *exam, const struct exam_i0 *i0);
 /* Write the sentences that a person must read about a result: relative attenuation, then exam->warnings; "": none. */
 void exam_warnings(const struct exam *exam, char *ret_text, size_t size);
 
+/* Write the anti-scatter grid that the header of the first view names, such as "FOCUSED\RECIPROCATING"; "": none. */
+void exam_grid(const struct exam *exam, char *ret_text, size_t size);
+
 /* Return the digest of the flat field if a view uses it; else "". Call after exam_decide_i0(). */
 const char *exam_used_flatfield(const struct exam *exam);
 

@@ -8,7 +8,9 @@
  *
  * Part of the detector (PS3.3 C.8.11.4.1.1): Field of View Origin (0018,7030) is the row and the column of the images' first
  * corner, in elements of the detector, before the image was turned clockwise by (0018,7032) and then mirrored by (0018,7034). The
- * turn and the known directions of the image's rows and columns tell where the chest wall is in the detector. */
+ * turn and the known directions of the image's rows and columns tell where the chest wall is in the detector.
+ *
+ * The anti-scatter grid: Grid (0018,1166), with one or more of FIXED, FOCUSED, RECIPROCATING, PARALLEL, CROSSED, or NONE. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -211,4 +213,12 @@ int exam_read_window(struct exam *exam, const struct header *h, double pitch, st
 			  "Field of View Origin (0018,7030) says.",
 			  round(exam->window[0] * 10) / 10, round(exam->window[1] * 10) / 10);
 	return 0;
+}
+
+void exam_grid(const struct exam *exam, char *ret_text, size_t size)
+{
+	struct header h = exam_header(exam, 0);
+
+	if (header_text(&h, TAG_GRID, ret_text, size, NULL) != 1 || !strcmp(ret_text, "NONE"))
+		ret_text[0] = '\0';
 }

@@ -4,10 +4,12 @@
 detector. The attenuation is compared with that of the same exam without scatter: more than 8 % too small without the correction, within
 5 % with it. The report and the result contain the ratio of scattered to primary radiation, and a warning for a thickness that is not in the
 table; without the correction they contain nothing of it."""
+import glob
 import os
 import sys
 
 import numpy as np
+import pydicom
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from tools import dbt_tools as tools  # noqa: E402
@@ -36,9 +38,9 @@ def interior(mu):
     return inside
 
 
-def reconstruct(folder, name, exam, voxel, *settings):
+def reconstruct(folder, name, exam, voxel, *settings, config=None):
     report, path = tools.reconstruct(os.path.join(folder, name), os.path.join(folder, exam),
-                                     settings=(f"voxel={voxel}", "slice_spacing=5", "algorithm=mlem", "iterations=8", *settings))
+                                     settings=(f"voxel={voxel}", "slice_spacing=5", "algorithm=mlem", "iterations=8", *settings), config=config)
     return report, tools.Result(path)
 
 
@@ -78,6 +80,25 @@ def check_thin(failures):
         report, result = reconstruct(folder, "a", "thin", 0.68, ON)
         for text in (report["warnings"], derivation(result)):
             tools.check("12 mm is outside the table of the scatter correction, 20 to 80 mm" in text, f"12 mm: {text}", failures)
+            tools.check("grid" not in text, f"no grid: {text}", failures)
+        check_grid(folder, failures)
+
+
+def check_grid(folder, failures):
+    """A grid in the header, and a profile without one: a warning, in the report and in the result; none with the scale of a grid or without correction."""
+    for path in glob.glob(os.path.join(folder, "thin/*.dcm")):
+        with pydicom.dcmread(path) as ds:
+            ds.Grid = ["FOCUSED", "RECIPROCATING"]
+            ds.save_as(path)
+    report, result = reconstruct(folder, "grid", "thin", 0.68, ON)
+    for text in (report["warnings"], derivation(result)):
+        tools.check("(0018,1166) FOCUSED\\RECIPROCATING, but scatter_scale of the profile 'siemens-inspiration' is 1" in text, f"grid: {text}", failures)
+    report, _ = reconstruct(folder, "off", "thin", 0.68)
+    tools.check("grid" not in report["warnings"], f"grid, no correction: {report['warnings']}", failures)
+    with open(os.path.join(folder, "conf"), "w", encoding="ascii") as f:
+        f.write('profiles = ( { name = "siemens-inspiration"; scatter_scale = 0.25; } );')
+    report, _ = reconstruct(folder, "scaled", "thin", 0.68, ON, config=os.path.join(folder, "conf"))
+    tools.check("grid" not in report["warnings"], f"grid, with its scale: {report['warnings']}", failures)
 
 
 def main():
