@@ -18,8 +18,6 @@ struct back_job {
 	const struct scan_view *views;
 	const struct slice_map *maps;
 	int strip_rows, strips;
-	int early; /* detector that turns: 1 if a scale along y is above 1, then the rows of bins of a warp begin one row earlier
-		    */
 	int n_views;
 	int slices, parts;	   /* slices of a block; number of blocks among which the slices of a column are divided */
 	const float *mask, *plain; /* BACK_ADJOINT: the bins, unchanged */
@@ -121,6 +119,6 @@ static __device__ __forceinline__ void gather(const struct back_job &job, int vi
 
 /* cuda_slices_turning.cu: return whether its kernel is valid; start it. blocks: of CUDA_THREADS, by the tiling of the job. */
 bool back_turning_fast(const struct projection *a);
-template <int MODE> void back_turning_start(const struct projection *a, struct back_job *job, unsigned blocks);
+template <int MODE> void back_turning_start(const struct projection *a, const struct back_job *job, unsigned blocks);
 
 #endif

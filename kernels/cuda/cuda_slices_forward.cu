@@ -38,42 +38,52 @@ static __device__ __forceinline__ float interpolate_row(const float *p, float a,
 	return fmaf(a, p1 - p0, p0);
 }
 
-/* WIDE: the scale along y may be above 1. */
+/* WIDE: the scale along y may be above 1, up to 1 + 1 / ROWS. */
 template <int ROWS, bool WIDE>
 static __device__ __forceinline__ void forward_slice(const struct forward_job &job, const struct slice_entry &s, int k, int du,
 						     int dv, float sum[ROWS])
 {
 	const int nx = job.grid.n[0], ny = job.grid.n[1];
 	float px = fmaf(s.x.bend, (float)du, s.x.first), ix = floorf(px), a = px - ix;
-	float py = fmaf(s.y.bend, (float)dv, s.y.first), iy = floorf(py), e0 = py - iy, row[ROWS + 1 + WIDE];
+	float py = fmaf(s.y.bend, (float)dv, s.y.first), iy = floorf(py), e0 = py - iy, row[ROWS + 1], before = 0;
 	int i = s.x.base + du + (int)ix, j = s.y.base + dv + (int)iy;
-	const float *p = job.x + ((ptrdiff_t)k * ny + j) * nx + i;
+	bool earlier = WIDE && fmaf(s.y.bend, (float)(ROWS - 1), e0) >= 1; /* the same for all lanes */
+	const float *p;
 
-	if (__all_sync(0xffffffff, i >= 0 && i + 1 < nx && j >= 0 && j + ROWS + WIDE < ny)) {
+	if (earlier) {
+		j++;
+		e0 -= 1;
+	}
+	p = job.x + ((ptrdiff_t)k * ny + j) * nx + i;
+	if (__all_sync(0xffffffff, i >= 0 && i + 1 < nx && j >= earlier && j + ROWS < ny)) {
+		if (earlier)
+			before = interpolate_row(p - nx, a, true, true);
 #pragma unroll
-		for (int n = 0; n <= ROWS + WIDE; n++)
+		for (int n = 0; n <= ROWS; n++)
 			row[n] = interpolate_row(p + (ptrdiff_t)n * nx, a, true, true);
 	} else {
+		if (earlier && j > 0 && j <= ny)
+			before = interpolate_row(p - nx, a, i >= 0 && i < nx, i + 1 >= 0 && i + 1 < nx);
 #pragma unroll
-		for (int n = 0; n <= ROWS + WIDE; n++) {
+		for (int n = 0; n <= ROWS; n++) {
 			bool in = j + n >= 0 && j + n < ny;
 
 			row[n] =
 				interpolate_row(p + (ptrdiff_t)n * nx, a, in && i >= 0 && i < nx, in && i + 1 >= 0 && i + 1 < nx);
 		}
 	}
-	/* Bin r is at position r + e among the rows of voxels. The scale is at most 1: e does not increase with r, -1 < e < 1.
-	 * WIDE: -1 < e < 2. */
+	/* Bin r is at position r + e among the rows of voxels, -1 < e < 1: if the scale is at most 1, e begins at 0 or above and
+	 * does not increase with r; otherwise it does not decrease, and it begins below 0 if it would end at 1 or above. */
 #pragma unroll
 	for (int r = 0; r < ROWS; r++) {
 		float e = fmaf(s.y.bend, (float)r, e0);
 
-		sum[r] = fmaf(WIDE ? fmaxf(1 - fabsf(e), 0) : 1 - fabsf(e), row[r], sum[r]);
-		sum[r] = fmaf(WIDE ? fmaxf(1 - fabsf(e - 1), 0) : fmaxf(e, 0), row[r + 1], sum[r]);
-		if (WIDE)
-			sum[r] = fmaf(fmaxf(e - 1, 0), row[r + 2], sum[r]);
+		sum[r] = fmaf(1 - fabsf(e), row[r], sum[r]);
+		sum[r] = fmaf(fmaxf(e, 0), row[r + 1], sum[r]);
 		if (r > 0)
 			sum[r] = fmaf(fmaxf(-e, 0), row[r - 1], sum[r]);
+		else if (WIDE)
+			sum[r] = fmaf(fmaxf(-e, 0), before, sum[r]);
 	}
 }
 
@@ -179,11 +189,9 @@ static int launch_strips(struct projection *a, struct forward_job *job, size_t b
 		return launch<1, 8>(a, job, err);
 	if (a->strip_rows < 8 || !slices_fast(a, SLICES_TURNING_MAX))
 		return launch<1, 4>(a, job, err);
-	if (a->scale_max[1] >= SLICES_SCALE_MAX)
-		return bins < FORWARD_BINS ? launch<4, 4, 1, true>(a, job, err) : launch<4, 1, 8, true>(a, job, err);
 	if (bins < FORWARD_BINS)
-		return launch<4, 4>(a, job, err);
-	return a->scale_min[1] > 6.0 / 7 + 1e-6 ? launch<8, 1, 8>(a, job, err) : launch<4, 1, 8>(a, job, err);
+		return launch<4, 4, 1, true>(a, job, err);
+	return a->scale_min[1] > 6.0 / 7 + 1e-6 ? launch<8, 1, 8, true>(a, job, err) : launch<4, 1, 8, true>(a, job, err);
 }
 
 int cuda_slices_forward(struct projection *a, const struct rule *rule, const float *x, bool add, const float *y, const float *row,

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_slices_turning.cu - the slice-by-slice operator on the CUDA device, back (kernels/slice_map.h), for a detector that turns.
  * The detector is divided into strips of rows, each with a map of its own. The maps along y join without steps, so the rows of
- * bins that touch the voxels of a thread are found as for a detector that stands still; they are in one strip or in two. A block
- * computes the weights along y of all its steps (slice by slice, and in a slice view by view) together, and those along x, for
- * each strip, of some steps together, into shared memory. Only one thread adds to each value, so every run gives bitwise the same
- * result. */
+ * bins that touch the voxels of a thread are found as for a detector that stands still; they are in one strip or in two. Where
+ * the rows of a strip are further apart than voxels, they may begin one row earlier. A block computes the weights along y of all
+ * its steps (slice by slice, and in a slice view by view) together, and those along x, for each strip, of some steps together,
+ * into shared memory. Only one thread adds to each value, so every run gives bitwise the same result. */
 #include "kernels/cuda/cuda_slices_back.cuh"
 
 #define STRIP_ROWS SLICE_STRIP_MOST
 #define STRIP_BLOCKS 4 /* blocks resident on a multiprocessor: up to 64 registers per thread */
-#define STRIP_STEPS 20 /* steps whose weights along y are computed together */
+#define STRIP_STEPS 25 /* steps whose weights along y are computed together */
 #define STRIP_CHUNK 5  /* steps whose weights along x are computed together; divides STRIP_STEPS */
 #define STRIP_FAR 1e6  /* rows further outside the detector are not distinguished */
 
 /* Data that the lanes and the warps of a block share in one step, for strips of STRIP_ROWS rows. The rows of bins that touch the
  * voxels of a warp are in one strip or in two. */
 template <int TAPS> struct strip_step {
-	static constexpr int rows = TAPS == 3 ? 40 : TAPS == 4 ? 47 : 51; /* of bins that touch a block, for the scales of TAPS */
+	static constexpr int rows = TAPS == 3 ? 41 : TAPS == 4 ? 48 : 52; /* of bins near a block, for the scales of TAPS */
 	static constexpr int strips = (rows + STRIP_ROWS - 2) / STRIP_ROWS + 1;
 	float4 y[SLICES_WARPS][TAPS];
 	int v[SLICES_WARPS]; /* first row of bins */
@@ -60,7 +60,7 @@ template <int TAPS>
 static __device__ __forceinline__ void strip_axis(const struct back_job &job, struct strip_step<TAPS> &step, int s, int k, int q,
 						  const int first[2])
 {
-	int strip = strip_of(strip_first_row(job, s, k, first[1]) - job.early);
+	int strip = strip_of(strip_first_row(job, s, k, first[1]) - 1);
 
 	if (q == 0)
 		step.first = strip;
@@ -72,23 +72,30 @@ static __device__ __forceinline__ void strip_weigh_warp(const struct back_job &j
 							int j, int warp)
 {
 	constexpr int rows = back_taps<TAPS>::rows;
-	int v = strip_first_row(job, s, k, j) - job.early, split = (strip_of(v) + 1) * STRIP_ROWS - v;
+	int v = strip_first_row(job, s, k, j) - 1, split = (strip_of(v) + 1) * STRIP_ROWS - v;
 	const struct slice_map *map = strip_map(job, s, k, strip_of(v)), *next = strip_map(job, s, k, strip_of(v) + 1);
-	float at[rows];
+	bool early = false;
+	float at[rows + 1]; /* position of row v + m relative to voxel j */
 
 #pragma unroll
-	for (int m = 0; m < rows; m++) {
+	for (int m = 0; m <= rows; m++) {
 		const struct slice_map *of = m < split ? map : next;
 		bool on = v + m >= 0 && v + m < job.scan.n_v;
 
 		at[m] = on ? (float)(fma(of->scale[1], (double)(v + m), of->shift[1]) - j) : NAN; /* fmaxf(NaN, 0) = 0 */
 	}
-	step.v[warp] = v;
+	/* Row n after the first one touches voxel n + 1. Then the rows are so far on that none is missing at the other end,
+	 * because the scale is above 1 - 1 / 6, 1 - 2 / 7 or 1 - 1 / 3 (TAPS). */
+#pragma unroll
+	for (int n = 0; n < BACK_ROWS - 1; n++)
+		early = early || at[n + 1] > n;
+	step.v[warp] = early ? v : v + 1;
 #pragma unroll
 	for (int r = 0; r < BACK_ROWS; r++)
 #pragma unroll
 		for (int t = 0; t < TAPS; t++)
-			reinterpret_cast<float *>(step.y[warp])[r * TAPS + t] = fmaxf(1 - fabsf(at[r + t] - r), 0);
+			reinterpret_cast<float *>(step.y[warp])[r * TAPS + t] =
+				fmaxf(1 - fabsf((early ? at[r + t] : at[r + t + 1]) - r), 0);
 }
 
 /* Gather for a warp in one step. x: weights of all lanes in the strips of the block. */
@@ -169,25 +176,22 @@ static __global__ void __launch_bounds__(CUDA_THREADS, TAPS == 3 && MODE >= BACK
 
 bool back_turning_fast(const struct projection *a)
 {
-	bool early = a->scale_max[1] >= SLICES_SCALE_MAX;
-
-	return a->strip_rows == STRIP_ROWS && slices_fast(a, SLICES_TURNING_MAX) && (!early || a->scale_min[1] > 5.0 / 7 + 1e-6);
+	return a->strip_rows == STRIP_ROWS && slices_fast(a, SLICES_TURNING_MAX);
 }
 
-template <int MODE> void back_turning_start(const struct projection *a, struct back_job *job, unsigned blocks)
+template <int MODE> void back_turning_start(const struct projection *a, const struct back_job *job, unsigned blocks)
 {
 	cudaStream_t stream = cuda_state(a->dev)->stream;
 
-	job->early = a->scale_max[1] >= SLICES_SCALE_MAX;
-	if (a->scale_min[1] > 5.0 / 6 + 1e-6 && !job->early)
+	if (a->scale_min[1] > 5.0 / 6 + 1e-6)
 		back_strips_kernel<3, MODE><<<blocks, CUDA_THREADS, 0, stream>>>(*job);
-	else if (a->scale_min[1] > (job->early ? 5.0 / 6 : 5.0 / 7) + 1e-6)
+	else if (a->scale_min[1] > 5.0 / 7 + 1e-6)
 		back_strips_kernel<4, MODE><<<blocks, CUDA_THREADS, 0, stream>>>(*job);
 	else
 		back_strips_kernel<5, MODE><<<blocks, CUDA_THREADS, 0, stream>>>(*job);
 }
 
-template void back_turning_start<BACK_ADJOINT>(const struct projection *, struct back_job *, unsigned);
-template void back_turning_start<BACK_SUMS>(const struct projection *, struct back_job *, unsigned);
-template void back_turning_start<BACK_UPDATE>(const struct projection *, struct back_job *, unsigned);
-template void back_turning_start<BACK_UPDATE_EM>(const struct projection *, struct back_job *, unsigned);
+template void back_turning_start<BACK_ADJOINT>(const struct projection *, const struct back_job *, unsigned);
+template void back_turning_start<BACK_SUMS>(const struct projection *, const struct back_job *, unsigned);
+template void back_turning_start<BACK_UPDATE>(const struct projection *, const struct back_job *, unsigned);
+template void back_turning_start<BACK_UPDATE_EM>(const struct projection *, const struct back_job *, unsigned);
