@@ -12,6 +12,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import result_warnings  # noqa: E402
 import rooms  # noqa: E402
 import spdx  # noqa: E402
 
@@ -105,7 +106,7 @@ def check_dialect(root):
 
 
 def check(root, build=None):
-    of_lines = [check_marks, check_kinds, check_linkage, check_dialect]
+    of_lines = [check_marks, check_kinds, check_linkage, check_dialect, result_warnings.check]
     return rooms.check(root, build) + [finding for one in of_lines for finding in one(root)]
 
 
@@ -117,7 +118,7 @@ TABLE = {
     "dicom": "tomonode_room(core USES kernels FOREIGN dcmtk)\ntomonode_room(network USES dicom/core FOREIGN dcmtk libssl libcrypto)\n",
     "node": "tomonode_room(base USES recon/core FOREIGN syslog)\ntomonode_room(config USES node/base FOREIGN libconfig)\n"
             "tomonode_room(store USES node/base FOREIGN sqlite3)\ntomonode_room(process USES node/store FOREIGN libseccomp)\n"
-            "tomonode_room(status USES node/process dicom/network FOREIGN libmicrohttpd)\n",
+            "tomonode_room(status USES node/process dicom/network FOREIGN libmicrohttpd)\ntomonode_room(tomo USES node/config)\n",
 }
 # Where it is planted, what, and the word that the finding must have; None: it is allowed.
 CASES = (
@@ -184,6 +185,10 @@ CASES = (
     ("dicom/core/a.cc", '} catch (const std::exception &e) {', "guarded() alone"),
     ("dicom/core/a.cc", 'auto *p = (const char *)bytes;', "static_cast"),
     ("dicom/core/a.cc", 'size_t n = (size_t)got;', None),
+    ("node/tomo/a.c", 'exam_warn(e, "The support is %.1f %% "\n"too high in %d view%s.", x);', None),
+    ("node/tomo/a.c", 'exam_warn(e, "The support is %.1f %% too low.");', "without a row in the table"),
+    ("node/tomo/a.c", 'static void explain_it(char *ret)\n{\n\tsnprintf(ret, 9, "nothing is seen of it");\n}', "without a row in the table"),
+    ("docs/operations.md", "no table", 'no table "warnings"'),
     ("kernels/a.h", '#ifdef __cplusplus\nextern "C" {\n#endif\nint f(int x);\n#ifdef __cplusplus\n}\n#endif', None),
     ("kernels/a.h", '#ifdef __cplusplus\nextern "C" {\n#endif\n#ifdef __cplusplus\n}\n#endif\nint f(int x);', "behind the extern"),
 )
@@ -202,6 +207,7 @@ def made_up_tree(root):
         folders = re.findall(r"tomonode_room\((\S+?)[ )]", calls)
         plant(root, f"{layer}/README.md", "".join(f"| `{'.' if f == '.' else f + '/'}` | something |\n" for f in folders))
     plant(root, KINDS, "#define KINDS(X) X(DBT, dbt) X(PET, pet)\nenum case_kind {")
+    plant(root, result_warnings.PAGE, "<!-- warnings: -->\n| The support is ... % too high in ... views. | a | b |\n<!-- warnings: end -->")
     for document, (name, _) in rooms.PASSAGES.items():
         plant(root, document, f"<!-- {name}: made by tests/lint/rooms.py write -->\n<!-- {name}: end -->")
     rooms.main(["rooms.py", "write", root])
