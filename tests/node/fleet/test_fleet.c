@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The fleet as pure logic: each case is a table of events in time, and of the actions that must follow each of them. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "node/fleet/fleet.h"
+
+/* Events, each a word and its arguments:
+ *	seats 2 a* b	2 cases wait; pilots a (busy) and b (idle) are connected
+ *	list Pa Rb Ec	squeue lists a as pending, b as running, c as completing; "Pa:WORD" with a reason
+ *	refuses, down	the last submission failed; a list failed
+ *	up		a list succeeded
+ *	accepts		sbatch --test-only succeeded
+ *	adopt a		the secret of a was found at the start
+ *	silent		from now on sbatch gives no reply
+ *	-		nothing
+ * A submission makes the next pilot: a with job 1, b with job 2. Expected: "submit", "end a", "cancel 1", "forget a", "test". */
+struct step {
+	double at;
+	const char *event, *expect;
+};
+
+struct bench {
+	struct fleet f;
+	struct fleet_limits limits;
+	int made;
+	bool silent, failing;
+};
+
+static void read_list(struct bench *b, char *words, double now)
+{
+	struct fleet_row rows[8] = {0};
+	size_t n = 0;
+
+	for (char *word = strtok(words, " "); word; word = strtok(NULL, " "), n++) {
+		rows[n].state = *word == 'P' ? FLEET_PENDING : *word == 'R' ? FLEET_RUNNING : FLEET_ENDING;
+		rows[n].id[0] = word[1];
+		rows[n].job = (uint64_t)(word[1] - 'a' + 1);
+		rows[n].submitted = 100;
+		rows[n].started = rows[n].state == FLEET_RUNNING ? 103 : 0;
+		snprintf(rows[n].reason, sizeof(rows[n].reason), "%s", word[2] ? word + 3 : "Priority");
+	}
+	fleet_listed(&b->f, rows, n, now);
+}
+
+static void read_seats(struct bench *b, char *words, double now)
+{
+	struct fleet_seat seats[8] = {0};
+	int waiting = atoi(strtok(words, " "));
+	size_t n = 0;
+
+	for (char *word = strtok(NULL, " "); word; word = strtok(NULL, " "), n++) {
+		seats[n].id[0] = word[0];
+		seats[n].busy = word[1] == '*';
+	}
+	fleet_connected(&b->f, seats, n, waiting, now);
+}
+
+static void event(struct bench *b, const char *text, double now)
+{
+	char copy[200], *words;
+
+	snprintf(copy, sizeof(copy), "%s", text);
+	words = strchr(copy, ' ') ? strchr(copy, ' ') + 1 : copy + strlen(copy);
+	if (!strncmp(copy, "list", 4))
+		read_list(b, words, now);
+	else if (!strncmp(copy, "seats", 5))
+		read_seats(b, words, now);
+	else if (!strncmp(copy, "adopt", 5))
+		fleet_adopt(&b->f, words, now);
+	else if (!strcmp(copy, "refuses"))
+		b->failing = true;
+	else if (!strcmp(copy, "accepts"))
+		b->failing = false;
+	else if (!strcmp(copy, "down") || !strcmp(copy, "up"))
+		fleet_replied(&b->f, *copy == 'd' ? FLEET_DOWN : FLEET_UP, "no route");
+	else if (!strcmp(copy, "silent"))
+		b->silent = true;
+	else
+		assert_string_equal(copy, "-");
+}
+
+static void submit(struct bench *b, double now)
+{
+	char id[2] = {(char)('a' + b->made), '\0'};
+
+	if (b->failing) {
+		fleet_failed(&b->f, FLEET_REFUSES, "no such partition", now);
+		return;
+	}
+	b->made++;
+	fleet_submitted(&b->f, id, b->silent ? 0 : (uint64_t)b->made, now);
+}
+
+static void test_submission(struct bench *b, double now)
+{
+	if (b->failing)
+		fleet_failed(&b->f, FLEET_REFUSES, "no such partition", now);
+	else
+		fleet_submission_ok(&b->f);
+}
+
+static void act(struct bench *b, double now, char *done, size_t size)
+{
+	struct fleet_action a;
+	double next;
+
+	for (int i = 0; (a = fleet_next(&b->f, &b->limits, now, &next)).kind != FLEET_NOTHING; i++) {
+		size_t n = strlen(done);
+		const char *gap = n ? " " : "";
+
+		assert_true(i < 20);
+		if (a.kind == FLEET_SUBMIT)
+			snprintf(done + n, size - n, "%ssubmit", gap);
+		else if (a.kind == FLEET_END)
+			snprintf(done + n, size - n, "%send %s", gap, a.id);
+		else if (a.kind == FLEET_CANCEL)
+			snprintf(done + n, size - n, "%scancel %d", gap, (int)a.job);
+		else if (a.kind == FLEET_TEST)
+			snprintf(done + n, size - n, "%stest", gap);
+		else
+			snprintf(done + n, size - n, "%sforget %s", gap, a.id);
+		if (a.kind == FLEET_SUBMIT)
+			submit(b, now);
+		if (a.kind == FLEET_TEST)
+			test_submission(b, now);
+	}
+	assert_true(next > now);
+}
+
+static void play(struct bench *b, const struct step *steps, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		char done[200] = "";
+
+		event(b, steps[i].event, steps[i].at);
+		act(b, steps[i].at, done, sizeof(done));
+		if (strcmp(done, steps[i].expect) != 0)
+			print_message("step %zu at %g: %s\n", i, steps[i].at, steps[i].event);
+		assert_string_equal(done, steps[i].expect);
+	}
+}
+#define PLAY(bench, steps) play((bench), (steps), sizeof(steps) / sizeof((steps)[0]))
+
+static void test_grows_and_shrinks(void **state)
+{
+	static const struct step steps[] = {
+		{0, "seats 0", ""},
+		{1, "seats 2", "submit submit"}, /* no more than cases wait */
+		{2, "seats 9", "submit"},	 /* and no more than max */
+		{3, "list Pa Pb Pc", ""},
+		{4, "list Ra Rb Pc", ""},
+		{5, "seats 1 a* b*", ""},
+		{10, "seats 0 a b*", ""}, /* c waits in the queue without being wanted: for 100 s that is accepted */
+		{50, "seats 0 a b", ""},
+		{109, "-", ""},
+		{110, "-", "cancel 3 end a"}, /* a is idle since 10 s */
+		{111, "list Ra Rb", "forget c"},
+		{113, "seats 0 b", ""},
+		{114, "list Rb", "forget a"},
+		{149, "-", ""},
+		{150, "-", "end b"},
+		{151, "seats 0", ""},
+		{152, "list", "forget b"},
+	};
+	struct bench b = {.limits = {0, 3, 100}};
+
+	(void)state;
+	PLAY(&b, steps);
+	assert_int_equal(b.f.n, 0);
+	assert_int_equal(b.f.started, 2);
+	assert_true(b.f.queued_seconds == 6);
+}
+
+static void test_keeps_the_minimum(void **state)
+{
+	static const struct step steps[] = {
+		{0, "-", "submit submit"},
+		{1, "list Ra Rb", ""},
+		{2, "seats 0 a b", ""},
+		{9000, "-", ""}, /* idle, but wanted */
+		{9001, "seats 1 a* b*", "submit"},
+		{9002, "seats 0 a* b* c", ""},
+		{9003, "seats 0 a b* c", ""},
+		{9102, "-", "end c"}, /* idle for the longest time */
+	};
+	struct bench b = {.limits = {2, 4, 100}};
+
+	(void)state;
+	PLAY(&b, steps);
+}
+
+static void test_smaller_maximum(void **state)
+{
+	static const struct step first[] = {
+		{0, "seats 3", "submit submit submit"}, {1, "list Ra Rb Pc", ""}, {2, "seats 0 a* b", ""}};
+	static const struct step then[] = {
+		{3, "-", "cancel 3 end b"}, /* at once; the pilot that computes goes on */
+		{4, "seats 0 a", "end a"},   {33, "list Ra Rb", "cancel 2 forget c"}, /* b has not ended */
+		{34, "seats 0", "cancel 1"}, {35, "list", "forget a forget b"},
+	};
+	struct bench b = {.limits = {0, 3, 100}};
+
+	(void)state;
+	PLAY(&b, first);
+	b.limits.max = 0;
+	PLAY(&b, then);
+}
+
+static void test_refused_submissions_wait(void **state)
+{
+	static const struct step steps[] = {
+		{0, "refuses", ""},  {1, "seats 1", "submit"},
+		{2, "-", ""},	     {5.9, "up", ""}, /* a list of jobs does not show that jobs are accepted */
+		{6, "-", "submit"},  {16, "-", "submit"},
+		{17, "seats 0", ""}, {36, "-", "test"}, /* nothing waits any more: only test it */
+		{37, "accepts", ""}, {75, "-", ""},
+		{76, "-", "test"},
+	};
+	char text[FLEET_TEXT_SIZE];
+	struct bench b = {.limits = {0, 3, 100}};
+
+	(void)state;
+	play(&b, steps, 6);
+	assert_int_equal(fleet_describe(&b.f, 16, text), FLEET_REFUSES);
+	assert_string_equal(text, "Slurm refuses the job of a pilot: no such partition");
+	play(&b, steps + 6, 5);
+	assert_int_equal(fleet_describe(&b.f, 76, text), FLEET_UP);
+	assert_string_equal(text, "");
+}
+
+static void test_pilots_that_do_not_connect(void **state)
+{
+	static const struct step ended[] = {
+		{1, "seats 1", "submit"}, {2, "list Ra", ""}, {3, "list", "forget a"}, {7, "-", ""}, {8, "-", "submit"},
+	};
+	static const struct step hangs[] = {
+		{10, "list Rb", ""},  {189, "list Rb", ""},	    {190, "list Rb", "cancel 2"}, {191, "list Eb", ""},
+		{200, "-", "submit"}, {201, "list Rc", "forget b"}, {202, "seats 0 c*", ""},
+	};
+	char text[FLEET_TEXT_SIZE];
+	struct bench b = {.limits = {0, 3, 100}};
+
+	(void)state;
+	PLAY(&b, ended);
+	assert_int_equal(fleet_describe(&b.f, 8, text), FLEET_FAILING);
+	assert_string_equal(text, "Slurm job 1 ended before its pilot connected");
+	play(&b, hangs, 4);
+	assert_int_equal(fleet_describe(&b.f, 191, text), FLEET_FAILING);
+	assert_string_equal(text, "Slurm job 2 runs, but its pilot did not connect");
+	play(&b, hangs + 4, 3);
+	assert_int_equal(fleet_describe(&b.f, 202, text), FLEET_UP); /* one has connected */
+	assert_int_equal(b.f.failures, 0);
+}
+
+static void test_lost_connection(void **state)
+{
+	static const struct step steps[] = {
+		{0, "seats 1", "submit"},	 {1, "list Ra", ""},
+		{2, "seats 0 a*", ""},		 {1000, "seats 1", ""}, /* its case waits again; the pilot may dial in again */
+		{1001, "list Pa:Resources", ""},			/* its machine died: Slurm starts it again */
+		{1002, "list Ra", ""},		 {1003, "seats 0 a*", ""},
+		{2000, "seats 1", ""},		 {2179, "list Ra", ""},
+		{2180, "-", "cancel 1 submit"}, /* it does not dial in again; no failure of the submission */
+	};
+	struct bench b = {.limits = {0, 3, 100}};
+
+	(void)state;
+	PLAY(&b, steps);
+	assert_int_equal(b.f.requeued, 1);
+	assert_int_equal(b.f.failures, 0);
+}
+
+static void test_no_reply_to_a_submission(void **state)
+{
+	static const struct step steps[] = {
+		{0, "silent", ""},
+		{1, "seats 2", "submit submit"}, /* a exists, b does not */
+		{2, "list Ra", ""},
+		{60, "list Ra", ""},
+		{61, "list Ra", "forget b submit"},
+		{62, "seats 0 a*", ""},
+	};
+	struct bench b = {.limits = {0, 3, 100}};
+
+	(void)state;
+	PLAY(&b, steps);
+	assert_int_equal(b.f.list[0].job, 1);
+}
+
+static void test_restart_of_the_node(void **state)
+{
+	static const struct step steps[] = {
+		{0, "adopt a", ""},
+		{0, "adopt b", ""},
+		{0, "adopt c", ""},
+		{1, "seats 2", ""}, /* they may still work */
+		{2, "list Ra Pb", ""},
+		{3, "seats 0 a*", ""},
+		{60, "list Ra Pb", "forget c"}, /* it ended while no node ran; that is no failure */
+	};
+	struct bench b = {.limits = {0, 5, 100}};
+
+	(void)state;
+	PLAY(&b, steps);
+	assert_int_equal(b.f.failures, 0);
+	assert_string_equal(b.f.failure, "");
+}
+
+static void test_describes_the_queue(void **state)
+{
+	static const struct {
+		const char *list;
+		double now;
+		enum fleet_controller state;
+		const char *text;
+	} rows[] = {
+		{"list Pa Pb", 30, FLEET_UP, ""},
+		{"list Pa:Resources Pb", 61, FLEET_FULL, "2 jobs wait in the queue of Slurm until others end (Resources)"},
+		{"list Pa Ra", 61, FLEET_FULL, "1 job waits in the queue of Slurm until others end (Priority)"},
+		{"list Pa Pb:PartitionDown", 2, FLEET_DRAINING, "Slurm does not start job 2: PartitionDown"},
+		{"list Ra Pb:ReqNodeNotAvail", 2, FLEET_DRAINING, "Slurm does not start job 2: ReqNodeNotAvail"},
+		{"list Ra Rb", 1e6, FLEET_UP, ""},
+	};
+	char text[FLEET_TEXT_SIZE];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		static const struct step steps[] = {{0, "seats 2", "submit submit"}};
+		struct bench b = {.limits = {0, 3, 100}};
+
+		PLAY(&b, steps);
+		if (strstr(rows[i].list, "Pa Ra"))
+			b.f.n = 1; /* of one job alone */
+		event(&b, strstr(rows[i].list, "Pa Ra") ? "list Pa" : rows[i].list, rows[i].now);
+		assert_int_equal(fleet_describe(&b.f, rows[i].now, text), rows[i].state);
+		assert_string_equal(text, rows[i].text);
+		event(&b, "down", rows[i].now); /* comes first, and ends with the next list */
+		assert_int_equal(fleet_describe(&b.f, rows[i].now, text), FLEET_DOWN);
+		assert_string_equal(text, "Slurm cannot be reached: no route");
+		event(&b, "up", rows[i].now);
+		assert_int_equal(fleet_describe(&b.f, rows[i].now, text), rows[i].state);
+	}
+}
+
+static void test_counts(void **state)
+{
+	static const struct step steps[] = {
+		{0, "seats 5", "submit submit submit submit"}, {1, "list Pa Rb Rc Rd", ""}, {2, "seats 0 b* c", ""}};
+	struct bench b = {.limits = {0, 4, 100}};
+	struct fleet_counts c;
+
+	(void)state;
+	PLAY(&b, steps);
+	c = fleet_count(&b.f);
+	assert_int_equal(c.pending, 1);
+	assert_int_equal(c.running, 3);
+	assert_int_equal(c.idle, 1);
+	assert_int_equal(c.busy, 1);
+	for (int i = FLEET_UP; i <= FLEET_FAILING; i++)
+		assert_true(strlen(fleet_controller_name((enum fleet_controller)i)) > 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_grows_and_shrinks),
+		cmocka_unit_test(test_keeps_the_minimum),
+		cmocka_unit_test(test_smaller_maximum),
+		cmocka_unit_test(test_refused_submissions_wait),
+		cmocka_unit_test(test_pilots_that_do_not_connect),
+		cmocka_unit_test(test_lost_connection),
+		cmocka_unit_test(test_no_reply_to_a_submission),
+		cmocka_unit_test(test_restart_of_the_node),
+		cmocka_unit_test(test_describes_the_queue),
+		cmocka_unit_test(test_counts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
