@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The commands of Slurm: their output as text, and programs that take their place. The real ones: tests/system/cluster/. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "node/fleet/slurm.h"
+
+static char folder[] = "/tmp/tomonode-slurm-XXXXXX";
+
+/* Put a script in the place of a command. */
+static void fake(const char *command, const char *script)
+{
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, command);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fprintf(f, "#!/bin/sh\n%s\n", script);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(chmod(path, 0755), 0);
+}
+
+static void read_file(const char *name, char *ret, size_t size)
+{
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	ret[fread(ret, 1, size - 1, f)] = '\0';
+	fclose(f);
+}
+
+static const struct slurm_options plain = {"", "", "", "", "", "", 0, ""};
+
+static void test_parses_numbers_of_jobs(void **state)
+{
+	static const struct {
+		const char *text;
+		int ret;
+		uint64_t job;
+	} rows[] = {
+		{"123\n", 0, 123},
+		{"123;cluster\n", 0, 123},
+		{"", -1, 0},
+		{"\n", -1, 0},
+		{"0\n", -1, 0},
+		{"123", -1, 0},
+		{"123 \n", -1, 0},
+		{"123\n124\n", -1, 0},
+		{"-1\n", -1, 0},
+		{"Submitted batch job 123\n", -1, 0},
+		{"9999999999999999999\n", -1, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint64_t job = 0;
+
+		assert_int_equal(slurm_parse_job(rows[i].text, &job), rows[i].ret);
+		assert_int_equal(job, rows[i].job);
+	}
+}
+
+static void test_parses_lines_of_squeue(void **state)
+{
+	static const struct {
+		const char *line;
+		int ret;
+		struct fleet_row row;
+	} rows[] = {
+		{"7|RUNNING|100|107|tomonode-0123456789ab|None",
+		 1,
+		 {"tomonode-0123456789ab", 7, FLEET_RUNNING, 100, 107, "None"}},
+		{"7|PENDING|100|999|tomonode-a|Resources", 1, {"tomonode-a", 7, FLEET_PENDING, 100, 0, "Resources"}},
+		{"7|PENDING|100|N/A|tomonode-a|a|b", 1, {"tomonode-a", 7, FLEET_PENDING, 100, 0, "a|b"}},
+		{"7|COMPLETING|100|107|x|None", 1, {"x", 7, FLEET_ENDING, 100, 107, "None"}},
+		{"7|FAILED|100|107|x|NonZeroExitCode", 0, {"x", 7, FLEET_GONE, 100, 107, "NonZeroExitCode"}},
+		{"7_[1-3%2]|PENDING|100|N/A|x|None", 1, {"x", 7, FLEET_PENDING, 100, 0, "None"}}, /* another job array */
+		{"7|RUNNING|100|107|a-name-of-a-job-that-is-too-long-for-a-pilot|", 1, {"", 7, FLEET_RUNNING, 100, 107, ""}},
+		{"", -1},
+		{"7|RUNNING|100|107|x", -1},
+		{"x|RUNNING|100|107|x|None", -1},
+		{"7||100|107|x|None", -1},
+		{"slurm_load_jobs error: Unexpected message received", -1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct fleet_row row = {0};
+
+		assert_int_equal(slurm_parse_row(rows[i].line, &row), rows[i].ret);
+		assert_memory_equal(&row, &rows[i].row, sizeof(row));
+	}
+}
+
+static void test_classifies_errors(void **state)
+{
+	static const struct {
+		const char *error;
+		enum fleet_controller state;
+	} rows[] = {
+		{"sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)", FLEET_DOWN},
+		{"sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying", FLEET_BUSY},
+		{"sbatch: error: Batch job submission failed: Invalid partition name specified", FLEET_REFUSES},
+		{"sbatch: error: Batch job submission failed: Requested node configuration is not available", FLEET_REFUSES},
+		{"sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified",
+		 FLEET_REFUSES},
+		{"slurm_load_jobs error: Socket timed out on send/recv operation", FLEET_DOWN},
+		{"sbatch: error: If munged is up, restart with --num-threads=10\nsbatch: error: Munge encode failed", FLEET_DOWN},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_int_equal(slurm_error_state(rows[i].error), rows[i].state);
+}
+
+static void test_submits_with_the_script_on_standard_input(void **state)
+{
+	const struct slurm_options all = {"gpu", "lab", "gpu:1", "a100", "1-00:00:00", "32G", 8, "/tmp/%j.out"};
+	char script[SLURM_SCRIPT_SIZE], words[2000], input[SLURM_SCRIPT_SIZE], environment[4000];
+	struct slurm_pilot pilot = {"apptainer exec --nv /opt/t.sif tomonode", "10.0.0.1:11113", "tomonode-1", "00ff"};
+	struct slurm_reply r;
+	uint64_t job = 0;
+
+	(void)state;
+	fake("sbatch", "printf '%s\\n' \"$@\" >${0%/*}/words; cat >${0%/*}/input; env >${0%/*}/environment; echo 42");
+	assert_int_equal(slurm_script(&pilot, script, NULL), 0);
+	setenv("SBATCH_PARTITION", "wrong", 1);
+	setenv("TOMONODE_SPOOL", "/elsewhere", 1);
+	r = slurm_submit(&all, "tomonode-1", script, &job);
+	unsetenv("SBATCH_PARTITION");
+	unsetenv("TOMONODE_SPOOL");
+	assert_int_equal(r.state, FLEET_UP);
+	assert_int_equal(job, 42);
+	read_file("words", words, sizeof(words));
+	assert_string_equal(words,
+			    "--partition=gpu\n--account=lab\n--gres=gpu:1\n--constraint=a100\n--time=1-00:00:00\n--mem=32G\n"
+			    "--cpus-per-task=8\n--nodes=1\n--ntasks=1\n--requeue\n--export=ALL\n--chdir=/\n"
+			    "--output=/tmp/%j.out\n--parsable\n--job-name=tomonode-1\n");
+	read_file("input", input, sizeof(input));
+	assert_string_equal(input, script);
+	assert_non_null(strstr(script, "exec apptainer exec --nv /opt/t.sif tomonode pilot --node '10.0.0.1:11113' "
+				       "--id 'tomonode-1' --secret-file /dev/stdin <<'END'\n00ff\nEND\n"));
+	read_file("environment", environment, sizeof(environment));
+	assert_null(strstr(environment, "SBATCH_"));
+	assert_null(strstr(environment, "TOMONODE"));
+	assert_non_null(strstr(environment, "SLURM_TIME_FORMAT=%s"));
+}
+
+static void test_the_script_takes_no_letters_of_the_shell(void **state)
+{
+	static const struct slurm_pilot rows[] = {
+		{"tomonode", "a'b:1", "tomonode-1", "00"}, {"tomonode", "a:1", "x'y", "00"},
+		{"tomonode", "a:1", "x", "0\nEND\nrm"},	   {"tomonode", "", "x", "00"},
+		{"tomonode\nrm", "a:1", "x", "00"},
+	};
+	char script[SLURM_SCRIPT_SIZE] = "unchanged";
+	struct err err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_true(slurm_script(&rows[i], script, &err) < 0);
+	assert_string_equal(script, "unchanged");
+}
+
+static void test_failed_submissions(void **state)
+{
+	static const struct {
+		const char *script;
+		enum fleet_controller state;
+		bool unknown;
+		const char *text;
+	} rows[] = {
+		{"echo 'sbatch: error: invalid partition specified: x' >&2; echo 'sbatch: error: Batch job submission failed: "
+		 "Invalid "
+		 "partition name specified' >&2; exit 1",
+		 FLEET_REFUSES, false, "sbatch: error: Batch job submission failed: Invalid partition name specified"},
+		{"exit 3", FLEET_REFUSES, false, "sbatch ended with code 3 and no message"},
+		{"echo Submitted batch job 7", FLEET_DOWN, true,
+		 "the output of sbatch is not in the format that was asked for: 'Submitted batch job 7'"},
+		{"kill -9 $$", FLEET_DOWN, true, "sbatch ended with code -1 and no message"},
+		{"exec 0<&-; printf 'line\\033\\n\\n' >&2; exit 1", FLEET_REFUSES, false, "line?"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint64_t job = 5;
+		struct slurm_reply r;
+
+		fake("sbatch", rows[i].script);
+		r = slurm_submit(&plain, "tomonode-1", "#!/bin/sh\n", &job);
+		assert_int_equal(r.unknown, rows[i].unknown);
+		assert_string_equal(r.text, rows[i].text);
+		if (!rows[i].unknown)
+			assert_int_equal(r.state, rows[i].state);
+		assert_int_not_equal(r.state, FLEET_UP);
+		assert_int_equal(job, 5);
+	}
+}
+
+static void test_a_command_that_hangs_is_killed(void **state)
+{
+	struct slurm_reply r;
+	char text[40];
+
+	(void)state;
+	slurm_set_seconds(0.2);
+	fake("scancel", "echo $$ >${0%/*}/pid; sleep 1000 & wait");
+	r = slurm_cancel(7);
+	assert_int_equal(r.state, FLEET_DOWN);
+	assert_true(r.unknown);
+	assert_string_equal(r.text, "scancel did not end within 0.2 s");
+	fake("scancel", "exec >&- 2>&-; echo $$ >${0%/*}/pid; sleep 1000"); /* closes its output, but does not end */
+	assert_int_equal(slurm_cancel(7).state, FLEET_DOWN);
+	read_file("pid", text, sizeof(text));
+	assert_true(access(strcat(strcpy((char[64]){0}, "/proc/"), strtok(text, "\n")), F_OK) < 0);
+	slurm_set_seconds(0.5);
+	fake("sbatch", "echo 'sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying' >&2; sleep 1000");
+	assert_int_equal(slurm_test(&plain).state, FLEET_BUSY);
+	slurm_set_seconds(SLURM_SECONDS);
+}
+
+static void test_lists_jobs(void **state)
+{
+	struct fleet_row rows[3];
+	struct slurm_reply r;
+	size_t n = 9;
+
+	(void)state;
+	fake("squeue", "printf '%s\\n' '1|RUNNING|1|2|tomonode-a|None' '2|RUNNING|1|2|other|None' '3|FAILED|1|2|tomonode-b|None' "
+		       "'4|PENDING|1|N/A|tomonode-c|Priority'");
+	r = slurm_list(rows, 3, &n);
+	assert_int_equal(r.state, FLEET_UP);
+	assert_int_equal(n, 2);
+	assert_string_equal(rows[0].id, "tomonode-a");
+	assert_string_equal(rows[1].id, "tomonode-c");
+	fake("squeue", ":");
+	assert_int_equal(slurm_list(rows, 3, &n).state, FLEET_UP);
+	assert_int_equal(n, 0);
+	fake("squeue", "for i in 1 2 3 4 5; do echo \"$i|RUNNING|1|2|tomonode-$i|None\"; done");
+	assert_int_equal(slurm_list(rows, 3, &n).state, FLEET_UP);
+	assert_int_equal(n, 3);
+	n = 9;
+	fake("squeue", "echo '1|RUNNING|1|2|tomonode-a|None'; echo JOBID STATE");
+	r = slurm_list(rows, 3, &n);
+	assert_int_equal(r.state, FLEET_DOWN);
+	assert_int_equal(n, 9);
+	fake("squeue", "yes '1|RUNNING|1|2|tomonode-a|None' | head -c 300000");
+	r = slurm_list(rows, 3, &n);
+	assert_int_equal(r.state, FLEET_DOWN);
+	assert_string_equal(r.text, "the output of squeue is not in the format that was asked for: 'too many jobs'");
+	fake("squeue", "echo 'slurm_load_jobs error: Unable to contact slurm controller (connect failure)' >&2; exit 1");
+	assert_int_equal(slurm_list(rows, 3, &n).state, FLEET_DOWN);
+}
+
+static void test_cancels(void **state)
+{
+	(void)state;
+	fake("scancel", "test \"$*\" = 12");
+	assert_int_equal(slurm_cancel(12).state, FLEET_UP);
+	assert_int_equal(slurm_cancel(13).state, FLEET_REFUSES);
+	fake("scancel", "echo 'scancel: error: Kill job error on job id 12: Invalid job id specified' >&2; exit 1");
+	assert_int_equal(slurm_cancel(12).state, FLEET_UP); /* it has ended already */
+}
+
+static void test_a_command_that_is_not_installed(void **state)
+{
+	char path[64];
+	struct slurm_reply r;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/squeue", folder);
+	unlink(path);
+	setenv("PATH", folder, 1);
+	r = slurm_list(NULL, 0, &(size_t){0});
+	assert_int_equal(r.state, FLEET_DOWN);
+	assert_string_equal(r.text, "squeue: No such file or directory");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_parses_numbers_of_jobs),
+		cmocka_unit_test(test_parses_lines_of_squeue),
+		cmocka_unit_test(test_classifies_errors),
+		cmocka_unit_test(test_submits_with_the_script_on_standard_input),
+		cmocka_unit_test(test_the_script_takes_no_letters_of_the_shell),
+		cmocka_unit_test(test_failed_submissions),
+		cmocka_unit_test(test_a_command_that_hangs_is_killed),
+		cmocka_unit_test(test_lists_jobs),
+		cmocka_unit_test(test_cancels),
+		cmocka_unit_test(test_a_command_that_is_not_installed),
+	};
+	char path[400], command[64];
+	int ret;
+
+	if (!mkdtemp(folder))
+		return 1;
+	snprintf(path, sizeof(path), "%s:%s", folder, getenv("PATH"));
+	setenv("PATH", path, 1);
+	ret = cmocka_run_group_tests(tests, NULL, NULL);
+	snprintf(command, sizeof(command), "/bin/rm -r %s", folder);
+	return system(command) == 0 ? ret : 1;
+}
