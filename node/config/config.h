@@ -91,6 +91,7 @@ struct destination_conf {
 	char host[64];
 	int port;
 	int connect_timeout, acse_timeout, dimse_timeout; /* s */
+	int associations;				  /* most deliveries at a time, each of another case */
 	double retry_first, retry_cap; /* wait between attempts: retry_first, doubled each time, at most retry_cap, s */
 	bool tls;
 	char certificate[CONFIG_PATH_SIZE], key[CONFIG_PATH_SIZE], authorities[CONFIG_PATH_SIZE]; /* "": the node's */

@@ -225,6 +225,10 @@ static const struct config_key destination_keys[] = {
 	 .meaning = "timeout for opening and closing the association"},
 	{"dimse_timeout", AS_INT(destination_conf, dimse_timeout, 1, 3600), .unit = "s", .fallback = "120",
 	 .meaning = "timeout for the response to a C-STORE"},
+	{"associations", AS_INT(destination_conf, associations, 1, 16), .fallback = "1",
+	 .meaning =
+		 "number of deliveries at a time, each of another case over an association of its own; the order within a case "
+		 "is kept, and a destination that does not respond still gets one attempt at a time"},
 	{"tls", AS_BOOL(destination_conf, tls), .fallback = "false",
 	 .meaning = "use TLS; false: plain DICOM, the six keys below are ignored"},
 	{"certificate", AS_PATH(destination_conf, certificate), .fallback = "",

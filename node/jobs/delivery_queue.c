@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/jobs/delivery_queue.h"
 
+#include <math.h>
 #include <string.h>
 
 #define QUEUES_MAX 64 /* at most two per configured destination; beyond that, some sends get no `blocked_by` */
@@ -19,6 +20,21 @@ bool job_send_is_queued(const struct job_view *v, const struct job_send *s, bool
 	return s->state == SEND_DUE || (s->state == SEND_STORED && !(s->transaction[0] && s->accepted));
 }
 
+double delivery_queue_reached(const struct jobs *jobs, const char *destination, double now)
+{
+	double last = 0;
+
+	for (size_t i = 0; i < jobs->n; i++)
+		for (size_t k = 0; k < jobs->list[i]->n_sends; k++) {
+			const struct job_send *s = &jobs->list[i]->sends[k];
+
+			if (s->since <= 0 && s->status[0] && s->time > last && s->time <= now &&
+			    !strcmp(s->destination, destination))
+				last = s->time;
+		}
+	return last;
+}
+
 static struct queue *find(struct queue *queues, size_t n, const char *destination, bool commit)
 {
 	for (size_t i = 0; i < n; i++)
@@ -27,12 +43,13 @@ static struct queue *find(struct queue *queues, size_t n, const char *destinatio
 	return NULL;
 }
 
-static size_t add_blocked(struct queue *queues, size_t n, const struct job_view *v, const struct job_send *s)
+static size_t add_blocked(const struct jobs *jobs, struct queue *queues, size_t n, const struct job_view *v,
+			  const struct job_send *s)
 {
 	struct queue *queue;
 	bool commit;
 
-	if (!s->down || !job_send_is_queued(v, s, &commit))
+	if (!s->down || !job_send_is_queued(v, s, &commit) || s->time < delivery_queue_reached(jobs, s->destination, HUGE_VAL))
 		return n;
 	queue = find(queues, n, s->destination, commit);
 	if (queue && s->next > queue->down->next)
@@ -50,7 +67,7 @@ void delivery_queue_update(struct jobs *jobs)
 
 	for (size_t i = 0; i < jobs->n; i++)
 		for (size_t k = 0; k < jobs->list[i]->n_sends; k++)
-			n = add_blocked(queues, n, jobs->list[i], &jobs->list[i]->sends[k]);
+			n = add_blocked(jobs, queues, n, jobs->list[i], &jobs->list[i]->sends[k]);
 	for (size_t i = 0; i < jobs->n; i++)
 		for (size_t k = 0; k < jobs->list[i]->n_sends; k++) {
 			struct job_send *s = &jobs->list[i]->sends[k];

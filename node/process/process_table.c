@@ -156,6 +156,15 @@ struct process *process_table_find(struct process_table *all, enum process_role 
 	return NULL;
 }
 
+size_t process_table_count(const struct process_table *all, enum process_role role, const char *destination)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < all->n; i++)
+		n += all->list[i].role == role && !strcmp(all->list[i].destination, destination);
+	return n;
+}
+
 struct process *process_table_of_slot(struct process_table *all, int slot)
 {
 	for (size_t i = 0; i < all->n; i++)

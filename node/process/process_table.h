@@ -45,7 +45,7 @@ struct process {
 	double event;		  /* s since the epoch, time of that event */
 };
 
-#define PROCESS_MAX 64
+#define PROCESS_MAX 256
 
 struct process_table {
 	struct process list[PROCESS_MAX];
@@ -64,7 +64,8 @@ int process_table_fork(struct process_table *all, const struct process *p, int (
 		       struct err *err);
 
 struct process *process_table_find(struct process_table *all, enum process_role role, int64_t job,
-				   const char *destination);		    /* NULL: none */
+				   const char *destination); /* NULL: none */
+size_t process_table_count(const struct process_table *all, enum process_role role, const char *destination);
 struct process *process_table_of_slot(struct process_table *all, int slot); /* NULL: none */
 /* Send SIGTERM now, and SIGKILL `grace` seconds later (process_table_tick). A second call can only shorten that time. */
 void process_stop(struct process *p, double now, double grace);

@@ -5,7 +5,7 @@
  * - Every decision follows from the journal, the configuration, the clock and the running processes. So it can be repeated at any
  * time: after a restart, and after an append that failed because the disk was full.
  * - Each slot (node/serve/slots.h) runs one job at a time: that of the highest priority, among equals the one whose case was
- * complete first. To each destination one delivery runs at a time, see schedule_deliver.c.
+ * complete first. To each destination one delivery runs at a time, or several: see schedule_deliver.c.
  * - The worker of a cancelled job is stopped; a running job without a worker is started again.
  */
 #ifndef TOMONODE_NODE_SCHEDULE_H
@@ -17,12 +17,15 @@
 #include "node/serve/slots.h"
 #include "node/store/journal.h"
 
-#define SCHEDULE_QUEUES_MAX PROCESS_MAX
+#define SCHEDULE_QUEUES_MAX 64
 
 /* The queue of a destination; computed in each step. */
 struct schedule_queue {
 	enum process_role role; /* DELIVER, COMMIT */
 	char destination[CONFIG_NAME_SIZE];
+	double reached;	      /* s since the epoch, last time when the destination stored an object; 0: unknown */
+	bool down;	      /* a delivery waits because it got no association */
+	bool full;	      /* no further process may serve it now */
 	double blocked_until; /* s since the epoch, earliest next attempt; 0: the destination is reachable */
 	double blocked_since; /* s since the epoch, start of the failures; 0: reachable */
 	int64_t job;	      /* the next job, with the values that order the queue; 0: none */

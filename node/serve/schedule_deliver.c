@@ -3,8 +3,10 @@
  *
  * - Each destination has one queue of deliveries and one of storage commitment requests; one process at a time serves a queue.
  *   Order: first a job that a person has just retried, then the higher priority, then the job that was complete first.
+ * - If a destination has `associations`, that many processes serve its queue of deliveries, each with another job, as long as the
+ *   destination responds: it stored an object in the last REACHED_SECONDS, and no delivery waits because it got no association.
  * - If no association could be opened, the whole queue waits for the next attempt of that one job: a destination that is down
- *   costs one attempt and one event at a time, not one per case.
+ *   costs one attempt and one event at a time, not one per case. An object that was stored later ends the waiting.
  * - A delivery to a destination that is not in the configuration (removed or misspelt) waits, with an alarm, until it is
  *   configured again: an error in a reload must not count as a refusal by an archive.
  * - Within a case the order is kept: a revision is not sent before its predecessor while that may still be sent.
@@ -24,6 +26,8 @@
 #include "node/jobs/delivery_queue.h"
 #include "node/serve/schedule_internal.h"
 #include "node/store/event.h"
+
+#define REACHED_SECONDS 60.0 /* s after its last response for which several associations to a destination may be opened */
 
 /* ---- queues ---- */
 
@@ -63,29 +67,53 @@ static double longest_wait(const struct destination_conf *d)
 	return d && d->retry_cap > SCHEDULE_CRASH_WAIT_CAP ? d->retry_cap : SCHEDULE_CRASH_WAIT_CAP;
 }
 
+/* Call use() for each send that waits in a queue. */
+static void each_queued(struct schedule *s, double now,
+			void (*use)(struct schedule *s, struct schedule_queue *queue, const struct job_send *send, double now))
+{
+	for (size_t i = 0; i < s->jobs.n; i++)
+		for (size_t k = 0; k < s->jobs.list[i]->n_sends; k++) {
+			const struct job_send *send = &s->jobs.list[i]->sends[k];
+			enum process_role role;
+			struct schedule_queue *queue = NULL;
+
+			if (is_queued(s, s->jobs.list[i], send, &role))
+				queue = get_queue(s, role, send->destination);
+			if (queue)
+				use(s, queue, send, now);
+		}
+}
+
+static void mark_down(struct schedule *s, struct schedule_queue *queue, const struct job_send *send, double now)
+{
+	(void)s;
+	(void)now;
+	queue->down = queue->down || send->down;
+}
+
+static void set_reached(struct schedule *s, double now)
+{
+	for (size_t i = 0; i < s->n_queues; i++)
+		s->queues[i].reached = delivery_queue_reached(&s->jobs, s->queues[i].destination, now);
+}
+
+static void block(struct schedule *s, struct schedule_queue *queue, const struct job_send *send, double now)
+{
+	if (!send->down || send->time < queue->reached)
+		return;
+	if (queue->blocked_since <= 0 || send->since < queue->blocked_since)
+		queue->blocked_since = send->since;
+	if (send->next > queue->blocked_until &&
+	    send->next - now <= longest_wait(config_destination(s->config, send->destination)))
+		queue->blocked_until = send->next;
+}
+
 void schedule_queues_update(struct schedule *s, double now)
 {
 	s->n_queues = 0;
-	for (size_t i = 0; i < s->jobs.n; i++) {
-		const struct job_view *v = s->jobs.list[i];
-
-		for (size_t k = 0; k < v->n_sends; k++) {
-			const struct job_send *send = &v->sends[k];
-			enum process_role role;
-			struct schedule_queue *queue;
-
-			if (!is_queued(s, v, send, &role))
-				continue;
-			queue = get_queue(s, role, send->destination);
-			if (!queue || !send->down)
-				continue;
-			if (queue->blocked_since <= 0 || send->since < queue->blocked_since)
-				queue->blocked_since = send->since;
-			if (send->next > queue->blocked_until &&
-			    send->next - now <= longest_wait(config_destination(s->config, send->destination)))
-				queue->blocked_until = send->next;
-		}
-	}
+	each_queued(s, now, mark_down);
+	set_reached(s, now);
+	each_queued(s, now, block);
 }
 
 /* Return for how many s the deliveries of this job to this destination have failed, or have waited for a failing delivery of
@@ -307,8 +335,8 @@ static void enqueue(struct schedule *s, const struct job_view *v, const struct j
 	if (schedule_is_before(s, send->next, longest_wait(config_destination(s->config, send->destination)), now) ||
 	    !goes_before(v, send, queue))
 		return;
-	if (process_table_find(&s->processes, role, 0, send->destination))
-		return; /* its end wakes us */
+	if (queue->full || process_table_find(&s->processes, role, v->id, send->destination))
+		return; /* the end of a process wakes us */
 	queue->job = v->id;
 	queue->seq = v->completed_seq;
 	queue->priority = v->priority;
@@ -331,7 +359,8 @@ static void audit_delivery(struct schedule *s, const struct job_view *v, const s
 	audit_begin_transfer(&(struct audit_peer){d->aet, d->host}, &study);
 }
 
-static void start_delivery(struct schedule *s, const struct schedule_queue *queue, double now)
+/* Start the next delivery of a queue. true: it was started. */
+static bool start_delivery(struct schedule *s, const struct schedule_queue *queue, double now)
 {
 	struct process p = {.role = queue->role, .job = queue->job};
 	struct err err = {0};
@@ -341,7 +370,7 @@ static void start_delivery(struct schedule *s, const struct schedule_queue *queu
 
 	if (!queue->immediate && queue->blocked_until > now) {
 		schedule_wake_at(s, queue->blocked_until);
-		return;
+		return false;
 	}
 	snprintf(job, sizeof(job), "%lld", (long long)queue->job);
 	snprintf(p.destination, sizeof(p.destination), "%s", queue->destination);
@@ -353,19 +382,46 @@ static void start_delivery(struct schedule *s, const struct schedule_queue *queu
 	if (process_table_spawn(&s->processes, &p, args, s->clock, &err) < 0) {
 		log_event(LOG_ERR, "delivery-not-started", "job=%lld reason=%s", (long long)queue->job, log_quote(err.msg));
 		schedule_wake_at(s, now + SCHEDULE_CRASH_WAIT_FIRST);
+		return false;
 	}
+	return true;
 }
 
-void schedule_queues_run(struct schedule *s, double now)
+/* Return how many processes may serve a queue now. */
+static size_t most_processes(struct schedule *s, const struct schedule_queue *queue, double now)
 {
-	for (size_t i = 0; i < s->n_queues; i++)
-		s->queues[i].job = 0;
+	const struct destination_conf *d = config_destination(s->config, queue->destination);
+
+	if (!d || queue->role != PROCESS_DELIVER || queue->down || queue->reached <= 0 || now - queue->reached > REACHED_SECONDS)
+		return 1;
+	return (size_t)d->associations;
+}
+
+/* Find the next job of each queue, and start its delivery. true: one was started. */
+static bool run_queues(struct schedule *s, double now)
+{
+	bool started = false;
+
+	for (size_t i = 0; i < s->n_queues; i++) {
+		struct schedule_queue *queue = &s->queues[i];
+
+		queue->job = 0;
+		queue->full =
+			process_table_count(&s->processes, queue->role, queue->destination) >= most_processes(s, queue, now);
+	}
 	for (size_t i = 0; i < s->jobs.n; i++)
 		for (size_t k = 0; k < s->jobs.list[i]->n_sends; k++)
 			enqueue(s, s->jobs.list[i], &s->jobs.list[i]->sends[k], now);
 	for (size_t i = 0; i < s->n_queues && !s->stopping; i++)
-		if (s->queues[i].job)
-			start_delivery(s, &s->queues[i], now);
+		if (s->queues[i].job && start_delivery(s, &s->queues[i], now))
+			started = true;
+	return started;
+}
+
+void schedule_queues_run(struct schedule *s, double now)
+{
+	while (run_queues(s, now))
+		;
 }
 
 /* ---- end of a delivery process ---- */

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Deliveries against an archive that does what the test says: every class of refusal, slow, closing within an object, storing and then
-losing the answer; several destinations, a fallback, order within a case, priority, an association that is rejected for good."""
+losing the answer; several destinations, several associations, a fallback, order within a case, priority, an association that is rejected for good."""
 import json
 import os
 import signal
@@ -172,6 +172,37 @@ def fallback(folder, things):
     h.check(any("refused" in r for r in reasons) and any("has failed for" in r for r in reasons), reasons)
 
 
+def several(folder, things):
+    """associations = 3: after a first case has shown that the archive responds, three cases are sent at a time and never more, each
+    object once; within the association of a case the order is kept."""
+    together, now, most = threading.Barrier(3), [0], [0]
+
+    def answer(uid, data):
+        with a.lock:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+            number = len(a.order)
+        if 3 < number <= 6:  # the first three answers after the first case
+            together.wait(30)
+        with a.lock:
+            now[0] -= 1
+        return SUCCESS
+    a = archive(things, answer)
+    node = start(folder, things, [destination("pacs", a.port, associations=3, dimse_timeout=60)], ["pacs"])
+    send_exam(node, folder, 1)
+    wait_state(node, 0, "delivered")
+    h.check(most[0] == 1, "one at a time at first")
+    for seed in range(2, 7):
+        send_exam(node, folder, seed)
+    h.wait_for("all are delivered", lambda: node.states() == ["delivered"] * 6, 60)
+    h.check(most[0] == 3, f"three at a time: {most}")
+    h.check(len(a.order) == 18 and len(set(a.order)) == 18, f"each object was sent once: {a.order}")
+    for job in node.jobs():
+        uids = [o["sop_instance"] for o in job["result"]["objects"]]
+        h.check([u for u in a.order if u in uids] == uids, "in order")
+        h.check(not events(node, job["id"], "send-failed"), "without a failure")
+
+
 class Rejecting:
     """Answers every association with A-ASSOCIATE-RJ, permanent: calling AE title not recognized."""
 
@@ -204,7 +235,7 @@ def alarm_and_priority(folder, things):
     a person put first is the first to go."""
     r = Rejecting()
     things.append(r)
-    node = start(folder, things, [destination("pacs", r.port)], ["pacs"])
+    node = start(folder, things, [destination("pacs", r.port, associations=3)], ["pacs"])
     for seed in (1, 2, 3):
         send_exam(node, folder, seed)
     jobs = [wait_state(node, i, "reconstructed") for i in range(3)]
@@ -236,4 +267,4 @@ def alarm_and_priority(folder, things):
 
 
 if __name__ == "__main__":
-    h.main([statuses, sentences, bad_lines, stopped, fallback, alarm_and_priority])
+    h.main([statuses, sentences, bad_lines, stopped, several, fallback, alarm_and_priority])

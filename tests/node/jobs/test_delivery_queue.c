@@ -89,6 +89,27 @@ static void a_failed_object_holds_nobody_up(void **state)
 	jobs_clear(&jobs);
 }
 
+/* A case that was sent after the failure shows that the destination responds. */
+static void a_later_response_ends_the_waiting(void **state)
+{
+	struct jobs jobs = {0};
+
+	(void)state;
+	for (int64_t job = 1; job <= 3; job++)
+		made(&jobs, job);
+	apply(&jobs, 1, EVENT_SEND_FAILED, FAILED("2000", "true"), 1100);
+	assert_non_null(blocked_by(&jobs, 2, "pacs"));
+	apply(&jobs, 3, EVENT_SENT, "{\"destination\":\"ws\",\"status\":\"0000\"}", 1200);
+	assert_non_null(blocked_by(&jobs, 2, "pacs"));
+	apply(&jobs, 3, EVENT_SENT, "{\"destination\":\"pacs\",\"status\":\"0000\"}", 1200);
+	assert_null(blocked_by(&jobs, 2, "pacs"));
+	assert_true(delivery_queue_reached(&jobs, "pacs", 1300) == 1200);
+	assert_true(delivery_queue_reached(&jobs, "pacs", 1199) == 0); /* the clock was set back */
+	apply(&jobs, 1, EVENT_SEND_FAILED, FAILED("2000", "true"), 1300);
+	assert_non_null(blocked_by(&jobs, 2, "pacs"));
+	jobs_clear(&jobs);
+}
+
 static void what_people_read(void **state)
 {
 	struct jobs jobs = {0};
@@ -137,6 +158,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(waits_behind_the_one_that_tried),
 		cmocka_unit_test(a_failed_object_holds_nobody_up),
+		cmocka_unit_test(a_later_response_ends_the_waiting),
 		cmocka_unit_test(what_people_read),
 	};
 

@@ -287,6 +287,71 @@ static void down_holds_the_line(void **state)
 	assert_true(t->s.queues[0].blocked_until == 0);
 }
 
+/* A delivery process that the scheduler has started. */
+static void runs(struct stage *t, int64_t job)
+{
+	struct process *p = &t->s.processes.list[t->s.processes.n++];
+
+	*p = (struct process){.role = PROCESS_DELIVER, .job = job, .destination = "pacs", .ipc_fd = -1};
+}
+
+#define SEVERAL "{ name = \"pacs\"; aet = \"A\"; host = \"h\"; associations = 3; }"
+
+/* Several cases at a time to a destination that responds; one at a time until it has, and while it does not. */
+static void several_associations(void **state)
+{
+	struct stage *t = *state;
+	int64_t job[6];
+
+	configure(t, SEVERAL, "\"pacs\"");
+	for (int i = 0; i < 6; i++)
+		job[i] = add_job(t, "dbt", 1, 1);
+	for (int i = 0; i < 6; i++)
+		made(t, job[i], true);
+	assert_int_equal(first_in_line(t, "pacs"), job[0]);
+	runs(t, job[0]);
+	assert_int_equal(first_in_line(t, "pacs"), 0); /* it is not known yet whether the destination responds */
+	append(t, job[5], EVENT_SENT, "{\"destination\":\"pacs\",\"status\":\"0000\"}");
+	assert_int_equal(first_in_line(t, "pacs"), job[1]);
+	runs(t, job[1]);
+	assert_int_equal(first_in_line(t, "pacs"), job[2]);
+	runs(t, job[2]);
+	assert_int_equal(first_in_line(t, "pacs"), 0); /* three */
+	t->s.processes.n = 2;
+	step(t, 1, NOW + 61);
+	assert_int_equal(t->s.queues[0].job, 0); /* its last response was too long ago */
+	assert_int_equal(first_in_line(t, "pacs"), job[2]);
+	append(t, job[1], EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"next\":5030,\"down\":true}");
+	t->s.processes.n = 1;
+	assert_int_equal(first_in_line(t, "pacs"), 0); /* the other one is still sending */
+	t->s.processes.n = 0;
+	assert_int_equal(first_in_line(t, "pacs"), job[0]);
+}
+
+/* One association more than the peer allows: the others continue, without waiting for that one's next attempt. */
+static void later_response_ends_the_waiting(void **state)
+{
+	struct stage *t = *state;
+	int64_t a = add_job(t, "dbt", 1, 1), b = add_job(t, "dbt", 1, 1), c = add_job(t, "dbt", 1, 1);
+
+	configure(t, SEVERAL, "\"pacs\"");
+	made(t, a, true);
+	made(t, b, true);
+	made(t, c, true);
+	append(t, b, EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"next\":5030,\"down\":true}");
+	assert_int_equal(first_in_line(t, "pacs"), a);
+	assert_true(t->s.queues[0].blocked_until == 5030);
+	append(t, a, EVENT_SENT, "{\"destination\":\"pacs\",\"status\":\"0000\"}");
+	assert_int_equal(
+		journal_append(t->s.journal, a, EVENT_SENT, "{\"destination\":\"pacs\",\"status\":\"0000\"}", NOW + 1, NULL), 0);
+	step(t, c, NOW + 1);
+	assert_int_equal(t->s.queues[0].job, c);
+	assert_true(t->s.queues[0].blocked_until == 0);
+	runs(t, c);
+	step(t, c, NOW + 31); /* b is due, but a further association is opened only after it has been sent */
+	assert_int_equal(t->s.queues[0].job, 0);
+}
+
 static void revision_waits_for_its_predecessor(void **state)
 {
 	struct stage *t = *state;
@@ -397,6 +462,7 @@ int main(void)
 		T(fallback_after_a_time),	 T(commitment_is_awaited),
 		T(commitment_that_never_comes),	 T(commitment_switched_off),
 		T(commitment_process_that_died), T(priority_and_order),
+		T(several_associations),	 T(later_response_ends_the_waiting),
 		T(down_holds_the_line),		 T(revision_waits_for_its_predecessor),
 		T(outboxes_that_were_left),	 T(old_cases_are_forgotten),
 		T(destination_not_configured),	 T(commitment_of_one_not_configured),
