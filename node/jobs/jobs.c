@@ -335,6 +335,7 @@ static int fill_in(struct job_view *v, const json_t *detail, const struct event_
 		return on_complete(v, detail, row);
 	case EVENT_STARTED:
 		v->started = row->time;
+		v->started_seq = row->seq;
 		v->attempts++;
 		v->reason[0] = '\0';
 		set_text(v->device, sizeof(v->device), get_text(detail, "device"));

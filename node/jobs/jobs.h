@@ -72,6 +72,7 @@ struct job_view {
 	double opened, changed, completed, started, reconstructed, finished; /* s since the epoch; 0: not yet */
 	double seen;	       /* when jobs_observe_clock() first found it finished, s since the epoch; 0: not yet */
 	int64_t completed_seq; /* seq of the `complete` event: jobs of equal priority start in this order */
+	int64_t started_seq;   /* seq of the last `started` event: it identifies the attempt; 0: none yet */
 	struct assemble members;
 	long damaged; /* number of damaged instance files because of which the job is held; 0: not held for that reason */
 	char protocol[CONFIG_NAME_SIZE];

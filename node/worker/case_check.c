@@ -138,55 +138,34 @@ int case_check_file(const char *spool, const struct instance_row *row, bool (*st
 /* ---- all files of a case ---- */
 
 struct check {
-	const char *spool;
+	const char *folder;
+	const struct case_order *order;
 	const struct monitor *monitor;
-	struct checked {
-		struct instance_row row;
-		struct err err;
-	} * files;
-	size_t n, capacity, first;
-	struct err *err; /* of the iteration over the members */
+	struct err *found; /* of each file */
+	size_t first;
 };
-
-static int add_file(void *ctx, const struct instance_row *row, const char *detail)
-{
-	struct check *c = ctx;
-
-	(void)detail;
-	if (c->n == c->capacity) {
-		size_t capacity = c->capacity ? 2 * c->capacity : 32;
-		struct checked *files = realloc(c->files, capacity * sizeof(files[0]));
-
-		if (!files)
-			return err_set(c->err, ENOMEM, "no memory for %zu files", capacity);
-		c->files = files;
-		c->capacity = capacity;
-	}
-	c->files[c->n++] = (struct checked){.row = *row};
-	return 0;
-}
 
 static void check_part(void *ctx, size_t part)
 {
 	struct check *c = ctx;
-	struct checked *file = &c->files[c->first + part];
+	size_t i = c->first + part;
 
-	case_check_file(c->spool, &file->row, c->monitor ? c->monitor->cancelled : NULL, c->monitor ? c->monitor->ctx : NULL,
-			&file->err);
+	case_check_file(c->folder, &c->order->files[i], c->monitor ? c->monitor->cancelled : NULL,
+			c->monitor ? c->monitor->ctx : NULL, &c->found[i]);
 }
 
 static int check_all(struct check *c, struct err *err)
 {
 	struct thread_pool *pool = NULL;
-	int ret = thread_pool_create(c->n < 2 ? 1 : 0, &pool, err);
+	size_t n = c->order->n_files;
+	int ret = thread_pool_create(n < 2 ? 1 : 0, &pool, err);
 
-	for (c->first = 0; ret == 0 && c->first < c->n; c->first += FILES_AT_A_TIME) {
+	for (c->first = 0; ret == 0 && c->first < n; c->first += FILES_AT_A_TIME) {
 		monitor_progress(c->monitor, "open", 0);
 		if (monitor_cancelled(c->monitor))
 			ret = err_set(err, ECANCELED, "cancelled while the files were checked");
 		else
-			thread_pool_run(pool, c->n - c->first < FILES_AT_A_TIME ? c->n - c->first : FILES_AT_A_TIME, check_part,
-					c);
+			thread_pool_run(pool, n - c->first < FILES_AT_A_TIME ? n - c->first : FILES_AT_A_TIME, check_part, c);
 	}
 	thread_pool_free(pool);
 	return ret;
@@ -198,25 +177,20 @@ static int describe_damage(const struct check *c, size_t damaged, const struct e
 	char which[80] = "";
 
 	if (damaged > 1)
-		snprintf(which, sizeof(which), "%zu of %zu files are damaged, the first: ", damaged, c->n);
+		snprintf(which, sizeof(which), "%zu of %zu files are damaged, the first: ", damaged, c->order->n_files);
 	return err_set(err, EBADMSG, "%s%s: send the exam again; the case then continues automatically", which, first->msg);
 }
 
-static int evaluate(struct check *c, struct journal *j, double now, size_t *ret_damaged, bool *ret_journal, struct err *err)
+static int evaluate(const struct check *c, size_t *ret_damaged, struct err *err)
 {
 	const struct err *first = NULL;
 	size_t damaged = 0;
 
-	for (size_t i = 0; i < c->n; i++) {
-		const struct err *found = &c->files[i].err;
-		int ret;
+	for (size_t i = 0; i < c->order->n_files; i++) {
+		const struct err *found = &c->found[i];
 
 		if (found->code && found->code != EBADMSG)
 			return err_set(err, found->code, "%s", found->msg);
-		ret = found->code ? journal_mark_damaged(j, c->files[i].row.id, now, err) : 0;
-		*ret_journal = ret < 0;
-		if (ret < 0)
-			return ret;
 		first = found->code && !first ? found : first;
 		damaged += found->code != 0;
 	}
@@ -224,38 +198,59 @@ static int evaluate(struct check *c, struct journal *j, double now, size_t *ret_
 	return damaged ? describe_damage(c, damaged, first, err) : 0;
 }
 
-/* Remove the marks of an earlier check, because the files may have been received again or restored. */
-static int forget_marks(const struct check *c, struct journal *j, int64_t job, struct err *err)
+static int check(struct check *c, struct case_check_report *ret_report, struct err *err)
 {
-	int64_t marked = journal_count_damaged(j, job, err);
-	int ret = marked < 0 ? (int)marked : 0;
-
-	for (size_t i = 0; ret == 0 && marked > 0 && i < c->n; i++)
-		ret = journal_mark_intact(j, c->files[i].row.id, err);
-	return ret;
-}
-
-int case_check(struct journal *j, const char *spool, int64_t job, double now, const struct monitor *monitor,
-	       struct case_check_report *ret_report, bool *ret_journal, struct err *err)
-{
-	struct check c = {.spool = spool, .monitor = monitor, .err = err};
+	size_t n = c->order->n_files;
 	double begun = clock_seconds();
-	int ret = journal_each_member(j, job, add_file, &c, err);
+	int ret;
 
+	ret_report->damaged = 0;
+	c->found = calloc(n ? n : 1, sizeof(c->found[0]));
+	ret = c->found ? check_all(c, err) : err_set(err, ENOMEM, "no memory for %zu files", n);
 	if (ret == 0)
-		ret = forget_marks(&c, j, job, err);
-	*ret_journal = ret < 0 && ret != -ENOMEM;
-	if (ret == 0)
-		ret = check_all(&c, err);
-	if (ret == 0)
-		ret = evaluate(&c, j, now, &ret_report->damaged, ret_journal, err);
-	ret_report->files = c.n;
+		ret = evaluate(c, &ret_report->damaged, err);
+	ret_report->files = n;
 	ret_report->seconds = clock_seconds() - begun;
-	free(c.files);
 	if (ret == -ENOMEM) { /* no memory for these lists: temporary, unlike a plan that does not fit */
 		if (err)
 			err->code = EAGAIN;
 		ret = -EAGAIN;
 	}
 	return ret;
+}
+
+int case_check_files(const char *folder, const struct case_order *order, const struct monitor *monitor,
+		     struct case_check_report *ret_report, struct err *err)
+{
+	struct check c = {.folder = folder, .order = order, .monitor = monitor};
+	int ret = check(&c, ret_report, err);
+
+	free(c.found);
+	return ret;
+}
+
+int case_check_forget(struct journal *j, const struct case_order *order, struct err *err)
+{
+	int64_t marked = journal_count_damaged(j, order->job, err);
+	int ret = marked < 0 ? (int)marked : 0;
+
+	for (size_t i = 0; ret == 0 && marked > 0 && i < order->n_files; i++)
+		ret = journal_mark_intact(j, order->files[i].id, err);
+	return ret;
+}
+
+int case_check(struct journal *j, const char *spool, const struct case_order *order, double now, const struct monitor *monitor,
+	       struct case_check_report *ret_report, bool *ret_journal, struct err *err)
+{
+	struct check c = {.folder = spool, .order = order, .monitor = monitor};
+	int ret = case_check_forget(j, order, err), marked = 0;
+
+	*ret_journal = ret < 0;
+	if (ret == 0)
+		ret = check(&c, ret_report, err);
+	for (size_t i = 0; !*ret_journal && ret == -EBADMSG && marked == 0 && i < order->n_files; i++)
+		marked = c.found[i].code ? journal_mark_damaged(j, order->files[i].id, now, err) : 0;
+	free(c.found);
+	*ret_journal = *ret_journal || marked < 0;
+	return marked < 0 ? marked : ret;
 }

@@ -22,6 +22,7 @@
 #include "node/base/thread_pool.h"
 #include "node/process/work_process.h"
 #include "node/process/worker_ipc.h"
+#include "node/worker/case_run.h"
 #include "node/worker/cmd_worker.h"
 #include "node/worker/job_run.h"
 #include "recon/core/self_test.h"
@@ -119,14 +120,27 @@ static int begin(struct worker *w, const char *name)
 	return code == CODE_OK && !send_message(w, WORKER_READY, 0, w->dev->name) ? CODE_FAILED : code;
 }
 
+static void compute(void *ctx, const struct case_order *order, const char *out_dir, const struct monitor *monitor,
+		    struct case_outcome *ret_outcome)
+{
+	const struct worker *w = ctx;
+	const struct case_run_conf conf = {.config = w->process.config,
+					   .dev = w->dev,
+					   .cache = w->cache,
+					   .folder = w->process.config->node.spool,
+					   .out_dir = out_dir,
+					   .monitor = monitor};
+
+	case_run(&conf, order, ret_outcome);
+}
+
 /* Run one job. CODE_OK: ready for the next one. */
 static int do_job(struct worker *w)
 {
 	struct job_run_conf conf = {.process = &w->process,
-				    .dev = w->dev,
-				    .cache = w->cache,
 				    .job = w->job,
 				    .ctx = w,
+				    .compute = compute,
 				    .alive = report_progress,
 				    .stopped = stopped};
 	enum job_run_end end = JOB_RUN_JOURNAL_FAILED;

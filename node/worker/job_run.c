@@ -8,11 +8,9 @@
 
 #include "kernels/clock.h"
 #include "node/base/backoff.h"
-#include "node/base/digest.h"
 #include "node/base/folder.h"
 #include "node/base/log.h"
 #include "node/jobs/jobs.h"
-#include "node/reconstruct/reconstruct.h"
 #include "node/result/thumbnail.h"
 #include "node/store/event.h"
 #include "node/worker/case_check.h"
@@ -28,11 +26,9 @@ struct job_run {
 	const struct job_view *view;
 	char out_dir[320], status[340], status_part[360];
 	double status_at; /* on clock_seconds() */
-	char **paths;
-	size_t n_paths, capacity;
-	struct err *err; /* of the iteration over the members */
-	struct case_check_report check;
-	bool journal_failed; /* case_check() could not write the journal */
+	struct case_order order;
+	struct case_outcome outcome;
+	bool journal_failed; /* the journal could not be read or written before the outcome */
 };
 
 static bool stopped(void *ctx)
@@ -61,37 +57,12 @@ static void progress(void *ctx, const char *stage, double fraction)
 		(void)rename(run->status_part, run->status);
 }
 
-static int add_path(void *ctx, const struct instance_row *row, const char *detail)
-{
-	struct job_run *run = ctx;
-	char path[400];
-
-	(void)detail;
-	if (run->n_paths == run->capacity) {
-		size_t capacity = run->capacity ? 2 * run->capacity : 64;
-		char **paths = realloc(run->paths, capacity * sizeof(paths[0]));
-
-		if (!paths)
-			return err_set(run->err, EAGAIN, "no memory for %zu files", capacity);
-		run->paths = paths;
-		run->capacity = capacity;
-	}
-	if (snprintf(path, sizeof(path), "%s/%s", run->conf->process->config->node.spool, row->file) >= (int)sizeof(path))
-		return err_set(run->err, ENAMETOOLONG, "the path of %s in the spool is too long", row->file);
-	run->paths[run->n_paths] = strdup(path);
-	if (!run->paths[run->n_paths])
-		return err_set(run->err, EAGAIN, "no memory for the path of %s", row->file);
-	run->n_paths++;
-	return 0;
-}
-
 static int prepare(struct job_run *run, struct err *err)
 {
 	const char *spool = run->conf->process->config->node.spool;
 	char work[320];
 	int ret = folder_path(spool, "work", run->view->id, work, sizeof(work), err);
 
-	run->err = err;
 	if (ret == 0)
 		ret = folder_make(work, err);
 	snprintf(run->status, sizeof(run->status), "%s/status", work);
@@ -103,67 +74,12 @@ static int prepare(struct job_run *run, struct err *err)
 	if (ret == 0)
 		ret = folder_empty(run->out_dir, err); /* remove the files of an earlier attempt */
 	if (ret == 0)
-		ret = journal_each_member(run->conf->process->journal, run->view->id, add_path, run, err);
-	return ret;
-}
-
-/* Record the digest of each object's file, so that a file that changes later is not sent. */
-static int add_digests(const struct job_run *run, const struct reconstruct_report *r, json_t *list, struct err *err)
-{
-	size_t n = r->n_objects;
-	char(*names)[400] = calloc(n, sizeof(names[0]));
-	char(*hex)[DIGEST_SIZE] = calloc(n, sizeof(hex[0]));
-	const char **paths = calloc(n, sizeof(paths[0]));
-	int *codes = calloc(n, sizeof(codes[0]));
-	int ret = names && hex && paths && codes ? 0 : err_set(err, EAGAIN, "no memory for %zu digests", n);
-
-	for (size_t i = 0; ret == 0 && i < n; i++) {
-		snprintf(names[i], sizeof(names[i]), "%s/%s", run->out_dir, r->objects[i].file);
-		paths[i] = names[i];
+		ret = case_order_read(run->conf->process->journal, run->view, &run->order, err);
+	if (ret == 0) {
+		ret = case_check_forget(run->conf->process->journal, &run->order, err);
+		run->journal_failed = ret < 0;
 	}
-	if (ret == 0)
-		ret = digest_files(paths, n, 0, hex, codes, err);
-	for (size_t i = 0; ret == 0 && i < n; i++)
-		if (codes[i])
-			ret = err_set(err, codes[i], "the result %s cannot be read: %s", r->objects[i].file, strerror(codes[i]));
-		else
-			json_object_set_new(json_array_get(list, i), "digest", json_string(hex[i]));
-	free(names);
-	free(hex);
-	free(paths);
-	free(codes);
-	if (ret == -ENOMEM) /* no memory for these lists: temporary, unlike a plan that does not fit */
-		err->code = EAGAIN;
 	return ret;
-}
-
-static int describe(const struct job_run *run, struct reconstruct_report *r, json_t **ret_detail, struct err *err)
-{
-	char folder[40];
-	json_t *detail, *seconds;
-	double begun = clock_seconds();
-	int ret;
-
-	snprintf(folder, sizeof(folder), "outbox/%lld", (long long)run->view->id);
-	detail = reconstruct_objects(r, folder);
-	ret = add_digests(run, r, json_object_get(detail, "objects"), err);
-	if (ret < 0) {
-		json_decref(detail);
-		return ret;
-	}
-	r->seconds_write += clock_seconds() - begun;
-	r->seconds_total += clock_seconds() - begun;
-	seconds = reconstruct_seconds(r);
-	json_object_set_new(seconds, "check", json_real(run->check.seconds));
-	json_object_update_new(detail, json_pack("{s:o, s:s, s:i, s:[iii], s:[fff], s:I, s:o}", "device",
-						 event_json_text(r->device), "profile", r->profile, "views", r->n_views, "voxels",
-						 r->n[0], r->n[1], r->n[2], "voxel_mm", r->voxel[0], r->voxel[1], r->voxel[2],
-						 "bytes_device", (json_int_t)r->bytes_device, "seconds", seconds));
-	json_object_update(detail, r->details);
-	if (r->warnings[0])
-		json_object_set_new(detail, "warnings", event_json_text(r->warnings));
-	*ret_detail = detail;
-	return 0;
 }
 
 /* Return the event for an error, with its detail. */
@@ -178,8 +94,8 @@ static enum job_event event_of_error(const struct job_run *run, const struct err
 	case EFBIG: /* more than the readers support */
 	case ENOTUNIQ:
 		*ret_detail = json_pack("{s:o, s:b}", "reason", event_json_text(why->msg), "patients", why->code == ENOTUNIQ);
-		if (run->check.damaged > 0)
-			json_object_set_new(*ret_detail, "damaged", json_integer((json_int_t)run->check.damaged));
+		if (run->outcome.damaged > 0)
+			json_object_set_new(*ret_detail, "damaged", json_integer((json_int_t)run->outcome.damaged));
 		return EVENT_HELD;
 	case ENOMEM:
 		*ret_detail = json_pack("{s:o}", "reason", event_json_text(why->msg));
@@ -195,25 +111,30 @@ static enum job_event event_of_error(const struct job_run *run, const struct err
 	}
 }
 
-static int reconstruct(struct job_run *run, struct reconstruct_report *ret_report, struct err *err)
+/* The outcome says that files differ from those received: verify those in the spool, and mark the damaged ones in the journal. */
+static void mark_damaged(struct job_run *run, const struct monitor *monitor)
 {
-	const struct config *c = run->conf->process->config;
-	const struct protocol_conf *protocol = config_protocol(c, run->view->protocol);
-	struct monitor monitor = {.ctx = run, .progress = progress, .cancelled = stopped};
-	struct case_decision decision = {.as_is = run->view->members.as_is,
-					 .patient = {run->view->same_patient > 0, run->view->header}};
-	int ret;
+	struct work_process *process = run->conf->process;
+	struct case_check_report report = {0};
+	struct err why = {0};
+	int ret = case_check(process->journal, process->config->node.spool, &run->order, clock_wall(), monitor, &report,
+			     &run->journal_failed, &why);
 
-	if (!protocol)
-		return err_set(err, ENOKEY, "protocol '%s' is no longer in the configuration", run->view->protocol);
-	ret = prepare(run, err);
 	if (ret == 0)
-		ret = case_check(run->conf->process->journal, c->node.spool, run->view->id, clock_wall(), &monitor, &run->check,
-				 &run->journal_failed, err);
-	if (ret < 0)
-		return ret;
-	return reconstruct_case(c, protocol, run->conf->dev, run->conf->cache, (const char *const *)run->paths, run->n_paths,
-				&decision, run->out_dir, &monitor, ret_report, err);
+		err_set(&why, EIO, "files differed from those received when they were read first, and no longer do");
+	run->outcome.why = why;
+	run->outcome.damaged = report.damaged;
+}
+
+static void compute(struct job_run *run)
+{
+	struct monitor monitor = {.ctx = run, .progress = progress, .cancelled = stopped};
+
+	if (prepare(run, &run->outcome.why) < 0)
+		return;
+	run->conf->compute(run->conf->ctx, &run->order, run->out_dir, &monitor, &run->outcome);
+	if (run->outcome.damaged > 0 && run->outcome.why.code == EBADMSG)
+		mark_damaged(run, &monitor);
 }
 
 static enum job_run_end append_outcome(struct job_run *run, enum job_event event, json_t *detail, struct err *err)
@@ -229,51 +150,53 @@ static enum job_run_end append_outcome(struct job_run *run, enum job_event event
 }
 
 /* Write the thumbnail for the status page. Errors are ignored. */
-static void make_thumbnail(const struct job_run *run, const struct reconstruct_report *r)
+static void make_thumbnail(const struct job_run *run)
 {
-	size_t n = r->is_series ? r->n_objects : 1; /* the further objects were computed from the slices */
-	const char **files = calloc(n ? n : 1, sizeof(files[0]));
+	const json_t *objects = json_object_get(run->outcome.detail, "objects");
+	const char *kind = json_string_value(json_object_get(json_array_get(objects, 0), "kind"));
+	/* After the slices of one object there may be objects computed from them. */
+	size_t n = kind && !strcmp(kind, "slice") ? json_array_size(objects) : 1;
+	const char **files = calloc(n, sizeof(files[0]));
 	struct err why = {0};
 
 	for (size_t i = 0; files && i < n; i++)
-		files[i] = r->objects[i].file;
+		files[i] = file_name(json_string_value(json_object_get(json_array_get(objects, i), "file")));
 	if (!files || thumbnail_make(run->out_dir, files, n, &why) < 0)
 		log_event(LOG_WARNING, "thumbnail-not-made", "job=%lld reason=%s", (long long)run->view->id,
 			  log_quote(files ? why.msg : "no memory"));
 	free(files);
 }
 
+static enum job_run_end finish(struct job_run *run, struct err *err)
+{
+	const struct case_outcome *outcome = &run->outcome;
+	const char *warnings = json_string_value(json_object_get(outcome->detail, "warnings"));
+	enum job_event event = EVENT_RECONSTRUCTED;
+	json_t *detail = NULL;
+
+	if (stopped(run) || outcome->why.code == ECANCELED)
+		return JOB_RUN_STOPPED;
+	if (outcome->why.code == EHWPOISON || run->journal_failed) {
+		*err = outcome->why;
+		return run->journal_failed ? JOB_RUN_JOURNAL_FAILED : JOB_RUN_DEVICE_FAILED;
+	}
+	if (outcome->why.code)
+		event = event_of_error(run, &outcome->why, &detail);
+	else if (warnings)
+		log_event(LOG_WARNING, "result-warning", "job=%lld warnings=%s", (long long)run->view->id, log_quote(warnings));
+	return append_outcome(run, event, detail ? detail : json_incref(outcome->detail), err);
+}
+
 static enum job_run_end work(struct job_run *run, struct err *err)
 {
-	struct reconstruct_report report = {0};
-	enum job_event event = EVENT_RECONSTRUCTED;
+	const struct status_conf *page = &run->conf->process->config->status;
 	enum job_run_end end;
 	struct err why = {0};
-	json_t *detail = NULL;
-	int ret = reconstruct(run, &report, &why);
 
-	if (stopped(run) || ret == -ECANCELED) {
-		end = JOB_RUN_STOPPED;
-	} else if (ret < 0 && why.code == EHWPOISON) {
-		*err = why;
-		end = JOB_RUN_DEVICE_FAILED;
-	} else if (run->journal_failed) {
-		*err = why;
-		end = JOB_RUN_JOURNAL_FAILED;
-	} else {
-		if (ret == 0)
-			ret = describe(run, &report, &detail, &why);
-		if (ret < 0)
-			event = event_of_error(run, &why, &detail);
-		else if (report.warnings[0])
-			log_event(LOG_WARNING, "result-warning", "job=%lld warnings=%s", (long long)run->view->id,
-				  log_quote(report.warnings));
-		end = append_outcome(run, event, detail, err);
-	}
-	if (end == JOB_RUN_RECONSTRUCTED && run->conf->process->config->status.enabled &&
-	    run->conf->process->config->status.thumbnails)
-		make_thumbnail(run, &report);
-	reconstruct_report_clear(&report);
+	compute(run);
+	end = finish(run, err);
+	if (end == JOB_RUN_RECONSTRUCTED && page->enabled && page->thumbnails)
+		make_thumbnail(run);
 	/* Remove the output that will not be sent. After JOB_RUN_JOURNAL_FAILED it stays, and the next attempt removes it. */
 	if (end != JOB_RUN_RECONSTRUCTED && end != JOB_RUN_JOURNAL_FAILED && run->out_dir[0] &&
 	    folder_remove(run->out_dir, &why) < 0)
@@ -292,9 +215,8 @@ enum job_run_end job_run(const struct job_run_conf *conf, struct err *err)
 		run.view = jobs_find(&run.jobs, conf->job);
 		end = run.view && run.view->state == JOB_RUNNING ? work(&run, err) : JOB_RUN_NOT_RUNNING;
 	}
-	for (size_t i = 0; i < run.n_paths; i++)
-		free(run.paths[i]);
-	free(run.paths);
+	case_order_clear(&run.order);
+	case_outcome_clear(&run.outcome);
 	jobs_clear(&run.jobs);
 	return end;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One run of one job, in a worker: reconstruct its case into outbox/JOB and record the outcome in the journal.
+/* One run of one job: read its order from the journal, have its case reconstructed into outbox/JOB (compute(): a worker does it
+ * on its device), and record the outcome in the journal.
  *
  * - The node has appended `started` before; the run appends the one event that ends it. If its process dies before that, the node
  * appends it.
@@ -17,16 +18,17 @@
 
 #include <stdbool.h>
 
-#include "kernels/device.h"
+#include "node/jobs/case_order.h"
 #include "node/process/work_process.h"
-#include "recon/pet/pet.h"
+#include "recon/core/monitor.h"
 
 struct job_run_conf {
 	struct work_process *process; /* its journal is open */
-	struct device *dev;
-	struct pet_cache *cache; /* of the device; the run may add to it and does not free it */
 	int64_t job;
 	void *ctx;
+	/* Reconstruct the case into out_dir; see case_run(). */
+	void (*compute)(void *ctx, const struct case_order *order, const char *out_dir, const struct monitor *monitor,
+			struct case_outcome *ret_outcome);
 	void (*alive)(void *ctx);   /* called on progress, at most a few times a second */
 	bool (*stopped)(void *ctx); /* polled; true: stop */
 };

@@ -226,6 +226,18 @@ static int64_t add(struct place *p, int64_t job, struct instance_row *row)
 	return row->id;
 }
 
+static int check_case(const struct place *p, int64_t job, const struct monitor *monitor, struct case_check_report *ret_report,
+		      bool *ret_journal, struct err *err)
+{
+	struct case_order order;
+	int ret;
+
+	assert_int_equal(case_order_read_files(p->journal, job, &order, NULL), 0);
+	ret = case_check(p->journal, p->spool, &order, 2, monitor, ret_report, ret_journal, err);
+	case_order_clear(&order);
+	return ret;
+}
+
 static void test_case(void **state)
 {
 	struct place *p = *state;
@@ -243,7 +255,7 @@ static void test_case(void **state)
 		make(p, i, bytes, &rows[i]);
 		add(p, job, &rows[i]);
 	}
-	assert_int_equal(case_check(p->journal, p->spool, job, 2, NULL, &report, &unwritten, &err), 0);
+	assert_int_equal(check_case(p, job, NULL, &report, &unwritten, &err), 0);
 	assert_int_equal(report.files, 100);
 	assert_int_equal(report.damaged, 0);
 	assert_false(unwritten);
@@ -254,7 +266,7 @@ static void test_case(void **state)
 		snprintf(path, sizeof(path), "%s/%s", p->spool, rows[i].file);
 		write_file(path, bytes, i == 99 ? n : n - 5);
 	}
-	assert_int_equal(case_check(p->journal, p->spool, job, 2, NULL, &report, &unwritten, &err), -EBADMSG);
+	assert_int_equal(check_case(p, job, NULL, &report, &unwritten, &err), -EBADMSG);
 	assert_int_equal(report.damaged, 2);
 	assert_non_null(strstr(err.msg, "2 of 100 files are damaged, the first: the bytes of instances/70.dcm"));
 	assert_int_equal(journal_count_damaged(p->journal, job, NULL), 2);
@@ -262,7 +274,7 @@ static void test_case(void **state)
 	assert_int_equal(journal_is_damaged(p->journal, rows[71].id, NULL), 0);
 	/* One came again. */
 	make(p, 70, bytes, &again);
-	assert_int_equal(case_check(p->journal, p->spool, job, 2, NULL, &report, &unwritten, &err), -EBADMSG);
+	assert_int_equal(check_case(p, job, NULL, &report, &unwritten, &err), -EBADMSG);
 	assert_int_equal(report.damaged, 1);
 	assert_int_equal(journal_count_damaged(p->journal, job, NULL), 1);
 	assert_int_equal(journal_is_damaged(p->journal, rows[99].id, NULL), 1);
@@ -270,7 +282,7 @@ static void test_case(void **state)
 	assert_int_equal(journal_count_damaged(p->journal, job, NULL), 0);
 	/* Both: no mark is left. */
 	make(p, 99, bytes, &again);
-	assert_int_equal(case_check(p->journal, p->spool, job, 2, NULL, &report, &unwritten, &err), 0);
+	assert_int_equal(check_case(p, job, NULL, &report, &unwritten, &err), 0);
 	assert_int_equal(journal_count_damaged(p->journal, job, NULL), 0);
 }
 
@@ -293,7 +305,7 @@ static void test_read_error(void **state)
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	none = (struct rlimit){0, before.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-	ret = case_check(p->journal, p->spool, job, 2, NULL, &report, &unwritten, &err);
+	ret = check_case(p, job, NULL, &report, &unwritten, &err);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_int_equal(ret, -EMFILE);
 	assert_non_null(strstr(err.msg, "cannot be read"));
@@ -333,7 +345,7 @@ static void test_cancelled(void **state)
 	assert_int_equal(journal_open_job(p->journal, "{\"key\":\"k\"}", 1, &job, NULL), 0);
 	make(p, 1, bytes, &row);
 	add(p, job, &row);
-	assert_int_equal(case_check(p->journal, p->spool, job, 2, &monitor, &report, &unwritten, NULL), -ECANCELED);
+	assert_int_equal(check_case(p, job, &monitor, &report, &unwritten, NULL), -ECANCELED);
 	assert_int_equal(journal_count_damaged(p->journal, job, NULL), 0);
 	assert_int_equal(case_check_file(p->spool, &row, at_once, NULL, NULL), -ECANCELED);
 }

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run of a job has to do, read from the journal, and what came of it. Neither needs the journal afterwards, so that the
+ * case can be computed on another machine. */
+#ifndef TOMONODE_NODE_CASE_ORDER_H
+#define TOMONODE_NODE_CASE_ORDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "node/jobs/jobs.h"
+#include "node/store/journal.h"
+
+struct case_order {
+	int64_t job, attempt; /* attempt: seq of its `started` event */
+	char protocol[CONFIG_NAME_SIZE];
+	bool as_is, same_patient;   /* what a person decided, see struct case_decision */
+	char header[128];	    /* the file whose header counts then; "": none */
+	struct instance_row *files; /* in order of arrival; `file` is relative to a folder that is given separately */
+	size_t n_files;
+};
+
+struct case_outcome {
+	struct err why; /* code 0: reconstructed */
+	size_t damaged; /* number of files that differ from those received */
+	json_t *detail; /* of the event `reconstructed`; NULL after an error */
+};
+
+/* Read the order for a running job. EAGAIN: no memory. Negative: *ret_order is empty. */
+int case_order_read(struct journal *j, const struct job_view *v, struct case_order *ret_order, struct err *err);
+/* Read only `job` and the files. */
+int case_order_read_files(struct journal *j, int64_t job, struct case_order *ret_order, struct err *err);
+void case_order_clear(struct case_order *order);
+void case_outcome_clear(struct case_outcome *outcome);
+
+#endif
