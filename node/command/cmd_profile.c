@@ -31,9 +31,7 @@ struct profile {
 	struct exam *exam;
 	struct profile_phantom phantom;
 	struct profile_result result;
-	struct profile_change changes[SYSTEM_PARAMETERS];
-	bool passed;
-	char reason[500];
+	struct profile_constancy constancy;
 };
 
 enum { OPTION_FIX = OPTION_LONG };
@@ -155,6 +153,12 @@ static void name_profile(struct profile *p)
 		snprintf(profile->name, sizeof(profile->name), "%s", p->name);
 }
 
+/* The comparison with the profile in use; NULL: a fit. */
+static const struct profile_constancy *constancy(const struct profile *p)
+{
+	return p->check ? &p->constancy : NULL;
+}
+
 static int fit(struct profile *p)
 {
 	struct progress progress;
@@ -169,11 +173,11 @@ static int fit(struct profile *p)
 	if (!p->result.refused[0])
 		name_profile(p);
 	if (p->check)
-		p->passed = profile_check(&p->result, p->exam->profile, p->limit, p->changes, p->reason, sizeof(p->reason));
+		profile_check(&p->result, p->exam->profile, p->limit, &p->constancy);
 	if (!p->folder)
 		return CODE_OK;
 	options_note_folder(&p->o, p->folder);
-	if (folder_create(p->folder, &err) < 0 || profile_report_write(p->exam, &p->result, p->folder, &err) < 0)
+	if (folder_create(p->folder, &err) < 0 || profile_report_write(p->exam, &p->result, constancy(p), p->folder, &err) < 0)
 		return options_fail_err(&p->o, &err);
 	return CODE_OK;
 }
@@ -188,31 +192,18 @@ static void print_parameters(const struct profile *p)
 		if (r->fit.sd[i] != 0)
 			printf("%-21s %10.4f +- %.4f %s (start %.4g)%s\n", system_parameter_names[i], r->fit.value[i],
 			       r->fit.sd[i], system_parameter_units[i], r->input.start[i],
-			       p->check && !p->changes[i].passed ? "  changed" : "");
+			       p->check && !p->constancy.change[i].passed ? "  changed" : "");
 	if (r->conventions.n && r->conventions.best != 0)
 		printf("the angles follow another convention than the profile says: sign %s, angle about the %s\n",
 		       r->conventions.trials[r->conventions.best].sign > 0 ? "kept" : "reversed",
 		       r->input.views.definition == ANGLE_ABOUT_AXIS ? "axis" : "detector");
 }
 
-static json_t *changes_json(const struct profile *p)
-{
-	json_t *list = json_array();
-
-	for (int i = 0; i < SYSTEM_PARAMETERS; i++)
-		if (p->changes[i].compared)
-			json_array_append_new(list, json_pack("{s:s, s:f, s:f, s:b}", "name", system_parameter_names[i], "change",
-							      p->changes[i].change, "allowed",
-							      isfinite(p->changes[i].allowed) ? p->changes[i].allowed : 1e9,
-							      "passed", p->changes[i].passed));
-	return list;
-}
-
 /* Print the result. Returns the exit code. */
 static int print(struct profile *p)
 {
-	const char *reason = p->check ? p->reason : p->result.refused;
-	int code = p->check ? (p->passed ? CODE_OK : CODE_FAILED) : reason[0] ? CODE_INPUT : CODE_OK;
+	const char *reason = p->check ? p->constancy.reason : p->result.refused;
+	int code = !reason[0] ? CODE_OK : p->check ? CODE_FAILED : CODE_INPUT;
 	json_t *root;
 
 	if (!p->o.json) {
@@ -223,9 +214,7 @@ static int print(struct profile *p)
 		       p->check ? p->exam->profile->name : p->folder);
 		return CODE_OK;
 	}
-	root = profile_report_json(p->exam, &p->result);
-	if (p->check)
-		json_object_set_new(root, "changes", changes_json(p));
+	root = profile_report_json(p->exam, &p->result, constancy(p));
 	json_object_set_new(root, "ok", json_boolean(code == CODE_OK));
 	json_object_set_new(root, "code", json_integer(code));
 	if (code != CODE_OK)

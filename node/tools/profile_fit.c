@@ -89,7 +89,7 @@ static int match(const struct bead_tracks *t, const struct profile_phantom *phan
 	if (phantom->knowledge == BEADS_KNOWN)
 		return bead_tracks_match(t, (const double(*)[3])phantom->at, phantom->n_beads, ret_number, &mirrored, err);
 	for (int i = 0; i < t->n; i++)
-		ret_number[i] = 0;
+		ret_number[i] = phantom->knowledge == BEADS_UNKNOWN ? i : 0;
 	if (phantom->knowledge == BEADS_IN_LAYERS)
 		bead_tracks_layers(t, support, phantom->layer, phantom->n_layers, ret_number);
 	return 0;
@@ -328,43 +328,41 @@ void profile_result_clear(struct profile_result *r)
 	*r = (struct profile_result){0};
 }
 
-static void note(char *reason, size_t size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void note(struct profile_constancy *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Write a reason unless there is one. */
-static void note(char *reason, size_t size, const char *fmt, ...)
+static void note(struct profile_constancy *c, const char *fmt, ...)
 {
 	va_list args;
 
-	if (reason[0])
+	if (c->reason[0])
 		return;
 	va_start(args, fmt);
-	vsnprintf(reason, size, fmt, args);
+	vsnprintf(c->reason, sizeof(c->reason), fmt, args);
 	va_end(args);
 }
 
-bool profile_check(const struct profile_result *r, const struct profile_conf *profile, double limit, struct profile_change *ret,
-		   char *reason, size_t size)
+void profile_check(const struct profile_result *r, const struct profile_conf *profile, double limit,
+		   struct profile_constancy *ret)
 {
 	double was[SYSTEM_PARAMETERS];
 
-	reason[0] = '\0';
+	*ret = (struct profile_constancy){0};
 	profile_system(profile, was);
 	if (r->refused[0])
-		note(reason, size, "%s", r->refused);
+		note(ret, "%s", r->refused);
 	if (r->conventions.best != 0)
-		note(reason, size, "the exam follows other conventions of the angle than the profile");
+		note(ret, "the exam follows other conventions of the angle than the profile");
 	for (int i = 0; i < SYSTEM_PARAMETERS; i++) {
 		struct profile_change c = {.compared = r->input.fitted[i], .change = r->fit.value[i] - was[i]};
 
 		c.allowed = allowed_change[i] + 3 * r->fit.sd[i];
 		c.passed = !c.compared || fabs(c.change) <= c.allowed;
 		if (!c.passed)
-			note(reason, size, "%s has changed by %.3g %s (allowed: %.2g)", system_parameter_names[i], c.change,
+			note(ret, "%s has changed by %.3g %s (allowed: %.2g)", system_parameter_names[i], c.change,
 			     system_parameter_units[i], c.allowed);
-		ret[i] = c;
+		ret->change[i] = c;
 	}
 	if (!(r->rms_before <= limit))
-		note(reason, size, "the residuals with the profile's geometry are %.2f bins (allowed: %.2f)", r->rms_before,
-		     limit);
-	return !reason[0];
+		note(ret, "the residuals with the profile's geometry are %.2f bins (allowed: %.2f)", r->rms_before, limit);
 }

@@ -19,9 +19,10 @@ struct profile_result {
 	double *angle;		     /* [views] */
 	double (*at)[3];	     /* [input.phantom.n_beads] */
 	struct bead_point *points;
-	int *number;		  /* [input.phantom.n_beads]: index in the phantom's list of beads or layers; -1: none */
-	int n_found, n_unmatched; /* beads that were found; of these those that are not in the phantom */
-	int n_dropped;		  /* positions that were left out because they are far from the fit */
+	int *number; /* [input.phantom.n_beads]: index in the phantom's list of beads or layers; heights unknown: in the order
+			found */
+	int n_found, n_unmatched;	     /* beads that were found; of these those that are not in the phantom */
+	int n_dropped;			     /* positions that were left out because they are far from the fit */
 	struct bead_conventions conventions; /* n = 0: not tried, because heights are unknown */
 	struct bead_fit fit;
 	struct bead_view_residual *views; /* [views] */
@@ -39,15 +40,18 @@ void profile_result_clear(struct profile_result *r);
 /* Write the parameters of a profile. */
 void profile_system(const struct profile_conf *p, double ret[SYSTEM_PARAMETERS]);
 
-/* Compare a fit with the profile in use. */
+/* A fit compared with the profile in use. */
 struct profile_change {
 	bool compared; /* the parameter was fitted */
 	double change, allowed;
 	bool passed;
 };
-/* ret: SYSTEM_PARAMETERS elements. limit: largest residuals with the profile's own geometry, bins. Returns true if everything
- * passed; otherwise the first reason is in `reason`. */
-bool profile_check(const struct profile_result *r, const struct profile_conf *profile, double limit, struct profile_change *ret,
-		   char *reason, size_t size);
+struct profile_constancy {
+	struct profile_change change[SYSTEM_PARAMETERS];
+	char reason[500]; /* the first reason why the profile does not describe the system; "": it does */
+};
+/* limit: largest residuals with the profile's own geometry, bins. */
+void profile_check(const struct profile_result *r, const struct profile_conf *profile, double limit,
+		   struct profile_constancy *ret);
 
 #endif

@@ -18,7 +18,28 @@ static const char style[] =
 	"td:first-child,th:first-child{text-align:left}.bad{color:#a00}.good{color:#060}"
 	"svg{background:#fafafa;border:1px solid #ccc}svg text{font-size:12px}";
 
-static void put_head(struct html *h, const struct exam *exam, const struct profile_result *r)
+/* Write the result of the fit or of the check in one sentence. */
+static void put_verdict(struct html *h, const struct exam *exam, const struct profile_result *r,
+			const struct profile_constancy *check)
+{
+	const char *reason = check ? check->reason : r->refused;
+
+	if (reason[0]) {
+		html_put(h, check && !r->refused[0] ? "<p class=\"bad\"><b>The check failed:</b> "
+						    : "<p class=\"bad\"><b>Refused:</b> ");
+		html_text(h, reason);
+	} else if (check) {
+		html_put(h, "<p class=\"good\"><b>Passed:</b> the profile <code>");
+		html_text(h, exam->profile->name);
+		html_put(h, "</code> describes the system.");
+	} else {
+		html_put(h, "<p class=\"good\"><b>The fit may be used:</b> <code>profile.conf</code>.");
+	}
+	html_put(h, "</p>\n");
+}
+
+static void put_head(struct html *h, const struct exam *exam, const struct profile_result *r,
+		     const struct profile_constancy *check)
 {
 	html_put(h, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Geometry profile</title><style>");
 	html_put(h, style);
@@ -26,13 +47,7 @@ static void put_head(struct html *h, const struct exam *exam, const struct profi
 	html_text(h, exam->profile->name);
 	html_printf(h, "</code>. %d views, %d beads of the phantom (%d found), %d positions (%d left out).</p>\n",
 		    r->input.views.n_views, r->input.phantom.n_beads, r->n_found, r->input.n_points, r->n_dropped);
-	if (r->refused[0]) {
-		html_put(h, "<p class=\"bad\"><b>Refused:</b> ");
-		html_text(h, r->refused);
-		html_put(h, "</p>\n");
-	} else {
-		html_put(h, "<p class=\"good\"><b>The fit may be used:</b> <code>profile.conf</code>.</p>\n");
-	}
+	put_verdict(h, exam, r, check);
 	html_printf(h,
 		    "<p>Residuals: %.3f bins rms, %.3f with the geometry of the start. Largest mean residual of a view: %.1f "
 		    "standard "
@@ -40,10 +55,19 @@ static void put_head(struct html *h, const struct exam *exam, const struct profi
 		    r->fit.rms, r->rms_before, r->trend, r->trend > 5 ? ": the residuals depend on the view" : "");
 }
 
-static void put_parameters(struct html *h, const struct profile_result *r)
+static void put_change(struct html *h, const struct profile_change *c)
+{
+	if (c->compared)
+		html_printf(h, "<td%s>%.4f</td><td>%.2g</td>", c->passed ? "" : " class=\"bad\"", c->change, c->allowed);
+	else
+		html_put(h, "<td></td><td></td>");
+}
+
+static void put_parameters(struct html *h, const struct profile_result *r, const struct profile_constancy *check)
 {
 	html_put(h, "<h2>Parameters</h2>\n<table><tr><th>parameter</th><th>start</th><th>fitted</th><th>standard "
-		    "deviation</th><th>allowed</th><th>unit</th></tr>\n");
+		    "deviation</th><th>allowed</th>");
+	html_put(h, check ? "<th>change</th><th>allowed</th><th>unit</th></tr>\n" : "<th>unit</th></tr>\n");
 	for (int i = 0; i < SYSTEM_PARAMETERS; i++) {
 		double limit = bead_sd_limit(i, r->input.views.definition);
 
@@ -54,6 +78,8 @@ static void put_parameters(struct html *h, const struct profile_result *r)
 				    r->fit.sd[i], limit);
 		else
 			html_put(h, "<td>not fitted</td><td></td><td></td>");
+		if (check)
+			put_change(h, &check->change[i]);
 		html_printf(h, "<td>%s</td></tr>\n", system_parameter_units[i]);
 	}
 	html_put(h, "</table>\n");
@@ -109,6 +135,12 @@ static void put_views(struct html *h, const struct profile_result *r)
 	html_put(h, "</svg>\n");
 }
 
+static const char *const bead_numbers[] = {
+	[BEADS_KNOWN] = "their numbers in the phantom",
+	[BEADS_IN_LAYERS] = "the numbers of their layers",
+	[BEADS_UNKNOWN] = "numbers in the order in which they were found",
+};
+
 /* Draw one view with its beads, and every residual as an arrow at its place. */
 static void put_detector(struct html *h, const struct profile_result *r, int central, const int size[2])
 {
@@ -119,9 +151,8 @@ static void put_detector(struct html *h, const struct profile_result *r, int cen
 	html_put(h, "<h2>Beads and residuals</h2>\n");
 	html_printf(h,
 		    "<p>The view at %.2f&deg;, u to the right (away from the chest wall), v downward. Circles: beads of this "
-		    "view, with "
-		    "their numbers in the phantom; lines: residuals of all views, the longest is %.2f bins.</p>\n",
-		    r->angle[central], most);
+		    "view, with %s; lines: residuals of all views, the longest is %.2f bins.</p>\n",
+		    r->angle[central], bead_numbers[r->input.phantom.knowledge], most);
 	html_printf(h, "<svg width=\"%d\" height=\"%d\"><image href=\"view.png\" width=\"%d\" height=\"%d\"/>\n", size[0],
 		    size[1], size[0], size[1]);
 	for (int i = 0; i < r->input.n_points; i++) {
@@ -139,12 +170,13 @@ static void put_detector(struct html *h, const struct profile_result *r, int cen
 	html_put(h, "</svg>\n");
 }
 
-char *profile_page(const struct exam *exam, const struct profile_result *r, int central, const int size[2])
+char *profile_page(const struct exam *exam, const struct profile_result *r, const struct profile_constancy *check, int central,
+		   const int size[2])
 {
 	struct html h = {0};
 
-	put_head(&h, exam, r);
-	put_parameters(&h, r);
+	put_head(&h, exam, r, check);
+	put_parameters(&h, r, check);
 	put_conventions(&h, &r->conventions);
 	put_views(&h, r);
 	put_detector(&h, r, central, size);

@@ -8,7 +8,9 @@
 
 #define PROFILE_PAGE_SIDE 640 /* longer side of the picture of a view, pixels */
 
-/* Return the page; the caller frees it. central: the view in view.png; size: of this picture. NULL: no memory. */
-char *profile_page(const struct exam *exam, const struct profile_result *r, int central, const int size[2]);
+/* Return the page; the caller frees it. check: the comparison with the profile in use; NULL: a fit. central: the view in
+ * view.png; size: of this picture. NULL: no memory. */
+char *profile_page(const struct exam *exam, const struct profile_result *r, const struct profile_constancy *check, int central,
+		   const int size[2]);
 
 #endif

@@ -71,7 +71,22 @@ static json_t *beads_json(const struct profile_result *r)
 	return list;
 }
 
-json_t *profile_report_json(const struct exam *exam, const struct profile_result *r)
+static json_t *changes_json(const struct profile_constancy *check)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < SYSTEM_PARAMETERS; i++) {
+		const struct profile_change *c = &check->change[i];
+
+		if (c->compared)
+			json_array_append_new(list, json_pack("{s:s, s:f, s:f, s:b}", "name", system_parameter_names[i], "change",
+							      c->change, "allowed", isfinite(c->allowed) ? c->allowed : 1e9,
+							      "passed", c->passed));
+	}
+	return list;
+}
+
+json_t *profile_report_json(const struct exam *exam, const struct profile_result *r, const struct profile_constancy *check)
 {
 	json_t *root =
 		json_pack("{s:b, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "usable", !r->refused[0], "refused",
@@ -86,6 +101,8 @@ json_t *profile_report_json(const struct exam *exam, const struct profile_result
 	json_object_set_new(root, "conventions", conventions_json(&r->conventions));
 	json_object_set_new(root, "by_view", views_json(r));
 	json_object_set_new(root, "beads", beads_json(r));
+	if (check)
+		json_object_set_new(root, "changes", changes_json(check));
 	return root;
 }
 
@@ -111,7 +128,8 @@ static int put_profile(const struct exam *exam, const struct profile_result *r, 
 	return put(folder, "profile.conf", text, err);
 }
 
-int profile_report_write(const struct exam *exam, const struct profile_result *r, const char *folder, struct err *err)
+int profile_report_write(const struct exam *exam, const struct profile_result *r, const struct profile_constancy *check,
+			 const char *folder, struct err *err)
 {
 	char path[4200];
 	int size[2], central = 0, rc;
@@ -124,13 +142,13 @@ int profile_report_write(const struct exam *exam, const struct profile_result *r
 		return err_set(err, ENAMETOOLONG, "the path of folder %.60s... is too long", folder);
 	rc = profile_views_picture(exam, central, PROFILE_PAGE_SIDE, path, size, err);
 	if (rc == 0)
-		rc = json_file_write(profile_report_json(exam, r), folder, "report.json", err);
+		rc = json_file_write(profile_report_json(exam, r, check), folder, "report.json", err);
 	if (rc == 0) {
-		page = profile_page(exam, r, central, size);
+		page = profile_page(exam, r, check, central, size);
 		rc = page ? put(folder, "report.html", page, err) : err_set(err, ENOMEM, "no memory for the report");
 		free(page);
 	}
-	if (rc == 0 && !r->refused[0])
+	if (rc == 0 && !check && !r->refused[0])
 		rc = put_profile(exam, r, folder, err);
 	return rc;
 }

@@ -110,7 +110,8 @@ def check_refusals(exam, phantom, start):
         beads = json.load(f)["beads_mm"]
     check_refused(exam, edit(phantom, beads_mm=None), start, "the heights of the beads are unknown")
     check_refused(exam, edit(phantom, beads_mm=[b[:2] for b in beads]), start, "the heights of the beads are unknown")
-    assert os.path.exists(exam + "-no/report.html")
+    with open(exam + "-no/report.html", encoding="utf-8") as f:
+        assert re.findall(r'fill="#0f0">(\d+)<', f.read()) == [str(i + 1) for i in range(len(beads))], "the beads are not numbered"
     check_refused(exam, edit(phantom, beads_mm=[[x, -y, z] for x, y, z in beads]), start, "the beads are seen mirrored")
     check_refused(exam, edit(phantom, beads_mm=beads[:3]), start, "beads")
     check_refused(exam, edit(phantom, beads_mm=[[x * 1.2, y * 1.2, z] for x, y, z in beads]), start, "")
@@ -142,6 +143,11 @@ def check_constancy(exam, phantom, start, true, system, work):
         report = profile("check", changed, phantom, "-o", exam + "-check", exam, ok=(1,))
         assert [c["name"] for c in report["changes"] if not c["passed"]] == [key], report
         assert key in report["error"], report["error"]
+        page = open(exam + "-check/report.html", encoding="utf-8").read()
+        assert "The check failed:" in page and f"{key} has changed by" in page and "may be used" not in page, page[:2000]
+        assert page.count('<td class="bad">') == 1 and not os.path.exists(exam + "-check/profile.conf")
+        with open(exam + "-check/report.json", encoding="utf-8") as f:
+            assert [c["name"] for c in json.load(f)["changes"] if not c["passed"]] == [key]
 
 
 def main():
