@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/cluster/pilot_case.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/base/folder.h"
+#include "node/cluster/wire.h"
+
+#define TEXT_MAX 8000000 /* bytes of a configuration */
+
+static json_t *encode_files(const struct case_order *order)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < order->n_files; i++) {
+		const struct instance_row *row = &order->files[i];
+
+		json_array_append_new(list,
+				      json_pack("{s:s, s:s, s:s, s:s, s:s, s:I}", "file", row->file, "class", row->sop_class,
+						"instance", row->sop_instance, "syntax", row->transfer_syntax, "digest",
+						row->digest, "bytes", (json_int_t)row->bytes));
+	}
+	return list;
+}
+
+json_t *pilot_case_encode(const struct pilot_case *c)
+{
+	json_t *flatfields = json_array();
+
+	for (size_t i = 0; i < c->n_flatfields; i++)
+		json_array_append_new(flatfields, json_pack("{s:s, s:s, s:I}", "profile", c->flatfields[i].profile, "file",
+							    c->flatfields[i].file, "bytes", (json_int_t)c->flatfields[i].bytes));
+	return json_pack("{s:s, s:b, s:b, s:s, s:o, s:s?, s:o}", "protocol", c->order.protocol, "as_is", c->order.as_is,
+			 "same_patient", c->order.same_patient, "header", c->order.header, "files", encode_files(&c->order),
+			 "config", c->config, "flatfields", flatfields);
+}
+
+static bool copy_text(const json_t *from, const char *key, char *to, size_t size)
+{
+	const char *text = json_string_value(json_object_get(from, key));
+
+	if (!text || strlen(text) >= size)
+		return false;
+	strcpy(to, text);
+	return true;
+}
+
+static bool copy_bytes(const json_t *from, uint64_t *to)
+{
+	json_int_t n = json_integer_value(json_object_get(from, "bytes"));
+
+	*to = (uint64_t)n;
+	return json_is_integer(json_object_get(from, "bytes")) && n >= 0 && n < 1ll << 53;
+}
+
+static bool name_is_plain(const char *name)
+{
+	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
+
+	return name[0] && name[0] != '.' && strspn(name, allowed) == strlen(name);
+}
+
+static bool file_is_plain(const char *file)
+{
+	return !strncmp(file, "instances/", 10) && name_is_plain(file + 10);
+}
+
+static bool decode_files(const json_t *list, struct case_order *order)
+{
+	size_t n = json_array_size(list);
+
+	if (!json_is_array(list) || n > WIRE_FILES_MAX)
+		return false;
+	order->files = calloc(n ? n : 1, sizeof(order->files[0]));
+	if (!order->files)
+		return false;
+	for (order->n_files = 0; order->n_files < n; order->n_files++) {
+		const json_t *from = json_array_get(list, order->n_files);
+		struct instance_row *row = &order->files[order->n_files];
+
+		if (!copy_text(from, "file", row->file, sizeof(row->file)) || !file_is_plain(row->file) ||
+		    !copy_text(from, "class", row->sop_class, sizeof(row->sop_class)) ||
+		    !copy_text(from, "instance", row->sop_instance, sizeof(row->sop_instance)) ||
+		    !copy_text(from, "syntax", row->transfer_syntax, sizeof(row->transfer_syntax)) ||
+		    !copy_text(from, "digest", row->digest, sizeof(row->digest)) || !copy_bytes(from, &row->bytes))
+			return false;
+	}
+	return true;
+}
+
+static bool decode_flatfields(const json_t *list, struct pilot_case *c)
+{
+	size_t n = json_array_size(list);
+
+	if (!json_is_array(list) || n > WIRE_FILES_MAX)
+		return false;
+	c->flatfields = calloc(n ? n : 1, sizeof(c->flatfields[0]));
+	if (!c->flatfields)
+		return false;
+	for (c->n_flatfields = 0; c->n_flatfields < n; c->n_flatfields++) {
+		const json_t *from = json_array_get(list, c->n_flatfields);
+		struct pilot_flatfield *f = &c->flatfields[c->n_flatfields];
+
+		if (!copy_text(from, "profile", f->profile, sizeof(f->profile)) ||
+		    !copy_text(from, "file", f->file, sizeof(f->file)) || !file_is_plain(f->file) || !copy_bytes(from, &f->bytes))
+			return false;
+	}
+	return true;
+}
+
+static bool decode(const json_t *body, struct pilot_case *c)
+{
+	const json_t *config = json_object_get(body, "config");
+	const char *text = json_string_value(config);
+
+	if (!copy_text(body, "protocol", c->order.protocol, sizeof(c->order.protocol)) ||
+	    !copy_text(body, "header", c->order.header, sizeof(c->order.header)) ||
+	    !json_is_boolean(json_object_get(body, "as_is")) || !json_is_boolean(json_object_get(body, "same_patient")) ||
+	    !decode_files(json_object_get(body, "files"), &c->order) ||
+	    !decode_flatfields(json_object_get(body, "flatfields"), c) ||
+	    !(text ? strlen(text) < TEXT_MAX : json_is_null(config)))
+		return false;
+	c->order.as_is = json_is_true(json_object_get(body, "as_is"));
+	c->order.same_patient = json_is_true(json_object_get(body, "same_patient"));
+	c->config = text ? strdup(text) : NULL;
+	return !text == !c->config;
+}
+
+int pilot_case_decode(const json_t *body, int64_t job, int64_t attempt, struct pilot_case *ret_case, struct err *err)
+{
+	struct pilot_case c = {.order = {.job = job, .attempt = attempt}};
+
+	if (job <= 0 || attempt <= 0 || !decode(body, &c)) {
+		pilot_case_clear(&c);
+		return err_set(err, EBADMSG, "an order that has another form");
+	}
+	*ret_case = c;
+	return 0;
+}
+
+void pilot_case_clear(struct pilot_case *c)
+{
+	case_order_clear(&c->order);
+	free(c->config);
+	free(c->flatfields);
+	*c = (struct pilot_case){0};
+}
+
+size_t pilot_case_files(const struct pilot_case *c)
+{
+	return c->order.n_files + c->n_flatfields;
+}
+
+const char *pilot_case_file(const struct pilot_case *c, size_t i, uint64_t *ret_bytes)
+{
+	const struct pilot_flatfield *f = i < c->order.n_files ? NULL : &c->flatfields[i - c->order.n_files];
+
+	*ret_bytes = f ? f->bytes : c->order.files[i].bytes;
+	return f ? f->file : c->order.files[i].file;
+}
+
+int64_t pilot_case_objects(const json_t *detail, int64_t job, struct err *err)
+{
+	const json_t *list = json_object_get(detail, "objects");
+	size_t n = json_array_size(list);
+	char folder[40];
+
+	snprintf(folder, sizeof(folder), "outbox/%lld/", (long long)job);
+	if (n == 0 || n > WIRE_FILES_MAX)
+		return err_set(err, EBADMSG, "a result of %zu objects", n);
+	for (size_t i = 0; i < n; i++) {
+		const json_t *object = json_array_get(list, i);
+		const char *file = json_string_value(json_object_get(object, "file"));
+		uint64_t bytes;
+
+		if (!file || strncmp(file, folder, strlen(folder)) != 0 || !name_is_plain(file + strlen(folder)) ||
+		    strlen(file) > 100 || !copy_bytes(object, &bytes) || !json_is_string(json_object_get(object, "digest")))
+			return err_set(err, EBADMSG, "object %zu of a result has no plain file name, size or digest", i);
+	}
+	return (int64_t)n;
+}
+
+const char *pilot_case_object(const json_t *detail, size_t i, int64_t *ret_bytes, const char **ret_digest)
+{
+	const json_t *object = json_array_get(json_object_get(detail, "objects"), i);
+
+	*ret_bytes = json_integer_value(json_object_get(object, "bytes"));
+	*ret_digest = json_string_value(json_object_get(object, "digest"));
+	return file_name(json_string_value(json_object_get(object, "file")));
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages between node and pilot: every kind comes back as it was sent, and nothing else is accepted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <errno.h>
+
+#include <cmocka.h>
+
+#include "node/cluster/pilot_case.h"
+#include "node/cluster/wire.h"
+
+static int decode(enum wire_kind kind, const char *text, struct wire_message *ret, struct err *err)
+{
+	*err = (struct err){0};
+	return wire_decode(kind, text, strlen(text), ret, err);
+}
+
+static void test_head(void **state)
+{
+	uint8_t head[WIRE_HEAD], wrong[WIRE_HEAD] = {0, 0, 0, 1, 0, 99};
+	enum wire_kind kind;
+	struct err err = {0};
+	size_t n;
+
+	(void)state;
+	for (enum wire_kind k = WIRE_HELLO; k < WIRE_KINDS; k++) {
+		wire_put_head(k, wire_limit(k), head);
+		assert_int_equal(wire_get_head(head, &kind, &n, &err), 0);
+		assert_true(kind == k && n == wire_limit(k));
+		wire_put_head(k, wire_limit(k) + 1, head);
+		assert_int_equal(wire_get_head(head, &kind, &n, &err), -EBADMSG);
+		assert_non_null(strstr(err.msg, wire_kind_name(k)));
+	}
+	assert_int_equal(wire_get_head(wrong, &kind, &n, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "unknown kind 99"));
+}
+
+static void test_every_kind(void **state)
+{
+	int64_t offsets[] = {0, 1, 1ll << 40};
+	struct wire_message m = {.wire = WIRE_VERSION,
+				 .version = "1.2 (abc)",
+				 .name = "node7",
+				 .instance = "0123456789abcdef0123456789abcdef",
+				 .device = "cuda:0 (NVIDIA H200)",
+				 .batch = "123_4",
+				 .memory = 1ll << 37,
+				 .job = 17,
+				 .attempt = 4711,
+				 .lease = 30000,
+				 .shared = true,
+				 .index = 3,
+				 .offset = 1ll << 33,
+				 .fraction = 0.25,
+				 .code = EBADMSG,
+				 .damaged = 2,
+				 .text = "because \"so\"",
+				 .offsets = offsets,
+				 .n_offsets = 3,
+				 .body = json_pack("{s:i}", "a", 1)};
+	struct wire_message back;
+	char *text, *again;
+	size_t n;
+
+	(void)state;
+	for (enum wire_kind k = WIRE_HELLO; k < WIRE_KINDS; k++) {
+		if (k == WIRE_DATA)
+			continue;
+		m.kind = k;
+		assert_int_equal(wire_encode(&m, &text, &n, NULL), 0);
+		assert_int_equal(wire_decode(k, text, n, &back, NULL), 0);
+		back.kind = k;
+		assert_int_equal(wire_encode(&back, &again, &n, NULL), 0);
+		assert_string_equal(text, again);
+		/* Not one byte less, and no field more. */
+		assert_int_equal(wire_decode(k, text, n - 1, &back, NULL), -EBADMSG);
+		text[n - 1] = ',';
+		free(again);
+		assert_true(asprintf(&again, n > 2 ? "%s\"more\":1}" : "{\"more\":1}", text) > 0);
+		wire_clear(&back);
+		assert_int_equal(wire_decode(k, again, strlen(again), &back, NULL), -EBADMSG);
+		free(again);
+		free(text);
+	}
+	json_decref(m.body);
+}
+
+static void test_refused(void **state)
+{
+	static const struct {
+		enum wire_kind kind;
+		const char *text, *why;
+	} wrong[] = {
+		{WIRE_WELCOME, "{\"lease\":-1}", "'lease'"},
+		{WIRE_WELCOME, "{\"lease\":1.5}", "'lease'"},
+		{WIRE_WELCOME, "{\"lease\":86400001}", "'lease'"},
+		{WIRE_WELCOME, "{\"lease\":1,\"lease\":1}", "no JSON object"},
+		{WIRE_WELCOME, "[]", "no JSON object"},
+		{WIRE_WELCOME, "[[[[[[[[[[[[[[[[[[[[", "no JSON object"},
+		{WIRE_END, "{\"text\":\"a\\u0000b\"}", "no JSON object"},
+		{WIRE_END, "{\"text\":7}", "'text'"},
+		{WIRE_HAVE, "{\"job\":1,\"attempt\":2,\"offsets\":[-1]}", "'offsets'"},
+		{WIRE_PROGRESS, "{\"job\":1,\"attempt\":2,\"text\":\"\",\"fraction\":1.1}", "'fraction'"},
+		{WIRE_CASE, "{\"job\":1,\"attempt\":2,\"shared\":1,\"body\":{}}", "'shared'"},
+		{WIRE_CASE, "{\"job\":1,\"attempt\":2,\"shared\":true,\"body\":[]}", "'body'"},
+		{WIRE_DATA, "{}", "no message"},
+		{WIRE_KINDS, "{}", "no message"},
+	};
+	struct wire_message m;
+	struct err err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		assert_int_equal(decode(wrong[i].kind, wrong[i].text, &m, &err), -EBADMSG);
+		if (!strstr(err.msg, wrong[i].why))
+			fail_msg("%s: %s", wrong[i].text, err.msg);
+	}
+}
+
+/* A pilot of another version is refused with that reason, so its HELLO must be readable, whatever else is in it. */
+static void test_other_version(void **state)
+{
+	struct wire_message m;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(decode(WIRE_HELLO, "{\"wire\":2,\"version\":\"2.0 (def)\",\"new\":[1]}", &m, &err), 0);
+	assert_int_equal(m.wire, 2);
+	assert_string_equal(m.version, "2.0 (def)");
+	wire_clear(&m);
+	assert_int_equal(decode(WIRE_HELLO, "{\"wire\":1,\"version\":\"1\"}", &m, &err), -EBADMSG);
+}
+
+static void fill_case(struct pilot_case *c)
+{
+	static struct instance_row rows[2] = {{.file = "instances/1-a.dcm",
+					       .sop_class = "1.2",
+					       .sop_instance = "1.3",
+					       .transfer_syntax = "1.4",
+					       .digest = "aa",
+					       .bytes = 10},
+					      {.file = "instances/2-b.dcm", .digest = "bb", .bytes = 20}};
+	static struct pilot_flatfield flat[1] = {{.profile = "p", .file = "instances/flatfield-0", .bytes = 5}};
+	static char config[] = "node: { };";
+
+	*c = (struct pilot_case){.order = {.job = 3, .attempt = 4, .protocol = "dbt", .as_is = true, .files = rows, .n_files = 2},
+				 .config = config,
+				 .flatfields = flat,
+				 .n_flatfields = 1};
+}
+
+static void test_case(void **state)
+{
+	struct pilot_case c, back;
+	uint64_t bytes;
+	json_t *body;
+
+	(void)state;
+	fill_case(&c);
+	body = pilot_case_encode(&c);
+	assert_int_equal(pilot_case_decode(body, 3, 4, &back, NULL), 0);
+	assert_true(back.order.as_is && !back.order.same_patient && back.order.attempt == 4);
+	assert_string_equal(back.order.files[0].sop_instance, "1.3");
+	assert_string_equal(back.config, "node: { };");
+	assert_int_equal(pilot_case_files(&back), 3);
+	assert_string_equal(pilot_case_file(&back, 1, &bytes), "instances/2-b.dcm");
+	assert_int_equal(bytes, 20);
+	assert_string_equal(pilot_case_file(&back, 2, &bytes), "instances/flatfield-0");
+	pilot_case_clear(&back);
+	assert_int_equal(pilot_case_decode(body, 0, 4, &back, NULL), -EBADMSG);
+	json_object_del(body, "header");
+	assert_int_equal(pilot_case_decode(body, 3, 4, &back, NULL), -EBADMSG);
+	json_decref(body);
+}
+
+/* No name leads out of the folder. */
+static void test_names(void **state)
+{
+	static const char *const wrong[] = {"instances/../x", "instances/.x", "instances/a/b", "/etc/passwd", "instances/", "x",
+					    "instances/a b"};
+	struct pilot_case c, back;
+	struct err err = {0};
+	json_t *detail;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		json_t *body;
+
+		fill_case(&c);
+		snprintf(c.flatfields[0].file, sizeof(c.flatfields[0].file), "%s", wrong[i]);
+		body = pilot_case_encode(&c);
+		assert_int_equal(pilot_case_decode(body, 3, 4, &back, NULL), -EBADMSG);
+		json_decref(body);
+	}
+	detail = json_pack("{s:[{s:s,s:i,s:s}]}", "objects", "file", "outbox/3/a.dcm", "bytes", 4, "digest", "aa");
+	assert_int_equal(pilot_case_objects(detail, 3, &err), 1);
+	assert_int_equal(pilot_case_objects(detail, 33, &err), -EBADMSG);
+	json_object_set_new(json_array_get(json_object_get(detail, "objects"), 0), "file", json_string("outbox/3/../4/a.dcm"));
+	assert_int_equal(pilot_case_objects(detail, 3, &err), -EBADMSG);
+	json_decref(detail);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_head),	      cmocka_unit_test(test_every_kind), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_other_version), cmocka_unit_test(test_case),	 cmocka_unit_test(test_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

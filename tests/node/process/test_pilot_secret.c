@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Secrets of pilots, and tokens that are used once. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "node/base/folder.h"
+#include "node/process/pilot_secret.h"
+
+static void test_secret(void **state)
+{
+	char spool[] = "/tmp/test_pilot_secret.XXXXXX", path[200], hex[PILOT_SECRET_SIZE], read[PILOT_SECRET_SIZE];
+	struct err err = {0};
+	struct stat st;
+
+	(void)state;
+	assert_non_null(mkdtemp(spool));
+	assert_int_equal(pilot_secret_read(spool, "d1", read, &err), -ENOENT);
+	assert_int_equal(pilot_secret_create(spool, "../d1", hex, &err), -EINVAL);
+	assert_int_equal(pilot_secret_create(spool, "d1", hex, &err), 0);
+	assert_true(pilot_secret_is_valid(hex));
+	assert_int_equal(pilot_secret_create(spool, "d1", read, &err), -EEXIST);
+	assert_int_equal(pilot_secret_read(spool, "d1", read, &err), 0);
+	assert_string_equal(hex, read);
+	snprintf(path, sizeof(path), "%s/pilots/d1", spool);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	/* A token is used once, and none after a later one. */
+	assert_int_equal(pilot_token_use(spool, "d1", 7, &err), 0);
+	assert_int_equal(pilot_token_use(spool, "d1", 7, &err), -EALREADY);
+	assert_non_null(strstr(err.msg, "token 7 of pilot 'd1' was used before"));
+	assert_int_equal(pilot_token_use(spool, "d1", 6, &err), -EALREADY);
+	assert_int_equal(pilot_token_use(spool, "d1", UINT64_MAX, &err), 0);
+	assert_int_equal(pilot_token_use(spool, "d1", 8, &err), -EALREADY);
+	assert_int_equal(pilot_secret_remove(spool, "d1", &err), 0);
+	assert_int_equal(pilot_secret_remove(spool, "d1", &err), -ENOENT);
+	snprintf(path, sizeof(path), "%s/pilots", spool);
+	assert_int_equal(folder_entries(path), 0);
+	folder_remove(path, NULL);
+	folder_remove(spool, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_secret)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
