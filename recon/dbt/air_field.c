@@ -5,12 +5,14 @@
  * much as an open field does and stops at the edge of the object. A plane is fitted by least squares; cells that differ from it
  * by more than three standard deviations are left out, four times. */
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "recon/dbt/air_internal.h"
 
 #define TOP_SHARE 0.0025 /* share of the cells that are brighter than the level from which `BAND` counts */
 #define ROUNDS 4
+#define LISTED 16384	    /* cells in a fit; more of them do not make it better, because their errors are alike */
 #define KEPT_LEAST 0.7	    /* share of the region that the plane must explain */
 #define RESIDUAL_SHARE 0.25 /* rms relative to the variation that shows a variation */
 #define RESIDUAL_MOST 0.006 /* rms of ln I0, or three times the noise */
@@ -22,10 +24,9 @@ struct plane {
 	double slope[2], rms;
 };
 
-static void place_of(const struct cells *c, size_t i, double ret[2])
+static double place_of(const struct cells *c, int axis, int cell)
 {
-	ret[0] = ((double)(i % (size_t)c->n_u) + 0.5) * c->size[0] - c->half[0];
-	ret[1] = ((double)(i / (size_t)c->n_u) + 0.5) * c->size[1] - c->half[1];
+	return ((double)cell + 0.5) * c->size[axis] - c->half[axis];
 }
 
 static bool is_near(const struct cell *from, const struct cell *to, const void *ctx)
@@ -65,47 +66,64 @@ static int begin(struct cells *c, double least)
 	return waiting;
 }
 
-/* Use the cells of the region that are not at its edge; return their number. */
-static size_t use_inside(struct cells *c)
+/* List cells of the region that are not at its edge: each of a small region, about LISTED of a large one, evenly. Return their
+ * number. */
+static size_t list_inside(struct cells *c, size_t region)
 {
-	size_t n = 0;
+	size_t n = 0, every = 1 + region / LISTED, seen = 0;
 
 	for (int j = 0; j < c->n_v; j++)
 		for (int i = 0; i < c->n_u; i++) {
-			struct cell *a = c->cell + (size_t)j * (size_t)c->n_u + i;
+			const struct cell *a = c->cell + (size_t)j * (size_t)c->n_u + i;
 
-			a->plateau = a->region && a->kind == CELL_DATA && air_is_inside(c, i, j);
-			n += a->plateau;
+			if (a->region && a->kind == CELL_DATA && ++seen == every) {
+				seen = 0;
+				c->point[n] = (struct point){.at = {i, j}, .log = a->log};
+				n += air_is_inside(c, i, j);
+			}
 		}
 	return n;
 }
 
-static struct plane sum_up(const struct cells *c)
-{
-	struct plane p = {0};
-	double x[2];
+/* Sums over the cells of a list, by their indices. */
+struct sums {
+	int64_t at[2], squares[2], product;
+	double log, with_log[2];
+};
 
-	for (size_t i = 0; i < air_count_cells(c); i++) {
-		if (!c->cell[i].plateau)
-			continue;
-		place_of(c, i, x);
-		p.n++;
-		p.log += (double)c->cell[i].log;
-		for (int a = 0; a < 2; a++) {
-			p.at[a] += x[a];
-			p.with_log[a] += x[a] * (double)c->cell[i].log;
-			for (int b = 0; b < 2; b++)
-				p.spread[a][b] += x[a] * x[b];
-		}
+static struct sums add_up(const struct point *point, size_t n)
+{
+	struct sums s = {0};
+
+	for (size_t k = 0; k < n; k++) {
+		int64_t i = point[k].at[0], j = point[k].at[1];
+		double log = (double)point[k].log;
+
+		s.at[0] += i;
+		s.at[1] += j;
+		s.squares[0] += i * i;
+		s.squares[1] += j * j;
+		s.product += i * j;
+		s.log += log;
+		s.with_log[0] += (double)i * log;
+		s.with_log[1] += (double)j * log;
 	}
-	p.log /= p.n;
-	for (int a = 0; a < 2; a++)
-		p.at[a] /= p.n;
+	return s;
+}
+
+static struct plane moments(const struct cells *c, size_t n)
+{
+	struct sums s = add_up(c->point, n);
+	struct plane p = {.n = (double)n, .log = s.log / (double)n};
+	double mean[2];
+
 	for (int a = 0; a < 2; a++) {
-		p.with_log[a] = p.with_log[a] / p.n - p.at[a] * p.log;
-		for (int b = 0; b < 2; b++)
-			p.spread[a][b] = p.spread[a][b] / p.n - p.at[a] * p.at[b];
+		mean[a] = (double)s.at[a] / p.n;
+		p.at[a] = (mean[a] + 0.5) * c->size[a] - c->half[a];
+		p.spread[a][a] = ((double)s.squares[a] / p.n - mean[a] * mean[a]) * c->size[a] * c->size[a];
+		p.with_log[a] = (s.with_log[a] / p.n - mean[a] * p.log) * c->size[a];
 	}
+	p.spread[0][1] = p.spread[1][0] = ((double)s.product / p.n - mean[0] * mean[1]) * c->size[0] * c->size[1];
 	return p;
 }
 
@@ -132,47 +150,53 @@ static void solve(struct plane *p, bool both)
 			   : p->with_log[1] / p->spread[1][1];
 }
 
-static double residual(const struct cells *c, const struct plane *p, size_t i)
+/* Compute the distances of the cells of a list from the plane; return their rms. */
+static double compare(struct cells *c, size_t n, const struct plane *p)
 {
-	double x[2];
+	double per[2] = {p->slope[0] * c->size[0], p->slope[1] * c->size[1]}, sum = 0;
+	double first = p->log + p->slope[0] * (place_of(c, 0, 0) - p->at[0]) + p->slope[1] * (place_of(c, 1, 0) - p->at[1]);
 
-	place_of(c, i, x);
-	return (double)c->cell[i].log - p->log - p->slope[0] * (x[0] - p->at[0]) - p->slope[1] * (x[1] - p->at[1]);
+	for (size_t k = 0; k < n; k++) {
+		struct point *a = &c->point[k];
+		double r = (double)a->log - first - per[0] * a->at[0] - per[1] * a->at[1];
+
+		sum += r * r;
+		a->rest = c->sorted[k] = (float)fabs(r);
+	}
+	return sqrt(sum / (double)n);
 }
 
-/* Leave out the cells of the region that differ by more than noise from the plane. */
-static void leave_out(struct cells *c, struct plane *p)
+/* Leave out the cells of the list that differ by more than noise from the plane; return the number of the others. */
+static size_t leave_out(struct cells *c, size_t n, struct plane *p)
 {
-	double most, sum = 0;
-	size_t n = 0;
+	float most;
+	size_t kept = 0;
 
-	for (size_t i = 0; i < air_count_cells(c); i++)
-		if (c->cell[i].plateau) {
-			double r = residual(c, p, i);
+	p->rms = compare(c, n, p);
+	most = (float)fmax(3 * 1.4826 * air_median(c->sorted, n), STEP_LEAST);
+	for (size_t k = 0; k < n; k++) {
+		struct point a = c->point[k];
 
-			sum += r * r;
-			c->sorted[n++] = (float)fabs(r);
-		}
-	p->rms = sqrt(sum / (double)n);
-	most = fmax(3 * 1.4826 * air_select(c->sorted, n, n / 2), STEP_LEAST);
-	for (size_t i = 0; i < air_count_cells(c); i++)
-		c->cell[i].plateau = c->cell[i].plateau && fabs(residual(c, p, i)) <= most;
+		c->point[kept] = a;
+		kept += a.rest <= most;
+	}
+	return kept;
 }
 
 /* Fit the plane to the cells of the region; false: too few of them follow one. */
-static bool fit(struct cells *c, bool both, struct plane *ret)
+static bool fit(struct cells *c, size_t region, bool both, struct plane *ret)
 {
-	size_t all = use_inside(c);
+	size_t all = list_inside(c, region), n = all, every = 1 + region / LISTED;
 	struct plane p = {0};
 
-	if ((double)all < fmax(CELLS_LEAST, AIR_SHARE_LEAST * (double)c->n_data))
+	if ((double)(all * every) < fmax(CELLS_LEAST, AIR_SHARE_LEAST * (double)c->n_data))
 		return false;
 	for (int round = 0; round < ROUNDS; round++) {
-		p = sum_up(c);
+		p = moments(c, n);
 		if (!(p.n >= KEPT_LEAST * (double)all && p.spread[1][1] > 0 && (!both || determinant(&p) > 0)))
 			return false;
 		solve(&p, both);
-		leave_out(c, &p);
+		n = leave_out(c, n, &p);
 	}
 	*ret = p;
 	return true;
@@ -184,23 +208,29 @@ static bool is_plane(const struct cells *c, const struct plane *p)
 	return p->rms <= fmax(RESIDUAL_MOST, 3 * air_cell_noise(c, p->log));
 }
 
-/* Find the corners of the cells with data. */
+/* Find the corners of the cells with data; there are some. */
 static void find_box(const struct cells *c, double ret_lo[2], double ret_hi[2])
 {
-	double x[2];
+	int lo[2] = {c->n_u, c->n_v}, hi[2] = {-1, -1};
 
-	for (int k = 0; k < 2; k++) {
-		ret_lo[k] = c->half[k];
-		ret_hi[k] = -c->half[k];
-	}
-	for (size_t i = 0; i < air_count_cells(c); i++) {
-		if (c->cell[i].kind == CELL_EMPTY)
+	for (int j = 0; j < c->n_v; j++) {
+		const struct cell *row = c->cell + (size_t)j * (size_t)c->n_u;
+		int first = 0, last = c->n_u - 1;
+
+		while (first < c->n_u && row[first].kind == CELL_EMPTY)
+			first++;
+		while (last >= first && row[last].kind == CELL_EMPTY)
+			last--;
+		if (last < first)
 			continue;
-		place_of(c, i, x);
-		for (int k = 0; k < 2; k++) {
-			ret_lo[k] = fmin(ret_lo[k], x[k]);
-			ret_hi[k] = fmax(ret_hi[k], x[k]);
-		}
+		lo[0] = air_smaller(lo[0], first);
+		hi[0] = -air_smaller(-hi[0], -last);
+		lo[1] = air_smaller(lo[1], j);
+		hi[1] = j;
+	}
+	for (int k = 0; k < 2; k++) {
+		ret_lo[k] = place_of(c, k, lo[k]);
+		ret_hi[k] = place_of(c, k, hi[k]);
 	}
 }
 
@@ -239,12 +269,13 @@ static void use_plane(const struct cells *c, const struct plane *p, bool both, d
 void air_field_measure(struct cells *c, double thickness, struct air_field *ret)
 {
 	struct plane p;
+	size_t region;
 
 	*ret = (struct air_field){0};
-	air_flood(c, begin(c, least_log(c, thickness)), is_near, NULL);
+	region = air_flood(c, begin(c, least_log(c, thickness)), is_near, NULL);
 	for (int both = 1; both >= 0 && !ret->along[1]; both--)
-		if (fit(c, both, &p))
+		if (fit(c, region, both, &p))
 			use_plane(c, &p, both, thickness, ret);
 	for (size_t i = 0; i < air_count_cells(c); i++)
-		c->cell[i].region = c->cell[i].plateau = 0;
+		c->cell[i].region = 0;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cells of recon/dbt/air.h, for air.c and air_field.c. Private to them. */
+/* The cells of recon/dbt/air.h. Private to air.c and the files air_*.c. */
 #ifndef TOMONODE_RECON_AIR_INTERNAL_H
 #define TOMONODE_RECON_AIR_INTERNAL_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -22,13 +23,20 @@ struct cell {
 	unsigned char kind, flat, region, plateau;
 };
 
+/* A cell of a fit. */
+struct point {
+	int at[2];	 /* index along u, v */
+	float log, rest; /* of the cell; its distance from what was fitted */
+};
+
 struct cells {
 	int n_u, n_v, bins_u, bins_v;
 	double size[2]; /* of a cell, mm */
 	double half[2]; /* half of the detector, mm */
 	struct cell *cell;
-	float *sorted;
+	float *sorted; /* these three for as many cells */
 	int *work;
+	struct point *point;
 	size_t n_data; /* cells with data or over range */
 	double gain;   /* variance of a bin / mean */
 };
@@ -38,22 +46,92 @@ static inline size_t air_count_cells(const struct cells *c)
 	return (size_t)c->n_u * (size_t)c->n_v;
 }
 
+static inline int air_smaller(int a, int b)
+{
+	return a < b ? a : b;
+}
+
+static inline bool air_is_padding(const struct prep *p, int value)
+{
+	return p->has_padding && value >= p->padding_lo && value <= p->padding_hi;
+}
+
 /* Return whether two neighbouring cells differ by more than noise explains. */
-bool air_is_step(const struct cell *a, const struct cell *b);
+static inline bool air_is_step(const struct cell *a, const struct cell *b)
+{
+	return b->kind == CELL_DATA && fabsf(a->log - b->log) > (a->step > b->step ? a->step : b->step);
+}
+
+/* Return whether a cell of the region has no neighbour with data outside of it. */
+static inline bool air_is_inside(const struct cells *c, int i, int j)
+{
+	int left = i > 0 ? -1 : 0, right = i<c->n_u - 1, top = j> 0 ? -1 : 0, bottom = j < c->n_v - 1, outside = 0;
+
+	for (int dj = top; dj <= bottom; dj++) {
+		const struct cell *row = c->cell + (size_t)(j + dj) * (size_t)c->n_u + i;
+
+		for (int di = left; di <= right; di++)
+			outside |= row[di].kind == CELL_DATA && !row[di].region;
+	}
+	return !outside;
+}
+
+/* Put the neighbours of cells of the region that `is_like` them into the region. c->work has the `waiting` cells to begin with.
+ * Return the number of cells in the region. */
+static inline size_t air_flood(struct cells *c, int waiting,
+			       bool (*is_like)(const struct cell *from, const struct cell *to, const void *ctx), const void *ctx)
+{
+	size_t n = (size_t)waiting;
+
+	while (waiting > 0) {
+		int at = c->work[--waiting], i = at % c->n_u, j = at / c->n_u;
+		const int next[4] = {i > 0 ? at - 1 : -1, i < c->n_u - 1 ? at + 1 : -1, j > 0 ? at - c->n_u : -1,
+				     j < c->n_v - 1 ? at + c->n_u : -1};
+
+		for (int k = 0; k < 4; k++)
+			if (next[k] >= 0 && !c->cell[next[k]].region && is_like(&c->cell[at], &c->cell[next[k]], ctx)) {
+				c->cell[next[k]].region = 1;
+				c->work[waiting++] = next[k];
+				n++;
+			}
+	}
+	return n;
+}
+
+/* ---- air_cells.c ---- */
+
+/* Make empty cells; the caller frees c->cell. */
+int air_cells_make(const struct prep *p, const double pitch[2], struct cells *ret, struct err *err);
+/* Fill them with the stored values of a projection. */
+int air_cells_fill(const struct prep *p, int over_code, const uint16_t *raw, struct cells *c, struct err *err);
+/* Measure c->gain. */
+void air_measure_gain(struct cells *c);
+/* Mark the flat cells, and set the largest steps that noise explains. */
+void air_mark_flat(struct cells *c);
+/* Return the relative standard deviation of a bin at an intensity of exp(log). */
+double air_bin_noise(const struct cells *c, double log);
 /* Return the relative standard deviation of the mean of a cell at an intensity of exp(log). */
 double air_cell_noise(const struct cells *c, double log);
-/* Return whether a cell of the region has no neighbour with data outside of it. */
-bool air_is_inside(const struct cells *c, int i, int j);
-/* Return the value that would be at `place` if the n values were sorted; changes their order. */
-double air_select(float *values, size_t n, size_t place);
 /* Divide the cells by an open field. */
 void air_divide(struct cells *c, const struct open_field *field);
-/* Put the neighbours of cells of the region that `is_like` them into the region. c->work has the `waiting` cells to begin with.
- */
-void air_flood(struct cells *c, int waiting, bool (*is_like)(const struct cell *from, const struct cell *to, const void *ctx),
-	       const void *ctx);
 
-/* air_field.c: measure how the air varies over the detector. Uses region and plateau of the cells, and clears them. */
+/* ---- air_select.c ---- */
+
+/* Return the value that would be at `place` if the n values were sorted; changes their order. */
+double air_select(float *values, size_t n, size_t place);
+/* Return the value in the middle; 0: there is none. */
+double air_median(float *values, size_t n);
+
+/* ---- air_plateau.c ---- */
+
+/* Find the highest mode of the flat cells; false: none. */
+bool air_find_mode(struct cells *c, double *ret_log);
+/* Decide about the plateau at *log, and refine *log. Sets contrast, share and at of `air`. */
+enum air_verdict air_judge_plateau(struct cells *c, double thickness, double *log, struct air *air);
+
+/* ---- air_field.c ---- */
+
+/* Measure how the air varies over the detector. Uses the region of the cells, and clears it. */
 void air_field_measure(struct cells *c, double thickness, struct air_field *ret);
 
 #endif

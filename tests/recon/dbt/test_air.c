@@ -7,10 +7,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "recon/dbt/air.h"
+#include "recon/dbt/air_internal.h"
 #include "recon/phantom/poisson.h"
 
 #define N_U 240
@@ -365,6 +368,42 @@ static void test_open_field(void **state)
 	assert_true(fabs(air.level / 12000 - 1) < 0.005 && air.field.variation < 0.01);
 }
 
+static int compare(const void *a, const void *b)
+{
+	float x = *(const float *)a, y = *(const float *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* A value selected by rank is that of the sorted values: of few and many, all different, many alike, ascending. */
+static void test_select(void **state)
+{
+	static const size_t sizes[] = {1, 2, 3, 100, 2048, 2049, 70000};
+	float *values = (float *)intensity, *sorted = values + N;
+
+	(void)state;
+	for (int way = 0; way < 5; way++)
+		for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++)
+			for (size_t k = 0; k < 9; k++) {
+				size_t n = sizes[s], place = k * (n - 1) / 8;
+				uint64_t stream = poisson_stream(3, n);
+
+				for (size_t i = 0; i < n; i++) {
+					double u = poisson_uniform(&stream);
+
+					values[i] = (float)(way == 0   ? u - 0.5
+							    : way == 1 ? floor(3 * u)
+							    : way == 2 ? 7.0
+							    : way == 3 ? (double)i
+								       : pow(u, 20));
+				}
+				memcpy(sorted, values, n * sizeof(*values));
+				qsort(sorted, n, sizeof(*sorted), compare);
+				assert_true(air_select(values, n, place) == (double)sorted[place]);
+			}
+	assert_true(air_median(values, 0) == 0);
+}
+
 static void test_refused(void **state)
 {
 	struct prep p = plain;
@@ -389,7 +428,7 @@ int main(void)
 		cmocka_unit_test(test_hole),	   cmocka_unit_test(test_step),	   cmocka_unit_test(test_tissue),
 		cmocka_unit_test(test_skin),	   cmocka_unit_test(test_plate),   cmocka_unit_test(test_continuous),
 		cmocka_unit_test(test_over_range), cmocka_unit_test(test_slope),   cmocka_unit_test(test_strip),
-		cmocka_unit_test(test_open_field), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_open_field), cmocka_unit_test(test_refused), cmocka_unit_test(test_select),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* air_plateau.c - find the plateau of air in the cells of a projection; see air.h for the criteria.
+ *
+ * - A cell is flat if it differs from the next cells along u and v by no more than noise. The level is the highest mode in the
+ *   histogram of the logarithms of flat cells, then the median of the cells that belong to it.
+ * - Connection is tested by flooding from the last cells of each row that have data, through cells that are about as bright as
+ *   the level. Where a row ends over range, this is its air, and the row begins no region. */
+#include <math.h>
+
+#include "recon/dbt/air_internal.h"
+
+#define CLASS 0.02	  /* width of a class of the histogram of logarithms */
+#define CLASSES 560	  /* ln(65536) / CLASS, and some more */
+#define MODE_SHARE 0.0025 /* share of flat cells in three classes that makes a mode */
+#define WIDTH_LEAST 0.03  /* half of the least width of a plateau, in the logarithm */
+#define BAND 0.3	  /* range below the plateau in which there must be a gap: 6 mm of tissue */
+#define BAND_CLASSES 15	  /* BAND / CLASS */
+#define GAP_MOST 0.4	  /* largest number of cells in the gap, three classes, relative to those of the plateau */
+#define FLAT_LEAST 0.8	  /* least share of flat cells inside a plateau */
+#define DARK_CELLS 3	  /* the darkest cells that are ignored */
+
+/* ---- the level ---- */
+
+static size_t three(const size_t *hist, int k)
+{
+	return hist[k] + (k > 0 ? hist[k - 1] : 0) + (k + 1 < CLASSES ? hist[k + 1] : 0);
+}
+
+/* Return the median of the flat cells within `width` of `log`. */
+static double level_near(struct cells *c, double log, double width)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < air_count_cells(c); i++)
+		if (c->cell[i].flat && fabs((double)c->cell[i].log - log) <= width)
+			c->sorted[n++] = c->cell[i].log;
+	return n > 0 ? air_median(c->sorted, n) : log;
+}
+
+static double width_of(const struct cells *c, double log)
+{
+	return fmax(WIDTH_LEAST, 4 * air_cell_noise(c, log));
+}
+
+bool air_find_mode(struct cells *c, double *ret_log)
+{
+	size_t hist[CLASSES] = {0}, least = (size_t)fmax(MODE_SHARE * (double)c->n_data, CELLS_LEAST);
+	int k = CLASSES - 1;
+	double log;
+
+	for (size_t i = 0; i < air_count_cells(c); i++)
+		if (c->cell[i].flat)
+			hist[air_smaller((int)((double)c->cell[i].log / CLASS), CLASSES - 1)]++;
+	while (k > 0 && three(hist, k) < least)
+		k--;
+	if (k == 0)
+		return false;
+	while (k > 1 && three(hist, k - 1) > three(hist, k))
+		k--;
+	log = (k + 0.5) * CLASS;
+	log = level_near(c, log, 1.5 * CLASS);
+	*ret_log = level_near(c, log, width_of(c, log));
+	return true;
+}
+
+/* ---- the region ---- */
+
+static bool is_bright(const struct cell *a, double log, double width)
+{
+	return a->kind == CELL_DATA && (double)a->log >= log - width;
+}
+
+/* Begin at one bright cell near the end of each row; *ret_over: number of rows that end over range. */
+static int seed(struct cells *c, double log, double width, int *ret_over)
+{
+	int depth = (int)ceil(SEED_DEPTH / c->size[0]), waiting = 0, over = 0;
+
+	for (int j = 0; j < c->n_v; j++) {
+		struct cell *row = c->cell + (size_t)j * (size_t)c->n_u;
+		int i = c->n_u - 1;
+
+		while (i >= 0 && row[i].kind == CELL_EMPTY)
+			i--;
+		over += i >= 0 && row[i].kind == CELL_OVER;
+		for (int end = i - depth; i >= 0 && i > end && row[i].kind == CELL_DATA && !row[i].region; i--)
+			if (is_bright(&row[i], log, width)) {
+				row[i].region = 1;
+				c->work[waiting++] = j * c->n_u + i;
+				break;
+			}
+	}
+	*ret_over = over;
+	return waiting;
+}
+
+struct bright {
+	double log, width;
+};
+
+static bool is_as_bright(const struct cell *from, const struct cell *to, const void *ctx)
+{
+	const struct bright *b = ctx;
+
+	(void)from;
+	return is_bright(to, b->log, b->width);
+}
+
+/* Mark the region; return false if most rows that could begin it end over range. */
+static bool flood(struct cells *c, double log, double width)
+{
+	const struct bright bright = {log, width};
+	int over, begun = seed(c, log, width, &over);
+
+	air_flood(c, begun, is_as_bright, &bright);
+	return over <= begun;
+}
+
+struct counts {
+	size_t plateau, inside, flat, elsewhere;
+	size_t band[BAND_CLASSES]; /* cells outside the region, by class below the level */
+};
+
+static struct counts count_region(struct cells *c, double log, double width)
+{
+	struct counts n = {0};
+
+	for (int j = 0; j < c->n_v; j++)
+		for (int i = 0; i < c->n_u; i++) {
+			struct cell *a = c->cell + (size_t)j * (size_t)c->n_u + i;
+			double dark = log - (double)a->log;
+			int below = dark >= 0 ? (int)(dark / CLASS) : -1;
+			bool plateau = a->region && a->kind == CELL_DATA && fabs((double)a->log - log) <= width;
+
+			a->plateau = plateau && air_is_inside(c, i, j);
+			n.plateau += plateau;
+			n.inside += a->plateau;
+			n.elsewhere += a->kind == CELL_DATA && !a->region && fabs((double)a->log - log) <= width;
+			n.flat += a->plateau && a->flat;
+			if (a->kind == CELL_DATA && !a->region && below >= 0 && below < BAND_CLASSES)
+				n.band[below]++;
+		}
+	return n;
+}
+
+/* Return the number of cells in the emptiest three classes below the flooded levels. */
+static size_t gap_cells(const struct counts *n, double flood_width)
+{
+	int first = (int)ceil(flood_width / CLASS);
+	size_t least = first + 2 < BAND_CLASSES ? SIZE_MAX : 0;
+
+	for (int k = first; k + 2 < BAND_CLASSES; k++) {
+		size_t cells = n->band[k] + n->band[k + 1] + n->band[k + 2];
+
+		least = cells < least ? cells : least;
+	}
+	return least;
+}
+
+/* Return the logarithm of the darkest cells. */
+static double find_dark(struct cells *c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < air_count_cells(c); i++)
+		if (c->cell[i].kind == CELL_DATA)
+			c->sorted[n++] = c->cell[i].log;
+	return n > 0 ? air_select(c->sorted, n, n > DARK_CELLS ? DARK_CELLS : n - 1) : 0;
+}
+
+/* Return the median of the plateau's cells, of those away from its edge if there are enough, and their mean position. */
+static double plateau_level(struct cells *c, double log, double width, bool inside, double ret_at[2])
+{
+	double sum[2] = {0, 0};
+	size_t n = 0;
+
+	for (size_t i = 0; i < air_count_cells(c); i++) {
+		const struct cell *a = &c->cell[i];
+
+		if (inside ? a->plateau : a->region && a->kind == CELL_DATA && fabs((double)a->log - log) <= width) {
+			sum[0] += (double)(i % (size_t)c->n_u) + 0.5;
+			sum[1] += (double)(i / (size_t)c->n_u) + 0.5;
+			c->sorted[n++] = a->log;
+		}
+	}
+	for (int k = 0; k < 2; k++)
+		ret_at[k] = n > 0 ? sum[k] / (double)n * c->size[k] - c->half[k] : 0;
+	return air_median(c->sorted, n);
+}
+
+enum air_verdict air_judge_plateau(struct cells *c, double thickness, double *log, struct air *air)
+{
+	double width = width_of(c, *log), flood_width = fmax(BAND / 6, 1.5 * width);
+	bool ends = flood(c, *log, flood_width);
+	struct counts n = count_region(c, *log, width);
+
+	air->share = (double)n.plateau / (double)c->n_data;
+	air->contrast = *log - find_dark(c);
+	if (n.plateau < CELLS_LEAST || n.elsewhere > n.plateau || air->share < AIR_SHARE_LEAST ||
+	    (double)n.flat < FLAT_LEAST * (double)n.inside)
+		return AIR_NO_PLATEAU;
+	if ((double)gap_cells(&n, flood_width) > GAP_MOST * (double)n.plateau)
+		return AIR_NO_EDGE;
+	if (air->contrast < AIR_MU_LEAST * thickness)
+		return AIR_NO_CONTRAST;
+	*log = plateau_level(c, *log, width, n.inside >= CELLS_LEAST, air->at);
+	return ends ? AIR_FOUND : AIR_NO_PLATEAU;
+}
