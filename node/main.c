@@ -33,7 +33,7 @@ static const struct command commands[] = {
 	{"simulate", cmd_simulate, "write the DICOM files of a simulated exam of any kind", true},
 	{"import", cmd_import, "convert Interfile (STIR) data or a picture to sinogram objects", true},
 	{"measure", cmd_measure, "measure image quality in a reconstructed object", true},
-	{"export", cmd_export, "write a PET or CT series as NIfTI or Interfile, sinograms as Interfile", true},
+	{"export", cmd_export, "write a PET or CT series or a tomosynthesis as NIfTI or Interfile, sinograms as Interfile", true},
 	{"profile", cmd_profile, "fit or check the geometry of a tomosynthesis system with a bead phantom", true},
 	{"list", cmd_list, "list the jobs of a node", false},
 	{"show", cmd_show, "show one job: its events, instances, times", false},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tomo_object.c - read geometry and values of a tomosynthesis object from its functional groups. */
+/* tomo_object.c - read geometry and values of a tomosynthesis object: from its functional groups, or from the container of an SCO
+ * object. */
 #include "dicom/object/tomo_object.h"
 
 #include <errno.h>
@@ -58,6 +59,9 @@ static int read_plane(struct tomo_object *t, struct err *err)
 		r = read_doubles(t, 0, TAG_PIXEL_MEASURES_SEQUENCE, TAG_PIXEL_SPACING, spacing, 2, err);
 	if (r < 0)
 		return r;
+	if (dicom_get_double(functional_group(t, 0, TAG_PIXEL_MEASURES_SEQUENCE), TAG_SLICE_THICKNESS, 0, &t->thickness, NULL) !=
+	    1)
+		t->thickness = 0;
 	memcpy(t->across, cosines, sizeof(t->across));
 	memcpy(t->down, cosines + 3, sizeof(t->down));
 	t->spacing[0] = spacing[1];
@@ -73,7 +77,19 @@ static int read_plane(struct tomo_object *t, struct err *err)
 	return 0;
 }
 
-/* Read how stored values are converted to attenuation. */
+/* Read the unit of the values: of the mapping, or the Rescale Type. */
+static void read_units(struct tomo_object *t, uint32_t sequence)
+{
+	const struct dicom_item *item = functional_group(t, 0, sequence), *units;
+
+	units = item ? dicom_item_at(item, TAG_MEASUREMENT_UNITS_CODE_SEQUENCE, 0) : NULL;
+	if (units)
+		dicom_get_text(units, TAG_CODE_VALUE, t->units, sizeof(t->units), NULL);
+	else if (item)
+		dicom_get_text(item, TAG_RESCALE_TYPE, t->units, sizeof(t->units), NULL);
+}
+
+/* Read how stored values are converted to those that they stand for. */
 static int read_values(struct tomo_object *t, struct err *err)
 {
 	double slope = 1, offset = 0;
@@ -95,7 +111,36 @@ static int read_values(struct tomo_object *t, struct err *err)
 	}
 	t->slope = slope;
 	t->offset = offset;
+	read_units(t, sequence);
 	return 0;
+}
+
+/* Read the window, whose function is LINEAR (PS3.3 C.11.2.1.2.1), as a range of values with this slope and offset. */
+static void read_window(struct tomo_object *t, const struct dicom_item *item, double slope, double offset)
+{
+	double center, width;
+
+	if (!item || dicom_get_double(item, TAG_WINDOW_CENTER, 0, &center, NULL) != 1 ||
+	    dicom_get_double(item, TAG_WINDOW_WIDTH, 0, &width, NULL) != 1 || !(width > 1))
+		return;
+	for (int i = 0; i < 2; i++)
+		t->window[i] = offset + slope * (center - 0.5 + (i - 0.5) * (width - 1));
+}
+
+/* Read the window of the first frame. It is in rescaled values; the class requires that these are the stored ones
+ * (C.7.6.16.2.9b), to which a mapping also belongs. */
+static void read_frame_window(struct tomo_object *t)
+{
+	const struct dicom_item *transformation = functional_group(t, 0, TAG_PIXEL_VALUE_TRANSFORMATION_SEQUENCE);
+	bool mapped = functional_group(t, 0, TAG_REAL_WORLD_VALUE_MAPPING_SEQUENCE);
+	double slope = 1, offset = 0;
+
+	if (transformation && (dicom_get_double(transformation, TAG_RESCALE_SLOPE, 0, &slope, NULL) != 1 ||
+			       dicom_get_double(transformation, TAG_RESCALE_INTERCEPT, 0, &offset, NULL) != 1))
+		return;
+	if (mapped && (slope != 1 || offset != 0))
+		return;
+	read_window(t, functional_group(t, 0, TAG_FRAME_VOI_LUT_SEQUENCE), mapped ? t->slope : 1, mapped ? t->offset : 0);
 }
 
 struct frame_position {
@@ -154,19 +199,82 @@ out:
 	return r;
 }
 
+/* Read the geometry and the conversion of an object with functional groups. */
+static int read_groups(struct tomo_object *t, struct err *err)
+{
+	int r;
+
+	if (!dicom_has(dicom_root(t->file), TAG_SHARED_FUNCTIONAL_GROUPS_SEQUENCE))
+		return err_set(err, EBADMSG, "no (5200,9229): not an object with functional groups, as a tomosynthesis image is");
+	r = read_plane(t, err);
+	if (r == 0)
+		r = read_values(t, err);
+	if (r == 0)
+		r = read_frames(t, err);
+	if (r == 0)
+		read_frame_window(t);
+	return r;
+}
+
+/* Take the order of an SCO object's slices, and its window if it is for values of as many bits. */
+static void read_slices(struct tomo_object *t)
+{
+	const struct dicom_item *root = dicom_root(t->file);
+	long bits;
+
+	t->slope = 1;
+	for (long k = 0; k < t->info.frames; k++) {
+		t->frame[k] = k;
+		t->depth[k] = (double)k;
+	}
+	if (dicom_get_int(root, TAG_BITS_STORED, 0, &bits, NULL) == 1 && bits == t->info.bits_stored)
+		read_window(t, root, 1, 0);
+}
+
+static bool has_sco(const struct dicom_item *root, enum sco_content content)
+{
+	char sop_class[DICOM_UID_SIZE] = "", modality[17] = "";
+
+	dicom_get_text(root, TAG_SOP_CLASS_UID, sop_class, sizeof(sop_class), NULL);
+	dicom_get_text(root, TAG_MODALITY, modality, sizeof(modality), NULL);
+	return !strcmp(sop_class, CLASS_SECONDARY_CAPTURE) && !strcmp(modality, "MG") && sco_content_of(root) == content;
+}
+
+bool tomo_object_is(const struct dicom_item *root)
+{
+	char sop_class[DICOM_UID_SIZE] = "";
+
+	dicom_get_text(root, TAG_SOP_CLASS_UID, sop_class, sizeof(sop_class), NULL);
+	return !strcmp(sop_class, CLASS_TOMOSYNTHESIS) || has_sco(root, SCO_SLICES);
+}
+
+/* Find the frames: those of the object itself, or those of an SCO object in the highest resolution that it has. */
+static int open_frames(struct tomo_object *t, struct err *err)
+{
+	const struct dicom_item *root = dicom_root(t->file);
+	int r;
+
+	if (has_sco(root, SCO_PROJECTIONS))
+		return err_set(err, ENOTSUP, "a Hologic SCO object with projections, not slices: reconstruct them first");
+	if (!has_sco(root, SCO_SLICES))
+		return dicom_pixels_info(t->file, &t->info, err);
+	t->lower = !sco_has(root, SCO_FULL) && sco_has(root, SCO_LOWER);
+	r = sco_open(t->file, t->lower ? SCO_LOWER : SCO_FULL, &t->sco, err);
+	if (r == 0)
+		t->info = *sco_info(t->sco);
+	return r;
+}
+
 int tomo_object_open(const char *path, struct tomo_object **ret_object, struct err *err)
 {
 	struct tomo_object *t = calloc(1, sizeof(*t));
 	int r = t ? dicom_open(path, &t->file, err) : err_set(err, ENOMEM, "no memory for an object");
 
 	if (r == 0)
-		r = dicom_pixels_info(t->file, &t->info, err);
+		r = open_frames(t, err);
 	if (r < 0)
 		goto out;
-	if (!dicom_has(dicom_root(t->file), TAG_SHARED_FUNCTIONAL_GROUPS_SEQUENCE)) {
-		r = err_set(err, EBADMSG, "no (5200,9229): not an object with functional groups, as a tomosynthesis image is");
-		goto out;
-	}
+	t->window[0] = t->window[1] = NAN;
 	dicom_get_text(dicom_root(t->file), TAG_SOP_INSTANCE_UID, t->sop_instance, sizeof(t->sop_instance), NULL);
 	dicom_get_text(dicom_root(t->file), TAG_FRAME_OF_REFERENCE_UID, t->frame_of_reference, sizeof(t->frame_of_reference),
 		       NULL);
@@ -175,12 +283,10 @@ int tomo_object_open(const char *path, struct tomo_object **ret_object, struct e
 	t->stored = malloc((size_t)t->info.rows * (size_t)t->info.columns * sizeof(*t->stored));
 	if (!t->depth || !t->frame || !t->stored)
 		r = err_set(err, ENOMEM, "no memory for a frame of %ld x %ld", t->info.columns, t->info.rows);
-	if (r == 0)
-		r = read_plane(t, err);
-	if (r == 0)
-		r = read_values(t, err);
-	if (r == 0)
-		r = read_frames(t, err);
+	else if (t->sco)
+		read_slices(t);
+	else
+		r = read_groups(t, err);
 out:
 	if (r < 0) {
 		tomo_object_close(t);
@@ -190,9 +296,22 @@ out:
 	return 0;
 }
 
+void tomo_object_place(struct tomo_object *t, const double voxel[3], const double across[3], const double down[3],
+		       const double normal[3])
+{
+	memcpy(t->spacing, voxel, sizeof(t->spacing));
+	memcpy(t->across, across, sizeof(t->across));
+	memcpy(t->down, down, sizeof(t->down));
+	memcpy(t->normal, normal, sizeof(t->normal));
+	t->thickness = voxel[2];
+	for (long k = 0; k < t->info.frames; k++)
+		t->depth[k] = (double)k * voxel[2];
+}
+
 struct tomo_object *tomo_object_close(struct tomo_object *t)
 {
 	if (t) {
+		sco_close(t->sco);
 		dicom_close(t->file);
 		free(t->depth);
 		free(t->frame);
@@ -213,7 +332,8 @@ static int signed_value(uint16_t stored, int bits)
 int tomo_object_slice(struct tomo_object *t, long k, float *ret_values, struct err *err)
 {
 	size_t n = (size_t)t->info.rows * (size_t)t->info.columns;
-	int r = dicom_read_frame(t->file, t->frame[k], t->stored, err);
+	int r = t->sco ? sco_read_frame(t->sco, t->frame[k], t->stored, err)
+		       : dicom_read_frame(t->file, t->frame[k], t->stored, err);
 
 	for (size_t i = 0; r == 0 && i < n; i++)
 		ret_values[i] =

@@ -15,14 +15,20 @@
 #include "node/command/audit_files.h"
 #include "node/command/commands.h"
 #include "node/process/options.h"
+#include "node/tomo/tomo_slices.h"
 #include "node/tools/export_image.h"
 #include "node/tools/export_petsird.h"
 #include "node/tools/export_sinogram.h"
 
 #define FILES_MAX 100000
 
+enum { OPTION_VOXEL = OPTION_LONG };
+
 static const struct option_spec option_specs[] = {
-	{'c', "config", "FILE", "configuration file: scanners of raw data, and keys for the audit trail"},
+	{'c', "config", "FILE",
+	 "configuration file: scanners of raw data, profiles of SCO objects, and keys for the audit trail"},
+	{OPTION_VOXEL, "voxel", "COLUMN,ROW,SLICE",
+	 "size of the voxels of a Hologic SCO object with slices, whose header does not have it: distances in mm, 0.01 to 20"},
 	{'o', "output", "FILE",
 	 "file to write; its extension selects the format: .nii or .hv (an image), .hs (sinograms), .petsird (list mode)"},
 	{0},
@@ -30,14 +36,14 @@ static const struct option_spec option_specs[] = {
 
 static const struct command_spec spec = {
 	.name = "export",
-	.usage = "-o FILE.nii|FILE.hv|FILE.hs|FILE.petsird [-c FILE] [--json] PATH...",
-	.summary = "Convert a PET or CT series to NIfTI or Interfile, sinogram objects back to the Interfile files that were "
-		   "imported, "
-		   "or the counts of PET to list mode.",
+	.usage = "-o FILE.nii|FILE.hv|FILE.hs|FILE.petsird [-c FILE] [--voxel COLUMN,ROW,SLICE] [--json] PATH...",
+	.summary = "Convert a PET or CT series or a tomosynthesis to NIfTI or Interfile, sinogram objects back to the Interfile "
+		   "files that were imported, or the counts of PET to list mode.",
 	.text = "PATH: files or folders; DICOM objects of other kinds are ignored.\n"
 		".nii  NIfTI-1, float32, with the position in the patient (RAS). A dynamic or gated series has four dimensions; "
 		"its\n"
-		"      times are in a .json file beside it. Files that exist are replaced.\n"
+		"      times are in a .json file beside it. Files that exist are replaced. A tomosynthesis is one Breast\n"
+		"      Tomosynthesis Image, or a Hologic SCO object with slices, if the profile has sco = true.\n"
 		".hv   Interfile image, float32; the values are in a .v file beside it.\n"
 		".hs   Interfile projection data, byte for byte as imported; each other role (attenuation, ...) in NAME-role.hs. "
 		"Of raw\n"
@@ -71,6 +77,7 @@ static enum format format_of(const char *path)
 struct list {
 	char **paths;
 	size_t n, n_passed; /* numbers of selected and of skipped files */
+	size_t n_tomo;	    /* how many of the selected files are a tomosynthesis each */
 };
 
 static void list_clear(struct list *l)
@@ -80,14 +87,25 @@ static void list_clear(struct list *l)
 	free(l->paths);
 }
 
-/* Return 1 if the file is a DICOM object of one of the classes, 0 if not. A DICOM file that cannot be read is an error, because
- * it might be of such a class. */
-static int is_of_class(const char *path, const char *const sop_class[2], struct err *err)
+static bool is_one_of(const struct dicom_item *root, const char *first, const char *second)
+{
+	char found[DICOM_UID_SIZE] = "";
+
+	dicom_get_text(root, TAG_SOP_CLASS_UID, found, sizeof(found), NULL);
+	return !strcmp(found, first) || !strcmp(found, second);
+}
+
+/* What a file is for the command; 0: nothing. */
+enum is { IS_SINOGRAM = 1, IS_IMAGE, IS_TOMO };
+
+/* Return what a file is. A DICOM file that cannot be read is an error, because it might be selected. */
+static int read_class(const char *path, struct err *err)
 {
 	FILE *f = fopen(path, "rb");
-	char mark[4] = "", found[DICOM_UID_SIZE] = "";
+	char mark[4] = "";
 	struct dicom_file *file = NULL;
 	bool dicom = f && !fseek(f, 128, SEEK_SET) && fread(mark, 1, 4, f) == 4 && !memcmp(mark, "DICM", 4);
+	const struct dicom_item *root;
 	int rc;
 
 	if (f)
@@ -97,19 +115,27 @@ static int is_of_class(const char *path, const char *const sop_class[2], struct 
 	rc = dicom_open(path, &file, err);
 	if (rc < 0)
 		return err_prefix(err, "%s", file_name(path));
-	dicom_get_text(dicom_root(file), TAG_SOP_CLASS_UID, found, sizeof(found), NULL);
+	root = dicom_root(file);
+	rc = is_one_of(root, PET_IMAGE_CLASS, CT_IMAGE_CLASS)	       ? IS_IMAGE
+	     : is_one_of(root, SINOGRAM_CLASS, SINOGRAM_SIEMENS_CLASS) ? IS_SINOGRAM
+	     : tomo_object_is(root)				       ? IS_TOMO
+								       : 0;
 	dicom_close(file);
-	return !strcmp(found, sop_class[0]) || !strcmp(found, sop_class[1]);
+	return rc;
 }
 
-static int list_add(struct list *l, const char *path, const char *const sop_class[2], struct err *err)
+/* Add the file if it is a sinogram object (raw), or an image (not raw). */
+static int list_add(struct list *l, const char *path, bool raw, struct err *err)
 {
-	int rc = is_of_class(path, sop_class, err);
+	int is = read_class(path, err);
 
-	if (rc <= 0) {
-		l->n_passed += rc == 0;
-		return rc;
+	if (is < 0)
+		return is;
+	if (is == 0 || (is == IS_SINOGRAM) != raw) {
+		l->n_passed++;
+		return 0;
 	}
+	l->n_tomo += is == IS_TOMO;
 	if (l->n == FILES_MAX)
 		return err_set(err, E2BIG, "more than %d files", FILES_MAX);
 	if (!(l->n & (l->n - 1))) { /* grows by doubling */
@@ -131,7 +157,7 @@ static int by_name(const FTSENT **a, const FTSENT **b)
 	return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-static int list_fill(struct list *l, char *const *paths, const char *const sop_class[2], struct err *err)
+static int list_fill(struct list *l, char *const *paths, bool raw, struct err *err)
 {
 	FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_COMFOLLOW, by_name);
 	FTSENT *entry;
@@ -141,7 +167,7 @@ static int list_fill(struct list *l, char *const *paths, const char *const sop_c
 		return err_set(err, errno, "cannot read the folders: %s", strerror(errno));
 	while (rc >= 0 && (entry = fts_read(fts))) {
 		if (entry->fts_info == FTS_F)
-			rc = list_add(l, entry->fts_path, sop_class, err);
+			rc = list_add(l, entry->fts_path, raw, err);
 		else if (entry->fts_info == FTS_NS || entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR)
 			rc = err_set(err, ENOENT, "%s: %s", entry->fts_path, strerror(entry->fts_errno));
 	}
@@ -158,12 +184,12 @@ static void print_series(const struct image_series *s, const char *out)
 	if (s->n_images > 1)
 		snprintf(images, sizeof(images), ", %d images (%s)", s->n_images, s->type);
 	printf("%s: %d x %d x %d voxels of %.4g x %.4g x %.4g mm%s, %s\n", out, s->n[0], s->n[1], s->n[2], s->spacing[0],
-	       s->spacing[1], s->spacing[2], images, s->units);
+	       s->spacing[1], s->spacing[2], images, s->units[0] ? s->units : "no unit");
 }
 
-/* Report the written files; times: the file of the times, or NULL. */
+/* Report the written files; times: the file of the times, or NULL; notes: what the object does not prove, or "". */
 static int report_series(struct options *o, const struct image_series *s, const struct list *l, const char *out,
-			 const char *times)
+			 const char *times, const char *notes)
 {
 	json_t *files;
 
@@ -171,27 +197,63 @@ static int report_series(struct options *o, const struct image_series *s, const 
 		print_series(s, out);
 		if (times)
 			printf("%s: the times of the images\n", times);
+		if (notes[0])
+			printf("  %s\n", notes);
 		return CODE_OK;
 	}
 	files = times ? json_pack("[s,s]", out, times) : json_pack("[s]", out);
-	return options_json(json_pack("{s:b, s:i, s:o, s:s, s:[i,i,i], s:i, s:[f,f,f], s:s, s:I}", "ok", 1, "code", 0, "files",
-				      files, "series", s->series, "size", s->n[0], s->n[1], s->n[2], "images", s->n_images,
-				      "voxel_mm", s->spacing[0], s->spacing[1], s->spacing[2], "units", s->units, "passed_over",
-				      (json_int_t)l->n_passed));
+	return options_json(json_pack("{s:b, s:i, s:o, s:s, s:[i,i,i], s:i, s:[f,f,f], s:s, s:I, s:s}", "ok", 1, "code", 0,
+				      "files", files, "series", s->series, "size", s->n[0], s->n[1], s->n[2], "images",
+				      s->n_images, "voxel_mm", s->spacing[0], s->spacing[1], s->spacing[2], "units", s->units,
+				      "passed_over", (json_int_t)l->n_passed, "warnings", notes));
 }
 
-static int export_series(struct options *o, const struct list *l, enum format format, const char *out)
+/* Open the only tomosynthesis of the list. */
+static int open_tomo(const struct list *l, const struct config *config, const double *voxel, struct image_series **ret_series,
+		     char *ret_notes, struct err *err)
 {
+	struct tomo_object *t = NULL;
+	int rc;
+
+	if (l->n > 1)
+		return err_set(err, EBADMSG,
+			       "%zu images, of which %zu are tomosyntheses (%s is the first image): each of these is a volume of "
+			       "its own; "
+			       "export them one by one",
+			       l->n, l->n_tomo, file_name(l->paths[0]));
+	rc = tomo_slices_open(l->paths[0], config, voxel, &t, ret_notes, err);
+	if (rc == 0)
+		rc = image_series_of_tomo(&t, l->paths[0], ret_series, err);
+	if (rc < 0)
+		err_prefix(err, "%s", file_name(l->paths[0]));
+	tomo_object_close(t);
+	return rc;
+}
+
+static int open_series(const struct list *l, const struct config *config, const double *voxel, struct image_series **ret_series,
+		       char *ret_notes, struct err *err)
+{
+	*ret_notes = '\0';
+	if (l->n_tomo > 0)
+		return open_tomo(l, config, voxel, ret_series, ret_notes, err);
+	if (voxel)
+		return err_set(err, EBADMSG, "--voxel is for slices in Hologic SCO objects: PET and CT images have their own");
+	return image_series_open(l->paths, l->n, ret_series, err);
+}
+
+static int export_series(struct options *o, const struct list *l, const struct config *config, const double *voxel,
+			 enum format format, const char *out)
+{
+	char *times = NULL, notes[SLICES_NOTES_SIZE];
 	struct image_series *s = NULL;
 	struct err err = {0};
-	char *times = NULL;
-	int rc = image_series_open(l->paths, l->n, &s, &err);
+	int rc = open_series(l, config, voxel, &s, notes, &err);
 
 	if (rc == 0)
 		rc = format == FORMAT_NIFTI ? export_nifti(s, out, &err) : export_interfile_image(s, out, &err);
 	if (rc == 0 && format == FORMAT_NIFTI)
 		rc = export_nifti_times(s, out, &times, &err);
-	rc = rc == 0 ? report_series(o, s, l, out, times) : options_fail_err(o, &err);
+	rc = rc == 0 ? report_series(o, s, l, out, times, notes) : options_fail_err(o, &err);
 	free(times);
 	image_series_close(s);
 	return rc;
@@ -278,9 +340,9 @@ static void audit(const struct list *l, const char *out, int code)
 
 int cmd_export(int argc, char **argv)
 {
-	static const char *const sinograms[2] = {SINOGRAM_CLASS, SINOGRAM_SIEMENS_CLASS}, *const images[2] = {PET_IMAGE_CLASS,
-													      CT_IMAGE_CLASS};
 	const char *out = NULL, *config_path = NULL;
+	double voxel[3];
+	bool has_voxel = false;
 	struct config *config = NULL;
 	struct list list = {0};
 	struct err err = {0};
@@ -295,6 +357,8 @@ int cmd_export(int argc, char **argv)
 			out = o.value;
 		if (id == 'c')
 			config_path = o.value;
+		if (id == OPTION_VOXEL && !(has_voxel = tomo_slices_voxel(o.value, voxel)))
+			return options_refuse(&o, id);
 	}
 	if (id == OPTION_STOP)
 		return o.code;
@@ -304,21 +368,24 @@ int cmd_export(int argc, char **argv)
 	if (format == FORMAT_NONE)
 		return options_fail(&o, CODE_USAGE, "-o %s: the name must end in .nii, .hv, .hs or .petsird", out);
 	raw = format == FORMAT_SINOGRAM || format == FORMAT_PETSIRD;
+	if (raw && has_voxel)
+		return options_fail(&o, CODE_USAGE, "--voxel is for images, not for raw data");
 	code = options_config(&o, config_path, &config);
 	if (code != CODE_OK)
 		return code;
 	audit_start(&config->node, AUDIT_DIRECT, "export");
-	if (list_fill(&list, argv + o.first, raw ? sinograms : images, &err) < 0)
+	if (list_fill(&list, argv + o.first, raw, &err) < 0)
 		code = options_fail(&o, CODE_INPUT, "%s", err.msg);
 	else if (list.n == 0)
-		code = options_fail(&o, CODE_INPUT, "no %s among %zu file%s", raw ? "sinogram object" : "PET or CT image",
-				    list.n_passed, plural(list.n_passed));
+		code = options_fail(&o, CODE_INPUT, "no %s among %zu file%s",
+				    raw ? "sinogram object" : "PET, CT or tomosynthesis image", list.n_passed,
+				    plural(list.n_passed));
 	else if (format == FORMAT_SINOGRAM)
 		code = export_projections(&o, &list, config, out);
 	else if (format == FORMAT_PETSIRD)
 		code = export_list(&o, &list, config, out);
 	else
-		code = export_series(&o, &list, format, out);
+		code = export_series(&o, &list, config, has_voxel ? voxel : NULL, format, out);
 	audit(&list, out, code);
 	list_clear(&list);
 	config_free(config);

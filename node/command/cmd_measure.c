@@ -7,9 +7,10 @@
 
 #include "node/command/commands.h"
 #include "node/process/options.h"
+#include "node/tomo/tomo_slices.h"
 #include "node/tools/measure.h"
 
-enum { OPTION_TRUTH = OPTION_LONG, OPTION_REGION, OPTION_POINT, OPTION_BACKGROUND };
+enum { OPTION_TRUTH = OPTION_LONG, OPTION_REGION, OPTION_POINT, OPTION_BACKGROUND, OPTION_VOXEL };
 
 static const struct option_spec option_specs[] = {
 	{OPTION_TRUTH, "truth", "FILE", "truth.json of `tomonode simulate dbt`: measure every lesion and bead in it"},
@@ -18,13 +19,17 @@ static const struct option_spec option_specs[] = {
 	{OPTION_BACKGROUND, "background", "COLUMN,ROW,RADIUS",
 	 "background of all following regions; default: a ring around each region"},
 	{OPTION_POINT, "point", "NAME=COLUMN,ROW,FRAME", "measure a small bright detail near this position; may be repeated"},
+	{'c', "config", "FILE", "configuration file: profiles of Hologic SCO objects"},
+	{OPTION_VOXEL, "voxel", "COLUMN,ROW,SLICE",
+	 "size of the voxels of a Hologic SCO object with slices, whose header does not have it: distances in mm, 0.01 to 20"},
 	{0},
 };
 
 static const struct command_spec spec = {
 	.name = "measure",
-	.usage = "(--truth FILE | --region NAME=... | --point NAME=...)... [--json] OBJECT",
-	.summary = "Measure contrast, noise, sharpness, spread in depth and distances in a Breast Tomosynthesis object.",
+	.usage = "(--truth FILE | --region NAME=... | --point NAME=...)... [-c FILE] [--voxel COLUMN,ROW,SLICE] [--json] OBJECT",
+	.summary = "Measure contrast, noise, sharpness, spread in depth and distances in a Breast Tomosynthesis object, or in a "
+		   "Hologic SCO object with slices.",
 	.text = "For each region: mean, contrast, contrast-to-noise ratio (CNR), coefficient of variation (CV), artefact spread\n"
 		"function. For each point: position, width (FWHM) along columns, rows and depth, signal-to-noise ratio (SNR),\n"
 		"distances to the other points. docs/measure.md has the formulas and the members of --json.",
@@ -110,12 +115,13 @@ static double component(const json_t *object, const char *key, size_t i)
 
 static void print_tables(const json_t *result)
 {
+	const char *units = json_string_value(json_object_get(json_object_get(result, "object"), "units"));
 	const json_t *item;
 	size_t i;
 
 	if (json_array_size(json_object_get(result, "regions")))
-		printf("%-20s %10s %10s %9s %9s %9s %11s\n", "region", "mean 1/mm", "around", "contrast", "CNR", "CV",
-		       "depth FWHM");
+		printf("%-20s %10s %10s %9s %9s %9s %11s\n", "region", units && !strcmp(units, "/mm") ? "mean 1/mm" : "mean",
+		       "around", "contrast", "CNR", "CV", "depth FWHM");
 	json_array_foreach(json_object_get(result, "regions"), i, item)
 	{
 		if (json_object_get(item, "left_out"))
@@ -148,20 +154,44 @@ static void print_tables(const json_t *result)
 	}
 }
 
-static int measure(struct options *o, const char *path, const char *truth, const struct request *requests, size_t n)
+/* What the command line says besides regions and points. */
+struct input {
+	const char *path, *truth, *config_path;
+	const double *voxel;
+};
+
+/* Open the object. Return an exit code. */
+static int open_object(struct options *o, const struct input *in, struct tomo_object **ret_object, char *ret_notes)
 {
+	struct config *config = NULL;
+	struct err err = {0};
+	int code = options_config(o, in->config_path, &config);
+
+	if (code != CODE_OK)
+		return code;
+	if (tomo_slices_open(in->path, config, in->voxel, ret_object, ret_notes, &err) < 0)
+		code = options_fail(o, err.code == ENOENT ? CODE_NOT_FOUND : options_code(&err), "%s: %s", in->path, err.msg);
+	config_free(config);
+	if (code == CODE_OK && in->truth && (*ret_object)->sco)
+		return options_fail(o, CODE_INPUT,
+				    "%s: --truth needs positions in the patient, which an SCO object does not have", in->path);
+	return code;
+}
+
+static int measure(struct options *o, const struct input *in, const struct request *requests, size_t n)
+{
+	const char *path = in->path, *truth = in->truth;
+	char notes[SLICES_NOTES_SIZE] = "";
 	struct tomo_object *object = NULL;
 	struct measure_list list = {0};
 	double background[3] = {0};
 	bool has_background = false;
 	json_t *result = NULL;
 	struct err err = {0};
-	int code = CODE_OK;
+	int code = open_object(o, in, &object, notes);
 
-	if (tomo_object_open(path, &object, &err) < 0) {
-		code = options_fail(o, err.code == ENOENT ? CODE_NOT_FOUND : options_code(&err), "%s: %s", path, err.msg);
+	if (code != CODE_OK)
 		goto out;
-	}
 	if (truth && measure_read_truth(truth, object, &list, &err) < 0) {
 		code = options_fail(o, options_code(&err), "%s: %s", truth, err.msg);
 		goto out;
@@ -174,11 +204,14 @@ static int measure(struct options *o, const char *path, const char *truth, const
 		code = options_fail(o, options_code(&err), "%s: %s", path, err.msg);
 		goto out;
 	}
+	json_object_set_new(result, "warnings", json_string(notes));
 	if (o->json) {
 		code = options_json(result);
 		result = NULL;
 	} else {
 		print_tables(result);
+		if (notes[0])
+			printf("%s\n", notes);
 	}
 out:
 	json_decref(result);
@@ -190,23 +223,31 @@ out:
 int cmd_measure(int argc, char **argv)
 {
 	struct request requests[REQUESTS_MAX];
-	const char *truth = NULL;
+	struct input in = {0};
 	struct options o;
+	double voxel[3];
 	size_t n = 0;
 	int id;
 
 	options_begin(&o, &spec, argc, argv);
 	while ((id = options_next(&o)) >= 0) {
 		if (id == OPTION_TRUTH)
-			truth = o.value;
-		else if (n < REQUESTS_MAX)
+			in.truth = o.value;
+		else if (id == 'c')
+			in.config_path = o.value;
+		else if (id == OPTION_VOXEL) {
+			if (!tomo_slices_voxel(o.value, voxel))
+				return options_refuse(&o, id);
+			in.voxel = voxel;
+		} else if (n < REQUESTS_MAX)
 			requests[n++] = (struct request){id, o.value};
 		else
 			return options_fail(&o, CODE_USAGE, "more than %d regions and points", REQUESTS_MAX);
 	}
 	if (id == OPTION_STOP)
 		return o.code;
-	if (!truth && n == 0)
+	if (!in.truth && n == 0)
 		return options_fail(&o, CODE_USAGE, "nothing to measure: --truth, --region or --point");
-	return measure(&o, argv[o.first], truth, requests, n);
+	in.path = argv[o.first];
+	return measure(&o, &in, requests, n);
 }

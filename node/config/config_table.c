@@ -331,8 +331,9 @@ static const struct config_key profile_keys[] = {
 	 .meaning = "with `pose` header: error at any bin up to which the detector's columns are made parallel to x, which every "
 		    "projector except `exact` requires"},
 	{"sco", AS_BOOL(profile_conf, sco), .fallback = "false", .flags = KEY_SPARSE,
-	 .meaning = "read projections from Hologic's SCO objects, whose format is not documented by the manufacturer: only with "
-		    "the consent of the site, and after a comparison with Breast Projection objects of the same machine"},
+	 .meaning = "read projections, and in `export` and `measure` slices, from Hologic's SCO objects, whose format is not "
+		    "documented by the manufacturer: only with the consent of the site, and after a comparison with Breast "
+		    "Projection objects of the same machine"},
 	{"pitch", AS_REAL(profile_conf, pitch, 0.01, 2), .unit = "mm", .fallback = REQUIRED,
 	 .meaning = "size of a detector element; bins of the images must be 1 to 8 elements wide"},
 	{"angle_tag", AS_CHOICE(profile_conf, angle_tag, angle_tags), .fallback = "0018,1510",

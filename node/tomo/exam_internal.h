@@ -15,6 +15,9 @@
  * cause to `reason` ("": not a mammogram) and set *ret_refused, see struct exam_facts. */
 bool exam_class(const struct dicom_item *root, enum exam_source *ret_source, bool *ret_refused, char *reason, size_t size);
 
+/* tomo_open.c: find the geometry profile of the system; sets exam->profile. ENOKEY: there is none. */
+int exam_find_profile(struct exam *exam, const struct config *config, struct err *err);
+
 /* exam_view_code.c: read laterality and view. */
 /* Return 'L' or 'R'; 0: none; 'B' and others unchanged. */
 char header_laterality(const struct header *h);

@@ -71,7 +71,7 @@ static int check_pixels(struct exam *exam, struct err *err)
 	return 0;
 }
 
-static int find_profile(struct exam *exam, const struct config *config, struct err *err)
+int exam_find_profile(struct exam *exam, const struct config *config, struct err *err)
 {
 	const struct dicom_item *root = dicom_root(exam->files[0]);
 	char manufacturer[65] = "", model[65] = "", serial[65] = "";
@@ -134,7 +134,7 @@ int exam_open(const char *const *paths, size_t n, bool as_is, const struct patie
 	rc = check_pixels(exam, err);
 	if (rc < 0)
 		goto out;
-	rc = find_profile(exam, config, err);
+	rc = exam_find_profile(exam, config, err);
 	if (rc < 0)
 		goto out;
 	rc = exam->source == EXAM_SCO ? open_sco(exam, err) : 0;

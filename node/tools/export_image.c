@@ -22,11 +22,15 @@
 static int write_values(const struct image_series *s, struct atomic_file *f, struct err *err)
 {
 	size_t bytes = (size_t)s->n[0] * (size_t)s->n[1] * sizeof(float);
+	const float *values = NULL;
 	int rc = 0;
 
 	for (int i = 0; i < s->n_images; i++)
-		for (int k = 0; k < s->n[2] && rc == 0; k++)
-			rc = atomic_file_write(f, image_series_slice(s, i, k), bytes, err);
+		for (int k = 0; k < s->n[2] && rc == 0; k++) {
+			rc = image_series_slice(s, i, k, &values, err);
+			if (rc == 0)
+				rc = atomic_file_write(f, values, bytes, err);
+		}
 	return rc;
 }
 
@@ -93,6 +97,8 @@ enum {
 	NIFTI_VOX_OFFSET = 108, /* float */
 	NIFTI_SCL_SLOPE = 112,
 	NIFTI_XYZT_UNITS = 123, /* char */
+	NIFTI_CAL_MAX = 124,	/* float */
+	NIFTI_CAL_MIN = 128,	/* float */
 	NIFTI_TOFFSET = 136,	/* float */
 	NIFTI_DESCRIP = 148,	/* char[80] */
 	NIFTI_SFORM_CODE = 254, /* int16 */
@@ -163,7 +169,11 @@ static void fill_nifti(const struct image_series *s, uint8_t header[NIFTI_HEADER
 	set_float(header, NIFTI_VOX_OFFSET, NIFTI_HEADER + 4);
 	set_float(header, NIFTI_SCL_SLOPE, 1);
 	header[NIFTI_XYZT_UNITS] = NIFTI_MILLIMETRES;
-	snprintf((char *)header + NIFTI_DESCRIP, 80, "tomonode %s, units %s", TOMONODE_VERSION, s->units);
+	if (s->window[1] > s->window[0]) { /* false for NaN */
+		set_float(header, NIFTI_CAL_MIN, s->window[0]);
+		set_float(header, NIFTI_CAL_MAX, s->window[1]);
+	}
+	snprintf((char *)header + NIFTI_DESCRIP, 80, "tomonode %s, units %s", TOMONODE_VERSION, s->units[0] ? s->units : "none");
 	set_int16(header, NIFTI_SFORM_CODE, NIFTI_SCANNER_ANATOMY);
 	for (int c = 0; c < 3; c++) {
 		double sign = c < 2 ? -1 : 1; /* LPS to RAS: left and back become right and front */

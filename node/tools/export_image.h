@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Write a PET or CT series as one float32 file that other programs read. Values are only rescaled: stored value times slope.
+/* Write a PET or CT series, or a tomosynthesis, as one float32 file that other programs read. Values are only rescaled: stored
+ * value times slope.
  *
  * Voxels are stored columns fastest, then rows, then slices along row x column direction. For images of this program x points to
  * the patient's left, y to the back, z to the head. */
@@ -11,7 +12,8 @@
 /* Write Interfile 3.3: the header at `path` (.hv), the values in the same folder (.v). ENOTSUP: several images. */
 int export_interfile_image(const struct image_series *s, const char *path, struct err *err);
 
-/* Write NIfTI-1 in one file (.nii). The sform gives millimetres in RAS, converted from the DICOM attributes (LPS).
+/* Write NIfTI-1 in one file (.nii). The sform gives millimetres in RAS, converted from the DICOM attributes (LPS); cal_min and
+ * cal_max are the window of a tomosynthesis.
  * A series with time frames or gates has four dimensions, with pixdim[4] and toffset in s if all have the same duration and
  * follow each other, else 0; the times are in a file with the same name and the ending .json: FrameTimesStart and FrameDuration
  * (BIDS), or TriggerTime, FrameTime and GateDuration, in s. Files that exist are replaced; if the times cannot be

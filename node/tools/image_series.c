@@ -159,6 +159,7 @@ static int begin_series(struct reading *r, const struct dicom_item *root, const 
 		s->normal[c] = s->across[(c + 1) % 3] * s->down[(c + 2) % 3] - s->across[(c + 2) % 3] * s->down[(c + 1) % 3];
 	memcpy(s->series, p->series, sizeof(s->series));
 	memcpy(s->units, p->units, sizeof(s->units));
+	s->window[0] = s->window[1] = NAN;
 	s->duration = dicom_get_double(root, TAG_ACTUAL_FRAME_DURATION, 0, &ms, NULL) == 1 && ms > 0 ? ms / 1000 : NAN;
 	/* a CT series may hold several acquisitions, or part of one: its number is only used to detect a single slice */
 	r->count_tag = is_pet(root) ? TAG_NUMBER_OF_SLICES : TAG_IMAGES_IN_ACQUISITION;
@@ -402,9 +403,64 @@ out:
 	return rc;
 }
 
+/* ---- a tomosynthesis ---- */
+
+/* Compute the one distance of the slices; of a single slice it is its thickness. */
+static int tomo_step(const struct tomo_object *t, double *ret_step, struct err *err)
+{
+	long n = t->info.frames;
+	double step = n > 1 ? (t->depth[n - 1] - t->depth[0]) / (double)(n - 1) : t->thickness;
+
+	if (!(step > PLACE_TOLERANCE))
+		return err_set(err, EBADMSG, "the distance of the slices is %g mm; that of a single slice is %s", step,
+			       tag_text(TAG_SLICE_THICKNESS));
+	for (long k = 0; k < n; k++)
+		if (fabs(t->depth[k] - (double)k * step) > PLACE_TOLERANCE)
+			return err_set(err, EBADMSG,
+				       "slice %ld of %ld is %g mm away from its position at an equal spacing of %g mm", k + 1, n,
+				       fabs(t->depth[k] - (double)k * step), step);
+	*ret_step = step;
+	return 0;
+}
+
+int image_series_of_tomo(struct tomo_object **tomo, const char *path, struct image_series **ret_series, struct err *err)
+{
+	const struct tomo_object *t = *tomo;
+	struct image_series *s = calloc(1, sizeof(*s));
+	double step = 0;
+	int rc = s ? tomo_step(t, &step, err) : err_set(err, ENOMEM, "no memory for a series");
+
+	if (rc == 0) {
+		*s = (struct image_series){.n = {(int)t->info.columns, (int)t->info.rows, (int)t->info.frames},
+					   .n_images = 1,
+					   .spacing = {t->spacing[0], t->spacing[1], step},
+					   .duration = NAN};
+		memcpy(s->across, t->across, sizeof(s->across));
+		memcpy(s->down, t->down, sizeof(s->down));
+		memcpy(s->normal, t->normal, sizeof(s->normal));
+		memcpy(s->corner, t->corner, sizeof(s->corner));
+		memcpy(s->units, t->units, sizeof(s->units));
+		snprintf(s->name, sizeof(s->name), "%s", file_name(path));
+		memcpy(s->window, t->window, sizeof(s->window));
+		dicom_get_text(dicom_root(t->file), TAG_SERIES_INSTANCE_UID, s->series, sizeof(s->series), NULL);
+		s->values = malloc((size_t)s->n[0] * (size_t)s->n[1] * sizeof(*s->values));
+		if (!s->values)
+			rc = err_set(err, ENOMEM, "no memory for a slice of %d x %d", s->n[0], s->n[1]);
+	}
+	if (rc < 0) {
+		image_series_close(s);
+		return rc;
+	}
+	s->tomo = *tomo;
+	*tomo = NULL;
+	*ret_series = s;
+	return 0;
+}
+
 struct image_series *image_series_close(struct image_series *s)
 {
 	if (s) {
+		tomo_object_close(s->tomo);
 		free(s->values);
 		free(s->order);
 		free(s->time);
@@ -413,7 +469,14 @@ struct image_series *image_series_close(struct image_series *s)
 	return NULL;
 }
 
-const float *image_series_slice(const struct image_series *s, int image, int k)
+int image_series_slice(const struct image_series *s, int image, int k, const float **ret_values, struct err *err)
 {
-	return s->values + s->order[(size_t)image * (size_t)s->n[2] + (size_t)k] * (size_t)s->n[0] * (size_t)s->n[1];
+	if (s->tomo) {
+		int rc = tomo_object_slice(s->tomo, k, s->values, err);
+
+		*ret_values = s->values;
+		return rc < 0 ? err_prefix(err, "%s", s->name) : 0;
+	}
+	*ret_values = s->values + s->order[(size_t)image * (size_t)s->n[2] + (size_t)k] * (size_t)s->n[0] * (size_t)s->n[1];
+	return 0;
 }

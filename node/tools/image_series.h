@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read a PET or CT series (one slice per object): values, their unit, and the position of each voxel in the patient. A dynamic or
- * gated PET series has several images, the time frames or gates, with the same slices; they are found by Image Index. Only
- * standard attributes are used. Objects may be in any order, from any manufacturer, and in any encoding that
- * dicom/pixels/pixels.h reads.
- */
+/* Read a PET or CT series (one slice per object), or a tomosynthesis (all slices in one object): values, their unit, and the
+ * position of each voxel in the patient. A dynamic or gated PET series has several images, the time frames or gates, with the
+ * same slices; they are found by Image Index. Only standard attributes are used. Objects may be in any order, from any
+ * manufacturer, and in any encoding that dicom/pixels/pixels.h reads. Slices of a tomosynthesis are read when they are needed. */
 #ifndef TOMONODE_NODE_IMAGE_SERIES_H
 #define TOMONODE_NODE_IMAGE_SERIES_H
 
-#include "dicom/pixels/pixels.h"
+#include "dicom/object/tomo_object.h"
 
 #define PET_IMAGE_CLASS "1.2.840.10008.5.1.4.1.1.128"
 #define CT_IMAGE_CLASS "1.2.840.10008.5.1.4.1.1.2"
@@ -21,26 +20,32 @@ struct image_time {
 struct image_series {
 	int n[3];		 /* columns, rows, slices of an image */
 	int n_images;		 /* time frames or gates; 1: neither */
-	char type[17];		 /* "STATIC", "DYNAMIC", "GATED", ...; "": CT */
+	char type[17];		 /* "STATIC", "DYNAMIC", "GATED", ...; "": CT, tomosynthesis */
 	struct image_time *time; /* [n_images] */
 	char series[DICOM_UID_SIZE];
-	char units[17];	   /* (0054,1001); for CT the Rescale Type (0028,1054) */
-	double spacing[3]; /* between columns, rows, slices, mm */
-	double across[3];  /* direction of increasing column index in the patient (left, back, head) */
-	double down[3];	   /* of increasing row index */
-	double normal[3];  /* of increasing slice index: across x down */
-	double corner[3];  /* centre of the first pixel of slice 0, mm */
-	double duration;   /* of the acquisition, s; NaN: unknown */
-	float *values;	   /* slices in the order of the files */
-	size_t *order;	   /* [image][slice]: index of its values in the order of the files */
+	char units[17]; /* (0054,1001); for CT the Rescale Type (0028,1054); of a tomosynthesis see dicom/object/tomo_object.h */
+	double spacing[3];	  /* between columns, rows, slices, mm */
+	double across[3];	  /* direction of increasing column index in the patient (left, back, head) */
+	double down[3];		  /* of increasing row index */
+	double normal[3];	  /* of increasing slice index: across x down; of a tomosynthesis also against it */
+	double corner[3];	  /* centre of the first pixel of slice 0, mm */
+	double duration;	  /* of the acquisition, s; NaN: unknown */
+	double window[2];	  /* values between which a tomosynthesis is displayed grey; NaN: not in the objects */
+	float *values;		  /* slices in the order of the files; of a tomosynthesis one slice, the last that was read */
+	size_t *order;		  /* [image][slice]: index of its values in the order of the files */
+	char name[256];		  /* of the file of a tomosynthesis, for messages */
+	struct tomo_object *tomo; /* the object of a tomosynthesis, owned; NULL: PET or CT */
 };
 
 /* Open a series. Files that repeat an object are skipped. Errors: EBADMSG (objects of several series, missing or contradictory;
  * the text names them). */
 int image_series_open(char *const *paths, size_t n, struct image_series **ret_series, struct err *err);
+/* Make a series of a tomosynthesis, which is in the file `path`; takes over *tomo, and sets it to NULL, if it succeeds. EBADMSG:
+ * the slices do not have one distance, or it is unknown. */
+int image_series_of_tomo(struct tomo_object **tomo, const char *path, struct image_series **ret_series, struct err *err);
 struct image_series *image_series_close(struct image_series *s); /* takes NULL, returns NULL */
 
-/* Values of slice k of an image, columns fastest. */
-const float *image_series_slice(const struct image_series *s, int image, int k);
+/* Read the values of slice k of an image, columns fastest; they are valid until the next call. */
+int image_series_slice(const struct image_series *s, int image, int k, const float **ret_values, struct err *err);
 
 #endif

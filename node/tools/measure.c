@@ -442,10 +442,10 @@ static json_t *distances(const struct tomo_object *t, const struct kept *kept, s
 
 static json_t *object_json(const struct tomo_object *t)
 {
-	return json_pack("{s:s, s:s, s:[I, I, I], s:[f, f], s:f}", "sop_instance", t->sop_instance, "frame_of_reference",
+	return json_pack("{s:s, s:s, s:[I, I, I], s:[f, f], s:f, s:s}", "sop_instance", t->sop_instance, "frame_of_reference",
 			 t->frame_of_reference, "size", (json_int_t)t->info.columns, (json_int_t)t->info.rows,
 			 (json_int_t)t->info.frames, "spacing_mm", t->spacing[0], t->spacing[1], "depth_mm",
-			 t->depth[t->info.frames - 1] - t->depth[0]);
+			 t->depth[t->info.frames - 1] - t->depth[0], "units", t->units);
 }
 
 int measure_run(struct tomo_object *object, const struct measure_list *list, json_t **ret_result, struct err *err)

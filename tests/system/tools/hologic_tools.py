@@ -88,6 +88,16 @@ def frame_angles(ds):
     return [float(g[0x0018, 0x9545].value) - float(g[0x0018, 0x9543].value) for g in groups]
 
 
+def default_parameters(bits, near=0):
+    """MAXVAL, T1, T2, T3 and RESET of a JPEG-LS stream that states none (ISO 14495-1 C.2.4.1.1.1), for 8 bits and more."""
+    top = (1 << bits) - 1
+    factor = (min(top, 4095) + 128) // 256
+    t1 = min(max(factor * (3 - 2) + 2 + 3 * near, near + 1), top)
+    t2 = min(max(factor * (7 - 3) + 3 + 5 * near, t1), top)
+    t3 = min(max(factor * (21 - 4) + 4 + 7 * near, t2), top)
+    return struct.pack(">5H", top, t1, t2, t3, 64)
+
+
 def scans(frames, bits, folder, near=0):
     """The JPEG-LS scan of each frame without its header and end, encoded by DCMTK."""
     ds = Dataset()
@@ -108,8 +118,8 @@ def scans(frames, bits, folder, near=0):
         at = 2
         while code[at + 1] != 0xDA:
             assert code[at] == 0xFF and code[at + 1] in (0xF7, 0xF8), code[:40].hex()
-            # the parameters that are written are those that a stream without them has (ISO 14495-1 C.2.4.1.1), for 12 bits and more
-            assert code[at + 1] != 0xF8 or (code[at + 7:at + 15] == bytes([0, 18, 0, 67, 1, 20, 0, 64]) and bits >= 12), code[:40].hex()
+            # the parameters that are written must be those that a stream without them has
+            assert code[at + 1] != 0xF8 or code[at + 5:at + 15] == default_parameters(bits), code[:40].hex()
             assert code[at + 1] != 0xF7 or code[at + 4] == bits, f"{code[at + 4]} bits"
             at += 2 + int.from_bytes(code[at + 2:at + 4], "big")
         at += 2 + int.from_bytes(code[at + 2:at + 4], "big")
@@ -156,6 +166,52 @@ def put_content(ds, element, content, pieces=3, vr="SQ"):
     block.add_new(element, "SQ", Sequence(items))
 
 
+def put_container(ds, kind, high, low, pieces, vr):
+    block = ds.private_block(0x7E01, CREATOR, create=True)
+    block.add_new(0x01, "LO", "GITTv1.0")
+    block.add_new(0x02, "SH", kind)
+    for element, content in ((0x10, high), (0x11, low)):
+        if content is not None:
+            put_content(ds, element, content, pieces, vr)
+
+
+def finish(ds, implicit):
+    ds.file_meta = FileMetaDataset()
+    ds.file_meta.TransferSyntaxUID = ImplicitVRLittleEndian if implicit else ExplicitVRLittleEndian
+    ds.file_meta.MediaStorageSOPClassUID, ds.file_meta.MediaStorageSOPInstanceUID = ds.SOPClassUID, ds.SOPInstanceUID
+    ds.is_little_endian, ds.is_implicit_VR = True, implicit
+    return ds
+
+
+def sco_slices(source, high=None, low=None, bits=10, orientation=None, gantry=0.0, pieces=3, vr="SQ", implicit=False):
+    """A Secondary Capture object with slices from a Breast Tomosynthesis Image: the attributes of the one header that was seen. They have
+    neither the size of a voxel nor a position, and the count (0020,1002) is not that of the frames."""
+    shared = source.SharedFunctionalGroupsSequence[0]
+    anatomy = shared.FrameAnatomySequence[0]
+    ds = Dataset()
+    for name in ("SpecificCharacterSet", "StudyDate", "SeriesDate", "ContentDate", "StudyTime", "SeriesTime", "ContentTime", "AccessionNumber",
+                 "PatientName", "PatientID", "PatientBirthDate", "PatientSex", "StudyInstanceUID", "StudyID", "SeriesNumber",
+                 "FrameOfReferenceUID", "DeviceSerialNumber", "ViewCodeSequence", "ReferringPhysicianName"):
+        if name in source:
+            ds[name] = copy.deepcopy(source[name])
+    ds.SOPClassUID, ds.SOPInstanceUID, ds.SeriesInstanceUID = "1.2.840.10008.5.1.4.1.1.7", generate_uid(), generate_uid()
+    ds.ImageType, ds.Modality, ds.ConversionType = ["DERIVED", "PRIMARY"], "MG", "WSD"
+    ds.Manufacturer, ds.ManufacturerModelName = "HOLOGIC, Inc.", "Selenia Dimensions"
+    ds.SeriesDescription = f"{anatomy.FrameLaterality} Tomosynthesis Reconstruction"
+    ds.DistanceSourceToDetector, ds.DistanceSourceToPatient, ds.BodyPartThickness = 700, 619, 56
+    ds.PositionerPrimaryAngle = gantry
+    ds.DetectorBinning, ds.FieldOfViewOrigin, ds.FieldOfViewRotation, ds.FieldOfViewHorizontalFlip = [2, 2], [0, 508], 0, "NO"
+    ds.PatientOrientation = orientation
+    ds.Laterality, ds.InstanceNumber, ds.ImagesInAcquisition = anatomy.FrameLaterality, 30, 61
+    ds.SamplesPerPixel, ds.PhotometricInterpretation = 1, "MONOCHROME2"
+    ds.Rows, ds.Columns, ds.BitsAllocated, ds.BitsStored, ds.HighBit, ds.PixelRepresentation = 425, 266, 16, bits, bits - 1, 0
+    ds.add_new((0x0028, 0x0120), "US", 0)
+    ds.add_new((0x0028, 0x0121), "US", 4)
+    ds.WindowCenter, ds.WindowWidth, ds.LossyImageCompression = 512, 512, "00"
+    put_container(ds, "HLXS", high, low, pieces, vr)
+    return finish(ds, implicit)
+
+
 def sco(source, kind, high=None, low=None, text=None, pieces=3, vr="SQ", implicit=False, gantry=0.0):
     """A Secondary Capture object from a Breast Projection object: root attributes alone, as Hologic writes them, some of which say
     something else than the container."""
@@ -185,17 +241,8 @@ def sco(source, kind, high=None, low=None, text=None, pieces=3, vr="SQ", implici
     ds.LossyImageCompression = "00"
     if text:
         put_matrices(ds, text)
-    block = ds.private_block(0x7E01, CREATOR, create=True)
-    block.add_new(0x01, "LO", "GITTv1.0")
-    block.add_new(0x02, "SH", kind)
-    for element, content in ((0x10, high), (0x11, low)):
-        if content is not None:
-            put_content(ds, element, content, pieces, vr)
-    ds.file_meta = FileMetaDataset()
-    ds.file_meta.TransferSyntaxUID = ImplicitVRLittleEndian if implicit else ExplicitVRLittleEndian
-    ds.file_meta.MediaStorageSOPClassUID, ds.file_meta.MediaStorageSOPInstanceUID = ds.SOPClassUID, ds.SOPInstanceUID
-    ds.is_little_endian, ds.is_implicit_VR = True, implicit
-    return ds
+    put_container(ds, kind, high, low, pieces, vr)
+    return finish(ds, implicit)
 
 
 def _groups(*parents):
