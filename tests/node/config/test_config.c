@@ -49,7 +49,7 @@ static void test_defaults(void **state)
 	assert_true(p->dbt.prior == PRIOR_RELATIVE && p->dbt.prior_weight == 0 && p->dbt.prior_across == 0);
 	assert_true(p->dbt.relaxation == 0.5 && p->dbt.filter_cut == 0.8);
 	assert_int_equal(p->dbt.filter, DBT_FILTER_HANN);
-	assert_true(p->dbt.breast_mask && !p->dbt.normalise_rows && p->dbt.edge_taper == 10);
+	assert_true(p->dbt.breast_mask && !p->dbt.normalise_rows && p->dbt.edge_taper == 5);
 	assert_true(p->stored_step == 2e-5 && p->stored_offset == 0);
 	assert_true(p->slab_thickness == 0 && p->slab_step == 0 && p->slab_mode == SLAB_MEAN);
 	assert_true(!p->synthetic && p->compression == COMPRESSION_NONE);
