@@ -66,6 +66,8 @@ struct exam {
 	const struct profile_conf *profile; /* borrowed from the configuration */
 	bool frames_in_file;		    /* the views are the frames of one object */
 	struct sco *sco;		    /* EXAM_SCO: the container of the views */
+	bool sco_lower;			    /* in lower resolution, because the object has no other */
+	int merged;		 /* bins of the full resolution that a bin has along each axis: 1, or above 1 with sco_lower */
 	double rest[3];		 /* source at the angle 0, mm: of the header's matrices if they are used, or the profile */
 	struct pose_text *poses; /* projection matrices of the header; NULL: the profile has the geometry */
 	struct scan *scan;	 /* geometry with the detector's own bins, views sorted by angle */

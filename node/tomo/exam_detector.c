@@ -4,7 +4,8 @@
  * Size of a bin: Detector Element Spacing (0018,7022) times Detector Binning (0018,701A) if the header has the first, else Imager
  * Pixel Spacing (0018,1164). The latter may be scaled to a plane of the breast, as by GE: 0.0940909 = 0.1 x 621 / 660. A value
  * that is neither the size of a bin nor that in a plane of the breast contradicts the others, and the case is refused. Pixel
- * Spacing (0028,0030) is never used.
+ * Spacing (0028,0030) is never used. Of an SCO object these attributes describe the full resolution; nothing in it describes the
+ * lower one, whose bins are larger by a whole number that only the number of rows of the whole detector tells.
  *
  * Part of the detector (PS3.3 C.8.11.4.1.1): Field of View Origin (0018,7030) is the row and the column of the images' first
  * corner, in elements of the detector, before the image was turned clockwise by (0018,7032) and then mirrored by (0018,7034). The
@@ -19,6 +20,7 @@
 
 #define PITCH_TOLERANCE 0.01 /* relative */
 #define BINNING_MAX 8	     /* binning by the detector: its bins are integer multiples of the profile's pitch */
+#define MERGED_MAX 8	     /* bins of the full resolution along a bin of the lower one */
 #define WINDOW_SHIFT 1.0     /* mm; a larger distance of the image's middle from y = 0 is reported */
 
 /* ---- size of a bin ---- */
@@ -85,6 +87,40 @@ static int decide_pitch(struct exam *exam, double element, double binning, doubl
 	return 0;
 }
 
+/* Find the bins of an SCO object's lower resolution from those of the full one: the rows show the whole detector along the chest
+ * wall. exam_read_window() then compares them with the origin of the images. */
+static int read_lower_pitch(struct exam *exam, double *pitch, struct err *err)
+{
+	const struct profile_conf *p = exam->profile;
+	double own = round(*pitch / p->pitch), rows = (double)exam->pixels.rows * own,
+	       columns = (double)exam->pixels.columns * own;
+	double times = round(p->elements_y / rows);
+
+	if (p->elements_y == 0)
+		return err_set(
+			err, EBADMSG,
+			"the projections are in lower resolution only, (7E01,xx11), and the size of its bins is not in the "
+			"object: it needs elements_y of the profile '%s', the number of elements of the detector along the "
+			"chest wall",
+			p->name);
+	if (!(times >= 2 && times <= MERGED_MAX) || fabs(rows * times - p->elements_y) >= own * times ||
+	    (p->elements_x > 0 && columns * times > p->elements_x + own * times))
+		return err_set(
+			err, EBADMSG,
+			"the projections are in lower resolution only, (7E01,xx11), and the size of its bins is not in the "
+			"object: it is known only of images that show the whole detector of the profile '%s', %d x %d "
+			"elements; but %ld columns and %ld rows of 2 to %d times %g elements do not",
+			p->name, p->elements_x, p->elements_y, exam->pixels.columns, exam->pixels.rows, MERGED_MAX, own);
+	exam->merged = (int)times;
+	*pitch *= times;
+	exam_warn(exam,
+		  "The projections are in lower resolution, (7E01,xx11): the size of a bin, %g mm, is not in the object; it "
+		  "follows "
+		  "from the assumption that their %ld rows show the whole detector, %d elements (elements_y of the profile).",
+		  *pitch, exam->pixels.rows, p->elements_y);
+	return 0;
+}
+
 int exam_read_pitch(struct exam *exam, const struct header *h, double *ret_pitch, struct err *err)
 {
 	const struct profile_conf *p = exam->profile;
@@ -101,6 +137,9 @@ int exam_read_pitch(struct exam *exam, const struct header *h, double *ret_pitch
 			err, EBADMSG, "%s is %g mm, but the profile '%s' has detector bins of %g mm (or 2 to %d times that)",
 			element > 0 ? "the size of a bin, (0018,7022) times (0018,701A)," : "Imager Pixel Spacing (0018,1164)",
 			pitch, p->name, p->pitch, BINNING_MAX);
+	exam->merged = 1;
+	if (exam->sco_lower && read_lower_pitch(exam, &pitch, err) < 0)
+		return -EBADMSG;
 	*ret_pitch = pitch;
 	return 0;
 }

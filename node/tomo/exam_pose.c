@@ -71,13 +71,20 @@ int exam_read_poses(struct exam *exam, struct err *err)
 	return 0;
 }
 
+/* Convert a matrix to bins of n x n of its own: u becomes (u + 1/2) / n - 1/2, and so does v. */
+static void merge_bins(double matrix[12], int n)
+{
+	for (int i = 0; n > 1 && i < 8; i++)
+		matrix[i] = (matrix[i] + 0.5 * matrix[8 + i % 4]) / n - 0.5 * matrix[8 + i % 4];
+}
+
 /* Convert the matrix at an angle to the bins and axes of the scan, and compute the position of the source. */
 static int convert(const struct exam *exam, double theta, double pitch, double ret_matrix[12], double ret_source[3],
 		   struct err *err)
 {
 	const struct profile_conf *p = exam->profile;
-	const struct scan_matrix_bins bins = {.edge_u = p->pose_edge,
-					      .middle_v = p->pose_middle,
+	const struct scan_matrix_bins bins = {.edge_u = p->pose_edge / exam->merged,
+					      .middle_v = p->pose_middle / exam->merged,
 					      .v_sign = p->pose_rows,
 					      .window_u = exam->window[0] / pitch,
 					      .window_v = exam->window[1] / pitch};
@@ -87,6 +94,8 @@ static int convert(const struct exam *exam, double theta, double pitch, double r
 
 	pose_text_matrix(exam->poses, 0, rest);
 	pose_text_matrix(exam->poses, theta, own);
+	merge_bins(rest, exam->merged);
+	merge_bins(own, exam->merged);
 	rc = scan_matrix_convert(rest, own, &bins, (int)exam->pixels.rows, pitch, ret_matrix, err);
 	if (rc == 0)
 		rc = scan_view_from_matrix(ret_matrix, (int)exam->pixels.columns, (int)exam->pixels.rows, pitch, p->pose_level,

@@ -87,9 +87,11 @@ int exam_find_profile(struct exam *exam, const struct config *config, struct err
 	return 0;
 }
 
-/* Open the container of an SCO object, if the profile allows it, and take size and format of the views from it. */
+/* Open the container of an SCO object, if the profile allows it, and take size and format of the views from it: in full
+ * resolution, or in lower resolution if it has no other. */
 static int open_sco(struct exam *exam, struct err *err)
 {
+	const struct dicom_item *root = dicom_root(exam->files[0]);
 	int rc;
 
 	if (!exam->profile->sco)
@@ -98,7 +100,8 @@ static int open_sco(struct exam *exam, struct err *err)
 			"%s: projections in a Hologic SCO object, whose format is not documented by the manufacturer: they are "
 			"read only if the profile '%s' has sco = true",
 			file_name(exam->paths[0]), exam->profile->name);
-	rc = sco_open(exam->files[0], SCO_FULL, &exam->sco, err);
+	exam->sco_lower = !sco_has(root, SCO_FULL) && sco_has(root, SCO_LOWER);
+	rc = sco_open(exam->files[0], exam->sco_lower ? SCO_LOWER : SCO_FULL, &exam->sco, err);
 	if (rc < 0)
 		return err_prefix(err, "%s", file_name(exam->paths[0]));
 	exam->pixels = *sco_info(exam->sco);

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Hologic SCO objects by an independent writer: projections give the slices of the same exam in a Breast Projection object, bit by bit, in
-every encoding of the private sequence; each damaged field of the container has a sentence of its own; without the consent of the profile,
+every encoding of the private sequence, and in lower resolution; each damaged field of the container has a sentence of its own; without the consent of the profile,
 and for slices, the reason is told; and the same through a node, from storescu to the archive."""
+import copy
 import os
 import struct
 import sys
@@ -22,6 +23,8 @@ PROFILE = """profiles = ( {{ name = "hologic"; manufacturer = "HOLOGIC*"; model 
 SETTINGS = ("voxel=0.56", "projector=slices", "algorithm=mlem", "iterations=1", "breast_mask=false")
 DETECTOR = hologic.Detector(0.0, 695.1, -13.7, 0.285, 0.3, 0.28)
 BITS = 14
+PITCH = 0.14
+WHOLE = "elements_x = 224; elements_y = 320;"  # the detector of the exam
 
 
 def config(folder, name, more=""):
@@ -35,6 +38,12 @@ def save(ds, folder, name):
     path = os.path.join(folder, name)
     ds.save_as(path, write_like_original=False)
     return path
+
+
+def merged(frames):
+    """Frames of bins of 2 x 2."""
+    parts = frames[:, ::2, ::2].astype(int) + frames[:, 1::2, ::2] + frames[:, ::2, 1::2] + frames[:, 1::2, 1::2]
+    return (parts // 4).astype(np.uint16)
 
 
 class Exam:
@@ -51,7 +60,20 @@ class Exam:
         self.gantry = 45.0 if view == "MLO" else 0.0
         self.text = hologic.matrices_text(DETECTOR, hologic.frame_angles(self.source), digits=6)
         self.high = hologic.container(self.frames, BITS, folder)
-        self.low = hologic.container(self.frames[:, ::4, ::4], BITS, folder)
+        self.coarse = merged(self.frames)
+        self.low = hologic.container(self.coarse, BITS, folder)
+
+    def coarse_plain(self):
+        """The Breast Projection object of bins of twice the size."""
+        ds = copy.deepcopy(self.source)
+        ds.Rows, ds.Columns, ds.PixelData = *self.coarse.shape[1:], self.coarse.tobytes()
+        for part in (ds, *(e for e in ds.iterall() if e.VR == "SQ")):
+            for item in [part] if part is ds else part.value:
+                if "ImagerPixelSpacing" in item:
+                    item.ImagerPixelSpacing = [4 * PITCH, 4 * PITCH]
+                if "DetectorBinning" in item:
+                    item.DetectorBinning = [4, 4]
+        return ds
 
     def sco(self, **options):
         given = {"high": self.high, "low": self.low, "text": self.text, "gantry": self.gantry, **options}
@@ -78,6 +100,26 @@ def check_projections(side, view, ways, failures):
         tools.check(off < 0.02, f"{side} {view}: by matrices slices differ by {off:.4f}", failures)
 
 
+def check_lower(side, view, failures):
+    """Lower resolution alone, of the whole detector: as the plain exam of bins of twice the size; the size is said to be assumed."""
+    with tools.folder() as folder:
+        exam = Exam(folder, config(folder, "plain", WHOLE), side, view)
+        consent = config(folder, "consent", "sco = true;" + WHOLE)
+        want = slices(folder, "plain", save(exam.coarse_plain(), folder, "coarse.dcm"), config(folder, "plain", WHOLE))
+        path = save(exam.sco(high=None), folder, "low.dcm")
+        case, result = tools.reconstruct(os.path.join(folder, "out"), path, config=consent, settings=SETTINGS)
+        got = tools.Result(result).mu
+        tools.check(np.array_equal(got, want), f"{side} {view} lower resolution: slices differ by up to {abs(got - want).max()}", failures)
+        tools.check("lower resolution, (7E01,xx11): the size of a bin, 0.56 mm" in str(case), str(case)[:900], failures)
+        by_matrix = slices(folder, "matrix", path, config(folder, "header", 'sco = true; pose = "header"; pose_level = 0.3;' + WHOLE))
+        off = np.percentile(abs(by_matrix - want), 99.99) / np.median(want)
+        print(f"{side} {view}: lower resolution equal; by matrices slices differ by {off:.4f} of the tissue")
+        tools.check(off < 0.02, f"{side} {view} lower resolution: by matrices slices differ by {off:.4f}", failures)
+        both = slices(folder, "both", save(exam.sco(low=hologic.container(exam.frames[:, :40, :30], BITS, folder)), folder, "both.dcm"), consent)
+        tools.check(np.array_equal(both, slices(folder, "full", exam.path, config(folder, "plain", WHOLE))),
+                    "with both resolutions the full one is read", failures)
+
+
 def refusal(folder, path, conf):
     done = tools.run("recon", "--json", "-o", os.path.join(folder, "none"), "-c", conf, "--device", "cpu", path, ok=range(1, 100))
     return done.stdout + done.stderr
@@ -94,6 +136,7 @@ def check_refusals(failures):
     with tools.folder() as folder:
         plain, consent = config(folder, "plain"), config(folder, "consent", "sco = true;")
         exam = Exam(folder, plain, "R", "CC")
+        whole = config(folder, "whole", "sco = true;" + WHOLE)
         good, table = exam.high, -1024
         first, second = struct.unpack_from("<II", good, len(good) - 1024)
         last = struct.unpack_from("<9I", good, len(good) - 1024 + 4)[-1]
@@ -123,7 +166,14 @@ def check_refusals(failures):
             tools.check(part in said, f"{name}: '{part}' is not in: {said[:500]}", failures)
         objects = (
             ("off", exam.sco(), plain, "read only if the profile 'hologic' has sco = true"),
-            ("low alone", exam.sco(high=None), consent, "no images in full resolution in (7E01,xx10)"),
+            ("none", exam.sco(high=None, low=None), consent, "no images in full resolution in (7E01,xx10)"),
+            ("low alone", exam.sco(high=None), consent, "the size of its bins is not in the object: it needs elements_y of the profile 'hologic'"),
+            ("low of a part", exam.sco(high=None, low=hologic.container(exam.coarse[:, :64], BITS, folder)), whole,
+             "56 columns and 64 rows of 2 to 8 times 2 elements do not"),
+            ("low, too wide", exam.sco(high=None, low=hologic.container(exam.coarse[:, ::2], BITS, folder)), whole,
+             "56 columns and 40 rows of 2 to 8 times 2 elements do not"),
+            ("low, damaged", exam.sco(high=None, low=changed(exam.low, 36, "<B", 3)), whole, "compressed with loss: NEAR is 3"),
+            ("low, offsets", exam.sco(high=None, low=changed(exam.low, table + 12, "<I", 40)), whole, "offset 3 of 9 is 40; allowed: "),
             ("no matrices", exam.sco(text=None), consent, "no projection matrices in (0019,xx60)"),
             ("slices", exam.sco(kind="HLXS"), consent, "contains slices: already reconstructed by the modality"),
             ("unknown", exam.sco(kind="HLXQ"), consent, "undocumented private format"),
@@ -192,6 +242,7 @@ def main():
     check_projections("R", "CC", {"sequence": {}, "defined": {"vr": "UN", "pieces": 1}, "undefined": {"vr": "UN..."},
                                   "implicit": {"implicit": True, "low": None}}, failures)
     check_projections("L", "MLO", {"sequence": {"pieces": 7}}, failures)
+    check_lower("L", "CC", failures)
     check_refusals(failures)
     check_node(failures)
     tools.finish(failures, "SCO objects: as the plain exam")
