@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Run the tests that take too long for every change: the whole suite under sanitizers, the soak, all hostile input, every fuzz target, the
-# planted faults, fits of 50 geometries of each tomosynthesis system.
+# planted faults, fits of 50 geometries of each tomosynthesis system, and exams of each system for both sides and views.
 # Start it from cron or a timer.
 #
 # usage: tests/nightly.sh [MINUTES]     duration of each fuzz target and of the soak; default 30
@@ -68,6 +68,10 @@ calibration() { # the programs of the steps `asan` and `warnings`
         TOMONODE=$out/release/tomonode TOMONODE_FIT_TRIALS=10 tests/system/formats/test_profile.py
 }
 
+systems() { # the program of the step `warnings`
+    TOMONODE=$out/release/tomonode TOMONODE_SYSTEMS=all tests/system/formats/test_systems.py
+}
+
 export TOMONODE_TEST_SEED=${TOMONODE_TEST_SEED:-$((RANDOM * 32768 + RANDOM))} # of all random tests; without it they use 1
 date -u +"%Y-%m-%dT%H:%M:%SZ $(git rev-parse --short HEAD 2>/dev/null || true) TOMONODE_TEST_SEED=$TOMONODE_TEST_SEED" >>"$out/SUMMARY"
 step warnings warnings
@@ -77,6 +81,7 @@ step soak soak
 step hostile hostile
 step fuzz fuzz
 step calibration calibration
+step systems systems
 step faults tests/faults/run.py
 cat "$out/SUMMARY"
 exit "$failed"

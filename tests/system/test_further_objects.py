@@ -220,8 +220,8 @@ def main():
         name = f"{image_format} {side} {view} {mode}"
         with tools.folder() as folder:
             exam = os.path.join(folder, "exam")
-            truth = tools.simulate(exam, system="siemens-inspiration", phantom="beads", binning=4, i0=20000, seed=5, format=image_format,
-                                   side=side, view=view)
+            truth = tools.simulate(exam, system="siemens-inspiration", phantom="beads", binning=4, detector="1100x2200", i0=20000, seed=5,
+                                   format=image_format, side=side, view=view)
             sources = [pydicom.dcmread(p) for p in sorted(glob.glob(os.path.join(exam, "**", "*.dcm"), recursive=True))]
             settings = ("voxel=0", f"slab_thickness={SLAB_MM}", f"slab_step={STEP_MM}", f"slab_mode={mode}", "synthetic=true")
             objects, out = recon(os.path.join(folder, "out"), exam, *settings)
