@@ -8,9 +8,7 @@
  * - any other letter: the bytes unchanged. If the pieces are malformed, the rest is sent as bytes. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -20,9 +18,8 @@
 #include "dicom/network/commit.h"
 #include "dicom/network/store_scp.h"
 #include "dicom/pixels/start.h"
+#include "tests/fuzz/fuzz.h"
 
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 const char *__lsan_default_suppressions(void);
 
 /* DCMTK 3.6.7 does not free lists of some rejected requests. In the node an association is a process, so this memory is freed
@@ -42,14 +39,6 @@ struct peer {
 	unsigned begun, ended, over, admitted;
 	uint64_t bytes;
 };
-
-static void must(bool holds, const char *what)
-{
-	if (!holds) {
-		fprintf(stderr, "%s\n", what);
-		abort();
-	}
-}
 
 static void is_text(const char *text, size_t size)
 {

@@ -4,30 +4,21 @@
  *
  * The input: a byte (odd: explicit VR), then the data set. Run: fuzz_commit -max_len=8192 WORK_FOLDER tests/fuzz/corpus/commit */
 #include <errno.h>
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "dicom/network/commit.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 #define UNDEFINED 0xffffffffu
 /* Upper bound of the bytes of one item: headers and ends of sequence and item, UID and reason. */
 #define ITEM_ROOM 256
 
-static void must(bool holds)
-{
-	if (!holds)
-		abort();
-}
-
 static void is_uid(const char *uid, size_t size)
 {
-	must(memchr(uid, '\0', size) != NULL);
-	must(uid[0] != '\0' && uid[strspn(uid, "0123456789.")] == '\0');
+	must(memchr(uid, '\0', size) != NULL, "a UID without its end");
+	must(uid[0] != '\0' && uid[strspn(uid, "0123456789.")] == '\0', "a text that is not a UID");
 }
 
 /* ---- a report written out ---- */
@@ -106,15 +97,16 @@ static void says_the_same(const struct commit_report *report, bool explicit_vr, 
 	struct commit_report again;
 	struct err err = {0};
 
-	must(t.bytes != NULL);
+	must(t.bytes != NULL, "no memory");
 	for (size_t i = 0; i < report->n; i++)
 		put_item(&t, &report->items[i]);
 	put_uid(&t, DICOM_TAG(0x0008, 0x1195), report->transaction);
-	must(commit_report_parse(t.bytes, t.n, explicit_vr, &again, &err) == 0);
-	must(again.n == report->n && !strcmp(again.transaction, report->transaction));
+	must(commit_report_parse(t.bytes, t.n, explicit_vr, &again, &err) == 0, "a report that was written is refused");
+	must(again.n == report->n && !strcmp(again.transaction, report->transaction), "another number of items or transaction");
 	for (size_t i = 0; i < report->n; i++)
 		must(!strcmp(again.items[i].sop_instance, report->items[i].sop_instance) &&
-		     again.items[i].failure == report->items[i].failure);
+			     again.items[i].failure == report->items[i].failure,
+		     "another item");
 	commit_report_clear(&again);
 	free(t.bytes);
 }
@@ -129,10 +121,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	rc = commit_report_parse(data + 1, size - 1, data[0] & 1, &report, &err);
 	if (rc < 0) {
-		must((rc == -EBADMSG || rc == -ENOMEM) && err.code == -rc && err.msg[0]);
-		must(report.n == 0 && report.items == NULL && report.transaction[0] == '\0');
+		must((rc == -EBADMSG || rc == -ENOMEM) && err.code == -rc && err.msg[0], "refused without a reason");
+		must(report.n == 0 && report.items == NULL && report.transaction[0] == '\0',
+		     "a refused report that is not empty");
 	} else {
-		must(rc == 0 && report.n <= COMMIT_ITEMS_MAX && report.n <= size / 16); /* the heads of an item and its UID */
+		must(rc == 0 && report.n <= COMMIT_ITEMS_MAX && report.n <= size / 16,
+		     "an impossible number of items"); /* the heads of an item and its UID */
 		is_uid(report.transaction, sizeof(report.transaction));
 		for (size_t i = 0; i < report.n; i++)
 			is_uid(report.items[i].sop_instance, sizeof(report.items[i].sop_instance));

@@ -2,13 +2,12 @@
 /* Fuzz the configuration reader: arbitrary bytes give a configuration or problems, never a crash, a leak or reading another file.
  * Run: fuzz_config -dict=tests/fuzz/config.dict -max_len=16384 WORK_FOLDER tests/fuzz/corpus/config */
 #include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "node/config/config.h"
+#include "tests/fuzz/fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 const char *__lsan_default_suppressions(void);
 
 /* libconfig 1.5 does not free the string that it is reading when a syntax error occurs: at most one text of 1 MiB per rejected

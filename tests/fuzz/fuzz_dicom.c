@@ -7,11 +7,9 @@
  * one file). */
 #include <fcntl.h>
 #include <math.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "dicom/pixels/pixels.h"
@@ -19,23 +17,13 @@
 #include "node/config/config.h"
 #include "node/reconstruct/case_facts.h"
 #include "node/tomo/exam.h"
-
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 #define SMALL_FRAME (1 << 20) /* values; larger frames are not decoded, to save time */
 
-static int fd = -1;
-static char path[64], copy_path[64];
+static struct fuzz_file input;
+static char copy_path[64];
 static struct config *config; /* the embedded defaults */
-
-static void must(bool holds, const char *what)
-{
-	if (!holds) {
-		fprintf(stderr, "%s\n", what);
-		abort();
-	}
-}
 
 /* Tags that the program reads, of all VRs, and one private tag. */
 static const uint32_t tags[] = {
@@ -106,7 +94,7 @@ static void stage_read(void)
 	struct dicom_file *file = NULL, *copy = NULL;
 	struct err err = {0};
 
-	int r = dicom_open(path, &file, &err);
+	int r = dicom_open(input.path, &file, &err);
 	must(r == 0 ? file != NULL : file == NULL && err.code == -r && err.msg[0], "an answer that is neither");
 	if (r < 0)
 		return;
@@ -129,7 +117,7 @@ static void stage_facts(void)
 	struct err err = {0};
 	char key[512];
 
-	if (case_read_facts(path, &facts, &err) < 0)
+	if (case_read_facts(input.path, &facts, &err) < 0)
 		return;
 	must(memchr(facts.reason, '\0', sizeof(facts.reason)) && memchr(facts.sop_instance, '\0', sizeof(facts.sop_instance)),
 	     "facts without their end");
@@ -140,7 +128,7 @@ static void stage_facts(void)
 /* Read the file as a worker does: as an exam of one file, and its views if they are small. */
 static void stage_exam(void)
 {
-	const char *const paths[] = {path};
+	const char *const paths[] = {input.path};
 	struct exam *exam = NULL;
 	struct dicom_pixel_info info;
 	struct err err = {0};
@@ -179,9 +167,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)argv;
 	must(dicom_start(&err) == 0, err.msg);
 	must(config_load(NULL, NULL, NULL, &config, &err) == 0, err.msg);
-	fd = memfd_create("fuzz", 0);
-	must(fd >= 0, "no memory file");
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	snprintf(copy_path, sizeof(copy_path), "/dev/shm/fuzz_dicom.%d", (int)getpid());
 	atexit(clean_up);
 	return 0;
@@ -189,7 +174,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	must(ftruncate(fd, 0) == 0 && pwrite(fd, data, size, 0) == (ssize_t)size, "the memory file is full");
+	fuzz_file_fill(&input, data, size);
 	for (size_t k = 0; k < sizeof(stages) / sizeof(stages[0]); k++)
 		stages[k]();
 	return 0;

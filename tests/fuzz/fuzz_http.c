@@ -4,14 +4,12 @@
  * place in the page. The input: lines path, Host, Origin, form, text. Run: fuzz_http -max_len=2048 WORK_FOLDER
  * tests/fuzz/corpus/http */
 #include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "node/base/html.h"
 #include "node/status/status_request.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 #define LINES 5
 

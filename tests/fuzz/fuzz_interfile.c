@@ -4,29 +4,17 @@
  * that belong to projections of Siemens. Bytes after a line "====" are the data. Run: fuzz_interfile -max_len=8192
  * -dict=tests/fuzz/interfile.dict WORK_FOLDER tests/fuzz/corpus/interfile */
 #include <math.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "node/config/config.h"
 #include "node/format/interfile.h"
+#include "tests/fuzz/fuzz.h"
 
 #define SMALL 200000 /* bytes of values: more would only cost time */
 #define LINE "====\n"
 
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static struct config *config; /* the embedded defaults */
-
-static void must(bool holds, const char *what)
-{
-	if (!holds) {
-		fprintf(stderr, "%s\n", what);
-		abort();
-	}
-}
 
 static void must_be_sane(const struct interfile *f)
 {

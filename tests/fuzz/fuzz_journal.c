@@ -5,7 +5,6 @@
  * bits, little endian) and a detail. They are replayed twice and must give the same jobs; all queries of the node are run on
  * them. First byte odd: the rest is journal.db, which is opened, checked, walked through and written to as by the node. */
 #include <jansson.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,19 +17,9 @@
 #include "node/jobs/jobs.h"
 #include "node/serve/retention.h"
 #include "node/store/event.h"
-
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static char folder[64], path[96];
-
-static void must(bool holds, const char *what)
-{
-	if (!holds) {
-		fprintf(stderr, "%s\n", what);
-		abort();
-	}
-}
 
 /* Call the functions that the manager and the commands call for every job. */
 static void ask(struct jobs *jobs)

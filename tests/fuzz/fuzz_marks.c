@@ -4,24 +4,13 @@
  * gives the number of gates. Run: fuzz_marks -max_len=4096 WORK_FOLDER tests/fuzz/corpus/marks */
 #include <errno.h>
 #include <math.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "recon/pet/gates.h"
+#include "tests/fuzz/fuzz.h"
 
 #define TIMES 64
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool holds, const char *what)
-{
-	if (!holds) {
-		fprintf(stderr, "%s\n", what);
-		abort();
-	}
-}
 
 static void check_table(const struct pet_marks *m)
 {

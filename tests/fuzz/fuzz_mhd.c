@@ -2,7 +2,6 @@
 /* Fuzz MetaImage volumes and materials files: arbitrary bytes give a phantom or an error, never a crash, a leak or reading
  * another file. The input is the header, a line "====", the elements, which the header must name "d", and, after another such
  * line, the materials. Run: fuzz_mhd -max_len=8192 WORK_FOLDER tests/fuzz/corpus/mhd */
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +9,10 @@
 
 #include "node/format/mhd.h"
 #include "node/simulate/simulate_voxels.h"
+#include "tests/fuzz/fuzz.h"
 
 #define SMALL 100000 /* elements: more would only cost time */
 #define LINE "====\n"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct part {
 	const uint8_t *at;

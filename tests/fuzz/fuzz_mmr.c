@@ -3,32 +3,19 @@
  * are the data, used as words of the list mode, and repeated as a normalisation. Run: fuzz_mmr -max_len=8192
  * -dict=tests/fuzz/interfile.dict WORK_FOLDER tests/fuzz/corpus/mmr */
 #include <math.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "node/format/mmr.h"
 #include "recon/pet/michelogram_pairs.h"
+#include "tests/fuzz/fuzz.h"
 
 #define LINE "====\n"
-
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct michelogram m = {
 	.scanner = {MMR_RINGS, MMR_DETECTORS, 4, 328, 6, 2}, .n_radial = MMR_RADIAL, .n_angles = MMR_ANGLES};
 static struct michelogram_index bins;
 static uint32_t *counts; /* of the ring difference 0 */
-
-static void must(bool holds, const char *what)
-{
-	if (!holds) {
-		fprintf(stderr, "%s\n", what);
-		abort();
-	}
-}
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

@@ -2,25 +2,12 @@
 /* Fuzz PETSIRD files: arbitrary bytes give events or an error with a reason. Events of an accepted file are within the tables of
  * its header, and a second reading gives as many. Run: fuzz_petsird -max_len=32768 WORK_FOLDER tests/fuzz/corpus/petsird */
 #include <math.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "node/format/petsird.h"
+#include "tests/fuzz/fuzz.h"
 
 #define PIECE 1000
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool holds, const char *what)
-{
-	if (!holds) {
-		fprintf(stderr, "%s\n", what);
-		abort();
-	}
-}
 
 static void check_header(const struct petsird_header *h)
 {
@@ -90,18 +77,14 @@ static void try_marks(struct petsird *p, enum pet_signal signal)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static int fd = -1;
+	static struct fuzz_file input;
 	struct petsird *p = NULL;
 	struct err err = {0};
 	uint64_t n, again;
-	char path[64];
 	int rc;
 
-	if (fd < 0)
-		fd = memfd_create("petsird", MFD_CLOEXEC);
-	must(fd >= 0 && ftruncate(fd, 0) == 0 && pwrite(fd, data, size, 0) == (ssize_t)size, "cannot write the input");
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	rc = petsird_open(path, &p, &err);
+	fuzz_file_fill(&input, data, size);
+	rc = petsird_open(input.path, &p, &err);
 	must(rc == 0 || (err.msg[0] && err.code == -rc), "refused without a reason");
 	if (rc < 0)
 		return 0;

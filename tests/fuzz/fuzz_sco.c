@@ -1,41 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzz what is read of Hologic units: a file (an SCO object or a Breast Projection object with projection matrices) is opened as
- * an exam, and its frames are decoded; other bytes are the text of the matrices, and a container. A file in memory with a name in
- * /proc is used, as in fuzz_dicom.c. */
+ * an exam and as slices, and its frames are decoded; other bytes are the text of the matrices, and a container. */
 #include <math.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "dicom/pixels/sco_container.h"
 #include "dicom/pixels/start.h"
 #include "node/tomo/exam.h"
 #include "node/tomo/pose_text.h"
-
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "node/tomo/tomo_slices.h"
+#include "node/tools/image_series.h"
+#include "tests/fuzz/fuzz.h"
 
 #define SMALL_FRAME (1 << 20) /* values; larger frames are not decoded, to save time */
 
 static const char conf[] = "profiles = ( { name = \"fuzz\"; manufacturer = \"HOLOGIC*\"; model = \"*Dimensions*\"; axis_height = "
 			   "0.0; source_axis = 695.1; support = 25.0;"
-			   " source_x = -13.7; pitch = 0.5; sid_tolerance = 6.0; angle_sign = -1; sco = true; pose = \"header\"; "
+			   " source_x = -13.7; pitch = 0.5; elements_x = 16; elements_y = 24; sid_tolerance = 6.0; angle_sign = "
+			   "-1; sco = true; pose = \"header\"; "
 			   "pose_level = 0.6; } );";
 static struct config *config;
-static char path[64];
-static int fd = -1;
-
-static void must(bool holds, const char *what)
-{
-	if (!holds) {
-		fprintf(stderr, "%s\n", what);
-		abort();
-	}
-}
+static struct fuzz_file input;
 
 static void clean_up(void)
 {
@@ -50,9 +37,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)argv;
 	must(dicom_start(&err) == 0, err.msg);
 	must(config_parse(conf, "fuzz.conf", NULL, NULL, &config, &err) == 0, err.msg);
-	fd = memfd_create("fuzz", 0);
-	must(fd >= 0, "no memory file");
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	atexit(clean_up);
 	return 0;
 }
@@ -109,15 +93,44 @@ static void try_frames(const struct sco *sco)
 	free(values);
 }
 
+/* Open it as slices, and read some of them as `export` does. */
+static void try_slices(void)
+{
+	static const double voxel[3] = {0.1, 0.1, 1};
+	char notes[SLICES_NOTES_SIZE];
+	struct image_series *s = NULL;
+	struct tomo_object *t = NULL;
+	const float *values = NULL;
+	struct err err = {0};
+
+	if (tomo_slices_open(input.path, config, voxel, &t, notes, &err) < 0 &&
+	    tomo_slices_open(input.path, config, NULL, &t, notes, &err) < 0) {
+		must(t == NULL && err.msg[0], "slices refused without a reason");
+		return;
+	}
+	must(!t->sco == !notes[0], "slices without notes");
+	if (t->info.rows * t->info.columns <= SMALL_FRAME && image_series_of_tomo(&t, input.path, &s, &err) == 0) {
+		must(t == NULL && s->n[2] >= 1 && s->spacing[2] > 0 && isfinite(s->corner[0]), "an impossible volume");
+		for (int k = 0; k < s->n[2] && k < 3; k++) {
+			if (image_series_slice(s, 0, k, &values, &err) < 0)
+				continue;
+			for (int i = 0; s->tomo->sco && i < s->n[0] * s->n[1]; i++)
+				must(values[i] >= 0 && values[i] < 65536, "a value that cannot be stored");
+		}
+	}
+	image_series_close(s);
+	tomo_object_close(t);
+}
+
 static void try_file(const uint8_t *data, size_t size)
 {
-	const char *const paths[] = {path};
+	const char *const paths[] = {input.path};
 	struct dicom_file *file = NULL;
 	struct exam *exam = NULL;
 	struct err err = {0};
 
-	must(ftruncate(fd, 0) == 0 && pwrite(fd, data, size, 0) == (ssize_t)size, "the memory file is full");
-	if (dicom_open(path, &file, &err) == 0) {
+	fuzz_file_fill(&input, data, size);
+	if (dicom_open(input.path, &file, &err) == 0) {
 		for (int i = 0; i < 2; i++) {
 			struct sco *sco = NULL;
 
@@ -132,6 +145,7 @@ static void try_file(const uint8_t *data, size_t size)
 	else
 		must(exam->n_views > 1 && exam->scan != NULL, "an exam without views");
 	exam_close(exam);
+	try_slices();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,45 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzz sinogram objects: arbitrary bytes give an object's facts, an acquisition, its data, or an error.
  *
- * The input is a file, or two separated by a line "===="; they are stored in files in memory with names in /proc, so that the
- * reader treats them like any file. If the hash is wrong, as in nearly every input, values are read from zeros instead: only the
- * sizes matter. */
-#include <fcntl.h>
+ * The input is a file, or two separated by a line "====". If the hash is wrong, as in nearly every input, values are read from
+ * zeros instead: only the sizes matter. */
 #include <math.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "dicom/pixels/start.h"
 #include "node/config/config.h"
 #include "node/sinogram/sinogram.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/node/sinogram/sinogram_facts.h"
 
 #define LINE "====\n"
 
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static int fd[2] = {-1, -1};
-static char path[2][64];
+static struct fuzz_file file[2];
 static struct config *config; /* the embedded defaults */
 
-static void must(bool holds, const char *what)
-{
-	if (!holds) {
-		fprintf(stderr, "%s\n", what);
-		abort();
-	}
-}
-
-static void facts(const char *file)
+static void facts(const char *path)
 {
 	struct sinogram_facts f;
 	struct err err = {0};
-	int rc = read_facts(file, &f, &err);
+	int rc = read_facts(path, &f, &err);
 
 	if (rc <= 0) {
 		must(err.msg[0], "no object of ours, and no reason");
@@ -52,7 +35,7 @@ static void facts(const char *file)
 
 static void acquisition(size_t n)
 {
-	const char *const paths[] = {path[0], path[1]};
+	const char *const paths[] = {file[0].path, file[1].path};
 	struct sinogram *s = NULL;
 	struct err err = {0};
 
@@ -103,18 +86,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)argv;
 	must(dicom_start(&err) == 0, err.msg);
 	must(config_load(NULL, NULL, NULL, &config, &err) == 0, err.msg);
-	for (int i = 0; i < 2; i++) {
-		fd[i] = memfd_create("fuzz", 0);
-		must(fd[i] >= 0, "no memory file");
-		snprintf(path[i], sizeof(path[i]), "/proc/self/fd/%d", fd[i]);
-	}
 	atexit(clean_up);
 	return 0;
-}
-
-static void fill_file(int i, const uint8_t *data, size_t size)
-{
-	must(ftruncate(fd[i], 0) == 0 && pwrite(fd[i], data, size, 0) == (ssize_t)size, "the memory file is full");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -122,13 +95,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const uint8_t *line = memmem(data, size, LINE, strlen(LINE));
 	size_t first = line ? (size_t)(line - data) : size;
 
-	fill_file(0, data, first);
-	facts(path[0]);
+	fuzz_file_fill(&file[0], data, first);
+	facts(file[0].path);
 	acquisition(1);
 	if (!line)
 		return 0;
-	fill_file(1, line + strlen(LINE), size - first - strlen(LINE));
-	facts(path[1]);
+	fuzz_file_fill(&file[1], line + strlen(LINE), size - first - strlen(LINE));
+	facts(file[1].path);
 	acquisition(2);
 	return 0;
 }

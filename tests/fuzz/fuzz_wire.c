@@ -3,23 +3,12 @@
  * is encoded and decoded to the same bytes; an order in it likewise. The first two bytes are the kind.
  * Run: fuzz_wire -max_len=8192 WORK_FOLDER tests/fuzz/corpus/wire */
 #include <errno.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "node/cluster/pilot_case.h"
 #include "node/cluster/wire.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool holds, const char *what)
-{
-	if (!holds) {
-		fprintf(stderr, "%s\n", what);
-		abort();
-	}
-}
+#include "tests/fuzz/fuzz.h"
 
 static void check_case(const struct wire_message *m)
 {
