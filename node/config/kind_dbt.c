@@ -59,7 +59,8 @@ static const struct config_key protocol_keys[] = {
 	 .meaning = "do not reconstruct the region beside the breast that a projection shows as air"},
 	{"edge_taper", AS_REAL(protocol_conf, dbt.edge_taper, 0.1, 100), .unit = "mm", .zero = "all bins count fully",
 	 .fallback = "5",
-	 .meaning = "where the breast continues beyond the field of a projection, the weight of its bins decreases to 0 over "
+	 .meaning = "where the breast continues beyond the field of a projection at an end along the chest wall, the weight of "
+		    "its bins decreases to 0 over "
 		    "this distance from the edge of the detector, so that the image has no steps there; other projections are "
 		    "not affected"},
 	{"scatter_correction", AS_BOOL(protocol_conf, dbt.scatter), .fallback = "false", .flags = KEY_SPARSE,

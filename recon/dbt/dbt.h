@@ -34,9 +34,9 @@ struct dbt_protocol {
 	double prior_gamma;    /* PRIOR_RELATIVE: gamma */
 	double prior_across;   /* factor of the weights between slices, 0 to 1 */
 	enum dbt_filter filter;
-	double filter_cut; /* fraction of the Nyquist frequency, 0 < cut <= 1 */
-	double edge_taper; /* mm at the sides of a view that cut the object: recon/dbt/field_edges.h; 0: all bins count fully */
-	double voxel;	   /* in-plane voxel, mm; 0: the detector's pitch */
+	double filter_cut;    /* fraction of the Nyquist frequency, 0 < cut <= 1 */
+	double edge_taper;    /* mm at the ends of a view that cut the object: recon/dbt/field_edges.h; 0: all bins count fully */
+	double voxel;	      /* in-plane voxel, mm; 0: the detector's pitch */
 	double slice_spacing; /* mm */
 	enum projection_model projector;
 	bool scatter;	     /* subtract scattered radiation from the projections (recon/dbt/scatter.h) */

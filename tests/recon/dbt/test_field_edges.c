@@ -280,9 +280,10 @@ static void sides(void **state)
 	assert_true(e->line[(N_V - 3) * N_U] < 2.4f && e->line[(N_V - 1) * N_U] < 0.3f && e->line[0] == 2.5f);
 	edge_close(e);
 
-	e = edge_view(40, 40, 80); /* tissue at the side opposite the chest wall */
-	assert_true(weigh(e, 12));
-	assert_true(e->valid[60 * N_U + N_U - 1] < 0.01 && e->valid[60 * N_U] == 1);
+	e = edge_view(40, 40,
+		      80); /* tissue at the side opposite the chest wall, where the fields of all views end at one place */
+	assert_false(weigh(e, 12) || weigh(e, 0) || weigh(e, 24));
+	assert_true(e->valid[60 * N_U + N_U - 1] == 1 && e->valid[60 * N_U] == 1);
 	edge_close(e);
 
 	e = edge_view(20, 0, 120); /* collimated rows have no data: the field ends before them */
