@@ -90,6 +90,12 @@ static const struct config_key node_keys[] = {
 	{"device", AS_DEVICE(node_conf, device), .fallback = "auto",
 	 .meaning = "devices that reconstruct, each one case at a time; `auto`: every CUDA device, or the CPU if there is none; "
 		    "`cuda`: every CUDA device"},
+	{"workers_per_device", AS_INT(node_conf, workers_per_device, 1, 8), .fallback = "1",
+	 .meaning = "number of workers of each CUDA device: while one computes, the others read, prepare and write other cases; "
+		    "a case "
+		    "waits until its memory fits beside that of the others"},
+	{"compute_in_turn", AS_BOOL(node_conf, compute_in_turn), .fallback = "false",
+	 .meaning = "of the workers of a CUDA device only one computes at a time; false: the device divides its time among them"},
 	{"max_pdu", AS_INT(node_conf, max_pdu, 4096, 131072), .unit = "bytes", .fallback = "131072",
 	 .meaning = "largest PDU to receive"},
 	{"acse_timeout", AS_INT(node_conf, acse_timeout, 1, 3600), .unit = "s", .fallback = "30",

@@ -73,8 +73,8 @@ static void limit_threads(int threads)
 
 int process_table_spawn(struct process_table *all, const struct process *p, const char *const *args, double now, struct err *err)
 {
-	const char *argv[ARGS_MAX + 6];
-	char notify[16], ipc[16];
+	const char *argv[ARGS_MAX + 8];
+	char notify[16], ipc[16], ledger[16];
 	pid_t node = getpid(), pid;
 	int pair[2] = {-1, -1};
 	size_t n = 0;
@@ -96,6 +96,11 @@ int process_table_spawn(struct process_table *all, const struct process *p, cons
 		argv[n++] = "--ipc";
 		argv[n++] = ipc;
 	}
+	if (p->role == PROCESS_WORKER && all->ledger_fd > 0) {
+		snprintf(ledger, sizeof(ledger), "%d", all->ledger_fd);
+		argv[n++] = "--ledger";
+		argv[n++] = ledger;
+	}
 	argv[n] = NULL;
 	pid = fork();
 	if (pid == 0) {
@@ -105,6 +110,8 @@ int process_table_spawn(struct process_table *all, const struct process *p, cons
 		keep_over_exec(pair[1]);
 		if (p->listen_fd > 0)
 			keep_over_exec(p->listen_fd);
+		if (p->role == PROCESS_WORKER && all->ledger_fd > 0)
+			keep_over_exec(all->ledger_fd);
 		limit_threads(p->threads);
 		if (p->role == PROCESS_WORKER)
 			setpriority(PRIO_PROCESS, 0, WORKER_NICE);

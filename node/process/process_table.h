@@ -51,6 +51,7 @@ struct process_table {
 	struct process list[PROCESS_MAX];
 	size_t n;
 	int lock_fd, notify_fd; /* inherited by every process */
+	int ledger_fd;		/* inherited by workers (node/process/memory_ledger.h); 0: none */
 };
 
 const char *process_role_name(enum process_role role);

@@ -10,12 +10,13 @@
 #include "node/base/log.h"
 #include "node/process/options.h"
 
-enum { OPTION_NOTIFY = OPTION_LONG, OPTION_IPC, OPTION_LISTEN };
+enum { OPTION_NOTIFY = OPTION_LONG, OPTION_IPC, OPTION_LEDGER, OPTION_LISTEN };
 
 static const struct option_spec options[] = {
 	{'c', "config", "FILE", "configuration file, applied over the embedded defaults"},
 	{OPTION_NOTIFY, "notify", "FD", "descriptor to wake the node with"},
 	{OPTION_IPC, "ipc", "FD", "descriptor to talk to the node with"},
+	{OPTION_LEDGER, "ledger", "FD", "memory file in which the workers reserve memory"},
 	{OPTION_LISTEN, "listen", "FD", "descriptor that listens for browsers"},
 	{0},
 };
@@ -38,14 +39,15 @@ static bool read_options(struct options *o, int n_arguments, struct work_process
 	while ((id = options_next(o)) >= 0) {
 		if (id == 'c')
 			*ret_path = o->value;
-		if (id == OPTION_NOTIFY || id == OPTION_IPC || id == OPTION_LISTEN) {
+		if (id == OPTION_NOTIFY || id == OPTION_IPC || id == OPTION_LEDGER || id == OPTION_LISTEN) {
 			if (options_integer(o->value, 0, 1 << 20, &fd) < 0) {
 				*ret_code = options_fail(o, CODE_USAGE, "'%s' is not a descriptor", o->value);
 				return false;
 			}
-			*(id == OPTION_NOTIFY ? &ret_process->notify_fd
-			  : id == OPTION_IPC  ? &ret_process->ipc_fd
-					      : &ret_process->listen_fd) = (int)fd;
+			*(id == OPTION_NOTIFY	? &ret_process->notify_fd
+			  : id == OPTION_IPC	? &ret_process->ipc_fd
+			  : id == OPTION_LEDGER ? &ret_process->ledger_fd
+						: &ret_process->listen_fd) = (int)fd;
 		}
 	}
 	*ret_code = o->code;

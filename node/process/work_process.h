@@ -12,6 +12,7 @@ struct work_process {
 	struct journal *journal;
 	int notify_fd;		 /* to wake the node; -1: none */
 	int ipc_fd;		 /* socket to the parent process; -1: none */
+	int ledger_fd;		 /* of the memory shared by all workers (node/process/memory_ledger.h); 0: none */
 	int listen_fd;		 /* of the status page; -1: none */
 	const char *argument[2]; /* the arguments after the options */
 };

@@ -91,6 +91,22 @@ static uint64_t reserve_of(const struct node_conf *node, const char *out_dir)
 	return n > 0 && !strncmp(out_dir, node->spool, n) && out_dir[n] == '/' ? node->reserve : 0;
 }
 
+/* Wait for the turn to compute, and compute. */
+static int run_in_turn(const struct reconstruct_kind *kind, struct reconstruct_work *w, struct err *err)
+{
+	double begun = clock_seconds();
+	int rc = monitor_take_turn(w->monitor, true);
+
+	w->report.seconds_wait += clock_seconds() - begun;
+	if (rc < 0)
+		return err_set(err, ECANCELED, "cancelled while it waited for the device");
+	begun = clock_seconds();
+	rc = kind->run(w, err);
+	w->report.seconds_reconstruct = clock_seconds() - begun;
+	monitor_take_turn(w->monitor, false);
+	return rc;
+}
+
 static int do_stages(const struct reconstruct_kind *kind, struct reconstruct_work *w, struct err *err)
 {
 	double begun = clock_seconds();
@@ -98,13 +114,12 @@ static int do_stages(const struct reconstruct_kind *kind, struct reconstruct_wor
 
 	monitor_progress(w->monitor, "open", 0);
 	rc = kind->open(w, err);
-	w->report.seconds_open = clock_seconds() - begun - w->report.seconds_read; /* open() may read, too */
+	w->report.seconds_open =
+		clock_seconds() - begun - w->report.seconds_read - w->report.seconds_wait; /* open() may read, too */
 	if (rc == 0)
 		rc = kind->read(w, err);
-	begun = clock_seconds();
 	if (rc == 0)
-		rc = kind->run(w, err);
-	w->report.seconds_reconstruct = clock_seconds() - begun;
+		rc = run_in_turn(kind, w, err);
 	return rc < 0 ? rc : write_case(kind, w, err);
 }
 
@@ -149,7 +164,7 @@ int reconstruct_case(const struct config *config, const struct protocol_conf *pr
 	rc = do_stages(kind, w, err);
 	if (rc == 0) {
 		fill_report(kind, w);
-		w->report.seconds_total = clock_seconds() - begun;
+		w->report.seconds_total = clock_seconds() - begun - w->report.seconds_wait;
 		*ret_report = w->report;
 	} else {
 		reconstruct_report_clear(&w->report);
@@ -253,13 +268,23 @@ int reconstruct_check_size(const struct reconstruct_work *w, const struct grid *
 	return rc < 0 ? rc : check_disk(w, bytes, err);
 }
 
-int reconstruct_check_memory(const struct reconstruct_work *w, size_t bytes_device, size_t bytes_host, struct err *err)
+/* Wait until other workers leave the memory. */
+static int reserve(struct reconstruct_work *w, size_t bytes_device, size_t bytes_host, struct err *err)
+{
+	double begun = clock_seconds();
+	int rc = monitor_reserve(w->monitor, bytes_device, bytes_host);
+
+	w->report.seconds_wait += clock_seconds() - begun;
+	return rc < 0 ? err_set(err, ECANCELED, "cancelled while it waited for memory") : 0;
+}
+
+int reconstruct_reserve_memory(struct reconstruct_work *w, size_t bytes_device, size_t bytes_host, struct err *err)
 {
 	bool cpu = !strcmp(w->dev->ops->kind, "cpu");
 	size_t bytes = bytes_host + (cpu ? bytes_device : 0), allowed = w->dev->host_memory;
 
 	if (allowed == 0 || bytes <= allowed)
-		return 0;
+		return reserve(w, bytes_device, bytes_host, err);
 	return err_set(
 		err, ENOTSUP,
 		"the protocol '%s' needs %.0f MB of main memory%s; the control group of the node (container, MemoryMax) allows "

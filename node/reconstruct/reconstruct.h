@@ -39,6 +39,7 @@ struct reconstruct_report {
 	 * all add up to the total. */
 	double seconds_open, seconds_read, seconds_prepare, seconds_upload, seconds_reconstruct, seconds_download, seconds_write,
 		seconds_total;
+	double seconds_wait; /* time that it waited for other workers, for memory or for the device; not in the total */
 };
 
 /* What a person decided about a case. All zero: nothing. */

@@ -56,7 +56,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	if (rc == 0)
 		rc = reconstruct_check_size(base, &w->plan.grid, base->protocol->dbt.voxel > 0 ? NULL : "voxel", err);
 	if (rc == 0)
-		rc = reconstruct_check_memory(base, w->plan.bytes_total + w->plan.bytes_threads, w->plan.bytes_host, err);
+		rc = reconstruct_reserve_memory(base, w->plan.bytes_total + w->plan.bytes_threads, w->plan.bytes_host, err);
 	if (rc == 0)
 		rc = dbt_open(&base->protocol->dbt, &w->plan, w->exam->scan, base->dev, &w->session, err);
 	return rc;

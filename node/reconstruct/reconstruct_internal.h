@@ -73,7 +73,8 @@ void reconstruct_name_protocol(const struct reconstruct_work *w, int rc, struct 
  * automatic: the key of the protocol that is 0, so that the number of voxels follows the data; then the result may not be much
  * larger than the files of the case. NULL: the protocol has the size. */
 int reconstruct_check_size(const struct reconstruct_work *w, const struct grid *grid, const char *automatic, struct err *err);
-/* Check that this process may use the memory of a plan: bytes on the host, and those on the device if this is a CPU. ENOTSUP. */
-int reconstruct_check_memory(const struct reconstruct_work *w, size_t bytes_device, size_t bytes_host, struct err *err);
+/* Check that this process may use the memory of a plan: bytes on the host, and those on the device if this is a CPU; then wait
+ * until other workers leave that much. ENOTSUP; ECANCELED: while it waited. */
+int reconstruct_reserve_memory(struct reconstruct_work *w, size_t bytes_device, size_t bytes_host, struct err *err);
 
 #endif

@@ -39,7 +39,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	if (rc == 0)
 		rc = reconstruct_check_size(base, &w->plan.grid, base->protocol->parallel.matrix > 0 ? NULL : "matrix", err);
 	if (rc == 0)
-		rc = reconstruct_check_memory(base, w->plan.bytes_total + w->plan.bytes_threads, w->plan.bytes_host, err);
+		rc = reconstruct_reserve_memory(base, w->plan.bytes_total + w->plan.bytes_threads, w->plan.bytes_host, err);
 	return err_remap(rc, EINVAL, ENOTSUP, err);
 }
 

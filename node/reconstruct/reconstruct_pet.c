@@ -127,8 +127,8 @@ static int check_sizes(struct pet_work *w, struct err *err)
 	all.n[2] *= w->n_frames;
 	rc = reconstruct_check_size(base, &all, NULL, err); /* the protocol always has `matrix` */
 	if (rc == 0)
-		rc = reconstruct_check_memory(base, w->plan.bytes_total + w->plan.bytes_threads,
-					      w->plan.bytes_host + bytes_beside(w), err);
+		rc = reconstruct_reserve_memory(base, w->plan.bytes_total + w->plan.bytes_threads,
+						w->plan.bytes_host + bytes_beside(w), err);
 	return rc;
 }
 

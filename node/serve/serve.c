@@ -148,6 +148,7 @@ int serve_run(struct serve_conf *conf, struct err *err)
 	v.report.started = clock_wall();
 	status_watch_begin(&v.status);
 	self_check_begin(&v.check);
+	v.s.slots.per_device = v.conf.config->node.workers_per_device;
 	slots_configure(&v.s.slots, v.conf.config->node.device, clock_seconds());
 	audit_start(&v.conf.config->node, AUDIT_QUEUED, "serve");
 	if (service_notify_read_address(&v.notify, &why) < 0)

@@ -185,6 +185,7 @@ void serve_reload(struct serve *v, double clock)
 	v->check.facts.reload[0] = '\0';
 	v->certificates_at = clock;
 	self_check_reload(&v->check);
+	v->s.slots.per_device = config->node.workers_per_device;
 	slots_configure(&v->s.slots, config->node.device, clock);
 	serve_start_log(config, "serve");
 	log_event(LOG_NOTICE, "config-reloaded", "aet=%s port=%d protocols=%zu destinations=%zu", log_quote(config->node.aet),

@@ -16,6 +16,7 @@
 
 #include "kernels/clock.h"
 #include "node/base/log.h"
+#include "node/process/memory_ledger.h"
 #include "node/serve/serve_internal.h"
 #include "node/store/orphans.h"
 #include "node/store/spool.h"
@@ -151,6 +152,9 @@ int serve_begin(struct serve *v, struct err *err)
 		return err_set(err, errno, "cannot set up signals: %s", strerror(errno));
 	v->s.processes.lock_fd = v->conf.lock_fd;
 	v->s.processes.notify_fd = v->pipe_fd[1];
+	v->s.processes.ledger_fd = ledger_create();
+	if (v->s.processes.ledger_fd < 0)
+		return err_set(err, errno, "cannot create the ledger of memory: %s", strerror(errno));
 	ret = serve_write_copy(v, v->conf.text, err);
 	if (ret < 0)
 		return ret;

@@ -42,6 +42,15 @@ static void claim(struct slots *all, const char *name, double now)
 	add(all, name, now);
 }
 
+/* The same for each worker of a device. */
+static void claim_workers(struct slots *all, const char *name, double now)
+{
+	int n = !strncmp(name, "cuda:", 5) && all->per_device > 1 ? all->per_device : 1;
+
+	for (int i = 0; i < n; i++)
+		claim(all, name, now);
+}
+
 static void remove_gone(struct slots *all)
 {
 	size_t n = 0;
@@ -88,7 +97,7 @@ void slots_configure(struct slots *all, const char *device, double now)
 		slot->at = now;
 	}
 	for (int i = 0; i < n; i++)
-		claim(all, names[i], now);
+		claim_workers(all, names[i], now);
 	balance(all, now);
 }
 
@@ -120,7 +129,7 @@ static void expand(struct slots *all, int id, int count, double now)
 	slots_find(all, id)->retiring = true;
 	for (int i = 0; i < count && i < DEVICE_NAMES_MAX; i++) {
 		snprintf(name, sizeof(name), "cuda:%d", i);
-		claim(all, name, now);
+		claim_workers(all, name, now);
 	}
 	if (count <= 0)
 		claim(all, instead_of_none ? "cpu" : "cuda:0", now); /* cuda:0: its worker will report the error */
@@ -232,30 +241,49 @@ enum slot_action slots_next_action(const struct slot *slot, double timeout, doub
 	return SLOT_NOTHING;
 }
 
+static int count_busy(const struct slots *all, const char *name)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < all->n; i++)
+		n += all->list[i].state == SLOT_BUSY && !strcmp(all->list[i].name, name);
+	return n;
+}
+
 struct slot *slots_find_idle(struct slots *all)
 {
-	struct slot *first = NULL;
+	struct slot *first = NULL, *least = NULL;
+	int busy = 0;
 
 	for (size_t i = 0; i < all->n; i++) {
 		struct slot *slot = &all->list[i];
 
 		if (slot->state != SLOT_IDLE || slot->old || slot->retiring)
 			continue;
-		if (!strncmp(slot->name, "cuda", 4))
-			return slot;
-		if (!first)
+		if (!strncmp(slot->name, "cuda", 4)) {
+			int n = count_busy(all, slot->name);
+
+			if (!least || n < busy) {
+				least = slot;
+				busy = n;
+			}
+		} else if (!first) {
 			first = slot;
+		}
 	}
-	return first;
+	return least ? least : first;
 }
 
 int slots_threads(const struct slots *all, const struct slot *slot, int cores)
 {
-	int n = 0;
+	int n = 0, threads;
 
 	if (!strncmp(slot->name, "cpu:", 4))
 		return atoi(slot->name + 4);
 	for (size_t i = 0; i < all->n; i++)
 		n += !all->list[i].retiring && !all->list[i].disabled;
-	return cores > n && n > 0 ? cores / n : n > 0 ? 1 : cores;
+	threads = n == 0 ? cores : cores / n;
+	if (n > 1 && all->per_device > 1 && !strncmp(slot->name, "cuda:", 5))
+		threads = 2 * cores / n;
+	return threads > 1 ? threads : 1;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slots: a slot is one device with one worker process that keeps it open and reconstructs cases.
+/* Slots: a slot is one worker process that keeps a device open and reconstructs cases on it; a CUDA device may have several.
  *
  * Pure: functions of events and time that return the next action. node/serve/schedule_workers.c starts and stops the
  * processes and reads their messages.
@@ -27,7 +27,7 @@
 
 #include "node/base/device_names.h"
 
-#define SLOTS_MAX 48	       /* configured slots, slots to be removed and the spare slot together */
+#define SLOTS_MAX 160	       /* configured slots, slots to be removed and the spare slot together */
 #define SLOT_RETRY_FIRST 600.0 /* s */
 #define SLOT_RETRY_CAP 86400.0
 #define SLOT_DEATHS_MAX 3
@@ -65,6 +65,7 @@ struct slot {
 struct slots {
 	struct slot list[SLOTS_MAX]; /* start with {0} */
 	size_t n;
+	int per_device; /* number of slots of each CUDA device; 0: 1. Set it before slots_configure() */
 	int last_id;
 };
 
@@ -97,9 +98,10 @@ struct slot *slots_find(struct slots *all, int id); /* NULL: none */
 /* Return what to do with a slot now. *ret_next: latest time of the next call. timeout: s that a case may take without progress.
  */
 enum slot_action slots_next_action(const struct slot *slot, double timeout, double now, double *ret_next);
-/* Return an idle slot, preferably on a CUDA device; NULL: none. */
+/* Return an idle slot, preferably on a CUDA device, and there on the one with the fewest busy slots; NULL: none. */
 struct slot *slots_find_idle(struct slots *all);
-/* Return the number of threads for the worker of a slot, when all workers share `cores` cores. */
+/* Return the number of threads for the worker of a slot, when all workers share `cores` cores. Workers that share a CUDA device
+ * get twice their part, because each waits part of the time for the device or the disk. */
 int slots_threads(const struct slots *all, const struct slot *slot, int cores);
 
 #endif

@@ -87,6 +87,7 @@ static int describe(const struct case_run *run, struct reconstruct_report *r, js
 	r->seconds_write += clock_seconds() - begun;
 	r->seconds_total += clock_seconds() - begun;
 	seconds = reconstruct_seconds(r);
+	json_object_set_new(seconds, "wait", json_real(r->seconds_wait));
 	json_object_set_new(seconds, "check", json_real(run->check.seconds));
 	json_object_update_new(detail, json_pack("{s:o, s:s, s:i, s:[iii], s:[fff], s:I, s:o}", "device",
 						 event_json_text(r->device), "profile", r->profile, "views", r->n_views, "voxels",

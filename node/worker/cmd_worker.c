@@ -25,6 +25,7 @@
 #include "node/worker/case_run.h"
 #include "node/worker/cmd_worker.h"
 #include "node/worker/job_run.h"
+#include "node/worker/shared_device.h"
 #include "recon/core/self_test.h"
 #include "recon/pet/pet.h"
 
@@ -34,7 +35,8 @@ struct worker {
 	struct work_process process;
 	struct device *dev;
 	struct pet_cache *cache; /* NULL: no memory for one; no sensitivity image is kept from case to case */
-	size_t memory;		 /* allowed by the control groups, read before the sandbox; 0: no limit */
+	struct shared_device shared;
+	size_t memory; /* allowed by the control groups, read before the sandbox; 0: no limit */
 	int64_t job;
 	double progress_at; /* on clock_seconds() */
 };
@@ -91,6 +93,7 @@ static int open_device(struct worker *w, const char *name)
 
 	if (ret == 0) {
 		device_names_limit(w->dev, w->memory);
+		shared_device_limit(&w->shared, w->dev);
 		ret = self_test(w->dev, &report, &err);
 	}
 	if (ret < 0) {
@@ -109,9 +112,14 @@ static int open_device(struct worker *w, const char *name)
 static int begin(struct worker *w, const char *name)
 {
 	bool cpu = !strncmp(name, "cpu", 3);
+	struct err err = {0};
 	int code;
 
 	w->memory = device_names_allowed();
+	if (shared_device_open(&w->shared, w->process.ledger_fd, name, w->memory, &err) < 0) {
+		log_event(LOG_ERR, "ledger-not-opened", "device=%s reason=%s", log_quote(name), log_quote(err.msg));
+		return CODE_FAILED;
+	}
 	if (cpu && work_process_enter_sandbox(&w->process, SANDBOX_WORKER, name) < 0)
 		return CODE_FAILED;
 	code = open_device(w, name);
@@ -123,15 +131,17 @@ static int begin(struct worker *w, const char *name)
 static void compute(void *ctx, const struct case_order *order, const char *out_dir, const struct monitor *monitor,
 		    struct case_outcome *ret_outcome)
 {
-	const struct worker *w = ctx;
-	const struct case_run_conf conf = {.config = w->process.config,
-					   .dev = w->dev,
-					   .cache = w->cache,
-					   .folder = w->process.config->node.spool,
-					   .out_dir = out_dir,
-					   .monitor = monitor};
+	struct worker *w = ctx;
+	const struct case_run_conf conf = {
+		.config = w->process.config,
+		.dev = w->dev,
+		.cache = w->cache,
+		.folder = w->process.config->node.spool,
+		.out_dir = out_dir,
+		.monitor = shared_device_begin(&w->shared, monitor, w->process.config->node.compute_in_turn)};
 
 	case_run(&conf, order, ret_outcome);
+	shared_device_end(&w->shared);
 }
 
 /* Run one job. CODE_OK: ready for the next one. */
@@ -210,6 +220,7 @@ int cmd_worker(int argc, char **argv)
 			code = work(&w);
 	}
 	pet_cache_free(w.cache);
+	shared_device_close(&w.shared);
 	if (code != CODE_DEVICE) /* not for a broken device: the call may hang */
 		w.dev = device_close(w.dev);
 	work_process_end(&w.process);

@@ -373,10 +373,10 @@ static void test_reserve_while_writing(void **state)
 	free_while_writing = 0;
 }
 
-static int check_memory(const struct reconstruct_work *w, size_t allowed, struct err *err)
+static int check_memory(struct reconstruct_work *w, size_t allowed, struct err *err)
 {
 	device_names_limit(w->dev, allowed);
-	return reconstruct_check_memory(w, 3000000, 2000000, err);
+	return reconstruct_reserve_memory(w, 3000000, 2000000, err);
 }
 
 /* The control group's limit counts the host's memory, and on a CPU that of the plan. */

@@ -477,16 +477,60 @@ static void threads(void **state)
 	assert_int_equal(slots_threads(&all, &all.list[1], 8), 8); /* the spare one */
 }
 
+/* Several workers for each CUDA device, also for those that are counted; a case goes to the device that has the least to do. */
+static void several_workers(void **state)
+{
+	struct slots all = {.per_device = 2};
+	int first;
+
+	(void)state;
+	slots_configure(&all, "cuda:0, cuda:1, cpu:4", NOW);
+	assert_string_equal(names(&all), "cuda:0 cuda:0 cuda:1 cuda:1 cpu:4");
+	assert_int_equal(slots_threads(&all, &all.list[0], 20), 8);
+	assert_int_equal(slots_threads(&all, &all.list[4], 20), 4);
+	for (size_t i = 0; i < all.n; i++)
+		bring_up(&all, all.list[i].id, NOW);
+	for (int i = 0; i < 4; i++) {
+		struct slot *slot = slots_find_idle(&all);
+
+		assert_string_equal(slot->name, i % 2 ? "cuda:1" : "cuda:0");
+		say(&all, slot->id, SLOT_ASSIGNED, NOW);
+	}
+	assert_string_equal(slots_find_idle(&all)->name, "cpu:4");
+	/* One more, then fewer: those that stay keep their processes. */
+	first = all.list[0].id;
+	all.per_device = 3;
+	slots_configure(&all, "cuda:0", NOW);
+	assert_string_equal(names(&all), "cuda:0 cuda:0 cuda:0");
+	assert_int_equal(all.list[0].id, first);
+	all.per_device = 1;
+	slots_configure(&all, "cuda:0", NOW);
+	assert_string_equal(names(&all), "cuda:0");
+	/* The device fails in one worker: the others continue until it fails in them. */
+	memset(&all, 0, sizeof(all));
+	all.per_device = 2;
+	slots_configure(&all, "auto", NOW);
+	assert_int_equal(due(&all, id_of(&all, "auto"), NOW), SLOT_START);
+	say(&all, id_of(&all, "auto"), SLOT_SPAWNED, NOW);
+	slots_update(&all, id_of(&all, "auto"), SLOT_COUNTED, 2, NULL, NOW);
+	assert_string_equal(names(&all), "cuda:0 cuda:0 cuda:1 cuda:1");
+	say(&all, id_of(&all, "cuda:0"), SLOT_DISABLED, NOW);
+	assert_string_equal(names(&all), "cuda:0! cuda:0 cuda:1 cuda:1");
+}
+
 /* Configured again and again while nothing ends: the list is full, nothing is overwritten, and what there is goes on. */
 static void no_more_room(void **state)
 {
 	struct slots all = {0};
-	char text[] = "cpu:1,cpu:1,cpu:1,cpu:1,cpu:1,cpu:1,cpu:1,cpu:1";
+	char text[] = "cpu:10,cpu:10,cpu:10,cpu:10,cpu:10,cpu:10,cpu:10,cpu:10,cpu:10,cpu:10,cpu:10,cpu:10,cpu:10,cpu:10,"
+		      "cpu:10,cpu:10";
 
 	(void)state;
-	for (int round = 1; round < 10; round++) {
-		for (char *c = strchr(text, ':'); c; c = strchr(c + 1, ':'))
-			c[1] = (char)('0' + round);
+	for (int round = 10; round < 22; round++) {
+		for (char *c = strchr(text, ':'); c; c = strchr(c + 1, ':')) {
+			c[1] = (char)('0' + round / 10);
+			c[2] = (char)('0' + round % 10);
+		}
 		slots_configure(&all, text, NOW);
 		assert_true(all.n <= SLOTS_MAX);
 		for (size_t i = 0; i < all.n; i++)
@@ -500,7 +544,7 @@ static void no_more_room(void **state)
 	for (size_t i = SLOTS_MAX; i-- > 0;)
 		say(&all, all.list[i].id, SLOT_ENDED, NOW);
 	slots_configure(&all, text, NOW);
-	assert_int_equal(all.n, 8);
+	assert_int_equal(all.n, DEVICE_NAMES_MAX);
 }
 
 /* An event about a slot that is gone does nothing. */
@@ -530,6 +574,7 @@ int main(void)
 		cmocka_unit_test(configured_anew),
 		cmocka_unit_test(without_progress),
 		cmocka_unit_test(threads),
+		cmocka_unit_test(several_workers),
 		cmocka_unit_test(no_more_room),
 		cmocka_unit_test(strangers),
 	};

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A case waits for memory and for its turn, and can be cancelled while it waits; a processor has no turns. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "node/worker/shared_device.h"
+
+#define GB ((size_t)1 << 30)
+
+static int waits; /* calls of progress() while a case waited */
+
+static void progress(void *ctx, const char *stage, double fraction)
+{
+	(void)ctx;
+	(void)fraction;
+	waits += !strcmp(stage, "wait");
+}
+
+static bool after_a_while(void *ctx)
+{
+	(void)ctx;
+	return waits > 3;
+}
+
+/* Another worker of the device: it holds 60 GB and the turn until it is killed. */
+static pid_t other_worker(int fd, const char *device)
+{
+	int pipes[2];
+	pid_t pid;
+	char c;
+
+	assert_int_equal(pipe(pipes), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct shared_device s;
+		const struct monitor *m;
+		struct device dev = {.memory = 80 * GB};
+
+		if (shared_device_open(&s, fd, device, 100 * GB, NULL) < 0)
+			_exit(1);
+		shared_device_limit(&s, &dev);
+		m = shared_device_begin(&s, NULL, true);
+		if (monitor_reserve(m, 60 * GB, GB) < 0 || monitor_take_turn(m, true) < 0 || write(pipes[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(pipes[1]);
+	assert_int_equal(read(pipes[0], &c, 1), 1);
+	close(pipes[0]);
+	return pid;
+}
+
+static void one_waits_for_the_other(void **state)
+{
+	int fd = ledger_create();
+	pid_t other = other_worker(fd, "cuda:0");
+	const struct monitor inner = {.progress = progress, .cancelled = after_a_while};
+	struct device dev = {.memory = 20 * GB};
+	struct shared_device s;
+	const struct monitor *m;
+
+	(void)state;
+	assert_int_equal(shared_device_open(&s, fd, "cuda:0", 100 * GB, NULL), 0);
+	shared_device_limit(&s, &dev);
+	assert_true(dev.memory == 80 * GB);
+	m = shared_device_begin(&s, &inner, true);
+	assert_int_equal(monitor_reserve(m, 30 * GB, GB), -ECANCELED);
+	assert_true(waits > 3);
+	waits = 0;
+	assert_int_equal(monitor_reserve(m, 20 * GB, GB), 0);
+	assert_int_equal(monitor_take_turn(m, true), -ECANCELED);
+	shared_device_end(&s);
+	waits = 0;
+	m = shared_device_begin(&s, &inner, false); /* the node does not want turns */
+	assert_int_equal(monitor_take_turn(m, true), 0);
+	m = shared_device_begin(&s, &inner, true);
+	kill(other, SIGKILL);
+	assert_int_equal(waitpid(other, NULL, 0), other);
+	assert_int_equal(monitor_take_turn(m, true), 0);
+	assert_int_equal(monitor_take_turn(m, false), 0);
+	assert_int_equal(waits, 0);
+	shared_device_end(&s);
+	shared_device_close(&s);
+	close(fd);
+}
+
+/* On a processor the plan's bytes are of the host, with those of all workers. */
+static void processors_share_the_host(void **state)
+{
+	int fd = ledger_create();
+	pid_t other = other_worker(fd, "cpu");
+	const struct monitor inner = {.progress = progress, .cancelled = after_a_while};
+	struct shared_device s;
+	const struct monitor *m;
+
+	(void)state;
+	waits = 0;
+	assert_int_equal(shared_device_open(&s, fd, "cpu:2", 100 * GB, NULL), 0);
+	m = shared_device_begin(&s, &inner, true);
+	assert_int_equal(monitor_reserve(m, 30 * GB, 5 * GB), 0);
+	assert_int_equal(monitor_take_turn(m, true), 0);
+	shared_device_end(&s);
+	assert_int_equal(monitor_reserve(m, 40 * GB, 5 * GB), -ECANCELED);
+	kill(other, SIGKILL);
+	assert_int_equal(waitpid(other, NULL, 0), other);
+	shared_device_close(&s);
+	close(fd);
+}
+
+/* Without a ledger a case has the monitor that it was given. */
+static void nothing_to_share(void **state)
+{
+	const struct monitor inner = {.progress = progress};
+	struct shared_device s;
+
+	(void)state;
+	assert_int_equal(shared_device_open(&s, 0, "cuda:0", 0, NULL), 0);
+	assert_ptr_equal(shared_device_begin(&s, &inner, true), &inner);
+	shared_device_end(&s);
+	shared_device_close(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_waits_for_the_other),
+		cmocka_unit_test(processors_share_the_host),
+		cmocka_unit_test(nothing_to_share),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
