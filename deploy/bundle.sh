@@ -5,11 +5,12 @@
 # tests/gpu, DCMTK's storescp and storescu.
 # It runs on x86-64 Linux with a C library at least as new as this machine's and needs no package (tests/gpu: python3).
 #
-# usage: deploy/bundle.sh [--build DIR] [OUT.tar.gz]     default: build/release, tomonode-VERSION.tar.gz
+# usage: deploy/bundle.sh [--build DIR] [--old PROGRAM] [--small] [OUT.tar.gz]     default: build/release, tomonode-VERSION.tar.gz
+# --old: another version of the program, as bin/tomonode-old, which tests/gpu/throughput.py compares with. --small: without unit tests and documents.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 
-build=$root/build/release out=""
+build=$root/build/release out="" old="" small=""
 while [ $# -gt 0 ]; do
     case "$1" in
     --build)
@@ -17,8 +18,14 @@ while [ $# -gt 0 ]; do
         build=$(realpath "$2")
         shift
         ;;
+    --old)
+        [ -x "${2:-}" ] || { echo "bundle: --old needs a program" >&2; exit 2; }
+        old=$(realpath "$2")
+        shift
+        ;;
+    --small) small=yes ;;
     -h | --help)
-        sed -n '3,8s/^# \{0,1\}//p' "$0"
+        sed -n '3,9s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
     -*)
@@ -41,11 +48,12 @@ top=$work/$name
 mkdir -p "$top"/{bin,lib,libexec,share/dcmtk,share/licenses,etc/tomonode,tests/{gpu,system/tools}}
 
 cp "$program" "$top/libexec/tomonode"
+[ -z "$old" ] || cp "$old" "$top/libexec/tomonode-old"
 cp "$root"/conf/*.conf "$root/deploy/tomonode.conf" "$top/etc/tomonode/"
 cp "$root/LICENSE" "$root/README.md" "$top/"
-cp -r "$root/docs" "$top/docs"
+[ -n "$small" ] || cp -r "$root/docs" "$top/docs"
 for file in "$build"/tests/{kernels,recon,dicom,node}_test_* "$build"/tests/bench; do
-    [ ! -x "$file" ] || [ -d "$file" ] || cp "$file" "$top/tests/"
+    [ -n "$small" ] || [ ! -x "$file" ] || [ -d "$file" ] || cp "$file" "$top/tests/"
 done
 cp "$root"/tests/gpu/* "$top/tests/gpu/"
 cp "$root"/tests/system/test_kill.py "$top/tests/system/"
@@ -66,7 +74,7 @@ for tool in storescp storescu; do # used as PACS and modality by tests/gpu
         echo "bundle: $tool is not installed (Debian: dcmtk); tests/gpu of the bundle will need it on the target machine" >&2
     fi
 done
-strip "$top/libexec/tomonode" "$top"/tests/* 2>/dev/null || true
+strip "$top"/libexec/* "$top"/tests/* 2>/dev/null || true
 for file in /usr/share/libdcmtk*/dicom.dic; do
     cp "$file" "$top/share/dcmtk/dicom.dic"
 done
@@ -82,7 +90,7 @@ done | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u | while IFS= read -
         licence "$library"
     fi
 done
-for file in "$top/libexec/tomonode" "$top"/tests/store*; do
+for file in "$top"/libexec/* "$top"/tests/store*; do
     if ldd "$file" | grep 'not found' >&2; then
         echo "bundle: $(basename "$file") needs a library that is missing on this machine (see above)" >&2
         exit 1
@@ -101,6 +109,7 @@ DCMDICTPATH=$top/share/dcmtk/dicom.dic
 export LD_LIBRARY_PATH DCMDICTPATH
 exec "$top/libexec/tomonode" "$@"
 LAUNCHER
+[ -z "$old" ] || sed 's|libexec/tomonode|libexec/tomonode-old|' "$top/bin/tomonode" >"$top/bin/tomonode-old"
 cat >"$top/tests/run.sh" <<'TESTS'
 #!/bin/sh
 # Run the unit tests of the bundle; exit code 77 of a test: skipped.
@@ -125,7 +134,7 @@ done
 rm -f "${TMPDIR:-/tmp}/tomonode-test.$$"
 exit $failed
 TESTS
-chmod 755 "$top/bin/tomonode" "$top/tests/run.sh"
+chmod 755 "$top"/bin/* "$top/tests/run.sh"
 
 # Test the launcher with an empty environment.
 env -i PATH=/usr/bin:/bin "$top/bin/tomonode" --version >/dev/null

@@ -101,9 +101,11 @@ class Exam:
     """Simulated files; renew() makes other objects of them, in place: every UID that is made by the simulation gets other last digits."""
 
     def __init__(self, folder, *options, kind="dbt"):
-        done = subprocess.run([program(), "simulate", kind, "--json", *options, "-o", folder], capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise Trouble(f"simulate {' '.join(options)}: {done.stderr.strip()}")
+        if not os.path.isdir(folder):  # otherwise those of an earlier measurement
+            done = subprocess.run([program(), "simulate", kind, "--json", *options, "-o", folder], capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                shutil.rmtree(folder, ignore_errors=True)
+                raise Trouble(f"simulate {' '.join(options)}: {done.stderr.strip()}")
         self.folder = folder
         self.files = sorted(os.path.join(folder, f) for f in os.listdir(folder) if f.endswith(".dcm"))
         self.size = sum(os.path.getsize(f) for f in self.files)
@@ -181,7 +183,7 @@ class Receiver:
 class Node:
     """`tomonode serve` on a spool of its own, in a session of its own."""
 
-    def __init__(self, folder, pacs_port, device, protocol, settings=(), extra="", kind="dbt"):
+    def __init__(self, folder, pacs_port, device, protocol, settings=(), extra="", kind="dbt", destination=""):
         self.folder, self.spool = folder, os.path.join(folder, "spool")
         self.conf, self.log_path = os.path.join(folder, "node.conf"), os.path.join(folder, "node.log")
         self.port = free_port()
@@ -191,7 +193,7 @@ class Node:
         keys = "".join(f" {s.split('=', 1)[0]} = {s.split('=', 1)[1]};" for s in settings)
         with open(self.conf, "w", encoding="ascii") as f:
             f.write(f'node = {{ port = {self.port}; spool = "{self.spool}"; device = "{device}"; reserve = "64 MB"; {extra} }};\n'
-                    f'destinations = ( {{ name = "pacs"; aet = "PACS"; host = "127.0.0.1"; port = {pacs_port}; retry_first = 1.0; }} );\n'
+                    f'destinations = ( {{ name = "pacs"; aet = "PACS"; host = "127.0.0.1"; port = {pacs_port}; retry_first = 1.0;{destination} }} );\n'
                     f'protocols = ( {{ name = "{protocol}"; kind = "{kind}";{keys} }} );\n'
                     f'routes = ( {{ name = "{kind}"; kind = "{kind}"; protocol = "{protocol}"; destinations = [ "pacs" ]; }} );\n')
         self.command("check")
