@@ -78,6 +78,14 @@ class Volume:
         self.high = hologic.container(self.slices, BITS, folder)
         self.low = hologic.container(self.slices[:, ::2, ::2], BITS, folder)
 
+    def shown(self):
+        """The values between which the reconstruction is displayed grey, in 1/mm."""
+        shared = self.source.SharedFunctionalGroupsSequence[0]
+        window, mapping = shared.FrameVOILUTSequence[0], shared.RealWorldValueMappingSequence[0]
+        center, width = float(window.WindowCenter), float(window.WindowWidth)
+        return [float(mapping.RealWorldValueIntercept) + float(mapping.RealWorldValueSlope) * (center - 0.5 + side * (width - 1) / 2)
+                for side in (-1, 1)]
+
     def standard(self):
         """The Breast Tomosynthesis Image with the same pixels: the meaning of its values is removed."""
         ds = copy.deepcopy(self.source)
@@ -101,6 +109,8 @@ def check_slices(side, view, ways, failures):
         volume = Volume(folder, side, view)
         _, own = export(folder, "own", os.path.join(folder, "out"), *())
         tools.check(np.allclose(own.values, volume.result.mu, rtol=1e-6, atol=1e-9), "export of the reconstruction: values", failures)
+        low, high = volume.shown()
+        tools.check(np.allclose(own.window, (low, high), rtol=1e-6), f"window {own.window} instead of {low}, {high}", failures)
         _, want = export(folder, "standard", save(volume.standard(), folder, "standard.dcm"))
         tools.check(np.array_equal(want.values, volume.slices), "export of the Breast Tomosynthesis Image: values", failures)
         corner = want.matrix[:, 3] * (-1, -1, 1)
