@@ -20,10 +20,10 @@ CELL, CELLS = 4, 100
 HALF = CELL * CELLS / 2
 
 
-def beam(program, folder, thickness, angle, gap):
-    path = os.path.join(folder, f"beam_{thickness}_{angle}_{gap}")
+def beam(program, folder, thickness, angle, gap, collisions=0):
+    path = os.path.join(folder, f"beam_{thickness}_{angle}_{gap}_{collisions}")
     if not os.path.exists(path):
-        subprocess.run([program, "pencil", str(thickness), str(gap), str(angle), str(MU), path], check=True)
+        subprocess.run([program, "pencil", str(thickness), str(gap), str(angle), str(MU), str(collisions), path], check=True)
     return np.fromfile(path, "f4").reshape(CELLS, CELLS).astype(float)
 
 
@@ -66,7 +66,8 @@ def main(program, folder):
             if n == k:
                 to = slope(angle)
                 ratios.append(image.sum() / (1 + to[0] ** 2 + to[1] ** 2) ** (0.5 * (0.7 + 0.0175 * t)))
-        print(f"{{{t}, {np.mean(ratios):.4f}, " + ", ".join(f"{x:.3f}" for x in p[2 + 5 * k:7 + 5 * k]) + "},",
+        repeated = 1 - beam(program, folder, t, *BEAMS[0], 1).sum() / beam(program, folder, t, *BEAMS[0]).sum()
+        print(f"{{{t}, {np.mean(ratios):.4f}, " + ", ".join(f"{x:.3f}" for x in (*p[2 + 5 * k:7 + 5 * k], repeated)) + "},",
               "ratio by beam:", " ".join(f"{r:.4f}" for r in ratios))
 
 

@@ -36,6 +36,7 @@ struct detector {
 	double corner[3], u[3], v[3], normal[3]; /* normal toward the source */
 	double beam[4];
 	int n_u, n_v, cell, columns, rows;
+	int collisions;
 };
 
 struct photon {
@@ -327,7 +328,10 @@ static void scatter(const struct angles *angles, struct photon *p)
 static void detector_make(const struct scan *scan, const struct scan_view *view, const struct scatter_mc_run *run,
 			  struct detector *ret)
 {
-	struct detector d = {.n_u = scan->n_u, .n_v = scan->n_v, .cell = run->cell};
+	struct detector d = {.n_u = scan->n_u,
+			     .n_v = scan->n_v,
+			     .cell = run->cell,
+			     .collisions = run->collisions ? run->collisions : COLLISIONS};
 	double size = 0;
 
 	scan_bin_at(scan, view, -0.5, -0.5, d.corner);
@@ -410,7 +414,7 @@ static void run_batch(const struct scatter_mc *m, const struct detector *d, cons
 		length = sqrt(dot(p.d, p.d));
 		for (int c = 0; c < 3; c++)
 			p.d[c] /= length;
-		for (int k = 0; k < COLLISIONS && p.weight > WEIGHT_LEAST * open_at(d, source, to) && collide(m, &p); k++) {
+		for (int k = 0; k < d->collisions && p.weight > WEIGHT_LEAST * open_at(d, source, to) && collide(m, &p); k++) {
 			scatter(angles, &p);
 			score(m, d, &p, sums);
 		}
@@ -451,7 +455,7 @@ int scatter_mc_view(const struct scatter_mc *m, const struct scan *scan, int vie
 	size_t n, each = run->photons / BATCHES;
 	const double *source;
 
-	if (scan->kind != SCAN_DBT || view < 0 || view >= scan->n_views || run->cell < 1 || each < 1)
+	if (scan->kind != SCAN_DBT || view < 0 || view >= scan->n_views || run->cell < 1 || each < 1 || run->collisions < 0)
 		return err_set(err, EINVAL, "scatter: view %d of %d, cells of %d bins, %zu photons", view, scan->n_views,
 			       run->cell, run->photons);
 	detector_make(scan, &scan->views[view], run, &d);

@@ -37,6 +37,7 @@ struct scatter_mc_run {
 	int cell;	/* bins of a cell along u and v */
 	size_t photons; /* number of photons that start toward the beam's field */
 	uint64_t seed;
+	int collisions; /* follow photons to this number of collisions; 0: until they have no weight */
 	double beam[4]; /* field of the beam on the detector, bins: u0, u1, v0, v1; all 0: the whole detector */
 };
 

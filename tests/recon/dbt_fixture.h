@@ -86,6 +86,22 @@ static inline struct scan *fixture_scan(int n_u, int n_v, double pitch, int n_vi
 	return fixture_turning_scan(n_u, n_v, pitch, n_views, 0);
 }
 
+/* Create a scan with a still detector whose first view has this angle. */
+static inline struct scan *fixture_scan_at(int n_u, int n_v, double pitch, double angle)
+{
+	struct dbt_geometry g = {.n_u = n_u,
+				 .n_v = n_v,
+				 .pitch = pitch,
+				 .axis_height = 47,
+				 .source_axis = 608.5,
+				 .n_views = 2,
+				 .angle = (double[]){angle, angle + 1}};
+	struct scan *scan = NULL;
+
+	assert_int_equal(scan_create_dbt(&g, &scan, NULL), 0);
+	return scan;
+}
+
 static inline struct linop *fixture_projector(struct device *dev, const struct projection_spec *spec)
 {
 	struct linop *op = NULL;

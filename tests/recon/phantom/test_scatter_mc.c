@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Monte Carlo of scattered photons: against an integral over angles for a thin plate, against the published order of
  * magnitude and against its own table, tests/recon/phantom/scatter_table.h, which `recon_test_scatter_mc table` prints.
- * `recon_test_scatter_mc pencil THICKNESS GAP ANGLE MU FILE` writes the scatter of a pencil beam for tests/scatter_fit.py. */
+ * `recon_test_scatter_mc pencil THICKNESS GAP ANGLE MU COLLISIONS FILE` writes the scatter of a pencil beam for
+ * tests/scatter_fit.py. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -14,8 +15,8 @@
 
 #include <cmocka.h>
 
-#include "recon/core/scan.h"
 #include "recon/phantom/scatter_mc.h"
+#include "tests/recon/dbt_fixture.h"
 
 #define SUPPORT 17.0
 #define TABLE_PHOTONS 4000000
@@ -33,21 +34,6 @@ static const struct scatter_row table[] = {
 #include "tests/recon/phantom/scatter_table.h"
 };
 #define ROWS (sizeof table / sizeof *table)
-
-static struct scan *scan_at(int n_u, int n_v, double pitch, double angle)
-{
-	struct dbt_geometry g = {.n_u = n_u,
-				 .n_v = n_v,
-				 .pitch = pitch,
-				 .axis_height = 47,
-				 .source_axis = 608.5,
-				 .n_views = 2,
-				 .angle = (double[]){angle, angle + 1}};
-	struct scan *scan;
-
-	assert_int_equal(scan_create_dbt(&g, &scan, NULL), 0);
-	return scan;
-}
 
 static struct scatter_mc *object_of(const struct shape *body)
 {
@@ -69,7 +55,7 @@ static void compute_row(size_t photons, struct scatter_row *row)
 			     .r = {100, 80, row->thickness / 2},
 			     .mu = MU};
 	struct phantom p = {.n = 1, .shapes = &body};
-	struct scan *scan = scan_at(NU, NV, 1, row->angle);
+	struct scan *scan = fixture_scan_at(NU, NV, 1, row->angle);
 	struct scatter_mc *m = object_of(&body);
 	struct scatter_mc_run run = {.cell = C, .photons = photons, .seed = 7};
 	float *scatter = malloc(CU * CV * sizeof(float)), *sigma = malloc(CU * CV * sizeof(float));
@@ -164,7 +150,7 @@ static void test_thin_plate(void **state)
 	enum { NU = 300, NV = 300 };
 	const double h = 0.5, gap = 20;
 	struct shape plate = {.kind = SHAPE_BOX, .role = ROLE_BODY, .c = {150, 0, gap}, .r = {150, 150, h / 2}, .mu = 0.0456};
-	struct scan *scan = scan_at(NU, NV, 1, 0);
+	struct scan *scan = fixture_scan_at(NU, NV, 1, 0);
 	struct scatter_mc *m = object_of(&plate);
 	struct scatter_mc_run run = {.cell = 10, .photons = 400000, .seed = 1, .beam = {145, 155, 145, 155}};
 	float scatter[900];
@@ -187,13 +173,39 @@ static void test_thin_plate(void **state)
 	scatter_mc_free(m);
 }
 
+/* The plate of test_thin_plate scatters photons once; in a thick one a part of the scatter is from later collisions. */
+static void test_collisions(void **state)
+{
+	enum { NU = 60, NV = 60, CELLS = 36 };
+	struct shape plate = {.kind = SHAPE_BOX, .role = ROLE_BODY, .c = {30, 0, 47}, .r = {30, 30, 30}, .mu = 0.055};
+	struct scan *scan = fixture_scan_at(NU, NV, 1, 0);
+	struct scatter_mc *m = object_of(&plate);
+	struct scatter_mc_run run = {.cell = 10, .photons = 64000, .seed = 5};
+	float cells[CELLS];
+	double sum[4] = {0};
+
+	(void)state;
+	for (int n = 0; n < 4; n++) {
+		run.collisions = n;
+		assert_int_equal(scatter_mc_view(m, scan, 0, &run, cells, NULL, NULL), 0);
+		for (int i = 0; i < CELLS; i++)
+			sum[n] += (double)cells[i];
+	}
+	assert_true(sum[1] < 0.9 * sum[0] && sum[1] > 0.5 * sum[0]);
+	assert_true(sum[1] < sum[2] && sum[2] < sum[3] && sum[3] < sum[0]);
+	run.collisions = -1;
+	assert_int_equal(scatter_mc_view(m, scan, 0, &run, cells, NULL, NULL), -EINVAL);
+	scatter_mc_free(m);
+	scan_free(scan);
+}
+
 /* Voxels and shapes of the same object scatter alike, and the threads do not matter. */
 static void test_voxels(void **state)
 {
 	enum { NU = 60, NV = 80, CELLS = 12 * 16 };
 	struct shape plate = {.kind = SHAPE_BOX, .role = ROLE_BODY, .c = {30, 0, 30}, .r = {30, 30, 15}, .mu = 0.05};
 	struct voxel_material materials[] = {{0.05, VOXEL_TISSUE}};
-	struct scan *scan = scan_at(NU, NV, 1, 10);
+	struct scan *scan = fixture_scan_at(NU, NV, 1, 10);
 	struct scatter_mc *m = object_of(&plate), *of_voxels;
 	struct scatter_mc_run run = {.cell = 5, .photons = 64000, .seed = 5};
 	float a[CELLS], b[CELLS];
@@ -220,7 +232,7 @@ static void test_refused(void **state)
 	struct shape plate = {.kind = SHAPE_BOX, .role = ROLE_BODY, .c = {30, 0, 30}, .r = {30, 30, 15}, .mu = 0.05};
 	struct phantom p = {.n = 1, .shapes = &bead};
 	struct scatter_mc_run run = {.cell = 0, .photons = 64000};
-	struct scan *scan = scan_at(10, 10, 1, 0);
+	struct scan *scan = fixture_scan_at(10, 10, 1, 0);
 	struct scatter_mc *m;
 	float scatter[100];
 
@@ -270,12 +282,13 @@ static int write_pencil(char **arg)
 			     .c = {300, 0, gap + thickness / 2},
 			     .r = {300, 300, thickness / 2},
 			     .mu = atof(arg[3])};
-	struct scan *scan = scan_at(400, 400, 1, atof(arg[2]));
+	struct scan *scan = fixture_scan_at(400, 400, 1, atof(arg[2]));
 	struct scatter_mc *m = object_of(&slab);
-	struct scatter_mc_run run = {.cell = 4, .photons = 2000000, .seed = 1, .beam = {198, 202, 198, 202}};
+	struct scatter_mc_run run = {
+		.cell = 4, .photons = 2000000, .seed = 1, .collisions = atoi(arg[4]), .beam = {198, 202, 198, 202}};
 	float *scatter = malloc(10000 * sizeof(*scatter));
 	const double *src = scan->views[0].src;
-	FILE *file = fopen(arg[4], "wb");
+	FILE *file = fopen(arg[5], "wb");
 	int rc;
 
 	if (!scatter || !file || scatter_mc_view(m, scan, 0, &run, scatter, NULL, NULL) < 0)
@@ -293,13 +306,13 @@ static int write_pencil(char **arg)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table),  cmocka_unit_test(test_published), cmocka_unit_test(test_thin_plate),
-		cmocka_unit_test(test_voxels), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_table),	   cmocka_unit_test(test_published), cmocka_unit_test(test_thin_plate),
+		cmocka_unit_test(test_collisions), cmocka_unit_test(test_voxels),    cmocka_unit_test(test_refused),
 	};
 
 	if (argc == 2 && !strcmp(argv[1], "table"))
 		return print_table();
-	if (argc == 7 && !strcmp(argv[1], "pencil"))
+	if (argc == 8 && !strcmp(argv[1], "pencil"))
 		return write_pencil(argv + 2);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
