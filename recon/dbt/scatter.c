@@ -5,18 +5,27 @@
  *     near   h^2 / (pi (q^2 + h^2)^2),     h = near + 0.509 gap
  *     far    2 h^4 / (pi (q^2 + h^2)^3),   h = far + 1.09 gap
  *   Their centres are displaced by lean h times the ray's slope.
+ * - Where the tissue on a ray is shorter than the breast is thick, it is in the middle of the thickness, or nearer to the source
+ *   if the rays leave the breast through its side, or nearer to the detector if they enter it there: edge_at().
+ * - Photons that were scattered repeatedly are missing where there is less tissue around the ray than on it: part_left().
  * - Means of cells use at most SAMPLES x SAMPLES bins of a cell: noise of a cell is negligible.
- * - In bins with less than RIM the subtraction fades out: there I0, which is measured in the air, includes the scatter. */
+ * - A bin with the line integral 0 is air, at least as bright as I0, and is not corrected. */
 #include "recon/dbt/scatter.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SAMPLES 8
 #define TISSUE 0.2	    /* least line integral of a cell with tissue */
-#define RIM 0.3f	    /* line integral */
+#define AROUND 0.25	    /* standard deviation of the weights around a cell, relative to the thickness of the breast */
+#define REACH_MOST 32	    /* cells */
+#define AIR 0.05f	    /* largest line integral of a cell with air */
+#define AIR_CELLS 8	    /* least number of cells with air */
+#define AIR_MOST 0.1	    /* largest scatter in the air */
+#define DARKEST 1e-30f	    /* primary intensity of a cell */
 #define PRIMARY_LEAST 0.15f /* of the intensity of a bin; noise and calcifications are below the mean of their cell */
 
 /* Fitted to pencil beams by tests/scatter_fit.py. */
@@ -26,11 +35,12 @@ struct kernel {
 	double part;	  /* of the near term */
 	double near, far; /* mm */
 	double near_lean, far_lean;
+	double repeated; /* part that was scattered more than once */
 };
 static const struct kernel kernels[] = {
-	{20, 0.2720, 0.742, 5.989, 31.793, 0.407, 0.473},  {35, 0.4672, 0.736, 8.975, 29.874, 0.398, 0.766},
-	{50, 0.6644, 0.713, 11.420, 30.935, 0.407, 0.940}, {65, 0.8675, 0.668, 13.305, 33.653, 0.420, 1.014},
-	{80, 1.0790, 0.621, 14.915, 36.926, 0.433, 1.064},
+	{20, 0.2720, 0.742, 5.989, 31.793, 0.407, 0.473, 0.199},  {35, 0.4672, 0.736, 8.975, 29.874, 0.398, 0.766, 0.272},
+	{50, 0.6644, 0.713, 11.420, 30.935, 0.407, 0.940, 0.330}, {65, 0.8675, 0.668, 13.305, 33.653, 0.420, 1.014, 0.379},
+	{80, 1.0790, 0.621, 14.915, 36.926, 0.433, 1.064, 0.422},
 };
 #define N_KERNELS (sizeof kernels / sizeof *kernels)
 #define NEAR_GAP 0.509
@@ -40,17 +50,24 @@ struct cell {
 	float x, y;   /* centre on the detector along u and v, mm */
 	float sx, sy; /* slope of its ray along u and v: positive away from the source */
 	float intensity, primary, scatter;
+	float thickness; /* of the tissue on its ray, mm; 0: none */
+	float around;	 /* mean thickness around it, mm */
 };
 
 struct cells {
 	int n_u, n_v, bins; /* cells; bins of a cell along u and v, the last cells may have fewer */
 	float area;	    /* mm^2 */
 	struct cell *cell;
-	float *sorted, *x; /* x: centres of the columns */
+	float *sorted, *x; /* x: centres of the columns, then work for a row */
+	float *line;	   /* line integral of each cell, without scatter */
+	float air;	   /* intensity in the air, relative to I0 without scatter */
 };
 
-/* The scatter of the ray of one cell, ready for summing. */
+/* The scatter of the ray of one cell, ready for summing. On the way to a cell it passes the tissue that the rays between both
+ * cells pass, at `way` of the distance; `rest`: part of their line integral. */
 struct source {
+	float u, v; /* index of its cell */
+	float way, rest;
 	float near_x, near_y, near_hh, near_weight;
 	float far_x, far_y, far_hh, far_weight;
 };
@@ -75,6 +92,7 @@ static struct kernel kernel_at(double thickness)
 		.far = a->far + shape * (b->far - a->far),
 		.near_lean = a->near_lean + shape * (b->near_lean - a->near_lean),
 		.far_lean = a->far_lean + shape * (b->far_lean - a->far_lean),
+		.repeated = a->repeated + shape * (b->repeated - a->repeated),
 	};
 }
 
@@ -97,15 +115,17 @@ static int cells_make(const struct scan *scan, const struct scan_view *view, int
 	struct cells c = {.bins = (int)fmax(1, round(SCATTER_CELL / (scan->h[0] * bin)))};
 	size_t n;
 
+	c.air = 1;
 	c.n_u = (n_u + c.bins - 1) / c.bins;
 	c.n_v = (n_v + c.bins - 1) / c.bins;
 	n = (size_t)c.n_u * (size_t)c.n_v;
 	c.area = (float)(c.bins * scan->h[0] * bin * c.bins * scan->h[1] * bin);
-	c.cell = malloc(n * (sizeof(*c.cell) + sizeof(*c.sorted)) + (size_t)c.n_u * sizeof(*c.x));
+	c.cell = malloc(n * (sizeof(*c.cell) + sizeof(*c.sorted) + sizeof(*c.line)) + 2 * (size_t)c.n_u * sizeof(*c.x));
 	if (!c.cell)
 		return err_set(err, ENOMEM, "scatter: no memory for %d x %d cells", c.n_u, c.n_v);
 	c.sorted = (float *)(c.cell + n);
-	c.x = c.sorted + n;
+	c.line = c.sorted + n;
+	c.x = c.line + n;
 	for (int j = 0; j < c.n_v; j++)
 		for (int i = 0; i < c.n_u; i++) {
 			double u = (i + 0.5) * c.bins * bin - 0.5, v = (j + 0.5) * c.bins * bin - 0.5, at[3];
@@ -188,111 +208,118 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Return the median of the cells with tissue; 0: none. */
+/* Return whether a cell has tissue, and air is in none of the cells next to it. */
+static bool is_inside(const struct cells *c, int i, int j)
+{
+	for (int k = 0; k < 9; k++) {
+		int x = i + k % 3 - 1, y = j + k / 3 - 1;
+		const struct cell *cell;
+
+		if (x < 0 || x >= c->n_u || y < 0 || y >= c->n_v)
+			continue;
+		cell = &c->cell[(size_t)y * (size_t)c->n_u + (size_t)x];
+		if ((k == 4 || cell->intensity > 0) && !(depth_of(cell) > 0))
+			return false;
+	}
+	return true;
+}
+
+/* Return the median of the cells with tissue, of those inside if there are any; 0: none. */
 static float median_depth(struct cells *c)
 {
-	size_t n = (size_t)c->n_u * (size_t)c->n_v, found = 0;
+	size_t found = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		float depth = depth_of(&c->cell[i]);
+	for (int pass = 0; pass < 2 && found == 0; pass++)
+		for (int j = 0; j < c->n_v; j++)
+			for (int i = 0; i < c->n_u; i++) {
+				float depth = depth_of(&c->cell[(size_t)j * (size_t)c->n_u + (size_t)i]);
 
-		if (depth > 0)
-			c->sorted[found++] = depth;
-	}
+				if (depth > 0 && (pass == 1 || is_inside(c, i, j)))
+					c->sorted[found++] = depth;
+			}
 	qsort(c->sorted, found, sizeof(*c->sorted), compare);
 	return found ? c->sorted[found / 2] : 0;
 }
 
-/* ---- scatter ---- */
-
-static struct source source_of(const struct scatter *s, const struct cells *cells, const struct cell *c, float median)
+/* Compute the weights of the cells at 0, 1 ... from a cell. Returns the number of the last. */
+static int gauss(double sigma, float ret_weights[REACH_MOST + 1])
 {
-	double slope = hypot((double)c->sx, (double)c->sy), thickness = s->thickness * fmin(1, (double)(depth_of(c) / median));
-	struct kernel k = kernel_at(thickness);
-	double near = k.near + NEAR_GAP * s->gap, far = k.far + FAR_GAP * s->gap;
-	double weight = s->scale * k.ratio * oblique(thickness, slope) * (double)(sqrtf(c->primary) * cells->area) / M_PI;
+	int reach = smaller((int)ceil(3 * sigma), REACH_MOST);
+	double sum = 1;
 
-	return (struct source){
-		.near_x = c->x - (float)(k.near_lean * near) * c->sx,
-		.near_y = c->y - (float)(k.near_lean * near) * c->sy,
-		.near_hh = (float)(near * near),
-		.near_weight = (float)(weight * k.part / (near * near)),
-		.far_x = c->x - (float)(k.far_lean * far) * c->sx,
-		.far_y = c->y - (float)(k.far_lean * far) * c->sy,
-		.far_hh = (float)(far * far),
-		.far_weight = (float)(weight * 2 * (1 - k.part) / (far * far)),
-	};
-}
-
-/* Add the scatter of one source to a row of cells at height y. */
-static void add_source(const struct source *s, const float *restrict x, float y, int n, float *restrict sum)
-{
-	float near_rest = (y - s->near_y) * (y - s->near_y) + s->near_hh, far_rest = (y - s->far_y) * (y - s->far_y) + s->far_hh;
-
-	for (int i = 0; i < n; i++) {
-		float a = x[i] - s->near_x, b = x[i] - s->far_x;
-		float p = s->near_hh / (a * a + near_rest), q = s->far_hh / (b * b + far_rest);
-
-		sum[i] += s->near_weight * p * p + s->far_weight * q * q * q;
+	ret_weights[0] = 1;
+	for (int i = 1; i <= reach; i++) {
+		ret_weights[i] = (float)exp(-0.5 * i * i / (sigma * sigma));
+		sum += 2 * (double)ret_weights[i];
 	}
+	for (int i = 0; i <= reach; i++)
+		ret_weights[i] /= (float)sum;
+	return reach;
 }
 
-static void compute_scatter(const struct scatter *s, struct cells *c, float median, struct source *sources, float *sums)
+/* Return the weighted mean around value i of n; beyond them there are zeros. */
+static float mean_around(const float *values, int n, size_t stride, int i, const float *weights, int reach)
 {
-	size_t n = (size_t)c->n_u * (size_t)c->n_v, n_sources = 0;
+	float sum = 0;
 
-	for (size_t i = 0; i < n; i++)
-		if (depth_of(&c->cell[i]) > 0)
-			sources[n_sources++] = source_of(s, c, &c->cell[i], median);
-#pragma omp parallel for schedule(static)
+	for (int k = i > reach ? i - reach : 0; k <= smaller(i + reach, n - 1); k++)
+		sum += weights[k < i ? i - k : k - i] * values[(size_t)k * stride];
+	return sum;
+}
+
+/* Compute the mean thickness around all cells; those without data are as thick as the one before them. */
+static void measure_around(const struct scatter *s, struct cells *c)
+{
+	float weights[REACH_MOST + 1], *row = c->x + c->n_u;
+	int reach = gauss(AROUND * s->thickness / sqrt((double)c->area), weights);
+
 	for (int j = 0; j < c->n_v; j++) {
-		struct cell *row = c->cell + (size_t)j * (size_t)c->n_u;
-		float *sum = sums + (size_t)j * (size_t)c->n_u;
+		const struct cell *cell = c->cell + (size_t)j * (size_t)c->n_u;
 
-		memset(sum, 0, (size_t)c->n_u * sizeof(*sum));
-		for (size_t k = 0; k < n_sources; k++)
-			add_source(&sources[k], c->x, row->y, c->n_u, sum);
 		for (int i = 0; i < c->n_u; i++)
-			row[i].scatter = sqrtf(row[i].primary) * sum[i];
+			row[i] = cell[i].intensity > 0 || i == 0 ? cell[i].thickness : row[i - 1];
+		for (int i = 0; i < c->n_u; i++)
+			c->sorted[(size_t)j * (size_t)c->n_u + (size_t)i] = mean_around(row, c->n_u, 1, i, weights, reach);
 	}
+	for (int j = 0; j < c->n_v; j++)
+		for (int i = 0; i < c->n_u; i++)
+			c->cell[(size_t)j * (size_t)c->n_u + (size_t)i].around =
+				mean_around(c->sorted + i, c->n_v, (size_t)c->n_u, j, weights, reach);
 }
 
-/* Compute primary and scattered intensity of all cells from their intensity. */
-static int solve(const struct scatter *s, struct cells *c, struct scatter_report *ret, struct err *err)
+/* Compute line integrals and thickness of all cells; a cell without data has the line integral of the one before it. */
+static void measure_tissue(const struct scatter *s, struct cells *c)
 {
-	size_t n = (size_t)c->n_u * (size_t)c->n_v, tissue = 0;
-	struct source *sources = malloc(n * (sizeof(*sources) + sizeof(float)));
-	struct scatter_report report = {0};
+	float median = median_depth(c);
 
-	if (!sources)
-		return err_set(err, ENOMEM, "scatter: no memory for %zu cells", n);
-	for (size_t i = 0; i < n; i++)
-		c->cell[i].primary = c->cell[i].intensity;
-	for (int k = 0; k < SCATTER_ITERATIONS; k++) {
-		compute_scatter(s, c, median_depth(c), sources, (float *)(sources + n));
-		for (size_t i = 0; i < n; i++)
-			if (c->cell[i].intensity > 0)
-				c->cell[i].primary *= c->cell[i].intensity / (c->cell[i].primary + c->cell[i].scatter);
-	}
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < (size_t)c->n_u * (size_t)c->n_v; i++) {
 		struct cell *cell = &c->cell[i];
-		double ratio = cell->intensity > 0 ? (double)(cell->intensity / cell->primary - 1) : 0;
 
-		cell->scatter = cell->intensity - cell->primary;
-		if (depth_of(cell) > 0) {
-			report.mean += ratio;
-			report.most = fmax(report.most, ratio);
-			tissue++;
-		}
+		if (cell->intensity > 0)
+			c->line[i] = fmaxf(0, -logf(fmaxf(cell->primary, DARKEST)));
+		else
+			c->line[i] = i % (size_t)c->n_u ? c->line[i - 1] : 0;
+		cell->thickness = median > 0 ? (float)s->thickness * fminf(1, depth_of(cell) / median) : 0;
 	}
-	fill_scatter(c);
-	report.mean /= tissue ? (double)tissue : 1;
-	*ret = report;
-	free(sources);
-	return 0;
+	measure_around(s, c);
 }
 
-/* ---- bins ---- */
+/* Return how much shorter the tissue becomes along the slope of the rays of cell i, j, per height: 1 where they leave the breast
+ * through a vertical side, -1 where they enter it there. */
+static float edge_at(const struct cells *c, int i, int j)
+{
+	int left = i > 0 ? i - 1 : i, right = i + 1 < c->n_u ? i + 1 : i, low = j > 0 ? j - 1 : j,
+	    high = j + 1 < c->n_v ? j + 1 : j;
+	const struct cell *row = c->cell + (size_t)j * (size_t)c->n_u, *cell = &row[i];
+	const struct cell *a = c->cell + (size_t)low * (size_t)c->n_u + i, *b = c->cell + (size_t)high * (size_t)c->n_u + i;
+	float du = row[right].x - row[left].x, dv = b->y - a->y, sum = 0;
+
+	sum += du > 0 ? cell->sx * (row[right].thickness - row[left].thickness) / du : 0;
+	sum += dv > 0 ? cell->sy * (b->thickness - a->thickness) / dv : 0;
+	return fminf(fmaxf(-sum, -1), 1);
+}
+
+/* ---- scatter ---- */
 
 /* Return e^x for 0 <= x < 80, with a relative error below 1e-6; unlike expf(), loops with it vectorise. */
 static inline float exp_of(float x)
@@ -307,7 +334,190 @@ static inline float exp_of(float x)
 	return power * (1 + f * (1 + f * (0.5f + f * (0.16666667f + f * (0.041666667f + f * (0.0083333f + f * 0.0015f))))));
 }
 
-/* Return -ln(m) for 0 < m <= 1, with an error below 2e-6. */
+/* Return the height of the lowest tissue on a ray above the lower side of the breast. edge: from edge_at(). Without it the tissue
+ * is in the middle. It is shifted in proportion to its length, as the middles of parallel chords of an ellipse are. */
+static double lowest_tissue(const struct scatter *s, double thickness, double edge)
+{
+	return (s->thickness - thickness) * fmin(fmax(0.5 + edge * thickness / s->thickness, 0), 1);
+}
+
+/* Return the part of the scatter that is left if the tissue around the ray is thinner than on it. */
+static double part_left(const struct kernel *k, const struct cell *c)
+{
+	return 1 - k->repeated * (1 - fmin(1, (double)(c->around / c->thickness)));
+}
+
+static struct source source_of(const struct scatter *s, const struct cells *cells, int i, int j)
+{
+	const struct cell *c = &cells->cell[(size_t)j * (size_t)cells->n_u + (size_t)i];
+	double slope = hypot((double)c->sx, (double)c->sy), thickness = (double)c->thickness;
+	double below = lowest_tissue(s, thickness, (double)edge_at(cells, i, j)), middle = below + 0.5 * thickness;
+	struct kernel k = kernel_at(thickness);
+	double near = k.near + NEAR_GAP * (s->gap + below), far = k.far + FAR_GAP * (s->gap + below);
+	double ratio = k.ratio * oblique(thickness, slope) * part_left(&k, c);
+	double weight = s->scale * ratio * (double)(sqrtf(c->primary) * cells->area) / M_PI;
+
+	return (struct source){
+		.u = (float)i,
+		.v = (float)j,
+		.way = (float)(0.5 * middle / (s->gap + middle)),
+		.rest = (float)(middle / s->thickness),
+		.near_x = c->x - (float)(k.near_lean * near) * c->sx,
+		.near_y = c->y - (float)(k.near_lean * near) * c->sy,
+		.near_hh = (float)(near * near),
+		.near_weight = (float)(weight * k.part / (near * near)),
+		.far_x = c->x - (float)(k.far_lean * far) * c->sx,
+		.far_y = c->y - (float)(k.far_lean * far) * c->sy,
+		.far_hh = (float)(far * far),
+		.far_weight = (float)(weight * 2 * (1 - k.part) / (far * far)),
+	};
+}
+
+/* Compute the attenuation of one source's scatter on the way to the cells of row j. between: n_u + 1 floats of work. */
+static void attenuate(const struct source *s, const struct cells *c, int j, float *restrict between, float *restrict ret)
+{
+	float v = s->v + s->way * ((float)j - s->v), first = s->u - s->way * s->u;
+	int low = (int)v, high = smaller(low + 1, c->n_v - 1),
+	    last = smaller((int)(first + s->way * (float)c->n_u) + 1, c->n_u - 1);
+	const float *a = c->line + (size_t)low * (size_t)c->n_u, *b = c->line + (size_t)high * (size_t)c->n_u;
+
+	for (int i = (int)first; i <= last; i++)
+		between[i] = a[i] + (v - (float)low) * (b[i] - a[i]);
+	between[last + 1] = between[last];
+	for (int i = 0; i < c->n_u; i++) {
+		float u = first + s->way * (float)i;
+		int k = (int)u;
+
+		ret[i] = between[k] + (u - (float)k) * (between[k + 1] - between[k]);
+	}
+	for (int i = 0; i < c->n_u; i++)
+		ret[i] = 1 / exp_of(s->rest * ret[i]);
+}
+
+/* Add the scatter of one source to a row of cells at height y. */
+static void add_source(const struct source *s, const float *restrict x, float y, int n, const float *restrict through,
+		       float *restrict sum)
+{
+	float near_rest = (y - s->near_y) * (y - s->near_y) + s->near_hh, far_rest = (y - s->far_y) * (y - s->far_y) + s->far_hh;
+
+	for (int i = 0; i < n; i++) {
+		float a = x[i] - s->near_x, b = x[i] - s->far_x;
+		float p = s->near_hh / (a * a + near_rest), q = s->far_hh / (b * b + far_rest);
+
+		sum[i] += through[i] * (s->near_weight * p * p + s->far_weight * q * q * q);
+	}
+}
+
+/* work: 3 n_u + 1 floats for each row of cells. */
+static void compute_scatter(const struct scatter *s, struct cells *c, struct source *sources, float *work)
+{
+	size_t n_sources = 0, size = 3 * (size_t)c->n_u + 1;
+
+	for (int j = 0; j < c->n_v; j++)
+		for (int i = 0; i < c->n_u; i++)
+			if (c->cell[(size_t)j * (size_t)c->n_u + (size_t)i].thickness > 0)
+				sources[n_sources++] = source_of(s, c, i, j);
+#pragma omp parallel for schedule(static)
+	for (int j = 0; j < c->n_v; j++) {
+		struct cell *row = c->cell + (size_t)j * (size_t)c->n_u;
+		float *sum = work + (size_t)j * size, *through = sum + c->n_u;
+
+		memset(sum, 0, (size_t)c->n_u * sizeof(*sum));
+		for (size_t k = 0; k < n_sources; k++) {
+			attenuate(&sources[k], c, j, through + c->n_u, through);
+			add_source(&sources[k], c->x, row->y, c->n_u, through, sum);
+		}
+		for (int i = 0; i < c->n_u; i++)
+			row[i].scatter = sum[i];
+	}
+}
+
+static bool is_air(const struct cell *c)
+{
+	return c->intensity > 0 && -logf(c->intensity) < AIR;
+}
+
+/* Return the intensity in the air relative to I0 without scatter, so that what remains in the air after the correction is 1 on
+ * average. Only the half of its cells with less scatter is used: the others are brighter than I0, which prep_view() limits. */
+static float air_intensity(struct cells *c)
+{
+	size_t n = (size_t)c->n_u * (size_t)c->n_v, found = 0;
+	double expected = 0, measured = 0;
+	float half;
+
+	for (size_t i = 0; i < n; i++)
+		if (is_air(&c->cell[i]))
+			c->sorted[found++] = c->cell[i].scatter;
+	if (found < AIR_CELLS)
+		return 1;
+	qsort(c->sorted, found, sizeof(*c->sorted), compare);
+	half = c->sorted[found / 2];
+	for (size_t i = 0; i < n; i++)
+		if (is_air(&c->cell[i]) && c->cell[i].scatter <= half) {
+			expected += 1 + (double)c->cell[i].scatter;
+			measured += (double)c->cell[i].intensity;
+		}
+	return (float)fmin(fmax(expected / measured, 1), 1 + AIR_MOST);
+}
+
+/* Compute primary and scattered intensity of all cells from their intensity, step by step. */
+static void iterate(const struct scatter *s, struct cells *c, struct source *sources, float *work)
+{
+	for (size_t i = 0; i < (size_t)c->n_u * (size_t)c->n_v; i++)
+		c->cell[i].primary = c->cell[i].intensity;
+	for (int k = 0; k < SCATTER_ITERATIONS; k++) {
+		measure_tissue(s, c);
+		compute_scatter(s, c, sources, work);
+		c->air = s->of_air ? air_intensity(c) : 1;
+		for (size_t i = 0; i < (size_t)c->n_u * (size_t)c->n_v; i++) {
+			struct cell *cell = &c->cell[i];
+
+			if (cell->intensity > 0)
+				cell->primary *= c->air * cell->intensity / (cell->primary + cell->scatter);
+		}
+	}
+}
+
+static struct scatter_report report_of(const struct cells *c)
+{
+	struct scatter_report report = {.air = (double)c->air - 1};
+	size_t tissue = 0;
+
+	for (size_t i = 0; i < (size_t)c->n_u * (size_t)c->n_v; i++) {
+		const struct cell *cell = &c->cell[i];
+
+		if (depth_of(cell) > 0) {
+			double ratio = (double)(c->air * cell->intensity / cell->primary - 1);
+
+			report.mean += ratio;
+			report.most = fmax(report.most, ratio);
+			tissue++;
+		}
+	}
+	report.mean /= tissue ? (double)tissue : 1;
+	return report;
+}
+
+static int solve(const struct scatter *s, struct cells *c, struct scatter_report *ret, struct err *err)
+{
+	size_t n = (size_t)c->n_u * (size_t)c->n_v;
+	struct source *sources = malloc(n * (sizeof(*sources) + 4 * sizeof(float)));
+
+	if (!sources)
+		return err_set(err, ENOMEM, "scatter: no memory for %zu cells", n);
+	iterate(s, c, sources, (float *)(sources + n));
+	for (size_t i = 0; i < n; i++)
+		if (!is_air(&c->cell[i]))
+			c->cell[i].scatter = c->air * c->cell[i].intensity - c->cell[i].primary;
+	*ret = report_of(c);
+	fill_scatter(c);
+	free(sources);
+	return 0;
+}
+
+/* ---- bins ---- */
+
+/* Return -ln(m) for 0 < m < 2, with an error below 2e-6. */
 static inline float minus_log(float m)
 {
 	int bits, exponent;
@@ -322,15 +532,16 @@ static inline float minus_log(float m)
 	return -0.69314718f * (float)exponent - 2 * z * (1 + zz * (0.33333333f + zz * (0.2f + zz * (0.14285714f + zz * 0.12f))));
 }
 
-/* Subtract from n bins the scatter first, first + step ... */
-static void subtract(float first, float step, const float *restrict valid, int n, float *restrict line)
+/* Subtract from n bins the scatter first, first + step ... air: factor of their intensity. */
+static void subtract(float air, float first, float step, const float *restrict valid, int n, float *restrict line)
 {
 	for (int i = 0; i < n; i++) {
-		float y = line[i] > 0 ? line[i] < 60 ? line[i] : 60 : 0, part = y < RIM ? y * (1 / RIM) : 1;
-		float primary = 1 - part * (first + (float)i * step) * exp_of(y);
+		float y = line[i], primary = air - (first + (float)i * step) * exp_of(y < 60 ? y : 60);
+		float corrected = y + minus_log(primary > PRIMARY_LEAST ? primary : PRIMARY_LEAST);
 
-		primary = primary > PRIMARY_LEAST ? primary : PRIMARY_LEAST;
-		line[i] += valid[i] > 0 ? minus_log(primary) : 0;
+		corrected = corrected > 0 ? corrected : 0;
+		corrected = y > 0 ? corrected : y; /* two steps, so that the loop vectorises */
+		line[i] = valid[i] > 0 ? corrected : y;
 	}
 }
 
@@ -349,8 +560,8 @@ static void correct_row(const struct cells *c, int v, int n_u, const float *vali
 		float left = low[a].scatter + part * (high[a].scatter - low[a].scatter);
 		float step = (low[b].scatter + part * (high[b].scatter - low[b].scatter) - left) / (float)c->bins;
 
-		subtract(left + step * ((float)from + 0.5f - ((float)i + 0.5f) * (float)c->bins), step, valid + from, end - from,
-			 line + from);
+		subtract(c->air, left + step * ((float)from + 0.5f - ((float)i + 0.5f) * (float)c->bins), step, valid + from,
+			 end - from, line + from);
 	}
 }
 
