@@ -77,9 +77,23 @@ static int mask_air(const struct reading *r, const float *line, float *valid, st
 	return 0;
 }
 
+/* Return whether I0 was measured in air, which shows scatter too. i0: NULL: of logarithmic values. */
+static bool is_of_air(const struct exam_i0 *i0)
+{
+	return i0 && (i0->source == I0_OF_VIEW || i0->source == I0_OF_OTHERS);
+}
+
+static int correct_scatter(const struct reading *r, int view, bool of_air, float *line, const float *valid, struct err *err)
+{
+	struct scatter s = r->scatter;
+
+	s.of_air = of_air;
+	return scatter_correct_view(&s, r->exam->scan, view, r->plan->bin, line, valid, &r->views[view].scatter, err);
+}
+
 /* Compute line integrals and mask of one view in the session's buffer. */
-static int prepare(const struct reading *r, int view, const struct prep *prep, const uint16_t *raw, float *line, float *valid,
-		   struct err *err)
+static int prepare(const struct reading *r, int view, const struct exam_i0 *i0, const struct prep *prep, const uint16_t *raw,
+		   float *line, float *valid, struct err *err)
 {
 	struct view_state *state = &r->views[view];
 	int rc = prep_view(prep, raw, line, valid, &state->stats, err);
@@ -87,7 +101,7 @@ static int prepare(const struct reading *r, int view, const struct prep *prep, c
 	if (rc == 0 && r->mask)
 		rc = mask_air(r, line, valid, state, err);
 	if (rc == 0 && r->correct_scatter)
-		rc = scatter_correct_view(&r->scatter, r->exam->scan, view, r->plan->bin, line, valid, &state->scatter, err);
+		rc = correct_scatter(r, view, is_of_air(i0), line, valid, err);
 	return rc;
 }
 
@@ -114,7 +128,7 @@ static int pass_view(struct reading *r, int view, const struct exam_i0 *i0, cons
 		return rc;
 	at[1] = clock_seconds();
 	prep.bin = r->plan->bin;
-	rc = prepare(r, view, &prep, raw, line, valid, err);
+	rc = prepare(r, view, i0, &prep, raw, line, valid, err);
 	if (rc < 0) {
 		memset(line, 0, bins * sizeof(*line));
 		memset(valid, 0, bins * sizeof(*valid));
@@ -305,7 +319,7 @@ static int decide(struct reading *r, struct exam *exam, struct err *err)
 static bool has_changed(const struct exam_i0 *a, const struct exam_i0 *b)
 {
 	return a->i0 != b->i0 || a->open.slope[0] != b->open.slope[0] || a->open.slope[1] != b->open.slope[1] ||
-	       a->use_flatfield != b->use_flatfield || a->over_code != b->over_code;
+	       a->use_flatfield != b->use_flatfield || a->over_code != b->over_code || is_of_air(a) != is_of_air(b);
 }
 
 /* Withdraw the views that were converted with another I0 than the decided one; they are the views of the second pass. */
@@ -359,6 +373,7 @@ static void add_up(const struct reading *r, struct case_views_report *report)
 		report->air += v->air_bins;
 		report->unmasked += v->unmasked;
 		report->scatter_mean += v->scatter.mean / r->exam->n_views;
+		report->scatter_air += v->scatter.air / r->exam->n_views;
 		report->scatter_least = i ? fmin(report->scatter_least, v->scatter.mean) : v->scatter.mean;
 		report->scatter_most = fmax(report->scatter_most, v->scatter.mean);
 	}
@@ -368,13 +383,14 @@ int case_read_views(struct exam *exam, const struct dbt_protocol *protocol, cons
 		    struct dbt_session *session, int threads, const struct monitor *monitor, struct case_views_report *ret_report,
 		    struct err *err)
 {
-	struct reading r = {.exam = exam,
-			    .plan = plan,
-			    .session = session,
-			    .merged = *exam->scan,
-			    .mask = protocol->breast_mask,
-			    .correct_scatter = protocol->scatter,
-			    .scatter = {exam->thickness, exam->support, exam->profile->scatter_scale}};
+	struct reading r = {
+		.exam = exam,
+		.plan = plan,
+		.session = session,
+		.merged = *exam->scan,
+		.mask = protocol->breast_mask,
+		.correct_scatter = protocol->scatter,
+		.scatter = {.thickness = exam->thickness, .gap = exam->support, .scale = exam->profile->scatter_scale}};
 	size_t n = (size_t)exam->n_views;
 	struct case_views_report report = {0};
 	int rc;

@@ -18,7 +18,8 @@ struct case_views_report {
 	 * corrected
 	 */
 	double scatter_mean, scatter_least, scatter_most;
-	int unmasked; /* views in which the breast mask was requested but found no air */
+	double scatter_air; /* mean over the views of the scatter that I0 included, relative to I0 */
+	int unmasked;	    /* views in which the breast mask was requested but found no air */
 };
 
 /* Decide I0 of the views (exam_decide_i0(); not of logarithmic values) and pass every view to the session, in any order. threads:

@@ -150,8 +150,9 @@ static void scatter_text(const struct dbt_work *w, char *ret_text, size_t size)
 
 	ret_text[0] = '\0';
 	if (w->base.protocol->dbt.scatter)
-		snprintf(ret_text, size, "Scatter subtracted: %.3f of the primary intensity, %.3f to %.3f in the projections.",
-			 v->scatter_mean, v->scatter_least, v->scatter_most);
+		snprintf(ret_text, size,
+			 "Scatter subtracted: %.3f of the primary intensity, %.3f to %.3f in the projections, %.3f in the air.",
+			 v->scatter_mean, v->scatter_least, v->scatter_most, v->scatter_air);
 	add_scatter_warnings(w, ret_text, size);
 }
 
@@ -209,9 +210,9 @@ static json_t *scatter(const struct dbt_work *w)
 {
 	const struct case_views_report *v = &w->views;
 
-	return w->base.protocol->dbt.scatter
-		       ? json_pack("{s:f, s:f, s:f}", "mean", v->scatter_mean, "least", v->scatter_least, "most", v->scatter_most)
-		       : NULL;
+	return w->base.protocol->dbt.scatter ? json_pack("{s:f, s:f, s:f, s:f}", "mean", v->scatter_mean, "least",
+							 v->scatter_least, "most", v->scatter_most, "air", v->scatter_air)
+					     : NULL;
 }
 
 /* Describe the open field that was used, and what the air shows about it. */
