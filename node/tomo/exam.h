@@ -36,6 +36,7 @@ struct exam_i0 {
 	enum i0_source source;
 	bool use_flatfield;
 	int over_code; /* stored value that is over range and shows air; -1: none */
+	struct prep_shadow shadow;
 	struct open_field open;
 };
 

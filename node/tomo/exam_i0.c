@@ -2,8 +2,9 @@
 /* exam_i0.c - decide the intensity of the unattenuated beam (I0) of each view, and whether it is known at all.
  *
  * With i0_mode `percentile` the first of these that applies:
- * - the view shows air (recon/dbt/air.h), and its level agrees with that of the neighbouring views, itself or divided by the
- *   exposure. Where air covers more of the view than the percentile leaves, I0 is the percentile, otherwise the plateau's level;
+ * - the view shows air (recon/dbt/air.h), its noise is like that of the air of the other views, and its level agrees with that
+ *   of the neighbouring views, itself or divided by the exposure. Where air covers more of the view than the percentile leaves,
+ *   I0 is the percentile, otherwise the plateau's level;
  * - the percentile agrees with the air that other views show;
  * - other views show air: the median of the nearest three, scaled by the exposure if the headers contain it;
  * - the profile's flat field, or its `air_value`;
@@ -25,6 +26,8 @@
 
 #define AGREE 0.1	   /* largest difference of ln I0 from the median of neighbouring views */
 #define CONFIRM 0.02	   /* largest difference of ln I0 at which the air of other views confirms a view's percentile */
+#define NOISE_ALIKE 4.0	   /* largest ratio of variance / intensity of the air to its median over the views */
+#define NOISE_LEAST 20.0   /* least variance, stored values^2, that is compared: above that of rounding */
 #define NEIGHBOURS 3	   /* views in that median */
 #define AGREE_MODEL 0.02   /* largest difference of ln I0 from the median of all views, divided by an open field */
 #define FOLLOW_LEAST 0.012 /* rms of ln I0 over the views, by distance, that can be told from other reasons */
@@ -193,6 +196,36 @@ static bool agrees(const struct decision *d, const double *own, int view, bool c
 	return fabs(log(value / nearby(d, own, view, charge))) <= (is_uniform(d->exam) ? AGREE : AGREE_MODEL);
 }
 
+/* Return the median variance / intensity of the air over the views that show I0; 0: none, or too small to be compared. */
+static double common_gain(const struct decision *d)
+{
+	double values[EXAM_VIEWS_MAX], level = 0;
+	int n = 0;
+
+	for (int i = 0; i < d->exam->n_views; i++)
+		if (d->own[i] > 0 && d->air[i].air.gain > 0) {
+			values[n++] = d->air[i].air.gain;
+			level = fmax(level, d->air[i].air.level);
+		}
+	qsort(values, (size_t)n, sizeof(values[0]), compare);
+	return n > 0 && values[n / 2] * level >= NOISE_LEAST ? values[n / 2] : 0;
+}
+
+/* Discard the I0 of views whose air has another noise than that of the other views: a part of it is clipped, or it is no air. */
+static void compare_noise(struct decision *d)
+{
+	double common = common_gain(d);
+
+	for (int i = 0; common > 0 && i < d->exam->n_views; i++) {
+		double gain = d->air[i].air.gain;
+
+		if (d->own[i] > 0 && gain >= 0 && (gain * NOISE_ALIKE < common || gain > NOISE_ALIKE * common)) {
+			d->own[i] = 0;
+			d->n_disagree++;
+		}
+	}
+}
+
 /* Discard the I0 of views that agree with their neighbours neither as it is nor divided by the exposure; of all views if most of
  * them disagree. */
 static int compare_views(struct decision *d, struct err *err)
@@ -249,7 +282,7 @@ static struct exam_i0 choose(const struct decision *d, int view)
 	bool charge = exam->views[view].charge > 0;
 	double others = nearby(d, d->own, view, charge) * (charge ? exam->views[view].charge : 1);
 	double own = d->own[view] > 0 ? d->own[view] : confirmed_percentile(d, view, others);
-	struct exam_i0 i0 = {.over_code = d->air[view].air.over_code};
+	struct exam_i0 i0 = {.over_code = d->air[view].air.over_code, .shadow = d->air[view].air.shadow};
 
 	if (own > 0) {
 		i0.i0 = own;
@@ -275,8 +308,11 @@ static struct exam_i0 choose(const struct decision *d, int view)
 static struct exam_i0 of_profile(const struct decision *d, int view)
 {
 	double value;
-	struct exam_i0 i0 = {
-		.i0 = exam_profile_i0(d->exam, view, &value), .source = I0_OF_PROFILE, .over_code = d->air[view].air.over_code};
+	const struct air *air = &d->air[view].air;
+	struct exam_i0 i0 = {.i0 = exam_profile_i0(d->exam, view, &value),
+			     .source = I0_OF_PROFILE,
+			     .over_code = air->over_code,
+			     .shadow = air->shadow};
 
 	if (d->exam->profile->i0_mode == I0_HEADER_MAX && i0.over_code >= 0 && value == i0.over_code)
 		return choose(d, view);
@@ -303,6 +339,7 @@ static int decide(struct decision *d, struct exam_i0 *ret, struct err *err)
 	share_slopes(d);
 	for (int i = 0; i < exam->n_views; i++)
 		d->own[i] = middle_i0(d, i);
+	compare_noise(d);
 	rc = compare_views(d, err);
 	for (int i = 0; rc == 0 && i < exam->n_views; i++) {
 		ret[i] = decide_view(d, i);
@@ -440,6 +477,28 @@ static void explain(const struct decision *d, const struct exam_i0 *i0, char *re
 		explain_field(d, &d->exam->open_field, ret, size);
 }
 
+/* Warn if a shadow is left out. */
+static void warn_shadow(struct exam *exam, const struct exam_i0 *i0)
+{
+	const double *h = exam->scan->h;
+	double far = 0, ends = 0;
+	int n = 0;
+
+	for (int i = 0; i < exam->n_views; i++) {
+		const struct prep_shadow *s = &i0[i].shadow;
+
+		n += s->far + s->first + s->last > 0;
+		far = fmax(far, s->far * h[0]);
+		ends = fmax(ends, fmax(s->first, s->last) * h[1]);
+	}
+	if (n > 0)
+		exam_warn(exam,
+			  "The shadow of a collimator is left out of %d projection%s: up to %.0f mm at the far side, %.0f mm at "
+			  "the "
+			  "ends along the chest wall.",
+			  n, plural(n), far, ends);
+}
+
 int exam_decide_i0(struct exam *exam, const struct view_air *air, struct err *err)
 {
 	size_t n = (size_t)exam->n_views;
@@ -452,6 +511,7 @@ int exam_decide_i0(struct exam *exam, const struct view_air *air, struct err *er
 			exam_warn(exam,
 				  "The levels of air in %d projection%s disagree: the flat field of the profile is used instead.",
 				  d.n_disagree, plural(d.n_disagree));
+		warn_shadow(exam, i0);
 		exam->open_field = measure_field(&d, i0);
 		explain(&d, i0, exam->relative, sizeof(exam->relative));
 		free(exam->i0);
@@ -508,6 +568,7 @@ struct prep exam_view_prep(const struct exam *exam, const struct exam_i0 *i0)
 	prep.flatfield = i0->use_flatfield ? exam->flatfield : NULL;
 	prep.has_over_code = i0->over_code >= 0;
 	prep.over_code = i0->over_code;
+	prep.shadow = i0->shadow;
 	if (!prep.inverted && !prep.has_over_code && prep.i0 * largest_factor(&prep) + prep.offset > prep.max_value)
 		prep.saturation = prep.max_value;
 	return prep;

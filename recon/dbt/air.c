@@ -19,9 +19,21 @@ int air_over_code(const struct prep *p, const uint32_t hist[PREP_VALUES])
 															  : -1;
 }
 
-static enum air_verdict judge(struct cells *c, double thickness, struct air *air)
+/* Return the largest intensity that occurs as a stored value; -1: none. */
+static int brightest_code(const struct prep *p, const uint32_t hist[PREP_VALUES])
+{
+	int step = p->inverted ? 1 : -1, code = p->inverted ? 0 : (int)p->max_value;
+
+	while (code >= 0 && code <= (int)p->max_value && (hist[code] == 0 || air_is_padding(p, code)))
+		code += step;
+	return code >= 0 && code <= (int)p->max_value ? code : -1;
+}
+
+static enum air_verdict judge(const struct prep *p, const uint32_t hist[PREP_VALUES], struct cells *c, double thickness,
+			      struct air *air)
 {
 	enum air_verdict verdict = AIR_NO_PLATEAU;
+	bool clipped = false;
 	size_t n_over = 0;
 	double log;
 
@@ -29,7 +41,12 @@ static enum air_verdict judge(struct cells *c, double thickness, struct air *air
 		verdict = air_judge_plateau(c, thickness, &log, air);
 	for (size_t i = 0; i < air_count_cells(c); i++)
 		n_over += c->cell[i].kind == CELL_OVER;
-	if (verdict == AIR_FOUND) {
+	if (verdict == AIR_FOUND)
+		air->gain = air_plateau_gain(c, &clipped);
+	if (clipped) {
+		verdict = AIR_OVER_RANGE;
+		air->over_code = brightest_code(p, hist);
+	} else if (verdict == AIR_FOUND) {
 		air->level = exp(log);
 		air->noise = air_bin_noise(c, log);
 	} else if (n_over > 0 && (double)n_over >= AIR_SHARE_LEAST * (double)c->n_data) {
@@ -56,7 +73,7 @@ static void flatten(struct cells *c, const struct prep *p, const double pitch[2]
 int air_find(const struct prep *p, const double pitch[2], double thickness, bool fit, const uint16_t *raw,
 	     const uint32_t hist[PREP_VALUES], struct air *ret_air, struct err *err)
 {
-	struct air air = {0};
+	struct air air = {.gain = -1};
 	struct cells c;
 	int rc;
 
@@ -72,10 +89,11 @@ int air_find(const struct prep *p, const double pitch[2], double thickness, bool
 	rc = air_cells_fill(p, air.over_code, raw, &c, err);
 	if (rc == 0) {
 		air_divide(&c, &p->open);
+		air.shadow = air_remove_shadow(&c);
 		air_measure_gain(&c);
 		air_mark_flat(&c);
 		flatten(&c, p, pitch, thickness, fit, &air.field);
-		air.verdict = judge(&c, thickness, &air);
+		air.verdict = judge(p, hist, &c, thickness, &air);
 		*ret_air = air;
 	}
 	free(c.cell);
@@ -95,6 +113,9 @@ const char *air_verdict_text(enum air_verdict verdict)
 		return "the object is too bright for its thickness, compared with the brightest region";
 	case AIR_OVER_RANGE:
 		return "the stored value of air is over range";
+	case AIR_TWO_LEVELS:
+		return "the air has two levels, as at the edge of a compression paddle, and which of them is that of the breast "
+		       "is unknown";
 	}
 	return "unknown";
 }

@@ -7,6 +7,11 @@
  * must be darker than the plateau by at least AIR_MU_LEAST times the thickness of the object; otherwise the plateau is the object
  * itself.
  *
+ * The noise of the plateau must be that of counting, as in the object: a plateau of one value beside noise is clipped, and its
+ * value is over range. If there are two levels of air, or a step of AIR_PADDLE_MOST at most along the far side, the edge of a
+ * compression paddle is in the image, and which level the breast has is not known. The shadow of a collimator along a side of the
+ * detector is left out.
+ *
  * Some systems store one code, the end of the range of values, for every intensity above their range (GE: 16383 beside values up
  * to 3648). If no stored value is close to the last code, this code is over range. It shows air, but its value is not an
  * intensity, so it is never used as a level. */
@@ -24,6 +29,7 @@
 #define AIR_LOG_ERROR                                                                                                            \
 	1e-3 /* 1/mm; error of the attenuation that an error of ln I0 divided by the thickness may cause: 2 % of 0.05 */
 #define AIR_FIELD_ERROR 3e-3 /* of ln I0 */
+#define AIR_PADDLE_MOST 0.23 /* largest step of ln I at the edge of a compression paddle: 3 mm of acrylic glass, obliquely */
 #define AIR_GAP 32	     /* a code is over range if the next occupied code is further away than this part of the range */
 
 enum air_verdict {
@@ -32,6 +38,7 @@ enum air_verdict {
 	AIR_NO_EDGE,	 /* the highest plateau passes continuously into darker regions: it is part of the object */
 	AIR_NO_CONTRAST, /* the object is not dark enough compared with the highest plateau for its thickness */
 	AIR_OVER_RANGE,	 /* there is air, but its stored value is over range */
+	AIR_TWO_LEVELS,	 /* a part of the air is behind a compression paddle */
 };
 
 /* How the air varies over the detector, beside the open field of the conversion: a plane fitted to the logarithms of the cells
@@ -53,7 +60,9 @@ struct air {
 	double share;	 /* of the plateau among the cells with data */
 	double at[2];	 /* mean position of the plateau relative to the middle of the detector, mm */
 	double contrast; /* line integral of the darkest cells, relative to the plateau */
+	double gain;	 /* variance of a bin / intensity in the plateau; below 0: not known */
 	int over_code;	 /* stored value that is over range; -1: none */
+	struct prep_shadow shadow; /* of a collimator */
 	struct air_field field;
 };
 

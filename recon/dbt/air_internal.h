@@ -129,6 +129,18 @@ bool air_find_mode(struct cells *c, double *ret_log);
 /* Decide about the plateau at *log, and refine *log. Sets contrast, share and at of `air`. */
 enum air_verdict air_judge_plateau(struct cells *c, double thickness, double *log, struct air *air);
 
+/* Return the variance of a bin / intensity in the plateau, after air_judge_plateau(); -1: too few cells. *ret_clipped: true if it
+ * is far below that of the object, whose noise is that of counting. */
+double air_plateau_gain(struct cells *c, bool *ret_clipped);
+
+/* ---- air_edges.c ---- */
+
+/* Empty the cells in the shadow of a collimator; return how many bins it covers. */
+struct prep_shadow air_remove_shadow(struct cells *c);
+/* Return whether a step along the far side is like the edge of a compression paddle, and would make the attenuation of an object
+ * of this thickness wrong. Uses c->sorted. */
+bool air_has_paddle_edge(const struct cells *c, double thickness);
+
 /* ---- air_field.c ---- */
 
 /* Measure how the air varies over the detector. Uses the region of the cells, and clears it. */

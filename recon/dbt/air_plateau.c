@@ -6,6 +6,7 @@
  * - Connection is tested by flooding from the last cells of each row that have data, through cells that are about as bright as
  *   the level. Where a row ends over range, this is its air, and the row begins no region. */
 #include <math.h>
+#include <stdint.h>
 
 #include "recon/dbt/air_internal.h"
 
@@ -17,7 +18,13 @@
 #define BAND_CLASSES 15	  /* BAND / CLASS */
 #define GAP_MOST 0.4	  /* largest number of cells in the gap, three classes, relative to those of the plateau */
 #define FLAT_LEAST 0.8	  /* least share of flat cells inside a plateau */
-#define DARK_CELLS 3	  /* the darkest cells that are ignored */
+#define VALLEY_MOST 0.25  /* largest number of cells between two levels, three classes, relative to those of the second one */
+#define GROUP_PAIRS 64	  /* pairs of bins with which a variance is estimated */
+#define GROUPS_LEAST 16
+#define EVEN_LEAST 0.1	 /* least ratio of the quartiles of the variances of the object, if they are those of counting */
+#define STEPS_LEAST 20.0 /* least variance of the object, stored values^2: above that of rounding and of structures */
+#define CLIPPED_MOST 0.1 /* variance / intensity of a clipped plateau relative to that of the object */
+#define DARK_CELLS 3	 /* the darkest cells that are ignored */
 
 /* ---- the level ---- */
 
@@ -156,6 +163,95 @@ static size_t gap_cells(const struct counts *n, double flood_width)
 	return least;
 }
 
+/* ---- two levels ---- */
+
+/* Count the flat cells by class below the level; the first class begins at the level's lower edge. */
+static void count_below(const struct cells *c, double log, double width, size_t hist[BAND_CLASSES])
+{
+	for (size_t i = 0; i < air_count_cells(c); i++) {
+		double dark = log - width - (double)c->cell[i].log;
+
+		if (c->cell[i].flat && dark >= 0 && dark < BAND_CLASSES * CLASS)
+			hist[(int)(dark / CLASS)]++;
+	}
+}
+
+/* Return the least number of cells in a class. */
+static size_t least_of(const size_t *hist, int from, int end)
+{
+	size_t least = SIZE_MAX;
+
+	for (int k = from; k < end; k++)
+		least = hist[k] < least ? hist[k] : least;
+	return least;
+}
+
+/* Return whether there is a second level up to AIR_PADDLE_MOST below the first, with few cells on both sides of it. */
+static bool has_second_level(const struct cells *c, double log, double width)
+{
+	size_t hist[BAND_CLASSES] = {0};
+	double least = fmax(AIR_SHARE_LEAST * (double)c->n_data, CELLS_LEAST);
+	bool found = false;
+
+	count_below(c, log, width, hist);
+	for (int k = 2; width + (k + 1) * CLASS < AIR_PADDLE_MOST && k + 3 < BAND_CLASSES; k++) {
+		double n = (double)(hist[k - 1] + hist[k] + hist[k + 1]), few = VALLEY_MOST * n / 3;
+
+		found = found || (n >= least && hist[k] >= hist[k - 1] && hist[k] >= hist[k + 1] &&
+				  (double)least_of(hist, 0, k - 1) <= few && (double)least_of(hist, k + 2, BAND_CLASSES) <= few);
+	}
+	return found;
+}
+
+/* ---- noise ---- */
+
+/* Estimate the variance / intensity of groups of cells of the plateau, or of those outside the region; return their number. The
+ * median of each group leaves out edges. *ret_mean: mean intensity. */
+static size_t group_variances(struct cells *c, bool plateau, double *ret_mean)
+{
+	int pairs = c->bins_u * ((c->bins_v + 1) / 2), size = (GROUP_PAIRS + pairs - 1) / pairs, in_group = 0;
+	float group[GROUP_PAIRS];
+	size_t n = 0, used = 0;
+	double mean = 0;
+
+	for (size_t i = 0; i < air_count_cells(c); i++) {
+		const struct cell *a = &c->cell[i];
+
+		if (a->kind != CELL_DATA || !(a->variance >= 0) || (plateau ? !a->plateau : a->region))
+			continue;
+		mean += (double)a->mean;
+		used++;
+		group[in_group++] = a->variance;
+		if (in_group == size) {
+			c->sorted[n++] = (float)air_median(group, (size_t)size);
+			in_group = 0;
+		}
+	}
+	*ret_mean = used > 0 ? mean / (double)used : 0;
+	return n;
+}
+
+double air_plateau_gain(struct cells *c, bool *ret_clipped)
+{
+	double mean, quarter, middle, gain = 0;
+	size_t n = group_variances(c, true, &mean);
+
+	*ret_clipped = false;
+	if (n < GROUPS_LEAST)
+		return -1;
+	gain = air_median(c->sorted, n);
+	n = group_variances(c, false, &mean);
+	if (n < GROUPS_LEAST)
+		return gain;
+	quarter = air_select(c->sorted, n, n / 4);
+	middle = air_median(c->sorted, n);
+	*ret_clipped = quarter * mean >= STEPS_LEAST && quarter >= EVEN_LEAST * air_select(c->sorted, n, 3 * n / 4) &&
+		       gain < CLIPPED_MOST * middle;
+	return gain;
+}
+
+/* ---- the decision ---- */
+
 /* Return the logarithm of the darkest cells. */
 static double find_dark(struct cells *c)
 {
@@ -203,5 +299,7 @@ enum air_verdict air_judge_plateau(struct cells *c, double thickness, double *lo
 	if (air->contrast < AIR_MU_LEAST * thickness)
 		return AIR_NO_CONTRAST;
 	*log = plateau_level(c, *log, width, n.inside >= CELLS_LEAST, air->at);
-	return ends ? AIR_FOUND : AIR_NO_PLATEAU;
+	if (!ends)
+		return AIR_NO_PLATEAU;
+	return has_second_level(c, *log, width) || air_has_paddle_edge(c, thickness) ? AIR_TWO_LEVELS : AIR_FOUND;
 }

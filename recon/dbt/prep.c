@@ -239,6 +239,20 @@ static void look_up(const struct lookup *l, struct limits lim, const uint16_t *r
 	stats->clamped += clamped;
 }
 
+/* Remove the merged bins that a shadow covers, also in part. */
+static void remove_shadow(const struct prep *p, int n_u, int n_v, float *line, float *valid)
+{
+	int end = (p->n_u - p->shadow.far) / p->bin, first = (p->shadow.first + p->bin - 1) / p->bin,
+	    last = (p->n_v - p->shadow.last) / p->bin;
+
+	for (int j = 0; j < n_v; j++) {
+		int from = j < first || j >= last ? 0 : end;
+
+		for (int i = from; i < n_u; i++)
+			line[(size_t)j * (size_t)n_u + (size_t)i] = valid[(size_t)j * (size_t)n_u + (size_t)i] = 0;
+	}
+}
+
 int prep_view(const struct prep *p, const uint16_t *raw, float *ret_line, float *ret_valid, struct prep_stats *ret_stats,
 	      struct err *err)
 {
@@ -282,6 +296,8 @@ int prep_view(const struct prep *p, const uint16_t *raw, float *ret_line, float 
 		floored += stats.floored;
 		clamped += stats.clamped;
 	}
+	if (p->shadow.far + p->shadow.first + p->shadow.last > 0)
+		remove_shadow(p, n_u, n_v, ret_line, ret_valid);
 	if (ret_stats)
 		*ret_stats = (struct prep_stats){padded, saturated, over_range, floored, clamped};
 out:

@@ -22,6 +22,11 @@
 #include "kernels/err.h"
 #include "recon/dbt/open_field.h"
 
+/* Bins without data because a collimator's shadow covers them: at the far end of u, at the beginning and at the end of v. */
+struct prep_shadow {
+	int far, first, last;
+};
+
 struct prep {
 	int n_u, n_v;	  /* detector bins, as in raw */
 	int bin;	  /* merge bin x bin */
@@ -38,6 +43,7 @@ struct prep {
 	bool has_over_code;
 	int over_code;		/* stored value that means an intensity above the range */
 	const float *flatfield; /* n_v * n_u: I0 per bin relative to i0; NULL: 1 */
+	struct prep_shadow shadow;
 	struct open_field open; /* factor of I0, of linear values, in the bins of raw */
 };
 

@@ -61,6 +61,46 @@ static void decided(struct exam *e, const struct view_air air[N_VIEWS], const do
 		1, TAG_EXPOSURE_IN_UAS, "4000"                                                                                   \
 	}
 
+/* A view whose air has far less noise than that of the others is clipped, although its level is near theirs; with little noise,
+ * and where the noise is not known, nothing is compared. */
+static void test_noise(void **state)
+{
+	struct exam *e = exam_of(EDITS(MODEL("Part")));
+	struct view_air air[N_VIEWS];
+	struct err err = {0};
+
+	(void)state;
+	for (int way = 0; way < 3; way++) {
+		fill(air, 0.09);
+		for (int i = 0; i < N_VIEWS; i++)
+			air[i].air.gain = way == 1 ? 0.001 : 1 + 0.1 * i;
+		air[3].air.gain = way == 2 ? -1 : 0;
+		air[3].air.level = 0.95 * LEVEL;
+		assert_int_equal(exam_decide_i0(e, air, &err), 0);
+		assert_int_equal(e->i0[3].source, way == 0 ? I0_OF_OTHERS : I0_OF_VIEW);
+		assert_true(fabs(e->i0[3].i0 / LEVEL - (way == 0 ? 1 : 0.95)) < 1e-9);
+		assert_true(e->i0[0].source == I0_OF_VIEW && e->i0[4].source == I0_OF_VIEW);
+	}
+	exam_close(e);
+}
+
+/* The shadow of a collimator is passed on, and named. */
+static void test_shadow(void **state)
+{
+	struct exam *e = exam_of(EDITS(MODEL("Part")));
+	struct view_air air[N_VIEWS];
+	struct err err = {0};
+
+	(void)state;
+	fill(air, 0.09);
+	air[1].air.shadow = (struct prep_shadow){5, 0, 3};
+	assert_int_equal(exam_decide_i0(e, air, &err), 0);
+	assert_true(exam_view_prep(e, &e->i0[1]).shadow.far == 5 && exam_view_prep(e, &e->i0[1]).shadow.last == 3);
+	assert_true(exam_view_prep(e, &e->i0[0]).shadow.far == 0);
+	assert_non_null(strstr(e->warnings, "collimator is left out of 1 projection: up to 5 mm at the far side, 3 mm"));
+	exam_close(e);
+}
+
 static void test_own(void **state)
 {
 	struct exam *e = exam_of(EDITS(MODEL("Part"))); /* percentile 90 */
@@ -399,10 +439,11 @@ static void test_flat_window(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_own),	   cmocka_unit_test(test_others),	 cmocka_unit_test(test_profile),
-		cmocka_unit_test(test_unknown),	   cmocka_unit_test(test_header_max),	 cmocka_unit_test(test_model),
-		cmocka_unit_test(test_fit),	   cmocka_unit_test(test_not_uniform),	 cmocka_unit_test(test_saturation),
-		cmocka_unit_test(test_flat_slope), cmocka_unit_test(test_flat_exposure), cmocka_unit_test(test_flat_window),
+		cmocka_unit_test(test_own),	      cmocka_unit_test(test_noise),	  cmocka_unit_test(test_shadow),
+		cmocka_unit_test(test_others),	      cmocka_unit_test(test_profile),	  cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_header_max),    cmocka_unit_test(test_model),	  cmocka_unit_test(test_fit),
+		cmocka_unit_test(test_not_uniform),   cmocka_unit_test(test_saturation),  cmocka_unit_test(test_flat_slope),
+		cmocka_unit_test(test_flat_exposure), cmocka_unit_test(test_flat_window),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);

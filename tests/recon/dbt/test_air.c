@@ -276,6 +276,96 @@ static void test_over_range(void **state)
 	assert_true(air.over_code == 16383 && fabs(air.level / 3648 - 1) < 0.01);
 }
 
+/* ---- clipped air, collimators, paddles ---- */
+
+/* A detector that clips at a value below that of air, with occupied values just below it: the noise of the air shows it. Without
+ * noise nothing does. */
+static void test_clipped(void **state)
+{
+	static const int columns[] = {N_U - 24, N_U - 120, 40};
+	struct prep p = plain;
+
+	(void)state;
+	for (size_t k = 0; k < 3; k++)
+		for (int way = 0; way < 2; way++) {
+			struct air air;
+
+			p.inverted = way;
+			draw_slab(12000, columns[k]);
+			store(&p, true);
+			for (size_t i = 0; i < N; i++) {
+				int value = p.inverted ? 16383 - raw[i] : raw[i];
+
+				value = value > 9000 ? 9000 : value;
+				raw[i] = (uint16_t)(p.inverted ? 16383 - value : value);
+			}
+			air = found(&p, AIR_OVER_RANGE);
+			assert_int_equal(air.over_code, p.inverted ? 16383 - 9000 : 9000);
+		}
+	draw_slab(9000, N_U - 24);
+	store(&plain, false);
+	assert_true(found(&plain, AIR_FOUND).gain < 0.01);
+	draw_slab(9000, N_U - 24);
+	store(&plain, true);
+	assert_true(fabs(found(&plain, AIR_FOUND).gain - 1) < 0.1);
+}
+
+/* Darken the bins beyond a column, and the rows at both ends, as a collimator does that lets 0.5 % pass. */
+static void collimate(int far, int first, int last)
+{
+	for (int v = 0; v < N_V; v++)
+		for (int u = 0; u < N_U; u++)
+			if (u >= N_U - far || v < first || v >= N_V - last)
+				intensity[v * N_U + u] = 60;
+	store(&plain, true);
+}
+
+/* The shadow of a collimator is neither air nor object: beside a slab that fills the field, its darkness proves no air. */
+static void test_shadow(void **state)
+{
+	static const int sides[][3] = {{8, 0, 0}, {30, 0, 0}, {0, 40, 0}, {0, 0, 40}, {24, 30, 50}};
+	struct air air;
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(sides) / sizeof(sides[0]); k++) {
+		const int *s = sides[k];
+
+		draw_slab(12000, N_U);
+		collimate(s[0], s[1], s[2]);
+		air = found(&plain, AIR_NO_CONTRAST);
+		draw_slab(12000, N_U - 60);
+		collimate(s[0], s[1], s[2]);
+		air = found(&plain, AIR_FOUND);
+		assert_true(fabs(air.level / 12000 - 1) < 0.01);
+		assert_true(air.shadow.far >= s[0] && air.shadow.far <= (s[0] ? s[0] + 10 : 0));
+		assert_true(air.shadow.first >= s[1] && air.shadow.first <= (s[1] ? s[1] + 10 : 0));
+		assert_true(air.shadow.last >= s[2] && air.shadow.last <= (s[2] ? s[2] + 10 : 0));
+	}
+	draw_slab(12000, N_U - 60);
+	store(&plain, true);
+	air = found(&plain, AIR_FOUND);
+	assert_true(air.shadow.far + air.shadow.first + air.shadow.last == 0);
+}
+
+/* Beyond the edge of a compression paddle the air is brighter than around the object. */
+static void test_paddle(void **state)
+{
+	static const double steps[] = {0.08, 0.17, 0.22};
+
+	(void)state;
+	for (size_t k = 0; k < 3; k++) {
+		draw_slab(12000, N_U - 100);
+		for (int v = 0; v < N_V; v++)
+			for (int u = 0; u < N_U - 30; u++)
+				intensity[v * N_U + u] *= exp(-steps[k]);
+		store(&plain, true);
+		found(&plain, AIR_TWO_LEVELS);
+	}
+	draw_slab(12000, N_U - 100);
+	store(&plain, true);
+	found(&plain, AIR_FOUND);
+}
+
 /* ---- air that varies over the detector ---- */
 
 #define FAR (N_U * 0.5) /* mm */
@@ -429,6 +519,7 @@ int main(void)
 		cmocka_unit_test(test_skin),	   cmocka_unit_test(test_plate),   cmocka_unit_test(test_continuous),
 		cmocka_unit_test(test_over_range), cmocka_unit_test(test_slope),   cmocka_unit_test(test_strip),
 		cmocka_unit_test(test_open_field), cmocka_unit_test(test_refused), cmocka_unit_test(test_select),
+		cmocka_unit_test(test_clipped),	   cmocka_unit_test(test_shadow),  cmocka_unit_test(test_paddle),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -337,13 +337,39 @@ static void test_refused(void **state)
 	assert_int_equal(prep_view(&bad, raw, line, valid, NULL, &err), -EINVAL); /* log_scale 0 */
 }
 
+/* Merged bins that a shadow covers, also in part, have no data. */
+static void test_shadow(void **state)
+{
+	enum { NU = 12, NV = 16 };
+	uint16_t raw[NU * NV];
+	float line[NU * NV], valid[NU * NV];
+	struct err err = {0};
+
+	(void)state;
+	for (size_t i = 0; i < NU * NV; i++)
+		raw[i] = 500;
+	for (int bin = 1; bin <= 2; bin++) {
+		struct prep p = {
+			.n_u = NU, .n_v = NV, .bin = bin, .max_value = 4095, .i0 = 1000, .floor = 1e-4, .shadow = {3, 5, 2}};
+
+		assert_int_equal(prep_view(&p, raw, line, valid, NULL, &err), 0);
+		for (int v = 0; v < NV / bin; v++)
+			for (int u = 0; u < NU / bin; u++) {
+				bool shown = (u + 1) * bin <= NU - 3 && v * bin >= 5 && (v + 1) * bin <= NV - 2;
+
+				assert_true(valid[v * (NU / bin) + u] == (float)shown);
+				assert_true(fabs((double)line[v * (NU / bin) + u] - (shown ? log(2) : 0)) < 1e-6);
+			}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_values),	  cmocka_unit_test(test_polarity),   cmocka_unit_test(test_masks),
-		cmocka_unit_test(test_binning),	  cmocka_unit_test(test_log_data),   cmocka_unit_test(test_flatfield),
-		cmocka_unit_test(test_both_ways), cmocka_unit_test(test_percentile), cmocka_unit_test(test_over_range),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_values),	   cmocka_unit_test(test_polarity),  cmocka_unit_test(test_masks),
+		cmocka_unit_test(test_binning),	   cmocka_unit_test(test_log_data),  cmocka_unit_test(test_flatfield),
+		cmocka_unit_test(test_shadow),	   cmocka_unit_test(test_both_ways), cmocka_unit_test(test_percentile),
+		cmocka_unit_test(test_over_range), cmocka_unit_test(test_refused),
 	};
 
 	return cmocka_run_group_tests_name("prep", tests, NULL, NULL);
