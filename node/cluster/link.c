@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/cluster/link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <openssl/hmac.h>
+#include <openssl/ssl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "kernels/clock.h"
+
+#define IDENTITY_SIZE (PILOT_ID_SIZE + 24)
+#define KEY_SIZE 32
+
+struct buffer {
+	uint8_t *bytes;
+	size_t n, capacity;
+};
+
+struct link {
+	int fd;
+	SSL_CTX *context;
+	SSL *ssl;
+	bool node;	   /* this is the node's end */
+	const char *spool; /* of the node */
+	char id[PILOT_ID_SIZE];
+	uint64_t number;
+	char secret[PILOT_SECRET_SIZE]; /* of the pilot's end */
+	char refusal[300];		/* of the node's end: why the identity was not accepted */
+	bool opened;			/* the handshake is done */
+	bool wants_write;		/* of the handshake */
+	double heard, sent;
+	struct buffer out; /* waits to be sent, from out_at on */
+	size_t out_at;
+	uint8_t head[WIRE_HEAD]; /* of the message that is being received */
+	size_t n_head;
+	enum wire_kind kind;
+	size_t want; /* bytes of its payload */
+	struct buffer in;
+};
+
+static int grow(struct buffer *b, size_t n, struct err *err)
+{
+	size_t capacity = b->capacity ? b->capacity : 4096;
+	uint8_t *bytes;
+
+	if (n <= b->capacity)
+		return 0;
+	while (capacity < n)
+		capacity *= 2;
+	bytes = realloc(b->bytes, capacity);
+	if (!bytes)
+		return err_set(err, ENOMEM, "no memory for a message of %zu bytes", n);
+	b->bytes = bytes;
+	b->capacity = capacity;
+	return 0;
+}
+
+/* ---- keys ---- */
+
+static SSL_SESSION *make_session(SSL *ssl, const char *secret, const char *identity)
+{
+	static const unsigned char aes_128_gcm_sha256[] = {0x13, 0x01};
+	unsigned char key[KEY_SIZE], bytes[KEY_SIZE];
+	unsigned n = sizeof(key), byte;
+	SSL_SESSION *session = SSL_SESSION_new();
+
+	for (size_t i = 0; i < sizeof(bytes) && sscanf(secret + 2 * i, "%2x", &byte) == 1; i++)
+		bytes[i] = (unsigned char)byte;
+	if (!session || !HMAC(EVP_sha256(), bytes, sizeof(bytes), (const unsigned char *)identity, strlen(identity), key, &n) ||
+	    !SSL_SESSION_set1_master_key(session, key, n) ||
+	    !SSL_SESSION_set_cipher(session, SSL_CIPHER_find(ssl, aes_128_gcm_sha256)) ||
+	    !SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION)) {
+		SSL_SESSION_free(session);
+		session = NULL;
+	}
+	OPENSSL_cleanse(key, sizeof(key));
+	OPENSSL_cleanse(bytes, sizeof(bytes));
+	return session;
+}
+
+/* The pilot's end: name the token. */
+static int use_token(SSL *ssl, const EVP_MD *md, const unsigned char **ret_identity, size_t *ret_n, SSL_SESSION **ret_session)
+{
+	static _Thread_local char identity[IDENTITY_SIZE];
+	const struct link *l = SSL_get_app_data(ssl);
+
+	*ret_session = NULL;
+	if (md && EVP_MD_get_type(md) != NID_sha256)
+		return 1;
+	snprintf(identity, sizeof(identity), "%s.%" PRIu64, l->id, l->number);
+	*ret_session = make_session(ssl, l->secret, identity);
+	*ret_identity = (const unsigned char *)identity;
+	*ret_n = strlen(identity);
+	return *ret_session != NULL;
+}
+
+/* Split "ID.N". */
+static bool parse_identity(const char *text, char ret_id[PILOT_ID_SIZE], uint64_t *ret_number)
+{
+	const char *dot = strrchr(text, '.');
+	size_t n = dot ? (size_t)(dot - text) : 0;
+
+	if (n == 0 || n >= PILOT_ID_SIZE || strspn(dot + 1, "0123456789") != strlen(dot + 1) || dot[1] == '\0' || dot[1] == '0')
+		return false;
+	memcpy(ret_id, text, n);
+	ret_id[n] = '\0';
+	errno = 0;
+	*ret_number = strtoull(dot + 1, NULL, 10);
+	return errno == 0 && pilot_id_is_valid(ret_id);
+}
+
+/* The node's end: find the secret of the identity. */
+static int find_token(SSL *ssl, const unsigned char *bytes, size_t n, SSL_SESSION **ret_session)
+{
+	struct link *l = SSL_get_app_data(ssl);
+	char identity[IDENTITY_SIZE], secret[PILOT_SECRET_SIZE];
+	struct err err = {0};
+
+	*ret_session = NULL;
+	if (n >= sizeof(identity))
+		return 1;
+	memcpy(identity, bytes, n);
+	identity[n] = '\0';
+	if (!parse_identity(identity, l->id, &l->number))
+		snprintf(l->refusal, sizeof(l->refusal), "no token of a pilot");
+	else if (pilot_secret_read(l->spool, l->id, secret, &err) < 0)
+		snprintf(l->refusal, sizeof(l->refusal), "%.*s", (int)sizeof(l->refusal) - 1, err.msg);
+	else
+		*ret_session = make_session(ssl, secret, identity);
+	OPENSSL_cleanse(secret, sizeof(secret));
+	return 1; /* without a session the handshake fails, because the node has no certificate */
+}
+
+/* ---- open, close ---- */
+
+static SSL_CTX *make_context(bool node)
+{
+	SSL_CTX *context = SSL_CTX_new(node ? TLS_server_method() : TLS_client_method());
+
+	if (!context)
+		return NULL;
+	if (!SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) ||
+	    !SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256") || !SSL_CTX_set_num_tickets(context, 0)) {
+		SSL_CTX_free(context);
+		return NULL;
+	}
+	SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+	SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+	SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
+	if (node)
+		SSL_CTX_set_psk_find_session_callback(context, find_token);
+	else
+		SSL_CTX_set_psk_use_session_callback(context, use_token);
+	return context;
+}
+
+static int open_link(int fd, bool node, struct link **ret_link, struct err *err)
+{
+	struct link *l = calloc(1, sizeof(*l));
+	int on = 1;
+
+	if (!l) {
+		close(fd);
+		return err_set(err, ENOMEM, "no memory for a connection");
+	}
+	*l = (struct link){.fd = fd, .node = node, .heard = clock_seconds(), .sent = clock_seconds()};
+	l->context = make_context(node);
+	l->ssl = l->context ? SSL_new(l->context) : NULL;
+	if (!l->ssl || fcntl(fd, F_SETFL, O_NONBLOCK) < 0 || !SSL_set_fd(l->ssl, fd)) {
+		link_close(l);
+		return err_set(err, EIO, "cannot set up a TLS connection");
+	}
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* ignored by other sockets */
+	SSL_set_app_data(l->ssl, l);
+	*ret_link = l;
+	return 0;
+}
+
+int link_open_node(int fd, const char *spool, struct link **ret_link, struct err *err)
+{
+	int ret = open_link(fd, true, ret_link, err);
+
+	if (ret == 0) {
+		(*ret_link)->spool = spool;
+		SSL_set_accept_state((*ret_link)->ssl);
+	}
+	return ret;
+}
+
+int link_open_pilot(int fd, const char *id, const char *secret, uint64_t number, struct link **ret_link, struct err *err)
+{
+	int ret = open_link(fd, false, ret_link, err);
+
+	if (ret == 0) {
+		struct link *l = *ret_link;
+
+		snprintf(l->id, sizeof(l->id), "%s", id);
+		snprintf(l->secret, sizeof(l->secret), "%s", secret);
+		l->number = number;
+		SSL_set_connect_state(l->ssl);
+	}
+	return ret;
+}
+
+struct link *link_close(struct link *l)
+{
+	if (!l)
+		return NULL;
+	SSL_free(l->ssl);
+	SSL_CTX_free(l->context);
+	close(l->fd);
+	OPENSSL_cleanse(l->secret, sizeof(l->secret));
+	free(l->out.bytes);
+	free(l->in.bytes);
+	free(l);
+	return NULL;
+}
+
+const char *link_id(const struct link *l)
+{
+	return l->id;
+}
+
+int link_fd(const struct link *l)
+{
+	return l->fd;
+}
+
+short link_events(const struct link *l)
+{
+	bool write = l->opened ? l->out_at < l->out.n : l->wants_write;
+
+	return (short)(POLLIN | (write ? POLLOUT : 0));
+}
+
+double link_heard(const struct link *l)
+{
+	return l->heard;
+}
+
+double link_sent(const struct link *l)
+{
+	return l->sent;
+}
+
+size_t link_queued(const struct link *l)
+{
+	return l->out.n - l->out_at;
+}
+
+/* ---- handshake ---- */
+
+static int lost(struct err *err, const char *what)
+{
+	unsigned long code = ERR_peek_error();
+	const char *text = code ? ERR_reason_error_string(code) : NULL;
+	int system = errno;
+
+	ERR_clear_error();
+	return err_set(err, ECONNRESET, "%s: %s", what,
+		       text	? text
+		       : system ? strerror(system)
+				: "the peer closed the connection");
+}
+
+int link_handshake(struct link *l, struct err *err)
+{
+	int rc, why;
+
+	if (l->opened)
+		return 1;
+	ERR_clear_error();
+	errno = 0;
+	rc = SSL_do_handshake(l->ssl);
+	why = SSL_get_error(l->ssl, rc);
+	l->wants_write = why == SSL_ERROR_WANT_WRITE;
+	if (rc != 1 && (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE))
+		return 0;
+	if (rc != 1 && l->refusal[0])
+		return err_set(err, EACCES, "%s", l->refusal);
+	if (rc != 1)
+		return lost(err, l->node ? "no handshake with a pilot"
+					 : "the node refused the handshake (another secret, or an unknown ID)");
+	l->heard = clock_seconds();
+	l->opened = true;
+	return l->node && pilot_token_use(l->spool, l->id, l->number, err) < 0 ? -err->code : 1;
+}
+
+static int connect_to(const struct addrinfo *a, double until, struct err *err)
+{
+	int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), code = 0;
+	socklen_t n = sizeof(code);
+	struct pollfd p = {.fd = fd, .events = POLLOUT};
+
+	if (fd < 0)
+		return err_set(err, errno, "no socket: %s", strerror(errno));
+	if (connect(fd, a->ai_addr, a->ai_addrlen) < 0 && errno != EINPROGRESS)
+		code = errno;
+	else if (poll(&p, 1, (int)fmax(0, 1000 * (until - clock_seconds()))) <= 0)
+		code = ETIMEDOUT;
+	else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &n) < 0)
+		code = errno;
+	if (code == 0)
+		return fd;
+	close(fd);
+	return err_set(err, code, "%s", strerror(code));
+}
+
+/* Split "HOST:PORT" or "[ADDRESS]:PORT". */
+static bool split_address(const char *address, char ret_host[128], char ret_port[8])
+{
+	const char *colon = strrchr(address, ':');
+	size_t n = colon ? (size_t)(colon - address) : 0;
+
+	if (n > 1 && address[0] == '[' && address[n - 1] == ']') {
+		address++;
+		n -= 2;
+	}
+	if (n == 0 || n >= 128 || strlen(colon + 1) >= 8)
+		return false;
+	memcpy(ret_host, address, n);
+	ret_host[n] = '\0';
+	strcpy(ret_port, colon + 1);
+	return true;
+}
+
+static int connect_any(const char *address, double until, struct err *err)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV}, *list = NULL;
+	char host[128], port[8];
+	int fd = -1, rc;
+
+	if (!split_address(address, host, port))
+		return err_set(err, EINVAL, "'%s' is no address; allowed: HOST:PORT", address);
+	rc = getaddrinfo(host, port, &hints, &list);
+	if (rc != 0)
+		return err_set(err, EHOSTUNREACH, "cannot resolve %s: %s", address, gai_strerror(rc));
+	for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next)
+		fd = connect_to(a, until, err);
+	freeaddrinfo(list);
+	if (fd < 0)
+		err_prefix(err, "cannot connect to %s", address);
+	return fd;
+}
+
+int link_dial(const char *address, const char *id, const char *secret, uint64_t number, double timeout, struct link **ret_link,
+	      struct err *err)
+{
+	double until = clock_seconds() + timeout;
+	struct link *l = NULL;
+	int fd = connect_any(address, until, err), ret;
+
+	if (fd < 0)
+		return fd;
+	ret = link_open_pilot(fd, id, secret, number, &l, err);
+	while (ret == 0) {
+		struct pollfd p = {.fd = fd};
+
+		ret = link_handshake(l, err);
+		p.events = link_events(l);
+		if (ret == 0 && poll(&p, 1, (int)fmax(0, 1000 * (until - clock_seconds()))) == 0)
+			ret = err_set(err, ETIMEDOUT, "%s does not complete the handshake", address);
+	}
+	if (ret < 0)
+		link_close(l);
+	else
+		*ret_link = l;
+	return ret < 0 ? ret : 0;
+}
+
+/* ---- messages ---- */
+
+static int queue(struct link *l, enum wire_kind kind, const void *bytes, size_t n, struct err *err)
+{
+	int ret;
+
+	if (l->out_at > 0) {
+		memmove(l->out.bytes, l->out.bytes + l->out_at, l->out.n - l->out_at);
+		l->out.n -= l->out_at;
+		l->out_at = 0;
+	}
+	ret = grow(&l->out, l->out.n + WIRE_HEAD + n, err);
+	if (ret < 0)
+		return ret;
+	wire_put_head(kind, n, l->out.bytes + l->out.n);
+	memcpy(l->out.bytes + l->out.n + WIRE_HEAD, bytes, n);
+	l->out.n += WIRE_HEAD + n;
+	l->sent = clock_seconds();
+	return 0;
+}
+
+int link_send(struct link *l, const struct wire_message *m, struct err *err)
+{
+	char *text;
+	size_t n;
+	int ret = wire_encode(m, &text, &n, err);
+
+	if (ret < 0)
+		return ret;
+	ret = queue(l, m->kind, text, n, err);
+	free(text);
+	return ret;
+}
+
+int link_send_data(struct link *l, const void *bytes, size_t n, struct err *err)
+{
+	return queue(l, WIRE_DATA, bytes, n, err);
+}
+
+int link_flush(struct link *l, struct err *err)
+{
+	while (l->out_at < l->out.n) {
+		size_t n = 0;
+		int rc, why;
+
+		ERR_clear_error();
+		errno = 0;
+		rc = SSL_write_ex(l->ssl, l->out.bytes + l->out_at, l->out.n - l->out_at, &n);
+		why = SSL_get_error(l->ssl, rc);
+		if (rc != 1 && (why == SSL_ERROR_WANT_WRITE || why == SSL_ERROR_WANT_READ))
+			return 0;
+		if (rc != 1)
+			return lost(err, "the connection is lost");
+		l->out_at += n;
+	}
+	return 0;
+}
+
+int link_drain(struct link *l, double timeout, struct err *err)
+{
+	double until = clock_seconds() + timeout;
+	int ret = link_flush(l, err);
+
+	while (ret == 0 && link_queued(l) > 0) {
+		struct pollfd p = {.fd = l->fd, .events = POLLOUT};
+
+		if (poll(&p, 1, (int)fmax(0, 1000 * (until - clock_seconds()))) == 0)
+			return err_set(err, ETIMEDOUT, "the peer does not read");
+		ret = link_flush(l, err);
+	}
+	return ret;
+}
+
+/* Read until `have` bytes are `want`. 1: they are; 0: not yet. */
+static int read_some(struct link *l, uint8_t *to, size_t *have, size_t want, struct err *err)
+{
+	while (*have < want) {
+		size_t n = 0;
+		int rc, why;
+
+		ERR_clear_error();
+		errno = 0;
+		rc = SSL_read_ex(l->ssl, to + *have, want - *have, &n);
+		why = SSL_get_error(l->ssl, rc);
+		if (rc != 1 && (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE))
+			return 0;
+		if (rc != 1)
+			return lost(err, "the connection is lost");
+		*have += n;
+		l->heard = clock_seconds();
+	}
+	return 1;
+}
+
+int link_receive(struct link *l, struct wire_message *ret_message, const void **ret_bytes, size_t *ret_n, struct err *err)
+{
+	int ret = 1;
+
+	if (l->n_head < WIRE_HEAD) {
+		ret = read_some(l, l->head, &l->n_head, WIRE_HEAD, err);
+		if (ret == 1) {
+			l->in.n = 0;
+			ret = wire_get_head(l->head, &l->kind, &l->want, err);
+			ret = ret == 0 ? grow(&l->in, l->want, err) : ret;
+			ret = ret == 0 ? 1 : ret;
+		}
+	}
+	if (ret == 1)
+		ret = read_some(l, l->in.bytes, &l->in.n, l->want, err);
+	if (ret != 1)
+		return ret;
+	l->n_head = 0;
+	*ret_message = (struct wire_message){.kind = l->kind};
+	*ret_bytes = l->in.bytes;
+	*ret_n = l->want;
+	if (l->kind == WIRE_DATA)
+		return 1;
+	ret = wire_decode(l->kind, (const char *)l->in.bytes, l->want, ret_message, err);
+	return ret < 0 ? ret : 1;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A connection between node and pilot that carries messages (node/cluster/wire.h): TLS 1.3 over a socket that never blocks.
+ *
+ * - Both ends prove that they have the secret of the pilot's ID, by a pre-shared key (RFC 8446 2.2): the identity is "ID.N", the
+ *   key is HMAC-SHA-256(secret, "ID.N"). The secret is never sent, and no certificate is needed. Each connection has new session
+ *   keys (psk_dhe_ke), so that a recorded one cannot be read later.
+ * - N is the number of a token. The node accepts each once, and none after one with a higher number: it records N before it
+ *   sends or believes anything (pilot_token_use()). A used token is refused with that reason.
+ * - A process that uses a link ignores SIGPIPE.
+ */
+#ifndef TOMONODE_NODE_LINK_H
+#define TOMONODE_NODE_LINK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "node/cluster/wire.h"
+#include "node/process/pilot_secret.h"
+
+#define LINK_QUEUE (4u << 20) /* bytes that wait to be sent above which no more file data should be added */
+
+struct link;
+
+/* The pilot's end. Takes over the connected socket, also on failure. */
+int link_open_pilot(int fd, const char *id, const char *secret, uint64_t number, struct link **ret_link, struct err *err);
+/* The node's end. spool: has the secrets; it must stay valid. Takes over the socket, also on failure. */
+int link_open_node(int fd, const char *spool, struct link **ret_link, struct err *err);
+struct link *link_close(struct link *l); /* accepts NULL, returns NULL */
+
+/* Continue the handshake. 1: done; 0: call again when link_events() occur; negative: failed. EALREADY: the handshake is done, but
+ * the token was used before: send WIRE_REFUSED and close. */
+int link_handshake(struct link *l, struct err *err);
+/* Connect to HOST:PORT and do the handshake within `timeout` s. */
+int link_dial(const char *address, const char *id, const char *secret, uint64_t number, double timeout, struct link **ret_link,
+	      struct err *err);
+
+const char *link_id(const struct link *l); /* of the pilot; "": unknown before the handshake */
+int link_fd(const struct link *l);
+short link_events(const struct link *l);  /* for poll() */
+double link_heard(const struct link *l);  /* clock_seconds() of the last byte received */
+double link_sent(const struct link *l);	  /* clock_seconds() of the last message queued */
+size_t link_queued(const struct link *l); /* bytes that wait to be sent */
+
+/* Queue a message, or bytes of a file (at most WIRE_DATA_MAX). */
+int link_send(struct link *l, const struct wire_message *m, struct err *err);
+int link_send_data(struct link *l, const void *bytes, size_t n, struct err *err);
+/* Send what can be sent now. ECONNRESET: the connection is lost. */
+int link_flush(struct link *l, struct err *err);
+/* Send all within `timeout` s. */
+int link_drain(struct link *l, double timeout, struct err *err);
+/* Receive a message. 1: *ret_message, which the caller clears; of WIRE_DATA only the kind is set, and the bytes are valid until
+ * the next call. 0: none is complete. ECONNRESET: the connection is lost. EBADMSG: the bytes are no message. */
+int link_receive(struct link *l, struct wire_message *ret_message, const void **ret_bytes, size_t *ret_n, struct err *err);
+
+#endif

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The connection between node and pilot over a socket pair: who is let in, and what happens when the other end misbehaves. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "kernels/clock.h"
+#include "node/base/folder.h"
+#include "node/cluster/link.h"
+
+struct place {
+	char spool[64], secret[PILOT_SECRET_SIZE];
+	int fd[2];
+	struct link *node, *pilot;
+};
+
+static int setup(void **state)
+{
+	struct place *p = calloc(1, sizeof(*p));
+
+	signal(SIGPIPE, SIG_IGN);
+	strcpy(p->spool, "/tmp/test_link.XXXXXX");
+	*state = p;
+	return mkdtemp(p->spool) ? pilot_secret_create(p->spool, "d1", p->secret, NULL) : -1;
+}
+
+static void disconnect(struct place *p)
+{
+	p->node = link_close(p->node);
+	p->pilot = link_close(p->pilot);
+}
+
+static int teardown(void **state)
+{
+	struct place *p = *state;
+	char path[100];
+
+	disconnect(p);
+	pilot_secret_remove(p->spool, "d1", NULL);
+	snprintf(path, sizeof(path), "%s/pilots", p->spool);
+	folder_remove(path, NULL);
+	folder_remove(p->spool, NULL);
+	free(p);
+	return 0;
+}
+
+/* Do the handshake at both ends; the results are 1 or negative. */
+static void connect_both(struct place *p, const char *id, const char *secret, uint64_t number, int *ret_node, int *ret_pilot,
+			 struct err *node_err)
+{
+	struct err err = {0};
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, p->fd), 0);
+	assert_int_equal(link_open_node(p->fd[0], p->spool, &p->node, &err), 0);
+	assert_int_equal(link_open_pilot(p->fd[1], id, secret, number, &p->pilot, &err), 0);
+	*ret_node = *ret_pilot = 0;
+	for (int i = 0; i < 20 && (*ret_node == 0 || *ret_pilot == 0); i++) {
+		if (*ret_pilot == 0)
+			*ret_pilot = link_handshake(p->pilot, &err);
+		if (*ret_node == 0)
+			*ret_node = link_handshake(p->node, node_err);
+	}
+}
+
+static void connect_well(struct place *p, uint64_t number)
+{
+	struct err err = {0};
+	int node, pilot;
+
+	connect_both(p, "d1", p->secret, number, &node, &pilot, &err);
+	assert_int_equal(node, 1);
+	assert_int_equal(pilot, 1);
+	assert_string_equal(link_id(p->node), "d1");
+}
+
+static struct wire_message receive(struct link *from, struct link *to)
+{
+	struct wire_message m;
+	const void *bytes;
+	struct err err = {0};
+	size_t n;
+	int got = 0;
+
+	for (int i = 0; i < 100 && got == 0; i++) {
+		assert_int_equal(link_flush(from, &err), 0);
+		got = link_receive(to, &m, &bytes, &n, &err);
+	}
+	assert_int_equal(got, 1);
+	return m;
+}
+
+static void test_messages(void **state)
+{
+	struct place *p = *state;
+	struct wire_message m = {.kind = WIRE_END, .text = "enough"}, back;
+	struct err err = {0};
+
+	connect_well(p, 1);
+	assert_int_equal(link_send(p->node, &m, &err), 0);
+	back = receive(p->node, p->pilot);
+	assert_int_equal(back.kind, WIRE_END);
+	assert_string_equal(back.text, "enough");
+	wire_clear(&back);
+	assert_int_equal(link_send(p->pilot, &(struct wire_message){.kind = WIRE_PING}, &err), 0);
+	back = receive(p->pilot, p->node);
+	assert_int_equal(back.kind, WIRE_PING);
+	wire_clear(&back);
+	assert_true(link_heard(p->node) > 0 && link_queued(p->node) == 0);
+}
+
+/* More than the socket holds: the sender keeps it until the other end reads. */
+static void test_data(void **state)
+{
+	struct place *p = *state;
+	size_t n = WIRE_DATA_MAX, got_bytes = 0, n_got;
+	uint8_t *bytes = malloc(n);
+	struct wire_message m;
+	const void *got;
+	struct err err = {0};
+
+	for (size_t i = 0; i < n; i++)
+		bytes[i] = (uint8_t)(i * 31 >> 3);
+	connect_well(p, 1);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(link_send_data(p->pilot, bytes, n, &err), 0);
+	assert_int_equal(link_flush(p->pilot, &err), 0);
+	assert_true(link_queued(p->pilot) > LINK_QUEUE / 2 && (link_events(p->pilot) & POLLOUT));
+	while (got_bytes < 5 * n) {
+		int ret = link_receive(p->node, &m, &got, &n_got, &err);
+
+		assert_true(ret >= 0);
+		if (ret == 1) {
+			assert_true(m.kind == WIRE_DATA && n_got == n && !memcmp(got, bytes, n));
+			got_bytes += n_got;
+		}
+		assert_int_equal(link_flush(p->pilot, &err), 0);
+	}
+	assert_int_equal(link_send_data(p->pilot, bytes, 0, &err), 0);
+	free(bytes);
+}
+
+/* A token that was used is refused with that reason, and the pilot learns it. */
+static void test_replayed(void **state)
+{
+	struct place *p = *state;
+	struct wire_message m = {.kind = WIRE_REFUSED}, back;
+	struct err err = {0};
+	int node, pilot;
+
+	connect_well(p, 5);
+	for (uint64_t number = 5; number >= 4; number--) {
+		disconnect(p);
+		connect_both(p, "d1", p->secret, number, &node, &pilot, &err);
+		assert_int_equal(node, -EALREADY);
+		assert_int_equal(pilot, 1);
+		assert_non_null(strstr(err.msg, "was used before"));
+		snprintf(m.text, sizeof(m.text), "%s", err.msg);
+		assert_int_equal(link_send(p->node, &m, NULL), 0);
+		back = receive(p->node, p->pilot);
+		assert_int_equal(back.kind, WIRE_REFUSED);
+		assert_string_equal(back.text, err.msg);
+		wire_clear(&back);
+	}
+	disconnect(p);
+	connect_well(p, 6);
+}
+
+static void test_strangers(void **state)
+{
+	struct place *p = *state;
+	char other[PILOT_SECRET_SIZE];
+	struct err err = {0};
+	int node, pilot;
+
+	memset(other, '0', sizeof(other) - 1);
+	other[sizeof(other) - 1] = '\0';
+	connect_both(p, "d1", other, 9, &node, &pilot, &err);
+	assert_true(node < 0 && pilot < 0);
+	disconnect(p);
+	connect_both(p, "d2", p->secret, 9, &node, &pilot, &err);
+	assert_true(node == -EACCES && pilot < 0);
+	assert_non_null(strstr(err.msg, "no secret of a pilot 'd2'"));
+	disconnect(p);
+	/* Neither used a number up. */
+	connect_well(p, 1);
+}
+
+/* A peer that says nothing, one that speaks no TLS, one that closes. */
+static void test_no_handshake(void **state)
+{
+	struct place *p = *state;
+	struct err err = {0};
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, p->fd), 0);
+	assert_int_equal(link_open_node(p->fd[0], p->spool, &p->node, &err), 0);
+	assert_int_equal(link_handshake(p->node, &err), 0);
+	assert_int_equal(link_events(p->node), POLLIN);
+	assert_int_equal(write(p->fd[1], "GET / HTTP/1.1\r\n\r\n", 18), 18);
+	assert_int_equal(link_handshake(p->node, &err), -ECONNRESET);
+	p->node = link_close(p->node);
+	close(p->fd[1]);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, p->fd), 0);
+	assert_int_equal(link_open_node(p->fd[0], p->spool, &p->node, &err), 0);
+	close(p->fd[1]);
+	assert_int_equal(link_handshake(p->node, &err), -ECONNRESET);
+}
+
+/* The other end disappears in a message. */
+static void test_cut(void **state)
+{
+	struct place *p = *state;
+	static uint8_t bytes[WIRE_DATA_MAX];
+	struct wire_message m;
+	const void *got;
+	struct err err = {0};
+	size_t n;
+	int ret = 0;
+
+	connect_well(p, 1);
+	assert_int_equal(link_send_data(p->pilot, bytes, sizeof(bytes), &err), 0);
+	assert_int_equal(link_flush(p->pilot, &err), 0);
+	assert_true(link_queued(p->pilot) > 0);
+	p->pilot = link_close(p->pilot);
+	while (ret == 0)
+		ret = link_receive(p->node, &m, &got, &n, &err);
+	assert_int_equal(ret, -ECONNRESET);
+	assert_int_equal(link_send_data(p->node, bytes, sizeof(bytes), &err), 0);
+	assert_int_equal(link_flush(p->node, &err), -ECONNRESET);
+}
+
+static void test_dial(void **state)
+{
+	struct place *p = *state;
+	struct link *l = NULL;
+	struct err err = {0};
+	double begun = clock_seconds();
+
+	assert_int_equal(link_dial("nowhere", "d1", p->secret, 1, 1, &l, &err), -EINVAL);
+	assert_int_equal(link_dial("127.0.0.1:1", "d1", p->secret, 1, 5, &l, &err), -ECONNREFUSED);
+	assert_non_null(strstr(err.msg, "127.0.0.1:1"));
+	assert_null(l);
+	assert_true(clock_seconds() - begun < 60);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_messages, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_data, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_replayed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_strangers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_handshake, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cut, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_dial, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
