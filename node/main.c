@@ -13,6 +13,7 @@
 #include "dicom/pixels/start.h"
 #include "node/base/exit_code.h"
 #include "node/base/version.h"
+#include "node/cluster/cmd_pilot.h"
 #include "node/command/commands.h"
 #include "node/deliver/cmd_deliver.h"
 #include "node/serve/cmd_serve.h"
@@ -41,10 +42,14 @@ static const struct command commands[] = {
 	{"cancel", cmd_cancel, "cancel a job", false},
 	{"priority", cmd_priority, "set the priority of a job", false},
 	{"test-peer", cmd_test_peer, "test a destination: C-ECHO, then C-STORE of a small object", true},
+	{"pilot", cmd_pilot, "reconstruct on this machine for a node on another one", false},
+	{"pilot-token", cmd_pilot_token, "make the secret that pilots and a node share", false},
 	{"devices", cmd_devices, "list the devices that can reconstruct", false},
 	{"bench", cmd_bench, "measure how fast the devices reconstruct", false},
 	{"index", cmd_index, NULL, true},
 	{"worker", cmd_worker, NULL, true},
+	{"case", cmd_case, NULL, true},
+	{"seat", cmd_seat, NULL, true},
 	{"deliver", cmd_deliver, NULL, true},
 	{"status", cmd_status, NULL, false},
 	{"http", cmd_http, NULL, false},

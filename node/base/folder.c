@@ -19,11 +19,21 @@ int folder_path(const char *spool, const char *what, int64_t job, char *ret_path
 	return 0;
 }
 
+int folder_sync(const char *path, struct err *err)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), ret = 0;
+
+	if (fd < 0 || fsync(fd) < 0)
+		ret = err_set(err, errno, "cannot sync folder %s: %s", path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return ret;
+}
+
 int folder_make(const char *path, struct err *err)
 {
 	char parent[1024];
 	char *slash;
-	int fd, ret = 0;
 
 	if (mkdir(path, 0700) < 0) {
 		if (errno == EEXIST)
@@ -34,12 +44,7 @@ int folder_make(const char *path, struct err *err)
 	slash = strrchr(parent, '/');
 	if (slash)
 		*slash = '\0';
-	fd = open(slash ? parent : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || fsync(fd) < 0)
-		ret = err_set(err, errno, "cannot sync folder %s: %s", parent, strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	return ret;
+	return folder_sync(slash ? parent : ".", err);
 }
 
 int folder_empty(const char *path, struct err *err)

@@ -12,6 +12,8 @@
 int folder_path(const char *spool, const char *what, int64_t job, char *ret_path, size_t size, struct err *err);
 /* Create the folder (mode 0700, synced to disk) if it does not exist. */
 int folder_make(const char *path, struct err *err);
+/* Write its entries to disk. */
+int folder_sync(const char *path, struct err *err);
 /* Remove the files in the folder, but not the folder. Succeeds if the folder does not exist. */
 int folder_empty(const char *path, struct err *err);
 /* Remove the folder and the files in it. Succeeds if the folder does not exist. */

@@ -68,6 +68,13 @@ static bool file_is_plain(const char *file)
 	return !strncmp(file, "instances/", 10) && name_is_plain(file + 10);
 }
 
+static bool flatfield_is_plain(const char *file)
+{
+	size_t n = strncmp(file, "flatfields/", 11) != 0 ? 0 : strspn(file + 11, "0123456789");
+
+	return n > 0 && n < 8 && file[11 + n] == '/' && name_is_plain(file + 12 + n);
+}
+
 static bool decode_files(const json_t *list, struct case_order *order)
 {
 	size_t n = json_array_size(list);
@@ -105,7 +112,8 @@ static bool decode_flatfields(const json_t *list, struct pilot_case *c)
 		struct pilot_flatfield *f = &c->flatfields[c->n_flatfields];
 
 		if (!copy_text(from, "profile", f->profile, sizeof(f->profile)) ||
-		    !copy_text(from, "file", f->file, sizeof(f->file)) || !file_is_plain(f->file) || !copy_bytes(from, &f->bytes))
+		    !copy_text(from, "file", f->file, sizeof(f->file)) || !flatfield_is_plain(f->file) ||
+		    !copy_bytes(from, &f->bytes))
 			return false;
 	}
 	return true;
@@ -160,6 +168,14 @@ const char *pilot_case_file(const struct pilot_case *c, size_t i, uint64_t *ret_
 
 	*ret_bytes = f ? f->bytes : c->order.files[i].bytes;
 	return f ? f->file : c->order.files[i].file;
+}
+
+int pilot_case_path(const char *root, int64_t job, int64_t attempt, const char *suffix, char *ret_path, size_t size,
+		    struct err *err)
+{
+	if (snprintf(ret_path, size, "%s/work/%lld-%lld%s", root, (long long)job, (long long)attempt, suffix) >= (int)size)
+		return err_set(err, ENAMETOOLONG, "the path %s is too long", root);
+	return 0;
 }
 
 int64_t pilot_case_objects(const json_t *detail, int64_t job, struct err *err)

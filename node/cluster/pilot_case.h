@@ -9,7 +9,7 @@
 
 struct pilot_flatfield { /* the file of a profile's key `flatfield` */
 	char profile[CONFIG_NAME_SIZE];
-	char file[128]; /* of the pilot: instances/NAME */
+	char file[128]; /* of the pilot: flatfields/NUMBER/NAME, a folder for each profile */
 	uint64_t bytes;
 };
 
@@ -22,13 +22,18 @@ struct pilot_case {
 
 /* The body; the caller owns the reference. NULL: no memory. */
 json_t *pilot_case_encode(const struct pilot_case *c);
-/* EBADMSG: the body has another form. File names have the form instances/NAME, NAME of letters, digits, '-', '_', '.', the first
- * no '.'. job, attempt: those of the message. */
+/* EBADMSG: the body has another form. File names have the form instances/NAME or flatfields/NUMBER/NAME, NAME of letters, digits,
+ * '-', '_', '.', the first no '.'. job, attempt: those of the message. */
 int pilot_case_decode(const json_t *body, int64_t job, int64_t attempt, struct pilot_case *ret_case, struct err *err);
 void pilot_case_clear(struct pilot_case *c);
 /* Number of files that are sent for the case: those of the order, then the flat fields. */
 size_t pilot_case_files(const struct pilot_case *c);
 const char *pilot_case_file(const struct pilot_case *c, size_t i, uint64_t *ret_bytes); /* name, ret_bytes: its size */
+
+/* Path of the folder for the objects of an attempt, ROOT/work/JOB-ATTEMPT; with suffix ".order" or ".outcome" of the files that a
+ * pilot and its worker exchange. */
+int pilot_case_path(const char *root, int64_t job, int64_t attempt, const char *suffix, char *ret_path, size_t size,
+		    struct err *err);
 
 /* The objects in the detail of a `reconstructed` event. Number of them; negative: a name that is not outbox/JOB/NAME (EBADMSG).
  */

@@ -41,7 +41,7 @@ static const struct wire_field {
 	INTEGER(index, WIRE_FILES_MAX - 1, KIND(FILE)),
 	INTEGER(offset, INTEGER_MAX, KIND(FILE)),
 	{FIELD(fraction), .type = WIRE_REAL, .max = 1, .kinds = KIND(PROGRESS)},
-	INTEGER(code, 65535, KIND(OUTCOME)),
+	INTEGER(code, 65535, KIND(REFUSED) | KIND(OUTCOME)),
 	INTEGER(damaged, WIRE_FILES_MAX, KIND(OUTCOME)),
 	TEXT(text, KIND(REFUSED) | KIND(PROGRESS) | KIND(OUTCOME) | KIND(END)),
 	{FIELD(offsets), .type = WIRE_OFFSETS, .max = INTEGER_MAX, .kinds = KIND(HAVE)},

@@ -74,9 +74,10 @@ struct wire_message {
 	bool shared;	       /* CASE: the files are in the shared spool */
 	int64_t index, offset; /* FILE: which file or object the next DATA belong to, from where on */
 	double fraction;       /* PROGRESS, 0 to 1 */
-	int64_t code, damaged; /* OUTCOME: as in struct case_outcome; code: errno */
-	char text[500];	       /* REFUSED, OUTCOME, END: reason; PROGRESS: stage */
-	int64_t *offsets;      /* HAVE; allocated */
+	int64_t code,
+		damaged;  /* OUTCOME: as in struct case_outcome; code: errno; REFUSED: EALREADY: another token may be accepted */
+	char text[500];	  /* REFUSED, OUTCOME, END: reason; PROGRESS: stage */
+	int64_t *offsets; /* HAVE; allocated */
 	size_t n_offsets;
 	json_t *body; /* CASE, OUTCOME; a reference */
 };

@@ -127,6 +127,14 @@ struct status_conf { /* the status page (HTML served by the node) */
 	bool show_patient;
 };
 
+struct cluster_conf { /* pilots: processes on other machines that reconstruct */
+	char bind[64];
+	int port;	     /* that pilots connect to; 0: none */
+	char advertise[128]; /* HOST:PORT by which pilots reach the node; "": the name of this machine, and `port` */
+	double lease;	     /* silence after which a pilot counts as lost, s */
+	bool shared_spool;   /* pilots read and write the spool themselves */
+};
+
 #define ROUTE_DESTINATIONS_MAX 8
 struct route_conf { /* assigns cases to a protocol and to destinations; the first matching route is used */
 	char name[CONFIG_NAME_SIZE];
@@ -193,6 +201,7 @@ struct profile_conf { /* geometry of a tomosynthesis system */
 	double i0;		  /* I0_FIXED: stored value; I0_PERCENTILE: percentile, percent */
 	double offset;		  /* stored value without radiation */
 	char flatfield[256];	  /* path of the DICOM file for I0_FLATFIELD; with I0_PERCENTILE for exams without air */
+	char flatfield_copy[256]; /* not a key: path of a copy to read instead, on another machine; "": none */
 	double air_value;	  /* I0_PERCENTILE: stored value of air for exams without air; 0: unknown */
 	double air_exposure;	  /* exposure of air_value, mAs; 0: air_value does not depend on it */
 	bool open_field_distance; /* I0 varies with the distance and direction of the source, relative to the view at 0 degrees */
@@ -247,6 +256,7 @@ struct config {
 	struct scanner_conf *scanners;
 	size_t n_scanners;
 	struct status_conf status;
+	struct cluster_conf cluster;
 };
 
 /* Load a configuration. path NULL: the embedded defaults. Each problem is passed to `report` ("file:line: what; allowed: ...");

@@ -415,6 +415,17 @@ static void finish_status(struct config_reader *r)
 			       c->status.port);
 }
 
+static void finish_cluster(struct config_reader *r)
+{
+	const struct config *c = r->config;
+
+	if (c->cluster.port > 0 && (c->cluster.port == c->node.port || (c->status.enabled && c->cluster.port == c->status.port)))
+		config_problem(
+			r, r->text->files[0], 1,
+			"key 'port' of cluster: %d, which is the port of DICOM or of the status page; allowed: another port",
+			c->cluster.port);
+}
+
 bool config_status_may_act(const struct config *c)
 {
 	if (c->status.actions == STATUS_ACTIONS_LOOPBACK)
@@ -433,6 +444,7 @@ void config_finish(struct config_reader *r)
 	finish_profiles(r);
 	finish_scanners(r);
 	finish_status(r);
+	finish_cluster(r);
 }
 
 void config_warn(const struct config *c, void (*report)(void *ctx, const char *warning), void *ctx)

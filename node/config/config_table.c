@@ -490,6 +490,19 @@ static const struct config_key status_keys[] = {
 	 .meaning = "show the patient's name and ID, which are read from the images each time the page is loaded"},
 };
 
+static const struct config_key cluster_keys[] = {
+	{"bind", AS_ADDRESS(cluster_conf, bind), .fallback = "0.0.0.0", .meaning = "address to listen on for pilots"},
+	{"port", AS_INT(cluster_conf, port, 1, 65535), .zero = "no pilots", .fallback = "0",
+	 .meaning = "port that pilots connect to"},
+	{"advertise", AS_TEXT(cluster_conf, advertise, 127), .fallback = "",
+	 .meaning = "HOST:PORT by which pilots reach the node; empty: the name of this machine and `port`"},
+	{"lease", AS_REAL(cluster_conf, lease, 1, 3600), .unit = "s", .fallback = "30",
+	 .meaning = "silence after which a pilot counts as lost; its case is then given to another device"},
+	{"shared_spool", AS_BOOL(cluster_conf, shared_spool), .fallback = "false",
+	 .meaning = "pilots read images and write results in the spool, which is on a file system that they share with the node; "
+		    "false: images and results are sent over the connection"},
+};
+
 const struct config_section config_sections[SECTION_COUNT] = {
 	{"node", "node", GROUP(node_conf, node), KEYS(node_keys), .meaning = "The node."},
 	{"listeners", "listener", LIST(listener_conf, listeners), KEYS(listener_keys),
@@ -511,6 +524,10 @@ const struct config_section config_sections[SECTION_COUNT] = {
 	{"status", "status page", GROUP(status_conf, status), KEYS(status_keys),
 	 .meaning = "The status page of the node, see docs/status-page.md. It has no password: everyone who can reach it can "
 		    "read it."},
+	{"cluster", "cluster", GROUP(cluster_conf, cluster), KEYS(cluster_keys),
+	 .meaning =
+		 "Pilots: processes on other machines that reconstruct cases for this node, see docs/cluster.md. Node and pilot "
+		 "prove to each other that they have the same secret (`tomonode pilot-token`); the connection is encrypted."},
 };
 
 const struct config_section *config_section_kind(const struct config_section *section, const char *kind)

@@ -74,6 +74,7 @@ enum {
 	SECTION_PROFILES,
 	SECTION_SCANNERS,
 	SECTION_STATUS,
+	SECTION_CLUSTER,
 	SECTION_COUNT
 };
 /* For a section with of_kinds, `keys` are only those that entries of every kind have. */

@@ -4,6 +4,7 @@
 #ifndef TOMONODE_NODE_CASE_ORDER_H
 #define TOMONODE_NODE_CASE_ORDER_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,6 +22,8 @@ struct case_order {
 	struct instance_row *files; /* in order of arrival; `file` is relative to a folder that is given separately */
 	size_t n_files;
 };
+
+#define CASE_LOST ECONNRESET /* code of an outcome: unknown, the connection to the pilot is lost */
 
 struct case_outcome {
 	struct err why; /* code 0: reconstructed */

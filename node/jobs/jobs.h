@@ -85,6 +85,7 @@ struct job_view {
 	int64_t same_patient;	    /* seq of the `retry` event by which a person stated that it is one patient; 0: none */
 	char *header;		    /* the file whose header counts then, relative to the spool; NULL: none */
 	bool patients_differ;	    /* held because the headers do not name one patient */
+	bool pilot;		    /* the last attempt is that of a pilot, which may return after its connection was lost */
 	char device[96];	    /* device of the last attempt; "": none yet */
 	int attempts, crashes;	    /* number of attempts started, and of crashed workers, since the last manual retry */
 	int space_tries;	    /* number of these attempts that found no disk space */

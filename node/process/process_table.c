@@ -96,7 +96,7 @@ int process_table_spawn(struct process_table *all, const struct process *p, cons
 		argv[n++] = "--ipc";
 		argv[n++] = ipc;
 	}
-	if (p->role == PROCESS_WORKER && all->ledger_fd > 0) {
+	if (p->role == PROCESS_WORKER && !p->seat && all->ledger_fd > 0) {
 		snprintf(ledger, sizeof(ledger), "%d", all->ledger_fd);
 		argv[n++] = "--ledger";
 		argv[n++] = ledger;
@@ -110,7 +110,7 @@ int process_table_spawn(struct process_table *all, const struct process *p, cons
 		keep_over_exec(pair[1]);
 		if (p->listen_fd > 0)
 			keep_over_exec(p->listen_fd);
-		if (p->role == PROCESS_WORKER && all->ledger_fd > 0)
+		if (p->role == PROCESS_WORKER && !p->seat && all->ledger_fd > 0)
 			keep_over_exec(all->ledger_fd);
 		limit_threads(p->threads);
 		if (p->role == PROCESS_WORKER)

@@ -37,8 +37,10 @@ struct process {
 	double started;			    /* s, clock_seconds(), as `now` below */
 	double kill_at;			    /* SIGTERM was sent; time at which SIGKILL follows; 0: not being stopped */
 	int listen_fd;			    /* STATUS: inherited by it; 0: none */
-	bool retired; /* belongs to an older configuration: a receiver whose last associations are ending, or a status page */
-	bool hung;    /* killed because it made no progress */
+	bool retired;	/* belongs to an older configuration: a receiver whose last associations are ending, or a status page */
+	bool hung;	/* killed because it made no progress */
+	bool seat;	/* WORKER: of a pilot; listen_fd is inherited by it */
+	bool cancelled; /* WORKER of a pilot: it was told that its job is not needed */
 	/* DELIVER, COMMIT, INDEX: used by node/serve/schedule_watch.c to detect a process that hangs. */
 	double seen;		  /* clock_seconds() of the last sign of life */
 	double cpu, cpu_at_event; /* s of processor time used: at the last check, and at its job's last event */

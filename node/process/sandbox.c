@@ -38,12 +38,14 @@ static const struct limits limits[SANDBOX_ROLES] = {
 	[SANDBOX_DELIVER] = {256, 0},
 	[SANDBOX_NAMES] = {128, (rlim_t)16 << 30},
 	[SANDBOX_HTTP] = {96, (rlim_t)4 << 30},
+	[SANDBOX_SEAT] = {4096, 0},
+	[SANDBOX_CASE] = {4096, 0},
 };
 
 const char *sandbox_role_name(enum sandbox_role role)
 {
-	static const char *const names[SANDBOX_ROLES] = {"listener", "association", "index", "worker",
-							 "deliver",  "names",	    "http"};
+	static const char *const names[SANDBOX_ROLES] = {"listener", "association", "index", "worker", "deliver",
+							 "names",    "http",	    "seat",  "case"};
 
 	return names[role];
 }
@@ -134,7 +136,7 @@ static int give_up_privileges(enum sandbox_role role, const struct config *confi
 
 int sandbox_enter(enum sandbox_role role, const struct config *config, const char *detail, struct err *err)
 {
-	bool gpu = role == SANDBOX_WORKER && detail && strncmp(detail, "cpu", 3) != 0;
+	bool gpu = (role == SANDBOX_WORKER || role == SANDBOX_CASE) && detail && strncmp(detail, "cpu", 3) != 0;
 	struct sandbox_support s;
 	char missing[200];
 	int ret;

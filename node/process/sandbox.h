@@ -35,8 +35,10 @@ enum sandbox_role {
 	SANDBOX_DELIVER,     /* reads results, connects to destinations; also for requests of storage commitment */
 	SANDBOX_NAMES,	     /* reads patients' names in instances for the status page */
 	SANDBOX_HTTP,	     /* accepts connections of browsers; opens no file of the node */
+	SANDBOX_SEAT,	     /* accepts the connection of a pilot, sends it instances, writes results */
+	SANDBOX_CASE,	     /* of a pilot: reads instances, writes results, without a journal; detail: its device */
 };
-#define SANDBOX_ROLES 7
+#define SANDBOX_ROLES 9
 
 /* What this machine supports. */
 struct sandbox_support {
@@ -51,8 +53,8 @@ void sandbox_probe(struct sandbox_support *ret_support);
  * missing. Negative: `on`, and a layer is missing. */
 int sandbox_check(const struct config *config, char *ret_missing, size_t size, struct err *err);
 
-/* Restrict this process. detail: for SANDBOX_WORKER the device's name ("cuda:0"), otherwise NULL. On failure some layers may
- * already be in force: end the process. */
+/* Restrict this process. detail: for SANDBOX_WORKER and SANDBOX_CASE the device's name ("cuda:0"), otherwise NULL. On failure
+ * some layers may already be in force: end the process. */
 int sandbox_enter(enum sandbox_role role, const struct config *config, const char *detail, struct err *err);
 
 #endif

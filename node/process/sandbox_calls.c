@@ -349,6 +349,7 @@ static void allow_role(struct calls *c, enum sandbox_role role)
 		break;
 	case SANDBOX_ASSOCIATION:
 	case SANDBOX_WORKER:
+	case SANDBOX_CASE:
 	case SANDBOX_NAMES:
 		all(c, SCMP_ACT_ALLOW, talk);
 		all(c, SCMP_ACT_ALLOW, change);
@@ -361,6 +362,9 @@ static void allow_role(struct calls *c, enum sandbox_role role)
 		allow_families(c);
 		allow_if(c, "ioctl", SCMP_A1(SCMP_CMP_EQ, SIOCGIFINDEX)); /* the interface of fe80::1%eth0 */
 		break;
+	case SANDBOX_SEAT:
+		all(c, SCMP_ACT_ALLOW, change);
+		/* fall through */
 	case SANDBOX_HTTP:
 		all(c, SCMP_ACT_ALLOW, talk);
 		all(c, SCMP_ACT_ALLOW, accepting);

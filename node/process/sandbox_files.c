@@ -150,18 +150,27 @@ static int allow_gpu(struct fence *f)
 	return ret;
 }
 
-static int allow_worker(struct fence *f, const struct config *config, bool gpu)
+static int allow_case(struct fence *f, const struct config *config, bool gpu)
 {
 	int ret = allow_in_spool(f, config, "instances", FS_READ);
 
 	if (ret == 0)
-		ret = allow_in_spool(f, config, "outbox", FS_WORK_FOLDERS);
+		ret = allow_in_spool(f, config, "flatfields", FS_READ);
 	if (ret == 0)
 		ret = allow_in_spool(f, config, "work", FS_WORK_FOLDERS);
+	return ret == 0 && gpu ? allow_gpu(f) : ret;
+}
+
+static int allow_worker(struct fence *f, const struct config *config, bool gpu)
+{
+	int ret = allow_case(f, config, gpu);
+
+	if (ret == 0)
+		ret = allow_in_spool(f, config, "outbox", FS_WORK_FOLDERS);
 	for (size_t i = 0; ret == 0 && i < config->n_profiles; i++)
 		if (config->profiles[i].flatfield[0])
 			ret = allow(f, config->profiles[i].flatfield, FS_READ);
-	return ret == 0 && gpu ? allow_gpu(f) : ret;
+	return ret;
 }
 
 static int allow_tls(struct fence *f, const char *certificate, const char *key, const char *authorities, const char *crl)
@@ -212,6 +221,11 @@ static int allow_role(struct fence *f, enum sandbox_role role, const struct conf
 		return allow_worker(f, config, gpu);
 	case SANDBOX_DELIVER:
 		return allow_deliver(f, config);
+	case SANDBOX_SEAT:
+		ret = allow_worker(f, config, false);
+		return ret < 0 ? ret : allow_in_spool(f, config, "pilots", FS_WORK);
+	case SANDBOX_CASE:
+		return allow_case(f, config, gpu);
 	case SANDBOX_HTTP:
 		return 0;
 	case SANDBOX_LISTENER:
@@ -245,7 +259,7 @@ int sandbox_files_restrict(enum sandbox_role role, const struct config *config, 
 	if (f.fd < 0)
 		return err_set(err, errno, "sandbox: cannot restrict files (Landlock ABI %d): %s", abi, strerror(errno));
 	ret = allow_system(&f);
-	if (ret == 0 && role != SANDBOX_HTTP && role != SANDBOX_NAMES)
+	if (ret == 0 && role != SANDBOX_HTTP && role != SANDBOX_NAMES && role != SANDBOX_CASE)
 		ret = allow_journal(&f, config);
 	if (ret == 0)
 		ret = allow_role(&f, role, config, gpu);

@@ -43,7 +43,8 @@ static json_t *make_report(const struct node_report *r, const struct schedule *s
 
 		json_array_append_new(devices,
 				      json_pack("{s:o, s:o, s:s, s:b, s:b, s:o, s:f}", "name", event_json_text(slot->name),
-						"device", event_json_text(slot->device), "state", state_name(slot->state),
+						"device", event_json_text(slot->device), "state",
+						slot->seat && slot->state == SLOT_STARTING ? "waiting" : state_name(slot->state),
 						"disabled", slot->disabled, "spare", slot->spare, "reason",
 						event_json_text(slot->disabled ? slot->reason : ""), "again", again));
 	}

@@ -345,7 +345,9 @@ static void stop_work(struct schedule *s, int64_t job)
 	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
 		struct process *p = process_table_find(&s->processes, roles[i], job, NULL);
 
-		if (p)
+		if (p && p->seat)
+			schedule_cancel_seat(s, p);
+		else if (p)
 			process_stop(p, s->clock, SCHEDULE_CANCEL_GRACE);
 	}
 }
@@ -364,6 +366,12 @@ static bool advance(struct schedule *s, const struct job_view *v, double now)
 	case JOB_RUNNING:
 		if (process_table_find(&s->processes, PROCESS_WORKER, v->id, NULL))
 			return false;
+		if (v->pilot && schedule_pilot_may_return(s, v, now))
+			return false;
+		if (v->pilot) {
+			schedule_pilot_gone(s, v, "the connection to its pilot was lost", now);
+			return true;
+		}
 		return schedule_append_event(s, v, EVENT_INTERRUPTED,
 					     schedule_reason("its worker no longer runs: the node ended during the run"), now);
 	case JOB_RECONSTRUCTED:
@@ -509,7 +517,7 @@ void schedule_interrupt(struct schedule *s, double now)
 	if (refresh(s, now) < 0)
 		return;
 	for (size_t i = 0; i < s->jobs.n; i++)
-		if (s->jobs.list[i]->state == JOB_RUNNING)
+		if (s->jobs.list[i]->state == JOB_RUNNING && !(s->jobs.list[i]->pilot && s->config->cluster.port > 0))
 			schedule_append_event(s, s->jobs.list[i], EVENT_INTERRUPTED,
 					      schedule_reason("the node was asked to stop"), now);
 }

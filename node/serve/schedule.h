@@ -34,6 +34,13 @@ struct schedule_queue {
 	bool immediate;
 };
 
+/* A case whose pilot is not connected. */
+struct schedule_lost {
+	int64_t attempt; /* seq of its `started` event; 0: unused */
+	double until;	 /* the pilot may return until then; 0: it is connected again */
+	int times;	 /* number of lost connections */
+};
+
 struct schedule {
 	const struct config *config;
 	const char *config_path; /* file that work processes read; NULL: the embedded defaults */
@@ -41,6 +48,8 @@ struct schedule {
 	struct jobs jobs;
 	struct process_table processes;
 	struct slots slots; /* slots_configure() before the first step */
+	int cluster_fd;	    /* socket that seats accept pilots from; 0: none */
+	struct schedule_lost lost[SLOTS_SEATS_MAX];
 	struct schedule_queue queues[SCHEDULE_QUEUES_MAX];
 	size_t n_queues;
 	bool stopping;	 /* start no more processes */
@@ -69,6 +78,8 @@ void schedule_step(struct schedule *s, double now);
 void schedule_read_workers(struct schedule *s, double now);
 /* Handle the end of a work process. Reads the remaining messages of a worker but does not close its ipc_fd. */
 void schedule_process_ended(struct schedule *s, const struct process *p, int status, double now);
+/* Ask an idle pilot of this ID to end; false: none is idle. */
+bool schedule_end_pilot(struct schedule *s, const char *id);
 /* The node ends: append `interrupted` to all running jobs. */
 void schedule_interrupt(struct schedule *s, double now);
 

@@ -25,6 +25,15 @@ void schedule_wake_on_clock(struct schedule *s, double deadline, double now); /*
  * the clock was set back. */
 bool schedule_is_before(struct schedule *s, double until, double longest, double now);
 
+/* schedule_pilots.c */
+/* Return true while the pilot of a running job without a process may connect again. */
+bool schedule_pilot_may_return(struct schedule *s, const struct job_view *v, double now);
+/* The job continues on a pilot that has connected again. */
+void schedule_pilot_returned(struct schedule *s, const struct job_view *v);
+/* Append the event for a pilot that will not return: its loss counts as a crash only if the case was started node.attempts times.
+ */
+void schedule_pilot_gone(struct schedule *s, const struct job_view *v, const char *reason, double now);
+
 /* schedule_deliver.c */
 void schedule_queues_update(struct schedule *s, double now); /* compute s->queues: which destinations are down */
 bool schedule_deliver(struct schedule *s, const struct job_view *v, double now); /* true: the job changed */
@@ -37,6 +46,8 @@ void schedule_watch(struct schedule *s, double now);
 /* schedule_workers.c */
 void schedule_slots_step(struct schedule *s, double now); /* start, stop and watch workers, assign jobs */
 bool schedule_fail_crashed_job(struct schedule *s, const struct job_view *v, double now); /* fail a job that crashed too often */
+void schedule_crashed(struct schedule *s, int64_t job, const char *reason, double now);	  /* append `crashed` to a running job */
+void schedule_cancel_seat(struct schedule *s, struct process *p);			  /* have a pilot stop its case */
 void schedule_worker_ended(struct schedule *s, const struct process *ended, int status, double now);
 
 #endif

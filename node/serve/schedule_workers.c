@@ -66,7 +66,7 @@ static void leave_job(struct schedule *s, int64_t job)
 		log_event(LOG_WARNING, "work-not-removed", "reason=%s", log_quote(err.msg));
 }
 
-static void crashed(struct schedule *s, int64_t job, const char *reason, double now)
+void schedule_crashed(struct schedule *s, int64_t job, const char *reason, double now)
 {
 	const struct job_view *v = jobs_find(&s->jobs, job);
 	double wait;
@@ -115,6 +115,13 @@ static const struct job_view *first_ready(struct schedule *s, double now)
 	return first;
 }
 
+static bool send_job(const struct process *p, const struct job_view *v)
+{
+	const struct worker_message m = {.kind = WORKER_JOB, .job = v->id, .attempt = v->started_seq};
+
+	return worker_ipc_send_message(p->ipc_fd, &m, false);
+}
+
 /* Assign a job to an idle worker: append `started` to the journal, then send the job. false: the journal could not be written;
  * assign no more jobs now. */
 static bool assign(struct schedule *s, const struct slot *slot, struct process *p, const struct job_view *v, double now)
@@ -122,18 +129,23 @@ static bool assign(struct schedule *s, const struct slot *slot, struct process *
 	int64_t job = v->id;
 	char device[96];
 	int id = slot->id;
+	json_t *detail;
 
 	snprintf(device, sizeof(device), "%s", slot->device);
-	if (!schedule_append_event(s, v, EVENT_STARTED,
-				   json_pack("{s:o, s:i}", "device", event_json_text(device), "attempt", v->attempts + 1), now))
+	detail = json_pack("{s:o, s:i}", "device", event_json_text(device), "attempt", v->attempts + 1);
+	if (slot->seat)
+		json_object_set_new(detail, "pilot", event_json_text(slot->pilot));
+	if (!schedule_append_event(s, v, EVENT_STARTED, detail, now))
 		return false;
-	if (!worker_ipc_send(p->ipc_fd, WORKER_JOB, job, 0, NULL, false)) {
+	v = jobs_find(&s->jobs, job);
+	if (!v || !send_job(p, v)) {
 		update(s, id, SLOT_STOPPING, 0, NULL);
 		process_stop(p, s->clock, STOP_GRACE);
 		interrupted(s, job, "its worker ended before the job started", now);
 		return true;
 	}
 	p->job = job;
+	p->cancelled = false;
 	update(s, id, SLOT_ASSIGNED, 0, NULL);
 	return true;
 }
@@ -167,18 +179,79 @@ static void on_ready(struct schedule *s, int id, const char *device)
 	update(s, id, SLOT_READY, 0, device);
 }
 
+/* A pilot is connected to a seat; it may still have a case. If the connection that it had before is not known to be lost, it is
+ * now: the process that holds it must not write to the outbox any more. */
+static void on_seat_ready(struct schedule *s, struct process *p, const struct worker_message *m)
+{
+	const struct job_view *v = m->job ? jobs_find(&s->jobs, m->job) : NULL;
+	struct process *other = m->job ? process_table_find(&s->processes, PROCESS_WORKER, m->job, NULL) : NULL;
+	struct slot *slot = slots_find(&s->slots, p->slot);
+
+	if (!slot || slot->state != SLOT_STARTING)
+		return;
+	snprintf(slot->pilot, sizeof(slot->pilot), "%s", m->pilot);
+	if (m->job && (!v || v->state != JOB_RUNNING || v->started_seq != m->attempt || (other && !other->seat))) {
+		worker_ipc_send(p->ipc_fd, WORKER_FORGET, m->job, 0, NULL, false);
+		return; /* READY comes again without a case */
+	}
+	on_ready(s, p->slot, m->text);
+	if (!m->job)
+		return;
+	if (other) {
+		other->job = 0;
+		update(s, other->slot, SLOT_STOPPING, 0, NULL);
+		process_kill(other, s->clock);
+	}
+	log_event(LOG_NOTICE, "job-adopted", "job=%lld device=%s", (long long)m->job, log_quote(m->text));
+	schedule_pilot_returned(s, v);
+	p->job = m->job;
+	p->cancelled = false;
+	update(s, p->slot, SLOT_ASSIGNED, 0, NULL);
+	if (!send_job(p, v))
+		process_stop(p, s->clock, STOP_GRACE);
+}
+
+void schedule_cancel_seat(struct schedule *s, struct process *p)
+{
+	(void)s;
+	if (!p->cancelled)
+		p->cancelled = worker_ipc_send(p->ipc_fd, WORKER_FORGET, p->job, 0, NULL, false);
+}
+
+bool schedule_end_pilot(struct schedule *s, const char *id)
+{
+	for (size_t i = 0; i < s->slots.n; i++) {
+		const struct slot *slot = &s->slots.list[i];
+		struct process *p = process_table_of_slot(&s->processes, slot->id);
+
+		if (!slot->seat || slot->state != SLOT_IDLE || strcmp(slot->pilot, id) != 0 || !p)
+			continue;
+		update(s, slot->id, SLOT_STOPPING, 0, NULL);
+		return worker_ipc_send(p->ipc_fd, WORKER_END, 0, 0, NULL, false);
+	}
+	return false;
+}
+
 static void on_broken(struct schedule *s, struct process *p, const char *reason, double now)
 {
+	const struct job_view *v = jobs_find(&s->jobs, p->job);
 	int64_t job = p->job;
 
 	update(s, p->slot, SLOT_DISABLED, 0, reason);
 	p->job = 0;
 	leave_job(s, job);
-	interrupted(s, job, reason, now);
+	if (p->seat && v && v->state == JOB_RUNNING)
+		schedule_pilot_gone(s, v, reason, now);
+	else
+		interrupted(s, job, reason, now);
 }
 
 static void on_message(struct schedule *s, struct process *p, const struct worker_message *m, double now)
 {
+	if (p->seat && m->kind == WORKER_READY) {
+		on_seat_ready(s, p, m);
+		return;
+	}
 	if (m->job != p->job)
 		return; /* the message is about a job that is no longer assigned to this worker */
 	switch (m->kind) {
@@ -207,6 +280,8 @@ static void on_message(struct schedule *s, struct process *p, const struct worke
 		process_stop(p, s->clock, STOP_GRACE);
 		break;
 	case WORKER_JOB:
+	case WORKER_FORGET:
+	case WORKER_END:
 		break;
 	}
 }
@@ -231,7 +306,7 @@ void schedule_worker_ended(struct schedule *s, const struct process *ended, int 
 	read_messages(s, p, now);
 	process_describe(status, how, sizeof(how));
 	update(s, p->slot, SLOT_ENDED, 0, how);
-	if (p->job == 0)
+	if (p->job == 0 || (p->seat && !p->hung)) /* a pilot continues, and may return: schedule_pilots.c */
 		return;
 	leave_job(s, p->job);
 	snprintf(reason, sizeof(reason), "the worker %s", how);
@@ -241,7 +316,7 @@ void schedule_worker_ended(struct schedule *s, const struct process *ended, int 
 	if (!p->hung && (p->kill_at > 0 || (WIFEXITED(status) && WEXITSTATUS(status) == CODE_CANCELLED)))
 		interrupted(s, p->job, "the worker was asked to stop", now);
 	else
-		crashed(s, p->job, reason, now);
+		schedule_crashed(s, p->job, reason, now);
 }
 
 /* ---- actions that are due ---- */
@@ -250,8 +325,15 @@ static void start(struct schedule *s, int id)
 {
 	const struct slot *slot = slots_find(&s->slots, id);
 	struct process p = {.role = PROCESS_WORKER, .slot = id, .threads = slots_threads(&s->slots, slot, threads_available())};
-	const char *args[] = {"worker", slot->name, s->config_path ? "-c" : NULL, s->config_path, NULL};
+	char listen_number[16];
+	const char *local[] = {"worker", slot->name, s->config_path ? "-c" : NULL, s->config_path, NULL};
+	const char *seat[] = {"seat", "--listen", listen_number, s->config_path ? "-c" : NULL, s->config_path, NULL};
+	const char *const *args = slot->seat ? seat : local;
 	struct err err = {0};
+
+	snprintf(listen_number, sizeof(listen_number), "%d", s->cluster_fd);
+	p.seat = slot->seat;
+	p.listen_fd = slot->seat ? s->cluster_fd : 0;
 
 	if (process_table_spawn(&s->processes, &p, args, s->clock, &err) < 0) {
 		log_event(LOG_ERR, "worker-not-started", "device=%s reason=%s", log_quote(slot->name), log_quote(err.msg));
@@ -304,7 +386,7 @@ static void abandon(struct schedule *s, int id, double now)
 	update(s, id, SLOT_ABANDONED, 0, reason);
 	if (job) {
 		p->job = 0;
-		crashed(s, job, reason, now);
+		schedule_crashed(s, job, reason, now);
 	}
 }
 
@@ -343,6 +425,7 @@ void schedule_slots_step(struct schedule *s, double now)
 	int ids[SLOTS_MAX];
 	size_t n = 0;
 
+	slots_seats(&s->slots, s->cluster_fd > 0 && !s->stopping, s->clock);
 	for (size_t i = 0; i < s->slots.n; i++)
 		ids[n++] = s->slots.list[i].id;
 	for (size_t i = 0; i < n; i++)

@@ -113,6 +113,8 @@ static void loop(struct serve *v)
 			serve_watch_certificates(v, clock);
 		if (v->stop_at > 0 && v->stop_at <= clock)
 			serve_stop_children(v, clock);
+		if (v->cluster_at > 0 && v->cluster_at <= clock && !v->s.stopping)
+			serve_open_cluster(v, clock);
 		notify_ready(v);
 		open_trail(v);
 		status_watch_step(&v->status, v->conf.config, v->s.config_path, &v->s.processes, clock);
@@ -125,6 +127,7 @@ static void loop(struct serve *v)
 		until = clock + (v->s.next - now);
 		sooner(&until, process_table_tick(&v->s.processes, clock));
 		sooner(&until, v->receiver_at);
+		sooner(&until, v->cluster_at);
 		sooner(&until, v->journal_at);
 		sooner(&until, audit(v, now, clock, false));
 		sooner(&until, v->status.at);
@@ -171,6 +174,8 @@ int serve_run(struct serve_conf *conf, struct err *err)
 		close(v.pipe_fd[1]);
 	}
 	listen_close(&v.conf.sockets);
+	if (v.s.cluster_fd > 0)
+		close(v.s.cluster_fd);
 	close(v.conf.lock_fd);
 	config_free(v.conf.config);
 	free(v.conf.text);

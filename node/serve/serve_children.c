@@ -28,6 +28,8 @@ static int receiver_child(void *ctx)
 	serve_start_log(v->conf.config, "receiver");
 	close(v->signal_fd);
 	close(v->pipe_fd[0]);
+	if (v->s.cluster_fd > 0)
+		close(v->s.cluster_fd);
 	if (receiver_run(&v->conf.sockets, v->conf.config, v->pipe_fd[1], SERVE_GRACE, v->check.receiver, &err) == 0)
 		return 0;
 	log_event(LOG_CRIT, "receiver-failed", "reason=%s", log_quote(err.msg));

@@ -22,6 +22,7 @@
 #include "node/serve/serve_internal.h"
 
 #define CERTIFICATES_EVERY 86400.0 /* s */
+#define CLUSTER_WAIT 10.0	   /* s until the next attempt to listen for pilots */
 #define COPY_ROOM (64 << 10)	   /* bytes reserved for the copy of the configuration, for a replacement on a full disk */
 
 int serve_load(const char *path, void (*report)(void *ctx, const char *problem), void *ctx, char **ret_text,
@@ -152,6 +153,30 @@ static void report_problem(void *ctx, const char *problem)
 	log_event(LOG_ERR, "config-problem", "problem=%s", log_quote(problem));
 }
 
+void serve_open_cluster(struct serve *v, double clock)
+{
+	const struct cluster_conf *conf = &v->conf.config->cluster;
+	struct err err = {0};
+	int fd;
+
+	v->cluster_at = 0;
+	if (v->s.cluster_fd > 0 && (conf->port != v->cluster.port || strcmp(conf->bind, v->cluster.bind) != 0)) {
+		close(v->s.cluster_fd);
+		v->s.cluster_fd = 0;
+	}
+	if (conf->port == 0 || v->s.cluster_fd > 0)
+		return;
+	fd = listen_on(conf->bind, conf->port, NULL, &err);
+	if (fd < 0) {
+		log_event(LOG_CRIT, "cluster-not-listening", "reason=%s", log_quote(err.msg));
+		v->cluster_at = clock + CLUSTER_WAIT;
+		return;
+	}
+	v->s.cluster_fd = fd;
+	v->cluster = *conf;
+	log_event(LOG_NOTICE, "cluster-listening", "bind=%s port=%d", conf->bind, conf->port);
+}
+
 void serve_reload(struct serve *v, double clock)
 {
 	struct config *config = NULL;
@@ -198,5 +223,6 @@ void serve_reload(struct serve *v, double clock)
 		process_stop(p, clock, SERVE_GRACE + 5);
 	}
 	serve_start_receiver(v, clock);
+	serve_open_cluster(v, clock);
 	status_watch_reload(&v->status, config, &v->s.processes, clock);
 }

@@ -26,10 +26,12 @@ struct serve {
 	int64_t version;	   /* of the journal, at the last check */
 	struct audit_trail *trail; /* NULL: not yet opened */
 	/* on clock_seconds(): */
-	double journal_at;	/* when to try to open the journal again; 0: it is open */
-	double receiver_at;	/* when to start a receiver; 0: not planned */
-	double certificates_at; /* when to check the expiry of certificates */
-	double stop_at;		/* 0: running; else when the remaining processes get SIGTERM */
+	double journal_at;	     /* when to try to open the journal again; 0: it is open */
+	double receiver_at;	     /* when to start a receiver; 0: not planned */
+	double certificates_at;	     /* when to check the expiry of certificates */
+	double cluster_at;	     /* when to try to listen for pilots again; 0: not planned */
+	struct cluster_conf cluster; /* of s.cluster_fd */
+	double stop_at;		     /* 0: running; else when the remaining processes get SIGTERM */
 };
 
 /* serve_config.c */
@@ -40,6 +42,9 @@ int serve_write_copy(struct serve *v, const char *text, struct err *err);
 void serve_start_log(const struct config *c, const char *who); /* start log and audit trail as configured */
 void serve_reload(struct serve *v, double clock);
 void serve_watch_certificates(struct serve *v, double clock); /* read the certificates, log those that end soon */
+
+/* Listen for pilots as configured; on failure, try again at cluster_at. */
+void serve_open_cluster(struct serve *v, double clock);
 
 /* serve_start.c: set up signals, copy the configuration, clean the spool, then start the permanent child processes. */
 int serve_begin(struct serve *v, struct err *err);

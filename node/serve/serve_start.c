@@ -164,6 +164,7 @@ int serve_begin(struct serve *v, struct err *err)
 	if (ret < 0) /* the receiver refuses objects until there is space; the next start sweeps the remaining files */
 		log_event(LOG_CRIT, "sweep-failed", "reason=%s", log_quote(err->msg));
 	serve_start_receiver(v, clock_seconds());
+	serve_open_cluster(v, clock_seconds());
 	status_watch_reload(&v->status, v->conf.config, &v->s.processes, clock_seconds());
 	return 0;
 }

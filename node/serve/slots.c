@@ -34,7 +34,7 @@ static void claim(struct slots *all, const char *name, double now)
 	for (size_t i = 0; i < all->n; i++) {
 		struct slot *slot = &all->list[i];
 
-		if (slot->retiring && !slot->spare && !slot->abandoned && !strcmp(slot->name, name)) {
+		if (slot->retiring && !slot->spare && !slot->seat && !slot->abandoned && !strcmp(slot->name, name)) {
 			slot->retiring = false;
 			return;
 		}
@@ -70,6 +70,8 @@ static void balance(struct slots *all, double now)
 	for (size_t i = 0; i < all->n; i++) {
 		struct slot *slot = &all->list[i];
 
+		if (slot->seat)
+			continue;
 		if (slot->spare && !slot->abandoned)
 			spare = slot;
 		else if (!slot->retiring)
@@ -86,12 +88,12 @@ static void balance(struct slots *all, double now)
 void slots_configure(struct slots *all, const char *device, double now)
 {
 	char names[DEVICE_NAMES_MAX][DEVICE_NAME_SIZE];
-	int n = device_names_parse(device, names);
+	int n = device[0] ? device_names_parse(device, names) : 0;
 
 	for (size_t i = 0; i < all->n; i++) {
 		struct slot *slot = &all->list[i];
 
-		slot->retiring = true;
+		slot->retiring = !slot->seat || slot->retiring;
 		slot->old = slot->state != SLOT_DOWN;
 		slot->deaths = 0;
 		slot->at = now;
@@ -111,6 +113,11 @@ static void enter(struct slot *slot, enum slot_state state, double now)
 static void disable(struct slot *slot, const char *reason, double now)
 {
 	double wait = SLOT_RETRY_FIRST;
+
+	if (slot->seat) { /* the pilot ends; another one gets another seat */
+		slot->retiring = true;
+		return;
+	}
 
 	for (int i = 0; i < slot->disabled_count && wait < SLOT_RETRY_CAP; i++)
 		wait *= 2;
@@ -145,7 +152,11 @@ static void ended(struct slots *all, int id, const char *how, double now)
 	slot->old = false;
 	slot->device[0] = '\0';
 	slot->abandoned = false;
-	if (slot->retiring || slot->disabled)
+	slot->pilot[0] = '\0';
+	slot->retiring = slot->retiring || (slot->seat && was != SLOT_STARTING);
+	if (slot->seat)
+		slot->at = now + (how[0] ? DEATH_WAIT : 0);
+	if (slot->seat || slot->retiring || slot->disabled)
 		return;
 	slot->at = now;
 	if (was != SLOT_STARTING && was != SLOT_IDLE)
@@ -228,6 +239,8 @@ enum slot_action slots_next_action(const struct slot *slot, double timeout, doub
 	case SLOT_DOWN:
 		return over(slot->at, now, ret_next) ? SLOT_START : SLOT_NOTHING;
 	case SLOT_STARTING:
+		if (slot->seat)
+			return slot->old || slot->retiring ? SLOT_STOP : SLOT_NOTHING;
 		return over(slot->since + SLOT_START_LIMIT, now, ret_next) ? SLOT_KILL : SLOT_NOTHING;
 	case SLOT_IDLE:
 		return slot->old || slot->retiring ? SLOT_STOP : SLOT_NOTHING;
@@ -250,28 +263,53 @@ static int count_busy(const struct slots *all, const char *name)
 	return n;
 }
 
+void slots_seats(struct slots *all, bool wanted, double now)
+{
+	struct slot *waiting = NULL, *slot;
+	int n = 0;
+
+	for (size_t i = 0; i < all->n; i++) {
+		slot = &all->list[i];
+		if (!slot->seat)
+			continue;
+		slot->retiring = slot->retiring || !wanted;
+		n++;
+		if (!slot->retiring && (slot->state == SLOT_DOWN || slot->state == SLOT_STARTING))
+			waiting = slot;
+	}
+	remove_gone(all);
+	if (!wanted || waiting || n >= SLOTS_SEATS_MAX)
+		return;
+	slot = add(all, "pilot", now);
+	if (slot)
+		slot->seat = true;
+}
+
+/* The order in which idle slots get cases: CUDA of this machine, CUDA of a pilot, others. */
+static int rank(const struct slot *slot)
+{
+	bool cuda = !strncmp(slot->seat ? slot->device : slot->name, "cuda", 4);
+
+	return cuda ? (slot->seat ? 1 : 0) : 2;
+}
+
 struct slot *slots_find_idle(struct slots *all)
 {
-	struct slot *first = NULL, *least = NULL;
+	struct slot *best = NULL;
 	int busy = 0;
 
 	for (size_t i = 0; i < all->n; i++) {
 		struct slot *slot = &all->list[i];
+		int n = rank(slot) == 0 ? count_busy(all, slot->name) : 0;
 
 		if (slot->state != SLOT_IDLE || slot->old || slot->retiring)
 			continue;
-		if (!strncmp(slot->name, "cuda", 4)) {
-			int n = count_busy(all, slot->name);
-
-			if (!least || n < busy) {
-				least = slot;
-				busy = n;
-			}
-		} else if (!first) {
-			first = slot;
-		}
+		if (best && (rank(slot) > rank(best) || (rank(slot) == rank(best) && n >= busy)))
+			continue;
+		best = slot;
+		busy = n;
 	}
-	return least ? least : first;
+	return best;
 }
 
 int slots_threads(const struct slots *all, const struct slot *slot, int cores)
@@ -281,7 +319,7 @@ int slots_threads(const struct slots *all, const struct slot *slot, int cores)
 	if (!strncmp(slot->name, "cpu:", 4))
 		return atoi(slot->name + 4);
 	for (size_t i = 0; i < all->n; i++)
-		n += !all->list[i].retiring && !all->list[i].disabled;
+		n += !all->list[i].retiring && !all->list[i].disabled && !all->list[i].seat;
 	threads = n == 0 ? cores : cores / n;
 	if (n > 1 && all->per_device > 1 && !strncmp(slot->name, "cuda:", 5))
 		threads = 2 * cores / n;

@@ -16,6 +16,8 @@
  * - While all slots are disabled, a spare slot computes on the CPU. When another slot is enabled, it is removed after its case.
  * - A slot named "auto" or "cuda" is replaced by one slot for each CUDA device when a worker has counted the devices. If these
  *   workers die, the node continues as if there were no CUDA device.
+ * - A seat is a slot whose device is that of a pilot on another machine: it is starting until one is connected, however long that
+ *   takes, and is removed when the connection ends.
  * - After slots_configure(), a worker with the old configuration finishes its case and ends. A slot that is no longer
  *   configured is then removed.
  */
@@ -27,7 +29,8 @@
 
 #include "node/base/device_names.h"
 
-#define SLOTS_MAX 160	       /* configured slots, slots to be removed and the spare slot together */
+#define SLOTS_MAX 224	       /* configured slots, slots to be removed, the spare slot and seats together */
+#define SLOTS_SEATS_MAX 64     /* pilots */
 #define SLOT_RETRY_FIRST 600.0 /* s */
 #define SLOT_RETRY_CAP 86400.0
 #define SLOT_DEATHS_MAX 3
@@ -50,6 +53,8 @@ struct slot {
 	enum slot_state state;
 	char device[96];    /* opened by its worker: "cuda:0 (NVIDIA H200)"; "": none yet */
 	bool disabled;	    /* the device failed and is not in use */
+	bool seat;	    /* its process waits for a pilot on another machine, see node/worker/cmd_seat.c */
+	char pilot[64];	    /* of a seat: ID of the connected pilot; "": none yet */
 	bool spare;	    /* not configured: the CPU, because all others are disabled */
 	bool old;	    /* its worker has an older configuration */
 	bool retiring;	    /* remove it as soon as it has no process */
@@ -90,8 +95,11 @@ enum slot_action {
 	SLOT_ABANDON, /* its process was killed and does not end: disable the slot */
 };
 
-/* Make the slots of node.device. Call it on every reload, also with the same text: workers must read the new configuration. */
+/* Make the slots of node.device; "": none. Call it on every reload, also with the same text: workers must read the new
+ * configuration. */
 void slots_configure(struct slots *all, const char *device, double now);
+/* Keep one seat that waits for a pilot, as long as there are fewer than SLOTS_SEATS_MAX; wanted false: remove all seats. */
+void slots_seats(struct slots *all, bool wanted, double now);
 /* Apply an event. Slots may move in the list: find them again by id. */
 void slots_update(struct slots *all, int id, enum slot_event event, int number, const char *text, double now);
 struct slot *slots_find(struct slots *all, int id); /* NULL: none */

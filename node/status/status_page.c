@@ -295,7 +295,10 @@ static void device(struct html *h, const struct status *s, const json_t *one)
 	static const struct {
 		const char *state, *word;
 		enum status_tone tone;
-	} words[] = {{"ready", "Ready", TONE_GOOD}, {"busy", "Working", TONE_WORK}, {"starting", "Starting", TONE_QUIET}};
+	} words[] = {{"ready", "Ready", TONE_GOOD},
+		     {"busy", "Working", TONE_WORK},
+		     {"starting", "Starting", TONE_QUIET},
+		     {"waiting", "Waits for a pilot", TONE_QUIET}};
 	const char *state = text_of(one, "state"), *name = text_of(one, "device");
 	double again = json_number_value(json_object_get(one, "again"));
 	size_t i = 0;

@@ -280,7 +280,7 @@ static int read_reference(struct exam *exam, struct exam_flatfield *set, struct 
 
 int exam_open_flatfield(struct exam *exam, struct err *err)
 {
-	const char *path = exam->profile->flatfield;
+	const char *path = exam->profile->flatfield_copy[0] ? exam->profile->flatfield_copy : exam->profile->flatfield;
 	int rc;
 
 	exam->flatfields = calloc(1, sizeof(*exam->flatfields));

@@ -5,9 +5,12 @@
  *   (node/process/worker_ipc.h) and ends the process: only a new process can replace a broken CUDA context.
  * - While it waits, it has no journal open. It frees the memory of each case and keeps only the device.
  * - "auto" and "cuda" are not devices: for these it counts the devices, reports their number, and ends.
+ * - `tomonode case ROOT DEVICE` is the same without a journal, for a pilot: the order of a case and its outcome are files
+ *   (node/worker/detached_case.h).
  * - SIGTERM ends it, also during a case: the handler shuts the socket to the manager down, which makes it readable, so that no
  * signal is missed.
  */
+#include <errno.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,6 +27,7 @@
 #include "node/process/worker_ipc.h"
 #include "node/worker/case_run.h"
 #include "node/worker/cmd_worker.h"
+#include "node/worker/detached_case.h"
 #include "node/worker/job_run.h"
 #include "node/worker/shared_device.h"
 #include "recon/core/self_test.h"
@@ -36,8 +40,9 @@ struct worker {
 	struct device *dev;
 	struct pet_cache *cache; /* NULL: no memory for one; no sensitivity image is kept from case to case */
 	struct shared_device shared;
+	bool detached; /* `case`: it has no journal */
 	size_t memory; /* allowed by the control groups, read before the sandbox; 0: no limit */
-	int64_t job;
+	int64_t job, attempt;
 	double progress_at; /* on clock_seconds() */
 };
 
@@ -112,6 +117,7 @@ static int open_device(struct worker *w, const char *name)
 static int begin(struct worker *w, const char *name)
 {
 	bool cpu = !strncmp(name, "cpu", 3);
+	enum sandbox_role role = w->detached ? SANDBOX_CASE : SANDBOX_WORKER;
 	struct err err = {0};
 	int code;
 
@@ -120,10 +126,10 @@ static int begin(struct worker *w, const char *name)
 		log_event(LOG_ERR, "ledger-not-opened", "device=%s reason=%s", log_quote(name), log_quote(err.msg));
 		return CODE_FAILED;
 	}
-	if (cpu && work_process_enter_sandbox(&w->process, SANDBOX_WORKER, name) < 0)
+	if (cpu && work_process_enter_sandbox(&w->process, role, name) < 0)
 		return CODE_FAILED;
 	code = open_device(w, name);
-	if (code == CODE_OK && !cpu && work_process_enter_sandbox(&w->process, SANDBOX_WORKER, name) < 0)
+	if (code == CODE_OK && !cpu && work_process_enter_sandbox(&w->process, role, name) < 0)
 		return CODE_FAILED;
 	return code == CODE_OK && !send_message(w, WORKER_READY, 0, w->dev->name) ? CODE_FAILED : code;
 }
@@ -169,12 +175,43 @@ static int do_job(struct worker *w)
 		send_message(w, WORKER_BROKEN, 0, err.msg);
 		return CODE_DEVICE;
 	case JOB_RUN_STOPPED:
+	case JOB_RUN_LOST: /* only a seat has a connection to lose */
 		return CODE_CANCELLED;
 	case JOB_RUN_JOURNAL_FAILED:
 		log_event(LOG_CRIT, "journal-error", "job=%lld reason=%s", (long long)w->job, log_quote(err.msg));
 		return CODE_FAILED;
 	}
 	return CODE_FAILED;
+}
+
+static void report_stage(void *ctx, const char *stage, double fraction)
+{
+	struct worker *w = ctx;
+	double clock = clock_seconds();
+
+	if (clock - w->progress_at < ALIVE_EVERY)
+		return;
+	w->progress_at = clock;
+	worker_ipc_send(w->process.ipc_fd, WORKER_ALIVE, w->job, (int)(1000 * fraction), stage, false);
+}
+
+/* The same for a case of a pilot. */
+static int do_case(struct worker *w)
+{
+	const struct monitor monitor = {.ctx = w, .progress = report_stage, .cancelled = stopped};
+	struct err err = {0};
+	int ret = detached_case_run(w->process.config->node.spool, w->job, w->attempt, w->dev, w->cache, &monitor, &err);
+
+	malloc_trim(0);
+	if (ret == 0)
+		return send_message(w, WORKER_DONE, 1, NULL) ? CODE_OK : CODE_FAILED;
+	if (ret == -ECANCELED)
+		return CODE_CANCELLED;
+	if (ret == -EHWPOISON)
+		send_message(w, WORKER_BROKEN, 0, err.msg);
+	else
+		log_event(LOG_ERR, "case-failed", "job=%lld reason=%s", (long long)w->job, log_quote(err.msg));
+	return ret == -EHWPOISON ? CODE_DEVICE : CODE_FAILED;
 }
 
 static int work(struct worker *w)
@@ -190,39 +227,58 @@ static int work(struct worker *w)
 		if (got == 0 || m.kind != WORKER_JOB)
 			continue;
 		w->job = m.job;
+		w->attempt = m.attempt;
 		w->progress_at = 0;
-		code = do_job(w);
+		code = w->detached ? do_case(w) : do_job(w);
 		w->job = 0;
 	}
+	return code;
+}
+
+static int run(struct worker *w, const char *device)
+{
+	struct sigaction sa = {.sa_handler = on_stop};
+	int code;
+
+	if (w->process.ipc_fd < 0) {
+		fprintf(stderr, "tomonode worker: --ipc FD is missing\n");
+		work_process_end(&w->process);
+		return CODE_USAGE;
+	}
+	ipc_to_shut = w->process.ipc_fd;
+	sigaction(SIGTERM, &sa, NULL);
+	if (device_name_is_wildcard(device)) {
+		code = count(w);
+	} else {
+		code = begin(w, device);
+		if (code == CODE_OK)
+			code = work(w);
+	}
+	pet_cache_free(w->cache);
+	shared_device_close(&w->shared);
+	if (code != CODE_DEVICE) /* not for a broken device: the call may hang */
+		w->dev = device_close(w->dev);
+	work_process_end(&w->process);
 	return code;
 }
 
 int cmd_worker(int argc, char **argv)
 {
 	struct worker w = {0};
-	struct sigaction sa = {.sa_handler = on_stop};
 	int code = CODE_OK;
 
 	if (!work_process_options(&w.process, "worker", "-c FILE --ipc FD DEVICE", 1, argc, argv, &code))
 		return code;
-	if (w.process.ipc_fd < 0) {
-		fprintf(stderr, "tomonode worker: --ipc FD is missing\n");
-		work_process_end(&w.process);
-		return CODE_USAGE;
-	}
-	ipc_to_shut = w.process.ipc_fd;
-	sigaction(SIGTERM, &sa, NULL);
-	if (device_name_is_wildcard(w.process.argument[0])) {
-		code = count(&w);
-	} else {
-		code = begin(&w, w.process.argument[0]);
-		if (code == CODE_OK)
-			code = work(&w);
-	}
-	pet_cache_free(w.cache);
-	shared_device_close(&w.shared);
-	if (code != CODE_DEVICE) /* not for a broken device: the call may hang */
-		w.dev = device_close(w.dev);
-	work_process_end(&w.process);
-	return code;
+	return run(&w, w.process.argument[0]);
+}
+
+int cmd_case(int argc, char **argv)
+{
+	struct worker w = {.detached = true};
+	int code = CODE_OK;
+
+	if (!work_process_options(&w.process, "case", "--ipc FD ROOT DEVICE", 2, argc, argv, &code))
+		return code;
+	snprintf(w.process.config->node.spool, sizeof(w.process.config->node.spool), "%s", w.process.argument[0]);
+	return run(&w, w.process.argument[1]);
 }

@@ -71,7 +71,7 @@ static int prepare(struct job_run *run, struct err *err)
 		ret = folder_path(spool, "outbox", run->view->id, run->out_dir, sizeof(run->out_dir), err);
 	if (ret == 0)
 		ret = folder_make(run->out_dir, err);
-	if (ret == 0)
+	if (ret == 0 && !run->conf->adopted)
 		ret = folder_empty(run->out_dir, err); /* remove the files of an earlier attempt */
 	if (ret == 0)
 		ret = case_order_read(run->conf->process->journal, run->view, &run->order, err);
@@ -174,6 +174,8 @@ static enum job_run_end finish(struct job_run *run, struct err *err)
 	enum job_event event = EVENT_RECONSTRUCTED;
 	json_t *detail = NULL;
 
+	if (outcome->why.code == CASE_LOST)
+		return JOB_RUN_LOST;
 	if (stopped(run) || outcome->why.code == ECANCELED)
 		return JOB_RUN_STOPPED;
 	if (outcome->why.code == EHWPOISON || run->journal_failed) {
@@ -198,7 +200,7 @@ static enum job_run_end work(struct job_run *run, struct err *err)
 	if (end == JOB_RUN_RECONSTRUCTED && page->enabled && page->thumbnails)
 		make_thumbnail(run);
 	/* Remove the output that will not be sent. After JOB_RUN_JOURNAL_FAILED it stays, and the next attempt removes it. */
-	if (end != JOB_RUN_RECONSTRUCTED && end != JOB_RUN_JOURNAL_FAILED && run->out_dir[0] &&
+	if (end != JOB_RUN_RECONSTRUCTED && end != JOB_RUN_LOST && end != JOB_RUN_JOURNAL_FAILED && run->out_dir[0] &&
 	    folder_remove(run->out_dir, &why) < 0)
 		log_event(LOG_WARNING, "outbox-not-removed", "reason=%s", log_quote(why.msg));
 	return end;

@@ -25,6 +25,7 @@
 struct job_run_conf {
 	struct work_process *process; /* its journal is open */
 	int64_t job;
+	bool adopted; /* a pilot continues this attempt: keep what the outbox has of it */
 	void *ctx;
 	/* Reconstruct the case into out_dir; see case_run(). */
 	void (*compute)(void *ctx, const struct case_order *order, const char *out_dir, const struct monitor *monitor,
@@ -38,6 +39,7 @@ enum job_run_end {
 	JOB_RUN_REFUSED,	/* the case is held or failed; the journal has the reason */
 	JOB_RUN_NOT_RUNNING,	/* the job is not, or no longer, running; no event was written */
 	JOB_RUN_STOPPED,	/* stopped() returned true; no event was written */
+	JOB_RUN_LOST,		/* compute() returned CASE_LOST; no event was written, the outbox is kept */
 	JOB_RUN_DEVICE_FAILED,	/* the device failed, see err; no event was written */
 	JOB_RUN_JOURNAL_FAILED, /* the journal cannot be read or written, see err */
 };

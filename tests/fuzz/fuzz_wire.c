@@ -26,7 +26,8 @@ static void check_case(const struct wire_message *m)
 	for (size_t i = 0; i < pilot_case_files(&c); i++) {
 		uint64_t bytes;
 
-		must(!strchr(strchr(pilot_case_file(&c, i, &bytes), '/') + 1, '/'), "a name outside the folder");
+		must(!strstr(pilot_case_file(&c, i, &bytes), "/.") && pilot_case_file(&c, i, &bytes)[0] != '/',
+		     "a name outside the folder");
 	}
 	json_decref(body);
 	pilot_case_clear(&c);

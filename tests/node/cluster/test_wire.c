@@ -146,7 +146,7 @@ static void fill_case(struct pilot_case *c)
 					       .digest = "aa",
 					       .bytes = 10},
 					      {.file = "instances/2-b.dcm", .digest = "bb", .bytes = 20}};
-	static struct pilot_flatfield flat[1] = {{.profile = "p", .file = "instances/flatfield-0", .bytes = 5}};
+	static struct pilot_flatfield flat[1] = {{.profile = "p", .file = "flatfields/0/a.dcm", .bytes = 5}};
 	static char config[] = "node: { };";
 
 	*c = (struct pilot_case){.order = {.job = 3, .attempt = 4, .protocol = "dbt", .as_is = true, .files = rows, .n_files = 2},
@@ -171,7 +171,7 @@ static void test_case(void **state)
 	assert_int_equal(pilot_case_files(&back), 3);
 	assert_string_equal(pilot_case_file(&back, 1, &bytes), "instances/2-b.dcm");
 	assert_int_equal(bytes, 20);
-	assert_string_equal(pilot_case_file(&back, 2, &bytes), "instances/flatfield-0");
+	assert_string_equal(pilot_case_file(&back, 2, &bytes), "flatfields/0/a.dcm");
 	pilot_case_clear(&back);
 	assert_int_equal(pilot_case_decode(body, 0, 4, &back, NULL), -EBADMSG);
 	json_object_del(body, "header");
@@ -182,8 +182,9 @@ static void test_case(void **state)
 /* No name leads out of the folder. */
 static void test_names(void **state)
 {
-	static const char *const wrong[] = {"instances/../x", "instances/.x", "instances/a/b", "/etc/passwd", "instances/", "x",
-					    "instances/a b"};
+	static const char *const wrong[] = {"flatfields/../x",	"flatfields/0/.x", "flatfields/0/a/b",
+					    "/etc/passwd",	"flatfields/0/",   "x",
+					    "flatfields/0/a b", "flatfields/x/a",  "instances/a"};
 	struct pilot_case c, back;
 	struct err err = {0};
 	json_t *detail;

@@ -526,7 +526,7 @@ static void no_more_room(void **state)
 		      "cpu:10,cpu:10";
 
 	(void)state;
-	for (int round = 10; round < 22; round++) {
+	for (int round = 10; round < 30; round++) {
 		for (char *c = strchr(text, ':'); c; c = strchr(c + 1, ':')) {
 			c[1] = (char)('0' + round / 10);
 			c[2] = (char)('0' + round % 10);
@@ -560,6 +560,57 @@ static void strangers(void **state)
 	assert_int_equal(due(&all, id_of(&all, "cpu"), NOW), SLOT_START);
 }
 
+/* One seat waits for a pilot, however long; one that lost its pilot is removed, and no spare slot depends on seats. */
+static void seats(void **state)
+{
+	struct slots all = {0};
+	int first, second;
+
+	(void)state;
+	slots_configure(&all, "", NOW);
+	assert_int_equal(all.n, 0);
+	slots_seats(&all, true, NOW);
+	slots_seats(&all, true, NOW);
+	assert_string_equal(names(&all), "pilot");
+	first = id_of(&all, "pilot");
+	assert_int_equal(due(&all, first, NOW), SLOT_START);
+	say(&all, first, SLOT_SPAWNED, NOW);
+	assert_int_equal(due(&all, first, NOW + 1e6), SLOT_NOTHING);
+	/* The waiting process dies: it is started again, never disabled. */
+	for (int i = 0; i < 2 * SLOT_DEATHS_MAX; i++) {
+		say(&all, first, SLOT_ENDED, NOW);
+		assert_int_equal(due(&all, first, NOW), SLOT_NOTHING);
+		assert_int_equal(due(&all, first, NOW + 1), SLOT_START);
+		say(&all, first, SLOT_SPAWNED, NOW);
+	}
+	slots_seats(&all, true, NOW);
+	assert_int_equal(all.n, 1);
+	slots_update(&all, first, SLOT_READY, 0, "cpu, pilot d1", NOW);
+	assert_int_equal(slots_find_idle(&all)->id, first);
+	slots_seats(&all, true, NOW);
+	assert_string_equal(names(&all), "pilot pilot");
+	second = all.list[1].id;
+	say(&all, second, SLOT_SPAWNED, NOW);
+	slots_update(&all, second, SLOT_READY, 0, "cuda:0 (GPU), pilot d2", NOW);
+	assert_int_equal(slots_find_idle(&all)->id, second);
+	/* Its device fails: it leaves without a spare slot. */
+	say(&all, second, SLOT_ASSIGNED, NOW);
+	say(&all, second, SLOT_DISABLED, NOW);
+	assert_string_equal(names(&all), "pilot");
+	say(&all, second, SLOT_ENDED, NOW);
+	say(&all, first, SLOT_ENDED, NOW);
+	assert_int_equal(all.n, 0);
+	/* New configuration: a seat that waits or is idle is started anew; without the port all leave. */
+	slots_seats(&all, true, NOW);
+	first = id_of(&all, "pilot");
+	say(&all, first, SLOT_SPAWNED, NOW);
+	slots_configure(&all, "cpu", NOW);
+	assert_string_equal(names(&all), "pilot cpu");
+	assert_int_equal(due(&all, first, NOW), SLOT_STOP);
+	slots_seats(&all, false, NOW);
+	assert_string_equal(names(&all), "cpu");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -577,6 +628,7 @@ int main(void)
 		cmocka_unit_test(several_workers),
 		cmocka_unit_test(no_more_room),
 		cmocka_unit_test(strangers),
+		cmocka_unit_test(seats),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

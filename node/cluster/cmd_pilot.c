@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tomonode pilot, tomonode pilot-token. */
+#include "node/cluster/cmd_pilot.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "node/base/log.h"
+#include "node/base/text_file.h"
+#include "node/cluster/pilot.h"
+#include "node/process/options.h"
+
+struct pilot_options {
+	const char *node, *id, *secret_file, *device, *folder, *spool, *name;
+	double patience;
+};
+
+static const struct option_spec pilot_option_specs[] = {
+	{0, "node", "HOST:PORT", "address of the node", INTO_TEXT(struct pilot_options, node)},
+	{0, "id", "ID", "name of the secret, as given to `tomonode pilot-token`", INTO_TEXT(struct pilot_options, id)},
+	{0, "secret-file", "FILE", "file with the secret", INTO_TEXT(struct pilot_options, secret_file)},
+	{0, "device", "DEVICE", "device to reconstruct on; default auto: the first CUDA device, else the CPU",
+	 INTO_TEXT(struct pilot_options, device)},
+	{0, "folder", "DIR", "folder for the files of a case; its content is removed; default: a new folder in $TMPDIR",
+	 INTO_TEXT(struct pilot_options, folder)},
+	{0, "spool", "DIR", "the node's spool, which this machine can read and write (cluster.shared_spool of the node)",
+	 INTO_TEXT(struct pilot_options, spool)},
+	{0, "name", "NAME", "name for messages; default: the name of this machine", INTO_TEXT(struct pilot_options, name)},
+	{0, "patience", "SECONDS", "time without a connection after which the pilot ends, 1 to 86400; default 600",
+	 INTO_REAL(struct pilot_options, patience, 1, 86400)},
+	{0},
+};
+
+static const struct command_spec pilot_spec = {
+	.name = "pilot",
+	.usage = "--node HOST:PORT --id ID --secret-file FILE [OPTION]...",
+	.summary = "Reconstruct cases on this machine for a node on another one, see docs/cluster.md.",
+	.text = "It ends with 0 when the node or SIGTERM ends it, with 6 if the device fails, with 7 if the node refuses it or "
+		"cannot\n"
+		"be reached. It keeps no file of a case after the node has the result.",
+	.options = pilot_option_specs,
+};
+
+static int read_secret(const char *path, char ret_secret[PILOT_SECRET_SIZE], struct err *err)
+{
+	FILE *f = fopen(path, "re");
+	char text[PILOT_SECRET_SIZE + 2] = "";
+
+	if (!f)
+		return err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
+	if (!fgets(text, sizeof(text), f))
+		text[0] = '\0';
+	fclose(f);
+	text[strcspn(text, "\r\n")] = '\0';
+	if (!pilot_secret_is_valid(text))
+		return err_set(err, EBADMSG,
+			       "%s has no secret; allowed: 64 hexadecimal digits, as `tomonode pilot-token` prints them", path);
+	memcpy(ret_secret, text, PILOT_SECRET_SIZE);
+	return 0;
+}
+
+static int run(const struct options *o, const struct pilot_options *p)
+{
+	struct pilot_conf conf = {.address = p->node,
+				  .id = p->id,
+				  .name = p->name,
+				  .device = p->device,
+				  .root = p->spool ? p->spool : p->folder,
+				  .shared = p->spool != NULL,
+				  .patience = p->patience};
+	const char *tmp = getenv("TMPDIR");
+	char host[65] = "", folder[300];
+	struct err err = {0};
+	int code;
+
+	if (read_secret(p->secret_file, conf.secret, &err) < 0)
+		return options_fail_err(o, &err);
+	gethostname(host, sizeof(host) - 1);
+	conf.name = p->name ? p->name : host;
+	snprintf(folder, sizeof(folder), "%.200s/tomonode-pilot.XXXXXX", tmp ? tmp : "/tmp");
+	if (!conf.root && !mkdtemp(folder))
+		return options_fail(o, CODE_FAILED, "cannot create a folder in %s: %s", tmp ? tmp : "/tmp", strerror(errno));
+	if (!conf.root)
+		conf.root = folder;
+	log_start(LOG_TO_STDERR, 0, LOG_INFO, "pilot");
+	code = pilot_run(&conf);
+	pilot_clean(&conf, conf.root == folder);
+	return code;
+}
+
+int cmd_pilot(int argc, char **argv)
+{
+	struct pilot_options p = {.device = "auto", .patience = 600};
+	struct options o;
+	int id;
+
+	options_begin(&o, &pilot_spec, argc, argv);
+	o.into = &p;
+	while ((id = options_next(&o)) >= 0)
+		;
+	if (id == OPTION_STOP)
+		return o.code;
+	if (!p.node || !p.id || !p.secret_file)
+		return options_fail(&o, CODE_USAGE, "--node, --id and --secret-file are required");
+	if (!pilot_id_is_valid(p.id))
+		return options_fail(&o, CODE_USAGE, "--id %s is not allowed: 1 to 63 letters, digits, '-' and '_'", p.id);
+	if (p.folder && p.spool)
+		return options_fail(&o, CODE_USAGE, "--folder and --spool exclude each other");
+	return run(&o, &p);
+}
+
+enum { TOKEN_REMOVE = OPTION_LONG };
+
+static const struct option_spec token_option_specs[] = {
+	{'c', "config", "FILE", "configuration of the node"},
+	{TOKEN_REMOVE, "remove", NULL, "remove the secret: its pilots are refused from now on"},
+	{0},
+};
+
+static const struct command_spec token_spec = {
+	.name = "pilot-token",
+	.usage = "-c FILE [--remove] ID",
+	.summary = "Make the secret that the node shares with the pilots of this ID, and print it.",
+	.text = "It is stored in SPOOL/pilots/ID, readable by the node's user only. Run it as that user.",
+	.options = token_option_specs,
+	.min_arguments = 1,
+	.max_arguments = 1,
+};
+
+int cmd_pilot_token(int argc, char **argv)
+{
+	struct config *config = NULL;
+	char secret[PILOT_SECRET_SIZE];
+	const char *path = NULL;
+	struct err err = {0};
+	struct options o;
+	bool remove_it = false;
+	int id, ret;
+
+	options_begin(&o, &token_spec, argc, argv);
+	while ((id = options_next(&o)) >= 0) {
+		if (id == 'c')
+			path = o.value;
+		remove_it = remove_it || id == TOKEN_REMOVE;
+	}
+	if (id == OPTION_STOP)
+		return o.code;
+	ret = options_config(&o, path, &config);
+	if (ret != CODE_OK)
+		return ret;
+	ret = remove_it ? pilot_secret_remove(config->node.spool, argv[o.first], &err)
+			: pilot_secret_create(config->node.spool, argv[o.first], secret, &err);
+	config_free(config);
+	if (ret < 0)
+		return options_fail_err(&o, &err);
+	if (!remove_it)
+		puts(secret);
+	return CODE_OK;
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tomonode seat: the place of one pilot at the node. For the manager it is a worker like any other; it waits for a pilot to
+ * connect and has the cases reconstructed by it.
+ *
+ * - READY is sent when a pilot is connected. If the pilot still has a case, READY names it; the manager replies with JOB
+ * (continue it) or FORGET.
+ * - If the connection is lost, it ends; the pilot connects again, to another seat. A pilot that is silent for cluster.lease is
+ *   reported with BROKEN, so that its case goes to another device at once.
+ * - SIGTERM ends it, without a word to the pilot, which continues its case and connects to the next seat: at a stop of the node,
+ * too.
+ */
+#include <errno.h>
+#include <malloc.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "kernels/clock.h"
+#include "node/base/exit_code.h"
+#include "node/base/folder.h"
+#include "node/base/log.h"
+#include "node/base/text_file.h"
+#include "node/process/worker_ipc.h"
+#include "node/worker/cmd_worker.h"
+#include "node/worker/job_run.h"
+#include "node/worker/seat.h"
+
+#define ALIVE_EVERY 0.5	   /* s between two messages WORKER_ALIVE */
+#define CONFIG_MAX 8000000 /* bytes of the configuration */
+
+static volatile sig_atomic_t stop_requested;
+static int ipc_to_shut;
+
+static void on_stop(int signal_number)
+{
+	(void)signal_number;
+	stop_requested = 1;
+	shutdown(ipc_to_shut, SHUT_RD);
+}
+
+static bool was_stopped(void)
+{
+	return stop_requested;
+}
+
+static bool stopped(void *ctx)
+{
+	(void)ctx;
+	return stop_requested;
+}
+
+static bool tell(const struct seat *s, enum worker_message_kind kind, const char *text)
+{
+	struct worker_message m = {.kind = kind, .job = s->job, .attempt = s->attempt, .number = 1};
+
+	snprintf(m.pilot, sizeof(m.pilot), "%s", link_id(s->link));
+	snprintf(m.text, sizeof(m.text), "%.299s", text);
+	return worker_ipc_send_message(s->process.ipc_fd, &m, true);
+}
+
+/* ---- signs of life ---- */
+
+static void read_manager(struct seat *s)
+{
+	struct worker_message m;
+
+	while (worker_ipc_receive(s->process.ipc_fd, &m, false) > 0)
+		s->cancelled = s->cancelled || (m.kind == WORKER_FORGET && m.job == s->job);
+}
+
+/* Send what waits, and a sign of life if nothing was sent for a while. */
+static int keep_alive(struct seat *s, struct err *err)
+{
+	double lease = s->process.config->cluster.lease, now = clock_seconds();
+	int ret = 0;
+
+	if (now - link_sent(s->link) > lease / SEAT_PINGS_IN_LEASE)
+		ret = link_send(s->link, &(struct wire_message){.kind = WIRE_PING}, err);
+	if (ret == 0)
+		ret = link_flush(s->link, err);
+	if (ret == 0 && now - link_heard(s->link) > lease)
+		ret = err_set(err, ETIMEDOUT, "the pilot %s was silent for %.0f s", s->hello.name, lease);
+	return ret;
+}
+
+/* 1: *ret_message is not a sign of life; 0: none. */
+static int receive(struct seat *s, struct wire_message *ret_message, const void **ret_bytes, size_t *ret_n, struct err *err)
+{
+	int ret = link_receive(s->link, ret_message, ret_bytes, ret_n, err);
+
+	if (ret == 1 && ret_message->kind == WIRE_PING)
+		ret = link_send(s->link, &(struct wire_message){.kind = WIRE_PONG}, err);
+	else if (ret == 1 && ret_message->kind == WIRE_PONG)
+		ret = 0;
+	return ret;
+}
+
+int seat_receive(struct seat *s, struct wire_message *ret_message, const void **ret_bytes, size_t *ret_n, struct err *err)
+{
+	struct pollfd fds[2] = {{.fd = s->process.ipc_fd, .events = POLLIN}, {.fd = link_fd(s->link)}};
+	int ret = keep_alive(s, err);
+
+	if (ret == 0)
+		ret = receive(s, ret_message, ret_bytes, ret_n, err);
+	if (ret != 0)
+		return ret;
+	fds[1].events = link_events(s->link);
+	poll(fds, 2, (int)(1000 * s->process.config->cluster.lease / SEAT_PINGS_IN_LEASE / 2));
+	if (s->job != 0)
+		read_manager(s);
+	return 0;
+}
+
+int seat_cancel(struct seat *s, int64_t job, int64_t attempt, struct err *err)
+{
+	const struct wire_message m = {.kind = WIRE_CANCEL, .job = job, .attempt = attempt};
+	double until = clock_seconds() + SEAT_CANCEL_LIMIT;
+	int ret = link_send(s->link, &m, err);
+
+	while (ret >= 0 && !stop_requested) {
+		struct wire_message reply = {0};
+		const void *bytes;
+		size_t n;
+
+		ret = seat_receive(s, &reply, &bytes, &n, err);
+		if (ret == 1 && reply.kind == WIRE_OUTCOME && reply.code == ECANCELED && reply.job == job) {
+			wire_clear(&reply);
+			return 0;
+		}
+		if (ret == 1)
+			wire_clear(&reply);
+		if (ret >= 0 && clock_seconds() > until)
+			ret = err_set(err, ETIMEDOUT, "the pilot %s did not stop a case within %.0f s", s->hello.name,
+				      SEAT_CANCEL_LIMIT);
+	}
+	return ret < 0 ? ret : err_set(err, ECONNRESET, "stopped");
+}
+
+/* ---- cases ---- */
+
+static void report_progress(void *ctx)
+{
+	struct seat *s = ctx;
+	static double at;
+
+	if (clock_seconds() - at < ALIVE_EVERY)
+		return;
+	at = clock_seconds();
+	worker_ipc_send(s->process.ipc_fd, WORKER_ALIVE, s->job, 0, NULL, false);
+}
+
+static int acknowledge(struct seat *s, struct err *err)
+{
+	const struct wire_message m = {.kind = WIRE_ACK, .job = s->job, .attempt = s->attempt};
+	int ret = link_send(s->link, &m, err);
+
+	return ret < 0 ? ret : link_flush(s->link, err);
+}
+
+/* After the job run: 0: ready for the next case; negative: the connection is lost or of no more use. */
+static int after_job(struct seat *s, enum job_run_end end, struct err *err)
+{
+	int ret;
+
+	switch (end) {
+	case JOB_RUN_RECONSTRUCTED:
+	case JOB_RUN_REFUSED:
+	case JOB_RUN_NOT_RUNNING:
+	case JOB_RUN_STOPPED:
+		ret = s->cancelled ? 0 : acknowledge(s, err);
+		worker_ipc_send(s->process.ipc_fd, WORKER_DONE, s->job, end == JOB_RUN_RECONSTRUCTED, NULL, true);
+		return ret;
+	case JOB_RUN_DEVICE_FAILED:
+		acknowledge(s, NULL);
+		link_drain(s->link, 1, NULL);
+		tell(s, WORKER_BROKEN, err->msg);
+		return -EHWPOISON;
+	case JOB_RUN_JOURNAL_FAILED:
+		log_event(LOG_CRIT, "journal-error", "job=%lld reason=%s", (long long)s->job, log_quote(err->msg));
+		return -EIO;
+	case JOB_RUN_LOST:
+		break;
+	}
+	return -ECONNRESET;
+}
+
+static int do_job(struct seat *s, const struct worker_message *m, struct err *err)
+{
+	struct job_run_conf conf = {.process = &s->process,
+				    .job = m->job,
+				    .adopted = m->job == s->hello.job && m->attempt == s->hello.attempt,
+				    .ctx = s,
+				    .compute = seat_compute,
+				    .alive = report_progress,
+				    .stopped = stopped};
+	enum job_run_end end = JOB_RUN_JOURNAL_FAILED;
+	int ret;
+
+	s->job = m->job;
+	s->attempt = m->attempt;
+	s->hello.job = s->hello.attempt = 0;
+	s->cancelled = false;
+	if (work_process_open_journal(&s->process, err) == 0)
+		end = job_run(&conf, err);
+	s->process.journal = journal_close(s->process.journal);
+	malloc_trim(0);
+	if (end == JOB_RUN_LOST && clock_seconds() - link_heard(s->link) > s->process.config->cluster.lease)
+		tell(s, WORKER_BROKEN, err->msg[0] ? err->msg : "the pilot was silent for the time of its lease");
+	ret = after_job(s, end, err);
+	s->job = s->attempt = 0;
+	return ret;
+}
+
+static bool tell_ready(struct seat *s)
+{
+	char text[200];
+
+	snprintf(text, sizeof(text), "%s, pilot %s", s->hello.device, s->hello.name);
+	return tell(s, WORKER_READY, text);
+}
+
+/* The manager does not want the case that the pilot brought. */
+static int forget(struct seat *s, struct err *err)
+{
+	int ret;
+
+	log_event(LOG_WARNING, "late-outcome-dropped", "pilot=%s job=%lld attempt=%lld", log_quote(s->hello.name),
+		  (long long)s->hello.job, (long long)s->hello.attempt);
+	ret = seat_cancel(s, s->hello.job, s->hello.attempt, err);
+	s->hello.job = s->hello.attempt = 0;
+	return ret < 0 ? ret : tell_ready(s) ? 0 : err_set(err, ECANCELED, "the manager ended");
+}
+
+static int end_pilot(struct seat *s, struct err *err)
+{
+	const struct wire_message m = {.kind = WIRE_END, .text = "not needed"};
+
+	if (link_send(s->link, &m, err) == 0)
+		link_drain(s->link, 2, err);
+	return err_set(err, ECANCELED, "the pilot is not needed");
+}
+
+static int on_manager(struct seat *s, struct err *err)
+{
+	struct worker_message m;
+	int got = worker_ipc_receive(s->process.ipc_fd, &m, false);
+
+	if (got < 0)
+		return err_set(err, ECANCELED, "the manager ended");
+	if (got == 0)
+		return 0;
+	if (m.kind == WORKER_FORGET && s->hello.job != 0)
+		return forget(s, err);
+	if (m.kind == WORKER_END)
+		return end_pilot(s, err);
+	return m.kind == WORKER_JOB ? do_job(s, &m, err) : 0;
+}
+
+static int work(struct seat *s, struct err *err)
+{
+	int ret = 0;
+
+	while (ret >= 0 && !stop_requested) {
+		struct wire_message m;
+		const void *bytes;
+		size_t n;
+
+		ret = seat_receive(s, &m, &bytes, &n, err);
+		if (ret == 1) /* between two cases nothing is expected */
+			wire_clear(&m);
+		if (ret >= 0)
+			ret = on_manager(s, err);
+	}
+	return ret;
+}
+
+static int run(struct seat *s)
+{
+	struct err err = {0};
+	int ret = seat_wait(s, &err);
+
+	if (ret < 0)
+		return ret == -ECANCELED ? CODE_CANCELLED : CODE_FAILED;
+	close(s->process.listen_fd);
+	log_event(LOG_NOTICE, "pilot-connected", "pilot=%s name=%s device=%s job=%lld batch=%s", log_quote(link_id(s->link)),
+		  log_quote(s->hello.name), log_quote(s->hello.device), (long long)s->hello.job, log_quote(s->hello.batch));
+	s->job = s->hello.job;
+	s->attempt = s->hello.attempt;
+	ret = tell_ready(s) ? 0 : -ECANCELED;
+	s->job = s->attempt = 0;
+	if (ret == 0)
+		ret = work(s, &err);
+	log_event(stop_requested || ret == -ECANCELED ? LOG_INFO : LOG_WARNING, "pilot-left", "pilot=%s name=%s reason=%s",
+		  log_quote(link_id(s->link)), log_quote(s->hello.name), log_quote(stop_requested ? "stopped" : err.msg));
+	return stop_requested || ret == -ECANCELED ? CODE_CANCELLED : CODE_PEER;
+}
+
+static int begin(struct seat *s, struct err *err)
+{
+	char path[400];
+	size_t n;
+	int ret;
+
+	if (s->process.ipc_fd < 0 || s->process.listen_fd < 0)
+		return err_set(err, EINVAL, "--ipc FD or --listen FD is missing");
+	if (s->process.config->path[0]) {
+		ret = text_file_read(s->process.config->path, CONFIG_MAX, "configuration", &s->config_text, &n, err);
+		if (ret < 0)
+			return ret;
+	}
+	snprintf(path, sizeof(path), "%s/pilots", s->process.config->node.spool);
+	return folder_make(path, err);
+}
+
+int cmd_seat(int argc, char **argv)
+{
+	struct seat s = {.stopped = was_stopped};
+	struct sigaction sa = {.sa_handler = on_stop};
+	struct err err = {0};
+	int code = CODE_OK;
+
+	if (!work_process_options(&s.process, "seat", "-c FILE --ipc FD --listen FD", 0, argc, argv, &code))
+		return code;
+	ipc_to_shut = s.process.ipc_fd;
+	signal(SIGPIPE, SIG_IGN);
+	sigaction(SIGTERM, &sa, NULL);
+	if (begin(&s, &err) < 0) {
+		log_event(LOG_CRIT, "seat-not-started", "reason=%s", log_quote(err.msg));
+		code = CODE_FAILED;
+	} else {
+		code = work_process_enter_sandbox(&s.process, SANDBOX_SEAT, NULL) < 0 ? CODE_FAILED : run(&s);
+	}
+	link_close(s.link);
+	wire_clear(&s.hello);
+	free(s.config_text);
+	work_process_end(&s.process);
+	return code;
+}

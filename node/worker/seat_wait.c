@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seat_wait.c - accept pilots until one is admitted. A peer that says nothing holds up nobody: handshakes run side by side. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "kernels/clock.h"
+#include "node/base/log.h"
+#include "node/base/network.h"
+#include "node/base/version.h"
+#include "node/worker/seat.h"
+
+struct arrival {
+	struct link *link;
+	double until;
+	char from[64];
+	bool opened; /* the handshake is done, HELLO is due */
+};
+
+struct waiting {
+	struct seat *seat;
+	struct arrival list[SEAT_HANDSHAKES_MAX];
+	size_t n;
+};
+
+static void leave(struct waiting *w, size_t i)
+{
+	link_close(w->list[i].link);
+	w->list[i] = w->list[--w->n];
+}
+
+static void refuse(struct waiting *w, size_t i, const struct err *why)
+{
+	struct arrival *a = &w->list[i];
+	struct wire_message m = {.kind = WIRE_REFUSED, .code = why->code};
+
+	log_event(LOG_WARNING, "pilot-refused", "pilot=%s from=%s reason=%s", log_quote(link_id(a->link)), a->from,
+		  log_quote(why->msg));
+	snprintf(m.text, sizeof(m.text), "%s", why->msg);
+	if (link_send(a->link, &m, NULL) == 0)
+		link_drain(a->link, 1, NULL);
+	leave(w, i);
+}
+
+static void accept_one(struct waiting *w)
+{
+	struct sockaddr_storage from;
+	socklen_t n = sizeof(from);
+	struct in6_addr address;
+	struct arrival a = {.until = clock_seconds() + SEAT_HANDSHAKE_LIMIT, .from = "?"};
+	int fd = accept4(w->seat->process.listen_fd, (struct sockaddr *)&from, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd < 0)
+		return;
+	if (network_address((struct sockaddr *)&from, &address))
+		network_print(&address, a.from, sizeof(a.from));
+	if (w->n == SEAT_HANDSHAKES_MAX) { /* the oldest one has had the longest time */
+		log_event(LOG_WARNING, "pilot-refused", "from=%s reason=%s", w->list[0].from, log_quote("too many handshakes"));
+		leave(w, 0);
+	}
+	if (link_open_node(fd, w->seat->process.config->node.spool, &a.link, NULL) == 0)
+		w->list[w->n++] = a;
+}
+
+static int check_hello(const struct wire_message *m, struct err *err)
+{
+	static const char own[] = TOMONODE_VERSION " " TOMONODE_REVISION;
+
+	if (m->kind != WIRE_HELLO)
+		return err_set(err, EPROTO, "it did not begin with HELLO");
+	if (m->wire != WIRE_VERSION || strcmp(m->version, own) != 0)
+		return err_set(
+			err, EPROTO,
+			"it is version %s (protocol %lld), this node is version %s (protocol %d): install the same version",
+			m->version, (long long)m->wire, own, WIRE_VERSION);
+	return 0;
+}
+
+/* Continue one arrival. 1: it is admitted, and the seat has it; 0: not yet, or it left the list. */
+static int advance(struct waiting *w, size_t i)
+{
+	struct arrival *a = &w->list[i];
+	struct wire_message m = {0}, welcome = {.kind = WIRE_WELCOME};
+	const void *bytes;
+	struct err why = {0};
+	size_t n;
+	int ret = link_handshake(a->link, &why);
+
+	if (ret == 1)
+		ret = link_receive(a->link, &m, &bytes, &n, &why);
+	if (ret == 0 && clock_seconds() > a->until)
+		ret = err_set(&why, ETIMEDOUT, "no HELLO within %.0f s", SEAT_HANDSHAKE_LIMIT);
+	if (ret == 0)
+		return 0;
+	if (ret == 1)
+		ret = check_hello(&m, &why) < 0 ? -why.code : 1;
+	welcome.lease = (int64_t)(1000 * w->seat->process.config->cluster.lease);
+	if (ret == 1 && link_send(a->link, &welcome, &why) < 0)
+		ret = -why.code;
+	if (ret < 0) {
+		refuse(w, i, &why);
+		wire_clear(&m);
+		return 0;
+	}
+	w->seat->link = a->link;
+	w->seat->hello = m;
+	w->list[i] = w->list[--w->n];
+	return 1;
+}
+
+/* Wait for something to happen. False: the manager ended. */
+static bool wait_for_peers(const struct waiting *w)
+{
+	struct pollfd fds[SEAT_HANDSHAKES_MAX + 2] = {{.fd = w->seat->process.listen_fd, .events = POLLIN},
+						      {.fd = w->seat->process.ipc_fd, .events = POLLIN}};
+
+	for (size_t i = 0; i < w->n; i++)
+		fds[2 + i] = (struct pollfd){.fd = link_fd(w->list[i].link), .events = link_events(w->list[i].link)};
+	poll(fds, 2 + w->n, w->n > 0 ? 500 : -1);
+	return !(fds[1].revents & (POLLIN | POLLHUP | POLLERR)); /* no message is due to a seat that waits */
+}
+
+int seat_wait(struct seat *seat, struct err *err)
+{
+	struct waiting w = {.seat = seat};
+	bool taken = false, on = true;
+
+	while (!taken && on && !seat->stopped()) {
+		on = wait_for_peers(&w);
+		accept_one(&w);
+		for (size_t i = w.n; !taken && i > 0; i--)
+			taken = advance(&w, i - 1) == 1;
+	}
+	while (w.n > 0)
+		leave(&w, w.n - 1);
+	return taken ? 0 : err_set(err, ECANCELED, "stopped");
+}
