@@ -17,6 +17,11 @@ static bool thick_slabs(const struct result_info *info, struct result_slabs *ret
 	return p->slab_thickness > 0;
 }
 
+/* Apart from the class, and with it the place of attributes, both synthetic views are the same. */
+#define SYNTHETIC_VIEW                                                                                                           \
+	.name = "synthetic", .title = "synthetic view", .seed = " of synthetic view", .file = "view-",                           \
+	.image_type = "DERIVED\\PRIMARY\\TOMOSYNTHESIS\\GENERATED_2D", .volumetric = "SAMPLED", .is_view = true
+
 /* Image Type, value 4: for a 2-D view GENERATED_2D, in the mammogram class by PS3.3 C.8.11.7.1.4, in the tomosynthesis class by
  * table 4.8.4.1.2.7-1 of IHE Radiology (profile DBT); for slices and slabs NONE (C.8.21.1.1.1.4).
  * Volumetric Properties: C.8.21.1.1.2, notes 1 to 3. */
@@ -42,31 +47,10 @@ const struct result_type result_types[RESULT_OBJECTS_MAX] = {
 			.volumetric = "SAMPLED",
 			.slabs = thick_slabs,
 		},
-	[RESULT_SYNTHETIC] =
-		{
-			.name = "synthetic",
-			.title = "synthetic view",
-			.seed = " of synthetic view",
-			.file = "view-",
-			.sop_class = RESULT_CLASS_VIEW,
-			.image_type = "DERIVED\\PRIMARY\\TOMOSYNTHESIS\\GENERATED_2D",
-			.volumetric = "SAMPLED",
-			.is_view = true,
-			.is_mammogram = true,
-		},
+	[RESULT_SYNTHETIC] = {SYNTHETIC_VIEW, .sop_class = RESULT_CLASS_VIEW, .is_mammogram = true},
 };
 
-/* Apart from class and place of its attributes the same view. */
-static const struct result_type tomosynthesis_view = {
-	.name = "synthetic",
-	.title = "synthetic view",
-	.seed = " of synthetic view",
-	.file = "view-",
-	.sop_class = RESULT_CLASS,
-	.image_type = "DERIVED\\PRIMARY\\TOMOSYNTHESIS\\GENERATED_2D",
-	.volumetric = "SAMPLED",
-	.is_view = true,
-};
+static const struct result_type tomosynthesis_view = {SYNTHETIC_VIEW, .sop_class = RESULT_CLASS};
 
 const struct result_type *result_type_of(enum result_kind kind, const struct protocol_conf *protocol)
 {
