@@ -83,12 +83,6 @@ static inline TOMONODE_HD double tof_weight_integral(const struct scan_tof *tof,
 	return sum > 0 ? sum : 0; /* rounding can make it negative far from the bin */
 }
 
-/* Return S(t), the sum of the weights of all bins. */
-static inline TOMONODE_HD double tof_sum(const struct scan_tof *tof, double t)
-{
-	return tof_cumulative((tof_edge(tof, tof->n) - t) / tof->sigma) - tof_cumulative((tof_edge(tof, 0) - t) / tof->sigma);
-}
-
 /* Compute the bins [*ret_first, *ret_end) whose weight at t may be above 0. */
 static inline TOMONODE_HD void tof_bins(const struct scan_tof *tof, double t, int *ret_first, int *ret_end)
 {

@@ -54,7 +54,4 @@ struct cpu_event_loops {
 };
 extern const struct cpu_event_loops baseline_events, avx2_events, avx512_events;
 
-/* cpu_events_sort.c: set a->cell of n events */
-void cpu_events_cells(struct events *a, const struct event *events, size_t n);
-
 #endif

@@ -114,7 +114,7 @@ int yardl_read_bytes(struct yardl_in *in, void *ret, size_t n)
 	return 0;
 }
 
-int yardl_skip_bytes(struct yardl_in *in, uint64_t n)
+static int skip_bytes(struct yardl_in *in, uint64_t n)
 {
 	if (n > yardl_left(in))
 		return yardl_fail(in, EBADMSG, "the file ends within a value of %llu bytes", (unsigned long long)n);
@@ -148,7 +148,7 @@ static int read_varint(struct yardl_in *in, uint64_t *ret)
 	return yardl_fail(in, EBADMSG, "an integer of more than 64 bits");
 }
 
-int yardl_read_unsigned(struct yardl_in *in, int bits, uint64_t *ret)
+static int read_unsigned(struct yardl_in *in, int bits, uint64_t *ret)
 {
 	uint64_t value = 0;
 	int rc = read_varint(in, &value);
@@ -160,10 +160,10 @@ int yardl_read_unsigned(struct yardl_in *in, int bits, uint64_t *ret)
 	return rc;
 }
 
-int yardl_read_signed(struct yardl_in *in, int bits, int64_t *ret)
+static int read_signed(struct yardl_in *in, int bits, int64_t *ret)
 {
 	uint64_t value = 0;
-	int rc = yardl_read_unsigned(in, bits, &value);
+	int rc = read_unsigned(in, bits, &value);
 
 	if (rc == 0) /* zigzag: 0, -1, 1, -2, 2 ... */
 		*ret = (int64_t)(value >> 1) ^ -(int64_t)(value & 1);
@@ -203,7 +203,7 @@ int yardl_read_text(struct yardl_in *in, const struct yardl_type *t, char *ret, 
 	if (rc == 0)
 		rc = yardl_read_bytes(in, ret, kept);
 	if (rc == 0)
-		rc = yardl_skip_bytes(in, n - kept);
+		rc = skip_bytes(in, n - kept);
 	if (rc < 0)
 		return rc;
 	ret[kept] = '\0';
@@ -237,12 +237,12 @@ int yardl_read_integer(struct yardl_in *in, const struct yardl_type *t, int64_t 
 	int rc;
 
 	if (t->kind == YARDL_SIGNED)
-		return yardl_read_signed(in, t->bits, ret);
+		return read_signed(in, t->bits, ret);
 	if (t->kind == YARDL_BYTE) {
 		rc = read_byte(in, &byte);
 		value = byte;
 	} else if (t->kind == YARDL_UNSIGNED) {
-		rc = yardl_read_unsigned(in, t->bits, &value);
+		rc = read_unsigned(in, t->bits, &value);
 	} else {
 		rc = wrong_type(in, t, "an integer");
 	}
@@ -259,7 +259,7 @@ static int read_sizes(struct yardl_in *in, int rank, uint64_t least, uint64_t *r
 	uint64_t elements = 1, most = yardl_left(in) / least;
 
 	for (int i = 0; i < rank; i++) {
-		int rc = yardl_read_unsigned(in, 64, &ret_size[i]);
+		int rc = read_unsigned(in, 64, &ret_size[i]);
 
 		if (rc < 0)
 			return rc;
@@ -289,7 +289,7 @@ int yardl_read_shape(struct yardl_in *in, const struct yardl_type *t, int *ret_r
 		rc = t->least > yardl_left(in) ? yardl_fail(in, EBADMSG, "the file ends within a list of fixed length") : 0;
 	} else {
 		rank = (uint64_t)t->rank;
-		rc = t->rank == YARDL_OPEN ? yardl_read_unsigned(in, 64, &rank) : 0;
+		rc = t->rank == YARDL_OPEN ? read_unsigned(in, 64, &rank) : 0;
 		if (rc == 0 && rank > YARDL_RANK_MAX)
 			rc = yardl_fail(in, ENOTSUP, "an array of %llu dimensions", (unsigned long long)rank);
 		if (rc == 0)
@@ -339,7 +339,7 @@ static int skip_items(struct yardl_in *in, const struct yardl_type *t)
 	for (int i = 0; i < rank; i++)
 		n *= size[i]; /* yardl_read_shape() has compared the product with the file */
 	if (rc == 0 && (t->of[0]->kind == YARDL_FIXED || t->of[0]->kind == YARDL_BYTE))
-		return yardl_skip_bytes(in, n * t->of[0]->least);
+		return skip_bytes(in, n * t->of[0]->least);
 	for (uint64_t i = 0; rc == 0 && i < n; i++)
 		rc = yardl_skip(in, t->of[0]);
 	return rc;
@@ -384,15 +384,15 @@ int yardl_skip(struct yardl_in *in, const struct yardl_type *t)
 		break;
 	case YARDL_BYTE:
 	case YARDL_FIXED:
-		rc = yardl_skip_bytes(in, t->least);
+		rc = skip_bytes(in, t->least);
 		break;
 	case YARDL_UNSIGNED:
 	case YARDL_SIGNED:
-		rc = yardl_read_unsigned(in, t->bits, &n);
+		rc = read_unsigned(in, t->bits, &n);
 		break;
 	case YARDL_STRING:
 		rc = yardl_read_count(in, 1, &n);
-		rc = rc == 0 ? yardl_skip_bytes(in, n) : rc;
+		rc = rc == 0 ? skip_bytes(in, n) : rc;
 		break;
 	case YARDL_RECORD:
 		rc = skip_record(in, t);

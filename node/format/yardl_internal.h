@@ -95,9 +95,6 @@ int yardl_fail(struct yardl_in *in, int code, const char *fmt, ...) __attribute_
 /* Read "yardl", the version and the schema. The caller frees *ret_text. */
 int yardl_read_start(struct yardl_in *in, char **ret_text, size_t *ret_size);
 int yardl_read_bytes(struct yardl_in *in, void *ret, size_t n);
-int yardl_skip_bytes(struct yardl_in *in, uint64_t n);
-int yardl_read_unsigned(struct yardl_in *in, int bits, uint64_t *ret);
-int yardl_read_signed(struct yardl_in *in, int bits, int64_t *ret);
 /* Read a number of items that have at least `least` bytes each. */
 int yardl_read_count(struct yardl_in *in, uint64_t least, uint64_t *ret);
 /* A string: stores what fits into `size` bytes, terminated and cleaned (err_clean()). */

@@ -15,6 +15,14 @@ static int plan_frame(struct case_events *e, struct err *err)
 	return pet_list_plan(e->protocol, sinogram_list_data(e->s), e->dev, &e->plan, err);
 }
 
+/* Return the bytes of the host's memory, with the volume of the sensitivity. */
+static size_t bytes_of(const struct case_events *e)
+{
+	size_t sensitivity = frames_of(e->s) > 1 ? grid_size(&e->plan.grid) * sizeof(float) : 0;
+
+	return e->plan.bytes_host + sinogram_list_report(e->s)->bytes + sensitivity;
+}
+
 int case_events_plan(struct case_events *e, struct sinogram *s, const struct pet_protocol *p, struct device *dev,
 		     struct pet_plan *ret_plan, struct err *err)
 {
@@ -39,15 +47,8 @@ int case_events_plan(struct case_events *e, struct sinogram *s, const struct pet
 				      .subsets = e->plan.subsets,
 				      .iterations = e->plan.iterations,
 				      .bytes_total = e->plan.bytes_total,
-				      .bytes_host = case_events_bytes(e)};
+				      .bytes_host = bytes_of(e)};
 	return 0;
-}
-
-size_t case_events_bytes(const struct case_events *e)
-{
-	size_t sensitivity = frames_of(e->s) > 1 ? grid_size(&e->plan.grid) * sizeof(float) : 0;
-
-	return e->plan.bytes_host + sinogram_list_report(e->s)->bytes + sensitivity;
 }
 
 static void add_report(struct pet_list_report *sum, const struct pet_list_report *r)

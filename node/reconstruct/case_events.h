@@ -20,7 +20,6 @@ struct case_events {
 /* Plan the frame with the most events. ret_plan: what the writer of the result needs. Errors as pet_list_plan(). */
 int case_events_plan(struct case_events *e, struct sinogram *s, const struct pet_protocol *p, struct device *dev,
 		     struct pet_plan *ret_plan, struct err *err);
-size_t case_events_bytes(const struct case_events *e); /* of the host's memory, with the volumes of the sensitivity */
 
 /* Reconstruct the chosen frame; its volume can then be read. EDOM: it has no events. */
 int case_events_run(struct case_events *e, const struct monitor *monitor, struct err *err);

@@ -117,10 +117,9 @@ void simulate_uid(const struct simulation *s, const char *part, char ret_uid[DIC
 /* Compute the direction cosines of the scan's x, y, z in the patient (LPS), as defined in docs/geometry.md. */
 void simulate_axes(const struct simulation *s, double ret_axes[3][3]);
 
-/* Return the intensity of the open beam at a bin relative to that of the view's exposure, and the largest, times the exposure. */
-double simulate_open_factor(const struct simulation *s, int view, int u, int v);
+/* Return the largest intensity of the open beam at a bin relative to that of the view's exposure, times the exposure. */
 double simulate_open_largest(const struct simulation *s);
-/* Subtract the logarithm of that factor from the line integrals of a view. */
+/* Subtract the logarithm of the relative intensity of the open beam from the line integrals of a view. */
 void simulate_open_field(const struct simulation *s, int view, float *line);
 /* Stretch the phantom so that the requested share of bins shows air. */
 int simulate_stretch(struct simulation *s, struct err *err);

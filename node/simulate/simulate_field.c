@@ -53,7 +53,8 @@ static double heel(const struct simulation *s, const struct scan_view *view, int
 	return pow(1 - s->o.heel / 100, anode_path(atan2(b[0] - a[0], along)) / anode_path(far));
 }
 
-double simulate_open_factor(const struct simulation *s, int view, int u, int v)
+/* Return the intensity of the open beam at a bin relative to that of the view's exposure. */
+static double open_factor(const struct simulation *s, int view, int u, int v)
 {
 	const struct scan_view *at = &s->scan->views[view];
 	double factor = 1;
@@ -71,8 +72,8 @@ double simulate_open_largest(const struct simulation *s)
 
 	for (int i = 0; i < s->o.views; i++)
 		for (int k = 0; k < 49; k++)
-			largest = fmax(largest, s->exposure[i] * simulate_open_factor(s, i, (s->n_u - 1) * (k % 7) / 6,
-										      (s->n_v - 1) * (k / 7) / 6));
+			largest = fmax(largest, s->exposure[i] * open_factor(s, i, (s->n_u - 1) * (k % 7) / 6,
+									     (s->n_v - 1) * (k / 7) / 6));
 	return largest;
 }
 
@@ -82,7 +83,7 @@ void simulate_open_field(const struct simulation *s, int view, float *line)
 		return;
 	for (int v = 0; v < s->n_v; v++)
 		for (int u = 0; u < s->n_u; u++)
-			line[(size_t)v * (size_t)s->n_u + (size_t)u] -= (float)log(simulate_open_factor(s, view, u, v));
+			line[(size_t)v * (size_t)s->n_u + (size_t)u] -= (float)log(open_factor(s, view, u, v));
 }
 
 /* ---- how much air ---- */

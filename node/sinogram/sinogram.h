@@ -208,8 +208,6 @@ int sinogram_set_gates(struct sinogram *s, const struct pet_gates *g, struct err
 int sinogram_images(const struct sinogram *s);
 /* "time frame" or "gate". */
 const char *sinogram_image_name(const struct sinogram *s);
-/* Return the duration of an acquisition, s; NaN: unknown. */
-double sinogram_duration(const struct sinogram *s);
 /* Choose the frame or gate, from 0, whose data sinogram_read() reads; the first one is chosen at the beginning. Reads of EMISSION
  * in the order of frames read the list only once; each gate reads the whole list. */
 void sinogram_choose_frame(struct sinogram *s, int frame);

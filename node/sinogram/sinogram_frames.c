@@ -140,6 +140,12 @@ int sinogram_check_frames(struct sinogram *s, struct err *err)
 	return rc;
 }
 
+/* Return the duration of an acquisition, s; NaN: unknown. */
+static double duration_of(const struct sinogram *s)
+{
+	return s->facts.duration > 0 ? s->facts.duration : s->part[SINOGRAM_EMISSION].header.duration;
+}
+
 int sinogram_set_frames(struct sinogram *s, const struct pet_frames *frames, struct err *err)
 {
 	int rc;
@@ -150,7 +156,7 @@ int sinogram_set_frames(struct sinogram *s, const struct pet_frames *frames, str
 		return err_set(err, ENOTSUP,
 			       "the protocol divides list mode into time frames, but the case has sinograms, which cannot be "
 			       "divided");
-	rc = pet_frames_check(frames, sinogram_duration(s), err);
+	rc = pet_frames_check(frames, duration_of(s), err);
 	if (rc < 0)
 		return rc;
 	s->frames = *frames;
@@ -160,7 +166,7 @@ int sinogram_set_frames(struct sinogram *s, const struct pet_frames *frames, str
 
 int sinogram_check_gates(const struct sinogram *s, struct err *err)
 {
-	double duration = sinogram_duration(s);
+	double duration = duration_of(s);
 
 	if (s->gates.n == 0)
 		return 0;
@@ -199,7 +205,7 @@ int sinogram_set_gates(struct sinogram *s, const struct pet_gates *g, struct err
 	if (rc < 0)
 		return rc;
 	if (g->signal != PET_SIGNAL_TABLE)
-		cut_marks(&gates.marks, sinogram_duration(s));
+		cut_marks(&gates.marks, duration_of(s));
 	s->gates = gates;
 	rc = sinogram_check_gates(s, err);
 	if (rc == 0)
@@ -215,11 +221,6 @@ int sinogram_images(const struct sinogram *s)
 const char *sinogram_image_name(const struct sinogram *s)
 {
 	return s->gates.n > 0 ? "gate" : "time frame";
-}
-
-double sinogram_duration(const struct sinogram *s)
-{
-	return s->facts.duration > 0 ? s->facts.duration : s->part[SINOGRAM_EMISSION].header.duration;
 }
 
 void sinogram_choose_frame(struct sinogram *s, int frame)

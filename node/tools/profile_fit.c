@@ -24,7 +24,8 @@ static const double reach[SYSTEM_PARAMETERS] = {100, 150, 300, 100, 15, 100, 0.5
 /* Changes that an image does not show: a bead moves by less than 0.1 mm in the plane and 0.3 mm along z. */
 static const double allowed_change[SYSTEM_PARAMETERS] = {1, 1, 0.5, 1, 0.1, 0.3, 0.01, 0, 0};
 
-void profile_system(const struct profile_conf *p, double ret[SYSTEM_PARAMETERS])
+/* Write the parameters of a profile. */
+static void parameters_of(const struct profile_conf *p, double ret[SYSTEM_PARAMETERS])
 {
 	const double value[SYSTEM_PARAMETERS] = {
 		[SYSTEM_AXIS_HEIGHT] = p->axis_height,
@@ -67,7 +68,7 @@ static int begin(const struct exam *exam, const bool fixed[SYSTEM_PARAMETERS], s
 		.definition =
 			exam->views[0].by_profile && exam->profile->angle_at_detector ? ANGLE_AT_DETECTOR : ANGLE_ABOUT_AXIS,
 	};
-	profile_system(exam->profile, in->start);
+	parameters_of(exam->profile, in->start);
 	if (!exam->views[0].by_profile)
 		in->start[SYSTEM_ANGLE_OFFSET] = 0;
 	for (int i = 0; i < SYSTEM_PARAMETERS; i++) {
@@ -348,7 +349,7 @@ void profile_check(const struct profile_result *r, const struct profile_conf *pr
 	double was[SYSTEM_PARAMETERS];
 
 	*ret = (struct profile_constancy){0};
-	profile_system(profile, was);
+	parameters_of(profile, was);
 	if (r->refused[0])
 		note(ret, "%s", r->refused);
 	if (r->conventions.best != 0)

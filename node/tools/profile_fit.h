@@ -37,9 +37,6 @@ int profile_fit_run(const struct exam *exam, const struct profile_phantom *phant
 		    const struct monitor *monitor, struct profile_result *ret_result, struct err *err);
 void profile_result_clear(struct profile_result *r);
 
-/* Write the parameters of a profile. */
-void profile_system(const struct profile_conf *p, double ret[SYSTEM_PARAMETERS]);
-
 /* A fit compared with the profile in use. */
 struct profile_change {
 	bool compared; /* the parameter was fitted */

@@ -187,9 +187,8 @@ float *pet_sensitivity_images(struct pet_sensitivity *s);
 uint64_t pet_hash(uint64_t hash, const void *bytes, size_t n);
 
 /* pet_counts.c: set y and b of the bins that do not count to 0, and s->counts; after all planes were received. EM with time of
- * flight: divide b by m. pet_rays(): number of bins that have a ray. */
+ * flight: divide b by m. */
 int pet_counts_take(struct pet_session *s, struct err *err);
-double pet_rays(const struct pet_session *s);
 
 /* pet_em.c; pet_em_parts.c: operators, data and sensitivity images. check(): EINVAL: a key of the protocol that only this
  * algorithm uses is out of range. */
