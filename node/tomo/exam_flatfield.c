@@ -339,6 +339,11 @@ int exam_load_flatfield(const struct exam *exam, int view, float **buffer, struc
 	return rc < 0 ? err_prefix(err, "flat field of the profile '%s'", exam->profile->name) : 0;
 }
 
+bool exam_flatfield_of_angles(const struct exam *exam)
+{
+	return exam->flatfields && exam->flatfields->n > 1;
+}
+
 struct exam_flatfield *exam_close_flatfield(struct exam_flatfield *set)
 {
 	for (size_t i = 0; set && i < set->n_files; i++) {

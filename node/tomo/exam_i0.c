@@ -15,7 +15,8 @@
  * The levels of air are divided by the profile's open field (recon/dbt/open_field.h), and I0 is multiplied by it again. With
  * `open_field_fit` the slope that the air shows is part of it; a view that does not determine it has the median slope of those
  * that do. Where the profile's open field is not uniform, the levels of all views must agree, not only those of neighbours. If
- * the air varies within the views more than the open field, or the fit is not determined, the attenuation is relative. */
+ * the air varies within the views more than the open field, or the fit is not determined, a flat field with a frame for each
+ * angle is used, or the attenuation is relative. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,6 +118,7 @@ struct decision {
 	int first;   /* index in the scan of the first view */
 	double *own; /* I0 that each view shows; 0: none, or it disagrees with the others */
 	int n_own, n_disagree;
+	bool flat_only;	 /* use the flat field for all views */
 	int n_along[2];	 /* views whose air determines the slope along x, y */
 	double slope[2]; /* its median over them, 1/mm */
 };
@@ -338,7 +340,7 @@ static int decide(struct decision *d, struct exam_i0 *ret, struct err *err)
 
 	share_slopes(d);
 	for (int i = 0; i < exam->n_views; i++)
-		d->own[i] = middle_i0(d, i);
+		d->own[i] = d->flat_only ? 0 : middle_i0(d, i);
 	compare_noise(d);
 	rc = compare_views(d, err);
 	for (int i = 0; rc == 0 && i < exam->n_views; i++) {
@@ -477,6 +479,18 @@ static void explain(const struct decision *d, const struct exam_i0 *i0, char *re
 		explain_field(d, &d->exam->open_field, ret, size);
 }
 
+/* Use the flat field for all views if their air contradicts the open field of the profile, and the flat field has a frame for
+ * each angle, which includes the open field. */
+static int distrust_air(struct decision *d, struct exam *exam, struct exam_i0 *i0, struct err *err)
+{
+	if (!exam->relative[0] || !is_of_air(d, i0) || exam->profile->i0_mode != I0_PERCENTILE || !exam_flatfield_of_angles(exam))
+		return 0;
+	exam_warn(exam, "The flat field of the profile is used instead of the air: %s.", exam->relative);
+	exam->relative[0] = '\0';
+	d->flat_only = true;
+	return decide(d, i0, err);
+}
+
 /* Warn if a shadow is left out. */
 static void warn_shadow(struct exam *exam, const struct exam_i0 *i0)
 {
@@ -514,6 +528,9 @@ int exam_decide_i0(struct exam *exam, const struct view_air *air, struct err *er
 		warn_shadow(exam, i0);
 		exam->open_field = measure_field(&d, i0);
 		explain(&d, i0, exam->relative, sizeof(exam->relative));
+		rc = distrust_air(&d, exam, i0, err);
+	}
+	if (rc == 0) {
 		free(exam->i0);
 		exam->i0 = i0;
 		i0 = NULL;

@@ -76,6 +76,8 @@ int exam_open_flatfield(struct exam *exam, struct err *err);
 /* Return the exposure of the flat field at 0 degrees in mAs, from exam->charge_tag; 0: not all of its frames have one. *ret_lo,
  * *ret_hi: the smallest and the largest of its frames. */
 double exam_flatfield_charge(const struct exam *exam, double *ret_lo, double *ret_hi);
+/* Return whether the flat field has a frame for each angle. */
+bool exam_flatfield_of_angles(const struct exam *exam);
 struct exam_flatfield *exam_close_flatfield(struct exam_flatfield *set); /* takes NULL, returns NULL */
 /* Convert a stored value to intensity above the detector's offset. */
 double exam_value_intensity(const struct prep *prep, double value);

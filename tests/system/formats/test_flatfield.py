@@ -36,6 +36,19 @@ def worst(path, truth):
     return max(errors, key=abs)
 
 
+def check_air(path, failures):
+    """Air that contradicts the open field of the profile: a flat field for each angle replaces it, one for all angles does not."""
+    beam = {**BEAM, "heel": 5}
+    truth = tools.simulate(path("air"), phantom="slab", exposure_swing=30, **beam)
+    tools.simulate(path("flat"), phantom="air", seed=9, **beam)
+    for name, flat, right in (("air", path("flat"), True), ("air, one for all", path("flat/0000.dcm"), False)):
+        case, out = tools.reconstruct(path("out-" + name), path("air"), config=config(path("."), flatfield=flat, scale_by_exposure=True))
+        error = abs(worst(out, truth))
+        tools.check(case["quantitative"] == right and (error < 0.02 or not right), f"{name}: {100 * error:.1f} %, {case['warnings']}", failures)
+        text = "The flat field of the profile is used instead of the air: the air of 7 projections varies" if right else "The attenuation is relative"
+        tools.check(text in case["warnings"], f"{name}: '{case['warnings']}'", failures)
+
+
 def main():
     failures = []
     with tools.folder() as folder:
@@ -55,6 +68,7 @@ def main():
             error = abs(worst(out, truth))
             tools.check(case["unattenuated"]["profile"] == 9, f"{name}: {case['unattenuated']}", failures)
             tools.check(least < error if least else error < 0.02, f"{name}: wrong by {100 * error:.1f} %", failures)
+        check_air(path, failures)
         for name, keys, text in (("narrow", {"flatfield": path("narrow/exam.dcm")}, "within 1 degree of the projection at -24.8"),
                                  ("twice", {"flatfield": frames, "open_field": "distance"}, "9 frames include the distance"),
                                  ("missing", {"flatfield": path("missing")}, "No such file")):

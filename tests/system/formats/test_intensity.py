@@ -48,13 +48,14 @@ def places(result, truth):
         for y in (-0.5, -0.2, 0.2, 0.5):
             point = tools.scan_axes("L", "CC").T @ np.array([x * far, y * wide, truth["support_mm"] + truth["thickness_mm"] / 2])
             k, r, c = (int(round(i)) for i in result.index(point))
-            values.append(np.median(result.mu[k - 3:k + 4, max(r - 6, 0):r + 7, max(c - 6, 0):c + 7]))
+            values.append(np.median(result.mu[k - 2:k + 3, max(r - 3, 0):r + 4, max(c - 3, 0):c + 4]))
     return np.array(values)
 
 
 def measure(folder, beam, keys, phantom="slab"):
     truth = tools.simulate(os.path.join(folder, "exam"), phantom=phantom, binning=8, views=9, **beam)
-    case, path = tools.reconstruct(os.path.join(folder, "out"), os.path.join(folder, "exam"), config=profile(os.path.join(folder, "conf"), keys))
+    case, path = tools.reconstruct(os.path.join(folder, "out"), os.path.join(folder, "exam"), settings=("slice_spacing=2", "voxel=0.68"),
+                                   config=profile(os.path.join(folder, "conf"), keys))
     return case, places(tools.Result(path), truth)
 
 
