@@ -37,8 +37,8 @@ static const struct option_spec option_specs[] = {
 static const struct command_spec spec = {
 	.name = "export",
 	.usage = "-o FILE.nii|FILE.hv|FILE.hs|FILE.petsird [-c FILE] [--voxel COLUMN,ROW,SLICE] [--json] PATH...",
-	.summary = "Convert a PET or CT series or a tomosynthesis to NIfTI or Interfile, sinogram objects back to the Interfile "
-		   "files that were imported, or the counts of PET to list mode.",
+	.summary = "Convert a PET or CT series to NIfTI or Interfile, a tomosynthesis to NIfTI, sinogram objects back to the "
+		   "Interfile files that were imported, or the counts of PET to list mode.",
 	.text = "PATH: files or folders; DICOM objects of other kinds are ignored.\n"
 		".nii  NIfTI-1, float32, with the position in the patient (RAS). A dynamic or gated series has four dimensions; "
 		"its\n"

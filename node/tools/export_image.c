@@ -52,6 +52,9 @@ int export_interfile_image(const struct image_series *s, const char *path, struc
 	if (s->n_images > 1)
 		return err_set(err, ENOTSUP, "the series has %d images (%s); Interfile has one: export it to NIfTI", s->n_images,
 			       s->type);
+	if (s->tomo)
+		return err_set(err, ENOTSUP, "%s: Interfile has no directions of the axes: export a tomosynthesis to NIfTI",
+			       s->name);
 	if (length < 4 || length >= sizeof(data) || strlen(file_name(path)) >= sizeof(header.data_file))
 		return err_set(err, ENAMETOOLONG, "the name of the output file is too long");
 	snprintf(data, sizeof(data), "%.*s.v", (int)length - 3, path); /* .hv becomes .v */

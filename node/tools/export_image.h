@@ -9,7 +9,8 @@
 
 #include "node/tools/image_series.h"
 
-/* Write Interfile 3.3: the header at `path` (.hv), the values in the same folder (.v). ENOTSUP: several images. */
+/* Write Interfile 3.3: the header at `path` (.hv), the values in the same folder (.v). ENOTSUP: several images, or a
+ * tomosynthesis, whose axes are not those of the patient. */
 int export_interfile_image(const struct image_series *s, const char *path, struct err *err);
 
 /* Write NIfTI-1 in one file (.nii). The sform gives millimetres in RAS, converted from the DICOM attributes (LPS); cal_min and

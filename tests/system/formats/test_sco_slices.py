@@ -156,6 +156,9 @@ def check_spacing(volume, failures):
     del ds.SharedFunctionalGroupsSequence[0].PixelMeasuresSequence[0].SliceThickness
     done = tools.run("export", "-o", out, save(ds, volume.folder, "single.dcm"), ok=(4,))
     tools.check("that of a single slice is (0018,0050)" in done.stderr, done.stderr, failures)
+    done = tools.run("export", "-o", os.path.join(volume.folder, "none.hv"), save(volume.standard(), volume.folder, "whole.dcm"), ok=(4,))
+    tools.check("whole.dcm: Interfile has no directions" in done.stderr and not os.path.exists(os.path.join(volume.folder, "none.v")),
+                done.stderr, failures)
     done = tools.run("export", "-o", out, "--voxel", "1,1,1", path, ok=(4,))
     tools.check("this object has the size of its voxels" in done.stderr, done.stderr, failures)
 
