@@ -52,7 +52,7 @@ int NewFile::check_free(uint64_t size, struct err *err) const
 }
 
 /* The free space is checked before each call of write(), because other processes write to the same file system meanwhile. */
-int NewFile::put(const void *bytes, size_t n, struct err *err)
+int NewFile::append(const void *bytes, size_t n, struct err *err)
 {
 	auto *p = static_cast<const char *>(bytes);
 
@@ -75,6 +75,18 @@ int NewFile::put(const void *bytes, size_t n, struct err *err)
 		write_back();
 	}
 	return 0;
+}
+
+int NewFile::put(const void *bytes, size_t n, struct err *err)
+{
+	int r;
+
+	if (writes)
+		writes(ctx, at, bytes, n);
+	r = append(bytes, n, err);
+	if (writes)
+		wrote(ctx);
+	return r;
 }
 
 int NewFile::create(const char *file_path, struct err *err)

@@ -24,6 +24,10 @@ struct NewFile {
 	NewFile(const NewFile &) = delete;
 	NewFile &operator=(const NewFile &) = delete;
 	~NewFile();
+	/* Called by put() before and after it writes; both or none. */
+	void (*writes)(void *ctx, uint64_t at, const void *bytes, size_t n) = nullptr;
+	void (*wrote)(void *ctx) = nullptr;
+	void *ctx = nullptr;
 	int create(const char *path, struct err *err);
 	/* Reserve disk space for `size` bytes. ENOSPC, EDQUOT: there is not enough beside `keep`. */
 	int reserve(uint64_t size, struct err *err);
@@ -36,6 +40,7 @@ struct NewFile {
       private:
 	uint64_t started_ = 0;	/* bytes already passed to the kernel for write-back */
 	bool reserved_ = false; /* the file system has allocated the blocks of all bytes */
+	int append(const void *bytes, size_t n, struct err *err);
 	int check_free(uint64_t size, struct err *err) const;
 	void write_back();
 };

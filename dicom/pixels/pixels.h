@@ -31,6 +31,11 @@ int dicom_read_frame(struct dicom_file *file, long frame, uint16_t *ret_values, 
 struct dicom_writer_options {
 	bool jpegls;	    /* call fragment instead of frame */
 	uint64_t keep_free; /* bytes of the file system that must stay free: writing fails before it takes them */
+	/* Called before the bytes of the file at offset `at` are written, in order, but those of the offset table again at the
+	 * end; and after they are written. Both or none. */
+	void (*writes)(void *ctx, uint64_t at, const void *bytes, size_t n);
+	void (*wrote)(void *ctx);
+	void *ctx;
 };
 struct dicom_writer;
 /* options NULL: all members are 0. */

@@ -124,6 +124,11 @@ static int writer_open(const char *path, struct dicom_file *header, const struct
 
 	w->encapsulated = options && options->jpegls;
 	w->keep = options ? options->keep_free : 0;
+	if (options) {
+		w->writes = options->writes;
+		w->wrote = options->wrote;
+		w->ctx = options->ctx;
+	}
 	r = header_check(w.get(), header, err);
 	if (r == 0)
 		r = part10_bytes(header,
@@ -211,8 +216,13 @@ static int end_fragments(struct dicom_writer *w, struct err *err)
 
 	put_item(&end, 0xe0dd, 0);
 	r = w->put(end.data(), end.size(), err);
-	for (uint32_t offset : w->offsets)
-		put32(&table, offset);
+	if (w->frames > 1) /* otherwise the only offset is 0, as it is in the file already */
+		for (uint32_t offset : w->offsets)
+			put32(&table, offset);
+	if (w->writes && !table.empty()) {
+		w->writes(w->ctx, w->first_item - table.size(), table.data(), table.size());
+		w->wrote(w->ctx);
+	}
 	while (r == 0 && at < table.size()) {
 		ssize_t n = pwrite(w->fd, table.data() + at, table.size() - at, (off_t)(w->first_item - table.size() + at));
 

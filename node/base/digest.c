@@ -22,7 +22,6 @@
 #include "node/base/thread_pool.h"
 
 #define BUFFER (256u << 10)
-#define PIECE ((uint64_t)8 << 20)
 
 struct digest {
 	XXH3_state_t *state;
@@ -74,6 +73,14 @@ void digest_end(const struct digest *d, char ret_hex[DIGEST_SIZE])
 	to_hex(XXH3_128bits_digest(d->state), ret_hex);
 }
 
+void digest_end_bytes(const struct digest *d, unsigned char ret_hash[DIGEST_BYTES])
+{
+	XXH128_canonical_t c;
+
+	XXH128_canonicalFromHash(&c, XXH3_128bits_digest(d->state));
+	memcpy(ret_hash, c.digest, DIGEST_BYTES);
+}
+
 /* Add at most `most` bytes of the file, or all up to its end. Returns 0 or the negative errno. */
 static int add_file(struct digest *d, int fd, uint64_t most, bool (*stopped)(void *ctx), void *ctx)
 {
@@ -123,7 +130,7 @@ struct piece {
 	size_t file;
 	uint64_t at;
 	int code; /* errno; 0: the piece was read */
-	XXH128_canonical_t hash;
+	unsigned char hash[DIGEST_BYTES];
 };
 
 struct pieces {
@@ -132,7 +139,7 @@ struct pieces {
 	size_t n;
 };
 
-static int hash_piece(const char *path, uint64_t at, XXH128_canonical_t *ret_hash)
+int digest_piece(const char *path, uint64_t at, unsigned char ret_hash[DIGEST_BYTES])
 {
 	struct digest *d = digest_create();
 	int fd = open(path, O_RDONLY | O_CLOEXEC), ret = 0;
@@ -142,9 +149,9 @@ static int hash_piece(const char *path, uint64_t at, XXH128_canonical_t *ret_has
 	else if (lseek(fd, (off_t)at, SEEK_SET) < 0)
 		ret = -errno;
 	if (ret == 0)
-		ret = add_file(d, fd, PIECE, NULL, NULL);
+		ret = add_file(d, fd, DIGEST_PIECE, NULL, NULL);
 	if (ret == 0)
-		XXH128_canonicalFromHash(ret_hash, XXH3_128bits_digest(d->state));
+		digest_end_bytes(d, ret_hash);
 	if (fd >= 0)
 		close(fd);
 	digest_free(d);
@@ -156,20 +163,20 @@ static void do_piece(void *ctx, size_t part)
 	struct pieces *p = ctx;
 	struct piece *piece = &p->list[part];
 
-	piece->code = -hash_piece(p->paths[piece->file], piece->at, &piece->hash);
+	piece->code = -digest_piece(p->paths[piece->file], piece->at, piece->hash);
 }
 
 /* Divide a file into pieces. An empty file gets one piece, so that it differs from an unreadable file, which has none. */
 static int add_pieces(struct pieces *p, size_t file, uint64_t size, struct err *err)
 {
-	size_t more = size ? (size_t)((size - 1) / PIECE) + 1 : 1;
+	size_t more = size ? (size_t)((size - 1) / DIGEST_PIECE) + 1 : 1;
 	struct piece *list = realloc(p->list, (p->n + more) * sizeof(list[0]));
 
 	if (!list)
 		return err_set(err, ENOMEM, "no memory for the digest of a file of %llu bytes", (unsigned long long)size);
 	p->list = list;
 	for (size_t i = 0; i < more; i++)
-		p->list[p->n++] = (struct piece){.file = file, .at = i * PIECE};
+		p->list[p->n++] = (struct piece){.file = file, .at = i * DIGEST_PIECE};
 	return 0;
 }
 
@@ -205,7 +212,7 @@ int digest_files(const char *const *paths, size_t n, int threads, char (*ret_hex
 		for (; at < p.n && p.list[at].file == i; at++) {
 			if (p.list[at].code && ret_code[i] == 0)
 				ret_code[i] = p.list[at].code;
-			digest_add(d, p.list[at].hash.digest, sizeof(p.list[at].hash.digest));
+			digest_add(d, p.list[at].hash, DIGEST_BYTES);
 		}
 		if (ret_code[i] == 0)
 			digest_end(d, ret_hex[i]);

@@ -8,6 +8,7 @@
 
 #include "dicom/object/patient.h"
 #include "kernels/device.h"
+#include "node/base/digest.h"
 #include "node/config/config.h"
 #include "node/sinogram/sinogram_list.h"
 #include "recon/core/monitor.h"
@@ -16,8 +17,9 @@
 struct reconstruct_object {
 	char file[64]; /* file name inside the folder */
 	char sop_instance[DICOM_UID_SIZE], sop_class[DICOM_UID_SIZE], series[DICOM_UID_SIZE];
-	const char *kind; /* "slices", "slabs", "synthetic"; in a series "slice" */
-	int64_t bytes;	  /* size of the file; -1: unknown */
+	const char *kind;	  /* "slices", "slabs", "synthetic"; in a series "slice" */
+	int64_t bytes;		  /* size of the file; -1: unknown */
+	char digest[DIGEST_SIZE]; /* of the file (digest_files()) */
 };
 
 struct reconstruct_report {

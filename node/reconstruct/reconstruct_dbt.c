@@ -107,6 +107,7 @@ static int name_objects(const struct result_report *made, struct reconstruct_rep
 		memcpy(o->sop_instance, from->sop_instance, sizeof(o->sop_instance));
 		memcpy(o->sop_class, from->sop_class, sizeof(o->sop_class));
 		memcpy(o->series, from->series, sizeof(o->series));
+		memcpy(o->digest, from->digest, sizeof(o->digest));
 		o->kind = from->name;
 		o->bytes = (int64_t)from->bytes;
 	}

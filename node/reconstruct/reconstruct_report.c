@@ -70,6 +70,7 @@ int reconstruct_report_series(struct reconstruct_report *r, const struct series_
 		snprintf(o->sop_instance, sizeof(o->sop_instance), "%s", s->sop_instance[i]);
 		snprintf(o->sop_class, sizeof(o->sop_class), "%s", s->sop_class);
 		snprintf(o->series, sizeof(o->series), "%s", s->series);
+		snprintf(o->digest, sizeof(o->digest), "%s", s->digest[i]);
 		o->kind = "slice";
 		o->bytes = -1;
 	}

@@ -11,6 +11,7 @@
 #ifndef TOMONODE_NODE_RESULT_H
 #define TOMONODE_NODE_RESULT_H
 
+#include "node/base/digest.h"
 #include "node/tomo/exam.h"
 #include "recon/dbt/dbt.h"
 
@@ -38,7 +39,8 @@ struct result_object {
 	enum result_kind kind;
 	char file[64]; /* file name inside the folder; the same object always has the same name */
 	char sop_instance[DICOM_UID_SIZE], sop_class[DICOM_UID_SIZE], series[DICOM_UID_SIZE];
-	uint64_t bytes; /* size of the file */
+	uint64_t bytes;		  /* size of the file */
+	char digest[DIGEST_SIZE]; /* of the file (digest_files()) */
 };
 
 struct result_report {

@@ -17,6 +17,7 @@ void series_report_clear(struct series_report *r)
 {
 	free(r->file);
 	free(r->sop_instance);
+	free(r->digest);
 	*r = (struct series_report){0};
 }
 
@@ -187,13 +188,14 @@ int result_series_write(const struct result_series *r, const struct series_fille
 
 	report.file = calloc(n, sizeof(*report.file));
 	report.sop_instance = calloc(n, sizeof(*report.sop_instance));
+	report.digest = calloc(n, sizeof(*report.digest));
 	memcpy(report.series, r->uid, sizeof(report.series));
-	if (!report.file || !report.sop_instance)
+	if (!report.file || !report.sop_instance || !report.digest)
 		rc = err_set(err, ENOMEM, "no memory for %zu slices", n);
 	if (rc >= 0)
 		rc = make_header(r, filler, &header, err);
 	if (rc >= 0)
-		rc = result_slices_write(&slices, header, volume, folder, report.file, report.sop_instance, err);
+		rc = result_slices_write(&slices, header, volume, folder, report.file, report.sop_instance, report.digest, err);
 	if (rc < 0)
 		series_report_clear(&report);
 	else

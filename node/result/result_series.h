@@ -5,12 +5,14 @@
 #define TOMONODE_NODE_RESULT_SERIES_H
 
 #include "dicom/core/dataset.h"
+#include "node/base/digest.h"
 #include "node/format/interfile.h"
 
 struct series_report {
 	int n;		  /* number of objects, in the order of InstanceNumber: from head to feet, frame after frame */
 	char (*file)[64]; /* [n]: file names inside the folder */
 	char (*sop_instance)[DICOM_UID_SIZE];
+	char (*digest)[DIGEST_SIZE]; /* of the files (digest_files()) */
 	char series[DICOM_UID_SIZE];
 	const char *sop_class;
 	char unit[INTERFILE_UNIT_SIZE + 4]; /* unit of the values: "BQML", "CNTS", "HU", "1/mm" */

@@ -17,6 +17,7 @@
 #include "dicom/object/dicom_tags.h"
 #include "dicom/pixels/jpegls.h"
 #include "dicom/pixels/pixels.h"
+#include "node/base/digest_stream.h"
 #include "node/base/thread_pool.h"
 
 #define WRITERS 8     /* number of threads; they wait for the disk most of the time */
@@ -155,6 +156,7 @@ struct writing {
 	const struct result_slices *r;
 	const float *volume;
 	struct dicom_writer **writers;
+	struct digest_stream **digests;
 	struct slice_scale *scale; /* [instance] */
 	int first;		   /* instance of part 0 of the loop */
 	pthread_mutex_t lock;
@@ -219,13 +221,26 @@ static void name_file(const char *prefix, const char *sop_instance, int index, c
 	snprintf(ret_name, 64, "%.16s-%04d-%.16s.dcm", prefix, index + 1, digest);
 }
 
+static void add_to_digest(void *ctx, uint64_t at, const void *bytes, size_t n)
+{
+	digest_stream_add(ctx, at, bytes, n);
+}
+
+static void wait_for_digest(void *ctx)
+{
+	digest_stream_wait(ctx);
+}
+
 /* Write the header of one instance and open its file. */
 static int open_file(struct writing *w, struct dicom_file *header, const char *folder, int index, char ret_file[64],
 		     char ret_sop_instance[DICOM_UID_SIZE], struct err *err)
 {
 	const struct result_slices *r = w->r;
 	struct item_writer root = {.item = dicom_root(header), .err = err};
-	struct dicom_writer_options options = {.jpegls = r->compression == COMPRESSION_JPEGLS, .keep_free = r->keep_free};
+	struct dicom_writer_options options = {.jpegls = r->compression == COMPRESSION_JPEGLS,
+					       .keep_free = r->keep_free,
+					       .writes = add_to_digest,
+					       .wrote = wait_for_digest};
 	char path[4096];
 	int rc = r->fill(r->ctx, index, &root, &w->scale[index]);
 
@@ -236,19 +251,38 @@ static int open_file(struct writing *w, struct dicom_file *header, const char *f
 	name_file(r->prefix, ret_sop_instance, index, ret_file);
 	if (snprintf(path, sizeof(path), "%s/%s", folder, ret_file) >= (int)sizeof(path))
 		return err_set(err, ENAMETOOLONG, "the path of the output folder is too long");
+	options.ctx = w->digests[index] = digest_stream_create();
+	if (!options.ctx)
+		return err_set(err, EAGAIN, "no memory for the digest of slice %d", index + 1);
 	return dicom_writer_open(path, header, &options, &w->writers[index], err);
 }
 
+/* Return the digest of a file that has its final name. */
+static int end_digest(struct writing *w, const char *folder, int index, const char *file, char ret_digest[DIGEST_SIZE],
+		      struct err *err)
+{
+	char path[4096];
+	int rc;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, file);
+	rc = digest_stream_end(w->digests[index], path, ret_digest, err);
+	if (rc < 0)
+		err_prefix(err, "the digest of %s", file);
+	return rc;
+}
+
 int result_slices_write(const struct result_slices *r, struct dicom_file *header, const float *volume, const char *folder,
-			char (*ret_file)[64], char (*ret_sop_instance)[DICOM_UID_SIZE], struct err *err)
+			char (*ret_file)[64], char (*ret_sop_instance)[DICOM_UID_SIZE], char (*ret_digest)[DIGEST_SIZE],
+			struct err *err)
 {
 	struct writing w = {.r = r, .volume = volume, .lock = PTHREAD_MUTEX_INITIALIZER};
 	struct thread_pool *pool = NULL;
 	int n = (r->frames > 0 ? r->frames : 1) * r->grid->n[2], rc;
 
 	w.writers = calloc((size_t)n, sizeof(*w.writers));
+	w.digests = calloc((size_t)n, sizeof(*w.digests));
 	w.scale = calloc((size_t)n, sizeof(*w.scale));
-	if (!w.writers || !w.scale) {
+	if (!w.writers || !w.digests || !w.scale) {
 		rc = err_set(err, ENOMEM, "no memory for %d slices", n);
 		goto out;
 	}
@@ -268,10 +302,15 @@ int result_slices_write(const struct result_slices *r, struct dicom_file *header
 	}
 	if (rc >= 0)
 		rc = dicom_writers_publish(w.writers, (size_t)n, err);
+	for (int i = 0; rc >= 0 && i < n; i++)
+		rc = end_digest(&w, folder, i, ret_file[i], ret_digest[i], err);
 out:
 	thread_pool_free(pool);
 	for (int i = 0; w.writers && i < n; i++)
 		dicom_writer_abort(w.writers[i]);
+	for (int i = 0; w.digests && i < n; i++)
+		digest_stream_free(w.digests[i]);
+	free(w.digests);
 	free(w.writers);
 	free(w.scale);
 	return rc < 0 ? rc : 0;

@@ -5,6 +5,7 @@
 #define TOMONODE_NODE_RESULT_SLICES_H
 
 #include "dicom/object/item_writer.h"
+#include "node/base/digest.h"
 #include "node/config/config.h"
 
 /* Largest stored value: 15 of 16 bits are used, so that readers that treat values as signed still read them correctly, and images
@@ -54,9 +55,11 @@ struct result_slices {
 };
 
 /* Write all files or none (.part, fsync, rename). header: the attributes that all instances share, with the size of a slice as
- * Rows and Columns. ret_file, ret_sop_instance: frames n[2] of each, in the order of instances. */
+ * Rows and Columns. ret_file, ret_sop_instance: frames n[2] of each, in the order of instances. ret_digest: of the
+ * files (digest_files()). */
 int result_slices_write(const struct result_slices *r, struct dicom_file *header, const float *volume, const char *folder,
-			char (*ret_file)[64], char (*ret_sop_instance)[DICOM_UID_SIZE], struct err *err);
+			char (*ret_file)[64], char (*ret_sop_instance)[DICOM_UID_SIZE], char (*ret_digest)[DIGEST_SIZE],
+			struct err *err);
 
 /* Write the geometry: Image Orientation, Pixel Spacing, Slice Thickness, Spacing Between Slices, Rows, Columns, 16 bits, one
  * sample; fill_place writes the position of one instance. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "kernels/clock.h"
+#include "node/base/digest_stream.h"
 #include "node/base/version.h"
 #include "node/result/result_internal.h"
 
@@ -103,6 +104,7 @@ struct pending_object {
 	struct result r;
 	struct result_object object;
 	struct dicom_writer *writer;
+	struct digest_stream *digest;
 	char path[4096], omitted[2400];
 	bool published;
 };
@@ -151,6 +153,16 @@ static int name_object(struct pending_object *o, const char *folder, struct err 
 	return 0;
 }
 
+static void add_to_digest(void *ctx, uint64_t at, const void *bytes, size_t n)
+{
+	digest_stream_add(ctx, at, bytes, n);
+}
+
+static void wait_for_digest(void *ctx)
+{
+	digest_stream_wait(ctx);
+}
+
 /* Write the header to disk; frames can follow. */
 static int open_object(struct pending_object *o, struct err *err)
 {
@@ -158,8 +170,15 @@ static int open_object(struct pending_object *o, struct err *err)
 	struct item_writer root = {.err = err};
 	struct dicom_writer_options options = {.jpegls = o->r.info->protocol->compression == COMPRESSION_JPEGLS,
 					       .keep_free = o->r.info->keep_free};
-	int rc = dicom_new(o->object.sop_class, o->r.sop_instance, &file, err);
+	int rc;
 
+	o->digest = digest_stream_create();
+	if (!o->digest)
+		return err_set(err, EAGAIN, "no memory for a digest");
+	options.writes = add_to_digest;
+	options.wrote = wait_for_digest;
+	options.ctx = o->digest;
+	rc = dicom_new(o->object.sop_class, o->r.sop_instance, &file, err);
 	if (rc < 0)
 		return rc;
 	root.item = dicom_root(file);
@@ -187,7 +206,7 @@ static int close_object(struct pending_object *o, struct err *err)
 	o->published = rc >= 0;
 	if (rc >= 0 && stat(o->path, &st) == 0)
 		o->object.bytes = (uint64_t)st.st_size;
-	return rc;
+	return rc < 0 ? rc : digest_stream_end(o->digest, o->path, o->object.digest, err);
 }
 
 /* ---- all objects ---- */
@@ -346,6 +365,7 @@ static void clean_up(struct work *w, bool failed)
 
 		slabs_close(f->slabs[i]);
 		dicom_writer_abort(o->writer);
+		digest_stream_free(o->digest);
 		free(o->r.planes);
 		if (failed && o->published)
 			unlink(o->path);

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/clock.h"
-#include "node/base/digest.h"
 #include "node/reconstruct/reconstruct.h"
 #include "node/store/event.h"
 #include "node/worker/case_check.h"
@@ -41,51 +39,20 @@ static int make_paths(struct case_run *run, struct err *err)
 }
 
 /* Record the digest of each object's file, so that a file that changes later is not sent. */
-static int add_digests(const struct case_run *run, const struct reconstruct_report *r, json_t *list, struct err *err)
+static void add_digests(const struct reconstruct_report *r, json_t *list)
 {
-	size_t n = r->n_objects;
-	char(*names)[400] = calloc(n, sizeof(names[0]));
-	char(*hex)[DIGEST_SIZE] = calloc(n, sizeof(hex[0]));
-	const char **paths = calloc(n, sizeof(paths[0]));
-	int *codes = calloc(n, sizeof(codes[0]));
-	int ret = names && hex && paths && codes ? 0 : err_set(err, EAGAIN, "no memory for %zu digests", n);
-
-	for (size_t i = 0; ret == 0 && i < n; i++) {
-		snprintf(names[i], sizeof(names[i]), "%s/%s", run->conf->out_dir, r->objects[i].file);
-		paths[i] = names[i];
-	}
-	if (ret == 0)
-		ret = digest_files(paths, n, 0, hex, codes, err);
-	for (size_t i = 0; ret == 0 && i < n; i++)
-		if (codes[i])
-			ret = err_set(err, codes[i], "the result %s cannot be read: %s", r->objects[i].file, strerror(codes[i]));
-		else
-			json_object_set_new(json_array_get(list, i), "digest", json_string(hex[i]));
-	free(names);
-	free(hex);
-	free(paths);
-	free(codes);
-	if (ret == -ENOMEM) /* no memory for these lists: temporary, unlike a plan that does not fit */
-		err->code = EAGAIN;
-	return ret;
+	for (size_t i = 0; i < r->n_objects; i++)
+		json_object_set_new(json_array_get(list, i), "digest", json_string(r->objects[i].digest));
 }
 
-static int describe(const struct case_run *run, struct reconstruct_report *r, json_t **ret_detail, struct err *err)
+static json_t *describe(const struct case_run *run, const struct reconstruct_report *r)
 {
 	char folder[40];
 	json_t *detail, *seconds;
-	double begun = clock_seconds();
-	int ret;
 
 	snprintf(folder, sizeof(folder), "outbox/%lld", (long long)run->order->job);
 	detail = reconstruct_objects(r, folder);
-	ret = add_digests(run, r, json_object_get(detail, "objects"), err);
-	if (ret < 0) {
-		json_decref(detail);
-		return ret;
-	}
-	r->seconds_write += clock_seconds() - begun;
-	r->seconds_total += clock_seconds() - begun;
+	add_digests(r, json_object_get(detail, "objects"));
 	seconds = reconstruct_seconds(r);
 	json_object_set_new(seconds, "wait", json_real(r->seconds_wait));
 	json_object_set_new(seconds, "check", json_real(run->check.seconds));
@@ -96,8 +63,7 @@ static int describe(const struct case_run *run, struct reconstruct_report *r, js
 	json_object_update(detail, r->details);
 	if (r->warnings[0])
 		json_object_set_new(detail, "warnings", event_json_text(r->warnings));
-	*ret_detail = detail;
-	return 0;
+	return detail;
 }
 
 static int reconstruct(struct case_run *run, struct reconstruct_report *ret_report, struct err *err)
@@ -128,7 +94,7 @@ void case_run(const struct case_run_conf *conf, const struct case_order *order, 
 	int ret = reconstruct(&run, &report, &outcome.why);
 
 	if (ret == 0)
-		ret = describe(&run, &report, &outcome.detail, &outcome.why);
+		outcome.detail = describe(&run, &report);
 	if (ret < 0 && outcome.why.code == 0)
 		err_set(&outcome.why, EIO, "the reconstruction failed without a reason");
 	outcome.damaged = run.check.damaged;

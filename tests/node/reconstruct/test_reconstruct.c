@@ -122,6 +122,37 @@ static void test_whole(void **state)
 	reconstruct_report_clear(&report);
 }
 
+/* The digests of all objects are those of their files, also where the offset table of encoded frames is written at the end. */
+static void test_digests(void **state)
+{
+	static const char *const compressions[] = {"compression=none", "compression=jpeg-ls"};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct protocol_conf p = protocol();
+		struct reconstruct_report report = {0};
+		struct err err = {0};
+
+		assert_int_equal(config_set(&p, compressions[i], &err), 0);
+		assert_int_equal(config_set(&p, "slab_thickness=6", &err), 0);
+		assert_int_equal(config_set(&p, "synthetic=true", &err), 0);
+		fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
+		if (reconstruct(&p, "cpu:2", NULL, &report, &err) < 0)
+			fail_msg("%s", err.msg);
+		assert_int_equal(report.n_objects, 3);
+		for (size_t k = 0; k < report.n_objects; k++) {
+			const char *path = fixture_path(report.objects[k].file);
+			char hex[DIGEST_SIZE];
+			int code;
+
+			assert_int_equal(digest_files(&path, 1, 1, &hex, &code, &err), 0);
+			assert_int_equal(code, 0);
+			assert_string_equal(report.objects[k].digest, hex);
+		}
+		reconstruct_report_clear(&report);
+	}
+}
+
 static void nothing_left(int code, const char *part, struct protocol_conf *p, const char *device, struct stop *stop)
 {
 	struct reconstruct_report report = {0};
@@ -410,6 +441,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_whole),
+		cmocka_unit_test(test_digests),
 		cmocka_unit_test(test_relative),
 		cmocka_unit_test(test_nothing_left),
 		cmocka_unit_test(test_result_too_large),
