@@ -17,8 +17,9 @@ import subprocess
 import sys
 import tempfile
 
+from quality_run import PROGRAM
+
 HERE = os.path.dirname(os.path.realpath(__file__))
-TOP = os.path.dirname(HERE)
 
 RANGE = ["stored_step=2e-5"]  # a range up to 1.3/mm, so that the values of beads are not clipped
 WIDE_RANGE = ["stored_step=0.001", "stored_offset=-0.5"]  # values are 50 times too large if rows are divided by their sums
@@ -272,7 +273,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     sub = parser.add_subparsers(dest="command", required=True)
     r = sub.add_parser("run")
-    r.add_argument("--tomonode", default=os.environ.get("TOMONODE", os.path.join(TOP, "build", "release", "tomonode")))
+    r.add_argument("--tomonode", default=os.environ.get("TOMONODE", PROGRAM))
     r.add_argument("--devices", default="cpu")
     r.add_argument("--quick", action="store_true", help="run only a few studies, to test the script")
     r.add_argument("-o", "--output", required=True)

@@ -2,38 +2,50 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measure protocols of tomosynthesis and the edges of the views' fields on a breast of labelled voxels (VICTRE), with calcifications added.
 
-    tests/quality_dbt_voxels.py run --volume FILE.mhd [--tomonode PROGRAM] -o results.json      needs python3-numpy and python3-pydicom
+    tests/quality_dbt_voxels.py run --volume FILE.mhd [--tomonode PROGRAM] -o results.json      needs python3-numpy
     tests/quality_dbt_voxels.py report RESULTS.json -o docs      docs/dbt-quality-voxels.md and its picture (needs python3-matplotlib)
 
-FILE.mhd is the phantom of the test data (`pcl_1.mhd`, gzip). Noise is that of the photons alone: the difference of two exams with different seeds.
+FILE.mhd is the phantom of the test data (`pcl_1.mhd`, gzip). Noise is that of the photons alone: differences between exams with different seeds.
+`run` works in the bundle, on a machine without packages except numpy.
 """
 import argparse
 import gzip
 import json
+import math
 import os
+import re
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 
+from quality_run import PROGRAM
+
 HERE = os.path.dirname(os.path.realpath(__file__))
 TOP = os.path.dirname(HERE)
 STEP = 2e-5  # 1/mm per stored value
 LABEL = 250  # calcification in conf/materials-20keV.conf
+DISCS = (("mass", 7, 0.0346), ("calcium", 0, 0.95))  # name, half thickness in voxels of 0.2 mm, additional attenuation in 1/mm
+LONG, SHORT, NARROW = "1000x1600", "1000x1000", "600x1600"
 # name, protocol, settings
 STUDIES = [
-    ("osem, 1 pass", "dbt-osem", []), ("osem, 2", "dbt-osem", ["iterations=2"]), ("osem, 3", "dbt-osem", ["iterations=3"]),
-    ("osem, 2 x 13 subsets", "dbt-osem", ["iterations=2", "subsets=13"]), ("osem, 5 x 5", "dbt-osem", ["iterations=5", "subsets=5"]),
-    ("ostr, 1", "dbt-ostr", []), ("ostr, 2", "dbt-ostr", ["iterations=2"]), ("ostr, 3 x 5", "dbt-ostr", ["iterations=3", "subsets=5"]),
-    ("ostr, 5 x 5", "dbt-ostr", ["iterations=5", "subsets=5"]), ("mlem, 25", "dbt-mlem", []), ("mltr, 30", "dbt-mltr", []),
-    ("sart, 2", "dbt-sart", []), ("osem, 1, slices of 0.5 mm", "dbt-osem", ["slice_spacing=0.5"]),
-    ("osem, 1, slices of 2 mm", "dbt-osem", ["slice_spacing=2"]), ("osem, 1, voxels of 0.17 mm", "dbt-osem", ["voxel=0.17"]),
+    ("osem, 1 pass", "dbt-osem", []),
     ("osem, 3, `prior_weight` 0.005", "dbt-osem", ["iterations=3", "prior_weight=0.005"]),
-    ("osem, 2, quadratic, 0.002", "dbt-osem", ["iterations=2", "prior=quadratic", "prior_weight=0.002"]),
+    ("ostr, 1", "dbt-ostr", ["iterations=1", "subsets=0", "prior_weight=0"]),
+    ("ostr, 3, 0.005", "dbt-ostr", ["iterations=3", "subsets=0", "prior_weight=0.005"]),
+    ("ostr, 3 x 5 subsets", "dbt-ostr", ["iterations=3", "subsets=5", "prior_weight=0"]),
+    ("osem, 3, 0.01", "dbt-osem", ["iterations=3", "prior_weight=0.01"]),
+    ("ostr, 3, 0.01", "dbt-ostr", ["iterations=3", "subsets=0", "prior_weight=0.01"]),
+    ("osem, 3", "dbt-osem", ["iterations=3"]),
+    ("osem, 2, quadratic, 0.003", "dbt-osem", ["iterations=2", "prior=quadratic", "prior_weight=0.003"]),
+    ("osem, 3, 0.005, `prior_across` 0.5", "dbt-osem", ["iterations=3", "prior_weight=0.005", "prior_across=0.5"]),
+    ("osem, 3, 0.005, `prior_gamma` 0", "dbt-osem", ["iterations=3", "prior_weight=0.005", "prior_gamma=0"]),
+    ("osem, 3, 0.005, `prior_gamma` 8", "dbt-osem", ["iterations=3", "prior_weight=0.005", "prior_gamma=8"]),
 ]
 EDGES = [("osem, 1 pass", "dbt-osem", []), ("ostr, 1", "dbt-ostr", []), ("mlem, 25", "dbt-mlem", []), ("sart, 2", "dbt-sart", []),
          ("fbp", "dbt-fbp", [])]
+TAPERS = (0, 5, 10)
 SLICES = (40, 46)
 
 
@@ -68,52 +80,129 @@ def add_calcifications(source, folder):
     return path
 
 
+def materials_file():
+    return next(p for p in (os.path.join(TOP, *d, "materials-20keV.conf") for d in (["conf"], ["etc", "tomonode"])) if os.path.isfile(p))
+
+
+def add_discs(source, folder):
+    """Write the phantom and its materials with discs of additional attenuation; return both paths, and the discs as (name, x, y, z)."""
+    import numpy
+    from quality_dbt_figures import add_discs as discs_in
+
+    with open(source, encoding="ascii") as f:
+        head = f.read()
+    size = [int(x) for x in next(line for line in head.splitlines() if line.startswith("DimSize")).split("=")[1].split()]
+    labels = numpy.fromfile(os.path.join(folder, "breast.raw"), numpy.uint8).reshape(size[2], size[1], size[0])
+    with open(materials_file(), encoding="ascii") as f:
+        lines = [line.split() for line in f if line.strip() and not line.startswith("#")]
+    mu = {int(line[0]): float(line[1]) for line in lines}
+    changed, sites, maps = discs_in(labels, (i for i in range(1, 256) if i not in mu), DISCS)
+    changed.tofile(os.path.join(folder, "discs.raw"))
+    for (name, _, more), changes in zip(DISCS, maps):
+        lines += [[str(new), f"{mu[old] + more:.4f}", name, "tissue"] for old, new in changes.items()]
+    with open(os.path.join(folder, "discs.mhd"), "w", encoding="ascii") as f:
+        f.write(head.replace("breast.raw", "discs.raw"))
+    with open(os.path.join(folder, "discs.conf"), "w", encoding="ascii") as f:
+        f.writelines(" ".join(line) + "\n" for line in lines)
+    bottom = int(numpy.argmax((labels == 50).mean((1, 2)) < 0.5))  # planes of the paddle are removed
+    return os.path.join(folder, "discs.mhd"), os.path.join(folder, "discs.conf"), [(n, x, size[1] / 2 - y, z - bottom) for n, x, y, z in sites]
+
+
 class Bench:
     def __init__(self, args, folder):
-        self.path, self.folder = args.tomonode, folder
-        volume = add_calcifications(args.volume, folder)
-        for name, size, *more in (("first", "1000x1600", "--seed", 1), ("second", "1000x1600", "--seed", 2),
-                                  ("whole", "1000x1600", "--noise-free"), ("cut", "1000x1000", "--noise-free")):
-            program(self.path, "simulate", "dbt", "--phantom", "voxels", "--from", volume, "--materials",
-                    os.path.join(TOP, "conf", "materials-20keV.conf"), "--detector", size, *more, "--i0", 2000, "--binning", 4,
-                    "-o", os.path.join(folder, name))
+        self.path, self.folder, self.device, self.seeds = args.tomonode, folder, args.device, range(1, args.realisations + 1)
+        self.volume = add_calcifications(args.volume, folder)
+        self.discs, self.materials, self.sites = add_discs(self.volume, folder)
+
+    def exam(self, volume, detector, seed):
+        """Return the folder of an exam, simulated at its first use; seed 0: without noise."""
+        out = os.path.join(self.folder, f"{volume}-{detector}-{seed}")
+        if not os.path.isdir(out):
+            program(self.path, "simulate", "dbt", "--phantom", "voxels", "--from", self.volume if volume == "breast" else self.discs,
+                    "--materials", self.materials, "--detector", detector, *(["--seed", seed] if seed else ["--noise-free"]),
+                    "--i0", 2000, "--binning", 4, "-o", out)
+        return out
 
     def reconstruct(self, exam, protocol, settings):
         """Return the summary of the case, the path of its object, and the attenuation, 1/mm."""
-        import numpy
-        import pydicom
+        from quality_dbt_figures import read_object
 
         out, offset = os.path.join(self.folder, "out"), -0.3 if protocol == "dbt-fbp" else 0
         shutil.rmtree(out, ignore_errors=True)
         options = [x for s in [f"stored_step={STEP}", f"stored_offset={offset}", *settings] for x in ("--set", s)]
-        case = json.loads(program(self.path, "recon", "--json", "--device", "cpu", "--protocol", protocol, *options, "-o", out,
-                                  os.path.join(self.folder, exam)))["cases"][0]
+        case = json.loads(program(self.path, "recon", "--json", "--device", self.device, "--protocol", protocol, *options, "-o", out, exam))["cases"][0]
         path = os.path.join(out, case["file"])
-        return case, path, pydicom.dcmread(path).pixel_array.astype(numpy.float32) * STEP + offset
+        return case, path, read_object(path, case["size"], STEP, offset)
 
     def study(self, name, protocol, settings):
-        case, path, one = self.reconstruct("first", protocol, settings)
-        found = json.loads(program(self.path, "measure", "--json", "--truth", os.path.join(self.folder, "first", "truth.json"), path))
-        _, _, two = self.reconstruct("second", protocol, settings)
-        n, rows = one.shape[0], one.shape[1]
-        part = (slice(n // 2 - 3 * n // 50, n // 2 + 3 * n // 50), slice(rows * 3 // 10, rows * 7 // 10))
-        inside = one[part] > 0.03
-        noise = float((one[part] - two[part])[inside].std()) / 2 ** 0.5
-        print(f"{name}: {case['seconds']['reconstruct']:.1f} s", file=sys.stderr, flush=True)
-        return summarise(found, noise, float(one[part][inside].mean())) | {"name": name, "seconds": case["seconds"]["reconstruct"]}
+        from quality_dbt_figures import noise
+
+        images, found, seconds = [], [], []
+        for seed in self.seeds:
+            exam = self.exam("breast", LONG, seed)
+            case, path, image = self.reconstruct(exam, protocol, settings)
+            images.append(image)
+            seconds.append(case["seconds"]["reconstruct"])
+            found.append(json.loads(program(self.path, "measure", "--json", "--truth", os.path.join(exam, "truth.json"), path)))
+        voxel, square, mean = noise(images, case["voxel_mm"][0])
+        result = {"name": name, "seconds": min(seconds), "noise": voxel, "square": square, "device": case["device"]}
+        for key, value in summarise_all([summarise(f, voxel * mean, square * mean) for f in found]).items():
+            result[key] = value
+        result |= self.sharpness(images, protocol, settings, case["voxel_mm"])
+        print(f"{name}: {result['seconds']:.2f} s, noise {100 * voxel:.2f} %", file=sys.stderr, flush=True)
+        return result
+
+    def sharpness(self, images, protocol, settings, voxel):
+        """Return MTF50 of the discs along x and y: the mean of two exams with discs minus the mean of two without."""
+        from quality_dbt_figures import edge_profile, mtf50
+
+        difference = sum(self.reconstruct(self.exam("discs", LONG, s), protocol, settings)[2] for s in (1, 2)) / 2 - sum(images[:2]) / 2
+        rows = difference.shape[1]
+
+        def place(x, y, z):
+            return (x + 0.5) * 0.2 / voxel[0] - 0.5, (rows - 1) / 2 + (y - 0.5) * 0.2 / voxel[1], int((z + 0.5) * 0.2 / voxel[2])
+
+        result = {}
+        for name, *_ in DISCS:
+            for axis, letter in enumerate("xy"):
+                profile, count, inner = edge_profile(difference, self.sites, name, axis, voxel[0], place)
+                result[f"mtf_{name}_{letter}"] = mtf50(profile, count)
+            result[f"disc_{name}"] = inner
+        return result
 
     def edges(self, name, protocol, settings):
-        """Compare the cut exam, without and with weights, with that of the long detector: steps between rows of the mean over x."""
-        _, _, whole = self.reconstruct("whole", protocol, settings)
-        result = {"name": name, "steps": {}, "pictures": {}}
-        for taper in (0, 10):
-            _, _, cut = self.reconstruct("cut", protocol, [*settings, f"edge_taper={taper}"])
+        """Compare the cut exam, for each width of the weights, with that of the long detector: steps between rows of the mean over x."""
+        _, _, whole = self.reconstruct(self.exam("breast", LONG, 0), protocol, settings)
+        result = {"name": name, "steps": {}, "rms": {}, "across": {}, "pictures": {}}
+        for taper in TAPERS:
+            _, _, cut = self.reconstruct(self.exam("breast", SHORT, 0), protocol, [*settings, f"edge_taper={taper}"])
             off = (whole.shape[1] - cut.shape[1]) // 2
-            mean = [(cut[k] - whole[k, off:off + cut.shape[1]])[:, 20:140].mean(1) / 0.055 for k in SLICES]
+            part = whole[:, off:off + cut.shape[1]]
+            mean = [(cut[k] - part[k])[:, 20:140].mean(1) / 0.055 for k in SLICES]
             result["steps"][str(taper)] = max(largest_step([float(v) for v in m]) for m in mean)
+            result["rms"][str(taper)] = deviations(cut, part)
             result["pictures"][str(taper)] = cut[SLICES[-1], :, :160].round(4).tolist()
-        print(name, result["steps"], file=sys.stderr, flush=True)
+            _, _, cut = self.reconstruct(self.exam("breast", NARROW, 0), protocol, [*settings, f"edge_taper={taper}"])
+            result["across"][str(taper)] = across(cut, whole[:, :, :cut.shape[2]])
+        print(name, result["steps"], result["rms"], result["across"], file=sys.stderr, flush=True)
         return result
+
+
+def rms(a, b):
+    inside = b > 0.03
+    return float((((a - b)[inside] / 0.055) ** 2).mean() ** 0.5)
+
+
+def deviations(cut, whole):
+    """Root mean square deviation in all slices but the outer 5: the 14 mm at the ends, and between them."""
+    part, reference = cut[5:-5], whole[5:-5]
+    return {"ends": (rms(part[:, :40], reference[:, :40]) + rms(part[:, -40:], reference[:, -40:])) / 2, "middle": rms(part[:, 40:-40], reference[:, 40:-40])}
+
+
+def across(cut, whole):
+    """The breast cut at the nipple: largest step between columns of the mean over y, and the deviation, without the last 3 mm."""
+    mean = [(cut[k] - whole[k])[60:-60].mean(0) / 0.055 for k in SLICES]
+    return {"step": max(largest_step([float(v) for v in m]) for m in mean), "rms": rms(cut[5:-5, 60:-60, :-8], whole[5:-5, 60:-60, :-8])}
 
 
 def largest_step(row):
@@ -126,32 +215,61 @@ def median(values):
     return statistics.median(values) if values else float("nan")
 
 
-def summarise(found, noise, mean):
+def summarise(found, noise, square):
     masses = [r for r in found["regions"] if r.get("cnr") is not None and r["pixels"] >= 50]
     points = [p for p in found["points"] if p["found"]]
-    return {"noise": noise / mean, "contrast": median(r["contrast"] for r in masses),
-            "sdnr": median(r["contrast"] * r["background"] / noise for r in masses), "calc": median(p["contrast"] for p in points),
+    return {"contrast": median(r["contrast"] for r in masses), "sdnr": median(r["contrast"] * r["background"] / noise for r in masses),
+            "sdnr_square": median(r["contrast"] * r["background"] / square for r in masses), "calc": median(p["contrast"] for p in points),
             "calc_cnr": median((p["peak"] - p["background"]) / noise for p in points), "found": len(points), "of": len(found["points"]),
             "asf": median(p["asf_fwhm_mm"] for p in points)}
 
 
+def summarise_all(rows):
+    """Return the mean over the exams, and the standard error of each as KEY_se."""
+    result = {}
+    for key in rows[0]:
+        values = [r[key] for r in rows]
+        result[key] = statistics.mean(values)
+        result[key + "_se"] = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else float("nan")
+    return result
+
+
 def run(args):
+    results = {"version": program(args.tomonode, "--version").splitlines()[0], "realisations": args.realisations, "studies": [], "edges": []}
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(args, folder)
-        results = {"studies": [bench.study(*s) for s in STUDIES], "edges": [bench.edges(*s) for s in EDGES]}
-    with open(args.output, "w", encoding="ascii") as f:
-        json.dump(results, f)
+        bench = Bench(args, args.work or folder)
+        for kind, measure, rows in (("studies", bench.study, STUDIES), ("edges", bench.edges, EDGES)):
+            for row in rows:
+                if re.search(args.only, row[0]):
+                    results[kind].append(measure(*row))
+                    with open(args.output, "w", encoding="ascii") as f:
+                        json.dump(results, f)
 
 
-COLUMNS = [("noise, %", lambda s: f"{100 * s['noise']:.2f}"), ("contrast of masses", lambda s: f"{s['contrast']:.3f}"),
-           ("SDNR of masses", lambda s: f"{s['sdnr']:.1f}"), ("contrast of calcifications", lambda s: f"{s['calc']:.2f}"),
-           ("their CNR", lambda s: f"{s['calc_cnr']:.1f}"), ("found", lambda s: f"{s['found']} of {s['of']}"),
-           ("ASF FWHM, mm", lambda s: f"{s['asf']:.2f}")]
+def with_error(key, digits):
+    return lambda s: f"{s[key]:.{digits}f} +- {s[key + '_se']:.{digits}f}"
+
+
+COLUMNS = [("noise, %", lambda s: f"{100 * s['noise']:.2f}"), ("contrast of the mass", lambda s: f"{s['contrast']:.3f}"),
+           ("SDNR of the mass", with_error("sdnr", 2)), ("SDNR 4 mm", lambda s: f"{s['sdnr_square']:.0f}"),
+           ("contrast of calcifications", with_error("calc", 2)), ("their CNR", with_error("calc_cnr", 1)),
+           ("found of 21", lambda s: f"{s['found']:.1f}"), ("ASF FWHM, mm", with_error("asf", 2)),
+           ("MTF50 of a mass, x; y, 1/mm", lambda s: f"{s['mtf_mass_x']:.2f}; {s['mtf_mass_y']:.2f}"),
+           ("of calcium", lambda s: f"{s['mtf_calcium_x']:.2f}; {s['mtf_calcium_y']:.2f}")]
 
 
 def table(studies):
     lines = ["| | " + " | ".join(c[0] for c in COLUMNS) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
     return "\n".join(lines + ["| " + " | ".join([s["name"], *[c[1](s) for c in COLUMNS]]) + " |" for s in studies])
+
+
+def edge_table(edges):
+    lines = ["| | " + " | ".join(f"{t} mm" for t in TAPERS) + " |", "|---" * (len(TAPERS) + 1) + "|"]
+    rows = [("largest step, %", lambda e, t: e["steps"][t]), ("rms deviation between the ends, %", lambda e, t: e["rms"][t]["middle"]),
+            ("at the ends, %", lambda e, t: e["rms"][t]["ends"]), ("cut at the nipple: rms deviation, %", lambda e, t: e["across"][t]["rms"])]
+    for e in edges:
+        lines += [f"| {e['name']}: {label} | " + " | ".join(f"{100 * value(e, str(t)):.1f}" for t in TAPERS) + " |" for label, value in rows]
+    return "\n".join(lines)
 
 
 def report(args):
@@ -164,11 +282,10 @@ def report(args):
         results = json.load(f)
     with open(os.path.join(HERE, "quality_dbt_voxels.md.in"), encoding="utf-8") as f:
         text = f.read()
-    rows = [f"| {e['name']} | {100 * e['steps']['0']:.1f} | {100 * e['steps']['10']:.1f} |" for e in results["edges"]]
-    text = text.replace("{protocols}", table(results["studies"]))
-    text = text.replace("{edges}", "\n".join(["| | without | `edge_taper` = 10 mm |", "|---|---|---|", *rows]))
+    text = text.replace("{realisations}", str(results["realisations"]))
+    text = text.replace("{protocols}", table(results["studies"])).replace("{edges}", edge_table(results["edges"]))
     figure, axes = plt.subplots(1, 2, figsize=(8, 4.6))
-    for axis, key in zip(axes, ("0", "10")):
+    for axis, key in zip(axes, (str(TAPERS[0]), str(TAPERS[1]))):
         axis.imshow(results["edges"][0]["pictures"][key], vmin=0.02, vmax=0.09, cmap="gray")
         axis.set_axis_off()
     figure.tight_layout()
@@ -182,7 +299,11 @@ def main():
     sub = parser.add_subparsers(dest="command", required=True)
     r = sub.add_parser("run")
     r.add_argument("--volume", required=True)
-    r.add_argument("--tomonode", default=os.environ.get("TOMONODE", os.path.join(TOP, "build", "release", "tomonode")))
+    r.add_argument("--tomonode", default=os.environ.get("TOMONODE", PROGRAM))
+    r.add_argument("--device", default="cpu")
+    r.add_argument("--realisations", type=int, default=4, help="exams with different noise; default 4, at least 2")
+    r.add_argument("--only", default="", help="regular expression: only the studies whose name matches")
+    r.add_argument("--work", help="existing folder for exams, kept for the next run; default: the folder for temporary files")
     r.add_argument("-o", "--output", required=True)
     r = sub.add_parser("report")
     r.add_argument("results")
@@ -191,4 +312,5 @@ def main():
     (run if args.command == "run" else report)(args)
 
 
-main()
+if __name__ == "__main__":
+    main()
