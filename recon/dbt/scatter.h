@@ -35,7 +35,7 @@
 #define SCATTER_THICKNESS_LEAST 20.0 /* mm; the table's range: SPR is extrapolated linearly beyond it */
 #define SCATTER_THICKNESS_MOST 80.0
 #define SCATTER_CELL 8.0 /* mm */
-#define SCATTER_ITERATIONS 3
+#define SCATTER_ITERATIONS 4
 
 struct scatter {
 	double thickness; /* of the compressed breast, mm */
