@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "node/base/atomic_file.h"
+#include "node/base/folder.h"
 #include "node/base/text_file.h"
 #include "node/cluster/pilot_case.h"
 #include "node/cluster/wire.h"
@@ -51,6 +53,27 @@ static int load_config(const char *root, const struct pilot_case *c, struct conf
 	return 0;
 }
 
+/* Add the sizes of the objects that the detail lacks: the node fetches so many bytes. */
+static int add_sizes(const char *folder, json_t *detail, struct err *err)
+{
+	json_t *objects = json_object_get(detail, "objects");
+
+	for (size_t i = 0; i < json_array_size(objects); i++) {
+		json_t *object = json_array_get(objects, i);
+		const char *file = file_name(json_string_value(json_object_get(object, "file")));
+		char path[600];
+		struct stat st;
+
+		if (json_object_get(object, "bytes"))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", folder, file);
+		if (stat(path, &st) < 0)
+			return err_set(err, errno, "the result %s cannot be read: %s", file, strerror(errno));
+		json_object_set_new(object, "bytes", json_integer(st.st_size));
+	}
+	return 0;
+}
+
 static int write_outcome(const char *path, const struct pilot_case *c, const struct case_outcome *outcome, struct err *err)
 {
 	struct wire_message m = {.kind = WIRE_OUTCOME,
@@ -85,6 +108,7 @@ static int run(const char *root, const struct pilot_case *c, struct device *dev,
 			.config = config, .dev = dev, .cache = cache, .folder = root, .out_dir = out_dir, .monitor = monitor};
 
 		case_run(&conf, &c->order, ret_outcome);
+		ret = add_sizes(out_dir, ret_outcome->detail, err);
 	}
 	config_free(config);
 	return ret;
