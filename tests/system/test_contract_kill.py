@@ -153,6 +153,35 @@ def the_indexer_killed_again_and_again(folder, things):
     check(not node.list()["unassigned"], f"set apart: {node.list()['unassigned']}")
 
 
+def several_at_once(folder, things, rng):
+    """Two workers and three associations to the archive: while many exams are in work, one process after the other is killed."""
+    archive = peer.Archive()
+    node = h.Node(os.path.join(folder, "node"), archive.port, quiet_time=30, device='"cpu:1, cpu:1"', attempts=20)
+    node.destination.update(associations=3, retry_first=0.1)
+    node.status = {"port": 0}
+    node.write_conf()
+    things += [node, archive]
+    exams, ledger, sent, killed = c.Exams(os.path.join(folder, "exam")), c.Ledger(), [], []
+    c.start(node)
+    for n, role in enumerate(rng.sample(["worker", "worker", "deliver", "deliver", "manager", "all"], 6)):
+        for number in range(2):
+            study, objects = exams.number(2 * n + number + 1)
+            ledger.send(node.port, objects)
+            sent.append(study)
+        before = len(archive.studies)
+        if role == "deliver":  # they run for a short time each
+            wait_for("a delivery is killed, or there is none", lambda: c.kill_role(node, "deliver") or len(archive.studies) == len(sent), 60, 0.0005)
+        else:
+            wait_for("an exam is in work", lambda: any(j["state"] in ("running", "reconstructed") for j in node.jobs()) or len(archive.studies) > before, 60)
+            c.kill_role(node, role)
+        killed.append(role)
+        c.revive(node)
+    wait_for("every exam is delivered", lambda: set(archive.studies) == set(sent) and set(node.states()) == {"delivered"}, 120)
+    check(len(node.jobs()) == len(sent) and all(len(uids) == 1 for uids in archive.studies.values()), "not exactly one result each")
+    check(all(len(set(arrivals)) == 1 for arrivals in archive.held.values()), "an object came again with other bytes")
+    ledger.check_spool(node.spool)
+
+
 def main():
     options, rng = c.arguments(kills=0)
 
@@ -168,7 +197,10 @@ def main():
     def killed_with_chunks_of_time_of_flight(folder, things):
         run(folder, things, exam_kinds.TofChunks, ["instance", "part", "started", "work", "reconstructed", "sent", "commit-requested", "answer"])
 
-    h.main([killed_with_raw_data_of_an_mmr, killed_at_every_event_and_at_random_bytes, killed_with_chunks_of_time_of_flight]
+    def killed_while_several_are_in_work(folder, things):
+        several_at_once(folder, things, rng)
+
+    h.main([killed_with_raw_data_of_an_mmr, killed_while_several_are_in_work, killed_at_every_event_and_at_random_bytes, killed_with_chunks_of_time_of_flight]
            + ([] if options.kills else [the_indexer_killed_again_and_again]), beside=2)
 
 
