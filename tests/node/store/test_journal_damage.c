@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The journal as a file: a death in the middle of a write, damage, another version, its mode. */
+#include "tests/node/store/journal_fixture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+/* What a process reports as appended is there, wherever kill -9 meets it. */
+static void killed_while_writing(void **state)
+{
+	struct place *p = *state;
+
+	for (int round = 0; round < 5; round++) {
+		int pipes[2], n = 0, id;
+		pid_t pid;
+		struct journal *j;
+
+		assert_int_equal(pipe(pipes), 0);
+		pid = fork();
+		if (pid == 0) {
+			close(pipes[0]);
+			if (journal_open(p->path, &j, NULL) < 0)
+				_exit(1);
+			for (int i = 0;; i++) {
+				char uid[65];
+				struct instance_row row;
+
+				snprintf(uid, sizeof(uid), "9.%d.%d", round, i);
+				row = instance(uid, "ee");
+				if (journal_add_instance(j, &row, NULL) < 0)
+					_exit(1);
+				if (write(pipes[1], &i, sizeof(i)) != sizeof(i))
+					_exit(1);
+			}
+		}
+		close(pipes[1]);
+		for (int i = 0; i < 20 + 7 * round; i++, n = id)
+			assert_int_equal(read(pipes[0], &id, sizeof(id)), sizeof(id));
+		kill(pid, SIGKILL);
+		while (read(pipes[0], &id, sizeof(id)) == sizeof(id))
+			n = id;
+		close(pipes[0]);
+		waitpid(pid, NULL, 0);
+		j = open_journal(p);
+		for (int i = 0; i <= n; i++) {
+			char uid[65];
+
+			snprintf(uid, sizeof(uid), "9.%d.%d", round, i);
+			assert_int_equal(journal_has_instance(j, uid, "ee", NULL, NULL), 1);
+		}
+		assert_int_equal(journal_check(j, NULL, NULL, NULL), 0);
+		journal_close(j);
+	}
+}
+
+/* Change bytes in the closed file: the same length, so that SQLite's pages stay whole. */
+static void damage(const char *path, const char *from, const char *to)
+{
+	FILE *f = fopen(path, "r+b");
+	long size, done = 0;
+	char *all;
+
+	assert_non_null(f);
+	assert_int_equal(strlen(from), strlen(to));
+	fseek(f, 0, SEEK_END);
+	size = ftell(f);
+	all = malloc((size_t)size);
+	rewind(f);
+	assert_int_equal(fread(all, 1, (size_t)size, f), (size_t)size);
+	for (long i = 0; i + (long)strlen(from) <= size; i++)
+		if (!memcmp(all + i, from, strlen(from))) {
+			memcpy(all + i, to, strlen(to));
+			done++;
+		}
+	assert_true(done > 0);
+	rewind(f);
+	assert_int_equal(fwrite(all, 1, (size_t)size, f), (size_t)size);
+	fclose(f);
+	free(all);
+}
+
+static void damaged_row_is_marked(void **state)
+{
+	struct place *p = *state;
+	struct journal *j = open_journal(p);
+	int64_t bad = open_job(j), good;
+	enum job_state s;
+	struct trace t = {0};
+	struct err err = {0};
+
+	assert_int_equal(journal_append(j, bad, EVENT_CANCEL, "{}", 2, NULL), 0);
+	good = open_job(j);
+	assert_int_equal(journal_append(j, good, EVENT_COMPLETE, "{}", 2, NULL), 0);
+	journal_close(j);
+	damage(p->path, "cancel", "c\1ncel");
+	j = open_journal(p);
+	assert_int_equal(journal_replay(j, 0, 0, collect, &t, NULL), 0);
+	assert_int_equal(t.n, 4);
+	assert_false(t.row[1].known);
+	assert_int_equal(t.row[1].job, bad);
+	assert_true(t.row[3].known);
+	assert_int_equal(journal_job_state(j, bad, &s, NULL), 0);
+	assert_int_equal(s, JOB_IMPOSSIBLE);
+	assert_int_equal(journal_append(j, bad, EVENT_RETRY, "{}", 3, &err), -ESTALE);
+	assert_non_null(strstr(err.msg, "quarantined"));
+	assert_int_equal(journal_append(j, good, EVENT_STARTED, "{}", 3, NULL), 0);
+	journal_close(j);
+}
+
+static void newer_schema_is_named(void **state)
+{
+	struct place *p = *state;
+	struct journal *j = open_journal(p);
+	struct err err = {0};
+	unsigned char version[4] = {0, 0, 0, 77};
+	int fd;
+
+	journal_close(j);
+	fd = open(p->path, O_WRONLY);
+	assert_int_equal(pwrite(fd, version, 4, 60), 4); /* the database header's user version, file format section 1.3 */
+	close(fd);
+	j = NULL;
+	assert_int_equal(journal_open(p->path, &j, &err), -EPROTONOSUPPORT);
+	assert_null(j);
+	assert_non_null(strstr(err.msg, "77"));
+}
+
+static void not_a_journal(void **state)
+{
+	struct place *p = *state;
+	struct journal *j = NULL;
+	struct err err = {0};
+	int fd = open(p->path, O_WRONLY | O_CREAT, 0600);
+
+	for (int i = 0; i < 200; i++)
+		assert_int_equal(write(fd, "this is not a database. ", 24), 24);
+	close(fd);
+	assert_int_equal(journal_open(p->path, &j, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, p->path));
+	assert_null(j);
+	unlink(p->path);
+	assert_true(journal_open("/nonexistent/journal.db", &j, &err) == -ENOENT);
+}
+
+static void private_and_versioned(void **state)
+{
+	struct place *p = *state;
+	struct journal *a = open_journal(p), *b;
+	struct stat st;
+	int64_t before;
+
+	assert_int_equal(stat(p->path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	b = open_journal(p);
+	before = journal_data_version(a);
+	assert_int_equal(journal_data_version(a), before);
+	open_job(a);
+	assert_int_equal(journal_data_version(a), before); /* its own writes do not count */
+	open_job(b);
+	assert_int_not_equal(journal_data_version(a), before);
+	journal_close(a);
+	journal_close(b);
+	assert_null(journal_close(NULL));
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(killed_while_writing), T(damaged_row_is_marked), T(newer_schema_is_named),
+		T(not_a_journal),	 T(private_and_versioned),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
