@@ -16,6 +16,7 @@
 #include "node/cluster/cmd_pilot.h"
 #include "node/command/commands.h"
 #include "node/deliver/cmd_deliver.h"
+#include "node/fleet/cmd_cluster.h"
 #include "node/serve/cmd_serve.h"
 #include "node/status/cmd_status.h"
 #include "node/worker/cmd_worker.h"
@@ -56,6 +57,7 @@ static const struct command commands[] = {
 	{"http", cmd_http, NULL, false},
 	{"names", cmd_names, NULL, true},
 	{"commit", cmd_commit, NULL, true},
+	{"cluster", cmd_cluster, NULL, false},
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

@@ -11,6 +11,7 @@
 #include "node/command/commands.h"
 #include "node/config/config_path.h"
 #include "node/config/config_reference.h"
+#include "node/fleet/fleet_conf.h"
 #include "node/jobs/node_facts.h"
 #include "node/process/options.h"
 #include "node/receive/tls_files.h"
@@ -29,7 +30,8 @@ static const struct command_spec spec = {
 	.name = "check",
 	.usage = "[-c FILE] [--verbose] [--describe] [--json]",
 	.summary = "Check a configuration. Print each problem with file, line and allowed values; otherwise the values.",
-	.text = "The certificates and keys that it names are read, too. Problems and warnings are printed to stderr; warnings do "
+	.text = "The certificates and keys that it names are read, too; with Slurm, it tests whether a job would be accepted. "
+		"Problems and warnings are printed to stderr; warnings do "
 		"not\n"
 		"change the exit code.",
 	.options = options,
@@ -87,6 +89,21 @@ static void resolve_names(const struct config *config, struct manager_facts *f)
 		snprintf(u->reason, sizeof(u->reason), "%s", gai_strerror(code));
 		f->n_unresolved++;
 	}
+}
+
+/* Slurm that refuses the jobs is a problem; one that does not reply may do so later. */
+static void check_slurm(struct messages *m, const struct config *config)
+{
+	char text[FLEET_TEXT_SIZE];
+	enum fleet_controller state;
+
+	if (!(config->node.executor & EXECUTOR_SLURM))
+		return;
+	state = fleet_conf_check(config, text);
+	if (state == FLEET_REFUSES)
+		add_problem(m, text);
+	else if (state != FLEET_UP)
+		add_warning(m, text);
 }
 
 /* Add what is wrong with the certificates, names and routes of the configuration, and with the node that runs with its spool. */
@@ -202,6 +219,8 @@ static void print_config(const struct config *c, bool good, bool verbose)
 		       !list[i].tls		    ? "plain"
 		       : list[i].client_certificate ? "TLS, peers must send a certificate"
 						    : "TLS, peers need no certificate");
+	if (c->node.executor & EXECUTOR_SLURM)
+		printf("slurm         %d to %d pilots, each: %s\n", c->slurm.min, c->slurm.max, c->slurm.program);
 	if (c->status.enabled)
 		printf("status page   %s port %d\n", c->status.bind, c->status.port);
 	printf("peers         %s", c->node.require_known_peer ? "" : "any peer may send\n");
@@ -281,6 +300,7 @@ int cmd_check(int argc, char **argv)
 			add_problem(&m, err.msg);
 	} else {
 		check_node(&m, config);
+		check_slurm(&m, config);
 		config_warn(config, add_warning, &m);
 		if (json_array_size(m.problems) > 0)
 			code = CODE_CONFIG;

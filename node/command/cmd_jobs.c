@@ -200,10 +200,11 @@ static json_t *list_json(const struct jobs_command *c, const struct node_facts *
 	}
 	for (size_t i = 0; i < c->jobs.n; i++)
 		json_array_append_new(list, job_report_view(c->jobs.list[i], c->config->node.spool));
-	return json_pack("{s:b, s:o, s:o, s:I, s:o, s:o, s:o}", "node", facts->runs, "jobs", list, "unassigned", unassigned,
+	return json_pack("{s:b, s:o, s:o, s:I, s:o, s:o, s:o, s:o}", "node", facts->runs, "jobs", list, "unassigned", unassigned,
 			 "orphans", (json_int_t)facts->orphans, "journal_problem",
 			 event_json_text(facts->from_manager.journal_damage), "problems", problems_json(problems), "associations",
-			 node_associations_json(&facts->from_manager));
+			 node_associations_json(&facts->from_manager), "cluster",
+			 node_cluster_json(&facts->from_manager.cluster));
 }
 
 static void print_list(const struct jobs_command *c, const json_t *all, const struct node_problems *problems)

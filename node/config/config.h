@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Load the configuration into C structures; all values are checked, missing ones have their defaults.
  *
- * The embedded defaults (conf/defaults.conf, compiled in) are read first, then the file given with -c: each key of its `node` and
- * `status` replaces the default of that key; its protocols, profiles and scanners are added; its list of listeners, peers,
- * destinations or routes replaces the embedded list. An entry with the name of an embedded entry inherits the values of that
- * entry, so that a single key can be changed. Every problem is reported with file:line and the allowed values. The caller owns a
- * loaded configuration; it is not changed after loading.
+ * The embedded defaults (conf/defaults.conf, compiled in) are read first, then the file given with -c: each key of its `node`,
+ * `status` and `slurm` replaces the default of that key; its protocols, profiles and scanners are added; its list of listeners,
+ * peers, destinations or routes replaces the embedded list. An entry with the name of an embedded entry inherits the values of
+ * that entry, so that a single key can be changed. Every problem is reported with file:line and the allowed values. The caller
+ * owns a loaded configuration; it is not changed after loading.
  */
 #ifndef TOMONODE_NODE_CONFIG_H
 #define TOMONODE_NODE_CONFIG_H
@@ -23,6 +23,8 @@
 
 enum audit_target { AUDIT_NONE, AUDIT_SYSLOG, AUDIT_FILE };
 enum sandbox_mode { SANDBOX_AUTO, SANDBOX_ON, SANDBOX_OFF };
+/* Who runs a case, combined by or. Pilots that dial in are used by all of them. */
+enum executor { EXECUTOR_PILOTS = 0, EXECUTOR_LOCAL = 1, EXECUTOR_SLURM = 2 };
 
 struct node_conf {
 	char aet[CONFIG_AET_SIZE]; /* AE title of the node */
@@ -33,6 +35,7 @@ struct node_conf {
 	int workers_per_device;		 /* of each CUDA device */
 	bool compute_in_turn;		 /* of the workers of a CUDA device only one computes at a time */
 	char device[160];		 /* see node/base/device_names.h */
+	int executor;			 /* enum executor */
 	int max_pdu;			 /* largest PDU to receive, bytes */
 	int acse_timeout, dimse_timeout; /* s */
 	int max_associations; /* simultaneous associations, one process each; further requests are rejected as transient */
@@ -133,6 +136,14 @@ struct cluster_conf { /* pilots: processes on other machines that reconstruct */
 	char advertise[128]; /* HOST:PORT by which pilots reach the node; "": the name of this machine, and `port` */
 	double lease;	     /* silence after which a pilot counts as lost, s */
 	bool shared_spool;   /* pilots read and write the spool themselves */
+};
+
+struct slurm_conf {   /* pilots as Slurm jobs, see docs/cluster.md; "" and 0: that of the cluster */
+	int min, max; /* number of pilots */
+	double idle;  /* time after which an idle pilot ends, s */
+	char program[256], output[CONFIG_PATH_SIZE];
+	char partition[64], account[64], gres[64], constraint[128], time[32], memory[32];
+	int cpus;
 };
 
 #define ROUTE_DESTINATIONS_MAX 8
@@ -256,6 +267,7 @@ struct config {
 	struct scanner_conf *scanners;
 	size_t n_scanners;
 	struct status_conf status;
+	struct slurm_conf slurm;
 	struct cluster_conf cluster;
 };
 

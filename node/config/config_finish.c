@@ -426,6 +426,21 @@ static void finish_cluster(struct config_reader *r)
 			c->cluster.port);
 }
 
+static void finish_slurm(struct config_reader *r)
+{
+	const struct slurm_conf *slurm = &r->config->slurm;
+
+	if (slurm->min > slurm->max)
+		config_problem(r, r->text->files[0], 1, "key 'min' of slurm: %d; allowed: at most max, %d", slurm->min,
+			       slurm->max);
+	if ((r->config->node.executor & EXECUTOR_SLURM) && r->config->cluster.port == 0)
+		config_problem(
+			r, r->text->files[0], 1,
+			"key 'executor' of node: with slurm; allowed: only with a port in `cluster`, to which pilots connect");
+	if (!slurm->program[0])
+		config_problem(r, r->text->files[0], 1, "key 'program' of slurm: \"\"; allowed: a command");
+}
+
 bool config_status_may_act(const struct config *c)
 {
 	if (c->status.actions == STATUS_ACTIONS_LOOPBACK)
@@ -445,6 +460,7 @@ void config_finish(struct config_reader *r)
 	finish_scanners(r);
 	finish_status(r);
 	finish_cluster(r);
+	finish_slurm(r);
 }
 
 void config_warn(const struct config *c, void (*report)(void *ctx, const char *warning), void *ctx)

@@ -175,10 +175,28 @@ static void problem_kind(struct config_reader *r, const config_setting_t *settin
 		       config_setting_name(setting), of, section->one, kind_with(other)->name, kind_with(section)->name);
 }
 
+/* Of ["a", "b"] return the text "a+b"; of anything else v. */
+static struct config_value join_words(const config_setting_t *setting, struct config_value v, char *text, size_t size)
+{
+	size_t n = 0;
+
+	if (!config_setting_is_array(setting) || config_setting_length(setting) == 0)
+		return v;
+	text[0] = '\0';
+	for (int i = 0; i < config_setting_length(setting) && n < size; i++) {
+		const char *word = config_setting_get_string_elem(setting, i);
+
+		n += (size_t)snprintf(text + n, size - n, "%s%s", i ? "+" : "", word ? word : "?");
+	}
+	return (struct config_value){.kind = VALUE_TEXT, .text = text};
+}
+
 /* Read every key of one group into its structure. known: bit i is set if key i was given or comes from an embedded entry. */
 static void read_group(struct config_reader *r, const config_setting_t *group, const char *of,
 		       const struct config_section *section, void *base, unsigned long *ret_given)
 {
+	char joined[64];
+
 	*ret_given = 0;
 	for (int i = 0; i < config_setting_length(group); i++) {
 		config_setting_t *setting = config_setting_get_elem(group, (unsigned)i);
@@ -195,6 +213,8 @@ static void read_group(struct config_reader *r, const config_setting_t *group, c
 			continue;
 		}
 		*ret_given |= 1ul << (key - section->keys);
+		if (key->flags & KEY_SET)
+			v = join_words(setting, v, joined, sizeof(joined));
 		if (key->type == KEY_NAMES)
 			read_names(r, setting, of, key, base);
 		else if (config_value_store(key, &v, base) < 0)

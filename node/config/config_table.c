@@ -46,6 +46,11 @@ static const struct key_choice log_facilities[] = {
 	{NULL, 0},
 };
 static const struct key_choice sandbox_modes[] = {{"auto", SANDBOX_AUTO}, {"on", SANDBOX_ON}, {"off", SANDBOX_OFF}, {NULL, 0}};
+static const struct key_choice executors[] = {{"local", EXECUTOR_LOCAL},
+					      {"slurm", EXECUTOR_SLURM},
+					      {"local+slurm", EXECUTOR_LOCAL | EXECUTOR_SLURM},
+					      {"pilots", EXECUTOR_PILOTS},
+					      {NULL, 0}};
 const struct key_choice config_kinds[] = {
 #define X(constant, name) {#name, KIND_##constant},
 	KINDS(X)
@@ -96,6 +101,11 @@ static const struct config_key node_keys[] = {
 		    "waits until its memory fits beside that of the others"},
 	{"compute_in_turn", AS_BOOL(node_conf, compute_in_turn), .fallback = "false",
 	 .meaning = "of the workers of a CUDA device only one computes at a time; false: the device divides its time among them"},
+	{"executor", AS_CHOICE(node_conf, executor, executors), .fallback = "local", .flags = KEY_SET,
+	 .meaning =
+		 "who reconstructs: `local`: `device` of this machine; `slurm`: pilots that the node starts as Slurm jobs; "
+		 "`[\"local\", \"slurm\"]`: both; `pilots`: only pilots that somebody else starts. Such pilots are used by all "
+		 "of them (see docs/cluster.md)"},
 	{"max_pdu", AS_INT(node_conf, max_pdu, 4096, 131072), .unit = "bytes", .fallback = "131072",
 	 .meaning = "largest PDU to receive"},
 	{"acse_timeout", AS_INT(node_conf, acse_timeout, 1, 3600), .unit = "s", .fallback = "30",
@@ -503,6 +513,33 @@ static const struct config_key cluster_keys[] = {
 		    "false: images and results are sent over the connection"},
 };
 
+static const struct config_key slurm_keys[] = {
+	{"min", AS_INT(slurm_conf, min, 0, 32), .fallback = "0", .meaning = "number of pilots that run also while no case waits"},
+	{"max", AS_INT(slurm_conf, max, 1, 32), .fallback = "4", .meaning = "maximum number of pilots"},
+	{"idle", AS_REAL(slurm_conf, idle, 1, 86400), .unit = "s", .fallback = "300",
+	 .meaning = "time after which a pilot without a case ends, if there are more than `min`"},
+	{"program", AS_TEXT(slurm_conf, program, 255), .fallback = "tomonode",
+	 .meaning = "command of the program on those machines, in words of the shell: a path, or that of a container "
+		    "(`apptainer exec --nv /opt/tomonode.sif tomonode`); it must be the version of the node"},
+	{"partition", AS_TEXT(slurm_conf, partition, 63), .fallback = "", .meaning = "partition of the jobs; empty: the default"},
+	{"account", AS_TEXT(slurm_conf, account, 63), .fallback = "", .meaning = "account of the jobs; empty: the default"},
+	{"gres", AS_TEXT(slurm_conf, gres, 63), .fallback = "gpu:1",
+	 .meaning = "resources of a job (`--gres`); `none`: none, for pilots on the CPU"},
+	{"constraint", AS_TEXT(slurm_conf, constraint, 127), .fallback = "",
+	 .meaning = "features that a machine must have (`--constraint`); empty: none"},
+	{"time", AS_TEXT(slurm_conf, time, 31), .fallback = "",
+	 .meaning = "time limit of a job, as `1-00:00:00`; empty: that of the partition. A case that a job at its limit "
+		    "computes is given to another pilot"},
+	{"cpus", AS_INT(slurm_conf, cpus, 1, 1024), .zero = "the default of the cluster", .fallback = "0",
+	 .meaning = "cores of a job (`--cpus-per-task`)"},
+	{"memory", AS_TEXT(slurm_conf, memory, 31), .fallback = "",
+	 .meaning = "memory of a job (`--mem`), as `32G`; empty: the default of the cluster"},
+	{"output", AS_PATH(slurm_conf, output), .fallback = "",
+	 .meaning =
+		 "file for the messages of a pilot on its machine, as `/tmp/tomonode-%j.log` (`%j`: number of the job); empty: "
+		 "none"},
+};
+
 const struct config_section config_sections[SECTION_COUNT] = {
 	{"node", "node", GROUP(node_conf, node), KEYS(node_keys), .meaning = "The node."},
 	{"listeners", "listener", LIST(listener_conf, listeners), KEYS(listener_keys),
@@ -528,6 +565,8 @@ const struct config_section config_sections[SECTION_COUNT] = {
 	 .meaning =
 		 "Pilots: processes on other machines that reconstruct cases for this node, see docs/cluster.md. Node and pilot "
 		 "prove to each other that they have the same secret (`tomonode pilot-token`); the connection is encrypted."},
+	{"slurm", "Slurm", GROUP(slurm_conf, slurm), KEYS(slurm_keys),
+	 .meaning = "Pilots that the node starts as jobs of a Slurm cluster, with `executor` of node; see docs/cluster.md."},
 };
 
 const struct config_section *config_section_kind(const struct config_section *section, const char *kind)

@@ -34,6 +34,7 @@ enum key_flag {
 	KEY_UNDESCRIBED = 1, /* omitted by config_describe_*(), because it does not affect the pixels of a result */
 	KEY_COMPUTED = 2,    /* the default is computed from other values after reading */
 	KEY_SPARSE = 8,	     /* config_describe_*() omits it while it has its default */
+	KEY_SET = 16,	     /* a KEY_CHOICE that may also be an array of words: ["a", "b"] is "a+b" */
 	KEY_KINDS = 4,	     /* the choices are kinds of cases; the reference explains each of them */
 };
 
@@ -75,6 +76,7 @@ enum {
 	SECTION_SCANNERS,
 	SECTION_STATUS,
 	SECTION_CLUSTER,
+	SECTION_SLURM,
 	SECTION_COUNT
 };
 /* For a section with of_kinds, `keys` are only those that entries of every kind have. */

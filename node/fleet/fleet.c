@@ -101,6 +101,7 @@ static void started(struct fleet *f, struct fleet_pilot *p, const struct fleet_r
 		f->queued_seconds += row->started - row->submitted;
 	}
 	p->reason[0] = '\0';
+	p->requeued = false;
 }
 
 static void listed(struct fleet *f, struct fleet_pilot *p, const struct fleet_row *row, double now)
@@ -112,6 +113,7 @@ static void listed(struct fleet *f, struct fleet_pilot *p, const struct fleet_ro
 		started(f, p, row);
 	if (row->state == FLEET_PENDING && p->state == FLEET_RUNNING) {
 		f->requeued++;
+		p->requeued = true;
 		p->submitted = now;
 	}
 	if (row->state == FLEET_ENDING && !p->connected && !p->was_connected)
@@ -238,16 +240,16 @@ static int wanted(const struct fleet *f, const struct fleet_limits *l)
 	return n < l->max ? n : l->max;
 }
 
-/* Return the pilot to give up first: one that waits in the queue, else one that has been idle for the longest time. NULL: none.
- */
-static struct fleet_pilot *dispensable(struct fleet *f)
+/* Return the pilot to give up first: one that waits in the queue, else one that has been idle for the longest time. all:
+ * also one that runs and is not connected. NULL: none. */
+static struct fleet_pilot *dispensable(struct fleet *f, bool all)
 {
 	struct fleet_pilot *first = NULL;
 
 	for (size_t i = 0; i < f->n; i++) {
 		struct fleet_pilot *p = &f->list[i];
 
-		if (p->state == FLEET_PENDING && p->job > 0 && !p->connected)
+		if ((p->state == FLEET_PENDING || (all && is_alive(p))) && p->job > 0 && !p->connected)
 			return p;
 		if (is_alive(p) && p->connected && !p->busy && (!first || p->idle_since < first->idle_since))
 			first = p;
@@ -255,13 +257,13 @@ static struct fleet_pilot *dispensable(struct fleet *f)
 	return first;
 }
 
-static struct fleet_action shrink(struct fleet *f, bool at_once, double idle, double now, double *next)
+static struct fleet_action shrink(struct fleet *f, const struct fleet_limits *l, bool at_once, double now, double *next)
 {
-	struct fleet_pilot *p = dispensable(f);
+	struct fleet_pilot *p = dispensable(f, l->max == 0);
 
 	if (!p)
 		return action(FLEET_NOTHING, NULL);
-	if (!at_once && !is_due((p->connected ? p->idle_since : f->surplus_since) + idle, now, next))
+	if (!at_once && !is_due((p->connected ? p->idle_since : f->surplus_since) + l->idle, now, next))
 		return action(FLEET_NOTHING, NULL);
 	if (!p->connected)
 		return cancel(p, now);
@@ -271,19 +273,21 @@ static struct fleet_action shrink(struct fleet *f, bool at_once, double idle, do
 
 static struct fleet_action next_by_number(struct fleet *f, const struct fleet_limits *l, double now, double *next)
 {
-	int alive = 0, want = wanted(f, l);
+	int alive = 0, soon = 0, want = wanted(f, l);
 
-	for (size_t i = 0; i < f->n; i++)
+	for (size_t i = 0; i < f->n; i++) {
 		alive += is_alive(&f->list[i]);
+		soon += is_alive(&f->list[i]) && !(f->list[i].requeued && f->list[i].state == FLEET_PENDING);
+	}
 	if (alive <= want)
 		f->surplus_since = 0;
 	else if (f->surplus_since == 0)
 		f->surplus_since = now;
-	if (alive > want)
-		return shrink(f, alive > l->max, l->idle, now, next);
-	if (alive < want && f->n < FLEET_MAX && is_due(f->not_before, now, next))
+	if (alive > want && (soon >= want || alive > l->max))
+		return shrink(f, l, alive > l->max, now, next);
+	if (soon < want && alive < l->max && f->n < FLEET_MAX && is_due(f->not_before, now, next))
 		return action(FLEET_SUBMIT, NULL);
-	if (alive == want && (f->replied == FLEET_REFUSES || f->replied == FLEET_BUSY) && is_due(f->not_before, now, next))
+	if (soon >= want && (f->replied == FLEET_REFUSES || f->replied == FLEET_BUSY) && is_due(f->not_before, now, next))
 		return action(FLEET_TEST, NULL);
 	return action(FLEET_NOTHING, NULL);
 }

@@ -10,8 +10,10 @@
  *	             └───── requeued ────────┘
  *
  * - Wanted are as many pilots as there are cases that a pilot computes or that wait for a device, at least `min`, at most `max`.
+ *A job that Slurm started again and that waits in its queue is not counted for this.
  * - A pilot that is not wanted ends after it was idle for `idle` s; a job that waits in Slurm's queue is cancelled after no more
- *   pilots were wanted for that time. Above `max` both happen at once. A pilot that computes is never ended.
+ *   pilots were wanted for that time. Above `max` both happen at once; with a `max` of 0 jobs whose pilot is not
+ *   connected are cancelled, too. A pilot that computes is never ended.
  * - A job that is submitted but whose number is unknown (sbatch gave no reply) is a pilot: squeue finds it by its name.
  * - After a failed submission, and after a job that ended without its pilot having connected, the next submission waits
  *   FLEET_WAIT_FIRST s, doubled each time up to FLEET_WAIT_CAP. A pilot that connects ends this.
@@ -46,6 +48,7 @@ struct fleet_pilot {
 	double cancelled;  /* time of the last scancel; 0: none */
 	bool connected, busy;
 	bool was_connected;
+	bool requeued;	 /* PENDING: it ran before; Slurm lets such a job wait for minutes */
 	char reason[80]; /* PENDING: why it waits, as Slurm names it */
 };
 

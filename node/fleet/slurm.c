@@ -497,8 +497,10 @@ int slurm_script(const struct slurm_pilot *p, char ret_script[SLURM_SCRIPT_SIZE]
 	if (!is_plain(p->id) || !is_plain(p->address) || !is_plain(p->secret))
 		return err_set(err, EINVAL, "the address '%s' of the node cannot be used in a script", p->address);
 	n = snprintf(text, sizeof(text),
-		     "#!/bin/sh\nexec %s pilot --node '%s' --id '%s' --secret-file /dev/stdin <<'END'\n%s\nEND\n", p->program,
-		     p->address, p->id, p->secret);
+		     "#!/bin/sh\nexec %s pilot --node '%s' --id '%s' --secret-file /dev/stdin%s%s%s <<'END'\n%s\nEND\n",
+		     p->program, p->address, p->id, p->spool[0] ? " --spool '" : "", p->spool, p->spool[0] ? "'" : "", p->secret);
+	if (strpbrk(p->spool, "'\n"))
+		return err_set(err, EINVAL, "the path of the spool cannot be used in a script: %.200s", p->spool);
 	if (n < 0 || (size_t)n >= sizeof(text) || strpbrk(p->program, "\n\r"))
 		return err_set(err, EINVAL, "the command of the pilots is too long or has a line break: %.60s", p->program);
 	memcpy(ret_script, text, (size_t)n + 1);

@@ -22,11 +22,12 @@ struct slurm_options {
 	const char *output; /* file for the output of a job, on its machine; "": none */
 };
 
-/* What a job runs: `PROGRAM pilot --node ADDRESS --id ID --secret-file /dev/stdin`. */
+/* What a job runs: `PROGRAM pilot --node ADDRESS --id ID --secret-file /dev/stdin [--spool DIR]`. */
 struct slurm_pilot {
 	const char *program; /* words for the shell: a path, or the command of a container */
 	const char *address; /* HOST:PORT of the node */
 	const char *id, *secret;
+	const char *spool; /* folder of a spool that it shares with the node; "": none */
 };
 
 /* The result of a command: FLEET_UP, or DOWN, BUSY, REFUSES and an error in `text`. */

@@ -76,15 +76,23 @@ json_t *node_associations_json(const struct manager_facts *m)
 	return list;
 }
 
+json_t *node_cluster_json(const struct node_cluster *c)
+{
+	return json_pack("{s:b, s:b, s:o, s:o, s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:f}", "local", c->local, "used", c->used,
+			 "state", event_json_text(c->state), "text", event_json_text(c->text), "pending", c->pending, "running",
+			 c->running, "idle", c->idle, "busy", c->busy, "submitted", (json_int_t)c->submitted, "requeued",
+			 (json_int_t)c->requeued, "started", (json_int_t)c->started, "queued_seconds", c->queued_seconds);
+}
+
 json_t *manager_facts_json(const struct manager_facts *m)
 {
-	return json_pack("{s:b, s:I, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "receiver", m->receiver,
+	return json_pack("{s:b, s:I, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "receiver", m->receiver,
 			 "file_limit", (json_int_t)m->file_limit, "receiver_fault", event_json_text(m->receiver_fault),
 			 "receiver_limit", event_json_text(m->receiver_limit), "incoming", event_json_text(m->incoming),
 			 "journal", event_json_text(m->journal_damage), "journal_replaced", m->journal_replaced, "journal_error",
 			 event_json_text(m->journal_error), "processes", processes_json(m), "certificates", certificates_json(m),
 			 "unresolved", unresolved_json(m), "reload", event_json_text(m->reload), "page", event_json_text(m->page),
-			 "associations", node_associations_json(m));
+			 "associations", node_associations_json(m), "cluster", node_cluster_json(&m->cluster));
 }
 
 static void read_devices(const json_t *list, struct manager_facts *m)
@@ -184,6 +192,27 @@ static void read_associations(const json_t *list, struct manager_facts *m)
 	}
 }
 
+static int64_t number(const json_t *object, const char *key)
+{
+	return (int64_t)json_integer_value(json_object_get(object, key));
+}
+
+static void read_cluster(const json_t *one, struct node_cluster *c)
+{
+	c->local = json_is_true(json_object_get(one, "local"));
+	c->used = json_is_true(json_object_get(one, "used"));
+	COPY(c->state, one, "state");
+	COPY(c->text, one, "text");
+	c->pending = (int)number(one, "pending");
+	c->running = (int)number(one, "running");
+	c->idle = (int)number(one, "idle");
+	c->busy = (int)number(one, "busy");
+	c->submitted = (uint64_t)number(one, "submitted");
+	c->requeued = (uint64_t)number(one, "requeued");
+	c->started = (uint64_t)number(one, "started");
+	c->queued_seconds = json_number_value(json_object_get(one, "queued_seconds"));
+}
+
 void manager_facts_read(const json_t *report, struct manager_facts *ret)
 {
 	memset(ret, 0, sizeof(*ret));
@@ -202,6 +231,7 @@ void manager_facts_read(const json_t *report, struct manager_facts *ret)
 	read_certificates(json_object_get(report, "certificates"), ret);
 	read_unresolved(json_object_get(report, "unresolved"), ret);
 	read_associations(json_object_get(report, "associations"), ret);
+	read_cluster(json_object_get(report, "cluster"), &ret->cluster);
 }
 
 json_t *node_problem_json(const struct node_problem *p)

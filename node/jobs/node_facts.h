@@ -24,6 +24,9 @@ json_t *node_problem_json(const struct node_problem *p);
 /* [{"last", "count", "calling", "host", "reason"}], the newest first: a new reference. */
 json_t *node_associations_json(const struct manager_facts *m);
 
+/* The members of struct node_cluster: a new reference. */
+json_t *node_cluster_json(const struct node_cluster *c);
+
 /* The manager's part of SPOOL/node.json. The first returns a new reference. */
 json_t *manager_facts_json(const struct manager_facts *m);
 void manager_facts_read(const json_t *report, struct manager_facts *ret);

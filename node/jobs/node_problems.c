@@ -202,6 +202,24 @@ static void find_devices(const struct manager_facts *m, struct node_problems *al
 			 "No device can reconstruct: cases wait.");
 }
 
+/* A full cluster is busy, not broken. Without local devices and pilots cases wait. */
+static void find_cluster(const struct node_cluster *c, struct node_problems *all)
+{
+	static const char *const remedies[][2] = {
+		{"down", "Check slurmctld and munge (scontrol ping); it is tried again automatically."},
+		{"busy", "It is tried again automatically."},
+		{"refuses", "Check the keys of slurm in the configuration (tomonode check), and the account."},
+		{"draining", "See squeue and sinfo -R: nodes or the partition are down or drained."},
+		{"full", "Cases wait until other jobs end; more pilots need another partition or priority."},
+		{"failing", "See the job's output (output of slurm) and docs/cluster.md."},
+	};
+	bool alone = !c->local && c->idle + c->busy == 0 && strcmp(c->state, "full") != 0;
+
+	for (size_t i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++)
+		if (!strcmp(c->state, remedies[i][0]))
+			SET_TEXT(add(all, alone, "cluster", remedies[i][1]), "%s.", c->text);
+}
+
 static void format_date(double at, char *ret_text, size_t size)
 {
 	time_t t = (time_t)at;
@@ -362,6 +380,7 @@ void node_problems_find(const struct node_facts *f, struct node_problems *ret)
 		find_receiver(f, ret);
 		find_processes(&f->from_manager, ret);
 		find_devices(&f->from_manager, ret);
+		find_cluster(&f->from_manager.cluster, ret);
 		find_configuration(&f->from_manager, ret);
 	}
 	for (size_t i = 0; i < f->from_manager.n_certificates; i++)

@@ -55,6 +55,18 @@ struct node_unresolved {
 	char destination[CONFIG_NAME_SIZE], host[256], reason[160];
 };
 
+/* Pilots that run as Slurm jobs. */
+struct node_cluster {
+	bool local;			  /* devices of this machine reconstruct, too */
+	bool used;			  /* a report was received */
+	char state[12];			  /* up, down, busy, refuses, draining, full, failing; "": not known yet */
+	char text[300];			  /* a sentence about it; "": up */
+	int pending, running, idle, busy; /* jobs in the queue; jobs that run, of which are connected: idle and busy */
+	uint64_t submitted, requeued;	  /* since the start of the node */
+	uint64_t started;		  /* jobs that left the queue, and their times in it, s */
+	double queued_seconds;
+};
+
 /* Facts that only the manager can determine; it writes them to SPOOL/node.json. */
 struct manager_facts {
 	bool receiver;		  /* a receiver runs */
@@ -77,6 +89,7 @@ struct manager_facts {
 	size_t n_unresolved;
 	struct node_association associations[NODE_ASSOCIATIONS_MAX]; /* the newest first; shown, no problem of the node */
 	size_t n_associations;
+	struct node_cluster cluster;
 };
 
 struct node_facts {

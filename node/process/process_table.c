@@ -20,7 +20,7 @@
 
 const char *process_role_name(enum process_role role)
 {
-	static const char *const names[] = {"receiver", "index", "worker", "deliver", "status", "commit", "resolve"};
+	static const char *const names[] = {"receiver", "index", "worker", "deliver", "status", "commit", "resolve", "cluster"};
 
 	return names[role];
 }
@@ -89,9 +89,9 @@ int process_table_spawn(struct process_table *all, const struct process *p, cons
 	snprintf(notify, sizeof(notify), "%d", all->notify_fd);
 	argv[n++] = "--notify";
 	argv[n++] = notify;
-	if (p->role == PROCESS_WORKER) {
+	if (p->role == PROCESS_WORKER || p->role == PROCESS_CLUSTER) {
 		if (worker_ipc_pair(pair) < 0)
-			return err_set(err, errno, "cannot create the socket to a worker process: %s", strerror(errno));
+			return err_set(err, errno, "cannot create the socket to a work process: %s", strerror(errno));
 		snprintf(ipc, sizeof(ipc), "%d", pair[1]);
 		argv[n++] = "--ipc";
 		argv[n++] = ipc;

@@ -23,7 +23,8 @@ enum process_role {
 	PROCESS_DELIVER,
 	PROCESS_STATUS,
 	PROCESS_COMMIT,
-	PROCESS_RESOLVE
+	PROCESS_RESOLVE,
+	PROCESS_CLUSTER
 };
 
 struct process {
@@ -32,7 +33,7 @@ struct process {
 	int64_t job;			    /* DELIVER, COMMIT, WORKER (0: idle) */
 	char destination[CONFIG_NAME_SIZE]; /* DELIVER, COMMIT */
 	int slot;			    /* WORKER */
-	int ipc_fd;			    /* WORKER: the manager's end of its socket pair; -1: none */
+	int ipc_fd;			    /* WORKER, CLUSTER: the manager's end of its socket pair; -1: none */
 	int threads;			    /* maximum number of its threads; 0: no limit */
 	double started;			    /* s, clock_seconds(), as `now` below */
 	double kill_at;			    /* SIGTERM was sent; time at which SIGKILL follows; 0: not being stopped */
@@ -58,8 +59,8 @@ struct process_table {
 
 const char *process_role_name(enum process_role role);
 
-/* Fork and exec `tomonode arg0 arg1 ...` (args ends with NULL) and add "--notify FD", for a worker also "--ipc FD". `p` describes
- * the process; the entry in the table gets its pid and, for a worker, ipc_fd. */
+/* Fork and exec `tomonode arg0 arg1 ...` (args ends with NULL) and add "--notify FD", for a worker and the cluster process also
+ * "--ipc FD". `p` describes the process; the entry in the table gets its pid and, for these, ipc_fd. */
 int process_table_spawn(struct process_table *all, const struct process *p, const char *const *args, double now, struct err *err);
 /* Fork without exec: the child calls run(ctx) and exits with its return value. The caller must not have a resource open that
  * cannot be used after a fork, such as a journal. */

@@ -76,6 +76,8 @@ struct schedule {
 void schedule_step(struct schedule *s, double now);
 /* Read the messages of the workers. schedule_step() calls it first. */
 void schedule_read_workers(struct schedule *s, double now);
+/* Return the number of jobs that wait for nothing but a slot. */
+int schedule_count_waiting(struct schedule *s, double now);
 /* Handle the end of a work process. Reads the remaining messages of a worker but does not close its ipc_fd. */
 void schedule_process_ended(struct schedule *s, const struct process *p, int status, double now);
 /* Ask an idle pilot of this ID to end; false: none is idle. */

@@ -97,6 +97,23 @@ bool schedule_fail_crashed_job(struct schedule *s, const struct job_view *v, dou
 	return schedule_append_event(s, v, EVENT_FAILED, schedule_reason(reason), now);
 }
 
+/* Return true if the job waits for nothing but a slot. */
+static bool may_start(struct schedule *s, const struct job_view *v, double now)
+{
+	return v->state == JOB_READY && v->crashes < s->config->node.attempts &&
+	       !process_table_find(&s->processes, PROCESS_WORKER, v->id, NULL) &&
+	       !schedule_is_before(s, v->not_before, READY_WAIT_LONGEST, now);
+}
+
+int schedule_count_waiting(struct schedule *s, double now)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < s->jobs.n; i++)
+		n += may_start(s, s->jobs.list[i], now);
+	return n;
+}
+
 /* Return the ready job with the highest priority, among equals the one that was complete first; NULL: none may start now. */
 static const struct job_view *first_ready(struct schedule *s, double now)
 {
@@ -105,11 +122,8 @@ static const struct job_view *first_ready(struct schedule *s, double now)
 	for (size_t i = 0; i < s->jobs.n; i++) {
 		const struct job_view *v = s->jobs.list[i];
 
-		if (v->state == JOB_READY && v->crashes < s->config->node.attempts &&
-		    !process_table_find(&s->processes, PROCESS_WORKER, v->id, NULL) &&
-		    !schedule_is_before(s, v->not_before, READY_WAIT_LONGEST, now) &&
-		    (!first || v->priority > first->priority ||
-		     (v->priority == first->priority && v->completed_seq < first->completed_seq)))
+		if (may_start(s, v, now) && (!first || v->priority > first->priority ||
+					     (v->priority == first->priority && v->completed_seq < first->completed_seq)))
 			first = v;
 	}
 	return first;

@@ -119,6 +119,8 @@ static void loop(struct serve *v)
 		open_trail(v);
 		status_watch_step(&v->status, v->conf.config, v->s.config_path, &v->s.processes, clock);
 		schedule_step(&v->s, now);
+		cluster_watch_step(&v->fleet, &v->s, now);
+		v->check.facts.cluster = v->fleet.facts;
 		checked = self_check_step(&v->check, &v->s, v->journal_path);
 		snprintf(v->check.facts.page, sizeof(v->check.facts.page), "%s", v->status.reason);
 		node_report_write(&v->report, &v->s, &v->check.facts, now);
@@ -131,6 +133,7 @@ static void loop(struct serve *v)
 		sooner(&until, v->journal_at);
 		sooner(&until, audit(v, now, clock, false));
 		sooner(&until, v->status.at);
+		sooner(&until, v->fleet.at);
 		sooner(&until, v->certificates_at);
 		sooner(&until, v->check.at);
 		wait_for_work(v, until);
@@ -152,7 +155,7 @@ int serve_run(struct serve_conf *conf, struct err *err)
 	status_watch_begin(&v.status);
 	self_check_begin(&v.check);
 	v.s.slots.per_device = v.conf.config->node.workers_per_device;
-	slots_configure(&v.s.slots, v.conf.config->node.device, clock_seconds());
+	slots_configure(&v.s.slots, serve_devices(v.conf.config), clock_seconds());
 	audit_start(&v.conf.config->node, AUDIT_QUEUED, "serve");
 	if (service_notify_read_address(&v.notify, &why) < 0)
 		log_event(LOG_ERR, "service-not-notified", "reason=%s", log_quote(why.msg));

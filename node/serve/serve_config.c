@@ -147,6 +147,11 @@ void serve_watch_certificates(struct serve *v, double clock)
 	v->check.at = 0;
 }
 
+const char *serve_devices(const struct config *c)
+{
+	return c->node.executor & EXECUTOR_LOCAL ? c->node.device : "";
+}
+
 static void report_problem(void *ctx, const char *problem)
 {
 	(void)ctx;
@@ -211,7 +216,7 @@ void serve_reload(struct serve *v, double clock)
 	v->certificates_at = clock;
 	self_check_reload(&v->check);
 	v->s.slots.per_device = config->node.workers_per_device;
-	slots_configure(&v->s.slots, config->node.device, clock);
+	slots_configure(&v->s.slots, serve_devices(config), clock);
 	serve_start_log(config, "serve");
 	log_event(LOG_NOTICE, "config-reloaded", "aet=%s port=%d protocols=%zu destinations=%zu", log_quote(config->node.aet),
 		  v->conf.sockets.list[0].port, config->n_protocols, config->n_destinations);
@@ -225,4 +230,5 @@ void serve_reload(struct serve *v, double clock)
 	serve_start_receiver(v, clock);
 	serve_open_cluster(v, clock);
 	status_watch_reload(&v->status, config, &v->s.processes, clock);
+	cluster_watch_reload(&v->fleet, &v->s, clock);
 }

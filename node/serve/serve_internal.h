@@ -5,6 +5,7 @@
 
 #include "node/audit/audit_trail.h"
 #include "node/process/service_notify.h"
+#include "node/serve/cluster_watch.h"
 #include "node/serve/node_report.h"
 #include "node/serve/schedule.h"
 #include "node/serve/self_check.h"
@@ -17,6 +18,7 @@ struct serve {
 	struct serve_conf conf;
 	struct schedule s;
 	struct status_watch status;
+	struct cluster_watch fleet;
 	struct node_report report;
 	struct self_check check;
 	struct service_notify notify;
@@ -45,6 +47,8 @@ void serve_watch_certificates(struct serve *v, double clock); /* read the certif
 
 /* Listen for pilots as configured; on failure, try again at cluster_at. */
 void serve_open_cluster(struct serve *v, double clock);
+/* Return the devices that local workers use; "": none. */
+const char *serve_devices(const struct config *c);
 
 /* serve_start.c: set up signals, copy the configuration, clean the spool, then start the permanent child processes. */
 int serve_begin(struct serve *v, struct err *err);

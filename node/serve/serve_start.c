@@ -166,5 +166,6 @@ int serve_begin(struct serve *v, struct err *err)
 	serve_start_receiver(v, clock_seconds());
 	serve_open_cluster(v, clock_seconds());
 	status_watch_reload(&v->status, v->conf.config, &v->s.processes, clock_seconds());
+	cluster_watch_reload(&v->fleet, &v->s, clock_seconds());
 	return 0;
 }

@@ -139,6 +139,24 @@ static void certificates(struct html *h, const struct status *s)
 	}
 }
 
+/* Nothing without pilots on Slurm. */
+static void cluster(struct html *h, const struct node_cluster *c)
+{
+	if (!c->used)
+		return;
+	number(h, "cluster_up", "gauge", "1 while Slurm replies and runs the pilots' jobs.", !strcmp(c->state, "up"));
+	head(h, "cluster_pilots", "gauge", "Slurm jobs of pilots: pending in the queue, starting, idle, busy.");
+	labelled(h, "cluster_pilots", "state", "pending", c->pending);
+	labelled(h, "cluster_pilots", "state", "starting", c->running - c->idle - c->busy);
+	labelled(h, "cluster_pilots", "state", "idle", c->idle);
+	labelled(h, "cluster_pilots", "state", "busy", c->busy);
+	number(h, "cluster_submitted_total", "counter", "Jobs submitted to Slurm.", (double)c->submitted);
+	number(h, "cluster_requeued_total", "counter", "Jobs that Slurm started again.", (double)c->requeued);
+	head(h, "cluster_queue_seconds", "summary", "Time of the jobs in the queue of Slurm.");
+	html_printf(h, "tomonode_cluster_queue_seconds_sum %.17g\ntomonode_cluster_queue_seconds_count %llu\n", c->queued_seconds,
+		    (unsigned long long)c->started);
+}
+
 static void node(struct html *h, const struct status *s)
 {
 	const json_t *device;
@@ -170,6 +188,7 @@ static void node(struct html *h, const struct status *s)
 			html_printf(h, "\"} %d\n", json_is_true(json_object_get(device, "disabled")));
 		}
 	}
+	cluster(h, &s->facts.from_manager.cluster);
 	problems(h, s);
 	certificates(h, s);
 	number(h, "spool_free_bytes", "gauge", "Free space on the spool's disk.", (double)s->facts.disk_free);

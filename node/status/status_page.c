@@ -331,13 +331,21 @@ static void device(struct html *h, const struct status *s, const json_t *one)
 static void devices(struct html *h, const struct status *s)
 {
 	const json_t *list = json_object_get(s->node, "devices"), *one;
+	const struct node_cluster *c = &s->facts.from_manager.cluster;
 	size_t i;
 
 	html_put(h, "<section id=\"devices\" aria-labelledby=\"h-devices\"><h2 id=\"h-devices\">Devices</h2><ul>\n");
 	json_array_foreach(list, i, one) device(h, s, one);
-	if (json_array_size(list) == 0)
+	if (json_array_size(list) == 0 && !c->used)
 		html_put(h, "<li class=\"none\">Not known yet.</li>");
-	html_put(h, "</ul></section>\n");
+	html_put(h, "</ul>");
+	if (c->used)
+		html_printf(h,
+			    "<p>Slurm: %d pilot%s idle, %d busy, %d starting, %d in the queue</p><p class=\"quiet\">%llu jobs "
+			    "submitted, %llu requeued since the node started.</p>",
+			    c->idle, plural(c->idle), c->busy, c->running - c->idle - c->busy, c->pending,
+			    (unsigned long long)c->submitted, (unsigned long long)c->requeued);
+	html_put(h, "</section>\n");
 }
 
 static void disk(struct html *h, const struct status *s)

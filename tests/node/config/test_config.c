@@ -76,6 +76,31 @@ static void test_defaults(void **state)
 	config_free(c);
 }
 
+static void test_executor(void **state)
+{
+	static const struct {
+		const char *text;
+		int executor;
+	} all[] = {
+		{"", EXECUTOR_LOCAL},
+		{"node = { executor = \"pilots\"; };", EXECUTOR_PILOTS},
+		{"node = { executor = [ \"local\" ]; };", EXECUTOR_LOCAL},
+		{"cluster = { port = 11113; }; node = { executor = \"slurm\"; };", EXECUTOR_SLURM},
+		{"cluster = { port = 11113; }; node = { executor = [ \"local\", \"slurm\" ]; };",
+		 EXECUTOR_LOCAL | EXECUTOR_SLURM},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		struct config *c = good(all[i].text);
+
+		assert_int_equal(c->node.executor, all[i].executor);
+		assert_true(c->slurm.min == 0 && c->slurm.max == 4 && c->slurm.idle == 300 && c->slurm.cpus == 0);
+		assert_string_equal(c->slurm.gres, "gpu:1");
+		config_free(c);
+	}
+}
+
 /* There is an embedded protocol for each algorithm; keys that it does not set have their defaults. */
 static void test_protocols(void **state)
 {
@@ -480,6 +505,7 @@ int main(void)
 		cmocka_unit_test(test_write_profile),	cmocka_unit_test(test_set_round_trip),
 		cmocka_unit_test(test_reals_read_back), cmocka_unit_test(test_spool_place),
 		cmocka_unit_test(test_patterns),	cmocka_unit_test(test_protocols),
+		cmocka_unit_test(test_executor),
 	};
 
 	setenv("TOMONODE_SPOOL", "/spool", 1);

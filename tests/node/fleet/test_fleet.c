@@ -201,13 +201,13 @@ static void test_keeps_the_minimum(void **state)
 static void test_smaller_maximum(void **state)
 {
 	static const struct step first[] = {
-		{0, "seats 3", "submit submit submit"}, {1, "list Ra Rb Pc", ""}, {2, "seats 0 a* b", ""}};
+		{0, "seats 4", "submit submit submit submit"}, {1, "list Ra Rb Pc Rd", ""}, {2, "seats 0 a* b", ""}};
 	static const struct step then[] = {
-		{3, "-", "cancel 3 end b"}, /* at once; the pilot that computes goes on */
-		{4, "seats 0 a", "end a"},   {33, "list Ra Rb", "cancel 2 forget c"}, /* b has not ended */
-		{34, "seats 0", "cancel 1"}, {35, "list", "forget a forget b"},
+		{3, "-", "cancel 3 cancel 4 end b"}, /* at once; the pilot that computes goes on */
+		{4, "seats 0 a", "end a"},	     {33, "list Ra Rb", "cancel 2 forget c forget d"}, /* b has not ended */
+		{34, "seats 0", "cancel 1"},	     {35, "list", "forget a forget b"},
 	};
-	struct bench b = {.limits = {0, 3, 100}};
+	struct bench b = {.limits = {0, 4, 100}};
 
 	(void)state;
 	PLAY(&b, first);
@@ -264,19 +264,42 @@ static void test_pilots_that_do_not_connect(void **state)
 static void test_lost_connection(void **state)
 {
 	static const struct step steps[] = {
-		{0, "seats 1", "submit"},	 {1, "list Ra", ""},
-		{2, "seats 0 a*", ""},		 {1000, "seats 1", ""}, /* its case waits again; the pilot may dial in again */
-		{1001, "list Pa:Resources", ""},			/* its machine died: Slurm starts it again */
-		{1002, "list Ra", ""},		 {1003, "seats 0 a*", ""},
-		{2000, "seats 1", ""},		 {2179, "list Ra", ""},
-		{2180, "-", "cancel 1 submit"}, /* it does not dial in again; no failure of the submission */
+		{0, "seats 1", "submit"},	{1, "list Ra", ""},    {2, "seats 0 a*", ""},
+		{1000, "seats 1", ""}, /* its case waits again; the pilot may dial in again */
+		{2000, "seats 0 a*", ""},	{3000, "seats 1", ""}, {3179, "list Ra", ""},
+		{3180, "-", "cancel 1 submit"}, /* it does not dial in again; no failure of the submission */
 	};
 	struct bench b = {.limits = {0, 3, 100}};
 
 	(void)state;
 	PLAY(&b, steps);
+	assert_int_equal(b.f.failures, 0);
+}
+
+/* Slurm lets a job wait for minutes before it starts it again: until then another one takes its place. */
+static void test_requeued_job(void **state)
+{
+	static const struct step steps[] = {
+		{0, "seats 1", "submit"},
+		{1, "list Ra", ""},
+		{2, "seats 0 a*", ""},
+		{3, "seats 1", ""},
+		{4, "list Pa:BeginTime", "submit"},
+		{5, "list Pa:BeginTime Rb", ""},
+		{6, "seats 0 b*", ""},
+		{103, "list Pa:BeginTime Rb", ""},
+		{104, "list Pa:BeginTime Rb", "cancel 1"},
+	};
+	static const struct step full[] = {
+		{0, "seats 1", "submit"}, {1, "list Ra", ""}, {2, "list Pa:BeginTime", ""}, {3, "list Ra", ""}};
+	struct bench b = {.limits = {0, 3, 100}}, one = {.limits = {0, 1, 100}};
+
+	(void)state;
+	PLAY(&b, steps);
 	assert_int_equal(b.f.requeued, 1);
 	assert_int_equal(b.f.failures, 0);
+	PLAY(&one, full); /* max is kept */
+	assert_false(one.f.list[0].requeued);
 }
 
 static void test_no_reply_to_a_submission(void **state)
@@ -378,6 +401,7 @@ int main(void)
 		cmocka_unit_test(test_refused_submissions_wait),
 		cmocka_unit_test(test_pilots_that_do_not_connect),
 		cmocka_unit_test(test_lost_connection),
+		cmocka_unit_test(test_requeued_job),
 		cmocka_unit_test(test_no_reply_to_a_submission),
 		cmocka_unit_test(test_restart_of_the_node),
 		cmocka_unit_test(test_describes_the_queue),

@@ -130,7 +130,7 @@ static void test_submits_with_the_script_on_standard_input(void **state)
 {
 	const struct slurm_options all = {"gpu", "lab", "gpu:1", "a100", "1-00:00:00", "32G", 8, "/tmp/%j.out"};
 	char script[SLURM_SCRIPT_SIZE], words[2000], input[SLURM_SCRIPT_SIZE], environment[4000];
-	struct slurm_pilot pilot = {"apptainer exec --nv /opt/t.sif tomonode", "10.0.0.1:11113", "tomonode-1", "00ff"};
+	struct slurm_pilot pilot = {"apptainer exec --nv /opt/t.sif tomonode", "10.0.0.1:11113", "tomonode-1", "00ff", ""};
 	struct slurm_reply r;
 	uint64_t job = 0;
 
@@ -153,6 +153,9 @@ static void test_submits_with_the_script_on_standard_input(void **state)
 	assert_string_equal(input, script);
 	assert_non_null(strstr(script, "exec apptainer exec --nv /opt/t.sif tomonode pilot --node '10.0.0.1:11113' "
 				       "--id 'tomonode-1' --secret-file /dev/stdin <<'END'\n00ff\nEND\n"));
+	pilot.spool = "/shared/spool of a node";
+	assert_int_equal(slurm_script(&pilot, script, NULL), 0);
+	assert_non_null(strstr(script, "--secret-file /dev/stdin --spool '/shared/spool of a node' <<'END'\n"));
 	read_file("environment", environment, sizeof(environment));
 	assert_null(strstr(environment, "SBATCH_"));
 	assert_null(strstr(environment, "TOMONODE"));
@@ -162,9 +165,9 @@ static void test_submits_with_the_script_on_standard_input(void **state)
 static void test_the_script_takes_no_letters_of_the_shell(void **state)
 {
 	static const struct slurm_pilot rows[] = {
-		{"tomonode", "a'b:1", "tomonode-1", "00"}, {"tomonode", "a:1", "x'y", "00"},
-		{"tomonode", "a:1", "x", "0\nEND\nrm"},	   {"tomonode", "", "x", "00"},
-		{"tomonode\nrm", "a:1", "x", "00"},
+		{"tomonode", "a'b:1", "tomonode-1", "00", ""}, {"tomonode", "a:1", "x'y", "00", ""},
+		{"tomonode", "a:1", "x", "0\nEND\nrm", ""},    {"tomonode", "", "x", "00", ""},
+		{"tomonode\nrm", "a:1", "x", "00", ""},	       {"tomonode", "a:1", "x", "00", "/a'b"},
 	};
 	char script[SLURM_SCRIPT_SIZE] = "unchanged";
 	struct err err;

@@ -298,6 +298,37 @@ static void test_many(void **state)
 	assert_true(all.list[0].critical && !all.list[NODE_PROBLEMS_MAX - 1].critical);
 }
 
+static void test_cluster(void **state)
+{
+	static const struct {
+		const char *state;
+		bool local;
+		int idle;
+		bool critical;
+	} rows[] = {
+		{"down", false, 0, true}, {"down", true, 0, false},	{"down", false, 1, false},   {"refuses", false, 0, true},
+		{"busy", false, 0, true}, {"draining", false, 0, true}, {"failing", false, 0, true}, {"full", false, 0, false},
+	};
+	struct node_cluster *c = &facts.from_manager.cluster;
+	struct manager_facts read;
+	json_t *json;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		working(&facts);
+		*c = (struct node_cluster){.local = rows[i].local, .used = true, .text = "Slurm", .idle = rows[i].idle};
+		snprintf(c->state, sizeof(c->state), "%s", rows[i].state);
+		expect_one(rows[i].critical, "cluster", "Slurm.");
+	}
+	*c = (struct node_cluster){true, true, "up", "", 1, 2, 3, 4, 5, 6, 7, 8.5};
+	node_problems_find(&facts, &all);
+	assert_int_equal(all.n, 0);
+	json = manager_facts_json(&facts.from_manager);
+	manager_facts_read(json, &read);
+	json_decref(json);
+	assert_memory_equal(&read.cluster, c, sizeof(*c));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -305,7 +336,7 @@ int main(void)
 		cmocka_unit_test(test_way_in),	     cmocka_unit_test(test_journal),
 		cmocka_unit_test(test_certificates), cmocka_unit_test(test_destinations_and_devices),
 		cmocka_unit_test(test_routes),	     cmocka_unit_test(test_report),
-		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_cluster),	     cmocka_unit_test(test_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
