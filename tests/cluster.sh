@@ -1,0 +1,55 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Test a node with a Slurm cluster on this machine: Debian's packages, one controller, three node daemons, all in folders of their own.
+#
+# usage: tests/cluster.sh [TEST ...]     names of tests in tests/system/cluster/; default: all
+# Installs what it needs (as root, with apt-get); starts and stops everything; stops it also after a failure. The services of the
+# packages are not started. TOMONODE: the program; default: build/dev/tomonode. Exit 0: all passed; 77: Slurm cannot be installed.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit
+packages=(slurmctld slurmd slurm-client munge dcmtk orthanc python3-pydicom)
+export TOMONODE=${TOMONODE:-$PWD/build/dev/tomonode} TOMONODE_SOURCE=$PWD
+PATH=$PATH:/usr/sbin
+
+missing() {
+    local program
+    for program in slurmctld slurmd sbatch munged storescu Orthanc; do
+        command -v "$program" >/dev/null || return 0
+    done
+    return 1
+}
+
+# Slurm and munge are needed as programs only: policy-rc.d keeps the packages from starting them.
+install() {
+    local policy=/usr/sbin/policy-rc.d code own=no
+    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 1
+    if [ ! -e $policy ]; then
+        own=yes
+        printf '#!/bin/sh\nexit 101\n' >$policy && chmod 755 $policy
+    fi
+    apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -yq --no-install-recommends "${packages[@]}"
+    code=$?
+    [ $own = no ] || rm -f $policy
+    return $code
+}
+
+if missing && ! install >/dev/null; then
+    echo "skipped: Slurm, munge, DCMTK or Orthanc is missing, and they cannot be installed here (root and apt-get are needed)"
+    exit 77
+fi
+[ -x "$TOMONODE" ] || { echo "$TOMONODE does not exist: build it first" >&2; exit 1; }
+failed=0
+for module in tests/system/cluster/test_*.py; do
+    echo "== $module"
+    if [ $# -gt 0 ]; then
+        names=()
+        for name in "$@"; do
+            ! grep -q "^def $name(" "$module" || names+=("$name")
+        done
+        [ ${#names[@]} -gt 0 ] || continue
+        "$module" "${names[@]}" || failed=1
+    else
+        "$module" || failed=1
+    fi
+done
+exit $failed

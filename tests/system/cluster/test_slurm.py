@@ -1,0 +1,119 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Slurm's commands and its states as a node sees them, with a real Slurm on this machine and a program in the place of the pilot."""
+import contextlib
+import os
+import subprocess
+import sys
+import urllib.request
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+# pylint: disable=wrong-import-position
+from tools.cluster_tools import cluster, cluster_node, fake_pilot, reload, start_slurm
+from tools.node_harness import TOMONODE, check, main, wait_for
+from tools.slurm_tools import need_slurm
+
+need_slurm()
+
+
+def wait_state(node, state, sentence):
+    """The state is in `list`, its sentence among the problems, on the page and in /metrics."""
+    wait_for(f"{state}, not {cluster(node)}", lambda: cluster(node)["state"] == state)
+    wait_for(sentence, lambda: sentence in node.command("list").stdout)
+    at = f"http://127.0.0.1:{node.status['port']}"
+
+    def page():
+        with contextlib.suppress(OSError), urllib.request.urlopen(at + "/", timeout=10) as r:
+            return sentence.replace("'", "&#39;") in r.read().decode()
+        return False
+
+    wait_for(f"the page has: {sentence}", page)
+    with urllib.request.urlopen(at + "/metrics", timeout=10) as r:
+        check('tomonode_problems{id="cluster"' in r.read().decode(), "no metric of the problem")
+
+
+def test_jobs_of_pilots(folder, things):
+    """The secret is in no command line, in no file of others; a killed node finds its jobs again; without slurm they end."""
+    slurm = start_slurm(folder, things)
+    node = cluster_node(folder, slurm, min=2, program=fake_pilot(folder, "sleep 1000"))
+    things.append(node)
+    node.start()
+    wait_for("two pilots run", lambda: [j[1] for j in slurm.jobs()] == ["RUNNING"] * 2)
+    jobs = {number: name for number, name in slurm.jobs("%i %j")}
+    names = sorted(jobs.values())
+    pilots = os.path.join(node.spool, "pilots")
+    check(sorted(os.listdir(pilots)) == names and all(n.startswith("tomonode-") for n in names), f"{os.listdir(pilots)} are not {names}")
+    for name in [pilots] + [os.path.join(pilots, n) for n in names]:
+        check(os.stat(name).st_mode & 0o077 == 0, f"{name} is open to others")
+    wait_for("both read their secret", lambda: all(os.path.exists(f"{folder}/secret.{n}") for n in jobs))
+    for number, name in jobs.items():
+        with open(f"{folder}/secret.{number}", encoding="ascii") as f:
+            secret = f.read().strip()
+        check(len(secret) == 64, f"the secret is {secret!r}")
+        shown = slurm.command("scontrol", "show", "job", number) + subprocess.run(["ps", "axeww"], capture_output=True, text=True, check=True).stdout
+        check(secret not in shown, "the secret is visible")
+        check(name in shown, "scontrol does not show the job")
+    with open(f"{folder}/words", encoding="ascii") as f:
+        words = f.read().splitlines()
+    check(sorted(words) == sorted(f"pilot --node 127.0.0.1:{node.cluster_port} --id {n} --secret-file /dev/stdin" for n in names), words)
+    wait_for("the report", lambda: cluster(node)["running"] == 2)
+    check(cluster(node)["submitted"] == 2 and cluster(node)["started"] == 2, cluster(node))
+
+    node.kill()
+    node.start()
+    wait_for("the jobs are found again", lambda: cluster(node)["used"] and cluster(node)["running"] == 2)
+    other = slurm.command("sbatch", "--parsable", "--job-name=tomonode-0123456789ab", "--output=/dev/null", stdin="#!/bin/sh\nsleep 1000\n")
+    node.node["executor"] = '["local"]'
+    reload(node)
+    wait_for("only the job of another node is left", lambda: [j[0] for j in slurm.jobs()] == [other])
+    wait_for("the secrets are removed", lambda: not os.listdir(pilots))
+    wait_for("the process has ended", lambda: not node.processes("cluster"))
+
+
+def test_states_of_slurm(folder, things):
+    slurm = start_slurm(folder, things)
+    node = cluster_node(folder, slurm, min=1, executor='["local", "slurm"]', partition='"nowhere"',
+                        program=fake_pilot(folder, "sleep 1000"))
+    things.append(node)
+    p = node.command("check", code=3)
+    check("Slurm refuses the job of a pilot: " in p.stderr and "Invalid partition name specified" in p.stderr, p.stderr)
+    node.start()
+    wait_state(node, "refuses", "Slurm refuses the job of a pilot: sbatch: error: Batch job submission failed: Invalid partition name specified.")
+    slurm.drain()
+    reload(node, partition='"main"')
+    wait_state(node, "draining", "Slurm does not start job")
+    slurm.drain(False)
+    wait_for("the job runs", lambda: cluster(node)["state"] == "up" and cluster(node)["running"] == 1)
+    node.command("check")
+    check("Slurm" not in node.command("check").stderr, "a warning without a reason")
+    slurm.kill("slurmctld")
+    wait_state(node, "down", "Slurm cannot be reached: ")
+    check("warning: Slurm cannot be reached: " in node.command("check").stderr, "no warning")
+    slurm.start_controller()
+    wait_for("it replies again", lambda: cluster(node)["state"] == "up")
+    check(len(slurm.jobs()) == 1, f"{slurm.jobs()}")
+
+
+def test_pilots_that_do_not_start(folder, things):
+    """A job that ends before its pilot connects: a sentence, and longer waits between the attempts."""
+    slurm = start_slurm(folder, things)
+    node = cluster_node(folder, slurm, min=1, executor='["local", "slurm"]', program=fake_pilot(folder, "false"))
+    things.append(node)
+    node.start()
+    wait_state(node, "failing", "ended before its pilot connected.")
+    check(cluster(node)["submitted"] <= 3, f"{cluster(node)}")
+
+
+def test_without_slurm(folder, things):
+    """The commands are not installed: the node runs, and says so."""
+    slurm = start_slurm(folder, things)
+    node = cluster_node(folder, slurm, min=1)
+    things.append(node)
+    bin_folder = os.path.join(folder, "bin")
+    os.makedirs(bin_folder)
+    p = subprocess.run([TOMONODE, "check", "-c", node.conf], capture_output=True, text=True, env={**os.environ, "PATH": bin_folder}, check=False)
+    check(p.returncode == 0 and "Slurm cannot be reached: sbatch: No such file or directory" in p.stderr, p.stderr)
+
+
+if __name__ == "__main__":
+    main([test_jobs_of_pilots, test_states_of_slurm, test_pilots_that_do_not_start, test_without_slurm], beside=4)

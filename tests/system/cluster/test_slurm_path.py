@@ -1,0 +1,85 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The whole path with pilots as Slurm jobs: storescu, node, pilots on three machines (of one), Orthanc. The images are those of a node that
+reconstructs by itself."""
+import io
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+# pylint: disable=wrong-import-position
+from tools import cluster_tools as c
+from tools.node_harness import Node, Orthanc, TOMONODE, check, main, need, send, simulate, wait_for
+from tools.slurm_tools import need_slurm
+
+need_slurm()
+need("storescu", "Orthanc")
+EXAMS = 4
+def exams(folder):
+    return [simulate(os.path.join(folder, f"exam{i}"), "--seed", i, "--views", 9) for i in range(1, EXAMS + 1)]
+
+
+def results(node, orthanc, files):
+    """Send the exams; what Orthanc has when all are delivered: SOP Instance UID -> object."""
+    for exam in files:
+        send(node.port, exam)
+    node.wait_states(*["delivered"] * len(files), seconds=180)
+    found = orthanc.data_sets()
+    check(len(found) == len(files), f"{len(found)} objects of {len(files)} exams")
+    return found
+
+
+def without_run(image):
+    """The object as bytes of a file, without what depends on the time of its reconstruction."""
+    for keyword in ("InstanceCreationDate", "InstanceCreationTime", "ContentDate", "ContentTime", "SeriesDate", "SeriesTime"):
+        if keyword in image:
+            delattr(image, keyword)
+    for equipment in image.ContributingEquipmentSequence:
+        if "ContributionDateTime" in equipment:
+            del equipment.ContributionDateTime
+    data = io.BytesIO()
+    image.save_as(data)
+    return data.getvalue()
+
+
+def with_pilots(folder, things, shared):
+    files = exams(folder)
+    archives = []
+    for name in ("local", "slurm"):
+        orthanc = Orthanc(os.path.join(folder, name + "-pacs"))
+        things.append(orthanc)
+        orthanc.start()
+        archives.append(orthanc)
+    local = Node(os.path.join(folder, "local"), archives[0].port)
+    things.append(local)
+    local.start()
+    expected = results(local, archives[0], files)
+    local.stop()
+
+    slurm = c.start_slurm(folder, things)
+    node = c.cluster_node(folder, slurm, archives[1].port, program=f'"{TOMONODE}"', output=f'"{folder}/pilot.%j"')
+    node.cluster["shared_spool"] = "true" if shared else "false"
+    c.write(node)
+    things.append(node)
+    node.start()
+    found = results(node, archives[1], files)
+    check(found.keys() == expected.keys(), f"other objects: {sorted(found)}, not {sorted(expected)}")
+    for uid, image in expected.items():
+        check(without_run(image) == without_run(found[uid]), f"{uid} has other bytes")
+    check(c.cluster(node)["submitted"] > 0, "no pilot was submitted")
+    devices = {e["detail"]["device"] for job in node.jobs() for e in node.show(job["id"])["events"] if e["event"] == "started"}
+    check(devices and not node.processes("worker"), f"a local worker ran: {devices}")
+    wait_for("idle pilots end", lambda: not slurm.jobs())
+    wait_for("their secrets are removed", lambda: not os.listdir(os.path.join(node.spool, "pilots")))
+
+
+def test_streamed(folder, things):
+    with_pilots(folder, things, False)
+
+
+def test_shared_spool(folder, things):
+    with_pilots(folder, things, True)
+
+
+if __name__ == "__main__":
+    main([test_streamed, test_shared_spool])
