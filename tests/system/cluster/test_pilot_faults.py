@@ -1,0 +1,109 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Pilots that die, hang or lose the node: no case is lost, none is delivered twice."""
+import os
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from tools import node_harness as h  # noqa: E402
+from tools.contract_tools import events_of  # noqa: E402
+from tools.node_harness import check, wait_for  # noqa: E402
+from tools.pilot_tools import Pilot, cluster_node, exam, long_case, made_by, quick_case, running  # noqa: E402
+
+h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
+
+
+def a_killed_pilot(folder, things):
+    """Its case goes to another one."""
+    n, pacs = cluster_node(folder, things, lease=2.0)
+    long_case(n)
+    n.start()
+    first = Pilot(n, things, "d1").connected()
+    h.send(n.port, exam(folder))
+    job = running(n, first)
+    quick_case(n)
+    first.kill()
+    Pilot(n, things, "d2").connected()
+    n.wait_states("delivered")
+    check(events_of(n.spool, job).count("crashed") == 0 and "interrupted" in events_of(n.spool, job), f"{events_of(n.spool, job)}")
+    check("pilot d2" in made_by(n, job)[-1], f"{made_by(n, job)}")
+    check(len(pacs.files()) == 1, "not one object")
+
+
+def a_silent_pilot(folder, things):
+    """Its case goes to another one; what it brings later is dropped."""
+    n, pacs = cluster_node(folder, things, lease=2.0)
+    long_case(n)
+    n.start()
+    first = Pilot(n, things, "d1").connected()
+    h.send(n.port, exam(folder))
+    job = running(n, first)
+    quick_case(n)
+    first.kill(signal.SIGSTOP)
+    Pilot(n, things, "d2").connected()
+    n.wait_states("delivered")
+    first.kill(signal.SIGCONT)
+    wait_for("the old attempt is dropped", lambda: "late-outcome-dropped" in n.log_text())
+    wait_for("the pilot is idle", lambda: not first.files())
+    check(events_of(n.spool, job).count("reconstructed") == 1 and len(pacs.files()) == 1, "two results")
+
+
+def a_restarted_node(folder, things, how=signal.SIGKILL):
+    """The pilot continues its case and brings the result to the new one."""
+    n, _ = cluster_node(folder, things)
+    n.protocol.update(iterations=6, slice_spacing=1.0)
+    n.write_conf()
+    n.start()
+    pilot = Pilot(n, things, "d1").connected()
+    h.send(n.port, exam(folder))
+    job = running(n, pilot)
+    if how == signal.SIGKILL:
+        n.kill()
+    else:
+        n.stop()
+    n.start()
+    n.wait_states("delivered", seconds=120)
+    check(events_of(n.spool, job).count("started") == 1, f"{events_of(n.spool, job)}")
+    check(f"job-adopted job={job}" in n.log_text(), "not adopted")
+
+
+def a_stopped_node(folder, things):
+    a_restarted_node(folder, things, signal.SIGTERM)
+
+
+def a_killed_seat(folder, things):
+    """The pilot takes another seat, with its case."""
+    n, _ = cluster_node(folder, things)
+    n.protocol.update(iterations=6, slice_spacing=1.0)
+    n.write_conf()
+    n.start()
+    pilot = Pilot(n, things, "d1").connected()
+    h.send(n.port, exam(folder))
+    job = running(n, pilot)
+    for pid in n.processes("seat"):
+        os.kill(pid, signal.SIGKILL)
+    n.wait_states("delivered", seconds=120)
+    check(events_of(n.spool, job).count("started") == 1, f"{events_of(n.spool, job)}")
+
+
+def a_crashed_worker(folder, things):
+    """The case that crashes the worker of a pilot is counted as crashed, and the pilot continues."""
+    n, _ = cluster_node(folder, things)
+    long_case(n)
+    n.start()
+    pilot = Pilot(n, things, "d1").connected()
+    h.send(n.port, exam(folder))
+    job = running(n, pilot)
+    quick_case(n)
+    worker = wait_for("its worker", lambda: subprocess.run(["pgrep", "-s", str(pilot.process.pid), "-f", "tomonode case"], capture_output=True,
+                                                           text=True).stdout.split())[0]
+    os.kill(int(worker), signal.SIGSEGV)
+    n.wait_states("delivered")
+    crashed = [e["detail"]["reason"] for e in n.show(job)["events"] if e["event"] == "crashed"]
+    check(len(crashed) == 1 and "the worker of pilot d1 died with signal 11" in crashed[0], f"{crashed}")
+
+
+if __name__ == "__main__":
+    h.main([a_crashed_worker, a_restarted_node, a_stopped_node, a_killed_seat, a_silent_pilot, a_killed_pilot], beside=3)

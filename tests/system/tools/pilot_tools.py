@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A node that pilots can connect to, and pilots as plain processes on this machine."""
+import os
+import signal
+import subprocess
+
+from tools import node_harness as h
+from tools.node_harness import wait_for
+
+
+def cluster_node(folder, things, *, local=False, shared=False, lease=30.0, name="node", **node):
+    """A node with a PACS; without local workers unless `local`."""
+    pacs = h.Pacs(os.path.join(folder, "pacs-" + name))
+    n = h.Node(os.path.join(folder, name), pacs.port, executor='"local"' if local else '"pilots"', **node)
+    n.cluster_port = h.free_port()
+    n.cluster = {"bind": '"127.0.0.1"', "port": n.cluster_port, "lease": lease, "shared_spool": str(shared).lower()}
+    n.shared = shared
+    write_conf(n)
+    pacs.start()
+    things += [n, pacs]
+    return n, pacs
+
+
+def write_conf(n):
+    n.more = "cluster = {" + "".join(f" {k} = {v};" for k, v in n.cluster.items()) + " };\n"
+    n.write_conf()
+
+
+class Pilot:
+    """`tomonode pilot` with the secret of `n`, in a session of its own."""
+
+    def __init__(self, n, things, ident="d1", secret=None, env=None, options=()):
+        self.folder = os.path.join(n.folder, f"pilot-{ident}-{len(things)}")
+        self.log_path = self.folder + ".log"
+        self.secret_path = self.folder + ".secret"
+        self.secret = secret or (os.path.exists(os.path.join(n.spool, "pilots", ident)) and open(os.path.join(n.spool, "pilots", ident)).read()) \
+            or n.command("pilot-token", ident).stdout
+        with open(self.secret_path, "w") as f:
+            f.write(self.secret.strip() + "\n")
+        where = ["--spool", n.spool] if n.shared else ["--folder", self.folder]
+        with open(self.log_path, "w") as log:
+            self.process = subprocess.Popen(
+                [h.TOMONODE, "pilot", "--node", f"127.0.0.1:{n.cluster_port}", "--id", ident, "--secret-file", self.secret_path,
+                 "--device", "cpu:1", "--name", ident, *where, *options], stdout=log, stderr=log, start_new_session=True, env=env)
+        things.append(self)
+
+    def log_text(self):
+        with open(self.log_path) as f:
+            return f.read()
+
+    def connected(self, count=1):
+        wait_for("the pilot is connected", lambda: self.log_text().count(" connected ") >= count)
+        return self
+
+    def kill(self, what=signal.SIGKILL):
+        os.killpg(self.process.pid, what)
+        if what == signal.SIGKILL:
+            self.process.wait()
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.kill()
+
+    def files(self):
+        """All files in its folder."""
+        return sorted(os.path.join(where, name) for where, _, names in os.walk(self.folder) for name in names)
+
+
+def exam(folder, side="L", seed=1):
+    return h.simulate(os.path.join(folder, f"{side}{seed}"), "--side", side, "--seed", seed, "--views", 9)
+
+
+def long_case(n):
+    n.protocol.update(iterations=1000, slice_spacing=1.0)
+    n.write_conf()
+
+
+def quick_case(n):
+    n.protocol.update(iterations=1, slice_spacing=5.0)
+    n.write_conf()
+    before = n.log_text().count("config-reloaded")
+    n.process.send_signal(signal.SIGHUP)
+    wait_for("the configuration is read", lambda: n.log_text().count("config-reloaded") > before)
+
+
+def running(n, who):
+    job = n.wait_states("running")[0]["id"]
+    wait_for("the case is received", lambda: "case-received" in who.log_text())
+    return job
+
+
+def made_by(n, job):
+    return [e["detail"].get("device", "") for e in n.show(job)["events"] if e["event"] == "started"]
