@@ -60,11 +60,13 @@ static int add(struct process_table *all, const struct process *p, pid_t pid, in
 	return 0;
 }
 
-/* Set the number of threads of OpenMP for the whole process. */
-static void limit_threads(int threads)
+/* Set the number of threads of OpenMP for the whole process, and how they wait. */
+static void limit_threads(int threads, bool passive)
 {
 	char text[16];
 
+	if (passive)
+		setenv("OMP_WAIT_POLICY", "passive", 0);
 	if (threads <= 0)
 		return;
 	snprintf(text, sizeof(text), "%d", threads);
@@ -112,7 +114,7 @@ int process_table_spawn(struct process_table *all, const struct process *p, cons
 			keep_over_exec(p->listen_fd);
 		if (p->role == PROCESS_WORKER && !p->seat && all->ledger_fd > 0)
 			keep_over_exec(all->ledger_fd);
-		limit_threads(p->threads);
+		limit_threads(p->threads, p->passive);
 		if (p->role == PROCESS_WORKER)
 			setpriority(PRIO_PROCESS, 0, WORKER_NICE);
 		execv("/proc/self/exe", (char *const *)argv);
