@@ -247,6 +247,7 @@ int device_check_prior(const struct prior *p, const struct buf *x, const struct 
 int device_cpu_open(int threads, struct device **ret_dev, struct err *err);
 int device_cuda_open(int index, struct device **ret_dev, struct err *err);
 int device_cuda_count(void);
+size_t device_cuda_memory(int index); /* bytes of its memory in total, also used ones; 0: unknown. Does not open the device. */
 
 /* A CPU device for tests that finds memory errors. New and freed memory holds NaN. An operation on a freed buffer, or one that
  * writes past the end of a buffer, returns EFAULT. device_poison_check() checks all memory, including freed memory;

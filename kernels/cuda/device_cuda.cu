@@ -287,6 +287,13 @@ extern "C" int device_cuda_count(void)
 	return cudaGetDeviceCount(&n) == cudaSuccess ? n : 0;
 }
 
+extern "C" size_t device_cuda_memory(int index)
+{
+	cudaDeviceProp about;
+
+	return cudaGetDeviceProperties(&about, index) == cudaSuccess ? about.totalGlobalMem : 0;
+}
+
 static int create_queues(struct device *dev, struct cuda_state *state, struct err *err)
 {
 	int r = 0;

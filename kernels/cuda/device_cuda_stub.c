@@ -11,6 +11,12 @@ int device_cuda_open(int index, struct device **ret_dev, struct err *err)
 		       index);
 }
 
+size_t device_cuda_memory(int index)
+{
+	(void)index;
+	return 0;
+}
+
 int device_cuda_count(void)
 {
 	return 0;

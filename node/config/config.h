@@ -32,7 +32,7 @@ struct node_conf {
 	int port;
 	bool plain;			 /* listen on bind and port without TLS */
 	char spool[256];		 /* folder of all data: received instances, journal, results */
-	int workers_per_device;		 /* of each CUDA device */
+	int workers_per_device;		 /* of each CUDA device; 0: automatic (node/serve/slots.h) */
 	bool compute_in_turn;		 /* of the workers of a CUDA device only one computes at a time */
 	char device[160];		 /* see node/base/device_names.h */
 	int executor;			 /* enum executor */

@@ -95,7 +95,8 @@ static const struct config_key node_keys[] = {
 	{"device", AS_DEVICE(node_conf, device), .fallback = "auto",
 	 .meaning = "devices that reconstruct, each one case at a time; `auto`: every CUDA device, or the CPU if there is none; "
 		    "`cuda`: every CUDA device"},
-	{"workers_per_device", AS_INT(node_conf, workers_per_device, 1, 8), .fallback = "1",
+	{"workers_per_device", AS_INT(node_conf, workers_per_device, 1, 8),
+	 .zero = "3 of each device that `auto` or `cuda` selects, if all have 24 GB or more; else 1", .fallback = "0",
 	 .meaning = "number of workers of each CUDA device: while one computes, the others read, prepare and write other cases; "
 		    "a case "
 		    "waits until its memory fits beside that of the others"},

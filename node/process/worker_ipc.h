@@ -15,7 +15,8 @@
 #include <stdint.h>
 
 enum worker_message_kind {
-	WORKER_COUNTED = 1, /* number: how many CUDA devices there are; text: the reason if there is none */
+	WORKER_COUNTED = 1, /* number: how many CUDA devices there are; text: bytes of the smallest one's memory, or the reason if
+			      there is none */
 	WORKER_READY,	    /* text: the device's name; of a seat also: pilot, and job and attempt that the pilot still has */
 	WORKER_REFUSED,	    /* the device cannot be opened or fails its self-test; text: the reason */
 	WORKER_JOB,	    /* job, attempt */

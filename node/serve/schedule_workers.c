@@ -45,13 +45,14 @@ static void update(struct schedule *s, int id, enum slot_event event, int number
 			  log_quote(slot->reason), slot->at - s->clock);
 }
 
-static void counted(struct schedule *s, int id, int number, const char *why_none)
+/* text: bytes of the smallest device, or why there is none. */
+static void counted(struct schedule *s, int id, int number, const char *text)
 {
 	if (number > 0)
-		log_event(LOG_NOTICE, "devices-counted", "cuda=%d", number);
+		log_event(LOG_NOTICE, "devices-counted", "cuda=%d bytes=%s", number, log_quote(text));
 	else
-		log_event(LOG_NOTICE, "devices-counted", "cuda=0 reason=%s", log_quote(why_none));
-	update(s, id, SLOT_COUNTED, number, NULL);
+		log_event(LOG_NOTICE, "devices-counted", "cuda=0 reason=%s", log_quote(text));
+	update(s, id, SLOT_COUNTED, number, text);
 }
 
 /* ---- jobs ---- */

@@ -42,10 +42,17 @@ static void claim(struct slots *all, const char *name, double now)
 	add(all, name, now);
 }
 
+static int workers_per_device(const struct slots *all)
+{
+	int n = all->per_device > 0 ? all->per_device : all->automatic;
+
+	return n > 0 ? n : 1;
+}
+
 /* The same for each worker of a device. */
 static void claim_workers(struct slots *all, const char *name, double now)
 {
-	int n = !strncmp(name, "cuda:", 5) && all->per_device > 1 ? all->per_device : 1;
+	int n = !strncmp(name, "cuda:", 5) ? workers_per_device(all) : 1;
 
 	for (int i = 0; i < n; i++)
 		claim(all, name, now);
@@ -90,6 +97,7 @@ void slots_configure(struct slots *all, const char *device, double now)
 	char names[DEVICE_NAMES_MAX][DEVICE_NAME_SIZE];
 	int n = device[0] ? device_names_parse(device, names) : 0;
 
+	all->automatic = 0;
 	for (size_t i = 0; i < all->n; i++) {
 		struct slot *slot = &all->list[i];
 
@@ -184,6 +192,7 @@ void slots_update(struct slots *all, int id, enum slot_event event, int number, 
 		break;
 	case SLOT_COUNTED:
 		enter(slot, SLOT_ENDING, now);
+		all->automatic = text && strtod(text, NULL) >= SLOTS_AUTOMATIC_BYTES ? SLOTS_AUTOMATIC : 1;
 		if (!slot->retiring) /* otherwise it is no longer configured, or the message is a repetition */
 			expand(all, id, number, now);
 		break;
@@ -321,7 +330,7 @@ int slots_threads(const struct slots *all, const struct slot *slot, int cores)
 	for (size_t i = 0; i < all->n; i++)
 		n += !all->list[i].retiring && !all->list[i].disabled && !all->list[i].seat;
 	threads = n == 0 ? cores : cores / n;
-	if (n > 1 && all->per_device > 1 && !strncmp(slot->name, "cuda:", 5))
+	if (n > 1 && workers_per_device(all) > 1 && !strncmp(slot->name, "cuda:", 5))
 		threads = 2 * cores / n;
 	return threads > 1 ? threads : 1;
 }

@@ -29,8 +29,10 @@
 
 #include "node/base/device_names.h"
 
-#define SLOTS_MAX 224	       /* configured slots, slots to be removed, the spare slot and seats together */
-#define SLOTS_SEATS_MAX 64     /* pilots */
+#define SLOTS_MAX 224	   /* configured slots, slots to be removed, the spare slot and seats together */
+#define SLOTS_SEATS_MAX 64 /* pilots */
+#define SLOTS_AUTOMATIC 3  /* slots of each CUDA device if none has less memory than SLOTS_AUTOMATIC_BYTES */
+#define SLOTS_AUTOMATIC_BYTES 23e9
 #define SLOT_RETRY_FIRST 600.0 /* s */
 #define SLOT_RETRY_CAP 86400.0
 #define SLOT_DEATHS_MAX 3
@@ -70,13 +72,14 @@ struct slot {
 struct slots {
 	struct slot list[SLOTS_MAX]; /* start with {0} */
 	size_t n;
-	int per_device; /* number of slots of each CUDA device; 0: 1. Set it before slots_configure() */
+	int per_device; /* number of slots of each CUDA device; 0: automatic. Set it before slots_configure() */
+	int automatic;	/* this number, if the devices were counted; 0: 1 */
 	int last_id;
 };
 
 enum slot_event {
 	SLOT_SPAWNED,	/* its process was started */
-	SLOT_COUNTED,	/* number: of CUDA devices; the slot is replaced by one for each */
+	SLOT_COUNTED,	/* number: of CUDA devices; the slot is replaced by those of each; text: bytes of the smallest one */
 	SLOT_READY,	/* text: the device's name */
 	SLOT_DISABLED,	/* text: the reason; its process ends or did not start */
 	SLOT_ASSIGNED,	/* it got a case */

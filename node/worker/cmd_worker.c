@@ -84,10 +84,18 @@ static int count(const struct worker *w)
 	struct device *dev = NULL;
 	struct err why = {0};
 	int n = device_cuda_count();
+	size_t least = 0;
+	char bytes_text[32];
 
+	for (int i = 0; i < n; i++) {
+		size_t bytes = device_cuda_memory(i);
+
+		least = i == 0 || bytes < least ? bytes : least;
+	}
+	snprintf(bytes_text, sizeof(bytes_text), "%zu", least);
 	if (n <= 0 && device_cuda_open(0, &dev, &why) == 0)
 		device_close(dev); /* a device appeared after the count; the next count includes it */
-	return send_message(w, WORKER_COUNTED, n, why.msg) ? CODE_OK : CODE_FAILED;
+	return send_message(w, WORKER_COUNTED, n, n > 0 ? bytes_text : why.msg) ? CODE_OK : CODE_FAILED;
 }
 
 static int open_device(struct worker *w, const char *name)

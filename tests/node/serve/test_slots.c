@@ -518,6 +518,36 @@ static void several_workers(void **state)
 	assert_string_equal(names(&all), "cuda:0! cuda:0 cuda:1 cuda:1");
 }
 
+/* Without a number: several only of devices that were counted and are all large enough; a number of the configuration counts. */
+static void automatic_number(void **state)
+{
+	static const struct {
+		int per_device;
+		const char *bytes, *names;
+	} cases[] = {
+		{0, "85000000000", "cuda:0 cuda:0 cuda:0"},
+		{0, "25300000000", "cuda:0 cuda:0 cuda:0"},
+		{0, "17000000000", "cuda:0"},
+		{0, "0", "cuda:0"},
+		{1, "85000000000", "cuda:0"},
+		{2, "8000000000", "cuda:0 cuda:0"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct slots all = {.per_device = cases[i].per_device};
+		int id;
+
+		slots_configure(&all, "auto", NOW);
+		id = id_of(&all, "auto");
+		say(&all, id, SLOT_SPAWNED, NOW);
+		slots_update(&all, id, SLOT_COUNTED, 1, cases[i].bytes, NOW);
+		assert_string_equal(names(&all), cases[i].names);
+		slots_configure(&all, "cuda:0", NOW); /* by name */
+		assert_string_equal(names(&all), cases[i].per_device == 2 ? "cuda:0 cuda:0" : "cuda:0");
+	}
+}
+
 /* Configured again and again while nothing ends: the list is full, nothing is overwritten, and what there is goes on. */
 static void no_more_room(void **state)
 {
@@ -626,6 +656,7 @@ int main(void)
 		cmocka_unit_test(without_progress),
 		cmocka_unit_test(threads),
 		cmocka_unit_test(several_workers),
+		cmocka_unit_test(automatic_number),
 		cmocka_unit_test(no_more_room),
 		cmocka_unit_test(strangers),
 		cmocka_unit_test(seats),
