@@ -11,6 +11,7 @@
 #include "node/base/log.h"
 #include "node/base/text_file.h"
 #include "node/cluster/pilot.h"
+#include "node/cluster/pilot_folder.h"
 #include "node/process/options.h"
 
 struct pilot_options {
@@ -74,20 +75,23 @@ static int run(const struct options *o, const struct pilot_options *p)
 	const char *tmp = getenv("TMPDIR");
 	char host[65] = "", folder[300];
 	struct err err = {0};
-	int code;
+	int code, lock_fd = -1;
 
 	if (read_secret(p->secret_file, conf.secret, &err) < 0)
 		return options_fail_err(o, &err);
 	gethostname(host, sizeof(host) - 1);
 	conf.name = p->name ? p->name : host;
-	snprintf(folder, sizeof(folder), "%.200s/tomonode-pilot.XXXXXX", tmp ? tmp : "/tmp");
-	if (!conf.root && !mkdtemp(folder))
-		return options_fail(o, CODE_FAILED, "cannot create a folder in %s: %s", tmp ? tmp : "/tmp", strerror(errno));
-	if (!conf.root)
+	if (!conf.root) {
+		lock_fd = pilot_folder_create(tmp ? tmp : "/tmp", folder, sizeof(folder), &err);
+		if (lock_fd < 0)
+			return options_fail_err(o, &err);
 		conf.root = folder;
+	}
 	log_start(LOG_TO_STDERR, 0, LOG_INFO, "pilot");
 	code = pilot_run(&conf);
 	pilot_clean(&conf, conf.root == folder);
+	if (lock_fd >= 0)
+		close(lock_fd);
 	return code;
 }
 
