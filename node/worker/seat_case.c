@@ -246,6 +246,7 @@ static int finish(struct seat_case *c, struct err *err)
 static int on_outcome(struct seat_case *c, struct wire_message *m, struct err *err)
 {
 	bool shared = c->seat->process.config->cluster.shared_spool;
+	char text[600];
 	int64_t n;
 	int ret;
 
@@ -259,7 +260,11 @@ static int on_outcome(struct seat_case *c, struct wire_message *m, struct err *e
 	*m = (struct wire_message){0};
 	c->result->damaged = (size_t)c->outcome.damaged;
 	if (c->outcome.code) {
-		end_case(c, (int)c->outcome.code, c->outcome.text);
+		bool space = c->outcome.code == ENOSPC || c->outcome.code == EDQUOT;
+
+		snprintf(text, sizeof(text), "%s%s%s%s", space ? "on pilot " : "", space ? c->seat->hello.name : "",
+			 space ? ": " : "", c->outcome.text);
+		end_case(c, (int)c->outcome.code, text);
 		return 0;
 	}
 	n = pilot_case_objects(c->outcome.body, c->outcome.job, err);
