@@ -12,6 +12,7 @@
 
 #define UNIT_TOLERANCE 1e-3	/* relative, for a direction's length */
 #define IN_PLANE_TOLERANCE 0.01 /* mm: largest shift of frames against each other */
+#define FRAME_TOLERANCE 1e-6	/* relative, for numbers that all frames must have in common */
 
 /* Return the item of a functional group sequence that applies to a frame: its own, or else the shared one. */
 static const struct dicom_item *functional_group(const struct tomo_object *t, long frame, uint32_t tag)
@@ -143,6 +144,46 @@ static void read_frame_window(struct tomo_object *t)
 	read_window(t, functional_group(t, 0, TAG_FRAME_VOI_LUT_SEQUENCE), mapped ? t->slope : 1, mapped ? t->offset : 0);
 }
 
+/* Check that all frames have the n numbers of an attribute in a functional group that the first one has. */
+static int check_common(const struct tomo_object *t, uint32_t sequence, uint32_t tag, unsigned n, struct err *err)
+{
+	const struct dicom_item *first = functional_group(t, 0, sequence);
+	double expected[6] = {0}, found[6], most = 0;
+	int r = first ? read_doubles(t, 0, sequence, tag, expected, n, err) : 0;
+
+	for (unsigned i = 0; i < n; i++)
+		most = fmax(most, fabs(expected[i]));
+	for (long k = 1; r == 0 && k < t->info.frames; k++) {
+		if (functional_group(t, k, sequence) == first)
+			continue;
+		r = read_doubles(t, k, sequence, tag, found, n, err);
+		for (unsigned i = 0; r == 0 && i < n; i++)
+			if (!first || !(fabs(found[i] - expected[i]) <= FRAME_TOLERANCE * most))
+				r = err_set(err, EBADMSG, "frame %ld: (%04X,%04X) is %g, unlike that of the first frame", k + 1,
+					    tag >> 16, tag & 0xffff, found[i]);
+	}
+	return r;
+}
+
+/* Check that the frames differ only in their positions. */
+static int check_frames(const struct tomo_object *t, struct err *err)
+{
+	static const struct {
+		uint32_t sequence, tag;
+		unsigned n;
+	} common[] = {{TAG_PLANE_ORIENTATION_SEQUENCE, TAG_IMAGE_ORIENTATION_PATIENT, 6},
+		      {TAG_PIXEL_MEASURES_SEQUENCE, TAG_PIXEL_SPACING, 2},
+		      {TAG_REAL_WORLD_VALUE_MAPPING_SEQUENCE, TAG_REAL_WORLD_VALUE_SLOPE, 1},
+		      {TAG_REAL_WORLD_VALUE_MAPPING_SEQUENCE, TAG_REAL_WORLD_VALUE_INTERCEPT, 1},
+		      {TAG_PIXEL_VALUE_TRANSFORMATION_SEQUENCE, TAG_RESCALE_SLOPE, 1},
+		      {TAG_PIXEL_VALUE_TRANSFORMATION_SEQUENCE, TAG_RESCALE_INTERCEPT, 1}};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < sizeof(common) / sizeof(common[0]); i++)
+		r = check_common(t, common[i].sequence, common[i].tag, common[i].n, err);
+	return r;
+}
+
 struct frame_position {
 	double depth;
 	long frame;
@@ -209,6 +250,8 @@ static int read_groups(struct tomo_object *t, struct err *err)
 	r = read_plane(t, err);
 	if (r == 0)
 		r = read_values(t, err);
+	if (r == 0)
+		r = check_frames(t, err);
 	if (r == 0)
 		r = read_frames(t, err);
 	if (r == 0)

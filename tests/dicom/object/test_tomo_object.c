@@ -19,10 +19,28 @@ struct image {
 	double slope, intercept;
 	bool is_signed;
 	long bits_stored;
+	double own_slope, own_spacing; /* of the last frame, unlike the others; 0: it has that of the others */
 };
 
 static const struct image sound = {
 	.cosines = {1, 0, 0, 0, 1, 0}, .spacing = {0.2, 0.1}, .z = {5, 3, 4}, .slope = 0.5, .intercept = -2, .bits_stored = 12};
+
+static void put_mapping(struct item_writer *frame, double slope, double intercept)
+{
+	struct item_writer group = item_begin(frame, TAG_REAL_WORLD_VALUE_MAPPING_SEQUENCE);
+
+	item_put_double(&group, TAG_REAL_WORLD_VALUE_SLOPE, slope);
+	item_put_double(&group, TAG_REAL_WORLD_VALUE_INTERCEPT, intercept);
+	item_end(frame, &group);
+}
+
+static void put_spacing(struct item_writer *frame, const double spacing[2])
+{
+	struct item_writer group = item_begin(frame, TAG_PIXEL_MEASURES_SEQUENCE);
+
+	item_put_doubles(&group, TAG_PIXEL_SPACING, spacing, 2);
+	item_end(frame, &group);
+}
 
 static void put_shared(struct item_writer *root, const struct image *m)
 {
@@ -31,13 +49,8 @@ static void put_shared(struct item_writer *root, const struct image *m)
 	group = item_begin(&shared, TAG_PLANE_ORIENTATION_SEQUENCE);
 	item_put_doubles(&group, TAG_IMAGE_ORIENTATION_PATIENT, m->cosines, 6);
 	item_end(&shared, &group);
-	group = item_begin(&shared, TAG_PIXEL_MEASURES_SEQUENCE);
-	item_put_doubles(&group, TAG_PIXEL_SPACING, m->spacing, 2);
-	item_end(&shared, &group);
-	group = item_begin(&shared, TAG_REAL_WORLD_VALUE_MAPPING_SEQUENCE);
-	item_put_double(&group, TAG_REAL_WORLD_VALUE_SLOPE, m->slope);
-	item_put_double(&group, TAG_REAL_WORLD_VALUE_INTERCEPT, m->intercept);
-	item_end(&shared, &group);
+	put_spacing(&shared, m->spacing);
+	put_mapping(&shared, m->slope, m->intercept);
 	item_end(root, &shared);
 }
 
@@ -50,6 +63,10 @@ static void put_frames(struct item_writer *root, const struct image *m)
 		group = item_begin(&frame, TAG_PLANE_POSITION_SEQUENCE);
 		item_put_doubles(&group, TAG_IMAGE_POSITION_PATIENT, position, 3);
 		item_end(&frame, &group);
+		if (f == N_FRAMES - 1 && m->own_slope > 0)
+			put_mapping(&frame, m->own_slope, m->intercept);
+		if (f == N_FRAMES - 1 && m->own_spacing > 0)
+			put_spacing(&frame, (const double[]){m->own_spacing, m->spacing[1]});
 		item_end(root, &frame);
 	}
 }
@@ -183,6 +200,22 @@ static void test_refused(void **state)
 	refused_image(m, "mm between pixels");
 }
 
+/* Slope and spacing of the first frame are used for all frames: others are refused. */
+static void test_frames_that_differ(void **state)
+{
+	struct image m = sound;
+
+	(void)state;
+	m.own_slope = m.slope;
+	m.own_spacing = m.spacing[0];
+	tomo_object_close(open_image(&m));
+	m.own_slope = 2 * m.slope;
+	refused_image(m, "frame 3: (0040,9225) is 1, unlike that of the first frame");
+	m.own_slope = 0;
+	m.own_spacing = 0.3;
+	refused_image(m, "frame 3: (0028,0030) is 0.3, unlike that of the first frame");
+}
+
 /* The first error within a sequence is that of the writer. */
 static void test_error_in_a_sequence(void **state)
 {
@@ -211,6 +244,7 @@ int main(void)
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_frames_that_differ),
 		cmocka_unit_test(test_error_in_a_sequence),
 	};
 
