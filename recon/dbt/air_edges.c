@@ -2,7 +2,7 @@
 /* air_edges.c - find straight edges parallel to the sides of the detector: the shadow of a collimator at the far side and at both
  * ends along the chest wall, and the edge of a compression paddle at the far side.
  *
- * A line is a row or a column of cells, counted from a side. At the edge of a shadow nearly all cells of a line are darker than
+ * A line is a row or a column of cells, counted from a side. At the edge of a shadow most cells of a line are darker than
  * those a few lines further inside, in air and behind the object alike; no edge of a breast is like that. All lines outside of it
  * are as dark. At the edge of a paddle nearly all cells are brighter than those further inside, by the same amount. */
 #include <math.h>
@@ -10,11 +10,14 @@
 #include "recon/dbt/air_internal.h"
 
 #define PENUMBRA 3.0	    /* mm, width of an edge */
-#define DEPTH_MOST 0.33	    /* of the detector that a shadow covers from one side */
+#define FAR_MOST 0.75	    /* of the detector that a shadow covers from the far side */
+#define END_MOST 0.45	    /* and from each end */
 #define SHADOW_STEP 0.5	    /* least step of the logarithm at a shadow */
-#define SHARE_LEAST 0.8	    /* of the cells of a line */
+#define SHADOW_SHARE 0.6    /* of the cells of a line: the others may be in the shadow of another side */
 #define SAMPLED 8	    /* one in so many cells is compared first */
 #define PADDLE_DIFFERS 0.02 /* of the step of a cell from that of the line, or three times the noise */
+#define PADDLE_SHARE 0.8    /* of the cells of a line */
+#define PADDLE_DEPTH 0.33   /* of the detector, from the far side to the edge of a paddle */
 #define BESIDE_MOST 0.3	    /* steps beside the edge of a paddle, relative to that at the edge */
 
 enum side { SIDE_FAR, SIDE_FIRST, SIDE_LAST };
@@ -45,7 +48,7 @@ static struct cell *cell_of(const struct lines *l, int line, int k)
 	return l->c->cell + (size_t)j * (size_t)l->c->n_u + i;
 }
 
-/* Return whether nearly all cells of a line are darker by the step of a shadow than those of another line. */
+/* Return whether most cells of a line are darker by the step of a shadow than those of another line. */
 static bool is_darker(const struct lines *l, int line, int than, int every)
 {
 	int n = 0, darker = 0;
@@ -58,7 +61,7 @@ static bool is_darker(const struct lines *l, int line, int than, int every)
 			darker += (double)(b->log - a->log) > SHADOW_STEP;
 		}
 	}
-	return 2 * n * every > l->length && darker >= SHARE_LEAST * n;
+	return 2 * n * every > l->length && darker >= SHADOW_SHARE * n;
 }
 
 static bool is_edge(const struct lines *l, int line)
@@ -69,7 +72,7 @@ static bool is_edge(const struct lines *l, int line)
 /* Return the number of lines that a shadow covers; 0: there is none. */
 static int shadow_lines(const struct lines *l)
 {
-	int most = (int)(DEPTH_MOST * l->n) - l->away, edge = 0, inside;
+	int most = (int)((l->side == SIDE_FAR ? FAR_MOST : END_MOST) * l->n) - l->away, edge = 0, inside;
 
 	while (edge < most && !is_edge(l, edge))
 		edge++;
@@ -130,7 +133,7 @@ static double line_step(const struct lines *l, int line, int every, bool *ret_co
 	noise = 3 * M_SQRT2 * air_cell_noise(l->c, (double)cell_of(l, line + l->away, l->length / 2)->log);
 	for (size_t k = 0; k < n; k++)
 		alike += fabs((double)steps[k] - middle) <= fmax(PADDLE_DIFFERS, noise);
-	*ret_common = (double)alike >= SHARE_LEAST * (double)n && noise < middle / 2;
+	*ret_common = (double)alike >= PADDLE_SHARE * (double)n && noise < middle / 2;
 	return middle;
 }
 
@@ -153,7 +156,7 @@ bool air_has_paddle_edge(const struct cells *c, double thickness)
 	double least = AIR_LOG_ERROR * thickness;
 	bool found = false;
 
-	for (int line = l.away; !found && line < (int)(DEPTH_MOST * l.n) - 2 * l.away; line++)
+	for (int line = l.away; !found && line < (int)(PADDLE_DEPTH * l.n) - 2 * l.away; line++)
 		found = is_paddle(&l, line, least, SAMPLED) && is_paddle(&l, line, least, 1);
 	return found;
 }

@@ -320,10 +320,12 @@ static void collimate(int far, int first, int last)
 	store(&plain, true);
 }
 
-/* The shadow of a collimator is neither air nor object: beside a slab that fills the field, its darkness proves no air. */
+/* The shadow of a collimator is neither air nor object: beside a slab that fills the field, its darkness proves no air. Also one
+ * that covers most of the detector. */
 static void test_shadow(void **state)
 {
-	static const int sides[][3] = {{8, 0, 0}, {30, 0, 0}, {0, 40, 0}, {0, 0, 40}, {24, 30, 50}};
+	static const int sides[][3] = {{8, 0, 0},   {30, 0, 0},	  {0, 40, 0},  {0, 0, 40},   {24, 30, 50}, {0, 120, 0},
+				       {0, 0, 125}, {60, 30, 30}, {60, 60, 0}, {70, 100, 0}, {150, 0, 0}};
 	struct air air;
 
 	(void)state;
@@ -333,7 +335,7 @@ static void test_shadow(void **state)
 		draw_slab(12000, N_U);
 		collimate(s[0], s[1], s[2]);
 		air = found(&plain, AIR_NO_CONTRAST);
-		draw_slab(12000, N_U - 60);
+		draw_slab(12000, N_U - 60 - s[0]);
 		collimate(s[0], s[1], s[2]);
 		air = found(&plain, AIR_FOUND);
 		assert_true(fabs(air.level / 12000 - 1) < 0.01);
