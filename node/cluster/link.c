@@ -441,12 +441,13 @@ int link_flush(struct link *l, struct err *err)
 int link_drain(struct link *l, double timeout, struct err *err)
 {
 	double until = clock_seconds() + timeout;
-	int ret = link_flush(l, err);
+	int ret = l->opened ? link_flush(l, err) : err_set(err, ENOTCONN, "the handshake is not done");
 
 	while (ret == 0 && link_queued(l) > 0) {
 		struct pollfd p = {.fd = l->fd, .events = POLLOUT};
+		double left = until - clock_seconds();
 
-		if (poll(&p, 1, (int)fmax(0, 1000 * (until - clock_seconds()))) == 0)
+		if (left <= 0 || poll(&p, 1, (int)ceil(1000 * left)) == 0)
 			return err_set(err, ETIMEDOUT, "the peer does not read");
 		ret = link_flush(l, err);
 	}

@@ -46,7 +46,7 @@ int link_send(struct link *l, const struct wire_message *m, struct err *err);
 int link_send_data(struct link *l, const void *bytes, size_t n, struct err *err);
 /* Send what can be sent now. ECONNRESET: the connection is lost. */
 int link_flush(struct link *l, struct err *err);
-/* Send all within `timeout` s. */
+/* Send all within `timeout` s. ENOTCONN: the handshake is not done. */
 int link_drain(struct link *l, double timeout, struct err *err);
 /* Receive a message. 1: *ret_message, which the caller clears; of WIRE_DATA only the kind is set, and the bytes are valid until
  * the next call. 0: none is complete. ECONNRESET: the connection is lost. EBADMSG: the bytes are no message. */

@@ -217,6 +217,22 @@ static void test_no_handshake(void **state)
 	assert_int_equal(link_handshake(p->node, &err), -ECONNRESET);
 }
 
+/* A peer that connects and is silent: nothing can be sent to it, and nobody waits for it. */
+static void test_silent(void **state)
+{
+	struct place *p = *state;
+	struct err err = {0};
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, p->fd), 0);
+	assert_int_equal(link_open_node(p->fd[0], p->spool, &p->node, &err), 0);
+	assert_int_equal(link_handshake(p->node, &err), 0);
+	assert_int_equal(link_send(p->node, &(struct wire_message){.kind = WIRE_REFUSED, .text = "late"}, &err), 0);
+	alarm(8); /* the fault was a loop without an end */
+	assert_int_equal(link_drain(p->node, 0.1, &err), -ENOTCONN);
+	alarm(0);
+	close(p->fd[1]);
+}
+
 /* The other end disappears in a message. */
 static void test_cut(void **state)
 {
@@ -262,6 +278,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_replayed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_strangers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_handshake, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_silent, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cut, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dial, setup, teardown),
 	};
