@@ -336,7 +336,7 @@ static int fill_in(struct job_view *v, const json_t *detail, const struct event_
 	case EVENT_STARTED:
 		v->started = row->time;
 		v->started_seq = row->seq;
-		v->pilot = json_is_string(json_object_get(detail, "pilot"));
+		set_text(v->pilot, sizeof(v->pilot), get_text(detail, "pilot"));
 		v->attempts++;
 		v->reason[0] = '\0';
 		set_text(v->device, sizeof(v->device), get_text(detail, "device"));

@@ -81,16 +81,16 @@ struct job_view {
 	bool never_delivered;	     /* its files were removed without delivery, because a person had cancelled it */
 	struct patient_set patients; /* of the instances, by digests of the key patients_key (node/jobs/patients.h) */
 	uint32_t patients_key;
-	int64_t last_instance;	    /* seq of the last `instance` event */
-	int64_t same_patient;	    /* seq of the `retry` event by which a person stated that it is one patient; 0: none */
-	char *header;		    /* the file whose header counts then, relative to the spool; NULL: none */
-	bool patients_differ;	    /* held because the headers do not name one patient */
-	bool pilot;		    /* the last attempt is that of a pilot, which may return after its connection was lost */
-	char device[96];	    /* device of the last attempt; "": none yet */
-	int attempts, crashes;	    /* number of attempts started, and of crashed workers, since the last manual retry */
-	int space_tries;	    /* number of these attempts that found no disk space */
-	double not_before;	    /* earliest time of the next attempt, s since the epoch */
-	char reason[320];	    /* why it is held, failed, cancelled, quarantined or waiting; "": none */
+	int64_t last_instance; /* seq of the last `instance` event */
+	int64_t same_patient;  /* seq of the `retry` event by which a person stated that it is one patient; 0: none */
+	char *header;	       /* the file whose header counts then, relative to the spool; NULL: none */
+	bool patients_differ;  /* held because the headers do not name one patient */
+	char pilot[64];	       /* ID of the pilot of the last attempt, which may return after its connection was lost; "": none */
+	char device[96];       /* device of the last attempt; "": none yet */
+	int attempts, crashes; /* number of attempts started, and of crashed workers, since the last manual retry */
+	int space_tries;       /* number of these attempts that found no disk space */
+	double not_before;     /* earliest time of the next attempt, s since the epoch */
+	char reason[320];      /* why it is held, failed, cancelled, quarantined or waiting; "": none */
 	struct job_object *objects; /* objects of the result, in the order in which they are sent */
 	size_t n_objects;
 	char *object_texts;

@@ -366,9 +366,9 @@ static bool advance(struct schedule *s, const struct job_view *v, double now)
 	case JOB_RUNNING:
 		if (process_table_find(&s->processes, PROCESS_WORKER, v->id, NULL))
 			return false;
-		if (v->pilot && schedule_pilot_may_return(s, v, now))
+		if (v->pilot[0] && schedule_pilot_may_return(s, v, now))
 			return false;
-		if (v->pilot) {
+		if (v->pilot[0]) {
 			schedule_pilot_gone(s, v, "the connection to its pilot was lost", now);
 			return true;
 		}
@@ -517,7 +517,7 @@ void schedule_interrupt(struct schedule *s, double now)
 	if (refresh(s, now) < 0)
 		return;
 	for (size_t i = 0; i < s->jobs.n; i++)
-		if (s->jobs.list[i]->state == JOB_RUNNING && !(s->jobs.list[i]->pilot && s->config->cluster.port > 0))
+		if (s->jobs.list[i]->state == JOB_RUNNING && !(s->jobs.list[i]->pilot[0] && s->config->cluster.port > 0))
 			schedule_append_event(s, s->jobs.list[i], EVENT_INTERRUPTED,
 					      schedule_reason("the node was asked to stop"), now);
 }

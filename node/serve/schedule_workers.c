@@ -194,6 +194,12 @@ static void on_ready(struct schedule *s, int id, const char *device)
 	update(s, id, SLOT_READY, 0, device);
 }
 
+/* Return true if this attempt of a job was given to the pilot that reports it. The ID is that of its secret. */
+static bool is_attempt_of(const struct job_view *v, const struct worker_message *m)
+{
+	return v && v->state == JOB_RUNNING && v->started_seq == m->attempt && !strcmp(v->pilot, m->pilot);
+}
+
 /* A pilot is connected to a seat; it may still have a case. If the connection that it had before is not known to be lost, it is
  * now: the process that holds it must not write to the outbox any more. */
 static void on_seat_ready(struct schedule *s, struct process *p, const struct worker_message *m)
@@ -205,7 +211,7 @@ static void on_seat_ready(struct schedule *s, struct process *p, const struct wo
 	if (!slot || slot->state != SLOT_STARTING)
 		return;
 	snprintf(slot->pilot, sizeof(slot->pilot), "%s", m->pilot);
-	if (m->job && (!v || v->state != JOB_RUNNING || v->started_seq != m->attempt || (other && !other->seat))) {
+	if (m->job && (!is_attempt_of(v, m) || (other && !other->seat))) {
 		worker_ipc_send(p->ipc_fd, WORKER_FORGET, m->job, 0, NULL, false);
 		return; /* READY comes again without a case */
 	}

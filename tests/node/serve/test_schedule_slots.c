@@ -180,6 +180,37 @@ static void last_words(void **state)
 	assert_non_null(strstr(v->reason, "no progress for 1800 s"));
 }
 
+/* A job in the hands of a pilot is given back to that pilot only: not to one with the secret of another ID. */
+static void only_its_pilot_returns(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	struct worker_message said = {.kind = WORKER_READY, .job = job, .number = 1, .text = "cpu"}, reply;
+	struct process *p;
+	int a[2];
+
+	t->config->cluster.port = 1;
+	assert_int_equal(step(t, job, NOW)->state, JOB_READY);
+	append(t, job, EVENT_STARTED, "{\"device\":\"cpu, pilot d1\",\"pilot\":\"d1\",\"attempt\":1}");
+	said.attempt = step(t, job, NOW)->started_seq;
+	assert_int_equal(jobs_find(&t->s.jobs, job)->state, JOB_RUNNING); /* for cluster.lease */
+	slots_seats(&t->s.slots, true, t->s.clock);
+	add_worker(t, 0, a);
+	p = &t->s.processes.list[0];
+	assert_int_equal(worker_ipc_receive(p->ipc_fd, &reply, false), 1); /* READY of no pilot */
+	p->seat = true;
+	for (int i = 2; i > 0; i--) {
+		snprintf(said.pilot, sizeof(said.pilot), "d%d", i);
+		assert_true(worker_ipc_send_message(a[1], &said, true));
+		schedule_read_workers(&t->s, NOW);
+		assert_int_equal(worker_ipc_receive(a[1], &reply, false), 1);
+		assert_int_equal(reply.kind, i == 2 ? WORKER_FORGET : WORKER_JOB);
+		assert_int_equal(reply.job, job);
+	}
+	assert_int_equal(p->job, job);
+	close_pair(a);
+}
+
 /* A slot is free again although nothing can be written. */
 static void slot_without_a_journal(void **state)
 {
@@ -201,6 +232,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(jobs_go_to_their_slots),	   T(priority_goes_first), T(done_with_another_job),
 		T(broken_device_hands_its_job_on), T(last_words),	   T(slot_without_a_journal),
+		T(only_its_pilot_returns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
