@@ -147,6 +147,13 @@ static void forget_case(struct pilot *p)
 
 /* ---- to the node ---- */
 
+/* Send no more objects until the node reports again which of them it has. */
+static void stop_sending(struct pilot *p)
+{
+	transfer_out_end(&p->out);
+	p->out.n = p->out.index = 0;
+}
+
 static void drop_link(struct pilot *p, const char *reason)
 {
 	if (!p->link)
@@ -155,7 +162,7 @@ static void drop_link(struct pilot *p, const char *reason)
 		  log_quote(reason));
 	p->link = link_close(p->link);
 	transfer_in_end(&p->in);
-	transfer_out_end(&p->out);
+	stop_sending(p);
 	if (p->welcome)
 		p->lost_since = clock_seconds();
 	p->welcome = false;
@@ -212,6 +219,7 @@ static void send_outcome(struct pilot *p)
 
 static void finish(struct pilot *p, int code, const char *reason)
 {
+	stop_sending(p);
 	wire_clear(&p->outcome);
 	p->outcome.kind = WIRE_OUTCOME;
 	p->outcome.job = p->order.order.job;

@@ -3,8 +3,10 @@
 """Pilots that die, hang or lose the node: no case is lost, none is delivered twice."""
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from tools import node_harness as h  # noqa: E402
@@ -88,6 +90,47 @@ def a_killed_seat(folder, things):
     check(events_of(n.spool, job).count("started") == 1, f"{events_of(n.spool, job)}")
 
 
+def pass_on(source, target, most):
+    """Pass at most so many bytes on, then end both connections."""
+    try:
+        while most > 0 and (data := source.recv(min(65536, most))):
+            target.sendall(data)
+            most -= len(data)
+    except OSError:
+        pass
+    for s in (source, target):
+        try:
+            s.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+
+def cut_the_first(listener, port, most):
+    """Pass connections on to `port`; the first one is cut after `most` bytes from the pilot."""
+    while True:
+        pilot, _ = listener.accept()
+        node = socket.create_connection(("127.0.0.1", port))
+        threading.Thread(target=pass_on, args=(pilot, node, most), daemon=True).start()
+        threading.Thread(target=pass_on, args=(node, pilot, 1 << 40), daemon=True).start()
+        most = 1 << 40
+
+
+def a_cut_result(folder, things):
+    """The connection is lost while the result is sent: the second one is enough for it."""
+    n, pacs = cluster_node(folder, things)
+    n.protocol.update(iterations=1, slice_spacing=1.0)
+    n.write_conf()
+    n.start()
+    listener = socket.create_server(("127.0.0.1", 0))
+    threading.Thread(target=cut_the_first, args=(listener, n.cluster_port, 100000), daemon=True).start()
+    n.cluster_port = listener.getsockname()[1]
+    pilot = Pilot(n, things, "d1").connected()
+    h.send(n.port, exam(folder))
+    n.wait_states("delivered")
+    check(pilot.log_text().count(" connection-ended ") == 1, pilot.log_text())
+    check(len(pacs.files()) == 1, "not one object")
+
+
 def a_crashed_worker(folder, things):
     """The case that crashes the worker of a pilot is counted as crashed, and the pilot continues."""
     n, _ = cluster_node(folder, things)
@@ -106,4 +149,4 @@ def a_crashed_worker(folder, things):
 
 
 if __name__ == "__main__":
-    h.main([a_crashed_worker, a_restarted_node, a_stopped_node, a_killed_seat, a_silent_pilot, a_killed_pilot], beside=3)
+    h.main([a_cut_result, a_crashed_worker, a_restarted_node, a_stopped_node, a_killed_seat, a_silent_pilot, a_killed_pilot], beside=3)
