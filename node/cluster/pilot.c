@@ -538,10 +538,11 @@ static void on_cancel(struct pilot *p, const struct wire_message *m)
 	send_message(p, &reply);
 }
 
+/* A pilot of another version is of no use to the node. All other reasons may pass, such as a full disk of the node. */
 static void on_refused(struct pilot *p, const struct wire_message *m)
 {
 	log_event(LOG_ERR, "pilot-refused", "reason=%s", log_quote(m->text));
-	if (m->code != EALREADY)
+	if (m->code == EPROTO || m->code == EBADMSG || clock_seconds() - p->lost_since > p->conf->patience)
 		end(p, CODE_PEER);
 	drop_link(p, m->text);
 }

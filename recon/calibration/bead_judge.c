@@ -50,9 +50,8 @@ int bead_judge_fit(const struct bead_fit_input *input, const struct bead_fit *fi
 			fit->sd[SYSTEM_AXIS_HEIGHT], fit->sd[SYSTEM_SOURCE_AXIS]);
 	if (!(fit->noise <= BEAD_NOISE_LIMIT))
 		return err_set(err, EDOM,
-			       "the residuals are %.2f bins (allowed: %g): the positions of the phantom's beads are wrong, or "
-			       "the system "
-			       "does not follow the model",
+			       "the noise of the residuals is %.2f bins (allowed: %g): the positions or heights of the phantom's "
+			       "beads are wrong, or the system does not follow the model",
 			       fit->noise, BEAD_NOISE_LIMIT);
 	for (int i = 0; i < SYSTEM_PARAMETERS; i++) {
 		int rc = input->fitted[i] ? check_parameter(fit, i, input->views.definition, err) : 0;

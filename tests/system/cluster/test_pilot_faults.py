@@ -131,6 +131,21 @@ def a_cut_result(folder, things):
     check(len(pacs.files()) == 1, "not one object")
 
 
+def a_node_that_cannot_record(folder, things):
+    """The node cannot record the token, as on a full disk: the pilot tries again until it can, or until its patience ends."""
+    n, _ = cluster_node(folder, things)
+    n.start()
+    n.command("pilot-token", "d1")
+    used = os.path.join(n.spool, "pilots", "d1.used")
+    os.mkdir(used)
+    pilot = Pilot(n, things, "d1")
+    wait_for("the pilot is refused", lambda: "pilot-refused" in pilot.log_text())
+    impatient = Pilot(n, things, "d1", options=["--patience", "1"])
+    check(impatient.process.wait(60) == 7, "another exit code")
+    os.rmdir(used)
+    pilot.connected()
+
+
 def a_crashed_worker(folder, things):
     """The case that crashes the worker of a pilot is counted as crashed, and the pilot continues."""
     n, _ = cluster_node(folder, things)
@@ -149,4 +164,4 @@ def a_crashed_worker(folder, things):
 
 
 if __name__ == "__main__":
-    h.main([a_cut_result, a_crashed_worker, a_restarted_node, a_stopped_node, a_killed_seat, a_silent_pilot, a_killed_pilot], beside=3)
+    h.main([a_cut_result, a_crashed_worker, a_node_that_cannot_record, a_restarted_node, a_stopped_node, a_killed_seat, a_silent_pilot, a_killed_pilot], beside=3)
