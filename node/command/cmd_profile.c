@@ -39,7 +39,8 @@ enum { OPTION_FIX = OPTION_LONG };
 static const struct option_spec option_specs[] = {
 	{'c', "config", "FILE", "configuration with the profile of the system, from which the fit starts",
 	 INTO_TEXT(struct profile, conf_path)},
-	{'o', "output", "DIR", "folder for report.html, report.json and (fit) profile.conf; created with its parents if missing",
+	{'o', "output", "DIR",
+	 "folder for report.html, report.json, view.png and (fit) profile.conf; created with its parents if missing",
 	 INTO_TEXT(struct profile, folder)},
 	{0, "phantom", "FILE", "description of the bead phantom (JSON: diameter_mm and beads_mm or layers_mm)",
 	 INTO_TEXT(struct profile, phantom_path)},
@@ -89,9 +90,11 @@ static int read_options(struct profile *p, int argc, char **argv)
 	p->o.into = p;
 	while ((id = options_next(&p->o)) >= 0)
 		if (!fix(p))
-			return options_fail(&p->o, CODE_USAGE,
-					    "--fix %s: allowed are the parameters of the report, such as source_axis",
-					    p->o.value);
+			return options_fail(
+				&p->o, CODE_USAGE,
+				"--fix %s: allowed: axis_height, source_axis, source_x, source_y, angle_offset, support, "
+				"detector_ratio, detector_axis_y, detector_axis_height",
+				p->o.value);
 	if (id == OPTION_STOP)
 		return p->o.code;
 	word = argv[p->o.first];

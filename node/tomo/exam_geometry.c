@@ -94,10 +94,10 @@ static int check_distances(struct exam *exam, const struct header *h, struct err
 	if (found_sid < 0 || found_sod < 0)
 		return -EBADMSG;
 	if (found_sid && !(fabs(sid - want) <= p->sid_tolerance))
-		return err_set(
-			err, EBADMSG,
-			"source to detector distance (0018,1110) is %g mm, but the profile '%s' has %g mm (tolerance %g mm)", sid,
-			p->name, want, p->sid_tolerance);
+		return err_set(err, EBADMSG,
+			       "source to detector distance (0018,1110) is %g mm, but the profile '%s' has %g mm (tolerance %g "
+			       "mm): measure the system with tomonode profile fit, or use another profile",
+			       sid, p->name, want, p->sid_tolerance);
 	if (!found_sid)
 		sid = want;
 	exam->sod_meaning = found_sod ? meaning_of(exam, sod, sid) : NULL;

@@ -66,8 +66,8 @@ static void put_change(struct html *h, const struct profile_change *c)
 static void put_parameters(struct html *h, const struct profile_result *r, const struct profile_constancy *check)
 {
 	html_put(h, "<h2>Parameters</h2>\n<table><tr><th>parameter</th><th>start</th><th>fitted</th><th>standard "
-		    "deviation</th><th>allowed</th>");
-	html_put(h, check ? "<th>change</th><th>allowed</th><th>unit</th></tr>\n" : "<th>unit</th></tr>\n");
+		    "deviation</th><th>its limit</th>");
+	html_put(h, check ? "<th>change</th><th>limit of the change</th><th>unit</th></tr>\n" : "<th>unit</th></tr>\n");
 	for (int i = 0; i < SYSTEM_PARAMETERS; i++) {
 		double limit = bead_sd_limit(i, r->input.views.definition);
 
@@ -112,9 +112,10 @@ static void put_views(struct html *h, const struct profile_result *r)
 	for (int i = 0; i < n; i++)
 		most = fmax(most, fmax(r->views[i].rms, fmax(fabs(r->views[i].mean[0]), fabs(r->views[i].mean[1]))));
 	scale = (middle - 20) / most;
-	html_put(h, "<h2>Residuals by view</h2>\n<p>Bars: root mean square; blue and red points: mean along u and v. A trend "
-		    "shows an "
-		    "error of the model.</p>\n");
+	html_put(h,
+		 "<h2>Residuals by view</h2>\n<p>Bars: root mean square; blue points: mean along u, red points: along v. A trend "
+		 "shows an "
+		 "error of the model.</p>\n");
 	html_printf(h,
 		    "<svg width=\"%g\" height=\"%g\"><line x1=\"%g\" y1=\"%g\" x2=\"%g\" y2=\"%g\" stroke=\"#888\"/>"
 		    "<text x=\"2\" y=\"24\">%.2f</text><text x=\"2\" y=\"%g\">0 bins</text>\n",
