@@ -58,15 +58,17 @@ def profile(action, config, phantom, *arguments, ok=(0,)):
 
 
 def true_values(system, rng):
-    values = {key: round(value + rng.uniform(-1, 1) * MOVED[key], 3) for key, value in NOMINAL[system].items()}
+    """A random geometry, in which at least one value is far from the nominal one."""
+    values = NOMINAL[system]
+    while all(abs(values[key] - value) < MOVED[key] / 2 for key, value in NOMINAL[system].items()):
+        values = {key: round(value + rng.uniform(-1, 1) * MOVED[key], 3) for key, value in NOMINAL[system].items()}
     if system == "turning":
         values["detector_axis_y"] = 0.3
     return values
 
 
-def check_fit(work, name, system, rng, sign=1, about="axis", side="L", gain=1.5):
-    """Fit an exam with these conventions; start from the nominal geometry with the usual ones. gain: least ratio of the residuals before
-    and after the fit."""
+def check_fit(work, name, system, rng, sign=1, about="axis", side="L"):
+    """Fit an exam with these conventions; start from the nominal geometry with the usual ones."""
     true = true_values(system, rng)
     exam, phantom = simulate(f"{work}/{name}", system, {**true, "angle_sign": str(sign), "angle_about": f'"{about}"'}, "--side", side,
                              "--seed", str(rng.randrange(10**6)))
@@ -78,7 +80,7 @@ def check_fit(work, name, system, rng, sign=1, about="axis", side="L", gain=1.5)
             error = parameter["value"] - true[parameter["name"]]
             # a bead of 3 bins, each simulated by one ray, has an error of 0.07 bins along u that is similar in all views
             assert abs(error) < 6 * parameter["sd"] + 1e-3, (name, parameter, true)
-    assert report["noise_bins"] < 0.12 and report["rms_before_bins"] > gain * report["rms_bins"], report
+    assert report["noise_bins"] < 0.12 and report["rms_before_bins"] > 1.5 * report["rms_bins"], report
     chosen = [c for c in report["conventions"] if c["chosen"]]
     assert len(chosen) == 1 and chosen[0]["sign"] == sign and not chosen[0]["mirrored"], (name, chosen)
     axis_in_detector = system == "turning" or system.startswith("hologic")  # then both definitions are hardly different
@@ -162,8 +164,7 @@ def check_constancy(exam, phantom, start, true, system, work):
 
 def try_random(work, system, rng, about, tallies):
     """Fit an exam with random geometry, sign and side; add its errors to the tallies."""
-    # a random geometry may be near the nominal one
-    exam, _, _, true, report = check_fit(work, "random", system, rng, sign=rng.choice((1, -1)), about=about, side=rng.choice("LR"), gain=1)
+    exam, _, _, true, report = check_fit(work, "random", system, rng, sign=rng.choice((1, -1)), about=about, side=rng.choice("LR"))
     if about == "axis":  # else axis_height and source_axis compensate each other
         for p in report["parameters"]:
             if p["fitted"]:
