@@ -95,6 +95,30 @@ def median(values):
     return values[n // 2] if n % 2 else (values[n // 2 - 1] + values[n // 2]) / 2
 
 
+# ---- processes ----
+
+TICK = 1 / os.sysconf("SC_CLK_TCK")
+
+
+def process_stat(pid):
+    """What /proc/PID/stat says: state, parent, session, and (user, system) seconds of the process and of its children that have ended."""
+    with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
+        stat = f.read().rsplit(")", 1)[1].split()
+    return {"state": stat[0], "parent": int(stat[1]), "session": int(stat[3]), "own": (int(stat[11]) * TICK, int(stat[12]) * TICK),
+            "ended": (int(stat[13]) * TICK, int(stat[14]) * TICK)}
+
+
+def all_processes():
+    """{process number: process_stat()}"""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            found[int(pid)] = process_stat(pid)
+        except OSError:  # it has ended meanwhile
+            pass
+    return found
+
+
 # ---- exams ----
 
 class Exam:
@@ -126,8 +150,10 @@ class Exam:
                     f.write(b"%06d" % number)
 
 
-def send(port, files, timeout=600):
-    """storescu, one association. When it began and when the last C-STORE response came, in seconds since 1970."""
+def send(port, files, timeout=600, used=None):
+    """storescu, one association. When it began and when the last C-STORE response came, in seconds since 1970.
+
+    Its processor time is appended to the list `used`."""
     command, env = dcmtk("storescu")
     began, last, said = time.time(), None, []
     with subprocess.Popen([command, "-v", "-aet", "MODALITY", "-aec", "TOMONODE", "-pdu", "131072", "-to", "10", "127.0.0.1", str(port),
@@ -138,7 +164,10 @@ def send(port, files, timeout=600):
             if b"Received Store Response" in line:
                 last = time.time()
             said.append(line[:200].decode("ascii", "replace"))
+        os.waitid(os.P_PID, p.pid, os.WEXITED | os.WNOWAIT)  # its times can be read until it is waited for
         killer.cancel()
+        if used is not None:
+            used.append(process_stat(p.pid)["own"])
     good = sum("Received Store Response (Success)" in line for line in said)
     if p.returncode != 0 or good != len(files):
         raise Trouble(f"storescu: code {p.returncode}, {good} of {len(files)} stored: {''.join(said[-5:])}")
@@ -241,19 +270,15 @@ class Node:
 
     def processes(self):
         """(what, process number) of all its processes, by the word after the program's name."""
-        found = []
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
-                    stat = f.read().rsplit(")", 1)[1].split()
-                with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as f:
-                    words = f.read().split("\0")
-            except OSError:
-                continue
-            if int(stat[3]) == self.process.pid and stat[0] != "Z":
-                what = words[1] if len(words) > 1 else "?"
-                found.append(("manager" if int(pid) == self.process.pid else what, int(pid)))
-        return sorted(found)
+        return sorted((self.name_of(pid), pid) for pid, p in all_processes().items() if p["session"] == self.process.pid and p["state"] != "Z")
+
+    def name_of(self, pid):
+        try:
+            with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as f:
+                words = f.read().split("\0")
+        except OSError:
+            words = []
+        return "manager" if pid == self.process.pid else words[1] if len(words) > 1 else "?"
 
     def stop(self):
         self.process.terminate()
