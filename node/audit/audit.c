@@ -153,8 +153,10 @@ static struct audit_party own_party(const struct audit_code *role)
 
 static struct audit_party peer_party(const struct audit_peer *peer, const struct audit_code *role)
 {
+	const char *name = peer->pilot && peer->pilot[0] ? peer->pilot : peer->aet;
+
 	return (struct audit_party){
-		.user = peer->aet && peer->aet[0] ? peer->aet : peer->host, .aet = peer->aet, .host = peer->host, .role = role};
+		.user = name && name[0] ? name : peer->host, .aet = peer->aet, .host = peer->host, .role = role};
 }
 
 void audit_application_activity(bool started)
@@ -199,9 +201,50 @@ void audit_configured(bool taken, const char *reason)
 	alert(&audit_code_software, taken ? AUDIT_SUCCESS : AUDIT_MINOR, NULL, reason);
 }
 
-static void transfer(const struct audit_code *event, char action, const struct audit_transfer *t, const struct audit_study *study)
+/* PS3.15 A.5.3.9: the only participant is the one that enters or leaves. */
+void audit_pilot(const struct audit_peer *pilot, bool connected, const char *reason)
 {
-	bool ours = !t->from.aet || !t->from.aet[0];
+	struct audit_party party = peer_party(pilot, NULL);
+	struct audit_message m = {.event = &audit_code_network_entry,
+				  .type = connected ? &audit_code_attach : &audit_code_detach,
+				  .action = 'E',
+				  .outcome = reason ? AUDIT_MINOR : AUDIT_SUCCESS,
+				  .reason = reason,
+				  .parties = &party,
+				  .n_parties = 1};
+
+	report(&m);
+}
+
+/* PS3.15 A.5.3.1: the application that starts or stops, and what started or stopped it. */
+void audit_slurm_job(const char *pilot, bool submitted, uint64_t job, const char *reason)
+{
+	char name[64] = "Slurm job";
+	struct audit_party parties[2] = {{.user = pilot, .name = name, .role = &audit_role_application},
+					 own_party(&audit_role_launcher)};
+	struct audit_message m = {.event = &audit_code_application,
+				  .type = submitted ? &audit_code_start : &audit_code_stop,
+				  .action = 'E',
+				  .outcome = reason ? AUDIT_MINOR : AUDIT_SUCCESS,
+				  .reason = reason,
+				  .parties = parties,
+				  .n_parties = 2};
+
+	if (job > 0)
+		snprintf(name, sizeof(name), "Slurm job %llu", (unsigned long long)job);
+	parties[1].requestor = true;
+	report(&m);
+}
+
+static bool is_node(const struct audit_peer *peer)
+{
+	return !(peer->aet && peer->aet[0]) && !(peer->pilot && peer->pilot[0]);
+}
+
+static void transfer(const struct audit_code *event, char action, const struct audit_transfer *t,
+		     const struct audit_study *studies, size_t n)
+{
+	bool ours = is_node(&t->from);
 	struct audit_party parties[2] = {
 		ours ? own_party(&audit_role_source) : peer_party(&t->from, &audit_role_source),
 		ours ? peer_party(&t->to, &audit_role_destination) : own_party(&audit_role_destination),
@@ -213,23 +256,23 @@ static void transfer(const struct audit_code *event, char action, const struct a
 				  .time = t->time,
 				  .parties = parties,
 				  .n_parties = 2,
-				  .studies = study,
-				  .n_studies = 1};
+				  .studies = studies,
+				  .n_studies = n};
 
 	parties[0].requestor = true; /* C-STORE is requested by the source */
 	report(&m);
 }
 
-void audit_begin_transfer(const struct audit_peer *to, const struct audit_study *study)
+void audit_begin_transfer(const struct audit_peer *to, double time, const struct audit_study *studies, size_t n)
 {
-	struct audit_transfer t = {.to = *to};
+	struct audit_transfer t = {.to = *to, .time = time};
 
-	transfer(&audit_code_begin, 'E', &t, study);
+	transfer(&audit_code_begin, 'E', &t, studies, n);
 }
 
 void audit_transferred(const struct audit_transfer *t, const struct audit_study *study)
 {
-	transfer(&audit_code_transferred, 'C', t, study);
+	transfer(&audit_code_transferred, 'C', t, study, 1);
 }
 
 void audit_removed(const struct audit_study *study)

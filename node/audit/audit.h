@@ -8,6 +8,8 @@
 #ifndef TOMONODE_NODE_AUDIT_H
 #define TOMONODE_NODE_AUDIT_H
 
+#include <stdint.h>
+
 #include "node/audit/audit_message.h"
 #include "node/config/config.h"
 
@@ -18,6 +20,7 @@ enum audit_mode {
 
 struct audit_peer {
 	const char *aet, *host; /* NULL or "": unknown */
+	const char *pilot;	/* its ID, which it has instead of an AE title; NULL: it is no pilot */
 };
 
 /* Set the configuration (copied) and the mode. who: role of this process in the messages. Call it again after a reload. */
@@ -31,10 +34,15 @@ void audit_application_activity(bool started);
 void audit_refused(const struct audit_peer *peer, bool limit, const char *reason);
 /* A new configuration was accepted, or rejected with this reason. */
 void audit_configured(bool taken, const char *reason);
-/* A delivery of this study to a destination begins. */
-void audit_begin_transfer(const struct audit_peer *to, const struct audit_study *study);
+/* A pilot has connected (true), or its connection ended. reason: why it was lost; NULL: it ended regularly. */
+void audit_pilot(const struct audit_peer *pilot, bool connected, const char *reason);
+/* The Slurm job of a pilot was submitted (true) or cancelled. job: its number, 0: unknown. reason: why that failed; NULL: it did
+ * not. */
+void audit_slurm_job(const char *pilot, bool submitted, uint64_t job, const char *reason);
+/* Instances of these studies are about to be sent to a destination or a pilot. time: s since the epoch; 0: now. */
+void audit_begin_transfer(const struct audit_peer *to, double time, const struct audit_study *studies, size_t n);
 struct audit_transfer {
-	struct audit_peer from, to; /* the one without an AE title is this node */
+	struct audit_peer from, to; /* the one without an AE title and ID is this node */
 	double time;
 	enum audit_outcome outcome;
 	const char *reason;

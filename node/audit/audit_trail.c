@@ -5,6 +5,7 @@
  * - The stored position is before the oldest row of every group that is not reported yet, so that after a crash the rows that
  *   were only in memory are read again.
  * - Study and patient are in the detail of the instances' classifications ("study", "patient"), written by the indexer.
+ * - A case that is given to a pilot ("Begin Transferring") and its result are reported at once: each is one event.
  */
 #include "node/audit/audit_trail.h"
 
@@ -258,6 +259,70 @@ static void report_statement(const struct audit_trail *t, const struct event_row
 	json_decref(detail);
 }
 
+struct attempt {
+	int64_t before;
+	char pilot[64];
+};
+
+static int find_pilot(void *ctx, const struct event_row *row)
+{
+	struct attempt *a = ctx;
+	json_t *detail = row->known && row->event == EVENT_STARTED ? json_loads(row->detail, 0, NULL) : NULL;
+
+	if (detail)
+		snprintf(a->pilot, sizeof(a->pilot), "%s", text_of(detail, "pilot"));
+	json_decref(detail);
+	return row->seq >= a->before;
+}
+
+/* The attempt to which an event belongs. Its pilot: ""; a worker of this node. */
+static struct attempt attempt_of(const struct audit_trail *t, const struct event_row *row)
+{
+	struct attempt a = {.before = row->seq};
+
+	journal_replay(t->journal, row->job, 0, find_pilot, &a, NULL);
+	return a;
+}
+
+/* A case was given to a pilot: its images leave this machine, or are read in the spool from another one. */
+static void report_case(const struct audit_trail *t, const struct event_row *row)
+{
+	struct attempt a = attempt_of(t, row);
+	struct patients all = {.n = 0};
+
+	if (!a.pilot[0])
+		return;
+	journal_each_member(t->journal, row->job, add_patient, &all, NULL);
+	audit_begin_transfer(&(struct audit_peer){.pilot = a.pilot}, row->time, all.studies, all.n);
+}
+
+/* The result of a case came from a pilot. */
+static void report_result(const struct audit_trail *t, const struct event_row *row)
+{
+	struct attempt a = attempt_of(t, row);
+	const struct job_view *v = jobs_find(t->jobs, row->job);
+	struct audit_transfer transfer = {.from.pilot = a.pilot, .time = row->time};
+	char uid[AUDIT_ID_SIZE], patient[AUDIT_ID_SIZE];
+	struct audit_study study = {0};
+
+	if (!a.pilot[0])
+		return;
+	audit_trail_study(t->journal, row->job, v ? v->header : NULL, &study, uid, patient);
+	for (size_t i = 0; v && i < v->n_objects; i++)
+		audit_study_count(&study, v->objects[i].sop_class, 1);
+	audit_transferred(&transfer, &study);
+}
+
+static void report_event(const struct audit_trail *t, const struct event_row *row)
+{
+	if (row->known && row->event == EVENT_RETRY)
+		report_statement(t, row);
+	else if (row->known && row->event == EVENT_STARTED)
+		report_case(t, row);
+	else if (row->known && row->event == EVENT_RECONSTRUCTED)
+		report_result(t, row);
+}
+
 static int add_event(void *ctx, const struct event_row *row)
 {
 	struct audit_trail *t = ctx;
@@ -269,8 +334,7 @@ static int add_event(void *ctx, const struct event_row *row)
 	struct group *g;
 
 	if (!sent && !failed && !refused) {
-		if (row->known && row->event == EVENT_RETRY)
-			report_statement(t, row);
+		report_event(t, row);
 		t->event = row->seq;
 		return 0;
 	}
@@ -342,7 +406,7 @@ static const char *header_of(const struct jobs *jobs, int64_t job)
 
 static void report(struct audit_trail *t, struct group *g)
 {
-	struct audit_peer peer = {g->peer, g->host};
+	struct audit_peer peer = {.aet = g->peer, .host = g->host};
 	struct audit_transfer transfer = {.time = g->last, .outcome = g->outcome, .reason = g->reason};
 
 	if (g->sent) {

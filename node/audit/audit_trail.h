@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Make the audit messages "DICOM Instances Transferred" from the journal: received instances and deliveries.
+/* Make the audit messages "DICOM Instances Transferred" from the journal: received instances and deliveries, and what pilots get
+ * and bring back.
  *
  * The manager reads the journal after each change. One message covers the instances of one study that came over one association,
  * or those of one delivery. It is written 3 s after the last instance was added to it, at the latest after 10 minutes. The

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "kernels/clock.h"
+#include "node/audit/audit.h"
 #include "node/base/exit_code.h"
 #include "node/base/log.h"
 #include "node/fleet/fleet_conf.h"
@@ -81,6 +82,7 @@ static void submit_script(struct cluster *c, const char *id, const char *script)
 		fleet_submitted(&c->fleet, id, job, clock_seconds());
 	else
 		remove_secret(c, id);
+	audit_slurm_job(id, true, job, reply.state == FLEET_UP ? NULL : reply.text);
 	if (reply.state != FLEET_UP)
 		submission_failed(c, reply.state, reply.text);
 	else
@@ -125,6 +127,7 @@ static void cancel(const struct fleet_action *a)
 
 	log_event(reply.state == FLEET_UP ? LOG_NOTICE : LOG_ERR, "pilot-cancelled", "pilot=%s job=%llu reason=%s", a->id,
 		  (unsigned long long)a->job, log_quote(reply.text));
+	audit_slurm_job(a->id, false, a->job, reply.state == FLEET_UP ? NULL : reply.text);
 }
 
 static void end(struct cluster *c, const struct fleet_action *a)

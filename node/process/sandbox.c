@@ -38,7 +38,7 @@ static const struct limits limits[SANDBOX_ROLES] = {
 	[SANDBOX_DELIVER] = {256, 0},
 	[SANDBOX_NAMES] = {128, (rlim_t)16 << 30},
 	[SANDBOX_HTTP] = {96, (rlim_t)4 << 30},
-	[SANDBOX_SEAT] = {4096, 0},
+	[SANDBOX_SEAT] = {1024, (rlim_t)16 << 30},
 	[SANDBOX_CASE] = {4096, 0},
 };
 

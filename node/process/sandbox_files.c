@@ -43,6 +43,8 @@ struct ruleset_attr {
 /* Rights in a folder that finished files are moved to: its files can be neither read nor written. */
 #define FS_COMMIT                                                                                                                \
 	(LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_REFER)
+/* Rights in the folder of the pilots' secrets: read these, and record in other files which tokens were used. */
+#define FS_TOKENS (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG)
 #define FS_WORK_FOLDERS (FS_WORK | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_REMOVE_DIR)
 #define FS_DEVICE (LANDLOCK_ACCESS_FS_READ_DIR | FS_USE | FS_IOCTL_DEV)
 /* Rights that a rule for a file may contain. */
@@ -129,6 +131,12 @@ static int allow_journal(struct fence *f, const struct config *config)
 	return ret < 0 ? ret : allow_in_spool(f, config, "journal.db-shm", FS_USE);
 }
 
+/* Messages about peers are appended to the queue there. */
+static int allow_audit(struct fence *f, const struct config *config)
+{
+	return config->node.audit == AUDIT_NONE ? 0 : allow_in_spool(f, config, "audit", FS_USE | LANDLOCK_ACCESS_FS_MAKE_REG);
+}
+
 /* Allow the device files of the GPU and the files that the driver's library reads. */
 static int allow_gpu(struct fence *f)
 {
@@ -210,9 +218,8 @@ static int allow_role(struct fence *f, enum sandbox_role role, const struct conf
 	switch (role) {
 	case SANDBOX_ASSOCIATION:
 		ret = allow_in_spool(f, config, "incoming", FS_WORK);
-		if (ret == 0 &&
-		    config->node.audit != AUDIT_NONE) /* messages about refused peers are appended to the queue there */
-			ret = allow_in_spool(f, config, "audit", FS_USE | LANDLOCK_ACCESS_FS_MAKE_REG);
+		if (ret == 0)
+			ret = allow_audit(f, config);
 		return ret < 0 ? ret : allow_in_spool(f, config, "instances", FS_COMMIT);
 	case SANDBOX_INDEX:
 	case SANDBOX_NAMES:
@@ -223,7 +230,9 @@ static int allow_role(struct fence *f, enum sandbox_role role, const struct conf
 		return allow_deliver(f, config);
 	case SANDBOX_SEAT:
 		ret = allow_worker(f, config, false);
-		return ret < 0 ? ret : allow_in_spool(f, config, "pilots", FS_WORK);
+		if (ret == 0)
+			ret = allow_audit(f, config);
+		return ret < 0 ? ret : allow_in_spool(f, config, "pilots", FS_TOKENS);
 	case SANDBOX_CASE:
 		return allow_case(f, config, gpu);
 	case SANDBOX_HTTP:

@@ -379,7 +379,7 @@ static void audit_end(const struct intake *in, int rc, const struct err *err)
 	bool harmless = rc == 0 || rc == -ENODATA || (gone && !in->place->tls);
 
 	if (!in->calling[0] && !harmless)
-		audit_refused(&(struct audit_peer){in->requestor, in->host}, rc == -EBUSY, err->msg);
+		audit_refused(&(struct audit_peer){.aet = in->requestor, .host = in->host}, rc == -EBUSY, err->msg);
 }
 
 static void log_end(const struct intake *in, int rc, const struct err *err)

@@ -52,7 +52,7 @@ struct limits *peer_limits_table(struct peer_limits *s)
 
 static void audit_refusal(const char *host, const char *reason)
 {
-	audit_refused(&(struct audit_peer){NULL, host}, true, reason);
+	audit_refused(&(struct audit_peer){.host = host}, true, reason);
 }
 
 bool peer_limits_is_blocked(struct peer_limits *s, const struct in6_addr *sender, double now)

@@ -356,7 +356,7 @@ static void audit_delivery(struct schedule *s, const struct job_view *v, const s
 	for (size_t i = 0; i < v->n_objects; i++)
 		if (send->objects[i] == SEND_DUE)
 			audit_study_count(&study, v->objects[i].sop_class, 1);
-	audit_begin_transfer(&(struct audit_peer){d->aet, d->host}, &study);
+	audit_begin_transfer(&(struct audit_peer){.aet = d->aet, .host = d->host}, 0, &study, 1);
 }
 
 /* Start the next delivery of a queue. true: it was started. */

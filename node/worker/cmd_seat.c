@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "kernels/clock.h"
+#include "node/audit/audit.h"
 #include "node/base/exit_code.h"
 #include "node/base/folder.h"
 #include "node/base/log.h"
@@ -280,7 +281,9 @@ static int work(struct seat *s, struct err *err)
 
 static int run(struct seat *s)
 {
+	struct audit_peer pilot = {.host = s->from};
 	struct err err = {0};
+	bool regular;
 	int ret = seat_wait(s, &err);
 
 	if (ret < 0)
@@ -288,15 +291,19 @@ static int run(struct seat *s)
 	close(s->process.listen_fd);
 	log_event(LOG_NOTICE, "pilot-connected", "pilot=%s name=%s device=%s job=%lld batch=%s", log_quote(link_id(s->link)),
 		  log_quote(s->hello.name), log_quote(s->hello.device), (long long)s->hello.job, log_quote(s->hello.batch));
+	pilot.pilot = link_id(s->link);
+	audit_pilot(&pilot, true, NULL);
 	s->job = s->hello.job;
 	s->attempt = s->hello.attempt;
 	ret = tell_ready(s) ? 0 : -ECANCELED;
 	s->job = s->attempt = 0;
 	if (ret == 0)
 		ret = work(s, &err);
-	log_event(stop_requested || ret == -ECANCELED ? LOG_INFO : LOG_WARNING, "pilot-left", "pilot=%s name=%s reason=%s",
-		  log_quote(link_id(s->link)), log_quote(s->hello.name), log_quote(stop_requested ? "stopped" : err.msg));
-	return stop_requested || ret == -ECANCELED ? CODE_CANCELLED : CODE_PEER;
+	regular = stop_requested || ret == -ECANCELED;
+	log_event(regular ? LOG_INFO : LOG_WARNING, "pilot-left", "pilot=%s name=%s reason=%s", log_quote(link_id(s->link)),
+		  log_quote(s->hello.name), log_quote(stop_requested ? "stopped" : err.msg));
+	audit_pilot(&pilot, false, regular ? NULL : err.msg);
+	return regular ? CODE_CANCELLED : CODE_PEER;
 }
 
 static int begin(struct seat *s, struct err *err)

@@ -174,8 +174,10 @@ static enum job_run_end finish(struct job_run *run, struct err *err)
 	enum job_event event = EVENT_RECONSTRUCTED;
 	json_t *detail = NULL;
 
-	if (outcome->why.code == CASE_LOST)
+	if (outcome->why.code == CASE_LOST) {
+		*err = outcome->why;
 		return JOB_RUN_LOST;
+	}
 	if (stopped(run) || outcome->why.code == ECANCELED)
 		return JOB_RUN_STOPPED;
 	if (outcome->why.code == EHWPOISON || run->journal_failed) {

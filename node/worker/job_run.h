@@ -39,7 +39,7 @@ enum job_run_end {
 	JOB_RUN_REFUSED,	/* the case is held or failed; the journal has the reason */
 	JOB_RUN_NOT_RUNNING,	/* the job is not, or no longer, running; no event was written */
 	JOB_RUN_STOPPED,	/* stopped() returned true; no event was written */
-	JOB_RUN_LOST,		/* compute() returned CASE_LOST; no event was written, the outbox is kept */
+	JOB_RUN_LOST,		/* compute() returned CASE_LOST, see err; no event was written, the outbox is kept */
 	JOB_RUN_DEVICE_FAILED,	/* the device failed, see err; no event was written */
 	JOB_RUN_JOURNAL_FAILED, /* the journal cannot be read or written, see err */
 };

@@ -19,6 +19,7 @@ struct seat {
 	char *config_text; /* that the pilot gets; NULL: the embedded defaults */
 	struct link *link;
 	struct wire_message hello; /* of the pilot */
+	char from[64];		   /* its address */
 	int64_t job, attempt;	   /* of the case in work; 0: none */
 	bool cancelled;		   /* the manager does not want the case any more */
 	bool (*stopped)(void);	   /* SIGTERM */

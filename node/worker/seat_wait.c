@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "kernels/clock.h"
+#include "node/audit/audit.h"
 #include "node/base/log.h"
 #include "node/base/network.h"
 #include "node/base/version.h"
@@ -39,6 +40,7 @@ static void refuse(struct waiting *w, size_t i, const struct err *why)
 
 	log_event(LOG_WARNING, "pilot-refused", "pilot=%s from=%s reason=%s", log_quote(link_id(a->link)), a->from,
 		  log_quote(why->msg));
+	audit_refused(&(struct audit_peer){.pilot = link_id(a->link), .host = a->from}, false, why->msg);
 	snprintf(m.text, sizeof(m.text), "%s", why->msg);
 	if (link_send(a->link, &m, NULL) == 0)
 		link_drain(a->link, 1, NULL);
@@ -59,6 +61,7 @@ static void accept_one(struct waiting *w)
 		network_print(&address, a.from, sizeof(a.from));
 	if (w->n == SEAT_HANDSHAKES_MAX) { /* the oldest one has had the longest time */
 		log_event(LOG_WARNING, "pilot-refused", "from=%s reason=%s", w->list[0].from, log_quote("too many handshakes"));
+		audit_refused(&(struct audit_peer){.host = w->list[0].from}, true, "too many handshakes");
 		leave(w, 0);
 	}
 	if (link_open_node(fd, w->seat->process.config->node.spool, &a.link, NULL) == 0)
@@ -107,6 +110,7 @@ static int advance(struct waiting *w, size_t i)
 	}
 	w->seat->link = a->link;
 	w->seat->hello = m;
+	snprintf(w->seat->from, sizeof(w->seat->from), "%s", a->from);
 	w->list[i] = w->list[--w->n];
 	return 1;
 }

@@ -14,6 +14,7 @@ import xml.etree.ElementTree as ET
 
 from tools import node_harness as h
 from tools.node_harness import check, run, wait_for
+from tools.pilot_tools import Pilot, cluster_node, hello, long_case, quick_case
 
 try:
     import pydicom
@@ -289,5 +290,60 @@ def to_a_file(folder, things):
     check("audit_file" in p.stdout + p.stderr, p.stderr)
 
 
+def pilots(folder, things):
+    """Images on another machine: who connected, was refused and left; what each pilot got and brought back."""
+    path = os.path.join(folder, "audit.log")
+    n, _ = cluster_node(folder, things, audit='"file"', audit_file=f'"{path}"')
+    long_case(n)
+
+    def messages(name):
+        with open(path, "rb") as f:
+            return [m for m in map(Message, f.read().splitlines()) if m.name == name]
+
+    def wait(name, count=1):
+        wait_for(f"{count} x {name}", lambda: len(messages(name)) >= count)
+        return messages(name)
+
+    n.start()
+    pilot = Pilot(n, things, "d1").connected()
+    entered, = wait("Network Entry / Attach")
+    party, = entered.root.findall("ActiveParticipant")
+    check(party.get("UserID") == "d1" and party.get("NetworkAccessPointID") == "127.0.0.1" and entered.outcome == "0", entered.xml)
+    check(Pilot(n, things, "d1", secret="0" * 64, options=["--patience", "1"]).process.wait(60) == 7, "another secret")
+    check(Pilot(n, things, "d9", secret="0" * 64, options=["--patience", "1"]).process.wait(60) == 7, "an unknown ID")
+    hello(n, pilot, "9999999999999", "0.0 <other>")
+    hello(n, pilot, "9999999999999", "0.0 <other>")
+    for reason, who in (("no handshake with a pilot", "d1"), ("no secret of a pilot 'd9'", "d9"), ("it is version 0.0 <other>", "d1"),
+                        ("was used before", "d1")):
+        wait_for(reason, lambda reason=reason: [m for m in messages("Security Alert / Node Authentication") if reason in m.reason])
+        m = [m for m in messages("Security Alert / Node Authentication") if reason in m.reason][0]
+        party = m.root.findall("ActiveParticipant")[1]
+        check(m.outcome == "4" and party.get("UserID") == who and party.get("NetworkAccessPointID") == "127.0.0.1", m.xml)
+
+    files = hostile_exam(os.path.join(folder, "exam"), HOSTILE_PATIENT, "--views", 5)
+    source = pydicom.dcmread(files[0], stop_before_pixels=True)
+    h.send(n.port, files)
+    begun, = wait("Begin Transferring DICOM Instances")
+    check(begun.parties()["Destination Role ID"]["UserID"] == "d1" and begun.classes() == {source.SOPClassUID: len(files)}, begun.xml)
+    check(begun.ids("Study Instance UID") == [source.StudyInstanceUID], begun.xml)
+    pilot.kill()
+    left, = wait("Network Entry / Detach")
+    check(left.outcome == "4" and left.reason, left.xml)
+    quick_case(n)
+    Pilot(n, things, "d2").connected()
+    n.command("cancel", str(n.jobs()[0]["id"]))
+    n.wait_states("cancelled")
+    n.command("retry", str(n.jobs()[0]["id"]))
+    n.wait_states("delivered")
+    wait_for("the result is reported", lambda: [m for m in messages("DICOM Instances Transferred") if m.parties()["Source Role ID"]["UserID"] == "d2"])
+    result, = [m for m in messages("DICOM Instances Transferred") if m.parties()["Source Role ID"]["UserID"] == "d2"]
+    check(result.ids("Patient Number") == begun.ids("Patient Number") and sum(result.classes().values()) == 1, result.xml)
+    check(result.parties()["Destination Role ID"]["AlternativeUserID"] == "AETITLES=TOMONODE", result.xml)
+    check(n.stop() == 0, "SIGTERM")
+    check(wait("Network Entry / Detach", 2)[1].outcome == "0", "a regular end")
+    with open(path, "rb") as f:
+        validate(folder, [Message(line) for line in f.read().splitlines()])
+
+
 if __name__ == "__main__":
-    h.main([every_message, nothing_is_lost_without_syslog, to_a_file])
+    h.main([every_message, nothing_is_lost_without_syslog, to_a_file, pilots])

@@ -16,7 +16,7 @@ from tools import node_harness as h
 from tools.node_harness import check, wait_for
 
 INSIDE = os.path.join(os.environ.get("TOMONODE_BUILD", "."), "tests", "sandbox_inside")
-ROLES = ("listener", "association", "index", "worker:cpu", "worker:cuda:0", "deliver", "names", "http")
+ROLES = ("listener", "association", "index", "worker:cpu", "worker:cuda:0", "deliver", "names", "http", "seat", "case:cpu")
 KILLED = "killed"
 
 
@@ -40,7 +40,7 @@ def machine():
 
 def make_spool(folder):
     spool = os.path.join(folder, "spool")
-    for name in ("instances", "incoming", "outbox", "work"):
+    for name in ("instances", "incoming", "outbox", "work", "pilots"):
         os.makedirs(os.path.join(spool, name))
         with open(os.path.join(spool, name, "a"), "w") as f:
             f.write("bytes")
@@ -91,12 +91,14 @@ def files_of_each_role(folder, things):
     spool = make_spool(folder)
     no = "EACCES"
     expect(spool, "read", [f"{spool}/instances/a"], {"*": "done", "association": no, "deliver": no, "http": no})
+    expect(spool, "read", [f"{spool}/pilots/a"], {"*": no, "listener": "done", "seat": "done"})
+    expect(spool, "write", [f"{spool}/pilots/a"], {"*": no, "listener": "done", "seat": "done"})
     expect(spool, "write", [f"{spool}/instances/a"], {"*": no, "listener": "done"})
-    expect(spool, "read", [f"{spool}/outbox/a"], {"*": "done", "association": no, "index": no, "names": no, "http": no})
-    expect(spool, "write", [f"{spool}/outbox/a"], {"*": no, "listener": "done", "worker:cpu": "done", "worker:cuda:0": "done"})
+    expect(spool, "read", [f"{spool}/outbox/a"], {"*": "done", "association": no, "index": no, "names": no, "http": no, "case:cpu": no})
+    expect(spool, "write", [f"{spool}/outbox/a"], {"*": no, "listener": "done", "worker:cpu": "done", "worker:cuda:0": "done", "seat": "done"})
     expect(spool, "write", [f"{spool}/incoming/a"], {"*": no, "listener": "done", "association": "done"})
-    expect(spool, "write", [f"{spool}/work/a"], {"*": no, "listener": "done", "worker:cpu": "done", "worker:cuda:0": "done"})
-    expect(spool, "write", [f"{spool}/journal.db-wal"], {"*": "done", "names": no, "http": no})
+    expect(spool, "write", [f"{spool}/work/a"], {"*": no, "listener": "done", "worker:cpu": "done", "worker:cuda:0": "done", "seat": "done", "case:cpu": "done"})
+    expect(spool, "write", [f"{spool}/journal.db-wal"], {"*": "done", "names": no, "http": no, "case:cpu": no})
     expect(spool, "read", [f"{spool}/node.conf"], {"*": no, "listener": "done"})
     expect(spool, "make", [f"{spool}/new"], {"*": no, "listener": "done"})
     expect(spool, "read", ["/etc/passwd"], {"*": no, "listener": "done"})
@@ -106,6 +108,7 @@ def files_of_each_role(folder, things):
     check(inside("association", spool, "rename", f"{spool}/incoming/a {spool}/instances/b") == "done", "no commit")
     check(inside("association", spool, "remove", f"{spool}/instances/b") == "done", "no way back")
     check(inside("index", spool, "remove", f"{spool}/instances/a") == no, "the indexer removes an instance")
+    check(inside("seat", spool, "remove", f"{spool}/pilots/a") == no, "a seat removes a secret")
     check(inside("worker:cuda:0", spool, "read", __file__) == "done", "under auto the driver opens what it likes")
     check(inside("worker:cuda:0", spool, "socket", "inet") == "EPERM", "but no network")
 

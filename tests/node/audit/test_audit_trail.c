@@ -203,6 +203,49 @@ static void patients_in_turns(void **state)
 	audit_trail_close(t);
 }
 
+/* A case goes to a pilot, which fails; then to a worker of this node, which fails, too; then to another pilot. */
+static void pilots(void **state)
+{
+	struct place *p = *state;
+	struct audit_trail *t = NULL;
+	const char *text;
+	int64_t job = 0;
+
+	audit_start(&p->config->node, AUDIT_QUEUED, "serve");
+	assert_int_equal(journal_open_job(p->journal, "{\"key\":\"k\",\"kind\":\"dbt\",\"calling\":\"M\"}", 1000, &job, NULL), 0);
+	for (int i = 0; i < 3; i++)
+		add_patient(p, job, "a", "7", i < 2 ? "A1" : "B2", 1000);
+	assert_int_equal(audit_trail_open(p->dir, p->journal, &t, NULL), 0);
+	step(p, t, 2000);
+	reported(p);
+	append_event(p, job, EVENT_COMPLETE, "{\"protocol\":\"p\",\"destinations\":[\"pacs\"]}", 2000);
+	append_event(p, job, EVENT_STARTED, "{\"device\":\"cuda:0\",\"pilot\":\"gpu<1>\"}", 2000);
+	append_event(p, job, EVENT_CRASHED, "{\"reason\":\"died\",\"next\":1}", 2001);
+	append_event(p, job, EVENT_STARTED, "{\"device\":\"cpu\"}", 2002);
+	append_event(p, job, EVENT_CRASHED, "{\"reason\":\"died\",\"next\":1}", 2003);
+	step(p, t, 2004);
+	text = reported(p);
+	assert_int_equal(count(text, "<AuditMessage>"), 1);
+	assert_int_equal(count(text, "Begin Transferring DICOM Instances"), 1);
+	assert_int_equal(count(text, "UserID=\"gpu&lt;1&gt;\""), 1);
+	assert_int_equal(count(text, "ParticipantObjectID=\"A1\""), 1);
+	assert_int_equal(count(text, "ParticipantObjectID=\"B2\""), 1);
+	assert_int_equal(count(text, "NumberOfInstances=\"2\""), 1);
+	append_event(p, job, EVENT_STARTED, "{\"device\":\"cuda:0\",\"pilot\":\"gpu2\"}", 2005);
+	append_event(p, job, EVENT_RECONSTRUCTED, "{\"file\":\"outbox/1/x.dcm\",\"sop_instance\":\"1.5\",\"sop_class\":\"1.2\"}",
+		     2006);
+	step(p, t, 2007);
+	text = reported(p);
+	assert_int_equal(count(text, "<AuditMessage>"), 2);
+	assert_int_equal(count(text, "originalText=\"DICOM Instances Transferred\""), 1);
+	assert_int_equal(count(text, "UserID=\"gpu2\""), 2);
+	text = strstr(text, "originalText=\"DICOM Instances Transferred\"");
+	assert_non_null(strstr(text, "UID=\"1.2\" NumberOfInstances=\"1\""));
+	assert_true(strstr(text, "Source Role ID") > strstr(text, "UserID=\"gpu2\""));
+	assert_true(strstr(text, "AETITLES=") > strstr(text, "Source Role ID")); /* this node is the destination */
+	audit_trail_close(t);
+}
+
 /* Retention has taken the newest objects with their case: what was sent since then is told all the same. */
 static void position_beyond_the_last_object(void **state)
 {
@@ -278,7 +321,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(one_message_an_association),	    T(long_and_last_ones), T(deliveries),   T(patients_in_turns),
-		T(position_beyond_the_last_object), T(a_pipe_for_a_file),  T(switched_off),
+		T(position_beyond_the_last_object), T(a_pipe_for_a_file),  T(switched_off), T(pilots),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from tools import node_harness as h  # noqa: E402
 from tools.node_harness import check, wait_for  # noqa: E402
-from tools.pilot_tools import Pilot, cluster_node, exam, long_case, made_by, quick_case, running  # noqa: E402
+from tools.pilot_tools import Pilot, cluster_node, exam, hello, long_case, made_by, quick_case, running  # noqa: E402
 
 
 try:
@@ -17,7 +17,6 @@ except ImportError:
     print("skipped: pydicom is not installed")
     sys.exit(77)
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
-HELLO = os.path.join(os.environ.get("TOMONODE_BUILD", ""), "tests", "pilot_hello")
 
 
 def without_times(path):
@@ -78,10 +77,6 @@ def cancelled(folder, things):
     n.command("retry", str(job))
     n.wait_states("delivered")
     check(pilot.process.poll() is None, "the pilot ended")
-
-
-def hello(n, pilot, number, version):
-    return h.run(HELLO, f"127.0.0.1:{n.cluster_port}", "d1", pilot.secret.strip(), number, version, code=None).stdout
 
 
 def who_is_refused(folder, things):

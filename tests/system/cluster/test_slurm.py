@@ -9,7 +9,7 @@ import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 # pylint: disable=wrong-import-position
-from tools.cluster_tools import cluster, cluster_node, fake_pilot, reload, start_slurm
+from tools.cluster_tools import cluster, cluster_node, fake_pilot, reload, start_slurm, write
 from tools.node_harness import TOMONODE, check, main, wait_for
 from tools.slurm_tools import need_slurm
 
@@ -32,10 +32,22 @@ def wait_state(node, state, sentence):
         check('tomonode_problems{id="cluster"' in r.read().decode(), "no metric of the problem")
 
 
+def audited(folder, jobs):
+    """Submission and cancellation of each job are in the audit trail, with the node as the one that did it."""
+    with open(f"{folder}/audit.log", encoding="utf-8") as f:
+        messages = f.read().splitlines()
+    for number, name in jobs.items():
+        found = [m for m in messages if f'UserID="{name}" UserName="Slurm job {number}"' in m]
+        check(["Application Start" in found[0], "Application Stop" in found[-1]] == [True, True], found)
+        check(all('EventOutcomeIndicator="0"' in m and "Application Launcher" in m and 'UserName="tomonode cluster"' in m for m in found), found)
+
+
 def test_jobs_of_pilots(folder, things):
     """The secret is in no command line, in no file of others; a killed node finds its jobs again; without slurm they end."""
     slurm = start_slurm(folder, things)
     node = cluster_node(folder, slurm, min=2, program=fake_pilot(folder, "sleep 1000"))
+    node.node.update(audit='"file"', audit_file=f'"{folder}/audit.log"')
+    write(node)
     things.append(node)
     node.start()
     wait_for("two pilots run", lambda: [j[1] for j in slurm.jobs()] == ["RUNNING"] * 2)
@@ -68,6 +80,7 @@ def test_jobs_of_pilots(folder, things):
     wait_for("only the job of another node is left", lambda: [j[0] for j in slurm.jobs()] == [other])
     wait_for("the secrets are removed", lambda: not os.listdir(pilots))
     wait_for("the process has ended", lambda: not node.processes("cluster"))
+    audited(folder, jobs)
 
 
 def test_states_of_slurm(folder, things):

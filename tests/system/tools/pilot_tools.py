@@ -7,6 +7,8 @@ import subprocess
 from tools import node_harness as h
 from tools.node_harness import wait_for
 
+HELLO = os.path.join(os.environ.get("TOMONODE_BUILD", ""), "tests", "pilot_hello")
+
 
 def cluster_node(folder, things, *, local=False, shared=False, lease=30.0, name="node", **node):
     """A node with a PACS; without local workers unless `local`."""
@@ -64,6 +66,11 @@ class Pilot:
     def files(self):
         """All files in its folder."""
         return sorted(os.path.join(where, name) for where, _, names in os.walk(self.folder) for name in names)
+
+
+def hello(n, pilot, number, version):
+    """What the node replies to a pilot of another version, which has the secret of d1 and uses this token."""
+    return h.run(HELLO, f"127.0.0.1:{n.cluster_port}", "d1", pilot.secret.strip(), number, version, code=None).stdout
 
 
 def exam(folder, side="L", seed=1):
