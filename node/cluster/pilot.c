@@ -303,15 +303,17 @@ static int read_outcome(struct pilot *p, struct err *err)
 	return m.code == 0 && pilot_case_objects(m.body, order->job, err) < 0 ? -err->code : 0;
 }
 
-static void on_done(struct pilot *p)
+static void on_done(struct pilot *p, const struct worker_message *m)
 {
 	struct err err = {0};
 
-	if (p->phase != PILOT_RUNNING)
+	if (p->phase != PILOT_RUNNING || m->job != p->order.order.job)
 		return;
 	worker(p)->job = 0;
-	if (read_outcome(p, &err) < 0) {
-		finish(p, EIO, err.msg);
+	if (m->number != 0) /* as on a disk that has no room for the outcome either */
+		err_set(&err, m->number, "%s", m->text);
+	if (err.code || read_outcome(p, &err) < 0) {
+		finish(p, err.code == ENOSPC || err.code == EDQUOT ? err.code : EIO, err.msg);
 		return;
 	}
 	p->phase = PILOT_FINISHED;
@@ -352,7 +354,7 @@ static void on_worker_message(struct pilot *p, const struct worker_message *m)
 			send_message(p, &progress);
 		break;
 	case WORKER_DONE:
-		on_done(p);
+		on_done(p, m);
 		break;
 	case WORKER_BROKEN:
 		log_event(LOG_CRIT, "device-failed", "device=%s reason=%s", log_quote(p->device), log_quote(m->text));

@@ -21,7 +21,8 @@ enum worker_message_kind {
 	WORKER_REFUSED,	    /* the device cannot be opened or fails its self-test; text: the reason */
 	WORKER_JOB,	    /* job, attempt */
 	WORKER_ALIVE,	    /* job; of a pilot's worker also text: stage, number: progress in 1/1000 */
-	WORKER_DONE,	    /* job; number: 1: the device computed the case, 0: the case was refused */
+	WORKER_DONE,	    /* job; number: 1: the device computed the case, 0: the case was refused; of a pilot's worker: 0: the
+			       outcome is in its file, else an errno, and text: why there is no outcome */
 	WORKER_BROKEN,	    /* the device failed; job; text: its error */
 	WORKER_FORGET, /* to a seat: the case is not needed: the pilot stops it; then DONE, or READY if it had reported the case
 			*/

@@ -211,15 +211,13 @@ static int do_case(struct worker *w)
 	int ret = detached_case_run(w->process.config->node.spool, w->job, w->attempt, w->dev, w->cache, &monitor, &err);
 
 	malloc_trim(0);
-	if (ret == 0)
-		return send_message(w, WORKER_DONE, 1, NULL) ? CODE_OK : CODE_FAILED;
 	if (ret == -ECANCELED)
 		return CODE_CANCELLED;
-	if (ret == -EHWPOISON)
+	if (ret == -EHWPOISON) {
 		send_message(w, WORKER_BROKEN, 0, err.msg);
-	else
-		log_event(LOG_ERR, "case-failed", "job=%lld reason=%s", (long long)w->job, log_quote(err.msg));
-	return ret == -EHWPOISON ? CODE_DEVICE : CODE_FAILED;
+		return CODE_DEVICE;
+	}
+	return send_message(w, WORKER_DONE, -ret, ret < 0 ? err.msg : NULL) ? CODE_OK : CODE_FAILED;
 }
 
 static int work(struct worker *w)

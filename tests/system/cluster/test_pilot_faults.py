@@ -10,7 +10,7 @@ import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from tools import node_harness as h  # noqa: E402
-from tools.contract_tools import events_of  # noqa: E402
+from tools.contract_tools import events_of, fill, small_disk  # noqa: E402
 from tools.node_harness import check, wait_for  # noqa: E402
 from tools.pilot_tools import Pilot, cluster_node, exam, long_case, made_by, quick_case, running  # noqa: E402
 
@@ -163,5 +163,26 @@ def a_crashed_worker(folder, things):
     check(len(crashed) == 1 and "the worker of pilot d1 died with signal 11" in crashed[0], f"{crashed}")
 
 
+def a_full_disk_of_a_pilot(folder, things):
+    """It has room for the images, and none for the result: the reason names pilot and disk, and no attempt is counted as a crash."""
+    with small_disk(os.path.join(folder, "disk"), "64m") as mount:
+        n, _ = cluster_node(folder, things)
+        n.protocol.update(iterations=6, slice_spacing=1.0)
+        n.write_conf()
+        n.start()
+        pilot = Pilot(n, things, "d1", options=["--folder", mount]).connected()
+        h.send(n.port, exam(folder))
+        job = running(n, pilot)
+        wait_for("all files are there", lambda: any(name.endswith(".order") for name in os.listdir(os.path.join(mount, "work"))))
+        fill(mount, 0)
+        reason = wait_for("the attempt ends", lambda: [e["detail"]["reason"] for e in n.show(job)["events"] if e["event"] == "interrupted"])[0]
+        check(reason.startswith("on pilot d1: ") and "No space left" in reason, reason)
+        fill(mount, None)
+        n.command("retry", str(job))
+        n.wait_states("delivered")
+        check("crashed" not in events_of(n.spool, job), f"{events_of(n.spool, job)}")
+        pilot.stop()
+
+
 if __name__ == "__main__":
-    h.main([a_cut_result, a_crashed_worker, a_node_that_cannot_record, a_restarted_node, a_stopped_node, a_killed_seat, a_silent_pilot, a_killed_pilot], beside=3)
+    h.main([a_cut_result, a_full_disk_of_a_pilot, a_crashed_worker, a_node_that_cannot_record, a_restarted_node, a_stopped_node, a_killed_seat, a_silent_pilot, a_killed_pilot], beside=3)

@@ -1,45 +1,90 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Faults at random moments while pilots of Slurm reconstruct: of the node, of its processes, of pilots and of Slurm's daemons. In the end every
-exam has exactly one result in the archive, no job and no secret is left, and nobody had to act.
+"""Faults at random moments while pilots of Slurm reconstruct: of the node, of its processes, of pilots, of the connection and of Slurm's daemons.
+In the end every acknowledged image is stored, every exam has exactly one result in the archive, no job and no secret is left, nobody had to act,
+and all the time the status page explained what it showed.
 
-    test_slurm_faults.py [--faults N] [--seed S]
+    test_slurm_faults.py [--faults N] [--seed S] [--shared 1] [--only FAULT]
 
-One exam for each fault, N faults (5); each kind of fault once before any of them comes twice.
+One or two exams for each fault, N faults (5); each kind of fault once before any of them comes twice. --shared 1: pilots read and write the spool.
 """
-import argparse
 import contextlib
 import os
-import random
 import signal
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 # pylint: disable=wrong-import-position
 from tools import cluster_tools as c
+from tools import contract_tools as contract
+from tools import kill_tools
 from tools import node_harness as h
+from tools.fault_tools import Line, Witness
 from tools.node_harness import TOMONODE, check, wait_for
 from tools.slurm_tools import need_slurm
 
 need_slurm()
-h.need("storescu", "Orthanc")
+HELLO = os.path.join(os.environ.get("TOMONODE_BUILD", ""), "tests", "pilot_hello")
+h.need("Orthanc", HELLO)
+OPTIONS, RNG = contract.arguments(faults=5, shared=0, only="")
 LEASE = 3
+PROGRAM = """#!/bin/sh
+# The pilot; while there is a file `other`, one of another version.
+export TMPDIR="{folder}/disk"
+[ ! -e "{folder}/other" ] || {{ read secret; exec "{hello}" "$3" "$5" "$secret" "$(date +%s%3N)" "0.0 (other)"; }}
+exec "{tomonode}" "$@"
+"""
 
 
-class Run:
-    def __init__(self, folder, things, rng):
-        self.rng, self.folder = rng, folder
+class Disk:
+    """The disk of the pilots: small, if this machine can mount one."""
+
+    def __init__(self, path):
+        self.path, self.stack, self.small = path, contextlib.ExitStack(), False
+        os.makedirs(path)
+        with contextlib.suppress(h.Skipped):
+            self.stack.enter_context(contract.small_disk(path, "64m"))
+            self.small = True
+
+    def stop(self):
+        self.stack.close()
+
+
+class Run(kill_tools.Run):
+    def __init__(self, folder, things):
+        self.folder = folder
         self.slurm = c.start_slurm(folder, things)
-        self.archive = h.Orthanc(os.path.join(folder, "pacs"))
-        things.append(self.archive)
-        self.archive.start()
-        self.node = c.cluster_node(folder, self.slurm, self.archive.port, program=f'"{TOMONODE}"', output=f'"{folder}/pilot.%j"')
-        self.node.cluster["lease"] = LEASE
-        self.node.slurm["idle"] = 5.0
-        c.write(self.node)
-        things.append(self.node)
-        self.node.start()
+        archive = kill_tools.Orthanc(os.path.join(folder, "pacs"))
+        archive.start()
+        self.disk = Disk(os.path.join(folder, "disk"))
+        things += [archive, self.disk]
+        node = self.configured(c.cluster_node(folder, self.slurm, archive.port))
+        things += [node, self.line]
+        super().__init__(node, archive, contract.Exams(os.path.join(folder, "exam"), "--system", "siemens-inspiration", "--binning", "8",
+                                                       "--views", "9"), RNG)
+        contract.start(node)
+        self.witness = Witness(node)
+        things.append(self.witness)
+        self.finish(*self.next_exam())
+        began = time.monotonic()
+        self.finish(*self.next_exam())
+        self.span = time.monotonic() - began
+
+    def configured(self, node):
+        program = os.path.join(self.folder, "program")
+        with open(program, "w", encoding="ascii") as f:
+            f.write(PROGRAM.format(folder=self.folder, hello=HELLO, tomonode=TOMONODE))
+        os.chmod(program, 0o755)
+        self.line = Line(node.cluster_port)
+        node.cluster.update(lease=LEASE, advertise=f'"127.0.0.1:{self.line.port}"', shared_spool="true" if OPTIONS.shared else "false")
+        node.slurm.update(program=f'"{program}"', output=f'"{self.folder}/pilot.%j"', idle=5.0)
+        node.protocol.update(iterations=2, slice_spacing=1.0)
+        c.write(node)
+        return node
+
+    # ---- the faults ----
 
     def signal(self, pids, number, pause=0):
         """Send it to one of the processes; with a pause SIGCONT after it. Nothing if there is none now."""
@@ -52,12 +97,8 @@ class Run:
                 time.sleep(pause)
                 os.kill(pid, signal.SIGCONT)
 
-    def restart(self, name, start):
-        self.slurm.kill(name)
-        time.sleep(self.rng.uniform(0, 2))
-        start()
-
-    # ---- the faults ----
+    def pause(self):
+        return self.rng.uniform(1, 2 * LEASE)
 
     def pilot_killed(self):
         self.signal(self.slurm.processes_of("pilot"), signal.SIGKILL)
@@ -66,11 +107,18 @@ class Run:
         self.signal(self.slurm.processes_of("pilot"), signal.SIGSTOP, 2 * LEASE)
 
     def node_killed(self):
-        self.node.kill()
-        self.node.start()
+        contract.kill_role(self.node, "all")
+
+    def node_stopped(self):
+        os.killpg(self.node.session, signal.SIGSTOP)
+        time.sleep(self.pause())
+        os.killpg(self.node.session, signal.SIGCONT)
+
+    def manager_killed(self):
+        contract.kill_role(self.node, "manager")
 
     def manager_stopped(self):
-        self.signal([self.node.process.pid], signal.SIGSTOP, self.rng.uniform(1, 2 * LEASE))
+        self.signal([self.node.session], signal.SIGSTOP, self.pause())
 
     def seat_killed(self):
         self.signal(self.node.processes("seat"), signal.SIGKILL)
@@ -78,66 +126,124 @@ class Run:
     def cluster_process_killed(self):
         self.signal(self.node.processes("cluster"), signal.SIGKILL)
 
+    def restart(self, name, start):
+        self.slurm.kill(name)
+        time.sleep(self.rng.uniform(0, 2 * LEASE))
+        start()
+
     def controller_killed(self):
         self.restart("slurmctld", self.slurm.start_controller)
+
+    def controller_stopped(self):
+        self.signal([self.slurm.processes["slurmctld"].pid], signal.SIGSTOP, 2 * self.pause())
 
     def slurmd_killed(self):
         name = self.rng.choice(list(self.slurm.nodes))
         self.restart(name, lambda: self.slurm.start_node(name))
 
     def slurmd_stopped(self):
-        self.signal([self.slurm.processes[self.rng.choice(list(self.slurm.nodes))].pid], signal.SIGSTOP, 3)
+        self.signal([self.slurm.processes[self.rng.choice(list(self.slurm.nodes))].pid], signal.SIGSTOP, self.pause())
+
+    def job(self):
+        jobs = self.slurm.jobs("%i")
+        return self.rng.choice(jobs)[0] if jobs else None
 
     def job_cancelled(self):
-        jobs = self.slurm.jobs("%i")
-        if jobs:
-            self.slurm.command("scancel", self.rng.choice(jobs)[0], code=None)
+        if job := self.job():
+            self.slurm.command("scancel", job, code=None)
 
     def job_requeued(self):
-        jobs = self.slurm.jobs("%i")
-        if jobs:
-            self.slurm.command("scontrol", "requeue", self.rng.choice(jobs)[0], code=None)
+        if job := self.job():
+            self.slurm.command("scontrol", "requeue", job, code=None)
 
-    FAULTS = (pilot_killed, node_killed, cluster_process_killed, controller_killed, pilot_stopped, seat_killed, job_requeued, slurmd_killed,
-              manager_stopped, slurmd_stopped, job_cancelled)
+    def line_cut(self):
+        """Neither FIN nor RST; afterwards the old connections go on, or are dead for ever."""
+        self.line.cut(forget=self.rng.random() < 0.5)
+        time.sleep(self.rng.uniform(0, 2 * LEASE))
+        self.line.mend()
+
+    def pilots_disk_full(self):
+        if not self.disk.small:
+            print("skipped: pilots_disk_full: only root may mount a tmpfs")
+            return
+        contract.fill(self.disk.path, self.rng.choice((0, self.rng.randrange(4 << 20))))
+        time.sleep(self.pause())
+        contract.fill(self.disk.path, None)
+
+    def other_version(self):
+        """Slurm starts pilots of another version; they are refused."""
+        before, path = self.node.log_text().count("it is version 0.0 (other)"), os.path.join(self.folder, "other")
+        with open(path, "w", encoding="ascii"):
+            pass
+        for job, in self.slurm.jobs("%i"):
+            self.slurm.command("scancel", job, code=None)
+        until = time.monotonic() + 2 * LEASE
+        while time.monotonic() < until and self.node.log_text().count("it is version 0.0 (other)") == before:
+            time.sleep(0.1)
+        os.unlink(path)
+
+    def token_replayed(self):
+        """Somebody has the secret of a pilot, and uses a token again."""
+        folder = os.path.join(self.node.spool, "pilots")
+        for name in [n for n in os.listdir(folder) if n.endswith(".used")]:
+            with contextlib.suppress(FileNotFoundError):
+                with open(os.path.join(folder, name), encoding="ascii") as f:
+                    token = f.read().strip().lstrip("0")
+                with open(os.path.join(folder, name[:-5]), encoding="ascii") as f:
+                    secret = f.read().strip()
+                said = h.run(HELLO, f"127.0.0.1:{self.node.cluster_port}", name[:-5], secret, token, "0.0 (other)", code=None).stdout
+                check("WELCOME" not in said and "version" not in said, f"a token that was used is accepted: {said}")
+
+    FAULTS = (line_cut, pilots_disk_full, other_version, node_killed, pilot_stopped, token_replayed, pilot_killed, cluster_process_killed,
+              controller_killed, seat_killed, job_requeued, slurmd_killed, manager_killed, manager_stopped, node_stopped, slurmd_stopped, job_cancelled,
+              controller_stopped)
 
     # ---- the run ----
 
-    def exam(self, number, fault):
-        files = h.simulate(os.path.join(self.folder, f"exam{number}"), "--seed", number, "--views", 9)
-        missing = set(files)
-        sent = h.send(self.node.port, sorted(missing), code=None)
-        missing -= sent
-        time.sleep(self.rng.uniform(0, 1.5))
+    def carry_out(self, number, fault):
+        exams = [self.next_exam()]
+        if self.rng.random() < 0.4:
+            exams.append(self.exams.number(5000 + number))
+        senders = [threading.Thread(target=self.ledger.send, args=(self.node.port, objects), daemon=True) for _, objects in exams]
+        for sender in senders:
+            sender.start()
+        time.sleep(self.rng.uniform(0, self.span))
         began = time.monotonic()
         fault(self)
-        while missing:  # as a modality does
-            missing -= h.send(self.node.port, sorted(missing), code=None)
-        wait_for(f"exam {number} is delivered after {fault.__name__}: {self.node.states()}",
-                 lambda: self.node.states() == ["delivered"] * number, 180)
-        print(f"{number:4d} {fault.__name__}: {time.monotonic() - began:.1f} s", flush=True)
+        self.kills += 1
+        self.killed[fault.__name__] += 1
+        for sender in senders:
+            sender.join(120)
+            check(not sender.is_alive(), "a sender hangs")
+        for study, objects in exams:
+            self.finish(study, objects, 300)
+        check(not self.witness.wrong, f"the status page: {self.witness.wrong[:3]}")
+        print(f"{number:4d} {fault.__name__}: {len(exams)} exam(s), {time.monotonic() - began:.1f} s", flush=True)
+
+    def rows(self):
+        return [("faults", self.kills), *super().rows()[1:], ("samples of the status page", self.witness.samples)]
 
 
 def test_faults(folder, things):
-    rng = random.Random(options.seed)
-    run = Run(folder, things, rng)
-    faults = []
-    for number in range(1, options.faults + 1):
-        faults = faults or list(Run.FAULTS)
-        run.exam(number, faults.pop(0 if number <= len(Run.FAULTS) else rng.randrange(len(faults))))
-    found = run.archive.objects()
-    check(len(found) == options.faults and all(len(uids) == 1 for uids in found.values()), f"the archive has {found}")
+    run = Run(folder, things)
+    kinds = [f for f in Run.FAULTS if OPTIONS.only in ("", f.__name__)]
+    print(f"an exam takes {run.span:.2f} s when undisturbed", flush=True)
+    waiting = []
+    for number in range(1, OPTIONS.faults + 1):
+        waiting = waiting or (list(kinds) if number == 1 else RNG.sample(kinds, len(kinds)))
+        fault = waiting.pop(0)
+        try:
+            run.carry_out(number, fault)
+        except AssertionError as e:
+            raise AssertionError(f"fault {number}, {fault.__name__}: {e}") from e
     wait_for("all jobs have ended", lambda: not run.slurm.jobs(), 120)
     wait_for("no secret is left", lambda: not os.listdir(os.path.join(run.node.spool, "pilots")), 120)
     wait_for("Slurm is up", lambda: c.cluster(run.node)["state"] == "up")
     check(not os.listdir(os.path.join(run.node.spool, "work")), "work/ is not empty")
+    check(not run.disk.small or not os.listdir(run.disk.path), f"the pilots left {os.listdir(run.disk.path)}")
+    contract.print_table("what the status page said", sorted((f"{state}: {text}", n) for (state, text), n in run.witness.said.items()))
+    run.conclude("faults while pilots of Slurm reconstruct")
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--faults", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=h.seed())
-    options = parser.parse_args()
-    sys.argv = sys.argv[:1]
-    print(f"seed {options.seed}")
     h.main([test_faults])
