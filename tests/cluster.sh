@@ -9,6 +9,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 packages=(slurmctld slurmd slurm-client munge dcmtk orthanc python3-pydicom)
 export TOMONODE=${TOMONODE:-$PWD/build/dev/tomonode} TOMONODE_SOURCE=$PWD
+export TOMONODE_BUILD=${TOMONODE_BUILD:-$(dirname "$TOMONODE")} # its tests/pilot_hello
 PATH=$PATH:/usr/sbin
 
 missing() {

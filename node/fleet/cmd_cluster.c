@@ -203,9 +203,14 @@ static bool read_demand(struct cluster *c)
 	struct fleet_demand demand;
 	int got;
 
-	while ((got = fleet_ipc_receive(c->ipc_fd, &demand, sizeof(demand))) > 0)
-		fleet_connected(&c->fleet, demand.seats, demand.n < FLEET_MAX ? demand.n : FLEET_MAX, demand.waiting,
-				clock_seconds());
+	while ((got = fleet_ipc_receive(c->ipc_fd, &demand, sizeof(demand))) > 0) {
+		demand.unanswered[FLEET_ID_SIZE - 1] = '\0';
+		if (demand.unanswered[0])
+			fleet_unanswered(&c->fleet, demand.unanswered);
+		else
+			fleet_connected(&c->fleet, demand.seats, demand.n < FLEET_MAX ? demand.n : FLEET_MAX, demand.waiting,
+					clock_seconds());
+	}
 	return got == 0;
 }
 

@@ -150,6 +150,7 @@ void fleet_listed(struct fleet *f, const struct fleet_row *rows, size_t n, doubl
 static void connected(struct fleet *f, struct fleet_pilot *p, const struct fleet_seat *seat, double now)
 {
 	if (!p->connected) {
+		p->unanswered = false;
 		p->idle_since = now;
 		p->was_connected = true;
 		f->failures = 0;
@@ -179,6 +180,14 @@ void fleet_connected(struct fleet *f, const struct fleet_seat *seats, size_t n, 
 			p->since = p->state == FLEET_RUNNING ? now : p->since;
 		}
 	}
+}
+
+void fleet_unanswered(struct fleet *f, const char *id)
+{
+	struct fleet_pilot *p = find(f, id);
+
+	if (p)
+		p->unanswered = true;
 }
 
 /* ---- actions ---- */
@@ -213,6 +222,8 @@ static struct fleet_action cancel(struct fleet_pilot *p, double now)
 static struct fleet_action next_of_pilot(struct fleet *f, struct fleet_pilot *p, double now, double *next)
 {
 	if (p->state == FLEET_ENDING && p->job > 0 && is_due(fmax(p->since, p->cancelled) + FLEET_END_LIMIT, now, next))
+		return cancel(p, now);
+	if (is_alive(p) && p->unanswered && p->job > 0)
 		return cancel(p, now);
 	if (p->state == FLEET_RUNNING && !p->connected && p->job > 0 && is_due(p->since + FLEET_CONNECT_LIMIT, now, next)) {
 		if (!p->was_connected)

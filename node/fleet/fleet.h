@@ -14,6 +14,7 @@
  * - A pilot that is not wanted ends after it was idle for `idle` s; a job that waits in Slurm's queue is cancelled after no more
  *   pilots were wanted for that time. Above `max` both happen at once; with a `max` of 0 jobs whose pilot is not
  *   connected are cancelled, too. A pilot that computes is never ended.
+ * - The job of a pilot that did not answer when its case was cancelled is cancelled, and no longer counted.
  * - A job that is submitted but whose number is unknown (sbatch gave no reply) is a pilot: squeue finds it by its name.
  * - After a failed submission, and after a job that ended without its pilot having connected, the next submission waits
  *   FLEET_WAIT_FIRST s, doubled each time up to FLEET_WAIT_CAP. A pilot that connects ends this.
@@ -48,6 +49,7 @@ struct fleet_pilot {
 	double cancelled;  /* time of the last scancel; 0: none */
 	bool connected, busy;
 	bool was_connected;
+	bool unanswered; /* it did not answer a cancellation, and has not connected again */
 	bool requeued;	 /* PENDING: it ran before; Slurm lets such a job wait for minutes */
 	char reason[80]; /* PENDING: why it waits, as Slurm names it */
 };
@@ -131,6 +133,8 @@ void fleet_replied(struct fleet *f, enum fleet_controller why, const char *text)
 void fleet_listed(struct fleet *f, const struct fleet_row *rows, size_t n, double now);
 /* All connected pilots, and the number of cases that no device is free for. */
 void fleet_connected(struct fleet *f, const struct fleet_seat *seats, size_t n, int waiting, double now);
+/* The pilot `id` did not stop a case that was cancelled. */
+void fleet_unanswered(struct fleet *f, const char *id);
 /* Return the next action; the fleet then counts it as carried out. Call it until it returns FLEET_NOTHING. *ret_next: latest time
  * of the next call. */
 struct fleet_action fleet_next(struct fleet *f, const struct fleet_limits *limits, double now, double *ret_next);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages between the manager and the process that runs Slurm's commands (`tomonode cluster`), over a socket pair
- * (SOCK_SEQPACKET). Both ends are the same program, so a message is a C structure. The manager sends demands; the process sends
- * reports, whenever something has changed, and the ids of pilots that should end. */
+ * (SOCK_SEQPACKET). Both ends are the same program, so a message is a C structure. The manager sends demands, whenever something
+ * has changed, and the ids of pilots that did not answer a cancellation; the process sends reports and the ids of pilots that
+ * should end. */
 #ifndef TOMONODE_NODE_FLEET_IPC_H
 #define TOMONODE_NODE_FLEET_IPC_H
 
 #include "node/fleet/fleet.h"
 
 struct fleet_demand {
-	int waiting; /* cases that no device is free for */
+	char unanswered[FLEET_ID_SIZE]; /* this pilot did not answer a cancellation; "": none, and the members below are set */
+	int waiting;			/* cases that no device is free for */
 	uint32_t n;
 	struct fleet_seat seats[FLEET_MAX]; /* the connected pilots */
 };

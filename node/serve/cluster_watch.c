@@ -116,6 +116,21 @@ static void read_reports(struct cluster_watch *w, struct schedule *s, const stru
 	}
 }
 
+/* The jobs of these pilots are cancelled. While Slurm's commands cannot be run, their missing connection ends them later. */
+static void report_unanswered(struct schedule *s, const struct process *p)
+{
+	for (size_t i = 0; i < s->n_unanswered; i++) {
+		struct fleet_demand event = {0};
+
+		if (!fleet_conf_is_id(s->unanswered[i]))
+			continue;
+		snprintf(event.unanswered, sizeof(event.unanswered), "%.*s", FLEET_ID_SIZE - 1, s->unanswered[i]);
+		if (p && p->ipc_fd >= 0)
+			fleet_ipc_send(p->ipc_fd, &event, sizeof(event));
+	}
+	s->n_unanswered = 0;
+}
+
 static void make_demand(struct schedule *s, struct fleet_demand *d, double now)
 {
 	memset(d, 0, sizeof(*d)); /* it is compared and sent as bytes */
@@ -139,6 +154,7 @@ void cluster_watch_step(struct cluster_watch *w, struct schedule *s, double now)
 
 	if (!p && w->at > 0 && w->at <= s->clock && !s->stopping && !is_running(s))
 		start(w, s);
+	report_unanswered(s, p);
 	if (!p || p->ipc_fd < 0)
 		return;
 	read_reports(w, s, p);

@@ -50,6 +50,8 @@ struct schedule {
 	struct slots slots; /* slots_configure() before the first step */
 	int cluster_fd;	    /* socket that seats accept pilots from; 0: none */
 	struct schedule_lost lost[SLOTS_SEATS_MAX];
+	char unanswered[SLOTS_SEATS_MAX][64]; /* IDs of pilots that did not answer a cancellation, until n_unanswered is reset */
+	size_t n_unanswered;
 	struct schedule_queue queues[SCHEDULE_QUEUES_MAX];
 	size_t n_queues;
 	bool stopping;	 /* start no more processes */

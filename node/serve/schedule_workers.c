@@ -267,10 +267,21 @@ static void on_broken(struct schedule *s, struct process *p, const char *reason,
 		interrupted(s, job, reason, now);
 }
 
+static void on_unanswered(struct schedule *s, const struct worker_message *m)
+{
+	log_event(LOG_WARNING, "pilot-unanswered", "pilot=%s reason=%s", log_quote(m->pilot), log_quote(m->text));
+	if (s->n_unanswered < SLOTS_SEATS_MAX)
+		snprintf(s->unanswered[s->n_unanswered++], sizeof(s->unanswered[0]), "%s", m->pilot);
+}
+
 static void on_message(struct schedule *s, struct process *p, const struct worker_message *m, double now)
 {
 	if (p->seat && m->kind == WORKER_READY) {
 		on_seat_ready(s, p, m);
+		return;
+	}
+	if (p->seat && m->kind == WORKER_UNANSWERED) {
+		on_unanswered(s, m);
 		return;
 	}
 	if (m->job != p->job)
@@ -303,6 +314,7 @@ static void on_message(struct schedule *s, struct process *p, const struct worke
 	case WORKER_JOB:
 	case WORKER_FORGET:
 	case WORKER_END:
+	case WORKER_UNANSWERED:
 		break;
 	}
 }

@@ -138,6 +138,8 @@ int seat_cancel(struct seat *s, int64_t job, int64_t attempt, struct err *err)
 			ret = err_set(err, ETIMEDOUT, "the pilot %s did not stop a case within %.0f s", s->hello.name,
 				      SEAT_CANCEL_LIMIT);
 	}
+	if (ret == -ETIMEDOUT)
+		tell(s, WORKER_UNANSWERED, err->msg);
 	return ret < 0 ? ret : err_set(err, ECONNRESET, "stopped");
 }
 

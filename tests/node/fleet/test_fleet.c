@@ -19,6 +19,7 @@
  *	refuses, down	the last submission failed; a list failed
  *	up		a list succeeded
  *	accepts		sbatch --test-only succeeded
+ *	deaf a		pilot a did not answer a cancellation
  *	adopt a		the secret of a was found at the start
  *	silent		from now on sbatch gives no reply
  *	-		nothing
@@ -74,6 +75,8 @@ static void event(struct bench *b, const char *text, double now)
 		read_list(b, words, now);
 	else if (!strncmp(copy, "seats", 5))
 		read_seats(b, words, now);
+	else if (!strncmp(copy, "deaf", 4))
+		fleet_unanswered(&b->f, words);
 	else if (!strncmp(copy, "adopt", 5))
 		fleet_adopt(&b->f, words, now);
 	else if (!strcmp(copy, "refuses"))
@@ -276,6 +279,28 @@ static void test_lost_connection(void **state)
 	assert_int_equal(b.f.failures, 0);
 }
 
+static void test_unanswered_cancellation(void **state)
+{
+	static const struct step steps[] = {
+		{0, "seats 2", "submit submit"},   {1, "list Ra Rb", ""},	   {2, "seats 0 a* b*", ""},
+		{3, "seats 1 a* b*", ""}, /* the case of a is cancelled, another one waits: there may be no third pilot */
+		{13, "deaf a", "cancel 1 submit"}, {14, "seats 1 b*", ""},	   {15, "list Ea Rb Rc", ""},
+		{16, "seats 0 b* c*", ""},	   {17, "list Rb Rc", "forget a"}, {18, "deaf x", ""}, /* none of Slurm */
+	};
+	static const struct step returned[] = {
+		{0, "silent", ""},     {1, "seats 1", "submit"},
+		{2, "seats 0 a*", ""}, {12, "deaf a", ""},    /* the number of its job is unknown */
+		{13, "seats 0", ""},   {14, "seats 0 a", ""}, /* it connected again */
+		{15, "list Ra", ""},
+	};
+	struct bench b = {.limits = {0, 2, 100}}, again = {.limits = {0, 2, 100}};
+
+	(void)state;
+	PLAY(&b, steps);
+	PLAY(&again, returned);
+	assert_int_equal(b.f.failures, 0);
+}
+
 /* Slurm lets a job wait for minutes before it starts it again: until then another one takes its place. */
 static void test_requeued_job(void **state)
 {
@@ -401,6 +426,7 @@ int main(void)
 		cmocka_unit_test(test_refused_submissions_wait),
 		cmocka_unit_test(test_pilots_that_do_not_connect),
 		cmocka_unit_test(test_lost_connection),
+		cmocka_unit_test(test_unanswered_cancellation),
 		cmocka_unit_test(test_requeued_job),
 		cmocka_unit_test(test_no_reply_to_a_submission),
 		cmocka_unit_test(test_restart_of_the_node),

@@ -4,6 +4,7 @@
 reconstructs by itself."""
 import io
 import os
+import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -15,6 +16,8 @@ from tools.slurm_tools import need_slurm
 need_slurm()
 need("storescu", "Orthanc")
 EXAMS = 4
+
+
 def exams(folder):
     return [simulate(os.path.join(folder, f"exam{i}"), "--seed", i, "--views", 9) for i in range(1, EXAMS + 1)]
 
@@ -81,5 +84,34 @@ def test_shared_spool(folder, things):
     with_pilots(folder, things, True)
 
 
+def test_cancelled_case_of_a_stopped_pilot(folder, things):
+    """It does not answer: its job alone is cancelled, and another pilot comes for the next exam, although there may be only one."""
+    orthanc, slurm = Orthanc(os.path.join(folder, "pacs")), c.start_slurm(folder, things)
+    things.append(orthanc)
+    orthanc.start()
+    node = c.cluster_node(folder, slurm, orthanc.port, program=f'"{TOMONODE}"', output=f'"{folder}/pilot.%j"', max=1, idle=3600.0)
+    node.protocol.update(iterations=1000, slice_spacing=1.0)
+    c.write(node)
+    things.append(node)
+    node.start()
+    other = slurm.command("sbatch", "--parsable", "--job-name=tomonode-0123456789ab", "--output=/dev/null", stdin="#!/bin/sh\nsleep 1000\n")
+    first, second = exams(folder)[:2]
+    send(node.port, first)
+    job = node.wait_states("running")[0]["id"]
+    pilot = next(number for number, in slurm.jobs("%i") if number != other)
+    pid, = slurm.processes_of("pilot")
+    node.protocol.update(iterations=1, slice_spacing=5.0)
+    c.reload(node)
+    os.kill(pid, signal.SIGSTOP)
+    node.command("cancel", str(job))
+    send(node.port, second)
+    node.wait_states("cancelled", "delivered", seconds=120)
+    ends = node.log_text()
+    check("did not stop a case within 10 s" in ends and ends.count(" pilot-cancelled ") == 1 and f"job={pilot} " in ends[ends.index(" pilot-cancelled "):],
+          f"not cancelled: {ends[-2000:]}")
+    left = [number for number, in slurm.jobs("%i")]
+    check(other in left and pilot not in left and len(left) == 2, f"jobs are {left}")
+
+
 if __name__ == "__main__":
-    main([test_streamed, test_shared_spool])
+    main([test_streamed, test_shared_spool, test_cancelled_case_of_a_stopped_pilot])
