@@ -93,6 +93,20 @@ static int add_profile(struct seat_case *c, size_t profile, struct err *err)
 	return ret; /* a folder that cannot be read is reported by the case that needs it */
 }
 
+/* Set the sizes to those of the files: one that another sender sent again may have a longer group 0002 than is recorded. */
+static void measure_files(struct seat_case *c)
+{
+	for (size_t i = 0; i < c->order.order.n_files; i++) {
+		struct instance_row *row = &c->order.order.files[i];
+		char path[500];
+		struct stat st;
+
+		if (snprintf(path, sizeof(path), "%s/%s", c->spool, row->file) < (int)sizeof(path) && lstat(path, &st) == 0 &&
+		    S_ISREG(st.st_mode))
+			row->bytes = (uint64_t)st.st_size;
+	}
+}
+
 static int make_order(struct seat_case *c, const struct case_order *order, struct err *err)
 {
 	const struct config *config = c->seat->process.config;
@@ -100,6 +114,7 @@ static int make_order(struct seat_case *c, const struct case_order *order, struc
 
 	c->order.order = *order;
 	c->order.config = c->seat->config_text;
+	measure_files(c);
 	for (size_t i = 0; ret == 0 && !config->cluster.shared_spool && i < config->n_profiles; i++)
 		ret = add_profile(c, i, err);
 	return ret;
@@ -361,6 +376,15 @@ static int send_files(struct seat_case *c, struct err *err)
 	return ret < 0 ? ret : 0;
 }
 
+/* A file cannot be read. An image may be damaged: the job run verifies all of them, and names those that are. */
+static void end_unreadable(struct seat_case *c, const struct err *why)
+{
+	bool image = c->out.index < c->order.order.n_files && !digest_error_is_transient(why->code);
+
+	c->result->damaged = image;
+	end_case(c, image ? EBADMSG : why->code, why->msg);
+}
+
 /* Messages until the case is done. Negative: the connection cannot be used any more. */
 static int converse(struct seat_case *c, struct err *err)
 {
@@ -372,8 +396,8 @@ static int converse(struct seat_case *c, struct err *err)
 		size_t n;
 
 		ret = send_files(c, err);
-		if (ret < 0) { /* an image cannot be read: this is no fault of the pilot */
-			end_case(c, err->code, err->msg);
+		if (ret < 0) { /* this is no fault of the pilot */
+			end_unreadable(c, err);
 			return seat_cancel(c->seat, c->order.order.job, c->order.order.attempt, err);
 		}
 		ret = seat_receive(c->seat, &m, &bytes, &n, err);

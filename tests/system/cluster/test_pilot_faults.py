@@ -4,6 +4,7 @@
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -184,5 +185,28 @@ def a_full_disk_of_a_pilot(folder, things):
         pilot.stop()
 
 
+def files_of_other_lengths(folder, things):
+    """One was sent again with a longer head, which the journal does not record: it is sent as it is. One is too short: the case is held, the reason names
+    the file, and the case continues when the image is sent again."""
+    n, _ = cluster_node(folder, things)
+    n.start()
+    files = exam(folder)
+    h.send(n.port, files)
+    n.wait_states("ready")
+    stored = [os.path.join(n.spool, "instances", name) for name in n.stored_files()]
+    with open(stored[0], "rb") as f:
+        raw = f.read()
+    end = 144 + struct.unpack_from("<I", raw, 140)[0]
+    more = b"\2\0\x16\0AE\6\0OTHER "
+    with open(stored[0], "wb") as f:
+        f.write(raw[:140] + struct.pack("<I", end - 144 + len(more)) + raw[144:end] + more + raw[end:])
+    os.truncate(stored[1], 5000)
+    Pilot(n, things, "d1").connected()
+    reason = n.wait_states("held")[0]["reason"]
+    check(os.path.basename(stored[1]) in reason, reason)
+    h.send(n.port, files)
+    n.wait_states("delivered")
+
+
 if __name__ == "__main__":
-    h.main([a_cut_result, a_full_disk_of_a_pilot, a_crashed_worker, a_node_that_cannot_record, a_restarted_node, a_stopped_node, a_killed_seat, a_silent_pilot, a_killed_pilot], beside=3)
+    h.main([a_cut_result, a_full_disk_of_a_pilot, files_of_other_lengths, a_crashed_worker, a_node_that_cannot_record, a_restarted_node, a_stopped_node, a_killed_seat, a_silent_pilot, a_killed_pilot], beside=3)

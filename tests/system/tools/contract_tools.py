@@ -202,7 +202,7 @@ def status_lines(pid):
 
 def roles(node):
     """Which processes of the node do what: {"manager": [...], "receiver": [...], "association": [...], "worker": [...], ...}."""
-    found = {"manager": [node.session]}
+    found = {"manager": [node.session], **({"worker": node.pilot_processes()} if node.pilots else {})}
     parents, others = {}, []
     for pid in node.processes():
         try:
@@ -233,7 +233,7 @@ def kill_role(node, role):
             os.kill(pid, signal.SIGKILL)
     if node.session in victims:
         node.process.wait(20)
-    wait_for("they are dead", lambda: not set(victims) & set(node.processes()), 60, 0.001)
+    wait_for("they are dead", lambda: not set(victims) & set(node.processes() + node.pilot_processes()), 60, 0.001)
     return len(victims)
 
 

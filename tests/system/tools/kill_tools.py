@@ -8,7 +8,7 @@ from tools import contract_tools as c
 from tools import node_harness as h
 from tools.node_harness import check, wait_for
 
-ROLES = ["all", "manager", "receiver", "association", "index", "worker", "deliver", "commit", "status"]
+ROLES = ["all", "manager", "receiver", "association", "index", "worker", "deliver", "commit", "status"] + (["seat", "cluster"] if h.EXECUTOR == "slurm" else [])
 COMMITMENT = {"retry_first": 0.1, "retry_cap": 0.5, "commitment": "true", "commitment_wait": 1, "commitment_timeout": 2, "commitment_attempts": 50}
 
 

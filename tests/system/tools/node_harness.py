@@ -24,6 +24,7 @@ import traceback
 import urllib.request
 
 TOMONODE = os.environ.get("TOMONODE", "tomonode")
+EXECUTOR = os.environ.get("TOMONODE_EXECUTOR") or "local"  # of all nodes that do not choose one: "local" or "slurm"
 
 
 class Skipped(Exception):
@@ -199,6 +200,18 @@ class Orthanc:
             self.process = None
 
 
+@functools.cache
+def slurm():
+    """The cluster of this program, for EXECUTOR "slurm"."""
+    from tools.slurm_tools import Slurm, need_slurm
+    need_slurm()
+    cluster = Slurm(tempfile.mkdtemp(prefix="tomonode-slurm-"), 6)
+    atexit.register(cluster.stop)
+    cluster.start()
+    os.environ["SLURM_CONF"] = cluster.conf
+    return cluster
+
+
 class Node:
     """`tomonode serve` in a session of its own, so that all of it can be killed at once."""
 
@@ -215,6 +228,11 @@ class Node:
         self.status = {"enabled": "false"}  # each test's port would have to be its own
         self.more_protocols = self.more_routes = ""  # texts that begin with a comma
         self.more = ""  # further lists
+        self.pilots = ""  # with EXECUTOR "slurm" their sections: as many pilots as it would have devices; the account names their jobs
+        if EXECUTOR == "slurm" and "executor" not in node:
+            self.node["executor"], self.cluster_port, count = '"slurm"', free_port(), self.node["device"].count(",") + 1
+            self.pilots = (f'cluster = {{ bind = "127.0.0.1"; port = {self.cluster_port}; advertise = "127.0.0.1:{self.cluster_port}"; lease = 5.0; }};\n'
+                           f'slurm = {{ min = {count}; max = {count}; account = "{self.cluster_port}"; program = "{TOMONODE}"; }};\n')
         self.process = None
         os.makedirs(folder, exist_ok=True)
         self.write_conf()
@@ -229,7 +247,7 @@ class Node:
                     f'destinations = ( {{ name = "pacs"; aet = "PACS"; host = "127.0.0.1"; port = {self.pacs_port};{destination} }} );\n'
                     f'protocols = ( {{ name = "quick";{protocol} }}{self.more_protocols} );\n'
                     'routes = ( { name = "dbt"; kind = "dbt"; protocol = "quick"; destinations = [ "pacs" ]; }'
-                    f'{self.more_routes} );\n' + self.more + extra)
+                    f'{self.more_routes} );\n' + self.more + self.pilots + extra)
 
     def start(self, wait=True, command=()):
         """command: the words of a program that starts it."""
@@ -272,6 +290,16 @@ class Node:
                 pass
             self.process.wait()
             self.process = None
+        if self.pilots:
+            slurm().command("scancel", "--account", str(self.cluster_port), code=None)
+
+    def pilot_processes(self):
+        """Process numbers of the pilots of Slurm, with those of their workers."""
+        if not self.pilots:
+            return []
+        pilots = subprocess.run(["pgrep", "-f", f"tomonode pilot --node 127.0.0.1:{self.cluster_port} "], capture_output=True, text=True).stdout.split()
+        workers = subprocess.run(["pgrep", "-P", ",".join(pilots)], capture_output=True, text=True).stdout.split() if pilots else []
+        return [int(pid) for pid in pilots + workers]
 
     def processes(self, what=""):
         """Process numbers of this node (its session), by the word after the program's name: "serve" is manager, receiver, associations."""
@@ -474,6 +502,8 @@ def main(tests, beside=1):
     wanted = selected([test.__name__ for test in tests], sys.argv[1:])
     chosen = [test for test in tests if test.__name__ in wanted]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
+    if EXECUTOR == "slurm":
+        slurm()  # one for all tests
     if beside == 1 or len(chosen) == 1 or sanitizer():
         sys.exit(0 if all([run_test(test) for test in chosen]) else 1)
     exams_folder()  # one for all, so before their processes are started
