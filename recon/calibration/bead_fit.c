@@ -156,6 +156,22 @@ static int derivatives(const struct fit *f, const double system[SYSTEM_PARAMETER
 	return n;
 }
 
+/* Add what a point adds to J'J and J'r, along the axes from `first` to `last`. sign: -1 subtracts from the matrix. */
+static void add_point(const struct fit *f, const double system[SYSTEM_PARAMETERS], const struct bead_point *point, int first,
+		      int last, int sign, double *matrix, double *gradient)
+{
+	double d[LOCAL_MAX][2], r[2];
+	int index[LOCAL_MAX], n = derivatives(f, system, f->q, point, index, d);
+
+	residual(f, system, f->q, point, r);
+	for (int a = first; a <= last; a++)
+		for (int j = 0; j < n; j++) {
+			gradient[index[j]] += d[j][a] * r[a];
+			for (int k = 0; k < n; k++)
+				matrix[(size_t)index[j] * (size_t)f->n + (size_t)index[k]] += sign * d[j][a] * d[k][a];
+		}
+}
+
 /* Compute J'J and J'r. */
 static void linearise(struct fit *f)
 {
@@ -164,18 +180,8 @@ static void linearise(struct fit *f)
 	memset(f->matrix, 0, (size_t)f->n * (size_t)f->n * sizeof(*f->matrix));
 	memset(f->gradient, 0, (size_t)f->n * sizeof(*f->gradient));
 	system_of(f, f->q, system);
-	for (int i = 0; i < f->in->n_points; i++) {
-		double d[LOCAL_MAX][2], r[2];
-		int index[LOCAL_MAX], n = derivatives(f, system, f->q, &f->in->points[i], index, d);
-
-		residual(f, system, f->q, &f->in->points[i], r);
-		for (int j = 0; j < n; j++) {
-			f->gradient[index[j]] += d[j][0] * r[0] + d[j][1] * r[1];
-			for (int k = 0; k < n; k++)
-				f->matrix[(size_t)index[j] * (size_t)f->n + (size_t)index[k]] +=
-					d[j][0] * d[k][0] + d[j][1] * d[k][1];
-		}
-	}
+	for (int i = 0; i < f->in->n_points; i++)
+		add_point(f, system, &f->in->points[i], 0, 1, 1, f->matrix, f->gradient);
 }
 
 /* Return 1 if a parameter is at its upper limit, -1 at its lower one, 0 otherwise. */
@@ -308,26 +314,65 @@ static void start(struct fit *f)
 	}
 }
 
-/* Return the standard deviation of the sum of one or two parameters, from the factors of the matrix in `scratch`. */
-static double deviation(struct fit *f, double noise, int i, int k)
+/* Compute the change of the parameters if the positions of a bead along an axis are left out, into `next`. false: the others do
+ * not determine them. */
+static bool leave_out(struct fit *f, const double system[SYSTEM_PARAMETERS], int bead, int axis)
 {
+	memcpy(f->scratch, f->matrix, (size_t)f->n * (size_t)f->n * sizeof(*f->scratch));
 	memset(f->next, 0, (size_t)f->n * sizeof(*f->next));
-	f->next[i] = f->next[k] = 1;
+	for (int i = 0; i < f->in->n_points; i++)
+		if (f->in->points[i].bead == bead)
+			add_point(f, system, &f->in->points[i], axis, axis, -1, f->scratch, f->next);
+	if (!normal_factor(f->scratch, f->n))
+		return false;
 	normal_solve(f->scratch, f->n, f->next);
-	return noise * sqrt(i == k ? f->next[i] : f->next[i] + f->next[k]);
+	return true;
 }
 
-/* Write the standard deviations of the system's parameters. All are infinite if the matrix is singular. */
+/* Write the variances of the system's parameters, and behind them that of the sum of the first two, by the jackknife. */
+static bool jackknife(struct fit *f, const double system[SYSTEM_PARAMETERS], double ret[SYSTEM_PARAMETERS + 1])
+{
+	int groups = 2 * f->in->phantom.n_beads;
+	double part = (groups - 1.0) / groups;
+
+	for (int g = 0; g < groups; g++) {
+		if (!leave_out(f, system, g / 2, g % 2))
+			return false;
+		for (int i = 0; i < f->n_system; i++)
+			ret[i] += part * f->next[i] * f->next[i];
+		ret[f->n_system] += part * (f->next[0] + f->next[1]) * (f->next[0] + f->next[1]);
+	}
+	return true;
+}
+
+/* The same from the inverse of J'J. */
+static bool propagate(struct fit *f, double noise, double ret[SYSTEM_PARAMETERS + 1])
+{
+	memcpy(f->scratch, f->matrix, (size_t)f->n * (size_t)f->n * sizeof(*f->scratch));
+	if (!normal_factor(f->scratch, f->n))
+		return false;
+	for (int i = 0; i <= f->n_system; i++) {
+		bool sum = i == f->n_system;
+
+		memset(f->next, 0, (size_t)f->n * sizeof(*f->next));
+		f->next[sum ? 0 : i] = 1;
+		f->next[sum ? 1 : i] = 1;
+		normal_solve(f->scratch, f->n, f->next);
+		ret[i] = noise * noise * (sum ? f->next[0] + f->next[1] : f->next[i]);
+	}
+	return true;
+}
+
+/* Write the standard deviations of the system's parameters. All are infinite if the points do not determine them. */
 static void deviations(struct fit *f, double noise, struct bead_fit *ret)
 {
-	bool both = f->in->fitted[SYSTEM_AXIS_HEIGHT] && f->in->fitted[SYSTEM_SOURCE_AXIS], solved;
+	double variance[SYSTEM_PARAMETERS + 1] = {0};
+	bool solved = f->per_bead ? propagate(f, noise, variance) : jackknife(f, ret->value, variance);
 
-	memcpy(f->scratch, f->matrix, (size_t)f->n * (size_t)f->n * sizeof(*f->scratch));
-	solved = normal_factor(f->scratch, f->n);
 	for (int i = 0; i < f->n_system; i++)
-		ret->sd[f->index[i]] = solved ? deviation(f, noise, i, i) : INFINITY;
-	if (both) /* they are the first two */
-		ret->sd_sum = solved ? deviation(f, noise, 0, 1) : INFINITY;
+		ret->sd[f->index[i]] = solved ? sqrt(variance[i]) : INFINITY;
+	if (f->in->fitted[SYSTEM_AXIS_HEIGHT] && f->in->fitted[SYSTEM_SOURCE_AXIS]) /* they are the first two */
+		ret->sd_sum = solved ? sqrt(variance[f->n_system]) : INFINITY;
 }
 
 static void finish(struct fit *f, double sum, struct bead_fit *ret)

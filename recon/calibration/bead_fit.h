@@ -14,9 +14,15 @@
  * - BEADS_UNKNOWN: nothing. Fitted: x, y, z of each bead. The scale along z is then nearly free, and `support` is not in the
  * model at all; this mode exists to compute how uncertain the result would be.
  *
- * Levenberg-Marquardt (Levenberg 1944, Marquardt 1963) on residuals in bins, with parameters limited to [lo, hi]. Standard
- * deviations are the roots of the diagonal of s^2 (J'J)^-1, with s^2 the sum of squares over (residuals - parameters). Lengths in
- * mm, angles in degrees, positions in views in bins, 0 at the centre of the first bin. */
+ * Levenberg-Marquardt (Levenberg 1944, Marquardt 1963) on residuals in bins, with parameters limited to [lo, hi]. Lengths in mm,
+ * angles in degrees, positions in views in bins, 0 at the centre of the first bin.
+ *
+ * Standard deviations, BEADS_KNOWN: the jackknife (Efron, The Jackknife, the Bootstrap and Other Resampling Plans, 1982, ch. 3)
+ * over groups; a group is the positions of one bead along one axis. Without group g of n, the parameters change by
+ * d_g = -(J'J - J_g'J_g)^-1 J_g' r_g (linearised); a variance is (n - 1) / n times the sum of d_g^2. The errors of one bead are
+ * alike in its views: its place in the phantom is wrong, or a bead that stays at nearly the same u is sampled alike by the bins.
+ * Otherwise each bead has its own parameters, which absorb most of that and cannot be left out: roots of the diagonal of
+ * s^2 (J'J)^-1, with s^2 the sum of squares over (residuals - parameters), which holds for independent errors. */
 #ifndef TOMONODE_RECON_BEAD_FIT_H
 #define TOMONODE_RECON_BEAD_FIT_H
 
