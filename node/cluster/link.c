@@ -22,6 +22,7 @@
 
 #define IDENTITY_SIZE (PILOT_ID_SIZE + 24)
 #define KEY_SIZE 32
+#define READ_BUFFER ((size_t)256 << 10) /* bytes */
 
 struct buffer {
 	uint8_t *bytes;
@@ -157,6 +158,8 @@ static SSL_CTX *make_context(bool node)
 		return NULL;
 	}
 	SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+	SSL_CTX_set_read_ahead(context, 1); /* else two reads for each record; link_receive() is called until it has no more */
+	SSL_CTX_set_default_read_buffer_len(context, READ_BUFFER);
 	SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
 	if (node)
@@ -386,7 +389,7 @@ static int queue(struct link *l, enum wire_kind kind, const void *bytes, size_t 
 {
 	int ret;
 
-	if (l->out_at > 0) {
+	if (l->out_at > l->out.n / 2) { /* so no byte is moved more than once on average */
 		memmove(l->out.bytes, l->out.bytes + l->out_at, l->out.n - l->out_at);
 		l->out.n -= l->out_at;
 		l->out_at = 0;

@@ -611,13 +611,18 @@ static void read_node(struct pilot *p)
 		drop_link(p, err.msg);
 }
 
+static bool is_sending(const struct pilot *p)
+{
+	return p->phase == PILOT_FINISHED && p->out.offsets && p->out.index < p->out.n;
+}
+
 /* Send what can be sent; a sign of life if nothing was sent for a while. */
 static void write_node(struct pilot *p)
 {
 	struct err err = {0};
 	int ret = 0;
 
-	if (p->phase == PILOT_FINISHED && p->out.offsets && p->out.index < p->out.n)
+	if (is_sending(p))
 		ret = transfer_out_step(&p->out, p->link, &err);
 	if (ret < 0) {
 		finish(p, EIO, err.msg);
@@ -648,7 +653,8 @@ static void wait_for_work(struct pilot *p)
 	double wait = TICK;
 
 	if (p->link)
-		fds[1] = (struct pollfd){.fd = link_fd(p->link), .events = link_events(p->link)};
+		fds[1] = (struct pollfd){.fd = link_fd(p->link),
+					 .events = (short)(link_events(p->link) | (is_sending(p) ? POLLOUT : 0))};
 	else if (p->worker_ready || p->phase != PILOT_IDLE)
 		wait = fmin(fmax(p->dial_at - clock_seconds(), 0), TICK);
 	if (worker(p) && worker(p)->ipc_fd >= 0)

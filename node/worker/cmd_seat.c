@@ -109,7 +109,7 @@ int seat_receive(struct seat *s, struct wire_message *ret_message, const void **
 		ret = receive(s, ret_message, ret_bytes, ret_n, err);
 	if (ret != 0)
 		return ret;
-	fds[1].events = link_events(s->link);
+	fds[1].events = (short)(link_events(s->link) | (s->sending ? POLLOUT : 0));
 	poll(fds, 2, (int)(1000 * s->process.config->cluster.lease / SEAT_PINGS_IN_LEASE / 2));
 	if (s->job != 0)
 		read_manager(s);
@@ -122,6 +122,7 @@ int seat_cancel(struct seat *s, int64_t job, int64_t attempt, struct err *err)
 	double until = clock_seconds() + SEAT_CANCEL_LIMIT;
 	int ret = link_send(s->link, &m, err);
 
+	s->sending = false;
 	while (ret >= 0 && !stop_requested) {
 		struct wire_message reply = {0};
 		const void *bytes;

@@ -22,6 +22,7 @@ struct seat {
 	char from[64];		   /* its address */
 	int64_t job, attempt;	   /* of the case in work; 0: none */
 	bool cancelled;		   /* the manager does not want the case any more */
+	bool sending;		   /* files of the case wait to be queued */
 	bool (*stopped)(void);	   /* SIGTERM */
 };
 

@@ -368,11 +368,13 @@ static int send_files(struct seat_case *c, struct err *err)
 	size_t before = c->out.index;
 	int ret;
 
+	c->seat->sending = false;
 	if (c->out.index >= c->out.n)
 		return 0;
 	ret = transfer_out_step(&c->out, c->seat->link, err);
 	if (c->out.index > before || ret == 1)
 		monitor_progress(c->monitor, "open", (double)c->out.index / (double)c->out.n);
+	c->seat->sending = ret == 0;
 	return ret < 0 ? ret : 0;
 }
 
@@ -436,6 +438,7 @@ void seat_compute(void *ctx, const struct case_order *order, const char *out_dir
 		result = (struct case_outcome){0};
 		err_set(&result.why, CASE_LOST, "%s", err.msg);
 	}
+	seat->sending = false;
 	transfer_out_end(&c.out);
 	transfer_in_end(&c.in);
 	for (size_t i = 0; i < c.order.n_flatfields; i++)

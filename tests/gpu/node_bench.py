@@ -24,6 +24,7 @@ ENDED_BADLY = ("held", "failed", "dead-letter", "cancelled", "quarantined")
 UID = re.compile(rb"2\.25\.[0-9]{20,39}")
 FORMAT = b"2.25.187423086190561735112968317458421907734"  # the version of sinogram objects: stays
 PIXEL_DATA = b"\xe0\x7f\x10\x00"
+TIMES = re.compile(rb"(?:\x08\x00\x12\x00DA|\x08\x00\x13\x00TM|\x08\x00\x23\x00DA|\x08\x00\x33\x00TM|\x18\x00\x02\xa0DT)(..)", re.DOTALL)
 
 
 class Trouble(Exception):
@@ -89,6 +90,17 @@ def touch_memory(folder, size):
     os.unlink(path)
 
 
+def without_times(path):
+    """The bytes of an object (explicit VR, little endian), with zeros for the dates and times at which it was made."""
+    with open(path, "rb") as f:
+        data = bytearray(f.read())
+    header = max(data.find(PIXEL_DATA), 0) or len(data)
+    for m in TIMES.finditer(data, 0, header):
+        n = int.from_bytes(m.group(1), "little")
+        data[m.end():m.end() + n] = bytes(n)
+    return bytes(data)
+
+
 def median(values):
     values = sorted(values)
     n = len(values)
@@ -117,6 +129,21 @@ def all_processes():
         except OSError:  # it has ended meanwhile
             pass
     return found
+
+
+def word_of(pid):
+    """The word after the name of its program."""
+    try:
+        with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as f:
+            words = f.read().split("\0")
+    except OSError:
+        words = []
+    return words[1] if len(words) > 1 else "?"
+
+
+def processes_of(session):
+    """(word, process number) of all processes of a session."""
+    return sorted((word_of(pid), pid) for pid, p in all_processes().items() if p["session"] == session and p["state"] != "Z")
 
 
 # ---- exams ----
@@ -209,10 +236,20 @@ class Receiver:
         self.process.wait()
 
 
+def stop_session(process):
+    """End its first process, and kill all that is left of the session after a while."""
+    process.terminate()
+    try:
+        process.wait(30)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
 class Node:
     """`tomonode serve` on a spool of its own, in a session of its own."""
 
-    def __init__(self, folder, pacs_port, device, protocol, settings=(), extra="", kind="dbt", destination=""):
+    def __init__(self, folder, pacs_port, device, protocol, settings=(), extra="", kind="dbt", destination="", more=""):
         self.folder, self.spool = folder, os.path.join(folder, "spool")
         self.conf, self.log_path = os.path.join(folder, "node.conf"), os.path.join(folder, "node.log")
         self.port = free_port()
@@ -224,7 +261,7 @@ class Node:
             f.write(f'node = {{ port = {self.port}; spool = "{self.spool}"; device = "{device}"; reserve = "64 MB"; {extra} }};\n'
                     f'destinations = ( {{ name = "pacs"; aet = "PACS"; host = "127.0.0.1"; port = {pacs_port}; retry_first = 1.0;{destination} }} );\n'
                     f'protocols = ( {{ name = "{protocol}"; kind = "{kind}";{keys} }} );\n'
-                    f'routes = ( {{ name = "{kind}"; kind = "{kind}"; protocol = "{protocol}"; destinations = [ "pacs" ]; }} );\n')
+                    f'routes = ( {{ name = "{kind}"; kind = "{kind}"; protocol = "{protocol}"; destinations = [ "pacs" ]; }} );\n{more}')
         self.command("check")
         with open(self.log_path, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen([program(), "serve", "-c", self.conf], stdout=log, stderr=log, start_new_session=True)
@@ -269,24 +306,47 @@ class Node:
                     os.unlink(os.path.join(root, name))
 
     def processes(self):
-        """(what, process number) of all its processes, by the word after the program's name."""
-        return sorted((self.name_of(pid), pid) for pid, p in all_processes().items() if p["session"] == self.process.pid and p["state"] != "Z")
+        return sorted(("manager" if pid == self.process.pid else what, pid) for what, pid in processes_of(self.process.pid))
 
     def name_of(self, pid):
-        try:
-            with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as f:
-                words = f.read().split("\0")
-        except OSError:
-            words = []
-        return "manager" if pid == self.process.pid else words[1] if len(words) > 1 else "?"
+        return "manager" if pid == self.process.pid else word_of(pid)
 
     def stop(self):
-        self.process.terminate()
-        try:
-            self.process.wait(30)
-        except subprocess.TimeoutExpired:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+        stop_session(self.process)
+
+
+class Pilot:
+    """`tomonode pilot` for a node with executor "pilots", in a session of its own. shared: it works in the node's spool."""
+
+    def __init__(self, node, cluster_port, device, shared, name="pilot"):
+        self.folder = os.path.join(node.folder, name)
+        self.log_path, secret = self.folder + ".log", self.folder + ".secret"
+        with open(secret, "w", encoding="ascii") as f:
+            f.write(node.command("pilot-token", name))
+        where = ["--spool", node.spool] if shared else ["--folder", self.folder]
+        with open(self.log_path, "w", encoding="utf-8") as log:
+            self.process = subprocess.Popen([program(), "pilot", "--node", f"127.0.0.1:{cluster_port}", "--id", name, "--name", name,
+                                             "--secret-file", secret, "--device", device, *where], stdout=log, stderr=log, start_new_session=True)
+        wait_for("the pilot is connected", lambda: self.says(" connected ") or self.process.poll() is not None, 120)
+        if self.process.poll() is not None:
+            raise Trouble(f"the pilot ended: {self.log_end()}")
+
+    def log_end(self, size=2000):
+        with open(self.log_path, encoding="utf-8", errors="replace") as f:
+            return f.read()[-size:]
+
+    def says(self, text):
+        return text in self.log_end(100000)
+
+    def processes(self):
+        return processes_of(self.process.pid)
+
+    def files(self):
+        """What it keeps of cases."""
+        return sorted(os.path.join(root, name) for root, _, names in os.walk(self.folder) for name in names)
+
+    def stop(self):
+        stop_session(self.process)
 
 
 def work_folder(asked):

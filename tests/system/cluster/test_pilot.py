@@ -64,6 +64,19 @@ def same_bytes_from_a_shared_spool(folder, things):
     same_bytes_as_local(folder, things, shared=True)
 
 
+def a_large_exam(folder, things):
+    """Files above the limit of what waits to be sent follow as soon as it was sent: not after a sign of life, here after 300 s."""
+    n, _ = cluster_node(folder, things, lease=3600.0)
+    n.protocol.update(iterations=1, slice_spacing=5.0)
+    n.write_conf()
+    n.start()
+    Pilot(n, things, "d1").connected()
+    files = h.simulate(os.path.join(folder, "large"), binning=4)
+    check(sum(os.path.getsize(f) for f in files) > 25e6, "the exam is too small for this test")
+    h.send(n.port, files)
+    n.wait_states("delivered", seconds=60)
+
+
 def cancelled(folder, things):
     n, _ = cluster_node(folder, things)
     long_case(n)
@@ -100,4 +113,4 @@ def who_is_refused(folder, things):
 
 
 if __name__ == "__main__":
-    h.main([same_bytes_as_local, same_bytes_from_a_shared_spool, cancelled, who_is_refused], beside=3)
+    h.main([a_large_exam, same_bytes_as_local, same_bytes_from_a_shared_spool, cancelled, who_is_refused], beside=3)
