@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_devices.c - `tomonode devices`: list the devices of this machine by their names for --device and node.device, and the
- * reason if there is no GPU; with --check, test whether they compute correctly. */
+ * reason if there is no GPU; with --check, test whether they compute correctly; then the slots of the node that runs with the
+ * configuration: its workers, and the pilots that are connected. */
 #include <jansson.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "kernels/clock.h"
 #include "kernels/device.h"
 #include "node/command/commands.h"
+#include "node/config/config_path.h"
+#include "node/jobs/node_facts.h"
 #include "node/process/options.h"
 #include "node/store/event.h"
+#include "node/store/node_file.h"
 #include "recon/core/self_test.h"
 
 enum { OPTION_CHECK = OPTION_LONG };
 
 static const struct option_spec option_specs[] = {
+	{'c', "config", "FILE", "configuration file of a node, whose slots are listed, too, if it runs"},
 	{OPTION_CHECK, "check", NULL,
 	 "test each device as each worker does at its start: compare projections and backprojections with the CPU"},
 	{0},
@@ -20,10 +27,12 @@ static const struct option_spec option_specs[] = {
 
 static const struct command_spec spec = {
 	.name = "devices",
-	.usage = "[--check] [--json]",
+	.usage = "[-c FILE] [--check] [--json]",
 	.summary =
 		"List the devices (CPU, GPUs) that can reconstruct. The names are values for --device and the key node.device.",
-	.text = "With --check, the exit code is 6 if a device fails.",
+	.text = "If a node runs with the configuration, its slots follow: the workers of this machine's devices, and pilots on "
+		"other\n"
+		"machines. With --check, the exit code is 6 if a device fails.",
 	.options = option_specs,
 	.json = true,
 };
@@ -81,8 +90,84 @@ static void show_device(void *ctx, const char *device, const char *name, size_t 
 		json_array_append_new(listing->array, entry);
 }
 
+/* ---- the slots of a node ---- */
+
+static const char *text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+static void print_slots(const struct config *config, const json_t *slots, const struct node_facts *facts)
+{
+	char text[300];
+	const json_t *one;
+	size_t i;
+
+	printf("\nslots of the node %s (spool %s):\n", config->node.aet, config->node.spool);
+	json_array_foreach(slots, i, one)
+	{
+		const char *device = text_of(one, "device"), *state = text_of(one, "state");
+		bool disabled = json_is_true(json_object_get(one, "disabled"));
+
+		printf("%-10s %s%s%s\n", text_of(one, "name"), device, device[0] ? ": " : "",
+		       disabled			   ? "disabled"
+		       : !strcmp(state, "waiting") ? "waits for a pilot"
+						   : state);
+		if (disabled)
+			printf("%-10s %s\n", "", text_of(one, "reason"));
+	}
+	node_cluster_text(&facts->from_manager.cluster, text, sizeof(text));
+	if (facts->from_manager.cluster.used)
+		printf("%s\n", text);
+	if (facts->from_manager.pilot_refused[0])
+		printf("refused: pilot %s\n", facts->from_manager.pilot_refused);
+}
+
+/* Return the slots of the node that runs with this configuration, printed already unless `json`; NULL: none runs. */
+static json_t *list_slots(const struct config *config, bool json)
+{
+	static struct node_facts facts;
+	json_t *report, *slots;
+
+	node_facts_of_spool(config, clock_wall(), &facts);
+	report = facts.runs ? node_file_read(config->node.spool) : NULL;
+	slots = json_incref(json_object_get(report, "devices"));
+	json_decref(report);
+	if (slots && !json)
+		print_slots(config, slots, &facts);
+	return slots;
+}
+
+/* path NULL: the configuration that a node would use, if there is a valid one. */
+static int read_config(const struct options *o, const char *path, struct config **ret_config)
+{
+	char buffer[CONFIG_PATH_BUFFER];
+	struct err ignored = {0};
+
+	if (path)
+		return options_config(o, path, ret_config);
+	if (config_load(config_path_default(buffer), NULL, NULL, ret_config, &ignored) < 0)
+		*ret_config = NULL;
+	return CODE_OK;
+}
+
+static json_t *json_of(const struct listing *listing, const char *no_cuda, int code, json_t *slots)
+{
+	json_t *all = json_pack("{s:b, s:i, s:O, s:s}", "ok", code == CODE_OK, "code", code, "devices", listing->array, "no_cuda",
+				no_cuda);
+
+	if (slots)
+		json_object_set_new(all, "slots", slots);
+	return all;
+}
+
 int cmd_devices(int argc, char **argv)
 {
+	struct config *config = NULL;
+	const char *path = NULL;
+	json_t *slots;
 	struct listing listing = {0};
 	struct device *cuda = NULL;
 	struct options o;
@@ -90,26 +175,35 @@ int cmd_devices(int argc, char **argv)
 	int n, id, code;
 
 	options_begin(&o, &spec, argc, argv);
-	while ((id = options_next(&o)) >= 0)
+	while ((id = options_next(&o)) >= 0) {
 		listing.check = listing.check || id == OPTION_CHECK;
+		if (id == 'c')
+			path = o.value;
+	}
 	if (id == OPTION_STOP)
 		return o.code;
+	code = read_config(&o, path, &config);
+	if (code != CODE_OK)
+		return code;
 	if (o.json)
 		listing.array = json_array();
 	n = device_list(show_device, &listing);
 	if (n <= 0) {
 		json_decref(listing.array);
+		config_free(config);
 		return options_fail(&o, CODE_DEVICE, "no device can be opened");
 	}
 	if (device_cuda_count() == 0 && device_cuda_open(0, &cuda, &why) == 0)
 		cuda = device_close(cuda); /* a device appeared after the count */
 	code = listing.failed ? CODE_DEVICE : CODE_OK;
-	if (o.json)
-		return options_json(json_pack("{s:b, s:i, s:o, s:s}", "ok", code == CODE_OK, "code", code, "devices",
-					      listing.array, "no_cuda", why.msg)) == CODE_OK
-			       ? code
-			       : CODE_FAILED;
-	if (why.msg[0])
+	if (!o.json && why.msg[0])
 		printf("%-10s %s\n", "no cuda", why.msg);
+	slots = config ? list_slots(config, o.json) : NULL;
+	config_free(config);
+	if (o.json && options_json(json_of(&listing, why.msg, code, slots)) != CODE_OK)
+		code = CODE_FAILED;
+	json_decref(listing.array);
+	if (!o.json)
+		json_decref(slots);
 	return code;
 }

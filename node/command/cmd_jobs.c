@@ -207,11 +207,18 @@ static json_t *list_json(const struct jobs_command *c, const struct node_facts *
 			 node_cluster_json(&facts->from_manager.cluster));
 }
 
-static void print_list(const struct jobs_command *c, const json_t *all, const struct node_problems *problems)
+static void print_list(const struct jobs_command *c, const json_t *all, const struct node_facts *facts,
+		       const struct node_problems *problems)
 {
+	const struct node_cluster *cluster = &facts->from_manager.cluster;
+	char text[300];
+
 	if (c->journal || !c->journal_error.code)
 		job_report_print_list(stdout, json_object_get(all, "jobs"), json_object_get(all, "unassigned"),
 				      json_object_get(all, "associations"));
+	node_cluster_text(cluster, text, sizeof(text));
+	if (facts->runs && cluster->used)
+		printf("\n%s\n", text);
 	print_problems(problems);
 	if (!c->journal && !c->journal_error.code)
 		fprintf(stderr,
@@ -240,7 +247,7 @@ int cmd_list(int argc, char **argv)
 	} else if (c.o.json) {
 		code = options_json(all);
 	} else {
-		print_list(&c, all, &problems);
+		print_list(&c, all, &facts, &problems);
 		json_decref(all);
 	}
 	if (code == CODE_OK && c.journal_error.code)

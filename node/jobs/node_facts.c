@@ -8,6 +8,7 @@
 #include <sys/statvfs.h>
 
 #include "kernels/clock.h"
+#include "node/base/plural.h"
 #include "node/base/process_state.h"
 #include "node/store/event.h"
 #include "node/store/node_file.h"
@@ -76,6 +77,17 @@ json_t *node_associations_json(const struct manager_facts *m)
 	return list;
 }
 
+void node_cluster_text(const struct node_cluster *c, char *ret, size_t size)
+{
+	int n = snprintf(ret, size,
+			 "Slurm: %d pilot%s idle, %d busy, %d starting, %d in the queue; %llu job%s submitted, %llu requeued",
+			 c->idle, plural(c->idle), c->busy, c->running - c->idle - c->busy, c->pending,
+			 (unsigned long long)c->submitted, plural((long long)c->submitted), (unsigned long long)c->requeued);
+
+	if (c->started > 0 && n > 0 && (size_t)n < size)
+		snprintf(ret + n, size - (size_t)n, "; mean wait in the queue %.0f s", c->queued_seconds / (double)c->started);
+}
+
 json_t *node_cluster_json(const struct node_cluster *c)
 {
 	return json_pack("{s:b, s:b, s:o, s:o, s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:f}", "local", c->local, "used", c->used,
@@ -86,18 +98,21 @@ json_t *node_cluster_json(const struct node_cluster *c)
 
 json_t *manager_facts_json(const struct manager_facts *m)
 {
-	return json_pack("{s:b, s:I, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "receiver", m->receiver,
-			 "file_limit", (json_int_t)m->file_limit, "receiver_fault", event_json_text(m->receiver_fault),
-			 "receiver_limit", event_json_text(m->receiver_limit), "incoming", event_json_text(m->incoming),
-			 "journal", event_json_text(m->journal_damage), "journal_replaced", m->journal_replaced, "journal_error",
-			 event_json_text(m->journal_error), "processes", processes_json(m), "certificates", certificates_json(m),
-			 "unresolved", unresolved_json(m), "reload", event_json_text(m->reload), "page", event_json_text(m->page),
-			 "associations", node_associations_json(m), "cluster", node_cluster_json(&m->cluster));
+	return json_pack("{s:b, s:I, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "receiver",
+			 m->receiver, "file_limit", (json_int_t)m->file_limit, "receiver_fault",
+			 event_json_text(m->receiver_fault), "receiver_limit", event_json_text(m->receiver_limit), "incoming",
+			 event_json_text(m->incoming), "journal", event_json_text(m->journal_damage), "journal_replaced",
+			 m->journal_replaced, "journal_error", event_json_text(m->journal_error), "processes", processes_json(m),
+			 "certificates", certificates_json(m), "unresolved", unresolved_json(m), "reload",
+			 event_json_text(m->reload), "page", event_json_text(m->page), "associations", node_associations_json(m),
+			 "cluster", node_cluster_json(&m->cluster), "pilots_unheard", event_json_text(m->pilots_unheard),
+			 "pilot_refused", event_json_text(m->pilot_refused));
 }
 
 static void read_devices(const json_t *list, struct manager_facts *m)
 {
 	const json_t *one;
+	char state[16];
 	size_t i;
 
 	json_array_foreach(list, i, one)
@@ -109,6 +124,9 @@ static void read_devices(const json_t *list, struct manager_facts *m)
 		COPY(d->name, one, "name");
 		COPY(d->reason, one, "reason");
 		d->disabled = json_is_true(json_object_get(one, "disabled"));
+		d->pilot = json_is_true(json_object_get(one, "seat"));
+		COPY(state, one, "state");
+		d->connected = d->pilot && (!strcmp(state, "ready") || !strcmp(state, "busy"));
 		m->n_devices++;
 	}
 }
@@ -226,6 +244,8 @@ void manager_facts_read(const json_t *report, struct manager_facts *ret)
 	COPY(ret->incoming, report, "incoming");
 	COPY(ret->journal_damage, report, "journal");
 	COPY(ret->journal_error, report, "journal_error");
+	COPY(ret->pilots_unheard, report, "pilots_unheard");
+	COPY(ret->pilot_refused, report, "pilot_refused");
 	read_devices(json_object_get(report, "devices"), ret);
 	read_processes(json_object_get(report, "processes"), ret);
 	read_certificates(json_object_get(report, "certificates"), ret);
@@ -304,11 +324,12 @@ bool node_facts_job_needs_attention(const struct job_view *v)
 void node_facts_of_jobs(const struct config *config, const struct jobs *jobs, struct node_facts *facts)
 {
 	facts->n_destinations = destination_states(config, jobs, facts->destinations);
-	facts->attention = facts->no_space = 0;
+	facts->attention = facts->no_space = facts->ready = 0;
 	for (size_t i = 0; i < jobs->n; i++) {
 		const struct job_view *v = jobs->list[i];
 
 		facts->attention += node_facts_job_needs_attention(v);
+		facts->ready += v->state == JOB_READY;
 		facts->no_space += (v->state == JOB_READY || v->state == JOB_RUNNING) && v->space_tries >= NODE_SPACE_TRIES;
 	}
 }

@@ -24,6 +24,8 @@ json_t *node_problem_json(const struct node_problem *p);
 /* [{"last", "count", "calling", "host", "reason"}], the newest first: a new reference. */
 json_t *node_associations_json(const struct manager_facts *m);
 
+/* Describe the pilots of Slurm in a sentence. */
+void node_cluster_text(const struct node_cluster *c, char *ret, size_t size);
 /* The members of struct node_cluster: a new reference. */
 json_t *node_cluster_json(const struct node_cluster *c);
 

@@ -185,11 +185,19 @@ static void find_orphans(const struct node_facts *f, struct node_problems *all)
 
 /* ---- devices, certificates, destinations, routes ---- */
 
+/* Slurm starts pilots when cases wait. */
+static bool slurm_works(const struct node_cluster *c)
+{
+	return c->used && (!strcmp(c->state, "up") || !strcmp(c->state, "full"));
+}
+
 static void find_devices(const struct manager_facts *m, struct node_problems *all)
 {
-	size_t disabled = 0;
+	size_t disabled = 0, local = 0, connected = 0;
 
 	for (size_t i = 0; i < m->n_devices; i++) {
+		local += !m->devices[i].pilot;
+		connected += m->devices[i].connected;
 		if (!m->devices[i].disabled)
 			continue;
 		disabled++;
@@ -197,7 +205,7 @@ static void find_devices(const struct manager_facts *m, struct node_problems *al
 			     "It is tested again automatically; check it with tomonode devices --check."),
 			 "Device %s is disabled: %s.", m->devices[i].name, or_unknown(m->devices[i].reason));
 	}
-	if (disabled > 0 && disabled == m->n_devices)
+	if (disabled > 0 && disabled == local && connected == 0 && !slurm_works(&m->cluster))
 		SET_TEXT(add(all, true, "no-device", "Correct node.device, or repair a device, and reload the configuration."),
 			 "No device can reconstruct: cases wait.");
 }
@@ -218,6 +226,32 @@ static void find_cluster(const struct node_cluster *c, struct node_problems *all
 	for (size_t i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++)
 		if (!strcmp(c->state, remedies[i][0]))
 			SET_TEXT(add(all, alone, "cluster", remedies[i][1]), "%s.", c->text);
+}
+
+/* Pilots that nobody but an administrator starts. */
+static void find_pilots(const struct node_facts *f, struct node_problems *all)
+{
+	const struct manager_facts *m = &f->from_manager;
+	size_t local = 0, connected = 0;
+
+	for (size_t i = 0; i < m->n_devices; i++) {
+		local += !m->devices[i].pilot;
+		connected += m->devices[i].connected;
+	}
+	if (m->pilots_unheard[0])
+		SET_TEXT(add(all, local + connected == 0, "pilots-unheard",
+			     "Stop the other program, or correct bind and port of cluster; it is tried again automatically."),
+			 "Pilots cannot connect: %s.", m->pilots_unheard);
+	else if (m->n_devices > 0 && local + connected == 0 && f->config && !(f->config->node.executor & EXECUTOR_SLURM))
+		SET_TEXT(add(all, f->ready > 0, "no-pilot", "Start a pilot (tomonode pilot)."),
+			 "No pilot is connected, and devices of this machine are not used: %s.",
+			 f->ready > 0 ? "cases wait" : "the next case will wait");
+	if (m->pilot_refused[0])
+		SET_TEXT(add(all, false, "pilot-refused",
+			     "Correct it on the pilot's machine: it connects again by itself, or when its job or container is "
+			     "started "
+			     "again."),
+			 "Pilot %s.", m->pilot_refused);
 }
 
 static void format_date(double at, char *ret_text, size_t size)
@@ -381,6 +415,7 @@ void node_problems_find(const struct node_facts *f, struct node_problems *ret)
 		find_processes(&f->from_manager, ret);
 		find_devices(&f->from_manager, ret);
 		find_cluster(&f->from_manager.cluster, ret);
+		find_pilots(f, ret);
 		find_configuration(&f->from_manager, ret);
 	}
 	for (size_t i = 0; i < f->from_manager.n_certificates; i++)

@@ -32,6 +32,8 @@ struct node_certificate {
 struct node_device {
 	char name[64], reason[240]; /* reason: of a disabled device */
 	bool disabled;
+	bool pilot;	/* of a pilot on another machine */
+	bool connected; /* of a pilot: it is; false: the slot waits for one */
 };
 
 /* A long-lived process that is stopped or gives no sign of life. */
@@ -90,6 +92,8 @@ struct manager_facts {
 	struct node_association associations[NODE_ASSOCIATIONS_MAX]; /* the newest first; shown, no problem of the node */
 	size_t n_associations;
 	struct node_cluster cluster;
+	char pilots_unheard[300]; /* why pilots cannot connect to cluster.port; "": they can, or it is not used */
+	char pilot_refused[300];  /* which pilot was refused a short time ago, and why; "": none */
 };
 
 struct node_facts {
@@ -110,6 +114,7 @@ struct node_facts {
 	uint64_t disk_free, disk_size, reserve; /* bytes */
 	uint64_t orphans;
 	size_t attention; /* cases that a person has to act on */
+	size_t ready;	  /* cases that wait for a device */
 	size_t no_space;  /* cases that found no disk space in NODE_SPACE_TRIES attempts */
 	struct destination_state destinations[DESTINATION_STATES_MAX];
 	size_t n_destinations;

@@ -27,7 +27,8 @@ enum worker_message_kind {
 	WORKER_FORGET, /* to a seat: the case is not needed: the pilot stops it; then DONE, or READY if it had reported the case
 			*/
 	WORKER_END,    /* to an idle seat: the pilot ends */
-	WORKER_UNANSWERED, /* of a seat: its pilot did not stop a case that is not needed; pilot. Then the seat ends */
+	WORKER_UNANSWERED,  /* of a seat: its pilot did not stop a case that is not needed; pilot. Then the seat ends */
+	WORKER_TURNED_AWAY, /* of a seat that waits: it refused a pilot; pilot; text: its address and why */
 };
 
 struct worker_message {

@@ -28,8 +28,8 @@ static bool receiver_runs(const struct schedule *s)
 }
 
 /* The members of manager_facts_json(), and {"started", "stopping": bool, "devices": [{"name", "device", "state", "disabled",
- * "spare", "reason", "again"}]}; again: time at which a disabled device is tried again, s since the epoch. Returns a new
- * reference. */
+ * "spare", "reason", "again", "seat", "pilot"}]}; again: time at which a disabled device is tried again, s since the epoch; seat:
+ * the device is that of a pilot, whose ID is `pilot`. Returns a new reference. */
 static json_t *make_report(const struct node_report *r, const struct schedule *s, const struct manager_facts *facts, double now)
 {
 	struct manager_facts current = *facts;
@@ -42,11 +42,12 @@ static json_t *make_report(const struct node_report *r, const struct schedule *s
 		double again = slot->disabled && slot->state == SLOT_DOWN ? round(now + slot->at - s->clock) : 0;
 
 		json_array_append_new(devices,
-				      json_pack("{s:o, s:o, s:s, s:b, s:b, s:o, s:f}", "name", event_json_text(slot->name),
-						"device", event_json_text(slot->device), "state",
+				      json_pack("{s:o, s:o, s:s, s:b, s:b, s:o, s:f, s:b, s:o}", "name",
+						event_json_text(slot->name), "device", event_json_text(slot->device), "state",
 						slot->seat && slot->state == SLOT_STARTING ? "waiting" : state_name(slot->state),
 						"disabled", slot->disabled, "spare", slot->spare, "reason",
-						event_json_text(slot->disabled ? slot->reason : ""), "again", again));
+						event_json_text(slot->disabled ? slot->reason : ""), "again", again, "seat",
+						slot->seat, "pilot", event_json_text(slot->pilot)));
 	}
 	current.receiver = receiver_runs(s);
 	report = manager_facts_json(&current);

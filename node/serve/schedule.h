@@ -41,6 +41,12 @@ struct schedule_lost {
 	int times;	 /* number of lost connections */
 };
 
+/* The last pilot that was refused. */
+struct schedule_refused {
+	char pilot[64], text[300]; /* its ID; its address and why; "": none, or it has connected since */
+	double until;		   /* on `clock`, it is shown */
+};
+
 struct schedule {
 	const struct config *config;
 	const char *config_path; /* file that work processes read; NULL: the embedded defaults */
@@ -52,6 +58,7 @@ struct schedule {
 	struct schedule_lost lost[SLOTS_SEATS_MAX];
 	char unanswered[SLOTS_SEATS_MAX][64]; /* IDs of pilots that did not answer a cancellation, until n_unanswered is reset */
 	size_t n_unanswered;
+	struct schedule_refused refused;
 	struct schedule_queue queues[SCHEDULE_QUEUES_MAX];
 	size_t n_queues;
 	bool stopping;	 /* start no more processes */
@@ -82,6 +89,8 @@ void schedule_read_workers(struct schedule *s, double now);
 int schedule_count_waiting(struct schedule *s, double now);
 /* Handle the end of a work process. Reads the remaining messages of a worker but does not close its ipc_fd. */
 void schedule_process_ended(struct schedule *s, const struct process *p, int status, double now);
+/* Return which pilot was refused a short time ago, and why; "": none. */
+const char *schedule_refused_pilot(const struct schedule *s);
 /* Ask an idle pilot of this ID to end; false: none is idle. */
 bool schedule_end_pilot(struct schedule *s, const char *id);
 /* The node ends: append `interrupted` to all running jobs. */

@@ -5,8 +5,12 @@
  *   restarted. For cluster.lease its job keeps running without a process; the pilot that reports job and attempt gets it back.
  * - After that the job is given to another device. What the pilot brings later is dropped: its attempt is another one.
  */
+#include <stdio.h>
+#include <string.h>
+
 #include "node/serve/schedule_internal.h"
 
+#define REFUSED_SHOWN 600.0 /* s for which a refused pilot is shown, unless it connects */
 #define LOSSES_MAX 8 /* lost connections of an attempt after which it is given up: a result that crashes the seat comes back */
 
 static struct schedule_lost *entry_of(struct schedule *s, const struct job_view *v)
@@ -59,4 +63,22 @@ void schedule_pilot_gone(struct schedule *s, const struct job_view *v, const cha
 		schedule_crashed(s, v->id, reason, now);
 	else
 		schedule_append_event(s, v, EVENT_INTERRUPTED, schedule_reason(reason), now);
+}
+
+void schedule_pilot_refused(struct schedule *s, const char *pilot, const char *text)
+{
+	struct schedule_refused *r = &s->refused;
+
+	if (text) {
+		snprintf(r->pilot, sizeof(r->pilot), "%s", pilot);
+		snprintf(r->text, sizeof(r->text), "%s", text);
+		r->until = s->clock + REFUSED_SHOWN;
+	} else if (!strcmp(r->pilot, pilot)) {
+		r->text[0] = '\0';
+	}
+}
+
+const char *schedule_refused_pilot(const struct schedule *s)
+{
+	return s->clock < s->refused.until ? s->refused.text : "";
 }

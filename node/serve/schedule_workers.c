@@ -211,6 +211,7 @@ static void on_seat_ready(struct schedule *s, struct process *p, const struct wo
 	if (!slot || slot->state != SLOT_STARTING)
 		return;
 	snprintf(slot->pilot, sizeof(slot->pilot), "%s", m->pilot);
+	schedule_pilot_refused(s, m->pilot, NULL);
 	if (m->job && (!is_attempt_of(v, m) || (other && !other->seat))) {
 		worker_ipc_send(p->ipc_fd, WORKER_FORGET, m->job, 0, NULL, false);
 		return; /* READY comes again without a case */
@@ -310,6 +311,10 @@ static void on_message(struct schedule *s, struct process *p, const struct worke
 	case WORKER_BROKEN:
 		on_broken(s, p, m->text, now);
 		process_stop(p, s->clock, STOP_GRACE);
+		break;
+	case WORKER_TURNED_AWAY:
+		if (p->seat)
+			schedule_pilot_refused(s, m->pilot, m->text);
 		break;
 	case WORKER_JOB:
 	case WORKER_FORGET:

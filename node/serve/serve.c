@@ -121,6 +121,7 @@ static void loop(struct serve *v)
 		schedule_step(&v->s, now);
 		cluster_watch_step(&v->fleet, &v->s, now);
 		v->check.facts.cluster = v->fleet.facts;
+		snprintf(v->check.facts.pilot_refused, sizeof(v->check.facts.pilot_refused), "%s", schedule_refused_pilot(&v->s));
 		checked = self_check_step(&v->check, &v->s, v->journal_path);
 		snprintf(v->check.facts.page, sizeof(v->check.facts.page), "%s", v->status.reason);
 		node_report_write(&v->report, &v->s, &v->check.facts, now);

@@ -165,6 +165,7 @@ void serve_open_cluster(struct serve *v, double clock)
 	int fd;
 
 	v->cluster_at = 0;
+	v->check.facts.pilots_unheard[0] = '\0';
 	if (v->s.cluster_fd > 0 && (conf->port != v->cluster.port || strcmp(conf->bind, v->cluster.bind) != 0)) {
 		close(v->s.cluster_fd);
 		v->s.cluster_fd = 0;
@@ -174,6 +175,7 @@ void serve_open_cluster(struct serve *v, double clock)
 	fd = listen_on(conf->bind, conf->port, NULL, &err);
 	if (fd < 0) {
 		log_event(LOG_CRIT, "cluster-not-listening", "reason=%s", log_quote(err.msg));
+		snprintf(v->check.facts.pilots_unheard, sizeof(v->check.facts.pilots_unheard), "%.299s", err.msg);
 		v->cluster_at = clock + CLUSTER_WAIT;
 		return;
 	}

@@ -301,18 +301,19 @@ static void device(struct html *h, const struct status *s, const json_t *one)
 		     {"waiting", "Waits for a pilot", TONE_QUIET}};
 	const char *state = text_of(one, "state"), *name = text_of(one, "device");
 	double again = json_number_value(json_object_get(one, "again"));
+	const size_t n = sizeof(words) / sizeof(words[0]);
 	size_t i = 0;
 	char when[40];
 
 	html_put(h, "<li><h3>");
 	html_text(h, name[0] ? name : text_of(one, "name"));
 	html_put(h, " ");
-	while (i < 3 && strcmp(words[i].state, state) != 0)
+	while (i < n && strcmp(words[i].state, state) != 0)
 		i++;
 	if (json_is_true(json_object_get(one, "disabled")))
 		status_page_badge(h, TONE_BAD, "Disabled");
 	else
-		status_page_badge(h, i < 3 ? words[i].tone : TONE_QUIET, i < 3 ? words[i].word : "Stopped");
+		status_page_badge(h, i < n ? words[i].tone : TONE_QUIET, i < n ? words[i].word : "Stopped");
 	html_put(h, "</h3>");
 	if (text_of(one, "reason")[0]) {
 		html_put(h, "<p class=\"sentence emphasized\">");
@@ -339,12 +340,14 @@ static void devices(struct html *h, const struct status *s)
 	if (json_array_size(list) == 0 && !c->used)
 		html_put(h, "<li class=\"none\">Not known yet.</li>");
 	html_put(h, "</ul>");
-	if (c->used)
-		html_printf(h,
-			    "<p>Slurm: %d pilot%s idle, %d busy, %d starting, %d in the queue</p><p class=\"quiet\">%llu jobs "
-			    "submitted, %llu requeued since the node started.</p>",
-			    c->idle, plural(c->idle), c->busy, c->running - c->idle - c->busy, c->pending,
-			    (unsigned long long)c->submitted, (unsigned long long)c->requeued);
+	if (c->used) {
+		char text[300];
+
+		node_cluster_text(c, text, sizeof(text));
+		html_put(h, "<p>");
+		html_text(h, text);
+		html_put(h, "</p>");
+	}
 	html_put(h, "</section>\n");
 }
 

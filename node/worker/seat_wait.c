@@ -12,6 +12,7 @@
 #include "node/base/log.h"
 #include "node/base/network.h"
 #include "node/base/version.h"
+#include "node/process/worker_ipc.h"
 #include "node/worker/seat.h"
 
 struct arrival {
@@ -33,6 +34,18 @@ static void leave(struct waiting *w, size_t i)
 	w->list[i] = w->list[--w->n];
 }
 
+/* For the status page. A peer that gave no ID of a pilot is not shown: it may be any program. */
+static void tell_manager(const struct waiting *w, const struct arrival *a, const char *why)
+{
+	struct worker_message m = {.kind = WORKER_TURNED_AWAY};
+
+	if (!link_id(a->link)[0])
+		return;
+	snprintf(m.pilot, sizeof(m.pilot), "%s", link_id(a->link));
+	snprintf(m.text, sizeof(m.text), "%s at %s was refused: %.200s", m.pilot, a->from, why);
+	worker_ipc_send_message(w->seat->process.ipc_fd, &m, false);
+}
+
 static void refuse(struct waiting *w, size_t i, const struct err *why)
 {
 	struct arrival *a = &w->list[i];
@@ -41,6 +54,7 @@ static void refuse(struct waiting *w, size_t i, const struct err *why)
 	log_event(LOG_WARNING, "pilot-refused", "pilot=%s from=%s reason=%s", log_quote(link_id(a->link)), a->from,
 		  log_quote(why->msg));
 	audit_refused(&(struct audit_peer){.pilot = link_id(a->link), .host = a->from}, false, why->msg);
+	tell_manager(w, a, why->msg);
 	snprintf(m.text, sizeof(m.text), "%s", why->msg);
 	if (link_send(a->link, &m, NULL) == 0)
 		link_drain(a->link, 1, NULL);

@@ -19,8 +19,9 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "tools"))
 import dicom_peer
-import node_harness as h
-from node_harness import check, wait_for
+from tools import node_harness as h
+from tools import pilot_tools
+from tools.node_harness import check, wait_for
 import urllib.error
 import urllib.request
 
@@ -431,6 +432,119 @@ def test_first_bytes(folder, things):
     check("application context" not in n.log_text(), n.log_text()[-800:])
 
 
+class FakeSlurm:
+    """Commands of Slurm that say what a test wants, in a folder for PATH. A job is in the list from its submission to its cancellation."""
+
+    def __init__(self, folder):
+        self.bin, self.says = os.path.join(folder, "bin"), os.path.join(folder, "says")
+        os.makedirs(self.bin)
+        os.makedirs(self.says)
+        jobs = os.path.join(folder, "jobs")
+        self.script("sbatch", f'cat >/dev/null\ncase " $* " in *" --test-only "*) exit 0;; esac\nname=; for a; do case $a in --job-name=*) name=${{a#*=}};; esac; done\n'
+                              f'n=$(($(cat {jobs}.n 2>/dev/null || echo 100) + 1)); echo $n >{jobs}.n\necho "$n $name $(date +%s)" >>{jobs}\necho $n')
+        self.script("squeue", f'read state reason <{self.says}/jobs\n[ $state != GONE ] || rm -f {jobs}\n[ -e {jobs} ] || exit 0\n'
+                              f'while read n name at; do echo "$n|$state|$at|$at|$name|$reason"; done <{jobs}')
+        self.script("scancel", f'for n; do :; done\nsed -i "/^$n /d" {jobs}')
+        self.jobs("RUNNING None")
+
+    def script(self, name, text):
+        path = os.path.join(self.bin, name)
+        with open(path, "w") as f:
+            f.write(f'#!/bin/sh\nif [ -e {self.says}/{name} ]; then cat {self.says}/{name} >&2; exit 1; fi\n{text}\n')
+        os.chmod(path, 0o755)
+
+    def fails(self, name, text):
+        """The command fails with this text; "": no longer."""
+        path = os.path.join(self.says, name)
+        if text:
+            with open(path, "w") as f:
+                f.write(text + "\n")
+        else:
+            os.unlink(path)
+
+    def jobs(self, state):
+        with open(os.path.join(self.says, "jobs"), "w") as f:
+            f.write(state + "\n")
+
+
+def slurm_node(folder, things, name, executor='"slurm"', **keys):
+    """A node that uses the fake commands; one pilot is wanted."""
+    slurm = FakeSlurm(os.path.join(folder, name))
+    n = h.Node(os.path.join(folder, name, "node"), 1, executor=executor)
+    n.status = {"port": h.free_port()}
+    keys = {"min": 1, "idle": 3600, "program": '"true"', **keys}
+    n.write_conf(f'cluster = {{ bind = "127.0.0.1"; port = {h.free_port()}; advertise = "127.0.0.1:1"; }};\n'
+                 f"slurm = {{ {' '.join(f'{k} = {v};' for k, v in keys.items())} }};\n")
+    things.append(n)
+    return n, slurm, lambda: n.start(command=("env", f"PATH={slurm.bin}:{os.environ['PATH']}"))
+
+
+def test_slurm(folder, things):
+    """Each state of Slurm, and nothing that is wrong without it."""
+    n, slurm, run = slurm_node(folder, things, "a")
+    slurm.fails("sbatch", "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)")
+    slurm.fails("squeue", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
+    run()
+    seen(n, "Slurm does not reply", "cluster", "cluster state=down")
+    slurm.fails("squeue", "")
+    slurm.fails("sbatch", "sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified")
+    wait_for("another state", lambda: n.list()["cluster"]["state"] == "refuses")
+    seen(n, "Slurm refuses the jobs", "cluster", "cluster state=refuses")
+    slurm.fails("sbatch", "sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying")
+    wait_for("another state", lambda: n.list()["cluster"]["state"] == "busy", 60)
+    seen(n, "Slurm accepts no more jobs", "cluster", "cluster state=busy")
+    slurm.fails("sbatch", "")
+    slurm.jobs("PENDING PartitionDown")
+    wait_for("another state", lambda: n.list()["cluster"]["state"] == "draining", 60)
+    seen(n, "partition or machines of the cluster are down", "cluster", "cluster state=draining")
+    slurm.jobs("GONE")
+    wait_for("another state", lambda: n.list()["cluster"]["state"] == "failing", 60)
+    seen(n, "jobs end before their pilot connects", "cluster", "cluster state=failing")
+
+
+def test_full_slurm(folder, things):
+    n, slurm, run = slurm_node(folder, things, "a")
+    slurm.jobs("PENDING Priority")
+    run()
+    wait_for("the job waits", lambda: n.list()["cluster"]["pending"] == 1)
+    check("Slurm: 0 pilots idle, 0 busy, 0 starting, 1 in the queue; 1 job submitted, 0 requeued" in n.command("list").stdout, n.command("list").stdout)
+    check(not listed(n) and get(n, "/health")[1] == "ok\n", "a problem without a reason")
+    seen(n, "the cluster is full", "cluster", "cluster state=full", seconds=90)
+    slurm.jobs("RUNNING None")
+    gone(n, "cluster")
+    check("mean wait in the queue 0 s" in n.command("list").stdout and "mean wait in the queue 0 s" in plain(get(n, "/")[1]), n.command("list").stdout)
+
+
+def test_pilots(folder, things):
+    """Devices of other machines alone: none is connected, one is refused, its port is in use."""
+    n, _ = pilot_tools.cluster_node(folder, things)
+    n.status = {"port": h.free_port()}
+    pilot_tools.write_conf(n)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", n.cluster_port))
+        other.listen()
+        n.start()
+        seen(n, "`cluster.port` is in use", "pilots-unheard", "cluster-not-listening")
+    gone(n, "pilots-unheard")
+    seen(n, "`executor = \"pilots\"`, and none is connected", "no-pilot", "problem id=no-pilot")
+    check("Waits for a pilot" in get(n, "/")[1], "the page does not say what the slot waits for")
+    check("waits for a pilot" in n.command("devices").stdout, n.command("devices").stdout)
+    pilot = pilot_tools.Pilot(n, things, "d1").connected()
+    gone(n, "no-pilot")
+    devices = n.command("devices").stdout
+    check("pilot d1: ready" in devices, devices)
+    slots = json.loads(n.command("devices", "--json").stdout)["slots"]
+    check([(s["pilot"], s["state"]) for s in slots if s["seat"] and s["pilot"]] == [("d1", "ready")], slots)
+    pilot.stop()
+    pilot_tools.hello(n, pilot, "9999999999999", "0.0 (other)")
+    p = seen(n, "a pilot of another version", "pilot-refused", "pilot-refused")
+    check("it is version 0.0 (other)" in p["text"] and "Pilot d1 at 127.0.0.1" in p["text"], p)
+    check("it is version 0.0 (other)" in n.command("devices").stdout, n.command("devices").stdout)
+    n.command("pilot-token", "--remove", "d1")
+    pilot_tools.Pilot(n, things, "d1").connected()
+    gone(n, "pilot-refused")
+
+
 def write_table():
     if "PROBLEMS_TABLE" not in os.environ:
         return
@@ -443,4 +557,5 @@ def write_table():
 
 if __name__ == "__main__":
     atexit.register(write_table)
-    h.main([test_processes, test_configuration, test_limits, test_spool, test_cases, test_no_space, test_associations, test_unreadable, test_first_bytes])
+    h.main([test_processes, test_configuration, test_limits, test_spool, test_cases, test_no_space, test_associations, test_unreadable, test_first_bytes, test_slurm, test_full_slurm,
+            test_pilots])

@@ -329,6 +329,50 @@ static void test_cluster(void **state)
 	assert_memory_equal(&read.cluster, c, sizeof(*c));
 }
 
+/* Slots of pilots are no devices of this machine: whether cases can be reconstructed depends on both. */
+static void test_pilots(void **state)
+{
+	static struct config config;
+	struct manager_facts *m = &facts.from_manager;
+
+	(void)state;
+	working(&facts);
+	config.node.executor = EXECUTOR_LOCAL | EXECUTOR_PILOTS;
+	facts.config = &config;
+	m->n_devices = 2;
+	m->devices[0] = (struct node_device){.name = "cuda:0", .reason = "it failed", .disabled = true};
+	m->devices[1] = (struct node_device){.name = "pilot", .pilot = true};
+	node_problems_find(&facts, &all);
+	assert_int_equal(all.n, 2);
+	assert_string_equal(all.list[0].id, "no-device");
+	m->devices[1].connected = true;
+	expect_one(false, "device-disabled", "Device cuda:0 is disabled: it failed.");
+	m->devices[1].connected = false;
+	m->cluster = (struct node_cluster){.used = true, .local = true, .state = "up"}; /* pilots start when cases wait */
+	expect_one(false, "device-disabled", "Device cuda:0 is disabled: it failed.");
+
+	working(&facts);
+	config.node.executor = EXECUTOR_PILOTS;
+	facts.config = &config;
+	m->n_devices = 1;
+	m->devices[0] = (struct node_device){.name = "pilot", .pilot = true};
+	expect_one(false, "no-pilot",
+		   "No pilot is connected, and devices of this machine are not used: the next case will wait.");
+	facts.ready = 1;
+	expect_one(true, "no-pilot", "cases wait. Start a pilot");
+	config.node.executor = EXECUTOR_SLURM;
+	node_problems_find(&facts, &all);
+	assert_int_equal(all.n, 0);
+	config.node.executor = EXECUTOR_PILOTS;
+	snprintf(m->pilots_unheard, sizeof(m->pilots_unheard), "the port is in use");
+	expect_one(true, "pilots-unheard", "Pilots cannot connect: the port is in use.");
+	m->devices[0].connected = true;
+	expect_one(false, "pilots-unheard", "Pilots cannot connect: the port is in use.");
+	m->pilots_unheard[0] = '\0';
+	snprintf(m->pilot_refused, sizeof(m->pilot_refused), "d1 at ::1 was refused: it is version 7");
+	expect_one(false, "pilot-refused", "Pilot d1 at ::1 was refused: it is version 7.");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -337,6 +381,7 @@ int main(void)
 		cmocka_unit_test(test_certificates), cmocka_unit_test(test_destinations_and_devices),
 		cmocka_unit_test(test_routes),	     cmocka_unit_test(test_report),
 		cmocka_unit_test(test_cluster),	     cmocka_unit_test(test_many),
+		cmocka_unit_test(test_pilots),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
