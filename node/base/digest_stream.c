@@ -143,10 +143,17 @@ void digest_stream_wait(struct digest_stream *s)
 
 void digest_stream_add(struct digest_stream *s, uint64_t at, const void *bytes, size_t n)
 {
+	size_t again;
+
 	digest_stream_wait(s);
 	if (at < s->at) {
-		mark_stale(s, at, n);
-		return;
+		again = n < s->at - at ? n : (size_t)(s->at - at);
+		mark_stale(s, at, again);
+		if (again == n)
+			return;
+		at += again;
+		bytes = (const unsigned char *)bytes + again;
+		n -= again;
 	}
 	s->failed = s->failed || at > s->at;
 	if (n >= THREAD_FROM && !s->has_thread)

@@ -14,8 +14,8 @@ struct digest_stream;
 struct digest_stream *digest_stream_create(void);		   /* NULL: no memory */
 struct digest_stream *digest_stream_free(struct digest_stream *s); /* takes NULL, returns NULL */
 
-/* The bytes of the file at offset `at`, in order from 0, or again below that. They must not change before digest_stream_wait().
- * One thread at a time may call. */
+/* The bytes of the file at offset `at`, in order from 0, or again below that, also partly. They must not change before
+ * digest_stream_wait(). One thread at a time may call. */
 void digest_stream_add(struct digest_stream *s, uint64_t at, const void *bytes, size_t n);
 void digest_stream_wait(struct digest_stream *s);
 /* Return the digest of the file, which has been written to `path`. Errors: those of reading it, ENOMEM. */

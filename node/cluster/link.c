@@ -37,6 +37,7 @@ struct link {
 	const char *spool; /* of the node */
 	char id[PILOT_ID_SIZE];
 	uint64_t number;
+	uint64_t last;			/* of the node's end: highest number that was used before */
 	char secret[PILOT_SECRET_SIZE]; /* of the pilot's end */
 	char refusal[300];		/* of the node's end: why the identity was not accepted */
 	bool opened;			/* the handshake is done */
@@ -119,7 +120,7 @@ static bool parse_identity(const char *text, char ret_id[PILOT_ID_SIZE], uint64_
 	ret_id[n] = '\0';
 	errno = 0;
 	*ret_number = strtoull(dot + 1, NULL, 10);
-	return errno == 0 && pilot_id_is_valid(ret_id);
+	return errno == 0 && *ret_number <= PILOT_TOKEN_MAX && pilot_id_is_valid(ret_id);
 }
 
 /* The node's end: find the secret of the identity. */
@@ -236,6 +237,11 @@ const char *link_id(const struct link *l)
 	return l->id;
 }
 
+uint64_t link_last(const struct link *l)
+{
+	return l->last;
+}
+
 int link_fd(const struct link *l)
 {
 	return l->fd;
@@ -278,6 +284,14 @@ static int lost(struct err *err, const char *what)
 				: "the peer closed the connection");
 }
 
+/* The node's end, after the pilot has proven that it knows the secret. */
+static int use_number(struct link *l, struct err *err)
+{
+	int ret = pilot_token_use(l->spool, l->id, l->number, &l->last, err);
+
+	return ret < 0 ? ret : 1;
+}
+
 int link_handshake(struct link *l, struct err *err)
 {
 	int rc, why;
@@ -298,7 +312,7 @@ int link_handshake(struct link *l, struct err *err)
 					 : "the node refused the handshake (another secret, or an unknown ID)");
 	l->heard = clock_seconds();
 	l->opened = true;
-	return l->node && pilot_token_use(l->spool, l->id, l->number, err) < 0 ? -err->code : 1;
+	return l->node ? use_number(l, err) : 1;
 }
 
 static int connect_to(const struct addrinfo *a, double until, struct err *err)

@@ -5,7 +5,8 @@
  *   key is HMAC-SHA-256(secret, "ID.N"). The secret is never sent, and no certificate is needed. Each connection has new session
  *   keys (psk_dhe_ke), so that a recorded one cannot be read later.
  * - N is the number of a token. The node accepts each once, and none after one with a higher number: it records N before it
- *   sends or believes anything (pilot_token_use()). A used token is refused with that reason.
+ *   sends or believes anything (pilot_token_use()). A used token is refused with that reason and the highest number that was
+ *   used, so that a pilot whose clock is behind continues with the next one. Only who has the secret learns it.
  * - A process that uses a link ignores SIGPIPE.
  */
 #ifndef TOMONODE_NODE_LINK_H
@@ -27,14 +28,15 @@ int link_open_pilot(int fd, const char *id, const char *secret, uint64_t number,
 int link_open_node(int fd, const char *spool, struct link **ret_link, struct err *err);
 struct link *link_close(struct link *l); /* accepts NULL, returns NULL */
 
-/* Continue the handshake. 1: done; 0: call again when link_events() occur; negative: failed. EALREADY: the handshake is done, but
- * the token was used before: send WIRE_REFUSED and close. */
+/* Continue the handshake. 1: done; 0: call again when link_events() occur; negative: failed. EALREADY, EPERM: the handshake is
+ * done, but the token was used before, or the ID is blocked: send WIRE_REFUSED and close. */
 int link_handshake(struct link *l, struct err *err);
 /* Connect to HOST:PORT and do the handshake within `timeout` s. */
 int link_dial(const char *address, const char *id, const char *secret, uint64_t number, double timeout, struct link **ret_link,
 	      struct err *err);
 
 const char *link_id(const struct link *l); /* of the pilot; "": unknown before the handshake */
+uint64_t link_last(const struct link *l);  /* at the node: highest number of a token of this ID before this one */
 int link_fd(const struct link *l);
 short link_events(const struct link *l);  /* for poll() */
 double link_heard(const struct link *l);  /* clock_seconds() of the last byte received */

@@ -288,6 +288,7 @@ static int read_outcome(struct pilot *p, struct err *err)
 	const struct case_order *order = &p->order.order;
 	struct wire_message m;
 	char path[400], *text = NULL;
+	uint64_t bytes;
 	size_t n;
 	int ret = pilot_case_path(p->conf->root, order->job, order->attempt, ".outcome", path, sizeof(path), err);
 
@@ -300,7 +301,7 @@ static int read_outcome(struct pilot *p, struct err *err)
 		return ret;
 	wire_clear(&p->outcome);
 	p->outcome = m;
-	return m.code == 0 && pilot_case_objects(m.body, order->job, err) < 0 ? -err->code : 0;
+	return m.code == 0 && pilot_case_objects(m.body, order->job, &bytes, err) < 0 ? -err->code : 0;
 }
 
 static void on_done(struct pilot *p, const struct worker_message *m)
@@ -463,6 +464,23 @@ static void on_case(struct pilot *p, const struct wire_message *m)
 		send_have(p);
 }
 
+/* ret: of transfer_in_begin() or transfer_in_data(). After the last file the case is complete. */
+static void after_data(struct pilot *p, int ret, struct err *err)
+{
+	int64_t *offsets = NULL;
+	bool complete = false;
+
+	if (ret == 1)
+		ret = transfer_have(file_path, p, pilot_case_files(&p->order), "", &offsets, &complete, err);
+	free(offsets);
+	if (ret < 0)
+		finish(p, err->code, err->msg);
+	if (ret == 0 && complete) {
+		p->phase = PILOT_WAITING;
+		start_case(p);
+	}
+}
+
 static void on_file(struct pilot *p, const struct wire_message *m)
 {
 	char path[500];
@@ -473,30 +491,18 @@ static void on_file(struct pilot *p, const struct wire_message *m)
 		return; /* the data of a case that failed here */
 	if ((size_t)m->index >= pilot_case_files(&p->order))
 		drop_link(p, "a file that is not of the case");
-	else if (file_path(p, (size_t)m->index, path, sizeof(path), &bytes, &err) < 0 ||
-		 transfer_in_begin(&p->in, path, m->offset, bytes, &err) < 0)
+	else if (file_path(p, (size_t)m->index, path, sizeof(path), &bytes, &err) < 0)
 		finish(p, err.code, err.msg);
+	else
+		after_data(p, transfer_in_begin(&p->in, path, m->offset, bytes, &err), &err);
 }
 
 static void on_data(struct pilot *p, const void *bytes, size_t n)
 {
 	struct err err = {0};
-	int64_t *offsets = NULL;
-	bool complete = false;
-	int ret;
 
-	if (p->phase != PILOT_RECEIVING)
-		return;
-	ret = transfer_in_data(&p->in, bytes, n, false, &err);
-	if (ret == 1)
-		ret = transfer_have(file_path, p, pilot_case_files(&p->order), "", &offsets, &complete, &err);
-	free(offsets);
-	if (ret < 0)
-		finish(p, err.code, err.msg);
-	if (ret == 0 && complete) {
-		p->phase = PILOT_WAITING;
-		start_case(p);
-	}
+	if (p->phase == PILOT_RECEIVING)
+		after_data(p, transfer_in_data(&p->in, bytes, n, false, &err), &err);
 }
 
 static void on_have(struct pilot *p, struct wire_message *m)
@@ -540,11 +546,14 @@ static void on_cancel(struct pilot *p, const struct wire_message *m)
 	send_message(p, &reply);
 }
 
-/* A pilot of another version is of no use to the node. All other reasons may pass, such as a full disk of the node. */
+/* A pilot of another version, or one that is blocked, is of no use to the node. All other reasons may pass, such as a full disk
+ * of the node. */
 static void on_refused(struct pilot *p, const struct wire_message *m)
 {
 	log_event(LOG_ERR, "pilot-refused", "reason=%s", log_quote(m->text));
-	if (m->code == EPROTO || m->code == EBADMSG || clock_seconds() - p->lost_since > p->conf->patience)
+	if (m->code == EALREADY && p->token < (uint64_t)m->last) /* the clock of this machine, or of the last pilot, is wrong */
+		p->token = (uint64_t)m->last;
+	if (m->code == EPROTO || m->code == EBADMSG || m->code == EPERM || clock_seconds() - p->lost_since > p->conf->patience)
 		end(p, CODE_PEER);
 	drop_link(p, m->text);
 }

@@ -178,25 +178,58 @@ int pilot_case_path(const char *root, int64_t job, int64_t attempt, const char *
 	return 0;
 }
 
-int64_t pilot_case_objects(const json_t *detail, int64_t job, struct err *err)
+/* The name of a file that is being received, NAME.part, is that of no object. */
+static bool object_is_plain(const char *file, const char *folder)
+{
+	size_t n = strlen(folder), length = file ? strlen(file) : 0;
+
+	return length > n && length <= 100 && !strncmp(file, folder, n) && name_is_plain(file + n) &&
+	       (length < n + 5 || strcmp(file + length - 5, ".part") != 0);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int check_names(const char **names, size_t n, struct err *err)
+{
+	qsort(names, n, sizeof(names[0]), compare_names);
+	for (size_t i = 1; i < n; i++)
+		if (!strcmp(names[i - 1], names[i]))
+			return err_set(err, EBADMSG, "two objects of a result have the file name %s", file_name(names[i]));
+	return 0;
+}
+
+int64_t pilot_case_objects(const json_t *detail, int64_t job, uint64_t *ret_bytes, struct err *err)
 {
 	const json_t *list = json_object_get(detail, "objects");
 	size_t n = json_array_size(list);
+	const char **names;
 	char folder[40];
+	int ret = 0;
 
+	*ret_bytes = 0;
 	snprintf(folder, sizeof(folder), "outbox/%lld/", (long long)job);
-	if (n == 0 || n > WIRE_FILES_MAX)
-		return err_set(err, EBADMSG, "a result of %zu objects", n);
-	for (size_t i = 0; i < n; i++) {
+	if (n == 0 || n > JOB_OBJECTS_MAX)
+		return err_set(err, EBADMSG, "a result of %zu objects; allowed: 1 to %d", n, JOB_OBJECTS_MAX);
+	names = calloc(n, sizeof(names[0]));
+	if (!names)
+		return err_set(err, EAGAIN, "no memory for the names of %zu objects", n);
+	for (size_t i = 0; ret == 0 && i < n; i++) {
 		const json_t *object = json_array_get(list, i);
-		const char *file = json_string_value(json_object_get(object, "file"));
-		uint64_t bytes;
+		uint64_t bytes = 0;
 
-		if (!file || strncmp(file, folder, strlen(folder)) != 0 || !name_is_plain(file + strlen(folder)) ||
-		    strlen(file) > 100 || !copy_bytes(object, &bytes) || !json_is_string(json_object_get(object, "digest")))
-			return err_set(err, EBADMSG, "object %zu of a result has no plain file name, size or digest", i);
+		names[i] = json_string_value(json_object_get(object, "file"));
+		if (!object_is_plain(names[i], folder) || !copy_bytes(object, &bytes) || bytes == 0 ||
+		    !json_is_string(json_object_get(object, "digest")))
+			ret = err_set(err, EBADMSG, "object %zu of a result has no plain file name, size or digest", i);
+		*ret_bytes = bytes > UINT64_MAX - *ret_bytes ? UINT64_MAX : *ret_bytes + bytes;
 	}
-	return (int64_t)n;
+	if (ret == 0)
+		ret = check_names(names, n, err);
+	free(names);
+	return ret < 0 ? ret : (int64_t)n;
 }
 
 const char *pilot_case_object(const json_t *detail, size_t i, int64_t *ret_bytes, const char **ret_digest)

@@ -35,9 +35,9 @@ const char *pilot_case_file(const struct pilot_case *c, size_t i, uint64_t *ret_
 int pilot_case_path(const char *root, int64_t job, int64_t attempt, const char *suffix, char *ret_path, size_t size,
 		    struct err *err);
 
-/* The objects in the detail of a `reconstructed` event. Number of them; negative: a name that is not outbox/JOB/NAME (EBADMSG).
- */
-int64_t pilot_case_objects(const json_t *detail, int64_t job, struct err *err);
+/* The objects in the detail of a `reconstructed` event. Number of them, 1 to JOB_OBJECTS_MAX, and the sum of their sizes.
+ * EBADMSG: a name that is not outbox/JOB/NAME, that two of them have, or that ends with ".part". */
+int64_t pilot_case_objects(const json_t *detail, int64_t job, uint64_t *ret_bytes, struct err *err);
 /* File name without folder of an object, and its size. */
 const char *pilot_case_object(const json_t *detail, size_t i, int64_t *ret_bytes, const char **ret_digest);
 

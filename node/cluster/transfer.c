@@ -86,7 +86,10 @@ int transfer_in_begin(struct transfer_in *t, const char *path, int64_t offset, i
 		return err_set(err, errno, "cannot write %s: %s", path, strerror(errno));
 	t->at = offset;
 	t->bytes = bytes;
-	return offset == bytes;
+	if (offset < bytes)
+		return 0;
+	transfer_in_end(t);
+	return 1;
 }
 
 int transfer_in_data(struct transfer_in *t, const void *data, size_t n, bool sync, struct err *err)

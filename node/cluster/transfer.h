@@ -32,7 +32,7 @@ struct transfer_in {
 };
 
 /* A message FILE: the next data belong to `path`, of `bytes` bytes in the end, from `offset` on. EBADMSG: it has fewer bytes. 1:
- * it is complete already. */
+ * it is complete already, and closed: no data follow. */
 int transfer_in_begin(struct transfer_in *t, const char *path, int64_t offset, int64_t bytes, struct err *err);
 /* 1: the file is complete, on disk if `sync`, and closed; 0: more is to come. */
 int transfer_in_data(struct transfer_in *t, const void *data, size_t n, bool sync, struct err *err);

@@ -43,6 +43,7 @@ static const struct wire_field {
 	{FIELD(fraction), .type = WIRE_REAL, .max = 1, .kinds = KIND(PROGRESS)},
 	INTEGER(code, 65535, KIND(REFUSED) | KIND(OUTCOME)),
 	INTEGER(damaged, WIRE_FILES_MAX, KIND(OUTCOME)),
+	INTEGER(last, INTEGER_MAX, KIND(REFUSED)),
 	TEXT(text, KIND(REFUSED) | KIND(PROGRESS) | KIND(OUTCOME) | KIND(END)),
 	{FIELD(offsets), .type = WIRE_OFFSETS, .max = INTEGER_MAX, .kinds = KIND(HAVE)},
 	{FIELD(body), .type = WIRE_BODY, .kinds = KIND(CASE) | KIND(OUTCOME)},

@@ -33,7 +33,7 @@
 
 #include "kernels/err.h"
 
-#define WIRE_VERSION 1
+#define WIRE_VERSION 2
 #define WIRE_HEAD 6		     /* bytes in front of a payload */
 #define WIRE_DATA_MAX (1u << 20)     /* bytes of a file in a frame */
 #define WIRE_CONTROL_MAX (64u << 10) /* bytes of a message, but of CASE, HAVE and OUTCOME */
@@ -74,10 +74,11 @@ struct wire_message {
 	bool shared;	       /* CASE: the files are in the shared spool */
 	int64_t index, offset; /* FILE: which file or object the next DATA belong to, from where on */
 	double fraction;       /* PROGRESS, 0 to 1 */
-	int64_t code,
-		damaged;  /* OUTCOME: as in struct case_outcome; code: errno; REFUSED: EALREADY: another token may be accepted */
-	char text[500];	  /* REFUSED, OUTCOME, END: reason; PROGRESS: stage */
-	int64_t *offsets; /* HAVE; allocated */
+	int64_t code, damaged; /* OUTCOME: as in struct case_outcome; code: errno; REFUSED: EALREADY: a token above `last` is
+				  accepted */
+	int64_t last;	       /* REFUSED: highest number of a token that was used; 0: unknown */
+	char text[500];	       /* REFUSED, OUTCOME, END: reason; PROGRESS: stage */
+	int64_t *offsets;      /* HAVE; allocated */
 	size_t n_offsets;
 	json_t *body; /* CASE, OUTCOME; a reference */
 };

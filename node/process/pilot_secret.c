@@ -13,6 +13,8 @@
 
 #include "node/base/folder.h"
 
+#define BLOCKED UINT64_MAX /* highest number of a token, if none is accepted any more */
+
 bool pilot_id_is_valid(const char *id)
 {
 	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -66,6 +68,8 @@ int pilot_secret_create(const char *spool, const char *id, char ret_hex[PILOT_SE
 		return err_set(err, errno, "cannot create %s: %s", path, strerror(errno));
 	ret = write_all(fd, path, text, err);
 	close(fd);
+	if (ret == 0)
+		ret = folder_sync(folder, err);
 	if (ret < 0)
 		unlink(path);
 	return ret;
@@ -80,8 +84,11 @@ int pilot_secret_remove(const char *spool, const char *id, struct err *err)
 		ret = path_of(spool, id, ".used", used, err);
 	if (ret == 0 && unlink(path) < 0)
 		ret = err_set(err, errno, "cannot remove %s: %s", path, strerror(errno));
-	if (ret == 0)
+	if (ret == 0) {
 		unlink(used);
+		*strrchr(path, '/') = '\0';
+		ret = folder_sync(path, err);
+	}
 	return ret;
 }
 
@@ -105,33 +112,71 @@ int pilot_secret_read(const char *spool, const char *id, char ret_hex[PILOT_SECR
 	return 0;
 }
 
-static int use_in(int fd, const char *path, const char *id, uint64_t number, struct err *err)
+/* Lock the file with the highest number and read it. Returns its descriptor; closing it unlocks it. */
+static int open_used(const char *spool, const char *id, char ret_path[400], uint64_t *ret_last, struct err *err)
 {
 	char text[24] = "";
-	uint64_t last;
-
-	if (flock(fd, LOCK_EX) < 0 || pread(fd, text, sizeof(text) - 1, 0) < 0)
-		return err_set(err, errno, "cannot read %s: %s", path, strerror(errno));
-	last = strtoull(text, NULL, 10);
-	if (number <= last)
-		return err_set(err, EALREADY,
-			       "token %" PRIu64 " of pilot '%s' was used before, or is older than the last one, %" PRIu64, number,
-			       id, last);
-	snprintf(text, sizeof(text), "%020" PRIu64 "\n", number);
-	return write_all(fd, path, text, err);
-}
-
-int pilot_token_use(const char *spool, const char *id, uint64_t number, struct err *err)
-{
-	char path[400];
-	int fd, ret = path_of(spool, id, ".used", path, err);
+	int fd, ret = path_of(spool, id, ".used", ret_path, err);
 
 	if (ret < 0)
 		return ret;
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = open(ret_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
-		return err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
-	ret = use_in(fd, path, id, number, err);
+		return err_set(err, errno, "cannot open %s: %s", ret_path, strerror(errno));
+	if (flock(fd, LOCK_EX) < 0 || pread(fd, text, sizeof(text) - 1, 0) < 0) {
+		err_set(err, errno, "cannot read %s: %s", ret_path, strerror(errno));
+		close(fd);
+		return err ? -err->code : -EIO;
+	}
+	*ret_last = strtoull(text, NULL, 10);
+	return fd;
+}
+
+static int write_used(int fd, const char *spool, const char *path, uint64_t number, bool is_new, struct err *err)
+{
+	char text[24], folder[400];
+	int ret;
+
+	snprintf(text, sizeof(text), "%020" PRIu64 "\n", number);
+	ret = write_all(fd, path, text, err);
+	if (ret < 0 || !is_new)
+		return ret;
+	snprintf(folder, sizeof(folder), "%.380s/pilots", spool);
+	return folder_sync(folder, err);
+}
+
+int pilot_token_use(const char *spool, const char *id, uint64_t number, uint64_t *ret_last, struct err *err)
+{
+	char path[400];
+	int fd = open_used(spool, id, path, ret_last, err), ret;
+
+	if (fd < 0)
+		return fd;
+	if (*ret_last == BLOCKED)
+		ret = err_set(
+			err, EPERM,
+			"pilot '%s' is blocked, because it returned a result that is not of its case: `tomonode pilot-token "
+			"--remove %s`, then make another secret",
+			id, id);
+	else if (number <= *ret_last)
+		ret = err_set(err, EALREADY,
+			      "token %" PRIu64 " of pilot '%s' was used before, or is older than the last one, %" PRIu64, number,
+			      id, *ret_last);
+	else
+		ret = write_used(fd, spool, path, number, *ret_last == 0, err);
+	close(fd);
+	return ret;
+}
+
+int pilot_block(const char *spool, const char *id, struct err *err)
+{
+	char path[400];
+	uint64_t last;
+	int fd = open_used(spool, id, path, &last, err), ret;
+
+	if (fd < 0)
+		return fd;
+	ret = write_used(fd, spool, path, BLOCKED, last == 0, err);
 	close(fd);
 	return ret;
 }

@@ -20,7 +20,11 @@ int pilot_secret_create(const char *spool, const char *id, char ret_hex[PILOT_SE
 int pilot_secret_remove(const char *spool, const char *id, struct err *err);
 /* ENOENT: there is none, or the ID is not valid. */
 int pilot_secret_read(const char *spool, const char *id, char ret_hex[PILOT_SECRET_SIZE], struct err *err);
-/* Record that the token `number` is used; on disk when this returns. EALREADY: it, or one with a higher number, was used. */
-int pilot_token_use(const char *spool, const char *id, uint64_t number, struct err *err);
+#define PILOT_TOKEN_MAX ((uint64_t)1 << 53)
+/* Record that the token `number`, 1 to PILOT_TOKEN_MAX, is used; on disk when this returns. EALREADY: it, or one with a higher
+ * number, was used; *ret_last is the highest one. EPERM: the ID is blocked. */
+int pilot_token_use(const char *spool, const char *id, uint64_t number, uint64_t *ret_last, struct err *err);
+/* Accept no token of this ID any more, until its secret is removed and another one is created. */
+int pilot_block(const char *spool, const char *id, struct err *err);
 
 #endif

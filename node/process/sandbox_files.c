@@ -43,8 +43,10 @@ struct ruleset_attr {
 /* Rights in a folder that finished files are moved to: its files can be neither read nor written. */
 #define FS_COMMIT                                                                                                                \
 	(LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_REFER)
-/* Rights in the folder of the pilots' secrets: read these, and record in other files which tokens were used. */
-#define FS_TOKENS (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG)
+/* Rights in the folder of the pilots' secrets: read these, record in other files which tokens were used,
+ * and write the entries to disk. */
+#define FS_TOKENS                                                                                                                \
+	(LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG)
 #define FS_WORK_FOLDERS (FS_WORK | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_REMOVE_DIR)
 #define FS_DEVICE (LANDLOCK_ACCESS_FS_READ_DIR | FS_USE | FS_IOCTL_DEV)
 /* Rights that a rule for a file may contain. */

@@ -165,6 +165,22 @@ static int acknowledge(struct seat *s, struct err *err)
 	return ret < 0 ? ret : link_flush(s->link, err);
 }
 
+/* The pilot returned a result that is not of the case: tell it, and admit no pilot of this ID any more. */
+static void drop_pilot(struct seat *s, const struct err *why)
+{
+	struct wire_message m = {.kind = WIRE_REFUSED, .code = EPERM};
+	struct err err = {0};
+
+	log_event(LOG_CRIT, "pilot-blocked", "pilot=%s name=%s job=%lld reason=%s", log_quote(link_id(s->link)),
+		  log_quote(s->hello.name), (long long)s->job, log_quote(why->msg));
+	audit_refused(&(struct audit_peer){.pilot = link_id(s->link), .host = s->from}, false, why->msg);
+	if (pilot_block(s->process.config->node.spool, link_id(s->link), &err) < 0)
+		log_event(LOG_CRIT, "pilot-not-blocked", "pilot=%s reason=%s", log_quote(link_id(s->link)), log_quote(err.msg));
+	snprintf(m.text, sizeof(m.text), "%s", why->msg);
+	if (link_send(s->link, &m, NULL) == 0)
+		link_drain(s->link, 1, NULL);
+}
+
 /* After the job run: 0: ready for the next case; negative: the connection is lost or of no more use. */
 static int after_job(struct seat *s, enum job_run_end end, struct err *err)
 {
@@ -179,8 +195,12 @@ static int after_job(struct seat *s, enum job_run_end end, struct err *err)
 		worker_ipc_send(s->process.ipc_fd, WORKER_DONE, s->job, end == JOB_RUN_RECONSTRUCTED, NULL, true);
 		return ret;
 	case JOB_RUN_DEVICE_FAILED:
-		acknowledge(s, NULL);
-		link_drain(s->link, 1, NULL);
+		if (s->rejected) {
+			drop_pilot(s, err);
+		} else {
+			acknowledge(s, NULL);
+			link_drain(s->link, 1, NULL);
+		}
 		tell(s, WORKER_BROKEN, err->msg);
 		return -EHWPOISON;
 	case JOB_RUN_JOURNAL_FAILED:

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of a pilot's connection at the node. seat_wait.c: accept a pilot; seat_case.c: have it reconstruct a case. */
+/* The end of a pilot's connection at the node. seat_wait.c: accept a pilot; seat_case.c: have it reconstruct a case;
+ * seat_result.c: receive its result. */
 #ifndef TOMONODE_NODE_SEAT_H
 #define TOMONODE_NODE_SEAT_H
 
@@ -23,6 +24,7 @@ struct seat {
 	int64_t job, attempt;	   /* of the case in work; 0: none */
 	bool cancelled;		   /* the manager does not want the case any more */
 	bool sending;		   /* files of the case wait to be queued */
+	bool rejected;		   /* the pilot returned a result that is not of the case */
 	bool (*stopped)(void);	   /* SIGTERM */
 };
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seat_case.c - have the pilot reconstruct a case: send its files, report its progress, fetch and verify its result.
+/* seat_case.c - have the pilot reconstruct a case: send its files, report its progress. seat_result.c fetches its result.
  *
- * - An object is received as NAME.part, compared with its digest, and renamed: what the outbox has under its name is complete.
  * - After a lost connection the next seat continues with what is there (CASE_LOST; the job keeps running).
  */
 #include <dirent.h>
@@ -18,27 +17,8 @@
 #include "node/base/folder.h"
 #include "node/base/log.h"
 #include "node/base/stage_names.h"
-#include "node/cluster/transfer.h"
 #include "node/process/worker_ipc.h"
-#include "node/worker/seat.h"
-
-#define FETCHES_MAX 2 /* attempts to get an object whose digest fits */
-
-struct seat_case {
-	struct seat *seat;
-	const char *out_dir, *spool;
-	const struct monitor *monitor;
-	struct pilot_case order;
-	char **flatfields; /* paths of the files */
-	struct transfer_out out;
-	int64_t *offsets; /* of out */
-	struct transfer_in in;
-	struct wire_message outcome; /* of the pilot, while its objects are fetched */
-	size_t n_objects;
-	int fetches;
-	bool done;
-	struct case_outcome *result;
-};
+#include "node/worker/seat_internal.h"
 
 /* ---- the order ---- */
 
@@ -146,174 +126,11 @@ static int file_path(void *ctx, size_t i, char *ret_path, size_t size, int64_t *
 	return length < (int)size ? 0 : err_set(err, ENAMETOOLONG, "the path of %s is too long", file);
 }
 
-/* ---- the result ---- */
-
-static int object_path(void *ctx, size_t i, char *ret_path, size_t size, int64_t *ret_bytes, struct err *err)
-{
-	const struct seat_case *c = ctx;
-	const char *digest, *name = pilot_case_object(c->outcome.body, i, ret_bytes, &digest);
-
-	if (snprintf(ret_path, size, "%s/%s", c->out_dir, name) >= (int)size)
-		return err_set(err, ENAMETOOLONG, "the path of %s is too long", name);
-	return 0;
-}
-
-static void end_case(struct seat_case *c, int code, const char *reason)
+void seat_end_case(struct seat_case *c, int code, const char *reason)
 {
 	c->done = true;
 	if (code)
 		err_set(&c->result->why, code, "%s", reason);
-}
-
-static int ask_for_objects(struct seat_case *c, struct err *err)
-{
-	struct wire_message m = {
-		.kind = WIRE_HAVE, .job = c->outcome.job, .attempt = c->outcome.attempt, .n_offsets = c->n_objects};
-	bool complete;
-	int ret = transfer_have(object_path, c, c->n_objects, ".part", &m.offsets, &complete, err);
-
-	if (ret == 0 && !complete)
-		ret = link_send(c->seat->link, &m, err);
-	free(m.offsets);
-	return ret < 0 ? ret : complete;
-}
-
-/* Compare the received files with the digests in the outcome; remove those that differ. 0: all are as they should be. */
-static int verify(struct seat_case *c, const char *folder, const char *suffix, struct err *err)
-{
-	size_t n = c->n_objects;
-	char(*names)[520] = calloc(n, sizeof(names[0]));
-	char(*hex)[DIGEST_SIZE] = calloc(n, sizeof(hex[0]));
-	const char **paths = calloc(n, sizeof(paths[0]));
-	int *codes = calloc(n, sizeof(codes[0]));
-	int ret = names && hex && paths && codes ? 0 : err_set(err, EAGAIN, "no memory for %zu digests", n);
-
-	for (size_t i = 0; ret == 0 && i < n; i++) {
-		int64_t bytes;
-		const char *digest, *name = pilot_case_object(c->outcome.body, i, &bytes, &digest);
-
-		snprintf(names[i], sizeof(names[0]), "%.350s/%.130s%s", folder, name, suffix);
-		paths[i] = names[i];
-	}
-	if (ret == 0)
-		ret = digest_files(paths, n, 0, hex, codes, err);
-	for (size_t i = 0; ret >= 0 && i < n; i++) {
-		int64_t bytes;
-		const char *digest, *name = pilot_case_object(c->outcome.body, i, &bytes, &digest);
-
-		if (codes[i] == 0 && !strcmp(hex[i], digest))
-			continue;
-		unlink(paths[i]);
-		ret = err_set(err, EIO, "the object %s of pilot %s differs from its digest", name, c->seat->hello.name);
-	}
-	free(names);
-	free(hex);
-	free(paths);
-	free(codes);
-	return ret;
-}
-
-static int take_objects(struct seat_case *c, const char *folder, const char *suffix, struct err *err)
-{
-	int ret = 0;
-
-	for (size_t i = 0; ret == 0 && i < c->n_objects; i++) {
-		char from[520], to[500];
-		int64_t bytes;
-		const char *digest, *name = pilot_case_object(c->outcome.body, i, &bytes, &digest);
-
-		snprintf(from, sizeof(from), "%.350s/%.130s%s", folder, name, suffix);
-		snprintf(to, sizeof(to), "%.350s/%.130s", c->out_dir, name);
-		if (rename(from, to) < 0)
-			ret = err_set(err, errno, "cannot rename %s: %s", from, strerror(errno));
-	}
-	return ret < 0 ? ret : folder_sync(c->out_dir, err);
-}
-
-/* All objects are there: in the folder of the attempt in a shared spool, else as .part in the outbox. */
-static int finish(struct seat_case *c, struct err *err)
-{
-	bool shared = c->seat->process.config->cluster.shared_spool;
-	const struct case_order *order = &c->order.order;
-	char folder[400];
-	int ret = 0;
-
-	if (shared)
-		ret = pilot_case_path(c->spool, order->job, order->attempt, "", folder, sizeof(folder), err);
-	else
-		snprintf(folder, sizeof(folder), "%s", c->out_dir);
-	if (ret == 0)
-		ret = verify(c, folder, shared ? "" : ".part", err);
-	if (ret == -EIO && !shared && ++c->fetches < FETCHES_MAX) {
-		log_event(LOG_WARNING, "object-fetched-again", "job=%lld reason=%s", (long long)order->job, log_quote(err->msg));
-		return ask_for_objects(c, err);
-	}
-	if (ret == 0)
-		ret = take_objects(c, folder, shared ? "" : ".part", err);
-	if (ret == 0)
-		c->result->detail = json_incref(c->outcome.body);
-	if (shared)
-		folder_remove(folder, NULL);
-	end_case(c, ret < 0 ? err->code : 0, err->msg);
-	return 0;
-}
-
-static int on_outcome(struct seat_case *c, struct wire_message *m, struct err *err)
-{
-	bool shared = c->seat->process.config->cluster.shared_spool;
-	char text[600];
-	int64_t n;
-	int ret;
-
-	if (m->job != c->order.order.job || m->attempt != c->order.order.attempt) {
-		log_event(LOG_WARNING, "late-outcome-dropped", "pilot=%s job=%lld attempt=%lld", log_quote(c->seat->hello.name),
-			  (long long)m->job, (long long)m->attempt);
-		return 0;
-	}
-	wire_clear(&c->outcome);
-	c->outcome = *m;
-	*m = (struct wire_message){0};
-	c->result->damaged = (size_t)c->outcome.damaged;
-	if (c->outcome.code) {
-		bool space = c->outcome.code == ENOSPC || c->outcome.code == EDQUOT;
-
-		snprintf(text, sizeof(text), "%s%s%s%s", space ? "on pilot " : "", space ? c->seat->hello.name : "",
-			 space ? ": " : "", c->outcome.text);
-		end_case(c, (int)c->outcome.code, text);
-		return 0;
-	}
-	n = pilot_case_objects(c->outcome.body, c->outcome.job, err);
-	if (n < 0)
-		return (int)n;
-	c->n_objects = (size_t)n;
-	ret = shared ? 1 : ask_for_objects(c, err);
-	return ret == 1 ? finish(c, err) : ret;
-}
-
-static int on_file(struct seat_case *c, const struct wire_message *m, struct err *err)
-{
-	char path[500], part[520];
-	int64_t bytes;
-	int ret;
-
-	if ((size_t)m->index >= c->n_objects)
-		return err_set(err, EBADMSG, "an object that is not of the result");
-	ret = object_path(c, (size_t)m->index, path, sizeof(path), &bytes, err);
-	snprintf(part, sizeof(part), "%s.part", path);
-	return ret < 0 ? ret : transfer_in_begin(&c->in, part, m->offset, bytes, err);
-}
-
-static int on_data(struct seat_case *c, const void *bytes, size_t n, struct err *err)
-{
-	int64_t *offsets = NULL;
-	bool complete = false;
-	int ret = transfer_in_data(&c->in, bytes, n, true, err);
-
-	if (ret == 1)
-		ret = transfer_have(object_path, c, c->n_objects, ".part", &offsets, &complete, err);
-	free(offsets);
-	monitor_progress(c->monitor, "write", c->in.bytes > 0 ? (double)c->in.at / (double)c->in.bytes : 1);
-	return ret == 0 && complete ? finish(c, err) : ret;
 }
 
 /* ---- messages ---- */
@@ -353,11 +170,11 @@ static int on_message(struct seat_case *c, struct wire_message *m, const void *b
 			monitor_progress(c->monitor, known_stage(m->text), m->fraction);
 		return 0;
 	case WIRE_OUTCOME:
-		return on_outcome(c, m, err);
+		return seat_on_outcome(c, m, err);
 	case WIRE_FILE:
-		return on_file(c, m, err);
+		return seat_on_file(c, m, err);
 	case WIRE_DATA:
-		return on_data(c, bytes, n, err);
+		return seat_on_data(c, bytes, n, err);
 	default:
 		return err_set(err, EBADMSG, "an unexpected message %s", wire_kind_name(m->kind));
 	}
@@ -384,7 +201,7 @@ static void end_unreadable(struct seat_case *c, const struct err *why)
 	bool image = c->out.index < c->order.order.n_files && !digest_error_is_transient(why->code);
 
 	c->result->damaged = image;
-	end_case(c, image ? EBADMSG : why->code, why->msg);
+	seat_end_case(c, image ? EBADMSG : why->code, why->msg);
 }
 
 /* Messages until the case is done. Negative: the connection cannot be used any more. */
@@ -408,7 +225,7 @@ static int converse(struct seat_case *c, struct err *err)
 			wire_clear(&m);
 		}
 		if (ret >= 0 && !c->done && c->seat->cancelled) {
-			end_case(c, ECANCELED, "cancelled");
+			seat_end_case(c, ECANCELED, "cancelled");
 			ret = seat_cancel(c->seat, c->order.order.job, c->order.order.attempt, err);
 		}
 		if (ret >= 0 && !c->done && c->seat->stopped())
@@ -432,7 +249,7 @@ void seat_compute(void *ctx, const struct case_order *order, const char *out_dir
 	struct err err = {0};
 
 	if (make_order(&c, order, &err) < 0) {
-		end_case(&c, err.code, err.msg);
+		seat_end_case(&c, err.code, err.msg);
 	} else if (converse(&c, &err) < 0) {
 		json_decref(result.detail);
 		result = (struct case_outcome){0};

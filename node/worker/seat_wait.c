@@ -19,7 +19,7 @@ struct arrival {
 	struct link *link;
 	double until;
 	char from[64];
-	bool opened; /* the handshake is done, HELLO is due */
+	struct in6_addr prefix; /* of its address, by which arrivals are counted */
 };
 
 struct waiting {
@@ -51,6 +51,9 @@ static void refuse(struct waiting *w, size_t i, const struct err *why)
 	struct arrival *a = &w->list[i];
 	struct wire_message m = {.kind = WIRE_REFUSED, .code = why->code};
 
+	if (why->code == EALREADY)
+		m.last = (int64_t)link_last(a->link);
+
 	log_event(LOG_WARNING, "pilot-refused", "pilot=%s from=%s reason=%s", log_quote(link_id(a->link)), a->from,
 		  log_quote(why->msg));
 	audit_refused(&(struct audit_peer){.pilot = link_id(a->link), .host = a->from}, false, why->msg);
@@ -59,6 +62,33 @@ static void refuse(struct waiting *w, size_t i, const struct err *why)
 	if (link_send(a->link, &m, NULL) == 0)
 		link_drain(a->link, 1, NULL);
 	leave(w, i);
+}
+
+static size_t count_from(const struct waiting *w, const struct in6_addr *prefix)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < w->n; i++)
+		n += !memcmp(&w->list[i].prefix, prefix, sizeof(*prefix));
+	return n;
+}
+
+/* Make room for one: the oldest arrival of the address that has the most. So one address keeps out no other. */
+static void push_out(struct waiting *w)
+{
+	size_t most = 0, victim = 0;
+
+	for (size_t i = 0; i < w->n; i++) {
+		size_t n = count_from(w, &w->list[i].prefix);
+
+		if (n > most || (n == most && w->list[i].until < w->list[victim].until)) {
+			most = n;
+			victim = i;
+		}
+	}
+	log_event(LOG_WARNING, "pilot-refused", "from=%s reason=%s", w->list[victim].from, log_quote("too many handshakes"));
+	audit_refused(&(struct audit_peer){.host = w->list[victim].from}, true, "too many handshakes");
+	leave(w, victim);
 }
 
 static void accept_one(struct waiting *w)
@@ -71,13 +101,12 @@ static void accept_one(struct waiting *w)
 
 	if (fd < 0)
 		return;
-	if (network_address((struct sockaddr *)&from, &address))
+	if (network_address((struct sockaddr *)&from, &address)) {
 		network_print(&address, a.from, sizeof(a.from));
-	if (w->n == SEAT_HANDSHAKES_MAX) { /* the oldest one has had the longest time */
-		log_event(LOG_WARNING, "pilot-refused", "from=%s reason=%s", w->list[0].from, log_quote("too many handshakes"));
-		audit_refused(&(struct audit_peer){.host = w->list[0].from}, true, "too many handshakes");
-		leave(w, 0);
+		a.prefix = network_client_prefix(&address);
 	}
+	if (w->n == SEAT_HANDSHAKES_MAX)
+		push_out(w);
 	if (link_open_node(fd, w->seat->process.config->node.spool, &a.link, NULL) == 0)
 		w->list[w->n++] = a;
 }

@@ -36,12 +36,17 @@ static void check_case(const struct wire_message *m)
 
 static void check_outcome(const struct wire_message *m)
 {
-	int64_t n = pilot_case_objects(m->body, m->job, NULL), bytes;
-	const char *digest;
+	uint64_t sum, seen = 0;
+	int64_t n = pilot_case_objects(m->body, m->job, &sum, NULL), bytes;
+	const char *digest, *name;
 
-	for (int64_t i = 0; i < n; i++)
-		must(!strchr(pilot_case_object(m->body, (size_t)i, &bytes, &digest), '/') && bytes >= 0 && digest,
-		     "an object outside the folder");
+	for (int64_t i = 0; i < n; i++) {
+		name = pilot_case_object(m->body, (size_t)i, &bytes, &digest);
+		must(!strchr(name, '/') && bytes >= 0 && digest, "an object outside the folder");
+		must(strlen(name) < 5 || strcmp(name + strlen(name) - 5, ".part") != 0, "the name of a file that is received");
+		seen += (uint64_t)bytes;
+	}
+	must(n <= 0 || seen == sum, "another sum of sizes");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -311,8 +311,8 @@ def pilots(folder, things):
     check(party.get("UserID") == "d1" and party.get("NetworkAccessPointID") == "127.0.0.1" and entered.outcome == "0", entered.xml)
     check(Pilot(n, things, "d1", secret="0" * 64, options=["--patience", "1"]).process.wait(60) == 7, "another secret")
     check(Pilot(n, things, "d9", secret="0" * 64, options=["--patience", "1"]).process.wait(60) == 7, "an unknown ID")
-    hello(n, pilot, "9999999999999", "0.0 <other>")
-    hello(n, pilot, "9999999999999", "0.0 <other>")
+    hello(n, "9999999999999", "0.0 <other>")
+    hello(n, "9999999999999", "0.0 <other>")
     for reason, who in (("no handshake with a pilot", "d1"), ("no secret of a pilot 'd9'", "d9"), ("it is version 0.0 <other>", "d1"),
                         ("was used before", "d1")):
         wait_for(reason, lambda reason=reason: [m for m in messages("Security Alert / Node Authentication") if reason in m.reason])

@@ -95,6 +95,32 @@ static void same_as_of_the_file(void **state)
 		}
 }
 
+/* Bytes that begin before the end of what was written and end behind it. */
+static void written_across(void **state)
+{
+	static const size_t ends[] = {4096, DIGEST_PIECE, DIGEST_PIECE + 500, 2 * DIGEST_PIECE};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		for (size_t more = 1; more < 2 * DIGEST_PIECE; more *= 100) {
+			struct digest_stream *s = digest_stream_create();
+			size_t n = ends[i] + more < MOST ? ends[i] + more : MOST, from = ends[i] - 300;
+			char file[DIGEST_SIZE], stream[DIGEST_SIZE];
+			struct err err = {0};
+
+			digest_stream_add(s, 0, bytes, ends[i]);
+			digest_stream_wait(s);
+			memset(bytes + from, (int)(i + more), 300);
+			digest_stream_add(s, from, bytes + from, n - from);
+			digest_stream_wait(s);
+			write_file(n);
+			of_file(file);
+			assert_int_equal(digest_stream_end(s, path, stream, &err), 0);
+			assert_string_equal(stream, file);
+			digest_stream_free(s);
+		}
+}
+
 /* A table at the end of the first piece and the beginning of the second is written again, and bytes of the last one. */
 static void written_over(void **state)
 {
@@ -140,6 +166,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(same_as_of_the_file),
 		cmocka_unit_test(written_over),
+		cmocka_unit_test(written_across),
 		cmocka_unit_test(with_a_gap),
 	};
 

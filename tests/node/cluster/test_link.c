@@ -166,6 +166,7 @@ static void test_replayed(void **state)
 		assert_int_equal(node, -EALREADY);
 		assert_int_equal(pilot, 1);
 		assert_non_null(strstr(err.msg, "was used before"));
+		assert_int_equal(link_last(p->node), 5);
 		snprintf(m.text, sizeof(m.text), "%s", err.msg);
 		assert_int_equal(link_send(p->node, &m, NULL), 0);
 		back = receive(p->node, p->pilot);

@@ -194,7 +194,12 @@ static void test_refused(void **state)
 	assert_int_equal(transfer_in_data(&in, "efghijk", 7, false, &err), -EBADMSG);
 	assert_int_equal(transfer_in_data(&in, "efghij", 6, false, &err), 1);
 	assert_int_equal(transfer_in_data(&in, "k", 1, false, &err), -EBADMSG);
-	transfer_in_end(&in);
+	/* One that has all its bytes is complete at once, also one without any. */
+	assert_int_equal(transfer_in_begin(&in, path, 10, 10, &err), 1);
+	assert_int_equal(transfer_in_data(&in, "k", 1, false, &err), -EBADMSG);
+	snprintf(path, sizeof(path), "%s/1", p->to);
+	assert_int_equal(transfer_in_begin(&in, path, 0, 0, &err), 1);
+	assert_int_equal(in.fd, -1);
 	/* A file that is shorter than recorded. */
 	snprintf(path, sizeof(path), "%s/0", p->folder);
 	assert_int_equal(truncate(path, 1000), 0);

@@ -130,11 +130,11 @@ static void test_other_version(void **state)
 	struct err err;
 
 	(void)state;
-	assert_int_equal(decode(WIRE_HELLO, "{\"wire\":2,\"version\":\"2.0 (def)\",\"new\":[1]}", &m, &err), 0);
-	assert_int_equal(m.wire, 2);
+	assert_int_equal(decode(WIRE_HELLO, "{\"wire\":9,\"version\":\"2.0 (def)\",\"new\":[1]}", &m, &err), 0);
+	assert_int_equal(m.wire, 9);
 	assert_string_equal(m.version, "2.0 (def)");
 	wire_clear(&m);
-	assert_int_equal(decode(WIRE_HELLO, "{\"wire\":1,\"version\":\"1\"}", &m, &err), -EBADMSG);
+	assert_int_equal(decode(WIRE_HELLO, "{\"wire\":2,\"version\":\"1\"}", &m, &err), -EBADMSG);
 }
 
 static void fill_case(struct pilot_case *c)
@@ -186,8 +186,6 @@ static void test_names(void **state)
 					    "/etc/passwd",	"flatfields/0/",   "x",
 					    "flatfields/0/a b", "flatfields/x/a",  "instances/a"};
 	struct pilot_case c, back;
-	struct err err = {0};
-	json_t *detail;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -199,11 +197,47 @@ static void test_names(void **state)
 		assert_int_equal(pilot_case_decode(body, 3, 4, &back, NULL), -EBADMSG);
 		json_decref(body);
 	}
-	detail = json_pack("{s:[{s:s,s:i,s:s}]}", "objects", "file", "outbox/3/a.dcm", "bytes", 4, "digest", "aa");
-	assert_int_equal(pilot_case_objects(detail, 3, &err), 1);
-	assert_int_equal(pilot_case_objects(detail, 33, &err), -EBADMSG);
-	json_object_set_new(json_array_get(json_object_get(detail, "objects"), 0), "file", json_string("outbox/3/../4/a.dcm"));
-	assert_int_equal(pilot_case_objects(detail, 3, &err), -EBADMSG);
+}
+
+static void add_object(json_t *detail, const char *file, json_int_t bytes)
+{
+	json_array_append_new(json_object_get(detail, "objects"),
+			      json_pack("{s:s,s:I,s:s}", "file", file, "bytes", bytes, "digest", "aa"));
+}
+
+static void test_objects(void **state)
+{
+	static const char *const wrong[] = {"outbox/33/b.dcm", "outbox/3/../4/b.dcm", "outbox/3/",	"outbox/3/.b",
+					    "outbox/3/b/c",    "outbox/3/b.part",     "outbox/3/a.dcm", "instances/b.dcm"};
+	json_t *detail = json_pack("{s:[]}", "objects"), *list = json_object_get(detail, "objects");
+	struct err err = {0};
+	uint64_t bytes;
+	char file[40];
+
+	(void)state;
+	assert_int_equal(pilot_case_objects(detail, 3, &bytes, &err), -EBADMSG);
+	add_object(detail, "outbox/3/a.dcm", 4);
+	assert_int_equal(pilot_case_objects(detail, 3, &bytes, &err), 1);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		add_object(detail, wrong[i], 4);
+		assert_int_equal(pilot_case_objects(detail, 3, &bytes, &err), -EBADMSG);
+		json_array_remove(list, 1);
+	}
+	for (int n = -1; n <= 0; n++) {
+		add_object(detail, "outbox/3/b.dcm", n);
+		assert_int_equal(pilot_case_objects(detail, 3, &bytes, &err), -EBADMSG);
+		json_array_remove(list, 1);
+	}
+	/* The largest result, and one object more. */
+	for (int i = 1; i < JOB_OBJECTS_MAX; i++) {
+		snprintf(file, sizeof(file), "outbox/3/%d", i);
+		add_object(detail, file, (1ll << 53) - 1);
+	}
+	assert_int_equal(pilot_case_objects(detail, 3, &bytes, &err), JOB_OBJECTS_MAX);
+	assert_true(bytes == UINT64_MAX);
+	add_object(detail, "outbox/3/b.dcm", 4);
+	assert_int_equal(pilot_case_objects(detail, 3, &bytes, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "a result of 16385 objects"));
 	json_decref(detail);
 }
 
@@ -212,6 +246,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_head),	      cmocka_unit_test(test_every_kind), cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_other_version), cmocka_unit_test(test_case),	 cmocka_unit_test(test_names),
+		cmocka_unit_test(test_objects),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,6 +20,7 @@ static void test_secret(void **state)
 {
 	char spool[] = "/tmp/test_pilot_secret.XXXXXX", path[200], hex[PILOT_SECRET_SIZE], read[PILOT_SECRET_SIZE];
 	struct err err = {0};
+	uint64_t last = 1;
 	struct stat st;
 
 	(void)state;
@@ -35,12 +36,22 @@ static void test_secret(void **state)
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
 	/* A token is used once, and none after a later one. */
-	assert_int_equal(pilot_token_use(spool, "d1", 7, &err), 0);
-	assert_int_equal(pilot_token_use(spool, "d1", 7, &err), -EALREADY);
+	assert_int_equal(pilot_token_use(spool, "d1", 7, &last, &err), 0);
+	assert_int_equal(pilot_token_use(spool, "d1", 7, &last, &err), -EALREADY);
 	assert_non_null(strstr(err.msg, "token 7 of pilot 'd1' was used before"));
-	assert_int_equal(pilot_token_use(spool, "d1", 6, &err), -EALREADY);
-	assert_int_equal(pilot_token_use(spool, "d1", UINT64_MAX, &err), 0);
-	assert_int_equal(pilot_token_use(spool, "d1", 8, &err), -EALREADY);
+	assert_int_equal(last, 7);
+	assert_int_equal(pilot_token_use(spool, "d1", 6, &last, &err), -EALREADY);
+	assert_int_equal(pilot_token_use(spool, "d1", PILOT_TOKEN_MAX, &last, &err), 0);
+	assert_int_equal(pilot_token_use(spool, "d1", 8, &last, &err), -EALREADY);
+	assert_int_equal(last, PILOT_TOKEN_MAX);
+	/* Of a blocked ID none is accepted, until it has another secret. */
+	assert_int_equal(pilot_block(spool, "d1", &err), 0);
+	assert_int_equal(pilot_token_use(spool, "d1", PILOT_TOKEN_MAX, &last, &err), -EPERM);
+	assert_non_null(strstr(err.msg, "pilot 'd1' is blocked"));
+	assert_int_equal(pilot_secret_remove(spool, "d1", &err), 0);
+	assert_int_equal(pilot_secret_create(spool, "d1", hex, &err), 0);
+	assert_int_equal(pilot_token_use(spool, "d1", 1, &last, &err), 0);
+	assert_int_equal(last, 0);
 	assert_int_equal(pilot_secret_remove(spool, "d1", &err), 0);
 	assert_int_equal(pilot_secret_remove(spool, "d1", &err), -ENOENT);
 	snprintf(path, sizeof(path), "%s/pilots", spool);

@@ -1,8 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Pilots: processes that reconstruct for a node over a connection. Same objects as a local worker; who is refused; cancelled cases."""
+import contextlib
 import hashlib
+import json
 import os
+import shutil
+import socket
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -17,6 +21,7 @@ except ImportError:
     print("skipped: pydicom is not installed")
     sys.exit(77)
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
+LIAR = os.path.join(os.environ.get("TOMONODE_BUILD", ""), "tests", "pilot_false")
 
 
 def without_times(path):
@@ -98,9 +103,9 @@ def who_is_refused(folder, things):
     n.start()
     pilot = Pilot(n, things, "d1").connected()
     later = "9999999999999"
-    said = hello(n, pilot, later, "0.0 (other)")
+    said = hello(n, later, "0.0 (other)")
     check("REFUSED" in said and "it is version 0.0 (other)" in said and "install the same version" in said, said)
-    said = hello(n, pilot, later, "0.0 (other)")
+    said = hello(n, later, "0.0 (other)")
     check("REFUSED" in said and f"token {later} of pilot 'd1' was used before" in said, said)
     other = Pilot(n, things, "d1", secret="0" * 64, options=["--patience", "1"])
     check(other.process.wait(60) == 7, "another exit code")
@@ -112,5 +117,121 @@ def who_is_refused(folder, things):
     check(not os.listdir(os.path.join(n.spool, "pilots")), "the secret remains")
 
 
+def a_clock_that_was_ahead(folder, things):
+    """A token from a clock that is years ahead: the next pilot is told so, continues by itself, and no token is accepted twice."""
+    n, _ = cluster_node(folder, things)
+    n.start()
+    n.command("pilot-token", "d1")
+    ahead = 9999999999999
+    hello(n, ahead, "0.0 (other)")
+    pilot = Pilot(n, things, "d1", options=["--patience", "20"]).connected()
+    check("token" in pilot.log_text() and f"older than the last one, {ahead}" in pilot.log_text(), pilot.log_text())
+    with open(os.path.join(n.spool, "pilots", "d1.used")) as f:
+        check(int(f.read()) == ahead + 1, "another number")
+    for number in (ahead - 1, ahead, ahead + 1):
+        said = hello(n, number, "0.0 (other)")
+        check(f"token {number} of pilot 'd1' was used before" in said, said)
+    said = hello(n, 1 << 54, "0.0 (other)")
+    check("REFUSED" not in said, f"not a token: {said}")
+
+
+def a_crowd(folder, things):
+    """Many silent connections of one address push out each other, and nobody else."""
+    n, _ = cluster_node(folder, things)
+    n.start()
+    with contextlib.ExitStack() as stack:
+        slow = stack.enter_context(socket.create_connection(("127.0.0.1", n.cluster_port)))
+        for _ in range(60):
+            stack.enter_context(socket.create_connection(("127.0.0.1", n.cluster_port), source_address=("127.0.0.2", 0)))
+        wait_for("they are too many", lambda: n.log_text().count("too many handshakes") >= 29)
+        slow.setblocking(False)
+        try:
+            check(slow.recv(1) != b"", "the slow peer was pushed out")
+        except BlockingIOError:
+            pass
+        Pilot(n, things, "d1").connected()
+    pushed = [line for line in n.log_text().splitlines() if "too many handshakes" in line]
+    check(pushed and all("from=127.0.0.2 " in line for line in pushed), f"{pushed[:3]}")
+
+
+def detail_of(paths, **more):
+    """What a pilot says about objects, for LIAR."""
+    objects_ = []
+    for path in paths:
+        header = pydicom.dcmread(path, stop_before_pixels=True)
+        objects_.append({"file": os.path.basename(path), "sop_class": header.SOPClassUID, "sop_instance": header.SOPInstanceUID,
+                         "series": header.SeriesInstanceUID, "kind": "slices", **more})
+    return {"objects": objects_}
+
+
+def lie(n, ident, detail, results, things):
+    """A pilot that returns these objects, whatever its case is. Its output."""
+    said = os.path.join(n.folder, ident + ".json")
+    with open(said, "w", encoding="ascii") as f:
+        json.dump(detail, f)
+    secret = n.command("pilot-token", ident).stdout.strip()
+    spool = [n.spool] if n.shared else []
+    return h.run(LIAR, f"127.0.0.1:{n.cluster_port}", ident, secret, said, results, *spool, code=None).stdout
+
+
+def false_results(folder, things, shared=False):
+    """Objects of another patient or study, too many bytes, one name twice: refused before any is delivered; another pilot gets the case."""
+    h.need(LIAR)
+    files = exam(folder)
+    own, other = os.path.join(folder, "own"), os.path.join(folder, "other")
+    n, pacs = cluster_node(folder, things, shared=shared, lease=5.0, attempts=20, reserve='"1 MB"', max_result='"100 MB"')
+    n.start()
+    first = Pilot(n, things, "d0").connected()
+    h.send(n.port, files)
+    n.wait_states("delivered")
+    first.kill()
+    right = pacs.files()
+    shutil.copytree(os.path.dirname(right[0]), own)
+    shutil.copytree(own, other)
+    results = sorted(os.path.join(own, name) for name in os.listdir(own))
+    for name in os.listdir(other):
+        path = os.path.join(other, name)
+        header = pydicom.dcmread(path)
+        header.PatientID, header.PatientName = "OTHER-77", "Other^Person"
+        header.save_as(path)
+    study = os.path.join(folder, "study")
+    shutil.copytree(own, study)
+    for name in os.listdir(study):
+        header = pydicom.dcmread(os.path.join(study, name))
+        header.StudyInstanceUID = "1.2.3.4.5"
+        header.save_as(os.path.join(study, name))
+    big = [{"bytes": 10**9}] if not shared else []
+    lies = [(other, {}, "the headers name different patients: Patient ID (0010,0020), Patient's Name (0010,0010) differ"),
+            (study, {}, "its Study Instance UID (0020,000D) is 1.2.3.4.5, that of the images is"),
+            (own, {"series": "1.2.3"}, "Series Instance UID (0020,000E)"),
+            *((own, more, "objects have 1000 MB; with this node.max_result they may have") for more in big)]
+    h.send(n.port, exam(folder, "L", 3))
+    before = len(pacs.files())
+    for i, (where, more, reason) in enumerate(lies):
+        said = lie(n, f"liar{i}", detail_of([os.path.join(where, os.path.basename(path)) for path in results], **more), where, things)
+        check("REFUSED the result of pilot liar is rejected: " in said and reason in said, f"{reason}: {said}")
+        wait_for("the reason is logged", lambda i=i: f"pilot-blocked pilot=liar{i} " in n.log_text())
+        check("OTHER-77" not in n.log_text() and "Other^Person" not in n.log_text(), "patient data in the log")
+    twice = detail_of(results)
+    twice["objects"].append(dict(twice["objects"][0]))
+    said = lie(n, "twice", twice, own, things)
+    check("two objects of a result have the file name" in said, said)
+    check(len(pacs.files()) == before, "an object was delivered")
+    # Its secret is of no more use, until there is another one.
+    said = hello(n, 1 << 52, "any", ident="liar0")
+    check("REFUSED pilot 'liar0' is blocked" in said, said)
+    Pilot(n, things, "d1").connected()
+    n.wait_states("delivered", "delivered")
+    job = n.jobs()[-1]["id"]
+    check("pilot d1" in made_by(n, job)[-1] and len(made_by(n, job)) == len(lies) + 2, f"{made_by(n, job)}")
+    why = [e["detail"]["reason"] for e in n.show(job)["events"] if e["event"] == "interrupted"]
+    check(len(why) == len(lies) + 1 and "is rejected: the object" in why[0], f"{why}")
+
+
+def false_results_in_a_shared_spool(folder, things):
+    false_results(folder, things, shared=True)
+
+
 if __name__ == "__main__":
-    h.main([a_large_exam, same_bytes_as_local, same_bytes_from_a_shared_spool, cancelled, who_is_refused], beside=3)
+    h.main([a_large_exam, same_bytes_as_local, same_bytes_from_a_shared_spool, cancelled, who_is_refused, a_clock_that_was_ahead,
+            a_crowd, false_results, false_results_in_a_shared_spool], beside=3)

@@ -68,9 +68,11 @@ class Pilot:
         return sorted(os.path.join(where, name) for where, _, names in os.walk(self.folder) for name in names)
 
 
-def hello(n, pilot, number, version):
-    """What the node replies to a pilot of another version, which has the secret of d1 and uses this token."""
-    return h.run(HELLO, f"127.0.0.1:{n.cluster_port}", "d1", pilot.secret.strip(), number, version, code=None).stdout
+def hello(n, number, version, ident="d1"):
+    """What the node replies to a pilot of another version, which has the secret of this ID and uses this token."""
+    with open(os.path.join(n.spool, "pilots", ident), encoding="ascii") as f:
+        secret = f.read().strip()
+    return h.run(HELLO, f"127.0.0.1:{n.cluster_port}", ident, secret, number, version, code=None).stdout
 
 
 def exam(folder, side="L", seed=1):
