@@ -204,14 +204,14 @@ def send(port, files, timeout=600, used=None):
 # ---- servers ----
 
 class Receiver:
-    """storescp as the PACS, bit preserving; beside each object that is complete stands a file NAME.done."""
+    """storescp as the PACS, bit preserving; beside each object that is complete stands a file NAME.done. then: a further shell command."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, then="true"):
         self.folder, self.port = folder, free_port()
         os.makedirs(folder)
         command, env = dcmtk("storescp")
         self.process = subprocess.Popen([command, "--fork", "-aet", "PACS", "+B", "-pdu", "131072", "-od", folder, "-xcr",
-                                         ": >'#p/#f.done'", str(self.port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
+                                         f": >'#p/#f.done'; {then}", str(self.port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
         wait_for("the receiver listens", lambda: listens(self.port), 20)
 
     def complete(self):
@@ -287,6 +287,9 @@ class Node:
         if self.process.poll() is not None:
             raise Trouble(f"the node ended: {self.log_end()}")
         return jobs
+
+    def unassigned(self):
+        return json.loads(self.command("list", "--json"))["unassigned"]
 
     def delivered(self, n, seconds, step=0.1):
         """Waits until n jobs are delivered; all jobs, by number."""
