@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text_file.c - read a text file of limited size: it reads one byte more than the limit, so that it need not trust the size that
- * the file system reports. */
+/* text_file.c - small text files. Reading one of limited size reads one byte more than the limit, so that it need not trust the
+ * size that the file system reports. */
 #include "node/base/text_file.h"
 
 #include <errno.h>
@@ -58,4 +58,23 @@ int text_file_read(const char *path, size_t most, const char *what, char **ret_t
 	*ret_text = text;
 	*ret_size = n;
 	return 0;
+}
+
+int text_file_write(const char *path, const char *text, size_t n, struct err *err)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600), rc = 0;
+
+	if (fd < 0)
+		return err_set(err, errno, "cannot create %s: %s", path, strerror(errno));
+	while (rc == 0 && n > 0) {
+		ssize_t done = write(fd, text, n);
+
+		if (done < 0 && errno != EINTR)
+			rc = err_set(err, errno, "cannot write %s: %s", path, strerror(errno));
+		text += done > 0 ? done : 0;
+		n -= done > 0 ? (size_t)done : 0;
+	}
+	if (close(fd) < 0 && rc == 0)
+		rc = err_set(err, errno, "cannot write %s: %s", path, strerror(errno));
+	return rc;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open a file that a person named; read a small text file into memory. */
+/* Open a file that a person named; read and write small text files. */
 #ifndef TOMONODE_NODE_TEXT_FILE_H
 #define TOMONODE_NODE_TEXT_FILE_H
 
@@ -15,5 +15,8 @@ int regular_file_open(const char *path, FILE **ret_file, struct err *err);
 /* Read the whole file and append a NUL. The file itself may contain NULs. The caller frees *ret_text. what: type of the file for
  * messages, "Interfile header". EBADMSG: larger than `most` bytes; other errors: the errno of open or read. */
 int text_file_read(const char *path, size_t most, const char *what, char **ret_text, size_t *ret_size, struct err *err);
+
+/* Write a file for another process of this machine, which is told afterwards: neither atomically nor durably. */
+int text_file_write(const char *path, const char *text, size_t n, struct err *err);
 
 #endif

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "kernels/clock.h"
-#include "node/base/atomic_file.h"
 #include "node/base/backoff.h"
 #include "node/base/exit_code.h"
 #include "node/base/folder.h"
@@ -62,6 +61,7 @@ struct pilot {
 	json_t *body; /* of the order */
 	struct wire_message outcome;
 	struct transfer_in in;
+	size_t missing; /* files of the case that are not complete */
 	struct transfer_out out;
 	int64_t *offsets; /* of out */
 	int signal_fd;
@@ -260,7 +260,7 @@ static int write_order(const struct pilot *p, struct err *err)
 	if (ret == 0)
 		ret = pilot_case_path(p->conf->root, order->job, order->attempt, ".order", path, sizeof(path), err);
 	if (ret == 0)
-		ret = atomic_file_put(path, text, strlen(text), err);
+		ret = text_file_write(path, text, strlen(text), err);
 	free(text);
 	return ret;
 }
@@ -407,14 +407,13 @@ static void send_have(struct pilot *p)
 {
 	struct wire_message m = {.kind = WIRE_HAVE, .job = p->order.order.job, .attempt = p->order.order.attempt};
 	struct err err = {0};
-	bool complete = true;
 
 	m.n_offsets = p->conf->shared ? 0 : pilot_case_files(&p->order);
-	if (transfer_have(file_path, p, m.n_offsets, "", &m.offsets, &complete, &err) < 0) {
+	if (transfer_have(file_path, p, m.n_offsets, "", &m.offsets, &p->missing, &err) < 0) {
 		finish(p, err.code, err.msg);
 		return;
 	}
-	p->phase = complete ? PILOT_WAITING : PILOT_RECEIVING;
+	p->phase = p->missing == 0 ? PILOT_WAITING : PILOT_RECEIVING;
 	send_message(p, &m);
 	free(m.offsets);
 	start_case(p);
@@ -468,14 +467,19 @@ static void on_case(struct pilot *p, const struct wire_message *m)
 static void after_data(struct pilot *p, int ret, struct err *err)
 {
 	int64_t *offsets = NULL;
-	bool complete = false;
 
-	if (ret == 1)
-		ret = transfer_have(file_path, p, pilot_case_files(&p->order), "", &offsets, &complete, err);
+	if (ret == 1 && p->missing > 1) {
+		p->missing--;
+		ret = 0;
+	}
+	if (ret == 0)
+		return;
+	if (ret == 1) /* all have come: are they all that there should be? */
+		ret = transfer_have(file_path, p, pilot_case_files(&p->order), "", &offsets, &p->missing, err);
 	free(offsets);
-	if (ret < 0)
+	if (ret < 0) {
 		finish(p, err->code, err->msg);
-	if (ret == 0 && complete) {
+	} else if (p->missing == 0) {
 		p->phase = PILOT_WAITING;
 		start_case(p);
 	}

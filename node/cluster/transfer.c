@@ -124,11 +124,11 @@ void transfer_in_end(struct transfer_in *t)
 	t->fd = -1;
 }
 
-int transfer_have(transfer_file *file, void *ctx, size_t n, const char *suffix, int64_t **ret_offsets, bool *ret_complete,
+int transfer_have(transfer_file *file, void *ctx, size_t n, const char *suffix, int64_t **ret_offsets, size_t *ret_missing,
 		  struct err *err)
 {
 	int64_t *offsets = calloc(n ? n : 1, sizeof(offsets[0])), bytes = 0;
-	bool complete = true;
+	size_t missing = 0;
 	int ret = offsets ? 0 : err_set(err, ENOMEM, "no memory for %zu files", n);
 
 	for (size_t i = 0; ret == 0 && i < n; i++) {
@@ -138,13 +138,13 @@ int transfer_have(transfer_file *file, void *ctx, size_t n, const char *suffix, 
 		ret = file(ctx, i, path, sizeof(path), &bytes, err);
 		snprintf(full, sizeof(full), "%s%s", path, suffix);
 		offsets[i] = ret == 0 && lstat(full, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= bytes ? st.st_size : 0;
-		complete = complete && offsets[i] == bytes;
+		missing += offsets[i] != bytes;
 	}
 	if (ret < 0) {
 		free(offsets);
 		return ret;
 	}
 	*ret_offsets = offsets;
-	*ret_complete = complete;
+	*ret_missing = missing;
 	return 0;
 }

@@ -38,8 +38,8 @@ int transfer_in_begin(struct transfer_in *t, const char *path, int64_t offset, i
 int transfer_in_data(struct transfer_in *t, const void *data, size_t n, bool sync, struct err *err);
 void transfer_in_end(struct transfer_in *t);
 
-/* Allocate a HAVE for n files. `suffix` is appended to their paths. */
-int transfer_have(transfer_file *file, void *ctx, size_t n, const char *suffix, int64_t **ret_offsets, bool *ret_complete,
+/* Allocate a HAVE for n files. `suffix` is appended to their paths. *ret_missing: number of files that are not complete. */
+int transfer_have(transfer_file *file, void *ctx, size_t n, const char *suffix, int64_t **ret_offsets, size_t *ret_missing,
 		  struct err *err);
 
 #endif

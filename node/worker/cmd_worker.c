@@ -210,14 +210,17 @@ static int do_case(struct worker *w)
 	struct err err = {0};
 	int ret = detached_case_run(w->process.config->node.spool, w->job, w->attempt, w->dev, w->cache, &monitor, &err);
 
-	malloc_trim(0);
+	bool told;
+
 	if (ret == -ECANCELED)
 		return CODE_CANCELLED;
 	if (ret == -EHWPOISON) {
 		send_message(w, WORKER_BROKEN, 0, err.msg);
 		return CODE_DEVICE;
 	}
-	return send_message(w, WORKER_DONE, -ret, ret < 0 ? err.msg : NULL) ? CODE_OK : CODE_FAILED;
+	told = send_message(w, WORKER_DONE, -ret, ret < 0 ? err.msg : NULL);
+	malloc_trim(0); /* afterwards: the result is waited for */
+	return told ? CODE_OK : CODE_FAILED;
 }
 
 static int work(struct worker *w)

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "node/base/atomic_file.h"
 #include "node/base/folder.h"
 #include "node/base/text_file.h"
 #include "node/cluster/pilot_case.h"
@@ -89,7 +88,7 @@ static int write_outcome(const char *path, const struct pilot_case *c, const str
 	snprintf(m.text, sizeof(m.text), "%s", outcome->why.msg);
 	ret = wire_encode(&m, &text, &n, err);
 	if (ret == 0)
-		ret = atomic_file_put(path, text, n, err);
+		ret = text_file_write(path, text, n, err);
 	free(text);
 	return ret;
 }

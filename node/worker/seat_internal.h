@@ -18,6 +18,7 @@ struct seat_case {
 	struct wire_message outcome; /* of the pilot, while its objects are fetched */
 	size_t n_objects;
 	uint64_t result_bytes; /* of all objects */
+	size_t missing;	       /* objects that are not complete */
 	int fetches;
 	bool done;
 	struct case_outcome *result;

@@ -130,19 +130,18 @@ static int ask_for_objects(struct seat_case *c, struct err *err)
 	struct wire_message m = {
 		.kind = WIRE_HAVE, .job = c->outcome.job, .attempt = c->outcome.attempt, .n_offsets = c->n_objects};
 	uint64_t missing = c->result_bytes;
-	bool complete;
-	int ret = transfer_have(object_path, c, c->n_objects, PART, &m.offsets, &complete, err);
+	int ret = transfer_have(object_path, c, c->n_objects, PART, &m.offsets, &c->missing, err);
 
 	if (ret < 0)
 		return ret;
 	for (size_t i = 0; i < m.n_offsets; i++)
 		missing -= (uint64_t)m.offsets[i];
-	if (!complete && check_room(c, missing, err) < 0)
+	if (c->missing > 0 && check_room(c, missing, err) < 0)
 		ret = end_without_space(c, err);
-	else if (!complete)
+	else if (c->missing > 0)
 		ret = link_send(c->seat->link, &m, err);
 	free(m.offsets);
-	return ret < 0 ? ret : complete;
+	return ret < 0 ? ret : c->missing == 0;
 }
 
 /* In a shared spool the pilot has written the files: they must be files of the reported size. */
@@ -254,11 +253,15 @@ static int finish(struct seat_case *c, struct err *err)
 static int on_complete(struct seat_case *c, struct err *err)
 {
 	int64_t *offsets = NULL;
-	bool complete = false;
-	int ret = transfer_have(object_path, c, c->n_objects, PART, &offsets, &complete, err);
+	int ret;
 
+	if (c->missing > 1) {
+		c->missing--;
+		return 0;
+	}
+	ret = transfer_have(object_path, c, c->n_objects, PART, &offsets, &c->missing, err);
 	free(offsets);
-	return ret == 0 && complete ? finish(c, err) : ret;
+	return ret == 0 && c->missing == 0 ? finish(c, err) : ret;
 }
 
 static int on_result(struct seat_case *c, struct err *err)
