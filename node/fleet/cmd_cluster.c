@@ -40,6 +40,15 @@ struct cluster {
 	double listed; /* time of the last list of jobs; 0: none yet */
 };
 
+/* Return true if the pilot `id` has used a token: it was connected. */
+static bool has_used(const char *folder, const char *id)
+{
+	char path[400];
+
+	snprintf(path, sizeof(path), "%s/%.*s.used", folder, FLEET_ID_SIZE - 1, id);
+	return access(path, F_OK) == 0;
+}
+
 static void adopt(struct cluster *c)
 {
 	char path[300];
@@ -50,7 +59,7 @@ static void adopt(struct cluster *c)
 	dir = opendir(path);
 	while (dir && (entry = readdir(dir)))
 		if (fleet_conf_is_id(entry->d_name))
-			fleet_adopt(&c->fleet, entry->d_name, clock_seconds());
+			fleet_adopt(&c->fleet, entry->d_name, has_used(path, entry->d_name), clock_seconds());
 	if (dir)
 		closedir(dir);
 }

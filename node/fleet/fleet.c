@@ -42,12 +42,14 @@ static struct fleet_pilot *add(struct fleet *f, const char *id, double now)
 	return p;
 }
 
-void fleet_adopt(struct fleet *f, const char *id, double now)
+void fleet_adopt(struct fleet *f, const char *id, bool used, double now)
 {
 	struct fleet_pilot *p = add(f, id, now);
 
-	if (p)
-		p->was_connected = true; /* unknown; its end is no failure of this submission */
+	if (!p)
+		return;
+	p->existed = used;
+	p->was_connected = true; /* unknown if not used; its end is no failure of this submission */
 }
 
 void fleet_submission_ok(struct fleet *f)
@@ -125,7 +127,7 @@ static void listed(struct fleet *f, struct fleet_pilot *p, const struct fleet_ro
 
 static void unlisted(struct fleet *f, struct fleet_pilot *p, double now)
 {
-	if (p->connected || (p->job == 0 && now < p->submitted + FLEET_UNLISTED_LIMIT))
+	if (p->connected || (p->job == 0 && !p->existed && now < p->submitted + FLEET_UNLISTED_LIMIT))
 		return;
 	if (p->job > 0 && is_alive(p) && !p->was_connected)
 		failed_pilot(f, p, "ended before its pilot connected", now);

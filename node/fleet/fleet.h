@@ -49,6 +49,7 @@ struct fleet_pilot {
 	double cancelled;  /* time of the last scancel; 0: none */
 	bool connected, busy;
 	bool was_connected;
+	bool existed;	 /* its job was in Slurm, also if its number is unknown */
 	bool unanswered; /* it did not answer a cancellation, and has not connected again */
 	bool requeued;	 /* PENDING: it ran before; Slurm lets such a job wait for minutes */
 	char reason[80]; /* PENDING: why it waits, as Slurm names it */
@@ -119,8 +120,9 @@ struct fleet_counts {
 	int pending, running, idle, busy; /* jobs in the queue; jobs that run, of which are connected: idle and busy */
 };
 
-/* Add a pilot whose secret was found at the start; squeue will show whether its job exists. */
-void fleet_adopt(struct fleet *f, const char *id, double now);
+/* Add a pilot whose secret was found at the start; squeue will show whether its job exists. used: the pilot has connected before,
+ * so that its job was in Slurm; else its submission may not have ended yet. */
+void fleet_adopt(struct fleet *f, const char *id, bool used, double now);
 /* sbatch was called for `id`. job 0: it gave no reply, and the job may exist. */
 void fleet_submitted(struct fleet *f, const char *id, uint64_t job, double now);
 /* Slurm would accept a job again. */

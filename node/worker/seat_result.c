@@ -324,6 +324,8 @@ int seat_on_file(struct seat_case *c, const struct wire_message *m, struct err *
 		return end_without_space(c, err);
 	if (ret == 0)
 		ret = transfer_in_begin(&c->in, part, m->offset, bytes, err);
+	if (ret == -ENOSPC || ret == -EDQUOT)
+		return end_without_space(c, err);
 	return ret == 1 ? on_complete(c, err) : ret;
 }
 

@@ -20,7 +20,7 @@
  *	up		a list succeeded
  *	accepts		sbatch --test-only succeeded
  *	deaf a		pilot a did not answer a cancellation
- *	adopt a		the secret of a was found at the start
+ *	adopt a		the secret of a was found at the start; "adopt a used": it was connected before
  *	silent		from now on sbatch gives no reply
  *	-		nothing
  * A submission makes the next pilot: a with job 1, b with job 2. Expected: "submit", "end a", "cancel 1", "forget a", "test". */
@@ -78,7 +78,7 @@ static void event(struct bench *b, const char *text, double now)
 	else if (!strncmp(copy, "deaf", 4))
 		fleet_unanswered(&b->f, words);
 	else if (!strncmp(copy, "adopt", 5))
-		fleet_adopt(&b->f, words, now);
+		fleet_adopt(&b->f, strtok(words, " "), strtok(NULL, " ") != NULL, now);
 	else if (!strcmp(copy, "refuses"))
 		b->failing = true;
 	else if (!strcmp(copy, "accepts"))
@@ -350,8 +350,9 @@ static void test_restart_of_the_node(void **state)
 		{0, "adopt a", ""},
 		{0, "adopt b", ""},
 		{0, "adopt c", ""},
-		{1, "seats 2", ""}, /* they may still work */
-		{2, "list Ra Pb", ""},
+		{0, "adopt d used", ""},
+		{1, "seats 2", ""},	       /* they may still work */
+		{2, "list Ra Pb", "forget d"}, /* it was in Slurm, and no longer is */
 		{3, "seats 0 a*", ""},
 		{60, "list Ra Pb", "forget c"}, /* it ended while no node ran; that is no failure */
 	};

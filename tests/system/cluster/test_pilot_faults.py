@@ -185,6 +185,27 @@ def a_full_disk_of_a_pilot(folder, things):
         pilot.stop()
 
 
+def a_full_disk_of_the_node(folder, things):
+    """It has no room for the result that the pilot brings: this is no loss of the pilot, and no attempt is counted as a crash."""
+    with small_disk(os.path.join(folder, "node"), "64m") as mount:
+        n, _ = cluster_node(folder, things)
+        n.protocol.update(iterations=6, slice_spacing=1.0)
+        n.write_conf()
+        n.start()
+        pilot = Pilot(n, things, "d1", options=["--folder", os.path.join(folder, "pilot")]).connected()
+        h.send(n.port, exam(folder))
+        job = running(n, pilot)
+        fill(mount, 0)
+        reason = wait_for("the attempt ends", lambda: [e["detail"]["reason"] for e in n.show(job)["events"] if e["event"] in ("interrupted", "crashed")])[0]
+        check("of the result are to be received" in reason or "No space left" in reason, reason)
+        fill(mount, None)
+        n.command("retry", str(job))
+        n.wait_states("delivered")
+        check("crashed" not in events_of(n.spool, job), f"{events_of(n.spool, job)}")
+        check(pilot.log_text().count(" connection-ended ") == 0, pilot.log_text())
+        n.end()
+
+
 def files_of_other_lengths(folder, things):
     """One was sent again with a longer head, which the journal does not record: it is sent as it is. One is too short: the case is held, the reason names
     the file, and the case continues when the image is sent again."""
@@ -209,4 +230,4 @@ def files_of_other_lengths(folder, things):
 
 
 if __name__ == "__main__":
-    h.main([a_cut_result, a_full_disk_of_a_pilot, files_of_other_lengths, a_crashed_worker, a_node_that_cannot_record, a_restarted_node, a_stopped_node, a_killed_seat, a_silent_pilot, a_killed_pilot], beside=3)
+    h.main([a_cut_result, a_full_disk_of_a_pilot, a_full_disk_of_the_node, files_of_other_lengths, a_crashed_worker, a_node_that_cannot_record, a_restarted_node, a_stopped_node, a_killed_seat, a_silent_pilot, a_killed_pilot], beside=3)
