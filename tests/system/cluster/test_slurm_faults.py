@@ -163,8 +163,8 @@ class Run(kill_tools.Run):
         self.line.mend()
 
     def pilots_disk_full(self):
-        if not self.disk.small:
-            print("skipped: pilots_disk_full: only root may mount a tmpfs")
+        if not self.disk.small or OPTIONS.shared:
+            print("skipped: pilots_disk_full: " + ("the pilots have no disk" if OPTIONS.shared else "only root may mount a tmpfs"))
             return
         contract.fill(self.disk.path, self.rng.choice((0, self.rng.randrange(4 << 20))))
         time.sleep(self.pause())
