@@ -3,6 +3,7 @@
 #include "kernels/device.h"
 
 #include <errno.h>
+#include <math.h>
 
 struct device *device_close(struct device *dev)
 {
@@ -41,6 +42,7 @@ int device_check(const struct device_ops *ops, struct err *err)
 	SLOT(sum);
 	SLOT(dot);
 	SLOT(tally);
+	SLOT(store);
 	SLOT(log_likelihood);
 	SLOT(step_rate);
 	SLOT(projection_bytes);
@@ -102,5 +104,19 @@ int device_check_prior(const struct prior *p, const struct buf *x, const struct 
 			       x->dev->name, x->n, num->n, den ? den->n : n, n, more);
 	if (x->mem == num->mem || (den && x->mem == den->mem))
 		return err_set(err, EINVAL, "%s: prior: num and den must not be x", x->dev->name);
+	return 0;
+}
+
+int device_check_store(const struct buf *x, const struct stored_form *form, const struct buf *ret_values, struct err *err)
+{
+	size_t n = form->columns * form->rows;
+
+	if (n == 0 || form->rows > UINT16_MAX || x->n != n || ret_values->n != (n + 1) / 2 || x->mem == ret_values->mem)
+		return err_set(err, EINVAL, "%s: store: an image of %zu x %zu in %zu floats, stored in %zu floats", x->dev->name,
+			       form->columns, form->rows, x->n, ret_values->n);
+	if (!(form->per_step > 0 && isfinite(form->per_step) && isfinite(form->offset) && form->top >= 0 &&
+	      form->top <= UINT16_MAX))
+		return err_set(err, EINVAL, "%s: store: offset=%g, %g steps per unit, at most %g", x->dev->name,
+			       (double)form->offset, (double)form->per_step, (double)form->top);
 	return 0;
 }

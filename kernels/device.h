@@ -22,6 +22,7 @@
 #include "kernels/geometry.h"
 #include "kernels/prior.h"
 #include "kernels/rules.h"
+#include "kernels/stored.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -136,6 +137,9 @@ struct device_ops {
 	 * each value is counted in at most one of them. */
 	int (*tally)(const struct buf *x, float offset, float step, size_t stride, uint64_t bins[65536], struct tally *ret_tally,
 		     struct err *err);
+	/* Convert an image to stored values (kernels/stored.h): x of columns * rows floats, x fastest; ret_values has room for as
+	 * many uint16_t, which follow each other: (columns * rows + 1) / 2 floats. */
+	int (*store)(const struct buf *x, const struct stored_form *form, struct buf *ret_values, struct err *err);
 	int (*log_likelihood)(const struct buf *y, const struct buf *p, float floor, double *ret,
 			      struct err *err); /* sum over p > floor of y ln p - p */
 
@@ -242,6 +246,9 @@ int device_check(const struct device_ops *ops, struct err *err);
 /* Return EINVAL if these arguments of prior_sums() are invalid; every device's function calls it. */
 int device_check_prior(const struct prior *p, const struct buf *x, const struct grid *g, const int halo[2], const struct buf *num,
 		       const struct buf *den, struct err *err);
+
+/* Return EINVAL if these arguments of store() are invalid; every device's function calls it. */
+int device_check_store(const struct buf *x, const struct stored_form *form, const struct buf *ret_values, struct err *err);
 
 /* The constructors that device_open() calls. In a build without CUDA the CUDA one is a stub that returns ENODEV. */
 int device_cpu_open(int threads, struct device **ret_dev, struct err *err);

@@ -187,6 +187,7 @@ int cpu_sum(const struct buf *x, double *ret, struct err *err);
 int cpu_dot(const struct buf *x, const struct buf *y, double *ret, struct err *err);
 int cpu_tally(const struct buf *x, float offset, float step, size_t stride, uint64_t bins[65536], struct tally *ret_tally,
 	      struct err *err);
+int cpu_store(const struct buf *x, const struct stored_form *form, struct buf *ret_values, struct err *err);
 int cpu_log_likelihood(const struct buf *y, const struct buf *p, float floor, double *ret, struct err *err);
 
 /* cpu_rules.c */

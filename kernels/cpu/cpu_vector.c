@@ -194,3 +194,16 @@ int cpu_tally(const struct buf *x, float offset, float step, size_t stride, uint
 	*ret_tally = (struct tally){.below = below, .above = above, .bad = bad};
 	return 0;
 }
+
+int cpu_store(const struct buf *x, const struct stored_form *form, struct buf *ret_values, struct err *err)
+{
+	const int threads = x->n < WORTH_THREADS ? 1 : cpu_state(x->dev)->threads;
+	uint16_t *values = (uint16_t *)ret_values->mem;
+
+	if (device_check_store(x, form, ret_values, err) < 0)
+		return -EINVAL;
+#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+	for (size_t i = 0; i < form->rows; i++)
+		stored_rows(form, x->mem, i, i + 1, values);
+	return 0;
+}

@@ -193,6 +193,7 @@ const struct device_ops device_cpu_ops = {
 	.sum = cpu_sum,
 	.dot = cpu_dot,
 	.tally = cpu_tally,
+	.store = cpu_store,
 	.log_likelihood = cpu_log_likelihood,
 	.step_rate = cpu_step_rate,
 	.projection_bytes = cpu_projection_bytes,

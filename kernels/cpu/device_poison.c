@@ -355,6 +355,11 @@ static int poison_tally(const struct buf *x, float offset, float step, size_t st
 	GUARDED("tally", cpu_tally(x, offset, step, stride, bins, ret_tally, err), x);
 }
 
+static int poison_store(const struct buf *x, const struct stored_form *form, struct buf *ret_values, struct err *err)
+{
+	GUARDED("store", cpu_store(x, form, ret_values, err), x, ret_values);
+}
+
 static int poison_log_likelihood(const struct buf *y, const struct buf *p, float floor, double *ret, struct err *err)
 {
 	GUARDED("log_likelihood", cpu_log_likelihood(y, p, floor, ret, err), y, p);
@@ -462,6 +467,7 @@ static const struct device_ops poison_ops = {
 	.sum = poison_sum,
 	.dot = poison_dot,
 	.tally = poison_tally,
+	.store = poison_store,
 	.log_likelihood = poison_log_likelihood,
 	.step_rate = cpu_step_rate,
 	.projection_bytes = cpu_projection_bytes,

@@ -142,6 +142,7 @@ int cuda_threshold(struct buf *x, float at, float value, struct err *err);
 int cuda_rule_voxels(const struct rule *rule, const struct buf *num, const struct buf *den, struct buf *x, struct err *err);
 int cuda_tally(const struct buf *x, float offset, float step, size_t stride, uint64_t bins[65536], struct tally *ret_tally,
 	       struct err *err);
+int cuda_store(const struct buf *x, const struct stored_form *form, struct buf *ret_values, struct err *err);
 int cuda_sum(const struct buf *x, double *ret, struct err *err);
 int cuda_dot(const struct buf *x, const struct buf *y, double *ret, struct err *err);
 int cuda_log_likelihood(const struct buf *y, const struct buf *p, float floor, double *ret, struct err *err);

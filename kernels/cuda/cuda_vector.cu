@@ -189,3 +189,26 @@ int cuda_tally(const struct buf *x, float offset, float step, size_t stride, uin
 	*ret_tally = {(size_t)below, (size_t)above, (size_t)bad};
 	return 0;
 }
+
+/* One thread converts one value; a block, a part of a stored row. */
+static __global__ void store_kernel(const float *x, struct stored_form form, uint16_t *values)
+{
+	size_t row = blockIdx.y, column = cuda_index();
+
+	if (column < form.columns) {
+		size_t from = stored_row_at(&form, row) + (form.turn_columns ? form.columns - 1 - column : column);
+
+		values[row * form.columns + column] = stored_value(x[from], form.offset, form.per_step, form.top);
+	}
+}
+
+int cuda_store(const struct buf *x, const struct stored_form *form, struct buf *ret_values, struct err *err)
+{
+	int r = device_check_store(x, form, ret_values, err);
+
+	if (r < 0 || (r = cuda_check(cudaSetDevice(x->dev->index), x->dev, "store", err)) < 0)
+		return r;
+	store_kernel<<<dim3(cuda_blocks(form->columns), (unsigned)form->rows), CUDA_THREADS, 0, cuda_state(x->dev)->stream>>>(
+		(const float *)x->mem, *form, (uint16_t *)ret_values->mem);
+	return cuda_check(cudaGetLastError(), x->dev, "store", err);
+}

@@ -252,6 +252,7 @@ static struct device_ops cuda_table(void)
 	ops.rule_bins = cuda_rule_bins;
 	ops.rule_voxels = cuda_rule_voxels;
 	ops.tally = cuda_tally;
+	ops.store = cuda_store;
 	ops.sum = cuda_sum;
 	ops.dot = cuda_dot;
 	ops.log_likelihood = cuda_log_likelihood;

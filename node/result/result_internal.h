@@ -113,7 +113,9 @@ struct result_pipeline {
 	double seconds_waited;				 /* time spent waiting for slices, s */
 };
 int result_pipeline_run(struct result_pipeline *f, struct err *err);
-/* result_values.c: convert a plane to stored values, with rows and columns in the order of the source's images. */
+/* result_values.c: the stored form of a plane, with rows and columns in the order of the source's images; convert a plane to
+ * it. */
+struct stored_form result_form(const struct result_pipeline *f, const struct stored_scale *scale);
 void result_store(struct result_pipeline *f, const float *plane, const struct stored_scale *scale, uint16_t *ret_values);
 
 /* result_header.c: write all root attributes except functional groups and provenance. */

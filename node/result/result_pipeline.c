@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* result_pipeline.c - one pass over the slices: read, convert, submit to the files, and compute slabs and synthetic view.
  *
- * - One thread reads the next slice from the session while all others convert the current one and the writer (result_frames.c)
- * writes earlier ones: the slowest of the three limits the speed. Two slices of floats are in memory at a time.
+ * - If only slices are written, the session's device converts them, and each is read into the frame that is written while the
+ * next one is read.
+ * - Slabs and synthetic view need floats: one thread reads the next slice from the session while all others convert the current
+ * one and the writer (result_frames.c) writes earlier ones: the slowest of the three limits the speed. Two slices of floats are
+ * in memory at a time.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -153,7 +156,7 @@ static int use_slice(struct result_pipeline *f, const float *slice, struct err *
 
 /* ---- all slices ---- */
 
-int result_pipeline_run(struct result_pipeline *f, struct err *err)
+static int write_with_others(struct result_pipeline *f, struct err *err)
 {
 	struct reader reader;
 	int rc, going = 1;
@@ -173,4 +176,32 @@ int result_pipeline_run(struct result_pipeline *f, struct err *err)
 	}
 	reader_end(&reader);
 	return going < 0 ? going : rc;
+}
+
+static int write_slices_only(struct result_pipeline *f, struct err *err)
+{
+	struct stored_form form = result_form(f, &f->scale);
+	int rc = 0;
+
+	for (int k = 0; rc == 0 && k < f->info->plan->grid.n[2]; k++) {
+		uint16_t *values = frames_acquire(f->frames);
+		double begun = clock_seconds();
+
+		if (!values)
+			return 0; /* frames_finish() returns the error of an earlier frame */
+		rc = dbt_read_stored(f->session, k, &form, values, err);
+		f->seconds_waited += clock_seconds() - begun;
+		if (rc == 0)
+			frames_submit(f->frames, f->writer[RESULT_SLICES]);
+	}
+	return rc;
+}
+
+int result_pipeline_run(struct result_pipeline *f, struct err *err)
+{
+	bool others = f->synthetic;
+
+	for (int i = 0; i < RESULT_OBJECTS_MAX; i++)
+		others = others || f->slabs[i];
+	return others ? write_with_others(f, err) : write_slices_only(f, err);
 }

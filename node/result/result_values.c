@@ -16,59 +16,41 @@
 
 /* ---- converting ---- */
 
+struct stored_form result_form(const struct result_pipeline *f, const struct stored_scale *scale)
+{
+	const struct grid *g = &f->info->plan->grid;
+
+	return (struct stored_form){
+		.offset = (float)scale->offset,
+		.per_step = (float)(1 / scale->step),
+		.top = (float)scale->top,
+		.columns = (size_t)g->n[0],
+		.rows = (size_t)g->n[1],
+		.turn_columns = f->exam->columns_toward_chest,
+		.turn_rows = f->exam->rows_toward_minus_y,
+	};
+}
+
 struct convert {
-	const struct exam *exam;
+	struct stored_form form;
 	const float *plane;
 	uint16_t *values;
-	size_t columns, rows, parts;
-	float offset, per_step, top;
+	size_t parts;
 };
-
-/* Convert one value. A NaN fails the first comparison and gives 0. */
-static inline uint16_t stored_value(float mu, float offset, float per_step, float top)
-{
-	float steps = (mu - offset) * per_step + 0.5f;
-
-	steps = steps > 0 ? steps : 0;
-	return (uint16_t)(int)(steps < top ? steps : top);
-}
-
-__attribute__((optimize("O3"))) static void convert_row(const float *from, uint16_t *to, size_t n, float offset, float per_step,
-							float top, bool mirror)
-{
-	if (mirror)
-		for (size_t j = 0; j < n; j++)
-			to[j] = stored_value(from[n - 1 - j], offset, per_step, top);
-	else
-		for (size_t j = 0; j < n; j++)
-			to[j] = stored_value(from[j], offset, per_step, top);
-}
 
 static void convert_rows(void *ctx, size_t part)
 {
 	const struct convert *c = ctx;
-	size_t first = c->rows * part / c->parts, end = c->rows * (part + 1) / c->parts;
 
-	for (size_t i = first; i < end; i++)
-		convert_row(c->plane + (c->exam->rows_toward_minus_y ? c->rows - 1 - i : i) * c->columns,
-			    c->values + i * c->columns, c->columns, c->offset, c->per_step, c->top,
-			    c->exam->columns_toward_chest);
+	stored_rows(&c->form, c->plane, c->form.rows * part / c->parts, c->form.rows * (part + 1) / c->parts, c->values);
 }
 
 void result_store(struct result_pipeline *f, const float *plane, const struct stored_scale *scale, uint16_t *ret_values)
 {
-	const struct grid *g = &f->info->plan->grid;
-	struct convert c = {
-		.exam = f->exam,
-		.plane = plane,
-		.values = ret_values,
-		.columns = (size_t)g->n[0],
-		.rows = (size_t)g->n[1],
-		.parts = (size_t)thread_pool_size(f->pool) * 2,
-		.offset = (float)scale->offset,
-		.per_step = (float)(1 / scale->step),
-		.top = (float)scale->top,
-	};
+	struct convert c = {.form = result_form(f, scale),
+			    .plane = plane,
+			    .values = ret_values,
+			    .parts = (size_t)thread_pool_size(f->pool) * 2};
 
 	thread_pool_run(f->pool, c.parts, convert_rows, &c);
 }

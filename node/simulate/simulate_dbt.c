@@ -22,7 +22,7 @@ struct pictures {
 };
 
 /* Return the stored value of one bin. */
-static uint16_t stored_value(const struct simulation *s, double count, int v)
+static uint16_t pixel_value(const struct simulation *s, double count, int v)
 {
 	bool over = s->o.over_range > 0 && count > s->o.over_range / 100 * s->i0;
 	double value = over ? s->max_value : fmin(fmax(count + s->o.profile->offset, 1), s->max_value);
@@ -43,7 +43,7 @@ static void store(const struct simulation *s, const uint16_t *counts, uint16_t *
 		uint16_t *out = ret_stored + (size_t)row * (size_t)s->n_u;
 
 		for (int column = 0; column < s->n_u; column++)
-			out[column] = stored_value(s, in[s->columns_toward_chest ? s->n_u - 1 - column : column], v);
+			out[column] = pixel_value(s, in[s->columns_toward_chest ? s->n_u - 1 - column : column], v);
 	}
 }
 

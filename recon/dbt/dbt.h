@@ -98,6 +98,9 @@ int dbt_run(struct dbt_session *s, const struct monitor *monitor, struct dbt_rep
 /* Copy the result's slices [first, first + n), 1/mm, x fastest, into the caller's memory. Only after dbt_run(), from one thread
  * at a time. Reading in order is fastest: the next slices are already being transferred from the device. */
 int dbt_read_slices(struct dbt_session *s, int first, int n, float *ret_slices, struct err *err);
+/* The same for slice k in its stored form (columns: n[0], rows: n[1] of the grid), which the device computes: less is transferred
+ * and nothing remains to be converted. */
+int dbt_read_stored(struct dbt_session *s, int k, const struct stored_form *form, uint16_t *ret_values, struct err *err);
 /* Compute histogram and counts of the stored values round((mu - offset) / step), see tally() in kernels/device.h. */
 int dbt_tally(struct dbt_session *s, double offset, double step, uint64_t bins[65536], size_t *ret_counted,
 	      struct tally *ret_tally, struct err *err);

@@ -66,13 +66,21 @@ struct dbt_session {
 	struct buf stream_mask;
 
 	/* slices being read */
-	float *out[2];	 /* host memory of the device, one slice each; slice k in out[k % 2] */
-	int in_transfer; /* the slice being transferred; -1: none */
+	float *out[2];		 /* host memory of the device, one slice each; slice k in out[k % 2] */
+	int in_transfer;	 /* the slice being transferred; -1: none */
+	struct stored_form form; /* its form; columns 0: floats */
+	struct buf stored;	 /* resident: stored values of one slice, on the device */
 };
 
 static inline bool dbt_needs_ones(const struct dbt_protocol *p)
 {
 	return algorithm_info(p->algorithm)->filtered;
+}
+
+/* Return the floats that the stored values of a slice need. */
+static inline size_t dbt_stored_floats(const struct grid *g)
+{
+	return ((size_t)g->n[0] * (size_t)g->n[1] + 1) / 2;
 }
 
 /* dbt_resident.c */

@@ -118,7 +118,7 @@ static int add_bytes(const struct dbt_protocol *p, const struct scan *detector, 
 	plan->bytes_work =
 		iterate_work_size(voxels, (size_t)largest * view, p->projector == PROJECTION_SLICES, dbt_has_prior(p)) *
 			sizeof(float) +
-		tables + scratch;
+		tables + scratch + dbt_stored_floats(&plan->grid) * sizeof(float);
 	plan->bytes_scratch = scratch;
 	plan->bytes_threads = plan_further_threads(dev, scratch);
 	plan->bytes_total = plan->bytes_volume + plan->bytes_projections + plan->bytes_work;

@@ -50,7 +50,8 @@ int dbt_resident_open(struct dbt_session *s, struct err *err)
 	int r;
 
 	if ((r = v->alloc(s->dev, voxels, &s->x, err)) < 0 || (r = v->alloc(s->dev, bins, &s->y, err)) < 0 ||
-	    (r = v->alloc(s->dev, bins, &s->mask, err)) < 0)
+	    (r = v->alloc(s->dev, bins, &s->mask, err)) < 0 ||
+	    (r = v->alloc(s->dev, dbt_stored_floats(&s->plan->grid), &s->stored, err)) < 0)
 		return r;
 	if (rule_needs_length(s->conf.rule.kind) && (r = v->alloc(s->dev, bins, &s->row, err)) < 0)
 		return r;
@@ -81,6 +82,7 @@ void dbt_resident_release(struct dbt_session *s)
 	buf_release(&s->y);
 	buf_release(&s->mask);
 	buf_release(&s->row);
+	buf_release(&s->stored);
 }
 
 /* Set x to `start` in the support: voxels that a ray crosses and no view shows as air; to 0 elsewhere. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dbt_slices.c - read slices from a session: while one is copied to the caller's memory, the next one is transferred from the
- * device. */
+/* dbt_slices.c - read slices from a session, as floats or in their stored form: while one is copied to the caller's memory, the
+ * next one is transferred from the device. The next store() begins when the transfer of the one before has ended, so that one
+ * buffer of stored values is enough. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -14,40 +15,93 @@ static size_t slice_voxels(const struct dbt_session *s)
 	return (size_t)s->plan->grid.n[0] * (size_t)s->plan->grid.n[1];
 }
 
-static int begin_transfer(struct dbt_session *s, int k, struct err *err)
+/* Begin the transfer of slice k in this form; NULL: floats. */
+static int begin_transfer(struct dbt_session *s, int k, const struct stored_form *form, struct err *err)
 {
+	const struct device_ops *v = s->dev->ops;
 	size_t n = slice_voxels(s);
 	struct buf part = buf_part(&s->x, (size_t)k * n, n);
-	int r = s->dev->ops->order(s->dev, QUEUE_WORK, QUEUE_DOWN, err);
+	int r = form ? v->store(&part, form, &s->stored, err) : 0;
 
 	if (r == 0)
-		r = s->dev->ops->download_begin(&part, s->out[k % 2], err);
+		r = v->order(s->dev, QUEUE_WORK, QUEUE_DOWN, err);
+	if (r == 0)
+		r = v->download_begin(form ? &s->stored : &part, s->out[k % 2], err);
 	s->in_transfer = r < 0 ? -1 : k;
+	s->form = form ? *form : (struct stored_form){0};
 	return r;
+}
+
+static bool same_form(const struct stored_form *a, const struct stored_form *b)
+{
+	return a->columns == b->columns && a->rows == b->rows && a->offset == b->offset && a->per_step == b->per_step &&
+	       a->top == b->top && a->turn_columns == b->turn_columns && a->turn_rows == b->turn_rows;
+}
+
+/* Wait for slice k, which is then in out[k % 2], and begin the transfer of the next one. */
+static int take(struct dbt_session *s, int k, const struct stored_form *form, struct err *err)
+{
+	const struct stored_form floats = {0};
+	int r = 0;
+
+	if (s->in_transfer != k || !same_form(&s->form, form ? form : &floats)) {
+		r = s->dev->ops->wait(s->dev, QUEUE_DOWN, err); /* another slice may be in transfer to the same memory */
+		if (r == 0)
+			r = begin_transfer(s, k, form, err);
+	}
+	if (r == 0)
+		r = s->dev->ops->wait(s->dev, QUEUE_DOWN, err);
+	if (r == 0 && k + 1 < s->plan->grid.n[2])
+		r = begin_transfer(s, k + 1, form, err);
+	return r;
+}
+
+static int check_range(const struct dbt_session *s, int first, int n, struct err *err)
+{
+	if (!s->result || first < 0 || n < 1 || n > s->plan->grid.n[2] - first)
+		return err_set(err, EINVAL, "reconstruction: slices %d to %d of %d%s", first, first + n - 1, s->plan->grid.n[2],
+			       s->result ? "" : ", before dbt_run()");
+	return 0;
 }
 
 int dbt_read_slices(struct dbt_session *s, int first, int n, float *ret_slices, struct err *err)
 {
 	size_t voxels = slice_voxels(s);
-	int r = 0;
+	int r = check_range(s, first, n, err);
 
-	if (!s->result || first < 0 || n < 1 || n > s->plan->grid.n[2] - first)
-		return err_set(err, EINVAL, "reconstruction: slices %d to %d of %d%s", first, first + n - 1, s->plan->grid.n[2],
-			       s->result ? "" : ", before dbt_run()");
-	if (s->streamed) {
+	if (r == 0 && s->streamed) {
 		memcpy(ret_slices, s->stream.x + (size_t)first * voxels, (size_t)n * voxels * sizeof(float));
 		return 0;
 	}
 	for (int k = first; r == 0 && k < first + n; k++) {
-		if (s->in_transfer != k)
-			r = begin_transfer(s, k, err);
-		if (r == 0)
-			r = s->dev->ops->wait(s->dev, QUEUE_DOWN, err);
-		if (r == 0 && k + 1 < s->plan->grid.n[2])
-			r = begin_transfer(s, k + 1, err);
+		r = take(s, k, NULL, err);
 		if (r == 0)
 			memcpy(ret_slices + (size_t)(k - first) * voxels, s->out[k % 2], voxels * sizeof(float));
 	}
+	return r;
+}
+
+int dbt_read_stored(struct dbt_session *s, int k, const struct stored_form *form, uint16_t *ret_values, struct err *err)
+{
+	const struct grid *g = &s->plan->grid;
+	size_t voxels = slice_voxels(s);
+	int r = check_range(s, k, 1, err);
+
+	if (r == 0 && (form->columns != (size_t)g->n[0] || form->rows != (size_t)g->n[1]))
+		r = err_set(err, EINVAL, "reconstruction: stored slices of %zu x %zu, the volume's are %d x %d", form->columns,
+			    form->rows, g->n[0], g->n[1]);
+	if (r == 0 && s->streamed) {
+		const float *slice = s->stream.x + (size_t)k * voxels;
+
+#pragma omp parallel for schedule(static)
+		for (size_t i = 0; i < form->rows; i++)
+			stored_rows(form, slice, i, i + 1, ret_values);
+		return 0;
+	}
+	if (r == 0)
+		r = take(s, k, form, err);
+	if (r == 0)
+		memcpy(ret_values, s->out[k % 2], voxels * sizeof(*ret_values));
 	return r;
 }
 

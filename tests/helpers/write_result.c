@@ -40,6 +40,14 @@ int dbt_read_slices(struct dbt_session *s, int first, int n, float *ret_slices, 
 	return 0;
 }
 
+int dbt_read_stored(struct dbt_session *s, int k, const struct stored_form *form, uint16_t *ret_values, struct err *err)
+{
+	if (k < 0 || k >= s->grid.n[2])
+		return err_set(err, EINVAL, "slice %d of %d", k, s->grid.n[2]);
+	stored_rows(form, s->base + (size_t)k * row_size(s), 0, form->rows, ret_values);
+	return 0;
+}
+
 /* Count the values of one slice only, because a device counts faster than this process reads. */
 int dbt_tally(struct dbt_session *s, double offset, double step, uint64_t bins[65536], size_t *ret_counted,
 	      struct tally *ret_tally, struct err *err)

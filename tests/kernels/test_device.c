@@ -255,6 +255,69 @@ static void tallies(void **state)
 	device_close(dev);
 }
 
+/* Stored values equal a loop in C with each operation rounded by itself, in both orders of rows and columns; an odd number of
+ * values; NaN and values outside the range. */
+static void store_on(struct device *dev, size_t columns, size_t rows, bool turn_columns, bool turn_rows)
+{
+	struct stored_form form = {-0.01f, 1 / 0.0005f, 4095, columns, rows, turn_columns, turn_rows};
+	size_t n = columns * rows;
+	float *image = malloc(n * sizeof(*image)), *packed = calloc((n + 1) / 2, sizeof(*packed));
+	uint16_t *values = malloc((n + 1) / 2 * sizeof(float));
+	struct buf x, y, tight;
+	uint32_t seed = 5;
+
+	assert_true(image && packed && values);
+	for (size_t i = 0; i < n; i++) {
+		seed = seed * 1664525u + 1013904223u;
+		image[i] = form.offset + 0.0005f * ((float)(seed >> 8) / (1 << 24) * 6000 - 1000);
+		image[i] = i % 101 == 3 ? NAN : i % 151 == 4 ? INFINITY : i % 97 == 5 ? -INFINITY : image[i];
+	}
+	x = vector(dev, n, image);
+	y = vector(dev, (n + 1) / 2, packed);
+	assert_int_equal(dev->ops->store(&x, &form, &y, NULL), 0);
+	assert_int_equal(dev->ops->download(&y, packed, NULL), 0);
+	memcpy(values, packed, (n + 1) / 2 * sizeof(float));
+	for (size_t i = 0; i < rows; i++)
+		for (size_t j = 0; j < columns; j++) {
+			volatile float v = image[(turn_rows ? rows - 1 - i : i) * columns + (turn_columns ? columns - 1 - j : j)];
+			volatile float steps = v - form.offset;
+
+			steps = steps * form.per_step;
+			steps = steps + 0.5f;
+			assert_int_equal(values[i * columns + j], !(steps > 0) ? 0 : steps < 4095 ? (int)steps : 4095);
+		}
+	tight = buf_part(&y, 0, (n + 1) / 2 - 1);
+	assert_int_equal(dev->ops->store(&x, &form, &tight, NULL), -EINVAL);
+	assert_int_equal(dev->ops->store(&x, &form, &x, NULL), -EINVAL);
+	form.per_step = 0;
+	assert_int_equal(dev->ops->store(&x, &form, &y, NULL), -EINVAL);
+	form.per_step = 1;
+	form.top = 65536;
+	assert_int_equal(dev->ops->store(&x, &form, &y, NULL), -EINVAL);
+	buf_release(&x);
+	buf_release(&y);
+	free(image);
+	free(packed);
+	free(values);
+}
+
+static void stored_values(void **state)
+{
+	struct device *dev;
+
+	(void)state;
+	assert_int_equal(device_cpu_open(3, &dev, NULL), 0);
+	store_on(dev, 301, 203, false, false);
+	store_on(dev, 301, 203, true, false);
+	store_on(dev, 300, 203, false, true);
+	store_on(dev, 17, 1, true, true);
+	device_close(dev);
+	assert_int_equal(device_poison_open(2, &dev, NULL), 0);
+	store_on(dev, 301, 203, true, true);
+	assert_int_equal(device_poison_check(dev, NULL), 0);
+	device_close(dev);
+}
+
 /* A transfer that was begun, ordered and waited for is complete; freed host memory is returned again by the next host_alloc(). */
 static void queues_on(struct device *dev)
 {
@@ -455,17 +518,10 @@ static void instruction_sets_agree(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names),
-		cmocka_unit_test(listing),
-		cmocka_unit_test(step_rate),
-		cmocka_unit_test(empty_slot),
-		cmocka_unit_test(vectors),
-		cmocka_unit_test(sums_repeat),
-		cmocka_unit_test(tallies),
-		cmocka_unit_test(queues),
-		cmocka_unit_test(poison_delays),
-		cmocka_unit_test(poison_catches),
-		cmocka_unit_test(instruction_sets_agree),
+		cmocka_unit_test(names),	 cmocka_unit_test(listing),	   cmocka_unit_test(step_rate),
+		cmocka_unit_test(empty_slot),	 cmocka_unit_test(vectors),	   cmocka_unit_test(sums_repeat),
+		cmocka_unit_test(tallies),	 cmocka_unit_test(stored_values),  cmocka_unit_test(queues),
+		cmocka_unit_test(poison_delays), cmocka_unit_test(poison_catches), cmocka_unit_test(instruction_sets_agree),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

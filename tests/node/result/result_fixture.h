@@ -31,6 +31,20 @@ int dbt_read_slices(struct dbt_session *s, int first, int n, float *ret_slices, 
 	return 0;
 }
 
+int dbt_read_stored(struct dbt_session *s, int k, const struct stored_form *form, uint16_t *ret_values, struct err *err)
+{
+	size_t slice = (size_t)s->grid->n[0] * (size_t)s->grid->n[1];
+	float *image = malloc(slice * sizeof(*image));
+	int r;
+
+	assert_non_null(image);
+	r = dbt_read_slices(s, k, 1, image, err);
+	if (r == 0)
+		stored_rows(form, image, 0, form->rows, ret_values);
+	free(image);
+	return r;
+}
+
 int dbt_tally(struct dbt_session *s, double offset, double step, uint64_t bins[65536], size_t *ret_counted,
 	      struct tally *ret_tally, struct err *err)
 {

@@ -541,16 +541,44 @@ static void vectors(void **state)
 	free(y);
 }
 
+/* Both devices store the same bits, with every order of rows and columns. */
+static void stored_values(void **state)
+{
+	struct device *devs[2] = {fixture_device(FIXTURE_CPU, 2), cuda_device()};
+	size_t columns = 333, rows = 299, n = columns * rows, packed = (n + 1) / 2;
+	float *x = fixture_floats(n, 3, -0.02f, 0.09f),
+	      *found[2] = {calloc(packed, sizeof(float)), calloc(packed, sizeof(float))};
+
+	(void)state;
+	assert_true(found[0] && found[1]);
+	x[7] = NAN;
+	x[8] = INFINITY;
+	for (int turn = 0; turn < 4; turn++) {
+		struct stored_form form = {-0.01f, 1 / 1.7e-6f, 40000, columns, rows, turn & 1, turn & 2};
+
+		for (int i = 0; i < 2; i++) {
+			struct buf a = fixture_upload(devs[i], x, n), b = fixture_upload(devs[i], found[i], packed);
+
+			assert_int_equal(devs[i]->ops->store(&a, &form, &b, NULL), 0);
+			assert_int_equal(devs[i]->ops->download(&b, found[i], NULL), 0);
+			buf_release(&a);
+			buf_release(&b);
+		}
+		assert_memory_equal(found[1], found[0], n * sizeof(uint16_t));
+	}
+	for (int i = 0; i < 2; i++) {
+		free(found[i]);
+		device_close(devs[i]);
+	}
+	free(x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(vectors),
-		cmocka_unit_test(operators),
-		cmocka_unit_test(adjoint_gap),
-		cmocka_unit_test(repeatable),
-		cmocka_unit_test(masked_bins_do_not_count),
-		cmocka_unit_test(queues),
-		cmocka_unit_test(whole_reconstruction),
+		cmocka_unit_test(vectors),     cmocka_unit_test(stored_values),	       cmocka_unit_test(operators),
+		cmocka_unit_test(adjoint_gap), cmocka_unit_test(repeatable),	       cmocka_unit_test(masked_bins_do_not_count),
+		cmocka_unit_test(queues),      cmocka_unit_test(whole_reconstruction),
 	};
 
 	if (device_cuda_count() == 0) {

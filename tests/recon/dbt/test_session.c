@@ -324,6 +324,58 @@ static void slices_in_any_order(void **state)
 	}
 }
 
+/* Slices in their stored form equal the converted floats, in any order, in turns with floats and after another form. */
+static void stored_slices(void **state)
+{
+	(void)state;
+	for (int way = 0; way < WAYS; way++) {
+		struct stored_form form = {0, 1e5f, 65535, 0, 0, false, false};
+		struct err err = {0};
+		uint16_t *expected, *found;
+		uint32_t seed = 3;
+		float *whole, *floats;
+		struct work w;
+
+		work_open(&w, way, FIXTURE_POISON);
+		add_all_views(&w);
+		form.columns = (size_t)w.plan.grid.n[0];
+		form.rows = (size_t)w.plan.grid.n[1];
+		expected = malloc(w.slice * sizeof(*expected));
+		found = malloc(w.slice * sizeof(*found));
+		floats = malloc(w.slice * sizeof(*floats));
+		assert_true(expected && found && floats);
+		refused(dbt_read_stored(w.s, 0, &form, found, &err), &err, "before dbt_run()");
+		assert_int_equal(dbt_run(w.s, NULL, NULL, NULL), 0);
+		whole = whole_result(&w);
+		for (int round = 0; round < 100; round++) {
+			int k = round < 2 * CASE_SLICES ? round % CASE_SLICES : (int)(fixture_random(&seed) * CASE_SLICES);
+
+			if (round >= CASE_SLICES) {
+				form.per_step = fixture_random(&seed) < 0.3f ? 3e4f : 1e5f;
+				form.turn_columns = fixture_random(&seed) < 0.5f;
+				form.turn_rows = fixture_random(&seed) < 0.5f;
+			}
+			stored_rows(&form, whole + (size_t)k * w.slice, 0, form.rows, expected);
+			memset(found, 0xff, w.slice * sizeof(*found));
+			assert_int_equal(dbt_read_stored(w.s, k, &form, found, NULL), 0);
+			assert_memory_equal(found, expected, w.slice * sizeof(*found));
+			if (round % 5 == 4) {
+				k = (k + 1) % CASE_SLICES;
+				assert_int_equal(dbt_read_slices(w.s, k, 1, floats, NULL), 0);
+				assert_memory_equal(floats, whole + (size_t)k * w.slice, w.slice * sizeof(*floats));
+			}
+		}
+		refused(dbt_read_stored(w.s, CASE_SLICES, &form, found, &err), &err, "slices 11 to 11 of 11");
+		form.rows--;
+		refused(dbt_read_stored(w.s, 0, &form, found, &err), &err, "stored slices of");
+		free(whole);
+		free(floats);
+		free(found);
+		free(expected);
+		work_close(&w);
+	}
+}
+
 /* The histogram equals a loop in C, for values below, above and within the range; counts are added to the existing ones. */
 static void histogram(void **state)
 {
@@ -569,6 +621,7 @@ int main(void)
 		cmocka_unit_test(withdrawn_views_are_replaced),
 		cmocka_unit_test(bad_views_release_their_buffer),
 		cmocka_unit_test(slices_in_any_order),
+		cmocka_unit_test(stored_slices),
 		cmocka_unit_test(histogram),
 		cmocka_unit_test(cancel),
 		cmocka_unit_test(faults),
