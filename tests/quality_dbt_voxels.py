@@ -6,7 +6,7 @@
     tests/quality_dbt_voxels.py report RESULTS.json -o docs      docs/dbt-quality-voxels.md and its picture (needs python3-matplotlib)
 
 FILE.mhd is the phantom of the test data (`pcl_1.mhd`, gzip). Noise is that of the photons alone: differences between exams with different seeds.
-`run` works in the bundle, on a machine without packages except numpy.
+`run` works in the bundle, on a machine without packages except numpy; without python3-pydicom the cut at the chest wall is left out.
 """
 import argparse
 import gzip
@@ -47,6 +47,8 @@ EDGES = [("osem, 1 pass", "dbt-osem", []), ("ostr, 1", "dbt-ostr", []), ("mlem, 
          ("fbp", "dbt-fbp", [])]
 TAPERS = (0, 5, 10)
 SLICES = (40, 46)
+CHEST = 28  # bins of 0.34 mm that are cut off at the chest wall
+BANDS = ((0, 1), (1, 3), (3, 10), (10, 20), (20, 150))  # columns of voxels from there
 
 
 def program(path, *args):
@@ -184,8 +186,39 @@ class Bench:
             result["pictures"][str(taper)] = cut[SLICES[-1], :, :160].round(4).tolist()
             _, _, cut = self.reconstruct(self.exam("breast", NARROW, 0), protocol, [*settings, f"edge_taper={taper}"])
             result["across"][str(taper)] = across(cut, whole[:, :, :cut.shape[2]])
-        print(name, result["steps"], result["rms"], result["across"], file=sys.stderr, flush=True)
+        result |= self.chest_wall(whole, protocol, settings)
+        print(name, result["steps"], result["rms"], result["across"], result.get("chest"), file=sys.stderr, flush=True)
         return result
+
+    def chest_wall(self, whole, protocol, settings):
+        """Compare the exam whose images begin 9.5 mm from the chest-wall edge with the same place of the complete one."""
+        exam = self.cut_exam(self.exam("breast", LONG, 0))
+        result = {"chest": {}, "chest_pictures": {}}
+        for taper in (TAPERS[:2] if exam else ()):
+            _, _, cut = self.reconstruct(exam, protocol, [*settings, f"edge_taper={taper}"])
+            result["chest"][str(taper)] = bands(cut, whole[:, :, CHEST:])
+            result["chest_pictures"][str(taper)] = cut[12, 80:320, :60].round(4).tolist()
+        return result
+
+    def cut_exam(self, exam):
+        """Write an exam without the first columns of its images, which are those at the chest wall; None without pydicom."""
+        try:
+            import pydicom
+        except ImportError:
+            return None
+        out = os.path.join(self.folder, "chest")
+        if os.path.isdir(out):
+            return out
+        os.mkdir(out)
+        for name in (n for n in os.listdir(exam) if n.endswith(".dcm")):
+            image = pydicom.dcmread(os.path.join(exam, name))
+            pixels = image.pixel_array[:, CHEST:]
+            image.PixelData, image.Columns = pixels.tobytes(), pixels.shape[1]
+            rows, columns = image.FieldOfViewOrigin
+            image.FieldOfViewOrigin = [rows, columns + 4 * CHEST]
+            image.FieldOfViewDimensions = [image.FieldOfViewDimensions[0], round(pixels.shape[1] * 0.34)]
+            image.save_as(os.path.join(out, name))
+        return out
 
 
 def rms(a, b):
@@ -197,6 +230,13 @@ def deviations(cut, whole):
     """Root mean square deviation in all slices but the outer 5: the 14 mm at the ends, and between them."""
     part, reference = cut[5:-5], whole[5:-5]
     return {"ends": (rms(part[:, :40], reference[:, :40]) + rms(part[:, -40:], reference[:, -40:])) / 2, "middle": rms(part[:, 40:-40], reference[:, 40:-40])}
+
+
+def bands(cut, whole):
+    """Root mean square deviation of bands of columns from the chest wall, without the ends along y and the outer slices."""
+    width = min(cut.shape[2], whole.shape[2])
+    part, reference = cut[5:-5, 60:-60, :width], whole[5:-5, 60:-60, :width]
+    return [rms(part[:, :, a:b], reference[:, :, a:b]) for a, b in BANDS]
 
 
 def across(cut, whole):
@@ -272,6 +312,23 @@ def edge_table(edges):
     return "\n".join(lines)
 
 
+def chest_table(edges):
+    edges = [e for e in edges if e.get("chest")]
+    lines = ["| rms deviation, % | " + " | ".join(f"{a * 0.34:.1f} to {b * 0.34:.1f} mm" for a, b in BANDS) + " |", "|---" * (len(BANDS) + 1) + "|"]
+    return "\n".join(lines + [f"| {e['name']}, `edge_taper` {t} | " + " | ".join(f"{100 * v:.1f}" for v in e["chest"][t]) + " |"
+                              for e in edges for t in e["chest"]])
+
+
+def pictures(plt, found, path, size):
+    """Draw the pictures of the two widths beside each other."""
+    figure, axes = plt.subplots(1, 2, figsize=size)
+    for axis, key in zip(axes, (str(TAPERS[0]), str(TAPERS[1]))):
+        axis.imshow(found[key], vmin=0.02, vmax=0.09, cmap="gray")
+        axis.set_axis_off()
+    figure.tight_layout()
+    figure.savefig(path, dpi=70, metadata={"Software": None})
+
+
 def report(args):
     import matplotlib
 
@@ -284,12 +341,10 @@ def report(args):
         text = f.read()
     text = text.replace("{realisations}", str(results["realisations"]))
     text = text.replace("{protocols}", table(results["studies"])).replace("{edges}", edge_table(results["edges"]))
-    figure, axes = plt.subplots(1, 2, figsize=(8, 4.6))
-    for axis, key in zip(axes, (str(TAPERS[0]), str(TAPERS[1]))):
-        axis.imshow(results["edges"][0]["pictures"][key], vmin=0.02, vmax=0.09, cmap="gray")
-        axis.set_axis_off()
-    figure.tight_layout()
-    figure.savefig(os.path.join(args.output, "images", "dbt-edges.png"), dpi=70, metadata={"Software": None})
+    text = text.replace("{chest}", chest_table(results["edges"]))
+    pictures(plt, results["edges"][0]["pictures"], os.path.join(args.output, "images", "dbt-edges.png"), (8, 4.6))
+    if results["edges"][0].get("chest"):
+        pictures(plt, results["edges"][0]["chest_pictures"], os.path.join(args.output, "images", "dbt-chest-wall.png"), (3, 5))
     with open(os.path.join(args.output, "dbt-quality-voxels.md"), "w", encoding="utf-8") as f:
         f.write(text)
 

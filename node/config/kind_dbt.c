@@ -62,7 +62,8 @@ static const struct config_key protocol_keys[] = {
 	 .meaning = "where the breast continues beyond the field of a projection at an end along the chest wall, the weight of "
 		    "its bins decreases to 0 over "
 		    "this distance from the edge of the detector, so that the image has no steps there; other projections are "
-		    "not affected"},
+		    "not affected. At the chest wall, bins whose rays leave the volume there count with the part that is "
+		    "in it; with 0 the first columns are then much too bright"},
 	{"scatter_correction", AS_BOOL(protocol_conf, dbt.scatter), .fallback = "false", .flags = KEY_SPARSE,
 	 .meaning = "subtract scattered radiation from the projections; the profile's `scatter_scale` is its amount"},
 	{"tile", AS_TILE(protocol_conf, dbt.tile, 1, 65535), .unit = "bins", .fallback = "auto",

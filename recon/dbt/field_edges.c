@@ -41,22 +41,22 @@ static int find_edge(const struct field *f, bool up)
 	return v < f->n_v ? v : -1;
 }
 
-/* Compute the y where the ray of the middle of row v passes the height z. */
-static double ray_at(const struct field *f, int v, double z)
+/* Compute where the ray of a bin passes the height z, along an axis. */
+static double ray_at(const struct field *f, double u, int v, int axis, double z)
 {
 	double p[3];
 	const double *s = f->view->src;
 
-	scan_bin_at(f->scan, f->view, 0.5 * ((double)f->n_u - 1), v, p);
-	return s[1] + (p[1] - s[1]) * (s[2] - z) / (s[2] - p[2]);
+	scan_bin_at(f->scan, f->view, u, v, p);
+	return s[axis] + (p[axis] - s[axis]) * (s[2] - z) / (s[2] - p[2]);
 }
 
-/* Return the part of a ray that is inside the volume's sides along y. */
-static double part_inside(const struct field *f, int v)
+/* Return the part of a ray that is inside the volume's sides along an axis. */
+static double part_inside(const struct field *f, double u, int v, int axis)
 {
 	const struct grid *g = f->grid;
-	double a = ray_at(f, v, g->lo[2]), b = ray_at(f, v, g->lo[2] + g->n[2] * g->h[2]);
-	double lo = fmax(fmin(a, b), g->lo[1]), hi = fmin(fmax(a, b), g->lo[1] + g->n[1] * g->h[1]);
+	double a = ray_at(f, u, v, axis, g->lo[2]), b = ray_at(f, u, v, axis, g->lo[2] + g->n[2] * g->h[2]);
+	double lo = fmax(fmin(a, b), g->lo[axis]), hi = fmin(fmax(a, b), g->lo[axis] + g->n[axis] * g->h[axis]);
 
 	return a == b ? 1 : fmax(0, hi - lo) / fabs(b - a);
 }
@@ -84,11 +84,33 @@ static void weigh_side(const struct field *f, bool up, int edge, double width, b
 	for (int i = 0; i < f->n_v / 2; i++) {
 		int v = up ? f->n_v - 1 - i : i;
 		double distance = (fmax(up ? edge - v : v - edge, 0) + 0.5) * f->scan->h[1];
-		double weight = weight_at(distance, width), part = scale ? part_inside(f, v) : 1;
+		double weight = weight_at(distance, width);
+		double part = scale ? part_inside(f, 0.5 * ((double)f->n_u - 1), v, 1) : 1;
 
 		if (weight < 1 || part < 1)
 			weigh_bins(f, v, weight, part);
 	}
+}
+
+/* Weigh the bins at the chest wall whose rays leave the volume there. Return whether there are any. */
+static bool weigh_chest_wall(const struct field *f)
+{
+	bool any = false;
+
+	for (int v = 0; v < f->n_v; v++) {
+		float *line = f->line + (size_t)v * f->n_u, *valid = f->valid + (size_t)v * f->n_u;
+
+		for (size_t u = 0; u < f->n_u; u++) {
+			double part = part_inside(f, (double)u, v, 0);
+
+			if (part >= 1)
+				break;
+			any = true;
+			line[u] *= valid[u] > 0 ? (float)part : 1;
+			valid[u] *= valid[u] > 0 ? (float)part : 1;
+		}
+	}
+	return any;
 }
 
 bool field_edges_weigh(const struct scan *scan, int view, const struct grid *grid, double width, double typical, bool scale,
@@ -106,5 +128,7 @@ bool field_edges_weigh(const struct scan *scan, int view, const struct grid *gri
 	for (int up = 0; up < 2; up++)
 		if (cut[up])
 			weigh_side(&f, up, edge[up], width, scale);
+	if (scale && weigh_chest_wall(&f))
+		return true;
 	return cut[0] || cut[1];
 }

@@ -96,6 +96,69 @@ static void no_steps(void **state)
 		}
 }
 
+/* Return the largest difference from MU in the middle rows, of the first 6 columns at the chest wall and of all slices. */
+static double chest_wall_error(struct dbt_protocol p, double ratio, double taper)
+{
+	struct slab s = slab_open(&p, FIXTURE_CPU);
+	const struct grid *g = &s.plan.grid;
+	double found = 0, angle[25];
+	struct dbt_geometry geometry = {.n_u = 40,
+					.n_v = 120,
+					.pitch = 2,
+					.axis_height = 47,
+					.source_axis = 608.5,
+					.source_x = -60, /* rays pass the chest-wall side of the volume up to 6 mm away from it */
+					.n_views = 25,
+					.angle = angle,
+					.detector_ratio = ratio};
+
+	p.edge_taper = taper;
+	scan_free(s.scan);
+	for (int i = 0; i < 25; i++)
+		angle[i] = -25 + 50.0 * i / 24;
+	assert_int_equal(scan_create_dbt(&geometry, &s.scan, NULL), 0);
+	slab_lines(s.scan, HEIGHT, s.line, s.valid);
+	slab_run(&s, &p);
+	for (int k = 0; k < g->n[2]; k++)
+		for (int j = 50; j < 70; j++)
+			for (int i = 0; i < 6; i++) {
+				size_t at = ((size_t)k * (size_t)g->n[1] + (size_t)j) * (size_t)g->n[0] + (size_t)i;
+
+				found = fmax(found, fabs(s.volume[at] / MU - 1));
+			}
+	slab_close(&s);
+	return found;
+}
+
+/* A uniform slab that continues beyond the chest-wall side, behind which the source is. */
+static void chest_wall(void **state)
+{
+	static const struct {
+		const char *name;
+		enum algorithm algorithm;
+		int iterations;
+	} runs[] = {{"osem", ALGORITHM_OSEM, 1},
+		    {"mlem", ALGORITHM_MLEM, 6},
+		    {"ostr", ALGORITHM_OSTR, 1},
+		    {"sart", ALGORITHM_SART, 1}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++)
+		for (int turns = 0; turns < 2; turns++) {
+			struct dbt_protocol p = {.algorithm = runs[i].algorithm,
+						 .iterations = runs[i].iterations,
+						 .relaxation = 0.5,
+						 .voxel = 2,
+						 .slice_spacing = 2,
+						 .projector = PROJECTION_SLICES};
+			double before = chest_wall_error(p, 0.285 * turns, 0), after = chest_wall_error(p, 0.285 * turns, WIDTH);
+
+			print_message("%s, %s: error at the chest wall %.1f %%; without weights %.1f %%\n", runs[i].name,
+				      turns ? "turning" : "still", 100 * after, 100 * before);
+			assert_true(before > 1 && after < 0.1);
+		}
+}
+
 /* Replace the object by a bar of this half length along y. */
 static void make_bar(struct test_case *c, double half)
 {
@@ -298,7 +361,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_steps),	  cmocka_unit_test(nothing_changes), cmocka_unit_test(every_plan),
-		cmocka_unit_test(solution_stays), cmocka_unit_test(sides),
+		cmocka_unit_test(solution_stays), cmocka_unit_test(sides),	     cmocka_unit_test(chest_wall),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
