@@ -40,6 +40,15 @@ bool tls_validity(const struct tls_context *context, double *ret_from, double *r
 /* Return when the first of the revocation lists expires, s since 1970. false: there is no list with a date. */
 bool tls_crl_until(const struct tls_context *context, double *ret_until);
 
+/* Create OpenSSL's object for a connection that is no association (node/cluster/link.h): TLS 1.3, certificates are verified as by
+ * the context, which must stay valid. name: host name or address that must be in the server's certificate; NULL: not checked.
+ * NULL: no memory, or no valid name. */
+struct ssl_st;
+struct ssl_st *tls_connection(const struct tls_context *context, const char *name);
+/* After a call of OpenSSL failed: write why one of the two sides has ended TLS, and empty OpenSSL's queue of errors. false: this
+ * is no TLS error, or no such connection. */
+bool tls_connection_error(const struct ssl_st *ssl, char *ret_text, size_t size);
+
 #define TLS_NAMES_MAX 16
 #define TLS_NAME_SIZE 128
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings for TLS connections: created by tls_context.cc, used by tls.cc. Private to these two. */
+/* The settings for TLS connections: created by tls_context.cc, used by tls.cc and tls_connection.cc. Private to these. */
 #ifndef TOMONODE_DICOM_TLS_CONTEXT_HH
 #define TOMONODE_DICOM_TLS_CONTEXT_HH
 

@@ -16,6 +16,7 @@
 
 struct pilot_options {
 	const char *node, *id, *secret_file, *device, *folder, *spool, *name;
+	const char *certificate, *key, *authorities;
 	double patience;
 };
 
@@ -30,6 +31,12 @@ static const struct option_spec pilot_option_specs[] = {
 	{0, "spool", "DIR", "the node's spool, which this machine can read and write (cluster.shared_spool of the node)",
 	 INTO_TEXT(struct pilot_options, spool)},
 	{0, "name", "NAME", "name for messages; default: the name of this machine", INTO_TEXT(struct pilot_options, name)},
+	{0, "certificate", "FILE", "certificate of this machine (PEM), for a node with cluster.certificate",
+	 INTO_TEXT(struct pilot_options, certificate)},
+	{0, "key", "FILE", "its private key (PEM, without a password); default: in the file of --certificate",
+	 INTO_TEXT(struct pilot_options, key)},
+	{0, "authorities", "FILE", "authorities (PEM) that the certificate of the node must be from; required with --certificate",
+	 INTO_TEXT(struct pilot_options, authorities)},
 	{0, "patience", "SECONDS", "time without a connection after which the pilot ends, 1 to 86400; default 600",
 	 INTO_REAL(struct pilot_options, patience, 1, 86400)},
 	{0},
@@ -63,6 +70,13 @@ static int read_secret(const char *path, char ret_secret[PILOT_SECRET_SIZE], str
 	return 0;
 }
 
+static int read_certificate(const struct pilot_options *p, struct tls_context **ret_tls, struct err *err)
+{
+	const struct tls_conf conf = {.certificate = p->certificate, .key = p->key, .authorities = p->authorities};
+
+	return tls_create(&conf, ret_tls, err);
+}
+
 static int run(const struct options *o, const struct pilot_options *p)
 {
 	struct pilot_conf conf = {.address = p->node,
@@ -74,11 +88,13 @@ static int run(const struct options *o, const struct pilot_options *p)
 				  .patience = p->patience};
 	const char *tmp = getenv("TMPDIR");
 	char host[65] = "", folder[300];
+	struct tls_context *tls = NULL;
 	struct err err = {0};
 	int code, lock_fd = -1;
 
-	if (read_secret(p->secret_file, conf.secret, &err) < 0)
+	if (read_secret(p->secret_file, conf.secret, &err) < 0 || (p->certificate && read_certificate(p, &tls, &err) < 0))
 		return options_fail_err(o, &err);
+	conf.tls = tls;
 	gethostname(host, sizeof(host) - 1);
 	conf.name = p->name ? p->name : host;
 	if (!conf.root) {
@@ -92,6 +108,7 @@ static int run(const struct options *o, const struct pilot_options *p)
 	pilot_clean(&conf, conf.root == folder);
 	if (lock_fd >= 0)
 		close(lock_fd);
+	tls_free(tls);
 	return code;
 }
 
@@ -111,6 +128,8 @@ int cmd_pilot(int argc, char **argv)
 		return options_fail(&o, CODE_USAGE, "--node, --id and --secret-file are required");
 	if (!pilot_id_is_valid(p.id))
 		return options_fail(&o, CODE_USAGE, "--id %s is not allowed: 1 to 63 letters, digits, '-' and '_'", p.id);
+	if (!p.certificate != !p.authorities || (p.key && !p.certificate))
+		return options_fail(&o, CODE_USAGE, "--certificate and --authorities are given together, --key only with them");
 	if (p.folder && p.spool)
 		return options_fail(&o, CODE_USAGE, "--folder and --spool exclude each other");
 	return run(&o, &p);

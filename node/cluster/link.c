@@ -3,13 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <math.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/crypto.h>
 #include <openssl/err.h>
-#include <openssl/hmac.h>
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -19,9 +18,8 @@
 #include <unistd.h>
 
 #include "kernels/clock.h"
+#include "node/cluster/token.h"
 
-#define IDENTITY_SIZE (PILOT_ID_SIZE + 24)
-#define KEY_SIZE 32
 #define READ_BUFFER ((size_t)256 << 10) /* bytes */
 
 struct buffer {
@@ -31,8 +29,9 @@ struct buffer {
 
 struct link {
 	int fd;
-	SSL_CTX *context;
+	SSL_CTX *context; /* without certificates: of this connection alone */
 	SSL *ssl;
+	bool certified;	   /* with certificates: the token is proven in the connection */
 	bool node;	   /* this is the node's end */
 	const char *spool; /* of the node */
 	char id[PILOT_ID_SIZE];
@@ -40,7 +39,8 @@ struct link {
 	uint64_t last;			/* of the node's end: highest number that was used before */
 	char secret[PILOT_SECRET_SIZE]; /* of the pilot's end */
 	char refusal[300];		/* of the node's end: why the identity was not accepted */
-	bool opened;			/* the handshake is done */
+	bool secured;			/* that of TLS is done */
+	bool opened;			/* the handshake is done: the pilot has proven its token */
 	bool wants_write;		/* of the handshake */
 	double heard, sent;
 	struct buffer out; /* waits to be sent, from out_at on */
@@ -74,72 +74,61 @@ static int grow(struct buffer *b, size_t n, struct err *err)
 static SSL_SESSION *make_session(SSL *ssl, const char *secret, const char *identity)
 {
 	static const unsigned char aes_128_gcm_sha256[] = {0x13, 0x01};
-	unsigned char key[KEY_SIZE], bytes[KEY_SIZE];
-	unsigned n = sizeof(key), byte;
+	unsigned char key[TOKEN_KEY_SIZE];
 	SSL_SESSION *session = SSL_SESSION_new();
 
-	for (size_t i = 0; i < sizeof(bytes) && sscanf(secret + 2 * i, "%2x", &byte) == 1; i++)
-		bytes[i] = (unsigned char)byte;
-	if (!session || !HMAC(EVP_sha256(), bytes, sizeof(bytes), (const unsigned char *)identity, strlen(identity), key, &n) ||
-	    !SSL_SESSION_set1_master_key(session, key, n) ||
+	if (!session || !token_key(secret, identity, key) || !SSL_SESSION_set1_master_key(session, key, sizeof(key)) ||
 	    !SSL_SESSION_set_cipher(session, SSL_CIPHER_find(ssl, aes_128_gcm_sha256)) ||
 	    !SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION)) {
 		SSL_SESSION_free(session);
 		session = NULL;
 	}
 	OPENSSL_cleanse(key, sizeof(key));
-	OPENSSL_cleanse(bytes, sizeof(bytes));
 	return session;
 }
 
 /* The pilot's end: name the token. */
 static int use_token(SSL *ssl, const EVP_MD *md, const unsigned char **ret_identity, size_t *ret_n, SSL_SESSION **ret_session)
 {
-	static _Thread_local char identity[IDENTITY_SIZE];
+	static _Thread_local char identity[TOKEN_IDENTITY_SIZE];
 	const struct link *l = SSL_get_app_data(ssl);
 
 	*ret_session = NULL;
 	if (md && EVP_MD_get_type(md) != NID_sha256)
 		return 1;
-	snprintf(identity, sizeof(identity), "%s.%" PRIu64, l->id, l->number);
+	token_print(l->id, l->number, identity);
 	*ret_session = make_session(ssl, l->secret, identity);
 	*ret_identity = (const unsigned char *)identity;
 	*ret_n = strlen(identity);
 	return *ret_session != NULL;
 }
 
-/* Split "ID.N". */
-static bool parse_identity(const char *text, char ret_id[PILOT_ID_SIZE], uint64_t *ret_number)
+/* The node's end: read the secret of an identity; if there is none, l->refusal says why. */
+static bool find_secret(struct link *l, const char *identity, char ret_secret[PILOT_SECRET_SIZE])
 {
-	const char *dot = strrchr(text, '.');
-	size_t n = dot ? (size_t)(dot - text) : 0;
+	struct err err = {0};
 
-	if (n == 0 || n >= PILOT_ID_SIZE || strspn(dot + 1, "0123456789") != strlen(dot + 1) || dot[1] == '\0' || dot[1] == '0')
-		return false;
-	memcpy(ret_id, text, n);
-	ret_id[n] = '\0';
-	errno = 0;
-	*ret_number = strtoull(dot + 1, NULL, 10);
-	return errno == 0 && *ret_number <= PILOT_TOKEN_MAX && pilot_id_is_valid(ret_id);
+	if (!token_parse(identity, l->id, &l->number))
+		snprintf(l->refusal, sizeof(l->refusal), "no token of a pilot");
+	else if (pilot_secret_read(l->spool, l->id, ret_secret, &err) < 0)
+		snprintf(l->refusal, sizeof(l->refusal), "%.*s", (int)sizeof(l->refusal) - 1, err.msg);
+	else
+		return true;
+	return false;
 }
 
 /* The node's end: find the secret of the identity. */
 static int find_token(SSL *ssl, const unsigned char *bytes, size_t n, SSL_SESSION **ret_session)
 {
 	struct link *l = SSL_get_app_data(ssl);
-	char identity[IDENTITY_SIZE], secret[PILOT_SECRET_SIZE];
-	struct err err = {0};
+	char identity[TOKEN_IDENTITY_SIZE], secret[PILOT_SECRET_SIZE];
 
 	*ret_session = NULL;
 	if (n >= sizeof(identity))
 		return 1;
 	memcpy(identity, bytes, n);
 	identity[n] = '\0';
-	if (!parse_identity(identity, l->id, &l->number))
-		snprintf(l->refusal, sizeof(l->refusal), "no token of a pilot");
-	else if (pilot_secret_read(l->spool, l->id, secret, &err) < 0)
-		snprintf(l->refusal, sizeof(l->refusal), "%.*s", (int)sizeof(l->refusal) - 1, err.msg);
-	else
+	if (find_secret(l, identity, secret))
 		*ret_session = make_session(ssl, secret, identity);
 	OPENSSL_cleanse(secret, sizeof(secret));
 	return 1; /* without a session the handshake fails, because the node has no certificate */
@@ -163,14 +152,33 @@ static SSL_CTX *make_context(bool node)
 	SSL_CTX_set_default_read_buffer_len(context, READ_BUFFER);
 	SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
-	if (node)
+	if (node) {
 		SSL_CTX_set_psk_find_session_callback(context, find_token);
-	else
+	} else {
 		SSL_CTX_set_psk_use_session_callback(context, use_token);
+		SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL); /* no certificate replaces the key: none is trusted */
+	}
 	return context;
 }
 
-static int open_link(int fd, bool node, struct link **ret_link, struct err *err)
+static SSL *make_ssl(struct link *l, const struct tls_context *tls, const char *host)
+{
+	SSL *ssl;
+
+	l->certified = tls;
+	if (!tls) {
+		l->context = make_context(l->node);
+		return l->context ? SSL_new(l->context) : NULL;
+	}
+	ssl = tls_connection(tls, host);
+	if (ssl) {
+		SSL_set_read_ahead(ssl, 1);
+		SSL_set_default_read_buffer_len(ssl, READ_BUFFER);
+	}
+	return ssl;
+}
+
+static int open_link(int fd, bool node, const struct tls_context *tls, const char *host, struct link **ret_link, struct err *err)
 {
 	struct link *l = calloc(1, sizeof(*l));
 	int on = 1;
@@ -180,8 +188,7 @@ static int open_link(int fd, bool node, struct link **ret_link, struct err *err)
 		return err_set(err, ENOMEM, "no memory for a connection");
 	}
 	*l = (struct link){.fd = fd, .node = node, .heard = clock_seconds(), .sent = clock_seconds()};
-	l->context = make_context(node);
-	l->ssl = l->context ? SSL_new(l->context) : NULL;
+	l->ssl = make_ssl(l, tls, host);
 	if (!l->ssl || fcntl(fd, F_SETFL, O_NONBLOCK) < 0 || !SSL_set_fd(l->ssl, fd)) {
 		link_close(l);
 		return err_set(err, EIO, "cannot set up a TLS connection");
@@ -192,9 +199,9 @@ static int open_link(int fd, bool node, struct link **ret_link, struct err *err)
 	return 0;
 }
 
-int link_open_node(int fd, const char *spool, struct link **ret_link, struct err *err)
+int link_open_node(int fd, const char *spool, const struct tls_context *tls, struct link **ret_link, struct err *err)
 {
-	int ret = open_link(fd, true, ret_link, err);
+	int ret = open_link(fd, true, tls, NULL, ret_link, err);
 
 	if (ret == 0) {
 		(*ret_link)->spool = spool;
@@ -203,15 +210,16 @@ int link_open_node(int fd, const char *spool, struct link **ret_link, struct err
 	return ret;
 }
 
-int link_open_pilot(int fd, const char *id, const char *secret, uint64_t number, struct link **ret_link, struct err *err)
+int link_open_pilot(int fd, const struct link_pilot *pilot, uint64_t number, const char *host, struct link **ret_link,
+		    struct err *err)
 {
-	int ret = open_link(fd, false, ret_link, err);
+	int ret = open_link(fd, false, pilot->tls, host, ret_link, err);
 
 	if (ret == 0) {
 		struct link *l = *ret_link;
 
-		snprintf(l->id, sizeof(l->id), "%s", id);
-		snprintf(l->secret, sizeof(l->secret), "%s", secret);
+		snprintf(l->id, sizeof(l->id), "%s", pilot->id);
+		snprintf(l->secret, sizeof(l->secret), "%s", pilot->secret);
 		l->number = number;
 		SSL_set_connect_state(l->ssl);
 	}
@@ -249,7 +257,7 @@ int link_fd(const struct link *l)
 
 short link_events(const struct link *l)
 {
-	bool write = l->opened ? l->out_at < l->out.n : l->wants_write;
+	bool write = l->secured ? l->out_at < l->out.n : l->wants_write;
 
 	return (short)(POLLIN | (write ? POLLOUT : 0));
 }
@@ -271,17 +279,86 @@ size_t link_queued(const struct link *l)
 
 /* ---- handshake ---- */
 
-static int lost(struct err *err, const char *what)
+static int lost(const struct link *l, const char *what, struct err *err)
 {
 	unsigned long code = ERR_peek_error();
 	const char *text = code ? ERR_reason_error_string(code) : NULL;
 	int system = errno;
+	char tls[700];
 
+	if (code && tls_connection_error(l->ssl, tls, sizeof(tls)))
+		return err_set(err, ECONNRESET, "%s: %s", what, tls);
 	ERR_clear_error();
 	return err_set(err, ECONNRESET, "%s: %s", what,
 		       text	? text
 		       : system ? strerror(system)
 				: "the peer closed the connection");
+}
+
+static int handshake_failed(struct link *l, struct err *err)
+{
+	int reason = ERR_GET_REASON(ERR_peek_error());
+
+	if (l->refusal[0])
+		return err_set(err, EACCES, "%s", l->refusal);
+	if (l->node)
+		return lost(l, "no handshake with a pilot", err);
+	if (!l->certified && reason == SSL_R_CERTIFICATE_VERIFY_FAILED)
+		return lost(l, "the node requires certificates (--certificate, --key, --authorities), or it is another program",
+			    err);
+	if (!l->certified)
+		return lost(l, "the node refused the handshake (another secret, or an unknown ID)", err);
+	if (reason == SSL_AD_REASON_OFFSET + SSL_AD_HANDSHAKE_FAILURE)
+		return lost(l, "the node has no certificate (cluster.certificate)", err);
+	return lost(l, "no handshake with the node", err);
+}
+
+/* ---- the token in a connection with certificates ---- */
+
+static int check_token(struct link *l, const struct wire_message *m, struct err *err)
+{
+	char secret[PILOT_SECRET_SIZE], proof[TOKEN_PROOF_SIZE] = "";
+	bool fits = m->kind == WIRE_TOKEN && find_secret(l, m->text, secret) && token_proof(l->ssl, secret, m->text, proof) &&
+		    CRYPTO_memcmp(proof, m->proof, sizeof(proof)) == 0;
+
+	OPENSSL_cleanse(secret, sizeof(secret));
+	l->opened = true; /* it is told why */
+	if (fits)
+		return 1;
+	return err_set(err, EACCES, "%s", l->refusal[0] ? l->refusal : "its token is not proven (another secret)");
+}
+
+static int send_token(struct link *l, const struct wire_message *m, struct err *err)
+{
+	struct wire_message reply = {.kind = WIRE_TOKEN};
+	int ret;
+
+	if (m->kind != WIRE_TOKEN)
+		return err_set(err, EBADMSG, "the node did not ask for a token");
+	token_print(l->id, l->number, reply.text);
+	if (!token_proof(l->ssl, l->secret, reply.text, reply.proof))
+		return err_set(err, EIO, "the token cannot be proven");
+	ret = link_send(l, &reply, err);
+	if (ret == 0)
+		ret = link_flush(l, err);
+	l->opened = ret == 0;
+	return ret < 0 ? ret : 1;
+}
+
+/* The node asks, because a pilot learns only from its first bytes that the node has accepted its certificate. */
+static int exchange_token(struct link *l, struct err *err)
+{
+	struct wire_message m = {0};
+	const void *bytes;
+	size_t n;
+	int ret = link_flush(l, err);
+
+	if (ret == 0)
+		ret = link_receive(l, &m, &bytes, &n, err);
+	if (ret == 1)
+		ret = l->node ? check_token(l, &m, err) : send_token(l, &m, err);
+	wire_clear(&m);
+	return ret;
 }
 
 /* The node's end, after the pilot has proven that it knows the secret. */
@@ -292,12 +369,11 @@ static int use_number(struct link *l, struct err *err)
 	return ret < 0 ? ret : 1;
 }
 
-int link_handshake(struct link *l, struct err *err)
+/* 1: TLS is established. */
+static int secure(struct link *l, struct err *err)
 {
 	int rc, why;
 
-	if (l->opened)
-		return 1;
 	ERR_clear_error();
 	errno = 0;
 	rc = SSL_do_handshake(l->ssl);
@@ -305,14 +381,29 @@ int link_handshake(struct link *l, struct err *err)
 	l->wants_write = why == SSL_ERROR_WANT_WRITE;
 	if (rc != 1 && (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE))
 		return 0;
-	if (rc != 1 && l->refusal[0])
-		return err_set(err, EACCES, "%s", l->refusal);
 	if (rc != 1)
-		return lost(err, l->node ? "no handshake with a pilot"
-					 : "the node refused the handshake (another secret, or an unknown ID)");
+		return handshake_failed(l, err);
 	l->heard = clock_seconds();
+	l->secured = true;
+	if (l->certified)
+		return l->node ? link_send(l, &(struct wire_message){.kind = WIRE_TOKEN}, err) : 0;
+	if (!SSL_session_reused(l->ssl)) /* the key was not used: nothing is proven */
+		return err_set(err, EACCES, "the peer did not use the token");
 	l->opened = true;
-	return l->node ? use_number(l, err) : 1;
+	return 1;
+}
+
+int link_handshake(struct link *l, struct err *err)
+{
+	int ret = 1;
+
+	if (l->opened)
+		return 1;
+	if (!l->secured)
+		ret = secure(l, err);
+	if (ret >= 0 && l->secured && l->certified)
+		ret = exchange_token(l, err);
+	return ret == 1 && l->node ? use_number(l, err) : ret;
 }
 
 static int connect_to(const struct addrinfo *a, double until, struct err *err)
@@ -372,16 +463,18 @@ static int connect_any(const char *address, double until, struct err *err)
 	return fd;
 }
 
-int link_dial(const char *address, const char *id, const char *secret, uint64_t number, double timeout, struct link **ret_link,
+int link_dial(const char *address, const struct link_pilot *pilot, uint64_t number, double timeout, struct link **ret_link,
 	      struct err *err)
 {
+	char host[128], port[8];
 	double until = clock_seconds() + timeout;
 	struct link *l = NULL;
 	int fd = connect_any(address, until, err), ret;
 
 	if (fd < 0)
 		return fd;
-	ret = link_open_pilot(fd, id, secret, number, &l, err);
+	split_address(address, host, port);
+	ret = link_open_pilot(fd, pilot, number, host, &l, err);
 	while (ret == 0) {
 		struct pollfd p = {.fd = fd};
 
@@ -449,7 +542,7 @@ int link_flush(struct link *l, struct err *err)
 		if (rc != 1 && (why == SSL_ERROR_WANT_WRITE || why == SSL_ERROR_WANT_READ))
 			return 0;
 		if (rc != 1)
-			return lost(err, "the connection is lost");
+			return lost(l, "the connection is lost", err);
 		l->out_at += n;
 	}
 	return 0;
@@ -485,7 +578,7 @@ static int read_some(struct link *l, uint8_t *to, size_t *have, size_t want, str
 		if (rc != 1 && (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE))
 			return 0;
 		if (rc != 1)
-			return lost(err, "the connection is lost");
+			return lost(l, l->opened ? "the connection is lost" : "no handshake", err);
 		*have += n;
 		l->heard = clock_seconds();
 	}

@@ -4,6 +4,9 @@
  * - Both ends prove that they have the secret of the pilot's ID, by a pre-shared key (RFC 8446 2.2): the identity is "ID.N", the
  *   key is HMAC-SHA-256(secret, "ID.N"). The secret is never sent, and no certificate is needed. Each connection has new session
  *   keys (psk_dhe_ke), so that a recorded one cannot be read later.
+ * - With certificates both ends verify that of the other (dicom/network/tls.h; the pilot also the name of the node), and the
+ * pilot proves its token in the connection instead (node/cluster/token.h), because a handshake with a pre-shared key has no
+ *   certificates.
  * - N is the number of a token. The node accepts each once, and none after one with a higher number: it records N before it
  *   sends or believes anything (pilot_token_use()). A used token is refused with that reason and the highest number that was
  *   used, so that a pilot whose clock is behind continues with the next one. Only who has the secret learns it.
@@ -15,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "dicom/network/tls.h"
 #include "node/cluster/wire.h"
 #include "node/process/pilot_secret.h"
 
@@ -22,17 +26,23 @@
 
 struct link;
 
-/* The pilot's end. Takes over the connected socket, also on failure. */
-int link_open_pilot(int fd, const char *id, const char *secret, uint64_t number, struct link **ret_link, struct err *err);
-/* The node's end. spool: has the secrets; it must stay valid. Takes over the socket, also on failure. */
-int link_open_node(int fd, const char *spool, struct link **ret_link, struct err *err);
+struct link_pilot { /* who connects */
+	const char *id, *secret;
+	const struct tls_context *tls; /* NULL: without certificates */
+};
+/* The pilot's end. host: name of the node that its certificate must have. Takes over the connected socket, also on failure. */
+int link_open_pilot(int fd, const struct link_pilot *pilot, uint64_t number, const char *host, struct link **ret_link,
+		    struct err *err);
+/* The node's end. spool: has the secrets; it must stay valid, and `tls` (NULL: without certificates). Takes over the socket, also
+ * on failure. */
+int link_open_node(int fd, const char *spool, const struct tls_context *tls, struct link **ret_link, struct err *err);
 struct link *link_close(struct link *l); /* accepts NULL, returns NULL */
 
 /* Continue the handshake. 1: done; 0: call again when link_events() occur; negative: failed. EALREADY, EPERM: the handshake is
  * done, but the token was used before, or the ID is blocked: send WIRE_REFUSED and close. */
 int link_handshake(struct link *l, struct err *err);
 /* Connect to HOST:PORT and do the handshake within `timeout` s. */
-int link_dial(const char *address, const char *id, const char *secret, uint64_t number, double timeout, struct link **ret_link,
+int link_dial(const char *address, const struct link_pilot *pilot, uint64_t number, double timeout, struct link **ret_link,
 	      struct err *err);
 
 const char *link_id(const struct link *l); /* of the pilot; "": unknown before the handshake */

@@ -193,11 +193,12 @@ static void send_hello(struct pilot *p)
 
 static void dial(struct pilot *p)
 {
+	const struct link_pilot pilot = {p->conf->id, p->conf->secret, p->conf->tls};
 	uint64_t now = (uint64_t)(1000 * clock_wall());
 	struct err err = {0};
 
 	p->token = p->token < now ? now : p->token + 1;
-	if (link_dial(p->conf->address, p->conf->id, p->conf->secret, p->token, DIAL_LIMIT, &p->link, &err) == 0) {
+	if (link_dial(p->conf->address, &pilot, p->token, DIAL_LIMIT, &p->link, &err) == 0) {
 		send_hello(p);
 		return;
 	}

@@ -13,13 +13,15 @@
 
 #include <stdbool.h>
 
+#include "dicom/network/tls.h"
 #include "node/process/pilot_secret.h"
 
 struct pilot_conf {
 	const char *address; /* HOST:PORT of the node */
 	const char *id, *name, *device;
 	char secret[PILOT_SECRET_SIZE];
-	const char *root; /* its folder, or the shared spool */
+	const struct tls_context *tls; /* NULL: without certificates */
+	const char *root;	       /* its folder, or the shared spool */
 	bool shared;
 	double patience; /* s without a connection after which it ends */
 };

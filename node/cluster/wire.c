@@ -44,7 +44,8 @@ static const struct wire_field {
 	INTEGER(code, 65535, KIND(REFUSED) | KIND(OUTCOME)),
 	INTEGER(damaged, WIRE_FILES_MAX, KIND(OUTCOME)),
 	INTEGER(last, INTEGER_MAX, KIND(REFUSED)),
-	TEXT(text, KIND(REFUSED) | KIND(PROGRESS) | KIND(OUTCOME) | KIND(END)),
+	TEXT(text, KIND(REFUSED) | KIND(PROGRESS) | KIND(OUTCOME) | KIND(END) | KIND(TOKEN)),
+	TEXT(proof, KIND(TOKEN)),
 	{FIELD(offsets), .type = WIRE_OFFSETS, .max = INTEGER_MAX, .kinds = KIND(HAVE)},
 	{FIELD(body), .type = WIRE_BODY, .kinds = KIND(CASE) | KIND(OUTCOME)},
 };
@@ -52,8 +53,9 @@ static const struct wire_field {
 
 const char *wire_kind_name(enum wire_kind kind)
 {
-	static const char *const names[WIRE_KINDS] = {"",	  "HELLO",   "WELCOME", "REFUSED", "CASE", "HAVE", "FILE", "DATA",
-						      "PROGRESS", "OUTCOME", "ACK",	"CANCEL",  "PING", "PONG", "END"};
+	static const char *const names[WIRE_KINDS] = {"",     "HELLO", "WELCOME",  "REFUSED", "CASE", "HAVE",
+						      "FILE", "DATA",  "PROGRESS", "OUTCOME", "ACK",  "CANCEL",
+						      "PING", "PONG",  "END",	   "TOKEN"};
 
 	return kind > 0 && kind < WIRE_KINDS ? names[kind] : "an unknown message";
 }

@@ -8,6 +8,8 @@
  *refuse it with the reason.
  *
  *	pilot                                        node
+ *	                                             TOKEN (only with certificates: who are you?)
+ *	TOKEN (identity and proof, node/cluster/token.h)
  *	HELLO (what it is; a case that it still has)
  *	                                             WELCOME, or REFUSED (text: why) and the connection ends
  *	                                             CASE (also for one that the pilot has: it then continues)
@@ -56,6 +58,7 @@ enum wire_kind {
 	WIRE_PING,
 	WIRE_PONG,
 	WIRE_END,
+	WIRE_TOKEN,
 	WIRE_KINDS /* one more than the last */
 };
 
@@ -77,7 +80,8 @@ struct wire_message {
 	int64_t code, damaged; /* OUTCOME: as in struct case_outcome; code: errno; REFUSED: EALREADY: a token above `last` is
 				  accepted */
 	int64_t last;	       /* REFUSED: highest number of a token that was used; 0: unknown */
-	char text[500];	       /* REFUSED, OUTCOME, END: reason; PROGRESS: stage */
+	char text[500];	       /* REFUSED, OUTCOME, END: reason; PROGRESS: stage; TOKEN: identity */
+	char proof[65];	       /* TOKEN: of the identity; "" as the text: the node asks for it */
 	int64_t *offsets;      /* HAVE; allocated */
 	size_t n_offsets;
 	json_t *body; /* CASE, OUTCOME; a reference */

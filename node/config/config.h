@@ -136,12 +136,15 @@ struct cluster_conf { /* pilots: processes on other machines that reconstruct */
 	char advertise[128]; /* HOST:PORT by which pilots reach the node; "": the name of this machine, and `port` */
 	double lease;	     /* silence after which a pilot counts as lost, s */
 	bool shared_spool;   /* pilots read and write the spool themselves */
+	/* PEM files with which both ends prove who they are; certificate "": without certificates */
+	char certificate[CONFIG_PATH_SIZE], key[CONFIG_PATH_SIZE], authorities[CONFIG_PATH_SIZE];
 };
 
 struct slurm_conf {   /* pilots as Slurm jobs, see docs/cluster.md; "" and 0: that of the cluster */
 	int min, max; /* number of pilots */
 	double idle;  /* time after which an idle pilot ends, s */
 	char program[256], output[CONFIG_PATH_SIZE];
+	char certificate[CONFIG_PATH_SIZE], key[CONFIG_PATH_SIZE], authorities[CONFIG_PATH_SIZE]; /* of the pilots */
 	char partition[64], account[64], gres[64], constraint[128], time[32], memory[32];
 	int cpus;
 };

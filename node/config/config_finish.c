@@ -415,6 +415,19 @@ static void finish_status(struct config_reader *r)
 			       c->status.port);
 }
 
+/* A certificate is used together with the authorities of the other end's. */
+static void finish_certificate(struct config_reader *r, const char *section, const char *certificate, const char *key,
+			       const char *authorities)
+{
+	if (!certificate[0] != !authorities[0])
+		config_problem(r, r->text->files[0], 1,
+			       "key '%s' of %s: \"\"; allowed: certificate and authorities together, or neither",
+			       certificate[0] ? "authorities" : "certificate", section);
+	if (key[0] && !certificate[0])
+		config_problem(r, r->text->files[0], 1, "key 'key' of %s: \"%s\"; allowed: only with a certificate", section,
+			       key);
+}
+
 static void finish_cluster(struct config_reader *r)
 {
 	const struct config *c = r->config;
@@ -424,11 +437,19 @@ static void finish_cluster(struct config_reader *r)
 			r, r->text->files[0], 1,
 			"key 'port' of cluster: %d, which is the port of DICOM or of the status page; allowed: another port",
 			c->cluster.port);
+	finish_certificate(r, "cluster", c->cluster.certificate, c->cluster.key, c->cluster.authorities);
 }
 
 static void finish_slurm(struct config_reader *r)
 {
 	const struct slurm_conf *slurm = &r->config->slurm;
+	bool on = r->config->node.executor & EXECUTOR_SLURM;
+
+	finish_certificate(r, "slurm", slurm->certificate, slurm->key, slurm->authorities);
+	if (on && !slurm->certificate[0] != !r->config->cluster.certificate[0])
+		config_problem(r, r->text->files[0], 1,
+			       "key 'certificate' of slurm: \"%s\"; allowed: one if cluster has one, else none",
+			       slurm->certificate);
 
 	if (slurm->min > slurm->max)
 		config_problem(r, r->text->files[0], 1, "key 'min' of slurm: %d; allowed: at most max, %d", slurm->min,

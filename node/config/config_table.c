@@ -512,6 +512,14 @@ static const struct config_key cluster_keys[] = {
 	{"shared_spool", AS_BOOL(cluster_conf, shared_spool), .fallback = "false",
 	 .meaning = "pilots read images and write results in the spool, which is on a file system that they share with the node; "
 		    "false: images and results are sent over the connection"},
+	{"certificate", AS_PATH(cluster_conf, certificate), .fallback = "",
+	 .meaning = "certificate of the node for pilots (PEM), with their host name for it; node and pilots then verify each "
+		    "other's "
+		    "certificates, besides the token; empty: the token alone"},
+	{"key", AS_PATH(cluster_conf, key), .fallback = "",
+	 .meaning = "private key of `certificate`; empty: the key is in the certificate's file"},
+	{"authorities", AS_PATH(cluster_conf, authorities), .fallback = "",
+	 .meaning = "trusted certificates for checking those of pilots; required with `certificate`"},
 };
 
 static const struct config_key slurm_keys[] = {
@@ -522,6 +530,12 @@ static const struct config_key slurm_keys[] = {
 	{"program", AS_TEXT(slurm_conf, program, 255), .fallback = "tomonode",
 	 .meaning = "command of the program on those machines, in words of the shell: a path, or that of a container "
 		    "(`apptainer exec --nv /opt/tomonode.sif tomonode`); it must be the version of the node"},
+	{"certificate", AS_PATH(slurm_conf, certificate), .fallback = "",
+	 .meaning = "file with the certificate of the pilots on those machines; required if cluster has one"},
+	{"key", AS_PATH(slurm_conf, key), .fallback = "",
+	 .meaning = "file with its private key there; empty: the key is in the certificate's file"},
+	{"authorities", AS_PATH(slurm_conf, authorities), .fallback = "",
+	 .meaning = "file there with the authorities that the certificate of the node must be from"},
 	{"partition", AS_TEXT(slurm_conf, partition, 63), .fallback = "", .meaning = "partition of the jobs; empty: the default"},
 	{"account", AS_TEXT(slurm_conf, account, 63), .fallback = "", .meaning = "account of the jobs; empty: the default"},
 	{"gres", AS_TEXT(slurm_conf, gres, 63), .fallback = "gpu:1",

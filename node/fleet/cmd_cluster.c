@@ -101,7 +101,14 @@ static void submit_script(struct cluster *c, const char *id, const char *script)
 static void submit(struct cluster *c)
 {
 	char id[FLEET_ID_SIZE], address[160], script[SLURM_SCRIPT_SIZE], secret[PILOT_SECRET_SIZE];
-	struct slurm_pilot pilot = {c->config->slurm.program, address, id, secret, fleet_conf_shared_spool(c->config)};
+	struct slurm_pilot pilot = {c->config->slurm.program,
+				    address,
+				    id,
+				    secret,
+				    fleet_conf_shared_spool(c->config),
+				    c->config->slurm.certificate,
+				    c->config->slurm.key,
+				    c->config->slurm.authorities};
 	struct err err = {0};
 	int ret = fleet_conf_new_id(id, &err);
 

@@ -488,21 +488,42 @@ static bool is_plain(const char *text)
 	return text[0] && strspn(text, allowed) == strlen(text);
 }
 
+/* Append an option with a path in quotes; nothing for an empty path. false: it does not fit in a script. */
+static bool add_path(char *script, const char *option, const char *path)
+{
+	size_t n = strlen(script);
+
+	if (!path || !path[0])
+		return true;
+	if (strpbrk(path, "'\n\r"))
+		return false;
+	return snprintf(script + n, SLURM_SCRIPT_SIZE - n, " --%s '%s'", option, path) < (int)(SLURM_SCRIPT_SIZE - n);
+}
+
 /* The secret reaches the pilot on its standard input; the shell reads it from the script itself. */
 int slurm_script(const struct slurm_pilot *p, char ret_script[SLURM_SCRIPT_SIZE], struct err *err)
 {
+	const struct {
+		const char *option, *path;
+	} paths[] = {{"spool", p->spool}, {"certificate", p->certificate}, {"key", p->key}, {"authorities", p->authorities}};
 	char text[SLURM_SCRIPT_SIZE];
+	size_t at;
 	int n;
 
 	if (!is_plain(p->id) || !is_plain(p->address) || !is_plain(p->secret))
 		return err_set(err, EINVAL, "the address '%s' of the node cannot be used in a script", p->address);
-	n = snprintf(text, sizeof(text),
-		     "#!/bin/sh\nexec %s pilot --node '%s' --id '%s' --secret-file /dev/stdin%s%s%s <<'END'\n%s\nEND\n",
-		     p->program, p->address, p->id, p->spool[0] ? " --spool '" : "", p->spool, p->spool[0] ? "'" : "", p->secret);
-	if (strpbrk(p->spool, "'\n"))
-		return err_set(err, EINVAL, "the path of the spool cannot be used in a script: %.200s", p->spool);
+	n = snprintf(text, sizeof(text), "#!/bin/sh\nexec %s pilot --node '%s' --id '%s' --secret-file /dev/stdin", p->program,
+		     p->address, p->id);
 	if (n < 0 || (size_t)n >= sizeof(text) || strpbrk(p->program, "\n\r"))
 		return err_set(err, EINVAL, "the command of the pilots is too long or has a line break: %.60s", p->program);
-	memcpy(ret_script, text, (size_t)n + 1);
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+		if (!add_path(text, paths[i].option, paths[i].path))
+			return err_set(err, EINVAL, "the path of --%s cannot be used in a script: %.200s", paths[i].option,
+				       paths[i].path);
+	at = strlen(text);
+	n = snprintf(text + at, sizeof(text) - at, " <<'END'\n%s\nEND\n", p->secret);
+	if (n < 0 || (size_t)n >= sizeof(text) - at)
+		return err_set(err, EINVAL, "the command of the pilots is too long: %.60s", p->program);
+	memcpy(ret_script, text, at + (size_t)n + 1);
 	return 0;
 }

@@ -27,7 +27,8 @@ struct slurm_pilot {
 	const char *program; /* words for the shell: a path, or the command of a container */
 	const char *address; /* HOST:PORT of the node */
 	const char *id, *secret;
-	const char *spool; /* folder of a spool that it shares with the node; "": none */
+	const char *spool;			     /* folder of a spool that it shares with the node; "": none */
+	const char *certificate, *key, *authorities; /* files on its machine; NULL or "": none */
 };
 
 /* The result of a command: FLEET_UP, or DOWN, BUSY, REFUSES and an error in `text`. */

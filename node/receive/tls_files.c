@@ -95,6 +95,16 @@ int tls_files_check(const struct config *config, const struct tls_files_report *
 		if (list[i].tls && check_one(&conf, "listener", list[i].name, report, ret == 0 ? err : NULL) < 0)
 			ret = -ENOKEY;
 	}
+	if (config->cluster.port > 0 && config->cluster.certificate[0]) {
+		const struct tls_conf conf = {.certificate = config->cluster.certificate,
+					      .key = config->cluster.key,
+					      .authorities = config->cluster.authorities,
+					      .server = true,
+					      .client_certificate = true};
+
+		if (check_one(&conf, "port of", "cluster", report, ret == 0 ? err : NULL) < 0)
+			ret = -ENOKEY;
+	}
 	for (size_t i = 0; i < config->n_destinations; i++) {
 		const struct destination_conf *d = &config->destinations[i];
 		struct scu_peer peer = destination_peer(config, d);

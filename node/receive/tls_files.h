@@ -20,8 +20,8 @@ struct tls_files_report {
 /* Return the TLS files of a listener; the pointers refer to `listener`. */
 struct tls_conf listener_tls(const struct listener_conf *listener);
 
-/* Check each listener and destination that uses TLS. Returns 0, or ENOKEY with the first problem. The end of a certificate is
- * reported but is no error: peers refuse an expired one and say so. */
+/* Check each listener and destination that uses TLS, and the port for pilots if it has a certificate. Returns 0, or ENOKEY with
+ * the first problem. The end of a certificate is reported but is no error: peers refuse an expired one and say so. */
 int tls_files_check(const struct config *config, const struct tls_files_report *report, struct err *err);
 
 #endif

@@ -343,7 +343,18 @@ static int begin(struct seat *s, struct err *err)
 			return ret;
 	}
 	snprintf(path, sizeof(path), "%s/pilots", s->process.config->node.spool);
-	return folder_make(path, err);
+	ret = folder_make(path, err);
+	if (ret == 0 && s->process.config->cluster.certificate[0]) {
+		const struct cluster_conf *c = &s->process.config->cluster;
+		const struct tls_conf conf = {.certificate = c->certificate,
+					      .key = c->key,
+					      .authorities = c->authorities,
+					      .server = true,
+					      .client_certificate = true};
+
+		ret = tls_create(&conf, &s->tls, err);
+	}
+	return ret;
 }
 
 int cmd_seat(int argc, char **argv)
@@ -365,6 +376,7 @@ int cmd_seat(int argc, char **argv)
 		code = work_process_enter_sandbox(&s.process, SANDBOX_SEAT, NULL) < 0 ? CODE_FAILED : run(&s);
 	}
 	link_close(s.link);
+	tls_free(s.tls);
 	wire_clear(&s.hello);
 	free(s.config_text);
 	work_process_end(&s.process);

@@ -17,7 +17,8 @@
 
 struct seat {
 	struct work_process process;
-	char *config_text; /* that the pilot gets; NULL: the embedded defaults */
+	char *config_text;	 /* that the pilot gets; NULL: the embedded defaults */
+	struct tls_context *tls; /* NULL: without certificates */
 	struct link *link;
 	struct wire_message hello; /* of the pilot */
 	char from[64];		   /* its address */

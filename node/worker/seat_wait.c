@@ -107,7 +107,7 @@ static void accept_one(struct waiting *w)
 	}
 	if (w->n == SEAT_HANDSHAKES_MAX)
 		push_out(w);
-	if (link_open_node(fd, w->seat->process.config->node.spool, &a.link, NULL) == 0)
+	if (link_open_node(fd, w->seat->process.config->node.spool, w->seat->tls, &a.link, NULL) == 0)
 		w->list[w->n++] = a;
 }
 

@@ -174,7 +174,8 @@ int main(int argc, char **argv)
 	l.detail = json_load_file(argv[4], 0, NULL);
 	l.folder = argv[5];
 	l.spool = argc > 6 ? argv[6] : NULL;
-	if (link_dial(argv[1], argv[2], argv[3], (uint64_t)(1000 * clock_wall()), 10, &l.link, &err) < 0 ||
+	if (link_dial(argv[1], &(struct link_pilot){argv[2], argv[3], NULL}, (uint64_t)(1000 * clock_wall()), 10, &l.link, &err) <
+		    0 ||
 	    link_send(l.link, &hello, &err) < 0) {
 		printf("LOST %s\n", err.msg);
 		return 1;

@@ -22,7 +22,7 @@ int main(int argc, char **argv)
 		return 2;
 	signal(SIGPIPE, SIG_IGN);
 	snprintf(hello.version, sizeof(hello.version), "%s", argv[5]);
-	if (link_dial(argv[1], argv[2], argv[3], strtoull(argv[4], NULL, 10), 10, &l, &err) == 0 &&
+	if (link_dial(argv[1], &(struct link_pilot){argv[2], argv[3], NULL}, strtoull(argv[4], NULL, 10), 10, &l, &err) == 0 &&
 	    link_send(l, &hello, &err) == 0 && link_drain(l, 10, &err) == 0)
 		while ((got = link_receive(l, &reply, &bytes, &n, &err)) == 0) {
 			struct pollfd p = {.fd = link_fd(l), .events = POLLIN};

@@ -9,6 +9,9 @@
 #include <string.h>
 
 #include <errno.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -19,11 +22,13 @@
 #include "kernels/clock.h"
 #include "node/base/folder.h"
 #include "node/cluster/link.h"
+#include "node/cluster/token.h"
 
 struct place {
 	char spool[64], secret[PILOT_SECRET_SIZE];
 	int fd[2];
 	struct link *node, *pilot;
+	struct tls_context *tls_node, *tls_pilot; /* NULL: without certificates */
 };
 
 static int setup(void **state)
@@ -48,6 +53,8 @@ static int teardown(void **state)
 	char path[100];
 
 	disconnect(p);
+	tls_free(p->tls_node);
+	tls_free(p->tls_pilot);
 	pilot_secret_remove(p->spool, "d1", NULL);
 	snprintf(path, sizeof(path), "%s/pilots", p->spool);
 	folder_remove(path, NULL);
@@ -63,8 +70,10 @@ static void connect_both(struct place *p, const char *id, const char *secret, ui
 	struct err err = {0};
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, p->fd), 0);
-	assert_int_equal(link_open_node(p->fd[0], p->spool, &p->node, &err), 0);
-	assert_int_equal(link_open_pilot(p->fd[1], id, secret, number, &p->pilot, &err), 0);
+	assert_int_equal(link_open_node(p->fd[0], p->spool, p->tls_node, &p->node, &err), 0);
+	assert_int_equal(
+		link_open_pilot(p->fd[1], &(struct link_pilot){id, secret, p->tls_pilot}, number, "localhost", &p->pilot, &err),
+		0);
 	*ret_node = *ret_pilot = 0;
 	for (int i = 0; i < 20 && (*ret_node == 0 || *ret_pilot == 0); i++) {
 		if (*ret_pilot == 0)
@@ -205,7 +214,7 @@ static void test_no_handshake(void **state)
 	struct err err = {0};
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, p->fd), 0);
-	assert_int_equal(link_open_node(p->fd[0], p->spool, &p->node, &err), 0);
+	assert_int_equal(link_open_node(p->fd[0], p->spool, p->tls_node, &p->node, &err), 0);
 	assert_int_equal(link_handshake(p->node, &err), 0);
 	assert_int_equal(link_events(p->node), POLLIN);
 	assert_int_equal(write(p->fd[1], "GET / HTTP/1.1\r\n\r\n", 18), 18);
@@ -213,7 +222,7 @@ static void test_no_handshake(void **state)
 	p->node = link_close(p->node);
 	close(p->fd[1]);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, p->fd), 0);
-	assert_int_equal(link_open_node(p->fd[0], p->spool, &p->node, &err), 0);
+	assert_int_equal(link_open_node(p->fd[0], p->spool, p->tls_node, &p->node, &err), 0);
 	close(p->fd[1]);
 	assert_int_equal(link_handshake(p->node, &err), -ECONNRESET);
 }
@@ -225,7 +234,7 @@ static void test_silent(void **state)
 	struct err err = {0};
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, p->fd), 0);
-	assert_int_equal(link_open_node(p->fd[0], p->spool, &p->node, &err), 0);
+	assert_int_equal(link_open_node(p->fd[0], p->spool, p->tls_node, &p->node, &err), 0);
 	assert_int_equal(link_handshake(p->node, &err), 0);
 	assert_int_equal(link_send(p->node, &(struct wire_message){.kind = WIRE_REFUSED, .text = "late"}, &err), 0);
 	alarm(8); /* the fault was a loop without an end */
@@ -257,6 +266,167 @@ static void test_cut(void **state)
 	assert_int_equal(link_flush(p->node, &err), -ECONNRESET);
 }
 
+/* A certificate of its own authority for "localhost", with its key, as the file SPOOL/NAME. */
+static void make_certificate(const struct place *p, const char *name, char ret_path[100])
+{
+	EVP_PKEY *key = EVP_EC_gen("P-256");
+	X509 *x = X509_new();
+	X509_EXTENSION *names = X509V3_EXT_conf_nid(NULL, NULL, NID_subject_alt_name, "DNS:localhost");
+	FILE *f;
+
+	X509_set_version(x, 2);
+	ASN1_INTEGER_set(X509_get_serialNumber(x), 1);
+	X509_gmtime_adj(X509_getm_notBefore(x), -60);
+	X509_gmtime_adj(X509_getm_notAfter(x), 3600);
+	X509_set_pubkey(x, key);
+	X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC, (const unsigned char *)name, -1, -1, 0);
+	X509_set_issuer_name(x, X509_get_subject_name(x));
+	assert_true(X509_add_ext(x, names, -1) && X509_sign(x, key, EVP_sha256()));
+	snprintf(ret_path, 100, "%s/%s.pem", p->spool, name);
+	f = fopen(ret_path, "w");
+	assert_non_null(f);
+	assert_true(PEM_write_X509(f, x) && PEM_write_PrivateKey(f, key, NULL, NULL, 0, NULL, NULL));
+	fclose(f);
+	X509_EXTENSION_free(names);
+	X509_free(x);
+	EVP_PKEY_free(key);
+}
+
+static struct tls_context *open_tls(const char *own, const char *trusted, bool node)
+{
+	const struct tls_conf conf = {.certificate = own, .authorities = trusted, .server = node, .client_certificate = node};
+	struct tls_context *tls = NULL;
+	struct err err = {0};
+
+	assert_int_equal(tls_create(&conf, &tls, &err), 0);
+	return tls;
+}
+
+/* With certificates the token is still required, once. */
+static void test_certified(void **state)
+{
+	struct place *p = *state;
+	char node_path[100], pilot_path[100], other[PILOT_SECRET_SIZE];
+	struct wire_message m = {.kind = WIRE_END, .text = "enough"}, back;
+	struct err err = {0};
+	int node, pilot;
+
+	make_certificate(p, "node", node_path);
+	make_certificate(p, "pilot", pilot_path);
+	p->tls_node = open_tls(node_path, pilot_path, true);
+	p->tls_pilot = open_tls(pilot_path, node_path, false);
+	connect_well(p, 5);
+	assert_int_equal(link_send(p->node, &m, &err), 0);
+	back = receive(p->node, p->pilot);
+	assert_string_equal(back.text, "enough");
+	wire_clear(&back);
+	disconnect(p);
+	connect_both(p, "d1", p->secret, 5, &node, &pilot, &err);
+	assert_int_equal(node, -EALREADY);
+	assert_int_equal(link_last(p->node), 5);
+	/* It is told so. */
+	m = (struct wire_message){.kind = WIRE_REFUSED, .code = EALREADY, .last = 5};
+	assert_int_equal(link_send(p->node, &m, &err), 0);
+	back = receive(p->node, p->pilot);
+	assert_int_equal(back.last, 5);
+	wire_clear(&back);
+	disconnect(p);
+	memset(other, '0', sizeof(other) - 1);
+	other[sizeof(other) - 1] = '\0';
+	connect_both(p, "d1", other, 6, &node, &pilot, &err);
+	assert_int_equal(node, -EACCES);
+	assert_non_null(strstr(err.msg, "its token is not proven"));
+	disconnect(p);
+	connect_both(p, "d9", p->secret, 6, &node, &pilot, &err);
+	assert_int_equal(node, -EACCES);
+	assert_non_null(strstr(err.msg, "no secret of a pilot 'd9'"));
+	disconnect(p);
+	/* Neither used the number up. */
+	connect_well(p, 6);
+}
+
+/* Certificates that the other end does not trust, and one end without. */
+static void test_not_certified(void **state)
+{
+	struct place *p = *state;
+	char node_path[100], pilot_path[100], stranger_path[100];
+	struct tls_context *tls;
+	struct err err = {0};
+	int node, pilot;
+
+	make_certificate(p, "node", node_path);
+	make_certificate(p, "pilot", pilot_path);
+	make_certificate(p, "stranger", stranger_path);
+	p->tls_node = open_tls(node_path, pilot_path, true);
+	p->tls_pilot = open_tls(stranger_path, node_path, false);
+	connect_both(p, "d1", p->secret, 1, &node, &pilot, &err);
+	assert_true(node < 0 && pilot < 0);
+	assert_non_null(strstr(err.msg, "its certificate (CN=stranger) was issued by itself, an authority that is not in"));
+	disconnect(p);
+	tls_free(p->tls_pilot);
+	p->tls_pilot = open_tls(pilot_path, stranger_path, false); /* another node than it expects */
+	connect_both(p, "d1", p->secret, 1, &node, &pilot, &err);
+	assert_true(node < 0 && pilot < 0);
+	disconnect(p);
+	/* A pilot without certificates trusts no certificate in place of the key. */
+	tls = p->tls_pilot;
+	p->tls_pilot = NULL;
+	connect_both(p, "d1", p->secret, 1, &node, &pilot, &err);
+	assert_true(node < 0 && pilot < 0);
+	disconnect(p);
+	p->tls_pilot = tls;
+	tls = p->tls_node;
+	p->tls_node = NULL;
+	connect_both(p, "d1", p->secret, 1, &node, &pilot, &err);
+	assert_true(node < 0 && pilot < 0);
+	p->tls_node = tls;
+}
+
+static void shake_hands(SSL *server, SSL *client, int fd[2])
+{
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd), 0);
+	SSL_set_fd(server, fd[0]);
+	SSL_set_fd(client, fd[1]);
+	SSL_set_accept_state(server);
+	SSL_set_connect_state(client);
+	for (int i = 0; i < 20; i++) {
+		SSL_do_handshake(client);
+		SSL_do_handshake(server);
+	}
+	assert_true(SSL_is_init_finished(server) && SSL_is_init_finished(client));
+}
+
+/* A proof belongs to one connection, one identity and one secret. */
+static void test_proof(void **state)
+{
+	struct place *p = *state;
+	char node_path[100], pilot_path[100], proof[2][TOKEN_PROOF_SIZE], other[TOKEN_PROOF_SIZE], secret[PILOT_SECRET_SIZE];
+
+	make_certificate(p, "node", node_path);
+	make_certificate(p, "pilot", pilot_path);
+	p->tls_node = open_tls(node_path, pilot_path, true);
+	p->tls_pilot = open_tls(pilot_path, node_path, false);
+	for (int i = 0; i < 2; i++) {
+		SSL *server = tls_connection(p->tls_node, NULL), *client = tls_connection(p->tls_pilot, "localhost");
+		int fd[2];
+
+		shake_hands(server, client, fd);
+		assert_true(token_proof(client, p->secret, "d1.7", proof[i]) && token_proof(server, p->secret, "d1.7", other));
+		assert_string_equal(proof[i], other);
+		assert_true(token_proof(server, p->secret, "d1.8", other));
+		assert_string_not_equal(proof[i], other);
+		memset(secret, 'a', sizeof(secret) - 1);
+		secret[sizeof(secret) - 1] = '\0';
+		assert_true(token_proof(server, secret, "d1.7", other));
+		assert_string_not_equal(proof[i], other);
+		SSL_free(server);
+		SSL_free(client);
+		close(fd[0]);
+		close(fd[1]);
+	}
+	assert_string_not_equal(proof[0], proof[1]);
+}
+
 static void test_dial(void **state)
 {
 	struct place *p = *state;
@@ -264,8 +434,8 @@ static void test_dial(void **state)
 	struct err err = {0};
 	double begun = clock_seconds();
 
-	assert_int_equal(link_dial("nowhere", "d1", p->secret, 1, 1, &l, &err), -EINVAL);
-	assert_int_equal(link_dial("127.0.0.1:1", "d1", p->secret, 1, 5, &l, &err), -ECONNREFUSED);
+	assert_int_equal(link_dial("nowhere", &(struct link_pilot){"d1", p->secret, NULL}, 1, 1, &l, &err), -EINVAL);
+	assert_int_equal(link_dial("127.0.0.1:1", &(struct link_pilot){"d1", p->secret, NULL}, 1, 5, &l, &err), -ECONNREFUSED);
 	assert_non_null(strstr(err.msg, "127.0.0.1:1"));
 	assert_null(l);
 	assert_true(clock_seconds() - begun < 60);
@@ -282,6 +452,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_silent, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cut, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dial, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_certified, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_not_certified, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_proof, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

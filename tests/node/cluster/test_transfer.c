@@ -72,8 +72,8 @@ static int setup(void **state)
 	assert_int_equal(mkdir(p->to, 0700), 0);
 	assert_int_equal(pilot_secret_create(p->folder, "d1", secret, &err), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
-	assert_int_equal(link_open_node(fd[0], p->folder, &p->node, &err), 0);
-	assert_int_equal(link_open_pilot(fd[1], "d1", secret, 1, &p->pilot, &err), 0);
+	assert_int_equal(link_open_node(fd[0], p->folder, NULL, &p->node, &err), 0);
+	assert_int_equal(link_open_pilot(fd[1], &(struct link_pilot){"d1", secret, NULL}, 1, NULL, &p->pilot, &err), 0);
 	for (int i = 0; i < 20 && (node != 1 || pilot != 1); i++) {
 		pilot = link_handshake(p->pilot, &err);
 		node = link_handshake(p->node, &err);
