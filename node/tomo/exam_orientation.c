@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "node/base/mirror.h"
 #include "node/tomo/exam_internal.h"
 
 #define NOMINAL_MLO 45.0 /* degrees */
@@ -111,16 +112,8 @@ void orientation_turn(uint16_t *values, size_t columns, size_t rows, bool mirror
 				b[j] = t;
 			}
 		}
-	for (size_t i = 0; mirror_columns && i < rows; i++) {
-		uint16_t *a = values + i * columns;
-
-		for (size_t j = 0; j < columns / 2; j++) {
-			uint16_t t = a[j];
-
-			a[j] = a[columns - 1 - j];
-			a[columns - 1 - j] = t;
-		}
-	}
+	for (size_t i = 0; mirror_columns && i < rows; i++)
+		mirror_values(values + i * columns, columns);
 }
 
 /* Determine the gantry's angle. In Breast Projection it is that of the support (0018,9545). In a single-frame series it is

@@ -12,6 +12,7 @@
 #include "recon/dbt/breast_mask.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -63,6 +64,67 @@ static int smaller(int a, int b)
 	return a < b ? a : b;
 }
 
+/* Add the bins of a row that have data, and count them. */
+static inline __attribute__((always_inline)) void add_bins_loop(const float *restrict y, const float *restrict ok, int n,
+								float *restrict sum, float *restrict count)
+{
+	for (int i = 0; i < n; i++) {
+		int counts = (ok[i] > 0) & (fabsf(y[i]) <= FLT_MAX);
+
+		sum[i] += counts ? y[i] : 0;
+		count[i] += counts ? 1.0f : 0;
+	}
+}
+
+/* Mark the bins with data as air; return their number. */
+static inline __attribute__((always_inline)) size_t mark_bins_loop(float *ok, int n)
+{
+	int marked = 0;
+
+	for (int i = 0; i < n; i++) {
+		int counts = ok[i] > 0;
+
+		ok[i] = counts ? -1 : ok[i];
+		marked += counts;
+	}
+	return (size_t)marked;
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx2"))) static void add_bins_avx2(const float *y, const float *ok, int n, float *sum, float *count)
+{
+	add_bins_loop(y, ok, n, sum, count);
+}
+
+static void add_bins(const float *y, const float *ok, int n, float *sum, float *count)
+{
+	if (__builtin_cpu_supports("avx2"))
+		add_bins_avx2(y, ok, n, sum, count);
+	else
+		add_bins_loop(y, ok, n, sum, count);
+}
+
+__attribute__((target("avx2"))) static size_t mark_bins_avx2(float *ok, int n)
+{
+	return mark_bins_loop(ok, n);
+}
+
+static size_t mark_bins(float *ok, int n)
+{
+	return __builtin_cpu_supports("avx2") ? mark_bins_avx2(ok, n) : mark_bins_loop(ok, n);
+}
+#else
+static void add_bins(const float *y, const float *ok, int n, float *sum, float *count)
+{
+	add_bins_loop(y, ok, n, sum, count);
+}
+
+static size_t mark_bins(float *ok, int n)
+{
+	return mark_bins_loop(ok, n);
+}
+#endif
+
 /* Compute the means of one row of cells. A cell with less than half of its bins valid has no data. */
 static void average_row(const struct scan *scan, const struct cells *c, const float *line, const float *valid, int row)
 {
@@ -73,17 +135,9 @@ static void average_row(const struct scan *scan, const struct cells *c, const fl
 		float sum[COLUMNS] = {0}, count[COLUMNS] = {0};
 		int m = smaller(step, scan->n_u - from);
 
-		for (int v = v0; v < v1; v++) {
-			const float *y = line + (size_t)v * (size_t)scan->n_u + from;
-			const float *ok = valid + (size_t)v * (size_t)scan->n_u + from;
-
-			for (int i = 0; i < m; i++) {
-				bool counts = ok[i] > 0 && y[i] < INFINITY && y[i] > -INFINITY;
-
-				sum[i] += counts ? y[i] : 0;
-				count[i] += counts ? 1 : 0;
-			}
-		}
+		for (int v = v0; v < v1; v++)
+			add_bins(line + (size_t)v * (size_t)scan->n_u + from, valid + (size_t)v * (size_t)scan->n_u + from, m,
+				 sum, count);
 		for (int i = 0; i < m; i += c->bins_u) {
 			int bins = smaller(c->bins_u, m - i);
 			double s = 0, k = 0;
@@ -234,13 +288,13 @@ static size_t mark(const struct scan *scan, const struct cells *c, float *valid)
 		float *ok = valid + (size_t)v * (size_t)scan->n_u;
 
 		for (int i = 0; i < c->n_u; i++) {
-			int end = smaller((i + 1) * c->bins_u, scan->n_u);
+			int first = i;
 
-			for (int u = i * c->bins_u; air[i] && u < end; u++)
-				if (ok[u] > 0) {
-					ok[u] = -1;
-					marked++;
-				}
+			while (i < c->n_u && air[i])
+				i++;
+			if (i > first)
+				marked +=
+					mark_bins(ok + first * c->bins_u, smaller(i * c->bins_u, scan->n_u) - first * c->bins_u);
 		}
 	}
 	return marked;

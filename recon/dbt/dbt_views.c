@@ -8,10 +8,14 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "recon/dbt/dbt_internal.h"
 #include "recon/dbt/fbp_filter.h"
 #include "recon/dbt/field_edges.h"
+
+#define LANES 8	 /* sums of a row */
+#define STEP 256 /* bins that are written if one of them changes; a multiple of LANES */
 
 static int check_view(const struct dbt_session *s, int view, struct err *err)
 {
@@ -61,27 +65,80 @@ int dbt_view_begin(struct dbt_session *s, int view, float **ret_line, float **re
 	return r;
 }
 
-/* Normalise a row: set invalid bins to 0 (with `filtered`, finite values of air are kept for the filter) and `valid` to 1, 0 or
- * -1. Sum the valid bins. Return whether all of them are finite and not negative. */
-static bool finish_row(bool filtered, size_t n, float *restrict line, float *restrict valid, struct dbt_view_sums *ret_sums)
-{
-	double sum = 0, squares = 0;
-	int bad = 0;
+struct sums {
+	double y[LANES], y2[LANES]; /* in a fixed order, whatever vectors the processor has */
+	int bad;		    /* valid bins that are not finite, or negative */
+};
 
-#pragma omp simd reduction(+ : sum, squares) reduction(| : bad)
+/* Set invalid bins to 0 (with `filtered`, finite values of air are kept for the filter) and `valid` to 1, 0 or -1. Sum the valid
+ * bins. n: a multiple of LANES. Most bins stay as they are: they are not written, so that the memory is only read. */
+static inline __attribute__((always_inline)) void finish_bins_loop(bool filtered, size_t n, float *restrict line,
+								   float *restrict valid, struct sums *s)
+{
+	int changed = 0, bad = 0;
+
+	for (size_t i = 0; i < n; i += LANES)
+#pragma omp simd reduction(| : changed, bad)
+		for (size_t k = 0; k < LANES; k++) {
+			float y = line[i + k], v = valid[i + k];
+			int counts = v > 0, kept = counts | (filtered & (fabsf(y) <= FLT_MAX));
+			float used = counts ? y : 0;
+
+			bad |= counts & !((y >= 0) & (y <= FLT_MAX));
+			changed |= !((kept | (y == 0)) & (v == (float)(counts - (v < 0))));
+			s->y[k] += used;
+			s->y2[k] += (double)used * used;
+		}
+	s->bad |= bad;
+	if (!changed)
+		return;
 	for (size_t i = 0; i < n; i++) {
 		float y = line[i], v = valid[i];
 		int counts = v > 0, kept = counts | (filtered & (fabsf(y) <= FLT_MAX));
-		float used = counts ? y : 0;
 
-		bad |= counts & !((y >= 0) & (y <= FLT_MAX));
 		line[i] = kept ? y : 0;
 		valid[i] = (float)(counts - (v < 0));
-		sum += used;
-		squares += (double)used * used;
 	}
-	*ret_sums = (struct dbt_view_sums){sum, squares};
-	return !bad;
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx2"))) static void finish_bins_avx2(bool filtered, size_t n, float *line, float *valid, struct sums *s)
+{
+	finish_bins_loop(filtered, n, line, valid, s);
+}
+#endif
+
+static void finish_bins(bool filtered, size_t n, float *line, float *valid, struct sums *s)
+{
+#ifdef __x86_64__
+	if (__builtin_cpu_supports("avx2")) {
+		finish_bins_avx2(filtered, n, line, valid, s);
+		return;
+	}
+#endif
+	finish_bins_loop(filtered, n, line, valid, s);
+}
+
+/* Normalise a row and sum its valid bins. Return whether all of them are finite and not negative. */
+static bool finish_row(bool filtered, size_t n, float *line, float *valid, struct dbt_view_sums *ret_sums)
+{
+	float rest[2][LANES] = {{0}};
+	size_t whole = n / LANES * LANES;
+	struct sums s = {{0}};
+
+	for (size_t i = 0; i < whole; i += STEP)
+		finish_bins(filtered, whole - i < STEP ? whole - i : STEP, line + i, valid + i, &s);
+	memcpy(rest[0], line + whole, (n - whole) * sizeof(*line));
+	memcpy(rest[1], valid + whole, (n - whole) * sizeof(*valid));
+	finish_bins(filtered, LANES, rest[0], rest[1], &s);
+	memcpy(line + whole, rest[0], (n - whole) * sizeof(*line));
+	memcpy(valid + whole, rest[1], (n - whole) * sizeof(*valid));
+	*ret_sums = (struct dbt_view_sums){0};
+	for (size_t k = 0; k < LANES; k++) {
+		ret_sums->y += s.y[k];
+		ret_sums->y2 += s.y2[k];
+	}
+	return !s.bad;
 }
 
 static int refuse_row(const struct dbt_session *s, int view, int row, const float *line, const float *valid, struct err *err)
