@@ -294,6 +294,41 @@ static void bad_views_release_their_buffer(void **state)
 	}
 }
 
+/* Only the sign of the validity counts, and nothing that an invalid bin holds, wherever it is in its row. */
+static void other_validities(void **state)
+{
+	(void)state;
+	for (int way = 0; way < WAYS; way++) {
+		float *found[2];
+		struct work w;
+
+		for (int other = 0; other < 2; other++) {
+			uint32_t seed = 5;
+
+			work_open(&w, way, FIXTURE_POISON);
+			for (int i = 0; i < CASE_VIEWS; i++) {
+				float *line, *valid;
+
+				assert_int_equal(dbt_view_begin(w.s, i, &line, &valid, NULL), 0);
+				for (size_t b = 0; b < w.c.view_bins; b++) {
+					float one = fixture_random(&seed);
+					size_t row = other ? b / (size_t)w.plan.n_u % 3 : 0;
+
+					valid[b] = (one > 0.3f ? 1.0f : one > 0.2f ? -1.0f : 0) * (row == 1 ? 2.5f : 1);
+					line[b] = valid[b] > 0 ? 1 + one : row == 2 ? NAN : 0;
+				}
+				assert_int_equal(dbt_view_end(w.s, i, NULL), 0);
+			}
+			assert_int_equal(dbt_run(w.s, NULL, NULL, NULL), 0);
+			found[other] = whole_result(&w);
+			assert_true(other == 0 || !memcmp(found[0], found[1], grid_size(&w.plan.grid) * sizeof(*found[0])));
+			work_close(&w);
+		}
+		free(found[0]);
+		free(found[1]);
+	}
+}
+
 static void slices_in_any_order(void **state)
 {
 	(void)state;
@@ -620,6 +655,7 @@ int main(void)
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(withdrawn_views_are_replaced),
 		cmocka_unit_test(bad_views_release_their_buffer),
+		cmocka_unit_test(other_validities),
 		cmocka_unit_test(slices_in_any_order),
 		cmocka_unit_test(stored_slices),
 		cmocka_unit_test(histogram),
