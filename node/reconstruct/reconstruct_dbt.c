@@ -2,6 +2,7 @@
 /* reconstruct_dbt.c - reconstruct one tomosynthesis: views are read and prepared in parallel, and each slice is written as soon
  * as it is available. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -129,7 +130,16 @@ static void add_grid_warning(const struct exam *exam, char *text, size_t size)
 			 n ? " " : "", grid, exam->profile->name);
 }
 
-/* Add sentences if the scatter correction extrapolates its table, or is that of another system. */
+static double largest_angle(const struct exam *exam)
+{
+	double most = 0;
+
+	for (int i = 0; i < exam->n_views; i++)
+		most = fmax(most, fabs(exam->views[i].angle));
+	return most;
+}
+
+/* Add sentences if the scatter correction is inaccurate, extrapolates its table, or is that of another system. */
 static void add_scatter_warnings(const struct dbt_work *w, char *text, size_t size)
 {
 	double thickness = w->exam->thickness;
@@ -141,6 +151,12 @@ static void add_scatter_warnings(const struct dbt_work *w, char *text, size_t si
 		snprintf(text + n, size - n,
 			 "%sThe compressed thickness of %g mm is outside the table of the scatter correction, %g to %g mm.",
 			 n ? " " : "", thickness, SCATTER_THICKNESS_LEAST, SCATTER_THICKNESS_MOST);
+	else if (thickness > SCATTER_THICKNESS_SURE && largest_angle(w->exam) > SCATTER_ANGLE_SURE)
+		snprintf(text + n, size - n,
+			 "%sAt %g mm and %.0f degrees the scatter correction leaves errors of up to 7 %% of the attenuation: at "
+			 "the "
+			 "sides of the object and behind dense tissue.",
+			 n ? " " : "", thickness, largest_angle(w->exam));
 	add_grid_warning(w->exam, text, size);
 }
 

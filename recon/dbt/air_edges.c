@@ -4,7 +4,7 @@
  *
  * A line is a row or a column of cells, counted from a side. At the edge of a shadow most cells of a line are darker than
  * those a few lines further inside, in air and behind the object alike; no edge of a breast is like that. All lines outside of it
- * are as dark. At the edge of a paddle nearly all cells are brighter than those further inside, by the same amount. */
+ * are as dark. At the edge of a paddle most cells are brighter than those further inside, by the same amount. */
 #include <math.h>
 
 #include "recon/dbt/air_internal.h"
@@ -16,9 +16,12 @@
 #define SHADOW_SHARE 0.6    /* of the cells of a line: the others may be in the shadow of another side */
 #define SAMPLED 8	    /* one in so many cells is compared first */
 #define PADDLE_DIFFERS 0.02 /* of the step of a cell from that of the line, or three times the noise */
-#define PADDLE_SHARE 0.8    /* of the cells of a line */
-#define PADDLE_DEPTH 0.33   /* of the detector, from the far side to the edge of a paddle */
-#define BESIDE_MOST 0.3	    /* steps beside the edge of a paddle, relative to that at the edge */
+#define PADDLE_SHARE 0.65   /* of the cells of a line: the others may be those of the object */
+#define PADDLE_DEPTH 0.5    /* of the detector, from the far side to the edge of a paddle */
+#define PADDLE_NOISE                                                                                                             \
+	0.75		/* largest noise of a cell's step, three deviations, relative to the step: no step is then not alike     \
+			 */
+#define BESIDE_MOST 0.3 /* steps beside the edge of a paddle, relative to that at the edge */
 
 enum side { SIDE_FAR, SIDE_FIRST, SIDE_LAST };
 
@@ -113,8 +116,9 @@ struct prep_shadow air_remove_shadow(struct cells *c)
 	return (struct prep_shadow){n[SIDE_FAR] * c->bins_u, n[SIDE_FIRST] * c->bins_v, n[SIDE_LAST] * c->bins_v};
 }
 
-/* Return the middle step from a line to the one that lies further inside. *ret_common: true if nearly all cells have it. */
-static double line_step(const struct lines *l, int line, int every, bool *ret_common)
+/* Return the middle step from a line to the one that lies `away` further inside. *ret_common: true if most cells have it.
+ */
+static double line_step(const struct lines *l, int line, int away, int every, bool *ret_common)
 {
 	float *steps = l->c->sorted;
 	size_t n = 0, alike = 0;
@@ -122,7 +126,7 @@ static double line_step(const struct lines *l, int line, int every, bool *ret_co
 
 	*ret_common = false;
 	for (int k = every / 2; k < l->length; k += every) {
-		const struct cell *a = cell_of(l, line, k), *b = cell_of(l, line + l->away, k);
+		const struct cell *a = cell_of(l, line, k), *b = cell_of(l, line + away, k);
 
 		if (a->kind == CELL_DATA && b->kind == CELL_DATA)
 			steps[n++] = a->log - b->log;
@@ -130,23 +134,25 @@ static double line_step(const struct lines *l, int line, int every, bool *ret_co
 	if (2 * n * (size_t)every < (size_t)l->length)
 		return 0;
 	middle = air_median(steps, n);
-	noise = 3 * M_SQRT2 * air_cell_noise(l->c, (double)cell_of(l, line + l->away, l->length / 2)->log);
+	noise = 3 * M_SQRT2 * air_cell_noise(l->c, (double)cell_of(l, line + away, l->length / 2)->log);
 	for (size_t k = 0; k < n; k++)
 		alike += fabs((double)steps[k] - middle) <= fmax(PADDLE_DIFFERS, noise);
-	*ret_common = (double)alike >= PADDLE_SHARE * (double)n && noise < middle / 2;
+	*ret_common = (double)alike >= PADDLE_SHARE * (double)n && noise < PADDLE_NOISE * middle;
 	return middle;
 }
 
-/* Return whether the edge of a paddle is between a line and the next one: a step with hardly any on both sides of it. */
+/* Return whether the edge of a paddle is between a line and the next one: a step with hardly any on both sides of it, over half
+ * of the distance, so that the object may begin close to the edge. */
 static bool is_paddle(const struct lines *l, int line, double least, int every)
 {
 	bool common;
-	double step = line_step(l, line, every, &common), outside, inside;
+	int half = (l->away + 1) / 2;
+	double step = line_step(l, line, l->away, every, &common), outside, inside;
 
 	if (!common || step < least || step > AIR_PADDLE_MOST)
 		return false;
-	outside = line_step(l, line - l->away, every, &common);
-	inside = line_step(l, line + l->away, every, &common);
+	outside = line_step(l, line - half, half, every, &common);
+	inside = line_step(l, line + l->away, half, every, &common);
 	return fmax(fabs(outside), fabs(inside)) < BESIDE_MOST * step;
 }
 
@@ -156,7 +162,7 @@ bool air_has_paddle_edge(const struct cells *c, double thickness)
 	double least = AIR_LOG_ERROR * thickness;
 	bool found = false;
 
-	for (int line = l.away; !found && line < (int)(PADDLE_DEPTH * l.n) - 2 * l.away; line++)
+	for (int line = (l.away + 1) / 2; !found && line < (int)(PADDLE_DEPTH * l.n) - 2 * l.away; line++)
 		found = is_paddle(&l, line, least, SAMPLED) && is_paddle(&l, line, least, 1);
 	return found;
 }

@@ -34,6 +34,9 @@
 
 #define SCATTER_THICKNESS_LEAST 20.0 /* mm; the table's range: SPR is extrapolated linearly beyond it */
 #define SCATTER_THICKNESS_MOST 80.0
+/* mm, degrees: with more of both, errors of single areas are up to 7 % (docs/numerics.md). */
+#define SCATTER_THICKNESS_SURE 70.0
+#define SCATTER_ANGLE_SURE 20.0
 #define SCATTER_CELL 8.0 /* mm */
 #define SCATTER_ITERATIONS 4
 

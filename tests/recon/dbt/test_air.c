@@ -396,6 +396,29 @@ static void draw_breast(void)
 		}
 }
 
+/* A small step, and an edge 3 mm from the object, of a slab or in front of a breast. */
+static void test_paddle_close(void **state)
+{
+	static const double steps[] = {0.06, 0.07, 0.12, 0.22};
+
+	(void)state;
+	for (size_t k = 0; k < 4; k++)
+		for (int gap = 6; gap < 40; gap += 2)
+			for (int breast = 0; breast < 2; breast++) {
+				int edge = breast ? 160 + gap : N_U - 30;
+
+				if (breast)
+					draw_breast();
+				else
+					draw_slab(12000, edge - gap);
+				for (int v = 0; v < N_V; v++)
+					for (int u = 0; u < edge; u++)
+						intensity[v * N_U + u] *= exp(-steps[k]);
+				store(&plain, true);
+				found(&plain, AIR_TWO_LEVELS);
+			}
+}
+
 /* The slope of air around a breast is measured, and with the fit the level is that in the middle. Without it there is no plateau,
  * or one that is only a part of the air; the variation is found all the same. */
 static void test_slope(void **state)
@@ -516,12 +539,13 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_share),	   cmocka_unit_test(test_no_air),  cmocka_unit_test(test_collimator),
-		cmocka_unit_test(test_hole),	   cmocka_unit_test(test_step),	   cmocka_unit_test(test_tissue),
-		cmocka_unit_test(test_skin),	   cmocka_unit_test(test_plate),   cmocka_unit_test(test_continuous),
-		cmocka_unit_test(test_over_range), cmocka_unit_test(test_slope),   cmocka_unit_test(test_strip),
-		cmocka_unit_test(test_open_field), cmocka_unit_test(test_refused), cmocka_unit_test(test_select),
-		cmocka_unit_test(test_clipped),	   cmocka_unit_test(test_shadow),  cmocka_unit_test(test_paddle),
+		cmocka_unit_test(test_share),	     cmocka_unit_test(test_no_air),  cmocka_unit_test(test_collimator),
+		cmocka_unit_test(test_hole),	     cmocka_unit_test(test_step),    cmocka_unit_test(test_tissue),
+		cmocka_unit_test(test_skin),	     cmocka_unit_test(test_plate),   cmocka_unit_test(test_continuous),
+		cmocka_unit_test(test_over_range),   cmocka_unit_test(test_slope),   cmocka_unit_test(test_strip),
+		cmocka_unit_test(test_open_field),   cmocka_unit_test(test_refused), cmocka_unit_test(test_select),
+		cmocka_unit_test(test_clipped),	     cmocka_unit_test(test_shadow),  cmocka_unit_test(test_paddle),
+		cmocka_unit_test(test_paddle_close),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
