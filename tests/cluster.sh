@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Test a node with a Slurm cluster on this machine: Debian's packages, one controller, three node daemons, all in folders of their own.
 #
-# usage: tests/cluster.sh [TEST ...]     names of tests in tests/system/cluster/; default: all
+# usage: tests/cluster.sh [TEST ...]     names of tests in tests/system/cluster/; default: all, and some of the contract of a node
+#        tests/cluster.sh --contract      all tests of the contract, with pilots of Slurm instead of local workers
 # Installs what it needs (as root, with apt-get); starts and stops everything; stops it also after a failure. The services of the
 # packages are not started. TOMONODE: the program; default: build/dev/tomonode. Exit 0: all passed; 77: Slurm cannot be installed.
 set -uo pipefail
@@ -40,6 +41,21 @@ if missing && ! install >/dev/null; then
 fi
 [ -x "$TOMONODE" ] || { echo "$TOMONODE does not exist: build it first" >&2; exit 1; }
 failed=0
+
+# contract MODULE [TEST ...]
+contract() {
+    local module=$1
+    shift
+    echo "== $module with pilots of Slurm"
+    TOMONODE_EXECUTOR=slurm "tests/system/$module" "$@" || failed=1
+}
+
+if [ "${1:-}" = --contract ]; then
+    for module in tests/system/test_contract_*.py tests/system/test_kill.py; do
+        contract "$(basename "$module")"
+    done
+    exit $failed
+fi
 for module in tests/system/cluster/test_*.py; do
     echo "== $module"
     if [ $# -gt 0 ]; then
@@ -53,4 +69,9 @@ for module in tests/system/cluster/test_*.py; do
         "$module" || failed=1
     fi
 done
+if [ $# -eq 0 ]; then
+    contract test_contract_damage.py
+    contract test_contract_kill.py killed_at_every_event_and_at_random_bytes killed_while_several_are_in_work
+    contract test_contract_disk.py full_under_journal_and_result
+fi
 exit $failed

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Run the tests that take too long for every change: the whole suite under sanitizers, the soak, all hostile input, every fuzz target, the
-# planted faults, fits of 50 geometries of each tomosynthesis system, and exams of each system for both sides and views.
+# contract of a node with pilots of Slurm, the planted faults, fits of 50 geometries of each tomosynthesis system, and exams of each system
+# for both sides and views.
 # Start it from cron or a timer.
 #
 # usage: tests/nightly.sh [MINUTES]     duration of each fuzz target and of the soak; default 30
@@ -72,6 +73,10 @@ systems() { # the program of the step `warnings`
     TOMONODE=$out/release/tomonode TOMONODE_SYSTEMS=all tests/system/formats/test_systems.py
 }
 
+contract_slurm() { # the program of the step `asan`; 77 where Slurm cannot be installed
+    TOMONODE=$PWD/build/asan/tomonode tests/cluster.sh --contract
+}
+
 export TOMONODE_TEST_SEED=${TOMONODE_TEST_SEED:-$((RANDOM * 32768 + RANDOM))} # of all random tests; without it they use 1
 date -u +"%Y-%m-%dT%H:%M:%SZ $(git rev-parse --short HEAD 2>/dev/null || true) TOMONODE_TEST_SEED=$TOMONODE_TEST_SEED" >>"$out/SUMMARY"
 step warnings warnings
@@ -80,6 +85,7 @@ step tsan suite tsan
 step soak soak
 step hostile hostile
 step fuzz fuzz
+step contract-slurm contract_slurm
 step calibration calibration
 step systems systems
 step faults tests/faults/run.py

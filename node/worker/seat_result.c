@@ -10,6 +10,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,8 +56,8 @@ static int reject(struct seat_case *c, const struct err *why)
 	return 0;
 }
 
-/* The node, not the pilot, has no room: the case is tried again later. */
-static int end_without_space(struct seat_case *c, struct err *err)
+/* The node, not the pilot, has no room or cannot write: the case is tried again later. */
+static int end_unwritten(struct seat_case *c, struct err *err)
 {
 	struct err why = *err;
 
@@ -125,6 +126,29 @@ static int prune(const struct seat_case *c, struct err *err)
 
 /* ---- verify ---- */
 
+/* Sync the objects that an earlier connection received completely: it may have ended before they were on disk. */
+static int sync_complete(const struct seat_case *c, const int64_t *offsets, struct err *err)
+{
+	int ret = 0;
+
+	for (size_t i = 0; ret == 0 && i < c->n_objects; i++) {
+		char path[500], part[520];
+		int64_t bytes;
+		int fd;
+
+		ret = object_path((void *)c, i, path, sizeof(path), &bytes, err);
+		if (ret < 0 || offsets[i] == 0 || offsets[i] < bytes)
+			continue;
+		snprintf(part, sizeof(part), "%s" PART, path);
+		fd = open(part, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		if (fd < 0 || fsync(fd) < 0)
+			ret = err_set(err, errno, "cannot sync %s: %s", part, strerror(errno));
+		if (fd >= 0)
+			close(fd);
+	}
+	return ret;
+}
+
 static int ask_for_objects(struct seat_case *c, struct err *err)
 {
 	struct wire_message m = {
@@ -136,12 +160,12 @@ static int ask_for_objects(struct seat_case *c, struct err *err)
 		return ret;
 	for (size_t i = 0; i < m.n_offsets; i++)
 		missing -= (uint64_t)m.offsets[i];
-	if (c->missing > 0 && check_room(c, missing, err) < 0)
-		ret = end_without_space(c, err);
+	if (sync_complete(c, m.offsets, err) < 0 || (c->missing > 0 && check_room(c, missing, err) < 0))
+		ret = end_unwritten(c, err);
 	else if (c->missing > 0)
 		ret = link_send(c->seat->link, &m, err);
 	free(m.offsets);
-	return ret < 0 ? ret : c->missing == 0;
+	return ret < 0 ? ret : !c->done && c->missing == 0;
 }
 
 /* In a shared spool the pilot has written the files: they must be files of the reported size. */
@@ -321,11 +345,11 @@ int seat_on_file(struct seat_case *c, const struct wire_message *m, struct err *
 	ret = object_path(c, (size_t)m->index, path, sizeof(path), &bytes, err);
 	snprintf(part, sizeof(part), "%s" PART, path);
 	if (ret == 0 && m->offset < bytes && check_room(c, (uint64_t)(bytes - m->offset), err) < 0)
-		return end_without_space(c, err);
+		return end_unwritten(c, err);
 	if (ret == 0)
 		ret = transfer_in_begin(&c->in, part, m->offset, bytes, err);
-	if (ret == -ENOSPC || ret == -EDQUOT)
-		return end_without_space(c, err);
+	if (ret < 0 && ret != -EBADMSG)
+		return end_unwritten(c, err);
 	return ret == 1 ? on_complete(c, err) : ret;
 }
 
@@ -334,7 +358,7 @@ int seat_on_data(struct seat_case *c, const void *bytes, size_t n, struct err *e
 	int ret = transfer_in_data(&c->in, bytes, n, true, err);
 
 	monitor_progress(c->monitor, "write", c->in.bytes > 0 ? (double)c->in.at / (double)c->in.bytes : 1);
-	if (ret == -ENOSPC || ret == -EDQUOT)
-		return end_without_space(c, err);
+	if (ret < 0 && ret != -EBADMSG)
+		return end_unwritten(c, err);
 	return ret == 1 ? on_complete(c, err) : ret;
 }

@@ -288,7 +288,8 @@ def start_after_cut(run, files, told, results, folder, things, record):
     node = h.Node(folder, archive.port, quiet_time=30, retention_days=0, device='"cpu:1"')
     things += [node, archive]
     set_up(node)
-    power.put(files, node.spool)
+    # Not the secrets of pilots: their jobs are those of the first node.
+    power.put({path: data for path, data in files.items() if not path.startswith("pilots/")}, node.spool)
     clock, ledger = c.Clock(folder), c.Ledger()
     clock.set(told.clock)
     recorder.start(node, clock) if recorder else clock.start(node)
