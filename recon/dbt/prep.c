@@ -209,8 +209,9 @@ static void lookup_fill(const struct prep *p, const double *table, struct lookup
 }
 
 /* Process a row of n bins that are not merged. */
-static void look_up(const struct lookup *l, struct limits lim, const uint16_t *restrict row, int n, float *restrict ret_line,
-		    float *restrict ret_valid, struct prep_stats *stats)
+static inline __attribute__((always_inline)) void look_up_loop(const struct lookup *l, struct limits lim,
+							       const uint16_t *restrict row, int n, float *restrict ret_line,
+							       float *restrict ret_valid, struct prep_stats *stats)
 {
 	uint32_t padded = 0, saturated = 0, over_range = 0, floored = 0, clamped = 0;
 
@@ -237,6 +238,26 @@ static void look_up(const struct lookup *l, struct limits lim, const uint16_t *r
 	stats->over_range += over_range;
 	stats->floored += floored;
 	stats->clamped += clamped;
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx2"))) static void look_up_avx2(const struct lookup *l, struct limits lim, const uint16_t *row, int n,
+							 float *ret_line, float *ret_valid, struct prep_stats *stats)
+{
+	look_up_loop(l, lim, row, n, ret_line, ret_valid, stats);
+}
+#endif
+
+static void look_up(const struct lookup *l, struct limits lim, const uint16_t *row, int n, float *ret_line, float *ret_valid,
+		    struct prep_stats *stats)
+{
+#ifdef __x86_64__
+	if (__builtin_cpu_supports("avx2")) {
+		look_up_avx2(l, lim, row, n, ret_line, ret_valid, stats);
+		return;
+	}
+#endif
+	look_up_loop(l, lim, row, n, ret_line, ret_valid, stats);
 }
 
 /* Remove the merged bins that a shadow covers, also in part. */
