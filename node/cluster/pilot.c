@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
@@ -24,6 +23,7 @@
 #include "node/base/version.h"
 #include "node/cluster/link.h"
 #include "node/cluster/pilot_case.h"
+#include "node/cluster/pilot_folder.h"
 #include "node/cluster/transfer.h"
 #include "node/process/process_table.h"
 #include "node/process/worker_ipc.h"
@@ -47,6 +47,7 @@ enum phase {
 struct pilot {
 	const struct pilot_conf *conf;
 	char instance[33], device_name[96]; /* device_name: as the worker opened it */
+	int64_t memory;			    /* of the device, bytes; 0: unknown */
 	const char *device;		    /* of the worker: "cuda:0" */
 	struct process_table processes;	    /* the worker */
 	bool worker_ready;
@@ -185,6 +186,7 @@ static void send_hello(struct pilot *p)
 	snprintf(m.name, sizeof(m.name), "%.63s", p->conf->name);
 	snprintf(m.instance, sizeof(m.instance), "%s", p->instance);
 	snprintf(m.device, sizeof(m.device), "%s", p->device_name);
+	m.memory = p->memory;
 	snprintf(m.batch, sizeof(m.batch), "%.31s", batch ? batch : "");
 	m.job = p->phase == PILOT_IDLE ? 0 : p->order.order.job;
 	m.attempt = p->phase == PILOT_IDLE ? 0 : p->order.order.attempt;
@@ -322,8 +324,9 @@ static void on_done(struct pilot *p, const struct worker_message *m)
 	send_outcome(p);
 }
 
-static void on_worker_ready(struct pilot *p, const char *name)
+static void on_worker_ready(struct pilot *p, const char *name, int mib)
 {
+	p->memory = (int64_t)mib << 20;
 	p->worker_ready = true;
 	p->worker_deaths = 0;
 	if (!p->device_name[0])
@@ -344,7 +347,7 @@ static void on_worker_message(struct pilot *p, const struct worker_message *m)
 		p->device = m->number > 0 || strcmp(p->device, "auto") != 0 ? "cuda:0" : "cpu";
 		break;
 	case WORKER_READY:
-		on_worker_ready(p, m->text);
+		on_worker_ready(p, m->text, m->number);
 		break;
 	case WORKER_REFUSED:
 		log_event(LOG_CRIT, "device-refused", "device=%s reason=%s", log_quote(p->device), log_quote(m->text));
@@ -710,22 +713,13 @@ static int prepare_folder(const struct pilot_conf *conf, struct err *err)
 	return ret;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-	(void)st;
-	(void)type;
-	(void)at;
-	(void)remove(path);
-	return 0;
-}
-
 void pilot_clean(const struct pilot_conf *conf, bool all)
 {
 	char path[400];
 
 	for (size_t i = 0; !conf->shared && i < N_FOLDERS; i++) {
 		snprintf(path, sizeof(path), "%s/%s", conf->root, folders[i]);
-		nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+		pilot_folder_remove(path);
 	}
 	if (all)
 		rmdir(conf->root);

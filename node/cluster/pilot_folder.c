@@ -25,6 +25,11 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 	return 0;
 }
 
+void pilot_folder_remove(const char *path)
+{
+	nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
 /* Open a folder of this user and lock it. Negative: it is not a folder of this user, or its pilot runs. */
 static int lock(const char *path)
 {
@@ -53,7 +58,7 @@ static void remove_left(const char *tmp)
 		fd = lock(path);
 		if (fd < 0)
 			continue;
-		nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+		pilot_folder_remove(path);
 		close(fd);
 	}
 	if (dir)

@@ -10,5 +10,7 @@
 /* Create TMP/tomonode-pilot.XXXXXX, and remove those of pilots of this user that were killed: they contain images. Returns a
  * descriptor that locks the folder while it is open. */
 int pilot_folder_create(const char *tmp, char *ret_path, size_t size, struct err *err);
+/* Remove a folder with all that is in it. */
+void pilot_folder_remove(const char *path);
 
 #endif

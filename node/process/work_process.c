@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/process/work_process.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "node/audit/audit.h"
@@ -123,4 +125,29 @@ void work_process_end(struct work_process *p)
 {
 	p->journal = journal_close(p->journal);
 	p->config = config_free(p->config);
+}
+
+/* ---- stop ---- */
+
+static volatile sig_atomic_t stop_requested;
+static int ipc_to_shut;
+
+static void on_stop(int signal_number)
+{
+	(void)signal_number;
+	stop_requested = 1;
+	shutdown(ipc_to_shut, SHUT_RD);
+}
+
+void work_process_catch_stop(const struct work_process *p)
+{
+	struct sigaction sa = {.sa_handler = on_stop};
+
+	ipc_to_shut = p->ipc_fd;
+	sigaction(SIGTERM, &sa, NULL);
+}
+
+bool work_process_stopped(void)
+{
+	return stop_requested;
 }

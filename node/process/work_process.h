@@ -32,5 +32,9 @@ int work_process_enter_sandbox(const struct work_process *p, enum sandbox_role r
 /* Wake the node: the journal has a new event. */
 void work_process_notify(const struct work_process *p);
 void work_process_end(struct work_process *p);
+/* SIGTERM from now on stops this process: work_process_stopped() is true, and the messages of the parent process end, so that a
+ * wait for them does. */
+void work_process_catch_stop(const struct work_process *p);
+bool work_process_stopped(void);
 
 #endif

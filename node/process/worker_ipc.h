@@ -17,7 +17,8 @@
 enum worker_message_kind {
 	WORKER_COUNTED = 1, /* number: how many CUDA devices there are; text: bytes of the smallest one's memory, or the reason if
 			      there is none */
-	WORKER_READY,	    /* text: the device's name; of a seat also: pilot, and job and attempt that the pilot still has */
+	WORKER_READY,	    /* text: the device's name; of a worker also number: MiB of its memory, 0: unknown; of a seat also:
+			       pilot, and job and attempt that the pilot still has */
 	WORKER_REFUSED,	    /* the device cannot be opened or fails its self-test; text: the reason */
 	WORKER_JOB,	    /* job, attempt */
 	WORKER_ALIVE,	    /* job; of a pilot's worker also text: stage, number: progress in 1/1000 */

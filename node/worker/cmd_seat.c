@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "kernels/clock.h"
@@ -33,25 +32,10 @@
 #define ALIVE_EVERY 0.5	   /* s between two messages WORKER_ALIVE */
 #define CONFIG_MAX 8000000 /* bytes of the configuration */
 
-static volatile sig_atomic_t stop_requested;
-static int ipc_to_shut;
-
-static void on_stop(int signal_number)
-{
-	(void)signal_number;
-	stop_requested = 1;
-	shutdown(ipc_to_shut, SHUT_RD);
-}
-
-static bool was_stopped(void)
-{
-	return stop_requested;
-}
-
 static bool stopped(void *ctx)
 {
 	(void)ctx;
-	return stop_requested;
+	return work_process_stopped();
 }
 
 static bool tell(const struct seat *s, enum worker_message_kind kind, const char *text)
@@ -123,7 +107,7 @@ int seat_cancel(struct seat *s, int64_t job, int64_t attempt, struct err *err)
 	int ret = link_send(s->link, &m, err);
 
 	s->sending = false;
-	while (ret >= 0 && !stop_requested) {
+	while (ret >= 0 && !work_process_stopped()) {
 		struct wire_message reply = {0};
 		const void *bytes;
 		size_t n;
@@ -241,9 +225,11 @@ static int do_job(struct seat *s, const struct worker_message *m, struct err *er
 
 static bool tell_ready(struct seat *s)
 {
-	char text[200];
+	char text[200], memory[32] = "";
 
-	snprintf(text, sizeof(text), "%s, pilot %s", s->hello.device, s->hello.name);
+	if (s->hello.memory > 0)
+		snprintf(memory, sizeof(memory), " of %.0f GB", (double)s->hello.memory / 1e9);
+	snprintf(text, sizeof(text), "%.60s%s, pilot %s", s->hello.device, memory, s->hello.name);
 	return tell(s, WORKER_READY, text);
 }
 
@@ -288,7 +274,7 @@ static int work(struct seat *s, struct err *err)
 {
 	int ret = 0;
 
-	while (ret >= 0 && !stop_requested) {
+	while (ret >= 0 && !work_process_stopped()) {
 		struct wire_message m;
 		const void *bytes;
 		size_t n;
@@ -322,9 +308,9 @@ static int run(struct seat *s)
 	s->job = s->attempt = 0;
 	if (ret == 0)
 		ret = work(s, &err);
-	regular = stop_requested || ret == -ECANCELED;
+	regular = work_process_stopped() || ret == -ECANCELED;
 	log_event(regular ? LOG_INFO : LOG_WARNING, "pilot-left", "pilot=%s name=%s reason=%s", log_quote(link_id(s->link)),
-		  log_quote(s->hello.name), log_quote(stop_requested ? "stopped" : err.msg));
+		  log_quote(s->hello.name), log_quote(work_process_stopped() ? "stopped" : err.msg));
 	audit_pilot(&pilot, false, regular ? NULL : err.msg);
 	return regular ? CODE_CANCELLED : CODE_PEER;
 }
@@ -359,16 +345,14 @@ static int begin(struct seat *s, struct err *err)
 
 int cmd_seat(int argc, char **argv)
 {
-	struct seat s = {.stopped = was_stopped};
-	struct sigaction sa = {.sa_handler = on_stop};
+	struct seat s = {.stopped = work_process_stopped};
 	struct err err = {0};
 	int code = CODE_OK;
 
 	if (!work_process_options(&s.process, "seat", "-c FILE --ipc FD --listen FD", 0, argc, argv, &code))
 		return code;
-	ipc_to_shut = s.process.ipc_fd;
 	signal(SIGPIPE, SIG_IGN);
-	sigaction(SIGTERM, &sa, NULL);
+	work_process_catch_stop(&s.process);
 	if (begin(&s, &err) < 0) {
 		log_event(LOG_CRIT, "seat-not-started", "reason=%s", log_quote(err.msg));
 		code = CODE_FAILED;

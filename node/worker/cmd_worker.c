@@ -15,7 +15,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "kernels/clock.h"
@@ -46,20 +45,10 @@ struct worker {
 	double progress_at; /* on clock_seconds() */
 };
 
-static volatile sig_atomic_t stop_requested;
-static int ipc_to_shut;
-
-static void on_stop(int signal_number)
-{
-	(void)signal_number;
-	stop_requested = 1;
-	shutdown(ipc_to_shut, SHUT_RD);
-}
-
 static bool stopped(void *ctx)
 {
 	(void)ctx;
-	return stop_requested;
+	return work_process_stopped();
 }
 
 static void report_progress(void *ctx)
@@ -119,6 +108,16 @@ static int open_device(struct worker *w, const char *name)
 	return CODE_OK;
 }
 
+/* Memory of the device; of the CPU as much as the control groups allow. */
+static int memory_mib(const struct worker *w)
+{
+	size_t bytes = w->dev->memory;
+
+	if (!strcmp(w->dev->ops->kind, "cpu") && w->memory > 0 && (bytes == 0 || w->memory < bytes))
+		bytes = w->memory;
+	return (int)(bytes >> 20);
+}
+
 /* Open the device and enter the sandbox: for a CPU before the device is opened, so that the sandbox includes its threads; for
  * CUDA afterwards, because the driver opens many files and starts threads while the device is opened and tested. In both cases no
  * data from outside have been read. */
@@ -139,7 +138,7 @@ static int begin(struct worker *w, const char *name)
 	code = open_device(w, name);
 	if (code == CODE_OK && !cpu && work_process_enter_sandbox(&w->process, role, name) < 0)
 		return CODE_FAILED;
-	return code == CODE_OK && !send_message(w, WORKER_READY, 0, w->dev->name) ? CODE_FAILED : code;
+	return code == CODE_OK && !send_message(w, WORKER_READY, memory_mib(w), w->dev->name) ? CODE_FAILED : code;
 }
 
 static void compute(void *ctx, const struct case_order *order, const char *out_dir, const struct monitor *monitor,
@@ -227,7 +226,7 @@ static int work(struct worker *w)
 {
 	int code = CODE_OK;
 
-	while (code == CODE_OK && !stop_requested) {
+	while (code == CODE_OK && !work_process_stopped()) {
 		struct worker_message m;
 		int got = worker_ipc_receive(w->process.ipc_fd, &m, true);
 
@@ -246,7 +245,6 @@ static int work(struct worker *w)
 
 static int run(struct worker *w, const char *device)
 {
-	struct sigaction sa = {.sa_handler = on_stop};
 	int code;
 
 	if (w->process.ipc_fd < 0) {
@@ -254,8 +252,7 @@ static int run(struct worker *w, const char *device)
 		work_process_end(&w->process);
 		return CODE_USAGE;
 	}
-	ipc_to_shut = w->process.ipc_fd;
-	sigaction(SIGTERM, &sa, NULL);
+	work_process_catch_stop(&w->process);
 	if (device_name_is_wildcard(device)) {
 		code = count(w);
 	} else {

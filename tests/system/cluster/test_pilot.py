@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 import socket
 import sys
@@ -95,6 +96,7 @@ def cancelled(folder, things):
     n.command("retry", str(job))
     n.wait_states("delivered")
     check(pilot.process.poll() is None, "the pilot ended")
+    check(re.fullmatch(r"cpu \(1 thread.*\) of [1-9][0-9]* GB, pilot d1", made_by(n, job)[-1]), f"{made_by(n, job)}")
 
 
 def who_is_refused(folder, things):
