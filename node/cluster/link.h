@@ -24,6 +24,9 @@
 
 #define LINK_QUEUE (4u << 20) /* bytes that wait to be sent above which no more file data should be added */
 
+/* IDs that begin so are those of `tomonode check`, which does the handshake and leaves: the node accepts and forgets it. */
+#define LINK_TEST_ID "check-"
+
 struct link;
 
 struct link_pilot { /* who connects */

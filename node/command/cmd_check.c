@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "kernels/clock.h"
+#include "node/command/check_cluster.h"
 #include "node/command/commands.h"
 #include "node/config/config_path.h"
 #include "node/config/config_reference.h"
-#include "node/fleet/fleet_conf.h"
 #include "node/jobs/node_facts.h"
 #include "node/process/options.h"
 #include "node/receive/tls_files.h"
@@ -30,10 +30,10 @@ static const struct command_spec spec = {
 	.name = "check",
 	.usage = "[-c FILE] [--verbose] [--describe] [--json]",
 	.summary = "Check a configuration. Print each problem with file, line and allowed values; otherwise the values.",
-	.text = "The certificates and keys that it names are read, too; with Slurm, it tests whether a job would be accepted. "
-		"Problems and warnings are printed to stderr; warnings do "
-		"not\n"
-		"change the exit code.",
+	.text = "The certificates and keys that it names are read, too. For pilots, it tests whether they can reach the node, "
+		"and\n"
+		"with Slurm whether a job would be accepted: as node.user, if root runs it. Problems and warnings are printed\n"
+		"to stderr; warnings do not change the exit code.",
 	.options = options,
 	.json = true,
 };
@@ -89,21 +89,6 @@ static void resolve_names(const struct config *config, struct manager_facts *f)
 		snprintf(u->reason, sizeof(u->reason), "%s", gai_strerror(code));
 		f->n_unresolved++;
 	}
-}
-
-/* Slurm that refuses the jobs is a problem; one that does not reply may do so later. */
-static void check_slurm(struct messages *m, const struct config *config)
-{
-	char text[FLEET_TEXT_SIZE];
-	enum fleet_controller state;
-
-	if (!(config->node.executor & EXECUTOR_SLURM))
-		return;
-	state = fleet_conf_check(config, text);
-	if (state == FLEET_REFUSES)
-		add_problem(m, text);
-	else if (state != FLEET_UP)
-		add_warning(m, text);
 }
 
 /* Add what is wrong with the certificates, names and routes of the configuration, and with the node that runs with its spool. */
@@ -207,7 +192,7 @@ static void print_config(const struct config *c, bool good, bool verbose)
 	size_t n;
 
 	printf("%s: %s\n", c->path[0] ? c->path : "embedded defaults",
-	       good ? "no problems" : "problems with certificates, see above");
+	       good ? "no problems" : "problems with certificates or the cluster, see above");
 	n = config_listeners(c, list);
 	if (c->node.plain)
 		printf("node          %s listens on %s port %d, spool %s, device %s\n", c->node.aet, c->node.bind, c->node.port,
@@ -300,7 +285,7 @@ int cmd_check(int argc, char **argv)
 			add_problem(&m, err.msg);
 	} else {
 		check_node(&m, config);
-		check_slurm(&m, config);
+		check_cluster(config, m.facts->runs, &(struct check_cluster_report){&m, add_problem, add_warning});
 		config_warn(config, add_warning, &m);
 		if (json_array_size(m.problems) > 0)
 			code = CODE_CONFIG;

@@ -387,6 +387,115 @@ struct slurm_reply slurm_cancel(uint64_t job)
 	return r;
 }
 
+/* ---- for `tomonode check` ---- */
+
+int slurm_parse_version(const char *text, int *ret_major, int *ret_minor, char ret_version[32])
+{
+	const char *digits = strpbrk(text, "0123456789");
+	size_t n = digits ? strspn(digits, "0123456789.") : 0;
+
+	if (strncmp(text, "slurm", 5) != 0 || n == 0 || n >= 32 || sscanf(digits, "%d.%d", ret_major, ret_minor) != 2)
+		return -1;
+	memcpy(ret_version, digits, n);
+	ret_version[n] = '\0';
+	return 0;
+}
+
+struct slurm_reply slurm_version(char ret_version[32])
+{
+	struct arguments a;
+	struct slurm_reply r;
+	int major, minor;
+
+	begin(&a, "sbatch");
+	argument(&a, "", "--version");
+	r = reply_of(&a.c, run(&a.c));
+	if (r.state == FLEET_UP && slurm_parse_version(a.c.output, &major, &minor, ret_version) < 0)
+		r = not_understood("sbatch --version", a.c.output);
+	free(a.c.output);
+	return r;
+}
+
+/* Return true if the shell would find the first of the words. */
+static bool is_visible(const char *words)
+{
+	char folder[400], path[800];
+	size_t n = strcspn(words, " \t");
+	const char *at = getenv("PATH");
+
+	if (memchr(words, '/', n))
+		return snprintf(path, sizeof(path), "%.*s", (int)n, words) < (int)sizeof(path) && access(path, X_OK) == 0;
+	for (; at && *at; at += strspn(at, ":")) {
+		size_t length = strcspn(at, ":");
+
+		snprintf(folder, sizeof(folder), "%.*s", (int)length, at);
+		snprintf(path, sizeof(path), "%s/%.*s", folder, (int)n, words);
+		if (access(path, X_OK) == 0)
+			return true;
+		at += length;
+	}
+	return false;
+}
+
+int slurm_program_version(const char *program, char *ret_version, size_t size)
+{
+	struct arguments a;
+	double before = limit;
+	char command[ARG_SIZE];
+	int ret;
+
+	if (!is_visible(program))
+		return 0;
+	if (snprintf(command, sizeof(command), "exec %s --version", program) >= (int)sizeof(command))
+		return -1;
+	begin(&a, "/bin/sh");
+	argument(&a, "", "-c");
+	argument(&a, "", command);
+	limit = SLURM_PROGRAM_SECONDS;
+	ret = run(&a.c) == 0 && a.c.code == 0 && !strncmp(a.c.output, "tomonode ", 9) ? 1 : -1;
+	limit = before;
+	if (ret > 0)
+		last_line(a.c.output, ret_version, size);
+	free(a.c.output);
+	return ret;
+}
+
+const char *slurm_hint(const char *error)
+{
+	static const char *const folders[] = {"/usr/bin", "/usr/local/bin", "/opt/slurm/bin", "/usr/local/slurm/bin",
+					      "/opt/slurm/default/bin"};
+	static const struct {
+		const char *text, *hint;
+	} known[] = {
+		{"unge", "munged does not run on this machine, or its key is not that of the cluster (munge -n | unmunge)"},
+		{"authentication",
+		 "munged does not run on this machine, or its key is not that of the cluster (munge -n | unmunge)"},
+		{"did not end within",
+		 "It waits without a reply: check slurmctld (scontrol ping), munged on this machine (munge -n), and "
+		 "firewalls"},
+		{"configuration source",
+		 "Slurm finds no slurm.conf: install that of the cluster in /etc/slurm, or set SLURM_CONF"},
+		{"Invalid account", "The user has no association with this account and partition (sacctmgr show associations)"},
+		{"Invalid user", "The controller does not know the user (id, on its machine), or the user has no account"},
+		{"User not found", "The controller does not know the user (id, on its machine), or the user has no account"},
+	};
+	static char elsewhere[200];
+	char path[80];
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (strstr(error, known[i].text))
+			return known[i].hint;
+	if (!strstr(error, "sbatch: No such file"))
+		return "";
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		snprintf(path, sizeof(path), "%s/sbatch", folders[i]);
+		snprintf(elsewhere, sizeof(elsewhere), "sbatch is in %s, which is not in PATH of this process", folders[i]);
+		if (access(path, X_OK) == 0)
+			return elsewhere;
+	}
+	return "The commands of Slurm are not in PATH: install them (slurm-client), or add their folder to PATH";
+}
+
 /* ---- squeue ---- */
 
 static int read_state(const char *text)

@@ -49,6 +49,15 @@ struct slurm_reply slurm_list(struct fleet_row *ret_rows, size_t n_rows, size_t 
 /* Cancel a job. A job that has ended already is no error. */
 struct slurm_reply slurm_cancel(uint64_t job);
 
+/* Have sbatch print its version. *ret_version: "22.05.8". */
+struct slurm_reply slurm_version(char ret_version[32]);
+/* Have the program of the pilots print its version, if the first of its words is visible on this machine. 1: *ret_version is its
+ * output, "tomonode 0.1.0 (...)"; 0: it is not visible; -1: it printed no version within SLURM_PROGRAM_SECONDS. */
+int slurm_program_version(const char *program, char *ret_version, size_t size);
+#define SLURM_PROGRAM_SECONDS 5.0
+/* Return a sentence about what a person can do after a command failed with this error; "": nothing is known. */
+const char *slurm_hint(const char *error);
+
 /* Parts of the above, for tests. */
 void slurm_set_seconds(double seconds); /* instead of SLURM_SECONDS */
 /* Parse the output of sbatch --parsable, "123" or "123;cluster". -1: it is something else. */
@@ -56,6 +65,8 @@ int slurm_parse_job(const char *text, uint64_t *ret_job);
 /* Parse a line of squeue in SLURM_FORMAT. 1: a job that exists; 0: one that has ended; -1: another format. */
 int slurm_parse_row(const char *line, struct fleet_row *ret_row);
 #define SLURM_FORMAT "%i|%T|%V|%S|%j|%r"
+/* Parse "slurm 22.05.8" or "slurm-wlm 22.05.8". -1: it is something else. */
+int slurm_parse_version(const char *text, int *ret_major, int *ret_minor, char ret_version[32]);
 /* The meaning of the error output of a command that failed. */
 enum fleet_controller slurm_error_state(const char *error);
 

@@ -20,6 +20,7 @@ struct arrival {
 	double until;
 	char from[64];
 	struct in6_addr prefix; /* of its address, by which arrivals are counted */
+	bool opened;		/* the handshake is done */
 };
 
 struct waiting {
@@ -111,6 +112,19 @@ static void accept_one(struct waiting *w)
 		w->list[w->n++] = a;
 }
 
+/* A peer that does not become a pilot: it is refused, unless it is `tomonode check`. */
+static void turn_away(struct waiting *w, size_t i, const struct err *why)
+{
+	const struct arrival *a = &w->list[i];
+
+	if (a->opened && !strncmp(link_id(a->link), LINK_TEST_ID, strlen(LINK_TEST_ID))) {
+		log_event(LOG_INFO, "cluster-tested", "from=%s", a->from);
+		leave(w, i);
+	} else {
+		refuse(w, i, why);
+	}
+}
+
 static int check_hello(const struct wire_message *m, struct err *err)
 {
 	static const char own[] = TOMONODE_VERSION " " TOMONODE_REVISION;
@@ -135,6 +149,7 @@ static int advance(struct waiting *w, size_t i)
 	size_t n;
 	int ret = link_handshake(a->link, &why);
 
+	a->opened = ret == 1;
 	if (ret == 1)
 		ret = link_receive(a->link, &m, &bytes, &n, &why);
 	if (ret == 0 && clock_seconds() > a->until)
@@ -147,7 +162,7 @@ static int advance(struct waiting *w, size_t i)
 	if (ret == 1 && link_send(a->link, &welcome, &why) < 0)
 		ret = -why.code;
 	if (ret < 0) {
-		refuse(w, i, &why);
+		turn_away(w, i, &why);
 		wire_clear(&m);
 		return 0;
 	}

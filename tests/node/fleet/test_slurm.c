@@ -105,6 +105,44 @@ static void test_parses_lines_of_squeue(void **state)
 	}
 }
 
+static void test_parses_versions(void **state)
+{
+	static const struct {
+		const char *text, *version;
+		int ret, major, minor;
+	} rows[] = {
+		{"slurm 22.05.8\n", "22.05.8", 0, 22, 5},
+		{"slurm-wlm 23.11.4\n", "23.11.4", 0, 23, 11},
+		{"slurm 24.05.0-0rc1\n", "24.05.0", 0, 24, 5},
+		{"slurm\n", "", -1},
+		{"slurm 22\n", "", -1},
+		{"22.05.8\n", "", -1},
+		{"", "", -1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char version[32] = "";
+		int major = 0, minor = 0;
+
+		assert_int_equal(slurm_parse_version(rows[i].text, &major, &minor, version), rows[i].ret);
+		assert_string_equal(version, rows[i].version);
+		if (rows[i].ret == 0)
+			assert_true(major == rows[i].major && minor == rows[i].minor);
+	}
+}
+
+static void test_hints(void **state)
+{
+	(void)state;
+	assert_non_null(
+		strstr(slurm_hint("sbatch: error: Batch job submission failed: Protocol authentication error"), "munged"));
+	assert_non_null(strstr(slurm_hint("sbatch: error: Munge encode failed: Failed to access"), "munged"));
+	assert_non_null(strstr(slurm_hint("Invalid account or account/partition combination specified"), "association"));
+	assert_non_null(strstr(slurm_hint("sbatch: No such file or directory"), "PATH"));
+	assert_string_equal(slurm_hint("Invalid partition name specified"), "");
+}
+
 static void test_classifies_errors(void **state)
 {
 	static const struct {
@@ -297,6 +335,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parses_numbers_of_jobs),
 		cmocka_unit_test(test_parses_lines_of_squeue),
+		cmocka_unit_test(test_parses_versions),
+		cmocka_unit_test(test_hints),
 		cmocka_unit_test(test_classifies_errors),
 		cmocka_unit_test(test_submits_with_the_script_on_standard_input),
 		cmocka_unit_test(test_the_script_takes_no_letters_of_the_shell),

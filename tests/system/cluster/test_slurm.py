@@ -3,6 +3,9 @@
 """Slurm's commands and its states as a node sees them, with a real Slurm on this machine and a program in the place of the pilot."""
 import contextlib
 import os
+import pwd
+import shutil
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -10,7 +13,7 @@ import urllib.request
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 # pylint: disable=wrong-import-position
 from tools.cluster_tools import cluster, cluster_node, fake_pilot, reload, start_slurm, write
-from tools.node_harness import TOMONODE, check, main, wait_for
+from tools.node_harness import Skipped, TOMONODE, check, main, wait_for
 from tools.slurm_tools import need_slurm
 
 need_slurm()
@@ -89,6 +92,7 @@ def test_states_of_slurm(folder, things):
                         program=fake_pilot(folder, "sleep 1000"))
     things.append(node)
     p = node.command("check", code=3)
+    check(f"tested as user {pwd.getpwuid(os.geteuid()).pw_name}" in p.stderr and "prints no version on this machine" in p.stderr, p.stderr)
     check("Slurm refuses the job of a pilot: " in p.stderr and "Invalid partition name specified" in p.stderr, p.stderr)
     node.start()
     wait_state(node, "refuses", "Slurm refuses the job of a pilot: sbatch: error: Batch job submission failed: Invalid partition name specified.")
@@ -105,6 +109,10 @@ def test_states_of_slurm(folder, things):
     slurm.start_controller()
     wait_for("it replies again", lambda: cluster(node)["state"] == "up")
     check(len(slurm.jobs()) == 1, f"{slurm.jobs()}")
+    slurm.kill("munged")
+    said = node.command("check", code=None).stderr
+    check("munged" in said, said)
+    slurm.start_munge()
 
 
 def test_pilots_that_do_not_start(folder, things):
@@ -124,9 +132,91 @@ def test_without_slurm(folder, things):
     things.append(node)
     bin_folder = os.path.join(folder, "bin")
     os.makedirs(bin_folder)
-    p = subprocess.run([TOMONODE, "check", "-c", node.conf], capture_output=True, text=True, env={**os.environ, "PATH": bin_folder}, check=False)
-    check(p.returncode == 0 and "Slurm cannot be reached: sbatch: No such file or directory" in p.stderr, p.stderr)
+    p = check_with(node, PATH=bin_folder)
+    check(p.returncode == 0 and "Slurm cannot be reached: sbatch: No such file or directory. sbatch is in /usr/bin, which is not in PATH" in p.stderr, p.stderr)
+
+
+def check_with(node, **env):
+    return subprocess.run([TOMONODE, "check", "-c", node.conf], capture_output=True, text=True, env={**os.environ, **env}, check=False)
+
+
+def test_check(folder, things):
+    """`tomonode check`: what is wrong with the installation, each with its sentence; nothing is said when all is right."""
+    slurm = start_slurm(folder, things)
+    node = cluster_node(folder, slurm, min=0, program=f'"{TOMONODE}"')
+    things.append(node)
+
+    def says(sentence, code=0, **env):
+        p = check_with(node, **env)
+        check(p.returncode == code and sentence in p.stderr, f"code {p.returncode}, not {sentence}: {p.stderr}")
+
+    def cluster_is(**keys):
+        node.cluster.update(keys)
+        write(node)
+
+    def program_is(text):
+        node.slurm["program"] = f'"{text}"'
+        write(node)
+
+    p = check_with(node)
+    check(p.returncode == 0 and not p.stderr, p.stderr)
+    program_is("/nowhere/tomonode")
+    says("'/nowhere/tomonode' does not exist on this machine")
+    other = os.path.join(folder, "other")
+    with open(other, "w", encoding="ascii") as f:
+        f.write("#!/bin/sh\necho 'tomonode 0.0.9 (revision abc, Release build)'\n")
+    os.chmod(other, 0o755)
+    program_is(other)
+    says("slurm.program is 'tomonode 0.0.9 (revision abc, Release build)' on this machine", 3)
+    program_is(TOMONODE)
+    fake = os.path.join(folder, "fake")
+    os.makedirs(fake)
+    for text, sentence in (("slurm 17.11.2", "Slurm 17.11.2 is older than 22.05"), ("what?", "The version of Slurm is not known: ")):
+        with open(os.path.join(fake, "sbatch"), "w", encoding="ascii") as f:
+            f.write(f"#!/bin/sh\necho '{text}'\n")
+        os.chmod(os.path.join(fake, "sbatch"), 0o755)
+        says(sentence, PATH=f"{fake}:{os.environ['PATH']}")
+
+    with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        s.bind(("127.0.0.1", node.cluster_port))
+        s.listen()
+        says("The node could not listen for pilots (bind and port of cluster): cannot listen on 127.0.0.1", 3)
+    cluster_is(advertise='"no-such-host.invalid:11113"')
+    says("the name 'no-such-host.invalid' cannot be resolved here", 3)
+    cluster_is(advertise=f'"127.0.0.1:{node.cluster_port}"')
+    node.start()
+    p = check_with(node)
+    check(p.returncode == 0 and not p.stderr, p.stderr)
+    wait_for("the node knows that it was a test", lambda: "cluster-tested" in node.log_text())
+    check("pilot-refused" not in node.log_text() and not os.listdir(os.path.join(node.spool, "pilots")), "the test left something")
+    cluster_is(advertise='"127.0.0.1:1"')
+    says("Pilots would connect to 127.0.0.1:1, where they do not reach this node: cannot connect to 127.0.0.1:1: Connection refused", 3)
+    cluster_is(advertise=f'"127.0.0.1:{node.port}"')  # the DICOM port
+    says("where another program listens, or another node", 3)
+
+
+def test_user_without_rights(folder, things):
+    """Root checks as the user that the node runs as, whom munge or the spool may refuse what it allows root."""
+    if os.geteuid() != 0:
+        raise Skipped("needs root")
+    slurm = start_slurm(folder, things)
+    os.chmod(folder, 0o755)
+    program = os.path.join(folder, "tomonode")
+    shutil.copy(TOMONODE, program)
+    node = cluster_node(folder, slurm, min=0, program=f'"{program}"')
+    things.append(node)
+    node.node["user"] = '"nobody"'
+    write(node)
+    p = check_with(node)
+    check(p.returncode == 0 and not p.stderr, p.stderr)
+    os.chmod(node.slurm["program"].strip('"'), 0o700)
+    check("does not exist on this machine" in check_with(node).stderr, "a program of root is visible to everybody")
+    node.slurm["partition"] = '"nowhere"'
+    write(node)
+    p = check_with(node)
+    check("tested as user nobody" in p.stderr and p.returncode == 3, p.stderr)
 
 
 if __name__ == "__main__":
-    main([test_jobs_of_pilots, test_states_of_slurm, test_pilots_that_do_not_start, test_without_slurm], beside=4)
+    main([test_jobs_of_pilots, test_states_of_slurm, test_pilots_that_do_not_start, test_without_slurm, test_check, test_user_without_rights], beside=4)

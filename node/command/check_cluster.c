@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_cluster.c - the tests run in a process of their own, which becomes node.user first: what Slurm, munge and the spool allow
+ * depends on the user. It reports by lines: a letter, P or W, and the sentence.
+ *
+ * The listener of a running node is tested as a pilot would use it: with a secret of its own, which is made for the test. Only a
+ * listener of this spool can complete the handshake.
+ */
+#include "node/command/check_cluster.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "node/base/log.h"
+#include "node/base/version.h"
+#include "node/cluster/link.h"
+#include "node/fleet/fleet_conf.h"
+#include "node/process/user.h"
+#include "node/receive/listen.h"
+
+#define SLURM_MAJOR 22 /* the oldest version that is tested: 22.05 */
+#define SLURM_MINOR 5
+#define DIAL_SECONDS 5.0
+
+static void say(FILE *to, char kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+static void say(FILE *to, char kind, const char *fmt, ...)
+{
+	char text[1200];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	for (char *c = text; *c; c++)
+		if (*c == '\n' || *c == '\r')
+			*c = ' ';
+	fprintf(to, "%c%s\n", kind, text);
+}
+
+/* ---- Slurm ---- */
+
+/* Slurm that refuses the jobs is a problem; one that does not reply may do so later. */
+static void say_state(FILE *to, const struct config *config)
+{
+	const struct passwd *user = getpwuid(geteuid());
+	char text[FLEET_TEXT_SIZE];
+	enum fleet_controller state = fleet_conf_check(config, text);
+	const char *hint = slurm_hint(text);
+
+	if (state != FLEET_UP)
+		say(to, state == FLEET_REFUSES ? 'P' : 'W', "%s%s%s (tested as user %s)", text, hint[0] ? ". " : "", hint,
+		    user ? user->pw_name : "without a name");
+}
+
+static void say_version(FILE *to)
+{
+	char version[32] = "";
+	struct slurm_reply r = slurm_version(version);
+	int major = 0, minor = 0;
+
+	if (r.state != FLEET_UP && r.unknown)
+		say(to, 'W', "The version of Slurm is not known: %s", r.text);
+	else if (r.state == FLEET_UP && sscanf(version, "%d.%d", &major, &minor) == 2 &&
+		 (major < SLURM_MAJOR || (major == SLURM_MAJOR && minor < SLURM_MINOR)))
+		say(to, 'W', "Slurm %s is older than %d.%02d, the oldest version that this program is tested with", version,
+		    SLURM_MAJOR, SLURM_MINOR);
+}
+
+static void say_program(FILE *to, const char *program)
+{
+	char version[200], own[100];
+	int ret = slurm_program_version(program, version, sizeof(version));
+
+	snprintf(own, sizeof(own), "tomonode %s (revision %s,", TOMONODE_VERSION, TOMONODE_REVISION);
+	if (ret == 0)
+		say(to, 'W',
+		    "The version of slurm.program cannot be tested: '%s' does not exist on this machine. Where the jobs run it "
+		    "must "
+		    "be %s %s",
+		    program, TOMONODE_VERSION, TOMONODE_REVISION);
+	else if (ret < 0)
+		say(to, 'W', "slurm.program '%s --version' prints no version on this machine within %g s", program,
+		    SLURM_PROGRAM_SECONDS);
+	else if (strncmp(version, own, strlen(own)) != 0)
+		say(to, 'P', "slurm.program is '%s' on this machine, the node is version %s %s: its pilots would be refused",
+		    version, TOMONODE_VERSION, TOMONODE_REVISION);
+}
+
+/* ---- the listener ---- */
+
+/* The node does not run: can it listen? */
+static void say_bind(FILE *to, const struct cluster_conf *c)
+{
+	struct err err = {0};
+	int fd = listen_on(c->bind, c->port, NULL, &err);
+
+	if (fd < 0)
+		say(to, 'P', "The node could not listen for pilots (bind and port of cluster): %s", err.msg);
+	else
+		close(fd);
+}
+
+/* Resolve HOST of HOST:PORT. false: reported. */
+static bool resolves(FILE *to, const char *address)
+{
+	const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+	const char *colon = strrchr(address, ':');
+	char host[160];
+	struct addrinfo *found = NULL;
+	int code;
+
+	if (!colon || address[0] == '[') /* an IPv6 address */
+		return true;
+	snprintf(host, sizeof(host), "%.*s", (int)(colon - address), address);
+	code = getaddrinfo(host, NULL, &hints, &found);
+	if (code == 0)
+		freeaddrinfo(found);
+	else
+		say(to, 'P',
+		    "Pilots would connect to %s, but the name '%s' cannot be resolved here: %s. Set advertise of cluster",
+		    address, host, gai_strerror(code));
+	return code == 0;
+}
+
+/* The certificate of the pilots. false: it is needed and cannot be used here; reported. */
+static bool read_certificate(FILE *to, const struct config *config, struct tls_context **ret_tls)
+{
+	const struct tls_conf conf = {
+		.certificate = config->slurm.certificate, .key = config->slurm.key, .authorities = config->slurm.authorities};
+	struct err err = {0};
+
+	if (!config->cluster.certificate[0])
+		return true;
+	if (!config->slurm.certificate[0])
+		err_set(&err, ENOENT, "pilots need a certificate, and slurm has none");
+	else if (tls_create(&conf, ret_tls, &err) == 0)
+		return true;
+	say(to, 'W', "Whether pilots reach this node cannot be tested: %s", err.msg);
+	return false;
+}
+
+static void say_dial(FILE *to, const char *address, const struct link_pilot *pilot)
+{
+	struct link *link = NULL;
+	struct err err = {0};
+	int ret = link_dial(address, pilot, 1, DIAL_SECONDS, &link, &err);
+
+	link_close(link);
+	if (ret == -ECONNRESET)
+		say(to, 'P',
+		    "Pilots would connect to %s, where another program listens, or another node: %s. Correct advertise or port "
+		    "of "
+		    "cluster",
+		    address, err.msg);
+	else if (ret < 0)
+		say(to, 'P',
+		    "Pilots would connect to %s, where they do not reach this node: %s. Correct advertise, bind or port of "
+		    "cluster, or a firewall",
+		    address, err.msg);
+}
+
+/* The node runs: is it what pilots reach? */
+static void say_reached(FILE *to, const struct config *config, const char *address)
+{
+	char id[PILOT_ID_SIZE], secret[PILOT_SECRET_SIZE];
+	struct tls_context *tls = NULL;
+	struct err err = {0};
+
+	if (!read_certificate(to, config, &tls))
+		return;
+	snprintf(id, sizeof(id), LINK_TEST_ID "%ld-%lld", (long)getpid(), (long long)time(NULL));
+	if (pilot_secret_create(config->node.spool, id, secret, &err) < 0) {
+		say(to, 'W', "Whether pilots reach this node at %s cannot be tested: %s", address, err.msg);
+	} else {
+		say_dial(to, address, &(struct link_pilot){id, secret, tls});
+		explicit_bzero(secret, sizeof(secret));
+		pilot_secret_remove(config->node.spool, id, NULL);
+	}
+	tls_free(tls);
+}
+
+static void say_listener(FILE *to, const struct config *config, bool runs)
+{
+	char address[160];
+	struct err err = {0};
+	bool known = fleet_conf_address(config, address, sizeof(address), &err) == 0;
+
+	if (!known)
+		say(to, 'P', "%s", err.msg);
+	if (!runs)
+		say_bind(to, &config->cluster);
+	if (known && resolves(to, address) && runs)
+		say_reached(to, config, address);
+}
+
+/* ---- the process ---- */
+
+static int test(FILE *to, const struct config *config, bool runs)
+{
+	struct err err = {0};
+	struct user user;
+	int ret = user_look_up(config->node.user, geteuid(), &user, &err);
+
+	log_start(LOG_TO_NOWHERE, 0, LOG_ERR, "check");
+	if (ret == 0 && user.change)
+		ret = user_become(&user, &err);
+	if (ret < 0)
+		say(to, 'W', "The cluster is tested as user %ld, not as node.user: %s", (long)geteuid(), err.msg);
+	say_listener(to, config, runs);
+	if (config->node.executor & EXECUTOR_SLURM) {
+		say_version(to);
+		say_state(to, config);
+		say_program(to, config->slurm.program);
+	}
+	return fclose(to);
+}
+
+static void read_lines(int fd, const struct check_cluster_report *report)
+{
+	FILE *from = fdopen(fd, "r");
+	char line[1400];
+
+	while (from && fgets(line, sizeof(line), from)) {
+		line[strcspn(line, "\n")] = '\0';
+		(line[0] == 'P' ? report->problem : report->warning)(report->ctx, line + 1);
+	}
+	if (from)
+		fclose(from);
+}
+
+void check_cluster(const struct config *config, bool runs, const struct check_cluster_report *report)
+{
+	int fd[2] = {-1, -1}, status = 0;
+	pid_t pid = -1;
+
+	if (config->cluster.port == 0)
+		return;
+	fflush(NULL);
+	if (pipe(fd) == 0)
+		pid = fork();
+	if (pid == 0) {
+		close(fd[0]);
+		_exit(test(fdopen(fd[1], "w"), config, runs) == 0 ? 0 : 1);
+	}
+	if (pid < 0) {
+		report->warning(report->ctx, "The cluster cannot be tested: no process can be started");
+		return;
+	}
+	close(fd[1]);
+	read_lines(fd[0], report);
+	waitpid(pid, &status, 0);
+	if (status != 0)
+		report->warning(report->ctx, "The test of the cluster ended before its end");
+}
