@@ -54,7 +54,8 @@ def tls_copy():
 
 def quartiles(values):
     values = sorted(values)
-    return [values[round(q * (len(values) - 1))] for q in (0.25, 0.5, 0.75)]
+    places = [q * (len(values) - 1) for q in (0.25, 0.5, 0.75)]
+    return [values[int(at)] + (at - int(at)) * (values[min(int(at) + 1, len(values) - 1)] - values[int(at)]) for at in places]
 
 
 def seccomp(pid):
