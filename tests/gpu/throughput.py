@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measure how many exams an hour one node reconstructs and delivers, for several settings and programs in one run, and what limits them.
 
-    tests/gpu/throughput.py [--exams N] [--warm-up N] [--binning N] [--keep-exams DIR] [--set KEY=VALUE]... [--variant TEXT]... [--json FILE]
+    tests/gpu/throughput.py [--exams N] [--warm-up N] [--binning N] [--keep-exams DIR] [--set KEY=VALUE]... [--senders N] [--variant TEXT]... [--json FILE]
 
 A variant is "PROGRAM:KEY=VALUE,...": PROGRAM is `new` (this bundle's, else $TOMONODE) or `old` (bin/tomonode-old of the bundle, else $TOMONODE_OLD); the keys are workers
 (node.workers_per_device), turn (node.compute_in_turn: 0, 1), associations (of the destination), and device (node.device, with + for a
@@ -35,6 +35,7 @@ def arguments():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument("--exams", type=int, default=12, help="counted exams of each variant; default 12")
     a.add_argument("--warm-up", type=int, default=2, help="exams before those; default 2")
+    a.add_argument("--senders", type=int, default=1, help="exams that are sent at the same time, four associations each; default 1")
     a.add_argument("--ahead", type=int, default=4, help="most exams that are sent and not delivered; default 4")
     a.add_argument("--variant", action="append", default=[], help="default: the standard ones")
     a.add_argument("--binning", type=int, default=1, help="of the simulated detector")
@@ -216,7 +217,7 @@ def figures(args, text, cleaner, senders, meter, marks, began):
     seconds = {what: [(t - f) / n for t, f in zip(times, marks["used"].get(what, (0, 0)))] for what, times in meter.total().items()}
     busy, everything = (b - a for a, b in zip(marks["cpu"], processors()))
     cases = sorted(cleaner.cases, key=lambda c: c["delivered"])
-    skip = args.warm_up * len(SIDES)
+    skip = args.warm_up * len(SIDES) * args.senders
     counted, start, end = cases[skip:], cases[skip - 1]["delivered"] if skip else began, cases[-1]["delivered"]
     span = end - start
     stages = {n: bench.median([c["seconds"].get(n, 0) for c in counted]) for n in counted[0]["seconds"]}
@@ -278,8 +279,9 @@ def main():
         PROGRAMS.update({name: program_of(name) for name in {parse(v)[0] for v in variants} | {"new"}})
         os.makedirs(args.keep_exams or work, exist_ok=True)
         exams = [bench.Exam(os.path.join(args.keep_exams or work, f"exam{i}"), "--side", side, "--view", view, "--binning", str(args.binning),
-                            "--study", "2.25.1234567890123456789012345678901234567") for i, (side, view) in enumerate(SIDES)]
-        result.update(cpus=os.cpu_count(), gpus=bench.gpu_query("name", "memory.total"), bytes_in=sum(e.size for e in exams))
+                            "--study", f"2.25.1{i // len(SIDES)}34567890123456789012345678901234567")
+                 for i, (side, view) in enumerate(SIDES * args.senders)]
+        result.update(cpus=os.cpu_count(), gpus=bench.gpu_query("name", "memory.total"), bytes_in=sum(e.size for e in exams) // args.senders)
         bench.touch_memory(work, args.touch * 1e9)
         result["limits_gb_s"] = limits(exams, work)
         print(f"{result['cpus']} processors, {result['gpus']}, exam of {result['bytes_in'] / 1e9:.2f} GB;",
