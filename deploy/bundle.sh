@@ -55,7 +55,11 @@ cp "$root/LICENSE" "$root/README.md" "$top/"
 for file in "$build"/tests/{kernels,recon,dicom,node}_test_* "$build"/tests/bench; do
     [ -n "$small" ] || [ ! -x "$file" ] || [ -d "$file" ] || cp "$file" "$top/tests/"
 done
-cp "$build/tests/tls_copy" "$top/tests/" # used by tests/gpu/executors.py
+if [ -x "$build/tests/tls_copy" ]; then # used by tests/gpu/executors.py
+    cp "$build/tests/tls_copy" "$top/tests/"
+else
+    echo "bundle: $build/tests/tls_copy is not built; tests/gpu/executors.py of the bundle will not run" >&2
+fi
 cp "$root"/tests/gpu/* "$top/tests/gpu/"
 cp "$root"/tests/system/test_kill.py "$top/tests/system/"
 cp "$root"/tests/system/tools/{kill_tools,contract_tools,commit_peer,dicom_peer,node_harness}.py "$top/tests/system/tools/"
