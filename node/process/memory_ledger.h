@@ -7,7 +7,7 @@
  * - Workers of one device are served in the order in which they asked, so that a large case does not wait for ever. A case that
  *   needs more than the whole capacity runs when no other case uses the device (or the host): it is not the ledger that refuses.
  * - A dead worker's reservation counts LEDGER_GRACE seconds longer, because the driver frees the memory shortly after the lock.
- * - No call blocks: one that does not succeed is repeated by the caller, who can be cancelled meanwhile.
+ * - No call but ledger_capacity() waits: one that does not succeed is repeated by the caller, who can be cancelled meanwhile.
  */
 #ifndef TOMONODE_NODE_MEMORY_LEDGER_H
 #define TOMONODE_NODE_MEMORY_LEDGER_H
@@ -20,7 +20,8 @@
 #include "node/base/device_names.h"
 
 #define LEDGER_ENTRIES 256
-#define LEDGER_GRACE 3.0 /* s */
+#define LEDGER_GRACE 3.0	/* s */
+#define LEDGER_LOCK_SECONDS 2.0 /* longest wait of ledger_capacity(), for a worker that is stopped while it changes the table */
 
 enum ledger_state {
 	LEDGER_FREE,	/* of no worker */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which worker gets memory, in what order, and what is left of one that is killed: with processes of the test's own. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -164,6 +165,41 @@ static void shared(void **state)
 	close(fd);
 }
 
+/* A worker that is stopped while it changes the table: others start all the same. */
+static void stopped_worker(void **state)
+{
+	int fd = ledger_create(), pipes[2];
+	struct ledger *l = open_at(fd, "cuda:0");
+	double begun;
+	pid_t pid;
+	char c;
+
+	(void)state;
+	assert_int_equal(pipe(pipes), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct flock table = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+
+		if (fcntl(fd, F_SETLK, &table) < 0 || write(pipes[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(pipes[1]);
+	assert_int_equal(read(pipes[0], &c, 1), 1);
+	close(pipes[0]);
+	begun = clock_seconds();
+	assert_true(ledger_capacity(l, 80 * GB) == 80 * GB);
+	assert_true(clock_seconds() - begun >= LEDGER_LOCK_SECONDS);
+	assert_false(ledger_reserve(l, 40 * GB, GB));
+	end(pid);
+	assert_true(ledger_reserve(l, 40 * GB, GB));
+	assert_true(ledger_capacity(l, 80 * GB) == 80 * GB);
+	ledger_close(l);
+	close(fd);
+}
+
 /* Workers that end in order leave their entries to others. */
 static void entries_are_used_again(void **state)
 {
@@ -182,10 +218,8 @@ static void entries_are_used_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(decisions),
-		cmocka_unit_test(killed_worker),
-		cmocka_unit_test(shared),
-		cmocka_unit_test(entries_are_used_again),
+		cmocka_unit_test(decisions), cmocka_unit_test(killed_worker),	       cmocka_unit_test(stopped_worker),
+		cmocka_unit_test(shared),    cmocka_unit_test(entries_are_used_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
