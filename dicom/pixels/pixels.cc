@@ -161,9 +161,9 @@ static int mask(uint16_t *values, size_t n, const struct dicom_pixel_info *info,
 
 	if (info->bits_stored == 16)
 		return 0;
-	for (size_t i = 0; !info->is_signed && i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		all |= values[i];
-	if (all > keep) {
+	if (!info->is_signed && all > keep) {
 		while (values[at] <= keep)
 			at++;
 		return err_set(err, EBADMSG,
