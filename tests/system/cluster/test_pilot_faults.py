@@ -18,9 +18,9 @@ from tools.pilot_tools import Pilot, cluster_node, exam, long_case, made_by, qui
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
 
 
-def a_killed_pilot(folder, things):
+def a_killed_pilot(folder, things, shared=False):
     """Its case goes to another one."""
-    n, pacs = cluster_node(folder, things, lease=2.0)
+    n, pacs = cluster_node(folder, things, lease=2.0, shared=shared)
     long_case(n)
     n.start()
     first = Pilot(n, things, "d1").connected()
@@ -33,6 +33,11 @@ def a_killed_pilot(folder, things):
     check(events_of(n.spool, job).count("crashed") == 0 and "interrupted" in events_of(n.spool, job), f"{events_of(n.spool, job)}")
     check("pilot d2" in made_by(n, job)[-1], f"{made_by(n, job)}")
     check(len(pacs.files()) == 1, "not one object")
+    wait_for("work/ is empty", lambda: not os.listdir(os.path.join(n.spool, "work")), 10)
+
+
+def a_killed_pilot_in_a_shared_spool(folder, things):
+    a_killed_pilot(folder, things, True)
 
 
 def a_silent_pilot(folder, things):
@@ -230,4 +235,4 @@ def files_of_other_lengths(folder, things):
 
 
 if __name__ == "__main__":
-    h.main([a_cut_result, a_full_disk_of_a_pilot, a_full_disk_of_the_node, files_of_other_lengths, a_crashed_worker, a_node_that_cannot_record, a_restarted_node, a_stopped_node, a_killed_seat, a_silent_pilot, a_killed_pilot], beside=3)
+    h.main([a_cut_result, a_full_disk_of_a_pilot, a_full_disk_of_the_node, files_of_other_lengths, a_crashed_worker, a_node_that_cannot_record, a_restarted_node, a_stopped_node, a_killed_seat, a_silent_pilot, a_killed_pilot, a_killed_pilot_in_a_shared_spool], beside=3)
