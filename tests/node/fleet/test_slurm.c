@@ -194,6 +194,10 @@ static void test_submits_with_the_script_on_standard_input(void **state)
 	pilot.spool = "/shared/spool of a node";
 	assert_int_equal(slurm_script(&pilot, script, NULL), 0);
 	assert_non_null(strstr(script, "--secret-file /dev/stdin --spool '/shared/spool of a node' <<'END'\n"));
+	pilot = (struct slurm_pilot){"tomonode", "a:1", "x", "00", "", "/etc/own.pem", "/etc/own.key", "/etc/ca.pem"};
+	assert_int_equal(slurm_script(&pilot, script, NULL), 0);
+	assert_non_null(strstr(
+		script, "/dev/stdin --certificate '/etc/own.pem' --key '/etc/own.key' --authorities '/etc/ca.pem' <<'END'\n"));
 	read_file("environment", environment, sizeof(environment));
 	assert_null(strstr(environment, "SBATCH_"));
 	assert_null(strstr(environment, "TOMONODE"));
@@ -206,6 +210,7 @@ static void test_the_script_takes_no_letters_of_the_shell(void **state)
 		{"tomonode", "a'b:1", "tomonode-1", "00", ""}, {"tomonode", "a:1", "x'y", "00", ""},
 		{"tomonode", "a:1", "x", "0\nEND\nrm", ""},    {"tomonode", "", "x", "00", ""},
 		{"tomonode\nrm", "a:1", "x", "00", ""},	       {"tomonode", "a:1", "x", "00", "/a'b"},
+		{"tomonode", "a:1", "x", "00", "", "/a'b"},
 	};
 	char script[SLURM_SCRIPT_SIZE] = "unchanged";
 	struct err err;
