@@ -536,7 +536,7 @@ def test_pilots(folder, things):
     slots = json.loads(n.command("devices", "--json").stdout)["slots"]
     check([(s["pilot"], s["state"]) for s in slots if s["seat"] and s["pilot"]] == [("d1", "ready")], slots)
     pilot.stop()
-    pilot_tools.hello(n, pilot, "9999999999999", "0.0 (other)")
+    pilot_tools.hello(n, "9999999999999", "0.0 (other)")
     p = seen(n, "a pilot of another version", "pilot-refused", "pilot-refused")
     check("it is version 0.0 (other)" in p["text"] and "Pilot d1 at 127.0.0.1" in p["text"], p)
     check("it is version 0.0 (other)" in n.command("devices").stdout, n.command("devices").stdout)
@@ -557,5 +557,5 @@ def write_table():
 
 if __name__ == "__main__":
     atexit.register(write_table)
-    h.main([test_processes, test_configuration, test_limits, test_spool, test_cases, test_no_space, test_associations, test_unreadable, test_first_bytes, test_slurm, test_full_slurm,
-            test_pilots])
+    h.main([test_full_slurm, test_slurm, test_processes, test_configuration, test_limits, test_spool, test_cases, test_no_space, test_associations, test_unreadable,
+            test_first_bytes, test_pilots], beside=1 if "PROBLEMS_TABLE" in os.environ else 2)
