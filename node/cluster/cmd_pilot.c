@@ -10,6 +10,7 @@
 
 #include "node/base/log.h"
 #include "node/base/text_file.h"
+#include "node/cluster/link.h"
 #include "node/cluster/pilot.h"
 #include "node/cluster/pilot_folder.h"
 #include "node/process/options.h"
@@ -139,7 +140,8 @@ enum { TOKEN_REMOVE = OPTION_LONG };
 
 static const struct option_spec token_option_specs[] = {
 	{'c', "config", "FILE", "configuration of the node"},
-	{TOKEN_REMOVE, "remove", NULL, "remove the secret: its pilots are refused from now on"},
+	{TOKEN_REMOVE, "remove", NULL,
+	 "remove the secret: new connections with it are refused; a connected pilot goes on, stop it too"},
 	{0},
 };
 
@@ -171,6 +173,10 @@ int cmd_pilot_token(int argc, char **argv)
 	}
 	if (id == OPTION_STOP)
 		return o.code;
+	if (!remove_it && !strncmp(argv[o.first], LINK_TEST_ID, strlen(LINK_TEST_ID)))
+		return options_fail(&o, CODE_USAGE,
+				    "ID %s is not allowed: those that begin with '" LINK_TEST_ID "' are of `tomonode check`",
+				    argv[o.first]);
 	ret = options_config(&o, path, &config);
 	if (ret != CODE_OK)
 		return ret;

@@ -301,6 +301,10 @@ static int handshake_failed(struct link *l, struct err *err)
 
 	if (l->refusal[0])
 		return err_set(err, EACCES, "%s", l->refusal);
+	if (l->node && reason == SSL_R_BINDER_DOES_NOT_VERIFY)
+		return err_set(err, EACCES,
+			       "its secret is not the node's for pilot '%s': copy it again, or make a new one (pilot-token)",
+			       l->id);
 	if (l->node)
 		return lost(l, "no handshake with a pilot", err);
 	if (!l->certified && reason == SSL_R_CERTIFICATE_VERIFY_FAILED)

@@ -43,6 +43,8 @@ static void drop_link(struct pilot *p, const char *reason)
 	stop_sending(p);
 	if (p->welcome)
 		p->lost_since = clock_seconds();
+	else if (clock_seconds() - p->lost_since > p->conf->patience)
+		pilot_end(p, CODE_PEER);
 	p->welcome = false;
 	p->dial_at = clock_seconds() + backoff_seconds(++p->dials, DIAL_WAIT_FIRST, DIAL_WAIT_CAP);
 }

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <poll.h>
 #include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "kernels/clock.h"
 #include "node/base/log.h"
 #include "node/base/version.h"
 #include "node/cluster/link.h"
@@ -146,12 +148,35 @@ static bool read_certificate(FILE *to, const struct config *config, struct tls_c
 	return false;
 }
 
+/* Wait until the node ends the connection: it has read the secret then, which can be removed. */
+static void wait_for_end(struct link *link)
+{
+	const struct wire_message m = {.kind = WIRE_END, .text = "test"};
+	double until = clock_seconds() + DIAL_SECONDS;
+	struct wire_message reply = {0};
+	const void *bytes;
+	size_t n;
+	int ret = link_send(link, &m, NULL);
+
+	while (ret == 0 && clock_seconds() < until) {
+		struct pollfd p = {.fd = link_fd(link), .events = link_events(link)};
+
+		poll(&p, 1, 100);
+		ret = link_flush(link, NULL);
+		if (ret == 0)
+			ret = link_receive(link, &reply, &bytes, &n, NULL);
+		wire_clear(&reply);
+	}
+}
+
 static void say_dial(FILE *to, const char *address, const struct link_pilot *pilot)
 {
 	struct link *link = NULL;
 	struct err err = {0};
 	int ret = link_dial(address, pilot, 1, DIAL_SECONDS, &link, &err);
 
+	if (ret == 0)
+		wait_for_end(link);
 	link_close(link);
 	if (ret == -ECONNRESET)
 		say(to, 'P',

@@ -437,6 +437,10 @@ static void finish_cluster(struct config_reader *r)
 			r, r->text->files[0], 1,
 			"key 'port' of cluster: %d, which is the port of DICOM or of the status page; allowed: another port",
 			c->cluster.port);
+	if (c->node.executor == EXECUTOR_PILOTS && c->cluster.port == 0)
+		config_problem(
+			r, r->text->files[0], 1,
+			"key 'executor' of node: \"pilots\"; allowed: only with a port in `cluster`, to which they connect");
 	finish_certificate(r, "cluster", c->cluster.certificate, c->cluster.key, c->cluster.authorities);
 }
 

@@ -205,7 +205,7 @@ uint64_t ledger_capacity(struct ledger *l, uint64_t free_now)
 	while (!begin(l)) {
 		if (clock_seconds() > until) { /* what is free now is less than what cases may use, or equal */
 			*bytes = *bytes ? *bytes : free_now;
-			return free_now;
+			return *bytes;
 		}
 		usleep(1000);
 	}

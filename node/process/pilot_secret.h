@@ -16,7 +16,7 @@ bool pilot_id_is_valid(const char *id);
 bool pilot_secret_is_valid(const char *hex);
 /* Create a secret, mode 0600, on disk when this returns. EEXIST: this ID has one. */
 int pilot_secret_create(const char *spool, const char *id, char ret_hex[PILOT_SECRET_SIZE], struct err *err);
-/* Remove it: pilots of this ID are refused from now on. ENOENT: there is none. */
+/* Remove it: new connections with this ID are refused. ENOENT: there is none. */
 int pilot_secret_remove(const char *spool, const char *id, struct err *err);
 /* ENOENT: there is none, or the ID is not valid. */
 int pilot_secret_read(const char *spool, const char *id, char ret_hex[PILOT_SECRET_SIZE], struct err *err);

@@ -168,8 +168,14 @@ static void drop_pilot(struct seat *s, const struct err *why)
 /* After the job run: 0: ready for the next case; negative: the connection is lost or of no more use. */
 static int after_job(struct seat *s, enum job_run_end end, struct err *err)
 {
+	struct err why = {0};
 	int ret;
 
+	if (s->rejected &&
+	    end != JOB_RUN_DEVICE_FAILED) { /* this process is stopped meanwhile; the pilot is blocked all the same */
+		err_set(&why, EBADMSG, "its result is not of the case");
+		drop_pilot(s, &why);
+	}
 	switch (end) {
 	case JOB_RUN_RECONSTRUCTED:
 	case JOB_RUN_REFUSED:

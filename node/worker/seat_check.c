@@ -77,6 +77,7 @@ static int find_owner(struct check *c, const char *name, const struct owner *obj
 {
 	const struct case_order *order = c->order;
 	struct owner image = {0};
+	bool found = false;
 
 	for (size_t i = order->n_files; i-- > 0;) {
 		const char *file = order->files[i].file;
@@ -87,6 +88,7 @@ static int find_owner(struct check *c, const char *name, const struct owner *obj
 		ret = open_image(c, i, &image, err);
 		if (ret < 0)
 			return ret;
+		found = true;
 		if (is_same(object, &image)) {
 			c->owner = image;
 			c->known = true;
@@ -95,6 +97,8 @@ static int find_owner(struct check *c, const char *name, const struct owner *obj
 		if (order->same_patient) /* without a name of a file it is the last one */
 			break;
 	}
+	if (!found)
+		return err_set(err, EIO, "the header %s is not among the images of the case", order->header);
 	return differs(name, object, &image, err);
 }
 

@@ -187,7 +187,8 @@ static int check_files(const struct seat_case *c, const char *folder, struct err
 	return 0;
 }
 
-/* Compare the received files with the digests in the outcome; remove those that differ. 0: all are as they should be. */
+/* Compare the received files with the digests in the outcome; remove those that differ. 0: all are as they should be; EIO: some
+ * differ; another error: a file could not be read. */
 static int verify(struct seat_case *c, const char *folder, const char *suffix, struct err *err)
 {
 	size_t n = c->n_objects;
@@ -206,12 +207,16 @@ static int verify(struct seat_case *c, const char *folder, const char *suffix, s
 	}
 	if (ret == 0)
 		ret = digest_files(paths, n, 0, hex, codes, err);
-	for (size_t i = 0; ret >= 0 && i < n; i++) {
+	for (size_t i = 0, read = ret >= 0 ? n : 0; i < read; i++) {
 		int64_t bytes;
 		const char *digest, *name = pilot_case_object(c->outcome.body, i, &bytes, &digest);
 
 		if (codes[i] == 0 && !strcmp(hex[i], digest))
 			continue;
+		if (digest_error_is_transient(codes[i])) {
+			ret = err_set(err, codes[i], "the object %s of the result cannot be read: %s", name, strerror(codes[i]));
+			break;
+		}
 		unlink(paths[i]);
 		ret = err_set(err, EIO, "the object %s of pilot %s differs from its digest", name, c->seat->hello.name);
 	}
@@ -323,6 +328,8 @@ int seat_on_outcome(struct seat_case *c, struct wire_message *m, struct err *err
 	c->outcome = *m;
 	*m = (struct wire_message){0};
 	c->result->damaged = (size_t)c->outcome.damaged;
+	if (c->outcome.code == CASE_LOST) /* an error of the pilot's machine; this code says that the pilot is lost */
+		c->outcome.code = EIO;
 	if (c->outcome.code) {
 		bool space = c->outcome.code == ENOSPC || c->outcome.code == EDQUOT;
 

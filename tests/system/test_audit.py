@@ -313,7 +313,7 @@ def pilots(folder, things):
     check(Pilot(n, things, "d9", secret="0" * 64, options=["--patience", "1"]).process.wait(60) == 7, "an unknown ID")
     hello(n, "9999999999999", "0.0 <other>")
     hello(n, "9999999999999", "0.0 <other>")
-    for reason, who in (("no handshake with a pilot", "d1"), ("no secret of a pilot 'd9'", "d9"), ("it is version 0.0 <other>", "d1"),
+    for reason, who in (("its secret is not the node's for pilot 'd1'", "d1"), ("no secret of a pilot 'd9'", "d9"), ("it is version 0.0 <other>", "d1"),
                         ("was used before", "d1")):
         wait_for(reason, lambda reason=reason: [m for m in messages("Security Alert / Node Authentication") if reason in m.reason])
         m = [m for m in messages("Security Alert / Node Authentication") if reason in m.reason][0]

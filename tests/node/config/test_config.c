@@ -83,7 +83,7 @@ static void test_executor(void **state)
 		int executor;
 	} all[] = {
 		{"", EXECUTOR_LOCAL},
-		{"node = { executor = \"pilots\"; };", EXECUTOR_PILOTS},
+		{"cluster = { port = 11113; }; node = { executor = \"pilots\"; };", EXECUTOR_PILOTS},
 		{"node = { executor = [ \"local\" ]; };", EXECUTOR_LOCAL},
 		{"cluster = { port = 11113; }; node = { executor = \"slurm\"; };", EXECUTOR_SLURM},
 		{"cluster = { port = 11113; }; node = { executor = [ \"local\", \"slurm\" ]; };",

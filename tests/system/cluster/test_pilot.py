@@ -112,7 +112,7 @@ def who_is_refused(folder, things):
     other = Pilot(n, things, "d1", secret="0" * 64, options=["--patience", "1"])
     check(other.process.wait(60) == 7, "another exit code")
     check("the node refused the handshake" in other.log_text(), other.log_text())
-    for reason in ("it is version 0.0 (other)", "was used before", "no handshake with a pilot"):
+    for reason in ("it is version 0.0 (other)", "was used before", "its secret is not the node's"):
         check(reason in n.log_text(), f"not logged: {reason}")
     check("d1" in os.listdir(os.path.join(n.spool, "pilots")), "no secret")
     n.command("pilot-token", "--remove", "d1")

@@ -35,7 +35,7 @@ def both_certified(folder, things):
     pilot = Pilot(n, things, "d1", options=options(pki)).connected()
     h.send(n.port, exam(folder))
     n.wait_states("delivered")
-    # A certificate without the secret, and a token that was used.
+    # A certificate without the secret.
     stranger = Pilot(n, things, "d1", secret="0" * 64, options=[*options(pki), "--patience", "1"])
     check(stranger.process.wait(60) == CODE_PEER, "another exit code")
     check("its token is not proven (another secret)" in stranger.log_text(), stranger.log_text())
