@@ -513,7 +513,7 @@ static const struct config_key cluster_keys[] = {
 	 .meaning = "pilots read images and write results in the spool, which is on a file system that they share with the node; "
 		    "false: images and results are sent over the connection"},
 	{"certificate", AS_PATH(cluster_conf, certificate), .fallback = "",
-	 .meaning = "certificate of the node for pilots (PEM), with their host name for it; node and pilots then verify each "
+	 .meaning = "certificate of the node (PEM), with the name by which pilots connect; node and pilots then verify each "
 		    "other's "
 		    "certificates, besides the token; empty: the token alone"},
 	{"key", AS_PATH(cluster_conf, key), .fallback = "",

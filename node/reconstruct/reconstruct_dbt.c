@@ -153,9 +153,8 @@ static void add_scatter_warnings(const struct dbt_work *w, char *text, size_t si
 			 n ? " " : "", thickness, SCATTER_THICKNESS_LEAST, SCATTER_THICKNESS_MOST);
 	else if (thickness > SCATTER_THICKNESS_SURE && largest_angle(w->exam) > SCATTER_ANGLE_SURE)
 		snprintf(text + n, size - n,
-			 "%sAt %g mm and %.0f degrees the scatter correction leaves errors of up to 7 %% of the attenuation: at "
-			 "the "
-			 "sides of the object and behind dense tissue.",
+			 "%sAt %g mm and %.0f degrees the scatter correction leaves errors of up to 7 %% of the attenuation at "
+			 "the sides of the object and behind dense tissue.",
 			 n ? " " : "", thickness, largest_angle(w->exam));
 	add_grid_warning(w->exam, text, size);
 }

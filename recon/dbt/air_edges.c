@@ -18,10 +18,8 @@
 #define PADDLE_DIFFERS 0.02 /* of the step of a cell from that of the line, or three times the noise */
 #define PADDLE_SHARE 0.65   /* of the cells of a line: the others may be those of the object */
 #define PADDLE_DEPTH 0.5    /* of the detector, from the far side to the edge of a paddle */
-#define PADDLE_NOISE                                                                                                             \
-	0.75		/* largest noise of a cell's step, three deviations, relative to the step: no step is then not alike     \
-			 */
-#define BESIDE_MOST 0.3 /* steps beside the edge of a paddle, relative to that at the edge */
+#define PADDLE_NOISE 0.75   /* largest noise (three deviations) of a cell's step, relative to the step */
+#define BESIDE_MOST 0.3	    /* steps beside the edge of a paddle, relative to that at the edge */
 
 enum side { SIDE_FAR, SIDE_FIRST, SIDE_LAST };
 
@@ -116,8 +114,7 @@ struct prep_shadow air_remove_shadow(struct cells *c)
 	return (struct prep_shadow){n[SIDE_FAR] * c->bins_u, n[SIDE_FIRST] * c->bins_v, n[SIDE_LAST] * c->bins_v};
 }
 
-/* Return the middle step from a line to the one that lies `away` further inside. *ret_common: true if most cells have it.
- */
+/* Return the middle step from a line to the one `away` further inside. *ret_common: true if most cells have it. */
 static double line_step(const struct lines *l, int line, int away, int every, bool *ret_common)
 {
 	float *steps = l->c->sorted;
