@@ -110,6 +110,17 @@ int folder_create(const char *path, struct err *err)
 	return rc < 0 ? rc : create_one(path, err);
 }
 
+int folder_create_parent(const char *file, struct err *err)
+{
+	char parent[PATH_MAX];
+	size_t n = (size_t)(file_name(file) - file);
+
+	if (n >= sizeof(parent))
+		return err_set(err, ENAMETOOLONG, "the path of file %.60s... has more than %zu bytes", file, sizeof(parent) - 1);
+	snprintf(parent, sizeof(parent), "%.*s", (int)n, file);
+	return n > 0 ? folder_create(parent, err) : 0;
+}
+
 size_t folder_entries(const char *path)
 {
 	DIR *dir = opendir(path);

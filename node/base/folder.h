@@ -21,6 +21,8 @@ int folder_remove(const char *path, struct err *err);
 /* Create a folder for output (mode 0777 without the umask), with its parents. Succeeds if it exists. ENOTDIR: it, or one of its
  * parents, is not a folder. */
 int folder_create(const char *path, struct err *err);
+/* The same for the folder that a file for output is in. */
+int folder_create_parent(const char *file, struct err *err);
 /* Return the number of files and folders in the folder; 0 if it does not exist. */
 size_t folder_entries(const char *path);
 /* Return the disk space used by all files in the folder and its sub-folders, bytes; 0 if the folder does not exist. */

@@ -30,7 +30,8 @@ static const struct option_spec option_specs[] = {
 	{OPTION_VOXEL, "voxel", "COLUMN,ROW,SLICE",
 	 "size of the voxels of a Hologic SCO object with slices, whose header does not have it: distances in mm, 0.01 to 20"},
 	{'o', "output", "FILE",
-	 "file to write; its extension selects the format: .nii or .hv (an image), .hs (sinograms), .petsird (list mode)"},
+	 "file to write, created with its parents; its extension selects the format: .nii or .hv (an image), .hs (sinograms),\n"
+	 ".petsird (list mode)"},
 	{0},
 };
 
@@ -250,6 +251,8 @@ static int export_series(struct options *o, const struct list *l, const struct c
 	int rc = open_series(l, config, voxel, &s, notes, &err);
 
 	if (rc == 0)
+		rc = folder_create_parent(out, &err);
+	if (rc == 0)
 		rc = format == FORMAT_NIFTI ? export_nifti(s, out, &err) : export_interfile_image(s, out, &err);
 	if (rc == 0 && format == FORMAT_NIFTI)
 		rc = export_nifti_times(s, out, &times, &err);
@@ -268,7 +271,7 @@ static int export_projections(struct options *o, const struct list *l, const str
 	size_t n = 0;
 	int code = CODE_OK;
 
-	if (sinogram_open_raw((const char *const *)l->paths, l->n, config, &s, &err) < 0 ||
+	if (sinogram_open_raw((const char *const *)l->paths, l->n, config, &s, &err) < 0 || folder_create_parent(out, &err) < 0 ||
 	    export_sinogram(s, out, files, &n, &err) < 0) {
 		code = options_fail_err(o, &err);
 		goto out;
@@ -307,7 +310,7 @@ static int export_list(struct options *o, const struct list *l, const struct con
 	int code = CODE_OK;
 
 	if (sinogram_open_data((const char *const *)l->paths, l->n, config, &s, &err) < 0 ||
-	    export_petsird(s, out, &report, &err) < 0) {
+	    folder_create_parent(out, &err) < 0 || export_petsird(s, out, &report, &err) < 0) {
 		code = options_fail_err(o, &err);
 		goto out;
 	}

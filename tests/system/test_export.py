@@ -59,7 +59,7 @@ def an_image(folder):
     paths = list(series.paths)
     random.Random(3).shuffle(paths)
 
-    nii = os.path.join(folder, "image.nii")
+    nii = os.path.join(folder, "new", "deep", "image.nii")
     said = json.loads(t.run("export", "--json", "-o", nii, *paths, *paths[:2]).stdout)
     check(said["ok"] and said["units"] == "BQML" and said["series"] == series.objects[0].SeriesInstanceUID, said)
     values, matrix = read_nifti(nii)
@@ -90,7 +90,9 @@ def what_is_refused(folder, paths, exam):
             (("-o", os.path.join(folder, "none.hs"), *paths), 4, "no sinogram object"),
             (("-o", os.path.join(folder, "none.png"), *paths), 2, "must end in"),
             (tuple(paths), 2, "-o FILE is missing"),
-            (("-o", os.path.join(folder, "not", "there.nii"), *paths), 1, "not/there.nii"),
+            (("-o", os.path.join(folder, "none", "there.nii"), exam), 4, "no PET, CT or tomosynthesis image"),
+            (("-o", os.path.join(folder, "none", "there.nii"), *paths[1:]), 4, "incomplete"),
+            (("-o", os.path.join(paths[0], "there.nii"), *paths), 1, "is not a folder"),
             (("-o", nii, os.path.join(folder, "nowhere")), 4, "nowhere")):
         done = t.run("export", *args, ok=(code,))
         check(words in done.stderr, f"'{words}' is not in: {done.stderr}")

@@ -41,6 +41,27 @@ static void test_parents(void **state)
 	assert_int_equal(folder_create(home, &err), 0);
 }
 
+static void test_parent_of_file(void **state)
+{
+	const char *files[] = {"p/q/file.nii", "p/q/other.nii", "file.nii", "./file.nii", "/file.nii"};
+	char path[PATH_MAX + 8];
+	struct err err = {0};
+	struct stat st;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		assert_int_equal(folder_create_parent(files[i], &err), 0);
+	assert_int_equal(stat("p/q", &st), 0);
+	assert_true(S_ISDIR(st.st_mode));
+	assert_int_equal(stat("p/q/file.nii", &st), -1);
+	assert_int_equal(atomic_file_put("plain", "x", 1, &err), 0);
+	assert_int_equal(folder_create_parent("plain/below.nii", &err), -ENOTDIR);
+	memset(path, 'a', sizeof(path));
+	path[sizeof(path) - 2] = '/';
+	path[sizeof(path) - 1] = '\0';
+	assert_int_equal(folder_create_parent(path, &err), -ENAMETOOLONG);
+}
+
 static void test_not_a_folder(void **state)
 {
 	struct err err = {0};
@@ -74,6 +95,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parents),
+		cmocka_unit_test(test_parent_of_file),
 		cmocka_unit_test(test_not_a_folder),
 		cmocka_unit_test(test_entries),
 	};
