@@ -12,6 +12,7 @@
 #include "dicom/core/dataset.h"
 #include "dicom/pixels/start.h"
 #include "node/base/exit_code.h"
+#include "node/base/nearest.h"
 #include "node/base/version.h"
 #include "node/cluster/cmd_pilot.h"
 #include "node/command/commands.h"
@@ -69,6 +70,16 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
+/* Return the name of the i-th command that --help lists; NULL after the last. */
+static const char *name_of(const void *ctx, size_t i)
+{
+	(void)ctx;
+	for (size_t k = 0; k < N_COMMANDS; k++)
+		if (commands[k].summary && i-- == 0)
+			return commands[k].name;
+	return NULL;
+}
+
 static void print_help(FILE *to)
 {
 	fputs("Usage: tomonode COMMAND [OPTION]... [ARGUMENT]...\n"
@@ -85,6 +96,19 @@ static void print_help(FILE *to)
 static void print_version(void)
 {
 	printf("tomonode %s (revision %s, %s build)\n", TOMONODE_VERSION, TOMONODE_REVISION, TOMONODE_BUILD_TYPE);
+}
+
+static int no_command(const char *name)
+{
+	const char *near = nearest_word(name, name_of, NULL);
+	char hint[NEAREST_HINT];
+
+	fprintf(stderr, "tomonode: no command '%s'%s\n", name, nearest_hint(near, hint));
+	if (near)
+		fprintf(stderr, "More: tomonode --help\n");
+	else
+		print_help(stderr);
+	return CODE_USAGE;
 }
 
 static int run(const struct command *command, int argc, char **argv)
@@ -113,11 +137,8 @@ static int help_on(const char *name, char *what)
 	char copy[32], help[] = "--help";
 	char *args[] = {copy, what ? what : help, what ? help : NULL, NULL};
 
-	if (!command || !command->summary) {
-		fprintf(stderr, "tomonode: no command '%s'\n", name);
-		print_help(stderr);
-		return CODE_USAGE;
-	}
+	if (!command || !command->summary)
+		return no_command(name);
 	snprintf(copy, sizeof(copy), "%s", command->name);
 	return run(command, what ? 3 : 2, args);
 }
@@ -152,11 +173,9 @@ int main(int argc, char **argv)
 	if (!strcmp(name, "help"))
 		return help_on(argv[2], argc > 3 ? argv[3] : NULL);
 	command = find_command(name);
-	if (!command) {
-		if (name[0])
-			fprintf(stderr, "tomonode: no command '%s'\n", name);
+	if (!name[0])
 		print_help(stderr);
-		return CODE_USAGE;
-	}
+	if (!command)
+		return name[0] ? no_command(name) : CODE_USAGE;
 	return run(command, argc - 1, argv + 1);
 }

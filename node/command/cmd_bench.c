@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "node/base/nearest.h"
 #include "node/base/version.h"
 #include "node/command/commands.h"
 #include "node/process/options.h"
@@ -217,13 +218,20 @@ static int list_works(const struct options *o)
 	return CODE_OK;
 }
 
+static const char *work_name(const void *ctx, size_t i)
+{
+	(void)ctx;
+	return bench_work_at(i) ? bench_work_at(i)->name : NULL;
+}
+
 static int fail_work(const struct options *o, const char *name)
 {
-	char names[1024] = "";
+	char names[1024] = "", hint[NEAREST_HINT];
 
 	for (size_t i = 0; bench_work_at(i); i++)
 		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i ? ", " : "", bench_work_at(i)->name);
-	return options_fail(o, CODE_USAGE, "--work %s is not known; allowed: %s", name, names);
+	return options_fail(o, CODE_USAGE, "--work %s is not known%s; allowed: %s", name,
+			    nearest_hint(nearest_word(name, work_name, NULL), hint), names);
 }
 
 /* Apply one option. Returns CODE_OK, or the exit code after printing the error. */

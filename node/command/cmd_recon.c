@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "node/base/device_names.h"
+#include "node/base/nearest.h"
 #include "node/base/plural.h"
 #include "node/base/progress.h"
 #include "node/command/commands.h"
@@ -192,21 +193,32 @@ static int assign(struct recon *r, struct protocol_conf *p, struct err *err)
 	for (int i = 0; i < r->n_assignments; i++)
 		if (config_set(p, r->assignments[i], err) < 0) {
 			snprintf(why, sizeof(why), "%s", err->msg);
-			return err_set(err, EINVAL, "--set %.100s: %.800s", r->assignments[i], why);
+			return err_set(err, EINVAL, "--set: %.800s", why);
 		}
 	return 0;
 }
 
-/* Choose the protocol given by --protocol for all cases, or without it one for each kind of case. Each --set must be valid for at
- * least one of them. */
+static int no_protocol(const struct recon *r)
+{
+	const struct config *c = r->config;
+	char names[600] = "", hint[NEAREST_HINT];
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->n_protocols && n < sizeof(names); i++)
+		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", i ? ", " : "", c->protocols[i].name);
+	nearest_hint(nearest_in_array(r->protocol_name, c->n_protocols ? c->protocols[0].name : NULL, c->n_protocols,
+				      sizeof(c->protocols[0])),
+		     hint);
+	return options_fail(&r->o, CODE_NOT_FOUND, "no protocol '%s'%s; available: %s", r->protocol_name, hint, names);
+}
+
+/* Choose the protocol given by --protocol for all cases, or without it one for each kind of case. */
 static int choose_protocols(struct recon *r)
 {
 	const struct protocol_conf *named = r->protocol_name ? config_protocol(r->config, r->protocol_name) : NULL;
-	struct err err = {0};
-	int chosen = 0;
 
 	if (r->protocol_name && !named)
-		return options_fail(&r->o, CODE_NOT_FOUND, "no protocol '%s'", r->protocol_name);
+		return no_protocol(r);
 	for (int kind = 0; kind < KIND_COUNT; kind++) {
 		const struct protocol_conf *p = named ? named : standard_protocol(r->config, (enum case_kind)kind);
 		struct err *why = &r->why[kind];
@@ -216,17 +228,28 @@ static int choose_protocols(struct recon *r)
 			continue;
 		}
 		r->protocols[kind] = *p;
-		if (assign(r, &r->protocols[kind], why) == 0) {
-			r->chosen[kind] = true;
-			chosen++;
-		} else if (!err.code || strstr(err.msg, OTHER_KIND)) {
-			err = *why; /* error of the kind that has this key */
-		}
+		r->chosen[kind] = assign(r, &r->protocols[kind], why) == 0;
 	}
-	if (chosen)
-		return -1;
-	return err.code ? options_fail(&r->o, CODE_USAGE, "%s", err.msg)
-			: options_fail(&r->o, CODE_NOT_FOUND, "the configuration has no protocol");
+	return -1;
+}
+
+/* Check that a kind of case has a protocol. Otherwise report why the kind of the first case has none; without cases, the kind
+ * that has the key of --set. */
+static int check_protocols(const struct recon *r)
+{
+	const struct err *why = NULL;
+
+	for (int kind = 0; kind < KIND_COUNT; kind++) {
+		if (r->chosen[kind])
+			return -1;
+		if (r->why[kind].code != ENOENT && (!why || strstr(why->msg, OTHER_KIND)))
+			why = &r->why[kind];
+	}
+	if (!why)
+		return options_fail(&r->o, CODE_NOT_FOUND, "the configuration has no protocol");
+	if (r->list->n > 0)
+		why = &r->why[kind_id(r->list->cases[0].kind)];
+	return options_fail(&r->o, why->code == ENOENT ? CODE_NOT_FOUND : CODE_USAGE, "%s", why->msg);
 }
 
 static void note_refusal(struct recon *r, int code, const char *who, const char *reason)
@@ -396,7 +419,9 @@ static int run(struct recon *r, char **paths)
 		return code;
 	if (case_list_create(paths, &r->list, &err) < 0)
 		return options_fail(&r->o, err.code == ENOENT ? CODE_NOT_FOUND : CODE_INPUT, "%s", err.msg);
-	code = check_header(r);
+	code = check_protocols(r);
+	if (code < 0)
+		code = check_header(r);
 	if (code >= 0)
 		return code;
 	r->cases = json_array();

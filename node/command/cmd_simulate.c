@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "node/base/nearest.h"
 #include "node/base/plural.h"
 #include "node/command/commands.h"
 #include "node/command/simulate_command.h"
@@ -148,13 +149,17 @@ static int (*const simulators[KIND_COUNT])(int argc, char **argv) = {
 
 static int not_simulated(const struct options *o, const char *word)
 {
-	char allowed[200] = "";
+	const char *names[KIND_COUNT + 1] = {NULL};
+	char allowed[200] = "", hint[NEAREST_HINT];
+	int n = 0;
 
 	for (int i = 0; i < KIND_COUNT; i++)
 		if (simulators[i])
-			snprintf(allowed + strlen(allowed), sizeof(allowed) - strlen(allowed), "%s, ",
-				 kind_of((enum case_kind)i)->name);
-	return options_fail(o, CODE_USAGE, "'%s' cannot be simulated; allowed: %sas the first word", word, allowed);
+			names[n++] = kind_of((enum case_kind)i)->name;
+	for (int i = 0; i < n; i++)
+		snprintf(allowed + strlen(allowed), sizeof(allowed) - strlen(allowed), "%s, ", names[i]);
+	return options_fail(o, CODE_USAGE, "'%s' cannot be simulated%s; allowed: %sas the first word", word,
+			    nearest_hint(nearest_in_list(word, names), hint), allowed);
 }
 
 static int check(struct simulate_command *c)

@@ -15,6 +15,7 @@
 #include "dicom/network/store_scu.h"
 #include "dicom/pixels/pixels.h"
 #include "kernels/clock.h"
+#include "node/base/nearest.h"
 #include "node/command/commands.h"
 #include "node/deliver/deliver.h"
 #include "node/deliver/destination.h"
@@ -226,14 +227,17 @@ static void hint(const struct config *config, const struct destination_conf *to,
 
 static int unknown(const struct options *o, const struct config *config, const char *name)
 {
-	char names[1024] = "";
+	char names[1024] = "", hint[NEAREST_HINT];
 	size_t n = 0;
 
 	for (size_t i = 0; i < config->n_destinations && n < sizeof(names); i++)
 		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", i ? ", " : "", config->destinations[i].name);
-	return options_fail(o, CODE_NOT_FOUND, "no destination '%s' in %s; there %s %s", name,
-			    config->path[0] ? config->path : "the embedded defaults", config->n_destinations == 1 ? "is" : "are",
-			    n ? names : "none");
+	return options_fail(o, CODE_NOT_FOUND, "no destination '%s' in %s%s; there %s %s", name,
+			    config->path[0] ? config->path : "the embedded defaults",
+			    nearest_hint(nearest_in_array(name, config->n_destinations ? config->destinations[0].name : NULL,
+							  config->n_destinations, sizeof(config->destinations[0])),
+					 hint),
+			    config->n_destinations == 1 ? "is" : "are", n ? names : "none");
 }
 
 int cmd_test_peer(int argc, char **argv)

@@ -6,13 +6,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "node/base/nearest.h"
+
 int simulate_not_found(const struct options *o, const char *what, const char *name, const char *names, size_t n, size_t stride)
 {
-	char list[512] = "";
+	char list[512] = "", hint[NEAREST_HINT];
 
 	for (size_t i = 0; i < n; i++)
 		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", i ? ", " : "", names + i * stride);
-	return options_fail(o, CODE_NOT_FOUND, "no %s '%s'; available: %s", what, name, list);
+	return options_fail(o, CODE_NOT_FOUND, "no %s '%s'%s; available: %s", what, name,
+			    nearest_hint(nearest_in_array(name, names, n, stride), hint), list);
 }
 
 /* Parse and check the options. Return -1, or the exit code to return. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/base/nearest.h"
 #include "node/config/config_read.h"
 #include "node/config/config_value.h"
 #include "node/config/defaults_conf.h"
@@ -336,40 +337,44 @@ const struct scanner_conf *config_scanner_named(const struct config *c, const ch
 
 /* ---- --set and descriptions ---- */
 
+/* List the keys that --set can set: those after name and kind. */
+static void list_keys(const struct config_section *section, char *ret_text, size_t size)
+{
+	size_t n = 0;
+
+	for (size_t i = 2; i < section->n_keys && n < size; i++)
+		n += (size_t)snprintf(ret_text + n, size - n, "%s%s", i > 2 ? ", " : "", section->keys[i].name);
+}
+
 int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
 {
 	const struct config_section *section = config_section_of(&config_sections[SECTION_PROTOCOLS], p);
 	const struct config_section *other;
 	const char *equals = strchr(assignment, '=');
 	const struct config_key *key;
-	char name[64], allowed[400]; /* lists all keys of a kind in a message */
+	char name[64], allowed[400], hint[NEAREST_HINT]; /* allowed: all keys of a kind */
 
 	if (!equals || equals == assignment || (size_t)(equals - assignment) >= sizeof(name))
 		return err_set(err, EINVAL, "\"%.100s\"; allowed: KEY=VALUE", assignment);
 	snprintf(name, sizeof(name), "%.*s", (int)(equals - assignment), assignment);
 	key = config_key_find(section, name);
 	other = key ? NULL : config_section_with(section, name);
+	nearest_hint(key ? NULL : config_key_nearest(section, name), hint);
+	list_keys(section, allowed, sizeof(allowed));
 	if (other)
-		return err_set(
-			err, EINVAL,
-			"key '%s': only protocols of kind %s have it, and '%s' is of kind %s; allowed: keys of its own kind",
-			name, kind_with(other)->name, p->name, kind_with(section)->name);
-	if (!key || !strcmp(name, "name") || !strcmp(name, "kind")) {
-		const char *near = key ? NULL : config_key_nearest(section, name);
-		size_t n = 0;
-
-		for (size_t i = 2; i < section->n_keys && n < sizeof(allowed); i++) /* the keys after name and kind */
-			n += (size_t)snprintf(allowed + n, sizeof(allowed) - n, "%s%s", i > 2 ? ", " : "", section->keys[i].name);
-		return err_set(err, EINVAL, "key '%s' cannot be set%s%s%s; allowed: %s", name, near ? ", did you mean '" : "",
-			       near ? near : "", near ? "'?" : "", allowed);
-	}
+		return err_set(err, EINVAL, "key '%s': only protocols of kind %s have it, and '%s' is of kind %s%s; allowed: %s",
+			       name, kind_with(other)->name, p->name, kind_with(section)->name, hint, allowed);
+	if (!key || !strcmp(name, "name") || !strcmp(name, "kind"))
+		return err_set(err, EINVAL, "'%s' is no key of kind %s%s; allowed: %s", name, kind_with(section)->name, hint,
+			       allowed);
 	if (config_value_store_text(key, equals + 1, p) < 0) {
 		const struct config_value v = {.kind = VALUE_TEXT, .text = equals + 1};
 		char shown[128];
 
 		config_value_show(&v, shown, sizeof(shown));
 		config_value_allowed(key, allowed, sizeof(allowed));
-		return err_set(err, EINVAL, "key '%s': %s; allowed: %s", name, shown, allowed);
+		return err_set(err, EINVAL, "key '%s': %s%s; allowed: %s", name, shown,
+			       nearest_hint(config_value_nearest(key, equals + 1), hint), allowed);
 	}
 	return 0;
 }

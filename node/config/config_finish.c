@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "node/base/nearest.h"
 #include "node/config/certificate_pattern.h"
 #include "node/config/config_read.h"
 #include "node/config/kind.h"
@@ -126,14 +127,13 @@ static void join_names(const struct config *c, const char *(*name)(const void *c
 static void unknown_name(struct config_reader *r, struct config_place place, const char *what, const char *of, const char *key,
 			 const char *wanted, const char *(*name)(const void *ctx, size_t i))
 {
-	const char *near = config_nearest(wanted, name, r->config);
-	char names[400];
+	char names[400], hint[NEAREST_HINT];
 
 	if (r->incomplete[name == protocol_name ? SECTION_PROTOCOLS : SECTION_DESTINATIONS])
 		return;
 	join_names(r->config, name, names, sizeof(names));
-	config_problem(r, place.file, place.line, "key '%s' of %s '%s': \"%s\" does not exist%s%s%s; allowed: %s", key, what, of,
-		       wanted, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "", names);
+	config_problem(r, place.file, place.line, "key '%s' of %s '%s': \"%s\" does not exist%s; allowed: %s", key, what, of,
+		       wanted, nearest_hint(nearest_word(wanted, name, r->config), hint), names);
 }
 
 static bool route_has(const struct route_conf *route, const char *destination)

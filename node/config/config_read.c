@@ -4,6 +4,7 @@
  * configuration.
  */
 #include "node/config/config_read.h"
+#include "node/base/nearest.h"
 
 #include <libconfig.h>
 #include <stdarg.h>
@@ -100,11 +101,12 @@ static void problem_value(struct config_reader *r, const config_setting_t *setti
 			  const struct config_value *v)
 {
 	struct config_place place = place_of(r, setting);
-	char shown[128], allowed[256];
+	char shown[128], allowed[256], hint[NEAREST_HINT];
 
 	config_value_show(v, shown, sizeof(shown));
 	config_value_allowed(key, allowed, sizeof(allowed));
-	config_problem(r, place.file, place.line, "key '%s' of %s: %s; allowed: %s", key->name, of, shown, allowed);
+	nearest_hint(v->kind == VALUE_TEXT ? config_value_nearest(key, v->text) : NULL, hint);
+	config_problem(r, place.file, place.line, "key '%s' of %s: %s%s; allowed: %s", key->name, of, shown, hint, allowed);
 }
 
 /* Read the array of a route's destinations. */
@@ -155,14 +157,13 @@ static void problem_unknown(struct config_reader *r, const config_setting_t *set
 {
 	struct config_place place = place_of(r, setting);
 	const char *near = config_key_nearest(section, config_setting_name(setting));
-	char keys[512];
+	char keys[512], hint[NEAREST_HINT];
 	size_t n = 0;
 
 	for (size_t i = 0; i < section->n_keys && n < sizeof(keys); i++)
 		n += (size_t)snprintf(keys + n, sizeof(keys) - n, "%s%s", i ? ", " : "", section->keys[i].name);
-	config_problem(r, place.file, place.line, "key '%.64s' of %s is not known%s%s%s; allowed: %s",
-		       config_setting_name(setting), of, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "",
-		       keys);
+	config_problem(r, place.file, place.line, "key '%.64s' of %s is not known%s; allowed: %s", config_setting_name(setting),
+		       of, nearest_hint(near, hint), keys);
 }
 
 /* Report a key that only entries of another kind have. */
@@ -444,19 +445,20 @@ static void read_root(struct config_reader *r, const config_setting_t *root)
 		const char *name = config_setting_name(setting);
 		struct config_place place = place_of(r, setting);
 		const char *near;
+		char hint[NEAREST_HINT];
 		size_t index;
 
 		for (index = 0; index < SECTION_COUNT; index++)
 			if (!strcmp(config_sections[index].name, name))
 				break;
 		if (index == SECTION_COUNT) {
-			near = config_nearest(name, section_name, NULL);
+			near = nearest_word(name, section_name, NULL);
 			for (size_t k = 0; near && k < SECTION_COUNT; k++) /* perhaps its list was meant */
 				r->incomplete[k] = r->incomplete[k] || !strcmp(config_sections[k].name, near);
 			config_problem(r, place.file, place.line,
-				       "section '%.64s' is not known%s%s%s; allowed: node, listeners, peers, destinations, "
-				       "routes, protocols, profiles, scanners, status",
-				       name, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+				       "section '%.64s' is not known%s; allowed: node, listeners, peers, destinations, routes, "
+				       "protocols, profiles, scanners, status",
+				       name, nearest_hint(near, hint));
 		} else if (config_sections[index].list) {
 			read_list(r, setting, index);
 		} else {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "node/base/log.h" /* syslog levels and facilities */
+#include "node/base/nearest.h"
 #include "node/config/config.h"
 #include "node/config/config_internal.h"
 #include "node/config/kind.h"
@@ -617,48 +618,6 @@ const struct config_section *config_section_with(const struct config_section *se
 	return NULL;
 }
 
-/* Return the number of letters to insert, remove or replace (Levenshtein 1966); words are cut at 31 letters. */
-static size_t distance(const char *a, const char *b)
-{
-	size_t row[33];
-	size_t n = strnlen(b, 31);
-
-	for (size_t j = 0; j <= n; j++)
-		row[j] = j;
-	for (size_t i = 0; a[i] && i < 31; i++) {
-		size_t diagonal = row[0];
-
-		row[0] = i + 1;
-		for (size_t j = 0; j < n; j++) {
-			size_t best = diagonal + (a[i] != b[j]);
-
-			diagonal = row[j + 1];
-			if (row[j] + 1 < best)
-				best = row[j] + 1;
-			if (diagonal + 1 < best)
-				best = diagonal + 1;
-			row[j + 1] = best;
-		}
-	}
-	return row[n];
-}
-
-const char *config_nearest(const char *word, const char *(*name)(const void *ctx, size_t i), const void *ctx)
-{
-	const char *best = NULL, *candidate;
-	size_t least = strlen(word) / 3 + 2; /* more differences are allowed in a longer word */
-
-	for (size_t i = 0; (candidate = name(ctx, i)); i++) {
-		size_t d = distance(word, candidate);
-
-		if (d < least) {
-			least = d;
-			best = candidate;
-		}
-	}
-	return best;
-}
-
 static const char *key_name(const void *ctx, size_t i)
 {
 	const struct config_section *section = ctx;
@@ -668,5 +627,5 @@ static const char *key_name(const void *ctx, size_t i)
 
 const char *config_key_nearest(const struct config_section *section, const char *word)
 {
-	return config_nearest(word, key_name, section);
+	return nearest_word(word, key_name, section);
 }

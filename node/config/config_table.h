@@ -90,9 +90,6 @@ const struct config_section *config_section_of(const struct config_section *sect
 const struct config_section *config_section_with(const struct config_section *section, const char *key);
 
 const struct config_key *config_key_find(const struct config_section *section, const char *name); /* NULL: none */
-/* Return the known word most similar to `word`, or NULL if none is similar. name(ctx, i) returns the i-th known word, NULL after
- * the last. */
-const char *config_nearest(const char *word, const char *(*name)(const void *ctx, size_t i), const void *ctx);
 /* Return the name of the key of the section most similar to `word`, or NULL. */
 const char *config_key_nearest(const struct config_section *section, const char *word);
 

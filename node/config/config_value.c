@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "node/base/device_names.h"
+#include "node/base/nearest.h"
 #include "node/base/network.h"
 
 static void *field(const struct config_key *key, void *base)
@@ -379,6 +380,18 @@ static void allowed_words(const struct config_key *key, char *ret_text, size_t s
 		n += (size_t)snprintf(ret_text + n, size - n, "%s%s", n ? ", " : "", c->word);
 	if (may_be_empty(key) && n < size)
 		snprintf(ret_text + n, size - n, ", or empty");
+}
+
+static const char *choice_word(const void *ctx, size_t i)
+{
+	const struct config_key *key = ctx;
+
+	return key->choices[i].word;
+}
+
+const char *config_value_nearest(const struct config_key *key, const char *text)
+{
+	return key->type == KEY_WORD || key->type == KEY_CHOICE ? nearest_word(text, choice_word, key) : NULL;
 }
 
 void config_value_allowed(const struct config_key *key, char *ret_text, size_t size)

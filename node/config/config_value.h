@@ -25,6 +25,8 @@ void config_value_defaults(const struct config_section *section, void *base);
 void config_value_format(const struct config_key *key, const void *base, char *ret_text, size_t size);
 /* Describe the allowed values: "osem, mlem"; "1 to 1000; 0: one per projection"; ... */
 void config_value_allowed(const struct config_key *key, char *ret_text, size_t size);
+/* Return the allowed word most similar to the text; NULL: none, or the key has no words. */
+const char *config_value_nearest(const struct config_key *key, const char *text);
 /* Format a value for a message: text in quotes, shortened, without control characters. */
 void config_value_show(const struct config_value *v, char *ret_text, size_t size);
 

@@ -16,6 +16,7 @@
 
 #include "dicom/core/dataset.h"
 #include "node/base/folder.h"
+#include "node/base/nearest.h"
 #include "node/base/plural.h"
 #include "node/config/config_path.h"
 
@@ -203,6 +204,28 @@ static bool store_value(const struct option_spec *row, const char *value, void *
 	}
 }
 
+static const char *long_name(const void *ctx, size_t i)
+{
+	return ((const struct option *)ctx)[i].name;
+}
+
+/* Refuse --WORD, which begins no option or several ones. */
+static int unknown_option(struct options *o, const char *word)
+{
+	size_t length = strcspn(word + 2, "="), n = 0, at = 0;
+	char name[64], several[200] = "", hint[NEAREST_HINT] = "";
+
+	snprintf(name, sizeof(name), "%.*s", (int)length, word + 2);
+	for (const struct option *l = o->scan.longs; l->name && at < sizeof(several); l++)
+		if (!strncmp(l->name, name, strlen(name)) && ++n)
+			at += (size_t)snprintf(several + at, sizeof(several) - at, "%s--%s", at ? ", " : "", l->name);
+	if (n > 1)
+		return usage_error(o, "option '%s' may be one of %s", word, several);
+	if (nearest_word(name, long_name, o->scan.longs))
+		snprintf(hint, sizeof(hint), ", did you mean '--%s'?", nearest_word(name, long_name, o->scan.longs));
+	return usage_error(o, "unknown option '%s'%s", word, hint);
+}
+
 int options_next(struct options *o)
 {
 	const struct option_spec *row;
@@ -228,7 +251,7 @@ int options_next(struct options *o)
 				return usage_error(o, "unknown option '-%c'", optopt);
 			if (optopt)
 				return usage_error(o, "option '%s' takes no value", o->argv[optind - 1]);
-			return usage_error(o, "unknown or ambiguous option '%s'", o->argv[optind - 1]);
+			return unknown_option(o, o->argv[optind - 1]);
 		default:
 			row = row_of(o, id);
 			if (!row || row->type == OPTION_RETURNED)
@@ -311,10 +334,12 @@ int options_fail_err(const struct options *o, const struct err *err)
 int options_refuse(const struct options *o, int id)
 {
 	const struct option_spec *spec = row_of(o, id);
+	char hint[NEAREST_HINT];
 
 	if (!spec)
 		return options_fail(o, CODE_USAGE, "option %d: %s is not allowed; see --help", id, o->value);
-	return options_fail(o, CODE_USAGE, "--%s %.300s is not allowed; --%s %s: %s", spec->name, o->value, spec->name,
+	return options_fail(o, CODE_USAGE, "--%s %.300s is not allowed%s; --%s %s: %s", spec->name, o->value,
+			    nearest_hint(spec->words ? nearest_in_list(o->value, spec->words) : NULL, hint), spec->name,
 			    spec->argument ? spec->argument : "", spec->help);
 }
 

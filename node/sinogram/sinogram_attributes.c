@@ -12,6 +12,7 @@
 #include "dicom/object/attribute.h"
 #include "dicom/object/dicom_tags.h"
 #include "node/base/folder.h"
+#include "node/base/nearest.h"
 #include "node/sinogram/provenance.h"
 #include "node/sinogram/sinogram_internal.h"
 
@@ -159,6 +160,34 @@ static int check_value(uint32_t tag, const char *assignment, const char *value, 
 	return 0;
 }
 
+/* Return a keyword that `import --help` names; "": none is similar. */
+static const char *keyword_hint(const char *name, char ret_text[NEAREST_HINT])
+{
+	static const char *const useful[] = {
+		"PatientPosition",
+		"PatientName",
+		"PatientID",
+		"PatientWeight",
+		"PatientSize",
+		"AcquisitionDate",
+		"AcquisitionTime",
+		"ActualFrameDuration",
+		"Radionuclide",
+		"RadionuclideHalfLife",
+		"RadionuclideTotalDose",
+		"RadiopharmaceuticalStartTime",
+		"RadiopharmaceuticalStartDateTime",
+		"DoseCalibrationFactor",
+		"CorrectedImage",
+		"Manufacturer",
+		"ManufacturerModelName",
+		"ScannerCentre",
+		NULL,
+	};
+
+	return nearest_hint(nearest_in_list(name, useful), ret_text);
+}
+
 static bool is_ours(uint32_t tag)
 {
 	static const uint32_t tags[] = {TAG_SOP_CLASS_UID,   TAG_SOP_INSTANCE_UID,	TAG_SERIES_INSTANCE_UID,  TAG_MODALITY,
@@ -174,7 +203,7 @@ static int set_value(struct sinogram_source *s, const char *assignment, struct i
 {
 	const char *equals = strchr(assignment, '=');
 	unsigned group, element;
-	char name[65];
+	char name[65], hint[NEAREST_HINT];
 	uint32_t tag;
 	int used = 0, rc;
 
@@ -188,7 +217,8 @@ static int set_value(struct sinogram_source *s, const char *assignment, struct i
 	if (sscanf(name, "%4x,%4x%n", &group, &element, &used) == 2 && !name[used])
 		tag = DICOM_TAG(group, element);
 	else if (!dicom_tag_named(name, &tag))
-		return err_set(root->err, EINVAL, "\"%s\" is neither a keyword of the DICOM dictionary nor gggg,eeee", name);
+		return err_set(root->err, EINVAL, "\"%s\" is neither a keyword of the DICOM dictionary nor gggg,eeee%s", name,
+			       keyword_hint(name, hint));
 	if (is_ours(tag))
 		return err_set(root->err, EINVAL, "%s cannot be set", name);
 	rc = check_value(tag, assignment, equals + 1, root->err);

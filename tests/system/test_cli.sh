@@ -72,6 +72,37 @@ json_is 'd["code"] == 2 and "--phantom none" in d["error"]'
 err_has "--phantom KIND: breast"
 expect 2 "$TOMONODE" simulate spect -o "$work/none"
 err_has "allowed: dbt, pet, parallel"
+# The nearest name, and what is allowed for this kind only
+refused() { # refused TEXT ARGUMENT...: wrong usage, and stderr has the text
+	text=$1
+	shift
+	expect 2 "$TOMONODE" "$@"
+	err_has "$text"
+	! grep -qF 'breast_mask' "$work/err" || fail "keys of another kind: $*"
+}
+refused "command 'recn', did you mean 'recon'?" recn
+refused "option '--protcol', did you mean '--protocol'?" recon --protcol x
+refused "option '--g' may be one of --gates, --gate-cycle" recon --g 3
+refused "not allowed, did you mean 'breast'?" simulate dbt --phantom brest
+refused "'pett' cannot be simulated, did you mean 'pet'?" simulate pett -o "$work/none"
+refused "not known, did you mean 'dbt-osem'?" bench --work dbt-osm
+refused "\"ossem\", did you mean 'osem'?; allowed: mlem, osem," recon --protocol pet-osem --set algorithm=ossem -o "$work/none" "$work"
+refused "did you mean 'iterations'?; allowed: algorithm," recon --protocol pet-osem --set iteratoins=3 -o "$work/none" "$work"
+refused "of kind pet; allowed: algorithm, iterations, subsets, matrix," recon --protocol pet-osem --set tile=3 -o "$work/none" "$work"
+expect 2 "$TOMONODE" recon --protocol dbt-osem-full --set require_quantitativ=1 -o "$work/none" "$work"
+err_has "did you mean 'require_quantitative'?; allowed: algorithm, "
+err_has "compression, description"
+expect 8 "$TOMONODE" recon --protocol pet-osm -o "$work/none" "$work"
+err_has "no protocol 'pet-osm', did you mean 'pet-osem'?; available: dbt-osem, "
+expect 8 "$TOMONODE" simulate pet --scanner siemens-mr -o "$work/none"
+err_has "did you mean 'siemens-mmr'?"
+expect 8 "$TOMONODE" test-peer pac
+err_has "did you mean 'pacs'?"
+expect 2 "$TOMONODE" no-such-command
+! grep -qF 'did you mean' "$work/err" || fail "a suggestion out of nothing: $(head -1 "$work/err")"
+printf 'protocols = ( { name = "mine"; kind = "pet"; algorithm = "osme"; } );\n' >"$work/word.conf"
+expect 3 "$TOMONODE" check -c "$work/word.conf"
+err_has "did you mean 'osem'?"
 expect 0 "$TOMONODE" help simulate parallel
 out_has "Usage: tomonode simulate parallel"
 expect 0 "$TOMONODE" help recon
