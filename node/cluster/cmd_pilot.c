@@ -141,7 +141,7 @@ enum { TOKEN_REMOVE = OPTION_LONG };
 static const struct option_spec token_option_specs[] = {
 	{'c', "config", "FILE", "configuration of the node"},
 	{TOKEN_REMOVE, "remove", NULL,
-	 "remove the secret: new connections with it are refused; a connected pilot goes on, stop it too"},
+	 "remove the secret: connections with it are refused, a connected pilot is dropped, and its case goes to another one"},
 	{0},
 };
 

@@ -37,7 +37,7 @@ struct link {
 	char id[PILOT_ID_SIZE];
 	uint64_t number;
 	uint64_t last;			/* of the node's end: highest number that was used before */
-	char secret[PILOT_SECRET_SIZE]; /* of the pilot's end */
+	char secret[PILOT_SECRET_SIZE]; /* of the pilot; at the node's end as it was when the connection began */
 	char refusal[300];		/* of the node's end: why the identity was not accepted */
 	bool secured;			/* that of TLS is done */
 	bool opened;			/* the handshake is done: the pilot has proven its token */
@@ -108,13 +108,28 @@ static bool find_secret(struct link *l, const char *identity, char ret_secret[PI
 {
 	struct err err = {0};
 
-	if (!token_parse(identity, l->id, &l->number))
+	if (!token_parse(identity, l->id, &l->number)) {
 		snprintf(l->refusal, sizeof(l->refusal), "no token of a pilot");
-	else if (pilot_secret_read(l->spool, l->id, ret_secret, &err) < 0)
+		return false;
+	}
+	if (pilot_secret_read(l->spool, l->id, ret_secret, &err) < 0) {
 		snprintf(l->refusal, sizeof(l->refusal), "%.*s", (int)sizeof(l->refusal) - 1, err.msg);
-	else
-		return true;
-	return false;
+		return false;
+	}
+	memcpy(l->secret, ret_secret, sizeof(l->secret));
+	return true;
+}
+
+int link_admitted(const struct link *l, struct err *err)
+{
+	char secret[PILOT_SECRET_SIZE];
+	int ret = pilot_secret_read(l->spool, l->id, secret, NULL);
+	bool same = ret == 0 && CRYPTO_memcmp(secret, l->secret, sizeof(secret)) == 0;
+
+	OPENSSL_cleanse(secret, sizeof(secret));
+	if (same || (ret < 0 && ret != -ENOENT)) /* it cannot be read now: nobody has removed it */
+		return 0;
+	return err_set(err, EACCES, "the secret of pilot '%s' was removed", l->id);
 }
 
 /* The node's end: find the secret of the identity. */

@@ -48,6 +48,10 @@ int link_handshake(struct link *l, struct err *err);
 int link_dial(const char *address, const struct link_pilot *pilot, uint64_t number, double timeout, struct link **ret_link,
 	      struct err *err);
 
+/* At the node: 0 while the secret that the pilot has proven is that of its ID. EACCES: it was removed, or there is another one.
+ */
+int link_admitted(const struct link *l, struct err *err);
+
 const char *link_id(const struct link *l); /* of the pilot; "": unknown before the handshake */
 uint64_t link_last(const struct link *l);  /* at the node: highest number of a token of this ID before this one */
 int link_fd(const struct link *l);

@@ -23,10 +23,12 @@
 
 #define TICK 0.5 /* s, longest wait */
 
-void pilot_end(struct pilot *p, int code)
+void pilot_end(struct pilot *p, int code, const char *why)
 {
-	if (p->code < 0)
-		p->code = code;
+	if (p->code >= 0)
+		return;
+	p->code = code;
+	snprintf(p->why, sizeof(p->why), "%.119s", why);
 }
 
 /* ---- the case ---- */
@@ -100,10 +102,14 @@ void pilot_forget_case(struct pilot *p)
 static void read_signals(struct pilot *p)
 {
 	struct signalfd_siginfo info;
+	char why[40];
 
 	while (read(p->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
-		if (info.ssi_signo != SIGCHLD)
-			pilot_end(p, CODE_OK);
+		if (info.ssi_signo != SIGCHLD) {
+			snprintf(why, sizeof(why), "SIG%s", sigabbrev_np((int)info.ssi_signo));
+			log_event(LOG_NOTICE, "ended-by-signal", "signal=%s", why);
+			pilot_end(p, CODE_OK, why);
+		}
 }
 
 static void wait_for_work(struct pilot *p)
@@ -203,9 +209,10 @@ int pilot_run(const struct pilot_conf *conf)
 
 	if (begin(&p, &err) < 0) {
 		log_event(LOG_CRIT, "pilot-not-started", "reason=%s", log_quote(err.msg));
-		pilot_end(&p, CODE_FAILED);
+		pilot_end(&p, CODE_FAILED, "");
 	} else {
 		loop(&p);
+		pilot_say_end(&p);
 	}
 	if (pilot_worker(&p)) {
 		process_kill(pilot_worker(&p), clock_seconds());

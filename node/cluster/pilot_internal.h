@@ -43,11 +43,12 @@ struct pilot {
 	struct transfer_out out;
 	int64_t *offsets; /* of out */
 	int signal_fd;
-	int code; /* exit code; -1: continue */
+	int code;      /* exit code; -1: continue */
+	char why[120]; /* of its end, for the node; "": the node knows it */
 };
 
 /* pilot.c */
-void pilot_end(struct pilot *p, int code); /* with this exit code; the first one counts */
+void pilot_end(struct pilot *p, int code, const char *why); /* exit code, and the reason for the node; the first one counts */
 /* Paths of file i of the case and of object i of its result, and their sizes; of the form that struct transfer_out wants. */
 int pilot_file_path(void *ctx, size_t i, char *ret_path, size_t size, int64_t *ret_bytes, struct err *err);
 int pilot_object_path(void *ctx, size_t i, char *ret_path, size_t size, int64_t *ret_bytes, struct err *err);
@@ -67,5 +68,6 @@ void pilot_finish(struct pilot *p, int code, const char *reason); /* the case fa
 void pilot_read_node(struct pilot *p);
 void pilot_write_node(struct pilot *p);
 bool pilot_is_sending(const struct pilot *p);
+void pilot_say_end(struct pilot *p); /* tell the node that this pilot ends */
 
 #endif

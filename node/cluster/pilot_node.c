@@ -8,6 +8,7 @@
 #include "node/cluster/pilot_internal.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@
 #define DIAL_WAIT_FIRST 0.5 /* s until the next attempt; doubled each time */
 #define DIAL_WAIT_CAP 10.0
 #define PINGS_IN_LEASE 6
+#define END_LIMIT 2.0 /* s to tell the node that this pilot ends */
 
 /* ---- to the node ---- */
 
@@ -44,7 +46,7 @@ static void drop_link(struct pilot *p, const char *reason)
 	if (p->welcome)
 		p->lost_since = clock_seconds();
 	else if (clock_seconds() - p->lost_since > p->conf->patience)
-		pilot_end(p, CODE_PEER);
+		pilot_end(p, CODE_PEER, "");
 	p->welcome = false;
 	p->dial_at = clock_seconds() + backoff_seconds(++p->dials, DIAL_WAIT_FIRST, DIAL_WAIT_CAP);
 }
@@ -89,7 +91,7 @@ void pilot_dial(struct pilot *p)
 	if (clock_seconds() - p->lost_since > p->conf->patience) {
 		log_event(LOG_ERR, "node-not-reached", "seconds=%.0f reason=%s", clock_seconds() - p->lost_since,
 			  log_quote(err.msg));
-		pilot_end(p, CODE_PEER);
+		pilot_end(p, CODE_PEER, "");
 	}
 }
 
@@ -246,7 +248,7 @@ static void on_ack(struct pilot *p, const struct wire_message *m)
 		return;
 	pilot_forget_case(p);
 	if (broken)
-		pilot_end(p, CODE_DEVICE);
+		pilot_end(p, CODE_DEVICE, "its device failed");
 }
 
 static void on_cancel(struct pilot *p, const struct wire_message *m)
@@ -269,7 +271,7 @@ static void on_refused(struct pilot *p, const struct wire_message *m)
 	if (m->code == EALREADY && p->token < (uint64_t)m->last) /* the clock of this machine, or of the last pilot, is wrong */
 		p->token = (uint64_t)m->last;
 	if (m->code == EPROTO || m->code == EBADMSG || m->code == EPERM || clock_seconds() - p->lost_since > p->conf->patience)
-		pilot_end(p, CODE_PEER);
+		pilot_end(p, CODE_PEER, "");
 	drop_link(p, m->text);
 }
 
@@ -312,7 +314,7 @@ static void on_message(struct pilot *p, struct wire_message *m, const void *byte
 		break;
 	case WIRE_END:
 		log_event(LOG_NOTICE, "ended-by-node", "reason=%s", log_quote(m->text));
-		pilot_end(p, CODE_OK);
+		pilot_end(p, CODE_OK, "");
 		break;
 	default:
 		break;
@@ -333,6 +335,28 @@ void pilot_read_node(struct pilot *p)
 	}
 	if (p->link && got < 0)
 		drop_link(p, err.msg);
+}
+
+void pilot_say_end(struct pilot *p)
+{
+	struct wire_message m = {.kind = WIRE_END};
+	double until = clock_seconds() + END_LIMIT;
+	const void *bytes;
+	size_t n;
+
+	if (!p->link || !p->welcome || !p->why[0])
+		return;
+	snprintf(m.text, sizeof(m.text), "%s", p->why);
+	if (link_send(p->link, &m, NULL) < 0 || link_drain(p->link, END_LIMIT, NULL) < 0)
+		return;
+	while (clock_seconds() < until) { /* until the node closes: a close while it still sends would reset the connection */
+		struct pollfd fd = {link_fd(p->link), POLLIN, 0};
+
+		if (link_receive(p->link, &m, &bytes, &n, NULL) < 0)
+			return;
+		wire_clear(&m);
+		poll(&fd, 1, 100);
+	}
 }
 
 bool pilot_is_sending(const struct pilot *p)

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,7 @@ void pilot_start_worker(struct pilot *p)
 	p->worker_ready = false;
 	if (process_table_spawn(&p->processes, &role, args, clock_seconds(), &err) < 0) {
 		log_event(LOG_ERR, "worker-not-started", "reason=%s", log_quote(err.msg));
-		pilot_end(p, CODE_FAILED);
+		pilot_end(p, CODE_FAILED, "its worker cannot be started");
 	}
 }
 
@@ -144,7 +145,7 @@ static void on_worker_message(struct pilot *p, const struct worker_message *m)
 		break;
 	case WORKER_REFUSED:
 		log_event(LOG_CRIT, "device-refused", "device=%s reason=%s", log_quote(p->device), log_quote(m->text));
-		pilot_end(p, CODE_DEVICE);
+		pilot_end(p, CODE_DEVICE, "its device was refused");
 		break;
 	case WORKER_ALIVE:
 		snprintf(progress.text, sizeof(progress.text), "%.60s", m->text);
@@ -172,6 +173,12 @@ static void read_worker(struct pilot *p)
 		on_worker_message(p, &m);
 }
 
+static bool was_ended(int status)
+{
+	return (WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) ||
+	       (WIFEXITED(status) && WEXITSTATUS(status) == CODE_CANCELLED);
+}
+
 void pilot_reap_worker(struct pilot *p)
 {
 	struct process ended;
@@ -184,7 +191,9 @@ void pilot_reap_worker(struct pilot *p)
 	close(ended.ipc_fd);
 	process_describe(status, how, sizeof(how));
 	log_event(LOG_DEBUG, "process-ended", "role=case pid=%ld how=%s", (long)ended.pid, log_quote(how));
-	if (p->phase == PILOT_RUNNING && ended.job != 0) {
+	if (ended.kill_at == 0 && was_ended(status)) /* as by Slurm, which ends all processes of a job */
+		pilot_end(p, CODE_OK, "its worker was ended by SIGTERM");
+	if (p->code < 0 && p->phase == PILOT_RUNNING && ended.job != 0) {
 		snprintf(reason, sizeof(reason), "the worker of pilot %.60s %s", p->conf->name, how);
 		pilot_finish(p, EIO, reason);
 	}
@@ -192,7 +201,7 @@ void pilot_reap_worker(struct pilot *p)
 		return; /* the pilot ends when the node knows */
 	if (!p->worker_ready && ended.kill_at == 0 && WIFSIGNALED(status) && ++p->worker_deaths >= WORKER_DEATHS_MAX) {
 		log_event(LOG_CRIT, "device-failed", "device=%s reason=%s", log_quote(p->device), log_quote(how));
-		pilot_end(p, CODE_DEVICE);
+		pilot_end(p, CODE_DEVICE, "its device failed");
 	}
 	if (p->code < 0)
 		pilot_start_worker(p);

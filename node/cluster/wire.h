@@ -21,8 +21,9 @@
  *	FILE, DATA ... for each object
  *	                                             ACK (the result is safe: the pilot removes all files of the case)
  *
- * CANCEL: the node no longer wants the case; the pilot stops, removes its files and sends OUTCOME with ECANCELED. END: no more
- * cases, end. PING, PONG: signs of life, while nothing else is sent. With a shared spool neither files nor objects are sent.
+ * CANCEL: the node no longer wants the case; the pilot stops, removes its files and sends OUTCOME with ECANCELED. END of the
+ * node: no more cases, end; of a pilot: it ends (text: why), and its case is not computed any more. PING, PONG: signs of life,
+ *while nothing else is sent. With a shared spool neither files nor objects are sent.
  */
 #ifndef TOMONODE_NODE_WIRE_H
 #define TOMONODE_NODE_WIRE_H

@@ -28,7 +28,9 @@ enum worker_message_kind {
 	WORKER_FORGET, /* to a seat: the case is not needed: the pilot stops it; then DONE, or READY if it had reported the case
 			*/
 	WORKER_END,    /* to an idle seat: the pilot ends */
-	WORKER_UNANSWERED,  /* of a seat: its pilot did not stop a case that is not needed; pilot. Then the seat ends */
+	WORKER_UNANSWERED, /* of a seat: its pilot did not stop a case that is not needed; pilot. Then the seat ends */
+	WORKER_LEFT, /* of a seat: its pilot ended by itself or was removed: it no longer computes the case; job; text: why. Then
+			the seat ends */
 	WORKER_TURNED_AWAY, /* of a seat that waits: it refused a pilot; pilot; text: its address and why */
 };
 

@@ -292,6 +292,17 @@ static void on_broken(struct schedule *s, struct process *p, const char *reason,
 		interrupted(s, job, reason, now);
 }
 
+/* The pilot does not compute the case any more, and will not return: no lease is to be waited for. */
+static void on_left(struct schedule *s, struct process *p, const char *reason, double now)
+{
+	int64_t job = p->job;
+
+	update(s, p->slot, SLOT_STOPPING, 0, NULL);
+	p->job = 0;
+	leave_job(s, job);
+	interrupted(s, job, reason, now);
+}
+
 static void on_unanswered(struct schedule *s, const struct worker_message *m)
 {
 	log_event(LOG_WARNING, "pilot-unanswered", "pilot=%s reason=%s", log_quote(m->pilot), log_quote(m->text));
@@ -335,6 +346,9 @@ static void on_message(struct schedule *s, struct process *p, const struct worke
 	case WORKER_BROKEN:
 		on_broken(s, p, m->text, now);
 		process_stop(p, s->clock, STOP_GRACE);
+		break;
+	case WORKER_LEFT:
+		on_left(s, p, m->text, now);
 		break;
 	case WORKER_TURNED_AWAY:
 		if (p->seat)

@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <malloc.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -30,6 +31,7 @@
 #include "node/worker/seat.h"
 
 #define ALIVE_EVERY 0.5	   /* s between two messages WORKER_ALIVE */
+#define ADMITTED_EVERY 1.0 /* s between two looks whether the pilot's secret was removed */
 #define CONFIG_MAX 8000000 /* bytes of the configuration */
 
 static bool stopped(void *ctx)
@@ -57,13 +59,30 @@ static void read_manager(struct seat *s)
 		s->cancelled = s->cancelled || (m.kind == WORKER_FORGET && m.job == s->job);
 }
 
+/* EACCES: the pilot's secret was removed; the pilot was told, and it ends. */
+static int check_admitted(struct seat *s, double now, struct err *err)
+{
+	struct wire_message m = {.kind = WIRE_REFUSED, .code = EPERM};
+
+	if (now - s->admitted_at < ADMITTED_EVERY)
+		return 0;
+	s->admitted_at = now;
+	if (link_admitted(s->link, err) == 0)
+		return 0;
+	s->left = s->removed = true;
+	snprintf(m.text, sizeof(m.text), "%s", err->msg);
+	if (link_send(s->link, &m, NULL) == 0)
+		link_drain(s->link, 1, NULL);
+	return -EACCES;
+}
+
 /* Send what waits, and a sign of life if nothing was sent for a while. */
 static int keep_alive(struct seat *s, struct err *err)
 {
 	double lease = s->process.config->cluster.lease, now = clock_seconds();
-	int ret = 0;
+	int ret = check_admitted(s, now, err);
 
-	if (now - link_sent(s->link) > lease / SEAT_PINGS_IN_LEASE)
+	if (ret == 0 && now - link_sent(s->link) > lease / SEAT_PINGS_IN_LEASE)
 		ret = link_send(s->link, &(struct wire_message){.kind = WIRE_PING}, err);
 	if (ret == 0)
 		ret = link_flush(s->link, err);
@@ -81,6 +100,10 @@ static int receive(struct seat *s, struct wire_message *ret_message, const void 
 		ret = link_send(s->link, &(struct wire_message){.kind = WIRE_PONG}, err);
 	else if (ret == 1 && ret_message->kind == WIRE_PONG)
 		ret = 0;
+	if (ret == 1 && ret_message->kind == WIRE_END) {
+		s->left = true;
+		ret = err_set(err, ECONNRESET, "the pilot %s ended: %.100s", s->hello.name, ret_message->text);
+	}
 	return ret;
 }
 
@@ -94,7 +117,7 @@ int seat_receive(struct seat *s, struct wire_message *ret_message, const void **
 	if (ret != 0)
 		return ret;
 	fds[1].events = (short)(link_events(s->link) | (s->sending ? POLLOUT : 0));
-	poll(fds, 2, (int)(1000 * s->process.config->cluster.lease / SEAT_PINGS_IN_LEASE / 2));
+	poll(fds, 2, (int)(1000 * fmin(s->process.config->cluster.lease / SEAT_PINGS_IN_LEASE / 2, ADMITTED_EVERY)));
 	if (s->job != 0)
 		read_manager(s);
 	return 0;
@@ -222,7 +245,9 @@ static int do_job(struct seat *s, const struct worker_message *m, struct err *er
 		end = job_run(&conf, err);
 	s->process.journal = journal_close(s->process.journal);
 	malloc_trim(0);
-	if (end == JOB_RUN_LOST && clock_seconds() - link_heard(s->link) > s->process.config->cluster.lease)
+	if (end == JOB_RUN_LOST && s->left)
+		tell(s, WORKER_LEFT, err->msg);
+	else if (end == JOB_RUN_LOST && clock_seconds() - link_heard(s->link) > s->process.config->cluster.lease)
 		tell(s, WORKER_BROKEN, err->msg[0] ? err->msg : "the pilot was silent for the time of its lease");
 	ret = after_job(s, end, err);
 	s->job = s->attempt = 0;
@@ -314,9 +339,12 @@ static int run(struct seat *s)
 	s->job = s->attempt = 0;
 	if (ret == 0)
 		ret = work(s, &err);
-	regular = work_process_stopped() || ret == -ECANCELED;
-	log_event(regular ? LOG_INFO : LOG_WARNING, "pilot-left", "pilot=%s name=%s reason=%s", log_quote(link_id(s->link)),
-		  log_quote(s->hello.name), log_quote(work_process_stopped() ? "stopped" : err.msg));
+	regular = work_process_stopped() || ret == -ECANCELED || (s->left && !s->removed);
+	log_event(!regular  ? LOG_WARNING
+		  : s->left ? LOG_NOTICE
+			    : LOG_INFO,
+		  "pilot-left", "pilot=%s name=%s reason=%s", log_quote(link_id(s->link)), log_quote(s->hello.name),
+		  log_quote(work_process_stopped() ? "stopped" : err.msg));
 	audit_pilot(&pilot, false, regular ? NULL : err.msg);
 	return regular ? CODE_CANCELLED : CODE_PEER;
 }

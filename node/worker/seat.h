@@ -26,6 +26,9 @@ struct seat {
 	bool cancelled;		   /* the manager does not want the case any more */
 	bool sending;		   /* files of the case wait to be queued */
 	bool rejected;		   /* the pilot returned a result that is not of the case */
+	bool left;		   /* the pilot ended by itself, or its secret was removed */
+	bool removed;		   /* its secret was */
+	double admitted_at;	   /* clock_seconds() when the secret was looked up last */
 	bool (*stopped)(void);	   /* SIGTERM */
 };
 

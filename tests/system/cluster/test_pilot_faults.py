@@ -36,6 +36,49 @@ def a_killed_pilot(folder, things, shared=False):
     wait_for("work/ is empty", lambda: not os.listdir(os.path.join(n.spool, "work")), 10)
 
 
+def goes_to_another(folder, things, end, reason):
+    """After end(node, pilot) another pilot gets the case at once, long before the lease is over, and no failure is counted."""
+    n, _ = cluster_node(folder, things, lease=600.0, attempts=1)
+    long_case(n)
+    n.start()
+    first = Pilot(n, things, "d1").connected()
+    h.send(n.port, exam(folder))
+    job = running(n, first)
+    quick_case(n)
+    other = Pilot(n, things, "d2").connected()
+    end(n, first)
+    wait_for("the case goes to another pilot", lambda: "case-received" in other.log_text(), 5)
+    n.wait_states("delivered")
+    why = [e["detail"]["reason"] for e in n.show(job)["events"] if e["event"] == "interrupted"]
+    check(why == [reason] and "crashed" not in events_of(n.spool, job), f"{why} {events_of(n.spool, job)}")
+    check("pilot d2" in made_by(n, job)[-1], f"{made_by(n, job)}")
+    left = [line for line in n.log_text().splitlines() if " pilot-left pilot=d1 " in line]
+    check(len(left) == 1 and reason in left[0], f"{left}")
+    return first, left[0]
+
+
+def a_pilot_that_is_ended(folder, things):
+    """SIGTERM: it ended, and is not lost."""
+    first, left = goes_to_another(folder, things, lambda n, pilot: pilot.process.terminate(), "the pilot d1 ended: SIGTERM")
+    check(first.process.wait(20) == 0 and " notice seat" in left, f"{first.process.returncode} {left}")
+
+
+def a_pilot_whose_worker_is_ended(folder, things):
+    """SIGTERM to its worker first, as from Slurm, which sends it to all processes of a job."""
+    def end(_, pilot):
+        worker = subprocess.run(["pgrep", "-s", str(pilot.process.pid), "-f", "tomonode case"], capture_output=True, text=True).stdout.split()[0]
+        os.kill(int(worker), signal.SIGTERM)
+    first, _ = goes_to_another(folder, things, end, "the pilot d1 ended: its worker was ended by SIGTERM")
+    check(first.process.wait(20) == 0, f"{first.process.returncode}")
+
+
+def a_removed_secret(folder, things):
+    """A connected pilot whose secret was removed is dropped, and ends."""
+    first, left = goes_to_another(folder, things, lambda n, pilot: n.command("pilot-token", "--remove", "d1"), "the secret of pilot 'd1' was removed")
+    check(first.process.wait(20) == 7 and " warning seat" in left, f"{first.process.returncode} {left}")
+    check("pilot-refused" in first.log_text() and "was removed" in first.log_text(), first.log_text())
+
+
 def a_killed_pilot_in_a_shared_spool(folder, things):
     a_killed_pilot(folder, things, True)
 
@@ -235,4 +278,4 @@ def files_of_other_lengths(folder, things):
 
 
 if __name__ == "__main__":
-    h.main([a_cut_result, a_full_disk_of_a_pilot, a_full_disk_of_the_node, files_of_other_lengths, a_crashed_worker, a_node_that_cannot_record, a_restarted_node, a_stopped_node, a_killed_seat, a_silent_pilot, a_killed_pilot, a_killed_pilot_in_a_shared_spool], beside=3)
+    h.main([a_cut_result, a_full_disk_of_a_pilot, a_full_disk_of_the_node, files_of_other_lengths, a_crashed_worker, a_node_that_cannot_record, a_restarted_node, a_stopped_node, a_killed_seat, a_silent_pilot, a_pilot_that_is_ended, a_pilot_whose_worker_is_ended, a_removed_secret, a_killed_pilot, a_killed_pilot_in_a_shared_spool], beside=3)
