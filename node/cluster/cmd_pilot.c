@@ -117,6 +117,7 @@ int cmd_pilot(int argc, char **argv)
 {
 	struct pilot_options p = {.device = "auto", .patience = 600};
 	struct options o;
+	struct err err = {0};
 	int id;
 
 	options_begin(&o, &pilot_spec, argc, argv);
@@ -127,6 +128,8 @@ int cmd_pilot(int argc, char **argv)
 		return o.code;
 	if (!p.node || !p.id || !p.secret_file)
 		return options_fail(&o, CODE_USAGE, "--node, --id and --secret-file are required");
+	if (link_check_address(p.node, &err) < 0)
+		return options_fail(&o, CODE_USAGE, "--node %s", err.msg);
 	if (!pilot_id_is_valid(p.id))
 		return options_fail(&o, CODE_USAGE, "--id %s is not allowed: 1 to 63 letters, digits, '-' and '_'", p.id);
 	if (!p.certificate != !p.authorities || (p.key && !p.certificate))

@@ -445,17 +445,27 @@ static int connect_to(const struct addrinfo *a, double until, struct err *err)
 	return err_set(err, code, "%s", strerror(code));
 }
 
+static bool is_port(const char *text)
+{
+	size_t n = strlen(text);
+
+	return n > 0 && n <= 5 && strspn(text, "0123456789") == n && strtol(text, NULL, 10) > 0 &&
+	       strtol(text, NULL, 10) <= 65535;
+}
+
 /* Split "HOST:PORT" or "[ADDRESS]:PORT". */
 static bool split_address(const char *address, char ret_host[128], char ret_port[8])
 {
 	const char *colon = strrchr(address, ':');
 	size_t n = colon ? (size_t)(colon - address) : 0;
 
+	if (address[0] != '[' && memchr(address, ':', n))
+		return false;
 	if (n > 1 && address[0] == '[' && address[n - 1] == ']') {
 		address++;
 		n -= 2;
 	}
-	if (n == 0 || n >= 128 || strlen(colon + 1) >= 8)
+	if (n == 0 || n >= 128 || !is_port(colon + 1))
 		return false;
 	memcpy(ret_host, address, n);
 	ret_host[n] = '\0';
@@ -463,14 +473,24 @@ static bool split_address(const char *address, char ret_host[128], char ret_port
 	return true;
 }
 
+int link_check_address(const char *address, struct err *err)
+{
+	char host[128], port[8];
+
+	if (split_address(address, host, port))
+		return 0;
+	return err_set(err, EINVAL, "'%.150s' is no address of a node; allowed: HOST:PORT, PORT from 1 to 65535", address);
+}
+
 static int connect_any(const char *address, double until, struct err *err)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV}, *list = NULL;
 	char host[128], port[8];
-	int fd = -1, rc;
+	int fd = -1, rc = link_check_address(address, err);
 
-	if (!split_address(address, host, port))
-		return err_set(err, EINVAL, "'%s' is no address; allowed: HOST:PORT", address);
+	if (rc < 0)
+		return rc;
+	split_address(address, host, port);
 	rc = getaddrinfo(host, port, &hints, &list);
 	if (rc != 0)
 		return err_set(err, EHOSTUNREACH, "cannot resolve %s: %s", address, gai_strerror(rc));

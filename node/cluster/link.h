@@ -44,6 +44,8 @@ struct link *link_close(struct link *l); /* accepts NULL, returns NULL */
 /* Continue the handshake. 1: done; 0: call again when link_events() occur; negative: failed. EALREADY, EPERM: the handshake is
  * done, but the token was used before, or the ID is blocked: send WIRE_REFUSED and close. */
 int link_handshake(struct link *l, struct err *err);
+/* EINVAL: it is not HOST:PORT or [ADDRESS]:PORT with a port from 1 to 65535. */
+int link_check_address(const char *address, struct err *err);
 /* Connect to HOST:PORT and do the handshake within `timeout` s. */
 int link_dial(const char *address, const struct link_pilot *pilot, uint64_t number, double timeout, struct link **ret_link,
 	      struct err *err);

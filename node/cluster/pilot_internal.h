@@ -33,6 +33,7 @@ struct pilot {
 	bool welcome; /* the node accepted this connection */
 	double lease, dial_at, lost_since;
 	int dials;
+	double warned_at; /* time of the last warning about a connection that failed; 0: none since the last connection */
 	uint64_t token;
 	enum pilot_phase phase;
 	struct pilot_case order;

@@ -22,6 +22,7 @@
 
 #define DIAL_WAIT_FIRST 0.5 /* s until the next attempt; doubled each time */
 #define DIAL_WAIT_CAP 10.0
+#define WARN_EVERY 30.0 /* s between two warnings that the node is not reached */
 #define PINGS_IN_LEASE 6
 #define END_LIMIT 2.0 /* s to tell the node that this pilot ends */
 
@@ -34,6 +35,28 @@ static void stop_sending(struct pilot *p)
 	p->out.n = p->out.index = 0;
 }
 
+/* Dial again later, or end: the node was not reached, or did not accept this pilot. */
+static void plan_dial(struct pilot *p, const char *reason)
+{
+	double now = clock_seconds(), left = p->lost_since + p->conf->patience - now;
+	double wait = backoff_seconds(++p->dials, DIAL_WAIT_FIRST, DIAL_WAIT_CAP);
+	bool warn = p->warned_at == 0 || now - p->warned_at >= WARN_EVERY;
+
+	p->dial_at = now + wait;
+	if (p->code >= 0)
+		return;
+	if (left < 0) {
+		log_event(LOG_ERR, "node-given-up", "node=%s seconds=%.0f attempts=%d reason=%s", log_quote(p->conf->address),
+			  now - p->lost_since, p->dials, log_quote(reason));
+		pilot_end(p, CODE_PEER, "");
+		return;
+	}
+	log_event(warn ? LOG_WARNING : LOG_DEBUG, "node-not-reached",
+		  "node=%s attempt=%d retry_seconds=%.1f give_up_seconds=%.0f reason=%s", log_quote(p->conf->address), p->dials,
+		  wait, left, log_quote(reason));
+	p->warned_at = warn ? now : p->warned_at;
+}
+
 static void drop_link(struct pilot *p, const char *reason)
 {
 	if (!p->link)
@@ -43,12 +66,13 @@ static void drop_link(struct pilot *p, const char *reason)
 	p->link = link_close(p->link);
 	transfer_in_end(&p->in);
 	stop_sending(p);
-	if (p->welcome)
-		p->lost_since = clock_seconds();
-	else if (clock_seconds() - p->lost_since > p->conf->patience)
-		pilot_end(p, CODE_PEER, "");
+	if (!p->welcome) {
+		plan_dial(p, reason);
+		return;
+	}
 	p->welcome = false;
-	p->dial_at = clock_seconds() + backoff_seconds(++p->dials, DIAL_WAIT_FIRST, DIAL_WAIT_CAP);
+	p->lost_since = clock_seconds();
+	p->dial_at = p->lost_since + backoff_seconds(++p->dials, DIAL_WAIT_FIRST, DIAL_WAIT_CAP);
 }
 
 void pilot_send(struct pilot *p, const struct wire_message *m)
@@ -85,14 +109,7 @@ void pilot_dial(struct pilot *p)
 		send_hello(p);
 		return;
 	}
-	p->dials++;
-	p->dial_at = clock_seconds() + backoff_seconds(p->dials, DIAL_WAIT_FIRST, DIAL_WAIT_CAP);
-	log_event(p->dials == 1 ? LOG_WARNING : LOG_DEBUG, "node-not-reached", "reason=%s", log_quote(err.msg));
-	if (clock_seconds() - p->lost_since > p->conf->patience) {
-		log_event(LOG_ERR, "node-not-reached", "seconds=%.0f reason=%s", clock_seconds() - p->lost_since,
-			  log_quote(err.msg));
-		pilot_end(p, CODE_PEER, "");
-	}
+	plan_dial(p, err.msg);
 }
 
 void pilot_send_outcome(struct pilot *p)
@@ -285,6 +302,7 @@ static void on_message(struct pilot *p, struct wire_message *m, const void *byte
 	case WIRE_WELCOME:
 		p->welcome = true;
 		p->dials = 0;
+		p->warned_at = 0;
 		p->lease = (double)m->lease / 1000;
 		log_event(LOG_NOTICE, "connected", "node=%s device=%s", log_quote(p->conf->address), log_quote(p->device_name));
 		break;

@@ -195,6 +195,24 @@ def a_node_that_cannot_record(folder, things):
     pilot.connected()
 
 
+def a_wrong_address(folder, things):
+    """No port: refused at once, with the reason. A port where nobody listens: the log says what is tried and when it gives up, and that it did."""
+    n, _ = cluster_node(folder, things)
+    n.start()
+    Pilot(n, things, "d1").connected()
+    pilot = [h.TOMONODE, "pilot", "--id", "d1", "--secret-file", things[-1].secret_path, "--device", "cpu:1"]
+    for address in ("node", "node:", ":11113", "node:0", "node:65536", "node:dicom", "::1"):
+        p = h.run(*pilot, "--node", address, code=2)
+        check(f"--node '{address}' is no address of a node; allowed: HOST:PORT, PORT from 1 to 65535" in p.stderr, p.stderr)
+    n.cluster_port = h.free_port()
+    lost = Pilot(n, things, "d1", options=["--patience", "2"])
+    check(lost.process.wait(60) == 7, "another exit code")
+    tries = [line for line in lost.log_text().splitlines() if " node-not-reached " in line]
+    where = f"node=127.0.0.1:{n.cluster_port}"
+    check(len(tries) == 1 and f"{where} attempt=1 retry_seconds=" in tries[0] and "give_up_seconds=" in tries[0] and "Connection refused" in tries[0], lost.log_text())
+    check(f"node-given-up {where} seconds=" in lost.log_text(), lost.log_text())
+
+
 def a_crashed_worker(folder, things):
     """The case that crashes the worker of a pilot is counted as crashed, and the pilot continues."""
     n, _ = cluster_node(folder, things)
@@ -278,4 +296,4 @@ def files_of_other_lengths(folder, things):
 
 
 if __name__ == "__main__":
-    h.main([a_cut_result, a_full_disk_of_a_pilot, a_full_disk_of_the_node, files_of_other_lengths, a_crashed_worker, a_node_that_cannot_record, a_restarted_node, a_stopped_node, a_killed_seat, a_silent_pilot, a_pilot_that_is_ended, a_pilot_whose_worker_is_ended, a_removed_secret, a_killed_pilot, a_killed_pilot_in_a_shared_spool], beside=3)
+    h.main([a_cut_result, a_full_disk_of_a_pilot, a_full_disk_of_the_node, files_of_other_lengths, a_crashed_worker, a_wrong_address, a_node_that_cannot_record, a_restarted_node, a_stopped_node, a_killed_seat, a_silent_pilot, a_pilot_that_is_ended, a_pilot_whose_worker_is_ended, a_removed_secret, a_killed_pilot, a_killed_pilot_in_a_shared_spool], beside=3)
