@@ -8,12 +8,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "kernels/clock.h"
 #include "node/base/device_names.h"
+#include "node/base/folder.h"
 #include "node/base/nearest.h"
 #include "node/base/plural.h"
 #include "node/base/progress.h"
 #include "node/command/commands.h"
 #include "node/command/gate_options.h"
+#include "node/command/interfile_cases.h"
 #include "node/process/options.h"
 #include "node/reconstruct/case_files.h"
 #include "node/reconstruct/reconstruct.h"
@@ -29,7 +32,11 @@ enum {
 	OPTION_SAME_PATIENT,
 	OPTION_HEADER,
 	OPTION_FRAMES,
-	OPTION_ATTRIBUTE
+	OPTION_ATTRIBUTE,
+	OPTION_MULTIPLICATIVE,
+	OPTION_ADDITIVE,
+	OPTION_ATTENUATION,
+	OPTION_NORMALISATION
 };
 
 struct recon {
@@ -43,6 +50,7 @@ struct recon {
 	char gate_keys[3][PET_CYCLE_TEXT + 16]; /* "gates=N" ...; "": not given */
 	struct petsird_case petsird;
 	char *attributes[ATTRIBUTES_MAX];
+	struct interfile_cases interfile;
 	bool same_patient;
 	const char *header; /* NULL: not given */
 	struct config *config;
@@ -71,10 +79,16 @@ static const struct option_spec option_specs[] = {
 	{0, "gate-cycle", "MIN,MAX", "with --gates: lengths of the cycles that are used, ms; default: all",
 	 INTO_TEXT(struct recon, gates.cycle)},
 	{0, "like", "FILE.dcm",
-	 "of a PETSIRD file: copy patient, study, frame of reference, times and radiopharmaceutical from this file",
+	 "of an Interfile or PETSIRD file: copy patient, study, frame of reference, times and radiopharmaceutical from this file",
 	 INTO_TEXT(struct recon, petsird.like)},
 	{OPTION_ATTRIBUTE, "attribute", "KEYWORD=VALUE",
-	 "of a PETSIRD file: set an attribute, such as PatientPosition=HFS, as `tomonode import --set` does; may\nbe repeated"},
+	 "of an Interfile or PETSIRD file: set an attribute, such as PatientPosition=HFS, as `tomonode import\n--set` does; may "
+	 "be "
+	 "repeated"},
+	{OPTION_MULTIPLICATIVE, "multiplicative", "F.hs", "of an Interfile: factors m of the model y = m (A x) + b"},
+	{OPTION_ADDITIVE, "additive", "F.hs", "of an Interfile: background b of this model, in counts"},
+	{OPTION_ATTENUATION, "attenuation", "F.hs", "of an Interfile: attenuation correction factors, at least 1"},
+	{OPTION_NORMALISATION, "normalisation", "F.hs", "of an Interfile: normalisation correction factors, above 0"},
 	{0, "axes", "X,Y,Z", "of a PETSIRD file: its axes that are x, y, z of the scanner (docs/petsird.md); default x,y,z",
 	 INTO_TEXT(struct recon, petsird.axes)},
 	{0, "no-tof", NULL, "of a PETSIRD file: without time of flight", INTO_ON(struct recon, petsird.no_tof)},
@@ -87,20 +101,26 @@ static const struct option_spec option_specs[] = {
 
 static const struct command_spec spec = {
 	.name = "recon",
-	.usage =
-		"[-c FILE] [--protocol NAME] [--device SPEC] [--set KEY=VALUE]... [--frames TABLE]\n"
-		"                      [--gates N --marks SIGNAL|FILE [--gate-cycle MIN,MAX]] [--same-patient [--header FILE]]\n"
-		"                      [--like FILE.dcm] [--attribute KEYWORD=VALUE]... [--axes X,Y,Z] [--no-tof] -o DIR PATH...",
+	.usage = "[-c FILE] [--protocol NAME] [--device SPEC] [--set KEY=VALUE]... [--frames TABLE]\n"
+		 "                      [--gates N --marks SIGNAL|FILE [--gate-cycle MIN,MAX]] [--same-patient [--header FILE]]\n"
+		 "                      [--like FILE.dcm] [--attribute KEYWORD=VALUE]... [--axes X,Y,Z] [--no-tof] -o DIR "
+		 "PATH...\n"
+		 "       tomonode recon FILE.hs [--attenuation F.hs] [--normalisation F.hs] [--multiplicative F.hs] [--additive "
+		 "F.hs]\n"
+		 "                      [OPTION]... -o DIR",
 	.summary = "Reconstruct tomosynthesis exams, PET acquisitions and parallel beam data from DICOM files or folders "
-		   "(recursive).",
+		   "(recursive),\nInterfile headers (STIR) or PETSIRD files.",
 	.text = "Tomosynthesis projections with the same study, series, laterality, view and frame of reference are one case; "
 		"the\n"
 		"result is one object. Sinograms with the same study, series and frame of reference are one case; the result is "
 		"a\n"
 		"series with one object per slice (docs/sinogram-object.md describes sinograms). A PETSIRD file is a case of "
 		"its\n"
-		"own, reconstructed event by event (docs/petsird.md). Other files that are not DICOM are ignored. If a case is\n"
-		"refused, the reason is printed and the others are still reconstructed.",
+		"own, reconstructed event by event (docs/petsird.md), and so is an Interfile header that is named on the "
+		"command\n"
+		"line (docs/sinogram-object.md). Other files that are not DICOM are ignored. If a case is refused, the reason "
+		"is\n"
+		"printed and the others are still reconstructed.",
 	.options = option_specs,
 	.json = true,
 	.min_arguments = 1,
@@ -124,6 +144,8 @@ static int read_gates(struct recon *r, const char *table)
 
 static int read_options(struct recon *r, int argc, char **argv)
 {
+	static const enum sinogram_role roles[] = {SINOGRAM_MULTIPLICATIVE, SINOGRAM_ADDITIVE, SINOGRAM_ATTENUATION,
+						   SINOGRAM_NORMALISATION};
 	const char *table = NULL;
 	struct pet_frames frames;
 	struct err err = {0};
@@ -145,6 +167,8 @@ static int read_options(struct recon *r, int argc, char **argv)
 			r->assignments[r->n_assignments++] = r->o.value;
 		else if (id == OPTION_ATTRIBUTE && r->petsird.n_set < ATTRIBUTES_MAX)
 			r->attributes[r->petsird.n_set++] = (char *)r->o.value; /* a string of argv */
+		else if (id >= OPTION_MULTIPLICATIVE)
+			r->interfile.conf.header[roles[id - OPTION_MULTIPLICATIVE]] = r->o.value;
 		else if (id == OPTION_FRAMES)
 			table = r->o.value;
 		else if (id == OPTION_SAME_PATIENT)
@@ -346,7 +370,8 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 {
 	struct case_decision decision = {.patient = {r->same_patient, has_header(r, c) ? r->header : NULL},
 					 .marks = r->gating.marks.n > 0 ? &r->gating.marks : NULL,
-					 .petsird = r->petsird};
+					 .petsird = r->petsird,
+					 .assumed = interfile_cases_assumed(&r->interfile, c)};
 	struct progress progress;
 	int rc;
 
@@ -406,6 +431,48 @@ static int summary(struct recon *r)
 	return r->code;
 }
 
+static void refuse_header(void *ctx, const char *header, const struct err *err)
+{
+	/* an attribute that is not allowed is an error of the command line */
+	note_refusal(ctx, err->code == EINVAL ? CODE_USAGE : options_code(err), header, err->msg);
+}
+
+static void note_assumed(void *ctx, const char *header, const char *text)
+{
+	(void)ctx;
+	fprintf(stderr, "tomonode recon: %s: %s\n", file_name(header), text);
+}
+
+/* Import the Interfile headers among the paths, and replace them there. Return -1, or an exit code. */
+static int import_interfile(struct recon *r, char ***paths)
+{
+	struct sinogram_import *conf = &r->interfile.conf;
+	size_t n = interfile_cases_count(*paths);
+	struct err err = {0};
+	bool roles = false;
+
+	for (int role = 1; role <= SINOGRAM_ROLES; role++)
+		roles = roles || conf->header[role];
+	if (roles && n != 1)
+		return options_fail(
+			&r->o, CODE_USAGE,
+			"--multiplicative, --additive, --attenuation and --normalisation are of one FILE.hs, and %zu are "
+			"given",
+			n);
+	if (n == 0)
+		return -1;
+	conf->like = r->petsird.like;
+	conf->set = r->attributes;
+	conf->n_set = r->petsird.n_set;
+	conf->now = clock_wall();
+	conf->config = r->config;
+	options_note_folder(&r->o, r->out_dir);
+	if (interfile_cases_import(&r->interfile, *paths, r->out_dir, refuse_header, note_assumed, r, &err) < 0)
+		return options_fail_err(&r->o, &err);
+	*paths = r->interfile.paths;
+	return -1;
+}
+
 static int run(struct recon *r, char **paths)
 {
 	struct device *dev = NULL;
@@ -417,6 +484,11 @@ static int run(struct recon *r, char **paths)
 	code = choose_protocols(r);
 	if (code >= 0)
 		return code;
+	r->cases = json_array();
+	r->refused = json_array();
+	code = import_interfile(r, &paths);
+	if (code >= 0)
+		return code;
 	if (case_list_create(paths, &r->list, &err) < 0)
 		return options_fail(&r->o, err.code == ENOENT ? CODE_NOT_FOUND : CODE_INPUT, "%s", err.msg);
 	code = check_protocols(r);
@@ -424,14 +496,13 @@ static int run(struct recon *r, char **paths)
 		code = check_header(r);
 	if (code >= 0)
 		return code;
-	r->cases = json_array();
-	r->refused = json_array();
 	for (size_t i = 0; i < r->list->n_refused; i++)
 		note_refusal(r, CODE_INPUT, r->list->refused[i].path, r->list->refused[i].reason);
-	if (r->list->n == 0 && r->list->n_refused == 0)
+	if (r->list->n == 0 && json_array_size(r->refused) == 0)
 		return options_fail(&r->o, CODE_INPUT, "neither projections nor sinograms in %zu file%s (%zu of them not DICOM)",
 				    r->list->n_files, plural(r->list->n_files), r->list->n_other);
-	options_note_folder(&r->o, r->out_dir);
+	if (r->interfile.n == 0)
+		options_note_folder(&r->o, r->out_dir);
 	if (device_names_open(r->device ? r->device : r->config->node.device, &dev, &err) < 0)
 		return options_fail(&r->o, CODE_DEVICE, "%s", err.msg);
 	reconstruct_all(r, dev);
@@ -446,6 +517,7 @@ int cmd_recon(int argc, char **argv)
 
 	if (code < 0)
 		code = run(&r, argv + r.o.first);
+	interfile_cases_clear(&r.interfile, r.out_dir);
 	pet_marks_clear(&r.gating.marks);
 	json_decref(r.cases);
 	json_decref(r.refused);

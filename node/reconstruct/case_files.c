@@ -151,6 +151,10 @@ int case_list_create(char *const *paths, struct case_list **ret_list, struct err
 
 	if (!list)
 		return err_set(err, ENOMEM, "no memory for a list of cases");
+	if (!paths[0]) { /* fts_open() refuses an empty list */
+		*ret_list = list;
+		return 0;
+	}
 	fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_COMFOLLOW, by_name);
 	if (!fts) {
 		rc = err_set(err, errno, "cannot read the folders: %s", strerror(errno));

@@ -33,6 +33,8 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 		return rc;
 	if (w->s->format->header != INTERFILE_PARALLEL)
 		return err_set(err, EBADMSG, "the case is a PET acquisition, not a scan with parallel beams");
+	if (base->decision->assumed)
+		w->s->assumed = base->decision->assumed->text;
 	w->header = &w->s->part[SINOGRAM_LINES].header;
 	rc = parallel_plan(&base->protocol->parallel, &w->header->parallel, base->dev, &w->plan, err);
 	reconstruct_name_protocol(base, rc, err);

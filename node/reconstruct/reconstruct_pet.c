@@ -153,6 +153,10 @@ static int open_files(struct pet_work *w, struct err *err)
 	rc = sinogram_open(base->paths, base->n_paths, &base->decision->patient, base->config, &w->s, err);
 	if (rc == 0 && w->s->format->header != INTERFILE_PROJECTIONS)
 		rc = err_set(err, EBADMSG, "the case is a scan with parallel beams, not a PET acquisition");
+	if (rc == 0 && base->decision->assumed) {
+		w->s->assumed = base->decision->assumed->text;
+		w->s->no_duration = base->decision->assumed->duration;
+	}
 	return rc;
 }
 

@@ -58,6 +58,14 @@ static void choose_unit(struct ct_result *r)
 			 h->unit);
 }
 
+static void note_assumed(const struct sinogram *s, struct ct_result *r)
+{
+	size_t n = strlen(r->warnings);
+
+	if (s->assumed)
+		snprintf(r->warnings + n, sizeof(r->warnings) - n, "%s%s", n ? " " : "", s->assumed);
+}
+
 /* ---- objects ---- */
 
 static int measure_volume(struct ct_result *r, const float *volume, struct err *err)
@@ -117,6 +125,7 @@ int ct_result_write(const struct sinogram *s, const struct ct_result_info *info,
 
 	if (rc >= 0) {
 		choose_unit(&r);
+		note_assumed(s, &r);
 		snprintf(r.series.geometry, sizeof(r.series.geometry), "%s", info->scan);
 		result_series_begin(&r.series, info->now);
 		rc = result_series_write(&r.series, &filler, volume, folder, &report, err);

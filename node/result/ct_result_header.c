@@ -94,7 +94,7 @@ static void describe_derivation(const struct ct_result *r, char *ret_text, size_
 			     info->protocol->name, algorithm_info(info->algorithm)->name, how, g->n[0], g->n[1], g->n[2], g->h[0],
 			     g->h[1], g->h[2], r->unit, info->device);
 	if (n < size)
-		snprintf(ret_text + n, size - n, "%s%.300s%s Research use only.", r->warnings[0] ? " " : "", r->warnings,
+		snprintf(ret_text + n, size - n, "%s%.400s%s Research use only.", r->warnings[0] ? " " : "", r->warnings,
 			 patient);
 }
 

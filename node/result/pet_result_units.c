@@ -136,6 +136,11 @@ static void choose_units(const struct sinogram *s, bool once, struct pet_quantit
 	bool norm = has_term(q->corrected, "NORM");
 	size_t said = strlen(q->warnings);
 
+	if (s->no_duration) {
+		q->calibration = NAN;
+		warn(q, "Not in Bq/ml: the duration of the acquisition is not known.");
+		return;
+	}
 	q->calibration = s->facts.calibration > 0 ? s->facts.calibration : configured_calibration(s, q);
 	q->calibrated = q->calibration > 0 && q->has_attn && norm && once;
 	if (q->calibrated) {
@@ -289,6 +294,8 @@ int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quant
 			       "the start of the acquisition is missing, or not a date and time, in Acquisition Date and Time "
 			       "(0008,0022), (0008,0032) and in "
 			       "Series Date and Time (0008,0021), (0008,0031)");
+	if (s->assumed)
+		warn(&q, "%s", s->assumed);
 	if (s->list)
 		sinogram_list_note(s, q.warnings, sizeof(q.warnings));
 	else if (s->mmr)

@@ -168,6 +168,8 @@ struct sinogram {
 	struct dicom_file *
 		patient; /* one of files: the result has its patient and study because a person said so; NULL: nothing was said */
 	struct pet_facts facts;
+	const char *assumed;		    /* sentences for the result about values that are assumed; borrowed; NULL: none */
+	bool no_duration;		    /* the duration of facts is assumed: values can only be counts */
 	double axis[3][3];		    /* direction cosines of x, y, z in the patient (LPS) */
 	double centre[3];		    /* centre of the scanner in the frame of reference, mm; 0 if no object contains it */
 	const struct scanner_conf *scanner; /* borrowed; NULL: not configured, and the header is complete without it */
@@ -214,6 +216,12 @@ void sinogram_choose_frame(struct sinogram *s, int frame);
 
 /* ---- writing ---- */
 
+/* What was assumed because nobody gave it, although a reconstruction requires it. */
+struct sinogram_assumed {
+	bool position, start, duration;
+	char text[600]; /* sentences; "": nothing was assumed */
+};
+
 /* Options of sinogram_import(). */
 struct sinogram_import {
 	/* [role]: path of an Interfile header; NULL: none. The header of EMISSION may describe parallel beams; then its role is
@@ -225,9 +233,10 @@ struct sinogram_import {
 	bool as_measured; /* the data are counts of list mode: corrections of the data of `like` do not apply to them */
 	char *const *set; /* [n_set]: "gggg,eeee=value" or "Keyword=value", see docs/sinogram-object.md */
 	size_t n_set;
-	const char *folder;	     /* existing folder that the objects are written to */
-	uint64_t chunk;		     /* largest chunk, bytes; 0: 512 MiB */
-	double now;		     /* s since the epoch */
+	const char *folder;		  /* existing folder that the objects are written to */
+	uint64_t chunk;			  /* largest chunk, bytes; 0: 512 MiB */
+	double now;			  /* s since the epoch */
+	struct sinogram_assumed *assumed; /* assume what is missing, and write it here; NULL: warnings name what is missing */
 	const struct config *config; /* its scanners complete the headers when they are checked, as in the node; NULL: none */
 	char *warnings; /* buffer of warnings_size bytes for sentences about missing values that a reconstruction needs; NULL:
 			   none */

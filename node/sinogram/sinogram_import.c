@@ -314,10 +314,15 @@ static int write_source(struct sinogram_source *s, size_t *ret_n_objects, struct
 	const struct sinogram_import *conf = s->conf;
 	char geometry[600] = "", attributes[800] = "";
 	const struct scanner_conf *known = NULL;
+	struct sinogram_assumption assumption = {.set = NULL};
 	int rc = open_like(s, err);
 
 	note_order(s);
 	if (rc == 0)
+		rc = make_seed(s, err);
+	if (rc == 0 && conf->assumed)
+		rc = sinogram_assume(s, &assumption, err);
+	if (rc == 0 && conf->assumed)
 		rc = make_seed(s, err);
 	if (rc == 0)
 		rc = try_attributes(s, &known, attributes, sizeof(attributes), err);
@@ -329,6 +334,8 @@ static int write_source(struct sinogram_source *s, size_t *ret_n_objects, struct
 		snprintf(conf->warnings, conf->warnings_size, "%s%s%s%s%s", s->notes,
 			 s->notes[0] && (geometry[0] || attributes[0]) ? " " : "", geometry,
 			 geometry[0] && attributes[0] ? " " : "", attributes);
+	s->conf = conf;
+	free(assumption.set);
 	return rc;
 }
 

@@ -108,6 +108,15 @@ int sinogram_new_header(const struct sinogram_import *conf, const struct interfi
 int sinogram_import_source(struct sinogram_source *s, size_t *ret_n_objects, struct err *err);
 void sinogram_source_clear(struct sinogram_source *s);
 
+/* sinogram_assume.c: add what is missing to the attributes of `set`: s->conf is then a->conf. The caller frees a->set, also after
+ * an error. EBADMSG: the start is missing, and would be needed for a SUV. */
+struct sinogram_assumption {
+	struct sinogram_import conf;
+	char **set;
+	char date[32], time[32];
+};
+int sinogram_assume(struct sinogram_source *s, struct sinogram_assumption *a, struct err *err);
+
 /* Compute the hash of all bytes of the stream and set s->sha256. */
 int sinogram_stream_hash(struct sinogram_stream *s, struct err *err);
 /* Write all objects into the folder, or none. */

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Interfile headers among the arguments of `tomonode recon`: each is imported (node/sinogram/sinogram.h) into a folder of its
+ * own below the folder of the results, where it is a case of DICOM objects like any other. The folders are removed at the end. */
+#ifndef TOMONODE_NODE_INTERFILE_CASES_H
+#define TOMONODE_NODE_INTERFILE_CASES_H
+
+#include "node/reconstruct/case_files.h"
+#include "node/sinogram/sinogram.h"
+
+struct interfile_case {
+	char folder[1100];
+	struct sinogram_assumed assumed;
+};
+
+struct interfile_cases {
+	/* Set by the caller: paths of roles other than EMISSION, like, set, config, now. */
+	struct sinogram_import conf;
+	size_t n;
+	struct interfile_case *cases; /* [n] */
+	char **paths;		      /* the arguments, with a folder in place of each header; ended by NULL */
+	bool made_folder;	      /* that of the results did not exist */
+};
+
+/* Return the number of Interfile headers among the paths. */
+size_t interfile_cases_count(char *const *paths);
+/* Import the headers among the paths. refuse(ctx, header, err) is called for one that is not imported, note(ctx, header, text)
+ * with what was assumed. */
+int interfile_cases_import(struct interfile_cases *c, char *const *paths, const char *out_dir,
+			   void (*refuse)(void *ctx, const char *header, const struct err *err),
+			   void (*note)(void *ctx, const char *header, const char *text), void *ctx, struct err *err);
+/* Return what was assumed for a case; NULL: nothing, or it is not of an Interfile. */
+const struct sinogram_assumed *interfile_cases_assumed(const struct interfile_cases *c, const struct case_files *files);
+/* Remove the folders; that of the results, too, if it was made and is empty. */
+void interfile_cases_clear(struct interfile_cases *c, const char *out_dir);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sinogram_assume.c - assume the values that a reconstruction requires and that nobody gave, as if `set` had them: UIDs contain
+ * them, and `tomonode import --set` with the same values makes the same objects. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "node/sinogram/sinogram_internal.h"
+
+#define VALUES_MOST 4 /* position, date, time, duration */
+
+/* Read the facts of an object that these data would have. */
+static int read_facts(struct sinogram_source *s, struct pet_facts *ret, struct err *err)
+{
+	struct dicom_file *file = NULL;
+	struct item_writer root = {.err = err};
+	int rc = dicom_new(SINOGRAM_CLASS, "2.25.1", &file, err);
+
+	if (rc < 0)
+		return rc;
+	root.item = dicom_root(file);
+	rc = sinogram_fill_attributes(s, s->format->first, &root);
+	if (rc == 0)
+		pet_facts_read(root.item, ret);
+	dicom_close(file);
+	return rc;
+}
+
+static void add_sentence(struct sinogram_assumed *to, const char *sentence)
+{
+	size_t n = strlen(to->text);
+
+	snprintf(to->text + n, sizeof(to->text) - n, "%s%s", n ? " " : "", sentence);
+}
+
+static void assume_start(struct sinogram_assumption *a)
+{
+	const char *header = a->conf.header[SINOGRAM_EMISSION];
+	struct stat st;
+	time_t when = header && stat(header, &st) == 0 ? st.st_mtime : (time_t)a->conf.now;
+	char sentence[200], moment[32];
+	struct tm tm;
+
+	localtime_r(&when, &tm);
+	strftime(a->date, sizeof(a->date), "AcquisitionDate=%Y%m%d", &tm);
+	strftime(a->time, sizeof(a->time), "AcquisitionTime=%H%M%S", &tm);
+	strftime(moment, sizeof(moment), "%Y-%m-%d %H:%M:%S", &tm);
+	a->set[a->conf.n_set++] = a->date;
+	a->set[a->conf.n_set++] = a->time;
+	snprintf(sentence, sizeof(sentence),
+		 "The start of the acquisition is not in the data: %s, the time of the header file, is assumed.", moment);
+	add_sentence(a->conf.assumed, sentence);
+	a->conf.assumed->start = true;
+}
+
+int sinogram_assume(struct sinogram_source *s, struct sinogram_assumption *a, struct err *err)
+{
+	static char position[] = "PatientPosition=HFS", duration[] = "ActualFrameDuration=1000";
+	const bool pet = s->format->header == INTERFILE_PROJECTIONS;
+	struct sinogram_assumed *to = s->conf->assumed;
+	struct pet_facts f;
+	int rc = read_facts(s, &f, err);
+
+	if (rc < 0)
+		return rc;
+	*to = (struct sinogram_assumed){0};
+	a->conf = *s->conf;
+	a->set = malloc((s->conf->n_set + VALUES_MOST) * sizeof(*a->set));
+	if (!a->set)
+		return err_set(err, ENOMEM, "no memory for attributes");
+	if (s->conf->n_set > 0)
+		memcpy(a->set, s->conf->set, s->conf->n_set * sizeof(*a->set));
+	a->conf.set = a->set;
+	if (!f.patient_position[0]) { /* a position that is given and not supported is refused later */
+		a->set[a->conf.n_set++] = position;
+		to->position = true;
+		add_sentence(to,
+			     "The patient's position is not in the data: HFS (head first, supine) is assumed; in another one, "
+			     "left, right, front, back, head and feet of the image are wrong.");
+	}
+	if (pet && (!f.acquisition_date[0] || !f.acquisition_time[0]) && (!f.series_date[0] || !f.series_time[0])) {
+		if (f.injected[0])
+			return err_set(err, EBADMSG,
+				       "the start of the acquisition is not in the data; with a time of injection it cannot be "
+				       "assumed: set AcquisitionDate and AcquisitionTime");
+		assume_start(a);
+	}
+	if (pet && !(f.duration > 0) && !(s->stream[SINOGRAM_EMISSION].header.duration > 0)) {
+		a->set[a->conf.n_set++] = duration;
+		to->duration = true;
+		add_sentence(to, "The duration of the acquisition is not in the data: 1 s is assumed, and the values are "
+				 "counts.");
+	}
+	s->conf = &a->conf;
+	return 0;
+}

@@ -1,0 +1,111 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""`tomonode recon FILE.hs`: the same series as by `import`; position, start and duration that are not known are assumed, with a sentence on stderr and in the
+result, and without a duration nothing is in Bq/ml; what is refused; no folder is left."""
+import glob
+import json
+import os
+import re
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from tools import pet_tools as tools  # noqa: E402
+
+try:
+    import pydicom
+except ImportError:
+    print("skipped: pydicom is not installed")
+    sys.exit(77)
+
+UNKNOWN = ("study date", "study time", "patient orientation", "patient rotation", "image duration")
+SENTENCES = ("patient's position is not in the data: HFS (head first, supine) is assumed", "start of the acquisition is not in the data: ",
+             "duration of the acquisition is not in the data: 1 s is assumed, and the values are counts.")
+SETTINGS = ("--protocol", "pet-osem", "--device", "cpu", "--set", "iterations=1", "--set", "matrix=16")
+CALIBRATED = ("--attribute", "DoseCalibrationFactor=100", "--attribute", "CorrectedImage=ATTN\\NORM", "--attribute", "Radionuclide=F18")
+
+
+def check(what, message):
+    if not what:
+        raise AssertionError(message)
+
+
+def recon(folder, *args, ok=(0,)):
+    """The report of a reconstruction, its objects, and stderr."""
+    done = tools.run("recon", "--json", *SETTINGS, "-o", folder, *args, ok=ok)
+    check(not glob.glob(os.path.join(folder, ".interfile*")), "the folder of the import is left")
+    return json.loads(done.stdout), [pydicom.dcmread(p) for p in sorted(glob.glob(os.path.join(folder, "*.dcm")))], done.stderr
+
+
+def assumed(folder, header):
+    report, objects, said = recon(os.path.join(folder, "new", "deep"), header)
+    text = objects[0].DerivationDescription
+    for sentence in SENTENCES:
+        for where in (said, text, report["cases"][0]["pet"]["warnings"]):
+            check(sentence in where, f"'{sentence}' is not in: {where}")
+    check("Not in Bq/ml: the duration of the acquisition is not known." in text, text)
+    check((objects[0].Units, objects[0].ActualFrameDuration) == ("CNTS", 1000), objects[0])
+    # An import that states the same values makes the same series
+    ds = objects[0]
+    sets = ("PatientPosition=HFS", f"AcquisitionDate={ds.AcquisitionDate}", f"AcquisitionTime={ds.AcquisitionTime[:6]}",
+            "ActualFrameDuration=1000")
+    tools.run("import", header, "-o", os.path.join(folder, "sinograms"), *(word for one in sets for word in ("--set", one)))
+    _, imported, said = recon(os.path.join(folder, "imported"), os.path.join(folder, "sinograms"))
+    check([o.SOPInstanceUID for o in imported] == [o.SOPInstanceUID for o in objects], "other UIDs")
+    check([o.PixelData for o in imported] == [o.PixelData for o in objects], "other values")
+    check("assumed" not in imported[0].DerivationDescription + said, "nothing was assumed")
+
+
+def quantity(folder, header):
+    _, objects, _ = recon(os.path.join(folder, "counts"), *CALIBRATED, header)
+    check((objects[0].Units, objects[0].DecayCorrection) == ("CNTS", "NONE"), f"{objects[0].Units} without a duration")
+    _, objects, said = recon(os.path.join(folder, "becquerel"), *CALIBRATED, "--attribute", "ActualFrameDuration=600000", header)
+    check((objects[0].Units, objects[0].DecayCorrection, objects[0].ActualFrameDuration) == ("BQML", "START", 600000), objects[0].Units)
+    check(SENTENCES[2] not in said and SENTENCES[0] in said, said)
+    report, _, _ = recon(os.path.join(folder, "injected"), "--attribute", "RadiopharmaceuticalStartTime=090000", header, ok=(4,))
+    check("with a time of injection it cannot be assumed" in report["refused"][0]["reason"], report)
+    check(not os.path.exists(os.path.join(folder, "injected")), "what was refused has left a folder")
+
+
+def complete(folder, header):
+    """All is in the header: nothing is assumed. Factors are of one header."""
+    _, objects, said = recon(os.path.join(folder, "complete"), "--attenuation", header.replace("emission", "attenuation"), header)
+    check("assumed" not in said + objects[0].DerivationDescription and "ATTN" in objects[0].CorrectedImage, said)
+    check((objects[0].ActualFrameDuration, objects[0].AcquisitionDate) == (600000, "20260601"), objects[0])
+    done = tools.run("recon", "--attenuation", header, "-o", os.path.join(folder, "two"), header, header, ok=(2,))
+    check("are of one FILE.hs, and 2 are given" in done.stderr, done.stderr)
+    done = tools.run("recon", "--attribute", "PatientPosition=UP", "-o", os.path.join(folder, "two"), header, ok=(2,))
+    check("PatientPosition=UP; allowed: HFS" in done.stderr, done.stderr)
+    # One that cannot be read does not stop the others
+    broken = os.path.join(folder, "broken.hs")
+    with open(broken, "w", encoding="ascii") as f:
+        f.write("!INTERFILE :=\nname of data file := none.s\n")
+    report, objects, _ = recon(os.path.join(folder, "other"), broken, header, ok=(4,))
+    check(len(report["cases"]) == 1 and "broken.hs" in report["refused"][0]["what"] and objects, report)
+    check(not os.path.exists(os.path.join(folder, "two")), "what was refused has left a folder")
+
+
+def beams(folder):
+    lines = os.path.join(folder, "lines.hs")
+    tools.run("simulate", "parallel", "--phantom", "head", "--size", "32", "--angles", "24", "--slices", "1", "-o", os.path.join(folder, "scan"))
+    tools.run("export", "-o", lines, os.path.join(folder, "scan"))
+    done = tools.run("recon", "--device", "cpu", "-o", os.path.join(folder, "ct"), lines)
+    ct = pydicom.dcmread(glob.glob(os.path.join(folder, "ct", "*.dcm"))[0])
+    check(SENTENCES[0] in done.stderr and SENTENCES[0] in ct.DerivationDescription and ct.Modality == "CT", done.stderr + ct.DerivationDescription)
+    check("duration" not in done.stderr, done.stderr)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        header, bare = os.path.join(folder, "hs", "emission.hs"), os.path.join(folder, "hs", "bare.hs")
+        tools.run("simulate", "pet", "--scanner", "small", "--interfile", "--attenuation", "-o", os.path.join(folder, "hs"))
+        with open(header, encoding="ascii") as f, open(bare, "w", encoding="ascii") as to:
+            to.writelines(line for line in f if not re.match("|".join(UNKNOWN), line))
+        assumed(folder, bare)
+        quantity(folder, bare)
+        complete(folder, header)
+        beams(folder)
+    print("Interfile: reconstructed as if imported; what is assumed is said")
+
+
+main()
