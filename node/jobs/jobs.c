@@ -205,6 +205,8 @@ static int on_opened(struct job_view *v, const json_t *detail, const struct even
 		v->revision = (int)get_long(detail, "revision");
 	set_text(v->kind, sizeof(v->kind), get_text(detail, "kind"));
 	set_text(v->calling, sizeof(v->calling), get_text(detail, "calling"));
+	set_text(v->study, sizeof(v->study), get_text(detail, "study"));
+	set_text(v->accession, sizeof(v->accession), get_text(detail, "accession"));
 	v->members.last = row->time; /* the quiet time starts here if no instance follows */
 	return 0;
 }

@@ -67,8 +67,9 @@ struct job_view {
 	int revision;	     /* number within the case: 1, 2, ... */
 	enum job_state state;
 	char kind[16], calling[17];
-	int priority; /* of the case, -1, 0 or 1: the highest is started first */
-	char *key;    /* of the case; "": its `opened` event is damaged */
+	char study[65], accession[65]; /* Study Instance UID, Accession Number of the first instance; "": not known */
+	int priority;		       /* of the case, -1, 0 or 1: the highest is started first */
+	char *key;		       /* of the case; "": its `opened` event is damaged */
 	double opened, changed, completed, started, reconstructed, finished; /* s since the epoch; 0: not yet */
 	double seen;	       /* when jobs_observe_clock() first found it finished, s since the epoch; 0: not yet */
 	int64_t completed_seq; /* seq of the `complete` event: jobs of equal priority start in this order */

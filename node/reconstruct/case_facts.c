@@ -129,6 +129,7 @@ int case_read_facts(const char *path, struct case_facts *ret_facts, struct err *
 	if (rc == 0) {
 		dicom_get_text(dicom_root(file), TAG_PATIENT_ID, f.patient, sizeof(f.patient),
 			       NULL); /* an invalid Patient ID counts as missing */
+		dicom_get_text(dicom_root(file), TAG_ACCESSION_NUMBER, f.accession, sizeof(f.accession), NULL);
 		patient_read(dicom_root(file), NULL, &f.identity);
 		rc = recognise(file, &f, err);
 	}

@@ -15,6 +15,7 @@ struct case_facts {
 	char reason[256];
 	bool refused; /* a known encoding that is not supported (Hologic SCO, CTO, vendors' raw data): refused, not ignored */
 	char sop_class[DICOM_UID_SIZE], sop_instance[DICOM_UID_SIZE];
+	char accession[65];		  /* Accession Number, to find the case on the status page; "": none */
 	char patient[65];		  /* Patient ID, for the audit trail only; "": none */
 	struct patient_identity identity; /* digests without a key, for comparisons */
 	char study[DICOM_UID_SIZE], series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE];

@@ -38,6 +38,7 @@
 #define HTTP_WAIT_CAP 30.0
 #define REFUSED_LOGGED 30 /* refused requests that are logged in REFUSED_SECONDS */
 #define REFUSED_SECONDS 60.0
+#define NAMES_SECONDS 60.0  /* s after the last update in which further names of patients are read */
 #define UPDATE_SECONDS 0.25 /* s for which the state is not read again, so that many browsers cause no more work than one */
 
 struct reporter {
@@ -248,6 +249,10 @@ static void answer(struct reporter *r, const struct status_request *q, struct st
 		status_write_overview(&h, &r->status, q->token);
 		reply_text(a, &h, 200, STATUS_TYPE_HTML);
 		break;
+	case STATUS_CASES:
+		status_write_cases(&h, &r->status, &q->filter);
+		reply_text(a, &h, 200, STATUS_TYPE_HTML);
+		break;
 	case STATUS_CASE:
 		reply_case(a, &r->status, q);
 		break;
@@ -361,6 +366,8 @@ static void loop(struct reporter *r, const sigset_t *waiting)
 		if (fds[0].revents)
 			serve_one(r);
 		status_names_receive(&r->status.names);
+		if (r->process.config->status.show_patient && clock_seconds() - r->updated < NAMES_SECONDS)
+			status_names_request(&r->status.names, &r->status);
 		count_refused(r, clock_seconds());
 	}
 	count_refused(r, INFINITY);

@@ -26,6 +26,8 @@ static void forget(struct status *s)
 	jobs_clear(&s->jobs);
 	memset(&s->metrics, 0, sizeof(s->metrics));
 	memset(&s->totals, 0, sizeof(s->totals));
+	s->n_senders = 0;
+	s->senders_until = 0;
 }
 
 static void list_clear(struct status_list *l)
@@ -63,6 +65,28 @@ static int apply(void *ctx, const struct event_row *row)
 	if (v)
 		metrics_count(&s->metrics, v, row);
 	return ret;
+}
+
+/* Move the sender to the front. Of more than STATUS_SENDERS_MAX the oldest is dropped. */
+static int add_sender(void *ctx, const struct journal_sender *row)
+{
+	struct status *s = ctx;
+	struct status_sender one = {.last = row->last, .objects = row->instances};
+	size_t at = 0;
+
+	snprintf(one.calling, sizeof(one.calling), "%s", row->calling);
+	snprintf(one.host, sizeof(one.host), "%s", row->host);
+	while (at < s->n_senders && strcmp(s->senders[at].calling, one.calling) != 0)
+		at++;
+	if (at < s->n_senders)
+		one.objects += s->senders[at].objects;
+	else if (s->n_senders < STATUS_SENDERS_MAX)
+		s->n_senders++;
+	else
+		at = STATUS_SENDERS_MAX - 1;
+	memmove(&s->senders[1], &s->senders[0], at * sizeof(s->senders[0]));
+	s->senders[0] = one;
+	return 0;
 }
 
 #define FORGET_MAX 16 /* maximum number of jobs checked per update */
@@ -107,6 +131,8 @@ static int read_journal(struct status *s, double now, struct err *err)
 	if (ret == 0)
 		ret = journal_add_totals(s->journal, &s->totals, err);
 	if (ret == 0)
+		ret = journal_each_sender(s->journal, &s->senders_until, add_sender, s, err);
+	if (ret == 0)
 		ret = node_facts_of_journal(s->journal, &s->facts, err);
 	if (ret == 0) {
 		unassigned = job_report_unassigned(s->journal, STATUS_UNASSIGNED_READ, err);
@@ -118,22 +144,6 @@ static int read_journal(struct status *s, double now, struct err *err)
 }
 
 /* ---- lists of cases ---- */
-
-enum group { GROUP_ATTENTION, GROUP_WORK, GROUP_DONE };
-
-static enum group group_of(const struct job_view *v)
-{
-	if (node_facts_job_needs_attention(v))
-		return GROUP_ATTENTION;
-	switch (v->state) {
-	case JOB_DELIVERED:
-	case JOB_CANCELLED:
-	case JOB_CLEANED:
-		return GROUP_DONE;
-	default:
-		return GROUP_WORK;
-	}
-}
 
 static int newest_first(const void *a, const void *b)
 {
@@ -160,17 +170,17 @@ static int work_order(const void *a, const void *b)
 	return newest_first(a, b);
 }
 
-static void fill_list(struct status *s, struct status_list *l, enum group group, size_t max)
+static void fill_list(struct status *s, struct status_list *l, enum status_group group, size_t max)
 {
 	for (size_t i = 0; i < s->jobs.n; i++)
-		l->all += group_of(s->jobs.list[i]) == group;
+		l->all += status_filter_group(s->jobs.list[i]) == group;
 	l->list = calloc(l->all ? l->all : 1, sizeof(l->list[0]));
 	if (!l->list) {
 		snprintf(s->facts.journal_error, sizeof(s->facts.journal_error), "no memory for the list of cases");
 		return;
 	}
 	for (size_t i = 0; i < s->jobs.n; i++)
-		if (group_of(s->jobs.list[i]) == group)
+		if (status_filter_group(s->jobs.list[i]) == group)
 			l->list[l->n++] = s->jobs.list[i];
 	qsort(l->list, l->n, sizeof(l->list[0]), group == GROUP_WORK ? work_order : newest_first);
 	if (l->n > max)

@@ -14,6 +14,7 @@
 #include "node/jobs/jobs.h"
 #include "node/jobs/node_facts.h"
 #include "node/status/metrics.h"
+#include "node/status/status_filter.h"
 #include "node/status/status_names.h"
 #include "node/status/status_request.h"
 
@@ -23,6 +24,14 @@
 #define STATUS_DONE_MAX 24
 #define STATUS_UNASSIGNED_MAX 8	   /* maximum number of groups shown */
 #define STATUS_UNASSIGNED_READ 200 /* maximum number of instances of each classification that are grouped */
+
+#define STATUS_SENDERS_MAX 32 /* the newest */
+
+struct status_sender {		    /* AE title of a peer that has sent objects */
+	char calling[17], host[64]; /* host: of the newest object */
+	double last;		    /* arrival of the newest object, s since the epoch */
+	uint64_t objects;	    /* that are in the journal */
+};
 
 struct status_list {
 	const struct job_view **list; /* the n jobs to show, in order */
@@ -35,6 +44,9 @@ struct status {
 	struct jobs jobs;
 	struct metrics metrics;
 	struct journal_totals totals;
+	struct status_sender senders[STATUS_SENDERS_MAX]; /* the newest first */
+	size_t n_senders;
+	int64_t senders_until; /* id of the last instance that was counted */
 	struct status_names names;
 	/* set by status_update(): */
 	double now; /* s since the epoch */
@@ -55,8 +67,15 @@ bool status_is_healthy(const struct status *s); /* true: no critical problem */
 bool status_progress(const struct status *s, int64_t job, char ret_stage[64], double *ret_fraction);
 bool status_has_thumbnail(const struct status *s, const struct job_view *v);
 
+/* Why the numbers of cases are not consecutive. */
+#define STATUS_NUMBERS                                                                                                           \
+	"A case has the number of its first entry in the journal, where its other events have numbers, too: the numbers of "     \
+	"cases "                                                                                                                 \
+	"have gaps, and no case is missing."
+
 /* Write the pages. `token` is put into their forms. */
 void status_write_overview(struct html *h, const struct status *s, const char *token);
+void status_write_cases(struct html *h, const struct status *s, const struct status_filter *f);
 /* false: the case could not be read; the page gives the reason. */
 bool status_write_case(struct html *h, const struct status *s, const struct job_view *v, const char *token);
 /* Write a page with one sentence and a link back to the overview. */

@@ -32,14 +32,14 @@ static void event_remark(struct html *h, const json_t *detail)
 	}
 }
 
-static void events(struct html *h, const struct status *s, const json_t *list)
+static void events(struct html *h, const json_t *list)
 {
+	static const char *const columns[] = {"When", "What", "More"};
 	size_t n = json_array_size(list), run = 0;
 	char when[40];
 
-	html_put(h, "<section id=\"events\" aria-labelledby=\"h-events\"><h2 id=\"h-events\">What happened</h2><table>"
-		    "<thead><tr><th scope=\"col\">When</th><th scope=\"col\">What</th><th "
-		    "scope=\"col\">More</th></tr></thead><tbody>\n");
+	html_put(h, "<section id=\"events\" aria-labelledby=\"h-events\"><h2 id=\"h-events\">What happened</h2>");
+	status_page_table(h, "t-events", columns, 3);
 	for (size_t i = 0; i < n; i++) {
 		const json_t *e = json_array_get(list, i);
 		const char *name = text_of(e, "event");
@@ -49,95 +49,125 @@ static void events(struct html *h, const struct status *s, const json_t *list)
 		run = images ? run + 1 : 0;
 		if (images && i + 1 < n && !strcmp(text_of(json_array_get(list, i + 1), "event"), "instance"))
 			continue; /* consecutive `instance` events share one line */
-		status_text_time(json_number_value(json_object_get(e, "time")), s->now, when, sizeof(when));
-		html_printf(h, "<tr><td><time>%s</time></td><td>", when);
+		status_text_time(json_number_value(json_object_get(e, "time")), when, sizeof(when));
+		html_put(h, "<tr role=\"row\">");
+		status_page_cell(h, columns[0]);
+		html_printf(h, "<time>%s</time></td>", when);
+		status_page_cell(h, columns[1]);
 		html_text(h, job_event_parse(name, &event) == 0 ? status_text_event(event) : name);
-		html_put(h, "</td><td>");
+		html_put(h, "</td>");
+		status_page_cell(h, columns[2]);
 		if (images)
 			html_printf(h, "%zu", run);
 		else
 			event_remark(h, json_object_get(e, "detail"));
 		html_put(h, "</td></tr>\n");
 	}
-	html_put(h, "</tbody></table></section>\n");
+	status_page_table_end(h);
+	html_put(h, "</section>\n");
+}
+
+static void stage(struct html *h, const char *name, double seconds)
+{
+	char span[32];
+
+	status_text_duration(seconds, span, sizeof(span));
+	html_put(h, "<tr role=\"row\">");
+	status_page_cell(h, "Stage");
+	html_text(h, name);
+	html_put(h, "</td>");
+	status_page_cell(h, "Time");
+	html_printf(h, "<span class=\"figure\">%s</span></td></tr>\n", span);
 }
 
 static void stages(struct html *h, const json_t *list)
 {
+	static const char *const columns[] = {"Stage", "Time"};
 	const json_t *one;
-	char span[32];
 	double total = 0;
 	size_t i;
 
 	if (json_array_size(list) < 2)
 		return;
-	html_put(h, "<section id=\"stages\" aria-labelledby=\"h-stages\"><h2 id=\"h-stages\">Time of each stage</h2><table>"
-		    "<thead><tr><th scope=\"col\">Stage</th><th scope=\"col\">Time</th></tr></thead><tbody>\n");
+	html_put(h, "<section id=\"stages\" aria-labelledby=\"h-stages\"><h2 id=\"h-stages\">Time of each stage</h2>");
+	status_page_table(h, "t-stages", columns, 2);
 	json_array_foreach(list, i, one)
 	{
 		double seconds = json_number_value(json_object_get(one, "seconds"));
 
-		status_text_duration(seconds, span, sizeof(span));
-		html_put(h, "<tr><td>");
-		html_text(h, text_of(one, "stage"));
-		html_printf(h, "</td><td class=\"figure\">%s</td></tr>\n", span);
+		stage(h, text_of(one, "stage"), seconds);
 		if (strcmp(text_of(one, "stage"), "receive") != 0)
 			total += seconds;
 	}
-	status_text_duration(total, span, sizeof(span));
-	html_printf(h,
-		    "</tbody><tfoot><tr><td>total since the last image</td><td "
-		    "class=\"figure\">%s</td></tr></tfoot></table></section>\n",
-		    span);
+	stage(h, "total since the last image", total);
+	status_page_table_end(h);
+	html_put(h, "</section>\n");
+}
+
+static void send_more(struct html *h, const struct status *s, const struct job_send *d)
+{
+	const struct job_send *why = d->blocked_by ? d->blocked_by : d;
+	char when[40];
+
+	if (d->blocked_by) {
+		status_text_time(why->since, when, sizeof(when));
+		html_printf(h, "not reached since <time>%s</time>: ", when);
+	}
+	if (why->status[0]) {
+		html_put(h, "status ");
+		html_text(h, why->status);
+		html_put(h, why->reason[0] ? ": " : "");
+	}
+	html_text(h, why->reason);
+	if ((d->blocked_by || d->state == SEND_DUE) && why->next > s->now) {
+		status_text_time(why->next, when, sizeof(when));
+		html_printf(h, "%sagain at <time>%s</time>", why->status[0] || why->reason[0] ? "; " : "", when);
+	}
+}
+
+static void send_badge(struct html *h, const struct job_send *d)
+{
+	if (!job_send_is_active(d))
+		status_page_badge(h, TONE_QUIET, d->replaced ? "Replaced" : "Not needed");
+	else if (d->state == SEND_STORED)
+		status_page_badge(h, d->since > 0 ? TONE_WARN : TONE_WORK, "Stored");
+	else if (d->state == SEND_DONE)
+		status_page_badge(h, TONE_GOOD, "Sent");
+	else if (d->state == SEND_REFUSED)
+		status_page_badge(h, TONE_BAD, "Refused");
+	else
+		status_page_badge(h, d->failures || d->blocked_by ? TONE_WARN : TONE_WORK, d->blocked_by ? "Waits" : "Due");
 }
 
 static void sends(struct html *h, const struct status *s, const struct job_view *v)
 {
-	char when[40];
+	static const char *const columns[] = {"Name", "State", "Objects", "More"};
 
 	if (v->n_sends == 0)
 		return;
-	html_put(h, "<section id=\"sends\" aria-labelledby=\"h-sends\"><h2 id=\"h-sends\">Destinations</h2><table>"
-		    "<thead><tr><th scope=\"col\">Name</th><th scope=\"col\">State</th><th scope=\"col\">Objects</th>"
-		    "<th scope=\"col\">More</th></tr></thead><tbody>\n");
+	html_put(h, "<section id=\"sends\" aria-labelledby=\"h-sends\"><h2 id=\"h-sends\">Destinations</h2>");
+	status_page_table(h, "t-sends", columns, 4);
 	for (size_t i = 0; i < v->n_sends; i++) {
-		const struct job_send *d = &v->sends[i], *why = d->blocked_by ? d->blocked_by : d;
+		const struct job_send *d = &v->sends[i];
 		size_t sent = 0;
 
 		for (size_t k = 0; k < v->n_objects; k++)
 			sent += d->objects[k] == SEND_DONE || d->objects[k] == SEND_STORED;
-		html_put(h, "<tr><td>");
+		html_put(h, "<tr role=\"row\">");
+		status_page_cell(h, columns[0]);
 		html_text(h, d->destination);
-		html_put(h, "</td><td>");
-		if (!job_send_is_active(d))
-			status_page_badge(h, TONE_QUIET, d->replaced ? "Replaced" : "Not needed");
-		else if (d->state == SEND_STORED)
-			status_page_badge(h, d->since > 0 ? TONE_WARN : TONE_WORK, "Stored");
-		else if (d->state == SEND_DONE)
-			status_page_badge(h, TONE_GOOD, "Sent");
-		else if (d->state == SEND_REFUSED)
-			status_page_badge(h, TONE_BAD, "Refused");
-		else
-			status_page_badge(h, d->failures || d->blocked_by ? TONE_WARN : TONE_WORK,
-					  d->blocked_by ? "Waits" : "Due");
-		html_printf(h, "</td><td>%zu of %zu</td><td>", sent, v->n_objects);
-		if (d->blocked_by) {
-			status_text_time(why->since, s->now, when, sizeof(when));
-			html_printf(h, "not reached since <time>%s</time>: ", when);
-		}
-		if (why->status[0]) {
-			html_put(h, "status ");
-			html_text(h, why->status);
-			html_put(h, why->reason[0] ? ": " : "");
-		}
-		html_text(h, why->reason);
-		if ((d->blocked_by || d->state == SEND_DUE) && why->next > s->now) {
-			status_text_time(why->next, s->now, when, sizeof(when));
-			html_printf(h, "%sagain at <time>%s</time>", why->status[0] || why->reason[0] ? "; " : "", when);
-		}
+		html_put(h, "</td>");
+		status_page_cell(h, columns[1]);
+		send_badge(h, d);
+		html_put(h, "</td>");
+		status_page_cell(h, columns[2]);
+		html_printf(h, "%zu of %zu</td>", sent, v->n_objects);
+		status_page_cell(h, columns[3]);
+		send_more(h, s, d);
 		html_put(h, "</td></tr>\n");
 	}
-	html_put(h, "</tbody></table></section>\n");
+	status_page_table_end(h);
+	html_put(h, "</section>\n");
 }
 
 bool status_write_case(struct html *h, const struct status *s, const struct job_view *v, const char *token)
@@ -157,10 +187,8 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 	}
 	status_text_title(v, title, sizeof(title));
 	snprintf(head, sizeof(head), "Case %lld: %s", (long long)v->id, title);
-	status_page_begin(h, s, head);
-	html_printf(h,
-		    "<p class=\"back\"><a href=\"/\" id=\"back\">All cases</a></p><section class=\"case single %s\" id=\"case\">",
-		    status_text_tone(tone));
+	status_page_begin(h, s, head, true);
+	html_printf(h, "<section class=\"case single %s\" id=\"case\">", status_text_tone(tone));
 	status_page_picture(h, s, v, 256);
 	html_put(h, "<div class=\"what\"><h1>");
 	html_text(h, title);
@@ -169,7 +197,7 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 	html_put(h, "</h1>");
 	status_page_facts(h, s, v);
 	if (job_report_study(list)[0]) { /* to distinguish cases with the same title */
-		html_put(h, "<p class=\"facts\" id=\"study\">Study Instance UID <bdi>");
+		html_put(h, "<p class=\"facts\" id=\"study\">Study Instance UID <bdi class=\"uid\">");
 		html_text(h, job_report_study(list));
 		html_put(h, "</bdi></p>");
 	}
@@ -183,7 +211,7 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 	status_page_buttons(h, s, v, token);
 	html_put(h, "</div></section>\n");
 	sends(h, s, v);
-	events(h, s, list);
+	events(h, list);
 	stages(h, times);
 	status_page_end(h);
 	json_decref(view);

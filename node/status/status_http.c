@@ -119,6 +119,8 @@ static enum MHD_Result ask(struct http *s, struct MHD_Connection *c, enum status
 	struct MHD_Response *r;
 
 	memcpy(q.token, s->token, sizeof(q.token));
+	for (enum status_field i = 0; page == STATUS_CASES && i < STATUS_FIELDS; i++)
+		status_filter_set(&q.filter, i, MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, status_filter_field(i)));
 	if (s->broken || !status_ipc_request(s->conf->ipc_fd, &q, ASK_SECONDS, &a)) {
 		s->broken = true;
 		return refuse(c, 503, NULL, "The node does not respond. Try again in a moment.");

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "node/status/status_filter.h"
 #include "node/status/status_request.h"
 
 enum status_type { STATUS_TYPE_HTML, STATUS_TYPE_JSON, STATUS_TYPE_METRICS, STATUS_TYPE_TEXT, STATUS_TYPE_PNG };
@@ -19,6 +20,7 @@ enum status_type { STATUS_TYPE_HTML, STATUS_TYPE_JSON, STATUS_TYPE_METRICS, STAT
 struct status_request {
 	enum status_page page;
 	int64_t job;
+	struct status_filter filter;   /* STATUS_CASES: which ones */
 	char token[STATUS_TOKEN_SIZE]; /* to be put into the page's forms */
 	char refused[400];	       /* STATUS_REFUSED: what was refused, with texts from the network */
 };

@@ -40,14 +40,15 @@ static json_t *case_json(const struct status *s, const struct job_view *v)
 
 	status_text_title(v, title, sizeof(title));
 	status_text_sentence(v, 0, s->now, sentence, sizeof(sentence));
-	one = json_pack("{s:I, s:s, s:o, s:o, s:o, s:o, s:s, s:i, s:I, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:i, s:i, s:o, s:o}",
-			"id", (json_int_t)v->id, "state", job_state_name(v->state), "title", event_json_text(title), "sentence",
-			event_json_text(sentence), "kind", event_json_text(v->kind), "calling", event_json_text(v->calling),
-			"hint", status_text_hint(v), "revision", v->revision, "instances", (json_int_t)v->members.instances,
-			"expected", (json_int_t)v->members.expected, "protocol", event_json_text(v->protocol), "device",
-			event_json_text(v->device), "opened", v->opened, "last_received", v->members.last, "changed", v->changed,
-			"finished", v->finished, "attempts", v->attempts, "objects", (int)v->n_objects, "reason",
-			event_json_text(v->reason), "destinations", sends_json(v));
+	one = json_pack(
+		"{s:I, s:s, s:o, s:o, s:o, s:o, s:s, s:i, s:I, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:i, s:i, s:o, s:o, s:o, s:o}",
+		"id", (json_int_t)v->id, "state", job_state_name(v->state), "title", event_json_text(title), "sentence",
+		event_json_text(sentence), "kind", event_json_text(v->kind), "calling", event_json_text(v->calling), "hint",
+		status_text_hint(v), "revision", v->revision, "instances", (json_int_t)v->members.instances, "expected",
+		(json_int_t)v->members.expected, "protocol", event_json_text(v->protocol), "device", event_json_text(v->device),
+		"opened", v->opened, "last_received", v->members.last, "changed", v->changed, "finished", v->finished, "attempts",
+		v->attempts, "objects", (int)v->n_objects, "reason", event_json_text(v->reason), "destinations", sends_json(v),
+		"study", event_json_text(v->study), "accession", event_json_text(v->accession));
 	if (v->state == JOB_RUNNING && status_progress(s, v->id, stage, &fraction))
 		json_object_set_new(one, "progress",
 				    json_pack("{s:o, s:f}", "stage", event_json_text(stage), "fraction", fraction));
@@ -82,6 +83,17 @@ static json_t *destinations_json(const struct status *s)
 	return list;
 }
 
+static json_t *senders_json(const struct status *s)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < s->n_senders; i++)
+		json_array_append_new(list, json_pack("{s:o, s:o, s:f, s:I}", "calling", event_json_text(s->senders[i].calling),
+						      "host", event_json_text(s->senders[i].host), "last", s->senders[i].last,
+						      "objects", (json_int_t)s->senders[i].objects));
+	return list;
+}
+
 json_t *status_json(const struct status *s)
 {
 	json_t *cases = json_array(), *counts = json_object(), *problems = json_array(), *unassigned = json_array(), *one;
@@ -105,12 +117,13 @@ json_t *status_json(const struct status *s)
 		json_array_append_new(unassigned, copy);
 	}
 	return json_pack(
-		"{s:s, s:s, s:f, s:b, s:o, s:o, s:o, s:{s:I, s:I, s:I}, s:o, s:{s:I, s:I, s:I}, s:o, s:o, s:I, s:o, s:o}",
+		"{s:s, s:s, s:f, s:b, s:o, s:o, s:o, s:{s:I, s:I, s:I}, s:o, s:{s:I, s:I, s:I}, s:o, s:o, s:I, s:o, s:o, s:o}",
 		"version", TOMONODE_VERSION, "aet", s->config->node.aet, "time", s->now, "healthy", status_is_healthy(s),
 		"problems", problems, "counts", counts, "cases", cases, "received", "instances", (json_int_t)s->totals.instances,
 		"bytes", (json_int_t)s->totals.bytes, "waiting", (json_int_t)s->facts.unindexed, "destinations",
 		destinations_json(s), "disk", "free", (json_int_t)s->facts.disk_free, "size", (json_int_t)s->facts.disk_size,
 		"reserve", (json_int_t)s->config->node.reserve, "devices", devices ? json_incref(devices) : json_array(),
 		"unassigned", unassigned, "orphans", (json_int_t)s->facts.orphans, "associations",
-		node_associations_json(&s->facts.from_manager), "cluster", node_cluster_json(&s->facts.from_manager.cluster));
+		node_associations_json(&s->facts.from_manager), "cluster", node_cluster_json(&s->facts.from_manager.cluster),
+		"senders", senders_json(s));
 }

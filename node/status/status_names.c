@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -18,26 +19,54 @@
 
 void status_names_begin(struct status_names *names)
 {
-	names->n = names->n_pending = 0;
-	names->fd = -1;
-	names->pid = 0;
+	*names = (struct status_names){.fd = -1};
+}
+
+/* Return the index of the job in the list, or that at which it would be inserted. */
+static size_t position(const struct status_names *names, int64_t job)
+{
+	size_t lo = 0, hi = names->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (names->list[mid].job < job)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
 }
 
 const struct status_name *status_names_find(const struct status_names *names, int64_t job)
 {
-	for (size_t i = 0; i < names->n; i++)
-		if (names->list[i].job == job)
-			return &names->list[i];
-	return NULL;
+	size_t at = position(names, job);
+
+	return at < names->n && names->list[at].job == job ? &names->list[at] : NULL;
 }
 
+/* Without memory the name stays unknown. */
 static void store_name(struct status_names *names, const struct status_name *one)
 {
-	if (names->n == STATUS_NAMES_MAX) {
-		memmove(&names->list[0], &names->list[1], (STATUS_NAMES_MAX - 1) * sizeof(names->list[0]));
+	size_t at;
+
+	if (names->n == STATUS_NAMES_MAX) { /* the oldest case */
 		names->n--;
+		memmove(&names->list[0], &names->list[1], names->n * sizeof(names->list[0]));
 	}
-	names->list[names->n++] = *one;
+	if (names->n == names->capacity) {
+		size_t capacity = names->capacity ? 2 * names->capacity : 64;
+		struct status_name *list = realloc(names->list, capacity * sizeof(list[0]));
+
+		if (!list)
+			return;
+		names->list = list;
+		names->capacity = capacity;
+	}
+	at = position(names, one->job);
+	memmove(&names->list[at + 1], &names->list[at], (names->n - at) * sizeof(names->list[0]));
+	names->list[at] = *one;
+	names->n++;
 }
 
 /* Kill the process if it runs. The name of the case that it was reading stays unknown; those of the following cases are requested
@@ -66,6 +95,9 @@ void status_names_end(struct status_names *names)
 {
 	names->n_pending = 0;
 	stop(names);
+	free(names->list);
+	names->list = NULL;
+	names->n = names->capacity = 0;
 }
 
 void status_names_receive(struct status_names *names)
@@ -102,22 +134,49 @@ static int copy_first(void *ctx, const struct instance_row *row, const char *det
 	return 1;
 }
 
-static void collect(struct status_names *names, const struct status *s, const struct status_list *l,
+static bool is_unread(const struct status_names *names, const struct job_view *v)
+{
+	return v->state != JOB_CLEANED && v->members.instances > 0 && !status_names_find(names, v->id);
+}
+
+/* The oldest job whose name is kept: index in the list of jobs. */
+static size_t oldest_kept(const struct status *s)
+{
+	return s->jobs.n > STATUS_NAMES_MAX ? s->jobs.n - STATUS_NAMES_MAX : 0;
+}
+
+size_t status_names_unread(const struct status_names *names, const struct status *s)
+{
+	size_t n = 0;
+
+	for (size_t i = oldest_kept(s); i < s->jobs.n; i++)
+		n += is_unread(names, s->jobs.list[i]);
+	return n;
+}
+
+static void collect(struct status_names *names, const struct status *s, const struct job_view *v,
 		    struct status_name_request *questions)
 {
-	for (size_t i = 0; i < l->n && names->n_pending < STATUS_NAMES_PENDING_MAX; i++) {
-		const struct job_view *v = l->list[i];
-		struct status_name_request q = {.job = v->id};
-		struct first first = {.q = &q};
+	struct status_name_request q = {.job = v->id};
+	struct first first = {.q = &q};
 
-		if (v->state == JOB_CLEANED || v->members.instances == 0 || status_names_find(names, v->id))
-			continue;
-		journal_each_member(s->journal, v->id, copy_first, &first, NULL);
-		if (!first.found)
-			continue;
-		questions[names->n_pending] = q;
-		names->pending[names->n_pending++] = v->id;
-	}
+	if (names->n_pending == STATUS_NAMES_PENDING_MAX || !is_unread(names, v))
+		return;
+	for (size_t i = 0; i < names->n_pending; i++)
+		if (names->pending[i] == v->id)
+			return;
+	journal_each_member(s->journal, v->id, copy_first, &first, NULL);
+	if (!first.found)
+		return;
+	questions[names->n_pending] = q;
+	names->pending[names->n_pending++] = v->id;
+}
+
+static void collect_list(struct status_names *names, const struct status *s, const struct status_list *l,
+			 struct status_name_request *questions)
+{
+	for (size_t i = 0; i < l->n; i++)
+		collect(names, s, l->list[i], questions);
 }
 
 void status_names_request(struct status_names *names, const struct status *s)
@@ -132,9 +191,11 @@ void status_names_request(struct status_names *names, const struct status *s)
 	if (names->fd >= 0 || !s->journal)
 		return;
 	names->n_pending = 0;
-	collect(names, s, &s->attention, questions);
-	collect(names, s, &s->work, questions);
-	collect(names, s, &s->done, questions);
+	collect_list(names, s, &s->attention, questions);
+	collect_list(names, s, &s->work, questions);
+	collect_list(names, s, &s->done, questions);
+	for (size_t i = s->jobs.n; i-- > oldest_kept(s) && names->n_pending < STATUS_NAMES_PENDING_MAX;)
+		collect(names, s, s->jobs.list[i], questions);
 	if (names->n_pending == 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return;
 	snprintf(number, sizeof(number), "%d", pair[1]);

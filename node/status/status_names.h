@@ -12,8 +12,8 @@
 
 struct status;
 
-#define STATUS_NAMES_MAX 256	    /* maximum number of names kept; a new one replaces the oldest */
-#define STATUS_NAMES_PENDING_MAX 32 /* maximum number of requests to one process */
+#define STATUS_NAMES_MAX 8192	     /* maximum number of names kept: of the newest cases */
+#define STATUS_NAMES_PENDING_MAX 128 /* maximum number of requests to one process */
 
 struct status_name { /* reply of the process */
 	int64_t job;
@@ -26,8 +26,8 @@ struct status_name_request {
 };
 
 struct status_names {
-	struct status_name list[STATUS_NAMES_MAX];
-	size_t n;
+	struct status_name *list; /* by job */
+	size_t n, capacity;
 	int64_t pending[STATUS_NAMES_PENDING_MAX]; /* requested jobs; 0: the reply was received */
 	size_t n_pending;
 	int fd;	      /* socket to the process; -1: none runs */
@@ -37,11 +37,13 @@ struct status_names {
 
 void status_names_begin(struct status_names *names);
 void status_names_end(struct status_names *names);
-/* If names of shown cases are unknown, start a process that reads them. status_names_receive() reads its replies. */
+/* If names are unknown, start a process that reads some of them, those of shown cases first. status_names_receive() reads its
+ * replies. */
 void status_names_request(struct status_names *names, const struct status *s);
 /* Read the available replies; stop the process after its last reply or at `until`. Call it when `fd` is readable, and regularly.
  */
 void status_names_receive(struct status_names *names);
+size_t status_names_unread(const struct status_names *names, const struct status *s); /* number of cases whose name can be read */
 const struct status_name *status_names_find(const struct status_names *names, int64_t job); /* NULL: not known (yet) */
 
 #endif

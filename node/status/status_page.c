@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* status_page.c - write the overview: problems, cases, destinations, devices, disk.
+/* status_page.c - write the overview: problems and cases; and what all pages have in common.
  *
  * - The page works without script: forms, links, <details>, a refresh. node/status/web/status.js only replaces sections that
  *   changed.
@@ -9,29 +9,30 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "node/base/plural.h"
 #include "node/base/version.h"
-#include "node/jobs/job_report.h"
 #include "node/status/status_internal.h"
 
-void status_page_begin(struct html *h, const struct status *s, const char *title)
+void status_page_begin(struct html *h, const struct status *s, const char *title, bool refresh)
 {
 	char when[40];
 
-	status_text_time(s->now, s->now, when, sizeof(when));
+	status_text_time(s->now, when, sizeof(when));
 	html_put(h, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 		    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
 		    "<meta name=\"color-scheme\" content=\"light dark\">\n<title>");
 	html_text(h, title);
 	html_put(h, "</title>\n<link rel=\"icon\" href=\"/icon.svg\" type=\"image/svg+xml\">\n"
-		    "<link rel=\"stylesheet\" href=\"/status.css\">\n"
-		    "<noscript><meta http-equiv=\"refresh\" content=\"10\"></noscript>\n"
-		    "<script src=\"/status.js\" defer></script>\n</head>\n<body>\n"
+		    "<link rel=\"stylesheet\" href=\"/status.css\">\n");
+	html_put(h, refresh ? "<noscript><meta http-equiv=\"refresh\" content=\"10\"></noscript>\n" : "");
+	html_put(h, "<script src=\"/status.js\" defer></script>\n</head>\n<body>\n"
 		    "<a class=\"skip\" href=\"#main\">Skip to the cases</a>\n<header class=\"top\">\n"
 		    "<p class=\"name\"><a href=\"/\"><img src=\"/icon.svg\" alt=\"\" width=\"28\" height=\"28\"> tomonode</a> "
 		    "<span class=\"aet\">");
 	html_text(h, s->config->node.aet);
-	html_printf(h, "</span></p>\n<p class=\"clock\"><span id=\"clock\">As of <time>%s</time></span> ", when);
+	html_put(h,
+		 "</span></p>\n<nav aria-label=\"Pages of the node\"><a href=\"/\" id=\"n-now\">Overview</a> <a href=\"/cases\" "
+		 "id=\"n-cases\">All cases, search</a></nav>\n");
+	html_printf(h, "<p class=\"clock\"><span id=\"clock\">As of <time>%s</time></span> ", when);
 	html_put(h, "<button id=\"pause\" type=\"button\" hidden>Pause updates</button></p>\n</header>\n<main id=\"main\">\n");
 }
 
@@ -40,6 +41,25 @@ void status_page_end(struct html *h)
 	html_put(h, "</main>\n<footer><p>tomonode " TOMONODE_VERSION
 		    " · Not for diagnostic use · <a href=\"/status.json\">JSON</a> · "
 		    "<a href=\"/metrics\">Metrics</a> · <a href=\"/health\">Health</a></p></footer>\n</body>\n</html>\n");
+}
+
+void status_page_table(struct html *h, const char *id, const char *const *columns, size_t n)
+{
+	html_printf(h, "<table class=\"%s\" id=\"%s\" role=\"table\"><thead role=\"rowgroup\"><tr role=\"row\">",
+		    n > 2 ? "stack" : "pairs", id);
+	for (size_t i = 0; i < n; i++)
+		html_printf(h, "<th scope=\"col\" role=\"columnheader\">%s</th>", columns[i]);
+	html_put(h, "</tr></thead><tbody role=\"rowgroup\">\n");
+}
+
+void status_page_table_end(struct html *h)
+{
+	html_put(h, "</tbody></table>");
+}
+
+void status_page_cell(struct html *h, const char *column)
+{
+	html_printf(h, "<td role=\"cell\" data-label=\"%s\">", column);
 }
 
 void status_page_badge(struct html *h, enum status_tone tone, const char *word)
@@ -87,7 +107,7 @@ void status_page_facts(struct html *h, const struct status *s, const struct job_
 		    v->members.instances == 1 ? "image" : "images");
 	html_text(h, v->calling[0] ? v->calling : "an unnamed sender");
 	if (v->members.last > 0) {
-		status_text_time(v->members.last, s->now, when, sizeof(when));
+		status_text_time(v->members.last, when, sizeof(when));
 		html_printf(h, ", last at <time>%s</time>", when);
 	}
 	if (v->protocol[0]) {
@@ -223,217 +243,20 @@ static void cases(struct html *h, const struct status *s, const struct status_li
 	if (l->all == 0)
 		html_printf(h, "<p class=\"none\">%s</p>\n", none);
 	if (l->n < l->all)
-		html_printf(h, "<p class=\"none\">%zu more; <code>tomonode list</code> lists all of them.</p>\n", l->all - l->n);
+		html_printf(h, "<p class=\"none\"><a id=\"m-%s\" href=\"/cases?state=%s\">All %zu of them</a></p>\n", id, id,
+			    l->all);
 	html_put(h, "</section>\n");
-}
-
-/* ---- destinations, devices, disk ---- */
-
-static void destinations(struct html *h, const struct status *s)
-{
-	char when[40];
-
-	html_put(h, "<section id=\"destinations\" aria-labelledby=\"h-destinations\"><h2 "
-		    "id=\"h-destinations\">Destinations</h2><ul>\n");
-	for (size_t i = 0; i < s->facts.n_destinations; i++) {
-		const struct destination_state *d = &s->facts.destinations[i];
-
-		html_put(h, "<li><h3>");
-		html_text(h, d->name);
-		html_put(h, " ");
-		if (d->down)
-			status_page_badge(h, TONE_BAD, "Not reached");
-		else if (d->refused > 0)
-			status_page_badge(h, TONE_WARN, "Refuses");
-		else if (d->waiting > 0)
-			status_page_badge(h, TONE_WORK, "Sending");
-		else if (d->last_sent > 0)
-			status_page_badge(h, TONE_GOOD, "Works");
-		else
-			status_page_badge(h, TONE_QUIET, "Not used yet");
-		html_put(h, "</h3><p class=\"facts\">");
-		if (d->conf) {
-			html_text(h, d->conf->aet);
-			html_put(h, " at ");
-			html_text(h, d->conf->host);
-			html_printf(h, ":%d", d->conf->port);
-		} else {
-			html_put(h, "no longer in the configuration");
-		}
-		html_put(h, "</p>");
-		if (d->down) {
-			html_put(h, "<p class=\"sentence emphasized\">");
-			html_text(h, d->reason[0] ? d->reason : "No answer");
-			html_put(h, "</p>");
-		}
-		if (d->waiting > 0 || d->refused > 0)
-			html_printf(h, "<p>%zu waiting, %zu refused</p>", d->waiting, d->refused);
-		if (d->down && d->next > s->now) {
-			status_text_time(d->next, s->now, when, sizeof(when));
-			html_printf(h, "<p>Next attempt at <time>%s</time></p>", when);
-		}
-		if (d->last_sent > 0) {
-			status_text_time(d->last_sent, s->now, when, sizeof(when));
-			html_printf(h, "<p class=\"quiet\">Last result sent <time>%s</time></p>", when);
-		}
-		html_put(h, "</li>\n");
-	}
-	if (s->facts.n_destinations == 0)
-		html_put(h, "<li class=\"none\">No destination is configured.</li>");
-	html_put(h, "</ul></section>\n");
-}
-
-static const char *text_of(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return text ? text : "";
-}
-
-static void device(struct html *h, const struct status *s, const json_t *one)
-{
-	static const struct {
-		const char *state, *word;
-		enum status_tone tone;
-	} words[] = {{"ready", "Ready", TONE_GOOD},
-		     {"busy", "Working", TONE_WORK},
-		     {"starting", "Starting", TONE_QUIET},
-		     {"waiting", "Waits for a pilot", TONE_QUIET}};
-	const char *state = text_of(one, "state"), *name = text_of(one, "device");
-	double again = json_number_value(json_object_get(one, "again"));
-	const size_t n = sizeof(words) / sizeof(words[0]);
-	size_t i = 0;
-	char when[40];
-
-	html_put(h, "<li><h3>");
-	html_text(h, name[0] ? name : text_of(one, "name"));
-	html_put(h, " ");
-	while (i < n && strcmp(words[i].state, state) != 0)
-		i++;
-	if (json_is_true(json_object_get(one, "disabled")))
-		status_page_badge(h, TONE_BAD, "Disabled");
-	else
-		status_page_badge(h, i < n ? words[i].tone : TONE_QUIET, i < n ? words[i].word : "Stopped");
-	html_put(h, "</h3>");
-	if (text_of(one, "reason")[0]) {
-		html_put(h, "<p class=\"sentence emphasized\">");
-		html_text(h, text_of(one, "reason"));
-		html_put(h, "</p>");
-	}
-	if (again > 0) {
-		status_text_time(again, s->now, when, sizeof(when));
-		html_printf(h, "<p>Next attempt at <time>%s</time></p>", when);
-	}
-	if (json_is_true(json_object_get(one, "spare")))
-		html_put(h, "<p class=\"quiet\">Used while other devices are disabled.</p>");
-	html_put(h, "</li>\n");
-}
-
-static void devices(struct html *h, const struct status *s)
-{
-	const json_t *list = json_object_get(s->node, "devices"), *one;
-	const struct node_cluster *c = &s->facts.from_manager.cluster;
-	size_t i;
-
-	html_put(h, "<section id=\"devices\" aria-labelledby=\"h-devices\"><h2 id=\"h-devices\">Devices</h2><ul>\n");
-	json_array_foreach(list, i, one) device(h, s, one);
-	if (json_array_size(list) == 0 && !c->used)
-		html_put(h, "<li class=\"none\">Not known yet.</li>");
-	html_put(h, "</ul>");
-	if (c->used) {
-		char text[300];
-
-		node_cluster_text(c, text, sizeof(text));
-		html_put(h, "<p>");
-		html_text(h, text);
-		html_put(h, "</p>");
-	}
-	html_put(h, "</section>\n");
-}
-
-static void disk(struct html *h, const struct status *s)
-{
-	double used = s->facts.disk_size ? 100 * (1 - (double)s->facts.disk_free / (double)s->facts.disk_size) : 0;
-	char free_text[32], size[32], reserve[32];
-
-	status_text_bytes((double)s->facts.disk_free, free_text, sizeof(free_text));
-	status_text_bytes((double)s->facts.disk_size, size, sizeof(size));
-	status_text_bytes((double)s->config->node.reserve, reserve, sizeof(reserve));
-	html_put(h, "<section id=\"disk\" aria-labelledby=\"h-disk\"><h2 id=\"h-disk\">Disk</h2>\n");
-	html_printf(h,
-		    "<p><meter min=\"0\" max=\"100\" high=\"90\" value=\"%.0f\" aria-label=\"Disk in use\">%.0f %%</meter></p>",
-		    used, used);
-	html_printf(h, "<p>%s free of %s</p><p class=\"quiet\">Below %s new images are refused.</p></section>\n", free_text, size,
-		    reserve);
-}
-
-static void unassigned(struct html *h, const struct status *s)
-{
-	const json_t *one;
-	char when[40];
-	size_t i;
-
-	if (json_array_size(s->unassigned) == 0) {
-		html_put(h, "<section id=\"unassigned\" hidden></section>\n");
-		return;
-	}
-	html_put(h, "<section id=\"unassigned\" aria-labelledby=\"h-unassigned\"><h2 id=\"h-unassigned\">Unassigned</h2>"
-		    "<p class=\"quiet\">Objects that were received and kept, but belong to no case. The newest:</p><ul>\n");
-	json_array_foreach(s->unassigned, i, one)
-	{
-		long long count = json_integer_value(json_object_get(one, "count"));
-
-		if (i == STATUS_UNASSIGNED_MAX)
-			break;
-		status_text_time(json_number_value(json_object_get(one, "received")), s->now, when, sizeof(when));
-		html_printf(h, "<li><p>%lld object%s, <time>%s</time> from ", count, plural(count), when);
-		html_text(h, text_of(one, "calling"));
-		html_put(h, " <span class=\"number\">");
-		html_text(h, text_of(one, "classification"));
-		html_put(h, "</span></p><p class=\"facts\">");
-		html_text(h, text_of(one, "reason"));
-		html_put(h, "</p><p class=\"hint\">");
-		html_put(h, job_report_unassigned_hint(one));
-		html_put(h, "</p></li>\n");
-	}
-	html_put(h, "</ul></section>\n");
-}
-
-static void associations(struct html *h, const struct status *s)
-{
-	char when[40];
-
-	if (s->facts.from_manager.n_associations == 0) {
-		html_put(h, "<section id=\"associations\" hidden></section>\n");
-		return;
-	}
-	html_put(h,
-		 "<section id=\"associations\" aria-labelledby=\"h-associations\"><h2 id=\"h-associations\">Associations "
-		 "without an object</h2><p class=\"quiet\">Senders of which nothing was stored, or that offered classes that are "
-		 "refused. The newest:</p><ul>\n");
-	for (size_t i = 0; i < s->facts.from_manager.n_associations; i++) {
-		const struct node_association *a = &s->facts.from_manager.associations[i];
-
-		status_text_time(a->last, s->now, when, sizeof(when));
-		html_printf(h, "<li><p>%ld time%s, <time>%s</time> from ", a->count, plural(a->count), when);
-		html_text(h, a->calling[0] ? a->calling : "an unknown AE title");
-		html_put(h, " <span class=\"number\">");
-		html_text(h, a->host);
-		html_put(h, "</span></p><p class=\"facts\">");
-		html_text(h, a->reason);
-		html_put(h, "</p></li>\n");
-	}
-	html_put(h, "</ul></section>\n");
 }
 
 static void overall(struct html *h, const struct status *s)
 {
-	bool good = s->problems.n == 0;
+	size_t failed = s->by_state[JOB_FAILED] + s->by_state[JOB_IMPOSSIBLE], refused = s->by_state[JOB_DEAD_LETTER];
+	bool good = s->problems.n == 0 && failed + refused == 0, healthy = status_is_healthy(s);
 
 	html_printf(h, "<section id=\"overall\" class=\"overall %s\" role=\"status\">",
-		    good		   ? "good"
-		    : status_is_healthy(s) ? "warn"
-					   : "bad");
+		    good			       ? "good"
+		    : healthy && failed + refused == 0 ? "warn"
+						       : "bad");
 	if (good) {
 		html_put(h, "<h1>Everything is in order</h1><p>");
 		if (s->work.all == 0)
@@ -443,8 +266,15 @@ static void overall(struct html *h, const struct status *s)
 		html_put(h, "</p></section>\n");
 		return;
 	}
-	html_put(h,
-		 status_is_healthy(s) ? "<h1>Something needs attention</h1><ul>" : "<h1>The node has a serious problem</h1><ul>");
+	if (!healthy)
+		html_put(h, "<h1>The node has a serious problem</h1><ul>");
+	else if (failed > 0)
+		html_printf(h, failed == 1 ? "<h1>%zu case has failed</h1><ul>" : "<h1>%zu cases have failed</h1><ul>", failed);
+	else if (refused > 0)
+		html_printf(h, refused == 1 ? "<h1>%zu result was refused</h1><ul>" : "<h1>%zu results were refused</h1><ul>",
+			    refused);
+	else
+		html_put(h, "<h1>Something needs attention</h1><ul>");
 	for (size_t i = 0; i < s->problems.n; i++) {
 		const struct node_problem *p = &s->problems.list[i];
 
@@ -468,7 +298,7 @@ void status_write_overview(struct html *h, const struct status *s, const char *t
 		snprintf(title, sizeof(title), "(%zu) tomonode %s", s->problems.n, s->config->node.aet);
 	else
 		snprintf(title, sizeof(title), "tomonode %s", s->config->node.aet);
-	status_page_begin(h, s, title);
+	status_page_begin(h, s, title, true);
 	overall(h, s);
 	html_put(h, "<div class=\"columns\"><div class=\"cases\">\n");
 	cases(h, s, &s->attention, "attention", "Needs attention", NULL, token);
@@ -476,11 +306,7 @@ void status_write_overview(struct html *h, const struct status *s, const char *t
 	      token);
 	cases(h, s, &s->done, "done", "Done", "Nothing yet.", token);
 	html_put(h, "</div>\n<div class=\"aside\">\n");
-	destinations(h, s);
-	devices(h, s);
-	disk(h, s);
-	unassigned(h, s);
-	associations(h, s);
+	status_page_node(h, s);
 	html_put(h, "</div></div>\n");
 	status_page_end(h);
 }

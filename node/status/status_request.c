@@ -14,8 +14,8 @@ struct name {
 };
 
 static const struct name pages[] = {
-	{"/", STATUS_OVERVIEW},	       {"/status.json", STATUS_JSON}, {"/metrics", STATUS_METRICS}, {"/health", STATUS_HEALTH},
-	{"/status.css", STATUS_STYLE}, {"/status.js", STATUS_SCRIPT}, {"/icon.svg", STATUS_ICON},
+	{"/", STATUS_OVERVIEW},	    {"/cases", STATUS_CASES},	   {"/status.json", STATUS_JSON}, {"/metrics", STATUS_METRICS},
+	{"/health", STATUS_HEALTH}, {"/status.css", STATUS_STYLE}, {"/status.js", STATUS_SCRIPT}, {"/icon.svg", STATUS_ICON},
 };
 
 static const struct name job_pages[] = {

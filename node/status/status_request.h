@@ -19,6 +19,7 @@ enum status_page {
 	STATUS_NONE, /* no such page */
 	/* served by the process that reads the journal */
 	STATUS_OVERVIEW,  /* / */
+	STATUS_CASES,	  /* /cases */
 	STATUS_CASE,	  /* /jobs/ID */
 	STATUS_JSON,	  /* /status.json */
 	STATUS_METRICS,	  /* /metrics */

@@ -115,7 +115,7 @@ static void add_next(char *text, size_t size, double next, double now)
 
 	if (next <= now)
 		return;
-	status_text_time(next, now, when, sizeof(when));
+	status_text_time(next, when, sizeof(when));
 	add(text, size, " The next attempt is at %s.", when);
 }
 
@@ -158,7 +158,7 @@ static void add_blocked_by(const struct job_send *s, double now, char *ret, size
 {
 	char when[40];
 
-	status_text_time(s->blocked_by->since, now, when, sizeof(when));
+	status_text_time(s->blocked_by->since, when, sizeof(when));
 	add(ret, size, "%s has not been reached since %s: ", s->destination, when);
 	add_reason(ret, size, s->blocked_by->reason[0] ? s->blocked_by->reason : "no response");
 	add_next(ret, size, s->blocked_by->next, now);
@@ -185,7 +185,7 @@ static void sends(const struct job_view *v, double now, char *ret, size_t size)
 			if (s->blocked_by)
 				add_blocked_by(s, now, ret, size);
 		} else if (s->state == SEND_DONE) {
-			status_text_time(s->time, now, when, sizeof(when));
+			status_text_time(s->time, when, sizeof(when));
 			add(ret, size, "%s stored it at %s.", s->destination, when);
 		} else if (s->state == SEND_REFUSED) {
 			add(ret, size, "%s refused it%s%s: ", s->destination, s->status[0] ? ", status " : "", s->status);
@@ -379,17 +379,15 @@ const char *status_text_event(enum job_event event)
 	return job_event_name(event);
 }
 
-void status_text_time(double when, double now, char *ret, size_t size)
+void status_text_time(double when, char *ret, size_t size)
 {
-	time_t t = (time_t)when, today = (time_t)now;
-	struct tm at, day;
+	time_t t = (time_t)when;
+	struct tm at;
 
-	if (when <= 0 || !localtime_r(&t, &at) || !localtime_r(&today, &day))
+	if (when <= 0 || !localtime_r(&t, &at))
 		snprintf(ret, size, "never");
-	else if (at.tm_yday == day.tm_yday && at.tm_year == day.tm_year)
-		strftime(ret, size, "%H:%M:%S", &at);
 	else
-		strftime(ret, size, "%Y-%m-%d %H:%M", &at);
+		strftime(ret, size, "%Y-%m-%d %H:%M:%S", &at);
 }
 
 void status_text_duration(double s, char *ret, size_t size)

@@ -71,6 +71,9 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 	[JOURNAL_FIND_MEMBER] =
 		"SELECT " JOURNAL_COLUMNS " FROM instance i JOIN classification f ON f.instance=i.id WHERE i.sop_instance=? AND "
 		"i.id<>? AND f.kind=1 AND" JOURNAL_NOT_REMOVED " ORDER BY i.id LIMIT 1",
+	[JOURNAL_FIND_JOB_OF] =
+		"SELECT f.job FROM instance i JOIN classification f ON f.instance=i.id WHERE i.sop_instance=? AND "
+		"f.kind=1 ORDER BY i.id LIMIT 1",
 	/* instr() instead of JSON functions, which would fail at a damaged row. The index event_commit_requested contains only
 	   these rows. */
 	[JOURNAL_FIND_TRANSACTION] =
@@ -335,6 +338,7 @@ int journal_open(const char *path, struct journal **ret_journal, struct err *err
 	(void)sqlite3_exec(j->db,
 			   "CREATE INDEX IF NOT EXISTS event_commit_requested ON event(seq) WHERE name='commit-requested';"
 			   "CREATE INDEX IF NOT EXISTS classification_unassigned ON classification(time) WHERE kind<>1;"
+			   "CREATE INDEX IF NOT EXISTS classification_kind ON classification(kind, instance) WHERE kind<>1;"
 			   "CREATE TABLE IF NOT EXISTS damage(instance INTEGER PRIMARY KEY, time REAL NOT NULL);",
 			   NULL, NULL, NULL);
 	*ret_journal = j;
@@ -436,6 +440,16 @@ int journal_find_member(struct journal *j, const char *sop_instance, int64_t bes
 	journal_bind(s, 1, sop_instance);
 	sqlite3_bind_int64(s, 2, besides);
 	return journal_step(j, s, "look for a member", journal_read_instance, ret_row, err);
+}
+
+int journal_find_job_of(struct journal *j, const char *sop_instance, int64_t *ret_job, struct err *err)
+{
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_FIND_JOB_OF, err);
+
+	if (!s)
+		return -EIO;
+	journal_bind(s, 1, sop_instance);
+	return journal_step(j, s, "look for the job of an instance", read_int64, ret_job, err);
 }
 
 int journal_remove_instance(struct journal *j, int64_t instance, double now, struct err *err)

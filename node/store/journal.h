@@ -102,7 +102,9 @@ int journal_find_transaction(struct journal *j, const char *transaction, int64_t
  * content is then a conflict. 1: found; 0: not. */
 int journal_find_member(struct journal *j, const char *sop_instance, int64_t besides, struct instance_row *ret_row,
 			struct err *err);
-/* Call each() for instances with this classification that are not removed, newest first, at most `max`. */
+/* Find the first job with a received instance of this UID, also a removed one. 1: found; 0: not. */
+int journal_find_job_of(struct journal *j, const char *sop_instance, int64_t *ret_job, struct err *err);
+/* Call each() for unassigned instances with this classification that are not removed, newest first, at most `max`. */
 int journal_each_classified(struct journal *j, enum classification kind, int max,
 			    int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx,
 			    struct err *err);
@@ -154,6 +156,14 @@ struct journal_totals {
 	uint64_t classified[CLASSIFIED_CONFLICT + 1];
 };
 int journal_add_totals(struct journal *j, struct journal_totals *totals, struct err *err);
+/* Call each() for every sender of instances with an id > *after, that of the newest instance last. *after becomes the last id. */
+struct journal_sender {
+	const char *calling, *host; /* host: of its newest instance; valid until the callback returns */
+	double last;		    /* when that was received, s since the epoch */
+	uint64_t instances;
+};
+int journal_each_sender(struct journal *j, int64_t *after, int (*each)(void *ctx, const struct journal_sender *row), void *ctx,
+			struct err *err);
 /* Count the instances without a classification, which wait for the indexer. */
 int journal_count_unindexed(struct journal *j, uint64_t *ret_n, struct err *err);
 

@@ -387,7 +387,7 @@ int journal_each_classified(struct journal *j, enum classification kind, int max
 {
 	return walk_instances(j,
 			      "SELECT " JOURNAL_COLUMNS ", f.detail FROM classification f JOIN instance i ON i.id=f.instance"
-			      " WHERE f.kind=?1 AND" JOURNAL_NOT_REMOVED " ORDER BY i.id DESC LIMIT ?2",
+			      " WHERE f.kind=?1 AND f.kind<>1 AND" JOURNAL_NOT_REMOVED " ORDER BY f.instance DESC LIMIT ?2",
 			      kind, max, each, ctx, err);
 }
 
@@ -472,5 +472,39 @@ int journal_add_totals(struct journal *j, struct journal_totals *totals, struct 
 			"add up", sum.last_classified, 0, add_classified, &sum, err);
 	if (ret == 0)
 		*totals = sum;
+	return ret;
+}
+
+struct sender_reader {
+	int (*each)(void *ctx, const struct journal_sender *row);
+	void *ctx;
+	int64_t last;
+};
+
+static int read_sender(void *ctx, sqlite3_stmt *s)
+{
+	struct sender_reader *r = ctx;
+	const char *calling = (const char *)sqlite3_column_text(s, 0), *host = (const char *)sqlite3_column_text(s, 1);
+	struct journal_sender row = {.calling = calling ? calling : "",
+				     .host = host ? host : "",
+				     .last = sqlite3_column_double(s, 2),
+				     .instances = (uint64_t)sqlite3_column_int64(s, 3)};
+
+	r->last = sqlite3_column_int64(s, 4);
+	return r->each(r->ctx, &row);
+}
+
+int journal_each_sender(struct journal *j, int64_t *after, int (*each)(void *ctx, const struct journal_sender *row), void *ctx,
+			struct err *err)
+{
+	struct sender_reader reader = {each, ctx, *after};
+	/* SQLite: the columns beside the only MAX() are those of its row */
+	int ret = walk(
+		j,
+		"SELECT calling, host, received, COUNT(*), MAX(id) FROM instance WHERE id>?1 GROUP BY calling ORDER BY MAX(id)",
+		"list the senders", *after, 0, read_sender, &reader, err);
+
+	if (ret == 0)
+		*after = reader.last;
 	return ret;
 }

@@ -97,12 +97,12 @@ static char *member_detail(const struct indexer *x, const struct instance_row *r
 static char *opening_detail(const struct instance_row *row, const struct case_facts *f, const char *key,
 			    const struct job_view *before)
 {
-	return event_json_dump(json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:I, s:i}", "key", event_json_text(key),
+	return event_json_dump(json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:I, s:i}", "key", event_json_text(key),
 					 "kind", f->kind->name, "calling", event_json_text(row->calling), "study",
-					 event_json_text(f->study), "series", event_json_text(f->series), "laterality",
-					 event_json_text(f->laterality), "view", event_json_text(f->view), "revision",
-					 before ? before->revision + 1 : 1, "revision_of", (json_int_t)(before ? before->id : 0),
-					 "priority", before ? before->priority : 0));
+					 event_json_text(f->study), "accession", event_json_text(f->accession), "series",
+					 event_json_text(f->series), "laterality", event_json_text(f->laterality), "view",
+					 event_json_text(f->view), "revision", before ? before->revision + 1 : 1, "revision_of",
+					 (json_int_t)(before ? before->id : 0), "priority", before ? before->priority : 0));
 }
 
 /* Find the job of an instance, or open one, and add the instance. 1: done; 0: the job changed meanwhile, try again. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "node/base/html.h"
+#include "node/status/status_filter.h"
 #include "node/status/status_request.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -57,6 +58,19 @@ static void check_text(const char *text)
 	html_clear(&h);
 }
 
+/* A search: no value makes a structure that is refused, or a link that ends its attribute. */
+static void check_filter(const char *text)
+{
+	struct status_filter f = {0};
+	char query[STATUS_FILTER_QUERY];
+
+	for (int field = 0; field < STATUS_FIELDS; field++)
+		status_filter_set(&f, (enum status_field)field, text);
+	status_filter_query(&f, f.page, query, sizeof(query));
+	if (!status_filter_valid(&f) || strpbrk(query, "<>\"' \r\n\t\x7f"))
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char token[STATUS_TOKEN_SIZE] = "00112233445566778899aabbccddeeff";
@@ -79,6 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (status_request_token_valid(line[3], strlen(line[3]), token) && strcmp(line[3] + 6, token) != 0)
 		abort();
 	check_text(line[4]);
+	check_filter(line[4]);
 	free(text);
 	return 0;
 }

@@ -129,7 +129,7 @@ static void walk(struct journal *j)
 		journal_job_state(j, jobs.list[i]->id, &state, NULL);
 		json_decref(job_report_events(j, jobs.list[i]->id, NULL));
 	}
-	for (int kind = CLASSIFIED_MEMBER; kind <= CLASSIFIED_CONFLICT; kind++)
+	for (int kind = CLASSIFIED_IGNORED; kind <= CLASSIFIED_CONFLICT; kind++)
 		journal_each_classified(j, (enum classification)kind, 100, count_row, &n, NULL);
 	journal_each_indexed(j, 0, 100, count_row, &n, NULL);
 	journal_last_rows(j, &instance, &event, NULL);

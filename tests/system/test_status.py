@@ -8,9 +8,12 @@ import os
 import re
 import signal
 import socket
+import statistics
 import sys
+import time
 
 from tools import node_harness as h
+from tools.journal_tools import copy_case
 from tools.node_harness import check, wait_for
 
 try:
@@ -351,6 +354,63 @@ def slow_and_many(folder, things):
         s.close()
 
 
+def search(folder, things):
+    """5000 cases: found by accession number, UIDs, sender, patient, state and day, page by page, each page in less than 300 ms; whatever is in the
+    address is text."""
+    n, _ = node(folder, things, show_patient="true")
+    n.node["retention_days"] = 0
+    n.write_conf()
+    h.send(n.port, h.simulate(os.path.join(folder, "exam"), "--views", 9))
+    job = n.wait_states("delivered")[0]["id"]
+    h.send(n.port, h.simulate(os.path.join(folder, "other"), "--side", "R")[:3])
+    held = n.wait_states("delivered", "held")[1]["id"]
+    check(n.stop() == 0, "stop")
+    copies = copy_case(n.spool, job, 5000, 600.0)
+    n.start()
+    wait_for("the page answers", lambda: answers(n))
+
+    def cases(query=""):
+        p = Page(page(n, "/cases" + query))
+        return [int(a["href"].rsplit("/", 1)[1]) for t, a in p.tags if t == "a" and a.get("href", "").startswith("/jobs/")], p
+
+    found, p = cases()
+    check(found == copies[:-51:-1] and "5002 of 5002 cases" in p.text and "Page 1 of 101" in p.text, p.text)
+    check("no case is missing" in p.text, "nothing about the numbers")
+    labels = {a["for"] for t, a in p.tags if t == "label"}
+    check(labels == {a["id"] for t, a in p.tags if t in ("input", "select")} and len(labels) == 4, labels)
+    check(cases("?page=2")[0] == copies[-51:-101:-1] and cases("?page=101")[0] == cases("?page=999999")[0] == [held, job], "pages")
+    for query, want in (("?q=ACC-00017", [copies[-17]]), ("?q=acc-0001", copies[-10:-20:-1]), (f"?q={copies[-3]}", [copies[-3]]),
+                        ("?q=2.25.7000000.4017", [copies[-4017]]),
+                        ("?q=2.25.7000001.77.1", [copies[-77]]), ("?state=held", [held]), ("?state=attention", [held]), ("?state=failed", []),
+                        ("?q=+++SIM1%20", [held, job]), ("?q=nothing", []), ("?from=2999-01-01", []), ("?to=1999-01-01", [])):
+        check(cases(query)[0] == want, f"{query}: {cases(query)[0]}, not {want}")
+    day = time.strftime("%Y-%m-%d", time.localtime(time.time() - 86400 * 3))
+    inside, p = cases(f"?from={day}&to={day}")
+    check(len(inside) == 50 and " of 5002 cases" in p.text and f"value=\"{day}\"" in page(n, f"/cases?from={day}&to={day}"), p.text)
+    times = set(re.findall(r"<time>(\S+) [0-9:]{8}</time>", page(n, f"/cases?from={day}&to={day}").split('id="found"')[1]))
+    check(times == {day}, times)
+    result, = [o["sop_instance"] for e in n.show(job)["events"] if e["event"] == "reconstructed" for o in e["detail"]["objects"]]
+    check(job in cases(f"?q={result}&page=101")[0], "the UID of the result")
+
+    strange = ("?q=a&q=b", "?q", "?&&=&q==&%=%", "?" + 50 * "q=a&")  # that find cases
+    for query in strange + ("?q=%22%3E%3Cscript%3Ealert(1)%3C/script%3E", "?q=%27%20OR%201=1%20--", "?q=%00", "?q=%ff%fe", "?q=" + 129 * "a", "?from=2026-02-30",
+                  "?state=%3Cb%3E", "?page=-1", "?page=99999999999999999999"):
+        found, p = cases(query)
+        check(not found or "not used for the search" in p.text or query in strange, f"{query}: {found}")
+        check([a.get("src") for t, a in p.tags if t == "script"] == ["/status.js"] and not {"b"} & {t for t, _ in p.tags}, f"{query}: {p.tags}")
+    wait_for("the patient is found", lambda: cases("?q=phantom")[0] == [held, job], 60)
+    check(cases("?q=PHANTOM%2C")[0] == [], "a comma that is not there")
+
+    for path in ("/cases", "/cases?q=acc-00017", "/cases?page=100", "/cases?q=2.25.7000001.77.1", "/"):
+        seconds = []
+        for _ in range(20):
+            began = time.monotonic()
+            page(n, path)
+            seconds.append(time.monotonic() - began)
+            time.sleep(0.26)  # what is shown is read again
+        check(statistics.median(seconds) < 0.3, f"{path}: {statistics.median(seconds):.3f} s")
+
+
 def relative_values(folder, things):
     """A slab without air beside it: the attenuation is called relative on the page, by `show`, in the log and in the object. A protocol that
     requires quantitative values holds the case."""
@@ -417,4 +477,4 @@ def taken_port(folder, things):
 
 
 if __name__ == "__main__":
-    h.main([pages_and_refusals, actions, nobody_shows, slow_and_many, relative_values, taken_port])
+    h.main([pages_and_refusals, actions, nobody_shows, search, slow_and_many, relative_values, taken_port])

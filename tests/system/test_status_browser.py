@@ -15,9 +15,11 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.request
 
 from tools import node_harness as h
+from tools.journal_tools import copy_case
 from tools.node_harness import check, wait_for
 
 CHROMIUM = next((c for c in ("chromium", "chromium-browser", "google-chrome") if shutil.which(c)), None)
@@ -271,5 +273,77 @@ def in_the_browser(folder, things):
     b.picture("dark")
 
 
+def cases_in_the_browser(folder, things):
+    """The page with all cases: searched with the keyboard, also without scripts; what was searched for stays in the address and over updates."""
+    pacs = h.Pacs(os.path.join(folder, "pacs"))
+    n = h.Node(os.path.join(folder, "node"), pacs.port)
+    n.status = {"port": h.free_port()}
+    n.node["retention_days"] = 0
+    n.write_conf()
+    things += [n, pacs]
+    pacs.start()
+    n.start()
+    h.send(n.port, h.simulate(os.path.join(folder, "exam"), "--views", 9))
+    n.wait_states("delivered")
+    check(n.stop() == 0, "stop")
+    copies = copy_case(n.spool, 1, 120)
+    n.start()
+    wait_for("the page", lambda: "status-page" in n.log_text() and n.processes("http"))
+    url = f"http://127.0.0.1:{n.status['port']}/"
+    b = Browser()
+    things.append(b)
+    every_way(b, f"{url}cases", "all cases")
+    b.picture("cases")
+    every_way(b, f"{url}cases?q=nothing&from=x", "no case")
+    check("is not used for the search" in b.text() and "No case fits." in b.text(), b.text())
+
+    def keys(text):
+        for key in text:
+            b.call("Input.insertText", text=key)
+
+    def walk(to):
+        for _ in range(90):
+            b.key("Tab")
+            if b.value("document.activeElement.id") == to:
+                return
+        raise AssertionError(f"the keyboard does not reach {to}")
+
+    for scripts in (True, False):
+        b.call("Emulation.setScriptExecutionDisabled", value=not scripts)
+        b.show(url)
+        walk("n-cases")
+        b.key("Enter")
+        wait_for("all cases", lambda: b.value("location.pathname") == "/cases" and "121 of 121 cases" in b.text())
+        walk("p-next")
+        b.key("Enter")
+        wait_for("the second page", lambda: "Page 2 of 3" in b.text() and b.value("location.search") == "?page=2")
+        walk("q")
+        keys("acc-00017")
+        b.key("Enter")
+        wait_for("the case is found", lambda: "1 of 121 cases" in b.text() and "q=acc-00017" in b.value("location.search"))
+        check(b.value("document.getElementById('q').value") == "acc-00017", "the text has gone")
+        clock = b.value("document.getElementById('clock').textContent")
+        if scripts:
+            wait_for("an update", lambda: b.value("document.getElementById('clock').textContent") != clock)
+        else:
+            time.sleep(1.1)  # the clock shows seconds
+            b.call("Page.reload")
+            wait_for("the page is loaded again", lambda: b.text() and b.value("document.getElementById('clock').textContent") != clock)
+        check("1 of 121 cases" in b.text() and b.value("document.getElementById('q').value") == "acc-00017", "another search")
+        walk(f"a-{copies[-17]}")
+        b.key("Enter")
+        wait_for("the case", lambda: f"case {copies[-17]}" in b.text() and "2.25.7000000.17" in b.text())
+    b.call("Emulation.setScriptExecutionDisabled", value=False)
+
+    # No word of a table is divided: headers and states are on one line each, at 1280 and at 320 pixels.
+    for width in (1280, 320):
+        for path in ("cases", "jobs/1"):
+            b.show(url + path, width, 900)
+            divided = b.value("""[...document.querySelectorAll("th, td .badge, time")].filter(e => {
+                const r = document.createRange(); r.selectNodeContents(e);
+                return e.getClientRects().length && r.getClientRects().length > 1; }).map(e => e.textContent)""")
+            check(not divided, f"{path} at {width}: divided: {divided}")
+
+
 if __name__ == "__main__":
-    h.main([in_the_browser])
+    h.main([in_the_browser, cases_in_the_browser])

@@ -57,7 +57,7 @@
 	}
 
 	function update() {
-		fetch(location.pathname, { credentials: "omit", cache: "no-store" }).then(function (answer) {
+		fetch(location.pathname + location.search, { credentials: "omit", cache: "no-store" }).then(function (answer) {
 			if (!answer.ok)
 				throw new Error("status " + answer.status);
 			return answer.text();

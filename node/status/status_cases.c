@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* status_cases.c - write the page with all cases: the search, the cases that fit, page by page, the newest first.
+ *
+ * - Everything that is asked for is in the address of the page, so that it can be kept, sent and reloaded. No script is needed.
+ * - The cases are those in memory (node/jobs/jobs.h). Only the UID of a received image is searched for in the journal.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dicom/object/patient.h"
+#include "node/base/plural.h"
+#include "node/status/status_internal.h"
+
+#define ROWS 50		/* cases on a page */
+#define FOLDED_SIZE 512 /* bytes of a text in the form that is compared */
+
+struct search {
+	const struct status *s;
+	const struct status_filter *f;
+	char text[FOLDED_SIZE];	     /* that is searched for: case folded, runs of spaces are one; "": any */
+	bool is_uid;		     /* it has only digits and dots */
+	const struct job_view *with; /* a case that has an image of this UID; NULL: none */
+	const struct job_view **list;
+	size_t n;
+	size_t unread; /* cases whose patient is not known yet */
+};
+
+static void fold(const char *text, char ret[FOLDED_SIZE])
+{
+	patient_normalise(PATIENT_ID, text, ret, FOLDED_SIZE);
+}
+
+static bool contains(const struct search *x, const char *text)
+{
+	char folded[FOLDED_SIZE];
+
+	if (!text[0])
+		return false;
+	fold(text, folded);
+	return strstr(folded, x->text) != NULL;
+}
+
+/* The UIDs of a case: those in its key, of its study, of its result, of its images. Parts of UIDs are found, too, except of
+ * images. */
+static bool uid_fits(const struct search *x, const struct job_view *v)
+{
+	if (strstr(v->study, x->text) || strstr(v->key, x->text) || (x->with && !strcmp(x->with->key, v->key)))
+		return true;
+	for (size_t i = 0; i < v->n_objects; i++)
+		if (!strcmp(v->objects[i].sop_instance, x->text) || !strcmp(v->objects[i].series, x->text))
+			return true;
+	return false;
+}
+
+static bool text_fits(const struct search *x, const struct job_view *v)
+{
+	const struct status_name *name;
+	char number[24];
+
+	if (!x->text[0])
+		return true;
+	snprintf(number, sizeof(number), "%lld", (long long)v->id);
+	if (!strcmp(number, x->text) || contains(x, v->accession) || contains(x, v->calling) || (x->is_uid && uid_fits(x, v)))
+		return true;
+	name = x->s->config->status.show_patient ? status_names_find(&x->s->names, v->id) : NULL;
+	return name && (contains(x, name->name) || contains(x, name->id));
+}
+
+static void find_image(struct search *x)
+{
+	int64_t job = 0;
+
+	if (x->is_uid && x->s->journal && journal_find_job_of(x->s->journal, x->text, &job, NULL) == 1)
+		x->with = jobs_find(&x->s->jobs, job);
+}
+
+/* Find the cases, the newest first. Returns false if there is no memory for the list. */
+static bool find(struct search *x, const struct status *s, const struct status_filter *f)
+{
+	const struct jobs *jobs = &s->jobs;
+
+	*x = (struct search){.s = s, .f = f, .list = malloc((jobs->n ? jobs->n : 1) * sizeof(x->list[0]))};
+	if (!x->list)
+		return false;
+	fold(f->text, x->text);
+	x->is_uid = strchr(x->text, '.') && !x->text[strspn(x->text, "0123456789.")];
+	find_image(x);
+	for (size_t i = jobs->n; i-- > 0;) {
+		const struct job_view *v = jobs->list[i];
+
+		if (status_filter_matches(f, v) && text_fits(x, v))
+			x->list[x->n++] = v;
+	}
+	x->unread = f->text[0] && s->config->status.show_patient ? status_names_unread(&s->names, s) : 0;
+	return true;
+}
+
+/* ---- the form ---- */
+
+static void day_field(struct html *h, enum status_field field, const char *label, int day)
+{
+	const char *name = status_filter_field(field);
+	char text[32];
+
+	status_filter_day(day, text, sizeof(text));
+	html_printf(h, "<p><label for=\"%s\">%s</label><input type=\"date\" id=\"%s\" name=\"%s\" value=\"%s\"></p>", name, label,
+		    name, name, text);
+}
+
+static void form(struct html *h, const struct status *s, const struct status_filter *f)
+{
+	const char *value, *label;
+
+	html_printf(h,
+		    "<section id=\"search\" aria-labelledby=\"h-search\"><h1 id=\"h-search\">Cases</h1>"
+		    "<form class=\"search\" role=\"search\" method=\"get\" action=\"/cases\"><p class=\"wide\"><label "
+		    "for=\"q\">Accession number,%s UID, case number or sender</label><input type=\"search\" id=\"q\" name=\"q\" "
+		    "maxlength=\"%d\" autocomplete=\"off\" value=\"",
+		    s->config->status.show_patient ? " patient," : "", STATUS_FILTER_TEXT - 1);
+	html_text(h, f->text);
+	html_put(h, "\"></p><p><label for=\"state\">State</label><select id=\"state\" name=\"state\">");
+	for (int i = 0; status_filter_state(i, &value, &label); i++)
+		html_printf(h, "<option value=\"%s\"%s>%s</option>", value, i == f->state ? " selected" : "", label);
+	html_put(h, "</select></p>");
+	day_field(h, FIELD_FROM, "Received from", f->from);
+	day_field(h, FIELD_TO, "until", f->to);
+	html_put(h, "<p class=\"go\"><button class=\"first\" id=\"b-search\">Search</button> <a href=\"/cases\" "
+		    "id=\"clear\">Clear</a></p></form>");
+	if (f->wrong)
+		html_put(h, "<p class=\"wrong\" role=\"alert\">");
+	if (f->wrong & 1u << FIELD_TEXT)
+		html_printf(h, "The text is longer than %d bytes. ", STATUS_FILTER_TEXT - 1);
+	if (f->wrong & 1u << FIELD_STATE)
+		html_put(h, "There is no such state. ");
+	if (f->wrong & (1u << FIELD_FROM | 1u << FIELD_TO))
+		html_put(h, "A day is not of the form 2026-11-23. ");
+	if (f->wrong & 1u << FIELD_PAGE)
+		html_put(h, "There is no such page. ");
+	html_put(h, f->wrong ? "It is not used for the search.</p></section>\n" : "</section>\n");
+}
+
+/* ---- the cases ---- */
+
+enum column {
+	COLUMN_CASE,
+	COLUMN_STATE,
+	COLUMN_RECEIVED,
+	COLUMN_WHAT,
+	COLUMN_ACCESSION,
+	COLUMN_FROM,
+	COLUMN_PROTOCOL,
+	COLUMN_PATIENT
+};
+
+static const char *const columns[] = {"Case", "State", "Received", "What", "Accession", "From", "Protocol", "Patient"};
+
+static void text_cell(struct html *h, enum column column, const char *text)
+{
+	status_page_cell(h, columns[column]);
+	if (text[0]) { /* an empty cell is not shown on a narrow screen */
+		html_put(h, "<bdi>");
+		html_text(h, text);
+		html_put(h, "</bdi>");
+	}
+	html_put(h, "</td>");
+}
+
+static void row(struct html *h, const struct status *s, const struct job_view *v)
+{
+	const struct status_name *name = status_names_find(&s->names, v->id);
+	char title[120], when[40];
+	const char *word;
+	enum status_tone tone = status_text_state(v, &word);
+
+	status_text_title(v, title, sizeof(title));
+	status_text_time(v->opened, when, sizeof(when));
+	html_put(h, "<tr role=\"row\">");
+	status_page_cell(h, columns[COLUMN_CASE]);
+	html_printf(h, "<a id=\"a-%lld\" href=\"/jobs/%lld\">%lld</a></td>", (long long)v->id, (long long)v->id,
+		    (long long)v->id);
+	status_page_cell(h, columns[COLUMN_STATE]);
+	status_page_badge(h, tone, word);
+	html_put(h, "</td>");
+	status_page_cell(h, columns[COLUMN_RECEIVED]);
+	html_printf(h, "<time>%s</time></td>", when);
+	text_cell(h, COLUMN_WHAT, title);
+	text_cell(h, COLUMN_ACCESSION, v->accession);
+	text_cell(h, COLUMN_FROM, v->calling);
+	text_cell(h, COLUMN_PROTOCOL, v->protocol);
+	if (s->config->status.show_patient) {
+		status_page_cell(h, columns[COLUMN_PATIENT]);
+		if (name && (name->name[0] || name->id[0])) {
+			html_put(h, "<bdi>");
+			html_text(h, name->name);
+			html_put(h, "</bdi> <bdi class=\"quiet\">");
+			html_text(h, name->id);
+			html_put(h, "</bdi>");
+		}
+		html_put(h, "</td>");
+	}
+	html_put(h, "</tr>\n");
+}
+
+static void page_link(struct html *h, const struct status_filter *f, int page, const char *id, const char *word, bool there)
+{
+	char query[STATUS_FILTER_QUERY];
+
+	if (!there) {
+		html_printf(h, "<span class=\"off\">%s</span> ", word);
+		return;
+	}
+	status_filter_query(f, page, query, sizeof(query));
+	html_printf(h, "<a id=\"%s\" href=\"/cases", id);
+	html_text(h, query);
+	html_printf(h, "\">%s</a> ", word);
+}
+
+static void pager(struct html *h, const struct status_filter *f, int page, int pages)
+{
+	if (pages < 2)
+		return;
+	html_put(h, "<nav class=\"pager\" aria-label=\"Pages\">");
+	page_link(h, f, 0, "p-first", "First", page > 0);
+	page_link(h, f, page - 1, "p-previous", "Previous", page > 0);
+	html_printf(h, "<span>Page %d of %d</span> ", page + 1, pages);
+	page_link(h, f, page + 1, "p-next", "Next", page + 1 < pages);
+	page_link(h, f, pages - 1, "p-last", "Last", page + 1 < pages);
+	html_put(h, "</nav>\n");
+}
+
+static void found(struct html *h, const struct search *x)
+{
+	const struct status *s = x->s;
+	int pages = (int)((x->n + ROWS - 1) / ROWS), page = x->f->page < pages ? x->f->page : pages > 0 ? pages - 1 : 0;
+
+	html_printf(h, "<section id=\"found\" aria-labelledby=\"h-found\"><h2 id=\"h-found\">%zu of %zu case%s</h2>\n", x->n,
+		    s->jobs.n, plural((long long)s->jobs.n));
+	if (s->facts.journal_error[0])
+		html_put(h, "<p class=\"none\">The journal cannot be read.</p>\n");
+	else if (x->n == 0)
+		html_put(h, s->jobs.n ? "<p class=\"none\">No case fits.</p>\n" : "<p class=\"none\">Nothing yet.</p>\n");
+	if (x->unread > 0)
+		html_printf(h,
+			    "<p class=\"none\">The patient%s of %zu case%s %s still being read: they may be found in a "
+			    "moment.</p>\n",
+			    plural((long long)x->unread), x->unread, plural((long long)x->unread), x->unread == 1 ? "is" : "are");
+	if (x->n > 0) {
+		status_page_table(h, "cases", columns, COLUMN_PATIENT + s->config->status.show_patient);
+		for (size_t i = (size_t)page * ROWS; i < x->n && i < ((size_t)page + 1) * ROWS; i++)
+			row(h, s, x->list[i]);
+		status_page_table_end(h);
+		pager(h, x->f, page, pages);
+	}
+	html_put(h, "<p class=\"none\">" STATUS_NUMBERS "</p></section>\n");
+}
+
+void status_write_cases(struct html *h, const struct status *s, const struct status_filter *f)
+{
+	struct search x;
+
+	if (!find(&x, s, f)) {
+		h->failed = true;
+		return;
+	}
+	status_page_begin(h, s, "Cases", false);
+	form(h, s, f);
+	found(h, &x);
+	status_page_end(h);
+	free(x.list);
+}
