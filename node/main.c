@@ -38,6 +38,7 @@ static const struct command commands[] = {
 	{"measure", cmd_measure, "measure image quality in a reconstructed object", true},
 	{"export", cmd_export, "write a PET or CT series as NIfTI or Interfile, a tomosynthesis as NIfTI, sinograms as Interfile",
 	 true},
+	{"report", cmd_report, "write a report of a reconstructed object: one HTML file with pictures and figures", true},
 	{"profile", cmd_profile, "fit or check the geometry of a tomosynthesis system with a bead phantom", true},
 	{"list", cmd_list, "list the jobs of a node", false},
 	{"show", cmd_show, "show one job: its events, instances, times", false},

@@ -17,6 +17,7 @@
 #include "node/command/commands.h"
 #include "node/command/gate_options.h"
 #include "node/command/interfile_cases.h"
+#include "node/command/recon_report.h"
 #include "node/process/options.h"
 #include "node/reconstruct/case_files.h"
 #include "node/reconstruct/reconstruct.h"
@@ -52,7 +53,8 @@ struct recon {
 	char *attributes[ATTRIBUTES_MAX];
 	struct interfile_cases interfile;
 	bool same_patient;
-	const char *header; /* NULL: not given */
+	const char *header;	/* NULL: not given */
+	const char *report_dir; /* the same */
 	struct config *config;
 	struct protocol_conf protocols[KIND_COUNT]; /* one for each kind of case */
 	bool chosen[KIND_COUNT];
@@ -65,6 +67,8 @@ struct recon {
 static const struct option_spec option_specs[] = {
 	{'c', "config", "FILE", "configuration file, applied over the embedded defaults"},
 	{'o', "output", "DIR", "folder for the results; created with its parents if missing"},
+	{0, "report", "DIR", "also write a report of each result, an HTML file without the patient's name (tomonode report)",
+	 INTO_TEXT(struct recon, report_dir)},
 	{OPTION_PROTOCOL, "protocol", "NAME",
 	 "protocol of the configuration, for cases of its kind; default: for each kind that of its first route"},
 	{OPTION_DEVICE, "device", "SPEC",
@@ -103,8 +107,8 @@ static const struct command_spec spec = {
 	.name = "recon",
 	.usage = "[-c FILE] [--protocol NAME] [--device SPEC] [--set KEY=VALUE]... [--frames TABLE]\n"
 		 "                      [--gates N --marks SIGNAL|FILE [--gate-cycle MIN,MAX]] [--same-patient [--header FILE]]\n"
-		 "                      [--like FILE.dcm] [--attribute KEYWORD=VALUE]... [--axes X,Y,Z] [--no-tof] -o DIR "
-		 "PATH...\n"
+		 "                      [--like FILE.dcm] [--attribute KEYWORD=VALUE]... [--axes X,Y,Z] [--no-tof]\n"
+		 "                      [--report DIR] -o DIR PATH...\n"
 		 "       tomonode recon FILE.hs [--attenuation F.hs] [--normalisation F.hs] [--multiplicative F.hs] [--additive "
 		 "F.hs]\n"
 		 "                      [OPTION]... -o DIR",
@@ -325,6 +329,27 @@ static void print_result(const struct recon *r, const struct case_files *c, cons
 		printf("  %s\n", p->omitted);
 }
 
+/* With --report, write the reports of a result, and add their paths to its JSON. */
+static void write_report(struct recon *r, const struct reconstruct_report *p, json_t *o)
+{
+	json_t *files, *file;
+	struct err err = {0};
+	size_t i;
+
+	if (!r->report_dir)
+		return;
+	if (recon_report(r->config, p, r->out_dir, r->report_dir, &files, &err) < 0) {
+		fprintf(stderr, "tomonode recon: no report of %s: %s\n", p->objects[0].file, err.msg);
+		r->code = r->code ? r->code : (int)options_code(&err);
+	}
+	json_array_foreach(files, i, file)
+	{
+		if (!r->o.json)
+			printf("  report: %s\n", json_string_value(file));
+	}
+	json_object_set_new(o, "reports", files);
+}
+
 static void note_result(struct recon *r, const struct case_files *c, const struct reconstruct_report *p)
 {
 	json_t *o =
@@ -340,6 +365,7 @@ static void note_result(struct recon *r, const struct case_files *c, const struc
 	json_array_append_new(r->cases, o);
 	if (!r->o.json)
 		print_result(r, c, p);
+	write_report(r, p, o);
 }
 
 /* Is --header a file of this case? */

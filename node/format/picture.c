@@ -155,12 +155,34 @@ void picture_clear(struct picture *p)
 	*p = (struct picture){0};
 }
 
-int picture_write(const char *path, int width, int height, const unsigned char *grey, struct err *err)
+static png_image grey_image(int width, int height)
 {
-	png_image image = {.version = PNG_IMAGE_VERSION,
+	return (png_image){.version = PNG_IMAGE_VERSION,
 			   .width = (png_uint_32)width,
 			   .height = (png_uint_32)height,
 			   .format = PNG_FORMAT_GRAY};
+}
+
+int picture_encode(int width, int height, const unsigned char *grey, unsigned char **ret_bytes, size_t *ret_size, struct err *err)
+{
+	png_image image = grey_image(width, height);
+	png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
+	unsigned char *bytes = malloc(size);
+
+	if (!bytes)
+		return err_set(err, ENOMEM, "no memory for a picture of %d x %d", width, height);
+	if (!png_image_write_to_memory(&image, bytes, &size, 0, grey, 0, NULL)) {
+		free(bytes);
+		return err_set(err, EIO, "cannot make a PNG of %d x %d: %s", width, height, image.message);
+	}
+	*ret_bytes = bytes;
+	*ret_size = size;
+	return 0;
+}
+
+int picture_write(const char *path, int width, int height, const unsigned char *grey, struct err *err)
+{
+	png_image image = grey_image(width, height);
 	char part[4200];
 	int rc = 0;
 

@@ -5,6 +5,7 @@
 #define TOMONODE_NODE_PICTURE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "kernels/err.h"
 
@@ -23,5 +24,8 @@ void picture_clear(struct picture *p);
 
 /* Write an 8-bit grey PNG: PATH.part, renamed to PATH when it is complete. grey: width * height values, rows from the top. */
 int picture_write(const char *path, int width, int height, const unsigned char *grey, struct err *err);
+/* Make such a PNG in memory; the caller frees *ret_bytes. */
+int picture_encode(int width, int height, const unsigned char *grey, unsigned char **ret_bytes, size_t *ret_size,
+		   struct err *err);
 
 #endif

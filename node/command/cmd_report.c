@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_report.c - `tomonode report`: write reports of reconstructed objects as HTML files. */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "node/base/plural.h"
+#include "node/command/audit_files.h"
+#include "node/command/commands.h"
+#include "node/process/options.h"
+#include "node/report/report_files.h"
+#include "node/tomo/tomo_slices.h"
+
+enum { OPTION_PATIENT = OPTION_LONG, OPTION_VOXEL };
+
+static const struct option_spec option_specs[] = {
+	{'o', "output", "DIR",
+	 "folder for the reports; created with its parents if missing. Reports of the same name are replaced"},
+	{OPTION_PATIENT, "patient", NULL, "show the patient's name, ID, birth date, sex and age, and the accession number"},
+	{'c', "config", "FILE", "configuration file: profiles of Hologic SCO objects"},
+	{OPTION_VOXEL, "voxel", "COLUMN,ROW,SLICE",
+	 "size of the voxels of a Hologic SCO object with slices, whose header does not have it: distances in mm, 0.01 to 20"},
+	{0},
+};
+
+static const struct command_spec spec = {
+	.name = "report",
+	.usage = "-o DIR [--patient] [-c FILE] [--voxel COLUMN,ROW,SLICE] [--json] OBJECT...",
+	.summary = "Write a report of each tomosynthesis, PET or CT series: one HTML file with pictures, figures, parameters, "
+		   "warnings.",
+	.text = "OBJECT: files or folders (recursive); files of other kinds are ignored. The reports need nothing else: no "
+		"script, no\n"
+		"network. docs/report.md describes their content. They show images of the patient; without --patient they do "
+		"not\n"
+		"name the patient. If a report cannot be made, the reason is printed and the others are still written.",
+	.options = option_specs,
+	.json = true,
+	.min_arguments = 1,
+	.max_arguments = -1,
+};
+
+static void audit(const struct report_groups *g, const char *folder, int code)
+{
+	struct audit_files files = {0};
+
+	if (!audit_is_on())
+		return;
+	for (size_t i = 0; i < g->n; i++)
+		for (size_t k = 0; k < g->list[i].n; k++)
+			audit_files_add(&files, g->list[i].paths[k]);
+	audit_exported(folder, files.list, files.n, code);
+	audit_files_clear(&files);
+}
+
+static int write_all(struct options *o, const struct report_groups *g, const struct report_conf *conf, const char *folder)
+{
+	json_t *written = json_array(), *refused = json_array();
+	int code = CODE_OK;
+
+	for (size_t i = 0; i < g->n; i++) {
+		char *path = NULL;
+		struct err err = {0};
+
+		if (report_group_write(&g->list[i], conf, folder, &path, &err) < 0) {
+			code = code ? code : (int)options_code(&err);
+			fprintf(stderr, "tomonode report: %s\n", err.msg);
+			json_array_append_new(refused, json_pack("{s:s, s:s}", "series", g->list[i].series, "reason", err.msg));
+			continue;
+		}
+		if (!o->json)
+			printf("%s\n", path);
+		json_array_append_new(written, json_pack("{s:s, s:s, s:I}", "file", path, "series", g->list[i].series, "objects",
+							 (json_int_t)g->list[i].n));
+		free(path);
+	}
+	if (o->json)
+		options_json(json_pack("{s:b, s:i, s:O, s:O, s:I}", "ok", !code, "code", code, "reports", written, "refused",
+				       refused, "passed_over", (json_int_t)g->n_ignored));
+	json_decref(written);
+	json_decref(refused);
+	return code;
+}
+
+int cmd_report(int argc, char **argv)
+{
+	const char *folder = NULL, *config_path = NULL;
+	struct report_groups groups = {0};
+	struct report_conf conf = {0};
+	struct config *config = NULL;
+	struct err err = {0};
+	struct options o;
+	double voxel[3];
+	int id, code;
+
+	options_begin(&o, &spec, argc, argv);
+	while ((id = options_next(&o)) >= 0) {
+		if (id == 'o')
+			folder = o.value;
+		if (id == 'c')
+			config_path = o.value;
+		if (id == OPTION_PATIENT)
+			conf.patient = true;
+		if (id == OPTION_VOXEL && !tomo_slices_voxel(o.value, voxel))
+			return options_refuse(&o, id);
+		if (id == OPTION_VOXEL)
+			conf.voxel = voxel;
+	}
+	if (id == OPTION_STOP)
+		return o.code;
+	if (!folder)
+		return options_fail(&o, CODE_USAGE, "-o DIR is missing");
+	code = options_config(&o, config_path, &config);
+	if (code != CODE_OK)
+		return code;
+	conf.config = config;
+	audit_start(&config->node, AUDIT_DIRECT, "report");
+	if (report_groups_find(argv + o.first, &groups, &err) < 0)
+		code = options_fail(&o, err.code == ENOENT ? CODE_NOT_FOUND : CODE_INPUT, "%s", err.msg);
+	else if (groups.n == 0)
+		code = options_fail(&o, CODE_INPUT, "no tomosynthesis, PET or CT image among %zu file%s", groups.n_ignored,
+				    plural(groups.n_ignored));
+	else
+		code = write_all(&o, &groups, &conf, folder);
+	audit(&groups, folder, code);
+	report_groups_clear(&groups);
+	config_free(config);
+	return code;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/report/planes.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OBLIQUE 0.35 /* a component below this part of the length has no letter: less than about 20 degrees */
+
+void plane_letters(const double direction[3], char ret_letters[PLANE_LETTERS])
+{
+	static const char letters[3][2] = {{'R', 'L'}, {'A', 'P'}, {'F', 'H'}};
+	bool used[3] = {false};
+	int n = 0;
+
+	for (int pass = 0; pass < 3; pass++) {
+		int most = -1;
+
+		for (int a = 0; a < 3; a++)
+			if (!used[a] && fabs(direction[a]) > OBLIQUE && (most < 0 || fabs(direction[a]) > fabs(direction[most])))
+				most = a;
+		if (most < 0)
+			break;
+		used[most] = true;
+		ret_letters[n++] = letters[most][direction[most] > 0];
+	}
+	ret_letters[n] = '\0';
+}
+
+static int main_axis(const double v[3])
+{
+	int most = 0;
+
+	for (int a = 1; a < 3; a++)
+		if (fabs(v[a]) > fabs(v[most]))
+			most = a;
+	return most;
+}
+
+const char *plane_name(const double normal[3])
+{
+	static const char *const names[] = {"sagittal", "coronal", "axial"};
+	int most = main_axis(normal);
+
+	return fabs(normal[most]) > 0.9 ? names[most] : "oblique";
+}
+
+double plane_bar(double width)
+{
+	double most = width / 3, power;
+
+	if (!(most > 0) || !isfinite(most))
+		return 0;
+	power = pow(10, floor(log10(most)));
+	return power * (most >= 5 * power ? 5 : most >= 2 * power ? 2 : 1);
+}
+
+static void negative(const double v[3], double ret[3])
+{
+	for (int a = 0; a < 3; a++)
+		ret[a] = -v[a];
+}
+
+/* The axes of the volume along the width and the height of a picture. */
+static int axis_of(const struct plane_picture *p, int side)
+{
+	if (p->axis == 2)
+		return side;
+	return side == 1 ? 2 : p->axis == 0 ? 1 : 0;
+}
+
+void plane_picture_plan(const struct image_series *s, int axis, int index, int side, struct plane_picture *ret_picture)
+{
+	const double *directions[3] = {s->across, s->down, s->normal};
+	struct plane_picture p = {.axis = axis, .index = index};
+	int n[2], most = main_axis(s->normal);
+	double back[3];
+
+	/* with the head, or the front of the patient, at the top */
+	p.upward = axis != 2 && !((most == 2 && s->normal[2] < 0) || (most == 1 && s->normal[1] > 0));
+	for (int a = 0; a < 2; a++) {
+		int along = axis_of(&p, a);
+
+		n[a] = s->n[along];
+		p.mm[a] = n[a] * s->spacing[along];
+		p.step[a] = (n[a] + side - 1) / side;
+	}
+	p.width = (n[0] + p.step[0] - 1) / p.step[0];
+	p.height = (n[1] + p.step[1] - 1) / p.step[1];
+	plane_letters(directions[axis_of(&p, 0)], p.right);
+	negative(directions[axis_of(&p, 0)], back);
+	plane_letters(back, p.left);
+	plane_letters(directions[axis_of(&p, 1)], p.upward ? p.top : p.bottom);
+	negative(directions[axis_of(&p, 1)], back);
+	plane_letters(back, p.upward ? p.bottom : p.top);
+	*ret_picture = p;
+}
+
+void plane_picture_mark(const struct image_series *s, const int voxel[3], struct plane_picture *p)
+{
+	for (int a = 0; a < 2; a++)
+		p->at[a] = (voxel[axis_of(p, a)] + 0.5) / s->n[axis_of(p, a)];
+	if (p->upward)
+		p->at[1] = 1 - p->at[1];
+}
+
+/* ---- pixels ---- */
+
+/* Sums of the voxels of each pixel of a picture that is being made. */
+struct making {
+	float *sum;
+	unsigned *n;
+};
+
+static void add(const struct plane_picture *p, struct making *m, int x, int y, float value)
+{
+	size_t i = (size_t)(y / p->step[1]) * (size_t)p->width + (size_t)(x / p->step[0]);
+
+	m->sum[i] += value;
+	m->n[i]++;
+}
+
+/* Add what slice k has of a picture. */
+static void add_slice(const struct image_series *s, const struct plane_picture *p, struct making *m, int k, const float *values)
+{
+	int y = p->upward ? s->n[2] - 1 - k : k;
+	size_t columns = (size_t)s->n[0];
+
+	if (p->axis == 2 && k == p->index)
+		for (int j = 0; j < s->n[1]; j++)
+			for (int i = 0; i < s->n[0]; i++)
+				add(p, m, i, j, values[(size_t)j * columns + (size_t)i]);
+	if (p->axis == 1)
+		for (int i = 0; i < s->n[0]; i++)
+			add(p, m, i, y, values[(size_t)p->index * columns + (size_t)i]);
+	if (p->axis == 0)
+		for (int j = 0; j < s->n[1]; j++)
+			add(p, m, j, y, values[(size_t)j * columns + (size_t)p->index]);
+}
+
+static void finish(const struct plane_picture *p, const struct making *m, const struct plane_window *w)
+{
+	size_t n = (size_t)p->width * (size_t)p->height;
+
+	for (size_t i = 0; i < n; i++) {
+		double value = m->n[i] ? (double)m->sum[i] / m->n[i] : w->lo, part;
+
+		part = w->hi > w->lo ? (value - w->lo) / (w->hi - w->lo) : value >= w->hi;
+		part = fmin(fmax(part, 0), 1);
+		p->grey[i] = (unsigned char)floor(255 * (w->inverse ? 1 - part : part) + 0.5);
+	}
+}
+
+static int make_room(struct plane_picture *p, struct making *m, struct err *err)
+{
+	size_t n = (size_t)p->width * (size_t)p->height;
+
+	p->grey = malloc(n);
+	m->sum = calloc(n, sizeof(*m->sum));
+	m->n = calloc(n, sizeof(*m->n));
+	return p->grey && m->sum && m->n ? 0 : err_set(err, ENOMEM, "no memory for a picture of %d x %d", p->width, p->height);
+}
+
+int plane_pictures_fill(const struct image_series *s, int image, const struct plane_window *window,
+			struct plane_picture *pictures, size_t n, struct err *err)
+{
+	struct making *m = calloc(n + 1, sizeof(*m));
+	int rc = m ? 0 : err_set(err, ENOMEM, "no memory for %zu pictures", n);
+
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		rc = make_room(&pictures[i], &m[i], err);
+	for (int k = 0; rc == 0 && k < s->n[2]; k++) {
+		const float *values;
+
+		rc = image_series_slice(s, image, k, &values, err);
+		for (size_t i = 0; rc == 0 && i < n; i++)
+			add_slice(s, &pictures[i], &m[i], k, values);
+	}
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		finish(&pictures[i], &m[i], window);
+	for (size_t i = 0; m && i < n; i++) {
+		free(m[i].sum);
+		free(m[i].n);
+	}
+	free(m);
+	return rc;
+}
+
+void plane_pictures_clear(struct plane_picture *pictures, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		free(pictures[i].grey);
+		pictures[i].grey = NULL;
+	}
+}

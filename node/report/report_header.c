@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report_header.c - what the header says about patient, exam and volume, and the warnings. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "dicom/object/attribute.h"
+#include "dicom/object/dicom_tags.h"
+#include "node/base/plural.h"
+#include "node/report/report_internal.h"
+#include "node/sinogram/sinogram.h"
+
+#define TEXT 512	  /* bytes of a value that is shown */
+#define HALF_LIVES_MAX 20 /* from injection to acquisition, as in node/result/pet_result_units.c */
+
+void report_text(const struct dicom_item *root, uint32_t tag, char *ret_text, size_t size)
+{
+	ret_text[0] = '\0';
+	if (dicom_get_utf8(root, tag, ret_text, size, NULL) != 1 && dicom_get_text(root, tag, ret_text, size, NULL) != 1)
+		ret_text[0] = '\0';
+	for (char *c = ret_text; *c; c++)
+		if (*c == '\\')
+			*c = ' ';
+}
+
+void report_put_row(struct html *h, const char *name, const char *value)
+{
+	if (!value[0])
+		return;
+	html_printf(h, "<tr><th scope=\"row\">%s</th><td>", name);
+	html_text(h, value);
+	html_put(h, "</td></tr>\n");
+}
+
+bool report_is_ours(const struct dicom_item *root)
+{
+	char maker[TEXT];
+
+	report_text(root, TAG_MANUFACTURER, maker, sizeof(maker));
+	return !strcmp(maker, "tomonode");
+}
+
+const char *report_kind(const struct report *r)
+{
+	char sop_class[DICOM_UID_SIZE] = "";
+
+	if (r->s->tomo)
+		return "Tomosynthesis";
+	dicom_get_text(r->root, TAG_SOP_CLASS_UID, sop_class, sizeof(sop_class), NULL);
+	return !strcmp(sop_class, PET_IMAGE_CLASS) ? "PET" : "CT";
+}
+
+void report_title(const struct report *r, char *ret_title, size_t size)
+{
+	report_text(r->root, TAG_SERIES_DESCRIPTION, ret_title, size);
+	if (!ret_title[0])
+		snprintf(ret_title, size, "%s", report_kind(r));
+}
+
+void report_unit(const struct image_series *s, char *ret_unit, size_t size)
+{
+	static const char *const units[][2] = {
+		{"/mm", "1/mm"}, {"1", "relative units"}, {"BQML", "Bq/ml"}, {"CNTS", "counts"}, {"HU", "HU"},
+		{"US", ""},	 {"GML", "g/ml (SUV)"}};
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (!strcmp(s->units, units[i][0])) {
+			snprintf(ret_unit, size, "%s", units[i][1]);
+			return;
+		}
+	snprintf(ret_unit, size, "%s", s->units);
+}
+
+/* ---- SUV ---- */
+
+/* Compute the moment of injection: a date and time, or a time on the day of the series or the day before. */
+static bool injected_at(const struct pet_facts *f, double start, double *ret_injected)
+{
+	char day[9];
+
+	if (strcspn(f->injected, "+-") != strlen(f->injected))
+		return false; /* with a time zone, which the start need not have */
+	if (pet_facts_moment(f->series_date, f->injected, ret_injected)) {
+		if (*ret_injected > start)
+			*ret_injected -= 86400;
+		return true;
+	}
+	snprintf(day, sizeof(day), "%.8s", f->injected);
+	return strlen(f->injected) > 8 && pet_facts_moment(day, f->injected + 8, ret_injected);
+}
+
+double report_suv(const struct dicom_item *root, const char *units)
+{
+	struct pet_facts f;
+	char decay[17] = "";
+	double start, injected, waited = 0;
+
+	if (strcmp(units, "BQML") != 0)
+		return NAN;
+	pet_facts_read(root, &f);
+	dicom_get_text(root, TAG_DECAY_CORRECTION, decay, sizeof(decay), NULL);
+	if (!(f.weight > 0 && f.dose > 0))
+		return NAN;
+	if (!strcmp(decay, "START")) {
+		if (!(f.half_life > 0) || !pet_facts_moment(f.series_date, f.series_time, &start) ||
+		    !injected_at(&f, start, &injected))
+			return NAN;
+		waited = (start - injected) / f.half_life;
+	} else if (strcmp(decay, "ADMIN") != 0) {
+		return NAN;
+	}
+	return waited >= 0 && waited <= HALF_LIVES_MAX ? 1000 * f.weight / (f.dose * exp2(-waited)) : NAN;
+}
+
+/* ---- facts ---- */
+
+static void put_date(struct html *h, const struct report *r, const char *name, uint32_t date_tag, uint32_t time_tag)
+{
+	char date[TEXT], time[TEXT], text[2 * TEXT];
+
+	report_text(r->root, date_tag, date, sizeof(date));
+	report_text(r->root, time_tag, time, sizeof(time));
+	if (strlen(date) == 8 && strlen(time) >= 6)
+		snprintf(text, sizeof(text), "%.4s-%.2s-%.2s %.2s:%.2s:%.2s", date, date + 4, date + 6, time, time + 2, time + 4);
+	else if (strlen(date) == 8)
+		snprintf(text, sizeof(text), "%.4s-%.2s-%.2s", date, date + 4, date + 6);
+	else
+		snprintf(text, sizeof(text), "%s", date);
+	report_put_row(h, name, text);
+}
+
+static void put_attribute(struct html *h, const struct report *r, const char *name, uint32_t tag)
+{
+	char text[TEXT];
+
+	report_text(r->root, tag, text, sizeof(text));
+	report_put_row(h, name, text);
+}
+
+static void put_patient(const struct report *r, struct html *h)
+{
+	char name[TEXT];
+
+	report_text(r->root, TAG_PATIENT_NAME, name, sizeof(name));
+	for (char *c = name; *c; c++)
+		if (*c == '^')
+			*c = ' ';
+	report_put_row(h, "Patient", name);
+	put_attribute(h, r, "Patient ID", TAG_PATIENT_ID);
+	put_date(h, r, "Birth date", TAG_PATIENT_BIRTH_DATE, 0);
+	put_attribute(h, r, "Sex", TAG_PATIENT_SEX);
+	put_attribute(h, r, "Age", TAG_PATIENT_AGE);
+	put_attribute(h, r, "Accession number", TAG_ACCESSION_NUMBER);
+}
+
+static void put_volume(const struct report *r, struct html *h)
+{
+	const struct image_series *s = r->s;
+	char text[TEXT];
+
+	snprintf(text, sizeof(text), "%d x %d x %d voxels of %.4g x %.4g x %.4g mm (%.4g x %.4g x %.4g mm), in %zu object%s",
+		 s->n[0], s->n[1], s->n[2], s->spacing[0], s->spacing[1], s->spacing[2], s->n[0] * s->spacing[0],
+		 s->n[1] * s->spacing[1], s->n[2] * s->spacing[2], r->n_objects, plural(r->n_objects));
+	report_put_row(h, "Volume", text);
+	if (s->n_images > 1) {
+		snprintf(text, sizeof(text), "%d %s; number %d, which has the largest mean, is displayed", s->n_images,
+			 !strcmp(s->type, "GATED") ? "gates" : "time frames", r->survey.image + 1);
+		report_put_row(h, "Images", text);
+	}
+	snprintf(text, sizeof(text), "%.4g to %.4g %s, mean %.4g, standard deviation %.4g", r->survey.lo, r->survey.hi, r->unit,
+		 r->survey.mean, r->survey.sd);
+	report_put_row(h, "Values", text);
+	if (isfinite(r->suv)) {
+		snprintf(text, sizeof(text), "value x %.4g (body weight); largest %.3g", r->suv, r->suv * r->survey.hi);
+		report_put_row(h, "SUV", text);
+	}
+}
+
+void report_put_facts(const struct report *r, struct html *h)
+{
+	struct header frame = {.root = r->root, .frame = r->s->tomo ? 0 : -1};
+	char laterality[17] = "";
+	const struct dicom_item *anatomy = header_find(&frame, TAG_FRAME_LATERALITY), *view;
+
+	html_put(h, "<table class=\"facts\">\n");
+	if (r->request->patient)
+		put_patient(r, h);
+	report_put_row(h, "Kind", report_kind(r));
+	if (anatomy)
+		dicom_get_text(anatomy, TAG_FRAME_LATERALITY, laterality, sizeof(laterality), NULL);
+	report_put_row(h, "Side", laterality);
+	view = dicom_item_at(r->root, TAG_VIEW_CODE_SEQUENCE, 0);
+	if (view) {
+		char meaning[TEXT];
+
+		report_text(view, TAG_CODE_MEANING, meaning, sizeof(meaning));
+		report_put_row(h, "View", meaning);
+	}
+	put_attribute(h, r, "Body part", TAG_BODY_PART_EXAMINED);
+	put_date(h, r, "Study", TAG_STUDY_DATE, TAG_STUDY_TIME);
+	if (!r->s->tomo)
+		put_date(h, r, "Acquisition", TAG_ACQUISITION_DATE, TAG_ACQUISITION_TIME);
+	put_date(h, r, "Reconstructed", TAG_CONTENT_DATE, TAG_CONTENT_TIME);
+	put_volume(r, h);
+	html_put(h, "</table>\n");
+}
+
+/* ---- warnings ---- */
+
+static void put_sentence(struct html *h, const char *text)
+{
+	if (!text[0])
+		return;
+	html_put(h, "<li>");
+	html_text(h, text);
+	html_put(h, "</li>\n");
+}
+
+void report_put_warnings(const struct report *r, struct html *h)
+{
+	char derivation[2048], lossy[17];
+	const char *of_result = "";
+	size_t before;
+
+	report_derivation(r->root, derivation, sizeof(derivation));
+	if (report_is_ours(r->root))
+		of_result = report_derivation_warnings(derivation);
+	html_put(h, "<section class=\"warnings\"><h2>Warnings</h2><ul>");
+	before = h->n;
+	put_sentence(h, of_result);
+	put_sentence(h, r->request->notes);
+	report_text(r->root, TAG_LOSSY_IMAGE_COMPRESSION, lossy, sizeof(lossy));
+	if (!strcmp(lossy, "01"))
+		put_sentence(h, "The pixels were compressed with loss (Lossy Image Compression is 01).");
+	if (!strcmp(r->s->units, "BQML") && isnan(r->suv))
+		put_sentence(h, "No SUV: weight, dose, half-life or times are missing, or contradict each other.");
+	if (!r->unit[0])
+		put_sentence(h, "The objects do not have a unit of the values.");
+	if (!strcmp(r->s->units, "CNTS"))
+		put_sentence(h, "The values are counts, not an activity.");
+	if (!strcmp(r->s->units, "1"))
+		put_sentence(h, "The values are relative: the intensity without a breast is not known.");
+	html_put(h, h->n == before ? "</ul><p>None in the objects.</p></section>\n" : "</ul></section>\n");
+}

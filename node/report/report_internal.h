@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions shared by the files of node/report/report.h. Private to them. Each writes one part of the page. */
+#ifndef TOMONODE_NODE_REPORT_INTERNAL_H
+#define TOMONODE_NODE_REPORT_INTERNAL_H
+
+#include "node/report/planes.h"
+#include "node/report/report.h"
+#include "node/report/survey.h"
+
+struct report {
+	const struct image_series *s;
+	const struct dicom_item *root;
+	size_t n_objects;
+	const struct report_request *request;
+	struct survey survey;
+	struct plane_window window;
+	const char *window_source; /* constant text: where the window comes from */
+	char unit[48];		   /* for people: "Bq/ml"; "": none */
+	double suv;		   /* SUV (body weight, g/ml) of a value of 1; NaN: cannot be computed */
+};
+
+/* report_header.c: what the header says. Write the kind of result ("PET"), and the title of the report. */
+const char *report_kind(const struct report *r);
+void report_title(const struct report *r, char *ret_title, size_t size);
+void report_put_facts(const struct report *r, struct html *h);
+void report_put_warnings(const struct report *r, struct html *h);
+/* Compute the SUV of 1 Bq/ml from weight, dose and times of the header; NaN: one is missing, or they cannot be true. */
+double report_suv(const struct dicom_item *root, const char *units);
+/* Write the unit for people. */
+void report_unit(const struct image_series *s, char *ret_unit, size_t size);
+
+/* report_recipe.c: how the result was made. */
+/* Read the Derivation Description; "": none. */
+void report_derivation(const struct dicom_item *root, char *ret_text, size_t size);
+/* Return the part of a derivation description of this program behind its first sentence: the warnings; "": none. Cuts off the
+ * last sentence, that it is for research. */
+const char *report_derivation_warnings(char *text);
+void report_put_parameters(const struct report *r, struct html *h);
+void report_put_provenance(const struct report *r, struct html *h);
+/* Write a row of a table; name is constant text, the value is escaped. Nothing for "". */
+void report_put_row(struct html *h, const char *name, const char *value);
+/* Read a text of the header as UTF-8, or byte for byte if it is not valid; "": none, or longer than `size`. */
+void report_text(const struct dicom_item *root, uint32_t tag, char *ret_text, size_t size);
+bool report_is_ours(const struct dicom_item *root); /* made by this program */
+
+/* report_figures.c */
+void report_put_figures(const struct report *r, struct html *h);
+#endif

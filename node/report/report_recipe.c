@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report_recipe.c - how a result was made: parameters and provenance. A result of this program has its recipe in Contributing
+ * Equipment (node/sinogram/provenance.h); of other programs standard attributes are shown. */
+#include <stdio.h>
+#include <string.h>
+
+#include "dicom/object/dicom_tags.h"
+#include "node/report/report_internal.h"
+
+#define TEXT 512
+#define RECIPE 2048	/* Contribution Description has at most 1024 characters */
+#define SOURCES_MAX 200 /* UIDs that are listed */
+
+/* ---- derivation ---- */
+
+/* Return the first item of Derivation Image (0008,9124), which a multi-frame object has in its functional groups; NULL: none. */
+static const struct dicom_item *derivation_image(const struct dicom_item *root)
+{
+	const struct dicom_item *in[] = {dicom_item_at(root, TAG_SHARED_FUNCTIONAL_GROUPS_SEQUENCE, 0),
+					 dicom_item_at(root, TAG_PER_FRAME_FUNCTIONAL_GROUPS_SEQUENCE, 0), root};
+
+	for (size_t i = 0; i < sizeof(in) / sizeof(in[0]); i++)
+		if (in[i] && dicom_item_count(in[i], TAG_DERIVATION_IMAGE_SEQUENCE) > 0)
+			return dicom_item_at(in[i], TAG_DERIVATION_IMAGE_SEQUENCE, 0);
+	return NULL;
+}
+
+void report_derivation(const struct dicom_item *root, char *ret_text, size_t size)
+{
+	const struct dicom_item *images = derivation_image(root);
+
+	report_text(root, TAG_DERIVATION_DESCRIPTION, ret_text, size);
+	if (!ret_text[0] && images)
+		report_text(images, TAG_DERIVATION_DESCRIPTION, ret_text, size);
+}
+
+const char *report_derivation_warnings(char *text)
+{
+	static const char last[] = "Research use only.";
+	size_t n = strlen(text), end = sizeof(last) - 1;
+	char *at = strstr(text,
+			  ", device "); /* the name of the protocol is before it, that of the device has no full stop and blank */
+
+	if (n >= end && !strcmp(text + n - end, last))
+		text[n - end] = '\0';
+	n = strlen(text);
+	while (n > 0 && text[n - 1] == ' ')
+		text[--n] = '\0';
+	at = at ? strstr(at, ". ") : NULL;
+	return at ? at + 2 : "";
+}
+
+/* ---- the recipe ---- */
+
+/* Write the rows of "key=value key=value ...", where values may be quoted. */
+static void put_pairs(struct html *h, const char *text)
+{
+	while (*text) {
+		const char *end = text;
+		char pair[TEXT], *equals;
+		bool quoted = false;
+
+		while (*end && (quoted || *end != ' '))
+			quoted ^= *end++ == '"';
+		snprintf(pair, sizeof(pair), "%.*s", (int)(end - text), text);
+		equals = strchr(pair, '=');
+		if (equals)
+			*equals = '\0';
+		if (pair[0]) {
+			html_put(h, "<tr><th scope=\"row\"><code>");
+			html_text(h, pair);
+			html_put(h, "</code></th><td>");
+			html_text(h, equals ? equals + 1 : "");
+			html_put(h, "</td></tr>\n");
+		}
+		text = *end ? end + 1 : end;
+	}
+}
+
+/* Cut "... KIND="NAME: pairs" ..." out of a recipe: up to the next of these parts, or its end. Returns false if it has none. */
+static bool find_part(const char *recipe, const char *kind, char *ret_name, char *ret_pairs, size_t size)
+{
+	static const char *const parts[] = {" device=\"", " protocol=\"", " profile=\"", " scanner=\"", " beams=\""};
+	char start[32];
+	const char *at, *end, *colon;
+	int n;
+
+	snprintf(start, sizeof(start), " %s=\"", kind);
+	at = strstr(recipe, start);
+	if (!at)
+		return false;
+	at += strlen(start);
+	end = at + strlen(at);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		const char *next = strstr(at, parts[i]);
+
+		end = next && next < end ? next : end;
+	}
+	if (end > at && end[-1] == '"')
+		end--;
+	colon = strstr(at, ": ");
+	ret_name[0] = '\0';
+	if (colon && colon < end && !memchr(at, '=', (size_t)(colon - at))) {
+		snprintf(ret_name, size, "%.*s", (int)(colon - at), at);
+		at = colon + 2;
+	}
+	n = (int)(end - at);
+	snprintf(ret_pairs, size, "%.*s", n, at);
+	return true;
+}
+
+static void put_part(struct html *h, const char *recipe, const char *kind, const char *title)
+{
+	char name[RECIPE], pairs[RECIPE];
+
+	if (!find_part(recipe, kind, name, pairs, sizeof(pairs)))
+		return;
+	html_printf(h, "<h3>%s ", title);
+	html_text(h, name);
+	html_put(h, "</h3><table class=\"pairs\">\n");
+	put_pairs(h, pairs);
+	html_put(h, "</table>\n");
+}
+
+/* Read the recipe that this program wrote; "": none. */
+static void read_recipe(const struct dicom_item *root, char *ret_recipe, size_t size)
+{
+	size_t n = dicom_item_count(root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE);
+
+	ret_recipe[0] = '\0';
+	for (size_t i = 0; i < n && i < 16; i++) {
+		const struct dicom_item *item = dicom_item_at(root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE, i);
+
+		report_text(item, TAG_CONTRIBUTION_DESCRIPTION, ret_recipe, size);
+		if (!strncmp(ret_recipe, "sha256=", 7) && report_is_ours(item))
+			return;
+		ret_recipe[0] = '\0';
+	}
+}
+
+/* ---- parameters ---- */
+
+struct named {
+	uint32_t tag;
+	const char *name;
+};
+
+static void put_list(const struct dicom_item *root, const struct named *list, size_t n, struct html *h)
+{
+	char text[TEXT];
+
+	for (size_t i = 0; i < n; i++) {
+		report_text(root, list[i].tag, text, sizeof(text));
+		report_put_row(h, list[i].name, text);
+	}
+}
+
+static const struct named method[] = {
+	{TAG_RECONSTRUCTION_METHOD, "Reconstruction method"},
+	{TAG_CONVOLUTION_KERNEL, "Convolution kernel"},
+	{TAG_CORRECTED_IMAGE, "Corrected for"},
+	{TAG_ATTENUATION_CORRECTION_METHOD, "Attenuation correction"},
+	{TAG_SCATTER_CORRECTION_METHOD, "Scatter correction"},
+	{TAG_RANDOMS_CORRECTION_METHOD, "Randoms correction"},
+	{TAG_DECAY_CORRECTION, "Decay correction"},
+	{TAG_DECAY_FACTOR, "Decay factor"},
+	{TAG_DOSE_CALIBRATION_FACTOR, "Dose calibration factor"},
+	{TAG_ACTUAL_FRAME_DURATION, "Frame duration, ms"},
+	{TAG_RECONSTRUCTION_DIAMETER, "Reconstruction diameter, mm"},
+	{TAG_SLICE_THICKNESS, "Slice thickness, mm"},
+	{TAG_KVP, "Tube voltage, kV"},
+	{TAG_EXPOSURE, "Exposure, mAs"},
+	{TAG_PATIENT_POSITION, "Patient position"},
+};
+
+static const struct named isotope[] = {
+	{DICOM_TAG(0x0018, 0x0031), "Radiopharmaceutical"},
+	{TAG_RADIONUCLIDE_TOTAL_DOSE, "Injected dose, Bq"},
+	{TAG_RADIONUCLIDE_HALF_LIFE, "Half-life, s"},
+	{TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, "Injected"},
+};
+
+static const struct named acquisition[] = {
+	{TAG_KVP, "Tube voltage, kV"},
+	{TAG_ANODE_TARGET_MATERIAL, "Anode"},
+	{TAG_FILTER_MATERIAL, "Filter"},
+	{TAG_BODY_PART_THICKNESS, "Thickness of the breast, mm"},
+	{TAG_COMPRESSION_FORCE, "Compression force, N"},
+	{TAG_DISTANCE_SOURCE_TO_DETECTOR, "Source to detector, mm"},
+	{TAG_ORGAN_DOSE, "Organ dose, dGy"},
+};
+
+void report_put_parameters(const struct report *r, struct html *h)
+{
+	const struct dicom_item *drug = dicom_item_at(r->root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0),
+				*exposure = dicom_item_at(r->root, TAG_X_RAY_3D_ACQUISITION_SEQUENCE, 0);
+	char recipe[RECIPE];
+
+	read_recipe(r->root, recipe, sizeof(recipe));
+	html_put(h, "<section><h2>Parameters</h2>\n<table class=\"facts\">\n");
+	put_list(r->root, method, sizeof(method) / sizeof(method[0]), h);
+	if (drug)
+		put_list(drug, isotope, sizeof(isotope) / sizeof(isotope[0]), h);
+	if (exposure)
+		put_list(exposure, acquisition, sizeof(acquisition) / sizeof(acquisition[0]), h);
+	html_put(h, "</table>\n<div class=\"parts\"><div>");
+	put_part(h, recipe, "protocol", "Protocol");
+	html_put(h, "</div><div>");
+	put_part(h, recipe, "profile", "Geometry profile");
+	put_part(h, recipe, "scanner", "Scanner");
+	put_part(h, recipe, "beams", "Beams");
+	html_put(h, "</div></div></section>\n");
+}
+
+/* ---- provenance ---- */
+
+/* Write the UIDs of a sequence of references. */
+static void put_references(struct html *h, const struct dicom_item *from, uint32_t sequence, const char *what)
+{
+	size_t n = from ? dicom_item_count(from, sequence) : 0;
+	char uid[DICOM_UID_SIZE];
+
+	if (n == 0)
+		return;
+	html_printf(h, "<details><summary>%s: %zu</summary><ul class=\"uids\">\n", what, n);
+	for (size_t i = 0; i < n && i < SOURCES_MAX; i++) {
+		uid[0] = '\0';
+		dicom_get_text(dicom_item_at(from, sequence, i), TAG_REFERENCED_SOP_INSTANCE_UID, uid, sizeof(uid), NULL);
+		html_put(h, "<li>");
+		html_text(h, uid[0] ? uid : "no UID");
+		html_put(h, "</li>\n");
+	}
+	if (n > SOURCES_MAX)
+		html_printf(h, "<li>%zu more</li>\n", n - SOURCES_MAX);
+	html_put(h, "</ul></details>\n");
+}
+
+static void put_referenced_series(struct html *h, const struct dicom_item *root)
+{
+	size_t n = dicom_item_count(root, TAG_REFERENCED_SERIES_SEQUENCE);
+	char uid[DICOM_UID_SIZE], text[2 * TEXT];
+
+	for (size_t i = 0; i < n && i < 16; i++) {
+		const struct dicom_item *item = dicom_item_at(root, TAG_REFERENCED_SERIES_SEQUENCE, i);
+
+		uid[0] = '\0';
+		dicom_get_text(item, TAG_SERIES_INSTANCE_UID, uid, sizeof(uid), NULL);
+		snprintf(text, sizeof(text), "%s (%zu objects)", uid, dicom_item_count(item, TAG_REFERENCED_INSTANCE_SEQUENCE));
+		report_put_row(h, "Derived from series", text);
+	}
+}
+
+static void put_equipment(struct html *h, const char *name, const struct dicom_item *item)
+{
+	char maker[TEXT], model[TEXT], serial[TEXT], version[TEXT], text[4 * TEXT + 40];
+
+	report_text(item, TAG_MANUFACTURER, maker, sizeof(maker));
+	report_text(item, TAG_MANUFACTURER_MODEL_NAME, model, sizeof(model));
+	report_text(item, TAG_DEVICE_SERIAL_NUMBER, serial, sizeof(serial));
+	report_text(item, TAG_SOFTWARE_VERSIONS, version, sizeof(version));
+	snprintf(text, sizeof(text), "%s%s%s%s%s%s%s", maker, model[0] && strcmp(maker, model) != 0 ? " " : "",
+		 strcmp(maker, model) != 0 ? model : "", version[0] ? ", version " : "", version,
+		 serial[0] ? ", serial number " : "", serial);
+	report_put_row(h, name, text);
+}
+
+void report_put_provenance(const struct report *r, struct html *h)
+{
+	const struct dicom_item *images = derivation_image(r->root);
+	size_t n = dicom_item_count(r->root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE);
+	char text[RECIPE], recipe[RECIPE], device[RECIPE], none[RECIPE], digest[65];
+
+	read_recipe(r->root, recipe, sizeof(recipe));
+	html_put(h, "<section><h2>Provenance</h2>\n<table class=\"facts\">\n");
+	put_equipment(h, "Made by", r->root);
+	if (recipe[0]) {
+		if (find_part(recipe, "device", none, device, sizeof(device)))
+			report_put_row(h, "Device", device);
+		snprintf(digest, sizeof(digest), "%.64s", recipe + 7);
+		report_put_row(h, "Digest of the recipe", digest);
+	}
+	for (size_t i = 0; i < n && i < 8; i++) {
+		const struct dicom_item *item = dicom_item_at(r->root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE, i);
+
+		if (!report_is_ours(item))
+			put_equipment(h, "Acquired by", item);
+	}
+	report_derivation(r->root, text, sizeof(text));
+	report_put_row(h, "Derivation", text);
+	report_text(r->root, TAG_STUDY_INSTANCE_UID, text, sizeof(text));
+	report_put_row(h, "Study Instance UID", text);
+	report_text(r->root, TAG_SERIES_INSTANCE_UID, text, sizeof(text));
+	report_put_row(h, "Series Instance UID", text);
+	if (r->s->tomo) {
+		report_text(r->root, TAG_SOP_INSTANCE_UID, text, sizeof(text));
+		report_put_row(h, "SOP Instance UID", text);
+	}
+	put_referenced_series(h, r->root);
+	html_put(h, "</table>\n");
+	put_references(h, r->root, TAG_SOURCE_INSTANCE_SEQUENCE, "Source objects");
+	put_references(h, images ? images : r->root, TAG_SOURCE_IMAGE_SEQUENCE, "Source images");
+	html_put(h, "</section>\n");
+}

@@ -1,0 +1,452 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""`tomonode report` and `recon --report`: of a tomosynthesis, a PET and a CT series. The HTML is well formed and loads nothing; its pictures are those that numpy computes from the
+pixels; scale bars, window, position of the largest contrast, parameters and warnings; nothing of the patient without --patient, hostile text escaped; objects of
+other programs; what is refused; in Chromium without overflow, with a slider, and on paper.
+
+usage: test_report.py [TEST...]     with SCREENSHOTS=FOLDER in the environment it leaves pictures there
+"""
+import base64
+import glob
+import html.parser
+import json
+import math
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+try:
+    import numpy as np
+    import pydicom
+    from pydicom.dataset import Dataset, FileMetaDataset
+    from pydicom.uid import ExplicitVRLittleEndian, generate_uid
+except ImportError:
+    print("skipped: pydicom and numpy are not installed")
+    sys.exit(77)
+from tools import node_harness as h  # noqa: E402
+from tools.node_harness import check  # noqa: E402
+
+h.need(h.TOMONODE)
+VOID = {"meta", "img", "br", "link", "input"}
+NAME = "O'HARA<script>alert(1)</script>^\"&"
+
+
+def tomonode(*args, code=0):
+    return h.run(h.TOMONODE, *args, code=code)
+
+
+# ---- reading a report ----
+
+def read_png(data):
+    """The pixels of an 8-bit grey PNG, by the specification."""
+    check(data[:8] == b"\x89PNG\r\n\x1a\n", "no PNG")
+    at, raw, size = 8, b"", None
+    while at < len(data):
+        n, kind = struct.unpack_from(">I4s", data, at)
+        part = data[at + 8:at + 8 + n]
+        check(zlib.crc32(kind + part) == struct.unpack_from(">I", data, at + 8 + n)[0], "the checksum of a chunk")
+        if kind == b"IHDR":
+            size = struct.unpack(">IIBBBBB", part)
+        raw += part if kind == b"IDAT" else b""
+        at += 12 + n
+    width, height = size[:2]
+    check(size[2:] == (8, 0, 0, 0, 0), f"not 8-bit grey: {size}")
+    rows = np.frombuffer(zlib.decompress(raw), np.uint8).reshape(height, width + 1)
+    ret = np.zeros((height, width), np.uint8)
+    for y in range(height):
+        up, line, kind = ret[y - 1] if y else np.zeros(width, np.uint8), rows[y, 1:], rows[y, 0]
+        if kind in (0, 2):
+            ret[y] = line if kind == 0 else line + up
+            continue
+        for x in range(width):
+            a, b, c = int(ret[y, x - 1]) if x else 0, int(up[x]), int(up[x - 1]) if x else 0
+            near = min((abs(b - c), 0, a), (abs(a - c), 1, b), (abs(a + b - 2 * c), 2, c))[2]
+            ret[y, x] = (int(line[x]) + {1: a, 3: (a + b) // 2, 4: near}[int(kind)]) & 255
+    return ret
+
+
+class Report(html.parser.HTMLParser):
+    """A report whose tags match; its pictures with their captions, in order; its text."""
+
+    def __init__(self, path):
+        super().__init__(convert_charrefs=True)
+        with open(path, encoding="utf-8") as f:
+            self.source = f.read()
+        self.open, self.pictures, self.text, self.ids, self.tags = [], [], "", [], []
+        check(self.source.startswith("<!DOCTYPE html>\n"), "doctype")
+        self.feed(self.source)
+        self.close()
+        check(not self.open, f"not closed: {self.open}")
+        check(len(self.ids) == len(set(self.ids)), "an id twice")
+        check(os.path.getsize(path) < 8 << 20, "larger than the limit")
+
+    def handle_starttag(self, tag, attributes):
+        names = [a for a, _ in attributes]
+        attributes = dict(attributes)
+        check(len(names) == len(set(names)), f"<{tag}> has an attribute twice")
+        check(not (tag == "p" and "p" in self.open), "a paragraph within a paragraph")
+        self.tags.append((tag, attributes))
+        self.ids += [attributes["id"]] if "id" in attributes else []
+        if tag == "img":
+            check(attributes["src"].startswith("data:image/png;base64,") and attributes["alt"], "the source of a picture")
+            pixels = read_png(base64.b64decode(attributes["src"].partition(",")[2], validate=True))
+            check(pixels.shape == (int(attributes["height"]), int(attributes["width"])), "width and height")
+            self.pictures.append((attributes["alt"], pixels))
+        check(not any(a.startswith("on") for a in attributes), f"a handler at <{tag}>")
+        for a in ("src", "href", "action", "data", "srcset", "poster"):
+            check(a not in attributes or attributes[a].startswith("data:image/png;base64,"), f"<{tag}> loads {attributes.get(a)}")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        check(self.open and self.open[-1] == tag, f"</{tag}> in {self.open}")
+        self.open.pop()
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in ("script", "style"):
+            check("url(" not in data and "@import" not in data and "http" not in data.replace("http-equiv", ""), "something external")
+        else:
+            self.text += data
+
+    def row(self, name):
+        found = re.search(r'<tr><th scope="row">%s</th><td>(.*?)</td></tr>' % re.escape(name), self.source)
+        return found and found.group(1)
+
+
+def window_of(report):
+    lo, hi = re.search(r"Window (\S+) to (\S+) ", report.text).groups()
+    return float(lo), float(hi)
+
+
+# ---- the same by numpy ----
+
+def grey(values, lo, hi, inverse=False):
+    part = np.clip((values - lo) / (hi - lo), 0, 1)
+    return 255 * (1 - part if inverse else part)
+
+
+def reduced(plane, side):
+    """Means of blocks, as the caption says."""
+    step = [math.ceil(n / side) for n in plane.shape]
+    rows = [plane[y:y + step[0]].mean(axis=0) for y in range(0, plane.shape[0], step[0])]
+    return np.array([[r[x:x + step[1]].mean() for x in range(0, plane.shape[1], step[1])] for r in rows])
+
+
+def same(pixels, expected, what, slack=1.0):
+    check(pixels.shape == expected.shape, f"{what}: {pixels.shape}, expected {expected.shape}")
+    worst = np.abs(pixels.astype(float) - expected).max()
+    check(worst <= slack, f"{what}: a pixel differs by {worst}")
+
+
+def compare(report, values, window, inverse=False):
+    """values [slice, row, column], slices upward. Every picture of the report."""
+    n = values.shape
+    middle = [n[0] // 2, n[1] // 2, n[2] // 2]
+    column, row, k = (int(v) - 1 for v in re.search(r"Column (\d+), row (\d+), slice (\d+) \(patient", report.text).groups())
+    expected = []
+    for at in (middle, [k, row, column]):
+        expected += [values[at[0]], values[::-1, at[1]], values[::-1, :, at[2]]]
+    for (name, pixels), plane in zip(report.pictures[:6], expected):
+        same(pixels, grey(reduced(plane, 512), *window, inverse), name)
+    slices = report.pictures[6:]
+    check(len(slices) == min(n[0], 48), f"{len(slices)} slices")
+    for name, pixels in slices:
+        same(pixels, grey(reduced(values[int(re.match(r"slice (\d+) of", name).group(1)) - 1], 256), *window, inverse), name)
+    return column, row, k
+
+
+def scale_bars(report, widths):
+    bars = re.findall(r'<span class="bar" style="width:([\d.]+)%">(\S+) mm</span>', report.source)
+    check(len(bars) == 6, "six scale bars")
+    for (percent, mm), width in zip(bars, widths * 2):
+        check(abs(float(percent) / 100 * width - float(mm)) < 1e-3 * width and float(percent) <= 100 / 3 + 1e-3, f"the bar of {mm} mm in {width} mm")
+
+
+def letters(report):
+    return re.findall(r'<span class="top">(\w*)</span><span class="left">(\w*)</span>.*?<span class="right">(\w*)</span><span class="bottom">(\w*)</span>',
+                      report.source)
+
+
+def stack(folder):
+    """A PET or CT series by pydicom: values [slice toward the head, row, column], its headers."""
+    objects = sorted((pydicom.dcmread(p) for p in glob.glob(os.path.join(folder, "*.dcm"))), key=lambda d: float(d.ImagePositionPatient[2]))
+    return np.array([d.pixel_array * float(d.RescaleSlope) + float(d.RescaleIntercept) for d in objects]), objects
+
+
+def only_report(folder):
+    found = glob.glob(os.path.join(folder, "*.html"))
+    check(len(found) == 1, f"{found} instead of one report")
+    return found[0]
+
+
+# ---- the three kinds ----
+
+def make(folder, kind):
+    """Simulate and reconstruct with --report; return the folder of the objects and the report's path."""
+    exam, out, reports = (os.path.join(folder, kind + name) for name in ("-exam", "-objects", "-reports"))
+    options = {"dbt": ("--binning", "8"), "pet": ("--scanner", "ge-discovery-ste", "--attenuation"), "parallel": ("--phantom", "head", "--slices", "6")}[kind]
+    settings = {"dbt": ("voxel=0.34",), "pet": ("iterations=2", "matrix=96"), "parallel": ("mu_water=0.02",)}[kind]
+    protocol = {"dbt": "dbt-osem", "pet": "pet-osem", "parallel": "parallel-fbp"}[kind]
+    tomonode("simulate", kind, *options, "-o", exam)
+    answer = tomonode("recon", "--json", "--protocol", protocol, *(a for s in settings for a in ("--set", s)), "--report", reports, "-o", out, exam)
+    path = only_report(reports)
+    check([r for c in json.loads(answer.stdout)["cases"] for r in c["reports"]] == [path], "the path in the JSON")
+    return out, path
+
+
+def made(folder, kind):
+    """Once for all tests."""
+    if kind not in made.done:
+        made.done[kind] = make(made.folder, kind)
+    return made.done[kind]
+
+
+made.done = {}
+
+
+def nobody(report, objects):
+    for d in objects[:1]:
+        for word in (str(d.PatientName), d.PatientID, d.PatientBirthDate, d.AccessionNumber, str(d.PatientName).split("^")[0] + " "):
+            check(word and word not in report.source, f"{word} is in a report without --patient")
+
+
+def common(report, objects, path, out):
+    check("Not for diagnostic use" in report.text and "Warnings" in report.text, "headings")
+    for uid in (objects[0].SeriesInstanceUID, objects[0].StudyInstanceUID):
+        check(uid in report.text, "a UID")
+    check(report.row("Derived from series").startswith(objects[0].ReferencedSeriesSequence[0].SeriesInstanceUID), "the series of the sources")
+    check("cpu" in report.row("Device") and re.fullmatch("[0-9a-f]{64}", report.row("Digest of the recipe")), "device and digest")
+    check(re.search(r"tomonode, version \d+\.\d+\.\d+ ", report.row("Made by")), report.row("Made by"))
+    check(report.source.count("<svg ") == 3, "three charts")
+    nobody(report, objects)
+    again = os.path.join(os.path.dirname(path), "again")
+    tomonode("report", "-o", again, out)
+    with open(path, "rb") as a, open(only_report(again), "rb") as b:
+        check(a.read() == b.read() and os.path.basename(path) == os.path.basename(only_report(again)), "report and recon --report differ")
+
+
+def dbt(folder):
+    out, path = made(folder, "dbt")
+    report = Report(path)
+    d = pydicom.dcmread(glob.glob(os.path.join(out, "*.dcm"))[0])
+    shared, frames = d.SharedFunctionalGroupsSequence[0], d.PerFrameFunctionalGroupsSequence
+    heights = [float(f.PlanePositionSequence[0].ImagePositionPatient[2]) for f in frames]
+    check(heights == sorted(heights), "frames from the support upward")
+    mapping = shared.RealWorldValueMappingSequence[0] if "RealWorldValueMappingSequence" in shared else frames[0].RealWorldValueMappingSequence[0]
+    values = d.pixel_array * float(mapping.RealWorldValueSlope) + float(mapping.RealWorldValueIntercept)
+    voi = (shared if "FrameVOILUTSequence" in shared else frames[0]).FrameVOILUTSequence[0]
+    c, w = float(voi.WindowCenter), float(voi.WindowWidth)
+    window = [float(mapping.RealWorldValueSlope) * v + float(mapping.RealWorldValueIntercept) for v in (c - 0.5 - (w - 1) / 2, c - 0.5 + (w - 1) / 2)]
+    check(np.allclose(window_of(report), window, rtol=1e-3), f"window {window_of(report)}, in the object {window}")
+    column, row, k = compare(report, values, window)
+    spacing = [float(v) for v in shared.PixelMeasuresSequence[0].PixelSpacing]
+    scale_bars(report, [values.shape[2] * spacing[1], values.shape[2] * spacing[1], values.shape[1] * spacing[0]])
+    check(letters(report)[0] == ("L", "P", "A", "R") and letters(report)[1] == ("H", "P", "A", "F"), f"directions {letters(report)[:3]}")
+    check("1/mm" in report.row("Values") and report.row("Side") == "L" and report.row("View") == "cranio-caudal", "facts")
+    check("is not calibrated for this machine" in report.text.partition("Planes through")[0], "the warning of the geometry")
+    check(re.search(r"<code>algorithm</code></th><td>osem<", report.source) and re.search(r"<code>axis_height</code></th><td>47<", report.source), "parameters")
+    # The largest contrast is a small dense detail of the phantom.
+    check(values[k, row - 3:row + 4, column - 3:column + 4].max() > 3 * np.median(values[k, row - 20:row + 21, column - 20:column + 21]), "a detail is there")
+    common(report, [d], path, out)
+
+
+def pet(folder):
+    out, path = made(folder, "pet")
+    report = Report(path)
+    values, objects = stack(out)
+    d = objects[0]
+    lo, hi = window_of(report)
+    check(lo == 0, "a window from 0")
+    above = (values > hi).mean()
+    check(above < 0.0005 < (values > hi - (values.max() - values.min()) / 100).mean(), f"{above} of the voxels are above the window")
+    compare_window = (0, (values.max() - values.min()) * round((hi - values.min()) / (values.max() - values.min()) * 256) / 256 + values.min())
+    column, row, k = compare(report, values, compare_window, inverse=True)
+    # The largest contrast is one of the hot spheres, in whose plane all of them are.
+    p = [float(v) for v in re.search(r"patient: (\S+), (\S+), (\S+) mm", report.text).groups()]
+    corner = [float(v) for v in d.ImagePositionPatient]
+    expected = [corner[0] + column * float(d.PixelSpacing[1]), corner[1] + row * float(d.PixelSpacing[0]), corner[2] + k * float(d.SliceThickness)]
+    check(np.allclose(p, expected, atol=0.06), f"position {p}, expected {expected}")
+    check(values[k, row, column] > 2.5 * np.median(values[k][values[k] > values[k].mean()]), "a hot sphere")
+    drug = d.RadiopharmaceuticalInformationSequence[0]
+    seconds = 3600 * (int(d.SeriesTime[:2]) - int(drug.RadiopharmaceuticalStartTime[:2])) + 60 * (int(d.SeriesTime[2:4]) - int(drug.RadiopharmaceuticalStartTime[2:4]))
+    suv = 1000 * float(d.PatientWeight) / (float(drug.RadionuclideTotalDose) * 2 ** (-seconds / float(drug.RadionuclideHalfLife)))
+    check(abs(float(re.match(r"value x (\S+) ", report.row("SUV")).group(1)) / suv - 1) < 1e-3, f"SUV {report.row('SUV')}, expected {suv}")
+    check("Bq/ml" in report.row("Values") and report.row("Injected dose, Bq") and "OSEM" in report.row("Reconstruction method"), "facts")
+    check(letters(report)[0] == ("A", "R", "L", "P") and letters(report)[2] == ("H", "A", "P", "F"), f"directions {letters(report)[:3]}")
+    scale_bars(report, [values.shape[2] * float(d.PixelSpacing[1])] * 2 + [values.shape[1] * float(d.PixelSpacing[0])])
+    common(report, objects, path, out)
+
+
+def ct(folder):
+    out, path = made(folder, "parallel")
+    report = Report(path)
+    values, objects = stack(out)
+    check(window_of(report) == (-160, 239), f"window {window_of(report)}")
+    compare(report, values, (-160, 239))
+    check("HU" in report.row("Values") and report.row("Convolution kernel") == "Shepp-Logan", "facts")
+    low, high = (float(v) for v in re.match(r"(\S+) to (\S+) HU", report.row("Values")).groups())
+    check(abs(low - values.min()) < 0.5 and abs(high - values.max()) < 0.5, "range of the values")
+    common(report, objects, path, out)
+
+
+# ---- the patient, foreign objects, refusals ----
+
+def foreign(folder, n=5, **changes):
+    """A CT series as another program writes it, coronal, with text that must not become HTML."""
+    os.makedirs(folder, exist_ok=True)
+    rng, series = np.random.default_rng(3), generate_uid()
+    for k in range(n):
+        d = Dataset()
+        d.file_meta = FileMetaDataset()
+        d.file_meta.MediaStorageSOPClassUID = d.SOPClassUID = "1.2.840.10008.5.1.4.1.1.2"
+        d.file_meta.MediaStorageSOPInstanceUID = d.SOPInstanceUID = generate_uid()
+        d.file_meta.TransferSyntaxUID = ExplicitVRLittleEndian
+        d.SpecificCharacterSet = "ISO_IR 100"
+        d.PatientName, d.PatientID, d.PatientBirthDate, d.AccessionNumber = NAME, "<b>17</b>", "19700101", "A&B"
+        d.StudyInstanceUID, d.SeriesInstanceUID = generate_uid(), series
+        d.SeriesDescription = 'Sch\u00e4del </title><script>alert(2)</script>" onload="x'
+        d.Manufacturer = "<img src=http://192.0.2.1/x>"
+        d.DerivationDescription = "<!-- </section> " + "x" * 990
+        d.Modality, d.SliceThickness, d.PixelSpacing = "CT", 3, [1, 2]
+        d.ImageOrientationPatient, d.ImagePositionPatient = [1, 0, 0, 0, 0, -1], [-40, -100 + 3 * k, 60]
+        d.Rows, d.Columns, d.BitsAllocated, d.BitsStored, d.HighBit, d.PixelRepresentation = 60, 40, 16, 12, 11, 1
+        d.SamplesPerPixel, d.PhotometricInterpretation = 1, "MONOCHROME2"
+        d.RescaleSlope, d.RescaleIntercept = 2, -24
+        pixels = rng.integers(-20, 20, (60, 40)).astype(np.int16)
+        pixels[28:33, 14:17] += 1000 if 1 <= k <= 3 else 0
+        d.PixelData = (pixels & 0xfff).astype("<u2").tobytes()
+        for name, value in changes.items():
+            setattr(d, name, value)
+        d.save_as(os.path.join(folder, f"{9 - k}.dcm"), write_like_original=False)
+    return folder
+
+
+def others(folder):
+    objects = foreign(os.path.join(folder, "foreign"))
+    tomonode("report", "-o", os.path.join(folder, "a", "b"), objects)
+    report = Report(only_report(os.path.join(folder, "a", "b")))
+    check([t for t, _ in report.tags].count("script") == 1 and [t for t, _ in report.tags].count("img") == 11, "text of the objects became tags")
+    for word in ("O'HARA", "O&#39;HARA", "17</b>", "1970", "A&amp;B"):
+        check(word not in report.source, f"{word} is in a report without --patient")
+    check("Sch\u00e4del </title><script>" in report.text and "x" * 400 in report.text, "text of the objects")
+    check("The objects do not have a unit of the values." in report.text, "the missing unit")
+    check("coronal, slice" in report.text and letters(report)[0] == ("H", "R", "L", "F") and letters(report)[1] == ("A", "R", "L", "P"), f"directions {letters(report)[:3]}")
+    column, row, k = (int(v) for v in re.search(r"Column (\d+), row (\d+), slice (\d+) \(", report.text).groups())
+    check(abs(column - 16) <= 1 and abs(row - 31) <= 2 and k in (2, 3, 4), f"the detail is not at {column}, {row}, {k}")
+    tomonode("report", "--patient", "-o", os.path.join(folder, "named"), objects)
+    named = Report(only_report(os.path.join(folder, "named")))
+    check(NAME.replace("^", " ") in named.text and "<b>17</b>" in named.text and named.row("Birth date") == "1970-01-01", "the patient")
+    check([t for t, _ in named.tags].count("script") == 1, "the patient's name became a tag")
+
+
+def refused(folder):
+    good = foreign(os.path.join(folder, "good"))
+    answer = tomonode("report", "-o", os.path.join(folder, "out"), __file__, code=4)
+    check("no tomosynthesis, PET or CT image among 1 file" in answer.stderr, answer.stderr)
+    answer = tomonode("report", "-o", os.path.join(folder, "out"), os.path.join(folder, "missing"), code=8)
+    check("No such file" in answer.stderr, answer.stderr)
+    tomonode("report", good, code=2)
+    check(not os.path.exists(os.path.join(folder, "out")), "a folder without a report")
+    # One series has a gap: its reason is printed, and the other one has a report.
+    gap = foreign(os.path.join(folder, "gap"))
+    os.remove(os.path.join(gap, "7.dcm"))
+    answer = tomonode("report", "--json", "-o", os.path.join(folder, "out"), gap, good, code=4)
+    told = json.loads(answer.stdout)
+    check(len(told["reports"]) == 1 and len(told["refused"]) == 1 and "slices are missing" in told["refused"][0]["reason"], told)
+    Report(only_report(os.path.join(folder, "out")))
+    # A folder that cannot be written
+    with open(os.path.join(folder, "file"), "w", encoding="utf-8"):
+        pass
+    answer = tomonode("report", "-o", os.path.join(folder, "file"), good, code=1)
+    check("file" in answer.stderr, answer.stderr)
+    # A value that is not finite, and extreme geometry
+    huge = foreign(os.path.join(folder, "huge"), RescaleSlope="1e300")
+    check("is not finite" in tomonode("report", "-o", os.path.join(folder, "x"), huge, code=4).stderr, "values of 1e300")
+    thin = foreign(os.path.join(folder, "thin"), PixelSpacing=["1e-9", "1e9"])
+    tomonode("report", "-o", os.path.join(folder, "thin-report"), thin)
+    Report(only_report(os.path.join(folder, "thin-report")))
+    flat = foreign(os.path.join(folder, "flat"), PixelData=bytes(2 * 60 * 40))
+    tomonode("report", "-o", os.path.join(folder, "flat-report"), flat)
+    check("No detail differs from its surroundings" in Report(only_report(os.path.join(folder, "flat-report"))).text, "a uniform volume")
+
+
+# ---- in the browser ----
+
+def browser(folder):
+    if not any(shutil.which(c) for c in ("chromium", "chromium-browser", "google-chrome")):
+        print("not in a browser: no chromium")
+        return
+    import test_status_browser as t
+    b = t.Browser()
+    try:
+        for kind in ("dbt", "pet", "parallel"):
+            in_browser(t, b, "file://" + os.path.abspath(made(folder, kind)[1]), kind)
+    finally:
+        b.stop()
+
+
+def picture(b, name):
+    if os.environ.get("SCREENSHOTS"):
+        size = b.value("[document.documentElement.clientWidth, document.documentElement.scrollHeight]")
+        data = b.call("Page.captureScreenshot", format="png", captureBeyondViewport=True,
+                      clip={"x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1})["data"]
+        with open(os.path.join(os.environ["SCREENSHOTS"], f"report-{name}.png"), "wb") as f:
+            f.write(base64.b64decode(data))
+
+
+def in_browser(t, b, url, kind):
+    for width, dark in ((320, False), (1280, True), (1280, False)):
+        b.show(url, width, 800, dark)
+        t.good(b, f"{kind}, {width} pixels{', dark' * dark}")
+        check(b.value("[...document.images].filter(i => i.checkVisibility()).every(i => i.complete && i.naturalWidth > 0)"), "a picture is not shown")
+        picture(b, f"{kind}-{width}{'-dark' * dark}")
+    # The pictures have the shape of the volume in mm.
+    for ratio, shown in b.value("[...document.querySelectorAll('.view')].map(v => [v.style.aspectRatio, v.clientWidth / v.clientHeight])"):
+        w, height = (float(v) for v in ratio.split("/"))
+        check(abs(shown / (w / height) - 1) < 0.1, f"{kind}: a picture of {ratio} mm is shown as {shown}")
+    # The slider shows one slice at a time, with the keyboard too.
+    shown = "[...document.querySelectorAll('#slices figure')].filter(f => f.checkVisibility()).map(f => f.textContent)"
+    first = b.value(shown)
+    check(len(first) == 1, f"{len(first)} slices are shown")
+    b.value("document.querySelector('input[type=range]').focus()")
+    for kind_of_event in ("keyDown", "keyUp"):
+        b.call("Input.dispatchKeyEvent", type=kind_of_event, key="ArrowRight", code="ArrowRight", windowsVirtualKeyCode=39)
+    second = b.value(shown)
+    check(len(second) == 1 and second != first, f"the slider does not move: {first}, {second}")
+    # On paper: all slices, no slider, black on white; as a PDF it has a few pages.
+    b.call("Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    check(b.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)", "white paper")
+    check(len(b.value(shown)) > 1 and not b.value("document.querySelector('input').checkVisibility()"), "slices on paper")
+    b.call("Emulation.setEmulatedMedia", media="", features=[])
+    pdf = base64.b64decode(b.call("Page.printToPDF", printBackground=False)["data"])
+    pages = len(re.findall(rb"/Type\s*/Page\b(?!s)", pdf))
+    check(pdf.startswith(b"%PDF") and 2 <= pages <= 8, f"{pages} pages")
+    # Without scripts every slice is shown.
+    b.call("Emulation.setScriptExecutionDisabled", value=True)
+    b.call("Page.reload")
+    h.wait_for("the page without scripts", lambda: b.value("document.readyState") == "complete" and not b.value("document.querySelector('input')"), 20)
+    check(len(b.value(shown)) == b.value("document.querySelectorAll('#slices figure').length"), "slices without scripts")
+    t.good(b, f"{kind} without scripts")
+    b.call("Emulation.setScriptExecutionDisabled", value=False)
+
+
+def main():
+    words = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as made.folder:
+        for test in (dbt, pet, ct, others, refused, browser):
+            if words and test.__name__ not in words:
+                continue
+            folder = os.path.join(made.folder, "test-" + test.__name__)
+            os.makedirs(folder)
+            test(folder)
+            print(f"ok: {test.__name__}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
