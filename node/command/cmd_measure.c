@@ -3,40 +3,72 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "node/base/folder.h"
 #include "node/command/commands.h"
+#include "node/command/measure_print.h"
 #include "node/process/options.h"
 #include "node/tomo/tomo_slices.h"
 #include "node/tools/measure.h"
+#include "node/tools/measure_series.h"
+#include "node/tools/series_files.h"
 
-enum { OPTION_TRUTH = OPTION_LONG, OPTION_REGION, OPTION_POINT, OPTION_BACKGROUND, OPTION_VOXEL };
+enum {
+	OPTION_TRUTH = OPTION_LONG,
+	OPTION_REGION,
+	OPTION_POINT,
+	OPTION_BACKGROUND,
+	OPTION_VOXEL,
+	OPTION_PAIRS,
+	OPTION_CIRCLE,
+	OPTION_SPHERE,
+	OPTION_UNIFORM,
+	OPTION_MASK,
+	OPTION_NPS_SIZE,
+	OPTION_IMAGE,
+	OPTION_CSV,
+};
 
 static const struct option_spec option_specs[] = {
-	{OPTION_TRUTH, "truth", "FILE", "truth.json of `tomonode simulate dbt`: measure every lesion and bead in it"},
+	{OPTION_TRUTH, "truth", "FILE", "truth.json of `tomonode simulate`: measure what is in it"},
+	{OPTION_CSV, "csv", NULL, "print the members of --json as lines: list,name,figure,value"},
 	{OPTION_REGION, "region", "NAME=COLUMN,ROW,FRAME,RADIUS",
-	 "measure a circular region; column, row and frame count from 1, radius in mm; may be repeated"},
+	 "tomosynthesis: measure a circular region; column, row and frame count from 1, radius in mm; may be repeated"},
 	{OPTION_BACKGROUND, "background", "COLUMN,ROW,RADIUS",
-	 "background of all following regions; default: a ring around each region"},
-	{OPTION_POINT, "point", "NAME=COLUMN,ROW,FRAME", "measure a small bright detail near this position; may be repeated"},
-	{'c', "config", "FILE", "configuration file: profiles of Hologic SCO objects"},
+	 "tomosynthesis: background of all following regions; default: a ring around each region"},
+	{OPTION_POINT, "point", "NAME=COLUMN,ROW,FRAME",
+	 "tomosynthesis: measure a small bright detail near this position; may be repeated"},
+	{OPTION_PAIRS, "pairs", NULL, "tomosynthesis: print the distance of every pair of points"},
+	{'c', "config", "FILE", "tomosynthesis: configuration file with profiles of Hologic SCO objects"},
 	{OPTION_VOXEL, "voxel", "COLUMN,ROW,SLICE",
 	 "size of the voxels of a Hologic SCO object with slices, whose header does not have it: distances in mm, 0.01 to 20"},
+	{OPTION_CIRCLE, "circle", "X,Y,Z,D[,NAME]",
+	 "PET, CT: measure a circle in the nearest slice: centre in the patient (left, back, head) and diameter, mm; may be "
+	 "repeated"},
+	{OPTION_SPHERE, "sphere", "X,Y,Z,D[,NAME]", "PET, CT: measure a sphere; may be repeated"},
+	{OPTION_UNIFORM, "uniform", "X,Y,Z,D,LENGTH[,NAME]",
+	 "PET, CT: measure uniformity and noise of a uniform cylinder along the normal of the slices: centre, diameter and "
+	 "length in mm (0: the nearest slice); may be repeated"},
+	{OPTION_MASK, "mask", "FILE", "PET, CT: measure each label of a segmentation (.nii, .nii.gz, .mha, .mhd)"},
+	{OPTION_NPS_SIZE, "nps-size", "N", "PET, CT: pixels of a side of the squares of the noise power spectrum, 8 to 128"},
+	{OPTION_IMAGE, "image", "N", "PET: time frame or gate of a series with several, from 1"},
 	{0},
 };
 
 static const struct command_spec spec = {
 	.name = "measure",
-	.usage = "(--truth FILE | --region NAME=... | --point NAME=...)... [-c FILE] [--voxel COLUMN,ROW,SLICE] [--json] OBJECT",
-	.summary = "Measure contrast, noise, sharpness, spread in depth and distances in a Breast Tomosynthesis object, or in a "
-		   "Hologic SCO object with slices.",
-	.text = "For each region: mean, contrast, contrast-to-noise ratio (CNR), coefficient of variation (CV), artefact spread\n"
-		"function. For each point: position, width (FWHM) along columns, rows and depth, signal-to-noise ratio (SNR),\n"
-		"distances to the other points. docs/measure.md has the formulas and the members of --json.",
+	.usage = "(--truth FILE | --region NAME=... | --circle X,Y,Z,D | ...)... [--pairs] [--csv | --json] PATH...",
+	.summary = "Measure image quality: contrast, noise, sharpness and distances of a tomosynthesis; regions, SUV, contrast "
+		   "recovery, uniformity and noise power spectrum of a PET or CT series.",
+	.text = "PATH: one tomosynthesis (Breast Tomosynthesis, or a Hologic SCO object with slices), or the files or the "
+		"folder\n"
+		"of one PET or CT series. docs/measure.md has the formulas, their sources and the members of --json.",
 	.options = option_specs,
 	.json = true,
 	.min_arguments = 1,
-	.max_arguments = 1,
+	.max_arguments = -1,
 };
 
 #define REQUESTS_MAX 256
@@ -99,66 +131,29 @@ static int add_request(struct options *o, const struct tomo_object *object, cons
 	return measure_add(list, &item, err) < 0 ? options_fail_err(o, err) : 0;
 }
 
-static double member(const json_t *object, const char *key)
-{
-	const json_t *value = json_object_get(object, key);
-
-	return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
-static double component(const json_t *object, const char *key, size_t i)
-{
-	const json_t *value = json_array_get(json_object_get(object, key), i);
-
-	return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
-static void print_tables(const json_t *result)
-{
-	const char *units = json_string_value(json_object_get(json_object_get(result, "object"), "units"));
-	const json_t *item;
-	size_t i;
-
-	if (json_array_size(json_object_get(result, "regions")))
-		printf("%-20s %10s %10s %9s %9s %9s %11s\n", "region", units && !strcmp(units, "/mm") ? "mean 1/mm" : "mean",
-		       "around", "contrast", "CNR", "CV", "depth FWHM");
-	json_array_foreach(json_object_get(result, "regions"), i, item)
-	{
-		if (json_object_get(item, "left_out"))
-			printf("%-20s left out: %s\n", json_string_value(json_object_get(item, "name")),
-			       json_string_value(json_object_get(item, "left_out")));
-		else
-			printf("%-20s %10.5f %10.5f %9.4f %9.2f %9.4f %8.2f mm\n",
-			       json_string_value(json_object_get(item, "name")), member(item, "mean"), member(item, "background"),
-			       member(item, "contrast"), member(item, "cnr"), member(item, "cv"), member(item, "asf_fwhm_mm"));
-	}
-	if (json_array_size(json_object_get(result, "points")))
-		printf("%-20s %9s %9s %9s %27s %9s\n", "point", "column", "row", "depth mm", "FWHM mm (x, y, depth)", "SNR");
-	json_array_foreach(json_object_get(result, "points"), i, item)
-	{
-		if (json_is_false(json_object_get(item, "found")))
-			printf("%-20s not found\n", json_string_value(json_object_get(item, "name")));
-		else
-			printf("%-20s %9.2f %9.2f %9.2f %9.3f %8.3f %8.3f %9.1f\n",
-			       json_string_value(json_object_get(item, "name")), component(item, "at", 0) + 1,
-			       component(item, "at", 1) + 1, component(item, "at", 2), component(item, "fwhm_mm", 0),
-			       component(item, "fwhm_mm", 1), component(item, "fwhm_mm", 2), member(item, "snr"));
-	}
-	json_array_foreach(json_object_get(result, "distances"), i, item)
-	{
-		printf("%s to %s: %.3f mm", json_string_value(json_object_get(item, "from")),
-		       json_string_value(json_object_get(item, "to")), member(item, "measured_mm"));
-		if (json_is_number(json_object_get(item, "truth_mm")))
-			printf(", truth %.3f, %+.3f %%", member(item, "truth_mm"), member(item, "error_percent"));
-		printf("\n");
-	}
-}
-
 /* What the command line says besides regions and points. */
 struct input {
-	const char *path, *truth, *config_path;
+	const char *path, *truth, *config_path, *mask;
 	const double *voxel;
+	int nps_side, image; /* image: from 1; 0: not given */
+	bool pairs, csv;
+	const char *of_tomo, *of_series; /* an option for one kind of images only; NULL: none */
 };
+
+/* Print the result as requested; takes over the reference. Return an exit code. */
+static int print_result(const struct options *o, const struct input *in, json_t *result)
+{
+	if (o->json)
+		return options_json(result);
+	if (in->csv)
+		measure_print_csv(result);
+	else if (json_object_get(result, "points"))
+		measure_print_tomo(result, in->pairs);
+	else
+		measure_print_series(result);
+	json_decref(result);
+	return CODE_OK;
+}
 
 /* Open the object. Return an exit code. */
 static int open_object(struct options *o, const struct input *in, struct tomo_object **ret_object, char *ret_notes)
@@ -178,7 +173,7 @@ static int open_object(struct options *o, const struct input *in, struct tomo_ob
 	return code;
 }
 
-static int measure(struct options *o, const struct input *in, const struct request *requests, size_t n)
+static int measure_tomo(struct options *o, const struct input *in, const struct request *requests, size_t n)
 {
 	const char *path = in->path, *truth = in->truth;
 	char notes[SLICES_NOTES_SIZE] = "";
@@ -205,19 +200,159 @@ static int measure(struct options *o, const struct input *in, const struct reque
 		goto out;
 	}
 	json_object_set_new(result, "warnings", json_string(notes));
-	if (o->json) {
-		code = options_json(result);
-		result = NULL;
-	} else {
-		print_tables(result);
-		if (notes[0])
-			printf("%s\n", notes);
-	}
+	code = print_result(o, in, result);
+	if (!o->json && !in->csv && notes[0])
+		printf("%s\n", notes);
 out:
-	json_decref(result);
 	measure_clear(&list);
 	tomo_object_close(object);
 	return code;
+}
+
+/* ---- PET and CT ---- */
+
+/* Parse n numbers, then a name if there is one, else `kind` and a number. */
+static bool parse_place(const char *text, int n, double *values, const char *kind, size_t number, char *name)
+{
+	const char *at = text;
+
+	for (int i = 0; i < n; i++) {
+		char *end;
+
+		values[i] = strtod(at, &end);
+		if (end == at || !isfinite(values[i]) || (*end && *end != ','))
+			return false;
+		at = end + (*end == ',');
+		if (*end == '\0' && i + 1 < n)
+			return false;
+	}
+	if (*at == '\0' && at[-1] == ',')
+		return false;
+	if (*at)
+		snprintf(name, SERIES_NAME_SIZE, "%s", at);
+	else
+		snprintf(name, SERIES_NAME_SIZE, "%s %zu", kind, number);
+	return true;
+}
+
+static int add_place(struct options *o, const struct request *r, size_t number, struct series_request *q)
+{
+	bool uniform = r->id == OPTION_UNIFORM;
+	const char *kind = uniform ? "uniform" : r->id == OPTION_CIRCLE ? "circle" : "sphere";
+	double v[5] = {0};
+
+	q->what = uniform ? SERIES_UNIFORM : r->id == OPTION_CIRCLE ? SERIES_CIRCLE : SERIES_SPHERE;
+	if (!parse_place(r->text, uniform ? 5 : 4, v, kind, number, q->name) || !(v[3] > 0) || !(v[4] >= 0))
+		return options_fail(o, CODE_USAGE, "--%s %s: not of the form X,Y,Z,D%s[,NAME] in mm with D above 0", kind,
+				    r->text, uniform ? ",LENGTH" : "");
+	memcpy(q->at, v, sizeof(q->at));
+	q->diameter = v[3];
+	q->length = v[4];
+	return CODE_OK;
+}
+
+static int measure_series(struct options *o, const struct input *in, const struct series_files *files,
+			  const struct request *requests, size_t n)
+{
+	struct series_request places[REQUESTS_MAX] = {{0}};
+	struct series_requests all = {places, n, in->truth, in->mask, in->nps_side, in->image ? in->image - 1 : 0};
+	struct image_series *s = NULL;
+	struct series_suv suv;
+	json_t *result = NULL;
+	struct err err = {0};
+	int code = CODE_OK;
+
+	if (in->of_tomo)
+		return options_fail(o, CODE_USAGE, "--%s is for a tomosynthesis; %s is a PET or CT image", in->of_tomo,
+				    file_name(files->paths[0]));
+	for (size_t i = 0; i < n; i++)
+		if (add_place(o, &requests[i], i + 1, &places[i]) != CODE_OK)
+			return CODE_USAGE;
+	if (image_series_open(files->paths, files->n, &s, &err) < 0 ||
+	    (!s->ct && series_suv_read(files->paths, files->n, &suv, &err) < 0))
+		code = options_fail_err(o, &err);
+	else if (s->n_images > 1 && in->image == 0)
+		code = options_fail(o, CODE_USAGE, "the series has %d images (%s): choose one with --image", s->n_images,
+				    s->type);
+	else if (measure_series_run(s, &all, s->ct ? NULL : &suv, &result, &err) < 0)
+		code = options_fail_err(o, &err);
+	else
+		code = print_result(o, in, result);
+	image_series_close(s);
+	return code;
+}
+
+/* Find out what the paths are, and measure it. A single file that is no image is opened as a tomosynthesis, which says why it is
+ * none. */
+static int measure(struct options *o, struct input *in, const struct request *requests, size_t n, char **paths)
+{
+	struct series_files files = {0};
+	struct err err = {0};
+	int code;
+
+	if (series_files_find(paths, &files, &err) < 0)
+		return options_fail(o, err.code == ENOENT ? CODE_NOT_FOUND : options_code(&err), "%s", err.msg);
+	if (files.n > files.n_tomo) {
+		code = files.n_tomo ? options_fail(o, CODE_INPUT,
+						   "%zu PET or CT images and %zu tomosyntheses: measure them one by one",
+						   files.n - files.n_tomo, files.n_tomo)
+				    : measure_series(o, in, &files, requests, n);
+	} else if (files.n > 1) {
+		code = options_fail(o, CODE_INPUT, "%zu tomosyntheses (%s is the first): measure them one by one", files.n,
+				    file_name(files.paths[0]));
+	} else if (in->of_series) {
+		code = options_fail(o, CODE_USAGE, "--%s is for PET and CT series; %s is none", in->of_series, paths[0]);
+	} else if (paths[1] && files.n == 0) {
+		code = options_fail(o, CODE_INPUT, "none of %zu files is an image", files.n_other);
+	} else {
+		in->path = files.n ? files.paths[0] : paths[0];
+		code = measure_tomo(o, in, requests, n);
+	}
+	series_files_clear(&files);
+	return code;
+}
+
+/* Store an option that is for one kind of images. */
+static int take_option(struct options *o, int id, struct input *in, double voxel[3])
+{
+	long long number = 0;
+
+	switch (id) {
+	case OPTION_TRUTH:
+		in->truth = o->value;
+		return CODE_OK;
+	case OPTION_CSV:
+		in->csv = true;
+		return CODE_OK;
+	case 'c':
+		in->config_path = o->value;
+		in->of_tomo = "config";
+		return CODE_OK;
+	case OPTION_PAIRS:
+		in->pairs = true;
+		in->of_tomo = "pairs";
+		return CODE_OK;
+	case OPTION_VOXEL:
+		in->voxel = voxel;
+		in->of_tomo = "voxel";
+		return tomo_slices_voxel(o->value, voxel) ? CODE_OK : options_refuse(o, id);
+	case OPTION_MASK:
+		in->mask = o->value;
+		in->of_series = "mask";
+		return CODE_OK;
+	case OPTION_NPS_SIZE:
+		in->of_series = "nps-size";
+		if (options_integer(o->value, 8, 128, &number) < 0)
+			return options_refuse(o, id);
+		in->nps_side = (int)number;
+		return CODE_OK;
+	default:
+		in->of_series = "image";
+		if (options_integer(o->value, 1, 10000, &number) < 0)
+			return options_refuse(o, id);
+		in->image = (int)number;
+		return CODE_OK;
+	}
 }
 
 int cmd_measure(int argc, char **argv)
@@ -227,27 +362,32 @@ int cmd_measure(int argc, char **argv)
 	struct options o;
 	double voxel[3];
 	size_t n = 0;
-	int id;
+	int id, code;
 
 	options_begin(&o, &spec, argc, argv);
 	while ((id = options_next(&o)) >= 0) {
-		if (id == OPTION_TRUTH)
-			in.truth = o.value;
-		else if (id == 'c')
-			in.config_path = o.value;
-		else if (id == OPTION_VOXEL) {
-			if (!tomo_slices_voxel(o.value, voxel))
-				return options_refuse(&o, id);
-			in.voxel = voxel;
-		} else if (n < REQUESTS_MAX)
-			requests[n++] = (struct request){id, o.value};
+		bool of_tomo = id == OPTION_REGION || id == OPTION_POINT || id == OPTION_BACKGROUND;
+		bool of_series = id == OPTION_CIRCLE || id == OPTION_SPHERE || id == OPTION_UNIFORM;
+
+		if (!of_tomo && !of_series) {
+			code = take_option(&o, id, &in, voxel);
+			if (code != CODE_OK)
+				return code;
+			continue;
+		}
+		if (of_tomo)
+			in.of_tomo = id == OPTION_REGION ? "region" : id == OPTION_POINT ? "point" : "background";
 		else
+			in.of_series = id == OPTION_CIRCLE ? "circle" : id == OPTION_SPHERE ? "sphere" : "uniform";
+		if (n == REQUESTS_MAX)
 			return options_fail(&o, CODE_USAGE, "more than %d regions and points", REQUESTS_MAX);
+		requests[n++] = (struct request){id, o.value};
 	}
 	if (id == OPTION_STOP)
 		return o.code;
-	if (!in.truth && n == 0)
-		return options_fail(&o, CODE_USAGE, "nothing to measure: --truth, --region or --point");
-	in.path = argv[o.first];
-	return measure(&o, &in, requests, n);
+	if (!in.truth && !in.mask && n == 0)
+		return options_fail(&o, CODE_USAGE,
+				    "nothing to measure: --truth, --region, --point, --circle, --sphere, --uniform or "
+				    "--mask");
+	return measure(&o, &in, requests, n, argv + o.first);
 }

@@ -11,6 +11,7 @@
 
 #include "dicom/object/attribute.h"
 #include "dicom/object/dicom_tags.h"
+#include "dicom/object/patient.h"
 #include "node/base/folder.h"
 #include "node/sinogram/sinogram.h"
 
@@ -35,6 +36,7 @@ struct reading {
 	uint32_t count_tag; /* tag of that number */
 	double thickness;   /* thickness of a slice, mm; 0: none */
 	uint16_t *stored;
+	struct patient_set patients; /* a header is known by the index of its file */
 };
 
 static double dot(const double a[3], const double b[3])
@@ -72,7 +74,7 @@ static bool is_pet(const struct dicom_item *root)
 
 struct plane {
 	double cosines[6], spacing[2], slope, intercept;
-	char series[DICOM_UID_SIZE], units[17];
+	char series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE], units[17];
 	struct dicom_pixel_info info;
 };
 
@@ -103,6 +105,7 @@ static int read_plane(struct dicom_file *file, struct plane *p, struct err *err)
 			       tag_text(TAG_IMAGE_ORIENTATION_PATIENT), p->cosines[0], p->cosines[1], p->cosines[2],
 			       p->cosines[3], p->cosines[4], p->cosines[5]);
 	dicom_get_text(root, TAG_SERIES_INSTANCE_UID, p->series, sizeof(p->series), NULL);
+	dicom_get_text(root, TAG_FRAME_OF_REFERENCE_UID, p->frame_of_reference, sizeof(p->frame_of_reference), NULL);
 	dicom_get_text(root, is_pet(root) ? TAG_UNITS : TAG_RESCALE_TYPE, p->units, sizeof(p->units), NULL);
 	return 0;
 }
@@ -158,6 +161,8 @@ static int begin_series(struct reading *r, const struct dicom_item *root, const 
 	for (int c = 0; c < 3; c++)
 		s->normal[c] = s->across[(c + 1) % 3] * s->down[(c + 2) % 3] - s->across[(c + 2) % 3] * s->down[(c + 1) % 3];
 	memcpy(s->series, p->series, sizeof(s->series));
+	memcpy(s->frame_of_reference, p->frame_of_reference, sizeof(s->frame_of_reference));
+	s->ct = !is_pet(root);
 	memcpy(s->units, p->units, sizeof(s->units));
 	s->window[0] = s->window[1] = NAN;
 	s->duration = dicom_get_double(root, TAG_ACTUAL_FRAME_DURATION, 0, &ms, NULL) == 1 && ms > 0 ? ms / 1000 : NAN;
@@ -179,6 +184,9 @@ static int compare_with_first(const struct image_series *s, const struct plane *
 {
 	if (strcmp(p->series, s->series))
 		return err_set(err, EBADMSG, "its series is %s, but that of the objects before it is %s", p->series, s->series);
+	if (strcmp(p->frame_of_reference, s->frame_of_reference))
+		return err_set(err, EBADMSG, "its frame of reference is \"%s\", that of the objects before it \"%s\"",
+			       p->frame_of_reference, s->frame_of_reference);
 	if (p->info.columns != s->n[0] || p->info.rows != s->n[1])
 		return err_set(err, EBADMSG, "%ld x %ld pixels, %d x %d in the objects before it", p->info.columns, p->info.rows,
 			       s->n[0], s->n[1]);
@@ -256,6 +264,7 @@ static int add_object(struct reading *r, struct dicom_file *file, struct err *er
 	const struct dicom_item *root = dicom_root(file);
 	struct placed *placed = &r->placed[r->n];
 	char sop_class[DICOM_UID_SIZE] = "";
+	struct patient_identity patient;
 	struct plane p = {0};
 	int rc;
 
@@ -274,6 +283,8 @@ static int add_object(struct reading *r, struct dicom_file *file, struct err *er
 		rc = dicom_read_frame(file, 0, r->stored, err);
 	if (rc < 0)
 		return rc;
+	patient_read(root, NULL, &patient);
+	patient_set_add(&r->patients, &patient, (int64_t)r->n);
 	convert(&p, r->stored, r->s->values + r->n * (size_t)r->s->n[0] * (size_t)r->s->n[1]);
 	placed->depth = dot(placed->position, r->s->normal);
 	placed->file = r->n++;
@@ -324,6 +335,20 @@ static int place_images(struct reading *r, size_t slices, struct err *err)
 		s->time[r->placed[i].image] = r->placed[i].time;
 	}
 	return 0;
+}
+
+/* Check that the objects are of one patient. */
+static int check_patient(const struct reading *r, char *const *paths, struct err *err)
+{
+	struct patient_conflict conflict;
+	char text[PATIENT_TEXT_SIZE], between[2 * 256];
+
+	if (!patient_set_conflict(&r->patients, &conflict))
+		return 0;
+	snprintf(between, sizeof(between), "between %.200s and %.200s", file_name(paths[conflict.header[0]]),
+		 file_name(paths[conflict.header[1]]));
+	patient_conflict_text(&conflict, between, text, sizeof(text));
+	return err_set(err, EBADMSG, "the objects are not of one patient: %s", text);
 }
 
 /* Check that the slices are equally spaced, aligned, and complete. */
@@ -389,6 +414,8 @@ int image_series_open(char *const *paths, size_t n, struct image_series **ret_se
 			err_prefix(err, "%s", file_name(paths[i]));
 		dicom_close(file);
 	}
+	if (rc >= 0)
+		rc = check_patient(&r, paths, err);
 	if (rc >= 0)
 		rc = place_slices(&r, err);
 	if (rc < 0)

@@ -22,7 +22,8 @@ struct image_series {
 	int n_images;		 /* time frames or gates; 1: neither */
 	char type[17];		 /* "STATIC", "DYNAMIC", "GATED", ...; "": CT, tomosynthesis */
 	struct image_time *time; /* [n_images] */
-	char series[DICOM_UID_SIZE];
+	char series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE]; /* "": not in the objects */
+	bool ct;							 /* CT images; false: PET, or a tomosynthesis */
 	char units[17]; /* (0054,1001); for CT the Rescale Type (0028,1054); of a tomosynthesis see dicom/object/tomo_object.h */
 	double spacing[3];	  /* between columns, rows, slices, mm */
 	double across[3];	  /* direction of increasing column index in the patient (left, back, head) */
@@ -37,8 +38,8 @@ struct image_series {
 	struct tomo_object *tomo; /* the object of a tomosynthesis, owned; NULL: PET or CT */
 };
 
-/* Open a series. Files that repeat an object are skipped. Errors: EBADMSG (objects of several series, missing or contradictory;
- * the text names them). */
+/* Open a series. Files that repeat an object are skipped. Errors: EBADMSG (objects of several series or patients, missing or
+ * contradictory; the text names them). */
 int image_series_open(char *const *paths, size_t n, struct image_series **ret_series, struct err *err);
 /* Make a series of a tomosynthesis, which is in the file `path`; takes over *tomo, and sets it to NULL, if it succeeds. EBADMSG:
  * the slices do not have one distance, or it is unknown. */

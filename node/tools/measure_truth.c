@@ -8,6 +8,8 @@
 #include "node/tomo/exam.h"
 #include "node/tools/measure.h"
 
+#define CALCIFICATION_MOST 1.0 /* mm, radius; masses are larger */
+
 int measure_add(struct measure_list *list, const struct measure_item *item, struct err *err)
 {
 	struct measure_item *items = realloc(list->items, (list->n + 1) * sizeof(*items));
@@ -49,7 +51,23 @@ static enum shape_kind kind_of(const char *name)
 	return !strcmp(name, "breast") ? SHAPE_BREAST : SHAPE_ELLIPSOID;
 }
 
-static int read_shape(const json_t *from, size_t number, const struct tomo_object *object, struct measure_list *list,
+/* Name an item: by its name in the truth, else by its kind and its number among the items of that kind. In a breast small details
+ * are calcifications, whether they are measured as points or as regions. */
+static void name_item(const char *name, bool breast, const struct measure_list *list, struct measure_item *item)
+{
+	bool small = item->radius[0] < CALCIFICATION_MOST;
+	const char *kind = item->point && !breast ? "bead" : item->point || small ? "calcification" : "mass";
+	size_t n = 1;
+
+	for (size_t i = 0; i < list->n; i++)
+		n += !strncmp(list->items[i].name, kind, strlen(kind));
+	if (name && name[0])
+		snprintf(item->name, sizeof(item->name), "%s", name);
+	else
+		snprintf(item->name, sizeof(item->name), "%s %zu", kind, n);
+}
+
+static int read_shape(const json_t *from, size_t number, bool breast, const struct tomo_object *object, struct measure_list *list,
 		      struct err *err)
 {
 	const char *role = json_string_value(json_object_get(from, "role")),
@@ -70,7 +88,7 @@ static int read_shape(const json_t *from, size_t number, const struct tomo_objec
 	if (s->role == ROLE_BODY)
 		return 0;
 	item.point = s->role == ROLE_BEAD;
-	snprintf(item.name, sizeof(item.name), "%s %zu", role, number);
+	name_item(json_string_value(json_object_get(from, "name")), breast, list, &item);
 	tomo_object_locate(object, item.patient, item.at);
 	return measure_add(list, &item, err);
 }
@@ -82,6 +100,8 @@ int measure_read_truth(const char *path, const struct tomo_object *object, struc
 	const char *side = json_string_value(json_object_get(root, "side")),
 		   *view = json_string_value(json_object_get(root, "view"));
 	const char *frame = json_string_value(json_object_get(root, "frame_of_reference"));
+	const char *phantom = json_string_value(json_object_get(root, "phantom"));
+	bool breast = phantom && strcmp(phantom, "beads") != 0 && strcmp(phantom, "calibration") != 0;
 	int r = 0;
 
 	if (!root) {
@@ -104,7 +124,7 @@ int measure_read_truth(const char *path, const struct tomo_object *object, struc
 	if (!list->truth.shapes)
 		r = err_set(err, ENOMEM, "no memory for %zu shapes", json_array_size(shapes));
 	for (size_t i = 0; r == 0 && i < json_array_size(shapes); i++)
-		r = read_shape(json_array_get(shapes, i), i, object, list, err);
+		r = read_shape(json_array_get(shapes, i), i, breast, object, list, err);
 out:
 	json_decref(root);
 	return r;

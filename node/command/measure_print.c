@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* measure_print.c - see node/command/measure_print.h. */
+#include "node/command/measure_print.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static double member(const json_t *object, const char *key)
+{
+	const json_t *value = json_object_get(object, key);
+
+	return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+static double component(const json_t *object, const char *key, size_t i)
+{
+	const json_t *value = json_array_get(json_object_get(object, key), i);
+
+	return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+static const char *text(const json_t *object, const char *key)
+{
+	const char *value = json_string_value(json_object_get(object, key));
+
+	return value ? value : "";
+}
+
+/* ---- tomosynthesis ---- */
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Median of a member, or of component i of a member, over the items that have it and whose name begins so. NaN: none has it. */
+static double median(const json_t *list, const char *kind, const char *key, int i)
+{
+	double *values = calloc(json_array_size(list) + 1, sizeof(*values)), found = NAN;
+	const json_t *item;
+	size_t n = 0, k;
+
+	json_array_foreach(list, k, item)
+	{
+		double v = i < 0 ? member(item, key) : component(item, key, (size_t)i);
+
+		if (values && isfinite(v) && !strncmp(text(item, "name"), kind, strlen(kind)))
+			values[n++] = v;
+	}
+	if (n > 0) {
+		qsort(values, n, sizeof(*values), by_value);
+		found = n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+	}
+	free(values);
+	return found;
+}
+
+static size_t count(const json_t *list, const char *kind, const char *key)
+{
+	const json_t *item;
+	size_t n = 0, k;
+
+	json_array_foreach(list, k, item) if (!strncmp(text(item, "name"), kind, strlen(kind)) &&
+					      (!key || json_is_number(json_object_get(item, key)) ||
+					       json_is_true(json_object_get(item, key)))) n++;
+	return n;
+}
+
+/* Print one line for the regions whose names begin so: how many, and medians. */
+static void summarise_regions(const json_t *list, const char *kind, const char *title)
+{
+	size_t all = count(list, kind, NULL), measured = count(list, kind, "mean");
+
+	if (all == 0)
+		return;
+	printf("%s: %zu measured of %zu", title, measured, all);
+	if (measured > 0)
+		printf(", medians: contrast %.4f, CNR %.2f, depth %.2f mm", median(list, kind, "contrast", -1),
+		       median(list, kind, "cnr", -1), median(list, kind, "asf_fwhm_mm", -1));
+	printf("\n");
+}
+
+static void summarise_points(const json_t *list)
+{
+	size_t found = count(list, "", "found");
+	double most = NAN;
+	const json_t *item;
+	size_t k;
+
+	if (json_array_size(list) == 0)
+		return;
+	printf("points: %zu found of %zu", found, json_array_size(list));
+	json_array_foreach(list, k, item) most =
+		fmax(most, hypot(component(item, "error_mm", 0), component(item, "error_mm", 1)));
+	if (found > 0)
+		printf(", medians: FWHM %.3f x %.3f x %.2f mm, SNR %.1f; largest distance to the expected place %.3f mm",
+		       median(list, "", "fwhm_mm", 0), median(list, "", "fwhm_mm", 1), median(list, "", "fwhm_mm", 2),
+		       median(list, "", "snr", -1), most);
+	printf("\n");
+}
+
+static void summarise_distances(const json_t *list, bool pairs)
+{
+	const json_t *item;
+	double most = NAN;
+	size_t k;
+
+	if (json_array_size(list) == 0)
+		return;
+	json_array_foreach(list, k, item) most = fmax(most, fabs(member(item, "error_percent")));
+	printf("distances: %zu pairs", json_array_size(list));
+	if (isfinite(most))
+		printf(", largest error %.3f %%", most);
+	printf("%s\n", pairs ? "" : "; --pairs prints them");
+}
+
+static void print_pairs(const json_t *result)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach(json_object_get(result, "distances"), i, item)
+	{
+		printf("%s to %s: %.3f mm", text(item, "from"), text(item, "to"), member(item, "measured_mm"));
+		if (json_is_number(json_object_get(item, "truth_mm")))
+			printf(", truth %.3f, %+.3f %%", member(item, "truth_mm"), member(item, "error_percent"));
+		printf("\n");
+	}
+}
+
+void measure_print_tomo(const json_t *result, bool pairs)
+{
+	const json_t *object = json_object_get(result, "object"), *regions = json_object_get(result, "regions");
+	const json_t *points = json_object_get(result, "points"), *item;
+	const char *units = text(object, "units");
+	size_t i, masses = count(regions, "mass ", NULL), calcified = count(regions, "calcification ", NULL);
+
+	printf("%.0f x %.0f x %.0f voxels of %.3g x %.3g mm, %s\n", component(object, "size", 0), component(object, "size", 1),
+	       component(object, "size", 2), component(object, "spacing_mm", 0), component(object, "spacing_mm", 1),
+	       units[0] ? units : "no unit");
+	summarise_regions(regions, "mass ", "masses");
+	summarise_regions(regions, "calcification ", "calcifications");
+	if (masses + calcified < json_array_size(regions))
+		summarise_regions(regions, "", "regions");
+	summarise_points(points);
+	summarise_distances(json_object_get(result, "distances"), pairs);
+	if (json_array_size(regions))
+		printf("\n%-20s %9s %9s %9s %10s %10s %9s %9s %9s %11s\n", "region", "column", "row", "depth mm",
+		       !strcmp(units, "/mm") ? "mean 1/mm" : "mean", "around", "contrast", "CNR", "CV", "depth FWHM");
+	json_array_foreach(regions, i, item)
+	{
+		if (json_object_get(item, "left_out"))
+			printf("%-20s left out: %s\n", text(item, "name"), text(item, "left_out"));
+		else
+			printf("%-20s %9.1f %9.1f %9.2f %10.5f %10.5f %9.4f %9.2f %9.4f %8.2f mm\n", text(item, "name"),
+			       component(item, "at", 0) + 1, component(item, "at", 1) + 1, component(item, "at", 2),
+			       member(item, "mean"), member(item, "background"), member(item, "contrast"), member(item, "cnr"),
+			       member(item, "cv"), member(item, "asf_fwhm_mm"));
+	}
+	if (json_array_size(points))
+		printf("\n%-20s %9s %9s %9s %27s %9s\n", "point", "column", "row", "depth mm", "FWHM mm (x, y, depth)", "SNR");
+	json_array_foreach(points, i, item)
+	{
+		if (json_is_false(json_object_get(item, "found")))
+			printf("%-20s not found\n", text(item, "name"));
+		else
+			printf("%-20s %9.2f %9.2f %9.2f %9.3f %8.3f %8.3f %9.1f\n", text(item, "name"),
+			       component(item, "at", 0) + 1, component(item, "at", 1) + 1, component(item, "at", 2),
+			       component(item, "fwhm_mm", 0), component(item, "fwhm_mm", 1), component(item, "fwhm_mm", 2),
+			       member(item, "snr"));
+	}
+	if (pairs && json_array_size(json_object_get(result, "distances"))) {
+		printf("\n");
+		print_pairs(result);
+	}
+}
+
+/* ---- PET and CT ---- */
+
+/* Print a number in a column; "-" where it is unknown. */
+static void cell(double value, int width, int digits)
+{
+	if (isfinite(value))
+		printf(" %*.*f", width, digits, value);
+	else
+		printf(" %*s", width, "-");
+}
+
+static void summarise_nema(const json_t *nema)
+{
+	const json_t *list = json_object_get(nema, "spheres"), *lung = json_object_get(nema, "lung"), *item;
+	size_t i;
+
+	if (!json_is_object(nema))
+		return;
+	printf("contrast recovery:");
+	json_array_foreach(list, i, item)
+		printf("%s %s %.1f %%", i ? "," : "", text(item, "name"), member(item, "recovery_percent"));
+	printf("\n");
+	if (json_is_object(lung))
+		printf("lung residual: %.1f %% (%.1f to %.1f in %zu slices)\n", member(lung, "residual_percent"),
+		       member(lung, "min_percent"), member(lung, "max_percent"),
+		       json_array_size(json_object_get(lung, "slices")));
+}
+
+static void summarise_uniform(const json_t *result, const char *unit)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach(json_object_get(result, "uniformity"), i, item)
+	{
+		if (json_object_get(item, "left_out")) {
+			printf("uniformity of %s left out: %s\n", text(item, "name"), text(item, "left_out"));
+			continue;
+		}
+		printf("uniformity of %s: middle %.4g %s, largest difference of a side %.4g", text(item, "name"),
+		       member(item, "middle"), unit, member(item, "largest_difference"));
+		if (json_is_number(json_object_get(item, "largest_difference_percent")))
+			printf(" (%.2f %%)", member(item, "largest_difference_percent"));
+		printf(", integral uniformity %.2f %%, CV %.2f %%\n", member(item, "integral_percent"),
+		       member(item, "cv_percent"));
+	}
+	json_array_foreach(json_object_get(result, "nps"), i, item)
+	{
+		if (json_object_get(item, "left_out"))
+			printf("noise of %s left out: %s\n", text(item, "name"), text(item, "left_out"));
+		else
+			printf("noise of %s: %.4g %s, most at %.3f/mm, mean frequency %.3f/mm (%.0f squares of %.0f pixels)\n",
+			       text(item, "name"), member(item, "sd"), unit, member(item, "peak_per_mm"),
+			       member(item, "mean_per_mm"), member(item, "squares"), member(item, "side_pixels"));
+	}
+}
+
+static void print_regions(const json_t *list, bool suv)
+{
+	const json_t *item;
+	size_t i;
+
+	if (json_array_size(list) == 0)
+		return;
+	printf("\n%-20s %9s %11s %11s %11s %11s %11s %11s", "region", "ml", "mean", "sd", "min", "max", "truth", "bias");
+	printf(suv ? " %9s %9s\n" : "\n", "SUV mean", "SUV max");
+	json_array_foreach(list, i, item)
+	{
+		static const char *const keys[] = {"mean", "sd", "min", "max", "true", "bias"};
+
+		if (json_object_get(item, "left_out")) {
+			printf("%-20s left out: %s\n", text(item, "name"), text(item, "left_out"));
+			continue;
+		}
+		printf("%-20s", text(item, "name"));
+		cell(member(item, "volume_ml"), 9, 3);
+		for (size_t k = 0; k < sizeof(keys) / sizeof(keys[0]); k++)
+			cell(member(item, keys[k]), 11, 3);
+		if (suv) {
+			cell(member(item, "suv_mean"), 9, 3);
+			cell(member(item, "suv_max"), 9, 3);
+		}
+		printf("\n");
+	}
+}
+
+static void print_nema(const json_t *nema)
+{
+	const json_t *list = json_object_get(nema, "spheres"), *item;
+	size_t i;
+
+	if (json_array_size(list) == 0)
+		return;
+	printf("\n%-20s %9s %11s %11s %11s %14s\n", "sphere", "true", "mean", "background", "recovery %", "variability %");
+	json_array_foreach(list, i, item)
+	{
+		printf("%-20s", text(item, "name"));
+		cell(member(item, "true_ratio"), 9, 2);
+		cell(member(item, "mean"), 11, 2);
+		cell(member(item, "background"), 11, 2);
+		cell(member(item, "recovery_percent"), 11, 2);
+		cell(member(item, "variability_percent"), 14, 2);
+		printf("\n");
+	}
+}
+
+void measure_print_series(const json_t *result)
+{
+	const json_t *object = json_object_get(result, "object"), *suv = json_object_get(result, "suv");
+	const char *unit = text(object, "units");
+	bool known = json_is_number(json_object_get(suv, "factor"));
+
+	printf("%s series, %.0f x %.0f x %.0f voxels of %.4g x %.4g x %.4g mm, %s\n", text(object, "modality"),
+	       component(object, "size", 0), component(object, "size", 1), component(object, "size", 2),
+	       component(object, "spacing_mm", 0), component(object, "spacing_mm", 1), component(object, "spacing_mm", 2),
+	       unit[0] ? unit : "no unit");
+	if (known)
+		printf("SUV by body weight = value x %.6g g/ml\n", member(suv, "factor"));
+	else if (json_object_get(suv, "left_out"))
+		printf("no SUV: %s\n", text(suv, "left_out"));
+	summarise_nema(json_object_get(result, "nema"));
+	summarise_uniform(result, unit);
+	print_regions(json_object_get(result, "regions"), known);
+	print_nema(json_object_get(result, "nema"));
+}
+
+/* ---- comma-separated values ---- */
+
+/* Print a field; quoted if it has a character that separates. */
+static void field(const char *value)
+{
+	if (!strpbrk(value, ",\"\n")) {
+		printf("%s", value);
+		return;
+	}
+	putchar('"');
+	for (; *value; value++) {
+		if (*value == '"')
+			putchar('"');
+		putchar(*value);
+	}
+	putchar('"');
+}
+
+/* Print a value and the values in it. */
+static void print_value(const char *list, const char *name, const char *figure, const json_t *value)
+{
+	const json_t *item;
+	char path[256];
+	const char *key;
+	size_t i;
+
+	if (json_is_array(value)) {
+		json_array_foreach(value, i, item)
+		{
+			snprintf(path, sizeof(path), "%s.%zu", figure, i);
+			print_value(list, name, path, item);
+		}
+		return;
+	}
+	if (json_is_object(value)) {
+		void *at;
+
+		for (at = json_object_iter((json_t *)value); at; at = json_object_iter_next((json_t *)value, at)) {
+			key = json_object_iter_key(at);
+			item = json_object_iter_value(at);
+			snprintf(path, sizeof(path), "%s%s%s", figure, figure[0] ? "." : "", key);
+			if (strcmp(path, "name") != 0)
+				print_value(list, name, path, item);
+		}
+		return;
+	}
+	field(list);
+	putchar(',');
+	field(name);
+	putchar(',');
+	field(figure);
+	putchar(',');
+	if (json_is_string(value))
+		field(json_string_value(value));
+	else if (json_is_integer(value))
+		printf("%lld", (long long)json_integer_value(value));
+	else if (json_is_real(value))
+		printf("%.10g", json_real_value(value));
+	else if (json_is_boolean(value))
+		printf("%s", json_is_true(value) ? "true" : "false");
+	putchar('\n');
+}
+
+void measure_print_csv(const json_t *result)
+{
+	void *at;
+
+	printf("list,name,figure,value\n");
+	for (at = json_object_iter((json_t *)result); at; at = json_object_iter_next((json_t *)result, at)) {
+		const char *list = json_object_iter_key(at);
+		const json_t *value = json_object_iter_value(at), *item;
+		size_t i;
+
+		if (json_is_array(value)) {
+			json_array_foreach(value, i, item)
+			{
+				char name[160];
+
+				if (json_object_get(item, "from"))
+					snprintf(name, sizeof(name), "%s to %s", text(item, "from"), text(item, "to"));
+				else
+					snprintf(name, sizeof(name), "%s", text(item, "name"));
+				print_value(list, name, "", item);
+			}
+		} else if (json_is_object(value)) {
+			print_value(list, "", "", value);
+		} else if (strcmp(list, "ok") != 0) {
+			print_value(list, "", "", value);
+		}
+	}
+}
