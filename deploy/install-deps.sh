@@ -12,9 +12,9 @@ build="cmake ninja-build gcc g++ pkg-config git libdcmtk-dev libcharls-dev libco
        libcmocka-dev libkissfft-dev libpng-dev libmicrohttpd-dev libseccomp-dev"
 # The system tests use DCMTK's senders and Orthanc, and check results with dciodvfy and pydicom.
 test="dcmtk dicom3tools openssl orthanc libxml2-utils python3 python3-pydicom python3-numpy python3-pil procps"
-# Needed by the tests of source and script formatting, of the files for systemd, rsyslog and logrotate, and of diagrams in reports, which
+# Needed by the tests of source and script formatting, of the files for systemd, rsyslog and logrotate, of manual pages and completion, and of diagrams in reports, which
 # are skipped without them, and by the target `tidy` (clang-tidy).
-checks="clang-format clang-tidy shellcheck systemd rsyslog logrotate python3-matplotlib"
+checks="clang-format clang-tidy shellcheck systemd rsyslog logrotate python3-matplotlib man-db groff mandoc zsh"
 # About 350 MB, for tests/system/test_status_browser.py, which is skipped without it.
 browser="chromium"
 # For the presets `tsan` and `fuzz` (tests/nightly.sh): libomp-dev has the OpenMP runtime that the thread sanitizer can see into.

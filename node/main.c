@@ -18,6 +18,7 @@
 #include "node/command/commands.h"
 #include "node/deliver/cmd_deliver.h"
 #include "node/fleet/cmd_cluster.h"
+#include "node/process/options.h"
 #include "node/serve/cmd_serve.h"
 #include "node/status/cmd_status.h"
 #include "node/worker/cmd_worker.h"
@@ -81,11 +82,11 @@ static const char *name_of(const void *ctx, size_t i)
 	return NULL;
 }
 
+static const char purpose[] = "A DICOM node that reconstructs tomosynthesis, PET and parallel beam data. Not for diagnostic use.";
+
 static void print_help(FILE *to)
 {
-	fputs("Usage: tomonode COMMAND [OPTION]... [ARGUMENT]...\n"
-	      "A DICOM node that reconstructs tomosynthesis, PET and parallel beam data. Not for diagnostic use.\n\n",
-	      to);
+	fprintf(to, "Usage: tomonode COMMAND [OPTION]... [ARGUMENT]...\n%s\n\n", purpose);
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		if (commands[i].summary)
 			fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
@@ -144,6 +145,73 @@ static int help_on(const char *name, char *what)
 	return run(command, what ? 3 : 2, args);
 }
 
+/* ---- for the build and for shells: manual pages, completion, and the test of the examples ---- */
+
+static int print_main_page(void)
+{
+	printf(".TH TOMONODE 1 \"%s\" \"tomonode %s\" \"tomonode\"\n.SH NAME\ntomonode \\- a DICOM node that reconstructs\n"
+	       ".SH SYNOPSIS\n.B tomonode\n.I COMMAND\n.RI [ OPTION ]...\n.RI [ ARGUMENT ]...\n.SH DESCRIPTION\n",
+	       TOMONODE_DATE, TOMONODE_VERSION);
+	options_put_man(purpose);
+	puts(".SH COMMANDS");
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		if (commands[i].summary) {
+			printf(".TP\n.BR tomonode\\-%s (1)\n", commands[i].name);
+			options_put_man(commands[i].summary);
+		}
+	printf(".SH OPTIONS\n.TP\n.B \\-\\-version\nversion, git revision, type of build\n"
+	       ".TP\n.B \\-\\-help\nlist the commands\n");
+	return CODE_OK;
+}
+
+/* Print the page of a command, or of the program. */
+static int print_page(const char *name, char *what)
+{
+	if (!name)
+		return print_main_page();
+	options_help_as(OPTIONS_MAN, NULL, NULL);
+	return help_on(name, what);
+}
+
+/* Print what can stand at the place of the last of n words, which follow "tomonode". */
+static int complete(int n, char **words)
+{
+	const char *last = n > 0 ? words[n - 1] : "", *name;
+
+	if (n <= 1 || (n == 2 && !strcmp(words[0], "help"))) {
+		for (size_t i = 0; (name = name_of(NULL, i)); i++)
+			if (!strncmp(name, last, strlen(last)))
+				puts(name);
+		if (n <= 1 && !strncmp("help", last, strlen(last)))
+			puts("help");
+		return CODE_OK;
+	}
+	if (!find_command(words[0]) || !find_command(words[0])->summary)
+		return CODE_OK;
+	options_help_as(OPTIONS_WORDS, words[n - 2], last);
+	return help_on(words[0], n > 2 && words[1][0] != '-' && find_command(words[0])->run == cmd_simulate ? words[1] : NULL);
+}
+
+/* Parse the options of a command without running it. */
+static int parse(int argc, char **argv)
+{
+	const struct command *command = argc > 0 ? find_command(argv[0]) : NULL;
+
+	options_help_as(OPTIONS_PARSE, NULL, NULL);
+	return command ? command->run(argc, argv) : CODE_USAGE;
+}
+
+static int help_command(int argc, char **argv)
+{
+	if (!strcmp(argv[0], "--man"))
+		return print_page(argc > 1 ? argv[1] : NULL, argc > 2 ? argv[2] : NULL);
+	if (!strcmp(argv[0], "--complete"))
+		return complete(argc - 1, argv + 1);
+	if (!strcmp(argv[0], "--parse"))
+		return parse(argc - 1, argv + 1);
+	return help_on(argv[0], argc > 1 ? argv[1] : NULL);
+}
+
 /* Open the descriptors 0 to 2 that are closed on /dev/null: otherwise the next opened file would get that number, and messages
  * would be written to a socket or the journal. open() returns the lowest free number. */
 static bool open_standard_descriptors(void)
@@ -172,7 +240,7 @@ int main(int argc, char **argv)
 		return CODE_OK;
 	}
 	if (!strcmp(name, "help"))
-		return help_on(argv[2], argc > 3 ? argv[3] : NULL);
+		return help_command(argc - 2, argv + 2);
 	command = find_command(name);
 	if (!name[0])
 		print_help(stderr);

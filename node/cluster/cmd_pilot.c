@@ -51,6 +51,7 @@ static const struct command_spec pilot_spec = {
 		"cannot\n"
 		"be reached. It keeps no file of a case after the node has the result.",
 	.options = pilot_option_specs,
+	.examples = "tomonode pilot --node node.example.org:11180 --id gpu-1 --secret-file /etc/tomonode/pilot-secret\n",
 };
 
 static int read_secret(const char *path, char ret_secret[PILOT_SECRET_SIZE], struct err *err)
@@ -156,6 +157,7 @@ static const struct command_spec token_spec = {
 	.options = token_option_specs,
 	.min_arguments = 1,
 	.max_arguments = 1,
+	.examples = "tomonode pilot-token -c /etc/tomonode/tomonode.conf gpu-1\n",
 };
 
 int cmd_pilot_token(int argc, char **argv)

@@ -61,6 +61,8 @@ static const struct command_spec spec = {
 		"docs/operations.md describes the members.",
 	.options = option_specs,
 	.json = true,
+	.examples = "tomonode bench --quick --device cpu\n"
+		    "tomonode bench --work dbt-osem --json\n",
 };
 
 struct run {

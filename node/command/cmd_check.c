@@ -36,6 +36,9 @@ static const struct command_spec spec = {
 		"to stderr; warnings do not change the exit code.",
 	.options = options,
 	.json = true,
+	.examples = "tomonode check\n"
+		    "tomonode check -c new.conf --verbose\n"
+		    "tomonode check --describe\n",
 };
 
 struct messages {

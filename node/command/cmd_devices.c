@@ -35,6 +35,8 @@ static const struct command_spec spec = {
 		"machines. With --check, the exit code is 6 if a device fails.",
 	.options = option_specs,
 	.json = true,
+	.examples = "tomonode devices\n"
+		    "tomonode devices --check\n",
 };
 
 struct listing {

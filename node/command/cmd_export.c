@@ -56,6 +56,9 @@ static const struct command_spec spec = {
 	.json = true,
 	.min_arguments = 1,
 	.max_arguments = -1,
+	.examples = "tomonode export -o series.nii series\n"
+		    "tomonode export -o sinograms/scan.hs sinograms\n",
+	.files = true,
 };
 
 enum format { FORMAT_NONE, FORMAT_NIFTI, FORMAT_IMAGE, FORMAT_SINOGRAM, FORMAT_PETSIRD };

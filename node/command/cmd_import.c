@@ -105,6 +105,11 @@ static const struct command_spec spec = {
 	.json = true,
 	.min_arguments = 0,
 	.max_arguments = 1,
+	.examples = "tomonode import scan.hs --attenuation acf.hs --like ct.dcm --set PatientPosition=HFS --set Radionuclide=F18 "
+		    "-o sinograms\n"
+		    "tomonode import --petsird scan.petsird --set PatientPosition=HFS -o sinograms\n"
+		    "tomonode import --e7 e7 --like ct.dcm -o sinograms\n",
+	.files = true,
 };
 
 /* Store the value of an option. Returns 0 or the exit code. */

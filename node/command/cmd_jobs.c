@@ -44,6 +44,8 @@ static const struct command_spec list_spec = {
 	.summary = "List the jobs, and the instances that belong to no job.",
 	.options = config_option,
 	.json = true,
+	.examples = "tomonode list\n"
+		    "tomonode list --json\n",
 };
 
 static const struct command_spec show_spec = {
@@ -54,6 +56,7 @@ static const struct command_spec show_spec = {
 	.json = true,
 	.min_arguments = 1,
 	.max_arguments = 1,
+	.examples = "tomonode show 17\n",
 };
 
 static const struct command_spec retry_spec = {
@@ -64,6 +67,8 @@ static const struct command_spec retry_spec = {
 	.json = true,
 	.min_arguments = 1,
 	.max_arguments = 1,
+	.examples = "tomonode retry 17\n"
+		    "tomonode retry --as-is 17\n",
 };
 
 static const struct command_spec cancel_spec = {
@@ -74,6 +79,7 @@ static const struct command_spec cancel_spec = {
 	.json = true,
 	.min_arguments = 1,
 	.max_arguments = 1,
+	.examples = "tomonode cancel 17\n",
 };
 
 static const struct command_spec priority_spec = {
@@ -84,6 +90,7 @@ static const struct command_spec priority_spec = {
 	.json = true,
 	.min_arguments = 2,
 	.max_arguments = 2,
+	.examples = "tomonode priority 17 high\n",
 };
 
 struct jobs_command {

@@ -69,6 +69,10 @@ static const struct command_spec spec = {
 	.json = true,
 	.min_arguments = 1,
 	.max_arguments = -1,
+	.examples = "tomonode measure --truth exam/truth.json result/volume.dcm\n"
+		    "tomonode measure --point bead=120,340,25 --json result/volume.dcm\n"
+		    "tomonode measure --sphere 0,-30,0,20,lesion --csv series\n",
+	.files = true,
 };
 
 #define REQUESTS_MAX 256

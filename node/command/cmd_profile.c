@@ -53,6 +53,11 @@ static const struct option_spec option_specs[] = {
 	{0},
 };
 
+static const char *action(size_t i)
+{
+	return i == 0 ? "fit" : i == 1 ? "check" : NULL;
+}
+
 static const struct command_spec spec = {
 	.name = "profile",
 	.usage = "fit|check --phantom FILE [-c FILE] [-o DIR] [--fix PARAMETER]... [--json] PATH...",
@@ -67,6 +72,10 @@ static const struct command_spec spec = {
 	.json = true,
 	.min_arguments = 2,
 	.max_arguments = -1,
+	.examples = "tomonode profile fit --phantom beads.json -c tomonode.conf -o report exam\n"
+		    "tomonode profile check --phantom beads.json -c tomonode.conf exam\n",
+	.files = true,
+	.word = action,
 };
 
 /* Read the value of --fix. */

@@ -129,6 +129,11 @@ static const struct command_spec spec = {
 	.json = true,
 	.min_arguments = 1,
 	.max_arguments = -1,
+	.examples = "tomonode recon --protocol dbt-osem -o result exam\n"
+		    "tomonode recon --protocol pet-osem --set iterations=4 -o series sinograms/*.dcm\n"
+		    "tomonode recon --protocol pet-osem --attenuation acf.hs --attribute Radionuclide=F18 -o series scan.hs\n"
+		    "tomonode recon --attribute PatientPosition=HFS --frames 6x10,4x30 -o series scan.petsird\n",
+	.files = true,
 };
 
 /* Turn the options of gates into keys of the protocol; a table of marks belongs to the cases. table: of --frames, or NULL. */

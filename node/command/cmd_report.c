@@ -38,6 +38,8 @@ static const struct command_spec spec = {
 	.json = true,
 	.min_arguments = 1,
 	.max_arguments = -1,
+	.examples = "tomonode report -o report result\n",
+	.files = true,
 };
 
 static void audit(const struct report_groups *g, const char *folder, int code)

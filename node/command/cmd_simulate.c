@@ -91,6 +91,31 @@ static const struct option_spec option_specs[] = {
 	{0},
 };
 
+static int simulate_dbt(int argc, char **argv);
+
+static int simulate_pet(int argc, char **argv)
+{
+	return cmd_simulate_pet(argc - 1, argv + 1);
+}
+
+static int simulate_parallel(int argc, char **argv)
+{
+	return cmd_simulate_parallel("simulate parallel", argc - 1, argv + 1);
+}
+
+/* [kind of case, which the first word names]; NULL: this kind cannot be simulated. */
+static int (*const simulators[KIND_COUNT])(int argc, char **argv) = {
+	[KIND_DBT] = simulate_dbt, [KIND_PET] = simulate_pet, [KIND_PARALLEL] = simulate_parallel};
+
+/* Return the name of the i-th kind of case that can be simulated. */
+static const char *simulated(size_t i)
+{
+	for (int kind = 0; kind < KIND_COUNT; kind++)
+		if (simulators[kind] && i-- == 0)
+			return kind_of((enum case_kind)kind)->name;
+	return NULL;
+}
+
 static const struct command_spec spec = {
 	.name = "simulate",
 	.usage = "dbt [OPTION]... -o DIR",
@@ -105,6 +130,10 @@ static const struct command_spec spec = {
 	.json = true,
 	.min_arguments = 1,
 	.max_arguments = 1,
+	.examples = "tomonode simulate dbt --binning 4 -o exam\n"
+		    "tomonode simulate pet --scanner ge-discovery-ste --attenuation -o sinograms\n"
+		    "tomonode simulate parallel --phantom head --angles 300 --slices 16 -o lines\n",
+	.word = simulated,
 };
 
 /* Read the value of --detector. */
@@ -131,35 +160,20 @@ static void apply_words(struct simulate *s)
 		s->what.thickness = THICKNESS;
 }
 
-static int simulate_dbt(int argc, char **argv);
-
-static int simulate_pet(int argc, char **argv)
+static const char *simulated_name(const void *ctx, size_t i)
 {
-	return cmd_simulate_pet(argc - 1, argv + 1);
+	(void)ctx;
+	return simulated(i);
 }
-
-static int simulate_parallel(int argc, char **argv)
-{
-	return cmd_simulate_parallel("simulate parallel", argc - 1, argv + 1);
-}
-
-/* [kind of case, which the first word names]; NULL: this kind cannot be simulated. */
-static int (*const simulators[KIND_COUNT])(int argc, char **argv) = {
-	[KIND_DBT] = simulate_dbt, [KIND_PET] = simulate_pet, [KIND_PARALLEL] = simulate_parallel};
 
 static int not_simulated(const struct options *o, const char *word)
 {
-	const char *names[KIND_COUNT + 1] = {NULL};
 	char allowed[200] = "", hint[NEAREST_HINT];
-	int n = 0;
 
-	for (int i = 0; i < KIND_COUNT; i++)
-		if (simulators[i])
-			names[n++] = kind_of((enum case_kind)i)->name;
-	for (int i = 0; i < n; i++)
-		snprintf(allowed + strlen(allowed), sizeof(allowed) - strlen(allowed), "%s, ", names[i]);
+	for (size_t i = 0; simulated(i); i++)
+		snprintf(allowed + strlen(allowed), sizeof(allowed) - strlen(allowed), "%s, ", simulated(i));
 	return options_fail(o, CODE_USAGE, "'%s' cannot be simulated%s; allowed: %sas the first word", word,
-			    nearest_hint(nearest_in_list(word, names), hint), allowed);
+			    nearest_hint(nearest_word(word, simulated_name, NULL), hint), allowed);
 }
 
 static int check(struct simulate_command *c)

@@ -60,6 +60,8 @@ static const struct command_spec spec = {
 	.json = true,
 	.min_arguments = 0,
 	.max_arguments = 0,
+	.examples = "tomonode simulate parallel --phantom head --angles 300 --slices 16 -o lines\n"
+		    "tomonode simulate parallel --picture slice.png --angles 180 -o lines\n",
 };
 
 static int check(struct simulate_command *c)

@@ -62,6 +62,8 @@ static const struct command_spec spec = {
 	.json = true,
 	.min_arguments = 0,
 	.max_arguments = 0,
+	.examples = "tomonode simulate pet --scanner ge-discovery-ste --attenuation -o sinograms\n"
+		    "tomonode simulate pet --scanner small --interfile -o scan\n",
 };
 
 /* Read the value of --tof. The michelogram is checked with it. */

@@ -38,6 +38,7 @@ static const struct command_spec spec = {
 	.json = true,
 	.min_arguments = 1,
 	.max_arguments = 1,
+	.examples = "tomonode test-peer pacs\n",
 };
 
 struct test {

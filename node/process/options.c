@@ -19,13 +19,31 @@
 #include "node/base/nearest.h"
 #include "node/base/plural.h"
 #include "node/config/config_path.h"
+#include "node/process/options_internal.h"
 
 enum { ID_HELP = OPTION_LONG + 1000, ID_JSON, ID_INTO }; /* row i of the table without an id: ID_INTO + i */
 
-static const char exit_codes[] = "Exit codes:\n"
-				 "  0 done            1 failed            2 wrong usage          3 configuration has problems\n"
-				 "  4 data refused    5 not enough memory 6 no such device       7 peer unreachable or refused\n"
-				 "  8 not found       9 spool or port in use                    10 cancelled\n";
+const char options_exit_codes[] = "  0 done            1 failed            2 wrong usage          3 configuration has problems\n"
+				  "  4 data refused    5 not enough memory 6 no such device       7 peer unreachable or refused\n"
+				  "  8 not found       9 spool or port in use                    10 cancelled\n";
+
+const char options_of_config[] =
+	"Without --config: the file named by the environment variable TOMONODE_CONF, else the tomonode.conf of the\n"
+	"installation, else the embedded defaults alone.\n";
+const char options_of_json[] = "write one JSON document to stdout instead of text";
+const char options_of_help[] = "show this text";
+
+static struct {
+	enum options_help how;
+	const char *before, *word;
+} help_as; /* options_help_as() */
+
+void options_help_as(enum options_help how, const char *before, const char *word)
+{
+	help_as.how = how;
+	help_as.before = before;
+	help_as.word = word;
+}
 
 static void print_option(const char *name, int letter, const char *argument, const char *help)
 {
@@ -46,26 +64,43 @@ static void print_option(const char *name, int letter, const char *argument, con
 	putchar('\n');
 }
 
-static void print_help(const struct command_spec *spec)
+bool options_have(const struct command_spec *spec, const char *name)
 {
-	bool config = false;
+	for (const struct option_spec *s = spec->options; s && s->name; s++)
+		if (!strcmp(s->name, name))
+			return true;
+	return false;
+}
 
+static void print_text(const struct command_spec *spec)
+{
 	printf("Usage: tomonode %s %s\n%s\n", spec->name, spec->usage, spec->summary);
 	if (spec->text)
 		printf("\n%s\n", spec->text);
 	printf("\nOptions:\n");
-	for (const struct option_spec *s = spec->options; s && s->name; s++) {
+	for (const struct option_spec *s = spec->options; s && s->name; s++)
 		print_option(s->name, s->id, s->argument, s->help);
-		config = config || !strcmp(s->name, "config");
-	}
 	if (spec->json)
-		print_option("json", 0, NULL, "write one JSON document to stdout instead of text");
-	print_option("help", 'h', NULL, "show this text");
-	if (config)
-		printf("\nWithout --config: the file named by the environment variable TOMONODE_CONF, else the tomonode.conf of "
-		       "the\n"
-		       "installation, else the embedded defaults alone.\n");
-	printf("\n%s", exit_codes);
+		print_option("json", 0, NULL, options_of_json);
+	print_option("help", 'h', NULL, options_of_help);
+	if (options_have(spec, "config"))
+		printf("\n%s", options_of_config);
+	if (spec->examples) {
+		printf("\nExamples:\n");
+		for (const char *at = spec->examples; *at; at += strcspn(at, "\n"), at += *at == '\n')
+			printf("  %.*s\n", (int)strcspn(at, "\n"), at);
+	}
+	printf("\nExit codes:\n%s", options_exit_codes);
+}
+
+static void print_help(const struct command_spec *spec)
+{
+	if (help_as.how == OPTIONS_MAN)
+		options_print_man(spec);
+	else if (help_as.how == OPTIONS_WORDS)
+		options_print_words(spec, help_as.before, help_as.word);
+	else
+		print_text(spec);
 }
 
 static int stop(struct options *o, int code)
@@ -129,7 +164,7 @@ static int finish(struct options *o)
 		return usage_error(o, "an argument is missing: %d given, at least %d needed", n, o->spec->min_arguments);
 	if (o->spec->max_arguments >= 0 && n > o->spec->max_arguments)
 		return usage_error(o, "unexpected argument '%s'", o->argv[optind + o->spec->max_arguments]);
-	return OPTION_END;
+	return help_as.how == OPTIONS_PARSE ? stop(o, CODE_OK) : OPTION_END;
 }
 
 /* Return the row of the option with this id; NULL: none. */

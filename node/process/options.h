@@ -91,6 +91,9 @@ struct command_spec {
 	const struct option_spec *options; /* without --help and --json; may be NULL */
 	bool json;			   /* has --json */
 	int min_arguments, max_arguments;  /* besides options; max -1: any number */
+	const char *examples;		   /* command lines for --help, each begins with "tomonode NAME" */
+	const char *(*word)(size_t i);	   /* the i-th allowed first argument, NULL after the last; NULL: not a fixed list */
+	bool files;			   /* the arguments are files or folders */
 };
 
 struct options {
@@ -109,6 +112,15 @@ struct options {
 };
 
 enum { OPTION_END = -1, OPTION_STOP = -2 };
+
+/* What --help of the commands does in this process, for `tomonode help`: it prints text, or a page in the macros of man(7), or
+ * what can stand at the place of the last word, which follows `before`; PARSE: options are parsed, and the command ends without
+ * --help. */
+enum options_help { OPTIONS_TEXT, OPTIONS_MAN, OPTIONS_WORDS, OPTIONS_PARSE };
+void options_help_as(enum options_help how, const char *before, const char *word);
+
+/* Print text for a manual page, in short lines. */
+void options_put_man(const char *text);
 
 /* Start parsing. Not reentrant, because getopt's state is global. */
 void options_begin(struct options *o, const struct command_spec *spec, int argc, char **argv);

@@ -35,6 +35,7 @@ static const struct command_spec spec = {
 		"interrupted and repeated at the next start. SIGHUP reloads the configuration; if the new one has a problem,\n"
 		"the old one stays in effect.\n",
 	.options = options,
+	.examples = "tomonode serve -c /etc/tomonode/tomonode.conf\n",
 };
 
 static void print_problem(void *ctx, const char *problem)

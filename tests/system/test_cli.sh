@@ -195,5 +195,82 @@ grep -q '^cpu' "$work/out" || fail "devices lacks cpu"
 expect 0 "$TOMONODE" devices --json
 json_is 'any(e["device"].startswith("cpu") for e in d["devices"])'
 
+# Examples in every --help: each can be parsed, and its protocol, scanner and command exist
+protocols=$(names protocols)
+for command in $("$TOMONODE" help --complete "" | grep -vx help); do
+	"$TOMONODE" help "$command" | sed -n '/^Examples:/,/^$/s/^  tomonode //p' >"$work/examples"
+	[ -s "$work/examples" ] || fail "--help of $command has no example"
+	while IFS= read -r line; do
+		# shellcheck disable=SC2086 # words of a command line
+		"$TOMONODE" help --parse $line >"$work/out" 2>"$work/err" || fail "an example of $command: $line: $(head -1 "$work/err")"
+		protocol=$(printf '%s\n' "$line" | sed -n 's/.*--protocol \([^ ]*\).*/"\1"/p')
+		case $protocols in *"$protocol"*) ;; *) fail "an example of $command: no protocol $protocol" ;; esac
+	done <"$work/examples"
+	# Manual pages: one for each command, without a warning of the tools that are installed
+	page=$TOMONODE_BUILD/man/tomonode-$command.1
+	[ -s "$page" ] || fail "there is no $page"
+	grep -qF ".BR tomonode\\-$command (1)" "$TOMONODE_BUILD/man/tomonode.1" || fail "tomonode.1 does not name $command"
+	"$TOMONODE" help "$command" | sed -n 's/^  .*--\([a-z-]*\).*/\1/p' | sed 's/-/\\\\-/g' | while IFS= read -r option; do
+		grep -q -- "$option" "$page" || echo "$option"
+	done >"$work/out"
+	[ ! -s "$work/out" ] || fail "$page lacks $(tr '\n' ' ' <"$work/out")"
+done
+for page in "$TOMONODE_BUILD"/man/*.1; do
+	if command -v mandoc >/dev/null; then
+		mandoc -Tlint "$page" >"$work/out" 2>&1 || fail "$(head -3 "$work/out")"
+	fi
+	if command -v man >/dev/null && command -v groff >/dev/null; then
+		man --warnings -E UTF-8 -l "$page" 2>"$work/err" >/dev/null
+		[ ! -s "$work/err" ] || fail "$page: $(head -3 "$work/err")"
+	fi
+done
+
+# Completion: what the program offers, and what bash makes of it
+completes() { # completes "WORDS" ARGUMENT...: exactly these words, in this order
+	wanted=$1
+	shift
+	got=$("$TOMONODE" help --complete "$@" | tr '\n' ' ')
+	[ "$got" = "$wanted" ] || fail "completion of '$*': $got"
+}
+completes "recon retry " re
+completes "recon " help reco
+completes "--protocol " recon --pro
+completes "pet-mlem pet-osem pet-fbp-preview " recon --protocol pet-
+completes "dbt pet parallel " simulate ""
+completes "siemens-mmr siemens-mct siemens-vision-600 siemens-quadra small " simulate pet --scanner s
+completes "fit " profile f
+completes ":folders " recon -o ""
+completes ":files hs " recon --attenuation ""
+completes ":files " recon ""
+completes "" list ""
+completes "" nonsense ""
+if command -v bash >/dev/null; then
+	mkdir "$work/complete" "$work/complete/folder"
+	touch "$work/complete/f.hs" "$work/complete/f.txt"
+	ln -s "$TOMONODE" "$work/complete/tomonode"
+	cat >"$work/complete.sh" <<-'END'
+		. "$1"
+		cd "$2" || exit 1
+		shift 2
+		COMP_WORDS=("$@")
+		COMP_CWORD=$(($# - 1))
+		_tomonode
+		printf '%s ' "${COMPREPLY[@]}"
+	END
+	bash_completes() { # bash_completes "WORDS" WORD...
+		wanted=$1
+		shift
+		got=$(bash "$work/complete.sh" "$TOMONODE_SOURCE/deploy/completion/tomonode.bash" "$work/complete" ./tomonode "$@")
+		[ "$got" = "$wanted" ] || fail "completion of '$*' by bash: $got"
+	}
+	bash_completes "recon retry " re
+	bash_completes "folder f.hs " recon --attenuation f
+	bash_completes "folder " recon -o f
+	bash_completes "pet-osem " recon --protocol pet-o
+fi
+if command -v zsh >/dev/null; then
+	zsh -n "$TOMONODE_SOURCE/deploy/completion/_tomonode" || fail "zsh refuses the completion"
+fi
+
 [ "$failed" -eq 0 ] && echo "all as expected"
 exit "$failed"

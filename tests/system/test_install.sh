@@ -29,7 +29,8 @@ install_to "$work/usr" /usr
 holds "$work/usr" /usr/bin/tomonode /etc/tomonode/tomonode.conf /etc/tomonode/defaults.conf /usr/lib/systemd/system/tomonode.service \
     /usr/lib/sysusers.d/tomonode.conf /usr/lib/tmpfiles.d/tomonode.conf /usr/share/doc/tomonode/docs/deployment.md \
     /usr/share/doc/tomonode/examples/rsyslog-tomonode.conf /usr/share/doc/tomonode/examples/logrotate-tomonode \
-    /usr/share/doc/tomonode/examples/cpu-only.conf
+    /usr/share/doc/tomonode/examples/cpu-only.conf /usr/share/man/man1/tomonode.1 /usr/share/man/man1/tomonode-recon.1 \
+    /usr/share/man/man1/tomonode-simulate-pet.1 /usr/share/bash-completion/completions/tomonode /usr/share/zsh/site-functions/_tomonode
 [ ! -e "$work/usr/usr/etc" ] || fail "the configuration is in /usr/etc"
 install_to "$work/local" /usr/local
 holds "$work/local" /usr/local/bin/tomonode /usr/local/etc/tomonode/tomonode.conf /usr/local/lib/systemd/system/tomonode.service

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+# Write the manual pages of the program and of each command: cmake -DPROGRAM=tomonode -DFOLDER=man -P man.cmake
+function(write_page name)
+  execute_process(COMMAND ${PROGRAM} help --man ${ARGN} OUTPUT_VARIABLE page COMMAND_ERROR_IS_FATAL ANY)
+  file(WRITE ${FOLDER}/${name}.1 "${page}")
+endfunction()
+
+file(REMOVE_RECURSE ${FOLDER})
+execute_process(COMMAND ${PROGRAM} help --complete "" OUTPUT_VARIABLE commands COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCHALL "[a-z-]+" commands "${commands}")
+foreach(command ${commands})
+  if(NOT command STREQUAL "help")
+    write_page(tomonode-${command} ${command})
+  endif()
+endforeach()
+execute_process(COMMAND ${PROGRAM} help --complete simulate "" OUTPUT_VARIABLE kinds COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCHALL "[a-z-]+" kinds "${kinds}")
+foreach(kind ${kinds})
+  write_page(tomonode-simulate-${kind} simulate ${kind})
+endforeach()
+write_page(tomonode)
