@@ -232,7 +232,7 @@ completes() { # completes "WORDS" ARGUMENT...: exactly these words, in this orde
 	got=$("$TOMONODE" help --complete "$@" | tr '\n' ' ')
 	[ "$got" = "$wanted" ] || fail "completion of '$*': $got"
 }
-completes "recon retry " re
+completes "test-peer " tes
 completes "recon " help reco
 completes "--protocol " recon --pro
 completes "pet-mlem pet-osem pet-fbp-preview " recon --protocol pet-
@@ -263,7 +263,7 @@ if command -v bash >/dev/null; then
 		got=$(bash "$work/complete.sh" "$TOMONODE_SOURCE/deploy/completion/tomonode.bash" "$work/complete" ./tomonode "$@")
 		[ "$got" = "$wanted" ] || fail "completion of '$*' by bash: $got"
 	}
-	bash_completes "recon retry " re
+	bash_completes "test-peer " tes
 	bash_completes "folder f.hs " recon --attenuation f
 	bash_completes "folder " recon -o f
 	bash_completes "pet-osem " recon --protocol pet-o
