@@ -123,6 +123,39 @@ def check_forms(folder, exam, path, truth_path):
             assert abs(a["measured_mm"] - b["measured_mm"]) < 1e-6, (form, a, b)
 
 
+def check_text(folder, path, truth_path):
+    """A summary first, pairs only on request, details with their names, and the same numbers as lines."""
+    text = run("measure", "--truth", truth_path, path).stdout.splitlines()
+    found = figures(path, "--truth", truth_path)
+    n = len(found["points"])
+    assert " voxels of " in text[0] and text[1].startswith(f"points: {n} found of {n}, medians: FWHM"), text[:3]
+    assert text[2].startswith(f"distances: {n * (n - 1) // 2} pairs, largest error") and "--pairs" in text[2], text[2]
+    assert not any(" to bead" in line for line in text), text
+    pairs = [line for line in run("measure", "--truth", truth_path, "--pairs", path).stdout.splitlines() if " to bead" in line]
+    assert len(pairs) == n * (n - 1) // 2 and pairs[0].startswith("bead 1 to bead 2: "), pairs[:2]
+    lines = [line.split(",") for line in run("measure", "--csv", "--truth", truth_path, path).stdout.splitlines()]
+    assert lines[0] == ["list", "name", "figure", "value"] and {len(line) for line in lines} == {4}, lines[:2]
+    value, = (line[3] for line in lines if line[:3] == ["points", "bead 3", "fwhm_mm.1"])
+    assert abs(float(value) - found["points"][2]["fwhm_mm"][1]) < 1e-8, value
+    breast, out = os.path.join(folder, "breast"), os.path.join(folder, "breast-out")
+    simulate(breast, phantom="breast", binning=8, views=9)
+    _, result = reconstruct(out, breast)
+    truth = os.path.join(breast, "truth.json")
+    measured = figures(result, "--truth", truth)
+    assert [r["name"] for r in measured["regions"]][:4] == ["mass 1", "mass 2", "mass 3", "calcification 8"], measured["regions"]
+    assert [p["name"] for p in measured["points"]] == [f"calcification {i}" for i in range(1, 8)], measured["points"]
+    text = run("measure", "--truth", truth, out).stdout  # the folder, too
+    assert "\nmasses: 3 measured of 3, medians: contrast 0." in text and "\ncalcifications: " in text, text
+    with open(truth, encoding="ascii") as f:
+        named = json.load(f)
+    next(s for s in named["shapes"] if s["role"] == "lesion")["name"] = "the suspicious one"
+    with open(os.path.join(folder, "named.json"), "w", encoding="ascii") as f:
+        json.dump(named, f)
+    assert figures(result, "--truth", os.path.join(folder, "named.json"))["regions"][0]["name"] == "the suspicious one"
+    assert "measure them one by one" in run("measure", "--truth", truth, path, result, ok=(4,)).stderr
+    assert "--circle is for PET and CT series" in run("measure", "--circle", "1,2,3,4", path, ok=(2,)).stderr
+
+
 def check_refusals(folder, path, truth_path, other_truth):
     assert "another exam" in run("measure", "--truth", other_truth, path, ok=(4,)).stderr
     assert "nothing to measure" in run("measure", path, ok=(2,)).stderr
@@ -149,6 +182,7 @@ def main():
         check_region(path)
         check_without_truth(path, truth)
         check_forms(folder, exam, path, truth)
+        check_text(folder, path, truth)
         check_refusals(folder, path, truth, os.path.join(other, "truth.json"))
 
 

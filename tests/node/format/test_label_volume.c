@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Volumes of labels: every element type, both byte orders, sform and qform, compressed or not; damaged files are refused. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cmocka.h>
+
+#include "node/format/label_volume.h"
+
+static char folder[] = "/tmp/label-volume-XXXXXX";
+
+static const char *path_of(const char *name)
+{
+	static char path[2][100];
+	static int k;
+
+	k = !k;
+	snprintf(path[k], sizeof(path[k]), "%s/%s", folder, name);
+	return path[k];
+}
+
+static void put(unsigned char *at, const void *value, size_t n, bool swap)
+{
+	for (size_t i = 0; i < n; i++)
+		at[i] = ((const unsigned char *)value)[swap ? n - 1 - i : i];
+}
+
+static void put16(unsigned char *at, int value, bool swap)
+{
+	int16_t v = (int16_t)value;
+
+	put(at, &v, 2, swap);
+}
+
+static void put_float(unsigned char *at, double value, bool swap)
+{
+	float v = (float)value;
+
+	put(at, &v, 4, swap);
+}
+
+/* A NIfTI file of 3 x 2 x 4 voxels, label = index; sform, or qform: 90 degrees around z. x to the right and y to the front. */
+static size_t nifti(unsigned char *b, int type, int bytes, bool swap, bool qform)
+{
+	int32_t size = 348;
+
+	memset(b, 0, 600);
+	put(b, &size, 4, swap);
+	for (int i = 0; i < 4; i++)
+		put16(b + 40 + (size_t)2 * (size_t)i, (int[]){3, 3, 2, 4}[i], swap);
+	put16(b + 70, type, swap);
+	for (int i = 0; i < 4; i++)
+		put_float(b + 76 + 4 * (size_t)i, (double[]){1, 2, 3, 4}[i], swap);
+	put_float(b + 108, 352, swap);
+	put16(b + 252, qform, swap);
+	put16(b + 254, !qform, swap);
+	put_float(b + 264, sqrt(0.5), swap); /* d: i goes along +y, j along -x */
+	for (int c = 0; c < 3; c++)
+		put_float(b + 268 + 4 * (size_t)c, (double[]){10, 20, 30}[c], swap);
+	for (int c = 0; c < 12; c++)
+		put_float(b + 280 + 4 * (size_t)c, (double[]){0, -3, 0, 10, 2, 0, 0, 20, 0, 0, 4, 30}[c], swap);
+	memcpy(b + 344, "n+1", 4);
+	for (int i = 0; i < 24; i++) {
+		unsigned char *at = b + 352 + (size_t)i * (size_t)bytes;
+		uint8_t u8 = (uint8_t)i;
+		int32_t s32 = i;
+		float f32 = (float)i;
+		double f64 = i;
+
+		if (bytes == 1)
+			put(at, &u8, 1, swap);
+		else if (bytes == 2)
+			put16(at, i, swap);
+		else if (type == 16)
+			put(at, &f32, 4, swap);
+		else if (bytes == 4)
+			put(at, &s32, 4, swap);
+		else
+			put(at, &f64, 8, swap);
+	}
+	return 352 + 24 * (size_t)bytes;
+}
+
+static void write_bytes(const char *path, const unsigned char *b, size_t n, bool packed)
+{
+	gzFile f = gzopen(path, packed ? "wb" : "wbT");
+
+	assert_non_null(f);
+	assert_int_equal(gzwrite(f, b, (unsigned)n), n);
+	assert_int_equal(gzclose(f), Z_OK);
+}
+
+/* Every voxel is where the header says: RAS (10 - 3 j, 20 + 2 i, 30 + 4 k), so LPS (-10 + 3 j, -20 - 2 i, ...). */
+static void check_places(const char *path)
+{
+	struct label_volume v;
+	struct err err = {0};
+
+	if (label_volume_open(path, &v, &err) < 0)
+		fail_msg("%s", err.msg);
+	for (int i = 0; i < 24; i++) {
+		double p[3] = {-10 + 3 * (i / 3 % 2), -20 - 2 * (i % 3), 30 + 4 * (i / 6)};
+
+		assert_int_equal(label_volume_at(&v, p), i);
+		assert_int_equal(label_volume_at(&v, (double[]){p[0] + 1.4, p[1] - 0.9, p[2] + 1.9}), i);
+	}
+	assert_int_equal(label_volume_at(&v, (double[]){-10 + 4.6, -24, 42}), 0); /* outside, beside voxel 23 */
+	assert_int_equal(label_volume_at(&v, (double[]){NAN, -24, 42}), 0);
+	label_volume_clear(&v);
+}
+
+static void nifti_files(void **state)
+{
+	static const int types[][2] = {{2, 1}, {256, 1}, {512, 2}, {4, 2}, {768, 4}, {8, 4}, {16, 4}, {64, 8}};
+	unsigned char b[600];
+
+	(void)state;
+	for (size_t t = 0; t < sizeof(types) / sizeof(types[0]); t++)
+		for (int form = 0; form < 8; form++) {
+			size_t n = nifti(b, types[t][0], types[t][1], form & 1, form & 2);
+
+			write_bytes(path_of("m.nii.gz"), b, n, form & 4);
+			check_places(path_of("m.nii.gz"));
+		}
+}
+
+static void refused(const char *path, const char *word)
+{
+	struct label_volume v = {0};
+	struct err err = {0};
+
+	assert_true(label_volume_open(path, &v, &err) < 0);
+	assert_null(v.labels);
+	if (!strstr(err.msg, word))
+		fail_msg("\"%s\" is not in \"%s\"", word, err.msg);
+}
+
+static void damaged_nifti(void **state)
+{
+	static const struct {
+		int at, value;
+		const char *word;
+	} faults[] = {{0, 347, "not a NIfTI-1 file"},	       {344, 'x', "not a NIfTI-1 file"},
+		      {48, 2, "labels have three dimensions"}, {42, 5000, "5000 voxels along axis 1"},
+		      {44, -1, "-1 voxels along axis 2"},      {70, 128, "datatype 128"},
+		      {254, 0, "no position in the patient"},  {42, 2, "bytes after the last voxel"},
+		      {46, 5, "ends before its last voxel"}};
+	unsigned char b[600];
+	size_t n;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		n = nifti(b, 4, 2, false, false);
+		put16(b + 40, faults[i].at == 48 ? 4 : 3, false);
+		put16(b + faults[i].at, faults[i].value, false);
+		write_bytes(path_of("m.nii"), b, n, false);
+		refused(path_of("m.nii"), faults[i].word);
+	}
+	n = nifti(b, 4, 2, false, false);
+	put16(b + 352 + 10, -5, false);
+	write_bytes(path_of("m.nii"), b, n, false);
+	refused(path_of("m.nii"), "voxel 2, 1, 0 has the value -5");
+	n = nifti(b, 16, 4, false, false);
+	put_float(b + 352 + 8, 1.5, false);
+	write_bytes(path_of("m.nii"), b, n, false);
+	refused(path_of("m.nii"), "has the value 1.5; labels are whole numbers");
+	n = nifti(b, 4, 2, false, false);
+	put_float(b + 284, 0, false); /* two axes along y */
+	put_float(b + 300, 2, false);
+	write_bytes(path_of("m.nii"), b, n, false);
+	refused(path_of("m.nii"), "do not span a volume");
+	n = nifti(b, 4, 2, false, false);
+	put_float(b + 108, 1e30, false);
+	write_bytes(path_of("m.nii"), b, n, false);
+	refused(path_of("m.nii"), "vox_offset");
+	write_bytes(path_of("m.nii"), b, 100, false);
+	refused(path_of("m.nii"), "ends before");
+	refused(path_of("none.nii"), "No such file");
+	refused(path_of("m.dcm"), "labels are read from .nii, .nii.gz, .mha and .mhd");
+	unlink(path_of("m.nii"));
+	unlink(path_of("m.nii.gz"));
+}
+
+/* The same volume as MetaImage; data in the file, or beside it. */
+static void meta(const char *change, bool local, bool packed)
+{
+	FILE *f = fopen(path_of("m.mhd"), "wb"), *data;
+	unsigned char b[24], out[100];
+	uLongf n = sizeof(out);
+
+	assert_non_null(f);
+	for (int i = 0; i < 24; i++)
+		b[i] = (unsigned char)i;
+	fprintf(f,
+		"NDims = 3\nDimSize = 3 2 4\nElementSpacing = 2 3 4\nOffset = -10 -20 30\nTransformMatrix = 0 -1 0 1 0 0 0 0 1\n"
+		"CompressedData = %s\nElementType = MET_UCHAR\n%sElementDataFile = %s\n",
+		packed ? "True" : "False", change, local ? "LOCAL" : "m.raw");
+	assert_int_equal(compress(out, &n, b, sizeof(b)), Z_OK);
+	data = local ? f : fopen(path_of("m.raw"), "wb");
+	assert_non_null(data);
+	assert_int_equal(fwrite(packed ? out : b, 1, packed ? n : sizeof(b), data), packed ? n : sizeof(b));
+	fclose(data);
+	if (!local)
+		fclose(f);
+}
+
+static void metaimages(void **state)
+{
+	(void)state;
+	for (int form = 0; form < 4; form++) {
+		meta("", form & 1, form & 2);
+		check_places(path_of("m.mhd"));
+	}
+	meta("DimSize = 3 2 5\n", true, false);
+	refused(path_of("m.mhd"), "ends before its last voxel");
+	meta("DimSize = 3 2 3\n", true, true);
+	refused(path_of("m.mhd"), "compressed data are damaged, or not 18 bytes");
+	meta("DimSize = 3 2 5\n", true, true);
+	refused(path_of("m.mhd"), "ends before its last voxel");
+	meta("NDims = 2\n", true, false);
+	refused(path_of("m.mhd"), "NDims is 2");
+	meta("ElementType = MET_LONG\n", true, false);
+	refused(path_of("m.mhd"), "ElementType is \"MET_LONG\"");
+	meta("Offset = 1 2\n", true, false);
+	refused(path_of("m.mhd"), "Offset = \"1 2\"; needed: 3 numbers");
+	meta("ElementDataFile = ../secret\n", true, false);
+	refused(path_of("m.mhd"), "supported: LOCAL, a file in the same folder");
+	meta("nothing\n", true, false);
+	refused(path_of("m.mhd"), "not a MetaImage header");
+	unlink(path_of("m.raw"));
+	meta("", false, false);
+	unlink(path_of("m.raw"));
+	refused(path_of("m.mhd"), "cannot read its data m.raw");
+	unlink(path_of("m.mhd"));
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	return mkdtemp(folder) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	return rmdir(folder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nifti_files),
+		cmocka_unit_test(damaged_nifti),
+		cmocka_unit_test(metaimages),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
