@@ -43,6 +43,7 @@ static const struct command commands[] = {
 	{"profile", cmd_profile, "fit or check the geometry of a tomosynthesis system with a bead phantom", true},
 	{"list", cmd_list, "list the jobs of a node", false},
 	{"show", cmd_show, "show one job: its events, instances, times", false},
+	{"redo", cmd_redo, "reconstruct the images of a job again, as a further result", false},
 	{"retry", cmd_retry, "continue a held, failed, cancelled or undelivered job", false},
 	{"cancel", cmd_cancel, "cancel a job", false},
 	{"priority", cmd_priority, "set the priority of a job", false},

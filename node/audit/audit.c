@@ -285,11 +285,13 @@ void audit_removed(const struct audit_study *study)
 	report(&m);
 }
 
-void audit_same_patient(const char *by, double time, const struct audit_study *studies, size_t n)
+/* What a person did with the node. */
+static void of_person(const struct audit_code *event, char action, const char *by, double time, const struct audit_study *studies,
+		      size_t n)
 {
 	struct audit_party parties[2] = {own_party(&audit_role_application), {.user = by, .name = by, .requestor = true}};
-	struct audit_message m = {.event = &audit_code_patient_record,
-				  .action = 'U',
+	struct audit_message m = {.event = event,
+				  .action = action,
 				  .time = time,
 				  .parties = parties,
 				  .n_parties = 2,
@@ -297,6 +299,16 @@ void audit_same_patient(const char *by, double time, const struct audit_study *s
 				  .n_studies = n};
 
 	report(&m);
+}
+
+void audit_redo(const char *by, double time, const struct audit_study *studies, size_t n)
+{
+	of_person(&audit_code_accessed, 'R', by, time, studies, n); /* PS3.15 A.5.3.6 */
+}
+
+void audit_same_patient(const char *by, double time, const struct audit_study *studies, size_t n)
+{
+	of_person(&audit_code_patient_record, 'U', by, time, studies, n);
 }
 
 /* ---- files ---- */

@@ -51,6 +51,8 @@ struct audit_transfer {
 void audit_transferred(const struct audit_transfer *t, const struct audit_study *study);
 /* Retention removed a study's images. */
 void audit_removed(const struct audit_study *study);
+/* A person (by) requested that images of these studies are reconstructed again. */
+void audit_redo(const char *by, double time, const struct audit_study *studies, size_t n);
 /* A person (by) stated that instances with these Patient IDs are of one patient. */
 void audit_same_patient(const char *by, double time, const struct audit_study *studies, size_t n);
 /* A command exported files for other programs, or imported such files. path: file or folder; code: exit code of the command. */

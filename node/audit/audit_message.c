@@ -25,6 +25,7 @@ DCM(audit_code_start, "110120", "Application Start");
 DCM(audit_code_stop, "110121", "Application Stop");
 DCM(audit_code_begin, "110102", "Begin Transferring DICOM Instances");
 DCM(audit_code_transferred, "110104", "DICOM Instances Transferred");
+DCM(audit_code_accessed, "110103", "DICOM Instances Accessed");
 DCM(audit_code_deleted, "110105", "DICOM Study Deleted");
 DCM(audit_code_patient_record, "110110", "Patient Record");
 DCM(audit_code_export, "110106", "Export");

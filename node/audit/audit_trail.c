@@ -259,6 +259,21 @@ static void report_statement(const struct audit_trail *t, const struct event_row
 	json_decref(detail);
 }
 
+/* A person requested that the images of a job are reconstructed again: the event opens the new job, whose members are copied
+ * after it, so those of the first job are reported. */
+static void report_redo(const struct audit_trail *t, const struct event_row *row)
+{
+	json_t *detail = json_loads(row->detail, 0, NULL);
+	int64_t of = json_integer_value(json_object_get(detail, "redo_of"));
+	struct patients all = {.n = 0};
+
+	if (of > 0) {
+		journal_each_member(t->journal, of, add_patient, &all, NULL);
+		audit_redo(text_of(detail, "by"), row->time, all.studies, all.n);
+	}
+	json_decref(detail);
+}
+
 struct attempt {
 	int64_t before;
 	char pilot[64];
@@ -317,6 +332,8 @@ static void report_event(const struct audit_trail *t, const struct event_row *ro
 {
 	if (row->known && row->event == EVENT_RETRY)
 		report_statement(t, row);
+	else if (row->known && row->event == EVENT_OPENED)
+		report_redo(t, row);
 	else if (row->known && row->event == EVENT_STARTED)
 		report_case(t, row);
 	else if (row->known && row->event == EVENT_RECONSTRUCTED)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* list, show, retry, cancel, priority: read the journal; the last three also append to it. The node need not run; if it runs, it
- * notices the new events. */
+/* list, show, retry, redo, cancel, priority: read the journal; the last four also append to it. The node need not run; if it
+ * runs, it notices the new events. */
 #include <errno.h>
 #include <jansson.h>
 #include <pwd.h>
@@ -12,6 +12,7 @@
 #include "kernels/clock.h"
 #include "node/base/log.h"
 #include "node/command/commands.h"
+#include "node/jobs/case_results.h"
 #include "node/jobs/delivery_queue.h"
 #include "node/jobs/job_report.h"
 #include "node/jobs/node_facts.h"
@@ -21,7 +22,8 @@
 #include "node/store/spool.h"
 
 #define UNASSIGNED_MAX 200 /* maximum number of instances listed of each classification */
-enum { OPTION_AS_IS = OPTION_LONG, OPTION_SAME_PATIENT, OPTION_HEADER };
+#define SETTINGS_MAX 64
+enum { OPTION_AS_IS = OPTION_LONG, OPTION_SAME_PATIENT, OPTION_HEADER, OPTION_PROTOCOL, OPTION_SET };
 
 static const struct option_spec config_option[] = {
 	{'c', "config", "FILE", "configuration of the node, which contains the path of the spool"},
@@ -35,6 +37,13 @@ static const struct option_spec retry_options[] = {
 	{OPTION_HEADER, "header", "FILE",
 	 "with --same-patient: the instance (file name or SOP Instance UID) whose patient and study the result has; default: the "
 	 "last received"},
+	{0},
+};
+
+static const struct option_spec redo_options[] = {
+	{'c', "config", "FILE", "configuration of the node, which contains the path of the spool"},
+	{OPTION_PROTOCOL, "protocol", "NAME", "protocol of the configuration; default: that of the job"},
+	{OPTION_SET, "set", "KEY=VALUE", "set one key of the protocol, with the syntax of the configuration; may be repeated"},
 	{0},
 };
 
@@ -71,6 +80,16 @@ static const struct command_spec retry_spec = {
 		    "tomonode retry --as-is 17\n",
 };
 
+static const struct command_spec redo_spec = {
+	.name = "redo",
+	.usage = "[-c FILE] [--protocol NAME] [--set KEY=VALUE]... [--json] ID",
+	.summary = "Reconstruct the images of a job again, as a further result with its own series, for the same destinations.",
+	.options = redo_options,
+	.json = true,
+	.min_arguments = 1,
+	.max_arguments = 1,
+};
+
 static const struct command_spec cancel_spec = {
 	.name = "cancel",
 	.usage = "[-c FILE] [--json] ID",
@@ -101,7 +120,10 @@ struct jobs_command {
 	struct jobs jobs;
 	int64_t id; /* job number in the arguments; 0: none */
 	bool as_is, same_patient;
-	const char *header; /* NULL: not given */
+	const char *header;   /* NULL: not given */
+	const char *protocol; /* NULL: not given */
+	const char *settings[SETTINGS_MAX];
+	size_t n_settings;
 };
 
 static void end(struct jobs_command *c)
@@ -132,6 +154,12 @@ static int begin(struct jobs_command *c, const struct command_spec *spec, int ar
 			c->same_patient = true;
 		if (id == OPTION_HEADER)
 			c->header = c->o.value;
+		if (id == OPTION_PROTOCOL)
+			c->protocol = c->o.value;
+		if (id == OPTION_SET && c->n_settings == SETTINGS_MAX)
+			return options_fail(&c->o, CODE_USAGE, "more than %d options --set", SETTINGS_MAX);
+		if (id == OPTION_SET)
+			c->settings[c->n_settings++] = c->o.value;
 	}
 	if (id == OPTION_STOP)
 		return c->o.code;
@@ -369,6 +397,49 @@ int cmd_retry(int argc, char **argv)
 		return code;
 	v = jobs_find(&c.jobs, c.id);
 	code = v ? retry(&c, v) : options_fail(&c.o, CODE_NOT_FOUND, "no job %lld in %s", (long long)c.id, c.config->node.spool);
+	end(&c);
+	return code;
+}
+
+static int redo(struct jobs_command *c, const struct job_view *v)
+{
+	char user[100];
+	const struct redo_request request = {.protocol = c->protocol,
+					     .settings = c->settings,
+					     .n_settings = c->n_settings,
+					     .where = "on the command line",
+					     .by = user};
+	struct err err = {0};
+	struct spool_holder holder;
+	bool runs = spool_holder(c->config->node.spool, &holder);
+	int64_t job = 0;
+	int ret;
+
+	name_user(user, sizeof(user));
+	ret = redo_open(c->journal, &c->jobs, c->config, v, &request, clock_wall(), &job, &err);
+	if (ret == -ESTALE || ret == -EINVAL)
+		return options_fail(&c->o, ret == -ESTALE ? CODE_INPUT : CODE_USAGE, "%s", err.msg);
+	if (ret < 0)
+		return options_fail_err(&c->o, &err);
+	if (c->o.json)
+		return options_json(json_pack("{s:b, s:I, s:I, s:b}", "ok", 1, "job", (json_int_t)job, "redo_of",
+					      (json_int_t)c->id, "node", runs));
+	printf("job %lld reconstructs the images of job %lld again%s\n", (long long)job, (long long)c->id,
+	       runs ? "" : "; no node is running with this spool: the request takes effect when it is started");
+	return CODE_OK;
+}
+
+int cmd_redo(int argc, char **argv)
+{
+	struct jobs_command c = {0};
+	const struct job_view *v;
+	bool stop;
+	int code = begin(&c, &redo_spec, argc, argv, &stop);
+
+	if (stop)
+		return code;
+	v = jobs_find(&c.jobs, c.id);
+	code = v ? redo(&c, v) : options_fail(&c.o, CODE_NOT_FOUND, "no job %lld in %s", (long long)c.id, c.config->node.spool);
 	end(&c);
 	return code;
 }

@@ -15,6 +15,7 @@ int cmd_profile(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_show(int argc, char **argv);
 int cmd_retry(int argc, char **argv);
+int cmd_redo(int argc, char **argv);
 int cmd_cancel(int argc, char **argv);
 int cmd_priority(int argc, char **argv);
 int cmd_test_peer(int argc, char **argv);

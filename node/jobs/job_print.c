@@ -325,6 +325,11 @@ void job_report_print_show(FILE *to, const json_t *show)
 		fprintf(to, ", priority %s", text(job, "priority"));
 	if (integer(job, "revision_of") > 0)
 		fprintf(to, " of job %lld", integer(job, "revision_of"));
+	if (integer(job, "result_of") > 0)
+		fprintf(to, "\n  result %lld of the images of job %lld", integer(job, "result_number"),
+			integer(job, "result_of"));
+	if (integer(job, "redo_of") > 0)
+		fprintf(to, ", made again after job %lld", integer(job, "redo_of"));
 	fprintf(to, "\n  last instance received %s\n", clock_text(number(job, "last_received"), when));
 	if (text(job, "study")[0])
 		fprintf(to, "  Study Instance UID %s\n", text(job, "study"));

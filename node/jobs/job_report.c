@@ -84,16 +84,18 @@ json_t *job_report_view(const struct job_view *v, const char *spool)
 	for (size_t i = 0; i < v->n_sends; i++) {
 		json_array_append_new(destinations, destination(&v->sends[i], object_states(v, &v->sends[i])));
 	}
-	return json_pack("{s:I, s:s, s:s, s:o, s:o, s:i, s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:o, "
-			 "s:o, s:o, s:o}",
-			 "id", (json_int_t)v->id, "state", job_state_name(v->state), "priority", job_priority_name(v->priority),
-			 "kind", event_json_text(v->kind), "calling", event_json_text(v->calling), "revision", v->revision,
-			 "revision_of", (json_int_t)v->revision_of, "instances", (json_int_t)v->members.instances, "expected",
-			 (json_int_t)v->members.expected, "frames", (json_int_t)v->members.frames, "protocol",
-			 event_json_text(v->protocol), "device", event_json_text(v->device), "opened", v->opened,
-			 "first_received", v->members.first, "last_received", v->members.last, "changed", v->changed, "finished",
-			 v->finished, "attempts", v->attempts, "crashes", v->crashes, "reason", event_json_text(v->reason),
-			 "destinations", destinations, "result", result_of(v), "progress", progress ? progress : json_null());
+	return json_pack(
+		"{s:I, s:s, s:s, s:o, s:o, s:i, s:I, s:i, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:f, s:i, "
+		"s:i, s:o, s:o, s:o, s:o}",
+		"id", (json_int_t)v->id, "state", job_state_name(v->state), "priority", job_priority_name(v->priority), "kind",
+		event_json_text(v->kind), "calling", event_json_text(v->calling), "revision", v->revision, "revision_of",
+		(json_int_t)v->revision_of, "result_number", v->result, "result_of", (json_int_t)v->result_of, "redo_of",
+		(json_int_t)v->redo_of, "instances", (json_int_t)v->members.instances, "expected",
+		(json_int_t)v->members.expected, "frames", (json_int_t)v->members.frames, "protocol",
+		event_json_text(v->protocol), "device", event_json_text(v->device), "opened", v->opened, "first_received",
+		v->members.first, "last_received", v->members.last, "changed", v->changed, "finished", v->finished, "attempts",
+		v->attempts, "crashes", v->crashes, "reason", event_json_text(v->reason), "destinations", destinations, "result",
+		result_of(v), "progress", progress ? progress : json_null());
 }
 
 /* ---- read from the journal ---- */

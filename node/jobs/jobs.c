@@ -71,6 +71,8 @@ static void view_free(struct job_view *v)
 		return;
 	free(v->key);
 	free(v->header);
+	free(v->further);
+	free(v->settings);
 	job_sends_free(v->sends, v->n_sends);
 	free(v->objects);
 	free(v->object_texts);
@@ -100,7 +102,7 @@ static struct job_view *view_add(struct jobs *jobs, int64_t id)
 		return NULL;
 	}
 	v->id = id;
-	v->revision = 1;
+	v->revision = v->result = 1;
 	memmove(&jobs->list[at + 1], &jobs->list[at], (jobs->n - at) * sizeof(jobs->list[0]));
 	jobs->list[at] = v;
 	jobs->n++;
@@ -150,7 +152,7 @@ void jobs_remove(struct jobs *jobs, int64_t id)
 struct job_view *jobs_latest(const struct jobs *jobs, const char *key)
 {
 	for (size_t i = jobs->n; i-- > 0;)
-		if (!strcmp(jobs->list[i]->key, key))
+		if (jobs->list[i]->result_of == 0 && !strcmp(jobs->list[i]->key, key))
 			return jobs->list[i];
 	return NULL;
 }
@@ -186,18 +188,38 @@ const char *job_view_as_is_obstacle(const struct job_view *v)
 
 /* ---- apply each event to the view: 0, -ENOMEM, or -EBADMSG (the detail lacks a member) ---- */
 
+/* Keep a member of a detail as text. */
+static int set_json(char **ret_text, const json_t *value)
+{
+	char *text = json_array_size(value) > 0 ? json_dumps(value, JSON_COMPACT) : NULL;
+
+	if (json_array_size(value) > 0 && !text)
+		return -ENOMEM;
+	free(*ret_text);
+	*ret_text = text;
+	return 0;
+}
+
 static int on_opened(struct job_view *v, const json_t *detail, const struct event_row *row)
 {
 	const char *key = get_text(detail, "key");
 	char *copy;
 
-	if (!key[0])
+	if (!key[0] || (get_long(detail, "result_of") > 0 && !get_text(detail, "protocol")[0]))
 		return -EBADMSG;
+	if (set_json(&v->settings, json_object_get(detail, "settings")) < 0)
+		return -ENOMEM;
 	copy = strdup(key);
 	if (!copy)
 		return -ENOMEM;
 	free(v->key);
 	v->key = copy;
+	v->result_of = get_long(detail, "result_of");
+	v->redo_of = get_long(detail, "redo_of");
+	if (get_long(detail, "result") > 0)
+		v->result = (int)get_long(detail, "result");
+	set_text(v->related, sizeof(v->related), get_text(detail, "related_series"));
+	set_text(v->asked_protocol, sizeof(v->asked_protocol), v->result_of > 0 ? get_text(detail, "protocol") : "");
 	v->opened = row->time;
 	v->revision_of = get_long(detail, "revision_of");
 	v->priority = (int)get_long(detail, "priority"); /* of the case: a revision has the priority of its predecessor */
@@ -241,6 +263,20 @@ static int on_instance(struct job_view *v, const json_t *detail, const struct ev
 	return 0;
 }
 
+/* A statement about the patient holds until another instance arrives, whatever else is retried. */
+static int on_statement(struct job_view *v, const json_t *detail, const struct event_row *row)
+{
+	const char *header = get_text(detail, "header");
+	char *copy = header[0] ? strdup(header) : NULL;
+
+	if (header[0] && !copy)
+		return -ENOMEM;
+	free(v->header);
+	v->header = copy;
+	v->same_patient = row->seq;
+	return 0;
+}
+
 static int on_complete(struct job_view *v, const json_t *detail, const struct event_row *row)
 {
 	const json_t *names = json_object_get(detail, "destinations"), *name;
@@ -250,6 +286,9 @@ static int on_complete(struct job_view *v, const json_t *detail, const struct ev
 
 	if (!json_is_array(names) || !get_text(detail, "protocol")[0] || n > ROUTE_DESTINATIONS_MAX)
 		return -EBADMSG;
+	if (set_json(&v->further, json_object_get(detail, "further")) < 0)
+		return -ENOMEM;
+	v->further_open = false;
 	sends = calloc(n ? n : 1, sizeof(sends[0]));
 	if (!sends)
 		return -ENOMEM;
@@ -270,7 +309,10 @@ static int on_complete(struct job_view *v, const json_t *detail, const struct ev
 	v->attempts = v->crashes = v->space_tries = 0;
 	v->not_before = 0;
 	v->reason[0] = '\0';
-	return 0;
+	/* What a person decided about the first job holds for its further results. */
+	if (v->result_of > 0 && json_is_true(json_object_get(detail, "as_is")))
+		v->members.as_is = true;
+	return v->result_of > 0 && json_is_true(json_object_get(detail, "same_patient")) ? on_statement(v, detail, row) : 0;
 }
 
 static int on_reconstructed(struct job_view *v, const json_t *detail, const struct event_row *row)
@@ -297,20 +339,6 @@ static int on_send(struct job_view *v, const json_t *detail, const struct event_
 		v->reason[0] = '\0';
 	}
 	return ret;
-}
-
-/* A statement about the patient holds until another instance arrives, whatever else is retried. */
-static int on_statement(struct job_view *v, const json_t *detail, const struct event_row *row)
-{
-	const char *header = get_text(detail, "header");
-	char *copy = header[0] ? strdup(header) : NULL;
-
-	if (header[0] && !copy)
-		return -ENOMEM;
-	free(v->header);
-	v->header = copy;
-	v->same_patient = row->seq;
-	return 0;
 }
 
 static int on_retry(struct job_view *v, const json_t *detail, const struct event_row *row)

@@ -65,6 +65,15 @@ struct job_view {
 	int64_t id;
 	int64_t revision_of; /* id of the job that this one is a revision of; 0: none */
 	int revision;	     /* number within the case: 1, 2, ... */
+	/* Further results of a case, see node/jobs/case_results.h. */
+	int64_t result_of;		       /* id of the first job of these instances; 0: this is the first */
+	int result;			       /* number among the results of these instances: 1, 2, ... */
+	int64_t redo_of;		       /* id of the job that a person had reconstructed again as this one; 0: none */
+	char *further;			       /* of the first job: its other results, a JSON array; NULL: none */
+	bool further_open;		       /* set by the manager: each of them has a job */
+	char *settings;			       /* of a redo: JSON array of "KEY=VALUE" for the protocol; NULL: none */
+	char related[65];		       /* of a redo: Series Instance UID of the earlier result; "": none */
+	char asked_protocol[CONFIG_NAME_SIZE]; /* of a further result: the protocol that it is opened for; else "" */
 	enum job_state state;
 	char kind[16], calling[17];
 	char study[65], accession[65]; /* Study Instance UID, Accession Number of the first instance; "": not known */
@@ -121,8 +130,9 @@ int jobs_apply(struct jobs *jobs, const struct event_row *row);
  * Long-running processes call it each time they read the journal. */
 void jobs_observe_clock(struct jobs *jobs, double now);
 
-struct job_view *jobs_find(const struct jobs *jobs, int64_t id);			/* NULL: none */
-struct job_view *jobs_latest(const struct jobs *jobs, const char *key);			/* newest job of a case; NULL: none */
+struct job_view *jobs_find(const struct jobs *jobs, int64_t id); /* NULL: none */
+struct job_view *jobs_latest(const struct jobs *jobs,
+			     const char *key); /* newest first job of a case, which gets its instances; NULL: none */
 struct job_send *job_view_find_send(const struct job_view *v, const char *destination); /* NULL: not one of its destinations */
 size_t job_view_count_sends(const struct job_view *v,
 			    enum send_state state); /* number of sends in this state for which job_send_is_active() */

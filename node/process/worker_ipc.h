@@ -20,7 +20,7 @@ enum worker_message_kind {
 	WORKER_READY,	    /* text: the device's name; of a worker also number: MiB of its memory, 0: unknown; of a seat also:
 			       pilot, and job and attempt that the pilot still has */
 	WORKER_REFUSED,	    /* the device cannot be opened or fails its self-test; text: the reason */
-	WORKER_JOB,	    /* job, attempt */
+	WORKER_JOB,	    /* job, attempt; number: 1: another result of the same images follows */
 	WORKER_ALIVE,	    /* job; of a pilot's worker also text: stage, number: progress in 1/1000 */
 	WORKER_DONE,	    /* job; number: 1: the device computed the case, 0: the case was refused; of a pilot's worker: 0: the
 			       outcome is in its file, else an errno, and text: why there is no outcome */

@@ -182,6 +182,7 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 
 	snprintf(info.device, sizeof(info.device), "%s", base->dev->name);
 	scatter_text(w, info.scatter, sizeof(info.scatter));
+	w->exam->place = base->decision->place;
 	rc = result_write(w->exam, &info, w->session, base->out_dir, &w->made, err);
 	if (rc < 0)
 		return rc;

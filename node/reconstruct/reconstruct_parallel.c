@@ -133,6 +133,7 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 
 	describe_scan(w->header, info.scan, sizeof(info.scan));
 	snprintf(info.device, sizeof(info.device), "%s", base->dev->name);
+	w->s->place = base->decision->place;
 	rc = ct_result_write(w->s, &info, w->volume, base->out_dir, &w->made, err);
 	if (rc < 0)
 		return rc;

@@ -347,6 +347,7 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 	sinogram_choose_frame(w->s, 0); /* attributes are copied from its objects */
 	snprintf(info.device, sizeof(info.device), "%s", base->dev->name);
 	note_empty(w, info.note, sizeof(info.note));
+	w->s->place = base->decision->place;
 	begun = clock_seconds();
 	rc = pet_result_write(w->s, &info, w->volume, base->out_dir, &w->made, err);
 	if (rc < 0)

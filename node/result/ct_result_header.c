@@ -78,10 +78,11 @@ static void describe_derivation(const struct ct_result *r, char *ret_text, size_
 	const struct ct_result_info *info = r->info;
 	const struct sinogram *s = r->series.s;
 	const struct grid *g = info->grid;
-	char how[96] = "", patient[180];
+	char how[96] = "", patient[340];
 	size_t n;
 
 	provenance_patient_text(s->patient, patient, sizeof(patient));
+	provenance_place_text(&s->place, patient + strlen(patient), sizeof(patient) - strlen(patient));
 	if (algorithm_iterates(info->algorithm))
 		snprintf(how, sizeof(how), " with %d iteration%s of %d subset%s", info->iterations, plural(info->iterations),
 			 info->subsets, plural(info->subsets));

@@ -164,7 +164,7 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 	bool iterates = algorithm_iterates(p->pet.algorithm);
 	const struct sinogram *s = r->series.s;
 	const struct grid *g = r->series.grid;
-	char passes[96] = "", tof[200], frames[32] = "", model[96], filter[64] = "none", patient[180], data[330];
+	char passes[96] = "", tof[200], frames[32] = "", model[96], filter[64] = "none", patient[340], data[330];
 	size_t n;
 
 	describe_data(s, data, sizeof(data));
@@ -188,6 +188,7 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 			     g->h[2], 2 * r->info->plan->fov_radius, s->scanner ? s->scanner->name : "as the data say",
 			     r->info->device);
 	provenance_patient_text(s->patient, patient, sizeof(patient));
+	provenance_place_text(&s->place, patient + strlen(patient), sizeof(patient) - strlen(patient));
 	if (n < size)
 		snprintf(ret_text + n, size - n, "%s%.*s%s%s", r->quantity.warnings[0] ? " " : "",
 			 provenance_fitting(r->quantity.warnings,

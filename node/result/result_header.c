@@ -29,7 +29,7 @@ static void fill_series(const struct result *r, struct item_writer *w)
 
 	if (dicom_get_int(r->source, TAG_SERIES_NUMBER, 0, &number, NULL) != 1 || number < 0 || number > 10000000)
 		number = 0;
-	item_put_int(w, TAG_SERIES_NUMBER, number * 10 + 1000 * (1 + (int)r->kind) + view);
+	item_put_int(w, TAG_SERIES_NUMBER, number * 10 + 1000 * (1 + (int)r->kind) + view + result_place_offset(&r->exam->place));
 	if (p->description[0] && r->kind == RESULT_SLICES)
 		snprintf(description, sizeof(description), "%.64s", p->description);
 	else if (p->description[0])
@@ -44,6 +44,7 @@ static void fill_series(const struct result *r, struct item_writer *w)
 	item_put_text(w, TAG_SERIES_DESCRIPTION, description);
 	item_put_text(w, TAG_SERIES_INSTANCE_UID, r->series);
 	item_put_text(w, TAG_MODALITY, "MG");
+	provenance_fill_place(&r->exam->place, r->source, w);
 	item_put_text(w, TAG_BODY_PART_EXAMINED, "BREAST");
 }
 

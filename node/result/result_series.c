@@ -32,8 +32,9 @@ static void seed_uid(const struct result_series *r, const char *what, char ret_u
 
 	if (r->s->patient) { /* another header, another patient: another object */
 		dicom_get_text(r->patient, TAG_SOP_INSTANCE_UID, uid, sizeof(uid), NULL);
-		snprintf(text + n, sizeof(text) - n, "|patient of %s", uid);
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "|patient of %s", uid);
 	}
+	provenance_place_seed(&r->s->place, text + n, sizeof(text) - n);
 	provenance_uid(text, r->s->files, r->s->n_files, ret_uid);
 }
 
@@ -66,7 +67,7 @@ static void fill_series(const struct result_series *r, struct item_writer *w)
 
 	if (dicom_get_int(r->source, TAG_SERIES_NUMBER, 0, &number, NULL) != 1 || number < 0 || number > SERIES_NUMBER_MOST)
 		number = 0;
-	item_put_int(w, TAG_SERIES_NUMBER, number * 10 + 1001);
+	item_put_int(w, TAG_SERIES_NUMBER, number * 10 + 1001 + result_place_offset(&r->s->place));
 	if (text[0])
 		snprintf(description, sizeof(description), "%.64s", text);
 	else
@@ -75,6 +76,7 @@ static void fill_series(const struct result_series *r, struct item_writer *w)
 	item_put_text(w, TAG_SERIES_DESCRIPTION, description);
 	item_put_text(w, TAG_SERIES_INSTANCE_UID, r->uid);
 	item_put_text(w, TAG_MODALITY, r->kind->modality);
+	provenance_fill_place(&r->s->place, r->patient, w);
 	if (w->rc >= 0 && !dicom_has(w->item, TAG_BODY_PART_EXAMINED))
 		item_copy_or_empty(w, TAG_LATERALITY, r->source); /* type 2C */
 	provenance_fill_frame(r->source, w);

@@ -38,7 +38,8 @@ static void seed_uid(const char *what, const struct exam *exam, const struct pro
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "|patient of %s", header);
 	}
 	if (flatfield[0]) /* the profile has its path only */
-		snprintf(text + n, sizeof(text) - n, "|flat field %s", flatfield);
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "|flat field %s", flatfield);
+	provenance_place_seed(&exam->place, text + n, sizeof(text) - n);
 	provenance_uid(text, exam->files, sources ? exam->n_files : 0, ret_uid);
 }
 
@@ -65,7 +66,7 @@ static void fill_derivation(struct result *r)
 	const struct exam *e = r->exam;
 	const struct protocol_conf *p = r->info->protocol;
 	const struct grid *g = &r->info->plan->grid;
-	char further[160] = "", of[40] = "", patient[180] = "", warnings[2400] = "", last[360];
+	char further[160] = "", of[40] = "", patient[180] = "", again[160], warnings[2400] = "", last[520];
 	const char *scatter = r->info->scatter;
 	int n, room;
 
@@ -80,7 +81,8 @@ static void fill_derivation(struct result *r)
 	if (result_is_partial(e))
 		snprintf(of, sizeof(of), " of %ld announced", e->announced);
 	provenance_patient_text(e->patient, patient, sizeof(patient));
-	snprintf(last, sizeof(last), "%s%s Research use only.", further, patient);
+	provenance_place_text(&e->place, again, sizeof(again));
+	snprintf(last, sizeof(last), "%s%s%s Research use only.", further, patient, again);
 	room = (int)(sizeof(r->derivation) - strlen(last)); /* for what can be cut */
 	n = snprintf(
 		r->derivation, (size_t)room,

@@ -13,6 +13,7 @@
 #include "node/base/exit_code.h"
 #include "node/base/folder.h"
 #include "node/base/log.h"
+#include "node/jobs/case_results.h"
 #include "node/jobs/journal_retention.h"
 #include "node/jobs/patients.h"
 #include "node/serve/retention.h"
@@ -192,11 +193,31 @@ static bool hold_patients(struct schedule *s, const struct job_view *v, double n
 	return true;
 }
 
+/* A further result of a case that was complete: its first job decided that. */
+static bool complete_result(struct schedule *s, const struct job_view *v, double now)
+{
+	struct err err = {0};
+	json_t *detail;
+	bool changed;
+
+	if (hold_patients(s, v, now, &changed))
+		return changed;
+	detail = case_results_complete(s->journal, s->config, v, &err);
+	if (detail)
+		return schedule_decide(s, v, EVENT_COMPLETE, detail, now);
+	if (err.code == ENOKEY)
+		return schedule_decide(s, v, EVENT_HELD, schedule_reason(err.msg), now);
+	journal_error(s, &err, now);
+	return false;
+}
+
 static bool collect(struct schedule *s, const struct job_view *v, double now)
 {
 	struct assemble_decision answer;
 	bool changed;
 
+	if (v->result_of > 0)
+		return complete_result(s, v, now);
 	assemble_decide(&v->members, now, s->config->node.quiet_time, &answer);
 	if (answer.verdict == ASSEMBLE_WAIT) {
 		schedule_wake_at(s, answer.again);
@@ -352,9 +373,37 @@ static void stop_work(struct schedule *s, int64_t job)
 	}
 }
 
+/* Open the jobs of the further results of a case that was started. true: the journal changed. */
+static bool open_further(struct schedule *s, const struct job_view *v, double now)
+{
+	struct job_view *view = jobs_find(&s->jobs, v->id);
+	int64_t id = v->id, old = 0;
+	const struct job_view *replaced;
+	struct err err = {0};
+	int ret;
+
+	if (!v->further || v->further_open || v->started_seq < v->completed_seq || v->state == JOB_CANCELLED || !s->journal)
+		return false;
+	ret = case_results_open_next(s->journal, &s->jobs, v, now, &old, &err);
+	if (ret < 0 && ret != -ESTALE)
+		journal_error(s, &err, now);
+	view->further_open = ret == 0 || v->state == JOB_CLEANED;
+	schedule_wake_at(s, ret == 0 ? s->next : now + CHANGED_LOOK);
+	if (ret != 1 || refresh(s, now) < 0)
+		return false;
+	log_event(LOG_INFO, "job-opened", "job=%lld result_of=%lld", (long long)s->jobs.list[s->jobs.n - 1]->id, (long long)id);
+	replaced = old > 0 ? jobs_find(&s->jobs, old) : NULL;
+	if (replaced)
+		schedule_decide(s, replaced, EVENT_CANCEL, schedule_reason("replaced: another image of the case was received"),
+				now);
+	return true;
+}
+
 /* Do the next thing that is due for a job. true: the job changed, call again. */
 static bool advance(struct schedule *s, const struct job_view *v, double now)
 {
+	if (open_further(s, v, now))
+		return true;
 	switch (v->state) {
 	case JOB_COLLECTING:
 		stop_work(s, v->id); /* it was cancelled and retried between two steps */

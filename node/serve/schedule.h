@@ -5,7 +5,8 @@
  * - Every decision follows from the journal, the configuration, the clock and the running processes. So it can be repeated at any
  * time: after a restart, and after an append that failed because the disk was full.
  * - Each slot (node/serve/slots.h) runs one job at a time: that of the highest priority, among equals the one whose case was
- * complete first. To each destination one delivery runs at a time, or several: see schedule_deliver.c.
+ * complete first. The results of one case (node/jobs/case_results.h) run one after the other on one worker of this machine. To
+ * each destination one delivery runs at a time, or several: see schedule_deliver.c.
  * - The worker of a cancelled job is stopped; a running job without a worker is started again.
  */
 #ifndef TOMONODE_NODE_SCHEDULE_H

@@ -22,6 +22,7 @@
 #include "node/base/plural.h"
 #include "node/base/thread_pool.h"
 #include "node/deliver/deliver.h"
+#include "node/jobs/case_results.h"
 #include "node/process/worker_ipc.h"
 #include "node/serve/schedule_internal.h"
 #include "node/store/event.h"
@@ -122,12 +123,29 @@ bool schedule_fail_crashed_job(struct schedule *s, const struct job_view *v, dou
 	return schedule_append_event(s, v, EVENT_FAILED, schedule_reason(reason), now);
 }
 
+/* Return true while a worker of this machine computes another result of the same images: this one is next on that worker, which
+ * need not read and prepare them again. */
+static bool waits_for_result(struct schedule *s, const struct job_view *v)
+{
+	if (v->result_of == 0 && !v->further)
+		return false;
+	for (size_t i = 0; i < s->processes.n; i++) {
+		const struct process *p = &s->processes.list[i];
+		const struct job_view *other =
+			p->role == PROCESS_WORKER && p->pid && p->job && !p->seat ? jobs_find(&s->jobs, p->job) : NULL;
+
+		if (other && other != v && case_results_same(other, v))
+			return true; /* the end of its run wakes us */
+	}
+	return false;
+}
+
 /* Return true if the job waits for nothing but a slot. */
 static bool may_start(struct schedule *s, const struct job_view *v, double now)
 {
 	return v->state == JOB_READY && v->crashes < s->config->node.attempts &&
 	       !process_table_find(&s->processes, PROCESS_WORKER, v->id, NULL) &&
-	       !schedule_is_before(s, v->not_before, READY_WAIT_LONGEST, now);
+	       !schedule_is_before(s, v->not_before, READY_WAIT_LONGEST, now) && !waits_for_result(s, v);
 }
 
 int schedule_count_waiting(struct schedule *s, double now)
@@ -139,7 +157,23 @@ int schedule_count_waiting(struct schedule *s, double now)
 	return n;
 }
 
-/* Return the ready job with the highest priority, among equals the one that was complete first; NULL: none may start now. */
+/* Return the idle slot whose worker has read the images of this job for another result; NULL: none. */
+static struct slot *slot_with_images(struct schedule *s, const struct job_view *v)
+{
+	return v->result_of > 0 ? slots_find_idle_with(&s->slots, v->result_of) : NULL;
+}
+
+static bool starts_before(struct schedule *s, const struct job_view *a, const struct job_view *b)
+{
+	bool prepared = slot_with_images(s, a), other = slot_with_images(s, b);
+
+	if (a->priority != b->priority)
+		return a->priority > b->priority;
+	return prepared != other ? prepared : a->completed_seq < b->completed_seq;
+}
+
+/* Return the ready job with the highest priority, among equals one whose images a worker has just read, otherwise the one that
+ * was complete first; NULL: none may start now. */
 static const struct job_view *first_ready(struct schedule *s, double now)
 {
 	const struct job_view *first = NULL;
@@ -147,16 +181,19 @@ static const struct job_view *first_ready(struct schedule *s, double now)
 	for (size_t i = 0; i < s->jobs.n; i++) {
 		const struct job_view *v = s->jobs.list[i];
 
-		if (may_start(s, v, now) && (!first || v->priority > first->priority ||
-					     (v->priority == first->priority && v->completed_seq < first->completed_seq)))
+		if (may_start(s, v, now) && (!first || starts_before(s, v, first)))
 			first = v;
 	}
 	return first;
 }
 
-static bool send_job(const struct process *p, const struct job_view *v)
+/* The number of the message is 1 if the worker may keep what it reads for the next result of the same images. */
+static bool send_job(const struct schedule *s, const struct process *p, const struct job_view *v)
 {
-	const struct worker_message m = {.kind = WORKER_JOB, .job = v->id, .attempt = v->started_seq};
+	const struct worker_message m = {.kind = WORKER_JOB,
+					 .job = v->id,
+					 .attempt = v->started_seq,
+					 .number = !p->seat && case_results_follow(&s->jobs, v)};
 
 	return worker_ipc_send_message(p->ipc_fd, &m, false);
 }
@@ -177,7 +214,7 @@ static bool assign(struct schedule *s, const struct slot *slot, struct process *
 	if (!schedule_append_event(s, v, EVENT_STARTED, detail, now))
 		return false;
 	v = jobs_find(&s->jobs, job);
-	if (!v || !send_job(p, v)) {
+	if (!v || !send_job(s, p, v)) {
 		update(s, id, SLOT_STOPPING, 0, NULL);
 		process_stop(p, s->clock, STOP_GRACE);
 		interrupted(s, job, "its worker ended before the job started", now);
@@ -185,20 +222,24 @@ static bool assign(struct schedule *s, const struct slot *slot, struct process *
 	}
 	p->job = job;
 	p->cancelled = false;
+	slots_find(&s->slots, id)->images = p->seat ? 0 : v->result_of > 0 ? v->result_of : v->id;
 	update(s, id, SLOT_ASSIGNED, 0, NULL);
 	return true;
 }
 
 static void assign_jobs(struct schedule *s, double now)
 {
-	struct slot *slot;
+	struct slot *slot, *with;
+	const struct job_view *v;
+	struct process *p;
 
 	while ((slot = slots_find_idle(&s->slots))) {
-		struct process *p = process_table_of_slot(&s->processes, slot->id);
-		const struct job_view *v = first_ready(s, now);
-
+		v = first_ready(s, now);
 		if (!v)
 			return;
+		with = slot_with_images(s, v);
+		slot = with ? with : slot;
+		p = process_table_of_slot(&s->processes, slot->id);
 		if (!p || p->kill_at > 0)
 			update(s, slot->id, SLOT_STOPPING, 0, NULL);
 		else if (!assign(s, slot, p, v, now))
@@ -253,7 +294,7 @@ static void on_seat_ready(struct schedule *s, struct process *p, const struct wo
 	p->job = m->job;
 	p->cancelled = false;
 	update(s, p->slot, SLOT_ASSIGNED, 0, NULL);
-	if (!send_job(p, v))
+	if (!send_job(s, p, v))
 		process_stop(p, s->clock, STOP_GRACE);
 }
 

@@ -161,6 +161,7 @@ static void ended(struct slots *all, int id, const char *how, double now)
 	slot->device[0] = '\0';
 	slot->abandoned = false;
 	slot->pilot[0] = '\0';
+	slot->images = 0;
 	slot->retiring = slot->retiring || (slot->seat && was != SLOT_STARTING);
 	if (slot->seat)
 		slot->at = now + (how[0] ? DEATH_WAIT : 0);
@@ -319,6 +320,17 @@ struct slot *slots_find_idle(struct slots *all)
 		busy = n;
 	}
 	return best;
+}
+
+struct slot *slots_find_idle_with(struct slots *all, int64_t images)
+{
+	for (size_t i = 0; i < all->n; i++) {
+		struct slot *slot = &all->list[i];
+
+		if (slot->images == images && slot->state == SLOT_IDLE && !slot->old && !slot->retiring)
+			return slot;
+	}
+	return NULL;
 }
 
 int slots_threads(const struct slots *all, const struct slot *slot, int cores)

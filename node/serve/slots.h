@@ -26,6 +26,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "node/base/device_names.h"
 
@@ -57,6 +58,7 @@ struct slot {
 	bool disabled;	    /* the device failed and is not in use */
 	bool seat;	    /* its process waits for a pilot on another machine, see node/worker/cmd_seat.c */
 	char pilot[64];	    /* of a seat: ID of the connected pilot; "": none yet */
+	int64_t images;	    /* first job of the case whose images its worker read last; 0: none */
 	bool spare;	    /* not configured: the CPU, because all others are disabled */
 	bool old;	    /* its worker has an older configuration */
 	bool retiring;	    /* remove it as soon as it has no process */
@@ -111,6 +113,8 @@ struct slot *slots_find(struct slots *all, int id); /* NULL: none */
 enum slot_action slots_next_action(const struct slot *slot, double timeout, double now, double *ret_next);
 /* Return an idle slot, preferably on a CUDA device, and there on the one with the fewest busy slots; NULL: none. */
 struct slot *slots_find_idle(struct slots *all);
+/* Return an idle slot whose worker read these images last (struct slot, images); NULL: none. */
+struct slot *slots_find_idle_with(struct slots *all, int64_t images);
 /* Return the number of threads for the worker of a slot, when all workers share `cores` cores. Workers that share a CUDA device
  * get twice their part, because each waits part of the time for the device or the disk. */
 int slots_threads(const struct slots *all, const struct slot *slot, int cores);

@@ -120,6 +120,36 @@ void provenance_patient_text(struct dicom_file *patient, char *ret_text, size_t 
 	snprintf(ret_text, size, " A person stated that all sources are of one patient; patient and study are those of %s.", uid);
 }
 
+void provenance_place_seed(const struct result_place *place, char *ret_text, size_t size)
+{
+	ret_text[0] = '\0';
+	if (place->redo)
+		snprintf(ret_text, size, "|redo %lld", (long long)place->redo);
+}
+
+void provenance_place_text(const struct result_place *place, char *ret_text, size_t size)
+{
+	ret_text[0] = '\0';
+	if (place->redo && place->related_series[0])
+		snprintf(ret_text, size, " Reconstructed again from the same images at a person's request, after series %s.",
+			 place->related_series);
+	else if (place->redo)
+		snprintf(ret_text, size, " Reconstructed again from the same images at a person's request.");
+}
+
+void provenance_fill_place(const struct result_place *place, const struct dicom_item *source, struct item_writer *root)
+{
+	struct item_writer item;
+
+	if (!place->related_series[0])
+		return;
+	item = item_begin(root, TAG_RELATED_SERIES_SEQUENCE);
+	item_copy(&item, TAG_STUDY_INSTANCE_UID, source);
+	item_put_text(&item, TAG_SERIES_INSTANCE_UID, place->related_series);
+	item_put_empty(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE); /* type 2: no term of PS3.16 CID 7210 fits */
+	item_end(root, &item);
+}
+
 /* Compute an age such as "047Y" from two dates YYYYMMDD; "": the dates are missing or invalid. */
 static void age_text(const char *birth, const char *on, char *ret_text, size_t size)
 {

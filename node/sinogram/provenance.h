@@ -5,6 +5,7 @@
 #define TOMONODE_NODE_PROVENANCE_H
 
 #include "dicom/object/item_writer.h"
+#include "dicom/object/result_place.h"
 
 /* Compute a UID from `text` and the SOP Instance UIDs of the files. The order of the files does not matter. */
 void provenance_uid(const char *text, struct dicom_file *const *files, size_t n_files, char ret_uid[DICOM_UID_SIZE]);
@@ -21,6 +22,12 @@ void provenance_format_time(const struct dicom_item *source, double now, struct 
 void provenance_fill_patient(const struct dicom_item *source, struct item_writer *root);
 /* Write a sentence, with a space before it, about the file whose patient and study a person chose for the result; NULL: "". */
 void provenance_patient_text(struct dicom_file *patient, char *ret_text, size_t size);
+/* Write what the UIDs of a result that was made again depend on in addition, and the sentence with a space before it that its
+ * derivation description has; "": it was not made again. */
+void provenance_place_seed(const struct result_place *place, char *ret_text, size_t size);
+void provenance_place_text(const struct result_place *place, char *ret_text, size_t size);
+/* Write Related Series Sequence with the series that the result was made again after, if there is one (PS3.3 C.7.3.1). */
+void provenance_fill_place(const struct result_place *place, const struct dicom_item *source, struct item_writer *root);
 /* Write Manufacturer and the rest of General Equipment, and Instance Creator UID, for this program. */
 void provenance_fill_equipment(struct item_writer *root);
 /* Write the Frame of Reference UID: that of the source, or one computed from its series. It does not depend on the protocol, so

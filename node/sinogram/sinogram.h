@@ -15,6 +15,7 @@
 
 #include "dicom/core/dataset.h"
 #include "dicom/object/patient.h"
+#include "dicom/object/result_place.h"
 #include "node/config/config.h"
 #include "node/format/interfile.h"
 #include "recon/pet/gates.h"
@@ -167,6 +168,7 @@ struct sinogram {
 	struct dicom_file **files;
 	struct dicom_file *
 		patient; /* one of files: the result has its patient and study because a person said so; NULL: nothing was said */
+	struct result_place place; /* of the result, set by its writer's caller */
 	struct pet_facts facts;
 	const char *assumed;		    /* sentences for the result about values that are assumed; borrowed; NULL: none */
 	bool no_duration;		    /* the duration of facts is assumed: values can only be counts */

@@ -208,6 +208,9 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 			"<p class=\"quiet\">An image was received after <a href=\"/jobs/%lld\">case %lld</a> had started: this "
 			"case is the same exam with that image.</p>",
 			(long long)v->revision_of, (long long)v->revision_of);
+	if (v->result_of)
+		html_printf(h, "<p class=\"quiet\">Another result of the images of <a href=\"/jobs/%lld\">case %lld</a>%s.</p>",
+			    (long long)v->result_of, (long long)v->result_of, v->redo_of ? ", requested again by a person" : "");
 	status_page_buttons(h, s, v, token);
 	html_put(h, "</div></section>\n");
 	sends(h, s, v);

@@ -49,6 +49,8 @@ static json_t *case_json(const struct status *s, const struct job_view *v)
 		"opened", v->opened, "last_received", v->members.last, "changed", v->changed, "finished", v->finished, "attempts",
 		v->attempts, "objects", (int)v->n_objects, "reason", event_json_text(v->reason), "destinations", sends_json(v),
 		"study", event_json_text(v->study), "accession", event_json_text(v->accession));
+	json_object_update_new(one, json_pack("{s:i, s:I, s:I}", "result_number", v->result, "result_of",
+					      (json_int_t)v->result_of, "redo_of", (json_int_t)v->redo_of));
 	if (v->state == JOB_RUNNING && status_progress(s, v->id, stage, &fraction))
 		json_object_set_new(one, "progress",
 				    json_pack("{s:o, s:f}", "stage", event_json_text(stage), "fraction", fraction));

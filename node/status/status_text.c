@@ -92,6 +92,8 @@ void status_text_title(const struct job_view *v, char *ret, size_t size)
 		    side[0] && view[0] ? " " : "", view);
 	if (v->revision > 1)
 		add(ret, size, " (revision %d)", v->revision);
+	if (v->result > 1)
+		add(ret, size, ", result %d", v->result);
 }
 
 static bool incomplete(const struct job_view *v)

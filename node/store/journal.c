@@ -68,6 +68,7 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 	[JOURNAL_JOB_EVENTS] = "SELECT seq, name FROM event WHERE job=? AND seq>=? ORDER BY seq",
 	[JOURNAL_COPY_MEMBERS] = "INSERT INTO event(time, job, name, instance, detail)"
 				 " SELECT ?, ?, name, instance, detail FROM event WHERE job=? AND name='instance' ORDER BY seq",
+	[JOURNAL_COUNT_MEMBERS] = "SELECT COUNT(*) FROM event WHERE job=? AND name='instance'",
 	[JOURNAL_FIND_MEMBER] =
 		"SELECT " JOURNAL_COLUMNS " FROM instance i JOIN classification f ON f.instance=i.id WHERE i.sop_instance=? AND "
 		"i.id<>? AND f.kind=1 AND" JOURNAL_NOT_REMOVED " ORDER BY i.id LIMIT 1",

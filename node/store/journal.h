@@ -7,7 +7,7 @@
  *   instance), `event` (the events of each job), `removal` (instances whose files retention removed) and `damage` (instances
  *   whose files differ from the received bytes).
  * - The number of a job is the seq of its `opened` event. An instance may belong to several jobs: a revision includes all
- *   instances of the job that it revises.
+ *   instances of the job that it revises, a further result of a case all those of its first job.
  * - An event that the job's state does not allow (job_next()) is refused with ESTALE inside the transaction. So two processes
  *   that change one job at the same time cannot corrupt it: the second one must read the job again.
  * - Each process opens its own connection; a child process must not use the connection of its parent.
@@ -77,6 +77,10 @@ int journal_open_job(struct journal *j, const char *detail, double now, int64_t 
  * removed the files of `of`. */
 int journal_open_revision(struct journal *j, int64_t of, int64_t instance, const char *classification, const char *detail,
 			  double now, int64_t *ret_job, struct err *err);
+/* Open a job for a further result of the same instances: create a job with all instances of `of`, in one transaction. ESTALE:
+ * retention has removed the files of `of`, or it got another number of instances than `instances` meanwhile. */
+int journal_open_result(struct journal *j, int64_t of, long instances, const char *detail, double now, int64_t *ret_job,
+			struct err *err);
 /* Append an event to a job. ENOENT: no such job; ESTALE: its state does not allow the event. */
 int journal_append(struct journal *j, int64_t job, enum job_event event, const char *detail, double now, struct err *err);
 /* The same for an event that follows from the job as the caller has read it. seen: seq of the last event that it has read. ESTALE

@@ -192,38 +192,81 @@ int journal_open_job(struct journal *j, const char *detail, double now, int64_t 
 	return ret;
 }
 
-int journal_open_revision(struct journal *j, int64_t of, int64_t instance, const char *classification, const char *detail,
-			  double now, int64_t *ret_job, struct err *err)
+/* Inside a transaction: open a job with all instances of `of`. */
+static int insert_job_with_members(struct journal *j, int64_t of, const char *detail, double now, int64_t *ret_job,
+				   struct err *err)
 {
 	enum job_state state;
 	sqlite3_stmt *s;
+	int ret = journal_job_state(j, of, &state, err);
+
+	if (ret == 0 && state == JOB_CLEANED)
+		ret = err_set(err, ESTALE, "job %lld is cleaned: its images were removed, and cannot be used again",
+			      (long long)of);
+	if (ret == 0)
+		ret = insert_job(j, detail, now, ret_job, err);
+	if (ret < 0)
+		return ret;
+	s = journal_stmt(j, JOURNAL_COPY_MEMBERS, err);
+	if (!s)
+		return -EIO;
+	sqlite3_bind_double(s, 1, now);
+	sqlite3_bind_int64(s, 2, *ret_job);
+	sqlite3_bind_int64(s, 3, of);
+	return journal_step(j, s, "copy the members", NULL, NULL, err);
+}
+
+int journal_open_revision(struct journal *j, int64_t of, int64_t instance, const char *classification, const char *detail,
+			  double now, int64_t *ret_job, struct err *err)
+{
 	int64_t job = 0;
 	int ret = journal_execute(j, JOURNAL_BEGIN, "begin", err);
 
 	if (ret < 0)
 		return ret;
-	ret = journal_job_state(j, of, &state, err);
-	if (ret == 0 && state == JOB_CLEANED) /* its images were removed */
-		ret = err_set(err, ESTALE, "job %lld is cleaned: its images were removed, and it cannot be revised",
-			      (long long)of);
-	if (ret == 0)
-		ret = insert_job(j, detail, now, &job, err);
-	if (ret < 0)
-		goto out;
-	s = journal_stmt(j, JOURNAL_COPY_MEMBERS, err);
-	if (!s) {
-		ret = -EIO;
-		goto out;
-	}
-	sqlite3_bind_double(s, 1, now);
-	sqlite3_bind_int64(s, 2, job);
-	sqlite3_bind_int64(s, 3, of);
-	ret = journal_step(j, s, "copy the members", NULL, NULL, err);
+	ret = insert_job_with_members(j, of, detail, now, &job, err);
 	if (ret == 0)
 		ret = insert_classification(j, instance, CLASSIFIED_MEMBER, job, classification, now, err);
 	if (ret == 0)
 		ret = insert_event(j, job, EVENT_INSTANCE, instance, classification, now, err);
-out:
+	ret = journal_end_transaction(j, ret, err);
+	if (ret == 0)
+		*ret_job = job;
+	return ret;
+}
+
+static void read_count(void *ctx, sqlite3_stmt *s)
+{
+	*(int64_t *)ctx = sqlite3_column_int64(s, 0);
+}
+
+/* Inside a transaction: check the number of a job's instances. ESTALE: it has another one. */
+static int check_members(struct journal *j, int64_t job, long instances, struct err *err)
+{
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_COUNT_MEMBERS, err);
+	int64_t n = 0;
+	int ret;
+
+	if (!s)
+		return -EIO;
+	sqlite3_bind_int64(s, 1, job);
+	ret = journal_step(j, s, "count the members", read_count, &n, err);
+	if (ret >= 0 && n != instances)
+		return err_set(err, ESTALE, "job %lld has %lld instances, not %ld", (long long)job, (long long)n, instances);
+	return ret < 0 ? ret : 0;
+}
+
+int journal_open_result(struct journal *j, int64_t of, long instances, const char *detail, double now, int64_t *ret_job,
+			struct err *err)
+{
+	int64_t job = 0;
+	int ret = journal_execute(j, JOURNAL_BEGIN, "begin", err);
+
+	if (ret < 0)
+		return ret;
+	ret = check_members(j, of, instances, err);
+	if (ret == 0)
+		ret = insert_job_with_members(j, of, detail, now, &job, err);
 	ret = journal_end_transaction(j, ret, err);
 	if (ret == 0)
 		*ret_job = job;

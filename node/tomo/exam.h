@@ -12,6 +12,7 @@
 #include "dicom/core/dataset.h"
 #include "dicom/object/attribute.h"
 #include "dicom/object/patient.h"
+#include "dicom/object/result_place.h"
 #include "dicom/pixels/pixels.h"
 #include "dicom/pixels/sco.h"
 #include "node/base/digest.h"
@@ -81,8 +82,9 @@ struct exam {
 	struct dicom_file **files; /* open files; only headers are in memory */
 	struct dicom_file *
 		patient; /* one of files: the result has its patient and study because a person said so; NULL: nothing was said */
-	double thickness; /* of the compressed breast, mm */
-	double support;	  /* height of the breast support above the detector, mm */
+	struct result_place place; /* of the result, set by its writer's caller */
+	double thickness;	   /* of the compressed breast, mm */
+	double support;		   /* height of the breast support above the detector, mm */
 	double window[2]; /* where the images are in the detector: x of their edge at the chest wall, y of their middle, mm */
 	const char *sod_meaning; /* to what (0018,1111) is the distance, "the detector"; NULL: it is missing */
 	char laterality;	 /* 'L' or 'R' */

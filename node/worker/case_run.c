@@ -13,6 +13,7 @@
 struct case_run {
 	const struct case_run_conf *conf;
 	const struct case_order *order;
+	struct protocol_conf protocol; /* with the settings of the order */
 	char **paths;
 	size_t n_paths;
 	struct case_check_report check;
@@ -70,20 +71,24 @@ static int reconstruct(struct case_run *run, struct reconstruct_report *ret_repo
 {
 	const struct case_run_conf *conf = run->conf;
 	const struct case_order *order = run->order;
-	const struct protocol_conf *protocol = config_protocol(conf->config, order->protocol);
+	const struct protocol_conf *found = config_protocol(conf->config, order->protocol);
 	const struct case_decision decision = {.as_is = order->as_is,
+					       .place = order->place,
 					       .patient = {order->same_patient, order->header[0] ? order->header : NULL}};
 	int ret;
 
-	if (!protocol)
+	if (!found)
 		return err_set(err, ENOKEY, "protocol '%s' is no longer in the configuration", order->protocol);
-	ret = make_paths(run, err);
+	run->protocol = *found;
+	ret = err_remap(redo_apply_settings(&run->protocol, order->settings, err), EINVAL, ENOKEY, err);
+	if (ret == 0)
+		ret = make_paths(run, err);
 	if (ret == 0)
 		ret = case_check_files(conf->folder, order, conf->monitor, &run->check, err);
 	if (ret < 0)
 		return ret;
-	return reconstruct_case(conf->config, protocol, conf->dev, conf->cache, (const char *const *)run->paths, run->n_paths,
-				&decision, conf->out_dir, conf->monitor, ret_report, err);
+	return reconstruct_case(conf->config, &run->protocol, conf->dev, conf->cache, (const char *const *)run->paths,
+				run->n_paths, &decision, conf->out_dir, conf->monitor, ret_report, err);
 }
 
 void case_run(const struct case_run_conf *conf, const struct case_order *order, struct case_outcome *ret_outcome)

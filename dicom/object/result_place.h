@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The place of a result among those of the same instances: several protocols, and results that a person had made again. */
+#ifndef TOMONODE_DICOM_RESULT_PLACE_H
+#define TOMONODE_DICOM_RESULT_PLACE_H
+
+#include <stdint.h>
+
+#include "dicom/core/dataset.h"
+
+struct result_place {
+	int number;			     /* 1, 2, ...; 0: 1 */
+	int64_t redo;			     /* not 0: made again, as a series of its own; this number identifies it */
+	char related_series[DICOM_UID_SIZE]; /* Series Instance UID of the result that it was made again after; "": none */
+};
+
+/* Added to the Series Number: each further result of the same images has its own ten thousand. */
+static inline int result_place_offset(const struct result_place *place)
+{
+	return place->number > 1 ? 10000 * (place->number - 1) : 0;
+}
+
+#endif

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/jobs/case_results.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/config/kind.h"
+#include "node/store/event.h"
+
+/* The first job of the case: all results of its instances refer to it. */
+static int64_t root_of(const struct job_view *v)
+{
+	return v->result_of > 0 ? v->result_of : v->id;
+}
+
+bool case_results_same(const struct job_view *a, const struct job_view *b)
+{
+	return root_of(a) == root_of(b) && a->members.instances == b->members.instances;
+}
+
+int case_results_count(const struct jobs *jobs, const struct job_view *v)
+{
+	int n = 0;
+
+	for (size_t i = jobs->n; i-- > 0 && jobs->list[i]->id >= root_of(v);)
+		n += root_of(jobs->list[i]) == root_of(v);
+	return n;
+}
+
+static bool waits(const struct job_view *v)
+{
+	return v->state == JOB_READY || (v->state == JOB_COLLECTING && v->result_of > 0);
+}
+
+bool case_results_follow(const struct jobs *jobs, const struct job_view *v)
+{
+	if (v->further && !v->further_open)
+		return true;
+	for (size_t i = jobs->n; i-- > 0 && jobs->list[i]->id >= root_of(v);)
+		if (jobs->list[i] != v && waits(jobs->list[i]) && case_results_same(jobs->list[i], v))
+			return true;
+	return false;
+}
+
+/* ---- the `opened` event ---- */
+
+static int keep_detail(void *ctx, const struct event_row *row)
+{
+	json_t **detail = ctx;
+
+	*detail = json_loads(row->detail, 0, NULL);
+	return 1; /* `opened` is the first event */
+}
+
+/* Return the detail of a job's `opened` event, a new reference. */
+static json_t *read_opening(struct journal *j, int64_t job, struct err *err)
+{
+	json_t *detail = NULL;
+	int ret = journal_replay(j, job, 0, keep_detail, &detail, err);
+
+	if (ret == 0 && !json_is_object(detail))
+		err_set(err, EBADMSG, "the `opened` event of job %lld cannot be read", (long long)job);
+	if (ret == 0 && json_is_object(detail))
+		return detail;
+	json_decref(detail);
+	return NULL;
+}
+
+/* Make the `opened` event of a further result of v from that of v. Members that are not given remain those of v. */
+static json_t *make_opening(struct journal *j, const struct jobs *jobs, const struct job_view *v, const json_t *members,
+			    struct err *err)
+{
+	json_t *detail = read_opening(j, v->id, err);
+
+	if (!detail)
+		return NULL;
+	json_object_del(detail, "revision_of");
+	json_object_del(detail, "redo_of");
+	json_object_del(detail, "reason");
+	json_object_del(detail, "by");
+	json_object_del(detail, "settings");
+	json_object_update_new(detail, json_pack("{s:i, s:I, s:i, s:b, s:b, s:o}", "priority", v->priority, "result_of",
+						 (json_int_t)root_of(v), "result", case_results_count(jobs, v) + 1, "as_is",
+						 v->members.as_is, "same_patient", v->same_patient > 0, "header",
+						 event_json_text(v->header ? v->header : "")));
+	json_object_update(detail, (json_t *)members);
+	return detail;
+}
+
+static int open_result(struct journal *j, const struct job_view *v, json_t *opening, double now, int64_t *ret_job,
+		       struct err *err)
+{
+	char *text = opening ? event_json_dump(opening) : NULL;
+	int ret = err && err->code ? -err->code : -ENOMEM;
+
+	if (text)
+		ret = journal_open_result(j, v->id, v->members.instances, text, now, ret_job, err);
+	else if (err && !err->code)
+		err_set(err, ENOMEM, "no memory for a further result of job %lld", (long long)v->id);
+	free(text);
+	return ret;
+}
+
+/* ---- the other protocols of the routes ---- */
+
+/* Return the newest job for this protocol of the case of v; NULL: none. */
+static const struct job_view *find_result(const struct jobs *jobs, const struct job_view *v, const char *protocol)
+{
+	for (size_t i = jobs->n; i-- > 0;) {
+		const struct job_view *o = jobs->list[i];
+
+		if (o->result_of > 0 && o->redo_of == 0 && !strcmp(o->key, v->key) && !strcmp(o->asked_protocol, protocol))
+			return o;
+	}
+	return NULL;
+}
+
+static bool is_unstarted(const struct job_view *v)
+{
+	return v->state == JOB_COLLECTING || v->state == JOB_HELD || v->state == JOB_READY;
+}
+
+int case_results_open_next(struct journal *j, const struct jobs *jobs, const struct job_view *v, double now, int64_t *ret_old,
+			   struct err *err)
+{
+	json_t *further = v->further ? json_loads(v->further, 0, NULL) : NULL, *one;
+	int ret = 0;
+	size_t i;
+
+	*ret_old = 0;
+	json_array_foreach(further, i, one)
+	{
+		const char *protocol = json_string_value(json_object_get(one, "protocol"));
+		const struct job_view *before = protocol ? find_result(jobs, v, protocol) : NULL;
+		json_t *opening;
+		int64_t job;
+
+		if (!protocol || (before && case_results_same(before, v)))
+			continue;
+		opening = make_opening(j, jobs, v, one, err);
+		if (opening && before)
+			json_object_set_new(opening, "revision_of", json_integer((json_int_t)before->id));
+		ret = open_result(j, v, opening, now, &job, err);
+		if (ret == 0 && before && is_unstarted(before))
+			*ret_old = before->id;
+		ret = ret == 0 ? 1 : ret;
+		break;
+	}
+	json_decref(further);
+	return ret;
+}
+
+/* ---- complete ---- */
+
+int redo_apply_settings(struct protocol_conf *protocol, const char *settings, struct err *err)
+{
+	json_t *list = settings[0] ? json_loads(settings, 0, NULL) : json_array();
+	const json_t *one;
+	int ret = json_is_array(list) ? 0 : err_set(err, EINVAL, "the settings of the job cannot be read");
+	size_t i;
+
+	for (i = 0; ret == 0 && i < json_array_size(list); i++) {
+		one = json_array_get(list, i);
+		ret = json_is_string(one) ? config_set(protocol, json_string_value(one), err)
+					  : err_set(err, EINVAL, "setting %zu of the job is not a text", i + 1);
+	}
+	json_decref(list);
+	return ret;
+}
+
+static void list_protocols(const struct config *config, const char *kind, char *ret_text, size_t size)
+{
+	size_t n = 0;
+
+	ret_text[0] = '\0';
+	for (size_t i = 0; i < config->n_protocols && n < size; i++)
+		if (!strcmp(kind_of(config->protocols[i].kind)->name, kind))
+			n += (size_t)snprintf(ret_text + n, size - n, "%s%s", n ? ", " : "", config->protocols[i].name);
+}
+
+/* Check that a case of this kind can be reconstructed with a protocol and settings. code: of the error. */
+static int check_protocol(const struct config *config, const struct job_view *v, const char *name, const char *settings, int code,
+			  struct err *err)
+{
+	const struct protocol_conf *found = config_protocol(config, name);
+	struct protocol_conf *copy;
+	char allowed[600];
+	int ret;
+
+	if (!found) {
+		list_protocols(config, v->kind, allowed, sizeof(allowed));
+		return err_set(err, code, "protocol '%s' is not in the configuration; allowed for cases of kind %s: %s", name,
+			       v->kind, allowed);
+	}
+	if (strcmp(kind_of(found->kind)->name, v->kind) != 0)
+		return err_set(err, code, "protocol '%s' is for cases of kind %s, but job %lld is of kind %s", name,
+			       kind_of(found->kind)->name, (long long)v->id, v->kind);
+	copy = malloc(sizeof(*copy));
+	if (!copy)
+		return err_set(err, ENOMEM, "no memory for a protocol");
+	*copy = *found;
+	ret = redo_apply_settings(copy, settings, err);
+	free(copy);
+	return err_remap(ret, EINVAL, code, err);
+}
+
+static const char *get_text(const json_t *from, const char *key)
+{
+	const char *text = json_string_value(json_object_get(from, key));
+
+	return text ? text : "";
+}
+
+json_t *case_results_complete(struct journal *j, const struct config *config, const struct job_view *v, struct err *err)
+{
+	json_t *opening = read_opening(j, v->id, err), *destinations, *detail = NULL;
+
+	if (!opening)
+		return NULL;
+	destinations = json_object_get(opening, "destinations");
+	if (check_protocol(config, v, get_text(opening, "protocol"), v->settings ? v->settings : "", ENOKEY, err) == 0)
+		detail = json_pack("{s:s, s:I, s:s, s:s, s:O, s:b, s:b, s:s}", "why",
+				   v->redo_of > 0 ? "requested again by a person" : "another result of a complete case",
+				   "instances", (json_int_t)v->members.instances, "route", get_text(opening, "route"), "protocol",
+				   get_text(opening, "protocol"), "destinations", destinations, "as_is",
+				   json_is_true(json_object_get(opening, "as_is")), "same_patient",
+				   json_is_true(json_object_get(opening, "same_patient")), "header", get_text(opening, "header"));
+	if (!detail && !err->code)
+		err_set(err, EBADMSG, "the `opened` event of job %lld cannot be read", (long long)v->id);
+	json_decref(opening);
+	return detail;
+}
+
+/* ---- redo ---- */
+
+const char *redo_obstacle(const struct job_view *v)
+{
+	switch (v->state) {
+	case JOB_COLLECTING:
+		return v->result_of > 0 ? NULL : "its images are still arriving";
+	case JOB_HELD:
+		if (v->patients_differ)
+			return "it is held because its headers name different patients: `tomonode retry` with --same-patient "
+			       "first";
+		if (v->damaged > 0)
+			return "it is held because images are damaged: let the modality send them again";
+		return v->started_seq > v->last_instance ? NULL : "it is held as incomplete: `tomonode retry` first";
+	case JOB_CANCELLED:
+		return "it is cancelled: `tomonode retry` continues it";
+	case JOB_CLEANED:
+		return "its images were removed by retention: let the modality or the archive send them again";
+	case JOB_NONE:
+	case JOB_IMPOSSIBLE:
+		return "it is quarantined: its events in the journal are damaged";
+	default:
+		return NULL;
+	}
+}
+
+static json_t *settings_of(const struct redo_request *request)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < request->n_settings; i++)
+		json_array_append_new(list, event_json_text(request->settings[i]));
+	return list;
+}
+
+static bool is_fallback(const struct job_view *v, const char *destination)
+{
+	for (size_t i = 0; i < v->n_sends; i++)
+		if (!strcmp(v->sends[i].fallback, destination))
+			return true;
+	return false;
+}
+
+/* List the destinations of the route; their fallbacks get the new result when they fail again. */
+static json_t *destinations_of(const struct job_view *v)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < v->n_sends && json_array_size(list) < ROUTE_DESTINATIONS_MAX; i++)
+		if (!is_fallback(v, v->sends[i].destination))
+			json_array_append_new(list, json_string(v->sends[i].destination));
+	return list;
+}
+
+int redo_open(struct journal *j, const struct jobs *jobs, const struct config *config, const struct job_view *v,
+	      const struct redo_request *request, double now, int64_t *ret_job, struct err *err)
+{
+	const char *name = request->protocol ? request->protocol : v->protocol;
+	const char *why = redo_obstacle(v);
+	json_t *settings = NULL, *opening = NULL, *members;
+	char *text = NULL, reason[200];
+	int ret;
+
+	if (why)
+		return err_set(err, ESTALE, "job %lld cannot be reconstructed again: %s", (long long)v->id, why);
+	if (case_results_count(jobs, v) >= RESULTS_MAX)
+		return err_set(err, EINVAL, "job %lld has %d results already", (long long)v->id, RESULTS_MAX);
+	settings = settings_of(request);
+	text = json_dumps(settings, JSON_COMPACT);
+	if (!text || strlen(text) >= REDO_SETTINGS_SIZE)
+		ret = err_set(err, EINVAL, "the settings have more than %d characters together", REDO_SETTINGS_SIZE - 1);
+	else
+		ret = check_protocol(config, v, name, text, EINVAL, err);
+	free(text);
+	if (ret < 0) {
+		json_decref(settings);
+		return ret;
+	}
+	snprintf(reason, sizeof(reason), "requested %s by %.100s", request->where, request->by);
+	members = json_pack("{s:I, s:s, s:o, s:o, s:o, s:o, s:s}", "redo_of", (json_int_t)v->id, "protocol", name, "settings",
+			    settings, "destinations", destinations_of(v), "by", event_json_text(request->by), "reason",
+			    event_json_text(reason), "related_series", v->n_objects > 0 ? v->objects[0].series : "");
+	if (members)
+		opening = make_opening(j, jobs, v, members, err);
+	ret = open_result(j, v, opening, now, ret_job, err);
+	json_decref(members);
+	return ret;
+}

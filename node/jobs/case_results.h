@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Further results of a case: those of the other protocols of its routes, and those that a person requests (`redo`).
+ *
+ * - Each result is a job of its own, with all instances of the case's first job of this revision (`result_of`) as members, so
+ *   that it has its own state, destinations and storage commitment, and its failure does not affect the others.
+ * - The other protocols are in the `complete` event of the first job ("further"). The manager opens their jobs when the first
+ *   job has been started: from then on it accepts no more instances. A later instance makes a revision of the first job, and
+ *   that one its own further results. A result that has not been started when a newer one of the same protocol is opened is
+ *   cancelled.
+ * - A result's `opened` event has all that it needs: protocol, settings, destinations, the person's decisions about the case. Its
+ *   `complete` event is made of it, also when it is retried; retries of a redo find its settings again.
+ */
+#ifndef TOMONODE_NODE_CASE_RESULTS_H
+#define TOMONODE_NODE_CASE_RESULTS_H
+
+#include <jansson.h>
+
+#include "node/config/config.h"
+#include "node/jobs/jobs.h"
+
+#define RESULTS_MAX 1000       /* results of the same instances, those that were made again included */
+#define REDO_SETTINGS_SIZE 900 /* bytes of all settings of a redo, as a JSON array */
+
+/* Return the number of jobs that are results of the same instances as v, v among them. */
+int case_results_count(const struct jobs *jobs, const struct job_view *v);
+/* Return true if two jobs are results of the same instances. */
+bool case_results_same(const struct job_view *a, const struct job_view *b);
+/* Return true if a job that waits for a worker, or will do so, is a result of the same instances as v. */
+bool case_results_follow(const struct jobs *jobs, const struct job_view *v);
+
+/* Open the next job of the further results of v (state: started) that has none. 1: opened, call again after refreshing the view;
+ * 0: all are open; ESTALE: the journal changed meanwhile. *ret_old: the job of an earlier revision that it replaces and that was
+ * not started; 0: none. */
+int case_results_open_next(struct journal *j, const struct jobs *jobs, const struct job_view *v, double now, int64_t *ret_old,
+			   struct err *err);
+
+/* Return the detail of the `complete` event of a job with v->result_of > 0, a new reference; NULL: err has the reason (ENOKEY:
+ * a person must act: the protocol is not in the configuration any more). */
+json_t *case_results_complete(struct journal *j, const struct config *config, const struct job_view *v, struct err *err);
+
+/* What a person requests. */
+struct redo_request {
+	const char *protocol;	     /* NULL: that of the job */
+	const char *const *settings; /* "KEY=VALUE" of the protocol */
+	size_t n_settings;
+	const char *where, *by; /* "on the command line", "user ann" */
+};
+/* Why a job cannot be reconstructed again, as a sentence; NULL: it can. */
+const char *redo_obstacle(const struct job_view *v);
+/* Open a job that reconstructs the instances of v again, into a new series, for the destinations of v. EINVAL: the protocol or a
+ * setting is not allowed; ESTALE: redo_obstacle(). */
+int redo_open(struct journal *j, const struct jobs *jobs, const struct config *config, const struct job_view *v,
+	      const struct redo_request *request, double now, int64_t *ret_job, struct err *err);
+
+/* Apply settings (a JSON array of "KEY=VALUE"; "": none) to a protocol. EINVAL. */
+int redo_apply_settings(struct protocol_conf *protocol, const char *settings, struct err *err);
+
+#endif
