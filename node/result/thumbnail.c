@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* thumbnail.c - reduce the middle slice by averaging, and scale its grey levels to the range of most of its values. */
+/* thumbnail.c - reduce slices by averaging, and scale their grey levels to the range of most of their values. */
 #include "node/result/thumbnail.h"
 
 #include <errno.h>
@@ -13,15 +13,26 @@
 #include "node/format/picture.h"
 
 #define NAME "thumbnail.png"
+#define SLICES_NAME "slices.png"
 #define DARKEST 0.02	/* fraction of the values that become black */
 #define BRIGHTEST 0.995 /* fraction of the values that do not become white */
 #define BINS 4096
 
-int thumbnail_path(const char *spool, int64_t job, char *ret_path, size_t size)
+static int path_of(const char *spool, int64_t job, const char *name, char *ret_path, size_t size)
 {
-	int n = snprintf(ret_path, size, "%s/outbox/%lld/" NAME, spool, (long long)job);
+	int n = snprintf(ret_path, size, "%s/outbox/%lld/%s", spool, (long long)job, name);
 
 	return n >= 0 && (size_t)n < size ? 0 : -ENAMETOOLONG;
+}
+
+int thumbnail_path(const char *spool, int64_t job, char *ret_path, size_t size)
+{
+	return path_of(spool, job, NAME, ret_path, size);
+}
+
+int thumbnail_slices_path(const char *spool, int64_t job, char *ret_path, size_t size)
+{
+	return path_of(spool, job, SLICES_NAME, ret_path, size);
 }
 
 struct small {
@@ -29,11 +40,12 @@ struct small {
 	float *value;
 };
 
-/* Average stored values over rectangles. */
-static int shrink(const struct dicom_pixel_info *info, const uint16_t *stored, struct small *ret, struct err *err)
+/* Average values over rectangles, so that the longer side has at most `side` pixels. slope: of stored values. */
+static int shrink(const struct dicom_pixel_info *info, const uint16_t *stored, int side, double slope, struct small *ret,
+		  struct err *err)
 {
 	long longer = info->rows > info->columns ? info->rows : info->columns;
-	double step = longer > THUMBNAIL_SIDE ? (double)longer / THUMBNAIL_SIDE : 1;
+	double step = longer > side ? (double)longer / side : 1;
 	struct small s = {.width = (int)((double)info->columns / step), .height = (int)((double)info->rows / step)};
 	unsigned sign = info->is_signed ? 1u << (info->bits_stored - 1) : 0;
 
@@ -53,7 +65,8 @@ static int shrink(const struct dicom_pixel_info *info, const uint16_t *stored, s
 			for (long r = r0; r < r1; r++)
 				for (long c = c0; c < c1; c++) /* two's complement, shifted to be above 0 */
 					sum += (stored[r * info->columns + c] ^ sign) & 0xffff;
-			s.value[(size_t)y * (size_t)s.width + (size_t)x] = (float)(sum / (double)((r1 - r0) * (c1 - c0)));
+			s.value[(size_t)y * (size_t)s.width + (size_t)x] =
+				(float)(slope * (sum / (double)((r1 - r0) * (c1 - c0)) - sign));
 		}
 	*ret = s;
 	return 0;
@@ -110,37 +123,150 @@ static int write_png(const struct small *s, bool inverse, const char *path, stru
 	return ret;
 }
 
-int thumbnail_make(const char *folder, const char *const *files, size_t n, struct err *err)
+/* Read a frame of a file (-1: the middle one), reduced. *ret_inverse: its small values are shown bright. */
+static int read_small(const char *path, long frame, int side, struct small *ret, bool *ret_inverse, struct err *err)
 {
-	char path[400], shown[20] = "";
 	struct dicom_file *file = NULL;
 	struct dicom_pixel_info info;
-	struct small s = {0};
 	uint16_t *stored = NULL;
+	char shown[20] = "";
+	double slope = 1;
+	int rc = dicom_open(path, &file, err);
+
+	if (rc == 0)
+		rc = dicom_pixels_info(file, &info, err);
+	if (rc < 0)
+		goto out;
+	stored = malloc((size_t)info.rows * (size_t)info.columns * sizeof(stored[0]));
+	rc = stored ? dicom_read_frame(file, frame < 0 ? info.frames / 2 : frame, stored, err)
+		    : err_set(err, ENOMEM, "no memory for a frame of %ld x %ld", info.columns, info.rows);
+	if (rc < 0)
+		goto out;
+	if (dicom_get_double(dicom_root(file), TAG_RESCALE_SLOPE, 0, &slope, NULL) != 1 || !(slope > 0))
+		slope = 1;
+	dicom_get_text(dicom_root(file), TAG_PHOTOMETRIC_INTERPRETATION, shown, sizeof(shown), NULL);
+	*ret_inverse = !strcmp(shown, "MONOCHROME1");
+	rc = shrink(&info, stored, side, slope, ret, err);
+out:
+	free(stored);
+	dicom_close(file);
+	return rc;
+}
+
+static int join(const char *folder, const char *name, char *ret_path, size_t size, struct err *err)
+{
+	if (snprintf(ret_path, size, "%s/%s", folder, name) >= (int)size)
+		return err_set(err, ENAMETOOLONG, "the path of %s is too long", name);
+	return 0;
+}
+
+int thumbnail_make(const char *folder, const char *const *files, size_t n, struct err *err)
+{
+	struct small s = {0};
+	bool inverse = false;
+	char path[400];
 	int ret;
 
 	if (n == 0)
 		return err_set(err, EINVAL, "the result has no objects to make a thumbnail from");
-	if (snprintf(path, sizeof(path), "%s/%s", folder, files[n / 2]) >= (int)sizeof(path))
-		return err_set(err, ENAMETOOLONG, "the path of %s is too long", files[n / 2]);
-	ret = dicom_open(path, &file, err);
+	ret = join(folder, files[n / 2], path, sizeof(path), err);
+	if (ret == 0)
+		ret = read_small(path, -1, THUMBNAIL_SIDE, &s, &inverse, err);
+	if (ret == 0)
+		ret = join(folder, NAME, path, sizeof(path), err);
+	if (ret == 0)
+		ret = write_png(&s, inverse, path, err);
+	free(s.value);
+	return ret;
+}
+
+/* Number of slices: files, or frames of the only one. */
+static int count_slices(const char *folder, const char *const *files, size_t n, long *ret_total, struct err *err)
+{
+	struct dicom_file *file = NULL;
+	struct dicom_pixel_info info;
+	char path[400];
+	int ret;
+
+	*ret_total = (long)n;
+	if (n != 1)
+		return n ? 0 : err_set(err, EINVAL, "the result has no objects to make pictures from");
+	ret = join(folder, files[0], path, sizeof(path), err);
+	if (ret == 0)
+		ret = dicom_open(path, &file, err);
 	if (ret == 0)
 		ret = dicom_pixels_info(file, &info, err);
-	if (ret < 0)
-		goto out;
-	stored = malloc((size_t)info.rows * (size_t)info.columns * sizeof(stored[0]));
-	ret = stored ? dicom_read_frame(file, info.frames / 2, stored, err)
-		     : err_set(err, ENOMEM, "no memory for a frame of %ld x %ld", info.columns, info.rows);
 	if (ret == 0)
-		ret = shrink(&info, stored, &s, err);
-	if (ret < 0)
-		goto out;
-	dicom_get_text(dicom_root(file), TAG_PHOTOMETRIC_INTERPRETATION, shown, sizeof(shown), NULL);
-	snprintf(path, sizeof(path), "%s/" NAME, folder);
-	ret = write_png(&s, !strcmp(shown, "MONOCHROME1"), path, err);
-out:
-	free(stored);
-	free(s.value);
+		*ret_total = info.frames;
 	dicom_close(file);
+	return ret;
+}
+
+/* Make the strip for pictures of the size of the first slice. Around them it has the value that is shown black. */
+static int begin_strip(struct small *strip, int pictures, const struct small *first, bool inverse, struct err *err)
+{
+	int side = first->width > first->height ? first->width : first->height;
+	size_t n = (size_t)pictures * (size_t)side * (size_t)side;
+	float black = first->value[0];
+
+	*strip = (struct small){.width = pictures * side, .height = side, .value = malloc(n * sizeof(strip->value[0]))};
+	if (!strip->value)
+		return err_set(err, ENOMEM, "no memory for %d pictures", pictures);
+	for (size_t i = 1; i < (size_t)first->width * (size_t)first->height; i++)
+		black = inverse == (first->value[i] > black) ? first->value[i] : black;
+	for (size_t i = 0; i < n; i++)
+		strip->value[i] = black;
+	return 0;
+}
+
+/* Copy a slice into column `at` of the strip, in the middle of its square. */
+static void place(struct small *strip, int at, const struct small *s)
+{
+	int side = strip->height, top = (side - s->height) / 2, left = at * side + (side - s->width) / 2;
+
+	for (int y = 0; y < s->height; y++)
+		memcpy(&strip->value[(size_t)(top + y) * (size_t)strip->width + (size_t)left],
+		       &s->value[(size_t)y * (size_t)s->width], (size_t)s->width * sizeof(s->value[0]));
+}
+
+static int add_slices(const char *folder, const char *const *files, size_t n, long total, struct small *strip, bool *ret_inverse,
+		      struct err *err)
+{
+	int pictures = total < THUMBNAIL_SLICES ? (int)total : THUMBNAIL_SLICES, ret = 0;
+	char path[400];
+
+	for (int k = 0; ret == 0 && k < pictures; k++) {
+		long at = (2L * k + 1) * total / (2L * pictures);
+		struct small s = {0};
+
+		ret = join(folder, files[n == 1 ? 0 : at], path, sizeof(path), err);
+		if (ret == 0)
+			ret = read_small(path, n == 1 ? at : -1, THUMBNAIL_SLICE_SIDE, &s, ret_inverse, err);
+		if (ret == 0 && !strip->value)
+			ret = begin_strip(strip, pictures, &s, *ret_inverse, err);
+		if (ret == 0 && (s.width > strip->height || s.height > strip->height))
+			ret = err_set(err, EINVAL, "slice %ld is larger than the first one", at);
+		if (ret == 0)
+			place(strip, k, &s);
+		free(s.value);
+	}
+	return ret;
+}
+
+int thumbnail_make_slices(const char *folder, const char *const *files, size_t n, struct err *err)
+{
+	struct small strip = {0};
+	bool inverse = false;
+	long total = 0;
+	char path[400];
+	int ret = count_slices(folder, files, n, &total, err);
+
+	if (ret == 0 && total > 1)
+		ret = add_slices(folder, files, n, total, &strip, &inverse, err);
+	if (ret == 0 && total > 1)
+		ret = join(folder, SLICES_NAME, path, sizeof(path), err);
+	if (ret == 0 && total > 1)
+		ret = write_png(&strip, inverse, path, err);
+	free(strip.value);
 	return ret;
 }

@@ -121,16 +121,16 @@ static void reply_health(struct status_reply *a, const struct status *s)
 	reply_text(a, &h, healthy ? 200 : 503, STATUS_TYPE_TEXT);
 }
 
-static void reply_thumbnail(struct status_reply *a, const struct status *s, int64_t job)
+static void reply_picture(struct status_reply *a, const struct status *s, const struct status_request *q)
 {
-	const struct job_view *v = jobs_find(&s->jobs, job);
+	const struct job_view *v = jobs_find(&s->jobs, q->job);
 	struct html h = {0};
 	char path[400], bytes[8192];
 	struct stat st;
 	ssize_t n = -1;
 	int fd = -1;
 
-	if (v && status_has_thumbnail(s, v) && thumbnail_path(s->config->node.spool, job, path, sizeof(path)) == 0)
+	if (v && status_picture_path(s, v, q->page == STATUS_SLICES, path))
 		fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= (off_t)THUMBNAIL_BYTES_MAX)
 		while ((n = read(fd, bytes, sizeof(bytes))) > 0 && h.n <= THUMBNAIL_BYTES_MAX)
@@ -267,7 +267,8 @@ static void answer(struct reporter *r, const struct status_request *q, struct st
 		reply_health(a, &r->status);
 		break;
 	case STATUS_THUMBNAIL:
-		reply_thumbnail(a, &r->status, q->job);
+	case STATUS_SLICES:
+		reply_picture(a, &r->status, q);
 		break;
 	case STATUS_REFUSED:
 		log_refused(r, q->refused);

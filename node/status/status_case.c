@@ -4,7 +4,11 @@
 #include <string.h>
 
 #include "node/jobs/job_report.h"
+#include "node/result/thumbnail.h"
 #include "node/status/status_internal.h"
+#include "node/store/event.h"
+
+#define LOG_LINES 300 /* maximum number of events shown as log lines: the newest */
 
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -170,6 +174,60 @@ static void sends(struct html *h, const struct status *s, const struct job_view 
 	html_put(h, "</section>\n");
 }
 
+/* Slices side by side in a row that can be scrolled. With script, a slider moves it. */
+static void slices(struct html *h, const struct status *s, const struct job_view *v)
+{
+	int n = status_slices(s, v);
+	long long id = (long long)v->id;
+
+	if (n < 2) {
+		html_put(h, "<section id=\"slices\" hidden></section>\n");
+		return;
+	}
+	html_printf(
+		h,
+		"<section id=\"slices\" aria-labelledby=\"h-slices\"><h2 id=\"h-slices\">Slices</h2><div class=\"strip\" "
+		"id=\"strip\" tabindex=\"0\" role=\"region\" aria-label=\"Slices, side by side\"><img "
+		"src=\"/jobs/%lld/slices.png\" width=\"%d\" height=\"%d\" alt=\"%d slices of case %lld, from the first to the "
+		"last\"></div>",
+		id, n * THUMBNAIL_SLICE_SIDE, THUMBNAIL_SLICE_SIDE, n, id);
+	html_printf(
+		h,
+		"<p class=\"slider\"><label for=\"slice\">Picture</label><input type=\"range\" id=\"slice\" min=\"1\" max=\"%d\" "
+		"value=\"%d\" autocomplete=\"off\"> <output id=\"slice-of\" for=\"slice\"></output></p>"
+		"<p class=\"quiet\">%d slices at equal distances, reduced, with grey levels for an overview. Not for diagnostic "
+		"use.</p></section>\n",
+		n, n / 2 + 1, n);
+}
+
+/* The lines that the node has logged about the events of the case. */
+static void log_lines(struct html *h, int64_t job, const json_t *list)
+{
+	size_t n = json_array_size(list), first = n > LOG_LINES ? n - LOG_LINES : 0;
+	char when[40], line[1000];
+
+	html_put(h, "<section id=\"log\" aria-labelledby=\"h-log\"><h2 id=\"h-log\">Log</h2><details id=\"d-log\"><summary "
+		    "id=\"s-log\">Log lines of the case</summary><pre tabindex=\"0\">");
+	for (size_t i = first; i < n; i++) {
+		const json_t *e = json_array_get(list, i);
+
+		if (!strcmp(text_of(e, "event"), "instance"))
+			continue;
+		status_text_time(json_number_value(json_object_get(e, "time")), when, sizeof(when));
+		event_line(job, json_object_get(e, "detail"), line, sizeof(line));
+		html_printf(h, "%s job-", when);
+		html_text(h, text_of(e, "event"));
+		html_put(h, " ");
+		html_text(h, line);
+		html_put(h, "\n");
+	}
+	html_printf(
+		h,
+		"</pre><p class=\"quiet\">From the journal, without the images. Other lines about the case: <code>journalctl -u "
+		"tomonode --grep 'job=%lld '</code></p></details></section>\n",
+		(long long)job);
+}
+
 bool status_write_case(struct html *h, const struct status *s, const struct job_view *v, const char *token)
 {
 	struct err err = {0};
@@ -197,8 +255,15 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 	html_put(h, "</h1>");
 	status_page_facts(h, s, v);
 	if (job_report_study(list)[0]) { /* to distinguish cases with the same title */
-		html_put(h, "<p class=\"facts\" id=\"study\">Study Instance UID <bdi class=\"uid\">");
+		html_put(h, "<p class=\"facts\" id=\"study\">Study Instance UID <bdi class=\"uid\" id=\"uid\">");
 		html_text(h, job_report_study(list));
+		html_put(h, "</bdi> <button type=\"button\" class=\"copy\" id=\"b-copy\" data-copy=\"uid\">Copy<span "
+			    "class=\"hidden\"> "
+			    "the UID</span></button></p>");
+	}
+	if (v->accession[0]) {
+		html_put(h, "<p class=\"facts\" id=\"accession\">Accession number <bdi>");
+		html_text(h, v->accession);
 		html_put(h, "</bdi></p>");
 	}
 	status_page_state(h, s, v, 0);
@@ -213,9 +278,11 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 			    (long long)v->result_of, (long long)v->result_of, v->redo_of ? ", requested again by a person" : "");
 	status_page_buttons(h, s, v, token);
 	html_put(h, "</div></section>\n");
+	slices(h, s, v);
 	sends(h, s, v);
 	events(h, list);
 	stages(h, times);
+	log_lines(h, v->id, list);
 	status_page_end(h);
 	json_decref(view);
 	json_decref(list);

@@ -71,7 +71,9 @@ void status_page_badge(struct html *h, enum status_tone tone, const char *word)
 
 void status_page_picture(struct html *h, const struct status *s, const struct job_view *v, int side)
 {
-	if (status_has_thumbnail(s, v))
+	char path[400];
+
+	if (status_picture_path(s, v, false, path))
 		html_printf(
 			h,
 			"<img class=\"picture\" src=\"/jobs/%lld/thumbnail.png\" alt=\"Middle slice of case %lld\" width=\"%d\" "

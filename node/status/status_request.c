@@ -19,7 +19,7 @@ static const struct name pages[] = {
 };
 
 static const struct name job_pages[] = {
-	{"", STATUS_CASE},	  {"/thumbnail.png", STATUS_THUMBNAIL}, {"/retry", STATUS_RETRY},
+	{"", STATUS_CASE},	  {"/thumbnail.png", STATUS_THUMBNAIL}, {"/slices.png", STATUS_SLICES}, {"/retry", STATUS_RETRY},
 	{"/as-is", STATUS_AS_IS}, {"/same-patient", STATUS_SAME},	{"/cancel", STATUS_CANCEL},
 };
 

@@ -68,16 +68,23 @@ static void add_field(char *line, size_t size, const json_t *detail, const char 
 		snprintf(line + n, size - n, " %s=%s", key, log_quote(text));
 }
 
-static void log_job_event(int64_t job, enum job_event event, const json_t *detail)
+void event_line(int64_t job, const json_t *detail, char *ret, size_t size)
 {
 	static const char *const keys[] = {"destination", "fallback",	  "transaction", "protocol", "device",
 					   "status",	  "sop_instance", "why",	 "reason"};
-	char name[32], line[900] = "";
+
+	snprintf(ret, size, "job=%lld", (long long)job);
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		add_field(ret, size, detail, keys[i]);
+}
+
+static void log_job_event(int64_t job, enum job_event event, const json_t *detail)
+{
+	char name[32], line[1000];
 
 	snprintf(name, sizeof(name), "job-%s", job_event_name(event));
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-		add_field(line, sizeof(line), detail, keys[i]);
-	log_event(priority(event), name, "job=%lld%s", (long long)job, line);
+	event_line(job, detail, line, sizeof(line));
+	log_event(priority(event), name, "%s", line);
 }
 
 /* Append and log an event; `cleaned` with journal_append_cleaned(). */

@@ -22,6 +22,9 @@ int event_append_if_unchanged(struct journal *j, int64_t job, int64_t seen, enum
 /* Append and log `cleaned` with journal_append_cleaned(), which defines `seen` and ESTALE. */
 int event_append_cleaned(struct journal *j, int64_t job, int64_t seen, json_t *detail, double now, struct err *err);
 
+/* Write the part of the log line of an event after its name: "job=.. destination=.. status=.. reason=..". */
+void event_line(int64_t job, const json_t *detail, char *ret, size_t size);
+
 /* Return `value` as one line of JSON, which the caller frees; NULL: no memory. The function releases the reference to `value`. */
 char *event_json_dump(json_t *value);
 

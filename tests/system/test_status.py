@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """The status page over HTTP: what it shows, what it refuses, what it never shows, and that it may die without harm."""
+import html
 import html.parser
 import http.client
 import json
@@ -9,6 +10,7 @@ import re
 import signal
 import socket
 import statistics
+import struct
 import sys
 import time
 
@@ -141,10 +143,11 @@ def pages_and_refusals(folder, things):
     h.send(n.port, files)
     n.wait_states("delivered")
     job = n.jobs()[0]["id"]
-    wait_for("the picture", lambda: ask(n, f"/jobs/{job}/thumbnail.png")[0] == 200)
+    wait_for("the pictures", lambda: ask(n, f"/jobs/{job}/slices.png")[0] == 200)
 
     types = {"/": "text/html", f"/jobs/{job}": "text/html", "/status.json": "application/json", "/metrics": "text/plain", "/health": "text/plain",
-             "/status.css": "text/css", "/status.js": "text/javascript", "/icon.svg": "image/svg+xml", f"/jobs/{job}/thumbnail.png": "image/png"}
+             "/status.css": "text/css", "/status.js": "text/javascript", "/icon.svg": "image/svg+xml", f"/jobs/{job}/thumbnail.png": "image/png",
+             f"/jobs/{job}/slices.png": "image/png"}
     for path, kind in types.items():
         status, headers, body = ask(n, path)
         check(status == 200 and headers["Content-Type"].startswith(kind) and body, f"{path}: {status} {headers}")
@@ -156,6 +159,11 @@ def pages_and_refusals(folder, things):
         check(status == 200 and not body and (headers["Content-Length"] == length or path in ("/", "/status.json", "/metrics", f"/jobs/{job}")), f"HEAD {path}")
         check(ask(n, path + "?refresh=1&x=%00")[0] == 200, f"{path} with a query")
     check(ask(n, f"/jobs/{job}/thumbnail.png")[2].startswith(b"\x89PNG"), "no PNG")
+    slices = ask(n, f"/jobs/{job}/slices.png")[2]
+    width, height = struct.unpack(">II", slices[16:24])
+    made, = [o for e in n.show(job)["events"] if e["event"] == "reconstructed" for o in e["detail"]["objects"]]
+    frames = int(pydicom.dcmread(os.path.join(n.spool, made["file"]), stop_before_pixels=True).NumberOfFrames)
+    check(slices.startswith(b"\x89PNG") and width == min(frames, 16) * height and 50 < height <= 400 and frames > 4, f"{width} x {height}, {frames} frames")
 
     first = Page(page(n))
     check("Everything is in order" in first.text and "Delivered" in first.text and "Tomosynthesis, left CC" in first.text, first.text)
@@ -163,6 +171,10 @@ def pages_and_refusals(folder, things):
     check(not [a for _, a in first.tags if "style" in a or any(k.startswith("on") for k in a)], "style or script in the page")
     check(not [a for _, a in first.tags for v in (a.get("src"), a.get("href")) if v and not v.startswith(("/", "#"))], "something from outside")
     one = Page(page(n, f"/jobs/{job}"))
+    lines = re.search(r"<pre[^>]*>(.*?)</pre>", page(n, f"/jobs/{job}"), re.S).group(1).splitlines()
+    check([line.split()[2] for line in lines] == [f"job-{e}" for e in ("opened", "complete", "started", "reconstructed", "sent", "delivered")], lines)
+    for line in lines[1:]:  # as it was logged
+        check(html.unescape(line.split(" ", 2)[2]) in n.log_text(), line)
     check("What happened" in one.text and "Given to a device" in one.text and "Time of each stage" in one.text, one.text)
     study = n.show(job)["job"]["study"]
     check(study and f"Study Instance UID {study}" in one.text, f"{study}: {one.text}")
@@ -171,7 +183,7 @@ def pages_and_refusals(folder, things):
     check(status["received"]["instances"] == len(files) and status["devices"][0]["name"] == "cpu", status)
 
     for path in ("/nothing", "/jobs", "/jobs/", "/jobs/0", "/jobs/01", "/jobs/x", f"/jobs/{job}/", f"/jobs/{job}/other", "/jobs/99999999999999999999",
-                 "/jobs/-1", "/../etc/passwd", "//", "/%2e%2e/x", "/status.json/", "/jobs/777777", "/jobs/777777/thumbnail.png", "/" + 3000 * "a"):
+                 "/jobs/-1", "/../etc/passwd", "//", "/%2e%2e/x", "/status.json/", "/jobs/777777", "/jobs/777777/thumbnail.png", "/jobs/777777/slices.png", "/" + 3000 * "a"):
         check(ask(n, path)[0] == 404, f"{path}: {ask(n, path)[0]}")
     for method in ("POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH", "SOMETHING"):
         status, headers, _ = ask(n, "/", method)

@@ -113,7 +113,7 @@ class Browser:
         wait_for(f"{url} in the browser", lambda: self.value("document.readyState") == "complete" and self.value("location.href") == url, 30)
 
     def key(self, key, **more):
-        codes = {"Tab": 9, "Enter": 13, " ": 32}
+        codes = {"Tab": 9, "Enter": 13, " ": 32, "ArrowRight": 39}
         for kind in ("keyDown", "keyUp"):
             text = {"text": "\r"} if key == "Enter" and kind == "keyDown" else {}
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=codes[key], **text, **more)
@@ -176,6 +176,7 @@ def in_the_browser(folder, things):
     wait_for("the page", lambda: "status-page" in n.log_text() and n.processes("http"))
 
     every_way(b, url, "idle")
+    check("Senders" not in b.text(), "a sender before the first object")
     wait_for("the device is ready", lambda: "Ready" in b.text(), 30)
     check("Everything is in order" in b.text() and "No case is in work" in b.text(), b.text())
     b.picture("idle")
@@ -186,7 +187,25 @@ def in_the_browser(folder, things):
     h.send(n.port, files)
     wait_for("the case is shown", lambda: "Delivered" in b.text(), 60)
     check(b.value("window.mark") == 1, "the page was loaded again")
+    check("MODALITY 127.0.0.1" in b.text() and "Last object 20" in b.text(), b.text())
     wait_for("the picture is shown", lambda: b.value("(i => i && i.complete && i.naturalWidth > 50)(document.querySelector('img.picture'))"))
+
+    # The slices: moved with the keyboard; an update leaves them where they are. The UID is selected where it is copied.
+    b.show(f"{url}jobs/1")
+    wait_for("the slices are shown", lambda: b.value("(i => i && i.complete && i.naturalWidth > 50)(document.querySelector('#strip img'))"))
+    seen = "Math.round(document.getElementById('strip').scrollLeft / document.getElementById('strip').clientWidth) + 1"
+    first, last = b.value(seen), b.value("+document.getElementById('slice').max")
+    check(1 < first < last == b.value("(i => i.naturalWidth / i.naturalHeight)(document.querySelector('#strip img'))"), f"{first} of {last}")
+    b.value("document.getElementById('slice').focus()")
+    b.key("ArrowRight")
+    wait_for("the next slice", lambda: b.value(seen) == first + 1 and f"{first + 1} of {last}" in b.text())
+    clock = b.value("document.getElementById('clock').textContent")
+    wait_for("an update", lambda: b.value("document.getElementById('clock').textContent") != clock)
+    check(b.value(seen) == first + 1 and b.value("document.activeElement.id") == "slice", "an update moved it")
+    b.value("document.getElementById('b-copy').click()")
+    check(b.value("getSelection().toString()") == n.show(1)["job"]["study"], "another text is copied")
+    every_way(b, f"{url}jobs/1", "a case with slices")
+    b.show(url)
 
     # The keyboard alone: a held case is opened, and given up.
     other = h.simulate(os.path.join(folder, "other"), "--side", "R", "--view", "MLO")
@@ -242,6 +261,7 @@ def in_the_browser(folder, things):
     wait_for("it has failed", lambda: "failed" in n.states(), 60)
     wait_for("the page is back", lambda: len(n.processes("http")) == 1)
     every_way(b, url, "failed")
+    check(b.value("document.getElementById('overall').className") == "overall bad" and "1 case has failed" in b.text(), "the bar is not red")
     check("Failed" in b.text() and "the limit is" in b.text() and "Try again" in b.text(), b.text())
     b.picture("failed")
     every_way(b, f"{url}jobs/{[j['id'] for j in n.jobs() if j['state'] == 'failed'][0]}", "a failed case")

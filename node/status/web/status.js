@@ -18,7 +18,7 @@
 
 	/* One section, with what a person has opened or stands on. */
 	function exchange(old, now) {
-		var open = keys(old, "details[open][id]"), active = document.activeElement;
+		var open = keys(old, "details[open][id]"), active = document.activeElement, slice = shown();
 		var focus = active && old.contains(active) ? active.id : "";
 
 		old.replaceWith(now);
@@ -29,11 +29,70 @@
 		});
 		if (focus && document.getElementById(focus))
 			document.getElementById(focus).focus({ preventScroll: true });
+		turn(slice);
 	}
+
+	/* ---- the slices of a case: a row of squares, of which one is seen ---- */
+
+	function shown() { /* the number of the one that is seen, from 1; 0: there are none */
+		var strip = document.getElementById("strip");
+		return strip && strip.clientWidth ? Math.round(strip.scrollLeft / strip.clientWidth) + 1 : 0;
+	}
+
+	function label() {
+		var slider = document.getElementById("slice");
+		document.getElementById("slice-of").textContent = slider.value + " of " + slider.max;
+	}
+
+	function turn(slice) {
+		var strip = document.getElementById("strip"), slider = document.getElementById("slice");
+
+		if (!strip || !slice)
+			return;
+		slider.value = slice;
+		strip.scrollLeft = (slider.value - 1) * strip.clientWidth;
+		label();
+	}
+
+	function middle() { /* where a page begins */
+		var slider = document.getElementById("slice");
+		if (slider)
+			turn(slider.value);
+	}
+
+	document.addEventListener("input", function (e) {
+		if (e.target.id === "slice")
+			turn(e.target.value);
+	});
+	document.addEventListener("scroll", function (e) {
+		if (e.target.id !== "strip")
+			return;
+		document.getElementById("slice").value = shown();
+		label();
+	}, true);
+	window.addEventListener("resize", middle);
+
+	/* ---- copy ---- */
+
+	document.addEventListener("click", function (e) {
+		var from = e.target.closest("[data-copy]"), text = from && document.getElementById(from.dataset.copy), range;
+
+		if (!text)
+			return;
+		range = document.createRange();
+		range.selectNodeContents(text);
+		getSelection().removeAllRanges();
+		getSelection().addRange(range); /* so that it is seen what was copied, and can be copied by hand */
+		if (navigator.clipboard)
+			navigator.clipboard.writeText(text.textContent).catch(function () { document.execCommand("copy"); });
+		else /* a page that did not come over TLS */
+			document.execCommand("copy");
+	});
 
 	function plain(e) { /* as it came, without what was opened here */
 		var copy = e.cloneNode(true);
 		copy.querySelectorAll("details[open]").forEach(function (d) { d.open = false; });
+		copy.querySelectorAll("output").forEach(function (o) { o.textContent = ""; });
 		return copy.outerHTML;
 	}
 
@@ -45,6 +104,7 @@
 			throw new Error("another page");
 		if (keys(now, "section[id]").join() !== keys(document, "main section[id]").join()) {
 			document.getElementById("main").replaceWith(document.importNode(now, true));
+			middle();
 		} else {
 			now.querySelectorAll("section[id]").forEach(function (section) {
 				var old = document.getElementById(section.id);
@@ -73,6 +133,8 @@
 		}).then(later);
 	}
 
+	document.documentElement.classList.add("scripted");
+	window.addEventListener("load", middle);
 	button.hidden = false;
 	button.addEventListener("click", function () {
 		paused = !paused;
