@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import result_warnings  # noqa: E402
 import rooms  # noqa: E402
 import spdx  # noqa: E402
+import troubleshooting  # noqa: E402
 
 # Lines that must not be anywhere: (pattern, why). This file and its tests quote them.
 MARKS = (
@@ -106,7 +107,7 @@ def check_dialect(root):
 
 
 def check(root, build=None):
-    of_lines = [check_marks, check_kinds, check_linkage, check_dialect, result_warnings.check]
+    of_lines = [check_marks, check_kinds, check_linkage, check_dialect, result_warnings.check, troubleshooting.check]
     return rooms.check(root, build) + [finding for one in of_lines for finding in one(root)]
 
 
@@ -117,7 +118,7 @@ TABLE = {
     "recon": "tomonode_room(core USES kernels)\n",
     "dicom": "tomonode_room(core USES kernels FOREIGN dcmtk)\ntomonode_room(network USES dicom/core FOREIGN dcmtk libssl libcrypto)\n",
     "node": "tomonode_room(base USES recon/core FOREIGN syslog)\ntomonode_room(config USES node/base FOREIGN libconfig)\n"
-            "tomonode_room(store USES node/base FOREIGN sqlite3)\ntomonode_room(process USES node/store FOREIGN libseccomp)\n"
+            "tomonode_room(jobs USES node/base)\ntomonode_room(store USES node/base FOREIGN sqlite3)\ntomonode_room(process USES node/store FOREIGN libseccomp)\n"
             "tomonode_room(status USES node/process dicom/network FOREIGN libmicrohttpd)\ntomonode_room(tomo USES node/config)\n",
 }
 # Where it is planted, what, and the word that the finding must have; None: it is allowed.
@@ -189,6 +190,11 @@ CASES = (
     ("node/tomo/a.c", 'exam_warn(e, "The support is %.1f %% too low.");', "without a row in the table"),
     ("node/tomo/a.c", 'static void explain_it(char *ret)\n{\n\tsnprintf(ret, 9, "nothing is seen of it");\n}', "without a row in the table"),
     ("docs/operations.md", "no table", 'no table "warnings"'),
+    ("docs/troubleshooting.md", "| sentence | b |\n|---|---|\n| The kettle of ... boils. | c |", "that the program does not have"),
+    ("node/store/a.c", 'err_set(err, 1, "the kettle %s of %d is cold", a, b);', None),
+    ("node/jobs/node_problems.c", 'SET_TEXT(add(all, true, "id", "Do %s."), "The kettle of %d "\n"is cold.", n);', None),
+    ("node/jobs/node_problems.c", 'SET_TEXT(add(all, true, "id", f(x)), "The kettle of %d "\n"boils.", n);', "does not have: The kettle of %d boils."),
+    ("node/jobs/node_problems.c", 'SET_TEXT(p, "The kettle of %s boils.", name);', "does not have: The kettle of %s boils."),
     ("kernels/a.h", '#ifdef __cplusplus\nextern "C" {\n#endif\nint f(int x);\n#ifdef __cplusplus\n}\n#endif', None),
     ("kernels/a.h", '#ifdef __cplusplus\nextern "C" {\n#endif\n#ifdef __cplusplus\n}\n#endif\nint f(int x);', "behind the extern"),
 )
@@ -208,6 +214,8 @@ def made_up_tree(root):
         plant(root, f"{layer}/README.md", "".join(f"| `{'.' if f == '.' else f + '/'}` | something |\n" for f in folders))
     plant(root, KINDS, "#define KINDS(X) X(DBT, dbt) X(PET, pet)\nenum case_kind {")
     plant(root, result_warnings.PAGE, "<!-- warnings: -->\n| The support is ... % too high in ... views. | a | b |\n<!-- warnings: end -->")
+    plant(root, troubleshooting.PAGE, "| sentence | b |\n|---|---|\n| The kettle of ... is cold. | c |")
+    plant(root, "node/base/kettle.c", 'const char text[] = "The kettle of %d is cold.";')
     for document, (name, _) in rooms.PASSAGES.items():
         plant(root, document, f"<!-- {name}: made by tests/lint/rooms.py write -->\n<!-- {name}: end -->")
     rooms.main(["rooms.py", "write", root])
