@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_export.c - `tomonode export`: convert DICOM objects to files for other programs. */
-#include <errno.h>
-#include <fts.h>
+/* cmd_export.c - `tomonode export`: convert DICOM objects to files for other programs. Images: node/command/export_images.h. */
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "dicom/core/dataset.h"
-#include "dicom/object/attribute.h"
-#include "dicom/object/dicom_tags.h"
 #include "node/base/folder.h"
 #include "node/base/plural.h"
 #include "node/command/audit_files.h"
 #include "node/command/commands.h"
-#include "node/process/options.h"
+#include "node/command/export_images.h"
 #include "node/tomo/tomo_slices.h"
-#include "node/tools/export_image.h"
 #include "node/tools/export_petsird.h"
 #include "node/tools/export_sinogram.h"
 
-#define FILES_MAX 100000
+enum { OPTION_VOXEL = OPTION_LONG, OPTION_SLICE, OPTION_WINDOW, OPTION_FORMAT };
 
-enum { OPTION_VOXEL = OPTION_LONG };
+static const char *const plane_names[] = {"stored", "axial", "coronal", "sagittal", NULL};
+static const char *const bits_names[] = {"8", "16", NULL};
+
+/* The formats, in the order of enum export_format. */
+static const char *const format_names[] = {"nifti", "metaimage", "interfile", "png", NULL};
 
 static const struct option_spec option_specs[] = {
 	{'c', "config", "FILE",
@@ -30,242 +28,88 @@ static const struct option_spec option_specs[] = {
 	{OPTION_VOXEL, "voxel", "COLUMN,ROW,SLICE",
 	 "size of the voxels of a Hologic SCO object with slices, whose header does not have it: distances in mm, 0.01 to 20"},
 	{'o', "output", "FILE",
-	 "file to write, created with its parents; its extension selects the format: .nii or .hv (an image), .hs (sinograms),\n"
-	 ".petsird (list mode)"},
+	 "file to write, created with its parents; its extension selects the format: .nii, .nii.gz, .mha, .mhd, .hv, .png\n"
+	 "(an image), .hs (sinograms), .petsird (list mode). With --format a folder"},
+	{OPTION_FORMAT, "format", "FORMAT",
+	 "write one file of each series and tomosynthesis to the folder of -o: nifti (.nii.gz), metaimage (.mha), interfile, png",
+	 .words = format_names},
+	{0, "force", NULL, "replace files that exist; without it they are an error", INTO_ON(struct export_request, force)},
+	{0, "suv", NULL, "PET values as SUV by body weight, g/ml; an error if the objects do not have what it needs",
+	 INTO_ON(struct export_request, suv)},
+	{0, "compress", NULL, "compress the values of .mha and .mhd", INTO_ON(struct export_request, compress)},
+	{0, "plane", "PLANE", "PNG: stored (as in the objects), axial, coronal or sagittal; default stored",
+	 INTO_WORD(struct export_request, picture.plane, plane_names)},
+	{OPTION_SLICE, "slice", "N", "PNG: number of the slice from 1, middle, or all (NAME-0001.png ...); default middle"},
+	{0, "image", "N", "PNG: number of the time frame or gate; default 1",
+	 INTO_INT(struct export_request, picture.image, 1, 100000)},
+	{0, "mip", NULL, "PNG: maximum intensity projection across the planes, instead of a slice",
+	 INTO_ON(struct export_request, picture.mip)},
+	{OPTION_WINDOW, "window", "LEVEL,WIDTH",
+	 "PNG: the values that are grey, in units of the image; full: all; auto: the window of the objects, of PET most values; "
+	 "default auto"},
+	{0, "bits", "BITS", "PNG: 8 or 16; default 8", INTO_WORD(struct export_request, bits, bits_names)},
+	{0, "invert", NULL, "PNG: large values dark", INTO_ON(struct export_request, picture.invert)},
 	{0},
 };
 
 static const struct command_spec spec = {
 	.name = "export",
-	.usage = "-o FILE.nii|FILE.hv|FILE.hs|FILE.petsird [-c FILE] [--voxel COLUMN,ROW,SLICE] [--json] PATH...",
-	.summary = "Convert a PET or CT series to NIfTI or Interfile, a tomosynthesis to NIfTI, sinogram objects back to the "
-		   "Interfile files that were imported, or the counts of PET to list mode.",
+	.usage = "-o FILE [--force] [OPTION]... PATH...\n       tomonode export -o FOLDER --format FORMAT [--force] [OPTION]... "
+		 "PATH...",
+	.summary = "Convert a PET or CT series or a tomosynthesis to NIfTI, MetaImage, Interfile or pictures, sinogram objects "
+		   "back to "
+		   "the Interfile files that were imported, or the counts of PET to list mode.",
 	.text = "PATH: files or folders; DICOM objects of other kinds are ignored.\n"
-		".nii  NIfTI-1, float32, with the position in the patient (RAS). A dynamic or gated series has four dimensions; "
-		"its\n"
-		"      times are in a .json file beside it. Files that exist are replaced. A tomosynthesis is one Breast\n"
-		"      Tomosynthesis Image, or a Hologic SCO object with slices, if the profile has sco = true.\n"
+		".nii, .nii.gz  NIfTI-1, float32, in real units, with the position in the patient (RAS). A dynamic or gated "
+		"series\n"
+		"      has four dimensions; its times are in a .json file beside it. A tomosynthesis is one Breast "
+		"Tomosynthesis\n"
+		"      Image, or a Hologic SCO object with slices, if the profile has sco = true.\n"
+		".mha, .mhd  MetaImage, float32, with the position in the patient (LPS), else the same. The values of .mhd are "
+		"in a\n"
+		"      .raw file beside it, compressed in a .zraw file.\n"
+		".png  a picture as it is viewed, with square pixels: axial from the feet, coronal from the front, sagittal from "
+		"the\n"
+		"      patient's left. Planes follow the axes of the voxels; slices count to the head, the back and the left.\n"
 		".hv   Interfile image, float32; the values are in a .v file beside it.\n"
-		".hs   Interfile projection data, byte for byte as imported; each other role (attenuation, ...) in NAME-role.hs. "
-		"Of raw\n"
-		"      data of a scanner the prompts, and the detector efficiencies in NAME-multiplicative.hs.\n"
+		".hs   Interfile projection data, byte for byte as imported; each other role (attenuation, ...) in "
+		"NAME-role.hs.\n"
+		"      Of raw data of a scanner the prompts, and the detector efficiencies in NAME-multiplicative.hs.\n"
 		".petsird  list mode (docs/petsird.md): the events of a Siemens mMR, or one for each count of sinograms of span "
 		"1\n"
-		"      whose bins are pairs of detectors. Factors and background are not written.",
+		"      whose bins are pairs of detectors. Factors and background are not written.\n"
+		"Files in a folder are named MODALITY_NUMBER_DESCRIPTION of the series, with the UID where these are the same.",
 	.options = option_specs,
 	.json = true,
 	.min_arguments = 1,
 	.max_arguments = -1,
-	.examples = "tomonode export -o series.nii series\n"
+	.examples = "tomonode export -o series.nii.gz series\n"
+		    "tomonode export -o pictures/middle.png --plane coronal series\n"
+		    "tomonode export -o volumes --format nifti exam\n"
 		    "tomonode export -o sinograms/scan.hs sinograms\n",
 	.files = true,
 };
 
-enum format { FORMAT_NONE, FORMAT_NIFTI, FORMAT_IMAGE, FORMAT_SINOGRAM, FORMAT_PETSIRD };
-
-static enum format format_of(const char *path)
+static enum export_format format_of(const char *path)
 {
-	const char *dot = strrchr(file_name(path), '.');
+	static const struct {
+		const char *ending;
+		enum export_format format;
+	} endings[] = {{".nii", EXPORT_NIFTI},	   {".nii.gz", EXPORT_NIFTI},	{".mha", EXPORT_METAIMAGE},
+		       {".mhd", EXPORT_METAIMAGE}, {".hv", EXPORT_IMAGE},	{".png", EXPORT_PNG},
+		       {".hs", EXPORT_SINOGRAM},   {".petsird", EXPORT_PETSIRD}};
+	size_t n = strlen(file_name(path));
 
-	if (!dot || dot == file_name(path))
-		return FORMAT_NONE;
-	return !strcmp(dot, ".nii")	  ? FORMAT_NIFTI
-	       : !strcmp(dot, ".hv")	  ? FORMAT_IMAGE
-	       : !strcmp(dot, ".hs")	  ? FORMAT_SINOGRAM
-	       : !strcmp(dot, ".petsird") ? FORMAT_PETSIRD
-					  : FORMAT_NONE;
-}
+	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+		size_t e = strlen(endings[i].ending);
 
-/* ---- selection of the files ---- */
-
-struct list {
-	char **paths;
-	size_t n, n_passed; /* numbers of selected and of skipped files */
-	size_t n_tomo;	    /* how many of the selected files are a tomosynthesis each */
-};
-
-static void list_clear(struct list *l)
-{
-	for (size_t i = 0; i < l->n; i++)
-		free(l->paths[i]);
-	free(l->paths);
-}
-
-static bool is_one_of(const struct dicom_item *root, const char *first, const char *second)
-{
-	char found[DICOM_UID_SIZE] = "";
-
-	dicom_get_text(root, TAG_SOP_CLASS_UID, found, sizeof(found), NULL);
-	return !strcmp(found, first) || !strcmp(found, second);
-}
-
-/* What a file is for the command; 0: nothing. */
-enum is { IS_SINOGRAM = 1, IS_IMAGE, IS_TOMO };
-
-/* Return what a file is. A DICOM file that cannot be read is an error, because it might be selected. */
-static int read_class(const char *path, struct err *err)
-{
-	FILE *f = fopen(path, "rb");
-	char mark[4] = "";
-	struct dicom_file *file = NULL;
-	bool dicom = f && !fseek(f, 128, SEEK_SET) && fread(mark, 1, 4, f) == 4 && !memcmp(mark, "DICM", 4);
-	const struct dicom_item *root;
-	int rc;
-
-	if (f)
-		fclose(f);
-	if (!dicom)
-		return 0;
-	rc = dicom_open(path, &file, err);
-	if (rc < 0)
-		return err_prefix(err, "%s", file_name(path));
-	root = dicom_root(file);
-	rc = is_one_of(root, PET_IMAGE_CLASS, CT_IMAGE_CLASS)	       ? IS_IMAGE
-	     : is_one_of(root, SINOGRAM_CLASS, SINOGRAM_SIEMENS_CLASS) ? IS_SINOGRAM
-	     : tomo_object_is(root)				       ? IS_TOMO
-								       : 0;
-	dicom_close(file);
-	return rc;
-}
-
-/* Add the file if it is a sinogram object (raw), or an image (not raw). */
-static int list_add(struct list *l, const char *path, bool raw, struct err *err)
-{
-	int is = read_class(path, err);
-
-	if (is < 0)
-		return is;
-	if (is == 0 || (is == IS_SINOGRAM) != raw) {
-		l->n_passed++;
-		return 0;
+		if (n > e && !strcmp(path + strlen(path) - e, endings[i].ending))
+			return endings[i].format;
 	}
-	l->n_tomo += is == IS_TOMO;
-	if (l->n == FILES_MAX)
-		return err_set(err, E2BIG, "more than %d files", FILES_MAX);
-	if (!(l->n & (l->n - 1))) { /* grows by doubling */
-		char **more = realloc(l->paths, (l->n ? 2 * l->n : 1) * sizeof(*more));
-
-		if (!more)
-			return err_set(err, ENOMEM, "no memory for a list of %zu files", l->n);
-		l->paths = more;
-	}
-	l->paths[l->n] = strdup(path);
-	if (!l->paths[l->n])
-		return err_set(err, ENOMEM, "no memory for a path");
-	l->n++;
-	return 0;
+	return EXPORT_NONE;
 }
 
-static int by_name(const FTSENT **a, const FTSENT **b)
-{
-	return strcmp((*a)->fts_name, (*b)->fts_name);
-}
-
-static int list_fill(struct list *l, char *const *paths, bool raw, struct err *err)
-{
-	FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_COMFOLLOW, by_name);
-	FTSENT *entry;
-	int rc = 0;
-
-	if (!fts)
-		return err_set(err, errno, "cannot read the folders: %s", strerror(errno));
-	while (rc >= 0 && (entry = fts_read(fts))) {
-		if (entry->fts_info == FTS_F)
-			rc = list_add(l, entry->fts_path, raw, err);
-		else if (entry->fts_info == FTS_NS || entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR)
-			rc = err_set(err, ENOENT, "%s: %s", entry->fts_path, strerror(entry->fts_errno));
-	}
-	fts_close(fts);
-	return rc;
-}
-
-/* ---- output ---- */
-
-static void print_series(const struct image_series *s, const char *out)
-{
-	char images[48] = "";
-
-	if (s->n_images > 1)
-		snprintf(images, sizeof(images), ", %d images (%s)", s->n_images, s->type);
-	printf("%s: %d x %d x %d voxels of %.4g x %.4g x %.4g mm%s, %s\n", out, s->n[0], s->n[1], s->n[2], s->spacing[0],
-	       s->spacing[1], s->spacing[2], images, s->units[0] ? s->units : "no unit");
-}
-
-/* Report the written files; times: the file of the times, or NULL; notes: what the object does not prove, or "". */
-static int report_series(struct options *o, const struct image_series *s, const struct list *l, const char *out,
-			 const char *times, const char *notes)
-{
-	json_t *files;
-
-	if (!o->json) {
-		print_series(s, out);
-		if (times)
-			printf("%s: the times of the images\n", times);
-		if (notes[0])
-			printf("  %s\n", notes);
-		return CODE_OK;
-	}
-	files = times ? json_pack("[s,s]", out, times) : json_pack("[s]", out);
-	return options_json(json_pack("{s:b, s:i, s:o, s:s, s:[i,i,i], s:i, s:[f,f,f], s:s, s:I, s:s}", "ok", 1, "code", 0,
-				      "files", files, "series", s->series, "size", s->n[0], s->n[1], s->n[2], "images",
-				      s->n_images, "voxel_mm", s->spacing[0], s->spacing[1], s->spacing[2], "units", s->units,
-				      "passed_over", (json_int_t)l->n_passed, "warnings", notes));
-}
-
-/* Open the only tomosynthesis of the list. */
-static int open_tomo(const struct list *l, const struct config *config, const double *voxel, struct image_series **ret_series,
-		     char *ret_notes, struct err *err)
-{
-	struct tomo_object *t = NULL;
-	int rc;
-
-	if (l->n > 1)
-		return err_set(err, EBADMSG,
-			       "%zu images, of which %zu are tomosyntheses (%s is the first image): each of these is a volume of "
-			       "its own; "
-			       "export them one by one",
-			       l->n, l->n_tomo, file_name(l->paths[0]));
-	rc = tomo_slices_open(l->paths[0], config, voxel, &t, ret_notes, err);
-	if (rc == 0)
-		rc = image_series_of_tomo(&t, l->paths[0], ret_series, err);
-	if (rc < 0)
-		err_prefix(err, "%s", file_name(l->paths[0]));
-	tomo_object_close(t);
-	return rc;
-}
-
-static int open_series(const struct list *l, const struct config *config, const double *voxel, struct image_series **ret_series,
-		       char *ret_notes, struct err *err)
-{
-	*ret_notes = '\0';
-	if (l->n_tomo > 0)
-		return open_tomo(l, config, voxel, ret_series, ret_notes, err);
-	if (voxel)
-		return err_set(err, EBADMSG, "--voxel is for slices in Hologic SCO objects: PET and CT images have their own");
-	return image_series_open(l->paths, l->n, ret_series, err);
-}
-
-static int export_series(struct options *o, const struct list *l, const struct config *config, const double *voxel,
-			 enum format format, const char *out)
-{
-	char *times = NULL, notes[SLICES_NOTES_SIZE];
-	struct image_series *s = NULL;
-	struct err err = {0};
-	int rc = open_series(l, config, voxel, &s, notes, &err);
-
-	if (rc == 0)
-		rc = folder_create_parent(out, &err);
-	if (rc == 0)
-		rc = format == FORMAT_NIFTI ? export_nifti(s, out, &err) : export_interfile_image(s, out, &err);
-	if (rc == 0 && format == FORMAT_NIFTI)
-		rc = export_nifti_times(s, out, &times, &err);
-	rc = rc == 0 ? report_series(o, s, l, out, times, notes) : options_fail_err(o, &err);
-	free(times);
-	image_series_close(s);
-	return rc;
-}
-
-static int export_projections(struct options *o, const struct list *l, const struct config *config, const char *out)
+static int export_projections(struct options *o, const struct export_files *l, const struct export_request *r)
 {
 	struct export_file files[SINOGRAM_ROLES];
 	struct sinogram *s = NULL;
@@ -274,8 +118,9 @@ static int export_projections(struct options *o, const struct list *l, const str
 	size_t n = 0;
 	int code = CODE_OK;
 
-	if (sinogram_open_raw((const char *const *)l->paths, l->n, config, &s, &err) < 0 || folder_create_parent(out, &err) < 0 ||
-	    export_sinogram(s, out, files, &n, &err) < 0) {
+	if (sinogram_open_raw((const char *const *)l->list[0].paths, l->list[0].n, r->config, &s, &err) < 0 ||
+	    (!r->force && export_sinogram_must_be_new(s, r->out, &err) < 0) || folder_create_parent(r->out, &err) < 0 ||
+	    export_sinogram(s, r->out, files, &n, &err) < 0) {
 		code = options_fail_err(o, &err);
 		goto out;
 	}
@@ -304,7 +149,7 @@ static void list_factors(const struct sinogram *s, char *ret, size_t size)
 				 sinogram_role_name((enum sinogram_role)role));
 }
 
-static int export_list(struct options *o, const struct list *l, const struct config *config, const char *out)
+static int export_list(struct options *o, const struct export_files *l, const struct export_request *r)
 {
 	struct export_petsird report;
 	struct sinogram *s = NULL;
@@ -312,88 +157,172 @@ static int export_list(struct options *o, const struct list *l, const struct con
 	char factors[100];
 	int code = CODE_OK;
 
-	if (sinogram_open_data((const char *const *)l->paths, l->n, config, &s, &err) < 0 ||
-	    folder_create_parent(out, &err) < 0 || export_petsird(s, out, &report, &err) < 0) {
+	if (sinogram_open_data((const char *const *)l->list[0].paths, l->list[0].n, r->config, &s, &err) < 0 ||
+	    (!r->force && export_must_be_new(r->out, &err) < 0) || folder_create_parent(r->out, &err) < 0 ||
+	    export_petsird(s, r->out, &report, &err) < 0) {
 		code = options_fail_err(o, &err);
 		goto out;
 	}
 	list_factors(s, factors, sizeof(factors));
 	if (o->json)
-		code = options_json(json_pack("{s:b, s:i, s:[s], s:I, s:I, s:I, s:s, s:I}", "ok", 1, "code", 0, "files", out,
+		code = options_json(json_pack("{s:b, s:i, s:[s], s:I, s:I, s:I, s:s, s:I}", "ok", 1, "code", 0, "files", r->out,
 					      "prompts", (json_int_t)report.prompts, "delayeds", (json_int_t)report.delayeds,
 					      "blocks", (json_int_t)report.blocks, "not_written", factors, "passed_over",
 					      (json_int_t)l->n_passed));
 	else
-		printf("%s: %llu prompts, %llu delayed events, %zu time block%s%s%s\n", out, (unsigned long long)report.prompts,
-		       (unsigned long long)report.delayeds, report.blocks, plural(report.blocks),
-		       factors[0] ? "; not written: " : "", factors);
+		printf("%s: %llu prompts, %llu delayed events, %zu time block%s%s%s\n", r->out,
+		       (unsigned long long)report.prompts, (unsigned long long)report.delayeds, report.blocks,
+		       plural(report.blocks), factors[0] ? "; not written: " : "", factors);
 out:
 	sinogram_close(s);
 	return code;
 }
 
-static void audit(const struct list *l, const char *out, int code)
+static void audit(const struct export_files *l, const char *out, int code)
 {
 	struct audit_files files = {0};
 
 	if (!audit_is_on())
 		return;
-	for (size_t i = 0; i < l->n; i++)
-		audit_files_add(&files, l->paths[i]);
+	for (size_t v = 0; v < l->n; v++)
+		for (size_t i = 0; i < l->list[v].n; i++)
+			audit_files_add(&files, l->list[v].paths[i]);
 	audit_exported(out, files.list, files.n, code);
 	audit_files_clear(&files);
 }
 
+/* ---- the command line ---- */
+
+static bool parse_slice(const char *text, int *ret)
+{
+	long long v;
+
+	if (!strcmp(text, "all"))
+		*ret = SLICE_ALL;
+	else if (!strcmp(text, "middle"))
+		*ret = 0;
+	else if (options_integer(text, 1, 1000000, &v) < 0)
+		return false;
+	else
+		*ret = (int)v;
+	return true;
+}
+
+static bool parse_window(const char *text, struct picture_choice *c)
+{
+	double level, width;
+	int used = 0;
+
+	c->window = !strcmp(text, "auto") ? WINDOW_AUTO : !strcmp(text, "full") ? WINDOW_FULL : WINDOW_GIVEN;
+	if (c->window != WINDOW_GIVEN)
+		return true;
+	if (sscanf(text, "%lf,%lf%n", &level, &width, &used) != 2 || text[used] || !(fabs(level) < 1e30) || !(width > 0) ||
+	    !(width < 1e30))
+		return false;
+	c->range[0] = level - width / 2;
+	c->range[1] = level + width / 2;
+	return true;
+}
+
+static int word_of(const char *text, const char *const *words)
+{
+	for (int i = 0; words[i]; i++)
+		if (!strcmp(text, words[i]))
+			return i;
+	return -1;
+}
+
+/* Check that the options fit the format and each other; *ret_raw: the input is raw data. */
+static int check_request(const struct options *o, struct export_request *r, int format, bool *ret_raw)
+{
+	const struct picture_choice *c = &r->picture;
+	enum export_format by_name;
+
+	if (!r->out)
+		return options_fail(o, CODE_USAGE, "-o FILE is missing");
+	by_name = format_of(r->out);
+	r->folder = format >= 0;
+	if (r->folder && by_name != EXPORT_NONE)
+		return options_fail(
+			o, CODE_USAGE,
+			"-o %s is the name of a file, which selects the format itself; with --format it must be a folder",
+			r->out);
+	r->format = r->folder ? (enum export_format)(EXPORT_NIFTI + format) : by_name;
+	if (r->format == EXPORT_NONE)
+		return options_fail(o, CODE_USAGE,
+				    "-o %s: the name must end in .nii, .nii.gz, .mha, .mhd, .png, .hv, .hs or .petsird; for a "
+				    "folder state --format",
+				    r->out);
+	*ret_raw = r->format == EXPORT_SINOGRAM || r->format == EXPORT_PETSIRD;
+	if (*ret_raw && (r->voxel || r->suv))
+		return options_fail(o, CODE_USAGE, "--%s is for images, not for raw data", r->voxel ? "voxel" : "suv");
+	if (r->compress && r->format != EXPORT_METAIMAGE)
+		return options_fail(o, CODE_USAGE, "--compress is for .mha and .mhd; .nii.gz and .png are always compressed");
+	if (r->format != EXPORT_PNG &&
+	    (c->plane || c->slice || c->mip || c->window != WINDOW_AUTO || c->image != 1 || c->invert || r->bits))
+		return options_fail(o, CODE_USAGE,
+				    "--plane, --slice, --image, --mip, --window, --bits and --invert are for .png");
+	if (c->mip && c->slice)
+		return options_fail(o, CODE_USAGE, "--mip and --slice exclude each other: a projection is made of all slices");
+	r->picture.bits = r->bits ? 16 : 8;
+	return CODE_OK;
+}
+
 int cmd_export(int argc, char **argv)
 {
-	const char *out = NULL, *config_path = NULL;
-	double voxel[3];
-	bool has_voxel = false;
+	struct export_request r = {.picture = {.image = 1}};
+	const char *config_path = NULL;
 	struct config *config = NULL;
-	struct list list = {0};
+	struct export_files files = {0};
 	struct err err = {0};
-	enum format format;
 	struct options o;
-	bool raw;
-	int id, code;
+	double voxel[3];
+	bool raw = false;
+	int id, code, format = -1;
 
 	options_begin(&o, &spec, argc, argv);
+	o.into = &r;
 	while ((id = options_next(&o)) >= 0) {
+		bool allowed = true;
+
 		if (id == 'o')
-			out = o.value;
+			r.out = o.value;
 		if (id == 'c')
 			config_path = o.value;
-		if (id == OPTION_VOXEL && !(has_voxel = tomo_slices_voxel(o.value, voxel)))
+		if (id == OPTION_VOXEL && (allowed = tomo_slices_voxel(o.value, voxel)))
+			r.voxel = voxel;
+		if (id == OPTION_SLICE)
+			allowed = parse_slice(o.value, &r.picture.slice);
+		if (id == OPTION_WINDOW)
+			allowed = parse_window(o.value, &r.picture);
+		if (id == OPTION_FORMAT)
+			allowed = (format = word_of(o.value, format_names)) >= 0;
+		if (!allowed)
 			return options_refuse(&o, id);
 	}
 	if (id == OPTION_STOP)
 		return o.code;
-	if (!out)
-		return options_fail(&o, CODE_USAGE, "-o FILE is missing");
-	format = format_of(out);
-	if (format == FORMAT_NONE)
-		return options_fail(&o, CODE_USAGE, "-o %s: the name must end in .nii, .hv, .hs or .petsird", out);
-	raw = format == FORMAT_SINOGRAM || format == FORMAT_PETSIRD;
-	if (raw && has_voxel)
-		return options_fail(&o, CODE_USAGE, "--voxel is for images, not for raw data");
-	code = options_config(&o, config_path, &config);
+	code = check_request(&o, &r, format, &raw);
+	if (code == CODE_OK)
+		code = options_config(&o, config_path, &config);
 	if (code != CODE_OK)
 		return code;
+	r.config = config;
 	audit_start(&config->node, AUDIT_DIRECT, "export");
-	if (list_fill(&list, argv + o.first, raw, &err) < 0)
+	if (export_files_find(argv + o.first, raw, &files, &err) < 0)
 		code = options_fail(&o, CODE_INPUT, "%s", err.msg);
-	else if (list.n == 0)
+	else if (files.n == 0)
 		code = options_fail(&o, CODE_INPUT, "no %s among %zu file%s",
-				    raw ? "sinogram object" : "PET, CT or tomosynthesis image", list.n_passed,
-				    plural(list.n_passed));
-	else if (format == FORMAT_SINOGRAM)
-		code = export_projections(&o, &list, config, out);
-	else if (format == FORMAT_PETSIRD)
-		code = export_list(&o, &list, config, out);
+				    raw ? "sinogram object" : "PET, CT or tomosynthesis image", files.n_passed,
+				    plural(files.n_passed));
+	else if (r.format == EXPORT_SINOGRAM)
+		code = export_projections(&o, &files, &r);
+	else if (r.format == EXPORT_PETSIRD)
+		code = export_list(&o, &files, &r);
 	else
-		code = export_series(&o, &list, config, has_voxel ? voxel : NULL, format, out);
-	audit(&list, out, code);
-	list_clear(&list);
+		code = export_images(&o, &r, &files);
+	audit(&files, r.out, code);
+	export_files_clear(&files);
 	config_free(config);
 	return code;
 }

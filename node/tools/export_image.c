@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* export_image.c - see node/tools/export_image.h. A NIfTI-1 file is a header of 348 bytes, four bytes that state that there are
- * no extensions, and the values (https://nifti.nimh.nih.gov/nifti-1). */
+ * no extensions, and the values (https://nifti.nimh.nih.gov/nifti-1); MetaImage: itk.org/Wiki/ITK/MetaIO/Documentation. */
 #include "node/tools/export_image.h"
 
 #include <errno.h>
@@ -14,12 +14,12 @@
 
 #include "dicom/object/attribute.h"
 #include "dicom/object/dicom_tags.h"
-#include "node/base/atomic_file.h"
 #include "node/base/folder.h"
 #include "node/base/version.h"
 #include "node/format/interfile.h"
+#include "node/format/packed_file.h"
 
-static int write_values(const struct image_series *s, struct atomic_file *f, struct err *err)
+static int write_values(const struct image_series *s, struct packed_file *p, struct err *err)
 {
 	size_t bytes = (size_t)s->n[0] * (size_t)s->n[1] * sizeof(float);
 	const float *values = NULL;
@@ -29,9 +29,43 @@ static int write_values(const struct image_series *s, struct atomic_file *f, str
 		for (int k = 0; k < s->n[2] && rc == 0; k++) {
 			rc = image_series_slice(s, i, k, &values, err);
 			if (rc == 0)
-				rc = atomic_file_write(f, values, bytes, err);
+				rc = packed_file_write(p, values, bytes, err);
 		}
 	return rc;
+}
+
+/* Write all values behind what f has; f NULL: only count. ret_bytes: size of what is stored; may be NULL. */
+static int store_values(const struct image_series *s, struct atomic_file *f, enum packing packing, uint64_t *ret_bytes,
+			struct err *err)
+{
+	struct packed_file *p = NULL;
+	int rc = packed_file_open(f, packing, &p, err);
+
+	if (rc == 0)
+		rc = write_values(s, p, err);
+	if (rc == 0)
+		rc = packed_file_finish(p, ret_bytes, err);
+	packed_file_free(p);
+	return rc;
+}
+
+/* ---- names ---- */
+
+static bool ends_in(const char *path, const char *ending)
+{
+	size_t n = strlen(path), e = strlen(ending);
+
+	return n > e && !strcmp(path + n - e, ending);
+}
+
+int export_beside(const char *path, const char *ending, char **ret_name, struct err *err)
+{
+	size_t cut = ends_in(path, ".nii.gz") ? 7 : strlen(strrchr(path, '.') ? strrchr(path, '.') : "");
+
+	if (asprintf(ret_name, "%.*s%s", (int)(strlen(path) - cut), path, ending) >= 0)
+		return 0;
+	*ret_name = NULL;
+	return err_set(err, ENOMEM, "no memory for the name of a file");
 }
 
 /* ---- Interfile ---- */
@@ -66,7 +100,7 @@ int export_interfile_image(const struct image_series *s, const char *path, struc
 	if (rc == 0)
 		rc = atomic_file_open(data, &f, err);
 	if (rc == 0)
-		rc = write_values(s, f, err);
+		rc = store_values(s, f, PACKING_NONE, NULL, err);
 	if (rc == 0) {
 		rc = atomic_file_close(f, err);
 		f = NULL;
@@ -218,23 +252,18 @@ static json_t *describe_times(const struct image_series *s)
 			 duration, "GateDuration", times_of(s, offsetof(struct image_time, live)));
 }
 
-int export_nifti_times(const struct image_series *s, const char *path, char **ret_name, struct err *err)
+int export_times(const struct image_series *s, const char *path, char **ret_name, struct err *err)
 {
 	*ret_name = NULL;
-	if (!is_multiple(s) || strlen(path) < 4)
-		return 0;
-	if (asprintf(ret_name, "%.*s.json", (int)strlen(path) - 4, path) >= 0)
-		return 0;
-	*ret_name = NULL;
-	return err_set(err, ENOMEM, "no memory for the name of a file");
+	return is_multiple(s) ? export_beside(path, ".json", ret_name, err) : 0;
 }
 
-/* Write the times beside the NIfTI file. */
+/* Write the times beside the image. */
 static int write_times(const struct image_series *s, const char *path, struct err *err)
 {
 	json_t *root = describe_times(s);
 	char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL, *name = NULL;
-	int rc = export_nifti_times(s, path, &name, err);
+	int rc = export_times(s, path, &name, err);
 
 	if (rc == 0 && !text)
 		rc = err_set(err, ENOMEM, "no memory for the times of %d images", s->n_images);
@@ -250,10 +279,10 @@ int export_nifti(const struct image_series *s, const char *path, struct err *err
 {
 	uint8_t header[NIFTI_HEADER + 4];
 	struct atomic_file *f = NULL;
+	struct packed_file *p = NULL;
+	enum packing packing = ends_in(path, ".gz") ? PACKING_GZIP : PACKING_NONE;
 	int rc;
 
-	if (strlen(path) < 4)
-		return err_set(err, EINVAL, "the name of the output file is too short");
 	if (s->n_images > INT16_MAX)
 		return err_set(err, EFBIG, "%d images; NIfTI-1 allows at most %d", s->n_images, INT16_MAX);
 	for (int a = 0; a < 3; a++)
@@ -262,13 +291,128 @@ int export_nifti(const struct image_series *s, const char *path, struct err *err
 	fill_nifti(s, header);
 	rc = atomic_file_open(path, &f, err);
 	if (rc == 0)
-		rc = atomic_file_write(f, header, sizeof(header), err);
+		rc = packed_file_open(f, packing, &p, err);
 	if (rc == 0)
-		rc = write_values(s, f, err);
+		rc = packed_file_write(p, header, sizeof(header), err);
+	if (rc == 0)
+		rc = write_values(s, p, err);
+	if (rc == 0)
+		rc = packed_file_finish(p, NULL, err);
+	packed_file_free(p);
 	if (rc == 0 && is_multiple(s)) /* before the rename: without its times, the file that existed stays */
 		rc = write_times(s, path, err);
 	if (rc == 0)
 		return atomic_file_close(f, err);
 	atomic_file_abort(f);
+	return rc;
+}
+
+/* ---- MetaImage ---- */
+
+/* Append numbers with as many digits as are needed to read the same float64 again. */
+static void put_numbers(FILE *f, const char *key, const double *values, int n)
+{
+	fprintf(f, "%s =", key);
+	for (int i = 0; i < n; i++)
+		fprintf(f, " %.17g", values[i] + 0.0); /* no -0 */
+	fputc('\n', f);
+}
+
+/* Write the text of the header. data: name of the file of the values, "LOCAL": behind the header; bytes: their compressed size,
+ * 0: not compressed. The axes of MetaImage are those of DICOM (LPS); the matrix has the direction of one axis after the other. */
+static int describe_metaimage(const struct image_series *s, const char *data, uint64_t bytes, char **ret_text, size_t *ret_n,
+			      struct err *err)
+{
+	bool steps = is_multiple(s) && is_equidistant(s);
+	double spacing[4] = {s->spacing[0], s->spacing[1], s->spacing[2], steps ? s->time[0].duration : 1};
+	double offset[4] = {s->corner[0], s->corner[1], s->corner[2], steps ? s->time[0].start : 0}, centre[4] = {0};
+	const double *axis[3] = {s->across, s->down, s->normal};
+	int n = is_multiple(s) ? 4 : 3;
+	double matrix[16] = {0};
+	FILE *f = open_memstream(ret_text, ret_n);
+
+	if (!f)
+		return err_set(err, ENOMEM, "no memory for a MetaImage header");
+	for (int a = 0; a < 3; a++)
+		memcpy(matrix + (size_t)(a * n), axis[a], 3 * sizeof(double));
+	if (n == 4)
+		matrix[15] = 1;
+	fprintf(f,
+		"ObjectType = Image\nNDims = %d\nComment = tomonode %s, units %s\nBinaryData = True\nBinaryDataByteOrderMSB = "
+		"False\n",
+		n, TOMONODE_VERSION, s->units[0] ? s->units : "none");
+	fprintf(f, "CompressedData = %s\n", bytes ? "True" : "False");
+	if (bytes)
+		fprintf(f, "CompressedDataSize = %llu\n", (unsigned long long)bytes);
+	put_numbers(f, "TransformMatrix", matrix, n * n);
+	put_numbers(f, "Offset", offset, n);
+	put_numbers(f, "CenterOfRotation", centre, n);
+	put_numbers(f, "ElementSpacing", spacing, n);
+	fprintf(f, "DimSize = %d %d %d", s->n[0], s->n[1], s->n[2]);
+	if (n == 4)
+		fprintf(f, " %d", s->n_images);
+	fprintf(f, "\nElementType = MET_FLOAT\nElementDataFile = %s\n", data);
+	if (fclose(f) == 0)
+		return 0;
+	free(*ret_text);
+	*ret_text = NULL;
+	return err_set(err, ENOMEM, "no memory for a MetaImage header");
+}
+
+/* Write the values to the file `data`. */
+static int write_data(const struct image_series *s, const char *data, bool compress, uint64_t *ret_bytes, struct err *err)
+{
+	struct atomic_file *f = NULL;
+	int rc = atomic_file_open(data, &f, err);
+
+	if (rc == 0)
+		rc = store_values(s, f, compress ? PACKING_ZLIB : PACKING_NONE, ret_bytes, err);
+	if (rc == 0)
+		return atomic_file_close(f, err);
+	atomic_file_abort(f);
+	return rc;
+}
+
+int export_metaimage_data(const char *path, bool compress, char **ret_name, struct err *err)
+{
+	*ret_name = NULL;
+	return ends_in(path, ".mha") ? 0 : export_beside(path, compress ? ".zraw" : ".raw", ret_name, err);
+}
+
+int export_metaimage(const struct image_series *s, const char *path, bool compress, struct err *err)
+{
+	char *data = NULL, *text = NULL;
+	struct atomic_file *f = NULL;
+	uint64_t bytes = 0;
+	bool written = false;
+	size_t n = 0;
+	int rc = export_metaimage_data(path, compress, &data, err);
+
+	if (rc == 0 && data) {
+		rc = write_data(s, data, compress, &bytes, err);
+		written = rc == 0;
+	} else if (rc == 0 && compress) {
+		/* compressed twice, because the size is in the header before the values */
+		rc = store_values(s, NULL, PACKING_ZLIB, &bytes, err);
+	}
+	if (rc == 0)
+		rc = describe_metaimage(s, data ? file_name(data) : "LOCAL", compress ? bytes : 0, &text, &n, err);
+	if (rc == 0)
+		rc = atomic_file_open(path, &f, err);
+	if (rc == 0)
+		rc = atomic_file_write(f, text, n, err);
+	if (rc == 0 && !data)
+		rc = store_values(s, f, compress ? PACKING_ZLIB : PACKING_NONE, NULL, err);
+	if (rc == 0 && is_multiple(s))
+		rc = write_times(s, path, err);
+	if (rc == 0) {
+		rc = atomic_file_close(f, err);
+		f = NULL;
+	}
+	atomic_file_abort(f);
+	if (rc < 0 && written)
+		remove(data);
+	free(data);
+	free(text);
 	return rc;
 }

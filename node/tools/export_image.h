@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Write a PET or CT series, or a tomosynthesis, as one float32 file that other programs read. Values are only rescaled: stored
- * value times slope.
+/* Write a PET or CT series, or a tomosynthesis, as float32 that other programs read. Values are only rescaled: stored value
+ * times slope. Files that exist are replaced.
  *
  * Voxels are stored columns fastest, then rows, then slices along row x column direction. For images of this program x points to
  * the patient's left, y to the back, z to the head. */
@@ -13,15 +13,22 @@
  * tomosynthesis, whose axes are not those of the patient. */
 int export_interfile_image(const struct image_series *s, const char *path, struct err *err);
 
-/* Write NIfTI-1 in one file (.nii). The sform gives millimetres in RAS, converted from the DICOM attributes (LPS); cal_min and
- * cal_max are the window of a tomosynthesis.
+/* Write NIfTI-1 in one file, compressed if its name ends in .gz. The sform gives millimetres in RAS, converted from the DICOM
+ * attributes (LPS); cal_min and cal_max are the window of a tomosynthesis or of CT.
  * A series with time frames or gates has four dimensions, with pixdim[4] and toffset in s if all have the same duration and
  * follow each other, else 0; the times are in a file with the same name and the ending .json: FrameTimesStart and FrameDuration
- * (BIDS), or TriggerTime, FrameTime and GateDuration, in s. Files that exist are replaced; if the times cannot be
- * written, the NIfTI file stays as it was. */
+ * (BIDS), or TriggerTime, FrameTime and GateDuration, in s. If the times cannot be written, the NIfTI file stays as it was. */
 int export_nifti(const struct image_series *s, const char *path, struct err *err);
 
+/* Write MetaImage: .mha has the values behind its header, .mhd in a file beside it (.raw, compressed .zraw), in LPS. Of time
+ * frames or gates the fourth dimension is as in NIfTI, with the spacing 1 where NIfTI has 0, and the times in a .json file. */
+int export_metaimage(const struct image_series *s, const char *path, bool compress, struct err *err);
+
 /* Name the file of the times; NULL: the series has none. The caller frees *ret_name. */
-int export_nifti_times(const struct image_series *s, const char *path, char **ret_name, struct err *err);
+int export_times(const struct image_series *s, const char *path, char **ret_name, struct err *err);
+/* Name the file of a MetaImage's values; NULL: they are behind the header. */
+int export_metaimage_data(const char *path, bool compress, char **ret_name, struct err *err);
+/* Name the file beside `path` with another ending (.nii.gz is one ending). */
+int export_beside(const char *path, const char *ending, char **ret_name, struct err *err);
 
 #endif

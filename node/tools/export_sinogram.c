@@ -12,6 +12,7 @@
 #include "dicom/object/dicom_tags.h"
 #include "node/base/atomic_file.h"
 #include "node/base/folder.h"
+#include "node/tools/export_files.h"
 
 /* ---- files ---- */
 
@@ -57,6 +58,23 @@ static int export_role(const struct sinogram *s, enum sinogram_role role, const 
 	}
 	free(bytes);
 	free(renamed);
+	return rc;
+}
+
+int export_sinogram_must_be_new(const struct sinogram *s, const char *path, struct err *err)
+{
+	char header[4096], data[4096];
+	int rc = 0;
+
+	for (int role = 1; role <= SINOGRAM_ROLES && rc == 0; role++) {
+		if (!s->part[role].present)
+			continue;
+		rc = name_files(s, path, (enum sinogram_role)role, header, data, err);
+		if (rc == 0)
+			rc = export_must_be_new(header, err);
+		if (rc == 0)
+			rc = export_must_be_new(data, err);
+	}
 	return rc;
 }
 

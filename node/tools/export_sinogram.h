@@ -17,4 +17,7 @@ struct export_file {
 int export_sinogram(const struct sinogram *s, const char *path, struct export_file ret_file[SINOGRAM_ROLES], size_t *ret_n,
 		    struct err *err);
 
+/* EEXIST: one of the files that export_sinogram() would write exists. */
+int export_sinogram_must_be_new(const struct sinogram *s, const char *path, struct err *err);
+
 #endif

@@ -145,6 +145,25 @@ static int count_images(struct reading *r, const struct dicom_item *root, struct
 	return rc;
 }
 
+/* Take the window of CT (PS3.3 C.11.2.1.2); the slices of PET may each have their own. */
+static void read_window(struct image_series *s, const struct dicom_item *root)
+{
+	char function[17] = "";
+	double centre, width;
+
+	s->window[0] = s->window[1] = NAN;
+	if (is_pet(root) || dicom_get_double(root, TAG_WINDOW_CENTER, 0, &centre, NULL) != 1 ||
+	    dicom_get_double(root, TAG_WINDOW_WIDTH, 0, &width, NULL) != 1 || !(width > 0))
+		return;
+	dicom_get_text(root, TAG_VOI_LUT_FUNCTION, function, sizeof(function), NULL);
+	if (strcmp(function, "LINEAR_EXACT") != 0) { /* LINEAR, the default: for integers */
+		centre -= 0.5;
+		width -= 1;
+	}
+	s->window[0] = centre - width / 2;
+	s->window[1] = centre + width / 2;
+}
+
 /* Take the properties that all objects must share from the first object. */
 static int begin_series(struct reading *r, const struct dicom_item *root, const struct plane *p, struct err *err)
 {
@@ -164,7 +183,7 @@ static int begin_series(struct reading *r, const struct dicom_item *root, const 
 	memcpy(s->frame_of_reference, p->frame_of_reference, sizeof(s->frame_of_reference));
 	s->ct = !is_pet(root);
 	memcpy(s->units, p->units, sizeof(s->units));
-	s->window[0] = s->window[1] = NAN;
+	read_window(s, root);
 	s->duration = dicom_get_double(root, TAG_ACTUAL_FRAME_DURATION, 0, &ms, NULL) == 1 && ms > 0 ? ms / 1000 : NAN;
 	/* a CT series may hold several acquisitions, or part of one: its number is only used to detect a single slice */
 	r->count_tag = is_pet(root) ? TAG_NUMBER_OF_SLICES : TAG_IMAGES_IN_ACQUISITION;
@@ -494,6 +513,18 @@ struct image_series *image_series_close(struct image_series *s)
 		free(s);
 	}
 	return NULL;
+}
+
+void image_series_scale(struct image_series *s, double factor, const char *units)
+{
+	/* the slices that are used need not be the first ones */
+	for (size_t k = 0; k < (size_t)s->n[2] * (size_t)s->n_images; k++) {
+		float *values = s->values + s->order[k] * (size_t)s->n[0] * (size_t)s->n[1];
+
+		for (size_t i = 0; i < (size_t)s->n[0] * (size_t)s->n[1]; i++)
+			values[i] = (float)(values[i] * factor);
+	}
+	snprintf(s->units, sizeof(s->units), "%s", units);
 }
 
 int image_series_slice(const struct image_series *s, int image, int k, const float **ret_values, struct err *err)

@@ -31,7 +31,7 @@ struct image_series {
 	double normal[3];	  /* of increasing slice index: across x down; of a tomosynthesis also against it */
 	double corner[3];	  /* centre of the first pixel of slice 0, mm */
 	double duration;	  /* of the acquisition, s; NaN: unknown */
-	double window[2];	  /* values between which a tomosynthesis is displayed grey; NaN: not in the objects */
+	double window[2];	  /* values between which a tomosynthesis or CT is displayed grey; NaN: not in the objects */
 	float *values;		  /* slices in the order of the files; of a tomosynthesis one slice, the last that was read */
 	size_t *order;		  /* [image][slice]: index of its values in the order of the files */
 	char name[256];		  /* of the file of a tomosynthesis, for messages */
@@ -45,6 +45,9 @@ int image_series_open(char *const *paths, size_t n, struct image_series **ret_se
  * the slices do not have one distance, or it is unknown. */
 int image_series_of_tomo(struct tomo_object **tomo, const char *path, struct image_series **ret_series, struct err *err);
 struct image_series *image_series_close(struct image_series *s); /* takes NULL, returns NULL */
+
+/* Multiply all values of PET or CT; their unit is then `units`. */
+void image_series_scale(struct image_series *s, double factor, const char *units);
 
 /* Read the values of slice k of an image, columns fastest; they are valid until the next call. */
 int image_series_slice(const struct image_series *s, int image, int k, const float **ret_values, struct err *err);

@@ -131,7 +131,7 @@ def exported(folder, objects, n):
     os.mkdir(kept[:-3] + "json")
     with open(kept, "w", encoding="ascii") as f:
         f.write("of another command")
-    h.run(h.TOMONODE, "export", "-o", kept, *paths, code=1)
+    h.run(h.TOMONODE, "export", "--force", "-o", kept, *paths, code=1)
     with open(kept, encoding="ascii") as f:
         check(f.read() == "of another command" and not os.path.exists(kept + ".part"), "without its times, no file is replaced")
     for tag, value, part in (("ImageIndex", 3 * n + 1, f"(0054,1330) is {3 * n + 1}; allowed: 1 to {3 * n}"), ("ImageIndex", 0, "is 0; allowed"),
@@ -141,7 +141,7 @@ def exported(folder, objects, n):
         d = pydicom.dcmread(paths[0])
         setattr(d, tag, value)
         d.save_as(os.path.join(folder, "bad.dcm"))
-        p = h.run(h.TOMONODE, "export", "-o", nii, os.path.join(folder, "bad.dcm"), *paths[1:], code=4)
+        p = h.run(h.TOMONODE, "export", "--force", "-o", nii, os.path.join(folder, "bad.dcm"), *paths[1:], code=4)
         check(part in p.stderr, f"'{p.stderr}' does not contain '{part}'")
     p = h.run(h.TOMONODE, "export", "-o", os.path.join(folder, "x.hv"), *paths, code=4)
     check("the series has 3 images (DYNAMIC); Interfile has one" in p.stderr, p.stderr)

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* export_files.c - see node/tools/export_files.h. */
+#include "node/tools/export_files.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fts.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "dicom/object/dicom_tags.h"
+#include "node/base/folder.h"
+#include "node/sinogram/sinogram.h"
+#include "node/tools/image_series.h"
+
+#define FILES_MAX 100000
+
+/* What a file is; NONE: nothing to export. */
+enum is { IS_NONE, IS_SINOGRAM, IS_IMAGE, IS_TOMO };
+
+struct object {
+	enum is is;
+	char uid[DICOM_UID_SIZE], name[160 - DICOM_UID_SIZE - 1];
+};
+
+/* ---- one file ---- */
+
+static bool is_one_of(const char *found, const char *first, const char *second)
+{
+	return !strcmp(found, first) || !strcmp(found, second);
+}
+
+/* Append a word to a name, "_" before it, with "-" for each run of characters that are not allowed in a name. */
+static void append_word(char *name, size_t size, const char *word)
+{
+	size_t n = strlen(name);
+	bool gap = false;
+
+	if (n > 0 && n + 2 < size)
+		name[n++] = '_';
+	for (size_t begin = n; *word && n + 3 < size; word++) {
+		bool allowed = isalnum((unsigned char)*word) || strchr("._+-", *word);
+
+		if (allowed && gap && n > begin)
+			name[n++] = '-';
+		if (allowed)
+			name[n++] = *word;
+		gap = !allowed;
+	}
+	while (n > 0 && name[n - 1] == '_')
+		n--;
+	name[n] = '\0';
+}
+
+static void name_object(const struct dicom_item *root, struct object *o)
+{
+	static const uint32_t tags[] = {TAG_MODALITY, TAG_SERIES_NUMBER, TAG_SERIES_DESCRIPTION};
+
+	for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++) {
+		char text[257] = "";
+
+		if (dicom_get_utf8(root, tags[i], text, sizeof(text), NULL) == 1)
+			append_word(o->name, sizeof(o->name), text);
+	}
+	if (o->name[0] == '.' || !o->name[0]) /* a hidden file, or none */
+		snprintf(o->name, sizeof(o->name), "series");
+}
+
+static int read_object(const char *path, struct object *ret, struct err *err)
+{
+	FILE *f = fopen(path, "rb");
+	char mark[4] = "", found[DICOM_UID_SIZE] = "";
+	struct dicom_file *file = NULL;
+	bool dicom = f && !fseek(f, 128, SEEK_SET) && fread(mark, 1, 4, f) == 4 && !memcmp(mark, "DICM", 4);
+	const struct dicom_item *root;
+	int rc;
+
+	*ret = (struct object){.is = IS_NONE};
+	if (f)
+		fclose(f);
+	if (!dicom)
+		return 0;
+	rc = dicom_open(path, &file, err);
+	if (rc < 0)
+		return err_prefix(err, "%s", file_name(path));
+	root = dicom_root(file);
+	dicom_get_text(root, TAG_SOP_CLASS_UID, found, sizeof(found), NULL);
+	ret->is = is_one_of(found, PET_IMAGE_CLASS, CT_IMAGE_CLASS)	     ? IS_IMAGE
+		  : is_one_of(found, SINOGRAM_CLASS, SINOGRAM_SIEMENS_CLASS) ? IS_SINOGRAM
+		  : tomo_object_is(root)				     ? IS_TOMO
+									     : IS_NONE;
+	if (ret->is == IS_IMAGE || ret->is == IS_TOMO) {
+		uint32_t tag = ret->is == IS_TOMO ? TAG_SOP_INSTANCE_UID : TAG_SERIES_INSTANCE_UID;
+
+		dicom_get_text(root, tag, ret->uid, sizeof(ret->uid), NULL);
+		name_object(root, ret);
+	}
+	dicom_close(file);
+	return 0;
+}
+
+/* ---- volumes ---- */
+
+/* Make room for one more element of an array with n elements, which grows by doubling. NULL: no memory; `list` is as before. */
+static void *grown(void *list, size_t n, size_t size, struct err *err)
+{
+	void *more = n & (n - 1) ? list : realloc(list, (n ? 2 * n : 1) * size);
+
+	if (!more)
+		err_set(err, ENOMEM, "no memory for a list of %zu files", n + 1);
+	return more;
+}
+
+/* Find the volume of an object, or append it. */
+static int volume_of(struct export_files *f, const struct object *o, struct export_volume **ret, struct err *err)
+{
+	struct export_volume *list;
+
+	for (size_t i = f->n; i-- > 0;)
+		if (!strcmp(f->list[i].uid, o->uid) && f->list[i].tomo == (o->is == IS_TOMO)) {
+			*ret = &f->list[i];
+			return 0;
+		}
+	list = grown(f->list, f->n, sizeof(*f->list), err);
+	if (!list)
+		return -ENOMEM;
+	f->list = list;
+	*ret = &f->list[f->n++];
+	**ret = (struct export_volume){.tomo = o->is == IS_TOMO};
+	memcpy((*ret)->uid, o->uid, sizeof(o->uid));
+	snprintf((*ret)->name, sizeof((*ret)->name), "%s", o->name);
+	return 0;
+}
+
+static int add_file(struct export_files *f, const char *path, bool raw, struct err *err)
+{
+	struct export_volume *v = NULL;
+	struct object o;
+	char **list;
+	int rc = read_object(path, &o, err);
+
+	if (rc < 0)
+		return rc;
+	if (o.is == IS_NONE || (o.is == IS_SINOGRAM) != raw) {
+		f->n_passed++;
+		return 0;
+	}
+	if (f->n_files == FILES_MAX)
+		return err_set(err, E2BIG, "more than %d files", FILES_MAX);
+	rc = volume_of(f, &o, &v, err);
+	if (rc < 0)
+		return rc;
+	list = grown(v->paths, v->n, sizeof(*v->paths), err);
+	if (!list)
+		return -ENOMEM;
+	v->paths = list;
+	v->paths[v->n] = strdup(path);
+	if (!v->paths[v->n])
+		return err_set(err, ENOMEM, "no memory for a path");
+	v->n++;
+	f->n_files++;
+	return 0;
+}
+
+/* Append the UID where two volumes have the same name, also if only the case differs. */
+static void make_names_unique(struct export_files *f)
+{
+	bool *same = calloc(f->n + 1, sizeof(*same));
+
+	for (size_t i = 0; i < f->n; i++)
+		for (size_t k = 0; k < f->n && same; k++)
+			same[i] |= k != i && !strcasecmp(f->list[i].name, f->list[k].name);
+	for (size_t i = 0; i < f->n; i++) {
+		if (!same || same[i]) /* without memory for the comparison all have it */
+			append_word(f->list[i].name, sizeof(f->list[i].name), f->list[i].uid);
+	}
+	free(same);
+}
+
+static int by_name(const FTSENT **a, const FTSENT **b)
+{
+	return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+int export_files_find(char *const *paths, bool raw, struct export_files *ret_files, struct err *err)
+{
+	FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_COMFOLLOW, by_name);
+	FTSENT *entry;
+	int rc = 0;
+
+	if (!fts)
+		return err_set(err, errno, "cannot read the folders: %s", strerror(errno));
+	while (rc >= 0 && (entry = fts_read(fts))) {
+		if (entry->fts_info == FTS_F)
+			rc = add_file(ret_files, entry->fts_path, raw, err);
+		else if (entry->fts_info == FTS_NS || entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR)
+			rc = err_set(err, ENOENT, "%s: %s", entry->fts_path, strerror(entry->fts_errno));
+	}
+	fts_close(fts);
+	make_names_unique(ret_files);
+	return rc;
+}
+
+void export_files_clear(struct export_files *f)
+{
+	for (size_t i = 0; i < f->n; i++) {
+		for (size_t k = 0; k < f->list[i].n; k++)
+			free(f->list[i].paths[k]);
+		free(f->list[i].paths);
+	}
+	free(f->list);
+	*f = (struct export_files){0};
+}
+
+int export_must_be_new(const char *path, struct err *err)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 ? err_set(err, EEXIST, "%s exists; --force replaces it", path) : 0;
+}

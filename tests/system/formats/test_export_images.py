@@ -1,0 +1,317 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""`tomonode export` to NIfTI, MetaImage and PNG: PET, CT and tomosynthesis, with oblique axes, voxel by voxel in patient space against
+pydicom and dcm2niix; pictures against numpy; several series at once; what is refused."""
+import glob
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+try:
+    import numpy as np
+    import pydicom
+    from PIL import Image
+except ImportError:
+    print("skipped: pydicom, numpy and PIL are not installed")
+    sys.exit(77)
+from tools import pet_tools as t
+from tools import volume_tools as v
+
+
+def check(what, message):
+    if not what:
+        raise AssertionError(message)
+
+
+def results(folder):
+    """A series or object of each kind: its files and its volume."""
+    made = {}
+    for name, simulate, recon in (
+            ("pet", ("pet", "--scanner", "small", "--phantom", "f-shape", "--noise-free", "--attenuation"), ("--protocol", "pet-mlem", "--set",
+             "iterations=4", "--set", "matrix=40")),
+            ("ct", ("parallel", "--size", "64", "--slices", "9", "--slice", "2.5", "--taper", "0.5", "--offset", "3", "--position", "FFP"), ()),
+            ("dbt", ("dbt", "--detector", "300x400", "--views", "7", "--view", "MLO", "--side", "R", "--i0", "1000"), ())):
+        source, out = os.path.join(folder, name + "-in"), os.path.join(folder, name)
+        t.run("simulate", *simulate, "-o", source)
+        t.run("recon", "-o", out, "--device", "cpu", *recon, source)
+        made[name] = sorted(glob.glob(os.path.join(out, "*.dcm")))
+    for name, angles in (("pet", (20, -35, 50)), ("ct", (-10, 25, 160))):
+        v.turn([pydicom.dcmread(p) for p in made[name]], angles)
+    return {name: (paths, v.of_tomosynthesis(paths[0]) if name == "dbt" else v.of_slices([pydicom.dcmread(p) for p in paths]))
+            for name, paths in made.items()}
+
+
+def volumes(folder, made):
+    """The same values at the same places of the patient in every format."""
+    for name, (paths, wanted) in made.items():
+        for ending, options in (("nii", ()), ("nii.gz", ()), ("mha", ()), ("mhd", ()), ("mha", ("--compress",)), ("mhd", ("--compress",))):
+            path = os.path.join(folder, "new", name + "".join(options), "image." + ending)
+            said = json.loads(t.run("export", "--json", "-o", path, *options, *paths[::-1]).stdout)
+            check(all(os.path.exists(f) for f in said["files"]) and len(said["files"]) == 1 + (ending == "mhd"), said)
+            (v.of_nifti if "nii" in ending else v.of_metaimage)(path).same_as(wanted)
+    units = {name: json.loads(t.run("export", "--json", "-o", os.path.join(folder, "units", name + ".mha"), *paths).stdout)["units"]
+             for name, (paths, _) in made.items()}
+    check(units["pet"] == "BQML" and units["dbt"] == "/mm", units)
+    check(0.02 < np.percentile(made["dbt"][1].values, 90) < 0.1, "a tomosynthesis is in 1/mm")
+
+
+def real_world(path):
+    shared = pydicom.dcmread(path, stop_before_pixels=True).SharedFunctionalGroupsSequence[0]
+    return shared.RealWorldValueMappingSequence[0]
+
+
+def dcm2niix(folder, made):
+    """Another program's conversion of the same objects."""
+    if not shutil.which("dcm2niix"):
+        print("dcm2niix is not installed: not compared")
+        return
+    for name, (paths, _) in made.items():
+        out = os.path.join(folder, "dcm2niix")
+        os.makedirs(out, exist_ok=True)
+        subprocess.run(["dcm2niix", "-z", "y", "-f", name, "-o", out, os.path.dirname(paths[0])], check=True, stdout=subprocess.DEVNULL)
+        other = v.of_nifti(os.path.join(out, name + ".nii.gz"))
+        if name == "dbt":  # dcm2niix does not use the Real World Value Mapping
+            other.values = other.values * float(real_world(paths[0]).RealWorldValueSlope)
+        ours = os.path.join(folder, "new", name, "image.nii.gz")
+        v.of_nifti(ours).same_as(other)
+        print(f"{name}: {other.values.size} voxels as in dcm2niix's file")
+
+
+# ---- pictures ----
+
+def read_png(path):
+    with Image.open(path) as image:
+        check(image.mode in ("L", "I;16", "I"), image.mode)
+        return np.array(image).astype(int), image.info.get("dpi")
+
+
+def plane_of(volume, plane):
+    """The volume as [plane, row, column] of pictures, with the size of a voxel in these directions."""
+    size = np.linalg.norm(volume.matrix[:, :3], axis=0)
+    if plane == "stored":
+        return volume.values, size[::-1]
+    cosines = volume.matrix[:, :3] / size
+    by_axis = []  # for left, back, head: the voxel axis (column, row, slice), and its sign
+    left = [0, 1, 2]
+    for c in sorted(range(3), key=lambda c: -np.abs(cosines[c]).max()):  # the clearest first
+        a = max(left, key=lambda a: abs(cosines[c, a]))
+        left.remove(a)
+        by_axis.append((c, a, np.sign(cosines[c, a])))
+    axis = {c: (a, sign) for c, a, sign in by_axis}
+    order = {"axial": ((2, 1), (1, 1), (0, 1)), "coronal": ((1, 1), (2, -1), (0, 1)), "sagittal": ((0, 1), (2, -1), (1, 1))}[plane]
+    values = volume.values.transpose([2 - axis[c][0] for c, _ in order])
+    flip = tuple(slice(None, None, int(axis[c][1] * sign)) for c, sign in order)
+    return values[flip], np.array([size[axis[c][0]] for c, _ in order])
+
+
+def scaled(picture, size):
+    """Square pixels: linear interpolation between the centres of voxels."""
+    pixel = min(size)
+    for a in (0, 1):
+        n = picture.shape[a]
+        at = np.clip((np.arange(round(n * size[a] / pixel)) + 0.5) * pixel / size[a] - 0.5, 0, n - 1)
+        picture = np.apply_along_axis(lambda line, at=at, n=n: np.interp(at, np.arange(n), line), a, picture)
+    return picture
+
+
+def grey(values, window, top):
+    return np.clip((values - window[0]) / (window[1] - window[0]), 0, 1) * top
+
+
+def pictures(folder, made):
+    """Every plane of every kind, computed again with numpy; slices, projection, window, depth, inverted."""
+    out = os.path.join(folder, "picture.png")
+    for name, (paths, volume) in made.items():
+        top = volume.values.max()
+        for plane in ("stored", "axial", "coronal", "sagittal"):
+            stack, size = plane_of(volume, plane)
+            n = len(stack)
+            pixel = min(size[1:])
+            for options, wanted, window, most in (
+                    ((), stack[n // 2], None, 255),
+                    (("--slice", "2", "--window", f"{top / 3},{top / 2}"), stack[1], (top / 12, top * 7 / 12), 255),
+                    (("--slice", str(n), "--bits", "16", "--window", "full"), stack[-1], (volume.values.min(), top), 65535),
+                    (("--mip", "--bits", "16", "--window", "full"), stack.max(0), (stack.max(0).min(), top), 65535)):
+                said = json.loads(t.run("export", "--json", "--force", "-o", out, "--plane", plane, *options, *paths).stdout)
+                window = window or said["picture"]["grey"]
+                found, dpi = read_png(out)
+                computed = grey(scaled(wanted, size[1:]), window, most)
+                check(found.shape == computed.shape, f"{name} {plane} {options}: {found.shape}, not {computed.shape}")
+                worst = np.abs(found - computed).max()
+                check(worst < 0.5 + most * 2e-5, f"{name} {plane} {options}: grey levels differ by {worst}")
+                check(np.allclose(dpi, round(1000 / pixel) * 0.0254), f"{dpi} dots per inch at {pixel} mm")  # stored per metre
+    inverted = os.path.join(folder, "inverted.png")
+    t.run("export", "--force", "-o", out, *made["dbt"][0])
+    t.run("export", "-o", inverted, "--invert", *made["dbt"][0])
+    check(np.abs(read_png(out)[0] + read_png(inverted)[0] - 255).max() <= 1, "--invert")
+
+
+def windows(folder, made):
+    """auto: of a tomosynthesis and CT the window of the object, of PET most values."""
+    out = os.path.join(folder, "auto.png")
+
+    def range_of(*args):
+        return json.loads(t.run("export", "--json", "--force", "-o", out, *args).stdout)["picture"]["grey"]
+
+    first = pydicom.dcmread(made["ct"][0][0], stop_before_pixels=True)
+    centre, width = float(first.WindowCenter), float(first.WindowWidth)
+    check(np.allclose(range_of(*made["ct"][0]), (centre - width / 2, centre + width / 2)), "CT")
+    values = made["pet"][1].values
+    low, high = range_of(*made["pet"][0])
+    check((values <= low).mean() >= 0.02 and abs((values <= high).mean() - 0.995) < 2e-4, "PET")
+    d = pydicom.dcmread(made["dbt"][0][0], stop_before_pixels=True).SharedFunctionalGroupsSequence[0]
+    centre, width = (float(np.ravel(getattr(d.FrameVOILUTSequence[0], k))[0]) for k in ("WindowCenter", "WindowWidth"))
+    slope = float(real_world(made["dbt"][0][0]).RealWorldValueSlope)
+    wanted = slope * (centre - 0.5 - (width - 1) / 2), slope * (centre - 0.5 + (width - 1) / 2)  # PS3.3 C.11.2.1.2.1
+    check(np.allclose(range_of(*made["dbt"][0]), wanted, atol=1e-9), f"tomosynthesis: not {wanted}")
+
+
+def upright(folder, made):
+    """The F of the phantom: its head is at the top of a coronal picture, its front at the top of an axial one (from truth.json, not from
+    the objects): here with a patient that lies prone, feet first."""
+    source, out = os.path.join(folder, "prone-in"), os.path.join(folder, "prone")
+    truth = t.simulate(source, "--phantom", "f-shape", "--noise-free", "--position", "FFP")
+    paths = t.reconstruct(out, source, settings=("iterations=6", "matrix=48")).paths
+    volume = v.of_slices([pydicom.dcmread(p) for p in paths])
+    for plane, columns, rows in (("axial", 0, (1, 1)), ("coronal", 0, (2, -1)), ("sagittal", 1, (2, -1))):
+        path = os.path.join(folder, plane + "-f.png")
+        said = json.loads(t.run("export", "--json", "-o", path, "--plane", plane, "--mip", *paths).stdout)
+        found = read_png(path)[0]
+        pixel = said["picture"]["pixel_mm"]
+        stack, _ = plane_of(volume, plane)
+        through = [a for a in range(3) if a not in (columns, rows[0])][0]
+        corner = volume.matrix @ [*((np.array(volume.values.shape[::-1]) - 1) / 2), 1]  # the middle
+        x = corner[columns] + (np.arange(found.shape[1]) - (found.shape[1] - 1) / 2) * pixel
+        y = corner[rows[0]] + rows[1] * (np.arange(found.shape[0]) - (found.shape[0] - 1) / 2) * pixel
+        z = corner[through] + (np.arange(len(stack)) - (len(stack) - 1) / 2) * 3.3
+        lps = np.zeros((len(z), len(y), len(x), 3))
+        lps[..., columns], lps[..., rows[0]], lps[..., through] = x[None, None, :], y[None, :, None], z[:, None, None]
+        wanted = t.truth_values(truth, lps).max(0)
+        score = [np.corrcoef(found.ravel(), m.ravel())[0, 1] for m in (wanted, wanted[::-1], wanted[:, ::-1], wanted[::-1, ::-1])]
+        check(score[0] > 0.8 and score[0] > max(score[1:]) + 0.05, f"{plane}: {score}")
+
+
+def several(folder, made):
+    """A folder with everything: one file of each series, names from the headers, nothing mixed, nothing overwritten."""
+    mixed = os.path.join(folder, "mixed")
+    os.mkdir(mixed)
+    twin = pydicom.uid.generate_uid()[:50] + "1"
+    for name, (paths, _) in made.items():
+        for k, path in enumerate(paths):
+            shutil.copy(path, os.path.join(mixed, f"{k}-{name}"))
+            if name == "pet":  # a second series with the same description and number, of another patient
+                d = pydicom.dcmread(path)
+                d.SeriesInstanceUID, d.SOPInstanceUID, d.PatientID = twin, f"{twin}.{k}", "another"
+                d.RescaleSlope = float(d.RescaleSlope) / 2
+                d.save_as(os.path.join(mixed, f"{k}-twin"))
+    with open(os.path.join(mixed, "notes.txt"), "w", encoding="ascii") as f:
+        f.write("no object")
+    out = os.path.join(folder, "there", "not")
+    for form, ending, read in (("nifti", "nii.gz", v.of_nifti), ("metaimage", "mha", v.of_metaimage)):
+        said = json.loads(t.run("export", "--json", "--format", form, "-o", out, mixed).stdout)
+        names = {os.path.basename(f["files"][0]): f for f in said["volumes"]}
+        check(said["ok"] and len(names) == 4 and said["passed_over"] == 1 and not said["failed"], said)
+        check(all(n.startswith(("PT_", "CT_", "MG_")) and n.endswith("." + ending) for n in names), names)
+        pet = made["pet"][1]
+        for name, one in names.items():
+            found = read(os.path.join(out, name))
+            if one["series"] == twin:
+                check(twin in name, name)
+                found.same_as(v.Volume(pet.values / 2, pet.matrix))
+            else:
+                found.same_as(made[{"PT": "pet", "CT": "ct", "MG": "dbt"}[name[:2]]][1])
+    before = {f: os.stat(os.path.join(out, f)).st_mtime_ns for f in os.listdir(out)}
+    done = t.run("export", "--format", "nifti", "-o", out, mixed, ok=(1,))
+    check(done.stderr.count("exists; --force replaces it") == 4 and "4 of 4 volumes failed" in done.stderr, done.stderr)
+    check(before == {f: os.stat(os.path.join(out, f)).st_mtime_ns for f in os.listdir(out)}, "nothing is touched")
+    t.run("export", "--force", "--format", "nifti", "-o", out, mixed)
+    check(before != {f: os.stat(os.path.join(out, f)).st_mtime_ns for f in os.listdir(out)}, "--force")
+    shutil.copy(os.path.join(mixed, "3-ct"), os.path.join(folder, "hidden"))
+    os.remove(os.path.join(mixed, "3-ct"))  # one incomplete series does not stop the others
+    done = t.run("export", "--json", "--format", "nifti", "-o", os.path.join(folder, "partly"), mixed, ok=(4,))
+    said = json.loads(done.stdout)
+    check(not said["ok"] and len(said["volumes"]) == 3 and len(said["failed"]) == 1 and "slices are missing" in said["failed"][0]["error"], said)
+    done = t.run("export", "-o", os.path.join(folder, "one.nii"), mixed, ok=(4,))
+    check("4 volumes among" in done.stderr and "--format FORMAT -o FOLDER" in done.stderr, done.stderr)
+    d = pydicom.dcmread(made["ct"][0][2])  # one patient's slice in another's series
+    d.PatientID, d.PatientName = "another", "Another^One"
+    stranger = os.path.join(folder, "stranger.dcm")
+    d.save_as(stranger)
+    done = t.run("export", "-o", os.path.join(folder, "one.nii"), stranger, *(p for k, p in enumerate(made["ct"][0]) if k != 2), ok=(4,))
+    check("not of one patient" in done.stderr, done.stderr)
+    check(not os.path.exists(os.path.join(folder, "one.nii")), "nothing is written")
+
+
+def suv(folder, made):
+    """--suv against the pseudo-code of QIBA; what has no SUV says why."""
+    paths, volume = made["pet"]
+    out = os.path.join(folder, "suv.nii.gz")
+    factor = t.suv_factor(pydicom.dcmread(paths[0]))
+    said = json.loads(t.run("export", "--json", "--suv", "-o", out, *paths).stdout)
+    check(factor and said["units"] == "GML", said)
+    v.of_nifti(out).same_as(v.Volume(volume.values * factor, volume.matrix))
+    for name in ("ct", "dbt"):
+        done = t.run("export", "--suv", "-o", os.path.join(folder, "none.nii"), *made[name][0], ok=(4,))
+        check("is not PET" in done.stderr, done.stderr)
+    d = pydicom.dcmread(paths[0])
+    d.PatientWeight = None
+    other = os.path.join(folder, "weightless.dcm")
+    d.save_as(other)
+    done = t.run("export", "--suv", "-o", os.path.join(folder, "none.nii"), other, *paths[1:], ok=(4,))
+    check("--suv: " in done.stderr and "(0010,1030)" in done.stderr, done.stderr)
+
+
+def refused(folder, made):
+    paths, out = made["pet"][0], os.path.join(folder, "refused.png")
+    for args, code, words in (
+            (("-o", out, "--slice", "99", *paths), 4, "--slice 99: there are 15 slices"),
+            (("-o", out, "--image", "2", *paths), 4, "--image 2: the series has 1 image"),
+            (("-o", out, "--slice", "0", *paths), 2, "--slice 0 is not allowed"),
+            (("-o", out, "--window", "1,0", *paths), 2, "--window 1,0 is not allowed"),
+            (("-o", out, "--window", "atuo", *paths), 2, "--window atuo is not allowed"),
+            (("-o", out, "--plane", "coronel", *paths), 2, "coronal"),
+            (("-o", out, "--bits", "12", *paths), 2, "--bits 12 is not allowed"),
+            (("-o", out, "--mip", "--slice", "3", *paths), 2, "exclude each other"),
+            (("-o", out, "--compress", *paths), 2, "--compress is for"),
+            (("-o", out[:-3] + "nii", "--mip", *paths), 2, "are for .png"),
+            (("-o", out[:-3] + "hs", "--suv", *paths), 2, "not for raw data"),
+            (("-o", out, "--format", "png", *paths), 2, "must be a folder"),
+            (("-o", out[:-4], *paths), 2, "for a folder state --format"),
+            (("-o", out[:-4], "--format", "tiff", *paths), 2, "--format tiff is not allowed")):
+        done = t.run("export", *args, ok=(code,))
+        check(words in done.stderr, f"'{words}' is not in: {done.stderr}")
+    check(not glob.glob(os.path.join(folder, "refused*")), "a refusal leaves nothing")
+
+
+def all_slices(folder, made):
+    paths, volume = made["dbt"]
+    out = os.path.join(folder, "slices", "s.png")
+    said = json.loads(t.run("export", "--json", "-o", out, "--slice", "all", "--plane", "axial", *paths).stdout)
+    stack, size = plane_of(volume, "axial")
+    check(len(said["files"]) == len(stack) and said["files"][0].endswith("s-0001.png"), said["files"])
+    for k in (0, len(stack) // 3, len(stack) - 1):
+        computed = grey(scaled(stack[k], size[1:]), said["picture"]["grey"], 255)
+        check(np.abs(read_png(said["files"][k])[0] - computed).max() < 0.51, f"slice {k + 1}")
+    done = t.run("export", "-o", out, "--slice", "all", "--plane", "axial", *paths, ok=(1,))
+    check("s-0001.png exists" in done.stderr, done.stderr)
+
+
+def main():
+    folder = tempfile.mkdtemp(prefix="tomonode-test-")
+    wanted = sys.argv[1:]
+    try:
+        made = results(folder)
+        for test in (volumes, dcm2niix, pictures, windows, upright, several, suv, refused, all_slices):
+            if wanted and test.__name__ not in wanted:
+                continue
+            test(folder, made)
+            print(f"ok: {test.__name__}")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+main()
