@@ -88,6 +88,8 @@ static const struct command_spec redo_spec = {
 	.json = true,
 	.min_arguments = 1,
 	.max_arguments = 1,
+	.examples = "tomonode redo 17 --protocol dbt-fbp\n"
+		    "tomonode redo 17 --protocol dbt-osem --set iterations=4\n",
 };
 
 static const struct command_spec cancel_spec = {
