@@ -132,7 +132,7 @@ static bool waits_for_result(struct schedule *s, const struct job_view *v)
 	for (size_t i = 0; i < s->processes.n; i++) {
 		const struct process *p = &s->processes.list[i];
 		const struct job_view *other =
-			p->role == PROCESS_WORKER && p->pid && p->job && !p->seat ? jobs_find(&s->jobs, p->job) : NULL;
+			p->role == PROCESS_WORKER && p->job && !p->seat ? jobs_find(&s->jobs, p->job) : NULL;
 
 		if (other && other != v && case_results_same(other, v))
 			return true; /* the end of its run wakes us */

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Several results of one case: jobs are opened for them, once, and they run one after the other on one worker. */
+#include "tests/node/serve/schedule_fixture.h"
+
+#include "node/jobs/case_results.h"
+#include "node/process/worker_ipc.h"
+
+#define COMPLETE_WITH(further)                                                                                                   \
+	"{\"why\":\"1 of 1\",\"protocol\":\"dbt-osem\",\"destinations\":[\"pacs\"],\"further\":[" further "]}"
+#define FBP "{\"route\":\"second\",\"protocol\":\"dbt-fbp\",\"destinations\":[\"research\",\"pacs\"]}"
+#define UNKNOWN "{\"route\":\"third\",\"protocol\":\"none\",\"destinations\":[\"pacs\"]}"
+
+static void add_worker(struct stage *t, size_t slot, int ret_fd[2])
+{
+	struct process *p = &t->s.processes.list[t->s.processes.n++];
+
+	assert_int_equal(worker_ipc_pair(ret_fd), 0);
+	*p = (struct process){.role = PROCESS_WORKER, .slot = t->s.slots.list[slot].id, .ipc_fd = ret_fd[0]};
+	slots_update(&t->s.slots, p->slot, SLOT_SPAWNED, 0, NULL, t->s.clock);
+	assert_true(worker_ipc_send(ret_fd[1], WORKER_READY, 0, 0, "device", true));
+}
+
+/* The job that a worker was given; 0: none. *ret_keep: it may keep what it reads. */
+static int64_t given(int fd, bool *ret_keep)
+{
+	struct worker_message m;
+
+	if (worker_ipc_receive(fd, &m, false) <= 0)
+		return 0;
+	assert_int_equal(m.kind, WORKER_JOB);
+	*ret_keep = m.number == 1;
+	return m.job;
+}
+
+static void end(struct stage *t, int fd, int64_t job, enum job_event event, const char *detail)
+{
+	append(t, job, event, detail);
+	assert_true(worker_ipc_send(fd, WORKER_DONE, job, 1, NULL, true));
+	step(t, job, NOW);
+}
+
+static const struct job_view *last(const struct stage *t)
+{
+	return t->s.jobs.list[t->s.jobs.n - 1];
+}
+
+static void begin(struct stage *t, int a[2], int b[2])
+{
+	slots_configure(&t->s.slots, "cuda:0, cuda:1", t->s.clock);
+	add_worker(t, 0, a);
+	add_worker(t, 1, b);
+	t->s.stopping = false;
+}
+
+static void finish(struct stage *t, int a[2], int b[2])
+{
+	t->s.stopping = true;
+	for (int i = 0; i < 2; i++) {
+		close(a[i]);
+		close(b[i]);
+	}
+}
+
+static void results_run_after_each_other(void **state)
+{
+	struct stage *t = *state;
+	int64_t first = add_job(t, "dbt", 2, 2), second;
+	bool keep = false;
+	int a[2], b[2];
+
+	append(t, first, EVENT_COMPLETE, COMPLETE_WITH(FBP));
+	assert_int_equal(step(t, first, NOW)->state, JOB_READY);
+	assert_int_equal(t->s.jobs.n, 1); /* its instances may still change */
+	begin(t, a, b);
+	step(t, first, NOW);
+	assert_int_equal(given(a[1], &keep), first);
+	assert_true(keep);
+	step(t, first, NOW);
+	assert_int_equal(t->s.jobs.n, 2);
+	second = last(t)->id;
+	assert_true(last(t)->state == JOB_READY && last(t)->result == 2 && last(t)->result_of == first);
+	assert_true(last(t)->members.instances == 2 && last(t)->n_sends == 2);
+	assert_string_equal(last(t)->protocol, "dbt-fbp");
+	assert_string_equal(last(t)->sends[0].destination, "research");
+	/* The other worker is idle, but would read the images again. */
+	assert_int_equal(given(b[1], &keep), 0);
+	assert_int_equal(schedule_count_waiting(&t->s, NOW), 0);
+	/* The failure of the first does not stop the second, which goes to the worker that has the images. */
+	end(t, a[1], first, EVENT_FAILED, "{\"reason\":\"too large\"}");
+	assert_int_equal(given(b[1], &keep), 0);
+	assert_int_equal(given(a[1], &keep), second);
+	assert_false(keep);
+	end(t, a[1], second, EVENT_FAILED, "{\"reason\":\"too large\"}");
+	/* A retry of the first does not make the second again. */
+	append(t, first, EVENT_RETRY, "{\"reason\":\"x\"}");
+	append(t, first, EVENT_COMPLETE, COMPLETE_WITH(FBP));
+	step(t, first, NOW);
+	assert_int_equal(given(a[1], &keep) + given(b[1], &keep), first);
+	step(t, first, NOW);
+	assert_int_equal(t->s.jobs.n, 2);
+	finish(t, a, b);
+}
+
+static void opened_once_whatever_stops_the_node(void **state)
+{
+	struct stage *t = *state;
+	int64_t first = add_job(t, "dbt", 1, 1);
+
+	append(t, first, EVENT_COMPLETE, COMPLETE_WITH(FBP "," UNKNOWN));
+	append(t, first, EVENT_STARTED, "{}");
+	for (int i = 0; i < 3; i++) { /* as after a restart: only the journal is known */
+		for (int k = 0; k < 3; k++)
+			step(t, first, NOW);
+		assert_int_equal(t->s.jobs.n, 3);
+		jobs_clear(&t->s.jobs);
+	}
+	step(t, first, NOW);
+	/* A protocol that is not in the configuration holds its result only. */
+	assert_int_equal(last(t)->state, JOB_HELD);
+	assert_non_null(strstr(last(t)->reason, "protocol 'none' is not in the configuration; allowed for cases of kind dbt: "));
+	assert_int_equal(t->s.jobs.list[1]->state, JOB_READY);
+	assert_true(t->s.jobs.list[1]->result == 2 && last(t)->result == 3);
+}
+
+static void cancelled_before_it_was_started(void **state)
+{
+	struct stage *t = *state;
+	int64_t first = add_job(t, "dbt", 1, 1);
+
+	append(t, first, EVENT_COMPLETE, COMPLETE_WITH(FBP));
+	append(t, first, EVENT_CANCEL, "{\"reason\":\"x\"}");
+	step(t, first, NOW);
+	assert_int_equal(t->s.jobs.n, 1);
+}
+
+/* An image that arrives late: the newer result of the other protocol replaces one that was not started, and follows one that was.
+ */
+static void a_revision_has_its_own_results(void **state)
+{
+	struct stage *t = *state;
+	int64_t first = add_job(t, "dbt", 1, 1), old, revision = 0, image;
+	char member[200];
+
+	append(t, first, EVENT_COMPLETE, COMPLETE_WITH(FBP));
+	append(t, first, EVENT_STARTED, "{}");
+	step(t, first, NOW);
+	old = last(t)->id;
+	for (int round = 1; round <= 2; round++) {
+		image = add_instance(t, round == 1 ? "1.7.1" : "1.7.2");
+		snprintf(member, sizeof(member), "{\"instance\":%lld,\"received\":%f,\"expected\":1,\"frames\":1}",
+			 (long long)image, NOW);
+		assert_int_equal(journal_open_revision(t->s.journal, revision ? revision : first, image, member,
+						       "{\"key\":\"dbt\",\"kind\":\"dbt\",\"calling\":\"MOD\",\"revision\":2}",
+						       NOW, &revision, NULL),
+				 0);
+		append(t, revision, EVENT_COMPLETE, COMPLETE_WITH(FBP));
+		append(t, revision, EVENT_STARTED, "{}");
+		step(t, revision, NOW);
+		step(t, revision, NOW);
+		assert_true(last(t)->result_of == revision && last(t)->revision_of == old);
+		assert_int_equal(last(t)->members.instances, 1 + round);
+		assert_int_equal(jobs_find(&t->s.jobs, old)->state, round == 1 ? JOB_CANCELLED : JOB_FAILED);
+		assert_int_equal(last(t)->state, JOB_READY);
+		old = last(t)->id;
+		append(t, old, EVENT_FAILED, "{\"reason\":\"too large\"}");
+	}
+	assert_ptr_equal(jobs_latest(&t->s.jobs, "dbt"), jobs_find(&t->s.jobs, revision));
+}
+
+/* A retry completes a further result with what it was opened for. */
+static void retried_result(void **state)
+{
+	struct stage *t = *state;
+	int64_t first = add_job(t, "dbt", 1, 1), second;
+
+	append(t, first, EVENT_COMPLETE, COMPLETE_WITH(FBP));
+	append(t, first, EVENT_STARTED, "{}");
+	step(t, first, NOW);
+	second = last(t)->id;
+	append(t, second, EVENT_STARTED, "{}");
+	append(t, second, EVENT_FAILED, "{\"reason\":\"too large\"}");
+	append(t, second, EVENT_RETRY, "{\"reason\":\"x\"}");
+	assert_int_equal(step(t, second, NOW)->state, JOB_READY);
+	assert_string_equal(last(t)->protocol, "dbt-fbp");
+	assert_string_equal(last(t)->sends[0].destination, "research");
+}
+
+static int64_t redo(struct stage *t, int64_t job, const char *protocol, const char *setting, int expected)
+{
+	const char *settings[] = {setting};
+	const struct redo_request request = {protocol, settings, setting ? 1 : 0, "in a test", "user ann"};
+	struct err err = {0};
+	int64_t made = 0;
+
+	step(t, job, NOW);
+	assert_int_equal(redo_open(t->s.journal, &t->s.jobs, t->config, jobs_find(&t->s.jobs, job), &request, NOW, &made, &err),
+			 expected);
+	return made;
+}
+
+static void redo_needs_images_and_a_protocol(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1), made;
+	const struct job_view *v;
+
+	append(t, job, EVENT_COMPLETE, COMPLETE_WITH(""));
+	append(t, job, EVENT_STARTED, "{}");
+	append(t, job, EVENT_RECONSTRUCTED, MADE);
+	append(t, job, EVENT_SENT, "{\"destination\":\"pacs\",\"status\":\"0000\",\"sop_instance\":\"1.5\"}");
+	append(t, job, EVENT_DELIVERED, "{}");
+	redo(t, add_job(t, "dbt", 1, 2), NULL, NULL, -ESTALE); /* incomplete */
+	redo(t, job, "none", NULL, -EINVAL);
+	redo(t, job, "pet-osem", NULL, -EINVAL);
+	redo(t, job, NULL, "voxel=-1", -EINVAL);
+	redo(t, job, NULL, "no such key=1", -EINVAL);
+	made = redo(t, job, "dbt-fbp", "voxel=2", 0);
+	v = step(t, made, NOW);
+	assert_int_equal(v->state, JOB_READY);
+	assert_true(v->redo_of == job && v->result_of == job && v->result == 2);
+	assert_string_equal(v->settings, "[\"voxel=2\"]");
+	/* The images were removed after the person had looked. */
+	append(t, job, EVENT_CLEANED, "{}");
+	redo(t, job, NULL, NULL, -ESTALE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(results_run_after_each_other, setup, teardown),
+		cmocka_unit_test_setup_teardown(opened_once_whatever_stops_the_node, setup, teardown),
+		cmocka_unit_test_setup_teardown(cancelled_before_it_was_started, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_revision_has_its_own_results, setup, teardown),
+		cmocka_unit_test_setup_teardown(retried_result, setup, teardown),
+		cmocka_unit_test_setup_teardown(redo_needs_images_and_a_protocol, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
