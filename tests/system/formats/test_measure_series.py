@@ -285,6 +285,22 @@ def foreign(folder):
     check(len(line) == 1 and abs(float(line[0][3]) - region["mean"]) < 1e-6, line)
 
 
+def frames(folder):
+    """Of a dynamic series one image is measured; which one must be said."""
+    def frame(d, k):
+        d.NumberOfSlices, d.NumberOfTimeSlices, d.SeriesType, d.ImageIndex = 5, 2, ["DYNAMIC", "IMAGE"], k + 1
+        d.ImagePositionPatient = [0, 0, k % 5 * 3]
+
+    values = np.concatenate([np.full((5, 20, 20), 100.0), np.full((5, 20, 20), 300.0)])
+    paths = f.write_series(folder, values, (2, 2, 3), (1, 0, 0, 0, 1, 0), (0, 0, 0), change=frame)
+    refused(paths, "--circle", "19,19,6,20", what="the series has 2 images (DYNAMIC): choose one with --image", code=2)
+    for image, wanted in ((1, 100), (2, 300)):
+        found = measure("--circle", "19,19,6,20", "--image", image, *paths)
+        near(found["regions"][0]["mean"], wanted, f"image {image}", 1e-6)
+        check(found["object"]["image"] == image and found["object"]["images"] == 2, found["object"])
+    refused(paths, "--circle", "19,19,6,20", "--image", 3, what="image 3; the series has 2")
+
+
 def no_suv(folder):
     """Every missing or impossible attribute takes the SUV away and says so; the other figures stay."""
     drug = "RadiopharmaceuticalInformationSequence"
@@ -374,6 +390,7 @@ def main():
         inserts(os.path.join(folder, "inserts"))
         print("uniformity, noise power spectrum, HU: as the script")
         foreign(os.path.join(folder, "foreign"))
+        frames(os.path.join(folder, "frames"))
         no_suv(os.path.join(folder, "suv"))
         planted(os.path.join(folder, "planted"), nema, ct)
         print("series by another writer, SUV, refusals")
