@@ -67,11 +67,11 @@ static void remove_files(const struct pilot *p)
 	for (size_t i = 0; i < 2; i++)
 		if (pilot_case_path(p->conf->root, order->job, order->attempt, suffixes[i], path, sizeof(path), NULL) == 0)
 			unlink(path);
-	if (p->conf->shared) /* the node removes the result */
-		return;
-	if (pilot_case_path(p->conf->root, order->job, order->attempt, "", path, sizeof(path), NULL) == 0)
+	/* At the end of the pilot the node may be reading its result in a shared spool, and removes it. */
+	if (!(p->conf->shared && p->phase == PILOT_FINISHED && p->code >= 0) &&
+	    pilot_case_path(p->conf->root, order->job, order->attempt, "", path, sizeof(path), NULL) == 0)
 		folder_remove(path, NULL);
-	for (size_t i = 0; i < pilot_case_files(&p->order); i++)
+	for (size_t i = 0; !p->conf->shared && i < pilot_case_files(&p->order); i++)
 		if (pilot_file_path((void *)p, i, path, sizeof(path), &bytes, NULL) == 0)
 			unlink(path);
 }

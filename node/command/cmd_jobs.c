@@ -12,6 +12,7 @@
 #include "kernels/clock.h"
 #include "node/base/log.h"
 #include "node/command/commands.h"
+#include "node/command/list_pilots.h"
 #include "node/jobs/case_results.h"
 #include "node/jobs/delivery_queue.h"
 #include "node/jobs/job_report.h"
@@ -226,7 +227,7 @@ static void print_problems(const struct node_problems *all)
 
 /* Return what `list --json` prints, a new reference; NULL: the journal cannot be read. */
 static json_t *list_json(const struct jobs_command *c, const struct node_facts *facts, const struct node_problems *problems,
-			 struct err *err)
+			 const struct list_pilots *pilots, struct err *err)
 {
 	json_t *unassigned = c->journal ? job_report_unassigned(c->journal, UNASSIGNED_MAX, err) : json_array();
 	json_t *list = json_array();
@@ -237,15 +238,15 @@ static json_t *list_json(const struct jobs_command *c, const struct node_facts *
 	}
 	for (size_t i = 0; i < c->jobs.n; i++)
 		json_array_append_new(list, job_report_view(c->jobs.list[i], c->config->node.spool));
-	return json_pack("{s:b, s:o, s:o, s:I, s:o, s:o, s:o, s:o}", "node", facts->runs, "jobs", list, "unassigned", unassigned,
-			 "orphans", (json_int_t)facts->orphans, "journal_problem",
+	return json_pack("{s:b, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "node", facts->runs, "jobs", list, "unassigned",
+			 unassigned, "orphans", (json_int_t)facts->orphans, "journal_problem",
 			 event_json_text(facts->from_manager.journal_damage), "problems", problems_json(problems), "associations",
-			 node_associations_json(&facts->from_manager), "cluster",
-			 node_cluster_json(&facts->from_manager.cluster));
+			 node_associations_json(&facts->from_manager), "cluster", node_cluster_json(&facts->from_manager.cluster),
+			 "pilots", list_pilots_json(pilots));
 }
 
 static void print_list(const struct jobs_command *c, const json_t *all, const struct node_facts *facts,
-		       const struct node_problems *problems)
+		       const struct node_problems *problems, const struct list_pilots *pilots)
 {
 	const struct node_cluster *cluster = &facts->from_manager.cluster;
 	char text[300];
@@ -255,6 +256,9 @@ static void print_list(const struct jobs_command *c, const json_t *all, const st
 				      json_object_get(all, "associations"));
 	node_cluster_text(cluster, text, sizeof(text));
 	if (facts->runs && cluster->used)
+		printf("\n%s\n", text);
+	list_pilots_text(pilots, text, sizeof(text));
+	if (facts->runs && c->config->cluster.port > 0)
 		printf("\n%s\n", text);
 	print_problems(problems);
 	if (!c->journal && !c->journal_error.code)
@@ -270,6 +274,7 @@ int cmd_list(int argc, char **argv)
 	struct err err = {0};
 	static struct node_facts facts;
 	static struct node_problems problems;
+	struct list_pilots pilots = {0};
 	json_t *all;
 	bool stop;
 	int code = begin(&c, &list_spec, argc, argv, &stop);
@@ -278,13 +283,15 @@ int cmd_list(int argc, char **argv)
 		return code;
 	delivery_queue_update(&c.jobs);
 	find_problems(&c, &facts, &problems);
-	all = list_json(&c, &facts, &problems, &err);
+	if (facts.runs)
+		list_pilots_count(c.config->node.spool, &pilots);
+	all = list_json(&c, &facts, &problems, &pilots, &err);
 	if (!all) {
 		code = options_fail_err(&c.o, &err);
 	} else if (c.o.json) {
 		code = options_json(all);
 	} else {
-		print_list(&c, all, &facts, &problems);
+		print_list(&c, all, &facts, &problems, &pilots);
 		json_decref(all);
 	}
 	if (code == CODE_OK && c.journal_error.code)

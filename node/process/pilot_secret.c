@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/process/pilot_secret.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -179,4 +180,28 @@ int pilot_block(const char *spool, const char *id, struct err *err)
 	ret = write_used(fd, spool, path, BLOCKED, last == 0, err);
 	close(fd);
 	return ret;
+}
+
+int pilot_blocked_count(const char *spool)
+{
+	char path[400], text[24];
+	struct dirent *entry;
+	int n = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%.390s/pilots", spool);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir))) {
+		const char *dot = strrchr(entry->d_name, '.');
+		int fd = dot && !strcmp(dot, ".used") ? openat(dirfd(dir), entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+		ssize_t got = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+
+		text[got > 0 ? got : 0] = '\0';
+		n += strtoull(text, NULL, 10) == BLOCKED;
+		if (fd >= 0)
+			close(fd);
+	}
+	if (dir)
+		closedir(dir);
+	return n;
 }

@@ -26,5 +26,7 @@ int pilot_secret_read(const char *spool, const char *id, char ret_hex[PILOT_SECR
 int pilot_token_use(const char *spool, const char *id, uint64_t number, uint64_t *ret_last, struct err *err);
 /* Accept no token of this ID any more, until its secret is removed and another one is created. */
 int pilot_block(const char *spool, const char *id, struct err *err);
+/* Return the number of IDs that are blocked. */
+int pilot_blocked_count(const char *spool);
 
 #endif

@@ -25,9 +25,9 @@
 #include "node/base/digest.h"
 #include "node/base/log.h"
 #include "node/base/plural.h"
+#include "node/base/refusal_log.h"
 #include "node/deliver/commit.h"
 #include "node/receive/association_ipc.h"
-#include "node/receive/refusal_log.h"
 #include "node/store/journal.h"
 #include "node/store/spool.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The listener's limits on senders (node/receive/limits.h), and the logging of refusals (node/receive/refusal_log.h). `sender` is
+/* The listener's limits on senders (node/receive/limits.h), and the logging of refusals (node/base/refusal_log.h). `sender` is
  * the result of limits_sender_address(); now: s, clock_seconds(). */
 #ifndef TOMONODE_NODE_PEER_LIMITS_H
 #define TOMONODE_NODE_PEER_LIMITS_H
 
+#include "node/base/refusal_log.h"
 #include "node/receive/limits.h"
-#include "node/receive/refusal_log.h"
 
 struct peer_limits;
 

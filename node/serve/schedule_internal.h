@@ -30,6 +30,9 @@ bool schedule_is_before(struct schedule *s, double until, double longest, double
 bool schedule_pilot_may_return(struct schedule *s, const struct job_view *v, double now);
 /* The job continues on a pilot that has connected again. */
 void schedule_pilot_returned(struct schedule *s, const struct job_view *v);
+/* In a shared spool: remove what the pilot of the last attempt has left of a job (NULL: none). Older attempts removed theirs at
+ * their end. */
+void schedule_remove_attempt(const struct schedule *s, const struct job_view *v);
 /* A pilot was refused, with this text; or (text NULL) it was accepted. */
 void schedule_pilot_refused(struct schedule *s, const char *pilot, const char *text);
 /* Append the event for a pilot that will not return: its loss counts as a crash only if the case was started node.attempts times.

@@ -7,7 +7,9 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "node/base/folder.h"
 #include "node/serve/schedule_internal.h"
 
 #define REFUSED_SHOWN 600.0 /* s for which a refused pilot is shown, unless it connects */
@@ -52,6 +54,22 @@ void schedule_pilot_returned(struct schedule *s, const struct job_view *v)
 		lost->until = 0;
 }
 
+void schedule_remove_attempt(const struct schedule *s, const struct job_view *v)
+{
+	static const char *const suffixes[] = {".order", ".outcome", ".order.part", ".outcome.part"};
+	char folder[400], path[440];
+
+	if (!v || !s->config->cluster.shared_spool)
+		return;
+	/* as pilot_case_path() of node/cluster/pilot_case.h names them */
+	snprintf(folder, sizeof(folder), "%s/work/%lld-%lld", s->config->node.spool, (long long)v->id, (long long)v->started_seq);
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+		snprintf(path, sizeof(path), "%s%s", folder, suffixes[i]);
+		unlink(path);
+	}
+	folder_remove(folder, NULL);
+}
+
 void schedule_pilot_gone(struct schedule *s, const struct job_view *v, const char *reason, double now)
 {
 	struct schedule_lost *lost = entry_of(s, v);
@@ -59,6 +77,7 @@ void schedule_pilot_gone(struct schedule *s, const struct job_view *v, const cha
 
 	if (lost)
 		*lost = (struct schedule_lost){0};
+	schedule_remove_attempt(s, v);
 	if (often || v->attempts >= s->config->node.attempts)
 		schedule_crashed(s, v->id, reason, now);
 	else

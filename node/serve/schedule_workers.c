@@ -8,7 +8,6 @@
  * - If a device is reported as broken, this does not count as an attempt of the job: another slot runs it. A crash or hang of
  *   the worker does count.
  */
-#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -59,27 +58,6 @@ static void counted(struct schedule *s, int id, int number, const char *text)
 
 /* ---- jobs ---- */
 
-/* In a shared spool pilots compute in work/JOB-ATTEMPT, with files beside it: remove what killed ones have left of a job. */
-static void remove_attempts(const char *spool, int64_t job)
-{
-	char folder[300], path[600], prefix[32];
-	struct dirent *entry;
-	DIR *dir;
-
-	snprintf(folder, sizeof(folder), "%s/work", spool);
-	snprintf(prefix, sizeof(prefix), "%lld-", (long long)job);
-	dir = opendir(folder);
-	while (dir && (entry = readdir(dir))) {
-		if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0)
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-		if (unlink(path) < 0)
-			folder_remove(path, NULL);
-	}
-	if (dir)
-		closedir(dir);
-}
-
 /* The worker no longer runs this job, whatever the outcome. */
 static void leave_job(struct schedule *s, int64_t job)
 {
@@ -88,8 +66,7 @@ static void leave_job(struct schedule *s, int64_t job)
 
 	if (folder_path(s->config->node.spool, "work", job, path, sizeof(path), &err) < 0 || folder_remove(path, &err) < 0)
 		log_event(LOG_WARNING, "work-not-removed", "reason=%s", log_quote(err.msg));
-	if (s->config->cluster.shared_spool)
-		remove_attempts(s->config->node.spool, job);
+	schedule_remove_attempt(s, jobs_find(&s->jobs, job));
 }
 
 void schedule_crashed(struct schedule *s, int64_t job, const char *reason, double now)

@@ -47,11 +47,29 @@ static void count_orphan(struct sweep_ctx *c, const char *file)
 		c->receivers[c->n_receivers++] = pid;
 }
 
+/* A pilot continues its attempt while the node is stopped. */
+static int row_of_attempt(const struct sweep_ctx *c, int64_t job, int64_t attempt)
+{
+	struct jobs jobs = {0};
+	const struct job_view *v;
+	int ret = c->damaged ? -EIO : jobs_refresh(&jobs, c->journal, job, NULL);
+
+	v = ret < 0 ? NULL : jobs_find(&jobs, job);
+	if (ret >= 0)
+		ret = v && v->state == JOB_RUNNING && v->started_seq == attempt ? SPOOL_NAMED : SPOOL_NO_ROW;
+	jobs_clear(&jobs);
+	return ret;
+}
+
 static int row_of_file(void *ctx, const char *file)
 {
 	struct sweep_ctx *c = ctx;
-	int ret = journal_has_file(c->journal, file, NULL);
+	long long job, attempt;
+	int ret;
 
+	if (sscanf(file, "work/%lld-%lld", &job, &attempt) == 2)
+		return row_of_attempt(c, job, attempt);
+	ret = journal_has_file(c->journal, file, NULL);
 	if (ret != 0)
 		return ret < 0 || c->damaged ? -EIO : SPOOL_NAMED;
 	ret = journal_has_removed_file(c->journal, file, NULL);

@@ -392,9 +392,14 @@ static enum verdict verdict_of_outbox(struct sweep *s, const char *name)
 
 static enum verdict verdict_of_work(struct sweep *s, const char *name)
 {
-	(void)s;
-	(void)name;
-	return VERDICT_REMOVE;
+	char file[SPOOL_PATH_SIZE];
+	const char *end = strchr(name, '.');
+
+	if (!strchr(name, '-'))
+		return VERDICT_REMOVE;
+	if (snprintf(file, sizeof(file), "work/%.*s", end ? (int)(end - name) : (int)strlen(name), name) >= (int)sizeof(file))
+		return VERDICT_KEEP;
+	return s->row_of(s->ctx, file) == SPOOL_NO_ROW ? VERDICT_REMOVE : VERDICT_KEEP;
 }
 
 static int sweep_folder(struct sweep *s, const char *folder, enum verdict (*verdict_of)(struct sweep *, const char *),

@@ -36,8 +36,9 @@ bool spool_holder(const char *spool, struct spool_holder *ret_holder);
 /* Write, sync and remove a file in incoming/, as for an object. EROFS, ENOSPC, EACCES, ENOENT...: no object can be received. */
 int spool_probe(const char *spool, struct err *err);
 /* Remove the files that a crash left: *.part in incoming, unfinished files in outbox and work, and instance files that retention
- * has removed from the journal. Move instance files without a row to orphans/. row_of() returns the enum spool_row of an instance
- * file (negative: an error, the file is left unchanged). Returns the number of removed files. */
+ * has removed from the journal; in a shared spool not those of an attempt that a pilot still computes. Move instance files
+ * without a row to orphans/. row_of() returns the enum spool_row of an instance file, or of "work/JOB-ATTEMPT" (SPOOL_NO_ROW:
+ * this attempt is not running); negative: an error, the file is left unchanged. Returns the number of removed files. */
 enum spool_row {
 	SPOOL_NO_ROW,  /* no row of the journal names the file */
 	SPOOL_NAMED,   /* a row names it */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seat_wait.c - accept pilots until one is admitted. A peer that says nothing holds up nobody: handshakes run side by side. */
+/* seat_wait.c - accept pilots until one is admitted. A peer that says nothing holds up nobody: handshakes run side by side.
+ * Nobody fills the log or the audit trail: refusals above the limits of node/base/refusal_log.h are counted. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include "node/audit/audit.h"
 #include "node/base/log.h"
 #include "node/base/network.h"
+#include "node/base/refusal_log.h"
 #include "node/base/version.h"
 #include "node/process/worker_ipc.h"
 #include "node/worker/seat.h"
@@ -27,6 +29,7 @@ struct waiting {
 	struct seat *seat;
 	struct arrival list[SEAT_HANDSHAKES_MAX];
 	size_t n;
+	struct refusal_log *log;
 };
 
 static void leave(struct waiting *w, size_t i)
@@ -47,6 +50,31 @@ static void tell_manager(const struct waiting *w, const struct arrival *a, const
 	worker_ipc_send_message(w->seat->process.ipc_fd, &m, false);
 }
 
+/* limit: not because of what it said, but because there are too many. */
+static void log_refusal(struct waiting *w, const struct arrival *a, bool limit, const char *why)
+{
+	const char *id = limit ? NULL : link_id(a->link);
+
+	if (!refusal_log_may_write(w->log, &a->prefix, REFUSAL_REJECTED, clock_seconds()))
+		return;
+	log_event(LOG_WARNING, "pilot-refused", "%s%s%sfrom=%s reason=%s", id ? "pilot=" : "", id ? log_quote(id) : "",
+		  id ? " " : "", a->from, log_quote(why));
+	audit_refused(&(struct audit_peer){.pilot = id, .host = a->from}, limit, why);
+}
+
+static void log_counted(void *ctx, const struct in6_addr *sender, const unsigned long count[REFUSAL_KINDS], double seconds)
+{
+	char host[INET6_ADDRSTRLEN] = "several", reason[120];
+
+	(void)ctx;
+	if (sender)
+		network_print(sender, host, sizeof(host));
+	snprintf(reason, sizeof(reason), "%lu more connections of pilots were refused within %.0f s", count[REFUSAL_REJECTED],
+		 seconds);
+	log_event(LOG_WARNING, "pilot-refused", "from=%s reason=%s", host, log_quote(reason));
+	audit_refused(&(struct audit_peer){.host = sender ? host : NULL}, true, reason);
+}
+
 static void refuse(struct waiting *w, size_t i, const struct err *why)
 {
 	struct arrival *a = &w->list[i];
@@ -55,9 +83,7 @@ static void refuse(struct waiting *w, size_t i, const struct err *why)
 	if (why->code == EALREADY)
 		m.last = (int64_t)link_last(a->link);
 
-	log_event(LOG_WARNING, "pilot-refused", "pilot=%s from=%s reason=%s", log_quote(link_id(a->link)), a->from,
-		  log_quote(why->msg));
-	audit_refused(&(struct audit_peer){.pilot = link_id(a->link), .host = a->from}, false, why->msg);
+	log_refusal(w, a, false, why->msg);
 	tell_manager(w, a, why->msg);
 	snprintf(m.text, sizeof(m.text), "%s", why->msg);
 	if (link_send(a->link, &m, NULL) == 0)
@@ -87,8 +113,7 @@ static void push_out(struct waiting *w)
 			victim = i;
 		}
 	}
-	log_event(LOG_WARNING, "pilot-refused", "from=%s reason=%s", w->list[victim].from, log_quote("too many handshakes"));
-	audit_refused(&(struct audit_peer){.host = w->list[victim].from}, true, "too many handshakes");
+	log_refusal(w, &w->list[victim], true, "too many handshakes");
 	leave(w, victim);
 }
 
@@ -181,7 +206,7 @@ static bool wait_for_peers(const struct waiting *w)
 
 	for (size_t i = 0; i < w->n; i++)
 		fds[2 + i] = (struct pollfd){.fd = link_fd(w->list[i].link), .events = link_events(w->list[i].link)};
-	poll(fds, 2 + w->n, w->n > 0 ? 500 : -1);
+	poll(fds, 2 + w->n, w->n > 0 ? 500 : (int)(1000 * REFUSAL_LOG_SECONDS));
 	return !(fds[1].revents & (POLLIN | POLLHUP | POLLERR)); /* no message is due to a seat that waits */
 }
 
@@ -190,12 +215,17 @@ int seat_wait(struct seat *seat, struct err *err)
 	struct waiting w = {.seat = seat};
 	bool taken = false, on = true;
 
+	if (refusal_log_create(&w.log, err) < 0)
+		return -err->code;
 	while (!taken && on && !seat->stopped()) {
 		on = wait_for_peers(&w);
 		accept_one(&w);
 		for (size_t i = w.n; !taken && i > 0; i--)
 			taken = advance(&w, i - 1) == 1;
+		refusal_log_tick(w.log, clock_seconds(), false, log_counted, NULL);
 	}
+	refusal_log_tick(w.log, clock_seconds(), true, log_counted, NULL);
+	refusal_log_free(w.log);
 	while (w.n > 0)
 		leave(&w, w.n - 1);
 	return taken ? 0 : err_set(err, ECANCELED, "stopped");

@@ -248,7 +248,7 @@ class Stage:
             self.refusals += [time.monotonic()] * len([line for line in self.lines() if re.search("connection-ended|association-rejected", line)])
 
     def await_log_quota(self):
-        """In a minute the node logs refused connections of 64 senders, and 30 of all others, one by one (node/receive/refusal_log.h)."""
+        """In a minute the node logs refused connections of 64 senders, and 30 of all others, one by one (node/base/refusal_log.h)."""
         while len([t for t in self.refusals if time.monotonic() - t < 61]) >= 80:
             time.sleep(0.5)
 

@@ -207,32 +207,34 @@ static int keep_kept(void *ctx, const char *file)
 	if (!strcmp(file, "instances/unclear.dcm"))
 		return -EIO;
 	return !strcmp(file, "instances/kept.dcm")   ? SPOOL_NAMED
+	       : !strcmp(file, "work/8-21")	     ? SPOOL_NAMED
 	       : !strcmp(file, "instances/past.dcm") ? SPOOL_REMOVED
 						     : SPOOL_NO_ROW;
 }
 
 static void sweep_removes_what_a_crash_left(void **state)
 {
-	static const char *const gone[] = {"incoming/a.part", "instances/past.dcm", "outbox/7/r.dcm.part", "work/9/scratch",
-					   "work/9"};
-	static const char *const stays[] = {
-		"instances/kept.dcm", "instances/unclear.dcm", "instances/README", "outbox/7/r.dcm", "outbox/7", "outside"};
+	static const char *const gone[] = {"incoming/a.part", "instances/past.dcm", "outbox/7/r.dcm.part",
+					   "work/9/scratch",  "work/8-2.order",	    "work/9"};
+	static const char *const stays[] = {"instances/kept.dcm", "instances/unclear.dcm", "instances/README", "outbox/7/r.dcm",
+					    "work/8-21.outcome",  "work/8-21/1.dcm",	   "outbox/7",	       "outside"};
 	struct err err = {0};
 	int asked = 0;
 
 	(void)state;
 	assert_int_equal(mkdir(in_spool("outbox/7"), 0700), 0);
 	assert_int_equal(mkdir(in_spool("work/9"), 0700), 0);
-	for (size_t i = 0; i < 4; i++)
+	assert_int_equal(mkdir(in_spool("work/8-21"), 0700), 0);
+	for (size_t i = 0; i < 5; i++)
 		put_file(gone[i]);
-	for (size_t i = 0; i < 4; i++)
+	for (size_t i = 0; i < 6; i++)
 		put_file(stays[i]);
 	put_file("outside");
 	assert_int_equal(symlink(in_spool("outside"), in_spool("work/9/link")), 0);
 	assert_int_equal(symlink(in_spool("outbox"), in_spool("work/9/folder")), 0);
 	assert_int_equal(symlink(in_spool("nowhere"), in_spool("work/9/dangling")), 0);
 	assert_true(spool_sweep(spool, keep_kept, &asked, &err) >= 5);
-	assert_int_equal(asked, 3 + 1); /* with the one that an earlier test committed */
+	assert_int_equal(asked, 3 + 3 + 1); /* with the one that an earlier test committed */
 	for (size_t i = 0; i < sizeof(gone) / sizeof(gone[0]); i++)
 		assert_false(there(gone[i]));
 	for (size_t i = 0; i < sizeof(stays) / sizeof(stays[0]); i++)

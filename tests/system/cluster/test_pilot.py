@@ -143,7 +143,7 @@ def a_crowd(folder, things):
     n.start()
     with contextlib.ExitStack() as stack:
         slow = stack.enter_context(socket.create_connection(("127.0.0.1", n.cluster_port)))
-        for _ in range(60):
+        for _ in range(90):
             stack.enter_context(socket.create_connection(("127.0.0.1", n.cluster_port), source_address=("127.0.0.2", 0)))
         wait_for("they are too many", lambda: n.log_text().count("too many handshakes") >= 29)
         slow.setblocking(False)
@@ -152,8 +152,9 @@ def a_crowd(folder, things):
         except BlockingIOError:
             pass
         Pilot(n, things, "d1").connected()
+    wait_for("those that were not logged one by one are counted", lambda: "more connections of pilots were refused within" in n.log_text())
     pushed = [line for line in n.log_text().splitlines() if "too many handshakes" in line]
-    check(pushed and all("from=127.0.0.2 " in line for line in pushed), f"{pushed[:3]}")
+    check(len(pushed) == 30 and all("from=127.0.0.2 " in line for line in pushed), f"{len(pushed)} {pushed[:3]}")
 
 
 def detail_of(paths, **more):
@@ -224,6 +225,9 @@ def false_results(folder, things, shared=False):
     check("REFUSED pilot 'liar0' is blocked" in said, said)
     Pilot(n, things, "d1").connected()
     n.wait_states("delivered", "delivered")
+    count = len(lies) + 1
+    wait_for(f"the pilots are listed: {n.list()['pilots']}", lambda: n.list()["pilots"] == {"connected": 1, "working": 0, "blocked": count})
+    check(f"\nPilots: 1 connected, 0 of them working, {count} blocked; `tomonode devices -c FILE` names them\n" in n.command("list").stdout, "list")
     job = n.jobs()[-1]["id"]
     check("pilot d1" in made_by(n, job)[-1] and len(made_by(n, job)) == len(lies) + 2, f"{made_by(n, job)}")
     why = [e["detail"]["reason"] for e in n.show(job)["events"] if e["event"] == "interrupted"]

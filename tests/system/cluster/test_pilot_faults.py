@@ -101,23 +101,36 @@ def a_silent_pilot(folder, things):
     check(events_of(n.spool, job).count("reconstructed") == 1 and len(pacs.files()) == 1, "two results")
 
 
-def a_restarted_node(folder, things, how=signal.SIGKILL):
+def a_restarted_node(folder, things, how=signal.SIGKILL, shared=False):
     """The pilot continues its case and brings the result to the new one."""
-    n, _ = cluster_node(folder, things)
+    n, _ = cluster_node(folder, things, shared=shared)
     n.protocol.update(iterations=6, slice_spacing=1.0)
     n.write_conf()
     n.start()
     pilot = Pilot(n, things, "d1").connected()
     h.send(n.port, exam(folder))
     job = running(n, pilot)
+    work = os.path.join(n.spool, "work")
+    if shared:
+        wait_for("it computes in the spool", lambda: any("-" in name and "." not in name for name in os.listdir(work)))
+        computes = [os.path.join(work, name) for name in os.listdir(work) if "-" in name and "." not in name][0]
+        os.mkdir(os.path.join(work, "77-1"))
     if how == signal.SIGKILL:
         n.kill()
     else:
         n.stop()
     n.start()
+    if shared:
+        check(os.path.isdir(computes) or n.jobs()[0]["state"] != "running", "the folder of a running pilot was removed")
+        check(not os.path.exists(os.path.join(work, "77-1")), "what another attempt left was not removed")
     n.wait_states("delivered", seconds=120)
     check(events_of(n.spool, job).count("started") == 1, f"{events_of(n.spool, job)}")
     check(f"job-adopted job={job}" in n.log_text(), "not adopted")
+    wait_for("work/ is empty", lambda: not os.listdir(work), 10)
+
+
+def a_restarted_node_with_a_shared_spool(folder, things):
+    a_restarted_node(folder, things, shared=True)
 
 
 def a_stopped_node(folder, things):
@@ -296,4 +309,4 @@ def files_of_other_lengths(folder, things):
 
 
 if __name__ == "__main__":
-    h.main([a_cut_result, a_full_disk_of_a_pilot, a_full_disk_of_the_node, files_of_other_lengths, a_crashed_worker, a_wrong_address, a_node_that_cannot_record, a_restarted_node, a_stopped_node, a_killed_seat, a_silent_pilot, a_pilot_that_is_ended, a_pilot_whose_worker_is_ended, a_removed_secret, a_killed_pilot, a_killed_pilot_in_a_shared_spool], beside=3)
+    h.main([a_cut_result, a_full_disk_of_a_pilot, a_full_disk_of_the_node, files_of_other_lengths, a_crashed_worker, a_wrong_address, a_node_that_cannot_record, a_restarted_node, a_restarted_node_with_a_shared_spool, a_stopped_node, a_killed_seat, a_silent_pilot, a_pilot_that_is_ended, a_pilot_whose_worker_is_ended, a_removed_secret, a_killed_pilot, a_killed_pilot_in_a_shared_spool], beside=3)

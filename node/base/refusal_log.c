@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/receive/refusal_log.h"
+#include "node/base/refusal_log.h"
 
 #include <errno.h>
 #include <stdlib.h>

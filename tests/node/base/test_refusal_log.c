@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "node/receive/refusal_log.h"
+#include "node/base/refusal_log.h"
 
 struct told {
 	int messages, nameless;
