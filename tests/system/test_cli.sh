@@ -195,6 +195,20 @@ grep -q '^cpu' "$work/out" || fail "devices lacks cpu"
 expect 0 "$TOMONODE" devices --json
 json_is 'any(e["device"].startswith("cpu") for e in d["devices"])'
 
+# -o makes missing parents, of a folder and of a file
+deep=$work/deep/er
+expect 0 "$TOMONODE" simulate parallel --size 16 --angles 12 -o "$deep/lines"
+expect 0 "$TOMONODE" simulate pet --scanner small --size 0.3 -o "$deep/pet"
+expect 0 "$TOMONODE" simulate dbt --binning 16 --views 3 -o "$deep/exam"
+expect 0 "$TOMONODE" recon --device cpu -o "$deep/series/ct" "$deep/lines"
+expect 0 "$TOMONODE" export -o "$deep/nifti/image.nii" "$deep/series"
+expect 0 "$TOMONODE" export -o "$deep/interfile/lines.hs" "$deep/lines"
+expect 0 "$TOMONODE" import -o "$deep/imported/lines" "$deep/interfile/lines.hs"
+expect 0 "$TOMONODE" report -o "$deep/reports/ct" "$deep/series"
+for file in lines/truth.json pet/truth.json exam/truth.json nifti/image.nii interfile/lines.hs imported/lines/lines.dcm; do
+	[ -f "$deep/$file" ] || fail "no $file"
+done
+
 # Examples in every --help: each can be parsed, and its protocol, scanner and command exist
 protocols=$(names protocols)
 for command in $("$TOMONODE" help --complete "" | grep -vx help); do
@@ -270,6 +284,26 @@ if command -v bash >/dev/null; then
 fi
 if command -v zsh >/dev/null; then
 	zsh -n "$TOMONODE_SOURCE/deploy/completion/_tomonode" || fail "zsh refuses the completion"
+	cat >"$work/complete.zsh" <<-'END'
+		compadd() { shift; print -r -- "$@" }
+		_files() { print -r -- files "$@" }
+		file=$1
+		shift
+		words=("$@")
+		CURRENT=$#words
+		source $file
+	END
+	zsh_completes() { # zsh_completes "WORDS" WORD...
+		wanted=$1
+		shift
+		got=$(zsh -f "$work/complete.zsh" "$TOMONODE_SOURCE/deploy/completion/_tomonode" "$TOMONODE" "$@")
+		[ "$got" = "$wanted" ] || fail "completion of '$*' by zsh: $got"
+	}
+	zsh_completes "test-peer" tes
+	zsh_completes "dbt pet parallel" simulate ""
+	zsh_completes "pet-osem" recon --protocol pet-o
+	zsh_completes "files -g *.(hs)" recon --attenuation ""
+	zsh_completes "files -/" recon -o ""
 fi
 
 [ "$failed" -eq 0 ] && echo "all as expected"
