@@ -23,6 +23,7 @@
 #include "kernels/clock.h"
 #include "node/base/exit_code.h"
 #include "node/base/log.h"
+#include "node/jobs/case_results.h"
 #include "node/jobs/patients.h"
 #include "node/process/spawn.h"
 #include "node/process/work_process.h"
@@ -174,14 +175,24 @@ static int action_detail(struct reporter *r, const struct status_request *q, con
 	return 0;
 }
 
+static int redo(struct reporter *r, const struct status_request *q, const struct job_view *v, struct err *err)
+{
+	const struct redo_request request = {.protocol = q->protocol, .where = "on the status page", .by = "its user"};
+	int64_t job;
+
+	return redo_open(r->process.journal, &r->status.jobs, r->process.config, v, &request, clock_wall(), &job, err);
+}
+
 static int append_action(struct reporter *r, const struct status_request *q, const struct job_view *v, struct err *err)
 {
 	json_t *detail = NULL;
 	int ret = work_process_open_journal(&r->process, err);
 
-	if (ret == 0)
+	if (ret == 0 && q->page == STATUS_REDO)
+		ret = redo(r, q, v, err);
+	else if (ret == 0)
 		ret = action_detail(r, q, v, &detail, err);
-	if (ret == 0)
+	if (ret == 0 && q->page != STATUS_REDO)
 		ret = event_append(r->process.journal, q->job, q->page == STATUS_CANCEL ? EVENT_CANCEL : EVENT_RETRY, detail,
 				   clock_wall(), err);
 	r->process.journal = journal_close(r->process.journal);
@@ -197,9 +208,9 @@ static void perform_action(struct reporter *r, const struct status_request *q, s
 	int ret;
 
 	if (!config_status_may_act(r->process.config)) {
-		reply_sentence(
-			a, 403, "Not allowed",
-			"The configuration does not allow actions on this page (status.actions). Use tomonode retry and cancel.");
+		reply_sentence(a, 403, "Not allowed",
+			       "The configuration does not allow actions on this page (status.actions). Use tomonode retry, redo "
+			       "and cancel.");
 		return;
 	}
 	if (!v) {
@@ -217,7 +228,7 @@ static void perform_action(struct reporter *r, const struct status_request *q, s
 	if (ret == 0)
 		*a = (struct status_reply){.code = 303, .type = STATUS_TYPE_TEXT};
 	else
-		reply_sentence(a, ret == -ESTALE ? 409 : 503, "Nothing was done", err.msg);
+		reply_sentence(a, ret == -ESTALE || ret == -EINVAL ? 409 : 503, "Nothing was done", err.msg);
 }
 
 /* At the end of a period, log the number of refused requests that were not logged individually. */

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "node/config/kind.h"
+#include "node/jobs/case_results.h"
 #include "node/jobs/job_report.h"
 #include "node/result/thumbnail.h"
 #include "node/status/status_internal.h"
@@ -200,6 +202,42 @@ static void slices(struct html *h, const struct status *s, const struct job_view
 		n, n / 2 + 1, n);
 }
 
+/* The images again, as a further result, with a protocol of their kind. */
+static void redo_form(struct html *h, const struct status *s, const struct job_view *v, const char *token)
+{
+	const char *obstacle = redo_obstacle(v);
+	long long id = (long long)v->id;
+
+	if (!config_status_may_act(s->config))
+		return;
+	if (obstacle) {
+		if (v->state == JOB_CLEANED) { /* other states have other buttons */
+			html_put(h, "<p class=\"hint\">The case cannot be reconstructed again: ");
+			html_text(h, obstacle);
+			html_put(h, ".</p>");
+		}
+		return;
+	}
+	html_printf(h,
+		    "<form class=\"redo\" method=\"post\" action=\"/jobs/%lld/redo\"><input type=\"hidden\" name=\"token\" "
+		    "value=\"%s\"><p><label for=\"protocol\">Reconstruct again, as a further result, with the "
+		    "protocol</label><select "
+		    "id=\"protocol\" name=\"protocol\" autocomplete=\"off\">",
+		    id, token);
+	for (size_t i = 0; i < s->config->n_protocols; i++) {
+		const struct protocol_conf *p = &s->config->protocols[i];
+
+		if (strcmp(kind_of(p->kind)->name, v->kind) != 0)
+			continue;
+		html_put(h, "<option value=\"");
+		html_text(h, p->name);
+		html_put(h, !strcmp(p->name, v->protocol) ? "\" selected>" : "\">");
+		html_text(h, p->name);
+		html_put(h, "</option>");
+	}
+	html_printf(h, "</select></p><button class=\"plain\" id=\"b-%lld-redo\">Reconstruct again</button></form>", id);
+}
+
 /* The lines that the node has logged about the events of the case. */
 static void log_lines(struct html *h, int64_t job, const json_t *list)
 {
@@ -277,6 +315,7 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 		html_printf(h, "<p class=\"quiet\">Another result of the images of <a href=\"/jobs/%lld\">case %lld</a>%s.</p>",
 			    (long long)v->result_of, (long long)v->result_of, v->redo_of ? ", requested again by a person" : "");
 	status_page_buttons(h, s, v, token);
+	redo_form(h, s, v, token);
 	html_put(h, "</div></section>\n");
 	slices(h, s, v);
 	sends(h, s, v);

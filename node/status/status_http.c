@@ -112,16 +112,15 @@ static enum MHD_Result refuse(struct MHD_Connection *c, int code, const char *al
 	return queue(c, code, r);
 }
 
-static enum MHD_Result ask(struct http *s, struct MHD_Connection *c, enum status_page page, int64_t job)
+static enum MHD_Result ask(struct http *s, struct MHD_Connection *c, struct status_request *q)
 {
-	struct status_request q = {.page = page, .job = job};
 	struct status_reply a = {0};
 	struct MHD_Response *r;
 
-	memcpy(q.token, s->token, sizeof(q.token));
-	for (enum status_field i = 0; page == STATUS_CASES && i < STATUS_FIELDS; i++)
-		status_filter_set(&q.filter, i, MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, status_filter_field(i)));
-	if (s->broken || !status_ipc_request(s->conf->ipc_fd, &q, ASK_SECONDS, &a)) {
+	memcpy(q->token, s->token, sizeof(q->token));
+	for (enum status_field i = 0; q->page == STATUS_CASES && i < STATUS_FIELDS; i++)
+		status_filter_set(&q->filter, i, MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, status_filter_field(i)));
+	if (s->broken || !status_ipc_request(s->conf->ipc_fd, q, ASK_SECONDS, &a)) {
 		s->broken = true;
 		return refuse(c, 503, NULL, "The node does not respond. Try again in a moment.");
 	}
@@ -164,15 +163,17 @@ static void log_refusal(struct http *s, struct MHD_Connection *c, int code, cons
 	free(reply.bytes);
 }
 
-/* Check that a POST request is a form of the page itself. NULL: it is; otherwise return the reason of the refusal. */
-static const char *why_not(struct http *s, struct MHD_Connection *c, const struct request *q)
+/* Check that a POST request is a form of the page itself. NULL: it is, and `to` has its fields; otherwise return the reason of
+ * the refusal. */
+static const char *why_not(struct http *s, struct MHD_Connection *c, const struct request *q, struct status_request *to)
 {
 	const char *site = header(c, "Sec-Fetch-Site"), *type = header(c, "Content-Type");
 
 	if (!status_request_origin_allowed(header(c, "Origin"), header(c, "Host")) || (site && strcmp(site, "same-origin") != 0))
 		return "Cases can only be changed from the node's own page.";
 	if (!type || strcasecmp(type, "application/x-www-form-urlencoded") != 0 ||
-	    !status_request_token_valid(q->form, q->n, s->token))
+	    !(to->page == STATUS_REDO ? status_request_redo_valid(q->form, q->n, s->token, to->protocol, sizeof(to->protocol))
+				      : status_request_token_valid(q->form, q->n, s->token)))
 		return "The page was out of date. Go back, and try again.";
 	return NULL;
 }
@@ -209,8 +210,8 @@ static enum MHD_Result reply(struct http *s, struct MHD_Connection *c, const cha
 			     const struct request *q)
 {
 	bool reads = !strcmp(method, "GET") || !strcmp(method, "HEAD"), posts = !strcmp(method, "POST");
-	int64_t job = 0;
-	enum status_page page = status_request_page(path, &job);
+	struct status_request to = {0};
+	enum status_page page = to.page = status_request_page(path, &to.job);
 	bool acts = status_page_changes_job(page);
 	const char *sentence;
 
@@ -222,7 +223,7 @@ static enum MHD_Result reply(struct http *s, struct MHD_Connection *c, const cha
 		return refuse(c, 405, acts ? "POST" : "GET, HEAD", "This page does not accept this HTTP method.");
 	if (q->n > sizeof(q->form))
 		return refuse(c, 413, NULL, "The form is too large.");
-	sentence = acts ? why_not(s, c, q) : NULL;
+	sentence = acts ? why_not(s, c, q, &to) : NULL;
 	if (sentence) {
 		log_refusal(s, c, 403, path, sentence);
 		return refuse(c, 403, NULL, sentence);
@@ -235,7 +236,7 @@ static enum MHD_Result reply(struct http *s, struct MHD_Connection *c, const cha
 	case STATUS_ICON:
 		return fixed(c, "image/svg+xml", web_icon, sizeof(web_icon) - 1);
 	default:
-		return ask(s, c, page, job);
+		return ask(s, c, &to);
 	}
 }
 

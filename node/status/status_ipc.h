@@ -20,9 +20,10 @@ enum status_type { STATUS_TYPE_HTML, STATUS_TYPE_JSON, STATUS_TYPE_METRICS, STAT
 struct status_request {
 	enum status_page page;
 	int64_t job;
-	struct status_filter filter;   /* STATUS_CASES: which ones */
-	char token[STATUS_TOKEN_SIZE]; /* to be put into the page's forms */
-	char refused[400];	       /* STATUS_REFUSED: what was refused, with texts from the network */
+	char protocol[CONFIG_NAME_SIZE]; /* STATUS_REDO */
+	struct status_filter filter;	 /* STATUS_CASES: which ones */
+	char token[STATUS_TOKEN_SIZE];	 /* to be put into the page's forms */
+	char refused[400];		 /* STATUS_REFUSED: what was refused, with texts from the network */
 };
 
 struct status_reply {

@@ -20,7 +20,7 @@ static const struct name pages[] = {
 
 static const struct name job_pages[] = {
 	{"", STATUS_CASE},	  {"/thumbnail.png", STATUS_THUMBNAIL}, {"/slices.png", STATUS_SLICES}, {"/retry", STATUS_RETRY},
-	{"/as-is", STATUS_AS_IS}, {"/same-patient", STATUS_SAME},	{"/cancel", STATUS_CANCEL},
+	{"/as-is", STATUS_AS_IS}, {"/same-patient", STATUS_SAME},	{"/cancel", STATUS_CANCEL},	{"/redo", STATUS_REDO},
 };
 
 static enum status_page find(const struct name *names, size_t n, const char *text)
@@ -53,7 +53,8 @@ enum status_page status_request_page(const char *path, int64_t *ret_job)
 
 bool status_page_changes_job(enum status_page page)
 {
-	return page == STATUS_RETRY || page == STATUS_AS_IS || page == STATUS_SAME || page == STATUS_CANCEL;
+	return page == STATUS_RETRY || page == STATUS_AS_IS || page == STATUS_SAME || page == STATUS_CANCEL ||
+	       page == STATUS_REDO;
 }
 
 /* Write the host of "host", "host:port" or "[v6]:port", without brackets. */
@@ -116,4 +117,45 @@ bool status_request_token_valid(const char *form, size_t n, const char token[STA
 	for (size_t i = 0; i < STATUS_TOKEN_SIZE - 1; i++)
 		other |= (unsigned char)(form[6 + i] ^ token[i]);
 	return other == 0;
+}
+
+static int hex_digit(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* Decode a value of a form, at most size - 1 bytes. */
+static bool decode(const char *text, size_t n, char *ret, size_t size)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		int c = (unsigned char)text[i], high, low;
+
+		if (c == '+')
+			c = ' ';
+		if (c == '%') {
+			high = n - i > 2 ? hex_digit(text[i + 1]) : -1;
+			low = n - i > 2 ? hex_digit(text[i + 2]) : -1;
+			if (high < 0 || low < 0)
+				return false;
+			c = 16 * high + low;
+			i += 2;
+		} else if (c == '&' || c == '=') {
+			return false; /* another field */
+		}
+		if (c < 0x20 || c == 0x7f || used + 1 >= size)
+			return false;
+		ret[used++] = (char)c;
+	}
+	ret[used] = '\0';
+	return used > 0;
+}
+
+bool status_request_redo_valid(const char *form, size_t n, const char token[STATUS_TOKEN_SIZE], char *ret_protocol, size_t size)
+{
+	const size_t first = 6 + STATUS_TOKEN_SIZE - 1, name = sizeof("&protocol=") - 1;
+
+	return n > first + name && status_request_token_valid(form, first, token) && !memcmp(form + first, "&protocol=", name) &&
+	       decode(form + first + name, n - first - name, ret_protocol, size);
 }

@@ -30,6 +30,7 @@ enum status_page {
 	STATUS_AS_IS,	  /* POST /jobs/ID/as-is */
 	STATUS_SAME,	  /* POST /jobs/ID/same-patient */
 	STATUS_CANCEL,	  /* POST /jobs/ID/cancel */
+	STATUS_REDO,	  /* POST /jobs/ID/redo, with a protocol */
 	STATUS_REFUSED,	  /* no page: the HTTP process has refused a request, which is logged */
 	/* served by the HTTP process itself */
 	STATUS_STYLE,  /* /status.css */
@@ -48,5 +49,7 @@ bool status_request_host_allowed(const char *host, const char *own);
 bool status_request_origin_allowed(const char *origin, const char *host);
 /* Return true if the form is "token=HEX" with the right token. The comparison takes constant time. */
 bool status_request_token_valid(const char *form, size_t n, const char token[STATUS_TOKEN_SIZE]);
+/* The same for "token=HEX&protocol=NAME", percent-encoded. *ret_protocol: 1 to size - 1 bytes without control characters. */
+bool status_request_redo_valid(const char *form, size_t n, const char token[STATUS_TOKEN_SIZE], char *ret_protocol, size_t size);
 
 #endif

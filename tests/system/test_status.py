@@ -245,16 +245,30 @@ def actions(folder, things):
     for at in (first, job):
         check([e["detail"].get("reason") for e in n.show(at)["events"] if e["event"] == "retry"] == ["requested on the status page"], "events")
 
+    # Reconstructed again with another protocol; not with one that is not there, with another token, or without one.
+    path = f"/jobs/{first}/redo"
+    check({a.get("value") for t, a in Page(page(n, f"/jobs/{first}")).tags if t == "option"} >= {"quick", "dbt-fbp"}, "protocols")
+    for form, code in ((f"token={good}", 403), (f"token={32 * '0'}&protocol=dbt-fbp", 403), ("protocol=dbt-fbp", 403), (f"token={good}&protocol=none", 409),
+                       (f"token={good}&protocol=pet-osem", 409), (f"protocol=dbt-fbp&token={good}", 403), (f"token={good}&protocol=dbt%2Dfbp", 303)):
+        status = ask(n, path, "POST", form, Content_Type="application/x-www-form-urlencoded")[0]
+        check(status == code, f"{form}: {status}, not {code}")
+    check(ask(n, path)[0] == 405, "GET acts")
+    again = n.wait_states("delivered", "delivered", "delivered")[2]
+    check(again["protocol"] == "dbt-fbp" and again["redo_of"] == first, again)
+    opened = n.show(again["id"])["events"][0]["detail"]
+    check("on the status page" in opened["reason"] and opened["accession"] == "SIM1", opened)
+
     # The same with actions off: no buttons, no acting.
     h.send(n.port, h.simulate(os.path.join(folder, "other"), "--side", "R")[:3])
-    n.wait_states("delivered", "delivered", "held")
+    n.wait_states("delivered", "delivered", "delivered", "held")
     good = token(n)
-    path = f"/jobs/{n.jobs()[2]['id']}/cancel"
+    path = f"/jobs/{n.jobs()[3]['id']}/cancel"
     n.status["actions"] = '"never"'
     n.write_conf()
     os.kill(n.process.pid, signal.SIGHUP)
     wait_for("a page without buttons", lambda: quietly(lambda: "<form" not in page(n)))
-    check("Held" in page(n) and act(n, path, good) == 403 and n.states() == ["delivered", "delivered", "held"], "acted although it may not")
+    check("<form" not in page(n, f"/jobs/{first}"), "a form on the page of a case")
+    check("Held" in page(n) and act(n, path, good) == 403 and n.states() == ["delivered", "delivered", "delivered", "held"], "acted although it may not")
 
 
 def nobody_shows(folder, things):

@@ -113,7 +113,7 @@ class Browser:
         wait_for(f"{url} in the browser", lambda: self.value("document.readyState") == "complete" and self.value("location.href") == url, 30)
 
     def key(self, key, **more):
-        codes = {"Tab": 9, "Enter": 13, " ": 32, "ArrowRight": 39}
+        codes = {"Tab": 9, "Enter": 13, " ": 32, "ArrowRight": 39, "ArrowUp": 38}
         for kind in ("keyDown", "keyUp"):
             text = {"text": "\r"} if key == "Enter" and kind == "keyDown" else {}
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=codes[key], **text, **more)
@@ -354,6 +354,28 @@ def cases_in_the_browser(folder, things):
         b.key("Enter")
         wait_for("the case", lambda: f"case {copies[-17]}" in b.text() and "2.25.7000000.17" in b.text())
     b.call("Emulation.setScriptExecutionDisabled", value=False)
+
+    # The case is reconstructed again with another protocol, by the keyboard; an update does not change what was chosen.
+    b.show(f"{url}jobs/1")
+    b.value("document.getElementById('protocol').focus()")
+    chosen = b.value("document.getElementById('protocol').value")
+    b.key("ArrowUp")
+    other = b.value("document.getElementById('protocol').value")
+    check(chosen == "quick" != other, f"{chosen}, {other}")
+    clock = b.value("document.getElementById('clock').textContent")
+    wait_for("an update", lambda: b.value("document.getElementById('clock').textContent") != clock)
+    check(b.value("document.getElementById('protocol').value") == other, "an update changed the protocol")
+    every_way(b, f"{url}jobs/1", "a case that can be reconstructed again")
+    b.picture("redo", True)
+    b.value("document.getElementById('protocol').focus()")
+    b.key("ArrowUp")
+    walk("b-1-redo")
+    b.key("Enter")
+    wait_for("the overview", lambda: b.value("location.href") == url)
+    again = wait_for("the other result", lambda: [j for j in n.jobs() if j["redo_of"] == 1 and j["protocol"] == other])[0]["id"]
+    wait_for("it is delivered", lambda: n.show(again)["job"]["state"] == "delivered")
+    b.show(f"{url}jobs/{again}")
+    check("requested again by a person" in b.text(), b.text())
 
     # No word of a table is divided: headers and states are on one line each, at 1280 and at 320 pixels.
     for width in (1280, 320):

@@ -21,6 +21,11 @@
 		var open = keys(old, "details[open][id]"), active = document.activeElement, slice = shown();
 		var focus = active && old.contains(active) ? active.id : "";
 
+		old.querySelectorAll("select[id]").forEach(function (s) { /* what was chosen */
+			var e = now.querySelector("#" + s.id);
+			if (e)
+				e.value = s.value;
+		});
 		old.replaceWith(now);
 		open.forEach(function (id) {
 			var e = document.getElementById(id);

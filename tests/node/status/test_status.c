@@ -32,6 +32,8 @@ static void test_paths(void **state)
 		{"/jobs/12/retry", STATUS_RETRY, 12},
 		{"/jobs/12/as-is", STATUS_AS_IS, 12},
 		{"/jobs/12/same-patient", STATUS_SAME, 12},
+		{"/jobs/12/redo", STATUS_REDO, 12},
+		{"/jobs/12/slices.png", STATUS_SLICES, 12},
 		{"/jobs/999999999999999999/cancel", STATUS_CANCEL, 999999999999999999},
 		{"/jobs/9999999999999999999", STATUS_NONE, 0},
 		{"/jobs/012", STATUS_NONE, 0},
@@ -53,7 +55,8 @@ static void test_paths(void **state)
 		assert_int_equal(job, cases[i].job);
 	}
 	assert_true(status_page_changes_job(STATUS_CANCEL) && status_page_changes_job(STATUS_RETRY) &&
-		    status_page_changes_job(STATUS_AS_IS) && status_page_changes_job(STATUS_SAME));
+		    status_page_changes_job(STATUS_REDO) && status_page_changes_job(STATUS_AS_IS) &&
+		    status_page_changes_job(STATUS_SAME));
 	assert_false(status_page_changes_job(STATUS_CASE) || status_page_changes_job(STATUS_NONE));
 }
 
@@ -114,6 +117,46 @@ static void test_origins_and_tokens(void **state)
 	form[0] = 'T';
 	assert_false(status_request_token_valid(form, strlen(form), token));
 	assert_false(status_request_token_valid("", 0, token));
+}
+
+/* The form of a redo: token, then a protocol, percent-encoded, and nothing else. */
+static void test_redo_forms(void **state)
+{
+	static const char token[STATUS_TOKEN_SIZE] = "0123456789abcdef0123456789abcdef";
+	static const struct {
+		const char *rest, *protocol; /* NULL: refused */
+	} cases[] = {
+		{"&protocol=dbt-fbp", "dbt-fbp"},
+		{"&protocol=a+b%2Bc%C3%B6", "a b+c\xc3\xb6"},
+		{"&protocol=", NULL},
+		{"", NULL},
+		{"&protocol", NULL},
+		{"&Protocol=a", NULL},
+		{"&protocol=a&protocol=b", NULL},
+		{"&protocol=a=b", NULL},
+		{"&protocol=%", NULL},
+		{"&protocol=%4", NULL},
+		{"&protocol=%zz", NULL},
+		{"&protocol=a%00", NULL},
+		{"&protocol=a%0a", NULL},
+		{"&protocol=a\n", NULL},
+		{"&x=1&protocol=a", NULL},
+		{"&protocol=aaaaaaaaaaaaaaaaaaaa", NULL},
+	};
+	char form[200], protocol[16];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		size_t n = (size_t)snprintf(form, sizeof(form), "token=%s%s", token, cases[i].rest);
+
+		assert_true(status_request_redo_valid(form, n, token, protocol, sizeof(protocol)) == (cases[i].protocol != NULL));
+		if (!cases[i].protocol)
+			continue;
+		assert_string_equal(protocol, cases[i].protocol);
+		assert_false(status_request_token_valid(form, n, token)); /* no other action takes it */
+		form[10] ^= 1;
+		assert_false(status_request_redo_valid(form, n, token, protocol, sizeof(protocol)));
+	}
 }
 
 #define LOST "\xef\xbf\xbd"
@@ -367,6 +410,7 @@ int main(void)
 		cmocka_unit_test(test_paths),
 		cmocka_unit_test(test_hosts),
 		cmocka_unit_test(test_origins_and_tokens),
+		cmocka_unit_test(test_redo_forms),
 		cmocka_unit_test(test_escaping),
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_counting),
