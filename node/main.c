@@ -60,6 +60,7 @@ static const struct command commands[] = {
 	{"status", cmd_status, NULL, false},
 	{"http", cmd_http, NULL, false},
 	{"names", cmd_names, NULL, true},
+	{"report-page", cmd_report_page, NULL, true},
 	{"commit", cmd_commit, NULL, true},
 	{"cluster", cmd_cluster, NULL, false},
 };

@@ -497,7 +497,7 @@ static const struct config_key status_keys[] = {
 	 .meaning = "who may retry and cancel cases on the page: `loopback`: everyone if `bind` is a loopback address, else "
 		    "nobody; `always`: everyone who can reach the page; `never`: nobody"},
 	{"thumbnails", AS_BOOL(status_conf, thumbnails), .fallback = "true",
-	 .meaning = "make a small picture of each result's middle slice and show it on the page"},
+	 .meaning = "make a small picture of each result's middle slice and show it on the page; show reports of results"},
 	{"show_patient", AS_BOOL(status_conf, show_patient), .fallback = "false",
 	 .meaning = "show the patient's name and ID, which are read from the images each time the page is loaded"},
 };

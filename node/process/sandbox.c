@@ -37,6 +37,7 @@ static const struct limits limits[SANDBOX_ROLES] = {
 	[SANDBOX_WORKER] = {4096, 0},
 	[SANDBOX_DELIVER] = {256, 0},
 	[SANDBOX_NAMES] = {128, (rlim_t)16 << 30},
+	[SANDBOX_REPORT] = {128, (rlim_t)16 << 30},
 	[SANDBOX_HTTP] = {96, (rlim_t)4 << 30},
 	[SANDBOX_SEAT] = {1024, (rlim_t)16 << 30},
 	[SANDBOX_CASE] = {4096, 0},
@@ -45,7 +46,7 @@ static const struct limits limits[SANDBOX_ROLES] = {
 const char *sandbox_role_name(enum sandbox_role role)
 {
 	static const char *const names[SANDBOX_ROLES] = {"listener", "association", "index", "worker", "deliver",
-							 "names",    "http",	    "seat",  "case"};
+							 "names",    "http",	    "seat",  "report", "case"};
 
 	return names[role];
 }

@@ -36,9 +36,10 @@ enum sandbox_role {
 	SANDBOX_NAMES,	     /* reads patients' names in instances for the status page */
 	SANDBOX_HTTP,	     /* accepts connections of browsers; opens no file of the node */
 	SANDBOX_SEAT,	     /* accepts the connection of a pilot, sends it instances, writes results */
+	SANDBOX_REPORT,	     /* reads results, for reports on the status page */
 	SANDBOX_CASE,	     /* of a pilot: reads instances, writes results, without a journal; detail: its device */
 };
-#define SANDBOX_ROLES 9
+#define SANDBOX_ROLES 10
 
 /* What this machine supports. */
 struct sandbox_support {

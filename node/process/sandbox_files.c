@@ -228,6 +228,8 @@ static int allow_role(struct fence *f, enum sandbox_role role, const struct conf
 		return allow_in_spool(f, config, "instances", FS_READ);
 	case SANDBOX_WORKER:
 		return allow_worker(f, config, gpu);
+	case SANDBOX_REPORT:
+		return allow_in_spool(f, config, "outbox", FS_READ);
 	case SANDBOX_DELIVER:
 		return allow_deliver(f, config);
 	case SANDBOX_SEAT:
@@ -270,7 +272,7 @@ int sandbox_files_restrict(enum sandbox_role role, const struct config *config, 
 	if (f.fd < 0)
 		return err_set(err, errno, "sandbox: cannot restrict files (Landlock ABI %d): %s", abi, strerror(errno));
 	ret = allow_system(&f);
-	if (ret == 0 && role != SANDBOX_HTTP && role != SANDBOX_NAMES && role != SANDBOX_CASE)
+	if (ret == 0 && role != SANDBOX_HTTP && role != SANDBOX_NAMES && role != SANDBOX_REPORT && role != SANDBOX_CASE)
 		ret = allow_journal(&f, config);
 	if (ret == 0)
 		ret = allow_role(&f, role, config, gpu);

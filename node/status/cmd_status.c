@@ -31,6 +31,7 @@
 #include "node/status/cmd_status.h"
 #include "node/status/status.h"
 #include "node/status/status_ipc.h"
+#include "node/status/status_report.h"
 #include "node/status/status_text.h"
 #include "node/store/event.h"
 
@@ -45,6 +46,7 @@
 struct reporter {
 	struct work_process process;
 	struct status status;
+	struct status_report report;
 	double refused_since; /* begin of the period in which refused requests are counted */
 	unsigned refused;     /* refused requests in it */
 	double updated;	      /* time of the last update, on clock_seconds() as the times below; 0: update at the next request */
@@ -144,6 +146,32 @@ static void reply_picture(struct status_reply *a, const struct status *s, const 
 	}
 	html_clear(&h);
 	reply_sentence(a, 404, "No picture", "This case has no picture (yet).");
+}
+
+/* Reply with the report of a case, or with a page that asks for it again. */
+static void reply_report(struct status_reply *a, struct reporter *r, int64_t job)
+{
+	const struct job_view *v = jobs_find(&r->status.jobs, job);
+	const char *text = "";
+	struct html h = {0};
+
+	if (!v || !status_has_report(&r->status, v)) {
+		reply_sentence(a, 404, "No report",
+			       "The result of this case is not (or no longer) on this node, or pictures are not shown.");
+		return;
+	}
+	switch (status_report_get(&r->report, &r->status, v, &text)) {
+	case STATUS_REPORT_READY:
+		html_put(&h, text);
+		reply_text(a, &h, 200, STATUS_TYPE_REPORT);
+		break;
+	case STATUS_REPORT_WAIT:
+		status_write_waiting(&h, "The report is being made", "This page loads it when it is ready.");
+		reply_text(a, &h, 200, STATUS_TYPE_HTML);
+		break;
+	default:
+		reply_sentence(a, 503, "No report", text[0] ? text : "The report could not be made.");
+	}
 }
 
 static void reply_case(struct status_reply *a, struct status *s, const struct status_request *q)
@@ -281,6 +309,9 @@ static void answer(struct reporter *r, const struct status_request *q, struct st
 	case STATUS_SLICES:
 		reply_picture(a, &r->status, q);
 		break;
+	case STATUS_REPORT:
+		reply_report(a, r, q->job);
+		break;
 	case STATUS_REFUSED:
 		log_refused(r, q->refused);
 		*a = (struct status_reply){.code = 204, .type = STATUS_TYPE_TEXT};
@@ -363,7 +394,9 @@ static void serve_one(struct reporter *r)
 static void loop(struct reporter *r, const sigset_t *waiting)
 {
 	while (!stop_requested) {
-		struct pollfd fds[2] = {{.fd = r->ipc_fd, .events = POLLIN}, {.fd = r->status.names.fd, .events = POLLIN}};
+		struct pollfd fds[3] = {{.fd = r->ipc_fd, .events = POLLIN},
+					{.fd = r->status.names.fd, .events = POLLIN},
+					{.fd = r->report.fd, .events = POLLIN}};
 		struct timespec tick = {.tv_sec = 1};
 		double left;
 
@@ -373,11 +406,12 @@ static void loop(struct reporter *r, const sigset_t *waiting)
 		if (r->http == 0 && left < 1)
 			tick = (struct timespec){.tv_nsec = (long)(left > 0 ? 1e9 * left : 0)};
 		fds[0].fd = r->ipc_fd;
-		if (ppoll(fds, 2, &tick, waiting) < 0)
+		if (ppoll(fds, 3, &tick, waiting) < 0)
 			continue;
 		if (fds[0].revents)
 			serve_one(r);
 		status_names_receive(&r->status.names);
+		status_report_receive(&r->report);
 		if (r->process.config->status.show_patient && clock_seconds() - r->updated < NAMES_SECONDS)
 			status_names_request(&r->status.names, &r->status);
 		count_refused(r, clock_seconds());
@@ -405,8 +439,10 @@ int cmd_status(int argc, char **argv)
 	sigemptyset(&sa.sa_mask);
 	sigaction(SIGTERM, &sa, NULL);
 	status_begin(&r.status, r.process.config);
+	status_report_begin(&r.report);
 	loop(&r, &waiting);
 	drop_http(&r);
+	status_report_end(&r.report);
 	status_end(&r.status);
 	work_process_end(&r.process);
 	return CODE_OK;

@@ -83,6 +83,8 @@ void status_write_cases(struct html *h, const struct status *s, const struct sta
 bool status_write_case(struct html *h, const struct status *s, const struct job_view *v, const char *token);
 /* Write a page with one sentence and a link back to the overview. */
 void status_write_sentence(struct html *h, const char *title, const char *sentence);
+/* Write the same, which the browser loads again after a second. */
+void status_write_waiting(struct html *h, const char *title, const char *sentence);
 json_t *status_json(const struct status *s); /* NULL: no memory */
 void status_write_metrics(struct html *h, const struct status *s);
 

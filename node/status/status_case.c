@@ -8,6 +8,7 @@
 #include "node/jobs/job_report.h"
 #include "node/result/thumbnail.h"
 #include "node/status/status_internal.h"
+#include "node/status/status_report.h"
 #include "node/store/event.h"
 
 #define LOG_LINES 300 /* maximum number of events shown as log lines: the newest */
@@ -314,6 +315,8 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 	if (v->result_of)
 		html_printf(h, "<p class=\"quiet\">Another result of the images of <a href=\"/jobs/%lld\">case %lld</a>%s.</p>",
 			    (long long)v->result_of, (long long)v->result_of, v->redo_of ? ", requested again by a person" : "");
+	if (status_has_report(s, v))
+		html_printf(h, "<p><a id=\"report\" href=\"/jobs/%lld/report\">Report of the result</a></p>", (long long)v->id);
 	status_page_buttons(h, s, v, token);
 	redo_form(h, s, v, token);
 	html_put(h, "</div></section>\n");

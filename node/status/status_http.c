@@ -46,30 +46,34 @@ struct request { /* a request whose body may not be received completely */
 
 /* ---- responses ---- */
 
+static const char report_type[] = "text/html; charset=utf-8"; /* add_headers() knows a report by this address */
 static const char *const types[STATUS_TYPES] = {
 	[STATUS_TYPE_HTML] = "text/html; charset=utf-8",
 	[STATUS_TYPE_JSON] = "application/json",
 	[STATUS_TYPE_METRICS] = "text/plain; version=0.0.4; charset=utf-8",
 	[STATUS_TYPE_TEXT] = "text/plain; charset=utf-8",
 	[STATUS_TYPE_PNG] = "image/png",
+	[STATUS_TYPE_REPORT] = report_type,
 };
 
 static void add_headers(struct MHD_Response *r, const char *type)
 {
+	static const char own[] = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
+				  "form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+	/* A report has style, script and pictures inside. `sandbox` gives it an origin of its own: it cannot act on the node's
+	 * pages, even if a text of an object became a script. Its own policy allows only its own script. */
+	static const char report[] = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "
+				     "form-action 'none'; base-uri 'none'; frame-ancestors 'none'; sandbox allow-scripts";
 	static const char *const headers[][2] = {
-		{"Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
-					    "connect-src 'self'; form-action 'self'; "
-					    "base-uri 'none'; frame-ancestors 'none'"},
-		{"X-Content-Type-Options", "nosniff"},
-		{"X-Frame-Options", "DENY"},
-		{"Referrer-Policy", "same-origin"},
-		{"Cross-Origin-Resource-Policy", "same-origin"},
-		{"Cross-Origin-Opener-Policy", "same-origin"},
-		{"Connection", "close"},
+		{"X-Content-Type-Options", "nosniff"},		 {"X-Frame-Options", "DENY"}, {"Referrer-Policy", "same-origin"},
+		{"Cross-Origin-Resource-Policy", "same-origin"}, {"Connection", "close"},
 	};
 
 	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
 		MHD_add_response_header(r, headers[i][0], headers[i][1]);
+	MHD_add_response_header(r, "Content-Security-Policy", type == report_type ? report : own);
+	if (type != report_type) /* not allowed together with `sandbox` (HTML, 7.4.5) */
+		MHD_add_response_header(r, "Cross-Origin-Opener-Policy", "same-origin");
 	MHD_add_response_header(r, "Content-Type", type);
 	/* A browser may cache a picture for a minute, but no other response. */
 	MHD_add_response_header(r, "Cache-Control", !strcmp(type, "image/png") ? "private, max-age=60" : "no-store");

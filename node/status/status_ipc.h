@@ -14,8 +14,15 @@
 #include "node/status/status_filter.h"
 #include "node/status/status_request.h"
 
-enum status_type { STATUS_TYPE_HTML, STATUS_TYPE_JSON, STATUS_TYPE_METRICS, STATUS_TYPE_TEXT, STATUS_TYPE_PNG };
-#define STATUS_TYPES 5
+enum status_type {
+	STATUS_TYPE_HTML,
+	STATUS_TYPE_JSON,
+	STATUS_TYPE_METRICS,
+	STATUS_TYPE_TEXT,
+	STATUS_TYPE_PNG,
+	STATUS_TYPE_REPORT
+};
+#define STATUS_TYPES 6
 
 struct status_request {
 	enum status_page page;

@@ -313,15 +313,28 @@ void status_write_overview(struct html *h, const struct status *s, const char *t
 	status_page_end(h);
 }
 
-void status_write_sentence(struct html *h, const char *title, const char *sentence)
+static void write_sentence(struct html *h, const char *title, const char *sentence, bool waiting)
 {
 	html_put(h, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
 		    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>");
 	html_text(h, title);
-	html_put(h, "</title><link rel=\"stylesheet\" href=\"/status.css\"></head><body><main id=\"main\"><section "
-		    "class=\"overall warn\"><h1>");
+	html_printf(h,
+		    "</title>%s<link rel=\"icon\" href=\"/icon.svg\" type=\"image/svg+xml\"><link rel=\"stylesheet\" "
+		    "href=\"/status.css\"></head><body><main id=\"main\"><section "
+		    "class=\"overall %s\"><h1>",
+		    waiting ? "<meta http-equiv=\"refresh\" content=\"1\">" : "", waiting ? "good" : "warn");
 	html_text(h, title);
 	html_put(h, "</h1><p>");
 	html_text(h, sentence);
 	html_put(h, "</p><p><a href=\"/\">Back to the cases</a></p></section></main></body></html>\n");
+}
+
+void status_write_sentence(struct html *h, const char *title, const char *sentence)
+{
+	write_sentence(h, title, sentence, false);
+}
+
+void status_write_waiting(struct html *h, const char *title, const char *sentence)
+{
+	write_sentence(h, title, sentence, true);
 }

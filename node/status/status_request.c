@@ -19,8 +19,15 @@ static const struct name pages[] = {
 };
 
 static const struct name job_pages[] = {
-	{"", STATUS_CASE},	  {"/thumbnail.png", STATUS_THUMBNAIL}, {"/slices.png", STATUS_SLICES}, {"/retry", STATUS_RETRY},
-	{"/as-is", STATUS_AS_IS}, {"/same-patient", STATUS_SAME},	{"/cancel", STATUS_CANCEL},	{"/redo", STATUS_REDO},
+	{"", STATUS_CASE},
+	{"/thumbnail.png", STATUS_THUMBNAIL},
+	{"/slices.png", STATUS_SLICES},
+	{"/report", STATUS_REPORT},
+	{"/retry", STATUS_RETRY},
+	{"/as-is", STATUS_AS_IS},
+	{"/same-patient", STATUS_SAME},
+	{"/cancel", STATUS_CANCEL},
+	{"/redo", STATUS_REDO},
 };
 
 static enum status_page find(const struct name *names, size_t n, const char *text)

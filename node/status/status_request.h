@@ -26,6 +26,7 @@ enum status_page {
 	STATUS_HEALTH,	  /* /health */
 	STATUS_THUMBNAIL, /* /jobs/ID/thumbnail.png */
 	STATUS_SLICES,	  /* /jobs/ID/slices.png */
+	STATUS_REPORT,	  /* /jobs/ID/report */
 	STATUS_RETRY,	  /* POST /jobs/ID/retry */
 	STATUS_AS_IS,	  /* POST /jobs/ID/as-is */
 	STATUS_SAME,	  /* POST /jobs/ID/same-patient */

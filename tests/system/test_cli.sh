@@ -56,7 +56,7 @@ for command in serve check recon simulate export list show retry cancel test-pee
 done
 
 # The commands that only the node runs print their help, too, and then end (they crashed: the caller continued without a configuration)
-for command in index worker deliver commit status http names; do
+for command in index worker deliver commit status http names report-page; do
 	expect 0 "$TOMONODE" "$command" --help
 	out_has "Usage: tomonode $command"
 	expect 2 "$TOMONODE" "$command" --no-such-option

@@ -16,7 +16,7 @@ from tools import node_harness as h
 from tools.node_harness import check, wait_for
 
 INSIDE = os.path.join(os.environ.get("TOMONODE_BUILD", "."), "tests", "sandbox_inside")
-ROLES = ("listener", "association", "index", "worker:cpu", "worker:cuda:0", "deliver", "names", "http", "seat", "case:cpu")
+ROLES = ("listener", "association", "index", "worker:cpu", "worker:cuda:0", "deliver", "names", "http", "seat", "report", "case:cpu")
 KILLED = "killed"
 
 
@@ -90,7 +90,7 @@ def files_of_each_role(folder, things):
         raise h.Skipped("the kernel has no Landlock")
     spool = make_spool(folder)
     no = "EACCES"
-    expect(spool, "read", [f"{spool}/instances/a"], {"*": "done", "association": no, "deliver": no, "http": no})
+    expect(spool, "read", [f"{spool}/instances/a"], {"*": "done", "association": no, "deliver": no, "http": no, "report": no})
     expect(spool, "read", [f"{spool}/pilots/a"], {"*": no, "listener": "done", "seat": "done"})
     expect(spool, "write", [f"{spool}/pilots/a"], {"*": no, "listener": "done", "seat": "done"})
     expect(spool, "write", [f"{spool}/instances/a"], {"*": no, "listener": "done"})
@@ -98,7 +98,7 @@ def files_of_each_role(folder, things):
     expect(spool, "write", [f"{spool}/outbox/a"], {"*": no, "listener": "done", "worker:cpu": "done", "worker:cuda:0": "done", "seat": "done"})
     expect(spool, "write", [f"{spool}/incoming/a"], {"*": no, "listener": "done", "association": "done"})
     expect(spool, "write", [f"{spool}/work/a"], {"*": no, "listener": "done", "worker:cpu": "done", "worker:cuda:0": "done", "seat": "done", "case:cpu": "done"})
-    expect(spool, "write", [f"{spool}/journal.db-wal"], {"*": "done", "names": no, "http": no, "case:cpu": no})
+    expect(spool, "write", [f"{spool}/journal.db-wal"], {"*": "done", "names": no, "http": no, "report": no, "case:cpu": no})
     expect(spool, "read", [f"{spool}/node.conf"], {"*": no, "listener": "done"})
     expect(spool, "make", [f"{spool}/new"], {"*": no, "listener": "done"})
     expect(spool, "read", ["/etc/passwd"], {"*": no, "listener": "done"})

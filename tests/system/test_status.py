@@ -380,6 +380,56 @@ def slow_and_many(folder, things):
         s.close()
 
 
+def reports(folder, things):
+    """The report of a case is made when it is asked for, names the patient only where the page does, and cannot act on the page."""
+    n, _ = node(folder, things)
+    h.send(n.port, h.simulate(os.path.join(folder, "exam")))
+    n.wait_states("delivered")
+    job = n.jobs()[0]["id"]
+    path = f"/jobs/{job}/report"
+    check(f'href="{path}"' in page(n, f"/jobs/{job}"), "no link to the report")
+    status, headers, first = ask(n, path)
+    check(status == 200 and b'http-equiv="refresh"' in first and "unsafe" not in headers["Content-Security-Policy"], first[:500])
+    body = wait_for("the report", lambda: (lambda text: text if "Planes through" in text else "")(page(n, path)), 60)
+    status, headers, again = ask(n, path)
+    policy = headers["Content-Security-Policy"]
+    check(again.decode() == body and headers["Content-Type"] == "text/html; charset=utf-8" and headers["Cache-Control"] == "no-store", headers)
+    check(all(f"{part};" in policy + ";" for part in ("default-src 'none'", "sandbox allow-scripts", "img-src data:", "frame-ancestors 'none'", "form-action 'none'"))
+          and "self" not in policy, policy)
+    check(body.count("data:image/png;base64,") > 6 and "PHANTOM" not in body, f"{body.count('data:image')} pictures, or a patient: {re.findall('.{40}PHANTOM.{40}', body)}")
+    check(not n.processes("report-page"), "the process is left")
+    h.run(h.TOMONODE, "report", "-o", os.path.join(folder, "same"), os.path.join(n.spool, "outbox", str(job)))
+    with open(os.path.join(folder, "same", os.listdir(os.path.join(folder, "same"))[0]), encoding="utf-8") as f:
+        check(f.read() == body, "it differs from `tomonode report`")
+    check(ask(n, path, "POST", "token=x")[0] == 405 and ask(n, "/jobs/777/report")[0] == 404, "other requests")
+    check(n.jobs()[0]["state"] == "delivered" and n.echo(), "the node afterwards")
+
+    n.kill()
+    n.status["show_patient"] = "true"
+    n.write_conf()
+    n.start()
+    wait_for("the page again", lambda: answers(n))
+    body = wait_for("the report", lambda: (lambda text: text if "Planes through" in text else "")(page(n, path)), 60)
+    check("TOMONODE PHANTOM" in body and "TOMONODE-PHANTOM" in body, "the patient is wanted")
+    # Damaged objects: a sentence, and the page goes on.
+    n.kill()
+    n.start()
+    wait_for("the page again", lambda: answers(n))
+    result, = [f for f in os.listdir(os.path.join(n.spool, "outbox", str(job))) if f.endswith(".dcm")]
+    with open(os.path.join(n.spool, "outbox", str(job), result), "r+b") as f:
+        f.truncate(os.path.getsize(f.name) // 2)
+    wait_for("a sentence", lambda: quietly(lambda: ask(n, path)[0] == 503), 30)
+    check("report-not-made" in n.log_text() or "No report" in ask(n, path)[2].decode(), "why there is none")
+
+    # Without pictures there is no report.
+    n.kill()
+    n.status["thumbnails"] = "false"
+    n.write_conf()
+    n.start()
+    wait_for("the page again", lambda: answers(n))
+    check(ask(n, path)[0] == 404 and "report" not in page(n, f"/jobs/{job}"), "a report without pictures")
+
+
 def search(folder, things):
     """5000 cases: found by accession number, UIDs, sender, patient, state and day, page by page, each page in less than 300 ms; whatever is in the
     address is text."""
@@ -503,4 +553,4 @@ def taken_port(folder, things):
 
 
 if __name__ == "__main__":
-    h.main([pages_and_refusals, actions, nobody_shows, search, slow_and_many, relative_values, taken_port])
+    h.main([pages_and_refusals, actions, nobody_shows, reports, search, slow_and_many, relative_values, taken_port])

@@ -205,6 +205,13 @@ def in_the_browser(folder, things):
     b.value("document.getElementById('b-copy').click()")
     check(b.value("getSelection().toString()") == n.show(1)["job"]["study"], "another text is copied")
     every_way(b, f"{url}jobs/1", "a case with slices")
+    # The report runs its script although it may not act on the page.
+    report = f"{url}jobs/{n.jobs()[0]['id']}/report"
+    b.call("Page.navigate", url=report)
+    wait_for("the report", lambda: b.value("document.readyState") == "complete" and b.value("!!document.querySelector('.slider input')"), 60)
+    check(b.value("[...document.querySelectorAll('#slices figure')].filter(f => f.checkVisibility()).length") == 1, "one slice is shown")
+    check(b.value("[...document.images].filter(i => i.checkVisibility()).every(i => i.complete && i.naturalWidth > 0)"), "pictures of the report")
+    check(b.value("self.origin") == "null" and not b.complaints(), f"{b.value('self.origin')} {b.complaints()[:3]}")
     b.show(url)
 
     # The keyboard alone: a held case is opened, and given up.

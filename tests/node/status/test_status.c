@@ -29,6 +29,7 @@ static void test_paths(void **state)
 		{"/status.json", STATUS_JSON, 0},
 		{"/jobs/1", STATUS_CASE, 1},
 		{"/jobs/907/thumbnail.png", STATUS_THUMBNAIL, 907},
+		{"/jobs/907/report", STATUS_REPORT, 907},
 		{"/jobs/12/retry", STATUS_RETRY, 12},
 		{"/jobs/12/as-is", STATUS_AS_IS, 12},
 		{"/jobs/12/same-patient", STATUS_SAME, 12},
