@@ -411,7 +411,7 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 		return -err->code;
 	}
 	progress_start(&progress, !r->o.json);
-	rc = reconstruct_case(r->config, &r->protocols[kind_id(c->kind)], dev, cache, (const char *const *)c->paths, c->n,
+	rc = reconstruct_case(r->config, &r->protocols[kind_id(c->kind)], dev, cache, NULL, (const char *const *)c->paths, c->n,
 			      &decision, r->out_dir, &progress.monitor, ret_report, err);
 	progress_stop(&progress);
 	return rc;

@@ -196,18 +196,26 @@ struct ledger *ledger_close(struct ledger *l)
 
 /* ---- use ---- */
 
+static bool begin_in_time(struct ledger *l)
+{
+	double until = clock_seconds() + LEDGER_LOCK_SECONDS;
+
+	while (!begin(l)) {
+		if (clock_seconds() > until)
+			return false;
+		usleep(1000);
+	}
+	return true;
+}
+
 uint64_t ledger_capacity(struct ledger *l, uint64_t free_now)
 {
 	uint64_t *bytes = &l->table->devices[l->device].bytes;
-	double until = clock_seconds() + LEDGER_LOCK_SECONDS;
 	bool used = false;
 
-	while (!begin(l)) {
-		if (clock_seconds() > until) { /* what is free now is less than what cases may use, or equal */
-			*bytes = *bytes ? *bytes : free_now;
-			return *bytes;
-		}
-		usleep(1000);
+	if (!begin_in_time(l)) { /* what is free now is less than what cases may use, or equal */
+		*bytes = *bytes ? *bytes : free_now;
+		return *bytes;
 	}
 	sweep(l);
 	for (size_t i = 0; i < LEDGER_ENTRIES; i++) {
@@ -241,6 +249,43 @@ bool ledger_reserve(struct ledger *l, uint64_t device_bytes, uint64_t host_bytes
 		mine->state = LEDGER_HOLDING;
 	end(l);
 	return fits;
+}
+
+/* Return whether the host has these bytes beside all that others reserve and keep; unlike ledger_fits() also where nobody holds
+ * any. */
+static bool host_has(const struct ledger *l, uint64_t bytes)
+{
+	for (size_t i = 0; i < LEDGER_ENTRIES; i++) {
+		const struct ledger_entry *e = &l->table->entries[i];
+
+		if (i != l->me && (e->state == LEDGER_IDLE || e->state == LEDGER_HOLDING))
+			bytes += e->host_bytes;
+	}
+	return l->host_capacity == 0 || bytes <= l->host_capacity;
+}
+
+bool ledger_change(struct ledger *l, uint64_t device_bytes, uint64_t host_bytes)
+{
+	struct ledger_entry *mine = &l->table->entries[l->me], before = *mine;
+	bool fits;
+
+	if (!begin_in_time(l))
+		return false;
+	sweep(l);
+	mine->device_bytes = device_bytes;
+	mine->host_bytes = host_bytes;
+	fits = (device_bytes <= before.device_bytes && host_bytes <= before.host_bytes) ||
+	       (host_has(l, host_bytes) &&
+		ledger_fits(l->table->entries, LEDGER_ENTRIES, l->me, l->table->devices[l->device].bytes, l->host_capacity));
+	if (!fits)
+		*mine = before;
+	end(l);
+	return fits;
+}
+
+bool ledger_holds(const struct ledger *l)
+{
+	return l->table->entries[l->me].state == LEDGER_HOLDING;
 }
 
 /* Without the lock: each of these writes is complete for itself, and others see at worst the reservation a little longer. */

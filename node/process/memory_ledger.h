@@ -7,7 +7,8 @@
  * - Workers of one device are served in the order in which they asked, so that a large case does not wait for ever. A case that
  *   needs more than the whole capacity runs when no other case uses the device (or the host): it is not the ledger that refuses.
  * - A dead worker's reservation counts LEDGER_GRACE seconds longer, because the driver frees the memory shortly after the lock.
- * - No call but ledger_capacity() waits: one that does not succeed is repeated by the caller, who can be cancelled meanwhile.
+ * - No call but ledger_capacity() and ledger_change() waits: one that does not succeed is repeated by the caller, who can be
+ * cancelled meanwhile.
  */
 #ifndef TOMONODE_NODE_MEMORY_LEDGER_H
 #define TOMONODE_NODE_MEMORY_LEDGER_H
@@ -21,7 +22,7 @@
 
 #define LEDGER_ENTRIES 256
 #define LEDGER_GRACE 3.0	/* s */
-#define LEDGER_LOCK_SECONDS 2.0 /* longest wait of ledger_capacity(), for a worker that is stopped while it changes the table */
+#define LEDGER_LOCK_SECONDS 2.0 /* longest wait of these, for a worker that is stopped while it changes the table */
 
 enum ledger_state {
 	LEDGER_FREE,	/* of no worker */
@@ -54,6 +55,10 @@ struct ledger *ledger_close(struct ledger *l); /* accepts NULL; returns NULL */
 uint64_t ledger_capacity(struct ledger *l, uint64_t free_now);
 /* Reserve. false: not now; repeat the call. */
 bool ledger_reserve(struct ledger *l, uint64_t device_bytes, uint64_t host_bytes);
+/* Change what is reserved already. false: the new bytes do not fit now, and the old ones remain reserved. */
+bool ledger_change(struct ledger *l, uint64_t device_bytes, uint64_t host_bytes);
+/* Return whether something is reserved. */
+bool ledger_holds(const struct ledger *l);
 /* End a reservation, or a request that was given up. keep_host: the process keeps the host memory for its next case. */
 void ledger_release(struct ledger *l, bool keep_host);
 /* Take the turn to compute on the device, of which there is one. false: another worker has it; repeat the call. */

@@ -32,6 +32,7 @@ struct source {
 struct planes {
 	const struct sinogram *s;
 	const struct michelogram *mashed;
+	uint8_t **kept; /* see case_read_planes() */
 	struct source sources[3];
 	int n_sources;
 	bool mean;	/* of the TOF bins that are added */
@@ -97,12 +98,26 @@ size_t case_planes_bytes(const struct sinogram *s)
 	return (size_t)most;
 }
 
+size_t case_planes_bytes_kept(const struct sinogram *s)
+{
+	uint64_t bytes = 0;
+
+	for (int role = SINOGRAM_EMISSION; role <= SINOGRAM_ROLES; role++)
+		bytes += s->part[role].present ? s->part[role].bytes : 0;
+	return (size_t)bytes;
+}
+
 static void read_source(void *ctx, size_t part)
 {
 	struct planes *p = ctx;
 	struct source *source = &p->sources[part];
 
-	source->rc = sinogram_read(p->s, source->role, &source->bytes, &source->err);
+	if (p->kept && p->kept[source->role])
+		source->bytes = p->kept[source->role];
+	else
+		source->rc = sinogram_read(p->s, source->role, &source->bytes, &source->err);
+	if (p->kept)
+		p->kept[source->role] = source->bytes;
 }
 
 static size_t plane_bins(const struct planes *p)
@@ -286,7 +301,7 @@ static int read_role(const struct planes *like, enum pet_role role, struct pet_s
 		rc = hand_over(&p, role, session, pool, monitor, report->planes, all, report, err);
 	else
 		rc = err_set(err, ENOMEM, "no memory for %d planes of sinograms", GROUP);
-	for (int i = 0; i < p.n_sources; i++)
+	for (int i = 0; !p.kept && i < p.n_sources; i++)
 		free(p.sources[i].bytes);
 	free(p.group);
 	free(p.scratch);
@@ -296,10 +311,10 @@ static int read_role(const struct planes *like, enum pet_role role, struct pet_s
 }
 
 int case_read_planes(const struct sinogram *s, const struct michelogram *mashed, struct pet_session *session, int threads,
-		     const struct monitor *monitor, struct case_planes_report *ret_report, struct err *err)
+		     const struct monitor *monitor, uint8_t **kept, struct case_planes_report *ret_report, struct err *err)
 {
 	static const enum pet_role roles[] = {PET_DATA, PET_FACTORS, PET_BACKGROUND};
-	const struct planes like = {.s = s, .mashed = mashed};
+	const struct planes like = {.s = s, .mashed = mashed, .kept = kept};
 	struct case_planes_report report = {0};
 	struct thread_pool *pool = NULL;
 	enum pet_factors factors;

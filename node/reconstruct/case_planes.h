@@ -17,15 +17,20 @@ struct case_planes_report {
  * for something that a role of the acquisition also corrects. */
 int case_planes_roles(const struct sinogram *s, enum pet_factors *ret_factors, bool *ret_background, struct err *err);
 
-/* Return the memory that case_read_planes() needs for the data of the objects, bytes. */
+/* Return the memory that case_read_planes() needs for the data of the objects, bytes, if it keeps none. */
 size_t case_planes_bytes(const struct sinogram *s);
+
+/* Return the bytes of all roles, for case_read_planes() to keep. */
+size_t case_planes_bytes_kept(const struct sinogram *s);
 
 /* Pass every plane of every role to the session. m = MULTIPLICATIVE / (ATTENUATION NORMALISATION), using those that exist.
  * `mashed`: michelogram of the session: TOF bins of the objects are added until their number is that of the session; factors with
  * TOF bins are replaced by their mean.
+ * kept: [role], NULL: nothing is kept; else the bytes of roles, which are used if they are there, and are added otherwise; the
+ * caller frees them.
  * EBADMSG: invalid data; the text names role, plane, angle and bin of the first. Needs memory for the roles from which one role
  * of the model is computed. */
 int case_read_planes(const struct sinogram *s, const struct michelogram *mashed, struct pet_session *session, int threads,
-		     const struct monitor *monitor, struct case_planes_report *ret_report, struct err *err);
+		     const struct monitor *monitor, uint8_t **kept, struct case_planes_report *ret_report, struct err *err);
 
 #endif

@@ -6,7 +6,8 @@
  * - Each reader, a thread, does all steps of one view after the other: read and orient, I0, bin and logarithm, mark air, pass to
  * the session. The data of a view are in one core's caches most of the time, and the frames of one file are also read in
  * parallel.
- * - Outside the session, memory is needed only for the stored values of one view per reader, and for its flat field.
+ * - Outside the session, memory is needed only for the stored values of one view per reader, and for its flat field; and for
+ * what is kept for another result. That one has the decided I0 from the exam, and makes one pass.
  * - The caller's thread waits, reports progress and checks for cancellation: callbacks are called only from it.
  * - A view that was begun is always ended, also after an error, so that no reader waits for its buffer forever.
  */
@@ -47,7 +48,9 @@ struct reading {
 	const struct exam *exam;
 	const struct dbt_plan *plan;
 	struct dbt_session *session;
-	struct scan merged; /* for the mask: numbers and pitch of the merged bins */
+	struct case_views_kept *kept; /* may be NULL; each view is used by one reader at a time */
+	bool have_raw;		      /* kept->raw is filled */
+	struct scan merged;	      /* for the mask: numbers and pitch of the merged bins */
 	bool mask, correct_scatter;
 	struct scatter scatter;
 	struct view_state *views; /* each is used by one reader at a time */
@@ -110,6 +113,29 @@ static bool is_usable(const struct exam_i0 *i0)
 	return i0->i0 > 0 && isfinite(i0->i0);
 }
 
+/* Return where line integrals and validity of a view are kept; NULL: nowhere. */
+static float *kept_line(const struct reading *r, int view)
+{
+	return r->kept && r->kept->made ? r->kept->made[view] : NULL;
+}
+
+/* Pass the line integrals of a view that are kept. */
+static int pass_kept(struct reading *r, int view, struct times *times, struct err *err)
+{
+	size_t bins = (size_t)r->plan->n_u * (size_t)r->plan->n_v;
+	double begun = clock_seconds();
+	float *line, *valid;
+	int rc = dbt_view_begin(r->session, view, &line, &valid, err);
+
+	if (rc < 0)
+		return rc;
+	memcpy(line, kept_line(r, view), bins * sizeof(*line));
+	memcpy(valid, kept_line(r, view) + bins, bins * sizeof(*valid));
+	rc = dbt_view_end(r->session, view, err);
+	times->upload += clock_seconds() - begun;
+	return rc;
+}
+
 /* Convert a view with this I0 and pass it to the session. */
 static int pass_view(struct reading *r, int view, const struct exam_i0 *i0, const uint16_t *raw, float **flat,
 		     struct times *times, struct err *err)
@@ -132,6 +158,9 @@ static int pass_view(struct reading *r, int view, const struct exam_i0 *i0, cons
 	if (rc < 0) {
 		memset(line, 0, bins * sizeof(*line));
 		memset(valid, 0, bins * sizeof(*valid));
+	} else if (kept_line(r, view)) {
+		memcpy(kept_line(r, view), line, bins * sizeof(*line));
+		memcpy(kept_line(r, view) + bins, valid, bins * sizeof(*valid));
 	}
 	at[2] = clock_seconds();
 	ended = dbt_view_end(r->session, view, rc < 0 ? NULL : err);
@@ -142,12 +171,14 @@ static int pass_view(struct reading *r, int view, const struct exam_i0 *i0, cons
 	return rc < 0 ? rc : ended;
 }
 
-static int read_one(struct reading *r, int view, uint16_t *raw, float **flat, struct times *times, struct err *err)
+/* buffer: for the stored values, if they are not kept. */
+static int read_one(struct reading *r, int view, uint16_t *buffer, float **flat, struct times *times, struct err *err)
 {
 	const struct exam_i0 *i0 = r->decided && r->exam->i0 ? &r->exam->i0[view] : NULL;
+	uint16_t *raw = buffer ? buffer : r->kept->raw[view];
 	struct view_state *v = &r->views[view];
 	double begun = clock_seconds();
-	int rc = exam_read_view(r->exam, view, raw, err);
+	int rc = r->have_raw ? 0 : exam_read_view(r->exam, view, raw, err);
 
 	if (rc == 0 && !r->decided) {
 		rc = exam_measure_view(r->exam, view, raw, &v->air, &v->alone, err);
@@ -195,13 +226,15 @@ static void *reader(void *arg)
 	size_t n = scan_view_size(r->exam->scan);
 	struct times times = {0};
 	struct err err = {0};
-	uint16_t *raw = malloc(n * sizeof(*raw));
+	bool kept = r->kept && r->kept->raw;
+	uint16_t *raw = kept ? NULL : malloc(n * sizeof(*raw));
 	float *flat = NULL; /* of the view, if there is one for each */
-	int rc = raw ? 0 : err_set(&err, ENOMEM, "no memory for a projection of %zu pixels", n);
+	int rc = raw || kept ? 0 : err_set(&err, ENOMEM, "no memory for a projection of %zu pixels", n);
 
 	threads_limit(r->threads_each);
 	for (int view = rc < 0 ? -1 : next_view(r, 0); view >= 0; view = next_view(r, 1)) {
-		rc = read_one(r, view, raw, &flat, &times, &err);
+		rc = r->kept && r->kept->complete ? pass_kept(r, view, &times, &err)
+						  : read_one(r, view, raw, &flat, &times, &err);
 		if (rc < 0)
 			break;
 	}
@@ -329,6 +362,7 @@ static int withdraw_changed(struct reading *r, struct err *err)
 
 	r->n_order = 0;
 	r->decided = r->second = true;
+	r->have_raw = r->kept && r->kept->raw;
 	for (int i = 0; rc == 0 && i < r->exam->n_views; i++) {
 		struct view_state *v = &r->views[i];
 
@@ -349,10 +383,10 @@ static int read_passes(struct reading *r, struct exam *exam, int threads, const 
 	for (int i = 0; i < exam->n_views; i++)
 		r->order[i] = i;
 	r->n_order = exam->n_views;
-	r->decided = exam->prep.is_log;
+	r->decided = exam->prep.is_log || exam->i0;
 	monitor_progress(monitor, "read", 0);
 	rc = make_pass(r, threads, monitor, report, err);
-	if (rc < 0 || exam->prep.is_log)
+	if (rc < 0 || r->decided)
 		return rc;
 	rc = decide(r, exam, err);
 	if (rc == 0)
@@ -379,14 +413,35 @@ static void add_up(const struct reading *r, struct case_views_report *report)
 	}
 }
 
+static void finish(const struct reading *r, struct case_views_report *report)
+{
+	struct case_views_kept *kept = r->kept;
+
+	if (kept && kept->complete) {
+		const struct case_views_report times = *report;
+
+		*report = kept->report;
+		report->seconds_read = times.seconds_read;
+		report->seconds_prepare = times.seconds_prepare;
+		report->seconds_upload = times.seconds_upload;
+		return;
+	}
+	add_up(r, report);
+	if (kept && kept->made) {
+		kept->report = *report;
+		kept->complete = true;
+	}
+}
+
 int case_read_views(struct exam *exam, const struct dbt_protocol *protocol, const struct dbt_plan *plan,
-		    struct dbt_session *session, int threads, const struct monitor *monitor, struct case_views_report *ret_report,
-		    struct err *err)
+		    struct dbt_session *session, int threads, const struct monitor *monitor, struct case_views_kept *kept,
+		    struct case_views_report *ret_report, struct err *err)
 {
 	struct reading r = {
 		.exam = exam,
 		.plan = plan,
 		.session = session,
+		.kept = kept,
 		.merged = *exam->scan,
 		.mask = protocol->breast_mask,
 		.correct_scatter = protocol->scatter,
@@ -407,11 +462,13 @@ int case_read_views(struct exam *exam, const struct dbt_protocol *protocol, cons
 	r.merged.h[1] *= plan->bin;
 	r.views = calloc(n, sizeof(*r.views));
 	r.order = calloc(n, sizeof(*r.order));
+	r.have_raw = kept && kept->raw;
+	case_views_kept_make_room(kept, scan_view_size(exam->scan), plan);
 	rc = r.views && r.order ? read_passes(&r, exam, threads, monitor, &report, err)
 				: err_set(err, ENOMEM, "no memory for %zu views", n);
 	if (rc == 0) {
 		monitor_progress(monitor, "read", 1);
-		add_up(&r, &report);
+		finish(&r, &report);
 		*ret_report = report;
 	}
 	free(r.views);

@@ -22,10 +22,32 @@ struct case_views_report {
 	int unmasked;	    /* views in which the breast mask was requested but found no air */
 };
 
+/* What is kept of the views for another result of the same exam: the stored values of all of them, and the line integrals of one
+ * preparation. All zero: nothing. */
+struct case_views_kept {
+	bool keep;	/* another result follows: add what is not there yet; false after reading: there was no memory for it */
+	uint16_t **raw; /* [view]: from exam_read_view(); NULL: not read yet */
+	float **made;	/* [view]: line integrals, then validity, as passed to the session; NULL: none */
+	bool complete;	/* made has all views, and these are of them: */
+	int n_views, bin;
+	bool mask, scatter;
+	struct case_views_report report;
+};
+
+/* Free line integrals that this protocol and plan would not give. Return the bytes of what remains and, with kept->keep, of what
+ * reading adds. */
+size_t case_views_kept_bytes(struct case_views_kept *kept, const struct exam *exam, const struct dbt_protocol *protocol,
+			     const struct dbt_plan *plan);
+/* Make room for what is to be kept and is not there yet. pixels: of a view. kept may be NULL. */
+void case_views_kept_make_room(struct case_views_kept *kept, size_t pixels, const struct dbt_plan *plan);
+void case_views_kept_clear(struct case_views_kept *kept);
+
 /* Decide I0 of the views (exam_decide_i0(); not of logarithmic values) and pass every view to the session, in any order. threads:
- * maximum number of threads; each thread that reads holds the stored values of one view. */
+ * maximum number of threads; each thread that reads holds the stored values of one view. kept: NULL: nothing is kept. With the
+ * values that it has, no file is read, and with complete line integrals nothing is prepared; it must be of this exam, and
+ * case_views_kept_bytes() must have been called. After an error it is to be cleared. */
 int case_read_views(struct exam *exam, const struct dbt_protocol *protocol, const struct dbt_plan *plan,
-		    struct dbt_session *session, int threads, const struct monitor *monitor, struct case_views_report *ret_report,
-		    struct err *err);
+		    struct dbt_session *session, int threads, const struct monitor *monitor, struct case_views_kept *kept,
+		    struct case_views_report *ret_report, struct err *err);
 
 #endif

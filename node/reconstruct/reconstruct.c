@@ -46,6 +46,7 @@ int reconstruct_kind_check(const struct reconstruct_kind *k, struct err *err)
 		     {"run", k->run},
 		     {"write", k->write},
 		     {"fill", k->fill},
+		     {"release", k->release},
 		     {"close", k->close}};
 
 	for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]); i++)
@@ -54,16 +55,24 @@ int reconstruct_kind_check(const struct reconstruct_kind *k, struct err *err)
 	return 0;
 }
 
-/* Check the kind by the first file. A file that cannot be read is refused later, by the stages of the protocol's kind. */
-static int check_kind(const struct protocol_conf *protocol, const char *const *paths, size_t n_paths, struct err *err)
+static bool is_kept(const struct reconstruct_kept *kept)
 {
-	const struct kind *wanted = kind_of(protocol->kind);
+	return kept && kept->work;
+}
+
+/* Check the kind by the first file. A file that cannot be read is refused later, by the stages of the protocol's kind. */
+static int check_kind(const struct protocol_conf *protocol, const struct reconstruct_kept *kept, const char *const *paths,
+		      size_t n_paths, struct err *err)
+{
+	const struct kind *wanted = kind_of(protocol->kind), *is = is_kept(kept) ? kept->kind : NULL;
 	struct case_facts facts;
 
-	if (n_paths == 0 || case_read_facts(paths[0], &facts, NULL) < 0 || !facts.kind || facts.kind == wanted)
+	if (!is && n_paths > 0 && case_read_facts(paths[0], &facts, NULL) == 0)
+		is = facts.kind;
+	if (!is || is == wanted)
 		return 0;
 	return err_set(err, ENOTSUP, "protocol '%s' is for cases of kind %s, but this case is of kind %s", protocol->name,
-		       wanted->name, facts.kind->name);
+		       wanted->name, is->name);
 }
 
 static int write_case(const struct reconstruct_kind *kind, struct reconstruct_work *w, struct err *err)
@@ -136,8 +145,9 @@ static void fill_report(const struct reconstruct_kind *kind, struct reconstruct_
 }
 
 int reconstruct_case(const struct config *config, const struct protocol_conf *protocol, struct device *dev,
-		     struct pet_cache *cache, const char *const *paths, size_t n_paths, const struct case_decision *decision,
-		     const char *out_dir, const struct monitor *monitor, struct reconstruct_report *ret_report, struct err *err)
+		     struct pet_cache *cache, struct reconstruct_kept *kept, const char *const *paths, size_t n_paths,
+		     const struct case_decision *decision, const char *out_dir, const struct monitor *monitor,
+		     struct reconstruct_report *ret_report, struct err *err)
 {
 	const struct reconstruct_kind *kind = kinds[protocol->kind];
 	double begun = clock_seconds();
@@ -145,10 +155,10 @@ int reconstruct_case(const struct config *config, const struct protocol_conf *pr
 	int rc = reconstruct_kind_check(kind, err);
 
 	if (rc == 0)
-		rc = check_kind(protocol, paths, n_paths, err);
+		rc = check_kind(protocol, kept, paths, n_paths, err);
 	if (rc < 0)
 		return rc;
-	w = calloc(1, kind->size);
+	w = is_kept(kept) ? kept->work : calloc(1, kind->size);
 	if (!w)
 		return err_set(err, ENOMEM, "no memory for a case");
 	*w = (struct reconstruct_work){.config = config,
@@ -160,7 +170,11 @@ int reconstruct_case(const struct config *config, const struct protocol_conf *pr
 				       .decision = decision,
 				       .out_dir = out_dir,
 				       .keep_free = reserve_of(&config->node, out_dir),
-				       .monitor = monitor};
+				       .monitor = monitor,
+				       .again = is_kept(kept),
+				       .keep = kept && kept->keep};
+	if (kept)
+		*kept = (struct reconstruct_kept){.keep = kept->keep};
 	rc = do_stages(kind, w, err);
 	if (rc == 0) {
 		fill_report(kind, w);
@@ -169,9 +183,24 @@ int reconstruct_case(const struct config *config, const struct protocol_conf *pr
 	} else {
 		reconstruct_report_clear(&w->report);
 	}
-	kind->close(w);
-	free(w);
+	if (rc == 0 && w->keep) {
+		*kept = (struct reconstruct_kept){
+			.keep = true, .work = w, .kind = kind_of(protocol->kind), .bytes = w->bytes_kept};
+		kind->release(w);
+	} else {
+		kind->close(w);
+		free(w);
+	}
 	return rc;
+}
+
+void reconstruct_kept_clear(struct reconstruct_kept *kept)
+{
+	if (kept->work) {
+		kinds[kind_id(kept->kind)]->close(kept->work);
+		free(kept->work);
+	}
+	*kept = (struct reconstruct_kept){0};
 }
 
 void reconstruct_name_protocol(const struct reconstruct_work *w, int rc, struct err *err)
@@ -278,13 +307,31 @@ static int reserve(struct reconstruct_work *w, size_t bytes_device, size_t bytes
 	return rc < 0 ? err_set(err, ECANCELED, "cancelled while it waited for memory") : 0;
 }
 
-int reconstruct_reserve_memory(struct reconstruct_work *w, size_t bytes_device, size_t bytes_host, struct err *err)
+/* Reserve the memory of what is kept, too, without waiting. */
+static int reserve_kept(struct reconstruct_work *w, size_t bytes_device, size_t bytes_host, bool allowed, struct err *err)
+{
+	bool fits = allowed && monitor_reserve(w->monitor, bytes_device, bytes_host + w->bytes_kept) == 0;
+
+	if (w->again && !fits)
+		return err_set(err, ESTALE, "no memory for the plan beside %zu bytes of what is kept", w->bytes_kept);
+	w->keep = w->keep && fits;
+	return 0;
+}
+
+int reconstruct_reserve_memory(struct reconstruct_work *w, size_t bytes_device, size_t bytes_host, size_t bytes_keep,
+			       struct err *err)
 {
 	bool cpu = !strcmp(w->dev->ops->kind, "cpu");
 	size_t bytes = bytes_host + (cpu ? bytes_device : 0), allowed = w->dev->host_memory;
+	bool fits = allowed == 0 || bytes + bytes_keep <= allowed;
 
-	if (allowed == 0 || bytes <= allowed)
-		return reserve(w, bytes_device, bytes_host, err);
+	w->bytes_kept = bytes_keep;
+	w->keep = w->keep && bytes_keep > 0;
+	if (allowed == 0 || bytes <= allowed || w->again) {
+		int rc = w->again ? 0 : reserve(w, bytes_device, bytes_host, err);
+
+		return rc == 0 && (w->again || w->keep) ? reserve_kept(w, bytes_device, bytes_host, fits, err) : rc;
+	}
 	return err_set(
 		err, ENOTSUP,
 		"the protocol '%s' needs %.0f MB of main memory%s; the control group of the node (container, MemoryMax) allows "

@@ -55,13 +55,29 @@ struct case_decision {
 	const struct sinogram_assumed *assumed; /* of an Interfile that was imported; NULL: nothing was assumed */
 };
 
+struct reconstruct_work;
+
+/* What a process keeps from one case to the next, which is another result of the same images: their headers, values, and what
+ * was prepared from them. All zero: nothing. */
+struct reconstruct_kept {
+	bool keep;		       /* in: another result follows: keep what it can use */
+	struct reconstruct_work *work; /* NULL: nothing is kept */
+	const struct kind *kind;
+	size_t bytes; /* of host memory that remain reserved */
+};
+void reconstruct_kept_clear(struct reconstruct_kept *kept);
+
 /* Reconstruct one case. cache: the device's cache of sensitivity images of PET; NULL: none is kept. Error codes: EBADMSG,
  * ENOTSUP, ENOKEY, ENOTUNIQ (data: hold the case), ENOTSUP (also: the protocol is for another kind of case), ENOMEM (plan),
  * EHWPOISON (the device is broken), ECANCELED. The device is borrowed and can be used for several cases in turn; data of a case
- * are freed at its end. */
+ * are freed at its end, except what is kept. kept: NULL: nothing is kept. If it has something, no file of the case is read: the
+ * caller must know that configuration, files, their order and content, and what was decided are those of the case before.
+ * Afterwards it has something only if the case succeeded, kept->keep was true, and the memory could be reserved beside the plan.
+ * ESTALE: there is no memory for the plan beside what was kept: clear it, and call again. */
 int reconstruct_case(const struct config *config, const struct protocol_conf *protocol, struct device *dev,
-		     struct pet_cache *cache, const char *const *paths, size_t n_paths, const struct case_decision *decision,
-		     const char *out_dir, const struct monitor *monitor, struct reconstruct_report *ret_report, struct err *err);
+		     struct pet_cache *cache, struct reconstruct_kept *kept, const char *const *paths, size_t n_paths,
+		     const struct case_decision *decision, const char *out_dir, const struct monitor *monitor,
+		     struct reconstruct_report *ret_report, struct err *err);
 
 void reconstruct_report_clear(struct reconstruct_report *r);
 

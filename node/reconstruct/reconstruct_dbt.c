@@ -20,6 +20,7 @@ struct dbt_work {
 	struct dbt_plan plan;
 	struct dbt_session *session;
 	struct case_views_report views;
+	struct case_views_kept kept;
 	struct result_report made; /* after write_case() */
 };
 
@@ -41,11 +42,22 @@ static int recognise(const struct dicom_file *file, struct case_facts *f, struct
 	return 1;
 }
 
+static int reserve(struct dbt_work *w, struct err *err)
+{
+	size_t bytes_kept;
+
+	w->kept.keep = w->base.keep;
+	bytes_kept = case_views_kept_bytes(&w->kept, w->exam, &w->base.protocol->dbt, &w->plan);
+	return reconstruct_reserve_memory(&w->base, w->plan.bytes_total + w->plan.bytes_threads, w->plan.bytes_host, bytes_kept,
+					  err);
+}
+
 static int open_case(struct reconstruct_work *base, struct err *err)
 {
 	struct dbt_work *w = (struct dbt_work *)base;
-	int rc = exam_open(base->paths, base->n_paths, base->decision->as_is, &base->decision->patient, base->config, &w->exam,
-			   err);
+	int rc = w->exam ? 0
+			 : exam_open(base->paths, base->n_paths, base->decision->as_is, &base->decision->patient, base->config,
+				     &w->exam, err);
 
 	if (rc < 0)
 		return rc;
@@ -57,7 +69,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	if (rc == 0)
 		rc = reconstruct_check_size(base, &w->plan.grid, base->protocol->dbt.voxel > 0 ? NULL : "voxel", err);
 	if (rc == 0)
-		rc = reconstruct_reserve_memory(base, w->plan.bytes_total + w->plan.bytes_threads, w->plan.bytes_host, err);
+		rc = reserve(w, err);
 	if (rc == 0)
 		rc = dbt_open(&base->protocol->dbt, &w->plan, w->exam->scan, base->dev, &w->session, err);
 	return rc;
@@ -78,9 +90,12 @@ static int check_quantity(const struct dbt_work *w, struct err *err)
 static int read_case(struct reconstruct_work *base, struct err *err)
 {
 	struct dbt_work *w = (struct dbt_work *)base;
-	int rc = case_read_views(w->exam, &base->protocol->dbt, &w->plan, w->session, threads_available(), base->monitor,
-				 &w->views, err);
+	int rc;
 
+	w->kept.keep = base->keep;
+	rc = case_read_views(w->exam, &base->protocol->dbt, &w->plan, w->session, threads_available(), base->monitor, &w->kept,
+			     &w->views, err);
+	base->keep = base->keep && w->kept.keep;
 	if (rc == 0)
 		rc = check_quantity(w, err);
 	base->report.seconds_read = w->views.seconds_read;
@@ -283,14 +298,23 @@ static const struct grid *fill_report(struct reconstruct_work *base)
 	return &w->plan.grid;
 }
 
-static void close_case(struct reconstruct_work *base)
+static void release(struct reconstruct_work *base)
 {
 	struct dbt_work *w = (struct dbt_work *)base;
 
 	dbt_close(w->session);
+	*w = (struct dbt_work){.exam = w->exam, .kept = w->kept};
+}
+
+static void close_case(struct reconstruct_work *base)
+{
+	struct dbt_work *w = (struct dbt_work *)base;
+
+	release(base);
+	case_views_kept_clear(&w->kept);
 	exam_close(w->exam);
 }
 
 const struct reconstruct_kind reconstruct_dbt = {
-	recognise, sizeof(struct dbt_work), open_case, read_case, run_case, write_case, fill_report, close_case,
+	recognise, sizeof(struct dbt_work), open_case, read_case, run_case, write_case, fill_report, release, close_case,
 };

@@ -20,6 +20,9 @@ struct reconstruct_work {
 	const char *out_dir;
 	uint64_t keep_free; /* bytes of out_dir's file system: node.reserve if it is in the spool, else 0 */
 	const struct monitor *monitor;
+	bool again;	   /* the work has what it kept of another result of the same images */
+	bool keep;	   /* keep what another result can use; false where it cannot be kept */
+	size_t bytes_kept; /* that are reserved for this */
 	struct reconstruct_report report;
 };
 
@@ -40,6 +43,9 @@ struct reconstruct_kind {
 		     struct err *); /* out_dir exists; write all objects or none, and add them to the report */
 	/* Fill in the report's members of this kind; return the result's grid. NULL: no memory. */
 	const struct grid *(*fill)(struct reconstruct_work *);
+	/* Free all that belongs to one result only, and set the rest of the structure to what open() expects; it then uses what
+	 * is still there. Called after fill(), if `keep` is still true. */
+	void (*release)(struct reconstruct_work *);
 	void (*close)(struct reconstruct_work *);
 };
 
@@ -74,7 +80,9 @@ void reconstruct_name_protocol(const struct reconstruct_work *w, int rc, struct 
  * larger than the files of the case. NULL: the protocol has the size. */
 int reconstruct_check_size(const struct reconstruct_work *w, const struct grid *grid, const char *automatic, struct err *err);
 /* Check that this process may use the memory of a plan: bytes on the host, and those on the device if this is a CPU; then wait
- * until other workers leave that much. ENOTSUP; ECANCELED: while it waited. */
-int reconstruct_reserve_memory(struct reconstruct_work *w, size_t bytes_device, size_t bytes_host, struct err *err);
+ * until other workers leave that much. ENOTSUP; ECANCELED: while it waited. bytes_keep: of the host, for what is kept: sets
+ * w->keep to false if they are 0 or not free now. ESTALE: with what is already kept (w->again), the plan does not fit now. */
+int reconstruct_reserve_memory(struct reconstruct_work *w, size_t bytes_device, size_t bytes_host, size_t bytes_keep,
+			       struct err *err);
 
 #endif

@@ -24,10 +24,15 @@ static int recognise(const struct dicom_file *file, struct case_facts *f, struct
 	return case_recognise_sinogram(file, INTERFILE_PARALLEL, f, err);
 }
 
+static size_t bytes_of_lines(const struct parallel_work *w)
+{
+	return parallel_size(&w->header->parallel) * sizeof(*w->lines);
+}
+
 static int open_case(struct reconstruct_work *base, struct err *err)
 {
 	struct parallel_work *w = (struct parallel_work *)base;
-	int rc = sinogram_open(base->paths, base->n_paths, &base->decision->patient, base->config, &w->s, err);
+	int rc = w->s ? 0 : sinogram_open(base->paths, base->n_paths, &base->decision->patient, base->config, &w->s, err);
 
 	if (rc < 0)
 		return rc;
@@ -41,11 +46,13 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	if (rc == 0)
 		rc = reconstruct_check_size(base, &w->plan.grid, base->protocol->parallel.matrix > 0 ? NULL : "matrix", err);
 	if (rc == 0)
-		rc = reconstruct_reserve_memory(base, w->plan.bytes_total + w->plan.bytes_threads, w->plan.bytes_host, err);
+		rc = reconstruct_reserve_memory(base, w->plan.bytes_total + w->plan.bytes_threads, w->plan.bytes_host,
+						base->keep || base->again ? bytes_of_lines(w) : 0, err);
 	return err_remap(rc, EINVAL, ENOTSUP, err);
 }
 
-/* Read the bytes and convert them to floats. parallel_reconstruct() refuses values that are not line integrals. */
+/* Read the bytes and convert them to floats, unless they are kept. parallel_reconstruct() refuses values that are not line
+ * integrals. */
 static int read_case(struct reconstruct_work *base, struct err *err)
 {
 	struct parallel_work *w = (struct parallel_work *)base;
@@ -56,12 +63,14 @@ static int read_case(struct reconstruct_work *base, struct err *err)
 	int rc;
 
 	monitor_progress(base->monitor, "read", 0);
+	if (w->lines)
+		return 0;
 	rc = sinogram_read(w->s, SINOGRAM_LINES, &bytes, err);
 	if (rc < 0)
 		return rc;
 	base->report.seconds_read = clock_seconds() - begun;
 	begun = clock_seconds();
-	w->lines = malloc(parallel_size(beams) * sizeof(*w->lines));
+	w->lines = malloc(bytes_of_lines(w));
 	if (!w->lines)
 		rc = err_set(err, ENOMEM, "no memory for %zu line integrals", parallel_size(beams));
 	for (int k = 0; rc == 0 && k < beams->n_slices; k++)
@@ -165,16 +174,24 @@ static const struct grid *fill_report(struct reconstruct_work *base)
 	return &w->plan.grid;
 }
 
-static void close_case(struct reconstruct_work *base)
+static void release(struct reconstruct_work *base)
 {
 	struct parallel_work *w = (struct parallel_work *)base;
 
 	free(w->volume);
-	free(w->lines);
 	series_report_clear(&w->made);
+	*w = (struct parallel_work){.s = w->s, .lines = w->lines};
+}
+
+static void close_case(struct reconstruct_work *base)
+{
+	struct parallel_work *w = (struct parallel_work *)base;
+
+	release(base);
+	free(w->lines);
 	sinogram_close(w->s);
 }
 
 const struct reconstruct_kind reconstruct_parallel = {
-	recognise, sizeof(struct parallel_work), open_case, read_case, run_case, write_case, fill_report, close_case,
+	recognise, sizeof(struct parallel_work), open_case, read_case, run_case, write_case, fill_report, release, close_case,
 };

@@ -31,7 +31,8 @@ struct pet_work {
 	struct sinogram *s;
 	struct michelogram m; /* of the emission data, after tof_mashing; borrows the segments of s */
 	struct pet_plan plan;
-	struct pet_session *session; /* by sinograms */
+	struct pet_session *session;	    /* by sinograms */
+	uint8_t *bytes[SINOGRAM_ROLES + 1]; /* [role]: kept of sinogram objects; NULL: not there */
 	bool by_events;
 	struct case_events events;
 	enum pet_factors factors;
@@ -117,6 +118,14 @@ static int plan_case(struct pet_work *w, struct err *err)
 	return rc;
 }
 
+/* Return the bytes of what can be kept; 0: nothing. Single events, and the data of frames and gates, are read anew. */
+static size_t bytes_kept(const struct pet_work *w)
+{
+	if (!(w->base.keep || w->base.again) || w->by_events || w->s->mmr || sinogram_images(w->s) > 0)
+		return 0;
+	return case_planes_bytes_kept(w->s);
+}
+
 /* Check that the volumes of all frames may be written, and that there is memory for them. */
 static int check_sizes(struct pet_work *w, struct err *err)
 {
@@ -128,7 +137,7 @@ static int check_sizes(struct pet_work *w, struct err *err)
 	rc = reconstruct_check_size(base, &all, NULL, err); /* the protocol always has `matrix` */
 	if (rc == 0)
 		rc = reconstruct_reserve_memory(base, w->plan.bytes_total + w->plan.bytes_threads,
-						w->plan.bytes_host + bytes_beside(w), err);
+						w->plan.bytes_host + bytes_beside(w), bytes_kept(w), err);
 	return rc;
 }
 
@@ -148,6 +157,8 @@ static int open_files(struct pet_work *w, struct err *err)
 					       .config = base->config};
 	int rc;
 
+	if (w->s)
+		return 0;
 	if (base->n_paths == 1 && petsird_is_file(base->paths[0]))
 		return petsird_list_open(base->paths[0], &petsird, &w->s, err);
 	rc = sinogram_open(base->paths, base->n_paths, &base->decision->patient, base->config, &w->s, err);
@@ -207,7 +218,8 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 
 static int read_frame(struct pet_work *w, struct case_planes_report *ret_planes, struct err *err)
 {
-	return case_read_planes(w->s, &w->m, w->session, threads_available(), w->base.monitor, ret_planes, err);
+	return case_read_planes(w->s, &w->m, w->session, threads_available(), w->base.monitor,
+				w->base.keep || w->base.again ? w->bytes : NULL, ret_planes, err);
 }
 
 static int read_case(struct reconstruct_work *base, struct err *err)
@@ -472,19 +484,31 @@ static const struct grid *fill_report(struct reconstruct_work *base)
 	return &w->plan.grid;
 }
 
-static void close_case(struct reconstruct_work *base)
+static void release(struct reconstruct_work *base)
 {
 	struct pet_work *w = (struct pet_work *)base;
+	struct pet_work next = {.s = w->s};
 
+	memcpy(next.bytes, w->bytes, sizeof(next.bytes));
 	free(w->volume);
 	free(w->counts);
 	series_report_clear(&w->made);
 	close_session(w);
 	if (w->by_events)
 		case_events_clear(&w->events);
+	*w = next;
+}
+
+static void close_case(struct reconstruct_work *base)
+{
+	struct pet_work *w = (struct pet_work *)base;
+
+	release(base);
+	for (size_t role = 0; role <= SINOGRAM_ROLES; role++)
+		free(w->bytes[role]);
 	sinogram_close(w->s);
 }
 
 const struct reconstruct_kind reconstruct_pet = {
-	recognise, sizeof(struct pet_work), open_case, read_case, run_case, write_case, fill_report, close_case,
+	recognise, sizeof(struct pet_work), open_case, read_case, run_case, write_case, fill_report, release, close_case,
 };

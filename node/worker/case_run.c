@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/base/log.h"
 #include "node/reconstruct/reconstruct.h"
 #include "node/store/event.h"
 #include "node/worker/case_check.h"
@@ -67,28 +68,104 @@ static json_t *describe(const struct case_run *run, const struct reconstruct_rep
 	return detail;
 }
 
+/* ---- what is kept ---- */
+
+void case_kept_clear(struct case_kept *kept)
+{
+	reconstruct_kept_clear(&kept->data);
+	case_order_clear(&kept->order);
+	*kept = (struct case_kept){0};
+}
+
+static bool same_file(const struct instance_row *a, const struct instance_row *b)
+{
+	return !strcmp(a->digest, b->digest) && !strcmp(a->file, b->file) && !strcmp(a->sop_instance, b->sop_instance) &&
+	       !strcmp(a->sop_class, b->sop_class) && !strcmp(a->transfer_syntax, b->transfer_syntax);
+}
+
+/* Are the files of the order those that are kept, each with the digest with which it was verified, in the same order, and was the
+ * same decided about them? */
+static bool is_kept(const struct case_kept *kept, const struct config *config, const struct case_order *order)
+{
+	const struct case_order *of = &kept->order;
+
+	if (!kept->data.work || kept->config != config || of->n_files != order->n_files || of->as_is != order->as_is ||
+	    of->same_patient != order->same_patient || strcmp(of->header, order->header) != 0)
+		return false;
+	for (size_t i = 0; i < order->n_files; i++)
+		if (!same_file(&of->files[i], &order->files[i]))
+			return false;
+	return true;
+}
+
+/* After a success: remember of which case the data are. */
+static void remember(const struct case_run_conf *conf, const struct case_order *order)
+{
+	size_t bytes = order->n_files * sizeof(order->files[0]);
+	struct case_kept *kept = conf->kept;
+
+	if (!kept->data.work) {
+		log_event(LOG_DEBUG, "images-not-kept", "job=%lld reason=\"no memory for them beside the plan\"",
+			  (long long)order->job);
+		return;
+	}
+	case_order_clear(&kept->order);
+	kept->order = *order;
+	kept->order.files = malloc(bytes);
+	kept->config = conf->config;
+	if (kept->order.files)
+		memcpy(kept->order.files, order->files, bytes);
+	else
+		case_kept_clear(kept);
+}
+
+/* ---- the case ---- */
+
+static int check_and_reconstruct(struct case_run *run, struct reconstruct_report *ret_report, struct err *err)
+{
+	const struct case_run_conf *conf = run->conf;
+	const struct case_order *order = run->order;
+	const struct case_decision decision = {.as_is = order->as_is,
+					       .place = order->place,
+					       .patient = {order->same_patient, order->header[0] ? order->header : NULL}};
+	struct reconstruct_kept *kept = conf->kept ? &conf->kept->data : NULL;
+	int ret = kept && kept->work ? 0 : case_check_files(conf->folder, order, conf->monitor, &run->check, err);
+
+	if (ret < 0)
+		return ret;
+	if (kept)
+		kept->keep = order->keep;
+	return reconstruct_case(conf->config, &run->protocol, conf->dev, conf->cache, kept, (const char *const *)run->paths,
+				run->n_paths, &decision, conf->out_dir, conf->monitor, ret_report, err);
+}
+
 static int reconstruct(struct case_run *run, struct reconstruct_report *ret_report, struct err *err)
 {
 	const struct case_run_conf *conf = run->conf;
 	const struct case_order *order = run->order;
-	const struct protocol_conf *found = config_protocol(conf->config, order->protocol);
-	const struct case_decision decision = {.as_is = order->as_is,
-					       .place = order->place,
-					       .patient = {order->same_patient, order->header[0] ? order->header : NULL}};
+	const struct protocol_conf *protocol = config_protocol(conf->config, order->protocol);
+	bool again = conf->kept && is_kept(conf->kept, conf->config, order);
 	int ret;
 
-	if (!found)
+	if (conf->kept && !again) {
+		case_kept_clear(conf->kept);
+		monitor_reserve(conf->monitor, 0, 0); /* frees the reservation */
+	}
+	if (!protocol)
 		return err_set(err, ENOKEY, "protocol '%s' is no longer in the configuration", order->protocol);
-	run->protocol = *found;
+	run->protocol = *protocol;
 	ret = err_remap(redo_apply_settings(&run->protocol, order->settings, err), EINVAL, ENOKEY, err);
 	if (ret == 0)
 		ret = make_paths(run, err);
 	if (ret == 0)
-		ret = case_check_files(conf->folder, order, conf->monitor, &run->check, err);
-	if (ret < 0)
-		return ret;
-	return reconstruct_case(conf->config, &run->protocol, conf->dev, conf->cache, (const char *const *)run->paths,
-				run->n_paths, &decision, conf->out_dir, conf->monitor, ret_report, err);
+		ret = check_and_reconstruct(run, ret_report, err);
+	if (again && ret == -ESTALE) { /* no memory beside what was kept: as if nothing had been */
+		case_kept_clear(conf->kept);
+		monitor_reserve(conf->monitor, 0, 0);
+		*err = (struct err){0};
+		ret = check_and_reconstruct(run, ret_report, err);
+	}
+	return ret;
 }
 
 void case_run(const struct case_run_conf *conf, const struct case_order *order, struct case_outcome *ret_outcome)
@@ -100,6 +177,10 @@ void case_run(const struct case_run_conf *conf, const struct case_order *order, 
 
 	if (ret == 0)
 		outcome.detail = describe(&run, &report);
+	if (conf->kept && ret == 0 && order->keep)
+		remember(conf, order);
+	else if (conf->kept)
+		case_kept_clear(conf->kept);
 	if (ret < 0 && outcome.why.code == 0)
 		err_set(&outcome.why, EIO, "the reconstruction failed without a reason");
 	outcome.damaged = run.check.damaged;

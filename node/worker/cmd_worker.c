@@ -3,7 +3,8 @@
  *
  * - A failure of a case is recorded by the job run (node/worker/job_run.h). A failure of the device is reported to the manager
  *   (node/process/worker_ipc.h) and ends the process: only a new process can replace a broken CUDA context.
- * - While it waits, it has no journal open. It frees the memory of each case and keeps only the device.
+ * - While it waits, it has no journal open. It frees the memory of each case and keeps only the device; where the manager says
+ *   that another result of the same images follows, also what that can use, until the next case or for KEPT_SECONDS.
  * - "auto" and "cuda" are not devices: for these it counts the devices, reports their number, and ends.
  * - `tomonode case ROOT DEVICE` is the same without a journal, for a pilot: the order of a case and its outcome are files
  *   (node/worker/detached_case.h).
@@ -12,6 +13,7 @@
  */
 #include <errno.h>
 #include <malloc.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,10 +35,12 @@
 #include "recon/pet/pet.h"
 
 #define ALIVE_EVERY 0.5 /* s between two messages WORKER_ALIVE */
+#define KEPT_SECONDS 10 /* most time without a case until what is kept of the last one is freed */
 
 struct worker {
 	struct work_process process;
 	struct device *dev;
+	struct case_kept kept;
 	struct pet_cache *cache; /* NULL: no memory for one; no sensitivity image is kept from case to case */
 	struct shared_device shared;
 	bool detached; /* `case`: it has no journal */
@@ -149,12 +153,31 @@ static void compute(void *ctx, const struct case_order *order, const char *out_d
 		.config = w->process.config,
 		.dev = w->dev,
 		.cache = w->cache,
+		.kept = &w->kept,
 		.folder = w->process.config->node.spool,
 		.out_dir = out_dir,
 		.monitor = shared_device_begin(&w->shared, monitor, w->process.config->node.compute_in_turn)};
 
 	case_run(&conf, order, ret_outcome);
-	shared_device_end(&w->shared);
+	shared_device_end(&w->shared, w->kept.data.bytes);
+}
+
+static void free_kept(struct worker *w)
+{
+	if (!w->kept.data.work)
+		return;
+	case_kept_clear(&w->kept);
+	shared_device_end(&w->shared, 0);
+	malloc_trim(0);
+}
+
+/* Wait for a message. What is kept is freed if none comes in time. */
+static void wait_with_kept(struct worker *w)
+{
+	struct pollfd p = {.fd = w->process.ipc_fd, .events = POLLIN};
+
+	if (w->kept.data.work && poll(&p, 1, 1000 * KEPT_SECONDS) == 0)
+		free_kept(w);
 }
 
 /* Run one job. CODE_OK: ready for the next one. */
@@ -228,8 +251,10 @@ static int work(struct worker *w)
 
 	while (code == CODE_OK && !work_process_stopped()) {
 		struct worker_message m;
-		int got = worker_ipc_receive(w->process.ipc_fd, &m, true);
+		int got;
 
+		wait_with_kept(w);
+		got = worker_ipc_receive(w->process.ipc_fd, &m, true);
 		if (got < 0)
 			break;
 		if (got == 0 || m.kind != WORKER_JOB)
@@ -260,6 +285,7 @@ static int run(struct worker *w, const char *device)
 		if (code == CODE_OK)
 			code = work(w);
 	}
+	free_kept(w);
 	pet_cache_free(w->cache);
 	shared_device_close(&w->shared);
 	if (code != CODE_DEVICE) /* not for a broken device: the call may hang */

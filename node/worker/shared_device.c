@@ -69,8 +69,18 @@ static bool cancelled(void *ctx)
 static int reserve(void *ctx, size_t device, size_t host)
 {
 	struct shared_device *s = ctx;
+	uint64_t of_device = s->cpu ? 0 : device, of_host = host + (s->cpu ? device : 0);
 
-	while (!ledger_reserve(s->ledger, s->cpu ? 0 : device, host + (s->cpu ? device : 0))) {
+	if (device == 0 && host == 0) {
+		shared_device_end(s, 0);
+		return 0;
+	}
+	if (ledger_holds(s->ledger) && !ledger_change(s->ledger, of_device, of_host))
+		return -EAGAIN;
+	s->host = of_host;
+	if (ledger_holds(s->ledger))
+		return 0;
+	while (!ledger_reserve(s->ledger, of_device, of_host)) {
 		monitor_progress(s->inner, "wait", 0);
 		if (monitor_cancelled(s->inner))
 			return -ECANCELED;
@@ -107,8 +117,12 @@ const struct monitor *shared_device_begin(struct shared_device *s, const struct 
 	return &s->monitor;
 }
 
-void shared_device_end(struct shared_device *s)
+/* If the smaller reservation cannot be written, the larger one remains: never less than what is kept. A GPU's process keeps all
+ * of its pinned memory, too. */
+void shared_device_end(struct shared_device *s, size_t kept)
 {
-	if (s->ledger)
+	if (s->ledger && kept > 0)
+		ledger_change(s->ledger, 0, s->cpu ? kept : s->host);
+	else if (s->ledger)
 		ledger_release(s->ledger, !s->cpu);
 }

@@ -12,6 +12,7 @@
 struct shared_device {
 	struct ledger *ledger; /* NULL: nothing is shared */
 	bool cpu, in_turn;     /* in_turn: only one worker of the device computes at a time */
+	uint64_t host;	       /* bytes of the host that are reserved */
 	struct monitor monitor;
 	const struct monitor *inner;
 };
@@ -24,6 +25,8 @@ void shared_device_close(struct shared_device *s);
 void shared_device_limit(struct shared_device *s, struct device *dev);
 /* Return the monitor for one case, which waits for memory and turns, and otherwise forwards to `inner`. */
 const struct monitor *shared_device_begin(struct shared_device *s, const struct monitor *inner, bool in_turn);
-void shared_device_end(struct shared_device *s); /* the case has ended, and its memory is freed */
+/* The case has ended, and its memory is freed, except these bytes of the host, which remain reserved. Call it again with 0 when
+ * they are freed. */
+void shared_device_end(struct shared_device *s, size_t kept);
 
 #endif

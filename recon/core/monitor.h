@@ -11,7 +11,8 @@ struct monitor {
 	void *ctx;
 	void (*progress)(void *ctx, const char *stage, double fraction); /* 0..1 within the stage; called in the calling thread */
 	bool (*cancelled)(void *ctx);					 /* true: the computation ends with ECANCELED */
-	/* Wait until a plan may allocate its bytes on the device and on the host. 0, or -ECANCELED. */
+	/* Wait until a plan may allocate its bytes on the device and on the host. 0, or -ECANCELED. Where some are reserved
+	 * already, replace them without waiting, or return -EAGAIN and leave them; 0 and 0: free them. */
 	int (*reserve)(void *ctx, size_t device, size_t host);
 	/* begin true: wait for the turn to compute on the device; 0, or -ECANCELED. false: the computation has ended. */
 	int (*take_turn)(void *ctx, bool begin);

@@ -48,7 +48,7 @@ static void image(int files, int threads, bool mask, bool scatter, float ret_vol
 	begin(&o, files);
 	o.protocol.breast_mask = mask;
 	o.protocol.scatter = scatter;
-	if (case_read_views(o.exam, &o.protocol, &o.plan, o.session, threads, NULL, ret_report, &err) < 0 ||
+	if (case_read_views(o.exam, &o.protocol, &o.plan, o.session, threads, NULL, NULL, ret_report, &err) < 0 ||
 	    dbt_run(o.session, NULL, NULL, &err) < 0 || dbt_read_slices(o.session, 0, o.plan.grid.n[2], ret_volume, &err) < 0)
 		fail_msg("%s", err.msg);
 	end(&o);
@@ -161,7 +161,7 @@ static void test_changed_i0(void **state)
 
 		begin(&o, N_VIEWS);
 		o.protocol.breast_mask = false;
-		assert_int_equal(case_read_views(o.exam, &o.protocol, &o.plan, o.session, threads, NULL, &report, &err), 0);
+		assert_int_equal(case_read_views(o.exam, &o.protocol, &o.plan, o.session, threads, NULL, NULL, &report, &err), 0);
 		for (int i = 0; i < N_VIEWS; i++)
 			assert_true(o.exam->i0[i].i0 == 3000 && o.exam->i0[i].source == (i == 2 ? I0_OF_OTHERS : I0_OF_VIEW));
 		assert_int_equal(report.clamped + report.floored, 0); /* counted once, with the decided I0 */
@@ -188,7 +188,7 @@ static void refused_read(int threads, int code, const char *part)
 
 	begin(&o, N_VIEWS);
 	assert_int_equal(truncate(fixture_path("3.dcm"), 2200), 0); /* within the pixels, after the headers are read */
-	assert_int_equal(case_read_views(o.exam, &o.protocol, &o.plan, o.session, threads, NULL, &report, &err), -code);
+	assert_int_equal(case_read_views(o.exam, &o.protocol, &o.plan, o.session, threads, NULL, NULL, &report, &err), -code);
 	if (err.code != code || !strstr(err.msg, part))
 		fail_msg("'%s' does not hold '%s'", err.msg, part);
 	assert_int_equal(report.unmasked, 7); /* untouched */
@@ -214,7 +214,7 @@ static void test_wrong_plan(void **state)
 	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
 	begin(&o, N_VIEWS);
 	o.plan.n_views--;
-	assert_int_equal(case_read_views(o.exam, &o.protocol, &o.plan, o.session, 2, NULL, &report, &err), -EINVAL);
+	assert_int_equal(case_read_views(o.exam, &o.protocol, &o.plan, o.session, 2, NULL, NULL, &report, &err), -EINVAL);
 	o.plan.n_views++;
 	end(&o);
 }
@@ -253,7 +253,7 @@ static void test_cancel(void **state)
 		int rc;
 
 		begin(&o, N_VIEWS);
-		rc = case_read_views(o.exam, &o.protocol, &o.plan, o.session, 2, &monitor, &report, &err);
+		rc = case_read_views(o.exam, &o.protocol, &o.plan, o.session, 2, &monitor, NULL, &report, &err);
 		if (after == 0 || rc < 0) { /* the second time, readers may finish before the first check */
 			assert_int_equal(rc, -ECANCELED);
 			assert_non_null(strstr(err.msg, "cancelled"));

@@ -60,7 +60,7 @@ static int reconstruct(struct protocol_conf *p, const char *device, struct stop 
 		paths[i] = names[i];
 	}
 	assert_int_equal(device_open(device, &dev, NULL), 0);
-	rc = reconstruct_case(fixture_config, p, dev, NULL, paths, N_VIEWS, &(struct case_decision){0}, fixture_folder,
+	rc = reconstruct_case(fixture_config, p, dev, NULL, NULL, paths, N_VIEWS, &(struct case_decision){0}, fixture_folder,
 			      stop ? &monitor : NULL, ret_report, err);
 	device_close(dev);
 	return rc;
@@ -407,7 +407,7 @@ static void test_reserve_while_writing(void **state)
 static int check_memory(struct reconstruct_work *w, size_t allowed, struct err *err)
 {
 	device_names_limit(w->dev, allowed);
-	return reconstruct_reserve_memory(w, 3000000, 2000000, err);
+	return reconstruct_reserve_memory(w, 3000000, 2000000, 0, err);
 }
 
 /* The control group's limit counts the host's memory, and on a CPU that of the plan. */

@@ -82,7 +82,7 @@ static void one_waits_for_the_other(void **state)
 	waits = 0;
 	assert_int_equal(monitor_reserve(m, 20 * GB, GB), 0);
 	assert_int_equal(monitor_take_turn(m, true), -ECANCELED);
-	shared_device_end(&s);
+	shared_device_end(&s, 0);
 	waits = 0;
 	m = shared_device_begin(&s, &inner, false); /* the node does not want turns */
 	assert_int_equal(monitor_take_turn(m, true), 0);
@@ -92,7 +92,7 @@ static void one_waits_for_the_other(void **state)
 	assert_int_equal(monitor_take_turn(m, true), 0);
 	assert_int_equal(monitor_take_turn(m, false), 0);
 	assert_int_equal(waits, 0);
-	shared_device_end(&s);
+	shared_device_end(&s, 0);
 	shared_device_close(&s);
 	close(fd);
 }
@@ -112,10 +112,57 @@ static void processors_share_the_host(void **state)
 	m = shared_device_begin(&s, &inner, true);
 	assert_int_equal(monitor_reserve(m, 30 * GB, 5 * GB), 0);
 	assert_int_equal(monitor_take_turn(m, true), 0);
-	shared_device_end(&s);
+	shared_device_end(&s, 0);
 	assert_int_equal(monitor_reserve(m, 40 * GB, 5 * GB), -ECANCELED);
 	kill(other, SIGKILL);
 	assert_int_equal(waitpid(other, NULL, 0), other);
+	shared_device_close(&s);
+	close(fd);
+}
+
+/* What is kept after a case remains reserved until it is freed; more is reserved only if it fits at once. */
+static void kept_after_a_case(void **state)
+{
+	int fd = ledger_create();
+	const struct monitor inner = {.progress = progress, .cancelled = after_a_while};
+	struct shared_device s;
+	const struct monitor *m;
+	pid_t other;
+
+	(void)state;
+	waits = 0;
+	assert_int_equal(shared_device_open(&s, fd, "cpu:2", 100 * GB, NULL), 0);
+	m = shared_device_begin(&s, &inner, true);
+	assert_int_equal(monitor_reserve(m, 20 * GB, 5 * GB), 0);
+	assert_int_equal(monitor_reserve(m, 20 * GB, 81 * GB), -EAGAIN); /* nobody else holds any, but there is not so much */
+	assert_int_equal(monitor_reserve(m, 20 * GB, 65 * GB), 0);	 /* 60 of them to be kept */
+	shared_device_end(&s, 60 * GB);
+	other = other_worker(fd, "cuda:0"); /* holds 1 GB of the host */
+	m = shared_device_begin(&s, &inner, true);
+	assert_int_equal(monitor_reserve(m, 0, 100 * GB), -EAGAIN);
+	assert_int_equal(waits, 0);
+	assert_int_equal(monitor_reserve(m, 0, 99 * GB), 0);
+	shared_device_end(&s, 60 * GB);
+	kill(other, SIGKILL);
+	assert_int_equal(waitpid(other, NULL, 0), other);
+
+	if (fork() == 0) { /* another worker waits while 60 are kept, and no longer when they are freed */
+		struct shared_device mine;
+		const struct monitor *w;
+
+		if (shared_device_open(&mine, fd, "cpu:1", 100 * GB, NULL) < 0)
+			_exit(1);
+		w = shared_device_begin(&mine, &inner, true);
+		_exit(monitor_reserve(w, 0, 41 * GB) == -ECANCELED && monitor_reserve(w, 0, 39 * GB) == 0 ? 0 : 2);
+	}
+	int status;
+
+	assert_true(wait(&status) > 0);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	m = shared_device_begin(&s, &inner, true);
+	assert_int_equal(monitor_reserve(m, 0, 0), 0); /* freed: from here it waits again */
+	assert_int_equal(monitor_reserve(m, 0, 10 * GB), 0);
+	shared_device_end(&s, 0);
 	shared_device_close(&s);
 	close(fd);
 }
@@ -129,7 +176,7 @@ static void nothing_to_share(void **state)
 	(void)state;
 	assert_int_equal(shared_device_open(&s, 0, "cuda:0", 0, NULL), 0);
 	assert_ptr_equal(shared_device_begin(&s, &inner, true), &inner);
-	shared_device_end(&s);
+	shared_device_end(&s, 0);
 	shared_device_close(&s);
 }
 
@@ -138,6 +185,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_waits_for_the_other),
 		cmocka_unit_test(processors_share_the_host),
+		cmocka_unit_test(kept_after_a_case),
 		cmocka_unit_test(nothing_to_share),
 	};
 
