@@ -40,6 +40,7 @@
 struct worker {
 	struct work_process process;
 	struct device *dev;
+	bool keep; /* another result of the job's images follows */
 	struct case_kept kept;
 	struct pet_cache *cache; /* NULL: no memory for one; no sensitivity image is kept from case to case */
 	struct shared_device shared;
@@ -149,6 +150,7 @@ static void compute(void *ctx, const struct case_order *order, const char *out_d
 		    struct case_outcome *ret_outcome)
 {
 	struct worker *w = ctx;
+	struct case_order with = *order; /* borrowed */
 	const struct case_run_conf conf = {
 		.config = w->process.config,
 		.dev = w->dev,
@@ -158,7 +160,8 @@ static void compute(void *ctx, const struct case_order *order, const char *out_d
 		.out_dir = out_dir,
 		.monitor = shared_device_begin(&w->shared, monitor, w->process.config->node.compute_in_turn)};
 
-	case_run(&conf, order, ret_outcome);
+	with.keep = w->keep;
+	case_run(&conf, &with, ret_outcome);
 	shared_device_end(&w->shared, w->kept.data.bytes);
 }
 
@@ -261,6 +264,7 @@ static int work(struct worker *w)
 			continue;
 		w->job = m.job;
 		w->attempt = m.attempt;
+		w->keep = m.number == 1;
 		w->progress_at = 0;
 		code = w->detached ? do_case(w) : do_job(w);
 		w->job = 0;
