@@ -12,6 +12,7 @@
 #include "node/command/commands.h"
 #include "node/config/config_path.h"
 #include "node/config/config_reference.h"
+#include "node/config/route.h"
 #include "node/jobs/node_facts.h"
 #include "node/process/options.h"
 #include "node/receive/tls_files.h"
@@ -188,6 +189,26 @@ static void print_entries(const struct config *c)
 	}
 }
 
+static void print_names(const char *before, const struct config_names *names)
+{
+	printf(" %s", before);
+	for (size_t i = 0; i < names->n; i++)
+		printf("%s %s", i ? "," : "", names->name[i]);
+}
+
+static void print_route(const struct route_conf *r)
+{
+	char patterns[ROUTE_FACTS * 100];
+
+	config_route_patterns(r, patterns, sizeof(patterns));
+	printf("route         %s: %s from %s", r->name, r->kind, r->calling[0] ? r->calling : "anybody");
+	if (patterns[0])
+		printf(" with %s", patterns);
+	print_names("through", &r->protocols);
+	print_names("to", &r->destinations);
+	printf("%s\n", r->continues ? "; then the following routes, too" : "");
+}
+
 /* Print the most important facts first: whether the configuration is valid, who may send, where results are sent. */
 static void print_config(const struct config *c, bool good, bool verbose)
 {
@@ -224,15 +245,8 @@ static void print_config(const struct config *c, bool good, bool verbose)
 		       !c->destinations[i].tls		? ""
 		       : c->destinations[i].verify_name ? ", TLS"
 							: ", TLS, for any name");
-	for (size_t i = 0; i < c->n_routes; i++) {
-		const struct route_conf *r = &c->routes[i];
-
-		printf("route         %s: %s from %s through %s to", r->name, r->kind, r->calling[0] ? r->calling : "anybody",
-		       r->protocol);
-		for (size_t k = 0; k < r->n_destinations; k++)
-			printf("%s %s", k ? "," : "", r->destination[k]);
-		putchar('\n');
-	}
+	for (size_t i = 0; i < c->n_routes; i++)
+		print_route(&c->routes[i]);
 	if (verbose)
 		print_entries(c);
 	else

@@ -18,6 +18,7 @@
 #include "node/command/gate_options.h"
 #include "node/command/interfile_cases.h"
 #include "node/command/recon_report.h"
+#include "node/config/route.h"
 #include "node/process/options.h"
 #include "node/reconstruct/case_files.h"
 #include "node/reconstruct/reconstruct.h"
@@ -70,7 +71,7 @@ static const struct option_spec option_specs[] = {
 	{0, "report", "DIR", "also write a report of each result, an HTML file without the patient's name (tomonode report)",
 	 INTO_TEXT(struct recon, report_dir)},
 	{OPTION_PROTOCOL, "protocol", "NAME",
-	 "protocol of the configuration, for cases of its kind; default: for each kind that of its first route"},
+	 "protocol of the configuration, for cases of its kind; default: for each kind the first one of its first route"},
 	{OPTION_DEVICE, "device", "SPEC",
 	 "auto, cpu, cpu:THREADS, cuda or cuda:N; default: the first of node.device that can be opened"},
 	{OPTION_SET, "set", "KEY=VALUE", "set one key of the protocol, with the syntax of the configuration; may be repeated"},
@@ -200,14 +201,14 @@ static int read_options(struct recon *r, int argc, char **argv)
 	return read_gates(r, table);
 }
 
-/* Return the protocol that a kind of case has without --protocol: that of the first route for this kind, otherwise the first
+/* Return the protocol that a kind of case has without --protocol: the first one of config_route_default(), otherwise the first
  * protocol of this kind. */
 static const struct protocol_conf *standard_protocol(const struct config *c, enum case_kind kind)
 {
-	const struct route_conf *route = config_route(c, kind_of(kind)->name, "");
+	const struct route_conf *route = config_route_default(c, kind_of(kind)->name);
 
 	if (route)
-		return config_protocol(c, route->protocol);
+		return config_protocol(c, route->protocols.name[0]);
 	for (size_t i = 0; i < c->n_protocols; i++)
 		if (c->protocols[i].kind == kind)
 			return &c->protocols[i];

@@ -4,7 +4,6 @@
  */
 #include "node/config/config.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,67 +168,6 @@ const struct destination_conf *config_destination(const struct config *c, const 
 	return NULL;
 }
 
-const struct route_conf *config_route(const struct config *c, const char *kind, const char *calling)
-{
-	for (size_t i = 0; i < c->n_routes; i++)
-		if (!strcmp(c->routes[i].kind, kind) && (!c->routes[i].calling[0] || !strcmp(c->routes[i].calling, calling)))
-			return &c->routes[i];
-	return NULL;
-}
-
-static bool may_send(const struct config *c, const char *aet)
-{
-	for (size_t i = 0; i < c->n_peers; i++)
-		if (!c->peers[i].aet[0] || !strcmp(c->peers[i].aet, aet))
-			return true;
-	return !c->node.require_known_peer;
-}
-
-bool config_route_is_unreachable(const struct config *c, size_t i, char *ret_why, size_t size)
-{
-	const struct route_conf *route = &c->routes[i];
-
-	for (size_t k = 0; k < i; k++) {
-		const struct route_conf *before = &c->routes[k];
-
-		if (strcmp(before->kind, route->kind) != 0 ||
-		    (before->calling[0] && strcmp(before->calling, route->calling) != 0))
-			continue;
-		snprintf(ret_why, size, "route %s before it takes every %s case from %s", before->name, route->kind,
-			 before->calling[0] ? before->calling : "any sender");
-		return true;
-	}
-	if (route->calling[0] && !may_send(c, route->calling)) {
-		snprintf(ret_why, size, "no peer has its AE title %s, and only peers may send", route->calling);
-		return true;
-	}
-	return false;
-}
-
-/* Match a pattern of * and ?, ignoring case. Linear except for the last *: a failed match returns only to it. */
-bool config_matches(const char *pattern, const char *text)
-{
-	const char *star = NULL, *again = NULL;
-
-	while (*text) {
-		if (*pattern == '*') {
-			star = ++pattern;
-			again = text;
-		} else if (*pattern == '?' || (*pattern && tolower((unsigned char)*pattern) == tolower((unsigned char)*text))) {
-			pattern++;
-			text++;
-		} else if (star) {
-			pattern = star;
-			text = ++again;
-		} else {
-			return false;
-		}
-	}
-	while (*pattern == '*')
-		pattern++;
-	return *pattern == '\0';
-}
-
 /* Return how specific a pattern is: the number of its letters other than wildcards. */
 static unsigned letters(const char *pattern)
 {
@@ -247,7 +185,7 @@ static unsigned fits(const char *of[3], const char *manufacturer, const char *mo
 	const char *found[3] = {manufacturer, model, serial};
 
 	for (int i = 0; i < 3; i++)
-		if (of[i][0] && !config_matches(of[i], found[i]))
+		if (of[i][0] && !pattern_matches(of[i], found[i]))
 			return 0;
 	return (letters(of[2]) << 12) + (letters(of[1]) << 6) + letters(of[0]) + 1;
 }

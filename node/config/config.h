@@ -16,10 +16,17 @@
 
 #include "kernels/err.h"
 #include "node/config/kinds.h"
+#include "node/config/pattern.h"
 
 #define CONFIG_NAME_SIZE 64
 #define CONFIG_AET_SIZE 17
 #define CONFIG_PATH_SIZE 256
+
+#define CONFIG_NAMES_MAX 8
+struct config_names { /* names of entries of another section */
+	char name[CONFIG_NAMES_MAX][CONFIG_NAME_SIZE];
+	size_t n;
+};
 
 enum audit_target { AUDIT_NONE, AUDIT_SYSLOG, AUDIT_FILE };
 enum sandbox_mode { SANDBOX_AUTO, SANDBOX_ON, SANDBOX_OFF };
@@ -149,14 +156,24 @@ struct slurm_conf {   /* pilots as Slurm jobs, see docs/cluster.md; "" and 0: th
 	int cpus;
 };
 
-#define ROUTE_DESTINATIONS_MAX 8
-struct route_conf { /* assigns cases to a protocol and to destinations; the first matching route is used */
+/* Attributes of a case by which routes are chosen. */
+enum route_fact {
+	ROUTE_STUDY_DESCRIPTION,
+	ROUTE_PROTOCOL_NAME,
+	ROUTE_BODY_PART,
+	ROUTE_VIEW,
+	ROUTE_STATION,
+	ROUTE_INSTITUTION,
+	ROUTE_FACTS
+};
+
+struct route_conf { /* assigns cases to protocols and to destinations: see node/config/route.h */
 	char name[CONFIG_NAME_SIZE];
-	char kind[KIND_NAME_SIZE];     /* name of its kind of case */
-	char calling[CONFIG_AET_SIZE]; /* "" any */
-	char protocol[CONFIG_NAME_SIZE];
-	char destination[ROUTE_DESTINATIONS_MAX][CONFIG_NAME_SIZE];
-	size_t n_destinations;
+	char kind[KIND_NAME_SIZE];		 /* name of its kind of case */
+	char calling[CONFIG_AET_SIZE];		 /* "" any */
+	char pattern[ROUTE_FACTS][PATTERN_SIZE]; /* "" any */
+	struct config_names protocols, destinations;
+	bool continues; /* the routes after it are used, too */
 };
 
 enum synthetic_class { SYNTHETIC_MAMMOGRAM = 1, SYNTHETIC_TOMOSYNTHESIS };
@@ -294,11 +311,6 @@ size_t config_listeners(const struct config *c, struct listener_conf ret_list[LI
 
 const struct protocol_conf *config_protocol(const struct config *c, const char *name);	     /* NULL: none */
 const struct destination_conf *config_destination(const struct config *c, const char *name); /* NULL: none */
-/* Return the first route for a kind of case and a calling AE title; NULL: none. */
-const struct route_conf *config_route(const struct config *c, const char *kind, const char *calling);
-/* Return true if route `i` is never used: an earlier route of its kind matches all of its senders, or no peer has its AE title.
- * ret_why: the reason. */
-bool config_route_is_unreachable(const struct config *c, size_t i, char *ret_why, size_t size);
 /* Return the most specific matching profile; NULL: none, and the case is held for this reason. */
 const struct profile_conf *config_profile(const struct config *c, const char *manufacturer, const char *model,
 					  const char *serial);
@@ -308,9 +320,6 @@ const struct scanner_conf *config_scanner(const struct config *c, const char *ma
 const struct scanner_conf *config_scanner_named(const struct config *c, const char *name); /* NULL: none */
 
 bool config_status_may_act(const struct config *c); /* true: the status page offers retry and cancel */
-
-/* Return true if the text matches the pattern: * matches any letters, ? one letter; case is ignored. */
-bool config_matches(const char *pattern, const char *text);
 
 /* Set one value of a protocol from "key=value". Keys, units and ranges are those of the configuration file. */
 int config_set(struct protocol_conf *p, const char *assignment, struct err *err);

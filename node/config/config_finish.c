@@ -100,95 +100,41 @@ static void finish_node(struct config_reader *r)
 			"key 'audit_socket' of node: \"\"; allowed: with audit = \"syslog\" the absolute path of a socket");
 }
 
-static const char *protocol_name(const void *ctx, size_t i)
-{
-	const struct config *c = ctx;
+struct entries {
+	const struct config *config;
+	const struct config_section *section;
+};
 
-	return i < c->n_protocols ? c->protocols[i].name : NULL;
+static const char *entry_name(const void *ctx, size_t i)
+{
+	const struct entries *e = ctx;
+	size_t n;
+	const char *list = config_entries(e->config, e->section, &n);
+
+	return i < n ? list + i * e->section->entry_size : NULL; /* the name is each structure's first field */
 }
 
-static const char *destination_name(const void *ctx, size_t i)
-{
-	const struct config *c = ctx;
-
-	return i < c->n_destinations ? c->destinations[i].name : NULL;
-}
-
-static void join_names(const struct config *c, const char *(*name)(const void *ctx, size_t i), char *ret_text, size_t size)
+static void join_names(const struct entries *e, char *ret_text, size_t size)
 {
 	const char *one;
 	size_t n = 0;
 
 	snprintf(ret_text, size, "none is there");
-	for (size_t i = 0; (one = name(c, i)) && n < size; i++)
+	for (size_t i = 0; (one = entry_name(e, i)) && n < size; i++)
 		n += (size_t)snprintf(ret_text + n, size - n, "%s%s", i ? ", " : "", one);
 }
 
-static void unknown_name(struct config_reader *r, struct config_place place, const char *what, const char *of, const char *key,
-			 const char *wanted, const char *(*name)(const void *ctx, size_t i))
+void config_unknown_name(struct config_reader *r, struct config_place place, const char *what, const char *of, const char *key,
+			 const char *wanted, size_t section)
 {
+	const struct entries e = {r->config, &config_sections[section]};
 	char names[400], hint[NEAREST_HINT];
 
-	if (r->incomplete[name == protocol_name ? SECTION_PROTOCOLS : SECTION_DESTINATIONS])
+	if (r->incomplete[section])
 		return;
-	join_names(r->config, name, names, sizeof(names));
+	join_names(&e, names, sizeof(names));
 	config_problem(r, place.file, place.line, "key '%s' of %s '%s': \"%s\" does not exist%s; allowed: %s", key, what, of,
-		       wanted, nearest_hint(nearest_word(wanted, name, r->config), hint), names);
-}
-
-static bool route_has(const struct route_conf *route, const char *destination)
-{
-	for (size_t i = 0; i < route->n_destinations; i++)
-		if (!strcmp(route->destination[i], destination))
-			return true;
-	return false;
-}
-
-static void finish_routes(struct config_reader *r)
-{
-	const struct config *c = r->config;
-	bool lost = false;
-
-	for (size_t i = 0; i < c->n_routes; i++) {
-		const struct route_conf *route = &c->routes[i];
-		struct config_place place = r->places[SECTION_ROUTES][i];
-		bool ours = !r->listed[SECTION_ROUTES].file && r->listed[SECTION_DESTINATIONS].file;
-
-		const struct protocol_conf *protocol = config_protocol(c, route->protocol);
-
-		if (route->protocol[0] && !protocol)
-			unknown_name(r, place, "route", route->name, "protocol", route->protocol, protocol_name);
-		if (protocol && strcmp(kind_of(protocol->kind)->name, route->kind) != 0)
-			config_problem(
-				r, place.file, place.line,
-				"key 'protocol' of route '%s': \"%s\" is of kind %s; allowed: a protocol of the route's kind, %s",
-				route->name, route->protocol, kind_of(protocol->kind)->name, route->kind);
-		for (size_t k = 0; k < route->n_destinations; k++) {
-			const struct destination_conf *d = config_destination(c, route->destination[k]);
-
-			if (d && route_has(route, d->fallback))
-				config_problem(r, place.file, place.line,
-					       "key 'destinations' of route '%s': \"%s\" and its fallback \"%s\"; allowed: one "
-					       "of them, the fallback is used automatically",
-					       route->name, d->name, d->fallback);
-			if (d)
-				continue;
-			if (ours && (lost || r->names_only))
-				continue;
-			if (ours) /* the user's list of destinations replaced one that an embedded route uses: report it once, at
-				     the user's list */
-				config_problem(
-					r, r->listed[SECTION_DESTINATIONS].file, r->listed[SECTION_DESTINATIONS].line,
-					"section 'destinations': this list replaces the embedded one, but the embedded route "
-					"'%s' "
-					"delivers to '%s'; allowed: a destination of that name, or a list 'routes' of your own",
-					route->name, route->destination[k]);
-			else
-				unknown_name(r, place, "route", route->name, "destinations", route->destination[k],
-					     destination_name);
-			lost = ours;
-		}
-	}
+		       wanted, nearest_hint(nearest_word(wanted, entry_name, &e), hint), names);
 }
 
 static void finish_fallback(struct config_reader *r, const struct destination_conf *d, struct config_place place)
@@ -199,13 +145,13 @@ static void finish_fallback(struct config_reader *r, const struct destination_co
 		config_problem(r, place.file, place.line,
 			       "key 'fallback' of destination '%s': \"%s\"; allowed: another destination", d->name, d->fallback);
 	else if (!config_destination(r->config, d->fallback))
-		unknown_name(r, place, "destination", d->name, "fallback", d->fallback, destination_name);
+		config_unknown_name(r, place, "destination", d->name, "fallback", d->fallback, SECTION_DESTINATIONS);
 }
 
 void config_finish_names(struct config_reader *r)
 {
 	r->names_only = true;
-	finish_routes(r);
+	config_finish_routes(r);
 	for (size_t i = 0; i < r->config->n_destinations; i++)
 		finish_fallback(r, &r->config->destinations[i], r->places[SECTION_DESTINATIONS][i]);
 }
@@ -479,7 +425,7 @@ void config_finish(struct config_reader *r)
 	finish_listeners(r);
 	finish_peers(r);
 	finish_destinations(r);
-	finish_routes(r);
+	config_finish_routes(r);
 	finish_protocols(r);
 	finish_profiles(r);
 	finish_scanners(r);

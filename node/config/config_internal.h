@@ -13,7 +13,7 @@
 #define FIELD_OF(s, f, kind)                                                                                                     \
 	.offset = offsetof(struct s, f) + 0 * sizeof((kind *)NULL == &((struct s *)NULL)->f), .size = sizeof(kind)
 #define AS_NAME(s, f) .type = KEY_NAME, FIELD(s, f)
-#define AS_NAMES(s, f, least, most) .type = KEY_NAMES, FIELD(s, f), .lo = (least), .hi = (most)
+#define AS_NAMES(s, f, least, most) .type = KEY_NAMES, FIELD_OF(s, f, struct config_names), .lo = (least), .hi = (most)
 #define AS_AET(s, f) .type = KEY_AET, FIELD(s, f)
 #define AS_HOST(s, f) .type = KEY_HOST, FIELD(s, f)
 #define AS_NETWORK(s, f) .type = KEY_NETWORK, FIELD(s, f)

@@ -109,31 +109,28 @@ static void problem_value(struct config_reader *r, const config_setting_t *setti
 	config_problem(r, place.file, place.line, "key '%s' of %s: %s%s; allowed: %s", key->name, of, shown, hint, allowed);
 }
 
-/* Read the array of a route's destinations. */
+/* Read an array of names. */
 static void read_names(struct config_reader *r, const config_setting_t *setting, const char *of, const struct config_key *key,
 		       void *base)
 {
-	struct route_conf *route = base;
-	struct route_conf fresh = *route;
+	struct config_names fresh = {0};
 	struct config_value v = value_of(setting);
 	bool list = config_setting_is_array(setting) || config_setting_is_list(setting);
 	int n = list ? config_setting_length(setting) : 0;
 	char many[32];
 
-	memset(fresh.destination, 0, sizeof(fresh.destination));
-	fresh.n_destinations = 0;
-	if (list && (n < 1 || n > ROUTE_DESTINATIONS_MAX)) {
+	if (list && (n < (int)key->lo || n > (int)key->hi)) {
 		snprintf(many, sizeof(many), "%d names", n);
 		v.text = many;
 	}
-	if (!list || n < 1 || n > ROUTE_DESTINATIONS_MAX) {
+	if (!list || n < (int)key->lo || n > (int)key->hi) {
 		problem_value(r, setting, of, key, &v);
 		return;
 	}
 	for (int i = 0; i < n; i++) {
 		const struct config_key one = {.name = key->name, .type = KEY_NAME, .size = CONFIG_NAME_SIZE};
 		config_setting_t *element = config_setting_get_elem(setting, (unsigned)i);
-		char *to = fresh.destination[i];
+		char *to = fresh.name[i];
 		bool twice = false;
 
 		v = value_of(element);
@@ -142,14 +139,14 @@ static void read_names(struct config_reader *r, const config_setting_t *setting,
 			return;
 		}
 		for (int k = 0; k < i; k++)
-			twice = twice || !strcmp(fresh.destination[k], to);
+			twice = twice || !strcmp(fresh.name[k], to);
 		if (twice) {
 			problem_value(r, element, of, key, &v);
 			return;
 		}
-		fresh.n_destinations++;
+		fresh.n++;
 	}
-	*route = fresh;
+	memcpy((char *)base + key->offset, &fresh, sizeof(fresh));
 }
 
 static void problem_unknown(struct config_reader *r, const config_setting_t *setting, const char *of,

@@ -44,6 +44,11 @@ void config_read_text(struct config_reader *r, const struct config_text *text, b
 void config_finish(struct config_reader *r);
 /* Call instead if there are problems: check only the names that entries refer to, so that one run reports all of them. */
 void config_finish_names(struct config_reader *r);
+/* The part of both that is about routes. route_check.c */
+void config_finish_routes(struct config_reader *r);
+/* Report that a key refers to a name that no entry of a section has; nothing if the section was not read completely. */
+void config_unknown_name(struct config_reader *r, struct config_place place, const char *what, const char *of, const char *key,
+			 const char *wanted, size_t section);
 void config_reader_clear(struct config_reader *r); /* frees `places`, not `config` */
 
 /* Return the array of a list section in `c` as bytes, and its number of entries. */

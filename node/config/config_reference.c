@@ -69,13 +69,13 @@ static void visit_entry(const struct config_section *section, const void *base, 
 	v->entry(v->ctx, section->name);
 	for (size_t i = 0; i < section->n_keys; i++) {
 		const struct config_key *key = &section->keys[i];
-		const struct route_conf *route = base;
-		const char *names[ROUTE_DESTINATIONS_MAX];
+		const struct config_names *list = (const struct config_names *)((const char *)base + key->offset);
+		const char *names[CONFIG_NAMES_MAX];
 
 		if (key->type == KEY_NAMES) {
-			for (size_t k = 0; k < route->n_destinations; k++)
-				names[k] = route->destination[k];
-			v->names(v->ctx, key->name, names, route->n_destinations);
+			for (size_t k = 0; k < list->n; k++)
+				names[k] = list->name[k];
+			v->names(v->ctx, key->name, names, list->n);
 			continue;
 		}
 		config_value_format(key, base, value, sizeof(value));

@@ -303,9 +303,25 @@ static const struct config_key route_keys[] = {
 	 .meaning = "kind of case that the route is for"},
 	{"calling", AS_AET(route_conf, calling), .fallback = "",
 	 .meaning = "calling AE title of the sender that the route is for; empty: any"},
-	{"protocol", AS_NAME(route_conf, protocol), .fallback = REQUIRED, .meaning = "name of the protocol to reconstruct with"},
-	{"destinations", AS_NAMES(route_conf, destination, 1, ROUTE_DESTINATIONS_MAX), .fallback = REQUIRED,
-	 .meaning = "names of the destinations that get the result"},
+	{"study_description", AS_TEXT(route_conf, pattern[ROUTE_STUDY_DESCRIPTION], PATTERN_SIZE - 1), .fallback = "",
+	 .meaning = "pattern for the Study Description (0008,1030): case-insensitive, `*` and `?`; empty: any"},
+	{"protocol_name", AS_TEXT(route_conf, pattern[ROUTE_PROTOCOL_NAME], PATTERN_SIZE - 1), .fallback = "",
+	 .meaning = "pattern for the Protocol Name (0018,1030); empty: any"},
+	{"body_part", AS_TEXT(route_conf, pattern[ROUTE_BODY_PART], PATTERN_SIZE - 1), .fallback = "",
+	 .meaning = "pattern for the Body Part Examined (0018,0015); empty: any"},
+	{"view", AS_TEXT(route_conf, pattern[ROUTE_VIEW], PATTERN_SIZE - 1), .fallback = "",
+	 .meaning = "pattern for the view: of a tomosynthesis laterality and view, such as `LMLO`, otherwise the Patient "
+		    "Position (0018,5100), such as `HFS`; empty: any"},
+	{"station", AS_TEXT(route_conf, pattern[ROUTE_STATION], PATTERN_SIZE - 1), .fallback = "",
+	 .meaning = "pattern for the Station Name (0008,1010); empty: any"},
+	{"institution", AS_TEXT(route_conf, pattern[ROUTE_INSTITUTION], PATTERN_SIZE - 1), .fallback = "",
+	 .meaning = "pattern for the Institution Name (0008,0080); empty: any"},
+	{"protocols", AS_NAMES(route_conf, protocols, 1, CONFIG_NAMES_MAX), .fallback = REQUIRED,
+	 .meaning = "names of the protocols to reconstruct with; each gives a result of its own"},
+	{"destinations", AS_NAMES(route_conf, destinations, 1, CONFIG_NAMES_MAX), .fallback = REQUIRED,
+	 .meaning = "names of the destinations that get each result"},
+	{"continue", AS_BOOL(route_conf, continues), .fallback = "false",
+	 .meaning = "use the following routes that match, too, up to the first without `continue`"},
 };
 
 /* Keys that protocols of every kind have. */
@@ -564,7 +580,9 @@ const struct config_section config_sections[SECTION_COUNT] = {
 	{"destinations", "destination", LIST(destination_conf, destinations), KEYS(destination_keys),
 	 .meaning = "Systems that results are sent to."},
 	{"routes", "route", LIST(route_conf, routes), KEYS(route_keys),
-	 .meaning = "Assigns cases to a protocol and to destinations; the first route that matches is used."},
+	 .meaning =
+		 "Assigns cases to protocols and to destinations; the first route that matches is used, and with `continue` the "
+		 "following ones, too (see docs/operations.md, \"Several results of one exam\")."},
 	{"protocols", "protocol", LIST(protocol_conf, protocols), .merged = true, KEYS(protocol_keys), .of_kinds = true,
 	 .meaning = "Parameters of the reconstruction. All keys except name and kind can also be given with `--set`."},
 	{"profiles", "profile", LIST(profile_conf, profiles), .merged = true, KEYS(profile_keys),

@@ -8,7 +8,7 @@
 
 enum key_type {
 	KEY_NAME,    /* letters, digits, . _ - */
-	KEY_NAMES,   /* array of names; the member after the array is their number */
+	KEY_NAMES,   /* array of names, struct config_names */
 	KEY_AET,     /* AE title, PS3.5 table 6.2-1 */
 	KEY_HOST,    /* host name or address */
 	KEY_NETWORK, /* host name, address, or network as ADDRESS/BITS */

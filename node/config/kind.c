@@ -12,6 +12,9 @@ static const struct kind *const kinds[KIND_COUNT] = {
 #undef X
 };
 
+const char *const kind_positions[] = {"HFP", "HFS", "HFDR", "HFDL", "FFDR", "FFDL", "FFP",  "FFS", "LFP",
+				      "LFS", "RFP", "RFS",  "AFDR", "AFDL", "PFDR", "PFDL", NULL};
+
 const struct kind *kind_of(enum case_kind kind)
 {
 	return kinds[kind];
@@ -73,6 +76,8 @@ static const char *empty_slot(const struct kind *k)
 		return "title";
 	if (!is_word(k->views, 32))
 		return "views";
+	if (!k->view_patterns || !k->view_patterns[0])
+		return "view_patterns";
 	if (!k->key[0])
 		return "key";
 	if (k->as_is_frames < 0 || !k->as_is_refusal || !k->as_is_refusal[0])

@@ -17,6 +17,7 @@ struct kind {
 	const char *content; /* what its cases contain, for the configuration reference: "sinograms of a PET scanner" */
 	const char *title;   /* name of its cases within a sentence: "tomosynthesis", "PET" */
 	const char *views;   /* name of its views, a member of --json: "projections", "angles" */
+	const char *const *view_patterns; /* patterns of its views in routes, such as "L*"; ends with NULL */
 	/* Instances with equal values of all these attributes belong to one case; ends with 0. */
 	enum case_attribute key[CASE_ATTRIBUTES + 1];
 	/* Smallest number of frames with which an incomplete case may be reconstructed if a person requests it ("as is"); 0:
@@ -31,6 +32,9 @@ struct kind {
 #define KIND_SINOGRAMS_AS_IS                                                                                                     \
 	"without all its objects the acquisition lacks planes or corrections and cannot be reconstructed; send the missing "     \
 	"objects"
+
+/* view_patterns of every kind whose views are a Patient Position (0018,5100): its defined terms. kind.c */
+extern const char *const kind_positions[];
 
 #define X(constant, name) extern const struct kind kind_##name;
 KINDS(X)

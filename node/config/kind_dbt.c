@@ -105,11 +105,14 @@ static const struct config_key protocol_keys[] = {
 static const struct config_section protocols =
 	CONFIG_PROTOCOLS(protocol_keys, "Protocols for breast tomosynthesis (`kind` is `dbt`):");
 
+static const char *const view_patterns[] = {"L*", "R*", NULL}; /* laterality and view */
+
 const struct kind kind_dbt = {
 	.name = NAME,
 	.content = "breast tomosynthesis",
 	.title = "tomosynthesis",
 	.views = "projections",
+	.view_patterns = view_patterns,
 	.key = {CASE_STUDY, CASE_SERIES, CASE_LATERALITY, CASE_VIEW, CASE_FRAME_OF_REFERENCE},
 	.as_is_frames = 2,
 	.as_is_refusal = "a tomosynthesis needs at least 2 projections; send the missing projections",

@@ -87,6 +87,7 @@ const struct kind kind_parallel = {
 	.content = "sinograms of parallel beams",
 	.title = "parallel beams",
 	.views = "angles",
+	.view_patterns = kind_positions,
 	.key = {CASE_STUDY, CASE_SERIES, CASE_FRAME_OF_REFERENCE},
 	.as_is_refusal = KIND_SINOGRAMS_AS_IS,
 	.protocols = &protocols,

@@ -94,6 +94,7 @@ const struct kind kind_pet = {
 	.content = "sinograms of a PET scanner",
 	.title = "PET",
 	.views = "angles",
+	.view_patterns = kind_positions,
 	.key = {CASE_STUDY, CASE_SERIES, CASE_FRAME_OF_REFERENCE},
 	.as_is_refusal = KIND_SINOGRAMS_AS_IS,
 	.protocols = &protocols,

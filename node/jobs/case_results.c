@@ -281,7 +281,7 @@ static json_t *destinations_of(const struct job_view *v)
 {
 	json_t *list = json_array();
 
-	for (size_t i = 0; i < v->n_sends && json_array_size(list) < ROUTE_DESTINATIONS_MAX; i++)
+	for (size_t i = 0; i < v->n_sends && json_array_size(list) < CONFIG_NAMES_MAX; i++)
 		if (!is_fallback(v, v->sends[i].destination))
 			json_array_append_new(list, json_string(v->sends[i].destination));
 	return list;

@@ -70,6 +70,7 @@ static void view_free(struct job_view *v)
 	if (!v)
 		return;
 	free(v->key);
+	free(v->routing);
 	free(v->header);
 	free(v->further);
 	free(v->settings);
@@ -202,6 +203,7 @@ static int set_json(char **ret_text, const json_t *value)
 
 static int on_opened(struct job_view *v, const json_t *detail, const struct event_row *row)
 {
+	const json_t *routing = json_object_get(detail, "routing");
 	const char *key = get_text(detail, "key");
 	char *copy;
 
@@ -214,6 +216,10 @@ static int on_opened(struct job_view *v, const json_t *detail, const struct even
 		return -ENOMEM;
 	free(v->key);
 	v->key = copy;
+	free(v->routing);
+	v->routing = json_object_size(routing) > 0 ? json_dumps(routing, JSON_COMPACT) : NULL;
+	if (!v->routing && json_object_size(routing) > 0)
+		return -ENOMEM;
 	v->result_of = get_long(detail, "result_of");
 	v->redo_of = get_long(detail, "redo_of");
 	if (get_long(detail, "result") > 0)
@@ -284,7 +290,7 @@ static int on_complete(struct job_view *v, const json_t *detail, const struct ev
 	size_t i, n = json_array_size(names);
 	int ret;
 
-	if (!json_is_array(names) || !get_text(detail, "protocol")[0] || n > ROUTE_DESTINATIONS_MAX)
+	if (!json_is_array(names) || !get_text(detail, "protocol")[0] || n > CONFIG_NAMES_MAX)
 		return -EBADMSG;
 	if (set_json(&v->further, json_object_get(detail, "further")) < 0)
 		return -ENOMEM;

@@ -33,8 +33,8 @@ struct job_object {
 	const char *digest; /* of the file when it was written (digest_files()); "": none was recorded */
 };
 
-#define JOB_SENDS_MAX (2 * ROUTE_DESTINATIONS_MAX) /* destinations of the route, and their fallbacks */
-struct job_send {				   /* the delivery of the result to one destination */
+#define JOB_SENDS_MAX (2 * CONFIG_NAMES_MAX) /* destinations of the route, and their fallbacks */
+struct job_send {			     /* the delivery of the result to one destination */
 	char destination[CONFIG_NAME_SIZE];
 	enum send_state state;	  /* SEND_DUE if any object is due, else SEND_STORED if any is, else SEND_REFUSED if any is, else
 				     SEND_DONE */
@@ -79,6 +79,7 @@ struct job_view {
 	char study[65], accession[65]; /* Study Instance UID, Accession Number of the first instance; "": not known */
 	int priority;		       /* of the case, -1, 0 or 1: the highest is started first */
 	char *key;		       /* of the case; "": its `opened` event is damaged */
+	char *routing;		       /* JSON, see node/jobs/case_routing.h; NULL: none */
 	double opened, changed, completed, started, reconstructed, finished; /* s since the epoch; 0: not yet */
 	double seen;	       /* when jobs_observe_clock() first found it finished, s since the epoch; 0: not yet */
 	int64_t completed_seq; /* seq of the `complete` event: jobs of equal priority start in this order */

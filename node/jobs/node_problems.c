@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "node/config/route.h"
 #include "node/store/orphans.h"
 
 #define DAY 86400.0
@@ -353,11 +354,11 @@ static void find_routes(const struct config *c, struct node_problems *all)
 {
 	for (size_t i = 0; c && i < c->n_routes; i++) {
 		struct node_problem *p;
-		char why[200];
+		char why[400];
 
 		if (!config_route_is_unreachable(c, i, why, sizeof(why)))
 			continue;
-		p = add(all, false, "route", "Change the order of the routes or the AE title, or remove it.");
+		p = add(all, false, "route", "Change the order of the routes, its patterns or its AE title, or remove it.");
 		SET_TEXT(p, "Route %s is never used: %s.", c->routes[i].name, why);
 	}
 }

@@ -148,7 +148,7 @@ bool admission_certificate_matches(const char *pattern, const struct tls_peer *c
 	if (certificate_pattern_is_fingerprint(pattern))
 		return certificate_pattern_digits(pattern, digits) && !strcmp(digits, certificate->fingerprint);
 	for (size_t i = 0; i < certificate->n_names; i++)
-		if (config_matches(pattern, certificate->names[i]))
+		if (pattern_matches(pattern, certificate->names[i]))
 			return true;
 	return false;
 }

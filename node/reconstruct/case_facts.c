@@ -118,6 +118,43 @@ static int recognise(const struct dicom_file *file, struct case_facts *f, struct
 	return 0;
 }
 
+/* Copy a text without blanks at its ends, and with one ? for each letter (a UTF-8 sequence) that is not printable ASCII: so that
+ * a pattern can be written for it in any character set. What is longer than `size` is cut. */
+static void copy_text(const char *text, char *ret, size_t size)
+{
+	size_t n = 0;
+
+	text += strspn(text, " ");
+	for (; *text && n + 1 < size; text++)
+		if (((unsigned char)*text & 0xc0) != 0x80)
+			ret[n++] = *text >= ' ' && *text <= '~' ? *text : '?';
+	while (n > 0 && ret[n - 1] == ' ')
+		n--;
+	ret[n] = '\0';
+}
+
+/* Read what routes are chosen by. A value that is invalid or very long counts as missing. */
+static void read_route_facts(const struct dicom_item *root, struct case_facts *f)
+{
+	static const uint32_t tags[ROUTE_FACTS] = {[ROUTE_STUDY_DESCRIPTION] = TAG_STUDY_DESCRIPTION,
+						   [ROUTE_PROTOCOL_NAME] = TAG_PROTOCOL_NAME,
+						   [ROUTE_BODY_PART] = TAG_BODY_PART_EXAMINED,
+						   [ROUTE_VIEW] = TAG_PATIENT_POSITION,
+						   [ROUTE_STATION] = TAG_STATION_NAME,
+						   [ROUTE_INSTITUTION] = TAG_INSTITUTION_NAME};
+	char text[1024];
+
+	if (!f->kind)
+		return;
+	snprintf(f->route.kind, sizeof(f->route.kind), "%s", f->kind->name);
+	for (int i = 0; i < ROUTE_FACTS; i++)
+		if (dicom_get_utf8(root, tags[i], text, sizeof(text), NULL) == 1 ||
+		    dicom_get_text(root, tags[i], text, sizeof(text), NULL) == 1)
+			copy_text(text, f->route.value[i], sizeof(f->route.value[i]));
+	if (f->laterality[0] || f->view[0])
+		snprintf(f->route.value[ROUTE_VIEW], sizeof(f->route.value[ROUTE_VIEW]), "%s%s", f->laterality, f->view);
+}
+
 int case_read_facts(const char *path, struct case_facts *ret_facts, struct err *err)
 {
 	struct case_facts f = {.frames = 1, .angle = NAN};
@@ -132,6 +169,7 @@ int case_read_facts(const char *path, struct case_facts *ret_facts, struct err *
 		dicom_get_text(dicom_root(file), TAG_ACCESSION_NUMBER, f.accession, sizeof(f.accession), NULL);
 		patient_read(dicom_root(file), NULL, &f.identity);
 		rc = recognise(file, &f, err);
+		read_route_facts(dicom_root(file), &f);
 	}
 	dicom_close(file);
 	if (rc == 0)

@@ -9,6 +9,7 @@
 #include "dicom/object/patient.h"
 #include "node/config/config.h"
 #include "node/config/kind.h"
+#include "node/config/route.h"
 
 struct case_facts {
 	const struct kind *kind; /* NULL: the object cannot be reconstructed, see reason */
@@ -26,6 +27,7 @@ struct case_facts {
 	long frames;
 	double angle;				      /* NaN: not in the header */
 	char manufacturer[65], model[65], serial[65]; /* see struct exam_facts */
+	struct route_facts route;		      /* calling: "" */
 };
 /* Read the header of a file. */
 int case_read_facts(const char *path, struct case_facts *ret_facts, struct err *err);
@@ -33,10 +35,10 @@ int case_read_facts(const char *path, struct case_facts *ret_facts, struct err *
 /* Return the number of instances that a complete case of this system has according to the configuration; 0: unknown. */
 long case_usual_number(const struct case_facts *f, const struct config *config);
 
-/* Write the key of the case: the attributes of the kind's key, separated by "|". */
 /* Return the kind of a file that is not DICOM but a case of its own (PETSIRD); NULL: none. reconstruct_pet.c */
 const struct kind *case_kind_of_file(const char *path);
 
+/* Write the key of the case: the attributes of the kind's key, separated by "|". */
 void case_key(const struct case_facts *f, char *ret_key, size_t size);
 
 #endif

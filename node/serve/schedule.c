@@ -151,30 +151,6 @@ static bool still_arriving(struct schedule *s)
 	return incoming != 0 && s->clock - s->incoming_since < s->config->node.quiet_time;
 }
 
-static bool complete(struct schedule *s, const struct job_view *v, const char *why, double now)
-{
-	const struct route_conf *route = config_route(s->config, v->kind, v->calling);
-	json_t *destinations;
-	char reason[320];
-
-	if (!route) {
-		snprintf(reason, sizeof(reason), "no route for a case of kind '%s' from '%s' (%s)", v->kind, v->calling, why);
-		return schedule_decide(s, v, EVENT_HELD, schedule_reason(reason), now);
-	}
-	if (!config_protocol(s->config, route->protocol)) {
-		snprintf(reason, sizeof(reason), "route '%s' names protocol '%s', which is not in the configuration", route->name,
-			 route->protocol);
-		return schedule_decide(s, v, EVENT_HELD, schedule_reason(reason), now);
-	}
-	destinations = json_array();
-	for (size_t i = 0; i < route->n_destinations; i++)
-		json_array_append_new(destinations, json_string(route->destination[i]));
-	return schedule_decide(s, v, EVENT_COMPLETE,
-			       json_pack("{s:s, s:I, s:s, s:s, s:o}", "why", why, "instances", (json_int_t)v->members.instances,
-					 "route", route->name, "protocol", route->protocol, "destinations", destinations),
-			       now);
-}
-
 /* Hold a case whose headers, or those of it and of another case of its study, do not name one patient; false: they do. */
 static bool hold_patients(struct schedule *s, const struct job_view *v, double now, bool *ret_changed)
 {
@@ -228,7 +204,7 @@ static bool collect(struct schedule *s, const struct job_view *v, double now)
 		return false;
 	}
 	if (answer.verdict == ASSEMBLE_COMPLETE)
-		return hold_patients(s, v, now, &changed) ? changed : complete(s, v, answer.reason, now);
+		return hold_patients(s, v, now, &changed) ? changed : schedule_complete(s, v, answer.reason, now);
 	if (hold_patients(s, v, now, &changed))
 		return changed;
 	return schedule_decide(s, v, EVENT_HELD,

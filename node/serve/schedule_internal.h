@@ -25,6 +25,10 @@ void schedule_wake_on_clock(struct schedule *s, double deadline, double now); /*
  * the clock was set back. */
 bool schedule_is_before(struct schedule *s, double until, double longest, double now);
 
+/* schedule_route.c: append the `complete` event of a case whose images have all arrived, or hold it for lack of a route. why: the
+ * reason why it counts as complete. True: the job changed. */
+bool schedule_complete(struct schedule *s, const struct job_view *v, const char *why, double now);
+
 /* schedule_pilots.c */
 /* Return true while the pilot of a running job without a process may connect again. */
 bool schedule_pilot_may_return(struct schedule *s, const struct job_view *v, double now);

@@ -21,6 +21,7 @@
 #include "node/audit/audit.h"
 #include "node/base/exit_code.h"
 #include "node/base/log.h"
+#include "node/jobs/case_routing.h"
 #include "node/jobs/patients.h"
 #include "node/process/work_process.h"
 #include "node/reconstruct/case_facts.h"
@@ -94,15 +95,21 @@ static char *member_detail(const struct indexer *x, const struct instance_row *r
 	return event_json_dump(with_subject(detail, f));
 }
 
+/* A revision takes the routes of the case that it revises, whatever its later images say. */
+static json_t *routing(const struct case_facts *f, const struct job_view *before)
+{
+	return before && before->routing ? json_loads(before->routing, 0, NULL) : case_routing_json(&f->route);
+}
+
 static char *opening_detail(const struct instance_row *row, const struct case_facts *f, const char *key,
 			    const struct job_view *before)
 {
-	return event_json_dump(json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:I, s:i}", "key", event_json_text(key),
-					 "kind", f->kind->name, "calling", event_json_text(row->calling), "study",
-					 event_json_text(f->study), "accession", event_json_text(f->accession), "series",
-					 event_json_text(f->series), "laterality", event_json_text(f->laterality), "view",
-					 event_json_text(f->view), "revision", before ? before->revision + 1 : 1, "revision_of",
-					 (json_int_t)(before ? before->id : 0), "priority", before ? before->priority : 0));
+	return event_json_dump(json_pack(
+		"{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:I, s:i, s:o}", "key", event_json_text(key), "kind",
+		f->kind->name, "calling", event_json_text(row->calling), "study", event_json_text(f->study), "accession",
+		event_json_text(f->accession), "series", event_json_text(f->series), "laterality", event_json_text(f->laterality),
+		"view", event_json_text(f->view), "revision", before ? before->revision + 1 : 1, "revision_of",
+		(json_int_t)(before ? before->id : 0), "priority", before ? before->priority : 0, "routing", routing(f, before)));
 }
 
 /* Find the job of an instance, or open one, and add the instance. 1: done; 0: the job changed meanwhile, try again. */

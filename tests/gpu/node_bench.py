@@ -261,7 +261,7 @@ class Node:
             f.write(f'node = {{ port = {self.port}; spool = "{self.spool}"; device = "{device}"; reserve = "64 MB"; {extra} }};\n'
                     f'destinations = ( {{ name = "pacs"; aet = "PACS"; host = "127.0.0.1"; port = {pacs_port}; retry_first = 1.0;{destination} }} );\n'
                     f'protocols = ( {{ name = "{protocol}"; kind = "{kind}";{keys} }} );\n'
-                    f'routes = ( {{ name = "{kind}"; kind = "{kind}"; protocol = "{protocol}"; destinations = [ "pacs" ]; }} );\n{more}')
+                    f'routes = ( {{ name = "{kind}"; kind = "{kind}"; protocols = [ "{protocol}" ]; destinations = [ "pacs" ]; }} );\n{more}')
         self.command("check")
         with open(self.log_path, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen([program(), "serve", "-c", self.conf], stdout=log, stderr=log, start_new_session=True)

@@ -576,7 +576,7 @@ def stage_of(folder):
     node = Node(os.path.join(folder, "node"), archive.port, quiet_time=0.5, acse_timeout=5, dimse_timeout=5)
     node.more_protocols = (', { name = "quick-pet"; kind = "pet"; algorithm = "mlem"; iterations = 1; matrix = 32; }'
                            ', { name = "quick-parallel"; kind = "parallel"; algorithm = "fbp"; }')
-    node.more_routes = ''.join(f', {{ name = "{k}"; kind = "{k}"; protocol = "quick-{k}"; destinations = [ "pacs" ]; }}' for k in ("pet", "parallel"))
+    node.more_routes = ''.join(f', {{ name = "{k}"; kind = "{k}"; protocols = [ "quick-{k}" ]; destinations = [ "pacs" ]; }}' for k in ("pet", "parallel"))
     node.write_conf()
     return Stage(folder, node, archive)
 

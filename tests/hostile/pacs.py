@@ -399,7 +399,7 @@ class PacsStage(hostile.Stage):
                 "commitment_wait = 1; commitment_timeout = 1.5; commitment_attempts = 3;")
         destinations = ", ".join(f'{{ name = "{name}"; aet = "{name.upper()}"; host = "127.0.0.1"; port = {pacs.port}; {keys} '
                                  f'commitment = {"true" if name == "keeper" else "false"}; }}' for name, pacs in self.pacs.items())
-        routes = ", ".join(f'{{ name = "{name}"; calling = "{name.upper()}"; protocol = "quick"; destinations = [ "{name}", "pacs" ]; }}'
+        routes = ", ".join(f'{{ name = "{name}"; calling = "{name.upper()}"; protocols = [ "quick" ]; destinations = [ "{name}", "pacs" ]; }}'
                            for name in self.pacs)
         with open(node.conf, encoding="utf-8") as f:
             text = f.read()

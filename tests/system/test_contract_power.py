@@ -59,7 +59,7 @@ def set_up(node):
     """Two objects for a tomosynthesis, a series for parallel beams."""
     node.protocol["synthetic"] = "true"
     node.more_protocols = ', { name = "ct"; kind = "parallel"; mu_water = 0.02; }'
-    node.more_routes = ', { name = "ct"; kind = "parallel"; protocol = "ct"; destinations = [ "pacs" ]; }'
+    node.more_routes = ', { name = "ct"; kind = "parallel"; protocols = [ "ct" ]; destinations = [ "pacs" ]; }'
     node.write_conf()
 
 

@@ -30,7 +30,7 @@ def start(folder, things, destinations, route, more=""):
                 f'destinations = ( {", ".join(destinations)} );\n'
                 'protocols = ( { name = "quick"; algorithm = "osem"; iterations = 1; voxel = 0.0; slice_spacing = 5.0; '
                 'slab_thickness = 10.0; synthetic = true; } );\n'
-                f'routes = ( {{ name = "dbt"; protocol = "quick"; destinations = [ {names} ]; }} );\n')
+                f'routes = ( {{ name = "dbt"; protocols = [ "quick" ]; destinations = [ {names} ]; }} );\n')
     node.start()
     return node
 

@@ -273,7 +273,7 @@ def bad_requests(folder, _):
 
 def set_protocol(node):
     node.more_protocols = f', {{ name = "quick-ct"; kind = "parallel"; mu_water = {WATER}; }}'
-    node.more_routes = ', { name = "ct"; kind = "parallel"; protocol = "quick-ct"; destinations = [ "pacs" ]; }'
+    node.more_routes = ', { name = "ct"; kind = "parallel"; protocols = [ "quick-ct" ]; destinations = [ "pacs" ]; }'
     node.write_conf()
 
 

@@ -28,7 +28,7 @@ def node(folder, things, **keys):
     pacs = h.Pacs(os.path.join(folder, "pacs"))
     n = h.Node(os.path.join(folder, "node"), pacs.port, audit='"file"', audit_file=f'"{folder}/audit"', **keys)
     n.more_protocols = ', { name = "quick-pet"; kind = "pet"; algorithm = "mlem"; iterations = 1; matrix = 32; }'
-    n.more_routes = ', { name = "pet"; kind = "pet"; protocol = "quick-pet"; destinations = [ "pacs" ]; }'
+    n.more_routes = ', { name = "pet"; kind = "pet"; protocols = [ "quick-pet" ]; destinations = [ "pacs" ]; }'
     n.write_conf()
     things += [n, pacs]
     pacs.start()

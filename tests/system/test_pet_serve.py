@@ -29,7 +29,7 @@ HEADER, CHUNK, SHA256 = (0x0071, 0x1002), (0x0071, 0x1010), (0x0071, 0x1014)
 def set_protocol(node, **keys):
     values = "".join(f" {k} = {v};" for k, v in {**QUICK, **keys}.items())
     node.more_protocols = f', {{ name = "quick-pet"; kind = "pet";{values} }}'
-    node.more_routes = ', { name = "pet"; kind = "pet"; protocol = "quick-pet"; destinations = [ "pacs" ]; }'
+    node.more_routes = ', { name = "pet"; kind = "pet"; protocols = [ "quick-pet" ]; destinations = [ "pacs" ]; }'
     node.write_conf()
 
 

@@ -166,8 +166,8 @@ def test_configuration(folder, things):
         text = f.read()
     text = text.replace("destinations = ( {", 'destinations = ( { name = "away"; aet = "AWAY"; host = "no-such-host.invalid"; }, {', 1)
     text = text.replace("node = {", "node = { require_known_peer = true;", 1)
-    text = text.replace("routes = ( {", 'routes = ( { name = "all"; kind = "dbt"; protocol = "quick"; destinations = [ "pacs" ]; }, {', 1)
-    text = text.replace("routes = ( {", 'routes = ( { name = "other"; kind = "dbt"; calling = "OTHER"; protocol = "quick"; destinations = [ "pacs" ]; }, {', 1)
+    text = text.replace("routes = ( {", 'routes = ( { name = "all"; kind = "dbt"; protocols = [ "quick" ]; destinations = [ "pacs" ]; }, {', 1)
+    text = text.replace("routes = ( {", 'routes = ( { name = "other"; kind = "dbt"; calling = "OTHER"; protocols = [ "quick" ]; destinations = [ "pacs" ]; }, {', 1)
     with open(n.conf, "w") as f:
         f.write(text)
     said = n.command("check", code=3).stderr

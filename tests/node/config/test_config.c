@@ -8,6 +8,7 @@
 #include "node/config/config_table.h"
 #include "node/config/config_value.h"
 #include "node/config/kind.h"
+#include "node/config/route.h"
 #include "tests/node/config/config_fixture.h"
 
 static void test_defaults(void **state)
@@ -33,9 +34,9 @@ static void test_defaults(void **state)
 	assert_int_equal(c->n_peers, 0);
 	assert_string_equal(config_destination(c, "pacs")->aet, "ORTHANC");
 	assert_int_equal(config_destination(c, "pacs")->port, 4242);
-	assert_string_equal(config_route(c, "dbt", "ANYBODY")->protocol, "dbt-osem");
-	assert_string_equal(config_route(c, "pet", "ANYBODY")->protocol, "pet-mlem");
-	assert_null(config_route(c, "ct", "ANYBODY"));
+	assert_string_equal(config_route_default(c, "dbt")->protocols.name[0], "dbt-osem");
+	assert_string_equal(config_route_default(c, "pet")->protocols.name[0], "pet-mlem");
+	assert_null(config_route_default(c, "ct"));
 	p = config_protocol(c, "dbt-osem");
 	assert_int_equal(p->dbt.algorithm, ALGORITHM_OSEM);
 	assert_int_equal(p->dbt.iterations, 1);
@@ -263,18 +264,18 @@ static void test_overlay(void **state)
 	config_free(c);
 	c = good("destinations = ( { name = \"archive\"; aet = \"ARC\"; host = \"10.0.0.1\"; }, { name = \"pacs\"; host = \"h\"; "
 		 "} );\n"
-		 "routes = ( { name = \"a\"; calling = \"MAMMO1\"; protocol = \"dbt-mlem\"; destinations = [ \"archive\", "
+		 "routes = ( { name = \"a\"; calling = \"MAMMO1\"; protocols = [ \"dbt-mlem\" ]; destinations = [ \"archive\", "
 		 "\"pacs\" ]; },\n"
-		 "           { name = \"b\"; protocol = \"dbt-osem\"; destinations = ( \"pacs\" ); } );\n"
+		 "           { name = \"b\"; protocols = [ \"dbt-osem\" ]; destinations = ( \"pacs\" ); } );\n"
 		 "peers = ( { name = \"m1\"; aet = \"MAMMO1\"; } );\n");
 	assert_int_equal(c->n_destinations, 2);
 	assert_int_equal(config_destination(c, "archive")->port, 104);
 	assert_int_equal(config_destination(c, "pacs")->port, 4242); /* starts from the embedded entry */
 	assert_string_equal(config_destination(c, "pacs")->host, "h");
 	assert_int_equal(c->n_routes, 2); /* the list replaces */
-	assert_string_equal(config_route(c, "dbt", "MAMMO1")->name, "a");
-	assert_int_equal(config_route(c, "dbt", "MAMMO1")->n_destinations, 2);
-	assert_string_equal(config_route(c, "dbt", "OTHER")->name, "b");
+	assert_string_equal(c->routes[0].name, "a");
+	assert_int_equal(c->routes[0].destinations.n, 2);
+	assert_string_equal(c->routes[1].destinations.name[0], "pacs");
 	assert_string_equal(c->peers[0].host, "");
 	config_free(c);
 

@@ -121,18 +121,18 @@ static void test_bad_values(void **state)
 		 "t.conf:1: key 'retry_cap' of destination 'pacs': 5", "at least retry_first, 10 s"},
 		{"\ndestinations = ( { name = \"arc\"; aet = \"A\"; host = \"h\"; } );",
 		 "t.conf:2: section 'destinations': this list replaces the embedded one", "'pacs'"},
-		{"routes = ( { name = \"r\"; protocol = \"dbt-osm\"; destinations = [ \"pacs\" ]; } );",
-		 "t.conf:1: key 'protocol' of route 'r': \"dbt-osm\" does not exist, did you mean 'dbt-osem'?", "dbt-mlem"},
-		{"routes = ( { name = \"r\"; protocol = \"dbt-osem\"; destinations = [ \"archive\" ]; } );",
+		{"routes = ( { name = \"r\"; protocols = [ \"dbt-osm\" ]; destinations = [ \"pacs\" ]; } );",
+		 "t.conf:1: key 'protocols' of route 'r': \"dbt-osm\" does not exist, did you mean 'dbt-osem'?", "dbt-mlem"},
+		{"routes = ( { name = \"r\"; protocols = [ \"dbt-osem\" ]; destinations = [ \"archive\" ]; } );",
 		 "t.conf:1: key 'destinations' of route 'r': \"archive\" does not exist; allowed: pacs", ""},
-		{"routes = ( { name = \"r\"; protocol = \"dbt-osem\"; destinations = [ ]; } );",
+		{"routes = ( { name = \"r\"; protocols = [ \"dbt-osem\" ]; destinations = [ ]; } );",
 		 "t.conf:1: key 'destinations' of route 'r': 0 names; allowed: 1 to 8", ""},
-		{"routes = ( { name = \"r\"; protocol = \"dbt-osem\"; destinations = \"pacs\"; } );",
+		{"routes = ( { name = \"r\"; protocols = [ \"dbt-osem\" ]; destinations = \"pacs\"; } );",
 		 "t.conf:1: key 'destinations' of route 'r': \"pacs\"", "in [ ]"},
-		{"routes = ( { name = \"r\"; protocol = \"dbt-osem\"; destinations = [ \"pacs\", \"pacs\" ]; } );",
+		{"routes = ( { name = \"r\"; protocols = [ \"dbt-osem\" ]; destinations = [ \"pacs\", \"pacs\" ]; } );",
 		 "t.conf:1: key 'destinations' of route 'r': \"pacs\"", "each once"},
 		{"routes = ( { name = \"dbt\"; kind = \"pet\"; } );",
-		 "t.conf:1: key 'protocol' of route 'dbt': \"dbt-osem\" is of kind dbt", "of the route's kind, pet"},
+		 "t.conf:1: key 'protocols' of route 'dbt': \"dbt-osem\" is of kind dbt", "of the route's kind, pet"},
 		{"routes = ( { name = \"dbt\"; kind = \"ct\"; } );",
 		 "t.conf:1: key 'kind' of route 'dbt': \"ct\"; allowed: dbt, pet", ""},
 		{"protocols = ( { name = \"p\"; kind = \"ct\"; } );", "t.conf:1: key 'kind' of protocol 'p': \"ct\"", "dbt, pet"},
@@ -254,21 +254,22 @@ static void test_names_beside_problems(void **state)
 	assert_int_equal(
 		config_parse("node = { bogus = 1; };\n"
 			     "destinations = ( { name = \"pacs\"; aet = \"P\"; host = \"h\"; fallback = \"packs\"; } );\n"
-			     "routes = ( { name = \"r\"; protocol = \"dbt-osemm\"; destinations = [ \"pax\" ]; } );\n",
+			     "routes = ( { name = \"r\"; protocols = [ \"dbt-osemm\" ]; destinations = [ \"pax\" ]; } );\n",
 			     "t.conf", keep, &p, &c, &err),
 		-EINVAL);
 	if (p.n != 4)
 		fail_msg("%zu problems, first: %s", p.n, p.text[0]);
 	assert_non_null(strstr(p.text[0], "t.conf:1: key 'bogus'"));
 	assert_non_null(strstr(p.text[1],
-			       "t.conf:3: key 'protocol' of route 'r': \"dbt-osemm\" does not exist, did you mean 'dbt-osem'?"));
+			       "t.conf:3: key 'protocols' of route 'r': \"dbt-osemm\" does not exist, did you mean 'dbt-osem'?"));
 	assert_non_null(strstr(p.text[2], "t.conf:3: key 'destinations' of route 'r': \"pax\" does not exist"));
 	assert_non_null(strstr(p.text[3], "t.conf:2: key 'fallback' of destination 'pacs': \"packs\" does not exist"));
-	bad("destinations = ( { name = \"a b\"; } );\nroutes = ( { name = \"r\"; protocol = \"dbt-osem\"; destinations = [ \"a\" "
+	bad("destinations = ( { name = \"a b\"; } );\nroutes = ( { name = \"r\"; protocols = [ \"dbt-osem\" ]; destinations = [ "
+	    "\"a\" "
 	    "]; } );",
 	    "t.conf:1: key 'name' of a destination", "");
 	bad("protocols = ( { name = \"p\"; kind = \"x\"; } );\n"
-	    "routes = ( { name = \"r\"; protocol = \"p\"; destinations = [ \"pacs\" ]; } );",
+	    "routes = ( { name = \"r\"; protocols = [ \"p\" ]; destinations = [ \"pacs\" ]; } );",
 	    "t.conf:1: key 'kind' of protocol 'p'", "");
 }
 

@@ -44,6 +44,7 @@ static void empty_slots(void **state)
 		{offsetof(struct kind, content), sizeof(char *), "content"},
 		{offsetof(struct kind, title), sizeof(char *), "title"},
 		{offsetof(struct kind, views), sizeof(char *), "views"},
+		{offsetof(struct kind, view_patterns), sizeof(char **), "view_patterns"},
 		{offsetof(struct kind, key), sizeof(((struct kind *)0)->key), "key"},
 		{offsetof(struct kind, as_is_refusal), sizeof(char *), "as_is_refusal"},
 		{offsetof(struct kind, protocols), sizeof(struct config_section *), "protocols"},

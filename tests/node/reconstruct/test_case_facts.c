@@ -83,6 +83,38 @@ static void each_its_own(void **state)
 	}
 }
 
+/* What routes are chosen by: printable ASCII without blanks at the ends, one ? for each other letter. */
+static void what_routes_are_chosen_by(void **state)
+{
+	struct case_facts f;
+	struct err err = {0};
+
+	(void)state;
+	fixture_write_mg(&(struct fixture_mg){.n = 1,
+					      .change = edit,
+					      .ctx = EDITS({-1, TAG_SPECIFIC_CHARACTER_SET, "ISO_IR 192"},
+							   {-1, TAG_STUDY_DESCRIPTION,
+							    " Brust \xC3\x9C"
+							    "bersicht"},
+							   {-1, TAG_PROTOCOL_NAME, "TOMO"}, {-1, TAG_STATION_NAME, NULL},
+							   {-1, TAG_INSTITUTION_NAME,
+							    "0123456789012345678901234567890123456789"
+							    "0123456789012345678901234567890123456789"})});
+	assert_int_equal(case_read_facts(fixture_path("0.dcm"), &f, &err), 0);
+	assert_string_equal(f.route.kind, "dbt");
+	assert_string_equal(f.route.calling, "");
+	assert_string_equal(f.route.value[ROUTE_STUDY_DESCRIPTION], "Brust ?bersicht");
+	assert_string_equal(f.route.value[ROUTE_PROTOCOL_NAME], "TOMO");
+	assert_string_equal(f.route.value[ROUTE_STATION], "");
+	assert_int_equal(strlen(f.route.value[ROUTE_INSTITUTION]), 64); /* of 80 */
+	assert_string_equal(f.route.value[ROUTE_VIEW], "LCC");
+	fixture_clean();
+	write_pet();
+	assert_int_equal(case_read_facts(fixture_path("0.dcm"), &f, &err), 0);
+	assert_string_equal(f.route.value[ROUTE_VIEW], "HFS");
+	fixture_clean();
+}
+
 /* The key contains the attributes of the kind in order, and kind_key_attribute() extracts each of them. */
 static void keys(void **state)
 {
@@ -325,8 +357,13 @@ static void broken(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_its_own),	 cmocka_unit_test(keys),     cmocka_unit_test(empty_slots),
-		cmocka_unit_test(tomosynthesis), cmocka_unit_test(raw_data), cmocka_unit_test(broken),
+		cmocka_unit_test(each_its_own),
+		cmocka_unit_test(keys),
+		cmocka_unit_test(empty_slots),
+		cmocka_unit_test(tomosynthesis),
+		cmocka_unit_test(raw_data),
+		cmocka_unit_test(broken),
+		cmocka_unit_test(what_routes_are_chosen_by),
 	};
 
 	return cmocka_run_group_tests_name("case_facts", tests, fixture_start, fixture_stop);

@@ -3,6 +3,7 @@
 #include "tests/node/serve/schedule_fixture.h"
 
 #include <dirent.h>
+#include <jansson.h>
 
 #include "node/base/exit_code.h"
 #include "node/serve/retention.h"
@@ -28,6 +29,89 @@ static void no_route_is_held(void **state)
 	assert_int_equal(v->state, JOB_HELD);
 	assert_non_null(strstr(v->reason, "no route"));
 	assert_non_null(strstr(v->reason, "'ct' from 'MOD'"));
+}
+
+struct events {
+	json_t *complete; /* detail of the last `complete` event */
+};
+
+static int keep_complete(void *ctx, const struct event_row *row)
+{
+	struct events *e = ctx;
+
+	if (row->known && row->event == EVENT_COMPLETE) {
+		json_decref(e->complete);
+		e->complete = json_loads(row->detail, 0, NULL);
+	}
+	return 0;
+}
+
+/* Replace the routes of the configuration. */
+static void use_routes(struct stage *t, const char *routes)
+{
+	char text[1200];
+	struct err err = {0};
+
+	config_free(t->config);
+	t->config = NULL;
+	snprintf(text, sizeof(text),
+		 "node = { spool = \"%s\"; };\ndestinations = ( { name = \"pacs\"; }, { name = \"ws\"; aet = \"W\"; host = "
+		 "\"h\"; } "
+		 ");\nroutes = ( %s );",
+		 t->dir, routes);
+	if (config_parse(text, "test", NULL, NULL, &t->config, &err) < 0)
+		fail_msg("%s", err.msg);
+	t->s.config = t->config;
+}
+
+/* The results of a case are chosen by what its `opened` event stores; the first is the job's own, the others are listed. */
+static void several_results(void **state)
+{
+	struct stage *t = *state;
+	struct events e = {0};
+	const struct job_view *v;
+	int64_t job;
+	char *text;
+
+	use_routes(t, "{ name = \"left\"; view = \"L*\"; protocols = [ \"dbt-osem\", \"dbt-fbp\" ]; destinations = [ \"pacs\" ]; "
+		      "continue = true; }, "
+		      "{ name = \"all\"; protocols = [ \"dbt-mlem\", \"dbt-fbp\" ]; destinations = [ \"ws\" ]; }");
+	assert_int_equal(journal_open_job(t->s.journal,
+					  "{\"key\":\"a\",\"kind\":\"dbt\",\"calling\":\"MOD\",\"routing\":{\"view\":\"LMLO\"}}",
+					  NOW, &job, NULL),
+			 0);
+	add_member(t, job, 1);
+	v = step(t, job, NOW);
+	assert_int_equal(v->state, JOB_READY);
+	assert_string_equal(v->protocol, "dbt-osem");
+	assert_int_equal(v->n_sends, 1);
+	assert_int_equal(journal_replay(t->s.journal, job, 0, keep_complete, &e, NULL), 0);
+	text = json_dumps(json_object_get(e.complete, "further"), JSON_COMPACT);
+	assert_string_equal(text, "[{\"route\":\"left\",\"protocol\":\"dbt-fbp\",\"destinations\":[\"pacs\",\"ws\"]},"
+				  "{\"route\":\"all\",\"protocol\":\"dbt-mlem\",\"destinations\":[\"ws\"]}]");
+	free(text);
+	/* A job that stored nothing: an earlier version of the program wrote its event. */
+	job = add_job(t, "dbt", 1, 1);
+	assert_string_equal(step(t, job, NOW)->protocol, "dbt-mlem");
+	use_routes(t, "{ name = \"left\"; view = \"L*\"; protocols = [ \"dbt-osem\" ]; destinations = [ \"pacs\" ]; }");
+	job = add_job(t, "dbt", 1, 1);
+	v = step(t, job, NOW);
+	assert_int_equal(v->state, JOB_HELD);
+	assert_non_null(strstr(v->reason, "route 'left' is for another view"));
+	json_decref(e.complete);
+}
+
+static void no_further_result(void **state)
+{
+	struct stage *t = *state;
+	struct events e = {0};
+	int64_t job = add_job(t, "dbt", 1, 1);
+
+	step(t, job, NOW);
+	assert_int_equal(journal_replay(t->s.journal, job, 0, keep_complete, &e, NULL), 0);
+	assert_string_equal(json_string_value(json_object_get(e.complete, "route")), "dbt");
+	assert_null(json_object_get(e.complete, "further"));
+	json_decref(e.complete);
 }
 
 static void incomplete_waits_then_holds(void **state)
@@ -428,6 +512,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(complete_gets_its_route),
 		T(no_route_is_held),
+		T(several_results),
+		T(no_further_result),
 		T(incomplete_waits_then_holds),
 		T(not_held_while_arriving),
 		T(not_held_when_the_last_one_is_indexed_meanwhile),

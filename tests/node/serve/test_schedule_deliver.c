@@ -16,7 +16,7 @@ static void configure(struct stage *t, const char *destinations, const char *rou
 	snprintf(text, sizeof(text),
 		 "node = { spool = \"%s\"; quiet_time = 60.0; attempts = 2; retention_days = 0; };\n"
 		 "destinations = ( %s );\n"
-		 "routes = ( { name = \"r\"; protocol = \"dbt-osem\"; destinations = [ %s ]; } );\n",
+		 "routes = ( { name = \"r\"; protocols = [ \"dbt-osem\" ]; destinations = [ %s ]; } );\n",
 		 t->dir, destinations, route);
 	if (config_parse(text, "test", NULL, NULL, &config, &err) < 0)
 		fail_msg("%s", err.msg);

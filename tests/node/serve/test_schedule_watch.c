@@ -17,7 +17,7 @@ static void configure(struct stage *t, int worker_timeout, int dimse_timeout)
 	snprintf(text, sizeof(text),
 		 "node = { spool = \"%s\"; quiet_time = 60.0; retention_days = 0; worker_timeout = %d; };\n"
 		 "destinations = ( %s );\n"
-		 "routes = ( { name = \"r\"; protocol = \"dbt-osem\"; destinations = [ \"pacs\" ]; } );\n",
+		 "routes = ( { name = \"r\"; protocols = [ \"dbt-osem\" ]; destinations = [ \"pacs\" ]; } );\n",
 		 t->dir, worker_timeout, destination);
 	if (config_parse(text, "test", NULL, NULL, &config, &err) < 0)
 		fail_msg("%s", err.msg);

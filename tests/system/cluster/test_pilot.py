@@ -49,7 +49,7 @@ def same_bytes_as_local(folder, things, shared=False):
         local = name == "local"
         n, pacs = cluster_node(folder, things, local=local, shared=shared and not local, name=name, device='"cpu:1"')
         n.more_protocols = ', { name = "pet"; kind = "pet"; iterations = 1; }'
-        n.more_routes = ', { name = "pet"; kind = "pet"; protocol = "pet"; destinations = [ "pacs" ]; }'
+        n.more_routes = ', { name = "pet"; kind = "pet"; protocols = [ "pet" ]; destinations = [ "pacs" ]; }'
         n.write_conf()
         n.start()
         pilots = [] if local else [Pilot(n, things, "d1"), Pilot(n, things, "d2")]

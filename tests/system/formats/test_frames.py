@@ -193,7 +193,7 @@ def the_node_makes_a_dynamic_series(folder, things):
     n = h.Node(os.path.join(folder, "node"), pacs.port, quiet_time=1)
     things += [n, pacs]
     n.more_protocols = ", { " + QUICK + f' frames = "{TABLE}"; }}'
-    n.more_routes = ', { name = "pet"; kind = "pet"; protocol = "quick-pet"; destinations = [ "pacs" ]; }'
+    n.more_routes = ', { name = "pet"; kind = "pet"; protocols = [ "quick-pet" ]; destinations = [ "pacs" ]; }'
     n.write_conf(SCANNER)
     source = raw(os.path.join(folder, "in"), dynamic_list()[0])
     pacs.start()

@@ -371,7 +371,7 @@ def the_node_makes_a_gated_series(folder, things):
     n = h.Node(os.path.join(folder, "node"), pacs.port, quiet_time=1)
     things += [n, pacs]
     n.more_protocols = ", { " + QUICK + ' gates = 2; gate_signal = "resp"; }'
-    n.more_routes = ', { name = "pet"; kind = "pet"; protocol = "quick-pet"; destinations = [ "pacs" ]; }'
+    n.more_routes = ', { name = "pet"; kind = "pet"; protocols = [ "quick-pet" ]; destinations = [ "pacs" ]; }'
     n.write_conf(SCANNER)
     words, _ = gated_list()
     source = raw(os.path.join(folder, "in"), words, header=mmr.list_header(len(words), imagedurationsec=LENGTH // 1000))

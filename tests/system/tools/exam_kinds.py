@@ -12,7 +12,7 @@ class Pet(c.Exams):
 
     def configure(self, node):
         node.more_protocols = f', {{ name = "quick-pet"; kind = "pet"; {self.protocol} }}'
-        node.more_routes = ', { name = "pet"; kind = "pet"; protocol = "quick-pet"; destinations = [ "pacs" ]; }'
+        node.more_routes = ', { name = "pet"; kind = "pet"; protocols = [ "quick-pet" ]; destinations = [ "pacs" ]; }'
         node.more = f"scanners = ( {{ {self.scanner} }} );\n"
         node.write_conf()
 

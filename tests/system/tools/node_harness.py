@@ -246,7 +246,7 @@ class Node:
             f.write(f'status = {{{status} }};\nnode = {{\n  port = {self.port};\n  spool = "{self.spool}";\n  log_level = "debug";\n{node}}};\n'
                     f'destinations = ( {{ name = "pacs"; aet = "PACS"; host = "127.0.0.1"; port = {self.pacs_port};{destination} }} );\n'
                     f'protocols = ( {{ name = "quick";{protocol} }}{self.more_protocols} );\n'
-                    'routes = ( { name = "dbt"; kind = "dbt"; protocol = "quick"; destinations = [ "pacs" ]; }'
+                    'routes = ( { name = "dbt"; kind = "dbt"; protocols = [ "quick" ]; destinations = [ "pacs" ]; }'
                     f'{self.more_routes} );\n' + self.more + self.pilots + extra)
 
     def start(self, wait=True, command=()):
