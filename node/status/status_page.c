@@ -247,6 +247,8 @@ static void cases(struct html *h, const struct status *s, const struct status_li
 	if (l->n < l->all)
 		html_printf(h, "<p class=\"none\"><a id=\"m-%s\" href=\"/cases?state=%s\">All %zu of them</a></p>\n", id, id,
 			    l->all);
+	if (l == &s->done && s->jobs.n > 1)
+		html_put(h, "<p class=\"none\">" STATUS_NUMBERS "</p>\n");
 	html_put(h, "</section>\n");
 }
 
