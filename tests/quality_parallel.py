@@ -89,7 +89,7 @@ class Exam:
 
     def lines(self):
         path = os.path.join(self.folder, "lines.hs")
-        self.programs("export", "-o", path, self.folder)
+        self.programs("export", "--force", "-o", path, self.folder)
         return figures.read_lines(path[:-2] + "s", self.facts["angles"], self.facts["radial"])
 
     def image(self, device, algorithm, settings):
@@ -100,7 +100,7 @@ class Exam:
         summary = json.loads(self.programs("recon", "--json", "--device", device, "--protocol", "parallel-" + algorithm, *options, "-o", out,
                                            *[os.path.join(self.folder, f) for f in os.listdir(self.folder) if f.endswith(".dcm")]))
         path = os.path.join(self.folder, "image.nii")
-        self.programs("export", "-o", path, out)
+        self.programs("export", "--force", "-o", path, out)
         return figures.read_nifti(path), summary["cases"][0]
 
 

@@ -94,7 +94,7 @@ def export(work, name, folder):
         if not e.name.endswith(".done"):
             shutil.copy(e.path, objects)
     header = os.path.join(work, f"{name}.hv")
-    done = subprocess.run([bench.program(), "export", "--json", "-o", header, objects], capture_output=True, text=True, check=False)
+    done = subprocess.run([bench.program(), "export", "--json", "--force", "-o", header, objects], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise bench.Trouble(f"export: code {done.returncode}: {done.stderr.strip()}")
     shutil.rmtree(objects)
