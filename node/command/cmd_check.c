@@ -9,6 +9,7 @@
 
 #include "kernels/clock.h"
 #include "node/command/check_cluster.h"
+#include "node/command/check_route.h"
 #include "node/command/commands.h"
 #include "node/config/config_path.h"
 #include "node/config/config_reference.h"
@@ -18,18 +19,20 @@
 #include "node/receive/tls_files.h"
 #include "node/result/result.h"
 
-enum { OPTION_DESCRIBE = OPTION_LONG };
+enum { OPTION_DESCRIBE = OPTION_LONG, OPTION_ROUTE, OPTION_CALLING };
 
 static const struct option_spec options[] = {
 	{'c', "config", "FILE", "configuration file, applied over the embedded defaults"},
 	{'v', "verbose", NULL, "also list protocols, profiles and scanners"},
+	{OPTION_ROUTE, "route", "PATH", "only print which routes the DICOM file, or those in the folder, would take, and why"},
+	{OPTION_CALLING, "calling", "AET", "with --route: AE title of the sender; default: one that no route names"},
 	{OPTION_DESCRIBE, "describe", NULL, "print the reference of all keys (Markdown) and exit"},
 	{0},
 };
 
 static const struct command_spec spec = {
 	.name = "check",
-	.usage = "[-c FILE] [--verbose] [--describe] [--json]",
+	.usage = "[-c FILE] [--verbose] [--describe] [--route PATH [--calling AET]] [--json]",
 	.summary = "Check a configuration. Print each problem with file, line and allowed values; otherwise the values.",
 	.text = "The certificates and keys that it names are read, too. For pilots, it tests whether they can reach the node, "
 		"and\n"
@@ -39,6 +42,7 @@ static const struct command_spec spec = {
 	.json = true,
 	.examples = "tomonode check\n"
 		    "tomonode check -c new.conf --verbose\n"
+		    "tomonode check --route exam --calling MAMMO1\n"
 		    "tomonode check --describe\n",
 };
 
@@ -268,7 +272,7 @@ int cmd_check(int argc, char **argv)
 {
 	struct config *config = NULL;
 	struct messages m = {0};
-	const char *path = NULL;
+	const char *path = NULL, *routed = NULL, *calling = "";
 	struct err err = {0};
 	char buffer[CONFIG_PATH_BUFFER];
 	struct options o;
@@ -283,9 +287,15 @@ int cmd_check(int argc, char **argv)
 			verbose = true;
 		else if (id == OPTION_DESCRIBE)
 			reference = true;
+		else if (id == OPTION_ROUTE)
+			routed = o.value;
+		else if (id == OPTION_CALLING)
+			calling = o.value;
 	}
 	if (id == OPTION_STOP)
 		return o.code;
+	if (routed && o.json)
+		return options_fail(&o, CODE_USAGE, "--route and --json cannot be combined");
 	if (reference) {
 		config_reference(stdout);
 		return fflush(stdout) == 0 ? CODE_OK : CODE_FAILED;
@@ -300,6 +310,8 @@ int cmd_check(int argc, char **argv)
 		if (json_array_size(m.problems) ==
 		    0) /* the failure is not in the configuration's text: no memory, or the path is too long */
 			add_problem(&m, err.msg);
+	} else if (routed) {
+		code = check_route(config, routed, calling);
 	} else {
 		check_node(&m, config);
 		check_cluster(config, m.facts->runs, &(struct check_cluster_report){&m, add_problem, add_warning});
@@ -311,7 +323,7 @@ int cmd_check(int argc, char **argv)
 		else
 			print_config(config, json_array_size(m.problems) == 0, verbose);
 	}
-	if (o.json)
+	if (o.json && !routed)
 		code = report_json(&m, path, code);
 	json_decref(m.problems);
 	json_decref(m.warnings);

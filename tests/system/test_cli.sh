@@ -169,6 +169,21 @@ expect 2 "$TOMONODE" check -c
 err_has "needs a value"
 expect 3 "$TOMONODE" recon -c "$work/bad.conf" -o "$work/o" "$work"
 
+# Which routes the cases of a folder would take
+expect 0 "$TOMONODE" simulate dbt --binning 16 --views 3 -o "$work/exam"
+cat >"$work/routes.conf" <<'END'
+routes = ( { name = "pets"; kind = "pet"; protocols = [ "pet-mlem" ]; destinations = [ "pacs" ]; },
+           { name = "named"; study_description = "?*nothing of this"; protocols = [ "dbt-fbp" ]; destinations = [ "pacs" ]; },
+           { name = "sent"; calling = "MG1"; protocols = [ "dbt-osem", "dbt-fbp" ]; destinations = [ "pacs" ]; } );
+END
+expect 3 "$TOMONODE" check -c "$work/routes.conf" --route "$work/exam"
+out_has "route pets: not for this case, its kind is another"
+out_has "route named: not for this case, its study_description is another"
+out_has "no result: the case would be held"
+expect 0 "$TOMONODE" check -c "$work/routes.conf" --route "$work/exam" --calling MG1
+out_has "result: dbt-fbp to pacs"
+expect 4 "$TOMONODE" check --route "$work/routes.conf"
+
 # The reference in the manual equals the output of check --describe
 expect 0 "$TOMONODE" check --describe
 sed -n '/^<!-- begin: tomonode check --describe -->$/,/^<!-- end -->$/p' "$TOMONODE_SOURCE/docs/configuration.md" | sed '1d;$d' >"$work/doc"
