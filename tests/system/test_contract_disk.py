@@ -209,7 +209,7 @@ def tried(n, study, log):
     return found & {"interrupted", "reconstructed"} or NO_SPACE.search(n.log_text(), log)
 
 
-def exam_with(n, archive, ledger, study, objects, mount, left):
+def exam_with(n, archive, ledger, exams, study, objects, mount, left):
     """An exam whose last image comes when only `left` bytes are free; then all."""
     check(ledger.send(n.port, objects[:-1]), "not taken with all the space there is")
     c.fill(mount, left)
@@ -221,11 +221,12 @@ def exam_with(n, archive, ledger, study, objects, mount, left):
     check(peer.echo(n.port), f"{left} bytes free: no C-ECHO")
     c.fill(mount, None)
     if not OPTIONS.results:  # the long form waits until the node tries again by itself
-        job = wait_for("there is a job", lambda: c.jobs_of(n.spool, study), 60, 0.02)[-1]
-        n.command("retry", str(job), code=None)
+        for job in wait_for("there is a job", lambda: c.jobs_of(n.spool, study), 60, 0.02):
+            n.command("retry", str(job), code=None)
     wait_for("the last image is taken", lambda: ledger.send(n.port, objects), 30)
     wait_for(f"{left} bytes free, then all: the exam is delivered, it is {[c.events_of(n.spool, j) for j in c.jobs_of(n.spool, study)]}",
-             lambda: study in archive.studies and c.events_of(n.spool, c.jobs_of(n.spool, study)[-1])[-1] == "delivered", 60, 0.02)
+             lambda: len(archive.studies.get(study, ())) == exams.slices and all(c.events_of(n.spool, j)[-1] == "delivered" for j in c.jobs_of(n.spool, study)),
+             60, 0.02)
 
 
 def results_on_full_disk(folder, things, mount, kind, count=4):
@@ -243,11 +244,11 @@ def results_on_full_disk(folder, things, mount, kind, count=4):
         studies.append(study)
         objects = RNG.sample(objects, len(objects))
         first = len(objects[-1].data) // BLOCK - 2  # too few for the image
-        exam_with(n, archive, ledger, study, objects, mount, (first + k) * BLOCK)
+        exam_with(n, archive, ledger, exams, study, objects, mount, (first + k) * BLOCK)
     check(n.stop() == 0, "SIGTERM: the exit code is not 0")
     n.start()
     ledger.check_spool(n.spool)
-    check(set(n.states()) == {"delivered"} and len(n.states()) == len(studies), n.states())
+    check(set(n.states()) == {"delivered"} and len(n.states()) == exams.jobs * len(studies), n.states())
     check(all(len(archive.studies[s]) == exams.slices for s in studies), "other than one result of an exam")
     pixels = {tuple(sorted(archive.pixels[uid] for uid in archive.studies[s])) for s in studies}
     check(len(pixels) == 1, "results of the same images differ")
@@ -260,6 +261,11 @@ def results_on_full_disk(folder, things, mount, kind, count=4):
 @on_small_disk("24m")
 def full_under_journal_and_result(folder, things, mount):
     results_on_full_disk(folder, things, mount, c.Exams)
+
+
+@on_small_disk("24m")
+def full_under_several_results(folder, things, mount):
+    results_on_full_disk(folder, things, mount, exam_kinds.SeveralResults, 3)
 
 
 @on_small_disk("48m")
@@ -325,6 +331,6 @@ def read_only(folder, things, mount):
 
 
 if __name__ == "__main__":
-    h.main([full_under_a_result_of_an_mmr, full_under_a_result_with_time_of_flight, full_under_journal_and_result, full_at_every_offset_of_an_object,
+    h.main([full_under_a_result_of_an_mmr, full_under_a_result_with_time_of_flight, full_under_journal_and_result, full_under_several_results, full_at_every_offset_of_an_object,
             full_at_every_offset_of_raw_data, full_at_every_last_byte, full_within_a_large_object, full_at_the_start, read_only],
            1 if OPTIONS.step else 2)  # the long form measures times

@@ -5,7 +5,7 @@ exam yields exactly one result, and nobody has to do anything but start the node
 
     test_contract_kill.py [--kills N] [--seed S] [--minutes M] [TEST]...
 
-Of tomosynthesis, of a PET acquisition with time of flight in several objects, of the raw data of an mMR: a test each. Without --kills: each
+Of tomosynthesis, of one with three results, of a PET acquisition with time of flight in several objects, of the raw data of an mMR: a test each. Without --kills: each
 event once, with another process each, and a few random bytes. With it: every event with every process first, then random ones. What is
 checked from outside: what the sender was told against spool and archive.
 """
@@ -194,13 +194,17 @@ def main():
     def killed_at_every_event_and_at_random_bytes(folder, things):
         run(folder, things, c.Exams, EVENTS)
 
+    def killed_with_several_results(folder, things):
+        run(folder, things, exam_kinds.SeveralResults, ["complete", "started", "work", "reconstructed", "sent", "answer"])
+
     def killed_with_chunks_of_time_of_flight(folder, things):
         run(folder, things, exam_kinds.TofChunks, ["instance", "part", "started", "work", "reconstructed", "sent", "commit-requested", "answer"])
 
     def killed_while_several_are_in_work(folder, things):
         several_at_once(folder, things, rng)
 
-    h.main([killed_with_raw_data_of_an_mmr, killed_while_several_are_in_work, killed_at_every_event_and_at_random_bytes, killed_with_chunks_of_time_of_flight]
+    h.main([killed_with_raw_data_of_an_mmr, killed_while_several_are_in_work, killed_at_every_event_and_at_random_bytes, killed_with_several_results,
+            killed_with_chunks_of_time_of_flight]
            + ([] if options.kills else [the_indexer_killed_again_and_again]), beside=2)
 
 

@@ -44,7 +44,8 @@ class Exams:
     Tomosynthesis; exam_kinds.py has others."""
     name = "tomosynthesis"
     data = PIXEL_DATA  # the element of the data, behind all UIDs
-    slices = 1         # objects of the result
+    jobs = 1           # of an exam: one for each result
+    slices = 1         # objects of all results
 
     def __init__(self, folder, *options):
         self.make(folder, *options)

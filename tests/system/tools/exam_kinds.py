@@ -6,6 +6,17 @@ from tools import contract_tools as c
 from tools import node_harness as h
 
 
+class SeveralResults(c.Exams):
+    """Tomosynthesis of which three protocols of one route make three results."""
+    name = "tomosynthesis with three results"
+    jobs = slices = 3
+
+    def configure(self, node):
+        node.more_protocols = ', { name = "second"; algorithm = "fbp"; voxel = 0.0; slice_spacing = 5.0; }, { name = "third"; algorithm = "osem"; voxel = 3.0; }'
+        node.protocols = ["quick", "second", "third"]
+        node.write_conf()
+
+
 class Pet(c.Exams):
     protocol = ""
     scanner = ""

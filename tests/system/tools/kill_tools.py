@@ -75,10 +75,10 @@ class Run:
         def done():
             self.restarts += c.revive(self.node)
             jobs = c.jobs_of(self.node.spool, study)
-            return jobs and c.events_of(self.node.spool, jobs[-1])[-1] == "delivered"
+            return len(jobs) >= self.exams.jobs and all(c.events_of(self.node.spool, j)[-1] == "delivered" for j in jobs)
         wait_for(f"the exam is delivered, its jobs are {[c.events_of(self.node.spool, j) for j in c.jobs_of(self.node.spool, study)]}", done, seconds, 0.02)
         jobs, results = c.jobs_of(self.node.spool, study), self.archive.results(study)
-        check(len(jobs) == 1, f"{len(jobs)} jobs for one exam")
+        check(len(jobs) == self.exams.jobs, f"{len(jobs)} jobs for one exam")
         check(len(results) == self.exams.slices, f"the archive has {len(results)} objects of the exam, not {self.exams.slices}")
         self.pixels = self.pixels or sorted(results.values())
         check(sorted(results.values()) == self.pixels, "other pixels than those of the first exam")

@@ -227,6 +227,7 @@ class Node:
         self.destination = {"retry_first": 0.3, "retry_cap": 2.0, "connect_timeout": 5, "acse_timeout": 5, "dimse_timeout": 30}
         self.status = {"enabled": "false"}  # each test's port would have to be its own
         self.more_protocols = self.more_routes = ""  # texts that begin with a comma
+        self.protocols = ["quick"]  # of the route
         self.more = ""  # further lists
         self.pilots = ""  # with EXECUTOR "slurm" their sections: as many pilots as it would have devices; the account names their jobs
         if EXECUTOR == "slurm" and "executor" not in node:
@@ -246,7 +247,7 @@ class Node:
             f.write(f'status = {{{status} }};\nnode = {{\n  port = {self.port};\n  spool = "{self.spool}";\n  log_level = "debug";\n{node}}};\n'
                     f'destinations = ( {{ name = "pacs"; aet = "PACS"; host = "127.0.0.1"; port = {self.pacs_port};{destination} }} );\n'
                     f'protocols = ( {{ name = "quick";{protocol} }}{self.more_protocols} );\n'
-                    'routes = ( { name = "dbt"; kind = "dbt"; protocols = [ "quick" ]; destinations = [ "pacs" ]; }'
+                    'routes = ( { name = "dbt"; kind = "dbt"; ' f'protocols = {json.dumps(self.protocols)}; ' 'destinations = [ "pacs" ]; }'
                     f'{self.more_routes} );\n' + self.more + self.pilots + extra)
 
     def start(self, wait=True, command=()):

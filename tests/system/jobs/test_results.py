@@ -1,0 +1,87 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Several results of one exam: a route with three protocols makes three series in a real PACS; each has its own state and destinations."""
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from tools import node_harness as h
+from tools.node_harness import check, wait_for
+
+try:
+    import pydicom
+except ImportError:
+    print("skipped: pydicom is not installed")
+    sys.exit(77)
+h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
+SECOND = ', { name = "second"; algorithm = "fbp"; voxel = 0.0; slice_spacing = 5.0; }'
+THIRD = ', { name = "third"; algorithm = "osem"; voxel = 3.0; }'
+
+
+def three(n):
+    n.more_protocols, n.protocols = SECOND + THIRD, ["quick", "second", "third"]
+    n.write_conf()
+
+
+def three_series_in_a_pacs(folder, things):
+    """One route, one exam, three series of one study in Orthanc; what each job recorded is what the PACS has."""
+    pacs = h.Orthanc(os.path.join(folder, "pacs"))
+    n = h.Node(os.path.join(folder, "node"), pacs.port)
+    things += [n, pacs]
+    three(n)
+    pacs.start()
+    n.start()
+    files = h.simulate(os.path.join(folder, "exam"), "--views", 9)
+    h.send(n.port, files)
+    jobs = n.wait_states("delivered", "delivered", "delivered")
+    check([j["protocol"] for j in jobs] == ["quick", "second", "third"], jobs)
+    check([j["result_number"] for j in jobs] == [1, 2, 3] and [j["result_of"] for j in jobs] == [0, jobs[0]["id"], jobs[0]["id"]], jobs)
+    study = pydicom.dcmread(files[0], stop_before_pixels=True).StudyInstanceUID
+    check(sorted(pacs.objects_of(study)) == sorted(j["result"]["sop_instance"] for j in jobs), "other objects than the jobs recorded")
+    series = pacs.get("/tools/find", json.dumps({"Level": "Series", "Query": {"StudyInstanceUID": study}, "Expand": True}).encode())
+    check(len(series) == 3 and len({s["MainDicomTags"]["SeriesInstanceUID"] for s in series}) == 3, "not three series")
+    check(len({s["MainDicomTags"]["SeriesNumber"] for s in series}) == 3, [s["MainDicomTags"]["SeriesNumber"] for s in series])
+    # All results are of the same images, and refer to them.
+    sources = {pydicom.dcmread(f, stop_before_pixels=True).SOPInstanceUID for f in files}
+    for j in jobs:
+        d = pydicom.dcmread(os.path.join(n.spool, j["result"]["file"]), stop_before_pixels=True)
+        check({i.ReferencedSOPInstanceUID for i in d.SourceImageSequence} == sources if "SourceImageSequence" in d else
+              sources <= {e.value for e in d.iterall() if e.keyword == "ReferencedSOPInstanceUID"}, "the sources of a result")
+    # They were made one after the other by one worker, which a restart does not repeat.
+    check(n.stop() == 0, "SIGTERM")
+    n.start()
+    wait_for("the devices are ready again", lambda: n.log_text().count(" device-ready ") >= 2)
+    check(n.states() == ["delivered"] * 3 and n.log_text().count("job-started") == 3, "done again after a restart")
+
+
+def one_that_fails_stops_no_other(folder, things):
+    """The first result does not fit into its memory limit; the third is for another archive, which is down, and waits for it alone."""
+    pacs, other = h.Pacs(os.path.join(folder, "pacs")), h.Pacs(os.path.join(folder, "other"))
+    n = h.Node(os.path.join(folder, "node"), pacs.port)
+    things += [n, pacs, other]
+    n.protocol["memory_limit"] = '"1 MB"'
+    n.more_protocols = SECOND + THIRD
+    n.write_conf()
+    with open(n.conf, encoding="ascii") as f:
+        text = f.read()
+    text = text.replace('destinations = [ "pacs" ]; }', 'destinations = [ "pacs" ]; continue = true; }, { name = "research"; kind = "dbt"; '
+                        'study_description = "*"; protocols = [ "second", "third" ]; destinations = [ "pacs", "other" ]; }')
+    text = text.replace("destinations = ( {", f'destinations = ( {{ name = "other"; aet = "PACS"; host = "127.0.0.1"; port = {other.port}; retry_first = 0.3; retry_cap = 1.0; }}, {{')
+    with open(n.conf, "w", encoding="ascii") as f:
+        f.write(text)
+    pacs.start()
+    n.start()
+    h.send(n.port, h.simulate(os.path.join(folder, "exam"), "--views", 9))
+    jobs = n.wait_states("failed", "reconstructed", "reconstructed")
+    wait_for("the archive that is reachable has two results", lambda: len(pacs.objects()) == 2)
+    check([d["name"] for d in jobs[1]["destinations"]] == ["pacs", "other"], jobs[1])
+    # Each is controlled by itself.
+    n.command("cancel", str(jobs[2]["id"]))
+    other.start()
+    n.wait_states("failed", "delivered", "cancelled")
+    check(len(other.objects()) == 1, "a cancelled result was sent")
+
+
+if __name__ == "__main__":
+    h.main([three_series_in_a_pacs, one_that_fails_stops_no_other], beside=2)
