@@ -66,7 +66,7 @@ def one_that_fails_stops_no_other(folder, things):
     with open(n.conf, encoding="ascii") as f:
         text = f.read()
     text = text.replace('destinations = [ "pacs" ]; }', 'destinations = [ "pacs" ]; continue = true; }, { name = "research"; kind = "dbt"; '
-                        'study_description = "*"; protocols = [ "second", "third" ]; destinations = [ "pacs", "other" ]; }')
+                        'view = "L*"; station = "*"; protocols = [ "second", "third" ]; destinations = [ "pacs", "other" ]; }')
     text = text.replace("destinations = ( {", f'destinations = ( {{ name = "other"; aet = "PACS"; host = "127.0.0.1"; port = {other.port}; retry_first = 0.3; retry_cap = 1.0; }}, {{')
     with open(n.conf, "w", encoding="ascii") as f:
         f.write(text)
