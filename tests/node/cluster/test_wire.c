@@ -149,7 +149,14 @@ static void fill_case(struct pilot_case *c)
 	static struct pilot_flatfield flat[1] = {{.profile = "p", .file = "flatfields/0/a.dcm", .bytes = 5}};
 	static char config[] = "node: { };";
 
-	*c = (struct pilot_case){.order = {.job = 3, .attempt = 4, .protocol = "dbt", .as_is = true, .files = rows, .n_files = 2},
+	*c = (struct pilot_case){.order = {.job = 3,
+					   .attempt = 4,
+					   .protocol = "dbt",
+					   .as_is = true,
+					   .settings = "[\"voxel=2\"]",
+					   .place = {.number = 2, .redo = 7, .related_series = "1.9"},
+					   .files = rows,
+					   .n_files = 2},
 				 .config = config,
 				 .flatfields = flat,
 				 .n_flatfields = 1};
@@ -168,12 +175,18 @@ static void test_case(void **state)
 	assert_true(back.order.as_is && !back.order.same_patient && back.order.attempt == 4);
 	assert_string_equal(back.order.files[0].sop_instance, "1.3");
 	assert_string_equal(back.config, "node: { };");
+	assert_string_equal(back.order.settings, "[\"voxel=2\"]");
+	assert_true(back.order.place.number == 2 && back.order.place.redo == 7);
+	assert_string_equal(back.order.place.related_series, "1.9");
 	assert_int_equal(pilot_case_files(&back), 3);
 	assert_string_equal(pilot_case_file(&back, 1, &bytes), "instances/2-b.dcm");
 	assert_int_equal(bytes, 20);
 	assert_string_equal(pilot_case_file(&back, 2, &bytes), "flatfields/0/a.dcm");
 	pilot_case_clear(&back);
 	assert_int_equal(pilot_case_decode(body, 0, 4, &back, NULL), -EBADMSG);
+	json_object_set_new(body, "result", json_integer(RESULTS_MAX + 1));
+	assert_int_equal(pilot_case_decode(body, 3, 4, &back, NULL), -EBADMSG);
+	json_object_set_new(body, "result", json_integer(1));
 	json_object_del(body, "header");
 	assert_int_equal(pilot_case_decode(body, 3, 4, &back, NULL), -EBADMSG);
 	json_decref(body);

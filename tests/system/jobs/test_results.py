@@ -42,6 +42,10 @@ def three_series_in_a_pacs(folder, things):
     series = pacs.get("/tools/find", json.dumps({"Level": "Series", "Query": {"StudyInstanceUID": study}, "Expand": True}).encode())
     check(len(series) == 3 and len({s["MainDicomTags"]["SeriesInstanceUID"] for s in series}) == 3, "not three series")
     check(len({s["MainDicomTags"]["SeriesNumber"] for s in series}) == 3, [s["MainDicomTags"]["SeriesNumber"] for s in series])
+    for j in jobs[1:]:  # the worker has read and verified the images for the first one
+        stages = {s["stage"]: s["seconds"] for s in n.show(j["id"])["stages"]}
+        again = {name: s for name, s in stages.items() if name in ("check", "read", "prepare") and s > 0.01}
+        check("reconstruct" in stages and not again, f"read or prepared again: {stages}")
     # All results are of the same images, and refer to them.
     sources = {pydicom.dcmread(f, stop_before_pixels=True).SOPInstanceUID for f in files}
     for j in jobs:
