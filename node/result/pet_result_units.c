@@ -130,27 +130,24 @@ static double configured_calibration(const struct sinogram *s, struct pet_quanti
 	return NAN;
 }
 
-/* Choose Bq/ml or counts. */
+/* Choose Bq/ml or counts. Every condition that is not met has its own sentence. */
 static void choose_units(const struct sinogram *s, bool once, struct pet_quantity *q)
 {
 	bool norm = has_term(q->corrected, "NORM");
 	size_t said = strlen(q->warnings);
 
-	if (s->no_duration) {
-		q->calibration = NAN;
-		warn(q, "Not in Bq/ml: the duration of the acquisition is not known.");
-		return;
-	}
 	q->calibration = s->facts.calibration > 0 ? s->facts.calibration : configured_calibration(s, q);
-	q->calibrated = q->calibration > 0 && q->has_attn && norm && once;
+	q->calibrated = q->calibration > 0 && q->has_attn && norm && once && !s->no_duration;
 	if (q->calibrated) {
 		add_term(q, "DCAL");
 		return;
 	}
 	if (!(q->calibration > 0) && strlen(q->warnings) == said)
 		warn(q, "Not in Bq/ml: no calibration factor.");
+	if (s->no_duration)
+		warn(q, "Not in Bq/ml: the duration of the acquisition is not known.");
 	if (!q->has_attn || !norm)
-		warn(q, "Not in Bq/ml: the data are not corrected for %s.",
+		warn(q, "Not corrected for %s, hence not in Bq/ml.",
 		     !q->has_attn && !norm ? "attenuation and detector efficiencies"
 		     : !q->has_attn	   ? "attenuation"
 					   : "detector efficiencies");

@@ -49,7 +49,7 @@ static void test_units(void **state)
 		assert_true(fabs(report.factor / (!bqml ? 1 : CALIBRATION / DURATION * (half_life ? decay : 1)) - 1) < 1e-9);
 		assert_true(fabs(number(im.root, TAG_FRAME_REFERENCE_TIME, 0) -
 				 1000 * (half_life ? log(decay) / lambda : DURATION / 2)) < 1e-3);
-		assert_int_equal(strstr(report.warnings, "Not in Bq/ml") != NULL, !bqml);
+		assert_int_equal(strstr(report.warnings, "ot in Bq/ml") != NULL, !bqml);
 		assert_int_equal(strstr(report.warnings, "No SUV") != NULL, !half_life);
 		assert_non_null(strstr(text(im.root, TAG_DERIVATION_DESCRIPTION), report.warnings));
 		compare_places(&in, &im, report.factor);
