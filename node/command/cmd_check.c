@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernels/clock.h"
 #include "node/command/check_cluster.h"
@@ -16,6 +17,7 @@
 #include "node/config/route.h"
 #include "node/jobs/node_facts.h"
 #include "node/process/options.h"
+#include "node/process/user.h"
 #include "node/receive/tls_files.h"
 #include "node/result/result.h"
 
@@ -97,6 +99,19 @@ static void resolve_names(const struct config *config, struct manager_facts *f)
 		snprintf(u->reason, sizeof(u->reason), "%s", gai_strerror(code));
 		f->n_unresolved++;
 	}
+}
+
+/* Warn root if `serve`, started as root, refuses to run. No problem: the unit of systemd starts the node as its user. */
+static void warn_user(struct messages *m, const struct config *config)
+{
+	struct user user;
+	struct err err = {0};
+	char line[sizeof(err.msg) + 64];
+
+	if (geteuid() != 0 || user_look_up(config->node.user, 0, &user, &err) == 0)
+		return;
+	snprintf(line, sizeof(line), "`tomonode serve` would refuse to run, as you are root: %s", err.msg);
+	add_warning(m, line);
 }
 
 /* Add what is wrong with the certificates, names and routes of the configuration, and with the node that runs with its spool. */
@@ -214,13 +229,15 @@ static void print_route(const struct route_conf *r)
 }
 
 /* Print the most important facts first: whether the configuration is valid, who may send, where results are sent. */
-static void print_config(const struct config *c, bool good, bool verbose)
+static void print_config(const struct config *c, const struct messages *m, bool verbose)
 {
 	struct listener_conf list[LISTENERS_MAX];
 	size_t n;
 
 	printf("%s: %s\n", c->path[0] ? c->path : "embedded defaults",
-	       good ? "no problems" : "problems with certificates or the cluster, see above");
+	       json_array_size(m->problems) > 0	  ? "problems with certificates or the cluster, see above"
+	       : json_array_size(m->warnings) > 0 ? "no problems, but warnings, see above"
+						  : "no problems");
 	n = config_listeners(c, list);
 	if (c->node.plain)
 		printf("node          %s listens on %s port %d, spool %s, device %s\n", c->node.aet, c->node.bind, c->node.port,
@@ -316,12 +333,13 @@ int cmd_check(int argc, char **argv)
 		check_node(&m, config);
 		check_cluster(config, m.facts->runs, &(struct check_cluster_report){&m, add_problem, add_warning});
 		config_warn(config, add_warning, &m);
+		warn_user(&m, config);
 		if (json_array_size(m.problems) > 0)
 			code = CODE_CONFIG;
 		if (o.json)
 			fill_config(&m, config);
 		else
-			print_config(config, json_array_size(m.problems) == 0, verbose);
+			print_config(config, &m, verbose);
 	}
 	if (o.json && !routed)
 		code = report_json(&m, path, code);

@@ -148,6 +148,15 @@ json_is '"tile" not in d["config"]["protocols"][-1] and "matrix" not in d["confi
 printf 'node = { bind = "0.0.0.0"; require_known_peer = false; };\n' >"$work/open.conf"
 expect 0 "$TOMONODE" check -c "$work/open.conf"
 err_has "warning: node listens on 0.0.0.0"
+# What `serve` would refuse as root
+printf 'node = { user = "root"; };\n' >"$work/root.conf"
+if [ "$(id -u)" -eq 0 ]; then
+	expect 0 "$TOMONODE" check -c "$work/good.conf"
+	err_has "warning: \`tomonode serve\` would refuse to run, as you are root: started as root: set node.user"
+	out_has "$work/good.conf: no problems, but warnings, see above"
+fi
+expect 0 "$TOMONODE" check -c "$work/root.conf"
+! grep -qF "started as root" "$work/err" || fail "a warning of root with a user"
 expect 0 env TOMONODE_CONF="$work/good.conf" "$TOMONODE" check
 out_has "$work/good.conf: no problems"
 expect 3 env TOMONODE_CONF="$work/bad.conf" "$TOMONODE" check
