@@ -1,44 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/base/nearest.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Return the number of letters to insert, remove or replace (Levenshtein 1966); words are cut at 31 letters. */
+/* Return the number of letters to insert, remove, replace or swap with their neighbour (optimal string alignment: Damerau 1964);
+ * words are cut at 31 letters. */
 static size_t distance(const char *a, const char *b)
 {
-	size_t row[33];
-	size_t n = strnlen(b, 31);
+	size_t table[3][33]; /* the last three rows: row i is table[i % 3] */
+	size_t n = strnlen(b, 31), m = strnlen(a, 31);
 
 	for (size_t j = 0; j <= n; j++)
-		row[j] = j;
-	for (size_t i = 0; a[i] && i < 31; i++) {
-		size_t diagonal = row[0];
+		table[0][j] = j;
+	for (size_t i = 1; i <= m; i++) {
+		const size_t *before = table[(i + 1) % 3], *last = table[(i + 2) % 3];
+		size_t *row = table[i % 3];
 
-		row[0] = i + 1;
-		for (size_t j = 0; j < n; j++) {
-			size_t best = diagonal + (a[i] != b[j]);
-
-			diagonal = row[j + 1];
-			if (row[j] + 1 < best)
-				best = row[j] + 1;
-			if (diagonal + 1 < best)
-				best = diagonal + 1;
-			row[j + 1] = best;
+		row[0] = i;
+		for (size_t j = 1; j <= n; j++) {
+			row[j] = last[j - 1] + (a[i - 1] != b[j - 1]);
+			if (last[j] + 1 < row[j])
+				row[j] = last[j] + 1;
+			if (row[j - 1] + 1 < row[j])
+				row[j] = row[j - 1] + 1;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && before[j - 2] + 1 < row[j])
+				row[j] = before[j - 2] + 1;
 		}
 	}
-	return row[n];
+	return table[m % 3][n];
 }
 
 const char *nearest_word(const char *word, const char *(*name)(const void *ctx, size_t i), const void *ctx)
 {
 	const char *best = NULL, *candidate;
-	size_t least = strlen(word) / 3 + 2; /* more differences are allowed in a longer word */
+	size_t length = strlen(word), least = length / 3 + 2; /* more differences are allowed in a longer word */
 
 	for (size_t i = 0; (candidate = name(ctx, i)); i++) {
-		size_t d = distance(word, candidate);
+		size_t d = distance(word, candidate), n = strlen(candidate);
+		bool better = d < least || (best && d == least && n == length && strlen(best) != length);
 
-		if (d < least && d < strlen(candidate)) { /* a word without any letter of the candidate is not similar */
+		if (better && d < n) { /* a word without any letter of the candidate is not similar */
 			least = d;
 			best = candidate;
 		}

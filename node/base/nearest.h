@@ -7,7 +7,8 @@
 
 #define NEAREST_HINT 96 /* bytes for nearest_hint() */
 
-/* Return the most similar known word, NULL if none is similar. name(ctx, i) returns the i-th known word, NULL after the last. */
+/* Return the most similar known word, among equally similar ones the first of the same length, else the first; NULL if none is
+ * similar. name(ctx, i) returns the i-th known word, NULL after the last. */
 const char *nearest_word(const char *word, const char *(*name)(const void *ctx, size_t i), const void *ctx);
 /* The same of a list that NULL ends. */
 const char *nearest_in_list(const char *word, const char *const *list);
