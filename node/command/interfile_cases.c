@@ -3,11 +3,15 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "node/base/folder.h"
@@ -54,6 +58,48 @@ size_t interfile_cases_count(char *const *paths)
 	return n;
 }
 
+static void remove_folders(const struct interfile_cases *c, const char *out_dir)
+{
+	struct err ignored = {0};
+
+	for (size_t i = 0; i < c->most; i++)
+		if (c->cases[i].folder[0])
+			folder_remove(c->cases[i].folder, &ignored);
+	if (c->made_folder)
+		rmdir(out_dir); /* fails if it has results */
+}
+
+/* Start the process that removes the folders when this one ends, however it does. It has no open file of this process, so that
+ * nobody waits for it, and gets no signal of this process's terminal or group. */
+static int start_guard(struct interfile_cases *c, const char *out_dir, struct err *err)
+{
+	static const int ignored[] = {SIGINT, SIGTERM, SIGHUP};
+	int fd[2];
+	char byte;
+
+	if (pipe2(fd, O_CLOEXEC) < 0)
+		return err_set(err, errno, "cannot make a pipe: %s", strerror(errno));
+	c->guard = fork();
+	if (c->guard == 0) {
+		setsid();
+		for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+			signal(ignored[i], SIG_IGN);
+		dup2(fd[0], 0);
+		close_range(1, ~0u, 0);
+		while (read(0, &byte, 1) < 0 && errno == EINTR)
+			;
+		remove_folders(c, out_dir);
+		_exit(0);
+	}
+	close(fd[0]);
+	c->guard_fd = fd[1];
+	if (c->guard > 0)
+		return 0;
+	c->guard = 0;
+	close(fd[1]);
+	return err_set(err, errno, "cannot start a process: %s", strerror(errno));
+}
+
 static int make_folder(struct interfile_case *c, const char *out_dir, struct err *err)
 {
 	if (snprintf(c->folder, sizeof(c->folder), "%s/.interfile-XXXXXX", out_dir) >= (int)sizeof(c->folder)) {
@@ -84,15 +130,19 @@ int interfile_cases_import(struct interfile_cases *c, char *const *paths, const 
 			   void (*note)(void *ctx, const char *header, const char *text), void *ctx, struct err *err)
 {
 	size_t n_paths = 0, n = 0, most = interfile_cases_count(paths);
+	void *cases = mmap(NULL, most * sizeof(*c->cases), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	while (paths[n_paths])
 		n_paths++;
-	c->cases = calloc(most, sizeof(*c->cases));
+	if (cases != MAP_FAILED) {
+		c->cases = cases;
+		c->most = most;
+	}
 	c->paths = calloc(n_paths + 1, sizeof(*c->paths));
 	if (!c->cases || !c->paths)
 		return err_set(err, ENOMEM, "no memory for a list of %zu files", n_paths);
 	c->made_folder = access(out_dir, F_OK) < 0;
-	if (folder_create(out_dir, err) < 0)
+	if (start_guard(c, out_dir, err) < 0 || folder_create(out_dir, err) < 0)
 		return -err->code;
 	for (size_t i = 0; i < n_paths; i++) {
 		struct interfile_case *to = &c->cases[c->n];
@@ -127,14 +177,15 @@ const struct sinogram_assumed *interfile_cases_assumed(const struct interfile_ca
 
 void interfile_cases_clear(struct interfile_cases *c, const char *out_dir)
 {
-	struct err ignored = {0};
-
-	for (size_t i = 0; i < c->n; i++)
-		if (c->cases[i].folder[0])
-			folder_remove(c->cases[i].folder, &ignored);
-	if (c->made_folder)
-		rmdir(out_dir); /* fails if it has results */
-	free(c->cases);
+	if (c->cases) {
+		remove_folders(c, out_dir);
+		munmap(c->cases, c->most * sizeof(*c->cases));
+	}
+	if (c->guard) {
+		close(c->guard_fd);
+		while (waitpid(c->guard, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
 	free(c->paths);
 	*c = (struct interfile_cases){0};
 }

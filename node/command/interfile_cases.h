@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Interfile headers among the arguments of `tomonode recon`: each is imported (node/sinogram/sinogram.h) into a folder of its
- * own below the folder of the results, where it is a case of DICOM objects like any other. The folders are removed at the end. */
+ * own below the folder of the results, where it is a case of DICOM objects like any other. The folders are removed at the end;
+ * because they may name a patient, a process beside this one waits for its end and removes what SIGINT, SIGTERM, SIGKILL or a
+ * crash leaves. */
 #ifndef TOMONODE_NODE_INTERFILE_CASES_H
 #define TOMONODE_NODE_INTERFILE_CASES_H
+
+#include <sys/types.h>
 
 #include "node/reconstruct/case_files.h"
 #include "node/sinogram/sinogram.h"
@@ -15,10 +19,12 @@ struct interfile_case {
 struct interfile_cases {
 	/* Set by the caller: paths of roles other than EMISSION, like, set, config, now. */
 	struct sinogram_import conf;
-	size_t n;
-	struct interfile_case *cases; /* [n] */
+	size_t n, most;
+	struct interfile_case *cases; /* [most], n are used; shared with the process beside this one */
 	char **paths;		      /* the arguments, with a folder in place of each header; ended by NULL */
 	bool made_folder;	      /* that of the results did not exist */
+	pid_t guard;		      /* the process beside this one; 0: none */
+	int guard_fd;		      /* closed at the end of this process, which `guard` notices */
 };
 
 /* Return the number of Interfile headers among the paths. */

@@ -13,26 +13,20 @@
 #include "node/format/picture.h"
 
 #define NAME "thumbnail.png"
-#define SLICES_NAME "slices.png"
 #define DARKEST 0.02	/* fraction of the values that become black */
 #define BRIGHTEST 0.995 /* fraction of the values that do not become white */
 #define BINS 4096
 
-static int path_of(const char *spool, int64_t job, const char *name, char *ret_path, size_t size)
+int thumbnail_path(const char *spool, int64_t job, char *ret_path, size_t size)
 {
-	int n = snprintf(ret_path, size, "%s/outbox/%lld/%s", spool, (long long)job, name);
+	int n = snprintf(ret_path, size, "%s/outbox/%lld/" NAME, spool, (long long)job);
 
 	return n >= 0 && (size_t)n < size ? 0 : -ENAMETOOLONG;
 }
 
-int thumbnail_path(const char *spool, int64_t job, char *ret_path, size_t size)
+long thumbnail_slice_at(int k, int pictures, long total)
 {
-	return path_of(spool, job, NAME, ret_path, size);
-}
-
-int thumbnail_slices_path(const char *spool, int64_t job, char *ret_path, size_t size)
-{
-	return path_of(spool, job, SLICES_NAME, ret_path, size);
+	return (2L * k + 1) * total / (2L * pictures);
 }
 
 struct small {
@@ -102,12 +96,12 @@ static void window(const struct small *s, float *ret_lo, float *ret_hi)
 	}
 }
 
-static int write_png(const struct small *s, bool inverse, const char *path, struct err *err)
+/* Convert the values to grey levels, 0 (black) to 255; the caller frees *ret_grey. */
+static int to_grey(const struct small *s, bool inverse, unsigned char **ret_grey, struct err *err)
 {
 	size_t n = (size_t)s->width * (size_t)s->height;
 	unsigned char *grey = malloc(n);
 	float lo, hi;
-	int ret = 0;
 
 	if (!grey)
 		return err_set(err, ENOMEM, "no memory for a picture of %d x %d", s->width, s->height);
@@ -118,9 +112,8 @@ static int write_png(const struct small *s, bool inverse, const char *path, stru
 		v = v < 0 ? 0 : v > 1 ? 1 : v;
 		grey[i] = (unsigned char)(255 * (inverse ? 1 - v : v) + 0.5f);
 	}
-	ret = picture_write(path, s->width, s->height, grey, err);
-	free(grey);
-	return ret;
+	*ret_grey = grey;
+	return 0;
 }
 
 /* Read a frame of a file (-1: the middle one), reduced. *ret_inverse: its small values are shown bright. */
@@ -162,6 +155,7 @@ static int join(const char *folder, const char *name, char *ret_path, size_t siz
 
 int thumbnail_make(const char *folder, const char *const *files, size_t n, struct err *err)
 {
+	unsigned char *grey = NULL;
 	struct small s = {0};
 	bool inverse = false;
 	char path[400];
@@ -175,7 +169,10 @@ int thumbnail_make(const char *folder, const char *const *files, size_t n, struc
 	if (ret == 0)
 		ret = join(folder, NAME, path, sizeof(path), err);
 	if (ret == 0)
-		ret = write_png(&s, inverse, path, err);
+		ret = to_grey(&s, inverse, &grey, err);
+	if (ret == 0)
+		ret = picture_write(path, s.width, s.height, grey, err);
+	free(grey);
 	free(s.value);
 	return ret;
 }
@@ -236,7 +233,7 @@ static int add_slices(const char *folder, const char *const *files, size_t n, lo
 	char path[400];
 
 	for (int k = 0; ret == 0 && k < pictures; k++) {
-		long at = (2L * k + 1) * total / (2L * pictures);
+		long at = thumbnail_slice_at(k, pictures, total);
 		struct small s = {0};
 
 		ret = join(folder, files[n == 1 ? 0 : at], path, sizeof(path), err);
@@ -253,20 +250,22 @@ static int add_slices(const char *folder, const char *const *files, size_t n, lo
 	return ret;
 }
 
-int thumbnail_make_slices(const char *folder, const char *const *files, size_t n, struct err *err)
+int thumbnail_slices(const char *folder, const char *const *files, size_t n, unsigned char **ret_png, size_t *ret_size,
+		     struct err *err)
 {
 	struct small strip = {0};
+	unsigned char *grey = NULL;
 	bool inverse = false;
 	long total = 0;
-	char path[400];
 	int ret = count_slices(folder, files, n, &total, err);
 
-	if (ret == 0 && total > 1)
+	if (ret == 0)
 		ret = add_slices(folder, files, n, total, &strip, &inverse, err);
-	if (ret == 0 && total > 1)
-		ret = join(folder, SLICES_NAME, path, sizeof(path), err);
-	if (ret == 0 && total > 1)
-		ret = write_png(&strip, inverse, path, err);
+	if (ret == 0)
+		ret = to_grey(&strip, inverse, &grey, err);
+	if (ret == 0)
+		ret = picture_encode(strip.width, strip.height, grey, ret_png, ret_size, err);
+	free(grey);
 	free(strip.value);
 	return ret;
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Create pictures of a result for the status page, in SPOOL/outbox/JOB/: thumbnail.png is the middle slice; slices.png has slices
- * from the first to the last side by side, each in a square of the picture's height, all with the same grey levels. The worker
- * makes them from the objects that it has just written; they are removed together with these. 8-bit grey, without any header
- * data. */
+/* Create pictures of a result for the status page: 8-bit grey, without any header data.
+ *
+ * - SPOOL/outbox/JOB/thumbnail.png is the middle slice. The worker writes it beside the objects that it has just written; it is
+ *   removed together with these.
+ * - Slices from the first to the last, side by side, each in a square of the picture's height, all with the same grey levels, are
+ *   made when they are looked at (node/status/cmd_report_page.c). Of an object with many frames only those shown are read. */
 #ifndef TOMONODE_NODE_THUMBNAIL_H
 #define TOMONODE_NODE_THUMBNAIL_H
 
@@ -17,10 +19,12 @@
 #define THUMBNAIL_BYTES_MAX (4u << 20)
 
 int thumbnail_path(const char *spool, int64_t job, char *ret_path, size_t size); /* returns 0 or -ENAMETOOLONG */
-int thumbnail_slices_path(const char *spool, int64_t job, char *ret_path, size_t size);
 /* Create the thumbnail from the middle frame of the middle object. files: the n objects of one series, in `folder`. */
 int thumbnail_make(const char *folder, const char *const *files, size_t n, struct err *err);
-/* Create slices.png from the frames of the only object, or from all objects; a result of one slice gets none. */
-int thumbnail_make_slices(const char *folder, const char *const *files, size_t n, struct err *err);
+/* Index, from 0, of the slice that is picture k of `pictures` at equal distances. */
+long thumbnail_slice_at(int k, int pictures, long total);
+/* Make a PNG of up to THUMBNAIL_SLICES frames of the only object, or slices of n objects; the caller frees *ret_png. */
+int thumbnail_slices(const char *folder, const char *const *files, size_t n, unsigned char **ret_png, size_t *ret_size,
+		     struct err *err);
 
 #endif

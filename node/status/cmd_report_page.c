@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tomonode report-page: make the report of a case for the status page, send it over a socket, and exit. It reads the objects of
- * the result with the decoders of DICOM, so it is a separate process that may crash; it writes no file and has no network access.
- */
+/* tomonode report-page: make the report of a case, or a picture of its slices, for the status page, send it over a socket, and
+ * exit. It reads the objects of the result with the decoders of DICOM, so it is a separate process that may crash; it writes no
+ * file and has no network access. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +13,7 @@
 #include "node/base/folder.h"
 #include "node/process/work_process.h"
 #include "node/report/report_files.h"
+#include "node/result/thumbnail.h"
 #include "node/status/cmd_status.h"
 
 #define WATCHDOG_SECONDS 150
@@ -41,16 +42,13 @@ static const struct report_group *group_with(const struct report_groups *groups,
 	return NULL;
 }
 
-static int make(const struct config *config, int64_t job, const char *name, struct html *h, struct err *err)
+static int make_report(const struct config *config, const char *folder, const char *name, struct html *h, struct err *err)
 {
 	struct report_conf conf = {.config = config, .patient = config->status.show_patient};
 	struct report_groups groups = {0};
 	const struct report_group *group;
-	char folder[400];
-	int rc = folder_path(config->node.spool, "outbox", job, folder, sizeof(folder), err);
+	int rc = report_groups_find((char *const[]){(char *)folder, NULL}, &groups, err);
 
-	if (rc == 0)
-		rc = report_groups_find((char *const[]){folder, NULL}, &groups, err);
 	group = group_with(&groups, name);
 	if (rc == 0)
 		rc = group ? report_group_make(group, &conf, h, err) : err_set(err, ENOENT, "the objects are no longer there");
@@ -58,25 +56,61 @@ static int make(const struct config *config, int64_t job, const char *name, stru
 	return rc;
 }
 
+static int make_slices(const char *folder, const char *const *files, size_t n, struct html *h, struct err *err)
+{
+	unsigned char *png = NULL;
+	size_t size = 0;
+	int rc = thumbnail_slices(folder, files, n, &png, &size, err);
+
+	if (rc == 0)
+		html_bytes(h, png, size);
+	free(png);
+	return rc;
+}
+
+/* what: "report/FILE", or "slices/FILE/FILE..."; it is divided here. */
+static int make(const struct config *config, int64_t job, char *what, struct html *h, struct err *err)
+{
+	const char *files[THUMBNAIL_SLICES] = {0};
+	char folder[400], *rest = NULL, *kind = strtok_r(what, "/", &rest), *file;
+	size_t n = 0;
+	int rc = folder_path(config->node.spool, "outbox", job, folder, sizeof(folder), err);
+
+	while ((file = strtok_r(NULL, "/", &rest)) && n < THUMBNAIL_SLICES)
+		files[n++] = file;
+	if (rc < 0)
+		return rc;
+	if (kind && n > 0 && !strcmp(kind, "slices"))
+		return make_slices(folder, files, n, h, err);
+	if (kind && n > 0 && !strcmp(kind, "report"))
+		return make_report(config, folder, files[0], h, err);
+	return err_set(err, EINVAL, "'%s' cannot be made", kind ? kind : "");
+}
+
 int cmd_report_page(int argc, char **argv)
 {
 	struct work_process process = {0};
 	struct html h = {0};
 	struct err err = {0};
+	char *what;
 	bool sent;
 	int code = CODE_OK;
 
-	if (!work_process_options(&process, "report-page", "-c FILE --ipc FD JOB FILE", 2, argc, argv, &code))
+	if (!work_process_options(&process, "report-page", "-c FILE --ipc FD JOB WHAT", 2, argc, argv, &code))
 		return code;
 	if (nice(LOWEST_PRIORITY) < 0 || work_process_enter_sandbox(&process, SANDBOX_REPORT, NULL) < 0) {
 		work_process_end(&process);
 		return CODE_FAILED;
 	}
 	alarm(WATCHDOG_SECONDS);
-	if (make(process.config, strtoll(process.argument[0], NULL, 10), process.argument[1], &h, &err) == 0)
+	what = strdup(process.argument[1]);
+	if (!what)
+		err_set(&err, ENOMEM, "no memory");
+	if (what && make(process.config, strtoll(process.argument[0], NULL, 10), what, &h, &err) == 0)
 		sent = send_all(process.ipc_fd, "R", 1) && send_all(process.ipc_fd, h.text, h.n);
 	else
 		sent = send_all(process.ipc_fd, "E", 1) && send_all(process.ipc_fd, err.msg, strlen(err.msg));
+	free(what);
 	html_clear(&h);
 	work_process_end(&process);
 	return sent ? CODE_OK : CODE_FAILED;

@@ -24,6 +24,7 @@
 #include "node/base/exit_code.h"
 #include "node/base/log.h"
 #include "node/jobs/case_results.h"
+#include "node/jobs/job_report.h"
 #include "node/jobs/patients.h"
 #include "node/process/spawn.h"
 #include "node/process/work_process.h"
@@ -124,16 +125,16 @@ static void reply_health(struct status_reply *a, const struct status *s)
 	reply_text(a, &h, healthy ? 200 : 503, STATUS_TYPE_TEXT);
 }
 
-static void reply_picture(struct status_reply *a, const struct status *s, const struct status_request *q)
+static void reply_thumbnail(struct status_reply *a, const struct status *s, int64_t job)
 {
-	const struct job_view *v = jobs_find(&s->jobs, q->job);
+	const struct job_view *v = jobs_find(&s->jobs, job);
 	struct html h = {0};
 	char path[400], bytes[8192];
 	struct stat st;
 	ssize_t n = -1;
 	int fd = -1;
 
-	if (v && status_picture_path(s, v, q->page == STATUS_SLICES, path))
+	if (v && status_picture_path(s, v, path))
 		fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= (off_t)THUMBNAIL_BYTES_MAX)
 		while ((n = read(fd, bytes, sizeof(bytes))) > 0 && h.n <= THUMBNAIL_BYTES_MAX)
@@ -148,19 +149,51 @@ static void reply_picture(struct status_reply *a, const struct status *s, const 
 	reply_sentence(a, 404, "No picture", "This case has no picture (yet).");
 }
 
+/* Reply with the slices of a case, or until they are made with its thumbnail and 202. */
+static void reply_slices(struct status_reply *a, struct reporter *r, int64_t job)
+{
+	const struct job_view *v = jobs_find(&r->status.jobs, job);
+	struct status_slices slices;
+	struct err err = {0};
+	json_t *events = v && r->status.journal ? job_report_events(r->status.journal, job, &err) : NULL;
+	const char *bytes = "";
+	struct html h = {0};
+	size_t n = 0;
+
+	if (!v || !status_slices_find(&r->status, v, events, &slices)) {
+		reply_sentence(a, 404, "No picture", "This case has no picture of slices (yet).");
+		json_decref(events);
+		return;
+	}
+	json_decref(events);
+	switch (status_report_get(&r->report, &r->status, v, &slices, &bytes, &n)) {
+	case STATUS_REPORT_READY:
+		html_bytes(&h, bytes, n);
+		reply_text(a, &h, 200, STATUS_TYPE_PNG);
+		break;
+	case STATUS_REPORT_WAIT:
+		reply_thumbnail(a, &r->status, job);
+		a->code = a->code == 200 ? 202 : a->code;
+		break;
+	default:
+		reply_sentence(a, 503, "No picture", bytes[0] ? bytes : "The picture could not be made.");
+	}
+}
+
 /* Reply with the report of a case, or with a page that asks for it again. */
 static void reply_report(struct status_reply *a, struct reporter *r, int64_t job)
 {
 	const struct job_view *v = jobs_find(&r->status.jobs, job);
 	const char *text = "";
 	struct html h = {0};
+	size_t n = 0;
 
 	if (!v || !status_has_report(&r->status, v)) {
 		reply_sentence(a, 404, "No report",
 			       "The result of this case is not (or no longer) on this node, or pictures are not shown.");
 		return;
 	}
-	switch (status_report_get(&r->report, &r->status, v, &text)) {
+	switch (status_report_get(&r->report, &r->status, v, NULL, &text, &n)) {
 	case STATUS_REPORT_READY:
 		html_put(&h, text);
 		reply_text(a, &h, 200, STATUS_TYPE_REPORT);
@@ -306,8 +339,10 @@ static void answer(struct reporter *r, const struct status_request *q, struct st
 		reply_health(a, &r->status);
 		break;
 	case STATUS_THUMBNAIL:
+		reply_thumbnail(a, &r->status, q->job);
+		break;
 	case STATUS_SLICES:
-		reply_picture(a, &r->status, q);
+		reply_slices(a, r, q->job);
 		break;
 	case STATUS_REPORT:
 		reply_report(a, r, q->job);

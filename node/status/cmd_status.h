@@ -7,7 +7,7 @@
 int cmd_status(int argc, char **argv); /* status -c FILE --listen FD: serve the status page */
 int cmd_http(int argc, char **argv);   /* http -c FILE --listen FD --ipc FD: started by `status`; HTTP */
 int cmd_names(int argc, char **argv);  /* names -c FILE --ipc FD: started by `status`; read patients' names */
-/* report-page -c FILE --ipc FD JOB FILE: started by `status`; make the report of a case */
+/* report-page -c FILE --ipc FD JOB WHAT: started by `status`; make the report of a case, or a picture of its slices */
 int cmd_report_page(int argc, char **argv);
 
 #endif

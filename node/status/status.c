@@ -3,7 +3,6 @@
 #include "node/status/status.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -244,30 +243,8 @@ bool status_progress(const struct status *s, int64_t job, char ret_stage[64], do
 	return known;
 }
 
-bool status_picture_path(const struct status *s, const struct job_view *v, bool slices, char ret_path[400])
+bool status_picture_path(const struct status *s, const struct job_view *v, char ret_path[400])
 {
 	return s->config->status.thumbnails && v->n_objects > 0 &&
-	       (slices ? thumbnail_slices_path : thumbnail_path)(s->config->node.spool, v->id, ret_path, 400) == 0 &&
-	       access(ret_path, R_OK) == 0;
-}
-
-int status_slices(const struct status *s, const struct job_view *v)
-{
-	unsigned char head[24]; /* signature and the start of the first chunk: width and height */
-	char path[400];
-	ssize_t n = -1;
-	long size[2];
-	int fd = -1;
-
-	if (status_picture_path(s, v, true, path))
-		fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd >= 0) {
-		n = read(fd, head, sizeof(head));
-		close(fd);
-	}
-	if (n != (ssize_t)sizeof(head))
-		return 0;
-	for (int i = 0; i < 2; i++)
-		size[i] = (long)head[16 + 4 * i] << 24 | head[17 + 4 * i] << 16 | head[18 + 4 * i] << 8 | head[19 + 4 * i];
-	return size[1] > 0 && size[0] % size[1] == 0 && size[0] / size[1] <= THUMBNAIL_SLICES ? (int)(size[0] / size[1]) : 0;
+	       thumbnail_path(s->config->node.spool, v->id, ret_path, 400) == 0 && access(ret_path, R_OK) == 0;
 }

@@ -65,10 +65,8 @@ void status_update(struct status *s, double now);
 bool status_is_healthy(const struct status *s); /* true: no critical problem */
 /* Read the progress of a running job: its stage and the finished fraction, 0 to 1. false: unknown. */
 bool status_progress(const struct status *s, int64_t job, char ret_stage[64], double *ret_fraction);
-/* Write the path of a picture of the result: the thumbnail, or slices side by side. false: there is none, or none is wanted. */
-bool status_picture_path(const struct status *s, const struct job_view *v, bool slices, char ret_path[400]);
-/* Return the number of slices side by side; 0: there is no such picture. */
-int status_slices(const struct status *s, const struct job_view *v);
+/* Write the path of the thumbnail of the result. false: there is none, or none is wanted. */
+bool status_picture_path(const struct status *s, const struct job_view *v, char ret_path[400]);
 
 /* Why the numbers of cases are not consecutive. */
 #define STATUS_NUMBERS                                                                                                           \

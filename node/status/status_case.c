@@ -177,30 +177,35 @@ static void sends(struct html *h, const struct status *s, const struct job_view 
 	html_put(h, "</section>\n");
 }
 
-/* Slices side by side in a row that can be scrolled. With script, a slider moves it. */
-static void slices(struct html *h, const struct status *s, const struct job_view *v)
+/* Slices side by side in a row that can be scrolled. With script, a slider moves it. The section does not change while it has the
+ * same data-of; until the picture is made, its address gives the thumbnail. */
+static void slices(struct html *h, const struct status *s, const struct job_view *v, const json_t *list)
 {
-	int n = status_slices(s, v);
 	long long id = (long long)v->id;
+	struct status_slices of;
+	char path[400];
 
-	if (n < 2) {
+	if (!status_slices_find(s, v, list, &of) || !status_picture_path(s, v, path)) {
 		html_put(h, "<section id=\"slices\" hidden></section>\n");
 		return;
 	}
 	html_printf(
 		h,
-		"<section id=\"slices\" aria-labelledby=\"h-slices\"><h2 id=\"h-slices\">Slices</h2><div class=\"strip\" "
-		"id=\"strip\" tabindex=\"0\" role=\"region\" aria-label=\"Slices, side by side\"><img "
+		"<section id=\"slices\" data-of=\"%ld\" aria-labelledby=\"h-slices\"><h2 id=\"h-slices\">Slices</h2><div "
+		"class=\"strip\" id=\"strip\" tabindex=\"0\" role=\"region\" aria-label=\"Slices, side by side\"><img "
 		"src=\"/jobs/%lld/slices.png\" width=\"%d\" height=\"%d\" alt=\"%d slices of case %lld, from the first to the "
 		"last\"></div>",
-		id, n * THUMBNAIL_SLICE_SIDE, THUMBNAIL_SLICE_SIDE, n, id);
+		of.total, id, of.n * THUMBNAIL_SLICE_SIDE, THUMBNAIL_SLICE_SIDE, of.n, id);
+	html_printf(h,
+		    "<p class=\"slider\"><label for=\"slice\">Slice</label><input type=\"range\" id=\"slice\" min=\"1\" "
+		    "max=\"%d\" value=\"%d\" data-total=\"%ld\" data-step=\"%.4g\" autocomplete=\"off\"> <output "
+		    "id=\"slice-of\" for=\"slice\"></output></p>",
+		    of.n, of.n / 2 + 1, of.total, of.step);
 	html_printf(
 		h,
-		"<p class=\"slider\"><label for=\"slice\">Picture</label><input type=\"range\" id=\"slice\" min=\"1\" max=\"%d\" "
-		"value=\"%d\" autocomplete=\"off\"> <output id=\"slice-of\" for=\"slice\"></output></p>"
-		"<p class=\"quiet\">%d slices at equal distances, reduced, with grey levels for an overview. Not for diagnostic "
-		"use.</p></section>\n",
-		n, n / 2 + 1, n);
+		"<p class=\"quiet\">%d of %ld slices at equal distances, reduced, with grey levels for an overview, made when "
+		"they are looked at. Not for diagnostic use.</p></section>\n",
+		of.n, of.total);
 }
 
 /* The images again, as a further result, with a protocol of their kind. */
@@ -320,7 +325,7 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 	status_page_buttons(h, s, v, token);
 	redo_form(h, s, v, token);
 	html_put(h, "</div></section>\n");
-	slices(h, s, v);
+	slices(h, s, v, list);
 	sends(h, s, v);
 	events(h, list);
 	stages(h, times);

@@ -56,7 +56,7 @@ static const char *const types[STATUS_TYPES] = {
 	[STATUS_TYPE_REPORT] = report_type,
 };
 
-static void add_headers(struct MHD_Response *r, const char *type)
+static void add_headers(struct MHD_Response *r, int code, const char *type)
 {
 	static const char own[] = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
 				  "form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
@@ -75,8 +75,9 @@ static void add_headers(struct MHD_Response *r, const char *type)
 	if (type != report_type) /* not allowed together with `sandbox` (HTML, 7.4.5) */
 		MHD_add_response_header(r, "Cross-Origin-Opener-Policy", "same-origin");
 	MHD_add_response_header(r, "Content-Type", type);
-	/* A browser may cache a picture for a minute, but no other response. */
-	MHD_add_response_header(r, "Cache-Control", !strcmp(type, "image/png") ? "private, max-age=60" : "no-store");
+	/* A browser may cache a picture for a minute, but no other response; 202: another picture is being made. */
+	MHD_add_response_header(r, "Cache-Control",
+				code == 200 && !strcmp(type, "image/png") ? "private, max-age=60" : "no-store");
 }
 
 static enum MHD_Result queue(struct MHD_Connection *c, int code, struct MHD_Response *r)
@@ -93,7 +94,7 @@ static enum MHD_Result fixed(struct MHD_Connection *c, const char *type, const c
 	struct MHD_Response *r = MHD_create_response_from_buffer(n, (void *)bytes, MHD_RESPMEM_PERSISTENT);
 
 	if (r)
-		add_headers(r, type);
+		add_headers(r, 200, type);
 	return queue(c, 200, r);
 }
 
@@ -110,7 +111,7 @@ static enum MHD_Result refuse(struct MHD_Connection *c, int code, const char *al
 	struct MHD_Response *r = MHD_create_response_from_buffer((size_t)n, text, MHD_RESPMEM_MUST_COPY);
 
 	if (r)
-		add_headers(r, types[STATUS_TYPE_HTML]);
+		add_headers(r, code, types[STATUS_TYPE_HTML]);
 	if (r && allow)
 		MHD_add_response_header(r, "Allow", allow);
 	return queue(c, code, r);
@@ -133,7 +134,7 @@ static enum MHD_Result ask(struct http *s, struct MHD_Connection *c, struct stat
 		free(a.bytes);
 		return MHD_NO;
 	}
-	add_headers(r, types[a.type]);
+	add_headers(r, a.code, types[a.type]);
 	if (a.code == 303)
 		MHD_add_response_header(r, "Location", "/");
 	return queue(c, a.code, r);

@@ -73,7 +73,7 @@ void status_page_picture(struct html *h, const struct status *s, const struct jo
 {
 	char path[400];
 
-	if (status_picture_path(s, v, false, path))
+	if (status_picture_path(s, v, path))
 		html_printf(
 			h,
 			"<img class=\"picture\" src=\"/jobs/%lld/thumbnail.png\" alt=\"Middle slice of case %lld\" width=\"%d\" "

@@ -13,9 +13,10 @@
 #include "node/base/folder.h"
 #include "node/base/log.h"
 #include "node/process/spawn.h"
+#include "node/result/thumbnail.h"
 #include "node/status/status.h"
 
-#define PROCESS_SECONDS 120.0 /* longest time for a report */
+#define PROCESS_SECONDS 120.0 /* longest time to make one */
 #define KEPT_SECONDS 60.0
 
 void status_report_begin(struct status_report *r)
@@ -30,16 +31,23 @@ static void stop(struct status_report *r)
 		return;
 	close(r->fd);
 	r->fd = -1;
+	r->now = NULL;
 	kill(r->pid, SIGKILL);
 	while (waitpid(r->pid, NULL, 0) < 0 && errno == EINTR)
 		;
 }
 
+static void forget(struct status_made *m)
+{
+	html_clear(&m->text);
+	*m = (struct status_made){0};
+}
+
 void status_report_end(struct status_report *r)
 {
 	stop(r);
-	html_clear(&r->text);
-	r->job = 0;
+	for (size_t i = 0; i < STATUS_MADE; i++)
+		forget(&r->made[i]);
 }
 
 bool status_has_report(const struct status *s, const struct job_view *v)
@@ -51,84 +59,152 @@ bool status_has_report(const struct status *s, const struct job_view *v)
 	       access(path, R_OK) == 0;
 }
 
-/* End with a sentence instead of a report. */
-static void fail(struct status_report *r, const char *sentence)
+bool status_slices_find(const struct status *s, const struct job_view *v, const json_t *events, struct status_slices *ret)
 {
-	log_event(LOG_WARNING, "report-not-made", "job=%lld reason=%s", (long long)r->job, log_quote(sentence));
-	html_clear(&r->text);
-	html_put(&r->text, "E");
-	html_put(&r->text, sentence);
+	const json_t *detail = NULL, *e;
+	const char *name, *kind;
+	long voxels;
+	size_t i;
+
+	if (!status_has_report(s, v))
+		return false;
+	json_array_foreach(events, i, e)
+	{
+		name = json_string_value(json_object_get(e, "event"));
+		if (name && !strcmp(name, "reconstructed"))
+			detail = json_object_get(e, "detail");
+	}
+	kind = json_string_value(json_object_get(json_array_get(json_object_get(detail, "objects"), 0), "kind"));
+	voxels = (long)json_integer_value(json_array_get(json_object_get(detail, "voxels"), 2));
+	*ret = (struct status_slices){.series = kind && !strcmp(kind, "slice")};
+	ret->total = ret->series ? (long)v->n_objects : voxels;
+	ret->n = ret->total < THUMBNAIL_SLICES ? (int)ret->total : THUMBNAIL_SLICES;
+	if (ret->total == voxels) /* otherwise the objects are those of several images */
+		ret->step = json_number_value(json_array_get(json_object_get(detail, "voxel_mm"), 2));
+	return ret->n > 1;
 }
 
-static void start(struct status_report *r, const struct status *s, const struct job_view *v)
+/* End with a sentence instead of what was asked for. */
+static void fail(struct status_made *m, const char *sentence)
+{
+	log_event(LOG_WARNING, "report-not-made", "job=%lld what=%s reason=%s", (long long)m->job,
+		  m->page == STATUS_SLICES ? "slices" : "report", log_quote(sentence));
+	html_clear(&m->text);
+	html_put(&m->text, "E");
+	html_put(&m->text, sentence);
+	m->until = clock_seconds() + KEPT_SECONDS;
+}
+
+/* Return the place of one that is not there yet: a free place, or that of the one that would be forgotten first. */
+static struct status_made *place_for(struct status_report *r)
+{
+	struct status_made *m = &r->made[0];
+
+	for (size_t i = 1; i < STATUS_MADE; i++)
+		if (m->job && (!r->made[i].job || r->made[i].until < m->until))
+			m = &r->made[i];
+	forget(m);
+	return m;
+}
+
+/* Write the argument of the process: what it makes, and the names of the files that it reads. */
+static void write_what(struct html *h, const struct job_view *v, const struct status_slices *slices)
+{
+	size_t at = 0;
+
+	html_put(h, slices ? "slices" : "report");
+	for (int k = 0; k < (slices && slices->series ? slices->n : 1); k++) {
+		if (slices && slices->series)
+			at = (size_t)thumbnail_slice_at(k, slices->n, slices->total);
+		html_put(h, "/");
+		html_put(h, file_name(v->objects[at].file));
+	}
+}
+
+static void start(struct status_report *r, const struct status *s, const struct job_view *v, const struct status_slices *slices)
 {
 	const char *path = s->config->path;
+	struct status_made *m = place_for(r);
 	char ipc[16], job[24];
-	char *argv[10] = {"tomonode", "report-page", "--ipc", ipc, job, (char *)file_name(v->objects[0].file), NULL};
+	char *argv[10] = {"tomonode", "report-page", "--ipc", ipc, job, NULL};
+	struct html what = {0};
 	struct err err = {0};
 	int pair[2];
 
-	status_report_end(r);
-	r->job = v->id;
+	m->job = v->id;
+	m->page = slices ? STATUS_SLICES : STATUS_REPORT;
 	r->until = clock_seconds() + PROCESS_SECONDS;
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
-		fail(r, strerror(errno));
+	write_what(&what, v, slices);
+	if (what.failed || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
+		fail(m, what.failed ? "Out of memory." : strerror(errno));
+		html_clear(&what);
 		return;
 	}
 	snprintf(ipc, sizeof(ipc), "%d", pair[1]);
 	snprintf(job, sizeof(job), "%lld", (long long)v->id);
+	argv[5] = what.text;
 	if (path[0]) {
 		argv[4] = "-c";
 		argv[5] = (char *)path;
 		argv[6] = job;
-		argv[7] = (char *)file_name(v->objects[0].file);
+		argv[7] = what.text;
 	}
 	if (spawn_start(argv, &pair[1], 1, &r->pid, &err) < 0) {
 		close(pair[0]);
-		fail(r, err.msg);
+		fail(m, err.msg);
 	} else {
 		r->fd = pair[0];
+		r->now = m;
 	}
 	close(pair[1]);
+	html_clear(&what);
 }
 
 void status_report_receive(struct status_report *r)
 {
+	struct status_made *m = r->now;
 	char bytes[16384];
 	ssize_t n = -1;
 
-	if (r->fd < 0) {
-		if (r->job && clock_seconds() > r->until)
-			status_report_end(r);
+	for (size_t i = 0; i < STATUS_MADE; i++)
+		if (&r->made[i] != m && r->made[i].job && clock_seconds() > r->made[i].until)
+			forget(&r->made[i]);
+	if (!m)
 		return;
-	}
 	for (int i = 0; i < 64 && (n = recv(r->fd, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0; i++)
-		html_bytes(&r->text, bytes, (size_t)n);
+		html_bytes(&m->text, bytes, (size_t)n);
 	if (n == 0) {
 		stop(r);
-		r->until = clock_seconds() + KEPT_SECONDS;
-		if (r->text.failed || r->text.n < 2)
-			fail(r, "The process that makes reports has ended without one.");
-	} else if (r->text.failed || clock_seconds() > r->until) {
+		m->until = clock_seconds() + KEPT_SECONDS;
+		if (m->text.failed || m->text.n < 2)
+			fail(m, "The process that makes it has ended without a result.");
+	} else if (m->text.failed || clock_seconds() > r->until) {
 		stop(r);
-		fail(r, r->text.failed ? "The report is too large." : "Making the report took too long.");
-		r->until = clock_seconds() + KEPT_SECONDS;
+		fail(m, m->text.failed ? "It is too large." : "Making it took too long.");
 	}
 }
 
 enum status_report_state status_report_get(struct status_report *r, const struct status *s, const struct job_view *v,
-					   const char **ret_text)
+					   const struct status_slices *slices, const char **ret_text, size_t *ret_n)
 {
+	enum status_page page = slices ? STATUS_SLICES : STATUS_REPORT;
+	struct status_made *m = NULL;
+
 	status_report_receive(r);
-	if (r->fd >= 0) /* also if it makes that of another case: one at a time */
-		return STATUS_REPORT_WAIT;
-	if (r->job != v->id) {
-		start(r, s, v);
-		if (r->fd >= 0)
+	for (int twice = 0; twice < 2 && !m; twice++) {
+		for (size_t i = 0; i < STATUS_MADE; i++)
+			if (r->made[i].job == v->id && r->made[i].page == page)
+				m = &r->made[i];
+		if (!m && r->now) /* the process makes another one */
 			return STATUS_REPORT_WAIT;
+		if (!m)
+			start(r, s, v, slices);
 	}
-	if (r->text.failed || r->text.n < 2)
+	if (m && m == r->now)
+		return STATUS_REPORT_WAIT;
+	if (!m || m->text.failed || m->text.n < 2)
 		return STATUS_REPORT_NONE;
-	*ret_text = r->text.text + 1;
-	return r->text.text[0] == 'R' ? STATUS_REPORT_READY : STATUS_REPORT_FAILED;
+	*ret_text = m->text.text + 1;
+	*ret_n = m->text.n - 1;
+	return m->text.text[0] == 'R' ? STATUS_REPORT_READY : STATUS_REPORT_FAILED;
 }

@@ -149,7 +149,7 @@ static enum job_run_end append_outcome(struct job_run *run, enum job_event event
 	return event == EVENT_RECONSTRUCTED ? JOB_RUN_RECONSTRUCTED : JOB_RUN_REFUSED;
 }
 
-/* Write the pictures for the status page. Errors are ignored. */
+/* Write the picture for the status page. Errors are ignored. */
 static void make_thumbnail(const struct job_run *run)
 {
 	const json_t *objects = json_object_get(run->outcome.detail, "objects");
@@ -161,7 +161,7 @@ static void make_thumbnail(const struct job_run *run)
 
 	for (size_t i = 0; files && i < n; i++)
 		files[i] = file_name(json_string_value(json_object_get(json_array_get(objects, i), "file")));
-	if (!files || thumbnail_make(run->out_dir, files, n, &why) < 0 || thumbnail_make_slices(run->out_dir, files, n, &why) < 0)
+	if (!files || thumbnail_make(run->out_dir, files, n, &why) < 0)
 		log_event(LOG_WARNING, "thumbnail-not-made", "job=%lld reason=%s", (long long)run->view->id,
 			  log_quote(files ? why.msg : "no memory"));
 	free(files);

@@ -143,7 +143,14 @@ def pages_and_refusals(folder, things):
     h.send(n.port, files)
     n.wait_states("delivered")
     job = n.jobs()[0]["id"]
-    wait_for("the pictures", lambda: ask(n, f"/jobs/{job}/slices.png")[0] == 200)
+    # The slices are made when they are asked for; until then their address gives the thumbnail, which nobody may keep under it.
+    status, headers, meanwhile = wait_for("the thumbnail", lambda: (lambda a: a if a[0] == 202 else None)(ask(n, f"/jobs/{job}/slices.png")))
+    check(meanwhile == ask(n, f"/jobs/{job}/thumbnail.png")[2] and meanwhile.startswith(b"\x89PNG") and headers["Cache-Control"] == "no-store", headers)
+    wait_for("the slices", lambda: ask(n, f"/jobs/{job}/slices.png")[0] == 200)
+    check(ask(n, f"/jobs/{job}/slices.png")[1]["Cache-Control"] == "private, max-age=60", "a browser keeps it")
+    outbox = os.path.join(n.spool, "outbox", str(job))
+    check([f for f in os.listdir(outbox) if not f.endswith(".dcm")] == ["thumbnail.png"], os.listdir(outbox))
+    check(not n.processes("report-page"), "the process is left")
 
     types = {"/": "text/html", f"/jobs/{job}": "text/html", "/status.json": "application/json", "/metrics": "text/plain", "/health": "text/plain",
              "/status.css": "text/css", "/status.js": "text/javascript", "/icon.svg": "image/svg+xml", f"/jobs/{job}/thumbnail.png": "image/png",
@@ -164,6 +171,7 @@ def pages_and_refusals(folder, things):
     made, = [o for e in n.show(job)["events"] if e["event"] == "reconstructed" for o in e["detail"]["objects"]]
     frames = int(pydicom.dcmread(os.path.join(n.spool, made["file"]), stop_before_pixels=True).NumberOfFrames)
     check(slices.startswith(b"\x89PNG") and width == min(frames, 16) * height and 50 < height <= 400 and frames > 4, f"{width} x {height}, {frames} frames")
+    check(f'data-of="{frames}"' in page(n, f"/jobs/{job}") and f'data-total="{frames}"' in page(n, f"/jobs/{job}"), "another number of slices")
 
     first = Page(page(n))
     check("Everything is in order" in first.text and "Delivered" in first.text and "Tomosynthesis, left CC" in first.text, first.text)
@@ -419,6 +427,7 @@ def reports(folder, things):
     with open(os.path.join(n.spool, "outbox", str(job), result), "r+b") as f:
         f.truncate(os.path.getsize(f.name) // 2)
     wait_for("a sentence", lambda: quietly(lambda: ask(n, path)[0] == 503), 30)
+    wait_for("no slices", lambda: quietly(lambda: ask(n, f"/jobs/{job}/slices.png")[0] == 503), 30)
     check("report-not-made" in n.log_text() or "No report" in ask(n, path)[2].decode(), "why there is none")
 
     # Without pictures there is no report.
@@ -428,6 +437,7 @@ def reports(folder, things):
     n.start()
     wait_for("the page again", lambda: answers(n))
     check(ask(n, path)[0] == 404 and "report" not in page(n, f"/jobs/{job}"), "a report without pictures")
+    check(ask(n, f"/jobs/{job}/slices.png")[0] == 404 and "slices.png" not in page(n, f"/jobs/{job}"), "slices without pictures")
 
 
 def search(folder, things):

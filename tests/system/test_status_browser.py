@@ -192,13 +192,13 @@ def in_the_browser(folder, things):
 
     # The slices: moved with the keyboard; an update leaves them where they are. The UID is selected where it is copied.
     b.show(f"{url}jobs/1")
-    wait_for("the slices are shown", lambda: b.value("(i => i && i.complete && i.naturalWidth > 50)(document.querySelector('#strip img'))"))
+    wait_for("the slices are shown", lambda: b.value("(s => s && !s.disabled && document.querySelector('#strip img').naturalWidth > 400)(document.getElementById('slice'))"))
     seen = "Math.round(document.getElementById('strip').scrollLeft / document.getElementById('strip').clientWidth) + 1"
-    first, last = b.value(seen), b.value("+document.getElementById('slice').max")
+    first, last, total = b.value(seen), b.value("+document.getElementById('slice').max"), b.value("+document.getElementById('slice').dataset.total")
     check(1 < first < last == b.value("(i => i.naturalWidth / i.naturalHeight)(document.querySelector('#strip img'))"), f"{first} of {last}")
     b.value("document.getElementById('slice').focus()")
     b.key("ArrowRight")
-    wait_for("the next slice", lambda: b.value(seen) == first + 1 and f"{first + 1} of {last}" in b.text())
+    wait_for("the next slice", lambda: b.value(seen) == first + 1 and f"slice {(2 * first + 1) * total // (2 * last) + 1} of {total}, at " in b.text())
     clock = b.value("document.getElementById('clock').textContent")
     wait_for("an update", lambda: b.value("document.getElementById('clock').textContent") != clock)
     check(b.value(seen) == first + 1 and b.value("document.activeElement.id") == "slice", "an update moved it")

@@ -3,7 +3,7 @@
  * and the scroll position stay. Nothing is built here: what is shown is the server's own page. */
 "use strict";
 (function () {
-	var EVERY = 3000, timer = null, paused = false, failures = 0;
+	var EVERY = 3000, timer = null, paused = false, failures = 0, asked = 0;
 	var button = document.getElementById("pause");
 
 	function later() {
@@ -18,7 +18,7 @@
 
 	/* One section, with what a person has opened or stands on. */
 	function exchange(old, now) {
-		var open = keys(old, "details[open][id]"), active = document.activeElement, slice = shown();
+		var open = keys(old, "details[open][id]"), active = document.activeElement;
 		var focus = active && old.contains(active) ? active.id : "";
 
 		old.querySelectorAll("select[id]").forEach(function (s) { /* what was chosen */
@@ -34,7 +34,10 @@
 		});
 		if (focus && document.getElementById(focus))
 			document.getElementById(focus).focus({ preventScroll: true });
-		turn(slice);
+		if (now.id === "slices") {
+			middle();
+			look();
+		}
 	}
 
 	/* ---- the slices of a case: a row of squares, of which one is seen ---- */
@@ -44,9 +47,13 @@
 		return strip && strip.clientWidth ? Math.round(strip.scrollLeft / strip.clientWidth) + 1 : 0;
 	}
 
-	function label() {
-		var slider = document.getElementById("slice");
-		document.getElementById("slice-of").textContent = slider.value + " of " + slider.max;
+	function label() { /* which of all slices it is (thumbnail_slice_at()), and how far from the first */
+		var slider = document.getElementById("slice"), total = +slider.dataset.total, step = +slider.dataset.step;
+		var at = Math.floor((2 * slider.value - 1) * total / (2 * slider.max));
+		var text = "slice " + (at + 1) + " of " + total + (step > 0 ? ", at " + (at * step).toFixed(1) + " mm" : "");
+
+		slider.setAttribute("aria-valuetext", text);
+		document.getElementById("slice-of").textContent = slider.disabled ? "being made" : text;
 	}
 
 	function turn(slice) {
@@ -55,7 +62,7 @@
 		if (!strip || !slice)
 			return;
 		slider.value = slice;
-		strip.scrollLeft = (slider.value - 1) * strip.clientWidth;
+		strip.scrollLeft = slider.disabled ? 0 : (slider.value - 1) * strip.clientWidth;
 		label();
 	}
 
@@ -65,12 +72,34 @@
 			turn(slider.value);
 	}
 
+	/* Until the slices are made, their address gives the thumbnail: ask again. */
+	function look() {
+		var img = document.querySelector("#strip img"), slider = document.getElementById("slice"), now = slider && slider.value;
+
+		if (!img || !img.complete)
+			return;
+		slider.disabled = img.naturalWidth !== slider.max * img.naturalHeight;
+		slider.value = now;
+		turn(now);
+		if (!img.naturalWidth)
+			document.getElementById("slice-of").textContent = "not available";
+		else if (slider.disabled && asked < 200)
+			setTimeout(function () { img.src = img.src.split("?")[0] + "?again=" + (asked += 1); }, 700);
+	}
+
+	["load", "error"].forEach(function (what) {
+		document.addEventListener(what, function (e) {
+			if (e.target.parentNode && e.target.parentNode.id === "strip")
+				look();
+		}, true);
+	});
+
 	document.addEventListener("input", function (e) {
 		if (e.target.id === "slice")
 			turn(e.target.value);
 	});
 	document.addEventListener("scroll", function (e) {
-		if (e.target.id !== "strip")
+		if (e.target.id !== "strip" || document.getElementById("slice").disabled)
 			return;
 		document.getElementById("slice").value = shown();
 		label();
@@ -110,9 +139,12 @@
 		if (keys(now, "section[id]").join() !== keys(document, "main section[id]").join()) {
 			document.getElementById("main").replaceWith(document.importNode(now, true));
 			middle();
+			look();
 		} else {
 			now.querySelectorAll("section[id]").forEach(function (section) {
 				var old = document.getElementById(section.id);
+				if (old.dataset.of && old.dataset.of === section.dataset.of)
+					return; /* slices: what the picture shows is the same */
 				if (plain(old) !== plain(section))
 					exchange(old, document.importNode(section, true));
 			});
@@ -139,7 +171,7 @@
 	}
 
 	document.documentElement.classList.add("scripted");
-	window.addEventListener("load", middle);
+	window.addEventListener("load", function () { middle(); look(); });
 	button.hidden = false;
 	button.addEventListener("click", function () {
 		paused = !paused;
