@@ -275,15 +275,6 @@ const struct scanner_conf *config_scanner_named(const struct config *c, const ch
 
 /* ---- --set and descriptions ---- */
 
-/* List the keys that --set can set: those after name and kind. */
-static void list_keys(const struct config_section *section, char *ret_text, size_t size)
-{
-	size_t n = 0;
-
-	for (size_t i = 2; i < section->n_keys && n < size; i++)
-		n += (size_t)snprintf(ret_text + n, size - n, "%s%s", i > 2 ? ", " : "", section->keys[i].name);
-}
-
 int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
 {
 	const struct config_section *section = config_section_of(&config_sections[SECTION_PROTOCOLS], p);
@@ -298,7 +289,7 @@ int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
 	key = config_key_find(section, name);
 	other = key ? NULL : config_section_with(section, name);
 	nearest_hint(key ? NULL : config_key_nearest(section, name), hint);
-	list_keys(section, allowed, sizeof(allowed));
+	config_keys_list(section, 2, allowed, sizeof(allowed)); /* after name and kind */
 	if (other)
 		return err_set(err, EINVAL, "key '%s': only protocols of kind %s have it, and '%s' is of kind %s%s; allowed: %s",
 			       name, kind_with(other)->name, p->name, kind_with(section)->name, hint, allowed);

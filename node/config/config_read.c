@@ -15,9 +15,11 @@
 #include "node/config/config_value.h"
 #include "node/config/kind.h"
 
+enum { CONFIG_KEYS_TEXT = 1000 }; /* bytes for the names of all keys of a section; those of node are about 700 */
+
 void config_problem(struct config_reader *r, const char *file, int line, const char *fmt, ...)
 {
-	char text[1024];
+	char text[CONFIG_KEYS_TEXT + 700]; /* a path of 300 bytes, a key of 64, an entry's name, a suggestion */
 	size_t n;
 	va_list ap;
 
@@ -154,11 +156,9 @@ static void problem_unknown(struct config_reader *r, const config_setting_t *set
 {
 	struct config_place place = place_of(r, setting);
 	const char *near = config_key_nearest(section, config_setting_name(setting));
-	char keys[512], hint[NEAREST_HINT];
-	size_t n = 0;
+	char keys[CONFIG_KEYS_TEXT], hint[NEAREST_HINT];
 
-	for (size_t i = 0; i < section->n_keys && n < sizeof(keys); i++)
-		n += (size_t)snprintf(keys + n, sizeof(keys) - n, "%s%s", i ? ", " : "", section->keys[i].name);
+	config_keys_list(section, 0, keys, sizeof(keys));
 	config_problem(r, place.file, place.line, "key '%.64s' of %s is not known%s; allowed: %s", config_setting_name(setting),
 		       of, nearest_hint(near, hint), keys);
 }

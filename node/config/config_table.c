@@ -4,6 +4,7 @@
  */
 #include "node/config/config_table.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "node/base/log.h" /* syslog levels and facilities */
@@ -646,4 +647,23 @@ static const char *key_name(const void *ctx, size_t i)
 const char *config_key_nearest(const struct config_section *section, const char *word)
 {
 	return nearest_word(word, key_name, section);
+}
+
+void config_keys_list(const struct config_section *section, size_t first, char *ret_text, size_t size)
+{
+	static const char rest[] = ", ... (tomonode check --describe)";
+	size_t n = 0, all = 1;
+
+	for (size_t i = first; i < section->n_keys; i++)
+		all += strlen(section->keys[i].name) + (i > first ? 2 : 0);
+	ret_text[0] = '\0';
+	for (size_t i = first; i < section->n_keys; i++) {
+		const char *name = section->keys[i].name;
+
+		if (all > size && n + strlen(name) + sizeof(rest) + 2 > size) {
+			snprintf(ret_text + n, size - n, "%s", rest);
+			return;
+		}
+		n += (size_t)snprintf(ret_text + n, size - n, "%s%s", i > first ? ", " : "", name);
+	}
 }

@@ -92,5 +92,8 @@ const struct config_section *config_section_with(const struct config_section *se
 const struct config_key *config_key_find(const struct config_section *section, const char *name); /* NULL: none */
 /* Return the name of the key of the section most similar to `word`, or NULL. */
 const char *config_key_nearest(const struct config_section *section, const char *word);
+/* List the names of the keys from the index `first` on, separated by commas; the text says where the reference is if they do not
+ * fit. size: at least 40. */
+void config_keys_list(const struct config_section *section, size_t first, char *ret_text, size_t size);
 
 #endif
