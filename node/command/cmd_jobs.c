@@ -136,6 +136,32 @@ static void end(struct jobs_command *c)
 	c->config = config_free(c->config);
 }
 
+/* No node has run with this spool; in the commands other than list every job number is unknown then. */
+static bool no_journal(const struct jobs_command *c)
+{
+	return !c->journal && !c->journal_error.code;
+}
+
+static void explain_no_journal(const struct jobs_command *c, char *ret_text, size_t size)
+{
+	snprintf(
+		ret_text, size,
+		"%s has no journal: no node has run with this spool, or your node uses another one (configuration read: %s; give "
+		"that of your node with -c FILE)",
+		c->config->node.spool, c->config->path[0] ? c->config->path : "the embedded defaults alone");
+}
+
+/* Print that the journal has no job of this number; CODE_NOT_FOUND. */
+static int no_job(const struct jobs_command *c)
+{
+	char text[1300];
+
+	if (!no_journal(c))
+		return options_fail(&c->o, CODE_NOT_FOUND, "no job %lld in %s", (long long)c->id, c->config->node.spool);
+	explain_no_journal(c, text, sizeof(text));
+	return options_fail(&c->o, CODE_NOT_FOUND, "no job %lld: %s", (long long)c->id, text);
+}
+
 /* Parse the options; load configuration, journal and jobs. CODE_OK; or with *ret_stop true the exit code, after printing the
  * error. */
 static int begin(struct jobs_command *c, const struct command_spec *spec, int argc, char **argv, bool *ret_stop)
@@ -198,6 +224,8 @@ static void find_problems(const struct jobs_command *c, struct node_facts *facts
 	struct err err = {0};
 
 	node_facts_of_spool(c->config, clock_wall(), facts);
+	if (no_journal(c) && access(c->config->node.spool, F_OK) < 0 && errno == ENOENT)
+		facts->disk_error[0] = '\0'; /* the node's first start creates the folder */
 	facts->expect_running = c->journal || c->journal_error.code;
 	snprintf(facts->journal_error, sizeof(facts->journal_error), "%.299s", c->journal_error.msg);
 	if (c->journal && node_facts_of_journal(c->journal, facts, &err) < 0)
@@ -249,7 +277,7 @@ static void print_list(const struct jobs_command *c, const json_t *all, const st
 		       const struct node_problems *problems, const struct list_pilots *pilots)
 {
 	const struct node_cluster *cluster = &facts->from_manager.cluster;
-	char text[300];
+	char text[1300];
 
 	if (c->journal || !c->journal_error.code)
 		job_report_print_list(stdout, json_object_get(all, "jobs"), json_object_get(all, "unassigned"),
@@ -261,11 +289,10 @@ static void print_list(const struct jobs_command *c, const json_t *all, const st
 	if (facts->runs && c->config->cluster.port > 0)
 		printf("\n%s\n", text);
 	print_problems(problems);
-	if (!c->journal && !c->journal_error.code)
-		fprintf(stderr,
-			"tomonode list: %s has no journal: no node has run with this spool, or your node uses another one "
-			"(configuration read: %s; give that of your node with -c FILE)\n",
-			c->config->node.spool, c->config->path[0] ? c->config->path : "the embedded defaults alone");
+	if (no_journal(c)) {
+		explain_no_journal(c, text, sizeof(text));
+		fprintf(stderr, "tomonode list: %s\n", text);
+	}
 }
 
 int cmd_list(int argc, char **argv)
@@ -335,7 +362,7 @@ int cmd_show(int argc, char **argv)
 		return code;
 	delivery_queue_update(&c.jobs);
 	v = jobs_find(&c.jobs, c.id);
-	code = v ? show(&c, v) : options_fail(&c.o, CODE_NOT_FOUND, "no job %lld in %s", (long long)c.id, c.config->node.spool);
+	code = v ? show(&c, v) : no_job(&c);
 	end(&c);
 	return code;
 }
@@ -351,7 +378,7 @@ static int append_request(struct jobs_command *c, enum job_event event, json_t *
 
 	if (!jobs_find(&c->jobs, c->id)) {
 		json_decref(detail);
-		return options_fail(&c->o, CODE_NOT_FOUND, "no job %lld in %s", (long long)c->id, c->config->node.spool);
+		return no_job(c);
 	}
 	ret = event_append(c->journal, c->id, event, detail, clock_wall(), &err);
 	if (ret == -ESTALE)
@@ -405,7 +432,7 @@ int cmd_retry(int argc, char **argv)
 	if (stop)
 		return code;
 	v = jobs_find(&c.jobs, c.id);
-	code = v ? retry(&c, v) : options_fail(&c.o, CODE_NOT_FOUND, "no job %lld in %s", (long long)c.id, c.config->node.spool);
+	code = v ? retry(&c, v) : no_job(&c);
 	end(&c);
 	return code;
 }
@@ -448,7 +475,7 @@ int cmd_redo(int argc, char **argv)
 	if (stop)
 		return code;
 	v = jobs_find(&c.jobs, c.id);
-	code = v ? redo(&c, v) : options_fail(&c.o, CODE_NOT_FOUND, "no job %lld in %s", (long long)c.id, c.config->node.spool);
+	code = v ? redo(&c, v) : no_job(&c);
 	end(&c);
 	return code;
 }
