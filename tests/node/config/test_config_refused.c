@@ -40,8 +40,7 @@ static void test_bad_values(void **state)
 		{"node = {\n\n prot = 104; };", "t.conf:3: key 'prot' of node is not known, did you mean 'port'?",
 		 "allowed: aet, bind"},
 		{"node = { zzzzzzzz = 104; };", "t.conf:1: key 'zzzzzzzz' of node is not known; allowed: aet", ""},
-		{"node = { zzzzzzzz = 104; };", "t.conf:1: key 'zzzzzzzz'",
-		 ", sandbox, user"}, /* the list was cut off */
+		{"node = { zzzzzzzz = 104; };", "t.conf:1: key 'zzzzzzzz'", ", sandbox, user"}, /* the list was cut off */
 		{"nod = { };", "t.conf:1: section 'nod' is not known, did you mean 'node'?", "protocols"},
 		{"node = 5;", "t.conf:1: section 'node': 5; allowed: a group in { }", ""},
 		{"node = \"a\\nb\";", "t.conf:1: section 'node': \"a?b\"; allowed: a group in { }",
