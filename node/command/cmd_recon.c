@@ -288,8 +288,12 @@ static int check_protocols(const struct recon *r)
 
 static void note_refusal(struct recon *r, int code, const char *who, const char *reason)
 {
+	const char *name = file_name(who);
+	size_t n = strlen(name);
 	char what[PATH_MAX]; /* JSON must be UTF-8, a file name may be any bytes */
 
+	if (n > 0 && !strncmp(reason, name, n) && !strncmp(reason + n, ": ", 2)) /* the name once */
+		reason += n + 2;
 	snprintf(what, sizeof(what), "%s", who);
 	err_clean(what);
 	fprintf(stderr, "tomonode recon: %s: %s\n", what, reason);
@@ -505,6 +509,19 @@ static int import_interfile(struct recon *r, char ***paths)
 	return -1;
 }
 
+/* Print that the files have nothing to reconstruct, and which of them may be meant. */
+static int no_case(const struct recon *r, char *const *paths)
+{
+	size_t n = interfile_cases_beneath(paths);
+	char hint[100] = "";
+
+	if (n > 0)
+		snprintf(hint, sizeof(hint), "; %zu Interfile header%s there: name the .hs file%s", n, n == 1 ? " is" : "s are",
+			 plural(n));
+	return options_fail(&r->o, CODE_INPUT, "neither projections nor sinograms in %zu file%s (%zu of them not DICOM)%s",
+			    r->list->n_files, plural(r->list->n_files), r->list->n_other, hint);
+}
+
 static int run(struct recon *r, char **paths)
 {
 	struct device *dev = NULL;
@@ -531,8 +548,7 @@ static int run(struct recon *r, char **paths)
 	for (size_t i = 0; i < r->list->n_refused; i++)
 		note_refusal(r, CODE_INPUT, r->list->refused[i].path, r->list->refused[i].reason);
 	if (r->list->n == 0 && json_array_size(r->refused) == 0)
-		return options_fail(&r->o, CODE_INPUT, "neither projections nor sinograms in %zu file%s (%zu of them not DICOM)",
-				    r->list->n_files, plural(r->list->n_files), r->list->n_other);
+		return no_case(r, paths);
 	if (r->interfile.n == 0)
 		options_note_folder(&r->o, r->out_dir);
 	if (device_names_open(r->device ? r->device : r->config->node.device, &dev, &err) < 0)

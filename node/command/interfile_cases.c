@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +56,20 @@ size_t interfile_cases_count(char *const *paths)
 
 	for (; *paths; paths++)
 		n += is_header(*paths);
+	return n;
+}
+
+size_t interfile_cases_beneath(char *const *paths)
+{
+	FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	FTSENT *entry;
+	size_t n = 0;
+
+	if (!fts)
+		return 0;
+	while ((entry = fts_read(fts)))
+		n += entry->fts_info == FTS_F && is_header(entry->fts_path);
+	fts_close(fts);
 	return n;
 }
 

@@ -29,6 +29,8 @@ struct interfile_cases {
 
 /* Return the number of Interfile headers among the paths. */
 size_t interfile_cases_count(char *const *paths);
+/* Return the number of files beneath the folders among the paths, and of the paths, that are Interfile headers. */
+size_t interfile_cases_beneath(char *const *paths);
 /* Import the headers among the paths. refuse(ctx, header, err) is called for one that is not imported, note(ctx, header, text)
  * with what was assumed. */
 int interfile_cases_import(struct interfile_cases *c, char *const *paths, const char *out_dir,

@@ -111,6 +111,12 @@ expect 8 "$TOMONODE" recon -o "$work/none" "$work/absent.dcm"
 err_has "absent.dcm: No such file"
 expect 2 "$TOMONODE" recon --set foo=1 -o "$work/none" "$work"
 err_has "compression, description"
+mkdir "$work/scans"
+cp "$TOMONODE_SOURCE"/docs/samples/pet/*.hs "$work/scans"
+expect 4 "$TOMONODE" recon -o "$work/none" "$work/scans"
+err_has "(2 of them not DICOM); 2 Interfile headers are there: name the .hs files"
+expect 4 "$TOMONODE" recon --attribute Radionuclide=F18 -o "$work/none" "$work/scans/emission.hs"
+err_has "tomonode recon: $work/scans/emission.hs: cannot open "
 [ ! -e "$work/none" ] || fail "what was refused has written something"
 
 # check
