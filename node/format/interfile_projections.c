@@ -195,6 +195,23 @@ static int read_segments(struct interfile_parser *p, const int *place)
 		       : err_set(p->err, EBADMSG, "%zu planes in all segments; at most %d are supported", sum, PLANES_MAX);
 }
 
+/* Refuse more bins than the scanner has without arc correction: if the data are arc-corrected and the header does not say so, the
+ * bins would be at wrong distances. 0 and negative numbers: not known. */
+static int check_bins(const struct interfile_parser *p)
+{
+	int most = 0, rc;
+
+	rc = interfile_line_int(&p->lines, "maximumnumberofnon-arc-correctedbins", 0, -INTERFILE_SIDE_MAX, INTERFILE_SIDE_MAX,
+				&most, p->err);
+	if (rc < 0 || p->f->m.arc_corrected || most <= 0 || p->f->m.n_radial <= most)
+		return rc < 0 ? rc : 0;
+	return err_set(
+		p->err, EBADMSG,
+		"matrix size [1] := %d, but Maximum number of non-arc-corrected bins := %d, and applied corrections does not "
+		"list \"arc correction\": one of the three is wrong",
+		p->f->m.n_radial, most);
+}
+
 static int read_scanner(struct interfile_parser *p)
 {
 	const struct interfile_lines *l = &p->lines;
@@ -216,6 +233,9 @@ static int read_scanner(struct interfile_parser *p)
 	    (rc = interfile_line_number(l, "viewoffset(degrees)", 0, -360, 360, &p->f->m.angle_offset, p->err)) < 0)
 		return rc;
 	s->radius = diameter / 2;
+	rc = check_bins(p);
+	if (rc < 0)
+		return rc;
 	rc = interfile_line_length(l, "effectivecentralbinsize", 0, INTERFILE_TINY, INTERFILE_LENGTH_MAX, &s->bin, p->err);
 	if (rc == 0)
 		rc = interfile_line_length(l, "defaultbinsize", 0, 0, INTERFILE_LENGTH_MAX, &s->bin, p->err);
@@ -386,6 +406,34 @@ static int fill_scanner(const struct interfile *f, struct michelogram *m, const 
 	return 0;
 }
 
+/* Without arc correction an angle is one of detectors / 2, or the mean of several neighbouring ones. */
+static int check_views(const struct michelogram *m, struct err *err)
+{
+	if (m->arc_corrected || m->scanner.detectors % (2 * m->n_angles) == 0)
+		return 0;
+	return err_set(
+		err, EBADMSG,
+		"matrix size of the views := %d does not fit Number of detectors per ring := %d: applied corrections does not "
+		"list \"arc correction\", and without it half of the detectors is a multiple of the views",
+		m->n_angles, m->scanner.detectors);
+}
+
+/* The segment of the direct planes has the differences -n to n: in another one all planes would be tilted. */
+static int check_direct(const struct michelogram *m, struct err *err)
+{
+	for (int i = 0; i < m->n_segments; i++) {
+		const struct michelogram_segment *s = &m->segments[i];
+
+		if (s->first <= 0 && s->last >= 0 && s->first != -s->last)
+			return err_set(
+				err, EBADMSG,
+				"segment %d: minimum ring difference per segment := %d, maximum ring difference per segment "
+				":= %d; with 0 between them, the minimum must be minus the maximum",
+				i, s->first, s->last);
+	}
+	return 0;
+}
+
 int interfile_complete(struct interfile *f, const struct scanner_conf *known, struct err *err)
 {
 	size_t size = (size_t)f->m.n_segments * sizeof(*f->m.segments);
@@ -401,6 +449,10 @@ int interfile_complete(struct interfile *f, const struct scanner_conf *known, st
 	rc = fill_scanner(f, &m, known, err);
 	if (rc == 0 && f->no_differences)
 		rc = known_differences(&m, known, err);
+	if (rc == 0)
+		rc = check_views(&m, err);
+	if (rc == 0)
+		rc = check_direct(&m, err);
 	if (rc == 0)
 		rc = interfile_tof_complete(&m, known, err);
 	if (rc == 0)

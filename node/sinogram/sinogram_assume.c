@@ -62,6 +62,7 @@ int sinogram_assume(struct sinogram_source *s, struct sinogram_assumption *a, st
 	const bool pet = s->format->header == INTERFILE_PROJECTIONS;
 	struct sinogram_assumed *to = s->conf->assumed;
 	struct pet_facts f;
+	char note[300];
 	int rc = read_facts(s, &f, err);
 
 	if (rc < 0)
@@ -94,6 +95,9 @@ int sinogram_assume(struct sinogram_source *s, struct sinogram_assumption *a, st
 		add_sentence(to, "The duration of the acquisition is not in the data: 1 s is assumed, and the values are "
 				 "counts.");
 	}
+	sinogram_note_corrections(&s->stream[SINOGRAM_EMISSION].header, note, sizeof(note));
+	if (note[0])
+		add_sentence(to, note);
 	s->conf = &a->conf;
 	return 0;
 }

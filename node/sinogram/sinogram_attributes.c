@@ -3,7 +3,6 @@
  * `like`; times and position that `like` lacks come from the Interfile header; values of `set` replace both. Attributes that
  * describe a reconstructed image (corrections, calibration, decay) are copied only if `like` is a sinogram object.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -255,21 +254,43 @@ static void fill_anonymous(const struct sinogram_source *s, struct item_writer *
 	item_put_text(w, TAG_STUDY_INSTANCE_UID, uid);
 }
 
+static const struct {
+	const char *part, *term;
+} corrections[] = {{"attenuation", "ATTN"}, {"normali", "NORM"}, {"random", "RAN"}, {"scatter", "SCAT"}, {"dead", "DTIM"}};
+
 /* Write the header's names of corrections as values of CorrectedImage. Decay is not among them, because it requires a factor. */
 static void fill_corrected(const struct interfile *h, struct item_writer *w)
 {
-	static const struct {
-		const char *part, *term;
-	} terms[] = {{"attenuation", "ATTN"}, {"normali", "NORM"}, {"random", "RAN"}, {"scatter", "SCAT"}, {"dead", "DTIM"}};
-	char lower[sizeof(h->corrections)], list[64] = "";
+	char list[64] = "";
 
-	for (size_t i = 0; i < sizeof(lower); i++)
-		lower[i] = (char)tolower((unsigned char)h->corrections[i]);
-	for (size_t i = 0; i < sizeof(terms) / sizeof(terms[0]); i++)
-		if (strstr(lower, terms[i].part))
-			snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", list[0] ? "\\" : "", terms[i].term);
+	for (size_t i = 0; i < sizeof(corrections) / sizeof(corrections[0]); i++)
+		if (strcasestr(h->corrections, corrections[i].part))
+			snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", list[0] ? "\\" : "",
+				 corrections[i].term);
 	if (list[0])
 		item_put_text(w, TAG_CORRECTED_IMAGE, list);
+}
+
+void sinogram_note_corrections(const struct interfile *h, char *ret, size_t size)
+{
+	char unknown[101] = "", word[sizeof(h->corrections)];
+	size_t n = 0;
+
+	for (const char *at = h->corrections; *at; at += strcspn(at, ","), at += *at == ',') {
+		bool known = false;
+
+		snprintf(word, sizeof(word), "%.*s", (int)strcspn(at, ","), at);
+		for (size_t i = 0; i < sizeof(corrections) / sizeof(corrections[0]); i++)
+			known = known || strcasestr(word, corrections[i].part);
+		if (!known && n < sizeof(unknown))
+			n += (size_t)snprintf(unknown + n, sizeof(unknown) - n, "%s%s", n ? ", " : "", word);
+	}
+	ret[0] = '\0';
+	if (unknown[0])
+		snprintf(ret, size,
+			 "\"%s\" in applied corrections is not known and ignored; known: arc correction, attenuation, "
+			 "normalisation, randoms, scatter, dead time.",
+			 unknown);
 }
 
 static void fill_from_header(const struct interfile *h, struct item_writer *w)

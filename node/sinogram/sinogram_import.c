@@ -174,6 +174,7 @@ static int check_geometry(struct sinogram_source *s, const struct scanner_conf *
 		return 0; /* headers of line integrals are complete */
 	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
 		struct sinogram_stream *stream = &s->stream[role];
+		const char *header = s->conf->header[role];
 		int rc = stream->present ? interfile_complete(&stream->header, known, &open) : 0;
 
 		if (rc == -ENOKEY) {
@@ -182,7 +183,8 @@ static int check_geometry(struct sinogram_source *s, const struct scanner_conf *
 			return 0; /* the configuration of the node may contain the missing values */
 		}
 		if (rc < 0)
-			return err_set(err, open.code, "%s: %s", sinogram_role_name((enum sinogram_role)role), open.msg);
+			return err_set(err, open.code, "%s%s%s: %s", header ? file_name(header) : "", header ? ", " : "",
+				       sinogram_role_name((enum sinogram_role)role), open.msg);
 		if (stream->present && role != (int)s->format->first)
 			rc = sinogram_same_bins(&s->stream[s->format->first].header, &stream->header, (enum sinogram_role)role,
 						err);
@@ -267,6 +269,16 @@ static void note_order(struct sinogram_source *s)
 		 n ? " " : "", order);
 }
 
+static void note_corrections(struct sinogram_source *s)
+{
+	size_t n = strlen(s->notes);
+	char note[300];
+
+	sinogram_note_corrections(&s->stream[SINOGRAM_EMISSION].header, note, sizeof(note));
+	if (note[0])
+		snprintf(s->notes + n, sizeof(s->notes) - n, "%s%s", n ? " " : "", note);
+}
+
 static int open_like(struct sinogram_source *s, struct err *err)
 {
 	int rc = s->conf->like ? dicom_open(s->conf->like, &s->like, err) : 0;
@@ -318,6 +330,7 @@ static int write_source(struct sinogram_source *s, size_t *ret_n_objects, struct
 	int rc = open_like(s, err);
 
 	note_order(s);
+	note_corrections(s);
 	if (rc == 0)
 		rc = make_seed(s, err);
 	if (rc == 0 && conf->assumed)

@@ -126,5 +126,7 @@ int sinogram_write_objects(struct sinogram_source *s, size_t *ret_n_objects, str
 int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role, struct item_writer *root);
 /* Write a sentence for each missing value that a reconstruction needs. */
 void sinogram_warnings(const struct dicom_item *root, const struct sinogram_source *s, char *ret, size_t size);
+/* Write a sentence about the names in "applied corrections" that do not become Corrected Image; "": none. */
+void sinogram_note_corrections(const struct interfile *h, char *ret, size_t size);
 
 #endif

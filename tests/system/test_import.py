@@ -150,7 +150,7 @@ def made_header(path, number, size, order, by_view):
              f"matrix axis label [2] := {second[0]}", f"!matrix size [2] := {second[1]}",
              "matrix axis label [1] := tangential coordinate", f"!matrix size [1] := {bins}",
              "minimum ring difference per segment := {-1, 2}", "maximum ring difference per segment := {1, 2}",
-             "Number of rings := 3", "Number of detectors per ring := 48", "Inner ring diameter (cm) := 20",
+             "Number of rings := 3", "Number of detectors per ring := 42", "Inner ring diameter (cm) := 20",
              "Distance between rings (cm) := 0.5", "Default bin size (cm) := 0.3", "!END OF INTERFILE :=")
     with open(path, "w", encoding="ascii", newline="\r\n") as f:
         f.write("\n".join(lines))
@@ -243,7 +243,7 @@ def rewritten(folder, failures):
                 for number, vr, value in elements:
                     ours.add_new(number, vr, value)
             ds.save_as(os.path.join(out, f"{i}.dcm"), write_like_original=False)
-        tools.run("export", "-o", os.path.join(folder, "back.hs"), out)
+        tools.run("export", "--force", "-o", os.path.join(folder, "back.hs"), out)
         with open(os.path.join(folder, "back.s"), "rb") as f:
             tools.check(f.read() == data, f"{name}: not the same bytes", failures)
 

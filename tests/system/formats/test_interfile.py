@@ -89,6 +89,33 @@ def complete(folder, header):
     check(not os.path.exists(os.path.join(folder, "two")), "what was refused has left a folder")
 
 
+def contradictions(folder, header):
+    """Geometry that cannot be is refused with keys, values and the file; an unknown correction is named."""
+    with open(header, encoding="ascii") as f:
+        good = f.read()
+    bins, views = (int(re.search(rf"matrix size \[{k}\] := (\d+)", good).group(1)) for k in (1, 2))
+    detectors = int(re.search(r"detectors per ring := (\d+)", good).group(1))
+    plain = re.sub("applied corrections := .*", "applied corrections := {None}", good)
+    most = "Maximum number of non-arc-corrected bins := "
+    cases = ((re.sub(f"{most}.*", f"{most}{bins - 1}", plain), ("matrix size [1] := %d," % bins, f"{most}{bins - 1}")),
+             (plain.replace(f"per ring := {detectors}", f"per ring := {2 * views + 2}"), (f":= {views} ", f"per ring := {2 * views + 2}:")),
+             (re.sub(r"(minimum ring difference per segment := {) *-\d+", r"\1 0", good), ("minimum ring difference per segment := 0,",)))
+    for text, words in cases:
+        with open(path := os.path.join(folder, "hs", "wrong.hs"), "w", encoding="ascii") as f:
+            f.write(text)
+        done = tools.run("import", path, "-o", os.path.join(folder, "wrong"), ok=(4,))
+        for word in (*words, "wrong.hs"):
+            check(word in done.stderr, f"'{word}' is not in: {done.stderr}")
+    with open(path, "w", encoding="ascii") as f:
+        f.write(re.sub("applied corrections := .*", "applied corrections := {arc correction, atenuation}", good))
+    _, objects, said = recon(os.path.join(folder, "unknown"), path)
+    for where in (said, objects[0].DerivationDescription):
+        check('"atenuation" in applied corrections is not known' in where, where)
+    check("ATTN" not in objects[0].CorrectedImage, objects[0].CorrectedImage)
+    done = tools.run("import", path, "-o", os.path.join(folder, "named"))
+    check('"atenuation" in applied corrections is not known' in done.stderr, done.stderr)
+
+
 def beams(folder):
     lines = os.path.join(folder, "lines.hs")
     tools.run("simulate", "parallel", "--phantom", "head", "--size", "32", "--angles", "24", "--slices", "1", "-o", os.path.join(folder, "scan"))
@@ -108,6 +135,7 @@ def main():
         assumed(folder, bare)
         quantity(folder, bare)
         complete(folder, header)
+        contradictions(folder, header)
         beams(folder)
     print("Interfile: reconstructed as if imported; what is assumed is said")
 

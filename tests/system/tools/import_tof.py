@@ -84,7 +84,7 @@ def of_stir(folder, failures):
         expected = [tof.TOF, tof.WIDTH_PS * C2, tof.FWHM_PS * C2 / (2 * np.sqrt(2 * np.log(2))), 0, 107]
         expected += [x for s in STIR_SEGMENTS for x in (*s, tof.planes_of(tof.RINGS, *s))]
         tools.check(np.allclose(geometry, expected, rtol=1e-8), f"STIR {name}: {geometry}", failures)
-        tools.run("export", "-o", os.path.join(folder, "back.hs"), out)
+        tools.run("export", "--force", "-o", os.path.join(folder, "back.hs"), out)
         with open(os.path.join(folder, "back.s"), "rb") as f:
             tools.check(f.read() == data, f"STIR {name}: not exported as it was", failures)
 
