@@ -6,7 +6,7 @@
  * roles are kept, until their last plane.
  * - TOF bins that are added into one (tof_mashing) are added here, in ascending order: the session never has the others.
  * - A correction factor of 0 or below is refused with its place, because it would give a factor that is not a number. The
- * session, which checks every bin anyway, finds all other invalid counts.
+ * session, which checks every bin anyway, finds all other invalid counts; of negative data all are counted for the message.
  */
 #include "node/reconstruct/case_planes.h"
 
@@ -220,6 +220,30 @@ static int check_group(const struct planes *p, int n, struct err *err)
 	return 0;
 }
 
+/* The session has refused data: replace its error, which names the first bin, if bins are negative. Makes all planes again. */
+static void count_negative(struct planes *p, struct thread_pool *pool, struct err *err)
+{
+	size_t negative = 0, bins = plane_bins(p);
+	float least = 0;
+
+	for (p->first = 0; p->first < p->n_planes; p->first += GROUP) {
+		size_t n = (size_t)(p->n_planes - p->first < GROUP ? p->n_planes - p->first : GROUP);
+
+		thread_pool_run(pool, n, make_plane, p);
+		for (size_t i = 0; i < n * bins; i++) {
+			negative += p->group[i] < 0;
+			least = p->group[i] < least ? p->group[i] : least;
+		}
+	}
+	if (negative > 0)
+		err_set(err, EBADMSG,
+			"%zu of %zu bins of the data are negative, the least %g: randoms or scatter were already subtracted, and "
+			"the "
+			"protocol's Poisson model needs counts: give the prompts and --additive, or use a protocol with "
+			"algorithm fbp",
+			negative, (size_t)p->n_planes * bins, (double)least);
+}
+
 /* Pass all planes of a role of the model to the session. done, all: numbers of planes, for the monitor. */
 static int hand_over(struct planes *p, enum pet_role role, struct pet_session *session, struct thread_pool *pool,
 		     const struct monitor *monitor, size_t done, size_t all, struct case_planes_report *report, struct err *err)
@@ -250,6 +274,8 @@ static int hand_over(struct planes *p, enum pet_role role, struct pet_session *s
 			rc = pet_put(session, role, p->first, n, p->group, err);
 		report->seconds_upload += clock_seconds() - made;
 	}
+	if (rc == -EINVAL && role == PET_DATA && !pet_takes_negative(session))
+		count_negative(p, pool, err);
 	if (rc == -EINVAL) { /* the error is about the data: the case is to be held */
 		if (err)
 			err->code = EBADMSG;

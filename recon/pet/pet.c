@@ -157,6 +157,8 @@ int pet_run(struct pet_session *s, const struct monitor *monitor, struct pet_rep
 	if (!(s->counts.factors > 0))
 		return err_set(err, EBADMSG, "sinogram: all factors are 0, so no bin can have counts");
 	report.counts = s->counts.all;
+	if (report.counts < 0)
+		return err_set(err, EBADMSG, "sinogram: the sum of all bins is %g; allowed: above 0", report.counts);
 	if (!(report.counts > 0))
 		return err_set(err, EDOM, "sinogram: no counts: all bins%s of all %d planes are 0",
 			       s->has[PET_FACTORS] ? " with factors above 0" : "", s->expected[PET_DATA]);

@@ -76,7 +76,7 @@ int pet_plan(const struct pet_protocol *p, const struct michelogram *m, enum pet
 	     struct device *dev, struct pet_plan *ret_plan, struct err *err);
 
 enum pet_role {
-	PET_DATA = 1,	/* y: counts, or precorrected data; finite, >= 0 */
+	PET_DATA = 1,	/* y: counts, or precorrected data; finite; >= 0 unless pet_takes_negative() */
 	PET_FACTORS,	/* m: detected fraction of the activity's events: attenuation times efficiency; finite, >= 0. A bin
 			   with m = 0 does not count: its y and b have no effect */
 	PET_BACKGROUND, /* b: expected additional counts: randoms and scatter; finite, >= 0 */
@@ -106,6 +106,9 @@ int pet_open(const struct pet_protocol *p, const struct pet_plan *plan, const st
 	     bool with_background, struct device *dev, struct pet_cache *cache, struct pet_session **ret_session,
 	     struct err *err);
 struct pet_session *pet_close(struct pet_session *s); /* accepts NULL; returns NULL */
+
+/* Whether data (y) may be negative: in filtered backprojection, which has no Poisson model. */
+bool pet_takes_negative(const struct pet_session *s);
 
 /* Copy planes [first, first + n) of a role into the session; data[n][angle][radial], owned by the caller. Plane p of TOF bin k is
  * number k michelogram_planes() + p. Pass each plane of each role announced to pet_open() exactly once, in any order, from any

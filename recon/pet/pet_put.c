@@ -63,15 +63,25 @@ static uint64_t hash_row(const float *row, int n, uint64_t at)
 	return sum;
 }
 
-/* Return the sum of row[begin .. end - 1]; set *bad if a value is negative or not finite. */
-static double add_row(const float *row, int begin, int end, bool *bad)
+bool pet_takes_negative(const struct pet_session *s)
+{
+	return algorithm_info(s->p->algorithm)->filtered;
+}
+
+static float least_allowed(const struct pet_session *s, enum pet_role role)
+{
+	return role == PET_DATA && pet_takes_negative(s) ? -FLT_MAX : 0;
+}
+
+/* Return the sum of row[begin .. end - 1]; set *bad if a value is below `least` or not finite. */
+static double add_row(const float *row, int begin, int end, float least, bool *bad)
 {
 	double sum = 0;
 	int wrong = 0;
 
 #pragma omp simd reduction(+ : sum) reduction(| : wrong)
 	for (int t = begin; t < end; t++) {
-		wrong |= !((row[t] >= 0) & (row[t] <= FLT_MAX));
+		wrong |= !((row[t] >= least) & (row[t] <= FLT_MAX));
 		sum += row[t];
 	}
 	*bad |= wrong;
@@ -82,10 +92,11 @@ static double add_row(const float *row, int begin, int end, bool *bad)
 static void check_row(const struct pet_session *s, enum pet_role role, const float *row, uint64_t at, struct piece *piece)
 {
 	int n = s->layout.scan->n_v;
-	double seen = add_row(row, s->v_first, s->v_end, &piece->bad);
+	float least = least_allowed(s, role);
+	double seen = add_row(row, s->v_first, s->v_end, least, &piece->bad);
 
 	piece->seen += seen;
-	piece->all += seen + add_row(row, 0, s->v_first, &piece->bad) + add_row(row, s->v_end, n, &piece->bad);
+	piece->all += seen + add_row(row, 0, s->v_first, least, &piece->bad) + add_row(row, s->v_end, n, least, &piece->bad);
 	if (role == PET_FACTORS)
 		piece->hash += hash_row(row, n, at);
 }
@@ -121,13 +132,14 @@ static void describe_plane(const struct pet_session *s, enum pet_role role, int 
 static int refuse(const struct pet_session *s, enum pet_role role, int first, int n, const float *data, struct err *err)
 {
 	size_t n_t = (size_t)s->m->n_radial, n_a = (size_t)s->m->n_angles, i = 0, end = (size_t)n * n_a * n_t;
+	float least = least_allowed(s, role);
 	char plane[64];
 
-	while (i < end - 1 && data[i] >= 0 && data[i] <= FLT_MAX)
+	while (i < end - 1 && data[i] >= least && data[i] <= FLT_MAX)
 		i++;
 	describe_plane(s, role, first + (int)(i / (n_a * n_t)), plane, sizeof(plane));
-	return err_set(err, EINVAL, "sinogram: %s of %s, angle %zu, radial bin %zu: %g; allowed: finite, not negative",
-		       role_names[role], plane, i / n_t % n_a, i % n_t, (double)data[i]);
+	return err_set(err, EINVAL, "sinogram: %s of %s, angle %zu, radial bin %zu: %g; allowed: finite%s", role_names[role],
+		       plane, i / n_t % n_a, i % n_t, (double)data[i], least < 0 ? "" : ", not negative");
 }
 
 static int place_of(const struct pet_session *s, int number)
