@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/command/check_route.h"
 
+#include <jansson.h>
 #include <stdio.h>
 
 #include "node/base/exit_code.h"
 #include "node/config/route.h"
 #include "node/reconstruct/case_files.h"
+#include "node/store/event.h"
 
 static void print_facts(const struct route_facts *f)
 {
@@ -30,7 +32,7 @@ static void print_routes(const struct config *c, const struct route_facts *f)
 	}
 }
 
-static size_t print_results(const struct config *c, const struct route_facts *f)
+static void print_results(const struct config *c, const struct route_facts *f)
 {
 	struct route_result list[ROUTE_RESULTS_MAX];
 	size_t n = config_route_results(c, f, list);
@@ -43,37 +45,100 @@ static size_t print_results(const struct config *c, const struct route_facts *f)
 	}
 	if (n == 0)
 		printf("  no result: the case would be held\n");
-	return n;
 }
 
-int check_route(const struct config *c, const char *path, const char *calling)
+static json_t *facts_json(const struct route_facts *f)
+{
+	json_t *o = json_object();
+
+	for (int i = 0; i < ROUTE_FACTS; i++)
+		if (f->value[i][0])
+			json_object_set_new(o, route_fact_names[i], event_json_text(f->value[i]));
+	return o;
+}
+
+/* The same as print_routes(): of a route that is not used the key that does not match, "": a route before it has no continue. */
+static json_t *routes_json(const struct config *c, const struct route_facts *f)
+{
+	json_t *list = json_array();
+	bool ended = false;
+
+	for (size_t i = 0; i < c->n_routes; i++) {
+		const struct route_conf *r = &c->routes[i];
+		const char *key = config_route_mismatch(r, f);
+
+		json_array_append_new(
+			list, json_pack("{s:s, s:b, s:s}", "route", r->name, "used", !key && !ended, "mismatch", key ? key : ""));
+		ended = ended || (!key && !r->continues);
+	}
+	return list;
+}
+
+static json_t *results_json(const struct config *c, const struct route_facts *f)
+{
+	struct route_result list[ROUTE_RESULTS_MAX];
+	size_t n = config_route_results(c, f, list);
+	json_t *results = json_array();
+
+	for (size_t i = 0; i < n; i++) {
+		json_t *to = json_array();
+
+		for (size_t k = 0; k < list[i].destinations.n; k++)
+			json_array_append_new(to, json_string(list[i].destinations.name[k]));
+		json_array_append_new(results, json_pack("{s:s, s:o}", "protocol", list[i].protocol, "destinations", to));
+	}
+	return results;
+}
+
+static json_t *case_json(const struct config *c, const struct route_facts *f, const struct case_files *files)
+{
+	return json_pack("{s:s, s:I, s:o, s:o, s:o, s:o}", "kind", f->kind, "files", (json_int_t)files->n, "first",
+			 event_json_text(files->paths[0]), "values", facts_json(f), "routes", routes_json(c, f), "results",
+			 results_json(c, f));
+}
+
+static void print_case(const struct config *c, const struct route_facts *f, const struct case_files *files, const char *calling)
+{
+	printf("case of kind %s from %s, %zu file%s, the first is %s\n", f->kind, calling[0] ? calling : "no named sender",
+	       files->n, files->n == 1 ? "" : "s", files->paths[0]);
+	print_facts(f);
+	print_routes(c, f);
+	print_results(c, f);
+}
+
+int check_route(const struct options *o, const struct config *c, const char *path, const char *calling)
 {
 	char *const paths[] = {(char *)path, NULL};
 	struct case_list *list = NULL;
 	struct case_facts facts;
 	struct err err = {0};
+	json_t *cases;
 	int code = CODE_OK;
 
-	if (case_list_create(paths, &list, &err) < 0) {
-		fprintf(stderr, "tomonode check: %s\n", err.msg);
-		return CODE_INPUT;
+	if (case_list_create(paths, &list, &err) < 0)
+		return options_fail(o, CODE_INPUT, "%s", err.msg);
+	if (list->n == 0) {
+		case_list_free(list);
+		return options_fail(o, CODE_INPUT, "neither projections nor sinograms in %s", path);
 	}
+	cases = json_array();
 	for (size_t i = 0; i < list->n; i++) {
+		struct route_result results[ROUTE_RESULTS_MAX];
+
 		if (!list->cases[i].kind || case_read_facts(list->cases[i].paths[0], &facts, &err) < 0)
 			continue;
 		snprintf(facts.route.calling, sizeof(facts.route.calling), "%s", calling);
-		printf("case of kind %s from %s, %zu file%s, the first is %s\n", facts.route.kind,
-		       calling[0] ? calling : "no named sender", list->cases[i].n, list->cases[i].n == 1 ? "" : "s",
-		       list->cases[i].paths[0]);
-		print_facts(&facts.route);
-		print_routes(c, &facts.route);
-		if (print_results(c, &facts.route) == 0)
+		if (config_route_results(c, &facts.route, results) == 0)
 			code = CODE_CONFIG;
+		if (o->json)
+			json_array_append_new(cases, case_json(c, &facts.route, &list->cases[i]));
+		else
+			print_case(c, &facts.route, &list->cases[i], calling);
 	}
-	if (list->n == 0) {
-		fprintf(stderr, "tomonode check: neither projections nor sinograms in %s\n", path);
-		code = CODE_INPUT;
-	}
+	if (o->json && options_json(json_pack("{s:b, s:i, s:o, s:O}", "ok", code == CODE_OK, "code", code, "calling",
+					      event_json_text(calling), "cases", cases)) != CODE_OK)
+		code = CODE_FAILED;
+	json_decref(cases);
 	case_list_free(list);
 	return code;
 }

@@ -311,8 +311,6 @@ int cmd_check(int argc, char **argv)
 	}
 	if (id == OPTION_STOP)
 		return o.code;
-	if (routed && o.json)
-		return options_fail(&o, CODE_USAGE, "--route and --json cannot be combined");
 	if (reference) {
 		config_reference(stdout);
 		return fflush(stdout) == 0 ? CODE_OK : CODE_FAILED;
@@ -328,7 +326,7 @@ int cmd_check(int argc, char **argv)
 		    0) /* the failure is not in the configuration's text: no memory, or the path is too long */
 			add_problem(&m, err.msg);
 	} else if (routed) {
-		code = check_route(config, routed, calling);
+		code = check_route(&o, config, routed, calling);
 	} else {
 		check_node(&m, config);
 		check_cluster(config, m.facts->runs, &(struct check_cluster_report){&m, add_problem, add_warning});
@@ -341,7 +339,7 @@ int cmd_check(int argc, char **argv)
 		else
 			print_config(config, &m, verbose);
 	}
-	if (o.json && !routed)
+	if (o.json && (!routed || rc < 0))
 		code = report_json(&m, path, code);
 	json_decref(m.problems);
 	json_decref(m.warnings);

@@ -197,6 +197,13 @@ out_has "route named: not for this case, its study_description is another"
 out_has "no result: the case would be held"
 expect 0 "$TOMONODE" check -c "$work/routes.conf" --route "$work/exam" --calling MG1
 out_has "result: dbt-fbp to pacs"
+expect 0 "$TOMONODE" check -c "$work/routes.conf" --route "$work/exam" --calling MG1 --json
+json_is 'd["ok"] and [c["kind"] for c in d["cases"]] == ["dbt"] and d["cases"][0]["results"][1] == {"protocol": "dbt-fbp", "destinations": ["pacs"]}'
+json_is '[(r["route"], r["used"], r["mismatch"]) for r in d["cases"][0]["routes"]] == [("pets", False, "kind"), ("named", False, "study_description"), ("sent", True, "")]'
+expect 3 "$TOMONODE" check -c "$work/routes.conf" --route "$work/exam" --json
+json_is 'not d["ok"] and d["code"] == 3 and d["cases"][0]["results"] == []'
+expect 3 "$TOMONODE" check -c "$work/bad.conf" --route "$work/exam" --json
+json_is 'd["code"] == 3 and len(d["problems"]) == 2'
 expect 4 "$TOMONODE" check --route "$work/routes.conf"
 
 # The reference in the manual equals the output of check --describe
