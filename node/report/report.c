@@ -288,13 +288,17 @@ static int write_page(const struct report *r, const struct plane_picture *pictur
 int report_make(const struct image_series *s, const struct dicom_item *root, size_t n_objects,
 		const struct report_request *request, struct html *h, struct err *err)
 {
-	struct report r = {.s = s, .root = root, .n_objects = n_objects, .request = request, .suv = report_suv(root, s->units)};
+	struct report r = {.s = s, .root = root, .n_objects = n_objects, .request = request, .suv = NAN, .no_suv = ""};
 	struct plane_picture pictures[PLANES + REPORT_SLICES] = {0};
 	size_t n = s->n[2] < REPORT_SLICES ? (size_t)s->n[2] : REPORT_SLICES;
 	int rc = survey_make(s, !strcmp(report_kind(&r), "PET") ? REACH_PET : REACH, &r.survey, err);
 
 	if (rc < 0)
 		return rc;
+	if (request->suv && !strcmp(s->units, "BQML"))
+		r.suv = request->suv->factor;
+	if (request->suv && strcmp(s->units, "CNTS") != 0)
+		r.no_suv = request->suv->reason;
 	report_unit(s, r.unit, sizeof(r.unit));
 	choose_window(&r);
 	for (int a = 0; a < 3; a++) { /* slice, then the sections at a row and at a column */

@@ -12,14 +12,16 @@
 
 #include "node/base/html.h"
 #include "node/tools/image_series.h"
+#include "node/tools/series_suv.h"
 
 #define REPORT_PLANE_SIDE 512 /* pixels along the longer side of a plane at most, and of a slice of the slider */
 #define REPORT_SLICE_SIDE 256
 #define REPORT_SLICES 48 /* of the slider at most, equally spaced */
 
 struct report_request {
-	bool patient;	   /* write the patient's name, ID, birth date, sex and age, and the accession number */
-	const char *notes; /* sentences about the values that the objects do not contain; "": none */
+	bool patient;		      /* write the patient's name, ID, birth date, sex and age, and the accession number */
+	const char *notes;	      /* sentences about the values that the objects do not contain; "": none */
+	const struct series_suv *suv; /* of the series; NULL: not a PET */
 };
 
 /* Write the report of a series into `h`. root: the header of one of its objects; n_objects: their number. The text is at most

@@ -152,8 +152,13 @@ int report_group_make(const struct report_group *g, const struct report_conf *co
 	struct report_request request = {.patient = conf->patient, .notes = notes};
 	struct dicom_file *header = NULL;
 	struct image_series *s = NULL;
+	struct series_suv suv;
 	int rc = open_series(g, conf, &s, notes, err);
 
+	if (rc == 0 && !g->tomo && !s->ct) {
+		rc = series_suv_read(g->paths, g->n, &suv, err);
+		request.suv = &suv;
+	}
 	if (rc == 0)
 		rc = dicom_open(g->paths[0], &header, err);
 	if (rc == 0)

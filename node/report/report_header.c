@@ -8,10 +8,8 @@
 #include "dicom/object/dicom_tags.h"
 #include "node/base/plural.h"
 #include "node/report/report_internal.h"
-#include "node/sinogram/sinogram.h"
 
-#define TEXT 512	  /* bytes of a value that is shown */
-#define HALF_LIVES_MAX 20 /* from injection to acquisition, as in node/result/pet_result_units.c */
+#define TEXT 512 /* bytes of a value that is shown */
 
 void report_text(const struct dicom_item *root, uint32_t tag, char *ret_text, size_t size)
 {
@@ -69,47 +67,6 @@ void report_unit(const struct image_series *s, char *ret_unit, size_t size)
 			return;
 		}
 	snprintf(ret_unit, size, "%s", s->units);
-}
-
-/* ---- SUV ---- */
-
-/* Compute the moment of injection: a date and time, or a time on the day of the series or the day before. */
-static bool injected_at(const struct pet_facts *f, double start, double *ret_injected)
-{
-	char day[9];
-
-	if (strcspn(f->injected, "+-") != strlen(f->injected))
-		return false; /* with a time zone, which the start need not have */
-	if (pet_facts_moment(f->series_date, f->injected, ret_injected)) {
-		if (*ret_injected > start)
-			*ret_injected -= 86400;
-		return true;
-	}
-	snprintf(day, sizeof(day), "%.8s", f->injected);
-	return strlen(f->injected) > 8 && pet_facts_moment(day, f->injected + 8, ret_injected);
-}
-
-double report_suv(const struct dicom_item *root, const char *units)
-{
-	struct pet_facts f;
-	char decay[17] = "";
-	double start, injected, waited = 0;
-
-	if (strcmp(units, "BQML") != 0)
-		return NAN;
-	pet_facts_read(root, &f);
-	dicom_get_text(root, TAG_DECAY_CORRECTION, decay, sizeof(decay), NULL);
-	if (!(f.weight > 0 && f.dose > 0))
-		return NAN;
-	if (!strcmp(decay, "START")) {
-		if (!(f.half_life > 0) || !pet_facts_moment(f.series_date, f.series_time, &start) ||
-		    !injected_at(&f, start, &injected))
-			return NAN;
-		waited = (start - injected) / f.half_life;
-	} else if (strcmp(decay, "ADMIN") != 0) {
-		return NAN;
-	}
-	return waited >= 0 && waited <= HALF_LIVES_MAX ? 1000 * f.weight / (f.dose * exp2(-waited)) : NAN;
 }
 
 /* ---- facts ---- */
@@ -232,8 +189,12 @@ void report_put_warnings(const struct report *r, struct html *h)
 	report_text(r->root, TAG_LOSSY_IMAGE_COMPRESSION, lossy, sizeof(lossy));
 	if (!strcmp(lossy, "01"))
 		put_sentence(h, "The pixels were compressed with loss (Lossy Image Compression is 01).");
-	if (!strcmp(r->s->units, "BQML") && isnan(r->suv))
-		put_sentence(h, "No SUV: weight, dose, half-life or times are missing, or contradict each other.");
+	if (r->no_suv[0]) {
+		char text[TEXT];
+
+		snprintf(text, sizeof(text), "No SUV: %s.", r->no_suv);
+		put_sentence(h, text);
+	}
 	if (!r->unit[0])
 		put_sentence(h, "The objects do not have a unit of the values.");
 	if (!strcmp(r->s->units, "CNTS"))

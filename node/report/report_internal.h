@@ -16,7 +16,8 @@ struct report {
 	struct plane_window window;
 	const char *window_source; /* constant text: where the window comes from */
 	char unit[48];		   /* for people: "Bq/ml"; "": none */
-	double suv;		   /* SUV (body weight, g/ml) of a value of 1; NaN: cannot be computed */
+	double suv;		   /* SUV (body weight, g/ml) of a value of 1; NaN: unknown, or the values are SUV */
+	const char *no_suv;	   /* why it is unknown; "": it is known, or nobody expects one */
 };
 
 /* report_header.c: what the header says. Write the kind of result ("PET"), and the title of the report. */
@@ -24,8 +25,6 @@ const char *report_kind(const struct report *r);
 void report_title(const struct report *r, char *ret_title, size_t size);
 void report_put_facts(const struct report *r, struct html *h);
 void report_put_warnings(const struct report *r, struct html *h);
-/* Compute the SUV of 1 Bq/ml from weight, dose and times of the header; NaN: one is missing, or they cannot be true. */
-double report_suv(const struct dicom_item *root, const char *units);
 /* Write the unit for people. */
 void report_unit(const struct image_series *s, char *ret_unit, size_t size);
 

@@ -283,6 +283,28 @@ def pet(folder):
     common(report, objects, path, out)
 
 
+def suv(folder):
+    """Where `measure` has no SUV, the report has none either, with the same reason."""
+    out, _ = made(folder, "pet")
+    cases = {"late": (lambda d: setattr(d, "SeriesTime", "%02d%s" % ((int(d.SeriesTime[:2]) + 1) % 24, d.SeriesTime[2:])), "is not before the acquisition"),
+             "attn": (lambda d: setattr(d, "CorrectedImage", [c for c in d.CorrectedImage if c != "ATTN"]), "both ATTN and DECY"),
+             "grams": (lambda d: setattr(d, "PatientWeight", 1000 * float(d.PatientWeight)), "Patient's Weight (0010,1030) is")}
+    for name, (change, reason) in cases.items():
+        changed = os.path.join(folder, name)
+        os.mkdir(changed)
+        for path in glob.glob(os.path.join(out, "*.dcm")):
+            d = pydicom.dcmread(path)
+            change(d)
+            d.save_as(os.path.join(changed, os.path.basename(path)))
+        tomonode("report", "-o", changed + "-report", changed)
+        report = Report(only_report(changed + "-report"))
+        check(not report.row("SUV") and "(SUV" not in report.text, f"{name}: an SUV: {report.row('SUV')}")
+        at = ",".join(re.search(r"patient: (\S+), (\S+), (\S+) mm", report.text).groups())
+        measured = json.loads(tomonode("measure", "--json", "--circle", at + ",10", changed).stdout)["suv"]["left_out"]
+        check(reason in measured and f"No SUV: {measured}." in report.text, f"{name}: measure says '{measured}', the report does not")
+    check("No SUV" not in Report(made(folder, "pet")[1]).text, "a warning although there is an SUV")
+
+
 def ct(folder):
     out, path = made(folder, "parallel")
     report = Report(path)
@@ -439,7 +461,7 @@ def in_browser(t, b, url, kind):
 def main():
     words = sys.argv[1:]
     with tempfile.TemporaryDirectory() as made.folder:
-        for test in (dbt, pet, ct, others, refused, browser):
+        for test in (dbt, pet, suv, ct, others, refused, browser):
             if words and test.__name__ not in words:
                 continue
             folder = os.path.join(made.folder, "test-" + test.__name__)
