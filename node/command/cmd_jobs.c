@@ -327,6 +327,24 @@ int cmd_list(int argc, char **argv)
 	return code;
 }
 
+/* The other results of the instances of a case's first job. */
+static json_t *further_results(const struct jobs_command *c, const struct job_view *v)
+{
+	json_t *list = json_array();
+	char text[CONFIG_NAME_SIZE + REDO_SETTINGS_SIZE];
+
+	for (size_t i = 0; i < c->jobs.n; i++) {
+		const struct job_view *o = c->jobs.list[i];
+
+		if (o->result_of != v->id)
+			continue;
+		result_protocol_text(o, text, sizeof(text));
+		json_array_append_new(list, json_pack("{s:I, s:s, s:o}", "id", (json_int_t)o->id, "state",
+						      job_state_name(o->state), "protocol_text", event_json_text(text)));
+	}
+	return list;
+}
+
 static int show(struct jobs_command *c, const struct job_view *v)
 {
 	struct err err = {0};
@@ -342,8 +360,8 @@ static int show(struct jobs_command *c, const struct job_view *v)
 		return options_fail_err(&c->o, &err);
 	}
 	json_object_set_new(view, "study", json_string(job_report_study(events)));
-	all = json_pack("{s:o, s:o, s:o, s:o}", "job", view, "stages", job_report_stages(view, events), "events", events,
-			"instances", instances);
+	all = json_pack("{s:o, s:o, s:o, s:o, s:o}", "further", further_results(c, v), "job", view, "stages",
+			job_report_stages(view, events), "events", events, "instances", instances);
 	if (c->o.json)
 		return options_json(all);
 	job_report_print_show(stdout, all);

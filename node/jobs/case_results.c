@@ -15,18 +15,14 @@ static int64_t root_of(const struct job_view *v)
 	return v->result_of > 0 ? v->result_of : v->id;
 }
 
+bool case_results_same_images(const struct job_view *a, const struct job_view *b)
+{
+	return root_of(a) == root_of(b);
+}
+
 bool case_results_same(const struct job_view *a, const struct job_view *b)
 {
 	return root_of(a) == root_of(b) && a->members.instances == b->members.instances;
-}
-
-int case_results_count(const struct jobs *jobs, const struct job_view *v)
-{
-	int n = 0;
-
-	for (size_t i = jobs->n; i-- > 0 && jobs->list[i]->id >= root_of(v);)
-		n += root_of(jobs->list[i]) == root_of(v);
-	return n;
 }
 
 static bool waits(const struct job_view *v)
@@ -69,8 +65,7 @@ static json_t *read_opening(struct journal *j, int64_t job, struct err *err)
 }
 
 /* Make the `opened` event of a further result of v from that of v. Members that are not given remain those of v. */
-static json_t *make_opening(struct journal *j, const struct jobs *jobs, const struct job_view *v, const json_t *members,
-			    struct err *err)
+static json_t *make_opening(struct journal *j, const struct job_view *v, int number, const json_t *members, struct err *err)
 {
 	json_t *detail = read_opening(j, v->id, err);
 
@@ -81,10 +76,10 @@ static json_t *make_opening(struct journal *j, const struct jobs *jobs, const st
 	json_object_del(detail, "reason");
 	json_object_del(detail, "by");
 	json_object_del(detail, "settings");
-	json_object_update_new(detail, json_pack("{s:i, s:I, s:i, s:b, s:b, s:o}", "priority", v->priority, "result_of",
-						 (json_int_t)root_of(v), "result", case_results_count(jobs, v) + 1, "as_is",
-						 v->members.as_is, "same_patient", v->same_patient > 0, "header",
-						 event_json_text(v->header ? v->header : "")));
+	json_object_update_new(detail,
+			       json_pack("{s:i, s:I, s:i, s:b, s:b, s:o}", "priority", v->priority, "result_of",
+					 (json_int_t)root_of(v), "result", number, "as_is", v->members.as_is, "same_patient",
+					 v->same_patient > 0, "header", event_json_text(v->header ? v->header : "")));
 	json_object_update(detail, (json_t *)members);
 	return detail;
 }
@@ -105,46 +100,67 @@ static int open_result(struct journal *j, const struct job_view *v, json_t *open
 
 /* ---- the other protocols of the routes ---- */
 
-/* Return the newest job for this protocol of the case of v; NULL: none. */
-static const struct job_view *find_result(const struct jobs *jobs, const struct job_view *v, const char *protocol)
+/* Return the index of the first job with an id above `id`. */
+static size_t index_after(const struct jobs *jobs, int64_t id)
+{
+	size_t lo = 0, hi = jobs->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (jobs->list[mid]->id <= id)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Return true if a first job has a job for this further protocol. Such jobs are opened soon after it. */
+static bool has_result(const struct jobs *jobs, const struct job_view *v, const char *protocol)
+{
+	for (size_t i = index_after(jobs, v->id); i < jobs->n; i++) {
+		const struct job_view *o = jobs->list[i];
+
+		if (o->result_of == v->id && o->redo_of == 0 && case_results_same(o, v) && !strcmp(o->asked_protocol, protocol))
+			return true;
+	}
+	return false;
+}
+
+/* Return the newest job for this protocol of earlier revisions of the case, or of fewer instances of v; NULL: none. */
+static const struct job_view *find_earlier(const struct jobs *jobs, const struct job_view *v, const char *protocol)
 {
 	for (size_t i = jobs->n; i-- > 0;) {
 		const struct job_view *o = jobs->list[i];
 
-		if (o->result_of > 0 && o->redo_of == 0 && !strcmp(o->key, v->key) && !strcmp(o->asked_protocol, protocol))
+		if (o->result_of > 0 && o->result_of <= v->id && o->redo_of == 0 && !strcmp(o->asked_protocol, protocol) &&
+		    !strcmp(o->key, v->key))
 			return o;
 	}
 	return NULL;
 }
 
-static bool is_unstarted(const struct job_view *v)
-{
-	return v->state == JOB_COLLECTING || v->state == JOB_HELD || v->state == JOB_READY;
-}
-
-int case_results_open_next(struct journal *j, const struct jobs *jobs, const struct job_view *v, double now, int64_t *ret_old,
-			   struct err *err)
+int case_results_open_next(struct journal *j, const struct jobs *jobs, const struct job_view *v, double now, struct err *err)
 {
 	json_t *further = v->further ? json_loads(v->further, 0, NULL) : NULL, *one;
 	int ret = 0;
 	size_t i;
 
-	*ret_old = 0;
 	json_array_foreach(further, i, one)
 	{
 		const char *protocol = json_string_value(json_object_get(one, "protocol"));
-		const struct job_view *before = protocol ? find_result(jobs, v, protocol) : NULL;
+		const struct job_view *before;
 		json_t *opening;
 		int64_t job;
 
-		if (!protocol || (before && case_results_same(before, v)))
+		if (!protocol || has_result(jobs, v, protocol))
 			continue;
-		opening = make_opening(j, jobs, v, one, err);
+		before = find_earlier(jobs, v, protocol);
+		opening = make_opening(j, v, (int)i + 2, one, err);
 		if (opening && before)
 			json_object_set_new(opening, "revision_of", json_integer((json_int_t)before->id));
 		ret = open_result(j, v, opening, now, &job, err);
-		if (ret == 0 && before && is_unstarted(before))
-			*ret_old = before->id;
 		ret = ret == 0 ? 1 : ret;
 		break;
 	}
@@ -152,7 +168,39 @@ int case_results_open_next(struct journal *j, const struct jobs *jobs, const str
 	return ret;
 }
 
+bool case_results_is_replaced(const struct jobs *jobs, const struct job_view *v)
+{
+	if (v->result_of == 0 || v->redo_of > 0 || (v->state != JOB_COLLECTING && v->state != JOB_HELD && v->state != JOB_READY))
+		return false;
+	for (size_t i = index_after(jobs, v->id); i < jobs->n; i++)
+		if (jobs->list[i]->revision_of == v->id && jobs->list[i]->result_of > 0)
+			return true;
+	return false;
+}
+
 /* ---- complete ---- */
+
+void result_settings_text(const char *settings, char *ret_text, size_t size)
+{
+	json_t *list = settings && settings[0] ? json_loads(settings, 0, NULL) : NULL;
+	const char *one;
+	size_t n = 0;
+
+	ret_text[0] = '\0';
+	for (size_t i = 0; i < json_array_size(list) && n < size; i++) {
+		one = json_string_value(json_array_get(list, i));
+		n += (size_t)snprintf(ret_text + n, size - n, "%s%s", i ? ", " : "", one ? one : "");
+	}
+	json_decref(list);
+}
+
+void result_protocol_text(const struct job_view *v, char *ret_text, size_t size)
+{
+	char settings[REDO_SETTINGS_SIZE];
+
+	result_settings_text(v->settings, settings, sizeof(settings));
+	snprintf(ret_text, size, "%s%s%s", v->protocol[0] ? v->protocol : v->asked_protocol, settings[0] ? ", " : "", settings);
+}
 
 int redo_apply_settings(struct protocol_conf *protocol, const char *settings, struct err *err)
 {
@@ -216,17 +264,22 @@ static const char *get_text(const json_t *from, const char *key)
 json_t *case_results_complete(struct journal *j, const struct config *config, const struct job_view *v, struct err *err)
 {
 	json_t *opening = read_opening(j, v->id, err), *destinations, *detail = NULL;
+	const char *header;
+	bool same_patient;
 
 	if (!opening)
 		return NULL;
 	destinations = json_object_get(opening, "destinations");
+	/* a statement about this job is newer than that about the first one */
+	same_patient = v->same_patient > 0 || json_is_true(json_object_get(opening, "same_patient"));
+	header = v->same_patient > 0 ? (v->header ? v->header : "") : get_text(opening, "header");
 	if (check_protocol(config, v, get_text(opening, "protocol"), v->settings ? v->settings : "", ENOKEY, err) == 0)
 		detail = json_pack("{s:s, s:I, s:s, s:s, s:O, s:b, s:b, s:s}", "why",
 				   v->redo_of > 0 ? "requested again by a person" : "another result of a complete case",
 				   "instances", (json_int_t)v->members.instances, "route", get_text(opening, "route"), "protocol",
 				   get_text(opening, "protocol"), "destinations", destinations, "as_is",
-				   json_is_true(json_object_get(opening, "as_is")), "same_patient",
-				   json_is_true(json_object_get(opening, "same_patient")), "header", get_text(opening, "header"));
+				   json_is_true(json_object_get(opening, "as_is")), "same_patient", same_patient, "header",
+				   header);
 	if (!detail && !err->code)
 		err_set(err, EBADMSG, "the `opened` event of job %lld cannot be read", (long long)v->id);
 	json_decref(opening);
@@ -239,7 +292,10 @@ const char *redo_obstacle(const struct job_view *v)
 {
 	switch (v->state) {
 	case JOB_COLLECTING:
-		return v->result_of > 0 ? NULL : "its images are still arriving";
+		return v->result_of > 0 ? "it has not begun: the node must carry out its own request first"
+					: "its images are still arriving";
+	case JOB_READY:
+		return v->result_of == 0 && v->started_seq == 0 ? "it has not been started: more images may arrive" : NULL;
 	case JOB_HELD:
 		if (v->patients_differ)
 			return "it is held because its headers name different patients: `tomonode retry` with --same-patient "
@@ -257,6 +313,34 @@ const char *redo_obstacle(const struct job_view *v)
 	default:
 		return NULL;
 	}
+}
+
+/* Return the job that a person has requested for the same instances, protocol and settings and that is not done; NULL: none. */
+static const struct job_view *find_pending(const struct jobs *jobs, const struct job_view *v, const char *protocol,
+					   const char *settings)
+{
+	for (size_t i = jobs->n; i-- > 0 && jobs->list[i]->id > root_of(v);) {
+		const struct job_view *o = jobs->list[i];
+
+		if (o->redo_of > 0 && case_results_same(o, v) && (waits(o) || o->state == JOB_RUNNING) &&
+		    !strcmp(o->asked_protocol, protocol) && !strcmp(o->settings ? o->settings : "[]", settings))
+			return o;
+	}
+	return NULL;
+}
+
+/* The number after those of all results, the ones that are not opened yet included. */
+static int next_number(const struct jobs *jobs, const struct job_view *v)
+{
+	const struct job_view *root = jobs_find(jobs, root_of(v));
+	json_t *further = root && root->further ? json_loads(root->further, 0, NULL) : NULL;
+	int most = 1 + (int)json_array_size(further);
+
+	json_decref(further);
+	for (size_t i = index_after(jobs, root_of(v)); i < jobs->n; i++)
+		if (root_of(jobs->list[i]) == root_of(v) && jobs->list[i]->result > most)
+			most = jobs->list[i]->result;
+	return most + 1;
 }
 
 static json_t *settings_of(const struct redo_request *request)
@@ -292,13 +376,14 @@ int redo_open(struct journal *j, const struct jobs *jobs, const struct config *c
 {
 	const char *name = request->protocol ? request->protocol : v->protocol;
 	const char *why = redo_obstacle(v);
+	const struct job_view *pending;
 	json_t *settings = NULL, *opening = NULL, *members;
 	char *text = NULL, reason[200];
 	int ret;
 
 	if (why)
 		return err_set(err, ESTALE, "job %lld cannot be reconstructed again: %s", (long long)v->id, why);
-	if (case_results_count(jobs, v) >= RESULTS_MAX)
+	if (next_number(jobs, v) > RESULTS_MAX)
 		return err_set(err, EINVAL, "job %lld has %d results already", (long long)v->id, RESULTS_MAX);
 	settings = settings_of(request);
 	text = json_dumps(settings, JSON_COMPACT);
@@ -306,17 +391,24 @@ int redo_open(struct journal *j, const struct jobs *jobs, const struct config *c
 		ret = err_set(err, EINVAL, "the settings have more than %d characters together", REDO_SETTINGS_SIZE - 1);
 	else
 		ret = check_protocol(config, v, name, text, EINVAL, err);
+	pending = ret == 0 ? find_pending(jobs, v, name, text) : NULL;
+	if (pending)
+		ret = err_set(err, ESTALE, "job %lld, which waits or runs, makes the same result again", (long long)pending->id);
 	free(text);
 	if (ret < 0) {
 		json_decref(settings);
 		return ret;
 	}
 	snprintf(reason, sizeof(reason), "requested %s by %.100s", request->where, request->by);
+	if (v->n_sends == 0) {
+		json_decref(settings);
+		return err_set(err, ESTALE, "job %lld cannot be reconstructed again: it has no destinations", (long long)v->id);
+	}
 	members = json_pack("{s:I, s:s, s:o, s:o, s:o, s:o, s:s}", "redo_of", (json_int_t)v->id, "protocol", name, "settings",
 			    settings, "destinations", destinations_of(v), "by", event_json_text(request->by), "reason",
 			    event_json_text(reason), "related_series", v->n_objects > 0 ? v->objects[0].series : "");
 	if (members)
-		opening = make_opening(j, jobs, v, members, err);
+		opening = make_opening(j, v, next_number(jobs, v), members, err);
 	ret = open_result(j, v, opening, now, ret_job, err);
 	json_decref(members);
 	return ret;

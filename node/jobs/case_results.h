@@ -21,21 +21,21 @@
 #define RESULTS_MAX 1000       /* results of the same instances, those that were made again included */
 #define REDO_SETTINGS_SIZE 900 /* bytes of all settings of a redo, as a JSON array */
 
-/* Return the number of jobs that are results of the same instances as v, v among them. */
-int case_results_count(const struct jobs *jobs, const struct job_view *v);
+/* Return true if two jobs are results of the same first job, of all or of fewer of its instances. */
+bool case_results_same_images(const struct job_view *a, const struct job_view *b);
 /* Return true if two jobs are results of the same instances. */
 bool case_results_same(const struct job_view *a, const struct job_view *b);
 /* Return true if a job that waits for a worker, or will do so, is a result of the same instances as v. */
 bool case_results_follow(const struct jobs *jobs, const struct job_view *v);
 
-/* Open the next job of the further results of v (state: started) that has none. 1: opened, call again after refreshing the view;
- * 0: all are open; ESTALE: the journal changed meanwhile. *ret_old: the job of an earlier revision that it replaces and that was
- * not started; 0: none. */
-int case_results_open_next(struct journal *j, const struct jobs *jobs, const struct job_view *v, double now, int64_t *ret_old,
-			   struct err *err);
+/* Open the next job of the further results of v (a first job that was started) that has none. 1: opened, call again after
+ * refreshing the view; 0: all are open; ESTALE: the journal changed meanwhile. */
+int case_results_open_next(struct journal *j, const struct jobs *jobs, const struct job_view *v, double now, struct err *err);
+/* Return true if v is a further result that waits, and a newer revision of it exists. */
+bool case_results_is_replaced(const struct jobs *jobs, const struct job_view *v);
 
-/* Return the detail of the `complete` event of a job with v->result_of > 0, a new reference; NULL: err has the reason (ENOKEY:
- * a person must act: the protocol is not in the configuration any more). */
+/* Return the detail of the `complete` event of a job with v->result_of > 0, a new reference; NULL: err has the reason (ENOKEY,
+ * EBADMSG: a person must act). */
 json_t *case_results_complete(struct journal *j, const struct config *config, const struct job_view *v, struct err *err);
 
 /* What a person requests. */
@@ -52,6 +52,10 @@ const char *redo_obstacle(const struct job_view *v);
 int redo_open(struct journal *j, const struct jobs *jobs, const struct config *config, const struct job_view *v,
 	      const struct redo_request *request, double now, int64_t *ret_job, struct err *err);
 
+/* Write settings (a JSON array of "KEY=VALUE"; "" or NULL: none) as "KEY=VALUE, KEY=VALUE", and the protocol of a job with them:
+ * "dbt-osem, voxel=2". */
+void result_settings_text(const char *settings, char *ret_text, size_t size);
+void result_protocol_text(const struct job_view *v, char *ret_text, size_t size);
 /* Apply settings (a JSON array of "KEY=VALUE"; "": none) to a protocol. EINVAL. */
 int redo_apply_settings(struct protocol_conf *protocol, const char *settings, struct err *err);
 

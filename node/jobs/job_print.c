@@ -232,7 +232,7 @@ void job_report_print_list(FILE *to, const json_t *jobs, const json_t *unassigne
 	{
 		remark(one, note, sizeof(note));
 		fprintf(to, "%6lld  %-13s  %-5s  %-9s  %-16s  %-8s  %-19s  %s\n", integer(one, "id"), text(one, "state"),
-			text(one, "kind"), count_text(one, count), text(one, "protocol"), device_text(one, device),
+			text(one, "kind"), count_text(one, count), text(one, "protocol_text"), device_text(one, device),
 			clock_text(number(one, "changed"), when), note);
 	}
 	print_unassigned(to, unassigned);
@@ -325,11 +325,17 @@ void job_report_print_show(FILE *to, const json_t *show)
 		fprintf(to, ", priority %s", text(job, "priority"));
 	if (integer(job, "revision_of") > 0)
 		fprintf(to, " of job %lld", integer(job, "revision_of"));
+	if (text(job, "protocol_text")[0])
+		fprintf(to, "\n  protocol %s", text(job, "protocol_text"));
 	if (integer(job, "result_of") > 0)
 		fprintf(to, "\n  result %lld of the images of job %lld", integer(job, "result_number"),
 			integer(job, "result_of"));
 	if (integer(job, "redo_of") > 0)
 		fprintf(to, ", made again after job %lld", integer(job, "redo_of"));
+	if (json_array_size(json_object_get(show, "further")) > 0)
+		fprintf(to, "\n  further results:");
+	json_array_foreach(json_object_get(show, "further"), i, one) fprintf(
+		to, "%s job %lld (%s, %s)", i ? "," : "", integer(one, "id"), text(one, "protocol_text"), text(one, "state"));
 	fprintf(to, "\n  last instance received %s\n", clock_text(number(job, "last_received"), when));
 	if (text(job, "study")[0])
 		fprintf(to, "  Study Instance UID %s\n", text(job, "study"));

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "node/base/stage_names.h"
+#include "node/jobs/case_results.h"
 #include "node/store/event.h"
 
 #define PROGRESS_BYTES_MAX 4096 /* a worker writes about 120 */
@@ -80,13 +81,15 @@ json_t *job_report_view(const struct job_view *v, const char *spool)
 {
 	json_t *progress = v->state == JOB_RUNNING ? job_report_progress(spool, v->id) : NULL;
 	json_t *destinations = json_array();
+	char with[CONFIG_NAME_SIZE + REDO_SETTINGS_SIZE];
 
 	for (size_t i = 0; i < v->n_sends; i++) {
 		json_array_append_new(destinations, destination(&v->sends[i], object_states(v, &v->sends[i])));
 	}
+	result_protocol_text(v, with, sizeof(with));
 	return json_pack(
 		"{s:I, s:s, s:s, s:o, s:o, s:i, s:I, s:i, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:f, s:i, "
-		"s:i, s:o, s:o, s:o, s:o}",
+		"s:i, s:o, s:o, s:o, s:o, s:o}",
 		"id", (json_int_t)v->id, "state", job_state_name(v->state), "priority", job_priority_name(v->priority), "kind",
 		event_json_text(v->kind), "calling", event_json_text(v->calling), "revision", v->revision, "revision_of",
 		(json_int_t)v->revision_of, "result_number", v->result, "result_of", (json_int_t)v->result_of, "redo_of",
@@ -95,7 +98,7 @@ json_t *job_report_view(const struct job_view *v, const char *spool)
 		event_json_text(v->protocol), "device", event_json_text(v->device), "opened", v->opened, "first_received",
 		v->members.first, "last_received", v->members.last, "changed", v->changed, "finished", v->finished, "attempts",
 		v->attempts, "crashes", v->crashes, "reason", event_json_text(v->reason), "destinations", destinations, "result",
-		result_of(v), "progress", progress ? progress : json_null());
+		result_of(v), "progress", progress ? progress : json_null(), "protocol_text", event_json_text(with));
 }
 
 /* ---- read from the journal ---- */

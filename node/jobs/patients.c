@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "node/base/folder.h"
+#include "node/jobs/case_results.h"
 #include "node/store/event.h"
 
 _Static_assert(PATIENT_KEY_BYTES == PATIENT_KEY_SIZE, "the file holds one key");
@@ -76,7 +77,7 @@ static bool is_covered(const struct job_view *a, const struct job_view *b)
 
 static bool is_comparable(const struct job_view *a, const struct job_view *b)
 {
-	return a != b && b->patients.seen && a->patients_key == b->patients_key &&
+	return a != b && !case_results_same_images(a, b) && b->patients.seen && a->patients_key == b->patients_key &&
 	       (same_field(a->key, b->key, 0) || same_field(a->key, b->key, 1)) && !is_covered(a, b);
 }
 

@@ -164,7 +164,7 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 	bool iterates = algorithm_iterates(p->pet.algorithm);
 	const struct sinogram *s = r->series.s;
 	const struct grid *g = r->series.grid;
-	char passes[96] = "", tof[200], frames[32] = "", model[96], filter[64] = "none", patient[340], data[330];
+	char passes[96] = "", tof[200], frames[32] = "", model[96], filter[64] = "none", patient[560], data[330];
 	size_t n;
 
 	describe_data(s, data, sizeof(data));

@@ -37,7 +37,8 @@ static void fill_series(const struct result *r, struct item_writer *w)
 	else
 		snprintf(description, sizeof(description), "%c %s %s %.30s", r->exam->laterality, r->exam->view, r->type->title,
 			 p->name);
-	if (result_is_partial(r->exam)) { /* at the beginning, where it is never cut off */
+	provenance_place_title(&r->exam->place, description, 65); /* LO */
+	if (result_is_partial(r->exam)) {			  /* at the beginning, where it is never cut off */
 		snprintf(text, sizeof(text), "%d of %ld projections: %s", r->exam->n_views, r->exam->announced, description);
 		snprintf(description, sizeof(description), "%.64s", text);
 	}

@@ -73,6 +73,7 @@ static void fill_series(const struct result_series *r, struct item_writer *w)
 	else
 		snprintf(description, sizeof(description), "%s%s%s reconstruction %.40s", r->kind->name, r->method ? " " : "",
 			 r->method ? r->method : "", r->protocol->name);
+	provenance_place_title(&r->s->place, description, 65); /* LO */
 	item_put_text(w, TAG_SERIES_DESCRIPTION, description);
 	item_put_text(w, TAG_SERIES_INSTANCE_UID, r->uid);
 	item_put_text(w, TAG_MODALITY, r->kind->modality);

@@ -66,7 +66,7 @@ static void fill_derivation(struct result *r)
 	const struct exam *e = r->exam;
 	const struct protocol_conf *p = r->info->protocol;
 	const struct grid *g = &r->info->plan->grid;
-	char further[160] = "", of[40] = "", patient[180] = "", again[160], warnings[2400] = "", last[520];
+	char further[160] = "", of[40] = "", patient[180] = "", again[380], warnings[2400] = "", last[740];
 	const char *scatter = r->info->scatter;
 	int n, room;
 

@@ -217,7 +217,8 @@ uint64_t retention_clean_space(struct journal *j, const struct jobs *jobs, const
 	}
 	if (n > 1)
 		qsort(list, n, sizeof(list[0]), oldest_first);
-	for (size_t i = 0; i < n && used > space; i++) {
+	/* Jobs of one case share images, and are removed together: their times are equal, so they follow each other. */
+	for (size_t i = 0; i < n && (used > space || (i > 0 && !strcmp(list[i].v->key, list[i - 1].v->key))); i++) {
 		uint64_t freed = 0;
 		int ret = clean_job(j, list[i].v, jobs->last_seq, spool, "space", now, &freed);
 

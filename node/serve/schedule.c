@@ -176,15 +176,20 @@ static bool complete_result(struct schedule *s, const struct job_view *v, double
 	json_t *detail;
 	bool changed;
 
-	if (hold_patients(s, v, now, &changed))
-		return changed;
+	if (case_results_is_replaced(&s->jobs, v))
+		return false; /* advance() cancels it */
 	detail = case_results_complete(s->journal, s->config, v, &err);
-	if (detail)
-		return schedule_decide(s, v, EVENT_COMPLETE, detail, now);
-	if (err.code == ENOKEY)
+	if (!detail && (err.code == ENOKEY || err.code == EBADMSG))
 		return schedule_decide(s, v, EVENT_HELD, schedule_reason(err.msg), now);
-	journal_error(s, &err, now);
-	return false;
+	if (!detail) {
+		journal_error(s, &err, now);
+		return false;
+	}
+	if (!json_is_true(json_object_get(detail, "same_patient")) && hold_patients(s, v, now, &changed)) {
+		json_decref(detail);
+		return changed;
+	}
+	return schedule_decide(s, v, EVENT_COMPLETE, detail, now);
 }
 
 static bool collect(struct schedule *s, const struct job_view *v, double now)
@@ -349,29 +354,31 @@ static void stop_work(struct schedule *s, int64_t job)
 	}
 }
 
-/* Open the jobs of the further results of a case that was started. true: the journal changed. */
+/* Open the jobs of the further results of a case that was started, and cancel one that a newer one replaces. true: the journal
+ * changed. */
 static bool open_further(struct schedule *s, const struct job_view *v, double now)
 {
 	struct job_view *view = jobs_find(&s->jobs, v->id);
-	int64_t id = v->id, old = 0;
-	const struct job_view *replaced;
+	int64_t id = v->id;
 	struct err err = {0};
 	int ret;
 
-	if (!v->further || v->further_open || v->started_seq < v->completed_seq || v->state == JOB_CANCELLED || !s->journal)
+	if (case_results_is_replaced(&s->jobs, v))
+		return schedule_decide(s, v, EVENT_CANCEL, schedule_reason("replaced: another image of the case was received"),
+				       now);
+	if (!v->further || v->further_open || v->started_seq < v->completed_seq || v->state == JOB_CANCELLED ||
+	    v->state == JOB_CLEANED || v->state == JOB_IMPOSSIBLE || !s->journal)
 		return false;
-	ret = case_results_open_next(s->journal, &s->jobs, v, now, &old, &err);
+	ret = case_results_open_next(s->journal, &s->jobs, v, now, &err);
 	if (ret < 0 && ret != -ESTALE)
 		journal_error(s, &err, now);
-	view->further_open = ret == 0 || v->state == JOB_CLEANED;
-	schedule_wake_at(s, ret == 0 ? s->next : now + CHANGED_LOOK);
-	if (ret != 1 || refresh(s, now) < 0)
+	view->further_open = ret == 0;
+	if (ret == 0)
+		return false;
+	schedule_wake_at(s, now + CHANGED_LOOK);
+	if (ret < 0 || refresh(s, now) < 0)
 		return false;
 	log_event(LOG_INFO, "job-opened", "job=%lld result_of=%lld", (long long)s->jobs.list[s->jobs.n - 1]->id, (long long)id);
-	replaced = old > 0 ? jobs_find(&s->jobs, old) : NULL;
-	if (replaced)
-		schedule_decide(s, replaced, EVENT_CANCEL, schedule_reason("replaced: another image of the case was received"),
-				now);
 	return true;
 }
 

@@ -315,10 +315,15 @@ static void on_left(struct schedule *s, struct process *p, const char *reason, d
 {
 	int64_t job = p->job;
 
+	const struct job_view *v = jobs_find(&s->jobs, job);
+
 	update(s, p->slot, SLOT_STOPPING, 0, NULL);
 	p->job = 0;
 	leave_job(s, job);
-	interrupted(s, job, reason, now);
+	if (v && v->attempts >= s->config->node.attempts) /* every pilot may be ended before it is done, by a limit of time */
+		schedule_crashed(s, job, reason, now);
+	else
+		interrupted(s, job, reason, now);
 }
 
 static void on_unanswered(struct schedule *s, const struct worker_message *m)

@@ -130,11 +130,19 @@ void provenance_place_seed(const struct result_place *place, char *ret_text, siz
 void provenance_place_text(const struct result_place *place, char *ret_text, size_t size)
 {
 	ret_text[0] = '\0';
-	if (place->redo && place->related_series[0])
-		snprintf(ret_text, size, " Reconstructed again from the same images at a person's request, after series %s.",
-			 place->related_series);
-	else if (place->redo)
-		snprintf(ret_text, size, " Reconstructed again from the same images at a person's request.");
+	if (!place->redo)
+		return;
+	snprintf(ret_text, size, " Reconstructed again from the same images at a person's request%s%s%s%s.",
+		 place->changed[0] ? " with " : "", place->changed, place->related_series[0] ? ", after series " : "",
+		 place->related_series);
+}
+
+void provenance_place_title(const struct result_place *place, char *title, size_t size)
+{
+	size_t n = strlen(title);
+
+	if (place->changed[0] && n < size)
+		snprintf(title + n, size - n, " %s", place->changed);
 }
 
 void provenance_fill_place(const struct result_place *place, const struct dicom_item *source, struct item_writer *root)

@@ -26,6 +26,8 @@ void provenance_patient_text(struct dicom_file *patient, char *ret_text, size_t 
  * derivation description has; "": it was not made again. */
 void provenance_place_seed(const struct result_place *place, char *ret_text, size_t size);
 void provenance_place_text(const struct result_place *place, char *ret_text, size_t size);
+/* Append to a Series Description what a person set for the result. */
+void provenance_place_title(const struct result_place *place, char *title, size_t size);
 /* Write Related Series Sequence with the series that the result was made again after, if there is one (PS3.3 C.7.3.1). */
 void provenance_fill_place(const struct result_place *place, const struct dicom_item *source, struct item_writer *root);
 /* Write Manufacturer and the rest of General Equipment, and Instance Creator UID, for this program. */

@@ -272,6 +272,27 @@ static void log_lines(struct html *h, int64_t job, const json_t *list)
 		(long long)job);
 }
 
+/* Link to the other results of the images. */
+static void further(struct html *h, const struct status *s, const struct job_view *v)
+{
+	char protocol[CONFIG_NAME_SIZE + REDO_SETTINGS_SIZE];
+	int n = 0;
+
+	for (size_t i = 0; i < s->jobs.n; i++) {
+		const struct job_view *o = s->jobs.list[i];
+
+		if (o->result_of != v->id)
+			continue;
+		result_protocol_text(o, protocol, sizeof(protocol));
+		html_printf(h, "%s<a href=\"/jobs/%lld\">case %lld</a> (",
+			    n++ ? ", " : "<p class=\"quiet\">Further results: ", (long long)o->id, (long long)o->id);
+		html_text(h, protocol);
+		html_put(h, ")");
+	}
+	if (n > 0)
+		html_put(h, ".</p>");
+}
+
 bool status_write_case(struct html *h, const struct status *s, const struct job_view *v, const char *token)
 {
 	struct err err = {0};
@@ -317,6 +338,7 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 			"<p class=\"quiet\">An image was received after <a href=\"/jobs/%lld\">case %lld</a> had started: this "
 			"case is the same exam with that image.</p>",
 			(long long)v->revision_of, (long long)v->revision_of);
+	further(h, s, v);
 	if (v->result_of)
 		html_printf(h, "<p class=\"quiet\">Another result of the images of <a href=\"/jobs/%lld\">case %lld</a>%s.</p>",
 			    (long long)v->result_of, (long long)v->result_of, v->redo_of ? ", requested again by a person" : "");

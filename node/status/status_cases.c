@@ -10,6 +10,7 @@
 
 #include "dicom/object/patient.h"
 #include "node/base/plural.h"
+#include "node/jobs/case_results.h"
 #include "node/status/status_internal.h"
 
 #define ROWS 50		/* cases on a page */
@@ -169,12 +170,12 @@ static void text_cell(struct html *h, enum column column, const char *text)
 static void row(struct html *h, const struct status *s, const struct job_view *v)
 {
 	const struct status_name *name = status_names_find(&s->names, v->id);
-	char title[120], when[40];
+	char title[120], when[40], protocol[CONFIG_NAME_SIZE + REDO_SETTINGS_SIZE];
 	const char *word;
 	enum status_tone tone = status_text_state(v, &word);
 
 	status_text_title(v, title, sizeof(title));
-	status_text_time(v->opened, when, sizeof(when));
+	status_text_time(v->members.first > 0 ? v->members.first : v->opened, when, sizeof(when));
 	html_put(h, "<tr role=\"row\">");
 	status_page_cell(h, columns[COLUMN_CASE]);
 	html_printf(h, "<a id=\"a-%lld\" href=\"/jobs/%lld\">%lld</a></td>", (long long)v->id, (long long)v->id,
@@ -187,7 +188,8 @@ static void row(struct html *h, const struct status *s, const struct job_view *v
 	text_cell(h, COLUMN_WHAT, title);
 	text_cell(h, COLUMN_ACCESSION, v->accession);
 	text_cell(h, COLUMN_FROM, v->calling);
-	text_cell(h, COLUMN_PROTOCOL, v->protocol);
+	result_protocol_text(v, protocol, sizeof(protocol));
+	text_cell(h, COLUMN_PROTOCOL, protocol);
 	if (s->config->status.show_patient) {
 		status_page_cell(h, columns[COLUMN_PATIENT]);
 		if (name && (name->name[0] || name->id[0])) {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "node/base/version.h"
+#include "node/jobs/case_results.h"
 #include "node/status/status_internal.h"
 
 void status_page_begin(struct html *h, const struct status *s, const char *title, bool refresh)
@@ -102,7 +103,7 @@ static void patient(struct html *h, const struct status *s, const struct job_vie
 
 void status_page_facts(struct html *h, const struct status *s, const struct job_view *v)
 {
-	char when[40];
+	char when[40], protocol[CONFIG_NAME_SIZE + REDO_SETTINGS_SIZE];
 
 	patient(h, s, v);
 	html_printf(h, "<p class=\"facts\">%ld %s from ", (long)v->members.instances,
@@ -114,7 +115,8 @@ void status_page_facts(struct html *h, const struct status *s, const struct job_
 	}
 	if (v->protocol[0]) {
 		html_put(h, " · ");
-		html_text(h, v->protocol);
+		result_protocol_text(v, protocol, sizeof(protocol));
+		html_text(h, protocol);
 	}
 	html_put(h, "</p>");
 }

@@ -68,6 +68,8 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 	[JOURNAL_JOB_EVENTS] = "SELECT seq, name FROM event WHERE job=? AND seq>=? ORDER BY seq",
 	[JOURNAL_COPY_MEMBERS] = "INSERT INTO event(time, job, name, instance, detail)"
 				 " SELECT ?, ?, name, instance, detail FROM event WHERE job=? AND name='instance' ORDER BY seq",
+	[JOURNAL_FIND_REMOVED_MEMBER] = "SELECT 1 FROM event e JOIN removal r ON r.instance=e.instance"
+					" WHERE e.job=? AND e.name='instance' LIMIT 1",
 	[JOURNAL_COUNT_MEMBERS] = "SELECT COUNT(*) FROM event WHERE job=? AND name='instance'",
 	[JOURNAL_FIND_MEMBER] =
 		"SELECT " JOURNAL_COLUMNS " FROM instance i JOIN classification f ON f.instance=i.id WHERE i.sop_instance=? AND "

@@ -256,6 +256,19 @@ static int check_members(struct journal *j, int64_t job, long instances, struct 
 	return ret < 0 ? ret : 0;
 }
 
+/* Inside a transaction: ESTALE: retention removed an instance of the job, which it shares with a cleaned one. */
+static int check_kept(struct journal *j, int64_t job, struct err *err)
+{
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_FIND_REMOVED_MEMBER, err);
+	int ret;
+
+	if (!s)
+		return -EIO;
+	sqlite3_bind_int64(s, 1, job);
+	ret = journal_step(j, s, "look for removed members", NULL, NULL, err);
+	return ret == 1 ? err_set(err, ESTALE, "images of job %lld were removed by retention", (long long)job) : ret;
+}
+
 int journal_open_result(struct journal *j, int64_t of, long instances, const char *detail, double now, int64_t *ret_job,
 			struct err *err)
 {
@@ -265,6 +278,8 @@ int journal_open_result(struct journal *j, int64_t of, long instances, const cha
 	if (ret < 0)
 		return ret;
 	ret = check_members(j, of, instances, err);
+	if (ret == 0)
+		ret = check_kept(j, of, err);
 	if (ret == 0)
 		ret = insert_job_with_members(j, of, detail, now, &job, err);
 	ret = journal_end_transaction(j, ret, err);

@@ -125,14 +125,15 @@ static int check_and_reconstruct(struct case_run *run, struct reconstruct_report
 {
 	const struct case_run_conf *conf = run->conf;
 	const struct case_order *order = run->order;
-	const struct case_decision decision = {.as_is = order->as_is,
-					       .place = order->place,
-					       .patient = {order->same_patient, order->header[0] ? order->header : NULL}};
+	struct case_decision decision = {.as_is = order->as_is,
+					 .place = order->place,
+					 .patient = {order->same_patient, order->header[0] ? order->header : NULL}};
 	struct reconstruct_kept *kept = conf->kept ? &conf->kept->data : NULL;
 	int ret = kept && kept->work ? 0 : case_check_files(conf->folder, order, conf->monitor, &run->check, err);
 
 	if (ret < 0)
 		return ret;
+	result_settings_text(order->settings, decision.place.changed, sizeof(decision.place.changed));
 	if (kept)
 		kept->keep = order->keep;
 	return reconstruct_case(conf->config, &run->protocol, conf->dev, conf->cache, kept, (const char *const *)run->paths,

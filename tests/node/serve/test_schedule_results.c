@@ -3,6 +3,7 @@
 #include "tests/node/serve/schedule_fixture.h"
 
 #include "node/jobs/case_results.h"
+#include "node/jobs/patients.h"
 #include "node/process/worker_ipc.h"
 
 #define COMPLETE_WITH(further)                                                                                                   \
@@ -224,6 +225,101 @@ static void redo_needs_images_and_a_protocol(void **state)
 	redo(t, job, NULL, NULL, -ESTALE);
 }
 
+/* Two headers, two patients; a person states that it is one, and which header counts. */
+static void a_statement_holds_for_all_results(void **state)
+{
+	struct stage *t = *state;
+	char detail[400], text[PATIENTS_IDENTITY_SIZE];
+	const uint8_t key[PATIENT_KEY_BYTES] = {1};
+	int64_t first = 0, result;
+
+	assert_int_equal(
+		journal_open_job(t->s.journal, "{\"key\":\"1|2|dbt\",\"kind\":\"dbt\",\"calling\":\"MOD\"}", NOW, &first, NULL),
+		0);
+	for (int i = 0; i < 2; i++) {
+		struct patient_identity who = {0};
+		int64_t image = add_instance(t, i ? "1.2.3.1" : "1.2.3.0");
+
+		for (int a = 0; a < PATIENT_ATTRIBUTES; a++)
+			who.digest[a] = (uint64_t)(10 * (i + 1) + a);
+		patients_format(&who, key, text);
+		snprintf(detail, sizeof(detail),
+			 "{\"instance\":%lld,\"received\":%f,\"expected\":2,\"frames\":1,\"identity\":\"%s\"}", (long long)image,
+			 NOW, text);
+		assert_int_equal(journal_classify(t->s.journal, image, CLASSIFIED_MEMBER, first, detail, NOW, NULL), 0);
+	}
+	assert_true(step(t, first, NOW)->patients_differ);
+	append(t, first, EVENT_RETRY, "{\"reason\":\"x\",\"same_patient\":true,\"header\":\"instances/0.dcm\"}");
+	append(t, first, EVENT_COMPLETE, COMPLETE_WITH(FBP));
+	append(t, first, EVENT_STARTED, "{}");
+	step(t, first, NOW);
+	step(t, first, NOW);
+	result = last(t)->id;
+	assert_true(result != first && last(t)->state == JOB_READY && last(t)->same_patient > 0);
+	assert_string_equal(last(t)->header, "instances/0.dcm");
+	/* The first one, retried, is not compared with its own result. */
+	append(t, first, EVENT_STARTED, "{}");
+	append(t, first, EVENT_FAILED, "{\"reason\":\"x\"}");
+	append(t, first, EVENT_RETRY, "{\"reason\":\"x\"}");
+	assert_int_equal(step(t, first, NOW)->state, JOB_READY);
+	/* What a person states about the result itself counts more. */
+	append(t, result, EVENT_STARTED, "{}");
+	append(t, result, EVENT_HELD, "{\"reason\":\"x\",\"patients\":true}");
+	append(t, result, EVENT_RETRY, "{\"reason\":\"x\",\"same_patient\":true,\"header\":\"instances/1.dcm\"}");
+	assert_int_equal(step(t, result, NOW)->state, JOB_READY);
+	assert_string_equal(jobs_find(&t->s.jobs, result)->header, "instances/1.dcm");
+}
+
+/* A new start opens nothing again for an earlier revision of a case, and cancels no result of the newest one. */
+static void a_restart_after_a_revision(void **state)
+{
+	struct stage *t = *state;
+	int64_t first = add_job(t, "dbt", 1, 1), revision = 0, image;
+	char member[200];
+
+	append(t, first, EVENT_COMPLETE, COMPLETE_WITH(FBP));
+	append(t, first, EVENT_STARTED, "{}");
+	step(t, first, NOW);
+	append(t, last(t)->id, EVENT_FAILED, "{\"reason\":\"too large\"}");
+	image = add_instance(t, "1.7.1");
+	snprintf(member, sizeof(member), "{\"instance\":%lld,\"received\":%f,\"expected\":1,\"frames\":1}", (long long)image,
+		 NOW);
+	assert_int_equal(journal_open_revision(t->s.journal, first, image, member,
+					       "{\"key\":\"dbt\",\"kind\":\"dbt\",\"calling\":\"MOD\",\"revision\":2}", NOW,
+					       &revision, NULL),
+			 0);
+	append(t, revision, EVENT_COMPLETE, COMPLETE_WITH(FBP));
+	append(t, revision, EVENT_STARTED, "{}");
+	for (int i = 0; i < 4; i++) {
+		for (int k = 0; k < 3; k++)
+			step(t, revision, NOW);
+		assert_int_equal(t->s.jobs.n, 4);
+		assert_true(last(t)->state == JOB_READY && last(t)->result_of == revision && last(t)->result == 2);
+		jobs_clear(&t->s.jobs);
+	}
+}
+
+/* Images that retention has removed for another job of the case cannot be used again. */
+static void redo_of_shared_images_that_were_removed(void **state)
+{
+	struct stage *t = *state;
+	int64_t first = add_job(t, "dbt", 1, 1), second;
+
+	append(t, first, EVENT_COMPLETE, COMPLETE_WITH(FBP));
+	append(t, first, EVENT_STARTED, "{}");
+	step(t, first, NOW);
+	second = last(t)->id;
+	append(t, second, EVENT_FAILED, "{\"reason\":\"too large\"}");
+	append(t, first, EVENT_STARTED, "{}");
+	append(t, first, EVENT_RECONSTRUCTED, MADE);
+	append(t, first, EVENT_SENT, "{\"destination\":\"pacs\",\"status\":\"0000\",\"sop_instance\":\"1.5\"}");
+	append(t, first, EVENT_DELIVERED, "{}");
+	redo(t, second, NULL, "voxel=2", 0);
+	redo(t, second, NULL, "voxel=2", -ESTALE); /* asked twice */
+	assert_int_equal(journal_append_cleaned(t->s.journal, first, INT64_MAX, "{}", NOW, NULL), 0);
+	redo(t, second, NULL, "voxel=3", -ESTALE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -233,6 +329,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_revision_has_its_own_results, setup, teardown),
 		cmocka_unit_test_setup_teardown(retried_result, setup, teardown),
 		cmocka_unit_test_setup_teardown(redo_needs_images_and_a_protocol, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_statement_holds_for_all_results, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_restart_after_a_revision, setup, teardown),
+		cmocka_unit_test_setup_teardown(redo_of_shared_images_that_were_removed, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -226,13 +226,45 @@ static void slot_without_a_journal(void **state)
 	assert_int_equal(t->s.slots.list[0].deaths, 1);
 }
 
+/* Every pilot is ended before it is done, as by a limit of time: not for ever. */
+static void pilots_that_are_ended_each_time(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	const struct job_view *v = step(t, job, NOW);
+	struct worker_message m = {.kind = WORKER_LEFT, .job = job};
+
+	slots_configure(&t->s.slots, "cpu", t->s.clock);
+	strcpy(m.text, "the pilot was asked to end");
+	for (int i = 0; i < 4 && v->state != JOB_FAILED; i++) { /* node.attempts: 2 */
+		struct process *p = &t->s.processes.list[t->s.processes.n++];
+		int a[2];
+
+		assert_int_equal(worker_ipc_pair(a), 0);
+		*p = (struct process){
+			.role = PROCESS_WORKER, .slot = t->s.slots.list[0].id, .ipc_fd = a[0], .seat = true, .job = job};
+		append(t, job, EVENT_STARTED, "{\"pilot\":\"gpu-1\",\"device\":\"x\"}");
+		jobs_refresh(&t->s.jobs, t->s.journal, 0, NULL);
+		assert_true(worker_ipc_send_message(a[1], &m, true));
+		v = step(t, job, NOW);
+		close_pair(a);
+		t->s.processes.n = 0;
+	}
+	assert_int_equal(v->state, JOB_FAILED);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(jobs_go_to_their_slots),	   T(priority_goes_first), T(done_with_another_job),
-		T(broken_device_hands_its_job_on), T(last_words),	   T(slot_without_a_journal),
+		T(jobs_go_to_their_slots),
+		T(priority_goes_first),
+		T(done_with_another_job),
+		T(broken_device_hands_its_job_on),
+		T(last_words),
+		T(slot_without_a_journal),
 		T(only_its_pilot_returns),
+		T(pilots_that_are_ended_each_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

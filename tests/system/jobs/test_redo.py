@@ -58,7 +58,11 @@ def delivered_again_with_another_protocol(folder, things):
     check(related.SeriesInstanceUID == old.SeriesInstanceUID and related.StudyInstanceUID == old.StudyInstanceUID, related)
     check("RelatedSeriesSequence" not in old, "the first result refers to a later one")
     text = str(new)
-    check(f"after series {old.SeriesInstanceUID}." in text and "voxels of 2 x 2 x" in text, "the derivation")
+    check(new.SeriesDescription.endswith(" voxel=2") and "voxel" not in old.SeriesDescription, new.SeriesDescription)
+    check("dbt-fbp, voxel=2" in n.command("list").stdout, "list does not show the settings")
+    out = n.command("show", str(first["id"])).stdout
+    check(f"further results: job {second['id']} (dbt-fbp, voxel=2, delivered)" in out, out)
+    check(f"request with voxel=2, after series {old.SeriesInstanceUID}." in text and "voxels of 2 x 2 x" in text, "the derivation")
     # The same protocol once more: the same pixels under UIDs of their own, and again another series.
     redo(n, first["id"])
     n.wait_states("delivered", "delivered", "delivered")

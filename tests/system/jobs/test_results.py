@@ -87,5 +87,50 @@ def one_that_fails_stops_no_other(folder, things):
     check(len(other.objects()) == 1, "a cancelled result was sent")
 
 
+def two_results(folder, things):
+    pacs = h.Pacs(os.path.join(folder, "pacs"))
+    n = h.Node(os.path.join(folder, "node"), pacs.port)
+    things += [n, pacs]
+    n.more_protocols, n.protocols = SECOND, ["quick", "second"]
+    n.write_conf()
+    pacs.start()
+    n.start()
+    return n, pacs, h.simulate(os.path.join(folder, "exam"), "--views", 9)
+
+
+def restarts_after_a_late_image(folder, things):
+    """The results of both revisions are delivered once, however often the node is started."""
+    n, pacs, files = two_results(folder, things)
+    h.send(n.port, files[:-1])
+    job, = n.wait_states("held")
+    n.command("retry", "--as-is", str(job["id"]))
+    n.wait_states("delivered", "delivered")
+    h.send(n.port, files[-1:])
+    jobs = n.wait_states("delivered", "delivered", "delivered", "delivered")
+    check(jobs[3]["revision_of"] == jobs[1]["id"] and jobs[3]["result_of"] == jobs[2]["id"], jobs[3])
+    for starts in (2, 3):
+        check(n.stop() == 0, "SIGTERM")
+        n.start()
+        wait_for("the device is ready again", lambda k=starts: n.log_text().count(" device-ready ") >= k)
+        n.command("list")
+        check(n.states() == ["delivered"] * 4 and list(pacs.objects().values()) == [1] * 4, f"{n.states()}, {pacs.objects()}")
+
+
+def removed_together(folder, things):
+    """Retention by space removes all results of an exam, because they share its images; a redo is then refused."""
+    n, _, files = two_results(folder, things)
+    h.send(n.port, files)
+    jobs = n.wait_states("delivered", "delivered")
+    check(n.stop() == 0, "SIGTERM")
+    n.node["retention_space"] = sum(os.stat(os.path.join(at, f)).st_blocks * 512 for part in ("instances", "outbox")
+                                    for at, _, names in os.walk(os.path.join(n.spool, part)) for f in names) - 20000
+    n.write_conf()
+    n.start()
+    n.wait_states("cleaned", "cleaned")
+    wait_for("its images are gone", lambda: not n.stored_files())
+    out = n.command("redo", str(jobs[1]["id"]), code=4).stderr
+    check("its images were removed by retention" in out, out)
+
+
 if __name__ == "__main__":
-    h.main([three_series_in_a_pacs, one_that_fails_stops_no_other], beside=2)
+    h.main([three_series_in_a_pacs, one_that_fails_stops_no_other, restarts_after_a_late_image, removed_together], beside=2)
