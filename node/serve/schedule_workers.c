@@ -28,6 +28,7 @@
 
 #define READY_WAIT_LONGEST                                                                                                       \
 	600.0		/* s; longest waiting time that an event can give a job, which is that after a lack of disk space */
+#define LEFT_MAX 8	/* attempts more than node.attempts after which the end of a pilot counts: a limit of time may end each */
 #define STOP_GRACE 10.0 /* s from SIGTERM to SIGKILL for a worker that is no longer needed */
 
 /* Apply an event to a slot; log if it disables the slot or if the devices could not be counted. */
@@ -320,7 +321,7 @@ static void on_left(struct schedule *s, struct process *p, const char *reason, d
 	update(s, p->slot, SLOT_STOPPING, 0, NULL);
 	p->job = 0;
 	leave_job(s, job);
-	if (v && v->attempts >= s->config->node.attempts) /* every pilot may be ended before it is done, by a limit of time */
+	if (v && v->attempts >= s->config->node.attempts + LEFT_MAX)
 		schedule_crashed(s, job, reason, now);
 	else
 		interrupted(s, job, reason, now);
