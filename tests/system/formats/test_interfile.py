@@ -91,6 +91,18 @@ def complete(folder, header):
     check(not os.path.exists(os.path.join(folder, "two")), "what was refused has left a folder")
 
 
+def truth(folder, header):
+    """The refusal of a truth.json names the attribute with which it fits."""
+    if not os.path.exists(path := os.path.join(folder, "hs", "truth.json")):
+        raise AssertionError("simulate has written no truth.json")
+    recon(os.path.join(folder, "strange"), header)
+    done = tools.run("measure", "--truth", path, os.path.join(folder, "strange"), ok=(1, 2, 4))
+    said = re.search(r"recon (--attribute) (FrameOfReferenceUID=[0-9.]+)", done.stderr)
+    check(said, done.stderr)
+    recon(os.path.join(folder, "fits"), *said.groups(), header)
+    tools.run("measure", "--truth", path, os.path.join(folder, "fits"))
+
+
 def contradictions(folder, header):
     """Geometry that cannot be is refused with keys, values and the file; an unknown correction is named."""
     with open(header, encoding="ascii") as f:
@@ -155,6 +167,7 @@ def main():
         assumed(folder, bare)
         quantity(folder, bare)
         complete(folder, header)
+        truth(folder, header)
         contradictions(folder, header)
         negative(folder, header)
         beams(folder)
