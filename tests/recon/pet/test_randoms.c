@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Expected randoms: fan sums are those of the delayeds; the truth is found without noise, and with noise as exactly as the counts
+ * of the fans allow; spans, mashed angles, dead detectors, one ring; randoms of singles against an integral over time. The truth
+ * is computed pair by pair with michelogram_bin_of(). */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "recon/pet/michelogram_pairs.h"
+#include "recon/pet/randoms.h"
+#include "recon/phantom/poisson.h"
+#include "tests/near.h"
+
+void omp_set_num_threads(int) __attribute__((weak)); /* not there without OpenMP */
+
+struct randoms_case {
+	int rings, detectors, n_radial, n_angles, span, largest;
+};
+
+struct fixture {
+	struct michelogram m;
+	struct michelogram_index x;
+	size_t bins, detectors;
+	double *r;	 /* [ring][crystal]: true efficiencies */
+	float *expected; /* true randoms */
+	float *counts, *found;
+};
+
+static struct fixture make(const struct randoms_case *c)
+{
+	struct fixture f = {
+		.m = {.scanner = {c->rings, c->detectors, 4, 90, 5, 2}, .n_radial = c->n_radial, .n_angles = c->n_angles}};
+
+	assert_int_equal(michelogram_segments(c->rings, c->span, c->largest, &f.m.segments, &f.m.n_segments, NULL), 0);
+	assert_int_equal(michelogram_index_init(&f.m, &f.x, NULL), 0);
+	f.bins = michelogram_size(&f.m);
+	f.detectors = (size_t)c->rings * (size_t)c->detectors;
+	f.r = calloc(f.detectors, sizeof(*f.r));
+	f.expected = calloc(f.bins, sizeof(*f.expected));
+	f.counts = calloc(f.bins, sizeof(*f.counts));
+	f.found = calloc(f.bins, sizeof(*f.found));
+	assert_true(f.r && f.expected && f.counts && f.found);
+	return f;
+}
+
+static void clear(struct fixture *f)
+{
+	free(f->m.segments);
+	free(f->r);
+	free(f->expected);
+	free(f->counts);
+	free(f->found);
+}
+
+/* Call use() with each pair of detectors, once, and its bin. */
+static void each_pair(struct fixture *f, void (*use)(struct fixture *f, size_t a, size_t b, size_t bin, void *ctx), void *ctx)
+{
+	size_t n = (size_t)f->x.detectors;
+
+	for (size_t a = 0; a < f->detectors; a++)
+		for (size_t b = a + 1; b < f->detectors; b++) {
+			struct michelogram_ends e = {{(int)(a / n), (int)(b / n)}, {(int)(a % n), (int)(b % n)}};
+			struct michelogram_bin to;
+
+			if (michelogram_bin_of(&f->x, &e, &to))
+				use(f, a, b,
+				    ((size_t)to.plane * (size_t)f->x.n_angles + (size_t)to.angle) * (size_t)f->x.n_radial +
+					    (size_t)to.radial,
+				    ctx);
+		}
+}
+
+static void add_expected(struct fixture *f, size_t a, size_t b, size_t bin, void *ctx)
+{
+	(void)ctx;
+	f->expected[bin] += (float)(f->r[a] * f->r[b]);
+}
+
+/* Efficiencies: a slow change along the ring and between rings, times a random one of `spread`, and `mean` counts a pair. Every
+ * dead-th detector is dead. */
+static void make_truth(struct fixture *f, double mean, double spread, size_t dead)
+{
+	uint64_t stream = poisson_stream(7, 0);
+
+	for (size_t i = 0; i < f->detectors; i++) {
+		double angle = 2 * M_PI * (double)(i % (size_t)f->x.detectors) / f->x.detectors;
+
+		f->r[i] = sqrt(mean) * (1 + 0.4 * cos(angle)) * (1 + 0.1 * (double)(i / (size_t)f->x.detectors) / f->x.rings) *
+			  (1 + spread * (2 * poisson_uniform(&stream) - 1));
+		if (dead > 0 && i % dead == 0)
+			f->r[i] = 0;
+	}
+	each_pair(f, add_expected, NULL);
+}
+
+static void draw(struct fixture *f, uint64_t seed)
+{
+	for (size_t i = 0; i < f->bins; i++)
+		f->counts[i] = (float)poisson_draw((double)f->expected[i], poisson_stream(seed, i));
+}
+
+struct fans {
+	const float *values;
+	double *sum; /* [detector] */
+};
+
+static void add_to_fans(struct fixture *f, size_t a, size_t b, size_t bin, void *ctx)
+{
+	struct fans *fans = ctx;
+
+	(void)f;
+	fans->sum[a] += (double)fans->values[bin];
+	fans->sum[b] += (double)fans->values[bin];
+}
+
+/* Return the largest relative difference of the fan sums of two sets of bins. */
+static double fan_difference(struct fixture *f, const float *values, const float *other)
+{
+	struct fans a = {values, calloc(f->detectors, sizeof(double))}, b = {other, calloc(f->detectors, sizeof(double))};
+	double worst = 0;
+
+	assert_true(a.sum && b.sum);
+	each_pair(f, add_to_fans, &a);
+	each_pair(f, add_to_fans, &b);
+	for (size_t i = 0; i < f->detectors; i++)
+		worst = fmax(worst, fabs(a.sum[i] - b.sum[i]) / fmax(b.sum[i], 1e-3));
+	free(a.sum);
+	free(b.sum);
+	return worst;
+}
+
+/* Root of the mean square of (values - truth), over the mean of the truth. */
+static double error_of(const struct fixture *f, const float *values)
+{
+	double squares = 0, sum = 0;
+
+	for (size_t i = 0; i < f->bins; i++) {
+		squares += pow((double)values[i] - (double)f->expected[i], 2);
+		sum += (double)f->expected[i];
+	}
+	return sqrt(squares * (double)f->bins) / sum;
+}
+
+static const struct randoms_case single_pairs[] = {
+	{1, 48, 33, 24, 1, 0}, {5, 40, 25, 20, 1, 4}, {5, 40, 24, 20, 1, 4}, {6, 36, 21, 18, 1, 3}, {3, 32, 31, 16, 1, 2},
+};
+#define SINGLE_PAIRS (sizeof(single_pairs) / sizeof(single_pairs[0]))
+
+static void fan_sums_are_those_of_the_delayeds(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SINGLE_PAIRS; i++)
+		for (size_t dead = 0; dead < 12; dead += 11) {
+			struct fixture f = make(&single_pairs[i]);
+			struct randoms_report report;
+			double sum = 0;
+
+			make_truth(&f, 2, 0.5, dead);
+			draw(&f, i);
+			for (size_t k = 0; k < f.bins; k++)
+				sum += (double)f.counts[k];
+			assert_int_equal(randoms_from_delayeds(&f.m, f.counts, f.found, &report, NULL), 0);
+			assert_true(fan_difference(&f, f.found, f.counts) < 1e-5);
+			assert_true(report.fan_error < 1e-5);
+			assert_near(report.total / sum, 1, 1e-6);
+			assert_near(report.pairs_per_bin, 1, 0);
+			assert_int_equal(report.detectors, f.detectors);
+			assert_int_equal(report.dead, dead ? (f.detectors + dead - 1) / dead : 0);
+			print_message("case %zu, dead %zu: %d iterations\n", i, dead, report.iterations);
+			clear(&f);
+		}
+}
+
+/* Of single pairs the noise of an estimate is that of two fan sums: 1 / counts of each. If bins are sums of pairs, the estimate
+ * is compared with the same noise over these pairs, and must still be far better than the counts. */
+static void noise_is_that_of_the_fans(void **state)
+{
+	static const struct {
+		struct randoms_case c;
+		double most; /* of the error, over that of two fans */
+	} cases[] = {
+		{{1, 48, 33, 24, 1, 0}, 1.3},  {{5, 40, 25, 20, 1, 4}, 1.3}, {{5, 40, 24, 20, 1, 4}, 1.3},
+		{{6, 36, 21, 18, 1, 3}, 1.3},  {{8, 40, 25, 20, 3, 7}, 1.3}, {{8, 40, 25, 20, 2, 7}, 1.3},
+		{{16, 40, 25, 20, 11, 15}, 2}, {{5, 40, 25, 10, 1, 4}, 2},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fixture f = make(&cases[i].c);
+		struct randoms_report report;
+		double before, after, fans;
+
+		make_truth(&f, 0.5, 0.5, 0);
+		draw(&f, 20 + i);
+		assert_int_equal(randoms_from_delayeds(&f.m, f.counts, f.found, &report, NULL), 0);
+		before = error_of(&f, f.counts);
+		after = error_of(&f, f.found);
+		fans = sqrt(2 / report.total * (double)f.detectors / 2);
+		print_message("case %zu, %.1f pairs a bin: error %.4f of delayeds, %.4f of randoms, %.4f of two fans\n", i,
+			      report.pairs_per_bin, before, after, fans);
+		assert_true(after < cases[i].most * fans && after > 0.5 * fans / report.pairs_per_bin);
+		assert_true(after < 0.3 * before);
+		clear(&f);
+	}
+}
+
+/* Of single pairs exactly; of sums of pairs, differences of neighbouring detectors, here up to 86 %, are found step by step. */
+static void truth_is_found_without_noise(void **state)
+{
+	static const struct {
+		struct randoms_case c;
+		double most, smooth; /* errors with and without differences of neighbouring detectors */
+	} cases[] = {
+		{{5, 40, 25, 20, 1, 4}, 1e-5, 1e-5}, {{1, 48, 33, 24, 1, 0}, 1e-5, 1e-5},    {{8, 40, 25, 20, 3, 7}, 1e-3, 1e-5},
+		{{8, 40, 25, 20, 2, 7}, 1e-3, 1e-5}, {{16, 40, 25, 20, 11, 15}, 3e-2, 1e-5}, {{5, 40, 25, 10, 1, 4}, 3e-2, 1e-3},
+		{{8, 40, 25, 5, 3, 7}, 3e-2, 1e-3},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		for (int rough = 0; rough < 2; rough++) {
+			struct fixture f = make(&cases[i].c);
+			struct randoms_report report;
+
+			make_truth(&f, 2, rough ? 0.3 : 0, 0);
+			assert_int_equal(randoms_from_delayeds(&f.m, f.expected, f.found, &report, NULL), 0);
+			print_message("case %zu, %.1f pairs a bin: error %.2e, fans %.2e, %d iterations\n", i,
+				      report.pairs_per_bin, error_of(&f, f.found), fan_difference(&f, f.found, f.expected),
+				      report.iterations);
+			assert_true(error_of(&f, f.found) < (rough ? cases[i].most : cases[i].smooth));
+			clear(&f);
+		}
+}
+
+/* Equal detectors: every bin has the same randoms for each of its pairs. A dead ring has none, and no bin of live ones changes.
+ */
+static void equal_detectors_give_equal_randoms(void **state)
+{
+	static const struct randoms_case c = {6, 36, 21, 18, 3, 4};
+	struct fixture f = make(&c), dead = make(&c);
+
+	(void)state;
+	for (size_t i = 0; i < f.detectors; i++) {
+		f.r[i] = 1.5;
+		dead.r[i] = i / 36 == 2 ? 0 : 1.5;
+	}
+	each_pair(&f, add_expected, NULL);
+	each_pair(&dead, add_expected, NULL);
+	assert_int_equal(randoms_from_delayeds(&f.m, f.expected, f.found, NULL, NULL), 0);
+	for (size_t i = 0; i < f.bins; i++)
+		assert_near((double)f.found[i], 2.25 * michelogram_plane_rings(&f.x, (int)(i / (18 * 21))).n, 1e-5);
+	assert_int_equal(randoms_from_delayeds(&dead.m, dead.expected, dead.found, NULL, NULL), 0);
+	for (size_t i = 0; i < f.bins; i++)
+		assert_near((double)dead.found[i], (double)dead.expected[i], 0.02);
+	clear(&f);
+	clear(&dead);
+}
+
+static void threads_and_place_change_nothing(void **state)
+{
+	static const struct randoms_case c = {6, 36, 21, 18, 3, 4};
+	struct fixture f = make(&c);
+
+	(void)state;
+	make_truth(&f, 1, 0.3, 0);
+	draw(&f, 3);
+	for (int threads = 1; threads <= 3; threads++) {
+		if (omp_set_num_threads)
+			omp_set_num_threads(threads);
+		assert_int_equal(randoms_from_delayeds(&f.m, f.counts, threads == 1 ? f.found : f.expected, NULL, NULL), 0);
+		if (threads > 1)
+			assert_memory_equal(f.found, f.expected, f.bins * sizeof(*f.found));
+	}
+	assert_int_equal(randoms_from_delayeds(&f.m, f.counts, f.counts, NULL, NULL), 0);
+	assert_memory_equal(f.found, f.counts, f.bins * sizeof(*f.found));
+	clear(&f);
+}
+
+/* 2 tau times the integral of the product of the rates, by the trapezoidal rule. */
+static void randoms_of_singles_are_the_integral(void **state)
+{
+	static const double lives[] = {0, 1e-5, 1e-3, 0.0102, 0.5}; /* 1/s: times 300 s, from nothing to 216 half-lives */
+	const double duration = 300, window = 4.06e-9, rate[2] = {8e4, 3e4};
+	const int n = 3000000;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lives) / sizeof(lives[0]); i++) {
+		double randoms = 0, singles[2] = {0, 0}, dt = duration / n;
+
+		for (int k = 0; k <= n; k++) {
+			double decay = exp(-lives[i] * k * dt), weight = k == 0 || k == n ? dt / 2 : dt;
+
+			randoms += window * rate[0] * decay * rate[1] * decay * weight;
+			for (int d = 0; d < 2; d++)
+				singles[d] += rate[d] * decay * weight;
+		}
+		assert_near(randoms_singles_factor(window, duration, lives[i]) * singles[0] * singles[1] / randoms, 1, 1e-8);
+	}
+}
+
+static void bins_have_the_randoms_of_their_singles(void **state)
+{
+	static const struct randoms_case cases[] = {{5, 40, 25, 20, 1, 4}, {8, 40, 24, 5, 3, 7}, {8, 40, 25, 20, 2, 7}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fixture f = make(&cases[i]);
+		struct err err;
+
+		make_truth(&f, 2, 0.5, 7);
+		for (size_t k = 0; k < f.detectors; k++)
+			f.r[k] *= 1000;
+		assert_int_equal(randoms_from_singles(&f.m, f.r, 1e-6, f.found, NULL), 0);
+		assert_true(error_of(&f, f.found) < 1e-6);
+		f.r[45] = -1;
+		assert_int_equal(randoms_from_singles(&f.m, f.r, 1e-6, f.found, &err), -EINVAL);
+		assert_string_equal(err.msg, "singles of ring 1, crystal 5: -1; allowed: finite and at least 0");
+		clear(&f);
+	}
+}
+
+static void what_cannot_be_estimated_is_refused(void **state)
+{
+	static const struct randoms_case c = {5, 40, 25, 20, 1, 4};
+	struct fixture f = make(&c);
+	struct err err;
+
+	(void)state;
+	assert_int_equal(randoms_from_delayeds(&f.m, f.counts, f.found, NULL, &err), -EDOM);
+	assert_string_equal(err.msg, "there are no delayed coincidences");
+	f.counts[2 * 500 + 3 * 25 + 4] = -1;
+	assert_int_equal(randoms_from_delayeds(&f.m, f.counts, f.found, NULL, &err), -EINVAL);
+	assert_string_equal(err.msg, "delayed coincidences: plane 2, angle 3, radial bin 4: -1; allowed: finite and at least 0");
+	assert_int_equal(randoms_from_neighbours(&f.m, f.counts, f.found, &err), -EINVAL);
+	f.m.arc_corrected = true;
+	assert_int_equal(randoms_from_delayeds(&f.m, f.counts, f.found, NULL, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "the bins of arc-corrected sinograms are not pairs of detectors"));
+	f.m.arc_corrected = false;
+	f.m.n_angles = 6;
+	assert_int_equal(randoms_from_delayeds(&f.m, f.counts, f.found, NULL, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "6 angles of 40 detectors"));
+	clear(&f);
+}
+
+/* Means of neighbours keep the total of each plane and what is equal, and have less noise. */
+static void neighbours_are_averaged(void **state)
+{
+	static const struct randoms_case c = {5, 80, 51, 40, 1, 4};
+	struct fixture f = make(&c);
+	size_t bins = 51 * 40;
+	double before, after;
+
+	(void)state;
+	for (size_t i = 0; i < f.bins; i++)
+		f.expected[i] = (float)(i / bins);
+	f.m.arc_corrected = true;
+	assert_int_equal(randoms_from_neighbours(&f.m, f.expected, f.found, NULL), 0);
+	for (size_t i = 0; i < f.bins; i++)
+		assert_near((double)f.found[i], (double)f.expected[i], 1e-4);
+	draw(&f, 9);
+	before = error_of(&f, f.counts);
+	assert_int_equal(randoms_from_neighbours(&f.m, f.counts, f.found, NULL), 0);
+	after = error_of(&f, f.found);
+	print_message("means: error %.4f before, %.4f after\n", before, after);
+	assert_true(after < before / (RANDOMS_REACH + 1));
+	for (size_t p = 0; p < f.bins / bins; p++) {
+		double sum = 0, counts = 0;
+
+		for (size_t i = p * bins; i < (p + 1) * bins; i++) {
+			sum += (double)f.found[i];
+			counts += (double)f.counts[i];
+		}
+		assert_near(sum, counts, 1e-5 * counts);
+	}
+	clear(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fan_sums_are_those_of_the_delayeds),
+		cmocka_unit_test(noise_is_that_of_the_fans),
+		cmocka_unit_test(truth_is_found_without_noise),
+		cmocka_unit_test(equal_detectors_give_equal_randoms),
+		cmocka_unit_test(threads_and_place_change_nothing),
+		cmocka_unit_test(randoms_of_singles_are_the_integral),
+		cmocka_unit_test(bins_have_the_randoms_of_their_singles),
+		cmocka_unit_test(what_cannot_be_estimated_is_refused),
+		cmocka_unit_test(neighbours_are_averaged),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
