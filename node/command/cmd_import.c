@@ -12,6 +12,7 @@
 #include "node/base/folder.h"
 #include "node/base/plural.h"
 #include "node/command/audit_files.h"
+#include "node/command/bed_options.h"
 #include "node/command/commands.h"
 #include "node/command/gate_options.h"
 #include "node/format/picture.h"
@@ -30,7 +31,8 @@ enum {
 	OPTION_NORMALISATION,
 	OPTION_LIKE,
 	OPTION_SET,
-	OPTION_CHUNK
+	OPTION_CHUNK,
+	OPTION_BED
 };
 
 struct import {
@@ -38,6 +40,7 @@ struct import {
 	struct petsird_import petsird; /* path NULL: Interfile */
 	const char *frames;	       /* NULL: none */
 	struct gate_options gates;
+	struct bed_options beds;
 	const char *e7; /* folder of the e7tools; NULL: none */
 };
 
@@ -46,6 +49,12 @@ static const struct option_spec option_specs[] = {
 	{OPTION_ADDITIVE, "additive", "F.hs", "background b of this model: expected randoms and scatter, in counts"},
 	{OPTION_ATTENUATION, "attenuation", "F.hs", "attenuation correction factors, at least 1"},
 	{OPTION_NORMALISATION, "normalisation", "F.hs", "normalisation correction factors, above 0"},
+	{OPTION_BED, "bed", "F.hs,z=MM",
+	 "a bed of several, instead of FILE.hs, with the scanner's centre in the frame of reference; may be\nrepeated, in the "
+	 "order of "
+	 "time. Further values, after commas: start=SECONDS after bed 1 and\nduration=SECONDS, else those of its header; the "
+	 "bed's own "
+	 "additive=F.hs, attenuation=F.hs ..."},
 	{0, "petsird", "FILE", "list mode data in the PETSIRD format, instead of FILE.hs",
 	 INTO_TEXT(struct import, petsird.path)},
 	{0, "span", "N", "of --petsird: ring differences in a segment, odd, or 2; default 1 up to 24 rings, else 11",
@@ -85,11 +94,13 @@ static const struct option_spec option_specs[] = {
 
 static const struct command_spec spec = {
 	.name = "import",
-	.usage = "FILE.hs [--multiplicative F.hs] [--additive F.hs] [--attenuation F.hs]\n"
-		 "                       [--normalisation F.hs] [--like FILE.dcm] [--set KEYWORD=VALUE]... [-c FILE] -o DIR\n"
-		 "       tomonode import [FILE.s.hdr] --e7 DIR [--like FILE.dcm] [--set KEYWORD=VALUE]... [-c FILE] -o DIR\n"
-		 "       tomonode import --petsird FILE [--span N] [--radial N] [OPTION]... -o DIR\n"
-		 "       tomonode import FILE.png|FILE.pgm [OPTION]... -o DIR",
+	.usage =
+		"FILE.hs [--multiplicative F.hs] [--additive F.hs] [--attenuation F.hs]\n"
+		"                       [--normalisation F.hs] [--like FILE.dcm] [--set KEYWORD=VALUE]... [-c FILE] -o DIR\n"
+		"       tomonode import --bed FILE.hs,z=MM[,additive=F.hs]... --bed ... [--attenuation F.hs] [OPTION]... -o DIR\n"
+		"       tomonode import [FILE.s.hdr] --e7 DIR [--like FILE.dcm] [--set KEYWORD=VALUE]... [-c FILE] -o DIR\n"
+		"       tomonode import --petsird FILE [--span N] [--radial N] [OPTION]... -o DIR\n"
+		"       tomonode import FILE.png|FILE.pgm [OPTION]... -o DIR",
 	.summary = "Convert Interfile (STIR) projection data, of PET or of parallel beams, or PETSIRD to DICOM sinogram objects.",
 	.text = "Useful attributes for --set, in DICOM units: PatientPosition (HFS, HFP, FFS, FFP, HFDL, HFDR, FFDL, FFDR),\n"
 		"AcquisitionDate, AcquisitionTime, ActualFrameDuration (ms), PatientWeight (kg), PatientSize (m),\n"
@@ -105,16 +116,19 @@ static const struct command_spec spec = {
 	.json = true,
 	.min_arguments = 0,
 	.max_arguments = 1,
-	.examples = "tomonode import scan.hs --attenuation acf.hs --like ct.dcm --set PatientPosition=HFS --set Radionuclide=F18 "
-		    "-o sinograms\n"
-		    "tomonode import --petsird scan.petsird --set PatientPosition=HFS -o sinograms\n"
-		    "tomonode import --e7 e7 --like ct.dcm -o sinograms\n",
+	.examples =
+		"tomonode import scan.hs --attenuation acf.hs --like ct.dcm --set PatientPosition=HFS --set Radionuclide=F18 "
+		"-o sinograms\n"
+		"tomonode import --petsird scan.petsird --set PatientPosition=HFS -o sinograms\n"
+		"tomonode import --bed chest.hs,z=-400 --bed belly.hs,z=-520 --normalisation norm.hs --like ct.dcm -o sinograms\n"
+		"tomonode import --e7 e7 --like ct.dcm -o sinograms\n",
 	.files = true,
 };
 
 /* Store the value of an option. Returns 0 or the exit code. */
-static int parse_option(struct options *o, int id, struct sinogram_import *conf, char **set)
+static int parse_option(struct options *o, int id, struct import *s, char **set)
 {
+	struct sinogram_import *conf = &s->conf;
 	static const enum sinogram_role roles[] = {SINOGRAM_MULTIPLICATIVE, SINOGRAM_ADDITIVE, SINOGRAM_ATTENUATION,
 						   SINOGRAM_NORMALISATION};
 	long long chunk;
@@ -131,6 +145,8 @@ static int parse_option(struct options *o, int id, struct sinogram_import *conf,
 			return options_fail(o, CODE_USAGE, "more than %d values set", SET_MAX);
 		set[conf->n_set++] = (char *)o->value; /* a string of argv */
 		break;
+	case OPTION_BED:
+		return bed_options_add(o, &s->beds);
 	case OPTION_CHUNK:
 		if (options_integer(o->value, 2, (long long)SINOGRAM_CHUNK_MAX, &chunk) < 0)
 			return options_fail(o, CODE_USAGE, "--chunk %s: 2 to %llu bytes", o->value,
@@ -188,7 +204,9 @@ static int scan_picture(int argc, char **argv, int picture)
 /* Write the audit message. All objects of an import are of one study. from: the file or folder that was imported. */
 static void audit(const struct sinogram_import *conf, const char *from, size_t n, int code)
 {
-	static const char *const names[] = {"emission.dcm", "emission-0001.dcm", "lines.dcm", "lines-0001.dcm"};
+	static const char *const names[] = {"emission.dcm",	   "emission-0001.dcm",
+					    "emission-bed001.dcm", "emission-bed001-0001.dcm",
+					    "lines.dcm",	   "lines-0001.dcm"};
 	struct audit_files files = {0};
 	struct stat st;
 	char path[1024];
@@ -216,7 +234,12 @@ static int check(const struct options *o, struct import *s)
 		return options_fail(o, CODE_USAGE, "-o DIR is missing: where to write the objects");
 	if (petsird && s->e7)
 		return options_fail(o, CODE_USAGE, "both --petsird and --e7");
-	if (petsird == argument && !s->e7)
+	if (s->beds.n > 0 && (petsird || s->e7 || argument))
+		return options_fail(o, CODE_USAGE, "--bed and %s: each --bed names the header of its counts",
+				    petsird ? "--petsird"
+				    : s->e7 ? "--e7"
+					    : "FILE.hs");
+	if (petsird == argument && !s->e7 && s->beds.n == 0)
 		return options_fail(o, CODE_USAGE,
 				    petsird ? "both FILE.hs and --petsird" : "FILE.hs or --petsird FILE is missing");
 	for (int role = 1; (petsird || s->e7) && role <= SINOGRAM_ROLES; role++)
@@ -237,6 +260,8 @@ static int check(const struct options *o, struct import *s)
 	if (s->frames && pet_frames_parse(s->frames, &s->petsird.frames, &err) < 0)
 		return options_fail(o, CODE_USAGE, "--frames: %s", err.msg);
 	s->conf.header[SINOGRAM_EMISSION] = petsird ? s->petsird.path : argument ? o->argv[o->first] : NULL;
+	s->conf.beds = s->beds.bed;
+	s->conf.n_beds = s->beds.n;
 	return gate_options_read(o, &s->gates, s->frames ? "--frames" : NULL, &s->petsird.gates);
 }
 
@@ -298,7 +323,11 @@ static int run(const struct options *o, const struct import *s)
 				     : sinogram_import(&s->conf, &n, &err);
 	code = rc < 0 ? fail(o, &err) : CODE_OK;
 	n = s->petsird.path ? report.objects : n;
-	audit(&s->conf, s->conf.header[SINOGRAM_EMISSION] ? s->conf.header[SINOGRAM_EMISSION] : s->e7, n, code);
+	audit(&s->conf,
+	      s->beds.n > 0			  ? s->beds.bed[0].header[SINOGRAM_EMISSION]
+	      : s->conf.header[SINOGRAM_EMISSION] ? s->conf.header[SINOGRAM_EMISSION]
+						  : s->e7,
+	      n, code);
 	if (code != CODE_OK)
 		return code;
 	if (o->json) {
@@ -351,15 +380,17 @@ int cmd_import(int argc, char **argv)
 		if (id == 'c')
 			config_path = o.value;
 		else
-			code = parse_option(&o, id, &s.conf, set);
+			code = parse_option(&o, id, &s, set);
 		if (code)
-			return code;
+			break;
 	}
 	if (id == OPTION_STOP)
-		return o.code;
-	code = check(&o, &s);
-	if (code == CODE_OK)
+		code = o.code;
+	else if (code == CODE_OK)
+		code = check(&o, &s);
+	if (id != OPTION_STOP && code == CODE_OK)
 		code = import(&o, &s, config_path);
+	bed_options_clear(&s.beds);
 	pet_marks_clear(&s.petsird.gates.marks);
 	return code;
 }

@@ -2,9 +2,9 @@
 /* reconstruct_pet.c - reconstruct one PET acquisition, by its sinograms or by its single events (case_events.h). Sensitivity
  * images of sinograms stay in the cache for later cases.
  *
- * Time frames, and gates, are reconstructed one after the other with the same plan: each has a session of its own, which finds
- * the sensitivity images in the cache. Their volumes stay in host memory until all are written. One without counts is an image of
- * zeros. In this file a frame is a time frame or a gate. */
+ * Time frames, gates and beds are reconstructed one after the other with the same plan: each has a session of its own, which
+ * finds the sensitivity images in the cache. The volumes of frames and gates stay in host memory until all are written, those of
+ * beds are added to one. One without counts is an image of zeros. In this file a frame is a time frame, a gate or a bed. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -15,6 +15,7 @@
 #include "kernels/tof.h"
 #include "node/base/plural.h"
 #include "node/base/thread_pool.h"
+#include "node/reconstruct/case_beds.h"
 #include "node/reconstruct/case_events.h"
 #include "node/reconstruct/case_planes.h"
 #include "node/reconstruct/reconstruct_internal.h"
@@ -37,8 +38,9 @@ struct pet_work {
 	struct case_events events;
 	enum pet_factors factors;
 	bool background;
-	int n_frames;	       /* 1 without frames and gates */
-	float *volume;	       /* [frame][slice][row][column] */
+	int n_frames; /* 1 without frames, gates and beds */
+	struct case_beds beds;
+	float *volume;	       /* [frame][slice][row][column]; of beds: of all together */
 	struct pet_report run; /* of the last frame; counts: of all */
 	double *counts;	       /* [frame] */
 	struct series_report made;
@@ -101,8 +103,9 @@ static int set_frames(struct pet_work *w, struct err *err)
 /* Return the bytes in host memory beside the session: one role, and the volumes of all frames. */
 static size_t bytes_beside(const struct pet_work *w)
 {
-	return (w->by_events ? 0 : case_planes_bytes(w->s)) +
-	       (w->n_frames > 1 ? (size_t)w->n_frames * grid_size(&w->plan.grid) * sizeof(float) : 0);
+	size_t frames = w->n_frames > 1 ? (size_t)w->n_frames * grid_size(&w->plan.grid) * sizeof(float) : 0;
+
+	return (w->by_events ? 0 : case_planes_bytes(w->s)) + (w->s->beds.n > 0 ? case_beds_bytes(&w->beds) : frames);
 }
 
 /* Plan once for the grid, and again with the memory of its volumes. */
@@ -111,6 +114,8 @@ static int plan_case(struct pet_work *w, struct err *err)
 	struct pet_protocol p = w->base.protocol->pet;
 	int rc = pet_plan(&p, &w->m, w->factors, w->background, w->base.dev, &w->plan, err);
 
+	if (rc == 0)
+		rc = case_beds_plan(&w->beds, w->s, &w->m, &w->plan, err);
 	if (rc == 0) {
 		p.host_beside = bytes_beside(w);
 		rc = pet_plan(&p, &w->m, w->factors, w->background, w->base.dev, &w->plan, err);
@@ -133,7 +138,7 @@ static int check_sizes(struct pet_work *w, struct err *err)
 	struct grid all = w->plan.grid;
 	int rc;
 
-	all.n[2] *= w->n_frames;
+	all.n[2] = w->s->beds.n > 0 ? w->beds.join.grid.n[2] : all.n[2] * w->n_frames;
 	rc = reconstruct_check_size(base, &all, NULL, err); /* the protocol always has `matrix` */
 	if (rc == 0)
 		rc = reconstruct_reserve_memory(base, w->plan.bytes_total + w->plan.bytes_threads,
@@ -237,12 +242,13 @@ static int read_case(struct reconstruct_work *base, struct err *err)
 	return rc;
 }
 
-/* Copy the volume of the session to that of a frame. */
+/* Copy the volume of the session to that of a frame, or add it to that of all beds. */
 static int read_volume(struct pet_work *w, int frame, struct err *err)
 {
 	const struct grid *g = &w->plan.grid;
 	size_t slice = (size_t)g->n[0] * (size_t)g->n[1];
-	float *volume = w->volume + (size_t)frame * slice * (size_t)g->n[2];
+	bool bed = w->s->beds.n > 0;
+	float *volume = bed ? w->beds.volume : w->volume + (size_t)frame * slice * (size_t)g->n[2];
 	double begun = clock_seconds();
 	int rc = 0;
 
@@ -253,6 +259,8 @@ static int read_volume(struct pet_work *w, int frame, struct err *err)
 		rc = w->by_events ? pet_list_read_slices(w->events.session, k, n, to, err)
 				  : pet_read_slices(w->session, k, n, to, err);
 	}
+	if (rc == 0 && bed)
+		pet_join_add(&w->beds.join, frame, volume, w->volume);
 	w->base.report.seconds_download += clock_seconds() - begun;
 	return rc;
 }
@@ -262,8 +270,10 @@ static int make_volumes(struct pet_work *w, struct err *err)
 {
 	const struct grid *g = &w->plan.grid;
 
-	w->volume = calloc((size_t)g->n[0] * (size_t)g->n[1] * (size_t)g->n[2] * (size_t)w->n_frames, sizeof(*w->volume));
 	w->counts = calloc((size_t)w->n_frames, sizeof(*w->counts));
+	if (w->counts && w->s->beds.n > 0)
+		return case_beds_allocate(&w->beds, &w->volume, err);
+	w->volume = calloc((size_t)g->n[0] * (size_t)g->n[1] * (size_t)g->n[2] * (size_t)w->n_frames, sizeof(*w->volume));
 	if (w->volume && w->counts)
 		return 0;
 	return err_set(err, ENOMEM, "no memory for %d frames of %d slices of %d x %d", w->n_frames, g->n[2], g->n[0], g->n[1]);
@@ -283,7 +293,7 @@ static int run_frame(struct pet_work *w, int frame, struct err *err)
 	w->counts[frame] = run.counts;
 	run.counts += w->run.counts;
 	w->run = run;
-	return w->n_frames > 1 ? read_volume(w, frame, err) : 0;
+	return sinogram_images(w->s) > 0 ? read_volume(w, frame, err) : 0;
 }
 
 static void close_session(struct pet_work *w)
@@ -348,9 +358,13 @@ static void note_empty(const struct pet_work *w, char *ret, size_t size)
 static int write_case(struct reconstruct_work *base, struct err *err)
 {
 	struct pet_work *w = (struct pet_work *)base;
-	struct pet_result_info info = {
-		.protocol = base->protocol, .plan = &w->plan, .now = clock_wall(), .keep_free = base->keep_free};
-	int rc = w->n_frames > 1 ? 0 : read_volume(w, 0, err);
+	bool beds = w->s->beds.n > 0;
+	struct pet_result_info info = {.protocol = base->protocol,
+				       .plan = beds ? &w->beds.plan : &w->plan,
+				       .join = beds ? &w->beds.join : NULL,
+				       .now = clock_wall(),
+				       .keep_free = base->keep_free};
+	int rc = sinogram_images(w->s) > 0 ? 0 : read_volume(w, 0, err);
 	double begun;
 
 	if (rc < 0)
@@ -359,6 +373,7 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 	sinogram_choose_frame(w->s, 0); /* attributes are copied from its objects */
 	snprintf(info.device, sizeof(info.device), "%s", base->dev->name);
 	note_empty(w, info.note, sizeof(info.note));
+	case_beds_note(&w->beds, w->s, info.note, sizeof(info.note));
 	w->s->place = base->decision->place;
 	begun = clock_seconds();
 	rc = pet_result_write(w->s, &info, w->volume, base->out_dir, &w->made, err);
@@ -416,7 +431,7 @@ static json_t *gate_details(const struct pet_work *w)
 			 cycles.mean / 1000);
 }
 
-/* Return a sum of struct pet_report; null: it was not computed, or is of one time frame or gate only. */
+/* Return a sum of struct pet_report; null: it was not computed, or is of one time frame, gate or bed only. */
 static json_t *sum_or_null(const struct pet_work *w, double sum)
 {
 	return sum > 0 && sinogram_images(w->s) == 0 ? json_real(sum) : json_null();
@@ -441,15 +456,15 @@ static json_t *list_details(const struct pet_work *w)
 static json_t *details(const struct pet_work *w, size_t planes)
 {
 	return json_pack(
-		"{s:{s:I, s:o, s:o, s:o, s:i, s:i, s:i, s:f, s:f, s:o, s:o, s:b, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:o}}",
+		"{s:{s:I, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:f, s:f, s:o, s:o, s:b, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:o}}",
 		kind_pet.name, "planes", (json_int_t)planes, "tof", tof_details(w), "frames", frame_details(w), "gating",
-		gate_details(w), "iterations", w->plan.iterations, "subsets", w->plan.subsets, "angles_at_a_time",
-		w->plan.group_views, "fov_radius_mm", w->plan.fov_radius, "counts", w->run.counts, "sum_data",
-		sum_or_null(w, w->run.sum_data), "sum_model", sum_or_null(w, w->run.sum_model), "sensitivity_cached",
-		w->run.sensitivity_cached, "seconds_setup", w->run.seconds_setup, "seconds_sensitivity",
-		w->run.seconds_sensitivity, "seconds_iterate", w->run.seconds_iterate, "seconds_filter", w->run.seconds_filter,
-		"units", w->made.units, "corrected", w->made.corrected, "warnings", w->made.warnings, "list_mode",
-		list_details(w));
+		gate_details(w), "beds", case_beds_details(&w->beds, w->s, w->counts), "iterations", w->plan.iterations,
+		"subsets", w->plan.subsets, "angles_at_a_time", w->plan.group_views, "fov_radius_mm", w->plan.fov_radius,
+		"counts", w->run.counts, "sum_data", sum_or_null(w, w->run.sum_data), "sum_model",
+		sum_or_null(w, w->run.sum_model), "sensitivity_cached", w->run.sensitivity_cached, "seconds_setup",
+		w->run.seconds_setup, "seconds_sensitivity", w->run.seconds_sensitivity, "seconds_iterate",
+		w->run.seconds_iterate, "seconds_filter", w->run.seconds_filter, "units", w->made.units, "corrected",
+		w->made.corrected, "warnings", w->made.warnings, "list_mode", list_details(w));
 }
 
 /* Write what was reconstructed. */
@@ -481,7 +496,7 @@ static const struct grid *fill_report(struct reconstruct_work *base)
 	report->n_views = w->m.n_angles;
 	report->bytes_device = w->plan.bytes_total + w->plan.bytes_threads;
 	report->details = details(w, planes);
-	return &w->plan.grid;
+	return w->s->beds.n > 0 ? &w->beds.plan.grid : &w->plan.grid;
 }
 
 static void release(struct reconstruct_work *base)
@@ -492,6 +507,7 @@ static void release(struct reconstruct_work *base)
 	memcpy(next.bytes, w->bytes, sizeof(next.bytes));
 	free(w->volume);
 	free(w->counts);
+	case_beds_clear(&w->beds);
 	series_report_clear(&w->made);
 	close_session(w);
 	if (w->by_events)

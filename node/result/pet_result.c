@@ -56,13 +56,15 @@ static int fill_header(void *ctx, struct item_writer *root)
 static int fill_slice(void *ctx, int index, struct item_writer *root, struct slice_scale *ret_scale)
 {
 	const struct pet_result *r = ctx;
-	const struct slice_range *range = &r->range[slice_view_slice(&r->series.view, r->series.grid, index)];
-	int frame = index / r->series.grid->n[2];
+	int slice = slice_view_slice(&r->series.view, r->series.grid, index), frame = index / r->series.grid->n[2];
+	const struct slice_range *range = &r->range[slice];
 	double factor = factor_of(r, frame), top = factor * fmax(range->hi, -range->lo), slope;
 
 	result_series_fill_slice(&r->series, index, root);
 	if (r->n_frames > 0)
 		pet_result_fill_frame(r, frame, root);
+	else if (r->info->join)
+		pet_result_fill_frame(r, pet_join_bed_of(r->info->join, slice), root);
 	item_put_int(root, TAG_IMAGE_INDEX, index + 1);
 	item_put_double(root, TAG_RESCALE_SLOPE, top > 0 ? top / SLICE_STORED_MAX : 1);
 	if (root->rc < 0)
@@ -87,16 +89,17 @@ static void identify(struct pet_result *r)
 	result_series_begin(series, r->info->now);
 }
 
-/* Compute what differs between frames or gates. Marks are not part of the protocol: their digest identifies them. */
+/* Compute what differs between frames, gates or beds. Marks are not part of the protocol: their digest identifies them. */
 static int divide(struct pet_result *r, struct pet_frame_quantity **ret, struct err *err)
 {
 	const struct sinogram *s = r->series.s;
+	int n = sinogram_images(s);
 	struct dicom_digest *d;
 
-	*ret = calloc((size_t)volumes_of(r), sizeof(**ret));
+	*ret = calloc((size_t)n + 1, sizeof(**ret));
 	if (!*ret)
-		return err_set(err, ENOMEM, "no memory for %d images", volumes_of(r));
-	for (int f = 0; f < r->n_frames; f++)
+		return err_set(err, ENOMEM, "no memory for %d images", n);
+	for (int f = 0; f < n; f++)
 		(*ret)[f] = pet_result_frame(s, &r->quantity, f);
 	r->frame = *ret;
 	if (s->gates.n == 0)
@@ -122,15 +125,16 @@ static void add_note(const char *note, char *warnings, size_t size)
 int pet_result_write(const struct sinogram *s, const struct pet_result_info *info, const float *volume, const char *folder,
 		     struct series_report *ret_report, struct err *err)
 {
+	int n_frames = info->join ? 0 : sinogram_images(s);
 	struct pet_result r = {.info = info,
-			       .n_frames = sinogram_images(s),
+			       .n_frames = n_frames,
 			       .series = {.kind = &pet_series,
 					  .s = s,
 					  .protocol = info->protocol,
 					  .method = pet_result_uses_tof(s, info->protocol) ? "TOF" : NULL,
 					  .keep_free = info->keep_free,
 					  .grid = &info->plan->grid,
-					  .frames = sinogram_images(s),
+					  .frames = n_frames,
 					  .device = info->device}};
 	struct series_filler filler = {fill_header, fill_slice, &r};
 	struct pet_frame_quantity *frame = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Write a PET volume as DICOM: a series of PET Image Storage objects, one slice each. The volumes of several time frames are one
- * series of type DYNAMIC\IMAGE, those of gates one of type GATED\IMAGE.
+ * series of type DYNAMIC\IMAGE, those of gates one of type GATED\IMAGE, the joint volume of beds one of type WHOLE BODY\IMAGE.
  *
  * Units (docs/conformance.md): BQML only if a calibration factor is known and the data are corrected for attenuation and all else
  * that BQML requires; otherwise CNTS, with DecayCorrection NONE and the CorrectedImage values that apply. UIDs depend only on the
@@ -17,10 +17,11 @@
 struct pet_result_info {
 	const struct protocol_conf *protocol;
 	const struct pet_plan *plan;
-	char device[96];    /* name of the device that reconstructed the volume */
-	double now;	    /* s since the epoch */
-	uint64_t keep_free; /* bytes, see struct dicom_writer_options */
-	char note[400];	    /* further sentences for the description and the report */
+	const struct pet_join *join; /* of the beds of the acquisition, whose joint grid is that of the plan; NULL: no beds */
+	char device[96];	     /* name of the device that reconstructed the volume */
+	double now;		     /* s since the epoch */
+	uint64_t keep_free;	     /* bytes, see struct dicom_writer_options */
+	char note[400];		     /* further sentences for the description and the report */
 };
 
 /* Check, before the reconstruction, that objects can be made from these sources. EBADMSG: the start or the duration of the
@@ -28,7 +29,7 @@ struct pet_result_info {
 int pet_result_check(const struct sinogram *s, struct err *err);
 
 /* Write all objects or none (.part, fsync, rename). volume: nx * ny * nz floats as from pet_read_slices(), for each
- * frame or gate of s. EIO: a voxel is not a number. */
+ * frame or gate of s; of beds the joint volume, whose unit is that of bed 1. EIO: a voxel is not a number. */
 int pet_result_write(const struct sinogram *s, const struct pet_result_info *info, const float *volume, const char *folder,
 		     struct series_report *ret_report, struct err *err);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pet_result_frames.c - the time frames of a dynamic PET series, the gates of a gated one (PS3.3 C.8.9.1, C.8.9.3, C.8.9.4).
+/* pet_result_frames.c - the time frames of a dynamic PET series, the gates of a gated one, the beds of a whole-body one (PS3.3
+ * C.8.9.1, C.8.9.3, C.8.9.4).
  *
  * - All frames are corrected for decay to the same time, the start of the acquisition, which is that of the series. A frame from
  * t to t + T has the decay factor exp(lambda t) lambda T / (1 - exp(-lambda T)), and in Bq/ml value = x C / T times this factor.
@@ -7,6 +8,8 @@
  * 2 for an unknown half-life.
  * - Image Index = (time slice - 1) Number of Slices + slice (C.8.9.4.1.9): the instances are in this order. With gates the time
  * slot is in the place of the time slice: there is one R-R interval.
+ * - All beds are corrected for decay as frames are. Each image of a whole-body series has the times and the decay factor of its
+ * bed, in an overlap of the bed with the largest weight; Image Index is the number of the slice.
  * - A gate has many parts: its duration and decay factor are in recon/pet/gates.h. All images of a gated series have the
  * Acquisition Time and the Actual Frame Duration of the whole acquisition (C.8.9.4.1.4, C.8.9.4.1.6); the time in which a gate
  * has counted is in Time Slot Time (0054,0073), which the standard has for NM: a Standard Extended attribute. Trigger Time and
@@ -60,9 +63,8 @@ static struct pet_frame_quantity gate_quantity(const struct sinogram *s, const s
 	return ret;
 }
 
-static struct pet_frame_quantity frame_quantity(const struct sinogram *s, const struct pet_quantity *q, int frame, double lambda)
+static struct pet_frame_quantity frame_quantity(const struct pet_frame *f, const struct pet_quantity *q, double lambda)
 {
-	const struct pet_frame *f = &s->frames.frame[frame];
 	double start = (double)f->start / 1000, duration = (double)(f->stop - f->start) / 1000;
 	double d = lambda > 0 ? lambda * duration / -expm1(-lambda * duration) : 1;
 	struct pet_frame_quantity ret = {.factor = 1, .decay_factor = 1, .duration_ms = f->stop - f->start};
@@ -80,7 +82,9 @@ struct pet_frame_quantity pet_result_frame(const struct sinogram *s, const struc
 {
 	double lambda = s->facts.half_life > 0 ? M_LN2 / s->facts.half_life : 0;
 
-	return s->gates.n > 0 ? gate_quantity(s, q, frame, lambda) : frame_quantity(s, q, frame, lambda);
+	if (s->gates.n > 0)
+		return gate_quantity(s, q, frame, lambda);
+	return frame_quantity(s->beds.n > 0 ? &s->beds.bed[frame].time : &s->frames.frame[frame], q, lambda);
 }
 
 /* ---- attributes ---- */

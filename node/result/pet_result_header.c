@@ -112,10 +112,12 @@ static const char *series_type(const struct pet_result *r)
 {
 	if (r->series.s->gates.n > 0)
 		return "GATED\\IMAGE";
+	if (r->info->join)
+		return "WHOLE BODY\\IMAGE";
 	return r->n_frames > 0 ? "DYNAMIC\\IMAGE" : "STATIC\\IMAGE";
 }
 
-/* Of a dynamic or gated series, each image replaces what differs between the frames or gates: pet_result_fill_frame(). */
+/* Of a dynamic, gated or whole-body series, each image replaces what differs: pet_result_fill_frame(). */
 static void fill_quantity(const struct pet_result *r, struct item_writer *w)
 {
 	const struct pet_quantity *q = &r->quantity;

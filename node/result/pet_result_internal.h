@@ -26,17 +26,17 @@ struct pet_quantity {
 /* Determine the unit and the factor of the values. EBADMSG: see pet_result_check(). */
 int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quantity, struct err *err);
 
-/* pet_result_frames.c: what differs between the time frames or gates of a series. */
+/* pet_result_frames.c: what differs between the time frames, gates or beds of a series. */
 struct pet_frame_quantity {
 	double factor;		/* value = factor times x */
 	double decay_factor;	/* DecayFactor; part of `factor` if the values are corrected for decay */
 	double reference_ms;	/* FrameReferenceTime: from the start of the acquisition */
-	int64_t duration_ms;	/* of the frame: ActualFrameDuration; of a gate: sum of its parts, TimeSlotTime */
-	char date[9], time[17]; /* start of the frame, or of the acquisition: AcquisitionDate, AcquisitionTime */
+	int64_t duration_ms;	/* of the frame or bed: ActualFrameDuration; of a gate: sum of its parts, TimeSlotTime */
+	char date[9], time[17]; /* start of the frame or bed, or of the acquisition: AcquisitionDate, AcquisitionTime */
 };
-/* Compute that of a frame or gate, from 0, of s. */
+/* Compute that of a frame, gate or bed, from 0, of s. */
 struct pet_frame_quantity pet_result_frame(const struct sinogram *s, const struct pet_quantity *q, int frame);
-/* Write it into the header of an image of that frame or gate. */
+/* Write it into the header of an image of that frame, gate or bed. */
 void pet_result_fill_frame(const struct pet_result *r, int frame, struct item_writer *w);
 
 struct pet_result {
@@ -44,7 +44,7 @@ struct pet_result {
 	const struct pet_result_info *info;
 	struct pet_quantity quantity;
 	int n_frames;				/* frames or gates; 0: the whole acquisition */
-	const struct pet_frame_quantity *frame; /* [n_frames] */
+	const struct pet_frame_quantity *frame; /* [n_frames], or of each bed */
 	struct pet_cycles cycles;		/* of gates */
 	char gating[80];			/* "|" and the SHA-256 of the time marks; "": no gates */
 	const struct slice_range *range;	/* [slice of the volumes] */

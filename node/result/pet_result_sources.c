@@ -16,6 +16,8 @@
 #include "node/result/pet_result_internal.h"
 #include "node/sinogram/sinogram_list.h"
 
+#define BEDS_LISTED 12 /* beds whose position is in the derivation description */
+
 /* Return the name. Single-slice rebinning precedes filtered backprojection. */
 static const char *algorithm_name(enum algorithm a)
 {
@@ -155,6 +157,27 @@ static void describe_data(const struct sinogram *s, char *ret_text, size_t size)
 			 plural(s->n_files));
 }
 
+/* Name the beds that were joined, in the order of time, or the number of frames or gates; "": none. */
+static void describe_images(const struct pet_result *r, char *ret_text, size_t size)
+{
+	const struct sinogram *s = r->series.s;
+	int images = sinogram_images(s), n;
+
+	ret_text[0] = '\0';
+	if (images == 0)
+		return;
+	n = snprintf(ret_text, size, ", %d %s%s", images, sinogram_image_name(s), plural(images));
+	for (int b = 0; b < s->beds.n && b < BEDS_LISTED && n > 0 && (size_t)n < size; b++) {
+		const double *at = s->beds.bed[b].centre;
+
+		n += snprintf(ret_text + n, size - (size_t)n, "%s%.6g", b ? ", " : " joined, centres of the scanner at ",
+			      at[0] * s->axis[2][0] + at[1] * s->axis[2][1] + at[2] * s->axis[2][2] + 0.0);
+	}
+	if (s->beds.n > 0 && n > 0 && (size_t)n < size)
+		snprintf(ret_text + n, size - (size_t)n, "%s mm along the axis, weighted by counts",
+			 s->beds.n > BEDS_LISTED ? " ..." : "");
+}
+
 /* Describe the derivation. VR ST: at most 1024 characters. */
 static void describe_derivation(const struct pet_result *r, char *ret_text, size_t size)
 {
@@ -164,7 +187,7 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 	bool iterates = algorithm_iterates(p->pet.algorithm);
 	const struct sinogram *s = r->series.s;
 	const struct grid *g = r->series.grid;
-	char passes[96] = "", tof[200], frames[32] = "", model[96], filter[64] = "none", patient[560], data[330];
+	char passes[96] = "", tof[200], frames[300], model[96], filter[64] = "none", patient[560], data[330];
 	size_t n;
 
 	describe_data(s, data, sizeof(data));
@@ -173,8 +196,7 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 			 plural(r->info->plan->iterations), r->info->plan->subsets, plural(r->info->plan->subsets),
 			 projector_name(r));
 	describe_tof(r, tof, sizeof(tof));
-	if (r->n_frames > 0)
-		snprintf(frames, sizeof(frames), ", %d %s%s", r->n_frames, sinogram_image_name(s), plural(r->n_frames));
+	describe_images(r, frames, sizeof(frames));
 	if (iterates && p->pet.psf > 0)
 		snprintf(model, sizeof(model), "resolution model %g mm", p->pet.psf);
 	else

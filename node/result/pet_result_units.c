@@ -9,6 +9,9 @@
  * - Bq/ml only with C and with data that are corrected for attenuation and for detector efficiencies, in the model (factors) or
  * before (CorrectedImage of the source). Otherwise counts, without any decay correction.
  * - CorrectedImage names the corrections of the data and of the model.
+ * - Beds (recon/pet/beds.h): the joint x is in the counts of bed 1, so that T is its duration, and D exp(lambda t) its decay
+ * factor if it begins t after the start of the acquisition. In counts, too, the beds are scaled to the duration and decay of
+ * bed 1.
  * - The pixel values are valid at the time of the mean activity: ln(D) / lambda after the start (PS3.3 C.8.9.4.1.5), T / 2
  * without decay.
  */
@@ -176,10 +179,11 @@ static int correct_decay(const struct sinogram *s, struct pet_quantity *q, struc
 {
 	double lambda = s->facts.half_life > 0 ? M_LN2 / s->facts.half_life : 0;
 	double d = lambda > 0 ? lambda * q->duration / -expm1(-lambda * q->duration) : 1;
+	double start = s->beds.n > 0 ? (double)s->beds.bed[0].time.start / 1000 : 0;
 
 	q->decay = "NONE";
 	q->decay_factor = 1;
-	q->reference_ms = 1000 * (lambda > 0 ? log(d) / lambda : q->duration / 2);
+	q->reference_ms = 1000 * (start + (lambda > 0 ? log(d) / lambda : q->duration / 2));
 	if (has_term(s->facts.corrected, "DECY") && sinogram_images(s) > 0)
 		return err_set(err, ENOTSUP, "%ss of data that are already corrected for decay (DECY in (0028,0051))",
 			       sinogram_image_name(s));
@@ -189,7 +193,7 @@ static int correct_decay(const struct sinogram *s, struct pet_quantity *q, struc
 		return 0;
 	if (lambda > 0) {
 		q->decay = "START";
-		q->decay_factor = d;
+		q->decay_factor = exp(lambda * start) * d;
 		add_term(q, "DECY");
 	} else {
 		warn(q, "Not corrected for decay: the half-life is not known.");
@@ -279,6 +283,8 @@ int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quant
 		q.duration = (double)s->gates.marks.ms[s->gates.marks.n - 1] / 1000;
 	if (s->frames.n > 0)
 		q.duration = (double)s->frames.frame[s->frames.n - 1].stop / 1000;
+	if (s->beds.n > 0)
+		q.duration = (double)(s->beds.bed[0].time.stop - s->beds.bed[0].time.start) / 1000;
 	if (!(q.duration > 0) || !(q.duration * 1000 < INT32_MAX))
 		return err_set(
 			err, EBADMSG,
@@ -303,6 +309,9 @@ int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quant
 	if (rc < 0)
 		return rc;
 	warn_suv(s, &q);
+	if (s->beds.n > 1 && !q.calibrated)
+		warn(&q, "The counts of all beds are scaled to the duration%s of bed 1.",
+		     f->half_life > 0 ? " and the decay" : "");
 	if (q.calibrated)
 		q.factor = q.calibration / q.duration * q.decay_factor;
 	if (!isfinite(q.factor) || !(q.factor > 0))

@@ -94,10 +94,20 @@ static int check_together(const struct opening *o)
 	return 0;
 }
 
-/* Return the part of a role in a time frame or gate, from 1; 0: that of all. */
+/* Return the part of a role in a time frame, gate or bed, from 1; 0: that of all. */
 static struct sinogram_part *part_of(struct sinogram *s, int role, int frame)
 {
 	return frame > 0 ? &s->frame_part[frame - 1][role] : &s->part[role];
+}
+
+static int twice(struct opening *o, enum sinogram_role role, int frame, long chunk, size_t first, size_t second)
+{
+	char of[32] = "";
+
+	if (frame > 0)
+		snprintf(of, sizeof(of), " of %s %d", sinogram_image_name(o->s), frame);
+	return err_set(o->err, EBADMSG, "chunk %ld of role %s%s is in two objects: %s and %s", chunk + 1,
+		       sinogram_role_name(role), of, file_name(o->s->paths[first]), file_name(o->s->paths[second]));
 }
 
 /* Collect the files of a role in the order of their chunks. */
@@ -131,8 +141,7 @@ static int collect_chunks(struct opening *o, enum sinogram_role role, int frame)
 				       (unsigned long long)first->bytes,
 				       strcmp(f->sha256, first->sha256) ? ", with another SHA-256" : "");
 		if (part->file[f->chunk] != none)
-			return err_set(o->err, EBADMSG, "chunk %ld of role %s is in two objects: %s and %s", f->chunk + 1,
-				       sinogram_role_name(role), file_name(o->s->paths[part->file[f->chunk]]), name);
+			return twice(o, role, frame, f->chunk, part->file[f->chunk], i);
 		part->file[f->chunk] = i;
 		part->block[f->chunk] = f->block;
 		sum += f->chunk_bytes;
@@ -152,7 +161,7 @@ static int collect_chunks(struct opening *o, enum sinogram_role role, int frame)
 	return 0;
 }
 
-/* Collect all roles of all time frames or gates. */
+/* Collect all roles of all time frames, gates or beds. */
 static int collect_roles(struct opening *o)
 {
 	int rc = sinogram_find_frames(o->s, o->facts, o->err);
@@ -349,8 +358,10 @@ static int read_place(struct opening *o)
 	if (o->anonymous)
 		return 0;
 	rc = sinogram_find_axes(s, o->err);
-	if (rc == 0)
+	if (rc == 0 && s->beds.n == 0)
 		rc = sinogram_centre(s->files[first], &o->facts[first], s->centre, o->err);
+	if (rc >= 0)
+		rc = sinogram_check_beds(s, o->err);
 	return rc < 0 ? rc : sinogram_check_gates(s, o->err);
 }
 

@@ -18,6 +18,7 @@
 #include "dicom/object/result_place.h"
 #include "node/config/config.h"
 #include "node/format/interfile.h"
+#include "recon/pet/beds.h"
 #include "recon/pet/gates.h"
 
 #define SINOGRAM_CLASS "1.2.840.10008.5.1.4.1.1.66" /* Raw Data Storage */
@@ -74,6 +75,10 @@ enum sinogram_element {
 	SINOGRAM_GATE_SHORTEST = 0x20, /* UL: length of the shortest cycle that is used, ms; missing: all are used */
 	SINOGRAM_GATE_LONGEST = 0x21,  /* UL: of the longest one; with the shortest */
 	SINOGRAM_GATE_SIGNAL = 0x22,   /* CS: pet_signal_name() in capital letters */
+	SINOGRAM_BED = 0x23,	       /* UL: bed of the data, from 1; missing: the data are of all beds */
+	SINOGRAM_BED_COUNT = 0x24,     /* UL: number of beds of the acquisition */
+	SINOGRAM_BED_START = 0x25,     /* UL: ms after the start of the acquisition */
+	SINOGRAM_BED_TIME = 0x26,      /* UL: duration of the bed, ms */
 };
 
 struct sinogram_facts {
@@ -89,7 +94,9 @@ struct sinogram_facts {
 	long gate, n_gates;	      /* gate, from 1, and number of all; 0: none in the object */
 	long shortest, longest;	      /* ms: cycles that are used; longest 0: all */
 	enum pet_signal signal;
-	unsigned block; /* private elements are (0071,BLOCKee) */
+	long bed, n_beds;	  /* bed, from 1, and number of all; 0: none in the object */
+	long bed_start, bed_time; /* ms: start in the acquisition, duration */
+	unsigned block;		  /* private elements are (0071,BLOCKee) */
 	char sop_instance[DICOM_UID_SIZE], study[DICOM_UID_SIZE], series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE];
 };
 
@@ -170,15 +177,17 @@ struct sinogram {
 		patient; /* one of files: the result has its patient and study because a person said so; NULL: nothing was said */
 	struct result_place place; /* of the result, set by its writer's caller */
 	struct pet_facts facts;
-	const char *assumed;		    /* sentences for the result about values that are assumed; borrowed; NULL: none */
-	bool no_duration;		    /* the duration of facts is assumed: values can only be counts */
-	double axis[3][3];		    /* direction cosines of x, y, z in the patient (LPS) */
-	double centre[3];		    /* centre of the scanner in the frame of reference, mm; 0 if no object contains it */
+	const char *assumed; /* sentences for the result about values that are assumed; borrowed; NULL: none */
+	bool no_duration;    /* the duration of facts is assumed: values can only be counts */
+	double axis[3][3];   /* direction cosines of x, y, z in the patient (LPS) */
+	double centre[3];    /* centre of the scanner in the frame of reference, mm, of beds that of the chosen one; 0
+				if no object contains it */
 	const struct scanner_conf *scanner; /* borrowed; NULL: not configured, and the header is complete without it */
 	struct pet_frames frames;	    /* n = 0: no time frames */
-	struct pet_gates gates;		    /* n = 0: no gates. Frames and gates together are refused */
-	struct sinogram_part (*frame_part)[SINOGRAM_ROLES + 1]; /* [frame or gate][role]: roles of objects that each has of its
-								   own; NULL: none */
+	struct pet_gates gates;		    /* n = 0: no gates */
+	struct pet_beds beds;		    /* n = 0: no beds. Only one of frames, gates and beds */
+	struct sinogram_part (*frame_part)[SINOGRAM_ROLES + 1]; /* [frame, gate or bed][role]: roles of objects that each has of
+								   its own; NULL: none */
 	struct sinogram_list *list; /* single events (node/sinogram/sinogram_list.h); NULL: sinograms */
 	struct sinogram_mmr *mmr;   /* NULL: sinogram objects; else EMISSION is counted from list mode, and MULTIPLICATIVE is the
 				       efficiency of the detectors without attenuation; parts have a text made by this program,
@@ -208,12 +217,13 @@ int sinogram_set_frames(struct sinogram *s, const struct pet_frames *frames, str
 /* The same for gates; g->marks: a table, copied, or, if g->signal is not PET_SIGNAL_TABLE, none: the marks are those of this
  * signal in the list mode. Errors also as pet_gates_check(). */
 int sinogram_set_gates(struct sinogram *s, const struct pet_gates *g, struct err *err);
-/* Return the number of time frames or gates; 0: the acquisition is one image. */
+/* Return the number of time frames, gates or beds; 0: the acquisition has none of them. */
 int sinogram_images(const struct sinogram *s);
-/* "time frame" or "gate". */
+/* "time frame", "gate" or "bed". */
 const char *sinogram_image_name(const struct sinogram *s);
-/* Choose the frame or gate, from 0, whose data sinogram_read() reads; the first one is chosen at the beginning. Reads of EMISSION
- * in the order of frames read the list only once; each gate reads the whole list. */
+/* Choose the frame, gate or bed, from 0, whose data sinogram_read() reads; the first one is chosen at the beginning. Reads of
+ * EMISSION in the order of frames read the list only once; each gate reads the whole list. Of a bed, s->centre is its position.
+ */
 void sinogram_choose_frame(struct sinogram *s, int frame);
 
 /* ---- writing ---- */
@@ -224,11 +234,20 @@ struct sinogram_assumed {
 	char text[600]; /* sentences; "": nothing was assumed */
 };
 
+/* A bed to import: the headers of its data, and where and when it was measured. */
+struct sinogram_import_bed {
+	const char *header[SINOGRAM_ROLES + 1]; /* EMISSION, and roles that this bed has of its own */
+	double z;				/* of the scanner's centre in the frame of reference, mm */
+	double start, duration; /* s after the start of the acquisition; NaN: from the header, relative to that of bed 1 */
+};
+
 /* Options of sinogram_import(). */
 struct sinogram_import {
 	/* [role]: path of an Interfile header; NULL: none. The header of EMISSION may describe parallel beams; then its role is
 	 * LINES, and all other paths must be NULL */
 	const char *header[SINOGRAM_ROLES + 1];
+	const struct sinogram_import_bed *beds; /* in the order of time; then `header` has only factors of all beds */
+	int n_beds;				/* 0: no beds */
 	/* path of a DICOM file from which patient, study, frame of reference, times and PET attributes are copied; NULL: use
 	 * anonymous values */
 	const char *like;

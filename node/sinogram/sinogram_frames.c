@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sinogram_frames.c - time frames or gates of an acquisition: those of its objects, or those into which list mode is divided.
+/* sinogram_frames.c - time frames, gates or beds of an acquisition: those of its objects, or those into which list mode is
+ * divided.
  *
- * Objects with a time frame or a gate have data of it, objects without one data of all. The parts of the chosen one are copied to
- * s->part, so that whoever reads a role need not know about frames and gates. The time marks of gates are in each of their
- * objects, and must be the same. */
+ * Objects with a time frame, a gate or a bed have data of it, objects without one data of all. The parts of the chosen one are
+ * copied to s->part, so that whoever reads a role need not know about them. The time marks of gates are in each of their objects,
+ * and must be the same. Beds: sinogram_beds.c. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -83,6 +84,16 @@ static int check_order(const struct pet_frames *f, struct err *err)
 	return 0;
 }
 
+/* Check that the objects have not more than one of frames, gates and beds. */
+static int check_one(const struct sinogram *s, struct err *err)
+{
+	const char *first = s->frames.n > 0 ? "time frame" : "gate", *second = s->beds.n > 0 ? "bed" : "gate";
+
+	if ((s->frames.n > 0) + (s->gates.n > 0) + (s->beds.n > 0) < 2)
+		return 0;
+	return err_set(err, EBADMSG, "objects with a %s and objects with a %s", first, second);
+}
+
 int sinogram_find_frames(struct sinogram *s, const struct sinogram_facts *facts, struct err *err)
 {
 	int rc = 0;
@@ -92,17 +103,21 @@ int sinogram_find_frames(struct sinogram *s, const struct sinogram_facts *facts,
 			rc = take_frame(s, &facts[i], file_name(s->paths[i]), err);
 		else if (facts[i].gate > 0)
 			rc = take_gate(s, i, &facts[i], err);
-	if (rc == 0 && s->frames.n > 0 && s->gates.n > 0)
-		rc = err_set(err, EBADMSG, "objects with a time frame and objects with a gate");
+		else if (facts[i].bed > 0)
+			rc = sinogram_take_bed(s, i, &facts[i], err);
+	if (rc == 0)
+		rc = check_one(s, err);
 	if (rc == 0)
 		rc = check_order(&s->frames, err);
+	if (rc == 0)
+		rc = sinogram_check_bed_times(&s->beds, err);
 	if (rc < 0 || sinogram_images(s) == 0)
 		return rc;
 	s->frame_part = calloc((size_t)sinogram_images(s), sizeof(*s->frame_part));
 	return s->frame_part ? 0 : err_set(err, ENOMEM, "no memory for %d %ss", sinogram_images(s), sinogram_image_name(s));
 }
 
-/* Counts are of a frame or gate, and so are expected counts; factors may be of all. */
+/* Counts are of a frame, gate or bed, and so are expected counts; factors may be of all. */
 static bool needs_frames(int role)
 {
 	return role == SINOGRAM_EMISSION || role == SINOGRAM_ADDITIVE;
@@ -215,12 +230,12 @@ int sinogram_set_gates(struct sinogram *s, const struct pet_gates *g, struct err
 
 int sinogram_images(const struct sinogram *s)
 {
-	return s->frames.n > 0 ? s->frames.n : s->gates.n;
+	return s->frames.n > 0 ? s->frames.n : s->gates.n > 0 ? s->gates.n : s->beds.n;
 }
 
 const char *sinogram_image_name(const struct sinogram *s)
 {
-	return s->gates.n > 0 ? "gate" : "time frame";
+	return s->gates.n > 0 ? "gate" : s->beds.n > 0 ? "bed" : "time frame";
 }
 
 void sinogram_choose_frame(struct sinogram *s, int frame)
@@ -234,4 +249,6 @@ void sinogram_choose_frame(struct sinogram *s, int frame)
 			s->part[role] = s->frame_part[frame][role];
 			s->part[role].of_frame = true;
 		}
+	if (s->beds.n > 0)
+		memcpy(s->centre, s->beds.bed[frame].centre, sizeof(s->centre));
 }

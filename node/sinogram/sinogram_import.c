@@ -164,6 +164,35 @@ static int array_stream(const struct sinogram_arrays *a, int role, struct sinogr
 	return rc;
 }
 
+/* Complete the header of a stream, and compare its bins with those of the first. ENOKEY: *open says what is missing. */
+static int check_stream(struct sinogram_source *s, int bed, int role, const struct scanner_conf *known, struct err *open,
+			struct err *err)
+{
+	struct sinogram_stream *stream = &s->stream[role];
+	const char *header = s->conf->header[role];
+	int rc;
+
+	if (s->bed && s->bed[bed][role].present) {
+		stream = &s->bed[bed][role];
+		header = s->conf->beds[bed].header[role];
+	}
+	if (!stream->present)
+		return 0;
+	rc = interfile_complete(&stream->header, known, open);
+	if (rc < 0)
+		return rc == -ENOKEY ? rc
+				     : err_set(err, open->code, "%s%s%s: %s", header ? file_name(header) : "", header ? ", " : "",
+					       sinogram_role_name((enum sinogram_role)role), open->msg);
+	if (s->bed && bed == 0 && stream == &s->bed[0][role])
+		s->stream[role].header = stream->header;
+	if (role == (int)s->format->first && bed == 0)
+		return 0;
+	rc = sinogram_same_bins(&s->stream[s->format->first].header, &stream->header, (enum sinogram_role)role, err);
+	if (rc < 0 && s->bed)
+		err_prefix(err, "bed %d", bed + 1);
+	return rc;
+}
+
 /* Check that all roles have the same geometry, as far as their headers contain it; write a warning about missing values. */
 static int check_geometry(struct sinogram_source *s, const struct scanner_conf *known, char *warning, size_t size,
 			  struct err *err)
@@ -172,25 +201,18 @@ static int check_geometry(struct sinogram_source *s, const struct scanner_conf *
 
 	if (s->format->header != INTERFILE_PROJECTIONS)
 		return 0; /* headers of line integrals are complete */
-	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
-		struct sinogram_stream *stream = &s->stream[role];
-		const char *header = s->conf->header[role];
-		int rc = stream->present ? interfile_complete(&stream->header, known, &open) : 0;
+	for (int bed = 0; bed < (s->beds.n > 0 ? s->beds.n : 1); bed++)
+		for (int role = 1; role <= SINOGRAM_ROLES; role++) {
+			int rc = check_stream(s, bed, role, known, &open, err);
 
-		if (rc == -ENOKEY) {
-			snprintf(warning, size, "%s: %s; the node needs a scanner in its configuration that has it.",
-				 sinogram_role_name((enum sinogram_role)role), open.msg);
-			return 0; /* the configuration of the node may contain the missing values */
+			if (rc == -ENOKEY) {
+				snprintf(warning, size, "%s: %s; the node needs a scanner in its configuration that has it.",
+					 sinogram_role_name((enum sinogram_role)role), open.msg);
+				return 0; /* the configuration of the node may contain the missing values */
+			}
+			if (rc < 0)
+				return rc;
 		}
-		if (rc < 0)
-			return err_set(err, open.code, "%s%s%s: %s", header ? file_name(header) : "", header ? ", " : "",
-				       sinogram_role_name((enum sinogram_role)role), open.msg);
-		if (stream->present && role != (int)s->format->first)
-			rc = sinogram_same_bins(&s->stream[s->format->first].header, &stream->header, (enum sinogram_role)role,
-						err);
-		if (rc < 0)
-			return rc;
-	}
 	return 0;
 }
 
@@ -210,7 +232,15 @@ static int make_seed(struct sinogram_source *s, struct err *err)
 			dicom_digest_add(d, s->stream[role].text, strlen(s->stream[role].text) + 1);
 			dicom_digest_add(d, s->stream[role].sha256, sizeof(s->stream[role].sha256));
 		}
-	for (int i = 0; i < s->n_images; i++) {
+	for (int i = 0; i < s->beds.n; i++) {
+		dicom_digest_add(d, &s->beds.bed[i], sizeof(s->beds.bed[i]));
+		for (int role = 1; role <= SINOGRAM_ROLES; role++)
+			if (s->bed[i][role].present) {
+				dicom_digest_add(d, s->bed[i][role].text, strlen(s->bed[i][role].text) + 1);
+				dicom_digest_add(d, s->bed[i][role].sha256, sizeof(s->bed[i][role].sha256));
+			}
+	}
+	for (int i = 0; s->frame && i < s->n_images; i++) {
 		if (s->frames)
 			dicom_digest_add(d, &s->frames->frame[i], sizeof(s->frames->frame[i]));
 		dicom_digest_add(d, s->frame[i].sha256, sizeof(s->frame[i].sha256));
@@ -352,14 +382,20 @@ static int write_source(struct sinogram_source *s, size_t *ret_n_objects, struct
 	return rc;
 }
 
+void sinogram_stream_clear(struct sinogram_stream *s)
+{
+	interfile_clear(&s->header);
+	free(s->text);
+	free(s->path);
+	free(s->sources);
+	*s = (struct sinogram_stream){0};
+}
+
 void sinogram_source_clear(struct sinogram_source *s)
 {
-	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
-		interfile_clear(&s->stream[role].header);
-		free(s->stream[role].text);
-		free(s->stream[role].path);
-		free(s->stream[role].sources);
-	}
+	sinogram_clear_beds(s);
+	for (int role = 1; role <= SINOGRAM_ROLES; role++)
+		sinogram_stream_clear(&s->stream[role]);
 	free(s->frame);
 	free(s->marks);
 	dicom_close(s->like);
@@ -406,11 +442,13 @@ int sinogram_import(const struct sinogram_import *conf, size_t *ret_n_objects, s
 	struct sinogram_source s = {.conf = conf, .centre = {NAN, NAN, NAN}};
 	int rc = 0;
 
-	if (!conf->header[SINOGRAM_EMISSION])
+	if (!conf->header[SINOGRAM_EMISSION] && conf->n_beds == 0)
 		return err_set(err, EINVAL, "no header of emission data to import");
 	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++)
 		if (conf->header[role])
 			rc = sinogram_stream_open(conf->header[role], &s.stream[role], err);
+	if (rc == 0 && conf->n_beds > 0)
+		rc = sinogram_open_beds(&s, err);
 	if (rc == 0)
 		rc = sinogram_import_source(&s, ret_n_objects, err);
 	sinogram_source_clear(&s);

@@ -30,18 +30,25 @@ int sinogram_find_axes(struct sinogram *s, struct err *err); /* from facts.patie
 /* Read the table of time marks of an object; the caller frees *ret_text. */
 int sinogram_marks_text(struct dicom_file *file, const struct sinogram_facts *f, char **ret_text, struct err *err);
 
-/* Return the time frame or the gate of an object, from 1; 0: neither. */
+/* Return the time frame, gate or bed of an object, from 1; 0: none. */
 static inline long sinogram_image_of(const struct sinogram_facts *f)
 {
-	return f->frame + f->gate; /* an object has one of them at most */
+	return f->frame + f->gate + f->bed; /* an object has one of them at most */
 }
 
-/* sinogram_frames.c: read the time frames or gates of the objects, whose facts are given, and make room for their parts. EBADMSG:
- * they contradict each other. Then the parts are collected, and checked: a role is in all frames or gates, or in none. */
+/* sinogram_frames.c: read the time frames, gates or beds of the objects, whose facts are given, and make room for their parts.
+ * EBADMSG: they contradict each other. Then the parts are collected, and checked: a role is in all of them, or in none. */
 int sinogram_find_frames(struct sinogram *s, const struct sinogram_facts *facts, struct err *err);
 int sinogram_check_frames(struct sinogram *s, struct err *err);
 /* Check the gates of the acquisition, after its facts were read; errors as pet_gates_check(). */
 int sinogram_check_gates(const struct sinogram *s, struct err *err);
+
+/* sinogram_beds.c: store the bed of an object, a file of s. EBADMSG: other objects say something else about it. */
+int sinogram_take_bed(struct sinogram *s, size_t file, const struct sinogram_facts *f, struct err *err);
+/* Check that the beds follow each other in time. */
+int sinogram_check_bed_times(const struct pet_beds *beds, struct err *err);
+/* Check that the EMISSION objects of all beds describe one acquisition, after its facts were read. EBADMSG. */
+int sinogram_check_beds(const struct sinogram *s, struct err *err);
 
 /* sinogram_source_file.c: compute the size and the SHA-256 of a file, 64 hexadecimal digits; from any thread. */
 int sinogram_hash_file(const char *path, uint64_t *ret_bytes, char ret_hash[65], struct err *err);
@@ -88,19 +95,27 @@ struct sinogram_source {
 	const struct pet_frames *frames; /* NULL: none */
 	const struct pet_gates *gates;	 /* NULL: none */
 	char *marks;			 /* text of the time marks of gates; owned */
-	int n_images;			 /* number of time frames or gates; 0: none */
-	struct sinogram_stream *frame;	 /* [n_images]: EMISSION of each, with the text of stream[SINOGRAM_EMISSION]; or NULL */
-	struct dicom_file *like;	 /* NULL: none */
-	double centre[3];		 /* mm; NaN: unknown */
-	char seed[65];			 /* hash of everything that UIDs are computed from */
-	char notes[600];		 /* sentences that are written before the other warnings; "": none */
+	struct pet_beds beds;		 /* without x and y of the centres; n = 0: none */
+	/* [bed][role]: streams of roles that each bed has of its own; `stream` borrows those of the first. NULL: no beds */
+	struct sinogram_stream (*bed)[SINOGRAM_ROLES + 1];
+	int n_images;		       /* number of time frames, gates or beds; 0: none */
+	struct sinogram_stream *frame; /* [n_images]: EMISSION of each, with the text of stream[SINOGRAM_EMISSION]; or NULL */
+	struct dicom_file *like;       /* NULL: none */
+	double centre[3];	       /* mm; NaN: unknown */
+	char seed[65];		       /* hash of everything that UIDs are computed from */
+	char notes[600];	       /* sentences that are written before the other warnings; "": none */
 };
+
+/* sinogram_import_beds.c: open the streams of conf->beds. EBADMSG: the names in the text are those of the command line. */
+int sinogram_open_beds(struct sinogram_source *s, struct err *err);
+void sinogram_clear_beds(struct sinogram_source *s);
 
 /* sinogram_vendor.c: ENOTSUP if the file is raw data of a manufacturer in a form that is not read; the text names it. */
 int sinogram_vendor_check(const char *path, struct err *err);
 
 /* sinogram_import.c: read a header and find its data; then write what the streams of s contain. */
 int sinogram_stream_open(const char *header, struct sinogram_stream *s, struct err *err);
+void sinogram_stream_clear(struct sinogram_stream *s);
 /* Make the DICOM header of an acquisition that is not in sinogram objects, in memory. header: duration and scanner of its data;
  * sha256: of its data. ret_centre: unchanged if conf does not set it. */
 int sinogram_new_header(const struct sinogram_import *conf, const struct interfile *header, const char *sha256,

@@ -277,6 +277,28 @@ static int read_frame(const struct dicom_file *file, struct sinogram_facts *f, s
 			   &f->frame_time, err);
 }
 
+/* Read the bed, if the object has one; its position is read by sinogram_take_bed(). */
+static int read_bed(const struct dicom_file *file, struct sinogram_facts *f, struct err *err)
+{
+	int rc;
+
+	if (!dicom_has(dicom_root((struct dicom_file *)file), sinogram_tag(f->block, SINOGRAM_BED)))
+		return 0;
+	if (f->format->header != INTERFILE_PROJECTIONS)
+		return err_set(err, EBADMSG, "a bed (%04X,%02X%02X) in an object of format %s; only PET has beds", SINOGRAM_GROUP,
+			       f->block, SINOGRAM_BED, f->format->type->id);
+	if (f->frame > 0 || f->gate > 0)
+		return err_set(err, ENOTSUP, "an object with a bed and a %s; %ss of beds are not supported",
+			       f->frame > 0 ? "time frame" : "gate", f->frame > 0 ? "time frame" : "gate");
+	if ((rc = need_number(file, f->block, SINOGRAM_BED_COUNT, "number of beds", 1, PET_BEDS_MAX, &f->n_beds, err)) < 0 ||
+	    (rc = need_number(file, f->block, SINOGRAM_BED, "bed", 1, f->n_beds, &f->bed, err)) < 0 ||
+	    (rc = need_number(file, f->block, SINOGRAM_BED_START, "start of the bed", 0, PET_FRAMES_END - 1, &f->bed_start,
+			      err)) < 0)
+		return rc;
+	return need_number(file, f->block, SINOGRAM_BED_TIME, "duration of the bed", 1, PET_FRAMES_END - f->bed_start,
+			   &f->bed_time, err);
+}
+
 static int read_hash(const struct dicom_item *root, struct sinogram_facts *f, struct err *err)
 {
 	int rc = need_text(root, sinogram_tag(f->block, SINOGRAM_SHA256), "SHA-256", f->sha256, sizeof(f->sha256), err);
@@ -312,7 +334,7 @@ int sinogram_facts_of(const struct dicom_file *file, struct sinogram_facts *ret_
 	}
 	if ((rc = read_identity(root, &f, err)) < 0 || (rc = read_role(root, &f, err)) < 0 ||
 	    (rc = read_counts(file, &f, err)) < 0 || (rc = read_hash(root, &f, err)) < 0 ||
-	    (rc = read_frame(file, &f, err)) < 0 || (rc = read_gate(file, &f, err)) < 0) {
+	    (rc = read_frame(file, &f, err)) < 0 || (rc = read_gate(file, &f, err)) < 0 || (rc = read_bed(file, &f, err)) < 0) {
 		err_prefix(err, "sinogram object");
 		if (rc != -ENOTSUP && err) /* name the attribute in any error of dicom_get_*() */
 			err->code = EBADMSG;

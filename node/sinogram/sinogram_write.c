@@ -129,14 +129,22 @@ int sinogram_stream_hash(struct sinogram_stream *s, struct err *err)
 struct object {
 	struct sinogram_source *s;
 	enum sinogram_role role;
-	int frame; /* time frame or gate, from 1; 0: none */
+	int frame; /* time frame, gate or bed, from 1; 0: none */
 	size_t chunk, n_chunks;
 	size_t number, n_objects; /* index in the acquisition, from 0, and number of its objects */
 };
 
 static const struct sinogram_stream *stream_of(const struct object *o)
 {
+	if (o->frame > 0 && o->s->bed)
+		return &o->s->bed[o->frame - 1][o->role];
 	return o->frame > 0 ? &o->s->frame[o->frame - 1] : &o->s->stream[o->role];
+}
+
+/* Return what the frame of an object is. */
+static const char *image_name(const struct sinogram_source *s)
+{
+	return s->bed ? "bed" : s->gates ? "gate" : "frame";
 }
 
 static void put(struct item_writer *w, enum sinogram_element element, const char *vr, const char *text)
@@ -181,10 +189,34 @@ static void fill_gate(const struct object *o, struct item_writer *w)
 	put(w, SINOGRAM_GATE_SIGNAL, "CS", signal);
 }
 
+static void fill_bed(const struct object *o, struct item_writer *w)
+{
+	const struct pet_frame *time = &o->s->beds.bed[o->frame - 1].time;
+
+	put_count(w, SINOGRAM_BED, "UL", (uint64_t)o->frame);
+	put_count(w, SINOGRAM_BED_COUNT, "UL", (uint64_t)o->s->beds.n);
+	put_count(w, SINOGRAM_BED_START, "UL", (uint64_t)time->start);
+	put_count(w, SINOGRAM_BED_TIME, "UL", (uint64_t)(time->stop - time->start));
+}
+
+/* Write the scanner's centre, of a bed at the height of the bed. */
+static void fill_centre(const struct object *o, struct item_writer *w)
+{
+	const double *at = o->s->centre;
+	bool known = isfinite(at[0]);
+	double x = known ? at[0] : 0, y = known ? at[1] : 0,
+	       z = o->frame > 0 && o->s->bed ? o->s->beds.bed[o->frame - 1].centre[2] : at[2];
+	char centre[100];
+
+	if (!known && !(o->frame > 0 && o->s->bed))
+		return;
+	snprintf(centre, sizeof(centre), "%.17g\\%.17g\\%.17g", x, y, z);
+	put(w, SINOGRAM_CENTRE, "FD", centre);
+}
+
 static void fill_block(const struct object *o, struct item_writer *w)
 {
 	const struct sinogram_stream *stream = stream_of(o);
-	char centre[100];
 
 	put(w, SINOGRAM_FORMAT_ID, "LO", o->s->format->type->id);
 	put(w, SINOGRAM_HEADER, "UT", stream->text);
@@ -194,15 +226,14 @@ static void fill_block(const struct object *o, struct item_writer *w)
 	put_count(w, SINOGRAM_LENGTH, "UL", stream->bytes <= UINT32_MAX ? stream->bytes : 0);
 	put(w, SINOGRAM_SHA256, "LO", stream->sha256);
 	put_count(w, SINOGRAM_INSTANCES, "UL", o->n_objects);
-	if (isfinite(o->s->centre[0])) {
-		snprintf(centre, sizeof(centre), "%.17g\\%.17g\\%.17g", o->s->centre[0], o->s->centre[1], o->s->centre[2]);
-		put(w, SINOGRAM_CENTRE, "FD", centre);
-	}
+	fill_centre(o, w);
 	if (stream->sources)
 		put(w, SINOGRAM_SOURCES, "UT", stream->sources);
 	if (stream->bytes > UINT32_MAX)
 		put_count(w, SINOGRAM_LENGTH_LARGE, "UV", stream->bytes);
-	if (o->frame > 0 && o->s->gates)
+	if (o->frame > 0 && o->s->bed)
+		fill_bed(o, w);
+	else if (o->frame > 0 && o->s->gates)
 		fill_gate(o, w);
 	else if (o->frame > 0)
 		fill_frame(o, w);
@@ -213,7 +244,7 @@ static void object_path(const struct object *o, char *ret, size_t size)
 	char name[48], frame[24] = "";
 
 	if (o->frame > 0)
-		snprintf(frame, sizeof(frame), "-%s%03d", o->s->gates ? "gate" : "frame", o->frame);
+		snprintf(frame, sizeof(frame), "-%s%03d", image_name(o->s), o->frame);
 	snprintf(name, sizeof(name), "%s%s", sinogram_role_name(o->role), frame);
 	for (char *c = name; *c; c++)
 		*c = (char)tolower((unsigned char)*c);
@@ -231,7 +262,7 @@ static int make_object(const struct object *o, struct dicom_file **ret_file, str
 	struct provenance_time now;
 
 	if (o->frame > 0)
-		snprintf(frame, sizeof(frame), "|%s %d", o->s->gates ? "gate" : "frame", o->frame);
+		snprintf(frame, sizeof(frame), "|%s %d", image_name(o->s), o->frame);
 	snprintf(text, sizeof(text), "%s|%s|%zu%s", o->s->seed, sinogram_role_name(o->role), o->chunk, frame);
 	dicom_uid_from_text(text, uid);
 	root.rc = dicom_new(SINOGRAM_CLASS, uid, &file, err);
@@ -262,17 +293,20 @@ static uint64_t chunk_size(const struct sinogram_source *s)
 	return size & ~(uint64_t)1; /* an even size: only the last chunk may be padded */
 }
 
-static size_t chunk_count(const struct sinogram_source *s, int role)
+static size_t chunk_count(const struct object *o)
 {
-	uint64_t size = chunk_size(s);
+	uint64_t size = chunk_size(o->s);
+	const struct sinogram_stream *stream = stream_of(o);
 
-	return s->stream[role].present ? (size_t)((s->stream[role].bytes + size - 1) / size) : 0;
+	return stream->present ? (size_t)((stream->bytes + size - 1) / size) : 0;
 }
 
-/* Return the number of frames or gates of a role; 0: none. */
+/* Return the number of frames, gates or beds of a role; 0: none. */
 static int frames_of(const struct sinogram_source *s, int role)
 {
-	return role == SINOGRAM_EMISSION ? s->n_images : 0;
+	bool divided = s->bed ? s->bed[0][role].present : role == SINOGRAM_EMISSION;
+
+	return divided ? s->n_images : 0;
 }
 
 static int write_role(struct sinogram_source *s, struct object *o, struct err *err)
@@ -283,7 +317,7 @@ static int write_role(struct sinogram_source *s, struct object *o, struct err *e
 	struct reader r;
 	int rc = reader_open(&r, stream, err);
 
-	o->n_chunks = chunk_count(s, o->role);
+	o->n_chunks = chunk_count(o);
 	for (o->chunk = 0; rc == 0 && o->chunk < o->n_chunks; o->chunk++, o->number++) {
 		struct dicom_file *file = NULL;
 		uint64_t left = stream->bytes - r.at;
@@ -318,12 +352,13 @@ static void remove_objects(struct sinogram_source *s, size_t n)
 
 	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
 		o.role = (enum sinogram_role)role;
-		o.n_chunks = chunk_count(s, role);
-		for (o.frame = frames_of(s, role) > 0; o.frame <= frames_of(s, role); o.frame++)
+		for (o.frame = frames_of(s, role) > 0; o.frame <= frames_of(s, role); o.frame++) {
+			o.n_chunks = chunk_count(&o);
 			for (o.chunk = 0; o.chunk < o.n_chunks && o.number < n; o.chunk++, o.number++) {
 				object_path(&o, path, sizeof(path));
 				unlink(path);
 			}
+		}
 	}
 }
 
@@ -337,8 +372,11 @@ int sinogram_write_objects(struct sinogram_source *s, size_t *ret_n_objects, str
 			       (unsigned long long)SINOGRAM_CHUNK_MAX);
 	if (strlen(s->conf->folder) + 40 > PATH_SIZE)
 		return err_set(err, ENAMETOOLONG, "the name of the folder is too long");
-	for (int role = 1; role <= SINOGRAM_ROLES; role++)
-		o.n_objects += chunk_count(s, role) * (size_t)(frames_of(s, role) > 0 ? frames_of(s, role) : 1);
+	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
+		o.role = (enum sinogram_role)role;
+		for (o.frame = frames_of(s, role) > 0; o.frame <= frames_of(s, role); o.frame++)
+			o.n_objects += chunk_count(&o);
+	}
 	if (o.n_objects > SINOGRAM_FILES_MAX)
 		return err_set(err, EINVAL, "%zu objects; allowed: at most %d; use larger chunks", o.n_objects,
 			       SINOGRAM_FILES_MAX);

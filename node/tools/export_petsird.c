@@ -267,6 +267,8 @@ int export_petsird(struct sinogram *s, const char *path, struct export_petsird *
 		return err_set(err, ENOTSUP, "%s have no detectors, and no list mode", s->format->type->title);
 	if (s->gates.n > 0)
 		return err_set(err, ENOTSUP, "the acquisition has %d gates; the times of their events are not known", s->gates.n);
+	if (s->beds.n > 0)
+		return err_set(err, ENOTSUP, "the acquisition has %d beds; a PETSIRD file has one", s->beds.n);
 	x = calloc(1, sizeof(*x));
 	if (!x)
 		return err_set(err, ENOMEM, "no memory for events");
