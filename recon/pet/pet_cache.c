@@ -3,7 +3,7 @@
  *
  * The images are stored in host memory, so that they are not part of the plan's device memory: an upload takes a millisecond,
  * computing an image takes half an iteration. The key identifies all inputs of the images except the device, which is the same
- * for the whole cache; factors are identified by a 64-bit hash. */
+ * for the whole cache; factors are identified by a 64-bit hash. Factors of attenuation (attenuation.c) are entries, too. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -26,27 +26,35 @@ struct pet_cache {
 	uint64_t clock; /* counts uses */
 };
 
-struct pet_key pet_key_of(const struct pet_session *s)
+uint64_t pet_hash_michelogram(uint64_t hash, const struct michelogram *m)
 {
-	const struct pet_protocol *p = s->p;
-	const struct michelogram *m = s->m;
 	const struct pet_scanner *c = &m->scanner;
-	const struct pet_plan *plan = s->plan;
-	double numbers[] = {c->ring_spacing,  c->radius,	c->interaction_depth, c->bin,	       m->angle_offset,
-			    plan->fov_radius, p->psf,		plan->grid.h[0],      plan->grid.h[1], plan->grid.h[2],
-			    plan->grid.lo[0], plan->grid.lo[1], plan->grid.lo[2],     m->tof.width,    m->tof.sigma};
-	int counts[] = {c->rings,	   c->detectors,      m->n_radial,	m->n_angles,	 m->arc_corrected,
-			m->n_segments,	   plan->grid.n[0],   plan->grid.n[1],	plan->grid.n[2], s->layout.n_subsets,
-			plan->group_views, (int)p->projector, p->deterministic, (int)s->factors, m->tof.n};
-	struct pet_key key = {0};
+	double numbers[] = {c->ring_spacing, c->radius,	   c->interaction_depth, c->bin,
+			    m->angle_offset, m->tof.width, m->tof.sigma};
+	int counts[] = {c->rings, c->detectors, m->n_radial, m->n_angles, m->arc_corrected, m->n_segments, m->tof.n};
 
-	key.geometry = pet_hash(1, numbers, sizeof(numbers));
-	key.geometry = pet_hash(key.geometry, counts, sizeof(counts));
+	hash = pet_hash(hash, numbers, sizeof(numbers));
+	hash = pet_hash(hash, counts, sizeof(counts));
 	for (int i = 0; i < m->n_segments; i++) {
 		int segment[] = {m->segments[i].first, m->segments[i].last, m->segments[i].n_planes};
 
-		key.geometry = pet_hash(key.geometry, segment, sizeof(segment));
+		hash = pet_hash(hash, segment, sizeof(segment));
 	}
+	return hash;
+}
+
+struct pet_key pet_key_of(const struct pet_session *s)
+{
+	const struct pet_protocol *p = s->p;
+	const struct pet_plan *plan = s->plan;
+	double numbers[] = {plan->fov_radius, p->psf,		plan->grid.h[0],  plan->grid.h[1],
+			    plan->grid.h[2],  plan->grid.lo[0], plan->grid.lo[1], plan->grid.lo[2]};
+	int counts[] = {plan->grid.n[0],   plan->grid.n[1],   plan->grid.n[2],	s->layout.n_subsets,
+			plan->group_views, (int)p->projector, p->deterministic, (int)s->factors};
+	struct pet_key key = {.geometry = pet_hash_michelogram(1, s->m)};
+
+	key.geometry = pet_hash(key.geometry, numbers, sizeof(numbers));
+	key.geometry = pet_hash(key.geometry, counts, sizeof(counts));
 	for (int i = 0; s->has[PET_FACTORS] && i < s->expected[PET_FACTORS]; i++)
 		key.factors += s->plane[PET_FACTORS][i].hash;
 	return key;

@@ -171,6 +171,7 @@ struct pet_key {
 	uint64_t geometry, factors;
 };
 struct pet_key pet_key_of(const struct pet_session *s);
+uint64_t pet_hash_michelogram(uint64_t hash, const struct michelogram *m); /* all that determines its rays and bins */
 /* Check that the cache belongs to dev; EINVAL: to another device. c may be NULL (no cache). */
 int pet_cache_check(const struct pet_cache *c, const struct device *dev, struct err *err);
 /* Return cached images with this key and mark them as used; NULL: not cached, or c is NULL. */
