@@ -58,6 +58,7 @@ struct node_conf {
 	uint64_t reserve;	 /* bytes to keep free on the spool's disk; with less, objects are refused with A700 at once */
 	uint64_t max_result;	 /* largest size of a result's slices, bytes; a case with a larger one is held; 0: no limit */
 	double quiet_time;	 /* time without a new instance until an incomplete case is held, s */
+	double ct_wait;		 /* longest wait of a complete case for the CT series that it needs, s; 0: none */
 	bool check_called;	 /* reject associations to another AE title */
 	bool require_known_peer; /* accept configured peers only; off by default only if bind is a loopback address */
 	bool log_syslog;	 /* log to syslog; else to stderr */

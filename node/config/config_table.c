@@ -152,6 +152,10 @@ static const struct config_key node_keys[] = {
 		    "that is more"},
 	{"quiet_time", AS_REAL(node_conf, quiet_time, 0.1, 86400), .unit = "s", .fallback = "60",
 	 .meaning = "time without a new instance after which an incomplete case is held"},
+	{"ct_wait", AS_REAL(node_conf, ct_wait, 1, 604800), .unit = "s", .zero = "held at once", .fallback = "1800",
+	 .meaning = "longest time that a complete PET case waits for the CT series of its attenuation correction (`corrections` "
+		    "of the "
+		    "protocol); then it is held. When the series comes later, the case continues"},
 	{"check_called", AS_BOOL(node_conf, check_called), .fallback = "false",
 	 .meaning = "reject associations whose called AE title is not `aet`"},
 	{"require_known_peer", AS_BOOL(node_conf, require_known_peer), .fallback = "", .flags = KEY_COMPUTED,

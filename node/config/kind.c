@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "node/config/config.h"
+
 static const struct kind *const kinds[KIND_COUNT] = {
 #define X(constant, name) [KIND_##constant] = &kind_##name,
 	KINDS(X)
@@ -56,6 +58,21 @@ void kind_key_attribute(const struct kind *kind, const char *key, enum case_attr
 			snprintf(ret, size, "%.*s", (int)(n < size ? n : size - 1), key);
 		key += key[n] ? n + 1 : n;
 	}
+}
+
+bool kind_needs_ct(const struct protocol_conf *protocol)
+{
+	const struct kind *kind = kind_of(protocol->kind);
+
+	return kind->needs_ct && kind->needs_ct(protocol);
+}
+
+bool kind_any_needs_ct(const struct config *c)
+{
+	for (size_t i = 0; i < c->n_protocols; i++)
+		if (kind_needs_ct(&c->protocols[i]))
+			return true;
+	return false;
 }
 
 /* ---- check of a table ---- */

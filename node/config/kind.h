@@ -12,6 +12,9 @@
 enum case_attribute { CASE_STUDY = 1, CASE_SERIES, CASE_LATERALITY, CASE_VIEW, CASE_FRAME_OF_REFERENCE };
 #define CASE_ATTRIBUTES 5
 
+struct config;
+struct protocol_conf;
+
 struct kind {
 	const char *name;    /* name in configuration, journal and --json: shorter than KIND_NAME_SIZE */
 	const char *content; /* what its cases contain, for the configuration reference: "sinograms of a PET scanner" */
@@ -24,6 +27,8 @@ struct kind {
 	 * never. */
 	long as_is_frames;
 	const char *as_is_refusal; /* message if an incomplete case may not be reconstructed */
+	/* Return true if a protocol of this kind computes the attenuation correction from a CT series; NULL: none does. */
+	bool (*needs_ct)(const struct protocol_conf *protocol);
 	const struct config_section
 		*protocols; /* configuration keys of its protocols; the choices of the key "algorithm" are its algorithms */
 };
@@ -48,6 +53,10 @@ enum case_kind kind_id(const struct kind *kind);
 /* Extract one attribute from the key of a case, which consists of the attributes in kind->key, separated by "|". *ret is "" if
  * keys of this kind do not contain it, or kind is NULL. */
 void kind_key_attribute(const struct kind *kind, const char *key, enum case_attribute which, char *ret, size_t size);
+
+/* Return true if a protocol needs a CT series beside the images of the case; if any protocol of the configuration does. */
+bool kind_needs_ct(const struct protocol_conf *protocol);
+bool kind_any_needs_ct(const struct config *c);
 
 /* Check that a table is complete. EINVAL: a member is empty or invalid; the text names it. */
 int kind_check(const struct kind *kind, struct err *err);

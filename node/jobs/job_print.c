@@ -71,11 +71,16 @@ static size_t waits_text(const json_t *destination, char *ret, size_t size)
 static void remark(const json_t *job, char *ret, size_t size)
 {
 	const json_t *progress = json_object_get(job, "progress"), *d;
+	char when[24];
 	size_t i, n = 0;
 
 	ret[0] = '\0';
 	if (json_is_object(progress)) {
 		snprintf(ret, size, "%s %.0f %%", text(progress, "stage"), 100 * number(progress, "fraction"));
+		return;
+	}
+	if (number(job, "waits_until") > 0) {
+		snprintf(ret, size, "until %s: %s", clock_text(number(job, "waits_until"), when), text(job, "reason"));
 		return;
 	}
 	if (text(job, "reason")[0]) {
@@ -270,8 +275,8 @@ static void print_sent(FILE *to, const json_t *states)
 
 static void print_detail(FILE *to, const json_t *detail)
 {
-	static const char *const keys[] = {"why",    "reason",	"protocol", "destination",  "fallback", "transaction", "status",
-					   "device", "attempt", "file",	    "sop_instance", "warnings", "omitted"};
+	static const char *const keys[] = {"why",    "reason", "companion", "protocol", "destination",	"fallback", "transaction",
+					   "status", "device", "attempt",   "file",	"sop_instance", "warnings", "omitted"};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		const json_t *value = json_object_get(detail, keys[i]);
@@ -286,7 +291,7 @@ static void print_detail(FILE *to, const json_t *detail)
 	fputc('\n', to);
 }
 
-/* Print the events; consecutive `instance` events share one line, because an exam has dozens. */
+/* Print the events; consecutive `instance` or `companion` events share one line, because an exam has dozens. */
 static void print_events(FILE *to, const json_t *events)
 {
 	size_t n = json_array_size(events), run = 0;
@@ -296,11 +301,11 @@ static void print_events(FILE *to, const json_t *events)
 		const json_t *e = json_array_get(events, i);
 		const char *next = i + 1 < n ? text(json_array_get(events, i + 1), "event") : "";
 
-		if (!strcmp(text(e, "event"), "instance")) {
+		if (!strcmp(text(e, "event"), "instance") || !strcmp(text(e, "event"), "companion")) {
 			run++;
-			if (strcmp(next, "instance")) {
-				fprintf(to, "  %-19s  %-13s  %zu of them\n", clock_text(number(e, "time"), when), "instance",
-					run);
+			if (strcmp(next, text(e, "event")) != 0) {
+				fprintf(to, "  %-19s  %-13s  %zu of them\n", clock_text(number(e, "time"), when),
+					text(e, "event"), run);
 				run = 0;
 			}
 			continue;
@@ -339,6 +344,8 @@ void job_report_print_show(FILE *to, const json_t *show)
 	fprintf(to, "\n  last instance received %s\n", clock_text(number(job, "last_received"), when));
 	if (text(job, "study")[0])
 		fprintf(to, "  Study Instance UID %s\n", text(job, "study"));
+	if (text(job, "companion")[0])
+		fprintf(to, "  %s\n", text(job, "companion"));
 	if (text(job, "device")[0])
 		fprintf(to, "  device %s\n", text(job, "device"));
 	print_results(to, json_object_get(json_object_get(job, "result"), "objects"));
@@ -356,9 +363,9 @@ void job_report_print_show(FILE *to, const json_t *show)
 	fprintf(to, "\nEvents\n");
 	print_events(to, json_object_get(show, "events"));
 	fprintf(to, "\nInstances\n");
-	json_array_foreach(json_object_get(show, "instances"), i, one)
-		fprintf(to, "  %6lld  %-19s  %s  %lld bytes\n", integer(one, "instance"),
-			clock_text(number(one, "received"), when), text(one, "file"), integer(one, "bytes"));
+	json_array_foreach(json_object_get(show, "instances"), i, one) fprintf(
+		to, "  %6lld  %-19s  %s  %lld bytes%s\n", integer(one, "instance"), clock_text(number(one, "received"), when),
+		text(one, "file"), integer(one, "bytes"), json_is_true(json_object_get(one, "companion")) ? ", CT" : "");
 	fprintf(to, "\nTime of each stage (s)\n");
 	json_array_foreach(json_object_get(show, "stages"), i, one)
 	{

@@ -89,7 +89,7 @@ json_t *job_report_view(const struct job_view *v, const char *spool)
 	result_protocol_text(v, with, sizeof(with));
 	return json_pack(
 		"{s:I, s:s, s:s, s:o, s:o, s:i, s:I, s:i, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:f, s:i, "
-		"s:i, s:o, s:o, s:o, s:o, s:o}",
+		"s:i, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:f}",
 		"id", (json_int_t)v->id, "state", job_state_name(v->state), "priority", job_priority_name(v->priority), "kind",
 		event_json_text(v->kind), "calling", event_json_text(v->calling), "revision", v->revision, "revision_of",
 		(json_int_t)v->revision_of, "result_number", v->result, "result_of", (json_int_t)v->result_of, "redo_of",
@@ -98,7 +98,8 @@ json_t *job_report_view(const struct job_view *v, const char *spool)
 		event_json_text(v->protocol), "device", event_json_text(v->device), "opened", v->opened, "first_received",
 		v->members.first, "last_received", v->members.last, "changed", v->changed, "finished", v->finished, "attempts",
 		v->attempts, "crashes", v->crashes, "reason", event_json_text(v->reason), "destinations", destinations, "result",
-		result_of(v), "progress", progress ? progress : json_null(), "protocol_text", event_json_text(with));
+		result_of(v), "progress", progress ? progress : json_null(), "protocol_text", event_json_text(with), "companions",
+		(json_int_t)v->companions, "companion", event_json_text(v->companion_text), "waits_until", v->waits_until);
 }
 
 /* ---- read from the journal ---- */
@@ -144,11 +145,11 @@ const char *job_report_study(const json_t *events)
 
 static json_t *instance(const struct instance_row *row)
 {
-	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:f, s:s, s:I}", "instance", (json_int_t)row->id, "sop",
+	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:f, s:s, s:I, s:b}", "instance", (json_int_t)row->id, "sop",
 			 event_json_text(row->sop_instance), "sop_class", event_json_text(row->sop_class), "transfer_syntax",
 			 event_json_text(row->transfer_syntax), "calling", event_json_text(row->calling), "association",
 			 event_json_text(row->association), "received", row->received, "file", row->file, "bytes",
-			 (json_int_t)row->bytes);
+			 (json_int_t)row->bytes, "companion", row->companion);
 }
 
 static int add_instance(void *ctx, const struct instance_row *row, const char *detail)

@@ -253,12 +253,21 @@ static void add_patient(struct job_view *v, const json_t *detail)
 
 static int on_instance(struct job_view *v, const json_t *detail, const struct event_row *row)
 {
+	double acquired = get_number(detail, "acquired");
+
 	if (!json_is_number(json_object_get(detail, "received")))
 		return -EBADMSG;
 	assemble_add(&v->members, get_long(detail, "expected"), get_long(detail, "frames"), get_number(detail, "received"));
 	assemble_lacks(&v->members, get_text(detail, "lacks"));
 	v->members.usual = get_long(detail, "usual");
 	add_patient(v, detail);
+	if (!v->frame[0])
+		set_text(v->frame, sizeof(v->frame), get_text(detail, "frame"));
+	if (acquired > 0 && (v->acquired <= 0 || acquired < v->acquired))
+		v->acquired = acquired;
+	v->attenuated = v->attenuated || json_is_true(json_object_get(detail, "attenuation"));
+	v->waits_until = 0;
+	v->lacks_companion = false;
 	v->last_instance = row->seq;
 	v->same_patient = 0; /* it was stated about other instances */
 	v->patients_differ = false;
@@ -313,7 +322,9 @@ static int on_complete(struct job_view *v, const json_t *detail, const struct ev
 	v->completed = row->time;
 	v->completed_seq = row->seq;
 	v->attempts = v->crashes = v->space_tries = 0;
-	v->not_before = 0;
+	v->not_before = v->waits_until = 0;
+	v->companions = 0;
+	set_text(v->companion_text, sizeof(v->companion_text), get_text(detail, "companion"));
 	v->reason[0] = '\0';
 	/* What a person decided about the first job holds for its further results. */
 	if (v->result_of > 0 && json_is_true(json_object_get(detail, "as_is")))
@@ -354,6 +365,8 @@ static int on_retry(struct job_view *v, const json_t *detail, const struct event
 	v->reason[0] = '\0';
 	v->finished = 0;
 	v->damaged = 0;
+	v->waits_until = get_number(detail, "until");
+	v->lacks_companion = false;
 	v->members.as_is = json_is_true(json_object_get(detail, "as_is"));
 	v->patients_differ = false;
 	job_sends_retry(v);
@@ -369,6 +382,13 @@ static int fill_in(struct job_view *v, const json_t *detail, const struct event_
 		return on_instance(v, detail, row);
 	case EVENT_COMPLETE:
 		return on_complete(v, detail, row);
+	case EVENT_WAITS:
+		v->waits_until = get_number(detail, "until");
+		set_text(v->reason, sizeof(v->reason), get_text(detail, "reason"));
+		return 0;
+	case EVENT_COMPANION:
+		v->companions++;
+		return 0;
 	case EVENT_STARTED:
 		v->started = row->time;
 		v->started_seq = row->seq;
@@ -389,6 +409,8 @@ static int fill_in(struct job_view *v, const json_t *detail, const struct event_
 	case EVENT_HELD:
 		v->damaged = row->event == EVENT_HELD ? get_long(detail, "damaged") : 0;
 		v->patients_differ = row->event == EVENT_HELD && json_is_true(json_object_get(detail, "patients"));
+		v->lacks_companion = row->event == EVENT_HELD && json_is_true(json_object_get(detail, "lacks_companion"));
+		v->waits_until = 0;
 		set_text(v->reason, sizeof(v->reason), get_text(detail, "reason"));
 		return 0;
 	case EVENT_RECONSTRUCTED:

@@ -107,7 +107,7 @@ static int find_name(void *ctx, const struct instance_row *row, const char *deta
 {
 	struct names *names = ctx;
 
-	(void)detail;
+	(void)detail; /* a companion has another number */
 	for (int i = 0; i < 2; i++)
 		if (row->id == names->instance[i])
 			snprintf(names->file[i], sizeof(names->file[i]), "%s", row->file);
@@ -149,6 +149,8 @@ static int find_header(void *ctx, const struct instance_row *row, const char *de
 	struct header *h = ctx;
 
 	(void)detail;
+	if (row->companion) /* the result has patient and study of the case's own images */
+		return 0;
 	if (!h->wanted || !strcmp(file_name(h->wanted), file_name(row->file)) || !strcmp(h->wanted, row->sop_instance))
 		snprintf(h->file, sizeof(h->file), "%s", row->file);
 	return 0;

@@ -83,7 +83,37 @@ int case_recognise_sinogram(const struct dicom_file *file, enum interfile_kind h
 	if (s.format->header != header)
 		return 0;
 	f->expected = s.instances;
+	f->attenuation = s.role == SINOGRAM_ATTENUATION || s.role == SINOGRAM_MULTIPLICATIVE;
 	return 1;
+}
+
+/* Read the start of the acquisition, or of the series. */
+static double read_acquired(const struct dicom_item *root)
+{
+	static const uint32_t tags[][2] = {{TAG_ACQUISITION_DATE, TAG_ACQUISITION_TIME}, {TAG_SERIES_DATE, TAG_SERIES_TIME}};
+	char date[40], time[40];
+	double seconds;
+
+	if (dicom_get_text(root, TAG_ACQUISITION_DATE_TIME, date, sizeof(date), NULL) == 1 && strlen(date) > 8) {
+		snprintf(time, sizeof(time), "%.*s", (int)strcspn(date + 8, "+-& "), date + 8);
+		date[8] = '\0';
+		if (pet_facts_moment(date, time, &seconds))
+			return seconds;
+	}
+	for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++)
+		if (dicom_get_text(root, tags[i][0], date, sizeof(date), NULL) == 1 &&
+		    dicom_get_text(root, tags[i][1], time, sizeof(time), NULL) == 1 && pet_facts_moment(date, time, &seconds))
+			return seconds;
+	return 0;
+}
+
+/* An image of a CT series, but no localizer: that is a projection, acquired in the same frame of reference. */
+static bool is_ct(const struct dicom_item *root, const struct case_facts *f)
+{
+	char type[16];
+
+	return !strcmp(f->sop_class, CLASS_CT) &&
+	       !(dicom_get_text_at(root, TAG_IMAGE_TYPE, 2, type, sizeof(type), NULL) == 1 && !strcmp(type, "LOCALIZER"));
 }
 
 /* Write the reason for an object that no kind recognises. */
@@ -169,6 +199,10 @@ int case_read_facts(const char *path, struct case_facts *ret_facts, struct err *
 		dicom_get_text(dicom_root(file), TAG_ACCESSION_NUMBER, f.accession, sizeof(f.accession), NULL);
 		patient_read(dicom_root(file), NULL, &f.identity);
 		rc = recognise(file, &f, err);
+		f.acquired = read_acquired(dicom_root(file));
+		f.ct = rc == 0 && !f.kind && !f.refused && is_ct(dicom_root(file), &f);
+		if (f.ct)
+			dicom_get_int(dicom_root(file), TAG_SERIES_RELATED_INSTANCES, 0, &f.expected, NULL);
 		read_route_facts(dicom_root(file), &f);
 	}
 	dicom_close(file);

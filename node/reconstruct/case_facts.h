@@ -24,6 +24,10 @@ struct case_facts {
 	long expected;	  /* number of instances of the complete case; 0: not in the header */
 	bool whole_study; /* the case is all such instances of the study: series and frame of reference are not in its key */
 	char lacks[40];	  /* what the case lacks as long as it has only this instance; "": not known */
+	/* For the CT series that an attenuation correction is made from (node/jobs/companion.h): */
+	bool ct;	  /* an image of such a series; kind is NULL, and the reason that of an object without use */
+	bool attenuation; /* an object that has what the attenuation is corrected with */
+	double acquired;  /* start of the acquisition, s of the scanner's clock (pet_facts_moment()); 0: not in the header */
 	long frames;
 	double angle;				      /* NaN: not in the header */
 	char manufacturer[65], model[65], serial[65]; /* see struct exam_facts */

@@ -67,6 +67,7 @@ struct members {
 	size_t n, capacity;
 	struct member {
 		char file[128];
+		bool companion;
 	} * list;
 };
 
@@ -85,6 +86,7 @@ static int add_member(void *ctx, const struct instance_row *row, const char *det
 		m->capacity = capacity;
 	}
 	snprintf(m->list[m->n].file, sizeof(m->list[m->n].file), "%s", row->file);
+	m->list[m->n].companion = row->companion;
 	m->n++;
 	return 0;
 }
@@ -106,6 +108,8 @@ static int clean(struct journal *j, const struct job_view *v, int64_t seen, cons
 		if (!strncmp(m.list[i].file, "instances/", 10) && !strchr(m.list[i].file + 10, '/')) {
 			uint64_t bytes;
 
+			if (m.list[i].companion && journal_has_file(j, m.list[i].file, NULL) != 0)
+				continue; /* another case uses it */
 			snprintf(path, sizeof(path), "%s/%s", spool, m.list[i].file);
 			bytes = folder_bytes(path);
 			if (unlink(path) == 0)

@@ -4,6 +4,7 @@
  * limit;
  * - results that will never be sent;
  * - objects that belong to no case, after a number of days, if the configuration says so;
+ * - CT images that cases use, with the last of these cases; those that none uses, after the days of delivered cases;
  * - images without a row in the journal (node/store/orphans.h), after a number of days. */
 #ifndef TOMONODE_NODE_RETENTION_H
 #define TOMONODE_NODE_RETENTION_H
@@ -44,6 +45,10 @@ uint64_t retention_clean_space(struct journal *j, const struct jobs *jobs, const
 /* Remove objects that belong to no case and were classified so at least `days` days ago. Returns their number;
  * RETENTION_UNASSIGNED_MAX: there may be more. Logs. */
 size_t retention_clean_unassigned(struct journal *j, const char *spool, int days, double now);
+
+/* Remove CT images (node/jobs/companion.h) that were received at least `days` days ago and belong to no case that is not cleaned.
+ * Returns their number, at most RETENTION_UNASSIGNED_MAX. Logs. */
+size_t retention_clean_companions(struct journal *j, const char *spool, int days, double now);
 
 /* Return true if this job will never send the files in its outbox, because it was cancelled, failed, is held or cleaned. A later
  * retry creates them again. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* retention_unassigned.c - retention of unassigned objects, which belong to no case: of a kind that is not reconstructed,
- * refused, sent again, or with other content than an earlier object with the same UID.
+ * refused, sent again, or with other content than an earlier object with the same UID; and of CT images that no case uses.
  *
  * - They were acknowledged but are never delivered, so they are kept unless a person configures for how long
  *   (node.retention_unassigned_days).
@@ -67,13 +67,17 @@ static int remove_one(struct journal *j, const struct one *o, const char *spool,
 	return 0;
 }
 
-size_t retention_clean_unassigned(struct journal *j, const char *spool, int days, double now)
+/* Remove what `each` lists. what: for the log. */
+static size_t clean(struct journal *j, const char *spool, int days, double now,
+		    int (*each)(struct journal *j, double until, int max,
+				int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx,
+				struct err *err),
+		    const char *what)
 {
 	struct unassigned *u = calloc(1, sizeof(*u));
 	struct err err = {0};
 	size_t removed = 0;
-	int ret = u ? journal_each_unassigned(j, now - days * DAY, RETENTION_UNASSIGNED_MAX, add, u, &err)
-		    : err_set(&err, ENOMEM, "no memory");
+	int ret = u ? each(j, now - days * DAY, RETENTION_UNASSIGNED_MAX, add, u, &err) : err_set(&err, ENOMEM, "no memory");
 
 	for (size_t i = 0; u && i < u->n; i++) {
 		if (ret == 0)
@@ -84,7 +88,17 @@ size_t retention_clean_unassigned(struct journal *j, const char *spool, int days
 	if (ret < 0)
 		log_event(LOG_ERR, "retention-failed", "reason=%s", log_quote(err.msg));
 	if (removed > 0)
-		log_event(LOG_INFO, "retention-unassigned", "removed=%zu days=%d", removed, days);
+		log_event(LOG_INFO, what, "removed=%zu days=%d", removed, days);
 	free(u);
 	return removed;
+}
+
+size_t retention_clean_unassigned(struct journal *j, const char *spool, int days, double now)
+{
+	return clean(j, spool, days, now, journal_each_unassigned, "retention-unassigned");
+}
+
+size_t retention_clean_companions(struct journal *j, const char *spool, int days, double now)
+{
+	return clean(j, spool, days, now, journal_each_unused_companion, "retention-companions");
 }

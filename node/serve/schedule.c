@@ -13,6 +13,7 @@
 #include "node/base/exit_code.h"
 #include "node/base/folder.h"
 #include "node/base/log.h"
+#include "node/config/kind.h"
 #include "node/jobs/case_results.h"
 #include "node/jobs/journal_retention.h"
 #include "node/jobs/patients.h"
@@ -91,9 +92,9 @@ static int refresh(struct schedule *s, double now)
 	return 0;
 }
 
-/* Append an event if the job has none after `seen`. */
+/* Append an event if the job has none after `seen`; `complete` with n companions. */
 static bool append_event(struct schedule *s, const struct job_view *v, int64_t seen, enum job_event event, json_t *detail,
-			 double now)
+			 const int64_t *companions, size_t n, double now)
 {
 	struct err err = {0};
 	int64_t before;
@@ -104,7 +105,10 @@ static bool append_event(struct schedule *s, const struct job_view *v, int64_t s
 		return false;
 	}
 	before = s->jobs.last_seq;
-	ret = event_append_if_unchanged(s->journal, v->id, seen, event, detail, now, &err);
+	ret = n > 0 ? event_append_complete(s->journal, v->id, seen, detail, companions, n, now, &err)
+		    : event_append_if_unchanged(s->journal, v->id, seen, event, detail, now, &err);
+	if (ret == -ESTALE && n > 0)
+		companions_clear(&s->companions); /* perhaps retention has removed one */
 	if (ret < 0 && ret != -ESTALE) {
 		journal_error(s, &err, now);
 		return false;
@@ -118,12 +122,18 @@ static bool append_event(struct schedule *s, const struct job_view *v, int64_t s
 
 bool schedule_append_event(struct schedule *s, const struct job_view *v, enum job_event event, json_t *detail, double now)
 {
-	return append_event(s, v, INT64_MAX, event, detail, now);
+	return append_event(s, v, INT64_MAX, event, detail, NULL, 0, now);
 }
 
 bool schedule_decide(struct schedule *s, const struct job_view *v, enum job_event event, json_t *detail, double now)
 {
-	return append_event(s, v, s->jobs.last_seq, event, detail, now);
+	return append_event(s, v, s->jobs.last_seq, event, detail, NULL, 0, now);
+}
+
+bool schedule_decide_complete(struct schedule *s, const struct job_view *v, json_t *detail, const int64_t *companions, size_t n,
+			      double now)
+{
+	return append_event(s, v, s->jobs.last_seq, EVENT_COMPLETE, detail, companions, n, now);
 }
 
 json_t *schedule_reason(const char *reason)
@@ -133,8 +143,7 @@ json_t *schedule_reason(const char *reason)
 
 /* ---- collecting ---- */
 
-/* Return true if an object is being received or waits for the indexer: the quiet time must not end then. */
-static bool still_arriving(struct schedule *s)
+bool schedule_still_arriving(struct schedule *s)
 {
 	struct instance_row row;
 	uint64_t incoming;
@@ -169,6 +178,21 @@ static bool hold_patients(struct schedule *s, const struct job_view *v, double n
 	return true;
 }
 
+/* Return true if the protocol of a further result, with its settings, needs a CT series. */
+static bool needs_ct(const struct schedule *s, const struct job_view *v)
+{
+	const struct protocol_conf *protocol = config_protocol(s->config, v->asked_protocol);
+	struct protocol_conf *copy = protocol ? malloc(sizeof(*copy)) : NULL;
+	bool needs;
+
+	if (!copy)
+		return false; /* not in the configuration: complete_result() holds it */
+	*copy = *protocol;
+	needs = redo_apply_settings(copy, v->settings ? v->settings : "", NULL) == 0 && kind_needs_ct(copy);
+	free(copy);
+	return needs;
+}
+
 /* A further result of a case that was complete: its first job decided that. */
 static bool complete_result(struct schedule *s, const struct job_view *v, double now)
 {
@@ -189,7 +213,7 @@ static bool complete_result(struct schedule *s, const struct job_view *v, double
 		json_decref(detail);
 		return changed;
 	}
-	return schedule_decide(s, v, EVENT_COMPLETE, detail, now);
+	return schedule_complete_with_ct(s, v, needs_ct(s, v), detail, now);
 }
 
 static bool collect(struct schedule *s, const struct job_view *v, double now)
@@ -204,7 +228,7 @@ static bool collect(struct schedule *s, const struct job_view *v, double now)
 		schedule_wake_at(s, answer.again);
 		return false;
 	}
-	if (answer.after_quiet && still_arriving(s)) {
+	if (answer.after_quiet && schedule_still_arriving(s)) {
 		schedule_wake_at(s, now + ARRIVING_LOOK);
 		return false;
 	}
@@ -392,7 +416,7 @@ static bool advance(struct schedule *s, const struct job_view *v, double now)
 		stop_work(s, v->id); /* it was cancelled and retried between two steps */
 		return collect(s, v, now);
 	case JOB_HELD:
-		return retry_repaired(s, v, now);
+		return retry_repaired(s, v, now) || schedule_retry_with_ct(s, v, now);
 	case JOB_READY:
 		return schedule_fail_crashed_job(s, v, now); /* otherwise schedule_slots_step() starts it */
 	case JOB_RUNNING:
@@ -491,6 +515,9 @@ static void clean(struct schedule *s, double now)
 		s->clean_at = s->clock + (all ? CLEAN_EVERY : 1);
 	if (due)
 		retention_clean_orphans(node->spool, node->retention_unassigned_days, now);
+	if (due && node->retention_days > 0 &&
+	    retention_clean_companions(s->journal, node->spool, node->retention_days, now) == RETENTION_UNASSIGNED_MAX)
+		s->clean_at = s->clock + 1;
 	if (due && node->retention_unassigned_days > 0 &&
 	    retention_clean_unassigned(s->journal, node->spool, node->retention_unassigned_days, now) == RETENTION_UNASSIGNED_MAX)
 		s->clean_at = s->clock + 1; /* there may be more */

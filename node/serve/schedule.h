@@ -13,6 +13,7 @@
 #define TOMONODE_NODE_SCHEDULE_H
 
 #include "node/config/config.h"
+#include "node/jobs/companion.h"
 #include "node/jobs/jobs.h"
 #include "node/process/process_table.h"
 #include "node/serve/slots.h"
@@ -53,6 +54,7 @@ struct schedule {
 	const char *config_path; /* file that work processes read; NULL: the embedded defaults */
 	struct journal *journal; /* NULL: it cannot be opened now; then schedule_step() does nothing */
 	struct jobs jobs;
+	struct companions companions; /* read when a case needs one of them */
 	struct process_table processes;
 	struct slots slots; /* slots_configure() before the first step */
 	int cluster_fd;	    /* socket that seats accept pilots from; 0: none */

@@ -17,6 +17,11 @@ bool schedule_append_event(struct schedule *s, const struct job_view *v, enum jo
 /* The same for an event that follows from v as it is in s->jobs. If another process has changed the job since it was read,
  * nothing is written, and schedule_step() is due soon. */
 bool schedule_decide(struct schedule *s, const struct job_view *v, enum job_event event, json_t *detail, double now);
+/* The same for `complete`, with the images of a CT series (node/jobs/companion.h). */
+bool schedule_decide_complete(struct schedule *s, const struct job_view *v, json_t *detail, const int64_t *companions, size_t n,
+			      double now);
+/* Return true if an object is being received or waits for the indexer: a quiet time must not end then. */
+bool schedule_still_arriving(struct schedule *s);
 json_t *schedule_reason(const char *reason); /* {"reason": ...} */
 /* Call schedule_step() at `when` (s since the epoch) at the latest. */
 void schedule_wake_at(struct schedule *s, double when);
@@ -28,6 +33,12 @@ bool schedule_is_before(struct schedule *s, double until, double longest, double
 /* schedule_route.c: append the `complete` event of a case whose images have all arrived, or hold it for lack of a route. why: the
  * reason why it counts as complete. True: the job changed. */
 bool schedule_complete(struct schedule *s, const struct job_view *v, const char *why, double now);
+
+/* schedule_companion.c: append the `complete` event of a case, with the CT series that it needs; or, if none is there, wait or
+ * hold it. Releases the reference to `detail`. needed: a protocol of the case needs one. True: the job changed. */
+bool schedule_complete_with_ct(struct schedule *s, const struct job_view *v, bool needed, json_t *detail, double now);
+/* Continue a case that is held for lack of such a series when one has come, or when there is another reason why none fits. */
+bool schedule_retry_with_ct(struct schedule *s, const struct job_view *v, double now);
 
 /* schedule_pilots.c */
 /* Return true while the pilot of a running job without a process may connect again. */

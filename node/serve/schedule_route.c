@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "node/config/kind.h"
 #include "node/jobs/case_routing.h"
 #include "node/serve/schedule_internal.h"
 
@@ -38,6 +39,7 @@ bool schedule_complete(struct schedule *s, const struct job_view *v, const char 
 	struct route_facts facts;
 	json_t *detail, *further;
 	char reason[320];
+	bool ct = false;
 	size_t n;
 
 	case_routing_facts(v, &facts);
@@ -54,5 +56,7 @@ bool schedule_complete(struct schedule *s, const struct job_view *v, const char 
 							 "destinations", names(&list[i].destinations)));
 	if (further)
 		json_object_set_new(detail, "further", further);
-	return schedule_decide(s, v, EVENT_COMPLETE, detail, now);
+	for (size_t i = 0; i < n; i++)
+		ct = ct || kind_needs_ct(config_protocol(s->config, list[i].protocol));
+	return schedule_complete_with_ct(s, v, ct, detail, now);
 }

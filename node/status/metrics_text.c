@@ -43,7 +43,8 @@ static void received(struct html *h, const struct status *s)
 	static const char *const names[] = {[CLASSIFIED_MEMBER] = "member",
 					    [CLASSIFIED_IGNORED] = "ignored",
 					    [CLASSIFIED_REFUSED] = "refused",
-					    [CLASSIFIED_CONFLICT] = "conflict"};
+					    [CLASSIFIED_CONFLICT] = "conflict",
+					    [CLASSIFIED_COMPANION] = "companion"};
 
 	number(h, "instances_received_total", "counter", "Objects that were stored and acknowledged.",
 	       (double)s->totals.instances);
@@ -52,8 +53,8 @@ static void received(struct html *h, const struct status *s)
 	head(h, "instances_classified_total", "counter",
 	     "Classification of stored objects: member of a case, ignored (nothing to reconstruct), refused, conflict (other "
 	     "content under "
-	     "a known UID).");
-	for (int f = CLASSIFIED_MEMBER; f <= CLASSIFIED_CONFLICT; f++)
+	     "a known UID), companion (a CT image that PET cases may need).");
+	for (int f = CLASSIFIED_MEMBER; f <= CLASSIFIED_COMPANION; f++)
 		labelled(h, "instances_classified_total", "classification", names[f], (double)s->totals.classified[f]);
 }
 

@@ -131,6 +131,14 @@ static void add_lacks(const struct job_view *v, char *text, size_t size)
 
 static void collecting(const struct job_view *v, char *ret, size_t size)
 {
+	char until[32];
+
+	if (v->waits_until > 0) {
+		status_text_time(v->waits_until, until, sizeof(until));
+		add(ret, size, "All images were received. Until %s it ", until);
+		add_reason(ret, size, v->reason);
+		return;
+	}
 	if (v->members.expected > 0) {
 		add(ret, size, "%ld of %ld images were received", (long)v->members.instances, (long)v->members.expected);
 		add_lacks(v, ret, size);
@@ -248,6 +256,10 @@ const char *status_text_hint(const struct job_view *v)
 {
 	bool alarm;
 
+	if (v->lacks_companion)
+		return "Send the CT series from the scanner or the archive: the case then continues automatically. Without it "
+		       "the "
+		       "result is not corrected for attenuation, and says so.";
 	if (incomplete(v) && v->members.as_is)
 		return "The received images are not enough. Send the missing ones from the modality: the case then continues "
 		       "automatically.";
@@ -292,7 +304,7 @@ const char *status_text_retry(const struct job_view *v)
 {
 	bool waits = false;
 
-	if (job_next(v->state, EVENT_RETRY) == JOB_IMPOSSIBLE || incomplete(v) ||
+	if (job_next(v->state, EVENT_RETRY) == JOB_IMPOSSIBLE || incomplete(v) || v->lacks_companion ||
 	    !patients_no_statement(v)) /* it continues by itself, or has another button */
 		return NULL;
 	for (size_t i = 0; i < v->n_sends; i++)
@@ -310,6 +322,8 @@ const char *status_text_retry(const struct job_view *v)
 
 const char *status_text_as_is(const struct job_view *v)
 {
+	if (v->lacks_companion)
+		return "Reconstruct without CT";
 	return incomplete(v) && !v->members.as_is && !job_view_as_is_obstacle(v) ? "Reconstruct the received images" : NULL;
 }
 
@@ -351,6 +365,8 @@ const char *status_text_event(enum job_event event)
 		[EVENT_INSTANCE] = "Images received",
 		[EVENT_HELD] = "Held",
 		[EVENT_COMPLETE] = "Complete",
+		[EVENT_WAITS] = "Waits for a CT series",
+		[EVENT_COMPANION] = "CT images joined",
 		[EVENT_STARTED] = "Given to a device",
 		[EVENT_INTERRUPTED] = "Interrupted",
 		[EVENT_CRASHED] = "The attempt failed",

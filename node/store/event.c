@@ -87,8 +87,9 @@ static void log_job_event(int64_t job, enum job_event event, const json_t *detai
 	log_event(priority(event), name, "%s", line);
 }
 
-/* Append and log an event; `cleaned` with journal_append_cleaned(). */
-static int append(struct journal *j, int64_t job, int64_t seen, enum job_event event, json_t *detail, double now, struct err *err)
+/* Append and log an event; `cleaned` with journal_append_cleaned(), one with companions with journal_append_complete(). */
+static int append(struct journal *j, int64_t job, int64_t seen, enum job_event event, json_t *detail, const int64_t *companions,
+		  size_t n, double now, struct err *err)
 {
 	char *text = detail ? json_dumps(detail, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
 	int ret;
@@ -97,6 +98,8 @@ static int append(struct journal *j, int64_t job, int64_t seen, enum job_event e
 		ret = err_set(err, ENOMEM, "no memory for an event of job %lld", (long long)job);
 	else if (event == EVENT_CLEANED)
 		ret = journal_append_cleaned(j, job, seen, text, now, err);
+	else if (n > 0)
+		ret = journal_append_complete(j, job, seen, text, companions, n, now, err);
 	else
 		ret = journal_append_if_unchanged(j, job, seen, event, text, now, err);
 	if (ret == 0)
@@ -108,16 +111,22 @@ static int append(struct journal *j, int64_t job, int64_t seen, enum job_event e
 
 int event_append(struct journal *j, int64_t job, enum job_event event, json_t *detail, double now, struct err *err)
 {
-	return append(j, job, INT64_MAX, event, detail, now, err);
+	return append(j, job, INT64_MAX, event, detail, NULL, 0, now, err);
 }
 
 int event_append_if_unchanged(struct journal *j, int64_t job, int64_t seen, enum job_event event, json_t *detail, double now,
 			      struct err *err)
 {
-	return append(j, job, seen, event, detail, now, err);
+	return append(j, job, seen, event, detail, NULL, 0, now, err);
+}
+
+int event_append_complete(struct journal *j, int64_t job, int64_t seen, json_t *detail, const int64_t *companions, size_t n,
+			  double now, struct err *err)
+{
+	return append(j, job, seen, EVENT_COMPLETE, detail, companions, n, now, err);
 }
 
 int event_append_cleaned(struct journal *j, int64_t job, int64_t seen, json_t *detail, double now, struct err *err)
 {
-	return append(j, job, seen, EVENT_CLEANED, detail, now, err);
+	return append(j, job, seen, EVENT_CLEANED, detail, NULL, 0, now, err);
 }

@@ -19,6 +19,10 @@ int event_append(struct journal *j, int64_t job, enum job_event event, json_t *d
 int event_append_if_unchanged(struct journal *j, int64_t job, int64_t seen, enum job_event event, json_t *detail, double now,
 			      struct err *err);
 
+/* Append and log `complete` with journal_append_complete(), which defines `seen` and ESTALE. */
+int event_append_complete(struct journal *j, int64_t job, int64_t seen, json_t *detail, const int64_t *companions, size_t n,
+			  double now, struct err *err);
+
 /* Append and log `cleaned` with journal_append_cleaned(), which defines `seen` and ESTALE. */
 int event_append_cleaned(struct journal *j, int64_t job, int64_t seen, json_t *detail, double now, struct err *err);
 

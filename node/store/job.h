@@ -29,6 +29,8 @@ enum job_event {
 	EVENT_INSTANCE,		/* an instance became a member of the job */
 	EVENT_HELD,		/* reason */
 	EVENT_COMPLETE,		/* number of instances that made it complete; protocol, destinations */
+	EVENT_WAITS,		/* complete but for images of another series: reason, until when */
+	EVENT_COMPANION,	/* an image of another series that the case needs was joined, in the transaction of `complete` */
 	EVENT_STARTED,		/* device, attempt */
 	EVENT_INTERRUPTED,	/* the node was stopped during the run: start again, not counted as a failure */
 	EVENT_CRASHED,		/* the worker died or failed temporarily: reason */

@@ -73,7 +73,7 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 	[JOURNAL_COUNT_MEMBERS] = "SELECT COUNT(*) FROM event WHERE job=? AND name='instance'",
 	[JOURNAL_FIND_MEMBER] =
 		"SELECT " JOURNAL_COLUMNS " FROM instance i JOIN classification f ON f.instance=i.id WHERE i.sop_instance=? AND "
-		"i.id<>? AND f.kind=1 AND" JOURNAL_NOT_REMOVED " ORDER BY i.id LIMIT 1",
+		"i.id<>? AND f.kind IN (1, 5) AND" JOURNAL_NOT_REMOVED " ORDER BY i.id LIMIT 1",
 	[JOURNAL_FIND_JOB_OF] =
 		"SELECT f.job FROM instance i JOIN classification f ON f.instance=i.id WHERE i.sop_instance=? AND "
 		"f.kind=1 ORDER BY i.id LIMIT 1",
@@ -82,8 +82,11 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 	[JOURNAL_FIND_TRANSACTION] =
 		"SELECT job, detail FROM event WHERE name='commit-requested' AND instr(detail, ?)>0 ORDER BY seq DESC",
 	[JOURNAL_REMOVE] = "INSERT OR IGNORE INTO removal(instance, time) VALUES(?,?)",
-	[JOURNAL_REMOVE_MEMBERS] = "INSERT OR IGNORE INTO removal(instance, time)"
-				   " SELECT instance, ?2 FROM event WHERE job=?1 AND name='instance'",
+	/* a companion: unless another job that is not cleaned has it */
+	[JOURNAL_REMOVE_MEMBERS] =
+		"INSERT OR IGNORE INTO removal(instance, time) SELECT e.instance, ?2 FROM event e WHERE e.job=?1 AND"
+		" (e.name='instance' OR e.name='companion' AND NOT" JOURNAL_USED_COMPANION("e.instance") ")",
+	[JOURNAL_IS_REMOVED] = "SELECT 1 FROM removal WHERE instance=?",
 	[JOURNAL_SHARED_SINCE] =
 		"SELECT 1 FROM event e WHERE e.seq>?2 AND (e.job=?1 OR e.name IN ('opened', 'retry') AND EXISTS("
 		" SELECT 1 FROM event m JOIN event o ON o.job=e.job AND o.name='instance' AND o.instance=m.instance"
@@ -342,6 +345,7 @@ int journal_open(const char *path, struct journal **ret_journal, struct err *err
 			   "CREATE INDEX IF NOT EXISTS event_commit_requested ON event(seq) WHERE name='commit-requested';"
 			   "CREATE INDEX IF NOT EXISTS classification_unassigned ON classification(time) WHERE kind<>1;"
 			   "CREATE INDEX IF NOT EXISTS classification_kind ON classification(kind, instance) WHERE kind<>1;"
+			   "CREATE INDEX IF NOT EXISTS event_companion ON event(instance) WHERE name='companion';"
 			   "CREATE TABLE IF NOT EXISTS damage(instance INTEGER PRIMARY KEY, time REAL NOT NULL);",
 			   NULL, NULL, NULL);
 	*ret_journal = j;

@@ -8,6 +8,9 @@
  *   whose files differ from the received bytes).
  * - The number of a job is the seq of its `opened` event. An instance may belong to several jobs: a revision includes all
  *   instances of the job that it revises, a further result of a case all those of its first job.
+ * - A companion is an image that cases need beside their own (a CT image for the attenuation correction). It is joined to a job
+ *   by a `companion` event in the transaction of its `complete` event, and to several jobs if they need it. A job has those
+ *   after its last `complete` event. Its file is removed with the last of these jobs.
  * - An event that the job's state does not allow (job_next()) is refused with ESTALE inside the transaction. So two processes
  *   that change one job at the same time cannot corrupt it: the second one must read the job again.
  * - Each process opens its own connection; a child process must not use the connection of its parent.
@@ -34,6 +37,7 @@ struct instance_row {
 	char file[128];		    /* relative to the spool */
 	uint64_t bytes;		    /* of the file */
 	char digest[33];	    /* XXH3-128 of the data set as received */
+	bool companion;		    /* of a member of a job (journal_each_member()): a companion; else false */
 };
 
 enum classification {
@@ -41,6 +45,7 @@ enum classification {
 	CLASSIFIED_IGNORED,    /* of no kind that the node reconstructs: its file is kept, reason in the detail */
 	CLASSIFIED_REFUSED,    /* unreadable, or in an unsupported encoding: its file is kept, reason in the detail */
 	CLASSIFIED_CONFLICT,   /* same SOP Instance UID as an earlier instance but other content: its file is kept */
+	CLASSIFIED_COMPANION,  /* an image that cases may need beside their own; facts in the detail */
 };
 
 struct event_row {
@@ -87,12 +92,17 @@ int journal_append(struct journal *j, int64_t job, enum job_event event, const c
  * also if the job has later events. */
 int journal_append_if_unchanged(struct journal *j, int64_t job, int64_t seen, enum job_event event, const char *detail,
 				double now, struct err *err);
+/* Append `complete` to a job, and a `companion` event for each of n instances, in one transaction. ESTALE: as above, or retention
+ * has removed one of these instances. */
+int journal_append_complete(struct journal *j, int64_t job, int64_t seen, const char *detail, const int64_t *companions, size_t n,
+			    double now, struct err *err);
 
 /* Call each() for every event of a job (0: of all jobs) with seq > after, in order. The callback stops it by returning non-zero.
  */
 int journal_replay(struct journal *j, int64_t job, int64_t after, int (*each)(void *ctx, const struct event_row *row), void *ctx,
 		   struct err *err);
-/* Call each() for every member instance of a job, in order of arrival, with its classification's detail. */
+/* Call each() for every member instance of a job, in order of arrival, with its classification's detail; then for its companions.
+ */
 int journal_each_member(struct journal *j, int64_t job,
 			int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err);
 /* Compute the state of a job from its events. JOB_NONE: no such job. */
@@ -117,6 +127,16 @@ int journal_each_classified(struct journal *j, enum classification kind, int max
 int journal_each_unassigned(struct journal *j, double until, int max,
 			    int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx,
 			    struct err *err);
+/* Call each() for companions that are not removed, with an id > after, in order of arrival; for none that arrived after an
+ * instance that still waits for its classification. */
+int journal_each_companion(struct journal *j, int64_t after,
+			   int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx,
+			   struct err *err);
+/* Call each() for companions that are not removed, were classified at `until` or before, and belong to no job that is not
+ * cleaned; oldest first, at most `max`. */
+int journal_each_unused_companion(struct journal *j, double until, int max,
+				  int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx,
+				  struct err *err);
 /* Call each() for instances with a classification and an id > after, in order of arrival, at most `max`, and none that arrived
  * after one that still waits for its classification. */
 int journal_each_indexed(struct journal *j, int64_t after, int max,
@@ -126,7 +146,8 @@ int journal_each_indexed(struct journal *j, int64_t after, int max,
 int journal_last_rows(struct journal *j, int64_t *ret_instance, int64_t *ret_event, struct err *err);
 /* Record the removal of an instance by retention, before its file is removed. A repeated send of it is then stored again. */
 int journal_remove_instance(struct journal *j, int64_t instance, double now, struct err *err);
-/* Append `cleaned` to a job and record the removal of all its members, in one transaction. seen: seq of the last event that the
+/* Append `cleaned` to a job and record the removal of all its members, and of those companions that no other job has that is not
+ * cleaned, in one transaction. seen: seq of the last event that the
  * caller has read. ESTALE: the state does not allow the event; or after `seen` the job changed, or a job that shares members was
  * opened or retried: read the jobs again. */
 int journal_append_cleaned(struct journal *j, int64_t job, int64_t seen, const char *detail, double now, struct err *err);
@@ -157,7 +178,7 @@ int journal_reserve(struct journal *j, uint64_t bytes, struct err *err);
 struct journal_totals {
 	int64_t last_instance, last_classified;
 	uint64_t instances, bytes;
-	uint64_t classified[CLASSIFIED_CONFLICT + 1];
+	uint64_t classified[CLASSIFIED_COMPANION + 1];
 };
 int journal_add_totals(struct journal *j, struct journal_totals *totals, struct err *err);
 /* Call each() for every sender of instances with an id > *after, that of the newest instance last. *after becomes the last id. */

@@ -54,7 +54,7 @@ int64_t journal_count_damaged(struct journal *j, int64_t job, struct err *err)
 	int64_t n = 0;
 	int ret = run(j,
 		      "SELECT COUNT(*) FROM damage WHERE instance IN"
-		      " (SELECT instance FROM event WHERE job=?1 AND name='instance')",
+		      " (SELECT instance FROM event WHERE job=?1 AND name IN ('instance', 'companion'))",
 		      job, 0, &n, err);
 
 	return ret < 0 ? ret : n;

@@ -138,6 +138,38 @@ int journal_append_if_unchanged(struct journal *j, int64_t job, int64_t seen, en
 	return journal_end_transaction(j, ret, err);
 }
 
+/* Inside a transaction, after `complete`: append a `companion` event. */
+static int insert_companion(struct journal *j, int64_t job, int64_t instance, double now, struct err *err)
+{
+	sqlite3_stmt *removed = journal_stmt(j, JOURNAL_IS_REMOVED, err);
+	int ret;
+
+	if (!removed)
+		return -EIO;
+	sqlite3_bind_int64(removed, 1, instance);
+	ret = journal_step(j, removed, "look for a removed instance", NULL, NULL, err);
+	if (ret > 0)
+		return err_set(err, ESTALE, "instance %lld was removed meanwhile", (long long)instance);
+	return ret < 0 ? ret : insert_event(j, job, EVENT_COMPANION, instance, "{}", now, err);
+}
+
+int journal_append_complete(struct journal *j, int64_t job, int64_t seen, const char *detail, const int64_t *companions, size_t n,
+			    double now, struct err *err)
+{
+	int ret = journal_execute(j, JOURNAL_BEGIN, "begin", err);
+
+	if (ret < 0)
+		return ret;
+	ret = check_fits(j, job, EVENT_COMPLETE, err);
+	if (ret == 0)
+		ret = check_unchanged(j, job, seen, err);
+	if (ret == 0)
+		ret = insert_event(j, job, EVENT_COMPLETE, 0, detail, now, err);
+	for (size_t i = 0; ret == 0 && i < n; i++)
+		ret = insert_companion(j, job, companions[i], now, err);
+	return journal_end_transaction(j, ret, err);
+}
+
 int journal_append(struct journal *j, int64_t job, enum job_event event, const char *detail, double now, struct err *err)
 {
 	return journal_append_if_unchanged(j, job, INT64_MAX, event, detail, now, err);
@@ -419,6 +451,7 @@ static int read_instance(void *ctx, sqlite3_stmt *s)
 	struct instance_row row;
 
 	journal_read_instance(&row, s);
+	row.companion = sqlite3_column_count(s) > 12 && sqlite3_column_int(s, 12);
 	return r->each(r->ctx, &row, detail ? detail : "");
 }
 
@@ -434,8 +467,10 @@ int journal_each_member(struct journal *j, int64_t job,
 			int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err)
 {
 	return walk_instances(j,
-			      "SELECT " JOURNAL_COLUMNS ", e.detail FROM event e JOIN instance i ON i.id=e.instance"
-			      " WHERE e.job=?1 AND e.name='instance' AND ?2 ORDER BY e.seq",
+			      "SELECT " JOURNAL_COLUMNS ", e.detail, e.name='companion' FROM event e JOIN instance i ON"
+			      " i.id=e.instance WHERE e.job=?1 AND (e.name='instance' OR e.name='companion' AND e.seq>"
+			      "(SELECT MAX(seq) FROM event WHERE job=?1 AND name='complete')) AND ?2"
+			      " ORDER BY e.name='companion', e.seq",
 			      job, 1, each, ctx, err);
 }
 
@@ -456,7 +491,31 @@ int journal_each_unassigned(struct journal *j, double until, int max,
 	/* 1: a member of a case, journal.h */
 	return walk_instances(j,
 			      "SELECT " JOURNAL_COLUMNS ", f.detail FROM classification f JOIN instance i ON i.id=f.instance"
-			      " WHERE f.kind<>1 AND f.time<=?1 AND" JOURNAL_NOT_REMOVED " ORDER BY i.id LIMIT ?2",
+			      " WHERE f.kind<>1 AND f.kind<>5 AND f.time<=?1 AND" JOURNAL_NOT_REMOVED " ORDER BY i.id LIMIT ?2",
+			      (int64_t)until, max, each, ctx, err);
+}
+
+/* 5: a companion. The other conditions are those of the indexes. */
+int journal_each_companion(struct journal *j, int64_t after,
+			   int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err)
+{
+	return walk_instances(j,
+			      "SELECT " JOURNAL_COLUMNS ", f.detail FROM classification f JOIN instance i ON i.id=f.instance"
+			      " WHERE f.kind=5 AND f.kind<>1 AND f.instance>?1 AND f.instance<" FIRST_WAITING
+			      " AND" JOURNAL_NOT_REMOVED " AND ?2 ORDER BY f.instance",
+			      after, 1, each, ctx, err);
+}
+
+int journal_each_unused_companion(struct journal *j, double until, int max,
+				  int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx,
+				  struct err *err)
+{
+	return walk_instances(j,
+			      "SELECT " JOURNAL_COLUMNS ", f.detail FROM classification f JOIN instance i ON i.id=f.instance"
+			      " WHERE f.kind=5 AND f.kind<>1 AND f.time<=?1 AND" JOURNAL_NOT_REMOVED
+			      " AND NOT EXISTS (SELECT 1 FROM event m WHERE m.name='companion' AND m.instance=f.instance AND NOT"
+			      " EXISTS (SELECT 1 FROM event c WHERE c.job=m.job AND c.name='cleaned'))"
+			      " ORDER BY i.id LIMIT ?2",
 			      (int64_t)until, max, each, ctx, err);
 }
 
@@ -509,7 +568,7 @@ static int add_classified(void *ctx, sqlite3_stmt *s)
 	struct journal_totals *t = ctx;
 	int64_t kind = sqlite3_column_int64(s, 0);
 
-	if (kind > 0 && kind <= CLASSIFIED_CONFLICT)
+	if (kind > 0 && kind <= CLASSIFIED_COMPANION)
 		t->classified[kind] += (uint64_t)sqlite3_column_int64(s, 1);
 	if (sqlite3_column_int64(s, 2) > t->last_classified)
 		t->last_classified = sqlite3_column_int64(s, 2);

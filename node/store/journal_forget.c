@@ -7,6 +7,7 @@
  * - An instance's row is deleted with the last job that it is a member of, and only if retention has removed its file; its
  *   classification is deleted with it, because an instance without one would wait for the indexer. Numbers are not used again
  * (AUTOINCREMENT).
+ * - A companion is deleted like an unassigned instance, when the events of all jobs that had it are deleted.
  * - The index classification_unassigned contains only the classifications of unassigned instances.
  */
 #include <errno.h>
@@ -85,7 +86,9 @@ static int list_gone(struct journal *j, double before, int64_t *ret_ids, int max
 	sqlite3_stmt *s = NULL;
 	int n = 0, rc = sqlite3_prepare_v2(j->db,
 					   "SELECT f.instance FROM classification f JOIN removal r ON r.instance=f.instance"
-					   " WHERE f.kind<>1 AND r.time<?1 ORDER BY f.time, f.instance LIMIT ?2",
+					   " WHERE f.kind<>1 AND r.time<?1 AND NOT EXISTS (SELECT 1 FROM event m"
+					   " WHERE m.name='companion' AND m.instance=f.instance)"
+					   " ORDER BY f.time, f.instance LIMIT ?2",
 					   -1, &s, NULL);
 
 	if (rc == SQLITE_OK) {

@@ -13,6 +13,10 @@
 	"i.id, i.received, i.sop_class, i.sop_instance, i.transfer_syntax, i.calling, i.host, i.association, i.file, i.bytes, "  \
 	"i.digest"
 #define JOURNAL_NOT_REMOVED " NOT EXISTS (SELECT 1 FROM removal r WHERE r.instance=i.id)"
+/* The condition that a job other than ?1 that is not cleaned has this companion. The index event_companion has these rows. */
+#define JOURNAL_USED_COMPANION(instance_)                                                                                        \
+	" EXISTS (SELECT 1 FROM event m WHERE m.name='companion' AND m.instance=" instance_ " AND m.job<>?1 AND NOT EXISTS"      \
+	" (SELECT 1 FROM event c WHERE c.job=m.job AND c.name='cleaned'))"
 
 /* Statements that are prepared once per connection. */
 enum journal_query {
@@ -35,6 +39,7 @@ enum journal_query {
 	JOURNAL_FIND_TRANSACTION,
 	JOURNAL_REMOVE,
 	JOURNAL_REMOVE_MEMBERS,
+	JOURNAL_IS_REMOVED,
 	JOURNAL_SHARED_SINCE,
 	JOURNAL_NAMES_FILE,
 	JOURNAL_REMOVED_FILE,

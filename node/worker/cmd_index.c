@@ -6,6 +6,8 @@
  * one classification and one transaction each. A header that takes longer than INDEX_CPU_SECONDS ends this process, and the node
  *   leaves its instance unassigned. After a crash the next process begins with the other senders (node/store/index_mark.h).
  * - An instance joins the newest job of its case while that job accepts instances; later it opens a revision with all of them.
+ * - A CT image is a companion if a protocol of the configuration needs a CT series (node/jobs/companion.h): it opens no job, and
+ * the manager joins it to cases.
  * - If a UID is received again: equal bytes are ignored, other bytes are left unassigned; neither changes a job.
  * - It waits a moment after the last instance, so that an exam that is arriving does not start one process per image.
  */
@@ -92,7 +94,30 @@ static char *member_detail(const struct indexer *x, const struct instance_row *r
 		json_object_set_new(detail, "lacks", json_string(f->lacks));
 	if (detail && usual > 0)
 		json_object_set_new(detail, "usual", json_integer((json_int_t)usual));
+	if (detail && f->kind->needs_ct)
+		json_object_update_new(detail, json_pack("{s:s, s:f, s:b}", "frame", f->frame_of_reference, "acquired",
+							 f->acquired, "attenuation", f->attenuation));
 	return event_json_dump(with_subject(detail, f));
+}
+
+/* What node/jobs/companion.c reads. */
+static int add_companion(struct indexer *x, const struct instance_row *row, const struct case_facts *f, struct err *err)
+{
+	char identity[PATIENTS_IDENTITY_SIZE], *detail;
+	int ret;
+
+	patients_format(&f->identity, x->patient_key, identity);
+	detail = event_json_dump(
+		with_subject(json_pack("{s:I, s:s, s:s, s:s, s:I, s:f, s:s}", "instance", (json_int_t)row->id, "study", f->study,
+				       "series", f->series, "frame", f->frame_of_reference, "expected", (json_int_t)f->expected,
+				       "acquired", f->acquired, "identity", identity),
+			     f));
+	ret = detail ? journal_classify(x->process.journal, row->id, CLASSIFIED_COMPANION, 0, detail, clock_wall(), err)
+		     : err_set(err, ENOMEM, "no memory for a classification");
+	free(detail);
+	if (ret == 0)
+		log_event(LOG_DEBUG, "instance-companion", "instance=%lld series=%s", (long long)row->id, f->series);
+	return ret;
 }
 
 /* A revision takes the routes of the case that it revises, whatever its later images say. */
@@ -199,6 +224,7 @@ static int index_one(struct indexer *x, const struct instance_row *row, struct e
 	struct case_facts f = {0};
 	struct instance_row earlier;
 	char path[400], reason[600];
+	bool companion;
 	int ret;
 
 	if (snprintf(path, sizeof(path), "%s/%s", x->process.config->node.spool, row->file) >= (int)sizeof(path))
@@ -218,13 +244,14 @@ static int index_one(struct indexer *x, const struct instance_row *row, struct e
 			 row->sop_instance);
 		return store_unassigned(x, row, &f, CLASSIFIED_REFUSED, reason, err);
 	}
-	if (f.refused || !f.kind)
+	companion = f.ct && kind_any_needs_ct(x->process.config);
+	if (!companion && (f.refused || !f.kind))
 		return store_unassigned(x, row, &f, f.refused ? CLASSIFIED_REFUSED : CLASSIFIED_IGNORED, f.reason, err);
 	ret = journal_find_member(x->process.journal, row->sop_instance, row->id, &earlier, err);
 	if (ret < 0)
 		return ret;
 	if (ret == 0)
-		return add_member(x, row, &f, err);
+		return companion ? add_companion(x, row, &f, err) : add_member(x, row, &f, err);
 	if (!strcmp(earlier.digest, row->digest))
 		return store_unassigned(x, row, &f, CLASSIFIED_IGNORED, "the same object, sent again", err);
 	snprintf(reason, sizeof(reason),

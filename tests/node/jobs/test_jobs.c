@@ -45,6 +45,42 @@ static void a_whole_life(void **state)
 	jobs_clear(&jobs);
 }
 
+/* A case that waits for a CT series, is held without one, and gets one. */
+static void ct_series(void **state)
+{
+	struct jobs jobs = {0};
+	struct job_view *v = apply(&jobs, 7, EVENT_OPENED, "{\"key\":\"k\"}");
+
+	(void)state;
+	apply(&jobs, 7, EVENT_INSTANCE, "{\"received\":900,\"frame\":\"1.2\",\"acquired\":70.5,\"attenuation\":false}");
+	apply(&jobs, 7, EVENT_INSTANCE, "{\"received\":901,\"frame\":\"1.2\",\"acquired\":60.5,\"attenuation\":false}");
+	assert_string_equal(v->frame, "1.2");
+	assert_true(v->acquired == 60.5 && !v->attenuated);
+	apply(&jobs, 7, EVENT_WAITS, "{\"reason\":\"waits\",\"until\":3000}");
+	assert_int_equal(v->state, JOB_COLLECTING);
+	assert_true(v->waits_until == 3000);
+	assert_string_equal(v->reason, "waits");
+	apply(&jobs, 7, EVENT_HELD, "{\"reason\":\"none came\",\"lacks_companion\":true}");
+	assert_true(v->lacks_companion && v->waits_until == 0);
+	apply(&jobs, 7, EVENT_RETRY, "{\"until\":3100}");
+	assert_true(!v->lacks_companion && v->waits_until == 3100);
+	apply(&jobs, 7, EVENT_COMPLETE, "{\"protocol\":\"p\",\"destinations\":[],\"companion\":\"CT series 1.5\"}");
+	apply(&jobs, 7, EVENT_COMPANION, "{}");
+	apply(&jobs, 7, EVENT_COMPANION, "{}");
+	assert_int_equal(v->state, JOB_READY);
+	assert_int_equal(v->companions, 2);
+	assert_int_equal(v->members.instances, 2);
+	assert_string_equal(v->companion_text, "CT series 1.5");
+	assert_true(v->waits_until == 0);
+	apply(&jobs, 7, EVENT_INSTANCE, "{\"received\":902,\"frame\":\"1.9\",\"attenuation\":true}");
+	assert_true(v->attenuated && v->acquired == 60.5);
+	assert_string_equal(v->frame, "1.2");
+	apply(&jobs, 7, EVENT_COMPLETE, "{\"protocol\":\"p\",\"destinations\":[]}");
+	assert_int_equal(v->companions, 0); /* those before do not count */
+	assert_string_equal(v->companion_text, "");
+	jobs_clear(&jobs);
+}
+
 /* A failure that is reported for a transaction that is not the open one changes nothing. */
 static void failure_of_an_old_transaction(void **state)
 {
@@ -454,6 +490,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_whole_life),
 		cmocka_unit_test(sent_is_kept_over_a_retry),
+		cmocka_unit_test(ct_series),
 		cmocka_unit_test(failure_of_an_old_transaction),
 		cmocka_unit_test(several_objects),
 		cmocka_unit_test(many_objects),

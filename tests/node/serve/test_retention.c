@@ -391,6 +391,84 @@ static void bytes_of_folders(void **state)
 	assert_int_equal(retention_used_bytes(p->dir), 2 * FILE_BYTES);
 }
 
+static void join(struct place *p, int64_t job, const int64_t *images, size_t n)
+{
+	assert_int_equal(journal_append(p->journal, job, EVENT_RESULT_LOST, "{}", 1000, NULL), 0);
+	assert_int_equal(journal_append(p->journal, job, EVENT_HELD, "{}", 1000, NULL), 0);
+	assert_int_equal(journal_append(p->journal, job, EVENT_RETRY, "{}", 1000, NULL), 0);
+	assert_int_equal(journal_append_complete(p->journal, job, INT64_MAX, "{\"protocol\":\"p\",\"destinations\":[\"pacs\"]}",
+						 images, n, 1000, NULL),
+			 0);
+	assert_int_equal(journal_append(p->journal, job, EVENT_STARTED, "{}", 1000, NULL), 0);
+	assert_int_equal(journal_append(p->journal, job, EVENT_RECONSTRUCTED,
+					"{\"file\":\"outbox/1/x.dcm\",\"sop_instance\":\"1.5\",\"sop_class\":\"1.2\"}", 1000,
+					NULL),
+			 0);
+	assert_int_equal(journal_append(p->journal, job, EVENT_DELIVERED, "{}", 1000, NULL), 0);
+}
+
+/* A CT image is removed with the last case that uses it; one that none uses after the days of delivered cases. */
+static void ct_images(void **state)
+{
+	struct place *p = *state;
+	const struct retention_rule rule = {.days = 1};
+	const double day = 86400;
+	int64_t a = add_case(p, "a", 0), b = add_case(p, "b", 0), ct[3];
+
+	for (int i = 0; i < 3; i++) {
+		struct instance_row row = {.received = 1000};
+
+		snprintf(row.sop_instance, sizeof(row.sop_instance), "2.%d", i);
+		snprintf(row.file, sizeof(row.file), "instances/ct%d.dcm", i);
+		put_file(p, row.file);
+		assert_int_equal(journal_add_instance(p->journal, &row, NULL), 0);
+		assert_int_equal(journal_classify(p->journal, row.id, CLASSIFIED_COMPANION, 0, "{}", 1000 + i * day, NULL), 0);
+		ct[i] = row.id;
+	}
+	join(p, a, ct, 1);
+	join(p, b, ct, 1);
+	refresh(p);
+	assert_int_equal(retention_clean_unassigned(p->journal, p->dir, 1, 1000 + 9 * day), 0);
+	assert_int_equal(retention_clean_companions(p->journal, p->dir, 1, 999 + 2 * day), 0); /* one is a day and less old */
+	assert_int_equal(retention_clean_companions(p->journal, p->dir, 1, 1000 + 2 * day), 1);
+	assert_true(there(p, "instances/ct0.dcm") && !there(p, "instances/ct1.dcm") && there(p, "instances/ct2.dcm"));
+	assert_int_equal(journal_append(p->journal, a, EVENT_CLEANED, "{}", 1000, NULL), 0);
+	jobs_clear(&p->jobs);
+	refresh(p);
+	assert_true(there(p, "instances/ct0.dcm"));
+	assert_true(retention_clean(p->journal, &p->jobs, p->dir, &rule, 1000 + 2 * day));
+	assert_int_equal(state_of(p, b), JOB_CLEANED);
+	assert_false(there(p, "instances/ct0.dcm"));
+}
+
+/* The first of two cases that share it leaves it. */
+static void ct_image_of_two_cases(void **state)
+{
+	struct place *p = *state;
+	const struct retention_rule rule = {.days = 1};
+	const double day = 86400;
+	struct instance_row row = {.received = 1000, .sop_instance = "2.1", .file = "instances/ct.dcm"};
+	int64_t a = add_case(p, "a", 0);
+
+	add_case(p, "b", 0);
+	put_file(p, row.file);
+	assert_int_equal(journal_add_instance(p->journal, &row, NULL), 0);
+	assert_int_equal(journal_classify(p->journal, row.id, CLASSIFIED_COMPANION, 0, "{}", 1000, NULL), 0);
+	join(p, a, &row.id, 1);
+	refresh(p);
+	assert_int_equal(p->jobs.n, 2);
+	assert_int_equal(journal_append(p->journal, p->jobs.list[1]->id, EVENT_RESULT_LOST, "{}", 1000, NULL), 0);
+	assert_int_equal(journal_append(p->journal, p->jobs.list[1]->id, EVENT_INSTANCE, "{\"received\":1000}", 1000, NULL), 0);
+	assert_int_equal(journal_append_complete(p->journal, p->jobs.list[1]->id, INT64_MAX,
+						 "{\"protocol\":\"p\",\"destinations\":[\"pacs\"]}", &row.id, 1, 1000, NULL),
+			 0);
+	refresh(p);
+	assert_true(retention_clean(p->journal, &p->jobs, p->dir, &rule, 1000 + 2 * day));
+	assert_int_equal(state_of(p, a), JOB_CLEANED);
+	assert_true(there(p, "instances/ct.dcm"));
+	assert_int_equal(retention_clean_companions(p->journal, p->dir, 1, 1000 + 9 * day), 0);
+}
+
 int main(void)
 {
 #define T(f, begin) cmocka_unit_test_setup_teardown(f, begin, teardown)
@@ -404,6 +482,8 @@ int main(void)
 		T(bare_journal_meets_the_end, setup_small),
 		T(objects_of_no_case, setup),
 		T(file_outside_instances, setup),
+		T(ct_images, setup),
+		T(ct_image_of_two_cases, setup),
 		T(bytes_of_folders, setup),
 	};
 

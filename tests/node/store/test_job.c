@@ -22,6 +22,7 @@ static const char *const life[][3] = {
 	{"collecting", "instance", "collecting"},
 	{"collecting", "held", "held"},
 	{"collecting", "complete", "ready"},
+	{"collecting", "waits", "collecting"},
 	{"collecting", "cancel", "cancelled"},
 
 	{"held", "instance", "collecting"},
@@ -30,6 +31,7 @@ static const char *const life[][3] = {
 
 	{"ready", "instance", "collecting"},
 	{"ready", "started", "running"},
+	{"ready", "companion", "ready"},
 	{"ready", "held", "held"},
 	{"ready", "failed", "failed"},
 	{"ready", "retry", "ready"},

@@ -105,6 +105,70 @@ static void classifications(void **state)
 	journal_close(j);
 }
 
+/* A CT image that two jobs use: its members come first, a new `complete` event replaces what was joined before, and it is removed
+ * with the last of the jobs. */
+static void companions(void **state)
+{
+	struct journal *j = open_journal(*state);
+	int64_t own = add(j, "1.1", "aa"), ct[3] = {add(j, "1.2", "bb"), add(j, "1.3", "cc"), add(j, "1.4", "dd")},
+		a = open_job(j), b = open_job(j), last = 0, event;
+	struct instance_row row;
+	struct trace t = {0};
+	int n = 0;
+
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(journal_classify(j, ct[i], CLASSIFIED_COMPANION, 0, "{}", 2, NULL), 0);
+	assert_int_equal(journal_each_companion(j, 0, count_each, &n, NULL), 0);
+	assert_int_equal(n, 0); /* the first instance still waits */
+	assert_int_equal(journal_classify(j, own, CLASSIFIED_MEMBER, a, "{}", 2, NULL), 0);
+	assert_int_equal(journal_each_companion(j, ct[0], count_each, &n, NULL), 0);
+	assert_int_equal(n, 2);
+	assert_int_equal(journal_find_member(j, "1.2", own, &row, NULL), 1); /* other content under its UID is a conflict */
+	n = 0;
+	assert_int_equal(journal_each_unassigned(j, 1e9, 10, count_each, &n, NULL), 0);
+	assert_int_equal(journal_each_unused_companion(j, 1, 10, count_each, &n, NULL), 0);
+	assert_int_equal(n, 0);
+	assert_int_equal(journal_each_unused_companion(j, 2, 10, count_each, &n, NULL), 0);
+	assert_int_equal(n, 3);
+	assert_int_equal(journal_last_rows(j, &last, &event, NULL), 0);
+	assert_int_equal(journal_append_complete(j, a, event, "{}", ct, 1, 3, NULL), 0);
+	assert_int_equal(journal_append_complete(j, a, event, "{}", ct, 1, 3, NULL), -ESTALE); /* it is complete */
+	assert_int_equal(journal_append(j, a, EVENT_HELD, "{}", 3, NULL), 0);
+	assert_int_equal(journal_append(j, a, EVENT_RETRY, "{}", 3, NULL), 0);
+	assert_int_equal(journal_append_complete(j, a, event, "{}", ct, 2, 4, NULL), -ESTALE); /* changed meanwhile */
+	assert_int_equal(journal_append_complete(j, a, INT64_MAX, "{}", ct + 1, 2, 4, NULL), 0);
+	assert_int_equal(journal_each_member(j, a, collect_member, &t, NULL), 0);
+	assert_int_equal(t.n, 3);
+	assert_int_equal(t.row[0].instance, own);
+	assert_int_equal(t.row[1].instance, ct[1]);
+	assert_int_equal(t.row[2].instance, ct[2]);
+	assert_int_equal(journal_append_complete(j, b, INT64_MAX, "{}", ct + 2, 1, 4, NULL), 0);
+	n = 0;
+	assert_int_equal(journal_each_unused_companion(j, 1e9, 10, count_each, &n, NULL), 0);
+	assert_int_equal(n, 0);
+	/* Removed with the last job that has it. */
+	assert_int_equal(journal_append(j, a, EVENT_CANCEL, "{}", 5, NULL), 0);
+	assert_int_equal(journal_append_cleaned(j, a, INT64_MAX, "{}", 5, NULL), 0);
+	n = 0;
+	assert_int_equal(journal_each_companion(j, 0, count_each, &n, NULL), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(journal_append(j, b, EVENT_CANCEL, "{}", 6, NULL), 0);
+	assert_int_equal(journal_append_cleaned(j, b, INT64_MAX, "{}", 6, NULL), 0);
+	assert_int_equal(journal_each_companion(j, 0, count_each, &n, NULL), 0);
+	assert_int_equal(n, 1);
+	/* A removed one cannot be joined; nothing of the attempt remains. */
+	b = open_job(j);
+	assert_int_equal(journal_append_complete(j, b, INT64_MAX, "{}", ct, 1, 7, NULL), -ESTALE);
+	t.n = 0;
+	assert_int_equal(journal_replay(j, b, 0, collect, &t, NULL), 0);
+	assert_int_equal(t.n, 1);
+	/* Their rows are deleted after those of the last job. */
+	assert_int_equal(journal_delete_unassigned(j, 100, NULL), 0);
+	assert_int_equal(journal_delete_case(j, &a, 1, NULL), 0);
+	assert_int_equal(journal_delete_unassigned(j, 100, NULL), 2);
+	journal_close(j);
+}
+
 static void replay_after_reopen(void **state)
 {
 	struct journal *j = open_journal(*state);
@@ -311,6 +375,7 @@ int main(void)
 		T(instances),
 		T(classifications),
 		T(classifications_in_any_order),
+		T(companions),
 		T(replay_after_reopen),
 		T(what_does_not_fit_is_refused),
 		T(decided_on_what_was_read),

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* schedule_companion.c - the CT series of a case whose attenuation correction is made from one (node/jobs/companion.h).
+ *
+ * - A case that is complete but for it has a `waits` event with the sentence and the end of the wait, so that a restart does not
+ *   prolong it; a new one if the sentence changes. The event `complete` joins the series.
+ * - After that end the case is held. It continues when a series has come, or when a person requests it without one (as is).
+ * - Another result of the case that the routes ask for has the series of its first job. One that a person requests has the series
+ *   that is the best one then.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/base/log.h"
+#include "node/serve/schedule_internal.h"
+#include "node/store/event.h"
+
+/* Decide about the series of a case. false: the journal cannot be read now. */
+static bool decide(struct schedule *s, const struct job_view *v, bool as_is, double now, struct companion_decision *ret_answer)
+{
+	double wait = s->config->node.ct_wait;
+	struct companion_need need = {.study = v->study,
+				      .frame = v->frame,
+				      .acquired = v->acquired,
+				      .patients = &v->patients,
+				      .patients_key = v->patients_key,
+				      .wait = wait,
+				      .until = now + wait};
+	struct err err = {0};
+
+	if (companions_refresh(&s->companions, s->journal, &err) < 0) {
+		log_event(LOG_ERR, "journal-error", "reason=%s", log_quote(err.msg));
+		return false;
+	}
+	companions_clamp_time(&s->companions, now);
+	if (v->waits_until > 0 && v->waits_until < need.until) /* a later one was written before the clock was set back */
+		need.until = v->waits_until;
+	if (v->lacks_companion || as_is)
+		need.until = now; /* the wait is over; one that is arriving is used */
+	companion_decide(&s->companions, &need, now, s->config->node.quiet_time, ret_answer);
+	if (ret_answer->verdict != COMPANION_WAIT && schedule_still_arriving(s)) {
+		ret_answer->verdict = COMPANION_WAIT;
+		ret_answer->again = now + 1;
+		ret_answer->text[0] = '\0';
+	}
+	return true;
+}
+
+struct images {
+	int64_t *list;
+	size_t n, capacity;
+};
+
+static int add_image(void *ctx, const struct instance_row *row, const char *detail)
+{
+	struct images *all = ctx;
+	size_t capacity = all->capacity ? 2 * all->capacity : 64;
+	int64_t *list;
+
+	(void)detail;
+	if (!row->companion)
+		return 0;
+	if (all->n == all->capacity) {
+		list = realloc(all->list, capacity * sizeof(list[0]));
+		if (!list)
+			return -1;
+		all->list = list;
+		all->capacity = capacity;
+	}
+	all->list[all->n++] = row->id;
+	return 0;
+}
+
+/* Another result of the routes: the images that its first job has. */
+static bool complete_as_first(struct schedule *s, const struct job_view *v, const struct job_view *first, json_t *detail,
+			      double now)
+{
+	struct images all = {0};
+	bool changed = false;
+
+	if (journal_each_member(s->journal, first->id, add_image, &all, NULL) == 0) {
+		json_object_set_new(detail, "companion", event_json_text(first->companion_text));
+		changed = schedule_decide_complete(s, v, json_incref(detail), all.list, all.n, now);
+	}
+	json_decref(detail);
+	free(all.list);
+	return changed;
+}
+
+/* Write for what the case waits, unless that is written already. */
+static bool wait_for(struct schedule *s, const struct job_view *v, const struct companion_decision *answer, double now)
+{
+	double until = v->waits_until > 0 ? v->waits_until : fmax(now + s->config->node.ct_wait, answer->again);
+	char reason[sizeof(v->reason)];
+
+	schedule_wake_at(s, answer->again);
+	snprintf(reason, sizeof(reason), "%.*s", (int)sizeof(reason) - 1, answer->text);
+	if (!reason[0] || (v->waits_until > 0 && !strcmp(v->reason, reason)))
+		return false;
+	return schedule_decide(s, v, EVENT_WAITS, json_pack("{s:o, s:f}", "reason", event_json_text(reason), "until", until),
+			       now);
+}
+
+static json_t *lack(const struct job_view *v, const char *text)
+{
+	char reason[sizeof(v->reason)];
+
+	snprintf(reason, sizeof(reason), "%.*s", (int)sizeof(reason) - 1, text);
+	return json_pack("{s:o, s:b, s:I, s:I}", "reason", event_json_text(reason), "lacks_companion", 1, "instances",
+			 (json_int_t)v->members.instances, "expected", (json_int_t)v->members.expected);
+}
+
+/* A result that is made again says if its series is not that of the earlier one. */
+static void say_if_other(const struct schedule *s, const struct job_view *v, struct companion_decision *answer)
+{
+	const struct job_view *earlier = v->redo_of > 0 ? jobs_find(&s->jobs, v->redo_of) : NULL;
+	size_t n = strlen(answer->text);
+
+	if (earlier && earlier->companions == 0)
+		snprintf(answer->text + n, sizeof(answer->text) - n, "; the earlier result was made without one");
+	else if (earlier && strcmp(earlier->companion_text, answer->text) != 0)
+		snprintf(answer->text + n, sizeof(answer->text) - n, "; the earlier result was made with other images");
+}
+
+bool schedule_complete_with_ct(struct schedule *s, const struct job_view *v, bool needed, json_t *detail, double now)
+{
+	const struct job_view *first = v->result_of > 0 && v->redo_of == 0 ? jobs_find(&s->jobs, v->result_of) : NULL;
+	bool as_is = v->members.as_is || json_is_true(json_object_get(detail, "as_is"));
+	struct companion_decision answer;
+
+	if (!needed || v->attenuated || !detail)
+		return schedule_decide(s, v, EVENT_COMPLETE, detail, now);
+	if (first && (first->companions > 0 || first->members.as_is))
+		return complete_as_first(s, v, first, detail, now);
+	if (!decide(s, v, as_is, now, &answer)) {
+		json_decref(detail);
+		return false;
+	}
+	if (answer.verdict == COMPANION_JOIN) {
+		say_if_other(s, v, &answer);
+		json_object_set_new(detail, "companion", event_json_text(answer.text));
+		return schedule_decide_complete(s, v, detail, answer.series->instances, (size_t)answer.series->images, now);
+	}
+	if (as_is && answer.verdict == COMPANION_LACKS) {
+		json_object_set_new(detail, "companion", json_string("without a CT series, at a person's request"));
+		return schedule_decide(s, v, EVENT_COMPLETE, detail, now);
+	}
+	json_decref(detail);
+	if (answer.verdict == COMPANION_WAIT)
+		return wait_for(s, v, &answer, now);
+	return schedule_decide(s, v, EVENT_HELD, lack(v, answer.text), now);
+}
+
+bool schedule_retry_with_ct(struct schedule *s, const struct job_view *v, double now)
+{
+	struct companion_decision answer;
+	char reason[sizeof(v->reason)];
+
+	if (!v->lacks_companion || !decide(s, v, false, now, &answer))
+		return false;
+	if (answer.verdict == COMPANION_WAIT) {
+		schedule_wake_at(s, answer.again);
+		return false;
+	}
+	snprintf(reason, sizeof(reason), "%.*s", (int)sizeof(reason) - 1, answer.text);
+	if (answer.verdict == COMPANION_LACKS && !strcmp(reason, v->reason))
+		return false;
+	return schedule_decide(
+		s, v, EVENT_RETRY,
+		json_pack("{s:s, s:b, s:f}", "reason",
+			  answer.verdict == COMPANION_JOIN ? "the CT series was received" : "another CT series was received",
+			  "as_is", v->members.as_is, "until", now),
+		now);
+}

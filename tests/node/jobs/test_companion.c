@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which CT series is joined to a case? By what there is, in whatever order it came; never one of another patient. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "node/jobs/companion.h"
+#include "node/jobs/patients.h"
+
+#define QUIET 60.0
+#define ARRIVED 1000.0
+#define LATER 2000.0 /* all quiet times are over */
+
+static const uint8_t key[PATIENT_KEY_BYTES] = {1}, other_key[PATIENT_KEY_BYTES] = {2};
+
+struct image {
+	const char *study, *series, *frame;
+	uint64_t patient; /* digest of its ID */
+	double acquired, received;
+	long expected;
+};
+
+static void identity_of(uint64_t patient, const uint8_t *of, char text[PATIENTS_IDENTITY_SIZE])
+{
+	struct patient_identity identity = {.digest = {[PATIENT_ID] = patient, [PATIENT_NAME] = patient}};
+
+	patients_format(&identity, of, text);
+}
+
+static void add_with(struct companions *c, int64_t instance, const struct image *i, const uint8_t *of)
+{
+	char identity[PATIENTS_IDENTITY_SIZE], detail[600];
+
+	identity_of(i->patient, of, identity);
+	snprintf(detail, sizeof(detail),
+		 "{\"study\":\"%s\",\"series\":\"%s\",\"frame\":\"%s\",\"acquired\":%f,\"expected\":%ld,\"identity\":\"%s\"}",
+		 i->study, i->series, i->frame, i->acquired, i->expected, identity);
+	assert_int_equal(companions_add(c, instance, i->received, detail), 0);
+}
+
+static void add(struct companions *c, int64_t instance, const struct image *i)
+{
+	add_with(c, instance, i, key);
+}
+
+/* A case of patient 7, study 1, frame of reference 2, acquired at 500000 s, that waits until 1800. */
+static struct companion_need need_of(struct patient_set *set)
+{
+	char text[PATIENTS_IDENTITY_SIZE];
+	struct patient_identity identity;
+	uint32_t of;
+
+	*set = (struct patient_set){0};
+	identity_of(7, key, text);
+	assert_true(patients_parse(text, &identity, &of));
+	patient_set_add(set, &identity, 1);
+	return (struct companion_need){
+		.study = "1", .frame = "2", .acquired = 500000, .patients = set, .patients_key = of, .until = 1800, .wait = 800};
+}
+
+static struct companion_decision decide(const struct companions *c, double now)
+{
+	struct companion_decision answer;
+	struct patient_set set;
+	struct companion_need need = need_of(&set);
+
+	companion_decide(c, &need, now, QUIET, &answer);
+	return answer;
+}
+
+static const struct image fit = {"1", "1.5", "2", 7, 499000, ARRIVED, 0};
+
+static void waits_for_quiet(void **state)
+{
+	struct companions c = {0};
+	struct companion_decision d = decide(&c, 1010);
+
+	(void)state;
+	assert_int_equal(d.verdict, COMPANION_WAIT);
+	assert_true(d.again == 1800);
+	assert_string_equal(d.text, "waits for the CT series for the attenuation correction");
+	add(&c, 3, &fit);
+	d = decide(&c, 1010);
+	assert_int_equal(d.verdict, COMPANION_WAIT);
+	assert_true(d.again == ARRIVED + QUIET);
+	assert_non_null(strstr(d.text, "which is arriving"));
+	d = decide(&c, ARRIVED + QUIET);
+	assert_int_equal(d.verdict, COMPANION_JOIN);
+	assert_string_equal(d.series->series, "1.5");
+	assert_int_equal(d.series->instances[0], 3);
+	assert_string_equal(d.text, "CT series 1.5 of 1 image, acquired 1000 s before the PET data");
+	companions_clear(&c);
+}
+
+/* One that is arriving at the end of the wait is waited for; a complete one does not wait for another one longer than that. */
+static void end_of_the_wait(void **state)
+{
+	struct companions c = {0};
+	struct image late = fit;
+
+	(void)state;
+	assert_int_equal(decide(&c, 1799).verdict, COMPANION_WAIT);
+	assert_int_equal(decide(&c, 1800).verdict, COMPANION_LACKS);
+	assert_non_null(strstr(decide(&c, 1800).text, "within 800 s: send it, or reconstruct without it (retry --as-is)"));
+	late.received = 1790;
+	add(&c, 1, &late);
+	assert_int_equal(decide(&c, 1800).verdict, COMPANION_WAIT);
+	assert_true(decide(&c, 1800).again == 1850);
+	assert_int_equal(decide(&c, 1850).verdict, COMPANION_JOIN);
+	late.series = "1.6";
+	late.received = 1849;
+	add(&c, 2, &late);
+	assert_int_equal(decide(&c, 1850).verdict, COMPANION_JOIN); /* 1.5: the wait is over */
+	late.received = 1700;
+	companions_clear(&c);
+	add(&c, 1, &fit);
+	add(&c, 2, &late);
+	assert_int_equal(decide(&c, 1750).verdict, COMPANION_WAIT); /* 1.6 may be nearer */
+	assert_int_equal(decide(&c, 1760).verdict, COMPANION_JOIN);
+	companions_clear(&c);
+}
+
+static void nearest(void **state)
+{
+	struct companions c = {0};
+	struct image i = fit;
+
+	(void)state;
+	add(&c, 1, &fit);
+	i.series = "1.9";
+	i.acquired = 500400;
+	add(&c, 2, &i);
+	assert_string_equal(decide(&c, LATER).series->series, "1.9");
+	assert_string_equal(decide(&c, LATER).text,
+			    "CT series 1.9 of 1 image, acquired 400 s after the PET data: the nearest of 2 that fit");
+	i.series = "1.8"; /* as near, on the other side, with more images */
+	i.acquired = 499600;
+	add(&c, 3, &i);
+	assert_string_equal(decide(&c, LATER).series->series, "1.8");
+	i.series = "1.9";
+	i.acquired = 500400;
+	add(&c, 4, &i);
+	assert_string_equal(decide(&c, LATER).series->series, "1.9");
+	i.series = "1.1"; /* unknown times are the farthest */
+	i.acquired = 0;
+	for (int k = 0; k < 5; k++)
+		add(&c, 5 + k, &i);
+	assert_string_equal(decide(&c, LATER).series->series, "1.9");
+	companions_clear(&c);
+}
+
+static void expect_unfit(const struct image *i, const char *why)
+{
+	struct companions c = {0};
+	struct companion_decision d;
+
+	add(&c, 1, i);
+	d = decide(&c, 1100);
+	assert_int_equal(d.verdict, COMPANION_WAIT);
+	if (!strstr(d.text, why))
+		fail_msg("'%s' is not in '%s'", why, d.text);
+	d = decide(&c, LATER);
+	assert_int_equal(d.verdict, COMPANION_LACKS);
+	if (!strstr(d.text, why))
+		fail_msg("'%s' is not in '%s'", why, d.text);
+	add(&c, 2, &fit); /* it does not keep one that fits from being joined, unless it is of the same series */
+	d = decide(&c, LATER);
+	assert_int_equal(d.verdict == COMPANION_JOIN, strcmp(i->series, fit.series) != 0);
+	companions_clear(&c);
+}
+
+static void unfit(void **state)
+{
+	struct image i = fit;
+
+	(void)state;
+	i.series = "1.4";
+	i.frame = "3";
+	expect_unfit(&i, "CT series 1.4: it is of another frame of reference");
+	i.frame = "";
+	expect_unfit(&i, "not of one frame of reference");
+	i.series = "1.5"; /* two frames of reference in one series */
+	i.frame = "3";
+	expect_unfit(&i, "another frame of reference");
+	i = fit;
+	i.patient = 8;
+	expect_unfit(&i, "CT series 1.5: the headers name different patients: Patient ID (0010,0020), ");
+	i.series = "1.4";
+	i.patient = 0;
+	expect_unfit(&i, "neither Patient ID");
+	i = fit;
+	i.series = "1.4";
+	i.expected = 2;
+	expect_unfit(&i, "it has only 1 of 2 images");
+}
+
+/* Of another study: as if it were not there. */
+static void other_study(void **state)
+{
+	struct companions c = {0};
+	struct image i = fit;
+
+	(void)state;
+	i.study = "11";
+	add(&c, 1, &i);
+	i.study = "0.9";
+	add(&c, 2, &i);
+	assert_string_equal(decide(&c, 1100).text, "waits for the CT series for the attenuation correction");
+	companions_clear(&c);
+}
+
+/* Digests of another key say nothing. */
+static void key_lost(void **state)
+{
+	struct companions c = {0};
+
+	(void)state;
+	add_with(&c, 1, &fit, other_key);
+	assert_non_null(strstr(decide(&c, LATER).text, "its patient cannot be compared"));
+	add(&c, 2, &fit);
+	assert_int_equal(decide(&c, LATER).verdict, COMPANION_LACKS);
+	companions_clear(&c);
+}
+
+static void without_frame(void **state)
+{
+	struct companions c = {0};
+	struct patient_set set;
+	struct companion_need need = need_of(&set);
+	struct companion_decision d;
+
+	(void)state;
+	add(&c, 1, &fit);
+	need.frame = "";
+	companion_decide(&c, &need, 1001, QUIET, &d);
+	assert_int_equal(d.verdict, COMPANION_LACKS);
+	assert_non_null(strstr(d.text, "no Frame of Reference UID"));
+	companions_clear(&c);
+}
+
+static void clock_set_back(void **state)
+{
+	struct companions c = {0};
+	struct image i = fit;
+
+	(void)state;
+	i.received = 90000;
+	add(&c, 1, &i);
+	assert_int_equal(decide(&c, 1000).verdict, COMPANION_WAIT);
+	companions_clamp_time(&c, 1000);
+	assert_int_equal(decide(&c, 1000 + QUIET).verdict, COMPANION_JOIN);
+	companions_clear(&c);
+}
+
+static void damaged_detail(void **state)
+{
+	static const char *const details[] = {"", "[]", "{}", "{\"study\":\"1\"}", "{\"study\":7,\"series\":\"1\"}"};
+	struct companions c = {0};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(details) / sizeof(details[0]); i++)
+		assert_true(companions_add(&c, 1, 1, details[i]) < 0);
+	assert_int_equal(c.n, 0);
+}
+
+/* Images of six series, fit and unfit, in 300 orders: always the same choice with the same words, at every time. */
+static void any_order(void **state)
+{
+	static const struct image kinds[] = {{"1", "1.5", "2", 7, 499000, 1000, 0},  {"1", "1.6", "2", 7, 500900, 1010, 0},
+					     {"1", "1.7", "3", 7, 500001, 1020, 0},  {"1", "1.8", "2", 8, 500001, 1030, 0},
+					     {"1", "1.9", "2", 7, 500001, 1040, 99}, {"3", "1.5", "2", 7, 500000, 1050, 0}};
+	enum { EACH = 4, N = 6 * EACH };
+	struct image images[N];
+	struct companion_decision first[3], d;
+
+	(void)state;
+	for (int i = 0; i < N; i++) {
+		images[i] = kinds[i % 6];
+		images[i].acquired += i;
+	}
+	srand(1);
+	for (int round = 0; round < 300; round++) {
+		struct companions c = {0};
+
+		for (int i = N - 1; i > 0; i--) {
+			int k = rand() % (i + 1);
+			struct image swap = images[i];
+
+			images[i] = images[k];
+			images[k] = swap;
+		}
+		for (int i = 0; i < N; i++)
+			add(&c, i + 1, &images[i]);
+		assert_int_equal(c.n, 6);
+		for (int t = 0; t < 3; t++) {
+			d = decide(&c, (double[]){1065, 1105, LATER}[t]);
+			if (round == 0)
+				first[t] = d;
+			assert_int_equal(d.verdict, first[t].verdict);
+			assert_string_equal(d.text, first[t].text);
+			assert_int_equal(d.verdict, t == 0 ? COMPANION_WAIT : COMPANION_JOIN);
+			if (t > 0)
+				assert_string_equal(d.series->series, "1.6");
+			if (t > 0)
+				assert_int_equal(d.series->images, EACH);
+		}
+		companions_clear(&c);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(waits_for_quiet), cmocka_unit_test(end_of_the_wait), cmocka_unit_test(nearest),
+		cmocka_unit_test(unfit),	   cmocka_unit_test(other_study),     cmocka_unit_test(key_lost),
+		cmocka_unit_test(without_frame),   cmocka_unit_test(clock_set_back),  cmocka_unit_test(damaged_detail),
+		cmocka_unit_test(any_order),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
