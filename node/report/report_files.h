@@ -10,6 +10,7 @@ struct report_conf {
 	const struct config *config; /* profiles of Hologic SCO objects */
 	const double *voxel;	     /* of such objects, mm (node/tomo/tomo_slices.h); NULL: not stated */
 	bool patient;		     /* struct report_request */
+	size_t most_bytes;	     /* of the values of a PET or CT series, which are read at once; 0: no limit */
 };
 
 /* The objects of one report. */

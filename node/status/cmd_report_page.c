@@ -17,6 +17,7 @@
 #include "node/status/cmd_status.h"
 
 #define WATCHDOG_SECONDS 150
+#define MOST_BYTES ((size_t)1 << 30) /* of values of a series: no worker's memory is reserved for this process */
 #define LOWEST_PRIORITY 19
 
 static bool send_all(int fd, const char *bytes, size_t n)
@@ -44,7 +45,7 @@ static const struct report_group *group_with(const struct report_groups *groups,
 
 static int make_report(const struct config *config, const char *folder, const char *name, struct html *h, struct err *err)
 {
-	struct report_conf conf = {.config = config, .patient = config->status.show_patient};
+	struct report_conf conf = {.config = config, .patient = config->status.show_patient, .most_bytes = MOST_BYTES};
 	struct report_groups groups = {0};
 	const struct report_group *group;
 	int rc = report_groups_find((char *const[]){(char *)folder, NULL}, &groups, err);

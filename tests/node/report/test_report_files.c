@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reports of files: which of them are one result, the memory that a report may need, and its name. */
+#include "tests/node/result/pet_result_fixture.h"
+
+#include "node/report/report_files.h"
+
+static void find(struct report_groups *g)
+{
+	struct err err = {0};
+
+	if (report_groups_find((char *const[]){folder, NULL}, g, &err) < 0)
+		fail_msg("%s", err.msg);
+}
+
+static void make(const struct report_group *g, size_t most, int expected, const char *sentence)
+{
+	const struct report_conf conf = {.most_bytes = most};
+	struct err err = {0};
+	struct html h = {0};
+
+	if (report_group_make(g, &conf, &h, &err) != expected)
+		fail_msg("at most %zu bytes: %s", most, err.msg);
+	assert_true((h.n > 0) == (expected == 0));
+	if (sentence && !strstr(err.msg, sentence))
+		fail_msg("\"%s\" is not in \"%s\"", sentence, err.msg);
+	html_clear(&h);
+}
+
+/* A series whose values need more than allowed is refused before they are read. */
+static void test_memory(void **state)
+{
+	const size_t bytes = (size_t)NX * NY * NZ * sizeof(float);
+	struct report_groups groups = {0};
+	struct series_report report;
+	struct input in;
+	char sentence[64];
+
+	(void)state;
+	input_make(&in);
+	report = write_series(&in);
+	find(&groups);
+	assert_int_equal(groups.n, 1);
+	assert_int_equal(groups.list[0].n, NZ);
+	make(&groups.list[0], 0, 0, NULL);
+	make(&groups.list[0], bytes, 0, NULL);
+	snprintf(sentence, sizeof(sentence), "the series has %d objects of %d x %d pixels", NZ, NX, NY);
+	make(&groups.list[0], bytes - 1, -EFBIG, sentence);
+	report_groups_clear(&groups);
+	series_report_clear(&report);
+	input_clear(&in);
+}
+
+/* The report of the same result has the same name, and replaces that before. */
+static void test_name(void **state)
+{
+	const struct report_conf conf = {0};
+	struct report_groups groups = {0};
+	struct series_report report;
+	char *paths[2] = {NULL};
+	struct err err = {0};
+	struct input in;
+
+	(void)state;
+	clean();
+	input_make(&in);
+	report = write_series(&in);
+	find(&groups);
+	for (int i = 0; i < 2; i++)
+		if (report_group_write(&groups.list[0], &conf, folder, &paths[i], &err) < 0)
+			fail_msg("%s", err.msg);
+	assert_string_equal(paths[0], paths[1]);
+	assert_non_null(strstr(paths[0], "/report-pt-"));
+	assert_int_equal(entries(), NZ + 1);
+	for (int i = 0; i < 2; i++)
+		free(paths[i]);
+	report_groups_clear(&groups);
+	find(&groups); /* a report is no result */
+	assert_int_equal(groups.n, 1);
+	assert_int_equal(groups.n_ignored, 1);
+	report_groups_clear(&groups);
+	series_report_clear(&report);
+	input_clear(&in);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_name),
+	};
+
+	return cmocka_run_group_tests(tests, start, stop);
+}
