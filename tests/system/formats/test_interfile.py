@@ -1,15 +1,19 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """`tomonode recon FILE.hs`: the same series as by `import`; position, start and duration that are not known are assumed, with a sentence on stderr and in the
-result, and without a duration nothing is in Bq/ml; what is refused; no folder is left."""
+result, and without a duration nothing is in Bq/ml; what is refused; no folder is left, however the
+command ends."""
 import glob
 import json
 import math
 import os
 import re
+import signal
 import struct
+import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from tools import pet_tools as tools  # noqa: E402
@@ -158,6 +162,29 @@ def beams(folder):
     check("duration" not in done.stderr, done.stderr)
 
 
+def ended(folder, header):
+    """The objects of the import may name a patient: also a signal leaves nothing of them, nor a process."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        out = os.path.join(folder, f"ended-{number}")
+        for existed in (False, True):
+            p = subprocess.Popen([tools.TOMONODE, "recon", *SETTINGS, "--set", "iterations=500", "-o", out, header], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            until = time.monotonic() + 30
+            while p.poll() is None and not glob.glob(os.path.join(out, ".interfile*", "*")) and time.monotonic() < until:
+                pass
+            check(p.poll() is None, f"it ended before signal {number}")
+            p.send_signal(number)
+            p.send_signal(number)  # the second one ends it also where the first one only stops the computation
+            said = p.communicate(timeout=30)
+            check(p.returncode, f"signal {number} did not stop it: {said}")
+            while glob.glob(os.path.join(out, ".*")) and time.monotonic() < until:
+                time.sleep(0.02)
+            check(not glob.glob(os.path.join(out, ".*")), f"signal {number} left {glob.glob(os.path.join(out, '.*'))}")
+            while not existed and os.path.exists(out) and time.monotonic() < until:
+                time.sleep(0.02)
+            check(os.path.exists(out) == existed, f"the folder of the results, after signal {number}")
+            os.makedirs(out, exist_ok=True)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         header, bare = os.path.join(folder, "hs", "emission.hs"), os.path.join(folder, "hs", "bare.hs")
@@ -171,6 +198,7 @@ def main():
         contradictions(folder, header)
         negative(folder, header)
         beams(folder)
+        ended(folder, header)
     print("Interfile: reconstructed as if imported; what is assumed is said")
 
 
