@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct atomic_file {
@@ -72,8 +73,11 @@ static int sync_folder(const char *path, struct err *err)
 	return rc;
 }
 
-int atomic_file_close(struct atomic_file *f, struct err *err)
+/* Sync and close PATH.part. It is not renamed to a folder, which the rename would refuse when other files are in place already.
+ */
+static int complete(struct atomic_file *f, struct err *err)
 {
+	struct stat st;
 	int rc = 0;
 
 	if (fsync(f->fd) < 0)
@@ -81,21 +85,51 @@ int atomic_file_close(struct atomic_file *f, struct err *err)
 	if (close(f->fd) < 0 && rc == 0)
 		rc = err_set(err, errno, "%s: close: %s", f->part, strerror(errno));
 	f->fd = -1;
-	if (rc == 0 && rename(f->part, f->path) < 0)
-		rc = err_set(err, errno, "%s: renaming to %s: %s", f->part, f->path, strerror(errno));
-	if (rc < 0)
-		unlink(f->part);
-	else
-		rc = sync_folder(f->path, err);
-	free(f);
+	if (rc == 0 && stat(f->path, &st) == 0 && S_ISDIR(st.st_mode))
+		rc = err_set(err, EISDIR, "%s: %s", f->path, strerror(EISDIR));
 	return rc;
+}
+
+/* Remove the header that existed, durably. */
+static int remove_header(const char *path, struct err *err)
+{
+	if (unlink(path) == 0)
+		return sync_folder(path, err);
+	return errno == ENOENT ? 0 : err_set(err, errno, "%s: %s", path, strerror(errno));
+}
+
+int atomic_files_close(struct atomic_file *const *files, size_t n, struct err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < n && rc == 0; i++)
+		rc = complete(files[i], err);
+	if (rc == 0 && n > 1)
+		rc = remove_header(files[n - 1]->path, err);
+	for (size_t i = 0; i < n && rc == 0; i++)
+		if (rename(files[i]->part, files[i]->path) < 0)
+			rc = err_set(err, errno, "%s: renaming to %s: %s", files[i]->part, files[i]->path, strerror(errno));
+	if (rc == 0)
+		rc = sync_folder(files[n - 1]->path, err);
+	for (size_t i = 0; i < n; i++)
+		if (rc < 0)
+			atomic_file_abort(files[i]);
+		else
+			free(files[i]);
+	return rc;
+}
+
+int atomic_file_close(struct atomic_file *f, struct err *err)
+{
+	return atomic_files_close(&f, 1, err);
 }
 
 void atomic_file_abort(struct atomic_file *f)
 {
 	if (!f)
 		return;
-	close(f->fd);
+	if (f->fd >= 0)
+		close(f->fd);
 	unlink(f->part);
 	free(f);
 }

@@ -49,6 +49,29 @@ static int store_values(const struct image_series *s, struct atomic_file *f, enu
 	return rc;
 }
 
+/* Open a file with this text. */
+static int open_with(const char *path, const char *text, size_t n, struct atomic_file **ret_file, struct err *err)
+{
+	int rc = atomic_file_open(path, ret_file, err);
+
+	return rc < 0 ? rc : atomic_file_write(*ret_file, text, n, err);
+}
+
+/* Finish the files of one image, the header last; NULL: not needed. rc < 0: abort them. */
+static int close_all(struct atomic_file **files, size_t n, int rc, struct err *err)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (files[i])
+			files[used++] = files[i];
+	if (rc == 0)
+		return atomic_files_close(files, used, err);
+	for (size_t i = 0; i < used; i++)
+		atomic_file_abort(files[i]);
+	return rc;
+}
+
 /* ---- names ---- */
 
 static bool ends_in(const char *path, const char *ending)
@@ -79,7 +102,7 @@ int export_interfile_image(const struct image_series *s, const char *path, struc
 				   .duration = s->duration,
 				   .start = NAN};
 	size_t length = strlen(path);
-	struct atomic_file *f = NULL;
+	struct atomic_file *f[2] = {NULL};
 	char data[4096], *text = NULL;
 	int rc;
 
@@ -98,21 +121,13 @@ int export_interfile_image(const struct image_series *s, const char *path, struc
 	memcpy(header.first, s->corner, sizeof(header.first));
 	rc = interfile_write(&header, &text, err);
 	if (rc == 0)
-		rc = atomic_file_open(data, &f, err);
+		rc = atomic_file_open(data, &f[0], err);
 	if (rc == 0)
-		rc = store_values(s, f, PACKING_NONE, NULL, err);
-	if (rc == 0) {
-		rc = atomic_file_close(f, err);
-		f = NULL;
-	}
-	if (rc == 0) {
-		rc = atomic_file_put(path, text, strlen(text), err);
-		if (rc < 0)
-			remove(data);
-	}
-	atomic_file_abort(f);
+		rc = store_values(s, f[0], PACKING_NONE, NULL, err);
+	if (rc == 0)
+		rc = open_with(path, text, strlen(text), &f[1], err);
 	free(text);
-	return rc;
+	return close_all(f, 2, rc, err);
 }
 
 /* ---- NIfTI ---- */
@@ -258,17 +273,17 @@ int export_times(const struct image_series *s, const char *path, char **ret_name
 	return is_multiple(s) ? export_beside(path, ".json", ret_name, err) : 0;
 }
 
-/* Write the times beside the image. */
-static int write_times(const struct image_series *s, const char *path, struct err *err)
+/* Open the file of the times beside the image, and write them; of one image there is none: *ret_file stays NULL. */
+static int write_times(const struct image_series *s, const char *path, struct atomic_file **ret_file, struct err *err)
 {
-	json_t *root = describe_times(s);
+	json_t *root = is_multiple(s) ? describe_times(s) : NULL;
 	char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL, *name = NULL;
 	int rc = export_times(s, path, &name, err);
 
-	if (rc == 0 && !text)
+	if (rc == 0 && name && !text)
 		rc = err_set(err, ENOMEM, "no memory for the times of %d images", s->n_images);
-	if (rc == 0)
-		rc = atomic_file_put(name, text, strlen(text), err);
+	if (rc == 0 && name)
+		rc = open_with(name, text, strlen(text), ret_file, err);
 	json_decref(root);
 	free(text);
 	free(name);
@@ -278,7 +293,7 @@ static int write_times(const struct image_series *s, const char *path, struct er
 int export_nifti(const struct image_series *s, const char *path, struct err *err)
 {
 	uint8_t header[NIFTI_HEADER + 4];
-	struct atomic_file *f = NULL;
+	struct atomic_file *f[2] = {NULL}; /* times, image */
 	struct packed_file *p = NULL;
 	enum packing packing = ends_in(path, ".gz") ? PACKING_GZIP : PACKING_NONE;
 	int rc;
@@ -289,9 +304,9 @@ int export_nifti(const struct image_series *s, const char *path, struct err *err
 		if (s->n[a] > INT16_MAX)
 			return err_set(err, EFBIG, "%d voxels along an axis; NIfTI-1 allows at most %d", s->n[a], INT16_MAX);
 	fill_nifti(s, header);
-	rc = atomic_file_open(path, &f, err);
+	rc = atomic_file_open(path, &f[1], err);
 	if (rc == 0)
-		rc = packed_file_open(f, packing, &p, err);
+		rc = packed_file_open(f[1], packing, &p, err);
 	if (rc == 0)
 		rc = packed_file_write(p, header, sizeof(header), err);
 	if (rc == 0)
@@ -299,12 +314,9 @@ int export_nifti(const struct image_series *s, const char *path, struct err *err
 	if (rc == 0)
 		rc = packed_file_finish(p, NULL, err);
 	packed_file_free(p);
-	if (rc == 0 && is_multiple(s)) /* before the rename: without its times, the file that existed stays */
-		rc = write_times(s, path, err);
 	if (rc == 0)
-		return atomic_file_close(f, err);
-	atomic_file_abort(f);
-	return rc;
+		rc = write_times(s, path, &f[0], err);
+	return close_all(f, 2, rc, err);
 }
 
 /* ---- MetaImage ---- */
@@ -359,20 +371,6 @@ static int describe_metaimage(const struct image_series *s, const char *data, ui
 	return err_set(err, ENOMEM, "no memory for a MetaImage header");
 }
 
-/* Write the values to the file `data`. */
-static int write_data(const struct image_series *s, const char *data, bool compress, uint64_t *ret_bytes, struct err *err)
-{
-	struct atomic_file *f = NULL;
-	int rc = atomic_file_open(data, &f, err);
-
-	if (rc == 0)
-		rc = store_values(s, f, compress ? PACKING_ZLIB : PACKING_NONE, ret_bytes, err);
-	if (rc == 0)
-		return atomic_file_close(f, err);
-	atomic_file_abort(f);
-	return rc;
-}
-
 int export_metaimage_data(const char *path, bool compress, char **ret_name, struct err *err)
 {
 	*ret_name = NULL;
@@ -381,38 +379,30 @@ int export_metaimage_data(const char *path, bool compress, char **ret_name, stru
 
 int export_metaimage(const struct image_series *s, const char *path, bool compress, struct err *err)
 {
+	enum packing packing = compress ? PACKING_ZLIB : PACKING_NONE;
+	struct atomic_file *f[3] = {NULL}; /* values, times, header */
 	char *data = NULL, *text = NULL;
-	struct atomic_file *f = NULL;
 	uint64_t bytes = 0;
-	bool written = false;
 	size_t n = 0;
 	int rc = export_metaimage_data(path, compress, &data, err);
 
 	if (rc == 0 && data) {
-		rc = write_data(s, data, compress, &bytes, err);
-		written = rc == 0;
+		rc = atomic_file_open(data, &f[0], err);
+		if (rc == 0)
+			rc = store_values(s, f[0], packing, &bytes, err);
 	} else if (rc == 0 && compress) {
 		/* compressed twice, because the size is in the header before the values */
-		rc = store_values(s, NULL, PACKING_ZLIB, &bytes, err);
+		rc = store_values(s, NULL, packing, &bytes, err);
 	}
 	if (rc == 0)
 		rc = describe_metaimage(s, data ? file_name(data) : "LOCAL", compress ? bytes : 0, &text, &n, err);
 	if (rc == 0)
-		rc = atomic_file_open(path, &f, err);
-	if (rc == 0)
-		rc = atomic_file_write(f, text, n, err);
+		rc = open_with(path, text, n, &f[2], err);
 	if (rc == 0 && !data)
-		rc = store_values(s, f, compress ? PACKING_ZLIB : PACKING_NONE, NULL, err);
-	if (rc == 0 && is_multiple(s))
-		rc = write_times(s, path, err);
-	if (rc == 0) {
-		rc = atomic_file_close(f, err);
-		f = NULL;
-	}
-	atomic_file_abort(f);
-	if (rc < 0 && written)
-		remove(data);
+		rc = store_values(s, f[2], packing, NULL, err);
+	if (rc == 0)
+		rc = write_times(s, path, &f[1], err);
 	free(data);
 	free(text);
-	return rc;
+	return close_all(f, 3, rc, err);
 }

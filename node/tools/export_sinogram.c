@@ -37,6 +37,7 @@ static int export_role(const struct sinogram *s, enum sinogram_role role, const 
 		       struct err *err)
 {
 	char header[4096], data[4096], *renamed = NULL;
+	struct atomic_file *f[2] = {NULL}; /* data, header */
 	uint8_t *bytes = NULL;
 	int rc = name_files(s, path, role, header, data, err);
 
@@ -45,11 +46,18 @@ static int export_role(const struct sinogram *s, enum sinogram_role role, const 
 	if (rc == 0)
 		rc = sinogram_read(s, role, &bytes, err);
 	if (rc == 0)
-		rc = atomic_file_put(data, bytes, (size_t)s->part[role].bytes, err);
+		rc = atomic_file_open(data, &f[0], err);
+	if (rc == 0)
+		rc = atomic_file_write(f[0], bytes, (size_t)s->part[role].bytes, err);
+	if (rc == 0)
+		rc = atomic_file_open(header, &f[1], err);
+	if (rc == 0)
+		rc = atomic_file_write(f[1], renamed, strlen(renamed), err);
 	if (rc == 0) {
-		rc = atomic_file_put(header, renamed, strlen(renamed), err);
-		if (rc < 0)
-			remove(data);
+		rc = atomic_files_close(f, 2, err);
+	} else {
+		atomic_file_abort(f[0]);
+		atomic_file_abort(f[1]);
 	}
 	if (rc == 0) {
 		memcpy(ret_file->path, header, sizeof(ret_file->path));

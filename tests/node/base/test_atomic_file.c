@@ -22,7 +22,7 @@
 
 #include "node/base/atomic_file.h"
 
-static char calls[8], folder[] = "/tmp/test_atomic_file.XXXXXX", path[64];
+static char calls[8], folder[] = "/tmp/test_atomic_file.XXXXXX", path[64], header[64];
 static bool fail_sync, fail_rename;
 
 static void record(char call)
@@ -47,7 +47,7 @@ int fsync(int fd)
 
 int rename(const char *from, const char *to)
 {
-	record('r');
+	record(header[0] && access(header, F_OK) == 0 ? 'R' : 'r');
 	if (fail_rename) {
 		errno = EACCES;
 		return -1;
@@ -126,11 +126,64 @@ static void test_failures(void **state)
 	assert_int_equal(entries(), 0);
 }
 
+static void write_pair(const char *text, int expected)
+{
+	struct atomic_file *f[2] = {NULL};
+	struct err err = {0};
+
+	assert_int_equal(atomic_file_open(path, &f[0], &err), 0);
+	assert_int_equal(atomic_file_open(header, &f[1], &err), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(atomic_file_write(f[i], text, strlen(text), &err), 0);
+	memset(calls, 0, sizeof(calls));
+	assert_int_equal(atomic_files_close(f, 2, &err), expected);
+}
+
+static void expect(const char *name, const char *text)
+{
+	char found[16] = "";
+	FILE *f = fopen(name, "r");
+
+	assert_non_null(f);
+	assert_non_null(fgets(found, sizeof(found), f));
+	fclose(f);
+	assert_string_equal(found, text);
+}
+
+/* Whenever the process ends: a header has the files that it was written with. */
+static void test_pair(void **state)
+{
+	(void)state;
+	unlink(path);
+	snprintf(header, sizeof(header), "%s/header", folder);
+	write_pair("one", 0);
+	write_pair("two", 0);
+	assert_string_equal(calls, "ffdrrd"); /* both files; the header is away; the names, the header's last; the folder */
+	expect(path, "two");
+	expect(header, "two");
+	fail_sync = true;
+	write_pair("three", -EIO);
+	fail_sync = false;
+	expect(path, "two");
+	expect(header, "two");
+	assert_int_equal(entries(), 2);
+	unlink(path);
+	assert_int_equal(mkdir(path, 0700), 0);
+	write_pair("three", -EISDIR);
+	assert_string_equal(calls, "f");
+	expect(header, "two");
+	assert_int_equal(entries(), 2);
+	assert_int_equal(rmdir(path), 0);
+	unlink(header);
+	header[0] = '\0';
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_failures),
+		cmocka_unit_test(test_pair),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
