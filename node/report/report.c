@@ -13,6 +13,7 @@
 #include "node/format/picture.h"
 #include "node/report/report_internal.h"
 #include "node/report/web.h"
+#include "node/tools/series_window.h"
 
 #define REACH 8.0      /* mm: larger circles find the skull */
 #define REACH_PET 24.0 /* mm: the largest sphere of NEMA NU 2 has a diameter of 37 mm */
@@ -80,17 +81,19 @@ static bool header_window(const struct dicom_item *root, struct plane_window *re
 	return true;
 }
 
-static void choose_window(struct report *r)
+static int choose_window(struct report *r, struct err *err)
 {
 	const struct image_series *s = r->s;
 	const struct survey *v = &r->survey;
+	int rc = 0;
 
 	if (isfinite(s->window[0]) && s->window[1] > s->window[0]) {
 		r->window = (struct plane_window){s->window[0], s->window[1], false};
 		r->window_source = "the window of the object";
 	} else if (!strcmp(report_kind(r), "PET")) {
-		r->window = (struct plane_window){0, survey_quantile(v, 0.9995), true};
-		r->window_source = "from 0 to the value that 0.05 % of the voxels exceed; high values are dark";
+		r->window = (struct plane_window){0, 0, true};
+		r->window_source = "from 0 to " SERIES_WINDOW_TEXT "; high values are dark";
+		rc = series_window_top(s, v->image, &r->window.hi, err);
 	} else if (header_window(r->root, &r->window)) {
 		r->window_source = "the window of the object";
 	} else {
@@ -99,6 +102,7 @@ static void choose_window(struct report *r)
 	}
 	if (!(r->window.hi > r->window.lo))
 		r->window.hi = r->window.lo + fmax(fabs(r->window.lo), 1) * 1e-3;
+	return rc;
 }
 
 static void put_window(const struct report *r, struct html *h)
@@ -300,7 +304,7 @@ int report_make(const struct image_series *s, const struct dicom_item *root, siz
 	if (request->suv && strcmp(s->units, "CNTS") != 0)
 		r.no_suv = request->suv->reason;
 	report_unit(s, r.unit, sizeof(r.unit));
-	choose_window(&r);
+	rc = choose_window(&r, err);
 	for (int a = 0; a < 3; a++) { /* slice, then the sections at a row and at a column */
 		plane_picture_plan(s, 2 - a, s->n[2 - a] / 2, REPORT_PLANE_SIDE, &pictures[a]);
 		plane_picture_plan(s, 2 - a, r.survey.at[2 - a], REPORT_PLANE_SIDE, &pictures[3 + a]);
@@ -309,7 +313,8 @@ int report_make(const struct image_series *s, const struct dicom_item *root, siz
 	for (size_t i = 0; i < n; i++)
 		plane_picture_plan(s, 2, (int)((2 * i + 1) * (size_t)s->n[2] / (2 * n)), REPORT_SLICE_SIDE,
 				   &pictures[PLANES + i]);
-	rc = plane_pictures_fill(s, r.survey.image, &r.window, pictures, PLANES + n, err);
+	if (rc == 0)
+		rc = plane_pictures_fill(s, r.survey.image, &r.window, pictures, PLANES + n, err);
 	if (rc == 0)
 		rc = write_page(&r, pictures, PLANES + n, h, err);
 	plane_pictures_clear(pictures, PLANES + n);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "node/format/png_write.h"
+#include "node/tools/series_window.h"
 
 #define DARKEST 0.02	/* fraction of the values that become black, as in node/result/thumbnail.c */
 #define BRIGHTEST 0.995 /* fraction of the values that do not become white */
@@ -245,6 +246,13 @@ static int find_window(const struct cut *c, const struct picture_choice *choice,
 	struct survey v = {INFINITY, -INFINITY, 0, NULL};
 	int rc;
 
+	if (choice->window == WINDOW_AUTO && !c->s->ct && !c->s->tomo) {
+		range[0] = 0;
+		rc = series_window_top(c->s, c->image, &range[1], err);
+		if (rc == 0 && !(range[1] > 0))
+			range[1] = 1;
+		return rc;
+	}
 	if (choice->window == WINDOW_GIVEN || (choice->window == WINDOW_AUTO && c->s->window[1] > c->s->window[0])) {
 		memcpy(range, choice->window == WINDOW_GIVEN ? choice->range : c->s->window, 2 * sizeof(*range));
 		return 0;

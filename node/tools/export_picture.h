@@ -14,8 +14,9 @@
 #include "node/tools/image_series.h"
 
 enum picture_plane { PLANE_STORED, PLANE_AXIAL, PLANE_CORONAL, PLANE_SAGITTAL };
-/* AUTO: the window of the objects (tomosynthesis, CT), else the range of most values: from the 2nd to the 99.5th percentile of
- * the image, or of the projection. FULL: from the smallest to the largest value. */
+/* AUTO: the window of the objects (tomosynthesis, CT); of PET from 0 to what node/tools/series_window.h finds; of CT without
+ * window the range of most values: from the 2nd to the 99.5th percentile of the image, or of the projection. FULL: from the
+ * smallest to the largest value. */
 enum picture_window { WINDOW_AUTO, WINDOW_FULL, WINDOW_GIVEN };
 #define SLICE_ALL (-1)
 

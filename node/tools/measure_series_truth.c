@@ -56,11 +56,13 @@ static int read_corners(const json_t *list, struct truth_shape *s)
 	return 0;
 }
 
-/* Name a shape that has no name: spheres by their diameter, others by their kind and number. */
+/* Name a shape that has no name: spheres by their diameter, of a smaller phantom also by that at its full size; others by their
+ * kind and number. */
 static void name_shape(const struct series_truth *t, const char *kind, size_t number, struct truth_shape *s)
 {
 	if (s->lesion && s->kind == TRUTH_ELLIPSOID && fabs(s->r[0] - s->r[1]) < 1e-6 && fabs(s->r[0] - s->r[2]) < 1e-6)
-		snprintf(s->name, sizeof(s->name), "sphere %.4g mm", 2 * s->r[0] / t->size);
+		snprintf(s->name, sizeof(s->name), fabs(t->size - 1) < 1e-6 ? "sphere %.4g mm" : "sphere %.3g mm (NEMA %.4g)",
+			 2 * s->r[0], 2 * s->r[0] / t->size);
 	else if (s->kind == TRUTH_CYLINDER && !t->ct && s->value < 0)
 		snprintf(s->name, sizeof(s->name), "lung insert");
 	else if (s->kind == TRUTH_CYLINDER && !t->ct && number == 0)

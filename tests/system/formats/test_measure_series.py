@@ -59,7 +59,7 @@ def nema_figures(folder):
         check(len(lung) == len(wanted["lung"]) > 5 and np.allclose(lung, wanted["lung"], rtol=TIGHT), f"{position}: lung {lung}")
         near(found["nema"]["lung"]["residual_percent"], np.mean(wanted["lung"]), "lung residual")
         names = [s["name"] for s in found["nema"]["spheres"]]
-        check(names == [f"sphere {d} mm" for d in (10, 13, 17, 22, 28, 37)], names)
+        check(names == [f"sphere {d * truth['size']:.3g} mm (NEMA {d})" for d in (10, 13, 17, 22, 28, 37)], names)
         largest = found["nema"]["spheres"][3]
         check(largest["hot"] and 20 < largest["recovery_percent"] < 110, largest)
         # the background of the truth: all voxels that are 10 mm away from every edge
@@ -79,7 +79,7 @@ def nema_figures(folder):
         near(found["suv"]["factor"], t.suv_factor(volume.objects[0]), "SUV")
         near(region["suv_mean"], values.mean() * t.suv_factor(volume.objects[0]), "SUV of the background")
     text = t.run("measure", "--truth", os.path.join(here, "exam", "truth.json"), os.path.join(here, "out")).stdout
-    check(text.startswith("PET series") and "contrast recovery: sphere 10 mm" in text and "lung residual" in text and "nan" not in text, text)
+    check(text.startswith("PET series") and "contrast recovery: sphere 4.9 mm (NEMA 10)" in text and "lung residual" in text and "nan" not in text, text)
     return os.path.join(here, "out"), os.path.join(here, "exam", "truth.json")
 
 
