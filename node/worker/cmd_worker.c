@@ -174,12 +174,19 @@ static void free_kept(struct worker *w)
 	malloc_trim(0);
 }
 
-/* Wait for a message. What is kept is freed if none comes in time. */
+/* Wait for a message. What is kept is freed if none comes in time; a signal does not end the wait, unless it stops the process.
+ */
 static void wait_with_kept(struct worker *w)
 {
+	double until = clock_seconds() + KEPT_SECONDS, left = KEPT_SECONDS;
 	struct pollfd p = {.fd = w->process.ipc_fd, .events = POLLIN};
+	int n;
 
-	if (w->kept.data.work && poll(&p, 1, 1000 * KEPT_SECONDS) == 0)
+	if (!w->kept.data.work)
+		return;
+	while ((n = poll(&p, 1, left > 0 ? (int)(1000 * left) : 0)) < 0 && errno == EINTR && !work_process_stopped())
+		left = until - clock_seconds();
+	if (n == 0)
 		free_kept(w);
 }
 
