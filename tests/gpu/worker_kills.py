@@ -86,19 +86,25 @@ class Kills:
                 shutil.rmtree(os.path.join(self.node.spool, "outbox", str(job["id"])), ignore_errors=True)
         return jobs
 
+    def ready(self):
+        """Whether all workers were started again. One that dies three times while it starts disables its slot for ten minutes."""
+        with open(self.node.log_path, encoding="utf-8", errors="replace") as f:
+            return f.read().count("device-ready") >= self.args.workers + self.killed
+
     def kill(self):
-        """Kill a random worker, if the node has at least two."""
+        """Kill a random worker, if all are ready."""
         workers = [pid for what, pid in self.node.processes() if what == "worker"]
-        if len(workers) < 2:
+        if len(workers) < 2 or not self.ready():
             return
         try:
             os.kill(self.rng.choice(workers), signal.SIGKILL)
             self.killed += 1
+            print(f"kill {self.killed}: {len(self.gone)} exams delivered", flush=True)
         except ProcessLookupError:
             pass
 
     def run(self):
-        bench.wait_for("workers are ready", lambda: self.node.log_end(100000).count("device-ready") >= self.args.workers, 120)
+        bench.wait_for("workers are ready", self.ready, 120)
         threads = [threading.Thread(target=self.send, args=(e,), daemon=True) for e in self.exams]
         for t in threads:
             t.start()
