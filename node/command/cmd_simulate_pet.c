@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_simulate_pet.c - `tomonode simulate pet`: write a PET scan of a phantom as sinogram objects. */
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@
 struct simulate {
 	struct simulate_command base;
 	struct simulate_pet_options what; /* radius, length 0: not given */
-	const char *scanner;
+	const char *scanner, *beds;
 	struct simulate_pet *simulation;
 	struct simulate_pet_report report;
 };
@@ -36,6 +37,11 @@ static const struct option_spec option_specs[] = {
 	 INTO_ON(struct simulate, what.attenuation)},
 	{0, "randoms", "FRACTION", "randoms as a fraction of --counts, the same number in each bin; also write them; default 0",
 	 INTO_REAL(struct simulate, what.randoms, 0, 100)},
+	{0, "beds", "N,STEP",
+	 "N bed positions, STEP mm from one to the next, around the middle of the phantom: a whole-body\nacquisition; --counts "
+	 "is their "
+	 "sum",
+	 INTO_TEXT(struct simulate, beds)},
 	{OPTION_LONG, "tof", "N,WIDTH,RESOLUTION",
 	 "time of flight: N bins of WIDTH ps, measured with a full width at half maximum of RESOLUTION ps; or off;\ndefault: as "
 	 "the scanner (docs/pet-geometry.md)"},
@@ -63,7 +69,8 @@ static const struct command_spec spec = {
 	.min_arguments = 0,
 	.max_arguments = 0,
 	.examples = "tomonode simulate pet --scanner ge-discovery-ste --attenuation -o sinograms\n"
-		    "tomonode simulate pet --scanner small --interfile -o scan\n",
+		    "tomonode simulate pet --scanner small --interfile -o scan\n"
+		    "tomonode simulate pet --phantom cylinder --length 400 --beds 3,120 --attenuation -o body\n",
 };
 
 /* Read the value of --tof. The michelogram is checked with it. */
@@ -82,7 +89,12 @@ static bool read_tof(struct simulate_command *c)
 static int check(struct simulate_command *c)
 {
 	struct simulate *s = (struct simulate *)c;
+	char end;
 
+	if (s->beds && (sscanf(s->beds, "%6d,%lf%c", &s->what.beds, &s->what.bed_step, &end) != 2 || s->what.beds < 1 ||
+			!isfinite(s->what.bed_step)))
+		return options_fail(&c->o, CODE_USAGE, "--beds %s; allowed: the number of beds and the mm between them, as 3,120",
+				    s->beds);
 	s->what.phantom = (enum pet_phantom_kind)(c->phantom + 1);
 	if ((s->what.radius > 0 || s->what.length > 0) && s->what.phantom != PET_PHANTOM_CYLINDER)
 		return options_fail(&c->o, CODE_USAGE, "--radius and --length are for --phantom cylinder");
@@ -132,6 +144,8 @@ static int print(struct simulate_command *c)
 					      simulation->size, "seconds", report->seconds, "study", simulation->study));
 	if (simulation->m.tof.n > 0)
 		snprintf(tof, sizeof(tof), ", %d TOF bins of %.4g ps", simulation->o.tof_bins, simulation->o.tof_width);
+	if (s->what.beds > 0)
+		snprintf(tof + strlen(tof), sizeof(tof) - strlen(tof), ", %d beds", s->what.beds);
 	printf("%d %s%s, %d plane%s of %d angles and %d radial bins%s, %.4g counts, in %.1f s: %s\n", report->files,
 	       s->what.interfile ? "header" : "object", plural(report->files), simulation->scan->n_u,
 	       plural(simulation->scan->n_u), simulation->m.n_angles, simulation->m.n_radial, tof, report->counts,

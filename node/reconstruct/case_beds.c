@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FEW 0.1	     /* counts of a slice between beds, relative to the middle of bed 1: fewer are noted */
+#define FEW 0.15     /* counts of a slice between beds, relative to the middle of bed 1: fewer are noted */
 #define FWHM 2.35482 /* of a Gaussian, in standard deviations */
 
 static size_t slice_size(const struct grid *g)

@@ -11,6 +11,7 @@
 #include "kernels/tof.h"
 #include "node/simulate/simulate.h"
 #include "recon/core/scan.h"
+#include "recon/pet/beds.h"
 
 #define FITS 0.9	      /* fraction of the largest radius to which a phantom is shrunk */
 #define RING_SHARE (1 - 1e-6) /* rays end just inside the rings, where their slopes are finite */
@@ -163,6 +164,9 @@ static void plan_uids(struct simulate_pet *s)
 		snprintf(s->seed_text + n, sizeof(s->seed_text) - n, " %d %.17g %.17g", o->tof_bins, o->tof_width,
 			 o->tof_resolution);
 	}
+	if (o->beds > 0)
+		snprintf(s->seed_text + strlen(s->seed_text), sizeof(s->seed_text) - strlen(s->seed_text), " beds %d %.17g",
+			 o->beds, o->bed_step);
 	if (o->petsird)
 		snprintf(s->seed_text + strlen(s->seed_text), sizeof(s->seed_text) - strlen(s->seed_text), " list mode");
 	if (o->study)
@@ -170,6 +174,21 @@ static void plan_uids(struct simulate_pet *s)
 	else
 		simulate_pet_uid(s, "study", s->study);
 	simulate_pet_uid(s, "frame of reference", s->frame_of_reference);
+}
+
+int simulate_pet_scans(const struct simulate_pet *s)
+{
+	return s->o.beds > 0 ? s->o.beds : 1;
+}
+
+double simulate_pet_bed_at(const struct simulate_pet *s, int bed)
+{
+	return s->o.beds > 0 ? (bed - (s->o.beds - 1) / 2.0) * s->o.bed_step : 0;
+}
+
+double simulate_pet_bed_decay(int bed)
+{
+	return exp(-log(2) / SIMULATE_PET_HALF_LIFE * SIMULATE_PET_BED * bed);
 }
 
 int simulate_pet_plan(const struct simulate_pet_options *o, struct simulate_pet **ret_simulation, struct err *err)
@@ -183,6 +202,11 @@ int simulate_pet_plan(const struct simulate_pet_options *o, struct simulate_pet 
 		return err_set(err, EINVAL, "randoms of %g times the counts; allowed: 0 to 100", o->randoms);
 	if (!(o->size >= 0 && o->size <= 10))
 		return err_set(err, EINVAL, "a phantom of %g times its normal size; allowed: above 0, at most 10", o->size);
+	if (!(o->beds >= 0 && o->beds <= PET_BEDS_MAX && fabs(o->bed_step) <= 5000))
+		return err_set(err, EINVAL, "%d beds, %g mm apart; allowed: 1 to %d, up to 5000 mm", o->beds, o->bed_step,
+			       PET_BEDS_MAX);
+	if (o->petsird && o->beds > 0)
+		return err_set(err, EINVAL, "list mode of several beds");
 	if (o->petsird && !o->noise)
 		return err_set(err, EINVAL, "list mode without noise: expected values are not a number of events");
 	s = calloc(1, sizeof(*s));

@@ -15,6 +15,9 @@
  * that a bin is a pair of detectors: each count of EMISSION becomes a prompt, and delayed coincidences are drawn with the
  * expected randoms. Times are uniform over the scan. Scatter and dead time are not simulated, and all detectors are alike.
  *
+ * Several beds are a scan each, with its own data: bed b, from 0, begins b SIMULATE_PET_BED seconds after the first, its counts
+ * are lower by the decay until then, and the scanner's centre is at (b - (n - 1) / 2) bed_step along its axis.
+ *
  * The activity decays during the scan, and the calibration factor includes this: it gives the mean concentration over the scan,
  * concentration at the start times (1 - exp(-l T)) / (l T). The injected dose is the activity at the start of the scan, corrected
  * for the decay since the injection one hour earlier. The weight of the patient is that of the phantom's water, so that a uniform
@@ -35,6 +38,7 @@
 #define SIMULATE_PET_COUNTS 5e7
 #define SIMULATE_PET_HALF_LIFE 6586.2 /* half-life of fluorine 18, s */
 #define SIMULATE_PET_DURATION 600.0   /* duration of the scan, s */
+#define SIMULATE_PET_BED 630.0	      /* from the start of a bed to that of the next, s */
 #define SIMULATE_PET_UPTAKE 3600.0    /* time from injection to the start of the scan, s */
 #define SIMULATE_PET_LIST "scan.petsird"
 #define SIMULATE_PET_TOF (-1)
@@ -51,8 +55,10 @@ struct simulate_pet_options {
 	enum pet_phantom_kind phantom;
 	double radius, length;	 /* of a cylinder, mm */
 	double size;		 /* factor on all lengths; 0: 1, or less if that does not fit the scanner */
-	double counts;		 /* expected number, without randoms */
+	double counts;		 /* expected number, without randoms; of all beds */
 	double randoms;		 /* as a fraction of counts */
+	int beds;		 /* number of bed positions; 0: one, without elements for beds */
+	double bed_step;	 /* mm from one to the next */
 	int tof_bins;		 /* 0: no time of flight; SIMULATE_PET_TOF: those of the scanner */
 	double tof_width;	 /* ps: width of these bins, as a difference of times */
 	double tof_resolution;	 /* ps: full width at half maximum of a measured difference of times */
@@ -82,6 +88,12 @@ struct simulate_pet {
 };
 
 int cmd_simulate_pet(int argc, char **argv); /* argv[0] is ignored */
+
+/* Return the number of scans, at least 1; where the scanner's centre is in one of them, mm along its axis; its activity at its
+ * start relative to the start of the first. */
+int simulate_pet_scans(const struct simulate_pet *s);
+double simulate_pet_bed_at(const struct simulate_pet *s, int bed);
+double simulate_pet_bed_decay(int bed);
 
 struct simulate_pet_report {
 	int files;	    /* number of objects, or of Interfile headers */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "kernels/clock.h"
@@ -25,7 +26,9 @@ struct run {
 	const struct simulate_pet *s;
 	char folder[PATH_SIZE]; /* folder of the Interfile files */
 	size_t per_plane;	/* number of bins */
-	float *data;		/* the whole emission data */
+	float *data;		/* the whole emission data, [bed] */
+	int bed;		/* that is computed */
+	int n_beds;		/* at least 1 */
 	float *batch;		/* a batch of planes of another role */
 	FILE *file[SINOGRAM_ROLES + 1];
 	struct simulate_pet_report report;
@@ -40,29 +43,53 @@ static bool has_role(const struct simulate_pet *s, int role)
 	       (role == SINOGRAM_ATTENUATION && s->o.attenuation);
 }
 
-static void file_path(const struct run *r, int role, const char *ending, char ret_path[PATH_SIZE + 32])
+/* Write the name of a file of the current bed, without its ending. */
+static void file_base(const struct run *r, int role, char ret_name[32])
 {
-	snprintf(ret_path, PATH_SIZE + 32, "%s/%s%s", r->folder, role_file[role], ending);
+	if (r->s->o.beds > 0)
+		snprintf(ret_name, 32, "%s-bed%03d", role_file[role], r->bed + 1);
+	else
+		snprintf(ret_name, 32, "%s", role_file[role]);
 }
 
-static int open_files(struct run *r, struct err *err)
+static void file_path(const struct run *r, int role, const char *ending, char ret_path[PATH_SIZE + 64])
 {
-	char path[PATH_SIZE + 32];
+	char name[32];
 
-	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
-		if (!has_role(r->s, role))
-			continue;
-		file_path(r, role, ".s", path);
-		r->file[role] = fopen(path, "wb");
-		if (!r->file[role])
-			return err_set(err, EIO, "cannot write %s: %s", path, strerror(errno));
-	}
-	return 0;
+	file_base(r, role, name);
+	snprintf(ret_path, PATH_SIZE + 64, "%s/%s%s", r->folder, name, ending);
+}
+
+/* Return the emission data of the current bed. */
+static float *bed_data(const struct run *r)
+{
+	return r->data + (size_t)r->bed * michelogram_size(&r->s->m);
+}
+
+/* Move the phantom along the axis. */
+static void move_phantom(const struct simulate_pet *s, double along)
+{
+	for (size_t i = 0; i < s->phantom->activity->n; i++)
+		s->phantom->activity->shapes[i].c[2] += along;
+	for (size_t i = 0; i < s->phantom->attenuation->n; i++)
+		s->phantom->attenuation->shapes[i].c[2] += along;
+}
+
+/* Open the file of a role, if the scan has this role. */
+static int open_file(struct run *r, int role, struct err *err)
+{
+	char path[PATH_SIZE + 64];
+
+	if (!has_role(r->s, role))
+		return 0;
+	file_path(r, role, ".s", path);
+	r->file[role] = fopen(path, "wb");
+	return r->file[role] ? 0 : err_set(err, EIO, "cannot write %s: %s", path, strerror(errno));
 }
 
 static int put(struct run *r, int role, const float *values, int planes, struct err *err)
 {
-	char path[PATH_SIZE + 32];
+	char path[PATH_SIZE + 64];
 	size_t n = (size_t)planes * r->per_plane;
 
 	if (fwrite(values, sizeof(*values), n, r->file[role]) == n)
@@ -76,7 +103,7 @@ static int close_files(struct run *r, struct err *err)
 	int rc = 0;
 
 	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
-		char path[PATH_SIZE + 32];
+		char path[PATH_SIZE + 64];
 
 		if (!r->file[role])
 			continue;
@@ -111,7 +138,7 @@ static int emit(struct run *r, int plane, int n, bool divide, double *sum, struc
 	int rc = 0;
 
 	for (int k = 0; rc == 0 && k < scan_ray_bins(s->scan); k++) {
-		float *line = r->data + ((size_t)k * (size_t)s->scan->n_u + (size_t)plane) * r->per_plane;
+		float *line = bed_data(r) + ((size_t)k * (size_t)s->scan->n_u + (size_t)plane) * r->per_plane;
 
 		rc = pet_phantom_project(s->phantom->activity, s->scan, s->plane + plane, n,
 					 s->scan->tof.n > 0 ? k : PET_PHANTOM_ALL_BINS, line, err);
@@ -168,12 +195,12 @@ static int second_pass(struct run *r, const struct monitor *monitor, struct err 
 {
 	const struct simulate_pet *s = r->s;
 	int n_planes = (int)michelogram_data_planes(&s->m);
-	size_t n_v = (size_t)s->scan->n_v;
-	float *ray = malloc(n_v * sizeof(*ray)), scale = (float)r->report.scale;
+	size_t n_v = (size_t)s->scan->n_v, before = (size_t)r->bed * michelogram_size(&s->m);
+	float *ray = malloc(n_v * sizeof(*ray)), scale = (float)(r->report.scale * simulate_pet_bed_decay(r->bed));
 	int rc = ray ? 0 : err_set(err, ENOMEM, "no memory for %zu radial bins", n_v);
 
 	if (rc == 0) {
-		r->report.rays = count_rays(r, ray);
+		r->report.rays = (size_t)r->n_beds * count_rays(r, ray);
 		r->report.background = s->o.randoms * s->o.counts / (double)r->report.rays;
 	}
 	for (size_t i = 0; rc == 0 && i < BATCH * r->per_plane; i++)
@@ -181,13 +208,13 @@ static int second_pass(struct run *r, const struct monitor *monitor, struct err 
 	free(ray);
 	for (int plane = 0, n; rc == 0 && plane < n_planes; plane += n) {
 		size_t first = (size_t)plane * r->per_plane, bins = (size_t)(n = batch_of(plane, n_planes)) * r->per_plane;
-		float *y = r->data + first;
+		float *y = bed_data(r) + first;
 
 		rc = step(monitor, "counts", plane, n_planes, err);
 		for (size_t i = 0; i < bins; i++)
 			y[i] = y[i] * scale + r->batch[i];
 		if (rc == 0 && s->o.noise)
-			rc = pet_phantom_noise(y, bins, first, s->o.seed, err);
+			rc = pet_phantom_noise(y, bins, before + first, s->o.seed, err);
 		if (rc == 0)
 			rc = put(r, SINOGRAM_EMISSION, y, n, err);
 		if (rc == 0 && r->file[SINOGRAM_ADDITIVE])
@@ -210,16 +237,21 @@ static int write_header(const struct run *r, int role, struct err *err)
 			      .start = 0,
 			      .date = SIMULATE_PET_DATE,
 			      .time = SIMULATE_PET_START};
-	char path[PATH_SIZE + 32], *text = NULL;
+	time_t begun = (time_t)(SIMULATE_PET_BEGIN + SIMULATE_PET_BED * r->bed);
+	struct tm tm;
+	char path[PATH_SIZE + 64], name[32], *text = NULL;
 	FILE *to = NULL;
 	int rc;
+
+	strftime(f.time, sizeof(f.time), "%H%M%S", gmtime_r(&begun, &tm));
 
 	if (role == SINOGRAM_ATTENUATION) /* the same in all TOF bins */
 		f.m.tof = (struct scan_tof){0};
 	interfile_tof_in_memory_order(&f);
 	snprintf(f.scanner, sizeof(f.scanner), "%s", r->s->interfile_scanner);
 	snprintf(f.position, sizeof(f.position), "%s", r->s->o.position);
-	snprintf(f.data_file, sizeof(f.data_file), "%s.s", role_file[role]);
+	file_base(r, role, name);
+	snprintf(f.data_file, sizeof(f.data_file), "%s.s", name);
 	file_path(r, role, ".hs", path);
 	rc = interfile_write(&f, &text, err);
 	if (rc < 0)
@@ -233,21 +265,42 @@ static int write_header(const struct run *r, int role, struct err *err)
 	return rc;
 }
 
-static int make_data(struct run *r, const struct monitor *monitor, struct err *err)
+/* Compute the first pass of all beds, and the scale. */
+static int scale_data(struct run *r, const struct monitor *monitor, struct err *err)
 {
 	const struct simulate_pet *s = r->s;
-	double sum = 0;
-	int rc = open_files(r, err), closed;
+	double all = 0;
+	int rc = 0, closed;
+
+	for (r->bed = 0; rc == 0 && r->bed < r->n_beds; r->bed++) {
+		double sum = 0, at = simulate_pet_bed_at(s, r->bed);
+
+		rc = open_file(r, SINOGRAM_ATTENUATION, err);
+		move_phantom(s, -at);
+		if (rc == 0)
+			rc = first_pass(r, monitor, &sum, err);
+		move_phantom(s, at);
+		closed = close_files(r, rc == 0 ? err : NULL);
+		rc = rc == 0 ? closed : rc;
+		all += sum * simulate_pet_bed_decay(r->bed);
+	}
+	if (rc == 0 && !(all > 0))
+		rc = err_set(err, EINVAL, "no ray of scanner '%s' passes through the phantom", s->o.scanner->name);
+	r->report.scale = s->o.counts / all;
+	r->report.calibration = s->mean_decay * SIMULATE_PET_DURATION / r->report.scale;
+	return rc;
+}
+
+/* Write the counts and the headers of the current bed. */
+static int make_bed(struct run *r, const struct monitor *monitor, struct err *err)
+{
+	const struct simulate_pet *s = r->s;
+	int rc = open_file(r, SINOGRAM_EMISSION, err), closed;
 
 	if (rc == 0)
-		rc = first_pass(r, monitor, &sum, err);
-	if (rc == 0 && !(sum > 0))
-		rc = err_set(err, EINVAL, "no ray of scanner '%s' passes through the phantom", s->o.scanner->name);
-	if (rc == 0) {
-		r->report.scale = s->o.counts / sum;
-		r->report.calibration = s->mean_decay * SIMULATE_PET_DURATION / r->report.scale;
+		rc = open_file(r, SINOGRAM_ADDITIVE, err);
+	if (rc == 0)
 		rc = second_pass(r, monitor, err);
-	}
 	closed = close_files(r, rc == 0 ? err : NULL);
 	if (rc == 0)
 		rc = closed;
@@ -259,55 +312,87 @@ static int make_data(struct run *r, const struct monitor *monitor, struct err *e
 	return rc;
 }
 
+static int make_data(struct run *r, const struct monitor *monitor, struct err *err)
+{
+	int rc = scale_data(r, monitor, err);
+
+	for (r->bed = 0; rc == 0 && r->bed < r->n_beds; r->bed++)
+		rc = make_bed(r, monitor, err);
+	r->bed = 0;
+	return rc;
+}
+
 static int write_list(const struct run *r, const char *folder, struct err *err)
 {
-	char path[PATH_SIZE + 32];
+	char path[PATH_SIZE + 64];
 
 	snprintf(path, sizeof(path), "%s/" SIMULATE_PET_LIST, folder);
 	return simulate_pet_list(r->s, r->data, r->report.background, path, err);
 }
 
+/* Describe the files of the beds to the import; the paths are in `path`. */
+static void list_beds(struct run *r, struct sinogram_import_bed *bed, char (*path)[SINOGRAM_ROLES + 1][PATH_SIZE + 64])
+{
+	const struct simulate_pet *s = r->s;
+
+	for (r->bed = 0; r->bed < r->n_beds; r->bed++) {
+		bed[r->bed] = (struct sinogram_import_bed){.z = simulate_pet_bed_at(s, r->bed) * s->axis[2][2],
+							   .start = SIMULATE_PET_BED * r->bed,
+							   .duration = SIMULATE_PET_DURATION};
+		for (int role = 1; role <= SINOGRAM_ROLES; role++)
+			if (has_role(s, role)) {
+				file_path(r, role, ".hs", path[r->bed][role]);
+				bed[r->bed].header[role] = path[r->bed][role];
+			}
+	}
+	r->bed = 0;
+}
+
 /* Make the objects from the files. */
 static int make_objects(struct run *r, const char *folder, struct err *err)
 {
-	char path[SINOGRAM_ROLES + 1][PATH_SIZE + 32], like[PATH_SIZE + 32];
-	struct sinogram_import import = {.like = like, .folder = folder, .now = SIMULATE_PET_NOW};
+	char(*path)[SINOGRAM_ROLES + 1][PATH_SIZE + 64] = malloc((size_t)r->n_beds * sizeof(*path)), like[PATH_SIZE + 64];
+	struct sinogram_import_bed bed[PET_BEDS_MAX] = {{.z = 0}};
+	struct sinogram_import import = {
+		.like = like, .folder = folder, .now = SIMULATE_PET_NOW, .beds = bed, .n_beds = r->s->o.beds};
 	size_t n = 0;
 	int rc;
 
+	if (!path)
+		return err_set(err, ENOMEM, "no memory for the paths of %d beds", r->n_beds);
 	snprintf(like, sizeof(like), "%s/like.dcm", r->folder);
-	for (int role = 1; role <= SINOGRAM_ROLES; role++)
-		if (has_role(r->s, role)) {
-			file_path(r, role, ".hs", path[role]);
-			import.header[role] = path[role];
-		}
+	list_beds(r, bed, path);
+	if (r->s->o.beds == 0)
+		memcpy(import.header, bed[0].header, sizeof(import.header));
 	rc = simulate_pet_header(r->s, &r->report, like, err);
 	if (rc == 0)
 		rc = sinogram_import(&import, &n, err);
 	unlink(like);
+	free(path);
 	if (rc == 0)
 		r->report.files = (int)n;
 	return rc;
 }
 
-static void remove_files(const struct run *r)
+static void remove_files(struct run *r)
 {
-	char path[PATH_SIZE + 32];
+	char path[PATH_SIZE + 64];
 
-	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
-		if (!has_role(r->s, role))
-			continue;
-		file_path(r, role, ".s", path);
-		unlink(path);
-		file_path(r, role, ".hs", path);
-		unlink(path);
-	}
+	for (r->bed = 0; r->bed < r->n_beds; r->bed++)
+		for (int role = 1; role <= SINOGRAM_ROLES; role++) {
+			if (!has_role(r->s, role))
+				continue;
+			file_path(r, role, ".s", path);
+			unlink(path);
+			file_path(r, role, ".hs", path);
+			unlink(path);
+		}
 }
 
 int simulate_pet_run(const struct simulate_pet *s, const char *folder, const struct monitor *monitor,
 		     struct simulate_pet_report *ret_report, struct err *err)
 {
-	struct run r = {.s = s, .per_plane = (size_t)s->m.n_angles * (size_t)s->m.n_radial};
+	struct run r = {.s = s, .per_plane = (size_t)s->m.n_angles * (size_t)s->m.n_radial, .n_beds = simulate_pet_scans(s)};
 	double begun = clock_seconds();
 	int rc = simulate_folder(folder, err);
 
@@ -316,11 +401,11 @@ int simulate_pet_run(const struct simulate_pet *s, const char *folder, const str
 	snprintf(r.folder, sizeof(r.folder), "%s%s", folder, s->o.interfile ? "" : "/interfile.part");
 	if (!s->o.interfile && mkdir(r.folder, 0777) < 0 && errno != EEXIST)
 		return err_set(err, EIO, "cannot make folder %s: %s", r.folder, strerror(errno));
-	r.data = malloc(michelogram_size(&s->m) * sizeof(*r.data));
+	r.data = malloc((size_t)r.n_beds * michelogram_size(&s->m) * sizeof(*r.data));
 	r.batch = malloc(BATCH * r.per_plane * sizeof(*r.batch));
 	if (!r.data || !r.batch)
-		rc = err_set(err, ENOMEM, "no memory for %zu bins of %zu bytes%s", michelogram_size(&s->m), sizeof(*r.data),
-			     s->m.tof.n > 0 ? "; fewer TOF bins need less, see --tof" : "");
+		rc = err_set(err, ENOMEM, "no memory for %zu bins of %zu bytes%s", (size_t)r.n_beds * michelogram_size(&s->m),
+			     sizeof(*r.data), s->m.tof.n > 0 ? "; fewer TOF bins need less, see --tof" : "");
 	if (rc == 0)
 		rc = make_data(&r, monitor, err);
 	if (rc == 0 && s->o.petsird)

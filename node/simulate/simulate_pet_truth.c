@@ -41,6 +41,18 @@ static json_t *tof_json(const struct simulate_pet *s)
 			 s->o.tof_resolution, "width_mm", tof->width, "sigma_mm", tof->sigma);
 }
 
+/* Return the beds; null: one scan. */
+static json_t *beds_json(const struct simulate_pet *s)
+{
+	json_t *all = s->o.beds > 0 ? json_array() : json_null();
+
+	for (int b = 0; b < s->o.beds; b++)
+		json_array_append_new(all, json_pack("{s:f, s:f, s:f, s:f}", "along_mm", simulate_pet_bed_at(s, b),
+						     "patient_z_mm", simulate_pet_bed_at(s, b) * s->axis[2][2], "start_s",
+						     SIMULATE_PET_BED * b, "duration_s", SIMULATE_PET_DURATION));
+	return all;
+}
+
 static json_t *truth_json(const struct simulate_pet *s, const struct simulate_pet_report *known)
 {
 	const struct simulate_pet_options *o = &s->o;
@@ -64,6 +76,7 @@ static json_t *truth_json(const struct simulate_pet *s, const struct simulate_pe
 	}
 	json_decref(rest);
 	json_object_set_new(root, "tof", tof_json(s));
+	json_object_set_new(root, "beds", beds_json(s));
 	json_object_set_new(root, "shapes", phantom_json(s, s->phantom->activity, "becquerel_per_ml"));
 	json_object_set_new(root, "attenuation_shapes", phantom_json(s, s->phantom->attenuation, "mu_per_mm"));
 	return root;

@@ -100,14 +100,21 @@ static struct sinogram_part *part_of(struct sinogram *s, int role, int frame)
 	return frame > 0 ? &s->frame_part[frame - 1][role] : &s->part[role];
 }
 
-static int twice(struct opening *o, enum sinogram_role role, int frame, long chunk, size_t first, size_t second)
+/* Two objects say something else about one role, or are the same chunk of it. */
+static int contradict(const struct opening *o, const struct sinogram_part *part, size_t second, size_t first)
 {
+	const struct sinogram_facts *f = &o->facts[second];
+	const char *name = file_name(o->s->paths[second]), *role = sinogram_role_name(f->role);
 	char of[32] = "";
 
-	if (frame > 0)
-		snprintf(of, sizeof(of), " of %s %d", sinogram_image_name(o->s), frame);
-	return err_set(o->err, EBADMSG, "chunk %ld of role %s%s is in two objects: %s and %s", chunk + 1,
-		       sinogram_role_name(role), of, file_name(o->s->paths[first]), file_name(o->s->paths[second]));
+	if (sinogram_image_of(f) > 0)
+		snprintf(of, sizeof(of), " of %s %ld", sinogram_image_name(o->s), sinogram_image_of(f));
+	if (first < o->s->n_files)
+		return err_set(o->err, EBADMSG, "chunk %ld of role %s%s is in two objects: %s and %s", f->chunk + 1, role, of,
+			       file_name(o->s->paths[first]), name);
+	return err_set(o->err, EBADMSG, "%s: role %s%s has %ld chunks and %llu bytes, in other objects %zu and %llu%s", name,
+		       role, of, f->n_chunks, (unsigned long long)f->bytes, part->n_chunks, (unsigned long long)part->bytes,
+		       strcmp(f->sha256, part->sha256) ? ", with another SHA-256" : "");
 }
 
 /* Collect the files of a role in the order of their chunks. */
@@ -120,7 +127,6 @@ static int collect_chunks(struct opening *o, enum sinogram_role role, int frame)
 
 	for (size_t i = 0; i < o->s->n_files; i++) {
 		const struct sinogram_facts *f = &o->facts[i];
-		const char *name = file_name(o->s->paths[i]);
 
 		if (f->role != role || sinogram_image_of(f) != frame)
 			continue;
@@ -133,15 +139,13 @@ static int collect_chunks(struct opening *o, enum sinogram_role role, int frame)
 				return err_set(o->err, ENOMEM, "no memory for %zu chunks", part->n_chunks);
 			for (size_t c = 0; c < part->n_chunks; c++)
 				part->file[c] = none;
+			part->bytes = f->bytes;
+			snprintf(part->sha256, sizeof(part->sha256), "%s", f->sha256);
 		}
 		if (f->n_chunks != first->n_chunks || f->bytes != first->bytes || strcmp(f->sha256, first->sha256) != 0)
-			return err_set(o->err, EBADMSG,
-				       "%s: role %s has %ld chunks and %llu bytes, in other objects %ld and %llu%s", name,
-				       sinogram_role_name(role), f->n_chunks, (unsigned long long)f->bytes, first->n_chunks,
-				       (unsigned long long)first->bytes,
-				       strcmp(f->sha256, first->sha256) ? ", with another SHA-256" : "");
+			return contradict(o, part, i, none);
 		if (part->file[f->chunk] != none)
-			return twice(o, role, frame, f->chunk, part->file[f->chunk], i);
+			return contradict(o, part, i, part->file[f->chunk]);
 		part->file[f->chunk] = i;
 		part->block[f->chunk] = f->block;
 		sum += f->chunk_bytes;
@@ -155,8 +159,6 @@ static int collect_chunks(struct opening *o, enum sinogram_role role, int frame)
 	if (sum != first->bytes + (first->bytes & 1)) /* the last chunk is padded to an even size */
 		return err_set(o->err, EBADMSG, "%s: %llu bytes in %zu chunks, but %llu in the header", sinogram_role_name(role),
 			       (unsigned long long)sum, part->n_chunks, (unsigned long long)first->bytes);
-	part->bytes = first->bytes;
-	snprintf(part->sha256, sizeof(part->sha256), "%s", first->sha256);
 	part->present = true;
 	return 0;
 }
