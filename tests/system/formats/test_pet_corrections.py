@@ -1,0 +1,198 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""PET corrections against a Monte Carlo that samples photons and shares no code with the program (tests/pet_mc): the image of the NEMA
+image quality phantom from data with scatter, randoms, attenuation and unequal detectors, beside what the absence of each correction does.
+
+Data are of two forms. `expected`: the expectations of trues (line integrals of the phantom), of randoms (singles) and of scatter (the photons
+that were sampled, smoothed), whose images have the bias of the corrections alone. `counts`: what was sampled; in few counts a cold region is
+too bright whatever the correction, because no voxel is negative. Delayeds are always sampled counts.
+
+usage: test_pet_corrections.py     With TOMONODE_PET_MC=FOLDER in the environment: in the long form, with ten times the annihilations, and
+the table, figures and pictures of slices are left in FOLDER; a FOLDER/mc with files of pet_mc is used as it is."""
+import glob
+import json
+import os
+import struct
+import sys
+import zlib
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+try:
+    import numpy as np
+    import pydicom  # noqa: F401
+    from tools import dbt_tools as tools
+    from tools import pet_mc_tools as mc
+    from tools import pet_tools
+except ImportError:
+    print("skipped: pydicom and numpy are not installed")
+    sys.exit(77)
+
+KEEP = os.environ.get("TOMONODE_PET_MC")
+ANNIHILATIONS = 1e9 if KEEP else 1e8
+RANDOMS = 0.5  # part of the trues
+BASICS = ("PatientPosition=HFS", "AcquisitionDate=20260601", "AcquisitionTime=101500", "ActualFrameDuration=600000", "Radionuclide=F18",
+          "PatientWeight=9", "BodyPartExamined=ABDOMEN", "CorrectedImage=DTIM")
+# 512 updates: in the lung insert the expectations then leave 3 % of the background
+SETTINGS = ("iterations=16", "subsets=32", "postfilter=4", "matrix=64", "fov_radius=190")
+NAMES = ("background", "background_low", "background_high", "lung", "lung_high", "sphere_10", "sphere_13", "sphere_17", "sphere_22", "sphere_28", "sphere_37")
+
+
+# ---- the Monte Carlo by itself ----
+
+def photons(failures):
+    """A uniform sphere, 4 pi: unscattered pairs 3 / a^3 (2 - exp(-a) (a^2 + 2a + 2)) with a = 2 r mu; single scatter above 425 keV 0.0854."""
+    found = json.loads(mc.run("sphere", 1e7))
+    a = 1.92
+    trues = 3 / a ** 3 * (2 - np.exp(-a) * (a * a + 2 * a + 2))
+    deviation = np.sqrt(trues * (1 - trues) / found["annihilations"])
+    print(f"sphere: trues {found['trues']:.4f}, {trues:.4f} by formula; single scatter above 425 keV {found['single']:.4f}")
+    tools.check(abs(found["trues"] - trues) < 4 * deviation, f"sphere: trues {found['trues']}, not {trues}", failures)
+    tools.check(abs(found["single"] - 0.0854) < 0.0004, f"sphere: single scatter {found['single']}, not 0.0854", failures)
+
+
+def threads(folder, failures):
+    """The same bytes with one thread and with three."""
+    for n in (1, 3):
+        os.makedirs(os.path.join(folder, f"threads-{n}"))
+        mc.run("cylinder", os.path.join(folder, f"threads-{n}"), 1e6, RANDOMS, threads=n)
+    for path in glob.glob(os.path.join(folder, "threads-1", "*")):
+        with open(path, "rb") as f, open(path.replace("threads-1", "threads-3"), "rb") as g:
+            tools.check(f.read() == g.read(), f"{os.path.basename(path)} depends on the number of threads", failures)
+
+
+def excess(counts, expected):
+    """(chi^2 - n) in its standard deviations, for counts of Poisson in groups with these expectations."""
+    chi = ((counts - expected) ** 2 / expected).sum()
+    return (chi - expected.size) / np.sqrt(2 * expected.size + (1 / expected).sum())
+
+
+def against_formulas(data, name, failures):
+    """Trues are the line integrals of activity times exp(-integral of attenuation), in every group of bins: with them geometry, efficiencies
+    and attenuation of the files agree. Randoms and delayeds are those of the singles."""
+    for kind, expectation in (("trues", "expected"), ("randoms_counts", "randoms"), ("delayeds", "randoms")):
+        counts, expected = data.counts(kind).astype(float), data.values(expectation).astype(float)
+        # Bins that the phantom's edge crosses: the line of a bin is not the mean of its lines. Left out where a neighbour differs by 20 %.
+        n, angles, radial = data.shape
+        shape = (n, angles // 4, 4, radial)
+        part = [v.reshape(shape).sum(2) for v in (counts, expected)]
+        flat = np.abs(np.diff(part[1], axis=2, prepend=0, append=0))
+        good = (np.maximum(flat[..., 1:], flat[..., :-1]) < 0.2 * part[1]) & (part[1] > 0)
+        total = counts.sum() / expected.sum() - 1
+        found = {axis: excess(*(np.where(good, v, 0).sum(over)[good.sum(over) > 20] for v in part))
+                 for axis, over in (("planes", (1, 2)), ("angles", (0, 2)), ("radial bins", (0, 1)))}
+        print(f"{name}: {kind} {counts.sum():.0f}, {100 * total:+.2f} % from the expectation; chi^2 " +
+              ", ".join(f"{axis} {v:+.1f}" for axis, v in found.items()))
+        tools.check(abs(total) < 4 / np.sqrt(counts.sum()) + 0.002, f"{name}: {kind} differ by {total} from their expectation", failures)
+        for axis, value in found.items():
+            tools.check(value < 5, f"{name}: {kind}: {axis}: chi^2 is {value} standard deviations too large", failures)
+
+
+# ---- images ----
+
+class Phantom:
+    """The data of the IQ phantom, their true factors and its CT; reconstructs them."""
+
+    def __init__(self, folder):
+        self.folder, self.rows, self.images = folder, [], {}
+        place = os.path.join(KEEP, "mc") if KEEP else os.path.join(folder, "mc")
+        if not os.path.exists(os.path.join(place, "truth.json")):
+            os.makedirs(place, exist_ok=True)
+            mc.run("iq", place, ANNIHILATIONS, RANDOMS)
+        self.data = d = mc.Data(place)
+        self.ct = mc.write_ct(os.path.join(folder, "ct"), d.truth)
+        self.scatter, randoms = d.true_scatter(), d.values("randoms")
+        d.write("prompts_expected", d.values("expected") + self.scatter + randoms)
+        d.write("scatter", self.scatter)
+        d.write("additive", self.scatter + randoms)
+
+    def reconstruct(self, name, form, *roles, settings=(), config=None, objects=()):
+        """Import prompts with roles, (option, name of a file) each, and reconstruct; a row of the table."""
+        d, out = self.data, os.path.join(self.folder, f"{form}-{name}".replace(" ", "-"))
+        options = [x for option, file in roles for x in ("--" + option, d.path(file + ".hs"))]
+        basics = [x for b in (*BASICS, f"DoseCalibrationFactor={d.calibration():.9g}") for x in ("--set", b)]
+        prompts = "prompts" if form == "counts" else "prompts_expected"
+        tools.run("import", d.path(prompts + ".hs"), *options, "--like", self.ct[0], *basics, "-o", out)
+        series = pet_tools.reconstruct(out + "-image", out, *objects, settings=(*SETTINGS, *settings), protocol="pet-osem", config=config)
+        if series.objects[0].Units == "CNTS":  # counts per mm: a factor is missing
+            series.values *= mc.BACKGROUND / d.truth["scale"]
+        image = mc.Image(series)
+        row = {"name": name, "form": form, "corrected": list(series.objects[0].CorrectedImage), **mc.figures(image, d.truth)}
+        self.rows.append(row)
+        self.images[form, name] = image
+        print(f"{form:8} {name:22}" + "".join(f"{row[k]:8.1f}" for k in NAMES), flush=True)
+        return row
+
+
+TRUE = (("attenuation", "attenuation"), ("normalisation", "normalisation"))
+
+
+def images(folder, failures):
+    phantom = Phantom(folder)
+    against_formulas(phantom.data, "IQ phantom", failures)
+    print(f"{'':31}" + "".join(f"{k.replace('sphere_', '').replace('background', 'b'):>8}" for k in NAMES) + "   %")
+    true = {form: phantom.reconstruct("true factors", form, *TRUE, ("additive", "additive")) for form in ("expected", "counts")}
+    absent = {"attenuation": (TRUE[1], ("additive", "additive")), "randoms": (*TRUE, ("additive", "scatter")),
+              "scatter": (*TRUE, ("additive", "randoms")), "normalisation": (TRUE[0], ("additive", "additive"))}
+    for name, roles in absent.items():
+        row = phantom.reconstruct("without " + name, "expected", *roles)
+        worst = max(abs(row["background"] - 100) / 3, row["lung"] / 5, abs(row["sphere_37"] - true["expected"]["sphere_37"]) / 2)
+        # Without the normalisation alone the scale is nearly right, but not the slices: planes have one or two pairs of rings.
+        worst = max(worst, (row["background_high"] - row["background_low"]) / 6)
+        tools.check(worst > 1.5, f"without {name} all is well: {row}", failures)
+    check_bounds(true["expected"], true["expected"], "true factors", failures)
+    tools.check(abs(true["counts"]["background"] - 100) < 3, f"counts, true factors: background {true['counts']['background']} %", failures)
+    if KEEP:
+        keep(phantom)
+
+
+def check_bounds(row, true, name, failures):
+    """What must be seen: background within 3 % of truth, cold lung at most 5 %, cold spheres within 2 points of those with true factors."""
+    tools.check(abs(row["background"] - 100) <= 3, f"{name}: background {row['background']} %", failures)
+    tools.check(row["lung"] <= 5, f"{name}: lung {row['lung']} %", failures)
+    for sphere in ("sphere_28", "sphere_37"):
+        tools.check(abs(row[sphere] - true[sphere]) <= 2, f"{name}: {sphere} {row[sphere]}, with true factors {true[sphere]}", failures)
+
+
+# ---- what is kept ----
+
+def write_png(path, grey):
+    height, width = grey.shape
+    raw = b"".join(b"\0" + row.tobytes() for row in grey)
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    with open(path, "wb") as f:
+        f.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)) +
+                chunk(b"IDAT", zlib.compress(raw, 9)) + chunk(b"IEND", b""))
+
+
+def keep(phantom):
+    """table.json; for each form slices.png: a row for each image, the spheres' plane, the middle of the lung insert, and a coronal plane;
+    white is twice the background."""
+    with open(os.path.join(KEEP, "table.json"), "w", encoding="ascii") as f:
+        json.dump(phantom.rows, f, indent=1)
+    z0 = phantom.data.truth["solids"][2]["center"][2]
+    for form in ("expected", "counts"):
+        rows = []
+        for (of, _), image in phantom.images.items():
+            if of != form:
+                continue
+            planes = image.values[image.slice_at(z0)], image.values[image.slice_at(40)], image.values[::-1, len(image.y) // 2]
+            high = max(p.shape[0] for p in planes)
+            rows.append(np.hstack([np.pad(p, ((0, high - p.shape[0]), (0, 2))) for p in planes]))
+        grey = np.clip(np.rint(np.vstack(rows) * (255 / (2 * mc.BACKGROUND))), 0, 255).astype(np.uint8)
+        write_png(os.path.join(KEEP, f"slices-{form}.png"), np.kron(grey, np.ones((3, 3), np.uint8)))
+
+
+def main():
+    failures = []
+    with tools.folder() as folder:
+        photons(failures)
+        threads(folder, failures)
+        images(folder, failures)
+    tools.finish(failures, "PET corrections: clean")
+
+
+if __name__ == "__main__":
+    main()
