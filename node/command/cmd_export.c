@@ -74,7 +74,8 @@ static const struct command_spec spec = {
 		".hv   Interfile image, float32; the values are in a .v file beside it.\n"
 		".hs   Interfile projection data, byte for byte as imported; each other role (attenuation, ...) in "
 		"NAME-role.hs.\n"
-		"      Of raw data of a scanner the prompts, and the detector efficiencies in NAME-multiplicative.hs.\n"
+		"      Of raw data of a scanner the prompts, the delayed coincidences in NAME-delayeds.hs, and the detector\n"
+		"      efficiencies in NAME-multiplicative.hs.\n"
 		".petsird  list mode (docs/petsird.md): the events of a Siemens mMR, or one for each count of sinograms of span "
 		"1\n"
 		"      whose bins are pairs of detectors. Factors and background are not written.\n"
@@ -144,7 +145,7 @@ static void list_factors(const struct sinogram *s, char *ret, size_t size)
 {
 	*ret = '\0';
 	for (int role = SINOGRAM_EMISSION + 1; role <= SINOGRAM_ROLES; role++)
-		if (s->part[role].present)
+		if (s->part[role].present && !(s->mmr && role == SINOGRAM_DELAYEDS)) /* those are in the list */
 			snprintf(ret + strlen(ret), size - strlen(ret), "%s%s", *ret ? ", " : "",
 				 sinogram_role_name((enum sinogram_role)role));
 }

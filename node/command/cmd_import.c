@@ -29,6 +29,7 @@ enum {
 	OPTION_ADDITIVE,
 	OPTION_ATTENUATION,
 	OPTION_NORMALISATION,
+	OPTION_DELAYEDS,
 	OPTION_LIKE,
 	OPTION_SET,
 	OPTION_CHUNK,
@@ -49,6 +50,8 @@ static const struct option_spec option_specs[] = {
 	{OPTION_ADDITIVE, "additive", "F.hs", "background b of this model: expected randoms and scatter, in counts"},
 	{OPTION_ATTENUATION, "attenuation", "F.hs", "attenuation correction factors, at least 1"},
 	{OPTION_NORMALISATION, "normalisation", "F.hs", "normalisation correction factors, above 0"},
+	{OPTION_DELAYEDS, "delayeds", "F.hs",
+	 "delayed coincidences, in counts, without TOF bins: for randoms made by the protocol's\ncorrections"},
 	{OPTION_BED, "bed", "F.hs,z=MM",
 	 "a bed of several, instead of FILE.hs, with the scanner's centre in the frame of reference; may be\nrepeated, in the "
 	 "order of "
@@ -96,7 +99,8 @@ static const struct command_spec spec = {
 	.name = "import",
 	.usage =
 		"FILE.hs [--multiplicative F.hs] [--additive F.hs] [--attenuation F.hs]\n"
-		"                       [--normalisation F.hs] [--like FILE.dcm] [--set KEYWORD=VALUE]... [-c FILE] -o DIR\n"
+		"                       [--normalisation F.hs] [--delayeds F.hs] [--like FILE.dcm] [--set KEYWORD=VALUE]...\n"
+		"                       [-c FILE] -o DIR\n"
 		"       tomonode import --bed FILE.hs,z=MM[,additive=F.hs]... --bed ... [--attenuation F.hs] [OPTION]... -o DIR\n"
 		"       tomonode import [FILE.s.hdr] --e7 DIR [--like FILE.dcm] [--set KEYWORD=VALUE]... [-c FILE] -o DIR\n"
 		"       tomonode import --petsird FILE [--span N] [--radial N] [OPTION]... -o DIR\n"
@@ -130,7 +134,7 @@ static int parse_option(struct options *o, int id, struct import *s, char **set)
 {
 	struct sinogram_import *conf = &s->conf;
 	static const enum sinogram_role roles[] = {SINOGRAM_MULTIPLICATIVE, SINOGRAM_ADDITIVE, SINOGRAM_ATTENUATION,
-						   SINOGRAM_NORMALISATION};
+						   SINOGRAM_NORMALISATION, SINOGRAM_DELAYEDS};
 	long long chunk;
 
 	switch (id) {

@@ -38,7 +38,8 @@ enum {
 	OPTION_MULTIPLICATIVE,
 	OPTION_ADDITIVE,
 	OPTION_ATTENUATION,
-	OPTION_NORMALISATION
+	OPTION_NORMALISATION,
+	OPTION_DELAYEDS
 };
 
 struct recon {
@@ -94,6 +95,8 @@ static const struct option_spec option_specs[] = {
 	{OPTION_ADDITIVE, "additive", "F.hs", "of an Interfile: background b of this model, in counts"},
 	{OPTION_ATTENUATION, "attenuation", "F.hs", "of an Interfile: attenuation correction factors, at least 1"},
 	{OPTION_NORMALISATION, "normalisation", "F.hs", "of an Interfile: normalisation correction factors, above 0"},
+	{OPTION_DELAYEDS, "delayeds", "F.hs",
+	 "of an Interfile: delayed coincidences, in counts, without TOF bins: for randoms made by the protocol's\ncorrections"},
 	{0, "axes", "X,Y,Z", "of a PETSIRD file: its axes that are x, y, z of the scanner (docs/petsird.md); default x,y,z",
 	 INTO_TEXT(struct recon, petsird.axes)},
 	{0, "no-tof", NULL, "of a PETSIRD file: without time of flight", INTO_ON(struct recon, petsird.no_tof)},
@@ -112,7 +115,7 @@ static const struct command_spec spec = {
 		 "                      [--report DIR] -o DIR PATH...\n"
 		 "       tomonode recon FILE.hs [--attenuation F.hs] [--normalisation F.hs] [--multiplicative F.hs] [--additive "
 		 "F.hs]\n"
-		 "                      [OPTION]... -o DIR",
+		 "                      [--delayeds F.hs] [OPTION]... -o DIR",
 	.summary = "Reconstruct tomosynthesis exams, PET acquisitions and parallel beam data from DICOM files or folders "
 		   "(recursive),\nInterfile headers (STIR) or PETSIRD files.",
 	.text = "Tomosynthesis projections with the same study, series, laterality, view and frame of reference are one case; "
@@ -155,7 +158,7 @@ static int read_gates(struct recon *r, const char *table)
 static int read_options(struct recon *r, int argc, char **argv)
 {
 	static const enum sinogram_role roles[] = {SINOGRAM_MULTIPLICATIVE, SINOGRAM_ADDITIVE, SINOGRAM_ATTENUATION,
-						   SINOGRAM_NORMALISATION};
+						   SINOGRAM_NORMALISATION, SINOGRAM_DELAYEDS};
 	const char *table = NULL;
 	struct pet_frames frames;
 	struct err err = {0};
@@ -490,11 +493,11 @@ static int import_interfile(struct recon *r, char ***paths)
 	for (int role = 1; role <= SINOGRAM_ROLES; role++)
 		roles = roles || conf->header[role];
 	if (roles && n != 1)
-		return options_fail(
-			&r->o, CODE_USAGE,
-			"--multiplicative, --additive, --attenuation and --normalisation are of one FILE.hs, and %zu are "
-			"given",
-			n);
+		return options_fail(&r->o, CODE_USAGE,
+				    "--multiplicative, --additive, --attenuation, --normalisation and --delayeds are of one "
+				    "FILE.hs, and %zu are "
+				    "given",
+				    n);
 	if (n == 0)
 		return -1;
 	conf->like = r->petsird.like;

@@ -64,14 +64,15 @@ int mmr_check_michelogram(const struct michelogram *m, struct err *err);
 
 struct mmr_list_report {
 	uint64_t words, prompts, delayeds, singles, marks, skipped;
-	uint64_t outside; /* prompts of ring differences that the michelogram does not have */
-	uint64_t between; /* other prompts that are not in the frame, or not in any gate */
+	uint64_t outside; /* counted events of ring differences that the michelogram does not have */
+	uint64_t between; /* other counted events that are not in the frame, or not in any gate */
 	long first, last; /* ms, of the first and the last time mark; -1: none */
 };
 
 struct mmr_list {
 	int32_t plane[MMR_PLANES];   /* plane of the michelogram; -1: none */
 	uint8_t ring[MMR_PLANES][2]; /* of the first and of the second end */
+	bool delayed;		     /* delayed coincidences are counted instead of prompts; after mmr_list_begin(): not */
 	struct pet_frame frame;	     /* only prompts in this frame are counted; after mmr_list_begin(): all */
 	/* only prompts in this gate are counted; NULL: all, after mmr_list_begin(). Borrowed */
 	const struct pet_gates *gates;
@@ -83,7 +84,7 @@ struct mmr_list {
 
 /* Prepare to count events into the bins of m, of any span (mmr_check_michelogram()). */
 int mmr_list_begin(const struct michelogram *m, struct mmr_list *ret, struct err *err);
-/* Add the next n words to the prompts: counts[plane][angle][radial]. EBADMSG: a bin that does not exist, or a time mark that is
+/* Count the events of the next n words: counts[plane][angle][radial]. EBADMSG: a bin that does not exist, or a time mark that is
  * earlier than the one before; the text has the number of the word. */
 int mmr_list_add(struct mmr_list *l, const uint8_t *words, size_t n, uint32_t *counts, struct err *err);
 

@@ -175,7 +175,7 @@ int mmr_marks_add(struct mmr_marks *m, const uint8_t *words, size_t n, struct er
 
 /* ---- events ---- */
 
-/* Whether a prompt of the current time is counted; else it is in another gate, or is between frames or gates. */
+/* Whether an event of the current time is counted; else it is in another gate, or is between frames or gates. */
 static bool is_chosen(struct mmr_list *l)
 {
 	bool chosen;
@@ -211,19 +211,20 @@ static void finish(const struct requested *q)
 		++*q->count[i];
 }
 
-/* Count an event. 1: a prompt in a plane of the michelogram; *ret_plane: its plane of span 1, *ret_rest: its bin there. */
+/* Count an event. 1: one of those that are counted, in a plane of the michelogram; *ret_plane: its plane of span 1, *ret_rest:
+ * its bin there. */
 static int count_event(struct mmr_list *l, uint32_t word, uint32_t *ret_plane, uint32_t *ret_rest, struct err *err)
 {
 	uint32_t bin = word & 0x3fffffff, plane = bin / (uint32_t)MMR_PLANE_BINS;
+	bool delayed = !(word & 0x40000000);
 
 	if (bin >= EVENT_BINS)
 		return err_set(err, EBADMSG, "list mode: word %llu is an event in plane %u of %d",
 			       (unsigned long long)l->report.words, plane, MMR_PLANES);
-	if (!(word & 0x40000000)) {
-		l->report.delayeds++;
+	l->report.delayeds += delayed;
+	l->report.prompts += !delayed;
+	if (delayed != l->delayed)
 		return 0;
-	}
-	l->report.prompts++;
 	*ret_plane = plane;
 	*ret_rest = bin % (uint32_t)MMR_PLANE_BINS;
 	l->report.outside += l->plane[plane] < 0;

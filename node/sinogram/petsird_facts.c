@@ -196,7 +196,7 @@ static void warn_count(const struct text *to, uint64_t n, const char *what)
 		warn(to, sentence);
 }
 
-void petsird_warn(const struct petsird *p, bool like, char *warnings, size_t size)
+void petsird_warn(const struct petsird *p, bool like, bool delayeds, char *warnings, size_t size)
 {
 	const struct petsird_header *h = petsird_header(p);
 	const struct petsird_counts *n = petsird_counts(p);
@@ -204,7 +204,7 @@ void petsird_warn(const struct petsird *p, bool like, char *warnings, size_t siz
 	char sentence[200];
 
 	warn_count(&to, n->surplus, "events of pairs of module types that do not exist are not used.");
-	warn_count(&to, n->delayeds, "delayed coincidences are not used: randoms are not corrected.");
+	warn_count(&to, delayeds ? 0 : n->delayeds, "delayed coincidences are not used: randoms are not corrected.");
 	warn_count(&to, n->alive_fractions, "blocks of alive time fractions are not used: dead time is not corrected.");
 	if (!like && h->exam.n_radiopharmaceuticals > 1)
 		warn_count(&to, h->exam.n_radiopharmaceuticals, "radiopharmaceuticals: the first one is used.");

@@ -42,8 +42,9 @@ struct petsird_set { /* attributes of the file, as --set has them */
 /* Collect what the file says, after its events were read: the duration always, the rest if there is no header to copy from. */
 void petsird_collect_set(const struct petsird *p, bool like, struct petsird_set *ret);
 
-/* Append sentences about what is not used, after the events were read. like: attributes are copied from another file. */
-void petsird_warn(const struct petsird *p, bool like, char *warnings, size_t size);
+/* Append sentences about what is not used, after the events were read. like: attributes are copied from another file.
+ * delayeds: they are used. */
+void petsird_warn(const struct petsird *p, bool like, bool delayeds, char *warnings, size_t size);
 /* Append a sentence if more than a hundredth of a time frame or a gate is without event blocks; both are as checked, n = 0: none.
  */
 void petsird_warn_gaps(const struct petsird *p, const struct pet_frames *frames, const struct pet_gates *gates, char *warnings,

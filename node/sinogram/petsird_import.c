@@ -32,6 +32,7 @@ struct import {
 	size_t cycle;		/* of the last event */
 	int image;		/* time frame or gate of the last event; 0 without */
 	uint32_t *counts;	/* [image][TOF bin][plane][angle][radial]; floats once all events are read, see to_floats() */
+	uint32_t *delayeds;	/* [image][plane][angle][radial], the same; NULL: no delayed coincidence in a bin */
 	float *inverse;		/* NORMALISATION */
 	float *live;		/* MULTIPLICATIVE */
 	struct petsird_import_report *report;
@@ -78,7 +79,8 @@ static size_t histogram_bins(const struct import *s)
 
 static int check_memory(const struct import *s, struct err *err)
 {
-	double bytes = ((double)histogram_bins(s) + 2 * (double)s->bins) * sizeof(float);
+	double images = images_of(s) > 0 ? images_of(s) : 1;
+	double bytes = ((double)histogram_bins(s) + (images + 2) * (double)s->bins) * sizeof(float);
 	double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
 	size_t allowed = device_names_allowed();
 
@@ -153,9 +155,22 @@ static bool find_image(struct import *s, const struct petsird_event *e)
 	return s->o->frames.n > 0 ? find_frame(s, t) : s->gates.n == 0 || find_gate(s, t);
 }
 
-/* Add a prompt to its bin. TOF bins of the file ascend towards the event's second detector, those of a sinogram towards the first
- * end of the bin. */
-static void add_event(struct import *s, const struct petsird_event *e)
+/* Add a delayed coincidence to its bin. */
+static int add_delayed(struct import *s, size_t bin, struct err *err)
+{
+	size_t bins = s->bins * (size_t)(images_of(s) > 0 ? images_of(s) : 1);
+
+	if (!s->delayeds)
+		s->delayeds = calloc(bins, sizeof(*s->delayeds));
+	if (!s->delayeds)
+		return err_set(err, ENOMEM, "no memory for %zu bins", bins);
+	s->delayeds[(size_t)s->image * s->bins + bin]++;
+	return 0;
+}
+
+/* Add an event to its bin. TOF bins of the file ascend towards the event's second detector, those of a sinogram towards the first
+ * end of the bin. The report counts prompts. */
+static int add_event(struct import *s, const struct petsird_event *e, struct err *err)
 {
 	const uint16_t *a = s->cylinder.place[e->detector[0]], *b = s->cylinder.place[e->detector[1]];
 	struct michelogram_ends ends = {{a[0], b[0]}, {a[1], b[1]}};
@@ -163,17 +178,20 @@ static void add_event(struct import *s, const struct petsird_event *e)
 	int k = 0;
 
 	if (!michelogram_bin_of(&s->index, &ends, &bin)) {
-		s->report->outside++;
-		return;
+		s->report->outside += !e->delayed;
+		return 0;
 	}
 	if (!find_image(s, e)) {
-		s->report->between++;
-		return;
+		s->report->between += !e->delayed;
+		return 0;
 	}
+	if (e->delayed)
+		return add_delayed(s, bin_number(s, bin.plane, bin.angle, bin.radial), err);
 	if (s->m.tof.n > 0)
 		k = bin.exchanged ? e->tof : s->m.tof.n - 1 - e->tof;
 	s->counts[(size_t)s->image * image_bins(s) + (size_t)k * s->bins + bin_number(s, bin.plane, bin.angle, bin.radial)]++;
 	s->report->stored++;
+	return 0;
 }
 
 /* A float cannot count beyond 16777216: convert at the end, in place. */
@@ -244,13 +262,14 @@ static int read_events(struct import *s, struct err *err)
 		if (rc == 0)
 			rc = petsird_check_frames(s->file, &s->o->frames, events, n, &block, err);
 		for (size_t i = 0; rc == 0 && i < n; i++)
-			if (!events[i].delayed)
-				add_event(s, &events[i]);
+			rc = add_event(s, &events[i], err);
 	}
 	free(events);
 	if (rc < 0)
 		return rc;
 	to_floats(s->counts, bins);
+	if (s->delayeds)
+		to_floats(s->delayeds, bins / image_bins(s) * s->bins);
 	s->report->counts = *petsird_counts(s->file);
 	if (s->report->counts.bed_movements > 0 || s->report->counts.gantry_movements > 0)
 		return err_set(err, ENOTSUP, "the bed moves %llu times and the gantry %llu times between events",
@@ -336,6 +355,7 @@ static int write_objects(struct import *s, const struct sinogram_import *conf, s
 	a.frames = &s->o->frames;
 	a.gates = &s->gates;
 	a.values[SINOGRAM_EMISSION] = (const float *)s->counts;
+	a.values[SINOGRAM_DELAYEDS] = (const float *)s->delayeds;
 	a.values[SINOGRAM_NORMALISATION] = s->inverse;
 	a.values[SINOGRAM_MULTIPLICATIVE] = s->live;
 	rc = sinogram_write(&a, &with, &s->report->objects, err);
@@ -403,11 +423,12 @@ int petsird_import(const struct petsird_import *o, const struct sinogram_import 
 		rc = write_objects(&s, conf, err);
 	if (rc == 0) {
 		make_report(&s);
-		petsird_warn(s.file, conf->like != NULL, conf->warnings, conf->warnings_size);
+		petsird_warn(s.file, conf->like != NULL, s.delayeds != NULL, conf->warnings, conf->warnings_size);
 		warn_times(&s, conf);
 		*ret = report;
 	}
 	free(s.counts);
+	free(s.delayeds);
 	free(s.inverse);
 	free(s.live);
 	free(s.m.segments);

@@ -443,7 +443,7 @@ static int open_file(struct petsird_source *p, struct sinogram *s, struct hashin
 		return rc;
 	s->frames = l->frames;
 	name_origin(h, l->origin, sizeof(l->origin));
-	petsird_warn(p->file, p->o->file->like != NULL, l->note, sizeof(l->note));
+	petsird_warn(p->file, p->o->file->like != NULL, false, l->note, sizeof(l->note));
 	petsird_warn_gaps(p->file, &l->frames, &(struct pet_gates){0}, l->note, sizeof(l->note));
 	if (!p->regular && p->pairs.stride > 1)
 		snprintf(l->note + strlen(l->note), sizeof(l->note) - strlen(l->note),

@@ -292,7 +292,10 @@ int sinogram_same_bins(const struct interfile *emission, const struct interfile 
 	bool factors = role != SINOGRAM_EMISSION && role != SINOGRAM_ADDITIVE;
 	int rc = interfile_same_rays(emission, other, err);
 
-	if (rc == 0 && (!factors || other->m.tof.n > 0))
+	if (rc == 0 && role == SINOGRAM_DELAYEDS && other->m.tof.n > 0)
+		rc = err_set(err, EBADMSG, "%d TOF bins of delayed coincidences, which are the same in all; add them to one",
+			     other->m.tof.n);
+	else if (rc == 0 && (!factors || other->m.tof.n > 0))
 		rc = interfile_same_tof(emission, other, err);
 	if (rc < 0)
 		err_prefix(err, "EMISSION and %s", sinogram_role_name(role));

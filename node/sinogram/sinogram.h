@@ -33,9 +33,10 @@ enum sinogram_role {
 	SINOGRAM_ADDITIVE,	 /* b, expected randoms and scatter */
 	SINOGRAM_ATTENUATION,	 /* attenuation correction factors, >= 1: m = MULTIPLICATIVE / (ATTENUATION NORMALISATION) */
 	SINOGRAM_NORMALISATION,	 /* normalisation correction factors, > 0 */
+	SINOGRAM_DELAYEDS,	 /* counts of the delayed window, without TOF bins: random coincidences */
 	SINOGRAM_LINES,		 /* line integrals: the only role of their formats */
 };
-#define SINOGRAM_ROLES 6
+#define SINOGRAM_ROLES 7
 const char *sinogram_role_name(enum sinogram_role role); /* "EMISSION", ... */
 
 /* A format of sinogram objects; node/sinogram/sinogram_format.c lists all. */
@@ -276,8 +277,8 @@ struct sinogram_arrays {
 	const struct michelogram *m; /* geometry of PET data; ignored for LINES */
 	/* [role]: data[TOF bin][plane][angle][radial bin]; for LINES data[slice][angle][radial bin]; NULL: no such role */
 	const float *values[SINOGRAM_ROLES + 1];
-	const struct pet_frames *frames;   /* EMISSION has [frame] in front, and objects for each; NULL: none */
-	const struct pet_gates *gates;	   /* EMISSION has [gate] in front, and objects for each; NULL: none */
+	const struct pet_frames *frames;   /* EMISSION and DELAYEDS have [frame] in front, and objects for each; NULL: none */
+	const struct pet_gates *gates;	   /* the same with [gate]; NULL: none */
 	bool tof_factors;		   /* the factors, too, have TOF bins; else data[plane][angle][radial bin] */
 	double duration;		   /* s; NaN: unknown */
 	const char *scanner;		   /* name of the scanner; may be NULL */

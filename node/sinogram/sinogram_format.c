@@ -6,7 +6,7 @@
 #include "node/sinogram/sinogram.h"
 
 static const struct sinogram_format formats[] = {
-	{INTERFILE_PROJECTIONS, &interfile_projections, SINOGRAM_EMISSION, SINOGRAM_NORMALISATION},
+	{INTERFILE_PROJECTIONS, &interfile_projections, SINOGRAM_EMISSION, SINOGRAM_DELAYEDS},
 #define X(constant, name) {INTERFILE_##constant, &interfile_##name, SINOGRAM_LINES, SINOGRAM_LINES},
 	LINE_KINDS(X)
 #undef X

@@ -120,7 +120,7 @@ int sinogram_find_frames(struct sinogram *s, const struct sinogram_facts *facts,
 /* Counts are of a frame, gate or bed, and so are expected counts; factors may be of all. */
 static bool needs_frames(int role)
 {
-	return role == SINOGRAM_EMISSION || role == SINOGRAM_ADDITIVE;
+	return role == SINOGRAM_EMISSION || role == SINOGRAM_ADDITIVE || role == SINOGRAM_DELAYEDS;
 }
 
 static int check_role(const struct sinogram *s, int role, struct err *err)

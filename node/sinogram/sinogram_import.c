@@ -142,7 +142,7 @@ static int array_stream(const struct sinogram_arrays *a, int role, struct sinogr
 	} else {
 		f.m = *a->m;
 		rc = michelogram_check(a->m, err);
-		if (role != SINOGRAM_EMISSION && role != SINOGRAM_ADDITIVE && !a->tof_factors)
+		if (role == SINOGRAM_DELAYEDS || (role != SINOGRAM_EMISSION && role != SINOGRAM_ADDITIVE && !a->tof_factors))
 			f.m.tof.n = 0;
 		interfile_tof_in_memory_order(&f);
 	}
@@ -240,10 +240,12 @@ static int make_seed(struct sinogram_source *s, struct err *err)
 				dicom_digest_add(d, s->bed[i][role].sha256, sizeof(s->bed[i][role].sha256));
 			}
 	}
-	for (int i = 0; s->frame && i < s->n_images; i++) {
+	for (int i = 0; !s->bed && i < s->n_images; i++) {
 		if (s->frames)
 			dicom_digest_add(d, &s->frames->frame[i], sizeof(s->frames->frame[i]));
-		dicom_digest_add(d, s->frame[i].sha256, sizeof(s->frame[i].sha256));
+		for (int role = 1; role <= SINOGRAM_ROLES; role++)
+			if (s->frame[role])
+				dicom_digest_add(d, s->frame[role][i].sha256, sizeof(s->frame[role][i].sha256));
 	}
 	if (s->gates) {
 		const char *signal = pet_signal_name(s->gates->signal);
@@ -394,9 +396,10 @@ void sinogram_stream_clear(struct sinogram_stream *s)
 void sinogram_source_clear(struct sinogram_source *s)
 {
 	sinogram_clear_beds(s);
-	for (int role = 1; role <= SINOGRAM_ROLES; role++)
+	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
 		sinogram_stream_clear(&s->stream[role]);
-	free(s->frame);
+		free(s->frame[role]);
+	}
 	free(s->marks);
 	dicom_close(s->like);
 }
@@ -455,36 +458,46 @@ int sinogram_import(const struct sinogram_import *conf, size_t *ret_n_objects, s
 	return rc;
 }
 
-/* Divide EMISSION into its frames or gates, which are one after the other in memory. */
-static int image_streams(struct sinogram_source *s, int n, struct err *err)
+/* Divide a role into its frames or gates, which are one after the other in memory. */
+static int image_streams(struct sinogram_source *s, enum sinogram_role role, int n, struct err *err)
 {
-	const struct sinogram_stream *first = &s->stream[SINOGRAM_EMISSION];
+	const struct sinogram_stream *first = &s->stream[role];
+	struct sinogram_stream *frame;
 	int rc = 0;
 
-	s->frame = calloc((size_t)n, sizeof(*s->frame));
-	if (!s->frame)
+	if (!first->present)
+		return 0;
+	frame = s->frame[role] = calloc((size_t)n, sizeof(*frame));
+	if (!frame)
 		return err_set(err, ENOMEM, "no memory for %d time frames or gates", n);
-	s->n_images = n;
 	for (int i = 0; rc == 0 && i < n; i++) {
-		s->frame[i] = *first;
-		s->frame[i].values += (size_t)i * first->bytes;
-		rc = sinogram_stream_hash(&s->frame[i], err);
+		frame[i] = *first;
+		frame[i].values += (size_t)i * first->bytes;
+		rc = sinogram_stream_hash(&frame[i], err);
 	}
 	return rc;
 }
 
-/* Divide EMISSION as the arrays are divided. */
+static int divide_counts(struct sinogram_source *s, int n, struct err *err)
+{
+	int rc = image_streams(s, SINOGRAM_EMISSION, n, err);
+
+	s->n_images = n;
+	return rc < 0 ? rc : image_streams(s, SINOGRAM_DELAYEDS, n, err);
+}
+
+/* Divide EMISSION and DELAYEDS as the arrays are divided. */
 static int divide(struct sinogram_source *s, const struct sinogram_arrays *a, struct err *err)
 {
 	if (a->frames && a->frames->n > 0) {
 		s->frames = a->frames;
-		return image_streams(s, a->frames->n, err);
+		return divide_counts(s, a->frames->n, err);
 	}
 	if (a->gates && a->gates->n > 0) {
 		int rc = pet_marks_format(&a->gates->marks, &s->marks, err);
 
 		s->gates = a->gates;
-		return rc < 0 ? rc : image_streams(s, a->gates->n, err);
+		return rc < 0 ? rc : divide_counts(s, a->gates->n, err);
 	}
 	return 0;
 }

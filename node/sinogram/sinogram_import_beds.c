@@ -67,9 +67,9 @@ static int borrow(struct sinogram_source *s, struct err *err)
 
 		if (s->bed[0][role].present && s->stream[role].present)
 			return err_set(err, EBADMSG, "%s is given for each bed and for all beds", name);
-		if (s->stream[role].present && role == SINOGRAM_ADDITIVE)
-			return err_set(err, EBADMSG,
-				       "%s is given for all beds; counts are those of one bed: --bed ...,additive=F.hs", name);
+		if (s->stream[role].present && (role == SINOGRAM_ADDITIVE || role == SINOGRAM_DELAYEDS))
+			return err_set(err, EBADMSG, "%s is given for all beds; counts are those of one bed: --bed ...,%s=F.hs",
+				       name, role == SINOGRAM_ADDITIVE ? "additive" : "delayeds");
 	}
 	for (int role = 1; role <= SINOGRAM_ROLES; role++)
 		if (s->bed[0][role].present)

@@ -98,12 +98,14 @@ struct sinogram_source {
 	struct pet_beds beds;		 /* without x and y of the centres; n = 0: none */
 	/* [bed][role]: streams of roles that each bed has of its own; `stream` borrows those of the first. NULL: no beds */
 	struct sinogram_stream (*bed)[SINOGRAM_ROLES + 1];
-	int n_images;		       /* number of time frames, gates or beds; 0: none */
-	struct sinogram_stream *frame; /* [n_images]: EMISSION of each, with the text of stream[SINOGRAM_EMISSION]; or NULL */
-	struct dicom_file *like;       /* NULL: none */
-	double centre[3];	       /* mm; NaN: unknown */
-	char seed[65];		       /* hash of everything that UIDs are computed from */
-	char notes[600];	       /* sentences that are written before the other warnings; "": none */
+	int n_images; /* number of time frames, gates or beds; 0: none */
+	/* [role][n_images]: EMISSION and DELAYEDS of each, with the text of stream[role]; NULL: not divided into frames or gates
+	 */
+	struct sinogram_stream *frame[SINOGRAM_ROLES + 1];
+	struct dicom_file *like; /* NULL: none */
+	double centre[3];	 /* mm; NaN: unknown */
+	char seed[65];		 /* hash of everything that UIDs are computed from */
+	char notes[600];	 /* sentences that are written before the other warnings; "": none */
 };
 
 /* sinogram_import_beds.c: open the streams of conf->beds. EBADMSG: the names in the text are those of the command line. */

@@ -2,9 +2,9 @@
 /* sinogram_mmr.c - raw data objects of a Siemens mMR as another source of a PET acquisition: one object with the list mode, one
  * with the normalisation, of one study.
  *
- * - EMISSION: the prompts, counted when the role is read. MULTIPLICATIVE: the detection efficiency of each bin, 0 in the gaps; it
- *   does not contain attenuation. Both are computed in the michelogram of the scanner's configuration (span, largest ring
- *   difference), so that memory does not depend on the length of the list.
+ * - EMISSION: the prompts, DELAYEDS: the delayed coincidences, counted when the role is read. MULTIPLICATIVE: the detection
+ * efficiency of each bin, 0 in the gaps; it does not contain attenuation. Both are computed in the michelogram of the scanner's
+ * configuration (span, largest ring difference), so that memory does not depend on the length of the list.
  * - The text header is in (0029,1010), or, if this is empty or a CSA header ("SV10"), in (0029,1110); the data in (7FE1,1010), or
  *   in a file with the same name and the ending .bf. Such a file cannot be sent with DICOM.
  * - Nothing of the object's own statements about corrections and calibration is used: they are about images. */
@@ -28,15 +28,20 @@
 #define TAG_DATA DICOM_TAG(0x7FE1, 0x1010)
 #define PIECE ((size_t)1 << 20) /* bytes per read: whole words */
 
+/* Events of one kind that are counted. */
+struct counting {
+	struct mmr_list list; /* of what was read: its report */
+	uint64_t at;	      /* bytes of the list that were read */
+	int next;	      /* frame that continues at `at` */
+};
+
 struct sinogram_mmr {
 	size_t file[SINOGRAM_MMR_NORM + 1];  /* [type]: index into the files */
 	char *bf[SINOGRAM_MMR_NORM + 1];     /* path of the data; NULL: they are in the object */
 	char *source[SINOGRAM_MMR_NORM + 1]; /* this file, for the provenance; NULL: the object */
 	struct mmr_header list;
-	struct mmr_list events; /* of what was read of the list: its report */
-	uint64_t at;		/* bytes of the list that were read */
-	int frame;		/* chosen frame or gate; sinogram_mmr_choose_frame() */
-	int next;		/* frame that continues at `at` */
+	struct counting prompts, delayeds;
+	int frame; /* chosen frame or gate; sinogram_mmr_choose_frame() */
 };
 
 enum sinogram_mmr_type sinogram_mmr_type(const struct dicom_item *root, char *ret_type, size_t size)
@@ -194,35 +199,35 @@ uint64_t sinogram_mmr_word_count(const struct sinogram *s)
 
 struct mmr_list *sinogram_mmr_events(const struct sinogram *s)
 {
-	return &s->mmr->events;
+	return &s->mmr->prompts.list;
 }
 
-/* Prepare to count the prompts of the chosen frame, behind the preceding one, or from the beginning of the list; those of a gate
+/* Prepare to count the events of the chosen frame, behind the preceding one, or from the beginning of the list; those of a gate
  * are in the whole list. */
-static int begin_frame(const struct sinogram *s, struct err *err)
+static int begin_frame(const struct sinogram *s, struct counting *c, struct err *err)
 {
-	struct sinogram_mmr *m = s->mmr;
-	int rc = 0;
+	int frame = s->mmr->frame, rc = 0;
 
-	if (m->frame == 0 || m->frame != m->next || s->gates.n > 0) {
-		rc = mmr_list_begin(&s->part[SINOGRAM_EMISSION].header.m, &m->events, err);
-		m->at = 0;
+	if (frame == 0 || frame != c->next || s->gates.n > 0) {
+		rc = mmr_list_begin(&s->part[SINOGRAM_EMISSION].header.m, &c->list, err);
+		c->at = 0;
 	}
+	c->list.delayed = c == &s->mmr->delayeds;
 	if (rc == 0 && s->gates.n > 0)
-		mmr_list_choose_gate(&m->events, &s->gates, m->frame);
+		mmr_list_choose_gate(&c->list, &s->gates, frame);
 	if (s->frames.n > 0)
-		m->events.frame = s->frames.frame[m->frame];
-	m->next = m->frame + 1;
+		c->list.frame = s->frames.frame[frame];
+	c->next = frame + 1;
 	return rc;
 }
 
-/* Count the prompts up to the end of the frame; with the last frame read the rest of the list, too. */
-static int count_prompts(const struct sinogram *s, uint8_t *buffer, uint32_t *counts, struct err *err)
+/* Count the events up to the end of the frame; with the last frame read the rest of the list, too. */
+static int count_events(const struct sinogram *s, struct counting *c, uint8_t *buffer, uint32_t *counts, struct err *err)
 {
-	uint64_t n = 4 * s->mmr->list.words, *at = &s->mmr->at;
+	uint64_t n = 4 * s->mmr->list.words, *at = &c->at;
 	bool to_end = s->mmr->frame + 1 >= s->frames.n, stop = false;
-	struct mmr_list *list = &s->mmr->events;
-	int fd = -1, rc = begin_frame(s, err);
+	struct mmr_list *list = &c->list;
+	int fd = -1, rc = begin_frame(s, c, err);
 
 	if (rc == 0)
 		rc = open_data(s, SINOGRAM_MMR_LIST, &fd, err);
@@ -242,7 +247,7 @@ static int count_prompts(const struct sinogram *s, uint8_t *buffer, uint32_t *co
 	if (fd >= 0)
 		close(fd);
 	if (rc < 0)
-		s->mmr->next = 0;
+		c->next = 0;
 	return rc;
 }
 
@@ -327,7 +332,9 @@ int sinogram_mmr_read(const struct sinogram *s, enum sinogram_role role, uint8_t
 		rc = err_set(err, ENOMEM, "no memory for %llu bytes of %s", (unsigned long long)s->part[role].bytes,
 			     sinogram_role_name(role));
 	else if (role == SINOGRAM_EMISSION)
-		rc = count_prompts(s, buffer, (uint32_t *)(void *)bytes, err);
+		rc = count_events(s, &s->mmr->prompts, buffer, (uint32_t *)(void *)bytes, err);
+	else if (role == SINOGRAM_DELAYEDS)
+		rc = count_events(s, &s->mmr->delayeds, buffer, (uint32_t *)(void *)bytes, err);
 	else
 		rc = compute_efficiencies(s, buffer, (float *)(void *)bytes, err);
 	free(buffer);
@@ -436,7 +443,7 @@ static int describe_role(struct sinogram *s, enum sinogram_role role, enum sinog
 	int rc;
 
 	*h = (struct interfile){.kind = INTERFILE_PROJECTIONS,
-				.number = role == SINOGRAM_EMISSION ? INTERFILE_UNSIGNED : INTERFILE_FLOAT,
+				.number = type == SINOGRAM_MMR_LIST ? INTERFILE_UNSIGNED : INTERFILE_FLOAT,
 				.bytes = 4,
 				.scale = 1,
 				.order = INTERFILE_BY_PLANE,
@@ -500,6 +507,8 @@ int sinogram_mmr_open(struct sinogram *s, const struct patient_statement *patien
 		return err_set(err, ENOKEY, "no scanner of the configuration matches the list mode: add it to `scanners`");
 	rc = describe_role(s, SINOGRAM_EMISSION, SINOGRAM_MMR_LIST, err);
 	if (rc == 0)
+		rc = describe_role(s, SINOGRAM_DELAYEDS, SINOGRAM_MMR_LIST, err);
+	if (rc == 0)
 		rc = describe_role(s, SINOGRAM_MULTIPLICATIVE, SINOGRAM_MMR_NORM, err);
 	if (rc == 0)
 		rc = sinogram_find_patient(s, patient, err);
@@ -529,7 +538,7 @@ void sinogram_mmr_files(const struct sinogram *s, char *ret, size_t size)
 
 void sinogram_mmr_note(const struct sinogram *s, char *ret, size_t size)
 {
-	const struct mmr_list_report *r = &s->mmr->events.report;
+	const struct mmr_list_report *r = &s->mmr->prompts.list.report;
 	double seconds = r->marks > 1 ? (double)(r->last - r->first) / 1000 : 0;
 	double said = isfinite(s->facts.duration) ? s->facts.duration : s->mmr->list.duration;
 	double frames = s->frames.n > 0 ? (double)s->frames.frame[s->frames.n - 1].stop / 1000 : 0;

@@ -138,7 +138,7 @@ static const struct sinogram_stream *stream_of(const struct object *o)
 {
 	if (o->frame > 0 && o->s->bed)
 		return &o->s->bed[o->frame - 1][o->role];
-	return o->frame > 0 ? &o->s->frame[o->frame - 1] : &o->s->stream[o->role];
+	return o->frame > 0 ? &o->s->frame[o->role][o->frame - 1] : &o->s->stream[o->role];
 }
 
 /* Return what the frame of an object is. */
@@ -304,7 +304,7 @@ static size_t chunk_count(const struct object *o)
 /* Return the number of frames, gates or beds of a role; 0: none. */
 static int frames_of(const struct sinogram_source *s, int role)
 {
-	bool divided = s->bed ? s->bed[0][role].present : role == SINOGRAM_EMISSION;
+	bool divided = s->bed ? s->bed[0][role].present : s->frame[role] != NULL;
 
 	return divided ? s->n_images : 0;
 }

@@ -54,7 +54,7 @@ static void test_roles(void **state)
 	(void)state;
 
 	for (int factors = 0; factors < 2; factors++) {
-		write_tof(ALL, factors);
+		write_tof(ALL | 1u << SINOGRAM_DELAYEDS, factors);
 		s = open_all(&err);
 		if (!s)
 			fail_msg("%s", err.msg);
@@ -64,6 +64,7 @@ static void test_roles(void **state)
 		check_role(s, SINOGRAM_ADDITIVE, TOF * PLANES);
 		check_role(s, SINOGRAM_ATTENUATION, factors ? TOF * PLANES : PLANES);
 		check_role(s, SINOGRAM_NORMALISATION, factors ? TOF * PLANES : PLANES);
+		check_role(s, SINOGRAM_DELAYEDS, PLANES);
 		sinogram_close(s);
 		clean(state);
 	}
@@ -117,6 +118,9 @@ static void test_import(void **state)
 		{SINOGRAM_ADDITIVE, TOF, TOF, 61, "EMISSION and ADDITIVE: different TOF bins: width, mm: 60 and 61"},
 		{SINOGRAM_NORMALISATION, TOF, 5, 60, "EMISSION and NORMALISATION: different TOF bins: number: 3 and 5"},
 		{SINOGRAM_NORMALISATION, 0, TOF, 60, "EMISSION and NORMALISATION: different TOF bins: number: 0 and 3"},
+		{SINOGRAM_DELAYEDS, TOF, 0, 0, NULL},
+		{SINOGRAM_DELAYEDS, TOF, TOF, 60,
+		 "EMISSION and DELAYEDS: 3 TOF bins of delayed coincidences, which are the same in all; add them to one"},
 	};
 	(void)state;
 

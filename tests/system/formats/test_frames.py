@@ -294,7 +294,8 @@ def frames_of_petsird(folder, _):
     all have all counts; tables that cannot be are refused."""
     writer, header = petsird_tools.Writer(petsird_tools.stored("ring", "0.12.0")[1]), petsird_tools.ring_header()
     events = petsird_tools.point_source(header, (20.0, 5.0, 1.0), 500)
-    blocks = [petsird_tools.event_block(700 + 100 * k, 800 + 100 * k, events[100 * k:100 * k + 50 + 10 * k]) for k in range(5)]
+    blocks = [petsird_tools.event_block(700 + 100 * k, 800 + 100 * k, events[100 * k:100 * k + 50 + 10 * k],
+                                        events[7 * k:7 * k + 10 + k]) for k in range(5)]
 
     def imported(name, some, *options, code=0):
         path, out = os.path.join(folder, name), os.path.join(folder, name + "-objects")
@@ -314,7 +315,10 @@ def frames_of_petsird(folder, _):
     frames = [found["EMISSION", (1, 2, 0, 200)], found["EMISSION", (2, 2, 300, 200)]]
     check(sorted(key[1] for key in found if key[0] == "EMISSION") == [(1, 2, 0, 200), (2, 2, 300, 200)], list(found))
     for k, some in enumerate((blocks[:2], blocks[3:])):
-        alone = imported(f"alone-{k}", some)[1]["EMISSION", None]
+        alone = imported(f"alone-{k}", some)[1]
+        delayeds, expected = found["DELAYEDS", [(1, 2, 0, 200), (2, 2, 300, 200)][k]], alone["DELAYEDS", None]
+        check(np.array_equal(delayeds, expected) and expected.any(), f"frame {k + 1}: {delayeds.sum()} delayeds, not {expected.sum()}")
+        alone = alone["EMISSION", None]
         check(np.array_equal(frames[k], alone) and alone.sum() > 50, f"frame {k + 1}: {frames[k].sum()} counts, not {alone.sum()}")
     report, found = imported("all", blocks, "--frames", "0.1,0.1,0.3")
     counts = [found["EMISSION", times].sum() for times in ((1, 3, 0, 100), (2, 3, 100, 100), (3, 3, 200, 300))]

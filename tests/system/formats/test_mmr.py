@@ -66,11 +66,13 @@ def values_are_those_of_numpy(folder, _):
     counts, prompts, delayeds = mmr.counts_of(words, SEGMENTS)
     check(prompts > 39000 and counts.sum() > 300, "the test has too few events")
     check(np.array_equal(emission, counts), "the prompts are not numpy's")
+    found = np.fromfile(os.path.join(folder, "out.DELAYEDS"), np.float32)
+    check(found.any() and np.array_equal(found, mmr.counts_of(words, SEGMENTS, delayed=True)[0].ravel()), "the delayeds are not numpy's")
     check(np.array_equal(factors, norm.efficiencies(SEGMENTS)), "the efficiencies are not numpy's")
     check(0.2 < (factors == 0).mean() < 0.22, "two gaps of 1 / 9")
-    check(lines[0] == f"EMISSION 837 {prompts}" and lines[1].startswith("MULTIPLICATIVE 837 "), lines)
-    check(f"{delayeds} delayed events not used" in lines[2] and "not corrected for randoms, scatter, attenuation and dead time" in lines[2], lines)
-    check("The time marks cover 11.99 s, the header says 20 s" in lines[2], lines)
+    check(lines[0] == f"EMISSION 837 {prompts}" and lines[1].startswith("MULTIPLICATIVE 837 ") and lines[2] == f"DELAYEDS 837 {delayeds}", lines)
+    check(f"{delayeds} delayed events not used" in lines[3] and "not corrected for randoms, scatter, attenuation and dead time" in lines[3], lines)
+    check("The time marks cover 11.99 s, the header says 20 s" in lines[3], lines)
 
 
 def every_form_of_the_header_is_read(folder, _):
@@ -99,7 +101,7 @@ def every_form_of_the_header_is_read(folder, _):
         *found, lines = read(folder, os.path.join(folder, "x.dcm"), os.path.join(folder, "y.dcm"), conf=conf)
         check([a.tobytes() for a in found] == wanted, "data in .bf files")
         for name, content in (("x.bf", mmr.list_bytes(words)), ("y.bf", norm.bytes())):
-            check(f"{name} {len(content)} bytes SHA-256 {hashlib.sha256(content).hexdigest()}" in lines[2], lines)
+            check(f"{name} {len(content)} bytes SHA-256 {hashlib.sha256(content).hexdigest()}" in lines[3], lines)
 
 
 def data_beside_the_object_are_part_of_the_result(folder, _):

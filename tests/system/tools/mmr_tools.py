@@ -70,17 +70,18 @@ def words_of(rng, n, start=12345, last=4084):
     return words
 
 
-def counts_of(words, planes):
-    """The prompts in these planes of span 11, [plane][view][bin], and the number of prompts and of delayeds."""
+def counts_of(words, planes, delayed=False):
+    """The prompts (or delayeds) in these planes of span 11, [plane][view][bin], and the number of prompts and of delayeds."""
     words = np.array(words, np.uint32)
     events = words[words >> 31 == 0]
-    prompts = events[events >> 30 & 1 == 1] & (PROMPT - 1)
+    is_prompt = events >> 30 & 1 == 1
+    counted = events[is_prompt != delayed] & (PROMPT - 1)
     of = np.array([PLANES[pair] for pair in PAIRS])
-    plane = of[prompts // (VIEWS * BINS)]
+    plane = of[counted // (VIEWS * BINS)]
     ret = np.zeros((len(planes), VIEWS, BINS), np.float32)
     for i, wanted in enumerate(planes):
-        np.add.at(ret[i].reshape(-1), prompts[plane == wanted] % (VIEWS * BINS), 1)
-    return ret, len(prompts), len(events) - len(prompts)
+        np.add.at(ret[i].reshape(-1), counted[plane == wanted] % (VIEWS * BINS), 1)
+    return ret, is_prompt.sum(), (~is_prompt).sum()
 
 
 class Norm:
