@@ -261,20 +261,20 @@ static void describe_choice(const struct candidates *found, const struct compani
 
 static void describe_lack(const struct candidates *found, const struct companion_need *need, struct companion_decision *answer)
 {
-	char others[40] = "";
+	char others[40] = "", within[40] = "";
 
 	if (found->unfit > 1)
 		snprintf(others, sizeof(others), " (and %d other%s)", found->unfit - 1, plural(found->unfit - 1));
+	if (need->wait > 0)
+		snprintf(within, sizeof(within), " came within %g s", need->wait);
 	if (answer->verdict == COMPANION_LACKS && !need->frame[0])
 		snprintf(answer->text, sizeof(answer->text),
 			 "the images have no Frame of Reference UID, by which the CT series for the attenuation correction is "
 			 "found: reconstruct without it (retry --as-is)");
 	else if (answer->verdict == COMPANION_LACKS)
-		snprintf(
-			answer->text, sizeof(answer->text),
-			"no CT series for the attenuation correction came within %g s: send it, or reconstruct without it (retry "
-			"--as-is)%s%s",
-			need->wait, found->why, others);
+		snprintf(answer->text, sizeof(answer->text),
+			 "no CT series for the attenuation correction%s: send it, or reconstruct without it (retry --as-is)%s%s",
+			 within, found->why, others);
 	else
 		snprintf(answer->text, sizeof(answer->text), "waits for the CT series for the attenuation correction%s%s%s",
 			 found->arriving ? ", which is arriving" : "", found->why, others);

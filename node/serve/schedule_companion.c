@@ -27,6 +27,7 @@ static bool decide(struct schedule *s, const struct job_view *v, bool as_is, dou
 				      .patients_key = v->patients_key,
 				      .wait = wait,
 				      .until = now + wait};
+	struct instance_row row;
 	struct err err = {0};
 
 	if (companions_refresh(&s->companions, s->journal, &err) < 0) {
@@ -39,7 +40,9 @@ static bool decide(struct schedule *s, const struct job_view *v, bool as_is, dou
 	if (v->lacks_companion || as_is)
 		need.until = now; /* the wait is over; one that is arriving is used */
 	companion_decide(&s->companions, &need, now, s->config->node.quiet_time, ret_answer);
-	if (ret_answer->verdict != COMPANION_WAIT && schedule_still_arriving(s)) {
+	/* Images that wait for the indexer are not known yet. A series is not kept waiting for objects of other senders. */
+	if ((ret_answer->verdict == COMPANION_JOIN && journal_list_unindexed(s->journal, 0, &row, 1, NULL) != 0) ||
+	    (ret_answer->verdict == COMPANION_LACKS && schedule_still_arriving(s))) {
 		ret_answer->verdict = COMPANION_WAIT;
 		ret_answer->again = now + 1;
 		ret_answer->text[0] = '\0';

@@ -332,6 +332,11 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 		html_put(h, "</bdi></p>");
 	}
 	status_page_state(h, s, v, 0);
+	if (v->companion_text[0]) {
+		html_put(h, "<p class=\"facts\" id=\"companion\">Attenuation correction: <bdi>");
+		html_text(h, v->companion_text);
+		html_put(h, "</bdi>.</p>");
+	}
 	if (v->revision_of)
 		html_printf(
 			h,

@@ -70,8 +70,8 @@ static void add_field(char *line, size_t size, const json_t *detail, const char 
 
 void event_line(int64_t job, const json_t *detail, char *ret, size_t size)
 {
-	static const char *const keys[] = {"destination", "fallback",	  "transaction", "protocol", "device",
-					   "status",	  "sop_instance", "why",	 "reason"};
+	static const char *const keys[] = {"destination", "fallback",	  "transaction", "protocol",  "device",
+					   "status",	  "sop_instance", "why",	 "companion", "reason"};
 
 	snprintf(ret, size, "job=%lld", (long long)job);
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)

@@ -86,6 +86,8 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 	[JOURNAL_REMOVE_MEMBERS] =
 		"INSERT OR IGNORE INTO removal(instance, time) SELECT e.instance, ?2 FROM event e WHERE e.job=?1 AND"
 		" (e.name='instance' OR e.name='companion' AND NOT" JOURNAL_USED_COMPANION("e.instance") ")",
+	[JOURNAL_ADD_COMPANION] = "INSERT INTO event(time, job, name, instance, detail)"
+				  " SELECT ?1, ?2, 'companion', f.instance, f.detail FROM classification f WHERE f.instance=?3",
 	[JOURNAL_IS_REMOVED] = "SELECT 1 FROM removal WHERE instance=?",
 	[JOURNAL_SHARED_SINCE] =
 		"SELECT 1 FROM event e WHERE e.seq>?2 AND (e.job=?1 OR e.name IN ('opened', 'retry') AND EXISTS("

@@ -138,19 +138,25 @@ int journal_append_if_unchanged(struct journal *j, int64_t job, int64_t seen, en
 	return journal_end_transaction(j, ret, err);
 }
 
-/* Inside a transaction, after `complete`: append a `companion` event. */
+/* Inside a transaction, after `complete`: append a `companion` event, with the detail of the classification. */
 static int insert_companion(struct journal *j, int64_t job, int64_t instance, double now, struct err *err)
 {
 	sqlite3_stmt *removed = journal_stmt(j, JOURNAL_IS_REMOVED, err);
+	sqlite3_stmt *add = removed ? journal_stmt(j, JOURNAL_ADD_COMPANION, err) : NULL;
 	int ret;
 
-	if (!removed)
+	if (!add)
 		return -EIO;
 	sqlite3_bind_int64(removed, 1, instance);
 	ret = journal_step(j, removed, "look for a removed instance", NULL, NULL, err);
 	if (ret > 0)
 		return err_set(err, ESTALE, "instance %lld was removed meanwhile", (long long)instance);
-	return ret < 0 ? ret : insert_event(j, job, EVENT_COMPANION, instance, "{}", now, err);
+	if (ret < 0)
+		return ret;
+	sqlite3_bind_double(add, 1, now);
+	sqlite3_bind_int64(add, 2, job);
+	sqlite3_bind_int64(add, 3, instance);
+	return journal_step(j, add, "join an instance", NULL, NULL, err);
 }
 
 int journal_append_complete(struct journal *j, int64_t job, int64_t seen, const char *detail, const int64_t *companions, size_t n,

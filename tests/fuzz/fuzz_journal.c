@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "node/base/log.h"
+#include "node/jobs/companion.h"
 #include "node/jobs/delivery_queue.h"
 #include "node/jobs/job_report.h"
 #include "node/jobs/jobs.h"
@@ -115,6 +116,7 @@ static void write_on(struct journal *j)
 static void walk(struct journal *j)
 {
 	struct jobs jobs = {0};
+	struct companions series = {0};
 	struct instance_row row;
 	int64_t instance, event;
 	int n = 0;
@@ -129,8 +131,12 @@ static void walk(struct journal *j)
 		journal_job_state(j, jobs.list[i]->id, &state, NULL);
 		json_decref(job_report_events(j, jobs.list[i]->id, NULL));
 	}
-	for (int kind = CLASSIFIED_IGNORED; kind <= CLASSIFIED_CONFLICT; kind++)
+	for (int kind = CLASSIFIED_IGNORED; kind <= CLASSIFIED_COMPANION; kind++)
 		journal_each_classified(j, (enum classification)kind, 100, count_row, &n, NULL);
+	if (companions_refresh(&series, j, NULL) == 0)
+		companions_clamp_time(&series, 1000);
+	companions_clear(&series);
+	journal_each_unused_companion(j, 1000, 100, count_row, &n, NULL);
 	journal_each_indexed(j, 0, 100, count_row, &n, NULL);
 	journal_last_rows(j, &instance, &event, NULL);
 	journal_has_instance(j, "1.2.3", "00", &row, NULL);

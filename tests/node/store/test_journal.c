@@ -117,7 +117,7 @@ static void companions(void **state)
 	int n = 0;
 
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(journal_classify(j, ct[i], CLASSIFIED_COMPANION, 0, "{}", 2, NULL), 0);
+		assert_int_equal(journal_classify(j, ct[i], CLASSIFIED_COMPANION, 0, "{\"ct\":1}", 2, NULL), 0);
 	assert_int_equal(journal_each_companion(j, 0, count_each, &n, NULL), 0);
 	assert_int_equal(n, 0); /* the first instance still waits */
 	assert_int_equal(journal_classify(j, own, CLASSIFIED_MEMBER, a, "{}", 2, NULL), 0);
@@ -142,6 +142,7 @@ static void companions(void **state)
 	assert_int_equal(t.row[0].instance, own);
 	assert_int_equal(t.row[1].instance, ct[1]);
 	assert_int_equal(t.row[2].instance, ct[2]);
+	assert_string_equal(t.detail[2], "{\"ct\":1}");
 	assert_int_equal(journal_append_complete(j, b, INT64_MAX, "{}", ct + 2, 1, 4, NULL), 0);
 	n = 0;
 	assert_int_equal(journal_each_unused_companion(j, 1e9, 10, count_each, &n, NULL), 0);
