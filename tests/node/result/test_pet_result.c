@@ -235,6 +235,72 @@ static void test_gates(void **state)
 	input_clear(&in);
 }
 
+/* ---- beds ---- */
+
+/* Two beds that overlap by one slice, the first 500 ms after the start: one whole-body series with the slices of both; each image
+ * has the times and the decay factor of its bed, and all values the factor of bed 1. */
+static void test_beds(void **state)
+{
+	static const char *const starts[] = {"235951", "000206"}; /* from 235950.5; the day changes */
+	const double lambda = log(2) / HALF_LIFE;
+	float volume[NX * NY * (2 * NZ - 1)];
+	struct series_report report;
+	struct pet_plan plan;
+	struct pet_join join;
+	struct err err = {0};
+	struct input in;
+	double factor;
+
+	(void)state;
+	input_make(&in);
+	snprintf(in.s.facts.acquisition_time, sizeof(in.s.facts.acquisition_time), "235950.5");
+	in.s.beds = (struct pet_beds){2, {{{500, 60500}, {11, -7.5, 123.25}}, {{135500, 315500}, {11, -7.5, 123.25 + 3 * 3.27}}}};
+	if (pet_join_plan(&in.s.beds, in.s.axis, &in.plan.grid, &in.s.part[SINOGRAM_EMISSION].header.m, lambda, &join, &err) < 0)
+		fail_msg("%s", err.msg);
+	plan = in.plan;
+	plan.grid = join.grid;
+	in.info.plan = &plan;
+	in.info.join = &join;
+	for (int i = 0; i < NX * NY * (2 * NZ - 1); i++)
+		volume[i] = (float)(1 + i);
+	if (pet_result_write(&in.s, &in.info, volume, folder, &report, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(report.n, 2 * NZ - 1);
+	factor = CALIBRATION / 60 * exp(lambda * 0.5) * lambda * 60 / -expm1(-lambda * 60);
+	assert_true(fabs(report.factor / factor - 1) < 1e-9);
+	for (int i = 0; i < report.n; i++) {
+		struct image im = image_open(report.file[i]);
+		int slice = report.n - 1 - i, b = slice >= NZ - 1; /* in the overlap bed 2 has more counts: it lasts longer */
+		const struct pet_frame *time = &in.s.beds.bed[b].time;
+		double start = (double)time->start / 1000, t = (double)(time->stop - time->start) / 1000;
+		double mean = (exp(-lambda * start) - exp(-lambda * (start + t))) / (lambda * t);
+
+		assert_string_equal(text(im.root, TAG_SERIES_TYPE), "WHOLE BODY\\IMAGE");
+		assert_int_equal(number(im.root, TAG_NUMBER_OF_SLICES, 0), report.n);
+		assert_false(dicom_has(im.root, TAG_NUMBER_OF_TIME_SLICES));
+		assert_int_equal(number(im.root, TAG_IMAGE_INDEX, 0), i + 1);
+		assert_true(fabs(im.position[2] - (123.25 - 6.54 + (slice + 0.5) * 3.27)) < 1e-9);
+		assert_int_equal(number(im.root, TAG_ACTUAL_FRAME_DURATION, 0), time->stop - time->start);
+		assert_true(fabs(number(im.root, TAG_DECAY_FACTOR, 0) * mean - 1) < 1e-9);
+		assert_true(fabs(number(im.root, TAG_FRAME_REFERENCE_TIME, 0) + 1000 * log(mean) / lambda) < 1e-5);
+		assert_string_equal(text(im.root, TAG_ACQUISITION_TIME), starts[b]);
+		assert_string_equal(text(im.root, TAG_SERIES_TIME), "235950.5");
+		assert_string_equal(text(im.root, TAG_DECAY_CORRECTION), "START");
+		assert_true(fabs(value_at(&im, im.rows - 1, im.columns - 1) / (factor * (slice + 1) * NX * NY) - 1) < 1e-4);
+		dicom_close(im.file);
+	}
+	series_report_clear(&report);
+	in.s.facts.calibration = NAN;
+	assert_int_equal(pet_result_write(&in.s, &in.info, volume, folder, &report, &err), 0);
+	assert_non_null(strstr(report.warnings, "The counts of all beds are scaled to the duration and the decay of bed 1."));
+	series_report_clear(&report);
+	snprintf(in.s.facts.corrected, sizeof(in.s.facts.corrected), "ATTN\\NORM\\DECY");
+	assert_int_equal(pet_result_check(&in.s, &err), -ENOTSUP);
+	assert_string_equal(err.msg, "beds of data that are already corrected for decay (DECY in (0028,0051))");
+	pet_join_clear(&join);
+	input_clear(&in);
+}
+
 /* ---- identity and provenance ---- */
 
 /* Write a series, and compare its UIDs. */
@@ -441,9 +507,10 @@ static void test_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_places),	   cmocka_unit_test(test_tilted),	  cmocka_unit_test(test_values),
-		cmocka_unit_test(test_frames),	   cmocka_unit_test(test_gates),	  cmocka_unit_test(test_uids),
-		cmocka_unit_test(test_provenance), cmocka_unit_test(test_all_or_nothing), cmocka_unit_test(test_many),
+		cmocka_unit_test(test_places), cmocka_unit_test(test_tilted),	  cmocka_unit_test(test_values),
+		cmocka_unit_test(test_frames), cmocka_unit_test(test_gates),	  cmocka_unit_test(test_beds),
+		cmocka_unit_test(test_uids),   cmocka_unit_test(test_provenance), cmocka_unit_test(test_all_or_nothing),
+		cmocka_unit_test(test_many),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);
