@@ -37,6 +37,11 @@ static const struct option_spec option_specs[] = {
 	 INTO_ON(struct simulate, what.attenuation)},
 	{0, "randoms", "FRACTION", "randoms as a fraction of --counts, the same number in each bin; also write them; default 0",
 	 INTO_REAL(struct simulate, what.randoms, 0, 100)},
+	{0, "delayeds", NULL,
+	 "randoms that follow the singles of the detectors, which differ; instead of the randoms write delayed\ncoincidences; "
+	 "for "
+	 "scanners without arc correction",
+	 INTO_ON(struct simulate, what.delayeds)},
 	{0, "beds", "N,STEP",
 	 "N bed positions, STEP mm from one to the next, around the middle of the phantom: a whole-body\nacquisition; --counts "
 	 "is their "

@@ -10,7 +10,10 @@
  * With time of flight A_i is the integral of the activity times the weight of the TOF bin (kernels/tof.h), and the randoms are
  * the same in all TOF bins.
  *
- * Roles: EMISSION y; with attenuation ATTENUATION exp(U_i); with randoms ADDITIVE b, the same in all bins that have a ray.
+ * Roles: EMISSION y; with attenuation ATTENUATION exp(U_i); with randoms ADDITIVE b, the same in all bins that have a ray. With
+ * delayeds b is the sum over the bin's pairs of detectors of the product of their singles, which differ between detectors (by a
+ * factor of up to 2 along the ring, and from 0.7 to 1.3 at random), and there is DELAYEDS, a Poisson sample of b of its own,
+ * instead of ADDITIVE.
  * With list mode the sinograms have a plane for each ring pair, an angle for half of the detectors, and no arc correction, so
  * that a bin is a pair of detectors: each count of EMISSION becomes a prompt, and delayed coincidences are drawn with the
  * expected randoms. Times are uniform over the scan. Scatter and dead time are not simulated, and all detectors are alike.
@@ -64,6 +67,7 @@ struct simulate_pet_options {
 	double tof_resolution;	 /* ps: full width at half maximum of a measured difference of times */
 	bool noise, attenuation; /* add Poisson noise; simulate attenuation */
 	bool interfile;		 /* write .hs and .s files instead of objects */
+	bool delayeds;		 /* randoms that follow the detectors' singles, with delayed coincidences instead of ADDITIVE */
 	bool petsird;		 /* also write list mode, SIMULATE_PET_LIST; needs noise */
 	unsigned seed;
 	char position[5];  /* HFS, HFP, FFS, FFP, HFDR, HFDL, FFDR, FFDL */

@@ -18,9 +18,13 @@
 #include "node/simulate/simulate.h"
 #include "node/simulate/simulate_pet.h"
 #include "node/sinogram/sinogram.h"
+#include "recon/pet/randoms.h"
+#include "recon/phantom/poisson.h"
 
-#define BATCH 16       /* number of planes processed together */
-#define PATH_SIZE 4200 /* 4080 for a folder, plus a file name */
+#define BATCH 16		 /* number of planes processed together */
+#define PATH_SIZE 4200		 /* 4080 for a folder, plus a file name */
+#define SINGLES_SEED 0x73696e67u /* the detectors are the same in all simulations */
+#define DELAYED_SEED 0x64656c61u /* the streams of delayed coincidences are not those of the noise */
 
 struct run {
 	const struct simulate_pet *s;
@@ -30,17 +34,20 @@ struct run {
 	int bed;		/* that is computed */
 	int n_beds;		/* at least 1 */
 	float *batch;		/* a batch of planes of another role */
+	float *randoms;		/* of all TOF bins together, [plane][angle][radial]; NULL: the same in each bin */
 	FILE *file[SINOGRAM_ROLES + 1];
 	struct simulate_pet_report report;
 };
 
-static const char *const role_file[SINOGRAM_ROLES + 1] = {
-	[SINOGRAM_EMISSION] = "emission", [SINOGRAM_ADDITIVE] = "additive", [SINOGRAM_ATTENUATION] = "attenuation"};
+static const char *const role_file[SINOGRAM_ROLES + 1] = {[SINOGRAM_EMISSION] = "emission",
+							  [SINOGRAM_ADDITIVE] = "additive",
+							  [SINOGRAM_ATTENUATION] = "attenuation",
+							  [SINOGRAM_DELAYEDS] = "delayeds"};
 
 static bool has_role(const struct simulate_pet *s, int role)
 {
-	return role == SINOGRAM_EMISSION || (role == SINOGRAM_ADDITIVE && s->o.randoms > 0) ||
-	       (role == SINOGRAM_ATTENUATION && s->o.attenuation);
+	return role == SINOGRAM_EMISSION || (role == SINOGRAM_ADDITIVE && s->o.randoms > 0 && !s->o.delayeds) ||
+	       (role == SINOGRAM_ATTENUATION && s->o.attenuation) || (role == SINOGRAM_DELAYEDS && s->o.delayeds);
 }
 
 /* Write the name of a file of the current bed, without its ending. */
@@ -191,6 +198,51 @@ static size_t count_rays(const struct run *r, float *ret_ray)
 	return n * (size_t)scan->n_u * (size_t)scan->n_views * (size_t)scan_ray_bins(scan);
 }
 
+/* Compute the expected randoms of a bed, of singles that differ between detectors; the sum of all beds is that of the options. */
+static int make_randoms(struct run *r, const float *ray, struct err *err)
+{
+	const struct michelogram *m = &r->s->m;
+	size_t detectors = (size_t)m->scanner.rings * (size_t)m->scanner.detectors, bins = michelogram_planes(m) * r->per_plane;
+	double *singles = malloc(detectors * sizeof(*singles)), sum = 0;
+	uint64_t stream = poisson_stream(SINGLES_SEED, 0);
+	int rc = 0;
+
+	if (!r->randoms)
+		r->randoms = malloc(bins * sizeof(*r->randoms));
+	if (!singles || !r->randoms)
+		rc = err_set(err, ENOMEM, "no memory for randoms of %zu bins", bins);
+	for (size_t i = 0; rc == 0 && i < detectors; i++)
+		singles[i] = (1.5 + 0.5 * cos(2 * M_PI * (double)(i % (size_t)m->scanner.detectors) / m->scanner.detectors)) *
+			     (0.7 + 0.6 * poisson_uniform(&stream));
+	if (rc == 0)
+		rc = randoms_from_singles(m, singles, 1, r->randoms, err);
+	for (size_t i = 0; rc == 0 && i < bins; i++)
+		sum += (double)(r->randoms[i] *= ray[i % (size_t)m->n_radial]);
+	for (size_t i = 0; rc == 0 && i < bins; i++)
+		r->randoms[i] = (float)((double)r->randoms[i] * r->s->o.randoms * r->s->o.counts / r->n_beds / sum);
+	free(singles);
+	return rc;
+}
+
+/* Copy the randoms of a plane in one of its TOF bins. */
+static void share_randoms(const struct run *r, int plane, float *to)
+{
+	const float *from = r->randoms + (size_t)(plane % r->s->scan->n_u) * r->per_plane;
+	float share = 1.0f / (float)scan_ray_bins(r->s->scan);
+
+	for (size_t i = 0; i < r->per_plane; i++)
+		to[i] = from[i] * share;
+}
+
+/* Write the delayed coincidences: of the randoms, which they replace. */
+static int put_delayeds(struct run *r, struct err *err)
+{
+	size_t planes = michelogram_planes(&r->s->m), n = planes * r->per_plane;
+	int rc = r->s->o.noise ? pet_phantom_noise(r->randoms, n, (size_t)r->bed * n, r->s->o.seed ^ DELAYED_SEED, err) : 0;
+
+	return rc < 0 ? rc : put(r, SINOGRAM_DELAYEDS, r->randoms, (int)planes, err);
+}
+
 static int second_pass(struct run *r, const struct monitor *monitor, struct err *err)
 {
 	const struct simulate_pet *s = r->s;
@@ -205,12 +257,16 @@ static int second_pass(struct run *r, const struct monitor *monitor, struct err 
 	}
 	for (size_t i = 0; rc == 0 && i < BATCH * r->per_plane; i++)
 		r->batch[i] = ray[i % n_v] * (float)r->report.background;
+	if (rc == 0 && s->o.delayeds)
+		rc = make_randoms(r, ray, err);
 	free(ray);
 	for (int plane = 0, n; rc == 0 && plane < n_planes; plane += n) {
 		size_t first = (size_t)plane * r->per_plane, bins = (size_t)(n = batch_of(plane, n_planes)) * r->per_plane;
 		float *y = bed_data(r) + first;
 
 		rc = step(monitor, "counts", plane, n_planes, err);
+		for (int i = 0; r->randoms && i < n; i++)
+			share_randoms(r, plane + i, r->batch + (size_t)i * r->per_plane);
 		for (size_t i = 0; i < bins; i++)
 			y[i] = y[i] * scale + r->batch[i];
 		if (rc == 0 && s->o.noise)
@@ -222,7 +278,7 @@ static int second_pass(struct run *r, const struct monitor *monitor, struct err 
 		for (size_t i = 0; i < bins; i++)
 			r->report.counts += y[i];
 	}
-	return rc;
+	return rc == 0 && r->randoms ? put_delayeds(r, err) : rc;
 }
 
 static int write_header(const struct run *r, int role, struct err *err)
@@ -245,7 +301,7 @@ static int write_header(const struct run *r, int role, struct err *err)
 
 	strftime(f.time, sizeof(f.time), "%H%M%S", gmtime_r(&begun, &tm));
 
-	if (role == SINOGRAM_ATTENUATION) /* the same in all TOF bins */
+	if (role == SINOGRAM_ATTENUATION || role == SINOGRAM_DELAYEDS) /* the same in all TOF bins */
 		f.m.tof = (struct scan_tof){0};
 	interfile_tof_in_memory_order(&f);
 	snprintf(f.scanner, sizeof(f.scanner), "%s", r->s->interfile_scanner);
@@ -299,6 +355,8 @@ static int make_bed(struct run *r, const struct monitor *monitor, struct err *er
 
 	if (rc == 0)
 		rc = open_file(r, SINOGRAM_ADDITIVE, err);
+	if (rc == 0)
+		rc = open_file(r, SINOGRAM_DELAYEDS, err);
 	if (rc == 0)
 		rc = second_pass(r, monitor, err);
 	closed = close_files(r, rc == 0 ? err : NULL);
@@ -412,6 +470,7 @@ int simulate_pet_run(const struct simulate_pet *s, const char *folder, const str
 		rc = write_list(&r, folder, err);
 	free(r.data); /* free it before the objects are made, which also need memory */
 	free(r.batch);
+	free(r.randoms);
 	if (rc == 0 && !s->o.interfile)
 		rc = make_objects(&r, folder, err);
 	if (rc < 0 || !s->o.interfile)
