@@ -97,6 +97,9 @@ def attributes(series):
         conforms(d)
     suv = inside(series).mean() * pet.suv_factor(series.objects[len(series.objects) // 2])
     check(abs(suv - 1) < 0.01, f"SUV {suv} of a uniform cylinder")  # its weight and dose are those of the phantom
+    p = pet.run("measure", "--json", "--circle", "0,0,0,80,middle", "--circle", "0,0,16.25,80,overlap", *series.paths)
+    for region in json.loads(p.stdout)["regions"]:
+        check(abs(region["suv_mean"] - 1) < 0.01 and abs(region["mean"] - 10000) < 100, region)
 
 
 def noise(folder, _):
@@ -247,6 +250,8 @@ def refused(folder, _):
     check("bed 3 of 3 is missing" in p.stderr, p.stderr)
     p = h.run(h.TOMONODE, "export", "-o", os.path.join(folder, "x.hs"), *glob.glob(os.path.join(exam, "*.dcm")), code=4)
     check("3 beds, which are not exported" in p.stderr, p.stderr)
+    p = h.run(h.TOMONODE, "export", "-o", os.path.join(folder, "x.petsird"), *glob.glob(os.path.join(exam, "*.dcm")), code=4)
+    check("the acquisition has 3 beds; a PETSIRD file has one" in p.stderr, p.stderr)
     places(folder)
 
 
