@@ -26,6 +26,8 @@
 #define SETTINGS_MAX 64
 enum { OPTION_AS_IS = OPTION_LONG, OPTION_SAME_PATIENT, OPTION_HEADER, OPTION_PROTOCOL, OPTION_SET };
 
+static const char *const priority_words[] = {"low", "normal", "high", NULL};
+
 static const struct option_spec config_option[] = {
 	{'c', "config", "FILE", "configuration of the node, which contains the path of the spool"},
 	{0},
@@ -106,6 +108,7 @@ static const struct command_spec cancel_spec = {
 
 static const struct command_spec priority_spec = {
 	.name = "priority",
+	.last_words = priority_words,
 	.usage = "[-c FILE] [--json] ID low|normal|high",
 	.summary = "Set the priority of a case. Cases with a higher priority are reconstructed and delivered first.",
 	.options = config_option,
@@ -360,6 +363,7 @@ static int show(struct jobs_command *c, const struct job_view *v)
 		return options_fail_err(&c->o, &err);
 	}
 	json_object_set_new(view, "study", json_string(job_report_study(events)));
+	json_object_set_new(view, "route", json_string(job_report_route(events)));
 	all = json_pack("{s:o, s:o, s:o, s:o, s:o}", "further", further_results(c, v), "job", view, "stages",
 			job_report_stages(view, events), "events", events, "instances", instances);
 	if (c->o.json)
@@ -390,17 +394,22 @@ static int append_request(struct jobs_command *c, enum job_event event, json_t *
 {
 	const char *name = job_event_name(event);
 	struct err err = {0};
+	const struct job_view *v = jobs_find(&c->jobs, c->id);
 	struct spool_holder holder;
 	bool runs = spool_holder(c->config->node.spool, &holder);
+	char hint[100] = "";
 	int ret;
 
-	if (!jobs_find(&c->jobs, c->id)) {
+	if (!v) {
 		json_decref(detail);
 		return no_job(c);
 	}
 	ret = event_append(c->journal, c->id, event, detail, clock_wall(), &err);
-	if (ret == -ESTALE)
-		return options_fail(&c->o, CODE_FAILED, "%s", err.msg);
+	if (ret == -ESTALE) {
+		if (event == EVENT_RETRY || event == EVENT_CANCEL)
+			redo_hint(v, hint, sizeof(hint));
+		return options_fail(&c->o, CODE_FAILED, "%s%s", err.msg, hint);
+	}
 	if (ret < 0)
 		return options_fail_err(&c->o, &err);
 	if (c->o.json)

@@ -315,6 +315,13 @@ const char *redo_obstacle(const struct job_view *v)
 	}
 }
 
+void redo_hint(const struct job_view *v, char *ret_text, size_t size)
+{
+	ret_text[0] = '\0';
+	if (!redo_obstacle(v) && v->n_sends > 0)
+		snprintf(ret_text, size, "; to reconstruct its images again: `tomonode redo %lld`", (long long)v->id);
+}
+
 /* Return the job that a person has requested for the same instances, protocol and settings and that is not done; NULL: none. */
 static const struct job_view *find_pending(const struct jobs *jobs, const struct job_view *v, const char *protocol,
 					   const char *settings)

@@ -47,6 +47,9 @@ struct redo_request {
 };
 /* Why a job cannot be reconstructed again, as a sentence; NULL: it can. */
 const char *redo_obstacle(const struct job_view *v);
+/* Write what a person can do instead of a request that the state of the job does not allow: "; to reconstruct its images again:
+ * `tomonode redo 17`", or "" where that is not possible either. */
+void redo_hint(const struct job_view *v, char *ret_text, size_t size);
 /* Open a job that reconstructs the instances of v again, into a new series, for the destinations of v. EINVAL: the protocol or a
  * setting is not allowed; ESTALE: redo_obstacle(). */
 int redo_open(struct journal *j, const struct jobs *jobs, const struct config *config, const struct job_view *v,

@@ -332,6 +332,8 @@ void job_report_print_show(FILE *to, const json_t *show)
 		fprintf(to, " of job %lld", integer(job, "revision_of"));
 	if (text(job, "protocol_text")[0])
 		fprintf(to, "\n  protocol %s", text(job, "protocol_text"));
+	if (text(job, "route")[0])
+		fprintf(to, ", by route %s", text(job, "route"));
 	if (integer(job, "result_of") > 0)
 		fprintf(to, "\n  result %lld of the images of job %lld", integer(job, "result_number"),
 			integer(job, "result_of"));

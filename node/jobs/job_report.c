@@ -229,6 +229,14 @@ static const json_t *last_event(const json_t *events, const char *name)
 	return NULL;
 }
 
+const char *job_report_route(const json_t *events)
+{
+	const char *route =
+		json_string_value(json_object_get(json_object_get(last_event(events, "complete"), "detail"), "route"));
+
+	return route ? route : "";
+}
+
 static void stage(json_t *list, const char *name, double seconds)
 {
 	json_array_append_new(list, json_pack("{s:s, s:f}", "stage", name, "seconds", seconds > 0 ? seconds : 0));

@@ -236,21 +236,22 @@ static int action_detail(struct reporter *r, const struct status_request *q, con
 	return 0;
 }
 
-static int redo(struct reporter *r, const struct status_request *q, const struct job_view *v, struct err *err)
+static int redo(struct reporter *r, const struct status_request *q, const struct job_view *v, int64_t *ret_job, struct err *err)
 {
 	const struct redo_request request = {.protocol = q->protocol, .where = "on the status page", .by = "its user"};
-	int64_t job;
 
-	return redo_open(r->process.journal, &r->status.jobs, r->process.config, v, &request, clock_wall(), &job, err);
+	return redo_open(r->process.journal, &r->status.jobs, r->process.config, v, &request, clock_wall(), ret_job, err);
 }
 
-static int append_action(struct reporter *r, const struct status_request *q, const struct job_view *v, struct err *err)
+/* *ret_job: the case that was made; else unchanged. */
+static int append_action(struct reporter *r, const struct status_request *q, const struct job_view *v, int64_t *ret_job,
+			 struct err *err)
 {
 	json_t *detail = NULL;
 	int ret = work_process_open_journal(&r->process, err);
 
 	if (ret == 0 && q->page == STATUS_REDO)
-		ret = redo(r, q, v, err);
+		ret = redo(r, q, v, ret_job, err);
 	else if (ret == 0)
 		ret = action_detail(r, q, v, &detail, err);
 	if (ret == 0 && q->page != STATUS_REDO)
@@ -266,6 +267,7 @@ static void perform_action(struct reporter *r, const struct status_request *q, s
 {
 	const struct job_view *v = jobs_find(&r->status.jobs, q->job);
 	struct err err = {0};
+	int64_t job = 0;
 	int ret;
 
 	if (!config_status_may_act(r->process.config)) {
@@ -284,10 +286,10 @@ static void perform_action(struct reporter *r, const struct status_request *q, s
 						       : "The case is no longer held because of its patients.");
 		return;
 	}
-	ret = append_action(r, q, v, &err);
+	ret = append_action(r, q, v, &job, &err);
 	r->updated = 0;
 	if (ret == 0)
-		*a = (struct status_reply){.code = 303, .type = STATUS_TYPE_TEXT};
+		*a = (struct status_reply){.code = 303, .job = job, .type = STATUS_TYPE_TEXT};
 	else
 		reply_sentence(a, ret == -ESTALE || ret == -EINVAL ? 409 : 503, "Nothing was done", err.msg);
 }

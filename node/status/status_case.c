@@ -326,6 +326,11 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 			    "class=\"hidden\"> "
 			    "the UID</span></button></p>");
 	}
+	if (job_report_route(list)[0]) {
+		html_put(h, "<p class=\"facts\" id=\"route\">Route <bdi>");
+		html_text(h, job_report_route(list));
+		html_put(h, "</bdi></p>");
+	}
 	if (v->accession[0]) {
 		html_put(h, "<p class=\"facts\" id=\"accession\">Accession number <bdi>");
 		html_text(h, v->accession);

@@ -138,7 +138,12 @@ static void form(struct html *h, const struct status *s, const struct status_fil
 		html_put(h, "A day is not of the form 2026-11-23. ");
 	if (f->wrong & 1u << FIELD_PAGE)
 		html_put(h, "There is no such page. ");
-	html_put(h, f->wrong ? "It is not used for the search.</p></section>\n" : "</section>\n");
+	if (f->wrong)
+		html_put(h, "It is not used for the search.</p>");
+	if (f->from > 0 && f->to > 0 && f->from > f->to)
+		html_put(h, "<p class=\"wrong\" role=\"alert\">The first day is after the last: no case can fit. Exchange the "
+			    "days.</p>");
+	html_put(h, "</section>\n");
 }
 
 /* ---- the cases ---- */

@@ -121,6 +121,7 @@ static enum MHD_Result ask(struct http *s, struct MHD_Connection *c, struct stat
 {
 	struct status_reply a = {0};
 	struct MHD_Response *r;
+	char location[40] = "/";
 
 	memcpy(q->token, s->token, sizeof(q->token));
 	for (enum status_field i = 0; q->page == STATUS_CASES && i < STATUS_FIELDS; i++)
@@ -135,8 +136,10 @@ static enum MHD_Result ask(struct http *s, struct MHD_Connection *c, struct stat
 		return MHD_NO;
 	}
 	add_headers(r, a.code, types[a.type]);
+	if (a.job > 0)
+		snprintf(location, sizeof(location), "/jobs/%lld", (long long)a.job);
 	if (a.code == 303)
-		MHD_add_response_header(r, "Location", "/");
+		MHD_add_response_header(r, "Location", location);
 	return queue(c, a.code, r);
 }
 

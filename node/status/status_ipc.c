@@ -12,6 +12,7 @@
 
 struct header {
 	int code;
+	int64_t job;
 	enum status_type type;
 	size_t n;
 };
@@ -61,7 +62,7 @@ bool status_ipc_request(int fd, const struct status_request *q, double seconds, 
 		return false;
 	}
 	bytes[h.n] = '\0';
-	*ret_answer = (struct status_reply){.code = h.code, .type = h.type, .n = h.n, .bytes = bytes};
+	*ret_answer = (struct status_reply){.code = h.code, .job = h.job, .type = h.type, .n = h.n, .bytes = bytes};
 	return true;
 }
 
@@ -87,7 +88,7 @@ int status_ipc_receive(int fd, struct status_request *ret_question)
 
 bool status_ipc_reply(int fd, const struct status_reply *answer, double seconds)
 {
-	struct header h = {.code = answer->code, .type = answer->type, .n = answer->n};
+	struct header h = {.code = answer->code, .job = answer->job, .type = answer->type, .n = answer->n};
 	double deadline = clock_seconds() + seconds;
 
 	return transfer(fd, &h, sizeof(h), true, deadline) && transfer(fd, answer->bytes, answer->n, true, deadline);

@@ -34,7 +34,8 @@ struct status_request {
 };
 
 struct status_reply {
-	int code; /* HTTP status; 303: redirect to the overview */
+	int code;    /* HTTP status; 303: redirect to the page of the case `job`, or, if that is 0, to the overview */
+	int64_t job; /* 0 with other codes */
 	enum status_type type;
 	size_t n;
 	char *bytes; /* n bytes; the receiver frees them; NULL: none */

@@ -258,11 +258,13 @@ def actions(folder, things):
     check({a.get("value") for t, a in Page(page(n, f"/jobs/{first}")).tags if t == "option"} >= {"quick", "dbt-fbp"}, "protocols")
     for form, code in ((f"token={good}", 403), (f"token={32 * '0'}&protocol=dbt-fbp", 403), ("protocol=dbt-fbp", 403), (f"token={good}&protocol=none", 409),
                        (f"token={good}&protocol=pet-osem", 409), (f"protocol=dbt-fbp&token={good}", 403), (f"token={good}&protocol=dbt%2Dfbp", 303)):
-        status = ask(n, path, "POST", form, Content_Type="application/x-www-form-urlencoded")[0]
+        status, headers, _ = ask(n, path, "POST", form, Content_Type="application/x-www-form-urlencoded")
         check(status == code, f"{form}: {status}, not {code}")
+    where = headers["Location"]
+    check(f"Another result of the images of case {first}" in Page(page(n, where)).text, f"{where} is not the new case")
     check(ask(n, path)[0] == 405, "GET acts")
     again = n.wait_states("delivered", "delivered", "delivered")[2]
-    check(again["protocol"] == "dbt-fbp" and again["redo_of"] == first, again)
+    check(again["protocol"] == "dbt-fbp" and again["redo_of"] == first and where == f"/jobs/{again['id']}", again)
     opened = n.show(again["id"])["events"][0]["detail"]
     check("on the status page" in opened["reason"] and opened["accession"] == "SIM1", opened)
 
@@ -471,6 +473,8 @@ def search(folder, things):
                         ("?q=+++SIM1%20", [held, job]), ("?q=nothing", []), ("?from=2999-01-01", []), ("?to=1999-01-01", [])):
         check(cases(query)[0] == want, f"{query}: {cases(query)[0]}, not {want}")
     day = time.strftime("%Y-%m-%d", time.localtime(time.time() - 86400 * 3))
+    inside, p = cases("?from=2999-01-01&to=1999-01-01")
+    check(not inside and "The first day is after the last" in p.text and "The first day is after" not in page(n, f"/cases?from={day}&to={day}"), p.text)
     inside, p = cases(f"?from={day}&to={day}")
     check(len(inside) == 50 and " of 5002 cases" in p.text and f"value=\"{day}\"" in page(n, f"/cases?from={day}&to={day}"), p.text)
     times = set(re.findall(r"<time>(\S+) [0-9:]{8}</time>", page(n, f"/cases?from={day}&to={day}").split('id="found"')[1]))

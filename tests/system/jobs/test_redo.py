@@ -46,6 +46,11 @@ def delivered_again_with_another_protocol(folder, things):
     n.start()
     h.send(n.port, files)
     first, = n.wait_states("delivered")
+    for command in ("retry", "cancel"):
+        said = n.command(command, str(first["id"]), code=1).stderr
+        check(f"to reconstruct its images again: `tomonode redo {first['id']}`" in said, said)
+    route = n.show(first["id"])["job"]["route"]
+    check(route and f", by route {route}\n" in n.command("show", str(first["id"])).stdout, "the route")
     answer = redo(n, first["id"], "--protocol", "dbt-fbp", "--set", "voxel=2")
     check(answer["ok"] and answer["redo_of"] == first["id"], answer)
     first, second = n.wait_states("delivered", "delivered")
@@ -132,6 +137,8 @@ def what_is_refused(folder, things):
     n.wait_states("cleaned")
     out = redo(n, job["id"], code=4).stderr
     check("its images were removed by retention" in out, out)
+    out = n.command("retry", str(job["id"]), code=1).stderr
+    check("redo" not in out, out)
 
 
 def a_late_image_after_a_redo(folder, things):
