@@ -149,6 +149,15 @@ static int help_on(const char *name, char *what)
 
 /* ---- for the build and for shells: manual pages, completion, and the test of the examples ---- */
 
+static const struct command *last_listed(void)
+{
+	size_t i = N_COMMANDS - 1;
+
+	while (!commands[i].summary)
+		i--;
+	return &commands[i];
+}
+
 static int print_main_page(void)
 {
 	printf(".TH TOMONODE 1 \"%s\" \"tomonode %s\" \"tomonode\"\n.SH NAME\ntomonode \\- a DICOM node that reconstructs\n"
@@ -162,7 +171,10 @@ static int print_main_page(void)
 			options_put_man(commands[i].summary);
 		}
 	printf(".SH OPTIONS\n.TP\n.B \\-\\-version\nversion, git revision, type of build\n"
-	       ".TP\n.B \\-\\-help\nlist the commands\n");
+	       ".TP\n.B \\-\\-help\nlist the commands\n.SH \"SEE ALSO\"\n");
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		if (commands[i].summary)
+			printf(".BR tomonode\\-%s (1)%s\n", commands[i].name, &commands[i] == last_listed() ? "" : ",");
 	return CODE_OK;
 }
 
@@ -190,6 +202,9 @@ static int complete(int n, char **words)
 	}
 	if (!find_command(words[0]) || !find_command(words[0])->summary)
 		return CODE_OK;
+	for (int i = 1; i + 2 < n; i++) /* names are those of the configuration that is given */
+		if (!strcmp(words[i], "-c") || !strcmp(words[i], "--config"))
+			setenv("TOMONODE_CONF", words[i + 1], 1);
 	options_help_as(OPTIONS_WORDS, words[n - 2], last);
 	return help_on(words[0], n > 2 && words[1][0] != '-' && find_command(words[0])->run == cmd_simulate ? words[1] : NULL);
 }

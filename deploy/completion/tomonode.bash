@@ -20,6 +20,10 @@ _tomonode() {
                 mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -X "!*.$ending" -- "$word")
             done
             ;;
+        *=)
+            compopt -o nospace 2>/dev/null
+            COMPREPLY+=("$line")
+            ;;
         *) COMPREPLY+=("$line") ;;
         esac
     done < <("${COMP_WORDS[0]}" help --complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)

@@ -89,6 +89,7 @@ static const struct option_spec option_specs[] = {
 	 "copy patient, study, frame of reference, times and radiopharmaceutical from this DICOM\nfile; default: anonymous, a "
 	 "new study"},
 	{OPTION_SET, "set", "KEYWORD=VALUE", "set an attribute, by keyword or as gggg,eeee=VALUE; may be repeated"},
+	{OPTION_SET, "attribute", "KEYWORD=VALUE", "the same, as `tomonode recon` calls it"},
 	{OPTION_CHUNK, "chunk", "BYTES", "largest number of data bytes in one object, 2 to 536870912; default 536870912"},
 	{'o', "output", "DIR", "folder for the objects; created with its parents if missing"},
 	{'c', "config", "FILE", "configuration file; its scanners and its keys for the audit trail are used"},

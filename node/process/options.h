@@ -93,7 +93,8 @@ struct command_spec {
 	int min_arguments, max_arguments;  /* besides options; max -1: any number */
 	const char *examples;		   /* command lines for --help, each begins with "tomonode NAME" */
 	const char *(*word)(size_t i);	   /* the i-th allowed first argument, NULL after the last; NULL: not a fixed list */
-	bool files;			   /* the arguments are files or folders */
+	const char *const *last_words; /* the allowed words of the last of several arguments, ended by NULL; NULL: not a list */
+	bool files;		       /* the arguments are files or folders */
 };
 
 struct options {

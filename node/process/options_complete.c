@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "node/config/config_path.h"
+#include "node/config/config_table.h"
+#include "node/config/kind.h"
 #include "node/process/options_internal.h"
 
 static void put_if(const char *candidate, const char *word)
@@ -46,6 +48,26 @@ static void put_names(const char *option, const char *word)
 	config_free(c);
 }
 
+/* Print the keys that `--set KEY=VALUE` can set: those of the protocols of every kind, each once. */
+static void put_keys(const char *word)
+{
+	const struct config_section *section, *of = &config_sections[SECTION_PROTOCOLS];
+	char key[80];
+
+	for (enum case_kind kind = 0; kind < KIND_COUNT; kind++) {
+		section = config_section_kind(of, kind_of(kind)->name);
+		for (size_t i = 0; section && i < section->n_keys; i++) {
+			bool seen = !strcmp(section->keys[i].name, "name") || !strcmp(section->keys[i].name, "kind");
+
+			for (enum case_kind k = 0; k < kind; k++)
+				seen = seen || config_key_find(config_section_kind(of, kind_of(k)->name), section->keys[i].name);
+			snprintf(key, sizeof(key), "%s=", section->keys[i].name);
+			if (!seen)
+				put_if(key, word);
+		}
+	}
+}
+
 /* Print ":files" with the endings that a text names: "FILE.nii|FILE.hv" has nii and hv; "FILE" has none. */
 static void put_files(const char *text)
 {
@@ -79,6 +101,8 @@ static void put_values(const struct option_spec *row, const char *word)
 	else if (!strcmp(row->argument, "FILE") || !strncmp(row->argument, "FILE.", 5) || !strcmp(row->argument, "F.hs") ||
 		 strstr(row->argument, "|FILE"))
 		put_files(row->argument);
+	else if (!strcmp(row->argument, "KEY=VALUE"))
+		put_keys(word);
 	else
 		put_names(row->name, word);
 }
@@ -112,6 +136,8 @@ void options_print_words(const struct command_spec *spec, const char *before, co
 	}
 	for (size_t i = 0; first && spec->word && spec->word(i); i++)
 		put_if(spec->word(i), word);
+	for (size_t i = 0; !first && spec->last_words && spec->last_words[i]; i++)
+		put_if(spec->last_words[i], word);
 	if (spec->files && !(first && spec->word))
 		puts(":files");
 }

@@ -116,6 +116,52 @@ static void put_synopsis(const struct command_spec *spec)
 	puts(".fi");
 }
 
+/* Commands that are used together: each page names the others of its rows. */
+static const char *const together[][8] = {
+	{"serve", "check", "list", "devices", "test-peer"},
+	{"list", "show", "redo", "retry", "cancel", "priority"},
+	{"recon", "simulate", "import", "measure", "export", "report"},
+	{"pilot", "pilot-token", "devices", "serve"},
+	{"devices", "bench", "recon"},
+	{"simulate", "simulate-dbt", "simulate-pet", "simulate-parallel"},
+	{"profile", "simulate", "recon", "measure"},
+};
+#define N_TOGETHER (sizeof(together) / sizeof(together[0]))
+
+/* Return true if the row has this name, with blanks as dashes. */
+static bool row_has(const char *const row[8], const char *name)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < 8 && row[i] && !found; i++) {
+		size_t n = strlen(row[i]), k = 0;
+
+		while (k < n && (row[i][k] == name[k] || (row[i][k] == '-' && name[k] == ' ')))
+			k++;
+		found = k == n && !name[n];
+	}
+	return found;
+}
+
+static void put_see_also(const char *name)
+{
+	puts(".SH \"SEE ALSO\"");
+	for (size_t r = 0; r < N_TOGETHER; r++)
+		for (size_t i = 0; i < 8 && together[r][i] && row_has(together[r], name); i++) {
+			const char *other = together[r][i];
+			bool before = row_has((const char *const[8]){other}, name);
+
+			for (size_t k = 0; k < r; k++)
+				before = before || (row_has(together[k], name) && row_has(together[k], other));
+			if (before)
+				continue;
+			fputs(".BR tomonode\\-", stdout);
+			put(other);
+			puts(" (1),");
+		}
+	puts(".BR tomonode (1)");
+}
+
 void options_print_man(const struct command_spec *spec)
 {
 	printf(".TH \"TOMONODE\\-");
@@ -150,5 +196,5 @@ void options_print_man(const struct command_spec *spec)
 	}
 	puts(".SH \"EXIT STATUS\"");
 	put_unfilled(options_exit_codes);
-	puts(".SH \"SEE ALSO\"\n.BR tomonode (1)");
+	put_see_also(spec->name);
 }

@@ -268,6 +268,11 @@ for command in $("$TOMONODE" help --complete "" | grep -vx help); do
 		grep -q -- "$option" "$page" || echo "$option"
 	done >"$work/out"
 	[ ! -s "$work/out" ] || fail "$page lacks $(tr '\n' ' ' <"$work/out")"
+	sed -n '/SEE ALSO/,$s/^\.BR \(tomonode[a-z\\-]*\) (1),*$/\1/p' "$page" | tr -d '\\' >"$work/out"
+	[ "$(wc -l <"$work/out")" -gt 1 ] || fail "$page names no other page"
+	while IFS= read -r other; do
+		[ -s "$TOMONODE_BUILD/man/$other.1" ] || fail "$page names $other, which is no page"
+	done <"$work/out"
 done
 for page in "$TOMONODE_BUILD"/man/*.1; do
 	if command -v mandoc >/dev/null; then
@@ -292,6 +297,13 @@ completes "--protocol " recon --pro
 completes "pet-mlem pet-osem pet-fbp-preview " recon --protocol pet-
 completes "dbt pet parallel " simulate ""
 completes "siemens-mmr siemens-mct siemens-vision-600 siemens-quadra small " simulate pet --scanner s
+completes "pet-osem " redo 17 --protocol pet-o
+completes "prior= prior_weight= prior_gamma= prior_across= " recon --set pri
+completes "matrix= " redo 17 --set ma
+completes "low normal high " priority 17 ""
+completes "" priority ""
+printf 'protocols = ( { name = "mine"; kind = "pet"; } );\n' >"$work/mine.conf"
+completes "mine " redo -c "$work/mine.conf" 17 --protocol mi
 completes "fit " profile f
 completes ":folders " recon -o ""
 completes ":files hs " recon --attenuation ""
@@ -321,6 +333,7 @@ if command -v bash >/dev/null; then
 	bash_completes "folder f.hs " recon --attenuation f
 	bash_completes "folder " recon -o f
 	bash_completes "pet-osem " recon --protocol pet-o
+	bash_completes "matrix= " recon --set ma
 fi
 if command -v zsh >/dev/null; then
 	zsh -n "$TOMONODE_SOURCE/deploy/completion/_tomonode" || fail "zsh refuses the completion"
