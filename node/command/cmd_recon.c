@@ -321,6 +321,8 @@ static void name_case(const struct case_files *c, char *ret, size_t size)
 
 static void print_result(const struct recon *r, const struct case_files *c, const struct reconstruct_report *p)
 {
+	const struct sinogram_assumed *assumed = interfile_cases_assumed(&r->interfile, c);
+	const char *warnings = p->warnings;
 	char name[64];
 
 	name_case(c, name, sizeof(name));
@@ -336,8 +338,12 @@ static void print_result(const struct recon *r, const struct case_files *c, cons
 			printf(", %s", p->objects[i].file);
 		printf("\n");
 	}
-	if (p->warnings[0])
-		printf("  %s\n", p->warnings);
+	if (assumed && !strncmp(warnings, assumed->text, strlen(assumed->text))) { /* note_assumed() has printed it */
+		warnings += strlen(assumed->text);
+		warnings += *warnings == ' ';
+	}
+	if (warnings[0])
+		printf("  %s\n", warnings);
 	if (p->omitted[0])
 		printf("  %s\n", p->omitted);
 }

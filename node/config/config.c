@@ -335,6 +335,21 @@ size_t config_describe_protocol(const struct protocol_conf *p, char *ret_text, s
 	return describe(config_section_of(&config_sections[SECTION_PROTOCOLS], p), p, ret_text, size);
 }
 
+bool config_protocol_uses(const char *kind, const char *algorithm, const char *key)
+{
+	const struct config_section *section = config_section_kind(&config_sections[SECTION_PROTOCOLS], kind);
+	const struct config_key *row = section ? config_key_find(section, key) : NULL;
+	size_t n = strlen(algorithm);
+
+	for (const char *at = row ? row->only : NULL; at && n > 0; at += strcspn(at, " "), at += strspn(at, " ")) {
+		if (!*at)
+			return false;
+		if (strcspn(at, " ") == n && !strncmp(at, algorithm, n))
+			return true;
+	}
+	return true;
+}
+
 size_t config_describe_profile(const struct profile_conf *p, char *ret_text, size_t size)
 {
 	return describe(&config_sections[SECTION_PROFILES], p, ret_text, size);

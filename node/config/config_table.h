@@ -48,6 +48,7 @@ struct config_key {
 	const struct key_choice *choices; /* the list ends with a NULL word */
 	const char *fallback;		  /* default in the syntax of --set; "" for texts: may be empty; NULL: required */
 	unsigned flags;			  /* enum key_flag, combined by or */
+	const char *only;		  /* of protocols: the algorithms that use it, separated by blanks; NULL: all */
 	const char *meaning;		  /* description for the reference */
 };
 

@@ -71,6 +71,9 @@ void report_unit(const struct image_series *s, char *ret_unit, size_t size)
 
 /* ---- facts ---- */
 
+/* Beginning of a sentence of node/sinogram/sinogram_assume.c. */
+static const char no_start[] = "The start of the acquisition is not in the data";
+
 static void put_date(struct html *h, const struct report *r, const char *name, uint32_t date_tag, uint32_t time_tag)
 {
 	char date[TEXT], time[TEXT], text[2 * TEXT];
@@ -78,7 +81,8 @@ static void put_date(struct html *h, const struct report *r, const char *name, u
 	report_text(r->root, date_tag, date, sizeof(date));
 	report_text(r->root, time_tag, time, sizeof(time));
 	if (strlen(date) == 8 && strlen(time) >= 6)
-		snprintf(text, sizeof(text), "%.4s-%.2s-%.2s %.2s:%.2s:%.2s", date, date + 4, date + 6, time, time + 2, time + 4);
+		snprintf(text, sizeof(text), "%.4s-%.2s-%.2s %.2s:%.2s:%.2s%s", date, date + 4, date + 6, time, time + 2,
+			 time + 4, date_tag == TAG_ACQUISITION_DATE && report_is_assumed(r, no_start) ? " (assumed)" : "");
 	else if (strlen(date) == 8)
 		snprintf(text, sizeof(text), "%.4s-%.2s-%.2s", date, date + 4, date + 6);
 	else

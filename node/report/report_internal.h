@@ -34,6 +34,8 @@ void report_derivation(const struct dicom_item *root, char *ret_text, size_t siz
 /* Return the part of a derivation description of this program behind its first sentence: the warnings; "": none. Cuts off the
  * last sentence, that it is for research. */
 const char *report_derivation_warnings(char *text);
+/* Return true if the warnings have this sentence about an assumption, or its beginning. */
+bool report_is_assumed(const struct report *r, const char *sentence);
 void report_put_parameters(const struct report *r, struct html *h);
 void report_put_provenance(const struct report *r, struct html *h);
 /* Write a row of a table; name is constant text, the value is escaped. Nothing for "". */

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "dicom/object/dicom_tags.h"
+#include "node/config/config.h"
+#include "node/config/kind.h"
 #include "node/report/report_internal.h"
 
 #define TEXT 512
@@ -50,11 +52,33 @@ const char *report_derivation_warnings(char *text)
 	return at ? at + 2 : "";
 }
 
+bool report_is_assumed(const struct report *r, const char *sentence)
+{
+	char text[RECIPE];
+
+	report_derivation(r->root, text, sizeof(text));
+	return report_is_ours(r->root) && strstr(report_derivation_warnings(text), sentence);
+}
+
 /* ---- the recipe ---- */
 
-/* Write the rows of "key=value key=value ...", where values may be quoted. */
-static void put_pairs(struct html *h, const char *text)
+/* Find the value of algorithm=... among the pairs of a protocol. */
+static void find_algorithm(const char *pairs, char *ret_name, size_t size)
 {
+	static const char key[] = "algorithm=";
+	const char *at = strncmp(pairs, key, sizeof(key) - 1) ? strstr(pairs, " algorithm=") : pairs;
+
+	at = at ? strchr(at, '=') + 1 : "";
+	snprintf(ret_name, size, "%.*s", (int)strcspn(at, " "), at);
+}
+
+/* Write the rows of "key=value key=value ...", where values may be quoted. kind: of the protocol, whose algorithm does not use
+ * all keys; NULL: write all rows. */
+static void put_pairs(struct html *h, const char *text, const char *kind)
+{
+	char algorithm[TEXT];
+
+	find_algorithm(text, algorithm, sizeof(algorithm));
 	while (*text) {
 		const char *end = text;
 		char pair[TEXT], *equals;
@@ -66,7 +90,7 @@ static void put_pairs(struct html *h, const char *text)
 		equals = strchr(pair, '=');
 		if (equals)
 			*equals = '\0';
-		if (pair[0]) {
+		if (pair[0] && (!kind || config_protocol_uses(kind, algorithm, pair))) {
 			html_put(h, "<tr><th scope=\"row\"><code>");
 			html_text(h, pair);
 			html_put(h, "</code></th><td>");
@@ -109,8 +133,9 @@ static bool find_part(const char *recipe, const char *kind, char *ret_name, char
 	return true;
 }
 
-static void put_part(struct html *h, const char *recipe, const char *kind, const char *title)
+static void put_part(const struct report *r, struct html *h, const char *recipe, const char *kind, const char *title)
 {
+	const struct kind *of = r->s->tomo ? &kind_dbt : r->s->ct ? &kind_parallel : &kind_pet;
 	char name[RECIPE], pairs[RECIPE];
 
 	if (!find_part(recipe, kind, name, pairs, sizeof(pairs)))
@@ -118,7 +143,7 @@ static void put_part(struct html *h, const char *recipe, const char *kind, const
 	html_printf(h, "<h3>%s ", title);
 	html_text(h, name);
 	html_put(h, "</h3><table class=\"pairs\">\n");
-	put_pairs(h, pairs);
+	put_pairs(h, pairs, !strcmp(kind, "protocol") ? of->name : NULL);
 	html_put(h, "</table>\n");
 }
 
@@ -145,12 +170,22 @@ struct named {
 	const char *name;
 };
 
-static void put_list(const struct dicom_item *root, const struct named *list, size_t n, struct html *h)
+/* Beginnings of sentences of node/sinogram/sinogram_assume.c. */
+static const char no_duration[] = "The duration of the acquisition is not in the data";
+static const char no_position[] = "The patient's position is not in the data";
+
+static void put_list(const struct report *r, const struct dicom_item *root, const struct named *list, size_t n, struct html *h)
 {
 	char text[TEXT];
 
 	for (size_t i = 0; i < n; i++) {
+		size_t length;
+
 		report_text(root, list[i].tag, text, sizeof(text));
+		length = strlen(text);
+		if (length > 0 && ((list[i].tag == TAG_ACTUAL_FRAME_DURATION && report_is_assumed(r, no_duration)) ||
+				   (list[i].tag == TAG_PATIENT_POSITION && report_is_assumed(r, no_position))))
+			snprintf(text + length, sizeof(text) - length, " (assumed)");
 		report_put_row(h, list[i].name, text);
 	}
 }
@@ -198,17 +233,17 @@ void report_put_parameters(const struct report *r, struct html *h)
 
 	read_recipe(r->root, recipe, sizeof(recipe));
 	html_put(h, "<section><h2>Parameters</h2>\n<table class=\"facts\">\n");
-	put_list(r->root, method, sizeof(method) / sizeof(method[0]), h);
+	put_list(r, r->root, method, sizeof(method) / sizeof(method[0]), h);
 	if (drug)
-		put_list(drug, isotope, sizeof(isotope) / sizeof(isotope[0]), h);
+		put_list(r, drug, isotope, sizeof(isotope) / sizeof(isotope[0]), h);
 	if (exposure)
-		put_list(exposure, acquisition, sizeof(acquisition) / sizeof(acquisition[0]), h);
+		put_list(r, exposure, acquisition, sizeof(acquisition) / sizeof(acquisition[0]), h);
 	html_put(h, "</table>\n<div class=\"parts\"><div>");
-	put_part(h, recipe, "protocol", "Protocol");
+	put_part(r, h, recipe, "protocol", "Protocol");
 	html_put(h, "</div><div>");
-	put_part(h, recipe, "profile", "Geometry profile");
-	put_part(h, recipe, "scanner", "Scanner");
-	put_part(h, recipe, "beams", "Beams");
+	put_part(r, h, recipe, "profile", "Geometry profile");
+	put_part(r, h, recipe, "scanner", "Scanner");
+	put_part(r, h, recipe, "beams", "Beams");
 	html_put(h, "</div></div></section>\n");
 }
 
@@ -286,6 +321,12 @@ void report_put_provenance(const struct report *r, struct html *h)
 			put_equipment(h, "Acquired by", item);
 	}
 	report_derivation(r->root, text, sizeof(text));
+	if (report_is_ours(r->root)) {
+		char *warnings = (char *)report_derivation_warnings(text); /* within the text, or ""; they have their own part */
+
+		if (warnings[0] && warnings > text)
+			warnings[-1] = '\0';
+	}
 	report_put_row(h, "Derivation", text);
 	report_text(r->root, TAG_STUDY_INSTANCE_UID, text, sizeof(text));
 	report_put_row(h, "Study Instance UID", text);

@@ -14,6 +14,8 @@
 #include "dicom/core/bulk.h"
 #include "node/result/pet_result_internal.h"
 
+#define SMALLEST_VOXEL 0.5 /* of a radial bin */
+
 static int volumes_of(const struct pet_result *r)
 {
 	return r->n_frames > 0 ? r->n_frames : 1;
@@ -122,6 +124,27 @@ static void add_note(const char *note, char *warnings, size_t size)
 	snprintf(warnings + n, size - n, "%s%s", n ? " " : "", note);
 }
 
+/* Say that voxels are much smaller than what was measured: the rays of an iteration then miss some of them, and the image gets
+ * stripes. Bins that follow the crystals are widest in the middle of the scanner. */
+static void note_voxels(const struct pet_result *r, char *ret, size_t size)
+{
+	const struct pet_protocol *p = &r->info->protocol->pet;
+	const struct pet_plan *plan = r->info->plan;
+	const struct michelogram *m = &r->series.s->part[SINOGRAM_EMISSION].header.m;
+	double bin = m->arc_corrected ? m->scanner.bin : michelogram_radius(m, m->n_radial / 2 + 1), voxel = plan->grid.h[0];
+
+	if (r->series.s->list || p->algorithm == ALGORITHM_FBP || !(voxel < SMALLEST_VOXEL * bin))
+		return;
+	if (p->voxel > 0)
+		snprintf(ret, size,
+			 "Voxels of %.3g mm are smaller than half a radial bin (%.3g mm), which makes stripes: voxel=%.3g fits.",
+			 voxel, bin, bin);
+	else
+		snprintf(ret, size,
+			 "Voxels of %.3g mm are smaller than half a radial bin (%.3g mm), which makes stripes: matrix=%d fits.",
+			 voxel, bin, (int)ceil(2 * plan->fov_radius / bin));
+}
+
 int pet_result_write(const struct sinogram *s, const struct pet_result_info *info, const float *volume, const char *folder,
 		     struct series_report *ret_report, struct err *err)
 {
@@ -140,6 +163,7 @@ int pet_result_write(const struct sinogram *s, const struct pet_result_info *inf
 	struct pet_frame_quantity *frame = NULL;
 	struct slice_range *range = calloc((size_t)volumes_of(&r) * (size_t)r.series.grid->n[2], sizeof(*range));
 	struct series_report report;
+	char small[200] = "";
 	int rc = range ? 0 : err_set(err, ENOMEM, "no memory for %d slices", r.series.grid->n[2]);
 
 	r.range = range;
@@ -147,6 +171,10 @@ int pet_result_write(const struct sinogram *s, const struct pet_result_info *inf
 		rc = pet_result_quantify(s, &r.quantity, err);
 	if (rc >= 0 && info->note[0])
 		add_note(info->note, r.quantity.warnings, sizeof(r.quantity.warnings));
+	if (rc >= 0)
+		note_voxels(&r, small, sizeof(small));
+	if (rc >= 0 && small[0])
+		add_note(small, r.quantity.warnings, sizeof(r.quantity.warnings));
 	if (rc >= 0)
 		rc = divide(&r, &frame, err);
 	if (rc >= 0)

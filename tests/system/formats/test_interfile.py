@@ -55,6 +55,21 @@ def assumed(folder, header):
         for where in (text, report["cases"][0]["pet"]["warnings"]):
             check(where.count(sentence) == 1, f"'{sentence}' is not once in: {where}")
     check((objects[0].Units, objects[0].ActualFrameDuration) == ("CNTS", 1000), objects[0])
+    page = os.path.join(folder, "page")
+    done = tools.run("recon", *SETTINGS, "-o", os.path.join(folder, "people"), "--report", page, header)
+    with open(glob.glob(os.path.join(page, "*.html"))[0], encoding="utf-8") as f:
+        page = f.read()
+    for sentence in SENTENCES:  # once for a person at a terminal, and in the report
+        check((done.stdout + done.stderr).count(sentence) == 1, f"'{sentence}' is not once in: {done.stdout}{done.stderr}")
+        check(page.replace("&#39;", "'").count(sentence) == 1, f"'{sentence}' is not once in the report")
+    for row in ("Acquisition", "Frame duration, ms"):
+        check(re.search(rf'<th scope="row">{row}</th><td>[^<]* \(assumed\)</td>', page), f"{row} is not marked")
+    keys = set(re.findall(r"<code>(\w+)</code>", page))
+    check({"iterations", "subsets", "projector", "matrix"} <= keys and not {"prior_weight", "relaxation", "filter_cut"} & keys, keys)
+    small = "Voxels of 0.625 mm are smaller than half a radial bin (2.5 mm), which makes stripes: matrix=64 fits."
+    for matrix, expected in (("256", True), ("64", False)):
+        report, _, _ = recon(os.path.join(folder, "voxels-" + matrix), "--set", "matrix=" + matrix, header)
+        check((small in report["cases"][0]["pet"]["warnings"]) == expected, report["cases"][0]["pet"]["warnings"])
     # An import that states the same values makes the same series
     ds = objects[0]
     sets = ("PatientPosition=HFS", f"AcquisitionDate={ds.AcquisitionDate}", f"AcquisitionTime={ds.AcquisitionTime[:6]}",
