@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """The tutorials, word for word: the commands of docs/tutorial-*.md run in an empty folder, print what the page says, and make the pictures
-that are shown.
+that are shown. Ports are replaced by free ones, and a node that a page starts is ended by it.
 
 usage: test_tutorials.py [--update] [NAME...]     --update: write docs/images/tutorial-*.png
 A block ```text has lines that the commands before it print; numbers may differ by 2 %, and what follows on a line is not compared.
@@ -10,6 +10,8 @@ import glob
 import os
 import re
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -26,11 +28,47 @@ TOMONODE, SOURCE = os.path.abspath(os.environ["TOMONODE"]), os.environ["TOMONODE
 DOCS = os.path.join(SOURCE, "docs")
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 SECONDS_MAX = 300  # a reader has ten minutes
+PORT = re.compile(r"\b11\d{3}\b")  # of the commands
 
 
 def blocks(text):
     """(kind, content) of each fenced block of the kinds sh and text, in order."""
     return re.findall(r"^```(sh|text)\n(.*?)^```$", text, re.M | re.S)
+
+
+def with_free_ports(text):
+    """The text with other port numbers, the same for the same one."""
+    held, free = [], {}
+    for port in sorted(set(PORT.findall(text))):
+        held.append(socket.create_server(("127.0.0.1", 0)))
+        free[port] = str(held[-1].getsockname()[1])
+    for s in held:
+        s.close()
+    return PORT.sub(lambda m: free[m[0]], text)
+
+
+def runs(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
+            return f.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def left_running(work):
+    """End what the commands have left running; the names of its files."""
+    left = []
+    for path in glob.glob(os.path.join(work, "*.pid")):
+        with open(path, encoding="ascii") as f:
+            pid = int(f.read())
+        for _ in range(100):  # a node takes a moment to end
+            if not runs(pid):
+                break
+            time.sleep(0.1)
+        else:
+            left.append(os.path.basename(path))
+            os.kill(pid, signal.SIGKILL)
+    return left
 
 
 def prints(wanted, output):
@@ -64,7 +102,7 @@ def tutorial(path, update):
         os.mkdir(os.path.join(folder, "bin"))
         os.symlink(TOMONODE, os.path.join(folder, "bin", "tomonode"))
         environment = dict(os.environ, PATH=os.path.join(folder, "bin") + ":" + os.environ["PATH"], SOURCE=SOURCE)
-        for kind, content in blocks(text):
+        for kind, content in blocks(with_free_ports(text)):
             if kind == "text":
                 failures += [f"not printed: {line}\nbut: {output}" for line in content.splitlines() if not prints(line, output)]
                 continue
@@ -87,11 +125,12 @@ def tutorial(path, update):
         if time.monotonic() - start > SECONDS_MAX:
             failures.append(f"takes {time.monotonic() - start:.0f} s")
         reports = glob.glob(os.path.join(work, "report", "*.html"))
-        if len(reports) != 1 or os.path.getsize(reports[0]) < 10000:
+        if "--report" in text and (len(reports) != 1 or os.path.getsize(reports[0]) < 10000):
             failures.append(f"no report: {reports}")
         if name == "pet":
             failures += spheres(output_of(text, "measure", environment, work))
     finally:
+        failures += [f"still runs: {name}" for name in left_running(os.path.join(folder, "empty"))]
         shutil.rmtree(folder, ignore_errors=True)
     print(f"{os.path.basename(path)}: {time.monotonic() - start:.1f} s, {len(pictures)} pictures{', FAILED' if failures else ''}")
     return failures
@@ -114,7 +153,7 @@ def spheres(output):
 def main():
     arguments = [a for a in sys.argv[1:] if a != "--update"]
     paths = sorted(glob.glob(os.path.join(DOCS, "tutorial-*.md")))
-    if len(paths) < 3:
+    if len(paths) < 4:
         sys.exit("the tutorials are missing")
     failures = [f"{os.path.basename(p)}: {f}" for p in paths if not arguments or any(a in p for a in arguments)
                 for f in tutorial(p, "--update" in sys.argv)]
