@@ -417,17 +417,24 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 					 .marks = r->gating.marks.n > 0 ? &r->gating.marks : NULL,
 					 .petsird = r->petsird,
 					 .assumed = interfile_cases_assumed(&r->interfile, c)};
+	const struct protocol_conf *p = &r->protocols[kind_id(c->kind)];
+	bool with_ct = c->kind == &kind_pet && (p->pet.corrections & PET_CORRECT_ATTENUATION);
+	const char **joined = NULL;
 	struct progress progress;
+	size_t n = c->n;
 	int rc;
 
 	if (!r->chosen[kind_id(c->kind)]) {
 		*err = r->why[kind_id(c->kind)];
 		return -err->code;
 	}
+	if (with_ct && !(joined = case_paths_with_ct(r->list, c, &n)))
+		return err_set(err, ENOMEM, "no memory for the paths of the CT");
 	progress_start(&progress, !r->o.json);
-	rc = reconstruct_case(r->config, &r->protocols[kind_id(c->kind)], dev, cache, NULL, (const char *const *)c->paths, c->n,
-			      &decision, r->out_dir, &progress.monitor, ret_report, err);
+	rc = reconstruct_case(r->config, p, dev, cache, NULL, joined ? joined : (const char *const *)c->paths, n, &decision,
+			      r->out_dir, &progress.monitor, ret_report, err);
 	progress_stop(&progress);
+	free(joined);
 	return rc;
 }
 

@@ -173,19 +173,38 @@ static void problem_kind(struct config_reader *r, const config_setting_t *settin
 		       config_setting_name(setting), of, section->one, kind_with(other)->name, kind_with(section)->name);
 }
 
-/* Of ["a", "b"] return the text "a+b"; of anything else v. */
-static struct config_value join_words(const config_setting_t *setting, struct config_value v, char *text, size_t size)
+/* Return where a word is in the list of choices; words that are not there come last. */
+static int rank_of(const struct config_key *key, const char *word)
 {
+	int i = 0;
+
+	while (key->choices[i].word && strcmp(key->choices[i].word, word) != 0)
+		i++;
+	return i;
+}
+
+/* Of ["a", "b"] return the text "a+b", with KEY_UNORDERED in the order of the choices; of anything else v. */
+static struct config_value join_words(const config_setting_t *setting, const struct config_key *key, struct config_value v,
+				      char *text, size_t size)
+{
+	const char *words[8];
+	int n_words = 0;
 	size_t n = 0;
 
-	if (!config_setting_is_array(setting) || config_setting_length(setting) == 0)
+	if (!config_setting_is_array(setting) || config_setting_length(setting) == 0 || config_setting_length(setting) > 8)
 		return v;
-	text[0] = '\0';
-	for (int i = 0; i < config_setting_length(setting) && n < size; i++) {
-		const char *word = config_setting_get_string_elem(setting, i);
+	for (int i = 0; i < config_setting_length(setting); i++) {
+		const char *word = config_setting_get_string_elem(setting, (unsigned)i);
+		int at = n_words++;
 
-		n += (size_t)snprintf(text + n, size - n, "%s%s", i ? "+" : "", word ? word : "?");
+		word = word ? word : "?";
+		for (; at > 0 && (key->flags & KEY_UNORDERED) && rank_of(key, words[at - 1]) > rank_of(key, word); at--)
+			words[at] = words[at - 1];
+		words[at] = word;
 	}
+	text[0] = '\0';
+	for (int i = 0; i < n_words && n < size; i++)
+		n += (size_t)snprintf(text + n, size - n, "%s%s", i ? "+" : "", words[i]);
 	return (struct config_value){.kind = VALUE_TEXT, .text = text};
 }
 
@@ -212,7 +231,7 @@ static void read_group(struct config_reader *r, const config_setting_t *group, c
 		}
 		*ret_given |= 1ul << (key - section->keys);
 		if (key->flags & KEY_SET)
-			v = join_words(setting, v, joined, sizeof(joined));
+			v = join_words(setting, key, v, joined, sizeof(joined));
 		if (key->type == KEY_NAMES)
 			read_names(r, setting, of, key, base);
 		else if (config_value_store(key, &v, base) < 0)

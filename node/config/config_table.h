@@ -34,6 +34,7 @@ enum key_flag {
 	KEY_UNDESCRIBED = 1, /* omitted by config_describe_*(), because it does not affect the pixels of a result */
 	KEY_COMPUTED = 2,    /* the default is computed from other values after reading */
 	KEY_SPARSE = 8,	     /* config_describe_*() omits it while it has its default */
+	KEY_UNORDERED = 32,  /* with KEY_SET: the words of the array may be in any order */
 	KEY_SET = 16,	     /* a KEY_CHOICE that may also be an array of words: ["a", "b"] is "a+b" */
 	KEY_KINDS = 4,	     /* the choices are kinds of cases; the reference explains each of them */
 };

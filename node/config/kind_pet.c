@@ -19,6 +19,19 @@ static const struct key_choice projectors[] = {
 
 static const struct key_choice gate_signals[] = {{"", 0}, {"ecg", PET_SIGNAL_ECG}, {"resp", PET_SIGNAL_RESP}, {NULL, 0}};
 
+#define ATTENUATION PET_CORRECT_ATTENUATION
+#define RANDOMS PET_CORRECT_RANDOMS
+#define SCATTER PET_CORRECT_SCATTER
+static const struct key_choice corrections[] = {{"none", 0},
+						{"attenuation", ATTENUATION},
+						{"randoms", RANDOMS},
+						{"scatter", SCATTER},
+						{"attenuation+randoms", ATTENUATION | RANDOMS},
+						{"attenuation+scatter", ATTENUATION | SCATTER},
+						{"randoms+scatter", RANDOMS | SCATTER},
+						{"attenuation+randoms+scatter", ATTENUATION | RANDOMS | SCATTER},
+						{NULL, 0}};
+
 static const struct config_key protocol_keys[] = {
 	CONFIG_PROTOCOL_FIRST(NAME),
 	{"algorithm", AS_CHOICE(protocol_conf, pet.algorithm, algorithms), .fallback = "mlem",
@@ -57,6 +70,12 @@ static const struct config_key protocol_keys[] = {
 	 .meaning =
 		 "neighbouring TOF bins that are added into one when the data are read, which saves time and memory; must divide "
 		 "the number of TOF bins of the data; no effect without time of flight"},
+	{"corrections", AS_CHOICE(protocol_conf, pet.corrections, corrections), .fallback = "none",
+	 .flags = KEY_SPARSE | KEY_SET | KEY_UNORDERED,
+	 .meaning =
+		 "corrections that are computed where the data do not bring them, such as `[\"attenuation\", \"randoms\"]`: "
+		 "`attenuation` from a CT series of the same frame of reference, `randoms` from delayed coincidences or single "
+		 "rates, `scatter` by single scatter simulation. For sinograms, not event by event"},
 	{"list_mode", AS_BOOL(protocol_conf, pet.list_mode), .fallback = "false", .flags = KEY_SPARSE,
 	 .meaning = "reconstruct the list mode of an mMR event by event instead of as sinograms (a case of sinograms with such a "
 		    "protocol is held): `mlem` or `osem` with subsets of events, projector `joseph`. A PETSIRD file is always "
@@ -89,6 +108,11 @@ static const struct config_key protocol_keys[] = {
 
 static const struct config_section protocols = CONFIG_PROTOCOLS(protocol_keys, "Protocols for PET (`kind` is `pet`):");
 
+static bool needs_ct(const struct protocol_conf *protocol)
+{
+	return (protocol->pet.corrections & PET_CORRECT_ATTENUATION) != 0;
+}
+
 const struct kind kind_pet = {
 	.name = NAME,
 	.content = "sinograms of a PET scanner",
@@ -97,5 +121,6 @@ const struct kind kind_pet = {
 	.view_patterns = kind_positions,
 	.key = {CASE_STUDY, CASE_SERIES, CASE_FRAME_OF_REFERENCE},
 	.as_is_refusal = KIND_SINOGRAMS_AS_IS,
+	.needs_ct = needs_ct,
 	.protocols = &protocols,
 };

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dicom/object/ct_series.h"
 #include "node/reconstruct/case_facts.h"
 #include "node/reconstruct/case_files.h"
 
@@ -72,6 +73,7 @@ static struct case_files *find_case(struct case_list *list, const struct case_fa
 	memcpy(c->view, facts->view, sizeof(c->view));
 	memcpy(c->study, facts->study, sizeof(c->study));
 	memcpy(c->series, facts->series, sizeof(c->series));
+	memcpy(c->frame_of_reference, facts->frame_of_reference, sizeof(c->frame_of_reference));
 	return c;
 }
 
@@ -111,6 +113,22 @@ static int add_alone(struct case_list *list, const struct kind *kind, const char
 	return 0;
 }
 
+static int add_ct(struct case_list *list, const struct case_facts *facts, const char *path, struct err *err)
+{
+	struct case_ct *ct;
+
+	if (grow((void **)&list->ct, list->n_ct, sizeof(*list->ct), err) < 0)
+		return -ENOMEM;
+	ct = &list->ct[list->n_ct];
+	memcpy(ct->study, facts->study, sizeof(ct->study));
+	memcpy(ct->frame_of_reference, facts->frame_of_reference, sizeof(ct->frame_of_reference));
+	ct->path = strdup(path);
+	if (!ct->path)
+		return err_set(err, ENOMEM, "no memory for a path");
+	list->n_ct++;
+	return 0;
+}
+
 static int inspect(struct case_list *list, const char *path, struct err *err)
 {
 	const struct kind *kind;
@@ -130,6 +148,8 @@ static int inspect(struct case_list *list, const char *path, struct err *err)
 		return refuse(list, path, why.msg, err);
 	if (facts.refused)
 		return refuse(list, path, facts.reason, err);
+	if (!facts.kind && !strcmp(facts.sop_class, CT_SERIES_CLASS))
+		return add_ct(list, &facts, path, err);
 	if (!facts.kind) {
 		list->n_ignored++;
 		return 0;
@@ -190,8 +210,29 @@ struct case_list *case_list_free(struct case_list *list)
 	}
 	for (size_t i = 0; i < list->n_refused; i++)
 		free(list->refused[i].path);
+	for (size_t i = 0; i < list->n_ct; i++)
+		free(list->ct[i].path);
+	free(list->ct);
 	free(list->cases);
 	free(list->refused);
 	free(list);
 	return NULL;
+}
+
+const char **case_paths_with_ct(const struct case_list *list, const struct case_files *c, size_t *ret_n)
+{
+	const char **paths = calloc(c->n + list->n_ct, sizeof(*paths));
+	size_t n = c->n;
+
+	for (size_t i = 0; paths && i < c->n; i++)
+		paths[i] = c->paths[i];
+	for (size_t i = 0; paths && i < list->n_ct; i++)
+		if (c->frame_of_reference[0] && !strcmp(list->ct[i].frame_of_reference, c->frame_of_reference))
+			paths[n++] = list->ct[i].path;
+	if (paths && n == c->n)
+		for (size_t i = 0; i < list->n_ct; i++)
+			if (!strcmp(list->ct[i].study, c->study))
+				paths[n++] = list->ct[i].path;
+	*ret_n = n;
+	return paths;
 }

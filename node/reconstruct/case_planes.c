@@ -32,6 +32,8 @@ struct source {
 struct planes {
 	const struct sinogram *s;
 	const struct michelogram *mashed;
+	const struct case_terms *terms;
+	enum pet_role role;
 	uint8_t **kept; /* see case_read_planes() */
 	struct source sources[3];
 	int n_sources;
@@ -144,15 +146,25 @@ static bool is_factor(enum sinogram_role role, float value)
 	return value > 0 && (isfinite(value) || role == SINOGRAM_NORMALISATION);
 }
 
+/* Fill a plane that no source has, before terms are applied. */
+static void fill_plane(const struct planes *p, float value, float *to)
+{
+	size_t n = plane_bins(p);
+
+	for (size_t i = 0; i < n; i++)
+		to[i] = value;
+}
+
 /* Make one plane of a TOF bin of the objects: the first source unchanged, or a factor computed from all. other: one plane. */
 static void convert_plane(const struct planes *p, size_t k, size_t plane, float *to, float *other, struct bad *bad)
 {
 	size_t n = plane_bins(p);
 	int from = 0;
 
-	if (p->sources[0].role == SINOGRAM_ATTENUATION || p->sources[0].role == SINOGRAM_NORMALISATION) {
-		for (size_t i = 0; i < n; i++)
-			to[i] = 1;
+	if (p->role == PET_FACTORS && (p->n_sources == 0 || p->sources[0].role != SINOGRAM_MULTIPLICATIVE)) {
+		fill_plane(p, 1, to);
+	} else if (p->n_sources == 0) {
+		fill_plane(p, 0, to);
 	} else {
 		source_plane(p, &p->sources[0], k, plane, to);
 		from = 1;
@@ -178,6 +190,17 @@ static int mashing(const struct planes *p)
 	return p->mashed->tof.n > 0 ? measured / p->mashed->tof.n : 1;
 }
 
+/* Apply the terms to a plane of TOF bin k of the session. */
+static void apply_terms(const struct planes *p, size_t k, size_t plane, float *to)
+{
+	const struct case_terms *t = p->terms;
+
+	for (int i = 0; p->role == PET_FACTORS && i < t->n_factors; i++)
+		t->factor[i].multiply(t->factor[i].ctx, plane, to);
+	for (int i = 0; p->role == PET_BACKGROUND && i < t->n_backgrounds; i++)
+		t->background[i].add(t->background[i].ctx, k, plane, to);
+}
+
 /* Make one plane of the group. */
 static void make_plane(void *ctx, size_t part)
 {
@@ -198,6 +221,7 @@ static void make_plane(void *ctx, size_t part)
 	}
 	for (size_t i = 0; i < n && p->mean && add > 1; i++)
 		to[i] *= share;
+	apply_terms(p, number / n_planes, number % n_planes, to);
 }
 
 static int check_group(const struct planes *p, int n, struct err *err)
@@ -308,6 +332,11 @@ static void add_sources(struct planes *p, enum pet_role role)
 		add_source(p, factor_roles[i]);
 }
 
+static bool has_terms(const struct case_terms *t, enum pet_role role)
+{
+	return role == PET_FACTORS ? t->n_factors > 0 : role == PET_BACKGROUND && t->n_backgrounds > 0;
+}
+
 static int read_role(const struct planes *like, enum pet_role role, struct pet_session *session, struct thread_pool *pool,
 		     const struct monitor *monitor, size_t all, struct case_planes_report *report, struct err *err)
 {
@@ -315,8 +344,9 @@ static int read_role(const struct planes *like, enum pet_role role, struct pet_s
 	size_t n = GROUP * plane_bins(&p);
 	int rc;
 
+	p.role = role;
 	add_sources(&p, role);
-	if (p.n_sources == 0)
+	if (p.n_sources == 0 && !has_terms(p.terms, role))
 		return 0;
 	p.n_planes = (int)planes_of(p.s, p.mashed, role);
 	p.mean = role == PET_FACTORS;
@@ -336,11 +366,13 @@ static int read_role(const struct planes *like, enum pet_role role, struct pet_s
 	return rc;
 }
 
-int case_read_planes(const struct sinogram *s, const struct michelogram *mashed, struct pet_session *session, int threads,
-		     const struct monitor *monitor, uint8_t **kept, struct case_planes_report *ret_report, struct err *err)
+int case_read_planes(const struct sinogram *s, const struct michelogram *mashed, const struct case_terms *terms,
+		     struct pet_session *session, int threads, const struct monitor *monitor, uint8_t **kept,
+		     struct case_planes_report *ret_report, struct err *err)
 {
 	static const enum pet_role roles[] = {PET_DATA, PET_FACTORS, PET_BACKGROUND};
-	const struct planes like = {.s = s, .mashed = mashed, .kept = kept};
+	static const struct case_terms none = {0};
+	const struct planes like = {.s = s, .mashed = mashed, .terms = terms ? terms : &none, .kept = kept};
 	struct case_planes_report report = {0};
 	struct thread_pool *pool = NULL;
 	enum pet_factors factors;
@@ -350,7 +382,10 @@ int case_read_planes(const struct sinogram *s, const struct michelogram *mashed,
 
 	if (rc < 0)
 		return rc;
-	all = planes_of(s, mashed, PET_DATA) * (1 + (size_t)background) + (factors ? planes_of(s, mashed, PET_FACTORS) : 0);
+	background = background || has_terms(like.terms, PET_BACKGROUND);
+	all = planes_of(s, mashed, PET_DATA) * (1 + (size_t)background);
+	if (factors != PET_FACTORS_NONE || has_terms(like.terms, PET_FACTORS))
+		all += planes_of(s, mashed, PET_FACTORS);
 	rc = thread_pool_create(threads, &pool, err);
 	for (size_t i = 0; rc == 0 && i < sizeof(roles) / sizeof(roles[0]); i++)
 		rc = read_role(&like, roles[i], session, pool, monitor, all, &report, err);

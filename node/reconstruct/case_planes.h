@@ -13,6 +13,25 @@ struct case_planes_report {
 	size_t planes;					      /* number of planes of all roles of the model */
 };
 
+/* What was computed for an acquisition in addition to the roles of its objects (node/reconstruct/case_corrections.h). The
+ * functions are called from several threads, for different planes, of n_angles * n_radial floats. */
+struct case_factor {
+	/* Multiply m of a plane by a factor that all its TOF bins have. */
+	void (*multiply)(const void *ctx, size_t plane, float *m);
+	const void *ctx;
+};
+struct case_background {
+	/* Add expected counts to b of a plane in TOF bin k of the session (0 without time of flight). */
+	void (*add)(const void *ctx, size_t k, size_t plane, float *b);
+	const void *ctx;
+};
+#define CASE_TERMS_MAX 4
+struct case_terms {
+	int n_factors, n_backgrounds;
+	struct case_factor factor[CASE_TERMS_MAX];
+	struct case_background background[CASE_TERMS_MAX];
+};
+
 /* Determine which multiplicative factors the acquisition has, and whether a background. EBADMSG: the data are already corrected
  * for something that a role of the acquisition also corrects. */
 int case_planes_roles(const struct sinogram *s, enum pet_factors *ret_factors, bool *ret_background, struct err *err);
@@ -23,14 +42,16 @@ size_t case_planes_bytes(const struct sinogram *s);
 /* Return the bytes of all roles, for case_read_planes() to keep. */
 size_t case_planes_bytes_kept(const struct sinogram *s);
 
-/* Pass every plane of every role to the session. m = MULTIPLICATIVE / (ATTENUATION NORMALISATION), using those that exist.
+/* Pass every plane of every role to the session. m = MULTIPLICATIVE / (ATTENUATION NORMALISATION), using those that exist, times
+ * the factors of `terms`; b = ADDITIVE, if it exists, plus the backgrounds of `terms` (NULL: none).
  * `mashed`: michelogram of the session: TOF bins of the objects are added until their number is that of the session; factors with
  * TOF bins are replaced by their mean.
  * kept: [role], NULL: nothing is kept; else the bytes of roles, which are used if they are there, and are added otherwise; the
  * caller frees them.
  * EBADMSG: invalid data; the text names role, plane, angle and bin of the first. Needs memory for the roles from which one role
  * of the model is computed. */
-int case_read_planes(const struct sinogram *s, const struct michelogram *mashed, struct pet_session *session, int threads,
-		     const struct monitor *monitor, uint8_t **kept, struct case_planes_report *ret_report, struct err *err);
+int case_read_planes(const struct sinogram *s, const struct michelogram *mashed, const struct case_terms *terms,
+		     struct pet_session *session, int threads, const struct monitor *monitor, uint8_t **kept,
+		     struct case_planes_report *ret_report, struct err *err);
 
 #endif

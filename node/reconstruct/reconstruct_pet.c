@@ -16,6 +16,7 @@
 #include "node/base/plural.h"
 #include "node/base/thread_pool.h"
 #include "node/reconstruct/case_beds.h"
+#include "node/reconstruct/case_corrections.h"
 #include "node/reconstruct/case_events.h"
 #include "node/reconstruct/case_planes.h"
 #include "node/reconstruct/reconstruct_internal.h"
@@ -29,6 +30,9 @@
 struct pet_work {
 	struct reconstruct_work base;
 	struct protocol_conf protocol; /* base.protocol without gate_signal, if there is a table of time marks */
+	bool *is_ct;		       /* [base.n_paths]: the path is a CT image; the others are the PET data */
+	const char **paths;	       /* [base.n_paths]: those of the PET data, then those of the CT; names borrowed */
+	size_t n_ct;
 	struct sinogram *s;
 	struct michelogram m; /* of the emission data, after tof_mashing; borrows the segments of s */
 	struct pet_plan plan;
@@ -36,6 +40,7 @@ struct pet_work {
 	uint8_t *bytes[SINOGRAM_ROLES + 1]; /* [role]: kept of sinogram objects; NULL: not there */
 	bool by_events;
 	struct case_events events;
+	struct case_corrections corrections;
 	enum pet_factors factors;
 	bool background;
 	int n_frames; /* 1 without frames, gates and beds */
@@ -105,7 +110,8 @@ static size_t bytes_beside(const struct pet_work *w)
 {
 	size_t frames = w->n_frames > 1 ? (size_t)w->n_frames * grid_size(&w->plan.grid) * sizeof(float) : 0;
 
-	return (w->by_events ? 0 : case_planes_bytes(w->s)) + (w->s->beds.n > 0 ? case_beds_bytes(&w->beds) : frames);
+	return (w->by_events ? 0 : case_planes_bytes(w->s)) + w->corrections.bytes_host + w->corrections.bytes_read +
+	       (w->s->beds.n > 0 ? case_beds_bytes(&w->beds) : frames);
 }
 
 /* Plan once for the grid, and again with the memory of its volumes. */
@@ -131,6 +137,14 @@ static size_t bytes_kept(const struct pet_work *w)
 	return case_planes_bytes_kept(w->s);
 }
 
+/* Return the bytes on the device: of the session, or of the corrections, which are made while there is none. */
+static size_t bytes_device(const struct pet_work *w)
+{
+	size_t session = w->plan.bytes_total + w->plan.bytes_threads;
+
+	return session > w->corrections.bytes_device ? session : w->corrections.bytes_device;
+}
+
 /* Check that the volumes of all frames may be written, and that there is memory for them. */
 static int check_sizes(struct pet_work *w, struct err *err)
 {
@@ -141,8 +155,7 @@ static int check_sizes(struct pet_work *w, struct err *err)
 	all.n[2] = w->s->beds.n > 0 ? w->beds.join.grid.n[2] : all.n[2] * w->n_frames;
 	rc = reconstruct_check_size(base, &all, NULL, err); /* the protocol always has `matrix` */
 	if (rc == 0)
-		rc = reconstruct_reserve_memory(base, w->plan.bytes_total + w->plan.bytes_threads,
-						w->plan.bytes_host + bytes_beside(w), bytes_kept(w), err);
+		rc = reconstruct_reserve_memory(base, bytes_device(w), w->plan.bytes_host + bytes_beside(w), bytes_kept(w), err);
 	return rc;
 }
 
@@ -150,6 +163,41 @@ static int open_session(struct pet_work *w, struct err *err)
 {
 	return pet_open(&w->base.protocol->pet, &w->plan, &w->m, w->factors, w->background, w->base.dev, w->base.cache,
 			&w->session, err);
+}
+
+/* Find out which of the paths are CT images. A file that cannot be opened is one of the PET data, which refuse it. */
+static int find_ct(struct pet_work *w, struct err *err)
+{
+	w->is_ct = calloc(w->base.n_paths, sizeof(*w->is_ct));
+	if (!w->is_ct)
+		return err_set(err, ENOMEM, "no memory for %zu paths", w->base.n_paths);
+	for (size_t i = 0; i < w->base.n_paths; i++) {
+		struct dicom_file *file = NULL;
+
+		if (dicom_open(w->base.paths[i], &file, NULL) == 0)
+			w->is_ct[i] = ct_object_of(dicom_root(file)) != CT_NO_SLICE;
+		dicom_close(file);
+	}
+	return 0;
+}
+
+/* Put the paths of the PET data before those of the CT. */
+static int divide_paths(struct pet_work *w, struct err *err)
+{
+	size_t n = w->base.n_paths, at = 0;
+	int rc = w->is_ct ? 0 : find_ct(w, err);
+
+	w->paths = rc == 0 ? calloc(n, sizeof(*w->paths)) : NULL;
+	if (!w->paths)
+		return rc < 0 ? rc : err_set(err, ENOMEM, "no memory for %zu paths", n);
+	for (size_t i = 0; i < n; i++)
+		if (!w->is_ct[i])
+			w->paths[at++] = w->base.paths[i];
+	w->n_ct = n - at;
+	for (size_t i = 0; i < n; i++)
+		if (w->is_ct[i])
+			w->paths[at++] = w->base.paths[i];
+	return 0;
 }
 
 /* Open the files of the case: DICOM objects, or one file that is not DICOM. */
@@ -162,11 +210,12 @@ static int open_files(struct pet_work *w, struct err *err)
 					       .config = base->config};
 	int rc;
 
-	if (w->s)
-		return 0;
 	if (base->n_paths == 1 && petsird_is_file(base->paths[0]))
-		return petsird_list_open(base->paths[0], &petsird, &w->s, err);
-	rc = sinogram_open(base->paths, base->n_paths, &base->decision->patient, base->config, &w->s, err);
+		return w->s ? 0 : petsird_list_open(base->paths[0], &petsird, &w->s, err);
+	rc = divide_paths(w, err);
+	if (rc < 0 || w->s)
+		return rc;
+	rc = sinogram_open(w->paths, base->n_paths - w->n_ct, &base->decision->patient, base->config, &w->s, err);
 	if (rc == 0 && w->s->format->header != INTERFILE_PROJECTIONS)
 		rc = err_set(err, EBADMSG, "the case is a scan with parallel beams, not a PET acquisition");
 	if (rc == 0 && base->decision->assumed) {
@@ -176,6 +225,44 @@ static int open_files(struct pet_work *w, struct err *err)
 	return rc;
 }
 
+/* Decide what the node corrects itself. */
+static int prepare_corrections(struct pet_work *w, struct err *err)
+{
+	struct case_corrections *c = &w->corrections;
+	int rc;
+
+	c->work = &w->base;
+	c->s = w->s;
+	c->m = &w->m;
+	c->ct = w->paths ? w->paths + w->base.n_paths - w->n_ct : NULL;
+	c->n_ct = w->n_ct;
+	rc = case_corrections_prepare(c, err);
+	if (c->factors && w->factors == PET_FACTORS_NONE)
+		w->factors = PET_FACTORS_SHARED;
+	w->background = w->background || c->background;
+	return rc;
+}
+
+/* Make the corrections of the first frame, in turn with others that use the device, and open its session. */
+static int open_first(struct pet_work *w, struct err *err)
+{
+	int rc;
+
+	if (w->corrections.made) {
+		double begun = clock_seconds();
+
+		rc = monitor_take_turn(w->base.monitor, true);
+		w->base.report.seconds_wait += clock_seconds() - begun;
+		if (rc < 0)
+			return err_set(err, ECANCELED, "cancelled while it waited for the device");
+		rc = case_corrections_make(&w->corrections, err);
+		monitor_take_turn(w->base.monitor, false);
+		if (rc < 0)
+			return rc;
+	}
+	return open_session(w, err);
+}
+
 static int plan_sinograms(struct pet_work *w, struct err *err)
 {
 	struct reconstruct_work *base = &w->base;
@@ -183,22 +270,29 @@ static int plan_sinograms(struct pet_work *w, struct err *err)
 	int rc = michelogram_mash(&w->s->part[SINOGRAM_EMISSION].header.m, p->tof_mashing, &w->m, err);
 
 	if (rc == 0)
+		rc = prepare_corrections(w, err);
+	if (rc == 0)
 		rc = plan_case(w, err);
 	reconstruct_name_protocol(base, rc, err);
 	if (rc == 0)
 		rc = check_sizes(w, err);
-	return rc < 0 ? rc : open_session(w, err);
+	return rc < 0 ? rc : open_first(w, err);
 }
 
 static int plan_events(struct pet_work *w, struct err *err)
 {
 	struct reconstruct_work *base = &w->base;
-	int rc = case_events_plan(&w->events, w->s, &base->protocol->pet, base->dev, &w->plan, err);
+	int rc = prepare_corrections(w, err);
 
+	if (rc == 0)
+		rc = case_events_plan(&w->events, w->s, &base->protocol->pet, base->dev, &w->plan, err);
+	if (rc < 0) {
+		reconstruct_name_protocol(base, rc, err);
+		return rc;
+	}
 	w->m.tof = sinogram_list_data(w->s)->tof;
 	base->report.seconds_read = sinogram_list_report(w->s)->seconds_read;
-	reconstruct_name_protocol(base, rc, err);
-	return rc < 0 ? rc : check_sizes(w, err);
+	return check_sizes(w, err);
 }
 
 static int open_case(struct reconstruct_work *base, struct err *err)
@@ -223,7 +317,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 
 static int read_frame(struct pet_work *w, struct case_planes_report *ret_planes, struct err *err)
 {
-	return case_read_planes(w->s, &w->m, w->session, threads_available(), w->base.monitor,
+	return case_read_planes(w->s, &w->m, &w->corrections.terms, w->session, threads_available(), w->base.monitor,
 				w->base.keep || w->base.again ? w->bytes : NULL, ret_planes, err);
 }
 
@@ -313,7 +407,9 @@ static int next_frame(struct pet_work *w, int frame, struct err *err)
 	sinogram_choose_frame(w->s, frame);
 	if (w->by_events)
 		return 0;
-	rc = open_session(w, err);
+	rc = case_corrections_make(&w->corrections, err);
+	if (rc == 0)
+		rc = open_session(w, err);
 	return rc < 0 ? rc : read_frame(w, &planes, err);
 }
 
@@ -455,16 +551,17 @@ static json_t *list_details(const struct pet_work *w)
 
 static json_t *details(const struct pet_work *w, size_t planes)
 {
-	return json_pack(
-		"{s:{s:I, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:f, s:f, s:o, s:o, s:b, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:o}}",
-		kind_pet.name, "planes", (json_int_t)planes, "tof", tof_details(w), "frames", frame_details(w), "gating",
-		gate_details(w), "beds", case_beds_details(&w->beds, w->s, w->counts), "iterations", w->plan.iterations,
-		"subsets", w->plan.subsets, "angles_at_a_time", w->plan.group_views, "fov_radius_mm", w->plan.fov_radius,
-		"counts", w->run.counts, "sum_data", sum_or_null(w, w->run.sum_data), "sum_model",
-		sum_or_null(w, w->run.sum_model), "sensitivity_cached", w->run.sensitivity_cached, "seconds_setup",
-		w->run.seconds_setup, "seconds_sensitivity", w->run.seconds_sensitivity, "seconds_iterate",
-		w->run.seconds_iterate, "seconds_filter", w->run.seconds_filter, "units", w->made.units, "corrected",
-		w->made.corrected, "warnings", w->made.warnings, "list_mode", list_details(w));
+	return json_pack("{s:{s:I, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:f, s:f, s:o, s:o, s:b, s:f, s:f, s:f, s:f, s:s, s:s, "
+			 "s:s, s:o, s:o}}",
+			 kind_pet.name, "planes", (json_int_t)planes, "tof", tof_details(w), "frames", frame_details(w), "gating",
+			 gate_details(w), "beds", case_beds_details(&w->beds, w->s, w->counts), "iterations", w->plan.iterations,
+			 "subsets", w->plan.subsets, "angles_at_a_time", w->plan.group_views, "fov_radius_mm", w->plan.fov_radius,
+			 "counts", w->run.counts, "sum_data", sum_or_null(w, w->run.sum_data), "sum_model",
+			 sum_or_null(w, w->run.sum_model), "sensitivity_cached", w->run.sensitivity_cached, "seconds_setup",
+			 w->run.seconds_setup, "seconds_sensitivity", w->run.seconds_sensitivity, "seconds_iterate",
+			 w->run.seconds_iterate, "seconds_filter", w->run.seconds_filter, "units", w->made.units, "corrected",
+			 w->made.corrected, "warnings", w->made.warnings, "list_mode", list_details(w), "corrections",
+			 case_corrections_details(&w->corrections));
 }
 
 /* Write what was reconstructed. */
@@ -494,7 +591,7 @@ static const struct grid *fill_report(struct reconstruct_work *base)
 	snprintf(report->profile, sizeof(report->profile), "%s", w->s->scanner ? w->s->scanner->name : "");
 	describe_content(w, planes, report->content, sizeof(report->content));
 	report->n_views = w->m.n_angles;
-	report->bytes_device = w->plan.bytes_total + w->plan.bytes_threads;
+	report->bytes_device = bytes_device(w);
 	report->details = details(w, planes);
 	return w->s->beds.n > 0 ? &w->beds.plan.grid : &w->plan.grid;
 }
@@ -502,12 +599,14 @@ static const struct grid *fill_report(struct reconstruct_work *base)
 static void release(struct reconstruct_work *base)
 {
 	struct pet_work *w = (struct pet_work *)base;
-	struct pet_work next = {.s = w->s};
+	struct pet_work next = {.s = w->s, .is_ct = w->is_ct};
 
 	memcpy(next.bytes, w->bytes, sizeof(next.bytes));
 	free(w->volume);
 	free(w->counts);
 	case_beds_clear(&w->beds);
+	case_corrections_clear(&w->corrections);
+	free(w->paths);
 	series_report_clear(&w->made);
 	close_session(w);
 	if (w->by_events)
@@ -522,6 +621,7 @@ static void close_case(struct reconstruct_work *base)
 	release(base);
 	for (size_t role = 0; role <= SINOGRAM_ROLES; role++)
 		free(w->bytes[role]);
+	free(w->is_ct);
 	sinogram_close(w->s);
 }
 

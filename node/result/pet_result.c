@@ -86,8 +86,9 @@ static void identify(struct pet_result *r)
 
 	pet_result_describe_scanner(series->s, series->geometry, sizeof(series->geometry));
 	sinogram_mmr_files(series->s, files, sizeof(files));
-	snprintf(series->identity, sizeof(series->identity), "%s%s%s|%s|%.17g", files[0] ? "|" : "", files, r->gating,
-		 series->geometry, r->quantity.factor);
+	snprintf(series->identity, sizeof(series->identity), "%s%s%s|%s|%.17g%s%s", files[0] ? "|" : "", files, r->gating,
+		 series->geometry, r->quantity.factor, series->s->made_from ? "|" : "",
+		 series->s->made_from ? series->s->made_from : "");
 	result_series_begin(series, r->info->now);
 }
 

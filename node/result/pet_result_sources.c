@@ -86,6 +86,8 @@ static void fill_corrections(const struct pet_result *r, struct item_writer *w)
 	bool factors = part[SINOGRAM_ATTENUATION].present || part[SINOGRAM_MULTIPLICATIVE].present;
 
 	fill_correction(r, w, TAG_ATTENUATION_CORRECTION_METHOD, q->has_attn, factors, "factors in the system model");
+	if (r->series.s->made & PET_CORRECT_ATTENUATION)
+		item_put_text(w, TAG_ATTENUATION_CORRECTION_METHOD, r->series.s->made_method);
 	fill_correction(r, w, TAG_SCATTER_CORRECTION_METHOD, q->has_scat, additive, "background in the system model");
 	/* only the source knows how randoms were estimated: DLYD, SING */
 	if (q->has_ran)

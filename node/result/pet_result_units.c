@@ -103,6 +103,12 @@ static bool list_corrections(const struct sinogram *s, struct pet_quantity *q)
 			add_term(q, models[i].terms[k]);
 		}
 	}
+	if (s->made & PET_CORRECT_ATTENUATION)
+		add_term(q, "ATTN");
+	if (s->made & PET_CORRECT_RANDOMS)
+		add_term(q, "RAN");
+	if (s->made & PET_CORRECT_SCATTER)
+		add_term(q, "SCAT");
 	if (attn_twice || norm_twice) {
 		warn(q, "Not in Bq/ml: more than one correction for %s%s%s: in the data (Corrected Image) or in the roles.",
 		     attn_twice ? "ATTN" : "", attn_twice && norm_twice ? " and " : "", norm_twice ? "NORM" : "");
@@ -299,6 +305,8 @@ int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quant
 			       "Series Date and Time (0008,0021), (0008,0031)");
 	if (s->assumed)
 		warn(&q, "%s", s->assumed);
+	if (s->made_note && s->made_note[0])
+		warn(&q, "%s", s->made_note);
 	if (s->list)
 		sinogram_list_note(s, q.warnings, sizeof(q.warnings));
 	else if (s->mmr)

@@ -367,6 +367,7 @@ static int read_place(struct opening *o)
 		rc = sinogram_centre(s->files[first], &o->facts[first], s->centre, o->err);
 	if (rc >= 0)
 		rc = sinogram_check_beds(s, o->err);
+	s->has_centre = rc > 0;
 	return rc < 0 ? rc : sinogram_check_gates(s, o->err);
 }
 

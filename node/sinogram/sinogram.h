@@ -178,11 +178,18 @@ struct sinogram {
 		patient; /* one of files: the result has its patient and study because a person said so; NULL: nothing was said */
 	struct result_place place; /* of the result, set by its writer's caller */
 	struct pet_facts facts;
-	const char *assumed; /* sentences for the result about values that are assumed; borrowed; NULL: none */
-	bool no_duration;    /* the duration of facts is assumed: values can only be counts */
-	double axis[3][3];   /* direction cosines of x, y, z in the patient (LPS) */
-	double centre[3];    /* centre of the scanner in the frame of reference, mm, of beds that of the chosen one; 0
-				if no object contains it */
+	/* Corrections that the node computes for this reconstruction (enum pet_correction, combined by or). The texts are
+	   borrowed; NULL: none. */
+	int made;
+	const char *made_note;	 /* sentences for the result about them, and about those that are missing */
+	const char *made_from;	 /* identifies what they were made from besides the objects, for UIDs */
+	const char *made_method; /* of attenuation, for Attenuation Correction Method */
+	const char *assumed;	 /* sentences for the result about values that are assumed; borrowed; NULL: none */
+	bool no_duration;	 /* the duration of facts is assumed: values can only be counts */
+	double axis[3][3];	 /* direction cosines of x, y, z in the patient (LPS) */
+	bool has_centre;	 /* an object contains `centre` */
+	double centre[3];	 /* centre of the scanner in the frame of reference, mm, of beds that of the chosen one; 0
+				    if no object contains it */
 	const struct scanner_conf *scanner; /* borrowed; NULL: not configured, and the header is complete without it */
 	struct pet_frames frames;	    /* n = 0: no time frames */
 	struct pet_gates gates;		    /* n = 0: no gates */

@@ -149,25 +149,27 @@ static float mean_of_voxel(const struct sampler *s, const int voxel[3])
 	return (float)(sum / (n[0] * n[1] * n[2]));
 }
 
-static void mark_covered(const struct sampler *s, bool *ret_covered)
+int mu_map_uncovered(const struct mu_source *ct, const struct grid *grid, struct err *err)
 {
-	const struct grid *g = s->grid;
+	struct sampler s = {.ct = ct, .grid = grid};
+	int n = 0, rc = invert(ct->at, s.index, err);
 
-	for (int k = 0; k < g->n[2]; k++) {
-		double p[3] = {g->lo[0] + 0.5 * g->n[0] * g->h[0], g->lo[1] + 0.5 * g->n[1] * g->h[1],
-			       g->lo[2] + (k + 0.5) * g->h[2]};
+	for (int k = 0; rc == 0 && k < grid->n[2]; k++) {
+		double p[3] = {grid->lo[0] + 0.5 * grid->n[0] * grid->h[0], grid->lo[1] + 0.5 * grid->n[1] * grid->h[1],
+			       grid->lo[2] + (k + 0.5) * grid->h[2]};
 		double at[3];
 		int i[2];
 		float w;
 
-		index_at(s, p, at);
-		ret_covered[k] = neighbours(at[0], s->ct->n[0], i, &w) && neighbours(at[1], s->ct->n[1], i, &w) &&
-				 neighbours(at[2], s->ct->n[2], i, &w);
+		index_at(&s, p, at);
+		n += !(neighbours(at[0], ct->n[0], i, &w) && neighbours(at[1], ct->n[1], i, &w) &&
+		       neighbours(at[2], ct->n[2], i, &w));
 	}
+	return rc < 0 ? rc : n;
 }
 
 int mu_map_resample(const struct mu_source *ct, const struct mu_curve *curve, const struct grid *grid, float *ret_mu,
-		    bool *ret_covered, struct err *err)
+		    struct err *err)
 {
 	float *table = malloc(HU_VALUES * sizeof(*table));
 	struct sampler s = {.ct = ct, .table = table, .grid = grid};
@@ -190,8 +192,6 @@ int mu_map_resample(const struct mu_source *ct, const struct mu_curve *curve, co
 				ret_mu[(size_t)i * grid_step(grid, 0) + (size_t)j * grid_step(grid, 1) +
 				       (size_t)k * grid_step(grid, 2)] = mean_of_voxel(&s, voxel);
 			}
-	if (ret_covered)
-		mark_covered(&s, ret_covered);
 	free(table);
 	return 0;
 }

@@ -36,10 +36,11 @@ struct mu_source {
 };
 
 /* Resample to a grid: the mean over each voxel, of points that are at most one CT voxel apart, linear between the centres of CT
- * voxels. Outside the CT, mu is 0. The order is that of the grid. ret_covered: [n[2]], NULL: not wanted: whether the CT contains
- * the middle of the slice (x and y at the middle of the grid). Parallel. EINVAL: `at` cannot be inverted; ENOMEM. */
+ * voxels. Outside the CT, mu is 0. The order is that of the grid. Parallel. EINVAL: `at` cannot be inverted; ENOMEM. */
 int mu_map_resample(const struct mu_source *ct, const struct mu_curve *curve, const struct grid *grid, float *ret_mu,
-		    bool *ret_covered, struct err *err);
+		    struct err *err);
+/* Return how many slices of the grid the CT does not contain, by the middle of each slice. EINVAL as above. */
+int mu_map_uncovered(const struct mu_source *ct, const struct grid *grid, struct err *err);
 
 /* Convolve with a Gaussian, in place. Outside the grid mu is unknown, not 0: the weights inside are normalised. Parallel.
  * fwhm: mm; 0: none. ENOMEM. */

@@ -19,6 +19,13 @@
 #include "recon/pet/gates.h"
 #include "recon/pet/michelogram.h"
 
+/* Corrections that the caller computes itself, because the data do not bring them; not used here. */
+enum pet_correction {
+	PET_CORRECT_ATTENUATION = 1,
+	PET_CORRECT_RANDOMS = 2,
+	PET_CORRECT_SCATTER = 4,
+};
+
 /* A protocol, as configured (conf/ documents units, defaults and ranges of each key). */
 struct pet_protocol {
 	enum algorithm algorithm;	  /* pet_supports() must be true */
@@ -38,6 +45,7 @@ struct pet_protocol {
 	size_t memory_limit; /* bytes on the device; 0: the device's memory. If not everything fits, angles are streamed */
 	size_t host_beside;  /* bytes that the caller has in host memory meanwhile: the plan leaves them of device->host_memory */
 	bool deterministic;
+	int corrections;		  /* enum pet_correction, combined by or; not used here */
 	bool list_mode;			  /* by single events (recon/pet/pet_list.h); not used here */
 	char frames[PET_FRAMES_TEXT + 1]; /* pet_frames_parse(): one reconstruction for each frame; not used here */
 	int gates;	     /* one reconstruction for each gate; 0: none. Not used here, and the following neither */

@@ -102,6 +102,42 @@ static void test_executor(void **state)
 	}
 }
 
+/* The words may be in any order; the text of a protocol has them in one. */
+static void test_corrections(void **state)
+{
+	static const struct {
+		const char *text, *shown;
+		int corrections;
+	} all[] = {
+		{"", "", 0},
+		{"corrections = \"none\";", "", 0},
+		{"corrections = \"attenuation\";", "corrections=attenuation", PET_CORRECT_ATTENUATION},
+		{"corrections = [ \"scatter\", \"attenuation\" ];", "corrections=attenuation+scatter",
+		 PET_CORRECT_ATTENUATION | PET_CORRECT_SCATTER},
+		{"corrections = [ \"randoms\", \"scatter\", \"attenuation\" ];", "corrections=attenuation+randoms+scatter",
+		 PET_CORRECT_ATTENUATION | PET_CORRECT_RANDOMS | PET_CORRECT_SCATTER},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		char text[256], shown[1024];
+		struct config *c;
+		const struct protocol_conf *p;
+
+		snprintf(text, sizeof(text), "protocols = ( { name = \"p\"; kind = \"pet\"; %s } );", all[i].text);
+		c = good(text);
+		p = config_protocol(c, "p");
+		assert_int_equal(p->pet.corrections, all[i].corrections);
+		assert_int_equal(kind_needs_ct(p), (all[i].corrections & PET_CORRECT_ATTENUATION) != 0);
+		config_describe_protocol(p, shown, sizeof(shown));
+		if (all[i].corrections)
+			assert_non_null(strstr(shown, all[i].shown));
+		else
+			assert_null(strstr(shown, "corrections"));
+		config_free(c);
+	}
+}
+
 /* There is an embedded protocol for each algorithm; keys that it does not set have their defaults. */
 static void test_protocols(void **state)
 {
@@ -506,7 +542,7 @@ int main(void)
 		cmocka_unit_test(test_write_profile),	cmocka_unit_test(test_set_round_trip),
 		cmocka_unit_test(test_reals_read_back), cmocka_unit_test(test_spool_place),
 		cmocka_unit_test(test_patterns),	cmocka_unit_test(test_protocols),
-		cmocka_unit_test(test_executor),
+		cmocka_unit_test(test_executor),	cmocka_unit_test(test_corrections),
 	};
 
 	setenv("TOMONODE_SPOOL", "/spool", 1);

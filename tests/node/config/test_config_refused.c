@@ -64,6 +64,8 @@ static void test_bad_values(void **state)
 		{"node = { executor = [ \"slurm\", \"local\" ]; };", "t.conf:1: key 'executor' of node: \"slurm+local\"", ""},
 		{"node = { executor = [ 1, 2 ]; };", "t.conf:1: key 'executor' of node: \"?+?\"", ""},
 		{"node = { executor = [ ]; };", "t.conf:1: key 'executor' of node: an array in [ ]", ""},
+		{"protocols = ( { name = \"p\"; kind = \"pet\"; corrections = [ \"scatter\", \"scatter\" ]; } );",
+		 "t.conf:1: key 'corrections' of protocol 'p': \"scatter+scatter\"", "attenuation+scatter"},
 		{"node = { executor = \"pilots\"; };", "t.conf:1: key 'executor' of node: \"pilots\"", "port in `cluster`"},
 		{"node = { executor = \"slurm\"; };", "t.conf:1: key 'executor' of node: with slurm", "port in `cluster`"},
 		{"slurm = { min = 5; max = 4; };", "t.conf:1: key 'min' of slurm: 5; allowed: at most max, 4", ""},

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Read a series of CT slices (CT Image Storage, one slice per object) as a volume of Hounsfield units with its place in the
+ * patient. Only standard attributes are used; objects may be in any order and in any encoding that dicom/pixels/pixels.h reads.
+ *
+ * Localizers, and secondary images (reformatted, projected), are skipped and counted. The slices must be of one series, with the
+ * same size, orientation and pixels, and at equal distances: a missing or repeated slice is refused with its place. */
+#ifndef TOMONODE_DICOM_CT_SERIES_H
+#define TOMONODE_DICOM_CT_SERIES_H
+
+#include "dicom/object/patient.h"
+
+#define CT_SERIES_CLASS "1.2.840.10008.5.1.4.1.1.2"
+
+enum ct_object {
+	CT_NO_SLICE, /* another SOP class */
+	CT_SLICE,
+	CT_LOCALIZER, /* Image Type value 3 */
+	CT_SECONDARY, /* Image Type value 2 */
+};
+enum ct_object ct_object_of(const struct dicom_item *root);
+
+struct ct_series {
+	int n[3];	   /* columns, rows, slices */
+	int16_t *hu;	   /* [slice][row][column]; rounded to whole HU, limited to what 16 bits hold; NULL: not read */
+	const char **path; /* [slice]: its file; the names are borrowed */
+	double at[3];	   /* centre of voxel (0, 0, 0) in the patient (LPS), mm */
+	double step[3][3]; /* from column to column, row to row, slice to slice (LPS), mm; the slices run along row x column */
+	double kvp;	   /* NaN: not in the objects */
+	char contrast[65]; /* Contrast/Bolus Agent; "": none */
+	char study[DICOM_UID_SIZE], series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE]; /* "": not in the objects */
+	struct patient_set patients;	/* headers are known by the index of their file */
+	size_t localizers, secondaries; /* objects that were skipped */
+};
+
+/* Open a series from files with objects of CT_SERIES_CLASS; only headers are read. The names of the files are borrowed until it
+ * is closed. EBADMSG: no slices, slices of several series, or at unequal distances; the text names them. ENOTUNIQ: of different
+ * patients. */
+int ct_series_open(const char *const *paths, size_t n, struct ct_series **ret, struct err *err);
+size_t ct_series_bytes(const struct ct_series *s); /* of all Hounsfield units */
+/* Read the Hounsfield units. */
+int ct_series_read(struct ct_series *s, struct err *err);
+struct ct_series *ct_series_close(struct ct_series *s); /* accepts NULL; returns NULL */
+
+#endif

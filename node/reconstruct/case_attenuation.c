@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* case_attenuation.c - the step "attenuation": factors from a CT series in the frame of reference of the PET data.
+ *
+ * The CT must be of the same patient and frame of reference: a registration of its own is not made. A voxel of the CT at P in the
+ * patient is at axis_c (P - centre) along axis c of the scanner. Every case reads the CT, and its content (Hounsfield units,
+ * place, voltage) is the key under which map and factors are in the cache of the device. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "dicom/object/attribute.h"
+#include "dicom/object/dicom_tags.h"
+#include "kernels/clock.h"
+#include "node/base/digest.h"
+#include "node/base/plural.h"
+#include "node/reconstruct/case_corrections.h"
+
+#define KVP_TOLERANCE 0.5 /* kV: from an entry of the table */
+#define TISSUE (-300)	  /* HU: more is patient or table */
+#define NO_PADDING (-950) /* HU: outside the circle, more is no padding */
+#define CONTACT 20.0	  /* mm along the edge in one slice: more than a table has */
+
+/* ---- what is there ---- */
+
+/* Name what the data bring for attenuation; NULL: nothing. */
+static const char *ready_made(const struct sinogram *s)
+{
+	if (s->part[SINOGRAM_ATTENUATION].present)
+		return "the role ATTENUATION of the data";
+	if (s->part[SINOGRAM_MULTIPLICATIVE].present && !s->mmr)
+		return "the role MULTIPLICATIVE of the data";
+	if (strcasestr(s->part[SINOGRAM_EMISSION].header.corrections, "attenuation") || strstr(s->facts.corrected, "ATTN"))
+		return "that of the data, which are already corrected";
+	return NULL;
+}
+
+static const struct dicom_item *emission_of(const struct sinogram *s)
+{
+	return dicom_root(s->files[s->part[SINOGRAM_EMISSION].file[0]]);
+}
+
+static int check_frame(const struct case_corrections *c, struct err *err)
+{
+	const struct ct_series *ct = c->attenuation.ct;
+	char frame[DICOM_UID_SIZE] = "";
+
+	dicom_get_text(emission_of(c->s), TAG_FRAME_OF_REFERENCE_UID, frame, sizeof(frame), NULL);
+	if (!frame[0] || !ct->frame_of_reference[0])
+		return err_set(err, EBADMSG,
+			       "CT: %s no frame of reference %s, so that nothing says where it is in the PET scanner",
+			       frame[0] ? "it has" : "the PET data have", tag_text(TAG_FRAME_OF_REFERENCE_UID));
+	if (strcmp(frame, ct->frame_of_reference) != 0)
+		return err_set(err, EBADMSG, "CT: its frame of reference is %s, that of the PET data %s: it is not of this exam",
+			       ct->frame_of_reference, frame);
+	return 0;
+}
+
+/* The PET headers and those of the CT must name one patient. */
+static int check_patient(const struct case_corrections *c, struct err *err)
+{
+	struct patient_conflict conflict;
+	struct patient_identity identity;
+	struct patient_set pet = {0};
+	char text[PATIENT_TEXT_SIZE];
+
+	for (size_t i = 0; i < c->s->n_files; i++) {
+		if (c->s->patient && c->s->files[i] != c->s->patient)
+			continue; /* a person chose another header */
+		patient_read(dicom_root(c->s->files[i]), NULL, &identity);
+		patient_set_add(&pet, &identity, (int64_t)i);
+	}
+	if (!patient_sets_conflict(&pet, &c->attenuation.ct->patients, &conflict))
+		return 0;
+	patient_conflict_text(&conflict, "between the PET data and the CT", text, sizeof(text));
+	return err_set(err, EBADMSG, "CT: %s", text);
+}
+
+static void say_voltage(struct case_corrections *c)
+{
+	const struct ct_series *ct = c->attenuation.ct;
+	const struct mu_curve *curve = &c->attenuation.curve;
+
+	if (isnan(ct->kvp))
+		case_corrections_say(c, "The CT has no KVP: Hounsfield units were converted as those of %g kV.", curve->kvp);
+	else if (fabs(ct->kvp - curve->kvp) > KVP_TOLERANCE)
+		case_corrections_say(c, "The CT has %g kV, which is not in the table: converted as %g kV.", ct->kvp, curve->kvp);
+}
+
+static void say_headers(struct case_corrections *c)
+{
+	const struct ct_series *ct = c->attenuation.ct;
+
+	say_voltage(c);
+	if (!c->s->has_centre)
+		case_corrections_say(
+			c,
+			"The centre of the scanner, which places the CT, is taken as the origin of the frame of reference: the "
+			"data do not contain it.");
+	if (ct->contrast[0])
+		case_corrections_say(c, "The CT has contrast agent, whose attenuation at 511 keV is overestimated.");
+	if (ct->localizers + ct->secondaries > 0)
+		case_corrections_say(c, "%zu object%s of the CT %s not used: localizers or secondary images.",
+				     ct->localizers + ct->secondaries, plural(ct->localizers + ct->secondaries),
+				     ct->localizers + ct->secondaries == 1 ? "was" : "were");
+}
+
+static int open_ct(struct case_corrections *c, struct err *err)
+{
+	struct case_attenuation *a = &c->attenuation;
+	int rc = ct_series_open(c->ct, c->n_ct, &a->ct, err);
+
+	if (rc == 0)
+		rc = check_patient(c, err);
+	if (rc == 0)
+		rc = check_frame(c, err);
+	if (rc < 0)
+		return rc;
+	a->curve = mu_curve_of(a->ct->kvp);
+	say_headers(c);
+	snprintf(c->from, sizeof(c->from), "ct=%.64s", a->ct->series);
+	snprintf(c->method, sizeof(c->method), "CT as %g kV, factors in the system model", a->curve.kvp);
+	return 0;
+}
+
+static int prepare(struct case_corrections *c, struct err *err)
+{
+	struct case_attenuation *a = &c->attenuation;
+	const char *ready = ready_made(c->s);
+	int rc;
+
+	if (ready && c->n_ct > 0)
+		case_corrections_say(c, "The attenuation is %s; the CT was not used.", ready);
+	if (!ready && c->n_ct == 0)
+		case_corrections_say(c, "There is no CT for the attenuation.");
+	if (ready || c->n_ct == 0)
+		return 0;
+	rc = open_ct(c, err);
+	if (rc == 0)
+		rc = attenuation_plan(c->m, c->work->dev, c->work->protocol->pet.memory_limit, &a->plan, err);
+	if (rc < 0)
+		return rc;
+	c->made |= PET_CORRECT_ATTENUATION;
+	c->factors = true;
+	c->bytes_host += a->plan.bytes_host;
+	c->bytes_read += ct_series_bytes(a->ct);
+	if (a->plan.bytes_device + a->plan.bytes_threads > c->bytes_device)
+		c->bytes_device = a->plan.bytes_device + a->plan.bytes_threads;
+	return 0;
+}
+
+/* ---- truncation ---- */
+
+/* Whether a pixel lies outside the circle that the image contains, `inside` mm further in. */
+static bool outside_circle(const struct ct_series *ct, int i, int j, double dx, double dy, double inside)
+{
+	double x = (i - 0.5 * (ct->n[0] - 1)) * dx, y = (j - 0.5 * (ct->n[1] - 1)) * dy;
+	double radius = 0.5 * fmin(ct->n[0] * dx, ct->n[1] * dy) - inside;
+
+	return x * x + y * y > radius * radius;
+}
+
+/* Return the fraction of slices in which tissue lies along the edge of the field of view: of the circle if everything outside of
+ * it is padding, else of the image. */
+static double truncated_part(const struct ct_series *ct)
+{
+	double dx = sqrt(ct->step[0][0] * ct->step[0][0] + ct->step[0][1] * ct->step[0][1] + ct->step[0][2] * ct->step[0][2]);
+	double dy = sqrt(ct->step[1][0] * ct->step[1][0] + ct->step[1][1] * ct->step[1][1] + ct->step[1][2] * ct->step[1][2]);
+	size_t pixels = (size_t)ct->n[0] * (size_t)ct->n[1];
+	double width = 1.5 * fmax(dx, dy);
+	bool square = false;
+	int found = 0;
+
+	for (int k = 0; k < ct->n[2] && !square; k++)
+		for (size_t i = 0; i < pixels && !square; i++)
+			square = ct->hu[(size_t)k * pixels + i] > NO_PADDING &&
+				 outside_circle(ct, (int)(i % (size_t)ct->n[0]), (int)(i / (size_t)ct->n[0]), dx, dy, -2 * width);
+	for (int k = 0; k < ct->n[2]; k++) {
+		double contact = 0;
+
+		for (int j = 0; j < ct->n[1]; j++)
+			for (int i = 0; i < ct->n[0]; i++) {
+				bool edge = square ? i == 0 || j == 0 || i == ct->n[0] - 1 || j == ct->n[1] - 1
+						   : outside_circle(ct, i, j, dx, dy, 2 * width) &&
+							     !outside_circle(ct, i, j, dx, dy, width);
+
+				if (edge && ct->hu[(size_t)k * pixels + (size_t)j * (size_t)ct->n[0] + (size_t)i] > TISSUE)
+					contact += square ? (i == 0 || i == ct->n[0] - 1 ? dy : dx) : dx * dy / width;
+			}
+		found += contact > CONTACT;
+	}
+	return (double)found / ct->n[2];
+}
+
+/* ---- factors ---- */
+
+static struct mu_source source_of(const struct case_corrections *c)
+{
+	const struct ct_series *ct = c->attenuation.ct;
+	struct mu_source ret = {.hu = ct->hu, .n = {ct->n[0], ct->n[1], ct->n[2]}};
+
+	for (int a = 0; a < 3; a++) {
+		for (int p = 0; p < 3; p++) {
+			for (int i = 0; i < 3; i++)
+				ret.at[a][i] += c->s->axis[a][p] * ct->step[i][p];
+			ret.at[a][3] += c->s->axis[a][p] * (ct->at[p] - c->s->centre[p]);
+		}
+	}
+	return ret;
+}
+
+/* Compute the key of everything that the map is made from, and its text. */
+static int identify(struct case_corrections *c, const struct mu_source *source, uint64_t *ret_key, struct err *err)
+{
+	struct digest *d = digest_create();
+	unsigned char hash[DIGEST_BYTES];
+	double numbers[] = {c->attenuation.curve.kvp, MU_MAP_FWHM};
+	char hex[DIGEST_SIZE];
+
+	if (!d)
+		return err_set(err, ENOMEM, "no memory for a digest");
+	digest_begin(d);
+	digest_add(d, source->n, sizeof(source->n));
+	digest_add(d, source->at, sizeof(source->at));
+	digest_add(d, numbers, sizeof(numbers));
+	digest_add(d, source->hu, ct_series_bytes(c->attenuation.ct));
+	digest_end(d, hex);
+	digest_end_bytes(d, hash);
+	digest_free(d);
+	memcpy(ret_key, hash, sizeof(*ret_key));
+	snprintf(c->from, sizeof(c->from), "ct=%.64s %s", c->attenuation.ct->series, hex);
+	return 0;
+}
+
+static int compute(struct case_corrections *c, const struct mu_source *source, uint64_t key, struct err *err)
+{
+	struct case_attenuation *a = &c->attenuation;
+	double begun = clock_seconds(), made;
+	int rc = attenuation_new(&a->plan, c->m, key, &a->made, err);
+
+	if (rc == 0)
+		rc = mu_map_resample(source, &a->curve, &a->plan.grid, attenuation_map(a->made), err);
+	if (rc == 0)
+		rc = mu_map_smooth(&a->plan.grid, MU_MAP_FWHM, attenuation_map(a->made), err);
+	made = clock_seconds();
+	a->seconds_map += made - begun;
+	if (rc == 0)
+		rc = attenuation_compute(a->made, c->m, c->work->dev, c->work->cache, c->work->monitor, err);
+	a->seconds_factors += clock_seconds() - made;
+	return rc;
+}
+
+/* Say what the CT lacks: for each bed, because each is another part of the body. */
+static int say_pixels(struct case_corrections *c, const struct mu_source *source, bool first, struct err *err)
+{
+	struct case_attenuation *a = &c->attenuation;
+	int n = mu_map_uncovered(source, &a->plan.grid, err);
+	double missing = (double)n / a->plan.grid.n[2];
+
+	if (n < 0)
+		return n;
+	a->missing = fmax(a->missing, missing);
+	if (n > 0)
+		case_corrections_say(
+			c, "The CT is shorter than the axial field: %d of %d planes%s are not in it, and not corrected.", n,
+			a->plan.grid.n[2], c->s->beds.n > 0 ? " of a bed" : "");
+	if (!first)
+		return 0;
+	a->truncated = truncated_part(a->ct);
+	if (a->truncated > 0)
+		case_corrections_say(c,
+				     "The CT is truncated: the patient reaches the edge of its field of view in %.0f %% of its "
+				     "slices, and attenuation is missing there.",
+				     ceil(100 * a->truncated));
+	return 0;
+}
+
+static int read_pixels(struct case_attenuation *a, struct err *err)
+{
+	double begun = clock_seconds();
+	int rc = a->ct->hu ? 0 : ct_series_read(a->ct, err);
+
+	a->seconds_read += clock_seconds() - begun;
+	return rc;
+}
+
+static int make_here(struct case_corrections *c, struct err *err)
+{
+	struct case_attenuation *a = &c->attenuation;
+	bool first = !a->made;
+	struct mu_source source;
+	uint64_t key = 0;
+	int rc = read_pixels(a, err);
+
+	if (rc < 0)
+		return rc;
+	a->made = attenuation_release(a->made, c->work->cache);
+	source = source_of(c);
+	rc = identify(c, &source, &key, err);
+	if (rc == 0)
+		rc = say_pixels(c, &source, first, err);
+	if (rc == 0)
+		a->made = attenuation_find(c->work->cache, &a->plan, c->m, key);
+	a->cached = a->made != NULL;
+	if (rc == 0 && !a->made)
+		rc = compute(c, &source, key, err);
+	memcpy(a->centre, c->s->centre, sizeof(a->centre));
+	if (c->s->beds.n == 0) { /* else the next bed needs them */
+		free(a->ct->hu);
+		a->ct->hu = NULL;
+	}
+	return rc;
+}
+
+static void multiply(const void *ctx, size_t plane, float *m)
+{
+	const struct case_corrections *c = ctx;
+	size_t bins = (size_t)c->m->n_angles * (size_t)c->m->n_radial;
+	const float *factors = attenuation_factors(c->attenuation.made) + plane * bins;
+
+	for (size_t i = 0; i < bins; i++)
+		m[i] *= factors[i];
+}
+
+static int make(struct case_corrections *c, struct err *err)
+{
+	const double *was = c->attenuation.centre, *is = c->s->centre;
+	bool same = c->attenuation.made && was[0] == is[0] && was[1] == is[1] && was[2] == is[2];
+	int rc = same ? 0 : make_here(c, err);
+
+	if (rc == 0)
+		case_corrections_add_factor(c, (struct case_factor){multiply, c});
+	return rc;
+}
+
+static json_t *details(const struct case_corrections *c)
+{
+	const struct case_attenuation *a = &c->attenuation;
+	const struct grid *g = &a->plan.grid;
+
+	if (!a->made)
+		return json_null();
+	return json_pack("{s:s, s:o, s:f, s:b, s:f, s:f, s:f, s:[i,i,i], s:[f,f,f], s:f, s:f, s:f}", "ct_series", a->ct->series,
+			 "kvp", isnan(a->ct->kvp) ? json_null() : json_real(a->ct->kvp), "kvp_table", a->curve.kvp, "cached",
+			 a->cached, "missing", a->missing, "truncated", a->truncated, "fwhm_mm", MU_MAP_FWHM, "map", g->n[0],
+			 g->n[1], g->n[2], "voxel_mm", g->h[0], g->h[1], g->h[2], "seconds_read", a->seconds_read, "seconds_map",
+			 a->seconds_map, "seconds_factors", a->seconds_factors);
+}
+
+static void clear(struct case_corrections *c)
+{
+	struct case_attenuation *a = &c->attenuation;
+
+	a->made = attenuation_release(a->made, c->work ? c->work->cache : NULL);
+	a->ct = ct_series_close(a->ct);
+}
+
+const struct case_step case_step_attenuation = {PET_CORRECT_ATTENUATION, prepare, make, details, clear};

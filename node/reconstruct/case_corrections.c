@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* case_corrections.c - see node/reconstruct/case_corrections.h. */
+#include "node/reconstruct/case_corrections.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* In the order in which they are made: scatter needs the attenuation and the randoms. */
+static const struct case_step *const steps[] = {&case_step_attenuation};
+#define STEPS (sizeof(steps) / sizeof(steps[0]))
+
+static const struct {
+	enum pet_correction correction;
+	const char *name;
+} names[] = {{PET_CORRECT_ATTENUATION, "attenuation"}, {PET_CORRECT_RANDOMS, "randoms"}, {PET_CORRECT_SCATTER, "scatter"}};
+#define NAMES (sizeof(names) / sizeof(names[0]))
+
+static int wanted(const struct case_corrections *c)
+{
+	return c->work->protocol->pet.corrections;
+}
+
+static const struct case_step *step_of(enum pet_correction correction)
+{
+	for (size_t i = 0; i < STEPS; i++)
+		if (steps[i]->correction == correction)
+			return steps[i];
+	return NULL;
+}
+
+void case_corrections_say(struct case_corrections *c, const char *fmt, ...)
+{
+	size_t at = strlen(c->note);
+	va_list args;
+
+	if (at > 0 && at + 1 < sizeof(c->note))
+		c->note[at++] = ' ';
+	va_start(args, fmt);
+	vsnprintf(c->note + at, sizeof(c->note) - at, fmt, args);
+	va_end(args);
+}
+
+void case_corrections_add_factor(struct case_corrections *c, struct case_factor factor)
+{
+	c->terms.factor[c->terms.n_factors++] = factor;
+}
+
+void case_corrections_add_background(struct case_corrections *c, struct case_background background)
+{
+	c->terms.background[c->terms.n_backgrounds++] = background;
+}
+
+int case_corrections_prepare(struct case_corrections *c, struct err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < NAMES; i++)
+		if ((wanted(c) & names[i].correction) && (c->s->list || !step_of(names[i].correction)))
+			rc = err_set(err, ENOTSUP, "protocol '%s': the correction \"%s\" is not made for %s",
+				     c->work->protocol->name, names[i].name,
+				     c->s->list ? "data that are reconstructed event by event" : "these data");
+	if (c->n_ct > 0 && !(wanted(c) & PET_CORRECT_ATTENUATION))
+		case_corrections_say(c, "The CT was not used: \"attenuation\" is not among the corrections of the protocol.");
+	for (size_t i = 0; rc == 0 && i < STEPS; i++)
+		if (wanted(c) & steps[i]->correction)
+			rc = steps[i]->prepare(c, err);
+	c->s->made = c->made;
+	c->s->made_note = c->note;
+	c->s->made_from = c->from[0] ? c->from : NULL;
+	c->s->made_method = c->method;
+	return rc;
+}
+
+int case_corrections_make(struct case_corrections *c, struct err *err)
+{
+	int rc = 0;
+
+	c->terms = (struct case_terms){0};
+	for (size_t i = 0; rc == 0 && i < STEPS; i++)
+		if (c->made & steps[i]->correction)
+			rc = steps[i]->make(c, err);
+	return rc;
+}
+
+json_t *case_corrections_details(const struct case_corrections *c)
+{
+	json_t *all = wanted(c) ? json_object() : json_null();
+
+	for (size_t i = 0; i < NAMES; i++) {
+		const struct case_step *step = step_of(names[i].correction);
+
+		if (step && (wanted(c) & names[i].correction))
+			json_object_set_new(all, names[i].name, step->details(c));
+	}
+	return all;
+}
+
+void case_corrections_clear(struct case_corrections *c)
+{
+	for (size_t i = 0; i < STEPS; i++)
+		steps[i]->clear(c);
+	if (c->s) {
+		c->s->made = 0;
+		c->s->made_note = c->s->made_from = c->s->made_method = NULL;
+	}
+	*c = (struct case_corrections){0};
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The corrections that the node computes for a PET case, because its data do not bring them (`corrections` of the protocol).
+ *
+ * Each correction is a step in a file of its own (struct case_step). prepare() decides, from headers only, whether it is needed
+ * and possible, and counts the memory; make() computes it for the chosen time frame, gate or bed, and adds terms to the model
+ * (struct case_terms), which case_read_planes() applies plane by plane: no copy of the planes is held. A correction that the data
+ * bring is not made again. What is missing, and what was done, are sentences for the result. */
+#ifndef TOMONODE_NODE_CASE_CORRECTIONS_H
+#define TOMONODE_NODE_CASE_CORRECTIONS_H
+
+#include <jansson.h>
+
+#include "dicom/object/ct_series.h"
+#include "node/reconstruct/case_planes.h"
+#include "node/reconstruct/reconstruct_internal.h"
+#include "recon/pet/attenuation.h"
+#include "recon/pet/mu_map.h"
+
+/* case_attenuation.c: attenuation from CT. */
+struct case_attenuation {
+	struct ct_series *ct; /* NULL: none, or not needed */
+	struct mu_curve curve;
+	struct attenuation_plan plan;
+	struct attenuation *made; /* for the chosen frame; NULL: not made */
+	double centre[3];	  /* of the scanner, for which it was made */
+	bool cached;
+	double missing;	  /* fraction of the planes that the CT does not reach */
+	double truncated; /* fraction of the CT's slices where the patient touches the edge of its field of view */
+	double seconds_read, seconds_map, seconds_factors;
+};
+
+struct case_corrections {
+	const struct reconstruct_work *work; /* borrowed, as the following */
+	struct sinogram *s;
+	const struct michelogram *m; /* of the session */
+	const char *const *ct;	     /* [n_ct]: paths of CT objects */
+	size_t n_ct;
+
+	/* set by prepare() of the steps */
+	int made;				     /* enum pet_correction: those that the steps make */
+	bool factors, background;		     /* they make m, b */
+	size_t bytes_device, bytes_host, bytes_read; /* bytes_device: beside no session; bytes_host: while the session is open;
+							bytes_read: in addition, before it is opened */
+	char note[1024];			     /* sentences for the result */
+	char from[200];				     /* see made_from of struct sinogram */
+	char method[65];			     /* see made_method of struct sinogram */
+
+	struct case_terms terms; /* set by make() */
+	struct case_attenuation attenuation;
+};
+
+struct case_step {
+	enum pet_correction correction;
+	/* Decide what is made, and count its bytes; append to note and from. EBADMSG, ENOTUNIQ, ENOTSUP: the case is to be held.
+	 */
+	int (*prepare)(struct case_corrections *c, struct err *err);
+	/* Compute for the chosen frame, and add terms; only if its bit in `made` is set. The device is free for it. */
+	int (*make)(struct case_corrections *c, struct err *err);
+	json_t *(*details)(const struct case_corrections *c); /* for the report; NULL: null */
+	void (*clear)(struct case_corrections *c);
+};
+extern const struct case_step case_step_attenuation;
+
+/* Prepare all corrections of the protocol; c->work, s, m, ct and n_ct are set, the rest is zero. Sets made, made_note, made_from
+ * and made_method of s. ENOTSUP: one is not possible for data that are reconstructed event by event. */
+int case_corrections_prepare(struct case_corrections *c, struct err *err);
+/* Compute them for the chosen frame, with c->terms as result. Before its session is opened, from the thread that owns the device.
+ */
+int case_corrections_make(struct case_corrections *c, struct err *err);
+/* Describe them: an object with a member for each that the protocol has; null: none. */
+json_t *case_corrections_details(const struct case_corrections *c);
+void case_corrections_clear(struct case_corrections *c);
+
+/* For the steps: append a sentence to c->note. */
+void case_corrections_say(struct case_corrections *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Add terms; the functions and what they use must stay valid until c is cleared. */
+void case_corrections_add_factor(struct case_corrections *c, struct case_factor factor);
+void case_corrections_add_background(struct case_corrections *c, struct case_background background);
+
+#endif

@@ -1,0 +1,264 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Attenuation of PET from a CT series: activity behind ellipsoids of water, air and bone, whose factors are computed here from chords, in
+data with the ready-made role ATTENUATION and in the same data with a CT instead. The images agree in every position of the patient, with the
+centre of the scanner anywhere, and with a CT of any orientation. A CT that is not of this exam is refused; what is missing is a sentence."""
+import glob
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from tools import node_harness as h
+from tools.node_harness import check
+
+try:
+    import numpy as np
+    import pydicom
+    from tools.ct_writer import write_ct
+    from tools.pet_tools import AXES, run
+except ImportError:
+    print("skipped: pydicom and numpy are not installed")
+    sys.exit(77)
+h.need(h.TOMONODE)
+
+WATER = 0.0096  # 1/mm at 511 keV
+# Centre and half axes (mm) in the axes of the scanner, and what each adds to mu: different along every axis, and in no symmetric place
+BODIES = (((5, -4, 3), (62, 48, 60), WATER), ((-25, 12, -8), (17, 14, 15), 0.0025 - WATER), ((24, -18, 10), (10, 13, 11), 0.0150 - WATER))
+PLANES, RADIAL, ANGLES, BIN, SPACING, RING = (15, 11, 11, 5, 5), 65, 48, 2.5, 6.5, 105  # of the scanner `small`
+DIFFERENCES = (0, 3, -3, 6, -6)
+FRAME, STUDY = "2.25.7001", "2.25.7002"
+QUICK = ("--device", "cpu", "--protocol", "pet-osem", "--set", "matrix=48", "--set", "iterations=2", "--set", "subsets=8", "--set", "postfilter=6")
+CT = ("--set", "corrections=attenuation")
+# Images with the factors from CT, smoothed to the resolution of PET, and with ready-made ones of sharp edges, inside of the activity: relative
+# difference of the mean, root of the mean square, that of one voxel
+MEAN, SQUARE, WORST = 0.005, 0.015, 0.08
+
+
+def rays():
+    """A point and the direction of every ray, [plane][angle][radial][3], as docs/sinogram-object.md defines them."""
+    points, directions = [], []
+    phi = (np.arange(ANGLES) * np.pi / ANGLES)[:, None]
+    r = ((np.arange(RADIAL) - RADIAL // 2) * BIN)[None, :]
+    w = np.sqrt(RING**2 - r**2)
+    for planes, difference in zip(PLANES, DIFFERENCES):
+        for a in range(planes):
+            z = (a - (planes - 1) / 2) * SPACING / 2
+            first = np.stack([r * np.cos(phi) - w * np.sin(phi), r * np.sin(phi) + w * np.cos(phi), np.full((ANGLES, RADIAL), z + difference * SPACING / 2)], -1)
+            last = np.stack([r * np.cos(phi) + w * np.sin(phi), r * np.sin(phi) - w * np.cos(phi), np.full((ANGLES, RADIAL), z - difference * SPACING / 2)], -1)
+            points.append(first)
+            directions.append((last - first) / np.linalg.norm(last - first, axis=-1, keepdims=True))
+    return np.array(points), np.array(directions)
+
+
+def factors():
+    """exp(-integral of mu) of every ray."""
+    points, directions = rays()
+    integral = np.zeros(points.shape[:-1])
+    for centre, axes, mu in BODIES:
+        p, d = (points - np.array(centre)) / np.array(axes), directions / np.array(axes)
+        a, b, c = (d * d).sum(-1), (p * d).sum(-1), (p * p).sum(-1) - 1
+        integral += mu * 2 * np.sqrt(np.maximum(b * b - a * c, 0)) / a
+    return np.exp(-integral)
+
+
+def hounsfield(mu):
+    """What a CT of 120 kV shows: the table of the facts, inverted."""
+    return np.where(mu <= 9.6e-6 * 1047, mu / 9.6e-6 - 1000, (mu - 0.00471) / 5.10e-6 - 1000)
+
+
+def make_ct(folder, position, centre=(0, 0, 0), orientation=(1, 0, 0, 0, 1, 0), extent=(180, 180, 120), spacing=(1.5, 1.3, 2.0), **options):
+    """A CT of the bodies, around the scanner's centre, with voxels that average eight points."""
+    cosines = np.array(orientation, float)
+    steps = np.array([cosines[:3] * spacing[0], cosines[3:] * spacing[1], np.cross(cosines[:3], cosines[3:]) * spacing[2]])
+    n = [int(e / s) for e, s in zip(extent, spacing)]
+    origin = np.array(centre, float) - steps.T @ (np.array(n) / 2 - 0.5)
+    mu = np.zeros(n[::-1])
+    for offset in np.ndindex(2, 2, 2):
+        k, j, i = np.meshgrid(*(np.arange(m) + o / 2 - 0.25 for m, o in zip(n[::-1], offset)), indexing="ij")
+        at = origin + i[..., None] * steps[0] + j[..., None] * steps[1] + k[..., None] * steps[2] - np.array(centre)
+        scanner = at @ np.array(AXES[position], float).T
+        for middle, axes, add in BODIES:
+            mu += add / 8 * ((((scanner - np.array(middle)) / np.array(axes)) ** 2).sum(-1) < 1)
+    hu = hounsfield(mu)
+    return write_ct(folder, hu, spacing, origin, orientation, **{"frame_of_reference": FRAME, "study": STUDY, **options})
+
+
+class Data:
+    """Interfile of the emission data behind the bodies, and of the factors."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.scan = os.path.join(folder, "scan")
+        run("simulate", "pet", "--scanner", "small", "--phantom", "cylinder", "--radius", "40", "--noise-free", "--interfile", "-o", self.scan)
+        path = os.path.join(self.scan, "emission.s")
+        emission = np.fromfile(path, "<f4").reshape(sum(PLANES), ANGLES, RADIAL)
+        self.factors = factors()
+        (emission * self.factors).astype("<f4").tofile(path)
+        (1 / self.factors).astype("<f4").tofile(os.path.join(self.scan, "attenuation.s"))
+        with open(os.path.join(self.scan, "emission.hs"), encoding="ascii") as header, \
+                open(os.path.join(self.scan, "attenuation.hs"), "w", encoding="ascii") as out:
+            out.write(header.read().replace("emission.s", "attenuation.s"))
+
+    def objects(self, name, position="HFS", centre=None, ready=False, **attributes):
+        """The data as objects; their folder."""
+        out = os.path.join(self.folder, name)
+        sets = {"PatientPosition": position, "PatientName": "TOMONODE^PHANTOM", "PatientID": "TOMONODE-PHANTOM", "PatientBirthDate": "19601130",
+                "FrameOfReferenceUID": FRAME, "StudyInstanceUID": STUDY, "Radionuclide": "F18", **attributes}
+        if centre is not None:
+            sets["ScannerCentre"] = "\\".join(map(str, centre))
+        options = [o for k, v in sets.items() for o in ("--set", f"{k}={v}")]
+        if ready:
+            options += ["--attenuation", os.path.join(self.scan, "attenuation.hs")]
+        run("import", os.path.join(self.scan, "emission.hs"), *options, "-o", out)
+        return out
+
+
+def recon(out, *paths, options=(), ok=(0,)):
+    """`tomonode recon --json`: its document, and the volume in the order of the scanner's slices."""
+    done = run("recon", "--json", "-o", out, *QUICK, *options, *paths, ok=ok)
+    document = json.loads(done.stdout)
+    images = sorted((pydicom.dcmread(f) for f in glob.glob(os.path.join(out, "*.dcm"))), key=lambda d: d.InstanceNumber)
+    return document, np.array([d.pixel_array * float(d.RescaleSlope) for d in images]), images
+
+
+def refused(out, *paths, code=4, options=CT):
+    document, volume, _ = recon(out, *paths, options=options, ok=(code,))
+    check(len(volume) == 0 and len(document["refused"]) == 1, f"one refusal and no image: {document['refused']}")
+    return document["refused"][0]["reason"]
+
+
+def compare(name, found, expected):
+    inside = expected > 0.5 * expected.max()
+    ratio = found[inside] / expected[inside]
+    mean, square, worst = ratio.mean() - 1, ((ratio - 1) ** 2).mean() ** 0.5, abs(ratio - 1).max()
+    print(f"  {name}: mean {mean:+.4f}, root mean square {square:.4f}, worst {worst:.4f} of {inside.sum()} voxels", flush=True)
+    check(abs(mean) < MEAN and square < SQUARE and worst < WORST, f"{name}: the images agree")
+
+
+PLACES = (  # position, centre of the scanner, orientation of the CT
+    ("HFS", (0, 0, 0), (1, 0, 0, 0, 1, 0)),
+    ("FFS", (31, -62, 1210), (1, 0, 0, 0, 1, 0)),
+    ("HFDR", (-12, 40, -355), (1, 0, 0, 0, 1, 0)),
+    ("FFP", (7, 9, 20), (-1, 0, 0, 0, -1, 0)),
+    ("HFDL", (100, 200, -300), (0, 1, 0, 0, 0, -1)),
+    ("HFP", (0, 0, 77), (0.8, 0.6, 0, -0.6, 0.8, 0)))
+
+
+def places(folder, _):
+    data = Data(folder)
+    for position, centre, orientation in PLACES:
+        out = os.path.join(folder, position)
+        ct = os.path.join(out, "ct")
+        make_ct(ct, position, centre, orientation)
+        ready = data.objects(f"{position}/ready", position, centre, ready=True)
+        bare = data.objects(f"{position}/bare", position, centre)
+        expected = recon(os.path.join(out, "expected"), ready)[1]
+        document, found, images = recon(os.path.join(out, "found"), bare, ct, options=CT)
+        compare(f"{position} centre {centre}", found, expected)
+        case = document["cases"][0]
+        corrections = case["pet"]["corrections"]["attenuation"]
+        check(not corrections["cached"] and corrections["missing"] == 0 and corrections["truncated"] == 0, f"details: {corrections}")
+        check("attenuation" not in case["pet"]["warnings"], f"nothing is missing: {case['pet']['warnings']}")
+        check("ATTN" in images[0].CorrectedImage and images[0].AttenuationCorrectionMethod == "CT as 120 kV, factors in the system model",
+              "the result says what was corrected")
+
+
+def uncorrected_differs(folder, _):
+    """The test sees the attenuation: without it the image is another one. Without CT the result says what it lacks."""
+    data = Data(folder)
+    expected = recon(os.path.join(folder, "ready-image"), data.objects("plain/ready", ready=True))[1]
+    document, found, _ = recon(os.path.join(folder, "none"), data.objects("plain/bare"), options=CT)
+    check(found[expected > 0.5 * expected.max()].mean() < 0.6 * expected[expected > 0.5 * expected.max()].mean(), "the activity is too low")
+    warnings = document["cases"][0]["pet"]["warnings"]
+    check("There is no CT for the attenuation." in warnings and "Not corrected for attenuation" in warnings, f"the sentences: {warnings}")
+
+
+def ready_made_counts(folder, _):
+    """Data with ATTENUATION: the CT changes nothing, and the result says so."""
+    data = Data(folder)
+    ready = data.objects("counts/ready", ready=True)
+    ct = os.path.join(folder, "counts", "ct")
+    make_ct(ct, "HFS")
+    alone = recon(os.path.join(folder, "counts", "alone"), ready)[1]
+    document, both, _ = recon(os.path.join(folder, "counts", "both"), ready, ct, options=CT)
+    check(np.array_equal(alone, both), "the image is that of the role")
+    check("the CT was not used" in document["cases"][0]["pet"]["warnings"], f"it says so: {document['cases'][0]['pet']['warnings']}")
+
+
+def wrong_ct(folder, _):
+    data = Data(folder)
+    bare = data.objects("wrong/bare")
+    folder = os.path.join(folder, "wrong")
+
+    def reason(name, keep=slice(None), **options):
+        ct = make_ct(os.path.join(folder, name), "HFS", extent=(180, 180, 60), **options)
+        for path in ct if isinstance(keep, slice) else keep(ct):
+            if not isinstance(keep, slice):
+                os.remove(path)
+        return refused(os.path.join(folder, "out-" + name), bare, os.path.join(folder, name))
+
+    check("its frame of reference is 2.25.99, that of the PET data 2.25.7001" in reason("frame", frame_of_reference="2.25.99"), "another frame of reference")
+    text = reason("patient", patient={"PatientID": "OTHER", "PatientName": "OTHER^ONE"})
+    check("different patients" in text and "between the PET data and the CT" in text and "OTHER" not in text, f"another patient: {text}")
+    text = reason("gap", keep=lambda ct: ct[11:12])
+    check("ct-0010.dcm at" in text and "ct-0012.dcm at" in text and "4.00 mm apart, the others 2.00 mm" in text, f"a missing slice: {text}")
+    text = reason("localizer", changes={"ImageType": ["ORIGINAL", "PRIMARY", "LOCALIZER"]})
+    check("none of the objects is a slice: 30 localizers, 0 secondary images" in text, f"localizers only: {text}")
+    make_ct(os.path.join(folder, "two", "a"), "HFS", extent=(180, 180, 60), series="2.25.81")
+    make_ct(os.path.join(folder, "two", "b"), "HFS", extent=(180, 180, 60), series="2.25.82")
+    text = refused(os.path.join(folder, "out-two"), bare, os.path.join(folder, "two"))
+    check("two CT series" in text and "2.25.81" in text and "2.25.82" in text, f"two series: {text}")
+
+
+def poor_ct(folder, _):
+    """A CT with something missing is used, and each thing is a sentence."""
+    data = Data(folder)
+    bare = data.objects("poor/bare")
+    folder = os.path.join(folder, "poor")
+
+    def said(name, **options):
+        make_ct(os.path.join(folder, name), "HFS", **options)
+        case = recon(os.path.join(folder, "out-" + name), bare, os.path.join(folder, name), options=CT)[0]["cases"][0]["pet"]
+        return case["warnings"], case["corrections"]["attenuation"]
+
+    text, details = said("short", extent=(180, 180, 36))
+    check("4 of 15 planes are not in it" in text and abs(details["missing"] - 4 / 15) < 1e-9, f"too short: {text}")
+    check("The centre of the scanner, which places the CT, is taken as the origin" in text, f"no centre in the data: {text}")
+    text, details = said("narrow", extent=(100, 100, 120))
+    check("The CT is truncated" in text and details["truncated"] > 0.3, f"truncated: {text}")
+    text, details = said("voltage", kvp=None)
+    check("no KVP" in text and "120 kV" in text and details["kvp"] is None and details["kvp_table"] == 120, f"no voltage: {text}")
+    text, details = said("slow", kvp=70, changes={"ContrastBolusAgent": "iodine"})
+    check("The CT has 70 kV, which is not in the table: converted as 80 kV." in text and "contrast agent" in text, f"voltage and contrast: {text}")
+
+
+def cached(folder, _):
+    """Another acquisition with the same CT and scanner uses the factors of the first."""
+    data = Data(folder)
+    first, second = data.objects("cached/pet/a"), data.objects("cached/pet/b", SeriesNumber="9")
+    ct = os.path.join(folder, "cached", "pet", "ct")
+    make_ct(ct, "HFS")
+    document = recon(os.path.join(folder, "cached", "out"), first, second, ct, options=CT)[0]
+    states = [c["pet"]["corrections"]["attenuation"]["cached"] for c in document["cases"]]
+    check(states == [False, True], f"the second case finds them: {states}")
+    pixels = [pydicom.dcmread(f).PixelData for f in sorted(glob.glob(os.path.join(folder, "cached", "out", "*.dcm")))]
+    check(len(set(pixels)) * 2 <= len(pixels), "both images are the same")
+
+
+def events_are_refused(folder, _):
+    """The corrections are made for sinograms."""
+    run("simulate", "pet", "--scanner", "small", "--phantom", "cylinder", "--counts", "20000", "--petsird", "-o", os.path.join(folder, "list"))
+    text = refused(os.path.join(folder, "list-out"), os.path.join(folder, "list", "scan.petsird"),
+                   options=(*CT, "--attribute", "PatientPosition=HFS", "--set", "projector=joseph"))
+    check('the correction "attenuation" is not made for data that are reconstructed event by event' in text, text)
+
+
+def main():
+    tests = {t.__name__: t for t in (places, uncorrected_differs, ready_made_counts, wrong_ct, poor_ct, cached, events_are_refused)}
+    names = h.selected(list(tests), sys.argv[1:])
+    return 0 if all([h.run_test(tests[name]) for name in names]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
