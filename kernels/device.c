@@ -65,6 +65,7 @@ int device_check(const struct device_ops *ops, struct err *err)
 	SLOT(events_forward);
 	SLOT(events_back);
 	SLOT(events_ratio);
+	SLOT(scatter_pairs);
 	SLOT(mark);
 #undef SLOT
 	return 0;
@@ -118,5 +119,21 @@ int device_check_store(const struct buf *x, const struct stored_form *form, cons
 	      form->top <= UINT16_MAX))
 		return err_set(err, EINVAL, "%s: store: offset=%g, %g steps per unit, at most %g", x->dev->name,
 			       (double)form->offset, (double)form->per_step, (double)form->top);
+	return 0;
+}
+
+int device_check_scatter(const struct scatter_spec *spec, const struct buf *activity, const struct buf *mu, const struct buf *ret,
+			 struct scatter_model *ret_model, struct err *err)
+{
+	size_t n = grid_size(spec->grid), results = spec->n_pairs * (size_t)(spec->tof.n > 0 ? spec->tof.n : 1);
+	int r = scatter_model_make(spec, ret_model, err);
+
+	if (r < 0)
+		return r;
+	if (activity->n != n || mu->n != n || ret->n != results || ret->mem == activity->mem || ret->mem == mu->mem)
+		return err_set(
+			err, EINVAL,
+			"%s: single scatter: activity of %zu and mu of %zu floats for %zu voxels, %zu floats for %zu results",
+			activity->dev->name, activity->n, mu->n, n, ret->n, results);
 	return 0;
 }

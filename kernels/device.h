@@ -22,6 +22,7 @@
 #include "kernels/geometry.h"
 #include "kernels/prior.h"
 #include "kernels/rules.h"
+#include "kernels/scatter.h"
 #include "kernels/stored.h"
 
 #ifdef __cplusplus
@@ -215,6 +216,12 @@ struct device_ops {
 	int (*events_ratio)(struct events *a, const struct buf *events, float floor, const struct buf *x, struct buf *sum,
 			    struct err *err);
 
+	/* Simulate single scatter (kernels/scatter.h): ret[k n_pairs + i] is S of pair i and TOF bin k (without time of flight: k
+	 * = 0). activity, mu (1/mm): grid_size() floats. Allocates and releases tables for SCATTER_BATCH points: LEG_FIELDS
+	 * floats for each point and detector, with time of flight also its profile. Every run gives bitwise the same result. */
+	int (*scatter_pairs)(const struct scatter_spec *spec, const struct buf *activity, const struct buf *mu, struct buf *ret,
+			     struct err *err);
+
 	/* Mark the support (the voxels to reconstruct) from the masks of the views (SCAN_DBT, EXACT or SLICES). For each voxel: x
 	 * = -1 (air) if the bin nearest to its centre has mask < 0; else, unless x < 0, x = 1 if a bin with mask > 0 is within
 	 * one voxel of it (slice_weight() > 0); else x is unchanged. The caller sets x = 0 and then calls mark() for every
@@ -249,6 +256,10 @@ int device_check_prior(const struct prior *p, const struct buf *x, const struct 
 
 /* Return EINVAL if these arguments of store() are invalid; every device's function calls it. */
 int device_check_store(const struct buf *x, const struct stored_form *form, const struct buf *ret_values, struct err *err);
+
+/* Return EINVAL if these arguments of scatter_pairs() are invalid; every device's function calls it. */
+int device_check_scatter(const struct scatter_spec *spec, const struct buf *activity, const struct buf *mu, const struct buf *ret,
+			 struct scatter_model *ret_model, struct err *err);
 
 /* The constructors that device_open() calls. In a build without CUDA the CUDA one is a stub that returns ENODEV. */
 int device_cpu_open(int threads, struct device **ret_dev, struct err *err);

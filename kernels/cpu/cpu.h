@@ -261,6 +261,10 @@ int cpu_events_ratio(struct events *a, const struct buf *events, float floor, co
 		     struct err *err);
 const struct buf *cpu_events_detectors(const struct events *a);
 
+/* cpu_scatter.c */
+int cpu_scatter_pairs(const struct scatter_spec *spec, const struct buf *activity, const struct buf *mu, struct buf *ret,
+		      struct err *err);
+
 /* cpu_mark.c */
 int cpu_mark(struct projection *a, struct buf *x, struct err *err);
 

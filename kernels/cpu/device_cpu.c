@@ -216,6 +216,7 @@ const struct device_ops device_cpu_ops = {
 	.events_forward = cpu_events_forward,
 	.events_back = cpu_events_back,
 	.events_ratio = cpu_events_ratio,
+	.scatter_pairs = cpu_scatter_pairs,
 	.mark = cpu_mark,
 };
 

@@ -419,6 +419,12 @@ static int poison_mark(struct projection *a, struct buf *x, struct err *err)
 	GUARDED("mark", cpu_mark(a, x, err), x, mask_of(a));
 }
 
+static int poison_scatter_pairs(const struct scatter_spec *spec, const struct buf *activity, const struct buf *mu,
+				struct buf *ret, struct err *err)
+{
+	GUARDED("scatter_pairs", cpu_scatter_pairs(spec, activity, mu, ret, err), activity, mu, ret);
+}
+
 static int poison_events_sort(struct events *a, struct buf *events, struct err *err)
 {
 	GUARDED("events_sort", cpu_events_sort(a, events, err), events, cpu_events_detectors(a));
@@ -490,6 +496,7 @@ static const struct device_ops poison_ops = {
 	.events_forward = poison_events_forward,
 	.events_back = poison_events_back,
 	.events_ratio = poison_events_ratio,
+	.scatter_pairs = poison_scatter_pairs,
 	.mark = poison_mark,
 };
 

@@ -189,6 +189,10 @@ int cuda_list_back(struct events *a, const struct buf *events, const struct buf 
 int cuda_list_ratio(struct events *a, const struct buf *events, float floor, const struct buf *x, struct buf *sum,
 		    struct err *err);
 
+/* cuda_scatter.cu */
+int cuda_scatter_pairs(const struct scatter_spec *spec, const struct buf *activity, const struct buf *mu, struct buf *ret,
+		       struct err *err);
+
 /* The pair of bin i is stored in ((float2 *)pair)[i]. SLICES: both numbers times the ray's length in a slice, so that the back
  * pass needs only the weights of the voxel. EXACT: as the rule returns them. */
 

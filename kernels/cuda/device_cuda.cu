@@ -277,6 +277,7 @@ static struct device_ops cuda_table(void)
 	ops.events_forward = cuda_list_forward;
 	ops.events_back = cuda_list_back;
 	ops.events_ratio = cuda_list_ratio;
+	ops.scatter_pairs = cuda_scatter_pairs;
 	ops.mark = cuda_mark;
 	return ops;
 }

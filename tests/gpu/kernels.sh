@@ -23,9 +23,10 @@ step() {
 
 step ./recon_test_cuda
 step ./recon_test_cuda_pet
+step ./recon_test_cuda_scatter
 step ./recon_test_cuda_parallel
 if [ $sanitizer = yes ]; then
-    for tool in memcheck racecheck initcheck; do for program in recon_test_cuda recon_test_cuda_pet 'recon_test_cuda_parallel --small'; do
+    for tool in memcheck racecheck initcheck; do for program in recon_test_cuda recon_test_cuda_pet recon_test_cuda_scatter 'recon_test_cuda_parallel --small'; do
         echo "== compute-sanitizer $tool $program"
         # shellcheck disable=SC2086  # program and its option
         compute-sanitizer --tool $tool --error-exitcode 9 ./$program 2>&1 | grep -E 'ERROR SUMMARY|RACECHECK SUMMARY|FAILED|=========     at' | head -20

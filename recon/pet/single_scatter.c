@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* single_scatter.c - simulate the sampled pairs of detectors, and read planes. */
+#include "recon/pet/single_scatter.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "kernels/clock.h"
+#include "recon/pet/single_scatter_internal.h"
+
+#define DETECTORS 64
+#define DETECTORS_LEAST 8
+#define DETECTORS_MOST 512
+#define POINT_DISTANCE 20.0
+#define MU_LEAST 0.001
+
+static int check_conf(struct single_scatter_conf *c, struct err *err)
+{
+	c->detectors = c->detectors ? c->detectors : DETECTORS;
+	c->point_distance = c->point_distance != 0 ? c->point_distance : POINT_DISTANCE;
+	c->mu_least = c->mu_least != 0 ? c->mu_least : MU_LEAST;
+	if (c->detectors < DETECTORS_LEAST || c->detectors > DETECTORS_MOST || !(c->point_distance > 0) ||
+	    !(c->ring_distance >= 0) || !(c->mu_least > 0))
+		return err_set(err, EINVAL,
+			       "scatter: %d detectors (%d to %d), rings every %g mm, points every %g mm, mu from %g/mm",
+			       c->detectors, DETECTORS_LEAST, DETECTORS_MOST, c->ring_distance, c->point_distance, c->mu_least);
+	return 0;
+}
+
+int single_scatter_open(const struct michelogram *m, const struct single_scatter_conf *conf, struct device *dev,
+			struct single_scatter **ret, struct err *err)
+{
+	struct single_scatter *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return err_set(err, ENOMEM, "scatter: out of memory");
+	s->m = m;
+	s->dev = dev;
+	s->conf = *conf;
+	r = michelogram_check(m, err);
+	r = r < 0 ? r : check_conf(&s->conf, err);
+	r = r < 0 ? r : single_scatter_layout(s, err);
+	if (r == 0) {
+		s->values = malloc(s->n_pairs * (size_t)s->n_tof * sizeof(*s->values));
+		if (!s->values)
+			r = err_set(err, ENOMEM, "scatter: no memory for %zu pairs of %d TOF bins", s->n_pairs, s->n_tof);
+	}
+	if (r < 0) {
+		single_scatter_close(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+struct single_scatter *single_scatter_close(struct single_scatter *s)
+{
+	if (s) {
+		free(s->detectors);
+		free(s->pairs);
+		free(s->ring_pair);
+		free(s->links);
+		free(s->reverse);
+		free(s->bins);
+		free(s->planes);
+		free(s->values);
+		free(s);
+	}
+	return NULL;
+}
+
+static int check_volume(const char *what, const struct grid *g, const float *x, struct err *err)
+{
+	for (size_t k = 0; k < (size_t)g->n[2]; k++)
+		for (size_t j = 0; j < (size_t)g->n[1]; j++)
+			for (size_t i = 0; i < (size_t)g->n[0]; i++) {
+				float value = x[i * grid_step(g, 0) + j * grid_step(g, 1) + k * grid_step(g, 2)];
+
+				if (!(value >= 0) || isinf(value))
+					return err_set(err, EINVAL, "scatter: %s of voxel (%zu, %zu, %zu) is %g", what, i, j, k,
+						       (double)value);
+			}
+	return 0;
+}
+
+/* Simulate on the device; activity and mu: host memory. */
+static int simulate(struct single_scatter *s, const struct scatter_spec *spec, const float *activity, const float *mu,
+		    struct err *err)
+{
+	const struct device_ops *v = s->dev->ops;
+	struct buf x = {0}, attenuation = {0}, pairs = {0};
+	size_t n = grid_size(spec->grid);
+	int r = v->alloc(s->dev, n, &x, err);
+
+	r = r < 0 ? r : v->alloc(s->dev, n, &attenuation, err);
+	r = r < 0 ? r : v->alloc(s->dev, s->n_pairs * (size_t)s->n_tof, &pairs, err);
+	r = r < 0 ? r : v->upload(&x, activity, err);
+	r = r < 0 ? r : v->upload(&attenuation, mu, err);
+	r = r < 0 ? r : v->scatter_pairs(spec, &x, &attenuation, &pairs, err);
+	r = r < 0 ? r : v->download(&pairs, s->values, err);
+	buf_release(&x);
+	buf_release(&attenuation);
+	buf_release(&pairs);
+	return r;
+}
+
+int single_scatter_run(struct single_scatter *s, const struct grid *grid, const float *activity, const float *mu,
+		       struct single_scatter_report *ret_report, struct err *err)
+{
+	struct scatter_spec spec = {.grid = grid,
+				    .n_pairs = s->n_pairs,
+				    .n_detectors = s->n_rings * s->conf.detectors,
+				    .detectors = s->detectors,
+				    .pairs = s->pairs,
+				    .tof = s->m->tof};
+	double begun = clock_seconds();
+	float(*points)[4] = NULL, (*angles)[2] = malloc((SCATTER_ANGLES + 1) * sizeof(*angles));
+	int r = angles ? single_scatter_angles(&s->conf, angles, err) : err_set(err, ENOMEM, "scatter: out of memory");
+
+	s->simulated = false;
+	r = r < 0 ? r : check_volume("the activity", grid, activity, err);
+	r = r < 0 ? r : check_volume("mu", grid, mu, err);
+	r = r < 0 ? r : single_scatter_points(&s->conf, grid, mu, &points, &spec.n_points, err);
+	if (r == 0) {
+		spec.points = (const float(*)[4])points;
+		spec.angles = (const float(*)[2])angles;
+		r = simulate(s, &spec, activity, mu, err);
+	}
+	if (r == 0) {
+		s->simulated = true;
+		*ret_report = (struct single_scatter_report){spec.n_points, s->n_pairs, clock_seconds() - begun};
+	}
+	free(points);
+	free(angles);
+	return r;
+}
+
+/* Combine the pairs of rings of a plane: ret_link[n_links + 1], the last one is 0. */
+static void plane_links(const struct single_scatter *s, int plane, int tof, float *ret_link)
+{
+	for (size_t l = 0; l <= s->n_links; l++)
+		ret_link[l] = 0;
+	for (int i = 0; i < 4; i++) {
+		int a = s->planes[plane].first.at[i & 1], b = s->planes[plane].second.at[i >> 1], n = s->n_rings;
+		float weight = s->planes[plane].first.weight[i & 1] * s->planes[plane].second.weight[i >> 1];
+		bool turned = a > b;
+		size_t rings = (size_t)s->ring_pair[turned ? b * n + a : a * n + b];
+		size_t bin = (size_t)(turned ? s->n_tof - 1 - tof : tof);
+		const float *from = s->values + (bin * s->n_ring_pairs + rings) * s->n_links;
+
+		if (weight == 0)
+			continue;
+		for (size_t l = 0; l < s->n_links; l++)
+			ret_link[l] += weight * from[turned ? (size_t)s->reverse[l] : l];
+	}
+}
+
+int single_scatter_planes(const struct single_scatter *s, int first, int n, int threads, float *ret, struct err *err)
+{
+	size_t size = (size_t)s->m->n_angles * (size_t)s->m->n_radial;
+	bool failed = false;
+
+	if (!s->simulated || first < 0 || n < 0 || n > s->n_planes * s->n_tof - first || threads < 1)
+		return err_set(err, EINVAL, "scatter: planes %d to %d of %d, %s", first, first + n - 1, s->n_planes * s->n_tof,
+			       s->simulated ? "simulated" : "not simulated yet");
+#pragma omp parallel num_threads(threads)
+	{
+		float *link = malloc((s->n_links + 1) * sizeof(*link));
+
+#pragma omp for schedule(static)
+		for (int p = first; p < first + n; p++) {
+			float *to = ret + (size_t)(p - first) * size;
+
+			if (!link) {
+#pragma omp atomic write
+				failed = true;
+				continue;
+			}
+			plane_links(s, p % s->n_planes, p / s->n_planes, link);
+			for (size_t i = 0; i < size; i++) {
+				const struct scatter_bin *bin = &s->bins[i];
+
+				to[i] = bin->weight[0] * link[bin->link[0]] + bin->weight[1] * link[bin->link[1]] +
+					bin->weight[2] * link[bin->link[2]] + bin->weight[3] * link[bin->link[3]];
+			}
+		}
+		free(link);
+	}
+	return failed ? err_set(err, ENOMEM, "scatter: out of memory") : 0;
+}
