@@ -65,6 +65,15 @@ static bool recognise_mmr(const struct dicom_file *file, struct case_facts *f)
 	return true;
 }
 
+/* Return true for data that were corrected before. */
+static bool is_attenuation_corrected(const struct dicom_file *file)
+{
+	char terms[200];
+
+	return dicom_get_text(dicom_root((struct dicom_file *)file), TAG_CORRECTED_IMAGE, terms, sizeof(terms), NULL) == 1 &&
+	       strstr(terms, "ATTN");
+}
+
 int case_recognise_sinogram(const struct dicom_file *file, enum interfile_kind header, struct case_facts *f, struct err *err)
 {
 	char reason[sizeof(f->reason)];
@@ -83,7 +92,7 @@ int case_recognise_sinogram(const struct dicom_file *file, enum interfile_kind h
 	if (s.format->header != header)
 		return 0;
 	f->expected = s.instances;
-	f->attenuation = s.role == SINOGRAM_ATTENUATION || s.role == SINOGRAM_MULTIPLICATIVE;
+	f->attenuation = s.role == SINOGRAM_ATTENUATION || s.role == SINOGRAM_MULTIPLICATIVE || is_attenuation_corrected(file);
 	return 1;
 }
 

@@ -26,7 +26,7 @@ struct case_facts {
 	char lacks[40];	  /* what the case lacks as long as it has only this instance; "": not known */
 	/* For the CT series that an attenuation correction is made from (node/jobs/companion.h): */
 	bool ct;	  /* an image of such a series; kind is NULL, and the reason that of an object without use */
-	bool attenuation; /* an object that has what the attenuation is corrected with */
+	bool attenuation; /* an object that has what the attenuation is corrected with, or that is corrected */
 	double acquired;  /* start of the acquisition, s of the scanner's clock (pet_facts_moment()); 0: not in the header */
 	long frames;
 	double angle;				      /* NaN: not in the header */

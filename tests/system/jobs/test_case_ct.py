@@ -1,0 +1,386 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""A CT series that arrives by C-STORE becomes part of the PET case whose attenuation correction needs it: before, between and after the PET
+objects, over restarts and kill -9; what does not fit is never joined, and the case says what it waits for."""
+import itertools
+import json
+import os
+import random
+import shutil
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from tools import node_harness as h
+from tools import pilot_tools
+from tools.node_harness import check, wait_for
+
+try:
+    import numpy as np
+    import pydicom
+    from tools.ct_writer import CT, write_ct
+except ImportError:
+    print("skipped: pydicom and numpy are not installed")
+    sys.exit(77)
+h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
+
+SLICES = 8
+WAITS = "waits for the CT series for the attenuation correction"
+
+
+def configure(n, corrections='[ "attenuation" ]'):
+    key = f" corrections = {corrections};" if corrections else ""
+    n.more_protocols = (f', {{ name = "quick-pet"; kind = "pet"; algorithm = "mlem"; iterations = 1; matrix = 16;{key} }}'
+                        ', { name = "plain-pet"; kind = "pet"; algorithm = "mlem"; iterations = 2; matrix = 16; }')
+    n.more_routes = ', { name = "pet"; kind = "pet"; protocols = [ "quick-pet" ]; destinations = [ "pacs" ]; }'
+    n.write_conf()
+
+
+def both(folder, things, *, corrections='[ "attenuation" ]', **node):
+    pacs = h.Pacs(os.path.join(folder, "pacs"))
+    n = h.Node(os.path.join(folder, "node"), pacs.port, **node)
+    configure(n, corrections)
+    things += [n, pacs]
+    pacs.start()
+    n.start()
+    return n, pacs
+
+
+def pet(folder, number=1, **changes):
+    """A small acquisition; those of other numbers are other series of the study, acquired a minute after each other."""
+    kept = os.path.join(h.exams_folder(), "pet")
+    if not os.path.exists(kept):
+        h.run(h.TOMONODE, "simulate", "pet", "--scanner", "small", "--phantom", "f-shape", "--counts", "2e5", "-o", f"{kept}.{os.getpid()}")
+        shutil.move(f"{kept}.{os.getpid()}", kept)
+    d = pydicom.dcmread(os.path.join(kept, "emission.dcm"))
+    d.CorrectedImage = [term for term in d.CorrectedImage if term != "ATTN"]
+    if number > 1:
+        for name in ("SeriesInstanceUID", "SOPInstanceUID"):
+            setattr(d, name, f"{d[name].value[:-4]}{number:04d}")
+        d.AcquisitionTime = f"{101500 + 100 * (number - 1)}"
+    for name, value in changes.items():
+        setattr(d, name, value)
+    d.file_meta.MediaStorageSOPInstanceUID = d.SOPInstanceUID
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, f"pet{number}.dcm")
+    d.save_as(path)
+    return path
+
+
+def ct(folder, of, when="101000", slices=SLICES, **options):
+    """The CT series of a PET object: a water cylinder that is larger than its field of view."""
+    d = pydicom.dcmread(of, stop_before_pixels=True)
+    y, x = np.mgrid[-16:16, -16:16] + 0.5
+    plane = np.where(x * x + y * y < 100, 0, -1000)
+    return write_ct(folder, np.repeat(plane[None], slices, 0), (10.0, 10.0, 30.0), (-155.0, -155.0, -15.0 * (slices - 1)),
+                    **{"frame_of_reference": d.FrameOfReferenceUID, "study": d.StudyInstanceUID, "when": ("20260601", when), **options})
+
+
+def only(n):
+    job, = wait_for("a job", n.jobs)
+    return job
+
+
+def series_of(files):
+    return pydicom.dcmread(files[0], stop_before_pixels=True).SeriesInstanceUID
+
+
+def check_joined(n, job, files):
+    """The job has exactly these CT images, and says of which series."""
+    job = n.show(job["id"])
+    found = {i["sop"] for i in job["instances"] if i["companion"]}
+    wanted = {pydicom.dcmread(f, stop_before_pixels=True).SOPInstanceUID for f in files}
+    check(found == wanted and job["job"]["companions"] == len(files), f"{len(found)} CT images, not {len(files)}: {job['job']}")
+    check(f"CT series {series_of(files)} of {len(files)} images" in job["job"]["companion"], job["job"]["companion"])
+    check([i["companion"] for i in job["instances"]] == sorted(i["companion"] for i in job["instances"]), "the CT images come last")
+    check(job["job"]["instances"] == job["job"]["expected"], job["job"])
+
+
+def held(n, *texts):
+    wait_for("it is held: " + "; ".join(texts), lambda: only(n)["state"] == "held" and all(t in only(n)["reason"] for t in texts))
+    return only(n)
+
+
+def before_between_after(folder, things):
+    n, pacs = both(folder, things)
+    for k, order in enumerate(("before", "between", "after")):
+        study = pydicom.uid.generate_uid(None)
+        one = pet(os.path.join(folder, order), StudyInstanceUID=study, SeriesInstanceUID=pydicom.uid.generate_uid(None),
+                  SOPInstanceUID=pydicom.uid.generate_uid(None))
+        files = ct(os.path.join(folder, f"ct-{order}"), one)
+        if order == "before":
+            h.send(n.port, files)
+            check(len(n.jobs()) == k, "CT images opened a job")
+            h.send(n.port, [one])
+        elif order == "between":
+            h.send(n.port, files[4:] + [one] + files[:4])
+        else:
+            h.send(n.port, [one])
+            wait_for("it waits", lambda: n.jobs()[-1]["waits_until"] > 0)
+            job = n.jobs()[-1]
+            check(job["state"] == "collecting" and job["reason"] == WAITS, job)
+            check(1700 < job["waits_until"] - time.time() < 1810, job["waits_until"])
+            out = n.command("list").stdout
+            check("until 20" in out and WAITS in out, out)
+            h.send(n.port, files)
+        n.wait_states(*["delivered"] * (k + 1))
+        check_joined(n, n.jobs()[-1], files)
+        check("acquired 300 s before the PET data" in n.jobs()[-1]["companion"], n.jobs()[-1])
+    check(not n.list()["unassigned"], n.list()["unassigned"])
+    out = n.command("show", str(n.jobs()[-1]["id"])).stdout
+    check("  CT series " in out and f"companion      {SLICES} of them" in out and ", CT\n" in out, out)
+    # Sent again: without effect.
+    h.send(n.port, files)
+    time.sleep(1)
+    check(n.states() == ["delivered"] * 3, n.states())
+
+
+def none_comes(folder, things):
+    """Held; what does not fit changes the reason, what fits lets it go on."""
+    n, pacs = both(folder, things, ct_wait=2)
+    one = pet(folder)
+    h.send(n.port, [one])
+    held(n, "no CT series for the attenuation correction came within 2 s: send it, or reconstruct without it (retry --as-is)")
+    log = n.log_text()
+    check("job-held" in log, log[-500:])
+    other = ct(os.path.join(folder, "frame"), one, frame_of_reference="1.2.3")
+    h.send(n.port, other)
+    held(n, f"CT series {series_of(other)}: it is of another frame of reference")
+    stranger = ct(os.path.join(folder, "stranger"), one, patient={"PatientID": "ANOTHER", "PatientName": "ANOTHER^ONE"})
+    h.send(n.port, stranger)
+    held(n, "(and 1 other)")
+    short = ct(os.path.join(folder, "short"), one, changes={"NumberOfSeriesRelatedInstances": SLICES + 1})
+    h.send(n.port, short)
+    held(n, "(and 2 others)")
+    check(not pacs.files(), "something was made")
+    n.kill()
+    n.start()
+    held(n, "(and 2 others)")
+    files = ct(os.path.join(folder, "right"), one)
+    h.send(n.port, files)
+    job, = n.wait_states("delivered")
+    check_joined(n, job, files)
+    events = [e["event"] for e in n.show(job["id"])["events"]]
+    check(events.count("held") >= 1 and "retry" in events, events)
+
+
+def another_patient(folder, things):
+    """Of the same study and frame of reference: never joined, and the sentence says why without the values."""
+    n, _ = both(folder, things, ct_wait=2)
+    one = pet(folder)
+    files = ct(os.path.join(folder, "stranger"), one, patient={"PatientID": "ANOTHER", "PatientName": "ANOTHER^ONE"})
+    h.send(n.port, files + [one])
+    job = held(n, f"CT series {series_of(files)}: the headers name different patients: Patient ID (0010,0020)")
+    check("ANOTHER" not in json.dumps(n.show(job["id"])) and not job["companions"], job)
+    n.command("retry", "--as-is", str(job["id"]))
+    job, = n.wait_states("delivered")
+    check(job["companions"] == 0, job)
+
+
+def released_and_made_again(folder, things):
+    n, pacs = both(folder, things, ct_wait=0)
+    one = pet(folder)
+    h.send(n.port, [one])
+    job = held(n, "no CT series")
+    n.command("retry", str(job["id"]))  # it waits again
+    job = held(n, "no CT series")
+    n.command("retry", "--as-is", str(job["id"]))
+    job, = n.wait_states("delivered")
+    check(job["companion"] == "without a CT series, at a person's request" and job["companions"] == 0, job)
+    without = {f: pydicom.dcmread(f) for f in pacs.files()}
+    check(without and all("There is no CT for the attenuation." in d.DerivationDescription and "ATTN" not in d.CorrectedImage
+                          for d in without.values()), next(iter(without.values())).DerivationDescription)
+    files = ct(os.path.join(folder, "ct"), one)
+    h.send(n.port, files)
+    time.sleep(3)
+    check(n.states() == ["delivered"], n.states())  # nobody asked for another result
+    n.command("redo", str(job["id"]))
+    _, again = n.wait_states("delivered", "delivered")
+    check_joined(n, again, files)
+    check(again["companion"].endswith("; the earlier result was made without one"), again)
+    corrected = [d for d in map(pydicom.dcmread, pacs.files()) if d.SOPInstanceUID not in {w.SOPInstanceUID for w in without.values()}]
+    check(len(corrected) == len(without) and all("ATTN" in d.CorrectedImage for d in corrected), "not corrected")
+    n.command("redo", str(again["id"]))
+    *_, third = n.wait_states("delivered", "delivered", "delivered")
+    check_joined(n, third, files)
+
+
+def nearest_of_two(folder, things):
+    n, _ = both(folder, things)
+    one = pet(folder)
+    early = ct(os.path.join(folder, "early"), one, "090000", series="2.25.101")
+    near = ct(os.path.join(folder, "near"), one, "101800", series="2.25.102")
+    h.send(n.port, early + near[:3])
+    h.send(n.port, [one])
+    time.sleep(1)
+    h.send(n.port, near[3:])
+    job, = n.wait_states("delivered")
+    check_joined(n, job, near)
+    check("acquired 180 s after the PET data: the nearest of 2 that fit" in job["companion"], job)
+
+
+def stops_in_the_middle(folder, things):
+    """An association that breaks: while the quiet time lasts, the rest is waited for."""
+    n, _ = both(folder, things, quiet_time=4)
+    one = pet(folder)
+    files = ct(os.path.join(folder, "ct"), one)
+    h.send(n.port, [one] + files[:3])
+    wait_for("it is arriving", lambda: "which is arriving" in only(n)["reason"])
+    time.sleep(2)
+    check(only(n)["state"] == "collecting", only(n))
+    h.send(n.port, files[3:])
+    job, = n.wait_states("delivered")
+    check_joined(n, job, files)
+
+
+def one_series_for_several_cases(folder, things):
+    """Two acquisitions of the study use it; retention removes it with the last of them, and one that none uses by itself."""
+    n, _ = both(folder, things, retention_days=1, retention_unassigned_days=1)
+    first, second = pet(folder), pet(folder, 2)
+    files = ct(os.path.join(folder, "ct"), first)
+    unused = ct(os.path.join(folder, "unused"), first, frame_of_reference="1.2.3", slices=2)
+    h.send(n.port, [first] + files + unused)
+    n.wait_states("delivered")
+    h.send(n.port, [second])
+    jobs = n.wait_states("delivered", "delivered")
+    for job in jobs:
+        check_joined(n, job, files)
+    check("acquired 360 s before" in jobs[1]["companion"], jobs[1])
+    check(len(n.stored_files()) == 2 + len(files) + 2, n.stored_files())
+    n.kill()
+    import sqlite3
+    with sqlite3.connect(os.path.join(n.spool, "journal.db")) as db:
+        db.execute("UPDATE event SET time = time - 2 * 86400 WHERE job = ?", (jobs[0]["id"],))
+    n.start()
+    n.wait_states("cleaned", "delivered")
+    check(len(n.stored_files()) == 1 + len(files) + 2, n.stored_files())
+    n.kill()
+    with sqlite3.connect(os.path.join(n.spool, "journal.db")) as db:
+        db.execute("UPDATE event SET time = time - 2 * 86400 WHERE job = ?", (jobs[1]["id"],))
+        db.execute("UPDATE classification SET time = time - 2 * 86400")
+    n.start()
+    n.wait_states("cleaned", "cleaned")
+    wait_for("every file is removed", lambda: not n.stored_files())
+
+
+def several_results(folder, things):
+    """The second protocol of the route gets the same images, also if it needs none."""
+    n, _ = both(folder, things)
+    n.more_routes = ', { name = "pet"; kind = "pet"; protocols = [ "plain-pet", "quick-pet" ]; destinations = [ "pacs" ]; }'
+    n.stop()
+    n.write_conf()
+    n.start()
+    one = pet(folder)
+    files = ct(os.path.join(folder, "ct"), one)
+    h.send(n.port, [one])
+    wait_for("it waits", lambda: only(n)["waits_until"] > 0)
+    h.send(n.port, files)
+    first, second = n.wait_states("delivered", "delivered")
+    check_joined(n, first, files)
+    check_joined(n, second, files)
+
+
+def not_needed(folder, things):
+    """Without such a protocol, and for data with an attenuation of their own, as before. A localizer is no CT series."""
+    n, _ = both(folder, things, corrections="")
+    one = pet(folder)
+    files = ct(os.path.join(folder, "ct"), one)
+    h.send(n.port, files + [one])
+    job, = n.wait_states("delivered")
+    listed = n.list()["unassigned"]
+    check(len(listed) == SLICES and all(u["classification"] == "ignored" for u in listed), listed)
+    check(job["companions"] == 0 and job["companion"] == "", job)
+    other, _ = both(os.path.join(folder, "other"), things)
+    h.run(h.TOMONODE, "simulate", "pet", "--scanner", "small", "--counts", "2e5", "--attenuation", "-o", os.path.join(folder, "own"))
+    h.send(other.port, [os.path.join(folder, "own", f) for f in sorted(os.listdir(os.path.join(folder, "own"))) if f.endswith(".dcm")])
+    job, = other.wait_states("delivered")
+    check(job["companion"] == "", job)
+    before = pet(os.path.join(folder, "before"), 2, CorrectedImage=["NORM", "ATTN"])
+    h.send(other.port, [before])
+    check(all(job["companion"] == "" for job in other.wait_states("delivered", "delivered")), other.jobs())
+    scout = ct(os.path.join(folder, "scout"), one, slices=1, changes={"ImageType": ["ORIGINAL", "PRIMARY", "LOCALIZER"]})
+    h.send(other.port, scout)
+    wait_for("the localizer is listed", lambda: [u["classification"] for u in other.list()["unassigned"]] == ["ignored"])
+
+
+def killed_at_any_moment(folder, things):
+    """kill -9 of the manager, or of all processes, at random moments from the first image to the last result, the objects of three studies in a
+    random order: each case has all images of its nearest CT series, and one result."""
+    rng = random.Random(h.seed())
+    n, pacs = both(folder, things, quiet_time=8)
+    objects, near = [], {}
+    for k in range(3):
+        uid = pydicom.uid.generate_uid(None)
+        one = pet(os.path.join(folder, f"pet-{k}"), StudyInstanceUID=uid + ".1", SeriesInstanceUID=uid + ".2", SOPInstanceUID=uid)
+        series = [ct(os.path.join(folder, f"ct-{k}-{when}"), one, when, slices=4) for when in ("080000", "101000", "110000")]
+        objects += [one, *sum(series, [])]
+        near[uid + ".1"] = series[1]
+
+    def kill():
+        time.sleep(rng.uniform(0, 0.5))
+        n.kill()
+        n.start()
+
+    rng.shuffle(objects)
+    while objects:
+        some = objects[:rng.randrange(1, 9)]
+        h.send(n.port, some)
+        objects = objects[len(some):]
+        if rng.random() < 0.6:
+            kill()
+    until = time.monotonic() + 12
+    while time.monotonic() < until or not all(s in ("reconstructed", "delivered") for s in n.states()):
+        time.sleep(rng.uniform(0, 2))
+        kill()
+    n.wait_states(*["delivered"] * 3)
+    for job in n.jobs():
+        check_joined(n, job, near[n.show(job["id"])["job"]["study"]])
+    check(set(pacs.objects()) == {o["sop_instance"] for job in n.jobs() for o in job["result"]["objects"]}, "not one result for each case")
+
+
+def on_a_pilot(folder, things):
+    """The CT images go to the pilot like the others, streamed and in a shared spool; what is damaged on the disk is found there."""
+    for shared in (False, True):
+        audit = os.path.join(folder, f"audit-{shared}.xml")
+        n, _ = pilot_tools.cluster_node(folder, things, shared=shared, name=f"shared-{shared}", audit='"file"', audit_file=f'"{audit}"')
+        configure(n)
+        pilot_tools.write_conf(n)
+        n.start()
+        pilot_tools.Pilot(n, things).connected()
+        one = pet(folder)
+        files = ct(os.path.join(folder, "ct"), one)
+        h.send(n.port, [one] + files)
+        job, = n.wait_states("delivered")
+        check_joined(n, job, files)
+        started = [e["detail"] for e in n.show(job["id"])["events"] if e["event"] == "started"]
+        check(all("pilot d1" in d["device"] for d in started), started)
+        check(n.stop() == 0, "SIGTERM")
+        with open(audit, encoding="utf-8") as f:
+            text = f.read()
+        sent = [m for m in text.split("<AuditMessage") if 'csd-code="110102"' in m and 'UserID="d1"' in m]
+        check(len(sent) == 1 and f'"{CT}" NumberOfInstances="{SLICES}"' in sent[0], f"{len(sent)} messages to the pilot: {sent}")
+        check(sent[0].count('ParticipantObjectTypeCode="1"') == 1, sent)
+
+
+def damaged_in_the_spool(folder, things):
+    """A CT image whose bytes have changed holds the case; when it is sent again, the case continues."""
+    n, _ = both(folder, things, ct_wait=600)
+    one = pet(folder)
+    files = ct(os.path.join(folder, "ct"), one)
+    h.send(n.port, files)
+    spool = os.path.join(n.spool, "instances")
+    path = os.path.join(spool, sorted(n.stored_files())[3])
+    os.chmod(path, 0o600)
+    with open(path, "r+b") as f:
+        f.seek(-100, os.SEEK_END)
+        f.write(b"x")
+    h.send(n.port, [one])
+    held(n, "differ from those that were received")
+    h.send(n.port, files)
+    job, = n.wait_states("delivered")
+    check_joined(n, job, files)
+
+
+if __name__ == "__main__":
+    h.main([before_between_after, none_comes, another_patient, released_and_made_again, nearest_of_two, stops_in_the_middle,
+            one_series_for_several_cases, several_results, not_needed, on_a_pilot, damaged_in_the_spool, killed_at_any_moment], beside=2)
