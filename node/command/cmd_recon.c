@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "kernels/clock.h"
 #include "node/base/device_names.h"
@@ -525,15 +526,33 @@ static int import_interfile(struct recon *r, char ***paths)
 	return -1;
 }
 
+/* Find a path that is the data file of an Interfile header beside it; write the name of the header. NULL: none. */
+static const char *find_data_of_header(char *const *paths, char *ret_header, size_t size)
+{
+	for (; *paths; paths++) {
+		const char *dot = strrchr(file_name(*paths), '.');
+		int base = (int)(dot ? dot - *paths : (ptrdiff_t)strlen(*paths));
+
+		if (snprintf(ret_header, size, "%.*s.hs", base, *paths) < (int)size && strcmp(ret_header, *paths) != 0 &&
+		    access(ret_header, R_OK) == 0)
+			return *paths;
+	}
+	return NULL;
+}
+
 /* Print that the files have nothing to reconstruct, and which of them may be meant. */
 static int no_case(const struct recon *r, char *const *paths)
 {
 	size_t n = interfile_cases_beneath(paths);
-	char hint[100] = "";
+	char hint[700] = "", header[300];
+	const char *data = n > 0 ? NULL : find_data_of_header(paths, header, sizeof(header));
 
 	if (n > 0)
 		snprintf(hint, sizeof(hint), "; %zu Interfile header%s there: name the .hs file%s", n, n == 1 ? " is" : "s are",
 			 plural(n));
+	else if (data)
+		snprintf(hint, sizeof(hint), "; %.300s is data without a header: name its Interfile header, %s", file_name(data),
+			 file_name(header));
 	return options_fail(&r->o, CODE_INPUT, "neither projections nor sinograms in %zu file%s (%zu of them not DICOM)%s",
 			    r->list->n_files, plural(r->list->n_files), r->list->n_other, hint);
 }
