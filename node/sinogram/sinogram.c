@@ -365,9 +365,9 @@ static int read_place(struct opening *o)
 	rc = sinogram_find_axes(s, o->err);
 	if (rc == 0 && s->beds.n == 0)
 		rc = sinogram_centre(s->files[first], &o->facts[first], s->centre, o->err);
+	s->has_centre = rc > 0 || s->beds.n > 0;
 	if (rc >= 0)
 		rc = sinogram_check_beds(s, o->err);
-	s->has_centre = rc > 0;
 	return rc < 0 ? rc : sinogram_check_gates(s, o->err);
 }
 
