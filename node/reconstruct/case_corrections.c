@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* In the order in which they are made: scatter needs the attenuation and the randoms. */
-static const struct case_step *const steps[] = {&case_step_attenuation};
+static const struct case_step *const steps[] = {&case_step_attenuation, &case_step_randoms};
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
 
 static const struct {
@@ -63,6 +63,9 @@ int case_corrections_prepare(struct case_corrections *c, struct err *err)
 				     c->s->list ? "data that are reconstructed event by event" : "these data");
 	if (c->n_ct > 0 && !(wanted(c) & PET_CORRECT_ATTENUATION))
 		case_corrections_say(c, "The CT was not used: \"attenuation\" is not among the corrections of the protocol.");
+	if (c->s->part[SINOGRAM_DELAYEDS].present && !c->s->mmr && !(wanted(c) & PET_CORRECT_RANDOMS)) /* of an mMR it is said */
+		case_corrections_say(
+			c, "The delayed coincidences were not used: \"randoms\" is not among the corrections of the protocol.");
 	for (size_t i = 0; rc == 0 && i < STEPS; i++)
 		if (wanted(c) & steps[i]->correction)
 			rc = steps[i]->prepare(c, err);

@@ -15,6 +15,7 @@
 #include "node/reconstruct/reconstruct_internal.h"
 #include "recon/pet/attenuation.h"
 #include "recon/pet/mu_map.h"
+#include "recon/pet/randoms.h"
 
 /* case_attenuation.c: attenuation from CT. */
 struct case_attenuation {
@@ -27,6 +28,15 @@ struct case_attenuation {
 	double missing;	  /* fraction of the planes that the CT does not reach */
 	double truncated; /* fraction of the CT's slices where the patient touches the edge of its field of view */
 	double seconds_read, seconds_map, seconds_factors;
+};
+
+/* case_randoms.c: randoms from delayed coincidences. */
+struct case_randoms {
+	float *expected;	      /* [plane][angle][radial] of the chosen frame, all TOF bins together; NULL: not made */
+	bool of_neighbours;	      /* the bins are no pairs of detectors */
+	struct randoms_report report; /* of the last frame */
+	double total;		      /* of all frames */
+	double seconds;
 };
 
 struct case_corrections {
@@ -47,6 +57,8 @@ struct case_corrections {
 
 	struct case_terms terms; /* set by make() */
 	struct case_attenuation attenuation;
+	struct case_randoms randoms;
+	double prompts; /* counts of all frames, set by the caller before the details; 0: unknown */
 };
 
 struct case_step {
@@ -59,7 +71,7 @@ struct case_step {
 	json_t *(*details)(const struct case_corrections *c); /* for the report; NULL: null */
 	void (*clear)(struct case_corrections *c);
 };
-extern const struct case_step case_step_attenuation;
+extern const struct case_step case_step_attenuation, case_step_randoms;
 
 /* Prepare all corrections of the protocol; c->work, s, m, ct and n_ct are set, the rest is zero. Sets made, made_note, made_from
  * and made_method of s. ENOTSUP: one is not possible for data that are reconstructed event by event. */

@@ -592,6 +592,7 @@ static const struct grid *fill_report(struct reconstruct_work *base)
 	describe_content(w, planes, report->content, sizeof(report->content));
 	report->n_views = w->m.n_angles;
 	report->bytes_device = bytes_device(w);
+	w->corrections.prompts = w->run.counts;
 	report->details = details(w, planes);
 	return w->s->beds.n > 0 ? &w->beds.plan.grid : &w->plan.grid;
 }

@@ -303,14 +303,14 @@ int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quant
 			       "the start of the acquisition is missing, or not a date and time, in Acquisition Date and Time "
 			       "(0008,0022), (0008,0032) and in "
 			       "Series Date and Time (0008,0021), (0008,0031)");
-	if (s->assumed)
-		warn(&q, "%s", s->assumed);
-	if (s->made_note && s->made_note[0])
-		warn(&q, "%s", s->made_note);
 	if (s->list)
 		sinogram_list_note(s, q.warnings, sizeof(q.warnings));
 	else if (s->mmr)
 		sinogram_mmr_note(s, q.warnings, sizeof(q.warnings));
+	if (s->assumed)
+		warn(&q, "%s", s->assumed);
+	if (s->made_note && s->made_note[0])
+		warn(&q, "%s", s->made_note);
 	warn_cycles(s, &q);
 	choose_units(s, list_corrections(s, &q), &q);
 	rc = correct_decay(s, &q, err);

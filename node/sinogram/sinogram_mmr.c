@@ -542,15 +542,27 @@ void sinogram_mmr_note(const struct sinogram *s, char *ret, size_t size)
 	double seconds = r->marks > 1 ? (double)(r->last - r->first) / 1000 : 0;
 	double said = isfinite(s->facts.duration) ? s->facts.duration : s->mmr->list.duration;
 	double frames = s->frames.n > 0 ? (double)s->frames.frame[s->frames.n - 1].stop / 1000 : 0;
+	bool randoms = s->made & PET_CORRECT_RANDOMS, scatter = s->made & PET_CORRECT_SCATTER;
+	bool attenuation = s->made & PET_CORRECT_ATTENUATION;
 	char files[400];
 	size_t n;
 
 	sinogram_mmr_files(s, files, sizeof(files));
-	n = (size_t)snprintf(ret, size,
-			     "%s%s%s%s: not corrected for randoms, scatter, attenuation and dead time; %llu delayed "
-			     "event%s not used.",
+	n = (size_t)snprintf(ret, size, "%s%s%s%s: not corrected for %s%s%s%s",
 			     s->list ? "Reconstructed event by event" : "Histogram of list mode", files[0] ? " (data in " : "",
-			     files, files[0] ? ")" : "", (unsigned long long)r->delayeds, plural(r->delayeds));
+			     files, files[0] ? ")" : "",
+			     randoms		      ? ""
+			     : scatter && attenuation ? "randoms "
+						      : "randoms, ",
+			     scatter	   ? ""
+			     : attenuation ? "scatter "
+					   : "scatter, ",
+			     attenuation ? "" : "attenuation ",
+			     randoms && scatter && attenuation ? "dead time" : "and dead time");
+	if (n < size)
+		n += randoms ? (size_t)snprintf(ret + n, size - n, ".")
+			     : (size_t)snprintf(ret + n, size - n, "; %llu delayed event%s not used.",
+						(unsigned long long)r->delayeds, plural(r->delayeds));
 	if (r->outside && n < size)
 		n += (size_t)snprintf(ret + n, size - n,
 				      " Prompts beyond the largest ring difference of the scanner's configuration: %llu.",

@@ -79,6 +79,14 @@ static void make_slots(struct estimate *e)
 	}
 }
 
+size_t randoms_bytes(const struct michelogram *m)
+{
+	size_t detectors = (size_t)m->scanner.rings * (size_t)m->scanner.detectors, planes = michelogram_planes(m);
+
+	return (GROUPS + 3) * detectors * sizeof(double) +
+	       GROUPS * ((BLOCK + 1) * planes + 2 * (size_t)m->scanner.rings) * sizeof(float);
+}
+
 static void clear(struct estimate *e)
 {
 	free(e->differences);
@@ -503,7 +511,7 @@ static double mean_of_plane(const struct michelogram *m, float *plane, double *s
 	return sum;
 }
 
-int randoms_from_neighbours(const struct michelogram *m, const float *delayeds, float *ret, struct err *err)
+int randoms_from_neighbours(const struct michelogram *m, const float *delayeds, float *ret, double *ret_total, struct err *err)
 {
 	size_t bins = (size_t)m->n_angles * (size_t)m->n_radial, planes = michelogram_planes(m);
 	double sum, *sums;
@@ -529,5 +537,7 @@ int randoms_from_neighbours(const struct michelogram *m, const float *delayeds, 
 			plane[i] = (float)((double)plane[i] * counts / mean);
 	}
 	free(sums);
+	if (ret_total)
+		*ret_total = sum;
 	return 0;
 }

@@ -338,7 +338,7 @@ static void what_cannot_be_estimated_is_refused(void **state)
 	f.counts[2 * 500 + 3 * 25 + 4] = -1;
 	assert_int_equal(randoms_from_delayeds(&f.m, f.counts, f.found, NULL, &err), -EINVAL);
 	assert_string_equal(err.msg, "delayed coincidences: plane 2, angle 3, radial bin 4: -1; allowed: finite and at least 0");
-	assert_int_equal(randoms_from_neighbours(&f.m, f.counts, f.found, &err), -EINVAL);
+	assert_int_equal(randoms_from_neighbours(&f.m, f.counts, f.found, NULL, &err), -EINVAL);
 	f.m.arc_corrected = true;
 	assert_int_equal(randoms_from_delayeds(&f.m, f.counts, f.found, NULL, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "the bins of arc-corrected sinograms are not pairs of detectors"));
@@ -361,12 +361,12 @@ static void neighbours_are_averaged(void **state)
 	for (size_t i = 0; i < f.bins; i++)
 		f.expected[i] = (float)(i / bins);
 	f.m.arc_corrected = true;
-	assert_int_equal(randoms_from_neighbours(&f.m, f.expected, f.found, NULL), 0);
+	assert_int_equal(randoms_from_neighbours(&f.m, f.expected, f.found, NULL, NULL), 0);
 	for (size_t i = 0; i < f.bins; i++)
 		assert_near((double)f.found[i], (double)f.expected[i], 1e-4);
 	draw(&f, 9);
 	before = error_of(&f, f.counts);
-	assert_int_equal(randoms_from_neighbours(&f.m, f.counts, f.found, NULL), 0);
+	assert_int_equal(randoms_from_neighbours(&f.m, f.counts, f.found, NULL, NULL), 0);
 	after = error_of(&f, f.found);
 	print_message("means: error %.4f before, %.4f after\n", before, after);
 	assert_true(after < before / (RANDOMS_REACH + 1));
