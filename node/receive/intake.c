@@ -20,12 +20,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "dicom/object/dicom_tags.h"
 #include "kernels/clock.h"
 #include "node/audit/audit.h"
 #include "node/base/digest.h"
 #include "node/base/log.h"
 #include "node/base/plural.h"
 #include "node/base/refusal_log.h"
+#include "node/config/kind.h"
 #include "node/deliver/commit.h"
 #include "node/receive/association_ipc.h"
 #include "node/store/journal.h"
@@ -251,6 +253,14 @@ static int record_instance(struct intake *in, struct instance_row *row, struct e
 	return rc;
 }
 
+/* Is it a CT image that was ignored, and that PET cases need since the configuration was changed? Then it is stored once more. */
+static int is_needed_now(const struct intake *in, const struct instance_row *row, struct err *err)
+{
+	if (strcmp(row->sop_class, CLASS_CT) != 0 || !kind_any_needs_ct(in->config))
+		return 0;
+	return journal_is_ignored(in->journal, row->sop_instance, row->digest, err);
+}
+
 static int store_object(struct intake *in, const struct scp_object *o, uint64_t bytes, bool *ret_again, struct err *err)
 {
 	struct instance_row row = {.received = clock_wall(), .bytes = bytes}, old;
@@ -271,6 +281,11 @@ static int store_object(struct intake *in, const struct scp_object *o, uint64_t 
 
 		lost = damaged > 0;
 		rc = damaged < 0 ? damaged : rc;
+	}
+	if (rc > 0 && !lost) {
+		int needed = is_needed_now(in, &row, err);
+
+		rc = needed < 0 ? needed : !needed;
 	}
 	if (rc != 0 && !lost) {
 		spool_discard(in->config->node.spool, in->name, in->fd);

@@ -34,6 +34,13 @@ static double done_at(const struct job_view *v)
 	return v->seen > 0 && v->seen < v->finished ? v->seen : v->finished;
 }
 
+/* Return true if another case of the study may still need the CT images of v. */
+static bool may_need_companions(const struct job_view *v, const struct job_view *other)
+{
+	return v->companions > 0 && v->study[0] && !strcmp(v->study, other->study) &&
+	       (other->state == JOB_COLLECTING || other->state == JOB_HELD || other->state == JOB_READY);
+}
+
 /* Return when the last job of v's case was done, s since the epoch; negative: one is not done. Jobs of a case share instances. */
 static double case_done(const struct jobs *jobs, const struct job_view *v)
 {
@@ -44,6 +51,8 @@ static double case_done(const struct jobs *jobs, const struct job_view *v)
 	for (size_t i = 0; i < jobs->n; i++) {
 		const struct job_view *other = jobs->list[i];
 
+		if (may_need_companions(v, other))
+			return -1;
 		/* A job whose `opened` event is damaged may belong to this case. */
 		if (other->state == JOB_CLEANED || (other->key[0] && strcmp(other->key, v->key)))
 			continue;

@@ -24,7 +24,7 @@ struct retention_rule {
 bool retention_is_delivered(const struct job_view *v);
 /* Return true if this job's files may be removed: every job of its case is delivered, cancelled or cleaned, and the last of these
  * events is at least as old as `rule` requires. A cancelled job is cleaned after the delivered jobs of its case, because they
- * share images. */
+ * share images. One with CT images stays while another case of its study may need them. */
 bool retention_may_clean(const struct jobs *jobs, const struct job_view *v, const struct retention_rule *rule, double now);
 /* Remove the files of all jobs for which retention_may_clean(): write `cleaned` to the journal first, then remove the files;
  * files that remain after a crash are removed at the next start. false: a job changed meanwhile; call again soon. Logs. */

@@ -58,7 +58,10 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 		" VALUES(?,?,?,?,?,?,?,?,?,?)",
 	[JOURNAL_HAS_INSTANCE] =
 		"SELECT " JOURNAL_COLUMNS " FROM instance i WHERE i.sop_instance=? AND i.digest=? AND" JOURNAL_NOT_REMOVED
-		" ORDER BY i.id LIMIT 1",
+		" ORDER BY" JOURNAL_IGNORED ", i.id LIMIT 1",
+	/* 1 if one instance is found, and it is ignored */
+	[JOURNAL_IS_IGNORED] = "SELECT COUNT(*)=1 AND TOTAL(" JOURNAL_IGNORED ")=1 FROM instance i WHERE i.sop_instance=? AND"
+			       " i.digest=? AND" JOURNAL_NOT_REMOVED,
 	[JOURNAL_UNINDEXED] = "SELECT " JOURNAL_COLUMNS
 			      " FROM waiting w JOIN instance i ON i.id=w.instance WHERE w.instance>? ORDER BY w.instance LIMIT ?",
 	[JOURNAL_COUNT_UNINDEXED] = "SELECT COUNT(*) FROM waiting",
@@ -408,6 +411,20 @@ int journal_has_instance(struct journal *j, const char *sop_instance, const char
 	journal_bind(s, 1, sop_instance);
 	journal_bind(s, 2, digest);
 	return journal_step(j, s, "look for an instance", ret_row ? journal_read_instance : NULL, ret_row, err);
+}
+
+int journal_is_ignored(struct journal *j, const char *sop_instance, const char *digest, struct err *err)
+{
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_IS_IGNORED, err);
+	int64_t is = 0;
+	int ret;
+
+	if (!s)
+		return -EIO;
+	journal_bind(s, 1, sop_instance);
+	journal_bind(s, 2, digest);
+	ret = journal_step(j, s, "look for an ignored instance", read_int64, &is, err);
+	return ret < 0 ? ret : is != 0;
 }
 
 int journal_list_unindexed(struct journal *j, int64_t after, struct instance_row *ret_rows, int max, struct err *err)

@@ -66,9 +66,12 @@ struct journal *journal_close(struct journal *j);
 
 /* Add a received instance. The row is on disk when this returns. Sets row->id. */
 int journal_add_instance(struct journal *j, struct instance_row *row, struct err *err);
-/* 1: an acknowledged instance with this UID and this digest is recorded; 0: none. ret_row may be NULL. */
+/* 1: an acknowledged instance with this UID and this digest is recorded; 0: none. Of several, one that is not ignored is
+ * returned. ret_row may be NULL. */
 int journal_has_instance(struct journal *j, const char *sop_instance, const char *digest, struct instance_row *ret_row,
 			 struct err *err);
+/* 1: one such instance is recorded, and it is ignored; 0: not. */
+int journal_is_ignored(struct journal *j, const char *sop_instance, const char *digest, struct err *err);
 /* Read the instances with an id > after and without a classification, oldest first, at most `max`. Returns their number. */
 int journal_list_unindexed(struct journal *j, int64_t after, struct instance_row *ret_rows, int max, struct err *err);
 /* Add the classification of an instance that has none yet. With CLASSIFIED_MEMBER, append an `instance` event to the job in the

@@ -13,6 +13,8 @@
 	"i.id, i.received, i.sop_class, i.sop_instance, i.transfer_syntax, i.calling, i.host, i.association, i.file, i.bytes, "  \
 	"i.digest"
 #define JOURNAL_NOT_REMOVED " NOT EXISTS (SELECT 1 FROM removal r WHERE r.instance=i.id)"
+/* The condition that the instance is ignored (CLASSIFIED_IGNORED). */
+#define JOURNAL_IGNORED " EXISTS (SELECT 1 FROM classification f WHERE f.instance=i.id AND f.kind=2)"
 /* The condition that a job other than ?1 that is not cleaned has this companion. The index event_companion has these rows. */
 #define JOURNAL_USED_COMPANION(instance_)                                                                                        \
 	" EXISTS (SELECT 1 FROM event m WHERE m.name='companion' AND m.instance=" instance_ " AND m.job<>?1 AND NOT EXISTS"      \
@@ -25,6 +27,7 @@ enum journal_query {
 	JOURNAL_ROLLBACK,
 	JOURNAL_ADD_INSTANCE,
 	JOURNAL_HAS_INSTANCE,
+	JOURNAL_IS_IGNORED,
 	JOURNAL_UNINDEXED,
 	JOURNAL_COUNT_UNINDEXED,
 	JOURNAL_CLASSIFY,

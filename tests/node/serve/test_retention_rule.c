@@ -61,6 +61,32 @@ static void retention_rule(void **state)
 	jobs_clear(&jobs);
 }
 
+/* The CT images of a case stay while another case of its study may still need them. */
+static void retention_of_ct_images(void **state)
+{
+	struct jobs jobs = {0};
+	struct job_view *v;
+
+	(void)state;
+	apply(&jobs, 1, EVENT_OPENED, "{\"key\":\"a\",\"study\":\"1.2\"}");
+	apply(&jobs, 1, EVENT_COMPLETE, "{\"protocol\":\"p\",\"destinations\":[\"pacs\"]}");
+	apply(&jobs, 1, EVENT_COMPANION, "{}");
+	apply(&jobs, 1, EVENT_STARTED, "{}");
+	apply(&jobs, 1, EVENT_RECONSTRUCTED, MADE("1.5"));
+	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"pacs\"}");
+	v = apply_at(&jobs, 1, EVENT_DELIVERED, "{}", 2000);
+	assert_true(may_clean(&jobs, v, 1, 0, 99 * DAY));
+	apply(&jobs, 2, EVENT_OPENED, "{\"key\":\"b\",\"study\":\"1.3\"}");
+	assert_true(may_clean(&jobs, v, 1, 0, 99 * DAY));
+	apply(&jobs, 3, EVENT_OPENED, "{\"key\":\"c\",\"study\":\"1.2\"}");
+	assert_false(may_clean(&jobs, v, 1, 0, 99 * DAY));
+	apply(&jobs, 3, EVENT_HELD, "{\"reason\":\"r\",\"lacks_companion\":true}");
+	assert_false(may_clean(&jobs, v, 1, 0, 99 * DAY));
+	apply(&jobs, 3, EVENT_CANCEL, "{}");
+	assert_true(may_clean(&jobs, v, 1, 0, 99 * DAY));
+	jobs_clear(&jobs);
+}
+
 /* What a person cancelled is done, too: as a revision it keeps nothing of its case back, and by itself it goes after days of its
  * own, where they are named, and behind those whose images it shares. */
 static void retention_of_cancelled(void **state)
@@ -122,6 +148,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(retention_rule),
+		cmocka_unit_test(retention_of_ct_images),
 		cmocka_unit_test(retention_of_cancelled),
 		cmocka_unit_test(retention_after_a_clock_ahead),
 	};

@@ -170,6 +170,26 @@ static void companions(void **state)
 	journal_close(j);
 }
 
+/* An object that was ignored, and is received again when it is needed. */
+static void ignored_once(void **state)
+{
+	struct journal *j = open_journal(*state);
+	int64_t first = add(j, "1.1", "aa"), second;
+	struct instance_row row;
+
+	assert_int_equal(journal_is_ignored(j, "1.1", "aa", NULL), 0); /* it waits for the indexer */
+	assert_int_equal(journal_classify(j, first, CLASSIFIED_IGNORED, 0, "{}", 2, NULL), 0);
+	assert_int_equal(journal_is_ignored(j, "1.1", "aa", NULL), 1);
+	assert_int_equal(journal_is_ignored(j, "1.1", "bb", NULL), 0);
+	second = add(j, "1.1", "aa");
+	assert_int_equal(journal_is_ignored(j, "1.1", "aa", NULL), 0);
+	assert_int_equal(journal_classify(j, second, CLASSIFIED_COMPANION, 0, "{}", 2, NULL), 0);
+	assert_int_equal(journal_is_ignored(j, "1.1", "aa", NULL), 0);
+	assert_int_equal(journal_has_instance(j, "1.1", "aa", &row, NULL), 1);
+	assert_int_equal(row.id, second);
+	journal_close(j);
+}
+
 static void replay_after_reopen(void **state)
 {
 	struct journal *j = open_journal(*state);
@@ -377,6 +397,7 @@ int main(void)
 		T(classifications),
 		T(classifications_in_any_order),
 		T(companions),
+		T(ignored_once),
 		T(replay_after_reopen),
 		T(what_does_not_fit_is_refused),
 		T(decided_on_what_was_read),

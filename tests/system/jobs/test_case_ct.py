@@ -290,6 +290,18 @@ def not_needed(folder, things):
     listed = n.list()["unassigned"]
     check(len(listed) == SLICES and all(u["classification"] == "ignored" for u in listed), listed)
     check(job["companions"] == 0 and job["companion"] == "", job)
+    # A new configuration: sent again, they are used.
+    configure(n)
+    n.stop()
+    n.start()
+    second = pet(folder, 2)
+    h.send(n.port, [second] + files)
+    jobs = n.wait_states("delivered", "delivered")
+    check_joined(n, jobs[1], files)
+    count = len(n.stored_files())
+    h.send(n.port, files)
+    time.sleep(1)
+    check(len(n.stored_files()) == count, "stored once more")
     other, _ = both(os.path.join(folder, "other"), things)
     h.run(h.TOMONODE, "simulate", "pet", "--scanner", "small", "--counts", "2e5", "--attenuation", "-o", os.path.join(folder, "own"))
     h.send(other.port, [os.path.join(folder, "own", f) for f in sorted(os.listdir(os.path.join(folder, "own"))) if f.endswith(".dcm")])
