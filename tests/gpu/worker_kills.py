@@ -4,8 +4,8 @@
 
     tests/gpu/worker_kills.py [--kills N] [--device NAME] [--workers N] [--binning N] [--seed N]
 
---senders storescu send one exam after the other, at most --ahead more than are delivered. Whenever a case is running, a worker is killed at a
-random moment of the time that a case takes, until N were killed; then all exams that were acknowledged must be delivered by themselves. The
+--senders storescu send one exam after the other, at most --ahead more than are delivered. Less than a second after all workers are ready, one
+of them is killed, until N were killed; then all exams that were acknowledged must be delivered by themselves. The
 PACS is storescp, which writes down every object that it gets. Exit 1: a case is not delivered, an object arrived twice or has other
 pixels, an image is in no case, or no kill hit a case.
 """
@@ -67,7 +67,7 @@ class Kills:
             self.error = e
 
     def look(self):
-        """Take what arrived, and the files of cases that are delivered; the jobs."""
+        """Take what arrived, and remove the files of cases that are delivered."""
         for name in self.receiver.complete():
             path = os.path.join(self.receiver.folder, name)
             if os.path.getsize(path) == 0:  # it was looked at
@@ -76,15 +76,13 @@ class Kills:
                 data = f.read()
             self.pixels.setdefault(name, set()).add(hashlib.sha256(data[data.find(bench.PIXEL_DATA):]).hexdigest())
             os.truncate(path, 0)
-        jobs = self.node.jobs()
-        for job in jobs:
+        for job in self.node.jobs():
             if job["state"] == "delivered" and job["id"] not in self.gone:
                 shown = self.node.show(job["id"])
                 self.gone[job["id"]] = collections.Counter(e["event"] for e in shown["events"]), len(shown["instances"])
                 for row in shown["instances"]:
                     os.unlink(os.path.join(self.node.spool, row["file"]))
                 shutil.rmtree(os.path.join(self.node.spool, "outbox", str(job["id"])), ignore_errors=True)
-        return jobs
 
     def ready(self):
         """Whether all workers were started again. One that dies three times while it starts disables its slot for ten minutes."""
@@ -103,14 +101,22 @@ class Kills:
         except ProcessLookupError:
             pass
 
+    def kill_at_random(self):
+        while self.killed < self.args.kills and not self.error:
+            time.sleep(self.rng.uniform(0, 1))
+            if len(self.gone) > 2:
+                self.kill()
+        self.stop = True
+
     def run(self):
         bench.wait_for("workers are ready", self.ready, 120)
         threads = [threading.Thread(target=self.send, args=(e,), daemon=True) for e in self.exams]
+        threads.append(threading.Thread(target=self.kill_at_random, daemon=True))
         for t in threads:
             t.start()
-        last, before, span = time.monotonic(), 0, 1.0
+        last, before = time.monotonic(), 0
         while True:
-            jobs = self.look()
+            self.look()
             if self.error:
                 raise self.error
             if len(self.gone) > before:
@@ -119,10 +125,6 @@ class Kills:
                 raise bench.Trouble(f"no case delivered for {self.args.timeout} s\n{self.node.log_end()}")
             if self.stop and not any(t.is_alive() for t in threads) and len(self.gone) >= self.sent:
                 break
-            if any(j["state"] == "running" for j in jobs) and len(self.gone) > 2 and not self.stop:
-                time.sleep(self.rng.uniform(0, span))
-                self.kill()
-            self.stop = self.killed >= self.args.kills
             time.sleep(0.02)
 
     def judge(self):
