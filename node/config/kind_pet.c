@@ -72,10 +72,9 @@ static const struct config_key protocol_keys[] = {
 		 "the number of TOF bins of the data; no effect without time of flight"},
 	{"corrections", AS_CHOICE(protocol_conf, pet.corrections, corrections), .fallback = "none",
 	 .flags = KEY_SPARSE | KEY_SET | KEY_UNORDERED,
-	 .meaning =
-		 "corrections that are computed where the data do not bring them, such as `[\"attenuation\", \"randoms\"]`: "
-		 "`attenuation` from a CT series of the same frame of reference, `randoms` from delayed coincidences or single "
-		 "rates, `scatter` by single scatter simulation. For sinograms, not event by event"},
+	 .meaning = "corrections that are computed where the data do not bring them, such as `[\"attenuation\", \"randoms\"]`: "
+		    "`attenuation` from a CT series of the same frame of reference, `randoms` from delayed coincidences, "
+		    "`scatter` by single scatter simulation. For sinograms, not event by event"},
 	{"list_mode", AS_BOOL(protocol_conf, pet.list_mode), .fallback = "false", .flags = KEY_SPARSE,
 	 .meaning = "reconstruct the list mode of an mMR event by event instead of as sinograms (a case of sinograms with such a "
 		    "protocol is held): `mlem` or `osem` with subsets of events, projector `joseph`. A PETSIRD file is always "
