@@ -73,6 +73,7 @@ int case_corrections_prepare(struct case_corrections *c, struct err *err)
 	c->s->made_note = c->note;
 	c->s->made_from = c->from[0] ? c->from : NULL;
 	c->s->made_method = c->method;
+	c->s->made_ct = c->attenuation.ct ? c->attenuation.ct->series : NULL;
 	return rc;
 }
 
@@ -106,7 +107,7 @@ void case_corrections_clear(struct case_corrections *c)
 		steps[i]->clear(c);
 	if (c->s) {
 		c->s->made = 0;
-		c->s->made_note = c->s->made_from = c->s->made_method = NULL;
+		c->s->made_note = c->s->made_from = c->s->made_method = c->s->made_ct = NULL;
 	}
 	*c = (struct case_corrections){0};
 }

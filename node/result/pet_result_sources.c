@@ -191,7 +191,7 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 	bool iterates = algorithm_iterates(p->pet.algorithm);
 	const struct sinogram *s = r->series.s;
 	const struct grid *g = r->series.grid;
-	char passes[96] = "", tof[200], frames[300], model[96], filter[64] = "none", patient[560], data[330];
+	char passes[96] = "", tof[200], frames[300], model[96], filter[64] = "none", patient[560], data[330], ct[100] = "";
 	size_t n;
 
 	describe_data(s, data, sizeof(data));
@@ -207,11 +207,13 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 		snprintf(model, sizeof(model), "no resolution model");
 	if (p->pet.postfilter > 0)
 		snprintf(filter, sizeof(filter), "Gauss %g mm", p->pet.postfilter);
+	if (s->made_ct)
+		snprintf(ct, sizeof(ct), ", attenuation from CT series %.64s", s->made_ct);
 	n = (size_t)snprintf(ret_text, size,
-			     "PET reconstruction of %s, protocol %.63s: %s%s%s%s, %s, filter %s, %d x %d x %d voxels of "
+			     "PET reconstruction of %s, protocol %.63s: %s%s%s%s, %s, filter %s%s, %d x %d x %d voxels of "
 			     "%.6g x %.6g x %.6g mm, field of view %.6g mm, scanner %.63s, device %.95s.",
-			     data, p->name, name, passes, tof, frames, model, filter, g->n[0], g->n[1], g->n[2], g->h[0], g->h[1],
-			     g->h[2], 2 * r->info->plan->fov_radius, s->scanner ? s->scanner->name : "as the data say",
+			     data, p->name, name, passes, tof, frames, model, filter, ct, g->n[0], g->n[1], g->n[2], g->h[0],
+			     g->h[1], g->h[2], 2 * r->info->plan->fov_radius, s->scanner ? s->scanner->name : "as the data say",
 			     r->info->device);
 	provenance_patient_text(s->patient, patient, sizeof(patient));
 	provenance_place_text(&s->place, patient + strlen(patient), sizeof(patient) - strlen(patient));
@@ -225,15 +227,15 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 static void fill_recipe(const struct pet_result *r, struct item_writer *root)
 {
 	const struct pet_quantity *q = &r->quantity;
-	char calibration[32], values[128], factor[32];
+	char calibration[32], values[256], factor[32];
 
 	if (r->n_frames > 0)
 		snprintf(factor, sizeof(factor), "per-%s", r->series.s->gates.n > 0 ? "gate" : "frame");
 	else
 		snprintf(factor, sizeof(factor), "%.9g", q->factor);
 	snprintf(calibration, sizeof(calibration), isfinite(q->calibration) ? "%.9g" : "none", q->calibration);
-	snprintf(values, sizeof(values), "units=%s factor=%s calibration=%s", q->calibrated ? "BQML" : "CNTS", factor,
-		 calibration);
+	snprintf(values, sizeof(values), "units=%s factor=%s calibration=%s%s%s", q->calibrated ? "BQML" : "CNTS", factor,
+		 calibration, r->series.s->made_from ? " " : "", r->series.s->made_from ? r->series.s->made_from : "");
 	result_series_fill_recipe(&r->series, values, factor, root);
 }
 

@@ -184,6 +184,7 @@ struct sinogram {
 	const char *made_note;	 /* sentences for the result about them, and about those that are missing */
 	const char *made_from;	 /* identifies what they were made from besides the objects, for UIDs */
 	const char *made_method; /* of attenuation, for Attenuation Correction Method */
+	const char *made_ct;	 /* Series Instance UID of the CT that the attenuation was made from */
 	const char *assumed;	 /* sentences for the result about values that are assumed; borrowed; NULL: none */
 	bool no_duration;	 /* the duration of facts is assumed: values can only be counts */
 	double axis[3][3];	 /* direction cosines of x, y, z in the patient (LPS) */

@@ -17,6 +17,7 @@
 #include "recon/core/linop.h"
 #include "recon/core/projector.h"
 #include "recon/core/scan.h"
+#include "recon/pet/attenuation.h"
 #include "recon/pet/michelogram.h"
 #include "tests/recon/dbt_fixture.h"
 #include "tests/recon/pet/pet_reconstruct.h"
@@ -476,12 +477,43 @@ static void interpolated_agrees(void **state)
 	free(host);
 }
 
+/* Factors of the same map, all together on the CPU and in parts of 5 angles on the GPU, with planes in GE's order. */
+static void attenuation_agrees(void **state)
+{
+	struct michelogram m = small_scanner(2, (struct scan_tof){0});
+	struct device *dev[2] = {cuda_device(), NULL};
+	struct attenuation *a[2];
+	struct attenuation_plan plan;
+	float *mu;
+
+	(void)state;
+	assert_int_equal(device_cpu_open(0, &dev[1], NULL), 0);
+	for (int i = 0; i < 2; i++) {
+		struct err err = {0};
+
+		assert_int_equal(attenuation_plan(&m, dev[i], 0, &plan, NULL), 0);
+		plan.views = i == 0 ? 5 : plan.views;
+		mu = fixture_floats(grid_size(&plan.grid), 7, 0, 0.01F);
+		assert_int_equal(attenuation_new(&plan, &m, 1, &a[i], NULL), 0);
+		memcpy(attenuation_map(a[i]), mu, grid_size(&plan.grid) * sizeof(*mu));
+		free(mu);
+		if (attenuation_compute(a[i], &m, dev[i], NULL, NULL, &err) < 0)
+			fail_msg("%s", err.msg);
+	}
+	assert_true(difference(attenuation_factors(a[0]), attenuation_factors(a[1]), plan.bins) < DEVICE_TOL);
+	for (int i = 0; i < 2; i++) {
+		attenuation_release(a[i], NULL);
+		device_close(dev[i]);
+	}
+	free(m.segments);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(models_agree), cmocka_unit_test(adjoint_gap),	    cmocka_unit_test(chords),
 		cmocka_unit_test(repeatable),	cmocka_unit_test(volumes_agree),    cmocka_unit_test(interpolated_agrees),
-		cmocka_unit_test(images_agree), cmocka_unit_test(tof_images_agree),
+		cmocka_unit_test(images_agree), cmocka_unit_test(tof_images_agree), cmocka_unit_test(attenuation_agrees),
 	};
 
 	if (device_cuda_count() == 0) {

@@ -150,7 +150,7 @@ def places(folder, _):
     for position, centre, orientation in PLACES:
         out = os.path.join(folder, position)
         ct = os.path.join(out, "ct")
-        make_ct(ct, position, centre, orientation)
+        make_ct(ct, position, centre, orientation, series="2.25.7003")
         ready = data.objects(f"{position}/ready", position, centre, ready=True)
         bare = data.objects(f"{position}/bare", position, centre)
         expected = recon(os.path.join(out, "expected"), ready)[1]
@@ -163,6 +163,7 @@ def places(folder, _):
               f"nothing is missing: {case['pet']['warnings']}")
         check("ATTN" in images[0].CorrectedImage and images[0].AttenuationCorrectionMethod == "CT as 120 kV, factors in the system model",
               "the result says what was corrected")
+        check("attenuation from CT series 2.25.7003" in images[0].DerivationDescription, f"and by what: {images[0].DerivationDescription}")
 
 
 def uncorrected_differs(folder, _):
