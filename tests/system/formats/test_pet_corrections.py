@@ -31,9 +31,10 @@ KEEP = os.environ.get("TOMONODE_PET_MC")
 ANNIHILATIONS = 1e9 if KEEP else 1e8
 RANDOMS = 0.5  # part of the trues
 BASICS = ("PatientPosition=HFS", "AcquisitionDate=20260601", "AcquisitionTime=101500", "ActualFrameDuration=600000", "Radionuclide=F18",
-          "PatientWeight=9", "BodyPartExamined=ABDOMEN", "CorrectedImage=DTIM")
+          "Manufacturer=tomonode", "ManufacturerModelName=Monte Carlo", "PatientWeight=9", "BodyPartExamined=ABDOMEN", "CorrectedImage=DTIM")
 # 512 updates: in the lung insert the expectations then leave 3 % of the background
 SETTINGS = ("iterations=16", "subsets=32", "postfilter=4", "matrix=64", "fov_radius=190")
+FORMS = {"expected": "prompts_expected", "counts": "prompts", "no scatter": "prompts_no_scatter"}
 NAMES = ("background", "background_low", "background_high", "lung", "lung_high", "sphere_10", "sphere_13", "sphere_17", "sphere_22", "sphere_28", "sphere_37")
 
 
@@ -87,6 +88,20 @@ def against_formulas(data, name, failures):
             tools.check(value < 5, f"{name}: {kind}: {axis}: chi^2 is {value} standard deviations too large", failures)
 
 
+def single_scatter(data, folder, failures):
+    """The program's single scatter of the true activity and density is that of the photons: in absolute terms, and its shape; with multiple
+    scatter up to a scale."""
+    found = mc.single_scatter(data, folder)
+    single = data.counts("single")
+    both = single + data.counts("multiple")
+    scale = both.sum(dtype=float) / found.sum(dtype=float)
+    for name, estimate, truth in (("single scatter", found, single), (f"{scale:.3f} x it, all scatter", found * np.float32(scale), both)):
+        for planes in (True, False):
+            row = mc.profile_rms(estimate, truth, planes)
+            print(f"{name}, {'planes' if planes else 'all planes together'}: " + ", ".join(f"{k} {v:+.2f} %" for k, v in row.items()))
+            tools.check(abs(row["total"]) < 2 and row["profiles"] < 5 and row["plane sums"] < 3, f"{name}: {row}", failures)
+
+
 # ---- images ----
 
 class Phantom:
@@ -100,26 +115,29 @@ class Phantom:
             mc.run("iq", place, ANNIHILATIONS, RANDOMS)
         self.data = d = mc.Data(place)
         self.ct = mc.write_ct(os.path.join(folder, "ct"), d.truth)
+        self.config = mc.write_config(os.path.join(folder, "mc.conf"), d.truth)
         self.scatter, randoms = d.true_scatter(), d.values("randoms")
         d.write("prompts_expected", d.values("expected") + self.scatter + randoms)
+        d.write("prompts_no_scatter", d.values("expected") + randoms)
         d.write("scatter", self.scatter)
         d.write("additive", self.scatter + randoms)
 
-    def reconstruct(self, name, form, *roles, settings=(), config=None, objects=()):
-        """Import prompts with roles, (option, name of a file) each, and reconstruct; a row of the table."""
+    def reconstruct(self, name, form, *roles, corrections=""):
+        """Import prompts with roles, (option, name of a file) each, and reconstruct with the CT and the corrections that the node is to make;
+        a row of the table."""
         d, out = self.data, os.path.join(self.folder, f"{form}-{name}".replace(" ", "-"))
         options = [x for option, file in roles for x in ("--" + option, d.path(file + ".hs"))]
         basics = [x for b in (*BASICS, f"DoseCalibrationFactor={d.calibration():.9g}") for x in ("--set", b)]
-        prompts = "prompts" if form == "counts" else "prompts_expected"
-        tools.run("import", d.path(prompts + ".hs"), *options, "--like", self.ct[0], *basics, "-o", out)
-        series = pet_tools.reconstruct(out + "-image", out, *objects, settings=(*SETTINGS, *settings), protocol="pet-osem", config=config)
+        settings = SETTINGS + ((f"corrections={corrections}",) if corrections else ())
+        tools.run("import", d.path(FORMS[form] + ".hs"), *options, "--like", self.ct[0], *basics, "-o", out)
+        series = pet_tools.reconstruct(out + "-image", out, *self.ct, settings=settings, protocol="pet-osem", config=self.config)
         if series.objects[0].Units == "CNTS":  # counts per mm: a factor is missing
             series.values *= mc.BACKGROUND / d.truth["scale"]
         image = mc.Image(series)
         row = {"name": name, "form": form, "corrected": list(series.objects[0].CorrectedImage), **mc.figures(image, d.truth)}
         self.rows.append(row)
         self.images[form, name] = image
-        print(f"{form:8} {name:22}" + "".join(f"{row[k]:8.1f}" for k in NAMES), flush=True)
+        print(f"{form:11}{name:26}" + "".join(f"{row[k]:8.1f}" for k in NAMES), flush=True)
         return row
 
 
@@ -129,7 +147,8 @@ TRUE = (("attenuation", "attenuation"), ("normalisation", "normalisation"))
 def images(folder, failures):
     phantom = Phantom(folder)
     against_formulas(phantom.data, "IQ phantom", failures)
-    print(f"{'':31}" + "".join(f"{k.replace('sphere_', '').replace('background', 'b'):>8}" for k in NAMES) + "   %")
+    single_scatter(phantom.data, folder, failures)
+    print(f"{'':37}" + "".join(f"{k.replace('sphere_', '').replace('background', 'b'):>8}" for k in NAMES) + "   %")
     true = {form: phantom.reconstruct("true factors", form, *TRUE, ("additive", "additive")) for form in ("expected", "counts")}
     absent = {"attenuation": (TRUE[1], ("additive", "additive")), "randoms": (*TRUE, ("additive", "scatter")),
               "scatter": (*TRUE, ("additive", "randoms")), "normalisation": (TRUE[0], ("additive", "additive"))}
@@ -140,6 +159,11 @@ def images(folder, failures):
         worst = max(worst, (row["background_high"] - row["background_low"]) / 6)
         tools.check(worst > 1.5, f"without {name} all is well: {row}", failures)
     check_bounds(true["expected"], true["expected"], "true factors", failures)
+    row = phantom.reconstruct("attenuation from CT", "expected", TRUE[1], ("additive", "additive"), corrections="attenuation")
+    check_bounds(row, true["expected"], "attenuation from CT", failures)
+    known = phantom.reconstruct("true factors", "no scatter", *TRUE, ("additive", "randoms"))
+    row = phantom.reconstruct("randoms from delayeds", "no scatter", *TRUE, ("delayeds", "delayeds"), corrections="randoms")
+    check_bounds(row, known, "randoms from delayeds", failures)
     tools.check(abs(true["counts"]["background"] - 100) < 3, f"counts, true factors: background {true['counts']['background']} %", failures)
     if KEEP:
         keep(phantom)

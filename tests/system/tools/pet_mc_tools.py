@@ -24,6 +24,19 @@ def run(*args, threads=None):
     return subprocess.run([PROGRAM, *map(str, args)], stdout=subprocess.PIPE, check=True, text=True, env=env).stdout
 
 
+def single_scatter(data, folder):
+    """The program's single scatter simulation (tests/helpers/pet_scatter.c) of the true activity and density, in counts of each bin."""
+    t, grid = data.truth, (72, 48, 5.0, 4.0)
+    files = []
+    for what, unit in (("activity", 1.0), ("density", t["mu_water"])):
+        files.append(os.path.join(folder, what + ".raw"))
+        (np.maximum(voxels(t, *grid, what), 0) * np.float32(unit)).tofile(files[-1])
+    files.append(os.path.join(folder, "scatter.raw"))
+    subprocess.run([os.path.join(os.path.dirname(PROGRAM), "pet_scatter"), data.path("randoms.hs"), *files[:2], *map(str, grid), str(t["kev_low"]),
+                    str(t["kev_high"]), str(100 * t["resolution"]), files[2]], stdout=subprocess.PIPE, check=True)
+    return np.fromfile(files[2], "<f4").reshape(data.shape) * np.float32(t["scale"]) / data.values("normalisation")
+
+
 class Data:
     """A folder that pet_mc wrote."""
 
@@ -113,6 +126,43 @@ def write_ct(folder, truth, spacing=(2.0, 2.0, 3.0), half=(180.0, 140.0, 105.0),
         fine = density(truth, x[None, None, :], y[None, :, None], z[k * sub:(k + 1) * sub, None, None])
         hu[k] = 1000 * fine.reshape(sub, size[1], sub, size[0], sub).mean((0, 2, 4)) - 1000
     return ct_writer.write_ct(folder, hu, spacing, [-h + d / 2 for h, d in zip(half, spacing)], fov=2 * max(half), **more)
+
+
+def voxels(truth, n, slices, h, slice_h, what, sub=3):
+    """Activity (relative to the background) or density on a grid around the scanner's middle, [slice][row][column]; means of points."""
+    x = ((np.arange(n * sub) + 0.5) / sub - n / 2) * h
+    z = ((np.arange(slices * sub) + 0.5) / sub - slices / 2) * slice_h
+    found = np.empty((slices, n, n), np.float32)
+    for k in range(slices):
+        fine = sum(s[what] * solid_at(s, x[None, None, :], x[None, :, None], z[k * sub:(k + 1) * sub, None, None]) for s in truth["solids"])
+        found[k] = fine.reshape(sub, n, sub, n, sub).mean((0, 2, 4))
+    return found
+
+
+def write_config(path, truth):
+    """The scanner as a configuration."""
+    t = truth
+    with open(path, "w", encoding="ascii") as f:
+        f.write(f"""scanners = ( {{ name = "mc"; manufacturer = "tomonode"; model = "Monte Carlo"; rings = {t["rings"]}; ring_spacing = {t["ring_spacing"]:.6f};
+    radius = {t["radius"]:.6f}; detectors = {t["columns"]}; bin = {t["radius"] * np.pi / t["columns"]:.6f}; radial = {t["radial"]}; angles = {t["angles"]};
+    span = 3; max_difference = 10; arc_corrected = false; }} );
+""")
+    return path
+
+
+# ---- figures of a sinogram ----
+
+def profile_rms(estimate, counts, planes=True):
+    """Deviation of an estimate from counts: of the total; of the radial profiles (sum over the angles) of planes the root mean square over
+    that of the profile, with what the counts' own noise makes taken off; of the sums of planes; % of the true values. planes: each plane;
+    False: all planes together."""
+    a, b = estimate.sum(1, dtype=float), counts.sum(1, dtype=float)
+    if not planes:
+        a, b = a.sum(0, keepdims=True), b.sum(0, keepdims=True)
+
+    def rms(a, b):
+        return 100 * np.sqrt(max(0, ((a - b) ** 2 - b).sum() / (b * b - b).sum()))
+    return {"total": 100 * (a.sum() / b.sum() - 1), "profiles": rms(a, b), "plane sums": rms(a.sum(1), b.sum(1))}
 
 
 # ---- figures of an image ----
