@@ -137,6 +137,7 @@ static const struct command_spec spec = {
 	.examples = "tomonode recon --protocol dbt-osem -o result exam\n"
 		    "tomonode recon --protocol pet-osem --set iterations=4 -o series sinograms/*.dcm\n"
 		    "tomonode recon --protocol pet-osem --attenuation acf.hs --attribute Radionuclide=F18 -o series scan.hs\n"
+		    "tomonode recon --protocol pet-osem --set corrections=attenuation -o series pet/*.dcm ct/*.dcm\n"
 		    "tomonode recon --attribute PatientPosition=HFS --frames 6x10,4x30 -o series scan.petsird\n",
 	.files = true,
 };
@@ -469,6 +470,14 @@ static void reconstruct_all(struct recon *r, struct device *dev)
 	pet_cache_free(cache);
 }
 
+/* Return the number of files that no case uses; CT images are used where the attenuation is made from them. */
+static size_t ignored(const struct recon *r)
+{
+	bool with_ct = r->chosen[KIND_PET] && (r->protocols[KIND_PET].pet.corrections & PET_CORRECT_ATTENUATION);
+
+	return r->list->n_ignored + (with_ct ? 0 : r->list->n_ct);
+}
+
 static int summary(struct recon *r)
 {
 	const struct case_list *l = r->list;
@@ -476,11 +485,11 @@ static int summary(struct recon *r)
 	if (r->o.json)
 		options_json(json_pack("{s:b, s:i, s:O, s:O, s:I, s:I, s:I, s:I}", "ok", !r->code, "code", r->code, "cases",
 				       r->cases, "refused", r->refused, "files", (json_int_t)l->n_files, "not_dicom",
-				       (json_int_t)l->n_other, "not_projections", (json_int_t)l->n_ignored, "duplicates",
+				       (json_int_t)l->n_other, "not_projections", (json_int_t)ignored(r), "duplicates",
 				       (json_int_t)l->n_duplicates));
-	else if (l->n_other || l->n_ignored || l->n_duplicates)
+	else if (l->n_other || ignored(r) || l->n_duplicates)
 		printf("ignored files: %zu not DICOM, %zu neither projections nor sinograms, %zu duplicates\n", l->n_other,
-		       l->n_ignored, l->n_duplicates);
+		       ignored(r), l->n_duplicates);
 	return r->code;
 }
 

@@ -161,6 +161,7 @@ def places(folder, _):
         check(not corrections["cached"] and corrections["missing"] == 0 and corrections["truncated"] == 0, f"details: {corrections}")
         check("attenuation" not in case["pet"]["warnings"] and "origin" not in case["pet"]["warnings"],
               f"nothing is missing: {case['pet']['warnings']}")
+        check(document["not_projections"] == 0, f"the CT counts as used: {document['not_projections']}")
         check("ATTN" in images[0].CorrectedImage and images[0].AttenuationCorrectionMethod == "CT as 120 kV, factors in the system model",
               "the result says what was corrected")
         check("attenuation from CT series 2.25.7003" in images[0].DerivationDescription, f"and by what: {images[0].DerivationDescription}")
@@ -182,7 +183,8 @@ def ready_made_counts(folder, _):
     ready = data.objects("counts/ready", ready=True)
     ct = os.path.join(folder, "counts", "ct")
     make_ct(ct, "HFS")
-    alone = recon(os.path.join(folder, "counts", "alone"), ready)[1]
+    document, alone, _ = recon(os.path.join(folder, "counts", "alone"), ready, ct)
+    check(document["not_projections"] > 0, f"without corrections, the CT counts as ignored: {document['not_projections']}")
     document, both, _ = recon(os.path.join(folder, "counts", "both"), ready, ct, options=CT)
     check(np.array_equal(alone, both), "the image is that of the role")
     check("the CT was not used" in document["cases"][0]["pet"]["warnings"], f"it says so: {document['cases'][0]['pet']['warnings']}")
