@@ -330,7 +330,8 @@ def killed_at_any_moment(folder, things):
 
     def kill():
         time.sleep(rng.uniform(0, 0.5))
-        n.kill()
+        n.kill(group=rng.random() < 0.5)
+        wait_for("its processes have ended with it", lambda: not n.processes(), step=0.01)
         n.start()
 
     rng.shuffle(objects)
