@@ -91,6 +91,12 @@ static bool complete_as_first(struct schedule *s, const struct job_view *v, cons
 	return changed;
 }
 
+static bool complete_without(struct schedule *s, const struct job_view *v, json_t *detail, double now)
+{
+	json_object_set_new(detail, "companion", json_string("without a CT series, at a person's request"));
+	return schedule_decide(s, v, EVENT_COMPLETE, detail, now);
+}
+
 /* Write for what the case waits, unless that is written already. */
 static bool wait_for(struct schedule *s, const struct job_view *v, const struct companion_decision *answer, double now)
 {
@@ -129,11 +135,14 @@ static void say_if_other(const struct schedule *s, const struct job_view *v, str
 bool schedule_complete_with_ct(struct schedule *s, const struct job_view *v, bool needed, json_t *detail, double now)
 {
 	const struct job_view *first = v->result_of > 0 && v->redo_of == 0 ? jobs_find(&s->jobs, v->result_of) : NULL;
-	bool as_is = v->members.as_is || json_is_true(json_object_get(detail, "as_is"));
+	bool as_is = json_is_true(
+		json_object_get(detail, "as_is")); /* of an earlier result of a redo: a series is used if there is one */
 	struct companion_decision answer;
 
 	if (!needed || v->attenuated || !detail)
 		return schedule_decide(s, v, EVENT_COMPLETE, detail, now);
+	if (v->members.as_is) /* requested for this job: also without a series that cannot be used */
+		return complete_without(s, v, detail, now);
 	if (first && (first->companions > 0 || first->members.as_is))
 		return complete_as_first(s, v, first, detail, now);
 	if (!decide(s, v, as_is, now, &answer)) {
@@ -145,14 +154,19 @@ bool schedule_complete_with_ct(struct schedule *s, const struct job_view *v, boo
 		json_object_set_new(detail, "companion", event_json_text(answer.text));
 		return schedule_decide_complete(s, v, detail, answer.series->instances, (size_t)answer.series->images, now);
 	}
-	if (as_is && answer.verdict == COMPANION_LACKS) {
-		json_object_set_new(detail, "companion", json_string("without a CT series, at a person's request"));
-		return schedule_decide(s, v, EVENT_COMPLETE, detail, now);
-	}
+	if (as_is && answer.verdict == COMPANION_LACKS)
+		return complete_without(s, v, detail, now);
 	json_decref(detail);
 	if (answer.verdict == COMPANION_WAIT)
 		return wait_for(s, v, &answer, now);
 	return schedule_decide(s, v, EVENT_HELD, lack(v, answer.text), now);
+}
+
+/* Return true for a held case whose series may have been what it was held for: a slice is missing. Another result of the routes
+ * would get the images of its first job again. */
+static bool may_have_more(const struct job_view *v)
+{
+	return v->companions > 0 && (v->result_of == 0 || v->redo_of > 0);
 }
 
 bool schedule_retry_with_ct(struct schedule *s, const struct job_view *v, double now)
@@ -160,15 +174,17 @@ bool schedule_retry_with_ct(struct schedule *s, const struct job_view *v, double
 	struct companion_decision answer;
 	char reason[sizeof(v->reason)];
 
-	if (!v->lacks_companion || !decide(s, v, false, now, &answer))
+	if ((!v->lacks_companion && !may_have_more(v)) || !decide(s, v, false, now, &answer))
 		return false;
 	if (answer.verdict == COMPANION_WAIT) {
 		schedule_wake_at(s, answer.again);
 		return false;
 	}
 	snprintf(reason, sizeof(reason), "%.*s", (int)sizeof(reason) - 1, answer.text);
-	if (answer.verdict == COMPANION_LACKS && !strcmp(reason, v->reason))
+	if (answer.verdict == COMPANION_LACKS && (!v->lacks_companion || !strcmp(reason, v->reason)))
 		return false;
+	if (!v->lacks_companion && !strncmp(v->companion_text, answer.text, strlen(answer.text)))
+		return false; /* the same images */
 	return schedule_decide(
 		s, v, EVENT_RETRY,
 		json_pack("{s:s, s:b, s:f}", "reason",

@@ -37,7 +37,8 @@ bool schedule_complete(struct schedule *s, const struct job_view *v, const char 
 /* schedule_companion.c: append the `complete` event of a case, with the CT series that it needs; or, if none is there, wait or
  * hold it. Releases the reference to `detail`. needed: a protocol of the case needs one. True: the job changed. */
 bool schedule_complete_with_ct(struct schedule *s, const struct job_view *v, bool needed, json_t *detail, double now);
-/* Continue a case that is held for lack of such a series when one has come, or when there is another reason why none fits. */
+/* Continue a case that is held for lack of such a series when one has come, or when there is another reason why none fits; and
+ * one that is held with a series when that has more images, or another one is better. */
 bool schedule_retry_with_ct(struct schedule *s, const struct job_view *v, double now);
 
 /* schedule_pilots.c */

@@ -322,7 +322,7 @@ const char *status_text_retry(const struct job_view *v)
 
 const char *status_text_as_is(const struct job_view *v)
 {
-	if (v->lacks_companion)
+	if (v->lacks_companion || (v->state == JOB_HELD && v->companions > 0)) /* none has come, or it cannot be used */
 		return "Reconstruct without CT";
 	return incomplete(v) && !v->members.as_is && !job_view_as_is_obstacle(v) ? "Reconstruct the received images" : NULL;
 }

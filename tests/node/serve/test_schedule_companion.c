@@ -189,6 +189,33 @@ static void released(void **state)
 	assert_string_equal(v->companion_text, "without a CT series, at a person's request");
 }
 
+/* A series that fits, but cannot be used: it is chosen again when it has more images, and left out at a person's
+ * request. */
+static void unusable(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_pet(t, "BOTH", false);
+	const struct job_view *v;
+
+	add_ct(t, "1.5", FRAME, 2);
+	v = step(t, job, NOW + QUIET);
+	assert_int_equal(v->companions, 2);
+	append(t, job, EVENT_STARTED, "{}");
+	append(t, job, EVENT_HELD, "{\"reason\":\"CT: a slice is missing\"}");
+	assert_int_equal(again(t, job, NOW + QUIET)->state, JOB_HELD);
+	add_ct(t, "1.5", FRAME, 1);
+	v = again(t, job, NOW + QUIET); /* it goes on by itself */
+	assert_int_equal(v->state, JOB_READY);
+	assert_int_equal(v->companions, 3);
+	append(t, job, EVENT_STARTED, "{}");
+	append(t, job, EVENT_HELD, "{\"reason\":\"CT: a slice is missing\"}");
+	assert_int_equal(again(t, job, NOW + QUIET)->state, JOB_HELD);
+	append(t, job, EVENT_RETRY, "{\"as_is\":true}");
+	v = again(t, job, NOW + QUIET);
+	assert_int_equal(v->state, JOB_READY);
+	assert_int_equal(v->companions, 0);
+}
+
 static void not_needed(void **state)
 {
 	struct stage *t = *state;
@@ -251,7 +278,8 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup_pet, teardown_pet)
 	const struct CMUnitTest tests[] = {
-		T(waits_and_joins), T(held_then_goes_on), T(released), T(not_needed), T(further_results), T(removed_meanwhile),
+		T(waits_and_joins), T(held_then_goes_on), T(released),		T(unusable),
+		T(not_needed),	    T(further_results),	  T(removed_meanwhile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

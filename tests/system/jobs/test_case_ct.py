@@ -233,6 +233,24 @@ def stops_in_the_middle(folder, things):
     check_joined(n, job, files)
 
 
+def a_slice_is_missing(folder, things):
+    """Held by the worker; with the slice the case continues, and without CT when a person says so."""
+    n, _ = both(folder, things)
+    one = pet(folder)
+    files = ct(os.path.join(folder, "ct"), one)
+    h.send(n.port, [one] + files[:4] + files[5:])
+    held(n, "slices are missing")
+    h.send(n.port, files[4:5])
+    job, = n.wait_states("delivered")
+    check_joined(n, job, files)
+    second = pet(folder, 2, StudyInstanceUID="2.25.77")
+    h.send(n.port, [second] + (lambda f: f[:4] + f[5:])(ct(os.path.join(folder, "gap"), second)))
+    wait_for("the second is held", lambda: n.states() == ["delivered", "held"])
+    n.command("retry", "--as-is", str(n.jobs()[1]["id"]))
+    _, job = n.wait_states("delivered", "delivered")
+    check(job["companions"] == 0 and "without a CT series" in job["companion"], job)
+
+
 def one_series_for_several_cases(folder, things):
     """Two acquisitions of the study use it; retention removes it with the last of them, and one that none uses by itself."""
     n, _ = both(folder, things, retention_days=1, retention_unassigned_days=1)
@@ -395,5 +413,5 @@ def damaged_in_the_spool(folder, things):
 
 
 if __name__ == "__main__":
-    h.main([before_between_after, none_comes, another_patient, released_and_made_again, nearest_of_two, stops_in_the_middle,
+    h.main([before_between_after, none_comes, another_patient, released_and_made_again, nearest_of_two, stops_in_the_middle, a_slice_is_missing,
             one_series_for_several_cases, several_results, not_needed, on_a_pilot, damaged_in_the_spool, killed_at_any_moment], beside=2)
