@@ -420,7 +420,6 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 					 .petsird = r->petsird,
 					 .assumed = interfile_cases_assumed(&r->interfile, c)};
 	const struct protocol_conf *p = &r->protocols[kind_id(c->kind)];
-	bool with_ct = c->kind == &kind_pet && (p->pet.corrections & PET_CORRECT_ATTENUATION);
 	const char **joined = NULL;
 	struct progress progress;
 	size_t n = c->n;
@@ -430,7 +429,7 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 		*err = r->why[kind_id(c->kind)];
 		return -err->code;
 	}
-	if (with_ct && !(joined = case_paths_with_ct(r->list, c, &n)))
+	if (kind_needs_ct(p) && !(joined = case_paths_with_ct(r->list, c, &n)))
 		return err_set(err, ENOMEM, "no memory for the paths of the CT");
 	progress_start(&progress, !r->o.json);
 	rc = reconstruct_case(r->config, p, dev, cache, NULL, joined ? joined : (const char *const *)c->paths, n, &decision,
@@ -473,8 +472,10 @@ static void reconstruct_all(struct recon *r, struct device *dev)
 /* Return the number of files that no case uses; CT images are used where the attenuation is made from them. */
 static size_t ignored(const struct recon *r)
 {
-	bool with_ct = r->chosen[KIND_PET] && (r->protocols[KIND_PET].pet.corrections & PET_CORRECT_ATTENUATION);
+	bool with_ct = false;
 
+	for (int kind = 0; kind < KIND_COUNT; kind++)
+		with_ct = with_ct || (r->chosen[kind] && kind_needs_ct(&r->protocols[kind]));
 	return r->list->n_ignored + (with_ct ? 0 : r->list->n_ct);
 }
 
