@@ -259,15 +259,17 @@ struct scanner_conf { /* geometry of a PET scanner and its sinograms; values in 
 	char name[CONFIG_NAME_SIZE];
 	char manufacturer[64], model[64], serial[64]; /* of the equipment, as in the DICOM header; "": any */
 	struct pet_scanner scanner;
-	int n_radial, n_angles; /* numbers of radial bins and of angles of a sinogram */
-	int span;		/* number of ring differences in a segment, see michelogram_segments() */
-	int max_difference;	/* largest ring difference */
-	double angle_offset;	/* degrees */
-	bool arc_corrected;	/* true: radial bins are equidistant by scanner.bin; false: they follow the detectors */
-	double calibration;	/* (Bq/ml) per (count per second and mm of ray); 0: unknown */
-	int tof_bins;		/* TOF bins of a ray, without mashing; 0: no time of flight, or unknown */
-	double tof_width;	/* ps: width of these bins, as a difference of times */
-	double tof_resolution;	/* ps: full width at half maximum of a measured difference of times */
+	int n_radial, n_angles;		/* numbers of radial bins and of angles of a sinogram */
+	int span;			/* number of ring differences in a segment, see michelogram_segments() */
+	int max_difference;		/* largest ring difference */
+	double angle_offset;		/* degrees */
+	bool arc_corrected;		/* true: radial bins are equidistant by scanner.bin; false: they follow the detectors */
+	double calibration;		/* (Bq/ml) per (count per second and mm of ray); 0: unknown */
+	int tof_bins;			/* TOF bins of a ray, without mashing; 0: no time of flight, or unknown */
+	double tof_width;		/* ps: width of these bins, as a difference of times */
+	double tof_resolution;		/* ps: full width at half maximum of a measured difference of times */
+	double energy_low, energy_high; /* keV: energy window; 0: unknown */
+	double energy_resolution;	/* percent: full width at half maximum at 511 keV; 0: unknown */
 };
 
 struct config {

@@ -504,6 +504,12 @@ static const struct config_key scanner_keys[] = {
 	 .meaning = "width of one of these `tof_bins`, as a difference of arrival times"},
 	{"tof_resolution", AS_REAL(scanner_conf, tof_resolution, 1, 100000), .unit = "ps", .zero = "unknown", .fallback = "0",
 	 .meaning = "full width at half maximum of a measured difference of arrival times"},
+	{"energy_low", AS_REAL(scanner_conf, energy_low, 1, 510), .unit = "keV", .zero = "unknown", .fallback = "0",
+	 .meaning = "lower end of the energy window; needed for the correction `scatter`, like the following two"},
+	{"energy_high", AS_REAL(scanner_conf, energy_high, 512, 10000), .unit = "keV", .zero = "unknown", .fallback = "0",
+	 .meaning = "upper end of the energy window"},
+	{"energy_resolution", AS_REAL(scanner_conf, energy_resolution, 0.1, 50), .unit = "percent", .zero = "unknown",
+	 .fallback = "0", .meaning = "full width at half maximum of the measured energy at 511 keV"},
 };
 
 static const struct config_key status_keys[] = {

@@ -75,6 +75,9 @@ static const struct config_key protocol_keys[] = {
 	 .meaning = "corrections that are computed where the data do not bring them, such as `[\"attenuation\", \"randoms\"]`: "
 		    "`attenuation` from a CT series of the same frame of reference, `randoms` from delayed coincidences, "
 		    "`scatter` by single scatter simulation. For sinograms, not event by event"},
+	{"scatter_iterations", AS_INT(protocol_conf, pet.scatter_iterations, 1, 10), .fallback = "3", .flags = KEY_SPARSE,
+	 .meaning = "with the correction `scatter`: how often the scatter is estimated, each time from an image that is "
+		    "corrected with the estimate before"},
 	{"list_mode", AS_BOOL(protocol_conf, pet.list_mode), .fallback = "false", .flags = KEY_SPARSE,
 	 .meaning = "reconstruct the list mode of an mMR event by event instead of as sinograms (a case of sinograms with such a "
 		    "protocol is held): `mlem` or `osem` with subsets of events, projector `joseph`. A PETSIRD file is always "

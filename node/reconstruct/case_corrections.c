@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* In the order in which they are made: scatter needs the attenuation and the randoms. */
-static const struct case_step *const steps[] = {&case_step_attenuation, &case_step_randoms};
+static const struct case_step *const steps[] = {&case_step_attenuation, &case_step_randoms, &case_step_scatter};
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
 
 static const struct {

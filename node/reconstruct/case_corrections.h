@@ -16,6 +16,7 @@
 #include "recon/pet/attenuation.h"
 #include "recon/pet/mu_map.h"
 #include "recon/pet/randoms.h"
+#include "recon/scatter/scatter_estimate.h"
 
 /* case_attenuation.c: attenuation from CT. */
 struct case_attenuation {
@@ -39,6 +40,16 @@ struct case_randoms {
 	double seconds;
 };
 
+/* case_scatter.c: single scatter simulation. */
+struct case_scatter {
+	struct single_scatter_conf simulation;
+	struct scatter_estimate made; /* empty: the chosen frame has no scatter, or not made */
+	struct scatter_estimate_report report;
+	float *norm;	      /* factor m without attenuation, [plane][angle][radial] */
+	int at_limit, planes; /* planes whose scale was limited, of all, sums over frames */
+	double seconds_read;
+};
+
 struct case_corrections {
 	const struct reconstruct_work *work; /* borrowed, as the following */
 	struct sinogram *s;
@@ -59,6 +70,7 @@ struct case_corrections {
 	struct case_attenuation attenuation;
 	struct case_randoms randoms;
 	double prompts; /* counts of all frames, set by the caller before the details; 0: unknown */
+	struct case_scatter scatter;
 };
 
 struct case_step {
@@ -71,7 +83,7 @@ struct case_step {
 	json_t *(*details)(const struct case_corrections *c); /* for the report; NULL: null */
 	void (*clear)(struct case_corrections *c);
 };
-extern const struct case_step case_step_attenuation, case_step_randoms;
+extern const struct case_step case_step_attenuation, case_step_randoms, case_step_scatter;
 
 /* Prepare all corrections of the protocol; c->work, s, m, ct and n_ct are set, the rest is zero. Sets made, made_note, made_from
  * and made_method of s. ENOTSUP: one is not possible for data that are reconstructed event by event. */

@@ -41,6 +41,7 @@ struct planes {
 	int n_planes;	/* of the role, all TOF bins of the session */
 	int first;	/* first plane of the group */
 	float *group;	/* buffer of GROUP planes */
+	float *sum;	/* where all planes are stored instead of in a session; NULL: in a session */
 	float *scratch; /* buffer of one plane for each plane of the group */
 	float *addend;	/* the same, if TOF bins are added */
 	struct bad {
@@ -294,11 +295,13 @@ static int hand_over(struct planes *p, enum pet_role role, struct pet_session *s
 		rc = check_group(p, n, err);
 		made = clock_seconds();
 		report->seconds_prepare += made - begun;
-		if (rc == 0)
+		if (rc == 0 && p->sum)
+			memcpy(p->sum + (size_t)p->first * plane_bins(p), p->group, (size_t)n * plane_bins(p) * sizeof(float));
+		else if (rc == 0)
 			rc = pet_put(session, role, p->first, n, p->group, err);
 		report->seconds_upload += clock_seconds() - made;
 	}
-	if (rc == -EINVAL && role == PET_DATA && !pet_takes_negative(session))
+	if (rc == -EINVAL && role == PET_DATA && session && !pet_takes_negative(session))
 		count_negative(p, pool, err);
 	if (rc == -EINVAL) { /* the error is about the data: the case is to be held */
 		if (err)
@@ -395,4 +398,27 @@ int case_read_planes(const struct sinogram *s, const struct michelogram *mashed,
 	monitor_progress(monitor, "read", 1);
 	*ret_report = report;
 	return 0;
+}
+
+int case_sum_planes(const struct sinogram *s, enum pet_role role, int threads, const struct monitor *monitor, float *ret,
+		    struct err *err)
+{
+	static const struct case_terms none = {0};
+	const struct michelogram *m = &s->part[SINOGRAM_EMISSION].header.m;
+	struct planes like = {.s = s, .terms = &none, .sum = ret};
+	struct case_planes_report report = {0};
+	struct thread_pool *pool = NULL;
+	size_t bins = michelogram_planes(m) * (size_t)m->n_angles * (size_t)m->n_radial;
+	struct michelogram one;
+	int rc = michelogram_mash(m, m->tof.n > 0 ? m->tof.n : 1, &one, err);
+
+	for (size_t i = 0; i < bins; i++)
+		ret[i] = role == PET_FACTORS;
+	if (rc == 0)
+		rc = thread_pool_create(threads, &pool, err);
+	like.mashed = &one;
+	if (rc == 0)
+		rc = read_role(&like, role, NULL, pool, monitor, michelogram_planes(m), &report, err);
+	thread_pool_free(pool);
+	return rc;
 }

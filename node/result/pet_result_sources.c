@@ -89,6 +89,8 @@ static void fill_corrections(const struct pet_result *r, struct item_writer *w)
 	if (r->series.s->made & PET_CORRECT_ATTENUATION)
 		item_put_text(w, TAG_ATTENUATION_CORRECTION_METHOD, r->series.s->made_method);
 	fill_correction(r, w, TAG_SCATTER_CORRECTION_METHOD, q->has_scat, additive, "background in the system model");
+	if (r->series.s->made & PET_CORRECT_SCATTER)
+		item_put_text(w, TAG_SCATTER_CORRECTION_METHOD, "single scatter simulation, in the system model");
 	/* only the source knows how randoms were estimated: DLYD, SING */
 	if (r->series.s->made & PET_CORRECT_RANDOMS)
 		item_put_text(w, TAG_RANDOMS_CORRECTION_METHOD, "DLYD");

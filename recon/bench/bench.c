@@ -16,6 +16,7 @@
 
 static const char check_em[] = "sum of A x over the bins of the last update = sum of their data";
 static const char check_list[] = "<x, sum of a_e / (a_e x)> = number of events";
+static const char check_scatter[] = "scatter fraction of the estimate = that of the data";
 static const char check_radon[] = "sum of the line integrals = the phantom's analytic ones";
 static const char check_bp[] = "image summed with a Gaussian weight = data summed with the weight's line integrals";
 static const char check_image[] = "image summed with a Gaussian weight = phantom summed with it";
@@ -30,6 +31,8 @@ static const struct bench_work works[] = {
 	{"pet-tof", "the same with time of flight, for a scanner of today", check_em, BENCH_PET_TOF, bench_pet_open},
 	{"pet-list", "an update of list-mode EM with time of flight, forward and back, sorted events on the device", check_list,
 	 BENCH_PET_MLEM, bench_list_open},
+	{"pet-scatter", "the scatter of PET data in three iterations of image, simulation and fit, the last with time of flight",
+	 check_scatter, BENCH_PET_TOF, bench_scatter_open},
 	{"radon", "the Radon transform of a picture with Siddon's paths, picture and sinogram on the device", check_radon,
 	 BENCH_RADON, bench_parallel_open},
 	{"bp", "the voxel-driven backprojection of a sinogram, both on the device", check_bp, BENCH_BP, bench_parallel_open},

@@ -112,25 +112,38 @@ static struct pet pet_of(const struct bench_setup *setup, bool tof)
 	return p;
 }
 
-int bench_pet_geometry(const struct bench_setup *setup, bool tof, struct scan **ret_scan, struct grid *ret_grid, struct err *err)
+int bench_pet_michelogram(const struct bench_setup *setup, bool tof, struct michelogram *ret, double *ret_fov_radius,
+			  struct err *err)
 {
 	struct pet p = pet_of(setup, tof);
-	struct michelogram m = {.scanner = p.scanner,
-				.n_radial = p.n_radial,
-				.n_angles = p.n_angles,
-				.arc_corrected = p.arc_corrected,
-				.tof = p.tof};
-	int *plane = NULL, slices = 2 * p.scanner.rings - 1;
-	double pixel = 2 * p.fov_radius / p.matrix, slice = p.scanner.ring_spacing / 2;
-	int r = michelogram_segments(p.scanner.rings, p.span, p.largest_difference, &m.segments, &m.n_segments, err);
+
+	*ret = (struct michelogram){.scanner = p.scanner,
+				    .n_radial = p.n_radial,
+				    .n_angles = p.n_angles,
+				    .arc_corrected = p.arc_corrected,
+				    .tof = p.tof};
+	*ret_fov_radius = p.fov_radius;
+	return michelogram_segments(p.scanner.rings, p.span, p.largest_difference, &ret->segments, &ret->n_segments, err);
+}
+
+int bench_pet_geometry(const struct bench_setup *setup, bool tof, struct scan **ret_scan, struct grid *ret_grid, struct err *err)
+{
+	struct michelogram m = {0};
+	double fov_radius, pixel, slice;
+	int *plane = NULL, matrix, slices, r = bench_pet_michelogram(setup, tof, &m, &fov_radius, err);
 
 	if (r == 0)
-		r = scan_create_michelogram(&m, p.fov_radius, NULL, ret_scan, &plane, err);
-	if (r == 0)
-		*ret_grid = (struct grid){.n = {p.matrix, p.matrix, slices},
+		r = scan_create_michelogram(&m, fov_radius, NULL, ret_scan, &plane, err);
+	if (r == 0) {
+		matrix = pet_of(setup, tof).matrix;
+		pixel = 2 * fov_radius / matrix;
+		slices = 2 * m.scanner.rings - 1;
+		slice = m.scanner.ring_spacing / 2;
+		*ret_grid = (struct grid){.n = {matrix, matrix, slices},
 					  .h = {pixel, pixel, slice},
-					  .lo = {-p.fov_radius, -p.fov_radius, -0.5 * slices * slice},
+					  .lo = {-fov_radius, -fov_radius, -0.5 * slices * slice},
 					  .z_fastest = true};
+	}
 	free(plane);
 	free(m.segments);
 	return r;

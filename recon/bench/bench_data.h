@@ -5,6 +5,7 @@
 
 #include "recon/bench/bench.h"
 #include "recon/core/scan.h"
+#include "recon/pet/michelogram.h"
 
 #define BENCH_DBT_SUPPORT 17.0 /* height of the lowest slice above the detector, mm */
 
@@ -17,6 +18,10 @@ int bench_dbt_geometry(const struct bench_setup *setup, struct scan **ret_scan, 
  * time of flight: a Siemens Biograph Vision: 33 TOF bins, 815 planes, 50 angles, 520 radial bins; 440 x 440 x 159 voxels, radius
  * 363 mm. */
 int bench_pet_geometry(const struct bench_setup *setup, bool tof, struct scan **ret_scan, struct grid *ret_grid, struct err *err);
+
+/* The same as a michelogram; the caller frees its segments. */
+int bench_pet_michelogram(const struct bench_setup *setup, bool tof, struct michelogram *ret, double *ret_fov_radius,
+			  struct err *err);
 
 /* Fill n numbers, uniform in lo..hi, that depend only on the seed. */
 void bench_random(float *ret, size_t n, float lo, float hi, unsigned seed);

@@ -46,6 +46,7 @@ enum bench_parallel_kind {
 };
 int bench_dbt_open(struct bench_job *job, int kind, const struct bench_setup *setup, struct err *err);
 int bench_pet_open(struct bench_job *job, int kind, const struct bench_setup *setup, struct err *err);
+int bench_scatter_open(struct bench_job *job, int kind, const struct bench_setup *setup, struct err *err);
 int bench_list_open(struct bench_job *job, int kind, const struct bench_setup *setup, struct err *err);
 int bench_parallel_open(struct bench_job *job, int kind, const struct bench_setup *setup, struct err *err);
 

@@ -46,6 +46,7 @@ struct pet_protocol {
 	size_t host_beside;  /* bytes that the caller has in host memory meanwhile: the plan leaves them of device->host_memory */
 	bool deterministic;
 	int corrections;		  /* enum pet_correction, combined by or; not used here */
+	int scatter_iterations;		  /* of scatter_estimate(); not used here */
 	bool list_mode;			  /* by single events (recon/pet/pet_list.h); not used here */
 	char frames[PET_FRAMES_TEXT + 1]; /* pet_frames_parse(): one reconstruction for each frame; not used here */
 	int gates;	     /* one reconstruction for each gate; 0: none. Not used here, and the following neither */

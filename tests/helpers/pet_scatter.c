@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "node/format/interfile.h"
-#include "recon/pet/single_scatter.h"
+#include "recon/scatter/single_scatter.h"
 
 static void *read_all(const char *path, size_t *ret_size)
 {

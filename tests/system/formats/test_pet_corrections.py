@@ -164,6 +164,11 @@ def images(folder, failures):
     known = phantom.reconstruct("true factors", "no scatter", *TRUE, ("additive", "randoms"))
     row = phantom.reconstruct("randoms from delayeds", "no scatter", *TRUE, ("delayeds", "delayeds"), corrections="randoms")
     check_bounds(row, known, "randoms from delayeds", failures)
+    for form in ("expected", "counts"):
+        row = phantom.reconstruct("all computed", form, TRUE[1], ("delayeds", "delayeds"), corrections="attenuation+randoms+scatter")
+        tools.check({"ATTN", "RAN", "SCAT", "NORM"} <= set(row["corrected"]), f"all computed: Corrected Image {row['corrected']}", failures)
+        if form == "expected":
+            check_bounds(row, true[form], "all computed", failures)
     tools.check(abs(true["counts"]["background"] - 100) < 3, f"counts, true factors: background {true['counts']['background']} %", failures)
     if KEEP:
         keep(phantom)

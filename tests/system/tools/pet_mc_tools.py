@@ -145,7 +145,8 @@ def write_config(path, truth):
     with open(path, "w", encoding="ascii") as f:
         f.write(f"""scanners = ( {{ name = "mc"; manufacturer = "tomonode"; model = "Monte Carlo"; rings = {t["rings"]}; ring_spacing = {t["ring_spacing"]:.6f};
     radius = {t["radius"]:.6f}; detectors = {t["columns"]}; bin = {t["radius"] * np.pi / t["columns"]:.6f}; radial = {t["radial"]}; angles = {t["angles"]};
-    span = 3; max_difference = 10; arc_corrected = false; }} );
+    span = 3; max_difference = 10; arc_corrected = false;
+    energy_low = {t["kev_low"]:.6f}; energy_high = {t["kev_high"]:.6f}; energy_resolution = {100 * t["resolution"]:.6f}; }} );
 """)
     return path
 

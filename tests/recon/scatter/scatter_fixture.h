@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recon/pet/single_scatter.h"
+#include "recon/scatter/single_scatter.h"
 #include "tests/recon/dbt_fixture.h"
 
 #define SCATTER_DETECTORS 60

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "recon/pet/single_scatter_internal.h"
+#include "recon/scatter/single_scatter_internal.h"
 
 #define KEV 511.0
 

@@ -11,9 +11,9 @@
 #include <cmocka.h>
 
 #include "kernels/tof.h"
-#include "recon/pet/single_scatter_internal.h"
+#include "recon/scatter/single_scatter_internal.h"
 #include "tests/near.h"
-#include "tests/recon/pet/scatter_fixture.h"
+#include "tests/recon/scatter/scatter_fixture.h"
 
 /* ---- the slow reference ---- */
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "recon/core/scan.h"
-#include "recon/pet/single_scatter_internal.h"
+#include "recon/scatter/single_scatter_internal.h"
 
 static double ring_radius(const struct michelogram *m)
 {

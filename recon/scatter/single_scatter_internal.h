@@ -3,11 +3,11 @@
 #ifndef TOMONODE_RECON_SINGLE_SCATTER_INTERNAL_H
 #define TOMONODE_RECON_SINGLE_SCATTER_INTERNAL_H
 
-#include "recon/pet/single_scatter.h"
+#include "recon/scatter/single_scatter.h"
 
 #define WINDOW_LEAST 1e-5 /* a photon that the window accepts less often than this relative to 511 keV is not simulated */
 
-/* Choose the scatter points (recon/pet/single_scatter.h); the caller frees them. conf: without zeros. EDOM: none. */
+/* Choose the scatter points (recon/scatter/single_scatter.h); the caller frees them. conf: without zeros. EDOM: none. */
 int single_scatter_points(const struct single_scatter_conf *conf, const struct grid *g, const float *mu, float (**ret_points)[4],
 			  size_t *ret_n, struct err *err);
 

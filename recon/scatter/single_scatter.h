@@ -56,6 +56,9 @@ struct single_scatter *single_scatter_close(struct single_scatter *s); /* accept
 int single_scatter_run(struct single_scatter *s, const struct grid *grid, const float *activity, const float *mu,
 		       struct single_scatter_report *ret_report, struct err *err);
 
+/* Borrow another michelogram of equal content from now on: the first one may be freed. */
+void single_scatter_use(struct single_scatter *s, const struct michelogram *m);
+
 /* Compute planes [first, first + n) of michelogram_data_planes(): ret[n][angle][radial]. After single_scatter_run(), from any
  * thread; uses `threads` threads. ENOMEM. */
 int single_scatter_planes(const struct single_scatter *s, int first, int n, int threads, float *ret, struct err *err);

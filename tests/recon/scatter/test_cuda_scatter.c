@@ -10,7 +10,7 @@
 
 #include "recon/pet/michelogram.h"
 #include "tests/near.h"
-#include "tests/recon/pet/scatter_fixture.h"
+#include "tests/recon/scatter/scatter_fixture.h"
 
 /* Of the pair's largest TOF bin. Pairs below 1e-3 of the largest pair count like that: all their photons are at the edge of the
  * energy window, where the table of angles is steep. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* single_scatter.c - simulate the sampled pairs of detectors, and read planes. */
-#include "recon/pet/single_scatter.h"
+#include "recon/scatter/single_scatter.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "kernels/clock.h"
-#include "recon/pet/single_scatter_internal.h"
+#include "recon/scatter/single_scatter_internal.h"
 
 #define DETECTORS 64
 #define DETECTORS_LEAST 8
@@ -69,6 +69,11 @@ struct single_scatter *single_scatter_close(struct single_scatter *s)
 		free(s);
 	}
 	return NULL;
+}
+
+void single_scatter_use(struct single_scatter *s, const struct michelogram *m)
+{
+	s->m = m;
 }
 
 static int check_volume(const char *what, const struct grid *g, const float *x, struct err *err)

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* case_scatter.c - the step "scatter": the expected scatter of each bin by single scatter simulation
+ * (recon/scatter/scatter_estimate.h), added to the background b.
+ *
+ * It needs the map of mu of the step "attenuation", the randoms of the steps before it, and the energy window of the scanner from
+ * the configuration. Factors of the data with TOF bins are replaced by their mean. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "kernels/clock.h"
+#include "node/base/plural.h"
+#include "node/base/thread_pool.h"
+#include "node/reconstruct/case_corrections.h"
+
+/* Name what the data bring for scatter; NULL: nothing. */
+static const char *ready_made(const struct sinogram *s)
+{
+	if (s->part[SINOGRAM_ADDITIVE].present)
+		return "it is in the role ADDITIVE of the data";
+	if (strcasestr(s->part[SINOGRAM_EMISSION].header.corrections, "scatter") || strstr(s->facts.corrected, "SCAT"))
+		return "the data are already corrected for it";
+	return NULL;
+}
+
+static size_t plane_bins(const struct case_corrections *c)
+{
+	return (size_t)c->m->n_angles * (size_t)c->m->n_radial;
+}
+
+static size_t all_bins(const struct case_corrections *c)
+{
+	return michelogram_planes(c->m) * plane_bins(c);
+}
+
+static int find_window(struct case_corrections *c, struct err *err)
+{
+	const struct scanner_conf *known = c->s->scanner;
+
+	if (!known || !(known->energy_low > 0 && known->energy_high > 0 && known->energy_resolution > 0))
+		return err_set(
+			err, ENOTSUP,
+			"protocol '%s': the correction \"scatter\" needs the energy window of the scanner: give energy_low, "
+			"energy_high and energy_resolution %s%s in the configuration",
+			c->work->protocol->name, known ? "of the scanner " : "of an entry of `scanners` for this scanner",
+			known ? known->name : "");
+	c->scatter.simulation = (struct single_scatter_conf){.energy_low = known->energy_low,
+							     .energy_high = known->energy_high,
+							     .energy_resolution = known->energy_resolution,
+							     .seed = 1};
+	return 0;
+}
+
+static int prepare(struct case_corrections *c, struct err *err)
+{
+	const char *ready = ready_made(c->s);
+	int rc;
+
+	if (ready) {
+		case_corrections_say(c, "The scatter was not simulated: %s.", ready);
+		return 0;
+	}
+	if (!(c->made & PET_CORRECT_ATTENUATION)) {
+		case_corrections_say(c,
+				     "Not corrected for scatter: its simulation needs the map of attenuation that the correction "
+				     "\"attenuation\" makes from a CT.");
+		return 0;
+	}
+	rc = find_window(c, err);
+	if (rc < 0)
+		return rc;
+	c->made |= PET_CORRECT_SCATTER;
+	c->background = true;
+	c->bytes_host += all_bins(c) * sizeof(float);
+	c->bytes_read += 2 * all_bins(c) * sizeof(float) + scatter_estimate_bytes(c->m);
+	return 0;
+}
+
+/* Add the backgrounds of the steps before, summed over the TOF bins. */
+static int add_backgrounds(const struct case_corrections *c, float *background, struct err *err)
+{
+	size_t planes = michelogram_planes(c->m), n = plane_bins(c);
+	size_t n_tof = c->m->tof.n > 0 ? (size_t)c->m->tof.n : 1;
+
+	(void)err;
+	for (size_t p = 0; p < planes; p++)
+		for (int i = 0; i < c->terms.n_backgrounds; i++)
+			for (size_t k = 0; k < n_tof; k++)
+				c->terms.background[i].add(c->terms.background[i].ctx, k, p, background + p * n);
+	return 0;
+}
+
+/* Estimate the scatter of the chosen frame. */
+static int estimate(struct case_corrections *c, const float *prompts, const float *background, struct err *err)
+{
+	const struct pet_protocol *p = &c->work->protocol->pet;
+	const struct scatter_estimate_conf conf = {.simulation = c->scatter.simulation,
+						   .iterations = p->scatter_iterations,
+						   .fov_radius = p->fov_radius,
+						   .memory_limit = p->memory_limit,
+						   .threads = threads_available()};
+	const struct scatter_data data = {prompts, background, c->scatter.norm, attenuation_factors(c->attenuation.made)};
+	struct err why = {0};
+	int rc;
+
+	scatter_estimate_clear(&c->scatter.made);
+	rc = scatter_estimate(c->m, &conf, &data, &c->attenuation.plan.grid, attenuation_map(c->attenuation.made), c->work->dev,
+			      c->work->monitor, &c->scatter.made, &c->scatter.report, &why);
+	if (rc == -EDOM) { /* a frame without counts, or air: there is no scatter */
+		case_corrections_say(c, "No scatter was simulated: %s.", why.msg);
+		return 0;
+	}
+	if (rc < 0) {
+		if (err)
+			*err = why;
+		return err_remap(rc, EINVAL, EBADMSG, err); /* negative counts and the like: the case is to be held */
+	}
+	c->scatter.at_limit += c->scatter.report.scale.at_limit;
+	c->scatter.planes += c->scatter.report.scale.planes;
+	return 0;
+}
+
+/* Say what is doubtful in the fit of the chosen frame. */
+static void say_scale(struct case_corrections *c)
+{
+	const struct scatter_scale_report *r = &c->scatter.report.scale;
+
+	if (!c->scatter.made.simulated)
+		return;
+	if (r->at_limit > 0)
+		case_corrections_say(
+			c,
+			"The scale of the scatter was limited to %g or %g in %d of %d planes: the data outside of the "
+			"object do not fit the simulation.",
+			SCATTER_SCALE_LEAST, SCATTER_SCALE_MOST, r->at_limit, r->planes);
+	if (r->without == r->planes)
+		case_corrections_say(c, "The scatter was not fitted to the data, which have no bins outside of the object.");
+}
+
+static void add(const void *ctx, size_t k, size_t plane, float *b)
+{
+	const struct case_corrections *c = ctx;
+	const struct case_scatter *s = &c->scatter;
+	size_t n = plane_bins(c), planes = michelogram_planes(c->m);
+	const float *norm = s->norm + plane * n;
+	float *scatter = s->made.simulated ? malloc(n * sizeof(*scatter)) : NULL;
+
+	if (!s->made.simulated)
+		return;
+	if (!scatter || single_scatter_planes(s->made.simulated, (int)(k * planes + plane), 1, 1, scatter, NULL) < 0) {
+		for (size_t i = 0; i < n; i++)
+			b[i] = NAN; /* no memory: the session refuses the plane */
+	} else {
+		for (size_t i = 0; i < n; i++)
+			b[i] += norm[i] * s->made.scale[plane] * scatter[i];
+	}
+	free(scatter);
+}
+
+static int make(struct case_corrections *c, struct err *err)
+{
+	size_t n = all_bins(c);
+	float *prompts = malloc(n * sizeof(float)), *background = calloc(n, sizeof(float));
+	double begun = clock_seconds();
+	int rc = 0;
+
+	if (!c->scatter.norm)
+		c->scatter.norm = malloc(n * sizeof(float));
+	if (!prompts || !background || !c->scatter.norm)
+		rc = err_set(err, ENOMEM, "no memory for the scatter of %zu bins", n);
+	if (rc == 0)
+		rc = case_sum_planes(c->s, PET_DATA, threads_available(), c->work->monitor, prompts, err);
+	if (rc == 0)
+		rc = case_sum_planes(c->s, PET_FACTORS, threads_available(), c->work->monitor, c->scatter.norm, err);
+	if (rc == 0)
+		rc = add_backgrounds(c, background, err);
+	c->scatter.seconds_read += clock_seconds() - begun;
+	if (rc == 0)
+		rc = estimate(c, prompts, background, err);
+	if (rc == 0) {
+		say_scale(c);
+		case_corrections_add_background(c, (struct case_background){add, c});
+	}
+	free(prompts);
+	free(background);
+	return rc;
+}
+
+static json_t *details(const struct case_corrections *c)
+{
+	const struct case_scatter *s = &c->scatter;
+	const struct scatter_estimate_report *r = &s->report;
+
+	if (!s->made.simulated)
+		return json_null();
+	return json_pack("{s:i, s:[f,f], s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:i, s:i, s:i, s:f, s:f, s:f, s:f}", "iterations",
+			 c->work->protocol->pet.scatter_iterations, "window_kev", s->simulation.energy_low,
+			 s->simulation.energy_high, "resolution_percent", s->simulation.energy_resolution, "points",
+			 (json_int_t)r->simulation.points, "pairs", (json_int_t)r->simulation.pairs, "fraction", r->fraction,
+			 "scale_least", r->scale.least, "scale_mean", r->scale.mean, "scale_most", r->scale.most, "planes",
+			 s->planes, "planes_at_limit", s->at_limit, "planes_without_fit", r->scale.without, "seconds_read",
+			 s->seconds_read, "seconds_image", r->seconds_image, "seconds_simulate", r->seconds_simulate,
+			 "seconds_scale", r->seconds_scale);
+}
+
+static void clear(struct case_corrections *c)
+{
+	scatter_estimate_clear(&c->scatter.made);
+	free(c->scatter.norm);
+}
+
+const struct case_step case_step_scatter = {PET_CORRECT_SCATTER, prepare, make, details, clear};

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scatter_estimate.c - see recon/scatter/scatter_estimate.h. */
+#include "recon/scatter/scatter_estimate.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/clock.h"
+
+#define VOXEL 8.0		/* mm, of the coarse images; single scatter is smooth */
+#define VOXEL_OF_RADIUS 0.03125 /* largest voxel of a small scanner: this part of the field of view's radius */
+#define POINT_DISTANCE 20.0	/* mm, of scatter points unless the caller gives it */
+#define POINT_OF_RADIUS 0.1	/* the same for them */
+#define IMAGE_ITERATIONS 2
+#define IMAGE_SUBSETS 8
+#define ARRAYS 3 /* of all bins: m, background, scatter */
+#define SESSION_ARRAYS 3
+#define SAMPLES 3 /* of mu in a voxel, along each axis */
+
+struct work {
+	struct michelogram m; /* without TOF bins */
+	const struct scatter_estimate_conf *conf;
+	struct single_scatter_conf simulation; /* of conf, with the distance of points */
+	const struct scatter_data *data;
+	struct device *dev;
+	const struct monitor *monitor;
+	struct pet_protocol protocol;
+	struct pet_plan plan;
+	size_t bins;
+	struct grid grid; /* of activity and mu, x fastest */
+	float *factors, *background, *scatter;
+	float *image, *before, *mu;
+	struct single_scatter *plain;
+	struct scatter_estimate_report report;
+};
+
+size_t scatter_estimate_bytes(const struct michelogram *m)
+{
+	return (ARRAYS + SESSION_ARRAYS) * sizeof(float) * michelogram_planes(m) * (size_t)m->n_angles * (size_t)m->n_radial;
+}
+
+static int plan_images(struct work *w, struct err *err)
+{
+	double half = 0.5 * w->m.scanner.ring_spacing, voxel;
+	int subsets = w->m.n_angles < IMAGE_SUBSETS ? w->m.n_angles : IMAGE_SUBSETS, r;
+
+	w->protocol = (struct pet_protocol){.algorithm = ALGORITHM_OSEM,
+					    .iterations = IMAGE_ITERATIONS,
+					    .subsets = subsets,
+					    .matrix = 16,
+					    .fov_radius = w->conf->fov_radius,
+					    .projector = PROJECTION_PATHS,
+					    .memory_limit = w->conf->memory_limit,
+					    .deterministic = true};
+	/* once for the radius of the field of view, which determines the matrix */
+	r = pet_plan(&w->protocol, &w->m, PET_FACTORS_SHARED, true, w->dev, &w->plan, err);
+	if (r < 0)
+		return r;
+	voxel = fmin(VOXEL, VOXEL_OF_RADIUS * w->plan.fov_radius);
+	w->protocol.matrix = (int)ceil(2 * w->plan.fov_radius / voxel);
+	w->protocol.slice = half * fmax(1, floor(voxel / half));
+	if (w->simulation.point_distance == 0)
+		w->simulation.point_distance = fmin(POINT_DISTANCE, POINT_OF_RADIUS * w->plan.fov_radius);
+	r = pet_plan(&w->protocol, &w->m, PET_FACTORS_SHARED, true, w->dev, &w->plan, err);
+	w->grid = w->plan.grid;
+	w->grid.z_fastest = false;
+	w->report.grid = w->grid;
+	return r;
+}
+
+static int alloc_work(struct work *w, struct err *err)
+{
+	size_t voxels = grid_size(&w->grid);
+
+	w->factors = malloc(w->bins * sizeof(float));
+	w->background = malloc(w->bins * sizeof(float));
+	w->scatter = calloc(w->bins, sizeof(float));
+	w->image = malloc(voxels * sizeof(float));
+	w->before = malloc(voxels * sizeof(float));
+	w->mu = malloc(voxels * sizeof(float));
+	if (w->factors && w->background && w->scatter && w->image && w->before && w->mu)
+		return 0;
+	return err_set(err, ENOMEM, "scatter: no memory for %zu bins and %zu voxels", w->bins, voxels);
+}
+
+/* Return mu at a point; 0 outside of its grid. */
+static double mu_at(const struct grid *g, const float *mu, const double at[3])
+{
+	size_t voxel = 0;
+
+	for (int axis = 0; axis < 3; axis++) {
+		double i = floor((at[axis] - g->lo[axis]) / g->h[axis]);
+
+		if (!(i >= 0 && i < g->n[axis]))
+			return 0;
+		voxel += (size_t)i * grid_step(g, axis);
+	}
+	return (double)mu[voxel];
+}
+
+/* Average mu in the voxels of the coarse grid. */
+static void coarse_mu(struct work *w, const struct grid *from, const float *mu)
+{
+	const struct grid *g = &w->grid;
+	size_t i = 0;
+
+	for (int z = 0; z < g->n[2]; z++)
+		for (int y = 0; y < g->n[1]; y++)
+			for (int x = 0; x < g->n[0]; x++, i++) {
+				const int voxel[3] = {x, y, z};
+				double sum = 0;
+
+				for (int s = 0; s < SAMPLES * SAMPLES * SAMPLES; s++) {
+					const int part[3] = {s % SAMPLES, s / SAMPLES % SAMPLES, s / (SAMPLES * SAMPLES)};
+					double at[3];
+
+					for (int c = 0; c < 3; c++)
+						at[c] = g->lo[c] + (voxel[c] + (part[c] + 0.5) / SAMPLES) * g->h[c];
+					sum += mu_at(from, mu, at);
+				}
+				w->mu[i] = (float)fmax(0, sum / (SAMPLES * SAMPLES * SAMPLES));
+			}
+}
+
+/* Reconstruct the coarse image with the scatter estimate so far; scale NULL: without. */
+static int make_image(struct work *w, const float *scale, struct err *err)
+{
+	const struct scatter_data *d = w->data;
+	size_t plane = (size_t)w->m.n_angles * (size_t)w->m.n_radial;
+	int n = (int)michelogram_planes(&w->m), r;
+	struct pet_session *session = NULL;
+	struct pet_report report;
+	double begun = clock_seconds();
+
+	for (size_t i = 0; i < w->bins; i++) {
+		float norm = d->norm ? d->norm[i] : 1;
+
+		w->factors[i] = norm * d->attenuation[i];
+		w->background[i] = (d->background ? d->background[i] : 0) + (scale ? norm * scale[i / plane] * w->scatter[i] : 0);
+	}
+	r = pet_open(&w->protocol, &w->plan, &w->m, PET_FACTORS_SHARED, true, w->dev, NULL, &session, err);
+	r = r < 0 ? r : pet_put(session, PET_DATA, 0, n, d->prompts, err);
+	r = r < 0 ? r : pet_put(session, PET_FACTORS, 0, n, w->factors, err);
+	r = r < 0 ? r : pet_put(session, PET_BACKGROUND, 0, n, w->background, err);
+	r = r < 0 ? r : pet_run(session, w->monitor, &report, err);
+	r = r < 0 ? r : pet_read_slices(session, 0, w->grid.n[2], w->image, err);
+	pet_close(session);
+	w->report.seconds_image += clock_seconds() - begun;
+	return r;
+}
+
+/* Simulate the image without TOF bins, and fit it. */
+static int simulate(struct work *w, float *scale, struct err *err)
+{
+	double begun = clock_seconds(), made;
+	int r = single_scatter_run(w->plain, &w->grid, w->image, w->mu, &w->report.simulation, err);
+
+	r = r < 0 ? r : single_scatter_planes(w->plain, 0, (int)michelogram_planes(&w->m), w->conf->threads, w->scatter, err);
+	made = clock_seconds();
+	w->report.seconds_simulate += made - begun;
+	r = r < 0 ? r : scatter_scale_fit(&w->m, w->data, w->scatter, scale, &w->report.scale, err);
+	w->report.seconds_scale += clock_seconds() - made;
+	return r;
+}
+
+/* Compute the scatter fraction. */
+static void sum_fraction(struct work *w, const float *scale)
+{
+	size_t plane = (size_t)w->m.n_angles * (size_t)w->m.n_radial;
+	double scatter = 0, all = 0;
+
+	for (size_t i = 0; i < w->bins; i++) {
+		scatter += (w->data->norm ? (double)w->data->norm[i] : 1) * (double)scale[i / plane] * (double)w->scatter[i];
+		all += (double)w->data->prompts[i] - (w->data->background ? (double)w->data->background[i] : 0);
+	}
+	w->report.fraction = all > 0 ? scatter / all : 0;
+}
+
+static int iterate(struct work *w, float *scale, struct err *err)
+{
+	size_t voxels = grid_size(&w->grid);
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < w->conf->iterations; i++) {
+		r = monitor_cancelled(w->monitor) ? err_set(err, ECANCELED, "cancelled while the scatter was estimated") : 0;
+		r = r < 0 ? r : make_image(w, i > 0 ? scale : NULL, err);
+		for (size_t k = 0; r == 0 && i == 1 && k < voxels; k++)
+			w->image[k] = 0.5f * (w->image[k] + w->before[k]);
+		if (r == 0 && i == 0)
+			memcpy(w->before, w->image, voxels * sizeof(float));
+		r = r < 0 ? r : simulate(w, scale, err);
+	}
+	return r;
+}
+
+/* Simulate the last image with the TOF bins of m. */
+static int finish(struct work *w, const struct michelogram *m, struct scatter_estimate *ret, struct err *err)
+{
+	double begun = clock_seconds();
+	int r;
+
+	if (m->tof.n == 0) {
+		single_scatter_use(w->plain, m);
+		ret->simulated = w->plain;
+		w->plain = NULL;
+		return 0;
+	}
+	r = single_scatter_open(m, &w->simulation, w->dev, &ret->simulated, err);
+	r = r < 0 ? r : single_scatter_run(ret->simulated, &w->grid, w->image, w->mu, &w->report.simulation, err);
+	w->report.seconds_simulate += clock_seconds() - begun;
+	return r;
+}
+
+int scatter_estimate(const struct michelogram *m, const struct scatter_estimate_conf *conf, const struct scatter_data *data,
+		     const struct grid *mu_grid, const float *mu, struct device *dev, const struct monitor *monitor,
+		     struct scatter_estimate *ret, struct scatter_estimate_report *ret_report, struct err *err)
+{
+	struct work w = {.m = *m, .conf = conf, .simulation = conf->simulation, .data = data, .dev = dev, .monitor = monitor};
+	struct scatter_estimate made = {.scale = malloc(michelogram_planes(m) * sizeof(float))};
+	int r = made.scale ? 0 : err_set(err, ENOMEM, "scatter: out of memory");
+
+	w.m.tof = (struct scan_tof){0};
+	w.bins = michelogram_size(&w.m);
+	r = r < 0 ? r : plan_images(&w, err);
+	r = r < 0 ? r : alloc_work(&w, err);
+	r = r < 0 ? r : single_scatter_open(&w.m, &w.simulation, dev, &w.plain, err);
+	if (r == 0)
+		coarse_mu(&w, mu_grid, mu);
+	r = r < 0 ? r : iterate(&w, made.scale, err);
+	if (r == 0) {
+		sum_fraction(&w, made.scale);
+		r = finish(&w, m, &made, err);
+	}
+	single_scatter_close(w.plain);
+	free(w.factors);
+	free(w.background);
+	free(w.scatter);
+	free(w.image);
+	free(w.before);
+	free(w.mu);
+	if (r < 0) {
+		scatter_estimate_clear(&made);
+		return r;
+	}
+	*ret = made;
+	*ret_report = w.report;
+	return 0;
+}
+
+void scatter_estimate_clear(struct scatter_estimate *e)
+{
+	single_scatter_close(e->simulated);
+	free(e->scale);
+	*e = (struct scatter_estimate){0};
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Estimate the scatter of PET data: reconstruct a coarse image, simulate its single scatter (recon/scatter/single_scatter.h), fit
+ * the result to the data (recon/scatter/scatter_scale.h), and again with an image that is corrected with this estimate.
+ *
+ * Images and fits use the sums over the TOF bins: scatter depends on activity and mu alone, and this needs as many times less
+ * memory and time. Only the last simulation has TOF bins. The first image contains the scatter; the second simulation uses the
+ * mean of the first and the second image, because the second one lacks too much (STIR). */
+#ifndef TOMONODE_RECON_SCATTER_ESTIMATE_H
+#define TOMONODE_RECON_SCATTER_ESTIMATE_H
+
+#include "recon/core/monitor.h"
+#include "recon/pet/pet.h"
+#include "recon/scatter/scatter_scale.h"
+#include "recon/scatter/single_scatter.h"
+
+struct scatter_estimate_conf {
+	struct single_scatter_conf simulation;
+	int iterations;	     /* >= 1 */
+	double fov_radius;   /* mm; 0: as in struct pet_protocol */
+	size_t memory_limit; /* bytes on the device; 0: the device's memory */
+	int threads;	     /* of the host */
+};
+
+struct scatter_estimate_report {
+	struct single_scatter_report simulation; /* the last one */
+	struct scatter_scale_report scale;	 /* the last one */
+	double fraction;			 /* scatter over scatter and image, all bins: scatter fraction */
+	struct grid grid;			 /* of the coarse images */
+	double seconds_image, seconds_simulate, seconds_scale;
+};
+
+struct scatter_estimate {
+	struct single_scatter *simulated; /* with the TOF bins of the michelogram, for the factor m = 1 */
+	float *scale;			  /* [plane]: the expected scatter of a bin is its norm times this times the simulated */
+};
+
+/* Return the bytes on the host that scatter_estimate() needs for a while; m: without or with TOF bins. */
+size_t scatter_estimate_bytes(const struct michelogram *m);
+
+/* Estimate. m is borrowed until scatter_estimate_clear(). mu: 1/mm, on mu_grid, which contains the object; averaged on the grid
+ * of the coarse images. From the thread that owns the device. EDOM: the data have no counts, or no voxel scatters. ECANCELED. */
+int scatter_estimate(const struct michelogram *m, const struct scatter_estimate_conf *conf, const struct scatter_data *data,
+		     const struct grid *mu_grid, const float *mu, struct device *dev, const struct monitor *monitor,
+		     struct scatter_estimate *ret, struct scatter_estimate_report *ret_report, struct err *err);
+void scatter_estimate_clear(struct scatter_estimate *e); /* accepts an empty one */
+
+#endif

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The fit of scatter to the data, and the estimation from data that contain simulated scatter. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "recon/core/projector.h"
+#include "recon/core/scan.h"
+#include "recon/scatter/scatter_estimate.h"
+#include "tests/near.h"
+#include "tests/recon/dbt_fixture.h"
+
+#define RADIAL 73
+#define ANGLES 16
+#define PLANE ((size_t)(RADIAL * ANGLES))
+
+static const struct single_scatter_conf window = {.energy_low = 435, .energy_high = 650, .energy_resolution = 12, .seed = 1};
+
+static struct michelogram scanner(struct scan_tof tof)
+{
+	struct michelogram m = {.scanner = {.rings = 12, .detectors = 160, .ring_spacing = 12, .radius = 330, .bin = 12.96},
+				.n_radial = RADIAL,
+				.n_angles = ANGLES,
+				.tof = tof};
+
+	assert_int_equal(michelogram_segments(12, 5, 7, &m.segments, &m.n_segments, NULL), 0);
+	return m;
+}
+
+/* ---- the fit ---- */
+
+struct arrays {
+	struct michelogram m;
+	size_t planes, bins;
+	float *prompts, *background, *norm, *attenuation, *scatter, *scale;
+	struct scatter_data data;
+};
+
+/* An object in the radial bins 15 .. 25 of all planes, prompts = 20 in it, and outside norm * scatter * 2 + background. */
+static struct arrays arrays(void)
+{
+	struct arrays a = {.m = scanner((struct scan_tof){0})};
+
+	a.planes = michelogram_planes(&a.m);
+	a.bins = a.planes * PLANE;
+	a.prompts = malloc(a.bins * sizeof(float));
+	a.background = fixture_floats(a.bins, 1, 1, 2);
+	a.norm = fixture_floats(a.bins, 2, 0.5f, 2);
+	a.attenuation = malloc(a.bins * sizeof(float));
+	a.scatter = fixture_floats(a.bins, 3, 1, 3);
+	a.scale = malloc(a.planes * sizeof(float));
+	for (size_t i = 0; i < a.bins; i++) {
+		int t = (int)(i % RADIAL);
+		bool inside = t >= 15 && t <= 25;
+
+		a.attenuation[i] = inside ? 0.9f : 0.95f; /* ACF 1.11 and 1.05 */
+		a.prompts[i] = a.background[i] + 2 * a.norm[i] * a.scatter[i] + (t >= 11 && t <= 29 ? 1000.0f : 0);
+	}
+	a.data = (struct scatter_data){a.prompts, a.background, a.norm, a.attenuation};
+	return a;
+}
+
+static void free_arrays(struct arrays *a)
+{
+	free(a->prompts);
+	free(a->background);
+	free(a->norm);
+	free(a->attenuation);
+	free(a->scatter);
+	free(a->scale);
+	free(a->m.segments);
+}
+
+/* Bins 11 .. 29 are the object and its margin of 4: what is in them does not count; the scale of 2 is found exactly. */
+static void tails(void **state)
+{
+	struct arrays a = arrays();
+	struct scatter_scale_report report;
+
+	(void)state;
+	for (size_t i = 0; i < a.bins; i += 97) /* dead bins do not count */
+		if (a.norm[i] > 0) {
+			a.norm[i] = 0;
+			a.prompts[i] = 1e6f;
+		}
+	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
+	for (size_t p = 0; p < a.planes; p++)
+		assert_near((double)a.scale[p], 2, 1e-5);
+	assert_near(report.mean, 2, 1e-5);
+	assert_int_equal(report.planes, (int)a.planes);
+	assert_int_equal(report.at_limit, 0);
+	assert_int_equal(report.without, 0);
+	a.prompts[10 + 5 * PLANE] += 1000; /* the last bin outside: it does count */
+	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
+	assert_true((double)a.scale[5] > 2.01);
+	free_arrays(&a);
+}
+
+/* Limits are counted; the mean is over 7 planes of the segment; planes without bins outside have that of their neighbours. */
+static void limits(void **state)
+{
+	struct arrays a = arrays();
+	struct scatter_scale_report report;
+	size_t first = (size_t)a.m.segments[0].n_planes;
+
+	(void)state;
+	for (size_t i = 0; i < PLANE; i++) { /* plane 8 of segment 0: nothing but background; plane 3: far too much */
+		a.prompts[8 * PLANE + i] = a.background[8 * PLANE + i];
+		a.prompts[3 * PLANE + i] = 1e6f;
+	}
+	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
+	assert_int_equal(report.at_limit, 2);
+	assert_near((double)a.scale[0], (3 * 2.0 + 100) / 4, 1e-4);
+	assert_near((double)a.scale[6], (5 * 2.0 + 100 + 0.05) / 7, 1e-4);
+	assert_near((double)a.scale[11], (6 * 2.0 + 0.05) / 7, 1e-4);
+	assert_near((double)a.scale[12], 2, 1e-4);
+	assert_near((double)a.scale[first], 2, 1e-4); /* another segment */
+	free_arrays(&a);
+	a = arrays();
+	for (size_t i = 0; i < a.bins; i++)
+		a.attenuation[i] = i / PLANE == 7 ? 0.1f : a.attenuation[i];
+	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
+	assert_int_equal(report.without, 1);
+	assert_near((double)a.scale[7], 2, 1e-4);
+	for (size_t i = 0; i < a.bins; i++)
+		a.attenuation[i] = 0.1f;
+	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
+	assert_int_equal(report.without, (int)a.planes);
+	assert_near((double)a.scale[0], 1, 0);
+	free_arrays(&a);
+}
+
+/* ---- the estimation ---- */
+
+/* 6 mm voxels: a cylinder of water with a hot rod, activity and mu. */
+static const struct grid fine = {{60, 60, 24}, {6, 6, 6}, {-180, -180, -72}, true};
+
+static void body(float *activity, float *mu)
+{
+	for (int k = 0; k < fine.n[2]; k++)
+		for (int j = 0; j < fine.n[1]; j++)
+			for (int i = 0; i < fine.n[0]; i++) {
+				double x = fine.lo[0] + (i + 0.5) * fine.h[0], y = fine.lo[1] + (j + 0.5) * fine.h[1];
+				size_t at = (size_t)i * grid_step(&fine, 0) + (size_t)j * grid_step(&fine, 1) + (size_t)k;
+				bool inside = x * x + y * y < 110 * 110;
+
+				activity[at] = inside ? (hypot(x - 50, y) < 25 ? 4 : 1) : 0;
+				mu[at] = inside ? 0.0096f : 0;
+			}
+}
+
+/* y = A x of a volume, in the order of the michelogram. */
+static void project(const struct michelogram *m, const float *x, struct device *dev, float *ret)
+{
+	size_t n = grid_size(&fine), size, planes = michelogram_planes(m), tof = m->tof.n > 0 ? (size_t)m->tof.n : 1;
+	struct scan *scan;
+	struct buf bx, by;
+	struct linop *op;
+	float *y;
+	int *plane;
+
+	assert_int_equal(scan_create_michelogram(m, 250, NULL, &scan, &plane, NULL), 0);
+	size = scan_view_size(scan) * (size_t)scan->n_views;
+	bx = fixture_upload(dev, x, n);
+	by = fixture_upload(dev, NULL, size);
+	op = fixture_projector(
+		dev, &(struct projection_spec){.model = PROJECTION_PATHS, .scan = scan, .n_views = scan->n_views, .grid = &fine});
+	assert_int_equal(op->apply(op, &bx, &by, NULL), 0);
+	y = fixture_download(&by);
+	/* [view][radial][TOF bin][plane] */
+	for (size_t i = 0; i < size; i++) {
+		size_t u = i % planes, k = i / planes % tof, t = i / planes / tof % RADIAL, v = i / planes / tof / RADIAL;
+
+		ret[((k * planes + (size_t)plane[u]) * ANGLES + v) * RADIAL + t] = y[i];
+	}
+	free(y);
+	free(plane);
+	linop_free(op);
+	scan_free(scan);
+	buf_release(&bx);
+	buf_release(&by);
+}
+
+/* Data without noise whose scatter is the simulation of the true image, with norm and randoms: the estimate finds it, within the
+ * errors of the coarse image; more closely with more iterations. */
+static void closed_loop(void **state)
+{
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
+	size_t voxels = grid_size(&fine);
+	float *activity = calloc(voxels, sizeof(float)), *mu = calloc(voxels, sizeof(float));
+
+	(void)state;
+	body(activity, mu);
+	for (int tof = 0; tof < 2; tof++) {
+		struct michelogram plain = scanner((struct scan_tof){0}),
+				   m = scanner(tof ? (struct scan_tof){17, 45, 25} : (struct scan_tof){0});
+		size_t bins = michelogram_size(&plain);
+		float *prompts = malloc(bins * sizeof(float)), *attenuation = malloc(bins * sizeof(float)),
+		      *background = fixture_floats(bins, 5, 5, 6), *norm = fixture_floats(bins, 6, 0.6f, 1.4f),
+		      *truth = malloc(bins * sizeof(float)), *found = malloc(michelogram_size(&m) * sizeof(float));
+		struct scatter_estimate_conf conf = {.simulation = window, .fov_radius = 200, .threads = 2};
+		const struct scatter_data data = {prompts, background, norm, attenuation};
+		struct single_scatter_report report;
+		struct single_scatter *s;
+		double gap[2] = {0};
+
+		project(&plain, mu, dev, attenuation);
+		project(&plain, activity, dev, prompts);
+		assert_int_equal(single_scatter_open(&plain, &window, dev, &s, NULL), 0);
+		assert_int_equal(single_scatter_run(s, &fine, activity, mu, &report, NULL), 0);
+		assert_int_equal(single_scatter_planes(s, 0, (int)michelogram_planes(&plain), 1, truth, NULL), 0);
+		single_scatter_close(s);
+		for (size_t i = 0; i < bins; i++) {
+			attenuation[i] = expf(-attenuation[i]);
+			truth[i] *= 1.3f * norm[i];
+			prompts[i] = norm[i] * attenuation[i] * prompts[i] + truth[i] + background[i];
+		}
+		for (int run = 0; run < 2; run++) {
+			struct scatter_estimate_report estimated;
+			struct scatter_estimate e;
+			double sum = 0, all = 0;
+
+			conf.iterations = run ? 3 : 1;
+			assert_int_equal(scatter_estimate(&m, &conf, &data, &fine, mu, dev, NULL, &e, &estimated, NULL), 0);
+			assert_int_equal(single_scatter_planes(e.simulated, 0, (int)michelogram_data_planes(&m), 2, found, NULL),
+					 0);
+			for (size_t i = 0; i < bins; i++) {
+				double value = 0;
+
+				for (size_t k = 0; k < michelogram_size(&m); k += bins)
+					value += (double)norm[i] * (double)e.scale[i / PLANE] * (double)found[k + i];
+				sum += fabs(value - (double)truth[i]);
+				all += (double)truth[i];
+			}
+			gap[run] = sum / all;
+			print_message("%d iterations: %.4f of the scatter, scale %.3f to %.3f, fraction %.3f\n", conf.iterations,
+				      gap[run], estimated.scale.least, estimated.scale.most, estimated.fraction);
+			assert_int_equal(estimated.scale.at_limit, 0);
+			scatter_estimate_clear(&e);
+		}
+		assert_true(gap[1] < 0.05);
+		assert_true(gap[1] < gap[0]);
+		free(prompts);
+		free(attenuation);
+		free(background);
+		free(norm);
+		free(truth);
+		free(found);
+		free(plain.segments);
+		free(m.segments);
+	}
+	free(activity);
+	free(mu);
+	device_close(dev);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tails),
+		cmocka_unit_test(limits),
+		cmocka_unit_test(closed_loop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
