@@ -258,8 +258,23 @@ def events_are_refused(folder, _):
     check('the correction "attenuation" is not made for data that are reconstructed event by event' in text, text)
 
 
+def scatter_needs(folder, _):
+    """Scatter is simulated with the map of attenuation and the scanner's energy window; without the one it is not corrected, without the other
+    the case is refused."""
+    data = Data(folder)
+    bare, ct = data.objects("scatter/bare"), os.path.join(folder, "scatter", "ct")
+    make_ct(ct, "HFS")
+    options = ("--set", "corrections=attenuation+scatter")
+    text = refused(os.path.join(folder, "scatter", "out"), bare, ct, options=options)
+    check('the correction "scatter" needs the energy window of the scanner: give energy_low, energy_high and energy_resolution' in text, text)
+    document, _, images = recon(os.path.join(folder, "scatter", "no-ct"), bare, options=options)
+    case = document["cases"][0]["pet"]
+    check("Not corrected for scatter: its simulation needs the map of attenuation" in case["warnings"], case["warnings"])
+    check(case["corrections"]["scatter"] is None and "SCAT" not in images[0].CorrectedImage, f"not corrected: {case['corrections']}")
+
+
 def main():
-    tests = {t.__name__: t for t in (places, uncorrected_differs, ready_made_counts, wrong_ct, poor_ct, cached, events_are_refused)}
+    tests = {t.__name__: t for t in (places, uncorrected_differs, ready_made_counts, wrong_ct, poor_ct, cached, events_are_refused, scatter_needs)}
     names = h.selected(list(tests), sys.argv[1:])
     return 0 if all([h.run_test(tests[name]) for name in names]) else 1
 
