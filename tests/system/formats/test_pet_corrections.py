@@ -7,7 +7,7 @@ Data are of two forms. `expected`: the expectations of trues (line integrals of 
 that were sampled, smoothed), whose images have the bias of the corrections alone. `counts`: what was sampled; in few counts a cold region is
 too bright whatever the correction, because no voxel is negative. Delayeds are always sampled counts.
 
-usage: test_pet_corrections.py     With TOMONODE_PET_MC=FOLDER in the environment: in the long form, with ten times the annihilations, and
+usage: test_pet_corrections.py     With TOMONODE_PET_MC=FOLDER in the environment: in the long form, with five times the annihilations, and
 the table, figures and pictures of slices are left in FOLDER; a FOLDER/mc with files of pet_mc is used as it is."""
 import glob
 import json
@@ -28,7 +28,7 @@ except ImportError:
     sys.exit(77)
 
 KEEP = os.environ.get("TOMONODE_PET_MC")
-ANNIHILATIONS = 1e9 if KEEP else 1e8
+ANNIHILATIONS = 1e9 if KEEP else 2e8
 RANDOMS = 0.5  # part of the trues
 BASICS = ("PatientPosition=HFS", "AcquisitionDate=20260601", "AcquisitionTime=101500", "ActualFrameDuration=600000", "Radionuclide=F18",
           "Manufacturer=tomonode", "ManufacturerModelName=Monte Carlo", "PatientWeight=9", "BodyPartExamined=ABDOMEN", "CorrectedImage=DTIM")
@@ -202,7 +202,7 @@ def keep(phantom):
     with open(os.path.join(KEEP, "table.json"), "w", encoding="ascii") as f:
         json.dump(phantom.rows, f, indent=1)
     z0 = phantom.data.truth["solids"][2]["center"][2]
-    for form in ("expected", "counts"):
+    for form in FORMS:
         rows = []
         for (of, _), image in phantom.images.items():
             if of != form:
@@ -211,7 +211,7 @@ def keep(phantom):
             high = max(p.shape[0] for p in planes)
             rows.append(np.hstack([np.pad(p, ((0, high - p.shape[0]), (0, 2))) for p in planes]))
         grey = np.clip(np.rint(np.vstack(rows) * (255 / (2 * mc.BACKGROUND))), 0, 255).astype(np.uint8)
-        write_png(os.path.join(KEEP, f"slices-{form}.png"), np.kron(grey, np.ones((3, 3), np.uint8)))
+        write_png(os.path.join(KEEP, f"slices-{form.replace(' ', '-')}.png"), np.kron(grey, np.ones((3, 3), np.uint8)))
 
 
 def main():
