@@ -21,7 +21,7 @@
 #define POINT_DISTANCE 20.0 /* mm, of scatter points; of a small scanner: POINT_OF_FOV of the radius */
 #define POINT_OF_FOV 0.1
 #define ITERATIONS 3
-#define TOLERANCE 0.1
+#define TOLERANCE 0.3 /* with the two angles of the quick size the coarse image is poor */
 
 struct state {
 	struct michelogram m, plain; /* plain: without TOF bins; borrows the segments of m */
