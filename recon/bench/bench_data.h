@@ -15,8 +15,8 @@ int bench_dbt_geometry(const struct bench_setup *setup, struct scan **ret_scan, 
 
 /* Create the rings and rays of a cylindrical scanner and its volume, 2 rings - 1 slices half a ring spacing high, z fastest.
  * Normal: a GE Discovery STE, arc-corrected: 553 planes, 280 angles, 329 radial bins; 256 x 256 x 47 voxels, radius 350 mm. With
- * time of flight: a Siemens Biograph Vision: 33 TOF bins, 815 planes, 50 angles, 520 radial bins; 440 x 440 x 159 voxels, radius
- * 363 mm. */
+ * time of flight: a Siemens Biograph Vision: 33 TOF bins, 765 of its 815 planes (all segments of whole width), 50 angles, 520
+ * radial bins; 440 x 440 x 159 voxels, radius 363 mm. */
 int bench_pet_geometry(const struct bench_setup *setup, bool tof, struct scan **ret_scan, struct grid *ret_grid, struct err *err);
 
 /* The same as a michelogram; the caller frees its segments. */
