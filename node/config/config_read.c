@@ -173,38 +173,20 @@ static void problem_kind(struct config_reader *r, const config_setting_t *settin
 		       config_setting_name(setting), of, section->one, kind_with(other)->name, kind_with(section)->name);
 }
 
-/* Return where a word is in the list of choices; words that are not there come last. */
-static int rank_of(const struct config_key *key, const char *word)
-{
-	int i = 0;
-
-	while (key->choices[i].word && strcmp(key->choices[i].word, word) != 0)
-		i++;
-	return i;
-}
-
-/* Of ["a", "b"] return the text "a+b", with KEY_UNORDERED in the order of the choices; of anything else v. */
+/* Of ["a", "b"] return the text that config_words_join() makes; of anything else v. */
 static struct config_value join_words(const config_setting_t *setting, const struct config_key *key, struct config_value v,
 				      char *text, size_t size)
 {
-	const char *words[8];
-	int n_words = 0;
-	size_t n = 0;
+	const char *words[CONFIG_WORDS_MAX];
+	int n = config_setting_length(setting);
 
-	if (!config_setting_is_array(setting) || config_setting_length(setting) == 0 || config_setting_length(setting) > 8)
+	if (!config_setting_is_array(setting) || n == 0 || n > CONFIG_WORDS_MAX)
 		return v;
-	for (int i = 0; i < config_setting_length(setting); i++) {
-		const char *word = config_setting_get_string_elem(setting, (unsigned)i);
-		int at = n_words++;
-
-		word = word ? word : "?";
-		for (; at > 0 && (key->flags & KEY_UNORDERED) && rank_of(key, words[at - 1]) > rank_of(key, word); at--)
-			words[at] = words[at - 1];
-		words[at] = word;
+	for (int i = 0; i < n; i++) {
+		words[i] = config_setting_get_string_elem(setting, (unsigned)i);
+		words[i] = words[i] ? words[i] : "?";
 	}
-	text[0] = '\0';
-	for (int i = 0; i < n_words && n < size; i++)
-		n += (size_t)snprintf(text + n, size - n, "%s%s", i ? "+" : "", words[i]);
+	config_words_join(key, words, n, text, size);
 	return (struct config_value){.kind = VALUE_TEXT, .text = text};
 }
 
@@ -212,7 +194,7 @@ static struct config_value join_words(const config_setting_t *setting, const str
 static void read_group(struct config_reader *r, const config_setting_t *group, const char *of,
 		       const struct config_section *section, void *base, unsigned long *ret_given)
 {
-	char joined[64];
+	char joined[CONFIG_JOINED_SIZE];
 
 	*ret_given = 0;
 	for (int i = 0; i < config_setting_length(group); i++) {

@@ -287,6 +287,52 @@ int config_value_store(const struct config_key *key, const struct config_value *
 	}
 }
 
+/* Return where a word is in the list of choices; words that are not there come last. */
+static int rank_of(const struct config_key *key, const char *word)
+{
+	int i = 0;
+
+	while (key->choices[i].word && strcmp(key->choices[i].word, word) != 0)
+		i++;
+	return i;
+}
+
+void config_words_join(const struct config_key *key, const char **words, int n, char *ret_text, size_t size)
+{
+	size_t length = 0;
+
+	for (int i = 1; i < n && (key->flags & KEY_UNORDERED); i++)
+		for (int at = i; at > 0 && rank_of(key, words[at - 1]) > rank_of(key, words[at]); at--) {
+			const char *word = words[at];
+
+			words[at] = words[at - 1];
+			words[at - 1] = word;
+		}
+	ret_text[0] = '\0';
+	for (int i = 0; i < n && length < size; i++)
+		length += (size_t)snprintf(ret_text + length, size - length, "%s%s", i ? "+" : "", words[i]);
+}
+
+/* Store ["a", "b"], as in the configuration, with or without quotes. */
+static int store_words(const struct config_key *key, const char *text, void *base)
+{
+	const char *words[CONFIG_WORDS_MAX];
+	char copy[CONFIG_JOINED_SIZE], joined[CONFIG_JOINED_SIZE], *rest, *word;
+	struct config_value v = {.kind = VALUE_TEXT, .text = joined};
+	int n = 0;
+
+	if (strlen(text) >= sizeof(copy) || text[strlen(text) - 1] != ']')
+		return -1;
+	strcpy(copy, text);
+	for (word = strtok_r(copy, "[]\", \t", &rest); word; word = strtok_r(NULL, "[]\", \t", &rest)) {
+		if (n == CONFIG_WORDS_MAX)
+			return -1;
+		words[n++] = word;
+	}
+	config_words_join(key, words, n, joined, sizeof(joined));
+	return n > 0 ? config_value_store(key, &v, base) : -1;
+}
+
 int config_value_store_text(const struct config_key *key, const char *text, void *base)
 {
 	struct config_value v = {.kind = VALUE_TEXT, .text = text};
@@ -306,6 +352,8 @@ int config_value_store_text(const struct config_key *key, const char *text, void
 		v.kind = VALUE_BOOL;
 		v.integer = !strcmp(text, "true");
 		return v.integer || !strcmp(text, "false") ? config_value_store(key, &v, base) : -1;
+	case KEY_CHOICE:
+		return text[0] == '[' ? store_words(key, text, base) : config_value_store(key, &v, base);
 	default:
 		return config_value_store(key, &v, base);
 	}

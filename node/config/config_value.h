@@ -18,6 +18,12 @@ struct config_value {
 int config_value_store(const struct config_key *key, const struct config_value *v, void *base);
 /* Store a value in the syntax of --set, like config_value_store(). */
 int config_value_store_text(const struct config_key *key, const char *text, void *base);
+/* Join the words of a list to the text that its key takes: "a+b", with KEY_UNORDERED in the order of the choices (words is
+ * sorted).
+ */
+#define CONFIG_WORDS_MAX 8
+#define CONFIG_JOINED_SIZE 64
+void config_words_join(const struct config_key *key, const char **words, int n, char *ret_text, size_t size);
 /* Set every field of the section's structure that has a default. */
 void config_value_defaults(const struct config_section *section, void *base);
 

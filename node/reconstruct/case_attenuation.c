@@ -53,8 +53,10 @@ static int check_frame(const struct case_corrections *c, struct err *err)
 			       "CT: %s no frame of reference %s, so that nothing says where it is in the PET scanner",
 			       frame[0] ? "it has" : "the PET data have", tag_text(TAG_FRAME_OF_REFERENCE_UID));
 	if (strcmp(frame, ct->frame_of_reference) != 0)
-		return err_set(err, EBADMSG, "CT: its frame of reference is %s, that of the PET data %s: it is not of this exam",
-			       ct->frame_of_reference, frame);
+		return err_set(err, EBADMSG,
+			       "CT: its frame of reference is %s, that of the PET data %s: it is not of this exam, or the "
+			       "PET data do not name it (for an Interfile: --attribute FrameOfReferenceUID=%s)",
+			       ct->frame_of_reference, frame, ct->frame_of_reference);
 	return 0;
 }
 
@@ -257,12 +259,13 @@ static int say_pixels(struct case_corrections *c, const struct mu_source *source
 {
 	struct case_attenuation *a = &c->attenuation;
 	int n = mu_map_uncovered(source, &a->plan.grid, err);
-	double missing = (double)n / a->plan.grid.n[2];
+	double missing = (double)n / a->plan.grid.n[2], before = a->missing;
 
 	if (n < 0)
 		return n;
 	a->missing = fmax(a->missing, missing);
-	if (n > 0)
+	c->s->made_in_part = c->s->made_in_part || n > 0;
+	if (n > 0 && !(before > 0)) /* once, of the first bed that has any */
 		case_corrections_say(
 			c, "The CT is shorter than the axial field: %d of %d planes%s are not in it, and not corrected.", n,
 			a->plan.grid.n[2], c->s->beds.n > 0 ? " of a bed" : "");

@@ -70,6 +70,7 @@ int case_corrections_prepare(struct case_corrections *c, struct err *err)
 		if (wanted(c) & steps[i]->correction)
 			rc = steps[i]->prepare(c, err);
 	c->s->made = c->made;
+	c->s->made_in_part = false;
 	c->s->made_note = c->note;
 	c->s->made_from = c->from[0] ? c->from : NULL;
 	c->s->made_method = c->method;
@@ -107,6 +108,7 @@ void case_corrections_clear(struct case_corrections *c)
 		steps[i]->clear(c);
 	if (c->s) {
 		c->s->made = 0;
+		c->s->made_in_part = false;
 		c->s->made_note = c->s->made_from = c->s->made_method = c->s->made_ct = NULL;
 	}
 	*c = (struct case_corrections){0};

@@ -231,7 +231,7 @@ const char **case_paths_with_ct(const struct case_list *list, const struct case_
 			paths[n++] = list->ct[i].path;
 	if (paths && n == c->n)
 		for (size_t i = 0; i < list->n_ct; i++)
-			if (!strcmp(list->ct[i].study, c->study))
+			if (list->n == 1 || !strcmp(list->ct[i].study, c->study))
 				paths[n++] = list->ct[i].path;
 	*ret_n = n;
 	return paths;

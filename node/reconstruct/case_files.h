@@ -49,7 +49,8 @@ int case_list_create(char *const *paths, struct case_list **ret_list, struct err
 struct case_list *case_list_free(struct case_list *list); /* takes NULL, returns NULL */
 
 /* Return the paths of the case's files and, behind them, of the CT for it: of its frame of reference, or, if there is none, of
- * its study. The caller frees the array, whose names are those of the list. NULL: no memory. */
+ * its study, or, if there is only this case, all: one that does not fit is refused, not forgotten. The caller frees the array,
+ * whose names are those of the list. NULL: no memory. */
 const char **case_paths_with_ct(const struct case_list *list, const struct case_files *c, size_t *ret_n);
 
 #endif

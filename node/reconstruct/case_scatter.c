@@ -15,6 +15,8 @@
 #include "node/base/thread_pool.h"
 #include "node/reconstruct/case_corrections.h"
 
+#define WINDOW "window=" /* in case_corrections.from */
+
 /* Name what the data bring for scatter; NULL: nothing. */
 static const char *ready_made(const struct sinogram *s)
 {
@@ -23,6 +25,12 @@ static const char *ready_made(const struct sinogram *s)
 	if (strcasestr(s->part[SINOGRAM_EMISSION].header.corrections, "scatter") || strstr(s->facts.corrected, "SCAT"))
 		return "the data are already corrected for it";
 	return NULL;
+}
+
+/* Whether the randoms were taken off the data. */
+static bool without_randoms(const struct sinogram *s)
+{
+	return strcasestr(s->part[SINOGRAM_EMISSION].header.corrections, "random") || strstr(s->facts.corrected, "RAN");
 }
 
 static size_t plane_bins(const struct case_corrections *c)
@@ -71,6 +79,12 @@ static int prepare(struct case_corrections *c, struct err *err)
 	rc = find_window(c, err);
 	if (rc < 0)
 		return rc;
+	if (!(c->made & PET_CORRECT_RANDOMS) && !without_randoms(c->s)) {
+		case_corrections_say(
+			c, "Not corrected for scatter: it is fitted to the data outside of the patient, where randoms are, "
+			   "too, and these are not known.");
+		return 0;
+	}
 	c->made |= PET_CORRECT_SCATTER;
 	c->background = true;
 	c->bytes_host += all_bins(c) * sizeof(float);
@@ -98,7 +112,6 @@ static int estimate(struct case_corrections *c, const float *prompts, const floa
 	const struct pet_protocol *p = &c->work->protocol->pet;
 	const struct scatter_estimate_conf conf = {.simulation = c->scatter.simulation,
 						   .iterations = p->scatter_iterations,
-						   .fov_radius = p->fov_radius,
 						   .memory_limit = p->memory_limit,
 						   .threads = threads_available()};
 	const struct scatter_data data = {prompts, background, c->scatter.norm, attenuation_factors(c->attenuation.made)};
@@ -110,6 +123,8 @@ static int estimate(struct case_corrections *c, const float *prompts, const floa
 			      c->work->monitor, &c->scatter.made, &c->scatter.report, &why);
 	if (rc == -EDOM) { /* a frame without counts, or air: there is no scatter */
 		case_corrections_say(c, "No scatter was simulated: %s.", why.msg);
+		if (sinogram_images(c->s) == 0)
+			c->s->made &= ~PET_CORRECT_SCATTER;
 		return 0;
 	}
 	if (rc < 0) {
@@ -129,7 +144,7 @@ static void say_scale(struct case_corrections *c)
 
 	if (!c->scatter.made.simulated)
 		return;
-	if (r->at_limit > 0)
+	if (r->at_limit > 0 && c->scatter.at_limit == r->at_limit) /* of the first frame that has any */
 		case_corrections_say(
 			c,
 			"The scale of the scatter was limited to %g or %g in %d of %d planes: the data outside of the "
@@ -159,6 +174,17 @@ static void add(const void *ctx, size_t k, size_t plane, float *b)
 	free(scatter);
 }
 
+/* The window is in the configuration, not in the data: with another one it is another result. */
+static void identify(struct case_corrections *c)
+{
+	const struct single_scatter_conf *w = &c->scatter.simulation;
+	size_t at = strlen(c->from);
+
+	if (!strstr(c->from, WINDOW))
+		snprintf(c->from + at, sizeof(c->from) - at, "%s" WINDOW "%g-%g keV, %g %%", at ? " " : "", w->energy_low,
+			 w->energy_high, w->energy_resolution);
+}
+
 static int make(struct case_corrections *c, struct err *err)
 {
 	size_t n = all_bins(c);
@@ -180,6 +206,7 @@ static int make(struct case_corrections *c, struct err *err)
 	if (rc == 0)
 		rc = estimate(c, prompts, background, err);
 	if (rc == 0) {
+		identify(c);
 		say_scale(c);
 		case_corrections_add_background(c, (struct case_background){add, c});
 	}

@@ -103,7 +103,7 @@ static bool list_corrections(const struct sinogram *s, struct pet_quantity *q)
 			add_term(q, models[i].terms[k]);
 		}
 	}
-	if (s->made & PET_CORRECT_ATTENUATION)
+	if ((s->made & PET_CORRECT_ATTENUATION) && !s->made_in_part)
 		add_term(q, "ATTN");
 	if (s->made & PET_CORRECT_RANDOMS)
 		add_term(q, "RAN");
@@ -156,10 +156,11 @@ static void choose_units(const struct sinogram *s, bool once, struct pet_quantit
 	if (s->no_duration)
 		warn(q, "Not in Bq/ml: the duration of the acquisition is not known.");
 	if (!q->has_attn || !norm)
-		warn(q, "Not corrected for %s, hence not in Bq/ml.",
+		warn(q, "Not corrected for %s%s, hence not in Bq/ml.",
 		     !q->has_attn && !norm ? "attenuation and detector efficiencies"
 		     : !q->has_attn	   ? "attenuation"
-					   : "detector efficiencies");
+					   : "detector efficiencies",
+		     s->made_in_part ? " in all planes" : "");
 }
 
 /* Copy the source's values about a decay correction that was already made. */

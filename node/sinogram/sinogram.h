@@ -181,6 +181,7 @@ struct sinogram {
 	/* Corrections that the node computes for this reconstruction (enum pet_correction, combined by or). The texts are
 	   borrowed; NULL: none. */
 	int made;
+	bool made_in_part;	 /* the attenuation was made only for a part of the planes: values can only be counts */
 	const char *made_note;	 /* sentences for the result about them, and about those that are missing */
 	const char *made_from;	 /* identifies what they were made from besides the objects, for UIDs */
 	const char *made_method; /* of attenuation, for Attenuation Correction Method */

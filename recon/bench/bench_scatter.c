@@ -21,7 +21,9 @@
 #define POINT_DISTANCE 20.0 /* mm, of scatter points; of a small scanner: POINT_OF_FOV of the radius */
 #define POINT_OF_FOV 0.1
 #define ITERATIONS 3
-#define TOLERANCE 0.3 /* with the two angles of the quick size the coarse image is poor */
+#define TOLERANCE 0.05
+#define FEW_ANGLES 8 /* of the quick size: the coarse image is poor, */
+#define TOLERANCE_FEW 0.2
 
 struct state {
 	struct michelogram m, plain; /* plain: without TOF bins; borrows the segments of m */
@@ -52,7 +54,7 @@ static int check(struct bench_job *job, double *ret_found, double *ret_expected,
 	(void)err;
 	*ret_found = s->report.fraction;
 	*ret_expected = s->fraction;
-	*ret_tolerance = TOLERANCE;
+	*ret_tolerance = s->m.n_angles < FEW_ANGLES ? TOLERANCE_FEW : TOLERANCE;
 	return 0;
 }
 

@@ -6,9 +6,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-struct fit {
-	double scale;
-	bool there;
+/* Sums over the bins outside. */
+struct tail {
+	double data, model;
 };
 
 /* Add the bins of a row that are outside. at: index of its first bin. */
@@ -33,32 +33,25 @@ static void add_row(const struct michelogram *m, const struct scatter_data *d, c
 	}
 }
 
-static struct fit fit_plane(const struct michelogram *m, const struct scatter_data *d, const float *scatter, size_t plane,
-			    int *at_limit)
+static struct tail tail_of(const struct michelogram *m, const struct scatter_data *d, const float *scatter, size_t plane)
 {
-	double data = 0, model = 0, scale;
+	struct tail t = {0};
 
 	for (int a = 0; a < m->n_angles; a++)
-		add_row(m, d, scatter, (plane * (size_t)m->n_angles + (size_t)a) * (size_t)m->n_radial, &data, &model);
-	if (!(model > 0))
-		return (struct fit){0, false};
-	scale = fmin(fmax(data / model, SCATTER_SCALE_LEAST), SCATTER_SCALE_MOST);
-	*at_limit += scale != data / model;
-	return (struct fit){scale, true};
+		add_row(m, d, scatter, (plane * (size_t)m->n_angles + (size_t)a) * (size_t)m->n_radial, &t.data, &t.model);
+	return t;
 }
 
-/* Return the mean of the fits from `first` to `last`; 0: there are none. */
-static double mean_of(const struct fit *fit, int first, int last)
+/* Return the scale of the planes from `first` to `last`, not limited; NaN: they have no bins outside. */
+static double scale_of(const struct tail *tail, int first, int last)
 {
-	double sum = 0;
-	int n = 0;
+	struct tail sum = {0};
 
-	for (int p = first; p <= last; p++)
-		if (fit[p].there) {
-			sum += fit[p].scale;
-			n++;
-		}
-	return n > 0 ? sum / n : 0;
+	for (int p = first; p <= last; p++) {
+		sum.data += tail[p].data;
+		sum.model += tail[p].model;
+	}
+	return sum.model > 0 ? sum.data / sum.model : NAN;
 }
 
 int scatter_scale_fit(const struct michelogram *m, const struct scatter_data *data, const float *scatter, float *ret_scale,
@@ -66,27 +59,29 @@ int scatter_scale_fit(const struct michelogram *m, const struct scatter_data *da
 {
 	int n = (int)michelogram_planes(m), at = 0, half = SCATTER_SCALE_PLANES / 2;
 	struct scatter_scale_report report = {.planes = n, .least = INFINITY};
-	struct fit *fit = malloc((size_t)n * sizeof(*fit));
+	struct tail *tail = malloc((size_t)n * sizeof(*tail));
 	double all;
 
-	if (!fit)
+	if (!tail)
 		return err_set(err, ENOMEM, "scatter: no memory for the scales of %d planes", n);
 	for (int p = 0; p < n; p++) {
-		fit[p] = fit_plane(m, data, scatter, (size_t)p, &report.at_limit);
-		report.without += !fit[p].there;
+		tail[p] = tail_of(m, data, scatter, (size_t)p);
+		report.without += !(tail[p].model > 0);
 	}
-	all = report.without < n ? mean_of(fit, 0, n - 1) : 1;
+	all = report.without < n ? scale_of(tail, 0, n - 1) : 1;
 	for (int s = 0; s < m->n_segments; at += m->segments[s++].n_planes)
 		for (int p = at, end = at + m->segments[s].n_planes; p < end; p++) {
-			double mean = mean_of(fit, p - half > at ? p - half : at, p + half < end ? p + half : end - 1);
+			double found = scale_of(tail, p - half > at ? p - half : at, p + half < end ? p + half : end - 1), scale;
 
-			mean = mean > 0 ? mean : all;
-			ret_scale[p] = (float)mean;
-			report.least = fmin(report.least, mean);
-			report.most = fmax(report.most, mean);
-			report.mean += mean / n;
+			found = isnan(found) ? all : found;
+			scale = fmin(fmax(found, SCATTER_SCALE_LEAST), SCATTER_SCALE_MOST);
+			report.at_limit += scale != found;
+			ret_scale[p] = (float)scale;
+			report.least = fmin(report.least, scale);
+			report.most = fmax(report.most, scale);
+			report.mean += scale / n;
 		}
-	free(fit);
+	free(tail);
 	*ret_report = report;
 	return 0;
 }

@@ -5,10 +5,10 @@
  *
  * Outside are the bins of a row (plane and angle) before the first and after the last bin whose attenuation correction factor is
  * SCATTER_TAIL_ACF or more, less SCATTER_TAIL_MARGIN bins; a row without such a bin is outside as a whole. Bins with the factor 0
- * do not count. The scale of a plane is the sum of (prompts - background) over that of norm * scatter, limited to
- * SCATTER_SCALE_LEAST .. SCATTER_SCALE_MOST; then the mean over SCATTER_SCALE_PLANES neighbouring planes of the segment, as far
- * as they have bins outside. A plane without such neighbours has the mean of all planes; if no plane has bins outside, all scales
- * are 1. */
+ * do not count. The scale of a plane is the sum of (prompts - background) over that of norm * scatter, both of
+ * SCATTER_SCALE_PLANES neighbouring planes of the segment, limited to SCATTER_SCALE_LEAST .. SCATTER_SCALE_MOST. The limit comes
+ * after the sums: the mean of limited ratios of single planes would be too large where counts are few. Where these planes have no
+ * bins outside, the sums are those of all planes; if no plane has any, all scales are 1. */
 #ifndef TOMONODE_RECON_SCATTER_SCALE_H
 #define TOMONODE_RECON_SCATTER_SCALE_H
 
@@ -31,7 +31,7 @@ struct scatter_data {
 struct scatter_scale_report {
 	double least, mean, most; /* of the scales */
 	int planes;
-	int at_limit; /* planes whose fit was limited */
+	int at_limit; /* planes whose scale was limited */
 	int without;  /* planes without bins outside */
 };
 

@@ -378,8 +378,8 @@ def cases_in_the_browser(folder, things):
     b.key("ArrowUp")
     walk("b-1-redo")
     b.key("Enter")
-    wait_for("the overview", lambda: b.value("location.href") == url)
     again = wait_for("the other result", lambda: [j for j in n.jobs() if j["redo_of"] == 1 and j["protocol"] == other])[0]["id"]
+    wait_for("the page of the other result", lambda: b.value("location.href") == f"{url}jobs/{again}")
     wait_for("it is delivered", lambda: n.show(again)["job"]["state"] == "delivered")
     b.show(f"{url}jobs/{again}")
     check("requested again by a person" in b.text(), b.text())

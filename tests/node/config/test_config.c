@@ -174,8 +174,21 @@ static void test_pet(void **state)
 		"prior_weight=0.5",   "prior_gamma=3",	    "relaxation=0.125", "filter_cut=0.7", "tof_mashing=3",
 		"memory_limit=2 GiB", "deterministic=true",
 	};
-	static const char *const refused[] = {"kind=dbt",  "name=x",	     "slab_mode=mean", "tile=auto", "projector=slices",
-					      "voxel=nan", "algorithm=ostr", "matrix=7",       "psf=-1",    "prior_gamma=inf"};
+	static const char *const refused[] = {"kind=dbt",
+					      "name=x",
+					      "slab_mode=mean",
+					      "tile=auto",
+					      "projector=slices",
+					      "voxel=nan",
+					      "algorithm=ostr",
+					      "matrix=7",
+					      "psf=-1",
+					      "prior_gamma=inf",
+					      "corrections=[]",
+					      "corrections=[x]",
+					      "corrections=[attenuation"};
+	static const char *const lists[] = {"corrections=attenuation+randoms", "corrections=[\"attenuation\", \"randoms\"]",
+					    "corrections=[randoms,attenuation]"};
 	struct config *c =
 		good("protocols = ( { name = \"pet-mlem\"; iterations = 10; }, { name = \"own\"; kind = \"pet\"; } );");
 	struct protocol_conf p = *config_protocol(c, "own"), q = *config_protocol(c, "pet-fbp-preview"), before;
@@ -214,6 +227,11 @@ static void test_pet(void **state)
 		if (config_set(&p, refused[i], &err) != -EINVAL || !strstr(err.msg, "allowed: "))
 			fail_msg("'%s' was taken, or: %s", refused[i], err.msg);
 		assert_memory_equal(&p, &before, sizeof(p));
+	}
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		q.pet.corrections = 0;
+		assert_int_equal(config_set(&q, lists[i], &err), 0);
+		assert_int_equal(q.pet.corrections, PET_CORRECT_ATTENUATION | PET_CORRECT_RANDOMS);
 	}
 	assert_int_equal(config_set(&p, "slab_mode=mean", &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "only protocols of kind dbt have it, and 'own' is of kind pet"));

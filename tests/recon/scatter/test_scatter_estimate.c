@@ -101,7 +101,15 @@ static void tails(void **state)
 	free_arrays(&a);
 }
 
-/* Limits are counted; the mean is over 7 planes of the segment; planes without bins outside have that of their neighbours. */
+/* Multiply the scatter of a plane's data. */
+static void set_plane(struct arrays *a, size_t plane, float factor)
+{
+	for (size_t i = plane * PLANE; i < (plane + 1) * PLANE; i++)
+		a->prompts[i] = a->background[i] + factor * a->norm[i] * a->scatter[i];
+}
+
+/* Limits are counted; the sums are over 7 planes of the segment; planes without bins outside have the scale of their neighbours.
+ */
 static void limits(void **state)
 {
 	struct arrays a = arrays();
@@ -109,16 +117,17 @@ static void limits(void **state)
 	size_t first = (size_t)a.m.segments[0].n_planes;
 
 	(void)state;
-	for (size_t i = 0; i < PLANE; i++) { /* plane 8 of segment 0: nothing but background; plane 3: far too much */
-		a.prompts[8 * PLANE + i] = a.background[8 * PLANE + i];
-		a.prompts[3 * PLANE + i] = 1e6f;
-	}
+	assert_int_equal(first, 23);
+	set_plane(&a, 3, 1e4f); /* far too much: in the sums of planes 0 to 6 */
+	for (size_t p = 12; p < 23; p++)
+		set_plane(&a, p, 0); /* nothing but background: the sums of planes 15 to 22 */
 	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
-	assert_int_equal(report.at_limit, 2);
-	assert_near((double)a.scale[0], (3 * 2.0 + 100) / 4, 1e-4);
-	assert_near((double)a.scale[6], (5 * 2.0 + 100 + 0.05) / 7, 1e-4);
-	assert_near((double)a.scale[11], (6 * 2.0 + 0.05) / 7, 1e-4);
-	assert_near((double)a.scale[12], 2, 1e-4);
+	assert_int_equal(report.at_limit, 7 + 8);
+	assert_near((double)a.scale[0], 100, 1e-4);
+	assert_near((double)a.scale[6], 100, 1e-4);
+	assert_near((double)a.scale[8], 2, 1e-4);
+	assert_true((double)a.scale[9] < 1.9); /* its sums end with plane 12 */
+	assert_near((double)a.scale[15], 0.05, 1e-6);
 	assert_near((double)a.scale[first], 2, 1e-4); /* another segment */
 	free_arrays(&a);
 	a = arrays();
@@ -132,6 +141,25 @@ static void limits(void **state)
 	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
 	assert_int_equal(report.without, (int)a.planes);
 	assert_near((double)a.scale[0], 1, 0);
+	free_arrays(&a);
+}
+
+/* Few counts: the tails of single planes are 8 and -4 times the simulation. The scales are near 2, not the mean of limited ones.
+ */
+static void few_counts(void **state)
+{
+	struct arrays a = arrays();
+	struct scatter_scale_report report;
+	double sum = 0;
+
+	(void)state;
+	for (size_t p = 0; p < a.planes; p++)
+		set_plane(&a, p, p % 2 ? 8 : -4);
+	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
+	for (size_t p = 3; p < 19; p++)
+		sum += (double)a.scale[p] / 16;
+	assert_near(sum, 2, 0.1);
+	assert_int_equal(report.at_limit, 0);
 	free_arrays(&a);
 }
 
@@ -264,6 +292,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tails),
 		cmocka_unit_test(limits),
+		cmocka_unit_test(few_counts),
 		cmocka_unit_test(closed_loop),
 	};
 

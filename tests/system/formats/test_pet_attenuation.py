@@ -29,7 +29,7 @@ PLANES, RADIAL, ANGLES, BIN, SPACING, RING = (15, 11, 11, 5, 5), 65, 48, 2.5, 6.
 DIFFERENCES = (0, 3, -3, 6, -6)
 FRAME, STUDY = "2.25.7001", "2.25.7002"
 QUICK = ("--device", "cpu", "--protocol", "pet-osem", "--set", "matrix=48", "--set", "iterations=2", "--set", "subsets=8", "--set", "postfilter=6")
-CT = ("--set", "corrections=attenuation")
+CT = ("--set", 'corrections=["attenuation"]')
 # Images with the factors from CT, smoothed to the resolution of PET, and with ready-made ones of sharp edges, inside of the activity: relative
 # difference of the mean, root of the mean square, that of one voxel
 MEAN, SQUARE, WORST = 0.005, 0.015, 0.08
@@ -203,6 +203,8 @@ def wrong_ct(folder, _):
         return refused(os.path.join(folder, "out-" + name), bare, os.path.join(folder, name))
 
     check("its frame of reference is 2.25.99, that of the PET data 2.25.7001" in reason("frame", frame_of_reference="2.25.99"), "another frame of reference")
+    check("its frame of reference is 2.25.98, that of the PET data 2.25.7001" in reason("study", frame_of_reference="2.25.98", study="2.25.97"),
+          "the only CT that is given is of another study")
     text = reason("patient", patient={"PatientID": "OTHER", "PatientName": "OTHER^ONE"})
     check("different patients" in text and "between the PET data and the CT" in text and "OTHER" not in text, f"another patient: {text}")
     text = reason("gap", keep=lambda ct: ct[11:12])
@@ -219,15 +221,17 @@ def poor_ct(folder, _):
     """A CT with something missing is used, and each thing is a sentence."""
     data = Data(folder)
     bare = data.objects("poor/bare")
-    folder = os.path.join(folder, "poor")
+    folder, parts = os.path.join(folder, "poor"), []
 
     def said(name, **options):
         make_ct(os.path.join(folder, name), "HFS", **options)
         case = recon(os.path.join(folder, "out-" + name), bare, os.path.join(folder, name), options=CT)[0]["cases"][0]["pet"]
+        parts.append((case["units"], "ATTN" in case["corrected"]))
         return case["warnings"], case["corrections"]["attenuation"]
 
     text, details = said("short", extent=(180, 180, 36))
     check("4 of 15 planes are not in it" in text and abs(details["missing"] - 4 / 15) < 1e-9, f"too short: {text}")
+    check("Not corrected for attenuation" in text and "in all planes, hence not in Bq/ml" in text and parts == [("CNTS", False)], f"too short: {text}, {parts}")
     check("The centre of the scanner, which places the CT, is taken as the origin" in text, f"no centre in the data: {text}")
     text, details = said("narrow", extent=(100, 100, 120))
     check("The CT is truncated" in text and details["truncated"] > 0.3, f"truncated: {text}")

@@ -169,6 +169,9 @@ def images(folder, failures):
         tools.check({"ATTN", "RAN", "SCAT", "NORM"} <= set(row["corrected"]), f"all computed: Corrected Image {row['corrected']}", failures)
         if form == "expected":
             check_bounds(row, true[form], "all computed", failures)
+    # Without the randoms, what is outside of the phantom is not scatter alone: it is not fitted to that.
+    row = phantom.reconstruct("scatter without randoms", "expected", TRUE[1], corrections="attenuation+scatter")
+    tools.check("SCAT" not in row["corrected"] and "ATTN" in row["corrected"], f"scatter without randoms: Corrected Image {row['corrected']}", failures)
     tools.check(abs(true["counts"]["background"] - 100) < 3, f"counts, true factors: background {true['counts']['background']} %", failures)
     if KEEP:
         keep(phantom)
