@@ -46,9 +46,10 @@ uint64_t retention_clean_space(struct journal *j, const struct jobs *jobs, const
  * RETENTION_UNASSIGNED_MAX: there may be more. Logs. */
 size_t retention_clean_unassigned(struct journal *j, const char *spool, int days, double now);
 
-/* Remove CT images (node/jobs/companion.h) that were received at least `days` days ago and belong to no case that is not cleaned.
- * Returns their number, at most RETENTION_UNASSIGNED_MAX. Logs. */
-size_t retention_clean_companions(struct journal *j, const char *spool, int days, double now);
+/* Remove CT images (node/jobs/companion.h) that were received at least `days` days ago and belong to no case that is not cleaned,
+ * unless a case of their study is collecting, held or ready, and may still need them. Returns their number, at most
+ * RETENTION_UNASSIGNED_MAX. Logs. */
+size_t retention_clean_companions(struct journal *j, const struct jobs *jobs, const char *spool, int days, double now);
 
 /* Return true if this job will never send the files in its outbox, because it was cancelled, failed, is held or cleaned. A later
  * retry creates them again. */

@@ -22,6 +22,7 @@
 #define DAY 86400.0
 
 struct unassigned {
+	const struct jobs *jobs; /* an object of a study with an open case remains; NULL: whatever its study is */
 	size_t n;
 	struct one {
 		struct instance_row row;
@@ -29,13 +30,31 @@ struct unassigned {
 	} list[RETENTION_UNASSIGNED_MAX];
 };
 
+/* Whether a case of this study may still need a CT: it is collecting, held or about to be reconstructed. */
+static bool is_open(const struct jobs *jobs, const char *study)
+{
+	for (size_t i = 0; study && i < jobs->n; i++) {
+		const struct job_view *v = jobs->list[i];
+
+		if (!strcmp(v->study, study) && (v->state == JOB_COLLECTING || v->state == JOB_HELD || v->state == JOB_READY))
+			return true;
+	}
+	return false;
+}
+
 static int add(void *ctx, const struct instance_row *row, const char *detail)
 {
 	struct unassigned *u = ctx;
-	struct one *o = &u->list[u->n++];
+	struct one *o = &u->list[u->n];
+	json_t *facts = audit_is_on() || u->jobs ? json_loads(detail, 0, NULL) : NULL;
 
+	if (u->jobs && is_open(u->jobs, json_string_value(json_object_get(facts, "study")))) {
+		json_decref(facts);
+		return 0;
+	}
 	o->row = *row;
-	o->detail = audit_is_on() ? json_loads(detail, 0, NULL) : NULL;
+	o->detail = facts;
+	u->n++;
 	return 0;
 }
 
@@ -44,7 +63,7 @@ static void audit_removal(const struct one *o)
 	struct audit_study study = {.study = json_string_value(json_object_get(o->detail, "study")),
 				    .patient = json_string_value(json_object_get(o->detail, "patient"))};
 
-	if (!study.study)
+	if (!study.study || !audit_is_on())
 		return; /* its header could not be read */
 	study.patient = study.patient ? study.patient : "";
 	audit_study_count(&study, o->row.sop_class, 1);
@@ -67,8 +86,8 @@ static int remove_one(struct journal *j, const struct one *o, const char *spool,
 	return 0;
 }
 
-/* Remove what `each` lists. what: for the log. */
-static size_t clean(struct journal *j, const char *spool, int days, double now,
+/* Remove what `each` lists. jobs: see struct unassigned. what: for the log. */
+static size_t clean(struct journal *j, const struct jobs *jobs, const char *spool, int days, double now,
 		    int (*each)(struct journal *j, double until, int max,
 				int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx,
 				struct err *err),
@@ -77,7 +96,11 @@ static size_t clean(struct journal *j, const char *spool, int days, double now,
 	struct unassigned *u = calloc(1, sizeof(*u));
 	struct err err = {0};
 	size_t removed = 0;
-	int ret = u ? each(j, now - days * DAY, RETENTION_UNASSIGNED_MAX, add, u, &err) : err_set(&err, ENOMEM, "no memory");
+	int ret;
+
+	if (u)
+		u->jobs = jobs;
+	ret = u ? each(j, now - days * DAY, RETENTION_UNASSIGNED_MAX, add, u, &err) : err_set(&err, ENOMEM, "no memory");
 
 	for (size_t i = 0; u && i < u->n; i++) {
 		if (ret == 0)
@@ -95,10 +118,10 @@ static size_t clean(struct journal *j, const char *spool, int days, double now,
 
 size_t retention_clean_unassigned(struct journal *j, const char *spool, int days, double now)
 {
-	return clean(j, spool, days, now, journal_each_unassigned, "retention-unassigned");
+	return clean(j, NULL, spool, days, now, journal_each_unassigned, "retention-unassigned");
 }
 
-size_t retention_clean_companions(struct journal *j, const char *spool, int days, double now)
+size_t retention_clean_companions(struct journal *j, const struct jobs *jobs, const char *spool, int days, double now)
 {
-	return clean(j, spool, days, now, journal_each_unused_companion, "retention-companions");
+	return clean(j, jobs, spool, days, now, journal_each_unused_companion, "retention-companions");
 }

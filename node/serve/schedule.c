@@ -516,7 +516,7 @@ static void clean(struct schedule *s, double now)
 	if (due)
 		retention_clean_orphans(node->spool, node->retention_unassigned_days, now);
 	if (due && node->retention_days > 0 &&
-	    retention_clean_companions(s->journal, node->spool, node->retention_days, now) == RETENTION_UNASSIGNED_MAX)
+	    retention_clean_companions(s->journal, &s->jobs, node->spool, node->retention_days, now) == RETENTION_UNASSIGNED_MAX)
 		s->clean_at = s->clock + 1;
 	if (due && node->retention_unassigned_days > 0 &&
 	    retention_clean_unassigned(s->journal, node->spool, node->retention_unassigned_days, now) == RETENTION_UNASSIGNED_MAX)

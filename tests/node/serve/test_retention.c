@@ -429,8 +429,9 @@ static void ct_images(void **state)
 	join(p, b, ct, 1);
 	refresh(p);
 	assert_int_equal(retention_clean_unassigned(p->journal, p->dir, 1, 1000 + 9 * day), 0);
-	assert_int_equal(retention_clean_companions(p->journal, p->dir, 1, 999 + 2 * day), 0); /* one is a day and less old */
-	assert_int_equal(retention_clean_companions(p->journal, p->dir, 1, 1000 + 2 * day), 1);
+	assert_int_equal(retention_clean_companions(p->journal, &p->jobs, p->dir, 1, 999 + 2 * day),
+			 0); /* one is a day and less old */
+	assert_int_equal(retention_clean_companions(p->journal, &p->jobs, p->dir, 1, 1000 + 2 * day), 1);
 	assert_true(there(p, "instances/ct0.dcm") && !there(p, "instances/ct1.dcm") && there(p, "instances/ct2.dcm"));
 	assert_int_equal(journal_append(p->journal, a, EVENT_CLEANED, "{}", 1000, NULL), 0);
 	jobs_clear(&p->jobs);
@@ -466,7 +467,36 @@ static void ct_image_of_two_cases(void **state)
 	assert_true(retention_clean(p->journal, &p->jobs, p->dir, &rule, 1000 + 2 * day));
 	assert_int_equal(state_of(p, a), JOB_CLEANED);
 	assert_true(there(p, "instances/ct.dcm"));
-	assert_int_equal(retention_clean_companions(p->journal, p->dir, 1, 1000 + 9 * day), 0);
+	assert_int_equal(retention_clean_companions(p->journal, &p->jobs, p->dir, 1, 1000 + 9 * day), 0);
+}
+
+/* Of a study with a case that is not done, it stays: the case may still need it. */
+static void ct_image_of_an_open_case(void **state)
+{
+	struct place *p = *state;
+	const double day = 86400;
+	struct instance_row row = {.received = 1000, .sop_instance = "2.1", .file = "instances/ct.dcm"};
+	struct instance_row member = {.received = 1000, .sop_instance = "1.1", .file = "instances/pet.dcm"};
+	int64_t job = 0;
+
+	put_file(p, row.file);
+	put_file(p, member.file);
+	assert_int_equal(journal_open_job(p->journal, "{\"key\":\"k\",\"kind\":\"pet\",\"study\":\"2.25.7\"}", 1000, &job, NULL),
+			 0);
+	assert_int_equal(journal_add_instance(p->journal, &member, NULL), 0);
+	assert_int_equal(journal_classify(p->journal, member.id, CLASSIFIED_MEMBER, job, "{\"received\":1000}", 1000, NULL), 0);
+	assert_int_equal(journal_append(p->journal, job, EVENT_HELD, "{}", 1000, NULL), 0);
+	assert_int_equal(journal_add_instance(p->journal, &row, NULL), 0);
+	assert_int_equal(journal_classify(p->journal, row.id, CLASSIFIED_COMPANION, 0, "{\"study\":\"2.25.7\"}", 1000, NULL), 0);
+	refresh(p);
+	assert_int_equal(state_of(p, job), JOB_HELD);
+	assert_int_equal(retention_clean_companions(p->journal, &p->jobs, p->dir, 1, 1000 + 9 * day), 0);
+	assert_true(there(p, "instances/ct.dcm"));
+	assert_int_equal(journal_append(p->journal, job, EVENT_CANCEL, "{}", 1000, NULL), 0);
+	refresh(p);
+	assert_int_equal(state_of(p, job), JOB_CANCELLED);
+	assert_int_equal(retention_clean_companions(p->journal, &p->jobs, p->dir, 1, 1000 + 9 * day), 1);
+	assert_false(there(p, "instances/ct.dcm"));
 }
 
 int main(void)
@@ -484,6 +514,7 @@ int main(void)
 		T(file_outside_instances, setup),
 		T(ct_images, setup),
 		T(ct_image_of_two_cases, setup),
+		T(ct_image_of_an_open_case, setup),
 		T(bytes_of_folders, setup),
 	};
 
