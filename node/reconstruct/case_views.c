@@ -21,6 +21,7 @@
 #include <time.h>
 
 #include "kernels/clock.h"
+#include "node/base/log.h"
 #include "recon/core/threads.h"
 #include "recon/dbt/breast_mask.h"
 #include "recon/dbt/scatter.h"
@@ -463,6 +464,9 @@ int case_read_views(struct exam *exam, const struct dbt_protocol *protocol, cons
 	r.views = calloc(n, sizeof(*r.views));
 	r.order = calloc(n, sizeof(*r.order));
 	r.have_raw = kept && kept->raw;
+	if (r.have_raw)
+		log_event(LOG_DEBUG, "images-again", "views=%d from=%s", exam->n_views,
+			  kept->complete ? "line-integrals" : "stored-values");
 	case_views_kept_make_room(kept, scan_view_size(exam->scan), plan);
 	rc = r.views && r.order ? read_passes(&r, exam, threads, monitor, &report, err)
 				: err_set(err, ENOMEM, "no memory for %zu views", n);
