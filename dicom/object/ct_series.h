@@ -2,8 +2,10 @@
 /* Read a series of CT slices (CT Image Storage, one slice per object) as a volume of Hounsfield units with its place in the
  * patient. Only standard attributes are used; objects may be in any order and in any encoding that dicom/pixels/pixels.h reads.
  *
- * Localizers, and secondary images (reformatted, projected), are skipped and counted. The slices must be of one series, with the
- * same size, orientation and pixels, and at equal distances: a missing or repeated slice is refused with its place. */
+ * Only axial images of the examination are slices (PS3.3 C.8.2.1.1.1: Image Type ORIGINAL or DERIVED, PRIMARY, AXIAL). Localizers
+ * and secondary images (reformatted, projected) are skipped and counted. A value that is missing says nothing against an image.
+ * The slices must be of one series, with the same size, orientation and pixels, and at equal distances: a missing or repeated
+ * slice is refused with its place. */
 #ifndef TOMONODE_DICOM_CT_SERIES_H
 #define TOMONODE_DICOM_CT_SERIES_H
 
@@ -15,7 +17,7 @@ enum ct_object {
 	CT_NO_SLICE, /* another SOP class */
 	CT_SLICE,
 	CT_LOCALIZER, /* Image Type value 3 */
-	CT_SECONDARY, /* Image Type value 2 */
+	CT_SECONDARY, /* Image Type value 2 is not PRIMARY, or value 3 not AXIAL */
 };
 enum ct_object ct_object_of(const struct dicom_item *root);
 

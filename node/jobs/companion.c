@@ -94,7 +94,7 @@ static void add_patient(struct companion_series *s, const json_t *detail, int64_
 	patient_set_add(&s->patients, &identity, instance);
 }
 
-static int add(struct companions *c, int64_t instance, double received, const json_t *detail)
+static int add(struct companions *c, const struct instance_row *row, const json_t *detail)
 {
 	const char *study = text_of(detail, "study"), *series = text_of(detail, "series"), *frame = text_of(detail, "frame");
 	double acquired = json_number_value(json_object_get(detail, "acquired"));
@@ -106,24 +106,29 @@ static int add(struct companions *c, int64_t instance, double received, const js
 	s = find_or_add(c, study, series);
 	if (!s || make_room(s) < 0)
 		return -ENOMEM;
+	if (expected > s->expected)
+		s->expected = expected;
+	if (row->received > s->last)
+		s->last = row->received;
+	snprintf(s->calling, sizeof(s->calling), "%s", row->calling);
+	if (json_is_false(json_object_get(detail, "slice"))) { /* earlier versions wrote slices only, without this member */
+		s->others++;
+		return 0;
+	}
 	if (s->images == 0)
 		snprintf(s->frame, sizeof(s->frame), "%s", frame);
 	s->mixed = s->mixed || !frame[0] || strcmp(s->frame, frame) != 0;
-	if (expected > s->expected)
-		s->expected = expected;
 	if (acquired > 0 && (s->acquired <= 0 || acquired < s->acquired))
 		s->acquired = acquired;
-	if (received > s->last)
-		s->last = received;
-	add_patient(s, detail, instance);
-	s->instances[s->images++] = instance;
+	add_patient(s, detail, row->id);
+	s->instances[s->images++] = row->id;
 	return 0;
 }
 
-int companions_add(struct companions *c, int64_t instance, double received, const char *detail)
+int companions_add(struct companions *c, const struct instance_row *row, const char *detail)
 {
 	json_t *object = json_loads(detail, 0, NULL);
-	int ret = add(c, instance, received, object);
+	int ret = add(c, row, object);
 
 	json_decref(object);
 	return ret;
@@ -133,7 +138,7 @@ int companions_add(struct companions *c, int64_t instance, double received, cons
 static int add_row(void *ctx, const struct instance_row *row, const char *detail)
 {
 	struct companions *c = ctx;
-	int ret = companions_add(c, row->id, row->received, detail);
+	int ret = companions_add(c, row, detail);
 
 	if (ret == 0 || ret == -EBADMSG)
 		c->last = row->id;
@@ -154,6 +159,14 @@ void companions_clamp_time(struct companions *c, double now)
 			c->list[i].last = now;
 }
 
+bool companions_have_sender(const struct companions *c, const char *study, const char *calling)
+{
+	for (size_t i = position(c, study, ""); i < c->n && !strcmp(c->list[i].study, study); i++)
+		if (!strcmp(c->list[i].calling, calling))
+			return true;
+	return false;
+}
+
 void companions_clear(struct companions *c)
 {
 	for (size_t i = 0; i < c->n; i++)
@@ -170,7 +183,9 @@ static bool is_unfit(const struct companion_series *s, const struct companion_ne
 	struct patient_conflict conflict;
 
 	ret_why[0] = '\0';
-	if (s->mixed)
+	if (s->images == 0)
+		snprintf(ret_why, size, "none of its images is axial");
+	else if (s->mixed)
 		snprintf(ret_why, size, "its images are not of one frame of reference");
 	else if (strcmp(s->frame, need->frame) != 0)
 		snprintf(ret_why, size, "it is of another frame of reference");
@@ -188,7 +203,7 @@ static bool is_arriving(const struct companion_series *s, double now, double qui
 
 static bool is_short(const struct companion_series *s)
 {
-	return s->expected > 0 && s->images < s->expected;
+	return s->expected > 0 && s->images + s->others < s->expected;
 }
 
 /* Seconds between the acquisitions; HUGE_VAL: unknown. */
@@ -230,7 +245,7 @@ static void find_candidates(const struct companions *c, const struct companion_n
 		}
 		if (!unfit && is_short(s)) {
 			unfit = true;
-			snprintf(why, sizeof(why), "it has only %ld of %ld images", s->images, s->expected);
+			snprintf(why, sizeof(why), "it has only %ld of %ld images", s->images + s->others, s->expected);
 		}
 		if (unfit && ret->unfit++ == 0)
 			snprintf(ret->why, sizeof(ret->why), "; CT series %s: %s", s->series, why);

@@ -4,6 +4,7 @@
  *
  * - A series fits a case if it is of the same study, of the same frame of reference, and names the same patient (digests of
  *   headers, node/jobs/patients.h). A series of another patient is never used, whatever its UIDs are.
+ * - Only slices are joined (dicom/object/ct_series.h). Localizers and the like of a series count towards its number of images.
  * - Headers seldom give the number of its images: it is complete when no image was added for the quiet time. If they give one, it
  *   is complete when that many have arrived as well.
  * - Of several that fit, the one acquired nearest in time to the case is used; among equals, that with more images, then that
@@ -24,12 +25,14 @@
 
 struct companion_series {
 	char study[65], series[65], frame[65];
-	long images;
-	long expected;	 /* number of images in a header; 0: none gives it */
-	double last;	 /* arrival of the last image, s since the epoch */
-	double acquired; /* earliest acquisition of an image: s of the scanner's clock (pet_facts_moment()); 0: unknown */
-	bool mixed;	 /* its images are of several frames of reference, or of none */
-	bool other_key;	 /* the patients of its images cannot be compared with each other */
+	char calling[17]; /* sender of its last object */
+	long images;	  /* slices */
+	long others;	  /* objects that are no slices */
+	long expected;	  /* number of all in a header; 0: none gives it */
+	double last;	  /* arrival of the last object, s since the epoch */
+	double acquired;  /* earliest acquisition of an image: s of the scanner's clock (pet_facts_moment()); 0: unknown */
+	bool mixed;	  /* its images are of several frames of reference, or of none */
+	bool other_key;	  /* the patients of its images cannot be compared with each other */
 	struct patient_set patients;
 	uint32_t patients_key;
 	int64_t *instances; /* their numbers, `images` of them */
@@ -46,9 +49,11 @@ struct companions {
 /* Read the images that were classified since the last call. Images that retention removes meanwhile remain: joining them fails
  * with ESTALE; then clear, and read again. ENOMEM. */
 int companions_refresh(struct companions *c, struct journal *j, struct err *err);
-/* Add one image: the detail of its classification, as node/worker/cmd_index.c writes it. ENOMEM; EBADMSG: the detail
- * cannot be read. */
-int companions_add(struct companions *c, int64_t instance, double received, const char *detail);
+/* Add one object; detail: that of its classification, as node/worker/cmd_index.c writes it. ENOMEM; EBADMSG: the detail cannot be
+ * read. */
+int companions_add(struct companions *c, const struct instance_row *row, const char *detail);
+/* Return true if this AE title has sent the last object of a series of the study. */
+bool companions_have_sender(const struct companions *c, const char *study, const char *calling);
 /* Set arrivals after `now` to now: they were recorded before the clock was set back. */
 void companions_clamp_time(struct companions *c, double now);
 void companions_clear(struct companions *c);

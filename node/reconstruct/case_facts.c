@@ -116,15 +116,6 @@ static double read_acquired(const struct dicom_item *root)
 	return 0;
 }
 
-/* An image of a CT series, but no localizer: that is a projection, acquired in the same frame of reference. */
-static bool is_ct(const struct dicom_item *root, const struct case_facts *f)
-{
-	char type[16];
-
-	return !strcmp(f->sop_class, CLASS_CT) &&
-	       !(dicom_get_text_at(root, TAG_IMAGE_TYPE, 2, type, sizeof(type), NULL) == 1 && !strcmp(type, "LOCALIZER"));
-}
-
 /* Write the reason for an object that no kind recognises. */
 static void unknown_class(struct case_facts *f)
 {
@@ -209,8 +200,8 @@ int case_read_facts(const char *path, struct case_facts *ret_facts, struct err *
 		patient_read(dicom_root(file), NULL, &f.identity);
 		rc = recognise(file, &f, err);
 		f.acquired = read_acquired(dicom_root(file));
-		f.ct = rc == 0 && !f.kind && !f.refused && is_ct(dicom_root(file), &f);
-		if (f.ct)
+		f.ct = rc == 0 && !f.kind && !f.refused ? ct_object_of(dicom_root(file)) : CT_NO_SLICE;
+		if (f.ct != CT_NO_SLICE)
 			dicom_get_int(dicom_root(file), TAG_SERIES_RELATED_INSTANCES, 0, &f.expected, NULL);
 		read_route_facts(dicom_root(file), &f);
 	}

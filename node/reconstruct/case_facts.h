@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "dicom/object/ct_series.h"
 #include "dicom/object/patient.h"
 #include "node/config/config.h"
 #include "node/config/kind.h"
@@ -25,7 +26,8 @@ struct case_facts {
 	bool whole_study; /* the case is all such instances of the study: series and frame of reference are not in its key */
 	char lacks[40];	  /* what the case lacks as long as it has only this instance; "": not known */
 	/* For the CT series that an attenuation correction is made from (node/jobs/companion.h): */
-	bool ct;	  /* an image of such a series; kind is NULL, and the reason that of an object without use */
+	enum ct_object
+		ct; /* not CT_NO_SLICE: an object of such a series; kind is NULL, and the reason that of an object without use */
 	bool attenuation; /* an object that has what the attenuation is corrected with, or that is corrected */
 	double acquired;  /* start of the acquisition, s of the scanner's clock (pet_facts_moment()); 0: not in the header */
 	long frames;

@@ -143,14 +143,11 @@ json_t *schedule_reason(const char *reason)
 
 /* ---- collecting ---- */
 
-bool schedule_still_arriving(struct schedule *s)
+bool schedule_is_receiving(struct schedule *s)
 {
-	struct instance_row row;
 	uint64_t incoming;
 	char path[300];
 
-	if (journal_list_unindexed(s->journal, 0, &row, 1, NULL) != 0)
-		return true;
 	snprintf(path, sizeof(path), "%s/incoming", s->config->node.spool);
 	incoming = folder_fingerprint(path);
 	if (incoming != s->incoming) {
@@ -158,6 +155,14 @@ bool schedule_still_arriving(struct schedule *s)
 		s->incoming_since = s->clock;
 	}
 	return incoming != 0 && s->clock - s->incoming_since < s->config->node.quiet_time;
+}
+
+/* Return true if an object is being received or waits for the indexer: a quiet time must not end then. */
+static bool still_arriving(struct schedule *s)
+{
+	struct instance_row row;
+
+	return journal_list_unindexed(s->journal, 0, &row, 1, NULL) != 0 || schedule_is_receiving(s);
 }
 
 /* Hold a case whose headers, or those of it and of another case of its study, do not name one patient; false: they do. */
@@ -228,7 +233,7 @@ static bool collect(struct schedule *s, const struct job_view *v, double now)
 		schedule_wake_at(s, answer.again);
 		return false;
 	}
-	if (answer.after_quiet && schedule_still_arriving(s)) {
+	if (answer.after_quiet && still_arriving(s)) {
 		schedule_wake_at(s, now + ARRIVING_LOOK);
 		return false;
 	}

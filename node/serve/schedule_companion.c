@@ -4,6 +4,9 @@
  * - A case that is complete but for it has a `waits` event with the sentence and the end of the wait, so that a restart does not
  *   prolong it; a new one if the sentence changes. The event `complete` joins the series.
  * - After that end the case is held. It continues when a series has come, or when a person requests it without one (as is).
+ * - The choice is made as if objects were indexed when they arrive: it waits for those of the study's senders that came before
+ *   the moment at which it falls, for at most node.ct_wait (or node.quiet_time, if longer). The traffic of others delays no case.
+ *   A CT series of a sender who was not known then continues the case that was held meanwhile.
  * - Another result of the case that the routes ask for has the series of its first job. One that a person requests has the series
  *   that is the best one then.
  */
@@ -16,6 +19,43 @@
 #include "node/serve/schedule_internal.h"
 #include "node/store/event.h"
 
+#define ROWS_AT_ONCE 32
+
+/* Return true if an object of a sender of the study that came until `moment` waits for the indexer, or if the journal cannot be
+ * read. */
+static bool waits_for_indexer(struct schedule *s, const struct job_view *v, double moment)
+{
+	struct instance_row rows[ROWS_AT_ONCE];
+	int64_t last = 0;
+	int n;
+
+	do {
+		n = journal_list_unindexed(s->journal, last, rows, ROWS_AT_ONCE, NULL);
+		for (int i = 0; i < n; i++) {
+			last = rows[i].id;
+			if (rows[i].received <= moment && (!strcmp(rows[i].calling, v->calling) ||
+							   companions_have_sender(&s->companions, v->study, rows[i].calling)))
+				return true;
+		}
+	} while (n == ROWS_AT_ONCE);
+	return n < 0;
+}
+
+/* Return true if objects may follow that arrived before the decision falls. */
+static bool may_follow(struct schedule *s, const struct job_view *v, const struct companion_decision *answer, double until,
+		       double now)
+{
+	double quiet = s->config->node.quiet_time, moment = until;
+
+	if (answer->verdict == COMPANION_WAIT)
+		return false;
+	if (answer->verdict == COMPANION_JOIN)
+		moment = fmin(answer->series->last + quiet, now);
+	else if (now < until + quiet && schedule_is_receiving(s))
+		return true;
+	return now < moment + fmax(quiet, s->config->node.ct_wait) && waits_for_indexer(s, v, moment);
+}
+
 /* Decide about the series of a case. false: the journal cannot be read now. */
 static bool decide(struct schedule *s, const struct job_view *v, bool as_is, double now, struct companion_decision *ret_answer)
 {
@@ -27,7 +67,7 @@ static bool decide(struct schedule *s, const struct job_view *v, bool as_is, dou
 				      .patients_key = v->patients_key,
 				      .wait = wait,
 				      .until = now + wait};
-	struct instance_row row;
+	double until;
 	struct err err = {0};
 
 	if (companions_refresh(&s->companions, s->journal, &err) < 0) {
@@ -37,12 +77,13 @@ static bool decide(struct schedule *s, const struct job_view *v, bool as_is, dou
 	companions_clamp_time(&s->companions, now);
 	if (v->waits_until > 0 && v->waits_until < need.until) /* a later one was written before the clock was set back */
 		need.until = v->waits_until;
-	if (v->lacks_companion || as_is)
-		need.until = now; /* the wait is over; one that is arriving is used */
+	until = need.until;
+	if (v->lacks_companion || as_is) { /* the wait is over; one that is arriving is used */
+		need.until = now;
+		until = fmin(v->changed, now);
+	}
 	companion_decide(&s->companions, &need, now, s->config->node.quiet_time, ret_answer);
-	/* Images that wait for the indexer are not known yet. A series is not kept waiting for objects of other senders. */
-	if ((ret_answer->verdict == COMPANION_JOIN && journal_list_unindexed(s->journal, 0, &row, 1, NULL) != 0) ||
-	    (ret_answer->verdict == COMPANION_LACKS && schedule_still_arriving(s))) {
+	if (may_follow(s, v, ret_answer, fmin(until, now), now)) {
 		ret_answer->verdict = COMPANION_WAIT;
 		ret_answer->again = now + 1;
 		ret_answer->text[0] = '\0';
@@ -50,6 +91,7 @@ static bool decide(struct schedule *s, const struct job_view *v, bool as_is, dou
 	return true;
 }
 
+/* The images of a CT series that a job has. */
 struct images {
 	int64_t *list;
 	size_t n, capacity;
@@ -73,6 +115,28 @@ static int add_image(void *ctx, const struct instance_row *row, const char *deta
 	}
 	all->list[all->n++] = row->id;
 	return 0;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Return true if the job has the images of this series, and no others. Where memory or the journal fail: false. */
+static bool has_images_of(struct schedule *s, const struct job_view *v, const struct companion_series *series)
+{
+	struct images all = {0};
+	bool same = v->companions == series->images && journal_each_member(s->journal, v->id, add_image, &all, NULL) == 0 &&
+		    all.n == (size_t)series->images;
+
+	if (same && all.n > 0) {
+		qsort(all.list, all.n, sizeof(all.list[0]), compare_ids);
+		same = !memcmp(all.list, series->instances, all.n * sizeof(all.list[0])); /* these are ascending */
+	}
+	free(all.list);
+	return same;
 }
 
 /* Another result of the routes: the images that its first job has. */
@@ -121,14 +185,14 @@ static json_t *lack(const struct job_view *v, const char *text)
 }
 
 /* A result that is made again says if its series is not that of the earlier one. */
-static void say_if_other(const struct schedule *s, const struct job_view *v, struct companion_decision *answer)
+static void say_if_other(struct schedule *s, const struct job_view *v, struct companion_decision *answer)
 {
 	const struct job_view *earlier = v->redo_of > 0 ? jobs_find(&s->jobs, v->redo_of) : NULL;
 	size_t n = strlen(answer->text);
 
 	if (earlier && earlier->companions == 0)
 		snprintf(answer->text + n, sizeof(answer->text) - n, "; the earlier result was made without one");
-	else if (earlier && strcmp(earlier->companion_text, answer->text) != 0)
+	else if (earlier && !has_images_of(s, earlier, answer->series))
 		snprintf(answer->text + n, sizeof(answer->text) - n, "; the earlier result was made with other images");
 }
 
@@ -183,8 +247,8 @@ bool schedule_retry_with_ct(struct schedule *s, const struct job_view *v, double
 	snprintf(reason, sizeof(reason), "%.*s", (int)sizeof(reason) - 1, answer.text);
 	if (answer.verdict == COMPANION_LACKS && (!v->lacks_companion || !strcmp(reason, v->reason)))
 		return false;
-	if (!v->lacks_companion && !strncmp(v->companion_text, answer.text, strlen(answer.text)))
-		return false; /* the same images */
+	if (!v->lacks_companion && answer.verdict == COMPANION_JOIN && has_images_of(s, v, answer.series))
+		return false;
 	return schedule_decide(
 		s, v, EVENT_RETRY,
 		json_pack("{s:s, s:b, s:f}", "reason",

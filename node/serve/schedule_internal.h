@@ -20,8 +20,8 @@ bool schedule_decide(struct schedule *s, const struct job_view *v, enum job_even
 /* The same for `complete`, with the images of a CT series (node/jobs/companion.h). */
 bool schedule_decide_complete(struct schedule *s, const struct job_view *v, json_t *detail, const int64_t *companions, size_t n,
 			      double now);
-/* Return true if an object is being received or waits for the indexer: a quiet time must not end then. */
-bool schedule_still_arriving(struct schedule *s);
+/* Return true if an object is being received, by any association. */
+bool schedule_is_receiving(struct schedule *s);
 json_t *schedule_reason(const char *reason); /* {"reason": ...} */
 /* Call schedule_step() at `when` (s since the epoch) at the latest. */
 void schedule_wake_at(struct schedule *s, double when);

@@ -7,7 +7,7 @@
  *   leaves its instance unassigned. After a crash the next process begins with the other senders (node/store/index_mark.h).
  * - An instance joins the newest job of its case while that job accepts instances; later it opens a revision with all of them.
  * - A CT image is a companion if a protocol of the configuration needs a CT series (node/jobs/companion.h): it opens no job, and
- * the manager joins it to cases.
+ *   the manager joins it to cases, unless it is no slice (a localizer): that is only counted.
  * - If a UID is received again: equal bytes are ignored, other bytes are left unassigned; neither changes a job.
  * - It waits a moment after the last instance, so that an exam that is arriving does not start one process per image.
  */
@@ -107,11 +107,11 @@ static int add_companion(struct indexer *x, const struct instance_row *row, cons
 	int ret;
 
 	patients_format(&f->identity, x->patient_key, identity);
-	detail = event_json_dump(
-		with_subject(json_pack("{s:I, s:s, s:s, s:s, s:I, s:f, s:s}", "instance", (json_int_t)row->id, "study", f->study,
-				       "series", f->series, "frame", f->frame_of_reference, "expected", (json_int_t)f->expected,
-				       "acquired", f->acquired, "identity", identity),
-			     f));
+	detail = event_json_dump(with_subject(json_pack("{s:I, s:s, s:s, s:s, s:I, s:f, s:s, s:b}", "instance",
+							(json_int_t)row->id, "study", f->study, "series", f->series, "frame",
+							f->frame_of_reference, "expected", (json_int_t)f->expected, "acquired",
+							f->acquired, "identity", identity, "slice", f->ct == CT_SLICE),
+					      f));
 	ret = detail ? journal_classify(x->process.journal, row->id, CLASSIFIED_COMPANION, 0, detail, clock_wall(), err)
 		     : err_set(err, ENOMEM, "no memory for a classification");
 	free(detail);
@@ -244,7 +244,7 @@ static int index_one(struct indexer *x, const struct instance_row *row, struct e
 			 row->sop_instance);
 		return store_unassigned(x, row, &f, CLASSIFIED_REFUSED, reason, err);
 	}
-	companion = f.ct && kind_any_needs_ct(x->process.config);
+	companion = f.ct != CT_NO_SLICE && kind_any_needs_ct(x->process.config);
 	if (!companion && (f.refused || !f.kind))
 		return store_unassigned(x, row, &f, f.refused ? CLASSIFIED_REFUSED : CLASSIFIED_IGNORED, f.reason, err);
 	ret = journal_find_member(x->process.journal, row->sop_instance, row->id, &earlier, err);

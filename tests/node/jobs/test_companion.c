@@ -24,6 +24,7 @@ struct image {
 	uint64_t patient; /* digest of its ID */
 	double acquired, received;
 	long expected;
+	bool no_slice;
 };
 
 static void identity_of(uint64_t patient, const uint8_t *of, char text[PATIENTS_IDENTITY_SIZE])
@@ -39,9 +40,10 @@ static void add_with(struct companions *c, int64_t instance, const struct image 
 
 	identity_of(i->patient, of, identity);
 	snprintf(detail, sizeof(detail),
-		 "{\"study\":\"%s\",\"series\":\"%s\",\"frame\":\"%s\",\"acquired\":%f,\"expected\":%ld,\"identity\":\"%s\"}",
-		 i->study, i->series, i->frame, i->acquired, i->expected, identity);
-	assert_int_equal(companions_add(c, instance, i->received, detail), 0);
+		 "{\"study\":\"%s\",\"series\":\"%s\",\"frame\":\"%s\",\"acquired\":%f,\"expected\":%ld,\"identity\":\"%s\"%s}",
+		 i->study, i->series, i->frame, i->acquired, i->expected, identity, i->no_slice ? ",\"slice\":false" : "");
+	assert_int_equal(
+		companions_add(c, &(struct instance_row){.id = instance, .received = i->received, .calling = "CT"}, detail), 0);
 }
 
 static void add(struct companions *c, int64_t instance, const struct image *i)
@@ -200,6 +202,35 @@ static void unfit(void **state)
 	expect_unfit(&i, "it has only 1 of 2 images");
 }
 
+/* A localizer of the series counts among the images that its headers announce, and is not joined; alone it is no series. */
+static void localizers(void **state)
+{
+	struct companions c = {0};
+	struct image i = fit;
+	struct companion_decision d;
+
+	(void)state;
+	i.expected = 3;
+	i.no_slice = true;
+	i.frame = "9";
+	add(&c, 1, &i);
+	d = decide(&c, LATER);
+	assert_int_equal(d.verdict, COMPANION_LACKS);
+	assert_non_null(strstr(d.text, "CT series 1.5: none of its images is axial"));
+	i.no_slice = false;
+	i.frame = "2";
+	add(&c, 2, &i);
+	assert_non_null(strstr(decide(&c, LATER).text, "it has only 2 of 3 images"));
+	add(&c, 3, &i);
+	d = decide(&c, LATER);
+	assert_int_equal(d.verdict, COMPANION_JOIN);
+	assert_int_equal(d.series->images, 2);
+	assert_int_equal(d.series->instances[0], 2);
+	assert_true(companions_have_sender(&c, "1", "CT") && !companions_have_sender(&c, "1", "MR") &&
+		    !companions_have_sender(&c, "2", "CT"));
+	companions_clear(&c);
+}
+
 /* Of another study: as if it were not there. */
 static void other_study(void **state)
 {
@@ -265,7 +296,7 @@ static void damaged_detail(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(details) / sizeof(details[0]); i++)
-		assert_true(companions_add(&c, 1, 1, details[i]) < 0);
+		assert_true(companions_add(&c, &(struct instance_row){.id = 1}, details[i]) < 0);
 	assert_int_equal(c.n, 0);
 }
 
@@ -318,9 +349,9 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(waits_for_quiet), cmocka_unit_test(end_of_the_wait), cmocka_unit_test(nearest),
-		cmocka_unit_test(unfit),	   cmocka_unit_test(other_study),     cmocka_unit_test(key_lost),
-		cmocka_unit_test(without_frame),   cmocka_unit_test(clock_set_back),  cmocka_unit_test(damaged_detail),
-		cmocka_unit_test(any_order),
+		cmocka_unit_test(unfit),	   cmocka_unit_test(other_study),     cmocka_unit_test(localizers),
+		cmocka_unit_test(key_lost),	   cmocka_unit_test(without_frame),   cmocka_unit_test(clock_set_back),
+		cmocka_unit_test(damaged_detail),  cmocka_unit_test(any_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -74,18 +74,33 @@ static int64_t add_pet(struct stage *t, const char *calling, bool attenuated)
 	return job;
 }
 
-/* n images of a CT series, received at NOW. */
-static void add_ct(struct stage *t, const char *series, const char *frame, int n)
+/* An instance of a sender, without a classification. */
+static int64_t add_unindexed(struct stage *t, const char *calling, double received)
 {
 	static int serial;
-	char detail[500], identity[PATIENTS_IDENTITY_SIZE], uid[40];
+	struct instance_row row = {.received = received};
+
+	snprintf(row.calling, sizeof(row.calling), "%s", calling);
+	snprintf(row.sop_instance, sizeof(row.sop_instance), "5.%d", ++serial);
+	snprintf(row.file, sizeof(row.file), "instances/u%d.dcm", serial);
+	assert_int_equal(journal_add_instance(t->s.journal, &row, NULL), 0);
+	return row.id;
+}
+
+static void ignore(struct stage *t, int64_t instance)
+{
+	assert_int_equal(journal_classify(t->s.journal, instance, CLASSIFIED_IGNORED, 0, "{}", NOW, NULL), 0);
+}
+
+/* n images of a CT series of the sender CT, received at NOW. */
+static void add_ct(struct stage *t, const char *series, const char *frame, int n)
+{
+	char detail[500], identity[PATIENTS_IDENTITY_SIZE];
 
 	identity_of(7, identity);
 	for (int i = 0; i < n; i++) {
-		int64_t id;
+		int64_t id = add_unindexed(t, "CT", NOW);
 
-		snprintf(uid, sizeof(uid), "4.%d", ++serial);
-		id = add_instance(t, uid);
 		snprintf(detail, sizeof(detail),
 			 "{\"study\":\"" STUDY
 			 "\",\"series\":\"%s\",\"frame\":\"%s\",\"acquired\":8000,\"expected\":0,\"identity\":\"%s\"}",
@@ -257,6 +272,77 @@ static void further_results(void **state)
 	assert_non_null(strstr(v->companion_text, "; the earlier result was made with other images"));
 }
 
+/* The same images are no other ones because the sentence about them is another one. */
+static void same_images(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_pet(t, "BOTH", false), redo = 0;
+	static const char *const none[1];
+	const struct redo_request request = {"corrected", none, 0, "here", "me"};
+	const struct job_view *v;
+
+	add_ct(t, "1.5", FRAME, 2);
+	step(t, job, NOW + QUIET);
+	append(t, job, EVENT_STARTED, "{}");
+	add_ct(t, "1.6", FRAME, 1); /* as near, with fewer images */
+	step(t, job, NOW + QUIET);
+	assert_int_equal(redo_open(t->s.journal, &t->s.jobs, t->config, jobs_find(&t->s.jobs, job), &request, NOW, &redo, NULL),
+			 0);
+	v = step(t, redo, NOW + QUIET + 2);
+	assert_int_equal(v->state, JOB_READY);
+	assert_non_null(strstr(v->companion_text, "CT series 1.5 of 2 images"));
+	assert_non_null(strstr(v->companion_text, "of 2 that fit"));
+	assert_null(strstr(v->companion_text, "other images"));
+}
+
+/* Objects that wait for the indexer: those of the senders of the study delay the choice if they came before it; those of others,
+ * and later ones, do not. */
+static void waits_for_indexer(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_pet(t, "BOTH", false), one;
+
+	add_ct(t, "1.5", FRAME, 2);
+	add_unindexed(t, "OTHER", NOW);
+	one = add_unindexed(t, "CT", NOW + QUIET);
+	add_unindexed(t, "CT", NOW + QUIET + 1);
+	assert_int_equal(step(t, job, NOW + QUIET + 2)->state, JOB_COLLECTING);
+	assert_true(t->s.next <= NOW + QUIET + 3);
+	ignore(t, one);
+	assert_int_equal(step(t, job, NOW + QUIET + 3)->state, JOB_READY);
+}
+
+/* An indexer that does not get on delays the choice for the longest wait. */
+static void indexer_stands_still(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_pet(t, "BOTH", false);
+
+	add_ct(t, "1.5", FRAME, 2);
+	add_unindexed(t, "BOTH", NOW);
+	assert_int_equal(step(t, job, NOW + QUIET)->state, JOB_COLLECTING);
+	assert_int_equal(step(t, job, NOW + QUIET + WAIT - 1)->state, JOB_COLLECTING);
+	assert_int_equal(step(t, job, NOW + QUIET + WAIT)->state, JOB_READY);
+}
+
+/* The same at the end of the wait without a series. */
+static void lacks_beside_traffic(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_pet(t, "BOTH", false), one;
+
+	step(t, job, NOW);
+	for (int i = 0; i < 100; i++)
+		add_unindexed(t, "OTHER", NOW + 1 + i);
+	one = add_unindexed(t, "BOTH", NOW + WAIT);
+	add_unindexed(t, "BOTH", NOW + WAIT + 1);
+	assert_int_equal(step(t, job, NOW + WAIT + 2)->state, JOB_COLLECTING);
+	ignore(t, one);
+	assert_int_equal(step(t, job, NOW + WAIT + 3)->state, JOB_HELD);
+	append(t, job, EVENT_RETRY, "{\"as_is\":true}"); /* at NOW */
+	assert_int_equal(step(t, job, NOW + WAIT + 4)->state, JOB_READY);
+}
+
 /* Images that retention has removed since they were read are not joined: they are looked for again. */
 static void removed_meanwhile(void **state)
 {
@@ -278,8 +364,9 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup_pet, teardown_pet)
 	const struct CMUnitTest tests[] = {
-		T(waits_and_joins), T(held_then_goes_on), T(released),		T(unusable),
-		T(not_needed),	    T(further_results),	  T(removed_meanwhile),
+		T(waits_and_joins),	 T(held_then_goes_on), T(released),    T(unusable),	     T(not_needed),
+		T(further_results),	 T(removed_meanwhile), T(same_images), T(waits_for_indexer), T(indexer_stands_still),
+		T(lacks_beside_traffic),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -299,7 +299,7 @@ def several_results(folder, things):
 
 
 def not_needed(folder, things):
-    """Without such a protocol, and for data with an attenuation of their own, as before. A localizer is no CT series."""
+    """Without such a protocol, and for data with an attenuation of their own, as before."""
     n, _ = both(folder, things, corrections="")
     one = pet(folder)
     files = ct(os.path.join(folder, "ct"), one)
@@ -328,9 +328,21 @@ def not_needed(folder, things):
     before = pet(os.path.join(folder, "before"), 2, CorrectedImage=["NORM", "ATTN"])
     h.send(other.port, [before])
     check(all(job["companion"] == "" for job in other.wait_states("delivered", "delivered")), other.jobs())
-    scout = ct(os.path.join(folder, "scout"), one, slices=1, changes={"ImageType": ["ORIGINAL", "PRIMARY", "LOCALIZER"]})
-    h.send(other.port, scout)
-    wait_for("the localizer is listed", lambda: [u["classification"] for u in other.list()["unassigned"]] == ["ignored"])
+
+
+def only_axial_images(folder, things):
+    """A localizer of the series counts among its Number of Series Related Instances and is not joined; a series of secondary images is never chosen."""
+    n, _ = both(folder, things)
+    one = pet(folder)
+    changes = {"NumberOfSeriesRelatedInstances": SLICES + 1}
+    files = ct(os.path.join(folder, "ct"), one, changes=changes)
+    changes.update(SeriesInstanceUID=series_of(files), ImageType=["ORIGINAL", "PRIMARY", "LOCALIZER"])
+    scout = ct(os.path.join(folder, "scout"), one, slices=1, changes=changes)
+    made = ct(os.path.join(folder, "made"), one, "101500", changes={"ImageType": ["DERIVED", "SECONDARY", "AXIAL"]})
+    flat = ct(os.path.join(folder, "flat"), one, "101500", changes={"ImageType": ["ORIGINAL", "PRIMARY", "MPR"]})
+    h.send(n.port, [one] + made + flat + files + scout)
+    job, = n.wait_states("delivered")
+    check_joined(n, job, files)
 
 
 def killed_at_any_moment(folder, things):
@@ -414,4 +426,4 @@ def damaged_in_the_spool(folder, things):
 
 if __name__ == "__main__":
     h.main([before_between_after, none_comes, another_patient, released_and_made_again, nearest_of_two, stops_in_the_middle, a_slice_is_missing,
-            one_series_for_several_cases, several_results, not_needed, on_a_pilot, damaged_in_the_spool, killed_at_any_moment], beside=2)
+            one_series_for_several_cases, several_results, not_needed, only_axial_images, on_a_pilot, damaged_in_the_spool, killed_at_any_moment], beside=2)
