@@ -30,6 +30,7 @@ enum {
 	OPTION_ATTENUATION,
 	OPTION_NORMALISATION,
 	OPTION_DELAYEDS,
+	OPTION_SINGLES,
 	OPTION_LIKE,
 	OPTION_SET,
 	OPTION_CHUNK,
@@ -52,6 +53,8 @@ static const struct option_spec option_specs[] = {
 	{OPTION_NORMALISATION, "normalisation", "F.hs", "normalisation correction factors, above 0"},
 	{OPTION_DELAYEDS, "delayeds", "F.hs",
 	 "delayed coincidences, in counts, without TOF bins: for randoms made by the protocol's\ncorrections"},
+	{OPTION_SINGLES, "singles", "F.hs",
+	 "single events of the detectors (docs/sinogram-object.md): for randoms where there are no delayed\ncoincidences"},
 	{OPTION_BED, "bed", "F.hs,z=MM",
 	 "a bed of several, instead of FILE.hs, with the scanner's centre in the frame of reference; may be\nrepeated, in the "
 	 "order of "
@@ -100,7 +103,8 @@ static const struct command_spec spec = {
 	.name = "import",
 	.usage =
 		"FILE.hs [--multiplicative F.hs] [--additive F.hs] [--attenuation F.hs]\n"
-		"                       [--normalisation F.hs] [--delayeds F.hs] [--like FILE.dcm] [--set KEYWORD=VALUE]...\n"
+		"                       [--normalisation F.hs] [--delayeds F.hs] [--singles F.hs] [--like FILE.dcm]\n"
+		"                       [--set KEYWORD=VALUE]...\n"
 		"                       [-c FILE] -o DIR\n"
 		"       tomonode import --bed FILE.hs,z=MM[,additive=F.hs]... --bed ... [--attenuation F.hs] [OPTION]... -o DIR\n"
 		"       tomonode import [FILE.s.hdr] --e7 DIR [--like FILE.dcm] [--set KEYWORD=VALUE]... [-c FILE] -o DIR\n"
@@ -135,7 +139,7 @@ static int parse_option(struct options *o, int id, struct import *s, char **set)
 {
 	struct sinogram_import *conf = &s->conf;
 	static const enum sinogram_role roles[] = {SINOGRAM_MULTIPLICATIVE, SINOGRAM_ADDITIVE, SINOGRAM_ATTENUATION,
-						   SINOGRAM_NORMALISATION, SINOGRAM_DELAYEDS};
+						   SINOGRAM_NORMALISATION,  SINOGRAM_DELAYEDS, SINOGRAM_SINGLES};
 	long long chunk;
 
 	switch (id) {

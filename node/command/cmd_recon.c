@@ -40,7 +40,8 @@ enum {
 	OPTION_ADDITIVE,
 	OPTION_ATTENUATION,
 	OPTION_NORMALISATION,
-	OPTION_DELAYEDS
+	OPTION_DELAYEDS,
+	OPTION_SINGLES
 };
 
 struct recon {
@@ -98,6 +99,7 @@ static const struct option_spec option_specs[] = {
 	{OPTION_NORMALISATION, "normalisation", "F.hs", "of an Interfile: normalisation correction factors, above 0"},
 	{OPTION_DELAYEDS, "delayeds", "F.hs",
 	 "of an Interfile: delayed coincidences, in counts, without TOF bins: for randoms made by the protocol's\ncorrections"},
+	{OPTION_SINGLES, "singles", "F.hs", "of an Interfile: single events of the detectors, for the same randoms"},
 	{0, "axes", "X,Y,Z", "of a PETSIRD file: its axes that are x, y, z of the scanner (docs/petsird.md); default x,y,z",
 	 INTO_TEXT(struct recon, petsird.axes)},
 	{0, "no-tof", NULL, "of a PETSIRD file: without time of flight", INTO_ON(struct recon, petsird.no_tof)},
@@ -116,7 +118,7 @@ static const struct command_spec spec = {
 		 "                      [--report DIR] -o DIR PATH...\n"
 		 "       tomonode recon FILE.hs [--attenuation F.hs] [--normalisation F.hs] [--multiplicative F.hs] [--additive "
 		 "F.hs]\n"
-		 "                      [--delayeds F.hs] [OPTION]... -o DIR",
+		 "                      [--delayeds F.hs] [--singles F.hs] [OPTION]... -o DIR",
 	.summary = "Reconstruct tomosynthesis exams, PET acquisitions and parallel beam data from DICOM files or folders "
 		   "(recursive),\nInterfile headers (STIR) or PETSIRD files.",
 	.text = "Tomosynthesis projections with the same study, series, laterality, view and frame of reference are one case; "
@@ -160,7 +162,7 @@ static int read_gates(struct recon *r, const char *table)
 static int read_options(struct recon *r, int argc, char **argv)
 {
 	static const enum sinogram_role roles[] = {SINOGRAM_MULTIPLICATIVE, SINOGRAM_ADDITIVE, SINOGRAM_ATTENUATION,
-						   SINOGRAM_NORMALISATION, SINOGRAM_DELAYEDS};
+						   SINOGRAM_NORMALISATION,  SINOGRAM_DELAYEDS, SINOGRAM_SINGLES};
 	const char *table = NULL;
 	struct pet_frames frames;
 	struct err err = {0};
@@ -518,8 +520,8 @@ static int import_interfile(struct recon *r, char ***paths)
 		roles = roles || conf->header[role];
 	if (roles && n != 1)
 		return options_fail(&r->o, CODE_USAGE,
-				    "--multiplicative, --additive, --attenuation, --normalisation and --delayeds are of one "
-				    "FILE.hs, and %zu are "
+				    "--multiplicative, --additive, --attenuation, --normalisation, --delayeds and --singles are "
+				    "of one FILE.hs, and %zu are "
 				    "given",
 				    n);
 	if (n == 0)

@@ -42,6 +42,8 @@ static const struct option_spec option_specs[] = {
 	 "for "
 	 "scanners without arc correction",
 	 INTO_ON(struct simulate, what.delayeds)},
+	{0, "singles", NULL, "the same randoms; instead of them write the single events of the detectors, from which they follow",
+	 INTO_ON(struct simulate, what.singles)},
 	{0, "beds", "N,STEP",
 	 "N bed positions, STEP mm from one to the next, around the middle of the phantom: a whole-body\nacquisition; --counts "
 	 "is their "

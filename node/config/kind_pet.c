@@ -72,9 +72,10 @@ static const struct config_key protocol_keys[] = {
 		 "the number of TOF bins of the data; no effect without time of flight"},
 	{"corrections", AS_CHOICE(protocol_conf, pet.corrections, corrections), .fallback = "none",
 	 .flags = KEY_SPARSE | KEY_SET | KEY_UNORDERED,
-	 .meaning = "corrections that are computed where the data do not bring them, such as `[\"attenuation\", \"randoms\"]`: "
-		    "`attenuation` from a CT series of the same frame of reference, `randoms` from delayed coincidences, "
-		    "`scatter` by single scatter simulation. For sinograms, not event by event"},
+	 .meaning =
+		 "corrections that are computed where the data do not bring them, such as `[\"attenuation\", \"randoms\"]`: "
+		 "`attenuation` from a CT series of the same frame of reference, `randoms` from delayed coincidences or singles, "
+		 "`scatter` by single scatter simulation. For sinograms, not event by event"},
 	{"scatter_iterations", AS_INT(protocol_conf, pet.scatter_iterations, 1, 10), .fallback = "3", .flags = KEY_SPARSE,
 	 .meaning = "with the correction `scatter`: how often the scatter is estimated, each time from an image that is "
 		    "corrected with the estimate before"},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read and write Interfile 3.3 headers of PET projection data and images, in the form that STIR writes, and convert their data.
- * Line integrals (docs/sinogram-object.md) have headers of the same syntax; each type of header has keys of its own.
+/* Read and write Interfile 3.3 headers of PET projection data, single events and images, in the form that STIR writes, and
+ * convert their data. Line integrals (docs/sinogram-object.md) have headers of the same syntax; each type of header has keys of
+ * its own.
  *
  * A header is untrusted text: it is parsed with limits, and every error names the key, the value and the line. Upper and lower
  * case, spaces and '!' are ignored in keys, and so are keys that have no effect on the numbers. Data are read and written in
@@ -30,6 +31,7 @@
 #define INTERFILE_KINDS(X)                                                                                                       \
 	X(PROJECTIONS, projections)                                                                                              \
 	X(IMAGE, image)                                                                                                          \
+	X(SINGLES, singles)                                                                                                      \
 	LINE_KINDS(X)
 
 enum interfile_kind {
@@ -44,6 +46,15 @@ enum interfile_number { INTERFILE_SIGNED = 1, INTERFILE_UNSIGNED, INTERFILE_FLOA
 enum interfile_order {
 	INTERFILE_BY_VIEW = 1, /* segment, view, axial, tangential */
 	INTERFILE_BY_PLANE     /* segment, axial, view, tangential */
+};
+
+/* Of SINGLES: values[ring][detector], each of a block of neighbouring detectors of the scanner; detectors are numbered as in
+ * recon/pet/michelogram_pairs.h, blocks begin at ring 0 and detector 0. */
+struct interfile_singles {
+	int blocks[2]; /* number of values along a ring, along the axis */
+	int block[2];  /* detectors of a block along a ring, rings of a block */
+	bool rates;    /* values are mean rates, 1/s; else counts */
+	double window; /* both halves of the coincidence window, s */
 };
 
 struct interfile {
@@ -70,7 +81,8 @@ struct interfile {
 	 * as in STIR, z 0) */
 	int n[3];
 	double spacing[3], first[3];
-	/* of line integrals: the scan, and the unit of the quantity that was integrated */
+	struct interfile_singles singles; /* of SINGLES */
+					  /* of line integrals: the scan, and the unit of the quantity that was integrated */
 #define X(constant, name) struct name##_scan name; /* only the member of its kind is used; f owns the arrays in it */
 	LINE_KINDS(X)
 #undef X
@@ -122,8 +134,8 @@ int interfile_same_rays(const struct interfile *a, const struct interfile *b, st
 /* Check that two completed headers have the same TOF bins, which may be stored in different orders. EBADMSG as above. */
 int interfile_same_tof(const struct interfile *a, const struct interfile *b, struct err *err);
 
-/* Return the number of planes, those of all TOF bins together (of line integrals and images: slices), and the number of values of
- * one plane. */
+/* Return the number of planes, those of all TOF bins together (of line integrals and images: slices; of singles: rows), and the
+ * number of values of one plane. */
 void interfile_shape(const struct interfile *f, size_t *ret_planes, size_t *ret_values);
 /* Return the size of all values in bytes, without the offset. */
 uint64_t interfile_bytes(const struct interfile *f);
@@ -150,6 +162,12 @@ void interfile_tof_in_memory_order(struct interfile *f);
 /* Write the order of the stored TOF bins as text, in the numbers of "TOF bin order" in headers: "-16, -15 ... 16"; "" without
  * time of flight. The end to which k = -16 belongs is that of STIR. */
 void interfile_tof_text(const struct interfile *f, char *ret, size_t size);
+
+/* SINGLES: check that the values are those of the detectors of this scanner; EBADMSG. */
+int interfile_singles_check(const struct interfile *f, const struct pet_scanner *scanner, struct err *err);
+/* SINGLES: give each detector its share of the value of its block: ret[ring][detector], in the unit of the header. bytes: the
+ * whole data file. ret_sum: of all. EBADMSG: a value that is negative or not finite; the text has its place. */
+int interfile_singles_expand(const struct interfile *f, const uint8_t *bytes, double *ret, double *ret_sum, struct err *err);
 
 /* Create the header text that describes f: type, byte order, offset, scale, geometry. The caller frees *ret_text. For
  * little-endian float32 set number INTERFILE_FLOAT, bytes 4, offset 0, scale 1. A duration or start of 0 or NaN is omitted. */

@@ -90,6 +90,7 @@ struct petsird_counts { /* of what petsird_next() has read */
 	uint64_t surplus;			  /* events of pairs of types that do not exist: skipped */
 	uint64_t event_blocks, other_blocks;	  /* time blocks */
 	uint64_t bed_movements, gantry_movements; /* blocks behind the first event */
+	uint64_t singles;			  /* blocks of histograms of singles */
 	uint64_t alive_fractions;		  /* blocks of dead time */
 	uint32_t start, stop;			  /* ms: first start and last stop of the event blocks */
 	uint32_t longest;			  /* ms: length of the longest event block */

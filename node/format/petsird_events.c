@@ -348,6 +348,7 @@ static void count_block(struct petsird *p, const char *name)
 	n->other_blocks++;
 	n->bed_movements += begun && strcmp(name, "BedMovementTimeBlock") == 0;
 	n->gantry_movements += begun && strcmp(name, "GantryMovementTimeBlock") == 0;
+	n->singles += strcmp(name, "SinglesHistogramTimeBlock") == 0;
 	n->alive_fractions += strcmp(name, "DeadTimeTimeBlock") == 0;
 }
 

@@ -66,6 +66,8 @@ int case_corrections_prepare(struct case_corrections *c, struct err *err)
 	if (c->s->part[SINOGRAM_DELAYEDS].present && !c->s->mmr && !(wanted(c) & PET_CORRECT_RANDOMS)) /* of an mMR it is said */
 		case_corrections_say(
 			c, "The delayed coincidences were not used: \"randoms\" is not among the corrections of the protocol.");
+	if (c->s->part[SINOGRAM_SINGLES].present && !(wanted(c) & PET_CORRECT_RANDOMS))
+		case_corrections_say(c, "The singles were not used: \"randoms\" is not among the corrections of the protocol.");
 	for (size_t i = 0; rc == 0 && i < STEPS; i++)
 		if (wanted(c) & steps[i]->correction)
 			rc = steps[i]->prepare(c, err);
@@ -74,6 +76,7 @@ int case_corrections_prepare(struct case_corrections *c, struct err *err)
 	c->s->made_note = c->note;
 	c->s->made_from = c->from[0] ? c->from : NULL;
 	c->s->made_method = c->method;
+	c->s->made_randoms = c->randoms.of_singles ? "SING" : "DLYD";
 	c->s->made_ct = c->attenuation.ct ? c->attenuation.ct->series : NULL;
 	return rc;
 }
@@ -109,7 +112,7 @@ void case_corrections_clear(struct case_corrections *c)
 	if (c->s) {
 		c->s->made = 0;
 		c->s->made_in_part = false;
-		c->s->made_note = c->s->made_from = c->s->made_method = c->s->made_ct = NULL;
+		c->s->made_note = c->s->made_from = c->s->made_method = c->s->made_ct = c->s->made_randoms = NULL;
 	}
 	*c = (struct case_corrections){0};
 }

@@ -31,10 +31,13 @@ struct case_attenuation {
 	double seconds_read, seconds_map, seconds_factors;
 };
 
-/* case_randoms.c: randoms from delayed coincidences. */
+/* case_randoms.c: randoms from delayed coincidences, or from singles. */
 struct case_randoms {
-	float *expected;	      /* [plane][angle][radial] of the chosen frame, all TOF bins together; NULL: not made */
-	bool of_neighbours;	      /* the bins are no pairs of detectors */
+	float *expected;    /* [plane][angle][radial] of the chosen frame, all TOF bins together; NULL: not made */
+	bool of_neighbours; /* from delayed coincidences; the bins are no pairs of detectors */
+	bool of_singles;
+	double covered;		      /* part of the coincidence window that the TOF bins cover; 1 without them */
+	double singles;		      /* counts of all detectors, of all frames */
 	struct randoms_report report; /* of the last frame */
 	double total;		      /* of all frames */
 	double seconds;

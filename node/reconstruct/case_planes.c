@@ -106,7 +106,7 @@ size_t case_planes_bytes_kept(const struct sinogram *s)
 	uint64_t bytes = 0;
 
 	for (int role = SINOGRAM_EMISSION; role <= SINOGRAM_ROLES; role++)
-		bytes += s->part[role].present && role != SINOGRAM_DELAYEDS ? s->part[role].bytes : 0;
+		bytes += s->part[role].present && role < SINOGRAM_DELAYEDS ? s->part[role].bytes : 0;
 	return (size_t)bytes;
 }
 

@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* case_randoms.c - the step "randoms": expected randoms of each bin from the delayed coincidences of the data
- * (recon/pet/randoms.h), added to the background b. They are never subtracted. With TOF bins each of the n of the session has 1/n
- * of them.
+/* case_randoms.c - the step "randoms": expected randoms of each bin from the delayed coincidences of the data, or, where there
+ * are none, from their singles (recon/pet/randoms.h), added to the background b. They are never subtracted. With TOF bins each of
+ * the n of the session has 1/n of them; of singles, which give those of the whole coincidence window, only the part of the window
+ * that the TOF bins cover.
  *
  * Bins that are no pairs of detectors (arc correction, or angles that are not a whole number of views) have the mean of their
  * neighbours' delayed coincidences instead, and the result says so. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "kernels/clock.h"
+#include "kernels/tof.h"
 #include "node/reconstruct/case_corrections.h"
 #include "recon/pet/michelogram_pairs.h"
+
+#define SINGLES_TIME 0.01	/* difference between the duration of the singles and that of the counts, over the latter */
+#define WINDOW_DIFFERENCE 0.001 /* between TOF bins and coincidence window, over the latter */
 
 /* Name what the data bring for randoms; NULL: nothing. */
 static const char *ready_made(const struct sinogram *s)
@@ -29,21 +35,76 @@ static size_t bins_of(const struct case_corrections *c)
 	return michelogram_planes(c->m) * (size_t)c->m->n_angles * (size_t)c->m->n_radial;
 }
 
+static size_t detectors_of(const struct case_corrections *c)
+{
+	return (size_t)c->m->scanner.rings * (size_t)c->m->scanner.detectors;
+}
+
+/* Find the time in which the singles were counted, s, which must be that of the chosen frame; 0: unknown. */
+static int singles_time(const struct case_corrections *c, double *ret, struct err *err)
+{
+	double own = c->s->part[SINOGRAM_SINGLES].header.duration, all = c->s->no_duration ? NAN : sinogram_duration(c->s);
+
+	*ret = own > 0 ? own : all > 0 ? all : 0;
+	if (own > 0 && all > 0 && fabs(own / all - 1) > SINGLES_TIME)
+		return err_set(err, EBADMSG, "SINGLES: image duration := %g s, but the counts are of %g s", own, all);
+	return 0;
+}
+
+/* Decide whether the randoms are made from singles. */
+static int prepare_singles(struct case_corrections *c, struct err *err)
+{
+	const struct sinogram_part *part = &c->s->part[SINOGRAM_SINGLES];
+	const struct interfile_singles *singles = &part->header.singles;
+	double width = (double)c->m->tof.n * c->m->tof.width / TOF_MM_PER_PS * 1e-12, time;
+	struct michelogram_index x;
+	struct err why = {0};
+	int rc = singles_time(c, &time, err);
+
+	if (rc < 0)
+		return rc;
+	if (michelogram_index_init(c->m, &x, &why) < 0) {
+		case_corrections_say(c, "Not corrected for randoms: singles need bins that are pairs of detectors: %s.", why.msg);
+		return 0;
+	}
+	if (!(time > 0)) {
+		case_corrections_say(c, "Not corrected for randoms: the time in which the singles were counted is not known.");
+		return 0;
+	}
+	c->randoms.of_singles = true;
+	c->randoms.covered = width > 0 && width < singles->window ? width / singles->window : 1;
+	case_corrections_say(c, "The randoms were computed from singles and a coincidence window of %g ns.",
+			     1e9 * singles->window);
+	if (width > (1 + WINDOW_DIFFERENCE) * singles->window)
+		case_corrections_say(c,
+				     "The TOF bins cover %g ns, more than the window; the randoms were spread over all of them.",
+				     1e9 * width);
+	c->made |= PET_CORRECT_RANDOMS;
+	c->background = true;
+	c->bytes_host += bins_of(c) * sizeof(float);
+	c->bytes_read += (size_t)part->bytes + detectors_of(c) * sizeof(double) + randoms_bytes(c->m);
+	return 0;
+}
+
 static int prepare(struct case_corrections *c, struct err *err)
 {
 	const struct sinogram_part *part = &c->s->part[SINOGRAM_DELAYEDS];
+	bool singles = c->s->part[SINOGRAM_SINGLES].present;
 	const char *ready = ready_made(c->s);
 	struct michelogram_index x;
 	struct err why = {0};
 
-	(void)err;
 	if (ready && part->present)
 		case_corrections_say(c, "The delayed coincidences were not used: %s.", ready);
-	if (!ready && !part->present)
-		case_corrections_say(c,
-				     "Not corrected for randoms: the data have neither delayed coincidences nor a background.");
-	if (ready || !part->present)
+	if (singles && (ready || part->present))
+		case_corrections_say(c, "The singles were not used: %s.", ready ? ready : "the data have delayed coincidences");
+	if (!ready && !part->present && !singles)
+		case_corrections_say(c, "Not corrected for randoms: the data have neither delayed coincidences nor singles nor a "
+					"background.");
+	if (ready || (!part->present && !singles))
 		return 0;
+	if (!part->present)
+		return prepare_singles(c, err);
 	c->randoms.of_neighbours = michelogram_index_init(&part->header.m, &x, &why) < 0;
 	if (c->randoms.of_neighbours)
 		case_corrections_say(
@@ -58,6 +119,13 @@ static int prepare(struct case_corrections *c, struct err *err)
 	return 0;
 }
 
+static int allocate(struct case_corrections *c, struct err *err)
+{
+	if (!c->randoms.expected)
+		c->randoms.expected = malloc(bins_of(c) * sizeof(float));
+	return c->randoms.expected ? 0 : err_set(err, ENOMEM, "no memory for randoms of %zu bins", bins_of(c));
+}
+
 /* Read the delayed coincidences. */
 static int read_delayeds(struct case_corrections *c, struct err *err)
 {
@@ -68,10 +136,7 @@ static int read_delayeds(struct case_corrections *c, struct err *err)
 
 	if (rc < 0)
 		return rc;
-	if (!c->randoms.expected)
-		c->randoms.expected = malloc(planes * bins * sizeof(float));
-	if (!c->randoms.expected)
-		rc = err_set(err, ENOMEM, "no memory for randoms of %zu bins", planes * bins);
+	rc = allocate(c, err);
 	for (size_t p = 0; rc == 0 && p < planes; p++)
 		interfile_plane(h, bytes, p, c->randoms.expected + p * bins);
 	free(bytes);
@@ -102,6 +167,60 @@ static int estimate(struct case_corrections *c, struct err *err)
 	return rc;
 }
 
+/* Read the singles of each detector, counts in the time of the frame; a frame or gate may have none. */
+static int read_singles(struct case_corrections *c, double time, double *ret, struct err *err)
+{
+	const struct interfile *h = &c->s->part[SINOGRAM_SINGLES].header;
+	uint8_t *bytes = NULL;
+	double sum = 0;
+	int rc = sinogram_read(c->s, SINOGRAM_SINGLES, &bytes, err);
+
+	if (rc < 0)
+		return rc;
+	rc = interfile_singles_expand(h, bytes, ret, &sum, err);
+	free(bytes);
+	if (rc == 0 && !(sum > 0) && sinogram_images(c->s) == 0)
+		rc = err_set(err, EBADMSG, "there are none: reconstruct with a protocol without \"randoms\" in `corrections`");
+	if (rc < 0) {
+		err_prefix(err, "SINGLES");
+		return rc;
+	}
+	for (size_t i = 0; h->singles.rates && i < detectors_of(c); i++)
+		ret[i] *= time;
+	c->randoms.singles += h->singles.rates ? sum * time : sum;
+	return 0;
+}
+
+/* Compute the expected randoms from the singles. Each single is in one coincidence at most. */
+static int compute(struct case_corrections *c, struct err *err)
+{
+	const struct sinogram *s = c->s;
+	double window = s->part[SINOGRAM_SINGLES].header.singles.window;
+	double decay = s->facts.half_life > 0 ? M_LN2 / s->facts.half_life : 0, f = sinogram_decay_factor(s, decay),
+	       f2 = sinogram_decay_factor(s, 2 * decay), time, total = 0, before = c->randoms.singles;
+	double *singles = malloc(detectors_of(c) * sizeof(*singles));
+	int rc = singles ? allocate(c, err) : err_set(err, ENOMEM, "no memory for singles of %zu detectors", detectors_of(c));
+
+	if (rc == 0)
+		rc = singles_time(c, &time, err);
+	if (rc == 0)
+		rc = read_singles(c, time, singles, err);
+	if (rc == 0)
+		rc = randoms_from_singles(c->m, singles, c->randoms.covered * window * f * f / (f2 * time), c->randoms.expected,
+					  err);
+	free(singles);
+	for (size_t i = 0; rc == 0 && i < bins_of(c); i++)
+		total += (double)c->randoms.expected[i];
+	if (rc == 0 && total > (c->randoms.singles - before) / 2)
+		rc = err_set(
+			err, EBADMSG,
+			"SINGLES: %g randoms of %g singles in %g s with a coincidence window of %g ns, more than half: check "
+			"unit, duration and window",
+			total, c->randoms.singles - before, time, 1e9 * window);
+	c->randoms.total += total;
+	return rc;
+}
+
 static void add(const void *ctx, size_t k, size_t plane, float *b)
 {
 	const struct case_corrections *c = ctx;
@@ -117,9 +236,9 @@ static void add(const void *ctx, size_t k, size_t plane, float *b)
 static int make(struct case_corrections *c, struct err *err)
 {
 	double begun = clock_seconds();
-	int rc = read_delayeds(c, err);
+	int rc = c->randoms.of_singles ? compute(c, err) : read_delayeds(c, err);
 
-	if (rc == 0)
+	if (rc == 0 && !c->randoms.of_singles)
 		rc = estimate(c, err);
 	c->randoms.seconds += clock_seconds() - begun;
 	if (rc == 0)
@@ -134,6 +253,10 @@ static json_t *details(const struct case_corrections *c)
 
 	if (!r->expected)
 		return json_null();
+	if (r->of_singles)
+		return json_pack("{s:s, s:f, s:o, s:f, s:f, s:f}", "method", "singles and coincidence window", "total", r->total,
+				 "share", c->prompts > 0 ? json_real(r->total / c->prompts) : json_null(), "singles", r->singles,
+				 "window_ns", 1e9 * c->s->part[SINOGRAM_SINGLES].header.singles.window, "seconds", r->seconds);
 	return json_pack("{s:s, s:f, s:o, s:i, s:i, s:f, s:i, s:f, s:f}", "method",
 			 r->of_neighbours ? "mean of neighbouring bins" : "maximum likelihood of singles", "total", r->total,
 			 "share", c->prompts > 0 ? json_real(r->total / c->prompts) : json_null(), "detectors", report->detectors,

@@ -93,7 +93,7 @@ static void fill_corrections(const struct pet_result *r, struct item_writer *w)
 		item_put_text(w, TAG_SCATTER_CORRECTION_METHOD, "single scatter simulation, in the system model");
 	/* only the source knows how randoms were estimated: DLYD, SING */
 	if (r->series.s->made & PET_CORRECT_RANDOMS)
-		item_put_text(w, TAG_RANDOMS_CORRECTION_METHOD, "DLYD");
+		item_put_text(w, TAG_RANDOMS_CORRECTION_METHOD, r->series.s->made_randoms);
 	else if (q->has_ran)
 		item_copy(w, TAG_RANDOMS_CORRECTION_METHOD, r->series.source);
 	else

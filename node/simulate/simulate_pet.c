@@ -169,6 +169,8 @@ static void plan_uids(struct simulate_pet *s)
 			 o->beds, o->bed_step);
 	if (o->petsird)
 		snprintf(s->seed_text + strlen(s->seed_text), sizeof(s->seed_text) - strlen(s->seed_text), " list mode");
+	if (o->singles)
+		snprintf(s->seed_text + strlen(s->seed_text), sizeof(s->seed_text) - strlen(s->seed_text), " singles");
 	if (o->delayeds)
 		snprintf(s->seed_text + strlen(s->seed_text), sizeof(s->seed_text) - strlen(s->seed_text), " delayeds");
 	if (o->study)
@@ -209,8 +211,10 @@ int simulate_pet_plan(const struct simulate_pet_options *o, struct simulate_pet 
 			       PET_BEDS_MAX);
 	if (o->petsird && o->beds > 0)
 		return err_set(err, EINVAL, "list mode of several beds");
-	if (o->delayeds && !(o->randoms > 0))
-		return err_set(err, EINVAL, "delayed coincidences without randoms");
+	if ((o->delayeds || o->singles) && !(o->randoms > 0))
+		return err_set(err, EINVAL, "%s without randoms", o->delayeds ? "delayed coincidences" : "singles");
+	if (o->singles && o->petsird)
+		return err_set(err, EINVAL, "list mode and singles");
 	if (o->delayeds && o->petsird)
 		return err_set(err, EINVAL, "list mode has delayed coincidences of its own");
 	if (o->petsird && !o->noise)

@@ -13,10 +13,11 @@
  * Roles: EMISSION y; with attenuation ATTENUATION exp(U_i); with randoms ADDITIVE b, the same in all bins that have a ray. With
  * delayeds b is the sum over the bin's pairs of detectors of the product of their singles, which differ between detectors (by a
  * factor of up to 2 along the ring, and from 0.7 to 1.3 at random), and there is DELAYEDS, a Poisson sample of b of its own,
- * instead of ADDITIVE.
- * With list mode the sinograms have a plane for each ring pair, an angle for half of the detectors, and no arc correction, so
- * that a bin is a pair of detectors: each count of EMISSION becomes a prompt, and delayed coincidences are drawn with the
- * expected randoms. Times are uniform over the scan. Scatter and dead time are not simulated, and all detectors are alike.
+ * instead of ADDITIVE. With singles the same b, and SINGLES: the single events of the detectors in the scan, whose products give
+ * b with a coincidence window of SIMULATE_PET_WINDOW, or that of all TOF bins. With list mode the sinograms have a plane for each
+ * ring pair, an angle for half of the detectors, and no arc correction, so that a bin is a pair of detectors: each count of
+ * EMISSION becomes a prompt, and delayed coincidences are drawn with the expected randoms. Times are uniform over the scan.
+ * Scatter and dead time are not simulated, and all detectors are alike.
  *
  * Several beds are a scan each, with its own data: bed b, from 0, begins b SIMULATE_PET_BED seconds after the first, its counts
  * are lower by the decay until then, and the scanner's centre is at (b - (n - 1) / 2) bed_step along its axis.
@@ -43,6 +44,7 @@
 #define SIMULATE_PET_DURATION 600.0   /* duration of the scan, s */
 #define SIMULATE_PET_BED 630.0	      /* from the start of a bed to that of the next, s */
 #define SIMULATE_PET_UPTAKE 3600.0    /* time from injection to the start of the scan, s */
+#define SIMULATE_PET_WINDOW 4.7e-9    /* coincidence window, both halves, s */
 #define SIMULATE_PET_LIST "scan.petsird"
 #define SIMULATE_PET_TOF (-1)
 #define SIMULATE_PET_TOF_MOST 40 /* more TOF bins of a scanner are added, as few as possible, into one */
@@ -68,6 +70,7 @@ struct simulate_pet_options {
 	bool noise, attenuation; /* add Poisson noise; simulate attenuation */
 	bool interfile;		 /* write .hs and .s files instead of objects */
 	bool delayeds;		 /* randoms that follow the detectors' singles, with delayed coincidences instead of ADDITIVE */
+	bool singles;		 /* the same randoms, with SINGLES; instead of ADDITIVE, beside DELAYEDS if both are asked for */
 	bool petsird;		 /* also write list mode, SIMULATE_PET_LIST; needs noise */
 	unsigned seed;
 	char position[5];  /* HFS, HFP, FFS, FFP, HFDR, HFDL, FFDR, FFDL */

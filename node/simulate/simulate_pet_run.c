@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "kernels/clock.h"
+#include "kernels/tof.h"
 #include "node/format/interfile.h"
 #include "node/simulate/simulate.h"
 #include "node/simulate/simulate_pet.h"
@@ -34,6 +35,7 @@ struct run {
 	int bed;		/* that is computed */
 	int n_beds;		/* at least 1 */
 	float *batch;		/* a batch of planes of another role */
+	float *singles;		/* of the current bed, counts of each detector, [ring][detector]; NULL: none */
 	float *randoms;		/* of all TOF bins together, [plane][angle][radial]; NULL: the same in each bin */
 	FILE *file[SINOGRAM_ROLES + 1];
 	struct simulate_pet_report report;
@@ -42,12 +44,20 @@ struct run {
 static const char *const role_file[SINOGRAM_ROLES + 1] = {[SINOGRAM_EMISSION] = "emission",
 							  [SINOGRAM_ADDITIVE] = "additive",
 							  [SINOGRAM_ATTENUATION] = "attenuation",
-							  [SINOGRAM_DELAYEDS] = "delayeds"};
+							  [SINOGRAM_DELAYEDS] = "delayeds",
+							  [SINOGRAM_SINGLES] = "singles"};
+
+/* Randoms follow the singles of the detectors. */
+static bool has_singles(const struct simulate_pet *s)
+{
+	return s->o.delayeds || s->o.singles;
+}
 
 static bool has_role(const struct simulate_pet *s, int role)
 {
-	return role == SINOGRAM_EMISSION || (role == SINOGRAM_ADDITIVE && s->o.randoms > 0 && !s->o.delayeds) ||
-	       (role == SINOGRAM_ATTENUATION && s->o.attenuation) || (role == SINOGRAM_DELAYEDS && s->o.delayeds);
+	return role == SINOGRAM_EMISSION || (role == SINOGRAM_ADDITIVE && s->o.randoms > 0 && !has_singles(s)) ||
+	       (role == SINOGRAM_ATTENUATION && s->o.attenuation) || (role == SINOGRAM_DELAYEDS && s->o.delayeds) ||
+	       (role == SINOGRAM_SINGLES && s->o.singles);
 }
 
 /* Write the name of a file of the current bed, without its ending. */
@@ -198,6 +208,37 @@ static size_t count_rays(const struct run *r, float *ret_ray)
 	return n * (size_t)scan->n_u * (size_t)scan->n_views * (size_t)scan_ray_bins(scan);
 }
 
+static double window_of(const struct simulate_pet *s)
+{
+	return s->m.tof.n > 0 ? s->m.tof.n * s->m.tof.width / TOF_MM_PER_PS * 1e-12 : SIMULATE_PET_WINDOW;
+}
+
+/* Keep the singles of a bed as counts; scale: of the randoms over their products. */
+static int keep_singles(struct run *r, const double *singles, size_t n, double scale, struct err *err)
+{
+	double k = randoms_singles_factor(window_of(r->s), SIMULATE_PET_DURATION, M_LN2 / SIMULATE_PET_HALF_LIFE);
+
+	if (!r->singles)
+		r->singles = malloc(n * sizeof(*r->singles));
+	if (!r->singles)
+		return err_set(err, ENOMEM, "no memory for singles of %zu detectors", n);
+	for (size_t i = 0; i < n; i++)
+		r->singles[i] = (float)(singles[i] * sqrt(scale / k));
+	return r->s->o.noise ? pet_phantom_noise(r->singles, n, (size_t)r->bed * n, r->s->o.seed ^ SINGLES_SEED, err) : 0;
+}
+
+static int put_singles(const struct run *r, struct err *err)
+{
+	const struct pet_scanner *c = &r->s->m.scanner;
+	size_t n = (size_t)c->rings * (size_t)c->detectors;
+	char path[PATH_SIZE + 64];
+
+	if (fwrite(r->singles, sizeof(*r->singles), n, r->file[SINOGRAM_SINGLES]) == n)
+		return 0;
+	file_path(r, SINOGRAM_SINGLES, ".s", path);
+	return err_set(err, EIO, "cannot write %s: %s", path, strerror(errno));
+}
+
 /* Compute the expected randoms of a bed, of singles that differ between detectors; the sum of all beds is that of the options. */
 static int make_randoms(struct run *r, const float *ray, struct err *err)
 {
@@ -220,6 +261,8 @@ static int make_randoms(struct run *r, const float *ray, struct err *err)
 		sum += (double)(r->randoms[i] *= ray[i % (size_t)m->n_radial]);
 	for (size_t i = 0; rc == 0 && i < bins; i++)
 		r->randoms[i] = (float)((double)r->randoms[i] * r->s->o.randoms * r->s->o.counts / r->n_beds / sum);
+	if (rc == 0 && r->s->o.singles)
+		rc = keep_singles(r, singles, detectors, r->s->o.randoms * r->s->o.counts / r->n_beds / sum, err);
 	free(singles);
 	return rc;
 }
@@ -257,7 +300,7 @@ static int second_pass(struct run *r, const struct monitor *monitor, struct err 
 	}
 	for (size_t i = 0; rc == 0 && i < BATCH * r->per_plane; i++)
 		r->batch[i] = ray[i % n_v] * (float)r->report.background;
-	if (rc == 0 && s->o.delayeds)
+	if (rc == 0 && has_singles(s))
 		rc = make_randoms(r, ray, err);
 	free(ray);
 	for (int plane = 0, n; rc == 0 && plane < n_planes; plane += n) {
@@ -278,7 +321,9 @@ static int second_pass(struct run *r, const struct monitor *monitor, struct err 
 		for (size_t i = 0; i < bins; i++)
 			r->report.counts += y[i];
 	}
-	return rc == 0 && r->randoms ? put_delayeds(r, err) : rc;
+	if (rc == 0 && r->singles)
+		rc = put_singles(r, err);
+	return rc == 0 && s->o.delayeds ? put_delayeds(r, err) : rc;
 }
 
 static int write_header(const struct run *r, int role, struct err *err)
@@ -301,9 +346,15 @@ static int write_header(const struct run *r, int role, struct err *err)
 
 	strftime(f.time, sizeof(f.time), "%H%M%S", gmtime_r(&begun, &tm));
 
+	if (role == SINOGRAM_SINGLES) {
+		f.kind = INTERFILE_SINGLES;
+		f.singles = (struct interfile_singles){
+			.blocks = {f.m.scanner.detectors, f.m.scanner.rings}, .block = {1, 1}, .window = window_of(r->s)};
+	}
 	if (role == SINOGRAM_ATTENUATION || role == SINOGRAM_DELAYEDS) /* the same in all TOF bins */
 		f.m.tof = (struct scan_tof){0};
-	interfile_tof_in_memory_order(&f);
+	if (role != SINOGRAM_SINGLES)
+		interfile_tof_in_memory_order(&f);
 	snprintf(f.scanner, sizeof(f.scanner), "%s", r->s->interfile_scanner);
 	snprintf(f.position, sizeof(f.position), "%s", r->s->o.position);
 	file_base(r, role, name);
@@ -357,6 +408,8 @@ static int make_bed(struct run *r, const struct monitor *monitor, struct err *er
 		rc = open_file(r, SINOGRAM_ADDITIVE, err);
 	if (rc == 0)
 		rc = open_file(r, SINOGRAM_DELAYEDS, err);
+	if (rc == 0)
+		rc = open_file(r, SINOGRAM_SINGLES, err);
 	if (rc == 0)
 		rc = second_pass(r, monitor, err);
 	closed = close_files(r, rc == 0 ? err : NULL);
@@ -471,6 +524,7 @@ int simulate_pet_run(const struct simulate_pet *s, const char *folder, const str
 	free(r.data); /* free it before the objects are made, which also need memory */
 	free(r.batch);
 	free(r.randoms);
+	free(r.singles);
 	if (rc == 0 && !s->o.interfile)
 		rc = make_objects(&r, folder, err);
 	if (rc < 0 || !s->o.interfile)

@@ -205,6 +205,7 @@ void petsird_warn(const struct petsird *p, bool like, bool delayeds, char *warni
 
 	warn_count(&to, n->surplus, "events of pairs of module types that do not exist are not used.");
 	warn_count(&to, delayeds ? 0 : n->delayeds, "delayed coincidences are not used: randoms are not corrected.");
+	warn_count(&to, n->singles, "blocks of histograms of singles are not used: the file has no coincidence window.");
 	warn_count(&to, n->alive_fractions, "blocks of alive time fractions are not used: dead time is not corrected.");
 	if (!like && h->exam.n_radiopharmaceuticals > 1)
 		warn_count(&to, h->exam.n_radiopharmaceuticals, "radiopharmaceuticals: the first one is used.");

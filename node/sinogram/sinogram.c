@@ -235,7 +235,7 @@ static int complete_header(const struct opening *o, struct interfile *h)
 }
 
 /* Parse the header, check that its kind fits the role, and complete it from the scanner's configuration. */
-static int parse_header(const struct opening *o, const char *text, struct interfile *h)
+static int parse_header(const struct opening *o, enum sinogram_role role, const char *text, struct interfile *h)
 {
 	int rc = interfile_parse(text, strlen(text), h, o->err);
 
@@ -243,9 +243,10 @@ static int parse_header(const struct opening *o, const char *text, struct interf
 		return rc;
 	if (h->kind == INTERFILE_IMAGE)
 		return err_set(o->err, EBADMSG, "the header describes an image, not projection data");
-	if (h->kind != o->s->format->header)
-		return err_set(o->err, EBADMSG, "its header describes %s, which does not match the format of the object",
-			       interfile_type(h->kind)->title);
+	if (h->kind != sinogram_header_kind(o->s->format, role))
+		return err_set(o->err, EBADMSG, "its header describes %s, which does not match the %s of the object",
+			       interfile_type(h->kind)->title,
+			       role == SINOGRAM_SINGLES || h->kind == INTERFILE_SINGLES ? "role" : "format");
 	return h->kind == INTERFILE_PROJECTIONS ? complete_header(o, h) : 0;
 }
 
@@ -279,7 +280,7 @@ static int read_header(struct opening *o, enum sinogram_role role, struct sinogr
 	if (rc == 0 && o->raw)
 		return 0;
 	if (rc == 0)
-		rc = parse_header(o, part->text, h);
+		rc = parse_header(o, role, part->text, h);
 	if (rc == 0 && (h->offset > part->bytes || interfile_bytes(h) != part->bytes - h->offset))
 		rc = wrong_size(h, part->bytes, o->err);
 	if (rc < 0)
@@ -290,12 +291,13 @@ static int read_header(struct opening *o, enum sinogram_role role, struct sinogr
 int sinogram_same_bins(const struct interfile *emission, const struct interfile *other, enum sinogram_role role, struct err *err)
 {
 	bool factors = role != SINOGRAM_EMISSION && role != SINOGRAM_ADDITIVE;
-	int rc = interfile_same_rays(emission, other, err);
+	int rc = role == SINOGRAM_SINGLES ? interfile_singles_check(other, &emission->m.scanner, err)
+					  : interfile_same_rays(emission, other, err);
 
 	if (rc == 0 && role == SINOGRAM_DELAYEDS && other->m.tof.n > 0)
 		rc = err_set(err, EBADMSG, "%d TOF bins of delayed coincidences, which are the same in all; add them to one",
 			     other->m.tof.n);
-	else if (rc == 0 && (!factors || other->m.tof.n > 0))
+	else if (rc == 0 && role != SINOGRAM_SINGLES && (!factors || other->m.tof.n > 0))
 		rc = interfile_same_tof(emission, other, err);
 	if (rc < 0)
 		err_prefix(err, "EMISSION and %s", sinogram_role_name(role));

@@ -34,20 +34,22 @@ enum sinogram_role {
 	SINOGRAM_ATTENUATION,	 /* attenuation correction factors, >= 1: m = MULTIPLICATIVE / (ATTENUATION NORMALISATION) */
 	SINOGRAM_NORMALISATION,	 /* normalisation correction factors, > 0 */
 	SINOGRAM_DELAYEDS,	 /* counts of the delayed window, without TOF bins: random coincidences */
+	SINOGRAM_SINGLES,	 /* single events of the detectors, for expected randoms; its header is INTERFILE_SINGLES */
 	SINOGRAM_LINES,		 /* line integrals: the only role of their formats */
 };
-#define SINOGRAM_ROLES 7
+#define SINOGRAM_ROLES 8
 const char *sinogram_role_name(enum sinogram_role role); /* "EMISSION", ... */
 
 /* A format of sinogram objects; node/sinogram/sinogram_format.c lists all. */
 struct sinogram_format {
-	enum interfile_kind header;	   /* kind of its header texts */
+	enum interfile_kind header;	   /* kind of its header texts, see sinogram_header_kind() */
 	const struct interfile_type *type; /* table of this kind; type->id is the SINOGRAM_FORMAT_ID of the objects */
 	enum sinogram_role first, last;	   /* range of its roles; every acquisition has the first */
 };
 const struct sinogram_format *sinogram_format_named(const char *id);	      /* NULL: none */
 const struct sinogram_format *sinogram_format_of(enum interfile_kind header); /* NULL: none */
-void sinogram_format_list(char *ret, size_t size);			      /* the identifiers of all formats, for messages */
+enum interfile_kind sinogram_header_kind(const struct sinogram_format *format, enum sinogram_role role);
+void sinogram_format_list(char *ret, size_t size); /* the identifiers of all formats, for messages */
 
 /* ---- one object, read from its header only ---- */
 
@@ -181,21 +183,23 @@ struct sinogram {
 	/* Corrections that the node computes for this reconstruction (enum pet_correction, combined by or). The texts are
 	   borrowed; NULL: none. */
 	int made;
-	bool made_in_part;	 /* the attenuation was made only for a part of the planes: values can only be counts */
-	const char *made_note;	 /* sentences for the result about them, and about those that are missing */
-	const char *made_from;	 /* identifies what they were made from besides the objects, for UIDs */
-	const char *made_method; /* of attenuation, for Attenuation Correction Method */
-	const char *made_ct;	 /* Series Instance UID of the CT that the attenuation was made from */
-	const char *assumed;	 /* sentences for the result about values that are assumed; borrowed; NULL: none */
-	bool no_duration;	 /* the duration of facts is assumed: values can only be counts */
-	double axis[3][3];	 /* direction cosines of x, y, z in the patient (LPS) */
-	bool has_centre;	 /* an object contains `centre` */
-	double centre[3];	 /* centre of the scanner in the frame of reference, mm, of beds that of the chosen one; 0
-				    if no object contains it */
+	bool made_in_part;	  /* the attenuation was made only for a part of the planes: values can only be counts */
+	const char *made_note;	  /* sentences for the result about them, and about those that are missing */
+	const char *made_from;	  /* identifies what they were made from besides the objects, for UIDs */
+	const char *made_method;  /* of attenuation, for Attenuation Correction Method */
+	const char *made_randoms; /* Randoms Correction Method, if the node made them */
+	const char *made_ct;	  /* Series Instance UID of the CT that the attenuation was made from */
+	const char *assumed;	  /* sentences for the result about values that are assumed; borrowed; NULL: none */
+	bool no_duration;	  /* the duration of facts is assumed: values can only be counts */
+	double axis[3][3];	  /* direction cosines of x, y, z in the patient (LPS) */
+	bool has_centre;	  /* an object contains `centre` */
+	double centre[3];	  /* centre of the scanner in the frame of reference, mm, of beds that of the chosen one; 0
+				     if no object contains it */
 	const struct scanner_conf *scanner; /* borrowed; NULL: not configured, and the header is complete without it */
 	struct pet_frames frames;	    /* n = 0: no time frames */
 	struct pet_gates gates;		    /* n = 0: no gates */
 	struct pet_beds beds;		    /* n = 0: no beds. Only one of frames, gates and beds */
+	int chosen;			    /* frame, gate or bed whose data are read, from 0 */
 	struct sinogram_part (*frame_part)[SINOGRAM_ROLES + 1]; /* [frame, gate or bed][role]: roles of objects that each has of
 								   its own; NULL: none */
 	struct sinogram_list *list; /* single events (node/sinogram/sinogram_list.h); NULL: sinograms */
@@ -231,6 +235,10 @@ int sinogram_set_gates(struct sinogram *s, const struct pet_gates *g, struct err
 int sinogram_images(const struct sinogram *s);
 /* "time frame", "gate" or "bed". */
 const char *sinogram_image_name(const struct sinogram *s);
+/* Compute the duration of the chosen frame, gate or bed, or of the acquisition without any of them, s; NaN: unknown. Its decay
+ * factor T / I, I = integral of exp(-lambda t) over its times, for a moment of its own; lambda: 1/s, 0: 1. */
+double sinogram_duration(const struct sinogram *s);
+double sinogram_decay_factor(const struct sinogram *s, double lambda);
 /* Choose the frame, gate or bed, from 0, whose data sinogram_read() reads; the first one is chosen at the beginning. Reads of
  * EMISSION in the order of frames read the list only once; each gate reads the whole list. Of a bed, s->centre is its position.
  */

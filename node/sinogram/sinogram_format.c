@@ -6,7 +6,7 @@
 #include "node/sinogram/sinogram.h"
 
 static const struct sinogram_format formats[] = {
-	{INTERFILE_PROJECTIONS, &interfile_projections, SINOGRAM_EMISSION, SINOGRAM_DELAYEDS},
+	{INTERFILE_PROJECTIONS, &interfile_projections, SINOGRAM_EMISSION, SINOGRAM_SINGLES},
 #define X(constant, name) {INTERFILE_##constant, &interfile_##name, SINOGRAM_LINES, SINOGRAM_LINES},
 	LINE_KINDS(X)
 #undef X
@@ -27,6 +27,11 @@ const struct sinogram_format *sinogram_format_of(enum interfile_kind header)
 		if (formats[i].header == header)
 			return &formats[i];
 	return NULL;
+}
+
+enum interfile_kind sinogram_header_kind(const struct sinogram_format *format, enum sinogram_role role)
+{
+	return role == SINOGRAM_SINGLES ? INTERFILE_SINGLES : format->header;
 }
 
 void sinogram_format_list(char *ret, size_t size)

@@ -120,7 +120,7 @@ int sinogram_find_frames(struct sinogram *s, const struct sinogram_facts *facts,
 /* Counts are of a frame, gate or bed, and so are expected counts; factors may be of all. */
 static bool needs_frames(int role)
 {
-	return role == SINOGRAM_EMISSION || role == SINOGRAM_ADDITIVE || role == SINOGRAM_DELAYEDS;
+	return role == SINOGRAM_EMISSION || role == SINOGRAM_ADDITIVE || role == SINOGRAM_DELAYEDS || role == SINOGRAM_SINGLES;
 }
 
 static int check_role(const struct sinogram *s, int role, struct err *err)
@@ -238,8 +238,29 @@ const char *sinogram_image_name(const struct sinogram *s)
 	return s->gates.n > 0 ? "gate" : s->beds.n > 0 ? "bed" : "time frame";
 }
 
+double sinogram_duration(const struct sinogram *s)
+{
+	const struct pet_frame *time = s->frames.n > 0 ? &s->frames.frame[s->chosen] : NULL;
+
+	if (s->beds.n > 0)
+		time = &s->beds.bed[s->chosen].time;
+	if (s->gates.n > 0)
+		return (double)pet_gates_sum(&s->gates, s->chosen, 0).duration / 1000;
+	return time ? (double)(time->stop - time->start) / 1000 : duration_of(s);
+}
+
+double sinogram_decay_factor(const struct sinogram *s, double lambda)
+{
+	double x = lambda * sinogram_duration(s);
+
+	if (s->gates.n > 0)
+		return pet_gates_sum(&s->gates, s->chosen, lambda).decay_factor;
+	return x > 0 ? x / -expm1(-x) : 1;
+}
+
 void sinogram_choose_frame(struct sinogram *s, int frame)
 {
+	s->chosen = frame;
 	if (s->list)
 		list_choose_frame(s->list, frame);
 	else if (s->mmr)

@@ -178,7 +178,7 @@ static int check_stream(struct sinogram_source *s, int bed, int role, const stru
 	}
 	if (!stream->present)
 		return 0;
-	rc = interfile_complete(&stream->header, known, open);
+	rc = stream->header.kind == INTERFILE_PROJECTIONS ? interfile_complete(&stream->header, known, open) : 0;
 	if (rc < 0)
 		return rc == -ENOKEY ? rc
 				     : err_set(err, open->code, "%s%s%s: %s", header ? file_name(header) : "", header ? ", " : "",
@@ -404,13 +404,31 @@ void sinogram_source_clear(struct sinogram_source *s)
 	dicom_close(s->like);
 }
 
+/* Check that SINGLES, and no other role, have a header of single events. */
+static int check_kinds(const struct sinogram_stream streams[SINOGRAM_ROLES + 1], struct err *err)
+{
+	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
+		bool singles = streams[role].header.kind == INTERFILE_SINGLES;
+
+		if (streams[role].present && singles != (role == SINOGRAM_SINGLES))
+			return err_set(err, EBADMSG, "the header of %s describes %s%s",
+				       sinogram_role_name((enum sinogram_role)role),
+				       interfile_type(streams[role].header.kind)->title,
+				       singles ? "" : "; allowed: PET data type := Singles");
+	}
+	return 0;
+}
+
 /* Determine the format from the headers. Data of a format with one role get that role; until their header is read they have the
  * role of the option. */
 static int find_format(struct sinogram_source *s, struct err *err)
 {
 	const struct sinogram_format *format = NULL;
 	size_t n = 0;
+	int rc = check_kinds(s->stream, err);
 
+	if (rc < 0)
+		return rc;
 	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
 		const struct sinogram_format *found =
 			s->stream[role].present ? sinogram_format_of(s->stream[role].header.kind) : NULL;

@@ -45,7 +45,12 @@ static int open_bed(struct sinogram_source *s, int b, struct err *err)
 				       given->header[role] ? 1 : b + 1);
 		if (given->header[role])
 			rc = sinogram_stream_open(given->header[role], &streams[role], err);
-		if (rc == 0 && streams[role].present && streams[role].header.kind != INTERFILE_PROJECTIONS)
+		if (rc == 0 && streams[role].present &&
+		    (streams[role].header.kind == INTERFILE_SINGLES) != (role == SINOGRAM_SINGLES))
+			rc = err_set(err, EBADMSG, "%s describes %s", file_name(given->header[role]),
+				     interfile_type(streams[role].header.kind)->title);
+		else if (rc == 0 && streams[role].present && role != SINOGRAM_SINGLES &&
+			 streams[role].header.kind != INTERFILE_PROJECTIONS)
 			rc = err_set(err, EBADMSG, "%s: line integrals of parallel beams have no beds",
 				     file_name(given->header[role]));
 	}
@@ -67,9 +72,13 @@ static int borrow(struct sinogram_source *s, struct err *err)
 
 		if (s->bed[0][role].present && s->stream[role].present)
 			return err_set(err, EBADMSG, "%s is given for each bed and for all beds", name);
-		if (s->stream[role].present && (role == SINOGRAM_ADDITIVE || role == SINOGRAM_DELAYEDS))
+		if (s->stream[role].present &&
+		    (role == SINOGRAM_ADDITIVE || role == SINOGRAM_DELAYEDS || role == SINOGRAM_SINGLES))
 			return err_set(err, EBADMSG, "%s is given for all beds; counts are those of one bed: --bed ...,%s=F.hs",
-				       name, role == SINOGRAM_ADDITIVE ? "additive" : "delayeds");
+				       name,
+				       role == SINOGRAM_ADDITIVE   ? "additive"
+				       : role == SINOGRAM_DELAYEDS ? "delayeds"
+								   : "singles");
 	}
 	for (int role = 1; role <= SINOGRAM_ROLES; role++)
 		if (s->bed[0][role].present)

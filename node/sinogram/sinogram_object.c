@@ -15,7 +15,7 @@
 #include "node/sinogram/sinogram_internal.h"
 
 static const char *const role_names[SINOGRAM_ROLES + 1] = {
-	"", "EMISSION", "MULTIPLICATIVE", "ADDITIVE", "ATTENUATION", "NORMALISATION", "DELAYEDS", "LINES"};
+	"", "EMISSION", "MULTIPLICATIVE", "ADDITIVE", "ATTENUATION", "NORMALISATION", "DELAYEDS", "SINGLES", "LINES"};
 
 const char *sinogram_role_name(enum sinogram_role role)
 {

@@ -54,8 +54,9 @@ static void acquisition(size_t n)
 
 		if (!part->present)
 			continue;
-		must(header->kind == s->format->header, "a header of another kind");
-		must((role == SINOGRAM_LINES) == (header->kind != INTERFILE_PROJECTIONS), "a role of another kind");
+		must(header->kind == sinogram_header_kind(s->format, (enum sinogram_role)role), "a header of another kind");
+		must((role == SINOGRAM_LINES || role == SINOGRAM_SINGLES) == (header->kind != INTERFILE_PROJECTIONS),
+		     "a role of another kind");
 		must(header->kind != INTERFILE_PARALLEL || parallel_check(&header->parallel, &err) == 0, err.msg);
 		must(header->kind != INTERFILE_PROJECTIONS || michelogram_check(&header->m, &err) == 0, err.msg);
 		interfile_shape(header, &planes, &per_plane);

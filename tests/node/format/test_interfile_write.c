@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Interfile headers that are written, of images and projections, and those that are refused. */
+/* Interfile headers that are written, of images, singles and projections, and those that are refused. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -85,6 +85,90 @@ static void test_image(void **state)
 		memcpy(cut, "some other key    ", 18);
 	must_parse(text, &again);
 	assert_true(again.first[0] == -64 * 2.5 && again.first[1] == -32 * 2.6 && again.first[2] == 0);
+	free(text);
+}
+
+/* 2 rows of 3 values, each of a block of 4 detectors in 2 rings. */
+static const struct interfile singles = {.kind = INTERFILE_SINGLES,
+					 .data_file = "s.s",
+					 .number = INTERFILE_FLOAT,
+					 .bytes = 4,
+					 .scale = 1,
+					 .offset = 4,
+					 .singles = {.blocks = {3, 2}, .block = {4, 2}, .rates = true, .window = 4.7e-9},
+					 .duration = 90.5,
+					 .start = NAN};
+
+static void test_singles(void **state)
+{
+	float data[1 + 6] = {99, 0, 8, 16, 24, 32, 80};
+	struct pet_scanner scanner = {.rings = 4, .detectors = 12};
+	struct interfile again;
+	struct err err = {0};
+	char *text = NULL;
+	double found[4 * 12], sum;
+	(void)state;
+
+	if (interfile_write(&singles, &text, &err) < 0)
+		fail_msg("%s", err.msg);
+	must_parse(text, &again);
+	free(text);
+	assert_int_equal(again.kind, INTERFILE_SINGLES);
+	assert_memory_equal(again.singles.blocks, singles.singles.blocks, 2 * sizeof(int));
+	assert_memory_equal(again.singles.block, singles.singles.block, 2 * sizeof(int));
+	assert_true(again.singles.rates && fabs(again.singles.window / 4.7e-9 - 1) < 1e-12 && again.duration == 90.5);
+	assert_int_equal(interfile_bytes(&again), 6 * 4);
+	if (interfile_singles_check(&again, &scanner, &err) < 0 ||
+	    interfile_singles_expand(&again, (const uint8_t *)data, found, &sum, &err) < 0)
+		fail_msg("%s", err.msg);
+	for (int ring = 0; ring < 4; ring++)
+		for (int d = 0; d < 12; d++)
+			assert_true(found[ring * 12 + d] == (double)data[1 + ring / 2 * 3 + d / 4] / 8);
+	assert_true(sum == 160);
+	data[1 + 4] = -1;
+	assert_int_equal(interfile_singles_expand(&again, (const uint8_t *)data, found, &sum, &err), -EBADMSG);
+	assert_string_equal(err.msg, "row 1, value 1: -1; allowed: finite and at least 0");
+	data[1 + 4] = NAN;
+	assert_int_equal(interfile_singles_expand(&again, (const uint8_t *)data, found, &sum, &err), -EBADMSG);
+	scanner.rings = 8;
+	assert_int_equal(interfile_singles_check(&again, &scanner, &err), -EBADMSG);
+	assert_string_equal(err.msg, "2 values of 2 rings each; the scanner has 8 rings");
+	scanner = (struct pet_scanner){.rings = 4, .detectors = 3};
+	assert_int_equal(interfile_singles_check(&again, &scanner, &err), -EBADMSG);
+	assert_string_equal(err.msg, "3 values of 4 detectors each; the scanner has 3 detectors in each ring");
+}
+
+static void test_singles_refused(void **state)
+{
+	static const struct {
+		const char *from, *to, *says;
+	} cases[] = {
+		{"unit := counts per second\n", "", "\"unit\" is missing"},
+		{"counts per second", "kcps", "unit := kcps; supported: counts, counts per second"},
+		{"coincidence window (ns)", "coincidence window (s)", "\"coincidence window (ns)\" is missing"},
+		{"(ns) := 4.7", "(ns) := 0", "coincidence window (ns) := 0; allowed"},
+		{"(ns) := 4.7", "(ns) := 4700", "coincidence window (ns) := 4700; allowed"},
+		{"[2] := ring", "[2] := detector", "matrix axis label [2] := detector; supported: ring"},
+		{"dimensions := 2", "dimensions := 3", "number of dimensions := 3; singles have 2"},
+		{"rings per block := 2", "rings per block := 0", "rings per block := 0; allowed"},
+		{"!matrix size [1] := 3\n", "", "\"matrix size [1]\" is missing"},
+	};
+	struct interfile f;
+	struct err err = {0};
+	char *text = NULL;
+	(void)state;
+
+	if (interfile_write(&singles, &text, &err) < 0)
+		fail_msg("%s", err.msg);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char changed[2048];
+		const char *at = strstr(text, cases[i].from);
+
+		assert_non_null(at);
+		snprintf(changed, sizeof(changed), "%.*s%s%s", (int)(at - text), text, cases[i].to, at + strlen(cases[i].from));
+		if (parse(changed, &f, &err) == 0 || !strstr(err.msg, cases[i].says))
+			fail_msg("case %zu: \"%s\"; wanted \"%s\"", i, err.msg, cases[i].says);
+	}
 	free(text);
 }
 
@@ -192,9 +276,8 @@ static void test_refusals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_write),
-		cmocka_unit_test(test_image),
-		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_write),		cmocka_unit_test(test_image),	 cmocka_unit_test(test_singles),
+		cmocka_unit_test(test_singles_refused), cmocka_unit_test(test_refusals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Randoms of PET from delayed coincidences: simulated detectors whose singles differ, as many randoms as true coincidences. The image with the
+"""Randoms of PET from delayed coincidences and from singles: simulated detectors whose singles differ, as many randoms as true coincidences. The image with the
 correction has the mean of one without randoms and nothing beside the phantom; without the correction it has neither. With TOF bins, time
 frames, beds, an mMR; where the data bring randoms, or have no delayed coincidences, a sentence says so."""
 import glob
@@ -30,7 +30,7 @@ QUICK = ("--device", "cpu", "--protocol", "pet-osem", "--set", "matrix=48", "--s
 RANDOMS = ("--set", "corrections=randoms")
 # The mean of the phantom against the image without randoms, and that of the air around it, over the phantom
 BIAS, AIR = 0.01, 0.02
-NEITHER = "Not corrected for randoms: the data have neither delayed coincidences nor a background."
+NEITHER = "Not corrected for randoms: the data have neither delayed coincidences nor singles nor a background."
 
 
 def conf(folder):
@@ -68,9 +68,9 @@ def means(volume):
     return middle[:, radius < 0.4].mean(), middle[:, (radius > 0.72) & (radius < 0.92)].mean()
 
 
-def check_case(folder, name, *options):
+def check_case(folder, name, *options, kind="delayeds", method="DLYD", unused="The delayed coincidences were"):
     _, reference, _ = recon(os.path.join(folder, name + "-0"), simulate(folder, name + "-none", *options))
-    source = simulate(folder, name + "-data", "--randoms", 1, "--delayeds", *options)
+    source = simulate(folder, name + "-data", "--randoms", 1, "--" + kind, *options)
     document, corrected, image = recon(os.path.join(folder, name + "-1"), source, options=RANDOMS)
     _, plain, bare = recon(os.path.join(folder, name + "-2"), source)
     (inside, around), (wanted, _), (without, air) = means(corrected), means(reference), means(plain)
@@ -80,10 +80,11 @@ def check_case(folder, name, *options):
     check(without / wanted - 1 > 0.1 and air / wanted > AIR, f"{name}: without the correction there is a bias")
     found = details_of(document)
     said = found["corrections"]["randoms"]
-    check(abs(said["total"] / COUNTS - 1) < 0.01 and abs(said["share"] - 0.5) < 0.01 and said["detectors"] == 768 and said["seconds"] > 0, said)
-    check("RAN" in image.CorrectedImage and image.RandomsCorrectionMethod == "DLYD" and "randoms" not in found["warnings"], found["warnings"])
+    check(abs(said["total"] / COUNTS - 1) < 0.01 and abs(said["share"] - 0.5) < 0.01 and said["seconds"] > 0, said)
+    check(said.get("detectors", 768) == 768, said)
+    check("RAN" in image.CorrectedImage and image.RandomsCorrectionMethod == method and "orrected for randoms" not in found["warnings"], found["warnings"])
     check("RAN" not in bare.CorrectedImage and bare.RandomsCorrectionMethod == "NONE", bare.CorrectedImage)
-    check('The delayed coincidences were not used: "randoms" is not among the corrections' in bare.DerivationDescription, bare.DerivationDescription)
+    check(unused + ' not used: "randoms" is not among the corrections' in bare.DerivationDescription, bare.DerivationDescription)
 
 
 def randoms_leave_no_bias(folder, _):
@@ -92,6 +93,14 @@ def randoms_leave_no_bias(folder, _):
 
 def with_time_of_flight(folder, _):
     check_case(folder, "tof", "--tof", "5,600,400")
+
+
+def randoms_of_singles_leave_no_bias(folder, _):
+    check_case(folder, "singles", kind="singles", method="SING", unused="The singles were")
+    simulate(folder, "files", "--interfile", "--randoms", 1, "--singles")
+    run("export", "-o", os.path.join(folder, "again.hs"), os.path.join(folder, "singles-data"))
+    with open(os.path.join(folder, "files/singles.s"), "rb") as a, open(os.path.join(folder, "again-singles.s"), "rb") as b:
+        check(a.read() == b.read(), "export of the singles")
 
 
 def the_simulation_is_as_described(folder, _):
@@ -165,12 +174,58 @@ def what_cannot_be_used_is_refused(folder, _):
     check(said["method"] == "mean of neighbouring bins" and abs(said["total"] / values.sum() - 1) < 1e-5 and "RAN" in image.CorrectedImage, said)
 
 
+def singles_of_each_form(folder, _):
+    """Counts of detectors, rates, blocks with their sum: the same randoms. With delayed coincidences they are not used; what cannot be true is refused."""
+    source = simulate(folder, "data", "--interfile", "--randoms", 1, "--singles", "--delayeds", "--noise-free", counts=2e6)
+    path = lambda name, ending=".hs": os.path.join(source, name + ending)
+    counts = np.fromfile(path("singles", ".s"), "<f4")
+    with open(path("singles"), encoding="ascii") as f:
+        header = f.read()
+    options = ("--attenuation", path("attenuation"), "--singles", path("singles"), "--attribute", "PatientPosition=HFS", "--attribute", "Radionuclide=F18")
+    runs = []
+
+    def made(values, *changes, more=(), ok=(0,)):
+        text = header
+        for before, after in changes:
+            check(before in text, text)
+            text = text.replace(before, after)
+        values.astype("<f4").tofile(path("singles", ".s"))
+        with open(path("singles"), "w", encoding="ascii") as f:
+            f.write(text)
+        runs.append(os.path.join(folder, f"out{len(runs)}"))
+        document, _, image = recon(runs[-1], path("emission"), options=RANDOMS + options + more, ok=ok)
+        return document["refused"][0]["reason"] if ok == (4,) else (details_of(document)["corrections"]["randoms"], image)
+
+    said, image = made(counts)
+    check(abs(said["total"] / 2e6 - 1) < 1e-5 and abs(said["singles"] / counts.astype(float).sum() - 1) < 1e-6 and said["window_ns"] == 4.7, said)
+    check("The randoms were computed from singles and a coincidence window of 4.7 ns." in image.DerivationDescription, image.DerivationDescription)
+    rates, _ = made(counts / 600, ("unit := counts", "unit := counts per second"))
+    check(abs(rates["total"] / said["total"] - 1) < 1e-6, rates)
+    window, _ = made(counts, ("(ns) := 4.7", "(ns) := 9.4"))
+    check(abs(window["total"] / said["total"] - 2) < 1e-6, window)
+    blocks = counts.reshape(4, 2, 12, 8).sum((1, 3))
+    size = (("[1] := 96", "[1] := 12"), ("[2] := 8", "[2] := 4"), ("detectors per block := 1", "detectors per block := 8"),
+            ("rings per block := 1", "rings per block := 2"))
+    mean, _ = made(blocks, *size)
+    check(abs(mean["singles"] / said["singles"] - 1) < 1e-6 and abs(mean["total"] / said["total"] - 1) < 0.02 and mean["total"] != said["total"], mean)
+    _, image = made(counts, more=("--delayeds", path("delayeds")))
+    check("The singles were not used: the data have delayed coincidences." in image.DerivationDescription and image.RandomsCorrectionMethod == "DLYD",
+          image.DerivationDescription)
+    for values, changes, reason in (
+            (0 * counts, [], "SINGLES: there are none: reconstruct with a protocol without"), (-counts, [], "finite and at least 0"),
+            (counts, [("(sec)[1] := 600", "(sec)[1] := 60")], "SINGLES: image duration := 60 s, but the counts are of 600 s"),
+            (1e6 * counts, [], "more than half: check unit, duration and window"), (blocks, size[:3] + size[3:3], "1 ring each"),
+            (counts, [("type := Singles", "type := Emission")], "singles.hs")):
+        check(reason in made(values, *changes, ok=(4,)), reason)
+
+
 def of_beds(folder, _):
     """Each bed has its own."""
-    source = simulate(folder, "beds", "--beds", "2,26", "--randoms", 1, "--delayeds", counts=2e6)
-    document, _, image = recon(os.path.join(folder, "out"), source, options=RANDOMS)
-    said = details_of(document)["corrections"]["randoms"]
-    check(abs(said["total"] / 2e6 - 1) < 0.01 and "RAN" in image.CorrectedImage, said)
+    for kind in ("delayeds", "singles"):
+        source = simulate(folder, kind, "--beds", "2,26", "--randoms", 1, "--" + kind, counts=2e6)
+        document, _, image = recon(os.path.join(folder, "out-" + kind), source, options=RANDOMS)
+        said = details_of(document)["corrections"]["randoms"]
+        check(abs(said["total"] / 2e6 - 1) < 0.01 and "RAN" in image.CorrectedImage, said)
 
 
 def of_a_siemens_mmr(folder, _):
@@ -190,5 +245,5 @@ def of_a_siemens_mmr(folder, _):
               image.DerivationDescription)
 
 
-h.main([randoms_leave_no_bias, with_time_of_flight, the_simulation_is_as_described, what_the_data_bring_is_not_made_again,
-        what_cannot_be_used_is_refused, of_beds, of_a_siemens_mmr])
+h.main([randoms_leave_no_bias, randoms_of_singles_leave_no_bias, with_time_of_flight, the_simulation_is_as_described, what_the_data_bring_is_not_made_again,
+        what_cannot_be_used_is_refused, singles_of_each_form, of_beds, of_a_siemens_mmr])

@@ -327,15 +327,17 @@ def refused(folder, failures):
     tools.check('ScannerInformation has no field "tofBinEdges"' in done.stderr, done.stderr, failures)
     # a movement before the first event is where the bed is; a row of lists for a type that does not exist; alive times; an alignment
     dead = ("DeadTimeTimeBlock", {"timeInterval": {"start": 0, "stop": 1}, "aliveTimeFractions": {}})
+    singles = ("SinglesHistogramTimeBlock", {"timeInterval": {"start": 0, "stop": 1}, "singlesPerSinglesUnitHistogram": [[5]],
+                                             "singlesPerDetectionBinHistogram": []})
     row = p.event_block(1000, 2000, events)
     row[1]["promptEvents"].append([[{"detectionBins": (900, 3), "tofIdx": 7}], []])
     header = p.ring_header()
     header["scanner"]["gantryAlignment"] = p.transform(np.eye(3, 4))
     header["exam"]["radiopharmaceuticals"] = [{}, {}]
-    writer.file(path, header, [moved, block, row, dead])
+    writer.file(path, header, [moved, block, row, dead, singles])
     answer = imported(out + "-warned", path)
     tools.check(answer["petsird"]["surplus"] == 1 and answer["petsird"]["prompts"] == 4, str(answer), failures)
-    for says in ("1 events of pairs of module types that do not exist", "1 blocks of alive time", "2 radiopharmaceuticals", "alignment of the gantry"):
+    for says in ("1 events of pairs of module types that do not exist", "1 blocks of alive time", "1 blocks of histograms of singles", "2 radiopharmaceuticals", "alignment of the gantry"):
         tools.check(says in answer["warnings"], f"{says}: {answer['warnings']}", failures)
     for options, says in (((path, "--petsird", path), "both FILE.hs and --petsird"), ((), "FILE.hs or --petsird FILE is missing"),
                           (("--petsird", path, "--additive", path), "of the role ADDITIVE")):
