@@ -20,6 +20,7 @@
 #include "node/command/interfile_cases.h"
 #include "node/command/recon_report.h"
 #include "node/config/route.h"
+#include "node/format/correction_pictures.h"
 #include "node/process/options.h"
 #include "node/reconstruct/case_files.h"
 #include "node/reconstruct/reconstruct.h"
@@ -373,6 +374,15 @@ static void write_report(struct recon *r, const struct reconstruct_report *p, js
 	json_object_set_new(o, "reports", files);
 }
 
+/* Write the pictures of the corrections beside the objects. Without them the result is complete. */
+static void write_pictures(const struct recon *r, const struct reconstruct_report *p)
+{
+	struct err err = {0};
+
+	if (p->pictures && correction_pictures_write(p->pictures, r->out_dir, p->objects[0].series, &err) < 0)
+		fprintf(stderr, "tomonode recon: no pictures of the corrections: %s\n", err.msg);
+}
+
 static void note_result(struct recon *r, const struct case_files *c, const struct reconstruct_report *p)
 {
 	json_t *o =
@@ -388,6 +398,7 @@ static void note_result(struct recon *r, const struct case_files *c, const struc
 	json_array_append_new(r->cases, o);
 	if (!r->o.json)
 		print_result(r, c, p);
+	write_pictures(r, p);
 	write_report(r, p, o);
 }
 

@@ -28,12 +28,16 @@ struct case_order {
 	size_t n_files;
 };
 
+/* Member of the detail of an outcome: pictures of corrections (node/format/correction_pictures.h), which become a file beside the
+ * objects and are not in the journal. Optional. */
+#define CASE_PICTURES "pictures"
+
 #define CASE_LOST ECONNRESET /* code of an outcome: unknown, the connection to the pilot is lost */
 
 struct case_outcome {
 	struct err why; /* code 0: reconstructed */
 	size_t damaged; /* number of files that differ from those received */
-	json_t *detail; /* of the event `reconstructed`; NULL after an error */
+	json_t *detail; /* of the event `reconstructed`, but for the member CASE_PICTURES; NULL after an error */
 };
 
 /* Read the order for a running job. EAGAIN: no memory. Negative: *ret_order is empty. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* In the order in which they are made: scatter needs the attenuation and the randoms. */
@@ -86,6 +87,8 @@ int case_corrections_make(struct case_corrections *c, struct err *err)
 	int rc = 0;
 
 	c->terms = (struct case_terms){0};
+	if (c->made)
+		case_pictures_watch(c);
 	for (size_t i = 0; rc == 0 && i < STEPS; i++)
 		if (c->made & steps[i]->correction)
 			rc = steps[i]->make(c, err);
@@ -114,5 +117,7 @@ void case_corrections_clear(struct case_corrections *c)
 		c->s->made_in_part = false;
 		c->s->made_note = c->s->made_from = c->s->made_method = c->s->made_ct = c->s->made_randoms = NULL;
 	}
+	free(c->profiles.counts);
+	correction_pictures_clear(&c->pictures);
 	*c = (struct case_corrections){0};
 }

@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "dicom/object/ct_series.h"
+#include "node/format/correction_pictures.h"
 #include "node/reconstruct/case_planes.h"
 #include "node/reconstruct/reconstruct_internal.h"
 #include "recon/pet/attenuation.h"
@@ -74,6 +75,10 @@ struct case_corrections {
 	struct case_randoms randoms;
 	double prompts; /* counts of all frames, set by the caller before the details; 0: unknown */
 	struct case_scatter scatter;
+
+	struct case_profiles profiles;	     /* of the chosen frame */
+	struct correction_pictures pictures; /* case_pictures.c */
+	double pictures_counts;		     /* in their profiles */
 };
 
 struct case_step {
@@ -94,6 +99,13 @@ int case_corrections_prepare(struct case_corrections *c, struct err *err);
 /* Compute them for the chosen frame, with c->terms as result. Before its session is opened, from the thread that owns the device.
  */
 int case_corrections_make(struct case_corrections *c, struct err *err);
+/* case_pictures.c. Let case_read_planes() sum the counts of three direct planes; called by case_corrections_make(). */
+void case_pictures_watch(struct case_corrections *c);
+/* Make the pictures of the chosen frame, whose planes were read, if it has more counts than those before. image: its number, from
+ * 0. Without memory some are missing: a case does not fail for them. */
+void case_pictures_make(struct case_corrections *c, int image);
+/* Return them as JSON, for the result of this series. NULL: none. */
+json_t *case_pictures_describe(const struct case_corrections *c, const char *series);
 /* Describe them: an object with a member for each that the protocol has; null: none. */
 json_t *case_corrections_details(const struct case_corrections *c);
 void case_corrections_clear(struct case_corrections *c);

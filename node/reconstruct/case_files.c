@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "dicom/object/ct_series.h"
+#include "node/base/own_files.h"
 #include "node/reconstruct/case_facts.h"
 #include "node/reconstruct/case_files.h"
 
@@ -141,7 +142,7 @@ static int inspect(struct case_list *list, const char *path, struct err *err)
 	if (kind)
 		return add_alone(list, kind, path, err);
 	if (!is_dicom(path)) {
-		list->n_other++;
+		list->n_other += !own_file(path);
 		return 0;
 	}
 	if (case_read_facts(path, &facts, &why) < 0)

@@ -269,6 +269,21 @@ static void count_negative(struct planes *p, struct thread_pool *pool, struct er
 			negative, (size_t)p->n_planes * bins, (double)least);
 }
 
+/* Add the n planes of the group that have profiles to these. */
+static void add_profiles(const struct planes *p, int n)
+{
+	const struct case_profiles *of = p->role == PET_DATA ? p->terms->profiles : NULL;
+	size_t n_planes = michelogram_planes(p->mashed), n_radial = (size_t)p->mashed->n_radial, bins = plane_bins(p);
+
+	for (int i = 0; of && i < n; i++)
+		for (int k = 0; k < of->n; k++) {
+			if (of->plane[k] != ((size_t)p->first + (size_t)i) % n_planes)
+				continue;
+			for (size_t b = 0; b < bins; b++)
+				of->counts[(size_t)k * n_radial + b % n_radial] += p->group[(size_t)i * bins + b];
+		}
+}
+
 /* Pass all planes of a role of the model to the session. done, all: numbers of planes, for the monitor. */
 static int hand_over(struct planes *p, enum pet_role role, struct pet_session *session, struct thread_pool *pool,
 		     const struct monitor *monitor, size_t done, size_t all, struct case_planes_report *report, struct err *err)
@@ -293,6 +308,7 @@ static int hand_over(struct planes *p, enum pet_role role, struct pet_session *s
 		begun = clock_seconds();
 		thread_pool_run(pool, (size_t)n, make_plane, p);
 		rc = check_group(p, n, err);
+		add_profiles(p, n);
 		made = clock_seconds();
 		report->seconds_prepare += made - begun;
 		if (rc == 0 && p->sum)

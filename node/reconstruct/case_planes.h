@@ -25,8 +25,16 @@ struct case_background {
 	void (*add)(const void *ctx, size_t k, size_t plane, float *b);
 	const void *ctx;
 };
+/* Counts of a few planes of the data, summed over angles and TOF bins while the planes are passed on. */
+#define CASE_PROFILES_MAX 3
+struct case_profiles {
+	int n;
+	size_t plane[CASE_PROFILES_MAX]; /* ascending */
+	double *counts;			 /* [n][n_radial], 0 before */
+};
 #define CASE_TERMS_MAX 4
 struct case_terms {
+	struct case_profiles *profiles; /* NULL: none; borrowed */
 	int n_factors, n_backgrounds;
 	struct case_factor factor[CASE_TERMS_MAX];
 	struct case_background background[CASE_TERMS_MAX];

@@ -32,6 +32,7 @@ struct reconstruct_report {
 	char unit[40];	     /* for a series: unit of its values */
 	char warnings[4096]; /* sentences about the values and the header; "": none */
 	char omitted[2400];  /* sentences about modules that the result's header lacks; "": none */
+	json_t *pictures;    /* of corrections, for correction_pictures_write(); NULL: none */
 	json_t *details;     /* further members of the --json report, by the kind of case: {"bins": {...}} */
 	char device[96], profile[CONFIG_NAME_SIZE]; /* profile: for PET the scanner; "": not configured */
 	int n_views, n[3];			    /* number of views or angles used; number of voxels along x, y, z */

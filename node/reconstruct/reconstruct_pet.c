@@ -315,10 +315,15 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	return err_remap(rc, EINVAL, ENOTSUP, err);
 }
 
-static int read_frame(struct pet_work *w, struct case_planes_report *ret_planes, struct err *err)
+/* Read the planes of a frame into its session. */
+static int read_frame(struct pet_work *w, int frame, struct case_planes_report *ret_planes, struct err *err)
 {
-	return case_read_planes(w->s, &w->m, &w->corrections.terms, w->session, threads_available(), w->base.monitor,
-				w->base.keep || w->base.again ? w->bytes : NULL, ret_planes, err);
+	int rc = case_read_planes(w->s, &w->m, &w->corrections.terms, w->session, threads_available(), w->base.monitor,
+				  w->base.keep || w->base.again ? w->bytes : NULL, ret_planes, err);
+
+	if (rc == 0)
+		case_pictures_make(&w->corrections, frame);
+	return rc;
 }
 
 static int read_case(struct reconstruct_work *base, struct err *err)
@@ -329,7 +334,7 @@ static int read_case(struct reconstruct_work *base, struct err *err)
 
 	if (w->by_events)
 		return 0; /* open() has read them */
-	rc = read_frame(w, &planes, err);
+	rc = read_frame(w, 0, &planes, err);
 	base->report.seconds_read = planes.seconds_read;
 	base->report.seconds_prepare = planes.seconds_prepare;
 	base->report.seconds_upload = planes.seconds_upload;
@@ -410,7 +415,7 @@ static int next_frame(struct pet_work *w, int frame, struct err *err)
 	rc = case_corrections_make(&w->corrections, err);
 	if (rc == 0)
 		rc = open_session(w, err);
-	return rc < 0 ? rc : read_frame(w, &planes, err);
+	return rc < 0 ? rc : read_frame(w, frame, &planes, err);
 }
 
 /* Reconstruct all frames; the first is in the session. EDOM: none has counts. */
@@ -594,6 +599,7 @@ static const struct grid *fill_report(struct reconstruct_work *base)
 	report->bytes_device = bytes_device(w);
 	w->corrections.prompts = w->run.counts;
 	report->details = details(w, planes);
+	report->pictures = case_pictures_describe(&w->corrections, w->made.series);
 	return w->s->beds.n > 0 ? &w->beds.plan.grid : &w->plan.grid;
 }
 

@@ -84,5 +84,6 @@ void reconstruct_report_clear(struct reconstruct_report *r)
 {
 	free(r->objects);
 	json_decref(r->details);
+	json_decref(r->pictures);
 	memset(r, 0, sizeof(*r));
 }

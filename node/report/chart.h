@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Draw a chart of lines as SVG within a page. Lines differ by dashes as well as by colour (classes l0, l1, l2 of the page's style
+/* Draw a chart of lines as SVG within a page. Lines differ by dashes as well as by colour (classes l0 to l3 of the page's style
  * sheet), so that they can be distinguished on paper. */
 #ifndef TOMONODE_NODE_CHART_H
 #define TOMONODE_NODE_CHART_H
 
 #include "node/base/html.h"
 
-#define CHART_LINES 3
+#define CHART_LINES 4
 #define CHART_POINTS 600 /* of a line; of more, equally spaced ones are drawn */
 
 struct chart_line {

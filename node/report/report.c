@@ -116,19 +116,24 @@ static void put_window(const struct report *r, struct html *h)
 
 /* ---- pictures ---- */
 
-static int put_image(struct html *h, const struct plane_picture *p, const char *alt, struct err *err)
+int report_put_picture(struct html *h, int width, int height, const unsigned char *grey, const char *alt, struct err *err)
 {
 	unsigned char *bytes = NULL;
 	size_t n = 0;
-	int rc = picture_encode(p->width, p->height, p->grey, &bytes, &n, err);
+	int rc = picture_encode(width, height, grey, &bytes, &n, err);
 
 	if (rc < 0)
 		return rc;
-	html_printf(h, "<img alt=\"%s\" width=\"%d\" height=\"%d\" src=\"data:image/png;base64,", alt, p->width, p->height);
+	html_printf(h, "<img alt=\"%s\" width=\"%d\" height=\"%d\" src=\"data:image/png;base64,", alt, width, height);
 	put_base64(h, bytes, n);
 	html_put(h, "\">");
 	free(bytes);
 	return 0;
+}
+
+static int put_image(struct html *h, const struct plane_picture *p, const char *alt, struct err *err)
+{
+	return report_put_picture(h, p->width, p->height, p->grey, alt, err);
 }
 
 static void describe_plane(const struct report *r, const struct plane_picture *p, char *ret, size_t size)
@@ -281,6 +286,8 @@ static int write_page(const struct report *r, const struct plane_picture *pictur
 	if (rc == 0 && r->s->n[2] > 1)
 		rc = put_slices(r, pictures + PLANES, n - PLANES, h, err);
 	report_put_figures(r, h);
+	if (rc == 0)
+		rc = report_put_corrections(r, h, err);
 	report_put_parameters(r, h);
 	report_put_provenance(r, h);
 	put_end(h);

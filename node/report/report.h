@@ -11,6 +11,7 @@
 #define TOMONODE_NODE_REPORT_H
 
 #include "node/base/html.h"
+#include "node/format/correction_pictures.h"
 #include "node/tools/image_series.h"
 #include "node/tools/series_suv.h"
 
@@ -22,6 +23,9 @@ struct report_request {
 	bool patient;		      /* write the patient's name, ID, birth date, sex and age, and the accession number */
 	const char *notes;	      /* sentences about the values that the objects do not contain; "": none */
 	const struct series_suv *suv; /* of the series; NULL: not a PET */
+	const struct correction_pictures *corrections; /* NULL: none */
+	const char
+		*no_corrections; /* a sentence: why there are none, although corrections were computed; "": nobody expects them */
 };
 
 /* Write the report of a series into `h`. root: the header of one of its objects; n_objects: their number. The text is at most

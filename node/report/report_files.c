@@ -10,6 +10,8 @@
 #include "dicom/object/dicom_tags.h"
 #include "node/base/atomic_file.h"
 #include "node/base/folder.h"
+#include "node/base/own_files.h"
+#include "node/report/report_internal.h"
 #include "node/tomo/tomo_slices.h"
 
 #define FILES_MAX 100000
@@ -72,7 +74,7 @@ static int add_file(struct report_groups *groups, const char *path, struct err *
 	if (rc < 0)
 		return rc;
 	if (!kind.image && !kind.tomo) {
-		groups->n_ignored++;
+		groups->n_ignored += !own_file(path);
 		return 0;
 	}
 	g = group_of(groups, &kind);
@@ -174,10 +176,35 @@ static int open_series(const struct report_group *g, const struct report_conf *c
 	return rc;
 }
 
+/* Read the pictures of the corrections from the folder of the objects. */
+static void read_corrections(const struct report_group *g, const struct dicom_item *root,
+			     struct correction_pictures *ret_pictures, struct report_request *request, char *ret_missing,
+			     size_t size)
+{
+	const char *path = g->paths[0];
+	char folder[400] = ".";
+	struct err why = {0};
+	int rc;
+
+	if (file_name(path) > path)
+		snprintf(folder, sizeof(folder), "%.*s", (int)(file_name(path) - path - 1), path);
+	rc = correction_pictures_read(folder[0] ? folder : "/", g->series, ret_pictures, &why);
+	if (rc == 0)
+		request->corrections = ret_pictures;
+	else if (rc != -ENOENT)
+		snprintf(ret_missing, size,
+			 "Their pictures cannot be shown: " OWN_CORRECTIONS "....json beside the objects: %.500s.", why.msg);
+	else if (report_has_corrections(root))
+		snprintf(ret_missing, size,
+			 "Their pictures are not there: they are in " OWN_CORRECTIONS
+			 "....json, which the reconstruction writes beside the objects, and is not sent with them.");
+}
+
 int report_group_make(const struct report_group *g, const struct report_conf *conf, struct html *h, struct err *err)
 {
-	char notes[SLICES_NOTES_SIZE];
-	struct report_request request = {.patient = conf->patient, .notes = notes};
+	char notes[SLICES_NOTES_SIZE], missing[640] = "";
+	struct report_request request = {.patient = conf->patient, .notes = notes, .no_corrections = missing};
+	struct correction_pictures corrections = {0};
 	struct dicom_file *header = NULL;
 	struct image_series *s = NULL;
 	struct series_suv suv;
@@ -189,8 +216,11 @@ int report_group_make(const struct report_group *g, const struct report_conf *co
 	}
 	if (rc == 0)
 		rc = dicom_open(g->paths[0], &header, err);
+	if (rc == 0 && request.suv)
+		read_corrections(g, dicom_root(header), &corrections, &request, missing, sizeof(missing));
 	if (rc == 0)
 		rc = report_make(s, dicom_root(header), g->n, &request, h, err);
+	correction_pictures_clear(&corrections);
 	dicom_close(header);
 	image_series_close(s);
 	return rc;

@@ -23,7 +23,7 @@ struct report_group {
 
 struct report_groups { /* starts as {0} */
 	struct report_group *list;
-	size_t n, n_ignored; /* n_ignored: files that are neither */
+	size_t n, n_ignored; /* n_ignored: files that are neither, without own_file() */
 };
 
 /* Find the results in files and folders (recursive). Files that are not DICOM, and objects of other kinds, are ignored. An object

@@ -20,6 +20,12 @@ struct report {
 	const char *no_suv;	   /* why it is unknown; "": it is known, or nobody expects one */
 };
 
+/* report.c: write an 8-bit grey picture within the page. alt: escaped. */
+int report_put_picture(struct html *h, int width, int height, const unsigned char *grey, const char *alt, struct err *err);
+
+/* report_corrections.c: write the section about computed corrections, if the request has them. */
+int report_put_corrections(const struct report *r, struct html *h, struct err *err);
+
 /* report_header.c: what the header says. Write the kind of result ("PET"), and the title of the report. */
 const char *report_kind(const struct report *r);
 void report_title(const struct report *r, char *ret_title, size_t size);
@@ -40,6 +46,8 @@ void report_put_parameters(const struct report *r, struct html *h);
 void report_put_provenance(const struct report *r, struct html *h);
 /* Write a row of a table; name is constant text, the value is escaped. Nothing for "". */
 void report_put_row(struct html *h, const char *name, const char *value);
+/* Return true if the recipe of a result of this program says that it computed corrections for it. */
+bool report_has_corrections(const struct dicom_item *root);
 /* Read a text of the header as UTF-8, or byte for byte if it is not valid; "": none, or longer than `size`. */
 void report_text(const struct dicom_item *root, uint32_t tag, char *ret_text, size_t size);
 bool report_is_ours(const struct dicom_item *root); /* made by this program */

@@ -163,6 +163,18 @@ static void read_recipe(const struct dicom_item *root, char *ret_recipe, size_t 
 	}
 }
 
+bool report_has_corrections(const struct dicom_item *root)
+{
+	char recipe[RECIPE], name[RECIPE], pairs[RECIPE];
+	const char *at;
+
+	read_recipe(root, recipe, sizeof(recipe));
+	if (!find_part(recipe, "protocol", name, pairs, sizeof(pairs)))
+		return false;
+	at = strstr(pairs, "corrections=");
+	return at && (at == pairs || at[-1] == ' ') && strcspn(at + strlen("corrections="), " \"") > 0;
+}
+
 /* ---- parameters ---- */
 
 struct named {

@@ -63,6 +63,8 @@ static json_t *describe(const struct case_run *run, const struct reconstruct_rep
 						 r->n[0], r->n[1], r->n[2], "voxel_mm", r->voxel[0], r->voxel[1], r->voxel[2],
 						 "bytes_device", (json_int_t)r->bytes_device, "seconds", seconds));
 	json_object_update(detail, r->details);
+	if (r->pictures)
+		json_object_set(detail, CASE_PICTURES, r->pictures);
 	if (r->warnings[0])
 		json_object_set_new(detail, "warnings", event_json_text(r->warnings));
 	return detail;

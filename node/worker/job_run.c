@@ -10,6 +10,7 @@
 #include "node/base/backoff.h"
 #include "node/base/folder.h"
 #include "node/base/log.h"
+#include "node/format/correction_pictures.h"
 #include "node/jobs/jobs.h"
 #include "node/result/thumbnail.h"
 #include "node/store/event.h"
@@ -167,6 +168,20 @@ static void make_thumbnail(const struct job_run *run)
 	free(files);
 }
 
+/* Move the pictures of corrections from the detail, which becomes an event, to a file beside the objects, before the event says
+ * that the result is there. Without it the result is complete: errors are logged. */
+static void keep_pictures(struct job_run *run)
+{
+	json_t *detail = run->outcome.detail, *pictures = json_incref(json_object_get(detail, CASE_PICTURES));
+	const char *series = json_string_value(json_object_get(detail, "series"));
+	struct err why = {0};
+
+	if (pictures && correction_pictures_write(pictures, run->out_dir, series ? series : "", &why) < 0)
+		log_event(LOG_WARNING, "pictures-not-kept", "job=%lld reason=%s", (long long)run->view->id, log_quote(why.msg));
+	json_object_del(detail, CASE_PICTURES);
+	json_decref(pictures);
+}
+
 static enum job_run_end finish(struct job_run *run, struct err *err)
 {
 	const struct case_outcome *outcome = &run->outcome;
@@ -184,6 +199,7 @@ static enum job_run_end finish(struct job_run *run, struct err *err)
 		*err = outcome->why;
 		return run->journal_failed ? JOB_RUN_JOURNAL_FAILED : JOB_RUN_DEVICE_FAILED;
 	}
+	keep_pictures(run);
 	if (outcome->why.code)
 		event = event_of_error(run, &outcome->why, &detail);
 	else if (warnings)

@@ -169,6 +169,7 @@ def images(folder, failures):
         tools.check({"ATTN", "RAN", "SCAT", "NORM"} <= set(row["corrected"]), f"all computed: Corrected Image {row['corrected']}", failures)
         if form == "expected":
             check_bounds(row, true[form], "all computed", failures)
+            check_pictures(phantom, os.path.join(folder, "expected-all-computed-image"), failures)
     # Without the randoms, what is outside of the phantom is not scatter alone: it is not fitted to that.
     row = phantom.reconstruct("scatter without randoms", "expected", TRUE[1], corrections="attenuation+scatter")
     tools.check("SCAT" not in row["corrected"] and "ATTN" in row["corrected"], f"scatter without randoms: Corrected Image {row['corrected']}", failures)
@@ -183,6 +184,33 @@ def check_bounds(row, true, name, failures):
     tools.check(row["lung"] <= 5, f"{name}: lung {row['lung']} %", failures)
     for sphere in ("sphere_28", "sphere_37"):
         tools.check(abs(row[sphere] - true[sphere]) <= 2, f"{name}: {sphere} {row[sphere]}, with true factors {true[sphere]}", failures)
+
+
+def check_pictures(phantom, folder, failures):
+    """The pictures of the corrections of the result in this folder, against the files of the Monte Carlo; and its report."""
+    side, = glob.glob(os.path.join(folder, "corrections-*.json"))
+    with open(side, encoding="ascii") as f:
+        told = json.load(f)
+    d, (first, n) = phantom.data, next(phantom.data.planes())  # the direct planes
+    data = {"prompts": d.values("prompts_expected"), "randoms": d.values("randoms"), "scatter": phantom.scatter}
+    planes = [p["plane"] for p in told["profiles"]]
+    tools.check(told["planes"] == n and planes == [n // 4, n // 2, 3 * n // 4], f"profiles of planes {planes} of {told['planes']}", failures)
+    for profile in told["profiles"]:
+        for name, slack in (("prompts", 1e-4), ("randoms", 0.03), ("scatter", 0.1)):
+            found, truth = np.array(profile[name]), data[name][first + profile["plane"]].sum(0)
+            error = np.abs(found - truth).mean() / truth.mean()
+            print(f"pictures: plane {profile['plane']}: {name} deviate by {100 * error:.2f} % of their mean")
+            tools.check(error < slack, f"pictures: {name} of plane {profile['plane']} deviate by {error}", failures)
+    lowest, highest = told["acf"]["range"]
+    truth = d.values("attenuation")[first + told["acf_plane"]]
+    block = -(-truth.shape[1] // 192)  # radial bins in a pixel
+    truth = np.stack([truth[:, t:t + block].mean(1) for t in range(0, truth.shape[1], block)], 1)
+    found = np.frombuffer(bytes.fromhex(told["acf"]["values"]), np.uint8).reshape(told["acf"]["pixels"][::-1]) / 255 * (highest - lowest) + lowest
+    tools.check(found.shape == truth.shape and abs(np.log(found) - np.log(truth)).mean() < 0.02, f"pictures: factors of {found.shape} differ", failures)
+    report = tools.run("report", "--json", "-o", folder + "-report", folder)
+    with open(json.loads(report.stdout)["reports"][0]["file"], encoding="utf-8") as f:
+        text = f.read()
+    tools.check("Randoms, scatter: what the corrections expect; trues" in text and text.count("<svg ") == 6, "pictures: the report", failures)
 
 
 # ---- what is kept ----

@@ -30,6 +30,7 @@ except ImportError:
     print("skipped: pydicom and numpy are not installed")
     sys.exit(77)
 from tools import node_harness as h  # noqa: E402
+from tools.ct_writer import write_ct  # noqa: E402
 from tools.node_harness import check  # noqa: E402
 
 h.need(h.TOMONODE)
@@ -304,6 +305,72 @@ def suv(folder):
     check("No SUV" not in Report(made(folder, "pet")[1]).text, "a warning although there is an SUV")
 
 
+def crossing(folder, like):
+    """A CT of water that has three bars from the middle to the patient's left, front and head, in air."""
+    z, y, x = (np.indices((40, 60, 60), float) - np.array([19.5, 29.5, 29.5])[:, None, None, None]) * 5
+    thin = [np.abs(v) < 15 for v in (x, y, z)]
+    bars = (thin[1] & thin[2] & (x > -15) & (x < 90)) | (thin[0] & thin[2] & (y < 15) & (y > -90)) | (thin[0] & thin[1] & (z > -15))
+    d = pydicom.dcmread(like, stop_before_pixels=True)
+    return write_ct(folder, np.where(bars, 0, -1000), (5.0, 5.0, 5.0), (-147.5, -147.5, -97.5), frame_of_reference=d.FrameOfReferenceUID,
+                    study=d.StudyInstanceUID)
+
+
+def corrected(folder, position):
+    """A PET whose attenuation is computed; the folders of its data, with the CT, and of the result."""
+    exam, out = os.path.join(folder, position), os.path.join(folder, position + "-result")
+    tomonode("simulate", "pet", "--scanner", "small", "--counts", "1e5", "--position", position, "-o", exam)
+    path = os.path.join(exam, "emission.dcm")
+    d = pydicom.dcmread(path)
+    d.CorrectedImage = [term for term in d.CorrectedImage if term != "ATTN"]
+    d.save_as(path)
+    crossing(exam + "-ct", path)
+    tomonode("recon", "--protocol", "pet-mlem", "--set", "iterations=1", "--set", "matrix=16", "--set", "corrections=attenuation", "-o", out, exam, exam + "-ct")
+    return exam, out
+
+
+def check_maps(report, position):
+    """The bars of the CT, in the directions that the letters say."""
+    shown = [(alt, pixels, around) for (alt, pixels), around in zip(report.pictures, letters(report)) if alt.startswith("mu, ")]
+    check([alt.split()[1] for alt, _, _ in shown] == ["axial", "coronal", "sagittal"], [alt for alt, _, _ in shown])
+    wanted = {"axial": ("A", "R", "L", "P"), "coronal": ("H", "R", "L", "F"), "sagittal": ("H", "A", "P", "F")}
+    for alt, pixels, around in shown:
+        name = alt.split()[1]
+        check(around == wanted[name], f"{position}, {name}: {around}")
+        h, w = (n // 2 for n in pixels.shape)
+        reach = {"top": pixels[:h // 2, w - 1:w + 1], "left": pixels[h - 1:h + 1, :w // 2], "right": pixels[h - 1:h + 1, -(w // 2):],
+                 "bottom": pixels[-(h // 2):, w - 1:w + 1]}
+        bright = {side for side, part in reach.items() if part.max() > 128}
+        check(bright == {"axial": {"top", "right"}, "coronal": {"top", "right"}, "sagittal": {"top", "left"}}[name], f"{position}, {name} of {pixels.shape}: bars at {bright}")
+
+
+def corrections(folder):
+    """Computed corrections are shown as pictures in the patient's directions and as profiles; a missing or damaged file is a sentence."""
+    for position in ("HFS", "FFP"):
+        exam, out = corrected(folder, position)
+        tomonode("report", "-o", out + "-report", out)
+        report = Report(only_report(out + "-report"))
+        report.pictures = report.pictures[:6] + [p for p in report.pictures if not p[0].startswith("slice ")][6:]
+        check_maps(report, position)
+    pet_only = [alt for alt, _ in report.pictures if "attenuation correction factors of direct plane" in alt]
+    check(len(pet_only) == 1 and report.source.count("<svg ") == 6 and "Summed over all angles" in report.text, "factors and profiles")
+    side, = glob.glob(os.path.join(out, "corrections-*.json"))
+    with open(side, encoding="ascii") as f:
+        told = json.load(f)
+    emission = pydicom.dcmread(os.path.join(exam, "emission.dcm"))
+    check(told["series"] == pydicom.dcmread(glob.glob(os.path.join(out, "*.dcm"))[0]).SeriesInstanceUID and str(emission.PatientName) not in json.dumps(told), "what is in the file")
+    check([p["randoms"] for p in told["profiles"]] == [None] * 3, "randoms that nobody computed")
+    shutil.copy(side, exam)  # beside truth.json: nobody is told of files that the program wrote itself
+    told = tomonode("recon", "-o", os.path.join(folder, "again"), "--protocol", "pet-mlem", "--set", "iterations=1", "--set", "matrix=16", exam)
+    check("ignored files" not in told.stdout, told.stdout)
+    for name, change, sentence in (("damaged", lambda p: os.truncate(p, 2000), "cannot be shown: corrections-....json beside the objects: no JSON"),
+                                   ("missing", os.remove, "Their pictures are not there: they are in corrections-....json")):
+        change(side)
+        tomonode("report", "-o", os.path.join(folder, name), out)
+        report = Report(only_report(os.path.join(folder, name)))
+        check(sentence in report.text and report.source.count("<svg ") == 3 and "mu, axial" not in report.source, f"{name}: {report.text[-3000:]}")
+    check("Corrections computed" not in Report(made(folder, "pet")[1]).text, "a section although nothing was computed")
+
+
 def ct(folder):
     out, path = made(folder, "parallel")
     report = Report(path)
@@ -460,7 +527,7 @@ def in_browser(t, b, url, kind):
 def main():
     words = sys.argv[1:]
     with tempfile.TemporaryDirectory() as made.folder:
-        for test in (dbt, pet, suv, ct, others, refused, browser):
+        for test in (dbt, pet, suv, corrections, ct, others, refused, browser):
             if words and test.__name__ not in words:
                 continue
             folder = os.path.join(made.folder, "test-" + test.__name__)

@@ -9,6 +9,7 @@ import random
 import shutil
 import sys
 import time
+import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from tools import node_harness as h
@@ -94,6 +95,30 @@ def check_joined(n, job, files):
     check(f"CT series {series_of(files)} of {len(files)} images" in job["job"]["companion"], job["job"]["companion"])
     check([i["companion"] for i in job["instances"]] == sorted(i["companion"] for i in job["instances"]), "the CT images come last")
     check(job["job"]["instances"] == job["job"]["expected"], job["job"])
+
+
+def pictures_of(n, job):
+    """The pictures of the corrections of a job: one file beside its objects, for the report; nothing of it is in the journal."""
+    check("pictures" not in json.dumps(n.show(job["id"])["events"]), "pictures in the journal")
+    outbox = os.path.join(n.spool, "outbox", str(job["id"]))
+    found = sorted(f for f in os.listdir(outbox) if not f.endswith(".dcm") and f != "thumbnail.png")
+    if not found:
+        return None
+    series = n.show(job["id"])["job"]["result"]["objects"][0]["series"]
+    check(found == [f"corrections-{series}.json"], f"{found} in the outbox of {series}")
+    with open(os.path.join(outbox, found[0]), encoding="ascii") as f:
+        told = json.load(f)
+    check(told["series"] == series and "TOMONODE" not in json.dumps(told), "the series, and nothing of the patient")
+    # A cylinder of water with a radius of 100 mm
+    check([m["range"][0] for m in told["mu"]] == [0] * 3 and all(abs(m["range"][1] - 0.096) < 0.002 for m in told["mu"]), [m["range"] for m in told["mu"]])
+    check(told["acf"]["range"][0] == 1 and told["acf"]["range"][1] > 2, told["acf"]["range"])
+    check(len(told["profiles"]) == 3 and sum(told["profiles"][1]["prompts"]) > 0 and told["profiles"][1]["scatter"] is None, "profiles")
+    return found[0]
+
+
+def report_on_page(n, job):
+    with urllib.request.urlopen(f"http://127.0.0.1:{n.status['port']}/jobs/{job['id']}/report", timeout=20) as answer:
+        return answer.read().decode()
 
 
 def held(n, *texts):
@@ -263,6 +288,7 @@ def one_series_for_several_cases(folder, things):
     jobs = n.wait_states("delivered", "delivered")
     for job in jobs:
         check_joined(n, job, files)
+        check(pictures_of(n, job), "no pictures")
     check("acquired 360 s before" in jobs[1]["companion"], jobs[1])
     check(len(n.stored_files()) == 2 + len(files) + 2, n.stored_files())
     n.kill()
@@ -278,13 +304,14 @@ def one_series_for_several_cases(folder, things):
         db.execute("UPDATE classification SET time = time - 2 * 86400")
     n.start()
     n.wait_states("cleaned", "cleaned")
-    wait_for("every file is removed", lambda: not n.stored_files())
+    wait_for("every file is removed", lambda: not n.stored_files() and not os.listdir(os.path.join(n.spool, "outbox")))
 
 
 def several_results(folder, things):
     """The second protocol of the route gets the same images, also if it needs none."""
     n, _ = both(folder, things)
     n.more_routes = ', { name = "pet"; kind = "pet"; protocols = [ "plain-pet", "quick-pet" ]; destinations = [ "pacs" ]; }'
+    n.status = {"port": h.free_port()}
     n.stop()
     n.write_conf()
     n.start()
@@ -296,6 +323,10 @@ def several_results(folder, things):
     first, second = n.wait_states("delivered", "delivered")
     check_joined(n, first, files)
     check_joined(n, second, files)
+    check(not pictures_of(n, first) and pictures_of(n, second), "pictures of the result whose corrections were computed, alone")
+    for job, there in ((first, False), (second, True)):
+        page = wait_for("the report", lambda j=job: (lambda text: "Planes through" in text and text)(report_on_page(n, j)), 60)
+        check(("mu, axial plane" in page) == there and ("Corrections computed" in page) == there, "the corrections in the report of the page")
 
 
 def not_needed(folder, things):
@@ -378,6 +409,7 @@ def killed_at_any_moment(folder, things):
     n.wait_states(*["delivered"] * 3)
     for job in n.jobs():
         check_joined(n, job, near[n.show(job["id"])["job"]["study"]])
+        check(pictures_of(n, job), "no pictures after a kill")
     check(set(pacs.objects()) == {o["sop_instance"] for job in n.jobs() for o in job["result"]["objects"]}, "not one result for each case")
 
 
@@ -395,6 +427,7 @@ def on_a_pilot(folder, things):
         h.send(n.port, [one] + files)
         job, = n.wait_states("delivered")
         check_joined(n, job, files)
+        check(pictures_of(n, job), "no pictures from the pilot")
         started = [e["detail"] for e in n.show(job["id"])["events"] if e["event"] == "started"]
         check(all("pilot d1" in d["device"] for d in started), started)
         check(n.stop() == 0, "SIGTERM")
