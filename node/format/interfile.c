@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* interfile.c - the table of the kinds of Interfile headers, and the conversion of stored values. */
+/* interfile.c - the table of the kinds of Interfile headers; conversion of stored values, and a check of their byte order. */
 #include <assert.h>
+#include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "node/format/interfile_internal.h"
@@ -92,4 +94,64 @@ void interfile_convert(const struct interfile *f, const uint8_t *p, size_t n, fl
 	for (size_t i = 0; i < n; i++)
 		ret[i] = (float)(as_number(load(p + i * (size_t)f->bytes, f->bytes, f->big_endian), f->number, f->bytes) *
 				 f->scale);
+}
+
+/* ---- byte order ---- */
+
+#define SAMPLE 1000000	  /* values that are looked at */
+#define SAMPLE_LEAST 16	  /* that are not 0 */
+#define FLOAT_LEAST 1e-25 /* sizes of floats that occur */
+#define FLOAT_MOST 1e25
+
+/* Is it a value that does not occur in this byte order? Small floats become denormal or infinite numbers, small integers
+ * multiples of 256. */
+static bool is_strange(const struct interfile *f, uint64_t bits)
+{
+	double v;
+
+	if (f->number != INTERFILE_FLOAT)
+		return (bits & 0xff) == 0;
+	v = fabs(as_number(bits, f->number, f->bytes));
+	return !(v == 0 || (v >= FLOAT_LEAST && v <= FLOAT_MOST)); /* also NaN */
+}
+
+static int refuse_order(const struct interfile *f, double percent, double example, struct err *err)
+{
+	const char *now = f->big_endian ? "BIGENDIAN" : "LITTLEENDIAN", *other = f->big_endian ? "LITTLEENDIAN" : "BIGENDIAN";
+	const char *what = f->number == INTERFILE_FLOAT ? "are no numbers that occur" : "are multiples of 256";
+
+	if (f->order_stated)
+		return err_set(
+			err, EBADMSG,
+			"imagedata byte order := %s: %.3g %% of the values that are not 0 %s, such as %g, and it is not so in "
+			"the other order: the key should be %s",
+			now, percent, what, example, other);
+	return err_set(err, EBADMSG,
+		       "the header has no \"imagedata byte order\", and in the order %s, which is then assumed, %.3g %% of the "
+		       "values that "
+		       "are not 0 %s, such as %g, and it is not so in the other order: add imagedata byte order := %s",
+		       now, percent, what, example, other);
+}
+
+int interfile_check_order(const struct interfile *f, const uint8_t *bytes, struct err *err)
+{
+	size_t planes, values, there = 0, strange = 0, other = 0, step;
+	double example = 0, most = f->number == INTERFILE_FLOAT ? 0.05 : 0.95;
+
+	interfile_shape(f, &planes, &values);
+	step = (planes * values / SAMPLE + 1) | 1; /* odd: sizes of axes are often powers of 2 */
+	for (size_t i = 0; f->bytes > 1 && i < planes * values; i += step) {
+		const uint8_t *p = bytes + f->offset + i * (size_t)f->bytes;
+		uint64_t bits = load(p, f->bytes, f->big_endian);
+
+		if (bits == 0)
+			continue;
+		there++;
+		other += is_strange(f, load(p, f->bytes, !f->big_endian));
+		if (is_strange(f, bits) && strange++ == 0)
+			example = as_number(bits, f->number, f->bytes);
+	}
+	if (there < SAMPLE_LEAST || (double)strange <= most * (double)there || other * 10 >= strange)
+		return 0;
+	return refuse_order(f, 100 * (double)strange / (double)there, example, err);
 }

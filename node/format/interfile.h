@@ -26,6 +26,7 @@
 #define INTERFILE_TEXT_MAX 65536 /* maximum size of a header, bytes */
 #define INTERFILE_UNIT_SIZE 33
 #define INTERFILE_ATTENUATION "1/mm" /* unit of line integrals if the header has none */
+#define INTERFILE_NOTES 800
 
 /* X(CONSTANT, name): defines INTERFILE_CONSTANT and requires the table interfile_name. */
 #define INTERFILE_KINDS(X)                                                                                                       \
@@ -63,8 +64,9 @@ struct interfile {
 	enum interfile_number number;
 	int bytes; /* bytes of one value: 1, 2, 4 or 8; of floats 4 or 8 */
 	bool big_endian;
-	uint64_t offset; /* start of the data in the file, bytes */
-	double scale;	 /* value = stored * scale */
+	bool order_stated; /* the header has "imagedata byte order"; else it is big-endian (Interfile 3.3) */
+	uint64_t offset;   /* start of the data in the file, bytes */
+	double scale;	   /* value = stored * scale */
 	/* of PROJECTIONS */
 	enum interfile_order order;
 	struct michelogram m;		    /* unknown numbers of the scanner and of TOF bins are 0, an unknown angle is NaN: see
@@ -77,6 +79,9 @@ struct interfile {
 	bool precorrected;		    /* "applied corrections" names more than arc correction */
 	char corrections[256];		    /* these corrections, separated by "," */
 	char scanner[64];		    /* "scanner type"; "": none */
+	double central_bin, default_bin;    /* mm: "effective central bin size", "default bin size"; 0: not in the header */
+	/* keV; percent of 511 keV, full width at half maximum; 0: not in the header, or several windows */
+	double energy_low, energy_high, energy_resolution;
 	/* of IMAGE: number of voxels, spacing in mm, position of the centre of the first voxel in mm (if missing: x and y centred
 	 * as in STIR, z 0) */
 	int n[3];
@@ -87,6 +92,7 @@ struct interfile {
 	LINE_KINDS(X)
 #undef X
 	char unit[INTERFILE_UNIT_SIZE];
+	char notes[INTERFILE_NOTES]; /* sentences about what is assumed or doubtful in the header; "": none */
 	/* of all kinds; NaN or "": not in the header */
 	double duration, start; /* s; start counts from the start of the scan */
 	char date[9], time[7];	/* of the study, YYYYMMDD and HHMMSS */
@@ -123,8 +129,8 @@ int interfile_parse(const char *text, size_t size, struct interfile *ret, struct
 void interfile_clear(struct interfile *f); /* free the memory that f owns */
 
 /* PROJECTIONS: fill in what the header does not contain from the scanner's configuration (NULL: none) and check everything.
- * Errors: ENOKEY (a value is unknown; the text names it), EBADMSG (planes or bins that this scanner cannot have). On error f is
- * unchanged. */
+ * Errors: ENOKEY (a value is unknown; the text names it), EBADMSG (planes, bins or a size of bins that this scanner cannot have).
+ * On error f is unchanged. */
 struct scanner_conf;
 int interfile_complete(struct interfile *f, const struct scanner_conf *known, struct err *err);
 
@@ -151,6 +157,10 @@ void interfile_extent(const struct interfile *f, char *ret_text, size_t size);
  * michelogram_planes() + p, k in the order in memory; of line integrals, the slice. bytes: the
  * whole data file from its first byte; the offset is added. Threads may share f and bytes. */
 void interfile_plane(const struct interfile *f, const uint8_t *bytes, size_t plane, float *ret_values);
+
+/* Check that the values are not impossible in the byte order of f while they are usual in the other one. Looks at a sample of at
+ * most a million values. EBADMSG: the text names the key, its value and the other order. */
+int interfile_check_order(const struct interfile *f, const uint8_t *bytes, struct err *err);
 
 /* Check the header of data that belong to projections of Siemens (normalisation, randoms, scatter): what it contains must agree
  * with float values data[TOF bin][plane][angle][radial bin]. It may have none of these keys. side: the sizes of the axes, the

@@ -29,6 +29,8 @@ int interfile_side(struct interfile_parser *p, int k, int most, int *ret);
 int interfile_unit(struct interfile_parser *p);
 /* Return the error `code` for a value that is not one of `allowed`; the text names the line, the key and the value. */
 int interfile_unsupported(const struct interfile_parser *p, const struct interfile_line *line, int code, const char *allowed);
+/* Append a sentence to f->notes, unless they have it. */
+void interfile_note(struct interfile *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Return EBADMSG for a missing key. */
 int interfile_missing(const struct interfile_parser *p, const char *key);
 
@@ -45,6 +47,18 @@ int interfile_vendor_check(const struct interfile_lines *l, struct err *err);
 
 /* ENOTSUP: the data of a Siemens header are compressed. */
 int interfile_compression_check(const struct interfile_lines *l, struct err *err);
+
+/* ---- contradictions of projections, energy window: interfile_check.c ---- */
+
+/* Check the size of the bins that the header states against the detectors of m, which is complete; a small difference becomes a
+ * note. EBADMSG: the image would have another size; the text names keys and values. */
+int interfile_check_bins(struct interfile *f, const struct michelogram *m, struct err *err);
+/* EBADMSG: two segments overlap with opposite signs, and are not opposite. */
+int interfile_check_mirrors(const struct michelogram *m, struct err *err);
+/* Read "Scanner geometry": ENOTSUP where the detectors are not on a cylinder or on blocks around it. */
+int interfile_read_shape(struct interfile_parser *p);
+/* Read the energy window and the energy resolution. */
+int interfile_read_energy(struct interfile_parser *p);
 
 /* ---- projections of Siemens: interfile_siemens.c ---- */
 

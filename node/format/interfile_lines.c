@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* interfile_lines.c - split the text of an Interfile header into keys and values. "!matrix size [2] := { 27, 23 }": the text
- * before ":=" is the key, a number in brackets its index. Lines that begin with ';' are comments. A line continues in the next
- * one after a backslash, and while the brace of a list is open. All texts are stored in one copy of the header, followed by the
- * keys in short form, so that any header needs only two allocations.
+ * before ":=" is the key, a number in brackets its index. Lines that begin with ';' are comments, and so is the rest of a value
+ * from a ';' after a blank. A line continues in the next one after a backslash, and while the brace of a list is open. All texts
+ * are stored in one copy of the header, followed by the keys in short form, so that any header needs only two allocations.
  */
 #include "node/format/interfile_lines.h"
 
@@ -106,6 +106,17 @@ static char *next_line(char **at, int *number, int *ret_number)
 	return line;
 }
 
+/* Cut off "; comment" from a value. A ';' within a word belongs to the value. */
+static char *without_comment(char *value)
+{
+	for (char *c = value; (c = strchr(c, ';')); c++)
+		if (c == value || is_blank(c[-1])) {
+			*c = '\0';
+			break;
+		}
+	return value;
+}
+
 static int parse_line(struct interfile_lines *l, char *text, int number, char **room, size_t *room_size, struct err *err)
 {
 	struct interfile_line *line = &l->line[l->n];
@@ -124,7 +135,7 @@ static int parse_line(struct interfile_lines *l, char *text, int number, char **
 	line->number = number;
 	line->name = trim(text);
 	line->key = key;
-	line->value = trim(value + 2);
+	line->value = trim(without_comment(value + 2));
 	l->n++;
 	return 0;
 }

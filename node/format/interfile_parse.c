@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,19 @@ int interfile_unsupported(const struct interfile_parser *p, const struct interfi
 int interfile_missing(const struct interfile_parser *p, const char *key)
 {
 	return err_set(p->err, EBADMSG, "\"%s\" is missing", key);
+}
+
+void interfile_note(struct interfile *f, const char *fmt, ...)
+{
+	size_t at = strlen(f->notes);
+	char note[INTERFILE_NOTES];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(note, sizeof(note), fmt, args);
+	va_end(args);
+	if (!strstr(f->notes, note))
+		snprintf(f->notes + at, sizeof(f->notes) - at, "%s%s", at ? " " : "", note);
 }
 
 int interfile_side(struct interfile_parser *p, int k, int most, int *ret)
@@ -116,7 +130,10 @@ static int read_byte_order(struct interfile_parser *p)
 	char text[40];
 	int rc = interfile_word(p, "imagedatabyteorder", 0, text, sizeof(text), &line);
 
+	p->f->order_stated = rc > 0;
 	p->f->big_endian = rc == 0 || !strcmp(text, "bigendian");
+	if (rc == 0 && p->f->bytes > 1)
+		interfile_note(p->f, "The header has no \"imagedata byte order\": BIGENDIAN is assumed, as Interfile 3.3 does.");
 	if (rc > 0 && !p->f->big_endian && strcmp(text, "littleendian") != 0)
 		return interfile_unsupported(p, line, EBADMSG, "LITTLEENDIAN, BIGENDIAN");
 	return rc < 0 ? rc : 0;
@@ -320,6 +337,23 @@ static int refuse_type(const struct interfile_parser *p, const struct interfile_
 	return interfile_unsupported(p, line, ENOTSUP, allowed);
 }
 
+/* Check that the imaging modality of projection data is PET. Interfile 3.3 knows only "nucmed" (NM), for PET, too: a header with
+ * it and all keys of PET is read as these say. */
+static int check_modality(const struct interfile_parser *p)
+{
+	const struct interfile_line *line;
+	char text[40];
+	int rc = interfile_word(p, "imagingmodality", 0, text, sizeof(text), &line);
+
+	if (rc <= 0 || p->f->kind != INTERFILE_PROJECTIONS || !strcasecmp(text, interfile_projections.modality) ||
+	    !strcasecmp(text, interfile_projections.data_type))
+		return rc < 0 ? rc : 0;
+	if (strcmp(text, "nm") != 0 && strcmp(text, "nucmed") != 0)
+		return interfile_unsupported(p, line, ENOTSUP, interfile_projections.modality);
+	interfile_note(p->f, "The header has %.60s := %.40s, but keys of PET: it is read as PET.", line->name, line->value);
+	return 0;
+}
+
 /* pet_data: value of "PET data type". */
 static int read_study(struct interfile_parser *p, const char *pet_data)
 {
@@ -331,8 +365,10 @@ static int read_study(struct interfile_parser *p, const char *pet_data)
 		p->f->kind = find_kind(text, pet_data);
 		if (!p->f->kind)
 			return refuse_type(p, line);
-		rc = interfile_word(p, "compression", 0, text, sizeof(text), &line);
+		rc = check_modality(p);
 	}
+	if (rc >= 0)
+		rc = interfile_word(p, "compression", 0, text, sizeof(text), &line);
 	if (rc > 0 && strcmp(text, "none") != 0 && strcmp(text, "off") != 0)
 		return interfile_unsupported(p, line, ENOTSUP, "data that are not compressed");
 	if (rc >= 0)

@@ -236,10 +236,15 @@ static int read_scanner(struct interfile_parser *p)
 	rc = check_bins(p);
 	if (rc < 0)
 		return rc;
-	rc = interfile_line_length(l, "effectivecentralbinsize", 0, INTERFILE_TINY, INTERFILE_LENGTH_MAX, &s->bin, p->err);
-	if (rc == 0)
-		rc = interfile_line_length(l, "defaultbinsize", 0, 0, INTERFILE_LENGTH_MAX, &s->bin, p->err);
-	return rc < 0 ? rc : 0;
+	rc = interfile_line_length(l, "effectivecentralbinsize", 0, INTERFILE_TINY, INTERFILE_LENGTH_MAX, &p->f->central_bin,
+				   p->err);
+	if (rc < 0 || (rc = interfile_line_length(l, "defaultbinsize", 0, -INTERFILE_LENGTH_MAX, INTERFILE_LENGTH_MAX,
+						  &p->f->default_bin, p->err)) < 0)
+		return rc;
+	p->f->default_bin = fmax(p->f->default_bin, 0); /* STIR writes -1 for a scanner that has none */
+	s->bin = p->f->central_bin > 0 ? p->f->central_bin : p->f->default_bin;
+	rc = interfile_read_shape(p);
+	return rc < 0 ? rc : interfile_read_energy(p);
 }
 
 static int read_keys(struct interfile_parser *p)
@@ -333,7 +338,9 @@ static void write_keys(struct interfile_writer *w, const struct interfile *f)
 	}
 	interfile_tof_write(w, f);
 	write_scanner(w, f);
-	if (m->scanner.bin > 0)
+	if (!m->arc_corrected && m->scanner.radius > 0 && m->scanner.detectors > 0 && isfinite(m->scanner.interaction_depth))
+		interfile_put_number(w, "effective central bin size (cm)", michelogram_radius(m, m->n_radial / 2 + 1) / 10);
+	else if (m->scanner.bin > 0)
 		interfile_put_number(w, "effective central bin size (cm)", m->scanner.bin / 10);
 }
 
@@ -453,6 +460,10 @@ int interfile_complete(struct interfile *f, const struct scanner_conf *known, st
 		rc = check_views(&m, err);
 	if (rc == 0)
 		rc = check_direct(&m, err);
+	if (rc == 0)
+		rc = interfile_check_mirrors(&m, err);
+	if (rc == 0)
+		rc = interfile_check_bins(f, &m, err);
 	if (rc == 0)
 		rc = interfile_tof_complete(&m, known, err);
 	if (rc == 0)

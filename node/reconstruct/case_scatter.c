@@ -2,8 +2,8 @@
 /* case_scatter.c - the step "scatter": the expected scatter of each bin by single scatter simulation
  * (recon/scatter/scatter_estimate.h), added to the background b.
  *
- * It needs the map of mu of the step "attenuation", the randoms of the steps before it, and the energy window of the scanner from
- * the configuration. Factors of the data with TOF bins are replaced by their mean. */
+ * It needs the map of mu of the step "attenuation", the randoms of the steps before it, and the energy window of the scanner,
+ * from the configuration or from the header of the data. Factors of the data with TOF bins are replaced by their mean. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -43,21 +43,50 @@ static size_t all_bins(const struct case_corrections *c)
 	return michelogram_planes(c->m) * plane_bins(c);
 }
 
+static bool differs(double header, double known)
+{
+	return header > 0 && known > 0 && fabs(header / known - 1) > 1e-3;
+}
+
+/* Say that the header has another energy window or resolution than the scanner in the configuration. */
+static void say_window(struct case_corrections *c, const struct interfile *h, const struct scanner_conf *known)
+{
+	if (differs(h->energy_low, known->energy_low) || differs(h->energy_high, known->energy_high) ||
+	    differs(h->energy_resolution, known->energy_resolution))
+		case_corrections_say(
+			c,
+			"The header of the data has the energy window %g to %g keV and the energy resolution %g %% (0: it "
+			"has none), scanner %s of the configuration %g to %g keV and %g %%, which were used for the "
+			"scatter.",
+			h->energy_low, h->energy_high, h->energy_resolution, known->name, known->energy_low, known->energy_high,
+			known->energy_resolution);
+}
+
+/* Take what the scanner in the configuration has, and the rest from the header of the data. */
 static int find_window(struct case_corrections *c, struct err *err)
 {
-	const struct scanner_conf *known = c->s->scanner;
+	const struct interfile *h = &c->s->part[SINOGRAM_EMISSION].header;
+	const struct scanner_conf *known = c->s->scanner, nothing = {.energy_low = 0}, *k = known ? known : &nothing;
+	struct single_scatter_conf w = {
+		.energy_low = k->energy_low > 0 ? k->energy_low : h->energy_low,
+		.energy_high = k->energy_high > 0 ? k->energy_high : h->energy_high,
+		.energy_resolution = k->energy_resolution > 0 ? k->energy_resolution : h->energy_resolution,
+		.seed = 1,
+	};
 
-	if (!known || !(known->energy_low > 0 && known->energy_high > 0 && known->energy_resolution > 0))
+	/* 511 keV are in the window; the configuration cannot be otherwise */
+	if (!(w.energy_low > 0 && w.energy_low < 511 && w.energy_high > 511 && w.energy_resolution > 0))
 		return err_set(
 			err, ENOTSUP,
 			"protocol '%s': the correction \"scatter\" needs the energy window of the scanner: give energy_low, "
-			"energy_high and energy_resolution %s%s in the configuration",
+			"energy_high and energy_resolution %s%s in the configuration, or the keys \"energy window lower "
+			"level[1]\", "
+			"\"energy window upper level[1]\" (keV, around 511) and \"Energy resolution\" in the header",
 			c->work->protocol->name, known ? "of the scanner " : "of an entry of `scanners` for this scanner",
-			known ? known->name : "");
-	c->scatter.simulation = (struct single_scatter_conf){.energy_low = known->energy_low,
-							     .energy_high = known->energy_high,
-							     .energy_resolution = known->energy_resolution,
-							     .seed = 1};
+			k->name);
+	if (known)
+		say_window(c, h, known);
+	c->scatter.simulation = w;
 	return 0;
 }
 
@@ -132,7 +161,7 @@ static int estimate(struct case_corrections *c, const float *prompts, const floa
 			*err = why;
 		return err_remap(rc, EINVAL, EBADMSG, err); /* negative counts and the like: the case is to be held */
 	}
-	c->scatter.at_limit += c->scatter.report.scale.at_limit;
+	c->scatter.at_limit += c->scatter.report.scale.at_least + c->scatter.report.scale.at_most;
 	c->scatter.planes += c->scatter.report.scale.planes;
 	return 0;
 }
@@ -144,12 +173,15 @@ static void say_scale(struct case_corrections *c)
 
 	if (!c->scatter.made.simulated)
 		return;
-	if (r->at_limit > 0 && c->scatter.at_limit == r->at_limit) /* of the first frame that has any */
-		case_corrections_say(
-			c,
-			"The scale of the scatter was limited to %g or %g in %d of %d planes: the data outside of the "
-			"object do not fit the simulation.",
-			SCATTER_SCALE_LEAST, SCATTER_SCALE_MOST, r->at_limit, r->planes);
+	if (c->scatter.at_limit == r->at_least + r->at_most) /* of the first frame that has any */
+		for (int most = 0; most < 2; most++)
+			if (most ? r->at_most > 0 : r->at_least > 0)
+				case_corrections_say(c,
+						     "The scale of the scatter was limited to %g in %d of %d planes: the data "
+						     "outside of the object "
+						     "have %s counts than the simulation.",
+						     most ? SCATTER_SCALE_MOST : SCATTER_SCALE_LEAST,
+						     most ? r->at_most : r->at_least, r->planes, most ? "far more" : "far fewer");
 	if (r->without == r->planes)
 		case_corrections_say(c, "The scatter was not fitted to the data, which have no bins outside of the object.");
 }

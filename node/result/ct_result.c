@@ -60,10 +60,16 @@ static void choose_unit(struct ct_result *r)
 
 static void note_assumed(const struct sinogram *s, struct ct_result *r)
 {
-	size_t n = strlen(r->warnings);
+	char notes[INTERFILE_NOTES];
 
-	if (s->assumed)
-		snprintf(r->warnings + n, sizeof(r->warnings) - n, "%s%s", n ? " " : "", s->assumed);
+	sinogram_header_notes(s, notes, sizeof(notes));
+	for (int i = 0; i < 2; i++) {
+		const char *text = i == 0 ? s->assumed : notes;
+		size_t n = strlen(r->warnings);
+
+		if (text && text[0])
+			snprintf(r->warnings + n, sizeof(r->warnings) - n, "%s%s", n ? " " : "", text);
+	}
 }
 
 /* ---- objects ---- */

@@ -281,6 +281,7 @@ int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quant
 {
 	const struct pet_facts *f = &s->facts;
 	struct pet_quantity q = {.factor = 1, .duration = f->duration};
+	char notes[2 * INTERFILE_NOTES];
 	int rc;
 	bool acquisition = f->acquisition_date[0] && f->acquisition_time[0];
 
@@ -310,6 +311,9 @@ int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quant
 		sinogram_mmr_note(s, q.warnings, sizeof(q.warnings));
 	if (s->assumed)
 		warn(&q, "%s", s->assumed);
+	sinogram_header_notes(s, notes, sizeof(notes));
+	if (notes[0])
+		warn(&q, "%s", notes);
 	if (s->made_note && s->made_note[0])
 		warn(&q, "%s", s->made_note);
 	warn_cycles(s, &q);

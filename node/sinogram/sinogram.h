@@ -221,8 +221,14 @@ int sinogram_open_data(const char *const *paths, size_t n, const struct config *
 int sinogram_open_raw(const char *const *paths, size_t n, const struct config *config, struct sinogram **ret, struct err *err);
 struct sinogram *sinogram_close(struct sinogram *s); /* takes NULL, returns NULL */
 
-/* Read all bytes of a role and check their hash; of raw data, compute them. The caller frees *ret_bytes; decode them with
- * interfile_plane(). Threads may read different roles at the same time. */
+/* Write what is assumed or doubtful in the headers of all roles, in sentences; "": nothing. */
+void sinogram_header_notes(const struct sinogram *s, char *ret, size_t size);
+/* Append those of one header; first: of the role that every acquisition has. */
+void sinogram_add_notes(const struct interfile *h, enum sinogram_role role, const struct interfile *first, char *notes,
+			size_t size);
+
+/* Read all bytes of a role and check their hash and, as far as it shows, their byte order; of raw data, compute them. The caller
+ * frees *ret_bytes; decode them with interfile_plane(). Threads may read different roles at the same time. */
 int sinogram_read(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err);
 
 /* sinogram_frames.c: divide an acquisition into time frames, or leave it as it is if there are none. ENOTSUP: it is not list

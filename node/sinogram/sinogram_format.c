@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sinogram_format.c - the list of all formats of sinogram objects: PET, and one for each kind of line integrals. */
+/* sinogram_format.c - the list of all formats of sinogram objects: PET, and one for each kind of line integrals;
+ * sentences about their headers. */
 #include <stdio.h>
 #include <string.h>
 
@@ -40,4 +41,29 @@ void sinogram_format_list(char *ret, size_t size)
 
 	for (size_t i = 0; i < FORMATS && n < size; i++)
 		n += (size_t)snprintf(ret + n, size - n, "%s%s", i ? ", " : "", formats[i].type->id);
+}
+
+void sinogram_add_notes(const struct interfile *h, enum sinogram_role role, const struct interfile *first, char *notes,
+			size_t size)
+{
+	size_t n = strlen(notes);
+
+	if (h->notes[0] && (h == first || strcmp(h->notes, first->notes) != 0)) /* what all headers have is said once */
+		snprintf(notes + n, size - n, "%s%s%s%s", n ? " " : "", h == first ? "" : sinogram_role_name(role),
+			 h == first ? "" : ": ", h->notes);
+}
+
+void sinogram_header_notes(const struct sinogram *s, char *ret, size_t size)
+{
+	const struct interfile *first = NULL;
+
+	ret[0] = '\0';
+	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
+		const struct interfile *h = &s->part[role].header;
+
+		if (!s->part[role].present)
+			continue;
+		first = first ? first : h;
+		sinogram_add_notes(h, (enum sinogram_role)role, first, ret, size);
+	}
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sinogram_import.c - convert Interfile projection data of PET or parallel beams, or arrays, to sinogram objects. A data file
- * must be in the folder of its header and have exactly the number of bytes that the header requires, because values at wrong
- * offsets would give a wrong image without an error. The stream of an object is the whole data file, and the header text is
- * stored unchanged, but for a path of the data file.
+ * must be in the folder of its header, or below it, and have exactly the number of bytes that the header requires, because values
+ * at wrong offsets would give a wrong image without an error. The stream of an object is the whole data file, and the header text
+ * is stored unchanged, but for a path of the data file.
  */
 #include <errno.h>
 #include <math.h>
@@ -18,6 +18,23 @@
 #include "node/base/text_file.h"
 #include "node/sinogram/sinogram_internal.h"
 
+/* Does a name stay below the folder that it is relative to? No part of it is hidden or goes up. A header may come from elsewhere:
+ * it must not make this program read, and send on, a file that nobody named. */
+static bool is_below(const char *name)
+{
+	if (!name[0] || strchr(name, '\\'))
+		return false;
+	for (;; name++) {
+		size_t n = strcspn(name, "/");
+
+		if (n == 0 || (name[0] == '.' && n > 1) || (n == 1 && name[0] == '.' && !name[1]))
+			return false;
+		name += n;
+		if (!*name)
+			return true;
+	}
+}
+
 /* Make the path of the data file. e7tools run on Windows: their headers may have a path of that system, or the name that the file
  * had before it was renamed together with its header, FILE.hdr. */
 static int name_data(const char *header, struct sinogram_stream *s, struct err *err)
@@ -28,9 +45,14 @@ static int name_data(const char *header, struct sinogram_stream *s, struct err *
 
 	if (s->header.siemens && last)
 		name = last + 1;
-	if (!name[0] || strchr(name, '/') || strchr(name, '\\') || name[0] == '.')
-		return err_set(err, ENOTSUP, "name of data file := %.100s; allowed: the name of a file in the header's folder",
-			       s->header.data_file);
+	if (!is_below(name))
+		return err_set(
+			err, ENOTSUP,
+			"name of data file := %.100s; allowed: a file in the header's folder or below it, such as sub/data.s, "
+			"without \"..\", hidden parts, \\ and absolute paths, because a header must not name files elsewhere: "
+			"put the "
+			"data beside the header",
+			s->header.data_file);
 	if (asprintf(&s->path, "%.*s%s", (int)(file_name(header) - header), header, name) < 0) {
 		s->path = NULL;
 		return err_set(err, ENOMEM, "no memory for a path");
@@ -83,9 +105,13 @@ static int check_encoding(const char *text, struct err *err)
 /* A path of the data file can contain the name of the patient: objects store only its last part. */
 static int remove_path(struct sinogram_stream *s, struct err *err)
 {
-	const char *name = strrchr(s->header.data_file, '\\');
+	const char *name = strpbrk(s->header.data_file, "/\\");
 	char *text = NULL;
-	int rc = name ? interfile_rename_data(s->text, name + 1, &text, err) : 0;
+	int rc;
+
+	for (const char *next = name; next; next = strpbrk(next + 1, "/\\"))
+		name = next;
+	rc = name ? interfile_rename_data(s->text, name + 1, &text, err) : 0;
 
 	if (text) {
 		free(s->text);
@@ -311,6 +337,14 @@ static void note_corrections(struct sinogram_source *s)
 		snprintf(s->notes + n, sizeof(s->notes) - n, "%s%s", n ? " " : "", note);
 }
 
+static void note_headers(struct sinogram_source *s)
+{
+	for (int role = 1; role <= SINOGRAM_ROLES; role++)
+		if (s->stream[role].present)
+			sinogram_add_notes(&s->stream[role].header, (enum sinogram_role)role, &s->stream[s->format->first].header,
+					   s->notes, sizeof(s->notes));
+}
+
 static int open_like(struct sinogram_source *s, struct err *err)
 {
 	int rc = s->conf->like ? dicom_open(s->conf->like, &s->like, err) : 0;
@@ -375,6 +409,7 @@ static int write_source(struct sinogram_source *s, size_t *ret_n_objects, struct
 		rc = check_geometry(s, known, geometry, sizeof(geometry), err);
 	if (rc == 0)
 		rc = sinogram_write_objects(s, ret_n_objects, err);
+	note_headers(s); /* completed, as far as they were */
 	if (rc == 0 && conf->warnings && conf->warnings_size > 0)
 		snprintf(conf->warnings, conf->warnings_size, "%s%s%s%s%s", s->notes,
 			 s->notes[0] && (geometry[0] || attributes[0]) ? " " : "", geometry,

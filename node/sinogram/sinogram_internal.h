@@ -105,7 +105,7 @@ struct sinogram_source {
 	struct dicom_file *like; /* NULL: none */
 	double centre[3];	 /* mm; NaN: unknown */
 	char seed[65];		 /* hash of everything that UIDs are computed from */
-	char notes[600];	 /* sentences that are written before the other warnings; "": none */
+	char notes[1800];	 /* sentences that are written before the other warnings; "": none */
 };
 
 /* sinogram_import_beds.c: open the streams of conf->beds. EBADMSG: the names in the text are those of the command line. */

@@ -75,7 +75,8 @@ int scatter_scale_fit(const struct michelogram *m, const struct scatter_data *da
 
 			found = isnan(found) ? all : found;
 			scale = fmin(fmax(found, SCATTER_SCALE_LEAST), SCATTER_SCALE_MOST);
-			report.at_limit += scale != found;
+			report.at_least += scale > found;
+			report.at_most += scale < found;
 			ret_scale[p] = (float)scale;
 			report.least = fmin(report.least, scale);
 			report.most = fmax(report.most, scale);

@@ -31,8 +31,8 @@ struct scatter_data {
 struct scatter_scale_report {
 	double least, mean, most; /* of the scales */
 	int planes;
-	int at_limit; /* planes whose scale was limited */
-	int without;  /* planes without bins outside */
+	int at_least, at_most; /* planes whose scale was limited to SCATTER_SCALE_LEAST, SCATTER_SCALE_MOST */
+	int without;	       /* planes without bins outside */
 };
 
 /* scatter: simulated for m = 1, sum over TOF bins. ret_scale: michelogram_planes() elements. ENOMEM. */

@@ -297,7 +297,7 @@ CASES = [
     ("data that are a link to themselves", with_header(PET, data=None, files=[link("data.s", "data.s")]), "exit [14]", r"cannot open data\.s: Too many levels"),
     ("data that are a link to a file", with_header(PET, data=None, files=[lambda d: d.write("real", DATA), link("data.s", "real")]), DONE, IMPORTED),
     ("data that are the header", swap("data.s", "x.hs"), REFUSED, r"x\.hs has \d+ bytes; its header requires 288"),
-    *((f"data in {value}", swap("data.s", value), REFUSED, rf"name of data file := {re.escape(value)}; allowed: the name of a file in the header's folder")
+    *((f"data in {value}", swap("data.s", value), REFUSED, rf"name of data file := {re.escape(value)}; allowed: a file in the header's folder or below it")
       for value in ("../data.s", "/dev/zero", "a\\data.s", ".", "..")),
     ("a data file without a name", swap("data.s", ""), REFUSED, '"name of data file" is missing'),
     ("a data file with a name in Latin-1", swap("data.s", "d\xe4ta.s"), REFUSED, "line 2: byte 0xE4 is not UTF-8"),

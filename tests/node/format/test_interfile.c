@@ -57,6 +57,11 @@ static void test_spellings(void **state)
 		{{"data offset in bytes[1] := 0\n", "data starting block := 0\nimage scaling factor[1] := 1\n"}},
 		{{"image scaling factor[1] := 1\n", "image scaling factor[1] := {1, 1,1}\n"}},
 		{{"!END OF INTERFILE :=\n", ""}},
+		{{"ring := 16", "ring := 16 ; of two layers"},
+		 {"{ 5,1}", "{ 5,1}\t; planes"},
+		 {"data.s\n", "data.s ; in this folder\n"}},
+		{{"Default bin size (cm) := 0.4", "Default bin size (cm) := -1 ; unused"},
+		 {"!type of data", "!imaging modality := PET\n!type of data"}},
 		{{"!END OF INTERFILE :=\n", "!END OF INTERFILE :=\nwhat follows\nis not read"}},
 		{{"frames := 1\n!END OF INTERFILE :=\n", "frames := 1"}}, /* no line end */
 		{{"LITTLEENDIAN", "LittleEndian"},
@@ -328,6 +333,186 @@ static void test_differences(void **state)
 	interfile_clear(&f);
 }
 
+static const char *const DETECTORS[2] = {"{arc correction}",
+					 "{None}"}; /* bins of the detectors: 107 mm sin(pi / 16) = 20.875 mm */
+
+static int complete(const char *text, struct interfile *f, struct err *err)
+{
+	must_parse(text, f);
+	return interfile_complete(f, NULL, err);
+}
+
+/* Keys that contradict each other about the size of the image. */
+static void test_sizes(void **state)
+{
+	static const struct {
+		const char *from, *to, *says; /* says: NULL: nothing; "~...": a note */
+	} cases[] = {
+		{"bin size (cm) := 0.3", "bin size (cm) := 2.08747", NULL},
+		{"bin size (cm) := 0.3", "bin size (cm) := 2.05", "~:= 2.05 differs by 1.8 % from the distance"},
+		{"bin size (cm) := 0.3", "bin size (cm) := 1.97",
+		 "effective central bin size (cm) := 1.97 contradicts the distance of neighbouring rays in the middle, 2.08747 "
+		 "cm, of "
+		 "Number of detectors per ring := 16, Inner ring diameter (cm) := 20 and"},
+		{"bin size (cm) := 0.3", "bin size (cm) := 0.208747", "contradicts"}, /* mm and cm */
+		{"effective central bin size (cm) := 0.3\n", "", "Default bin size (cm) := 0.4 contradicts"},
+		{"effective central bin size (cm) := 0.3\n", "effective central bin size (cm) := 0.4\n",
+		 "Default bin size (cm) := 0.4"},
+	};
+	struct interfile f;
+	struct err err;
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		bool note = cases[i].says && cases[i].says[0] == '~';
+		int rc = complete(WITH({DETECTORS[0], DETECTORS[1]}, {cases[i].from, cases[i].to}), &f, &err);
+
+		assert_int_equal(rc, cases[i].says && !note ? -EBADMSG : 0);
+		if (rc < 0 ? !strstr(err.msg, cases[i].says) : note ? !strstr(f.notes, cases[i].says + 1) : f.notes[0] != '\0')
+			fail_msg("case %zu: %s%s", i, rc < 0 ? err.msg : "", f.notes);
+		interfile_clear(&f);
+	}
+	/* the default bin of arc-corrected data need not be the distance of rays; a unit is another matter */
+	assert_int_equal(complete(WITH({DETECTORS[0], DETECTORS[1]}, {"effective central bin size (cm) := 0.3\n", ""},
+				       {"size (cm) := 0.4", "size (cm) := 1"}),
+				  &f, &err),
+			 0);
+	interfile_clear(&f);
+	/* arc-corrected: only the bins that no ray through the rings has */
+	assert_int_equal(complete(WITH({"(cm) := 20", "(cm) := 0.2"}, {"of interaction (cm) := 0.7", "of interaction (cm) := 0"}),
+				  &f, &err),
+			 -EBADMSG);
+	assert_non_null(strstr(err.msg, "reaches to 0.3 cm from the middle, beyond the detectors at 0.1 cm"));
+	interfile_clear(&f);
+}
+
+/* What is not a cylinder, or not PET. */
+static void test_doubts(void **state)
+{
+	struct interfile f;
+	struct err err;
+	(void)state;
+
+	must_parse(WITH({"imagedata byte order := LITTLEENDIAN\n", ""}), &f);
+	assert_string_equal(f.notes, "The header has no \"imagedata byte order\": BIGENDIAN is assumed, as Interfile 3.3 does.");
+	interfile_clear(&f);
+	must_parse(WITH({"!type of data", "!imaging modality := nucmed\n!type of data"}), &f);
+	assert_non_null(strstr(f.notes, "imaging modality := nucmed, but keys of PET"));
+	interfile_clear(&f);
+	assert_int_equal(parse(WITH({"!type of data", "!imaging modality := CT\n!type of data"}), &f, &err), -ENOTSUP);
+	assert_non_null(strstr(err.msg, "line 3: !imaging modality := CT; supported: PT"));
+	must_parse(WITH({"end scanner",
+			 "Scanner geometry (BlocksOnCylindrical/Cylindrical/Generic) := BlocksOnCylindrical\nend scanner"}),
+		   &f);
+	assert_non_null(strstr(f.notes, "taken to be on a cylinder"));
+	interfile_clear(&f);
+	assert_int_equal(
+		parse(WITH({"end scanner", "Scanner geometry (BlocksOnCylindrical/Cylindrical) := Generic\nend scanner"}), &f,
+		      &err),
+		-ENOTSUP);
+	assert_non_null(strstr(err.msg, "crystal map"));
+	/* segments of both sides: opposite, or not; 3 rings have the differences -2 to 2 */
+	for (int wrong = 0; wrong < 2; wrong++) {
+		int rc = complete(WITH({"!matrix size [4] := 2", "!matrix size [4] := 3"},
+				       {"{ 5,1}", wrong ? "{3,3,1}" : "{3,3,3}"},
+				       {"{ -1,2}\nmaximum ring difference per segment := { 1,2}",
+					wrong ? "{0,1,-2}\nmaximum ring difference per segment := {0,2,-2}"
+					      : "{0,1,-2}\nmaximum ring difference per segment := {0,2,-1}"}),
+				  &f, &err);
+
+		assert_int_equal(rc, wrong ? -EBADMSG : 0);
+		if (wrong && !strstr(err.msg, "segments 2 and 1 have the ring differences -2 to -2 and 1 to 2, which overlap"))
+			fail_msg("%s", err.msg);
+		interfile_clear(&f);
+	}
+}
+
+/* The energy window, in keV; the resolution in percent of 511 keV. */
+static void test_energy(void **state)
+{
+	static const struct {
+		const char *keys;
+		double low, high, resolution;
+	} cases[] = {
+		{"energy window lower level[1] := 425\nenergy window upper level[1] := 650\nEnergy resolution := 0.145\n", 425,
+		 650, 14.5},
+		{"energy window lower level := 425\nenergy window upper level := 650\nEnergy resolution := 14.5\n", 425, 650,
+		 14.5},
+		{"number of energy windows := 2\nenergy window lower level[1] := 425\nenergy window upper level[1] := 650\n", 0,
+		 0, 0},
+		{"energy resolution := 0.2\nReference energy (in keV) := 127.75\n", 0, 0, 10},
+		{"energy window lower level[1] := -1\nenergy window upper level[1] := -1\nEnergy resolution := -1\n", 0, 0, 0},
+	};
+	struct interfile f;
+	struct err err;
+	char text[400];
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(text, sizeof(text), "%send scanner", cases[i].keys);
+		must_parse(WITH({"end scanner", text}), &f);
+		if (f.energy_low != cases[i].low || f.energy_high != cases[i].high ||
+		    fabs(f.energy_resolution - cases[i].resolution) > 1e-9)
+			fail_msg("case %zu: %g to %g keV, %g %%", i, f.energy_low, f.energy_high, f.energy_resolution);
+		interfile_clear(&f);
+	}
+	assert_int_equal(parse(WITH({"end scanner",
+				     "energy window lower level[1] := 650\nenergy window upper level[1] := 425\nend scanner"}),
+			       &f, &err),
+			 -EBADMSG);
+	assert_non_null(strstr(err.msg, "lower level[1] := 650"));
+}
+
+/* Values in the other byte order are refused, with the key that names it; values that are only unusual are not. */
+static void test_byte_order(void **state)
+{
+	static const struct {
+		const char *format, *bytes;
+		enum interfile_number number;
+		int n;
+	} cases[] = {{"float", "4", INTERFILE_FLOAT, 4},
+		     {"float", "8", INTERFILE_FLOAT, 8},
+		     {"signed integer", "2", INTERFILE_SIGNED, 2},
+		     {"unsigned integer", "4", INTERFILE_UNSIGNED, 4}};
+	uint8_t data[6 * 12 * 8];
+	struct interfile f;
+	struct err err;
+	char format[60], bytes[60];
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		for (int big = 0; big < 2; big++) {
+			snprintf(format, sizeof(format), "number format := %s", cases[i].format);
+			snprintf(bytes, sizeof(bytes), "per pixel := %s", cases[i].bytes);
+			must_parse(WITH({"number format := float", format}, {"per pixel := 4", bytes},
+					{"LITTLEENDIAN", big ? "BIGENDIAN" : "LITTLEENDIAN"}),
+				   &f);
+			for (size_t k = 0; k < 72; k++)
+				store(data + k * (size_t)cases[i].n, (double)(k % 19), cases[i].number, cases[i].n, big);
+			assert_int_equal(interfile_check_order(&f, data, &err), 0);
+			f.big_endian = !f.big_endian;
+			assert_int_equal(interfile_check_order(&f, data, &err), -EBADMSG);
+			if (!strstr(err.msg, big ? "the key should be BIGENDIAN" : "the key should be LITTLEENDIAN"))
+				fail_msg("%s", err.msg);
+			f.order_stated = false;
+			assert_int_equal(interfile_check_order(&f, data, &err), -EBADMSG);
+			assert_non_null(strstr(err.msg, "the header has no \"imagedata byte order\""));
+			interfile_clear(&f);
+		}
+	/* impossible in both orders, or too few to tell: the reconstruction finds what is wrong */
+	must_parse(GOOD, &f);
+	for (size_t k = 0; k < 72; k++)
+		store(data + k * 4, k % 2 ? NAN : INFINITY, INTERFILE_FLOAT, 4, false);
+	assert_int_equal(interfile_check_order(&f, data, &err), 0);
+	memset(data, 0, sizeof(data));
+	for (size_t k = 0; k < 15; k++)
+		store(data + k * 4, 1, INTERFILE_FLOAT, 4, true);
+	assert_int_equal(interfile_check_order(&f, data, &err), 0);
+	store(data + 60, 1, INTERFILE_FLOAT, 4, true);
+	assert_int_equal(interfile_check_order(&f, data, &err), -EBADMSG);
+	interfile_clear(&f);
+}
+
 static void test_other_rays(void **state)
 {
 	static const struct {
@@ -339,7 +524,7 @@ static void test_other_rays(void **state)
 		{"(cm) := 0.654", "(cm) := 0.7", "distance of rings"},
 		{"(cm) := 0.7", "(cm) := 0.8", "radius where rays end"},
 		{":= 2.5", ":= 2.6", "first angle"},
-		{"{arc correction}", "None", "arc correction"},
+		{"{arc correction}", "None", "arc correction"}, /* with the bin of the detectors */
 	};
 	struct interfile a, b;
 	struct err err;
@@ -348,7 +533,12 @@ static void test_other_rays(void **state)
 	must_parse(GOOD, &a);
 	assert_int_equal(interfile_complete(&a, NULL, &err), 0);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		must_parse(WITH({cases[i].from, cases[i].to}), &b);
+		bool detectors = !strcmp(cases[i].to, "None");
+
+		must_parse(WITH({cases[i].from, cases[i].to},
+				{"size (cm) := 0.4", detectors ? "size (cm) := 2.0875" : "size (cm) := 0.4"},
+				{detectors ? "size (cm) := 0.3" : "", detectors ? "size (cm) := 2.0875" : ""}),
+			   &b);
 		assert_int_equal(interfile_complete(&b, NULL, &err), 0);
 		assert_int_equal(interfile_same_rays(&a, &b, &err), -EBADMSG);
 		if (!strstr(err.msg, cases[i].says))
@@ -357,8 +547,8 @@ static void test_other_rays(void **state)
 	}
 	/* One bin more of many: still another geometry. */
 	interfile_clear(&a);
-	must_parse(WITH({"!matrix size [1] := 3", "!matrix size [1] := 20000"}), &a);
-	must_parse(WITH({"!matrix size [1] := 3", "!matrix size [1] := 20001"}), &b);
+	must_parse(WITH({"!matrix size [1] := 3", "!matrix size [1] := 20000"}, {"(cm) := 0.3", "(cm) := 0.0003"}), &a);
+	must_parse(WITH({"!matrix size [1] := 3", "!matrix size [1] := 20001"}, {"(cm) := 0.3", "(cm) := 0.0003"}), &b);
 	assert_int_equal(interfile_complete(&a, NULL, &err), 0);
 	assert_int_equal(interfile_complete(&b, NULL, &err), 0);
 	assert_int_equal(interfile_same_rays(&a, &b, &err), -EBADMSG);
@@ -380,7 +570,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_header),	    cmocka_unit_test(test_spellings),  cmocka_unit_test(test_meanings),
 		cmocka_unit_test(test_values),	    cmocka_unit_test(test_orders),     cmocka_unit_test(test_complete),
-		cmocka_unit_test(test_differences), cmocka_unit_test(test_other_rays),
+		cmocka_unit_test(test_differences), cmocka_unit_test(test_other_rays), cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_doubts),	    cmocka_unit_test(test_energy),     cmocka_unit_test(test_byte_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

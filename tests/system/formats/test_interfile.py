@@ -130,11 +130,18 @@ def contradictions(folder, header):
     detectors = int(re.search(r"detectors per ring := (\d+)", good).group(1))
     plain = re.sub("applied corrections := .*", "applied corrections := {None}", good)
     most = "Maximum number of non-arc-corrected bins := "
-    cases = ((re.sub(f"{most}.*", f"{most}{bins - 1}", plain), ("matrix size [1] := %d," % bins, f"{most}{bins - 1}")),
+    detectors_bin = "effective central bin size (cm) := 0.34355"  # 105 mm sin(pi / 96)
+    plain = re.sub("effective central bin size.*", detectors_bin, plain)
+    with open(path := os.path.join(folder, "hs", "wrong.hs"), "w", encoding="ascii") as f:
+        f.write(plain)
+    tools.run("import", path, "-o", os.path.join(folder, "detectors"))
+    cases = ((plain.replace("0.34355", "0.3"), ("effective central bin size (cm) := 0.3 contradicts", "0.34355 cm", "diameter (cm) := 20 ")),
+             (plain.replace("diameter (cm) := 20", "diameter (cm) := 200"), ("diameter (cm) := 200 ",)),
+             (re.sub(f"{most}.*", f"{most}{bins - 1}", plain), ("matrix size [1] := %d," % bins, f"{most}{bins - 1}")),
              (plain.replace(f"per ring := {detectors}", f"per ring := {2 * views + 2}"), (f":= {views} ", f"per ring := {2 * views + 2}:")),
              (re.sub(r"(minimum ring difference per segment := {) *-\d+", r"\1 0", good), ("minimum ring difference per segment := 0,",)))
     for text, words in cases:
-        with open(path := os.path.join(folder, "hs", "wrong.hs"), "w", encoding="ascii") as f:
+        with open(path, "w", encoding="ascii") as f:
             f.write(text)
         done = tools.run("import", path, "-o", os.path.join(folder, "wrong"), ok=(4,))
         for word in (*words, "wrong.hs"):
@@ -147,6 +154,33 @@ def contradictions(folder, header):
     check("ATTN" not in objects[0].CorrectedImage, objects[0].CorrectedImage)
     done = tools.run("import", path, "-o", os.path.join(folder, "named"))
     check('"atenuation" in applied corrections is not known' in done.stderr, done.stderr)
+
+
+def order_and_place(folder, header):
+    """The other byte order is refused with its key, a missing one is said; the data may be below the folder of the header, not elsewhere."""
+    with open(header, encoding="ascii") as f:
+        good = f.read()
+    line, path = "imagedata byte order := LITTLEENDIAN\n", os.path.join(folder, "hs", "order.hs")
+    with open(os.path.join(folder, "hs", "emission.s"), "rb") as f:
+        values = f.read()
+    os.makedirs(os.path.join(folder, "hs", "sub", "dir"))
+    with open(os.path.join(folder, "hs", "sub", "dir", "big.s"), "wb") as f:
+        f.write(struct.pack(f">{len(values) // 4}f", *struct.unpack(f"<{len(values) // 4}f", values)))
+    for text, says in ((good.replace("LITTLE", "BIG"), "imagedata byte order := BIGENDIAN: "), (good.replace(line, ""), "add imagedata byte order := LITTLEENDIAN"),
+                       (good.replace(line, "").replace("emission.s", "./sub/dir/big.s"), None)):
+        with open(path, "w", encoding="ascii") as f:
+            f.write(text)
+        report, objects, _ = recon(os.path.join(folder, "order"), path, ok=(4,) if says else (0,))
+        check(not says or says in report["refused"][0]["reason"], report)
+    check('has no "imagedata byte order": BIGENDIAN is assumed' in objects[0].DerivationDescription, objects[0].DerivationDescription)
+    tools.run("import", path, "-o", os.path.join(folder, "below"))
+    block = pydicom.dcmread(glob.glob(os.path.join(folder, "below", "*.dcm"))[0]).private_block(0x0071, "TOMONODE SINOGRAM 1")
+    check("name of data file := big.s" in block[0x02].value and "sub/dir" not in block[0x02].value, "an object has the path of the data")
+    for name in ("../emission.s", "/etc/passwd", "sub/../emission.s", ".hidden.s", "sub/.hidden/x.s", "sub//x.s", "sub/"):
+        with open(path, "w", encoding="ascii") as f:
+            f.write(good.replace("emission.s", name))
+        done = tools.run("import", path, "-o", os.path.join(folder, "elsewhere"), ok=(4,))
+        check(f"name of data file := {name}; allowed: a file in the header's folder or below it" in done.stderr, done.stderr)
 
 
 def negative(folder, header):
@@ -211,6 +245,7 @@ def main():
         complete(folder, header)
         truth(folder, header)
         contradictions(folder, header)
+        order_and_place(folder, header)
         negative(folder, header)
         beams(folder)
         ended(folder, header)

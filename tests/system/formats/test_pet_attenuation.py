@@ -264,7 +264,7 @@ def events_are_refused(folder, _):
 
 def scatter_needs(folder, _):
     """Scatter is simulated with the map of attenuation and the scanner's energy window; without the one it is not corrected, without the other
-    the case is refused."""
+    the case is refused. The header's window is used where the configuration has none; another one is said."""
     data = Data(folder)
     bare, ct = data.objects("scatter/bare"), os.path.join(folder, "scatter", "ct")
     make_ct(ct, "HFS")
@@ -275,6 +275,21 @@ def scatter_needs(folder, _):
     case = document["cases"][0]["pet"]
     check("Not corrected for scatter: its simulation needs the map of attenuation" in case["warnings"], case["warnings"])
     check(case["corrections"]["scatter"] is None and "SCAT" not in images[0].CorrectedImage, f"not corrected: {case['corrections']}")
+    header = os.path.join(data.scan, "emission.hs")
+    with open(header, encoding="ascii") as f:
+        text = f.read()
+    with open(header, "w", encoding="ascii") as f:
+        f.write(text.replace("end scanner", "energy window lower level[1] := 425\nenergy window upper level[1] := 650\nEnergy resolution := 0.145\nend scanner"))
+    bare = data.objects("scatter/header", CorrectedImage="RAN", Manufacturer="tomonode")
+    config = os.path.join(folder, "scatter.conf")
+    for scanner, window, resolution, said in (("", [425, 650], 14.5, False), ("energy_low = 435.0; energy_resolution = 12.0;", [435, 650], 12, True)):
+        with open(config, "w", encoding="ascii") as f:
+            f.write(f'scanners = ( {{ name = "small"; {scanner} }} );' if scanner else "")
+        document, _, images = recon(os.path.join(folder, "scatter", f"window-{said}"), bare, ct, options=(*options, "-c", config))
+        case = document["cases"][0]["pet"]
+        check((case["corrections"]["scatter"]["window_kev"], case["corrections"]["scatter"]["resolution_percent"]) == (window, resolution),
+              f"the window is that of the header, where the configuration has none: {case['corrections']}")
+        check(("the energy window 425 to 650 keV and the energy resolution 14.5 % (0: it has none), scanner small" in case["warnings"]) == said, case["warnings"])
 
 
 def main():

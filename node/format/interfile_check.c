@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* interfile_check.c - keys of projection data that contradict each other, although each is valid by itself; the energy window.
+ *
+ * Without arc correction, neighbouring rays through the middle of the scanner are R sin(pi / detectors) apart, R = inner radius +
+ * depth of interaction (recon/pet/michelogram.h), which STIR writes as "effective central bin size". If the header has another
+ * value, one of the four keys is wrong, and so is the size of the image. A header with the "default bin size" in this place (old
+ * templates of STIR, earlier versions of this program) says nothing about the rays: that is the bin of arc-corrected data.
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "node/format/interfile_internal.h"
+
+/* Of the distance of neighbouring rays. 0.005: beyond the digits of headers. 0.05: more than an unknown depth of interaction
+ * makes of a scanner for patients (2 %); an image whose size is wrong by more is of no use. */
+#define BIN_DOUBTFUL 0.005
+#define BIN_WRONG 0.05
+#define BIN_OTHER_UNIT 4 /* the default bin is within a factor of 2 of the distance; a wrong unit gives a factor of 10 */
+#define KEV_MOST 10000.0
+#define KEV_REFERENCE 511.0
+
+static int refuse_bin(const char *key, double stated, double computed, const struct michelogram *m, struct err *err)
+{
+	const struct pet_scanner *s = &m->scanner;
+
+	return err_set(
+		err, EBADMSG,
+		"%s (cm) := %g contradicts the distance of neighbouring rays in the middle, %.6g cm, of Number of detectors per "
+		"ring := %d, Inner ring diameter (cm) := %g and Average depth of interaction (cm) := %g: one of them is wrong "
+		"(cm and mm?), and the image would have another size",
+		key, stated / 10, computed / 10, s->detectors, s->radius / 5, s->interaction_depth / 10);
+}
+
+/* Arc-corrected bins have a size of their own. They lie within the rings. */
+static int check_reach(const struct michelogram *m, struct err *err)
+{
+	double reach = m->n_radial / 2 * m->scanner.bin, ring = m->scanner.radius + m->scanner.interaction_depth;
+
+	if (!(reach > 1.5 * ring))
+		return 0;
+	return err_set(
+		err, EBADMSG,
+		"matrix size [1] := %d with bins of %g cm reaches to %g cm from the middle, beyond the detectors at %g cm (half "
+		"of Inner ring diameter, and Average depth of interaction): one of them is wrong (cm and mm?)",
+		m->n_radial, m->scanner.bin / 10, reach / 10, ring / 10);
+}
+
+int interfile_check_bins(struct interfile *f, const struct michelogram *m, struct err *err)
+{
+	double computed = (m->scanner.radius + m->scanner.interaction_depth) * sin(M_PI / m->scanner.detectors), off;
+
+	if (m->arc_corrected)
+		return check_reach(m, err);
+	if (f->central_bin > 0 && f->central_bin != f->default_bin) {
+		off = fabs(f->central_bin / computed - 1);
+		if (off > BIN_WRONG)
+			return refuse_bin("effective central bin size", f->central_bin, computed, m, err);
+		if (off > BIN_DOUBTFUL)
+			interfile_note(
+				f,
+				"effective central bin size (cm) := %g differs by %.2g %% from the distance of neighbouring "
+				"rays in the middle, %.6g cm, of the detectors and the radius, which is used.",
+				f->central_bin / 10, 100 * off, computed / 10);
+	} else if (f->default_bin > BIN_OTHER_UNIT * computed ||
+		   (f->default_bin > 0 && f->default_bin < computed / BIN_OTHER_UNIT)) {
+		return refuse_bin("Default bin size", f->default_bin, computed, m, err);
+	}
+	return 0;
+}
+
+int interfile_check_mirrors(const struct michelogram *m, struct err *err)
+{
+	for (int i = 0; i < m->n_segments; i++)
+		for (int k = 0; k < m->n_segments; k++) {
+			const struct michelogram_segment *s = &m->segments[i], *t = &m->segments[k];
+
+			if (s->last < 0 && t->first > 0 && t->first <= -s->first && t->last >= -s->last &&
+			    (t->first != -s->last || t->last != -s->first))
+				return err_set(
+					err, EBADMSG,
+					"segments %d and %d have the ring differences %d to %d and %d to %d, which overlap with "
+					"opposite signs but are not opposite: one of minimum and maximum ring difference per "
+					"segment is wrong",
+					i, k, s->first, s->last, t->first, t->last);
+		}
+	return 0;
+}
+
+int interfile_read_shape(struct interfile_parser *p)
+{
+	char value[40];
+
+	for (size_t i = 0; i < p->lines.n; i++) {
+		const struct interfile_line *line = &p->lines.line[i];
+
+		if (strncmp(line->key, "scannergeometry", strlen("scannergeometry")) != 0)
+			continue;
+		interfile_normalise(line->value, value, sizeof(value));
+		if (!strcmp(value, "generic"))
+			return err_set(
+				p->err, ENOTSUP,
+				"line %d: %.80s := %.40s; the places of the detectors are in a crystal map, which is not read; "
+				"supported: Cylindrical",
+				line->number, line->name, line->value);
+		if (!strcmp(value, "blocksoncylindrical"))
+			interfile_note(
+				p->f,
+				"Scanner geometry := BlocksOnCylindrical: the detectors are taken to be on a cylinder, and the "
+				"image is distorted by as much as flat blocks differ from it.");
+	}
+	return 0;
+}
+
+/* Read a number that is above 0 if it is known. */
+static int read_known(const struct interfile_parser *p, const char *key, double most, double *ret)
+{
+	double v = 0;
+	int rc = interfile_line_number(&p->lines, key, 1, -1e9, most, &v, p->err);
+
+	*ret = rc > 0 && v > 0 ? v : 0;
+	return rc < 0 ? rc : 0;
+}
+
+int interfile_read_energy(struct interfile_parser *p)
+{
+	struct interfile *f = p->f;
+	double low, high, resolution, reference;
+	int windows = 1, rc = interfile_line_int(&p->lines, "numberofenergywindows", 0, 0, 1000, &windows, p->err);
+
+	if (rc < 0 || (rc = read_known(p, "energywindowlowerlevel", KEV_MOST, &low)) < 0 ||
+	    (rc = read_known(p, "energywindowupperlevel", KEV_MOST, &high)) < 0 ||
+	    (rc = read_known(p, "energyresolution", 100, &resolution)) < 0 ||
+	    (rc = read_known(p, "referenceenergy(inkev)", KEV_MOST, &reference)) < 0)
+		return rc;
+	if (high > 0 && low >= high)
+		return err_set(p->err, EBADMSG, "energy window lower level[1] := %g, but energy window upper level[1] := %g", low,
+			       high);
+	if (windows == 1) {
+		f->energy_low = low;
+		f->energy_high = high;
+	}
+	/* STIR: a fraction, at the reference energy; it falls with the root of the energy. Above 1 it can only be percent. */
+	f->energy_resolution =
+		resolution * (resolution > 1 ? 1 : 100) * sqrt((reference > 0 ? reference : KEV_REFERENCE) / KEV_REFERENCE);
+	return 0;
+}
