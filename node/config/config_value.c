@@ -425,7 +425,10 @@ static void allowed_words(const struct config_key *key, char *ret_text, size_t s
 
 	ret_text[0] = '\0';
 	for (const struct key_choice *c = key->choices; c->word && n < size; c++)
-		n += (size_t)snprintf(ret_text + n, size - n, "%s%s", n ? ", " : "", c->word);
+		if (!(key->flags & KEY_UNORDERED) || !strchr(c->word, '+')) /* every combination of the others is a choice */
+			n += (size_t)snprintf(ret_text + n, size - n, "%s%s", n ? ", " : "", c->word);
+	if ((key->flags & KEY_UNORDERED) && n < size)
+		n += (size_t)snprintf(ret_text + n, size - n, ", or several joined by +");
 	if (may_be_empty(key) && n < size)
 		snprintf(ret_text + n, size - n, ", or empty");
 }

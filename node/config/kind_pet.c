@@ -22,15 +22,25 @@ static const struct key_choice gate_signals[] = {{"", 0}, {"ecg", PET_SIGNAL_ECG
 #define ATTENUATION PET_CORRECT_ATTENUATION
 #define RANDOMS PET_CORRECT_RANDOMS
 #define SCATTER PET_CORRECT_SCATTER
-static const struct key_choice corrections[] = {{"none", 0},
-						{"attenuation", ATTENUATION},
-						{"randoms", RANDOMS},
-						{"scatter", SCATTER},
-						{"attenuation+randoms", ATTENUATION | RANDOMS},
-						{"attenuation+scatter", ATTENUATION | SCATTER},
-						{"randoms+scatter", RANDOMS | SCATTER},
-						{"attenuation+randoms+scatter", ATTENUATION | RANDOMS | SCATTER},
-						{NULL, 0}};
+#define DEAD_TIME PET_CORRECT_DEAD_TIME
+static const struct key_choice corrections[] = {
+	{"none", 0},
+	{"attenuation", ATTENUATION},
+	{"randoms", RANDOMS},
+	{"scatter", SCATTER},
+	{"attenuation+randoms", ATTENUATION | RANDOMS},
+	{"attenuation+scatter", ATTENUATION | SCATTER},
+	{"randoms+scatter", RANDOMS | SCATTER},
+	{"attenuation+randoms+scatter", ATTENUATION | RANDOMS | SCATTER},
+	{"dead_time", DEAD_TIME},
+	{"attenuation+dead_time", ATTENUATION | DEAD_TIME},
+	{"randoms+dead_time", RANDOMS | DEAD_TIME},
+	{"scatter+dead_time", SCATTER | DEAD_TIME},
+	{"attenuation+randoms+dead_time", ATTENUATION | RANDOMS | DEAD_TIME},
+	{"attenuation+scatter+dead_time", ATTENUATION | SCATTER | DEAD_TIME},
+	{"randoms+scatter+dead_time", RANDOMS | SCATTER | DEAD_TIME},
+	{"attenuation+randoms+scatter+dead_time", ATTENUATION | RANDOMS | SCATTER | DEAD_TIME},
+	{NULL, 0}};
 
 static const struct config_key protocol_keys[] = {
 	CONFIG_PROTOCOL_FIRST(NAME),
@@ -75,7 +85,8 @@ static const struct config_key protocol_keys[] = {
 	 .meaning =
 		 "corrections that are computed where the data do not bring them, such as `[\"attenuation\", \"randoms\"]`: "
 		 "`attenuation` from a CT series of the same frame of reference, `randoms` from delayed coincidences or singles, "
-		 "`scatter` by single scatter simulation. For sinograms, not event by event"},
+		 "`scatter` by single scatter simulation, `dead_time` as far as the data describe it. For sinograms, not event "
+		 "by event"},
 	{"scatter_iterations", AS_INT(protocol_conf, pet.scatter_iterations, 1, 10), .fallback = "3", .flags = KEY_SPARSE,
 	 .meaning = "with the correction `scatter`: how often the scatter is estimated, each time from an image that is "
 		    "corrected with the estimate before"},

@@ -15,8 +15,9 @@
  * respiratory gate begins (odlpet, format32.py, which cites the PETLINK document; no other source was found). Other words are
  * skipped.
  * - The normalisation has 323404 bytes, float32, little-endian: geometric [127][344], interference [344][9], efficiencies
- *   [64][504], axial [837], dead time paralysing [64], not paralysing [64], of crystals [9], further axial [837]. The last four
- * are read, but not used. The 837 planes are those of span 11, ring differences up to 60, segments 0, -1, +1 ... */
+ *   [64][504], axial [837], dead time paralysing [64], not paralysing [64], of crystals [9], further axial [837]. The crystals'
+ * dead time and the last are read, but not used; the dead time of rings only by mmr_norm_alive(). The 837 planes are those of
+ * span 11, ring differences up to 60, segments 0, -1, +1 ... */
 #ifndef TOMONODE_NODE_MMR_H
 #define TOMONODE_NODE_MMR_H
 
@@ -116,6 +117,21 @@ struct mmr_marks {
  * the number of the word. */
 int mmr_marks_add(struct mmr_marks *m, const uint8_t *words, size_t n, struct err *err);
 
+/* ---- dead time ---- */
+
+#define MMR_BUCKETS 224 /* blocks of 18 detectors and 8 rings: bucket detector / 18 + 28 (ring / 8) */
+
+/* The rates of the singles of each bucket: bits 19 to 28 of a word are the bucket, bits 0 to 18 times 8 its rate, 1/s (NiftyPET,
+ * hst.cu). Words of buckets that do not exist are skipped. */
+struct mmr_singles {
+	struct pet_frame frame; /* only words in this time, see mmr_list_in_frame(), are used */
+	long first, last;	/* ms, of the time marks so far; -1: none */
+	double sum[MMR_BUCKETS];
+	uint64_t n[MMR_BUCKETS];
+};
+void mmr_singles_begin(struct mmr_singles *s, const struct pet_frame *frame); /* NULL: all words */
+void mmr_singles_add(struct mmr_singles *s, const uint8_t *words, size_t n);
+
 /* ---- single words ---- */
 
 enum mmr_word_type { MMR_OTHER, MMR_MARK, MMR_PROMPT, MMR_DELAYED };
@@ -144,5 +160,15 @@ struct mmr_norm *mmr_norm_free(struct mmr_norm *n); /* accepts NULL; returns NUL
  * of both detectors, times geometric, divided by axial factors, times interference. 0: a gap. */
 struct michelogram_index;
 void mmr_norm_plane(const struct mmr_norm *n, const struct michelogram_index *x, int plane, float *ret);
+
+/* Compute the fraction of the time that each detector is able to count, ret[ring][detector]: with b the mean rate of the singles
+ * of its bucket, and p and n the parameters of its ring (paralysing and not paralysing dead time, s)
+ *
+ *   exp(b p / 2 / (1 + b n / 2)) / (1 + b n / 2)
+ *
+ * (NiftyPET, norm.cu; the documents do not say which sign p has.) 1 without singles. It was not compared with data of a scanner.
+ * EDOM: a bucket has no word, or a fraction is not above 0 and at most 1, so that this cannot be the meaning of the parameters.
+ */
+int mmr_norm_alive(const struct mmr_norm *n, const struct mmr_singles *s, double *ret, struct err *err);
 
 #endif

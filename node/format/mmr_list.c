@@ -304,6 +304,28 @@ int mmr_list_events(struct mmr_list *l, const uint8_t *words, size_t n, struct m
 	return rc < 0 ? rc : 0;
 }
 
+/* ---- singles ---- */
+
+void mmr_singles_begin(struct mmr_singles *s, const struct pet_frame *frame)
+{
+	*s = (struct mmr_singles){.frame = frame ? *frame : (struct pet_frame){0, INT64_MAX}, .first = -1, .last = -1};
+}
+
+void mmr_singles_add(struct mmr_singles *s, const uint8_t *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		uint32_t word = word_at(words, i), bucket = word >> 19 & 0x3ff;
+
+		if (is_mark(word)) {
+			s->last = mark_time(word);
+			s->first = s->first < 0 ? s->last : s->first;
+		} else if (word >> 29 == 5 && bucket < MMR_BUCKETS && pet_frame_has(&s->frame, s->last - s->first)) {
+			s->sum[bucket] += 8.0 * (word & 0x7ffff);
+			s->n[bucket]++;
+		}
+	}
+}
+
 /* ---- single words ---- */
 
 int mmr_event_segments(struct michelogram_segment **ret, int *ret_n, struct err *err)

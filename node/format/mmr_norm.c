@@ -27,7 +27,8 @@ struct mmr_norm {
 	float interference[MMR_RADIAL][MMR_BLOCK];
 	float efficiency[MMR_RINGS][MMR_DETECTORS];  /* of detector c, gaps 0 */
 	uint16_t crystal[MMR_ANGLES][MMR_RADIAL][2]; /* of the first and the second end */
-	float axial[MMR_RINGS][MMR_RINGS];	     /* of the pair (first ring, second ring), 1 beyond the largest difference */
+	float paralysing[MMR_RINGS], non_paralysing[MMR_RINGS];
+	float axial[MMR_RINGS][MMR_RINGS]; /* of the pair (first ring, second ring), 1 beyond the largest difference */
 };
 
 /* Components in the order of the file. Real factors are near 1; within the limits no efficiency exceeds a float. */
@@ -129,7 +130,8 @@ static int fill_axial(const float *stored, struct mmr_norm *n, struct err *err)
 
 static int read_all(const uint8_t *bytes, struct mmr_norm *n, float *efficiencies, float *axial, struct err *err)
 {
-	float *const to[COMPONENTS] = {&n->geometric[0][0], &n->interference[0][0], efficiencies, axial};
+	float *const to[COMPONENTS] = {&n->geometric[0][0], &n->interference[0][0], efficiencies, axial,
+				       n->paralysing,	    n->non_paralysing};
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < COMPONENTS; i++) {
@@ -195,4 +197,32 @@ void mmr_norm_plane(const struct mmr_norm *n, const struct michelogram_index *x,
 	for (int angle = 0; angle < MMR_ANGLES; angle++)
 		for (int radial = 0; radial < MMR_RADIAL; radial++)
 			ret[angle * MMR_RADIAL + radial] *= n->interference[radial][angle % MMR_BLOCK];
+}
+
+#define BUCKET_DETECTORS 18
+#define BUCKET_RINGS 8
+
+int mmr_norm_alive(const struct mmr_norm *n, const struct mmr_singles *s, double *ret, struct err *err)
+{
+	int along = MMR_DETECTORS / BUCKET_DETECTORS;
+
+	for (int bucket = 0; bucket < MMR_BUCKETS; bucket++)
+		if (s->n[bucket] == 0)
+			return err_set(err, EDOM, "the list mode has no rate of the singles of bucket %d", bucket);
+	for (int ring = 0; ring < MMR_RINGS; ring++)
+		for (int c = 0; c < MMR_DETECTORS; c++) {
+			int bucket = c / BUCKET_DETECTORS + along * (ring / BUCKET_RINGS);
+			double half = s->sum[bucket] / (double)s->n[bucket] / 2,
+			       slow = 1 + half * (double)n->non_paralysing[ring];
+			double alive = exp(half * (double)n->paralysing[ring] / slow) / slow;
+
+			if (!(slow > 0 && alive > 0 && alive <= 1))
+				return err_set(err, EDOM,
+					       "the parameters of ring %d, %g and %g s, give a live time of %g at %g singles per "
+					       "second",
+					       ring, (double)n->paralysing[ring], (double)n->non_paralysing[ring], alive,
+					       2 * half);
+			ret[ring * MMR_DETECTORS + c] = alive;
+		}
+	return 0;
 }

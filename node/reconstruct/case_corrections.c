@@ -8,14 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In the order in which they are made: scatter needs the attenuation and the randoms. */
-static const struct case_step *const steps[] = {&case_step_attenuation, &case_step_randoms, &case_step_scatter};
+/* In the order in which they are made: scatter needs all others. */
+static const struct case_step *const steps[] = {&case_step_dead_time, &case_step_attenuation, &case_step_randoms,
+						&case_step_scatter};
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
 
 static const struct {
 	enum pet_correction correction;
 	const char *name;
-} names[] = {{PET_CORRECT_ATTENUATION, "attenuation"}, {PET_CORRECT_RANDOMS, "randoms"}, {PET_CORRECT_SCATTER, "scatter"}};
+} names[] = {{PET_CORRECT_ATTENUATION, "attenuation"},
+	     {PET_CORRECT_RANDOMS, "randoms"},
+	     {PET_CORRECT_SCATTER, "scatter"},
+	     {PET_CORRECT_DEAD_TIME, "dead_time"}};
 #define NAMES (sizeof(names) / sizeof(names[0]))
 
 static int wanted(const struct case_corrections *c)
@@ -69,6 +73,9 @@ int case_corrections_prepare(struct case_corrections *c, struct err *err)
 			c, "The delayed coincidences were not used: \"randoms\" is not among the corrections of the protocol.");
 	if (c->s->part[SINOGRAM_SINGLES].present && !(wanted(c) & PET_CORRECT_RANDOMS))
 		case_corrections_say(c, "The singles were not used: \"randoms\" is not among the corrections of the protocol.");
+	if (!(wanted(c) & PET_CORRECT_DEAD_TIME) && case_dead_time_is_known(c->s))
+		case_corrections_say(c, "The dead time factor of the data was not used: \"dead_time\" is not among the "
+					"corrections of the protocol.");
 	for (size_t i = 0; rc == 0 && i < STEPS; i++)
 		if (wanted(c) & steps[i]->correction)
 			rc = steps[i]->prepare(c, err);

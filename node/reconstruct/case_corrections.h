@@ -44,6 +44,14 @@ struct case_randoms {
 	double seconds;
 };
 
+/* case_dead_time.c: counts lost to dead time. */
+struct case_dead_time {
+	double factor;	    /* of the chosen frame, by which its counts are to be multiplied; 0: none */
+	float *alive;	    /* [plane][angle][radial] of the chosen frame: mean live fraction of the pairs; NULL: none */
+	bool unknown;	    /* the data do not give the latter */
+	double least, most; /* factors of all frames, or of all detectors */
+};
+
 /* case_scatter.c: single scatter simulation. */
 struct case_scatter {
 	struct single_scatter_conf simulation;
@@ -72,6 +80,7 @@ struct case_corrections {
 
 	struct case_terms terms; /* set by make() */
 	struct case_attenuation attenuation;
+	struct case_dead_time dead_time;
 	struct case_randoms randoms;
 	double prompts; /* counts of all frames, set by the caller before the details; 0: unknown */
 	struct case_scatter scatter;
@@ -91,7 +100,7 @@ struct case_step {
 	json_t *(*details)(const struct case_corrections *c); /* for the report; NULL: null */
 	void (*clear)(struct case_corrections *c);
 };
-extern const struct case_step case_step_attenuation, case_step_randoms, case_step_scatter;
+extern const struct case_step case_step_dead_time, case_step_attenuation, case_step_randoms, case_step_scatter;
 
 /* Prepare all corrections of the protocol; c->work, s, m, ct and n_ct are set, the rest is zero. Sets made, made_note, made_from
  * and made_method of s. ENOTSUP: one is not possible for data that are reconstructed event by event. */
@@ -110,6 +119,11 @@ json_t *case_pictures_describe(const struct case_corrections *c, const char *ser
 json_t *case_corrections_details(const struct case_corrections *c);
 void case_corrections_clear(struct case_corrections *c);
 
+/* Whether the data bring a dead time factor that is not yet applied. */
+bool case_dead_time_is_known(const struct sinogram *s);
+/* For the steps: multiply m of a plane by the fraction of the counts that is not lost to dead time; m is unchanged if this was
+ * not made. */
+void case_dead_time_multiply(const struct case_corrections *c, size_t plane, float *m);
 /* For the steps: append a sentence to c->note. */
 void case_corrections_say(struct case_corrections *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Add terms; the functions and what they use must stay valid until c is cleared. */

@@ -232,6 +232,8 @@ static int make(struct case_corrections *c, struct err *err)
 		rc = case_sum_planes(c->s, PET_DATA, threads_available(), c->work->monitor, prompts, err);
 	if (rc == 0)
 		rc = case_sum_planes(c->s, PET_FACTORS, threads_available(), c->work->monitor, c->scatter.norm, err);
+	for (size_t p = 0; rc == 0 && p < michelogram_planes(c->m); p++)
+		case_dead_time_multiply(c, p, c->scatter.norm + p * plane_bins(c));
 	if (rc == 0)
 		rc = add_backgrounds(c, background, err);
 	c->scatter.seconds_read += clock_seconds() - begun;

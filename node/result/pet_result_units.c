@@ -5,7 +5,7 @@
  * second and mm), T the duration in s: Bq/ml = x C / T D, D = lambda T / (1 - exp(-lambda T)), lambda = ln 2 / half-life. D
  * corrects for the decay during the acquisition, so that the value is that at its start; it is 1 if the half-life is unknown or
  * if the data were already corrected for decay. C is a factor of the measured radionuclide, like Dose Calibration Factor
- * (0054,1322): it includes positron fraction and dead time.
+ * (0054,1322): it includes positron fraction and, of data that are not corrected for it, dead time.
  * - Bq/ml only with C and with data that are corrected for attenuation and for detector efficiencies, in the model (factors) or
  * before (CorrectedImage of the source). Otherwise counts, without any decay correction.
  * - CorrectedImage names the corrections of the data and of the model.
@@ -109,6 +109,8 @@ static bool list_corrections(const struct sinogram *s, struct pet_quantity *q)
 		add_term(q, "RAN");
 	if (s->made & PET_CORRECT_SCATTER)
 		add_term(q, "SCAT");
+	if (s->made & PET_CORRECT_DEAD_TIME)
+		add_term(q, "DTIM");
 	if (attn_twice || norm_twice) {
 		warn(q, "Not in Bq/ml: more than one correction for %s%s%s: in the data (Corrected Image) or in the roles.",
 		     attn_twice ? "ATTN" : "", attn_twice && norm_twice ? " and " : "", norm_twice ? "NORM" : "");

@@ -231,6 +231,14 @@ void sinogram_add_notes(const struct interfile *h, enum sinogram_role role, cons
  * frees *ret_bytes; decode them with interfile_plane(). Threads may read different roles at the same time. */
 int sinogram_read(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err);
 
+/* sinogram_dead_time.c: read the factor by which all counts of a time frame, gate or bed (from 0; without any of them 0) are to
+ * be multiplied to restore those that were lost to dead time: Dead Time Factor (0054,1324) of its first EMISSION object. 1:
+ * found; 0: there is none; EBADMSG: it is not from 1 to 100. */
+int sinogram_dead_time_factor(const struct sinogram *s, int image, double *ret, struct err *err);
+/* Compute the fraction of the time that each detector of a Siemens mMR was able to count, ret[ring][detector], by
+ * mmr_norm_alive(); s->mmr must not be NULL. Reads the list once. EDOM: the data do not say it; the text has the reason. */
+int sinogram_mmr_alive(const struct sinogram *s, double *ret, struct err *err);
+
 /* sinogram_frames.c: divide an acquisition into time frames, or leave it as it is if there are none. ENOTSUP: it is not list
  * mode, or the last frame ends after it. */
 int sinogram_set_frames(struct sinogram *s, const struct pet_frames *frames, struct err *err);

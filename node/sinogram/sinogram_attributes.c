@@ -425,8 +425,11 @@ int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role,
 	}
 	if (!strcmp(sop_class, SINOGRAM_CLASS)) {
 		item_copy_all(root, like, copied_from_sinogram, sizeof(copied_from_sinogram) / sizeof(copied_from_sinogram[0]));
-		if (role == SINOGRAM_EMISSION && !s->conf->as_measured)
+		if (role == SINOGRAM_EMISSION && !s->conf->as_measured) {
 			item_copy(root, TAG_CORRECTED_IMAGE, like);
+			if (dicom_has(like, TAG_DEAD_TIME_FACTOR))
+				item_copy(root, TAG_DEAD_TIME_FACTOR, like);
+		}
 	}
 	if (!dicom_has(root->item, TAG_STUDY_INSTANCE_UID) && root->rc >= 0)
 		return err_set(root->err, EBADMSG, "no Study Instance UID (0020,000D) in the file of --like");

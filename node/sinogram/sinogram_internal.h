@@ -66,6 +66,8 @@ int sinogram_mmr_open_words(const struct sinogram *s, int *ret_fd, struct err *e
 int sinogram_mmr_piece(const struct sinogram *s, int fd, uint64_t at, uint8_t *ret, size_t n, struct err *err);
 uint64_t sinogram_mmr_word_count(const struct sinogram *s);
 struct mmr_list *sinogram_mmr_events(const struct sinogram *s);
+struct mmr_norm;
+int sinogram_mmr_norm(const struct sinogram *s, struct mmr_norm **ret, struct err *err); /* read the normalisation */
 void sinogram_mmr_choose_frame(struct sinogram *s, int frame);
 /* Read the marks of a signal from the whole list. ENOTSUP: the list has none. */
 int sinogram_mmr_marks(struct sinogram *s, enum pet_signal signal, struct pet_marks *ret, struct err *err);

@@ -302,21 +302,30 @@ void sinogram_mmr_choose_frame(struct sinogram *s, int frame)
 	s->mmr->frame = frame;
 }
 
-static int compute_efficiencies(const struct sinogram *s, uint8_t *buffer, float *values, struct err *err)
+int sinogram_mmr_norm(const struct sinogram *s, struct mmr_norm **ret, struct err *err)
 {
-	struct michelogram_index x;
-	struct mmr_norm *norm = NULL;
-	int fd = -1, rc = michelogram_index_init(&s->part[SINOGRAM_MULTIPLICATIVE].header.m, &x, err);
+	uint8_t *buffer = malloc(MMR_NORM_BYTES);
+	int fd = -1,
+	    rc = buffer ? open_data(s, SINOGRAM_MMR_NORM, &fd, err) : err_set(err, ENOMEM, "no memory for a normalisation");
 
 	if (rc == 0)
-		rc = open_data(s, SINOGRAM_MMR_NORM, &fd, err);
-	if (rc < 0)
-		return rc;
-	rc = read_piece(s, SINOGRAM_MMR_NORM, fd, 0, buffer, MMR_NORM_BYTES, err);
+		rc = read_piece(s, SINOGRAM_MMR_NORM, fd, 0, buffer, MMR_NORM_BYTES, err);
 	if (fd >= 0)
 		close(fd);
 	if (rc == 0)
-		rc = mmr_norm_read(buffer, MMR_NORM_BYTES, &norm, err);
+		rc = mmr_norm_read(buffer, MMR_NORM_BYTES, ret, err);
+	free(buffer);
+	return rc;
+}
+
+static int compute_efficiencies(const struct sinogram *s, float *values, struct err *err)
+{
+	struct michelogram_index x;
+	struct mmr_norm *norm = NULL;
+	int rc = michelogram_index_init(&s->part[SINOGRAM_MULTIPLICATIVE].header.m, &x, err);
+
+	if (rc == 0)
+		rc = sinogram_mmr_norm(s, &norm, err);
 	for (int plane = 0; rc == 0 && plane < x.n_planes; plane++)
 		mmr_norm_plane(norm, &x, plane, values + (size_t)plane * MMR_PLANE_BINS);
 	mmr_norm_free(norm);
@@ -336,7 +345,7 @@ int sinogram_mmr_read(const struct sinogram *s, enum sinogram_role role, uint8_t
 	else if (role == SINOGRAM_DELAYEDS)
 		rc = count_events(s, &s->mmr->delayeds, buffer, (uint32_t *)(void *)bytes, err);
 	else
-		rc = compute_efficiencies(s, buffer, (float *)(void *)bytes, err);
+		rc = compute_efficiencies(s, (float *)(void *)bytes, err);
 	free(buffer);
 	if (rc < 0) {
 		free(bytes);
@@ -536,29 +545,46 @@ void sinogram_mmr_files(const struct sinogram *s, char *ret, size_t size)
 			snprintf(ret + strlen(ret), size - strlen(ret), "%s%s", *ret ? ", " : "", s->mmr->source[t]);
 }
 
+/* Name the corrections that were not made: "randoms, scatter and dead time"; "": none. */
+static void list_missing(int made, char *ret, size_t size)
+{
+	static const struct {
+		enum pet_correction correction;
+		const char *name;
+	} all[] = {{PET_CORRECT_RANDOMS, "randoms"},
+		   {PET_CORRECT_SCATTER, "scatter"},
+		   {PET_CORRECT_ATTENUATION, "attenuation"},
+		   {PET_CORRECT_DEAD_TIME, "dead time"}};
+	const char *last = NULL;
+	size_t n = 0;
+
+	ret[0] = '\0';
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		if (made & all[i].correction)
+			continue;
+		if (last)
+			n += (size_t)snprintf(ret + n, size - n, "%s%s", n > 0 ? ", " : "", last);
+		last = all[i].name;
+	}
+	if (last)
+		snprintf(ret + n, size - n, "%s%s", n > 0 ? " and " : "", last);
+}
+
 void sinogram_mmr_note(const struct sinogram *s, char *ret, size_t size)
 {
 	const struct mmr_list_report *r = &s->mmr->prompts.list.report;
 	double seconds = r->marks > 1 ? (double)(r->last - r->first) / 1000 : 0;
 	double said = isfinite(s->facts.duration) ? s->facts.duration : s->mmr->list.duration;
 	double frames = s->frames.n > 0 ? (double)s->frames.frame[s->frames.n - 1].stop / 1000 : 0;
-	bool randoms = s->made & PET_CORRECT_RANDOMS, scatter = s->made & PET_CORRECT_SCATTER;
-	bool attenuation = s->made & PET_CORRECT_ATTENUATION;
-	char files[400];
+	bool randoms = s->made & PET_CORRECT_RANDOMS;
+	char files[400], missing[80];
 	size_t n;
 
 	sinogram_mmr_files(s, files, sizeof(files));
-	n = (size_t)snprintf(ret, size, "%s%s%s%s: not corrected for %s%s%s%s",
-			     s->list ? "Reconstructed event by event" : "Histogram of list mode", files[0] ? " (data in " : "",
-			     files, files[0] ? ")" : "",
-			     randoms		      ? ""
-			     : scatter && attenuation ? "randoms "
-						      : "randoms, ",
-			     scatter	   ? ""
-			     : attenuation ? "scatter "
-					   : "scatter, ",
-			     attenuation ? "" : "attenuation ",
-			     randoms && scatter && attenuation ? "dead time" : "and dead time");
+	list_missing(s->made, missing, sizeof(missing));
+	n = (size_t)snprintf(ret, size, "%s%s%s%s%s%s", s->list ? "Reconstructed event by event" : "Histogram of list mode",
+			     files[0] ? " (data in " : "", files, files[0] ? ")" : "", missing[0] ? ": not corrected for " : "",
+			     missing);
 	if (n < size)
 		n += randoms ? (size_t)snprintf(ret + n, size - n, ".")
 			     : (size_t)snprintf(ret + n, size - n, "; %llu delayed event%s not used.",

@@ -24,6 +24,7 @@ enum pet_correction {
 	PET_CORRECT_ATTENUATION = 1,
 	PET_CORRECT_RANDOMS = 2,
 	PET_CORRECT_SCATTER = 4,
+	PET_CORRECT_DEAD_TIME = 8,
 };
 
 /* A protocol, as configured (conf/ documents units, defaults and ranges of each key). */

@@ -116,6 +116,8 @@ static void test_corrections(void **state)
 		 PET_CORRECT_ATTENUATION | PET_CORRECT_SCATTER},
 		{"corrections = [ \"randoms\", \"scatter\", \"attenuation\" ];", "corrections=attenuation+randoms+scatter",
 		 PET_CORRECT_ATTENUATION | PET_CORRECT_RANDOMS | PET_CORRECT_SCATTER},
+		{"corrections = [ \"dead_time\", \"randoms\" ];", "corrections=randoms+dead_time",
+		 PET_CORRECT_RANDOMS | PET_CORRECT_DEAD_TIME},
 	};
 
 	(void)state;

@@ -453,13 +453,102 @@ static void refused_norms(void **state)
 	free(bytes);
 }
 
+#define PARALYSING (46784 + 64 * 504 + 837) /* in the normalisation, floats */
+#define RING 9				    /* of buckets 28 to 55 */
+#define BUCKET (28 + 3)
+
+/* The live fraction of detector 3 * 18 of a ring, of buckets that all have this rate but one. EDOM: NaN. */
+static double alive_at(float paralysing, float non_paralysing, double rate, double others)
+{
+	static double alive[MMR_RINGS * MMR_DETECTORS];
+	uint8_t *bytes = make_norm(NORM_FLOATS, 0), word[4];
+	struct mmr_singles s;
+	struct mmr_norm *n = NULL;
+	uint32_t as_word;
+	double ret = NAN;
+
+	for (int i = 0; i < 128; i++) {
+		float v = i == RING ? paralysing : i == 64 + RING ? non_paralysing : 0;
+
+		memcpy(&as_word, &v, sizeof(v));
+		put_word(bytes + 4 * (PARALYSING + i), as_word);
+	}
+	assert_int_equal(mmr_norm_read(bytes, MMR_NORM_BYTES, &n, NULL), 0);
+	mmr_singles_begin(&s, NULL);
+	for (uint32_t b = 0; b < MMR_BUCKETS; b++) {
+		put_word(word, 5u << 29 | b << 19 | (uint32_t)((b == BUCKET ? rate : others) / 8));
+		mmr_singles_add(&s, word, 1);
+	}
+	if (mmr_norm_alive(n, &s, alive, NULL) == 0) {
+		for (int c = 0; c < MMR_DETECTORS; c++)
+			for (int ring = 0; ring < MMR_RINGS; ring++)
+				assert_true(ring == RING || alive[ring * MMR_DETECTORS + c] == 1);
+		assert_true(alive[RING * MMR_DETECTORS + 54] == alive[RING * MMR_DETECTORS + 71]);
+		assert_true(others > 0 || alive[RING * MMR_DETECTORS + 53] == 1);
+		ret = alive[RING * MMR_DETECTORS + 54];
+	}
+	mmr_norm_free(n);
+	free(bytes);
+	return ret;
+}
+
+/* Against the formula in the head; 1 at rate 0, and the lower the higher the rate. */
+static void dead_time(void **state)
+{
+	double before = 1;
+
+	(void)state;
+	assert_true(alive_at(-2e-6f, 3e-6f, 0, 0) == 1);
+	for (double rate = 8000; rate < 2e6; rate *= 2) {
+		double half = rate / 2, slow = 1 + half * (double)3e-6f;
+		double alive = alive_at(-2e-6f, 3e-6f, rate, 0);
+
+		assert_near(alive, exp(half * (double)-2e-6f / slow) / slow, 1e-12);
+		assert_true(alive < before);
+		before = alive;
+	}
+	assert_near(alive_at(0, 4e-6f, 100000, 800), 1 / (1 + 50000 * (double)4e-6f), 1e-12);
+	assert_true(isnan(alive_at(4e-6f, 1e-6f, 100000, 0))); /* above 1 */
+	assert_true(isnan(alive_at(0, -1e-4f, 100000, 0)));    /* below 0 */
+}
+
+/* The mean of a bucket's words in a frame. */
+static void singles(void **state)
+{
+	const struct {
+		uint32_t word;
+		double sum;
+		uint64_t n;
+	} words[] = {{5u << 29 | 7 << 19 | 10, 0, 0}, /* before the first mark: time 0 */
+		     {4u << 29 | 500, 0, 0},
+		     {4u << 29 | 1500, 0, 0},
+		     {5u << 29 | 7 << 19 | 100, 800, 1},
+		     {5u << 29 | 900 << 19 | 100, 800, 1}, /* no bucket */
+		     {5u << 29 | 8 << 19 | 100, 800, 1},
+		     {5u << 29 | 7 << 19 | 0x7ffff, 800 + 8.0 * 0x7ffff, 2},
+		     {4u << 29 | 2500, 800 + 8.0 * 0x7ffff, 2},
+		     {5u << 29 | 7 << 19 | 100, 800 + 8.0 * 0x7ffff, 2}};
+	const struct pet_frame frame = {1000, 2000};
+	struct mmr_singles s;
+	uint8_t bytes[4];
+
+	(void)state;
+	mmr_singles_begin(&s, &frame);
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		put_word(bytes, words[i].word);
+		mmr_singles_add(&s, bytes, 1);
+		assert_true(s.sum[7] == words[i].sum && s.n[7] == words[i].n);
+	}
+	assert_true(s.sum[8] == 800 && s.n[8] == 1 && s.n[9] == 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(headers),	 cmocka_unit_test(refused_headers), cmocka_unit_test(list_words),
 		cmocka_unit_test(list_segments), cmocka_unit_test(list_frames),	    cmocka_unit_test(list_gates),
 		cmocka_unit_test(gating_words),	 cmocka_unit_test(refused_words),   cmocka_unit_test(efficiencies),
-		cmocka_unit_test(refused_norms),
+		cmocka_unit_test(refused_norms), cmocka_unit_test(dead_time),	    cmocka_unit_test(singles),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
