@@ -33,42 +33,62 @@ static int check_spec(const struct scatter_spec *s, struct err *err)
 	return 0;
 }
 
-int scatter_model_make(const struct scatter_spec *spec, struct scatter_model *ret_model, struct err *err)
+int scatter_model_size(const struct grid *g, const struct scan_tof *tof, int n_detectors, struct scatter_model *ret_model,
+		       struct err *err)
 {
-	const struct grid *g = spec->grid;
-	struct scatter_model m = {.grid = *g, .tof = spec->tof, .n_detectors = spec->n_detectors, .cosine_least = -2};
+	struct scatter_model m = {.grid = *g, .tof = *tof, .n_detectors = n_detectors, .cosine_least = -2};
 	double diagonal = sqrt(g->n[0] * g->h[0] * g->n[0] * g->h[0] + g->n[1] * g->h[1] * g->n[1] * g->h[1] +
 			       g->n[2] * g->h[2] * g->n[2] * g->h[2]);
-	int r = check_spec(spec, err), first = 0;
 
-	if (r < 0)
-		return r;
-	while (first < SCATTER_ANGLES && spec->angles[first][0] == 0 && spec->angles[first + 1][0] == 0)
-		first++;
-	if (first > 0)
-		m.cosine_least = (float)first / (SCATTER_ANGLES / 2) - 1;
-	if (spec->tof.n > 0) {
+	if (tof->n > 0) {
 		double bins;
 
-		if (!(spec->tof.width > 0 && spec->tof.sigma > 0))
-			return err_set(err, EINVAL, "single scatter: TOF bins of %g mm, resolution of %g mm", spec->tof.width,
-				       spec->tof.sigma);
-		m.phases = (int)ceil(fmin(spec->tof.width * SAMPLES_PER_SIGMA / spec->tof.sigma, SCATTER_BINS_MOST));
-		m.step = spec->tof.width / m.phases;
+		if (!(tof->width > 0 && tof->sigma > 0))
+			return err_set(err, EINVAL, "single scatter: TOF bins of %g mm, resolution of %g mm", tof->width,
+				       tof->sigma);
+		m.phases = (int)ceil(fmin(tof->width * SAMPLES_PER_SIGMA / tof->sigma, SCATTER_BINS_MOST));
+		m.step = tof->width / m.phases;
 		bins = ceil(diagonal / m.step) + 1;
-		if (bins > SCATTER_BINS_MOST ||
-		    (TOF_CUT * spec->tof.sigma + 0.5 * spec->tof.width) / m.step > SCATTER_REACH_MOST - 1)
+		if (bins > SCATTER_BINS_MOST || (TOF_CUT * tof->sigma + 0.5 * tof->width) / m.step > SCATTER_REACH_MOST - 1)
 			return err_set(err, EINVAL,
 				       "single scatter: TOF bins of %g mm are too narrow for a resolution of %g mm and %g mm of "
 				       "activity",
-				       spec->tof.width, spec->tof.sigma, diagonal);
-		m.reach = (int)ceil((TOF_CUT * spec->tof.sigma + 0.5 * spec->tof.width) / m.step);
+				       tof->width, tof->sigma, diagonal);
+		m.reach = (int)ceil((TOF_CUT * tof->sigma + 0.5 * tof->width) / m.step);
 		m.n_bins = (int)bins;
 		m.n_samples = m.n_bins + 2 * m.reach + 1;
 		m.n_slots = (m.n_samples + m.phases - 1) / m.phases + 2;
 	}
 	*ret_model = m;
 	return 0;
+}
+
+int scatter_model_make(const struct scatter_spec *spec, struct scatter_model *ret_model, struct err *err)
+{
+	struct scatter_model m;
+	int r = check_spec(spec, err), first = 0;
+
+	r = r < 0 ? r : scatter_model_size(spec->grid, &spec->tof, spec->n_detectors, &m, err);
+	if (r < 0)
+		return r;
+	while (first < SCATTER_ANGLES && spec->angles[first][0] == 0 && spec->angles[first + 1][0] == 0)
+		first++;
+	if (first > 0)
+		m.cosine_least = (float)first / (SCATTER_ANGLES / 2) - 1;
+	*ret_model = m;
+	return 0;
+}
+
+size_t scatter_tables_bytes(const struct scatter_model *m, size_t n_points, size_t n_pairs)
+{
+	size_t legs = (size_t)m->n_detectors * SCATTER_BATCH, tof = m->tof.n > 0 ? (size_t)m->tof.n : 1;
+	size_t bytes = n_points * 4 * sizeof(float) + (size_t)m->n_detectors * 6 * sizeof(float) +
+		       n_pairs * (2 * sizeof(int32_t) + tof * sizeof(double)) + (SCATTER_ANGLES + 1) * 2 * sizeof(float) +
+		       LEG_FIELDS * legs * sizeof(float);
+
+	if (m->tof.n > 0)
+		bytes += sizeof(float) * ((size_t)scatter_taps(m) + legs * ((size_t)m->n_bins + scatter_profile_size(m)));
+	return bytes;
 }
 
 void scatter_blur(const struct scatter_model *m, float *ret_weight)

@@ -27,6 +27,7 @@
 #ifndef TOMONODE_KERNELS_SCATTER_H
 #define TOMONODE_KERNELS_SCATTER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "kernels/err.h"
@@ -49,6 +50,10 @@ struct scatter_spec {
 	const int32_t (*pairs)[2];   /* indices of detectors: first and second end of the ray */
 	const float (*angles)[2];    /* share and q, SCATTER_ANGLES + 1 rows */
 	struct scan_tof tof;	     /* n = 0: no time of flight */
+	/* Called before each SCATTER_BATCH points, with the fraction that is done; true: end with ECANCELED. NULL: none. On a GPU
+	 * the points may still be computed. */
+	bool (*stop)(void *ctx, double fraction);
+	void *ctx;
 };
 
 enum scatter_field {
@@ -212,6 +217,11 @@ extern "C" {
 
 /* Compute the model. EINVAL: the message says what is wrong with the arguments. */
 int scatter_model_make(const struct scatter_spec *spec, struct scatter_model *ret_model, struct err *err);
+/* Compute the sizes of the model alone: all but cosine_least. EINVAL: TOF bins are too narrow. */
+int scatter_model_size(const struct grid *grid, const struct scan_tof *tof, int n_detectors, struct scatter_model *ret_model,
+		       struct err *err);
+/* Return the bytes of tables that scatter_pairs() allocates, at most: those of a GPU; a CPU has fewer. */
+size_t scatter_tables_bytes(const struct scatter_model *m, size_t n_points, size_t n_pairs);
 /* Compute the scatter_taps() weights of scatter_sample(). */
 void scatter_blur(const struct scatter_model *m, float *ret_weight);
 

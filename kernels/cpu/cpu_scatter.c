@@ -152,6 +152,10 @@ int cpu_scatter_pairs(const struct scatter_spec *spec, const struct buf *activit
 	for (size_t first = 0; first < spec->n_points; first += SCATTER_BATCH) {
 		int n = spec->n_points - first < SCATTER_BATCH ? (int)(spec->n_points - first) : SCATTER_BATCH;
 
+		if (spec->stop && spec->stop(spec->ctx, (double)first / (double)spec->n_points)) {
+			r = err_set(err, ECANCELED, "cancelled while scatter was simulated");
+			goto out;
+		}
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
 		for (int d = 0; d < m.n_detectors; d++)
 			make_legs(spec, &m, &t, activity->mem, mu->mem, d, first, n);

@@ -269,6 +269,10 @@ int cuda_scatter_pairs(const struct scatter_spec *spec, const struct buf *activi
 	job.block_pairs = CUDA_THREADS / job.block_bins;
 	r = make_tables(&memory, spec, &job, err);
 	for (; r == 0 && job.first < spec->n_points; job.first += SCATTER_BATCH) {
+		if (spec->stop && spec->stop(spec->ctx, (double)job.first / (double)spec->n_points)) {
+			r = err_set(err, ECANCELED, "cancelled while scatter was simulated");
+			break;
+		}
 		job.n = spec->n_points - job.first < SCATTER_BATCH ? (int)(spec->n_points - job.first) : SCATTER_BATCH;
 		r = run_batch(&memory, &job, err);
 	}

@@ -275,6 +275,11 @@ static void finish_protocols(struct config_reader *r)
 		if (pet_frames_parse(p->pet.frames, &frames, &err) < 0)
 			config_problem(r, place.file, place.line, "key 'frames' of protocol '%s': %s", p->name, err.msg);
 		finish_gates(r, p, place);
+		if ((p->pet.corrections & PET_CORRECT_SCATTER) && !(p->pet.corrections & PET_CORRECT_ATTENUATION))
+			config_problem(r, place.file, place.line,
+				       "key 'corrections' of protocol '%s': \"scatter\" needs \"attenuation\", whose map of "
+				       "attenuation it is simulated with",
+				       p->name);
 		if (p->slab_thickness > 0 && p->slab_step > p->slab_thickness)
 			config_problem(r, place.file, place.line,
 				       "key 'slab_step' of protocol '%s': %g; allowed: at most slab_thickness, %g mm, so that "

@@ -112,8 +112,12 @@ static void say_headers(struct case_corrections *c)
 static int open_ct(struct case_corrections *c, struct err *err)
 {
 	struct case_attenuation *a = &c->attenuation;
-	int rc = ct_series_open(c->ct, c->n_ct, &a->ct, err);
+	int rc = 0;
 
+	if (!a->ct && c->work->again) /* nobody has compared the files with their digests for this result */
+		return err_set(err, ESTALE, "the CT was not kept");
+	if (!a->ct)
+		rc = ct_series_open(c->ct, c->n_ct, &a->ct, err);
 	if (rc == 0)
 		rc = check_patient(c, err);
 	if (rc == 0)
@@ -243,7 +247,7 @@ static int compute(struct case_corrections *c, const struct mu_source *source, u
 	int rc = attenuation_new(&a->plan, c->m, key, &a->made, err);
 
 	if (rc == 0)
-		rc = mu_map_resample(source, &a->curve, &a->plan.grid, attenuation_map(a->made), err);
+		rc = mu_map_resample(source, &a->curve, &a->plan.grid, c->work->monitor, attenuation_map(a->made), err);
 	if (rc == 0)
 		rc = mu_map_smooth(&a->plan.grid, MU_MAP_FWHM, attenuation_map(a->made), err);
 	made = clock_seconds();
@@ -310,7 +314,7 @@ static int make_here(struct case_corrections *c, struct err *err)
 	if (rc == 0 && !a->made)
 		rc = compute(c, &source, key, err);
 	memcpy(a->centre, c->s->centre, sizeof(a->centre));
-	if (c->s->beds.n == 0) { /* else the next bed needs them */
+	if (c->s->beds.n == 0 && !c->work->keep) { /* else the next bed or result needs them */
 		free(a->ct->hu);
 		a->ct->hu = NULL;
 	}

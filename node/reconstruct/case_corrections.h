@@ -21,7 +21,7 @@
 
 /* case_attenuation.c: attenuation from CT. */
 struct case_attenuation {
-	struct ct_series *ct; /* NULL: none, or not needed */
+	struct ct_series *ct; /* NULL: none, or not needed. Set before prepare(): that of another result of these images */
 	struct mu_curve curve;
 	struct attenuation_plan plan;
 	struct attenuation *made; /* for the chosen frame; NULL: not made */
@@ -59,6 +59,7 @@ struct case_scatter {
 	struct scatter_estimate_report report;
 	float *norm;	      /* factor m without attenuation, [plane][angle][radial] */
 	int at_limit, planes; /* planes whose scale was limited, of all, sums over frames */
+	int without;	      /* frames for which nothing was simulated */
 	double seconds_read;
 };
 
@@ -124,6 +125,11 @@ bool case_dead_time_is_known(const struct sinogram *s);
 /* For the steps: multiply m of a plane by the fraction of the counts that is not lost to dead time; m is unchanged if this was
  * not made. */
 void case_dead_time_multiply(const struct case_corrections *c, size_t plane, float *m);
+/* case_units.c: EBADMSG: the delayed coincidences of the chosen frame, [plane][angle][radial], are counts, but the prompts were
+ * corrected by factors beforehand. */
+int case_check_units(const struct case_corrections *c, const float *delayeds, struct err *err);
+size_t case_units_bytes(const struct case_corrections *c); /* that it needs for a while */
+
 /* For the steps: append a sentence to c->note. */
 void case_corrections_say(struct case_corrections *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Add terms; the functions and what they use must stay valid until c is cleared. */

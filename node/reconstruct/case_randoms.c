@@ -14,6 +14,7 @@
 
 #include "kernels/clock.h"
 #include "kernels/tof.h"
+#include "node/base/thread_pool.h"
 #include "node/reconstruct/case_corrections.h"
 #include "recon/pet/michelogram_pairs.h"
 
@@ -86,6 +87,11 @@ static int prepare_singles(struct case_corrections *c, struct err *err)
 	return 0;
 }
 
+static bool has_factors(const struct sinogram *s)
+{
+	return s->part[SINOGRAM_NORMALISATION].present || s->part[SINOGRAM_MULTIPLICATIVE].present;
+}
+
 static int prepare(struct case_corrections *c, struct err *err)
 {
 	const struct sinogram_part *part = &c->s->part[SINOGRAM_DELAYEDS];
@@ -106,6 +112,8 @@ static int prepare(struct case_corrections *c, struct err *err)
 	if (!part->present)
 		return prepare_singles(c, err);
 	c->randoms.of_neighbours = michelogram_index_init(&part->header.m, &x, &why) < 0;
+	if (c->randoms.of_neighbours && has_factors(c->s))
+		c->bytes_read += bins_of(c) * sizeof(float) + case_planes_bytes(c->s);
 	if (c->randoms.of_neighbours)
 		case_corrections_say(
 			c,
@@ -115,7 +123,7 @@ static int prepare(struct case_corrections *c, struct err *err)
 	c->made |= PET_CORRECT_RANDOMS;
 	c->background = true;
 	c->bytes_host += bins_of(c) * sizeof(float);
-	c->bytes_read += (size_t)part->bytes + randoms_bytes(&part->header.m);
+	c->bytes_read += (size_t)part->bytes + randoms_bytes(&part->header.m) + case_units_bytes(c);
 	return 0;
 }
 
@@ -143,6 +151,21 @@ static int read_delayeds(struct case_corrections *c, struct err *err)
 	return rc;
 }
 
+/* Bins without pairs: the mean of their neighbours that are not dead. */
+static int smooth(struct case_corrections *c, const struct michelogram *m, double *ret_total, struct err *err)
+{
+	float *factors = has_factors(c->s) ? malloc(bins_of(c) * sizeof(*factors)) : NULL;
+	int rc = 0;
+
+	if (has_factors(c->s))
+		rc = factors ? case_sum_planes(c->s, PET_FACTORS, threads_available(), c->work->monitor, factors, err)
+			     : err_set(err, ENOMEM, "no memory for factors of %zu bins", bins_of(c));
+	if (rc == 0)
+		rc = randoms_from_neighbours(m, c->randoms.expected, factors, c->randoms.expected, ret_total, err);
+	free(factors);
+	return rc;
+}
+
 /* Replace the delayed coincidences by expected randoms. A frame or gate may have none; then there are no randoms. */
 static int estimate(struct case_corrections *c, struct err *err)
 {
@@ -150,7 +173,7 @@ static int estimate(struct case_corrections *c, struct err *err)
 	struct case_randoms *r = &c->randoms;
 	struct randoms_report report = {0};
 	struct err why = {0};
-	int rc = r->of_neighbours ? randoms_from_neighbours(m, r->expected, r->expected, &report.total, &why)
+	int rc = r->of_neighbours ? smooth(c, m, &report.total, &why)
 				  : randoms_from_delayeds(m, r->expected, r->expected, &report, &why);
 
 	if (rc == -EDOM && sinogram_images(c->s) > 0)
@@ -163,7 +186,8 @@ static int estimate(struct case_corrections *c, struct err *err)
 	if (rc < 0 && err)
 		*err = why;
 	r->total += report.total;
-	r->report = report;
+	if (report.total > 0) /* else that of the frame before */
+		r->report = report;
 	return rc;
 }
 
@@ -238,6 +262,8 @@ static int make(struct case_corrections *c, struct err *err)
 	double begun = clock_seconds();
 	int rc = c->randoms.of_singles ? compute(c, err) : read_delayeds(c, err);
 
+	if (rc == 0 && !c->randoms.of_singles)
+		rc = case_check_units(c, c->randoms.expected, err);
 	if (rc == 0 && !c->randoms.of_singles)
 		rc = estimate(c, err);
 	c->randoms.seconds += clock_seconds() - begun;

@@ -90,6 +90,32 @@ static int find_window(struct case_corrections *c, struct err *err)
 	return 0;
 }
 
+static struct scatter_estimate_conf conf_of(const struct case_corrections *c)
+{
+	const struct pet_protocol *p = &c->work->protocol->pet;
+
+	return (struct scatter_estimate_conf){.simulation = c->scatter.simulation,
+					      .iterations = p->scatter_iterations,
+					      .memory_limit = p->memory_limit,
+					      .threads = threads_available()};
+}
+
+/* Count the memory: of the estimate and its data while it is made, of the estimate and the factors while the session is open. */
+static int plan(struct case_corrections *c, struct err *err)
+{
+	const struct scatter_estimate_conf conf = conf_of(c);
+	struct scatter_estimate_plan plan;
+	int rc = scatter_estimate_plan(c->m, &conf, c->work->dev, &plan, err);
+
+	if (rc < 0)
+		return rc;
+	c->bytes_host += all_bins(c) * sizeof(float) + plan.bytes_kept;
+	c->bytes_read += 2 * all_bins(c) * sizeof(float) + plan.bytes_host;
+	if (plan.bytes_device > c->bytes_device)
+		c->bytes_device = plan.bytes_device;
+	return 0;
+}
+
 static int prepare(struct case_corrections *c, struct err *err)
 {
 	const char *ready = ready_made(c->s);
@@ -116,33 +142,25 @@ static int prepare(struct case_corrections *c, struct err *err)
 	}
 	c->made |= PET_CORRECT_SCATTER;
 	c->background = true;
-	c->bytes_host += all_bins(c) * sizeof(float);
-	c->bytes_read += 2 * all_bins(c) * sizeof(float) + scatter_estimate_bytes(c->m);
-	return 0;
+	return plan(c, err);
 }
 
 /* Add the backgrounds of the steps before, summed over the TOF bins. */
-static int add_backgrounds(const struct case_corrections *c, float *background, struct err *err)
+static void add_backgrounds(const struct case_corrections *c, float *background)
 {
 	size_t planes = michelogram_planes(c->m), n = plane_bins(c);
 	size_t n_tof = c->m->tof.n > 0 ? (size_t)c->m->tof.n : 1;
 
-	(void)err;
 	for (size_t p = 0; p < planes; p++)
 		for (int i = 0; i < c->terms.n_backgrounds; i++)
 			for (size_t k = 0; k < n_tof; k++)
 				c->terms.background[i].add(c->terms.background[i].ctx, k, p, background + p * n);
-	return 0;
 }
 
 /* Estimate the scatter of the chosen frame. */
 static int estimate(struct case_corrections *c, const float *prompts, const float *background, struct err *err)
 {
-	const struct pet_protocol *p = &c->work->protocol->pet;
-	const struct scatter_estimate_conf conf = {.simulation = c->scatter.simulation,
-						   .iterations = p->scatter_iterations,
-						   .memory_limit = p->memory_limit,
-						   .threads = threads_available()};
+	const struct scatter_estimate_conf conf = conf_of(c);
 	const struct scatter_data data = {prompts, background, c->scatter.norm, attenuation_factors(c->attenuation.made)};
 	struct err why = {0};
 	int rc;
@@ -151,7 +169,9 @@ static int estimate(struct case_corrections *c, const float *prompts, const floa
 	rc = scatter_estimate(c->m, &conf, &data, &c->attenuation.plan.grid, attenuation_map(c->attenuation.made), c->work->dev,
 			      c->work->monitor, &c->scatter.made, &c->scatter.report, &why);
 	if (rc == -EDOM) { /* a frame without counts, or air: there is no scatter */
-		case_corrections_say(c, "No scatter was simulated: %s.", why.msg);
+		if (c->scatter.without++ == 0)
+			case_corrections_say(c, "No scatter was simulated%s: %s.",
+					     sinogram_images(c->s) > 0 ? " for a part of the acquisition" : "", why.msg);
 		if (sinogram_images(c->s) == 0)
 			c->s->made &= ~PET_CORRECT_SCATTER;
 		return 0;
@@ -235,7 +255,7 @@ static int make(struct case_corrections *c, struct err *err)
 	for (size_t p = 0; rc == 0 && p < michelogram_planes(c->m); p++)
 		case_dead_time_multiply(c, p, c->scatter.norm + p * plane_bins(c));
 	if (rc == 0)
-		rc = add_backgrounds(c, background, err);
+		add_backgrounds(c, background);
 	c->scatter.seconds_read += clock_seconds() - begun;
 	if (rc == 0)
 		rc = estimate(c, prompts, background, err);
@@ -254,7 +274,7 @@ static json_t *details(const struct case_corrections *c)
 	const struct case_scatter *s = &c->scatter;
 	const struct scatter_estimate_report *r = &s->report;
 
-	if (!s->made.simulated)
+	if (s->planes == 0) /* no frame has any */
 		return json_null();
 	return json_pack("{s:i, s:[f,f], s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:i, s:i, s:i, s:f, s:f, s:f, s:f}", "iterations",
 			 c->work->protocol->pet.scatter_iterations, "window_kev", s->simulation.energy_low,

@@ -33,6 +33,7 @@ struct pet_work {
 	bool *is_ct;		       /* [base.n_paths]: the path is a CT image; the others are the PET data */
 	const char **paths;	       /* [base.n_paths]: those of the PET data, then those of the CT; names borrowed */
 	size_t n_ct;
+	struct ct_series *ct; /* kept of the result before, with its pixels; NULL: none */
 	struct sinogram *s;
 	struct michelogram m; /* of the emission data, after tof_mashing; borrows the segments of s */
 	struct pet_plan plan;
@@ -134,7 +135,8 @@ static size_t bytes_kept(const struct pet_work *w)
 {
 	if (!(w->base.keep || w->base.again) || w->by_events || w->s->mmr || sinogram_images(w->s) > 0)
 		return 0;
-	return case_planes_bytes_kept(w->s);
+	return case_planes_bytes_kept(w->s) +
+	       (w->corrections.attenuation.ct ? ct_series_bytes(w->corrections.attenuation.ct) : 0);
 }
 
 /* Return the bytes on the device: of the session, or of the corrections, which are made while there is none. */
@@ -236,6 +238,8 @@ static int prepare_corrections(struct pet_work *w, struct err *err)
 	c->m = &w->m;
 	c->ct = w->paths ? w->paths + w->base.n_paths - w->n_ct : NULL;
 	c->n_ct = w->n_ct;
+	c->attenuation.ct = w->ct;
+	w->ct = NULL;
 	rc = case_corrections_prepare(c, err);
 	if (c->factors && w->factors == PET_FACTORS_NONE)
 		w->factors = PET_FACTORS_SHARED;
@@ -607,8 +611,13 @@ static void release(struct reconstruct_work *base)
 {
 	struct pet_work *w = (struct pet_work *)base;
 	struct pet_work next = {.s = w->s, .is_ct = w->is_ct};
+	struct ct_series **ct = &w->corrections.attenuation.ct;
 
 	memcpy(next.bytes, w->bytes, sizeof(next.bytes));
+	if (w->base.keep && *ct && (*ct)->hu) {
+		next.ct = *ct;
+		*ct = NULL;
+	}
 	free(w->volume);
 	free(w->counts);
 	case_beds_clear(&w->beds);
@@ -625,7 +634,9 @@ static void close_case(struct reconstruct_work *base)
 {
 	struct pet_work *w = (struct pet_work *)base;
 
+	base->keep = false;
 	release(base);
+	ct_series_close(w->ct);
 	for (size_t role = 0; role <= SINOGRAM_ROLES; role++)
 		free(w->bytes[role]);
 	free(w->is_ct);

@@ -159,7 +159,7 @@ static int add_scatter(struct state *s, struct device *dev, struct err *err)
 	double scatter = 0, all = 0;
 	int r = single_scatter_open(&s->plain, &s->conf.simulation, dev, &simulated, err);
 
-	r = r < 0 ? r : single_scatter_run(simulated, &s->grid, s->activity, s->mu, &report, err);
+	r = r < 0 ? r : single_scatter_run(simulated, &s->grid, s->activity, s->mu, NULL, &report, err);
 	r = r < 0 ? r : single_scatter_planes(simulated, 0, (int)michelogram_planes(&s->plain), s->conf.threads, s->scatter, err);
 	single_scatter_close(simulated);
 	for (size_t i = 0; r == 0 && i < s->bins; i++) {

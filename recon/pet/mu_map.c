@@ -12,9 +12,8 @@
 
 #define HU_VALUES 65536
 #define HU_LEAST (-32768)
-#define BELOW 9.6e-6  /* 1/mm for each unit of H, below the break point */
-#define POINTS_MAX 32 /* in a voxel along an axis */
-#define SIGMAS 4.0    /* where the Gaussian is cut off */
+#define BELOW 9.6e-6 /* 1/mm for each unit of H, below the break point */
+#define SIGMAS 4.0   /* where the Gaussian is cut off */
 
 /* Carney & al. 2006, table I; there in 1/cm. */
 static const struct mu_curve curves[] = {
@@ -85,7 +84,7 @@ static void set_points(struct sampler *s)
 
 		for (int r = 0; r < 3; r++)
 			most = fmax(most, fabs(s->index[r][c]) * s->grid->h[c]);
-		s->points[c] = (int)fmin(fmax(ceil(most * (1 - 1e-9)), 1), POINTS_MAX);
+		s->points[c] = (int)fmin(fmax(ceil(most * (1 - 1e-9)), 1), MU_MAP_POINTS);
 	}
 }
 
@@ -168,8 +167,8 @@ int mu_map_uncovered(const struct mu_source *ct, const struct grid *grid, struct
 	return rc < 0 ? rc : n;
 }
 
-int mu_map_resample(const struct mu_source *ct, const struct mu_curve *curve, const struct grid *grid, float *ret_mu,
-		    struct err *err)
+int mu_map_resample(const struct mu_source *ct, const struct mu_curve *curve, const struct grid *grid,
+		    const struct monitor *monitor, float *ret_mu, struct err *err)
 {
 	float *table = malloc(HU_VALUES * sizeof(*table));
 	struct sampler s = {.ct = ct, .table = table, .grid = grid};
@@ -183,17 +182,21 @@ int mu_map_resample(const struct mu_source *ct, const struct mu_curve *curve, co
 		table[i] = (float)mu_of_hu(curve, i + HU_LEAST);
 	set_points(&s);
 	memset(ret_mu, 0, grid_size(grid) * sizeof(*ret_mu));
-#pragma omp parallel for collapse(2) schedule(dynamic, 16)
-	for (int j = 0; j < grid->n[1]; j++)
-		for (int i = 0; i < grid->n[0]; i++)
+	for (int j = 0; rc == 0 && j < grid->n[1]; j++) {
+		monitor_progress(monitor, "read", (double)j / grid->n[1]);
+		if (monitor_cancelled(monitor))
+			rc = err_set(err, ECANCELED, "cancelled while the map of attenuation was made");
+#pragma omp parallel for schedule(dynamic)
+		for (int i = 0; i < (rc == 0 ? grid->n[0] : 0); i++)
 			for (int k = 0; k < grid->n[2]; k++) {
 				const int voxel[3] = {i, j, k};
 
 				ret_mu[(size_t)i * grid_step(grid, 0) + (size_t)j * grid_step(grid, 1) +
 				       (size_t)k * grid_step(grid, 2)] = mean_of_voxel(&s, voxel);
 			}
+	}
 	free(table);
-	return 0;
+	return rc;
 }
 
 /* ---- smoothing ---- */

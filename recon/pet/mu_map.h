@@ -13,6 +13,7 @@
 
 #include "kernels/err.h"
 #include "kernels/geometry.h"
+#include "recon/core/monitor.h"
 
 #define MU_WATER 0.0096	   /* 1/mm at 511 keV */
 #define MU_MAP_FWHM 5.0	   /* mm: usual Gaussian of a map */
@@ -36,9 +37,12 @@ struct mu_source {
 };
 
 /* Resample to a grid: the mean over each voxel, of points that are at most one CT voxel apart, linear between the centres of CT
- * voxels. Outside the CT, mu is 0. The order is that of the grid. Parallel. EINVAL: `at` cannot be inverted; ENOMEM. */
-int mu_map_resample(const struct mu_source *ct, const struct mu_curve *curve, const struct grid *grid, float *ret_mu,
-		    struct err *err);
+ * voxels. Outside the CT, mu is 0. The order is that of the grid. Of voxels of more than MU_MAP_POINTS CT voxels along an axis,
+ * that many points. Parallel. The progress is that of the stage "read"; monitor: NULL: none. EINVAL: `at` cannot be inverted;
+ * ENOMEM; ECANCELED. */
+#define MU_MAP_POINTS 32
+int mu_map_resample(const struct mu_source *ct, const struct mu_curve *curve, const struct grid *grid,
+		    const struct monitor *monitor, float *ret_mu, struct err *err);
 /* Return how many slices of the grid the CT does not contain, by the middle of each slice. EINVAL as above. */
 int mu_map_uncovered(const struct mu_source *ct, const struct grid *grid, struct err *err);
 

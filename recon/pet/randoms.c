@@ -484,8 +484,8 @@ int randoms_from_singles(const struct michelogram *m, const double *singles, dou
 
 /* ---- bins that are not pairs ---- */
 
-/* Replace each of n values, `stride` apart, by the mean of those at most RANDOMS_REACH away. sums: n + 1. */
-static void mean_of_line(float *values, int n, size_t stride, double *sums)
+/* Replace each of n values, `stride` apart, by the sum of those at most RANDOMS_REACH away. sums: n + 1. */
+static void sum_of_line(float *values, int n, size_t stride, double *sums)
 {
 	sums[0] = 0;
 	for (int i = 0; i < n; i++)
@@ -493,28 +493,45 @@ static void mean_of_line(float *values, int n, size_t stride, double *sums)
 	for (int i = 0; i < n; i++) {
 		int from = i > RANDOMS_REACH ? i - RANDOMS_REACH : 0, to = i + RANDOMS_REACH < n ? i + RANDOMS_REACH + 1 : n;
 
-		values[(size_t)i * stride] = (float)((sums[to] - sums[from]) / (to - from));
+		values[(size_t)i * stride] = (float)(sums[to] - sums[from]);
 	}
 }
 
-static double mean_of_plane(const struct michelogram *m, float *plane, double *sums)
+static void sum_of_plane(const struct michelogram *m, float *plane, double *sums)
 {
-	size_t n = (size_t)m->n_angles * (size_t)m->n_radial;
-	double sum = 0;
-
 	for (int a = 0; a < m->n_angles; a++)
-		mean_of_line(plane + (size_t)a * (size_t)m->n_radial, m->n_radial, 1, sums);
+		sum_of_line(plane + (size_t)a * (size_t)m->n_radial, m->n_radial, 1, sums);
 	for (int t = 0; t < m->n_radial; t++)
-		mean_of_line(plane + t, m->n_angles, (size_t)m->n_radial, sums);
-	for (size_t i = 0; i < n; i++)
-		sum += (double)plane[i];
-	return sum;
+		sum_of_line(plane + t, m->n_angles, (size_t)m->n_radial, sums);
 }
 
-int randoms_from_neighbours(const struct michelogram *m, const float *delayeds, float *ret, double *ret_total, struct err *err)
+/* Replace the counts of a plane by means of live bins, with the same total. live: 1 or 0; becomes the number of neighbours. */
+static void mean_of_plane(const struct michelogram *m, float *plane, const float *factors, float *live, double *sums)
+{
+	size_t n = (size_t)m->n_angles * (size_t)m->n_radial;
+	double counts = 0, mean = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		live[i] = !factors || factors[i] > 0;
+		plane[i] *= live[i];
+		counts += (double)plane[i];
+	}
+	sum_of_plane(m, plane, sums);
+	sum_of_plane(m, live, sums);
+	for (size_t i = 0; i < n; i++) {
+		plane[i] = live[i] > 0 && (!factors || factors[i] > 0) ? plane[i] / live[i] : 0;
+		mean += (double)plane[i];
+	}
+	for (size_t i = 0; i < n && mean > 0; i++)
+		plane[i] = (float)((double)plane[i] * counts / mean);
+}
+
+int randoms_from_neighbours(const struct michelogram *m, const float *delayeds, const float *factors, float *ret,
+			    double *ret_total, struct err *err)
 {
 	size_t bins = (size_t)m->n_angles * (size_t)m->n_radial, planes = michelogram_planes(m);
 	double sum, *sums;
+	float *live;
 	int rc = michelogram_check(m, err);
 
 	if (rc == 0)
@@ -522,22 +539,17 @@ int randoms_from_neighbours(const struct michelogram *m, const float *delayeds, 
 	if (rc < 0)
 		return rc;
 	sums = malloc(((size_t)(m->n_angles > m->n_radial ? m->n_angles : m->n_radial) + 1) * sizeof(*sums));
-	if (!sums)
-		return err_set(err, ENOMEM, "randoms: no memory for %d angles", m->n_angles);
-	for (size_t p = 0; p < planes; p++) {
-		float *plane = ret + p * bins;
-		double counts = 0, mean;
-
-		for (size_t i = 0; i < bins; i++) {
-			plane[i] = delayeds[p * bins + i];
-			counts += (double)plane[i];
+	live = malloc(bins * sizeof(*live));
+	if (sums && live)
+		for (size_t p = 0; p < planes; p++) {
+			memmove(ret + p * bins, delayeds + p * bins, bins * sizeof(*ret));
+			mean_of_plane(m, ret + p * bins, factors ? factors + p * bins : NULL, live, sums);
 		}
-		mean = mean_of_plane(m, plane, sums);
-		for (size_t i = 0; i < bins && mean > 0; i++)
-			plane[i] = (float)((double)plane[i] * counts / mean);
-	}
+	else
+		rc = err_set(err, ENOMEM, "randoms: no memory for %zu bins", bins);
 	free(sums);
-	if (ret_total)
-		*ret_total = sum;
-	return 0;
+	free(live);
+	if (rc == 0 && ret_total)
+		*ret_total = factors ? total_of(m, ret) : sum;
+	return rc;
 }

@@ -40,10 +40,12 @@ size_t randoms_bytes(const struct michelogram *m);
 
 /* Estimate the same for bins that are not pairs of detectors (arc correction): the mean of the delayed coincidences of the bins
  * at most RANDOMS_REACH radial bins and angles away in the same plane, with the plane's total. ret may be `delayeds`; ret_total:
- * sum of all, or NULL. Differences between neighbouring detectors are lost. EINVAL: a value is negative or not finite. EDOM: no
+ * sum of all, or NULL. Differences between neighbouring detectors are lost. factors: factor m of each bin; those of 0 are dead:
+ * they have no randoms, and do not count as neighbours; NULL: none is dead. EINVAL: a value is negative or not finite. EDOM: no
  * counts. */
 #define RANDOMS_REACH 7
-int randoms_from_neighbours(const struct michelogram *m, const float *delayeds, float *ret, double *ret_total, struct err *err);
+int randoms_from_neighbours(const struct michelogram *m, const float *delayeds, const float *factors, float *ret,
+			    double *ret_total, struct err *err);
 
 /* Compute the randoms of two detectors with S_i and S_j singles during a scan of T s, while the activity decays with the
  * constant l (1/s; 0: not at all), as a factor k: R = k S_i S_j. window: both halves of the coincidence window, 2 tau, s. With

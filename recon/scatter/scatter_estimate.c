@@ -15,19 +15,24 @@
 #define POINT_OF_RADIUS 0.1	/* the same for them */
 #define IMAGE_ITERATIONS 2
 #define IMAGE_SUBSETS 8
-#define ARRAYS 3 /* of all bins: m, background, scatter */
-#define SESSION_ARRAYS 3
+#define ARRAYS 3  /* of all bins: m, background, scatter */
+#define VOLUMES 3 /* coarse ones: image, the first image, mu */
 #define SAMPLES 3 /* of mu in a voxel, along each axis */
+
+/* A step of the whole: its progress is that part of the progress. */
+struct part {
+	const struct monitor *whole;
+	int done, parts;
+};
 
 struct work {
 	struct michelogram m; /* without TOF bins */
 	const struct scatter_estimate_conf *conf;
-	struct single_scatter_conf simulation; /* of conf, with the distance of points */
 	const struct scatter_data *data;
 	struct device *dev;
-	const struct monitor *monitor;
-	struct pet_protocol protocol;
-	struct pet_plan plan;
+	struct part part;
+	struct monitor monitor; /* of the present part */
+	struct scatter_estimate_plan plan;
 	size_t bins;
 	struct grid grid; /* of activity and mu, x fastest */
 	float *factors, *background, *scatter;
@@ -36,38 +41,77 @@ struct work {
 	struct scatter_estimate_report report;
 };
 
-size_t scatter_estimate_bytes(const struct michelogram *m)
+static void part_progress(void *ctx, const char *stage, double fraction)
 {
-	return (ARRAYS + SESSION_ARRAYS) * sizeof(float) * michelogram_planes(m) * (size_t)m->n_angles * (size_t)m->n_radial;
+	const struct part *p = ctx;
+
+	(void)stage; /* the images have stages of their own */
+	monitor_progress(p->whole, "read", (p->done + fraction) / p->parts);
 }
 
-static int plan_images(struct work *w, struct err *err)
+static bool part_cancelled(void *ctx)
 {
-	double half = 0.5 * w->m.scanner.ring_spacing, voxel;
-	int subsets = w->m.n_angles < IMAGE_SUBSETS ? w->m.n_angles : IMAGE_SUBSETS, r;
+	const struct part *p = ctx;
 
-	w->protocol = (struct pet_protocol){.algorithm = ALGORITHM_OSEM,
+	return monitor_cancelled(p->whole);
+}
+
+/* Plan the coarse images of m, which has no TOF bins. */
+static int plan_images(const struct michelogram *m, const struct scatter_estimate_conf *conf, struct device *dev,
+		       struct scatter_estimate_plan *p, struct err *err)
+{
+	double half = 0.5 * m->scanner.ring_spacing, voxel;
+	int subsets = m->n_angles < IMAGE_SUBSETS ? m->n_angles : IMAGE_SUBSETS, r;
+
+	p->protocol = (struct pet_protocol){.algorithm = ALGORITHM_OSEM,
 					    .iterations = IMAGE_ITERATIONS,
 					    .subsets = subsets,
 					    .matrix = 16,
-					    .fov_radius = w->conf->fov_radius,
+					    .fov_radius = conf->fov_radius,
 					    .projector = PROJECTION_PATHS,
-					    .memory_limit = w->conf->memory_limit,
+					    .memory_limit = conf->memory_limit,
 					    .deterministic = true};
 	/* once for the radius of the field of view, which determines the matrix */
-	r = pet_plan(&w->protocol, &w->m, PET_FACTORS_SHARED, true, w->dev, &w->plan, err);
+	r = pet_plan(&p->protocol, m, PET_FACTORS_SHARED, true, dev, &p->images, err);
 	if (r < 0)
 		return r;
-	voxel = fmin(VOXEL, VOXEL_OF_RADIUS * w->plan.fov_radius);
-	w->protocol.matrix = (int)ceil(2 * w->plan.fov_radius / voxel);
-	w->protocol.slice = half * fmax(1, floor(voxel / half));
-	if (w->simulation.point_distance == 0)
-		w->simulation.point_distance = fmin(POINT_DISTANCE, POINT_OF_RADIUS * w->plan.fov_radius);
-	r = pet_plan(&w->protocol, &w->m, PET_FACTORS_SHARED, true, w->dev, &w->plan, err);
-	w->grid = w->plan.grid;
-	w->grid.z_fastest = false;
-	w->report.grid = w->grid;
-	return r;
+	voxel = fmin(VOXEL, VOXEL_OF_RADIUS * p->images.fov_radius);
+	p->protocol.matrix = (int)ceil(2 * p->images.fov_radius / voxel);
+	p->protocol.slice = half * fmax(1, floor(voxel / half));
+	p->simulation = conf->simulation;
+	if (p->simulation.point_distance == 0)
+		p->simulation.point_distance = fmin(POINT_DISTANCE, POINT_OF_RADIUS * p->images.fov_radius);
+	return pet_plan(&p->protocol, m, PET_FACTORS_SHARED, true, dev, &p->images, err);
+}
+
+static size_t larger(size_t a, size_t b)
+{
+	return a > b ? a : b;
+}
+
+int scatter_estimate_plan(const struct michelogram *m, const struct scatter_estimate_conf *conf, struct device *dev,
+			  struct scatter_estimate_plan *ret, struct err *err)
+{
+	struct michelogram without = *m;
+	struct scatter_estimate_plan p = {0};
+	struct single_scatter_bytes plain, tof = {0};
+	size_t voxels;
+	int r;
+
+	without.tof = (struct scan_tof){0};
+	r = plan_images(&without, conf, dev, &p, err);
+	r = r < 0 ? r : single_scatter_count(&without, &p.simulation, &p.images.grid, &plain, err);
+	if (r == 0 && m->tof.n > 0)
+		r = single_scatter_count(m, &p.simulation, &p.images.grid, &tof, err);
+	if (r < 0)
+		return r;
+	voxels = grid_size(&p.images.grid);
+	p.bytes_device = larger(p.images.bytes_total + p.images.bytes_threads, larger(plain.device, tof.device));
+	p.bytes_kept = (m->tof.n > 0 ? tof.host : plain.host) + michelogram_planes(m) * sizeof(float);
+	p.bytes_host = sizeof(float) * (ARRAYS * michelogram_size(&without) + VOLUMES * voxels) + p.images.bytes_host +
+		       (m->tof.n > 0 ? plain.host : 0);
+	*ret = p;
+	return 0;
 }
 
 static int alloc_work(struct work *w, struct err *err)
@@ -140,11 +184,11 @@ static int make_image(struct work *w, const float *scale, struct err *err)
 		w->factors[i] = norm * d->attenuation[i];
 		w->background[i] = (d->background ? d->background[i] : 0) + (scale ? norm * scale[i / plane] * w->scatter[i] : 0);
 	}
-	r = pet_open(&w->protocol, &w->plan, &w->m, PET_FACTORS_SHARED, true, w->dev, NULL, &session, err);
+	r = pet_open(&w->plan.protocol, &w->plan.images, &w->m, PET_FACTORS_SHARED, true, w->dev, NULL, &session, err);
 	r = r < 0 ? r : pet_put(session, PET_DATA, 0, n, d->prompts, err);
 	r = r < 0 ? r : pet_put(session, PET_FACTORS, 0, n, w->factors, err);
 	r = r < 0 ? r : pet_put(session, PET_BACKGROUND, 0, n, w->background, err);
-	r = r < 0 ? r : pet_run(session, w->monitor, &report, err);
+	r = r < 0 ? r : pet_run(session, &w->monitor, &report, err);
 	r = r < 0 ? r : pet_read_slices(session, 0, w->grid.n[2], w->image, err);
 	pet_close(session);
 	w->report.seconds_image += clock_seconds() - begun;
@@ -155,7 +199,7 @@ static int make_image(struct work *w, const float *scale, struct err *err)
 static int simulate(struct work *w, float *scale, struct err *err)
 {
 	double begun = clock_seconds(), made;
-	int r = single_scatter_run(w->plain, &w->grid, w->image, w->mu, &w->report.simulation, err);
+	int r = single_scatter_run(w->plain, &w->grid, w->image, w->mu, &w->monitor, &w->report.simulation, err);
 
 	r = r < 0 ? r : single_scatter_planes(w->plain, 0, (int)michelogram_planes(&w->m), w->conf->threads, w->scatter, err);
 	made = clock_seconds();
@@ -184,13 +228,14 @@ static int iterate(struct work *w, float *scale, struct err *err)
 	int r = 0;
 
 	for (int i = 0; r == 0 && i < w->conf->iterations; i++) {
-		r = monitor_cancelled(w->monitor) ? err_set(err, ECANCELED, "cancelled while the scatter was estimated") : 0;
-		r = r < 0 ? r : make_image(w, i > 0 ? scale : NULL, err);
+		r = make_image(w, i > 0 ? scale : NULL, err);
+		w->part.done++;
 		for (size_t k = 0; r == 0 && i == 1 && k < voxels; k++)
 			w->image[k] = 0.5f * (w->image[k] + w->before[k]);
 		if (r == 0 && i == 0)
 			memcpy(w->before, w->image, voxels * sizeof(float));
 		r = r < 0 ? r : simulate(w, scale, err);
+		w->part.done++;
 	}
 	return r;
 }
@@ -207,8 +252,8 @@ static int finish(struct work *w, const struct michelogram *m, struct scatter_es
 		w->plain = NULL;
 		return 0;
 	}
-	r = single_scatter_open(m, &w->simulation, w->dev, &ret->simulated, err);
-	r = r < 0 ? r : single_scatter_run(ret->simulated, &w->grid, w->image, w->mu, &w->report.simulation, err);
+	r = single_scatter_open(m, &w->plan.simulation, w->dev, &ret->simulated, err);
+	r = r < 0 ? r : single_scatter_run(ret->simulated, &w->grid, w->image, w->mu, &w->monitor, &w->report.simulation, err);
 	w->report.seconds_simulate += clock_seconds() - begun;
 	return r;
 }
@@ -217,15 +262,23 @@ int scatter_estimate(const struct michelogram *m, const struct scatter_estimate_
 		     const struct grid *mu_grid, const float *mu, struct device *dev, const struct monitor *monitor,
 		     struct scatter_estimate *ret, struct scatter_estimate_report *ret_report, struct err *err)
 {
-	struct work w = {.m = *m, .conf = conf, .simulation = conf->simulation, .data = data, .dev = dev, .monitor = monitor};
+	struct work w = {.m = *m,
+			 .conf = conf,
+			 .data = data,
+			 .dev = dev,
+			 .part = {monitor, 0, 2 * conf->iterations + (m->tof.n > 0)},
+			 .monitor = {.ctx = &w.part, .progress = part_progress, .cancelled = part_cancelled}};
 	struct scatter_estimate made = {.scale = malloc(michelogram_planes(m) * sizeof(float))};
 	int r = made.scale ? 0 : err_set(err, ENOMEM, "scatter: out of memory");
 
 	w.m.tof = (struct scan_tof){0};
 	w.bins = michelogram_size(&w.m);
-	r = r < 0 ? r : plan_images(&w, err);
+	r = r < 0 ? r : plan_images(&w.m, conf, dev, &w.plan, err);
+	w.grid = w.plan.images.grid;
+	w.grid.z_fastest = false;
+	w.report.grid = w.grid;
 	r = r < 0 ? r : alloc_work(&w, err);
-	r = r < 0 ? r : single_scatter_open(&w.m, &w.simulation, dev, &w.plain, err);
+	r = r < 0 ? r : single_scatter_open(&w.m, &w.plan.simulation, dev, &w.plain, err);
 	if (r == 0)
 		coarse_mu(&w, mu_grid, mu);
 	r = r < 0 ? r : iterate(&w, made.scale, err);

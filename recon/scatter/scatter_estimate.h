@@ -34,11 +34,23 @@ struct scatter_estimate {
 	float *scale;			  /* [plane]: the expected scatter of a bin is its norm times this times the simulated */
 };
 
-/* Return the bytes on the host that scatter_estimate() needs for a while; m: without or with TOF bins. */
-size_t scatter_estimate_bytes(const struct michelogram *m);
+struct scatter_estimate_plan {
+	size_t bytes_device;	      /* for a while: coarse session, simulation; with a CPU in host memory */
+	size_t bytes_host;	      /* for a while */
+	size_t bytes_kept;	      /* on the host, of struct scatter_estimate */
+	struct pet_protocol protocol; /* of the coarse images */
+	struct pet_plan images;
+	struct single_scatter_conf simulation; /* of conf, with the distance of points */
+};
+
+/* Plan an estimate for m, without or with TOF bins. ENOMEM: the coarse images do not fit. EINVAL: m, or TOF bins that are too
+ * narrow. */
+int scatter_estimate_plan(const struct michelogram *m, const struct scatter_estimate_conf *conf, struct device *dev,
+			  struct scatter_estimate_plan *ret, struct err *err);
 
 /* Estimate. m is borrowed until scatter_estimate_clear(). mu: 1/mm, on mu_grid, which contains the object; averaged on the grid
- * of the coarse images. From the thread that owns the device. EDOM: the data have no counts, or no voxel scatters. ECANCELED. */
+ * of the coarse images. From the thread that owns the device. EDOM: the data have no counts, or no voxel scatters. The progress
+ * is that of the stage "read". ECANCELED. */
 int scatter_estimate(const struct michelogram *m, const struct scatter_estimate_conf *conf, const struct scatter_data *data,
 		     const struct grid *mu_grid, const float *mu, struct device *dev, const struct monitor *monitor,
 		     struct scatter_estimate *ret, struct scatter_estimate_report *ret_report, struct err *err);

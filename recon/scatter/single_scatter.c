@@ -28,6 +28,17 @@ static int check_conf(struct single_scatter_conf *c, struct err *err)
 	return 0;
 }
 
+/* Everything but the results. */
+static int lay_out(struct single_scatter *s, const struct michelogram *m, const struct single_scatter_conf *conf, struct err *err)
+{
+	int r = michelogram_check(m, err);
+
+	s->m = m;
+	s->conf = *conf;
+	r = r < 0 ? r : check_conf(&s->conf, err);
+	return r < 0 ? r : single_scatter_layout(s, err);
+}
+
 int single_scatter_open(const struct michelogram *m, const struct single_scatter_conf *conf, struct device *dev,
 			struct single_scatter **ret, struct err *err)
 {
@@ -36,12 +47,8 @@ int single_scatter_open(const struct michelogram *m, const struct single_scatter
 
 	if (!s)
 		return err_set(err, ENOMEM, "scatter: out of memory");
-	s->m = m;
 	s->dev = dev;
-	s->conf = *conf;
-	r = michelogram_check(m, err);
-	r = r < 0 ? r : check_conf(&s->conf, err);
-	r = r < 0 ? r : single_scatter_layout(s, err);
+	r = lay_out(s, m, conf, err);
 	if (r == 0) {
 		s->values = malloc(s->n_pairs * (size_t)s->n_tof * sizeof(*s->values));
 		if (!s->values)
@@ -69,6 +76,30 @@ struct single_scatter *single_scatter_close(struct single_scatter *s)
 		free(s);
 	}
 	return NULL;
+}
+
+int single_scatter_count(const struct michelogram *m, const struct single_scatter_conf *conf, const struct grid *grid,
+			 struct single_scatter_bytes *ret, struct err *err)
+{
+	struct single_scatter *s = calloc(1, sizeof(*s));
+	struct scatter_model model = {0};
+	size_t n, results, points;
+	int r = s ? lay_out(s, m, conf, err) : err_set(err, ENOMEM, "scatter: out of memory");
+
+	r = r < 0 ? r : scatter_model_size(grid, &m->tof, s->n_rings * s->conf.detectors, &model, err);
+	if (r == 0) {
+		n = (size_t)s->n_rings * (size_t)s->n_rings;
+		results = s->n_pairs * (size_t)s->n_tof;
+		points = single_scatter_cells(&s->conf, grid);
+		ret->host = (size_t)model.n_detectors * sizeof(*s->detectors) + s->n_pairs * sizeof(*s->pairs) +
+			    n * sizeof(*s->ring_pair) + s->n_links * (sizeof(*s->links) + sizeof(*s->reverse)) +
+			    (size_t)m->n_angles * (size_t)m->n_radial * sizeof(*s->bins) +
+			    (size_t)s->n_planes * sizeof(*s->planes) + results * sizeof(*s->values) +
+			    points * (4 * sizeof(float) + 2 * sizeof(double));
+		ret->device = (2 * grid_size(grid) + results) * sizeof(float) + scatter_tables_bytes(&model, points, s->n_pairs);
+	}
+	single_scatter_close(s);
+	return r;
 }
 
 void single_scatter_use(struct single_scatter *s, const struct michelogram *m)
@@ -111,15 +142,25 @@ static int simulate(struct single_scatter *s, const struct scatter_spec *spec, c
 	return r;
 }
 
+static bool stop(void *ctx, double fraction)
+{
+	const struct monitor *monitor = ctx;
+
+	monitor_progress(monitor, "read", fraction);
+	return monitor_cancelled(monitor);
+}
+
 int single_scatter_run(struct single_scatter *s, const struct grid *grid, const float *activity, const float *mu,
-		       struct single_scatter_report *ret_report, struct err *err)
+		       const struct monitor *monitor, struct single_scatter_report *ret_report, struct err *err)
 {
 	struct scatter_spec spec = {.grid = grid,
 				    .n_pairs = s->n_pairs,
 				    .n_detectors = s->n_rings * s->conf.detectors,
 				    .detectors = s->detectors,
 				    .pairs = s->pairs,
-				    .tof = s->m->tof};
+				    .tof = s->m->tof,
+				    .stop = monitor ? stop : NULL,
+				    .ctx = (void *)monitor};
 	double begun = clock_seconds();
 	float(*points)[4] = NULL, (*angles)[2] = malloc((SCATTER_ANGLES + 1) * sizeof(*angles));
 	int r = angles ? single_scatter_angles(&s->conf, angles, err) : err_set(err, ENOMEM, "scatter: out of memory");

@@ -10,8 +10,9 @@
  *   random with a probability proportional to its mu, at a random place in it; it stands for the integral of mu over the cell. So
  *   the expected sum over the points is the integral, also for cells that are not full. Voxels below mu_least do not scatter.
  *   The random numbers depend on the seed and the cell alone.
- * - Cross section: Klein & Nishina 1929; mu is taken as Compton scatter alone, and follows its total cross section. Efficiency of
- * the energy window: a Gaussian whose FWHM is energy_resolution at 511 keV and proportional to the square root of the energy.
+ * - Cross section: Klein & Nishina 1929; mu is taken as Compton scatter alone, and follows its total cross section. The
+ * efficiency of the energy window is that of a Gaussian whose FWHM is energy_resolution at 511 keV and proportional to the square
+ * root of the energy.
  * - Results are those of a bin with the factor m = 1 except for attenuation, in the unit of line integrals of the activity: what
  * is added to the data is normalisation times this. With time of flight they are for each TOF bin. */
 #ifndef TOMONODE_RECON_SINGLE_SCATTER_H
@@ -20,6 +21,7 @@
 #include <stdint.h>
 
 #include "kernels/device.h"
+#include "recon/core/monitor.h"
 #include "recon/pet/michelogram.h"
 
 struct single_scatter_conf {
@@ -50,11 +52,20 @@ int single_scatter_open(const struct michelogram *m, const struct single_scatter
 			struct single_scatter **ret, struct err *err);
 struct single_scatter *single_scatter_close(struct single_scatter *s); /* accepts NULL; returns NULL */
 
+struct single_scatter_bytes {
+	size_t host;   /* of an open simulation */
+	size_t device; /* while it runs; with a CPU in host memory */
+};
+/* Count the memory of a simulation on a grid, without one. EINVAL as single_scatter_open() and single_scatter_run(). */
+int single_scatter_count(const struct michelogram *m, const struct single_scatter_conf *conf, const struct grid *grid,
+			 struct single_scatter_bytes *ret, struct err *err);
+
 /* Simulate. activity: any unit, >= 0; mu: 1/mm at 511 keV; both grid_size() floats on the same grid, axes of
  * recon/pet/michelogram.h. Call it from the thread that owns the device, as often as wanted; it replaces the results. EDOM: no
- * voxel scatters. EINVAL: a voxel is negative or not a number. */
+ * voxel scatters. EINVAL: a voxel is negative or not a number. The progress is that of the stage "read". ECANCELED: the monitor
+ * (NULL: none) has cancelled. */
 int single_scatter_run(struct single_scatter *s, const struct grid *grid, const float *activity, const float *mu,
-		       struct single_scatter_report *ret_report, struct err *err);
+		       const struct monitor *monitor, struct single_scatter_report *ret_report, struct err *err);
 
 /* Borrow another michelogram of equal content from now on: the first one may be freed. */
 void single_scatter_use(struct single_scatter *s, const struct michelogram *m);

@@ -11,6 +11,9 @@
 int single_scatter_points(const struct single_scatter_conf *conf, const struct grid *g, const float *mu, float (**ret_points)[4],
 			  size_t *ret_n, struct err *err);
 
+/* Return the number of cells, each of which has at most one point. */
+size_t single_scatter_cells(const struct single_scatter_conf *conf, const struct grid *g);
+
 struct scatter_tap { /* between two neighbours */
 	int at[2];
 	float weight[2];

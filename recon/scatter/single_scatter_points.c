@@ -135,20 +135,27 @@ static size_t sum_cells(const struct grid *g, const float *mu, double least, str
 	return n;
 }
 
+static int cells_along(const struct single_scatter_conf *conf, const struct grid *g, int axis)
+{
+	return (int)fmax(1, fmin(ceil(g->n[axis] * g->h[axis] / conf->point_distance), g->n[axis]));
+}
+
+size_t single_scatter_cells(const struct single_scatter_conf *conf, const struct grid *g)
+{
+	return (size_t)cells_along(conf, g, 0) * (size_t)cells_along(conf, g, 1) * (size_t)cells_along(conf, g, 2);
+}
+
 int single_scatter_points(const struct single_scatter_conf *conf, const struct grid *g, const float *mu, float (**ret_points)[4],
 			  size_t *ret_n, struct err *err)
 {
 	struct cells c = {.volume = g->h[0] * g->h[1] * g->h[2]};
 	float(*points)[4] = NULL;
-	size_t n_cells = 1, n;
+	size_t n_cells = single_scatter_cells(conf, g), n;
 	int r = 0;
 
 	for (int axis = 0; axis < 3; axis++) {
-		double cells = ceil(g->n[axis] * g->h[axis] / conf->point_distance);
-
-		c.n[axis] = (int)fmax(1, fmin(cells, g->n[axis]));
+		c.n[axis] = cells_along(conf, g, axis);
 		c.per_voxel[axis] = (double)c.n[axis] / g->n[axis];
-		n_cells *= (size_t)c.n[axis];
 	}
 	c.sum = calloc(n_cells, sizeof(*c.sum));
 	c.passed = calloc(n_cells, sizeof(*c.passed));

@@ -72,7 +72,7 @@ int main(int argc, char **argv)
 	rc = rc < 0 ? rc : interfile_complete(&header, NULL, &err);
 	rc = rc < 0 ? rc : device_open("cpu", &dev, &err);
 	rc = rc < 0 ? rc : single_scatter_open(&header.m, &conf, dev, &s, &err);
-	rc = rc < 0 ? rc : single_scatter_run(s, &grid, (const float *)bytes[0], (const float *)bytes[1], &report, &err);
+	rc = rc < 0 ? rc : single_scatter_run(s, &grid, (const float *)bytes[0], (const float *)bytes[1], NULL, &report, &err);
 	rc = rc < 0 ? rc : write_all(s, &header.m, argv[11], &err);
 	if (rc < 0)
 		fprintf(stderr, "pet_scatter: %s\n", err.msg);

@@ -197,6 +197,8 @@ static void test_bad_values(void **state)
 		 "mean, maximum"},
 		{"protocols = ( { name = \"p\"; compression = \"jpeg\"; } );", "t.conf:1: key 'compression' of protocol 'p'",
 		 "none, jpeg-ls"},
+		{"protocols = ( { name = \"p\"; kind = \"pet\"; corrections = [ \"randoms\", \"scatter\" ]; } );",
+		 "t.conf:1: key 'corrections' of protocol 'p'", "\"scatter\" needs \"attenuation\""},
 		{"protocols = ( { name = \"p\"; slab_thickness = 4; slab_step = 5; } );",
 		 "t.conf:1: key 'slab_step' of protocol 'p': 5", "at most slab_thickness"},
 		{"protocols = ( { name = \"p\"; tile = \"0x5\"; } );", "t.conf:1: key 'tile' of protocol 'p': \"0x5\"",

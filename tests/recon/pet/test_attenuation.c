@@ -182,7 +182,7 @@ static void resampling_keeps_integral_and_place(void **state)
 		hu = make_ct(rotation, spacing, &ct);
 		mu = malloc(grid_size(&g) * sizeof(*mu));
 		assert_non_null(mu);
-		assert_int_equal(mu_map_resample(&ct, &line, &g, mu, NULL), 0);
+		assert_int_equal(mu_map_resample(&ct, &line, &g, NULL, mu, NULL), 0);
 		sum = moments(&g, mu, found);
 		assert_near(sum, expected, 0.003 * expected);
 		for (int c = 0; c < 3; c++)
@@ -202,13 +202,13 @@ static void mean_is_of_mu(void **state)
 	float mu[3];
 
 	(void)state;
-	assert_int_equal(mu_map_resample(&ct, &c, &g, mu, NULL), 0);
+	assert_int_equal(mu_map_resample(&ct, &c, &g, NULL, mu, NULL), 0);
 	assert_near((double)mu[1], mu_of_hu(&c, 1000) / 2, 1e-7);
 	assert_near((double)mu[0], 0, 0);
 	assert_near((double)mu[2], 0, 0);
 	assert_int_equal(mu_map_uncovered(&ct, &g, NULL), 2);
 	ct.at[2][2] = 0;
-	assert_int_equal(mu_map_resample(&ct, &c, &g, mu, NULL), -EINVAL);
+	assert_int_equal(mu_map_resample(&ct, &c, &g, NULL, mu, NULL), -EINVAL);
 	assert_int_equal(mu_map_uncovered(&ct, &g, NULL), -EINVAL);
 }
 
@@ -307,7 +307,7 @@ static struct attenuation *make_water(struct device *dev, const struct michelogr
 	if (half)
 		cut_below(&ct, hu);
 	if (attenuation_plan(m, dev, 0, &plan, &err) < 0 || attenuation_new(&plan, m, key, &a, &err) < 0 ||
-	    mu_map_resample(&ct, &c, &plan.grid, attenuation_map(a), &err) < 0 ||
+	    mu_map_resample(&ct, &c, &plan.grid, NULL, attenuation_map(a), &err) < 0 ||
 	    mu_map_smooth(&plan.grid, MU_MAP_FWHM, attenuation_map(a), &err) < 0 ||
 	    attenuation_compute(a, m, dev, cache, NULL, &err) < 0)
 		fail_msg("%s", err.msg);

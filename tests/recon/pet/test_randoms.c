@@ -338,7 +338,7 @@ static void what_cannot_be_estimated_is_refused(void **state)
 	f.counts[2 * 500 + 3 * 25 + 4] = -1;
 	assert_int_equal(randoms_from_delayeds(&f.m, f.counts, f.found, NULL, &err), -EINVAL);
 	assert_string_equal(err.msg, "delayed coincidences: plane 2, angle 3, radial bin 4: -1; allowed: finite and at least 0");
-	assert_int_equal(randoms_from_neighbours(&f.m, f.counts, f.found, NULL, &err), -EINVAL);
+	assert_int_equal(randoms_from_neighbours(&f.m, f.counts, NULL, f.found, NULL, &err), -EINVAL);
 	f.m.arc_corrected = true;
 	assert_int_equal(randoms_from_delayeds(&f.m, f.counts, f.found, NULL, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "the bins of arc-corrected sinograms are not pairs of detectors"));
@@ -361,12 +361,12 @@ static void neighbours_are_averaged(void **state)
 	for (size_t i = 0; i < f.bins; i++)
 		f.expected[i] = (float)(i / bins);
 	f.m.arc_corrected = true;
-	assert_int_equal(randoms_from_neighbours(&f.m, f.expected, f.found, NULL, NULL), 0);
+	assert_int_equal(randoms_from_neighbours(&f.m, f.expected, NULL, f.found, NULL, NULL), 0);
 	for (size_t i = 0; i < f.bins; i++)
 		assert_near((double)f.found[i], (double)f.expected[i], 1e-4);
 	draw(&f, 9);
 	before = error_of(&f, f.counts);
-	assert_int_equal(randoms_from_neighbours(&f.m, f.counts, f.found, NULL, NULL), 0);
+	assert_int_equal(randoms_from_neighbours(&f.m, f.counts, NULL, f.found, NULL, NULL), 0);
 	after = error_of(&f, f.found);
 	print_message("means: error %.4f before, %.4f after\n", before, after);
 	assert_true(after < before / (RANDOMS_REACH + 1));
@@ -382,6 +382,31 @@ static void neighbours_are_averaged(void **state)
 	clear(&f);
 }
 
+/* A dead block has no randoms, and takes none from the bins around it. */
+static void dead_bins_are_no_neighbours(void **state)
+{
+	static const struct randoms_case c = {5, 80, 51, 40, 1, 4};
+	struct fixture f = make(&c);
+	size_t bins = 51 * 40;
+	float *factors = malloc(f.bins * sizeof(*factors));
+	double total;
+
+	(void)state;
+	f.m.arc_corrected = true;
+	for (size_t i = 0; i < f.bins; i++) {
+		size_t radial = i % 51, angle = i % bins / 51;
+
+		factors[i] = radial >= 20 && radial < 26 && angle < 22 ? 0 : 0.5f;
+		f.counts[i] = factors[i] > 0 ? 3 : 0;
+	}
+	assert_int_equal(randoms_from_neighbours(&f.m, f.counts, factors, f.found, &total, NULL), 0);
+	for (size_t i = 0; i < f.bins; i++)
+		assert_near((double)f.found[i], (double)f.counts[i], 1e-4);
+	assert_near(total, 3.0 * (double)(f.bins / bins) * (double)(bins - 6 * 22), 1);
+	free(factors);
+	clear(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -394,6 +419,7 @@ int main(void)
 		cmocka_unit_test(bins_have_the_randoms_of_their_singles),
 		cmocka_unit_test(what_cannot_be_estimated_is_refused),
 		cmocka_unit_test(neighbours_are_averaged),
+		cmocka_unit_test(dead_bins_are_no_neighbours),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -88,7 +88,7 @@ static void planes_agree(void **state)
 		struct single_scatter *s;
 
 		assert_int_equal(single_scatter_open(&m, &usual_window, dev[i], &s, NULL), 0);
-		assert_int_equal(single_scatter_run(s, &g, activity, mu, &report, NULL), 0);
+		assert_int_equal(single_scatter_run(s, &g, activity, mu, NULL, &report, NULL), 0);
 		out[i] = malloc(michelogram_size(&m) * sizeof(float));
 		assert_int_equal(single_scatter_planes(s, 0, n, 2, out[i], NULL), 0);
 		single_scatter_close(s);

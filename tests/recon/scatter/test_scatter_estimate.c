@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -241,7 +242,7 @@ static void closed_loop(void **state)
 		project(&plain, mu, dev, attenuation);
 		project(&plain, activity, dev, prompts);
 		assert_int_equal(single_scatter_open(&plain, &window, dev, &s, NULL), 0);
-		assert_int_equal(single_scatter_run(s, &fine, activity, mu, &report, NULL), 0);
+		assert_int_equal(single_scatter_run(s, &fine, activity, mu, NULL, &report, NULL), 0);
 		assert_int_equal(single_scatter_planes(s, 0, (int)michelogram_planes(&plain), 1, truth, NULL), 0);
 		single_scatter_close(s);
 		for (size_t i = 0; i < bins; i++) {
@@ -288,6 +289,144 @@ static void closed_loop(void **state)
 	device_close(dev);
 }
 
+/* ---- memory, progress, cancelling ---- */
+
+/* A device that counts vectors. */
+static struct {
+	const struct device_ops *ops;
+	size_t floats, most;
+} meter;
+
+static int metered_alloc(struct device *dev, size_t n, struct buf *ret, struct err *err)
+{
+	meter.floats += n;
+	meter.most = meter.floats > meter.most ? meter.floats : meter.most;
+	return meter.ops->alloc(dev, n, ret, err);
+}
+
+static void metered_release(struct buf *b)
+{
+	meter.floats -= b->n;
+	meter.ops->release(b);
+}
+
+struct watch {
+	double last;
+	int calls, cancel_at; /* cancel_at 0: never */
+	bool other_stage, back;
+};
+
+static void watch_progress(void *ctx, const char *stage, double fraction)
+{
+	struct watch *w = ctx;
+
+	w->other_stage = w->other_stage || strcmp(stage, "read") != 0;
+	w->back = w->back || fraction < w->last || fraction > 1;
+	w->last = fraction;
+	w->calls++;
+}
+
+static bool watch_cancelled(void *ctx)
+{
+	const struct watch *w = ctx;
+
+	return w->cancel_at > 0 && w->calls >= w->cancel_at;
+}
+
+/* One acquisition of the body: its estimate with a monitor. */
+static int estimate_with(struct device *dev, struct scan_tof tof, struct watch *watch, struct scatter_estimate_plan *ret_plan,
+			 size_t *ret_pairs)
+{
+	struct michelogram m = scanner(tof), plain = scanner((struct scan_tof){0});
+	const struct monitor monitor = {watch, watch_progress, watch_cancelled, NULL, NULL};
+	const struct scatter_estimate_conf conf = {.simulation = window, .fov_radius = 200, .threads = 2, .iterations = 1};
+	size_t voxels = grid_size(&fine), bins = michelogram_size(&plain);
+	float *activity = calloc(voxels, sizeof(float)), *mu = calloc(voxels, sizeof(float)),
+	      *prompts = malloc(bins * sizeof(float)), *attenuation = malloc(bins * sizeof(float)),
+	      *background = fixture_floats(bins, 5, 5, 6);
+	const struct scatter_data data = {prompts, background, NULL, attenuation};
+	struct scatter_estimate_report report = {0};
+	struct scatter_estimate e = {0};
+	int r;
+
+	body(activity, mu);
+	project(&plain, mu, dev, attenuation);
+	project(&plain, activity, dev, prompts);
+	for (size_t i = 0; i < bins; i++) {
+		attenuation[i] = expf(-attenuation[i]);
+		prompts[i] = prompts[i] * attenuation[i] + background[i];
+	}
+	assert_int_equal(scatter_estimate_plan(&m, &conf, dev, ret_plan, NULL), 0);
+	meter.most = meter.floats;
+	r = scatter_estimate(&m, &conf, &data, &fine, mu, dev, &monitor, &e, &report, NULL);
+	*ret_pairs = report.simulation.pairs;
+	scatter_estimate_clear(&e);
+	free(activity);
+	free(mu);
+	free(prompts);
+	free(attenuation);
+	free(background);
+	free(plain.segments);
+	free(m.segments);
+	return r;
+}
+
+/* The plan counts the vectors of the coarse session and of the simulation, and with TOF bins its larger tables. */
+static void memory_is_planned(void **state)
+{
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
+	const struct device_ops *ops = dev->ops;
+	struct device_ops metered = *ops;
+	struct scatter_estimate_plan plan[2];
+	size_t pairs;
+	struct watch watch = {0};
+
+	(void)state;
+	meter.ops = ops;
+	metered.alloc = metered_alloc;
+	metered.release = metered_release;
+	dev->ops = &metered;
+	for (int tof = 0; tof < 2; tof++) {
+		size_t before = meter.floats;
+
+		watch = (struct watch){0};
+		assert_int_equal(estimate_with(dev, tof ? (struct scan_tof){17, 45, 25} : (struct scan_tof){0}, &watch,
+					       &plan[tof], &pairs),
+				 0);
+		print_message("device: %zu bytes of vectors, %zu planned; host %zu, kept %zu\n",
+			      (meter.most - before) * sizeof(float), plan[tof].bytes_device, plan[tof].bytes_host,
+			      plan[tof].bytes_kept);
+		assert_true((meter.most - before) * sizeof(float) <= plan[tof].bytes_device);
+		assert_int_equal(meter.floats, before);
+		assert_true(!watch.other_stage && !watch.back && watch.last > 0.9 && watch.last <= 1);
+		assert_true(watch.calls > 3);
+	}
+	assert_int_equal(plan[1].bytes_kept - plan[0].bytes_kept, 16 * pairs * sizeof(float)); /* 17 TOF bins instead of one */
+	assert_true(plan[1].bytes_host > plan[0].bytes_host);
+	assert_true(plan[1].bytes_device > plan[0].bytes_device);
+	dev->ops = ops;
+	device_close(dev);
+}
+
+/* It ends at whatever moment it is cancelled. */
+static void cancelled(void **state)
+{
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
+	struct scatter_estimate_plan plan;
+	size_t pairs;
+	struct watch all = {0};
+
+	(void)state;
+	assert_int_equal(estimate_with(dev, (struct scan_tof){0}, &all, &plan, &pairs), 0);
+	for (int at = 1; at < all.calls; at += all.calls / 2 - 1) {
+		struct watch watch = {.cancel_at = at};
+
+		assert_int_equal(estimate_with(dev, (struct scan_tof){0}, &watch, &plan, &pairs), -ECANCELED);
+		assert_true(watch.calls <= at + 2);
+	}
+	device_close(dev);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -295,6 +434,8 @@ int main(void)
 		cmocka_unit_test(limits),
 		cmocka_unit_test(few_counts),
 		cmocka_unit_test(closed_loop),
+		cmocka_unit_test(memory_is_planned),
+		cmocka_unit_test(cancelled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

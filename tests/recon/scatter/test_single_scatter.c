@@ -418,7 +418,7 @@ static float *planes_of(const struct michelogram *m, const struct single_scatter
 	body(symmetric, &activity, &mu);
 	assert_int_equal(single_scatter_open(m, conf, dev, &s, NULL), 0);
 	assert_int_equal(single_scatter_planes(s, 0, 1, 1, out, NULL), -EINVAL); /* nothing to read yet */
-	assert_int_equal(single_scatter_run(s, &body_grid, activity, mu, &report, NULL), 0);
+	assert_int_equal(single_scatter_run(s, &body_grid, activity, mu, NULL, &report, NULL), 0);
 	assert_int_equal(single_scatter_planes(s, 0, (int)michelogram_data_planes(m), 2, out, NULL), 0);
 	assert_int_equal(single_scatter_planes(s, 0, (int)michelogram_data_planes(m) + 1, 2, out, NULL), -EINVAL);
 	print_message("%zu points, %zu pairs, %.2f s\n", report.points, report.pairs, report.seconds);
@@ -555,7 +555,7 @@ static void bins_are_pairs(void **state)
 	assert_int_equal(michelogram_segments(3, 1, 2, &m.segments, &m.n_segments, NULL), 0);
 	out = malloc(michelogram_size(&m) * sizeof(*out));
 	assert_int_equal(single_scatter_open(&m, &conf, dev, &s, NULL), 0);
-	assert_int_equal(single_scatter_run(s, &g, activity, mu, &report, NULL), 0);
+	assert_int_equal(single_scatter_run(s, &g, activity, mu, NULL, &report, NULL), 0);
 	assert_int_equal(single_scatter_planes(s, 0, (int)michelogram_data_planes(&m), 1, out, NULL), 0);
 	c->spec.grid = &g;
 	assert_int_equal(single_scatter_points(&conf, &g, mu, &points, &c->spec.n_points, NULL), 0);

@@ -219,6 +219,33 @@ def singles_of_each_form(folder, _):
         check(reason in made(values, *changes, ok=(4,)), reason)
 
 
+def prompts_corrected_beforehand(folder, _):
+    """Counts of delayed coincidences beside prompts that were multiplied by factors: refused, if these factors are no role. What is stated
+    about data that are counts, as by the simulation, is no reason."""
+    source = simulate(folder, "data", "--interfile", "--randoms", 1, "--delayeds", counts=2e6)
+    emission = os.path.join(source, "emission")
+    counts = np.fromfile(emission + ".s", "<f4")
+    efficiency = np.random.default_rng(3).uniform(0.7, 1, counts.size).astype("<f4")
+    (1 / efficiency).tofile(os.path.join(source, "norm.s"))
+    with open(emission + ".hs", encoding="ascii") as f, open(os.path.join(source, "norm.hs"), "w", encoding="ascii") as out:
+        out.write(f.read().replace("emission.s", "norm.s"))
+    options = ("--attenuation", os.path.join(source, "attenuation.hs"), "--delayeds", os.path.join(source, "delayeds.hs"), "--attribute",
+               "PatientPosition=HFS", "--set", "iterations=1")
+    norm = ("--normalisation", os.path.join(source, "norm.hs"))
+    for name, values, more, refused in (("counts", counts, ("--attribute", "CorrectedImage=NORM\\DTIM"), None),
+                                        ("corrected", counts / efficiency, ("--attribute", "CorrectedImage=NORM\\DTIM"), "detector efficiencies, dead time"),
+                                        ("attenuated", counts * 1.7, ("--attribute", "CorrectedImage=ATTN"), None),
+                                        ("unstated", counts / efficiency, (), None),
+                                        ("role", counts * 1.7, ("--attribute", "CorrectedImage=NORM", *norm), None)):
+        values.astype("<f4").tofile(emission + ".s")
+        document, volume, _ = recon(os.path.join(folder, name), emission + ".hs", options=RANDOMS + options + more, ok=(4,) if refused else (0,))
+        if refused:
+            reason = document["refused"][0]["reason"]
+            check(f"was corrected beforehand for {refused}: the randoms would be in another unit" in reason and len(volume) == 0, f"{name}: {reason}")
+        else:
+            check(not document["refused"] and len(volume) > 0, f"{name}: {document['refused']}")
+
+
 def of_beds(folder, _):
     """Each bed has its own."""
     for kind in ("delayeds", "singles"):
@@ -285,4 +312,4 @@ def of_a_siemens_mmr(folder, _):
 
 
 h.main([randoms_leave_no_bias, randoms_of_singles_leave_no_bias, with_time_of_flight, the_simulation_is_as_described, what_the_data_bring_is_not_made_again,
-        what_cannot_be_used_is_refused, singles_of_each_form, of_beds, dead_time_as_the_data_say, of_a_siemens_mmr])
+        what_cannot_be_used_is_refused, prompts_corrected_beforehand, singles_of_each_form, of_beds, dead_time_as_the_data_say, of_a_siemens_mmr])
