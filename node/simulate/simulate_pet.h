@@ -102,6 +102,14 @@ int simulate_pet_scans(const struct simulate_pet *s);
 double simulate_pet_bed_at(const struct simulate_pet *s, int bed);
 double simulate_pet_bed_decay(int bed);
 
+/* The coincidence window, both halves, s. */
+double simulate_pet_window(const struct simulate_pet *s);
+/* Compute the expected randoms of a bed, [plane][angle][radial] of all TOF bins together, whose sum over all beds is that of the
+ * options, and, if these ask for them, the singles of its detectors, [ring][detector], with noise if the options have it. ray: of
+ * each radial bin, 1 or 0: without randoms. Both arrays are allocated where they are NULL; the caller frees them. */
+int simulate_pet_randoms(const struct simulate_pet *s, int bed, const float *ray, float **ret_randoms, float **ret_singles,
+			 struct err *err);
+
 struct simulate_pet_report {
 	int files;	    /* number of objects, or of Interfile headers */
 	size_t rays;	    /* number of bins that have a ray, all TOF bins */

@@ -14,17 +14,14 @@
 #include <unistd.h>
 
 #include "kernels/clock.h"
-#include "kernels/tof.h"
 #include "node/format/interfile.h"
 #include "node/simulate/simulate.h"
 #include "node/simulate/simulate_pet.h"
 #include "node/sinogram/sinogram.h"
-#include "recon/pet/randoms.h"
 #include "recon/phantom/poisson.h"
 
 #define BATCH 16		 /* number of planes processed together */
 #define PATH_SIZE 4200		 /* 4080 for a folder, plus a file name */
-#define SINGLES_SEED 0x73696e67u /* the detectors are the same in all simulations */
 #define DELAYED_SEED 0x64656c61u /* the streams of delayed coincidences are not those of the noise */
 
 struct run {
@@ -208,25 +205,6 @@ static size_t count_rays(const struct run *r, float *ret_ray)
 	return n * (size_t)scan->n_u * (size_t)scan->n_views * (size_t)scan_ray_bins(scan);
 }
 
-static double window_of(const struct simulate_pet *s)
-{
-	return s->m.tof.n > 0 ? s->m.tof.n * s->m.tof.width / TOF_MM_PER_PS * 1e-12 : SIMULATE_PET_WINDOW;
-}
-
-/* Keep the singles of a bed as counts; scale: of the randoms over their products. */
-static int keep_singles(struct run *r, const double *singles, size_t n, double scale, struct err *err)
-{
-	double k = randoms_singles_factor(window_of(r->s), SIMULATE_PET_DURATION, M_LN2 / SIMULATE_PET_HALF_LIFE);
-
-	if (!r->singles)
-		r->singles = malloc(n * sizeof(*r->singles));
-	if (!r->singles)
-		return err_set(err, ENOMEM, "no memory for singles of %zu detectors", n);
-	for (size_t i = 0; i < n; i++)
-		r->singles[i] = (float)(singles[i] * sqrt(scale / k));
-	return r->s->o.noise ? pet_phantom_noise(r->singles, n, (size_t)r->bed * n, r->s->o.seed ^ SINGLES_SEED, err) : 0;
-}
-
 static int put_singles(const struct run *r, struct err *err)
 {
 	const struct pet_scanner *c = &r->s->m.scanner;
@@ -237,34 +215,6 @@ static int put_singles(const struct run *r, struct err *err)
 		return 0;
 	file_path(r, SINOGRAM_SINGLES, ".s", path);
 	return err_set(err, EIO, "cannot write %s: %s", path, strerror(errno));
-}
-
-/* Compute the expected randoms of a bed, of singles that differ between detectors; the sum of all beds is that of the options. */
-static int make_randoms(struct run *r, const float *ray, struct err *err)
-{
-	const struct michelogram *m = &r->s->m;
-	size_t detectors = (size_t)m->scanner.rings * (size_t)m->scanner.detectors, bins = michelogram_planes(m) * r->per_plane;
-	double *singles = malloc(detectors * sizeof(*singles)), sum = 0;
-	uint64_t stream = poisson_stream(SINGLES_SEED, 0);
-	int rc = 0;
-
-	if (!r->randoms)
-		r->randoms = malloc(bins * sizeof(*r->randoms));
-	if (!singles || !r->randoms)
-		rc = err_set(err, ENOMEM, "no memory for randoms of %zu bins", bins);
-	for (size_t i = 0; rc == 0 && i < detectors; i++)
-		singles[i] = (1.5 + 0.5 * cos(2 * M_PI * (double)(i % (size_t)m->scanner.detectors) / m->scanner.detectors)) *
-			     (0.7 + 0.6 * poisson_uniform(&stream));
-	if (rc == 0)
-		rc = randoms_from_singles(m, singles, 1, r->randoms, err);
-	for (size_t i = 0; rc == 0 && i < bins; i++)
-		sum += (double)(r->randoms[i] *= ray[i % (size_t)m->n_radial]);
-	for (size_t i = 0; rc == 0 && i < bins; i++)
-		r->randoms[i] = (float)((double)r->randoms[i] * r->s->o.randoms * r->s->o.counts / r->n_beds / sum);
-	if (rc == 0 && r->s->o.singles)
-		rc = keep_singles(r, singles, detectors, r->s->o.randoms * r->s->o.counts / r->n_beds / sum, err);
-	free(singles);
-	return rc;
 }
 
 /* Copy the randoms of a plane in one of its TOF bins. */
@@ -301,7 +251,7 @@ static int second_pass(struct run *r, const struct monitor *monitor, struct err 
 	for (size_t i = 0; rc == 0 && i < BATCH * r->per_plane; i++)
 		r->batch[i] = ray[i % n_v] * (float)r->report.background;
 	if (rc == 0 && has_singles(s))
-		rc = make_randoms(r, ray, err);
+		rc = simulate_pet_randoms(s, r->bed, ray, &r->randoms, &r->singles, err);
 	free(ray);
 	for (int plane = 0, n; rc == 0 && plane < n_planes; plane += n) {
 		size_t first = (size_t)plane * r->per_plane, bins = (size_t)(n = batch_of(plane, n_planes)) * r->per_plane;
@@ -348,8 +298,9 @@ static int write_header(const struct run *r, int role, struct err *err)
 
 	if (role == SINOGRAM_SINGLES) {
 		f.kind = INTERFILE_SINGLES;
-		f.singles = (struct interfile_singles){
-			.blocks = {f.m.scanner.detectors, f.m.scanner.rings}, .block = {1, 1}, .window = window_of(r->s)};
+		f.singles = (struct interfile_singles){.blocks = {f.m.scanner.detectors, f.m.scanner.rings},
+						       .block = {1, 1},
+						       .window = simulate_pet_window(r->s)};
 	}
 	if (role == SINOGRAM_ATTENUATION || role == SINOGRAM_DELAYEDS) /* the same in all TOF bins */
 		f.m.tof = (struct scan_tof){0};

@@ -170,12 +170,39 @@ static void test_positions(void **state)
 	assert_false(pet_facts_axes("", a));
 }
 
+/* Duration and decay factor of the chosen frame, gate or bed: T / I, I = integral of exp(-lambda t) over its times. */
+static void test_times(void **state)
+{
+	static int64_t marks[] = {1000, 3000, 5000};
+	const double lambda = 0.1;
+	struct sinogram s = {.facts.duration = 40};
+	double first = (exp(-0.2) - exp(-0.3)) / lambda, second = (exp(-0.4) - exp(-0.5)) / lambda;
+	(void)state;
+
+	assert_true(sinogram_duration(&s) == 40 && sinogram_decay_factor(&s, 0) == 1);
+	assert_true(fabs(sinogram_decay_factor(&s, lambda) / (4 / (1 - exp(-4))) - 1) < 1e-12);
+	s.frames.n = 2;
+	s.frames.frame[1] = (struct pet_frame){5000, 15000};
+	s.chosen = 1;
+	assert_true(sinogram_duration(&s) == 10);
+	assert_true(fabs(sinogram_decay_factor(&s, lambda) / (1 / (1 - exp(-1))) - 1) < 1e-12);
+	s.frames.n = 0;
+	s.beds.n = 2;
+	s.beds.bed[1].time = (struct pet_frame){5000, 25000};
+	assert_true(sinogram_duration(&s) == 20);
+	s.beds.n = 0;
+	s.gates = (struct pet_gates){.n = 2, .marks = {.ms = marks, .n = 3}};
+	assert_true(sinogram_duration(&s) == 2); /* 2 to 3 s and 4 to 5 s */
+	assert_true(fabs(sinogram_decay_factor(&s, lambda) * (first + second) / 2 - 1) < 1e-12);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(test_roundtrip, clean),
 		cmocka_unit_test_teardown(test_uids, clean),
 		cmocka_unit_test(test_moments),
+		cmocka_unit_test(test_times),
 		cmocka_unit_test_teardown(test_facts, clean),
 		cmocka_unit_test_teardown(test_positions, clean),
 	};
