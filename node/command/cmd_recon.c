@@ -294,14 +294,29 @@ static int check_protocols(const struct recon *r)
 	return options_fail(&r->o, why->code == ENOENT ? CODE_NOT_FOUND : CODE_USAGE, "%s", why->msg);
 }
 
+/* The same for Interfiles alone, before they are read: PET or parallel beams. */
+static int check_interfile_protocols(const struct recon *r)
+{
+	int pet = kind_id(&kind_pet);
+
+	if (r->chosen[pet] || r->chosen[kind_id(&kind_parallel)] || r->why[pet].code == ENOENT)
+		return -1;
+	return options_fail(&r->o, CODE_USAGE, "%s", r->why[pet].msg);
+}
+
 static void note_refusal(struct recon *r, int code, const char *who, const char *reason)
 {
 	const char *name = file_name(who);
-	size_t n = strlen(name);
+	size_t n;
 	char what[PATH_MAX]; /* JSON must be UTF-8, a file name may be any bytes */
 
-	if (n > 0 && !strncmp(reason, name, n) && !strncmp(reason + n, ": ", 2)) /* the name once */
-		reason += n + 2;
+	for (const char *once = who;; once = name) { /* the path or the name once */
+		n = strlen(once);
+		if (n > 0 && !strncmp(reason, once, n) && !strncmp(reason + n, ": ", 2))
+			reason += n + 2;
+		if (once == name)
+			break;
+	}
 	snprintf(what, sizeof(what), "%s", who);
 	err_clean(what);
 	fprintf(stderr, "tomonode recon: %s: %s\n", what, reason);
@@ -324,15 +339,26 @@ static void name_case(const struct case_files *c, char *ret, size_t size)
 		snprintf(ret, size, "%s", kind->title);
 }
 
+/* Write the total of the measured counts of sinograms, ", 123 counts"; "": the kind has none, or its content says so. */
+static void name_counts(const struct case_files *c, const struct reconstruct_report *p, char *ret, size_t size)
+{
+	const json_t *kind = json_object_get(p->details, c->kind->name), *counts = json_object_get(kind, "counts");
+
+	ret[0] = '\0';
+	if (json_is_number(counts) && !json_is_object(json_object_get(kind, "list_mode")))
+		snprintf(ret, size, ", %.*f counts", json_number_value(counts) < 10 ? 3 : 0, json_number_value(counts));
+}
+
 static void print_result(const struct recon *r, const struct case_files *c, const struct reconstruct_report *p)
 {
-	const struct sinogram_assumed *assumed = interfile_cases_assumed(&r->interfile, c);
-	const char *warnings = p->warnings;
-	char name[64];
+	const struct interfile_case *of = interfile_cases_of(&r->interfile, c);
+	const char *warnings = p->warnings, *assumed = of ? of->assumed.text : "";
+	char name[64], counts[40];
 
 	name_case(c, name, sizeof(name));
-	printf("%s: %s, %d x %d x %d voxels of %.3g x %.3g x %.3g mm, %.2f s (read %.2f, reconstruct %.2f, write %.2f): ", name,
-	       p->content, p->n[0], p->n[1], p->n[2], p->voxel[0], p->voxel[1], p->voxel[2], p->seconds_total,
+	name_counts(c, p, counts, sizeof(counts));
+	printf("%s: %s, %d x %d x %d voxels of %.3g x %.3g x %.3g mm%s, %.2f s (read %.2f, reconstruct %.2f, write %.2f): ", name,
+	       p->content, p->n[0], p->n[1], p->n[2], p->voxel[0], p->voxel[1], p->voxel[2], counts, p->seconds_total,
 	       p->seconds_read + p->seconds_prepare + p->seconds_upload, p->seconds_reconstruct,
 	       p->seconds_download + p->seconds_write);
 	if (p->is_series) {
@@ -343,8 +369,8 @@ static void print_result(const struct recon *r, const struct case_files *c, cons
 			printf(", %s", p->objects[i].file);
 		printf("\n");
 	}
-	if (assumed && !strncmp(warnings, assumed->text, strlen(assumed->text))) { /* note_assumed() has printed it */
-		warnings += strlen(assumed->text);
+	if (assumed[0] && !strncmp(warnings, assumed, strlen(assumed))) { /* reconstruct_one() has printed it */
+		warnings += strlen(assumed);
 		warnings += *warnings == ' ';
 	}
 	if (warnings[0])
@@ -425,13 +451,29 @@ static int check_header(const struct recon *r)
 	return found ? -1 : options_fail(&r->o, CODE_NOT_FOUND, "--header %s: no case has this file", r->header);
 }
 
+/* Is the size of the voxels that of the program's own protocol? Then it may follow the data. */
+static bool has_default_voxels(const struct recon *r, const struct protocol_conf *p)
+{
+	const struct protocol_conf *own;
+	struct config *config = NULL;
+	struct err ignored = {0};
+	bool same = config_load(NULL, NULL, NULL, &config, &ignored) == 0;
+
+	for (int i = 0; same && i < r->n_assignments; i++)
+		same = strncmp(r->assignments[i], "matrix=", 7) != 0 && strncmp(r->assignments[i], "voxel=", 6) != 0;
+	own = same ? config_protocol(config, p->name) : NULL;
+	same = own && own->kind == p->kind && own->pet.matrix == p->pet.matrix && own->pet.voxel == p->pet.voxel;
+	config_free(config);
+	return same;
+}
+
 static int reconstruct_one(struct recon *r, const struct case_files *c, struct device *dev, struct pet_cache *cache,
 			   struct reconstruct_report *ret_report, struct err *err)
 {
 	struct case_decision decision = {.patient = {r->same_patient, has_header(r, c) ? r->header : NULL},
 					 .marks = r->gating.marks.n > 0 ? &r->gating.marks : NULL,
-					 .petsird = r->petsird,
-					 .assumed = interfile_cases_assumed(&r->interfile, c)};
+					 .petsird = r->petsird};
+	const struct interfile_case *of = interfile_cases_of(&r->interfile, c);
 	const struct protocol_conf *p = &r->protocols[kind_id(c->kind)];
 	const char **joined = NULL;
 	struct progress progress;
@@ -441,6 +483,12 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 	if (!r->chosen[kind_id(c->kind)]) {
 		*err = r->why[kind_id(c->kind)];
 		return -err->code;
+	}
+	if (of) {
+		decision.assumed = of->assumed.text[0] ? &of->assumed : NULL;
+		decision.fit_voxels = has_default_voxels(r, p);
+		if (of->assumed.text[0])
+			fprintf(stderr, "tomonode recon: %s: %s\n", of->header, of->assumed.text);
 	}
 	if (kind_needs_ct(p) && !(joined = case_paths_with_ct(r->list, c, &n)))
 		return err_set(err, ENOMEM, "no memory for the paths of the CT");
@@ -468,13 +516,14 @@ static void reconstruct_all(struct recon *r, struct device *dev)
 		const struct case_files *c = &r->list->cases[i];
 		struct reconstruct_report report = {0};
 		struct err err = {0};
+		const struct interfile_case *of = interfile_cases_of(&r->interfile, c);
 		char name[64], who[96];
 		int rc = reconstruct_one(r, c, dev, cache, &report, &err);
 
 		name_case(c, name, sizeof(name));
 		snprintf(who, sizeof(who), "case %zu (%s)", i + 1, name);
 		if (rc < 0)
-			note_refusal(r, refusal_code(r, c, &err), who, err.msg);
+			note_refusal(r, refusal_code(r, c, &err), of ? of->header : who, err.msg);
 		else
 			note_result(r, c, &report);
 		reconstruct_report_clear(&report);
@@ -513,19 +562,14 @@ static void refuse_header(void *ctx, const char *header, const struct err *err)
 	note_refusal(ctx, err->code == EINVAL ? CODE_USAGE : options_code(err), header, err->msg);
 }
 
-static void note_assumed(void *ctx, const char *header, const char *text)
-{
-	(void)ctx;
-	fprintf(stderr, "tomonode recon: %s: %s\n", file_name(header), text);
-}
-
 /* Import the Interfile headers among the paths, and replace them there. Return -1, or an exit code. */
 static int import_interfile(struct recon *r, char ***paths)
 {
 	struct sinogram_import *conf = &r->interfile.conf;
 	size_t n = interfile_cases_count(*paths);
 	struct err err = {0};
-	bool roles = false;
+	bool roles = false, all = true;
+	const char *other, *option;
 
 	for (int role = 1; role <= SINOGRAM_ROLES; role++)
 		roles = roles || conf->header[role];
@@ -537,13 +581,23 @@ static int import_interfile(struct recon *r, char ***paths)
 				    n);
 	if (n == 0)
 		return -1;
+	if (n > 1 && (other = interfile_cases_not_emission(*paths, &option)))
+		return options_fail(
+			&r->o, CODE_USAGE,
+			"%s is named like data that belong to a scan, not like one: give it with the scan's header as %s %s; "
+			"if it is a scan, reconstruct it by itself",
+			other, option, other);
+	for (size_t i = 0; (*paths)[i]; i++)
+		all = all && i < n;
+	if (all && check_interfile_protocols(r) >= 0)
+		return CODE_USAGE;
 	conf->like = r->petsird.like;
 	conf->set = r->attributes;
 	conf->n_set = r->petsird.n_set;
 	conf->now = clock_wall();
 	conf->config = r->config;
 	options_note_folder(&r->o, r->out_dir);
-	if (interfile_cases_import(&r->interfile, *paths, r->out_dir, refuse_header, note_assumed, r, &err) < 0)
+	if (interfile_cases_import(&r->interfile, *paths, r->out_dir, refuse_header, r, &err) < 0)
 		return options_fail_err(&r->o, &err);
 	*paths = r->interfile.paths;
 	return -1;

@@ -73,6 +73,23 @@ size_t interfile_cases_beneath(char *const *paths)
 	return n;
 }
 
+const char *interfile_cases_not_emission(char *const *paths, const char **ret_option)
+{
+	static const struct {
+		const char *word, *option;
+	} words[] = {{"atten", "--attenuation"}, {"acf", "--attenuation"},  {"norm", "--normalisation"},
+		     {"additive", "--additive"}, {"delayed", "--delayeds"}, {"multiplicative", "--multiplicative"},
+		     {"randoms", "--additive"}};
+
+	for (; *paths; paths++)
+		for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+			if (strcasestr(file_name(*paths), words[i].word) && is_header(*paths)) {
+				*ret_option = words[i].option;
+				return *paths;
+			}
+	return NULL;
+}
+
 static void remove_folders(const struct interfile_cases *c, const char *out_dir)
 {
 	struct err ignored = {0};
@@ -141,8 +158,7 @@ static int import_one(struct interfile_cases *c, struct interfile_case *to, cons
 }
 
 int interfile_cases_import(struct interfile_cases *c, char *const *paths, const char *out_dir,
-			   void (*refuse)(void *ctx, const char *header, const struct err *err),
-			   void (*note)(void *ctx, const char *header, const char *text), void *ctx, struct err *err)
+			   void (*refuse)(void *ctx, const char *header, const struct err *err), void *ctx, struct err *err)
 {
 	size_t n_paths = 0, n = 0, most = interfile_cases_count(paths);
 	void *cases = mmap(NULL, most * sizeof(*c->cases), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -168,24 +184,23 @@ int interfile_cases_import(struct interfile_cases *c, char *const *paths, const 
 			continue;
 		}
 		c->n++; /* its folder is removed in any case */
+		to->header = paths[i];
 		if (import_one(c, to, paths[i], out_dir, &why) < 0) {
 			refuse(ctx, paths[i], &why);
 			continue;
 		}
-		if (to->assumed.text[0])
-			note(ctx, paths[i], to->assumed.text);
 		c->paths[n++] = to->folder;
 	}
 	return 0;
 }
 
-const struct sinogram_assumed *interfile_cases_assumed(const struct interfile_cases *c, const struct case_files *files)
+const struct interfile_case *interfile_cases_of(const struct interfile_cases *c, const struct case_files *files)
 {
 	for (size_t i = 0; i < c->n; i++) {
 		size_t n = strlen(c->cases[i].folder);
 
 		if (n > 0 && !strncmp(files->paths[0], c->cases[i].folder, n) && files->paths[0][n] == '/')
-			return c->cases[i].assumed.text[0] ? &c->cases[i].assumed : NULL;
+			return &c->cases[i];
 	}
 	return NULL;
 }

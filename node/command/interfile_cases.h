@@ -12,6 +12,7 @@
 #include "node/sinogram/sinogram.h"
 
 struct interfile_case {
+	const char *header; /* the argument */
 	char folder[1100];
 	struct sinogram_assumed assumed;
 };
@@ -31,13 +32,14 @@ struct interfile_cases {
 size_t interfile_cases_count(char *const *paths);
 /* Return the number of files beneath the folders among the paths, and of the paths, that are Interfile headers. */
 size_t interfile_cases_beneath(char *const *paths);
-/* Import the headers among the paths. refuse(ctx, header, err) is called for one that is not imported, note(ctx, header, text)
- * with what was assumed. */
+/* Return the first header among the paths that is named like factors or randoms, and write the option for such data; NULL: none.
+ */
+const char *interfile_cases_not_emission(char *const *paths, const char **ret_option);
+/* Import the headers among the paths. refuse(ctx, header, err) is called for one that is not imported. */
 int interfile_cases_import(struct interfile_cases *c, char *const *paths, const char *out_dir,
-			   void (*refuse)(void *ctx, const char *header, const struct err *err),
-			   void (*note)(void *ctx, const char *header, const char *text), void *ctx, struct err *err);
-/* Return what was assumed for a case; NULL: nothing, or it is not of an Interfile. */
-const struct sinogram_assumed *interfile_cases_assumed(const struct interfile_cases *c, const struct case_files *files);
+			   void (*refuse)(void *ctx, const char *header, const struct err *err), void *ctx, struct err *err);
+/* Return the header that a case is of, with what was assumed; NULL: it is not of an Interfile. */
+const struct interfile_case *interfile_cases_of(const struct interfile_cases *c, const struct case_files *files);
 /* Remove the folders; that of the results, too, if it was made and is empty. */
 void interfile_cases_clear(struct interfile_cases *c, const char *out_dir);
 

@@ -92,6 +92,7 @@ struct interfile {
 	LINE_KINDS(X)
 #undef X
 	char unit[INTERFILE_UNIT_SIZE];
+	char data_type[24];	     /* "PET data type" in normalised form, such as "emission"; "": none */
 	char notes[INTERFILE_NOTES]; /* sentences about what is assumed or doubtful in the header; "": none */
 	/* of all kinds; NaN or "": not in the header */
 	double duration, start; /* s; start counts from the start of the scan */

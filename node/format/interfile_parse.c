@@ -394,6 +394,7 @@ static int read_all(struct interfile_parser *p)
 
 	if (rc == 0)
 		rc = interfile_word(p, "petdatatype", 0, pet_data, sizeof(pet_data), &line);
+	snprintf(p->f->data_type, sizeof(p->f->data_type), "%.23s", pet_data);
 	if (rc < 0 || (rc = read_data(p)) < 0 || (rc = read_study(p, pet_data)) < 0)
 		return rc;
 	if (p->f->kind == INTERFILE_PROJECTIONS && interfile_is_siemens(&p->lines))

@@ -19,6 +19,8 @@
 #include "node/base/nearest.h"
 #include "node/base/plural.h"
 #include "node/config/config_path.h"
+#include "node/config/config_table.h"
+#include "node/config/kind.h"
 #include "node/process/options_internal.h"
 
 enum { ID_HELP = OPTION_LONG + 1000, ID_JSON, ID_INTO }; /* row i of the table without an id: ID_INTO + i */
@@ -239,9 +241,48 @@ static bool store_value(const struct option_spec *row, const char *value, void *
 	}
 }
 
-static const char *long_name(const void *ctx, size_t i)
+struct known_words {
+	const struct option *longs;
+	bool keys; /* also the keys of protocols, which --set KEY=VALUE sets */
+};
+
+/* Return an option without dashes, after all options "set KEY=". */
+static const char *known_word(const void *ctx, size_t i)
 {
-	return ((const struct option *)ctx)[i].name;
+	const struct known_words *w = ctx;
+	const struct option *l = w->longs;
+	const struct config_section *section;
+
+	for (; l->name && i > 0; l++)
+		i--;
+	if (l->name || !w->keys)
+		return l->name;
+	for (enum case_kind kind = 0; kind < KIND_COUNT; kind++) {
+		section = config_section_kind(&config_sections[SECTION_PROTOCOLS], kind_of(kind)->name);
+		if (!section)
+			continue;
+		if (i + 2 < section->n_keys) /* after name and kind */
+			return section->keys[i + 2].name;
+		i -= section->n_keys - 2;
+	}
+	return NULL;
+}
+
+static bool is_option(const struct options *o, const char *word)
+{
+	for (const struct option *l = o->scan.longs; l->name; l++)
+		if (l->name == word)
+			return true;
+	return false;
+}
+
+static bool sets_keys(const struct options *o)
+{
+	const struct option_spec *row = o->spec->options;
+
+	while (row && row->name && !(row->argument && !strcmp(row->argument, "KEY=VALUE")))
+		row++;
+	return row && row->name;
 }
 
 /* Refuse --WORD, which begins no option or several ones. */
@@ -249,6 +290,8 @@ static int unknown_option(struct options *o, const char *word)
 {
 	size_t length = strcspn(word + 2, "="), n = 0, at = 0;
 	char name[64], several[200] = "", hint[NEAREST_HINT] = "";
+	const struct known_words known = {o->scan.longs, sets_keys(o)};
+	const char *near;
 
 	snprintf(name, sizeof(name), "%.*s", (int)length, word + 2);
 	for (const struct option *l = o->scan.longs; l->name && at < sizeof(several); l++)
@@ -256,8 +299,10 @@ static int unknown_option(struct options *o, const char *word)
 			at += (size_t)snprintf(several + at, sizeof(several) - at, "%s--%s", at ? ", " : "", l->name);
 	if (n > 1)
 		return usage_error(o, "option '%s' may be one of %s", word, several);
-	if (nearest_word(name, long_name, o->scan.longs))
-		snprintf(hint, sizeof(hint), ", did you mean '--%s'?", nearest_word(name, long_name, o->scan.longs));
+	near = nearest_word(name, known_word, &known);
+	if (near)
+		snprintf(hint, sizeof(hint), is_option(o, near) ? ", did you mean '--%s'?" : ", did you mean '--set %s=...'?",
+			 near);
 	return usage_error(o, "unknown option '%s'%s", word, hint);
 }
 
@@ -339,6 +384,8 @@ enum exit_code options_code(const struct err *err)
 	case EFBIG:
 	case ENOTUNIQ:
 		return CODE_INPUT;
+	case ENOENT:
+		return CODE_NOT_FOUND;
 	case ENOMEM:
 		return CODE_MEMORY;
 	case ENODEV:

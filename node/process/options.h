@@ -135,9 +135,9 @@ int options_fail(const struct options *o, enum exit_code code, const char *fmt, 
 int options_refuse(const struct options *o, int id);
 /* Print the error's text; return options_code(err). */
 int options_fail_err(const struct options *o, const struct err *err);
-/* The exit code of an error. EBADMSG, ENOTSUP, ENOKEY: CODE_INPUT; ENOMEM: CODE_MEMORY; ENODEV, EHWPOISON: CODE_DEVICE;
- * ECANCELED: CODE_CANCELLED; EBUSY, EADDRINUSE: CODE_BUSY; ECONNREFUSED, ECONNRESET, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH,
- * EACCES: CODE_PEER; else CODE_FAILED. */
+/* The exit code of an error. ENOENT: CODE_NOT_FOUND; EBADMSG, ENOTSUP, ENOKEY: CODE_INPUT; ENOMEM: CODE_MEMORY; ENODEV,
+ * EHWPOISON: CODE_DEVICE; ECANCELED: CODE_CANCELLED; EBUSY, EADDRINUSE: CODE_BUSY; ECONNREFUSED, ECONNRESET, ETIMEDOUT,
+ * EHOSTUNREACH, ENETUNREACH, EACCES: CODE_PEER; else CODE_FAILED. */
 enum exit_code options_code(const struct err *err);
 
 /* Warn on stderr if the folder for the output has files already: new files are added to them, and replace those with the same

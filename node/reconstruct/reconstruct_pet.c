@@ -7,6 +7,7 @@
  * beds are added to one. One without counts is an image of zeros. In this file a frame is a time frame, a gate or a bed. */
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,11 +26,13 @@
 #define SLICES_AT_A_TIME 16
 #define LORS_CPU ((size_t)1 << 27) /* LORs that are read one by one for a sensitivity; of more, a sample */
 #define LORS_GPU ((size_t)1 << 32)
+#define MATRIX_LEAST 8	/* as in the configuration */
 #define EMPTY_LISTED 20 /* frames without counts that are listed one by one */
 
 struct pet_work {
 	struct reconstruct_work base;
-	struct protocol_conf protocol; /* base.protocol without gate_signal, if there is a table of time marks */
+	struct protocol_conf protocol; /* base.protocol, if it is changed: without gate_signal, with the matrix of the data */
+	char fitted[200];	       /* sentence about this matrix; "": it is that of the protocol */
 	bool *is_ct;		       /* [base.n_paths]: the path is a CT image; the others are the PET data */
 	const char **paths;	       /* [base.n_paths]: those of the PET data, then those of the CT; names borrowed */
 	size_t n_ct;
@@ -62,12 +65,13 @@ const struct kind *case_kind_of_file(const char *path)
 	return petsird_is_file(path) ? &kind_pet : NULL;
 }
 
-/* A table of time marks replaces the signal, also in the protocol that is stored in the result. */
-static void remove_signal(struct pet_work *w)
+/* Return a copy of the protocol that can be changed, also as it is stored in the result. */
+static struct pet_protocol *own_protocol(struct pet_work *w)
 {
-	w->protocol = *w->base.protocol;
-	w->protocol.pet.gate_signal[0] = '\0';
+	if (w->base.protocol != &w->protocol)
+		w->protocol = *w->base.protocol;
 	w->base.protocol = &w->protocol;
+	return &w->protocol.pet;
 }
 
 /* Divide the acquisition into the gates of the protocol. */
@@ -82,7 +86,7 @@ static int set_gates(struct pet_work *w, struct err *err)
 		return rc;
 	if (g.n > 0 && marks) {
 		g.marks = *marks;
-		remove_signal(w);
+		own_protocol(w)->gate_signal[0] = '\0'; /* the table replaces the signal */
 	} else if (g.n > 0 && !pet_signal_named(p->gate_signal, &g.signal)) {
 		return err_set(err, ENOTSUP,
 			       "gates need time marks: set gate_signal, or give a table with `tomonode recon --marks`");
@@ -115,12 +119,36 @@ static size_t bytes_beside(const struct pet_work *w)
 	       (w->s->beds.n > 0 ? case_beds_bytes(&w->beds) : frames);
 }
 
+/* Where it is allowed, make voxels as large as radial bins if they are so small that the result would warn. */
+static int fit_voxels(struct pet_work *w, struct err *err)
+{
+	struct pet_protocol *p;
+	double bin = pet_result_bin(&w->m);
+	int before = w->plan.grid.n[0], matrix = (int)ceil(2 * w->plan.fov_radius / bin);
+
+	if (!w->base.decision->fit_voxels || !pet_result_is_fine(&w->base.protocol->pet, w->plan.grid.h[0], bin))
+		return 0;
+	p = own_protocol(w);
+	p->matrix = matrix < MATRIX_LEAST ? MATRIX_LEAST : matrix;
+	p->voxel = 0;
+	snprintf(w->fitted, sizeof(w->fitted),
+		 "The matrix was chosen by the data: %d, for voxels like the radial bins (%.3g mm); --set matrix=%d makes that "
+		 "of the "
+		 "protocol.",
+		 p->matrix, bin, before);
+	return pet_plan(p, &w->m, w->factors, w->background, w->base.dev, &w->plan, err);
+}
+
 /* Plan once for the grid, and again with the memory of its volumes. */
 static int plan_case(struct pet_work *w, struct err *err)
 {
 	struct pet_protocol p = w->base.protocol->pet;
 	int rc = pet_plan(&p, &w->m, w->factors, w->background, w->base.dev, &w->plan, err);
 
+	if (rc == 0) {
+		rc = fit_voxels(w, err);
+		p = w->base.protocol->pet;
+	}
 	if (rc == 0)
 		rc = case_beds_plan(&w->beds, w->s, &w->m, &w->plan, err);
 	if (rc == 0) {
@@ -468,6 +496,7 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 				       .plan = beds ? &w->beds.plan : &w->plan,
 				       .join = beds ? &w->beds.join : NULL,
 				       .now = clock_wall(),
+				       .counts = w->run.counts,
 				       .keep_free = base->keep_free};
 	int rc = sinogram_images(w->s) > 0 ? 0 : read_volume(w, 0, err);
 	double begun;
@@ -479,6 +508,9 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 	snprintf(info.device, sizeof(info.device), "%s", base->dev->name);
 	note_empty(w, info.note, sizeof(info.note));
 	case_beds_note(&w->beds, w->s, info.note, sizeof(info.note));
+	if (w->fitted[0])
+		snprintf(info.note + strlen(info.note), sizeof(info.note) - strlen(info.note), "%s%s", info.note[0] ? " " : "",
+			 w->fitted);
 	w->s->place = base->decision->place;
 	begun = clock_seconds();
 	rc = pet_result_write(w->s, &info, w->volume, base->out_dir, &w->made, err);

@@ -125,16 +125,24 @@ static void add_note(const char *note, char *warnings, size_t size)
 	snprintf(warnings + n, size - n, "%s%s", n ? " " : "", note);
 }
 
-/* Say that voxels are much smaller than what was measured: the rays of an iteration then miss some of them, and the image gets
- * stripes. Bins that follow the crystals are widest in the middle of the scanner. */
+double pet_result_bin(const struct michelogram *m)
+{
+	return m->arc_corrected ? m->scanner.bin : michelogram_radius(m, m->n_radial / 2 + 1);
+}
+
+bool pet_result_is_fine(const struct pet_protocol *p, double voxel, double bin)
+{
+	return p->algorithm != ALGORITHM_FBP && voxel < SMALLEST_VOXEL * bin;
+}
+
+/* Say that voxels are much smaller than what was measured. */
 static void note_voxels(const struct pet_result *r, char *ret, size_t size)
 {
 	const struct pet_protocol *p = &r->info->protocol->pet;
 	const struct pet_plan *plan = r->info->plan;
-	const struct michelogram *m = &r->series.s->part[SINOGRAM_EMISSION].header.m;
-	double bin = m->arc_corrected ? m->scanner.bin : michelogram_radius(m, m->n_radial / 2 + 1), voxel = plan->grid.h[0];
+	double bin = pet_result_bin(&r->series.s->part[SINOGRAM_EMISSION].header.m), voxel = plan->grid.h[0];
 
-	if (r->series.s->list || p->algorithm == ALGORITHM_FBP || !(voxel < SMALLEST_VOXEL * bin))
+	if (r->series.s->list || !pet_result_is_fine(p, voxel, bin))
 		return;
 	if (p->voxel > 0)
 		snprintf(ret, size,

@@ -21,12 +21,19 @@ struct pet_result_info {
 	char device[96];	     /* name of the device that reconstructed the volume */
 	double now;		     /* s since the epoch */
 	uint64_t keep_free;	     /* bytes, see struct dicom_writer_options */
-	char note[400];		     /* further sentences for the description and the report */
+	double counts;		     /* total of the measured counts; 0: not known */
+	char note[600];		     /* further sentences for the description and the report */
 };
 
 /* Check, before the reconstruction, that objects can be made from these sources. EBADMSG: the start or the duration of the
  * acquisition is missing, or the data contradict themselves. */
 int pet_result_check(const struct sinogram *s, struct err *err);
+
+/* Return the distance of radial bins in mm; of bins that follow the crystals the largest, in the middle of the scanner. */
+double pet_result_bin(const struct michelogram *m);
+/* Are voxels of this size much smaller than what was measured? The rays of an iteration then miss some of them, and the image
+ * gets stripes. */
+bool pet_result_is_fine(const struct pet_protocol *p, double voxel, double bin);
 
 /* Write all objects or none (.part, fsync, rename). volume: nx * ny * nz floats as from pet_read_slices(), for each
  * frame or gate of s; of beds the joint volume, whose unit is that of bed 1. EIO: a voxel is not a number. */

@@ -197,6 +197,9 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 	size_t n;
 
 	describe_data(s, data, sizeof(data));
+	if (r->info->counts > 0 && !s->list)
+		snprintf(data + strlen(data), sizeof(data) - strlen(data), " with %.*f counts", r->info->counts < 10 ? 3 : 0,
+			 r->info->counts);
 	if (iterates)
 		snprintf(passes, sizeof(passes), " with %d iteration%s of %d subset%s, projector %s", r->info->plan->iterations,
 			 plural(r->info->plan->iterations), r->info->plan->subsets, plural(r->info->plan->subsets),

@@ -126,7 +126,7 @@ int sinogram_stream_open(const char *header, struct sinogram_stream *s, struct e
 	int rc = sinogram_vendor_check(header, err);
 
 	if (rc < 0) {
-		err_prefix(err, "%s", file_name(header));
+		err_prefix(err, "%s", header);
 		return rc;
 	}
 	rc = text_file_read(header, INTERFILE_TEXT_MAX, "Interfile header", &s->text, &size, err);
@@ -145,7 +145,7 @@ int sinogram_stream_open(const char *header, struct sinogram_stream *s, struct e
 		rc = sinogram_stream_hash(s, err);
 	s->present = rc == 0;
 	if (rc < 0)
-		err_prefix(err, "%s", file_name(header));
+		err_prefix(err, "%s", header);
 	return rc;
 }
 
@@ -207,7 +207,7 @@ static int check_stream(struct sinogram_source *s, int bed, int role, const stru
 	rc = stream->header.kind == INTERFILE_PROJECTIONS ? interfile_complete(&stream->header, known, open) : 0;
 	if (rc < 0)
 		return rc == -ENOKEY ? rc
-				     : err_set(err, open->code, "%s%s%s: %s", header ? file_name(header) : "", header ? ", " : "",
+				     : err_set(err, open->code, "%s%s%s: %s", header ? header : "", header ? ", " : "",
 					       sinogram_role_name((enum sinogram_role)role), open->msg);
 	if (s->bed && bed == 0 && stream == &s->bed[0][role])
 		s->stream[role].header = stream->header;
@@ -493,6 +493,19 @@ int sinogram_import_source(struct sinogram_source *s, size_t *ret_n_objects, str
 	return rc < 0 ? rc : write_source(s, ret_n_objects, err);
 }
 
+/* STIR has the types Emission, Transmission, Blank, AttenuationCorrection, Normalisation and Image. */
+static int check_emission(const char *header, const struct sinogram_stream *s, struct err *err)
+{
+	const char *type = s->header.data_type;
+
+	if (s->header.kind != INTERFILE_PROJECTIONS || !type[0] || !strcmp(type, "emission"))
+		return 0;
+	return err_set(err, EBADMSG, "%s: PET data type := %s: not emission data%s", header, type,
+		       !strncmp(type, "atten", 5)  ? "; give this header as --attenuation of that of the emission data"
+		       : !strncmp(type, "norm", 4) ? "; give this header as --normalisation of that of the emission data"
+						   : "");
+}
+
 int sinogram_import(const struct sinogram_import *conf, size_t *ret_n_objects, struct err *err)
 {
 	struct sinogram_source s = {.conf = conf, .centre = {NAN, NAN, NAN}};
@@ -503,6 +516,8 @@ int sinogram_import(const struct sinogram_import *conf, size_t *ret_n_objects, s
 	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++)
 		if (conf->header[role])
 			rc = sinogram_stream_open(conf->header[role], &s.stream[role], err);
+	if (rc == 0 && conf->header[SINOGRAM_EMISSION])
+		rc = check_emission(conf->header[SINOGRAM_EMISSION], &s.stream[SINOGRAM_EMISSION], err);
 	if (rc == 0 && conf->n_beds > 0)
 		rc = sinogram_open_beds(&s, err);
 	if (rc == 0)

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "node/config/kind.h"
 #include "node/sinogram/sinogram.h"
@@ -177,7 +178,7 @@ int series_truth_read(const char *path, const struct image_series *s, struct ser
 
 	if (!root)
 		rc = why.line > 0 ? err_set(err, EBADMSG, "line %d: %s", why.line, why.text)
-				  : err_set(err, EBADMSG, "%s", why.text);
+				  : err_set(err, access(path, F_OK) < 0 ? ENOENT : EBADMSG, "%s", why.text);
 	if (rc == 0)
 		rc = check_kind(root, s, &t, err);
 	if (rc == 0)

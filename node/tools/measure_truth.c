@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "node/tomo/exam.h"
 #include "node/tools/measure.h"
@@ -106,7 +107,7 @@ int measure_read_truth(const char *path, const struct tomo_object *object, struc
 
 	if (!root) {
 		r = why.line > 0 ? err_set(err, EBADMSG, "line %d: %s", why.line, why.text)
-				 : err_set(err, EBADMSG, "%s", why.text);
+				 : err_set(err, access(path, F_OK) < 0 ? ENOENT : EBADMSG, "%s", why.text);
 		goto out;
 	}
 	if (!side || !view || !json_is_array(shapes)) {

@@ -82,6 +82,8 @@ refused() { # refused TEXT ARGUMENT...: wrong usage, and stderr has the text
 }
 refused "command 'recn', did you mean 'recon'?" recn
 refused "option '--protcol', did you mean '--protocol'?" recon --protcol x
+refused "option '--iteration', did you mean '--set iterations=...'?" recon --iteration 3
+refused "option '--iteration', did you mean '--set iterations=...'?" redo 1 --iteration 3
 refused "option '--g' may be one of --gates, --gate-cycle" recon --g 3
 refused "not allowed, did you mean 'breast'?" simulate dbt --phantom brest
 refused "'pett' cannot be simulated, did you mean 'pet'?" simulate pett -o "$work/none"
@@ -108,6 +110,10 @@ out_has "Usage: tomonode simulate parallel"
 expect 0 "$TOMONODE" help recon
 out_has "Usage: tomonode recon"
 expect 8 "$TOMONODE" recon -o "$work/none" "$work/absent.dcm"
+expect 8 "$TOMONODE" import "$work/absent.hs" -o "$work/absent"
+expect 8 "$TOMONODE" import --petsird "$work/absent.petsird" -o "$work/absent"
+expect 8 "$TOMONODE" import "$work/absent.png" -o "$work/absent"
+expect 8 "$TOMONODE" report "$work/absent.dcm" -o "$work/absent"
 err_has "absent.dcm: No such file"
 expect 2 "$TOMONODE" recon --set foo=1 -o "$work/none" "$work"
 err_has "compression, description"

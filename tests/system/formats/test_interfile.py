@@ -183,6 +183,36 @@ def order_and_place(folder, header):
         check(f"name of data file := {name}; allowed: a file in the header's folder or below it" in done.stderr, done.stderr)
 
 
+def at_first_try(folder, header):
+    """What a person does first: the default protocol, two headers, keys as options, names that are wrong."""
+    report, objects, _ = recon(os.path.join(folder, "counted"), header)
+    counts = report["cases"][0]["pet"]["counts"]
+    text = tools.run("recon", "--device", "cpu", "--set", "iterations=1", "-o", os.path.join(folder, "first"), header).stdout
+    check(f" voxels of 2.5 x 2.5 x 3.25 mm, {counts:.0f} counts, " in text and "64 x 64 x 15 voxels" in text, text)
+    check("The matrix was chosen by the data: 64, for voxels like the radial bins (2.5 mm); --set matrix=256 makes" in text and "stripes" not in text, text)
+    check(f"with {counts:.0f} counts, protocol" in objects[0].DerivationDescription, objects[0].DerivationDescription)
+    config = os.path.join(folder, "matrix.conf")
+    with open(config, "w", encoding="ascii") as f:
+        f.write('protocols = ( { name = "pet-mlem"; matrix = 192; } );')
+    text = tools.run("recon", "--device", "cpu", "--set", "iterations=1", "-c", config, "-o", os.path.join(folder, "first"), header).stdout
+    check("192 x 192 x 15 voxels" in text and "stripes" in text, text)
+    other, out = header.replace("emission", "attenuation"), os.path.join(folder, "nothing")
+    with open(other, encoding="ascii") as f, open(typed := os.path.join(folder, "hs", "factors.hs"), "w", encoding="ascii") as to:
+        to.write(f.read().replace("type := Emission", "type := AttenuationCorrection"))
+    with open(header, encoding="ascii") as f, open(moved := os.path.join(folder, "hs", "moved.hs"), "w", encoding="ascii") as to:
+        to.write(f.read().replace("emission.s", "moved.s"))
+    bare = os.path.join(folder, "hs", "bare.hs")
+    for args, code, says in (((header, other), 2, f"{other} is named like data that belong to a scan, not like one: give it with the scan's header as --attenuation"),
+                             ((typed,), 4, f"recon: {typed}: PET data type := attenuationcorrection: not emission data; give this header as --attenuation"),
+                             ((moved,), 4, f"recon: {moved}: cannot open {os.path.dirname(moved)}/moved.s: No such file"),
+                             (("--attenuation", "no.hs", header), 8, f"recon: {header}: cannot open no.hs: No such file"),
+                             (("--set", "foo=1", bare), 2, "'foo' is no key of kind pet"), (("--set", "mu_water=0.02", bare), 2, "mu_water")):
+        said = tools.run("recon", "-o", out, *args, ok=(code,)).stderr
+        check(says in said and "assumed" not in said and not os.path.exists(out), said)
+    said = tools.run("recon", "--device", "cpu", *SETTINGS[-4:], "-o", os.path.join(folder, "typed"), bare).stderr
+    check(f"tomonode recon: {bare}: The patient's position" in said, said)
+
+
 def negative(folder, header):
     """Negative bins are counted and refused; filtered backprojection takes them, but no value that is not a number."""
     path, data = os.path.join(folder, "hs", "negative.hs"), os.path.join(folder, "hs", "negative.s")
@@ -246,6 +276,7 @@ def main():
         truth(folder, header)
         contradictions(folder, header)
         order_and_place(folder, header)
+        at_first_try(folder, header)
         negative(folder, header)
         beams(folder)
         ended(folder, header)
