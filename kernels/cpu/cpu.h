@@ -119,6 +119,7 @@ struct projection {
 	int tile_x, tile_y; /* back: voxel columns per tile */
 	double sampling;    /* SAMPLED: distance of points, mm */
 	bool stack;	    /* uses lines (kernels/lines.h) */
+	bool by_rows;	    /* a stack of one slice, without a table (kernels/line_rows.h) */
 	int strips;	    /* SLICES: largest number of strips that a tile of the back pass touches in one slice of a view */
 	struct cpu_paths *paths; /* PATHS and JOSEPH, else NULL */
 	struct cpu_lines *lines; /* stacks with PATHS, JOSEPH or SAMPLED, else NULL */

@@ -20,6 +20,13 @@ static struct lines_table table_of(const struct projection *a)
 	return lines_table(a->model, a->scan, a->first, a->n_views, &a->grid, CPU_LINES_KEPT, CPU_LINES_BATCH);
 }
 
+/* A sweep over a table that is kept is faster than one without a table. */
+bool cpu_lines_kept(const struct projection_spec *spec)
+{
+	return lines_table(spec->model, spec->scan, spec->first, spec->n_views, spec->grid, CPU_LINES_KEPT, CPU_LINES_BATCH)
+		       .batch == spec->n_views;
+}
+
 static int bands_of(const struct projection *a)
 {
 	int n = cpu_min(BANDS_A_THREAD * cpu_state(a->dev)->threads, MOST_BANDS);
@@ -36,8 +43,13 @@ static int band_row(const struct projection *a, int band)
 /* With the largest number of bands: a plan must not depend on the number of threads. */
 size_t cpu_lines_bytes(const struct projection *a)
 {
-	struct lines_table b = table_of(a);
-	size_t lines = (size_t)b.batch * (size_t)a->scan->n_v;
+	struct lines_table b;
+	size_t lines;
+
+	if (a->by_rows)
+		return sizeof(struct cpu_lines) + cpu_line_rows_bytes(a);
+	b = table_of(a);
+	lines = (size_t)b.batch * (size_t)a->scan->n_v;
 
 	return sizeof(struct cpu_lines) + b.entries * sizeof(struct line_entry) +
 	       lines * (sizeof(struct line) + (MOST_BANDS + 1) * sizeof(int32_t));
@@ -97,7 +109,7 @@ static int make_batch(const struct projection *a, int first)
 	int n_v = a->scan->n_v, n = cpu_min(l->batch, a->n_views - first), threads = cpu_state(a->dev)->threads;
 	size_t at = 0;
 
-	if (l->table_first == first)
+	if (l->rays || l->table_first == first)
 		return n;
 	(void)threads;
 	for (int i = 0; i < n; i++)
@@ -118,16 +130,21 @@ static int make_batch(const struct projection *a, int first)
 
 int cpu_lines_create(struct projection *a, struct err *err)
 {
-	struct lines_table b = table_of(a);
-	size_t lines = (size_t)b.batch * (size_t)a->scan->n_v;
 	struct cpu_lines *l = calloc(1, sizeof(*l));
+	struct lines_table b;
+	size_t lines;
 
 	a->lines = l;
 	if (!l)
 		return err_set(err, ENOMEM, "projection: out of memory");
+	l->stride = lines_stride(a->model, a->scan, &a->grid);
+	l->batch = a->n_views;
+	if (a->by_rows)
+		return cpu_line_rows_create(a, err);
+	b = table_of(a);
+	lines = (size_t)b.batch * (size_t)a->scan->n_v;
 	l->batch = b.batch;
 	l->table_first = -1;
-	l->stride = lines_stride(a->model, a->scan, &a->grid);
 	l->bands = bands_of(a);
 	l->line = calloc(lines, sizeof(*l->line));
 	l->split = calloc(lines * ((size_t)l->bands + 1), sizeof(*l->split));
@@ -145,6 +162,8 @@ void cpu_lines_free(struct cpu_lines *l)
 	free(l->line);
 	free(l->entry);
 	free(l->split);
+	free(l->rays);
+	free(l->turned);
 	free(l);
 }
 
@@ -193,6 +212,10 @@ void cpu_lines_forward(struct projection *a, const struct cpu_forward *f)
 	int n_v = a->scan->n_v, n_u = a->scan->n_u, threads = cpu_state(a->dev)->threads;
 
 	(void)threads;
+	if (a->by_rows) {
+		cpu_line_rows_forward(a, f);
+		return;
+	}
 	for (int first = 0, n; first < a->n_views; first += n) {
 		n = make_batch(a, first);
 #pragma omp parallel for collapse(2) num_threads(threads) schedule(dynamic, 4)
@@ -256,6 +279,10 @@ void cpu_lines_back(struct projection *a, const struct cpu_back *b)
 	int bands = a->lines->bands, n_u = a->scan->n_u, threads = cpu_state(a->dev)->threads;
 
 	(void)threads;
+	if (a->by_rows) {
+		cpu_line_rows_back(a, b);
+		return;
+	}
 	for (int first = 0, n; first < a->n_views; first += n) {
 		n = make_batch(a, first);
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
@@ -282,12 +309,18 @@ static void sweep_line(const struct projection *a, const struct sweep *s, int vi
 {
 	const struct cpu_line_loops *loops = cpu_state(a->dev)->rows->lines;
 	size_t n_v = (size_t)a->scan->n_v, at = (size_t)view * n_v + (size_t)v;
-	const struct line *line = a->lines->line + at;
-	const struct line_entry *e = a->lines->entry + line->at;
 	const float *y = s->y + ((size_t)s->first * n_v + at) * (size_t)a->scan->n_u + p->first;
 	size_t column = lines_column(&a->grid);
+	const struct line_entry *e;
+	const struct line *line;
 	float sum[CPU_LINES_WIDE];
 
+	if (a->by_rows) {
+		cpu_line_rows_sweep(a, s->relaxation, view, v, y[0], s->x);
+		return;
+	}
+	line = a->lines->line + at;
+	e = a->lines->entry + line->at;
 	if (!(line->norm > 0))
 		return;
 	if (p->single) {

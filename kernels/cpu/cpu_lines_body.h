@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inner loops of stacks of parallel beams. A template without an include guard: cpu_lines_loops.c includes it once per
  * instruction set and defines LINES(name) for the names of the functions, LINES_TARGET for their attribute, LINES_VECTOR for the
- * widest vector type and LINES_FLOATS for its length. */
+ * widest vector type, LINES_INDEX for that of int of the same length, and LINES_FLOATS for the length. */
 
 /* Not vectorised: separating the pairs and gathering costs more than it saves. */
 LINES_TARGET __attribute__((optimize("no-tree-vectorize"))) static float LINES(dot)(const struct line_entry *e, int n,
@@ -165,6 +165,132 @@ LINES_TARGET static void LINES(interpolate)(const struct cpu_bin_position *posit
 		}
 }
 
+/* Return window[index[i]], index >= 0; near_by: index < CPU_WINDOW. */
+LINES_TARGET static inline __attribute__((always_inline)) LINES_VECTOR LINES(select)(const float *window, LINES_INDEX index,
+										     bool near_by)
+{
+	LINES_VECTOR value;
+
+	(void)near_by; /* not every instruction set uses it */
+#ifdef LINES_SELECT
+	value = LINES_SELECT(window, index, near_by);
+#else
+	for (int i = 0; i < LINES_FLOATS; i++)
+		value[i] = window[index[i]];
+#endif
+	return value;
+}
+
+#ifndef LINES_MIN
+LINES_TARGET static inline LINES_VECTOR LINES(choose)(LINES_INDEX which, LINES_VECTOR a, LINES_VECTOR b)
+{
+	return (LINES_VECTOR)((which & (LINES_INDEX)a) | (~which & (LINES_INDEX)b));
+}
+#define LINES_MIN(a, b) LINES(choose)((a) < (b), a, b)
+#define LINES_MAX(a, b) LINES(choose)((a) > (b), a, b)
+#endif
+
+LINES_TARGET static inline LINES_VECTOR LINES(lanes)(int first)
+{
+	LINES_VECTOR v;
+
+	for (int i = 0; i < LINES_FLOATS; i++)
+		v[i] = (float)(first + i);
+	return v;
+}
+
+/* Return a row's pixels from `base` on, CPU_WINDOW + 1 of them: where they are in the image, or in `copy`. */
+LINES_TARGET static inline const float *LINES(window)(const struct cpu_bundle *b, const float *row, int base, float *copy)
+{
+	if (b->pixel == 1 && base >= 0 && base + CPU_WINDOW < b->width)
+		return row + base;
+	for (int i = 0; i <= CPU_WINDOW; i++) {
+		int x = base + i, near = x < 0 ? 0 : x >= b->width ? b->width - 1 : x;
+
+		copy[i] = x == near || b->rim ? row[(size_t)near * b->pixel] : 0;
+	}
+	return copy;
+}
+
+/* Add the rows [begin, end) to the sums. masked: only the rows of each ray. */
+static inline LINES_TARGET __attribute__((always_inline)) void LINES(bundle_rows)(const struct cpu_bundle *b, int begin, int end,
+										  bool masked, float *sum)
+{
+	const LINES_VECTOR zero = {0}, inverse = zero + b->inverse;
+	LINES_VECTOR part[CPU_BUNDLE / LINES_FLOATS] = {{0}};
+	float copy[CPU_WINDOW + 1];
+
+	for (int k = begin; k < end; k++) {
+		double low = b->low + k * b->slope, floor_low = __builtin_floor(low);
+		const float *window = LINES(window)(b, b->image + (size_t)k * b->row, (int)floor_low, copy);
+
+		for (int g = 0; g < CPU_BUNDLE / LINES_FLOATS; g++) {
+			LINES_VECTOR at = (float)(low - floor_low) + LINES(lanes)(g * LINES_FLOATS) * b->pitch;
+			LINES_INDEX pixel = __builtin_convertvector(at, LINES_INDEX);
+			LINES_VECTOR from = at - __builtin_convertvector(pixel, LINES_VECTOR);
+			LINES_VECTOR first = LINES_MIN((1 - from) * inverse, zero + 1);
+			LINES_VECTOR x = LINES(select)(window, pixel, true), next = LINES(select)(window + 1, pixel, true);
+			LINES_VECTOR value = next + first * (x - next);
+
+			if (masked)
+				for (int i = 0; i < LINES_FLOATS; i++)
+					if (k < b->from[g * LINES_FLOATS + i] || k >= b->to[g * LINES_FLOATS + i])
+						value[i] = 0;
+			part[g] += value;
+		}
+	}
+	for (int g = 0; g < CPU_BUNDLE / LINES_FLOATS; g++)
+		for (int i = 0; i < LINES_FLOATS; i++)
+			sum[g * LINES_FLOATS + i] += part[g][i];
+}
+
+#define BUNDLE_ROWS 64 /* rows whose sums are added first: keeps rounding small */
+
+LINES_TARGET static void LINES(bundle)(const struct cpu_bundle *b, float *ret_sum)
+{
+	for (int i = 0; i < CPU_BUNDLE; i++)
+		ret_sum[i] = 0;
+	LINES(bundle_rows)(b, b->begin, b->whole, true, ret_sum);
+	for (int k = b->whole; k < b->partial; k += BUNDLE_ROWS)
+		LINES(bundle_rows)(b, k, k + BUNDLE_ROWS < b->partial ? k + BUNDLE_ROWS : b->partial, false, ret_sum);
+	LINES(bundle_rows)(b, b->partial, b->end, true, ret_sum);
+}
+
+static inline LINES_TARGET __attribute__((always_inline)) void LINES(rays_of_view)(LINES_VECTOR *sum,
+										   const struct cpu_tile_rays *v, bool near_by)
+{
+	const LINES_VECTOR zero = {0};
+
+	for (int j = 0; j < CPU_TILE; j++)
+		for (int g = 0; g < CPU_TILE / LINES_FLOATS; g++) {
+			LINES_VECTOR at = v->at + (float)j * v->down + LINES(lanes)(g * LINES_FLOATS);
+			LINES_INDEX ray = __builtin_convertvector((at - v->reach) * v->per_pixel, LINES_INDEX);
+			LINES_VECTOR from = at - (__builtin_convertvector(ray, LINES_VECTOR) + 1) * v->pitch;
+
+			for (int i = 0; i < v->rays; i++) {
+				LINES_VECTOR low = from * v->inverse, weight;
+
+				weight = LINES_MIN(low + v->inverse, zero + 1) - LINES_MAX(low, zero);
+				sum[j * (CPU_TILE / LINES_FLOATS) + g] +=
+					LINES_MAX(weight, zero) * LINES(select)(v->window + i, ray, near_by);
+				from -= v->pitch;
+			}
+		}
+}
+
+LINES_TARGET static void LINES(rays)(float *sum, const struct cpu_tile_rays *view, int n)
+{
+	LINES_VECTOR here[CPU_TILE * CPU_TILE / LINES_FLOATS] = {{0}};
+
+	for (int k = 0; k < n; k++)
+		if (view[k].near_by)
+			LINES(rays_of_view)(here, &view[k], true);
+		else
+			LINES(rays_of_view)(here, &view[k], false);
+	for (int i = 0; i < CPU_TILE * CPU_TILE; i++)
+		sum[i] += here[i / LINES_FLOATS][i % LINES_FLOATS];
+}
+
 const struct cpu_line_loops LINES(table) = {
 	.dot = LINES(dot),
 	.add = LINES(add),
@@ -176,10 +302,16 @@ const struct cpu_line_loops LINES(table) = {
 	.tile = LINES(tile_plain),
 #endif
 	.interpolate = LINES(interpolate),
+	.bundle = LINES(bundle),
+	.rays = LINES(rays),
 };
 
 #undef LINES
 #undef LINES_TARGET
 #undef LINES_VECTOR
 #undef LINES_FLOATS
+#undef LINES_INDEX
+#undef LINES_SELECT
+#undef LINES_MIN
+#undef LINES_MAX
 #undef LINES_TILE

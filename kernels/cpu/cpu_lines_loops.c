@@ -8,22 +8,30 @@
 
 /* A vector that may be stored at any address of a float. */
 typedef float vector4 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int index4 __attribute__((vector_size(16)));
 
 #define LINES(name) baseline_lines_##name
 #define LINES_TARGET
 #define baseline_lines_table baseline_lines
 #define LINES_VECTOR vector4
+#define LINES_INDEX index4
 #define LINES_FLOATS 4
 #include "kernels/cpu/cpu_lines_body.h"
 
 #ifdef __x86_64__
 typedef float vector8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef int index8 __attribute__((vector_size(32)));
+typedef int index16 __attribute__((vector_size(64)));
 typedef float vector16 __attribute__((vector_size(64), aligned(4), may_alias));
 
 #define LINES(name) avx2_lines_##name
 #define LINES_TARGET __attribute__((target("avx2,fma")))
 #define avx2_lines_table avx2_lines
 #define LINES_VECTOR vector8
+#define LINES_INDEX index8
+#define LINES_MIN(a, b) ((vector8)_mm256_min_ps((__m256)(a), (__m256)(b)))
+#define LINES_MAX(a, b) ((vector8)_mm256_max_ps((__m256)(a), (__m256)(b)))
+#define LINES_SELECT(window, index, near_by) ((vector8)_mm256_i32gather_ps(window, (__m256i)(index), 4))
 #define LINES_FLOATS 8
 #include "kernels/cpu/cpu_lines_body.h"
 
@@ -35,6 +43,12 @@ typedef float vector16 __attribute__((vector_size(64), aligned(4), may_alias));
 #endif
 #define avx512_lines_table avx512_lines
 #define LINES_VECTOR vector16
+#define LINES_INDEX index16
+#define LINES_MIN(a, b) ((vector16)_mm512_min_ps((__m512)(a), (__m512)(b)))
+#define LINES_MAX(a, b) ((vector16)_mm512_max_ps((__m512)(a), (__m512)(b)))
+#define LINES_SELECT(window, index, near_by)                                                                                     \
+	((near_by) ? (vector16)_mm512_permutex2var_ps(_mm512_loadu_ps(window), (__m512i)(index), _mm512_loadu_ps((window) + 16)) \
+		   : (vector16)_mm512_i32gather_ps((__m512i)(index), window, 4))
 #define LINES_FLOATS 16
 #define LINES_TILE tile_avx512
 

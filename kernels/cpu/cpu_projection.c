@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_projection.c - the CPU's system matrices: check their specification and call the operators. */
 #include "kernels/cpu/cpu.h"
-#include "kernels/lines.h"
+#include "kernels/cpu/cpu_lines.h"
+#include "kernels/line_rows.h"
 #include "kernels/planes.h"
 
 #include <errno.h>
@@ -32,6 +33,7 @@ static void describe(struct device *dev, const struct projection_spec *spec, str
 		.tile_y = spec->tile[1],
 		.sampling = spec->sampling,
 		.stack = lines_needed(spec),
+		.by_rows = line_rows_fit(spec) && !(spec->sweeps && cpu_lines_kept(spec)),
 		.strip_rows = spec->scan->kind == SCAN_DBT ? slice_strip_rows(spec->scan) : spec->scan->n_v,
 	};
 	if (spec->mask)
@@ -42,6 +44,8 @@ static void describe(struct device *dev, const struct projection_spec *spec, str
 	}
 	if (by_paths(a))
 		a->thread_floats = cpu_paths_scratch(a);
+	if (a->by_rows)
+		a->thread_floats = cpu_line_rows_scratch(a);
 	a->tile_u = cpu_min(a->tile_u ? a->tile_u : EXACT_BINS, a->scan->n_u);
 	a->tile_v = cpu_min(a->tile_v ? a->tile_v : EXACT_BINS, a->scan->n_v);
 	a->tile_x = cpu_min(a->tile_x ? a->tile_x : EXACT_VOXELS, a->grid.n[0]);

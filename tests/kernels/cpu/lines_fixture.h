@@ -16,11 +16,11 @@
 #include "kernels/lines.h"
 
 #define TOL 1e-5 /* of the largest value */
-#define VIEWS 6
+#define VIEWS 10
 #define MOST_BINS 256
 #define MOST_SLICES 64
 
-static const double angles[VIEWS] = {0, 45, 90, 17.3, 135, 161};
+static const double angles[VIEWS] = {0, 45, 90, 17.3, 135, 161, 70, 89.9, 100, 118};
 
 struct setup {
 	const char *name;
@@ -39,6 +39,7 @@ static const struct setup setups[] = {
 	{"rays far apart", {30, 17, 21}, {0.8, 0.9}, {0, 0}, 9, 5.1, 0.3, 21, true},
 	{"rays close together", {19, 19, 1}, {2, 2}, {0, 0}, 120, 0.31, 0, 18, false},
 	{"two pixels", {2, 2, 3}, {3, 4}, {0, 0}, 9, 1, 0, 5, true},
+	{"one slice, rays far apart", {37, 40, 1}, {0.6, 0.9}, {1, 0}, 15, 2.9, 0.23, 17, false},
 	{"threads share passes", {180, 170, 1}, {1, 1}, {0, 0}, 251, 1, 0, 124, false},
 };
 #define N_SETUPS (sizeof(setups) / sizeof(setups[0]))
