@@ -24,6 +24,7 @@
 #include "node/process/options.h"
 #include "node/reconstruct/case_files.h"
 #include "node/reconstruct/reconstruct.h"
+#include "node/tools/image_series.h"
 
 #define ASSIGNMENTS_MAX 64
 #define ATTRIBUTES_MAX 200
@@ -362,7 +363,7 @@ static void print_result(const struct recon *r, const struct case_files *c, cons
 	       p->seconds_read + p->seconds_prepare + p->seconds_upload, p->seconds_reconstruct,
 	       p->seconds_download + p->seconds_write);
 	if (p->is_series) {
-		printf("%zu slice%s in %s, %s\n", p->n_objects, plural(p->n_objects), r->out_dir, p->unit);
+		printf("%zu slice%s in %s, %s\n", p->n_objects, plural(p->n_objects), r->out_dir, image_series_unit(p->unit));
 	} else {
 		printf("%s/%s", r->out_dir, p->objects[0].file);
 		for (size_t i = 1; i < p->n_objects; i++)

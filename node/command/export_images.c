@@ -151,7 +151,9 @@ static int export_volume(struct work *w, struct err *err)
 
 static const char *unit_of(const struct image_series *s)
 {
-	return s->units[0] ? s->units : "no unit";
+	const char *unit = image_series_unit(s->units);
+
+	return unit[0] ? unit : "no unit";
 }
 
 static void print_pictures(const struct work *w)

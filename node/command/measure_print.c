@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/tools/image_series.h"
+
 static double member(const json_t *object, const char *key)
 {
 	const json_t *value = json_object_get(object, key);
@@ -70,6 +72,26 @@ static size_t count(const json_t *list, const char *kind, const char *key)
 	return n;
 }
 
+/* Why regions whose names begin so are left out, if it is the same reason for all. */
+static const char *reason(const json_t *list, const char *kind)
+{
+	const char *found = NULL;
+	const json_t *item;
+	size_t k;
+
+	json_array_foreach(list, k, item)
+	{
+		const char *why = json_string_value(json_object_get(item, "left_out"));
+
+		if (!why || strncmp(text(item, "name"), kind, strlen(kind)) != 0)
+			continue;
+		if (found && strcmp(found, why) != 0)
+			return "the table says why";
+		found = why;
+	}
+	return found ? found : "the table says why";
+}
+
 /* Print one line for the regions whose names begin so: how many, and medians. */
 static void summarise_regions(const json_t *list, const char *kind, const char *title)
 {
@@ -81,6 +103,8 @@ static void summarise_regions(const json_t *list, const char *kind, const char *
 	if (measured > 0)
 		printf(", medians: contrast %.4f, CNR %.2f, depth %.2f mm", median(list, kind, "contrast", -1),
 		       median(list, kind, "cnr", -1), median(list, kind, "asf_fwhm_mm", -1));
+	if (measured < all)
+		printf("; %zu left out: %s", all - measured, reason(list, kind));
 	printf("\n");
 }
 
@@ -141,7 +165,7 @@ void measure_print_tomo(const json_t *result, bool pairs)
 
 	printf("%.0f x %.0f x %.0f voxels of %.3g x %.3g mm, %s\n", component(object, "size", 0), component(object, "size", 1),
 	       component(object, "size", 2), component(object, "spacing_mm", 0), component(object, "spacing_mm", 1),
-	       units[0] ? units : "no unit");
+	       units[0] ? image_series_unit(units) : "no unit");
 	summarise_regions(regions, "mass ", "masses");
 	summarise_regions(regions, "calcification ", "calcifications");
 	if (masses + calcified < json_array_size(regions))
@@ -180,6 +204,19 @@ void measure_print_tomo(const json_t *result, bool pairs)
 }
 
 /* ---- PET and CT ---- */
+
+/* Print a number in a column with at least four digits that count; "-" where it is unknown. */
+static void figure(double value, int width)
+{
+	double size = fabs(value);
+
+	if (!isfinite(value))
+		printf(" %*s", width, "-");
+	else if (size > 0 && (size < 1e-4 || size >= 1e9))
+		printf(" %*.3e", width, value);
+	else
+		printf(" %*.*f", width, size >= 1000 ? 0 : size == 0 ? 1 : 3 - (int)floor(log10(size)), value);
+}
 
 /* Print a number in a column; "-" where it is unknown. */
 static void cell(double value, int width, int digits)
@@ -239,11 +276,21 @@ static void summarise_uniform(const json_t *result, const char *unit)
 static void print_regions(const json_t *list, bool suv)
 {
 	const json_t *item;
+	bool truth = false, other_unit = false;
 	size_t i;
 
 	if (json_array_size(list) == 0)
 		return;
-	printf("\n%-20s %9s %11s %11s %11s %11s %11s %11s", "region", "ml", "mean", "sd", "min", "max", "truth", "bias");
+	json_array_foreach(list, i, item)
+	{
+		truth = truth || json_is_number(json_object_get(item, "true"));
+		other_unit = other_unit || json_is_null(json_object_get(item, "true"));
+	}
+	if (other_unit && !truth)
+		printf("no bias: the values are not in the unit of the truth (HU, of PET Bq/ml)\n");
+	printf("\n%-20s %9s %11s %11s %11s %11s", "region", "ml", "mean", "sd", "min", "max");
+	if (truth)
+		printf(" %11s %11s", "truth", "bias");
 	printf(suv ? " %9s %9s\n" : "\n", "SUV mean", "SUV max");
 	json_array_foreach(list, i, item)
 	{
@@ -254,12 +301,12 @@ static void print_regions(const json_t *list, bool suv)
 			continue;
 		}
 		printf("%-20s", text(item, "name"));
-		cell(member(item, "volume_ml"), 9, 3);
-		for (size_t k = 0; k < sizeof(keys) / sizeof(keys[0]); k++)
-			cell(member(item, keys[k]), 11, 3);
+		figure(member(item, "volume_ml"), 9);
+		for (size_t k = 0; k < (truth ? 6 : 4); k++)
+			figure(member(item, keys[k]), 11);
 		if (suv) {
-			cell(member(item, "suv_mean"), 9, 3);
-			cell(member(item, "suv_max"), 9, 3);
+			figure(member(item, "suv_mean"), 9);
+			figure(member(item, "suv_max"), 9);
 		}
 		printf("\n");
 	}
@@ -277,8 +324,8 @@ static void print_nema(const json_t *nema)
 	{
 		printf("%-20s", text(item, "name"));
 		cell(member(item, "true_ratio"), 9, 2);
-		cell(member(item, "mean"), 11, 2);
-		cell(member(item, "background"), 11, 2);
+		figure(member(item, "mean"), 11);
+		figure(member(item, "background"), 11);
 		cell(member(item, "recovery_percent"), 11, 2);
 		cell(member(item, "variability_percent"), 14, 2);
 		printf("\n");
@@ -288,7 +335,7 @@ static void print_nema(const json_t *nema)
 void measure_print_series(const json_t *result)
 {
 	const json_t *object = json_object_get(result, "object"), *suv = json_object_get(result, "suv");
-	const char *unit = text(object, "units");
+	const char *unit = image_series_unit(text(object, "units"));
 	bool known = json_is_number(json_object_get(suv, "factor"));
 
 	printf("%s series, %.0f x %.0f x %.0f voxels of %.4g x %.4g x %.4g mm, %s\n", text(object, "modality"),

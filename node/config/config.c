@@ -350,6 +350,14 @@ bool config_protocol_uses(const char *kind, const char *algorithm, const char *k
 	return true;
 }
 
+const char *config_protocol_zero(const char *kind, const char *key)
+{
+	const struct config_section *section = config_section_kind(&config_sections[SECTION_PROTOCOLS], kind);
+	const struct config_key *row = section ? config_key_find(section, key) : NULL;
+
+	return row ? row->zero : NULL;
+}
+
 size_t config_describe_profile(const struct profile_conf *p, char *ret_text, size_t size)
 {
 	return describe(&config_sections[SECTION_PROFILES], p, ret_text, size);

@@ -219,8 +219,26 @@ static int put_planes(const struct report *r, const struct plane_picture planes[
 	put_contrast(r, h);
 	if (rc == 0)
 		rc = put_three(r, planes + 3, !isnan(r->survey.contrast), h, err);
-	html_put(h, "<p class=\"quiet\">R, L: right, left; A, P: front, back; H, F: head, feet of the patient.</p></section>\n");
+	html_put(h, "<p class=\"quiet\">R, L: right, left; A, P: front, back; H, F: head, feet of the patient. Positions in the "
+		    "patient: x to the left, y to the back, z to the head, mm.</p></section>\n");
 	return rc;
+}
+
+/* Write the number of a slice and where it is: in the patient as above, of a tomosynthesis its height above the first slice. */
+static void describe_slice(const struct image_series *s, int k, char *ret, size_t size)
+{
+	int axis = 0;
+	double at;
+
+	for (int a = 1; a < 3; a++)
+		axis = fabs(s->normal[a]) > fabs(s->normal[axis]) ? a : axis;
+	at = s->corner[axis] + k * s->spacing[2] * s->normal[axis];
+	for (int a = 0; a < 2; a++) /* the middle of the slice */
+		at += (s->n[a] - 1) / 2.0 * s->spacing[a] * (a == 0 ? s->across : s->down)[axis];
+	if (s->tomo)
+		snprintf(ret, size, "slice %d of %d, %.4g mm from the first", k + 1, s->n[2], k * s->spacing[2]);
+	else
+		snprintf(ret, size, "slice %d of %d, patient %c %.1f mm", k + 1, s->n[2], "xyz"[axis], at);
 }
 
 static int put_slices(const struct report *r, const struct plane_picture *slices, size_t n, struct html *h, struct err *err)
@@ -233,8 +251,7 @@ static int put_slices(const struct report *r, const struct plane_picture *slices
 	for (size_t i = 0; rc == 0 && i < n; i++) {
 		char what[64];
 
-		snprintf(what, sizeof(what), "slice %d of %d, %.4g mm", slices[i].index + 1, r->s->n[2],
-			 slices[i].index * r->s->spacing[2]);
+		describe_slice(r->s, slices[i].index, what, sizeof(what));
 		html_printf(h, "<figure style=\"--ratio:%.4f\">", slices[i].mm[0] / slices[i].mm[1]);
 		rc = put_image(h, &slices[i], what, err);
 		html_printf(h, "<figcaption>%s</figcaption></figure>\n", what);

@@ -57,16 +57,7 @@ void report_title(const struct report *r, char *ret_title, size_t size)
 
 void report_unit(const struct image_series *s, char *ret_unit, size_t size)
 {
-	static const char *const units[][2] = {
-		{"/mm", "1/mm"}, {"1", "relative units"}, {"BQML", "Bq/ml"}, {"CNTS", "counts"}, {"HU", "HU"},
-		{"US", ""},	 {"GML", "g/ml (SUV)"}};
-
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-		if (!strcmp(s->units, units[i][0])) {
-			snprintf(ret_unit, size, "%s", units[i][1]);
-			return;
-		}
-	snprintf(ret_unit, size, "%s", s->units);
+	snprintf(ret_unit, size, "%s", image_series_unit(s->units));
 }
 
 /* ---- facts ---- */

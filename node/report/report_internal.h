@@ -52,6 +52,10 @@ bool report_has_corrections(const struct dicom_item *root);
 void report_text(const struct dicom_item *root, uint32_t tag, char *ret_text, size_t size);
 bool report_is_ours(const struct dicom_item *root); /* made by this program */
 
+/* report_codes.c: write the values of an attribute, separated by blanks, with what their codes mean: "NORM (efficiencies of the
+ * detectors), DTIM (dead time)". */
+void report_explain(uint32_t tag, const char *values, char *ret_text, size_t size);
+
 /* report_figures.c */
 void report_put_figures(const struct report *r, struct html *h);
 #endif

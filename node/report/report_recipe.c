@@ -72,6 +72,24 @@ static void find_algorithm(const char *pairs, char *ret_name, size_t size)
 	snprintf(ret_name, size, "%.*s", (int)strcspn(at, " "), at);
 }
 
+/* Write what 0 means as the value of a key, if it is no quantity: "voxel 0" is no size. */
+static void put_zero(struct html *h, const char *kind, const char *key)
+{
+	const char *meaning = config_protocol_zero(kind, key);
+	char plain[TEXT];
+	size_t n = 0;
+
+	if (!meaning)
+		return;
+	for (; *meaning && n + 1 < sizeof(plain); meaning++) /* it is Markdown, in which names of keys are quoted */
+		if (*meaning != '`')
+			plain[n++] = *meaning;
+	plain[n] = '\0';
+	html_put(h, " (");
+	html_text(h, plain);
+	html_put(h, ")");
+}
+
 /* Write the rows of "key=value key=value ...", where values may be quoted. kind: of the protocol, whose algorithm does not use
  * all keys; NULL: write all rows. */
 static void put_pairs(struct html *h, const char *text, const char *kind)
@@ -95,6 +113,8 @@ static void put_pairs(struct html *h, const char *text, const char *kind)
 			html_text(h, pair);
 			html_put(h, "</code></th><td>");
 			html_text(h, equals ? equals + 1 : "");
+			if (equals && kind && !strcmp(equals + 1, "0"))
+				put_zero(h, kind, pair);
 			html_put(h, "</td></tr>\n");
 		}
 		text = *end ? end + 1 : end;
@@ -188,12 +208,13 @@ static const char no_position[] = "The patient's position is not in the data";
 
 static void put_list(const struct report *r, const struct dicom_item *root, const struct named *list, size_t n, struct html *h)
 {
-	char text[TEXT];
+	char value[TEXT], text[2 * TEXT];
 
 	for (size_t i = 0; i < n; i++) {
 		size_t length;
 
-		report_text(root, list[i].tag, text, sizeof(text));
+		report_text(root, list[i].tag, value, sizeof(value));
+		report_explain(list[i].tag, value, text, sizeof(text));
 		length = strlen(text);
 		if (length > 0 && ((list[i].tag == TAG_ACTUAL_FRAME_DURATION && report_is_assumed(r, no_duration)) ||
 				   (list[i].tag == TAG_PATIENT_POSITION && report_is_assumed(r, no_position))))

@@ -538,3 +538,25 @@ int image_series_slice(const struct image_series *s, int image, int k, const flo
 	*ret_values = s->values + s->order[(size_t)image * (size_t)s->n[2] + (size_t)k] * (size_t)s->n[0] * (size_t)s->n[1];
 	return 0;
 }
+
+const char *image_series_unit(const char *code)
+{
+	static const char *const units[][2] = {
+		{"/mm", "1/mm"},
+		{"1", "relative units"},
+		{"BQML", "Bq/ml"},
+		{"CNTS", "counts"},
+		{"CPS", "counts/s"},
+		{"PROPCNTS", "proportional to counts"},
+		{"PROPCPS", "proportional to counts/s"},
+		{"1CM", "1/cm"},
+		{"GML", "g/ml (SUV)"},
+		{"US", ""}, /* unspecified */
+		{"NONE", ""},
+	};
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (!strcmp(code, units[i][0]))
+			return units[i][1];
+	return code;
+}

@@ -38,6 +38,10 @@ struct image_series {
 	struct tomo_object *tomo; /* the object of a tomosynthesis, owned; NULL: PET or CT */
 };
 
+/* Return the unit for people of a code in `units`, "Bq/ml"; the code itself if it is unknown; "" for "" and for the codes that
+ * mean that there is none. */
+const char *image_series_unit(const char *code);
+
 /* Open a series. Files that repeat an object are skipped. Errors: EBADMSG (objects of several series or patients, missing or
  * contradictory; the text names them). */
 int image_series_open(char *const *paths, size_t n, struct image_series **ret_series, struct err *err);

@@ -145,7 +145,7 @@ def check_text(folder, path, truth_path):
     assert [r["name"] for r in measured["regions"]][:4] == ["mass 1", "mass 2", "mass 3", "calcification 8"], measured["regions"]
     assert [p["name"] for p in measured["points"]] == [f"calcification {i}" for i in range(1, 8)], measured["points"]
     text = run("measure", "--truth", truth, out).stdout  # the folder, too
-    assert "\nmasses: 3 measured of 3, medians: contrast 0." in text and "\ncalcifications: " in text, text
+    assert "\nmasses: 3 measured of 3, medians: contrast 0." in text and "\ncalcifications: " in text and " left out: smaller than a pixel\n" in text, text
     with open(truth, encoding="ascii") as f:
         named = json.load(f)
     next(s for s in named["shapes"] if s["role"] == "lesion")["name"] = "the suspicious one"

@@ -277,6 +277,10 @@ def pet(folder):
     seconds = 3600 * (int(d.SeriesTime[:2]) - int(drug.RadiopharmaceuticalStartTime[:2])) + 60 * (int(d.SeriesTime[2:4]) - int(drug.RadiopharmaceuticalStartTime[2:4]))
     suv = 1000 * float(d.PatientWeight) / (float(drug.RadionuclideTotalDose) * 2 ** (-seconds / float(drug.RadionuclideHalfLife)))
     check(abs(float(re.match(r"value x (\S+) ", report.row("SUV")).group(1)) / suv - 1) < 1e-3, f"SUV {report.row('SUV')}, expected {suv}")
+    check("DTIM (dead time)" in report.row("Corrected for") and "START (to the start of the acquisition)" == report.row("Decay correction"), "codes are explained")
+    check("<code>voxel</code></th><td>0 (diameter of the field of view over matrix)</td>" in report.source, "what a voxel of 0 is")
+    places = [float(re.fullmatch(r"slice \d+ of \d+, patient z (\S+) mm", alt).group(1)) for alt, _ in report.pictures[6:]]
+    check(np.allclose(places, [corner[2] + (int(alt.split()[1]) - 1) * float(d.SliceThickness) for alt, _ in report.pictures[6:]], atol=0.06), f"places of slices {places}")
     check("Bq/ml" in report.row("Values") and report.row("Injected dose, Bq") and "OSEM" in report.row("Reconstruction method"), "facts")
     check(letters(report)[0] == ("A", "R", "L", "P") and letters(report)[2] == ("H", "A", "P", "F"), f"directions {letters(report)[:3]}")
     scale_bars(report, [values.shape[2] * float(d.PixelSpacing[1])] * 2 + [values.shape[1] * float(d.PixelSpacing[0])])
