@@ -11,6 +11,7 @@
 #include "node/reconstruct/case_planes.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +45,7 @@ struct planes {
 	float *sum;	/* where all planes are stored instead of in a session; NULL: in a session */
 	float *scratch; /* buffer of one plane for each plane of the group */
 	float *addend;	/* the same, if TOF bins are added */
+	double *counts; /* [n_planes]: of each plane; NULL: not counted */
 	struct bad {
 		bool there;
 		enum sinogram_role role;
@@ -222,6 +224,8 @@ static void make_plane(void *ctx, size_t part)
 	}
 	for (size_t i = 0; i < n && p->mean && add > 1; i++)
 		to[i] *= share;
+	for (size_t i = 0; p->counts && i < n; i++)
+		p->counts[number] = (i ? p->counts[number] : 0) + (double)to[i];
 	apply_terms(p, number / n_planes, number % n_planes, to);
 }
 
@@ -327,6 +331,38 @@ static int hand_over(struct planes *p, enum pet_role role, struct pet_session *s
 	return rc;
 }
 
+/* Find out whether the counts of planes follow the number of ring pairs added in them: with axial compression, planes with more
+ * pairs then have more counts than their neighbours, by three standard deviations more than half of what the pairs make. */
+static void judge_pairs(const struct planes *p, struct case_planes_report *report)
+{
+	const struct michelogram *m = p->mashed;
+	size_t n_planes = michelogram_planes(m), at = 0;
+	double own = 0, beside = 0, expected = 0;
+	int least = INT_MAX, most = 0;
+
+	for (size_t i = n_planes; i < (size_t)p->n_planes; i++) /* TOF bins */
+		p->counts[i % n_planes] += p->counts[i];
+	for (int s = 0; s < m->n_segments; at += (size_t)m->segments[s++].n_planes)
+		for (int a = 0; a < m->segments[s].n_planes; a++) {
+			int pairs = michelogram_pairs(m, s, a), next = a > 0 ? michelogram_pairs(m, s, a - 1) : 0;
+			const double *c = p->counts + at + (size_t)a;
+			double mean;
+
+			least = pairs < least ? pairs : least;
+			most = pairs > most ? pairs : most;
+			if (a == 0 || a + 1 == m->segments[s].n_planes || next >= pairs || michelogram_pairs(m, s, a + 1) != next)
+				continue;
+			mean = 0.5 * (c[-1] + c[1]);
+			own += c[0];
+			beside += mean;
+			expected += mean * pairs / next;
+		}
+	if (own > 0.5 * (beside + expected) + 3 * sqrt(own)) {
+		report->pairs_least = least;
+		report->pairs_most = most;
+	}
+}
+
 static void add_source(struct planes *p, enum sinogram_role role)
 {
 	if (p->s->part[role].present)
@@ -372,12 +408,16 @@ static int read_role(const struct planes *like, enum pet_role role, struct pet_s
 	p.group = malloc(n * sizeof(float));
 	p.scratch = malloc(n * sizeof(float));
 	p.addend = mashing(&p) > 1 ? malloc(n * sizeof(float)) : NULL;
+	p.counts = role == PET_DATA && session ? malloc((size_t)p.n_planes * sizeof(double)) : NULL;
 	if (p.group && p.scratch && (p.addend || mashing(&p) == 1))
 		rc = hand_over(&p, role, session, pool, monitor, report->planes, all, report, err);
 	else
 		rc = err_set(err, ENOMEM, "no memory for %d planes of sinograms", GROUP);
+	if (rc == 0 && p.counts)
+		judge_pairs(&p, report);
 	for (int i = 0; !p.kept && i < p.n_sources; i++)
 		free(p.sources[i].bytes);
+	free(p.counts);
 	free(p.group);
 	free(p.scratch);
 	free(p.addend);

@@ -11,6 +11,9 @@
 struct case_planes_report {
 	double seconds_read, seconds_prepare, seconds_upload; /* the steps do not overlap: the sum is the total time */
 	size_t planes;					      /* number of planes of all roles of the model */
+	/* Numbers of ring pairs that were added in the planes, if the counts of the data follow them; 0: they do not, or all
+	 * planes have the same number. */
+	int pairs_least, pairs_most;
 };
 
 /* What was computed for an acquisition in addition to the roles of its objects (node/reconstruct/case_corrections.h). The

@@ -32,6 +32,7 @@
 struct pet_work {
 	struct reconstruct_work base;
 	struct protocol_conf protocol; /* base.protocol, if it is changed: without gate_signal, with the matrix of the data */
+	int pairs_least, pairs_most;   /* see struct case_planes_report; of the first frame */
 	char fitted[200];	       /* sentence about this matrix; "": it is that of the protocol */
 	bool *is_ct;		       /* [base.n_paths]: the path is a CT image; the others are the PET data */
 	const char **paths;	       /* [base.n_paths]: those of the PET data, then those of the CT; names borrowed */
@@ -370,6 +371,8 @@ static int read_case(struct reconstruct_work *base, struct err *err)
 	base->report.seconds_read = planes.seconds_read;
 	base->report.seconds_prepare = planes.seconds_prepare;
 	base->report.seconds_upload = planes.seconds_upload;
+	w->pairs_least = planes.pairs_least;
+	w->pairs_most = planes.pairs_most;
 	return rc;
 }
 
@@ -488,6 +491,22 @@ static void note_empty(const struct pet_work *w, char *ret, size_t size)
 		snprintf(ret + n, size - n, ".");
 }
 
+/* Say that slices are uneven, because nothing tells the model how many ring pairs are in each plane. Of an mMR, it is known. */
+static void note_pairs(const struct pet_work *w, char *ret, size_t size)
+{
+	const struct sinogram *s = w->s;
+	size_t n = strlen(ret);
+
+	if (w->pairs_most == 0 || s->mmr || s->part[SINOGRAM_NORMALISATION].present || s->part[SINOGRAM_MULTIPLICATIVE].present ||
+	    strstr(s->facts.corrected, "NORM") || strcasestr(s->part[SINOGRAM_EMISSION].header.corrections, "normali"))
+		return;
+	snprintf(ret + n, size - n,
+		 "%sPlanes have the counts of %d to %d ring pairs (axial compression), and the data have no normalisation that "
+		 "contains "
+		 "this: slices are uneven along the axis.",
+		 n ? " " : "", w->pairs_least, w->pairs_most);
+}
+
 static int write_case(struct reconstruct_work *base, struct err *err)
 {
 	struct pet_work *w = (struct pet_work *)base;
@@ -508,6 +527,7 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 	snprintf(info.device, sizeof(info.device), "%s", base->dev->name);
 	note_empty(w, info.note, sizeof(info.note));
 	case_beds_note(&w->beds, w->s, info.note, sizeof(info.note));
+	note_pairs(w, info.note, sizeof(info.note));
 	if (w->fitted[0])
 		snprintf(info.note + strlen(info.note), sizeof(info.note) - strlen(info.note), "%s%s", info.note[0] ? " " : "",
 			 w->fitted);

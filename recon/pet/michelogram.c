@@ -245,6 +245,18 @@ static double mean_difference(const struct michelogram_segment *s, int sum)
 	return 0.5 * (lo + hi);
 }
 
+int michelogram_pairs(const struct michelogram *m, int segment, int plane)
+{
+	const struct michelogram_segment *s = &m->segments[segment];
+	int sum = smallest_difference(s->first, s->last) + plane * (s->first == s->last ? 2 : 1),
+	    last = 2 * (m->scanner.rings - 1);
+	int most = sum < last - sum ? sum : last - sum, n = 0;
+
+	for (int d = s->first; d <= s->last; d++)
+		n += ((d ^ sum) & 1) == 0 && abs(d) <= most;
+	return n;
+}
+
 /* Write a segment's planes from ret_plane[at] on; planes of equal rise are consecutive. */
 static void segment_planes(const struct michelogram *m, const struct michelogram_segment *s, int number, size_t at,
 			   struct scan_plane *ret_plane, int *ret_number)

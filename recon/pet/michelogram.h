@@ -67,9 +67,11 @@ int michelogram_check(const struct michelogram *m, struct err *err); /* EINVAL: 
 /* Compute where the TOF bins and the radial bins end, mm from the middle of the rings. false: the TOF bins end far inside, and
  * would miss most annihilations: their width is wrong, as in headers whose mashing factor is not that of their bins. */
 bool michelogram_tof_reaches(const struct michelogram *m, double *ret_reach, double *ret_largest);
-size_t michelogram_planes(const struct michelogram *m);	       /* of a TOF bin */
-size_t michelogram_data_planes(const struct michelogram *m);   /* of all TOF bins */
-size_t michelogram_size(const struct michelogram *m);	       /* number of bins, all TOF bins */
+size_t michelogram_planes(const struct michelogram *m);	     /* of a TOF bin */
+size_t michelogram_data_planes(const struct michelogram *m); /* of all TOF bins */
+size_t michelogram_size(const struct michelogram *m);	     /* number of bins, all TOF bins */
+/* Return the number of ring pairs that were added in a plane of a segment. */
+int michelogram_pairs(const struct michelogram *m, int segment, int plane);
 double michelogram_radius(const struct michelogram *m, int t); /* position of a radial bin, mm */
 
 /* Add `factor` neighbouring TOF bins into one: compute the michelogram of such data, with the same edges. ret borrows the

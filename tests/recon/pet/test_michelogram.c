@@ -375,12 +375,37 @@ static void time_of_flight(void **state)
 	free(m.segments);
 }
 
+/* All pairs of rings of a segment are in its planes, once. */
+static void pairs_of_planes(void **state)
+{
+	static const int spans[] = {1, 2, 3, 5, 11};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(spans) / sizeof(spans[0]); i++) {
+		struct michelogram m = {.scanner = {.rings = 13}};
+
+		assert_int_equal(michelogram_segments(13, spans[i], spans[i] == 11 ? 5 : 7, &m.segments, &m.n_segments, NULL), 0);
+		for (int s = 0; s < m.n_segments; s++) {
+			int expected = 0, found = 0;
+
+			for (int d = m.segments[s].first; d <= m.segments[s].last; d++)
+				expected += 13 - (d < 0 ? -d : d);
+			for (int a = 0; a < m.segments[s].n_planes; a++)
+				found += michelogram_pairs(&m, s, a);
+			assert_int_equal(found, expected);
+			assert_true(michelogram_pairs(&m, s, 0) == 1 &&
+				    michelogram_pairs(&m, s, m.segments[s].n_planes - 1) == 1);
+		}
+		free(m.segments);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counts),	  cmocka_unit_test(planes),	      cmocka_unit_test(every_plane),
 		cmocka_unit_test(ring_pairs),	  cmocka_unit_test(angles_and_radii), cmocka_unit_test(refusals),
-		cmocka_unit_test(time_of_flight),
+		cmocka_unit_test(time_of_flight), cmocka_unit_test(pairs_of_planes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -213,6 +213,30 @@ def at_first_try(folder, header):
     check(f"tomonode recon: {bare}: The patient's position" in said, said)
 
 
+def ring_pairs(folder, header):
+    """Planes of axial compression with the counts of one or two ring pairs and without normalisation: the result says that slices are uneven."""
+    rings, pairs = range(8), []
+    for first, last in ((-1, 1), (2, 4), (-4, -2), (5, 7), (-7, -5)):  # of the header; planes are half a ring apart
+        sums = [a + b for a in rings for b in rings if first <= a - b <= last]
+        pairs += [sums.count(k) for k in range(min(sums), max(sums) + 1)]
+    with open(header, encoding="ascii") as f:
+        text = f.read()
+    with open(header.replace(".hs", ".s"), "rb") as f:
+        values = struct.unpack(f"<{os.path.getsize(f.name) // 4}f", f.read())
+    size, files = len(values) // len(pairs), {}
+    for name, made in (("added", [v * pairs[i // size] for i, v in enumerate(values)]), ("pairs", [1 / pairs[i // size] for i in range(len(values))])):
+        files[name] = os.path.join(folder, "hs", name + ".hs")
+        with open(files[name], "w", encoding="ascii") as f:
+            f.write(text.replace("emission.s", name + ".s"))
+        with open(os.path.join(folder, "hs", name + ".s"), "wb") as f:
+            f.write(struct.pack(f"<{len(made)}f", *made))
+    sentence = "Planes have the counts of 1 to 2 ring pairs (axial compression), and the data have no normalisation"
+    for i, (args, said) in enumerate((((files["added"],), True), ((header,), False), (("--normalisation", files["pairs"], files["added"]), False))):
+        report, objects, _ = recon(os.path.join(folder, f"ring-pairs-{i}"), *args)
+        for where in (objects[0].DerivationDescription, report["cases"][0]["pet"]["warnings"]):
+            check((sentence in where) == said, f"{args}: {where}")
+
+
 def negative(folder, header):
     """Negative bins are counted and refused; filtered backprojection takes them, but no value that is not a number."""
     path, data = os.path.join(folder, "hs", "negative.hs"), os.path.join(folder, "hs", "negative.s")
@@ -276,6 +300,7 @@ def main():
         truth(folder, header)
         contradictions(folder, header)
         order_and_place(folder, header)
+        ring_pairs(folder, header)
         at_first_try(folder, header)
         negative(folder, header)
         beams(folder)
