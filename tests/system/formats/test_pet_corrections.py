@@ -31,7 +31,7 @@ KEEP = os.environ.get("TOMONODE_PET_MC")
 ANNIHILATIONS = 1e9 if KEEP else 2e8
 RANDOMS = 0.5  # part of the trues
 BASICS = ("PatientPosition=HFS", "AcquisitionDate=20260601", "AcquisitionTime=101500", "ActualFrameDuration=600000", "Radionuclide=F18",
-          "Manufacturer=tomonode", "ManufacturerModelName=Monte Carlo", "PatientWeight=9", "BodyPartExamined=ABDOMEN", "CorrectedImage=DTIM")
+          "Manufacturer=tomonode", "ManufacturerModelName=Monte Carlo", "PatientWeight=9", "BodyPartExamined=ABDOMEN")
 # 512 updates: in the lung insert the expectations then leave 3 % of the background
 SETTINGS = ("iterations=16", "subsets=32", "postfilter=4", "matrix=64", "fov_radius=190")
 FORMS = {"expected": "prompts_expected", "counts": "prompts", "no scatter": "prompts_no_scatter"}
