@@ -273,11 +273,28 @@ static void test_refusals(void **state)
 	free(large);
 }
 
+/* Without arc correction the size of the bins is that of the detectors, 107 mm sin(pi / 16), whatever bin the scanner has. */
+static void test_central_bin(void **state)
+{
+	struct interfile f, again;
+	struct err err;
+	char *text;
+	(void)state;
+
+	must_parse(WITH({"{arc correction}", "{None}"}, {"size (cm) := 0.3", "size (cm) := 0.4"}), &f);
+	assert_int_equal(interfile_write(&f, &text, &err), 0);
+	must_parse(text, &again);
+	assert_true(fabs(again.central_bin - 107 * sin(M_PI / 16)) < 1e-9 && fabs(again.default_bin - 4) < 1e-9);
+	interfile_clear(&again);
+	interfile_clear(&f);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_write),		cmocka_unit_test(test_image),	 cmocka_unit_test(test_singles),
-		cmocka_unit_test(test_singles_refused), cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_singles_refused), cmocka_unit_test(test_refusals), cmocka_unit_test(test_central_bin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
