@@ -85,7 +85,7 @@ int case_corrections_prepare(struct case_corrections *c, struct err *err)
 	c->s->made_from = c->from[0] ? c->from : NULL;
 	c->s->made_method = c->method;
 	c->s->made_randoms = c->randoms.of_singles ? "SING" : "DLYD";
-	c->s->made_ct = c->attenuation.ct ? c->attenuation.ct->series : NULL;
+	c->s->made_ct = (c->made & PET_CORRECT_ATTENUATION) ? c->attenuation.ct->series : NULL; /* one may only be kept */
 	return rc;
 }
 

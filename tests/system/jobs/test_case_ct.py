@@ -329,6 +329,27 @@ def several_results(folder, things):
         check(("mu, axial plane" in page) == there and ("Corrections computed" in page) == there, "the corrections in the report of the page")
 
 
+def further_results_have_the_verified_ct(folder, things):
+    """Three protocols of a route. The first does not read the CT: for the second, all files are verified again; the third uses the CT that the
+    second has verified and read. Each result names the CT only if it was made with it."""
+    n, _ = both(folder, things)
+    n.more_protocols += ', { name = "third-pet"; kind = "pet"; algorithm = "mlem"; iterations = 2; matrix = 24; corrections = [ "attenuation" ]; }'
+    n.more_routes = ', { name = "pet"; kind = "pet"; protocols = [ "plain-pet", "quick-pet", "third-pet" ]; destinations = [ "pacs" ]; }'
+    n.stop()
+    n.write_conf()
+    n.start()
+    one = pet(folder)
+    files = ct(os.path.join(folder, "ct"), one)
+    h.send(n.port, files + [one])
+    jobs = n.wait_states(*["delivered"] * 3)
+    for job, named, verified in zip(jobs, (False, True, True), (True, True, False)):
+        stages = {s["stage"] for s in n.show(job["id"])["stages"]}
+        check(("check" in stages) == verified, f"{job['protocol']}: the files were verified {'not ' if verified else ''}once more: {stages}")
+        path = os.path.join(n.spool, job["result"]["objects"][0]["file"])
+        text = pydicom.dcmread(path, stop_before_pixels=True).DerivationDescription
+        check((f"attenuation from CT series {series_of(files)}" in text) == named, f"job {job['id']}: {text}")
+
+
 def not_needed(folder, things):
     """Without such a protocol, and for data with an attenuation of their own, as before."""
     n, _ = both(folder, things, corrections="")
@@ -459,4 +480,4 @@ def damaged_in_the_spool(folder, things):
 
 if __name__ == "__main__":
     h.main([before_between_after, none_comes, another_patient, released_and_made_again, nearest_of_two, stops_in_the_middle, a_slice_is_missing,
-            one_series_for_several_cases, several_results, not_needed, only_axial_images, on_a_pilot, damaged_in_the_spool, killed_at_any_moment], beside=2)
+            one_series_for_several_cases, several_results, further_results_have_the_verified_ct, not_needed, only_axial_images, on_a_pilot, damaged_in_the_spool, killed_at_any_moment], beside=2)
