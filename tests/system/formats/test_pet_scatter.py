@@ -29,7 +29,8 @@ SCANNER = """scanners = ( { name = "pairs"; manufacturer = "tomonode"; model = "
 RADIAL, ANGLES, BIN, RADIUS = 65, 48, 3.43, 50  # mm
 SHARE, WIDTH = 0.15, 49.0  # counts of the background over those of the cylinder; where it has fallen to 1/e, mm: about as single scatter
 FRAME, STUDY = "2.25.7101", "2.25.7102"
-QUICK = ("--device", "cpu", "--protocol", "pet-osem", "--set", "matrix=40", "--set", "iterations=3", "--set", "subsets=8", "--set", "postfilter=8")
+QUICK = ("--device", "cpu", "--protocol", "pet-osem", "--set", "matrix=40", "--set", "iterations=3", "--set", "subsets=8", "--set", "postfilter=8",
+         "--set", "scatter_iterations=2")
 
 
 def conf(folder):
