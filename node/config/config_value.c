@@ -228,6 +228,22 @@ static int parse_tile(const char *text, int ret_tile[2])
 	return 0;
 }
 
+/* The same, of words joined by + in any order, if the key takes them so. */
+static const struct key_choice *find_words(const struct config_key *key, const char *text)
+{
+	const char *words[CONFIG_WORDS_MAX];
+	char copy[CONFIG_JOINED_SIZE], joined[CONFIG_JOINED_SIZE], *rest;
+	int n = 0;
+
+	if (!(key->flags & KEY_UNORDERED) || strlen(text) >= sizeof(copy))
+		return find_choice(key, text);
+	strcpy(copy, text);
+	for (rest = copy; rest && n < CONFIG_WORDS_MAX; n++)
+		words[n] = strsep(&rest, "+");
+	config_words_join(key, words, n, joined, sizeof(joined));
+	return rest ? NULL : find_choice(key, joined);
+}
+
 int config_value_store(const struct config_key *key, const struct config_value *v, void *base)
 {
 	const struct key_choice *choice = NULL;
@@ -257,7 +273,7 @@ int config_value_store(const struct config_key *key, const struct config_value *
 		return 0;
 	case KEY_CHOICE:
 		if (v->kind == VALUE_TEXT) {
-			choice = find_choice(key, v->text);
+			choice = find_words(key, v->text);
 		} else if (v->kind == VALUE_INTEGER) { /* so that angle_sign = -1 needs no quotes */
 			snprintf(word, sizeof(word), "%lld", v->integer);
 			choice = find_choice(key, word);
@@ -426,9 +442,13 @@ static void allowed_words(const struct config_key *key, char *ret_text, size_t s
 	ret_text[0] = '\0';
 	for (const struct key_choice *c = key->choices; c->word && n < size; c++)
 		if (!(key->flags & KEY_UNORDERED) || !strchr(c->word, '+')) /* every combination of the others is a choice */
-			n += (size_t)snprintf(ret_text + n, size - n, "%s%s", n ? ", " : "", c->word);
-	if ((key->flags & KEY_UNORDERED) && n < size)
-		n += (size_t)snprintf(ret_text + n, size - n, ", or several joined by +");
+			n += (size_t)snprintf(ret_text + n, size - n, "%s%s",
+					      !n						      ? ""
+					      : (key->flags & KEY_UNORDERED) && c == key->choices + 1 ? ", or "
+												      : ", ",
+					      c->word);
+	if ((key->flags & KEY_UNORDERED) && n < size) /* the first choice is none of them */
+		n += (size_t)snprintf(ret_text + n, size - n, ", or several of these joined by +, each once");
 	if (may_be_empty(key) && n < size)
 		snprintf(ret_text + n, size - n, ", or empty");
 }

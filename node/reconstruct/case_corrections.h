@@ -39,6 +39,7 @@ struct case_randoms {
 	bool of_singles;
 	double covered;		      /* part of the coincidence window that the TOF bins cover; 1 without them */
 	double singles;		      /* counts of all detectors, of all frames */
+	double singles_of_frame;      /* of the last one */
 	struct randoms_report report; /* of the last frame */
 	double total;		      /* of all frames */
 	double seconds;
@@ -50,6 +51,7 @@ struct case_dead_time {
 	float *alive;	    /* [plane][angle][radial] of the chosen frame: mean live fraction of the pairs; NULL: none */
 	bool unknown;	    /* the data do not give the latter */
 	double least, most; /* factors of all frames, or of all detectors */
+	double seconds;
 };
 
 /* case_scatter.c: single scatter simulation. */
@@ -125,10 +127,12 @@ bool case_dead_time_is_known(const struct sinogram *s);
 /* For the steps: multiply m of a plane by the fraction of the counts that is not lost to dead time; m is unchanged if this was
  * not made. */
 void case_dead_time_multiply(const struct case_corrections *c, size_t plane, float *m);
-/* case_units.c: EBADMSG: the delayed coincidences of the chosen frame, [plane][angle][radial], are counts, but the prompts were
- * corrected by factors beforehand. */
-int case_check_units(const struct case_corrections *c, const float *delayeds, struct err *err);
+/* case_units.c: EBADMSG: the data of a role, from which the randoms are made, are counts, but the prompts of the chosen frame
+ * were corrected by factors beforehand. delayeds: [plane][angle][radial], which are counts if they are whole; NULL: they are. */
+int case_check_units(const struct case_corrections *c, const char *role, const float *delayeds, struct err *err);
 size_t case_units_bytes(const struct case_corrections *c); /* that it needs for a while */
+/* EBADMSG: the randoms of the chosen frame were made from fewer singles than its prompts are made of. */
+int case_check_singles(const struct case_corrections *c, double prompts, struct err *err);
 
 /* For the steps: append a sentence to c->note. */
 void case_corrections_say(struct case_corrections *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "kernels/clock.h"
 #include "node/reconstruct/case_corrections.h"
 #include "recon/pet/michelogram_pairs.h"
 
@@ -153,11 +154,13 @@ static void multiply(const void *ctx, size_t plane, float *m)
 static int make(struct case_corrections *c, struct err *err)
 {
 	struct case_dead_time *d = &c->dead_time;
+	double begun = clock_seconds();
 	int rc;
 
 	if (c->s->mmr && d->unknown)
 		return 0;
 	rc = c->s->mmr ? make_alive(c, err) : sinogram_dead_time_factor(c->s, c->s->chosen, &d->factor, err);
+	d->seconds += clock_seconds() - begun;
 	if (rc >= 0 && !d->unknown)
 		case_corrections_add_factor(c, (struct case_factor){multiply, c});
 	return rc < 0 ? rc : 0;
@@ -169,7 +172,8 @@ static json_t *details(const struct case_corrections *c)
 
 	if (!(c->made & PET_CORRECT_DEAD_TIME) || d->unknown)
 		return json_null();
-	return json_pack("{s:s, s:f, s:f}", "of", d->alive ? "detectors" : "acquisition", "least", d->least, "most", d->most);
+	return json_pack("{s:s, s:f, s:f, s:f}", "of", d->alive ? "detectors" : "acquisition", "least", d->least, "most", d->most,
+			 "seconds", d->seconds);
 }
 
 static void clear(struct case_corrections *c)

@@ -19,6 +19,7 @@
 #include "recon/pet/michelogram_pairs.h"
 
 #define SINGLES_TIME 0.01	/* difference between the duration of the singles and that of the counts, over the latter */
+#define WHOLE 1e-12		/* rounding of a whole number that was divided, over it */
 #define WINDOW_DIFFERENCE 0.001 /* between TOF bins and coincidence window, over the latter */
 
 /* Name what the data bring for randoms; NULL: nothing. */
@@ -83,7 +84,7 @@ static int prepare_singles(struct case_corrections *c, struct err *err)
 	c->made |= PET_CORRECT_RANDOMS;
 	c->background = true;
 	c->bytes_host += bins_of(c) * sizeof(float);
-	c->bytes_read += (size_t)part->bytes + detectors_of(c) * sizeof(double) + randoms_bytes(c->m);
+	c->bytes_read += (size_t)part->bytes + detectors_of(c) * sizeof(double) + randoms_bytes(c->m) + case_units_bytes(c);
 	return 0;
 }
 
@@ -211,8 +212,24 @@ static int read_singles(struct case_corrections *c, double time, double *ret, st
 	}
 	for (size_t i = 0; h->singles.rates && i < detectors_of(c); i++)
 		ret[i] *= time;
-	c->randoms.singles += h->singles.rates ? sum * time : sum;
+	c->randoms.singles_of_frame = h->singles.rates ? sum * time : sum;
+	c->randoms.singles += c->randoms.singles_of_frame;
 	return 0;
+}
+
+/* Return whether singles were measured: rates, or whole counts, also of blocks. */
+static bool are_measured(const struct case_corrections *c, const double *singles)
+{
+	const struct interfile_singles *s = &c->s->part[SINOGRAM_SINGLES].header.singles;
+	size_t i = 0;
+	double value = 0;
+
+	for (; !s->rates && i < detectors_of(c); i++) {
+		value = singles[i] * s->block[0] * s->block[1];
+		if (fabs(value - rint(value)) > WHOLE * value)
+			return false;
+	}
+	return true;
 }
 
 /* Compute the expected randoms from the singles. Each single is in one coincidence at most. */
@@ -221,7 +238,7 @@ static int compute(struct case_corrections *c, struct err *err)
 	const struct sinogram *s = c->s;
 	double window = s->part[SINOGRAM_SINGLES].header.singles.window;
 	double decay = s->facts.half_life > 0 ? M_LN2 / s->facts.half_life : 0, f = sinogram_decay_factor(s, decay),
-	       f2 = sinogram_decay_factor(s, 2 * decay), time, total = 0, before = c->randoms.singles;
+	       f2 = sinogram_decay_factor(s, 2 * decay), time, total = 0;
 	double *singles = malloc(detectors_of(c) * sizeof(*singles));
 	int rc = singles ? allocate(c, err) : err_set(err, ENOMEM, "no memory for singles of %zu detectors", detectors_of(c));
 
@@ -229,18 +246,20 @@ static int compute(struct case_corrections *c, struct err *err)
 		rc = singles_time(c, &time, err);
 	if (rc == 0)
 		rc = read_singles(c, time, singles, err);
+	if (rc == 0 && are_measured(c, singles))
+		rc = case_check_units(c, "SINGLES", NULL, err);
 	if (rc == 0)
-		rc = randoms_from_singles(c->m, singles, c->randoms.covered * window * f * f / (f2 * time), c->randoms.expected,
-					  err);
+		rc = randoms_from_singles(c->m, singles, randoms_singles_factor(c->randoms.covered * window, time, f, f2),
+					  c->randoms.expected, err);
 	free(singles);
 	for (size_t i = 0; rc == 0 && i < bins_of(c); i++)
 		total += (double)c->randoms.expected[i];
-	if (rc == 0 && total > (c->randoms.singles - before) / 2)
+	if (rc == 0 && total > c->randoms.singles_of_frame / 2)
 		rc = err_set(
 			err, EBADMSG,
 			"SINGLES: %g randoms of %g singles in %g s with a coincidence window of %g ns, more than half: check "
 			"unit, duration and window",
-			total, c->randoms.singles - before, time, 1e9 * window);
+			total, c->randoms.singles_of_frame, time, 1e9 * window);
 	c->randoms.total += total;
 	return rc;
 }
@@ -263,7 +282,7 @@ static int make(struct case_corrections *c, struct err *err)
 	int rc = c->randoms.of_singles ? compute(c, err) : read_delayeds(c, err);
 
 	if (rc == 0 && !c->randoms.of_singles)
-		rc = case_check_units(c, c->randoms.expected, err);
+		rc = case_check_units(c, "DELAYEDS", c->randoms.expected, err);
 	if (rc == 0 && !c->randoms.of_singles)
 		rc = estimate(c, err);
 	c->randoms.seconds += clock_seconds() - begun;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* case_units.c - whether delayed coincidences are in the unit of the prompts.
+/* case_units.c - whether delayed coincidences and singles are in the unit of the prompts.
  *
  * Delayed coincidences are measured counts. Prompts that were corrected beforehand are counts times factors, and randoms from raw
  * delayed coincidences would be wrong by these. The header alone does not tell: Corrected Image also lists effects that the data
  * do not have, as those of `simulate pet`. Counts are whole numbers, counts times factors are not: delayed coincidences that are
  * whole beside prompts that are not, and that are stated to be corrected, are refused. A correction whose role is among the data
- * is still to be applied, whatever the header says. */
+ * is still to be applied, whatever the header says. The same holds for singles: those in counts are measured if they are whole
+ * numbers, and rates are, because expectations without noise are only simulated, in counts. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -69,14 +70,14 @@ size_t case_units_bytes(const struct case_corrections *c)
 		       : 0;
 }
 
-int case_check_units(const struct case_corrections *c, const float *delayeds, struct err *err)
+int case_check_units(const struct case_corrections *c, const char *role, const float *delayeds, struct err *err)
 {
 	size_t n = case_units_bytes(c) / sizeof(float), n_radial = (size_t)c->m->n_radial, n_angles = (size_t)c->m->n_angles, at;
 	float *prompts;
 	char names[100];
 	int rc;
 
-	if (n == 0 || first_fraction(delayeds, n) < n)
+	if (n == 0 || (delayeds && first_fraction(delayeds, n) < n))
 		return 0;
 	prompts = malloc(n * sizeof(*prompts));
 	if (!prompts)
@@ -85,12 +86,22 @@ int case_check_units(const struct case_corrections *c, const float *delayeds, st
 	at = rc == 0 ? first_fraction(prompts, n) : n;
 	stated(c->s, names, sizeof(names));
 	if (at < n)
-		rc = err_set(
-			err, EBADMSG,
-			"DELAYEDS are counts, but EMISSION (plane %zu, angle %zu, radial bin %zu: %g) was corrected beforehand "
-			"for %s: the randoms would be in another unit; give the prompts as measured, or reconstruct with a "
-			"protocol without \"randoms\" in `corrections`",
-			at / n_radial / n_angles, at / n_radial % n_angles, at % n_radial, (double)prompts[at], names);
+		rc = err_set(err, EBADMSG,
+			     "%s are counts, but EMISSION (plane %zu, angle %zu, radial bin %zu: %g) was corrected beforehand "
+			     "for %s: the randoms would be in another unit; give the prompts as measured, or reconstruct with a "
+			     "protocol without \"randoms\" in `corrections`",
+			     role, at / n_radial / n_angles, at / n_radial % n_angles, at % n_radial, (double)prompts[at], names);
 	free(prompts);
 	return rc;
+}
+
+int case_check_singles(const struct case_corrections *c, double prompts, struct err *err)
+{
+	const struct case_randoms *r = &c->randoms;
+
+	if (!r->of_singles || r->singles_of_frame >= 2 * prompts)
+		return 0;
+	return err_set(
+		err, EBADMSG, "SINGLES: %g singles, but EMISSION has %g prompts, each of two of them: check unit, which is %s",
+		r->singles_of_frame, prompts, c->s->part[SINOGRAM_SINGLES].header.singles.rates ? "counts per second" : "counts");
 }

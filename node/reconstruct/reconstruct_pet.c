@@ -424,6 +424,9 @@ static int run_frame(struct pet_work *w, int frame, struct err *err)
 		return rc;
 	if (w->by_events)
 		run.counts = (double)sinogram_list_data(w->s)->n_events;
+	rc = case_check_singles(&w->corrections, run.counts, err);
+	if (rc < 0)
+		return rc;
 	w->counts[frame] = run.counts;
 	run.counts += w->run.counts;
 	w->run = run;

@@ -20,7 +20,8 @@ double simulate_pet_window(const struct simulate_pet *s)
 static int make_counts(const struct simulate_pet *s, int bed, const double *singles, size_t n, double scale, float **ret,
 		       struct err *err)
 {
-	double k = randoms_singles_factor(simulate_pet_window(s), SIMULATE_PET_DURATION, M_LN2 / SIMULATE_PET_HALF_LIFE);
+	double x = M_LN2 * SIMULATE_PET_DURATION / SIMULATE_PET_HALF_LIFE;
+	double k = randoms_singles_factor(simulate_pet_window(s), SIMULATE_PET_DURATION, x / -expm1(-x), 2 * x / -expm1(-2 * x));
 
 	if (!*ret)
 		*ret = malloc(n * sizeof(**ret));

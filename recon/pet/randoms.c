@@ -454,10 +454,8 @@ int randoms_from_delayeds(const struct michelogram *m, const float *delayeds, fl
 	return rc;
 }
 
-double randoms_singles_factor(double window, double duration, double decay)
+double randoms_singles_factor(double window, double duration, double f, double f2)
 {
-	double x = decay * duration, f = x > 0 ? x / -expm1(-x) : 1, f2 = x > 0 ? 2 * x / -expm1(-2 * x) : 1;
-
 	return window * f * f / (f2 * duration);
 }
 

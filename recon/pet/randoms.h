@@ -48,13 +48,13 @@ int randoms_from_neighbours(const struct michelogram *m, const float *delayeds, 
 			    double *ret_total, struct err *err);
 
 /* Compute the randoms of two detectors with S_i and S_j singles during a scan of T s, while the activity decays with the
- * constant l (1/s; 0: not at all), as a factor k: R = k S_i S_j. window: both halves of the coincidence window, 2 tau, s. With
- * s(t) = s(0) e^(-l t), the integral of 2 tau s_i s_j is
+ * constant l (1/s), as a factor k: R = k S_i S_j. window: both halves of the coincidence window, 2 tau, s. With s(t) = s(0)
+ * e^(-l t), the integral of 2 tau s_i s_j is
  *
- *   k = 2 tau f^2 / (f2 T),   f = l T / (1 - e^(-l T)),   f2 the same with 2 l
+ *   k = 2 tau f^2 / (f2 T),   f = T / integral of e^(-l t) over the scan = l T / (1 - e^(-l T)),   f2 the same with 2 l
  *
  * This holds as far as all singles decay: those of the crystals' own activity (LSO) do not. */
-double randoms_singles_factor(double window, double duration, double decay);
+double randoms_singles_factor(double window, double duration, double f, double f2);
 
 /* Compute the expected randoms of each bin from singles: counts of detector ring N + crystal, N = m->scanner.detectors. factor:
  * see above. EINVAL: as randoms_from_delayeds(). */

@@ -116,6 +116,8 @@ static void test_corrections(void **state)
 		 PET_CORRECT_ATTENUATION | PET_CORRECT_SCATTER},
 		{"corrections = [ \"randoms\", \"scatter\", \"attenuation\" ];", "corrections=attenuation+randoms+scatter",
 		 PET_CORRECT_ATTENUATION | PET_CORRECT_RANDOMS | PET_CORRECT_SCATTER},
+		{"corrections = \"dead_time+scatter+attenuation\";", "corrections=attenuation+scatter+dead_time",
+		 PET_CORRECT_ATTENUATION | PET_CORRECT_SCATTER | PET_CORRECT_DEAD_TIME},
 		{"corrections = [ \"dead_time\", \"randoms\" ];", "corrections=randoms+dead_time",
 		 PET_CORRECT_RANDOMS | PET_CORRECT_DEAD_TIME},
 	};
@@ -188,9 +190,14 @@ static void test_pet(void **state)
 					      "prior_gamma=inf",
 					      "corrections=[]",
 					      "corrections=[x]",
-					      "corrections=[attenuation"};
+					      "corrections=[attenuation",
+					      "corrections=randoms+randoms",
+					      "corrections=none+randoms",
+					      "corrections=randoms+",
+					      "corrections=+",
+					      "corrections=randoms+x"};
 	static const char *const lists[] = {"corrections=attenuation+randoms", "corrections=[\"attenuation\", \"randoms\"]",
-					    "corrections=[randoms,attenuation]"};
+					    "corrections=[randoms,attenuation]", "corrections=randoms+attenuation"};
 	struct config *c =
 		good("protocols = ( { name = \"pet-mlem\"; iterations = 10; }, { name = \"own\"; kind = \"pet\"; } );");
 	struct protocol_conf p = *config_protocol(c, "own"), q = *config_protocol(c, "pet-fbp-preview"), before;

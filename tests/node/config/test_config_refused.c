@@ -66,7 +66,7 @@ static void test_bad_values(void **state)
 		{"node = { executor = [ ]; };", "t.conf:1: key 'executor' of node: an array in [ ]", ""},
 		{"protocols = ( { name = \"p\"; kind = \"pet\"; corrections = [ \"scatter\", \"scatter\" ]; } );",
 		 "t.conf:1: key 'corrections' of protocol 'p': \"scatter+scatter\"",
-		 "none, attenuation, randoms, scatter, dead_time, or several joined by +"},
+		 "none, or attenuation, randoms, scatter, dead_time, or several of these joined by +, each once"},
 		{"node = { executor = \"pilots\"; };", "t.conf:1: key 'executor' of node: \"pilots\"", "port in `cluster`"},
 		{"node = { executor = \"slurm\"; };", "t.conf:1: key 'executor' of node: with slurm", "port in `cluster`"},
 		{"slurm = { min = 5; max = 4; };", "t.conf:1: key 'min' of slurm: 5; allowed: at most max, 4", ""},

@@ -292,16 +292,19 @@ static void randoms_of_singles_are_the_integral(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(lives) / sizeof(lives[0]); i++) {
-		double randoms = 0, singles[2] = {0, 0}, dt = duration / n;
+		double randoms = 0, singles[2] = {0, 0}, dt = duration / n, mean = 0, squared = 0;
 
 		for (int k = 0; k <= n; k++) {
 			double decay = exp(-lives[i] * k * dt), weight = k == 0 || k == n ? dt / 2 : dt;
 
+			mean += decay * weight / duration;
+			squared += decay * decay * weight / duration;
 			randoms += window * rate[0] * decay * rate[1] * decay * weight;
 			for (int d = 0; d < 2; d++)
 				singles[d] += rate[d] * decay * weight;
 		}
-		assert_near(randoms_singles_factor(window, duration, lives[i]) * singles[0] * singles[1] / randoms, 1, 1e-8);
+		assert_near(randoms_singles_factor(window, duration, 1 / mean, 1 / squared) * singles[0] * singles[1] / randoms,
+			    1, 1e-8);
 	}
 }
 

@@ -214,22 +214,34 @@ def singles_of_each_form(folder, _):
     for values, changes, reason in (
             (0 * counts, [], "SINGLES: there are none: reconstruct with a protocol without"), (-counts, [], "finite and at least 0"),
             (counts, [("(sec)[1] := 600", "(sec)[1] := 60")], "SINGLES: image duration := 60 s, but the counts are of 600 s"),
+            (counts / 600, [], "prompts, each of two of them: check unit, which is counts"),
+            (counts / 600**2, [("unit := counts", "unit := counts per second")], "each of two of them: check unit, which is counts per second"),
             (1e6 * counts, [], "more than half: check unit, duration and window"), (blocks, size[:3] + size[3:3], "1 ring each"),
             (counts, [("type := Singles", "type := Emission")], "singles.hs")):
         check(reason in made(values, *changes, ok=(4,)), reason)
 
 
 def prompts_corrected_beforehand(folder, _):
-    """Counts of delayed coincidences beside prompts that were multiplied by factors: refused, if these factors are no role. What is stated
-    about data that are counts, as by the simulation, is no reason."""
-    source = simulate(folder, "data", "--interfile", "--randoms", 1, "--delayeds", counts=2e6)
+    """Counts of delayed coincidences, or singles, beside prompts that were multiplied by factors: refused, if these factors are no role. What
+    is stated about data that are counts, as by the simulation, is no reason."""
+    for kind in ("delayeds", "singles"):
+        check_prompts(os.path.join(folder, kind), kind)
+    for name, options in (("bare", ("--noise-free",)), ("noise", ())):
+        document, volume, _ = recon(os.path.join(folder, name + "-out"), simulate(folder, name, "--randoms", 1, "--singles", *options, counts=2e6),
+                                    options=RANDOMS + ("--set", "iterations=1"))
+        check(not document["refused"] and details_of(document)["corrections"]["randoms"]["total"] > 1.9e6, f"{name}: {document}")
+
+
+def check_prompts(folder, kind):
+    os.makedirs(folder)
+    source = simulate(folder, "data", "--interfile", "--randoms", 1, "--" + kind, counts=2e6)
     emission = os.path.join(source, "emission")
     counts = np.fromfile(emission + ".s", "<f4")
     efficiency = np.random.default_rng(3).uniform(0.7, 1, counts.size).astype("<f4")
     (1 / efficiency).tofile(os.path.join(source, "norm.s"))
     with open(emission + ".hs", encoding="ascii") as f, open(os.path.join(source, "norm.hs"), "w", encoding="ascii") as out:
         out.write(f.read().replace("emission.s", "norm.s"))
-    options = ("--attenuation", os.path.join(source, "attenuation.hs"), "--delayeds", os.path.join(source, "delayeds.hs"), "--attribute",
+    options = ("--attenuation", os.path.join(source, "attenuation.hs"), "--" + kind, os.path.join(source, kind + ".hs"), "--attribute",
                "PatientPosition=HFS", "--set", "iterations=1")
     norm = ("--normalisation", os.path.join(source, "norm.hs"))
     for name, values, more, refused in (("counts", counts, ("--attribute", "CorrectedImage=NORM\\DTIM"), None),
@@ -241,7 +253,7 @@ def prompts_corrected_beforehand(folder, _):
         document, volume, _ = recon(os.path.join(folder, name), emission + ".hs", options=RANDOMS + options + more, ok=(4,) if refused else (0,))
         if refused:
             reason = document["refused"][0]["reason"]
-            check(f"was corrected beforehand for {refused}: the randoms would be in another unit" in reason and len(volume) == 0, f"{name}: {reason}")
+            check(f"{kind.upper()} are counts, but EMISSION" in reason and f"was corrected beforehand for {refused}: the randoms would be in another unit" in reason and len(volume) == 0, f"{name}: {reason}")
         else:
             check(not document["refused"] and len(volume) > 0, f"{name}: {document['refused']}")
 
@@ -273,7 +285,7 @@ def dead_time_as_the_data_say(folder, _):
         check(says in text if says else "dead time" not in text, f"{name}: {text}")
         check(("DTIM" in image.CorrectedImage) == applied, f"{name}: {image.CorrectedImage}")
         made = (details_of(document)["corrections"] or {}).get("dead_time")
-        check(made == ({"of": "acquisition", "least": 1.25, "most": 1.25} if name == "factor" else None), f"{name}: {made}")
+        check(made is None if name != "factor" else made.pop("seconds") >= 0 and made == {"of": "acquisition", "least": 1.25, "most": 1.25}, f"{name}: {made}")
     for name, factor in (("factor", 1.25), ("unused", 1), ("before", 1)):
         check(np.abs(volumes[name] - factor * volumes["none"]).max() < 1e-4 * volumes["none"].max(), name)
     document, _, _ = recon(os.path.join(folder, "refused"), os.path.join(source, "emission.hs"),
