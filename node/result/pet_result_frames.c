@@ -82,9 +82,12 @@ struct pet_frame_quantity pet_result_frame(const struct sinogram *s, const struc
 {
 	double lambda = s->facts.half_life > 0 ? M_LN2 / s->facts.half_life : 0;
 
-	if (s->gates.n > 0)
-		return gate_quantity(s, q, frame, lambda);
-	return frame_quantity(s->beds.n > 0 ? &s->beds.bed[frame].time : &s->frames.frame[frame], q, lambda);
+	struct pet_frame_quantity ret =
+		s->gates.n > 0 ? gate_quantity(s, q, frame, lambda)
+			       : frame_quantity(s->beds.n > 0 ? &s->beds.bed[frame].time : &s->frames.frame[frame], q, lambda);
+
+	ret.dead_time = pet_result_dead_time(s, q, frame);
+	return ret;
 }
 
 /* ---- attributes ---- */
@@ -144,5 +147,7 @@ void pet_result_fill_frame(const struct pet_result *r, int frame, struct item_wr
 		fill_frame(f, w);
 	if (strcmp(r->quantity.decay, "NONE") != 0)
 		item_put_double(w, TAG_DECAY_FACTOR, f->decay_factor);
+	if (f->dead_time > 0)
+		item_put_double(w, TAG_DEAD_TIME_FACTOR, f->dead_time);
 	item_put_double(w, TAG_FRAME_REFERENCE_TIME, f->reference_ms);
 }

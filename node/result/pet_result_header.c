@@ -136,6 +136,8 @@ static void fill_quantity(const struct pet_result *r, struct item_writer *w)
 		item_put_double(w, TAG_DECAY_FACTOR, q->decay_before > 0 ? q->decay_before : q->decay_factor);
 	if (q->calibrated)
 		item_put_double(w, TAG_DOSE_CALIBRATION_FACTOR, q->calibration);
+	if (q->dead_time > 0)
+		item_put_double(w, TAG_DEAD_TIME_FACTOR, q->dead_time);
 	item_put_double(w, TAG_FRAME_REFERENCE_TIME, q->reference_ms);
 	item_put_int(w, TAG_ACTUAL_FRAME_DURATION, lround(1000 * q->duration));
 	item_put_double(w, TAG_RECONSTRUCTION_DIAMETER, 2 * r->info->plan->fov_radius);

@@ -16,6 +16,7 @@ struct pet_quantity {
 	double duration;		  /* s */
 	double decay_factor;		  /* part of `factor`; 1: none */
 	double decay_before;		  /* DecayFactor of data that were already corrected for decay; 0: they were not */
+	double dead_time;		  /* DeadTimeFactor that the values contain, of no frames; 0: none is known */
 	const char *decay;		  /* DecayCorrection: "NONE", "START", "ADMIN" */
 	double reference_ms;		  /* FrameReferenceTime: from the start of the acquisition, ms */
 	char date[9], time[17];		  /* start of the acquisition */
@@ -25,11 +26,14 @@ struct pet_quantity {
 };
 /* Determine the unit and the factor of the values. EBADMSG: see pet_result_check(). */
 int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quantity, struct err *err);
+/* Return the Dead Time Factor of the data of a frame, gate or bed, from 0, if the values are corrected for dead time; else 0. */
+double pet_result_dead_time(const struct sinogram *s, const struct pet_quantity *q, int frame);
 
 /* pet_result_frames.c: what differs between the time frames, gates or beds of a series. */
 struct pet_frame_quantity {
 	double factor;		/* value = factor times x */
 	double decay_factor;	/* DecayFactor; part of `factor` if the values are corrected for decay */
+	double dead_time;	/* DeadTimeFactor that the values contain; 0: none is known */
 	double reference_ms;	/* FrameReferenceTime: from the start of the acquisition */
 	int64_t duration_ms;	/* of the frame or bed: ActualFrameDuration; of a gate: sum of its parts, TimeSlotTime */
 	char date[9], time[17]; /* start of the frame or bed, or of the acquisition: AcquisitionDate, AcquisitionTime */

@@ -279,6 +279,13 @@ static void warn_cycles(const struct sinogram *s, struct pet_quantity *q)
 		     (long long)s->gates.shortest, (long long)s->gates.longest);
 }
 
+double pet_result_dead_time(const struct sinogram *s, const struct pet_quantity *q, int frame)
+{
+	double factor = 0;
+
+	return has_term(q->corrected, "DTIM") && sinogram_dead_time_factor(s, frame, &factor, NULL) > 0 ? factor : 0;
+}
+
 int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quantity, struct err *err)
 {
 	const struct pet_facts *f = &s->facts;
@@ -320,6 +327,8 @@ int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quant
 		warn(&q, "%s", s->made_note);
 	warn_cycles(s, &q);
 	choose_units(s, list_corrections(s, &q), &q);
+	if (sinogram_images(s) == 0)
+		q.dead_time = pet_result_dead_time(s, &q, 0);
 	rc = correct_decay(s, &q, err);
 	if (rc < 0)
 		return rc;

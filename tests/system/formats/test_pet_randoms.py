@@ -259,12 +259,18 @@ def check_prompts(folder, kind):
 
 
 def of_beds(folder, _):
-    """Each bed has its own."""
+    """Each bed has its own, also its dead time factor."""
     for kind in ("delayeds", "singles"):
         source = simulate(folder, kind, "--beds", "2,26", "--randoms", 1, "--" + kind, counts=2e6)
+        for path in glob.glob(os.path.join(source, "*.dcm")):
+            d = pydicom.dcmread(path)
+            d.DeadTimeFactor = 1 + 0.25 * d.private_block(0x0071, "TOMONODE SINOGRAM 1")[0x23].value
+            d.save_as(path)
         document, _, image = recon(os.path.join(folder, "out-" + kind), source, options=RANDOMS)
         said = details_of(document)["corrections"]["randoms"]
         check(abs(said["total"] / 2e6 - 1) < 0.01 and "RAN" in image.CorrectedImage, said)
+        factors = {float(pydicom.dcmread(path).DeadTimeFactor) for path in glob.glob(os.path.join(folder, "out-" + kind, "*.dcm"))}
+        check(factors == {1.25, 1.5}, factors)
 
 
 def dead_time_as_the_data_say(folder, _):
@@ -284,6 +290,7 @@ def dead_time_as_the_data_say(folder, _):
         text = image.DerivationDescription
         check(says in text if says else "dead time" not in text, f"{name}: {text}")
         check(("DTIM" in image.CorrectedImage) == applied, f"{name}: {image.CorrectedImage}")
+        check(float(image.get("DeadTimeFactor", 0)) == (1.25 if applied else 0), f"{name}: {image.get('DeadTimeFactor')}")
         made = (details_of(document)["corrections"] or {}).get("dead_time")
         check(made is None if name != "factor" else made.pop("seconds") >= 0 and made == {"of": "acquisition", "least": 1.25, "most": 1.25}, f"{name}: {made}")
     for name, factor in (("factor", 1.25), ("unused", 1), ("before", 1)):
