@@ -262,12 +262,13 @@ static int compute(struct case_corrections *c, const struct mu_source *source, u
 static int say_pixels(struct case_corrections *c, const struct mu_source *source, bool first, struct err *err)
 {
 	struct case_attenuation *a = &c->attenuation;
-	int n = mu_map_uncovered(source, &a->plan.grid, err);
+	int n = mu_map_uncovered(source, &a->plan.grid, a->covered, err);
 	double missing = (double)n / a->plan.grid.n[2], before = a->missing;
 
 	if (n < 0)
 		return n;
 	a->missing = fmax(a->missing, missing);
+	a->is_short = n > 0;
 	c->s->made_in_part = c->s->made_in_part || n > 0;
 	if (n > 0 && !(before > 0)) /* once, of the first bed that has any */
 		case_corrections_say(

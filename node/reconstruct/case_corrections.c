@@ -38,13 +38,15 @@ static const struct case_step *step_of(enum pet_correction correction)
 void case_corrections_say(struct case_corrections *c, const char *fmt, ...)
 {
 	size_t at = strlen(c->note);
+	char sentence[1024];
 	va_list args;
+	int n;
 
-	if (at > 0 && at + 1 < sizeof(c->note))
-		c->note[at++] = ' ';
 	va_start(args, fmt);
-	vsnprintf(c->note + at, sizeof(c->note) - at, fmt, args);
+	n = vsnprintf(sentence, sizeof(sentence), fmt, args);
 	va_end(args);
+	if (n > 0 && (size_t)n < sizeof(sentence) && at + (size_t)n + 2 <= sizeof(c->note)) /* never a part of one */
+		snprintf(c->note + at, sizeof(c->note) - at, "%s%s", at > 0 ? " " : "", sentence);
 }
 
 void case_corrections_add_factor(struct case_corrections *c, struct case_factor factor)
@@ -84,6 +86,7 @@ int case_corrections_prepare(struct case_corrections *c, struct err *err)
 	c->s->made_note = c->note;
 	c->s->made_from = c->from[0] ? c->from : NULL;
 	c->s->made_method = c->method;
+	c->s->made_scatter = c->scatter.found;
 	c->s->made_randoms = c->randoms.of_singles ? "SING" : "DLYD";
 	c->s->made_ct = (c->made & PET_CORRECT_ATTENUATION) ? c->attenuation.ct->series : NULL; /* one may only be kept */
 	return rc;
@@ -123,6 +126,7 @@ void case_corrections_clear(struct case_corrections *c)
 		c->s->made = 0;
 		c->s->made_in_part = false;
 		c->s->made_note = c->s->made_from = c->s->made_method = c->s->made_ct = c->s->made_randoms = NULL;
+		c->s->made_scatter = NULL;
 	}
 	free(c->profiles.counts);
 	correction_pictures_clear(&c->pictures);

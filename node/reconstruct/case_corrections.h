@@ -27,8 +27,10 @@ struct case_attenuation {
 	struct attenuation *made; /* for the chosen frame; NULL: not made */
 	double centre[3];	  /* of the scanner, for which it was made */
 	bool cached;
-	double missing;	  /* fraction of the planes that the CT does not reach */
-	double truncated; /* fraction of the CT's slices where the patient touches the edge of its field of view */
+	bool is_short;	   /* the CT does not contain all slices of the chosen bed */
+	double covered[2]; /* from and to which z it contains them, mm from the scanner's middle */
+	double missing;	   /* fraction of the planes that the CT does not reach */
+	double truncated;  /* fraction of the CT's slices where the patient touches the edge of its field of view */
 	double seconds_read, seconds_map, seconds_factors;
 };
 
@@ -62,6 +64,9 @@ struct case_scatter {
 	float *norm;	      /* factor m without attenuation, [plane][angle][radial] */
 	int at_limit, planes; /* planes whose scale was limited, of all, sums over frames */
 	int without;	      /* frames for which nothing was simulated */
+	bool said_beyond, said_doubtful;
+	double fraction[2], scale[2]; /* least and most, of all frames */
+	char found[96];		      /* see made_scatter of struct sinogram */
 	double seconds_read;
 };
 
@@ -77,7 +82,7 @@ struct case_corrections {
 	bool factors, background;		     /* they make m, b */
 	size_t bytes_device, bytes_host, bytes_read; /* bytes_device: beside no session; bytes_host: while the session is open;
 							bytes_read: in addition, before it is opened */
-	char note[1024];			     /* sentences for the result */
+	char note[4096];			     /* sentences for the result */
 	char from[200];				     /* see made_from of struct sinogram */
 	char method[65];			     /* see made_method of struct sinogram */
 

@@ -6,6 +6,7 @@
  * from the configuration or from the header of the data. Factors of the data with TOF bins are replaced by their mean. */
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -157,11 +158,31 @@ static void add_backgrounds(const struct case_corrections *c, float *background)
 				c->terms.background[i].add(c->terms.background[i].ctx, k, p, background + p * n);
 }
 
+/* Describe what was found in all frames so far. */
+static void describe_found(struct case_scatter *s)
+{
+	const struct scatter_estimate_report *r = &s->report;
+	char percent[32];
+
+	s->fraction[0] = s->planes > 0 ? fmin(s->fraction[0], r->fraction) : r->fraction;
+	s->fraction[1] = s->planes > 0 ? fmax(s->fraction[1], r->fraction) : r->fraction;
+	s->scale[0] = s->planes > 0 ? fmin(s->scale[0], r->scale.least) : r->scale.least;
+	s->scale[1] = s->planes > 0 ? fmax(s->scale[1], r->scale.most) : r->scale.most;
+	if (s->fraction[0] < s->fraction[1])
+		snprintf(percent, sizeof(percent), "%.1f to %.1f", 100 * s->fraction[0], 100 * s->fraction[1]);
+	else
+		snprintf(percent, sizeof(percent), "%.1f", 100 * s->fraction[0]);
+	snprintf(s->found, sizeof(s->found), "scatter %s %% of the counts without randoms, scale %.2f to %.2f", percent,
+		 s->scale[0], s->scale[1]);
+}
+
 /* Estimate the scatter of the chosen frame. */
 static int estimate(struct case_corrections *c, const float *prompts, const float *background, struct err *err)
 {
 	const struct scatter_estimate_conf conf = conf_of(c);
-	const struct scatter_data data = {prompts, background, c->scatter.norm, attenuation_factors(c->attenuation.made)};
+	const struct case_attenuation *a = &c->attenuation;
+	const struct scatter_data data = {prompts, background, c->scatter.norm, attenuation_factors(a->made),
+					  a->is_short ? a->covered : NULL};
 	struct err why = {0};
 	int rc;
 
@@ -181,9 +202,60 @@ static int estimate(struct case_corrections *c, const float *prompts, const floa
 			*err = why;
 		return err_remap(rc, EINVAL, EBADMSG, err); /* negative counts and the like: the case is to be held */
 	}
+	describe_found(&c->scatter);
 	c->scatter.at_limit += c->scatter.report.scale.at_least + c->scatter.report.scale.at_most;
 	c->scatter.planes += c->scatter.report.scale.planes;
 	return 0;
+}
+
+/* Say which planes leave the CT: once, of the first bed that has any. */
+static void say_beyond(struct case_corrections *c)
+{
+	const struct scatter_scale_report *r = &c->scatter.report.scale;
+	const double *covered = c->attenuation.covered;
+	int first = 0, last = 0, n = 0;
+	char direct[64] = "no direct plane";
+
+	if (r->beyond == 0 || c->scatter.said_beyond)
+		return;
+	for (int s = 0; s < c->m->n_segments; s++)
+		for (int p = 0; c->m->segments[s].first + c->m->segments[s].last == 0 && p < c->m->segments[s].n_planes; p++) {
+			double z, rise;
+
+			n++;
+			michelogram_place(c->m, s, p, &z, &rise);
+			if (z < covered[0] || z > covered[1])
+				continue;
+			first = first > 0 ? first : n;
+			last = n;
+		}
+	if (first > 0)
+		snprintf(direct, sizeof(direct), "the direct planes %d to %d of %d", first, last, n);
+	case_corrections_say(
+		c,
+		"Not corrected for scatter in all planes: the CT contains %s, and the lines of %d of %d planes%s leave "
+		"it; their scatter lacks what is beyond, and has the scale of the others.",
+		direct, r->beyond, r->planes, c->s->beds.n > 0 ? " of a bed" : "");
+	c->scatter.said_beyond = true;
+}
+
+/* Say that the simulation does not explain the data: once, of the first frame. A limited scale has its own sentence. */
+static void say_doubtful(struct case_corrections *c)
+{
+	const struct scatter_scale_report *r = &c->scatter.report.scale;
+	double fraction = c->scatter.report.fraction;
+
+	if (c->scatter.said_doubtful || r->at_most > 0)
+		return;
+	if (r->doubtful > 0)
+		case_corrections_say(
+			c,
+			"The scatter is doubtful: its scale is more than %g in %d of %d planes, up to %.1f; the data "
+			"outside of the object have more counts than single scatter explains, as with a truncated CT.",
+			SCATTER_SCALE_DOUBTFUL, r->doubtful, r->planes, r->most);
+	if (fraction > SCATTER_FRACTION_DOUBTFUL)
+		case_corrections_say(c, "The scatter is doubtful: it is %.0f %% of the counts without randoms.", 100 * fraction);
+	c->scatter.said_doubtful = r->doubtful > 0 || fraction > SCATTER_FRACTION_DOUBTFUL;
 }
 
 /* Say what is doubtful in the fit of the chosen frame. */
@@ -202,6 +274,8 @@ static void say_scale(struct case_corrections *c)
 						     "have %s counts than the simulation.",
 						     most ? SCATTER_SCALE_MOST : SCATTER_SCALE_LEAST,
 						     most ? r->at_most : r->at_least, r->planes, most ? "far more" : "far fewer");
+	say_beyond(c);
+	say_doubtful(c);
 	if (r->without == r->planes)
 		case_corrections_say(c, "The scatter was not fitted to the data, which have no bins outside of the object.");
 }
@@ -276,14 +350,14 @@ static json_t *details(const struct case_corrections *c)
 
 	if (s->planes == 0) /* no frame has any */
 		return json_null();
-	return json_pack("{s:i, s:[f,f], s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:i, s:i, s:i, s:f, s:f, s:f, s:f}", "iterations",
-			 c->work->protocol->pet.scatter_iterations, "window_kev", s->simulation.energy_low,
+	return json_pack("{s:i, s:[f,f], s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f}",
+			 "iterations", c->work->protocol->pet.scatter_iterations, "window_kev", s->simulation.energy_low,
 			 s->simulation.energy_high, "resolution_percent", s->simulation.energy_resolution, "points",
 			 (json_int_t)r->simulation.points, "pairs", (json_int_t)r->simulation.pairs, "fraction", r->fraction,
 			 "scale_least", r->scale.least, "scale_mean", r->scale.mean, "scale_most", r->scale.most, "planes",
-			 s->planes, "planes_at_limit", s->at_limit, "planes_without_fit", r->scale.without, "seconds_read",
-			 s->seconds_read, "seconds_image", r->seconds_image, "seconds_simulate", r->seconds_simulate,
-			 "seconds_scale", r->seconds_scale);
+			 s->planes, "planes_at_limit", s->at_limit, "planes_without_fit", r->scale.without, "planes_beyond_ct",
+			 r->scale.beyond, "seconds_read", s->seconds_read, "seconds_image", r->seconds_image, "seconds_simulate",
+			 r->seconds_simulate, "seconds_scale", r->seconds_scale);
 }
 
 static void clear(struct case_corrections *c)

@@ -193,7 +193,7 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 	bool iterates = algorithm_iterates(p->pet.algorithm);
 	const struct sinogram *s = r->series.s;
 	const struct grid *g = r->series.grid;
-	char passes[96] = "", tof[200], frames[300], model[96], filter[64] = "none", patient[560], data[330], ct[100] = "";
+	char passes[96] = "", tof[200], frames[300], model[96], filter[64] = "none", patient[560], data[330], ct[220] = "";
 	size_t n;
 
 	describe_data(s, data, sizeof(data));
@@ -213,7 +213,8 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 	if (p->pet.postfilter > 0)
 		snprintf(filter, sizeof(filter), "Gauss %g mm", p->pet.postfilter);
 	if (s->made_ct)
-		snprintf(ct, sizeof(ct), ", attenuation from CT series %.64s", s->made_ct);
+		snprintf(ct, sizeof(ct), ", attenuation from CT series %.64s%s%.95s", s->made_ct,
+			 s->made_scatter && s->made_scatter[0] ? ", " : "", s->made_scatter ? s->made_scatter : "");
 	n = (size_t)snprintf(ret_text, size,
 			     "PET reconstruction of %s, protocol %.63s: %s%s%s%s, %s, filter %s%s, %d x %d x %d voxels of "
 			     "%.6g x %.6g x %.6g mm, field of view %.6g mm, scanner %.63s, device %.95s.",

@@ -107,7 +107,7 @@ static bool list_corrections(const struct sinogram *s, struct pet_quantity *q)
 		add_term(q, "ATTN");
 	if (s->made & PET_CORRECT_RANDOMS)
 		add_term(q, "RAN");
-	if (s->made & PET_CORRECT_SCATTER)
+	if ((s->made & PET_CORRECT_SCATTER) && !s->made_in_part) /* it needs the map of the attenuation */
 		add_term(q, "SCAT");
 	if (s->made & PET_CORRECT_DEAD_TIME)
 		add_term(q, "DTIM");

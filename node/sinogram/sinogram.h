@@ -183,11 +183,12 @@ struct sinogram {
 	/* Corrections that the node computes for this reconstruction (enum pet_correction, combined by or). The texts are
 	   borrowed; NULL: none. */
 	int made;
-	bool made_in_part;	  /* the attenuation was made only for a part of the planes: values can only be counts */
+	bool made_in_part;	  /* attenuation and scatter were made only for a part of the planes: values can only be counts */
 	const char *made_note;	  /* sentences for the result about them, and about those that are missing */
 	const char *made_from;	  /* identifies what they were made from besides the objects, for UIDs */
 	const char *made_method;  /* of attenuation, for Attenuation Correction Method */
 	const char *made_randoms; /* Randoms Correction Method, if the node made them */
+	const char *made_scatter; /* how much scatter was found, for the derivation; "": none */
 	const char *made_ct;	  /* Series Instance UID of the CT that the attenuation was made from */
 	const char *assumed;	  /* sentences for the result about values that are assumed; borrowed; NULL: none */
 	bool no_duration;	  /* the duration of facts is assumed: values can only be counts */

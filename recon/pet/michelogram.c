@@ -257,20 +257,26 @@ int michelogram_pairs(const struct michelogram *m, int segment, int plane)
 	return n;
 }
 
-/* Write a segment's planes from ret_plane[at] on; planes of equal rise are consecutive. */
-static void segment_planes(const struct michelogram *m, const struct michelogram_segment *s, int number, size_t at,
-			   struct scan_plane *ret_plane, int *ret_number)
+void michelogram_place(const struct michelogram *m, int segment, int plane, double *ret_z, double *ret_rise)
 {
-	int smallest = smallest_difference(s->first, s->last), step = s->first == s->last ? 2 : 1;
-	bool differ = mean_difference(s, 0) != mean_difference(s, 1) && step == 1;
+	const struct michelogram_segment *s = &m->segments[segment];
+	int sum = smallest_difference(s->first, s->last) + plane * (s->first == s->last ? 2 : 1);
+
+	*ret_z = 0.5 * (sum - (m->scanner.rings - 1)) * m->scanner.ring_spacing;
+	*ret_rise = 0.5 * mean_difference(s, sum) * m->scanner.ring_spacing;
+}
+
+/* Write a segment's planes from ret_plane[at] on; planes of equal rise are consecutive. */
+static void segment_planes(const struct michelogram *m, int segment, int number, size_t at, struct scan_plane *ret_plane,
+			   int *ret_number)
+{
+	const struct michelogram_segment *s = &m->segments[segment];
+	bool differ = mean_difference(s, 0) != mean_difference(s, 1) && s->first != s->last;
 	int passes = differ ? 2 : 1;
 
 	for (int pass = 0; pass < passes; pass++)
 		for (int a = pass; a < s->n_planes; a += passes, at++) {
-			int sum = smallest + a * step;
-
-			ret_plane[at].z = 0.5 * (sum - (m->scanner.rings - 1)) * m->scanner.ring_spacing;
-			ret_plane[at].rise = 0.5 * mean_difference(s, sum) * m->scanner.ring_spacing;
+			michelogram_place(m, segment, a, &ret_plane[at].z, &ret_plane[at].rise);
 			ret_number[at] = number + a;
 		}
 }
@@ -330,7 +336,7 @@ int scan_create_michelogram(const struct michelogram *m, double fov_radius, cons
 		radius[t] = michelogram_radius(m, t);
 	n = 0;
 	for (int i = 0; i < m->n_segments; i++) {
-		segment_planes(m, &m->segments[i], (int)n, n, planes, number);
+		segment_planes(m, i, (int)n, n, planes, number);
 		n += (size_t)m->segments[i].n_planes;
 	}
 	*ret_scan = s;

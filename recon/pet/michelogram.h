@@ -72,6 +72,9 @@ size_t michelogram_data_planes(const struct michelogram *m); /* of all TOF bins 
 size_t michelogram_size(const struct michelogram *m);	     /* number of bins, all TOF bins */
 /* Return the number of ring pairs that were added in a plane of a segment. */
 int michelogram_pairs(const struct michelogram *m, int segment, int plane);
+/* Compute the place of a plane of a segment: z of its middle, mm from the scanner's middle, and how far its first end is above it
+ * (the second end is as far below). */
+void michelogram_place(const struct michelogram *m, int segment, int plane, double *ret_z, double *ret_rise);
 double michelogram_radius(const struct michelogram *m, int t); /* position of a radial bin, mm */
 
 /* Add `factor` neighbouring TOF bins into one: compute the michelogram of such data, with the same edges. ret borrows the

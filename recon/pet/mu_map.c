@@ -148,9 +148,10 @@ static float mean_of_voxel(const struct sampler *s, const int voxel[3])
 	return (float)(sum / (n[0] * n[1] * n[2]));
 }
 
-int mu_map_uncovered(const struct mu_source *ct, const struct grid *grid, struct err *err)
+int mu_map_uncovered(const struct mu_source *ct, const struct grid *grid, double ret_covered[2], struct err *err)
 {
 	struct sampler s = {.ct = ct, .grid = grid};
+	double covered[2] = {INFINITY, -INFINITY};
 	int n = 0, rc = invert(ct->at, s.index, err);
 
 	for (int k = 0; rc == 0 && k < grid->n[2]; k++) {
@@ -161,9 +162,16 @@ int mu_map_uncovered(const struct mu_source *ct, const struct grid *grid, struct
 		float w;
 
 		index_at(&s, p, at);
-		n += !(neighbours(at[0], ct->n[0], i, &w) && neighbours(at[1], ct->n[1], i, &w) &&
-		       neighbours(at[2], ct->n[2], i, &w));
+		if (neighbours(at[0], ct->n[0], i, &w) && neighbours(at[1], ct->n[1], i, &w) &&
+		    neighbours(at[2], ct->n[2], i, &w)) {
+			covered[0] = fmin(covered[0], p[2] - 0.5 * grid->h[2]);
+			covered[1] = fmax(covered[1], p[2] + 0.5 * grid->h[2]);
+		} else {
+			n++;
+		}
 	}
+	if (ret_covered)
+		memcpy(ret_covered, covered, sizeof(covered));
 	return rc < 0 ? rc : n;
 }
 

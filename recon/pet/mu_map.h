@@ -43,8 +43,9 @@ struct mu_source {
 #define MU_MAP_POINTS 32
 int mu_map_resample(const struct mu_source *ct, const struct mu_curve *curve, const struct grid *grid,
 		    const struct monitor *monitor, float *ret_mu, struct err *err);
-/* Return how many slices of the grid the CT does not contain, by the middle of each slice. EINVAL as above. */
-int mu_map_uncovered(const struct mu_source *ct, const struct grid *grid, struct err *err);
+/* Return how many slices of the grid the CT does not contain, by the middle of each slice. ret_covered (NULL: not wanted): from
+ * and to which z it contains slices; the first is larger than the second if it contains none. EINVAL as above. */
+int mu_map_uncovered(const struct mu_source *ct, const struct grid *grid, double ret_covered[2], struct err *err);
 
 /* Convolve with a Gaussian, in place. Outside the grid mu is unknown, not 0: the weights inside are normalised. Parallel.
  * fwhm: mm; 0: none. ENOMEM. */

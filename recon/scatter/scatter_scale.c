@@ -54,20 +54,33 @@ static double scale_of(const struct tail *tail, int first, int last)
 	return sum.model > 0 ? sum.data / sum.model : NAN;
 }
 
+/* Whether the lines of a plane of a segment leave the part of the axis where the attenuation is known. */
+static bool is_beyond(const struct michelogram *m, const struct scatter_data *d, int segment, int plane)
+{
+	double z, rise;
+
+	michelogram_place(m, segment, plane, &z, &rise);
+	return d->covered && (z - fabs(rise) < d->covered[0] || z + fabs(rise) > d->covered[1]);
+}
+
 int scatter_scale_fit(const struct michelogram *m, const struct scatter_data *data, const float *scatter, float *ret_scale,
 		      struct scatter_scale_report *ret_report, struct err *err)
 {
 	int n = (int)michelogram_planes(m), at = 0, half = SCATTER_SCALE_PLANES / 2;
 	struct scatter_scale_report report = {.planes = n, .least = INFINITY};
-	struct tail *tail = malloc((size_t)n * sizeof(*tail));
+	struct tail *tail = calloc((size_t)n, sizeof(*tail));
 	double all;
 
 	if (!tail)
 		return err_set(err, ENOMEM, "scatter: no memory for the scales of %d planes", n);
-	for (int p = 0; p < n; p++) {
-		tail[p] = tail_of(m, data, scatter, (size_t)p);
-		report.without += !(tail[p].model > 0);
-	}
+	for (int s = 0, p = 0; s < m->n_segments; s++)
+		for (int k = 0; k < m->segments[s].n_planes; k++, p++) {
+			if (is_beyond(m, data, s, k))
+				report.beyond++;
+			else
+				tail[p] = tail_of(m, data, scatter, (size_t)p);
+			report.without += !(tail[p].model > 0);
+		}
 	all = report.without < n ? scale_of(tail, 0, n - 1) : 1;
 	for (int s = 0; s < m->n_segments; at += m->segments[s++].n_planes)
 		for (int p = at, end = at + m->segments[s].n_planes; p < end; p++) {
@@ -77,6 +90,7 @@ int scatter_scale_fit(const struct michelogram *m, const struct scatter_data *da
 			scale = fmin(fmax(found, SCATTER_SCALE_LEAST), SCATTER_SCALE_MOST);
 			report.at_least += scale > found;
 			report.at_most += scale < found;
+			report.doubtful += scale > SCATTER_SCALE_DOUBTFUL;
 			ret_scale[p] = (float)scale;
 			report.least = fmin(report.least, scale);
 			report.most = fmax(report.most, scale);

@@ -8,7 +8,10 @@
  * do not count. The scale of a plane is the sum of (prompts - background) over that of norm * scatter, both of
  * SCATTER_SCALE_PLANES neighbouring planes of the segment, limited to SCATTER_SCALE_LEAST .. SCATTER_SCALE_MOST. The limit comes
  * after the sums: the mean of limited ratios of single planes would be too large where counts are few. Where these planes have no
- * bins outside, the sums are those of all planes; if no plane has any, all scales are 1. */
+ * bins outside, the sums are those of all planes; if no plane has any, all scales are 1.
+ *
+ * Where the attenuation is not known, the factors are 1 and the object itself would count as outside: planes whose lines, from
+ * end to end, leave the part of the axis where it is known have no bins outside, and so the scale of the others. */
 #ifndef TOMONODE_RECON_SCATTER_SCALE_H
 #define TOMONODE_RECON_SCATTER_SCALE_H
 
@@ -19,6 +22,11 @@
 #define SCATTER_SCALE_LEAST 0.05
 #define SCATTER_SCALE_MOST 100.0
 #define SCATTER_SCALE_PLANES 7
+/* Larger scales and scatter fractions are doubtful. Multiple scatter and scatter from outside of the field of view make the scale
+ * 1 to 2: a single scatter simulation that has to be multiplied by more than 3 does not explain the tails. The largest scatter
+ * fractions of 3D scanners and heavy patients are 0.5 to 0.6. */
+#define SCATTER_SCALE_DOUBTFUL 3.0
+#define SCATTER_FRACTION_DOUBTFUL 0.6
 
 /* Sums over the TOF bins, [plane][angle][radial]; the background and the prompts in counts. */
 struct scatter_data {
@@ -26,13 +34,16 @@ struct scatter_data {
 	const float *background;  /* randoms, and what else is not of the image; NULL: none */
 	const float *norm;	  /* factor m without attenuation; NULL: 1 */
 	const float *attenuation; /* factor of attenuation, 0 to 1: 1 / ACF */
+	const double *covered; /* from and to which z the attenuation is known, mm from the scanner's middle; NULL: everywhere */
 };
 
 struct scatter_scale_report {
 	double least, mean, most; /* of the scales */
 	int planes;
 	int at_least, at_most; /* planes whose scale was limited to SCATTER_SCALE_LEAST, SCATTER_SCALE_MOST */
-	int without;	       /* planes without bins outside */
+	int without;	       /* planes without bins outside, including those of `beyond` */
+	int beyond;	       /* planes that leave data->covered */
+	int doubtful;	       /* planes whose scale is more than SCATTER_SCALE_DOUBTFUL */
 };
 
 /* scatter: simulated for m = 1, sum over TOF bins. ret_scale: michelogram_planes() elements. ENOMEM. */

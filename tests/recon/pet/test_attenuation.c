@@ -199,6 +199,7 @@ static void mean_is_of_mu(void **state)
 	struct mu_source ct = {hu, {2, 2, 2}, {{1, 0, 0, -0.5}, {0, 1, 0, -0.5}, {0, 0, 1, -0.5}}};
 	struct grid g = {.n = {1, 1, 3}, .h = {2, 2, 2}, .lo = {-1, -1, -3}};
 	struct mu_curve c = mu_curve_of(120);
+	double covered[2];
 	float mu[3];
 
 	(void)state;
@@ -206,10 +207,12 @@ static void mean_is_of_mu(void **state)
 	assert_near((double)mu[1], mu_of_hu(&c, 1000) / 2, 1e-7);
 	assert_near((double)mu[0], 0, 0);
 	assert_near((double)mu[2], 0, 0);
-	assert_int_equal(mu_map_uncovered(&ct, &g, NULL), 2);
+	assert_int_equal(mu_map_uncovered(&ct, &g, covered, NULL), 2);
+	assert_near(covered[0], -1, 1e-12);
+	assert_near(covered[1], 1, 1e-12);
 	ct.at[2][2] = 0;
 	assert_int_equal(mu_map_resample(&ct, &c, &g, NULL, mu, NULL), -EINVAL);
-	assert_int_equal(mu_map_uncovered(&ct, &g, NULL), -EINVAL);
+	assert_int_equal(mu_map_uncovered(&ct, &g, NULL, NULL), -EINVAL);
 }
 
 /* ---- the Gaussian ---- */

@@ -62,7 +62,8 @@ static struct arrays arrays(void)
 		a.attenuation[i] = inside ? 0.9f : 0.95f; /* ACF 1.11 and 1.05 */
 		a.prompts[i] = a.background[i] + 2 * a.norm[i] * a.scatter[i] + (t >= 11 && t <= 29 ? 1000.0f : 0);
 	}
-	a.data = (struct scatter_data){a.prompts, a.background, a.norm, a.attenuation};
+	a.data = (struct scatter_data){
+		.prompts = a.prompts, .background = a.background, .norm = a.norm, .attenuation = a.attenuation};
 	return a;
 }
 
@@ -143,6 +144,39 @@ static void limits(void **state)
 	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
 	assert_int_equal(report.without, (int)a.planes);
 	assert_near((double)a.scale[0], 1, 0);
+	free_arrays(&a);
+}
+
+/* Without attenuation beyond z = 31 mm, whole rows are outside and have the counts of the object. The planes whose lines end
+ * beyond have the scale of the others; of a segment without any other, that of all planes. */
+static void beyond(void **state)
+{
+	struct arrays a = arrays();
+	struct scatter_scale_report report;
+	const double covered[2] = {-66, 31};
+	int n = 0, at = 0;
+
+	(void)state;
+	for (int s = 0; s < a.m.n_segments; s++)
+		for (int p = 0; p < a.m.segments[s].n_planes; p++, at++) {
+			double z, rise;
+
+			michelogram_place(&a.m, s, p, &z, &rise);
+			n += z + fabs(rise) > covered[1] || z - fabs(rise) < covered[0];
+			for (size_t i = 0; z + fabs(rise) > covered[1] && i < PLANE; i++)
+				a.attenuation[(size_t)at * PLANE + i] = 1;
+		}
+	assert_true(n > 5 && n < at);
+	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
+	assert_true((double)a.scale[22] > SCATTER_SCALE_DOUBTFUL);
+	assert_true(report.doubtful >= n);
+	a.data.covered = covered;
+	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
+	for (size_t p = 0; p < a.planes; p++)
+		assert_near((double)a.scale[p], 2, 1e-4);
+	assert_int_equal(report.beyond, n);
+	assert_int_equal(report.without, n);
+	assert_int_equal(report.doubtful, 0);
 	free_arrays(&a);
 }
 
@@ -234,7 +268,8 @@ static void closed_loop(void **state)
 		      *background = fixture_floats(bins, 5, 5, 6), *norm = fixture_floats(bins, 6, 0.6f, 1.4f),
 		      *truth = malloc(bins * sizeof(float)), *found = malloc(michelogram_size(&m) * sizeof(float));
 		struct scatter_estimate_conf conf = {.simulation = window, .fov_radius = 200, .threads = 2};
-		const struct scatter_data data = {prompts, background, norm, attenuation};
+		const struct scatter_data data = {
+			.prompts = prompts, .background = background, .norm = norm, .attenuation = attenuation};
 		struct single_scatter_report report;
 		struct single_scatter *s;
 		double gap[2] = {0};
@@ -430,11 +465,8 @@ static void cancelled(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tails),
-		cmocka_unit_test(limits),
-		cmocka_unit_test(few_counts),
-		cmocka_unit_test(closed_loop),
-		cmocka_unit_test(memory_is_planned),
+		cmocka_unit_test(tails),      cmocka_unit_test(limits),	     cmocka_unit_test(beyond),
+		cmocka_unit_test(few_counts), cmocka_unit_test(closed_loop), cmocka_unit_test(memory_is_planned),
 		cmocka_unit_test(cancelled),
 	};
 
