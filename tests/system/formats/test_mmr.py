@@ -255,7 +255,7 @@ def sources_are_where_they_were(folder, _):
 def check_series(objects):
     d = min(objects, key=lambda d: d.InstanceNumber)
     check({o.Units for o in objects} == {"CNTS"} and list(d.CorrectedImage) == ["NORM", "RADL"], f"{d.Units} {d.CorrectedImage}")
-    check(d.DerivationDescription.startswith("PET reconstruction of 2 raw data objects, "), d.DerivationDescription)
+    check(d.DerivationDescription.startswith("PET reconstruction of 2 raw data objects with "), d.DerivationDescription)
     check("not corrected for randoms, scatter, attenuation and dead time" in d.DerivationDescription, d.DerivationDescription)
     check(d.PatientID == "MMR1" and d.StudyInstanceUID == "2.25.4711", f"{d.PatientID} {d.StudyInstanceUID}")
     check({s.ReferencedSOPInstanceUID for s in d.SourceInstanceSequence} == {"2.25.4711.1", "2.25.4711.2"}, d.SourceInstanceSequence)
