@@ -52,15 +52,16 @@ static void warn(struct pet_quantity *q, const char *fmt, ...) __attribute__((fo
 static void warn(struct pet_quantity *q, const char *fmt, ...)
 {
 	size_t at = strlen(q->warnings);
+	char text[sizeof(q->warnings)];
+	int room = (int)(sizeof(q->warnings) - at) - 2, n;
 	va_list args;
 
-	if (at)
-		at += (size_t)snprintf(q->warnings + at, sizeof(q->warnings) - at, " ");
-	if (at >= sizeof(q->warnings))
-		return;
 	va_start(args, fmt);
-	vsnprintf(q->warnings + at, sizeof(q->warnings) - at, fmt, args);
+	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
+	n = provenance_fitting(text, room); /* sentences that do not fit are left out as a whole */
+	if (n > 0)
+		snprintf(q->warnings + at, sizeof(q->warnings) - at, "%s%.*s", at ? " " : "", n, text);
 }
 
 /* List the corrections of the data and of the model. False: one of them occurs twice. */

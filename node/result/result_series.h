@@ -19,7 +19,7 @@ struct series_report {
 	char units[8];			    /* PET: Units, "BQML", "CNTS"; CT: Rescale Type, "HU", "US" */
 	double factor;			    /* PET: value in this unit = factor times x */
 	char corrected[200];		    /* PET: CorrectedImage */
-	char warnings[2048]; /* sentences: why the unit is not BQML or HU, which values are missing or were clipped */
+	char warnings[4096]; /* sentences: why the unit is not BQML or HU, which values are missing or were clipped */
 };
 void series_report_clear(struct series_report *r);
 

@@ -91,6 +91,40 @@ static void test_injection(void **state)
 	input_clear(&in);
 }
 
+/* Of more sentences than fit, whole ones remain; the derivation (1024 characters) has those that fit, too. A short CT takes SCAT.
+ */
+static void test_whole_sentences(void **state)
+{
+	char note[6000] = "";
+	struct series_report report;
+	struct input in;
+	struct image im;
+	size_t n;
+
+	(void)state;
+	input_make(&in);
+	for (int i = 0; i < 120; i++)
+		snprintf(note + strlen(note), sizeof(note) - strlen(note), "%sSentence %d has some words at its end.",
+			 i ? " " : "", 1000 + i);
+	in.s.made_note = note;
+	in.s.made = PET_CORRECT_SCATTER;
+	in.s.made_in_part = true;
+	report = write_series(&in);
+	n = strlen(report.warnings);
+	assert_true(n > 4000);
+	assert_string_equal(report.warnings + n - 24, "s some words at its end.");
+	assert_false(has(report.corrected, "SCAT"));
+	im = image_open(report.file[0]);
+	assert_non_null(strstr(text(im.root, TAG_DERIVATION_DESCRIPTION), "at its end. Research use only."));
+	dicom_close(im.file);
+	series_report_clear(&report);
+	in.s.made_in_part = false;
+	report = write_series(&in);
+	assert_true(has(report.corrected, "SCAT"));
+	series_report_clear(&report);
+	input_clear(&in);
+}
+
 /* Randoms and scatter in the model; calibration of the scanner; data already corrected for decay; unknown weight. */
 static void test_units_further(void **state)
 {
@@ -177,10 +211,8 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_units),
-		cmocka_unit_test(test_units_further),
-		cmocka_unit_test(test_injection),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_units),	  cmocka_unit_test(test_units_further), cmocka_unit_test(test_whole_sentences),
+		cmocka_unit_test(test_injection), cmocka_unit_test(test_refused),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);
