@@ -95,9 +95,10 @@ static const struct option_spec option_specs[] = {
 	 "of an Interfile or PETSIRD file: set an attribute, such as PatientPosition=HFS, as `tomonode import\n--set` does; may "
 	 "be "
 	 "repeated"},
-	{OPTION_MULTIPLICATIVE, "multiplicative", "F.hs", "of an Interfile: factors m of the model y = m (A x) + b"},
+	{OPTION_MULTIPLICATIVE, "multiplicative", "F.hs", "of an Interfile: factors m of the model y = m (A x) + b, a fraction"},
 	{OPTION_ADDITIVE, "additive", "F.hs", "of an Interfile: background b of this model, in counts"},
-	{OPTION_ATTENUATION, "attenuation", "F.hs", "of an Interfile: attenuation correction factors, at least 1"},
+	{OPTION_ATTENUATION, "attenuation", "F.hs",
+	 "of an Interfile: attenuation correction factors, at least 1 (0.99 with rounding)"},
 	{OPTION_NORMALISATION, "normalisation", "F.hs", "of an Interfile: normalisation correction factors, above 0"},
 	{OPTION_DELAYEDS, "delayeds", "F.hs",
 	 "of an Interfile: delayed coincidences, in counts, without TOF bins: for randoms made by the protocol's\ncorrections"},
@@ -313,7 +314,7 @@ static void note_refusal(struct recon *r, int code, const char *who, const char 
 
 	for (const char *once = who;; once = name) { /* the path or the name once */
 		n = strlen(once);
-		if (n > 0 && !strncmp(reason, once, n) && !strncmp(reason + n, ": ", 2))
+		if (n > 0 && !strncmp(reason, once, n) && (!strncmp(reason + n, ": ", 2) || !strncmp(reason + n, ", ", 2)))
 			reason += n + 2;
 		if (once == name)
 			break;

@@ -506,6 +506,20 @@ static int check_emission(const char *header, const struct sinogram_stream *s, s
 						   : "");
 }
 
+/* Refuse a header that is given for two roles: one of them is mistaken, and factors would be applied twice. */
+static int check_different(const char *const header[SINOGRAM_ROLES + 1], struct err *err)
+{
+	struct stat a, b;
+
+	for (int i = 1; i <= SINOGRAM_ROLES; i++)
+		for (int k = 1; header[i] && stat(header[i], &a) == 0 && k < i; k++)
+			if (header[k] && stat(header[k], &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+				return err_set(err, EINVAL, "%s is given for two roles: %s and %s", file_name(header[i]),
+					       sinogram_role_name((enum sinogram_role)k),
+					       sinogram_role_name((enum sinogram_role)i));
+	return 0;
+}
+
 int sinogram_import(const struct sinogram_import *conf, size_t *ret_n_objects, struct err *err)
 {
 	struct sinogram_source s = {.conf = conf, .centre = {NAN, NAN, NAN}};
@@ -513,6 +527,7 @@ int sinogram_import(const struct sinogram_import *conf, size_t *ret_n_objects, s
 
 	if (!conf->header[SINOGRAM_EMISSION] && conf->n_beds == 0)
 		return err_set(err, EINVAL, "no header of emission data to import");
+	rc = check_different(conf->header, err);
 	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++)
 		if (conf->header[role])
 			rc = sinogram_stream_open(conf->header[role], &s.stream[role], err);

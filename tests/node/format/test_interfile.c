@@ -357,7 +357,7 @@ static void test_sizes(void **state)
 		{"bin size (cm) := 0.3", "bin size (cm) := 0.208747", "contradicts"}, /* mm and cm */
 		{"effective central bin size (cm) := 0.3\n", "", "Default bin size (cm) := 0.4 contradicts"},
 		{"effective central bin size (cm) := 0.3\n", "effective central bin size (cm) := 0.4\n",
-		 "Default bin size (cm) := 0.4"},
+		 "effective central bin size and Default bin size (cm) := 0.4 contradicts"},
 	};
 	struct interfile f;
 	struct err err;
@@ -372,6 +372,21 @@ static void test_sizes(void **state)
 			fail_msg("case %zu: %s%s", i, rc < 0 ? err.msg : "", f.notes);
 		interfile_clear(&f);
 	}
+	/* one number for both bins: an old template of STIR, within a limit */
+	assert_int_equal(complete(WITH({DETECTORS[0], DETECTORS[1]},
+				       {"effective central bin size (cm) := 0.3", "effective central bin size (cm) := 1.5"},
+				       {"size (cm) := 0.4", "size (cm) := 1.5"}),
+				  &f, &err),
+			 -EBADMSG);
+	assert_non_null(strstr(err.msg, "effective central bin size and Default bin size (cm) := 1.5 contradicts"));
+	interfile_clear(&f);
+	assert_int_equal(complete(WITH({DETECTORS[0], DETECTORS[1]},
+				       {"effective central bin size (cm) := 0.3", "effective central bin size (cm) := 1.9"},
+				       {"size (cm) := 0.4", "size (cm) := 1.9"}),
+				  &f, &err),
+			 0);
+	assert_non_null(strstr(f.notes, ":= 1.9 differs by 9 % from the distance"));
+	interfile_clear(&f);
 	/* the default bin of arc-corrected data need not be the distance of rays; a unit is another matter */
 	assert_int_equal(complete(WITH({DETECTORS[0], DETECTORS[1]}, {"effective central bin size (cm) := 0.3\n", ""},
 				       {"size (cm) := 0.4", "size (cm) := 1"}),

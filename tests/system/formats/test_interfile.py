@@ -237,6 +237,24 @@ def ring_pairs(folder, header):
             check((sentence in where) == said, f"{args}: {where}")
 
 
+def upside_down(folder, header):
+    """Factors that are the inverse of what their role is, and one file for two roles, are refused."""
+    right = os.path.join(folder, "hs", "attenuation.hs")
+    with open(right, encoding="ascii") as f, open(right.replace(".hs", ".s"), "rb") as data:
+        text, values = f.read(), struct.unpack(f"<{os.path.getsize(data.name) // 4}f", data.read())
+    survival, large = (os.path.join(folder, "hs", name + ".hs") for name in ("survival", "large"))
+    for path, power in ((survival, -1), (large, 4)):
+        with open(path, "w", encoding="ascii") as f:
+            f.write(text.replace("attenuation.s", os.path.basename(path).replace(".hs", ".s")))
+        with open(path.replace(".hs", ".s"), "wb") as f:
+            f.write(b"".join(struct.pack("<f", v**power) for v in values))
+    for args, code, says in ((("--attenuation", survival), 4, "; allowed: at least 0.99: attenuation correction factors are 1 or more"),
+                             (("--multiplicative", large), 4, "MULTIPLICATIVE: values from 1 to "), (("--multiplicative", survival), 0, ""),
+                             (("--attenuation", right, "--normalisation", right), 2, "attenuation.hs is given for two roles: ATTENUATION and NORMALISATION")):
+        said = tools.run("recon", *SETTINGS, "-o", os.path.join(folder, "upside_down"), header, *args, ok=(code,)).stderr
+        check(says in said, said)
+
+
 def negative(folder, header):
     """Negative bins are counted and refused; filtered backprojection takes them, but no value that is not a number."""
     path, data = os.path.join(folder, "hs", "negative.hs"), os.path.join(folder, "hs", "negative.s")
@@ -302,6 +320,7 @@ def main():
         order_and_place(folder, header)
         ring_pairs(folder, header)
         at_first_try(folder, header)
+        upside_down(folder, header)
         negative(folder, header)
         beams(folder)
         ended(folder, header)

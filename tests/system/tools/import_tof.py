@@ -73,7 +73,8 @@ def of_stir(folder, failures):
     for name, options in ways:
         path, out = os.path.join(folder, name), os.path.join(folder, name + "-objects")
         tof.write_stir(path, counts, STIR_SEGMENTS, **options)
-        done = run_import(out, path + ".hs", "--additive", path + ".hs", "--chunk", 3000)
+        additive = shutil.copy(path + ".hs", path + "-additive.hs")
+        done = run_import(out, path + ".hs", "--additive", additive, "--chunk", 3000)
         tools.check(("-2, -1 ... 2 is assumed" in done.stderr) != ("order" in options), f"STIR {name}: {done.stderr}", failures)
         with open(path + ".s", "rb") as f:
             data = f.read()
