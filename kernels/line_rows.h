@@ -37,10 +37,13 @@ struct row_view {
 static inline bool line_rows_fit(const struct projection_spec *spec)
 {
 	const struct scan *s = spec->scan;
-	double pitch = s->n_v > 1 ? (s->radius[s->n_v - 1] - s->radius[0]) / (s->n_v - 1) : 1;
+	double pitch;
 
 	if (!lines_needed(spec) || spec->model == PROJECTION_SAMPLED || s->n_u != 1 || spec->grid->n[0] < 2 ||
-	    spec->grid->n[1] < 2 || !(pitch > 0))
+	    spec->grid->n[1] < 2)
+		return false;
+	pitch = s->n_v > 1 ? (s->radius[s->n_v - 1] - s->radius[0]) / (s->n_v - 1) : 1;
+	if (!(pitch > 0))
 		return false;
 	for (int v = 0; v < s->n_v; v++)
 		if (fabs(s->radius[v] - s->radius[0] - v * pitch) > 1e-9 * pitch)
