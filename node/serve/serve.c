@@ -168,6 +168,7 @@ int serve_run(struct serve_conf *conf, struct err *err)
 	audit_trail_close(v.trail);
 	v.s.journal = journal_close(v.s.journal);
 	jobs_clear(&v.s.jobs);
+	companions_clear(&v.s.companions);
 	status_watch_end(&v.status);
 	node_report_clear(&v.report);
 	self_check_clear(&v.check);
