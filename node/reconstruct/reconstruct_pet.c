@@ -5,56 +5,18 @@
  * Time frames, gates and beds are reconstructed one after the other with the same plan: each has a session of its own, which
  * finds the sensitivity images in the cache. The volumes of frames and gates stay in host memory until all are written, those of
  * beds are added to one. One without counts is an image of zeros. In this file a frame is a time frame, a gate or a bed. */
-#include <ctype.h>
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/clock.h"
-#include "kernels/tof.h"
-#include "node/base/plural.h"
 #include "node/base/thread_pool.h"
-#include "node/reconstruct/case_beds.h"
-#include "node/reconstruct/case_corrections.h"
-#include "node/reconstruct/case_events.h"
-#include "node/reconstruct/case_planes.h"
-#include "node/reconstruct/reconstruct_internal.h"
-#include "node/result/pet_result.h"
+#include "node/reconstruct/pet_work.h"
 
 #define SLICES_AT_A_TIME 16
 #define LORS_CPU ((size_t)1 << 27) /* LORs that are read one by one for a sensitivity; of more, a sample */
 #define LORS_GPU ((size_t)1 << 32)
-#define MATRIX_LEAST 8	/* as in the configuration */
-#define EMPTY_LISTED 20 /* frames without counts that are listed one by one */
-
-struct pet_work {
-	struct reconstruct_work base;
-	struct protocol_conf protocol; /* base.protocol, if it is changed: without gate_signal, with the matrix of the data */
-	int pairs_least, pairs_most;   /* see struct case_planes_report; of the first frame */
-	char fitted[200];	       /* sentence about this matrix; "": it is that of the protocol */
-	bool *is_ct;		       /* [base.n_paths]: the path is a CT image; the others are the PET data */
-	const char **paths;	       /* [base.n_paths]: those of the PET data, then those of the CT; names borrowed */
-	size_t n_ct;
-	struct ct_series *ct; /* kept of the result before, with its pixels; NULL: none */
-	struct sinogram *s;
-	struct michelogram m; /* of the emission data, after tof_mashing; borrows the segments of s */
-	struct pet_plan plan;
-	struct pet_session *session;	    /* by sinograms */
-	uint8_t *bytes[SINOGRAM_ROLES + 1]; /* [role]: kept of sinogram objects; NULL: not there */
-	bool by_events;
-	struct case_events events;
-	struct case_corrections corrections;
-	enum pet_factors factors;
-	bool background;
-	int n_frames; /* 1 without frames, gates and beds */
-	struct case_beds beds;
-	float *volume;	       /* [frame][slice][row][column]; of beds: of all together */
-	struct pet_report run; /* of the last frame; counts: of all */
-	double *counts;	       /* [frame] */
-	struct series_report made;
-};
 
 static int recognise(const struct dicom_file *file, struct case_facts *f, struct err *err)
 {
@@ -64,15 +26,6 @@ static int recognise(const struct dicom_file *file, struct case_facts *f, struct
 const struct kind *case_kind_of_file(const char *path)
 {
 	return petsird_is_file(path) ? &kind_pet : NULL;
-}
-
-/* Return a copy of the protocol that can be changed, also as it is stored in the result. */
-static struct pet_protocol *own_protocol(struct pet_work *w)
-{
-	if (w->base.protocol != &w->protocol)
-		w->protocol = *w->base.protocol;
-	w->base.protocol = &w->protocol;
-	return &w->protocol.pet;
 }
 
 /* Divide the acquisition into the gates of the protocol. */
@@ -87,7 +40,7 @@ static int set_gates(struct pet_work *w, struct err *err)
 		return rc;
 	if (g.n > 0 && marks) {
 		g.marks = *marks;
-		own_protocol(w)->gate_signal[0] = '\0'; /* the table replaces the signal */
+		pet_work_own_protocol(w)->gate_signal[0] = '\0'; /* the table replaces the signal */
 	} else if (g.n > 0 && !pet_signal_named(p->gate_signal, &g.signal)) {
 		return err_set(err, ENOTSUP,
 			       "gates need time marks: set gate_signal, or give a table with `tomonode recon --marks`");
@@ -108,85 +61,6 @@ static int set_frames(struct pet_work *w, struct err *err)
 	if (rc == 0)
 		w->n_frames = sinogram_images(w->s) > 0 ? sinogram_images(w->s) : 1;
 	reconstruct_name_protocol(&w->base, rc, err);
-	return rc;
-}
-
-/* Return the bytes in host memory beside the session: one role, and the volumes of all frames. */
-static size_t bytes_beside(const struct pet_work *w)
-{
-	size_t frames = w->n_frames > 1 ? (size_t)w->n_frames * grid_size(&w->plan.grid) * sizeof(float) : 0;
-
-	return (w->by_events ? 0 : case_planes_bytes(w->s)) + w->corrections.bytes_host + w->corrections.bytes_read +
-	       (w->s->beds.n > 0 ? case_beds_bytes(&w->beds) : frames);
-}
-
-/* Where it is allowed, make voxels as large as radial bins if they are so small that the result would warn. */
-static int fit_voxels(struct pet_work *w, struct err *err)
-{
-	struct pet_protocol *p;
-	double bin = pet_result_bin(&w->m);
-	int before = w->plan.grid.n[0], matrix = (int)ceil(2 * w->plan.fov_radius / bin);
-
-	if (!w->base.decision->fit_voxels || !pet_result_is_fine(&w->base.protocol->pet, w->plan.grid.h[0], bin))
-		return 0;
-	p = own_protocol(w);
-	p->matrix = matrix < MATRIX_LEAST ? MATRIX_LEAST : matrix;
-	p->voxel = 0;
-	snprintf(w->fitted, sizeof(w->fitted),
-		 "The matrix was chosen by the data: %d, for voxels like the radial bins (%.3g mm); --set matrix=%d makes that "
-		 "of the "
-		 "protocol.",
-		 p->matrix, bin, before);
-	return pet_plan(p, &w->m, w->factors, w->background, w->base.dev, &w->plan, err);
-}
-
-/* Plan once for the grid, and again with the memory of its volumes. */
-static int plan_case(struct pet_work *w, struct err *err)
-{
-	struct pet_protocol p = w->base.protocol->pet;
-	int rc = pet_plan(&p, &w->m, w->factors, w->background, w->base.dev, &w->plan, err);
-
-	if (rc == 0) {
-		rc = fit_voxels(w, err);
-		p = w->base.protocol->pet;
-	}
-	if (rc == 0)
-		rc = case_beds_plan(&w->beds, w->s, &w->m, &w->plan, err);
-	if (rc == 0) {
-		p.host_beside = bytes_beside(w);
-		rc = pet_plan(&p, &w->m, w->factors, w->background, w->base.dev, &w->plan, err);
-	}
-	return rc;
-}
-
-/* Return the bytes of what can be kept; 0: nothing. Single events, and the data of frames and gates, are read anew. */
-static size_t bytes_kept(const struct pet_work *w)
-{
-	if (!(w->base.keep || w->base.again) || w->by_events || w->s->mmr || sinogram_images(w->s) > 0)
-		return 0;
-	return case_planes_bytes_kept(w->s) +
-	       (w->corrections.attenuation.ct ? ct_series_bytes(w->corrections.attenuation.ct) : 0);
-}
-
-/* Return the bytes on the device: of the session, or of the corrections, which are made while there is none. */
-static size_t bytes_device(const struct pet_work *w)
-{
-	size_t session = w->plan.bytes_total + w->plan.bytes_threads;
-
-	return session > w->corrections.bytes_device ? session : w->corrections.bytes_device;
-}
-
-/* Check that the volumes of all frames may be written, and that there is memory for them. */
-static int check_sizes(struct pet_work *w, struct err *err)
-{
-	struct reconstruct_work *base = &w->base;
-	struct grid all = w->plan.grid;
-	int rc;
-
-	all.n[2] = w->s->beds.n > 0 ? w->beds.join.grid.n[2] : all.n[2] * w->n_frames;
-	rc = reconstruct_check_size(base, &all, NULL, err); /* the protocol always has `matrix` */
-	if (rc == 0)
-		rc = reconstruct_reserve_memory(base, bytes_device(w), w->plan.bytes_host + bytes_beside(w), bytes_kept(w), err);
 	return rc;
 }
 
@@ -305,10 +179,10 @@ static int plan_sinograms(struct pet_work *w, struct err *err)
 	if (rc == 0)
 		rc = prepare_corrections(w, err);
 	if (rc == 0)
-		rc = plan_case(w, err);
+		rc = pet_work_plan(w, err);
 	reconstruct_name_protocol(base, rc, err);
 	if (rc == 0)
-		rc = check_sizes(w, err);
+		rc = pet_work_reserve(w, err);
 	return rc < 0 ? rc : open_first(w, err);
 }
 
@@ -325,7 +199,7 @@ static int plan_events(struct pet_work *w, struct err *err)
 	}
 	w->m.tof = sinogram_list_data(w->s)->tof;
 	base->report.seconds_read = sinogram_list_report(w->s)->seconds_read;
-	return check_sizes(w, err);
+	return pet_work_reserve(w, err);
 }
 
 static int open_case(struct reconstruct_work *base, struct err *err)
@@ -472,44 +346,6 @@ static int run_case(struct reconstruct_work *base, struct err *err)
 	return err_remap(rc, EDOM, EBADMSG, err); /* the data have no counts */
 }
 
-/* Name the frames without counts. */
-static void note_empty(const struct pet_work *w, char *ret, size_t size)
-{
-	const char *name = sinogram_image_name(w->s);
-	size_t n = 0;
-	int empty = 0;
-
-	for (int f = 0; f < w->n_frames; f++)
-		empty += !(w->counts[f] > 0);
-	if (empty > EMPTY_LISTED) {
-		snprintf(ret, size, "%d of %d %ss are without counts; their values are 0.", empty, w->n_frames, name);
-		return;
-	}
-	for (int f = 0; f < w->n_frames && n < size; f++)
-		if (!(w->counts[f] > 0))
-			n += n ? (size_t)snprintf(ret + n, size - n, ", %d", f + 1)
-			       : (size_t)snprintf(ret, size, "%c%ss without counts, whose values are 0: %d",
-						  toupper((unsigned char)name[0]), name + 1, f + 1);
-	if (n > 0 && n < size)
-		snprintf(ret + n, size - n, ".");
-}
-
-/* Say that slices are uneven, because nothing tells the model how many ring pairs are in each plane. Of an mMR, it is known. */
-static void note_pairs(const struct pet_work *w, char *ret, size_t size)
-{
-	const struct sinogram *s = w->s;
-	size_t n = strlen(ret);
-
-	if (w->pairs_most == 0 || s->mmr || s->part[SINOGRAM_NORMALISATION].present || s->part[SINOGRAM_MULTIPLICATIVE].present ||
-	    strstr(s->facts.corrected, "NORM") || strcasestr(s->part[SINOGRAM_EMISSION].header.corrections, "normali"))
-		return;
-	snprintf(ret + n, size - n,
-		 "%sPlanes have the counts of %d to %d ring pairs (axial compression), and the data have no normalisation that "
-		 "contains "
-		 "this: slices are uneven along the axis.",
-		 n ? " " : "", w->pairs_least, w->pairs_most);
-}
-
 static int write_case(struct reconstruct_work *base, struct err *err)
 {
 	struct pet_work *w = (struct pet_work *)base;
@@ -528,12 +364,7 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 	close_session(w);		/* free the session's memory on the device for the next case */
 	sinogram_choose_frame(w->s, 0); /* attributes are copied from its objects */
 	snprintf(info.device, sizeof(info.device), "%s", base->dev->name);
-	note_empty(w, info.note, sizeof(info.note));
-	case_beds_note(&w->beds, w->s, info.note, sizeof(info.note));
-	note_pairs(w, info.note, sizeof(info.note));
-	if (w->fitted[0])
-		snprintf(info.note + strlen(info.note), sizeof(info.note) - strlen(info.note), "%s%s", info.note[0] ? " " : "",
-			 w->fitted);
+	pet_work_note(w, info.note, sizeof(info.note));
 	w->s->place = base->decision->place;
 	begun = clock_seconds();
 	rc = pet_result_write(w->s, &info, w->volume, base->out_dir, &w->made, err);
@@ -541,125 +372,6 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 		return rc;
 	base->report.seconds_write = clock_seconds() - begun;
 	return reconstruct_report_series(&base->report, &w->made, err);
-}
-
-/* Describe the TOF bins that were reconstructed, and the order in which the data have them; null: no time of flight. */
-static json_t *tof_details(const struct pet_work *w)
-{
-	const struct interfile *h = &w->s->part[SINOGRAM_EMISSION].header;
-	const struct scan_tof *tof = &w->m.tof;
-	char order[64];
-
-	if (tof->n == 0)
-		return json_null();
-	interfile_tof_text(h, order, sizeof(order));
-	return json_pack("{s:i, s:f, s:f, s:f, s:s, s:b}", "bins", tof->n, "width_ps", tof->width / TOF_MM_PER_PS, "width_mm",
-			 tof->width, "resolution_ps", tof->sigma * TOF_FWHM_PER_SIGMA / TOF_MM_PER_PS, "order", order,
-			 "order_stated", h->tof_listed);
-}
-
-/* Describe the time frames; null: none. */
-static json_t *frame_details(const struct pet_work *w)
-{
-	const struct pet_frames *frames = &w->s->frames;
-	json_t *all = frames->n > 0 ? json_array() : json_null();
-
-	for (int f = 0; f < frames->n; f++)
-		json_array_append_new(all, json_pack("{s:f, s:f, s:f}", "start", (double)frames->frame[f].start / 1000,
-						     "duration", (double)(frames->frame[f].stop - frames->frame[f].start) / 1000,
-						     "counts", w->counts[f]));
-	return all;
-}
-
-/* Describe the gates and their cycles; null: none. */
-static json_t *gate_details(const struct pet_work *w)
-{
-	const struct pet_gates *g = &w->s->gates;
-	json_t *all = json_array();
-	struct pet_cycles cycles;
-
-	if (g->n == 0) {
-		json_decref(all);
-		return json_null();
-	}
-	pet_gates_count(g, &cycles);
-	for (int k = 0; k < g->n; k++)
-		json_array_append_new(all, json_pack("{s:f, s:f}", "duration", (double)pet_gates_sum(g, k, 0).duration / 1000,
-						     "counts", w->counts[k]));
-	return json_pack("{s:o, s:s, s:I, s:I, s:f}", "gates", all, "signal", pet_signal_name(g->signal), "cycles_used",
-			 (json_int_t)cycles.used, "cycles_left_out", (json_int_t)cycles.left_out, "mean_cycle",
-			 cycles.mean / 1000);
-}
-
-/* Return a sum of struct pet_report; null: it was not computed, or is of one time frame, gate or bed only. */
-static json_t *sum_or_null(const struct pet_work *w, double sum)
-{
-	return sum > 0 && sinogram_images(w->s) == 0 ? json_real(sum) : json_null();
-}
-
-/* Describe the reconstruction by events; null: by sinograms. */
-static json_t *list_details(const struct pet_work *w)
-{
-	const struct pet_list_report *run = &w->events.report;
-	const struct sinogram_list_report *r;
-
-	if (!w->by_events)
-		return json_null();
-	r = sinogram_list_report(w->s);
-	return json_pack("{s:I, s:I, s:I, s:I, s:b, s:b, s:f, s:f, s:f, s:f, s:f}", "events", (json_int_t)r->used, "dead",
-			 (json_int_t)r->dead, "in_no_frame", (json_int_t)r->between, "lors", (json_int_t)run->lors, "in_memory",
-			 r->kept, "on_device", w->events.plan.resident, "seconds_read", r->seconds_read, "seconds_sensitivity",
-			 run->seconds_sensitivity, "seconds_load", run->seconds_read, "seconds_iterate", run->seconds_iterate,
-			 "seconds_filter", run->seconds_filter);
-}
-
-static json_t *details(const struct pet_work *w, size_t planes)
-{
-	return json_pack("{s:{s:I, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:f, s:f, s:o, s:o, s:b, s:f, s:f, s:f, s:f, s:s, s:s, "
-			 "s:s, s:o, s:o}}",
-			 kind_pet.name, "planes", (json_int_t)planes, "tof", tof_details(w), "frames", frame_details(w), "gating",
-			 gate_details(w), "beds", case_beds_details(&w->beds, w->s, w->counts), "iterations", w->plan.iterations,
-			 "subsets", w->plan.subsets, "angles_at_a_time", w->plan.group_views, "fov_radius_mm", w->plan.fov_radius,
-			 "counts", w->run.counts, "sum_data", sum_or_null(w, w->run.sum_data), "sum_model",
-			 sum_or_null(w, w->run.sum_model), "sensitivity_cached", w->run.sensitivity_cached, "seconds_setup",
-			 w->run.seconds_setup, "seconds_sensitivity", w->run.seconds_sensitivity, "seconds_iterate",
-			 w->run.seconds_iterate, "seconds_filter", w->run.seconds_filter, "units", w->made.units, "corrected",
-			 w->made.corrected, "warnings", w->made.warnings, "list_mode", list_details(w), "corrections",
-			 case_corrections_details(&w->corrections));
-}
-
-/* Write what was reconstructed. */
-static void describe_content(const struct pet_work *w, size_t planes, char *ret, size_t size)
-{
-	const struct michelogram *m = &w->m;
-	char tof[32] = "", frames[32] = "";
-
-	if (m->tof.n > 0)
-		snprintf(tof, sizeof(tof), " in %d TOF bin%s", m->tof.n, plural(m->tof.n));
-	if (sinogram_images(w->s) > 0)
-		snprintf(frames, sizeof(frames), ", %d %s%s", sinogram_images(w->s), sinogram_image_name(w->s),
-			 plural(sinogram_images(w->s)));
-	if (w->by_events)
-		snprintf(ret, size, "%zu event%s%s%s", w->events.report.events, plural(w->events.report.events), tof, frames);
-	else
-		snprintf(ret, size, "%zu plane%s of %d angle%s%s%s", planes, plural(planes), m->n_angles, plural(m->n_angles),
-			 tof, frames);
-}
-
-static const struct grid *fill_report(struct reconstruct_work *base)
-{
-	struct pet_work *w = (struct pet_work *)base;
-	struct reconstruct_report *report = &base->report;
-	size_t planes = w->by_events ? 0 : michelogram_planes(&w->m);
-
-	snprintf(report->profile, sizeof(report->profile), "%s", w->s->scanner ? w->s->scanner->name : "");
-	describe_content(w, planes, report->content, sizeof(report->content));
-	report->n_views = w->m.n_angles;
-	report->bytes_device = bytes_device(w);
-	w->corrections.prompts = w->run.counts;
-	report->details = details(w, planes);
-	report->pictures = case_pictures_describe(&w->corrections, w->made.series);
-	return w->s->beds.n > 0 ? &w->beds.plan.grid : &w->plan.grid;
 }
 
 static void release(struct reconstruct_work *base)
@@ -699,5 +411,5 @@ static void close_case(struct reconstruct_work *base)
 }
 
 const struct reconstruct_kind reconstruct_pet = {
-	recognise, sizeof(struct pet_work), open_case, read_case, run_case, write_case, fill_report, release, close_case,
+	recognise, sizeof(struct pet_work), open_case, read_case, run_case, write_case, pet_work_fill_report, release, close_case,
 };

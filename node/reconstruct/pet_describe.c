@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pet_describe.c - describe what was reconstructed of one PET case: the sentences that its result carries, and the report of the
+ * job, with its details as JSON. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/tof.h"
+#include "node/base/plural.h"
+#include "node/reconstruct/pet_work.h"
+
+#define EMPTY_LISTED 20 /* frames without counts that are listed one by one */
+
+/* Name the frames without counts. */
+static void note_empty(const struct pet_work *w, char *ret, size_t size)
+{
+	const char *name = sinogram_image_name(w->s);
+	size_t n = 0;
+	int empty = 0;
+
+	for (int f = 0; f < w->n_frames; f++)
+		empty += !(w->counts[f] > 0);
+	if (empty > EMPTY_LISTED) {
+		snprintf(ret, size, "%d of %d %ss are without counts; their values are 0.", empty, w->n_frames, name);
+		return;
+	}
+	for (int f = 0; f < w->n_frames && n < size; f++)
+		if (!(w->counts[f] > 0))
+			n += n ? (size_t)snprintf(ret + n, size - n, ", %d", f + 1)
+			       : (size_t)snprintf(ret, size, "%c%ss without counts, whose values are 0: %d",
+						  toupper((unsigned char)name[0]), name + 1, f + 1);
+	if (n > 0 && n < size)
+		snprintf(ret + n, size - n, ".");
+}
+
+/* Say that slices are uneven, because nothing tells the model how many ring pairs are in each plane. Of an mMR, it is known. */
+static void note_pairs(const struct pet_work *w, char *ret, size_t size)
+{
+	const struct sinogram *s = w->s;
+	size_t n = strlen(ret);
+
+	if (w->pairs_most == 0 || s->mmr || s->part[SINOGRAM_NORMALISATION].present || s->part[SINOGRAM_MULTIPLICATIVE].present ||
+	    strstr(s->facts.corrected, "NORM") || strcasestr(s->part[SINOGRAM_EMISSION].header.corrections, "normali"))
+		return;
+	snprintf(ret + n, size - n,
+		 "%sPlanes have the counts of %d to %d ring pairs (axial compression), and the data have no normalisation that "
+		 "contains "
+		 "this: slices are uneven along the axis.",
+		 n ? " " : "", w->pairs_least, w->pairs_most);
+}
+
+void pet_work_note(const struct pet_work *w, char *ret, size_t size)
+{
+	note_empty(w, ret, size);
+	case_beds_note(&w->beds, w->s, ret, size);
+	note_pairs(w, ret, size);
+	if (w->fitted[0])
+		snprintf(ret + strlen(ret), size - strlen(ret), "%s%s", ret[0] ? " " : "", w->fitted);
+}
+
+/* Describe the TOF bins that were reconstructed, and the order in which the data have them; null: no time of flight. */
+static json_t *tof_details(const struct pet_work *w)
+{
+	const struct interfile *h = &w->s->part[SINOGRAM_EMISSION].header;
+	const struct scan_tof *tof = &w->m.tof;
+	char order[64];
+
+	if (tof->n == 0)
+		return json_null();
+	interfile_tof_text(h, order, sizeof(order));
+	return json_pack("{s:i, s:f, s:f, s:f, s:s, s:b}", "bins", tof->n, "width_ps", tof->width / TOF_MM_PER_PS, "width_mm",
+			 tof->width, "resolution_ps", tof->sigma * TOF_FWHM_PER_SIGMA / TOF_MM_PER_PS, "order", order,
+			 "order_stated", h->tof_listed);
+}
+
+/* Describe the time frames; null: none. */
+static json_t *frame_details(const struct pet_work *w)
+{
+	const struct pet_frames *frames = &w->s->frames;
+	json_t *all = frames->n > 0 ? json_array() : json_null();
+
+	for (int f = 0; f < frames->n; f++)
+		json_array_append_new(all, json_pack("{s:f, s:f, s:f}", "start", (double)frames->frame[f].start / 1000,
+						     "duration", (double)(frames->frame[f].stop - frames->frame[f].start) / 1000,
+						     "counts", w->counts[f]));
+	return all;
+}
+
+/* Describe the gates and their cycles; null: none. */
+static json_t *gate_details(const struct pet_work *w)
+{
+	const struct pet_gates *g = &w->s->gates;
+	json_t *all = json_array();
+	struct pet_cycles cycles;
+
+	if (g->n == 0) {
+		json_decref(all);
+		return json_null();
+	}
+	pet_gates_count(g, &cycles);
+	for (int k = 0; k < g->n; k++)
+		json_array_append_new(all, json_pack("{s:f, s:f}", "duration", (double)pet_gates_sum(g, k, 0).duration / 1000,
+						     "counts", w->counts[k]));
+	return json_pack("{s:o, s:s, s:I, s:I, s:f}", "gates", all, "signal", pet_signal_name(g->signal), "cycles_used",
+			 (json_int_t)cycles.used, "cycles_left_out", (json_int_t)cycles.left_out, "mean_cycle",
+			 cycles.mean / 1000);
+}
+
+/* Return a sum of struct pet_report; null: it was not computed, or is of one time frame, gate or bed only. */
+static json_t *sum_or_null(const struct pet_work *w, double sum)
+{
+	return sum > 0 && sinogram_images(w->s) == 0 ? json_real(sum) : json_null();
+}
+
+/* Describe the reconstruction by events; null: by sinograms. */
+static json_t *list_details(const struct pet_work *w)
+{
+	const struct pet_list_report *run = &w->events.report;
+	const struct sinogram_list_report *r;
+
+	if (!w->by_events)
+		return json_null();
+	r = sinogram_list_report(w->s);
+	return json_pack("{s:I, s:I, s:I, s:I, s:b, s:b, s:f, s:f, s:f, s:f, s:f}", "events", (json_int_t)r->used, "dead",
+			 (json_int_t)r->dead, "in_no_frame", (json_int_t)r->between, "lors", (json_int_t)run->lors, "in_memory",
+			 r->kept, "on_device", w->events.plan.resident, "seconds_read", r->seconds_read, "seconds_sensitivity",
+			 run->seconds_sensitivity, "seconds_load", run->seconds_read, "seconds_iterate", run->seconds_iterate,
+			 "seconds_filter", run->seconds_filter);
+}
+
+static json_t *details(const struct pet_work *w, size_t planes)
+{
+	return json_pack("{s:{s:I, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:f, s:f, s:o, s:o, s:b, s:f, s:f, s:f, s:f, s:s, s:s, "
+			 "s:s, s:o, s:o}}",
+			 kind_pet.name, "planes", (json_int_t)planes, "tof", tof_details(w), "frames", frame_details(w), "gating",
+			 gate_details(w), "beds", case_beds_details(&w->beds, w->s, w->counts), "iterations", w->plan.iterations,
+			 "subsets", w->plan.subsets, "angles_at_a_time", w->plan.group_views, "fov_radius_mm", w->plan.fov_radius,
+			 "counts", w->run.counts, "sum_data", sum_or_null(w, w->run.sum_data), "sum_model",
+			 sum_or_null(w, w->run.sum_model), "sensitivity_cached", w->run.sensitivity_cached, "seconds_setup",
+			 w->run.seconds_setup, "seconds_sensitivity", w->run.seconds_sensitivity, "seconds_iterate",
+			 w->run.seconds_iterate, "seconds_filter", w->run.seconds_filter, "units", w->made.units, "corrected",
+			 w->made.corrected, "warnings", w->made.warnings, "list_mode", list_details(w), "corrections",
+			 case_corrections_details(&w->corrections));
+}
+
+/* Write what was reconstructed. */
+static void describe_content(const struct pet_work *w, size_t planes, char *ret, size_t size)
+{
+	const struct michelogram *m = &w->m;
+	char tof[32] = "", frames[32] = "";
+
+	if (m->tof.n > 0)
+		snprintf(tof, sizeof(tof), " in %d TOF bin%s", m->tof.n, plural(m->tof.n));
+	if (sinogram_images(w->s) > 0)
+		snprintf(frames, sizeof(frames), ", %d %s%s", sinogram_images(w->s), sinogram_image_name(w->s),
+			 plural(sinogram_images(w->s)));
+	if (w->by_events)
+		snprintf(ret, size, "%zu event%s%s%s", w->events.report.events, plural(w->events.report.events), tof, frames);
+	else
+		snprintf(ret, size, "%zu plane%s of %d angle%s%s%s", planes, plural(planes), m->n_angles, plural(m->n_angles),
+			 tof, frames);
+}
+
+const struct grid *pet_work_fill_report(struct reconstruct_work *base)
+{
+	struct pet_work *w = (struct pet_work *)base;
+	struct reconstruct_report *report = &base->report;
+	size_t planes = w->by_events ? 0 : michelogram_planes(&w->m);
+
+	snprintf(report->profile, sizeof(report->profile), "%s", w->s->scanner ? w->s->scanner->name : "");
+	describe_content(w, planes, report->content, sizeof(report->content));
+	report->n_views = w->m.n_angles;
+	report->bytes_device = pet_work_bytes_device(w);
+	w->corrections.prompts = w->run.counts;
+	report->details = details(w, planes);
+	report->pictures = case_pictures_describe(&w->corrections, w->made.series);
+	return w->s->beds.n > 0 ? &w->beds.plan.grid : &w->plan.grid;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pet_plan_case.c - plan the grid and the memory of one PET case, and reserve it. */
+#include <math.h>
+#include <stdio.h>
+
+#include "node/reconstruct/pet_work.h"
+
+#define MATRIX_LEAST 8 /* as in the configuration */
+
+struct pet_protocol *pet_work_own_protocol(struct pet_work *w)
+{
+	if (w->base.protocol != &w->protocol)
+		w->protocol = *w->base.protocol;
+	w->base.protocol = &w->protocol;
+	return &w->protocol.pet;
+}
+
+/* Return the bytes in host memory beside the session: one role, and the volumes of all frames. */
+static size_t bytes_beside(const struct pet_work *w)
+{
+	size_t frames = w->n_frames > 1 ? (size_t)w->n_frames * grid_size(&w->plan.grid) * sizeof(float) : 0;
+
+	return (w->by_events ? 0 : case_planes_bytes(w->s)) + w->corrections.bytes_host + w->corrections.bytes_read +
+	       (w->s->beds.n > 0 ? case_beds_bytes(&w->beds) : frames);
+}
+
+/* Where it is allowed, make voxels as large as radial bins if they are so small that the result would warn. */
+static int fit_voxels(struct pet_work *w, struct err *err)
+{
+	struct pet_protocol *p;
+	double bin = pet_result_bin(&w->m);
+	int before = w->plan.grid.n[0], matrix = (int)ceil(2 * w->plan.fov_radius / bin);
+
+	if (!w->base.decision->fit_voxels || !pet_result_is_fine(&w->base.protocol->pet, w->plan.grid.h[0], bin))
+		return 0;
+	p = pet_work_own_protocol(w);
+	p->matrix = matrix < MATRIX_LEAST ? MATRIX_LEAST : matrix;
+	p->voxel = 0;
+	snprintf(w->fitted, sizeof(w->fitted),
+		 "The matrix was chosen by the data: %d, for voxels like the radial bins (%.3g mm); --set matrix=%d makes that "
+		 "of the "
+		 "protocol.",
+		 p->matrix, bin, before);
+	return pet_plan(p, &w->m, w->factors, w->background, w->base.dev, &w->plan, err);
+}
+
+/* Plan once for the grid, and again with the memory of its volumes. */
+int pet_work_plan(struct pet_work *w, struct err *err)
+{
+	struct pet_protocol p = w->base.protocol->pet;
+	int rc = pet_plan(&p, &w->m, w->factors, w->background, w->base.dev, &w->plan, err);
+
+	if (rc == 0) {
+		rc = fit_voxels(w, err);
+		p = w->base.protocol->pet;
+	}
+	if (rc == 0)
+		rc = case_beds_plan(&w->beds, w->s, &w->m, &w->plan, err);
+	if (rc == 0) {
+		p.host_beside = bytes_beside(w);
+		rc = pet_plan(&p, &w->m, w->factors, w->background, w->base.dev, &w->plan, err);
+	}
+	return rc;
+}
+
+/* Return the bytes of what can be kept; 0: nothing. Single events, and the data of frames and gates, are read anew. */
+static size_t bytes_kept(const struct pet_work *w)
+{
+	if (!(w->base.keep || w->base.again) || w->by_events || w->s->mmr || sinogram_images(w->s) > 0)
+		return 0;
+	return case_planes_bytes_kept(w->s) +
+	       (w->corrections.attenuation.ct ? ct_series_bytes(w->corrections.attenuation.ct) : 0);
+}
+
+size_t pet_work_bytes_device(const struct pet_work *w)
+{
+	size_t session = w->plan.bytes_total + w->plan.bytes_threads;
+
+	return session > w->corrections.bytes_device ? session : w->corrections.bytes_device;
+}
+
+int pet_work_reserve(struct pet_work *w, struct err *err)
+{
+	struct reconstruct_work *base = &w->base;
+	struct grid all = w->plan.grid;
+	int rc;
+
+	all.n[2] = w->s->beds.n > 0 ? w->beds.join.grid.n[2] : all.n[2] * w->n_frames;
+	rc = reconstruct_check_size(base, &all, NULL, err); /* the protocol always has `matrix` */
+	if (rc == 0)
+		rc = reconstruct_reserve_memory(base, pet_work_bytes_device(w), w->plan.bytes_host + bytes_beside(w),
+						bytes_kept(w), err);
+	return rc;
+}

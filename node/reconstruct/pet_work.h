@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* State of one PET case during its reconstruction: shared by reconstruct_pet.c, which reconstructs it, pet_plan_case.c, which
+ * plans it, and pet_describe.c, which says what the result is. Private to them. */
+#ifndef TOMONODE_NODE_RECONSTRUCT_PET_WORK_H
+#define TOMONODE_NODE_RECONSTRUCT_PET_WORK_H
+
+#include "node/reconstruct/case_beds.h"
+#include "node/reconstruct/case_corrections.h"
+#include "node/reconstruct/case_events.h"
+#include "node/reconstruct/case_planes.h"
+#include "node/reconstruct/reconstruct_internal.h"
+#include "node/result/pet_result.h"
+
+/* A frame is a time frame, a gate or a bed. */
+struct pet_work {
+	struct reconstruct_work base;
+	struct protocol_conf protocol; /* base.protocol, if it is changed: without gate_signal, with the matrix of the data */
+	int pairs_least, pairs_most;   /* see struct case_planes_report; of the first frame */
+	char fitted[200];	       /* sentence about this matrix; "": it is that of the protocol */
+	bool *is_ct;		       /* [base.n_paths]: the path is a CT image; the others are the PET data */
+	const char **paths;	       /* [base.n_paths]: those of the PET data, then those of the CT; names borrowed */
+	size_t n_ct;
+	struct ct_series *ct; /* kept of the result before, with its pixels; NULL: none */
+	struct sinogram *s;
+	struct michelogram m; /* of the emission data, after tof_mashing; borrows the segments of s */
+	struct pet_plan plan;
+	struct pet_session *session;	    /* by sinograms */
+	uint8_t *bytes[SINOGRAM_ROLES + 1]; /* [role]: kept of sinogram objects; NULL: not there */
+	bool by_events;
+	struct case_events events;
+	struct case_corrections corrections;
+	enum pet_factors factors;
+	bool background;
+	int n_frames; /* 1 without frames, gates and beds */
+	struct case_beds beds;
+	float *volume;	       /* [frame][slice][row][column]; of beds: of all together */
+	struct pet_report run; /* of the last frame; counts: of all */
+	double *counts;	       /* [frame] */
+	struct series_report made;
+};
+
+/* ---- pet_plan_case.c ---- */
+
+/* Return a copy of the protocol that can be changed, also as it is stored in the result. */
+struct pet_protocol *pet_work_own_protocol(struct pet_work *w);
+/* Plan the reconstruction by sinograms, once the corrections are decided (w->factors, w->background): sets w->plan, w->beds and
+ * w->fitted. Errors of pet_plan() and case_beds_plan(). */
+int pet_work_plan(struct pet_work *w, struct err *err);
+/* Check that the volumes of all frames may be written, and wait for the memory of the plan. Errors of reconstruct_check_size()
+ * and reconstruct_reserve_memory(). */
+int pet_work_reserve(struct pet_work *w, struct err *err);
+/* Return the bytes on the device: of the session, or of the corrections, which are made while there is none. */
+size_t pet_work_bytes_device(const struct pet_work *w);
+
+/* ---- pet_describe.c ---- */
+
+/* Write what the result says about this case, once all frames are reconstructed: frames without counts, beds, uneven slices, a
+ * matrix that was fitted. "": nothing. */
+void pet_work_note(const struct pet_work *w, char *ret, size_t size);
+/* fill() of struct reconstruct_kind. */
+const struct grid *pet_work_fill_report(struct reconstruct_work *base);
+
+#endif
