@@ -260,11 +260,16 @@ static void warn_suv(const struct sinogram *s, struct pet_quantity *q)
 		warn(q, "No SUV can be computed: not in the data: %s.", missing);
 	else
 		warn_injection(f, q);
-	if (q->calibrated && (!q->has_ran || !q->has_scat))
-		warn(q, "Not corrected for %s.",
-		     !q->has_ran && !q->has_scat ? "randoms and scatter"
-		     : !q->has_ran		 ? "randoms"
-						 : "scatter");
+}
+
+/* Say what is not corrected and no other sentence names, in every unit: randoms and scatter are in the values of counts, too. */
+static void warn_background(struct pet_quantity *q)
+{
+	bool ran = !q->has_ran && !strstr(q->warnings, "Not corrected for randoms");
+	bool scat = !q->has_scat && !strstr(q->warnings, "Not corrected for scatter");
+
+	if (ran || scat)
+		warn(q, "Not corrected for %s.", ran && scat ? "randoms and scatter" : ran ? "randoms" : "scatter");
 }
 
 /* Say how many cycles are not in the gates. */
@@ -334,6 +339,7 @@ int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quant
 	if (rc < 0)
 		return rc;
 	warn_suv(s, &q);
+	warn_background(&q);
 	if (s->beds.n > 1 && !q.calibrated)
 		warn(&q, "The counts of all beds are scaled to the duration%s of bed 1.",
 		     f->half_life > 0 ? " and the decay" : "");

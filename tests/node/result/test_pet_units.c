@@ -51,6 +51,7 @@ static void test_units(void **state)
 				 1000 * (half_life ? log(decay) / lambda : DURATION / 2)) < 1e-3);
 		assert_int_equal(strstr(report.warnings, "ot in Bq/ml") != NULL, !bqml);
 		assert_int_equal(strstr(report.warnings, "No SUV") != NULL, !half_life);
+		assert_non_null(strstr(report.warnings, "Not corrected for randoms and scatter."));
 		assert_non_null(strstr(text(im.root, TAG_DERIVATION_DESCRIPTION), report.warnings));
 		compare_places(&in, &im, report.factor);
 		dicom_close(im.file);
@@ -121,6 +122,17 @@ static void test_whole_sentences(void **state)
 	in.s.made_in_part = false;
 	report = write_series(&in);
 	assert_true(has(report.corrected, "SCAT"));
+	series_report_clear(&report);
+
+	/* in part: the sentence with the reason is the only one about scatter */
+	snprintf(note, sizeof(note), "Not corrected for scatter in all planes: the CT is short.");
+	in.s.made_in_part = true;
+	in.s.facts.calibration = NAN;
+	report = write_series(&in);
+	assert_string_equal(report.units, "CNTS");
+	assert_string_equal(report.warnings,
+			    "Not corrected for scatter in all planes: the CT is short. Not in Bq/ml: no calibration "
+			    "factor. Not corrected for randoms.");
 	series_report_clear(&report);
 	input_clear(&in);
 }

@@ -28,7 +28,7 @@ UNKNOWN = ("study date", "study time", "patient orientation", "patient rotation"
 SENTENCES = ("patient's position is not in the data: HFS (head first, supine) is assumed", "start of the acquisition is not in the data: ",
              "duration of the acquisition is not in the data: 1 s is assumed, and the values are counts.")
 CONDITIONS = ("Not in Bq/ml: no calibration factor.", "Not in Bq/ml: the duration of the acquisition is not known.",
-              "Not corrected for attenuation and detector efficiencies, hence not in Bq/ml.")
+              "Not corrected for attenuation and detector efficiencies, hence not in Bq/ml.", "Not corrected for randoms and scatter.")
 SETTINGS = ("--protocol", "pet-osem", "--device", "cpu", "--set", "iterations=1", "--set", "matrix=16")
 CALIBRATED = ("--attribute", "DoseCalibrationFactor=100", "--attribute", "CorrectedImage=ATTN\\NORM", "--attribute", "Radionuclide=F18")
 
