@@ -18,6 +18,7 @@
 #include "node/command/commands.h"
 #include "node/command/gate_options.h"
 #include "node/command/interfile_cases.h"
+#include "node/command/recon_inputs.h"
 #include "node/command/recon_report.h"
 #include "node/config/route.h"
 #include "node/format/correction_pictures.h"
@@ -570,25 +571,11 @@ static int import_interfile(struct recon *r, char ***paths)
 	struct sinogram_import *conf = &r->interfile.conf;
 	size_t n = interfile_cases_count(*paths);
 	struct err err = {0};
-	bool roles = false, all = true;
-	const char *other, *option;
+	bool all = true;
+	int code = recon_inputs_check(&r->o, conf, *paths);
 
-	for (int role = 1; role <= SINOGRAM_ROLES; role++)
-		roles = roles || conf->header[role];
-	if (roles && n != 1)
-		return options_fail(&r->o, CODE_USAGE,
-				    "--multiplicative, --additive, --attenuation, --normalisation, --delayeds and --singles are "
-				    "of one FILE.hs, and %zu are "
-				    "given",
-				    n);
-	if (n == 0)
-		return -1;
-	if (n > 1 && (other = interfile_cases_not_emission(*paths, &option)))
-		return options_fail(
-			&r->o, CODE_USAGE,
-			"%s is named like data that belong to a scan, not like one: give it with the scan's header as %s %s; "
-			"if it is a scan, reconstruct it by itself",
-			other, option, other);
+	if (code >= 0 || n == 0)
+		return code;
 	for (size_t i = 0; (*paths)[i]; i++)
 		all = all && i < n;
 	if (all && check_interfile_protocols(r) >= 0)
@@ -603,37 +590,6 @@ static int import_interfile(struct recon *r, char ***paths)
 		return options_fail_err(&r->o, &err);
 	*paths = r->interfile.paths;
 	return -1;
-}
-
-/* Find a path that is the data file of an Interfile header beside it; write the name of the header. NULL: none. */
-static const char *find_data_of_header(char *const *paths, char *ret_header, size_t size)
-{
-	for (; *paths; paths++) {
-		const char *dot = strrchr(file_name(*paths), '.');
-		int base = (int)(dot ? dot - *paths : (ptrdiff_t)strlen(*paths));
-
-		if (snprintf(ret_header, size, "%.*s.hs", base, *paths) < (int)size && strcmp(ret_header, *paths) != 0 &&
-		    access(ret_header, R_OK) == 0)
-			return *paths;
-	}
-	return NULL;
-}
-
-/* Print that the files have nothing to reconstruct, and which of them may be meant. */
-static int no_case(const struct recon *r, char *const *paths)
-{
-	size_t n = interfile_cases_beneath(paths);
-	char hint[700] = "", header[300];
-	const char *data = n > 0 ? NULL : find_data_of_header(paths, header, sizeof(header));
-
-	if (n > 0)
-		snprintf(hint, sizeof(hint), "; %zu Interfile header%s there: name the .hs file%s", n, n == 1 ? " is" : "s are",
-			 plural(n));
-	else if (data)
-		snprintf(hint, sizeof(hint), "; %.300s is data without a header: name its Interfile header, %s", file_name(data),
-			 file_name(header));
-	return options_fail(&r->o, CODE_INPUT, "neither projections nor sinograms in %zu file%s (%zu of them not DICOM)%s",
-			    r->list->n_files, plural(r->list->n_files), r->list->n_other, hint);
 }
 
 static int run(struct recon *r, char **paths)
@@ -662,7 +618,7 @@ static int run(struct recon *r, char **paths)
 	for (size_t i = 0; i < r->list->n_refused; i++)
 		note_refusal(r, CODE_INPUT, r->list->refused[i].path, r->list->refused[i].reason);
 	if (r->list->n == 0 && json_array_size(r->refused) == 0)
-		return no_case(r, paths);
+		return recon_inputs_none(&r->o, r->list, paths);
 	if (r->interfile.n == 0)
 		options_note_folder(&r->o, r->out_dir);
 	if (device_names_open(r->device ? r->device : r->config->node.device, &dev, &err) < 0)

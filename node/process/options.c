@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "dicom/core/dataset.h"
 #include "node/base/folder.h"
@@ -306,6 +307,27 @@ static int unknown_option(struct options *o, const char *word)
 	return usage_error(o, "unknown option '%s'%s", word, hint);
 }
 
+/* Refuse the word after an option as its value: another option, so that the value was forgotten; of KEY=VALUE, a key alone.
+ * Return false for any other value. */
+static bool refuse_value(struct options *o, const struct option_spec *row)
+{
+	const char *const word = o->argv[optind - 1], *const next = o->argv[optind];
+	const bool pair = strspn(row->argument, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == strcspn(row->argument, "=");
+
+	if (o->value == word && !strncmp(word, "--", 2)) {
+		usage_error(o, "option '%s' needs a value, %s, but '%s' follows", o->argv[optind - 2], row->argument, word);
+		return true;
+	}
+	if (!pair || !strchr(row->argument, '=') || strchr(o->value, '='))
+		return false;
+	if (next && next[0] != '-' && access(next, F_OK) < 0)
+		usage_error(o, "--%s %.100s has no '='; allowed: --%s %s: --%s %.100s=%.100s is meant?", row->name, o->value,
+			    row->name, row->argument, row->name, o->value, next);
+	else
+		usage_error(o, "--%s %.100s has no '='; allowed: --%s %s", row->name, o->value, row->name, row->argument);
+	return true;
+}
+
 int options_next(struct options *o)
 {
 	const struct option_spec *row;
@@ -334,6 +356,8 @@ int options_next(struct options *o)
 			return unknown_option(o, o->argv[optind - 1]);
 		default:
 			row = row_of(o, id);
+			if (row && row->argument && refuse_value(o, row))
+				return OPTION_STOP;
 			if (!row || row->type == OPTION_RETURNED)
 				return id;
 			if (!store_value(row, o->value, (char *)o->into + row->at))

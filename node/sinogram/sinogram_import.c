@@ -136,7 +136,9 @@ int sinogram_stream_open(const char *header, struct sinogram_stream *s, struct e
 	if (rc == 0)
 		rc = interfile_parse(s->text, size, &s->header, err);
 	if (rc == 0 && s->header.kind == INTERFILE_IMAGE)
-		rc = err_set(err, EBADMSG, "PET data type := Image; allowed: projection data, such as Emission");
+		rc = err_set(
+			err, EBADMSG,
+			"PET data type := Image: the header of an image, not of sinograms: name that of the sinograms (.hs)");
 	if (rc == 0)
 		rc = find_data(header, s, err);
 	if (rc == 0)
@@ -493,33 +495,6 @@ int sinogram_import_source(struct sinogram_source *s, size_t *ret_n_objects, str
 	return rc < 0 ? rc : write_source(s, ret_n_objects, err);
 }
 
-/* STIR has the types Emission, Transmission, Blank, AttenuationCorrection, Normalisation and Image. */
-static int check_emission(const char *header, const struct sinogram_stream *s, struct err *err)
-{
-	const char *type = s->header.data_type;
-
-	if (s->header.kind != INTERFILE_PROJECTIONS || !type[0] || !strcmp(type, "emission"))
-		return 0;
-	return err_set(err, EBADMSG, "%s: PET data type := %s: not emission data%s", header, type,
-		       !strncmp(type, "atten", 5)  ? "; give this header as --attenuation of that of the emission data"
-		       : !strncmp(type, "norm", 4) ? "; give this header as --normalisation of that of the emission data"
-						   : "");
-}
-
-/* Refuse a header that is given for two roles: one of them is mistaken, and factors would be applied twice. */
-static int check_different(const char *const header[SINOGRAM_ROLES + 1], struct err *err)
-{
-	struct stat a, b;
-
-	for (int i = 1; i <= SINOGRAM_ROLES; i++)
-		for (int k = 1; header[i] && stat(header[i], &a) == 0 && k < i; k++)
-			if (header[k] && stat(header[k], &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
-				return err_set(err, EINVAL, "%s is given for two roles: %s and %s", file_name(header[i]),
-					       sinogram_role_name((enum sinogram_role)k),
-					       sinogram_role_name((enum sinogram_role)i));
-	return 0;
-}
-
 int sinogram_import(const struct sinogram_import *conf, size_t *ret_n_objects, struct err *err)
 {
 	struct sinogram_source s = {.conf = conf, .centre = {NAN, NAN, NAN}};
@@ -527,12 +502,12 @@ int sinogram_import(const struct sinogram_import *conf, size_t *ret_n_objects, s
 
 	if (!conf->header[SINOGRAM_EMISSION] && conf->n_beds == 0)
 		return err_set(err, EINVAL, "no header of emission data to import");
-	rc = check_different(conf->header, err);
+	rc = sinogram_check_roles(conf->header, err);
 	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++)
 		if (conf->header[role])
 			rc = sinogram_stream_open(conf->header[role], &s.stream[role], err);
 	if (rc == 0 && conf->header[SINOGRAM_EMISSION])
-		rc = check_emission(conf->header[SINOGRAM_EMISSION], &s.stream[SINOGRAM_EMISSION], err);
+		rc = sinogram_check_emission(conf->header[SINOGRAM_EMISSION], &s.stream[SINOGRAM_EMISSION], err);
 	if (rc == 0 && conf->n_beds > 0)
 		rc = sinogram_open_beds(&s, err);
 	if (rc == 0)

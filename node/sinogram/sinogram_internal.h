@@ -114,6 +114,11 @@ struct sinogram_source {
 int sinogram_open_beds(struct sinogram_source *s, struct err *err);
 void sinogram_clear_beds(struct sinogram_source *s);
 
+/* sinogram_roles.c: EINVAL: a header is given for two roles: one of them is mistaken, and factors would be applied twice. */
+int sinogram_check_roles(const char *const header[SINOGRAM_ROLES + 1], struct err *err);
+/* EBADMSG: the header for EMISSION describes other data, or its name and its values are those of correction factors. */
+int sinogram_check_emission(const char *header, const struct sinogram_stream *s, struct err *err);
+
 /* sinogram_vendor.c: ENOTSUP if the file is raw data of a manufacturer in a form that is not read; the text names it. */
 int sinogram_vendor_check(const char *path, struct err *err);
 

@@ -31,6 +31,8 @@ static const char *sentence(const char *path, const char *head, size_t n_head, c
 	if (memmem(tail, n_tail, ptd, strlen(ptd)) || (ending && !strcasecmp(ending, ".ptd")))
 		return "list mode data of Siemens (PTD): not read; histogram them with the e7tools and import their sinograms "
 		       "with --e7";
+	if (ending && !strcasecmp(ending, ".mhdr"))
+		return "a main header of Siemens, which names others: give the header of the sinogram (.s.hdr)";
 	if (n_head >= PREAMBLE + strlen(dicom) && !memcmp(head + PREAMBLE, dicom, strlen(dicom)))
 		return "a DICOM file: reconstruct it with `tomonode recon`, or send it to the node";
 	return NULL;

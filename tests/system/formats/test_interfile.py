@@ -8,6 +8,7 @@ import json
 import math
 import os
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -213,6 +214,41 @@ def at_first_try(folder, header):
     check(f"tomonode recon: {bare}: The patient's position" in said, said)
 
 
+def wrong_files(folder, header):
+    """What is not a scan: the error says what the file is, and which header or option is meant."""
+    place, out = os.path.join(folder, "wrong_files"), os.path.join(folder, "no_scan")
+    shutil.copytree(os.path.dirname(header), place)
+    path = {n: os.path.join(place, n) for n in ("emission.hs", "emission.s", "lone.s", "vol.v", "vol.hv", "old.ahv", "an.hdr", "scan.mhdr", "attenuation.hs", "norm.hs", "acf.hs")}
+    image = "".join(f"matrix axis label [{i}] := {a}\n!matrix size [{i}] := 4\nscaling factor (mm/pixel) [{i}] := 2\n" for i, a in enumerate("xyz", 1))
+    image = ("!INTERFILE :=\nname of data file := vol.v\n!type of data := PET\n!PET data type := Image\nimagedata byte order := LITTLEENDIAN\n"
+             f"!number format := float\n!number of bytes per pixel := 4\nnumber of dimensions := 3\n{image}!END OF INTERFILE :=\n")
+    for name, data in (("lone.s", b"\0" * 64), ("vol.v", b"\0" * 256), ("vol.hv", image.encode()), ("old.ahv", image.encode()), ("an.hdr", struct.pack("<I", 348) + b"\0" * 344)):
+        with open(path[name], "wb") as f:
+            f.write(data)
+    shutil.copy(path["emission.hs"], path["scan.mhdr"])
+    shutil.copy(path["attenuation.hs"], path["norm.hs"])
+    shutil.copy(path["emission.hs"], path["acf.hs"])  # counts, whatever the name says
+    for names, says in ((("vol.hv",), "vol.hv: PET data type := Image: the header of an image, not of sinograms: name that of the sinograms (.hs)"),
+                        (("old.ahv",), "old.ahv: PET data type := Image: the header of an image"), (("--attenuation", "vol.hv", "emission.hs"), "vol.hv: PET data type := Image: "),
+                        (("vol.v",), "; vol.v is the data of an image, whose header is vol.hv, not a scan"), (("emission.s",), "; emission.s is data without a header: name its Interfile header, emission.hs"),
+                        (("lone.s",), "; lone.s is data without a header, and none is beside it: "), (("an.hdr",), "; an.hdr is an image (Analyze or NIfTI), not a scan"),
+                        (("scan.mhdr",), "scan.mhdr: a main header of Siemens, which names others"),
+                        (("attenuation.hs",), f"attenuation.hs: the name and the values (above 0 in all bins, and no counts) are those of factors: give it with the scan's header as --attenuation {place}"),
+                        (("norm.hs",), "with the scan's header as --normalisation ")):
+        said = tools.run("recon", "-o", out, *(path.get(n, n) for n in names), ok=(4,)).stderr
+        check(says in said and not os.path.exists(out), said)
+    recon(out, path["acf.hs"])
+
+
+def wrong_words(folder, header):
+    """An option in place of a value, and a key and its value in two words."""
+    for words, says in ((("--report", "--set", "matrix=64"), "option '--report' needs a value, DIR, but '--set' follows"), (("-o", "--json"), "option '-o' needs a value, DIR, but '--json' follows"),
+                        (("--set", "matrix", "64"), "--set matrix has no '='; allowed: --set KEY=VALUE: --set matrix=64 is meant?"),
+                        (("--attribute", "PatientWeight", header), "--attribute PatientWeight has no '='; allowed: --attribute KEYWORD=VALUE\n")):
+        said = tools.run("recon", header, *words, "-o", os.path.join(folder, "words"), ok=(2,)).stderr
+        check(says in said and not os.path.exists(os.path.join(folder, "words")), said)
+
+
 def ring_pairs(folder, header):
     """Planes of axial compression with the counts of one or two ring pairs and without normalisation: the result says that slices are uneven."""
     rings, pairs = range(8), []
@@ -320,6 +356,8 @@ def main():
         order_and_place(folder, header)
         ring_pairs(folder, header)
         at_first_try(folder, header)
+        wrong_files(folder, header)
+        wrong_words(folder, header)
         upside_down(folder, header)
         negative(folder, header)
         beams(folder)

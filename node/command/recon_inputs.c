@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* recon_inputs.c - explain files that are no scan. The data of sinograms and images are recognised by the header beside them, an
+ * image of Analyze or NIfTI by the size of its header, which is its first number. */
+#include "node/command/recon_inputs.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "node/base/folder.h"
+#include "node/base/plural.h"
+#include "node/command/interfile_cases.h"
+
+#define ANALYZE_HEADER 348u /* bytes; NIfTI-1 has the same */
+
+int recon_inputs_check(const struct options *o, const struct sinogram_import *conf, char *const *paths)
+{
+	size_t n = interfile_cases_count(paths);
+	const char *other, *option;
+	bool roles = false;
+
+	for (int role = 1; role <= SINOGRAM_ROLES; role++)
+		roles = roles || conf->header[role];
+	if (roles && n != 1)
+		return options_fail(o, CODE_USAGE,
+				    "--multiplicative, --additive, --attenuation, --normalisation, --delayeds and --singles are "
+				    "of one FILE.hs, and %zu are "
+				    "given",
+				    n);
+	if (n > 1 && (other = interfile_cases_not_emission(paths, &option)))
+		return options_fail(
+			o, CODE_USAGE,
+			"%s is named like data that belong to a scan, not like one: give it with the scan's header as %s %s; "
+			"if it is a scan, reconstruct it by itself",
+			other, option, other);
+	return -1;
+}
+
+/* Find a header beside a file, with its name and `ending` in place of, or after, its own ending; write its name. */
+static bool find_beside(const char *path, const char *ending, char *ret, size_t size)
+{
+	const char *dot = strrchr(file_name(path), '.');
+	int base = (int)(dot ? dot - path : (ptrdiff_t)strlen(path));
+
+	for (int after = 0; after < 2; after++)
+		if (snprintf(ret, size, "%.*s%s", after ? (int)strlen(path) : base, path, ending) < (int)size &&
+		    strcmp(ret, path) != 0 && access(ret, R_OK) == 0)
+			return true;
+	return false;
+}
+
+static bool has_ending(const char *path, const char *const *endings)
+{
+	const char *dot = strrchr(file_name(path), '.');
+
+	while (dot && *endings && strcasecmp(dot, *endings) != 0)
+		endings++;
+	return dot && *endings;
+}
+
+static bool is_analyze(const char *path)
+{
+	uint32_t first = 0;
+	FILE *f = fopen(path, "rb");
+	size_t n = f ? fread(&first, sizeof(first), 1, f) : 0;
+
+	if (f)
+		fclose(f);
+	return n == 1 && (first == ANALYZE_HEADER || first == __builtin_bswap32(ANALYZE_HEADER));
+}
+
+/* Write what a file is that is neither DICOM nor a header, and what is meant. False: it is not known. */
+static bool explain(const char *path, char *ret, size_t size)
+{
+	static const char *const sinograms[] = {".hs", ".hdr", NULL}, *const images[] = {".hv", ".ahv", NULL};
+	static const char *const data[] = {".s", ".a", ".sino", NULL}, *const volumes[] = {".v", NULL},
+				 *const analyze[] = {".hdr", ".nii", NULL};
+	const char *name = file_name(path);
+	char header[1100];
+
+	if (has_ending(path, analyze) && is_analyze(path)) {
+		snprintf(ret, size, "; %.300s is an image (Analyze or NIfTI), not a scan: name the header of the sinograms (.hs)",
+			 name);
+		return true;
+	}
+	for (size_t i = 0; sinograms[i] && !has_ending(path, volumes); i++)
+		if (find_beside(path, sinograms[i], header, sizeof(header)) && !is_analyze(header)) {
+			snprintf(ret, size, "; %.300s is data without a header: name its Interfile header, %.300s", name,
+				 file_name(header));
+			return true;
+		}
+	for (size_t i = 0; images[i]; i++)
+		if (find_beside(path, images[i], header, sizeof(header))) {
+			snprintf(ret, size,
+				 "; %.300s is the data of an image, whose header is %.300s, not a scan: name the header of the "
+				 "sinograms (.hs)",
+				 name, file_name(header));
+			return true;
+		}
+	if (has_ending(path, data) || has_ending(path, volumes))
+		snprintf(ret, size,
+			 "; %.300s is data without a header, and none is beside it: name the Interfile header of the sinograms "
+			 "(.hs)",
+			 name);
+	return ret[0] != '\0';
+}
+
+int recon_inputs_none(const struct options *o, const struct case_list *list, char *const *paths)
+{
+	size_t n = interfile_cases_beneath(paths);
+	char hint[800] = "";
+
+	if (n > 0)
+		snprintf(hint, sizeof(hint), "; %zu Interfile header%s there: name the .hs file%s", n, n == 1 ? " is" : "s are",
+			 plural(n));
+	for (; n == 0 && *paths && !explain(*paths, hint, sizeof(hint)); paths++)
+		;
+	return options_fail(o, CODE_INPUT, "neither projections nor sinograms in %zu file%s (%zu of them not DICOM)%s",
+			    list->n_files, plural(list->n_files), list->n_other, hint);
+}

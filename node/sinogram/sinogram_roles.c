@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sinogram_roles.c - find headers that are given for a role which is not theirs. Factors have the type Emission in headers that
+ * STIR and this program write. They are taken for what their file is called if their values agree: correction factors have no bin
+ * with 0, which a scan has, and are no whole numbers, which counts are.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "node/base/folder.h"
+#include "node/sinogram/sinogram_internal.h"
+
+#define SAMPLE_PLANES 16
+#define ATTENUATION_MEAN 1.0 /* the mean of attenuation correction factors is above it */
+
+int sinogram_check_roles(const char *const header[SINOGRAM_ROLES + 1], struct err *err)
+{
+	struct stat a, b;
+
+	for (int i = 1; i <= SINOGRAM_ROLES; i++)
+		for (int k = 1; header[i] && stat(header[i], &a) == 0 && k < i; k++)
+			if (header[k] && stat(header[k], &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+				return err_set(err, EINVAL, "%s is given for two roles: %s and %s", file_name(header[i]),
+					       sinogram_role_name((enum sinogram_role)k),
+					       sinogram_role_name((enum sinogram_role)i));
+	return 0;
+}
+
+struct range {
+	double least, sum;
+	size_t n, whole; /* values, and whole numbers among them */
+};
+
+static void add_plane(const float *values, size_t n, struct range *to)
+{
+	for (size_t i = 0; i < n; i++) {
+		double v = values[i];
+
+		to->least = !(v >= to->least) ? v : to->least; /* also NaN */
+		to->sum += v;
+		to->whole += v == floor(v);
+	}
+	to->n += n;
+}
+
+/* Look at some planes of the data. False: they cannot be read; whoever needs them reports it. */
+static bool find_range(const struct sinogram_stream *s, struct range *ret)
+{
+	struct range range = {.least = INFINITY};
+	size_t planes, n, step;
+	float *values;
+	void *bytes;
+	int fd = open(s->path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return false;
+	bytes = mmap(NULL, s->bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	if (bytes == MAP_FAILED)
+		return false;
+	interfile_shape(&s->header, &planes, &n);
+	step = planes / SAMPLE_PLANES + 1;
+	values = malloc(n * sizeof(*values));
+	for (size_t plane = 0; values && plane < planes; plane += step) {
+		interfile_plane(&s->header, bytes, plane, values);
+		add_plane(values, n, &range);
+	}
+	free(values);
+	munmap(bytes, s->bytes);
+	*ret = range;
+	return range.n > 0;
+}
+
+/* Return the option for factors that a file has the name and the values of; NULL: none. */
+static const char *factors_named(const char *header, const struct sinogram_stream *s)
+{
+	const char *name = file_name(header);
+	bool attenuation = strcasestr(name, "atten") || strcasestr(name, "acf");
+	struct range range;
+
+	if ((!attenuation && !strcasestr(name, "norm")) || !find_range(s, &range) || !(range.least > 0) || range.whole == range.n)
+		return NULL;
+	if (!attenuation)
+		return "--normalisation";
+	return range.sum > ATTENUATION_MEAN * (double)range.n ? "--attenuation" : NULL;
+}
+
+/* STIR has the types Emission, Transmission, Blank, AttenuationCorrection, Normalisation and Image. */
+int sinogram_check_emission(const char *header, const struct sinogram_stream *s, struct err *err)
+{
+	const char *type = s->header.data_type, *option;
+
+	if (s->header.kind != INTERFILE_PROJECTIONS)
+		return 0;
+	if (type[0] && strcmp(type, "emission") != 0)
+		return err_set(err, EBADMSG, "%s: PET data type := %s: not emission data%s", header, type,
+			       !strncmp(type, "atten", 5)  ? "; give this header as --attenuation of that of the emission data"
+			       : !strncmp(type, "norm", 4) ? "; give this header as --normalisation of that of the emission data"
+							   : "");
+	option = factors_named(header, s);
+	if (option)
+		return err_set(
+			err, EBADMSG,
+			"%s: the name and the values (above 0 in all bins, and no counts) are those of factors: give it with "
+			"the scan's header as %s %s; if it is a scan, rename it",
+			header, option, header);
+	return 0;
+}
