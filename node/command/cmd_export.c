@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_export.c - `tomonode export`: convert DICOM objects to files for other programs. Images: node/command/export_images.h. */
+#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include "node/command/commands.h"
 #include "node/command/export_images.h"
 #include "node/tomo/tomo_slices.h"
+#include "node/tools/export_image.h"
 #include "node/tools/export_petsird.h"
 #include "node/tools/export_sinogram.h"
 
@@ -33,6 +35,8 @@ static const struct option_spec option_specs[] = {
 	{OPTION_FORMAT, "format", "FORMAT",
 	 "write one file of each series and tomosynthesis to the folder of -o: nifti (.nii.gz), metaimage (.mha), interfile, png",
 	 .words = format_names},
+	{0, "series", "NAME", "of several series: those whose name (as --format writes it) contains NAME, or with this UID",
+	 INTO_TEXT(struct export_request, series)},
 	{0, "force", NULL, "replace files that exist; without it they are an error", INTO_ON(struct export_request, force)},
 	{0, "suv", NULL, "PET values as SUV by body weight, g/ml; an error if the objects do not have what it needs",
 	 INTO_ON(struct export_request, suv)},
@@ -87,6 +91,7 @@ static const struct command_spec spec = {
 	.examples = "tomonode export -o series.nii.gz series\n"
 		    "tomonode export -o pictures/middle.png --plane coronal series\n"
 		    "tomonode export -o volumes --format nifti exam\n"
+		    "tomonode export -o osem.nii.gz --series pet-osem results\n"
 		    "tomonode export -o sinograms/scan.hs sinograms\n",
 	.files = true,
 };
@@ -110,7 +115,7 @@ static enum export_format format_of(const char *path)
 	return EXPORT_NONE;
 }
 
-static int export_projections(struct options *o, const struct export_files *l, const struct export_request *r)
+static int export_projections(struct options *o, const struct series_files *l, const struct export_request *r)
 {
 	struct export_file files[SINOGRAM_ROLES];
 	struct sinogram *s = NULL;
@@ -150,7 +155,7 @@ static void list_factors(const struct sinogram *s, char *ret, size_t size)
 				 sinogram_role_name((enum sinogram_role)role));
 }
 
-static int export_list(struct options *o, const struct export_files *l, const struct export_request *r)
+static int export_list(struct options *o, const struct series_files *l, const struct export_request *r)
 {
 	struct export_petsird report;
 	struct sinogram *s = NULL;
@@ -179,7 +184,7 @@ out:
 	return code;
 }
 
-static void audit(const struct export_files *l, const char *out, int code)
+static void audit(const struct series_files *l, const char *out, int code)
 {
 	struct audit_files files = {0};
 
@@ -255,8 +260,11 @@ static int check_request(const struct options *o, struct export_request *r, int 
 				    "folder state --format",
 				    r->out);
 	*ret_raw = r->format == EXPORT_SINOGRAM || r->format == EXPORT_PETSIRD;
-	if (*ret_raw && (r->voxel || r->suv))
-		return options_fail(o, CODE_USAGE, "--%s is for images, not for raw data", r->voxel ? "voxel" : "suv");
+	if (*ret_raw && (r->voxel || r->suv || r->series))
+		return options_fail(o, CODE_USAGE, "--%s is for images, not for raw data",
+				    r->voxel ? "voxel"
+				    : r->suv ? "suv"
+					     : "series");
 	if (r->compress && r->format != EXPORT_METAIMAGE)
 		return options_fail(o, CODE_USAGE, "--compress is for .mha and .mhd; .nii.gz and .png are always compressed");
 	if (r->format != EXPORT_PNG &&
@@ -274,7 +282,7 @@ int cmd_export(int argc, char **argv)
 	struct export_request r = {.picture = {.image = 1}};
 	const char *config_path = NULL;
 	struct config *config = NULL;
-	struct export_files files = {0};
+	struct series_files files = {0};
 	struct err err = {0};
 	struct options o;
 	double voxel[3];
@@ -310,12 +318,14 @@ int cmd_export(int argc, char **argv)
 		return code;
 	r.config = config;
 	audit_start(&config->node, AUDIT_DIRECT, "export");
-	if (export_files_find(argv + o.first, raw, &files, &err) < 0)
-		code = options_fail(&o, CODE_INPUT, "%s", err.msg);
+	if (series_files_find(argv + o.first, raw, &files, &err) < 0)
+		code = options_fail(&o, err.code == ENOENT ? CODE_NOT_FOUND : CODE_INPUT, "%s", err.msg);
 	else if (files.n == 0)
 		code = options_fail(&o, CODE_INPUT, "no %s among %zu file%s",
 				    raw ? "sinogram object" : "PET, CT or tomosynthesis image", files.n_passed,
 				    plural(files.n_passed));
+	else if (r.series && series_files_choose(&files, r.series, &err) < 0)
+		code = options_fail(&o, CODE_NOT_FOUND, "%s", err.msg);
 	else if (r.format == EXPORT_SINOGRAM)
 		code = export_projections(&o, &files, &r);
 	else if (r.format == EXPORT_PETSIRD)
@@ -323,7 +333,7 @@ int cmd_export(int argc, char **argv)
 	else
 		code = export_images(&o, &r, &files);
 	audit(&files, r.out, code);
-	export_files_clear(&files);
+	series_files_clear(&files);
 	config_free(config);
 	return code;
 }

@@ -29,10 +29,13 @@ enum {
 	OPTION_NPS_SIZE,
 	OPTION_IMAGE,
 	OPTION_CSV,
+	OPTION_SERIES,
 };
 
 static const struct option_spec option_specs[] = {
 	{OPTION_TRUTH, "truth", "FILE", "truth.json of `tomonode simulate`: measure what is in it"},
+	{OPTION_SERIES, "series", "NAME",
+	 "of several series: the one whose name (as `tomonode export` writes it) contains NAME, or with this UID"},
 	{OPTION_CSV, "csv", NULL, "print the members of --json as lines: list,name,figure,value"},
 	{OPTION_REGION, "region", "NAME=COLUMN,ROW,FRAME,RADIUS",
 	 "tomosynthesis: measure a circular region; column, row and frame count from 1, radius in mm; may be repeated"},
@@ -64,14 +67,16 @@ static const struct command_spec spec = {
 		   "recovery, uniformity and noise power spectrum of a PET or CT series.",
 	.text = "PATH: one tomosynthesis (Breast Tomosynthesis, or a Hologic SCO object with slices), or the files or the "
 		"folder\n"
-		"of one PET or CT series. docs/measure.md has the formulas, their sources and the members of --json.",
+		"of one PET or CT series; of several, --series chooses one. docs/measure.md has the formulas, their sources and "
+		"the members of --json.",
 	.options = option_specs,
 	.json = true,
 	.min_arguments = 1,
 	.max_arguments = -1,
 	.examples = "tomonode measure --truth exam/truth.json result/volume.dcm\n"
 		    "tomonode measure --point bead=120,340,25 --json result/volume.dcm\n"
-		    "tomonode measure --sphere 0,-30,0,20,lesion --csv series\n",
+		    "tomonode measure --sphere 0,-30,0,20,lesion --csv series\n"
+		    "tomonode measure --truth sinograms/truth.json --series pet-osem results\n",
 	.files = true,
 };
 
@@ -137,7 +142,7 @@ static int add_request(struct options *o, const struct tomo_object *object, cons
 
 /* What the command line says besides regions and points. */
 struct input {
-	const char *path, *truth, *config_path, *mask;
+	const char *path, *truth, *config_path, *mask, *series;
 	const double *voxel;
 	int nps_side, image; /* image: from 1; 0: not given */
 	bool pairs, csv;
@@ -255,7 +260,7 @@ static int add_place(struct options *o, const struct request *r, size_t number, 
 	return CODE_OK;
 }
 
-static int measure_series(struct options *o, const struct input *in, const struct series_files *files,
+static int measure_series(struct options *o, const struct input *in, const struct series_volume *files,
 			  const struct request *requests, size_t n)
 {
 	struct series_request places[REQUESTS_MAX] = {{0}};
@@ -291,25 +296,25 @@ static int measure_series(struct options *o, const struct input *in, const struc
 static int measure(struct options *o, struct input *in, const struct request *requests, size_t n, char **paths)
 {
 	struct series_files files = {0};
+	char names[SERIES_LIST_SIZE];
 	struct err err = {0};
 	int code;
 
-	if (series_files_find(paths, &files, &err) < 0)
-		return options_fail(o, err.code == ENOENT ? CODE_NOT_FOUND : options_code(&err), "%s", err.msg);
-	if (files.n > files.n_tomo) {
-		code = files.n_tomo ? options_fail(o, CODE_INPUT,
-						   "%zu PET or CT images and %zu tomosyntheses: measure them one by one",
-						   files.n - files.n_tomo, files.n_tomo)
-				    : measure_series(o, in, &files, requests, n);
+	if (series_files_find(paths, false, &files, &err) < 0 ||
+	    (in->series && series_files_choose(&files, in->series, &err) < 0)) {
+		code = options_fail(o, err.code == ENOENT ? CODE_NOT_FOUND : options_code(&err), "%s", err.msg);
 	} else if (files.n > 1) {
-		code = options_fail(o, CODE_INPUT, "%zu tomosyntheses (%s is the first): measure them one by one", files.n,
-				    file_name(files.paths[0]));
+		series_files_list(&files, names, sizeof(names));
+		code = options_fail(o, CODE_INPUT, "%zu volumes among %zu files: %s; choose one with --series NAME", files.n,
+				    files.n_files, names);
+	} else if (files.n == 1 && !files.list[0].tomo) {
+		code = measure_series(o, in, &files.list[0], requests, n);
 	} else if (in->of_series) {
 		code = options_fail(o, CODE_USAGE, "--%s is for PET and CT series; %s is none", in->of_series, paths[0]);
 	} else if (paths[1] && files.n == 0) {
-		code = options_fail(o, CODE_INPUT, "none of %zu files is an image", files.n_other);
+		code = options_fail(o, CODE_INPUT, "none of %zu files is an image", files.n_passed);
 	} else {
-		in->path = files.n ? files.paths[0] : paths[0];
+		in->path = files.n ? files.list[0].paths[0] : paths[0];
 		code = measure_tomo(o, in, requests, n);
 	}
 	series_files_clear(&files);
@@ -327,6 +332,9 @@ static int take_option(struct options *o, int id, struct input *in, double voxel
 		return CODE_OK;
 	case OPTION_CSV:
 		in->csv = true;
+		return CODE_OK;
+	case OPTION_SERIES:
+		in->series = o->value;
 		return CODE_OK;
 	case 'c':
 		in->config_path = o->value;

@@ -17,7 +17,7 @@
 /* What one volume becomes. */
 struct work {
 	const struct export_request *r;
-	const struct export_volume *volume;
+	const struct series_volume *volume;
 	const char *out; /* the file */
 	struct image_series *s;
 	struct picture_report picture;
@@ -232,19 +232,21 @@ static json_t *describe_volume(const struct work *w)
 
 /* ---- one file, or a folder ---- */
 
-static int export_file(struct options *o, const struct export_request *r, const struct export_files *files)
+static int export_file(struct options *o, const struct export_request *r, const struct series_files *files)
 {
 	struct work w = {.r = r, .volume = &files->list[0], .out = r->out};
+	char names[SERIES_LIST_SIZE];
 	struct err err = {0};
 	json_t *root;
 	int code = CODE_OK;
 
-	if (files->n > 1)
+	if (files->n > 1) {
+		series_files_list(files, names, sizeof(names));
 		return options_fail(o, CODE_INPUT,
-				    "%zu volumes among %zu files: %s, %s%s; -o FILE takes one: a PET or CT series, or a "
-				    "tomosynthesis; export them one by one, or all with --format FORMAT -o FOLDER",
-				    files->n, files->n_files, files->list[0].name, files->list[1].name,
-				    files->n > 2 ? ", ..." : "");
+				    "%zu volumes among %zu files: %s; -o FILE takes one: choose it with --series NAME, or export "
+				    "all with --format FORMAT -o FOLDER",
+				    files->n, files->n_files, names);
+	}
 	if (export_volume(&w, &err) < 0) {
 		code = options_fail_err(o, &err);
 	} else if (o->json) {
@@ -265,7 +267,7 @@ static const char *ending_of(enum export_format format)
 }
 
 /* Export one volume into the folder. Returns an exit code; appends to the list of results or of failures. */
-static int export_into(struct options *o, const struct export_request *r, const struct export_volume *v, json_t *results,
+static int export_into(struct options *o, const struct export_request *r, const struct series_volume *v, json_t *results,
 		       json_t *failures)
 {
 	struct work w = {.r = r, .volume = v};
@@ -291,7 +293,7 @@ static int export_into(struct options *o, const struct export_request *r, const 
 	return code;
 }
 
-static int export_folder(struct options *o, const struct export_request *r, const struct export_files *files)
+static int export_folder(struct options *o, const struct export_request *r, const struct series_files *files)
 {
 	json_t *results = json_array(), *failures = json_array();
 	int code = CODE_OK;
@@ -316,7 +318,7 @@ static int export_folder(struct options *o, const struct export_request *r, cons
 	return code;
 }
 
-int export_images(struct options *o, const struct export_request *r, const struct export_files *files)
+int export_images(struct options *o, const struct export_request *r, const struct series_files *files)
 {
 	return r->folder ? export_folder(o, r, files) : export_file(o, r, files);
 }

@@ -4,25 +4,26 @@
 #define TOMONODE_NODE_COMMAND_EXPORT_IMAGES_H
 
 #include "node/process/options.h"
-#include "node/tools/export_files.h"
 #include "node/tools/export_picture.h"
+#include "node/tools/series_files.h"
 
 enum export_format { EXPORT_NONE, EXPORT_NIFTI, EXPORT_METAIMAGE, EXPORT_IMAGE, EXPORT_PNG, EXPORT_SINOGRAM, EXPORT_PETSIRD };
 
 struct export_request {
 	enum export_format format;
-	const char *out; /* the file, or the folder */
-	bool folder;	 /* one file of each series */
-	bool force;	 /* replace files that exist */
-	bool compress;	 /* the values of MetaImage */
-	bool suv;	 /* PET as SUV */
-	int bits;	 /* of PNG: index of { "8", "16" } */
+	const char *out;    /* the file, or the folder */
+	const char *series; /* the series to export (series_files_choose()); NULL: all */
+	bool folder;	    /* one file of each series */
+	bool force;	    /* replace files that exist */
+	bool compress;	    /* the values of MetaImage */
+	bool suv;	    /* PET as SUV */
+	int bits;	    /* of PNG: index of { "8", "16" } */
 	const struct config *config;
 	const double *voxel; /* of a Hologic SCO object, mm; NULL: not stated */
 	struct picture_choice picture;
 };
 
 /* Write the files and report them; return an exit code. In a folder, a series that fails does not stop the others. */
-int export_images(struct options *o, const struct export_request *r, const struct export_files *files);
+int export_images(struct options *o, const struct export_request *r, const struct series_files *files);
 
 #endif

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "dicom/object/attribute.h"
 #include "dicom/object/dicom_tags.h"
@@ -405,4 +406,11 @@ int export_metaimage(const struct image_series *s, const char *path, bool compre
 	free(data);
 	free(text);
 	return close_all(f, 3, rc, err);
+}
+
+int export_must_be_new(const char *path, struct err *err)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 ? err_set(err, EEXIST, "%s exists; --force replaces it", path) : 0;
 }

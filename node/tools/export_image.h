@@ -30,5 +30,7 @@ int export_times(const struct image_series *s, const char *path, char **ret_name
 int export_metaimage_data(const char *path, bool compress, char **ret_name, struct err *err);
 /* Name the file beside `path` with another ending (.nii.gz is one ending). */
 int export_beside(const char *path, const char *ending, char **ret_name, struct err *err);
+/* EEXIST: the file exists. */
+int export_must_be_new(const char *path, struct err *err);
 
 #endif

@@ -12,7 +12,7 @@
 #include "dicom/object/dicom_tags.h"
 #include "node/base/atomic_file.h"
 #include "node/base/folder.h"
-#include "node/tools/export_files.h"
+#include "node/tools/export_image.h"
 
 /* ---- files ---- */
 

@@ -93,7 +93,7 @@ def what_is_refused(folder, paths, exam):
             (("-o", os.path.join(folder, "none", "there.nii"), exam), 4, "no PET, CT or tomosynthesis image"),
             (("-o", os.path.join(folder, "none", "there.nii"), *paths[1:]), 4, "incomplete"),
             (("-o", os.path.join(paths[0], "there.nii"), *paths), 1, "is not a folder"),
-            (("-o", nii, os.path.join(folder, "nowhere")), 4, "nowhere")):
+            (("-o", nii, os.path.join(folder, "nowhere")), 8, "nowhere")):
         done = t.run("export", *args, ok=(code,))
         check(words in done.stderr, f"'{words}' is not in: {done.stderr}")
     check(not glob.glob(os.path.join(folder, "none*")), "a refusal leaves nothing")

@@ -152,7 +152,7 @@ def check_text(folder, path, truth_path):
     with open(os.path.join(folder, "named.json"), "w", encoding="ascii") as f:
         json.dump(named, f)
     assert figures(result, "--truth", os.path.join(folder, "named.json"))["regions"][0]["name"] == "the suspicious one"
-    assert "measure them one by one" in run("measure", "--truth", truth, path, result, ok=(4,)).stderr
+    assert "choose one with --series NAME" in run("measure", "--truth", truth, path, result, ok=(4,)).stderr
     assert "--circle is for PET and CT series" in run("measure", "--circle", "1,2,3,4", path, ok=(2,)).stderr
 
 

@@ -238,7 +238,24 @@ def several(folder, made):
     said = json.loads(done.stdout)
     check(not said["ok"] and len(said["volumes"]) == 3 and len(said["failed"]) == 1 and "slices are missing" in said["failed"][0]["error"], said)
     done = t.run("export", "-o", os.path.join(folder, "one.nii"), mixed, ok=(4,))
-    check("4 volumes among" in done.stderr and "--format FORMAT -o FOLDER" in done.stderr, done.stderr)
+    check("4 volumes among" in done.stderr and "choose it with --series NAME" in done.stderr and "--format FORMAT -o FOLDER" in done.stderr, done.stderr)
+    for choice, wanted in (("mg_", "dbt"), (twin, "twin")):  # a part of the name, in any case; the UID
+        one = os.path.join(folder, f"one-{wanted}.nii")
+        said = json.loads(t.run("export", "--json", "--series", choice, "-o", one, mixed).stdout)
+        check(wanted == "twin" and said["series"] == twin or said["files"][0] == one, said)
+        v.of_nifti(one).same_as(made["dbt"][1] if wanted == "dbt" else v.Volume(pet.values / 2, pet.matrix))
+    done = t.run("export", "--series", "PT_", "-o", os.path.join(folder, "one.nii"), mixed, ok=(4,))
+    check("2 volumes among" in done.stderr and twin in done.stderr, done.stderr)
+    both = json.loads(t.run("export", "--json", "--format", "nifti", "--series", "pt_", "-o", os.path.join(folder, "both"), mixed).stdout)
+    check(len(both["volumes"]) == 2 and os.listdir(os.path.join(folder, "both")), both)
+    for command, words in (("export", ("-o", os.path.join(folder, "one.nii"))), ("measure", ("--circle", "0,0,0,10"))):
+        done = t.run(command, *words, "--series", "none", mixed, ok=(8,))
+        check("no series is --series none: " in done.stderr and "MG_" in done.stderr, done.stderr)
+        t.run(command, *words, os.path.join(folder, "missing"), ok=(8,))
+    done = t.run("measure", "--circle", "0,0,0,10", mixed, ok=(4,))
+    check("volumes among" in done.stderr and "choose one with --series NAME" in done.stderr, done.stderr)
+    figures = [json.loads(t.run("measure", "--json", "--circle", "0,0,0,10", *words).stdout)["object"]["series"] for words in (("--series", twin, mixed), made["pet"][0])]
+    check(figures[0] == twin != figures[1], figures)
     d = pydicom.dcmread(made["ct"][0][2])  # one patient's slice in another's series
     d.PatientID, d.PatientName = "another", "Another^One"
     stranger = os.path.join(folder, "stranger.dcm")
@@ -281,6 +298,7 @@ def refused(folder, made):
             (("-o", out, "--compress", *paths), 2, "--compress is for"),
             (("-o", out[:-3] + "nii", "--mip", *paths), 2, "are for .png"),
             (("-o", out[:-3] + "hs", "--suv", *paths), 2, "not for raw data"),
+            (("-o", out[:-3] + "hs", "--series", "PT", *paths), 2, "--series is for images, not for raw data"),
             (("-o", out, "--format", "png", *paths), 2, "must be a folder"),
             (("-o", out[:-4], *paths), 2, "for a folder state --format"),
             (("-o", out[:-4], "--format", "tiff", *paths), 2, "--format tiff is not allowed")):

@@ -348,7 +348,7 @@ def planted(folder, nema, ct):
     refused(units, "--circle", f"{at},30", what="units are \"")
     moved, _ = series("moved", lambda d, k: setattr(d, "FrameOfReferenceUID", "1.2.3" if k == 9 else "1.2.4"))
     refused(moved, "--circle", f"{at},30", what="frame of reference")
-    refused([*paths, *slices], "--circle", f"{at},30", what="its series is")
+    refused([*paths, *slices], "--circle", f"{at},30", what="volumes among")
     refused(paths, "--circle", "900,0,0,30", what="circle 1 ")
     refused(paths, "--circle", f"{at},900", what="extends beyond the image")
     refused(paths, "--sphere", f"{at},90", what="extends beyond the image: slices")

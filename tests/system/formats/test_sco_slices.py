@@ -280,7 +280,7 @@ def check_refusals(failures):
             done = tools.run("export", "-o", out, "--voxel", voxel, path, ok=(2,))
             tools.check("--voxel" in done.stderr, done.stderr, failures)
         done = tools.run("export", "-o", out, "-c", conf, "--voxel", "0.1,0.1,1", path, save(slices(), folder, "two.dcm"), ok=(4,))
-        tools.check("export them one by one" in done.stderr, done.stderr, failures)
+        tools.check("choose it with --series NAME" in done.stderr, done.stderr, failures)
         done = tools.run("recon", "-o", os.path.join(folder, "none"), "-c", conf, path, ok=range(1, 100))
         tools.check("already reconstructed by the modality; `tomonode export` converts them" in done.stdout + done.stderr, done.stderr, failures)
         print("refused, each with its reason")
