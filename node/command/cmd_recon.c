@@ -352,20 +352,30 @@ static void name_counts(const struct case_files *c, const struct reconstruct_rep
 		snprintf(ret, size, ", %.*f counts", json_number_value(counts) < 10 ? 3 : 0, json_number_value(counts));
 }
 
+/* Write the position of the patient, ", patient HFS"; "": the result has none. */
+static void name_position(const struct case_files *c, const struct reconstruct_report *p, char *ret, size_t size)
+{
+	const char *position = json_string_value(json_object_get(json_object_get(p->details, c->kind->name), "patient_position"));
+
+	snprintf(ret, size, "%s%s", position ? ", patient " : "", position ? position : "");
+}
+
 static void print_result(const struct recon *r, const struct case_files *c, const struct reconstruct_report *p)
 {
 	const struct interfile_case *of = interfile_cases_of(&r->interfile, c);
 	const char *warnings = p->warnings, *assumed = of ? of->assumed.text : "";
-	char name[64], counts[40];
+	char name[64], counts[40], position[32];
 
 	name_case(c, name, sizeof(name));
+	name_position(c, p, position, sizeof(position));
 	name_counts(c, p, counts, sizeof(counts));
 	printf("%s: %s, %d x %d x %d voxels of %.3g x %.3g x %.3g mm%s, %.2f s (read %.2f, reconstruct %.2f, write %.2f): ", name,
 	       p->content, p->n[0], p->n[1], p->n[2], p->voxel[0], p->voxel[1], p->voxel[2], counts, p->seconds_total,
 	       p->seconds_read + p->seconds_prepare + p->seconds_upload, p->seconds_reconstruct,
 	       p->seconds_download + p->seconds_write);
 	if (p->is_series) {
-		printf("%zu slice%s in %s, %s\n", p->n_objects, plural(p->n_objects), r->out_dir, image_series_unit(p->unit));
+		printf("%zu slice%s in %s, %s%s\n", p->n_objects, plural(p->n_objects), r->out_dir, image_series_unit(p->unit),
+		       position);
 	} else {
 		printf("%s/%s", r->out_dir, p->objects[0].file);
 		for (size_t i = 1; i < p->n_objects; i++)

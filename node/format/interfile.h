@@ -58,6 +58,15 @@ struct interfile_singles {
 	double window; /* both halves of the coincidence window, s */
 };
 
+/* What was injected. NaN, NULL or "": not in the header. */
+struct interfile_tracer {
+	const struct nuclide *nuclide; /* NULL also if it is not one of node/base/nuclides.h */
+	double half_life;	       /* s; that of the nuclide, if the header has only its name */
+	double branching;	       /* fraction of the decays that emit a positron */
+	double dose, volume;	       /* Bq at the time of injection, ml */
+	char drug[65];
+};
+
 struct interfile {
 	enum interfile_kind kind;
 	char data_file[256]; /* name as written in the header */
@@ -95,9 +104,12 @@ struct interfile {
 	char data_type[24];	     /* "PET data type" in normalised form, such as "emission"; "": none */
 	char notes[INTERFILE_NOTES]; /* sentences about what is assumed or doubtful in the header; "": none */
 	/* of all kinds; NaN or "": not in the header */
-	double duration, start; /* s; start counts from the start of the scan */
-	char date[9], time[7];	/* of the study, YYYYMMDD and HHMMSS */
-	char position[5];	/* HFS, ...: "patient orientation" and "patient rotation" */
+	double duration, start;	 /* s; start counts from the start of the scan */
+	char date[9], time[7];	 /* of the study, YYYYMMDD and HHMMSS */
+	char position[5];	 /* HFS, ...: "patient orientation" and "patient rotation"; "": not both are known */
+	char enters[3], lies[3]; /* the parts of the position that are known: "HF", "FF"; "S", "P", "DR", "DL" */
+	bool other_position;	 /* one of both is "other": none of these positions */
+	struct interfile_tracer tracer;
 };
 
 /* A kind of header: its names, and how its own keys and data are read and written. Each has a table in interfile_NAME.c. */

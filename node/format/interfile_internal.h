@@ -37,6 +37,13 @@ int interfile_missing(const struct interfile_parser *p, const char *key);
 /* Read "applied corrections": of f, m.arc_corrected, corrections and precorrected. */
 int interfile_corrections(struct interfile_parser *p);
 
+/* ---- patient and tracer: interfile_patient.c ---- */
+
+/* Read position, enters, lies and other_position. EBADMSG: a word that is not known, or two that contradict each other. */
+int interfile_read_position(struct interfile_parser *p);
+/* Read the tracer; notes for what is in the header and not used. EBADMSG: the half-life is not that of the nuclide. */
+int interfile_read_tracer(struct interfile_parser *p);
+
 /* ---- keys of manufacturers: interfile_vendor.c ---- */
 
 /* Return true for a sub-header of Siemens, which has the key "%SMS-MI version number". */

@@ -281,33 +281,6 @@ static int read_date_and_time(struct interfile_parser *p)
 				    p->f->time);
 }
 
-/* Is it a position as Siemens writes it, "hfs" for rotation "S"? */
-static bool is_position(const char *orientation, const char *rotation)
-{
-	return (!strncmp(orientation, "hf", 2) || !strncmp(orientation, "ff", 2)) && !strcasecmp(orientation + 2, rotation);
-}
-
-static int read_position(struct interfile_parser *p)
-{
-	static const char *const rotations[][2] = {{"supine", "S"}, {"prone", "P"}, {"right", "DR"}, {"left", "DL"}};
-	const struct interfile_line *line;
-	char orientation[20], rotation[20];
-	int rc = interfile_word(p, "patientorientation", 0, orientation, sizeof(orientation), &line);
-
-	if (rc >= 0)
-		rc = interfile_word(p, "patientrotation", 0, rotation, sizeof(rotation), &line);
-	if (rc < 0)
-		return rc;
-	for (size_t i = 0; i < sizeof(rotations) / sizeof(rotations[0]); i++) {
-		bool words = !strcmp(orientation, "headin") || !strcmp(orientation, "feetin");
-
-		if ((words && !strcmp(rotation, rotations[i][0])) || is_position(orientation, rotations[i][1]))
-			snprintf(p->f->position, sizeof(p->f->position), "%s%s", orientation[0] == 'h' ? "HF" : "FF",
-				 rotations[i][1]);
-	}
-	return 0;
-}
-
 /* Find the kind with these values of "type of data" ("": missing) and "PET data type". */
 static enum interfile_kind find_kind(const char *data_type, const char *pet_data)
 {
@@ -383,7 +356,9 @@ static int read_study(struct interfile_parser *p, const char *pet_data)
 		rc = interfile_line_number(&p->lines, "imagerelativestarttime(sec)", 1, -1e9, 1e9, &p->f->start, p->err);
 	if (rc >= 0)
 		rc = read_date_and_time(p);
-	return rc < 0 ? rc : read_position(p);
+	if (rc >= 0)
+		rc = interfile_read_position(p);
+	return rc < 0 ? rc : interfile_read_tracer(p);
 }
 
 static int read_all(struct interfile_parser *p)
@@ -404,7 +379,8 @@ static int read_all(struct interfile_parser *p)
 
 int interfile_parse(const char *text, size_t size, struct interfile *ret, struct err *err)
 {
-	struct interfile f = {.duration = NAN, .start = NAN};
+	struct interfile f = {
+		.duration = NAN, .start = NAN, .tracer = {.half_life = NAN, .branching = NAN, .dose = NAN, .volume = NAN}};
 	struct interfile_parser p = {.f = &f, .err = err};
 	int rc = interfile_lines_read(text, size, &p.lines, err);
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* interfile_write.c - write an Interfile header in the form that STIR writes and reads. Numbers have as many digits as are needed
  * to read the same double again, up to the factor of 10 between mm and cm.
+ * Another name of the data file in the text of a header, which is otherwise unchanged.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -107,4 +109,42 @@ int interfile_write(const struct interfile *f, char **ret_text, struct err *err)
 out:
 	free(w.text);
 	return rc;
+}
+
+/* ---- another data file ---- */
+
+/* Return where the value begins if the line has this key, else NULL. key: without characters that Interfile ignores
+ * (interfile_normalise()). */
+static const char *value_of(const char *line, const char *key)
+{
+	static const char passed_over[] = " \t\v\f_!";
+
+	line += strspn(line, passed_over);
+	for (; *key; key++) {
+		if (tolower((unsigned char)*line) != *key)
+			return NULL;
+		line++;
+		line += strspn(line, passed_over);
+	}
+	return strncmp(line, ":=", 2) ? NULL : line + 2;
+}
+
+int interfile_rename_data(const char *text, const char *data_file, char **ret_text, struct err *err)
+{
+	for (const char *line = text; *line;) {
+		const char *value = value_of(line, "nameofdatafile");
+		size_t length = strcspn(line, "\r\n"), size;
+
+		if (value) {
+			size = strlen(text) + strlen(data_file) + 2;
+			*ret_text = malloc(size);
+			if (!*ret_text)
+				return err_set(err, ENOMEM, "no memory for a header of %zu bytes", size);
+			snprintf(*ret_text, size, "%.*s %s%s", (int)(value - text), text, data_file, line + length);
+			return 0;
+		}
+		line += length;
+		line += strspn(line, "\r\n");
+	}
+	return err_set(err, EBADMSG, "the Interfile header names no data file");
 }

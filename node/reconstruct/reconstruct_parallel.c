@@ -152,12 +152,12 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 
 static json_t *details(const struct parallel_work *w)
 {
-	return json_pack("{s:{s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:s, s:s, s:s}}", kind_parallel.name, "radial",
+	return json_pack("{s:{s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:s}}", kind_parallel.name, "radial",
 			 w->header->parallel.n_radial, "iterations", w->plan.iterations, "subsets", w->plan.subsets,
 			 "slices_at_a_time", w->plan.part_slices, "fov_radius_mm", w->plan.fov_radius, "residual",
 			 w->run.residual, "seconds_setup", w->run.seconds_setup, "seconds_filter", w->run.seconds_filter,
 			 "seconds_iterate", w->run.seconds_iterate, "units", w->made.units, "unit", w->made.unit, "warnings",
-			 w->made.warnings);
+			 w->made.warnings, "patient_position", w->s->facts.patient_position);
 }
 
 static const struct grid *fill_report(struct reconstruct_work *base)

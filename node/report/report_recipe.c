@@ -8,6 +8,7 @@
 #include "node/config/config.h"
 #include "node/config/kind.h"
 #include "node/report/report_internal.h"
+#include "node/sinogram/sinogram.h"
 
 #define TEXT 512
 #define RECIPE 2048	/* Contribution Description has at most 1024 characters */
@@ -216,8 +217,7 @@ static void put_list(const struct report *r, const struct dicom_item *root, cons
 		report_text(root, list[i].tag, value, sizeof(value));
 		report_explain(list[i].tag, value, text, sizeof(text));
 		length = strlen(text);
-		if (length > 0 && ((list[i].tag == TAG_ACTUAL_FRAME_DURATION && report_is_assumed(r, no_duration)) ||
-				   (list[i].tag == TAG_PATIENT_POSITION && report_is_assumed(r, no_position))))
+		if (length > 0 && list[i].tag == TAG_ACTUAL_FRAME_DURATION && report_is_assumed(r, no_duration))
 			snprintf(text + length, sizeof(text) - length, " (assumed)");
 		report_put_row(h, list[i].name, text);
 	}
@@ -238,8 +238,19 @@ static const struct named method[] = {
 	{TAG_SLICE_THICKNESS, "Slice thickness, mm"},
 	{TAG_KVP, "Tube voltage, kV"},
 	{TAG_EXPOSURE, "Exposure, mAs"},
-	{TAG_PATIENT_POSITION, "Patient position"},
 };
+
+/* Write how the patient lies, from the codes of PET or the attribute of other objects. */
+static void put_position(const struct report *r, struct html *h)
+{
+	struct pet_facts f;
+	char text[40];
+
+	pet_facts_read(r->root, &f);
+	snprintf(text, sizeof(text), "%s%s", f.patient_position,
+		 f.patient_position[0] && report_is_assumed(r, no_position) ? " (assumed)" : "");
+	report_put_row(h, "Patient position", text);
+}
 
 static const struct named isotope[] = {
 	{DICOM_TAG(0x0018, 0x0031), "Radiopharmaceutical"},
@@ -267,6 +278,7 @@ void report_put_parameters(const struct report *r, struct html *h)
 	read_recipe(r->root, recipe, sizeof(recipe));
 	html_put(h, "<section><h2>Parameters</h2>\n<table class=\"facts\">\n");
 	put_list(r, r->root, method, sizeof(method) / sizeof(method[0]), h);
+	put_position(r, h);
 	if (drug)
 		put_list(r, drug, isotope, sizeof(isotope) / sizeof(isotope[0]), h);
 	if (exposure)

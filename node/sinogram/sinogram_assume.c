@@ -56,9 +56,39 @@ static void assume_start(struct sinogram_assumption *a)
 	a->conf.assumed->start = true;
 }
 
+/* Assume head first and supine, as far as the header does not say otherwise. */
+static int assume_position(const struct interfile *h, struct sinogram_assumption *a, struct err *err)
+{
+	const char *enters = h->enters[0] ? h->enters : "HF", *lies = h->lies[0] ? h->lies : "S";
+	char sentence[300];
+
+	if (h->other_position)
+		return err_set(
+			err, EBADMSG,
+			"the patient's position is \"other\" in the header (patient orientation, patient rotation): none can be "
+			"assumed: set PatientPosition to HFS, HFP, FFS, FFP, HFDL, HFDR, FFDL or FFDR");
+	snprintf(a->position, sizeof(a->position), "PatientPosition=%s%s", enters, lies);
+	a->set[a->conf.n_set++] = a->position;
+	a->conf.assumed->position = true;
+	snprintf(sentence, sizeof(sentence),
+		 "The patient's position is not in the data%s: %s%s (%s first, %s) is assumed; in another one, left, right, "
+		 "front, "
+		 "back, head and feet of the image are wrong.",
+		 h->enters[0] ? ", only the orientation"
+		 : h->lies[0] ? ", only the rotation"
+			      : "",
+		 enters, lies, enters[0] == 'H' ? "head" : "feet",
+		 !strcmp(lies, "S")    ? "supine"
+		 : !strcmp(lies, "P")  ? "prone"
+		 : !strcmp(lies, "DR") ? "on the right side"
+				       : "on the left side");
+	add_sentence(a->conf.assumed, sentence);
+	return 0;
+}
+
 int sinogram_assume(struct sinogram_source *s, struct sinogram_assumption *a, struct err *err)
 {
-	static char position[] = "PatientPosition=HFS", duration[] = "ActualFrameDuration=1000";
+	static char duration[] = "ActualFrameDuration=1000";
 	const bool pet = s->format->header == INTERFILE_PROJECTIONS;
 	struct sinogram_assumed *to = s->conf->assumed;
 	struct pet_facts f;
@@ -75,13 +105,8 @@ int sinogram_assume(struct sinogram_source *s, struct sinogram_assumption *a, st
 	if (s->conf->n_set > 0)
 		memcpy(a->set, s->conf->set, s->conf->n_set * sizeof(*a->set));
 	a->conf.set = a->set;
-	if (!f.patient_position[0]) { /* a position that is given and not supported is refused later */
-		a->set[a->conf.n_set++] = position;
-		to->position = true;
-		add_sentence(to,
-			     "The patient's position is not in the data: HFS (head first, supine) is assumed; in another one, "
-			     "left, right, front, back, head and feet of the image are wrong.");
-	}
+	if (!f.patient_position[0] && (rc = assume_position(&s->stream[s->format->first].header, a, err)) < 0)
+		return rc; /* a position that is given and not supported is refused later */
 	if (pet && (!f.acquisition_date[0] || !f.acquisition_time[0]) && (!f.series_date[0] || !f.series_time[0])) {
 		if (f.injected[0])
 			return err_set(err, EBADMSG,

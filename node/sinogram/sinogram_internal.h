@@ -137,7 +137,7 @@ void sinogram_source_clear(struct sinogram_source *s);
 struct sinogram_assumption {
 	struct sinogram_import conf;
 	char **set;
-	char date[32], time[32];
+	char position[24], date[32], time[32];
 };
 int sinogram_assume(struct sinogram_source *s, struct sinogram_assumption *a, struct err *err);
 

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "node/base/nuclides.h"
 #include "tests/node/format/interfile_fixture.h"
 
 /* 5 rings, axial compression 3, ring differences up to 3: the last segments have two differences only */
@@ -48,6 +49,7 @@ static void test_header(void **state)
 	assert_string_equal(f.data_file, "C:\\JSRecon12\\small_00.s");
 	assert_string_equal(f.scanner, "Biograph Vision 600");
 	assert_string_equal(f.position, "FFP");
+	assert_string_equal(f.tracer.nuclide->name, "F18");
 	assert_string_equal(f.date, "20240506");
 	assert_string_equal(f.time, ""); /* in another time zone */
 	assert_true(f.duration == 300 && f.bytes == 2 && f.number == INTERFILE_UNSIGNED);

@@ -20,9 +20,10 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from tools import pet_tools as tools  # noqa: E402
 
 try:
+    import numpy as np
     import pydicom
 except ImportError:
-    print("skipped: pydicom is not installed")
+    print("skipped: numpy or pydicom is not installed")
     sys.exit(77)
 
 UNKNOWN = ("study date", "study time", "patient orientation", "patient rotation", "image duration")
@@ -249,6 +250,105 @@ def wrong_words(folder, header):
         check(says in said and not os.path.exists(os.path.join(folder, "words")), said)
 
 
+def centre_of(objects):
+    """Centre of activity in the patient, mm, x to the left, y to the back, z to the head; only from the attributes of the slices."""
+    total, sums = 0, np.zeros(3)
+    for o in objects:
+        values = o.pixel_array * float(o.RescaleSlope)
+        row, column, first = (np.array([float(v) for v in t], float) for t in (o.ImageOrientationPatient[:3], o.ImageOrientationPatient[3:], o.ImagePositionPatient))
+        y, x = np.mgrid[0:o.Rows, 0:o.Columns]
+        places = first + x[..., None] * float(o.PixelSpacing[1]) * row + y[..., None] * float(o.PixelSpacing[0]) * column
+        sums += (places * values[..., None]).sum((0, 1))
+        total += values.sum()
+    return sums / total
+
+
+def positions(folder, header):
+    """The same counts, declared with other positions, are at mirrored places in the patient (PS3.3 C.7.3.1.1.2); what is assumed is said."""
+    with open(header, encoding="ascii") as f:
+        good = f.read()
+    bins, views, planes = (re.search(rf"matrix size \[{k}\] := {{?([^}}\n]*)", good).group(1) for k in (1, 2, 3))
+    bins, views = int(bins), int(views)
+    values, at = np.fromfile(header.replace(".hs", ".s"), "<f4"), 0
+    check("[2] := view" in good, "the order of the axes")
+    aside = np.linspace(-1, 1, bins) * np.cos(np.pi * np.arange(views) / views - 0.7)[:, None]
+    for n in (int(n) for n in planes.split(",")):  # more activity into the gantry and to one side
+        part = values[at:at + views * n * bins].reshape(n, views, bins)
+        part *= np.linspace(0.2, 1.8, n)[:, None, None] * (1 + 0.8 * aside)
+        at += part.size
+    check(at == values.size, f"{at} of {values.size} values")
+    values.tofile(os.path.join(folder, "hs", "uneven.s"))
+    path, bare, centres = os.path.join(folder, "hs", "uneven.hs"), re.sub("patient (orientation|rotation) := .*\n", "", good).replace("emission.s", "uneven.s"), {}
+
+    def made(name, keys, **how):
+        with open(path, "w", encoding="ascii") as f:
+            f.write(bare.replace("!END OF INTERFILE", keys + "!END OF INTERFILE"))
+        return recon(os.path.join(folder, "position-" + name), path, **how)
+
+    for name, keys, code in (("HFS", "patient orientation := head_in\npatient rotation := supine\n", "102540008"), ("FFS", "patient orientation := feet_in\npatient rotation := supine\n", "102541007"),
+                             ("HFP", "patient orientation := head_in\npatient rotation := prone\n", "102540008"), ("HFDR", "patient orientation := head_in\npatient rotation := right\n", "102540008"),
+                             ("FFP", "patient orientation := FFP\n", "102541007")):
+        report, objects, said = made(name, keys)
+        check(report["cases"][0]["pet"]["patient_position"] == name and "position is not in the data" not in said, said)
+        check(objects[0].PatientGantryRelationshipCodeSequence[0].CodeValue == code, objects[0].PatientGantryRelationshipCodeSequence)
+        centres[name] = centre_of(objects)
+    x, y, z = centres["HFS"]
+    check(z > 3 and abs(x) > 0.3 and abs(y) > 0.3, f"the object is not asymmetrical: {x, y, z}")
+    # z of the scanner points into the gantry, y down, x = y cross z: to the left, the back and the head of HFS
+    for name, place in (("FFS", (-x, y, -z)), ("HFP", (-x, -y, z)), ("FFP", (x, -y, -z)), ("HFDR", (-y, x, z))):
+        check(np.abs(centres[name] - place).max() < 0.01, f"{name}: {centres[name]}, and {place} was expected")
+    for name, keys, sentence in (("feet", "patient orientation := feet_in\n", "is not in the data, only the orientation: FFS (feet first, supine) is assumed"),
+                                 ("prone", "patient rotation := prone\n", "is not in the data, only the rotation: HFP (head first, prone) is assumed")):
+        report, objects, said = made(name, keys)
+        check(report["cases"][0]["pet"]["patient_position"] == sentence.split(": ")[1][:3], report)
+        check(sentence in said and sentence in objects[0].DerivationDescription, said)
+    check(np.abs(centre_of(objects) - centres["HFP"]).max() < 0.01, "what is assumed is not what is made")
+    for keys, says in (("patient orientation := feetfirst\n", ": patient orientation := feetfirst; supported: head_in, feet_in, other, unknown; HFS, HFP, "),
+                       ("patient orientation := head_in\npatient rotation := other\n", 'the patient\'s position is "other" in the header')):
+        report, _, _ = made("refused", keys, ok=(4,))
+        check(says in report["refused"][0]["reason"], report)
+    page = os.path.join(folder, "position-page")
+    done = tools.run("recon", *SETTINGS, "--attribute", "PatientPosition=FFDL", "-o", os.path.join(folder, "position-people"), "--report", page, path)  # "other", and a person says what it is
+    check(", patient FFDL\n" in done.stdout, done.stdout)
+    with open(glob.glob(os.path.join(page, "*.html"))[0], encoding="utf-8") as f:
+        check('<th scope="row">Patient position</th><td>FFDL</td>' in f.read(), "the report has no position")
+
+
+def tracer(folder, header):
+    """Nuclide, half-life and dose of the header are those of the result; what is not used is said, and a contradiction is refused."""
+    calibrated = CALIBRATED[:4]  # without Radionuclide
+    path = os.path.join(folder, "hs", "tracer.hs")
+    with open(header, encoding="ascii") as f:
+        good = f.read()
+
+    def made(keys, *args, **how):
+        with open(path, "w", encoding="ascii") as f:
+            f.write(good.replace("!END OF INTERFILE", keys + "!END OF INTERFILE"))
+        made.last = tempfile.mkdtemp(dir=folder)
+        return recon(made.last, *calibrated, *args, path, **how)
+
+    stir6 = "number of radionuclides := 1\nradionuclide name[1] := ^18^Fluorine\nradionuclide halflife (sec)[1] := 6584.04\nradionuclide branching factor[1] := 0.9686\n"
+    siemens = "isotope name := F-18\nisotope gamma halflife (sec) := 6586.2\nradiopharmaceutical := FDG\ntracer activity at time of injection (Bq) := 4.65e+007\n"
+    for keys, half_life in ((stir6, 6584.04), (siemens, 6586.2), ("isotope name := F18\n", 6586.2)):
+        _, objects, _ = made(keys)
+        drug, text = objects[0].RadiopharmaceuticalInformationSequence[0], objects[0].DerivationDescription
+        check((drug.RadionuclideHalfLife, drug.RadionuclideCodeSequence[0].CodeValue) == (half_life, "77004003"), drug)
+        check((objects[0].Units, objects[0].DecayCorrection) == ("BQML", "START"), objects[0].Units)
+        check("half-life" not in text and ("injected dose" in text) == (keys != siemens), text)
+        check(keys != stir6 or drug.RadionuclidePositronFraction == 0.9686, drug)
+        check(keys != siemens or (drug.RadionuclideTotalDose, drug.Radiopharmaceutical) == (4.65e7, "FDG"), drug)
+    _, objects, _ = made(stir6, "--attribute", "Radionuclide=C11")  # a person knows better
+    check(objects[0].RadiopharmaceuticalInformationSequence[0].RadionuclideCodeSequence[0].CodeValue == "40565003", objects[0])
+    args = ("--like", glob.glob(os.path.join(made.last, "*.dcm"))[0])
+    report, _, _ = made("isotope name := Ga-68\n", *args, ok=(4,))
+    check("the header's half-life is 4062.6 s, that of --like " in report["refused"][0]["reason"], report)
+    report, _, _ = made("isotope name := F-18\nradionuclide halflife (sec)[1] := 109.77\n", ok=(4,))
+    check("radionuclide halflife (sec)[1] := 109.77 contradicts line" in report["refused"][0]["reason"], report)
+    calibrated = ()
+    report, objects, _ = made(stir6 + "calibration factor := 9432.31\n")
+    check(objects[0].Units == "CNTS" and "calibration factor := 9432.31 is not used, because Interfile does not define its unit" in objects[0].DerivationDescription, objects[0].Units)
+
+
 def ring_pairs(folder, header):
     """Planes of axial compression with the counts of one or two ring pairs and without normalisation: the result says that slices are uneven."""
     rings, pairs = range(8), []
@@ -358,6 +458,8 @@ def main():
         at_first_try(folder, header)
         wrong_files(folder, header)
         wrong_words(folder, header)
+        positions(folder, header)
+        tracer(folder, header)
         upside_down(folder, header)
         negative(folder, header)
         beams(folder)

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The radionuclides of PET that this program knows by name. */
+#ifndef TOMONODE_NODE_NUCLIDES_H
+#define TOMONODE_NODE_NUCLIDES_H
+
+#include <stdbool.h>
+
+struct nuclide {
+	const char *name;    /* "F18" */
+	const char *code;    /* SNOMED CT, CID 4020 of PS3.16 */
+	const char *meaning; /* of the code, "^18^Fluorine" */
+	double half_life;    /* s: NuDat 3 (ENSDF), National Nuclear Data Center */
+};
+
+/* Find a nuclide by any usual spelling: F18, F-18, 18F, ^18^Fluorine, fluorine 18. NULL: not known. */
+const struct nuclide *nuclide_find(const char *text);
+
+/* Do two half-lives belong to one nuclide? Those that programs use for it differ by less than a percent. */
+bool nuclide_same_half_life(double a, double b);
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Position of the patient and tracer in Interfile headers. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "node/base/nuclides.h"
+#include "tests/node/format/interfile_fixture.h"
+
+/* GOOD, which has 33 lines, with further lines from line 33 on. */
+static const char *lines(const char *text)
+{
+	char end[1000];
+
+	snprintf(end, sizeof(end), "%s!END OF INTERFILE", text);
+	return WITH({"!END OF INTERFILE", end});
+}
+
+static void must_refuse(const char *text, const char *sentence)
+{
+	struct interfile f;
+	struct err err;
+
+	assert_int_equal(parse(lines(text), &f, &err), -EBADMSG);
+	if (!strstr(err.msg, sentence))
+		fail_msg("'%s' is not in '%s'", sentence, err.msg);
+}
+
+static void test_positions(void **state)
+{
+	static const struct {
+		const char *text, *position, *enters, *lies;
+		bool other;
+	} cases[] = {
+		{"patient orientation := head_in\npatient rotation := supine\n", "HFS", "HF", "S", false},
+		{"patient orientation := Feet In\npatient rotation := PRONE\n", "FFP", "FF", "P", false},
+		{"patient orientation := feet_in\npatient rotation := left\n", "FFDL", "FF", "DL", false},
+		{"patient orientation := head_in\npatient rotation := right\n", "HFDR", "HF", "DR", false},
+		{"patient orientation := FFS\n", "FFS", "FF", "S", false},
+		{"patient orientation := HFDL\npatient rotation := left\n", "HFDL", "HF", "DL", false},
+		{"patient orientation := HFP\npatient rotation := unknown\n", "HFP", "HF", "P", false},
+		{"patient orientation := feet_in\n", "", "FF", "", false},
+		{"patient rotation := prone\npatient orientation := unknown\n", "", "", "P", false},
+		{"patient orientation := head_in\npatient rotation := other\n", "", "HF", "", true},
+		{"patient orientation := other\npatient rotation := supine\n", "", "", "S", true},
+		{"patient orientation :=\n", "", "", "", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct interfile f;
+
+		must_parse(lines(cases[i].text), &f);
+		assert_string_equal(f.position, cases[i].position);
+		assert_string_equal(f.enters, cases[i].enters);
+		assert_string_equal(f.lies, cases[i].lies);
+		assert_int_equal(f.other_position, cases[i].other);
+		interfile_clear(&f);
+	}
+	must_refuse(
+		"patient orientation := feetfirst\n",
+		"line 33: patient orientation := feetfirst; supported: head_in, feet_in, other, unknown; HFS, HFP, HFDR, HFDL, "
+		"FFS, FFP, FFDR, FFDL");
+	must_refuse("patient orientation := head_in\npatient rotation := back\n",
+		    "line 34: patient rotation := back; supported: supine, prone, right, left, other, unknown");
+	must_refuse("patient orientation := HFS\npatient rotation := prone\n",
+		    "line 34: patient rotation := prone contradicts line 33: patient orientation := HFS");
+	must_refuse("patient orientation := HF\n", "line 33: patient orientation := HF; supported: ");
+}
+
+static void test_nuclides(void **state)
+{
+	static const struct {
+		const char *text, *name;
+		double half_life, branching;
+	} cases[] = {
+		{"number of radionuclides := 1\nradionuclide name[1] := ^18^Fluorine\nradionuclide halflife (sec)[1] := 6584.04\n"
+		 "radionuclide branching factor[1] := 0.9686\n",
+		 "F18", 6584.04, 0.9686},
+		{"radionuclide name := 68Ga\n", "Ga68", 67.71 * 60, NAN},
+		{"isotope name := F-18\nisotope gamma halflife (sec) := 6586.2\nisotope branching factor := 0.97\n", "F18",
+		 6586.2, 0.97},
+		{"isotope name := F18\nradionuclide name[1] := 18F\n", "F18", 109.77 * 60, NAN},
+		{"radionuclide name[1] := Carbon-11\nradionuclide halflife (sec)[1] := -1\nradionuclide branching factor[1] := "
+		 "-1\n",
+		 "C11", 20.364 * 60, NAN},
+		{"radionuclide halflife (sec)[1] := 100\n", NULL, 100, NAN},
+		{"radionuclide name[1] := unknown\n", NULL, NAN, NAN},
+		{"", NULL, NAN, NAN},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct interfile_tracer *t;
+		struct interfile f;
+
+		must_parse(lines(cases[i].text), &f);
+		t = &f.tracer;
+		assert_int_equal(t->nuclide != NULL, cases[i].name != NULL);
+		if (t->nuclide)
+			assert_string_equal(t->nuclide->name, cases[i].name);
+		assert_true(t->half_life == cases[i].half_life || (isnan(t->half_life) && isnan(cases[i].half_life)));
+		assert_true(t->branching == cases[i].branching || (isnan(t->branching) && isnan(cases[i].branching)));
+		assert_string_equal(f.notes, "");
+		interfile_clear(&f);
+	}
+	must_refuse("radionuclide name[1] := F-18\nradionuclide halflife (sec)[1] := 109.77\n",
+		    "line 34: radionuclide halflife (sec)[1] := 109.77 contradicts line 33: radionuclide name[1] := F-18, whose "
+		    "half-life is 6586.2 s");
+	must_refuse("radionuclide name[1] := F-18\nisotope name := C-11\n",
+		    "line 33: radionuclide name[1] := F-18; line 34: isotope name := C-11; allowed: one of them");
+	must_refuse("radionuclide halflife (sec) := 100\nisotope gamma halflife (sec) := 102\n", "allowed: one of them");
+	must_refuse("radionuclide branching factor[1] := 97\n", "line 33: radionuclide branching factor[1] := 97; allowed: ");
+	must_refuse("radionuclide halflife (sec)[1] := short\n", "line 33: ");
+}
+
+/* What is in the header and not used is said. */
+static void test_notes(void **state)
+{
+	static const struct {
+		const char *text, *note;
+		double half_life;
+	} cases[] = {
+		{"radionuclide name[1] := Ge-68\nradionuclide halflife (sec)[1] := 23410080\n",
+		 "radionuclide name[1] := Ge-68 has no code in this program: the result has only its half-life, 2.34101e+07 s.",
+		 23410080},
+		{"isotope name := Xy-1\n",
+		 "isotope name := Xy-1 is not known, and the header has no half-life: decay is not corrected", NAN},
+		{"number of radionuclides := 2\nradionuclide name[1] := F-18\n",
+		 "number of radionuclides := 2: none of them is read", NAN},
+		{"calibration factor := 9432.31\n", "calibration factor := 9432.31 is not used", NAN},
+		{"calibration factor := 1\n", "calibration factor := 1 is not used", NAN},
+		{"calibration factor := -1\n", NULL, NAN},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct interfile f;
+
+		must_parse(lines(cases[i].text), &f);
+		assert_true(f.tracer.half_life == cases[i].half_life || (isnan(f.tracer.half_life) && isnan(cases[i].half_life)));
+		if (cases[i].note ? !strstr(f.notes, cases[i].note) : f.notes[0] != '\0')
+			fail_msg("notes: '%s'", f.notes);
+		interfile_clear(&f);
+	}
+}
+
+static void test_dose(void **state)
+{
+	struct interfile f;
+
+	(void)state;
+	must_parse(lines("radiopharmaceutical := FDG\ntracer activity at time of injection (Bq) := 4.65e+007\n"
+			 "injected volume (ml) := 0.0\n"),
+		   &f);
+	assert_string_equal(f.tracer.drug, "FDG");
+	assert_true(f.tracer.dose == 4.65e7 && isnan(f.tracer.volume));
+	interfile_clear(&f);
+	must_refuse("radiopharmaceutical := F\\DG\n", "line 33: radiopharmaceutical := F\\DG; supported: ");
+}
+
+static void test_spellings(void **state)
+{
+	static const char *const same[] = {"F18", "f-18", "18F", "^18^Fluorine", "Fluorine 18", "F_18"};
+	static const char *const other[] = {"", "F", "18", "F18F19", "1F8", "Fluor18", "F-19", "99mTc", "F1800000000"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
+		assert_true(nuclide_find(same[i]) && !strcmp(nuclide_find(same[i])->name, "F18"));
+	for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++)
+		assert_null(nuclide_find(other[i]));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_positions), cmocka_unit_test(test_nuclides),  cmocka_unit_test(test_notes),
+		cmocka_unit_test(test_dose),	  cmocka_unit_test(test_spellings),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
