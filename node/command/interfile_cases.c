@@ -2,9 +2,11 @@
 #include "node/command/interfile_cases.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -157,6 +159,71 @@ static int import_one(struct interfile_cases *c, struct interfile_case *to, cons
 	return rc < 0 ? rc : sinogram_import(&conf, &n, err);
 }
 
+static int is_object(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+/* List the objects in a folder; the caller frees the names and the list. -1: they cannot be read. */
+static int list_objects(const char *folder, char ***ret_paths)
+{
+	struct dirent **entries = NULL;
+	int n = scandir(folder, &entries, is_object, alphasort);
+	char **paths = n > 0 ? calloc((size_t)n, sizeof(*paths)) : NULL;
+	bool ok = paths != NULL;
+
+	for (int i = 0; i < n; i++) {
+		if (ok && asprintf(&paths[i], "%s/%s", folder, entries[i]->d_name) < 0) {
+			paths[i] = NULL;
+			ok = false;
+		}
+		free(entries[i]);
+	}
+	free(entries);
+	*ret_paths = paths;
+	return ok ? n : -1;
+}
+
+/* Compute the digest of data and geometry: the header that this program would write, without name, place and times. */
+static void identify(const struct config *config, struct interfile_case *c)
+{
+	char **paths = NULL, *text = NULL;
+	int n = list_objects(c->folder, &paths);
+	struct sinogram *s = NULL;
+
+	if (n > 0 && sinogram_open_data((const char *const *)paths, (size_t)n, config, &s, NULL) == 0) {
+		const struct sinogram_part *part = &s->part[s->format->first];
+		struct interfile h = part->header; /* its arrays are borrowed */
+
+		h.data_file[0] = h.date[0] = h.time[0] = h.position[0] = h.scanner[0] = '\0';
+		h.duration = h.start = NAN;
+		snprintf(h.data_file, sizeof(h.data_file), "%s", part->sha256);
+		if (interfile_write(&h, &text, NULL) == 0)
+			dicom_sha256(text, strlen(text), c->identity);
+	}
+	for (int i = 0; paths && i < n; i++)
+		free(paths[i]);
+	free(paths);
+	free(text);
+	sinogram_close(s);
+}
+
+/* Refuse the last case if an earlier one would make the same image. */
+static int check_same(const struct interfile_cases *c, struct err *err)
+{
+	struct interfile_case *last = &c->cases[c->n - 1];
+
+	if (c->most == 1)
+		return 0;
+	identify(c->conf.config, last);
+	for (size_t i = 0; i + 1 < c->n; i++)
+		if (last->identity[0] && !strcmp(c->cases[i].identity, last->identity))
+			return err_set(err, EBADMSG,
+				       "the same data with the same geometry as %s: two headers of one scan; name only one",
+				       c->cases[i].header);
+	return 0;
+}
+
 int interfile_cases_import(struct interfile_cases *c, char *const *paths, const char *out_dir,
 			   void (*refuse)(void *ctx, const char *header, const struct err *err), void *ctx, struct err *err)
 {
@@ -185,7 +252,7 @@ int interfile_cases_import(struct interfile_cases *c, char *const *paths, const 
 		}
 		c->n++; /* its folder is removed in any case */
 		to->header = paths[i];
-		if (import_one(c, to, paths[i], out_dir, &why) < 0) {
+		if (import_one(c, to, paths[i], out_dir, &why) < 0 || check_same(c, &why) < 0) {
 			refuse(ctx, paths[i], &why);
 			continue;
 		}

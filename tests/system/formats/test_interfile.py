@@ -241,6 +241,24 @@ def wrong_files(folder, header):
     recon(out, path["acf.hs"])
 
 
+def same_scan(folder, header):
+    """A second header of the same data, edited or a copy, makes no second image; another geometry does."""
+    place, n = os.path.join(folder, "same_scan"), 0
+    shutil.copytree(os.path.dirname(header), place)
+    with open(os.path.join(place, "emission.hs"), encoding="ascii") as f:
+        text = f.read()
+    shutil.copy(os.path.join(place, "emission.s"), os.path.join(place, "case.s"))
+    first, second = os.path.join(place, "emission.hs"), os.path.join(place, "case.hs")
+    for changed, same in ((text, True), (text.replace("emission.s", "case.s").replace("study date", "; study date"), True), (text.replace("Inner ring diameter (cm) := 20", "Inner ring diameter (cm) := 21"), False)):
+        check(changed != text or n == 0, "the header was changed")
+        n += 1
+        with open(second, "w", encoding="ascii") as f:
+            f.write(changed)
+        report, objects, said = recon(os.path.join(folder, f"same-{n}"), first, second, ok=(4,) if same else (0,))
+        check(len({o.SeriesInstanceUID for o in objects}) == len(report["cases"]) == (1 if same else 2), report)
+        check((f"{second}: the same data with the same geometry as {first}: two headers of one scan; name only one" in said) == same, said)
+
+
 def wrong_words(folder, header):
     """An option in place of a value, and a key and its value in two words."""
     for words, says in ((("--report", "--set", "matrix=64"), "option '--report' needs a value, DIR, but '--set' follows"), (("-o", "--json"), "option '-o' needs a value, DIR, but '--json' follows"),
@@ -457,6 +475,7 @@ def main():
         ring_pairs(folder, header)
         at_first_try(folder, header)
         wrong_files(folder, header)
+        same_scan(folder, header)
         wrong_words(folder, header)
         positions(folder, header)
         tracer(folder, header)
