@@ -237,6 +237,7 @@ static int identify(struct case_corrections *c, const struct mu_source *source, 
 	digest_free(d);
 	memcpy(ret_key, hash, sizeof(*ret_key));
 	snprintf(c->from, sizeof(c->from), "ct=%.64s %s", c->attenuation.ct->series, hex);
+	memcpy(c->attenuation.identity, hash, sizeof(c->attenuation.identity));
 	return 0;
 }
 
@@ -311,9 +312,11 @@ static int make_here(struct case_corrections *c, struct err *err)
 		rc = say_pixels(c, &source, first, err);
 	if (rc == 0)
 		a->made = attenuation_find(c->work->cache, &a->plan, c->m, key);
-	a->cached = a->made != NULL;
-	if (rc == 0 && !a->made)
+	a->n_cached += a->made != NULL;
+	if (rc == 0 && !a->made) {
 		rc = compute(c, &source, key, err);
+		a->n_computed++;
+	}
 	memcpy(a->centre, c->s->centre, sizeof(a->centre));
 	if (c->s->beds.n == 0 && !c->work->keep) { /* else the next bed or result needs them */
 		free(a->ct->hu);
@@ -350,11 +353,11 @@ static json_t *details(const struct case_corrections *c)
 
 	if (!a->made)
 		return json_null();
-	return json_pack("{s:s, s:o, s:f, s:b, s:f, s:f, s:f, s:[i,i,i], s:[f,f,f], s:f, s:f, s:f}", "ct_series", a->ct->series,
-			 "kvp", isnan(a->ct->kvp) ? json_null() : json_real(a->ct->kvp), "kvp_table", a->curve.kvp, "cached",
-			 a->cached, "missing", a->missing, "truncated", a->truncated, "fwhm_mm", MU_MAP_FWHM, "map", g->n[0],
-			 g->n[1], g->n[2], "voxel_mm", g->h[0], g->h[1], g->h[2], "seconds_read", a->seconds_read, "seconds_map",
-			 a->seconds_map, "seconds_factors", a->seconds_factors);
+	return json_pack("{s:s, s:o, s:f, s:i, s:i, s:f, s:f, s:f, s:[i,i,i], s:[f,f,f], s:f, s:f, s:f}", "ct_series",
+			 a->ct->series, "kvp", isnan(a->ct->kvp) ? json_null() : json_real(a->ct->kvp), "kvp_table", a->curve.kvp,
+			 "computed", a->n_computed, "cached", a->n_cached, "missing", a->missing, "truncated", a->truncated,
+			 "fwhm_mm", MU_MAP_FWHM, "map", g->n[0], g->n[1], g->n[2], "voxel_mm", g->h[0], g->h[1], g->h[2],
+			 "seconds_read", a->seconds_read, "seconds_map", a->seconds_map, "seconds_factors", a->seconds_factors);
 }
 
 static void clear(struct case_corrections *c)

@@ -24,13 +24,14 @@ struct case_attenuation {
 	struct ct_series *ct; /* NULL: none, or not needed. Set before prepare(): that of another result of these images */
 	struct mu_curve curve;
 	struct attenuation_plan plan;
-	struct attenuation *made; /* for the chosen frame; NULL: not made */
-	double centre[3];	  /* of the scanner, for which it was made */
-	bool cached;
-	bool is_short;	   /* the CT does not contain all slices of the chosen bed */
-	double covered[2]; /* from and to which z it contains them, mm from the scanner's middle */
-	double missing;	   /* fraction of the planes that the CT does not reach */
-	double truncated;  /* fraction of the CT's slices where the patient touches the edge of its field of view */
+	struct attenuation *made;	      /* for the chosen frame; NULL: not made */
+	double centre[3];		      /* of the scanner, for which it was made */
+	int n_computed, n_cached;	      /* of all frames, as in the structures below */
+	unsigned char identity[DIGEST_BYTES]; /* digest of what the map was made from */
+	bool is_short;			      /* the CT does not contain all slices of the chosen bed */
+	double covered[2];		      /* from and to which z it contains them, mm from the scanner's middle */
+	double missing;			      /* fraction of the planes that the CT does not reach */
+	double truncated; /* fraction of the CT's slices where the patient touches the edge of its field of view */
 	double seconds_read, seconds_map, seconds_factors;
 };
 
@@ -44,6 +45,7 @@ struct case_randoms {
 	double singles_of_frame;      /* of the last one */
 	struct randoms_report report; /* of the last frame */
 	double total;		      /* of all frames */
+	int n_computed, n_cached;
 	double seconds;
 };
 
@@ -53,6 +55,7 @@ struct case_dead_time {
 	float *alive;	    /* [plane][angle][radial] of the chosen frame: mean live fraction of the pairs; NULL: none */
 	bool unknown;	    /* the data do not give the latter */
 	double least, most; /* factors of all frames, or of all detectors */
+	int n_computed;
 	double seconds;
 };
 
@@ -64,10 +67,12 @@ struct case_scatter {
 	float *norm;	      /* factor m without attenuation, [plane][angle][radial] */
 	int at_limit, planes; /* planes whose scale was limited, of all, sums over frames */
 	int without;	      /* frames for which nothing was simulated */
+	int n_computed, n_cached;
 	bool said_beyond, said_doubtful;
 	double fraction[2], scale[2]; /* least and most, of all frames */
 	char found[96];		      /* see made_scatter of struct sinogram */
-	double seconds_read;
+	/* s: sums over the frames that were computed */
+	double seconds_read, seconds_image, seconds_simulate, seconds_scale;
 };
 
 struct case_corrections {
@@ -76,6 +81,7 @@ struct case_corrections {
 	const struct michelogram *m; /* of the session */
 	const char *const *ct;	     /* [n_ct]: paths of CT objects */
 	size_t n_ct;
+	uint8_t **kept; /* [role]: data that are kept for another result, see case_read_planes(); NULL: none */
 
 	/* set by prepare() of the steps */
 	int made;				     /* enum pet_correction: those that the steps make */

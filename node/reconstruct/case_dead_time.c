@@ -161,6 +161,7 @@ static int make(struct case_corrections *c, struct err *err)
 		return 0;
 	rc = c->s->mmr ? make_alive(c, err) : sinogram_dead_time_factor(c->s, c->s->chosen, &d->factor, err);
 	d->seconds += clock_seconds() - begun;
+	d->n_computed++;
 	if (rc >= 0 && !d->unknown)
 		case_corrections_add_factor(c, (struct case_factor){multiply, c});
 	return rc < 0 ? rc : 0;
@@ -172,8 +173,8 @@ static json_t *details(const struct case_corrections *c)
 
 	if (!(c->made & PET_CORRECT_DEAD_TIME) || d->unknown)
 		return json_null();
-	return json_pack("{s:s, s:f, s:f, s:f}", "of", d->alive ? "detectors" : "acquisition", "least", d->least, "most", d->most,
-			 "seconds", d->seconds);
+	return json_pack("{s:s, s:i, s:i, s:f, s:f, s:f}", "of", d->alive ? "detectors" : "acquisition", "computed",
+			 d->n_computed, "cached", 0, "least", d->least, "most", d->most, "seconds", d->seconds);
 }
 
 static void clear(struct case_corrections *c)

@@ -524,12 +524,12 @@ int case_read_planes(const struct sinogram *s, const struct michelogram *mashed,
 	return 0;
 }
 
-int case_sum_planes(const struct sinogram *s, enum pet_role role, int threads, const struct monitor *monitor, float *ret,
-		    struct err *err)
+int case_sum_planes(const struct sinogram *s, enum pet_role role, int threads, const struct monitor *monitor, uint8_t **kept,
+		    float *ret, struct err *err)
 {
 	static const struct case_terms none = {0};
 	const struct michelogram *m = &s->part[SINOGRAM_EMISSION].header.m;
-	struct planes like = {.s = s, .terms = &none, .sum = ret};
+	struct planes like = {.s = s, .terms = &none, .kept = kept, .sum = ret};
 	struct case_planes_report report = {0};
 	struct thread_pool *pool = NULL;
 	size_t bins = michelogram_planes(m) * (size_t)m->n_angles * (size_t)m->n_radial;

@@ -66,8 +66,8 @@ int case_read_planes(const struct sinogram *s, const struct michelogram *mashed,
 		     struct case_planes_report *ret_report, struct err *err);
 
 /* Compute the sum over all TOF bins of a role of the model, of PET_FACTORS the mean, from the objects alone, without terms:
- * ret[plane][angle][radial]. Without an object that has the role, all are 0, of PET_FACTORS 1. */
-int case_sum_planes(const struct sinogram *s, enum pet_role role, int threads, const struct monitor *monitor, float *ret,
-		    struct err *err);
+ * ret[plane][angle][radial]. Without an object that has the role, all are 0, of PET_FACTORS 1. kept: as above. */
+int case_sum_planes(const struct sinogram *s, enum pet_role role, int threads, const struct monitor *monitor, uint8_t **kept,
+		    float *ret, struct err *err);
 
 #endif

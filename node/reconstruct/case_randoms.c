@@ -5,7 +5,10 @@
  * that the TOF bins cover.
  *
  * Bins that are no pairs of detectors (arc correction, or angles that are not a whole number of views) have the mean of their
- * neighbours' delayed coincidences instead, and the result says so. */
+ * neighbours' delayed coincidences instead, and the result says so.
+ *
+ * What the randoms are the products of, a number for each detector, is in the cache for further results of the exam
+ * (node/reconstruct/case_cache.h); means of neighbours, which are as many as the bins, are not. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -15,12 +18,20 @@
 #include "kernels/clock.h"
 #include "kernels/tof.h"
 #include "node/base/thread_pool.h"
-#include "node/reconstruct/case_corrections.h"
+#include "node/reconstruct/case_cache.h"
 #include "recon/pet/michelogram_pairs.h"
 
 #define SINGLES_TIME 0.01	/* difference between the duration of the singles and that of the counts, over the latter */
 #define WHOLE 1e-12		/* rounding of a whole number that was divided, over it */
+#define VERSION "randoms 1"	/* of the computation, for the cache: another number makes no use of what is there */
 #define WINDOW_DIFFERENCE 0.001 /* between TOF bins and coincidence window, over the latter */
+
+/* What the cache has of the randoms of a frame. */
+struct rates {
+	struct randoms_report report;
+	double factor, singles; /* of randoms_from_singles(); all singles of the frame */
+	double of[];		/* [ring][crystal] */
+};
 
 /* Name what the data bring for randoms; NULL: nothing. */
 static const char *ready_made(const struct sinogram *s)
@@ -145,11 +156,10 @@ static int read_delayeds(struct case_corrections *c, struct err *err)
 
 	if (rc < 0)
 		return rc;
-	rc = allocate(c, err);
-	for (size_t p = 0; rc == 0 && p < planes; p++)
+	for (size_t p = 0; p < planes; p++)
 		interfile_plane(h, bytes, p, c->randoms.expected + p * bins);
 	free(bytes);
-	return rc;
+	return 0;
 }
 
 /* Bins without pairs: the mean of their neighbours that are not dead. */
@@ -159,7 +169,7 @@ static int smooth(struct case_corrections *c, const struct michelogram *m, doubl
 	int rc = 0;
 
 	if (has_factors(c->s))
-		rc = factors ? case_sum_planes(c->s, PET_FACTORS, threads_available(), c->work->monitor, factors, err)
+		rc = factors ? case_sum_planes(c->s, PET_FACTORS, threads_available(), c->work->monitor, c->kept, factors, err)
 			     : err_set(err, ENOMEM, "no memory for factors of %zu bins", bins_of(c));
 	if (rc == 0)
 		rc = randoms_from_neighbours(m, c->randoms.expected, factors, c->randoms.expected, ret_total, err);
@@ -168,14 +178,14 @@ static int smooth(struct case_corrections *c, const struct michelogram *m, doubl
 }
 
 /* Replace the delayed coincidences by expected randoms. A frame or gate may have none; then there are no randoms. */
-static int estimate(struct case_corrections *c, struct err *err)
+static int estimate(struct case_corrections *c, struct rates *rates, struct err *err)
 {
 	const struct michelogram *m = &c->s->part[SINOGRAM_DELAYEDS].header.m;
 	struct case_randoms *r = &c->randoms;
 	struct randoms_report report = {0};
 	struct err why = {0};
 	int rc = r->of_neighbours ? smooth(c, m, &report.total, &why)
-				  : randoms_from_delayeds(m, r->expected, r->expected, &report, &why);
+				  : randoms_from_delayeds(m, r->expected, r->expected, rates->of, &report, &why);
 
 	if (rc == -EDOM && sinogram_images(c->s) > 0)
 		rc = 0;
@@ -186,9 +196,8 @@ static int estimate(struct case_corrections *c, struct err *err)
 		return err_set(err, EBADMSG, "DELAYEDS: %s", why.msg);
 	if (rc < 0 && err)
 		*err = why;
-	r->total += report.total;
-	if (report.total > 0) /* else that of the frame before */
-		r->report = report;
+	rates->report = report;
+	rates->factor = 1;
 	return rc;
 }
 
@@ -213,7 +222,6 @@ static int read_singles(struct case_corrections *c, double time, double *ret, st
 	for (size_t i = 0; h->singles.rates && i < detectors_of(c); i++)
 		ret[i] *= time;
 	c->randoms.singles_of_frame = h->singles.rates ? sum * time : sum;
-	c->randoms.singles += c->randoms.singles_of_frame;
 	return 0;
 }
 
@@ -233,25 +241,23 @@ static bool are_measured(const struct case_corrections *c, const double *singles
 }
 
 /* Compute the expected randoms from the singles. Each single is in one coincidence at most. */
-static int compute(struct case_corrections *c, struct err *err)
+static int compute(struct case_corrections *c, struct rates *rates, struct err *err)
 {
 	const struct sinogram *s = c->s;
 	double window = s->part[SINOGRAM_SINGLES].header.singles.window;
 	double decay = s->facts.half_life > 0 ? M_LN2 / s->facts.half_life : 0, f = sinogram_decay_factor(s, decay),
 	       f2 = sinogram_decay_factor(s, 2 * decay), time, total = 0;
-	double *singles = malloc(detectors_of(c) * sizeof(*singles));
-	int rc = singles ? allocate(c, err) : err_set(err, ENOMEM, "no memory for singles of %zu detectors", detectors_of(c));
+	double *singles = rates->of;
+	int rc = singles_time(c, &time, err);
 
-	if (rc == 0)
-		rc = singles_time(c, &time, err);
 	if (rc == 0)
 		rc = read_singles(c, time, singles, err);
 	if (rc == 0 && are_measured(c, singles))
 		rc = case_check_units(c, "SINGLES", NULL, err);
-	if (rc == 0)
-		rc = randoms_from_singles(c->m, singles, randoms_singles_factor(c->randoms.covered * window, time, f, f2),
-					  c->randoms.expected, err);
-	free(singles);
+	if (rc == 0) {
+		rates->factor = randoms_singles_factor(c->randoms.covered * window, time, f, f2);
+		rc = randoms_from_singles(c->m, singles, rates->factor, c->randoms.expected, err);
+	}
 	for (size_t i = 0; rc == 0 && i < bins_of(c); i++)
 		total += (double)c->randoms.expected[i];
 	if (rc == 0 && total > c->randoms.singles_of_frame / 2)
@@ -260,8 +266,54 @@ static int compute(struct case_corrections *c, struct err *err)
 			"SINGLES: %g randoms of %g singles in %g s with a coincidence window of %g ns, more than half: check "
 			"unit, duration and window",
 			total, c->randoms.singles_of_frame, time, 1e9 * window);
-	c->randoms.total += total;
+	rates->singles = c->randoms.singles_of_frame;
+	rates->report.total = total;
 	return rc;
+}
+
+static const struct michelogram *bins_of_delayeds(const struct case_corrections *c)
+{
+	return c->randoms.of_singles ? c->m : &c->s->part[SINOGRAM_DELAYEDS].header.m;
+}
+
+/* Make the randoms of the chosen frame from the data, and keep what they were made from. */
+static int make_here(struct case_corrections *c, const struct case_cache_key *key, struct rates **ret, struct err *err)
+{
+	size_t bytes = sizeof(struct rates) + detectors_of(c) * sizeof(double);
+	struct rates *rates = calloc(1, bytes);
+	int rc = rates ? 0 : err_set(err, ENOMEM, "no memory for rates of %zu detectors", detectors_of(c));
+
+	if (rc == 0)
+		rc = c->randoms.of_singles ? compute(c, rates, err) : read_delayeds(c, err);
+	if (rc == 0 && !c->randoms.of_singles)
+		rc = case_check_units(c, "DELAYEDS", c->randoms.expected, err);
+	if (rc == 0 && !c->randoms.of_singles)
+		rc = estimate(c, rates, err);
+	if (rc == 0 && !c->randoms.of_neighbours && rates->report.total > 0)
+		case_cache_keep(c, key, rates, bytes);
+	c->randoms.n_computed++;
+	*ret = rates;
+	return rc;
+}
+
+/* Make them from what was kept. */
+static int make_again(struct case_corrections *c, const struct rates *kept, struct rates **ret, struct err *err)
+{
+	c->randoms.n_cached++;
+	c->randoms.singles_of_frame = kept->singles;
+	*ret = malloc(sizeof(**ret));
+	if (!*ret)
+		return err_set(err, ENOMEM, "no memory for rates");
+	memcpy(*ret, kept, sizeof(**ret));
+	return randoms_from_singles(bins_of_delayeds(c), kept->of, kept->factor, c->randoms.expected, err);
+}
+
+static struct case_cache_key key_of(const struct case_corrections *c)
+{
+	const double settings[] = {c->randoms.of_singles, c->randoms.covered,
+				   c->randoms.of_singles ? c->s->part[SINOGRAM_SINGLES].header.singles.window : 0};
+
+	return case_cache_key(c, VERSION, settings, sizeof(settings));
 }
 
 static void add(const void *ctx, size_t k, size_t plane, float *b)
@@ -278,13 +330,24 @@ static void add(const void *ctx, size_t k, size_t plane, float *b)
 
 static int make(struct case_corrections *c, struct err *err)
 {
+	struct case_cache_key key = key_of(c);
 	double begun = clock_seconds();
-	int rc = c->randoms.of_singles ? compute(c, err) : read_delayeds(c, err);
+	struct rates *rates = NULL;
+	const void *kept;
+	size_t bytes;
+	int rc = allocate(c, err);
 
-	if (rc == 0 && !c->randoms.of_singles)
-		rc = case_check_units(c, "DELAYEDS", c->randoms.expected, err);
-	if (rc == 0 && !c->randoms.of_singles)
-		rc = estimate(c, err);
+	if (rc < 0)
+		return rc;
+	kept = c->randoms.of_neighbours ? NULL : case_cache_find(c, &key, &bytes);
+	rc = kept ? make_again(c, kept, &rates, err) : make_here(c, &key, &rates, err);
+	if (rc == 0) {
+		c->randoms.total += rates->report.total;
+		c->randoms.singles += rates->singles;
+	}
+	if (rc == 0 && rates->report.total > 0) /* else that of the frame before */
+		c->randoms.report = rates->report;
+	free(rates);
 	c->randoms.seconds += clock_seconds() - begun;
 	if (rc == 0)
 		case_corrections_add_background(c, (struct case_background){add, c});
@@ -299,12 +362,14 @@ static json_t *details(const struct case_corrections *c)
 	if (!r->expected)
 		return json_null();
 	if (r->of_singles)
-		return json_pack("{s:s, s:f, s:o, s:f, s:f, s:f}", "method", "singles and coincidence window", "total", r->total,
-				 "share", c->prompts > 0 ? json_real(r->total / c->prompts) : json_null(), "singles", r->singles,
+		return json_pack("{s:s, s:i, s:i, s:f, s:o, s:f, s:f, s:f}", "method", "singles and coincidence window",
+				 "computed", r->n_computed, "cached", r->n_cached, "total", r->total, "share",
+				 c->prompts > 0 ? json_real(r->total / c->prompts) : json_null(), "singles", r->singles,
 				 "window_ns", 1e9 * c->s->part[SINOGRAM_SINGLES].header.singles.window, "seconds", r->seconds);
-	return json_pack("{s:s, s:f, s:o, s:i, s:i, s:f, s:i, s:f, s:f}", "method",
-			 r->of_neighbours ? "mean of neighbouring bins" : "maximum likelihood of singles", "total", r->total,
-			 "share", c->prompts > 0 ? json_real(r->total / c->prompts) : json_null(), "detectors", report->detectors,
+	return json_pack("{s:s, s:i, s:i, s:f, s:o, s:i, s:i, s:f, s:i, s:f, s:f}", "method",
+			 r->of_neighbours ? "mean of neighbouring bins" : "maximum likelihood of singles", "computed",
+			 r->n_computed, "cached", r->n_cached, "total", r->total, "share",
+			 c->prompts > 0 ? json_real(r->total / c->prompts) : json_null(), "detectors", report->detectors,
 			 "detectors_without_counts", report->dead, "pairs_per_bin", report->pairs_per_bin, "iterations",
 			 report->iterations, "fan_error", report->fan_error, "seconds", r->seconds);
 }

@@ -3,7 +3,11 @@
  * (recon/scatter/scatter_estimate.h), added to the background b.
  *
  * It needs the map of mu of the step "attenuation", the randoms of the steps before it, and the energy window of the scanner,
- * from the configuration or from the header of the data. Factors of the data with TOF bins are replaced by their mean. */
+ * from the configuration or from the header of the data. Factors of the data with TOF bins are replaced by their mean.
+ *
+ * The estimate has images of its own, whose parameters are fixed (recon/scatter/scatter_estimate.c): of the protocol it depends
+ * only on scatter_iterations, memory_limit, tof_mashing and the corrections that are made. Protocols that agree in these share it
+ * in the cache (node/reconstruct/case_cache.h). */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,9 +18,10 @@
 #include "kernels/clock.h"
 #include "node/base/plural.h"
 #include "node/base/thread_pool.h"
-#include "node/reconstruct/case_corrections.h"
+#include "node/reconstruct/case_cache.h"
 
-#define WINDOW "window=" /* in case_corrections.from */
+#define VERSION "scatter 1" /* of the computation, for the cache: another number makes no use of what is there */
+#define WINDOW "window="    /* in case_corrections.from */
 
 /* Name what the data bring for scatter; NULL: nothing. */
 static const char *ready_made(const struct sinogram *s)
@@ -176,6 +181,58 @@ static void describe_found(struct case_scatter *s)
 		 s->scale[0], s->scale[1]);
 }
 
+static struct case_cache_key key_of(const struct case_corrections *c)
+{
+	const struct single_scatter_conf *w = &c->scatter.simulation;
+	const struct pet_protocol *p = &c->work->protocol->pet;
+	struct {
+		double numbers[10];
+		unsigned char map[DIGEST_BYTES];
+	} settings = {.numbers = {w->energy_low, w->energy_high, w->energy_resolution, (double)w->seed, p->scatter_iterations,
+				  (double)p->memory_limit, c->made, c->s->made, c->attenuation.covered[0],
+				  c->attenuation.covered[1]}};
+
+	memcpy(settings.map, c->attenuation.identity, sizeof(settings.map));
+	return case_cache_key(c, VERSION, &settings, sizeof(settings));
+}
+
+/* Take the estimate of the chosen frame from the cache. false: it is not there. */
+static bool find(struct case_corrections *c, const struct case_cache_key *key)
+{
+	const struct scatter_estimate_conf conf = conf_of(c);
+	size_t n;
+	const void *bytes = case_cache_find(c, key, &n);
+
+	scatter_estimate_clear(&c->scatter.made);
+	return bytes &&
+	       scatter_estimate_unpack(c->m, &conf, c->work->dev, bytes, n, &c->scatter.made, &c->scatter.report, NULL) == 0;
+}
+
+/* Keep it; without memory it is computed again for the next result. */
+static void keep(const struct case_corrections *c, const struct case_cache_key *key)
+{
+	void *bytes;
+	size_t n;
+
+	if (!key->known || scatter_estimate_pack(c->m, &c->scatter.made, &c->scatter.report, &bytes, &n, NULL) < 0)
+		return;
+	case_cache_keep(c, key, bytes, n);
+	free(bytes);
+}
+
+/* Add what was found for the chosen frame to what the result says. */
+static void take(struct case_corrections *c)
+{
+	struct case_scatter *s = &c->scatter;
+
+	describe_found(s);
+	s->at_limit += s->report.scale.at_least + s->report.scale.at_most;
+	s->planes += s->report.scale.planes;
+	s->seconds_image += s->report.seconds_image;
+	s->seconds_simulate += s->report.seconds_simulate;
+	s->seconds_scale += s->report.seconds_scale;
+}
+
 /* Estimate the scatter of the chosen frame. */
 static int estimate(struct case_corrections *c, const float *prompts, const float *background, struct err *err)
 {
@@ -186,7 +243,6 @@ static int estimate(struct case_corrections *c, const float *prompts, const floa
 	struct err why = {0};
 	int rc;
 
-	scatter_estimate_clear(&c->scatter.made);
 	rc = scatter_estimate(c->m, &conf, &data, &c->attenuation.plan.grid, attenuation_map(c->attenuation.made), c->work->dev,
 			      c->work->monitor, &c->scatter.made, &c->scatter.report, &why);
 	if (rc == -EDOM) { /* a frame without counts, or air: there is no scatter */
@@ -202,9 +258,7 @@ static int estimate(struct case_corrections *c, const float *prompts, const floa
 			*err = why;
 		return err_remap(rc, EINVAL, EBADMSG, err); /* negative counts and the like: the case is to be held */
 	}
-	describe_found(&c->scatter);
-	c->scatter.at_limit += c->scatter.report.scale.at_least + c->scatter.report.scale.at_most;
-	c->scatter.planes += c->scatter.report.scale.planes;
+	take(c);
 	return 0;
 }
 
@@ -311,35 +365,65 @@ static void identify(struct case_corrections *c)
 			 w->energy_high, w->energy_resolution);
 }
 
-static int make(struct case_corrections *c, struct err *err)
+/* Read the factors of all bins, which the estimate is multiplied by. */
+static int read_norm(struct case_corrections *c, struct err *err)
+{
+	size_t n = all_bins(c);
+	int rc;
+
+	if (!c->scatter.norm)
+		c->scatter.norm = malloc(n * sizeof(float));
+	if (!c->scatter.norm)
+		return err_set(err, ENOMEM, "no memory for the scatter of %zu bins", n);
+	rc = case_sum_planes(c->s, PET_FACTORS, threads_available(), c->work->monitor, c->kept, c->scatter.norm, err);
+	for (size_t p = 0; rc == 0 && p < michelogram_planes(c->m); p++)
+		case_dead_time_multiply(c, p, c->scatter.norm + p * plane_bins(c));
+	return rc;
+}
+
+/* Compute the estimate of the chosen frame, and keep it. */
+static int compute(struct case_corrections *c, const struct case_cache_key *key, struct err *err)
 {
 	size_t n = all_bins(c);
 	float *prompts = malloc(n * sizeof(float)), *background = calloc(n, sizeof(float));
 	double begun = clock_seconds();
-	int rc = 0;
+	int rc = prompts && background ? 0 : err_set(err, ENOMEM, "no memory for the scatter of %zu bins", n);
 
-	if (!c->scatter.norm)
-		c->scatter.norm = malloc(n * sizeof(float));
-	if (!prompts || !background || !c->scatter.norm)
-		rc = err_set(err, ENOMEM, "no memory for the scatter of %zu bins", n);
 	if (rc == 0)
-		rc = case_sum_planes(c->s, PET_DATA, threads_available(), c->work->monitor, prompts, err);
-	if (rc == 0)
-		rc = case_sum_planes(c->s, PET_FACTORS, threads_available(), c->work->monitor, c->scatter.norm, err);
-	for (size_t p = 0; rc == 0 && p < michelogram_planes(c->m); p++)
-		case_dead_time_multiply(c, p, c->scatter.norm + p * plane_bins(c));
+		rc = case_sum_planes(c->s, PET_DATA, threads_available(), c->work->monitor, c->kept, prompts, err);
 	if (rc == 0)
 		add_backgrounds(c, background);
 	c->scatter.seconds_read += clock_seconds() - begun;
 	if (rc == 0)
 		rc = estimate(c, prompts, background, err);
+	free(prompts);
+	free(background);
+	c->scatter.n_computed++;
+	if (rc == 0 && c->scatter.made.simulated)
+		keep(c, key);
+	return rc;
+}
+
+static int make(struct case_corrections *c, struct err *err)
+{
+	struct case_cache_key key = key_of(c);
+	double begun = clock_seconds();
+	int rc = read_norm(c, err);
+
+	c->scatter.seconds_read += clock_seconds() - begun;
+	if (rc < 0)
+		return rc;
+	if (find(c, &key)) {
+		c->scatter.n_cached++;
+		take(c);
+	} else {
+		rc = compute(c, &key, err);
+	}
 	if (rc == 0) {
 		identify(c);
 		say_scale(c);
 		case_corrections_add_background(c, (struct case_background){add, c});
 	}
-	free(prompts);
-	free(background);
 	return rc;
 }
 
@@ -350,14 +434,15 @@ static json_t *details(const struct case_corrections *c)
 
 	if (s->planes == 0) /* no frame has any */
 		return json_null();
-	return json_pack("{s:i, s:[f,f], s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f}",
-			 "iterations", c->work->protocol->pet.scatter_iterations, "window_kev", s->simulation.energy_low,
-			 s->simulation.energy_high, "resolution_percent", s->simulation.energy_resolution, "points",
-			 (json_int_t)r->simulation.points, "pairs", (json_int_t)r->simulation.pairs, "fraction", r->fraction,
-			 "scale_least", r->scale.least, "scale_mean", r->scale.mean, "scale_most", r->scale.most, "planes",
-			 s->planes, "planes_at_limit", s->at_limit, "planes_without_fit", r->scale.without, "planes_beyond_ct",
-			 r->scale.beyond, "seconds_read", s->seconds_read, "seconds_image", r->seconds_image, "seconds_simulate",
-			 r->seconds_simulate, "seconds_scale", r->seconds_scale);
+	return json_pack("{s:i, s:i, s:i, s:[f,f], s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f}",
+			 "iterations", c->work->protocol->pet.scatter_iterations, "computed", s->n_computed, "cached",
+			 s->n_cached, "window_kev", s->simulation.energy_low, s->simulation.energy_high, "resolution_percent",
+			 s->simulation.energy_resolution, "points", (json_int_t)r->simulation.points, "pairs",
+			 (json_int_t)r->simulation.pairs, "fraction", r->fraction, "scale_least", r->scale.least, "scale_mean",
+			 r->scale.mean, "scale_most", r->scale.most, "planes", s->planes, "planes_at_limit", s->at_limit,
+			 "planes_without_fit", r->scale.without, "planes_beyond_ct", r->scale.beyond, "seconds_read",
+			 s->seconds_read, "seconds_image", s->seconds_image, "seconds_simulate", s->seconds_simulate,
+			 "seconds_scale", s->seconds_scale);
 }
 
 static void clear(struct case_corrections *c)

@@ -82,7 +82,7 @@ int case_check_units(const struct case_corrections *c, const char *role, const f
 	prompts = malloc(n * sizeof(*prompts));
 	if (!prompts)
 		return err_set(err, ENOMEM, "no memory for prompts of %zu bins", n);
-	rc = case_sum_planes(c->s, PET_DATA, threads_available(), c->work->monitor, prompts, err);
+	rc = case_sum_planes(c->s, PET_DATA, threads_available(), c->work->monitor, c->kept, prompts, err);
 	at = rc == 0 ? first_fraction(prompts, n) : n;
 	stated(c->s, names, sizeof(names));
 	if (at < n)

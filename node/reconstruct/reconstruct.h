@@ -45,8 +45,10 @@ struct reconstruct_report {
 	double seconds_wait; /* time that it waited for other workers, for memory or for the device; not in the total */
 };
 
-/* What a person decided about a case. All zero: nothing. */
+/* What a person decided about a case, and what the caller knows about it. All zero: nothing. */
 struct case_decision {
+	char content[DIGEST_SIZE]; /* digest of the digests of all files, which were compared; "": not known: estimates of randoms
+				      and scatter are not kept for further results */
 	bool as_is; /* for kinds that allow it, accept a number of instances other than that in the headers; the result states
 		       this */
 	struct result_place place;	  /* among the results of these instances */

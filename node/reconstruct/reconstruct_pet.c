@@ -162,6 +162,7 @@ static int open_first(struct pet_work *w, struct err *err)
 		w->base.report.seconds_wait += clock_seconds() - begun;
 		if (rc < 0)
 			return err_set(err, ECANCELED, "cancelled while it waited for the device");
+		w->corrections.kept = w->base.keep || w->base.again ? w->bytes : NULL;
 		rc = case_corrections_make(&w->corrections, err);
 		monitor_take_turn(w->base.monitor, false);
 		if (rc < 0)

@@ -70,6 +70,42 @@ static json_t *describe(const struct case_run *run, const struct reconstruct_rep
 	return detail;
 }
 
+/* Say how often a correction was computed, and how often found in the cache: for each time frame, gate or bed. */
+static void log_correction(int64_t job, const char *correction, json_t *step)
+{
+	const json_t *cached = json_object_get(step, "cached");
+	double seconds = 0;
+	const char *name;
+	json_t *value;
+
+	if (!cached) /* not made */
+		return;
+	json_object_foreach(step, name, value) if (!strncmp(name, "seconds", 7)) seconds += json_number_value(value);
+	log_event(LOG_INFO, "correction-made", "job=%lld correction=%s computed=%lld cached=%lld seconds=%.3f", (long long)job,
+		  correction, (long long)json_integer_value(json_object_get(step, "computed")),
+		  (long long)json_integer_value(cached), seconds);
+}
+
+static void log_corrections(int64_t job, json_t *details)
+{
+	const char *name;
+	json_t *kind, *step;
+
+	json_object_foreach(details, name, kind) json_object_foreach(json_object_get(kind, "corrections"), name, step)
+		log_correction(job, name, step);
+}
+
+static void log_damage(struct pet_cache *cache)
+{
+	int n = pet_cache_damaged(cache);
+
+	if (n > 0)
+		log_event(LOG_WARNING, "cache-damaged",
+			  "entries=%d reason=\"their content in memory has changed; computed again: "
+			  "check the memory of this machine\"",
+			  n);
+}
+
 /* ---- what is kept ---- */
 
 void case_kept_clear(struct case_kept *kept)
@@ -123,6 +159,24 @@ static void remember(const struct case_run_conf *conf, const struct case_order *
 
 /* ---- the case ---- */
 
+/* Compute the digest of the digests of all files. "": one has none, or no memory. */
+static void digest_of(const struct case_order *order, char ret_hex[DIGEST_SIZE])
+{
+	struct digest *d = digest_create();
+	bool known = d;
+
+	for (size_t i = 0; known && i < order->n_files; i++) {
+		const char *of = order->files[i].digest;
+
+		known = of[0] != '\0';
+		digest_add(d, of, strlen(of) + 1);
+	}
+	ret_hex[0] = '\0';
+	if (known)
+		digest_end(d, ret_hex);
+	digest_free(d);
+}
+
 static int check_and_reconstruct(struct case_run *run, struct reconstruct_report *ret_report, struct err *err)
 {
 	const struct case_run_conf *conf = run->conf;
@@ -135,6 +189,7 @@ static int check_and_reconstruct(struct case_run *run, struct reconstruct_report
 
 	if (ret < 0)
 		return ret;
+	digest_of(order, decision.content);
 	result_settings_text(order->settings, decision.place.changed, sizeof(decision.place.changed));
 	if (kept)
 		kept->keep = order->keep;
@@ -178,8 +233,11 @@ void case_run(const struct case_run_conf *conf, const struct case_order *order, 
 	struct case_outcome outcome = {0};
 	int ret = reconstruct(&run, &report, &outcome.why);
 
-	if (ret == 0)
+	if (ret == 0) {
 		outcome.detail = describe(&run, &report);
+		log_corrections(order->job, report.details);
+	}
+	log_damage(conf->cache);
 	if (conf->kept && ret == 0 && order->keep)
 		remember(conf, order);
 	else if (conf->kept)

@@ -100,13 +100,23 @@ struct pet_report {
 	bool sensitivity_cached;    /* the sensitivity images were found in the cache */
 };
 
-/* A cache of sensitivity images in host memory, for later sessions on one device with the same geometry, protocol and factors. If
- * the images exceed max_bytes, the least recently used are freed. The creator frees the cache after its sessions and before the
- * device is closed. Use it only in the thread that owns the device. */
+/* A cache of sensitivity images in host memory, for later sessions on one device with the same geometry, protocol and factors,
+ * and of what corrections were computed from. If they exceed max_bytes, the least recently used are freed. Each has a checksum,
+ * which is compared before it is used. The creator frees the cache after its sessions and before the device is closed. Use it
+ * only in the thread that owns the device. */
 #define PET_CACHE_BYTES ((size_t)1 << 30) /* the usual max_bytes */
 struct pet_cache;
 struct pet_cache *pet_cache_create(const struct device *dev, size_t max_bytes); /* NULL: out of memory */
 struct pet_cache *pet_cache_free(struct pet_cache *c);				/* accepts NULL; returns NULL */
+/* Return how many entries were dropped since the last call because their content had changed: the memory is damaged. */
+int pet_cache_damaged(struct pet_cache *c);
+/* Keep a copy of a value; key: digest of everything that it depends on, except the device. Without effect if c is NULL, without
+ * memory, for more than half of max_bytes, or if `bytes` is no multiple of sizeof(float). */
+#define PET_CACHE_KEY 16 /* bytes */
+void pet_cache_keep(struct pet_cache *c, const unsigned char key[PET_CACHE_KEY], const void *value, size_t bytes);
+/* Return the value, aligned for double, until the next call with c; NULL: not cached, damaged, or c is NULL. */
+const void *pet_cache_value(struct pet_cache *c, const unsigned char key[PET_CACHE_KEY], size_t *ret_bytes);
+uint64_t pet_hash_michelogram(uint64_t hash, const struct michelogram *m); /* all that determines its rays and bins */
 
 struct pet_session;
 

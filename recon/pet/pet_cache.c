@@ -3,9 +3,11 @@
  *
  * The images are stored in host memory, so that they are not part of the plan's device memory: an upload takes a millisecond,
  * computing an image takes half an iteration. The key identifies all inputs of the images except the device, which is the same
- * for the whole cache; factors are identified by a 64-bit hash. Factors of attenuation (attenuation.c) are entries, too. */
+ * for the whole cache; factors are identified by a 64-bit hash. Factors of attenuation (attenuation.c) are entries, too, and so
+ * are values of other kinds (pet_cache_keep()). An entry whose content has changed since it was stored is not used again. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "recon/pet/pet_internal.h"
 
@@ -15,15 +17,19 @@ struct pet_sensitivity {
 	size_t floats;
 	int users;
 	bool cached;
-	uint64_t used; /* the cache's clock at the last use */
+	uint64_t used;	   /* the cache's clock at the last use */
+	uint64_t checksum; /* of the images, when they were stored */
 	float images[];
 };
+
+#define PIECE ((size_t)1 << 20) /* floats of a checksum that one thread computes */
 
 struct pet_cache {
 	const struct device *dev;
 	size_t max_bytes;
 	struct pet_sensitivity *list;
 	uint64_t clock; /* counts uses */
+	int damaged;	/* entries that were dropped since pet_cache_damaged() */
 };
 
 uint64_t pet_hash_michelogram(uint64_t hash, const struct michelogram *m)
@@ -89,17 +95,67 @@ int pet_cache_check(const struct pet_cache *c, const struct device *dev, struct 
 	return 0;
 }
 
-struct pet_sensitivity *pet_cache_find(struct pet_cache *c, const struct pet_key *key, size_t floats)
+static uint64_t checksum_of(const struct pet_sensitivity *s)
+{
+	size_t pieces = (s->floats + PIECE - 1) / PIECE;
+	uint64_t sum = 0;
+
+#pragma omp parallel for schedule(static) reduction(+ : sum)
+	for (size_t p = 0; p < pieces; p++) {
+		size_t n = s->floats - p * PIECE < PIECE ? s->floats - p * PIECE : PIECE;
+
+		sum += pet_hash_row(s->images + p * PIECE, (int)n, p * PIECE);
+	}
+	return sum;
+}
+
+/* Take an entry out of the list; it is freed when its last user releases it. */
+static void unlink_entry(struct pet_cache *c, struct pet_sensitivity *s)
+{
+	struct pet_sensitivity **at = &c->list;
+
+	while (*at != s)
+		at = &(*at)->next;
+	*at = s->next;
+	s->cached = false;
+	if (s->users == 0)
+		free(s);
+}
+
+/* Return the entry with this key, checked, and mark it as used; floats 0: of any size. */
+static struct pet_sensitivity *find(struct pet_cache *c, const struct pet_key *key, size_t floats)
 {
 	struct pet_sensitivity *s = c ? c->list : NULL;
 
-	while (s && (s->floats != floats || s->key.geometry != key->geometry || s->key.factors != key->factors))
+	while (s && ((floats > 0 && s->floats != floats) || s->key.geometry != key->geometry || s->key.factors != key->factors))
 		s = s->next;
-	if (s) {
-		s->users++;
-		s->used = ++c->clock;
+	if (!s)
+		return NULL;
+	if (checksum_of(s) != s->checksum) {
+		c->damaged++;
+		unlink_entry(c, s);
+		return NULL;
 	}
+	s->used = ++c->clock;
 	return s;
+}
+
+struct pet_sensitivity *pet_cache_find(struct pet_cache *c, const struct pet_key *key, size_t floats)
+{
+	struct pet_sensitivity *s = find(c, key, floats);
+
+	if (s)
+		s->users++;
+	return s;
+}
+
+int pet_cache_damaged(struct pet_cache *c)
+{
+	int n = c ? c->damaged : 0;
+
+	if (c)
+		c->damaged = 0;
+	return n;
 }
 
 struct pet_sensitivity *pet_sensitivity_new(const struct pet_key *key, size_t floats)
@@ -148,6 +204,7 @@ void pet_cache_add(struct pet_cache *c, struct pet_sensitivity *s)
 		return;
 	s->cached = true;
 	s->used = ++c->clock;
+	s->checksum = checksum_of(s);
 	s->next = c->list;
 	c->list = s;
 	shrink(c);
@@ -160,7 +217,7 @@ struct pet_sensitivity *pet_sensitivity_release(struct pet_sensitivity *s, struc
 	s->users--;
 	if (s->cached)
 		shrink(c);
-	else
+	else if (s->users == 0)
 		free(s);
 	return NULL;
 }
@@ -168,4 +225,39 @@ struct pet_sensitivity *pet_sensitivity_release(struct pet_sensitivity *s, struc
 float *pet_sensitivity_images(struct pet_sensitivity *s)
 {
 	return s->images;
+}
+
+/* ---- values of other kinds ---- */
+
+static struct pet_key key_of(const unsigned char key[PET_CACHE_KEY])
+{
+	struct pet_key ret;
+
+	memcpy(&ret.geometry, key, sizeof(ret.geometry));
+	memcpy(&ret.factors, key + sizeof(ret.geometry), sizeof(ret.factors));
+	return ret;
+}
+
+void pet_cache_keep(struct pet_cache *c, const unsigned char key[PET_CACHE_KEY], const void *value, size_t bytes)
+{
+	struct pet_key k = key_of(key);
+	struct pet_sensitivity *s;
+
+	if (!c || bytes == 0 || bytes % sizeof(float) != 0 || bytes > c->max_bytes / 2)
+		return;
+	s = pet_sensitivity_new(&k, bytes / sizeof(float));
+	if (!s)
+		return;
+	memcpy(s->images, value, bytes);
+	pet_cache_add(c, s);
+	pet_sensitivity_release(s, c);
+}
+
+const void *pet_cache_value(struct pet_cache *c, const unsigned char key[PET_CACHE_KEY], size_t *ret_bytes)
+{
+	struct pet_key k = key_of(key);
+	const struct pet_sensitivity *s = find(c, &k, 0);
+
+	*ret_bytes = s ? s->floats * sizeof(float) : 0;
+	return s ? s->images : NULL;
 }

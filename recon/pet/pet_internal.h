@@ -171,10 +171,9 @@ struct pet_key {
 	uint64_t geometry, factors;
 };
 struct pet_key pet_key_of(const struct pet_session *s);
-uint64_t pet_hash_michelogram(uint64_t hash, const struct michelogram *m); /* all that determines its rays and bins */
 /* Check that the cache belongs to dev; EINVAL: to another device. c may be NULL (no cache). */
 int pet_cache_check(const struct pet_cache *c, const struct device *dev, struct err *err);
-/* Return cached images with this key and mark them as used; NULL: not cached, or c is NULL. */
+/* Return cached images with this key and mark them as used; NULL: not cached, damaged, or c is NULL. */
 struct pet_sensitivity *pet_cache_find(struct pet_cache *c, const struct pet_key *key, size_t floats);
 /* Allocate images; only the caller may use them until pet_cache_add(). NULL: out of memory. */
 struct pet_sensitivity *pet_sensitivity_new(const struct pet_key *key, size_t floats);
@@ -186,6 +185,9 @@ float *pet_sensitivity_images(struct pet_sensitivity *s);
 
 /* pet_put.c: return a hash of `hash` and n bytes */
 uint64_t pet_hash(uint64_t hash, const void *bytes, size_t n);
+/* Return a hash that is a sum, so that rows can be hashed in any order; `at`: number of the row's first bin in the michelogram.
+ */
+uint64_t pet_hash_row(const float *row, int n, uint64_t at);
 
 /* pet_counts.c: set y and b of the bins that do not count to 0, and s->counts; after all planes were received. EM with time of
  * flight: divide b by m. */

@@ -48,9 +48,7 @@ uint64_t pet_hash(uint64_t hash, const void *bytes, size_t n)
 	return hash;
 }
 
-/* Return a hash that is a sum, so that rows can be hashed in any order; `at`: number of the row's first bin in the
- * michelogram. */
-static uint64_t hash_row(const float *row, int n, uint64_t at)
+uint64_t pet_hash_row(const float *row, int n, uint64_t at)
 {
 	uint64_t sum = 0;
 
@@ -98,7 +96,7 @@ static void check_row(const struct pet_session *s, enum pet_role role, const flo
 	piece->seen += seen;
 	piece->all += seen + add_row(row, 0, s->v_first, least, &piece->bad) + add_row(row, s->v_end, n, least, &piece->bad);
 	if (role == PET_FACTORS)
-		piece->hash += hash_row(row, n, at);
+		piece->hash += pet_hash_row(row, n, at);
 }
 
 /* Copy n <= BLOCK rows of one angle into the stored order: n_v radial bins of n_u values. */

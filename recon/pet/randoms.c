@@ -431,8 +431,16 @@ static double total_of(const struct michelogram *m, const float *values)
 	return sum;
 }
 
-int randoms_from_delayeds(const struct michelogram *m, const float *delayeds, float *ret, struct randoms_report *ret_report,
-			  struct err *err)
+/* Return where r of detector ring N + crystal is. */
+static size_t at_detector(const struct michelogram_index *x, size_t detector)
+{
+	size_t n = (size_t)x->detectors;
+
+	return detector % n * (size_t)x->rings + detector / n;
+}
+
+int randoms_from_delayeds(const struct michelogram *m, const float *delayeds, float *ret, double *ret_rates,
+			  struct randoms_report *ret_report, struct err *err)
 {
 	struct randoms_report report = {0};
 	struct estimate e = {.data = delayeds, .ret = ret};
@@ -446,6 +454,8 @@ int randoms_from_delayeds(const struct michelogram *m, const float *delayeds, fl
 		rc = estimate(&e, sum, &report, err);
 	if (rc == 0) {
 		all_bins(&e, false);
+		for (size_t i = 0; ret_rates && i < detectors_of(&e.x); i++)
+			ret_rates[i] = (double)e.r[at_detector(&e.x, i)];
 		report.total = total_of(m, ret);
 		if (ret_report)
 			*ret_report = report;

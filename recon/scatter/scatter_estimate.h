@@ -54,6 +54,13 @@ int scatter_estimate_plan(const struct michelogram *m, const struct scatter_esti
 int scatter_estimate(const struct michelogram *m, const struct scatter_estimate_conf *conf, const struct scatter_data *data,
 		     const struct grid *mu_grid, const float *mu, struct device *dev, const struct monitor *monitor,
 		     struct scatter_estimate *ret, struct scatter_estimate_report *ret_report, struct err *err);
+/* scatter_estimate_kept.c: copy an estimate with its report to memory that the caller frees, a multiple of sizeof(float) bytes; 0
+ * or ENOMEM. Make it from them again: for equal m, conf and device; without times. EINVAL: they are of another estimate. */
+int scatter_estimate_pack(const struct michelogram *m, const struct scatter_estimate *e,
+			  const struct scatter_estimate_report *report, void **ret, size_t *ret_bytes, struct err *err);
+int scatter_estimate_unpack(const struct michelogram *m, const struct scatter_estimate_conf *conf, struct device *dev,
+			    const void *bytes, size_t n, struct scatter_estimate *ret, struct scatter_estimate_report *ret_report,
+			    struct err *err);
 void scatter_estimate_clear(struct scatter_estimate *e); /* accepts an empty one */
 
 #endif

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/clock.h"
 #include "recon/scatter/single_scatter_internal.h"
@@ -50,7 +51,7 @@ int single_scatter_open(const struct michelogram *m, const struct single_scatter
 	s->dev = dev;
 	r = lay_out(s, m, conf, err);
 	if (r == 0) {
-		s->values = malloc(s->n_pairs * (size_t)s->n_tof * sizeof(*s->values));
+		s->values = malloc(single_scatter_values(s, NULL) * sizeof(*s->values));
 		if (!s->values)
 			r = err_set(err, ENOMEM, "scatter: no memory for %zu pairs of %d TOF bins", s->n_pairs, s->n_tof);
 	}
@@ -100,6 +101,22 @@ int single_scatter_count(const struct michelogram *m, const struct single_scatte
 	}
 	single_scatter_close(s);
 	return r;
+}
+
+size_t single_scatter_values(const struct single_scatter *s, const float **ret)
+{
+	if (ret)
+		*ret = s->values;
+	return s->n_pairs * (size_t)s->n_tof;
+}
+
+int single_scatter_restore(struct single_scatter *s, const float *values, size_t n, struct err *err)
+{
+	if (n != single_scatter_values(s, NULL))
+		return err_set(err, EINVAL, "scatter: %zu values for %zu pairs of %d TOF bins", n, s->n_pairs, s->n_tof);
+	memcpy(s->values, values, n * sizeof(*values));
+	s->simulated = true;
+	return 0;
 }
 
 void single_scatter_use(struct single_scatter *s, const struct michelogram *m)

@@ -67,6 +67,12 @@ int single_scatter_count(const struct michelogram *m, const struct single_scatte
 int single_scatter_run(struct single_scatter *s, const struct grid *grid, const float *activity, const float *mu,
 		       const struct monitor *monitor, struct single_scatter_report *ret_report, struct err *err);
 
+/* Return the number of values of a simulation, and in *ret (may be NULL) the values, after single_scatter_run(). */
+size_t single_scatter_values(const struct single_scatter *s, const float **ret);
+/* Take the values of another simulation with equal michelogram, conf and device, instead of single_scatter_run(). EINVAL: it has
+ * another number of them. */
+int single_scatter_restore(struct single_scatter *s, const float *values, size_t n, struct err *err);
+
 /* Borrow another michelogram of equal content from now on: the first one may be freed. */
 void single_scatter_use(struct single_scatter *s, const struct michelogram *m);
 

@@ -356,6 +356,40 @@ static void cache_has_a_limit(void **state)
 	work_close(&w);
 }
 
+/* Values under a key of their own: found as they were stored, each under its key; one that is larger than half of the cache is
+ * not stored, and one whose content has changed is not used again. */
+static void values_are_kept_whole(void **state)
+{
+	static const unsigned char one[PET_CACHE_KEY] = {1}, two[PET_CACHE_KEY] = {[PET_CACHE_KEY - 1] = 1};
+	static const float values[25] = {1, 2, 3};
+	struct device *dev = fixture_device(FIXTURE_CPU, 1);
+	struct pet_cache *c = cache_of(dev, 96);
+	size_t bytes;
+	void *found;
+
+	(void)state;
+	assert_null(pet_cache_value(c, one, &bytes));
+	pet_cache_keep(c, one, values, 12);
+	pet_cache_keep(c, two, values + 1, 8);
+	assert_memory_equal(pet_cache_value(c, one, &bytes), values, 12);
+	assert_int_equal(bytes, 12);
+	found = (void *)pet_cache_value(c, two, &bytes);
+	assert_memory_equal(found, values + 1, 8);
+	pet_cache_keep(c, (const unsigned char[PET_CACHE_KEY]){3}, values, 52);
+	assert_null(pet_cache_value(c, (const unsigned char[PET_CACHE_KEY]){3}, &bytes));
+	assert_int_equal(pet_cache_damaged(c), 0);
+	((unsigned char *)found)[5] ^= 1;
+	assert_null(pet_cache_value(c, two, &bytes));
+	assert_int_equal(pet_cache_damaged(c), 1);
+	assert_null(pet_cache_value(c, two, &bytes));
+	assert_int_equal(pet_cache_damaged(c), 0);
+	assert_non_null(pet_cache_value(c, one, &bytes));
+	pet_cache_keep(NULL, one, values, 12);
+	assert_null(pet_cache_value(NULL, one, &bytes));
+	pet_cache_free(c);
+	device_close(dev);
+}
+
 /* Sensitivity images are computed once for the same geometry and factors; the result is the same with and without the cache. */
 static void sensitivity_is_cached(void **state)
 {
@@ -441,6 +475,7 @@ int main(void)
 		cmocka_unit_test(sensitivity_is_cached),
 		cmocka_unit_test(caches_are_independent),
 		cmocka_unit_test(cache_has_a_limit),
+		cmocka_unit_test(values_are_kept_whole),
 		cmocka_unit_test(cancel),
 	};
 

@@ -250,6 +250,31 @@ static void project(const struct michelogram *m, const float *x, struct device *
 	buf_release(&by);
 }
 
+/* An estimate that was stored as bytes has the same scales and planes to the bit; bytes of another one are refused. */
+static void kept_is_the_same(const struct michelogram *m, const struct scatter_estimate_conf *conf, struct device *dev,
+			     const struct scatter_estimate *e, const struct scatter_estimate_report *report, const float *planes)
+{
+	size_t n, planes_n = michelogram_planes(m);
+	struct scatter_estimate_report found;
+	struct scatter_estimate again;
+	float *values = malloc(michelogram_size(m) * sizeof(*values));
+	struct err err = {0};
+	void *bytes;
+
+	assert_int_equal(scatter_estimate_pack(m, e, report, &bytes, &n, NULL), 0);
+	assert_int_equal(n % sizeof(float), 0);
+	assert_int_equal(scatter_estimate_unpack(m, conf, dev, bytes, n, &again, &found, NULL), 0);
+	assert_memory_equal(again.scale, e->scale, planes_n * sizeof(float));
+	assert_int_equal(single_scatter_planes(again.simulated, 0, (int)michelogram_data_planes(m), 1, values, NULL), 0);
+	assert_memory_equal(values, planes, michelogram_size(m) * sizeof(float));
+	assert_memory_equal(&found.scale, &report->scale, sizeof(found.scale));
+	assert_true(found.fraction == report->fraction && found.seconds_image == 0 && found.simulation.points > 0);
+	scatter_estimate_clear(&again);
+	assert_int_equal(scatter_estimate_unpack(m, conf, dev, bytes, n - sizeof(float), &again, &found, &err), -EINVAL);
+	free(bytes);
+	free(values);
+}
+
 /* Data without noise whose scatter is the simulation of the true image, with norm and randoms: the estimate finds it, within the
  * errors of the coarse image; more closely with more iterations. */
 static void closed_loop(void **state)
@@ -294,6 +319,7 @@ static void closed_loop(void **state)
 			assert_int_equal(scatter_estimate(&m, &conf, &data, &fine, mu, dev, NULL, &e, &estimated, NULL), 0);
 			assert_int_equal(single_scatter_planes(e.simulated, 0, (int)michelogram_data_planes(&m), 2, found, NULL),
 					 0);
+			kept_is_the_same(&m, &conf, dev, &e, &estimated, found);
 			for (size_t i = 0; i < bins; i++) {
 				double value = 0;
 

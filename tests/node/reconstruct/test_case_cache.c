@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keys of what is kept of a PET case for its further results: equal for equal inputs; each other input makes another key, and
+ * nothing is kept where the content of the files is not known. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "node/reconstruct/case_cache.h"
+
+static struct pet_cache *cache;
+
+struct inputs {
+	struct case_decision decision;
+	struct protocol_conf protocol;
+	struct sinogram s;
+	struct michelogram_segment segments[1];
+	struct michelogram m;
+	const char *what;
+	double settings[2];
+	bool cached;
+};
+
+static struct inputs inputs_make(void)
+{
+	struct inputs in = {.segments = {{0, 0, 4}}, .what = "step 1", .settings = {435, 650}, .cached = true};
+
+	snprintf(in.decision.content, sizeof(in.decision.content), "00112233445566778899aabbccddeeff");
+	in.m = (struct michelogram){
+		.scanner = {4, 96, 6, 120, 5, 4}, .n_radial = 33, .n_angles = 48, .n_segments = 1, .tof = {5, 90, 25}};
+	return in;
+}
+
+static struct case_cache_key key_of(struct inputs *in)
+{
+	struct reconstruct_work work = {.decision = &in->decision, .protocol = &in->protocol, .cache = in->cached ? cache : NULL};
+	struct case_corrections c = {.work = &work, .s = &in->s, .m = &in->m};
+
+	in->m.segments = in->segments;
+	return case_cache_key(&c, in->what, in->settings, sizeof(in->settings));
+}
+
+static void each_input_makes_another_key(void **state)
+{
+	struct inputs in[12];
+	struct case_cache_key keys[12], again;
+	size_t n = 0;
+
+	(void)state;
+	for (size_t i = 0; i < 12; i++)
+		in[i] = inputs_make();
+	in[++n].decision.content[31] = 'e'; /* a byte of a file */
+	in[++n].what = "step 2";	    /* the version */
+	in[++n].settings[1] = 651;	    /* keV */
+	in[++n].s.chosen = 1;		    /* another frame, gate or bed */
+	strcpy(in[++n].protocol.pet.frames, "2x60");
+	in[++n].s.gates.n = 4;
+	in[++n].s.gates.longest = 1200; /* ms */
+	in[++n].m.scanner.radius = 121;
+	in[++n].m.n_radial = 31;
+	in[++n].m.tof.n = 1;
+	in[++n].segments[0].n_planes = 3;
+	for (size_t i = 0; i <= n; i++) {
+		keys[i] = key_of(&in[i]);
+		assert_true(keys[i].known);
+		for (size_t k = 0; k < i; k++)
+			if (!memcmp(keys[i].hash, keys[k].hash, sizeof(keys[i].hash)))
+				fail_msg("inputs %zu and %zu have the same key", i, k);
+	}
+	in[0] = inputs_make();
+	in[0].protocol.pet.iterations = 7; /* of the image, of which randoms and scatter do not depend */
+	again = key_of(&in[0]);
+	assert_memory_equal(again.hash, keys[0].hash, sizeof(again.hash));
+}
+
+static void nothing_is_kept_of_unknown_content(void **state)
+{
+	struct reconstruct_work work = {.cache = cache};
+	struct case_corrections c = {.work = &work};
+	struct inputs in = inputs_make();
+	struct case_cache_key key = key_of(&in);
+	const double value = 3;
+	size_t n;
+
+	(void)state;
+	assert_null(case_cache_find(&c, &key, &n));
+	case_cache_keep(&c, &key, &value, sizeof(value));
+	assert_memory_equal(case_cache_find(&c, &key, &n), &value, sizeof(value));
+	in.decision.content[0] = '\0';
+	key = key_of(&in);
+	assert_false(key.known);
+	case_cache_keep(&c, &key, &value, sizeof(value));
+	assert_null(case_cache_find(&c, &key, &n));
+	in = inputs_make();
+	in.cached = false;
+	assert_false(key_of(&in).known);
+}
+
+static int start(void **state)
+{
+	(void)state;
+	cache = pet_cache_create(NULL, 1 << 20);
+	return cache ? 0 : -1;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	cache = pet_cache_free(cache);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_input_makes_another_key),
+		cmocka_unit_test(nothing_is_kept_of_unknown_content),
+	};
+
+	return cmocka_run_group_tests_name("case cache", tests, start, stop);
+}
