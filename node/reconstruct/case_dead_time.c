@@ -101,23 +101,49 @@ static int average(struct case_corrections *c, const double *alive, struct err *
 	return rc;
 }
 
-/* The parameters of an mMR: what they give decides whether they are used, for all frames alike. */
+/* Note that the chosen frame is not corrected; after the last frame, say which are not. Then DTIM is not in the result. */
+static void leave_out(struct case_corrections *c, const char *why)
+{
+	struct case_dead_time *d = &c->dead_time;
+
+	if (d->without++ == 0) {
+		d->first_without = c->s->chosen;
+		snprintf(d->why, sizeof(d->why), "%s", why);
+	}
+	c->s->made &= ~PET_CORRECT_DEAD_TIME;
+	d->unknown = true;
+}
+
+static void say_without(struct case_corrections *c)
+{
+	const struct case_dead_time *d = &c->dead_time;
+	int n = sinogram_images(c->s);
+
+	if (d->without == 0 || c->s->chosen + 1 < n)
+		return;
+	if (d->n_computed == 0)
+		case_corrections_say(c, "Not corrected for dead time: %s.", d->why);
+	else
+		case_corrections_say(c, "Not corrected for dead time in %d of %d %ss, the first is %d: %s.", d->without, n,
+				     sinogram_image_name(c->s), d->first_without + 1, d->why);
+}
+
+/* The parameters of an mMR: what they give for a frame decides whether they are used for it. */
 static int make_alive(struct case_corrections *c, struct err *err)
 {
 	struct case_dead_time *d = &c->dead_time;
 	size_t n = (size_t)c->m->scanner.rings * (size_t)c->m->scanner.detectors;
-	bool first = !d->alive && !d->unknown;
+	bool first = d->n_computed == 0;
 	double *alive = malloc(n * sizeof(*alive));
 	struct err why = {0};
 	int rc;
 
+	d->unknown = false;
 	if (!d->alive)
 		d->alive = malloc(michelogram_planes(c->m) * plane_bins(c) * sizeof(float));
 	rc = alive && d->alive ? sinogram_mmr_alive(c->s, alive, &why) : err_set(&why, ENOMEM, "no memory for dead time");
-	if (rc == -EDOM && first) {
-		case_corrections_say(c, "Not corrected for dead time: %s.", why.msg);
-		c->s->made &= ~PET_CORRECT_DEAD_TIME;
-		d->unknown = true;
+	if (rc == -EDOM) {
+		leave_out(c, why.msg);
 		rc = 0;
 	} else if (rc == 0) {
 		for (size_t i = 0; i < n; i++) {
@@ -132,7 +158,7 @@ static int make_alive(struct case_corrections *c, struct err *err)
 	free(alive);
 	if (rc < 0 && err)
 		*err = why;
-	return err_remap(rc, EDOM, EBADMSG, err); /* a later frame */
+	return rc;
 }
 
 void case_dead_time_multiply(const struct case_corrections *c, size_t plane, float *m)
@@ -140,7 +166,7 @@ void case_dead_time_multiply(const struct case_corrections *c, size_t plane, flo
 	const struct case_dead_time *d = &c->dead_time;
 	size_t n = plane_bins(c);
 
-	for (size_t i = 0; i < n && d->alive; i++)
+	for (size_t i = 0; i < n && d->alive && !d->unknown; i++)
 		m[i] *= d->alive[plane * n + i];
 	for (size_t i = 0; i < n && d->factor > 1; i++)
 		m[i] /= (float)d->factor;
@@ -155,13 +181,11 @@ static int make(struct case_corrections *c, struct err *err)
 {
 	struct case_dead_time *d = &c->dead_time;
 	double begun = clock_seconds();
-	int rc;
+	int rc = c->s->mmr ? make_alive(c, err) : sinogram_dead_time_factor(c->s, c->s->chosen, &d->factor, err);
 
-	if (c->s->mmr && d->unknown)
-		return 0;
-	rc = c->s->mmr ? make_alive(c, err) : sinogram_dead_time_factor(c->s, c->s->chosen, &d->factor, err);
 	d->seconds += clock_seconds() - begun;
-	d->n_computed++;
+	d->n_computed += !d->unknown;
+	say_without(c);
 	if (rc >= 0 && !d->unknown)
 		case_corrections_add_factor(c, (struct case_factor){multiply, c});
 	return rc < 0 ? rc : 0;
@@ -171,10 +195,11 @@ static json_t *details(const struct case_corrections *c)
 {
 	const struct case_dead_time *d = &c->dead_time;
 
-	if (!(c->made & PET_CORRECT_DEAD_TIME) || d->unknown)
+	if (!(c->made & PET_CORRECT_DEAD_TIME) || d->n_computed == 0)
 		return json_null();
-	return json_pack("{s:s, s:i, s:i, s:f, s:f, s:f}", "of", d->alive ? "detectors" : "acquisition", "computed",
-			 d->n_computed, "cached", 0, "least", d->least, "most", d->most, "seconds", d->seconds);
+	return json_pack("{s:s, s:i, s:i, s:i, s:f, s:f, s:f}", "of", d->alive ? "detectors" : "acquisition", "computed",
+			 d->n_computed, "cached", 0, "without", d->without, "least", d->least, "most", d->most, "seconds",
+			 d->seconds);
 }
 
 static void clear(struct case_corrections *c)
