@@ -118,6 +118,14 @@ json_t *case_corrections_details(const struct case_corrections *c)
 	return all;
 }
 
+void case_corrections_forget_data(struct case_corrections *c)
+{
+	for (int role = 0; role <= SINOGRAM_ROLES; role++) {
+		free(c->once[role]);
+		c->once[role] = NULL;
+	}
+}
+
 void case_corrections_clear(struct case_corrections *c)
 {
 	for (size_t i = 0; i < STEPS; i++)
@@ -128,6 +136,7 @@ void case_corrections_clear(struct case_corrections *c)
 		c->s->made_note = c->s->made_from = c->s->made_method = c->s->made_ct = c->s->made_randoms = NULL;
 		c->s->made_scatter = NULL;
 	}
+	case_corrections_forget_data(c);
 	free(c->profiles.counts);
 	correction_pictures_clear(&c->pictures);
 	*c = (struct case_corrections){0};

@@ -83,7 +83,9 @@ struct case_corrections {
 	const struct michelogram *m; /* of the session */
 	const char *const *ct;	     /* [n_ct]: paths of CT objects */
 	size_t n_ct;
-	uint8_t **kept; /* [role]: data that are kept for another result, see case_read_planes(); NULL: none */
+	/* [role]: data that are kept, see case_read_planes(); NULL: none */
+	uint8_t **kept;
+	uint8_t *once[SINOGRAM_ROLES + 1]; /* of the chosen frame alone: read by the scatter's estimate, used by the session */
 
 	/* set by prepare() of the steps */
 	int made;				     /* enum pet_correction: those that the steps make */
@@ -133,6 +135,7 @@ void case_pictures_make(struct case_corrections *c, int image);
 json_t *case_pictures_describe(const struct case_corrections *c, const char *series);
 /* Describe them: an object with a member for each that the protocol has; null: none. */
 json_t *case_corrections_details(const struct case_corrections *c);
+void case_corrections_forget_data(struct case_corrections *c); /* free `once` */
 void case_corrections_clear(struct case_corrections *c);
 
 /* Whether the data bring a dead time factor that is not yet applied. */

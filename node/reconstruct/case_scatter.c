@@ -116,6 +116,7 @@ static int plan(struct case_corrections *c, struct err *err)
 	if (rc < 0)
 		return rc;
 	c->bytes_host += all_bins(c) * sizeof(float) + plan.bytes_kept;
+	c->bytes_host += case_planes_bytes_kept(c->s) - case_planes_bytes(c->s); /* all roles stay until the session has them */
 	c->bytes_read += 2 * all_bins(c) * sizeof(float) + plan.bytes_host;
 	if (plan.bytes_device > c->bytes_device)
 		c->bytes_device = plan.bytes_device;

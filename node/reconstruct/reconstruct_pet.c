@@ -150,6 +150,15 @@ static int prepare_corrections(struct pet_work *w, struct err *err)
 	return rc;
 }
 
+/* Return where the data of the chosen frame are kept: for another result, or from the scatter's estimate to the session; NULL:
+ * nowhere. */
+static uint8_t **kept_data(struct pet_work *w)
+{
+	if (w->base.keep || w->base.again)
+		return w->bytes;
+	return w->corrections.made & PET_CORRECT_SCATTER ? w->corrections.once : NULL;
+}
+
 /* Make the corrections of the first frame, in turn with others that use the device, and open its session. */
 static int open_first(struct pet_work *w, struct err *err)
 {
@@ -162,7 +171,7 @@ static int open_first(struct pet_work *w, struct err *err)
 		w->base.report.seconds_wait += clock_seconds() - begun;
 		if (rc < 0)
 			return err_set(err, ECANCELED, "cancelled while it waited for the device");
-		w->corrections.kept = w->base.keep || w->base.again ? w->bytes : NULL;
+		w->corrections.kept = kept_data(w);
 		rc = case_corrections_make(&w->corrections, err);
 		monitor_take_turn(w->base.monitor, false);
 		if (rc < 0)
@@ -227,8 +236,9 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 static int read_frame(struct pet_work *w, int frame, struct case_planes_report *ret_planes, struct err *err)
 {
 	int rc = case_read_planes(w->s, &w->m, &w->corrections.terms, w->session, threads_available(), w->base.monitor,
-				  w->base.keep || w->base.again ? w->bytes : NULL, ret_planes, err);
+				  kept_data(w), ret_planes, err);
 
+	case_corrections_forget_data(&w->corrections);
 	if (rc == 0)
 		case_pictures_make(&w->corrections, frame);
 	return rc;

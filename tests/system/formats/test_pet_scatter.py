@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import re
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -66,9 +67,16 @@ def make_ct(folder, slices=60, half=RADIUS, n=64):
 
 def recon(folder, name, source, corrections, *options):
     out = os.path.join(folder, "out-" + name)
-    done = run("recon", "-c", conf(folder), "--json", "-o", out, *QUICK, "--set", "corrections=" + corrections, *options, *source)
+    words = [h.TOMONODE, "recon", "-c", conf(folder), "--json", "-o", out, *QUICK, "--set", "corrections=" + corrections, *options, *source]
+    with open(os.path.join(folder, name + ".json"), "w+", encoding="utf-8") as f, subprocess.Popen(words, stdout=f, stderr=subprocess.DEVNULL) as p:
+        os.waitid(os.P_PID, p.pid, os.WEXITED | os.WNOWAIT)
+        with open(f"/proc/{p.pid}/io", encoding="ascii") as io:
+            read = int(re.search(r"rchar: (\d+)", io.read()).group(1))
+        check(p.wait() == 0, f"{words}: code {p.returncode}")
+        f.seek(0)
+        document = json.load(f)
     images = sorted((pydicom.dcmread(f) for f in glob.glob(os.path.join(out, "*.dcm"))), key=lambda d: d.InstanceNumber)
-    return json.loads(done.stdout)["cases"][0]["pet"], np.array([d.pixel_array * float(d.RescaleSlope) for d in images]), images[0]
+    return {**document["cases"][0]["pet"], "read": read}, np.array([d.pixel_array * float(d.RescaleSlope) for d in images]), images[0]
 
 
 def inside(volume):
@@ -94,8 +102,10 @@ def imported(folder, name, *options):
 
 
 def check_case(folder, name, source):
-    _, plain, _ = recon(folder, name + "-plain", source, "attenuation+randoms")
+    before, plain, _ = recon(folder, name + "-plain", source, "attenuation+randoms")
     case, volume, image = recon(folder, name, source, "attenuation+randoms+scatter")
+    size, more = sum(os.path.getsize(f) for f in glob.glob(os.path.join(source[0], "*emission*"))), case["read"] - before["read"]
+    check(size > 0 and more < 0.3 * size, f"{name}: the scatter reads the prompts once more: {more} bytes more, the prompts have {size}")
     found = case["corrections"]["scatter"]
     ratio = inside(volume) / inside(plain)
     print(f"  {name}: fraction {found['fraction']:.3f}, scale {found['scale_least']:.2f} to {found['scale_most']:.2f}, {ratio:.3f} of the activity without "
