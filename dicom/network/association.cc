@@ -506,11 +506,11 @@ bool association_uncompressed(const char *ts)
 
 bool association_storable(const char *ts)
 {
-	/* No JPEG 2000 and no video: they cannot be decoded. A sender that proposes them also proposes another syntax. */
+	/* No video and no JPEG 2000 that may be lossy: a sender that proposes them also proposes another syntax. */
 	static const char *const encodings[] = {
-		UID_RLELosslessTransferSyntax,	  UID_JPEGProcess14SV1TransferSyntax, UID_JPEGProcess14TransferSyntax,
-		UID_JPEGLSLosslessTransferSyntax, UID_JPEGLSLossyTransferSyntax,      UID_JPEGProcess1TransferSyntax,
-		UID_JPEGProcess2_4TransferSyntax,
+		UID_RLELosslessTransferSyntax,	  UID_JPEGProcess14SV1TransferSyntax,	  UID_JPEGProcess14TransferSyntax,
+		UID_JPEGLSLosslessTransferSyntax, UID_JPEGLSLossyTransferSyntax,	  UID_JPEGProcess1TransferSyntax,
+		UID_JPEGProcess2_4TransferSyntax, UID_JPEG2000LosslessOnlyTransferSyntax,
 	};
 
 	for (const char *encoding : encodings)

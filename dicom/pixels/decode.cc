@@ -14,6 +14,7 @@
 
 #include "dicom/core/internal.hh"
 #include "dicom/pixels/codestream.hh"
+#include "dicom/pixels/jpeg2000.hh"
 #include "dicom/pixels/rle.hh"
 
 #include <dcmtk/dcmdata/dcpixseq.h>
@@ -36,6 +37,7 @@ static E_TransferSyntax decodable(const std::string &uid)
 		{UID_JPEGProcess14TransferSyntax, EXS_JPEGProcess14},
 		{UID_JPEGProcess14SV1TransferSyntax, EXS_JPEGProcess14SV1},
 		{UID_JPEGLSLosslessTransferSyntax, EXS_JPEGLSLossless},
+		{UID_JPEG2000LosslessOnlyTransferSyntax, EXS_JPEG2000LosslessOnly},
 	};
 
 	for (const auto &k : known)
@@ -164,8 +166,8 @@ int decode_check(const struct dicom_file *file, const struct dicom_pixel_info *i
 		DcmXfer xfer(uid.c_str());
 
 		return err_set(err, ENOTSUP,
-			       "transfer syntax %s (%s) is not decoded: uncompressed, deflated, RLE, JPEG lossless and JPEG-LS "
-			       "lossless are",
+			       "transfer syntax %s (%s) is not decoded: uncompressed, deflated, RLE, and lossless JPEG, JPEG-LS "
+			       "and JPEG 2000 are",
 			       uid.c_str(), xfer.getXfer() == EXS_Unknown ? "unknown" : xfer.getXferName());
 	}
 	if ((uint64_t)info->rows * (uint64_t)info->columns * (uint64_t)(info->bits_allocated / 8) > max_frame_size)
@@ -230,6 +232,8 @@ int decode_frame(const struct dicom_file *file, const struct dicom_pixel_info *i
 	if (r == 0 && xfer == EXS_RLELossless)
 		r = rle_decode(bytes.data(), bytes.size(), (size_t)info->rows * (size_t)info->columns,
 			       (unsigned)info->bits_allocated / 8, ret_values, err);
+	else if (r == 0 && xfer == EXS_JPEG2000LosslessOnly)
+		r = jpeg2000_decode(bytes, info, ret_values, err);
 	else if (r == 0)
 		r = decode_jpeg(bytes, xfer, info, ret_values, err);
 	if (r < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decode frames of encapsulated pixel data one at a time, with DCMTK's codecs. */
+/* Decode frames of encapsulated pixel data one at a time, with DCMTK's codecs and OpenJPEG. */
 #ifndef TOMONODE_DICOM_DECODE_HH
 #define TOMONODE_DICOM_DECODE_HH
 

@@ -19,6 +19,7 @@ static const char check_list[] = "<x, sum of a_e / (a_e x)> = number of events";
 static const char check_scatter[] = "scatter fraction of the estimate = that of the data";
 static const char check_radon[] = "sum of the line integrals = the phantom's analytic ones";
 static const char check_bp[] = "image summed with a Gaussian weight = data summed with the weight's line integrals";
+static const char check_joseph[] = "<x, A'A x> = sum of the squares of the phantom's analytic line integrals";
 static const char check_image[] = "image summed with a Gaussian weight = phantom summed with it";
 
 static const struct bench_work works[] = {
@@ -49,6 +50,14 @@ static const struct bench_work works[] = {
 	 bench_parallel_open},
 	{"fbp-fourier-stack", "FBP by transforms of a stack", check_image, BENCH_FOURIER + BENCH_STACK, bench_parallel_open},
 	{"art-stack", "a sweep of ART over a stack", check_image, BENCH_ART + BENCH_STACK, bench_parallel_open},
+	{"radon-2048", "the Radon transform of a picture of 2048 x 2048 (smaller with --quick, like the next four)", check_radon,
+	 BENCH_RADON + BENCH_LARGE, bench_parallel_open},
+	{"radon-2048-stack", "the Radon transform of 16 such pictures", check_radon, BENCH_RADON + BENCH_LARGE + BENCH_STACK,
+	 bench_parallel_open},
+	{"bp-2048", "the backprojection of such a picture", check_bp, BENCH_BP + BENCH_LARGE, bench_parallel_open},
+	{"art-2048", "a sweep of ART over such a picture", check_image, BENCH_ART + BENCH_LARGE, bench_parallel_open},
+	{"joseph-512", "projection and its adjoint with Joseph's interpolation, 512 x 512 pixels from 360 angles", check_joseph,
+	 BENCH_JOSEPH, bench_parallel_open},
 };
 
 const struct bench_work *bench_work_at(size_t i)

@@ -42,7 +42,10 @@ enum bench_parallel_kind {
 	BENCH_CONVOLUTION,
 	BENCH_FOURIER,
 	BENCH_ART,
-	BENCH_STACK = 16 /* added to a kind above: a stack of slices */
+	BENCH_JOSEPH,
+	/* Added to a kind above: a stack of slices; pictures of 2048 x 2048 */
+	BENCH_STACK = 16,
+	BENCH_LARGE = 32
 };
 int bench_dbt_open(struct bench_job *job, int kind, const struct bench_setup *setup, struct err *err);
 int bench_pet_open(struct bench_job *job, int kind, const struct bench_setup *setup, struct err *err);

@@ -4,7 +4,7 @@
  *
  * A picture of n x n pixels of 1 mm, n radial bins of 1 mm, angles over 180 degrees; in a stack the picture shrinks from slice to
  * slice. The smallest memory traffic: the input is read, the output is written; ART reads the data, and reads and writes the
- * picture. */
+ * picture; Joseph's iteration writes the sinogram and reads it again. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -23,9 +23,10 @@
 #define CENTRE_X 0.1 /* centre of the weight with which results are summed; in units of the picture's side, like its width */
 #define CENTRE_Y -0.07
 #define SIGMA 0.1
-#define TOLERANCE 0.01	   /* large, because there are few views, bins and pixels */
-#define TOLERANCE_ART 0.05 /* ART has not converged */
-#define ENOUGH_ANGLES 0.15 /* angles per radial bin; from fewer, an image may differ much from the phantom */
+#define TOLERANCE 0.01	       /* large, because there are few views, bins and pixels */
+#define TOLERANCE_SQUARES 0.02 /* the same of squares */
+#define TOLERANCE_ART 0.05     /* ART has not converged */
+#define ENOUGH_ANGLES 0.15     /* angles per radial bin; from fewer, an image may differ much from the phantom */
 
 enum { FILTER, BACK, N_STAGES };
 static const char *const stages[N_STAGES] = {"filter", "back"}; /* for BENCH_CONVOLUTION */
@@ -43,16 +44,16 @@ struct state {
 	double expected;     /* for the check */
 	struct buf weight;   /* for the check, in the order of the session's volume */
 	struct buf filtered; /* for BENCH_CONVOLUTION */
+	struct buf adjoint;  /* for BENCH_JOSEPH: A'A x */
 };
 
 static const struct sizes {
-	int one, one_angles, stack, stack_angles, slices;
-} sizes[BENCH_SIZES] = {
-	[BENCH_TINY] = {48, 72, 40, 60, 5},
-	[BENCH_QUICK] = {150, 150, 150, 150, 32},
-	[BENCH_NORMAL] = {300, 300, 300, 300, 256},
-	[BENCH_FULL] = {2048, 2048, 300, 300, 256},
-};
+	int side, angles, slices;
+} one_sizes[BENCH_SIZES] = {{48, 72, 1}, {150, 150, 1}, {300, 300, 1}, {2048, 2048, 1}},
+  stack_sizes[BENCH_SIZES] = {{40, 60, 5}, {150, 150, 32}, {300, 300, 256}, {300, 300, 256}},
+  large_sizes[BENCH_SIZES] = {{48, 72, 1}, {512, 512, 1}, {2048, 2048, 1}, {2048, 2048, 1}},
+  large_stack_sizes[BENCH_SIZES] = {{40, 60, 3}, {512, 512, 4}, {2048, 2048, 16}, {2048, 2048, 16}},
+  joseph_sizes[BENCH_SIZES] = {{48, 72, 1}, {256, 180, 1}, {512, 360, 1}, {512, 360, 1}};
 
 static int stage(struct bench_job *job, int i, struct err *err)
 {
@@ -76,6 +77,9 @@ static int once(struct bench_job *job, struct err *err)
 	switch (s->kind) {
 	case BENCH_RADON:
 		return v->forward(t->a, &t->x, false, &t->y, err);
+	case BENCH_JOSEPH:
+		r = v->forward(t->a, &t->x, false, &t->y, err);
+		return r < 0 ? r : v->adjoint(t->a, &t->y, false, &s->adjoint, err);
 	case BENCH_BP:
 		return v->back_interpolated(t->a, &t->y, false, &t->x, err);
 	case BENCH_CONVOLUTION:
@@ -95,7 +99,7 @@ static double tolerance_of(const struct state *s)
 
 	if (image && s->scan.n_angles < ENOUGH_ANGLES * s->scan.n_radial)
 		return INFINITY;
-	return s->kind == BENCH_ART ? TOLERANCE_ART : TOLERANCE;
+	return s->kind == BENCH_ART ? TOLERANCE_ART : s->kind == BENCH_JOSEPH ? TOLERANCE_SQUARES : TOLERANCE;
 }
 
 static int check(struct bench_job *job, double *ret_found, double *ret_expected, double *ret_tolerance, struct err *err)
@@ -106,7 +110,9 @@ static int check(struct bench_job *job, double *ret_found, double *ret_expected,
 
 	*ret_expected = s->expected;
 	*ret_tolerance = tolerance_of(s);
-	return s->kind == BENCH_RADON ? v->sum(&t->y, ret_found, err) : v->dot(&t->x, &s->weight, ret_found, err);
+	if (s->kind == BENCH_RADON)
+		return v->sum(&t->y, ret_found, err);
+	return v->dot(&t->x, s->kind == BENCH_JOSEPH ? &s->adjoint : &s->weight, ret_found, err);
 }
 
 static void close_job(struct bench_job *job)
@@ -119,15 +125,22 @@ static void close_job(struct bench_job *job)
 	}
 	buf_release(&s->weight);
 	buf_release(&s->filtered);
+	buf_release(&s->adjoint);
 	ramp_free(s->ramp);
 	parallel_phantom_free(s->phantom);
 	free(s->lines);
 	free(s);
 }
 
+/* Whether the work begins with the picture, not with the data. */
+static bool takes_picture(int kind)
+{
+	return kind == BENCH_RADON || kind == BENCH_JOSEPH;
+}
+
 static enum parallel_work work_of(int kind)
 {
-	return kind == BENCH_RADON ? PARALLEL_WORK_RADON : kind == BENCH_ART ? PARALLEL_WORK_ROWS : PARALLEL_WORK_BACK;
+	return takes_picture(kind) ? PARALLEL_WORK_RADON : kind == BENCH_ART ? PARALLEL_WORK_ROWS : PARALLEL_WORK_BACK;
 }
 
 static struct parallel_protocol protocol_of(const struct state *s)
@@ -144,7 +157,9 @@ static struct parallel_protocol protocol_of(const struct state *s)
 		.route = PARALLEL_FOURIER,
 		.matrix = s->scan.n_radial,
 		.pixel = 1,
-		.projector = s->setup->model ? s->setup->model : PROJECTION_PATHS,
+		.projector = s->setup->model	       ? s->setup->model
+			     : s->kind == BENCH_JOSEPH ? PROJECTION_JOSEPH
+						       : PROJECTION_PATHS,
 		.deterministic = s->setup->deterministic,
 	};
 }
@@ -167,22 +182,26 @@ static double weight_line(const struct state *s, const double turn[2], double ra
 }
 
 /* Return the expected sum of the result. BP: sum over pixels of w times their sums over views = sum over bins of the data times
- * the weight's line integral, in pixels and bins of 1 mm. */
+ * the weight's line integral, in pixels and bins of 1 mm. Joseph: <x, A'A x> = |A x|^2. */
 static double expect(const struct state *s, const float *picture)
 {
 	const struct grid *g = &s->plan.grid;
 	double sum = 0;
 
-	if (s->kind == BENCH_RADON || s->kind == BENCH_BP) {
+	if (takes_picture(s->kind) || s->kind == BENCH_BP) {
 		size_t rows = (size_t)s->scan.n_slices * (size_t)s->scan.n_angles;
 
 		for (size_t row = 0; row < rows; row++) {
 			double turn[2];
 
 			scan_turn(parallel_angle(&s->scan, (int)(row % (size_t)s->scan.n_angles)), turn);
-			for (int t = 0; t < s->scan.n_radial; t++)
-				sum += (double)s->lines[row * (size_t)s->scan.n_radial + (size_t)t] *
-				       (s->kind == BENCH_BP ? weight_line(s, turn, parallel_radius(&s->scan, t)) : 1);
+			for (int t = 0; t < s->scan.n_radial; t++) {
+				double line = s->lines[row * (size_t)s->scan.n_radial + (size_t)t];
+
+				sum += line * (s->kind == BENCH_BP	 ? weight_line(s, turn, parallel_radius(&s->scan, t))
+					       : s->kind == BENCH_JOSEPH ? line
+									 : 1);
+			}
 		}
 		return sum;
 	}
@@ -234,7 +253,7 @@ static int make_data(struct state *s, struct err *err)
 	parallel_volume_in(t, picture, t->out);
 	r = v->upload(&t->y, t->bins, err);
 	if (r == 0)
-		r = s->kind == BENCH_RADON ? v->upload(&t->x, t->out, err) : v->fill(&t->x, 0, err);
+		r = takes_picture(s->kind) ? v->upload(&t->x, t->out, err) : v->fill(&t->x, 0, err);
 	if (r == 0) {
 		fill_weight(s, picture);
 		parallel_volume_in(t, picture, t->out);
@@ -250,7 +269,10 @@ out:
 static int make_plan(struct state *s, enum parallel_work work, struct device *dev, struct err *err)
 {
 	size_t n = (size_t)s->scan.n_radial, slices = (size_t)s->scan.n_slices + 3; /* columns are padded */
-	size_t more = n * slices * (n + (s->kind == BENCH_CONVOLUTION ? (size_t)s->scan.n_angles : 0));
+	size_t more = n * slices *
+		      (n + (s->kind == BENCH_CONVOLUTION ? (size_t)s->scan.n_angles
+			    : s->kind == BENCH_JOSEPH	 ? n
+							 : 0));
 	int r = parallel_plan(&s->protocol, &s->scan, dev, &s->plan, err);
 
 	if (r == 0 && work == PARALLEL_WORK_RADON) /* the Radon transform is no reconstruction algorithm */
@@ -281,6 +303,8 @@ static int open_state(struct state *s, struct device *dev, struct err *err)
 		r = dev->ops->alloc(dev, t->x.n, &s->weight, err);
 	if (r == 0 && convolve)
 		r = dev->ops->alloc(dev, t->y.n, &s->filtered, err);
+	if (r == 0 && s->kind == BENCH_JOSEPH)
+		r = dev->ops->alloc(dev, t->x.n, &s->adjoint, err);
 	if (r == 0 && convolve)
 		r = ramp_create(RAMP_SHEPP_LOGAN, 1, s->scan.bin, s->scan.n_radial, &s->ramp, err);
 	return r < 0 ? r : make_data(s, err);
@@ -288,7 +312,7 @@ static int open_state(struct state *s, struct device *dev, struct err *err)
 
 static int check_setup(const struct bench_setup *s, int kind, struct err *err)
 {
-	bool rays = kind == BENCH_RADON || kind == BENCH_ART;
+	bool rays = takes_picture(kind) || kind == BENCH_ART;
 	bool model = s->model == 0 || (rays && s->model != PROJECTION_SLICES);
 
 	if (model && !s->rule && s->turn == 0 && !s->tile[0] && !s->tile[1] && !(s->fov_radius > 0) &&
@@ -299,21 +323,35 @@ static int check_setup(const struct bench_setup *s, int kind, struct err *err)
 		       "joseph, sampled, exact; no rules, no tiles, no field of view");
 }
 
+static const struct sizes *sizes_of(int kind)
+{
+	if (kind == BENCH_JOSEPH)
+		return joseph_sizes;
+	switch (kind & (BENCH_STACK | BENCH_LARGE)) {
+	case BENCH_STACK:
+		return stack_sizes;
+	case BENCH_LARGE:
+		return large_sizes;
+	case BENCH_STACK | BENCH_LARGE:
+		return large_stack_sizes;
+	default:
+		return one_sizes;
+	}
+}
+
 int bench_parallel_open(struct bench_job *job, int kind, const struct bench_setup *setup, struct err *err)
 {
-	const struct sizes *z = &sizes[setup->size];
-	bool stack = kind >= BENCH_STACK;
-	int n = bench_or(setup->voxels[0], stack ? z->stack : z->one);
-	int angles = bench_or(setup->views, stack ? z->stack_angles : z->one_angles);
-	int slices = bench_or(setup->voxels[2], stack ? z->slices : 1);
+	const struct sizes *z = &sizes_of(kind)[setup->size];
+	int n = bench_or(setup->voxels[0], z->side), angles = bench_or(setup->views, z->angles);
+	int slices = bench_or(setup->voxels[2], z->slices);
 	struct state *s = calloc(1, sizeof(*s));
-	double picture = (double)n * n * slices, sinogram = (double)n * angles * slices;
+	double picture = (double)n * n * slices, sinogram = (double)n * angles * slices, passes;
 	int r;
 
 	if (!s)
 		return err_set(err, ENOMEM, "parallel: out of memory");
 	*job = (struct bench_job){.dev = job->dev, .state = s, .once = once, .check = check, .close = close_job};
-	s->kind = stack ? kind - BENCH_STACK : kind;
+	s->kind = kind & (BENCH_STACK - 1);
 	s->setup = setup;
 	s->scan = (struct parallel_scan){.n_slices = slices, .n_angles = angles, .n_radial = n, .bin = 1, .slice = 1, .arc = 180};
 	if (s->kind == BENCH_CONVOLUTION) {
@@ -324,8 +362,9 @@ int bench_parallel_open(struct bench_job *job, int kind, const struct bench_setu
 	r = check_setup(setup, s->kind, err);
 	if (r == 0)
 		r = open_state(s, job->dev, err);
-	job->steps = (s->kind == BENCH_ART ? 2 : 1) * picture * angles;
-	job->bytes = sizeof(float) * (sinogram + (s->kind == BENCH_ART ? 2 : 1) * picture);
+	passes = s->kind == BENCH_ART || s->kind == BENCH_JOSEPH ? 2 : 1;
+	job->steps = passes * picture * angles;
+	job->bytes = sizeof(float) * ((s->kind == BENCH_JOSEPH ? 2 : 1) * sinogram + passes * picture);
 	snprintf(job->sizes, sizeof(job->sizes), "%d x %d pixels, %d angles, %d radial bins, %d slices", n, n, angles, n, slices);
 	return r;
 }

@@ -42,7 +42,7 @@ def max_pdu(n):
 
 IMPLEMENTATION_ITEMS = item(0x52, IMPLEMENTATION.encode()) + item(0x55, b"TESTPEER")
 CONTEXTS = (context(1, VERIFICATION, IMPLICIT) + context(3, SC, EXPLICIT) + context(5, FIND, IMPLICIT) + context(7, FOREIGN, IMPLICIT)
-            + context(9, SC, "1.2.840.10008.1.2.4.90") + context(11, COMMITMENT, IMPLICIT))
+            + context(9, SC, "1.2.840.10008.1.2.4.91") + context(11, COMMITMENT, IMPLICIT))
 
 
 def body(called="TOMONODE", calling="MODALITY", version=1, application=item(0x10, APPLICATION.encode()), contexts=CONTEXTS, user=None,
@@ -289,8 +289,8 @@ def contexts(rng):
         yield case(f"contexts: {name}", requested(request(contexts=items)), either, ".")
     for name, items, sentence in (("none that is served", context(1, FIND, IMPLICIT) + context(3, FOREIGN, IMPLICIT),
                                    f"contexts-refused .*number=2 reason=.{FIND} .this class is not supported.; {FOREIGN} .this class"),
-                                  ("JPEG 2000 only", context(1, SC, "1.2.840.10008.1.2.4.90", "1.2.840.10008.1.2.4.91"),
-                                   f"contexts-refused .*number=1 reason=.{SC} .none of its transfer syntaxes is supported: 1.2.840.10008.1.2.4.90 1.2.840.10008.1.2.4.91.")):
+                                  ("JPEG 2000 that may be lossy", context(1, SC, "1.2.840.10008.1.2.4.91", "1.2.840.10008.1.2.4.92"),
+                                   f"contexts-refused .*number=1 reason=.{SC} .none of its transfer syntaxes is supported: 1.2.840.10008.1.2.4.91 1.2.840.10008.1.2.4.92.")):
         yield Case(f"contexts: {name}", requested(request(contexts=items)), "accepted released", sentence)
     yield case("contexts: behind the user information", requested(request(contexts=b"", more=v)), either, ".")
 

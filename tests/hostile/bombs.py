@@ -133,6 +133,14 @@ def code_stream(marker, rows, columns, bits=16):
     return b"\xff\xd8\xff" + bytes((marker,)) + struct.pack(">H", len(frame) + 2) + frame + b"\xff\xda\x00\x08\x01\x01\x00\x00\x00\x00" + bytes(64) + b"\xff\xd9"
 
 
+def code_stream_2000(rows, columns, tile=None):
+    """The head of a JPEG 2000 stream of this size: SOC, SIZ, COD, QCD (five levels, reversible), and a tile without data."""
+    across, down = (tile, tile) if tile else (columns, rows)
+    size = struct.pack(">H8IH3B", 0, columns, rows, 0, 0, across, down, 0, 0, 1, 15, 1, 1)
+    return (b"\xff\x4f\xff\x51" + struct.pack(">H", len(size) + 2) + size + b"\xff\x52\0\x0c\0\0\0\1\0\5\4\4\0\1"
+            + b"\xff\x5c\0\x13\x40" + bytes((0x80 + 8 * (k % 3) for k in range(16))) + b"\xff\x90\0\x0a\0\0\0\0\0\x0e\0\1\xff\x93\xff\xd9")
+
+
 def raw_dataset(change):
     """change(encoded bytes) of every object, sent as it is."""
     def act(e):
@@ -266,8 +274,12 @@ CASES = [
     ("JPEG-LS of the right size without data", exam("mg", encapsulate(lambda f: [code_stream(0xF7, 64, 64) for _ in f], o.JPEG_LS)), HELD,
      "cannot be decoded|JPEG-LS"),
     ("JPEG that is noise", exam("mg", encapsulate(lambda f: [random.Random(3).randbytes(5000) for _ in f], o.JPEG)), HELD, r"\.dcm: "),
-    ("JPEG 2000", by_recon(o.JPEG_2000, lambda: b.whole(b"", b.element(exams.ALLOCATED, "US", b"\x10\0") + b.element(
-        o.PIXELS, "OB", fragments([b"\xff\x4f\xff\x51"]), length=b.UNDEFINED))), "exit 4", r"bomb\.dcm: transfer syntax 1.2.840.10008.1.2.4.90 .* is not decoded"),
+    ("JPEG 2000 of another size", exam("mg", encapsulate(lambda f: [code_stream_2000(65535, 65535) for _ in f], o.JPEG_2000)), HELD, "65535"),
+    ("JPEG 2000 of 65535 tiles", exam("mg", encapsulate(lambda f: [code_stream_2000(64, 64, tile=1) for _ in f], o.JPEG_2000)), HELD, "JPEG 2000"),
+    ("JPEG 2000 of the right size without data", exam("mg", encapsulate(lambda f: [code_stream_2000(64, 64) for _ in f], o.JPEG_2000)), HELD, "JPEG 2000"),
+    ("JPEG 2000 that is noise", exam("mg", encapsulate(lambda f: [random.Random(3).randbytes(5000) for _ in f], o.JPEG_2000)), HELD, "not a JPEG 2000 code stream"),
+    ("JPEG 2000 that may be lossy", by_recon(o.JPEG_2000_LOSSY, lambda: b.whole(b"", b.element(exams.ALLOCATED, "US", b"\x10\0") + b.element(
+        o.PIXELS, "OB", fragments([b"\xff\x4f\xff\x51"]), length=b.UNDEFINED))), "exit 4", r"bomb\.dcm: transfer syntax 1.2.840.10008.1.2.4.91 .* is not decoded"),
     # values, VRs, tags
     ("a name of 16 MB", exam("mg", endless_text(exams.NAME, "UC")), exams.CLEAN, exams.DELIVERED),
     ("a thickness of 16 MB", exam("mg", endless_text(exams.THICKNESS, "UT")), HELD, r"\(0018,11A0\)"),

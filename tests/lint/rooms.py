@@ -28,7 +28,7 @@ FOREIGN = {
     "dcmtk": r"dcmtk/", "cuda": r"cuda|cooperative_groups|cub/|thrust/|nvtx|texture_", "sqlite3": r"sqlite3",
     "libconfig": r"libconfig", "libseccomp": r"seccomp\.h|linux/(landlock|seccomp|filter)\.h", "libmicrohttpd": r"microhttpd",
     "libssl": r"openssl/(ssl|err|x509|x509v3|pem|bio)\.h", "libcrypto": r"openssl/", "jansson": r"jansson", "libxxhash": r"xxhash",
-    "zlib": r"zlib", "libpng": r"png\.h", "charls": r"charls/", "kissfft": r"kiss_fft", "syslog": r"(sys/)?syslog\.h",
+    "zlib": r"zlib", "libpng": r"png\.h", "charls": r"charls/", "libopenjp2": r"openjpeg\.h", "kissfft": r"kiss_fft", "syslog": r"(sys/)?syslog\.h",
 }
 # Of kernels/, the layer dicom/ may use errors and UTF-8 alone.
 ONLY_HEADERS = {("dicom", "kernels"): {"kernels/err.h", "kernels/utf8.h"}}

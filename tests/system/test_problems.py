@@ -352,7 +352,7 @@ def test_associations(folder, things):
     n.start()
     wait_for("the page", lambda: get(n, "/health")[0])
     check(n.echo() and not n.list()["associations"], "a C-ECHO is no association without an object")
-    find, tomo, jpeg2000 = "1.2.840.10008.5.1.4.1.2.2.1", "1.2.840.10008.5.1.4.1.1.13.1.3", "1.2.840.10008.1.2.4.90"
+    find, tomo, jpeg2000 = "1.2.840.10008.5.1.4.1.2.2.1", "1.2.840.10008.5.1.4.1.1.13.1.3", "1.2.840.10008.1.2.4.91"
 
     class Offer:
         def __init__(self, sop_class, syntax):

@@ -36,7 +36,7 @@
 #define EXPLICIT "1.2.840.10008.1.2.1"
 #define IMPLICIT "1.2.840.10008.1.2"
 #define JPEG_LOSSLESS "1.2.840.10008.1.2.4.70"
-#define JPEG_2000 "1.2.840.10008.1.2.4.90"
+#define JPEG_2000 "1.2.840.10008.1.2.4.91" /* not the lossless one */
 
 /* In shared memory: what the SCP has received, and how it shall respond. */
 struct seen {

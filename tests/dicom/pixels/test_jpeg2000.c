@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lossless JPEG 2000: frames of every kind come back identical, from OpenJPEG's encoder and from GDCM's objects; a code stream
+ * that is lossy, cut off, or not as the object describes it is refused. */
+#include <openjpeg.h>
+#include <pthread.h>
+
+#include "tests/dicom/pixels/pixels_fixture.h"
+#include "tests/skip.h"
+
+#define JPEG_2000 "1.2.840.10008.1.2.4.90"
+#define CODE_MAX 60000
+
+struct kind {
+	int columns, rows, bits;
+	bool is_signed, noise, lossy;
+	int tile; /* 0: one */
+};
+
+struct memory {
+	unsigned char bytes[CODE_MAX];
+	size_t at, end;
+};
+
+static OPJ_SIZE_T put(void *from, OPJ_SIZE_T n, void *data)
+{
+	struct memory *m = data;
+
+	assert_true(m->at + n <= sizeof(m->bytes));
+	memcpy(m->bytes + m->at, from, n);
+	m->at += n;
+	m->end = m->at > m->end ? m->at : m->end;
+	return n;
+}
+
+static OPJ_OFF_T pass(OPJ_OFF_T n, void *data)
+{
+	struct memory *m = data;
+
+	m->at += (size_t)n;
+	return n;
+}
+
+static OPJ_BOOL go_to(OPJ_OFF_T at, void *data)
+{
+	((struct memory *)data)->at = (size_t)at;
+	return OPJ_TRUE;
+}
+
+static int32_t sample_of(const struct kind *k, int i)
+{
+	int32_t x = k->noise ? (int32_t)((uint32_t)i * 2654435761u >> 3 & 0xffff) : i % k->columns * 40 + i / k->columns * 25;
+
+	x &= (1 << k->bits) - 1;
+	return k->is_signed ? x - (1 << (k->bits - 1)) : x;
+}
+
+static void encode(const struct kind *k, struct memory *to)
+{
+	opj_image_cmptparm_t part = {.dx = 1,
+				     .dy = 1,
+				     .w = (OPJ_UINT32)k->columns,
+				     .h = (OPJ_UINT32)k->rows,
+				     .prec = (OPJ_UINT32)k->bits,
+				     .sgnd = k->is_signed};
+	opj_image_t *image = opj_image_create(1, &part, OPJ_CLRSPC_GRAY);
+	opj_codec_t *codec = opj_create_compress(OPJ_CODEC_J2K);
+	opj_stream_t *stream = opj_stream_default_create(OPJ_FALSE);
+	int shortest = k->columns < k->rows ? k->columns : k->rows;
+	opj_cparameters_t p;
+
+	assert_true(image && codec && stream);
+	to->at = to->end = 0;
+	image->x1 = (OPJ_UINT32)k->columns;
+	image->y1 = (OPJ_UINT32)k->rows;
+	for (int i = 0; i < k->columns * k->rows; i++)
+		image->comps[0].data[i] = sample_of(k, i);
+	opj_set_default_encoder_parameters(&p);
+	p.irreversible = k->lossy;
+	p.tcp_numlayers = 1;
+	p.cp_disto_alloc = 1;
+	shortest = k->tile ? k->tile : shortest;
+	p.tile_size_on = k->tile > 0;
+	p.cp_tdx = p.cp_tdy = k->tile;
+	for (p.numresolution = 1; p.numresolution < 6 && shortest >> p.numresolution;)
+		p.numresolution++;
+	opj_stream_set_user_data(stream, to, NULL);
+	opj_stream_set_write_function(stream, put);
+	opj_stream_set_skip_function(stream, pass);
+	opj_stream_set_seek_function(stream, go_to);
+	assert_true(opj_setup_encoder(codec, &p, image) && opj_start_compress(codec, image, stream) &&
+		    opj_encode(codec, stream) && opj_end_compress(codec, stream));
+	opj_stream_destroy(stream);
+	opj_destroy_codec(codec);
+	opj_image_destroy(image);
+}
+
+/* An object of one frame that `k` describes, with n bytes of the code stream. */
+static struct dicom_file *open_object(const struct kind *k, const struct memory *m, size_t n)
+{
+	static struct bytes b;
+
+	add_meta(&b, JPEG_2000);
+	add_us(&b, 0x00280002, 1);
+	add_text(&b, 0x00280004, "CS", "MONOCHROME2 ");
+	add_us(&b, 0x00280010, (unsigned)k->rows);
+	add_us(&b, 0x00280011, (unsigned)k->columns);
+	add_us(&b, 0x00280100, k->bits > 8 ? 16 : 8);
+	add_us(&b, 0x00280101, (unsigned)k->bits);
+	add_us(&b, 0x00280102, (unsigned)k->bits - 1);
+	add_us(&b, 0x00280103, k->is_signed);
+	add_header(&b, PIXELS, "OB", 0xffffffff);
+	add_item(&b, 0xfffee000, 0);
+	add_item(&b, 0xfffee000, (uint32_t)(n + (n & 1)));
+	add(&b, m->bytes, n);
+	if (n & 1)
+		add(&b, "", 1);
+	add_item(&b, 0xfffee0dd, 0);
+	return open_bytes(&b);
+}
+
+static const struct kind kinds[] = {
+	{53, 37, 12, false, false, false, 0}, {53, 37, 12, false, true, false, 16},  {131, 90, 16, false, true, false, 0},
+	{131, 90, 16, true, true, false, 0},  {131, 90, 14, true, false, false, 64}, {7, 201, 8, false, true, false, 0},
+	{1, 203, 16, false, true, false, 0},  {301, 1, 10, true, true, false, 0},    {1, 1, 16, false, true, false, 0},
+};
+
+static void test_every_kind(void **state)
+{
+	static struct memory code;
+	static uint16_t values[131 * 90];
+
+	(void)state;
+	for (size_t c = 0; c < sizeof(kinds) / sizeof(kinds[0]); c++) {
+		const struct kind *k = &kinds[c];
+		struct dicom_file *file;
+		struct err err = {0};
+
+		encode(k, &code);
+		file = open_object(k, &code, code.end);
+		ok(dicom_read_frame(file, 0, values, &err), &err);
+		for (int i = 0; i < k->columns * k->rows; i++)
+			if (values[i] != (sample_of(k, i) & ((1 << k->bits) - 1)))
+				fail_msg("%d x %d, %d bits: value %d is %u instead of %d", k->columns, k->rows, k->bits, i,
+					 values[i], sample_of(k, i));
+		dicom_close(file);
+	}
+}
+
+static void refused_frame(const struct kind *described, const struct memory *code, size_t n, int error, const char *words)
+{
+	struct dicom_file *file = open_object(described, code, n);
+	static uint16_t values[131 * 90];
+	struct err err = {0};
+	int r = dicom_read_frame(file, 0, values, &err);
+
+	if (r != -error || !strstr(err.msg, words))
+		fail_msg("%zu of %zu bytes: %d (%s) instead of %d with \"%s\"", n, code->end, r, err.msg, -error, words);
+	dicom_close(file);
+}
+
+static void test_what_the_object_does_not_describe(void **state)
+{
+	static const struct kind truth = {53, 37, 12, true, false, false, 0};
+	static struct memory code;
+	struct kind k = truth;
+
+	(void)state;
+	encode(&truth, &code);
+	k.columns = 54;
+	refused_frame(&k, &code, code.end, EBADMSG, "(53 - 0) x (37 - 0) with 1 components in an image of 54 x 37");
+	k = truth;
+	k.is_signed = false;
+	refused_frame(&k, &code, code.end, EBADMSG, "12 bits, signed, in an image of 16 bits, unsigned (0028,0103)");
+	k = truth;
+	k.bits = 8;
+	refused_frame(&k, &code, code.end, EBADMSG, "12 bits, signed, in an image of 8 bits");
+	k = truth;
+	k.lossy = true;
+	encode(&k, &code);
+	refused_frame(&truth, &code, code.end, ENOTSUP, "irreversible wavelet");
+	memcpy(code.bytes, "\0\0\0\x0cjP  ", 8); /* a JP2 file */
+	refused_frame(&truth, &code, code.end, EBADMSG, "not a JPEG 2000 code stream");
+}
+
+/* Whatever is missing at the end: no picture without its fine details. */
+static void test_cut_off(void **state)
+{
+	static const struct kind k = {53, 37, 12, false, true, false, 0};
+	static struct memory code;
+
+	(void)state;
+	encode(&k, &code);
+	for (size_t n = 2; n < code.end - 2; n += 1 + n / 16) /* the last two are the end marker */
+		refused_frame(&k, &code, n, EBADMSG, "cannot be decoded");
+	refused_frame(&k, &code, code.end - 3, EBADMSG, "cannot be decoded");
+}
+
+/* A wrong byte in the head or in a packet gives an error or a picture, and no fault. */
+static void test_damaged(void **state)
+{
+	static const struct kind k = {53, 37, 12, false, true, false, 16};
+	static struct memory code, wrong;
+	static uint16_t values[53 * 37];
+	int failed = 0;
+
+	(void)state;
+	encode(&k, &code);
+	for (size_t at = 0; at < code.end; at += at < 200 ? 1 : 37) {
+		struct dicom_file *file;
+		struct err err = {0};
+
+		wrong = code;
+		wrong.bytes[at] ^= (unsigned char)(1u << at % 8);
+		file = open_object(&k, &wrong, wrong.end);
+		failed += dicom_read_frame(file, 0, values, &err) < 0;
+		dicom_close(file);
+	}
+	assert_true(failed > 40);
+}
+
+struct reader {
+	struct dicom_file *file;
+	int r;
+	bool same;
+};
+
+static void *read_many(void *data)
+{
+	struct reader *reader = data;
+	uint16_t values[N];
+	struct err err = {0};
+
+	reader->same = true;
+	for (int i = 0; i < 40; i++) {
+		int f = i % N_FRAMES;
+
+		reader->r = dicom_read_frame(reader->file, f, values, &err);
+		for (int k = 0; k < N; k++)
+			reader->same &= values[k] == value_at(f, k);
+	}
+	return NULL;
+}
+
+/* An object of several frames by another program, read by several threads at once. */
+static void test_gdcm(void **state)
+{
+	const char *out = in_folder("gdcm.dcm");
+	struct reader reader[4];
+	struct dicom_pixel_info info;
+	struct dicom_file *file = NULL;
+	struct err err = {0};
+	pthread_t thread[4];
+
+	(void)state;
+	if (tool("gdcmconv", "--j2k", sample(), out) < 0)
+		skip_because("gdcmconv is not installed");
+	ok(dicom_open(out, &file, &err), &err);
+	assert_string_equal(dicom_transfer_syntax(file), JPEG_2000);
+	ok(dicom_pixels_info(file, &info, &err), &err);
+	assert_int_equal(info.frames, N_FRAMES);
+	for (int t = 0; t < 4; t++) {
+		reader[t] = (struct reader){.file = file};
+		assert_int_equal(pthread_create(&thread[t], NULL, read_many, &reader[t]), 0);
+	}
+	for (int t = 0; t < 4; t++) {
+		pthread_join(thread[t], NULL);
+		assert_int_equal(reader[t].r, 0);
+		assert_true(reader[t].same);
+	}
+	dicom_close(file);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_kind), cmocka_unit_test(test_what_the_object_does_not_describe),
+		cmocka_unit_test(test_cut_off),	   cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_gdcm),
+	};
+
+	return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}
