@@ -74,10 +74,22 @@ def as_whom():
 ports = range(10240, 32768)
 
 
+@functools.lru_cache(maxsize=None)
+def lock_of_ports():
+    """A file whose byte N is locked by the test that was given port N. Such locks end with their process, and with the first close."""
+    return os.open(os.path.join(tempfile.gettempdir(), f"tomonode-test-ports-{os.getuid()}"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), set()
+
+
 def free_port():
+    """One that no other test was given, in this process or another, although nobody may be listening there yet, or ever."""
+    lock, given = lock_of_ports()
     while True:
         port = random.SystemRandom().choice(ports)
+        if port in given:
+            continue
         with contextlib.suppress(OSError), socket.socket() as s:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+            given.add(port)
             s.bind(("127.0.0.1", port))
             return port
 
