@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read and write pixel data frame by frame: read any lossless encoding that DCMTK or OpenJPEG decodes; write uncompressed or JPEG-LS.
+/* Read and write pixel data frame by frame: read any lossless encoding that DCMTK or OpenJPEG decodes; write uncompressed or
+ * JPEG-LS.
  *
  * A frame is an array of rows x columns 16-bit stored values; the column index varies fastest. Values are unchanged: not
  * rescaled, inverted or flipped. Memory is needed for a few frames only. */
