@@ -341,6 +341,21 @@ static int convert(const struct dicom_item *root, const struct dicom_pixel_info 
 	return rc;
 }
 
+/* Return what the pixels without an image have as HU; INT_MIN: not known. */
+static int padding_of(const struct dicom_item *root, const struct dicom_pixel_info *info)
+{
+	double slope, intercept;
+	long stored;
+
+	if (dicom_get_int(root, TAG_PIXEL_PADDING_VALUE, 0, &stored, NULL) != 1 ||
+	    numbers(root, TAG_RESCALE_SLOPE, &slope, 1, NULL) < 0 ||
+	    numbers(root, TAG_RESCALE_INTERCEPT, &intercept, 1, NULL) < 0)
+		return INT_MIN;
+	if (info->is_signed && stored > INT16_MAX) /* written as unsigned */
+		stored -= 65536;
+	return (int)lrint(fmin(fmax((double)stored * slope + intercept, INT16_MIN), INT16_MAX));
+}
+
 static int read_slice(struct ct_series *s, int k, uint16_t *stored, struct err *err)
 {
 	size_t pixels = (size_t)s->n[0] * (size_t)s->n[1];
@@ -356,6 +371,8 @@ static int read_slice(struct ct_series *s, int k, uint16_t *stored, struct err *
 		rc = dicom_read_frame(file, 0, stored, err);
 	if (rc == 0)
 		rc = convert(dicom_root(file), &info, stored, s->hu + (size_t)k * pixels, err);
+	if (rc == 0 && k == 0)
+		s->padding = padding_of(dicom_root(file), &info);
 	dicom_close(file);
 	if (rc < 0)
 		err_prefix(err, "CT: %s", base_name(s->path[k]));

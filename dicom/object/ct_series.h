@@ -9,6 +9,8 @@
 #ifndef TOMONODE_DICOM_CT_SERIES_H
 #define TOMONODE_DICOM_CT_SERIES_H
 
+#include <limits.h>
+
 #include "dicom/object/patient.h"
 
 #define CT_SERIES_CLASS "1.2.840.10008.5.1.4.1.1.2"
@@ -24,6 +26,7 @@ enum ct_object ct_object_of(const struct dicom_item *root);
 struct ct_series {
 	int n[3];	   /* columns, rows, slices */
 	int16_t *hu;	   /* [slice][row][column]; rounded to whole HU, limited to what 16 bits hold; NULL: not read */
+	int padding;	   /* HU of Pixel Padding Value of the first slice; INT_MIN: not in it. Set with hu */
 	const char **path; /* [slice]: its file; the names are borrowed */
 	double at[3];	   /* centre of voxel (0, 0, 0) in the patient (LPS), mm */
 	double step[3][3]; /* from column to column, row to row, slice to slice (LPS), mm; the slices run along row x column */

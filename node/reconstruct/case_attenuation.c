@@ -17,11 +17,9 @@
 #include "node/base/digest.h"
 #include "node/base/plural.h"
 #include "node/reconstruct/case_corrections.h"
+#include "recon/pet/ct_field.h"
 
 #define KVP_TOLERANCE 0.5 /* kV: from an entry of the table */
-#define TISSUE (-300)	  /* HU: more is patient or table */
-#define NO_PADDING (-950) /* HU: outside the circle, more is no padding */
-#define CONTACT 20.0	  /* mm along the edge in one slice: more than a table has */
 
 /* ---- what is there ---- */
 
@@ -157,49 +155,6 @@ static int prepare(struct case_corrections *c, struct err *err)
 	return 0;
 }
 
-/* ---- truncation ---- */
-
-/* Whether a pixel lies outside the circle that the image contains, `inside` mm further in. */
-static bool outside_circle(const struct ct_series *ct, int i, int j, double dx, double dy, double inside)
-{
-	double x = (i - 0.5 * (ct->n[0] - 1)) * dx, y = (j - 0.5 * (ct->n[1] - 1)) * dy;
-	double radius = 0.5 * fmin(ct->n[0] * dx, ct->n[1] * dy) - inside;
-
-	return x * x + y * y > radius * radius;
-}
-
-/* Return the fraction of slices in which tissue lies along the edge of the field of view: of the circle if everything outside of
- * it is padding, else of the image. */
-static double truncated_part(const struct ct_series *ct)
-{
-	double dx = sqrt(ct->step[0][0] * ct->step[0][0] + ct->step[0][1] * ct->step[0][1] + ct->step[0][2] * ct->step[0][2]);
-	double dy = sqrt(ct->step[1][0] * ct->step[1][0] + ct->step[1][1] * ct->step[1][1] + ct->step[1][2] * ct->step[1][2]);
-	size_t pixels = (size_t)ct->n[0] * (size_t)ct->n[1];
-	double width = 1.5 * fmax(dx, dy);
-	bool square = false;
-	int found = 0;
-
-	for (int k = 0; k < ct->n[2] && !square; k++)
-		for (size_t i = 0; i < pixels && !square; i++)
-			square = ct->hu[(size_t)k * pixels + i] > NO_PADDING &&
-				 outside_circle(ct, (int)(i % (size_t)ct->n[0]), (int)(i / (size_t)ct->n[0]), dx, dy, -2 * width);
-	for (int k = 0; k < ct->n[2]; k++) {
-		double contact = 0;
-
-		for (int j = 0; j < ct->n[1]; j++)
-			for (int i = 0; i < ct->n[0]; i++) {
-				bool edge = square ? i == 0 || j == 0 || i == ct->n[0] - 1 || j == ct->n[1] - 1
-						   : outside_circle(ct, i, j, dx, dy, 2 * width) &&
-							     !outside_circle(ct, i, j, dx, dy, width);
-
-				if (edge && ct->hu[(size_t)k * pixels + (size_t)j * (size_t)ct->n[0] + (size_t)i] > TISSUE)
-					contact += square ? (i == 0 || i == ct->n[0] - 1 ? dy : dx) : dx * dy / width;
-			}
-		found += contact > CONTACT;
-	}
-	return (double)found / ct->n[2];
-}
-
 /* ---- factors ---- */
 
 static struct mu_source source_of(const struct case_corrections *c)
@@ -263,6 +218,10 @@ static int compute(struct case_corrections *c, const struct mu_source *source, u
 static int say_pixels(struct case_corrections *c, const struct mu_source *source, bool first, struct err *err)
 {
 	struct case_attenuation *a = &c->attenuation;
+	struct ct_field_source from = {
+		.hu = source->hu, .n = {source->n[0], source->n[1], source->n[2]}, .padding = a->ct->padding};
+	const double(*step)[3] = (const double(*)[3])a->ct->step;
+	struct ct_field field;
 	int n = mu_map_uncovered(source, &a->plan.grid, a->covered, err);
 	double missing = (double)n / a->plan.grid.n[2], before = a->missing;
 
@@ -277,7 +236,12 @@ static int say_pixels(struct case_corrections *c, const struct mu_source *source
 			a->plan.grid.n[2], c->s->beds.n > 0 ? " of a bed" : "");
 	if (!first)
 		return 0;
-	a->truncated = truncated_part(a->ct);
+	for (int i = 0; i < 2; i++)
+		from.h[i] = sqrt(step[i][0] * step[i][0] + step[i][1] * step[i][1] + step[i][2] * step[i][2]);
+	n = ct_field_find(&from, &field, err);
+	if (n < 0)
+		return n;
+	a->truncated = field.truncated;
 	if (a->truncated > 0)
 		case_corrections_say(c,
 				     "The CT is truncated: the patient reaches the edge of its field of view in %.0f %% of its "

@@ -70,7 +70,7 @@ struct case_scatter {
 	int at_limit, planes; /* planes whose scale was limited, of all, sums over frames */
 	int without;	      /* frames for which nothing was simulated */
 	int n_computed, n_cached;
-	bool said_beyond, said_doubtful;
+	bool said_beyond, said_outside, said_doubtful;
 	double fraction[2], scale[2]; /* least and most, of all frames */
 	char found[96];		      /* see made_scatter of struct sinogram */
 	/* s: sums over the frames that were computed */

@@ -20,7 +20,7 @@
 #include "node/base/thread_pool.h"
 #include "node/reconstruct/case_cache.h"
 
-#define VERSION "scatter 1" /* of the computation, for the cache: another number makes no use of what is there */
+#define VERSION "scatter 2" /* of the computation, for the cache: another number makes no use of what is there */
 #define WINDOW "window="    /* in case_corrections.from */
 
 /* Name what the data bring for scatter; NULL: nothing. */
@@ -170,8 +170,8 @@ static void describe_found(struct case_scatter *s)
 	const struct scatter_estimate_report *r = &s->report;
 	char percent[32];
 
-	s->fraction[0] = s->planes > 0 ? fmin(s->fraction[0], r->fraction) : r->fraction;
-	s->fraction[1] = s->planes > 0 ? fmax(s->fraction[1], r->fraction) : r->fraction;
+	s->fraction[0] = s->planes > 0 ? fmin(s->fraction[0], r->scale.fraction) : r->scale.fraction;
+	s->fraction[1] = s->planes > 0 ? fmax(s->fraction[1], r->scale.fraction) : r->scale.fraction;
 	s->scale[0] = s->planes > 0 ? fmin(s->scale[0], r->scale.least) : r->scale.least;
 	s->scale[1] = s->planes > 0 ? fmax(s->scale[1], r->scale.most) : r->scale.most;
 	if (s->fraction[0] < s->fraction[1])
@@ -221,13 +221,21 @@ static void keep(const struct case_corrections *c, const struct case_cache_key *
 	free(bytes);
 }
 
+/* Count the planes whose scale was limited. */
+static int scale_limits(const struct scatter_scale_report *r)
+{
+	int n = r->at_least + r->at_most + r->at_counts;
+
+	return n < r->planes ? n : r->planes;
+}
+
 /* Add what was found for the chosen frame to what the result says. */
 static void take(struct case_corrections *c)
 {
 	struct case_scatter *s = &c->scatter;
 
 	describe_found(s);
-	s->at_limit += s->report.scale.at_least + s->report.scale.at_most;
+	s->at_limit += scale_limits(&s->report.scale);
 	s->planes += s->report.scale.planes;
 	s->seconds_image += s->report.seconds_image;
 	s->seconds_simulate += s->report.seconds_simulate;
@@ -294,11 +302,21 @@ static void say_beyond(struct case_corrections *c)
 	c->scatter.said_beyond = true;
 }
 
+/* Say that there is activity where the CT has no body: once, of the first frame that has any. */
+static void say_outside(struct case_corrections *c)
+{
+	double outside = c->scatter.report.outside;
+
+	if (c->scatter.said_outside || outside <= SCATTER_OUTSIDE_DOUBTFUL)
+		return;
+	case_corrections_say(c, "%.1f %% of the activity is outside of the body of the CT.", 100 * outside);
+	c->scatter.said_outside = true;
+}
+
 /* Say that the simulation does not explain the data: once, of the first frame. A limited scale has its own sentence. */
 static void say_doubtful(struct case_corrections *c)
 {
 	const struct scatter_scale_report *r = &c->scatter.report.scale;
-	double fraction = c->scatter.report.fraction;
 
 	if (c->scatter.said_doubtful || r->at_most > 0)
 		return;
@@ -308,9 +326,10 @@ static void say_doubtful(struct case_corrections *c)
 			"The scatter is doubtful: its scale is more than %g in %d of %d planes, up to %.1f; the data "
 			"outside of the object have more counts than single scatter explains, as with a truncated CT.",
 			SCATTER_SCALE_DOUBTFUL, r->doubtful, r->planes, r->most);
-	if (fraction > SCATTER_FRACTION_DOUBTFUL)
-		case_corrections_say(c, "The scatter is doubtful: it is %.0f %% of the counts without randoms.", 100 * fraction);
-	c->scatter.said_doubtful = r->doubtful > 0 || fraction > SCATTER_FRACTION_DOUBTFUL;
+	if (r->fraction > SCATTER_FRACTION_DOUBTFUL)
+		case_corrections_say(c, "The scatter is doubtful: it is %.0f %% of the counts without randoms.",
+				     100 * r->fraction);
+	c->scatter.said_doubtful = r->doubtful > 0 || r->fraction > SCATTER_FRACTION_DOUBTFUL;
 }
 
 /* Say what is doubtful in the fit of the chosen frame. */
@@ -320,7 +339,7 @@ static void say_scale(struct case_corrections *c)
 
 	if (!c->scatter.made.simulated)
 		return;
-	if (c->scatter.at_limit == r->at_least + r->at_most) /* of the first frame that has any */
+	if (c->scatter.at_limit == scale_limits(r)) { /* of the first frame that has any */
 		for (int most = 0; most < 2; most++)
 			if (most ? r->at_most > 0 : r->at_least > 0)
 				case_corrections_say(c,
@@ -329,8 +348,16 @@ static void say_scale(struct case_corrections *c)
 						     "have %s counts than the simulation.",
 						     most ? SCATTER_SCALE_MOST : SCATTER_SCALE_LEAST,
 						     most ? r->at_most : r->at_least, r->planes, most ? "far more" : "far fewer");
+		if (r->at_counts > 0)
+			case_corrections_say(
+				c,
+				"The scatter was limited in %d of %d planes: the data outside of the object ask for more "
+				"than all counts without randoms, or than %g %% of those of all planes.",
+				r->at_counts, r->planes, 100 * SCATTER_FRACTION_MOST);
+	}
 	say_beyond(c);
 	say_doubtful(c);
+	say_outside(c);
 	if (r->without == r->planes)
 		case_corrections_say(c, "The scatter was not fitted to the data, which have no bins outside of the object.");
 }
@@ -435,15 +462,16 @@ static json_t *details(const struct case_corrections *c)
 
 	if (s->planes == 0) /* no frame has any */
 		return json_null();
-	return json_pack("{s:i, s:i, s:i, s:[f,f], s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f}",
-			 "iterations", c->work->protocol->pet.scatter_iterations, "computed", s->n_computed, "cached",
-			 s->n_cached, "window_kev", s->simulation.energy_low, s->simulation.energy_high, "resolution_percent",
-			 s->simulation.energy_resolution, "points", (json_int_t)r->simulation.points, "pairs",
-			 (json_int_t)r->simulation.pairs, "fraction", r->fraction, "scale_least", r->scale.least, "scale_mean",
-			 r->scale.mean, "scale_most", r->scale.most, "planes", s->planes, "planes_at_limit", s->at_limit,
-			 "planes_without_fit", r->scale.without, "planes_beyond_ct", r->scale.beyond, "seconds_read",
-			 s->seconds_read, "seconds_image", s->seconds_image, "seconds_simulate", s->seconds_simulate,
-			 "seconds_scale", s->seconds_scale);
+	return json_pack(
+		"{s:i, s:i, s:i, s:[f,f], s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f}",
+		"iterations", c->work->protocol->pet.scatter_iterations, "computed", s->n_computed, "cached", s->n_cached,
+		"window_kev", s->simulation.energy_low, s->simulation.energy_high, "resolution_percent",
+		s->simulation.energy_resolution, "points", (json_int_t)r->simulation.points, "pairs",
+		(json_int_t)r->simulation.pairs, "fraction", r->scale.fraction, "outside", r->outside, "scale_least",
+		r->scale.least, "scale_mean", r->scale.mean, "scale_most", r->scale.most, "planes", s->planes, "planes_at_limit",
+		s->at_limit, "planes_without_fit", r->scale.without, "planes_beyond_ct", r->scale.beyond, "seconds_read",
+		s->seconds_read, "seconds_image", s->seconds_image, "seconds_simulate", s->seconds_simulate, "seconds_scale",
+		s->seconds_scale);
 }
 
 static void clear(struct case_corrections *c)

@@ -52,7 +52,7 @@ static int check(struct bench_job *job, double *ret_found, double *ret_expected,
 	const struct state *s = job->state;
 
 	(void)err;
-	*ret_found = s->report.fraction;
+	*ret_found = s->report.scale.fraction;
 	*ret_expected = s->fraction;
 	*ret_tolerance = s->m.n_angles < FEW_ANGLES ? TOLERANCE_FEW : TOLERANCE;
 	return 0;

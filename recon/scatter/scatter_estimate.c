@@ -15,9 +15,10 @@
 #define POINT_OF_RADIUS 0.1	/* the same for them */
 #define IMAGE_ITERATIONS 2
 #define IMAGE_SUBSETS 8
-#define ARRAYS 3  /* of all bins: m, background, scatter */
-#define VOLUMES 3 /* coarse ones: image, the first image, mu */
-#define SAMPLES 3 /* of mu in a voxel, along each axis */
+#define ARRAYS 3      /* of all bins: m, background, scatter */
+#define VOLUMES 3     /* coarse ones: image, the first image, mu */
+#define MU_LEAST 1e-3 /* 1/mm, a tenth of water: of a voxel with a body */
+#define SAMPLES 3     /* of mu in a voxel, along each axis */
 
 /* A step of the whole: its progress is that part of the progress. */
 struct part {
@@ -209,17 +210,46 @@ static int simulate(struct work *w, float *scale, struct err *err)
 	return r;
 }
 
-/* Compute the scatter fraction. */
-static void sum_fraction(struct work *w, const float *scale)
+/* Whether a voxel or a neighbour of it has mu. */
+static bool near_mu(const struct work *w, const int at[3])
 {
-	size_t plane = (size_t)w->m.n_angles * (size_t)w->m.n_radial;
-	double scatter = 0, all = 0;
+	const struct grid *g = &w->grid;
 
-	for (size_t i = 0; i < w->bins; i++) {
-		scatter += (w->data->norm ? (double)w->data->norm[i] : 1) * (double)scale[i / plane] * (double)w->scatter[i];
-		all += (double)w->data->prompts[i] - (w->data->background ? (double)w->data->background[i] : 0);
+	for (int z = at[2] - 1; z <= at[2] + 1; z++)
+		for (int y = at[1] - 1; y <= at[1] + 1; y++)
+			for (int x = at[0] - 1; x <= at[0] + 1; x++)
+				if (x >= 0 && x < g->n[0] && y >= 0 && y < g->n[1] && z >= 0 && z < g->n[2] &&
+				    (double)w->mu[((size_t)z * (size_t)g->n[1] + (size_t)y) * (size_t)g->n[0] + (size_t)x] >
+					    MU_LEAST)
+					return true;
+	return false;
+}
+
+/* Return the part of the activity where mu is unknown. */
+static double outside_of(const struct work *w)
+{
+	const struct grid *g = &w->grid;
+	const double *covered = w->data->covered;
+	double inside = 0, outside = 0, mean;
+	size_t voxels = grid_size(g), n = 0, i = 0;
+
+	for (size_t k = 0; k < voxels; k++)
+		if ((double)w->mu[k] > MU_LEAST) {
+			inside += (double)w->image[k];
+			n++;
+		}
+	mean = n > 0 ? inside / (double)n : 0;
+	for (int z = 0; z < g->n[2]; z++) {
+		double lo = g->lo[2] + z * g->h[2];
+
+		for (int y = 0; y < g->n[1]; y++)
+			for (int x = 0; x < g->n[0]; x++, i++)
+				if ((double)w->image[i] > SCATTER_OUTSIDE_PART * mean &&
+				    !(covered && (lo < covered[0] || lo + g->h[2] > covered[1])) &&
+				    !near_mu(w, (const int[]){x, y, z}))
+					outside += (double)w->image[i];
 	}
-	w->report.fraction = all > 0 ? scatter / all : 0;
+	return inside > 0 ? outside / (inside + outside) : 0;
 }
 
 static int iterate(struct work *w, float *scale, struct err *err)
@@ -282,10 +312,9 @@ int scatter_estimate(const struct michelogram *m, const struct scatter_estimate_
 	if (r == 0)
 		coarse_mu(&w, mu_grid, mu);
 	r = r < 0 ? r : iterate(&w, made.scale, err);
-	if (r == 0) {
-		sum_fraction(&w, made.scale);
-		r = finish(&w, m, &made, err);
-	}
+	if (r == 0)
+		w.report.outside = outside_of(&w);
+	r = r < 0 ? r : finish(&w, m, &made, err);
 	single_scatter_close(w.plain);
 	free(w.factors);
 	free(w.background);

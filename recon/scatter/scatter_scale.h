@@ -10,6 +10,12 @@
  * after the sums: the mean of limited ratios of single planes would be too large where counts are few. Where these planes have no
  * bins outside, the sums are those of all planes; if no plane has any, all scales are 1.
  *
+ * Scatter is a part of the counts: the fit would otherwise feed itself where the tails are not scatter (randoms that were left in
+ * them, activity beyond a truncated CT), because an image with less activity needs a larger scale. The scale of a plane is
+ * limited so that the scatter of its neighbouring planes is at most their (prompts - background), the margin and the object
+ * included, and 0 if these are negative; then all scales by one factor, so that the scatter of all planes is at most
+ * SCATTER_FRACTION_MOST of them. A single plane may have scatter alone, the whole of a patient not.
+ *
  * Where the attenuation is not known, the factors are 1 and the object itself would count as outside: planes whose lines, from
  * end to end, leave the part of the axis where it is known have no bins outside, and so the scale of the others. */
 #ifndef TOMONODE_RECON_SCATTER_SCALE_H
@@ -27,6 +33,7 @@
  * fractions of 3D scanners and heavy patients are 0.5 to 0.6. */
 #define SCATTER_SCALE_DOUBTFUL 3.0
 #define SCATTER_FRACTION_DOUBTFUL 0.6
+#define SCATTER_FRACTION_MOST 0.8 /* limit */
 
 /* Sums over the TOF bins, [plane][angle][radial]; the background and the prompts in counts. */
 struct scatter_data {
@@ -41,9 +48,11 @@ struct scatter_scale_report {
 	double least, mean, most; /* of the scales */
 	int planes;
 	int at_least, at_most; /* planes whose scale was limited to SCATTER_SCALE_LEAST, SCATTER_SCALE_MOST */
+	int at_counts;	       /* planes whose scale was limited by their counts, or all planes by those of all */
 	int without;	       /* planes without bins outside, including those of `beyond` */
 	int beyond;	       /* planes that leave data->covered */
 	int doubtful;	       /* planes whose scale is more than SCATTER_SCALE_DOUBTFUL */
+	double fraction;       /* scatter over (prompts - background), all bins; 0 if these are not above 0 */
 };
 
 /* scatter: simulated for m = 1, sum over TOF bins. ret_scale: michelogram_planes() elements. ENOMEM. */

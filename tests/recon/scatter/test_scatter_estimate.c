@@ -103,11 +103,14 @@ static void tails(void **state)
 	free_arrays(&a);
 }
 
-/* Multiply the scatter of a plane's data. */
-static void set_plane(struct arrays *a, size_t plane, float factor)
+/* Multiply the scatter of a plane's data; the object has these counts. */
+static void set_plane(struct arrays *a, size_t plane, float factor, float object)
 {
-	for (size_t i = plane * PLANE; i < (plane + 1) * PLANE; i++)
-		a->prompts[i] = a->background[i] + factor * a->norm[i] * a->scatter[i];
+	for (size_t i = plane * PLANE; i < (plane + 1) * PLANE; i++) {
+		int t = (int)(i % RADIAL);
+
+		a->prompts[i] = a->background[i] + factor * a->norm[i] * a->scatter[i] + (t >= 11 && t <= 29 ? object : 0);
+	}
 }
 
 /* Limits are counted; the sums are over 7 planes of the segment; planes without bins outside have the scale of their neighbours.
@@ -120,9 +123,9 @@ static void limits(void **state)
 
 	(void)state;
 	assert_int_equal(first, 23);
-	set_plane(&a, 3, 1e4f); /* far too much: in the sums of planes 0 to 6 */
+	set_plane(&a, 3, 1e4f, 1000); /* far too much: in the sums of planes 0 to 6 */
 	for (size_t p = 12; p < 23; p++)
-		set_plane(&a, p, 0); /* nothing but background: the sums of planes 15 to 22 */
+		set_plane(&a, p, 0, 1000); /* nothing but background: the sums of planes 15 to 22 */
 	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
 	assert_int_equal(report.at_most, 7);
 	assert_int_equal(report.at_least, 8);
@@ -180,6 +183,40 @@ static void beyond(void **state)
 	free_arrays(&a);
 }
 
+/* The object has fewer counts than the tails let expect: the scatter of neighbouring planes is no more than all they have, that
+ * of all planes no more than its limit, and none where there is less than the background. */
+static void counts(void **state)
+{
+	struct arrays a = arrays();
+	struct scatter_scale_report report;
+	double scatter = 0, net = 0;
+
+	(void)state;
+	for (size_t p = 0; p < 11; p++)
+		set_plane(&a, p, 2, -10); /* the tails alone have more */
+	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
+	assert_in_range(report.at_counts, 8, 14);
+	assert_in_range((size_t)(1000 * (double)a.scale[4]), 1, 1990);
+	assert_near((double)a.scale[16], 2, 1e-4);
+	assert_near(report.fraction, 0.02, 0.02);
+	for (size_t p = 0; p < a.planes; p++)
+		set_plane(&a, p, 2, 3); /* 0.87 of the counts are scatter */
+	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
+	assert_int_equal(report.at_counts, (int)a.planes);
+	assert_near(report.fraction, SCATTER_FRACTION_MOST, 1e-6);
+	for (size_t i = 0; i < a.bins; i++) {
+		scatter += (double)(a.norm[i] * a.scale[i / PLANE] * a.scatter[i]);
+		net += (double)(a.prompts[i] - a.background[i]);
+	}
+	assert_near(scatter / net, SCATTER_FRACTION_MOST, 1e-4);
+	for (size_t i = 0; i < a.bins; i++)
+		a.prompts[i] = 0.9f * a.background[i];
+	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
+	assert_true(report.most == 0 && report.least == 0 && report.mean == 0 && report.fraction == 0);
+	assert_int_equal(report.at_counts, (int)a.planes);
+	free_arrays(&a);
+}
+
 /* Few counts: the tails of single planes are 8 and -4 times the simulation. The scales are near 2, not the mean of limited ones.
  */
 static void few_counts(void **state)
@@ -190,7 +227,7 @@ static void few_counts(void **state)
 
 	(void)state;
 	for (size_t p = 0; p < a.planes; p++)
-		set_plane(&a, p, p % 2 ? 8 : -4);
+		set_plane(&a, p, p % 2 ? 8 : -4, 1000);
 	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
 	for (size_t p = 3; p < 19; p++)
 		sum += (double)a.scale[p] / 16;
@@ -268,55 +305,85 @@ static void kept_is_the_same(const struct michelogram *m, const struct scatter_e
 	assert_int_equal(single_scatter_planes(again.simulated, 0, (int)michelogram_data_planes(m), 1, values, NULL), 0);
 	assert_memory_equal(values, planes, michelogram_size(m) * sizeof(float));
 	assert_memory_equal(&found.scale, &report->scale, sizeof(found.scale));
-	assert_true(found.fraction == report->fraction && found.seconds_image == 0 && found.simulation.points > 0);
+	assert_true(found.outside == report->outside && found.seconds_image == 0 && found.simulation.points > 0);
 	scatter_estimate_clear(&again);
 	assert_int_equal(scatter_estimate_unpack(m, conf, dev, bytes, n - sizeof(float), &again, &found, &err), -EINVAL);
 	free(bytes);
 	free(values);
 }
 
-/* Data without noise whose scatter is the simulation of the true image, with norm and randoms: the estimate finds it, within the
- * errors of the coarse image; more closely with more iterations. */
+/* Data without noise, with norm and randoms, whose scatter is the simulation of the true image. */
+struct acquired {
+	struct michelogram plain; /* without TOF bins */
+	size_t bins;
+	float *activity, *mu, *prompts, *attenuation, *background, *norm, *truth;
+	struct scatter_data data;
+};
+
+static struct acquired acquire(struct device *dev)
+{
+	struct acquired a = {.plain = scanner((struct scan_tof){0})};
+	struct single_scatter_report report;
+	struct single_scatter *s;
+
+	a.bins = michelogram_size(&a.plain);
+	a.activity = calloc(grid_size(&fine), sizeof(float));
+	a.mu = calloc(grid_size(&fine), sizeof(float));
+	a.prompts = malloc(a.bins * sizeof(float));
+	a.attenuation = malloc(a.bins * sizeof(float));
+	a.background = fixture_floats(a.bins, 5, 5, 6);
+	a.norm = fixture_floats(a.bins, 6, 0.6f, 1.4f);
+	a.truth = malloc(a.bins * sizeof(float));
+	body(a.activity, a.mu);
+	project(&a.plain, a.mu, dev, a.attenuation);
+	project(&a.plain, a.activity, dev, a.prompts);
+	assert_int_equal(single_scatter_open(&a.plain, &window, dev, &s, NULL), 0);
+	assert_int_equal(single_scatter_run(s, &fine, a.activity, a.mu, NULL, &report, NULL), 0);
+	assert_int_equal(single_scatter_planes(s, 0, (int)michelogram_planes(&a.plain), 1, a.truth, NULL), 0);
+	single_scatter_close(s);
+	for (size_t i = 0; i < a.bins; i++) {
+		a.attenuation[i] = expf(-a.attenuation[i]);
+		a.truth[i] *= 1.3f * a.norm[i];
+		a.prompts[i] = a.norm[i] * a.attenuation[i] * a.prompts[i] + a.truth[i] + a.background[i];
+	}
+	a.data = (struct scatter_data){
+		.prompts = a.prompts, .background = a.background, .norm = a.norm, .attenuation = a.attenuation};
+	return a;
+}
+
+static void free_acquired(struct acquired *a)
+{
+	free(a->activity);
+	free(a->mu);
+	free(a->prompts);
+	free(a->attenuation);
+	free(a->background);
+	free(a->norm);
+	free(a->truth);
+	free(a->plain.segments);
+}
+
+/* The estimate finds the scatter, within the errors of the coarse image; more closely with more iterations. */
 static void closed_loop(void **state)
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
-	size_t voxels = grid_size(&fine);
-	float *activity = calloc(voxels, sizeof(float)), *mu = calloc(voxels, sizeof(float));
+	struct acquired a = acquire(dev);
 
 	(void)state;
-	body(activity, mu);
 	for (int tof = 0; tof < 2; tof++) {
-		struct michelogram plain = scanner((struct scan_tof){0}),
-				   m = scanner(tof ? (struct scan_tof){17, 45, 25} : (struct scan_tof){0});
-		size_t bins = michelogram_size(&plain);
-		float *prompts = malloc(bins * sizeof(float)), *attenuation = malloc(bins * sizeof(float)),
-		      *background = fixture_floats(bins, 5, 5, 6), *norm = fixture_floats(bins, 6, 0.6f, 1.4f),
-		      *truth = malloc(bins * sizeof(float)), *found = malloc(michelogram_size(&m) * sizeof(float));
+		struct michelogram m = scanner(tof ? (struct scan_tof){17, 45, 25} : (struct scan_tof){0});
+		size_t bins = a.bins;
+		float *found = malloc(michelogram_size(&m) * sizeof(float));
 		struct scatter_estimate_conf conf = {.simulation = window, .fov_radius = 200, .threads = 2};
-		const struct scatter_data data = {
-			.prompts = prompts, .background = background, .norm = norm, .attenuation = attenuation};
-		struct single_scatter_report report;
-		struct single_scatter *s;
 		double gap[2] = {0};
 
-		project(&plain, mu, dev, attenuation);
-		project(&plain, activity, dev, prompts);
-		assert_int_equal(single_scatter_open(&plain, &window, dev, &s, NULL), 0);
-		assert_int_equal(single_scatter_run(s, &fine, activity, mu, NULL, &report, NULL), 0);
-		assert_int_equal(single_scatter_planes(s, 0, (int)michelogram_planes(&plain), 1, truth, NULL), 0);
-		single_scatter_close(s);
-		for (size_t i = 0; i < bins; i++) {
-			attenuation[i] = expf(-attenuation[i]);
-			truth[i] *= 1.3f * norm[i];
-			prompts[i] = norm[i] * attenuation[i] * prompts[i] + truth[i] + background[i];
-		}
 		for (int run = 0; run < 2; run++) {
 			struct scatter_estimate_report estimated;
 			struct scatter_estimate e;
 			double sum = 0, all = 0;
 
 			conf.iterations = run ? 3 : 1;
-			assert_int_equal(scatter_estimate(&m, &conf, &data, &fine, mu, dev, NULL, &e, &estimated, NULL), 0);
+			assert_int_equal(scatter_estimate(&m, &conf, &a.data, &fine, a.mu, dev, NULL, &e, &estimated, NULL), 0);
 			assert_int_equal(single_scatter_planes(e.simulated, 0, (int)michelogram_data_planes(&m), 2, found, NULL),
 					 0);
 			kept_is_the_same(&m, &conf, dev, &e, &estimated, found);
@@ -324,29 +391,89 @@ static void closed_loop(void **state)
 				double value = 0;
 
 				for (size_t k = 0; k < michelogram_size(&m); k += bins)
-					value += (double)norm[i] * (double)e.scale[i / PLANE] * (double)found[k + i];
-				sum += fabs(value - (double)truth[i]);
-				all += (double)truth[i];
+					value += (double)a.norm[i] * (double)e.scale[i / PLANE] * (double)found[k + i];
+				sum += fabs(value - (double)a.truth[i]);
+				all += (double)a.truth[i];
 			}
 			gap[run] = sum / all;
 			print_message("%d iterations: %.4f of the scatter, scale %.3f to %.3f, fraction %.3f\n", conf.iterations,
-				      gap[run], estimated.scale.least, estimated.scale.most, estimated.fraction);
+				      gap[run], estimated.scale.least, estimated.scale.most, estimated.scale.fraction);
 			assert_int_equal(estimated.scale.at_least + estimated.scale.at_most, 0);
 			scatter_estimate_clear(&e);
 		}
 		assert_true(gap[1] < 0.05);
 		assert_true(gap[1] < gap[0]);
-		free(prompts);
-		free(attenuation);
-		free(background);
-		free(norm);
-		free(truth);
 		free(found);
-		free(plain.segments);
 		free(m.segments);
 	}
-	free(activity);
-	free(mu);
+	free_acquired(&a);
+	device_close(dev);
+}
+
+/* Damages of the data. */
+static const struct hostile {
+	const char *name;
+	float randoms;	  /* that are left in a bin, which has 60 trues in the mean of all */
+	double radius;	  /* mm: mu is known in it alone; the body has 110 */
+	bool single_tail; /* only the first radial bin is outside */
+} damages[] = {
+	{"randoms", 400, 110, false},
+	{"small map of mu", 0, 40, false},
+	{"single bin as tail", 1, 110, true},
+};
+
+static void damage(const struct hostile *how, struct acquired *a, struct device *dev)
+{
+	for (size_t i = 0; i < grid_size(&fine); i++) {
+		double x = fine.lo[0] + ((double)(i / grid_step(&fine, 0) % (size_t)fine.n[0]) + 0.5) * fine.h[0];
+		double y = fine.lo[1] + ((double)(i / grid_step(&fine, 1) % (size_t)fine.n[1]) + 0.5) * fine.h[1];
+
+		a->mu[i] *= hypot(x, y) < how->radius;
+	}
+	project(&a->plain, a->mu, dev, a->attenuation);
+	for (size_t i = 0; i < a->bins; i++) {
+		a->attenuation[i] = expf(-a->attenuation[i]);
+		if (how->single_tail && i % RADIAL > SCATTER_TAIL_MARGIN)
+			a->attenuation[i] = fminf(a->attenuation[i], 0.9f);
+		a->prompts[i] += how->randoms;
+	}
+}
+
+/* Data that no scatter explains: randoms left in the prompts, a map of mu without most of the body, a single radial bin as tail.
+ * The estimate is finite, not negative and no more than its limit, and the report says that it was limited. */
+static void hostile(void **state)
+{
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
+
+	(void)state;
+	for (size_t d = 0; d < sizeof(damages) / sizeof(damages[0]); d++) {
+		struct acquired a = acquire(dev);
+		float *found = malloc(a.bins * sizeof(float));
+		struct scatter_estimate_conf conf = {.simulation = window, .fov_radius = 200, .threads = 2, .iterations = 3};
+		struct scatter_estimate_report r;
+		struct scatter_estimate e;
+		double scatter = 0, net = 0;
+
+		damage(&damages[d], &a, dev);
+		assert_int_equal(scatter_estimate(&a.plain, &conf, &a.data, &fine, a.mu, dev, NULL, &e, &r, NULL), 0);
+		assert_int_equal(single_scatter_planes(e.simulated, 0, (int)michelogram_planes(&a.plain), 2, found, NULL), 0);
+		for (size_t i = 0; i < a.bins; i++) {
+			double value = (double)(a.norm[i] * e.scale[i / PLANE] * found[i]);
+
+			assert_true(value >= 0 && isfinite(value));
+			scatter += value;
+			net += (double)(a.prompts[i] - a.background[i]);
+		}
+		print_message("%s: scale %.2f to %.2f, fraction %.3f; limited %d %d %d, doubtful %d\n", damages[d].name,
+			      r.scale.least, r.scale.most, r.scale.fraction, r.scale.at_least, r.scale.at_most, r.scale.at_counts,
+			      r.scale.doubtful);
+		assert_true(net > 0 && scatter <= SCATTER_FRACTION_MOST * net * (1 + 1e-5));
+		assert_near(scatter / net, r.scale.fraction, 1e-4);
+		assert_true(r.scale.at_counts > 0 || r.scale.at_most > 0);
+		scatter_estimate_clear(&e);
+		free(found);
+		free_acquired(&a);
+	}
 	device_close(dev);
 }
 
@@ -491,8 +618,10 @@ static void cancelled(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tails),      cmocka_unit_test(limits),	     cmocka_unit_test(beyond),
-		cmocka_unit_test(few_counts), cmocka_unit_test(closed_loop), cmocka_unit_test(memory_is_planned),
+		cmocka_unit_test(tails),     cmocka_unit_test(limits),
+		cmocka_unit_test(beyond),    cmocka_unit_test(few_counts),
+		cmocka_unit_test(counts),    cmocka_unit_test(closed_loop),
+		cmocka_unit_test(hostile),   cmocka_unit_test(memory_is_planned),
 		cmocka_unit_test(cancelled),
 	};
 

@@ -58,10 +58,13 @@ def data(folder, name, tof="off", n_tof=1, share=SHARE):
     return os.path.join(out, "emission.hs"), os.path.join(out, "delayeds.hs")
 
 
-def make_ct(folder, slices=60, half=RADIUS, n=64):
-    """half: mm, where the cylinder of the CT ends at the sides; n: its columns and rows of 3 mm."""
+def make_ct(folder, slices=60, half=RADIUS, n=64, round_field=False):
+    """half: mm, where the image of the CT ends: at the sides of the cylinder as air, or in a circle as padding of -1024 HU; n: its columns and rows of 3 mm."""
     x = (np.arange(n) - (n - 1) / 2) * 3
-    disc = np.where((np.hypot(x[:, None], x[None, :]) < RADIUS) & (np.abs(x) < half), 0, -1000)
+    r = np.hypot(x[:, None], x[None, :])
+    disc = np.where((r < RADIUS) & ((np.abs(x) < half) | round_field), 0, -1000)
+    if round_field:
+        disc = np.where(r < half, disc, -1024)
     write_ct(folder, np.repeat(disc[None], slices, 0), (3, 3, 3), (x[0], x[0], -88.5), frame_of_reference=FRAME, study=STUDY)
 
 
@@ -139,22 +142,26 @@ def of_two_beds(folder, _):
 
 def of_a_part(folder, _):
     """Planes that leave a short CT are not compared with the simulation, which would take all counts of the object for scatter; of a CT that is
-    truncated at the sides only the scale shows this. What was found is in the derivation."""
+    truncated at the sides only activity beyond it and the scale show this, unless the end of its field is seen. What was found is in the derivation."""
     emission, delayeds = data(folder, "part")
     source, whole = imported(folder, "part", emission, "--delayeds", delayeds)
-    short, narrow = os.path.join(folder, "ct-short"), os.path.join(folder, "ct-narrow")
+    short, narrow, padded = (os.path.join(folder, "ct-" + k) for k in ("short", "narrow", "padded"))
     make_ct(short, 34)  # to 10.5 mm: 4 of 15 direct planes are beyond
-    make_ct(narrow, half=34)
-    made = {name: recon(folder, "part-" + name, (source, ct), "attenuation+randoms+scatter") for name, ct in (("whole", whole), ("short", short), ("narrow", narrow))}
+    make_ct(narrow, half=38)  # nothing but air at the sides: the scatter is too much by a fifth, its scale below 3
+    make_ct(padded, half=34, round_field=True)
+    made = {name: recon(folder, "part-" + name, (source, ct), "attenuation+randoms+scatter")
+            for name, ct in (("whole", whole), ("short", short), ("narrow", narrow), ("padded", padded))}
     for name, (case, _, image) in made.items():
         found = case["corrections"]["scatter"]
-        print(f"  {name}: fraction {found['fraction']:.3f}, scale {found['scale_least']:.2f} to {found['scale_most']:.2f}, {case['warnings']}", flush=True)
+        print(f"  {name}: fraction {found['fraction']:.3f}, outside {found['outside']:.4f}, scale {found['scale_least']:.2f} to {found['scale_most']:.2f}, {case['warnings']}", flush=True)
         says = f", scatter {100 * found['fraction']:.1f} % of the counts without randoms, scale {found['scale_least']:.2f} to {found['scale_most']:.2f}, "
         check(says in image.DerivationDescription, f"{name}: {says}: {image.DerivationDescription}")
         check(("SCAT" in image.CorrectedImage) == (name != "short"), f"{name}: {image.CorrectedImage}")
         check(("Not corrected for scatter in all planes: the CT contains the direct planes 1 to 11 of 15, and the lines of 26 of 47 planes leave it" in
                case["warnings"]) == (name == "short"), case["warnings"])
-        check(("The scatter is doubtful: its scale is more than 3 in" in case["warnings"]) == (name == "narrow"), case["warnings"])
+        check(("of the activity is outside of the body of the CT" in case["warnings"]) == (name in ("narrow", "padded")), case["warnings"])
+        check(("The CT is truncated: the patient reaches the edge of its field of view in 100 %" in case["warnings"]) == (name == "padded"), case["warnings"])
+        check(("The scatter is doubtful: its scale is more than 3 in" in case["warnings"]) == (name == "padded"), case["warnings"])
     x = np.arange(made["whole"][1].shape[1])
     disc = np.hypot(x[:, None] - x.mean(), x[None, :] - x.mean()) < 0.35 * len(x) / 2
     ratio = made["short"][1][:, disc].mean(1) / made["whole"][1][:, disc].mean(1)

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether a body is found to be cut off by the field of view of its CT (recon/pet/ct_field.h). */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "recon/pet/ct_field.h"
+#include "tests/near.h"
+
+#define SIDE 160
+#define SLICES 12
+#define PIXEL 3.125 /* mm: 500 mm */
+
+/* A body (an ellipse), an arm at its right, and a couch below, in noisy air; outside of the field padding. mm. */
+struct scene {
+	double body[2], at;    /* half axes; place of its middle along x */
+	double arm;	       /* place of an arm of 45 mm radius along x; 0: none */
+	double couch[2];       /* y of a layer of 20 HU from side to side: from, to; 0, 0: none */
+	double field, field_x; /* radius of the field, 0: all; its middle */
+	int padding, air;      /* HU; air 0: with noise */
+};
+
+static int value_of(const struct scene *s, double x, double y, uint32_t *seed)
+{
+	*seed = *seed * 1664525 + 1013904223;
+	if (s->field > 0 && hypot(x - s->field_x, y) > s->field)
+		return s->padding;
+	if (hypot((x - s->at) / s->body[0], y / s->body[1]) < 1 || (s->arm > 0 && hypot(x - s->arm, y) < 45) ||
+	    (y > s->couch[0] && y < s->couch[1]))
+		return 20;
+	if (s->air != 0)
+		return s->air;
+	/* as stored with 12 bits: nothing below -1024 */
+	return (int)fmax(-1024, -1000 + 80 * ((*seed >> 8) / 16777216.0 - 0.5));
+}
+
+static struct ct_field find(const struct scene *s, int named)
+{
+	int16_t *hu = malloc((size_t)SIDE * SIDE * SLICES * sizeof(*hu));
+	struct ct_field_source ct = {.hu = hu, .n = {SIDE, SIDE, SLICES}, .h = {PIXEL, PIXEL}, .padding = named};
+	struct ct_field found;
+	uint32_t seed = 1;
+	size_t i = 0;
+
+	assert_non_null(hu);
+	for (int z = 0; z < SLICES; z++)
+		for (int y = 0; y < SIDE; y++)
+			for (int x = 0; x < SIDE; x++)
+				hu[i++] = (int16_t)value_of(s, (x - 0.5 * (SIDE - 1)) * PIXEL, (y - 0.5 * (SIDE - 1)) * PIXEL,
+							    &seed);
+	assert_int_equal(ct_field_find(&ct, &found, NULL), 0);
+	free(hu);
+	return found;
+}
+
+#define SCENE .body = {180, 120}
+
+/* A circle of any padding is found where it is, and what it cuts off; a body that is whole within it is whole. */
+static void circles(void **state)
+{
+	const int paddings[] = {-1024, -2000, -3024, -32768, -1000};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(paddings) / sizeof(paddings[0]); i++) {
+		int named = paddings[i] == -1000 ? -1000 : INT_MIN; /* like air: only its name tells */
+		struct ct_field f = find(&(struct scene){SCENE, .field = 220, .padding = paddings[i]}, named);
+
+		assert_near(f.radius, 220, 1.5);
+		assert_near(hypot(f.centre[0], f.centre[1]), 0, 0.5);
+		assert_true(f.truncated == 0);
+		f = find(&(struct scene){SCENE, .field = 150, .padding = paddings[i]}, named);
+		assert_near(f.radius, 150, 1.5);
+		assert_true(f.truncated == 1);
+		f = find(&(struct scene){SCENE, .field = 200, .field_x = 40, .padding = paddings[i]}, named);
+		assert_near(f.centre[0], 40, 0.5);
+		assert_true(f.truncated == 1); /* at x = -160 */
+		f = find(&(struct scene){SCENE, .at = 30, .field = 200, .field_x = 40, .padding = paddings[i]}, named);
+		assert_true(f.truncated == 0);						       /* at x = -150 */
+		f = find(&(struct scene){SCENE, .field = 280, .padding = paddings[i]}, named); /* only in the corners */
+		assert_near(f.radius, 280, 1.5);
+		assert_true(f.truncated == 0);
+	}
+}
+
+static void arms(void **state)
+{
+	(void)state;
+	assert_true(find(&(struct scene){SCENE, .arm = 200, .field = 240, .padding = -2000}, INT_MIN).truncated == 1);
+	assert_true(find(&(struct scene){SCENE, .arm = 190, .field = 240, .padding = -2000}, INT_MIN).truncated == 0);
+	assert_true(find(&(struct scene){SCENE, .arm = 230}, INT_MIN).truncated == 1); /* the edge of the image */
+	assert_true(find(&(struct scene){SCENE, .arm = 200}, INT_MIN).truncated == 0);
+	assert_true(find(&(struct scene){SCENE, .at = 80}, INT_MIN).truncated == 1);
+}
+
+/* Layers of a couch that the field cuts, at several heights, are no body, with the body on them or without. */
+static void couches(void **state)
+{
+	(void)state;
+	for (double y = 125; y < 205; y += 10) {
+		struct scene s = {SCENE, .couch = {y, y + 10}, .field = 240, .padding = -1024};
+
+		assert_true(find(&s, INT_MIN).truncated == 0);
+		s.field = 0;
+		assert_true(find(&s, INT_MIN).truncated == 0);
+		s.field = 240;
+		s.arm = 200;
+		assert_true(find(&s, INT_MIN).truncated == 1);
+	}
+}
+
+/* The air of an image was replaced: its edge is that of the body, no circle. And the circle that the image contains. */
+static void replaced_air(void **state)
+{
+	struct scene s = {SCENE, .air = -1024};
+
+	(void)state;
+	assert_true(find(&s, INT_MIN).truncated == 0);
+	s.air = -1000;
+	assert_true(find(&s, INT_MIN).truncated == 0);
+	s = (struct scene){.body = {230, 150}, .at = 40, .air = -1000, .field = 249, .padding = -1000};
+	assert_true(find(&s, INT_MIN).truncated == 1);
+	s.at = 0;
+	assert_true(find(&s, INT_MIN).truncated == 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(circles),
+		cmocka_unit_test(arms),
+		cmocka_unit_test(couches),
+		cmocka_unit_test(replaced_air),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
