@@ -374,8 +374,8 @@ static void print_result(const struct recon *r, const struct case_files *c, cons
 	       p->seconds_read + p->seconds_prepare + p->seconds_upload, p->seconds_reconstruct,
 	       p->seconds_download + p->seconds_write);
 	if (p->is_series) {
-		printf("%zu slice%s in %s, %s%s\n", p->n_objects, plural(p->n_objects), r->out_dir, image_series_unit(p->unit),
-		       position);
+		printf("%zu slice%s in %s, %s%s%s\n", p->n_objects, plural(p->n_objects), r->out_dir, image_series_unit(p->unit),
+		       position, of && of->assumed.position ? " (assumed)" : "");
 	} else {
 		printf("%s/%s", r->out_dir, p->objects[0].file);
 		for (size_t i = 1; i < p->n_objects; i++)

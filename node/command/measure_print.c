@@ -335,13 +335,14 @@ static void print_nema(const json_t *nema)
 void measure_print_series(const json_t *result)
 {
 	const json_t *object = json_object_get(result, "object"), *suv = json_object_get(result, "suv");
-	const char *unit = image_series_unit(text(object, "units"));
+	const char *unit = image_series_unit(text(object, "units")), *position = text(object, "patient_position");
 	bool known = json_is_number(json_object_get(suv, "factor"));
 
-	printf("%s series, %.0f x %.0f x %.0f voxels of %.4g x %.4g x %.4g mm, %s\n", text(object, "modality"),
+	printf("%s series, %.0f x %.0f x %.0f voxels of %.4g x %.4g x %.4g mm, %s, patient %s%s\n", text(object, "modality"),
 	       component(object, "size", 0), component(object, "size", 1), component(object, "size", 2),
 	       component(object, "spacing_mm", 0), component(object, "spacing_mm", 1), component(object, "spacing_mm", 2),
-	       unit[0] ? unit : "no unit");
+	       unit[0] ? unit : "no unit", position[0] ? position : "in an unknown position",
+	       json_is_true(json_object_get(object, "patient_position_assumed")) ? " (assumed)" : "");
 	if (known)
 		printf("SUV by body weight = value x %.6g g/ml\n", member(suv, "factor"));
 	else if (json_object_get(suv, "left_out"))

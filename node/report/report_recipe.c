@@ -205,7 +205,6 @@ struct named {
 
 /* Beginnings of sentences of node/sinogram/sinogram_assume.c. */
 static const char no_duration[] = "The duration of the acquisition is not in the data";
-static const char no_position[] = "The patient's position is not in the data";
 
 static void put_list(const struct report *r, const struct dicom_item *root, const struct named *list, size_t n, struct html *h)
 {
@@ -244,11 +243,14 @@ static const struct named method[] = {
 static void put_position(const struct report *r, struct html *h)
 {
 	struct pet_facts f;
-	char text[40];
+	char meaning[80], text[100];
 
+	if (r->s->tomo)
+		return;
 	pet_facts_read(r->root, &f);
-	snprintf(text, sizeof(text), "%s%s", f.patient_position,
-		 f.patient_position[0] && report_is_assumed(r, no_position) ? " (assumed)" : "");
+	report_explain(TAG_PATIENT_POSITION, f.patient_position, meaning, sizeof(meaning));
+	snprintf(text, sizeof(text), "%s%s", meaning[0] ? meaning : "not in the objects",
+		 meaning[0] && report_is_assumed(r, SINOGRAM_NO_POSITION) ? " (assumed)" : "");
 	report_put_row(h, "Patient position", text);
 }
 

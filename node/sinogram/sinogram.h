@@ -261,6 +261,8 @@ void sinogram_choose_frame(struct sinogram *s, int frame);
 
 /* ---- writing ---- */
 
+#define SINOGRAM_NO_POSITION "The patient's position is not in the data" /* begins the sentence about it */
+
 /* What was assumed because nobody gave it, although a reconstruction requires it. */
 struct sinogram_assumed {
 	bool position, start, duration;

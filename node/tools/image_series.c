@@ -164,6 +164,17 @@ static void read_window(struct image_series *s, const struct dicom_item *root)
 	s->window[1] = centre + width / 2;
 }
 
+static void read_position(struct image_series *s, const struct dicom_item *root)
+{
+	char derivation[2048] = "";
+	struct pet_facts f;
+
+	pet_facts_read(root, &f);
+	memcpy(s->position, f.patient_position, sizeof(s->position));
+	dicom_get_text(root, TAG_DERIVATION_DESCRIPTION, derivation, sizeof(derivation), NULL);
+	s->position_assumed = strstr(derivation, SINOGRAM_NO_POSITION) != NULL;
+}
+
 /* Take the properties that all objects must share from the first object. */
 static int begin_series(struct reading *r, const struct dicom_item *root, const struct plane *p, struct err *err)
 {
@@ -184,6 +195,7 @@ static int begin_series(struct reading *r, const struct dicom_item *root, const 
 	s->ct = !is_pet(root);
 	memcpy(s->units, p->units, sizeof(s->units));
 	read_window(s, root);
+	read_position(s, root);
 	s->duration = dicom_get_double(root, TAG_ACTUAL_FRAME_DURATION, 0, &ms, NULL) == 1 && ms > 0 ? ms / 1000 : NAN;
 	/* a CT series may hold several acquisitions, or part of one: its number is only used to detect a single slice */
 	r->count_tag = is_pet(root) ? TAG_NUMBER_OF_SLICES : TAG_IMAGES_IN_ACQUISITION;

@@ -23,7 +23,9 @@ struct image_series {
 	char type[17];		 /* "STATIC", "DYNAMIC", "GATED", ...; "": CT, tomosynthesis */
 	struct image_time *time; /* [n_images] */
 	char series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE]; /* "": not in the objects */
-	bool ct;							 /* CT images; false: PET, or a tomosynthesis */
+	char position[17];     /* of the patient, PET and CT: HFS, ...; "": not in the objects */
+	bool position_assumed; /* the derivation says so */
+	bool ct;	       /* CT images; false: PET, or a tomosynthesis */
 	char units[17]; /* (0054,1001); for CT the Rescale Type (0028,1054); of a tomosynthesis see dicom/object/tomo_object.h */
 	double spacing[3];	  /* between columns, rows, slices, mm */
 	double across[3];	  /* direction of increasing column index in the patient (left, back, head) */

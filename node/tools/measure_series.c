@@ -15,10 +15,11 @@ static json_t *object_json(const struct measured *m)
 {
 	const struct image_series *s = m->s;
 
-	return json_pack("{s:s, s:s, s:s, s:i, s:i, s:[i, i, i], s:[f, f, f], s:s}", "modality", s->ct ? "CT" : "PET", "series",
-			 s->series, "frame_of_reference", s->frame_of_reference, "images", s->n_images, "image", m->image + 1,
-			 "size", s->n[0], s->n[1], s->n[2], "spacing_mm", s->spacing[0], s->spacing[1], s->spacing[2], "units",
-			 s->units);
+	return json_pack("{s:s, s:s, s:s, s:i, s:i, s:[i, i, i], s:[f, f, f], s:s, s:s?, s:b}", "modality", s->ct ? "CT" : "PET",
+			 "series", s->series, "frame_of_reference", s->frame_of_reference, "images", s->n_images, "image",
+			 m->image + 1, "size", s->n[0], s->n[1], s->n[2], "spacing_mm", s->spacing[0], s->spacing[1],
+			 s->spacing[2], "units", s->units, "patient_position", s->position[0] ? s->position : NULL,
+			 "patient_position_assumed", s->position_assumed);
 }
 
 static json_t *suv_json(const struct measured *m)

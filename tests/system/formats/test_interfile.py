@@ -64,8 +64,20 @@ def assumed(folder, header):
     for sentence in SENTENCES:  # once for a person at a terminal, and in the report
         check((done.stdout + done.stderr).count(sentence) == 1, f"'{sentence}' is not once in: {done.stdout}{done.stderr}")
         check(page.replace("&#39;", "'").count(sentence) == 1, f"'{sentence}' is not once in the report")
-    for row in ("Acquisition", "Frame duration, ms"):
+    for row in ("Acquisition", "Frame duration, ms", "Patient position"):
         check(re.search(rf'<th scope="row">{row}</th><td>[^<]* \(assumed\)</td>', page), f"{row} is not marked")
+    measured = tools.run("measure", "--circle", "0,0,0,20", os.path.join(folder, "people")).stdout
+    check(", counts, patient HFS (assumed)\n" in done.stdout and ", counts, patient HFS (assumed)\n" in measured, done.stdout + measured)
+    check("<td>HFS (head first, supine) (assumed)</td>" in page, "the position of the patient in the report")
+    for path in glob.glob(os.path.join(folder, "people", "*.dcm")):  # objects that do not have it
+        d = pydicom.dcmread(path)
+        del d.PatientOrientationCodeSequence, d.PatientGantryRelationshipCodeSequence
+        d.DerivationDescription = "none"
+        d.save_as(path)
+    measured = tools.run("measure", "--circle", "0,0,0,20", os.path.join(folder, "people")).stdout
+    tools.run("report", "-o", os.path.join(folder, "unknown"), os.path.join(folder, "people"))
+    with open(glob.glob(os.path.join(folder, "unknown", "*.html"))[0], encoding="utf-8") as f:
+        check('Patient position</th><td>not in the objects</td>' in f.read() and ", patient in an unknown position\n" in measured, measured)
     keys = set(re.findall(r"<code>(\w+)</code>", page))
     check({"iterations", "subsets", "projector", "matrix"} <= keys and not {"prior_weight", "relaxation", "filter_cut"} & keys, keys)
     small = "Voxels of 0.625 mm are smaller than half a radial bin (2.5 mm), which makes stripes: matrix=64 fits."
@@ -329,7 +341,7 @@ def positions(folder, header):
     done = tools.run("recon", *SETTINGS, "--attribute", "PatientPosition=FFDL", "-o", os.path.join(folder, "position-people"), "--report", page, path)  # "other", and a person says what it is
     check(", patient FFDL\n" in done.stdout, done.stdout)
     with open(glob.glob(os.path.join(page, "*.html"))[0], encoding="utf-8") as f:
-        check('<th scope="row">Patient position</th><td>FFDL</td>' in f.read(), "the report has no position")
+        check('<th scope="row">Patient position</th><td>FFDL (feet first, on the left side)</td>' in f.read(), "the report has no position")
 
 
 def tracer(folder, header):

@@ -81,7 +81,7 @@ def nema_figures(folder):
         near(region["suv_mean"], values.mean() * t.suv_factor(volume.objects[0]), "SUV of the background")
     text = t.run("measure", "--truth", os.path.join(here, "exam", "truth.json"), os.path.join(here, "out")).stdout
     check(text.startswith("PET series") and "contrast recovery: sphere 4.9 mm (NEMA 10)" in text and "lung residual" in text and "nan" not in text and " truth        bias" in text, text)
-    check(", Bq/ml\n" in text and all(len(re.sub(r"e.*|[-.]", "", v).lstrip("0")) >= 4 for v in re.search(r"^background +(.*)", text, re.M)[1].split()[1:3]), text)
+    check(f", Bq/ml, patient {position}\n" in text and all(len(re.sub(r"e.*|[-.]", "", v).lstrip("0")) >= 4 for v in re.search(r"^background +(.*)", text, re.M)[1].split()[1:3]), text)
     return os.path.join(here, "out"), os.path.join(here, "exam", "truth.json")
 
 
