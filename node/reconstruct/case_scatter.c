@@ -437,11 +437,12 @@ static int make(struct case_corrections *c, struct err *err)
 	struct case_cache_key key = key_of(c);
 	double begun = clock_seconds();
 	int rc = read_norm(c, err);
+	bool found = rc == 0 && find(c, &key);
 
 	c->scatter.seconds_read += clock_seconds() - begun;
 	if (rc < 0)
 		return rc;
-	if (find(c, &key)) {
+	if (found) {
 		c->scatter.n_cached++;
 		take(c);
 	} else {
