@@ -240,7 +240,7 @@ static int decode(const json_t *from, struct correction_pictures *p, struct err 
 		return bad("acf", err);
 	if (!decode_int(json_object_get(from, "planes"), 0, 1 << 20, &p->n_planes))
 		return bad("planes", err);
-	if (!decode_int(json_object_get(from, "acf_plane"), 0, p->n_planes, &p->acf_plane))
+	if (!decode_int(json_object_get(from, "acf_plane"), 0, p->n_planes > 0 ? p->n_planes - 1 : 0, &p->acf_plane))
 		return bad("acf_plane", err);
 	p->n_radial = (int)json_array_size(radius);
 	if (p->n_radial > CORRECTION_BINS || !decode_list(radius, p->n_radial, &p->radius))

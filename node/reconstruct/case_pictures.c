@@ -118,8 +118,10 @@ static void make_acf(const struct case_corrections *c, size_t first, struct corr
 
 	p->acf_plane = p->n_planes / 2;
 	of.first = attenuation_factors(c->attenuation.made) + (first + (size_t)p->acf_plane) * bins;
-	p->acf.size[0] =
-		fabs(michelogram_radius(m, m->n_radial - 1) - michelogram_radius(m, 0)) * m->n_radial / fmax(m->n_radial - 1, 1);
+	p->acf.size[0] = m->scanner.bin; /* of a single one */
+	if (m->n_radial > 1)
+		p->acf.size[0] =
+			fabs(michelogram_radius(m, m->n_radial - 1) - michelogram_radius(m, 0)) * m->n_radial / (m->n_radial - 1);
 	p->acf.size[1] = 180;
 	make_map(&of, ACF_SIDE, 1, &p->acf);
 }

@@ -205,12 +205,23 @@ static size_t count_rays(const struct run *r, float *ret_ray)
 	return n * (size_t)scan->n_u * (size_t)scan->n_views * (size_t)scan_ray_bins(scan);
 }
 
-static int put_singles(const struct run *r, struct err *err)
+/* Write the singles of a bed with these prompts. EINVAL: fewer than its prompts are made of, which no scanner counts and `recon`
+ * refuses: they grow with the root of the randoms. */
+static int put_singles(const struct run *r, double prompts, struct err *err)
 {
 	const struct pet_scanner *c = &r->s->m.scanner;
 	size_t n = (size_t)c->rings * (size_t)c->detectors;
 	char path[PATH_SIZE + 64];
+	double sum = 0;
 
+	for (size_t i = 0; i < n; i++)
+		sum += (double)r->singles[i];
+	if (sum < 2 * prompts)
+		return err_set(
+			err, EINVAL,
+			"%.0f singles make randoms of %g times the counts, but the %.0f prompts are two singles each: give "
+			"more randoms, or fewer counts",
+			sum, r->s->o.randoms, prompts);
 	if (fwrite(r->singles, sizeof(*r->singles), n, r->file[SINOGRAM_SINGLES]) == n)
 		return 0;
 	file_path(r, SINOGRAM_SINGLES, ".s", path);
@@ -242,6 +253,7 @@ static int second_pass(struct run *r, const struct monitor *monitor, struct err 
 	int n_planes = (int)michelogram_data_planes(&s->m);
 	size_t n_v = (size_t)s->scan->n_v, before = (size_t)r->bed * michelogram_size(&s->m);
 	float *ray = malloc(n_v * sizeof(*ray)), scale = (float)(r->report.scale * simulate_pet_bed_decay(r->bed));
+	double counts = r->report.counts; /* of the beds before */
 	int rc = ray ? 0 : err_set(err, ENOMEM, "no memory for %zu radial bins", n_v);
 
 	if (rc == 0) {
@@ -272,7 +284,7 @@ static int second_pass(struct run *r, const struct monitor *monitor, struct err 
 			r->report.counts += y[i];
 	}
 	if (rc == 0 && r->singles)
-		rc = put_singles(r, err);
+		rc = put_singles(r, r->report.counts - counts, err);
 	return rc == 0 && s->o.delayeds ? put_delayeds(r, err) : rc;
 }
 

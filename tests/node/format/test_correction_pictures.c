@@ -153,7 +153,7 @@ static void test_damaged(void **state)
 		{"acf",
 		 "{\"pixels\":[1,1],\"size\":[1,1],\"range\":[0,1],\"across\":[0,0,0],\"down\":[0,0,0],\"values\":\"0G\"}"},
 		{"acf", "{\"pixels\":[9999,9999],\"size\":[1,1],\"range\":[0,1],\"across\":[0,0,0],\"down\":[0,0,0]}"},
-		{"acf_plane", "8"},
+		{"acf_plane", "7"},
 		{"planes", "-1"},
 		{"radius_mm", "[1, \"2\"]"},
 		{"profiles", "[{}, {}, {}, {}]"},
