@@ -352,9 +352,6 @@ def check_refusals(folder, check):
                           (("--size", "1"), "extends to 147 mm"), (("something",), "something"), (("--voxels",), "voxels")):
         done = tools.run("simulate", "pet", "--scanner", "small", *options, "-o", out, ok=(2,))
         check(part in done.stderr and not os.path.exists(out), f"{options}: {done.stderr}")
-    # singles of few randoms that are fewer than the prompts are made of, which `recon` refuses
-    done = tools.run("simulate", "pet", "--scanner", "small", "--singles", "--randoms", "0.0001", "--counts", "1e9", "--noise-free", "--interfile", "-o", out, ok=(1,))
-    check("prompts are two singles each" in done.stderr and not os.path.exists(out), f"few randoms: {done.stderr}")
     done = tools.run("simulate", "pet", ok=(2,))
     check("-o DIR" in done.stderr, done.stderr)
     done = tools.run("simulate", "pet", "--scanner", "nobody", "-o", out, ok=(8,))

@@ -118,6 +118,10 @@ def the_simulation_is_as_described(folder, _):
     simulate(folder, "noise", "--interfile", "--randoms", 0.5, "--delayeds")
     noise = read("noise", "delayeds") - read("some", "delayeds")
     check(abs((noise**2).sum() / (0.5 * COUNTS) - 1) < 0.05, "Poisson noise")
+    # singles that are fewer than the prompts are made of, which `recon` refuses
+    out = os.path.join(folder, "few")
+    done = run("simulate", "pet", "-c", conf(folder), "--scanner", "pairs", "--singles", "--randoms", 0.0001, "--counts", 1e9, "--noise-free", "-o", out, ok=(1,))
+    check("prompts are two singles each: give more randoms, or fewer counts" in done.stderr and not os.listdir(out), f"few randoms: {done.stderr}")
 
 
 def what_the_data_bring_is_not_made_again(folder, _):
