@@ -49,7 +49,7 @@ struct import {
 static const struct option_spec option_specs[] = {
 	{OPTION_MULTIPLICATIVE, "multiplicative", "F.hs", "factors m of the model y = m (A x) + b, with counts y and activity x"},
 	{OPTION_ADDITIVE, "additive", "F.hs", "background b of this model: expected randoms and scatter, in counts"},
-	{OPTION_ATTENUATION, "attenuation", "F.hs", "attenuation correction factors, at least 1 (0.99 with rounding)"},
+	{OPTION_ATTENUATION, "attenuation", "F.hs", "attenuation correction factors, 1 or more (measured ones with noise)"},
 	{OPTION_NORMALISATION, "normalisation", "F.hs", "normalisation correction factors, above 0"},
 	{OPTION_DELAYEDS, "delayeds", "F.hs",
 	 "delayed coincidences, in counts, without TOF bins: for randoms made by the protocol's\ncorrections"},

@@ -99,7 +99,7 @@ static const struct option_spec option_specs[] = {
 	{OPTION_MULTIPLICATIVE, "multiplicative", "F.hs", "of an Interfile: factors m of the model y = m (A x) + b, a fraction"},
 	{OPTION_ADDITIVE, "additive", "F.hs", "of an Interfile: background b of this model, in counts"},
 	{OPTION_ATTENUATION, "attenuation", "F.hs",
-	 "of an Interfile: attenuation correction factors, at least 1 (0.99 with rounding)"},
+	 "of an Interfile: attenuation correction factors, 1 or more (measured ones with noise)"},
 	{OPTION_NORMALISATION, "normalisation", "F.hs", "of an Interfile: normalisation correction factors, above 0"},
 	{OPTION_DELAYEDS, "delayeds", "F.hs",
 	 "of an Interfile: delayed coincidences, in counts, without TOF bins: for randoms made by the protocol's\ncorrections"},

@@ -6,7 +6,7 @@
  * roles are kept, until their last plane.
  * - TOF bins that are added into one (tof_mashing) are added here, in ascending order: the session never has the others.
  * - A correction factor of 0 or below is refused with its place, because it would give a factor that is not a number, and so are
- * factors that are upside down: ATTENUATION below 1, MULTIPLICATIVE that nowhere is a fraction. The
+ * factors that are upside down as a whole (factor_survey.h). The
  * session, which checks every bin anyway, finds all other invalid counts; of negative data all are counted for the message.
  */
 #include "node/reconstruct/case_planes.h"
@@ -23,10 +23,6 @@
 #include "node/base/thread_pool.h"
 
 #define GROUP 64 /* planes converted at a time */
-/* Attenuation correction factors are 1 or more; less by more than rounding is a survival fraction. */
-#define ATTENUATION_LEAST 0.99f
-/* Efficiencies are relative to a mean of 1: a fraction of the events is less than this, or the factors are upside down. */
-#define FRACTION_MOST 2
 
 struct source {
 	enum sinogram_role role;
@@ -57,7 +53,7 @@ struct planes {
 		size_t plane, bin; /* plane: in the data of the role */
 		float value;
 	} bad[GROUP];
-	float least[GROUP], most[GROUP]; /* MULTIPLICATIVE of each plane of the group: least value above 0, and largest */
+	struct factor_survey fraction[GROUP], attenuation[GROUP]; /* MULTIPLICATIVE and ATTENUATION of each plane of the group */
 };
 
 static const enum sinogram_role factor_roles[] = {SINOGRAM_MULTIPLICATIVE, SINOGRAM_ATTENUATION, SINOGRAM_NORMALISATION};
@@ -152,8 +148,7 @@ static size_t source_plane(const struct planes *p, const struct source *source, 
 /* Is it a correction factor? An infinite normalisation marks a dead detector: m = 0. */
 static bool is_factor(enum sinogram_role role, float value)
 {
-	return value > 0 && (role != SINOGRAM_ATTENUATION || value >= ATTENUATION_LEAST) &&
-	       (isfinite(value) || role == SINOGRAM_NORMALISATION);
+	return value > 0 && (isfinite(value) || role == SINOGRAM_NORMALISATION);
 }
 
 /* Fill a plane that no source has, before terms are applied. */
@@ -163,17 +158,6 @@ static void fill_plane(const struct planes *p, float value, float *to)
 
 	for (size_t i = 0; i < n; i++)
 		to[i] = value;
-}
-
-/* Widen the range of MULTIPLICATIVE of a plane of the group by that of another one. */
-static void find_range(struct planes *p, size_t part, const float *values)
-{
-	size_t n = plane_bins(p);
-
-	for (size_t i = 0; i < n; i++) {
-		p->least[part] = values[i] > 0 && values[i] < p->least[part] ? values[i] : p->least[part];
-		p->most[part] = values[i] > p->most[part] ? values[i] : p->most[part];
-	}
 }
 
 /* Make one plane of a TOF bin of the objects: the first source unchanged, or a factor computed from all. other: one plane. */
@@ -190,7 +174,7 @@ static void convert_plane(struct planes *p, size_t part, size_t k, size_t plane,
 	} else {
 		source_plane(p, &p->sources[0], k, plane, to);
 		if (p->role == PET_FACTORS)
-			find_range(p, part, to);
+			factor_survey_add(&p->fraction[part], to, n);
 		from = 1;
 	}
 	for (int s = from; s < p->n_sources && !bad->there; s++) {
@@ -203,6 +187,8 @@ static void convert_plane(struct planes *p, size_t part, size_t k, size_t plane,
 			}
 			to[i] /= other[i];
 		}
+		if (p->sources[s].role == SINOGRAM_ATTENUATION && !bad->there)
+			factor_survey_add(&p->attenuation[part], other, n);
 	}
 }
 
@@ -234,8 +220,8 @@ static void make_plane(void *ctx, size_t part)
 	float *to = p->group + part * n, *other = p->scratch + part * n, share = 1 / (float)add;
 
 	p->bad[part].there = false;
-	p->least[part] = INFINITY;
-	p->most[part] = 0;
+	factor_survey_begin(&p->fraction[part]);
+	factor_survey_begin(&p->attenuation[part]);
 	convert_plane(p, part, first, number % n_planes, to, other);
 	for (size_t k = first + 1; k < first + add; k++) {
 		float *addend = p->addend + part * n;
@@ -264,50 +250,11 @@ static int check_group(const struct planes *p, int n, struct err *err)
 			continue;
 		if (p->s->part[bad->role].header.m.tof.n > 0)
 			snprintf(bin, sizeof(bin), "TOF bin %zu, ", bad->plane / n_planes);
-		if (bad->role == SINOGRAM_ATTENUATION && bad->value > 0)
-			return err_set(err, EBADMSG,
-				       "%s: %splane %zu, angle %d, radial bin %d: %g; allowed: at least %g: attenuation "
-				       "correction factors "
-				       "are 1 or more, and this looks like the fraction that survives: give 1 / value, or "
-				       "--multiplicative "
-				       "if efficiencies are in it or not needed",
-				       sinogram_role_name(bad->role), bin, bad->plane % n_planes, (int)bad->bin / n_radial,
-				       (int)bad->bin % n_radial, bad->value, (double)ATTENUATION_LEAST);
 		return err_set(err, EBADMSG, "%s: %splane %zu, angle %d, radial bin %d: %g; allowed: finite and above 0",
 			       sinogram_role_name(bad->role), bin, bad->plane % n_planes, (int)bad->bin / n_radial,
 			       (int)bad->bin % n_radial, bad->value);
 	}
 	return 0;
-}
-
-/* Return the most pairs of detectors that are added in a bin. */
-static int most_pairs(const struct michelogram *m)
-{
-	int most = 1, views = m->arc_corrected ? 1 : m->scanner.detectors / (2 * m->n_angles);
-
-	for (int s = 0; s < m->n_segments; s++)
-		for (int a = 0; a < m->segments[s].n_planes; a++) {
-			int pairs = michelogram_pairs(m, s, a);
-
-			most = pairs > most ? pairs : most;
-		}
-	return most * (views > 1 ? views : 1);
-}
-
-/* Refuse MULTIPLICATIVE of this range if it nowhere is a fraction. Where pairs of detectors are added, their number may be in it.
- */
-static int check_fraction(const struct planes *p, float least, float most, struct err *err)
-{
-	int pairs = most_pairs(p->mashed);
-
-	if (!(least >= 1 && most > (float)(FRACTION_MOST * pairs)))
-		return 0;
-	return err_set(
-		err, EBADMSG,
-		"%s: values from %g to %g; allowed: the fraction of events that is counted, below 1 somewhere or at most %d "
-		"everywhere (%d for each pair of detectors in a bin): these look like correction factors: give 1 / value, or "
-		"the file as --attenuation or --normalisation",
-		sinogram_role_name(SINOGRAM_MULTIPLICATIVE), (double)least, (double)most, FRACTION_MOST * pairs, FRACTION_MOST);
 }
 
 /* The session has refused data: replace its error, which names the first bin, if bins are negative. Makes all planes again. */
@@ -354,9 +301,11 @@ static int hand_over(struct planes *p, enum pet_role role, struct pet_session *s
 		     const struct monitor *monitor, size_t done, size_t all, struct case_planes_report *report, struct err *err)
 {
 	double begun = clock_seconds(), made;
-	float least = INFINITY, most = 0;
+	struct factor_survey fraction, attenuation;
 	int rc = 0;
 
+	factor_survey_begin(&fraction);
+	factor_survey_begin(&attenuation);
 	thread_pool_run(pool, (size_t)p->n_sources, read_source, p);
 	report->seconds_read += clock_seconds() - begun;
 	for (int i = 0; i < p->n_sources; i++)
@@ -375,8 +324,8 @@ static int hand_over(struct planes *p, enum pet_role role, struct pet_session *s
 		thread_pool_run(pool, (size_t)n, make_plane, p);
 		rc = check_group(p, n, err);
 		for (int i = 0; i < n; i++) {
-			least = fminf(least, p->least[i]);
-			most = fmaxf(most, p->most[i]);
+			factor_survey_join(&fraction, &p->fraction[i]);
+			factor_survey_join(&attenuation, &p->attenuation[i]);
 		}
 		add_profiles(p, n);
 		made = clock_seconds();
@@ -387,8 +336,12 @@ static int hand_over(struct planes *p, enum pet_role role, struct pet_session *s
 			rc = pet_put(session, role, p->first, n, p->group, err);
 		report->seconds_upload += clock_seconds() - made;
 	}
-	if (rc == 0 && isfinite(least))
-		rc = check_fraction(p, least, most, err);
+	if (rc == 0)
+		rc = factor_survey_fraction(&fraction, p->mashed, err);
+	if (rc == 0)
+		rc = factor_survey_attenuation(&attenuation, err);
+	if (rc == 0 && role == PET_FACTORS)
+		report->attenuation = attenuation;
 	if (rc == -EINVAL && role == PET_DATA && session && !pet_takes_negative(session))
 		count_negative(p, pool, err);
 	if (rc == -EINVAL) { /* the error is about the data: the case is to be held */

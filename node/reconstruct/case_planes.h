@@ -4,6 +4,7 @@
 #ifndef TOMONODE_NODE_CASE_PLANES_H
 #define TOMONODE_NODE_CASE_PLANES_H
 
+#include "node/reconstruct/factor_survey.h"
 #include "node/sinogram/sinogram.h"
 #include "recon/core/monitor.h"
 #include "recon/pet/pet.h"
@@ -14,6 +15,7 @@ struct case_planes_report {
 	/* Numbers of ring pairs that were added in the planes, if the counts of the data follow them; 0: they do not, or all
 	 * planes have the same number. */
 	int pairs_least, pairs_most;
+	struct factor_survey attenuation; /* of ATTENUATION; n = 0: there is none */
 };
 
 /* What was computed for an acquisition in addition to the roles of its objects (node/reconstruct/case_corrections.h). The

@@ -39,14 +39,29 @@ static void note_pairs(const struct pet_work *w, char *ret, size_t size)
 	const struct sinogram *s = w->s;
 	size_t n = strlen(ret);
 
-	if (w->pairs_most == 0 || s->mmr || s->part[SINOGRAM_NORMALISATION].present || s->part[SINOGRAM_MULTIPLICATIVE].present ||
-	    strstr(s->facts.corrected, "NORM") || strcasestr(s->part[SINOGRAM_EMISSION].header.corrections, "normali"))
+	if (w->planes.pairs_most == 0 || s->mmr || s->part[SINOGRAM_NORMALISATION].present ||
+	    s->part[SINOGRAM_MULTIPLICATIVE].present || strstr(s->facts.corrected, "NORM") ||
+	    strcasestr(s->part[SINOGRAM_EMISSION].header.corrections, "normali"))
 		return;
 	snprintf(ret + n, size - n,
 		 "%sPlanes have the counts of %d to %d ring pairs (axial compression), and the data have no normalisation that "
 		 "contains "
 		 "this: slices are uneven along the axis.",
-		 n ? " " : "", w->pairs_least, w->pairs_most);
+		 n ? " " : "", w->planes.pairs_least, w->planes.pairs_most);
+}
+
+/* Say how many attenuation factors are below 1, which only noise can make. */
+static void note_attenuation(const struct pet_work *w, char *ret, size_t size)
+{
+	const struct factor_survey *a = &w->planes.attenuation;
+	size_t n = strlen(ret);
+
+	if (a->below > 0)
+		snprintf(
+			ret + n, size - n,
+			"%s%zu of %zu attenuation correction factors are below %g, the least %g, as noise of a transmission scan "
+			"makes them: they are used.",
+			n ? " " : "", a->below, a->n, (double)FACTOR_SURVEY_LEAST, (double)a->least);
 }
 
 void pet_work_note(const struct pet_work *w, char *ret, size_t size)
@@ -54,6 +69,7 @@ void pet_work_note(const struct pet_work *w, char *ret, size_t size)
 	note_empty(w, ret, size);
 	case_beds_note(&w->beds, w->s, ret, size);
 	note_pairs(w, ret, size);
+	note_attenuation(w, ret, size);
 	if (w->fitted[0])
 		snprintf(ret + strlen(ret), size - strlen(ret), "%s%s", ret[0] ? " " : "", w->fitted);
 }

@@ -256,8 +256,7 @@ static int read_case(struct reconstruct_work *base, struct err *err)
 	base->report.seconds_read = planes.seconds_read;
 	base->report.seconds_prepare = planes.seconds_prepare;
 	base->report.seconds_upload = planes.seconds_upload;
-	w->pairs_least = planes.pairs_least;
-	w->pairs_most = planes.pairs_most;
+	w->planes = planes;
 	return rc;
 }
 

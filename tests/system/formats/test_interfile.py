@@ -414,11 +414,22 @@ def upside_down(folder, header):
             f.write(text.replace("attenuation.s", os.path.basename(path).replace(".hs", ".s")))
         with open(path.replace(".hs", ".s"), "wb") as f:
             f.write(b"".join(struct.pack("<f", v**power) for v in values))
-    for args, code, says in ((("--attenuation", survival), 4, "; allowed: at least 0.99: attenuation correction factors are 1 or more"),
+    for args, code, says in ((("--attenuation", survival), 4, "values are below 0.99, the least "),
                              (("--multiplicative", large), 4, "MULTIPLICATIVE: values from 1 to "), (("--multiplicative", survival), 0, ""),
                              (("--attenuation", right, "--normalisation", right), 2, "attenuation.hs is given for two roles: ATTENUATION and NORMALISATION")):
         said = tools.run("recon", *SETTINGS, "-o", os.path.join(folder, "upside_down"), header, *args, ok=(code,)).stderr
         check(says in said, said)
+    # Measured factors have noise; a single one that is no factor is refused by itself
+    noise, values = np.random.default_rng(5).normal(1, 0.05, len(values)), np.array(values)
+    measured, noisy = values * noise, "attenuation correction factors are below 0.99, the least 0."
+    for name, made, says in (("measured", measured, None), ("air", noise, None), ("measured_survival", noise / values, "and too few above 1 to be noise"), ("low", 0 * values + 0.97, "too few above 1"),
+                             ("zero", 0, ": 0; allowed: finite and above 0"), ("minus", -1.5, ": -1.5; allowed: finite and above 0"), ("nan", math.nan, "nan; allowed: finite"), ("inf", math.inf, ": inf; allowed: finite")):
+        made = np.where(np.arange(len(values)) == len(values) // 2, made, measured) if np.isscalar(made) else made
+        with open(path := os.path.join(folder, "hs", name + ".hs"), "w", encoding="ascii") as f:
+            f.write(text.replace("attenuation.s", name + ".s"))
+        made.astype("<f4").tofile(path.replace(".hs", ".s"))
+        report, objects, _ = recon(tempfile.mkdtemp(dir=folder), header, "--attenuation", path, ok=(4,) if says else (0,))
+        check(says in report["refused"][0]["reason"] if says else noisy in objects[0].DerivationDescription and f" of {len(values)} attenuation" in report["cases"][0]["pet"]["warnings"], report)
 
 
 def negative(folder, header):
