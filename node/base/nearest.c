@@ -32,10 +32,11 @@ static size_t distance(const char *a, const char *b)
 	return table[m % 3][n];
 }
 
-const char *nearest_word(const char *word, const char *(*name)(const void *ctx, size_t i), const void *ctx)
+/* The nearest word with less than `least` differences. */
+static const char *find_nearest(const char *word, size_t least, const char *(*name)(const void *ctx, size_t i), const void *ctx)
 {
 	const char *best = NULL, *candidate;
-	size_t length = strlen(word), least = length / 3 + 2; /* more differences are allowed in a longer word */
+	size_t length = strlen(word);
 
 	for (size_t i = 0; (candidate = name(ctx, i)); i++) {
 		size_t d = distance(word, candidate), n = strlen(candidate);
@@ -49,6 +50,11 @@ const char *nearest_word(const char *word, const char *(*name)(const void *ctx, 
 	return best;
 }
 
+const char *nearest_word(const char *word, const char *(*name)(const void *ctx, size_t i), const void *ctx)
+{
+	return find_nearest(word, strlen(word) / 3 + 2, name, ctx); /* more differences are allowed in a longer word */
+}
+
 static const char *of_list(const void *ctx, size_t i)
 {
 	return ((const char *const *)ctx)[i];
@@ -57,6 +63,13 @@ static const char *of_list(const void *ctx, size_t i)
 const char *nearest_in_list(const char *word, const char *const *list)
 {
 	return nearest_word(word, of_list, list);
+}
+
+const char *nearest_typo(const char *word, const char *const *list)
+{
+	size_t length = strlen(word);
+
+	return find_nearest(word, length < 12 ? 2 : length < 18 ? 3 : 4, of_list, list);
 }
 
 struct array {

@@ -133,7 +133,8 @@ static const struct command_spec spec = {
 		"its\n"
 		"own, reconstructed event by event (docs/petsird.md), and so is an Interfile header that is named on the "
 		"command\n"
-		"line (docs/sinogram-object.md). Other files that are not DICOM are ignored. If a case is refused, the reason "
+		"line (docs/sinogram-object.md), whose position, nuclide and dose are used. Other files that are not DICOM are\n"
+		"ignored. If a case is refused, the reason "
 		"is\n"
 		"printed and the others are still reconstructed.",
 	.options = option_specs,

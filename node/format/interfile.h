@@ -88,6 +88,7 @@ struct interfile {
 	bool precorrected;		    /* "applied corrections" names more than arc correction */
 	char corrections[256];		    /* these corrections, separated by "," */
 	char scanner[64];		    /* "scanner type"; "": none */
+	char misspelt[300];		    /* "; line 7: ..." about keys that look like missing ones; "": none */
 	double central_bin, default_bin;    /* mm: "effective central bin size", "default bin size"; 0: not in the header */
 	/* keV; percent of 511 keV, full width at half maximum; 0: not in the header, or several windows */
 	double energy_low, energy_high, energy_resolution;
@@ -146,6 +147,9 @@ void interfile_clear(struct interfile *f); /* free the memory that f owns */
  * On error f is unchanged. */
 struct scanner_conf;
 int interfile_complete(struct interfile *f, const struct scanner_conf *known, struct err *err);
+
+/* EBADMSG: the header states another distance of rings than the scanner that its "scanner type" names (NULL: none is known). */
+int interfile_check_scanner(const struct interfile *f, const struct scanner_conf *named, struct err *err);
 
 /* Check that two completed headers describe the same rays in the same order; TOF bins are not compared. EBADMSG: they differ; the
  * text names the first difference. */

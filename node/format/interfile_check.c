@@ -18,6 +18,15 @@
 #define BIN_WRONG 0.05
 #define BIN_DEFAULT_WRONG 0.25 /* the default bin in its place: of the examples of STIR, one is off by 9.7 %, others by less */
 #define BIN_OTHER_UNIT 4       /* the default bin is within a factor of 2 of the distance; a wrong unit gives a factor of 10 */
+/* Distances of rings: from scanners for mice to those of 1985, with detectors of 13.5 mm, and some more. */
+#define RINGS_LEAST 0.3 /* mm */
+#define RINGS_MOST 30.0
+#define RINGS_KNOWN_WRONG 0.02 /* of the scanner's own: tables differ by less than 0.2 % */
+/* Detectors are not much shorter along the axis than across it: below the first ratio, a tenth of the true distance is likely if
+ * ten times as much makes the second one. Few detectors are a model, not a scanner. */
+#define RATIO_OTHER_UNIT 0.2
+#define RATIO_USUAL 0.5
+#define RINGS_DETECTORS 64
 #define KEV_MOST 10000.0
 #define KEV_REFERENCE 511.0
 
@@ -71,6 +80,38 @@ int interfile_check_bins(struct interfile *f, const struct michelogram *m, struc
 		return refuse_bin("Default bin size", f->default_bin, computed, m, err);
 	}
 	return 0;
+}
+
+int interfile_check_rings(const struct michelogram *m, struct err *err)
+{
+	const struct pet_scanner *s = &m->scanner;
+	double beside = 2 * (s->radius + s->interaction_depth) * sin(M_PI / fmax(s->detectors, 2)),
+	       ratio = s->ring_spacing / beside;
+
+	if (!(s->ring_spacing >= RINGS_LEAST && s->ring_spacing <= RINGS_MOST))
+		return err_set(
+			err, EBADMSG,
+			"Distance between rings is %g mm (%g cm); allowed: %g to %g mm: another unit is meant (m, cm or mm?)",
+			s->ring_spacing, s->ring_spacing / 10, RINGS_LEAST, RINGS_MOST);
+	if (s->detectors < RINGS_DETECTORS || ratio > RATIO_OTHER_UNIT || 10 * ratio < RATIO_USUAL)
+		return 0;
+	return err_set(
+		err, EBADMSG,
+		"Distance between rings is %g mm, and detectors of a ring are %.3g mm apart (Number of detectors per ring := "
+		"%d, Inner ring diameter (cm) := %g): ten times as much is meant (cm and mm?)",
+		s->ring_spacing, beside, s->detectors, s->radius / 5);
+}
+
+int interfile_check_scanner(const struct interfile *f, const struct scanner_conf *named, struct err *err)
+{
+	double stated = f->m.scanner.ring_spacing, known = named ? named->scanner.ring_spacing : 0;
+
+	if (f->kind != INTERFILE_PROJECTIONS || !(stated > 0) || !(known > 0) || fabs(stated / known - 1) <= RINGS_KNOWN_WRONG)
+		return 0;
+	return err_set(err, EBADMSG,
+		       "Scanner type := %.60s has rings at a distance of %g mm (scanner '%s' of the configuration), but Distance "
+		       "between rings is %g mm: one of the two keys is wrong",
+		       f->scanner, known, named->name, stated);
 }
 
 int interfile_check_mirrors(const struct michelogram *m, struct err *err)

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/base/nearest.h"
 #include "node/format/interfile.h"
 
 #define INDEX_MAX 1000
@@ -133,6 +134,7 @@ static int parse_line(struct interfile_lines *l, char *text, int number, char **
 	*room_size -= strlen(key) + 1;
 	*room += strlen(key) + 1;
 	line->number = number;
+	line->looked_for = false;
 	line->name = trim(text);
 	line->key = key;
 	line->value = trim(without_comment(value + 2));
@@ -194,6 +196,35 @@ void interfile_lines_clear(struct interfile_lines *l)
 	*l = (struct interfile_lines){0};
 }
 
+const struct interfile_line *interfile_line_misspelt(const struct interfile_lines *l, const char *name)
+{
+	const char **keys = calloc(l->n + 1, sizeof(*keys)), *near;
+	const struct interfile_line *found = NULL;
+	size_t n = 0;
+	char key[80];
+
+	interfile_normalise(name + strspn(name, "%"), key, sizeof(key));
+	key[strcspn(key, "[")] = '\0';
+	for (size_t i = 0; keys && i < l->n; i++)
+		if (!l->line[i].looked_for && l->line[i].value[0])
+			keys[n++] = l->line[i].key;
+	near = keys ? nearest_typo(key, keys) : NULL;
+	for (size_t i = 0; near && i < l->n && !found; i++)
+		found = l->line[i].key == near ? &l->line[i] : NULL;
+	free(keys);
+	return found;
+}
+
+int interfile_line_missing(const struct interfile_lines *l, const char *name, struct err *err)
+{
+	const struct interfile_line *near = interfile_line_misspelt(l, name);
+
+	if (!near)
+		return err_set(err, EBADMSG, "\"%s\" is missing", name);
+	return err_set(err, EBADMSG, "\"%s\" is missing; line %d: \"%.60s\": did you mean \"%s\"?", name, near->number,
+		       near->name, name);
+}
+
 int interfile_line_refuse_two(const struct interfile_line *a, const struct interfile_line *b, struct err *err)
 {
 	return err_set(err, EBADMSG, "line %d: %.60s := %.40s; line %d: %.60s := %.40s; allowed: one of them, or the same value",
@@ -206,9 +237,12 @@ int interfile_line_find(const struct interfile_lines *l, const char *key, int in
 	const struct interfile_line *found = NULL;
 
 	for (size_t i = 0; i < l->n; i++) {
-		const struct interfile_line *line = &l->line[i];
+		struct interfile_line *line = &l->line[i];
 
-		if (strcmp(line->key, key) != 0 || (line->index != index && (line->index != 0 || index > 1)) || !line->value[0])
+		if (strcmp(line->key, key) != 0)
+			continue;
+		line->looked_for = true;
+		if ((line->index != index && (line->index != 0 || index > 1)) || !line->value[0])
 			continue;
 		if (found && strcmp(found->value, line->value) != 0)
 			return err_set(err, EBADMSG, "line %d: \"%.60s\" is \"%.40s\"; line %d says \"%.40s\"", line->number,

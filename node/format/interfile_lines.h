@@ -3,6 +3,7 @@
 #ifndef TOMONODE_NODE_INTERFILE_LINES_H
 #define TOMONODE_NODE_INTERFILE_LINES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "kernels/err.h"
@@ -14,6 +15,7 @@ struct interfile_line {
 			     the index */
 	int index;	  /* number in brackets after the key; 0: none */
 	const char *value;
+	bool looked_for; /* interfile_line_find() was asked for this key, with any index */
 };
 
 struct interfile_lines {
@@ -41,6 +43,10 @@ int interfile_line_int(const struct interfile_lines *l, const char *key, int ind
 int interfile_line_length(const struct interfile_lines *l, const char *key, int index, double lo, double hi, double *ret_mm,
 			  struct err *err);
 
+/* Find the line whose key is a misspelt `name`, a key as people write it, among those that nobody has looked for. NULL: none. */
+const struct interfile_line *interfile_line_misspelt(const struct interfile_lines *l, const char *name);
+/* Return EBADMSG for a missing key, with its misspelt line. */
+int interfile_line_missing(const struct interfile_lines *l, const char *name, struct err *err);
 /* Return EBADMSG for two keys that give the same quantity with different values. */
 int interfile_line_refuse_two(const struct interfile_line *a, const struct interfile_line *b, struct err *err);
 

@@ -16,11 +16,6 @@
 #define LENGTH_MAX 10000.0 /* mm */
 #define ANGLE_MAX 3600.0   /* degrees, in a list */
 
-static int missing(const char *key, struct err *err)
-{
-	return err_set(err, EBADMSG, "\"%s\" is missing", key);
-}
-
 static int read_counts(const struct interfile_lines *l, struct parallel_scan *s, struct err *err)
 {
 	const struct {
@@ -36,7 +31,7 @@ static int read_counts(const struct interfile_lines *l, struct parallel_scan *s,
 		int rc = interfile_line_int(l, counts[i].key, 0, 1, counts[i].most, counts[i].count, err);
 
 		if (rc <= 0)
-			return rc < 0 ? rc : missing(counts[i].name, err);
+			return rc < 0 ? rc : interfile_line_missing(l, counts[i].name, err);
 	}
 	return 0;
 }
@@ -46,11 +41,11 @@ static int read_lengths(const struct interfile_lines *l, struct parallel_scan *s
 	int rc = interfile_line_length(l, "binsize", 0, INTERFILE_TINY, LENGTH_MAX, &s->bin, err);
 
 	if (rc <= 0)
-		return rc < 0 ? rc : missing("bin size (mm)", err);
+		return rc < 0 ? rc : interfile_line_missing(l, "bin size (mm)", err);
 	s->slice = s->bin;
 	rc = interfile_line_length(l, "slicespacing", 0, INTERFILE_TINY, LENGTH_MAX, &s->slice, err);
 	if (rc == 0 && s->n_slices > 1)
-		return missing("slice spacing (mm)", err);
+		return interfile_line_missing(l, "slice spacing (mm)", err);
 	if (rc >= 0)
 		rc = interfile_line_length(l, "axisoffset", 0, -LENGTH_MAX, LENGTH_MAX, &s->offset, err);
 	return rc < 0 ? rc : 0;

@@ -34,7 +34,7 @@ int interfile_unsupported(const struct interfile_parser *p, const struct interfi
 
 int interfile_missing(const struct interfile_parser *p, const char *key)
 {
-	return err_set(p->err, EBADMSG, "\"%s\" is missing", key);
+	return interfile_line_missing(&p->lines, key, p->err);
 }
 
 void interfile_note(struct interfile *f, const char *fmt, ...)
@@ -54,9 +54,12 @@ int interfile_side(struct interfile_parser *p, int k, int most, int *ret)
 {
 	int rc = interfile_line_int(&p->lines, "matrixsize", k, 1, most, ret, p->err);
 
-	if (rc == 0)
-		return err_set(p->err, EBADMSG, "\"matrix size [%d]\" is missing", k);
-	return rc < 0 ? rc : 0;
+	char name[32];
+
+	if (rc != 0)
+		return rc < 0 ? rc : 0;
+	snprintf(name, sizeof(name), "matrix size [%d]", k);
+	return interfile_missing(p, name);
 }
 
 int interfile_unit(struct interfile_parser *p)

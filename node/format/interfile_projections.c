@@ -77,9 +77,14 @@ static int read_axis(struct interfile_parser *p, int k, enum axis *ret_axis)
 
 	if (rc < 0)
 		return rc;
-	if (rc == 0)
-		return err_set(p->err, EBADMSG, "\"matrix axis label [%d]\" is missing%s", k,
-			       k == AXIS_TIMING ? "; with 5 dimensions it is \"timing positions\", the TOF bins" : "");
+	if (rc == 0 && k == AXIS_TIMING)
+		return err_set(
+			p->err, EBADMSG,
+			"\"matrix axis label [%d]\" is missing; with 5 dimensions it is \"timing positions\", the TOF bins", k);
+	if (rc == 0) {
+		snprintf(text, sizeof(text), "matrix axis label [%d]", k);
+		return interfile_missing(p, text);
+	}
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(text, names[i].name)) {
 			*ret_axis = names[i].axis;
@@ -247,6 +252,30 @@ static int read_scanner(struct interfile_parser *p)
 	return rc < 0 ? rc : interfile_read_energy(p);
 }
 
+/* Note the misspelt keys of the scanner, without which the header may be incomplete. */
+static void find_misspelt(struct interfile_parser *p)
+{
+	static const char *const keys[] = {"Number of rings",
+					   "Number of detectors per ring",
+					   "Inner ring diameter (cm)",
+					   "Distance between rings (cm)",
+					   "effective central bin size (cm)",
+					   "minimum ring difference per segment"};
+	const struct pet_scanner *s = &p->f->m.scanner;
+	const bool there[] = {s->rings > 0,	   s->detectors > 0, s->radius > 0,
+			      s->ring_spacing > 0, s->bin > 0,	     !p->f->no_differences};
+	char *text = p->f->misspelt;
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		const struct interfile_line *line = there[i] ? NULL : interfile_line_misspelt(&p->lines, keys[i]);
+		size_t n = strlen(text);
+
+		if (line)
+			snprintf(text + n, sizeof(p->f->misspelt) - n, "; line %d: \"%.60s\": did you mean \"%s\"?", line->number,
+				 line->name, keys[i]);
+	}
+}
+
 static int read_keys(struct interfile_parser *p)
 {
 	int place[AXIS_TIMING + 1] = {0}, timing = 1, rc = read_axes(p, place);
@@ -258,6 +287,7 @@ static int read_keys(struct interfile_parser *p)
 		return rc;
 	if ((rc = read_segments(p, place)) < 0 || (rc = interfile_corrections(p)) < 0 || (rc = read_scanner(p)) < 0)
 		return rc;
+	find_misspelt(p);
 	return timing > 1 ? interfile_tof_read(p, timing) : 0;
 }
 
@@ -409,7 +439,7 @@ static int fill_scanner(const struct interfile *f, struct michelogram *m, const 
 	if (f->no_differences && !known)
 		add_missing(list, sizeof(list), "ring differences of the segments");
 	if (list[0])
-		return err_set(err, ENOKEY, "the header lacks: %s", list);
+		return err_set(err, ENOKEY, "the header lacks: %s%s", list, f->misspelt);
 	return 0;
 }
 
@@ -464,6 +494,8 @@ int interfile_complete(struct interfile *f, const struct scanner_conf *known, st
 		rc = interfile_check_mirrors(&m, err);
 	if (rc == 0)
 		rc = interfile_check_bins(f, &m, err);
+	if (rc == 0)
+		rc = interfile_check_rings(&m, err);
 	if (rc == 0)
 		rc = interfile_tof_complete(&m, known, err);
 	if (rc == 0)

@@ -221,6 +221,21 @@ static int check_stream(struct sinogram_source *s, int bed, int role, const stru
 	return rc;
 }
 
+/* Compare the header with the scanner of its name. Headers of STIR have manufacturer and model in one text, "Siemens mMR". */
+static int check_scanner(const struct sinogram_source *s, struct err *err)
+{
+	const struct interfile *h = &s->stream[SINOGRAM_EMISSION].header;
+	const char *header = s->conf->header[SINOGRAM_EMISSION];
+	int rc;
+
+	if (!s->conf->config || !h->scanner[0] || !header)
+		return 0;
+	rc = interfile_check_scanner(h, config_scanner(s->conf->config, h->scanner, h->scanner, ""), err);
+	if (rc < 0)
+		err_prefix(err, "%s", header);
+	return rc;
+}
+
 /* Check that all roles have the same geometry, as far as their headers contain it; write a warning about missing values. */
 static int check_geometry(struct sinogram_source *s, const struct scanner_conf *known, char *warning, size_t size,
 			  struct err *err)
@@ -229,6 +244,8 @@ static int check_geometry(struct sinogram_source *s, const struct scanner_conf *
 
 	if (s->format->header != INTERFILE_PROJECTIONS)
 		return 0; /* headers of line integrals are complete */
+	if (check_scanner(s, err) < 0)
+		return -EBADMSG;
 	for (int bed = 0; bed < (s->beds.n > 0 ? s->beds.n : 1); bed++)
 		for (int role = 1; role <= SINOGRAM_ROLES; role++) {
 			int rc = check_stream(s, bed, role, known, &open, err);

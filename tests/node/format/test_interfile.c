@@ -281,6 +281,19 @@ static void test_complete(void **state)
 	assert_true(f.m.angle_offset == 1.5 && f.m.scanner.radius == 100);
 	interfile_clear(&f);
 
+	must_parse(WITH({"Number of rings", "Number of ring"}, {"Distance between rings (cm)", "Distance between rings (m)"},
+			{"Inner ring diameter (cm) := 20\n", ""}),
+		   &f);
+	assert_int_equal(interfile_complete(&f, NULL, &err), -ENOKEY);
+	assert_string_equal(
+		err.msg, "the header lacks: number of rings, distance between rings, inner ring diameter; line 21: \"Number of "
+			 "ring\": did you mean \"Number of rings\"?; line 24: \"Distance between rings (m)\": did you mean "
+			 "\"Distance between rings (cm)\"?");
+	interfile_clear(&f);
+	/* other keys are not similar */
+	assert_int_equal(parse(WITH({"!number format := float\n", ""}), &f, &err), -EBADMSG);
+	assert_string_equal(err.msg, "\"number format\" is missing");
+
 	/* what the header says wins; a radius brings its own depth */
 	known.scanner.rings = 40;
 	known.scanner.interaction_depth = 9;
@@ -292,6 +305,19 @@ static void test_complete(void **state)
 	must_parse(WITH({"Average depth of interaction (cm) := 0.7\n", ""}, {"Inner ring diameter (cm) := 20\n", ""}), &f);
 	assert_int_equal(interfile_complete(&f, &known, &err), 0);
 	assert_true(f.m.scanner.interaction_depth == 9 && f.m.scanner.radius == 100);
+	interfile_clear(&f);
+
+	/* distances of rings in another unit */
+	must_parse(WITH({"rings (cm) := 0.654", "rings (mm) := 0.2"}), &f);
+	assert_int_equal(interfile_complete(&f, NULL, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "Distance between rings is 0.2 mm (0.02 cm); allowed: 0.3 to 30 mm"));
+	interfile_clear(&f);
+	known.scanner.ring_spacing = 6.5;
+	must_parse(GOOD, &f);
+	assert_int_equal(interfile_check_scanner(&f, &known, &err), 0);
+	known.scanner.ring_spacing = 6.2;
+	assert_int_equal(interfile_check_scanner(&f, &known, &err), -EBADMSG);
+	assert_int_equal(interfile_check_scanner(&f, NULL, &err), 0);
 	interfile_clear(&f);
 
 	/* planes that the rings do not have */

@@ -154,6 +154,12 @@ def contradictions(folder, header):
              (re.sub(f"{most}.*", f"{most}{bins - 1}", plain), ("matrix size [1] := %d," % bins, f"{most}{bins - 1}")),
              (plain.replace(f"per ring := {detectors}", f"per ring := {2 * views + 2}"), (f":= {views} ", f"per ring := {2 * views + 2}:")),
              (re.sub(r"(minimum ring difference per segment := {) *-\d+", r"\1 0", good), ("minimum ring difference per segment := 0,",)))
+    rings = "Distance between rings (cm) := 0.65"
+    cases += ((good.replace(rings, "Distance between rings (cm) := 6.5"), ("Distance between rings is 65 mm (6.5 cm); allowed: 0.3 to 30 mm",)),
+              (good.replace(rings, "Distance between rings (mm) := 0.0065"), ("Distance between rings is 0.0065 mm",)),
+              (good.replace(rings, "Distance between rings (mm) := 0.65"), ("is 0.65 mm, and detectors of a ring are 6.87 mm apart", "ten times as much")),
+              (re.sub("Scanner type := .*", "Scanner type := Siemens mMR", good), ("Scanner type := Siemens mMR has rings at a distance of 4.0625 mm (scanner 'siemens-mmr'", "is 6.5 mm")))
+    check(rings in good, good)
     for text, words in cases:
         with open(path, "w", encoding="ascii") as f:
             f.write(text)
