@@ -105,10 +105,18 @@ static int choose_window(struct report *r, struct err *err)
 	return rc;
 }
 
+/* Write the unit behind a number. */
+static void put_unit(const struct report *r, struct html *h)
+{
+	if (r->unit[0])
+		html_put(h, " ");
+	html_text(h, r->unit);
+}
+
 static void put_window(const struct report *r, struct html *h)
 {
-	html_printf(h, "<p>Window %.4g to %.4g ", r->window.lo, r->window.hi);
-	html_text(h, r->unit);
+	html_printf(h, "<p>Window %.4g to %.4g", r->window.lo, r->window.hi);
+	put_unit(r, h);
 	if (isfinite(r->suv))
 		html_printf(h, " (SUV %.3g to %.3g)", r->suv * r->window.lo, r->suv * r->window.hi);
 	html_printf(h, ": %s.</p>\n", r->window_source);
@@ -185,9 +193,9 @@ static void put_contrast(const struct report *r, struct html *h)
 	for (int c = 0; c < 3; c++)
 		p[c] = s->corner[c] + v->at[0] * s->spacing[0] * s->across[c] + v->at[1] * s->spacing[1] * s->down[c] +
 		       v->at[2] * s->spacing[2] * s->normal[c];
-	html_printf(h, "<p>Column %d, row %d, slice %d (patient: %.1f, %.1f, %.1f mm): at least %.4g ", v->at[0] + 1,
-		    v->at[1] + 1, v->at[2] + 1, p[0], p[1], p[2], fabs(v->contrast));
-	html_text(h, r->unit);
+	html_printf(h, "<p>Column %d, row %d, slice %d (patient: %.1f, %.1f, %.1f mm): at least %.4g", v->at[0] + 1, v->at[1] + 1,
+		    v->at[2] + 1, p[0], p[1], p[2], fabs(v->contrast));
+	put_unit(r, h);
 	html_printf(h, " %s than all around it.</p>\n", v->contrast > 0 ? "more" : "less");
 }
 

@@ -119,8 +119,8 @@ static void put_volume(const struct report *r, struct html *h)
 			 !strcmp(s->type, "GATED") ? "gates" : "time frames", r->survey.image + 1);
 		report_put_row(h, "Images", text);
 	}
-	snprintf(text, sizeof(text), "%.4g to %.4g %s, mean %.4g, standard deviation %.4g", r->survey.lo, r->survey.hi, r->unit,
-		 r->survey.mean, r->survey.sd);
+	snprintf(text, sizeof(text), "%.4g to %.4g%s%s, mean %.4g, standard deviation %.4g", r->survey.lo, r->survey.hi,
+		 r->unit[0] ? " " : "", r->unit, r->survey.mean, r->survey.sd);
 	report_put_row(h, "Values", text);
 	if (isfinite(r->suv)) {
 		snprintf(text, sizeof(text), "value x %.4g (body weight); largest %.3g", r->suv, r->suv * r->survey.hi);

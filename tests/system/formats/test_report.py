@@ -428,6 +428,7 @@ def others(folder):
         check(word not in report.source, f"{word} is in a report without --patient")
     check("Sch\u00e4del </title><script>" in report.text and "x" * 400 in report.text, "text of the objects")
     check("The objects do not have a unit of the values." in report.text, "the missing unit")
+    check(not re.search(r"\d (,|:|  )", report.text) and re.search(r"at least [\d.e+-]+ (more|less) than", report.text), "blanks in place of the missing unit")
     check("coronal, slice" in report.text and letters(report)[0] == ("H", "R", "L", "F") and letters(report)[1] == ("A", "R", "L", "P"), f"directions {letters(report)[:3]}")
     column, row, k = (int(v) for v in re.search(r"Column (\d+), row (\d+), slice (\d+) \(", report.text).groups())
     check(abs(column - 16) <= 1 and abs(row - 31) <= 2 and k in (2, 3, 4), f"the detail is not at {column}, {row}, {k}")
