@@ -498,6 +498,7 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 		*err = r->why[kind_id(c->kind)];
 		return -err->code;
 	}
+	config_describe_changes(config_protocol(r->config, p->name), p, decision.place.changed, sizeof(decision.place.changed));
 	if (of) {
 		decision.assumed = of->assumed.text[0] ? &of->assumed : NULL;
 		decision.fit_voxels = has_default_voxels(r, p);

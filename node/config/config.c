@@ -335,6 +335,25 @@ size_t config_describe_protocol(const struct protocol_conf *p, char *ret_text, s
 	return describe(config_section_of(&config_sections[SECTION_PROTOCOLS], p), p, ret_text, size);
 }
 
+void config_describe_changes(const struct protocol_conf *of, const struct protocol_conf *p, char *ret_text, size_t size)
+{
+	const struct config_section *section = config_section_of(&config_sections[SECTION_PROTOCOLS], p);
+	char value[300], other[300];
+	size_t n = 0;
+
+	ret_text[0] = '\0';
+	for (size_t i = 0; i < section->n_keys; i++) {
+		const struct config_key *key = &section->keys[i];
+
+		if (key->flags & KEY_UNDESCRIBED)
+			continue;
+		config_value_format(key, p, value, sizeof(value));
+		config_value_format(key, of, other, sizeof(other));
+		if (strcmp(value, other) != 0 && n + strlen(key->name) + strlen(value) + sizeof(", =") <= size)
+			n += (size_t)snprintf(ret_text + n, size - n, "%s%s=%s", n ? ", " : "", key->name, value);
+	}
+}
+
 bool config_protocol_uses(const char *kind, const char *algorithm, const char *key)
 {
 	const struct config_section *section = config_section_kind(&config_sections[SECTION_PROTOCOLS], kind);

@@ -330,6 +330,9 @@ int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
  * config_set() accepts each word. Values that do not affect pixels are omitted: name, description and compression. At most 800
  * characters. */
 size_t config_describe_protocol(const struct protocol_conf *p, char *ret_text, size_t size);
+/* Write the values of `p` that differ from those of `of`, a protocol of the same kind, as "key=value, key=value", in the same
+ * order and with the same keys; "": none. Those that do not fit as a whole are left out. */
+void config_describe_changes(const struct protocol_conf *of, const struct protocol_conf *p, char *ret_text, size_t size);
 /* Return false if protocols of this kind with this algorithm do not use a key that config_describe_protocol() writes. */
 bool config_protocol_uses(const char *kind, const char *algorithm, const char *key);
 /* Return what 0 means as the value of a key of protocols of this kind, if it is not a quantity like other values. NULL: it is. */

@@ -23,7 +23,7 @@ const char *result_calculation_technique(const struct result *r)
 static void fill_series(const struct result *r, struct item_writer *w)
 {
 	const struct protocol_conf *p = r->info->protocol;
-	char description[128], text[192];
+	char description[PROVENANCE_TITLE_SIZE], text[192];
 	long number = 0;
 	int view = (strcmp(r->exam->view, "CC") ? 3 : 1) + (r->exam->laterality == 'L');
 
@@ -37,11 +37,11 @@ static void fill_series(const struct result *r, struct item_writer *w)
 	else
 		snprintf(description, sizeof(description), "%c %s %s %.30s", r->exam->laterality, r->exam->view, r->type->title,
 			 p->name);
-	provenance_place_title(&r->exam->place, description, 65); /* LO */
-	if (result_is_partial(r->exam)) {			  /* at the beginning, where it is never cut off */
+	if (result_is_partial(r->exam)) { /* at the beginning, where it is never cut off */
 		snprintf(text, sizeof(text), "%d of %ld projections: %s", r->exam->n_views, r->exam->announced, description);
 		snprintf(description, sizeof(description), "%.64s", text);
 	}
+	provenance_place_title(&r->exam->place, description);
 	item_put_text(w, TAG_SERIES_DESCRIPTION, description);
 	item_put_text(w, TAG_SERIES_INSTANCE_UID, r->series);
 	item_put_text(w, TAG_MODALITY, "MG");

@@ -62,7 +62,7 @@ void result_series_begin(struct result_series *r, double now)
 static void fill_series(const struct result_series *r, struct item_writer *w)
 {
 	const char *text = r->protocol->description;
-	char description[128];
+	char description[PROVENANCE_TITLE_SIZE];
 	long number = 0;
 
 	if (dicom_get_int(r->source, TAG_SERIES_NUMBER, 0, &number, NULL) != 1 || number < 0 || number > SERIES_NUMBER_MOST)
@@ -73,7 +73,7 @@ static void fill_series(const struct result_series *r, struct item_writer *w)
 	else
 		snprintf(description, sizeof(description), "%s%s%s reconstruction %.40s", r->kind->name, r->method ? " " : "",
 			 r->method ? r->method : "", r->protocol->name);
-	provenance_place_title(&r->s->place, description, 65); /* LO */
+	provenance_place_title(&r->s->place, description);
 	item_put_text(w, TAG_SERIES_DESCRIPTION, description);
 	item_put_text(w, TAG_SERIES_INSTANCE_UID, r->uid);
 	item_put_text(w, TAG_MODALITY, r->kind->modality);

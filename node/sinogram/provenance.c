@@ -14,6 +14,9 @@
 #include "dicom/object/dicom_tags.h"
 #include "node/base/version.h"
 
+#define LONGEST_TITLE 64  /* characters of a Series Description (LO) */
+#define SHORTEST_TITLE 40 /* to which it is cut off for settings */
+
 static int by_text(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -137,12 +140,26 @@ void provenance_place_text(const struct result_place *place, char *ret_text, siz
 		 place->related_series);
 }
 
-void provenance_place_title(const struct result_place *place, char *title, size_t size)
+void provenance_place_title(const struct result_place *place, char *title)
 {
-	size_t n = strlen(title);
+	static const char rest[] = ", ...";
+	char settings[LONGEST_TITLE + 1] = "";
+	size_t n = strlen(title), kept = n < SHORTEST_TITLE ? n : SHORTEST_TITLE, room = LONGEST_TITLE - kept;
+	const char *at = place->changed;
 
-	if (place->changed[0] && n < size)
-		snprintf(title + n, size - n, " %s", place->changed);
+	while (*at) { /* one "KEY=VALUE" after the other */
+		const char *next = strstr(at, ", ");
+		size_t used = strlen(settings), length = next ? (size_t)(next - at) : strlen(at);
+
+		if (used + 2 + length + (next ? strlen(rest) : 0) > room) {
+			snprintf(settings + used, sizeof(settings) - used, "%s", rest);
+			break;
+		}
+		snprintf(settings + used, sizeof(settings) - used, ", %.*s", (int)length, at);
+		at += length + (next ? 2 : 0);
+	}
+	kept = LONGEST_TITLE - strlen(settings);
+	snprintf(title + (n < kept ? n : kept), LONGEST_TITLE + 1 - (n < kept ? n : kept), "%s", settings);
 }
 
 void provenance_fill_place(const struct result_place *place, const struct dicom_item *source, struct item_writer *root)

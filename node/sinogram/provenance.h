@@ -26,8 +26,11 @@ void provenance_patient_text(struct dicom_file *patient, char *ret_text, size_t 
  * derivation description has; "": it was not made again. */
 void provenance_place_seed(const struct result_place *place, char *ret_text, size_t size);
 void provenance_place_text(const struct result_place *place, char *ret_text, size_t size);
-/* Append to a Series Description what a person set for the result. */
-void provenance_place_title(const struct result_place *place, char *title, size_t size);
+#define PROVENANCE_TITLE_SIZE 128
+/* Append to a Series Description, a text of PROVENANCE_TITLE_SIZE bytes, the settings by which the result differs from its
+ * protocol: ", iterations=4, matrix=96". It becomes at most 64 characters long (LO): what is before the settings is cut off, but
+ * not to less than 40 characters; settings that have no room are left out as a whole, with ", ..." instead. */
+void provenance_place_title(const struct result_place *place, char *title);
 /* Write Related Series Sequence with the series that the result was made again after, if there is one (PS3.3 C.7.3.1). */
 void provenance_fill_place(const struct result_place *place, const struct dicom_item *source, struct item_writer *root);
 /* Write Manufacturer and the rest of General Equipment, and Instance Creator UID, for this program. */

@@ -190,7 +190,8 @@ static int check_and_reconstruct(struct case_run *run, struct reconstruct_report
 	if (ret < 0)
 		return ret;
 	digest_of(order, decision.content);
-	result_settings_text(order->settings, decision.place.changed, sizeof(decision.place.changed));
+	config_describe_changes(config_protocol(conf->config, order->protocol), &run->protocol, decision.place.changed,
+				sizeof(decision.place.changed));
 	if (kept)
 		kept->keep = order->keep;
 	return reconstruct_case(conf->config, &run->protocol, conf->dev, conf->cache, kept, (const char *const *)run->paths,

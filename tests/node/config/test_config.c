@@ -471,6 +471,20 @@ static void test_set_round_trip(void **state)
 	assert_true(p.synthetic && q.synthetic);
 	assert_int_equal(p.compression, COMPRESSION_JPEGLS);
 	assert_int_equal(q.compression, COMPRESSION_NONE);
+	/* what differs: in the order of the keys, nothing twice, values that are written in another way are the same */
+	q = p;
+	config_describe_changes(&p, &q, text, sizeof(text));
+	assert_string_equal(text, "");
+	assert_int_equal(config_set(&q, "description=other", &err), 0);
+	assert_int_equal(config_set(&q, "voxel=0.50", &err), 0);
+	assert_int_equal(config_set(&q, "iterations=7", &err), 0);
+	assert_int_equal(config_set(&q, "iterations=8", &err), 0);
+	config_describe_changes(&p, &q, text, sizeof(text));
+	assert_string_equal(text, "iterations=8, voxel=0.5");
+	config_describe_changes(&p, &q, text, sizeof("voxel=0.5"));
+	assert_string_equal(text, "");
+	config_describe_changes(&p, &q, text, sizeof(", iterations=8"));
+	assert_string_equal(text, "iterations=8");
 	before = p;
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		err.code = 0;

@@ -218,6 +218,7 @@ def nobody(report, objects):
 
 
 def common(report, objects, path, out):
+    check(f"<h1>{objects[0].SeriesDescription}</h1>" in report.source, "the title")
     check("Not for diagnostic use" in report.text and "Warnings" in report.text, "headings")
     for uid in (objects[0].SeriesInstanceUID, objects[0].StudyInstanceUID):
         check(uid in report.text, "a UID")
@@ -262,6 +263,7 @@ def pet(folder):
     report = Report(path)
     values, objects = stack(out)
     d = objects[0]
+    check(d.SeriesDescription == "PET reconstruction pet-osem, iterations=2, matrix=96", f"what differs from the protocol: {d.SeriesDescription}")
     lo, hi = window_of(report)
     check(lo == 0, "a window from 0")
     hottest = max(np.percentile(plane[plane > values.mean()], 99.5, method="inverted_cdf") for plane in values if (plane > values.mean()).sum() >= 100)

@@ -63,7 +63,7 @@ def delivered_again_with_another_protocol(folder, things):
     check(related.SeriesInstanceUID == old.SeriesInstanceUID and related.StudyInstanceUID == old.StudyInstanceUID, related)
     check("RelatedSeriesSequence" not in old, "the first result refers to a later one")
     text = str(new)
-    check(new.SeriesDescription.endswith(" voxel=2") and "voxel" not in old.SeriesDescription, new.SeriesDescription)
+    check(new.SeriesDescription.endswith("dbt-fbp, voxel=2") and "voxel" not in old.SeriesDescription, new.SeriesDescription)
     check("dbt-fbp, voxel=2" in n.command("list").stdout, "list does not show the settings")
     out = n.command("show", str(first["id"])).stdout
     check(f"further results: job {second['id']} (dbt-fbp, voxel=2, delivered)" in out, out)

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Series Descriptions: settings by which a result differs from its protocol are whole, and the text is at most 64 characters. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "node/sinogram/provenance.h"
+
+static void test_title(void **state)
+{
+	static const struct {
+		const char *title, *changed, *expected;
+	} cases[] = {
+		{"PET reconstruction pet-mlem", "", "PET reconstruction pet-mlem"},
+		{"PET reconstruction pet-mlem", "iterations=20", "PET reconstruction pet-mlem, iterations=20"},
+		/* 64 characters */
+		{"PET reconstruction pet-mlem", "iterations=20, matrix=96, voxel=2.5",
+		 "PET reconstruction pet-mlem, iterations=20, matrix=96, voxel=2.5"},
+		{"PET reconstruction pet-mlem", "iterations=20, matrix=128, voxel=2.25, frames=6x10,4x30",
+		 "PET reconstruction pet-mlem, iterations=20, matrix=128, ..."},
+		{"PET reconstruction pet-mlem", "frames=6x10,4x30,5x60,5x120,5x300,6x600,1x1200",
+		 "PET reconstruction pet-mlem, ..."},
+		/* a long title keeps at least 40 characters */
+		{"123456789012345678901234567890123456789012345678901234567890", "iterations=20, matrix=128",
+		 "12345678901234567890123456789012345678901234, iterations=20, ..."},
+		{"123456789012345678901234567890123456789012345678901234567890", "matrix=64, beta=2, filter=ramp",
+		 "1234567890123456789012345678901234567890, matrix=64, beta=2, ..."},
+		{"123456789012345678901234567890123456789012345678901234567890", "beta=1",
+		 "12345678901234567890123456789012345678901234567890123456, beta=1"},
+		{"1234567890123456789012345678901234567890123456789012345678901234567890", "",
+		 "1234567890123456789012345678901234567890123456789012345678901234"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct result_place place = {0};
+		char title[PROVENANCE_TITLE_SIZE];
+
+		snprintf(place.changed, sizeof(place.changed), "%s", cases[i].changed);
+		snprintf(title, sizeof(title), "%s", cases[i].title);
+		provenance_place_title(&place, title);
+		assert_string_equal(title, cases[i].expected);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_title)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
