@@ -161,11 +161,15 @@ void measure_print_tomo(const json_t *result, bool pairs)
 	const json_t *object = json_object_get(result, "object"), *regions = json_object_get(result, "regions");
 	const json_t *points = json_object_get(result, "points"), *item;
 	const char *units = text(object, "units");
+	double slices = component(object, "size", 2),
+	       distance = slices > 1 ? fabs(member(object, "depth_mm")) / (slices - 1) : NAN;
 	size_t i, masses = count(regions, "mass ", NULL), calcified = count(regions, "calcification ", NULL);
 
-	printf("%.0f x %.0f x %.0f voxels of %.3g x %.3g mm, %s\n", component(object, "size", 0), component(object, "size", 1),
-	       component(object, "size", 2), component(object, "spacing_mm", 0), component(object, "spacing_mm", 1),
-	       units[0] ? image_series_unit(units) : "no unit");
+	printf("%.0f x %.0f x %.0f voxels of %.3g x %.3g", component(object, "size", 0), component(object, "size", 1), slices,
+	       component(object, "spacing_mm", 0), component(object, "spacing_mm", 1));
+	if (isfinite(distance))
+		printf(" x %.3g", distance);
+	printf(" mm, %s\n", units[0] ? image_series_unit(units) : "no unit");
 	summarise_regions(regions, "mass ", "masses");
 	summarise_regions(regions, "calcification ", "calcifications");
 	if (masses + calcified < json_array_size(regions))

@@ -42,6 +42,8 @@ void report_derivation(const struct dicom_item *root, char *ret_text, size_t siz
 const char *report_derivation_warnings(char *text);
 /* Return true if the warnings have this sentence about an assumption, or its beginning. */
 bool report_is_assumed(const struct report *r, const char *sentence);
+/* Write the row of how the patient lies, from the codes of PET or the attribute of other objects; none for a tomosynthesis. */
+void report_put_position(const struct report *r, struct html *h);
 void report_put_parameters(const struct report *r, struct html *h);
 void report_put_provenance(const struct report *r, struct html *h);
 /* Write a row of a table; name is constant text, the value is escaped. Nothing for "". */

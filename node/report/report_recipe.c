@@ -218,6 +218,9 @@ static void put_list(const struct report *r, const struct dicom_item *root, cons
 		length = strlen(text);
 		if (length > 0 && list[i].tag == TAG_ACTUAL_FRAME_DURATION && report_is_assumed(r, no_duration))
 			snprintf(text + length, sizeof(text) - length, " (assumed)");
+		if (length >= 14 && list[i].tag == TAG_RADIOPHARMACEUTICAL_START_DATE_TIME)
+			snprintf(text, sizeof(text), "%.4s-%.2s-%.2s %.2s:%.2s:%.2s", value, value + 4, value + 6, value + 8,
+				 value + 10, value + 12);
 		report_put_row(h, list[i].name, text);
 	}
 }
@@ -239,8 +242,7 @@ static const struct named method[] = {
 	{TAG_EXPOSURE, "Exposure, mAs"},
 };
 
-/* Write how the patient lies, from the codes of PET or the attribute of other objects. */
-static void put_position(const struct report *r, struct html *h)
+void report_put_position(const struct report *r, struct html *h)
 {
 	struct pet_facts f;
 	char meaning[80], text[100];
@@ -280,7 +282,6 @@ void report_put_parameters(const struct report *r, struct html *h)
 	read_recipe(r->root, recipe, sizeof(recipe));
 	html_put(h, "<section><h2>Parameters</h2>\n<table class=\"facts\">\n");
 	put_list(r, r->root, method, sizeof(method) / sizeof(method[0]), h);
-	put_position(r, h);
 	if (drug)
 		put_list(r, drug, isotope, sizeof(isotope) / sizeof(isotope[0]), h);
 	if (exposure)

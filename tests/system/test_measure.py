@@ -3,6 +3,7 @@
 """`tomonode measure`: a simulated exam comes back with its beads where they are and its figures as numpy computes them."""
 import json
 import os
+import re
 import sys
 import tempfile
 
@@ -128,7 +129,7 @@ def check_text(folder, path, truth_path):
     text = run("measure", "--truth", truth_path, path).stdout.splitlines()
     found = figures(path, "--truth", truth_path)
     n = len(found["points"])
-    assert " voxels of " in text[0] and text[1].startswith(f"points: {n} found of {n}, medians: FWHM"), text[:3]
+    assert re.search(r" voxels of 0\.34 x 0\.34 x 1 mm, ", text[0]) and text[1].startswith(f"points: {n} found of {n}, medians: FWHM"), text[:3]
     assert text[2].startswith(f"distances: {n * (n - 1) // 2} pairs, largest error") and "--pairs" in text[2], text[2]
     assert not any(" to bead" in line for line in text), text
     pairs = [line for line in run("measure", "--truth", truth_path, "--pairs", path).stdout.splitlines() if " to bead" in line]

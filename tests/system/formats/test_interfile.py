@@ -64,6 +64,8 @@ def assumed(folder, header):
     for sentence in SENTENCES:  # once for a person at a terminal, and in the report
         check((done.stdout + done.stderr).count(sentence) == 1, f"'{sentence}' is not once in: {done.stdout}{done.stderr}")
         check(page.replace("&#39;", "'").count(sentence) == 1, f"'{sentence}' is not once in the report")
+    warnings = re.findall(r"<li>(.*?)</li>", page.partition("Planes through")[0].partition("Warnings")[2])
+    check(len(warnings) > 2 and not any(re.search(r"\. [A-Z]", w) for w in warnings), f"several sentences in one warning: {warnings}")
     for row in ("Acquisition", "Frame duration, ms", "Patient position"):
         check(re.search(rf'<th scope="row">{row}</th><td>[^<]* \(assumed\)</td>', page), f"{row} is not marked")
     measured = tools.run("measure", "--circle", "0,0,0,20", os.path.join(folder, "people")).stdout

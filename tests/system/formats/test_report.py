@@ -276,6 +276,9 @@ def pet(folder):
     check(np.allclose(p, expected, atol=0.06), f"position {p}, expected {expected}")
     check(values[k, row, column] > 2.5 * np.median(values[k][values[k] > values[k].mean()]), "a hot sphere")
     drug = d.RadiopharmaceuticalInformationSequence[0]
+    facts = report.source.partition("Warnings")[0]
+    check(">Patient position</th><td>HFS (head first, supine)<" in facts and report.source.count("Patient position") == 1, "the position is no fact")
+    check(re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", report.row("Injected")), report.row("Injected"))
     seconds = 3600 * (int(d.SeriesTime[:2]) - int(drug.RadiopharmaceuticalStartTime[:2])) + 60 * (int(d.SeriesTime[2:4]) - int(drug.RadiopharmaceuticalStartTime[2:4]))
     suv = 1000 * float(d.PatientWeight) / (float(drug.RadionuclideTotalDose) * 2 ** (-seconds / float(drug.RadionuclideHalfLife)))
     check(abs(float(re.match(r"value x (\S+) ", report.row("SUV")).group(1)) / suv - 1) < 1e-3, f"SUV {report.row('SUV')}, expected {suv}")
