@@ -12,12 +12,14 @@
 #include "node/report/report_files.h"
 #include "node/tomo/tomo_slices.h"
 
-enum { OPTION_PATIENT = OPTION_LONG, OPTION_VOXEL };
+enum { OPTION_PATIENT = OPTION_LONG, OPTION_SERIES, OPTION_VOXEL };
 
 static const struct option_spec option_specs[] = {
 	{'o', "output", "DIR",
 	 "folder for the reports; created with its parents if missing. Reports of the same name are replaced"},
 	{OPTION_PATIENT, "patient", NULL, "show the patient's name, ID, birth date, sex and age, and the accession number"},
+	{OPTION_SERIES, "series", "NAME",
+	 "of several series: those whose name (as `tomonode export` writes it) contains NAME, or with this UID"},
 	{'c', "config", "FILE", "configuration file: profiles of Hologic SCO objects"},
 	{OPTION_VOXEL, "voxel", "COLUMN,ROW,SLICE",
 	 "size of the voxels of a Hologic SCO object with slices, whose header does not have it: distances in mm, 0.01 to 20"},
@@ -26,7 +28,7 @@ static const struct option_spec option_specs[] = {
 
 static const struct command_spec spec = {
 	.name = "report",
-	.usage = "-o DIR [--patient] [-c FILE] [--voxel COLUMN,ROW,SLICE] [--json] OBJECT...",
+	.usage = "-o DIR [--patient] [--series NAME] [-c FILE] [--voxel COLUMN,ROW,SLICE] [--json] OBJECT...",
 	.summary = "Write a report of each tomosynthesis, PET or CT series: one HTML file with pictures, figures, parameters, "
 		   "warnings.",
 	.text = "OBJECT: files or folders (recursive); files of other kinds are ignored. The reports need nothing else: no "
@@ -42,7 +44,7 @@ static const struct command_spec spec = {
 	.files = true,
 };
 
-static void audit(const struct report_groups *g, const char *folder, int code)
+static void audit(const struct series_files *g, const char *folder, int code)
 {
 	struct audit_files files = {0};
 
@@ -55,7 +57,7 @@ static void audit(const struct report_groups *g, const char *folder, int code)
 	audit_files_clear(&files);
 }
 
-static int write_all(struct options *o, const struct report_groups *g, const struct report_conf *conf, const char *folder)
+static int write_all(struct options *o, const struct series_files *g, const struct report_conf *conf, const char *folder)
 {
 	json_t *written = json_array(), *refused = json_array();
 	int code = CODE_OK;
@@ -64,7 +66,7 @@ static int write_all(struct options *o, const struct report_groups *g, const str
 		char *path = NULL;
 		struct err err = {0};
 
-		if (report_group_write(&g->list[i], conf, folder, &path, &err) < 0) {
+		if (report_volume_write(&g->list[i], conf, folder, &path, &err) < 0) {
 			code = code ? code : (int)options_code(&err);
 			fprintf(stderr, "tomonode report: %s\n", err.msg);
 			json_array_append_new(refused, json_pack("{s:s, s:s}", "series", g->list[i].series, "reason", err.msg));
@@ -78,7 +80,7 @@ static int write_all(struct options *o, const struct report_groups *g, const str
 	}
 	if (o->json)
 		options_json(json_pack("{s:b, s:i, s:O, s:O, s:I}", "ok", !code, "code", code, "reports", written, "refused",
-				       refused, "passed_over", (json_int_t)g->n_ignored));
+				       refused, "passed_over", (json_int_t)g->n_passed));
 	json_decref(written);
 	json_decref(refused);
 	return code;
@@ -86,8 +88,8 @@ static int write_all(struct options *o, const struct report_groups *g, const str
 
 int cmd_report(int argc, char **argv)
 {
-	const char *folder = NULL, *config_path = NULL;
-	struct report_groups groups = {0};
+	const char *folder = NULL, *config_path = NULL, *series = NULL;
+	struct series_files groups = {0};
 	struct report_conf conf = {0};
 	struct config *config = NULL;
 	struct err err = {0};
@@ -101,6 +103,8 @@ int cmd_report(int argc, char **argv)
 			folder = o.value;
 		if (id == 'c')
 			config_path = o.value;
+		if (id == OPTION_SERIES)
+			series = o.value;
 		if (id == OPTION_PATIENT)
 			conf.patient = true;
 		if (id == OPTION_VOXEL && !tomo_slices_voxel(o.value, voxel))
@@ -117,15 +121,17 @@ int cmd_report(int argc, char **argv)
 		return code;
 	conf.config = config;
 	audit_start(&config->node, AUDIT_DIRECT, "report");
-	if (report_groups_find(argv + o.first, &groups, &err) < 0)
+	if (series_files_find(argv + o.first, false, &groups, &err) < 0)
 		code = options_fail(&o, err.code == ENOENT ? CODE_NOT_FOUND : CODE_INPUT, "%s", err.msg);
 	else if (groups.n == 0)
-		code = options_fail(&o, CODE_INPUT, "no tomosynthesis, PET or CT image among %zu file%s", groups.n_ignored,
-				    plural(groups.n_ignored));
+		code = options_fail(&o, CODE_INPUT, "no tomosynthesis, PET or CT image among %zu file%s", groups.n_passed,
+				    plural(groups.n_passed));
+	else if (series && series_files_choose(&groups, series, &err) < 0)
+		code = options_fail(&o, CODE_NOT_FOUND, "%s", err.msg);
 	else
 		code = write_all(&o, &groups, &conf, folder);
 	audit(&groups, folder, code);
-	report_groups_clear(&groups);
+	series_files_clear(&groups);
 	config_free(config);
 	return code;
 }

@@ -32,20 +32,20 @@ int recon_report(const struct config *config, const struct reconstruct_report *r
 		 json_t **ret_files, struct err *err)
 {
 	struct report_conf conf = {.config = config};
-	struct report_groups groups = {0};
+	struct series_files groups = {0};
 	char **paths = paths_of(result, objects);
-	int rc = paths ? report_groups_find(paths, &groups, err) : err_set(err, ENOMEM, "no memory for the names of files");
+	int rc = paths ? series_files_find(paths, false, &groups, err) : err_set(err, ENOMEM, "no memory for the names of files");
 
 	*ret_files = json_array();
 	for (size_t i = 0; rc == 0 && i < groups.n; i++) {
 		char *path = NULL;
 
-		rc = report_group_write(&groups.list[i], &conf, folder, &path, err);
+		rc = report_volume_write(&groups.list[i], &conf, folder, &path, err);
 		if (rc == 0)
 			json_array_append_new(*ret_files, json_string(path));
 		free(path);
 	}
-	report_groups_clear(&groups);
+	series_files_clear(&groups);
 	paths_free(paths);
 	return rc;
 }

@@ -34,7 +34,7 @@ static bool send_all(int fd, const char *bytes, size_t n)
 }
 
 /* Return the group of this file; NULL: none. */
-static const struct report_group *group_with(const struct report_groups *groups, const char *name)
+static const struct series_volume *group_with(const struct series_files *groups, const char *name)
 {
 	for (size_t i = 0; i < groups->n; i++)
 		for (size_t k = 0; k < groups->list[i].n; k++)
@@ -46,14 +46,14 @@ static const struct report_group *group_with(const struct report_groups *groups,
 static int make_report(const struct config *config, const char *folder, const char *name, struct html *h, struct err *err)
 {
 	struct report_conf conf = {.config = config, .patient = config->status.show_patient, .most_bytes = MOST_BYTES};
-	struct report_groups groups = {0};
-	const struct report_group *group;
-	int rc = report_groups_find((char *const[]){(char *)folder, NULL}, &groups, err);
+	struct series_files groups = {0};
+	const struct series_volume *group;
+	int rc = series_files_find((char *const[]){(char *)folder, NULL}, false, &groups, err);
 
 	group = group_with(&groups, name);
 	if (rc == 0)
-		rc = group ? report_group_make(group, &conf, h, err) : err_set(err, ENOENT, "the objects are no longer there");
-	report_groups_clear(&groups);
+		rc = group ? report_volume_make(group, &conf, h, err) : err_set(err, ENOENT, "the objects are no longer there");
+	series_files_clear(&groups);
 	return rc;
 }
 

@@ -12,6 +12,7 @@
 
 #include "dicom/object/dicom_tags.h"
 #include "node/base/folder.h"
+#include "node/base/own_files.h"
 #include "node/sinogram/sinogram.h"
 #include "node/tools/image_series.h"
 
@@ -22,7 +23,7 @@ enum is { IS_NONE, IS_SINOGRAM, IS_IMAGE, IS_TOMO };
 
 struct object {
 	enum is is;
-	char uid[DICOM_UID_SIZE], name[160 - DICOM_UID_SIZE - 1];
+	char uid[DICOM_UID_SIZE], series[DICOM_UID_SIZE], name[160 - DICOM_UID_SIZE - 1];
 };
 
 /* ---- one file ---- */
@@ -95,6 +96,7 @@ static int read_object(const char *path, struct object *ret, struct err *err)
 		uint32_t tag = ret->is == IS_TOMO ? TAG_SOP_INSTANCE_UID : TAG_SERIES_INSTANCE_UID;
 
 		dicom_get_text(root, tag, ret->uid, sizeof(ret->uid), NULL);
+		dicom_get_text(root, TAG_SERIES_INSTANCE_UID, ret->series, sizeof(ret->series), NULL);
 		name_object(root, ret);
 	}
 	dicom_close(file);
@@ -130,7 +132,8 @@ static int volume_of(struct series_files *f, const struct object *o, struct seri
 	*ret = &f->list[f->n++];
 	**ret = (struct series_volume){.tomo = o->is == IS_TOMO};
 	memcpy((*ret)->uid, o->uid, sizeof(o->uid));
-	snprintf((*ret)->name, sizeof((*ret)->name), "%s", o->name);
+	memcpy((*ret)->series, o->series, sizeof(o->series));
+	(*ret)->plain = (size_t)snprintf((*ret)->name, sizeof((*ret)->name), "%s", o->name);
 	return 0;
 }
 
@@ -144,7 +147,7 @@ static int add_file(struct series_files *f, const char *path, bool raw, struct e
 	if (rc < 0)
 		return rc;
 	if (o.is == IS_NONE || (o.is == IS_SINOGRAM) != raw) {
-		f->n_passed++;
+		f->n_passed += !own_file(path);
 		return 0;
 	}
 	if (f->n_files == FILES_MAX)

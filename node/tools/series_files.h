@@ -7,9 +7,11 @@
 #include "dicom/core/dataset.h"
 
 struct series_volume {
-	char uid[DICOM_UID_SIZE]; /* of the series, of a tomosynthesis of the object; "": raw data */
+	char uid[DICOM_UID_SIZE];    /* of the series, of a tomosynthesis of the object; "": raw data */
+	char series[DICOM_UID_SIZE]; /* of the series; "": raw data */
 	char name[160]; /* for a file, without ending: modality, series number, series description; with the UID where two
 			   volumes have the same. Only letters, digits and ._+- */
+	size_t plain;	/* length of the name without the UID */
 	bool tomo;
 	char **paths; /* [n] */
 	size_t n;
@@ -19,7 +21,7 @@ struct series_files { /* starts as {0} */
 	struct series_volume *list;
 	size_t n;	 /* volumes; raw data are one */
 	size_t n_files;	 /* in all volumes */
-	size_t n_passed; /* files that were passed over */
+	size_t n_passed; /* files that were passed over, without own_file() */
 };
 
 /* Find images, or sinogram objects (raw), in files and folders (recursive; ended by NULL). Other files are passed over. An error:

@@ -4,21 +4,21 @@
 
 #include "node/report/report_files.h"
 
-static void find(struct report_groups *g)
+static void find(struct series_files *g)
 {
 	struct err err = {0};
 
-	if (report_groups_find((char *const[]){folder, NULL}, g, &err) < 0)
+	if (series_files_find((char *const[]){folder, NULL}, false, g, &err) < 0)
 		fail_msg("%s", err.msg);
 }
 
-static void make(const struct report_group *g, size_t most, int expected, const char *sentence)
+static void make(const struct series_volume *g, size_t most, int expected, const char *sentence)
 {
 	const struct report_conf conf = {.most_bytes = most};
 	struct err err = {0};
 	struct html h = {0};
 
-	if (report_group_make(g, &conf, &h, &err) != expected)
+	if (report_volume_make(g, &conf, &h, &err) != expected)
 		fail_msg("at most %zu bytes: %s", most, err.msg);
 	assert_true((h.n > 0) == (expected == 0));
 	if (sentence && !strstr(err.msg, sentence))
@@ -30,7 +30,7 @@ static void make(const struct report_group *g, size_t most, int expected, const 
 static void test_memory(void **state)
 {
 	const size_t bytes = (size_t)NX * NY * NZ * sizeof(float);
-	struct report_groups groups = {0};
+	struct series_files groups = {0};
 	struct series_report report;
 	struct input in;
 	char sentence[64];
@@ -45,7 +45,7 @@ static void test_memory(void **state)
 	make(&groups.list[0], bytes, 0, NULL);
 	snprintf(sentence, sizeof(sentence), "the series has %d objects of %d x %d pixels", NZ, NX, NY);
 	make(&groups.list[0], bytes - 1, -EFBIG, sentence);
-	report_groups_clear(&groups);
+	series_files_clear(&groups);
 	series_report_clear(&report);
 	input_clear(&in);
 }
@@ -54,7 +54,7 @@ static void test_memory(void **state)
 static void test_name(void **state)
 {
 	const struct report_conf conf = {0};
-	struct report_groups groups = {0};
+	struct series_files groups = {0};
 	struct series_report report;
 	char *paths[2] = {NULL};
 	struct err err = {0};
@@ -66,18 +66,18 @@ static void test_name(void **state)
 	report = write_series(&in);
 	find(&groups);
 	for (int i = 0; i < 2; i++)
-		if (report_group_write(&groups.list[0], &conf, folder, &paths[i], &err) < 0)
+		if (report_volume_write(&groups.list[0], &conf, folder, &paths[i], &err) < 0)
 			fail_msg("%s", err.msg);
 	assert_string_equal(paths[0], paths[1]);
-	assert_non_null(strstr(paths[0], "/report-pt-"));
+	assert_non_null(strstr(paths[0], "/report-PT_"));
 	assert_int_equal(entries(), NZ + 1);
 	for (int i = 0; i < 2; i++)
 		free(paths[i]);
-	report_groups_clear(&groups);
+	series_files_clear(&groups);
 	find(&groups); /* a report is no result */
 	assert_int_equal(groups.n, 1);
-	assert_int_equal(groups.n_ignored, 1);
-	report_groups_clear(&groups);
+	assert_int_equal(groups.n_passed, 1);
+	series_files_clear(&groups);
 	series_report_clear(&report);
 	input_clear(&in);
 }

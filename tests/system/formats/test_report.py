@@ -456,6 +456,12 @@ def refused(folder):
     os.remove(os.path.join(gap, "7.dcm"))
     answer = tomonode("report", "--json", "-o", os.path.join(folder, "out"), gap, good, code=4)
     told = json.loads(answer.stdout)
+    name = os.path.basename(told["reports"][0]["file"])
+    check(re.fullmatch(r"report-CT_Sch-del-title-script-alert-2-script-onload-x-[0-9a-f]{12}\.html", name), name)
+    tomonode("report", "--series", told["reports"][0]["series"], "-o", os.path.join(folder, "chosen"), gap, good)
+    check(os.path.basename(only_report(os.path.join(folder, "chosen"))) == name, "another report of the chosen series, or another name")
+    answer = tomonode("report", "--series", "nobody", "-o", os.path.join(folder, "none"), gap, good, code=8)
+    check("no series is --series nobody: CT_" in answer.stderr and not os.path.exists(os.path.join(folder, "none")), answer.stderr)
     check(len(told["reports"]) == 1 and len(told["refused"]) == 1 and "slices are missing" in told["refused"][0]["reason"], told)
     Report(only_report(os.path.join(folder, "out")))
     # A folder that cannot be written
