@@ -71,6 +71,9 @@ int interfile_read_position(struct interfile_parser *p)
 	if (rc > 0 && lies[0] && f->lies[0] && strcmp(lies, f->lies) != 0)
 		return err_set(p->err, EBADMSG, "line %d: %.60s := %.40s contradicts line %d: %.60s := %.40s", line->number,
 			       line->name, line->value, first->number, first->name, first->value);
+	if (rc > 0 && f->other_position && f->enters[0] && f->lies[0])
+		return err_set(p->err, EBADMSG, "line %d: %.60s := %.40s contradicts line %d: %.60s := %.40s", line->number,
+			       line->name, line->value, first->number, first->name, first->value);
 	if (lies[0])
 		memcpy(f->lies, lies, sizeof(lies));
 	if (f->enters[0] && f->lies[0])

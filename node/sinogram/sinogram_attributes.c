@@ -16,8 +16,6 @@
 #include "node/sinogram/provenance.h"
 #include "node/sinogram/sinogram_internal.h"
 
-#define TAG_RADIONUCLIDE_CODE DICOM_TAG(0x0054, 0x0300)
-
 /* Attributes of modality, series and acquisition, copied from any kind of file. */
 static const uint32_t copied[] = {
 	TAG_SERIES_DATE,
@@ -78,23 +76,6 @@ static bool is_radiopharmaceutical(uint32_t tag)
 	return false;
 }
 
-static struct item_writer radiopharmaceutical_item(struct item_writer *root)
-{
-	struct dicom_item *item = dicom_item_at(root->item, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0);
-	struct item_writer f = {.item = item, .err = root->err, .rc = root->rc};
-
-	return item ? f : item_begin(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE);
-}
-
-/* Write code and half-life of a nuclide. */
-static void put_nuclide(struct item_writer *f, const struct nuclide *nuclide, double half_life)
-{
-	if (dicom_item_count(f->item, TAG_RADIONUCLIDE_CODE) > 0)
-		item_put_empty(f, TAG_RADIONUCLIDE_CODE); /* the copied code is that of another nuclide */
-	item_put_code(f, TAG_RADIONUCLIDE_CODE, nuclide->code, "SCT", nuclide->meaning);
-	item_put_double(f, TAG_RADIONUCLIDE_HALF_LIFE, half_life);
-}
-
 static int set_radionuclide(struct item_writer *root, const char *value)
 {
 	const struct nuclide *found = nuclide_find(value);
@@ -105,8 +86,8 @@ static int set_radionuclide(struct item_writer *root, const char *value)
 			       "Radionuclide=%.20s; known: C11, N13, O15, F18, Cu64, Ga68, Rb82, Zr89, I124; for another "
 			       "radionuclide set RadionuclideHalfLife",
 			       value);
-	f = radiopharmaceutical_item(root);
-	put_nuclide(&f, found, found->half_life);
+	f = sinogram_tracer_item(root);
+	sinogram_put_nuclide(&f, found, found->half_life);
 	item_end(root, &f);
 	return root->rc;
 }
@@ -216,7 +197,7 @@ static int set_value(struct sinogram_source *s, const char *assignment, struct i
 	if (rc < 0)
 		return rc;
 	if (is_radiopharmaceutical(tag)) {
-		struct item_writer f = radiopharmaceutical_item(root);
+		struct item_writer f = sinogram_tracer_item(root);
 
 		item_put_text(&f, tag, equals + 1);
 		item_end(root, &f);
@@ -283,58 +264,6 @@ void sinogram_note_corrections(const struct interfile *h, char *ret, size_t size
 			 "\"%s\" in applied corrections is not known and ignored; known: arc correction, attenuation, "
 			 "normalisation, randoms, scatter, dead time.",
 			 unknown);
-}
-
-/* Write the tracer of the header, if no other file has given one. */
-static void fill_tracer(const struct interfile_tracer *t, struct item_writer *root)
-{
-	const struct {
-		uint32_t tag;
-		double value;
-	} numbers[] = {{TAG_RADIONUCLIDE_TOTAL_DOSE, t->dose},
-		       {DICOM_TAG(0x0018, 0x1071), t->volume},
-		       {DICOM_TAG(0x0018, 0x1076), t->branching}};
-	struct item_writer f;
-
-	if (dicom_item_count(root->item, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE) > 0 ||
-	    (!(t->half_life > 0) && !(t->dose > 0) && !t->drug[0]))
-		return;
-	f = radiopharmaceutical_item(root);
-	if (t->nuclide)
-		put_nuclide(&f, t->nuclide, t->half_life);
-	else if (t->half_life > 0)
-		item_put_double(&f, TAG_RADIONUCLIDE_HALF_LIFE, t->half_life);
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		if (numbers[i].value > 0)
-			item_put_double(&f, numbers[i].tag, numbers[i].value);
-	if (t->drug[0])
-		item_put_text(&f, DICOM_TAG(0x0018, 0x0031), t->drug);
-	item_end(root, &f);
-}
-
-static bool is_set(const struct sinogram_source *s, const char *beginning)
-{
-	for (size_t i = 0; i < s->conf->n_set; i++)
-		if (!strncmp(s->conf->set[i], beginning, strlen(beginning)))
-			return true;
-	return false;
-}
-
-/* EBADMSG: the file of --like has a half-life of another nuclide than the header, and --set has none. */
-static int check_tracer(const struct sinogram_source *s, const struct interfile_tracer *t, const struct dicom_item *like,
-			struct err *err)
-{
-	const struct dicom_item *item = like ? dicom_item_at(like, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0) : NULL;
-	double half_life = 0;
-
-	if (!item || dicom_get_double(item, TAG_RADIONUCLIDE_HALF_LIFE, 0, &half_life, NULL) != 1 || !(t->half_life > 0) ||
-	    nuclide_same_half_life(half_life, t->half_life) || is_set(s, "Radionuclide=") || is_set(s, "RadionuclideHalfLife="))
-		return 0;
-	return err_set(
-		err, EBADMSG,
-		"the header's half-life is %g s, that of --like %g s: they are not of one radionuclide; set Radionuclide or "
-		"RadionuclideHalfLife",
-		t->half_life, half_life);
 }
 
 static void fill_from_header(const struct interfile *h, struct item_writer *w)
@@ -477,11 +406,11 @@ int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role,
 	}
 	if (!dicom_has(root->item, TAG_STUDY_INSTANCE_UID) && root->rc >= 0)
 		return err_set(root->err, EBADMSG, "no Study Instance UID (0020,000D) in the file of --like");
-	if (root->rc >= 0 && check_tracer(s, &s->stream[s->format->first].header.tracer, like, root->err) < 0)
+	if (root->rc >= 0 && sinogram_check_tracer(s, &s->stream[s->format->first].header.tracer, root->err) < 0)
 		return -EBADMSG;
 	fill_from_header(&s->stream[s->format->first].header, root);
 	if (role == SINOGRAM_EMISSION)
-		fill_tracer(&s->stream[role].header.tracer, root);
+		sinogram_fill_tracer(&s->stream[role].header.tracer, root);
 	if (role == SINOGRAM_EMISSION && !dicom_has(root->item, TAG_CORRECTED_IMAGE))
 		fill_corrected(&s->stream[role].header, root);
 	fill_series(s, root);

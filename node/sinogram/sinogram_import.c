@@ -509,6 +509,8 @@ int sinogram_import_source(struct sinogram_source *s, size_t *ret_n_objects, str
 {
 	int rc = find_format(s, err);
 
+	if (rc == 0)
+		rc = sinogram_agree(s, err);
 	return rc < 0 ? rc : write_source(s, ret_n_objects, err);
 }
 

@@ -148,6 +148,21 @@ int sinogram_write_objects(struct sinogram_source *s, size_t *ret_n_objects, str
 
 /* sinogram_attributes.c: write all modules from patient to acquisition, without the private block. */
 int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role, struct item_writer *root);
+
+/* sinogram_tracer.c: return the item of (0054,0016), which item_end() closes; a new one if there is none. */
+struct item_writer sinogram_tracer_item(struct item_writer *root);
+void sinogram_put_nuclide(struct item_writer *f, const struct nuclide *nuclide, double half_life); /* s; code and half-life */
+/* Does `set` have this keyword, or its gggg,eeee? */
+bool sinogram_is_set(const struct sinogram_source *s, const char *keyword);
+/* EBADMSG: `like` has another nuclide than the header, or its half-life, and `set` has none. */
+int sinogram_check_tracer(const struct sinogram_source *s, const struct interfile_tracer *t, struct err *err);
+/* Write what the header says about the tracer and the item lacks. */
+void sinogram_fill_tracer(const struct interfile_tracer *t, struct item_writer *root);
+
+/* sinogram_agree.c: compare position and tracer of all headers of s, and complete those of bed 1 by the other beds. EBADMSG: two
+ * contradict each other, and `set` does not decide; the text has both headers, both values and the key. */
+int sinogram_agree(struct sinogram_source *s, struct err *err);
+
 /* Write a sentence for each missing value that a reconstruction needs. */
 void sinogram_warnings(const struct dicom_item *root, const struct sinogram_source *s, char *ret, size_t size);
 /* Write a sentence about the names in "applied corrections" that do not become Corrected Image; "": none. */

@@ -65,6 +65,8 @@ static void test_positions(void **state)
 		    "line 34: patient rotation := back; supported: supine, prone, right, left, other, unknown");
 	must_refuse("patient orientation := HFS\npatient rotation := prone\n",
 		    "line 34: patient rotation := prone contradicts line 33: patient orientation := HFS");
+	must_refuse("patient orientation := HFS\npatient rotation := other\n",
+		    "line 34: patient rotation := other contradicts line 33: patient orientation := HFS");
 	must_refuse("patient orientation := HF\n", "line 33: patient orientation := HF; supported: ");
 }
 

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <sys/stat.h>
 
+#include "dicom/object/item_writer.h"
 #include "tests/node/sinogram/sinogram_fixture.h"
 
 static void save(const char *name, const void *bytes, size_t n)
@@ -188,6 +189,205 @@ static void test_import_refusals(void **state)
 	}
 }
 
+/* Save a header with further lines, and its data. */
+static void save_pair(const char *header, const char *data_file, const char *lines)
+{
+	static const uint8_t data[BINS * 2 + 3];
+	char *text = header_text(data_file, ""), *end, *whole;
+
+	/* without the position of header_text() */
+	for (const char *key = "patient "; (end = strstr(text, key));)
+		memmove(end, strchr(end, '\n') + 1, strlen(strchr(end, '\n') + 1) + 1);
+	end = strstr(text, "!END OF INTERFILE");
+	assert_non_null(end);
+	*end = '\0';
+	assert_true(asprintf(&whole, "%s%s!END OF INTERFILE :=\n", text, lines) > 0);
+	save(header, whole, strlen(whole));
+	save(data_file, data, sizeof(data));
+	free(text);
+	free(whole);
+}
+
+/* Position and tracer of several headers of one acquisition. */
+static void test_headers_agree(void **state)
+{
+	static const char supine[] = "patient orientation := head_in\npatient rotation := supine\n";
+	static const struct {
+		const char *first, *second, *set, *says; /* says: NULL: accepted */
+		bool attenuation;			 /* the second header is that of ATTENUATION of one acquisition */
+	} cases[] = {
+		{supine, "patient orientation := head_in\npatient rotation := prone\n", NULL,
+		 "bed 2 (b.hs) has patient rotation := prone, bed 1 (a.hs) has supine: they are not of one acquisition, or one "
+		 "is "
+		 "wrong; correct the header, or set PatientPosition",
+		 false},
+		{supine, "patient orientation := FFS\n", NULL, "patient orientation := feet_in, bed 1 (a.hs) has head_in", false},
+		{supine, "patient orientation := head_in\npatient rotation := other\n", NULL,
+		 "patient rotation := other, bed 1 (a.hs) has supine", false},
+		{supine, "patient orientation := HFP\n", "PatientPosition=HFS", NULL, false},
+		{supine, "patient orientation := HFP\n", "0018,5100=HFS", NULL, false},
+		{"radionuclide name[1] := C-11\n", "radionuclide name[1] := O-15\n", NULL,
+		 "bed 2 (b.hs) has radionuclide name[1] := O15, bed 1 (a.hs) has C11", false},
+		{"radionuclide name[1] := C-11\n", "radionuclide name[1] := O-15\n", "RadionuclideHalfLife=122",
+		 "set Radionuclide", false},
+		{"radionuclide name[1] := C-11\n", "radionuclide name[1] := O-15\n", "Radionuclide=O15", NULL, false},
+		{"radionuclide halflife (sec)[1] := 1222\n", "radionuclide halflife (sec)[1] := 122\n", NULL,
+		 "radionuclide halflife (sec)[1] := 122, bed 1 (a.hs) has 1222", false},
+		{"radionuclide halflife (sec)[1] := 1222\n", "radionuclide halflife (sec)[1] := 122\n",
+		 "RadionuclideHalfLife=122", NULL, false},
+		{"radionuclide branching factor[1] := 0.99\n", "radionuclide branching factor[1] := 0.5\n", NULL,
+		 "radionuclide branching factor[1] := 0.5, bed 1 (a.hs) has 0.99", false},
+		{"tracer activity at time of injection (Bq) := 3e8\n", "tracer activity at time of injection (Bq) := 2e8\n", NULL,
+		 "(Bq) := 200000000, bed 1 (a.hs) has 300000000", false},
+		{"", supine, NULL, NULL, false},
+		{supine, "patient orientation := HFP\n", NULL,
+		 "ATTENUATION (b.hs) has patient rotation := prone, EMISSION (a.hs) has supine", true},
+		{"radionuclide name[1] := C-11\n", "isotope name := Ge-68\n", NULL, NULL, true}, /* of a transmission scan */
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *set[] = {(char *)cases[i].set};
+		struct sinogram_import_bed beds[2] = {{.z = 0, .start = NAN}, {.z = 30, .start = 100}};
+		struct sinogram_import conf = {.set = set, .n_set = cases[i].set ? 1 : 0, .folder = folder, .now = 1782726000};
+		char first[500], second[500];
+		struct err err = {0};
+		size_t n;
+		int rc;
+
+		save_pair("a.hs", "a.s", cases[i].first);
+		save_pair("b.hs", "b.s", cases[i].second);
+		snprintf(first, sizeof(first), "%s", in_folder("a.hs"));
+		snprintf(second, sizeof(second), "%s", in_folder("b.hs"));
+		beds[0].header[SINOGRAM_EMISSION] = conf.header[SINOGRAM_EMISSION] = first;
+		beds[1].header[SINOGRAM_EMISSION] = conf.header[SINOGRAM_ATTENUATION] = second;
+		if (!cases[i].attenuation) {
+			conf.beds = beds;
+			conf.n_beds = 2;
+			conf.header[SINOGRAM_EMISSION] = conf.header[SINOGRAM_ATTENUATION] = NULL;
+		}
+		rc = sinogram_import(&conf, &n, &err);
+		if (cases[i].says ? rc != -EBADMSG || !strstr(err.msg, cases[i].says) : rc < 0)
+			fail_msg("case %zu: %d \"%s\"; wanted \"%s\"", i, rc, err.msg, cases[i].says ? cases[i].says : "");
+		list_folder(true);
+	}
+}
+
+/* Save a file for --like with the nuclide's code, or its half-life; NULL: without. */
+static void save_like(const char *meaning, const char *half_life)
+{
+	struct err err = {0};
+	struct dicom_file *file;
+	struct item_writer root = {.err = &err}, f;
+
+	assert_int_equal(dicom_new("1.2.840.10008.5.1.4.1.1.128", "1.2.3.4", &file, &err), 0);
+	root.item = dicom_root(file);
+	item_put_text(&root, TAG_STUDY_INSTANCE_UID, "1.2.3");
+	f = item_begin(&root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE);
+	item_put_text(&f, TAG_RADIONUCLIDE_TOTAL_DOSE, "3e8");
+	if (meaning)
+		item_put_code(&f, DICOM_TAG(0x0054, 0x0300), "1", "SCT", meaning);
+	if (half_life)
+		item_put_text(&f, TAG_RADIONUCLIDE_HALF_LIFE, half_life);
+	item_end(&root, &f);
+	assert_int_equal(root.rc, 0);
+	assert_int_equal(dicom_write(in_folder("like"), file, &err), 0);
+	dicom_close(file);
+}
+
+/* The header completes the tracer of --like, and must not contradict it. */
+static void test_like_tracer(void **state)
+{
+	static const char carbon[] = "radionuclide name[1] := C-11\ntracer activity at time of injection (Bq) := 2e8\n"
+				     "radionuclide branching factor[1] := 0.99\n";
+	static const struct {
+		const char *meaning, *half_life, *nuclide; /* nuclide: of the object; NULL: refused */
+		double result;
+	} cases[] = {
+		{NULL, NULL, "^11^Carbon", 20.364 * 60},
+		{"^11^Carbon", NULL, "^11^Carbon", 20.364 * 60},
+		{NULL, "1224", "^11^Carbon", 1224},
+		{"^15^Oxygen", NULL, NULL, 0},
+		{NULL, "122.24", NULL, 0},
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct sinogram_import conf = {.folder = folder, .now = 1782726000};
+		char header[500], like[500];
+		struct pet_facts facts;
+		struct dicom_file *file;
+		struct err err = {0};
+		double fraction = 0;
+		size_t n;
+		int rc;
+
+		save_pair("a.hs", "a.s", carbon);
+		save_like(cases[i].meaning, cases[i].half_life);
+		snprintf(header, sizeof(header), "%s", in_folder("a.hs"));
+		snprintf(like, sizeof(like), "%s", in_folder("like"));
+		conf.header[SINOGRAM_EMISSION] = header;
+		conf.like = like;
+		rc = sinogram_import(&conf, &n, &err);
+		if (!cases[i].nuclide) {
+			if (rc != -EBADMSG || !strstr(err.msg, "the header's half-life is 1221.84 s, that of --like 122.24 s"))
+				fail_msg("case %zu: %d \"%s\"", i, rc, err.msg);
+			list_folder(true);
+			continue;
+		}
+		if (rc < 0 || dicom_open(in_folder("emission.dcm"), &file, &err) < 0)
+			fail_msg("case %zu: %s", i, err.msg);
+		pet_facts_read(dicom_root(file), &facts);
+		assert_string_equal(facts.radionuclide, cases[i].nuclide);
+		assert_true(fabs(facts.half_life - cases[i].result) < 1e-3);
+		assert_true(facts.dose == 3e8); /* that of --like */
+		assert_int_equal(
+			dicom_get_double(dicom_item_at(dicom_root(file), TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0),
+					 DICOM_TAG(0x0018, 0x1076), 0, &fraction, &err),
+			1);
+		assert_true(fraction == 0.99);
+		dicom_close(file);
+		list_folder(true);
+	}
+}
+
+/* Values that the header of bed 1 lacks are those of bed 2. */
+static void test_beds_complete(void **state)
+{
+	struct sinogram_import_bed beds[2] = {{.z = 0, .start = NAN}, {.z = 30, .start = 100}};
+	struct sinogram_import conf = {.beds = beds, .n_beds = 2, .folder = folder, .now = 1782726000};
+	char first[500], second[500];
+	struct dicom_file *file;
+	struct pet_facts facts;
+	struct err err = {0};
+	size_t n;
+	(void)state;
+
+	save_pair("a.hs", "a.s", "patient rotation := prone\nradionuclide halflife (sec)[1] := 1222\n");
+	save_pair("b.hs", "b.s",
+		  "patient orientation := head_in\nradionuclide name[1] := C-11\n"
+		  "tracer activity at time of injection (Bq) := 2e8\n");
+	snprintf(first, sizeof(first), "%s", in_folder("a.hs"));
+	snprintf(second, sizeof(second), "%s", in_folder("b.hs"));
+	beds[0].header[SINOGRAM_EMISSION] = first;
+	beds[1].header[SINOGRAM_EMISSION] = second;
+	if (sinogram_import(&conf, &n, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(n, 2);
+	for (int b = 1; b <= 2; b++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "emission-bed%03d.dcm", b);
+		if (dicom_open(in_folder(name), &file, &err) < 0)
+			fail_msg("%s", err.msg);
+		pet_facts_read(dicom_root(file), &facts);
+		assert_string_equal(facts.patient_position, "HFP");
+		assert_string_equal(facts.radionuclide, "^11^Carbon");
+		assert_true(facts.half_life == 1222 && facts.dose == 2e8);
+		dicom_close(file);
+	}
+}
+
 /* All objects or none. */
 static void test_all_or_none(void **state)
 {
@@ -216,9 +416,9 @@ static void test_all_or_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(test_import, clean),
-		cmocka_unit_test_teardown(test_like, clean),
-		cmocka_unit_test_teardown(test_import_refusals, clean),
+		cmocka_unit_test_teardown(test_import, clean),		cmocka_unit_test_teardown(test_like, clean),
+		cmocka_unit_test_teardown(test_import_refusals, clean), cmocka_unit_test_teardown(test_headers_agree, clean),
+		cmocka_unit_test_teardown(test_like_tracer, clean),	cmocka_unit_test_teardown(test_beds_complete, clean),
 		cmocka_unit_test_teardown(test_all_or_none, clean),
 	};
 
