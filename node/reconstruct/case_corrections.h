@@ -51,12 +51,10 @@ struct case_randoms {
 
 /* case_dead_time.c: counts lost to dead time. */
 struct case_dead_time {
-	double factor;		    /* of the chosen frame, by which its counts are to be multiplied; 0: none */
-	float *alive;		    /* [plane][angle][radial] of the chosen frame: mean live fraction of the pairs; NULL: none */
-	bool unknown;		    /* the data do not give the latter for the chosen frame */
-	int without, first_without; /* frames for which they do not; number of the first, from 0 */
-	char why[500];		    /* of this frame */
-	double least, most;	    /* factors of all frames, or of all detectors */
+	double factor;		     /* of the chosen frame, by which its counts are to be multiplied; 0: none */
+	float *alive;		     /* [plane][angle][radial] of the chosen frame: mean live fraction of the pairs; NULL: none */
+	struct mmr_singles *singles; /* of a Siemens mMR: [frame], one without time frames; NULL: none */
+	double least, most;	     /* factors of all frames, or of all detectors */
 	int n_computed;
 	double seconds;
 };

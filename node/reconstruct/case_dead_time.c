@@ -2,7 +2,7 @@
 /* case_dead_time.c - the step "dead_time": the counts that were lost to dead time, as far as the data describe it. The factor m
  * of each bin is multiplied by the fraction of the counts that was not lost, so that background and noise stay those of the
  * counts: 1 / Dead Time Factor, or, of a Siemens mMR, the mean over the bin's pairs of detectors of the product of both live
- * fractions (sinogram_mmr_alive()). No parameter is assumed. */
+ * fractions (sinogram_mmr_alive()). No parameter is assumed. All frames are corrected, or none: a series has one scale. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "kernels/clock.h"
+#include "node/format/mmr.h"
 #include "node/reconstruct/case_corrections.h"
 #include "recon/pet/michelogram_pairs.h"
 
@@ -61,20 +62,76 @@ static void say_factors(struct case_corrections *c)
 		case_corrections_say(c, "Corrected for dead time by the factor of the data, %g.", c->dead_time.most);
 }
 
+static size_t detectors(const struct case_corrections *c)
+{
+	return (size_t)c->m->scanner.rings * (size_t)c->m->scanner.detectors;
+}
+
+/* Say why the parameters are not used. */
+static void say_unknown(struct case_corrections *c, int without, int first, const char *why)
+{
+	int n = c->s->frames.n;
+
+	if (n == 0 || without == n)
+		case_corrections_say(c, "Not corrected for dead time: %s.", why);
+	else
+		case_corrections_say(
+			c,
+			"Not corrected for dead time, so that all time frames have one scale: in %d of %d, the first is %d, "
+			"%s.",
+			without, n, first + 1, why);
+}
+
+/* Find out whether the parameters and the singles of an mMR give the live fractions of all frames: 1, 0 or an error. */
+static int find_alive(struct case_corrections *c, struct err *err)
+{
+	struct case_dead_time *d = &c->dead_time;
+	double begun = clock_seconds(), *alive = malloc(detectors(c) * sizeof(*alive));
+	int n = c->s->frames.n > 0 ? c->s->frames.n : 1, without = 0, first = 0;
+	int rc = alive ? sinogram_mmr_singles(c->s, &d->singles, err) : err_set(err, ENOMEM, "no memory for dead time");
+	struct err reason = {0};
+
+	for (int i = 0; rc == 0 && i < n; i++) {
+		struct err why = {0};
+
+		rc = sinogram_mmr_alive(c->s, &d->singles[i], alive, &why);
+		if (rc < 0 && rc != -EDOM && err)
+			*err = why;
+		if (rc != -EDOM)
+			continue;
+		rc = 0;
+		if (without++ == 0) {
+			first = i;
+			reason = why;
+		}
+	}
+	free(alive);
+	d->seconds += clock_seconds() - begun;
+	if (rc < 0)
+		return rc;
+	if (without > 0)
+		say_unknown(c, without, first, reason.msg);
+	else
+		case_corrections_say(c, "Corrected for dead time by the parameters of the normalisation and the singles "
+					"with the formula of NiftyPET, which was not compared with a scanner.");
+	return without == 0;
+}
+
 static int prepare(struct case_corrections *c, struct err *err)
 {
 	int rc;
 
 	if (is_done(c->s))
 		return 0;
-	rc = find_factors(c, err);
+	rc = c->s->mmr ? find_alive(c, err) : find_factors(c, err);
 	if (rc < 0)
 		return rc;
-	if (rc == 0 && !c->s->mmr) {
-		case_corrections_say(c, "Not corrected for dead time: the data do not describe it.");
+	if (rc == 0) {
+		if (!c->s->mmr)
+			case_corrections_say(c, "Not corrected for dead time: the data do not describe it.");
 		return 0;
 	}
-	if (rc > 0)
+	if (!c->s->mmr)
 		say_factors(c);
 	c->made |= PET_CORRECT_DEAD_TIME;
 	c->factors = true;
@@ -101,63 +158,24 @@ static int average(struct case_corrections *c, const double *alive, struct err *
 	return rc;
 }
 
-/* Note that the chosen frame is not corrected; after the last frame, say which are not. Then DTIM is not in the result. */
-static void leave_out(struct case_corrections *c, const char *why)
-{
-	struct case_dead_time *d = &c->dead_time;
-
-	if (d->without++ == 0) {
-		d->first_without = c->s->chosen;
-		snprintf(d->why, sizeof(d->why), "%s", why);
-	}
-	c->s->made &= ~PET_CORRECT_DEAD_TIME;
-	d->unknown = true;
-}
-
-static void say_without(struct case_corrections *c)
-{
-	const struct case_dead_time *d = &c->dead_time;
-	int n = sinogram_images(c->s);
-
-	if (d->without == 0 || c->s->chosen + 1 < n)
-		return;
-	if (d->n_computed == 0)
-		case_corrections_say(c, "Not corrected for dead time: %s.", d->why);
-	else
-		case_corrections_say(c, "Not corrected for dead time in %d of %d %ss, the first is %d: %s.", d->without, n,
-				     sinogram_image_name(c->s), d->first_without + 1, d->why);
-}
-
-/* The parameters of an mMR: what they give for a frame decides whether they are used for it. */
 static int make_alive(struct case_corrections *c, struct err *err)
 {
 	struct case_dead_time *d = &c->dead_time;
-	size_t n = (size_t)c->m->scanner.rings * (size_t)c->m->scanner.detectors;
-	bool first = d->n_computed == 0;
+	size_t n = detectors(c);
 	double *alive = malloc(n * sizeof(*alive));
-	struct err why = {0};
 	int rc;
 
-	d->unknown = false;
 	if (!d->alive)
 		d->alive = malloc(michelogram_planes(c->m) * plane_bins(c) * sizeof(float));
-	rc = alive && d->alive ? sinogram_mmr_alive(c->s, alive, &why) : err_set(&why, ENOMEM, "no memory for dead time");
-	if (rc == -EDOM) {
-		leave_out(c, why.msg);
-		rc = 0;
-	} else if (rc == 0) {
-		for (size_t i = 0; i < n; i++) {
-			d->most = fmax(d->most, 1 / alive[i]);
-			d->least = i == 0 && first ? 1 / alive[i] : fmin(d->least, 1 / alive[i]);
-		}
-		rc = average(c, alive, &why);
-		if (first)
-			case_corrections_say(c, "Corrected for dead time by the parameters of the normalisation and the singles "
-						"with the formula of NiftyPET, which was not compared with a scanner.");
+	rc = alive && d->alive ? sinogram_mmr_alive(c->s, &d->singles[c->s->frames.n > 0 ? c->s->chosen : 0], alive, err)
+			       : err_set(err, ENOMEM, "no memory for dead time");
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		d->most = fmax(d->most, 1 / alive[i]);
+		d->least = i == 0 && d->n_computed == 0 ? 1 / alive[i] : fmin(d->least, 1 / alive[i]);
 	}
+	if (rc == 0)
+		rc = average(c, alive, err);
 	free(alive);
-	if (rc < 0 && err)
-		*err = why;
 	return rc;
 }
 
@@ -166,7 +184,7 @@ void case_dead_time_multiply(const struct case_corrections *c, size_t plane, flo
 	const struct case_dead_time *d = &c->dead_time;
 	size_t n = plane_bins(c);
 
-	for (size_t i = 0; i < n && d->alive && !d->unknown; i++)
+	for (size_t i = 0; i < n && d->alive; i++)
 		m[i] *= d->alive[plane * n + i];
 	for (size_t i = 0; i < n && d->factor > 1; i++)
 		m[i] /= (float)d->factor;
@@ -184,9 +202,8 @@ static int make(struct case_corrections *c, struct err *err)
 	int rc = c->s->mmr ? make_alive(c, err) : sinogram_dead_time_factor(c->s, c->s->chosen, &d->factor, err);
 
 	d->seconds += clock_seconds() - begun;
-	d->n_computed += !d->unknown;
-	say_without(c);
-	if (rc >= 0 && !d->unknown)
+	d->n_computed++;
+	if (rc >= 0)
 		case_corrections_add_factor(c, (struct case_factor){multiply, c});
 	return rc < 0 ? rc : 0;
 }
@@ -197,14 +214,14 @@ static json_t *details(const struct case_corrections *c)
 
 	if (!(c->made & PET_CORRECT_DEAD_TIME) || d->n_computed == 0)
 		return json_null();
-	return json_pack("{s:s, s:i, s:i, s:i, s:f, s:f, s:f}", "of", d->alive ? "detectors" : "acquisition", "computed",
-			 d->n_computed, "cached", 0, "without", d->without, "least", d->least, "most", d->most, "seconds",
-			 d->seconds);
+	return json_pack("{s:s, s:i, s:i, s:f, s:f, s:f}", "of", d->alive ? "detectors" : "acquisition", "computed",
+			 d->n_computed, "cached", 0, "least", d->least, "most", d->most, "seconds", d->seconds);
 }
 
 static void clear(struct case_corrections *c)
 {
 	free(c->dead_time.alive);
+	free(c->dead_time.singles);
 }
 
 const struct case_step case_step_dead_time = {PET_CORRECT_DEAD_TIME, prepare, make, details, clear};

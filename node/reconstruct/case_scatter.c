@@ -187,11 +187,10 @@ static struct case_cache_key key_of(const struct case_corrections *c)
 	const struct single_scatter_conf *w = &c->scatter.simulation;
 	const struct pet_protocol *p = &c->work->protocol->pet;
 	struct {
-		double numbers[10];
+		double numbers[9];
 		unsigned char map[DIGEST_BYTES];
 	} settings = {.numbers = {w->energy_low, w->energy_high, w->energy_resolution, (double)w->seed, p->scatter_iterations,
-				  (double)p->memory_limit, c->made, c->s->made, c->attenuation.covered[0],
-				  c->attenuation.covered[1]}};
+				  (double)p->memory_limit, c->made, c->attenuation.covered[0], c->attenuation.covered[1]}};
 
 	memcpy(settings.map, c->attenuation.identity, sizeof(settings.map));
 	return case_cache_key(c, VERSION, &settings, sizeof(settings));

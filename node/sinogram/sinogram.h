@@ -236,9 +236,13 @@ int sinogram_read(const struct sinogram *s, enum sinogram_role role, uint8_t **r
  * be multiplied to restore those that were lost to dead time: Dead Time Factor (0054,1324) of its first EMISSION object. 1:
  * found; 0: there is none; EBADMSG: it is not from 1 to 100. */
 int sinogram_dead_time_factor(const struct sinogram *s, int image, double *ret, struct err *err);
-/* Compute the fraction of the time that each detector of a Siemens mMR was able to count, ret[ring][detector], by
- * mmr_norm_alive(); s->mmr must not be NULL. Reads the list once. EDOM: the data do not say it; the text has the reason. */
-int sinogram_mmr_alive(const struct sinogram *s, double *ret, struct err *err);
+/* Add up the rates of the singles of a Siemens mMR for each time frame, *ret[frame]; without time frames for all of the list, in
+ * *ret[0]. Reads the list once; s->mmr must not be NULL. The caller frees *ret. */
+struct mmr_singles;
+int sinogram_mmr_singles(const struct sinogram *s, struct mmr_singles **ret, struct err *err);
+/* Compute the fraction of the time that each detector was able to count at these rates, ret[ring][detector], by mmr_norm_alive().
+ * EDOM: the data do not say it; the text has the reason. */
+int sinogram_mmr_alive(const struct sinogram *s, const struct mmr_singles *singles, double *ret, struct err *err);
 
 /* sinogram_frames.c: divide an acquisition into time frames, or leave it as it is if there are none. ENOTSUP: it is not list
  * mode, or the last frame ends after it. */

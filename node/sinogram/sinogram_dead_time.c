@@ -27,26 +27,46 @@ int sinogram_dead_time_factor(const struct sinogram *s, int image, double *ret, 
 	return rc;
 }
 
+struct feed { /* of the words of the list, to the singles of each frame */
+	struct mmr_singles *singles;
+	int n;
+};
+
 static int add_singles(void *ctx, const uint8_t *words, size_t n, struct err *err)
 {
+	const struct feed *feed = ctx;
+
 	(void)err;
-	mmr_singles_add(ctx, words, n);
+	for (int i = 0; i < feed->n; i++)
+		mmr_singles_add(&feed->singles[i], words, n);
 	return 0;
 }
 
-int sinogram_mmr_alive(const struct sinogram *s, double *ret, struct err *err)
+int sinogram_mmr_singles(const struct sinogram *s, struct mmr_singles **ret, struct err *err)
 {
-	struct mmr_singles *singles = calloc(1, sizeof(*singles));
-	struct mmr_norm *norm = NULL;
-	int rc = singles ? sinogram_mmr_norm(s, &norm, err) : err_set(err, ENOMEM, "no memory for singles");
+	struct feed feed = {.n = s->frames.n > 0 ? s->frames.n : 1};
+	int rc;
 
-	if (rc == 0) {
-		mmr_singles_begin(singles, s->frames.n > 0 ? &s->frames.frame[s->chosen] : NULL);
-		rc = sinogram_mmr_words(s, add_singles, singles, err);
-	}
+	feed.singles = calloc((size_t)feed.n, sizeof(*feed.singles));
+	if (!feed.singles)
+		return err_set(err, ENOMEM, "no memory for singles");
+	for (int i = 0; i < feed.n; i++)
+		mmr_singles_begin(&feed.singles[i], s->frames.n > 0 ? &s->frames.frame[i] : NULL);
+	rc = sinogram_mmr_words(s, add_singles, &feed, err);
+	if (rc == 0)
+		*ret = feed.singles;
+	else
+		free(feed.singles);
+	return rc;
+}
+
+int sinogram_mmr_alive(const struct sinogram *s, const struct mmr_singles *singles, double *ret, struct err *err)
+{
+	struct mmr_norm *norm = NULL;
+	int rc = sinogram_mmr_norm(s, &norm, err);
+
 	if (rc == 0)
 		rc = mmr_norm_alive(norm, singles, ret, err);
 	mmr_norm_free(norm);
-	free(singles);
 	return rc;
 }

@@ -296,7 +296,7 @@ def dead_time_as_the_data_say(folder, _):
         check(("DTIM" in image.CorrectedImage) == applied, f"{name}: {image.CorrectedImage}")
         check(float(image.get("DeadTimeFactor", 0)) == (1.25 if applied else 0), f"{name}: {image.get('DeadTimeFactor')}")
         made = (details_of(document)["corrections"] or {}).get("dead_time")
-        check(made is None if name != "factor" else made.pop("seconds") >= 0 and made == {"of": "acquisition", "computed": 1, "cached": 0, "without": 0, "least": 1.25, "most": 1.25}, f"{name}: {made}")
+        check(made is None if name != "factor" else made.pop("seconds") >= 0 and made == {"of": "acquisition", "computed": 1, "cached": 0, "least": 1.25, "most": 1.25}, f"{name}: {made}")
     for name, factor in (("factor", 1.25), ("unused", 1), ("before", 1)):
         check(np.abs(volumes[name] - factor * volumes["none"]).max() < 1e-4 * volumes["none"].max(), name)
     document, _, _ = recon(os.path.join(folder, "refused"), os.path.join(source, "emission.hs"),
@@ -335,7 +335,7 @@ def of_a_siemens_mmr(folder, _):
 
 
 def dead_time_of_each_frame(folder, _):
-    """Of an mMR each frame has the dead time of its own singles. One without any is not corrected, the others are, and the result says which."""
+    """Of an mMR each frame has the dead time of its own singles. If one frame has none, no frame is corrected: a series has one scale."""
     norm = mmr.mmr.Norm(np.random.default_rng(8))
     norm.rest[:64], norm.rest[64:128] = -1e-6, 2e-6
     events = mmr.events_at(np.random.default_rng(4), 6000)
@@ -345,7 +345,7 @@ def dead_time_of_each_frame(folder, _):
         return [mmr.mmr.time_mark(4000 * k), *singles, *events[2000 * k:2000 * (k + 1)]]
 
     values = {}
-    for name, rates in (("first", (0, 10000, 5000)), ("middle", (10000, 0, 5000)), ("none", (0, 0, 0))):
+    for name, rates in (("all", (10000, 7500, 5000)), ("first", (0, 10000, 5000)), ("middle", (10000, 0, 5000)), ("none", (0, 0, 0))):
         source = mmr.raw(os.path.join(folder, "raw-" + name), [w for k, rate in enumerate(rates) for w in frame(k, rate)] + [mmr.mmr.time_mark(12000)], norm)
         out = os.path.join(folder, name)
         done = mmr.h.run(h.TOMONODE, "recon", "-c", mmr.conf_of(folder), "--json", "--device", "cpu:1", "--protocol", "quick-pet", "--set", "subsets=1",
@@ -353,17 +353,19 @@ def dead_time_of_each_frame(folder, _):
         images = sorted((pydicom.dcmread(path) for path in glob.glob(os.path.join(out, "*.dcm"))), key=lambda d: int(d.ImageIndex))
         values[name] = [sum(mmr.values(d).sum() for d in images[k * len(images) // 3:(k + 1) * len(images) // 3]) for k in range(3)]
         made, text = details_of(json.loads(done.stdout))["corrections"]["dead_time"], images[0].DerivationDescription
-        check("DTIM" not in images[0].CorrectedImage, images[0].CorrectedImage)
-        if name == "none":
-            check(made is None and "Not corrected for dead time: the list mode has no rate of the singles of bucket 0." in text, f"{made}: {text}")
-        else:
-            check((made["computed"], made["without"]) == (2, 1), made)
-            check(f"Not corrected for dead time in 1 of 3 time frames, the first is {1 if name == 'first' else 2}: the list mode has no rate" in text, text)
-    for name, rates in (("first", (0, 40000, 20000)), ("middle", (40000, 0, 20000))):
-        for k, rate in enumerate(rates):  # singles per second and block
-            slow = 1 + rate * 2e-6
-            factor = (slow / np.exp(-rate * 1e-6 / slow)) ** 2
-            check(abs(values[name][k] / values["none"][k] / factor - 1) < 2e-3, f"{name}, frame {k + 1}: {values[name][k] / values['none'][k]}, not {factor}")
+        check(all(("DTIM" in d.CorrectedImage) == (name == "all") for d in images), f"{name}: {images[0].CorrectedImage}")
+        if name == "all":
+            check(made["computed"] == 3 and "Corrected for dead time by the parameters" in text, f"{made}: {text}")
+            continue
+        said = {"first": ", so that all time frames have one scale: in 1 of 3, the first is 1, ", "middle": ", so that all time frames have one scale: in 1 of 3, the first is 2, ",
+                "none": ": "}[name]
+        check(made is None and f"Not corrected for dead time{said}the list mode has no rate of the singles of bucket 0." in text, f"{made}: {text}")
+        check("Corrected for dead time" not in text, text)
+    for k, rate in enumerate((40000, 30000, 20000)):  # singles per second and block
+        slow = 1 + rate * 2e-6
+        factor = (slow / np.exp(-rate * 1e-6 / slow)) ** 2
+        check(abs(values["all"][k] / values["none"][k] / factor - 1) < 2e-3, f"frame {k + 1}: {values['all'][k] / values['none'][k]}, not {factor}")
+    check(values["first"] == values["middle"] == values["none"], f"frames of different scales: {values}")
 
 
 h.main([randoms_leave_no_bias, randoms_of_singles_leave_no_bias, with_time_of_flight, the_simulation_is_as_described, what_the_data_bring_is_not_made_again,
