@@ -6,8 +6,8 @@
  * roles are kept, until their last plane.
  * - TOF bins that are added into one (tof_mashing) are added here, in ascending order: the session never has the others.
  * - A correction factor of 0 or below is refused with its place, because it would give a factor that is not a number, and so are
- * factors that are upside down as a whole (factor_survey.h). The
- * session, which checks every bin anyway, finds all other invalid counts; of negative data all are counted for the message.
+ * factors that are upside down (factor_survey.h). The session, which checks every bin anyway, finds all other invalid counts; of
+ * negative data all are counted for the message.
  */
 #include "node/reconstruct/case_planes.h"
 
@@ -174,7 +174,7 @@ static void convert_plane(struct planes *p, size_t part, size_t k, size_t plane,
 	} else {
 		source_plane(p, &p->sources[0], k, plane, to);
 		if (p->role == PET_FACTORS)
-			factor_survey_add(&p->fraction[part], to, n);
+			factor_survey_add(&p->fraction[part], plane, to, n);
 		from = 1;
 	}
 	for (int s = from; s < p->n_sources && !bad->there; s++) {
@@ -188,7 +188,7 @@ static void convert_plane(struct planes *p, size_t part, size_t k, size_t plane,
 			to[i] /= other[i];
 		}
 		if (p->sources[s].role == SINOGRAM_ATTENUATION && !bad->there)
-			factor_survey_add(&p->attenuation[part], other, n);
+			factor_survey_add(&p->attenuation[part], plane, other, n);
 	}
 }
 
@@ -234,6 +234,8 @@ static void make_plane(void *ctx, size_t part)
 		to[i] *= share;
 	for (size_t i = 0; p->counts && i < n; i++)
 		p->counts[number] = (i ? p->counts[number] : 0) + (double)to[i];
+	factor_survey_end_plane(&p->fraction[part], p->mashed, number % n_planes);
+	factor_survey_end_plane(&p->attenuation[part], p->mashed, number % n_planes);
 	apply_terms(p, number / n_planes, number % n_planes, to);
 }
 
@@ -337,9 +339,9 @@ static int hand_over(struct planes *p, enum pet_role role, struct pet_session *s
 		report->seconds_upload += clock_seconds() - made;
 	}
 	if (rc == 0)
-		rc = factor_survey_fraction(&fraction, p->mashed, err);
+		rc = factor_survey_fraction(&fraction, err);
 	if (rc == 0)
-		rc = factor_survey_attenuation(&attenuation, err);
+		rc = factor_survey_attenuation(&attenuation, p->mashed, err);
 	if (rc == 0 && role == PET_FACTORS)
 		report->attenuation = attenuation;
 	if (rc == -EINVAL && role == PET_DATA && session && !pet_takes_negative(session))

@@ -50,18 +50,16 @@ static void note_pairs(const struct pet_work *w, char *ret, size_t size)
 		 n ? " " : "", w->planes.pairs_least, w->planes.pairs_most);
 }
 
-/* Say how many attenuation factors are below 1, which only noise can make. */
+/* Say how many attenuation factors are below 1, of all frames. */
 static void note_attenuation(const struct pet_work *w, char *ret, size_t size)
 {
 	const struct factor_survey *a = &w->planes.attenuation;
 	size_t n = strlen(ret);
 
 	if (a->below > 0)
-		snprintf(
-			ret + n, size - n,
-			"%s%zu of %zu attenuation correction factors are below %g, the least %g, as noise of a transmission scan "
-			"makes them: they are used.",
-			n ? " " : "", a->below, a->n, (double)FACTOR_SURVEY_LEAST, (double)a->least);
+		snprintf(ret + n, size - n,
+			 "%s%zu of %zu attenuation correction factors are below %g, the least %g; they are used.", n ? " " : "",
+			 a->below, a->n, (double)FACTOR_SURVEY_LEAST, (double)a->least);
 }
 
 void pet_work_note(const struct pet_work *w, char *ret, size_t size)

@@ -15,7 +15,7 @@
 struct pet_work {
 	struct reconstruct_work base;
 	struct protocol_conf protocol;	  /* base.protocol, if it is changed: without gate_signal, with the matrix of the data */
-	struct case_planes_report planes; /* of the first frame */
+	struct case_planes_report planes; /* of the first frame; attenuation: of all */
 	char fitted[200];		  /* sentence about this matrix; "": it is that of the protocol */
 	bool *is_ct;			  /* [base.n_paths]: the path is a CT image; the others are the PET data */
 	const char **paths;		  /* [base.n_paths]: those of the PET data, then those of the CT; names borrowed */

@@ -337,7 +337,11 @@ static int next_frame(struct pet_work *w, int frame, struct err *err)
 	rc = case_corrections_make(&w->corrections, err);
 	if (rc == 0)
 		rc = open_session(w, err);
-	return rc < 0 ? rc : read_frame(w, frame, &planes, err);
+	if (rc == 0)
+		rc = read_frame(w, frame, &planes, err);
+	if (rc == 0 && w->s->part[SINOGRAM_ATTENUATION].of_frame)
+		factor_survey_join(&w->planes.attenuation, &planes.attenuation);
+	return rc;
 }
 
 /* Reconstruct all frames; the first is in the session. EDOM: none has counts. */

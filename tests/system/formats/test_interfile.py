@@ -423,14 +423,18 @@ def upside_down(folder, header):
         with open(path.replace(".hs", ".s"), "wb") as f:
             f.write(b"".join(struct.pack("<f", v**power) for v in values))
     for args, code, says in ((("--attenuation", survival), 4, "values are below 0.99, the least "),
-                             (("--multiplicative", large), 4, "MULTIPLICATIVE: values from 1 to "), (("--multiplicative", survival), 0, ""),
+                             (("--multiplicative", large), 4, "MULTIPLICATIVE: values from 1 to "),
+                             (("--multiplicative", right), 4, "because the values do not follow the pairs"), (("--multiplicative", survival), 0, ""),
                              (("--attenuation", right, "--normalisation", right), 2, "attenuation.hs is given for two roles: ATTENUATION and NORMALISATION")):
         said = tools.run("recon", *SETTINGS, "-o", os.path.join(folder, "upside_down"), header, *args, ok=(code,)).stderr
         check(says in said, said)
     # Measured factors have noise; a single one that is no factor is refused by itself
+    plane, radial = 48 * 65, 65
     noise, values = np.random.default_rng(5).normal(1, 0.05, len(values)), np.array(values)
     measured, noisy = values * noise, "attenuation correction factors are below 0.99, the least 0."
     for name, made, says in (("measured", measured, None), ("air", noise, None), ("measured_survival", noise / values, "and too few above 1 to be noise"), ("low", 0 * values + 0.97, "too few above 1"),
+                             ("planes", np.where(np.arange(len(values)) // plane % 4 == 3, 1 / values, values), "planes, the first of them plane 3, are below 1 as a whole"),
+                             ("small", 0.2, f"plane {len(values) // 2 // plane}, angle {len(values) // 2 % plane // radial}, radial bin {len(values) // 2 % radial}: 0.2; allowed: at least 0.3"),
                              ("zero", 0, ": 0; allowed: finite and above 0"), ("minus", -1.5, ": -1.5; allowed: finite and above 0"), ("nan", math.nan, "nan; allowed: finite"), ("inf", math.inf, ": inf; allowed: finite")):
         made = np.where(np.arange(len(values)) == len(values) // 2, made, measured) if np.isscalar(made) else made
         with open(path := os.path.join(folder, "hs", name + ".hs"), "w", encoding="ascii") as f:
