@@ -124,8 +124,11 @@ static void scale_range(const struct projection *a, double *ret_min, double *ret
 			int k = corner & 1 ? a->grid.n[2] - 1 : 0;
 			double scale = cpu_strip_map(a, view, k, corner & 2 ? strip : 0).scale[0];
 
-			*ret_min = fmin(*ret_min, scale);
-			*ret_max = fmax(*ret_max, scale);
+			/* GCC 12 fails for Arm on fmin() and fmax() here. */
+			if (scale < *ret_min)
+				*ret_min = scale;
+			if (scale > *ret_max)
+				*ret_max = scale;
 		}
 	}
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define TOLERANCE 0.01 /* of half-lives */
+#define TOLERANCE 0.02 /* of half-lives */
 
 static const struct nuclide nuclides[] = {
 	{"C11", "40565003", "^11^Carbon", 20.364 * 60},	    {"N13", "21576001", "^13^Nitrogen", 9.965 * 60},

@@ -50,7 +50,7 @@ static const struct option_spec option_specs[] = {
 	 INTO_ON(struct export_request, picture.mip)},
 	{OPTION_WINDOW, "window", "LEVEL,WIDTH",
 	 "PNG: the values that are grey, in units of the image; full: all; auto: the window of the objects, of PET from 0 to "
-	 "most of\nthe object; default auto"},
+	 "most of the object; default auto"},
 	{0, "bits", "BITS", "PNG: 8 or 16; default 8", INTO_WORD(struct export_request, bits, bits_names)},
 	{0, "invert", NULL, "PNG: large values dark", INTO_ON(struct export_request, picture.invert)},
 	{0},

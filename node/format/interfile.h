@@ -6,7 +6,8 @@
  * A header is untrusted text: it is parsed with limits, and every error names the key, the value and the line. Upper and lower
  * case, spaces and '!' are ignored in keys, and so are keys that have no effect on the numbers. Data are read and written in
  * pieces. This module does not use DICOM. In memory, projection data have the order of recon/pet/michelogram.h, with the header's
- * own order of segments; images are stored x fastest; line integrals are stored as data[slice][angle][radial].
+ * own order of segments and, whatever direction the file numbers rings in (`outward`), rings along +z; images are stored x
+ * fastest; line integrals are stored as data[slice][angle][radial].
  *
  * Time of flight: a TOF bin of a file has STIR's timing index k, which ascends with t2 - t1, the difference of the arrival times;
  * k > 0 is nearer to the second end of the ray. In memory TOF bins ascend towards the first end, so their order is reversed: bin
@@ -78,11 +79,13 @@ struct interfile {
 	double scale;	   /* value = stored * scale */
 	/* of PROJECTIONS */
 	enum interfile_order order;
-	struct michelogram m;		    /* unknown numbers of the scanner and of TOF bins are 0, an unknown angle is NaN: see
-					       interfile_complete() */
-	bool siemens;			    /* a sub-header of Siemens, see interfile_siemens.c */
-	bool more_data;			    /* other types of data follow the values in the data file */
-	bool tof_listed;		    /* tof_bin is valid; else TOF bins are stored with k ascending */
+	struct michelogram m; /* unknown numbers of the scanner and of TOF bins are 0, an unknown angle is NaN: see
+				 interfile_complete() */
+	bool outward;	      /* the file numbers rings as STIR does, from the depth of the gantry to the bed: against m, whose
+				 segments have the opposite differences and planes of the file's */
+	bool siemens;	      /* a sub-header of Siemens, see interfile_siemens.c */
+	bool more_data;	      /* other types of data follow the values in the data file */
+	bool tof_listed;      /* tof_bin is valid; else TOF bins are stored with k ascending */
 	short tof_bin[MICHELOGRAM_TOF_MAX]; /* [stored TOF bin]: its number in memory */
 	bool no_differences;		    /* the header has no ring differences: those of m's segments are not valid yet */
 	bool precorrected;		    /* "applied corrections" names more than arc correction */

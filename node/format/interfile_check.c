@@ -20,13 +20,14 @@
 #define BIN_OTHER_UNIT 4       /* the default bin is within a factor of 2 of the distance; a wrong unit gives a factor of 10 */
 /* Distances of rings: from scanners for mice to those of 1985, with detectors of 13.5 mm, and some more. */
 #define RINGS_LEAST 0.3 /* mm */
-#define RINGS_MOST 30.0
+#define RINGS_MOST 35.0
 #define RINGS_KNOWN_WRONG 0.02 /* of the scanner's own: tables differ by less than 0.2 % */
 /* Detectors are not much shorter along the axis than across it: below the first ratio, a tenth of the true distance is likely if
- * ten times as much makes the second one. Few detectors are a model, not a scanner. */
+ * ten times as much makes the second one. Long detectors are those of a model (STIR's templates for scatter have rings
+ * of 64, 32.5 mm apart), not of a scanner. */
 #define RATIO_OTHER_UNIT 0.2
 #define RATIO_USUAL 0.5
-#define RINGS_DETECTORS 64
+#define DETECTOR_LONGEST 15.0 /* mm */
 #define KEV_MOST 10000.0
 #define KEV_REFERENCE 511.0
 
@@ -93,7 +94,7 @@ int interfile_check_rings(const struct michelogram *m, struct err *err)
 			err, EBADMSG,
 			"Distance between rings is %g mm (%g cm); allowed: %g to %g mm: another unit is meant (m, cm or mm?)",
 			s->ring_spacing, s->ring_spacing / 10, RINGS_LEAST, RINGS_MOST);
-	if (s->detectors < RINGS_DETECTORS || ratio > RATIO_OTHER_UNIT || 10 * ratio < RATIO_USUAL)
+	if (beside > DETECTOR_LONGEST || ratio > RATIO_OTHER_UNIT || 10 * ratio < RATIO_USUAL)
 		return 0;
 	return err_set(
 		err, EBADMSG,
@@ -114,7 +115,7 @@ int interfile_check_scanner(const struct interfile *f, const struct scanner_conf
 		       f->scanner, known, named->name, stated);
 }
 
-int interfile_check_mirrors(const struct michelogram *m, struct err *err)
+int interfile_check_mirrors(const struct michelogram *m, bool outward, struct err *err)
 {
 	for (int i = 0; i < m->n_segments; i++)
 		for (int k = 0; k < m->n_segments; k++) {
@@ -127,7 +128,9 @@ int interfile_check_mirrors(const struct michelogram *m, struct err *err)
 					"segments %d and %d have the ring differences %d to %d and %d to %d, which overlap with "
 					"opposite signs but are not opposite: one of minimum and maximum ring difference per "
 					"segment is wrong",
-					i, k, s->first, s->last, t->first, t->last);
+					outward ? k : i, outward ? i : k, outward ? -t->last : s->first,
+					outward ? -t->first : s->last, outward ? -s->last : t->first,
+					outward ? -s->first : t->last);
 		}
 	return 0;
 }

@@ -63,7 +63,7 @@ int interfile_check_bins(struct interfile *f, const struct michelogram *m, struc
 /* EBADMSG: the distance of the rings of a complete michelogram is in another unit; the text has value and range. */
 int interfile_check_rings(const struct michelogram *m, struct err *err);
 /* EBADMSG: two segments overlap with opposite signs, and are not opposite. */
-int interfile_check_mirrors(const struct michelogram *m, struct err *err);
+int interfile_check_mirrors(const struct michelogram *m, bool outward, struct err *err);
 /* Read "Scanner geometry": ENOTSUP where the detectors are not on a cylinder or on blocks around it. */
 int interfile_read_shape(struct interfile_parser *p);
 /* Read the energy window and the energy resolution. */

@@ -276,6 +276,31 @@ static void find_misspelt(struct interfile_parser *p)
 	}
 }
 
+/* "first ring": where the file's ring 0 is. STIR has no such key: its first ring is the one furthest from the bed (STIR
+ * developers' overview, section on the coordinate system). */
+static int read_direction(struct interfile_parser *p)
+{
+	const struct interfile_line *line;
+	char text[40];
+	int rc = interfile_word(p, "firstring", 0, text, sizeof(text), &line);
+
+	p->f->outward = rc == 0 || !strcmp(text, "furthestfromthebed");
+	if (rc > 0 && !p->f->outward && strcmp(text, "nearesttothebed") != 0)
+		return interfile_unsupported(p, line, EBADMSG, "furthest from the bed, nearest to the bed");
+	return rc < 0 ? rc : 0;
+}
+
+/* Count rings from the other end. */
+static void reverse_rings(struct michelogram *m)
+{
+	for (int i = 0; i < m->n_segments; i++) {
+		int first = m->segments[i].first;
+
+		m->segments[i].first = -m->segments[i].last;
+		m->segments[i].last = -first;
+	}
+}
+
 static int read_keys(struct interfile_parser *p)
 {
 	int place[AXIS_TIMING + 1] = {0}, timing = 1, rc = read_axes(p, place);
@@ -285,8 +310,11 @@ static int read_keys(struct interfile_parser *p)
 		return rc;
 	if (place[AXIS_TIMING] && (rc = interfile_side(p, place[AXIS_TIMING], MICHELOGRAM_TOF_MAX, &timing)) < 0)
 		return rc;
-	if ((rc = read_segments(p, place)) < 0 || (rc = interfile_corrections(p)) < 0 || (rc = read_scanner(p)) < 0)
+	if ((rc = read_segments(p, place)) < 0 || (rc = interfile_corrections(p)) < 0 || (rc = read_scanner(p)) < 0 ||
+	    (rc = read_direction(p)) < 0)
 		return rc;
+	if (p->f->outward)
+		reverse_rings(&p->f->m);
 	find_misspelt(p);
 	return timing > 1 ? interfile_tof_read(p, timing) : 0;
 }
@@ -310,6 +338,16 @@ static int first_of(const struct michelogram_segment *s)
 static int last_of(const struct michelogram_segment *s)
 {
 	return s->last;
+}
+
+static int minus_first_of(const struct michelogram_segment *s)
+{
+	return -s->first;
+}
+
+static int minus_last_of(const struct michelogram_segment *s)
+{
+	return -s->last;
 }
 
 static int planes_of(const struct michelogram_segment *s)
@@ -363,9 +401,11 @@ static void write_keys(struct interfile_writer *w, const struct interfile *f)
 	put_list(w, by_view ? "!matrix size [2]" : "!matrix size [3]", m, planes_of);
 	interfile_put(w, "matrix axis label [1] := tangential coordinate\n!matrix size [1] := %d\n", m->n_radial);
 	if (!f->no_differences) {
-		put_list(w, "minimum ring difference per segment", m, first_of);
-		put_list(w, "maximum ring difference per segment", m, last_of);
+		put_list(w, "minimum ring difference per segment", m, f->outward ? minus_last_of : first_of);
+		put_list(w, "maximum ring difference per segment", m, f->outward ? minus_first_of : last_of);
 	}
+	if (!f->outward)
+		interfile_put(w, "first ring := nearest to the bed\n");
 	interfile_tof_write(w, f);
 	write_scanner(w, f);
 	if (!m->arc_corrected && m->scanner.radius > 0 && m->scanner.detectors > 0 && isfinite(m->scanner.interaction_depth))
@@ -456,7 +496,7 @@ static int check_views(const struct michelogram *m, struct err *err)
 }
 
 /* The segment of the direct planes has the differences -n to n: in another one all planes would be tilted. */
-static int check_direct(const struct michelogram *m, struct err *err)
+static int check_direct(const struct michelogram *m, bool outward, struct err *err)
 {
 	for (int i = 0; i < m->n_segments; i++) {
 		const struct michelogram_segment *s = &m->segments[i];
@@ -466,7 +506,7 @@ static int check_direct(const struct michelogram *m, struct err *err)
 				err, EBADMSG,
 				"segment %d: minimum ring difference per segment := %d, maximum ring difference per segment "
 				":= %d; with 0 between them, the minimum must be minus the maximum",
-				i, s->first, s->last);
+				i, outward ? -s->last : s->first, outward ? -s->first : s->last);
 	}
 	return 0;
 }
@@ -484,14 +524,17 @@ int interfile_complete(struct interfile *f, const struct scanner_conf *known, st
 		return err_set(err, ENOMEM, "no memory for %d segments", m.n_segments);
 	memcpy(m.segments, f->m.segments, size);
 	rc = fill_scanner(f, &m, known, err);
-	if (rc == 0 && f->no_differences)
+	if (rc == 0 && f->no_differences) {
 		rc = known_differences(&m, known, err);
+		if (rc == 0 && f->outward)
+			reverse_rings(&m);
+	}
 	if (rc == 0)
 		rc = check_views(&m, err);
 	if (rc == 0)
-		rc = check_direct(&m, err);
+		rc = check_direct(&m, f->outward, err);
 	if (rc == 0)
-		rc = interfile_check_mirrors(&m, err);
+		rc = interfile_check_mirrors(&m, f->outward, err);
 	if (rc == 0)
 		rc = interfile_check_bins(f, &m, err);
 	if (rc == 0)
@@ -558,9 +601,11 @@ int interfile_same_rays(const struct interfile *a, const struct interfile *b, st
 	for (int i = 0; i < m->n_segments; i++)
 		if (m->segments[i].first != o->segments[i].first || m->segments[i].last != o->segments[i].last)
 			return err_set(err, EBADMSG,
-				       "different geometry: segment %d has ring differences %d to %d and %d to %d (segments must "
-				       "be in the same order)",
-				       i, m->segments[i].first, m->segments[i].last, o->segments[i].first, o->segments[i].last);
+				       "different geometry: segment %d has ring differences %d to %d and %d to %d%s (segments "
+				       "must be in "
+				       "the same order)",
+				       i, m->segments[i].first, m->segments[i].last, o->segments[i].first, o->segments[i].last,
+				       a->outward || b->outward ? ", counted from the bed" : "");
 	return 0;
 }
 
@@ -613,7 +658,6 @@ static void convert_plane(const struct interfile *f, const uint8_t *bytes, size_
 	size_t before = 0, planes = 0, all = michelogram_planes(m), axial = plane % all;
 
 	bytes += interfile_tof_stored(f, plane / all) * all * n_angles * n_radial * width;
-	plane = axial;
 	for (int i = 0; i < m->n_segments; i++) {
 		planes = (size_t)m->segments[i].n_planes;
 		if (axial < planes)
@@ -621,8 +665,10 @@ static void convert_plane(const struct interfile *f, const uint8_t *bytes, size_
 		axial -= planes;
 		before += planes;
 	}
+	if (f->outward)
+		axial = planes - 1 - axial;
 	if (f->order == INTERFILE_BY_PLANE) {
-		interfile_convert(f, bytes + plane * n_angles * n_radial * width, n_angles * n_radial, ret_values);
+		interfile_convert(f, bytes + (before + axial) * n_angles * n_radial * width, n_angles * n_radial, ret_values);
 		return;
 	}
 	bytes += before * n_angles * n_radial * width;

@@ -193,8 +193,9 @@ static int write_header(const struct mc_scanner *s, const char *path, const char
 		"Average depth of interaction (cm) := 0\nDistance between rings (cm) := %g\nDefault bin size (cm) := %.9g\n"
 		"View offset (degrees) := %.9g\nMaximum number of non-arc-corrected bins := %d\n"
 		"Energy resolution := %g\nReference energy (in keV) := 511\nnumber of energy windows := 1\n"
-		"energy window lower level[1] := %g\nenergy window upper level[1] := %g\nnumber of time frames := 1\n!END OF "
-		"INTERFILE :=\n",
+		"energy window lower level[1] := %g\nenergy window upper level[1] := %g\nnumber of time frames := 1\nfirst ring "
+		":= nearest "
+		"to the bed\n!END OF INTERFILE :=\n",
 		s->rings, s->columns, 2 * s->radius / 10, s->ring_spacing / 10, s->radius * M_PI / s->columns / 10,
 		0.5 * (SCANNER_MASH - 1) * 360 / s->columns, s->n_radial, s->resolution, s->kev_low, s->kev_high);
 	return fclose(f) ? -1 : 0;

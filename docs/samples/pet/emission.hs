@@ -22,6 +22,7 @@ matrix axis label [1] := tangential coordinate
 !matrix size [1] := 65
 minimum ring difference per segment := { -1,2,-4,5,-7}
 maximum ring difference per segment := { 1,4,-2,7,-5}
+first ring := nearest to the bed
 Scanner parameters :=
 Scanner type := small
 Number of rings := 8

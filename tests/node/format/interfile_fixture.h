@@ -49,6 +49,7 @@
 	"image scaling factor[1] := 1\n"                                                                                         \
 	"data offset in bytes[1] := 0\n"                                                                                         \
 	"number of time frames := 1\n"                                                                                           \
+	"first ring := nearest to the bed\n"                                                                                     \
 	"!END OF INTERFILE :=\n"
 
 static inline int parse(const char *text, struct interfile *ret, struct err *err)

@@ -2,6 +2,7 @@
 /* Interfile headers of projections: spellings, meanings, values, orders, what the scanner completes. */
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "tests/node/format/interfile_fixture.h"
 
@@ -63,7 +64,7 @@ static void test_spellings(void **state)
 		{{"Default bin size (cm) := 0.4", "Default bin size (cm) := -1 ; unused"},
 		 {"!type of data", "!imaging modality := PET\n!type of data"}},
 		{{"!END OF INTERFILE :=\n", "!END OF INTERFILE :=\nwhat follows\nis not read"}},
-		{{"frames := 1\n!END OF INTERFILE :=\n", "frames := 1"}}, /* no line end */
+		{{"the bed\n!END OF INTERFILE :=\n", "the bed"}}, /* no line end */
 		{{"LITTLEENDIAN", "LittleEndian"},
 		 {"Scanner type", "%comment := {\n; unknown\n}\n%compression := off\n%axial compression := 1\nScanner type"}},
 		{{"number of dimensions := 4", "number of dimensions := 5\nmatrix axis label [5] := timing positions\n"
@@ -310,7 +311,7 @@ static void test_complete(void **state)
 	/* distances of rings in another unit */
 	must_parse(WITH({"rings (cm) := 0.654", "rings (mm) := 0.2"}), &f);
 	assert_int_equal(interfile_complete(&f, NULL, &err), -EBADMSG);
-	assert_non_null(strstr(err.msg, "Distance between rings is 0.2 mm (0.02 cm); allowed: 0.3 to 30 mm"));
+	assert_non_null(strstr(err.msg, "Distance between rings is 0.2 mm (0.02 cm); allowed: 0.3 to 35 mm"));
 	interfile_clear(&f);
 	known.scanner.ring_spacing = 6.5;
 	must_parse(GOOD, &f);
@@ -327,6 +328,68 @@ static void test_complete(void **state)
 	interfile_clear(&f);
 	must_parse(WITH({"Number of rings := 3", "Number of rings := 2"}), &f);
 	assert_int_equal(interfile_complete(&f, NULL, &err), -EBADMSG);
+	interfile_clear(&f);
+}
+
+/* STIR counts rings from the depth of the gantry: each segment has the opposite differences, and its planes are the other way
+ * round. */
+static void test_first_ring(void **state)
+{
+	static const char *const own = "first ring := nearest to the bed\n", *const swapped[][2] = {
+										     {"first ring := nearest to the bed\n", ""},
+										     {"first ring := nearest to the bed\n",
+										      "First Ring := furthest from the bed\n"}};
+	struct scanner_conf known = bench();
+	float data[72], plane[12], mirror[12];
+	struct interfile f, near, again;
+	struct err err = {0};
+	char *text = NULL;
+	(void)state;
+
+	assert_non_null(strstr(GOOD, own));
+	for (size_t i = 0; i < 72; i++)
+		data[i] = (float)i;
+	must_parse(GOOD, &near);
+	assert_false(near.outward);
+	for (size_t k = 0; k < 2; k++) {
+		must_parse(WITH({swapped[k][0], swapped[k][1]}), &f);
+		assert_true(f.outward);
+		assert_true(f.m.segments[0].first == -1 && f.m.segments[0].last == 1 && f.m.segments[0].n_planes == 5);
+		assert_true(f.m.segments[1].first == -2 && f.m.segments[1].last == -2);
+		for (size_t p = 0; p < 6; p++) {
+			interfile_plane(&f, (const uint8_t *)data, p, plane);
+			interfile_plane(&near, (const uint8_t *)data, p < 5 ? 4 - p : p, mirror);
+			assert_memory_equal(plane, mirror, sizeof(plane));
+		}
+		assert_int_equal(interfile_same_rays(&f, &near, &err), -EBADMSG);
+		assert_non_null(strstr(err.msg, "counted from the bed"));
+		assert_int_equal(interfile_write(&f, &text, &err), 0);
+		assert_null(strstr(text, "first ring"));
+		assert_non_null(strstr(text, "maximum ring difference per segment := { 1,2}"));
+		must_parse(text, &again);
+		assert_int_equal(interfile_same_rays(&f, &again, &err), 0);
+		interfile_clear(&again);
+		free(text);
+		interfile_clear(&f);
+	}
+	assert_int_equal(interfile_write(&near, &text, &err), 0);
+	assert_non_null(strstr(text, own));
+	free(text);
+	interfile_clear(&near);
+	/* the segments of the configuration are those of the file, too */
+	known.span = 1;
+	known.max_difference = 1;
+	must_parse(WITH({"minimum ring difference per segment := { -1,2}\nmaximum ring difference per segment := { 1,2}\n", ""},
+			{"!matrix size [4] := 2", "!matrix size [4] := 3"}, {"{ 5,1}", "{3,2,2}"}),
+		   &near);
+	assert_int_equal(interfile_complete(&near, &known, &err), 0);
+	assert_true(near.m.segments[1].first == 1 && near.m.segments[2].first == -1);
+	near.outward = near.no_differences = true;
+	assert_int_equal(interfile_complete(&near, &known, &err), 0);
+	assert_true(near.m.segments[1].first == -1 && near.m.segments[2].first == 1);
+	interfile_clear(&near);
+	assert_int_equal(parse(WITH({"nearest to the bed", "0"}), &f, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "first ring := 0; supported: furthest from the bed, nearest to the bed"));
 	interfile_clear(&f);
 }
 
@@ -609,10 +672,11 @@ static void test_other_rays(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_header),	    cmocka_unit_test(test_spellings),  cmocka_unit_test(test_meanings),
-		cmocka_unit_test(test_values),	    cmocka_unit_test(test_orders),     cmocka_unit_test(test_complete),
-		cmocka_unit_test(test_differences), cmocka_unit_test(test_other_rays), cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_doubts),	    cmocka_unit_test(test_energy),     cmocka_unit_test(test_byte_order),
+		cmocka_unit_test(test_header),	   cmocka_unit_test(test_spellings),   cmocka_unit_test(test_meanings),
+		cmocka_unit_test(test_values),	   cmocka_unit_test(test_orders),      cmocka_unit_test(test_complete),
+		cmocka_unit_test(test_first_ring), cmocka_unit_test(test_differences), cmocka_unit_test(test_other_rays),
+		cmocka_unit_test(test_sizes),	   cmocka_unit_test(test_doubts),      cmocka_unit_test(test_energy),
+		cmocka_unit_test(test_byte_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,7 +81,7 @@ def write_stir(path, counts, segments, order=None, by_view=True, kind="float", m
              "end scanner parameters:=", "effective central bin size (cm) := 0.25"]
     if order:
         lines.append("TOF bin order := {" + ",".join(map(str, order)) + "}")
-    text = "\n".join(lines) + "\n!END OF INTERFILE :=\n"
+    text = "\n".join(lines) + "\nfirst ring := nearest to the bed\n!END OF INTERFILE :=\n"
     data = [counts[k][s].transpose(1, 0, 2) if by_view else counts[k][s] for k in ks for s in segments]
     with open(path + ".s", "wb") as f:
         for part in data:
