@@ -380,6 +380,54 @@ static int read_all(struct interfile_parser *p)
 	return interfile_type(p->f->kind)->read(p);
 }
 
+static bool has_key(const struct interfile_parser *p, const char *name)
+{
+	char key[80];
+
+	interfile_normalise(name, key, sizeof(key));
+	key[strcspn(key, "[")] = '\0';
+	for (size_t i = 0; i < p->lines.n; i++)
+		if (!strcmp(p->lines.line[i].key, key))
+			return true;
+	return false;
+}
+
+/* Refuse a misspelt key that need not be there: without it the image would be another one. */
+static int check_optional(const struct interfile_parser *p)
+{
+	static const char *const keys[] = {
+		"image scaling factor[1]",
+		"data offset in bytes[1]",
+		"applied corrections",
+		"View offset (degrees)",
+		"Average depth of interaction (cm)",
+		"effective central bin size (cm)",
+		"first ring",
+		"patient orientation",
+		"patient rotation",
+		"image duration (sec)[1]",
+		"image relative start time (sec)[1]",
+		"calibration factor",
+		"radionuclide name[1]",
+		"radionuclide halflife (sec)[1]",
+		"energy window lower level[1]",
+		"energy window upper level[1]",
+		"Energy resolution",
+		"TOF mashing factor",
+	};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		const struct interfile_line *line = interfile_line_misspelt(&p->lines, keys[i]);
+
+		if (line && !has_key(p, keys[i]))
+			return err_set(p->err, EBADMSG,
+				       "line %d: \"%.60s\" is no key that is known: did you mean \"%s\"? Correct it, or make the "
+				       "line a comment (;)",
+				       line->number, line->name, keys[i]);
+	}
+	return 0;
+}
+
 int interfile_parse(const char *text, size_t size, struct interfile *ret, struct err *err)
 {
 	struct interfile f = {
@@ -392,6 +440,8 @@ int interfile_parse(const char *text, size_t size, struct interfile *ret, struct
 	f.m.angle_offset = NAN;
 	f.m.scanner.interaction_depth = NAN;
 	rc = read_all(&p);
+	if (rc >= 0 && f.kind == INTERFILE_PROJECTIONS && !f.siemens)
+		rc = check_optional(&p);
 	interfile_lines_clear(&p.lines);
 	if (rc < 0)
 		interfile_clear(&f);
