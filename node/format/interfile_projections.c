@@ -544,6 +544,8 @@ int interfile_complete(struct interfile *f, const struct scanner_conf *known, st
 	if (rc == 0)
 		rc = interfile_tof_check(&m, err);
 	if (rc == 0 && michelogram_check(&m, err) < 0) {
+		if (f->outward)
+			err_prefix(err, "with rings counted from the bed");
 		if (err)
 			err->code = EBADMSG;
 		rc = -EBADMSG;
