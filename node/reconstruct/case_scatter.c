@@ -20,7 +20,7 @@
 #include "node/base/thread_pool.h"
 #include "node/reconstruct/case_cache.h"
 
-#define VERSION "scatter 2" /* of the computation, for the cache: another number makes no use of what is there */
+#define VERSION "scatter 3" /* of the computation, for the cache: another number makes no use of what is there */
 #define WINDOW "window="    /* in case_corrections.from */
 
 /* Name what the data bring for scatter; NULL: nothing. */

@@ -13,6 +13,8 @@
 #define NO_PADDING (-950)  /* HU: outside of the circle in the image, more is an image */
 #define PAST 1.5	   /* pixels behind that circle */
 #define DEEP 0.8	   /* part of the depth that is tissue */
+#define PIXELS 2.5	   /* depth of what has a shape */
+#define NARROW_AT 0.6	   /* part of the depth at which both ends of a run have no tissue any more */
 
 struct point {
 	double x, y; /* mm from the middle of the image */
@@ -131,61 +133,113 @@ static bool is_round(const struct ct_field_source *ct, double radius)
 	return true;
 }
 
-/* Whether tissue begins at (x, y) of a slice and goes on along a direction of length 1. */
-static bool is_deep(const struct ct_field_source *ct, int slice, double x, double y, double along_x, double along_y, double depth)
+/* A side of the image in a slice, or the circle of the field. */
+struct edge {
+	const struct ct_field_source *ct;
+	int slice;
+	int axis, side;		  /* a side: across it, and at which end of this axis: -1 or 1 */
+	const struct ct_field *f; /* the circle; NULL: a side */
+	int n;			  /* points */
+	double step;		  /* mm from point to point */
+};
+
+/* Whether tissue is at a point of the edge, or this many mm inwards of it. */
+static bool is_tissue(const struct edge *e, int point, double inwards)
 {
-	double step = 0.5 * fmin(ct->h[0], ct->h[1]);
+	const struct ct_field_source *ct = e->ct;
+	double at[2];
+	long i, j;
+
+	if (e->f) {
+		double phi = 2 * M_PI * point / e->n, r = e->f->radius - RIM_INSIDE * fmax(ct->h[0], ct->h[1]) - inwards;
+
+		at[0] = e->f->centre[0] + r * cos(phi);
+		at[1] = e->f->centre[1] + r * sin(phi);
+	} else {
+		at[e->axis] = e->side * (0.5 * (ct->n[e->axis] - 1) * ct->h[e->axis] - inwards);
+		at[1 - e->axis] = x_of(ct, 1 - e->axis, point);
+	}
+	i = lround(at[0] / ct->h[0] + 0.5 * (ct->n[0] - 1));
+	j = lround(at[1] / ct->h[1] + 0.5 * (ct->n[1] - 1));
+	return i >= 0 && i < ct->n[0] && j >= 0 && j < ct->n[1] &&
+	       ct->hu[((size_t)e->slice * (size_t)ct->n[1] + (size_t)j) * (size_t)ct->n[0] + (size_t)i] > CT_FIELD_TISSUE;
+}
+
+/* Whether tissue begins at a point of the edge and goes on inwards. */
+static bool is_deep(const struct edge *e, int point, double depth)
+{
+	double step = 0.5 * fmin(e->ct->h[0], e->ct->h[1]);
 	int n = (int)ceil(depth / step), tissue = 0;
 
-	for (int s = 0; s < n; s++) {
-		long i = lround((x + s * step * along_x) / ct->h[0] + 0.5 * (ct->n[0] - 1));
-		long j = lround((y + s * step * along_y) / ct->h[1] + 0.5 * (ct->n[1] - 1));
-		bool is_tissue =
-			i >= 0 && i < ct->n[0] && j >= 0 && j < ct->n[1] &&
-			ct->hu[((size_t)slice * (size_t)ct->n[1] + (size_t)j) * (size_t)ct->n[0] + (size_t)i] > CT_FIELD_TISSUE;
-
-		if (s == 0 && !is_tissue)
-			return false;
-		tissue += is_tissue;
-	}
+	if (!is_tissue(e, point, 0))
+		return false;
+	for (int s = 0; s < n; s++)
+		tissue += is_tissue(e, point, s * step);
 	return tissue >= DEEP * n;
 }
 
-/* Return the longest run of tissue along the edge of the image in a slice, mm. */
-static double edge_contact(const struct ct_field_source *ct, int slice, double depth)
+/* Return how far tissue goes inwards from a point of the edge without a gap, at most `most` mm. */
+static double depth_at(const struct edge *e, int point, double most)
 {
-	double longest = 0;
+	double step = 0.5 * fmin(e->ct->h[0], e->ct->h[1]), depth = 0;
 
-	for (int axis = 0; axis < 2; axis++) /* across the edge */
-		for (int side = -1; side <= 1; side += 2) {
-			double across = side * 0.5 * (ct->n[axis] - 1) * ct->h[axis], run = 0;
-
-			for (int i = 0; i < ct->n[1 - axis]; i++) {
-				double along = x_of(ct, 1 - axis, i);
-				bool deep = axis == 0 ? is_deep(ct, slice, across, along, -side, 0, depth)
-						      : is_deep(ct, slice, along, across, 0, -side, depth);
-
-				run = deep ? run + ct->h[1 - axis] : 0;
-				longest = fmax(longest, run);
-			}
-		}
-	return longest;
+	while (depth < most && is_tissue(e, point, depth))
+		depth += step;
+	return depth;
 }
 
-/* The same along the circle, which is gone round twice: a run may lie across its beginning. */
-static double circle_contact(const struct ct_field_source *ct, const struct ct_field *f, int slice, double depth)
+/* Whether a run of tissue along the edge is the end of a round part whose middle is outside. */
+static bool is_end(const struct edge *e, int first, int last, double most)
 {
-	double pixel = fmax(ct->h[0], ct->h[1]), inside = f->radius - RIM_INSIDE * pixel, longest = 0, run = 0;
-	int n = (int)ceil(4 * M_PI * f->radius / pixel);
+	double width = (last - first + 1) * e->step, depth = 0;
+	double least = fmax(CT_FIELD_SHALLOW, PIXELS * fmax(e->ct->h[0], e->ct->h[1]));
 
-	for (int k = 0; k < 2 * n; k++) {
-		double phi = 2 * M_PI * k / n, x = cos(phi), y = sin(phi);
-		bool deep = is_deep(ct, slice, f->centre[0] + inside * x, f->centre[1] + inside * y, -x, -y, depth);
+	for (int i = first; i <= last; i++)
+		depth = fmax(depth, depth_at(e, i, most));
+	return depth >= least && width * width < 8 * depth / (1 / CT_FIELD_ROUND + (e->f ? 1 / e->f->radius : 0)) &&
+	       !is_tissue(e, first, NARROW_AT * depth) && !is_tissue(e, last, NARROW_AT * depth);
+}
 
-		run = deep ? run + 2 * M_PI * f->radius / n : 0;
-		longest = fmax(longest, run);
+/* Whether the edge cuts a body. The circle is gone round twice: a run may lie across its beginning. */
+static bool is_cut(const struct edge *e, double depth)
+{
+	int rounds = e->f ? 2 : 1, run = 0, deep = 0;
+
+	for (int i = 0; i <= rounds * e->n; i++) {
+		bool goes_on = i < rounds * e->n;
+
+		deep = goes_on && is_deep(e, i, depth) ? deep + 1 : 0;
+		if (deep * e->step > CT_FIELD_CONTACT)
+			return true;
+		if (goes_on && is_tissue(e, i, 0)) {
+			run++;
+			continue;
+		}
+		if (run * e->step > CT_FIELD_CONTACT && is_end(e, i - run, i - 1, depth))
+			return true;
+		run = 0;
 	}
-	return longest;
+	return false;
+}
+
+/* Whether a body is cut in a slice. */
+static bool is_cut_in(const struct ct_field_source *ct, const struct ct_field *f, int slice, double depth)
+{
+	struct edge e = {.ct = ct, .slice = slice};
+
+	for (e.axis = 0; e.axis < 2; e.axis++)
+		for (e.side = -1; e.side <= 1; e.side += 2) {
+			e.n = ct->n[1 - e.axis];
+			e.step = ct->h[1 - e.axis];
+			if (is_cut(&e, depth))
+				return true;
+		}
+	if (!(f->radius > 0))
+		return false;
+	e.f = f;
+	e.n = (int)ceil(4 * M_PI * f->radius / fmax(ct->h[0], ct->h[1]));
+	e.step = 2 * M_PI * f->radius / e.n;
+	return is_cut(&e, depth);
 }
 
 int ct_field_find(const struct ct_field_source *ct, struct ct_field *ret, struct err *err)
@@ -209,13 +263,8 @@ int ct_field_find(const struct ct_field_source *ct, struct ct_field *ret, struct
 	if (!(f.radius > 0)) /* padding that is like air */
 		f = (struct ct_field){.radius = is_round(ct, radius + PAST * pixel) ? radius : 0};
 	depth = fmin(CT_FIELD_DEPTH, 0.25 * (f.radius > 0 ? f.radius : radius));
-	for (int k = 0; k < ct->n[2]; k++) {
-		double contact = edge_contact(ct, k, depth);
-
-		if (f.radius > 0)
-			contact = fmax(contact, circle_contact(ct, &f, k, depth));
-		found += contact > CT_FIELD_CONTACT;
-	}
+	for (int k = 0; k < ct->n[2]; k++)
+		found += is_cut_in(ct, &f, k, depth);
 	f.truncated = (double)found / ct->n[2];
 	*ret = f;
 	return 0;

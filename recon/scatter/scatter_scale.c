@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 struct sums {
-	double data, model;
+	double prompts, net, model; /* net: prompts - background */
 };
 
 /* Sums of a plane, or of neighbouring ones. */
@@ -15,10 +15,11 @@ struct tail {
 	struct sums outside, all; /* bins outside; all bins */
 };
 
-static void add(struct sums *sum, double data, double model)
+static void add(struct sums *sum, struct sums more)
 {
-	sum->data += data;
-	sum->model += model;
+	sum->prompts += more.prompts;
+	sum->net += more.net;
+	sum->model += more.model;
 }
 
 /* Add the bins of a row. at: index of its first bin. outside: false: none of them is. */
@@ -34,13 +35,14 @@ static void add_row(const struct michelogram *m, const struct scatter_data *d, c
 		}
 	for (int t = 0; t < n; t++) {
 		size_t i = at + (size_t)t;
-		double norm = d->norm ? (double)d->norm[i] : 1;
+		double norm = d->norm ? (double)d->norm[i] : 1, prompts = (double)d->prompts[i];
+		struct sums bin = {prompts, prompts - (d->background ? (double)d->background[i] : 0), norm * (double)scatter[i]};
 
-		double net = (double)d->prompts[i] - (d->background ? (double)d->background[i] : 0);
-
-		add(&tail->all, norm > 0 ? net : 0, norm * (double)scatter[i]);
-		if (outside && norm > 0 && (t < first - SCATTER_TAIL_MARGIN || t > last + SCATTER_TAIL_MARGIN))
-			add(&tail->outside, net, norm * (double)scatter[i]);
+		if (!(norm > 0))
+			continue;
+		add(&tail->all, bin);
+		if (outside && (t < first - SCATTER_TAIL_MARGIN || t > last + SCATTER_TAIL_MARGIN))
+			add(&tail->outside, bin);
 	}
 }
 
@@ -60,8 +62,8 @@ static struct tail sum_of(const struct tail *tail, int first, int last)
 	struct tail sum = {0};
 
 	for (int p = first; p <= last; p++) {
-		add(&sum.outside, tail[p].outside.data, tail[p].outside.model);
-		add(&sum.all, tail[p].all.data, tail[p].all.model);
+		add(&sum.outside, tail[p].outside);
+		add(&sum.all, tail[p].all);
 	}
 	return sum;
 }
@@ -69,7 +71,7 @@ static struct tail sum_of(const struct tail *tail, int first, int last)
 /* Return the scale; NaN: there are no bins. */
 static double scale_of(struct sums sum)
 {
-	return sum.model > 0 ? sum.data / sum.model : NAN;
+	return sum.model > 0 ? sum.net / sum.model : NAN;
 }
 
 /* Whether the lines of a plane of a segment leave the part of the axis where the attenuation is known. */
@@ -81,32 +83,52 @@ static bool is_beyond(const struct michelogram *m, const struct scatter_data *d,
 	return d->covered && (z - fabs(rise) < d->covered[0] || z + fabs(rise) > d->covered[1]);
 }
 
-/* Limit the scale of a plane whose neighbours have these sums. */
-static double limited(double found, struct sums all, struct scatter_scale_report *report)
+/* Whether prompts that differ from expected ones by `counts` do so by more than noise. The variance is that of the larger of
+ * both: no prompts at all do not contradict the 9 that were expected. */
+static bool is_beyond_noise(double counts, struct sums sum)
 {
-	double scale = fmin(fmax(found, SCATTER_SCALE_LEAST), SCATTER_SCALE_MOST),
-	       most = all.model > 0 ? scale_of(all) : INFINITY;
-
-	report->at_least += scale > found;
-	report->at_most += scale < found;
-	report->at_counts += scale > most;
-	return fmax(fmin(scale, most), 0);
+	return counts > SCATTER_SCALE_NOISE * sqrt(fmax(sum.prompts, 0) + fmax(counts, 0));
 }
 
-/* Limit the scatter of all planes, and describe the scales. tail: of single planes. */
-static void limit_all(const struct tail *tail, float *scale, struct scatter_scale_report *report)
+/* Limit the scale of a plane. sum: of its neighbours. plane: its own counts. off: counts that were taken off beyond noise. */
+static double limited(const struct tail *sum, struct sums plane, struct scatter_scale_report *report, double *off)
 {
-	double scatter = 0, net = 0, factor = 1;
+	double found = sum->outside.model > 0 ? scale_of(sum->outside) : 1;
+	double scale = fmin(fmax(found, SCATTER_SCALE_LEAST), SCATTER_SCALE_MOST);
+	double most = sum->all.model > 0 ? scale_of(sum->all) : INFINITY;
+
+	if (scale > most) {
+		if (is_beyond_noise((scale - most) * sum->all.model, sum->all)) {
+			report->at_counts++;
+			*off += (scale - fmax(most, 0)) * plane.model;
+		}
+		return fmax(most, 0);
+	}
+	report->at_least += scale > found && is_beyond_noise((1 - found) * sum->outside.model, sum->outside);
+	report->at_most += scale < found && is_beyond_noise((found - scale) * sum->outside.model, sum->outside);
+	return scale;
+}
+
+/* Limit the scatter of all planes, and describe the scales. tail: of single planes. off: what limited() took off. */
+static void limit_all(const struct tail *tail, double off, float *scale, struct scatter_scale_report *report)
+{
+	double scatter = 0, factor = 1;
+	struct sums all = {0};
 
 	for (int p = 0; p < report->planes; p++) {
 		scatter += (double)scale[p] * tail[p].all.model;
-		net += tail[p].all.data;
+		add(&all, tail[p].all);
 	}
-	if (scatter > SCATTER_FRACTION_MOST * fmax(net, 0)) {
-		factor = SCATTER_FRACTION_MOST * fmax(net, 0) / scatter;
-		report->at_counts = report->planes;
+	if (off <= SCATTER_LIMITED_LEAST * scatter)
+		report->at_counts = 0;
+	if (scatter > SCATTER_FRACTION_MOST * fmax(all.net, 0)) {
+		double most = SCATTER_FRACTION_MOST * fmax(all.net, 0);
+
+		factor = most / scatter;
+		if (is_beyond_noise(scatter - most, all))
+			report->at_counts = report->planes;
 	}
-	report->fraction = net > 0 ? factor * scatter / net : 0;
+	report->fraction = all.net > 0 ? factor * scatter / all.net : 0;
 	for (int p = 0; p < report->planes; p++) {
 		double s = factor * (double)scale[p];
 
@@ -123,8 +145,8 @@ int scatter_scale_fit(const struct michelogram *m, const struct scatter_data *da
 {
 	int n = (int)michelogram_planes(m), at = 0, half = SCATTER_SCALE_PLANES / 2;
 	struct scatter_scale_report report = {.planes = n, .least = INFINITY};
-	struct tail *tail = calloc((size_t)n, sizeof(*tail));
-	double all;
+	struct tail *tail = calloc((size_t)n, sizeof(*tail)), all;
+	double off = 0;
 
 	if (!tail)
 		return err_set(err, ENOMEM, "scatter: no memory for the scales of %d planes", n);
@@ -136,15 +158,16 @@ int scatter_scale_fit(const struct michelogram *m, const struct scatter_data *da
 			report.beyond += away;
 			report.without += !(tail[p].outside.model > 0);
 		}
-	all = report.without < n ? scale_of(sum_of(tail, 0, n - 1).outside) : 1;
+	all = sum_of(tail, 0, n - 1);
 	for (int s = 0; s < m->n_segments; at += m->segments[s++].n_planes)
 		for (int p = at, end = at + m->segments[s].n_planes; p < end; p++) {
 			struct tail sum = sum_of(tail, p - half > at ? p - half : at, p + half < end ? p + half : end - 1);
-			double found = scale_of(sum.outside);
 
-			ret_scale[p] = (float)limited(isnan(found) ? all : found, sum.all, &report);
+			if (!(sum.outside.model > 0))
+				sum.outside = all.outside;
+			ret_scale[p] = (float)limited(&sum, tail[p].all, &report, &off);
 		}
-	limit_all(tail, ret_scale, &report);
+	limit_all(tail, off, ret_scale, &report);
 	free(tail);
 	*ret_report = report;
 	return 0;

@@ -16,6 +16,12 @@
  * included, and 0 if these are negative; then all scales by one factor, so that the scatter of all planes is at most
  * SCATTER_FRACTION_MOST of them. A single plane may have scatter alone, the whole of a patient not.
  *
+ * In planes beyond the object all counts without background are scatter, and the fit is above or below them by chance. So the
+ * report counts a plane as limited only if this is beyond the noise of its neighbouring planes: more than
+ * SCATTER_SCALE_NOISE standard deviations of Poisson counts, between the limited scatter and the one before, or in the tails
+ * between the data and the limit (for the smallest scale: and the simulation). Planes limited by their counts are reported if
+ * together more than SCATTER_LIMITED_LEAST of the scatter was taken off them. The scales do not depend on this.
+ *
  * Where the attenuation is not known, the factors are 1 and the object itself would count as outside: planes whose lines, from
  * end to end, leave the part of the axis where it is known have no bins outside, and so the scale of the others. */
 #ifndef TOMONODE_RECON_SCATTER_SCALE_H
@@ -28,6 +34,8 @@
 #define SCATTER_SCALE_LEAST 0.05
 #define SCATTER_SCALE_MOST 100.0
 #define SCATTER_SCALE_PLANES 7
+#define SCATTER_SCALE_NOISE 3.0
+#define SCATTER_LIMITED_LEAST 0.01
 /* Larger scales and scatter fractions are doubtful. Multiple scatter and scatter from outside of the field of view make the scale
  * 1 to 2: a single scatter simulation that has to be multiplied by more than 3 does not explain the tails. The largest scatter
  * fractions of 3D scanners and heavy patients are 0.5 to 0.6. */
@@ -47,11 +55,12 @@ struct scatter_data {
 struct scatter_scale_report {
 	double least, mean, most; /* of the scales */
 	int planes;
-	int at_least, at_most; /* planes whose scale was limited to SCATTER_SCALE_LEAST, SCATTER_SCALE_MOST */
+	/* Beyond noise: */
+	int at_least, at_most; /* planes whose scale is SCATTER_SCALE_LEAST, SCATTER_SCALE_MOST by the limit */
 	int at_counts;	       /* planes whose scale was limited by their counts, or all planes by those of all */
 	int without;	       /* planes without bins outside, including those of `beyond` */
 	int beyond;	       /* planes that leave data->covered */
-	int doubtful;	       /* planes whose scale is more than SCATTER_SCALE_DOUBTFUL */
+	int doubtful;	       /* planes whose scale is more than SCATTER_SCALE_DOUBTFUL, by noise or not */
 	double fraction;       /* scatter over (prompts - background), all bins; 0 if these are not above 0 */
 };
 

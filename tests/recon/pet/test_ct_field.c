@@ -13,24 +13,30 @@
 #include "tests/near.h"
 
 #define SIDE 160
+#define MIDDLE 220
+#define FINE 400 /* pixels of 1.25 mm */
 #define SLICES 12
-#define PIXEL 3.125 /* mm: 500 mm */
+#define WIDTH 500.0 /* mm */
 
 /* A body (an ellipse), an arm at its right, and a couch below, in noisy air; outside of the field padding. mm. */
 struct scene {
 	double body[2], at;    /* half axes; place of its middle along x */
-	double arm;	       /* place of an arm of 45 mm radius along x; 0: none */
+	double arm;	       /* place of an arm along x; 0: none */
+	double arm_radius;     /* 0: 45 */
 	double couch[2];       /* y of a layer of 20 HU from side to side: from, to; 0, 0: none */
 	double field, field_x; /* radius of the field, 0: all; its middle */
 	int padding, air;      /* HU; air 0: with noise */
+	int side;	       /* pixels, of a single slice; 0: SIDE, and SLICES slices */
 };
 
 static int value_of(const struct scene *s, double x, double y, uint32_t *seed)
 {
+	double arm_radius = s->arm_radius > 0 ? s->arm_radius : 45;
+
 	*seed = *seed * 1664525 + 1013904223;
 	if (s->field > 0 && hypot(x - s->field_x, y) > s->field)
 		return s->padding;
-	if (hypot((x - s->at) / s->body[0], y / s->body[1]) < 1 || (s->arm > 0 && hypot(x - s->arm, y) < 45) ||
+	if (hypot((x - s->at) / s->body[0], y / s->body[1]) < 1 || (s->arm > 0 && hypot(x - s->arm, y) < arm_radius) ||
 	    (y > s->couch[0] && y < s->couch[1]))
 		return 20;
 	if (s->air != 0)
@@ -41,18 +47,19 @@ static int value_of(const struct scene *s, double x, double y, uint32_t *seed)
 
 static struct ct_field find(const struct scene *s, int named)
 {
-	int16_t *hu = malloc((size_t)SIDE * SIDE * SLICES * sizeof(*hu));
-	struct ct_field_source ct = {.hu = hu, .n = {SIDE, SIDE, SLICES}, .h = {PIXEL, PIXEL}, .padding = named};
+	int side = s->side > 0 ? s->side : SIDE, slices = s->side > 0 ? 1 : SLICES;
+	double pixel = WIDTH / side, first = -0.5 * (side - 1) * pixel;
+	int16_t *hu = malloc((size_t)side * (size_t)side * (size_t)slices * sizeof(*hu));
+	struct ct_field_source ct = {.hu = hu, .n = {side, side, slices}, .h = {pixel, pixel}, .padding = named};
 	struct ct_field found;
 	uint32_t seed = 1;
 	size_t i = 0;
 
 	assert_non_null(hu);
-	for (int z = 0; z < SLICES; z++)
-		for (int y = 0; y < SIDE; y++)
-			for (int x = 0; x < SIDE; x++)
-				hu[i++] = (int16_t)value_of(s, (x - 0.5 * (SIDE - 1)) * PIXEL, (y - 0.5 * (SIDE - 1)) * PIXEL,
-							    &seed);
+	for (int z = 0; z < slices; z++)
+		for (int y = 0; y < side; y++)
+			for (int x = 0; x < side; x++)
+				hu[i++] = (int16_t)value_of(s, first + x * pixel, first + y * pixel, &seed);
 	assert_int_equal(ct_field_find(&ct, &found, NULL), 0);
 	free(hu);
 	return found;
@@ -97,6 +104,38 @@ static void arms(void **state)
 	assert_true(find(&(struct scene){SCENE, .at = 80}, INT_MIN).truncated == 1);
 }
 
+/* An arm of which this much is inside of a circle, or of the side of an image, is cut off. */
+static void expect_arm(double radius, double inside, double field, int side)
+{
+	const struct scene s = {SCENE,	     .arm = 250 + radius - inside, .arm_radius = radius, .field = field, .padding = -2000,
+				.side = side};
+
+	if (find(&s, INT_MIN).truncated == 1)
+		return;
+	print_error("An arm of %g mm radius, %g mm inside, is not found: field %g, %d pixels\n", radius, inside, field, side);
+	fail();
+}
+
+static void arms_mostly_outside(void **state)
+{
+	const double radii[] = {30, 45, 60}, inside[] = {10, 13, 16, 19, 22, 25, 28, 35, 40, 52};
+
+	(void)state;
+	for (size_t r = 0; r < sizeof(radii) / sizeof(radii[0]); r++)
+		for (size_t i = 0; i < sizeof(inside) / sizeof(inside[0]); i++)
+			for (int round = 0; round < 2; round++) {
+				expect_arm(radii[r], inside[i], round * 250, FINE);
+				if (inside[i] > 10) /* pixels of 3.1 mm */
+					expect_arm(radii[r], inside[i], round * 250, SIDE);
+			}
+	for (double at = 255; at <= 270; at += 5)
+		expect_arm(30, 280 - at, 250, FINE);
+	for (double at = 255; at <= 285; at += 5)
+		expect_arm(45, 295 - at, 250, FINE);
+	assert_true(find(&(struct scene){SCENE, .arm = 295, .field = 250, .padding = -2000}, INT_MIN).truncated ==
+		    0); /* all out */
+}
+
 /* Layers of a couch that the field cuts, at several heights, are no body, with the body on them or without. */
 static void couches(void **state)
 {
@@ -111,6 +150,25 @@ static void couches(void **state)
 		s.arm = 200;
 		assert_true(find(&s, INT_MIN).truncated == 1);
 	}
+}
+
+/* Layers of other thickness, at each mm, down to what the field just reaches. */
+static void layers(void **state)
+{
+	const double fields[] = {0, 150, 225, 250};
+
+	(void)state;
+	for (int thick = 4; thick <= 12; thick += 4)
+		for (double y = 105; y < 252; y++)
+			for (size_t f = 0; f < sizeof(fields) / sizeof(fields[0]); f++) {
+				struct scene s = {.body = {120, 100},
+						  .couch = {y, y + thick},
+						  .field = fields[f],
+						  .padding = -1024,
+						  .side = MIDDLE};
+
+				assert_true(find(&s, INT_MIN).truncated == 0);
+			}
 }
 
 /* The air of an image was replaced: its edge is that of the body, no circle. And the circle that the image contains. */
@@ -131,10 +189,8 @@ static void replaced_air(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(circles),
-		cmocka_unit_test(arms),
-		cmocka_unit_test(couches),
-		cmocka_unit_test(replaced_air),
+		cmocka_unit_test(circles), cmocka_unit_test(arms),   cmocka_unit_test(arms_mostly_outside),
+		cmocka_unit_test(couches), cmocka_unit_test(layers), cmocka_unit_test(replaced_air),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
