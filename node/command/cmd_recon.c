@@ -481,6 +481,16 @@ static bool has_default_voxels(const struct recon *r, const struct protocol_conf
 	return same;
 }
 
+/* Write what differs from the protocol of the configuration. A table of time marks replaces the signal. */
+static void describe_changes(const struct recon *r, const struct protocol_conf *p, char *ret_text, size_t size)
+{
+	struct protocol_conf of = *config_protocol(r->config, p->name), used = *p;
+
+	if (used.kind == KIND_PET && r->gating.marks.n > 0)
+		of.pet.gate_signal[0] = used.pet.gate_signal[0] = '\0';
+	config_describe_changes(&of, &used, ret_text, size);
+}
+
 static int reconstruct_one(struct recon *r, const struct case_files *c, struct device *dev, struct pet_cache *cache,
 			   struct reconstruct_report *ret_report, struct err *err)
 {
@@ -498,7 +508,7 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 		*err = r->why[kind_id(c->kind)];
 		return -err->code;
 	}
-	config_describe_changes(config_protocol(r->config, p->name), p, decision.place.changed, sizeof(decision.place.changed));
+	describe_changes(r, p, decision.place.changed, sizeof(decision.place.changed));
 	if (of) {
 		decision.assumed = of->assumed.text[0] ? &of->assumed : NULL;
 		decision.fit_voxels = has_default_voxels(r, p);
