@@ -485,9 +485,12 @@ static bool has_default_voxels(const struct recon *r, const struct protocol_conf
 static void describe_changes(const struct recon *r, const struct protocol_conf *p, char *ret_text, size_t size)
 {
 	struct protocol_conf of = *config_protocol(r->config, p->name), used = *p;
+	struct err no_such_key = {0}; /* of a protocol without gates */
 
-	if (used.kind == KIND_PET && r->gating.marks.n > 0)
-		of.pet.gate_signal[0] = used.pet.gate_signal[0] = '\0';
+	if (r->gating.marks.n > 0) {
+		config_set(&of, "gate_signal=", &no_such_key);
+		config_set(&used, "gate_signal=", &no_such_key);
+	}
 	config_describe_changes(&of, &used, ret_text, size);
 }
 
