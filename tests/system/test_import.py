@@ -264,7 +264,7 @@ def refusals(folder, failures):
     cases = (("!matrix size [1] := 9", "!matrix size [1] := 10", 4, "bad.s has 1512 bytes; its header requires 1680"),
              ("!matrix size [1] := 9", "!matrix size [1] := 99999999", 4, "line 15: !matrix size [1] := 99999999"),
              ("!matrix size [1] := 9", "!matrix size [1] = 9", 4, "line 15: no ':='"),
-             ("Number of rings := 3", "Number of rings := 2", 4, "EMISSION: michelogram: segment 0 has 5 planes"),
+             ("Number of rings := 3", "Number of rings := 2", 4, "EMISSION: with rings counted from the bed: michelogram: segment 0 has 5 planes"),
              ("bad.s", "gone.s", 4, "gone.s: No such file"), ("bad.s", "../bad.s", 4, "a file in the header's folder or below it"),
              ("Emission", "Image", 4, "number of dimensions := 4; an image has 3"),
              ("float", "complex", 4, "number format := complex"))
