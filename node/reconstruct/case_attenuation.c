@@ -129,6 +129,15 @@ static int open_ct(struct case_corrections *c, struct err *err)
 	return 0;
 }
 
+/* Return the bytes of the factors of other beds, which stay in the cache. */
+static size_t bytes_of_other_beds(const struct case_corrections *c)
+{
+	size_t one = sizeof(float) * (c->attenuation.plan.bins + grid_size(&c->attenuation.plan.grid));
+	size_t n = c->work->cache && c->s->beds.n > 1 ? (size_t)c->s->beds.n - 1 : 0;
+
+	return n > 0 && one > PET_CACHE_BYTES / n ? PET_CACHE_BYTES : n * one;
+}
+
 static int prepare(struct case_corrections *c, struct err *err)
 {
 	struct case_attenuation *a = &c->attenuation;
@@ -148,7 +157,7 @@ static int prepare(struct case_corrections *c, struct err *err)
 		return rc;
 	c->made |= PET_CORRECT_ATTENUATION;
 	c->factors = true;
-	c->bytes_host += a->plan.bytes_host;
+	c->bytes_host += a->plan.bytes_host + bytes_of_other_beds(c);
 	c->bytes_read += ct_series_bytes(a->ct);
 	if (a->plan.bytes_device + a->plan.bytes_threads > c->bytes_device)
 		c->bytes_device = a->plan.bytes_device + a->plan.bytes_threads;

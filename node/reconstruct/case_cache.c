@@ -40,6 +40,15 @@ struct case_cache_key case_cache_key(const struct case_corrections *c, const cha
 	return key;
 }
 
+size_t case_cache_bytes(const struct case_corrections *c, size_t bytes)
+{
+	size_t n = sinogram_images(c->s) > 0 ? (size_t)sinogram_images(c->s) : 1;
+
+	if (!c->work->cache || !c->work->decision->content[0] || bytes > PET_CACHE_BYTES / 2)
+		return 0;
+	return bytes > PET_CACHE_BYTES / n ? PET_CACHE_BYTES : n * bytes;
+}
+
 const void *case_cache_find(const struct case_corrections *c, const struct case_cache_key *key, size_t *ret_bytes)
 {
 	return key->known ? pet_cache_value(c->work->cache, key->hash, ret_bytes) : NULL;

@@ -21,6 +21,8 @@ struct case_cache_key {
 struct case_cache_key case_cache_key(const struct case_corrections *c, const char *what, const void *settings, size_t n);
 /* Return the value of a key, until the next call; NULL: there is none. */
 const void *case_cache_find(const struct case_corrections *c, const struct case_cache_key *key, size_t *ret_bytes);
+/* Return the host memory that values of so many bytes, one for each frame, gate or bed, take in the cache. */
+size_t case_cache_bytes(const struct case_corrections *c, size_t bytes);
 void case_cache_keep(const struct case_corrections *c, const struct case_cache_key *key, const void *value, size_t bytes);
 
 #endif

@@ -53,6 +53,11 @@ static size_t detectors_of(const struct case_corrections *c)
 	return (size_t)c->m->scanner.rings * (size_t)c->m->scanner.detectors;
 }
 
+static size_t rates_bytes(const struct case_corrections *c)
+{
+	return sizeof(struct rates) + detectors_of(c) * sizeof(double);
+}
+
 /* Find the time in which the singles were counted, s, which must be that of the chosen frame; 0: unknown. */
 static int singles_time(const struct case_corrections *c, double *ret, struct err *err)
 {
@@ -94,8 +99,8 @@ static int prepare_singles(struct case_corrections *c, struct err *err)
 				     1e9 * width);
 	c->made |= PET_CORRECT_RANDOMS;
 	c->background = true;
-	c->bytes_host += bins_of(c) * sizeof(float);
-	c->bytes_read += (size_t)part->bytes + detectors_of(c) * sizeof(double) + randoms_bytes(c->m) + case_units_bytes(c);
+	c->bytes_host += bins_of(c) * sizeof(float) + case_cache_bytes(c, rates_bytes(c));
+	c->bytes_read += (size_t)part->bytes + rates_bytes(c) + randoms_bytes(c->m) + case_units_bytes(c);
 	return 0;
 }
 
@@ -134,8 +139,8 @@ static int prepare(struct case_corrections *c, struct err *err)
 			why.msg);
 	c->made |= PET_CORRECT_RANDOMS;
 	c->background = true;
-	c->bytes_host += bins_of(c) * sizeof(float);
-	c->bytes_read += (size_t)part->bytes + randoms_bytes(&part->header.m) + case_units_bytes(c);
+	c->bytes_host += bins_of(c) * sizeof(float) + (c->randoms.of_neighbours ? 0 : case_cache_bytes(c, rates_bytes(c)));
+	c->bytes_read += (size_t)part->bytes + rates_bytes(c) + randoms_bytes(&part->header.m) + case_units_bytes(c);
 	return 0;
 }
 
@@ -279,7 +284,7 @@ static const struct michelogram *bins_of_delayeds(const struct case_corrections 
 /* Make the randoms of the chosen frame from the data, and keep what they were made from. */
 static int make_here(struct case_corrections *c, const struct case_cache_key *key, struct rates **ret, struct err *err)
 {
-	size_t bytes = sizeof(struct rates) + detectors_of(c) * sizeof(double);
+	size_t bytes = rates_bytes(c);
 	struct rates *rates = calloc(1, bytes);
 	int rc = rates ? 0 : err_set(err, ENOMEM, "no memory for rates of %zu detectors", detectors_of(c));
 

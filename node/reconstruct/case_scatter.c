@@ -20,7 +20,7 @@
 #include "node/base/thread_pool.h"
 #include "node/reconstruct/case_cache.h"
 
-#define VERSION "scatter 3" /* of the computation, for the cache: another number makes no use of what is there */
+#define VERSION "scatter 4" /* of the computation, for the cache: another number makes no use of what is there */
 #define WINDOW "window="    /* in case_corrections.from */
 
 /* Name what the data bring for scatter; NULL: nothing. */
@@ -115,9 +115,11 @@ static int plan(struct case_corrections *c, struct err *err)
 
 	if (rc < 0)
 		return rc;
-	c->bytes_host += all_bins(c) * sizeof(float) + plan.bytes_kept;
+	c->bytes_host += all_bins(c) * sizeof(float) + plan.bytes_kept + case_cache_bytes(c, plan.bytes_packed);
 	c->bytes_host += case_planes_bytes_kept(c->s) - case_planes_bytes(c->s); /* all roles stay until the session has them */
 	c->bytes_read += 2 * all_bins(c) * sizeof(float) + plan.bytes_host;
+	if (case_cache_bytes(c, plan.bytes_packed) > 0) /* a copy, while it is stored */
+		c->bytes_read += plan.bytes_packed;
 	if (plan.bytes_device > c->bytes_device)
 		c->bytes_device = plan.bytes_device;
 	return 0;
@@ -324,11 +326,11 @@ static void say_doubtful(struct case_corrections *c)
 			c,
 			"The scatter is doubtful: its scale is more than %g in %d of %d planes, up to %.1f; the data "
 			"outside of the object have more counts than single scatter explains, as with a truncated CT.",
-			SCATTER_SCALE_DOUBTFUL, r->doubtful, r->planes, r->most);
-	if (r->fraction > SCATTER_FRACTION_DOUBTFUL)
+			SCATTER_SCALE_DOUBTFUL, r->doubtful, r->planes, r->doubtful_most);
+	if (r->doubtful_fraction)
 		case_corrections_say(c, "The scatter is doubtful: it is %.0f %% of the counts without randoms.",
 				     100 * r->fraction);
-	c->scatter.said_doubtful = r->doubtful > 0 || r->fraction > SCATTER_FRACTION_DOUBTFUL;
+	c->scatter.said_doubtful = r->doubtful > 0 || r->doubtful_fraction;
 }
 
 /* Say what is doubtful in the fit of the chosen frame. */

@@ -5,7 +5,7 @@
  *
  * EMISSION of every bed is compared in all values; other counts (ADDITIVE, DELAYEDS, SINGLES) with them. ATTENUATION is compared
  * in the position alone, because a transmission scan has a nuclide of its own; NORMALISATION and MULTIPLICATIVE, which may be
- * those of a phantom, in nothing. */
+ * those of a phantom, in nothing. The position is also compared with that of `like`. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -184,6 +184,31 @@ static int agree_role(const struct sinogram_source *s, int bed, int role, const 
 		return 0;
 	read_said(&stream->header, (struct place){s, bed, role}, here);
 	return compare(first, here, role == SINOGRAM_ATTENUATION ? POSITIONS : KEYS, err);
+}
+
+/* Whether a header agrees with a position of DICOM, as far as it says anything. STIR writes "other" for a patient on a side. */
+static bool agrees(const struct interfile *h, const char *position)
+{
+	const char *lies = strlen(position) > 2 ? position + 2 : "";
+
+	return (!h->enters[0] || !strncmp(position, h->enters, 2)) && (!h->lies[0] || !strcmp(lies, h->lies)) &&
+	       (!h->other_position || lies[0] == 'D');
+}
+
+int sinogram_check_position(const struct sinogram_source *s, const struct interfile *h, struct err *err)
+{
+	struct pet_facts f = {.patient_position = ""};
+	const char *enters = orientation_word(h), *lies = rotation_word(h);
+
+	if (s->like)
+		pet_facts_read(dicom_root(s->like), &f);
+	if (!f.patient_position[0] || sinogram_is_set(s, "PatientPosition") || agrees(h, f.patient_position))
+		return 0;
+	return err_set(
+		err, EBADMSG,
+		"the header's position is %s%s%s (patient orientation, patient rotation), that of --like %s: they are not of "
+		"one acquisition, or one is wrong; set PatientPosition",
+		enters, enters[0] && lies[0] ? ", " : "", lies, f.patient_position);
 }
 
 int sinogram_agree(struct sinogram_source *s, struct err *err)

@@ -406,7 +406,8 @@ int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role,
 	}
 	if (!dicom_has(root->item, TAG_STUDY_INSTANCE_UID) && root->rc >= 0)
 		return err_set(root->err, EBADMSG, "no Study Instance UID (0020,000D) in the file of --like");
-	if (root->rc >= 0 && sinogram_check_tracer(s, &s->stream[s->format->first].header.tracer, root->err) < 0)
+	if (root->rc >= 0 && (sinogram_check_tracer(s, &s->stream[s->format->first].header.tracer, root->err) < 0 ||
+			      sinogram_check_position(s, &s->stream[s->format->first].header, root->err) < 0))
 		return -EBADMSG;
 	fill_from_header(&s->stream[s->format->first].header, root);
 	if (role == SINOGRAM_EMISSION)

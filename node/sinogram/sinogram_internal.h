@@ -163,6 +163,9 @@ void sinogram_fill_tracer(const struct interfile_tracer *t, struct item_writer *
  * contradict each other, and `set` does not decide; the text has both headers, both values and the key. */
 int sinogram_agree(struct sinogram_source *s, struct err *err);
 
+/* EBADMSG: `like` has another position of the patient than the header, and `set` has none. */
+int sinogram_check_position(const struct sinogram_source *s, const struct interfile *h, struct err *err);
+
 /* Write a sentence for each missing value that a reconstruction needs. */
 void sinogram_warnings(const struct dicom_item *root, const struct sinogram_source *s, char *ret, size_t size);
 /* Write a sentence about the names in "applied corrections" that do not become Corrected Image; "": none. */

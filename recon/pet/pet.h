@@ -110,8 +110,9 @@ struct pet_cache *pet_cache_create(const struct device *dev, size_t max_bytes); 
 struct pet_cache *pet_cache_free(struct pet_cache *c);				/* accepts NULL; returns NULL */
 /* Return how many entries were dropped since the last call because their content had changed: the memory is damaged. */
 int pet_cache_damaged(struct pet_cache *c);
-/* Keep a copy of a value; key: digest of everything that it depends on, except the device. Without effect if c is NULL, without
- * memory, for more than half of max_bytes, or if `bytes` is no multiple of sizeof(float). */
+/* Keep a copy of a value, in place of an older one of its key, which is the digest of everything that it depends on, except the
+ * device. Without effect if c is NULL, without memory, for more than half of max_bytes, or if `bytes` is no multiple of
+ * sizeof(float). */
 #define PET_CACHE_KEY 16 /* bytes */
 void pet_cache_keep(struct pet_cache *c, const unsigned char key[PET_CACHE_KEY], const void *value, size_t bytes);
 /* Return the value, aligned for double, until the next call with c; NULL: not cached, damaged, or c is NULL. */

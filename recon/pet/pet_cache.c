@@ -198,10 +198,23 @@ static void shrink(struct pet_cache *c)
 		;
 }
 
+/* Take out all entries with this key: a newer one replaces them. */
+static void drop_key(struct pet_cache *c, const struct pet_key *key)
+{
+	struct pet_sensitivity *next;
+
+	for (struct pet_sensitivity *s = c->list; s; s = next) {
+		next = s->next;
+		if (s->key.geometry == key->geometry && s->key.factors == key->factors)
+			unlink_entry(c, s);
+	}
+}
+
 void pet_cache_add(struct pet_cache *c, struct pet_sensitivity *s)
 {
 	if (!c)
 		return;
+	drop_key(c, &s->key);
 	s->cached = true;
 	s->used = ++c->clock;
 	s->checksum = checksum_of(s);

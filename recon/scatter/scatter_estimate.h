@@ -44,6 +44,7 @@ struct scatter_estimate_plan {
 	size_t bytes_device;	      /* for a while: coarse session, simulation; with a CPU in host memory */
 	size_t bytes_host;	      /* for a while */
 	size_t bytes_kept;	      /* on the host, of struct scatter_estimate */
+	size_t bytes_packed;	      /* of scatter_estimate_pack() */
 	struct pet_protocol protocol; /* of the coarse images */
 	struct pet_plan images;
 	struct single_scatter_conf simulation; /* of conf, with the distance of points */
@@ -60,6 +61,7 @@ int scatter_estimate_plan(const struct michelogram *m, const struct scatter_esti
 int scatter_estimate(const struct michelogram *m, const struct scatter_estimate_conf *conf, const struct scatter_data *data,
 		     const struct grid *mu_grid, const float *mu, struct device *dev, const struct monitor *monitor,
 		     struct scatter_estimate *ret, struct scatter_estimate_report *ret_report, struct err *err);
+size_t scatter_estimate_packed(size_t planes, size_t values); /* values: bytes of the simulation */
 /* scatter_estimate_kept.c: copy an estimate with its report to memory that the caller frees, a multiple of sizeof(float) bytes; 0
  * or ENOMEM. Make it from them again: for equal m, conf and device; without times. EINVAL: they are of another estimate. */
 int scatter_estimate_pack(const struct michelogram *m, const struct scatter_estimate *e,

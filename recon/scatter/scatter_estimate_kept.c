@@ -13,12 +13,17 @@ struct head {
 	size_t planes, values;
 };
 
+size_t scatter_estimate_packed(size_t planes, size_t values)
+{
+	return sizeof(struct head) + planes * sizeof(float) + values;
+}
+
 int scatter_estimate_pack(const struct michelogram *m, const struct scatter_estimate *e,
 			  const struct scatter_estimate_report *report, void **ret, size_t *ret_bytes, struct err *err)
 {
 	const float *values;
 	size_t n = single_scatter_values(e->simulated, &values), planes = michelogram_planes(m);
-	size_t bytes = sizeof(struct head) + (planes + n) * sizeof(float);
+	size_t bytes = scatter_estimate_packed(planes, n * sizeof(float));
 	struct head *head = calloc(1, bytes);
 	float *to = (float *)(head + 1);
 
@@ -43,7 +48,7 @@ int scatter_estimate_unpack(const struct michelogram *m, const struct scatter_es
 	int r;
 
 	if (n < sizeof(*head) || head->planes != michelogram_planes(m) ||
-	    n != sizeof(*head) + (head->planes + head->values) * sizeof(float))
+	    n != scatter_estimate_packed(head->planes, head->values * sizeof(float)))
 		return err_set(err, EINVAL, "scatter: %zu bytes are no estimate of %zu planes", n, michelogram_planes(m));
 	r = scatter_estimate_plan(m, conf, dev, &plan, err);
 	made.scale = malloc(head->planes * sizeof(float));

@@ -75,7 +75,7 @@ static double scale_of(struct sums sum)
 }
 
 /* Whether the lines of a plane of a segment leave the part of the axis where the attenuation is known. */
-static bool is_beyond(const struct michelogram *m, const struct scatter_data *d, int segment, int plane)
+static bool leaves_map(const struct michelogram *m, const struct scatter_data *d, int segment, int plane)
 {
 	double z, rise;
 
@@ -83,11 +83,16 @@ static bool is_beyond(const struct michelogram *m, const struct scatter_data *d,
 	return d->covered && (z - fabs(rise) < d->covered[0] || z + fabs(rise) > d->covered[1]);
 }
 
-/* Whether prompts that differ from expected ones by `counts` do so by more than noise. The variance is that of the larger of
- * both: no prompts at all do not contradict the 9 that were expected. */
+/* Whether prompts that differ from expected ones by `counts` do so by more than `sd` standard deviations of their noise. The
+ * variance is that of the larger of both: no prompts at all do not contradict the 9 that were expected. */
+static bool is_beyond(double counts, struct sums sum, double sd)
+{
+	return counts > sd * sqrt(fmax(sum.prompts, 0) + fmax(counts, 0));
+}
+
 static bool is_beyond_noise(double counts, struct sums sum)
 {
-	return counts > SCATTER_SCALE_NOISE * sqrt(fmax(sum.prompts, 0) + fmax(counts, 0));
+	return is_beyond(counts, sum, SCATTER_SCALE_NOISE);
 }
 
 /* Limit the scale of a plane. sum: of its neighbours. plane: its own counts. off: counts that were taken off beyond noise. */
@@ -133,11 +138,41 @@ static void limit_all(const struct tail *tail, double off, float *scale, struct 
 		double s = factor * (double)scale[p];
 
 		scale[p] = (float)s;
-		report->doubtful += s > SCATTER_SCALE_DOUBTFUL;
 		report->least = fmin(report->least, s);
 		report->most = fmax(report->most, s);
 		report->mean += s / report->planes;
 	}
+}
+
+/* Counts that a scale is above the doubtful one by, in the tails that it was found in. */
+static double doubtful_counts(double scale, struct sums tail)
+{
+	return (scale - SCATTER_SCALE_DOUBTFUL) * tail.model;
+}
+
+/* Find scales and a fraction that are doubtful beyond noise. near: the tails that the scale of each plane was found in; all: of
+ * all planes. What holds for all tails together is said of all planes above the limit; a single one of many is above it by chance
+ * at more standard deviations. */
+static void find_doubtful(const struct sums *near, const struct tail *all, const float *scale,
+			  struct scatter_scale_report *report)
+{
+	double mean = all->outside.model > 0 ? fmin(scale_of(all->outside), report->most) : 0, part, noise;
+	bool whole = is_beyond_noise(doubtful_counts(mean, all->outside), all->outside);
+	double sd = sqrt(SCATTER_SCALE_NOISE * SCATTER_SCALE_NOISE + 2 * log(report->planes));
+
+	for (int p = 0; p < report->planes; p++) {
+		double s = (double)scale[p];
+
+		if (!(s > SCATTER_SCALE_DOUBTFUL) || !(whole || is_beyond(doubtful_counts(s, near[p]), near[p], sd)))
+			continue;
+		report->doubtful++;
+		report->doubtful_most = fmax(report->doubtful_most, s);
+	}
+	part = all->outside.model > 0 ? all->all.model / all->outside.model : 0;
+	noise = fmax(part * part * all->outside.prompts, 0) +
+		SCATTER_FRACTION_DOUBTFUL * SCATTER_FRACTION_DOUBTFUL * fmax(all->all.prompts, 0);
+	report->doubtful_fraction =
+		(report->fraction - SCATTER_FRACTION_DOUBTFUL) * all->all.net > SCATTER_SCALE_NOISE * sqrt(noise);
 }
 
 int scatter_scale_fit(const struct michelogram *m, const struct scatter_data *data, const float *scatter, float *ret_scale,
@@ -146,13 +181,17 @@ int scatter_scale_fit(const struct michelogram *m, const struct scatter_data *da
 	int n = (int)michelogram_planes(m), at = 0, half = SCATTER_SCALE_PLANES / 2;
 	struct scatter_scale_report report = {.planes = n, .least = INFINITY};
 	struct tail *tail = calloc((size_t)n, sizeof(*tail)), all;
+	struct sums *near = calloc((size_t)n, sizeof(*near));
 	double off = 0;
 
-	if (!tail)
+	if (!tail || !near) {
+		free(tail);
+		free(near);
 		return err_set(err, ENOMEM, "scatter: no memory for the scales of %d planes", n);
+	}
 	for (int s = 0, p = 0; s < m->n_segments; s++)
 		for (int k = 0; k < m->segments[s].n_planes; k++, p++) {
-			bool away = is_beyond(m, data, s, k);
+			bool away = leaves_map(m, data, s, k);
 
 			tail[p] = tail_of(m, data, scatter, (size_t)p, !away);
 			report.beyond += away;
@@ -165,10 +204,13 @@ int scatter_scale_fit(const struct michelogram *m, const struct scatter_data *da
 
 			if (!(sum.outside.model > 0))
 				sum.outside = all.outside;
+			near[p] = sum.outside;
 			ret_scale[p] = (float)limited(&sum, tail[p].all, &report, &off);
 		}
 	limit_all(tail, off, ret_scale, &report);
+	find_doubtful(near, &all, ret_scale, &report);
 	free(tail);
+	free(near);
 	*ret_report = report;
 	return 0;
 }

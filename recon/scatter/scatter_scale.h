@@ -22,6 +22,11 @@
  * between the data and the limit (for the smallest scale: and the simulation). Planes limited by their counts are reported if
  * together more than SCATTER_LIMITED_LEAST of the scatter was taken off them. The scales do not depend on this.
  *
+ * In the same way a scale or a fraction is doubtful only beyond noise: if the tails of all planes together ask for more than
+ * SCATTER_SCALE_DOUBTFUL, or those of a plane and its neighbours by sqrt(SCATTER_SCALE_NOISE^2 + 2 ln planes) standard
+ * deviations, because one of many planes is more likely to be high by chance. The noise of the fraction is that of the tails,
+ * from which it was extrapolated, and of all counts.
+ *
  * Where the attenuation is not known, the factors are 1 and the object itself would count as outside: planes whose lines, from
  * end to end, leave the part of the axis where it is known have no bins outside, and so the scale of the others. */
 #ifndef TOMONODE_RECON_SCATTER_SCALE_H
@@ -56,12 +61,14 @@ struct scatter_scale_report {
 	double least, mean, most; /* of the scales */
 	int planes;
 	/* Beyond noise: */
-	int at_least, at_most; /* planes whose scale is SCATTER_SCALE_LEAST, SCATTER_SCALE_MOST by the limit */
-	int at_counts;	       /* planes whose scale was limited by their counts, or all planes by those of all */
-	int without;	       /* planes without bins outside, including those of `beyond` */
-	int beyond;	       /* planes that leave data->covered */
-	int doubtful;	       /* planes whose scale is more than SCATTER_SCALE_DOUBTFUL, by noise or not */
-	double fraction;       /* scatter over (prompts - background), all bins; 0 if these are not above 0 */
+	int at_least, at_most;	/* planes whose scale is SCATTER_SCALE_LEAST, SCATTER_SCALE_MOST by the limit */
+	int at_counts;		/* planes whose scale was limited by their counts, or all planes by those of all */
+	int without;		/* planes without bins outside, including those of `beyond` */
+	int beyond;		/* planes that leave data->covered */
+	int doubtful;		/* planes whose scale is more than SCATTER_SCALE_DOUBTFUL */
+	bool doubtful_fraction; /* the fraction is more than SCATTER_FRACTION_DOUBTFUL */
+	double doubtful_most;	/* the largest of these scales; 0: none */
+	double fraction;	/* scatter over (prompts - background), all bins; 0 if these are not above 0 */
 };
 
 /* scatter: simulated for m = 1, sum over TOF bins. ret_scale: michelogram_planes() elements. ENOMEM. */

@@ -97,6 +97,7 @@ int single_scatter_count(const struct michelogram *m, const struct single_scatte
 			    (size_t)m->n_angles * (size_t)m->n_radial * sizeof(*s->bins) +
 			    (size_t)s->n_planes * sizeof(*s->planes) + results * sizeof(*s->values) +
 			    points * (4 * sizeof(float) + 2 * sizeof(double));
+		ret->values = results * sizeof(*s->values);
 		ret->device = (2 * grid_size(grid) + results) * sizeof(float) + scatter_tables_bytes(&model, points, s->n_pairs);
 	}
 	single_scatter_close(s);

@@ -55,6 +55,7 @@ struct single_scatter *single_scatter_close(struct single_scatter *s); /* accept
 struct single_scatter_bytes {
 	size_t host;   /* of an open simulation */
 	size_t device; /* while it runs; with a CPU in host memory */
+	size_t values; /* those of single_scatter_values(), part of host */
 };
 /* Count the memory of a simulation on a grid, without one. EINVAL as single_scatter_open() and single_scatter_run(). */
 int single_scatter_count(const struct michelogram *m, const struct single_scatter_conf *conf, const struct grid *grid,

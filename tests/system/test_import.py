@@ -196,6 +196,25 @@ def like(folder, failures):
         tools.check(found[keyword].value == value, f"--like: {keyword} is {found[keyword].value}, not {value}", failures)
     tools.check(found.SeriesInstanceUID != "1.2.9", "--like: the series of another modality", failures)
     check_conformance(os.path.join(folder, "like"), "--like", failures)
+    # The header says how the patient lay, too: another position than that of --like is refused, unless a person decides.
+    with open(header, encoding="ascii") as f:
+        text = f.read()
+    for keys, says, given in (("patient orientation := head_in\n", "head_in", "FFP"), ("patient rotation := supine\n", "supine", "FFP"),
+                              ("patient orientation := feet_in\npatient rotation := other\n", "feet_in, other", "FFP"),
+                              ("patient orientation := feet_in\npatient rotation := prone\n", None, "FFP"),
+                              ("patient rotation := prone\n", None, "FFP"), ("patient orientation := feet_in\npatient rotation := other\n", None, "FFDR")):
+        ds.PatientPosition = given
+        ds.save_as(path, write_like_original=False)
+        with open(header, "w", encoding="ascii") as f:
+            f.write(text.replace("!END OF INTERFILE", keys + "!END OF INTERFILE"))
+        out = os.path.join(folder, f"like-{keys}{given}".replace("\n", " "))
+        done = imported(out, header, "--like", path, basics=(), ok=(4,) if says else (0,))
+        said = f"the header's position is {says} (patient orientation, patient rotation), that of --like {given}: they are not of one acquisition"
+        tools.check(not says or said in done.stderr, f"{keys}: {done.stderr}", failures)
+        tools.check(says or objects(out)[0].PatientPosition == given, f"{keys}: not {given}", failures)
+        if says:
+            imported(out, header, "--like", path, basics=("PatientPosition=HFP",))
+            tools.check(objects(out)[0].PatientPosition == "HFP", f"{keys}: a person says HFP", failures)
 
 
 def body_parts(folder, failures):

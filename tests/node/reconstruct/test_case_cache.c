@@ -100,6 +100,59 @@ static void nothing_is_kept_of_unknown_content(void **state)
 	assert_false(key_of(&in).known);
 }
 
+/* What the cache takes of a result, which is one value for each frame, gate or bed, up to its size. */
+static void bytes_are_counted(void **state)
+{
+	struct inputs in = inputs_make();
+	struct reconstruct_work work = {.decision = &in.decision, .protocol = &in.protocol, .cache = cache};
+	struct case_corrections c = {.work = &work, .s = &in.s};
+
+	(void)state;
+	assert_int_equal(case_cache_bytes(&c, 1000), 1000);
+	in.s.frames.n = 7;
+	assert_int_equal(case_cache_bytes(&c, 1000), 7000);
+	assert_int_equal(case_cache_bytes(&c, PET_CACHE_BYTES / 4), PET_CACHE_BYTES);
+	assert_int_equal(case_cache_bytes(&c, PET_CACHE_BYTES / 2 + 4), 0); /* not kept */
+	in.decision.content[0] = '\0';
+	assert_int_equal(case_cache_bytes(&c, 1000), 0);
+	in = inputs_make();
+	work.cache = NULL;
+	assert_int_equal(case_cache_bytes(&c, 1000), 0);
+}
+
+/* The plan of a case has the memory of the stored scatter: the value in the cache, and the copy that it is made from. */
+static void scatter_is_planned(void **state)
+{
+	struct inputs in = inputs_make();
+	struct device *dev = NULL;
+	struct reconstruct_work work = {.decision = &in.decision, .protocol = &in.protocol};
+	struct case_corrections c[2];
+	struct scatter_estimate_conf conf;
+	struct scatter_estimate_plan plan;
+
+	(void)state;
+	assert_int_equal(device_open("cpu:1", &dev, NULL), 0);
+	work.dev = dev;
+	in.m.segments = in.segments;
+	in.protocol.pet.scatter_iterations = 2;
+	in.s.part[SINOGRAM_EMISSION].header.energy_low = 435;
+	in.s.part[SINOGRAM_EMISSION].header.energy_high = 650;
+	in.s.part[SINOGRAM_EMISSION].header.energy_resolution = 12;
+	for (int i = 0; i < 2; i++) {
+		work.cache = i ? cache : NULL;
+		c[i] = (struct case_corrections){
+			.work = &work, .s = &in.s, .m = &in.m, .made = PET_CORRECT_ATTENUATION | PET_CORRECT_RANDOMS};
+		assert_int_equal(case_step_scatter.prepare(&c[i], NULL), 0);
+		assert_true(c[i].made & PET_CORRECT_SCATTER);
+	}
+	conf = (struct scatter_estimate_conf){.simulation = c[1].scatter.simulation, .iterations = 2, .threads = 1};
+	assert_int_equal(scatter_estimate_plan(&in.m, &conf, dev, &plan, NULL), 0);
+	assert_true(plan.bytes_packed > 0);
+	assert_int_equal(c[1].bytes_host - c[0].bytes_host, plan.bytes_packed);
+	assert_int_equal(c[1].bytes_read - c[0].bytes_read, plan.bytes_packed);
+	device_close(dev);
+}
+
 static int start(void **state)
 {
 	(void)state;
@@ -119,6 +172,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_input_makes_another_key),
 		cmocka_unit_test(nothing_is_kept_of_unknown_content),
+		cmocka_unit_test(bytes_are_counted),
+		cmocka_unit_test(scatter_is_planned),
 	};
 
 	return cmocka_run_group_tests_name("case cache", tests, start, stop);

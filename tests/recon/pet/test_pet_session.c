@@ -386,6 +386,13 @@ static void values_are_kept_whole(void **state)
 	assert_non_null(pet_cache_value(c, one, &bytes));
 	pet_cache_keep(NULL, one, values, 12);
 	assert_null(pet_cache_value(NULL, one, &bytes));
+	pet_cache_keep(c, two, values, 8);
+	for (int i = 0; i < 4; i++) { /* a newer value replaces the older one, and takes no further memory: `two` stays */
+		pet_cache_keep(c, one, values + i, i < 3 ? 40 : 20);
+		assert_memory_equal(pet_cache_value(c, one, &bytes), values + i, 20);
+		assert_int_equal(bytes, i < 3 ? 40 : 20);
+	}
+	assert_non_null(pet_cache_value(c, two, &bytes));
 	pet_cache_free(c);
 	device_close(dev);
 }

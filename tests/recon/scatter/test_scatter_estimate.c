@@ -201,7 +201,7 @@ static void counts(void **state)
 	assert_in_range(report.at_counts, 8, 14);
 	assert_in_range((size_t)(1000 * (double)a.scale[4]), 1, 1990);
 	assert_near((double)a.scale[16], 2, 1e-4);
-	assert_near(report.fraction, 0.02, 0.02);
+	assert_near(report.fraction, 0.0215, 1e-4);
 	for (size_t p = 0; p < a.planes; p++)
 		set_plane(&a, p, 2, 3); /* 0.87 of the counts are scatter */
 	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &report, NULL), 0);
@@ -252,10 +252,16 @@ static void few_counts(void **state)
 
 #define EMPTY 5 /* planes at each end that the object does not reach */
 
-/* Valid data of an object that is shorter than the axial field, in Poisson counts: the simulation has the true shape and half of
- * the scatter. counts: prompts of a bin in the middle of the object. */
-static struct arrays short_object(double counts, uint32_t seed)
+/* Valid data of an object that is shorter than the axial field, in Poisson counts: the simulation has the true shape; the scatter
+ * is `scale` times as much, from plane `first` to `last` times `high`. counts: prompts of a bin in the middle of the object. */
+struct short_conf {
+	double counts, scale, high;
+	int first, last;
+};
+
+static struct arrays short_object(const struct short_conf *conf, uint32_t seed)
 {
+	const double counts = conf->counts;
 	struct arrays a = arrays();
 
 	free(a.m.segments);
@@ -270,32 +276,71 @@ static struct arrays short_object(double counts, uint32_t seed)
 		int p = (int)(i / PLANE), t = (int)(i % RADIAL), end = p < 23 ? p : 46 - p;
 		bool empty = end < EMPTY, object = !empty && t >= 15 && t <= 25;
 		double shape = exp(-0.5 * pow((t - 20) / 12.0, 2)) * (empty ? 0.1 + 0.1 * end : 1);
+		double scale = conf->high > 0 && p >= conf->first && p <= conf->last ? conf->high : conf->scale;
 
 		a.attenuation[i] = object ? 0.2f : 1;
 		a.background[i] = (float)(0.3 * counts);
 		a.scatter[i] = (float)(0.1 * counts * shape);
-		a.prompts[i] = (float)poisson_draw((double)a.background[i] + 2 * (double)(a.norm[i] * a.scatter[i]) +
+		a.prompts[i] = (float)poisson_draw((double)a.background[i] + scale * (double)(a.norm[i] * a.scatter[i]) +
 							   (object ? counts : 0),
 						   poisson_stream(seed, i));
 	}
 	return a;
 }
 
-/* Noise is no reason to say that a limit was reached: not in one of 100 acquisitions is the scatter reported as limited, be it
- * of many or few counts. */
+/* Noise is no reason to say that a limit was reached, or that a scale is doubtful: not in one of 100 acquisitions, be it of many
+ * or few counts. Of few counts, there are scales above the doubtful one. */
 static void short_objects(void **state)
 {
 	const double counts[] = {100, 1, 0.01};
 
 	(void)state;
-	for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++)
+	for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+		const struct short_conf conf = {.counts = counts[c], .scale = 2};
+		int high = 0;
+
 		for (uint32_t seed = 0; seed < 100; seed++) {
-			struct arrays a = short_object(counts[c], seed);
+			struct arrays a = short_object(&conf, seed);
 			struct scatter_scale_report r;
 
 			assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &r, NULL), 0);
 			assert_int_equal(r.planes, 47);
 			assert_int_equal(r.at_least + r.at_most + r.at_counts, 0);
+			assert_int_equal(r.doubtful, 0);
+			assert_true(r.doubtful_most == 0 && !r.doubtful_fraction);
+			high += r.most > SCATTER_SCALE_DOUBTFUL;
+			free_arrays(&a);
+		}
+		assert_true(counts[c] < 1 ? high > 90 : high < 30);
+	}
+}
+
+/* Scales that are really too high are doubtful: of all planes, also where the counts of single planes prove nothing, and of a
+ * part of them, which are named alone. So is a large fraction. */
+static void doubtful(void **state)
+{
+	static const struct {
+		struct short_conf conf;
+		int least, most; /* planes */
+		bool fraction;
+	} cases[] = {
+		{{.counts = 100, .scale = 4}, 47, 47, false},
+		{{.counts = 1, .scale = 4}, 40, 47, false},
+		{{.counts = 0.2, .scale = 5}, 25, 47, false},
+		{{.counts = 1, .scale = 2, .high = 6, .first = 20, .last = 30}, 9, 15, false},
+		{{.counts = 100, .scale = 8}, 47, 47, true},
+	};
+
+	(void)state;
+	for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++)
+		for (uint32_t seed = 0; seed < 30; seed++) {
+			struct arrays a = short_object(&cases[c].conf, seed);
+			struct scatter_scale_report r;
+
+			assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, a.scale, &r, NULL), 0);
+			assert_in_range(r.doubtful, cases[c].least, cases[c].most);
+			assert_true(r.doubtful_most > SCATTER_SCALE_DOUBTFUL && r.doubtful_most <= r.most);
+			assert_true(r.doubtful_fraction == cases[c].fraction);
 			free_arrays(&a);
 		}
 }
@@ -357,6 +402,7 @@ static void kept_is_the_same(const struct michelogram *m, const struct scatter_e
 {
 	size_t n, planes_n = michelogram_planes(m);
 	struct scatter_estimate_report found;
+	struct scatter_estimate_plan plan;
 	struct scatter_estimate again;
 	float *values = malloc(michelogram_size(m) * sizeof(*values));
 	struct err err = {0};
@@ -364,6 +410,8 @@ static void kept_is_the_same(const struct michelogram *m, const struct scatter_e
 
 	assert_int_equal(scatter_estimate_pack(m, e, report, &bytes, &n, NULL), 0);
 	assert_int_equal(n % sizeof(float), 0);
+	assert_int_equal(scatter_estimate_plan(m, conf, dev, &plan, NULL), 0);
+	assert_int_equal(n, plan.bytes_packed);
 	assert_int_equal(scatter_estimate_unpack(m, conf, dev, bytes, n, &again, &found, NULL), 0);
 	assert_memory_equal(again.scale, e->scale, planes_n * sizeof(float));
 	assert_int_equal(single_scatter_planes(again.simulated, 0, (int)michelogram_data_planes(m), 1, values, NULL), 0);
@@ -682,10 +730,10 @@ static void cancelled(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tails),       cmocka_unit_test(limits),  cmocka_unit_test(beyond),
-		cmocka_unit_test(few_counts),  cmocka_unit_test(counts),  cmocka_unit_test(short_objects),
-		cmocka_unit_test(closed_loop), cmocka_unit_test(hostile), cmocka_unit_test(memory_is_planned),
-		cmocka_unit_test(cancelled),
+		cmocka_unit_test(tails),       cmocka_unit_test(limits),   cmocka_unit_test(beyond),
+		cmocka_unit_test(few_counts),  cmocka_unit_test(counts),   cmocka_unit_test(short_objects),
+		cmocka_unit_test(closed_loop), cmocka_unit_test(hostile),  cmocka_unit_test(memory_is_planned),
+		cmocka_unit_test(cancelled),   cmocka_unit_test(doubtful),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

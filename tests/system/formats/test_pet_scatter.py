@@ -326,7 +326,7 @@ def truncated_in_the_node(folder, things):
     emission, delayeds = data(folder, "wide")
     source, _ = imported(folder, "wide", emission, "--delayeds", delayeds)
     narrow = os.path.join(folder, "ct-cut")
-    make_ct(narrow, n=24)
+    make_ct(narrow, n=22)
     n, _ = served(folder, things, ("first-pet",))
     send(n, source, narrow)
     job, = n.wait_states("delivered", seconds=120)
