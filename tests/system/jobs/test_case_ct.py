@@ -7,6 +7,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import sys
 import time
 import urllib.request
@@ -26,6 +27,8 @@ except ImportError:
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
 
 SLICES = 8
+QUIET = 0.7  # s; objects of one association are not this far apart
+NEVER = 600  # as quiet_time, until ends_quiet_time()
 WAITS = "waits for the CT series for the attenuation correction"
 
 
@@ -39,12 +42,19 @@ def configure(n, corrections='[ "attenuation" ]'):
 
 def both(folder, things, *, corrections='[ "attenuation" ]', **node):
     pacs = h.Pacs(os.path.join(folder, "pacs"))
-    n = h.Node(os.path.join(folder, "node"), pacs.port, **node)
+    n = h.Node(os.path.join(folder, "node"), pacs.port, **{"quiet_time": QUIET, **node})
     configure(n, corrections)
     things += [n, pacs]
     pacs.start()
     n.start()
     return n, pacs
+
+
+def ends_quiet_time(n):
+    """From NEVER on; the running node reads its configuration again."""
+    n.node["quiet_time"] = QUIET
+    n.write_conf()
+    n.process.send_signal(signal.SIGHUP)
 
 
 def pet(folder, number=1, **changes):
@@ -151,21 +161,21 @@ def before_between_after(folder, things):
         n.wait_states(*["delivered"] * (k + 1))
         check_joined(n, n.jobs()[-1], files)
         check("acquired 300 s before the PET data" in n.jobs()[-1]["companion"], n.jobs()[-1])
+        h.send(n.port, files)  # again: without effect on this case, while the next one is made
     check(not n.list()["unassigned"], n.list()["unassigned"])
     out = n.command("show", str(n.jobs()[-1]["id"])).stdout
     check("  CT series " in out and f"companion      {SLICES} of them" in out and ", CT\n" in out, out)
-    # Sent again: without effect.
-    h.send(n.port, files)
-    time.sleep(1)
     check(n.states() == ["delivered"] * 3, n.states())
+    made = [[e["event"] for e in n.show(job["id"])["events"]].count("reconstructed") for job in n.jobs()]
+    check(made == [1] * 3, made)
 
 
 def none_comes(folder, things):
     """Held; what does not fit changes the reason, what fits lets it go on."""
-    n, pacs = both(folder, things, ct_wait=2)
+    n, pacs = both(folder, things, ct_wait=1)
     one = pet(folder)
     h.send(n.port, [one])
-    held(n, "no CT series for the attenuation correction came within 2 s: send it, or reconstruct without it (retry --as-is)")
+    held(n, "no CT series for the attenuation correction came within 1 s: send it, or reconstruct without it (retry --as-is)")
     log = n.log_text()
     check("job-held" in log, log[-500:])
     other = ct(os.path.join(folder, "frame"), one, frame_of_reference="1.2.3")
@@ -191,7 +201,7 @@ def none_comes(folder, things):
 
 def another_patient(folder, things):
     """Of the same study and frame of reference: never joined, and the sentence says why without the values."""
-    n, _ = both(folder, things, ct_wait=2)
+    n, _ = both(folder, things, ct_wait=1)
     one = pet(folder)
     files = ct(os.path.join(folder, "stranger"), one, patient={"PatientID": "ANOTHER", "PatientName": "ANOTHER^ONE"})
     h.send(n.port, files + [one])
@@ -217,8 +227,8 @@ def released_and_made_again(folder, things):
                           for d in without.values()), next(iter(without.values())).DerivationDescription)
     files = ct(os.path.join(folder, "ct"), one)
     h.send(n.port, files)
-    time.sleep(3)
-    check(n.states() == ["delivered"], n.states())  # nobody asked for another result
+    wait_for("the CT images are indexed", lambda: n.log_text().count(" instance-companion ") == len(files))
+    check(n.states() == ["delivered"], n.states())
     n.command("redo", str(job["id"]))
     _, again = n.wait_states("delivered", "delivered")
     check_joined(n, again, files)
@@ -228,17 +238,20 @@ def released_and_made_again(folder, things):
     n.command("redo", str(again["id"]))
     *_, third = n.wait_states("delivered", "delivered", "delivered")
     check_joined(n, third, files)
+    made = [[e["event"] for e in n.show(j["id"])["events"]].count("reconstructed") for j in n.jobs()]
+    check(made == [1] * 3, f"{made}: nobody asked for another result when the CT came")
 
 
 def nearest_of_two(folder, things):
-    n, _ = both(folder, things)
+    n, _ = both(folder, things, quiet_time=NEVER)
     one = pet(folder)
     early = ct(os.path.join(folder, "early"), one, "090000", series="2.25.101")
     near = ct(os.path.join(folder, "near"), one, "101800", series="2.25.102")
     h.send(n.port, early + near[:3])
     h.send(n.port, [one])
-    time.sleep(1)
+    wait_for("the nearest is arriving", lambda: "which is arriving" in only(n)["reason"])
     h.send(n.port, near[3:])
+    ends_quiet_time(n)
     job, = n.wait_states("delivered")
     check_joined(n, job, near)
     check("acquired 180 s after the PET data: the nearest of 2 that fit" in job["companion"], job)
@@ -246,14 +259,14 @@ def nearest_of_two(folder, things):
 
 def stops_in_the_middle(folder, things):
     """An association that breaks: while the quiet time lasts, the rest is waited for."""
-    n, _ = both(folder, things, quiet_time=4)
+    n, _ = both(folder, things, quiet_time=NEVER)
     one = pet(folder)
     files = ct(os.path.join(folder, "ct"), one)
     h.send(n.port, [one] + files[:3])
     wait_for("it is arriving", lambda: "which is arriving" in only(n)["reason"])
-    time.sleep(2)
     check(only(n)["state"] == "collecting", only(n))
     h.send(n.port, files[3:])
+    ends_quiet_time(n)
     job, = n.wait_states("delivered")
     check_joined(n, job, files)
 
@@ -370,7 +383,7 @@ def not_needed(folder, things):
     check_joined(n, jobs[1], files)
     count = len(n.stored_files())
     h.send(n.port, files)
-    time.sleep(1)
+    check(n.stop() == 0, "SIGTERM")
     check(len(n.stored_files()) == count, "stored once more")
     other, _ = both(os.path.join(folder, "other"), things)
     h.run(h.TOMONODE, "simulate", "pet", "--scanner", "small", "--counts", "2e5", "--attenuation", "-o", os.path.join(folder, "own"))
@@ -401,7 +414,7 @@ def killed_at_any_moment(folder, things):
     """kill -9 of the manager, or of all processes, at random moments from the first image to the last result, the objects of three studies in a
     random order: each case has all images of its nearest CT series, and one result."""
     rng = random.Random(h.seed())
-    n, pacs = both(folder, things, quiet_time=8)
+    n, pacs = both(folder, things, quiet_time=NEVER)
     objects, near = [], {}
     for k in range(3):
         uid = pydicom.uid.generate_uid(None)
@@ -410,8 +423,8 @@ def killed_at_any_moment(folder, things):
         objects += [one, *sum(series, [])]
         near[uid + ".1"] = series[1]
 
-    def kill():
-        time.sleep(rng.uniform(0, 0.5))
+    def kill(seconds):
+        time.sleep(rng.uniform(0, seconds))
         n.kill(group=rng.random() < 0.5)
         wait_for("its processes have ended with it", lambda: not n.processes(), step=0.01)
         n.start()
@@ -422,11 +435,13 @@ def killed_at_any_moment(folder, things):
         h.send(n.port, some)
         objects = objects[len(some):]
         if rng.random() < 0.6:
-            kill()
-    until = time.monotonic() + 12
-    while time.monotonic() < until or not all(s in ("reconstructed", "delivered") for s in n.states()):
-        time.sleep(rng.uniform(0, 2))
-        kill()
+            kill(0.5)
+    n.node["quiet_time"] = QUIET
+    n.write_conf()
+    kills = 0
+    while kills < 6 or not all(s in ("reconstructed", "delivered") for s in n.states()):
+        kills += 1
+        kill(0.5 * kills)  # at last long enough for a result
     n.wait_states(*["delivered"] * 3)
     for job in n.jobs():
         check_joined(n, job, near[n.show(job["id"])["job"]["study"]])
@@ -479,5 +494,5 @@ def damaged_in_the_spool(folder, things):
 
 
 if __name__ == "__main__":
-    h.main([before_between_after, none_comes, another_patient, released_and_made_again, nearest_of_two, stops_in_the_middle, a_slice_is_missing,
-            one_series_for_several_cases, several_results, further_results_have_the_verified_ct, not_needed, only_axial_images, on_a_pilot, damaged_in_the_spool, killed_at_any_moment], beside=2)
+    h.main([killed_at_any_moment, before_between_after, none_comes, another_patient, released_and_made_again, nearest_of_two, stops_in_the_middle, a_slice_is_missing,
+            one_series_for_several_cases, several_results, further_results_have_the_verified_ct, not_needed, only_axial_images, on_a_pilot, damaged_in_the_spool], beside=3)
