@@ -158,7 +158,7 @@ static int prepare(struct case_corrections *c, struct err *err)
 	c->made |= PET_CORRECT_ATTENUATION;
 	c->factors = true;
 	c->bytes_host += a->plan.bytes_host + bytes_of_other_beds(c);
-	c->bytes_read += ct_series_bytes(a->ct);
+	c->bytes_read += ct_series_bytes(a->ct) + case_attenuation_once_bytes(c);
 	if (a->plan.bytes_device + a->plan.bytes_threads > c->bytes_device)
 		c->bytes_device = a->plan.bytes_device + a->plan.bytes_threads;
 	return 0;
@@ -290,6 +290,8 @@ static int make_here(struct case_corrections *c, struct err *err)
 		rc = compute(c, &source, key, err);
 		a->n_computed++;
 	}
+	if (rc == 0 && (first || c->s->part[SINOGRAM_NORMALISATION].of_frame))
+		rc = case_check_attenuation_once(c, err);
 	memcpy(a->centre, c->s->centre, sizeof(a->centre));
 	if (c->s->beds.n == 0 && !c->work->keep) { /* else the next bed or result needs them */
 		free(a->ct->hu);

@@ -141,6 +141,9 @@ bool case_dead_time_is_known(const struct sinogram *s);
 /* For the steps: multiply m of a plane by the fraction of the counts that is not lost to dead time; m is unchanged if this was
  * not made. */
 void case_dead_time_multiply(const struct case_corrections *c, size_t plane, float *m);
+/* case_attenuation_once.c: EBADMSG: NORMALISATION contains the attenuation that was made for the chosen frame. */
+int case_check_attenuation_once(const struct case_corrections *c, struct err *err);
+size_t case_attenuation_once_bytes(const struct case_corrections *c); /* that it needs for a while */
 /* case_units.c: EBADMSG: the data of a role, from which the randoms are made, are counts, but the prompts of the chosen frame
  * were corrected by factors beforehand. delayeds: [plane][angle][radial], which are counts if they are whole; NULL: they are. */
 int case_check_units(const struct case_corrections *c, const char *role, const float *delayeds, struct err *err);

@@ -95,12 +95,16 @@ class Data:
         emission = np.fromfile(path, "<f4").reshape(sum(PLANES), ANGLES, RADIAL)
         self.factors = factors()
         (emission * self.factors).astype("<f4").tofile(path)
-        (1 / self.factors).astype("<f4").tofile(os.path.join(self.scan, "attenuation.s"))
-        with open(os.path.join(self.scan, "emission.hs"), encoding="ascii") as header, \
-                open(os.path.join(self.scan, "attenuation.hs"), "w", encoding="ascii") as out:
-            out.write(header.read().replace("emission.s", "attenuation.s"))
+        self.written(1 / self.factors, "attenuation")
 
-    def objects(self, name, position="HFS", centre=None, ready=False, **attributes):
+    def written(self, values, name):
+        """Factors as Interfile; their header."""
+        values.astype("<f4").tofile(os.path.join(self.scan, name + ".s"))
+        with open(os.path.join(self.scan, "emission.hs"), encoding="ascii") as header, open(os.path.join(self.scan, name + ".hs"), "w", encoding="ascii") as out:
+            out.write(header.read().replace("emission.s", name + ".s"))
+        return os.path.join(self.scan, name + ".hs")
+
+    def objects(self, name, position="HFS", centre=None, ready=False, normalisation=None, **attributes):
         """The data as objects; their folder."""
         out = os.path.join(self.folder, name)
         sets = {"PatientPosition": position, "PatientName": "TOMONODE^PHANTOM", "PatientID": "TOMONODE-PHANTOM", "PatientBirthDate": "19601130",
@@ -110,6 +114,8 @@ class Data:
         options = [o for k, v in sets.items() for o in ("--set", f"{k}={v}")]
         if ready:
             options += ["--attenuation", os.path.join(self.scan, "attenuation.hs")]
+        if normalisation is not None:
+            options += ["--normalisation", self.written(normalisation, f"norm-{name}")]
         run("import", os.path.join(self.scan, "emission.hs"), *options, "-o", out)
         return out
 
@@ -188,6 +194,29 @@ def ready_made_counts(folder, _):
     document, both, _ = recon(os.path.join(folder, "counts", "both"), ready, ct, options=CT)
     check(np.array_equal(alone, both), "the image is that of the role")
     check("the CT was not used" in document["cases"][0]["pet"]["warnings"], f"it says so: {document['cases'][0]['pet']['warnings']}")
+
+
+def normalisation_with_attenuation(folder, _):
+    """Factors of detectors and attenuation in one file, in the role of those of the detectors: refused beside a CT; without the correction they are
+    what corrects both. Those of detectors alone, with noise, gaps and a geometry, are used."""
+    data = Data(folder)
+    rng = np.random.default_rng(1)
+    crystal = np.exp(0.15 * rng.standard_normal((2, 2 * ANGLES)))  # each end of a ray has the efficiency of its detector
+    angle, t = np.arange(ANGLES)[:, None], np.arange(RADIAL)[None, :] - RADIAL // 2
+    detectors = crystal[0][(angle + t // 2) % (2 * ANGLES)] * crystal[1][(angle - (t + 1) // 2 + ANGLES) % (2 * ANGLES)]
+    norm = np.repeat((detectors * (1 + 0.3 * (t / t.max()) ** 2))[None], sum(PLANES), 0)
+    norm[:, 7] = 1e6  # a gap
+    ct = os.path.join(folder, "ct")
+    make_ct(ct, "HFS")
+    both = data.objects("both", normalisation=norm / data.factors)
+    said = refused(os.path.join(folder, "refused"), both, ct)
+    check("NORMALISATION: its values rise with the line integrals of the CT (ln of the value: " in said and "would be corrected twice" in said, said)
+    check(0.9 < float(said.split("ln of the value: ")[1].split()[0]) < 1.1, said)
+    document, volume, _ = recon(os.path.join(folder, "without"), both)
+    check(not document["refused"] and volume.max() > 0, "one file of factors is used")
+    alone = data.objects("alone", normalisation=norm)
+    document, volume, images = recon(os.path.join(folder, "alone-out"), alone, ct, options=CT)
+    check(not document["refused"] and {"ATTN", "NORM"} <= set(images[0].CorrectedImage), document["refused"])
 
 
 def wrong_ct(folder, _):
@@ -293,7 +322,7 @@ def scatter_needs(folder, _):
 
 
 def main():
-    tests = {t.__name__: t for t in (places, uncorrected_differs, ready_made_counts, wrong_ct, poor_ct, cached, events_are_refused, scatter_needs)}
+    tests = {t.__name__: t for t in (places, uncorrected_differs, ready_made_counts, normalisation_with_attenuation, wrong_ct, poor_ct, cached, events_are_refused, scatter_needs)}
     names = h.selected(list(tests), sys.argv[1:])
     return 0 if all([h.run_test(tests[name]) for name in names]) else 1
 
