@@ -13,6 +13,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from tools import node_harness as h
+from tools import pilot_tools
 from tools.node_harness import check
 
 try:
@@ -226,15 +227,19 @@ ALL = '[ "attenuation", "randoms", "scatter" ]'
 PROTOCOLS = {"first-pet": 'algorithm = "osem"; iterations = 1; subsets = 8; matrix = 16;', "second-pet": 'algorithm = "mlem"; iterations = 1; matrix = 24;'}
 
 
+def configure(n, protocols=tuple(PROTOCOLS)):
+    n.more_protocols = "".join(f', {{ name = "{name}"; kind = "pet"; deterministic = true; scatter_iterations = 2; corrections = {ALL}; {PROTOCOLS[name]} }}'
+                               for name in protocols)
+    n.more_routes = f', {{ name = "pet"; kind = "pet"; protocols = {json.dumps(protocols)}; destinations = [ "pacs" ]; }}'
+    n.more += SCANNER
+    n.write_conf()
+
+
 def served(folder, things, protocols=tuple(PROTOCOLS), **node):
     pacs = h.Pacs(os.path.join(folder, "pacs"))
     n = h.Node(os.path.join(folder, "node"), pacs.port, **node)
     things += [n, pacs]
-    n.more_protocols = "".join(f', {{ name = "{name}"; kind = "pet"; deterministic = true; scatter_iterations = 2; corrections = {ALL}; {PROTOCOLS[name]} }}'
-                               for name in protocols)
-    n.more_routes = f', {{ name = "pet"; kind = "pet"; protocols = {json.dumps(protocols)}; destinations = [ "pacs" ]; }}'
-    n.more = SCANNER
-    n.write_conf()
+    configure(n, protocols)
     pacs.start()
     n.start()
     return n, pacs
@@ -245,7 +250,7 @@ def send(n, *folders):
 
 
 def made(n, job):
-    """How often each correction of a job was computed, and how often found in the cache: the lines of the log."""
+    """How often each correction of a job was computed, and how often found in the cache: the lines of the log, of a node or a pilot."""
     lines = re.findall(rf" correction-made job={job['id']} correction=(\S+) computed=(\d+) cached=(\d+) seconds=", n.log_text())
     check(len(lines) == len({name for name, _, _ in lines}), lines)
     return {name: (int(computed), int(cached)) for name, computed, cached in lines}
@@ -303,6 +308,27 @@ def results_of_one_exam(folder, things):
     check([made(n, j) for j in jobs[4:]] == wanted, f"another acquisition with the same CT: {[made(n, j) for j in jobs[4:]]}")
 
 
+def results_on_pilots(folder, things):
+    """The second result of an exam uses the corrections that the same pilot made for the first. Another pilot, which has none of them, makes them
+    again, with the same voxels."""
+    emission, delayeds = data(folder, "pilot")
+    source, ct = imported(folder, "pilot", emission, "--delayeds", delayeds)
+    n, _ = pilot_tools.cluster_node(folder, things)
+    configure(n)
+    n.start()
+    first = pilot_tools.Pilot(n, things).connected()
+    send(n, source, ct)
+    jobs = n.wait_states("delivered", "delivered", seconds=120)
+    none, from_cache = dict.fromkeys(("attenuation", "randoms", "scatter"), (1, 0)), dict.fromkeys(("attenuation", "randoms", "scatter"), (0, 1))
+    check([made(first, j) for j in jobs] == [none, from_cache], [made(first, j) for j in jobs])
+    first.kill()
+    second = pilot_tools.Pilot(n, things, ident="d2").connected()
+    n.command("redo", str(jobs[1]["id"]))
+    jobs = n.wait_states(*["delivered"] * 3, seconds=120)
+    check(made(second, jobs[2]) == none, f"the second pilot: {made(second, jobs[2])}")
+    check(of_job(n, jobs[2]) == of_job(n, jobs[1]), "other voxels without a cache")
+
+
 def beds_through_the_node(folder, things):
     """Two beds with a CT become one series, with all corrections of each bed. The same result again takes those of both from the cache, and has
     the same voxels."""
@@ -335,4 +361,4 @@ def truncated_in_the_node(folder, things):
     check("The scatter is doubtful: its scale is more than 3 in" in said, said)
 
 
-h.main([of_a_part, with_time_of_flight, of_two_beds, in_time_frames, results_of_one_exam, beds_through_the_node, truncated_in_the_node])
+h.main([of_a_part, with_time_of_flight, of_two_beds, in_time_frames, results_of_one_exam, results_on_pilots, beds_through_the_node, truncated_in_the_node])
