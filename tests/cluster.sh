@@ -8,7 +8,7 @@
 # packages are not started. TOMONODE: the program; default: build/dev/tomonode. Exit 0: all passed; 77: Slurm cannot be installed.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
-packages=(slurmctld slurmd slurm-client munge dcmtk orthanc python3-pydicom)
+packages=(slurmctld slurmd slurm-client munge dcmtk orthanc python3-pydicom python3-numpy)
 export TOMONODE=${TOMONODE:-$PWD/build/dev/tomonode} TOMONODE_SOURCE=$PWD
 export TOMONODE_BUILD=${TOMONODE_BUILD:-$(dirname "$TOMONODE")} # its tests/pilot_hello
 PATH=$PATH:/usr/sbin
@@ -73,5 +73,6 @@ if [ $# -eq 0 ]; then
     contract test_contract_damage.py
     contract test_contract_kill.py killed_at_every_event_and_at_random_bytes killed_while_several_are_in_work
     contract test_contract_disk.py full_under_journal_and_result
+    contract formats/test_pet_scatter.py results_of_one_exam
 fi
 exit $failed

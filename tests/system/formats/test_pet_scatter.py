@@ -250,7 +250,11 @@ def send(n, *folders):
 
 
 def made(n, job):
-    """How often each correction of a job was computed, and how often found in the cache: the lines of the log, of a node or a pilot."""
+    """How often each correction of a job was computed, and how often found in the cache: the lines of the log, of a node or a pilot; of pilots of
+    Slurm, which log to files of their jobs, what the journal has."""
+    if h.EXECUTOR == "slurm":
+        detail = [e["detail"] for e in n.show(job["id"])["events"] if e["event"] == "reconstructed"][-1]
+        return {name: (step["computed"], step["cached"]) for name, step in detail["pet"]["corrections"].items()}
     lines = re.findall(rf" correction-made job={job['id']} correction=(\S+) computed=(\d+) cached=(\d+) seconds=", n.log_text())
     check(len(lines) == len({name for name, _, _ in lines}), lines)
     return {name: (int(computed), int(cached)) for name, computed, cached in lines}
