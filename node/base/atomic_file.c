@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "node/base/folder.h"
+
 struct atomic_file {
 	char path[PATH_MAX], part[PATH_MAX];
 	int fd;
@@ -29,7 +31,7 @@ int atomic_file_open(const char *path, struct atomic_file **ret_file, struct err
 	}
 	f->fd = open(f->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (f->fd < 0) {
-		int rc = err_set(err, errno == EACCES ? EPERM : errno, "%s: %s", f->part, strerror(errno));
+		int rc = err_set(err, folder_output_code(errno), "%s: %s", f->part, strerror(errno));
 
 		free(f);
 		return rc;

@@ -5,7 +5,7 @@
 
 enum exit_code {
 	CODE_OK = 0,
-	CODE_FAILED = 1,     /* any failure that has no code of its own */
+	CODE_FAILED = 1,     /* any failure that has no code of its own; output that cannot be written */
 	CODE_USAGE = 2,	     /* unknown option or missing argument */
 	CODE_CONFIG = 3,     /* the configuration has problems (each is printed) */
 	CODE_INPUT = 4,	     /* the input data were refused; the message says why */

@@ -80,6 +80,16 @@ static bool is_folder(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+int folder_output_code(int os)
+{
+	return os == EACCES || os == ENOENT || os == EBUSY || os == ENODEV || os == ETIMEDOUT ? EPERM : os;
+}
+
+int folder_input_code(int os)
+{
+	return os == EACCES ? EBADMSG : os;
+}
+
 static int create_one(const char *path, struct err *err)
 {
 	if (is_folder(path))
@@ -88,7 +98,7 @@ static int create_one(const char *path, struct err *err)
 		return 0;
 	if (errno == EEXIST) /* another process may have made the folder meanwhile */
 		return is_folder(path) ? 0 : err_set(err, ENOTDIR, "%s is not a folder", path);
-	return err_set(err, errno, "cannot make folder %s: %s", path, strerror(errno));
+	return err_set(err, folder_output_code(errno), "cannot make folder %s: %s", path, strerror(errno));
 }
 
 int folder_create(const char *path, struct err *err)

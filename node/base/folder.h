@@ -18,8 +18,14 @@ int folder_sync(const char *path, struct err *err);
 int folder_empty(const char *path, struct err *err);
 /* Remove the folder and the files in it. Succeeds if the folder does not exist. */
 int folder_remove(const char *path, struct err *err);
+/* Return the error code for output that cannot be made because of `os`, a value of errno: EPERM for values that mean something
+ * else where they come from elsewhere (EACCES: a peer refused; ENOENT: an input is missing), so that all such failures have one
+ * exit code (options_code()). */
+int folder_output_code(int os);
+/* The same for input that cannot be opened: EBADMSG instead of EACCES, a file that may not be read. */
+int folder_input_code(int os);
 /* Create a folder for output (mode 0777 without the umask), with its parents. Succeeds if it exists. ENOTDIR: it, or one of its
- * parents, is not a folder. */
+ * parents, is not a folder; else folder_output_code(). */
 int folder_create(const char *path, struct err *err);
 /* The same for the folder that a file for output is in. */
 int folder_create_parent(const char *file, struct err *err);

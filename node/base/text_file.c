@@ -36,7 +36,7 @@ int text_file_read(const char *path, size_t most, const char *what, char **ret_t
 	char *text = malloc(most + 2);
 	FILE *f = NULL;
 	size_t n = 0;
-	int rc = regular_file_open(path, &f, err);
+	int rc = err_remap(regular_file_open(path, &f, err), EACCES, EBADMSG, err);
 
 	if (rc == 0 && !text)
 		rc = err_set(err, ENOMEM, "no memory for a file: %s", what);

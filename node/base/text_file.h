@@ -13,7 +13,8 @@
 int regular_file_open(const char *path, FILE **ret_file, struct err *err);
 
 /* Read the whole file and append a NUL. The file itself may contain NULs. The caller frees *ret_text. what: type of the file for
- * messages, "Interfile header". EBADMSG: larger than `most` bytes; other errors: the errno of open or read. */
+ * messages, "Interfile header". EBADMSG: larger than `most` bytes, or it may not be read; other errors: the errno of open or
+ * read. */
 int text_file_read(const char *path, size_t most, const char *what, char **ret_text, size_t *ret_size, struct err *err);
 
 /* Write a file for another process of this machine, which is told afterwards: neither atomically nor durably. */

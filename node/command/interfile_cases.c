@@ -143,7 +143,8 @@ static int make_folder(struct interfile_case *c, const char *out_dir, struct err
 	if (mkdtemp(c->folder))
 		return 0;
 	c->folder[0] = '\0';
-	return err_set(err, errno, "cannot make a folder for the objects of an Interfile in %s: %s", out_dir, strerror(errno));
+	return err_set(err, folder_output_code(errno), "cannot make a folder for the objects of an Interfile in %s: %s", out_dir,
+		       strerror(errno));
 }
 
 static int import_one(struct interfile_cases *c, struct interfile_case *to, const char *header, const char *out_dir,

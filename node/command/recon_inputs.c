@@ -3,10 +3,12 @@
  * image of Analyze or NIfTI by the size of its header, which is its first number. */
 #include "node/command/recon_inputs.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "node/base/folder.h"
@@ -14,29 +16,6 @@
 #include "node/command/interfile_cases.h"
 
 #define ANALYZE_HEADER 348u /* bytes; NIfTI-1 has the same */
-
-int recon_inputs_check(const struct options *o, const struct sinogram_import *conf, char *const *paths)
-{
-	size_t n = interfile_cases_count(paths);
-	const char *other, *option;
-	bool roles = false;
-
-	for (int role = 1; role <= SINOGRAM_ROLES; role++)
-		roles = roles || conf->header[role];
-	if (roles && n != 1)
-		return options_fail(o, CODE_USAGE,
-				    "--multiplicative, --additive, --attenuation, --normalisation, --delayeds and --singles are "
-				    "of one FILE.hs, and %zu are "
-				    "given",
-				    n);
-	if (n > 1 && (other = interfile_cases_not_emission(paths, &option)))
-		return options_fail(
-			o, CODE_USAGE,
-			"%s is named like data that belong to a scan, not like one: give it with the scan's header as %s %s; "
-			"if it is a scan, reconstruct it by itself",
-			other, option, other);
-	return -1;
-}
 
 /* Find a header beside a file, with its name and `ending` in place of, or after, its own ending; write its name. */
 static bool find_beside(const char *path, const char *ending, char *ret, size_t size)
@@ -105,6 +84,49 @@ static bool explain(const char *path, char *ret, size_t size)
 			 "(.hs)",
 			 name);
 	return ret[0] != '\0';
+}
+
+/* Options of roles are given, but no header: say what is wrong with the first file. */
+static int refuse_scan(const struct options *o, char *const *paths)
+{
+	char hint[800] = "";
+	struct stat st;
+
+	for (; *paths; paths++) {
+		if (stat(*paths, &st) < 0 || (S_ISREG(st.st_mode) && access(*paths, R_OK) < 0))
+			return options_fail(o, errno == ENOENT ? CODE_NOT_FOUND : CODE_INPUT, "%s: %s", *paths, strerror(errno));
+		if (S_ISREG(st.st_mode) && explain(*paths, hint, sizeof(hint)))
+			return options_fail(o, CODE_INPUT, "%s is no Interfile header of a scan%s", *paths, hint);
+		if (!paths[1])
+			return options_fail(o, CODE_USAGE,
+					    "--multiplicative, --additive, --attenuation, --normalisation, --delayeds and "
+					    "--singles are of one FILE.hs, and %s is %s: name its header",
+					    *paths, S_ISDIR(st.st_mode) ? "a folder" : "no Interfile header");
+	}
+	return -1;
+}
+
+int recon_inputs_check(const struct options *o, const struct sinogram_import *conf, char *const *paths)
+{
+	size_t n = interfile_cases_count(paths);
+	const char *other, *option;
+	bool roles = false;
+
+	for (int role = 1; role <= SINOGRAM_ROLES; role++)
+		roles = roles || conf->header[role];
+	if (roles && n != 1)
+		return n == 0 ? refuse_scan(o, paths)
+			      : options_fail(o, CODE_USAGE,
+					     "--multiplicative, --additive, --attenuation, --normalisation, --delayeds and "
+					     "--singles are of one FILE.hs, and %zu are given",
+					     n);
+	if (n > 1 && (other = interfile_cases_not_emission(paths, &option)))
+		return options_fail(
+			o, CODE_USAGE,
+			"%s is named like data that belong to a scan, not like one: give it with the scan's header as %s %s; "
+			"if it is a scan, reconstruct it by itself",
+			other, option, other);
+	return -1;
 }
 
 int recon_inputs_none(const struct options *o, const struct case_list *list, char *const *paths)

@@ -102,6 +102,14 @@ void interfile_convert(const struct interfile *f, const uint8_t *p, size_t n, fl
 #define SAMPLE_LEAST 16	  /* that are not 0 */
 #define FLOAT_LEAST 1e-25 /* sizes of floats that occur */
 #define FLOAT_MOST 1e25
+#define FLOAT_USUAL_LEAST 0x1p-40 /* of counts and factors */
+#define FLOAT_USUAL_MOST 0x1p40
+#define SMALL_INTEGER 0x1p23
+
+static const char *order_name(const struct interfile *f, int other)
+{
+	return f->big_endian != (bool)other ? "BIGENDIAN" : "LITTLEENDIAN";
+}
 
 /* Is it a value that does not occur in this byte order? Small floats become denormal or infinite numbers, small integers
  * multiples of 256. */
@@ -115,9 +123,72 @@ static bool is_strange(const struct interfile *f, uint64_t bits)
 	return !(v == 0 || (v >= FLOAT_LEAST && v <= FLOAT_MOST)); /* also NaN */
 }
 
+/* What the sampled values that are not 0 are in both byte orders: [0] that of the header, [1] the other one. */
+struct reading {
+	size_t there;
+	size_t strange[2];  /* by is_strange() */
+	size_t usual[2];    /* floats from FLOAT_USUAL_LEAST to FLOAT_USUAL_MOST */
+	size_t mantissa[2]; /* with more than the first byte: whole numbers below 256 in the other order have only this */
+	size_t small[2];    /* integers that would be denormal floats */
+	double example;	    /* a strange value in the order of the header */
+};
+
+static void read_value(const struct interfile *f, const uint8_t *p, struct reading *r)
+{
+	uint64_t first = ((uint64_t)1 << 8 * (f->bytes - 1)) - 1;
+
+	if (load(p, f->bytes, false) == 0)
+		return;
+	r->there++;
+	for (int other = 0; other < 2; other++) {
+		uint64_t bits = load(p, f->bytes, f->big_endian != (bool)other);
+		double v, integer;
+
+		if (is_strange(f, bits) && r->strange[other]++ == 0 && !other)
+			r->example = as_number(bits, f->number, f->bytes);
+		if (f->bytes < 4)
+			continue;
+		v = fabs(as_number(bits, INTERFILE_FLOAT, f->bytes));
+		r->usual[other] += v >= FLOAT_USUAL_LEAST && v <= FLOAT_USUAL_MOST;
+		r->mantissa[other] += (bits & first) != 0;
+		integer = fabs(as_number(load(p, f->bytes, f->big_endian == (bool)other), INTERFILE_SIGNED, f->bytes));
+		r->small[!other] += integer < SMALL_INTEGER && isfinite(v); /* not NaN in the other order */
+	}
+}
+
+/* Refuse the number format if the values make sense only in the other one. Floats have a narrow range of exponents, which
+ * integers have only if their first or last byte is nearly constant; integers of counts are denormal floats. Return 0 if it may
+ * be right.
+ */
+static int check_number(const struct interfile *f, const struct reading *r, struct err *err)
+{
+	bool is_float = f->number == INTERFILE_FLOAT;
+	double all = 0.98 * (double)r->there, most = 0.2 * (double)r->there;
+	bool as_float[2];
+	int order = -1;
+
+	for (int other = 0; other < 2; other++)
+		as_float[other] = (double)r->usual[other] >= all && (double)r->mantissa[other] >= most;
+	for (int other = 1; other >= 0; other--)
+		if (is_float ? (double)r->small[other] >= all && !as_float[0] && !as_float[1] : as_float[other])
+			order = other;
+	if (order < 0)
+		return 0;
+	return err_set(
+		err, EBADMSG,
+		"number format := %s: the values are no %ss: read as %ss of %d bytes in the order %s, they are usual ones: "
+		"the key should be number format := %s%s%s",
+		is_float			? "float"
+		: f->number == INTERFILE_SIGNED ? "signed integer"
+						: "unsigned integer",
+		is_float ? "float" : "integer", is_float ? "integer" : "float", f->bytes, order_name(f, order),
+		is_float ? "signed integer" : "float", order ? ", with imagedata byte order := " : "",
+		order ? order_name(f, order) : "");
+}
+
 static int refuse_order(const struct interfile *f, double percent, double example, struct err *err)
 {
-	const char *now = f->big_endian ? "BIGENDIAN" : "LITTLEENDIAN", *other = f->big_endian ? "LITTLEENDIAN" : "BIGENDIAN";
+	const char *now = order_name(f, 0), *other = order_name(f, 1);
 	const char *what = f->number == INTERFILE_FLOAT ? "are no numbers that occur" : "are multiples of 256";
 
 	if (f->order_stated)
@@ -135,23 +206,19 @@ static int refuse_order(const struct interfile *f, double percent, double exampl
 
 int interfile_check_order(const struct interfile *f, const uint8_t *bytes, struct err *err)
 {
-	size_t planes, values, there = 0, strange = 0, other = 0, step;
-	double example = 0, most = f->number == INTERFILE_FLOAT ? 0.05 : 0.95;
+	size_t planes, values, step;
+	struct reading r = {0};
+	double most = f->number == INTERFILE_FLOAT ? 0.05 : 0.95;
+	int rc;
 
 	interfile_shape(f, &planes, &values);
 	step = (planes * values / SAMPLE + 1) | 1; /* odd: sizes of axes are often powers of 2 */
-	for (size_t i = 0; f->bytes > 1 && i < planes * values; i += step) {
-		const uint8_t *p = bytes + f->offset + i * (size_t)f->bytes;
-		uint64_t bits = load(p, f->bytes, f->big_endian);
-
-		if (bits == 0)
-			continue;
-		there++;
-		other += is_strange(f, load(p, f->bytes, !f->big_endian));
-		if (is_strange(f, bits) && strange++ == 0)
-			example = as_number(bits, f->number, f->bytes);
-	}
-	if (there < SAMPLE_LEAST || (double)strange <= most * (double)there || other * 10 >= strange)
+	for (size_t i = 0; f->bytes > 1 && i < planes * values; i += step)
+		read_value(f, bytes + f->offset + i * (size_t)f->bytes, &r);
+	if (r.there < SAMPLE_LEAST)
 		return 0;
-	return refuse_order(f, 100 * (double)strange / (double)there, example, err);
+	rc = check_number(f, &r, err);
+	if (rc < 0 || (double)r.strange[0] <= most * (double)r.there || r.strange[1] * 10 >= r.strange[0])
+		return rc;
+	return refuse_order(f, 100 * (double)r.strange[0] / (double)r.there, r.example, err);
 }

@@ -28,6 +28,9 @@
 #define RATIO_OTHER_UNIT 0.2
 #define RATIO_USUAL 0.5
 #define DETECTOR_LONGEST 15.0 /* mm */
+/* The mean depth is less than the length of the crystals: 30 mm of BGO are the longest (ECAT EXACT HR+: Brix et al., J Nucl Med
+ * 38, 1614, 1997; GE Discovery STE); of LSO they have 20 to 25 mm. */
+#define DEPTH_MOST 30.0
 #define KEV_MOST 10000.0
 #define KEV_REFERENCE 511.0
 
@@ -94,6 +97,12 @@ int interfile_check_rings(const struct michelogram *m, struct err *err)
 			err, EBADMSG,
 			"Distance between rings is %g mm (%g cm); allowed: %g to %g mm: another unit is meant (m, cm or mm?)",
 			s->ring_spacing, s->ring_spacing / 10, RINGS_LEAST, RINGS_MOST);
+	if (s->interaction_depth > DEPTH_MOST)
+		return err_set(err, EBADMSG,
+			       "Average depth of interaction is %g mm (%g cm); allowed: at most %g mm, the length of the longest "
+			       "crystals: another unit is meant (%g mm instead of %g cm?)",
+			       s->interaction_depth, s->interaction_depth / 10, DEPTH_MOST, s->interaction_depth / 10,
+			       s->interaction_depth / 10);
 	if (beside > DETECTOR_LONGEST || ratio > RATIO_OTHER_UNIT || 10 * ratio < RATIO_USUAL)
 		return 0;
 	return err_set(

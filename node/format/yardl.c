@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "node/base/folder.h"
+
 #define MAGIC "yardl"
 #define VERSION 1
 #define VARINT_MAX 10 /* bytes of 64 bits */
@@ -43,7 +45,7 @@ int yardl_open(const char *path, struct yardl_in *ret, struct err *err)
 	int rc = 0;
 
 	if (in.fd < 0)
-		return err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
+		return err_set(err, folder_input_code(errno), "cannot open %s: %s", path, strerror(errno));
 	if (fstat(in.fd, &st) < 0 || !S_ISREG(st.st_mode))
 		rc = err_set(err, EBADMSG, "%s is not a regular file", path);
 	in.buffer = rc == 0 ? malloc(YARDL_BUFFER) : NULL;

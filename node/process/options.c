@@ -4,6 +4,7 @@
  */
 #include "node/process/options.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <jansson.h>
@@ -307,6 +308,12 @@ static int unknown_option(struct options *o, const char *word)
 	return usage_error(o, "unknown option '%s'%s", word, hint);
 }
 
+/* Is it an option of the command, --WORD or -X? A number below 0 and "-" are not. */
+static bool looks_like_option(const struct options *o, const char *word)
+{
+	return word[0] == '-' && (word[1] == '-' || (isalpha((unsigned char)word[1]) && strchr(o->scan.shorts, word[1])));
+}
+
 /* Refuse the word after an option as its value: another option, so that the value was forgotten; of KEY=VALUE, a key alone.
  * Return false for any other value. */
 static bool refuse_value(struct options *o, const struct option_spec *row)
@@ -314,7 +321,7 @@ static bool refuse_value(struct options *o, const struct option_spec *row)
 	const char *const word = o->argv[optind - 1], *const next = o->argv[optind];
 	const bool pair = strspn(row->argument, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == strcspn(row->argument, "=");
 
-	if (o->value == word && !strncmp(word, "--", 2)) {
+	if (o->value == word && looks_like_option(o, word)) {
 		usage_error(o, "option '%s' needs a value, %s, but '%s' follows", o->argv[optind - 2], row->argument, word);
 		return true;
 	}

@@ -221,6 +221,8 @@ static void put_list(const struct report *r, const struct dicom_item *root, cons
 		if (length >= 14 && list[i].tag == TAG_RADIOPHARMACEUTICAL_START_DATE_TIME)
 			snprintf(text, sizeof(text), "%.4s-%.2s-%.2s %.2s:%.2s:%.2s", value, value + 4, value + 6, value + 8,
 				 value + 10, value + 12);
+		if (length > 0 && list[i].tag == TAG_ORGAN_DOSE) /* DICOM has dGy */
+			snprintf(text, sizeof(text), "%.4g", 100 * strtod(value, NULL));
 		report_put_row(h, list[i].name, text);
 	}
 }
@@ -270,7 +272,7 @@ static const struct named acquisition[] = {
 	{TAG_BODY_PART_THICKNESS, "Thickness of the breast, mm"},
 	{TAG_COMPRESSION_FORCE, "Compression force, N"},
 	{TAG_DISTANCE_SOURCE_TO_DETECTOR, "Source to detector, mm"},
-	{TAG_ORGAN_DOSE, "Organ dose, dGy"},
+	{TAG_ORGAN_DOSE, "Organ dose, mGy"},
 };
 
 void report_put_parameters(const struct report *r, struct html *h)

@@ -14,8 +14,9 @@
 #include "dicom/object/dicom_tags.h"
 #include "node/base/version.h"
 
-#define LONGEST_TITLE 64  /* characters of a Series Description (LO) */
-#define SHORTEST_TITLE 40 /* to which it is cut off for settings */
+#define LONGEST_TITLE 64     /* characters of a Series Description (LO) */
+#define SHORTEST_TITLE 40    /* to which it is cut off for settings */
+#define LONGEST_SETTINGS 200 /* characters of the settings in a derivation */
 
 static int by_text(const void *a, const void *b)
 {
@@ -130,34 +131,62 @@ void provenance_place_seed(const struct result_place *place, char *ret_text, siz
 		snprintf(ret_text, size, "|redo %lld", (long long)place->redo);
 }
 
+/* Write what stands for the settings in `left`, which have no room among all of `changed`: ", +3 more #5d1c". */
+static void name_rest(const char *changed, const char *left, char *ret_text, size_t size)
+{
+	char digest[65];
+	int n = 1;
+
+	for (const char *at = left; (at = strstr(at, ", ")); at += 2)
+		n++;
+	dicom_sha256(changed, strlen(changed), digest);
+	snprintf(ret_text, size, ", +%d more #%.4s", n, digest);
+}
+
+/* Write ", KEY=VALUE" for each setting, as many as have room together with what stands for the others; room: characters. */
+static void name_settings(const char *changed, size_t room, char *ret_text, size_t size)
+{
+	const char *at = changed;
+	char rest[40];
+
+	ret_text[0] = '\0';
+	while (*at) {
+		const char *next = strstr(at, ", ");
+		size_t used = strlen(ret_text), length = next ? (size_t)(next - at) : strlen(at);
+
+		if (next && used + 2 + strlen(at) > room)
+			name_rest(changed, next + 2, rest, sizeof(rest));
+		else
+			rest[0] = '\0';
+		if (used + 2 + length + strlen(rest) > room) {
+			name_rest(changed, at, rest, sizeof(rest));
+			snprintf(ret_text + used, size - used, "%s", rest);
+			return;
+		}
+		snprintf(ret_text + used, size - used, ", %.*s", (int)length, at);
+		at += length + (next ? 2 : 0);
+	}
+}
+
 void provenance_place_text(const struct result_place *place, char *ret_text, size_t size)
 {
+	char settings[LONGEST_SETTINGS + 40];
+
 	ret_text[0] = '\0';
 	if (!place->redo)
 		return;
+	name_settings(place->changed, LONGEST_SETTINGS, settings, sizeof(settings));
 	snprintf(ret_text, size, " Reconstructed again from the same images at a person's request%s%s%s%s.",
-		 place->changed[0] ? " with " : "", place->changed, place->related_series[0] ? ", after series " : "",
+		 settings[0] ? " with " : "", settings[0] ? settings + 2 : "", place->related_series[0] ? ", after series " : "",
 		 place->related_series);
 }
 
 void provenance_place_title(const struct result_place *place, char *title)
 {
-	static const char rest[] = ", ...";
-	char settings[LONGEST_TITLE + 1] = "";
-	size_t n = strlen(title), kept = n < SHORTEST_TITLE ? n : SHORTEST_TITLE, room = LONGEST_TITLE - kept;
-	const char *at = place->changed;
+	char settings[LONGEST_TITLE + 1];
+	size_t n = strlen(title), kept = n < SHORTEST_TITLE ? n : SHORTEST_TITLE;
 
-	while (*at) { /* one "KEY=VALUE" after the other */
-		const char *next = strstr(at, ", ");
-		size_t used = strlen(settings), length = next ? (size_t)(next - at) : strlen(at);
-
-		if (used + 2 + length + (next ? strlen(rest) : 0) > room) {
-			snprintf(settings + used, sizeof(settings) - used, "%s", rest);
-			break;
-		}
-		snprintf(settings + used, sizeof(settings) - used, ", %.*s", (int)length, at);
-		at += length + (next ? 2 : 0);
-	}
+	name_settings(place->changed, LONGEST_TITLE - kept, settings, sizeof(settings));
 	kept = LONGEST_TITLE - strlen(settings);
 	snprintf(title + (n < kept ? n : kept), LONGEST_TITLE + 1 - (n < kept ? n : kept), "%s", settings);
 }

@@ -29,7 +29,8 @@ void provenance_place_text(const struct result_place *place, char *ret_text, siz
 #define PROVENANCE_TITLE_SIZE 128
 /* Append to a Series Description, a text of PROVENANCE_TITLE_SIZE bytes, the settings by which the result differs from its
  * protocol: ", iterations=4, matrix=96". It becomes at most 64 characters long (LO): what is before the settings is cut off, but
- * not to less than 40 characters; settings that have no room are left out as a whole, with ", ..." instead. */
+ * not to less than 40 characters; settings that have no room are left out as a whole, with ", +3 more #5d1c" instead: their
+ * number, and four digits of a digest of all settings, which tell two results apart that differ only in these. */
 void provenance_place_title(const struct result_place *place, char *title);
 /* Write Related Series Sequence with the series that the result was made again after, if there is one (PS3.3 C.7.3.1). */
 void provenance_fill_place(const struct result_place *place, const struct dicom_item *source, struct item_writer *root);

@@ -92,7 +92,7 @@ static int list_candidates(const char *folder, char (*ret_name)[256], int *ret_n
 	int n = 0;
 
 	if (!d)
-		return err_set(err, errno, "cannot open folder %s: %s", folder, strerror(errno));
+		return err_set(err, folder_input_code(errno), "cannot open folder %s: %s", folder, strerror(errno));
 	while ((entry = readdir(d)) && n <= CANDIDATES_MAX)
 		if (is_candidate(entry->d_name) && n++ < CANDIDATES_MAX)
 			snprintf(ret_name[n - 1], sizeof(ret_name[0]), "%s", entry->d_name);
@@ -166,7 +166,7 @@ static int open_data(struct e7 *e, enum e7_file file, size_t planes, bool tof, b
 
 	d->fd = open(d->path, O_RDONLY | O_CLOEXEC);
 	if (d->fd < 0 || fstat(d->fd, &st) < 0)
-		return err_set(err, errno, "cannot open %s: %s", file_name(d->path), strerror(errno));
+		return err_set(err, folder_input_code(errno), "cannot open %s: %s", file_name(d->path), strerror(errno));
 	d->planes = planes;
 	d->tof = tof && !(optional && (uint64_t)st.st_size == d->skip + one);
 	size = d->skip + (d->tof ? e->tof : 1) * one;

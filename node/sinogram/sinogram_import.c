@@ -74,7 +74,8 @@ static int find_data(const char *header, struct sinogram_stream *s, struct err *
 	if (rc < 0)
 		return rc;
 	if (stat(s->path, &st) < 0)
-		return err_set(err, errno == ENOENT ? EBADMSG : errno, "cannot open %s: %s", s->path, strerror(errno));
+		return err_set(err, errno == ENOENT ? EBADMSG : folder_input_code(errno), "cannot open %s: %s", s->path,
+			       strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, EBADMSG, "%s is not a regular file", s->path);
 	s->bytes = s->header.offset + interfile_bytes(&s->header);

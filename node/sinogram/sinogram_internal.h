@@ -119,6 +119,10 @@ int sinogram_check_roles(const char *const header[SINOGRAM_ROLES + 1], struct er
 /* EBADMSG: the header for EMISSION describes other data, or its name and its values are those of correction factors. */
 int sinogram_check_emission(const char *header, const struct sinogram_stream *s, struct err *err);
 
+/* sinogram_axes.c: EBADMSG: views and planes of the data are in the other order than the header says. bytes: as of
+ * interfile_plane(). Looks at the direct segment; h is complete. */
+int sinogram_check_axes(const struct interfile *h, const uint8_t *bytes, struct err *err);
+
 /* sinogram_vendor.c: ENOTSUP if the file is raw data of a manufacturer in a form that is not read; the text names it. */
 int sinogram_vendor_check(const char *path, struct err *err);
 

@@ -125,6 +125,8 @@ int sinogram_read(const struct sinogram *s, enum sinogram_role role, uint8_t **r
 		rc = err_set(err, EBADMSG, "the data's SHA-256 is %s, but %s in the objects", found, part->sha256);
 	if (rc == 0 && part->header.kind != INTERFILE_NONE) /* sinogram_open_raw() does not parse it */
 		rc = interfile_check_order(&part->header, bytes, err);
+	if (rc == 0)
+		rc = sinogram_check_axes(&part->header, bytes, err);
 	if (rc < 0) {
 		free(bytes);
 		err_prefix(err, "%s", sinogram_role_name(role));

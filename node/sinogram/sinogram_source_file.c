@@ -21,7 +21,7 @@ int sinogram_hash_file(const char *path, uint64_t *ret_bytes, char ret_hash[65],
 
 	*ret_bytes = 0;
 	if (fd < 0)
-		rc = err_set(err, errno, "cannot open %s: %s", file_name(path), strerror(errno));
+		rc = err_set(err, folder_input_code(errno), "cannot open %s: %s", file_name(path), strerror(errno));
 	else if (!digest || !piece)
 		rc = err_set(err, ENOMEM, "no memory to read %s", file_name(path));
 	while (rc == 0 && got > 0) {

@@ -14,6 +14,7 @@
 #include "dicom/core/bulk.h"
 #include "dicom/object/dicom_tags.h"
 #include "dicom/pixels/pixels.h"
+#include "node/base/folder.h"
 #include "node/sinogram/provenance.h"
 #include "node/sinogram/sinogram_internal.h"
 
@@ -53,7 +54,7 @@ static int reader_open(struct reader *r, const struct sinogram_stream *s, struct
 	if (s->make)
 		return open_planes(r, err);
 	r->fd = open(s->path, O_RDONLY | O_CLOEXEC);
-	return r->fd < 0 ? err_set(err, errno, "cannot open %s: %s", s->path, strerror(errno)) : 0;
+	return r->fd < 0 ? err_set(err, folder_input_code(errno), "cannot open %s: %s", s->path, strerror(errno)) : 0;
 }
 
 static void reader_close(struct reader *r)

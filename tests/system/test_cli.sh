@@ -234,6 +234,20 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
 	mkdir "$work/spool" && touch "$work/spool/journal.db" && chmod 600 "$work/spool/journal.db" && chmod 755 "$work"
 	expect 1 setpriv --reuid 65534 --regid 65534 --clear-groups "$TOMONODE" list
 	err_has "journal $work/spool/journal.db: Permission denied"
+	# an output folder that cannot be made is exit code 1 in all commands, an input that may not be read 4
+	expect 0 "$TOMONODE" simulate pet --scanner small --interfile -o "$work/pet"
+	expect 0 "$TOMONODE" recon --device cpu --set iterations=1 --set matrix=16 -o "$work/image" "$work/pet/emission.hs"
+	chmod 644 "$work/image"/* && mkdir -m 777 "$work/open"
+	for folder in "$work/none" /proc/none; do
+		for command in "import $work/pet/emission.hs" "report $work/image" "export $work/image" "simulate pet --scanner small" "recon $work/pet/emission.hs"; do
+			out=$folder
+			[ "${command%% *}" = export ] && out=$folder.nii.gz
+			expect 1 setpriv --reuid 65534 --regid 65534 --clear-groups "$TOMONODE" $command -o "$out"
+		done
+	done
+	chmod 600 "$work/pet/emission.hs"
+	expect 4 setpriv --reuid 65534 --regid 65534 --clear-groups "$TOMONODE" import "$work/pet/emission.hs" -o "$work/open"
+	err_has "Permission denied"
 else
 	echo "skipped: a journal that may not be read: needs root and setpriv"
 fi

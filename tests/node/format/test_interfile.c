@@ -617,6 +617,49 @@ static void test_byte_order(void **state)
 	interfile_clear(&f);
 }
 
+/* Floats that are declared as integers, and the reverse, in both byte orders: the number format is named, not the order alone. */
+static void test_other_number(void **state)
+{
+	static const struct {
+		double from, step;
+		int n;
+		bool integers;
+	} data[] = {
+		{0, 1, 19, true}, {50, 1, 30, true},	   {-3, 1, 300, true},	    {1000, 7, 50, true},       {0, 1, 19, false},
+		{1, 1, 2, false}, {0.7, 0.013, 40, false}, {1e-6, 3e-6, 30, false}, {300, 12345.6, 50, false},
+	};
+	uint8_t bytes[600 * 8];
+	struct interfile f;
+	struct err err;
+	char says[100];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(data) / sizeof(data[0]); i++)
+		for (int how = 0; how < 16; how++) {
+			enum interfile_number is = data[i].integers ? INTERFILE_SIGNED : INTERFILE_FLOAT;
+			bool big = how & 1, big_said = how & 2, integers_said = how & 4;
+			int size = how & 8 ? 8 : 4, rc;
+
+			must_parse(GOOD, &f);
+			f.number = integers_said ? INTERFILE_SIGNED : INTERFILE_FLOAT;
+			f.bytes = size;
+			f.big_endian = big_said;
+			f.order_stated = true;
+			for (int k = 0; k < 72; k++)
+				store(bytes + k * size, data[i].from + data[i].step * (k % data[i].n), is, size, big);
+			rc = interfile_check_order(&f, bytes, &err);
+			snprintf(says, sizeof(says), "the key should be number format := %s%s",
+				 data[i].integers ? "signed integer" : "float",
+				 big == big_said ? ""
+				 : big		 ? ", with imagedata byte order := BIG"
+						 : ", with imagedata byte order := LITTLE");
+			if (integers_said == data[i].integers ? big == big_said && rc != 0
+							      : rc != -EBADMSG || !strstr(err.msg, says))
+				fail_msg("data %zu, way %d: %d, '%s' wanted: %s", i, how, rc, says, err.msg);
+			interfile_clear(&f);
+		}
+}
+
 static void test_other_rays(void **state)
 {
 	static const struct {
@@ -674,9 +717,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_header),	   cmocka_unit_test(test_spellings),   cmocka_unit_test(test_meanings),
 		cmocka_unit_test(test_values),	   cmocka_unit_test(test_orders),      cmocka_unit_test(test_complete),
-		cmocka_unit_test(test_first_ring), cmocka_unit_test(test_differences), cmocka_unit_test(test_other_rays),
-		cmocka_unit_test(test_sizes),	   cmocka_unit_test(test_doubts),      cmocka_unit_test(test_energy),
-		cmocka_unit_test(test_byte_order),
+		cmocka_unit_test(test_first_ring), cmocka_unit_test(test_differences), cmocka_unit_test(test_other_number),
+		cmocka_unit_test(test_other_rays), cmocka_unit_test(test_sizes),       cmocka_unit_test(test_doubts),
+		cmocka_unit_test(test_energy),	   cmocka_unit_test(test_byte_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -160,6 +160,7 @@ def contradictions(folder, header):
     cases += ((good.replace(rings, "Distance between rings (cm) := 6.5"), ("Distance between rings is 65 mm (6.5 cm); allowed: 0.3 to 35 mm",)),
               (good.replace(rings, "Distance between rings (mm) := 0.0065"), ("Distance between rings is 0.0065 mm",)),
               (good.replace(rings, "Distance between rings (mm) := 0.65"), ("is 0.65 mm, and detectors of a ring are 6.87 mm apart", "ten times as much")),
+              (re.sub("interaction \(cm\) := .*", "interaction (cm) := 5", good), ("Average depth of interaction is 50 mm (5 cm); allowed: at most 30 mm", "5 mm instead of 5 cm?")),
               (re.sub("Scanner type := .*", "Scanner type := Siemens mMR", good), ("Scanner type := Siemens mMR has rings at a distance of 4.0625 mm (scanner 'siemens-mmr'", "is 6.5 mm")))
     check(rings in good, good)
     for text, words in cases:
@@ -203,6 +204,37 @@ def order_and_place(folder, header):
             f.write(good.replace("emission.s", name))
         done = tools.run("import", path, "-o", os.path.join(folder, "elsewhere"), ok=(4,))
         check(f"name of data file := {name}; allowed: a file in the header's folder or below it" in done.stderr, done.stderr)
+
+
+def axes(folder, header):
+    """Views and planes in the other order than the header says are refused, in the data and in factors; the true order, converted, is not."""
+    with open(header, encoding="ascii") as f:
+        good = f.read()
+    size = {k: re.search(rf"matrix size \[{k}\] := (.*)", good).group(1) for k in (1, 2, 3)}
+    label = {k: re.search(rf"matrix axis label \[{k}\] := (.*)", good).group(1) for k in (2, 3)}
+    other = good
+    for k in (2, 3):
+        other = re.sub(rf"(matrix size \[{k}\] := ).*", lambda m, k=k: m.group(1) + size[5 - k], other)
+        other = re.sub(rf"(matrix axis label \[{k}\] := ).*", lambda m, k=k: m.group(1) + label[5 - k], other)
+    by_view = label[3] == "view"
+    views, planes = int(size[3 if by_view else 2]), [int(n) for n in size[2 if by_view else 3].strip("{} ").split(",")]
+    values, moved, at = np.fromfile(header.replace(".hs", ".s"), "<f4"), [], 0
+    for n in planes:
+        part = values[at:at + n * views * int(size[1])].reshape((views, n, -1) if by_view else (n, views, -1))
+        moved.append(part.transpose(1, 0, 2).ravel())
+        at += part.size
+    place = os.path.join(folder, "axes")
+    os.makedirs(place)
+    for name, text, data in (("right", other, np.concatenate(moved)), ("wrong", other, values)):
+        with open(os.path.join(place, name + ".hs"), "w", encoding="ascii") as f:
+            f.write(text.replace("emission.s", name + ".s"))
+        data.tofile(os.path.join(place, name + ".s"))
+    _, objects, _ = recon(os.path.join(place, "0"), os.path.join(place, "right.hs"))
+    _, same, _ = recon(os.path.join(place, "1"), header)
+    check(all(np.array_equal(a.pixel_array, b.pixel_array) for a, b in zip(objects, same)), "the converted order gives another image")
+    report, _, _ = recon(os.path.join(place, "2"), os.path.join(place, "wrong.hs"), ok=(4,))
+    says = f"EMISSION: the data are in the other order of axes than the header says, matrix axis label [3] := {label[2]}, [2] := {label[3]}: "
+    check(says in report["refused"][0]["reason"] and "exchange matrix axis label and matrix size of [2] and [3]" in report["refused"][0]["reason"], report)
 
 
 def at_first_try(folder, header):
@@ -258,6 +290,12 @@ def wrong_files(folder, header):
                         (("norm.hs",), "with the scan's header as --normalisation ")):
         said = tools.run("recon", "-o", out, *(path.get(n, n) for n in names), ok=(4,)).stderr
         check(says in said and not os.path.exists(out), said)
+    for scan, code, says in (("none.hs", 8, "none.hs: No such file"), ("emission.s", 4, "emission.s is no Interfile header of a scan; emission.s is data without a header: name its Interfile header, emission.hs"),
+                             (place, 2, f"are of one FILE.hs, and {place} is a folder: name its header"), ("README.txt", 2, "README.txt is no Interfile header")):
+        with open(os.path.join(place, "README.txt"), "w", encoding="ascii") as f:
+            f.write("nothing\n")
+        said = tools.run("recon", "-o", out, os.path.join(place, scan), "--attenuation", path["attenuation.hs"], ok=(code,)).stderr
+        check(says in said and "are given" not in said and not os.path.exists(out), said)
     recon(out, path["acf.hs"])
 
 
@@ -282,6 +320,7 @@ def same_scan(folder, header):
 def wrong_words(folder, header):
     """An option in place of a value, and a key and its value in two words."""
     for words, says in ((("--report", "--set", "matrix=64"), "option '--report' needs a value, DIR, but '--set' follows"), (("-o", "--json"), "option '-o' needs a value, DIR, but '--json' follows"),
+                        (("--attenuation", "-o"), "option '--attenuation' needs a value, F.hs, but '-o' follows"), (("-o", "-c", "x.conf"), "option '-o' needs a value, DIR, but '-c' follows"),
                         (("--set", "matrix", "64"), "--set matrix has no '='; allowed: --set KEY=VALUE: --set matrix=64 is meant?"),
                         (("--attribute", "PatientWeight", header), "--attribute PatientWeight has no '='; allowed: --attribute KEYWORD=VALUE\n")):
         said = tools.run("recon", header, *words, "-o", os.path.join(folder, "words"), ok=(2,)).stderr
@@ -512,6 +551,7 @@ def main():
         truth(folder, header)
         contradictions(folder, header)
         order_and_place(folder, header)
+        axes(folder, header)
         ring_pairs(folder, header)
         at_first_try(folder, header)
         wrong_files(folder, header)

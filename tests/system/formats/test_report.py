@@ -251,6 +251,8 @@ def dbt(folder):
     scale_bars(report, [values.shape[2] * spacing[1], values.shape[2] * spacing[1], values.shape[1] * spacing[0]])
     check(letters(report)[0] == ("L", "P", "A", "R") and letters(report)[1] == ("H", "P", "A", "F"), f"directions {letters(report)[:3]}")
     check("1/mm" in report.row("Values") and report.row("Side") == "L" and report.row("View") == "cranio-caudal", "facts")
+    dose = float(shared.XRay3DAcquisitionSequence[0].OrganDose if "XRay3DAcquisitionSequence" in shared else d.XRay3DAcquisitionSequence[0].OrganDose)
+    check(abs(float(report.row("Organ dose, mGy")) - 100 * dose) < 1e-3 * 100 * dose, f"{report.row('Organ dose, mGy')}, in the object {dose} dGy")
     check("is not calibrated for this machine" in report.text.partition("Planes through")[0], "the warning of the geometry")
     check(re.search(r"<code>algorithm</code></th><td>osem<", report.source) and re.search(r"<code>axis_height</code></th><td>47<", report.source), "parameters")
     # The largest contrast is a small dense detail of the phantom.
