@@ -2,6 +2,11 @@
 /* sinogram_roles.c - find headers that are given for a role which is not theirs. Factors have the type Emission in headers that
  * STIR and this program write. They are taken for what their file is called if their values agree: correction factors have no bin
  * with 0, which a scan has, and are no whole numbers, which counts are.
+ *
+ * Under any other name they are taken for factors only if their values can be nothing else. Attenuation correction factors that
+ * were computed are exactly 1 (the number of pairs of detectors, if these were added) wherever a ray meets nothing, and above it
+ * elsewhere; outside of the object a scan is 0, or noise. Efficiencies are around 1 in all bins up to the edge, where a scan has
+ * much less than in its middle; this is believed only of a header without a duration.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,17 +35,33 @@ int sinogram_check_roles(const char *const header[SINOGRAM_ROLES + 1], struct er
 	return 0;
 }
 
+#define AIR_LEAST 0.1	      /* of the bins of a plane meet nothing: a narrower field than any scanner's */
+#define PLANES_ALIKE 0.9      /* of the planes: some may be damaged */
+#define EFFICIENCY_RANGE 10.0 /* largest ratio of two values */
+#define EFFICIENCY_MEAN 2.0   /* the mean is between this and its inverse */
+
 struct range {
-	double least, sum;
-	size_t n, whole; /* values, and whole numbers among them */
+	double least, most, sum;
+	size_t n, whole;	 /* values, and whole numbers among them */
+	size_t planes, with_air; /* planes; those whose least value is a whole number above 0 that many bins have */
 };
 
 static void add_plane(const float *values, size_t n, struct range *to)
 {
+	float least = n > 0 ? values[0] : 0;
+	size_t air = 0;
+
+	for (size_t i = 0; i < n; i++)
+		least = values[i] < least ? values[i] : least;
+	for (size_t i = 0; i < n; i++)
+		air += values[i] == least;
+	to->planes++;
+	to->with_air += least >= 1 && least == floorf(least) && (double)air >= AIR_LEAST * (double)n;
 	for (size_t i = 0; i < n; i++) {
 		double v = values[i];
 
 		to->least = !(v >= to->least) ? v : to->least; /* also NaN */
+		to->most = v > to->most ? v : to->most;
 		to->sum += v;
 		to->whole += v == floor(v);
 	}
@@ -89,6 +110,23 @@ static const char *factors_named(const char *header, const struct sinogram_strea
 	return range.sum > ATTENUATION_MEAN * (double)range.n ? "--attenuation" : NULL;
 }
 
+/* Return the option for factors that can be nothing else, whatever the name; NULL: none. */
+static const char *factors_by_values(const struct sinogram_stream *s)
+{
+	struct range r;
+	double mean;
+
+	if (s->header.number != INTERFILE_FLOAT || !find_range(s, &r) || !(r.least > 0) || r.whole == r.n)
+		return NULL;
+	if ((double)r.with_air >= PLANES_ALIKE * (double)r.planes)
+		return "--attenuation";
+	mean = r.sum / (double)r.n;
+	return isnan(s->header.duration) && r.most < EFFICIENCY_RANGE * r.least && mean < EFFICIENCY_MEAN &&
+			       mean > 1 / EFFICIENCY_MEAN
+		       ? "--normalisation"
+		       : NULL;
+}
+
 /* STIR has the types Emission, Transmission, Blank, AttenuationCorrection, Normalisation and Image. */
 int sinogram_check_emission(const char *header, const struct sinogram_stream *s, struct err *err)
 {
@@ -108,5 +146,14 @@ int sinogram_check_emission(const char *header, const struct sinogram_stream *s,
 			"%s: the name and the values (above 0 in all bins, and no counts) are those of factors: give it with "
 			"the scan's header as %s %s; if it is a scan, rename it",
 			header, option, header);
+	option = factors_by_values(s);
+	if (option)
+		return err_set(err, EBADMSG,
+			       "%s: the values (%s) are those of factors, not of a scan: give it with the scan's header as %s %s",
+			       header,
+			       !strcmp(option, "--attenuation")
+				       ? "exactly 1 or another whole number beside the object, and more in it"
+				       : "around 1 in all bins, and no duration",
+			       option, header);
 	return 0;
 }

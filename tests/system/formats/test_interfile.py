@@ -296,6 +296,17 @@ def wrong_files(folder, header):
             f.write("nothing\n")
         said = tools.run("recon", "-o", out, os.path.join(place, scan), "--attenuation", path["attenuation.hs"], ok=(code,)).stderr
         check(says in said and "are given" not in said and not os.path.exists(out), said)
+    with open(path["attenuation.hs"], encoding="ascii") as f:
+        text = re.sub("image duration.*\n", "", f.read())
+    air = np.fromfile(os.path.join(place, "attenuation.s"), "<f4")
+    rng, counts = np.random.default_rng(3), np.fromfile(os.path.join(place, "emission.s"), "<f4")
+    for name, values, option in (("x1", air, "--attenuation"), ("x2", 2 * air, "--attenuation"), ("x3", rng.normal(1, 0.1, air.size).clip(0.6, 1.5), "--normalisation"),
+                                 ("y1", counts * air, None), ("y2", counts + 0.25, None), ("y3", counts * 0.37 + rng.normal(1, 0.1, air.size).clip(0.1), None)):
+        with open(os.path.join(place, name + ".hs"), "w", encoding="ascii") as f:
+            f.write(text.replace("attenuation.s", name + ".s"))
+        values.astype("<f4").tofile(os.path.join(place, name + ".s"))
+        said = tools.run("recon", *SETTINGS, "-o", tempfile.mkdtemp(dir=folder), os.path.join(place, name + ".hs"), ok=(4,) if option else (0,)).stderr
+        check(not option or f"are those of factors, not of a scan: give it with the scan's header as {option} " in said, said)
     recon(out, path["acf.hs"])
 
 
