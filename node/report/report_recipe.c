@@ -2,9 +2,11 @@
 /* report_recipe.c - how a result was made: parameters and provenance. A result of this program has its recipe in Contributing
  * Equipment (node/sinogram/provenance.h); of other programs standard attributes are shown. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "dicom/object/dicom_tags.h"
+#include "node/base/plural.h"
 #include "node/config/config.h"
 #include "node/config/kind.h"
 #include "node/report/report_internal.h"
@@ -322,7 +324,7 @@ static void put_references(struct html *h, const struct dicom_item *from, uint32
 
 static void put_referenced_series(struct html *h, const struct dicom_item *root)
 {
-	size_t n = dicom_item_count(root, TAG_REFERENCED_SERIES_SEQUENCE);
+	size_t n = dicom_item_count(root, TAG_REFERENCED_SERIES_SEQUENCE), count;
 	char uid[DICOM_UID_SIZE], text[2 * TEXT];
 
 	for (size_t i = 0; i < n && i < 16; i++) {
@@ -330,7 +332,8 @@ static void put_referenced_series(struct html *h, const struct dicom_item *root)
 
 		uid[0] = '\0';
 		dicom_get_text(item, TAG_SERIES_INSTANCE_UID, uid, sizeof(uid), NULL);
-		snprintf(text, sizeof(text), "%s (%zu objects)", uid, dicom_item_count(item, TAG_REFERENCED_INSTANCE_SEQUENCE));
+		count = dicom_item_count(item, TAG_REFERENCED_INSTANCE_SEQUENCE);
+		snprintf(text, sizeof(text), "%s (%zu object%s)", uid, count, plural(count));
 		report_put_row(h, "Derived from series", text);
 	}
 }
