@@ -6,8 +6,8 @@
  * A header is untrusted text: it is parsed with limits, and every error names the key, the value and the line. Upper and lower
  * case, spaces and '!' are ignored in keys, and so are keys that have no effect on the numbers. Data are read and written in
  * pieces. This module does not use DICOM. In memory, projection data have the order of recon/pet/michelogram.h, with the header's
- * own order of segments and, whatever direction the file numbers rings in (`outward`), rings along +z; images are stored x
- * fastest; line integrals are stored as data[slice][angle][radial].
+ * own order of segments and rings along +z; files number rings as STIR does, from the depth of the gantry to the bed. Images are
+ * stored x fastest; line integrals are stored as data[slice][angle][radial].
  *
  * Time of flight: a TOF bin of a file has STIR's timing index k, which ascends with t2 - t1, the difference of the arrival times;
  * k > 0 is nearer to the second end of the ray. In memory TOF bins ascend towards the first end, so their order is reversed: bin
@@ -28,6 +28,10 @@
 #define INTERFILE_UNIT_SIZE 33
 #define INTERFILE_ATTENUATION "1/mm" /* unit of line integrals if the header has none */
 #define INTERFILE_NOTES 800
+/* Said of every result of raw data of Siemens: docs/sinogram-object.md, "Axes, angles, planes", has the evidence. */
+#define INTERFILE_SIEMENS_RINGS                                                                                                  \
+	"The first ring of Siemens is assumed to be the one furthest from the bed: compare head and feet with the scanner's "    \
+	"own image."
 
 /* X(CONSTANT, name): defines INTERFILE_CONSTANT and requires the table interfile_name. */
 #define INTERFILE_KINDS(X)                                                                                                       \
@@ -51,7 +55,7 @@ enum interfile_order {
 };
 
 /* Of SINGLES: values[ring][detector], each of a block of neighbouring detectors of the scanner; detectors are numbered as in
- * recon/pet/michelogram_pairs.h, blocks begin at ring 0 and detector 0. */
+ * recon/pet/michelogram_pairs.h, rings of the file from the depth of the gantry; blocks begin at its ring 0 and at detector 0. */
 struct interfile_singles {
 	int blocks[2]; /* number of values along a ring, along the axis */
 	int block[2];  /* detectors of a block along a ring, rings of a block */
@@ -79,19 +83,16 @@ struct interfile {
 	double scale;	   /* value = stored * scale */
 	/* of PROJECTIONS */
 	enum interfile_order order;
-	struct michelogram m; /* unknown numbers of the scanner and of TOF bins are 0, an unknown angle is NaN: see
-				 interfile_complete() */
-	bool outward;	      /* the file numbers rings as STIR does, from the depth of the gantry to the bed: against m, whose
-				 segments have the opposite differences and planes of the file's */
-	bool siemens;	      /* a sub-header of Siemens, see interfile_siemens.c */
-	bool more_data;	      /* other types of data follow the values in the data file */
-	bool tof_listed;      /* tof_bin is valid; else TOF bins are stored with k ascending */
+	struct michelogram m;		    /* unknown numbers of the scanner and of TOF bins are 0, an unknown angle is NaN: see
+					       interfile_complete() */
+	bool siemens;			    /* a sub-header of Siemens, see interfile_siemens.c */
+	bool more_data;			    /* other types of data follow the values in the data file */
+	bool tof_listed;		    /* tof_bin is valid; else TOF bins are stored with k ascending */
 	short tof_bin[MICHELOGRAM_TOF_MAX]; /* [stored TOF bin]: its number in memory */
 	bool no_differences;		    /* the header has no ring differences: those of m's segments are not valid yet */
 	bool precorrected;		    /* "applied corrections" names more than arc correction */
 	char corrections[256];		    /* these corrections, separated by "," */
 	char scanner[64];		    /* "scanner type"; "": none */
-	char misspelt[300];		    /* "; line 7: ..." about keys that look like missing ones; "": none */
 	double central_bin, default_bin;    /* mm: "effective central bin size", "default bin size"; 0: not in the header */
 	/* keV; percent of 511 keV, full width at half maximum; 0: not in the header, or several windows */
 	double energy_low, energy_high, energy_resolution;
@@ -174,8 +175,8 @@ int interfile_rename_data(const char *text, const char *data_file, char **ret_te
 void interfile_extent(const struct interfile *f, char *ret_text, size_t size);
 
 /* Convert one plane to floats [angle][radial]. plane: its index in the order in memory: plane p of TOF bin k is number k
- * michelogram_planes() + p, k in the order in memory; of line integrals, the slice. bytes: the
- * whole data file from its first byte; the offset is added. Threads may share f and bytes. */
+ * michelogram_planes() + p, k in the order in memory; of line integrals, the slice; of singles, the row of blocks along +z.
+ * bytes: the whole data file from its first byte; the offset is added. Threads may share f and bytes. */
 void interfile_plane(const struct interfile *f, const uint8_t *bytes, size_t plane, float *ret_values);
 
 /* Check that the values are not impossible in the byte order of f while they are usual in the other one. Looks at a sample of at
@@ -187,8 +188,11 @@ int interfile_check_order(const struct interfile *f, const uint8_t *bytes, struc
  * fastest first; 0: any. */
 int interfile_companion(const char *text, size_t size, const int side[4], bool *ret_big_endian, struct err *err);
 
-/* PROJECTIONS: state that the TOF bins are stored in the order in memory. */
-void interfile_tof_in_memory_order(struct interfile *f);
+/* PROJECTIONS: state that the TOF bins are stored in STIR's order, with k ascending. */
+void interfile_tof_ascending(struct interfile *f);
+/* Return the place in a file of a plane of PROJECTIONS, given by its number in the order in memory (as interfile_plane()), and
+ * the reverse: files that this program writes are INTERFILE_BY_PLANE, with rings and TOF bins in STIR's order. */
+size_t interfile_place(const struct michelogram *m, size_t plane);
 /* Write the order of the stored TOF bins as text, in the numbers of "TOF bin order" in headers: "-16, -15 ... 16"; "" without
  * time of flight. The end to which k = -16 belongs is that of STIR. */
 void interfile_tof_text(const struct interfile *f, char *ret, size_t size);

@@ -124,7 +124,7 @@ int interfile_check_scanner(const struct interfile *f, const struct scanner_conf
 		       f->scanner, known, named->name, stated);
 }
 
-int interfile_check_mirrors(const struct michelogram *m, bool outward, struct err *err)
+int interfile_check_mirrors(const struct michelogram *m, struct err *err)
 {
 	for (int i = 0; i < m->n_segments; i++)
 		for (int k = 0; k < m->n_segments; k++) {
@@ -137,9 +137,7 @@ int interfile_check_mirrors(const struct michelogram *m, bool outward, struct er
 					"segments %d and %d have the ring differences %d to %d and %d to %d, which overlap with "
 					"opposite signs but are not opposite: one of minimum and maximum ring difference per "
 					"segment is wrong",
-					outward ? k : i, outward ? i : k, outward ? -t->last : s->first,
-					outward ? -t->first : s->last, outward ? -s->last : t->first,
-					outward ? -s->first : t->last);
+					k, i, -t->last, -t->first, -s->last, -s->first);
 		}
 	return 0;
 }

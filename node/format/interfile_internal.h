@@ -36,6 +36,8 @@ int interfile_missing(const struct interfile_parser *p, const char *key);
 
 /* Read "applied corrections": of f, m.arc_corrected, corrections and precorrected. */
 int interfile_corrections(struct interfile_parser *p);
+/* Count rings from the other end: those of a file and those in memory. */
+void interfile_reverse_rings(struct michelogram *m);
 
 /* ---- patient and tracer: interfile_patient.c ---- */
 
@@ -44,7 +46,7 @@ int interfile_read_position(struct interfile_parser *p);
 /* Read the tracer; notes for what is in the header and not used. EBADMSG: the half-life is not that of the nuclide. */
 int interfile_read_tracer(struct interfile_parser *p);
 
-/* ---- keys of manufacturers: interfile_vendor.c ---- */
+/* ---- keys of manufacturers: interfile_siemens.c ---- */
 
 /* Return true for a sub-header of Siemens, which has the key "%SMS-MI version number". */
 bool interfile_is_siemens(const struct interfile_lines *l);
@@ -63,7 +65,7 @@ int interfile_check_bins(struct interfile *f, const struct michelogram *m, struc
 /* EBADMSG: the distance of the rings of a complete michelogram is in another unit; the text has value and range. */
 int interfile_check_rings(const struct michelogram *m, struct err *err);
 /* EBADMSG: two segments overlap with opposite signs, and are not opposite. */
-int interfile_check_mirrors(const struct michelogram *m, bool outward, struct err *err);
+int interfile_check_mirrors(const struct michelogram *m, struct err *err);
 /* Read "Scanner geometry": ENOTSUP where the detectors are not on a cylinder or on blocks around it. */
 int interfile_read_shape(struct interfile_parser *p);
 /* Read the energy window and the energy resolution. */

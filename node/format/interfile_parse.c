@@ -392,17 +392,23 @@ static bool has_key(const struct interfile_parser *p, const char *name)
 	return false;
 }
 
-/* Refuse a misspelt key that need not be there: without it the image would be another one. */
-static int check_optional(const struct interfile_parser *p)
+/* Refuse a misspelt key that the parser does not require: without it the image would be another one. A value of the scanner would
+ * be that of the configuration. */
+static int check_misspelt(const struct interfile_parser *p)
 {
 	static const char *const keys[] = {
+		"Number of rings",
+		"Number of detectors per ring",
+		"Inner ring diameter (cm)",
+		"Distance between rings (cm)",
+		"minimum ring difference per segment",
+		"maximum ring difference per segment",
 		"image scaling factor[1]",
 		"data offset in bytes[1]",
 		"applied corrections",
 		"View offset (degrees)",
 		"Average depth of interaction (cm)",
 		"effective central bin size (cm)",
-		"first ring",
 		"patient orientation",
 		"patient rotation",
 		"image duration (sec)[1]",
@@ -441,7 +447,7 @@ int interfile_parse(const char *text, size_t size, struct interfile *ret, struct
 	f.m.scanner.interaction_depth = NAN;
 	rc = read_all(&p);
 	if (rc >= 0 && f.kind == INTERFILE_PROJECTIONS && !f.siemens)
-		rc = check_optional(&p);
+		rc = check_misspelt(&p);
 	interfile_lines_clear(&p.lines);
 	if (rc < 0)
 		interfile_clear(&f);

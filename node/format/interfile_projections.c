@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* interfile_projections.c - headers of PET projection data, as STIR writes them: order of the axes, segments, scanner, applied
- * corrections. Values that a header does not have are filled in from the configuration of the scanner.
+ * corrections.
+ *
+ * A file numbers rings as STIR does, from the depth of the gantry to the bed ("the first ring of the scanner is the ring furthest
+ * from the bed", STIR developers' overview), against the order in memory: segments have the opposite ring differences, and their
+ * planes the opposite order.
  */
 #include <errno.h>
 #include <math.h>
@@ -10,7 +14,6 @@
 #include <strings.h>
 
 #include "node/base/plural.h"
-#include "node/config/config.h"
 #include "node/format/interfile_internal.h"
 
 #define ANGLES_MAX 4096
@@ -252,46 +255,7 @@ static int read_scanner(struct interfile_parser *p)
 	return rc < 0 ? rc : interfile_read_energy(p);
 }
 
-/* Note the misspelt keys of the scanner, without which the header may be incomplete. */
-static void find_misspelt(struct interfile_parser *p)
-{
-	static const char *const keys[] = {"Number of rings",
-					   "Number of detectors per ring",
-					   "Inner ring diameter (cm)",
-					   "Distance between rings (cm)",
-					   "effective central bin size (cm)",
-					   "minimum ring difference per segment"};
-	const struct pet_scanner *s = &p->f->m.scanner;
-	const bool there[] = {s->rings > 0,	   s->detectors > 0, s->radius > 0,
-			      s->ring_spacing > 0, s->bin > 0,	     !p->f->no_differences};
-	char *text = p->f->misspelt;
-
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-		const struct interfile_line *line = there[i] ? NULL : interfile_line_misspelt(&p->lines, keys[i]);
-		size_t n = strlen(text);
-
-		if (line)
-			snprintf(text + n, sizeof(p->f->misspelt) - n, "; line %d: \"%.60s\": did you mean \"%s\"?", line->number,
-				 line->name, keys[i]);
-	}
-}
-
-/* "first ring": where the file's ring 0 is. STIR has no such key: its first ring is the one furthest from the bed (STIR
- * developers' overview, section on the coordinate system). */
-static int read_direction(struct interfile_parser *p)
-{
-	const struct interfile_line *line;
-	char text[40];
-	int rc = interfile_word(p, "firstring", 0, text, sizeof(text), &line);
-
-	p->f->outward = rc == 0 || !strcmp(text, "furthestfromthebed");
-	if (rc > 0 && !p->f->outward && strcmp(text, "nearesttothebed") != 0)
-		return interfile_unsupported(p, line, EBADMSG, "furthest from the bed, nearest to the bed");
-	return rc < 0 ? rc : 0;
-}
-
-/* Count rings from the other end. */
-static void reverse_rings(struct michelogram *m)
+void interfile_reverse_rings(struct michelogram *m)
 {
 	for (int i = 0; i < m->n_segments; i++) {
 		int first = m->segments[i].first;
@@ -310,12 +274,9 @@ static int read_keys(struct interfile_parser *p)
 		return rc;
 	if (place[AXIS_TIMING] && (rc = interfile_side(p, place[AXIS_TIMING], MICHELOGRAM_TOF_MAX, &timing)) < 0)
 		return rc;
-	if ((rc = read_segments(p, place)) < 0 || (rc = interfile_corrections(p)) < 0 || (rc = read_scanner(p)) < 0 ||
-	    (rc = read_direction(p)) < 0)
+	if ((rc = read_segments(p, place)) < 0 || (rc = interfile_corrections(p)) < 0 || (rc = read_scanner(p)) < 0)
 		return rc;
-	if (p->f->outward)
-		reverse_rings(&p->f->m);
-	find_misspelt(p);
+	interfile_reverse_rings(&p->f->m);
 	return timing > 1 ? interfile_tof_read(p, timing) : 0;
 }
 
@@ -328,16 +289,6 @@ static void put_list(struct interfile_writer *w, const char *key, const struct m
 	for (int i = 0; i < m->n_segments; i++)
 		interfile_put(w, "%s%d", i ? "," : " ", of(&m->segments[i]));
 	interfile_put(w, "}\n");
-}
-
-static int first_of(const struct michelogram_segment *s)
-{
-	return s->first;
-}
-
-static int last_of(const struct michelogram_segment *s)
-{
-	return s->last;
 }
 
 static int minus_first_of(const struct michelogram_segment *s)
@@ -401,226 +352,15 @@ static void write_keys(struct interfile_writer *w, const struct interfile *f)
 	put_list(w, by_view ? "!matrix size [2]" : "!matrix size [3]", m, planes_of);
 	interfile_put(w, "matrix axis label [1] := tangential coordinate\n!matrix size [1] := %d\n", m->n_radial);
 	if (!f->no_differences) {
-		put_list(w, "minimum ring difference per segment", m, f->outward ? minus_last_of : first_of);
-		put_list(w, "maximum ring difference per segment", m, f->outward ? minus_first_of : last_of);
+		put_list(w, "minimum ring difference per segment", m, minus_last_of);
+		put_list(w, "maximum ring difference per segment", m, minus_first_of);
 	}
-	if (!f->outward)
-		interfile_put(w, "first ring := nearest to the bed\n");
 	interfile_tof_write(w, f);
 	write_scanner(w, f);
 	if (!m->arc_corrected && m->scanner.radius > 0 && m->scanner.detectors > 0 && isfinite(m->scanner.interaction_depth))
 		interfile_put_number(w, "effective central bin size (cm)", michelogram_radius(m, m->n_radial / 2 + 1) / 10);
 	else if (m->scanner.bin > 0)
 		interfile_put_number(w, "effective central bin size (cm)", m->scanner.bin / 10);
-}
-
-/* ---- values that the header does not contain ---- */
-
-static void add_missing(char *list, size_t size, const char *what)
-{
-	size_t at = strlen(list);
-
-	snprintf(list + at, size - at, "%s%s", at ? ", " : "", what);
-}
-
-/* Set the ring differences of the scanner's configured segments, if the planes of m match them, in their order. */
-static int known_differences(struct michelogram *m, const struct scanner_conf *known, struct err *err)
-{
-	struct michelogram_segment *list = NULL;
-	int n = 0, same = 0, rc;
-
-	rc = michelogram_segments(m->scanner.rings, known->span, known->max_difference, &list, &n, err);
-	if (rc < 0)
-		return err_set(err, EBADMSG, "the header gives no ring differences, and %d rings do not fit scanner '%s'",
-			       m->scanner.rings, known->name);
-	while (same < n && same < m->n_segments && list[same].n_planes == m->segments[same].n_planes)
-		same++;
-	if (n == m->n_segments && same == n)
-		memcpy(m->segments, list, (size_t)n * sizeof(*list));
-	else
-		rc = err_set(err, EBADMSG,
-			     "the header gives no ring differences, and its %d segments are not the %d of scanner '%s' (segment "
-			     "%d)",
-			     m->n_segments, n, known->name, same);
-	free(list);
-	return rc;
-}
-
-static int fill_scanner(const struct interfile *f, struct michelogram *m, const struct scanner_conf *known, struct err *err)
-{
-	const struct pet_scanner nothing = {.interaction_depth = 0}, *k = known ? &known->scanner : &nothing;
-	struct pet_scanner *s = &m->scanner;
-	char list[200] = "";
-
-	if (s->rings == 0)
-		s->rings = k->rings;
-	if (s->detectors == 0)
-		s->detectors = k->detectors;
-	if (s->ring_spacing == 0)
-		s->ring_spacing = k->ring_spacing;
-	if (isnan(s->interaction_depth)) /* belongs to the radius */
-		s->interaction_depth = s->radius == 0 ? k->interaction_depth : 0;
-	if (s->radius == 0)
-		s->radius = k->radius;
-	if (s->bin == 0)
-		s->bin = k->bin;
-	if (isnan(m->angle_offset))
-		m->angle_offset = known ? known->angle_offset : 0;
-	if (s->rings == 0)
-		add_missing(list, sizeof(list), "number of rings");
-	if (s->ring_spacing == 0)
-		add_missing(list, sizeof(list), "distance between rings");
-	if (s->radius == 0)
-		add_missing(list, sizeof(list), "inner ring diameter");
-	if (m->arc_corrected && s->bin == 0)
-		add_missing(list, sizeof(list), "effective central bin size");
-	if (!m->arc_corrected && s->detectors == 0)
-		add_missing(list, sizeof(list), "number of detectors per ring");
-	if (f->no_differences && !known)
-		add_missing(list, sizeof(list), "ring differences of the segments");
-	if (list[0])
-		return err_set(err, ENOKEY, "the header lacks: %s%s", list, f->misspelt);
-	return 0;
-}
-
-/* Without arc correction an angle is one of detectors / 2, or the mean of several neighbouring ones. */
-static int check_views(const struct michelogram *m, struct err *err)
-{
-	if (m->arc_corrected || m->scanner.detectors % (2 * m->n_angles) == 0)
-		return 0;
-	return err_set(
-		err, EBADMSG,
-		"matrix size of the views := %d does not fit Number of detectors per ring := %d: applied corrections does not "
-		"list \"arc correction\", and without it half of the detectors is a multiple of the views",
-		m->n_angles, m->scanner.detectors);
-}
-
-/* The segment of the direct planes has the differences -n to n: in another one all planes would be tilted. */
-static int check_direct(const struct michelogram *m, bool outward, struct err *err)
-{
-	for (int i = 0; i < m->n_segments; i++) {
-		const struct michelogram_segment *s = &m->segments[i];
-
-		if (s->first <= 0 && s->last >= 0 && s->first != -s->last)
-			return err_set(
-				err, EBADMSG,
-				"segment %d: minimum ring difference per segment := %d, maximum ring difference per segment "
-				":= %d; with 0 between them, the minimum must be minus the maximum",
-				i, outward ? -s->last : s->first, outward ? -s->first : s->last);
-	}
-	return 0;
-}
-
-int interfile_complete(struct interfile *f, const struct scanner_conf *known, struct err *err)
-{
-	size_t size = (size_t)f->m.n_segments * sizeof(*f->m.segments);
-	struct michelogram m = f->m;
-	int rc;
-
-	if (f->kind != INTERFILE_PROJECTIONS || size == 0)
-		return err_set(err, EBADMSG, "an image, not projection data");
-	m.segments = malloc(size);
-	if (!m.segments)
-		return err_set(err, ENOMEM, "no memory for %d segments", m.n_segments);
-	memcpy(m.segments, f->m.segments, size);
-	rc = fill_scanner(f, &m, known, err);
-	if (rc == 0 && f->no_differences) {
-		rc = known_differences(&m, known, err);
-		if (rc == 0 && f->outward)
-			reverse_rings(&m);
-	}
-	if (rc == 0)
-		rc = check_views(&m, err);
-	if (rc == 0)
-		rc = check_direct(&m, f->outward, err);
-	if (rc == 0)
-		rc = interfile_check_mirrors(&m, f->outward, err);
-	if (rc == 0)
-		rc = interfile_check_bins(f, &m, err);
-	if (rc == 0)
-		rc = interfile_check_rings(&m, err);
-	if (rc == 0)
-		rc = interfile_tof_complete(&m, known, err);
-	if (rc == 0)
-		rc = interfile_tof_check(&m, err);
-	if (rc == 0 && michelogram_check(&m, err) < 0) {
-		if (f->outward)
-			err_prefix(err, "with rings counted from the bed");
-		if (err)
-			err->code = EBADMSG;
-		rc = -EBADMSG;
-	}
-	if (rc < 0) {
-		free(m.segments);
-		return rc;
-	}
-	free(f->m.segments);
-	f->m = m;
-	f->no_differences = false;
-	return 0;
-}
-
-/* Compare with a tolerance, because headers have numbers with few digits. */
-static bool near(double a, double b)
-{
-	return fabs(a - b) <= 1e-4 * (1e-3 + fmax(fabs(a), fabs(b)));
-}
-
-int interfile_same_rays(const struct interfile *a, const struct interfile *b, struct err *err)
-{
-	const struct michelogram *m = &a->m, *o = &b->m;
-	const struct pet_scanner *s = &m->scanner, *t = &o->scanner;
-	const struct {
-		const char *name;
-		int one, other;
-	} counts[] = {
-		/* must be equal: the buffer for a plane of one is filled with planes of the other */
-		{"radial bins", m->n_radial, o->n_radial},
-		{"angles", m->n_angles, o->n_angles},
-		{"segments", m->n_segments, o->n_segments},
-		{"rings", s->rings, t->rings},
-		{"arc correction (1: yes)", m->arc_corrected, o->arc_corrected},
-		{"detectors in a ring", m->arc_corrected ? 0 : s->detectors, o->arc_corrected ? 0 : t->detectors},
-	};
-	const struct {
-		const char *name;
-		double one, other;
-	} numbers[] = {
-		{"distance of rings, mm", s->ring_spacing, t->ring_spacing},
-		{"radius where rays end, mm", s->radius + s->interaction_depth, t->radius + t->interaction_depth},
-		{"first angle, degrees", m->angle_offset, o->angle_offset},
-		{"radial bin, mm", m->arc_corrected ? s->bin : 0, o->arc_corrected ? t->bin : 0},
-	};
-
-	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-		if (counts[i].one != counts[i].other)
-			return err_set(err, EBADMSG, "different geometry: %s: %d and %d", counts[i].name, counts[i].one,
-				       counts[i].other);
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		if (!near(numbers[i].one, numbers[i].other))
-			return err_set(err, EBADMSG, "different geometry: %s: %g and %g", numbers[i].name, numbers[i].one,
-				       numbers[i].other);
-	for (int i = 0; i < m->n_segments; i++)
-		if (m->segments[i].first != o->segments[i].first || m->segments[i].last != o->segments[i].last)
-			return err_set(err, EBADMSG,
-				       "different geometry: segment %d has ring differences %d to %d and %d to %d%s (segments "
-				       "must be in "
-				       "the same order)",
-				       i, m->segments[i].first, m->segments[i].last, o->segments[i].first, o->segments[i].last,
-				       a->outward || b->outward ? ", counted from the bed" : "");
-	return 0;
-}
-
-int interfile_same_tof(const struct interfile *a, const struct interfile *b, struct err *err)
-{
-	const struct scan_tof *s = &a->m.tof, *t = &b->m.tof;
-
-	if (s->n != t->n)
-		return err_set(err, EBADMSG, "different TOF bins: number: %d and %d (0: no time of flight)", s->n, t->n);
-	if (!near(s->width, t->width) || !near(s->sigma, t->sigma))
-		return err_set(err, EBADMSG, "different TOF bins: width, mm: %g and %g; standard deviation, mm: %g and %g",
-			       s->width, t->width, s->sigma, t->sigma);
-	return 0;
 }
 
 /* ---- data ---- */
@@ -653,29 +393,51 @@ static void describe_extent(const struct interfile *f, char *ret_text, size_t si
 		 plural(michelogram_planes(&f->m)), f->m.n_angles, f->m.n_radial, f->bytes, plural(f->bytes));
 }
 
+/* A plane of a TOF bin of a file. */
+struct stored {
+	size_t before; /* planes of the segments before its own */
+	size_t planes; /* of its segment */
+	size_t axial;  /* its number in the segment, in STIR's order of rings */
+};
+
+/* Find plane `axial` of the order in memory. */
+static struct stored find_plane(const struct michelogram *m, size_t axial)
+{
+	struct stored s = {0};
+
+	for (int i = 0; i < m->n_segments; i++) {
+		s.planes = (size_t)m->segments[i].n_planes;
+		if (axial < s.planes)
+			break;
+		axial -= s.planes;
+		s.before += s.planes;
+	}
+	s.axial = s.planes - 1 - axial;
+	return s;
+}
+
+size_t interfile_place(const struct michelogram *m, size_t plane)
+{
+	size_t all = michelogram_planes(m), bin = plane / all;
+	struct stored s = find_plane(m, plane % all);
+
+	return (m->tof.n > 0 ? (size_t)m->tof.n - 1 - bin : 0) * all + s.before + s.axial;
+}
+
 static void convert_plane(const struct interfile *f, const uint8_t *bytes, size_t plane, float *ret_values)
 {
 	const struct michelogram *m = &f->m;
 	size_t n_radial = (size_t)m->n_radial, n_angles = (size_t)m->n_angles, width = (size_t)f->bytes;
-	size_t before = 0, planes = 0, all = michelogram_planes(m), axial = plane % all;
+	size_t all = michelogram_planes(m);
+	struct stored s = find_plane(m, plane % all);
 
-	bytes += interfile_tof_stored(f, plane / all) * all * n_angles * n_radial * width;
-	for (int i = 0; i < m->n_segments; i++) {
-		planes = (size_t)m->segments[i].n_planes;
-		if (axial < planes)
-			break;
-		axial -= planes;
-		before += planes;
-	}
-	if (f->outward)
-		axial = planes - 1 - axial;
+	bytes += (interfile_tof_stored(f, plane / all) * all + s.before) * n_angles * n_radial * width;
 	if (f->order == INTERFILE_BY_PLANE) {
-		interfile_convert(f, bytes + (before + axial) * n_angles * n_radial * width, n_angles * n_radial, ret_values);
+		interfile_convert(f, bytes + s.axial * n_angles * n_radial * width, n_angles * n_radial, ret_values);
 		return;
 	}
-	bytes += before * n_angles * n_radial * width;
 	for (size_t a = 0; a < n_angles; a++)
-		interfile_convert(f, bytes + (a * planes + axial) * n_radial * width, n_radial, ret_values + a * n_radial);
+		interfile_convert(f, bytes + (a * s.planes + s.axial) * n_radial * width, n_radial, ret_values + a * n_radial);
 }
 
 const struct interfile_type interfile_projections = {

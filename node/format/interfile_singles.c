@@ -105,9 +105,9 @@ static void describe_extent(const struct interfile *f, char *ret_text, size_t si
 
 static void convert_plane(const struct interfile *f, const uint8_t *bytes, size_t plane, float *ret_values)
 {
-	size_t n = (size_t)f->singles.blocks[0];
+	size_t n = (size_t)f->singles.blocks[0], row = (size_t)f->singles.blocks[1] - 1 - plane; /* rings in STIR's order */
 
-	interfile_convert(f, bytes + plane * n * (size_t)f->bytes, n, ret_values);
+	interfile_convert(f, bytes + row * n * (size_t)f->bytes, n, ret_values);
 }
 
 int interfile_singles_check(const struct interfile *f, const struct pet_scanner *scanner, struct err *err)
@@ -139,7 +139,7 @@ int interfile_singles_expand(const struct interfile *f, const uint8_t *bytes, do
 
 			if (!(value >= 0 && value < INFINITY))
 				rc = err_set(err, EBADMSG, "row %d, value %zu: %g; allowed: finite and at least 0",
-					     ring / s->block[1], block, value);
+					     s->blocks[1] - 1 - ring / s->block[1], block, value);
 			ret[(size_t)ring * detectors + d] = value / s->block[0] / s->block[1];
 			sum += ret[(size_t)ring * detectors + d];
 		}

@@ -108,11 +108,11 @@ int interfile_tof_order(struct interfile *f, const int *k, int n, struct err *er
 	return 0;
 }
 
-void interfile_tof_in_memory_order(struct interfile *f)
+void interfile_tof_ascending(struct interfile *f)
 {
 	f->tof_listed = f->m.tof.n > 0;
 	for (int i = 0; i < f->m.tof.n && i < MICHELOGRAM_TOF_MAX; i++)
-		f->tof_bin[i] = (short)i;
+		f->tof_bin[i] = (short)(f->m.tof.n - 1 - i);
 }
 
 size_t interfile_tof_stored(const struct interfile *f, size_t bin)

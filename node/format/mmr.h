@@ -6,8 +6,8 @@
  * norm.cu), pet-rd-tools (MMR.hpp), and published headers. No data of a real scanner were available: whatever these documents
  * say about a file is checked, and a file that contradicts them is refused.
  *
- * - The scanner has 64 rings of 504 detectors, numbered as in recon/pet/michelogram_pairs.h. Detectors c with c % 9 = 0 are gaps
- *   between blocks.
+ * - The scanner has 64 rings of 504 detectors, numbered as in recon/pet/michelogram_pairs.h, but its rings are counted from the
+ * depth of the gantry to the bed (mmr_ring(); docs/mmr.md has the evidence). Detectors c with c % 9 = 0 are gaps between blocks.
  * - A word of the list mode has 32 bits, little-endian. Bit 31 = 0: an event; bit 30 = 1: prompt, 0: delayed; bits 0 to 29: its
  *   bin, (plane 252 + view) 344 + radial bin, of a michelogram of span 1 with ring differences 0, -1, +1 ... -60, +60. Top bits
  *   100: a time mark, ms in bits 0 to 28. 101: singles of a bucket. 11100: gating, with the format in bits 24 to 26; of format 1,
@@ -54,6 +54,13 @@ struct mmr_header {
  * or contradicts them; ENOTSUP: another scanner or a form that is not supported. The text names line, key and value. */
 int mmr_header_read_list(const char *text, size_t size, struct mmr_header *ret, struct err *err);
 int mmr_header_read_norm(const char *text, size_t size, struct mmr_header *ret, struct err *err);
+
+/* Return the number of a ring along +z, given that of the scanner's files, and the reverse. Everything below, but the text and
+ * the words, has rings along +z. */
+static inline int mmr_ring(int ring)
+{
+	return MMR_RINGS - 1 - ring;
+}
 
 /* Is crystal c of each ring a gap between blocks? */
 bool mmr_is_gap(int c);
@@ -143,7 +150,7 @@ struct mmr_word {
 	struct michelogram_bin bin;
 };
 
-/* Make the segments of the bins of events, of one ring difference each: 0, -1, +1 ... The caller frees *ret. */
+/* Make the segments of the bins of events, of one ring difference each: 0, +1, -1 ... The caller frees *ret. */
 int mmr_event_segments(struct michelogram_segment **ret, int *ret_n, struct err *err);
 /* Read word i. EBADMSG: a bin that does not exist. */
 int mmr_word_read(const uint8_t *words, size_t i, struct mmr_word *ret, struct err *err);

@@ -32,7 +32,7 @@ bool mmr_is_gap(int c)
 	return c % MMR_BLOCK == 0;
 }
 
-/* Return the ring difference of segment i of events: 0, -1, +1, -2 ... */
+/* Return the ring difference of segment i of events, in the numbers of the file: 0, -1, +1, -2 ... */
 static int difference_of(int i)
 {
 	return i % 2 ? -(i + 1) / 2 : i / 2;
@@ -54,7 +54,8 @@ int mmr_list_begin(const struct michelogram *m, struct mmr_list *ret, struct err
 		int d = difference_of(i), size = d < 0 ? -d : d;
 
 		for (int low = 0; low < MMR_RINGS - size; low++, at++) {
-			struct michelogram_ends e = {{low + (d > 0 ? d : 0), low + (d < 0 ? -d : 0)}, {MMR_ANGLES, 0}};
+			struct michelogram_ends e = {{mmr_ring(low + (d > 0 ? d : 0)), mmr_ring(low + (d < 0 ? -d : 0))},
+						     {MMR_ANGLES, 0}};
 			struct michelogram_bin b;
 
 			ret->ring[at][0] = (uint8_t)e.ring[0];
@@ -337,11 +338,23 @@ int mmr_event_segments(struct michelogram_segment **ret, int *ret_n, struct err 
 	for (int i = 0; i < SEGMENTS; i++) {
 		int d = difference_of(i);
 
-		s[i] = (struct michelogram_segment){d, d, MMR_RINGS - (d < 0 ? -d : d)};
+		s[i] = (struct michelogram_segment){-d, -d, MMR_RINGS - (d < 0 ? -d : d)};
 	}
 	*ret = s;
 	*ret_n = SEGMENTS;
 	return 0;
+}
+
+/* Return the plane of mmr_event_segments() of a plane of the file: the other way round in its segment. */
+static int turn_plane(int plane)
+{
+	int start = 0, size = MMR_RINGS;
+
+	for (int i = 0; plane >= start + size; i++) {
+		start += size;
+		size = MMR_RINGS - abs(difference_of(i + 1));
+	}
+	return 2 * start + size - 1 - plane;
 }
 
 int mmr_word_read(const uint8_t *words, size_t i, struct mmr_word *ret, struct err *err)
@@ -359,7 +372,7 @@ int mmr_word_read(const uint8_t *words, size_t i, struct mmr_word *ret, struct e
 	if (plane >= MMR_PLANES)
 		return err_set(err, EBADMSG, "list mode: an event in plane %u of %d", plane, MMR_PLANES);
 	ret->type = word & 0x40000000 ? MMR_PROMPT : MMR_DELAYED;
-	ret->bin =
-		(struct michelogram_bin){.plane = (int)plane, .angle = (int)(at / MMR_RADIAL), .radial = (int)(at % MMR_RADIAL)};
+	ret->bin = (struct michelogram_bin){
+		.plane = turn_plane((int)plane), .angle = (int)(at / MMR_RADIAL), .radial = (int)(at % MMR_RADIAL)};
 	return 0;
 }

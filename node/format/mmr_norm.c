@@ -22,6 +22,7 @@
 #define AXIAL_PLANES 837
 #define AXIAL_SPAN 11
 
+/* Rings have the numbers of the file. */
 struct mmr_norm {
 	float geometric[GEOMETRIC_PLANES][MMR_RADIAL];
 	float interference[MMR_RADIAL][MMR_BLOCK];
@@ -172,7 +173,7 @@ struct mmr_norm *mmr_norm_free(struct mmr_norm *n)
 	return NULL;
 }
 
-/* Add the efficiencies of one ring pair. */
+/* Add the efficiencies of one ring pair, in the numbers of the file. */
 static void add_pair(const struct mmr_norm *n, int first, int second, float *ret)
 {
 	const float *e_first = n->efficiency[first], *e_second = n->efficiency[second];
@@ -193,7 +194,7 @@ void mmr_norm_plane(const struct mmr_norm *n, const struct michelogram_index *x,
 
 	memset(ret, 0, MMR_PLANE_BINS * sizeof(*ret));
 	for (int k = 0; k < r.n; k++)
-		add_pair(n, (r.sum + r.difference) / 2 + k, (r.sum - r.difference) / 2 - k, ret);
+		add_pair(n, mmr_ring((r.sum + r.difference) / 2 + k), mmr_ring((r.sum - r.difference) / 2 - k), ret);
 	for (int angle = 0; angle < MMR_ANGLES; angle++)
 		for (int radial = 0; radial < MMR_RADIAL; radial++)
 			ret[angle * MMR_RADIAL + radial] *= n->interference[radial][angle % MMR_BLOCK];
@@ -222,7 +223,7 @@ int mmr_norm_alive(const struct mmr_norm *n, const struct mmr_singles *s, double
 					       "second",
 					       ring, (double)n->paralysing[ring], (double)n->non_paralysing[ring], alive,
 					       2 * half);
-			ret[ring * MMR_DETECTORS + c] = alive;
+			ret[mmr_ring(ring) * MMR_DETECTORS + c] = alive;
 		}
 	return 0;
 }

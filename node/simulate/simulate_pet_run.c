@@ -35,6 +35,7 @@ struct run {
 	float *singles;		/* of the current bed, counts of each detector, [ring][detector]; NULL: none */
 	float *randoms;		/* of all TOF bins together, [plane][angle][radial]; NULL: the same in each bin */
 	FILE *file[SINOGRAM_ROLES + 1];
+	size_t next[SINOGRAM_ROLES + 1]; /* [role]: the next plane that is put, in the order in memory */
 	struct simulate_pet_report report;
 };
 
@@ -98,15 +99,35 @@ static int open_file(struct run *r, int role, struct err *err)
 		return 0;
 	file_path(r, role, ".s", path);
 	r->file[role] = fopen(path, "wb");
+	r->next[role] = 0;
 	return r->file[role] ? 0 : err_set(err, EIO, "cannot write %s: %s", path, strerror(errno));
 }
 
+/* Return the geometry of a role: attenuation and delayed coincidences are the same in all TOF bins. */
+static struct michelogram geometry_of(const struct run *r, int role)
+{
+	struct michelogram m = r->s->m;
+
+	if (role == SINOGRAM_ATTENUATION || role == SINOGRAM_DELAYEDS)
+		m.tof = (struct scan_tof){0};
+	return m;
+}
+
+/* Write the next planes of a role. */
 static int put(struct run *r, int role, const float *values, int planes, struct err *err)
 {
+	struct michelogram m = geometry_of(r, role);
+	size_t size = r->per_plane * sizeof(*values);
 	char path[PATH_SIZE + 64];
-	size_t n = (size_t)planes * r->per_plane;
+	bool ok = true;
 
-	if (fwrite(values, sizeof(*values), n, r->file[role]) == n)
+	for (int i = 0; ok && i < planes; i++) {
+		size_t place = interfile_place(&m, r->next[role]++);
+
+		ok = fseeko(r->file[role], (off_t)(place * size), SEEK_SET) == 0 &&
+		     fwrite(values + (size_t)i * r->per_plane, size, 1, r->file[role]) == 1;
+	}
+	if (ok)
 		return 0;
 	file_path(r, role, ".s", path);
 	return err_set(err, EIO, "cannot write %s: %s", path, strerror(errno));
@@ -212,6 +233,7 @@ static int put_singles(const struct run *r, double prompts, struct err *err)
 	const struct pet_scanner *c = &r->s->m.scanner;
 	size_t n = (size_t)c->rings * (size_t)c->detectors;
 	char path[PATH_SIZE + 64];
+	bool ok = true;
 	double sum = 0;
 
 	for (size_t i = 0; i < n; i++)
@@ -222,7 +244,12 @@ static int put_singles(const struct run *r, double prompts, struct err *err)
 			"%.0f singles make randoms of %g times the counts, but the %.0f prompts are two singles each: give "
 			"more randoms, or fewer counts",
 			sum, r->s->o.randoms, prompts);
-	if (fwrite(r->singles, sizeof(*r->singles), n, r->file[SINOGRAM_SINGLES]) == n)
+	for (int ring = c->rings - 1; ok && ring >= 0; ring--) { /* rings in STIR's order */
+		const float *row = r->singles + (size_t)ring * (size_t)c->detectors;
+
+		ok = fwrite(row, sizeof(*row), (size_t)c->detectors, r->file[SINOGRAM_SINGLES]) == (size_t)c->detectors;
+	}
+	if (ok)
 		return 0;
 	file_path(r, SINOGRAM_SINGLES, ".s", path);
 	return err_set(err, EIO, "cannot write %s: %s", path, strerror(errno));
@@ -295,7 +322,7 @@ static int write_header(const struct run *r, int role, struct err *err)
 			      .bytes = sizeof(float),
 			      .scale = 1,
 			      .order = INTERFILE_BY_PLANE,
-			      .m = r->s->m,
+			      .m = geometry_of(r, role),
 			      .duration = SIMULATE_PET_DURATION,
 			      .start = 0,
 			      .date = SIMULATE_PET_DATE,
@@ -314,10 +341,8 @@ static int write_header(const struct run *r, int role, struct err *err)
 						       .block = {1, 1},
 						       .window = simulate_pet_window(r->s)};
 	}
-	if (role == SINOGRAM_ATTENUATION || role == SINOGRAM_DELAYEDS) /* the same in all TOF bins */
-		f.m.tof = (struct scan_tof){0};
 	if (role != SINOGRAM_SINGLES)
-		interfile_tof_in_memory_order(&f);
+		interfile_tof_ascending(&f);
 	snprintf(f.scanner, sizeof(f.scanner), "%s", r->s->interfile_scanner);
 	snprintf(f.position, sizeof(f.position), "%s", r->s->o.position);
 	file_base(r, role, name);

@@ -405,7 +405,7 @@ static int fill_acquisition(struct sinogram *s, const struct petsird_source *p, 
 	part->header = (struct interfile){
 		.kind = INTERFILE_PROJECTIONS, .duration = (double)petsird_counts(p->file)->covered / 1000, .start = NAN};
 	part->header.m.tof = p->tof;
-	interfile_tof_in_memory_order(&part->header);
+	interfile_tof_ascending(&part->header);
 	snprintf(part->header.scanner, sizeof(part->header.scanner), "%s", p->h->model);
 	s->part[SINOGRAM_NORMALISATION].present = p->h->has_efficiencies;
 	rc = make_header(s, p, h, err);

@@ -139,7 +139,7 @@ static void sum_rows(const struct interfile *h, const uint8_t *bytes, size_t fir
 	size_t bins = h->m.tof.n > 0 ? (size_t)h->m.tof.n : 1;
 
 	for (size_t i = 0; i < bins * t->n_planes; i++) {
-		size_t p = i % t->n_planes, at = h->outward ? t->n_planes - 1 - p : p;
+		size_t p = i % t->n_planes, at = t->n_planes - 1 - p; /* its place in the file */
 
 		interfile_plane(h, bytes, i / t->n_planes * all + first + p, plane);
 		for (size_t v = 0; v < t->n_views; v++) {

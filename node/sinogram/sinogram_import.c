@@ -173,7 +173,7 @@ static int array_stream(const struct sinogram_arrays *a, int role, struct sinogr
 		rc = michelogram_check(a->m, err);
 		if (role == SINOGRAM_DELAYEDS || (role != SINOGRAM_EMISSION && role != SINOGRAM_ADDITIVE && !a->tof_factors))
 			f.m.tof.n = 0;
-		interfile_tof_in_memory_order(&f);
+		interfile_tof_ascending(&f);
 	}
 	if (rc < 0)
 		return rc;

@@ -61,6 +61,8 @@ int sinogram_describe_file(const char *path, char **ret_text, struct err *err);
  */
 int sinogram_mmr_open(struct sinogram *s, const struct patient_statement *patient, const struct config *config, struct err *err);
 int sinogram_mmr_read(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err);
+/* Compute the efficiencies of all bins in the order in memory. The caller frees *ret_values, also after an error. */
+int sinogram_mmr_efficiencies(const struct sinogram *s, float **ret_values, struct err *err);
 /* For the list of events (sinogram_mmr_list.c): words of the list, the report of their events. *ret_fd: -1: in the object. */
 int sinogram_mmr_open_words(const struct sinogram *s, int *ret_fd, struct err *err);
 int sinogram_mmr_piece(const struct sinogram *s, int fd, uint64_t at, uint8_t *ret, size_t n, struct err *err);
@@ -79,7 +81,7 @@ struct sinogram_stream { /* the data of one role */
 	bool present;
 	char *text; /* header text; owned */
 	struct interfile header;
-	const uint8_t *values; /* values in memory, borrowed; NULL: make or read them */
+	const uint8_t *values; /* float values in the order in memory, borrowed; NULL: make or read them */
 	/* Make the values of one stored plane, little-endian floats; NULL: read them from `path`. Planes are asked for in order,
 	 * several times. */
 	int (*make)(void *ctx, size_t plane, float *ret_values, struct err *err);

@@ -202,6 +202,17 @@ struct mmr_list *sinogram_mmr_events(const struct sinogram *s)
 	return &s->mmr->prompts.list;
 }
 
+/* Prepare to count the events of a list into the planes of a file. */
+static int begin_list(const struct michelogram *m, struct mmr_list *l, struct err *err)
+{
+	int rc = mmr_list_begin(m, l, err);
+
+	for (int i = 0; rc == 0 && i < MMR_PLANES; i++)
+		if (l->plane[i] >= 0)
+			l->plane[i] = (int32_t)interfile_place(m, (size_t)l->plane[i]);
+	return rc;
+}
+
 /* Prepare to count the events of the chosen frame, behind the preceding one, or from the beginning of the list; those of a gate
  * are in the whole list. */
 static int begin_frame(const struct sinogram *s, struct counting *c, struct err *err)
@@ -209,7 +220,7 @@ static int begin_frame(const struct sinogram *s, struct counting *c, struct err 
 	int frame = s->mmr->frame, rc = 0;
 
 	if (frame == 0 || frame != c->next || s->gates.n > 0) {
-		rc = mmr_list_begin(&s->part[SINOGRAM_EMISSION].header.m, &c->list, err);
+		rc = begin_list(&s->part[SINOGRAM_EMISSION].header.m, &c->list, err);
 		c->at = 0;
 	}
 	c->list.delayed = c == &s->mmr->delayeds;
@@ -318,18 +329,33 @@ int sinogram_mmr_norm(const struct sinogram *s, struct mmr_norm **ret, struct er
 	return rc;
 }
 
-static int compute_efficiencies(const struct sinogram *s, float *values, struct err *err)
+/* Compute the efficiencies of all bins, in the order in memory or in that of a file. */
+static int compute_efficiencies(const struct sinogram *s, bool of_file, float *values, struct err *err)
 {
+	const struct michelogram *m = &s->part[SINOGRAM_MULTIPLICATIVE].header.m;
 	struct michelogram_index x;
 	struct mmr_norm *norm = NULL;
-	int rc = michelogram_index_init(&s->part[SINOGRAM_MULTIPLICATIVE].header.m, &x, err);
+	int rc = michelogram_index_init(m, &x, err);
 
 	if (rc == 0)
 		rc = sinogram_mmr_norm(s, &norm, err);
-	for (int plane = 0; rc == 0 && plane < x.n_planes; plane++)
-		mmr_norm_plane(norm, &x, plane, values + (size_t)plane * MMR_PLANE_BINS);
+	for (int plane = 0; rc == 0 && plane < x.n_planes; plane++) {
+		size_t place = of_file ? interfile_place(m, (size_t)plane) : (size_t)plane;
+
+		mmr_norm_plane(norm, &x, plane, values + place * MMR_PLANE_BINS);
+	}
 	mmr_norm_free(norm);
 	return rc;
+}
+
+int sinogram_mmr_efficiencies(const struct sinogram *s, float **ret_values, struct err *err)
+{
+	uint64_t bytes = s->part[SINOGRAM_MULTIPLICATIVE].bytes;
+
+	*ret_values = malloc(bytes);
+	if (!*ret_values)
+		return err_set(err, ENOMEM, "no memory for %llu bytes of efficiencies", (unsigned long long)bytes);
+	return compute_efficiencies(s, false, *ret_values, err);
 }
 
 int sinogram_mmr_read(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err)
@@ -345,7 +371,7 @@ int sinogram_mmr_read(const struct sinogram *s, enum sinogram_role role, uint8_t
 	else if (role == SINOGRAM_DELAYEDS)
 		rc = count_events(s, &s->mmr->delayeds, buffer, (uint32_t *)(void *)bytes, err);
 	else
-		rc = compute_efficiencies(s, (float *)(void *)bytes, err);
+		rc = compute_efficiencies(s, true, (float *)(void *)bytes, err);
 	free(buffer);
 	if (rc < 0) {
 		free(bytes);
@@ -599,5 +625,8 @@ void sinogram_mmr_note(const struct sinogram *s, char *ret, size_t size)
 	if (seconds > 0 && fabs(seconds - said) > 1 + 0.01 * seconds && n < size)
 		n += (size_t)snprintf(ret + n, size - n, " The time marks cover %.4g s, the header says %.4g s.", seconds, said);
 	if (frames > seconds + 1 + 0.01 * seconds && n < size)
-		snprintf(ret + n, size - n, " The time marks cover %.4g s, the last time frame ends at %.4g s.", seconds, frames);
+		n += (size_t)snprintf(ret + n, size - n, " The time marks cover %.4g s, the last time frame ends at %.4g s.",
+				      seconds, frames);
+	if (n < size)
+		snprintf(ret + n, size - n, " %s", INTERFILE_SIEMENS_RINGS);
 }

@@ -84,7 +84,6 @@ static void free_source(void *ctx)
 static int prepare(struct mmr_source *x, struct pet_list *data, struct err *err)
 {
 	size_t n = (size_t)MMR_RINGS * MMR_DETECTORS;
-	uint8_t *bytes = NULL;
 	int rc;
 
 	x->detectors = malloc(3 * n * sizeof(*x->detectors));
@@ -94,8 +93,7 @@ static int prepare(struct mmr_source *x, struct pet_list *data, struct err *err)
 		return err_set(err, ENOMEM, "no memory to read events");
 	rc = pet_list_detectors(x->m, x->detectors, err);
 	if (rc == 0)
-		rc = sinogram_mmr_read(x->s, SINOGRAM_MULTIPLICATIVE, &bytes, err);
-	x->factors = (float *)(void *)bytes;
+		rc = sinogram_mmr_efficiencies(x->s, &x->factors, err);
 	if (rc == 0)
 		rc = sinogram_mmr_open_words(x->s, &x->fd, err);
 	data->detectors = x->detectors;

@@ -49,9 +49,7 @@ static int reader_open(struct reader *r, const struct sinogram_stream *s, struct
 	*r = (struct reader){.stream = s, .fd = -1, .digest = dicom_digest_new()};
 	if (!r->digest)
 		return err_set(err, ENOMEM, "no memory for a digest");
-	if (s->values)
-		return 0;
-	if (s->make)
+	if (s->values || s->make)
 		return open_planes(r, err);
 	r->fd = open(s->path, O_RDONLY | O_CLOEXEC);
 	return r->fd < 0 ? err_set(err, folder_input_code(errno), "cannot open %s: %s", s->path, strerror(errno)) : 0;
@@ -65,13 +63,25 @@ static void reader_close(struct reader *r)
 	dicom_digest_free(r->digest);
 }
 
+/* Make one stored plane, or copy it from the array. */
+static int make_plane(struct reader *r, size_t plane, struct err *err)
+{
+	const struct sinogram_stream *s = r->stream;
+	size_t from = s->header.kind == INTERFILE_PROJECTIONS ? interfile_place(&s->header.m, plane) : plane;
+
+	if (!s->values)
+		return s->make(s->make_ctx, plane, r->plane, err);
+	memcpy(r->plane, s->values + from * r->plane_bytes, r->plane_bytes);
+	return 0;
+}
+
 /* Copy the next n bytes of the planes, making those that are needed. */
 static int make_more(struct reader *r, uint8_t *to, size_t n, struct err *err)
 {
 	for (size_t done = 0; done < n;) {
 		uint64_t plane = (r->at + done) / r->plane_bytes;
 		size_t in = (size_t)((r->at + done) % r->plane_bytes), left = r->plane_bytes - in;
-		int rc = plane < r->plane_next ? 0 : r->stream->make(r->stream->make_ctx, (size_t)plane, r->plane, err);
+		int rc = plane < r->plane_next ? 0 : make_plane(r, (size_t)plane, err);
 
 		if (rc < 0)
 			return rc;
@@ -87,12 +97,10 @@ static int read_more(void *ctx, void *ret_bytes, size_t n, struct err *err)
 {
 	struct reader *r = ctx;
 	uint8_t *to = ret_bytes;
-	int rc = r->stream->make ? make_more(r, to, n, err) : 0;
+	int rc = r->plane ? make_more(r, to, n, err) : 0;
 
 	if (rc < 0)
 		return rc;
-	if (r->stream->values)
-		memcpy(to, r->stream->values + r->at, n);
 	for (size_t done = 0; r->fd >= 0 && done < n;) {
 		ssize_t got = pread(r->fd, to + done, n - done, (off_t)(r->at + done));
 

@@ -17,7 +17,6 @@
 #include "dicom/object/dicom_tags.h"
 #include "node/base/folder.h"
 #include "node/base/version.h"
-#include "node/format/interfile.h"
 #include "node/format/packed_file.h"
 
 static int write_values(const struct image_series *s, struct packed_file *p, struct err *err)
@@ -90,45 +89,6 @@ int export_beside(const char *path, const char *ending, char **ret_name, struct 
 		return 0;
 	*ret_name = NULL;
 	return err_set(err, ENOMEM, "no memory for the name of a file");
-}
-
-/* ---- Interfile ---- */
-
-int export_interfile_image(const struct image_series *s, const char *path, struct err *err)
-{
-	struct interfile header = {.kind = INTERFILE_IMAGE,
-				   .number = INTERFILE_FLOAT,
-				   .bytes = 4,
-				   .scale = 1,
-				   .duration = s->duration,
-				   .start = NAN};
-	size_t length = strlen(path);
-	struct atomic_file *f[2] = {NULL};
-	char data[4096], *text = NULL;
-	int rc;
-
-	if (s->n_images > 1)
-		return err_set(err, ENOTSUP, "the series has %d images (%s); Interfile has one: export it to NIfTI", s->n_images,
-			       s->type);
-	if (s->tomo)
-		return err_set(err, ENOTSUP, "%s: Interfile has no directions of the axes: export a tomosynthesis to NIfTI",
-			       s->name);
-	if (length < 4 || length >= sizeof(data) || strlen(file_name(path)) >= sizeof(header.data_file))
-		return err_set(err, ENAMETOOLONG, "the name of the output file is too long");
-	snprintf(data, sizeof(data), "%.*s.v", (int)length - 3, path); /* .hv becomes .v */
-	snprintf(header.data_file, sizeof(header.data_file), "%s", file_name(data));
-	memcpy(header.n, s->n, sizeof(header.n));
-	memcpy(header.spacing, s->spacing, sizeof(header.spacing));
-	memcpy(header.first, s->corner, sizeof(header.first));
-	rc = interfile_write(&header, &text, err);
-	if (rc == 0)
-		rc = atomic_file_open(data, &f[0], err);
-	if (rc == 0)
-		rc = store_values(s, f[0], PACKING_NONE, NULL, err);
-	if (rc == 0)
-		rc = open_with(path, text, strlen(text), &f[1], err);
-	free(text);
-	return close_all(f, 2, rc, err);
 }
 
 /* ---- NIfTI ---- */

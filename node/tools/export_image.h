@@ -9,8 +9,9 @@
 
 #include "node/tools/image_series.h"
 
-/* Write Interfile 3.3: the header at `path` (.hv), the values in the same folder (.v). ENOTSUP: several images, or a
- * tomosynthesis, whose axes are not those of the patient. */
+/* Write Interfile 3.3: the header at `path` (.hv), the values in the same folder (.v), in the axes of STIR: fixed to the gantry,
+ * z out of it; the first pixel offset is the place in the frame of reference, along these axes. ENOTSUP: several images, a
+ * tomosynthesis, or axes that are not those of the gantry. */
 int export_interfile_image(const struct image_series *s, const char *path, struct err *err);
 
 /* Write NIfTI-1 in one file, compressed if its name ends in .gz. The sform gives millimetres in RAS, converted from the DICOM

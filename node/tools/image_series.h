@@ -55,7 +55,8 @@ struct image_series *image_series_close(struct image_series *s); /* takes NULL, 
 /* Multiply all values of PET or CT; their unit is then `units`. */
 void image_series_scale(struct image_series *s, double factor, const char *units);
 
-/* Read the values of slice k of an image, columns fastest; they are valid until the next call. */
+/* Read the values of slice k of an image, columns fastest; they are valid until the next call, those of PET and CT until the
+ * series is closed. */
 int image_series_slice(const struct image_series *s, int image, int k, const float **ret_values, struct err *err);
 
 #endif

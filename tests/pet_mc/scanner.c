@@ -3,6 +3,7 @@
 #include "tests/pet_mc/scanner.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,7 +167,7 @@ static void write_list(FILE *f, const char *key, const struct mc_scanner *s, int
 {
 	fprintf(f, "%s := {", key);
 	for (int i = 0; i < s->n_segments; i++)
-		fprintf(f, "%s%d", i ? "," : "", s->segment[i][which]);
+		fprintf(f, "%s%d", i ? "," : "", which == 2 ? s->segment[i][2] : -s->segment[i][1 - which]);
 	fprintf(f, "}\n");
 }
 
@@ -193,9 +194,8 @@ static int write_header(const struct mc_scanner *s, const char *path, const char
 		"Average depth of interaction (cm) := 0\nDistance between rings (cm) := %g\nDefault bin size (cm) := %.9g\n"
 		"View offset (degrees) := %.9g\nMaximum number of non-arc-corrected bins := %d\n"
 		"Energy resolution := %g\nReference energy (in keV) := 511\nnumber of energy windows := 1\n"
-		"energy window lower level[1] := %g\nenergy window upper level[1] := %g\nnumber of time frames := 1\nfirst ring "
-		":= nearest "
-		"to the bed\n!END OF INTERFILE :=\n",
+		"energy window lower level[1] := %g\nenergy window upper level[1] := %g\nnumber of time frames := 1\n"
+		"!END OF INTERFILE :=\n",
 		s->rings, s->columns, 2 * s->radius / 10, s->ring_spacing / 10, s->radius * M_PI / s->columns / 10,
 		0.5 * (SCANNER_MASH - 1) * 360 / s->columns, s->n_radial, s->resolution, s->kev_low, s->kev_high);
 	return fclose(f) ? -1 : 0;
@@ -204,8 +204,9 @@ static int write_header(const struct mc_scanner *s, const char *path, const char
 int mc_scanner_write(const struct mc_scanner *s, const char *folder, const char *name, const unsigned *counts,
 		     const float *values)
 {
-	size_t n = mc_scanner_bins(s), written;
+	size_t bins = (size_t)s->n_angles * (size_t)s->n_radial, size = counts ? sizeof(uint16_t) : sizeof(float);
 	char path[4096];
+	bool ok = true;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "%s/%s.hs", folder, name);
@@ -215,15 +216,13 @@ int mc_scanner_write(const struct mc_scanner *s, const char *folder, const char 
 	f = fopen(path, "wb");
 	if (!f)
 		return -1;
-	if (counts) {
-		for (written = 0; written < n && counts[written] <= UINT16_MAX; written++) {
-			uint16_t value = (uint16_t)counts[written];
+	for (int i = 0, first = 0; i < s->n_segments; first += s->segment[i++][2])
+		for (int plane = s->segment[i][2] - 1; ok && plane >= 0; plane--) /* rings from the depth of the gantry */
+			for (size_t k = 0, at = (size_t)(first + plane) * bins; ok && k < bins; k++, at++) {
+				uint16_t count = counts ? (uint16_t)counts[at] : 0;
 
-			if (fwrite(&value, sizeof(value), 1, f) != 1)
-				break;
-		}
-	} else {
-		written = fwrite(values, sizeof(*values), n, f);
-	}
-	return fclose(f) || written != n ? -1 : 0;
+				ok = (!counts || counts[at] <= UINT16_MAX) &&
+				     fwrite(counts ? (const void *)&count : &values[at], size, 1, f) == 1;
+			}
+	return fclose(f) || !ok ? -1 : 0;
 }

@@ -74,12 +74,43 @@ def an_image(folder):
     hv = os.path.join(folder, "image.hv")
     t.run("export", "-o", hv, out)
     again, keys = read_interfile(hv)
-    check(np.array_equal(again, values), "Interfile and NIfTI hold the same")
     spacing = [float(keys[f"scaling factor (mm/pixel) [{a}]"]) for a in (1, 2, 3)]
     check(np.allclose(spacing, np.linalg.norm(matrix[:, :3], axis=0), rtol=1e-5), f"{spacing} mm")
+    check((keys["patient orientation"], keys["patient rotation"], again.shape) == ("feet_in", "supine", values.shape), keys)
     check(not glob.glob(os.path.join(folder, "*.part")), "nothing else is left")
+    as_stir_reads_it(folder, paths, values, lps)
 
     what_is_refused(folder, paths, exam)
+
+
+# STIR's coordinates (z, out of the gantry) in the patient, DiscretisedDensity.inl: the signs of x, y, z
+STIR = {"HFS": (1, 1, -1), "HFP": (-1, -1, -1), "FFS": (-1, 1, 1), "FFP": (1, -1, 1), "": (1, 1, -1)}
+
+
+def as_stir_reads_it(folder, paths, values, lps):
+    """The same image in every position of the patient: STIR puts each voxel where the objects have it. Unknown: HFS."""
+    for position in (*STIR, "HFDR", "FFDL"):
+        here, hv = os.path.join(folder, "lies-" + position), os.path.join(folder, f"lies-{position}.hv")
+        os.makedirs(here)
+        for i, path in enumerate(paths):
+            d = pydicom.dcmread(path)
+            for name in ("PatientOrientationCodeSequence", "PatientGantryRelationshipCodeSequence"):
+                setattr(d, name, [])
+            d.PatientPosition = position
+            d.save_as(os.path.join(here, f"{i}.dcm"))
+        t.run("export", "-o", hv, here)
+        image, keys = read_interfile(hv)
+        index = np.stack(np.meshgrid(*(np.arange(n) for n in image.shape), indexing="ij")[::-1], -1)
+        place = index * [float(keys[f"scaling factor (mm/pixel) [{a}]"]) for a in (1, 2, 3)] + [float(keys[f"first pixel offset (mm) [{a}]"]) for a in (1, 2, 3)]
+        check(("patient orientation" in keys) == (position != ""), f"{position}: {keys}")
+        if position not in STIR:  # STIR does not convert these: z alone
+            head = place[..., 2] * (-1 if position[0] == "H" else 1)
+            check(abs((head * image).sum() / image.sum() - (lps[..., 2] * values).sum() / values.sum()) < 1e-2, f"{position}: head and feet")
+            continue
+        place = place * STIR[position]
+        sort = [np.lexsort(np.round(p.reshape(-1, 3), 2).T) for p in (place, lps)]
+        check(np.abs(place.reshape(-1, 3)[sort[0]] - lps.reshape(-1, 3)[sort[1]]).max() < 1e-2, f"{position}: places")
+        check(np.array_equal(image.ravel()[sort[0]], values.ravel()[sort[1]]), f"{position}: values")
 
 
 def what_is_refused(folder, paths, exam):

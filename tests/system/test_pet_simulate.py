@@ -16,6 +16,7 @@ import pydicom
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from tools import dbt_tools as tools  # noqa: E402
+from tools.pet_tools import along_z, reconstruct  # noqa: E402
 
 # The scanner `small` (conf/defaults.conf), and the ring differences of span 3 up to 7.
 RINGS, SPACING, REACH, BIN, RADIAL, ANGLES = 8, 6.5, 105.0, 2.5, 65, 48
@@ -60,31 +61,41 @@ def rays():
     return np.stack(middle, -1), np.stack(way, -1)
 
 
+def chord(s, middle, way):
+    """Where rays enter and leave a shape, in parts of `way` from their middles; not beyond -1 and 1."""
+    axes = [0, 1, 2] if s["kind"] == "ellipsoid" else [0, 1]
+    o = (middle - s["center_mm"])[..., axes] / np.array(s["half_axes_mm"])[axes]
+    d = way[..., axes] / np.array(s["half_axes_mm"])[axes]
+    a, b, c = (d * d).sum(-1), (o * d).sum(-1), (o * o).sum(-1) - 1
+    root = np.sqrt(np.maximum(b * b - a * c, 0))
+    lo, hi = np.maximum((-b - root) / a, -1), np.minimum((-b + root) / a, 1)
+    if s["kind"] == "cylinder":
+        with np.errstate(divide="ignore"):
+            t = [(s["center_mm"][2] + sign * s["half_axes_mm"][2] - middle[..., 2]) / way[..., 2] for sign in (-1, 1)]
+        inside = np.abs(middle[..., 2] - s["center_mm"][2]) <= s["half_axes_mm"][2]
+        flat = way[..., 2] == 0
+        lo = np.where(flat, lo, np.maximum(lo, np.minimum(*t)))
+        hi = np.where(flat, np.where(inside, hi, lo), np.minimum(hi, np.maximum(*t)))
+    return lo, np.maximum(hi, lo)
+
+
 def integral(shapes, key):
     """Sum of value times length in each shape, from end to end (t = -1 .. 1)."""
     middle, way = rays()
     total = np.zeros(middle.shape[:3])
     for s in shapes:
-        axes = [0, 1, 2] if s["kind"] == "ellipsoid" else [0, 1]
-        o = (middle - s["center_mm"])[..., axes] / np.array(s["half_axes_mm"])[axes]
-        d = way[..., axes] / np.array(s["half_axes_mm"])[axes]
-        a, b, c = (d * d).sum(-1), (o * d).sum(-1), (o * o).sum(-1) - 1
-        root = np.sqrt(np.maximum(b * b - a * c, 0))
-        lo, hi = np.maximum((-b - root) / a, -1), np.minimum((-b + root) / a, 1)
-        if s["kind"] == "cylinder":
-            with np.errstate(divide="ignore"):
-                t = [(s["center_mm"][2] + sign * s["half_axes_mm"][2] - middle[..., 2]) / way[..., 2] for sign in (-1, 1)]
-            inside = np.abs(middle[..., 2] - s["center_mm"][2]) <= s["half_axes_mm"][2]
-            flat = way[..., 2] == 0
-            lo = np.where(flat, lo, np.maximum(lo, np.minimum(*t)))
-            hi = np.where(flat, np.where(inside, hi, lo), np.minimum(hi, np.maximum(*t)))
-        total += s[key] * np.maximum(hi - lo, 0) * np.sqrt((way * way).sum(-1))
+        lo, hi = chord(s, middle, way)
+        total += s[key] * (hi - lo) * np.sqrt((way * way).sum(-1))
     return total
 
 
 def read_interfile(folder, name):
-    shape = (len(planes_of(SEGMENTS)), ANGLES, RADIAL)
-    return np.fromfile(os.path.join(folder, name + ".s"), "<f4").reshape(shape)
+    return in_order(np.fromfile(os.path.join(folder, name + ".s"), "<f4").reshape(len(planes_of(SEGMENTS)), ANGLES, RADIAL))
+
+
+def in_order(values):
+    """Planes in the order of z: files begin with the ring furthest from the bed."""
+    return along_z(values, [len(planes_of([s])) for s in SEGMENTS])
 
 
 def check_expected(folder, check):
@@ -114,17 +125,6 @@ def check_expected(folder, check):
         check(sorted(os.listdir(out + "-plain")) == ["emission.hs", "emission.s", "truth.json"], f"{phantom}: {os.listdir(out + '-plain')}")
 
 
-def ends(shape, middle, way):
-    """Where rays enter and leave an ellipsoid or a cylinder that is longer than the scanner, mm from their middles."""
-    axes = [0, 1, 2] if shape["kind"] == "ellipsoid" else [0, 1]
-    o = (middle - shape["center_mm"])[..., axes] / np.array(shape["half_axes_mm"])[axes]
-    d = way[..., axes] / np.array(shape["half_axes_mm"])[axes]
-    a, b, c = (d * d).sum(-1), (o * d).sum(-1), (o * o).sum(-1) - 1
-    root = np.sqrt(np.maximum(b * b - a * c, 0))
-    length = np.sqrt((way * way).sum(-1))
-    return (-b - root) / a * length, (-b + root) / a * length
-
-
 def tof_integral(shapes, tof, middle, way):
     """For each TOF bin (first axis) and ray: value times the part of a Gaussian, cut at 4 sigma and normalised, inside the bin,
     integrated by Gauss and Legendre over each millimetre or less of the shape."""
@@ -133,7 +133,7 @@ def tof_integral(shapes, tof, middle, way):
     edges = (np.arange(tof["bins"] + 1) - tof["bins"] / 2) * tof["width_mm"]
     total = np.zeros((tof["bins"], *middle.shape[:-1]))
     for s in shapes:
-        lo, hi = ends(s, middle, way)
+        lo, hi = (t * np.sqrt((way * way).sum(-1)) for t in chord(s, middle, way))
         t = (lo + hi)[..., None] / 2 + (hi - lo)[..., None] / 2 * at
         inside = erf((edges[:, None, None] - t) / tof["sigma_mm"]) / 2
         total += s["becquerel_per_ml"] * (hi - lo) / 2 * (np.diff(inside, axis=0) * weight).sum(-1)
@@ -147,7 +147,8 @@ def check_tof(folder, check):
                      "--noise-free", "--interfile", "--tof", "11,120,200")
     tof = truth["tof"]
     check(abs(tof["width_mm"] - 120 * 0.149896229) < 1e-9 and abs(tof["sigma_mm"] - 200 * 0.149896229 / 2.354820045) < 1e-8, f"{tof}")
-    y, b = (np.fromfile(os.path.join(out, name), "<f4").reshape(11, -1) for name in ("emission.s", "additive.s"))
+    # the last TOF bin of a file is nearest to the first end of the ray (in STIR: the second)
+    y, b = (in_order(np.fromfile(os.path.join(out, name), "<f4").reshape(11, -1, ANGLES, RADIAL))[::-1].reshape(11, -1) for name in ("emission.s", "additive.s"))
     factors = read_interfile(out, "attenuation").ravel()
     middle, way = (v.reshape(-1, 3) for v in rays())
     some = np.arange(0, len(middle), 173)
@@ -158,11 +159,55 @@ def check_tof(folder, check):
     check(abs(y.sum(dtype=float) / 2.5e6 - 1) < 1e-6, f"{y.sum(dtype=float)} counts")
     # The ball of the F is at -x, +y: at 0 degrees rays run along +y, so the bins of its ray after the middle hold it.
     truth = simulate(out + "-f", "--phantom", "f-shape", "--counts", 1e6, "--noise-free", "--interfile", "--tof", "11,120,200")
-    y = np.fromfile(os.path.join(out + "-f", "emission.s"), "<f4").reshape(11, len(planes_of(SEGMENTS)), ANGLES, RADIAL)
+    y = in_order(np.fromfile(os.path.join(out + "-f", "emission.s"), "<f4").reshape(11, len(planes_of(SEGMENTS)), ANGLES, RADIAL))[::-1]
     ball = truth["shapes"][4]["center_mm"]
     plane = int(round(ball[2] / (SPACING / 2))) + RINGS - 1
     found = y[:, plane, 0, int(round(ball[0] / BIN)) + RADIAL // 2].argmax()
     check(found == round(ball[1] / tof["width_mm"]) + 5, f"the ball at {ball} is in TOF bin {found}")
+
+
+def rays_of_stir(header):
+    """The rays of an Interfile header as STIR takes them (ProjDataInfoCylindrical::get_LOR, get_m; segment by segment, in the order of the file):
+    middles, and directions to its p1, near which k > 0 is; in the patient of HFS, whose z is -z of STIR (DiscretisedDensity.inl)."""
+    def of(key):
+        return [float(v) for v in re.search(rf"^!?{re.escape(key)} := {{?(.*?)}}?$", header, re.M).group(1).split(",")]
+    spacing, offset = 10 * of("Distance between rings (cm)")[0], of("View offset (degrees)")[0]
+    radius = 10 * (of("Inner ring diameter (cm)")[0] / 2 + of("Average depth of interaction (cm)")[0])
+    tangs, views = int(of("matrix size [1]")[0]), int(of("matrix size [2]")[0])
+    phi = np.radians(offset + np.arange(views) * 180 / views)[None, :, None]
+    s = ((np.arange(tangs) - tangs // 2) * 10 * of("effective central bin size (cm)")[0])[None, None, :]
+    a, found = np.sqrt(radius**2 - s**2), []
+    for planes, low, high in zip(of("matrix size [3]"), of("minimum ring difference per segment"), of("maximum ring difference per segment")):
+        m = ((np.arange(planes) - (planes - 1) / 2) * spacing / (1 if low == high else 2))[:, None, None]
+        rise = (low + high) / 2 * spacing / 2  # a tan theta
+        p1, p2 = (np.stack(np.broadcast_arrays(s * np.cos(phi) + t * np.sin(phi), s * np.sin(phi) - t * np.cos(phi), -(m - t / a * rise)), -1) for t in (a, -a))
+        found.append(((p1 + p2) / 2, (p1 - p2) / 2))
+    return [np.concatenate(v).reshape(-1, 3) for v in zip(*found)]
+
+
+def check_stir(folder, check):
+    """STIR finds each event of an object without symmetry where it is, by its own formulas; read again, the image has it there, too."""
+    out = os.path.join(folder, "stir")
+    truth = simulate(out, "--phantom", "f-shape", "--counts", 1e6, "--noise-free", "--interfile", "--tof", "11,120,200")
+    with open(os.path.join(out, "emission.hs"), encoding="ascii") as f:
+        header = f.read()
+    check("TOF bin order := { -5,-4,-3,-2,-1,0,1,2,3,4,5}" in header and "first ring" not in header, "the order of STIR")
+    middle, way = rays_of_stir(header)
+    y = np.fromfile(os.path.join(out, "emission.s"), "<f4").reshape(11, -1)
+    some = np.arange(0, len(middle), 61)
+    off = np.abs(y[:, some] - truth["scale"] * tof_integral(truth["shapes"], truth["tof"], middle[some], way[some])).max() / y.max()
+    check(off < 1e-4, f"by STIR's formulas: emission is off by {off}")
+    image = os.path.join(folder, "stir-image")
+    series = reconstruct(image, os.path.join(out, "emission.hs"), settings=("iterations=8", "matrix=48"))
+    ball = np.array(truth["shapes"][4]["patient_mm"])
+    places, values, found = series.places(), series.values, {}
+    for mirror in ((1, 1, 1), (-1, 1, 1), (1, -1, 1), (1, 1, -1)):
+        near = np.linalg.norm(places - ball * mirror, axis=-1) < 12
+        found[mirror] = values[near].sum()
+    check(max(v for k, v in found.items() if k != (1, 1, 1)) < 0.4 * found[1, 1, 1], f"the ball at {ball}, and its mirror images: {found}")
+    near = np.linalg.norm(places - ball, axis=-1) < 12
+    centre = (places[near] * values[near][:, None]).sum(0) / values[near].sum()
+    check(np.abs(centre - ball).max() < 1, f"the ball at {ball} is at {centre}")
 
 
 def check_noise(folder, check):
@@ -376,7 +421,7 @@ def main():
     def check(ok, text):
         tools.check(ok, text, failures)
 
-    for part in (check_expected, check_tof, check_noise, check_objects, check_quantities, check_positions, check_same, check_scanners, check_tof_of_scanner, check_refusals):
+    for part in (check_expected, check_tof, check_stir, check_noise, check_objects, check_quantities, check_positions, check_same, check_scanners, check_tof_of_scanner, check_refusals):
         with tools.folder() as folder:
             part(folder, check)
     tools.finish(failures, "simulated PET acquisitions are what they say")

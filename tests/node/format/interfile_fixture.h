@@ -15,7 +15,7 @@
 #include "node/config/config.h"
 #include "node/format/interfile.h"
 
-/* 3 rings; segments of ring differences -1 .. 1 (5 planes) and 2 (1 plane) */
+/* 3 rings; segments of ring differences -1 .. 1 (5 planes) and 2 (1 plane), which the file counts from the other end */
 #define GOOD                                                                                                                     \
 	"!INTERFILE  :=\n"                                                                                                       \
 	"name of data file := data.s\n"                                                                                          \
@@ -34,8 +34,8 @@
 	"!matrix size [2] := { 5,1}\n"                                                                                           \
 	"matrix axis label [1] := tangential coordinate\n"                                                                       \
 	"!matrix size [1] := 3\n"                                                                                                \
-	"minimum ring difference per segment := { -1,2}\n"                                                                       \
-	"maximum ring difference per segment := { 1,2}\n"                                                                        \
+	"minimum ring difference per segment := { -1,-2}\n"                                                                      \
+	"maximum ring difference per segment := { 1,-2}\n"                                                                       \
 	"Scanner type := Bench\n"                                                                                                \
 	"Number of rings := 3\n"                                                                                                 \
 	"Number of detectors per ring := 16\n"                                                                                   \
@@ -49,7 +49,6 @@
 	"image scaling factor[1] := 1\n"                                                                                         \
 	"data offset in bytes[1] := 0\n"                                                                                         \
 	"number of time frames := 1\n"                                                                                           \
-	"first ring := nearest to the bed\n"                                                                                     \
 	"!END OF INTERFILE :=\n"
 
 static inline int parse(const char *text, struct interfile *ret, struct err *err)

@@ -48,8 +48,8 @@ static void test_spellings(void **state)
 		 {"Number of rings", "!numberOF  rings"}},
 		{{"!matrix size [1] := 3", "matrix size[1]:=3"}, {"!matrix size [2] := { 5,1}", "Matrix Size[ 2 ] := {5 , 1 }"}},
 		{{"data.s\n", "data.s\n; a comment := of no matter\n\n  \n"}},
-		{{"{ -1,2}", "{ -1,\n   2}"}},
-		{{"{ 1,2}", "{ 1,\r\n2}\r"}},
+		{{"{ -1,-2}", "{ -1,\n   -2}"}},
+		{{"{ 1,-2}", "{ 1,\r\n-2}\r"}},
 		{{"Inner ring diameter (cm) := 20\n", "Inner ring diameter \\\n(cm) \\\r\n := 20\n"}},
 		{{"(cm) := 0.654", "(mm) := 6.54"}, {"(cm) := 20", "(mm) := 200"}},
 		{{"(cm) := 0.654", "(cm) := 0.654\nDistance between rings (mm) := 6.54"}},
@@ -64,7 +64,7 @@ static void test_spellings(void **state)
 		{{"Default bin size (cm) := 0.4", "Default bin size (cm) := -1 ; unused"},
 		 {"!type of data", "!imaging modality := PET\n!type of data"}},
 		{{"!END OF INTERFILE :=\n", "!END OF INTERFILE :=\nwhat follows\nis not read"}},
-		{{"the bed\n!END OF INTERFILE :=\n", "the bed"}}, /* no line end */
+		{{"frames := 1\n!END OF INTERFILE :=\n", "frames := 1"}}, /* no line end */
 		{{"LITTLEENDIAN", "LittleEndian"},
 		 {"Scanner type", "%comment := {\n; unknown\n}\n%compression := off\n%axial compression := 1\nScanner type"}},
 		{{"number of dimensions := 4", "number of dimensions := 5\nmatrix axis label [5] := timing positions\n"
@@ -150,12 +150,12 @@ static void test_meanings(void **state)
 	assert_string_equal(f.date, "20240229");
 	assert_string_equal(f.time, "235960");
 	interfile_clear(&f);
-	must_parse(
-		WITH({"number of dimensions := 4\nmatrix axis label [4] := segment\n!matrix size [4] := 2",
-		      "number of dimensions := 3"},
-		     {"{ 5,1}", "5"},
-		     {"{ -1,2}\nmaximum ring difference per segment := { 1,2}", "-1\nmaximum ring difference per segment := 1"}),
-		&f);
+	must_parse(WITH({"number of dimensions := 4\nmatrix axis label [4] := segment\n!matrix size [4] := 2",
+			 "number of dimensions := 3"},
+			{"{ 5,1}", "5"},
+			{"{ -1,-2}\nmaximum ring difference per segment := { 1,-2}",
+			 "-1\nmaximum ring difference per segment := 1"}),
+		   &f);
 	assert_int_equal(f.m.n_segments, 1);
 	interfile_clear(&f);
 }
@@ -203,8 +203,8 @@ static void check_values(enum interfile_number number, int bytes, bool big_endia
 			for (size_t k = 0; k < (by_view ? planes[s] : 4); k++)
 				for (size_t t = 0; t < 3; t++)
 					store(data + offset + (size_t)bytes * n++,
-					      sign * truth(first + (by_view ? k : i), by_view ? i : k, t), number, bytes,
-					      big_endian);
+					      sign * truth(first + planes[s] - 1 - (by_view ? k : i), by_view ? i : k, t), number,
+					      bytes, big_endian);
 	assert_int_equal(n, 72);
 	for (size_t plane = 0; plane < 6; plane++) {
 		interfile_plane(&f, data, plane, values);
@@ -282,15 +282,13 @@ static void test_complete(void **state)
 	assert_true(f.m.angle_offset == 1.5 && f.m.scanner.radius == 100);
 	interfile_clear(&f);
 
-	must_parse(WITH({"Number of rings", "Number of ring"}, {"Distance between rings (cm)", "Distance between rings (m)"},
-			{"Inner ring diameter (cm) := 20\n", ""}),
-		   &f);
-	assert_int_equal(interfile_complete(&f, NULL, &err), -ENOKEY);
-	assert_string_equal(
-		err.msg, "the header lacks: number of rings, distance between rings, inner ring diameter; line 21: \"Number of "
-			 "ring\": did you mean \"Number of rings\"?; line 24: \"Distance between rings (m)\": did you mean "
-			 "\"Distance between rings (cm)\"?");
-	interfile_clear(&f);
+	/* misspelt, they would be those of the configuration */
+	assert_int_equal(parse(WITH({"Number of rings", "Number of ring"}), &f, &err), -EBADMSG);
+	assert_string_equal(err.msg,
+			    "line 21: \"Number of ring\" is no key that is known: did you mean \"Number of rings\"? Correct it, "
+			    "or make the line a comment (;)");
+	assert_int_equal(parse(WITH({"Distance between rings (cm)", "Distance between rings (m)"}), &f, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "did you mean \"Distance between rings (cm)\"?"));
 	/* other keys are not similar */
 	assert_int_equal(parse(WITH({"!number format := float\n", ""}), &f, &err), -EBADMSG);
 	assert_string_equal(err.msg, "\"number format\" is missing");
@@ -331,73 +329,64 @@ static void test_complete(void **state)
 	interfile_clear(&f);
 }
 
-/* STIR counts rings from the depth of the gantry: each segment has the opposite differences, and its planes are the other way
- * round. */
+/* A file counts rings from the depth of the gantry, as STIR does: each segment has the opposite differences, and its planes are
+ * the other way round. What is written is read again. */
 static void test_first_ring(void **state)
 {
-	static const char *const own = "first ring := nearest to the bed\n", *const swapped[][2] = {
-										     {"first ring := nearest to the bed\n", ""},
-										     {"first ring := nearest to the bed\n",
-										      "First Ring := furthest from the bed\n"}};
+	static const size_t place[6] = {4, 3, 2, 1, 0, 5};
 	struct scanner_conf known = bench();
-	float data[72], plane[12], mirror[12];
-	struct interfile f, near, again;
+	float data[72], plane[12];
+	struct interfile f, again;
 	struct err err = {0};
 	char *text = NULL;
 	(void)state;
 
-	assert_non_null(strstr(GOOD, own));
 	for (size_t i = 0; i < 72; i++)
 		data[i] = (float)i;
-	must_parse(GOOD, &near);
-	assert_false(near.outward);
-	for (size_t k = 0; k < 2; k++) {
-		must_parse(WITH({swapped[k][0], swapped[k][1]}), &f);
-		assert_true(f.outward);
-		assert_true(f.m.segments[0].first == -1 && f.m.segments[0].last == 1 && f.m.segments[0].n_planes == 5);
-		assert_true(f.m.segments[1].first == -2 && f.m.segments[1].last == -2);
-		for (size_t p = 0; p < 6; p++) {
-			interfile_plane(&f, (const uint8_t *)data, p, plane);
-			interfile_plane(&near, (const uint8_t *)data, p < 5 ? 4 - p : p, mirror);
-			assert_memory_equal(plane, mirror, sizeof(plane));
-		}
-		assert_int_equal(interfile_same_rays(&f, &near, &err), -EBADMSG);
-		assert_non_null(strstr(err.msg, "counted from the bed"));
-		assert_int_equal(interfile_write(&f, &text, &err), 0);
-		assert_null(strstr(text, "first ring"));
-		assert_non_null(strstr(text, "maximum ring difference per segment := { 1,2}"));
-		must_parse(text, &again);
-		assert_int_equal(interfile_same_rays(&f, &again, &err), 0);
-		interfile_clear(&again);
-		free(text);
-		interfile_clear(&f);
+	must_parse(GOOD, &f);
+	assert_true(f.m.segments[0].first == -1 && f.m.segments[0].last == 1 && f.m.segments[0].n_planes == 5);
+	assert_true(f.m.segments[1].first == 2 && f.m.segments[1].last == 2);
+	f.order = INTERFILE_BY_PLANE;
+	for (size_t p = 0; p < 6; p++) {
+		interfile_plane(&f, (const uint8_t *)data, p, plane);
+		assert_memory_equal(plane, data + 12 * place[p], sizeof(plane));
+		assert_int_equal(interfile_place(&f.m, p), place[p]);
 	}
-	assert_int_equal(interfile_write(&near, &text, &err), 0);
-	assert_non_null(strstr(text, own));
+	assert_int_equal(interfile_write(&f, &text, &err), 0);
+	assert_non_null(strstr(text, "minimum ring difference per segment := { -1,-2}"));
+	assert_non_null(strstr(text, "maximum ring difference per segment := { 1,-2}"));
+	must_parse(text, &again);
+	assert_int_equal(interfile_same_rays(&f, &again, &err), 0);
+	interfile_clear(&again);
 	free(text);
-	interfile_clear(&near);
+	/* with time of flight: bins from the first end of the ray to the second are k descending */
+	f.m.tof = (struct scan_tof){.n = 3, .width = 30, .sigma = 12};
+	interfile_tof_ascending(&f);
+	for (size_t p = 0; p < 18; p++) {
+		assert_int_equal(interfile_place(&f.m, p), (2 - p / 6) * 6 + place[p % 6]);
+		assert_int_equal(interfile_place(&f.m, interfile_place(&f.m, p)), p);
+		assert_int_equal(f.tof_bin[p / 6], 2 - p / 6);
+	}
+	assert_int_equal(interfile_write(&f, &text, &err), 0);
+	assert_non_null(strstr(text, "TOF bin order := { -1,0,1}"));
+	free(text);
+	interfile_clear(&f);
 	/* the segments of the configuration are those of the file, too */
 	known.span = 1;
 	known.max_difference = 1;
-	must_parse(WITH({"minimum ring difference per segment := { -1,2}\nmaximum ring difference per segment := { 1,2}\n", ""},
+	must_parse(WITH({"minimum ring difference per segment := { -1,-2}\nmaximum ring difference per segment := { 1,-2}\n", ""},
 			{"!matrix size [4] := 2", "!matrix size [4] := 3"}, {"{ 5,1}", "{3,2,2}"}),
-		   &near);
-	assert_int_equal(interfile_complete(&near, &known, &err), 0);
-	assert_true(near.m.segments[1].first == 1 && near.m.segments[2].first == -1);
-	near.outward = near.no_differences = true;
-	assert_int_equal(interfile_complete(&near, &known, &err), 0);
-	assert_true(near.m.segments[1].first == -1 && near.m.segments[2].first == 1);
-	interfile_clear(&near);
-	assert_int_equal(parse(WITH({"nearest to the bed", "0"}), &f, &err), -EBADMSG);
-	assert_non_null(strstr(err.msg, "first ring := 0; supported: furthest from the bed, nearest to the bed"));
+		   &f);
+	assert_int_equal(interfile_complete(&f, &known, &err), 0);
+	assert_true(f.m.segments[1].first == -1 && f.m.segments[2].first == 1);
 	interfile_clear(&f);
 }
 
 /* Without ring differences, the scanner's own segments must be there. */
 static void test_differences(void **state)
 {
-	static const char *const none[SWAPS][2] = {{"minimum ring difference per segment := { -1,2}\n", ""},
-						   {"maximum ring difference per segment := { 1,2}\n", ""},
+	static const char *const none[SWAPS][2] = {{"minimum ring difference per segment := { -1,-2}\n", ""},
+						   {"maximum ring difference per segment := { 1,-2}\n", ""},
 						   {"{ 5,1}", "{ 3,2}"}};
 	struct scanner_conf known = bench();
 	struct interfile f;
@@ -412,7 +401,7 @@ static void test_differences(void **state)
 	assert_non_null(strstr(err.msg, "its 2 segments are not the 5"));
 	interfile_clear(&f);
 	/* -1 .. 1 and nothing else: what GE's span 2 makes of it */
-	must_parse(WITH({"minimum ring difference per segment := { -1,2}\nmaximum ring difference per segment := { 1,2}\n", ""},
+	must_parse(WITH({"minimum ring difference per segment := { -1,-2}\nmaximum ring difference per segment := { 1,-2}\n", ""},
 			{"!matrix size [4] := 2", "!matrix size [4] := 1"}, {"{ 5,1}", "5"}),
 		   &f);
 	known.span = 2;
@@ -519,7 +508,7 @@ static void test_doubts(void **state)
 	for (int wrong = 0; wrong < 2; wrong++) {
 		int rc = complete(WITH({"!matrix size [4] := 2", "!matrix size [4] := 3"},
 				       {"{ 5,1}", wrong ? "{3,3,1}" : "{3,3,3}"},
-				       {"{ -1,2}\nmaximum ring difference per segment := { 1,2}",
+				       {"{ -1,-2}\nmaximum ring difference per segment := { 1,-2}",
 					wrong ? "{0,1,-2}\nmaximum ring difference per segment := {0,2,-2}"
 					      : "{0,1,-2}\nmaximum ring difference per segment := {0,2,-1}"}),
 				  &f, &err);
@@ -704,7 +693,7 @@ static void test_other_rays(void **state)
 	interfile_clear(&a);
 	must_parse(GOOD, &a);
 	assert_int_equal(interfile_complete(&a, NULL, &err), 0);
-	must_parse(WITH({"{ 5,1}", "{ 1,5}"}, {"{ -1,2}", "{2,-1}"}, {"{ 1,2}", "{2,1}"}), &b);
+	must_parse(WITH({"{ 5,1}", "{ 1,5}"}, {"{ -1,-2}", "{-2,-1}"}, {"{ 1,-2}", "{-2,1}"}), &b);
 	assert_int_equal(interfile_complete(&b, NULL, &err), 0);
 	assert_int_equal(interfile_same_rays(&a, &b, &err), -EBADMSG);
 	assert_non_null(strstr(err.msg, "segment 0"));

@@ -7,7 +7,7 @@
 #include "node/base/nuclides.h"
 #include "tests/node/format/interfile_fixture.h"
 
-/* GOOD, which has 34 lines, with further lines from line 34 on. */
+/* GOOD, which has 33 lines, with further lines from line 33 on. */
 static const char *lines(const char *text)
 {
 	char end[1000];
@@ -59,15 +59,15 @@ static void test_positions(void **state)
 	}
 	must_refuse(
 		"patient orientation := feetfirst\n",
-		"line 34: patient orientation := feetfirst; supported: head_in, feet_in, other, unknown; HFS, HFP, HFDR, HFDL, "
+		"line 33: patient orientation := feetfirst; supported: head_in, feet_in, other, unknown; HFS, HFP, HFDR, HFDL, "
 		"FFS, FFP, FFDR, FFDL");
 	must_refuse("patient orientation := head_in\npatient rotation := back\n",
-		    "line 35: patient rotation := back; supported: supine, prone, right, left, other, unknown");
+		    "line 34: patient rotation := back; supported: supine, prone, right, left, other, unknown");
 	must_refuse("patient orientation := HFS\npatient rotation := prone\n",
-		    "line 35: patient rotation := prone contradicts line 34: patient orientation := HFS");
+		    "line 34: patient rotation := prone contradicts line 33: patient orientation := HFS");
 	must_refuse("patient orientation := HFS\npatient rotation := other\n",
-		    "line 35: patient rotation := other contradicts line 34: patient orientation := HFS");
-	must_refuse("patient orientation := HF\n", "line 34: patient orientation := HF; supported: ");
+		    "line 34: patient rotation := other contradicts line 33: patient orientation := HFS");
+	must_refuse("patient orientation := HF\n", "line 33: patient orientation := HF; supported: ");
 }
 
 static void test_nuclides(void **state)
@@ -107,13 +107,13 @@ static void test_nuclides(void **state)
 		interfile_clear(&f);
 	}
 	must_refuse("radionuclide name[1] := F-18\nradionuclide halflife (sec)[1] := 109.77\n",
-		    "line 35: radionuclide halflife (sec)[1] := 109.77 contradicts line 34: radionuclide name[1] := F-18, whose "
+		    "line 34: radionuclide halflife (sec)[1] := 109.77 contradicts line 33: radionuclide name[1] := F-18, whose "
 		    "half-life is 6586.2 s");
 	must_refuse("radionuclide name[1] := F-18\nisotope name := C-11\n",
-		    "line 34: radionuclide name[1] := F-18; line 35: isotope name := C-11; allowed: one of them");
+		    "line 33: radionuclide name[1] := F-18; line 34: isotope name := C-11; allowed: one of them");
 	must_refuse("radionuclide halflife (sec) := 100\nisotope gamma halflife (sec) := 103\n", "allowed: one of them");
-	must_refuse("radionuclide branching factor[1] := 97\n", "line 34: radionuclide branching factor[1] := 97; allowed: ");
-	must_refuse("radionuclide halflife (sec)[1] := short\n", "line 34: ");
+	must_refuse("radionuclide branching factor[1] := 97\n", "line 33: radionuclide branching factor[1] := 97; allowed: ");
+	must_refuse("radionuclide halflife (sec)[1] := short\n", "line 33: ");
 }
 
 /* What is in the header and not used is said. */
@@ -158,7 +158,7 @@ static void test_dose(void **state)
 	assert_string_equal(f.tracer.drug, "FDG");
 	assert_true(f.tracer.dose == 4.65e7 && isnan(f.tracer.volume));
 	interfile_clear(&f);
-	must_refuse("radiopharmaceutical := F\\DG\n", "line 34: radiopharmaceutical := F\\DG; supported: ");
+	must_refuse("radiopharmaceutical := F\\DG\n", "line 33: radiopharmaceutical := F\\DG; supported: ");
 }
 
 static void test_spellings(void **state)

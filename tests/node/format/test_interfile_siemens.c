@@ -39,7 +39,7 @@ static const char *swap(const char *from, const char *to)
 
 static void test_header(void **state)
 {
-	static const int differences[][2] = {{-1, 1}, {-3, -2}, {2, 3}};
+	static const int differences[][2] = {{-1, 1}, {2, 3}, {-3, -2}}; /* the file's: 0, -1, +1, from the depth of the gantry */
 	struct interfile f;
 	struct err err;
 	(void)state;
@@ -81,9 +81,11 @@ static void test_order(void **state)
 		for (size_t p = 0; p < 19; p++) {
 			size_t bin = (size_t)(2 - later[i]); /* t = -later: towards the first end */
 
+			size_t start = p < 9 ? 0 : p < 14 ? 9 : 14, n = p < 9 ? 9 : 5, stored = start + n - 1 - (p - start);
+
 			interfile_plane(&f, (const uint8_t *)data, bin * 19 + p, plane);
 			for (size_t b = 0; b < 24; b++)
-				assert_true(plane[b] == (float)((i * 19 + p) * 24 + b));
+				assert_true(plane[b] == (float)((i * 19 + stored) * 24 + b));
 		}
 	interfile_clear(&f);
 }
@@ -147,8 +149,8 @@ static void test_scanners(void **state)
 			 scanners[i].segments, table);
 		must_parse(text, &f);
 		assert_int_equal(michelogram_planes(&f.m), scanners[i].planes);
-		assert_int_equal(f.m.segments[scanners[i].segments - 1].last, scanners[i].largest);
-		assert_int_equal(f.m.segments[scanners[i].segments - 2].first, -scanners[i].largest);
+		assert_int_equal(f.m.segments[scanners[i].segments - 1].first, -scanners[i].largest);
+		assert_int_equal(f.m.segments[scanners[i].segments - 2].last, scanners[i].largest);
 		interfile_clear(&f);
 	}
 }

@@ -81,7 +81,7 @@ static void check_bin(const struct interfile *f, const float *values, size_t sto
 	for (size_t p = 0; p < planes; p++) {
 		interfile_plane(f, (const uint8_t *)values, bin * planes + p, plane);
 		for (size_t i = 0; i < 12; i++) {
-			float want = (float)(1000 * (stored + 1) + 12 * p + i);
+			float want = (float)(1000 * (stored + 1) + 12 * (p < 5 ? 4 - p : p) + i); /* rings from the other end */
 
 			if (plane[i] != want)
 				fail_msg("%d bins, %g ps: plane %zu, bin %zu is %g, not %g", tof->n, later, p, i,
@@ -135,9 +135,9 @@ static void test_views(void **state)
 	f.offset = 4;
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
 		values[i] = (float)i - 1;
-	/* TOF bin 1 in memory is stored as bin 3; its plane 2, in the segment of 5 planes; angle 3, radial bin 1 */
-	interfile_plane(&f, (const uint8_t *)values, 1 * 6 + 2, plane);
-	assert_true(plane[3 * 3 + 1] == 3 * 72 + (3 * 5 + 2) * 3 + 1);
+	/* TOF bin 1 in memory is stored as bin 3; its plane 3, in the segment of 5 planes; angle 3, radial bin 1 */
+	interfile_plane(&f, (const uint8_t *)values, 1 * 6 + 3, plane);
+	assert_true(plane[3 * 3 + 1] == 3 * 72 + (3 * 5 + 1) * 3 + 1);
 	/* plane 5, the only one of its segment */
 	interfile_plane(&f, (const uint8_t *)values, 1 * 6 + 5, plane);
 	assert_true(plane[2 * 3 + 2] == 3 * 72 + 60 + 2 * 3 + 2);

@@ -123,7 +123,8 @@ static void test_singles(void **state)
 		fail_msg("%s", err.msg);
 	for (int ring = 0; ring < 4; ring++)
 		for (int d = 0; d < 12; d++)
-			assert_true(found[ring * 12 + d] == (double)data[1 + ring / 2 * 3 + d / 4] / 8);
+			assert_true(found[ring * 12 + d] ==
+				    (double)data[1 + (1 - ring / 2) * 3 + d / 4] / 8); /* rings from the other end */
 	assert_true(sum == 160);
 	data[1 + 4] = -1;
 	assert_int_equal(interfile_singles_expand(&again, (const uint8_t *)data, found, &sum, &err), -EBADMSG);
@@ -203,7 +204,10 @@ static void test_refusals(void **state)
 		{"View offset", "View ofset", EBADMSG,
 		 "line 27: \"View ofset (degrees)\" is no key that is known: did you mean \"View offset (degrees)\"?"},
 		{"image scaling factor", "image scaling facter", EBADMSG, "did you mean \"image scaling factor[1]\"?"},
-		{"first ring", "frst ring", EBADMSG, "did you mean \"first ring\"?"},
+		{"Number of rings", "Numbr of rings", EBADMSG, "did you mean \"Number of rings\"?"},
+		{"Number of detectors", "Number of detektors", EBADMSG, "did you mean \"Number of detectors per ring\"?"},
+		{"Distance between", "Distanze between", EBADMSG, "did you mean \"Distance between rings (cm)\"?"},
+		{"Inner ring", "Iner ring", EBADMSG, "did you mean \"Inner ring diameter (cm)\"?"},
 		{"applied corrections", "applied corection", EBADMSG, "did you mean \"applied corrections\"?"},
 		{"Average depth", "Averge depth", EBADMSG, "did you mean \"Average depth of interaction (cm)\"?"},
 		{"per pixel := 4", "per pixel := 3", EBADMSG, "number of bytes per pixel := 3"},
@@ -244,8 +248,8 @@ static void test_refusals(void **state)
 		 "line 33: study date (yyyy:mm:dd) := 2026:02:02; line 32: study date := 2026:02:01"},
 		{"{ 5,1}", "{ 5,-1}", EBADMSG, "line 15"},
 		{"{ 5,1}", "{ 65000,65000}", EBADMSG, "130000 planes"},
-		{"{ -1,2}", "{ -1}", EBADMSG, "minimum ring difference per segment: 1 numbers for 2 segments"},
-		{"minimum ring difference per segment := { -1,2}\n", "", EBADMSG,
+		{"{ -1,-2}", "{ -1}", EBADMSG, "minimum ring difference per segment: 1 numbers for 2 segments"},
+		{"minimum ring difference per segment := { -1,-2}\n", "", EBADMSG,
 		 "\"minimum ring difference per segment\" is missing"},
 		{"rings := 3", "rings := -1", EBADMSG, "line 21: Number of rings := -1; allowed: a number from 1 to 1024"},
 		{"diameter (cm) := 20", "diameter (cm) := -20", EBADMSG, "line 23"},

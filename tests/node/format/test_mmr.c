@@ -146,10 +146,11 @@ static void list_words(void **state)
 	assert_int_equal(mmr_list_begin(&m, &l, NULL), 0);
 	assert_int_equal(mmr_list_add(&l, bytes, 5, counts, NULL), 0);
 	assert_int_equal(mmr_list_add(&l, bytes + 20, n - 5, counts, NULL), 0);
-	assert_int_equal(counts[0], 1);						/* ring 0 with itself */
-	assert_int_equal(counts[126 * MMR_PLANE_BINS + MMR_PLANE_BINS - 1], 1); /* ring 63 with itself */
-	assert_int_equal(counts[1 * MMR_PLANE_BINS + MMR_RADIAL + 2], 2);	/* rings 0 and 1, both ways; not the delayed */
-	assert_int_equal(counts[2 * MMR_PLANE_BINS + 3 * MMR_RADIAL + 4], 1);	/* the first of difference -2: rings 0 and 2 */
+	/* rings of the file are counted from the other end */
+	assert_int_equal(counts[126 * MMR_PLANE_BINS], 1);			/* ring 0 with itself */
+	assert_int_equal(counts[MMR_PLANE_BINS - 1], 1);			/* ring 63 with itself */
+	assert_int_equal(counts[125 * MMR_PLANE_BINS + MMR_RADIAL + 2], 2);	/* rings 0 and 1, both ways; not the delayed */
+	assert_int_equal(counts[124 * MMR_PLANE_BINS + 3 * MMR_RADIAL + 4], 1); /* the first of difference -2: rings 0 and 2 */
 	for (size_t i = 0; i < 127 * MMR_PLANE_BINS; i++)
 		sum += counts[i];
 	assert_int_equal(sum, 5);
@@ -166,7 +167,8 @@ static void list_words(void **state)
 	free(m.segments);
 }
 
-/* The sign of the ring difference: with span 1 the planes of differences -1 and +1 are different ones. */
+/* The sign of the ring difference: with span 1 the planes of differences -1 and +1 are different ones. It is the opposite of the
+ * file's. */
 static void list_segments(void **state)
 {
 	struct michelogram m = make(1, 60);
@@ -176,11 +178,11 @@ static void list_segments(void **state)
 	(void)state;
 	assert_int_equal(michelogram_index_init(&m, &x, NULL), 0);
 	assert_int_equal(mmr_list_begin(&m, &l, NULL), 0);
-	assert_int_equal(michelogram_plane_rings(&x, l.plane[64]).difference, -1);
-	assert_int_equal(michelogram_plane_rings(&x, l.plane[127]).difference, 1);
-	assert_int_equal(michelogram_plane_rings(&x, l.plane[190]).difference, -2);
-	assert_int_equal(michelogram_plane_rings(&x, l.plane[4083]).difference, 60);
-	assert_int_equal(michelogram_plane_rings(&x, l.plane[4083]).sum, 66); /* rings 63 and 3 */
+	assert_int_equal(michelogram_plane_rings(&x, l.plane[64]).difference, 1);
+	assert_int_equal(michelogram_plane_rings(&x, l.plane[127]).difference, -1);
+	assert_int_equal(michelogram_plane_rings(&x, l.plane[190]).difference, 2);
+	assert_int_equal(michelogram_plane_rings(&x, l.plane[4083]).difference, -60);
+	assert_int_equal(michelogram_plane_rings(&x, l.plane[4083]).sum, 60); /* rings 63 and 3 of the file: 0 and 60 */
 	free(m.segments);
 }
 
@@ -226,7 +228,7 @@ static void list_frames(void **state)
 				sum += counts[i];
 			assert_int_equal(sum, last[f] - first[f] + 1);
 			for (int k = first[f]; k <= last[f]; k++)
-				assert_int_equal(counts[2 * MMR_PLANE_BINS + (size_t)k], 1);
+				assert_int_equal(counts[124 * MMR_PLANE_BINS + (size_t)k], 1);
 		}
 		assert_int_equal(l.report.between, 2);
 		assert_int_equal(mmr_list_add(&l, bytes + 4 * at, n - at, counts, NULL), 0);
@@ -264,7 +266,7 @@ static void list_gates(void **state)
 				assert_int_equal(
 					mmr_list_add(&l, bytes + 4 * at, 20 - at < piece ? 20 - at : piece, counts, NULL), 0);
 			for (int k = 0; k < 10; k++)
-				assert_int_equal(counts[2 * MMR_PLANE_BINS + (size_t)k], gate[k] == wanted);
+				assert_int_equal(counts[124 * MMR_PLANE_BINS + (size_t)k], gate[k] == wanted);
 			assert_int_equal(l.report.between, 3);
 		}
 	free(counts);
@@ -401,19 +403,20 @@ static void check_plane(const struct mmr_norm *n, const struct michelogram *m, i
 
 static void efficiencies(void **state)
 {
-	static const int own[][2] = {{0, 0}}, both[][2] = {{0, 1}, {1, 0}}, low[][2] = {{6, 0}}, high[][2] = {{0, 6}};
+	/* rings of the file */
+	static const int own[][2] = {{63, 63}}, both[][2] = {{63, 62}, {62, 63}}, low[][2] = {{57, 63}}, high[][2] = {{63, 57}};
 	uint8_t *bytes = make_norm(NORM_FLOATS, 0);
 	struct michelogram wide = make(11, 60), narrow = make(1, 60);
 	struct mmr_norm *n = NULL;
 
 	(void)state;
 	assert_int_equal(mmr_norm_read(bytes, MMR_NORM_BYTES, &n, NULL), 0);
-	check_plane(n, &wide, 0, own, 1, 0);
-	check_plane(n, &wide, 1, both, 2, 1);
-	/* Differences +6 .. +16 are the second segment of the michelogram, but the third of the axial factors. */
-	check_plane(n, &wide, 127, low, 1, 127 + 115);
-	check_plane(n, &wide, 127 + 115, high, 1, 127);
-	check_plane(n, &narrow, 64, both + 1, 1, 1); /* span 1, difference +1: rings 1 and 0 */
+	check_plane(n, &wide, 0, own, 1, 126);
+	check_plane(n, &wide, 1, both, 2, 125);
+	/* Differences +6 .. +16 are the second segment of the michelogram, and -16 .. -6 that of the file. */
+	check_plane(n, &wide, 127, low, 1, 127 + 114);
+	check_plane(n, &wide, 127 + 115, high, 1, 127 + 115 + 114);
+	check_plane(n, &narrow, 64, both + 1, 1, 125); /* span 1, difference +1: rings 1 and 0, of the file 62 and 63 */
 	mmr_norm_free(n);
 	free(bytes);
 	free(wide.segments);
@@ -454,7 +457,8 @@ static void refused_norms(void **state)
 }
 
 #define PARALYSING (46784 + 64 * 504 + 837) /* in the normalisation, floats */
-#define RING 9				    /* of buckets 28 to 55 */
+#define RING 9				    /* of the file; of buckets 28 to 55 */
+#define ALONG_Z (MMR_RINGS - 1 - RING)
 #define BUCKET (28 + 3)
 
 /* The live fraction of detector 3 * 18 of a ring, of buckets that all have this rate but one. EDOM: NaN. */
@@ -482,10 +486,10 @@ static double alive_at(float paralysing, float non_paralysing, double rate, doub
 	if (mmr_norm_alive(n, &s, alive, NULL) == 0) {
 		for (int c = 0; c < MMR_DETECTORS; c++)
 			for (int ring = 0; ring < MMR_RINGS; ring++)
-				assert_true(ring == RING || alive[ring * MMR_DETECTORS + c] == 1);
-		assert_true(alive[RING * MMR_DETECTORS + 54] == alive[RING * MMR_DETECTORS + 71]);
-		assert_true(others > 0 || alive[RING * MMR_DETECTORS + 53] == 1);
-		ret = alive[RING * MMR_DETECTORS + 54];
+				assert_true(ring == ALONG_Z || alive[ring * MMR_DETECTORS + c] == 1);
+		assert_true(alive[ALONG_Z * MMR_DETECTORS + 54] == alive[ALONG_Z * MMR_DETECTORS + 71]);
+		assert_true(others > 0 || alive[ALONG_Z * MMR_DETECTORS + 53] == 1);
+		ret = alive[ALONG_Z * MMR_DETECTORS + 54];
 	}
 	mmr_norm_free(n);
 	free(bytes);

@@ -85,7 +85,8 @@ static void test_chunks(void **state)
 
 	/* one byte of the data is changed */
 	write_objects(EMISSION, 300, N_BASICS, basics);
-	flip_byte(EMISSION_2, (const uint8_t *)values[SINOGRAM_EMISSION] + 300 + 17);
+	flip_byte(EMISSION_2,
+		  (const uint8_t *)values[SINOGRAM_EMISSION] + 2 * ANGLES * RADIAL * sizeof(float) + 17); /* byte 337 */
 	s = open_all(&err);
 	assert_non_null(s);
 	assert_int_equal(sinogram_read(s, SINOGRAM_EMISSION, &bytes, &err), -EBADMSG);
@@ -187,8 +188,9 @@ static void test_together(void **state)
 		 "different geometry: distance of rings"},
 		{"!matrix size [1] := 5", "!matrix size [1] := 7",
 		 "ADDITIVE: the header requires 896 bytes (8 planes, 4 angles, 7"},
-		{"Number of rings := 4", "Number of rings := 5", "ADDITIVE: michelogram: segment 0 has 7 planes"},
-		{":= { 7,1}", ":= { 8,1}", "ADDITIVE: michelogram: segment 0 has 8 planes"},
+		{"Number of rings := 4", "Number of rings := 5",
+		 "ADDITIVE: with rings counted from the bed: michelogram: segment 0 has 7 planes"},
+		{":= { 7,1}", ":= { 8,1}", "ADDITIVE: with rings counted from the bed: michelogram: segment 0 has 8 planes"},
 	};
 	struct err err;
 	(void)state;

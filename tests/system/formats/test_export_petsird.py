@@ -93,7 +93,8 @@ def events_of_words(words):
         if word >> 31:
             continue
         bin_ = word & (mmr.PROMPT - 1)
-        (ring_1, ring_2), v, t = mmr.PAIRS[bin_ // (mmr.VIEWS * mmr.BINS)], bin_ // mmr.BINS % mmr.VIEWS, bin_ % mmr.BINS - mmr.BINS // 2
+        (far_1, far_2), v, t = mmr.PAIRS[bin_ // (mmr.VIEWS * mmr.BINS)], bin_ // mmr.BINS % mmr.VIEWS, bin_ % mmr.BINS - mmr.BINS // 2
+        ring_1, ring_2 = mmr.RINGS - 1 - far_1, mmr.RINGS - 1 - far_2  # the scanner counts from the depth of the gantry
         ends = (ring_1 + mmr.RINGS * ((v + t // 2) % mmr.CRYSTALS), ring_2 + mmr.RINGS * ((v - (t + 1) // 2 + mmr.CRYSTALS // 2) % mmr.CRYSTALS))
         found[not word & mmr.PROMPT].append((max(ends), min(ends), 0))
     return found

@@ -362,7 +362,7 @@ def positions(folder, header):
     aside = np.linspace(-1, 1, bins) * np.cos(np.pi * np.arange(views) / views - 0.7)[:, None]
     for n in (int(n) for n in planes.split(",")):  # more activity into the gantry and to one side
         part = values[at:at + views * n * bins].reshape(n, views, bins)
-        part *= np.linspace(0.2, 1.8, n)[:, None, None] * (1 + 0.8 * aside)
+        part *= np.linspace(1.8, 0.2, n)[:, None, None] * (1 + 0.8 * aside)
         at += part.size
     check(at == values.size, f"{at} of {values.size} values")
     values.tofile(os.path.join(folder, "hs", "uneven.s"))
@@ -380,11 +380,6 @@ def positions(folder, header):
         check(report["cases"][0]["pet"]["patient_position"] == name and "position is not in the data" not in said, said)
         check(objects[0].PatientGantryRelationshipCodeSequence[0].CodeValue == code, objects[0].PatientGantryRelationshipCodeSequence)
         centres[name] = centre_of(objects)
-    for direction, place in (("", (1, 1, -1)), ("first ring := furthest from the bed\n", (1, 1, -1)), ("first ring := nearest to the bed\n", (1, 1, 1))):
-        with open(path, "w", encoding="ascii") as f:  # STIR has no such key: its z points out of the gantry
-            f.write(re.sub("first ring := .*\n", direction, good).replace("emission.s", "uneven.s"))
-        _, objects, _ = recon(os.path.join(folder, "direction-" + direction[14:21]), path)
-        check(np.abs(centre_of(objects) - np.multiply(centres["HFS"], place)).max() < 0.01, f"{direction}: {centre_of(objects)}")
     x, y, z = centres["HFS"]
     check(z > 3 and abs(x) > 0.3 and abs(y) > 0.3, f"the object is not asymmetrical: {x, y, z}")
     # z of the scanner points into the gantry, y down, x = y cross z: to the left, the back and the head of HFS
@@ -489,7 +484,7 @@ def upside_down(folder, header):
     measured, noisy = values * noise, "attenuation correction factors are below 0.99, the least 0."
     for name, made, says in (("measured", measured, None), ("air", noise, None), ("measured_survival", noise / values, "and too few above 1 to be noise"), ("low", 0 * values + 0.97, "too few above 1"),
                              ("planes", np.where(np.arange(len(values)) // plane % 4 == 3, 1 / values, values), "planes, the first of them plane 3, are below 1 as a whole"),
-                             ("small", 0.2, f"plane {len(values) // 2 // plane}, angle {len(values) // 2 % plane // radial}, radial bin {len(values) // 2 % radial}: 0.2; allowed: at least 0.3"),
+                             ("small", 0.2, f"plane {15 + 10 - (len(values) // 2 // plane - 15)}, angle {len(values) // 2 % plane // radial}, radial bin {len(values) // 2 % radial}: 0.2; allowed: at least 0.3"),
                              ("zero", 0, ": 0; allowed: finite and above 0"), ("minus", -1.5, ": -1.5; allowed: finite and above 0"), ("nan", math.nan, "nan; allowed: finite"), ("inf", math.inf, ": inf; allowed: finite")):
         made = np.where(np.arange(len(values)) == len(values) // 2, made, measured) if np.isscalar(made) else made
         with open(path := os.path.join(folder, "hs", name + ".hs"), "w", encoding="ascii") as f:

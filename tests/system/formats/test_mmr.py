@@ -225,7 +225,8 @@ def the_histogram_is_exported_and_comes_back(folder, _):
 
 def sources_are_where_they_were(folder, _):
     """A point in each quadrant, away from the middle of the axis: the detectors' positions as STIR computes them from their numbers
-    (x = R sin, y = -R cos), so that a sign of bins, views or rings shows as a point in another place."""
+    (x = R sin, y = -R cos), so that a sign of bins, views or rings
+    shows as a point in another place; z of STIR points out of the gantry."""
     x = 334.7 * np.sin(2 * np.pi * np.arange(mmr.CRYSTALS) / mmr.CRYSTALS)
     y = -334.7 * np.cos(2 * np.pi * np.arange(mmr.CRYSTALS) / mmr.CRYSTALS)
     v, t = np.meshgrid(np.arange(mmr.VIEWS), np.arange(mmr.BINS) - mmr.BINS // 2, indexing="ij")
@@ -248,7 +249,7 @@ def sources_are_where_they_were(folder, _):
     for px, py in points:
         near = np.linalg.norm(places[..., :2] - (px, py), axis=-1) < 15  # HFS: x to the patient's left, y to the back, z to the head
         middle = (places[near] * values[near][:, None]).sum(0) / values[near].sum()
-        check(np.abs(middle - (px, py, (ring - 31.5) * 4.0625)).max() < 1.5, f"the point at {px}, {py} is at {middle}")
+        check(np.abs(middle - (px, py, (31.5 - ring) * 4.0625)).max() < 1.5, f"the point at {px}, {py} is at {middle}")
         check(values[near].sum() > 0.15 * values.sum(), f"{values[near].sum() / values.sum()} of the counts are at {px}, {py}")
 
 
@@ -257,6 +258,7 @@ def check_series(objects):
     check({o.Units for o in objects} == {"CNTS"} and list(d.CorrectedImage) == ["NORM", "RADL"], f"{d.Units} {d.CorrectedImage}")
     check(d.DerivationDescription.startswith("PET reconstruction of 2 raw data objects with "), d.DerivationDescription)
     check("not corrected for randoms, scatter, attenuation and dead time" in d.DerivationDescription, d.DerivationDescription)
+    check("The first ring of Siemens is assumed to be the one furthest from the bed: " in d.DerivationDescription, d.DerivationDescription)
     check(d.PatientID == "MMR1" and d.StudyInstanceUID == "2.25.4711", f"{d.PatientID} {d.StudyInstanceUID}")
     check({s.ReferencedSOPInstanceUID for s in d.SourceInstanceSequence} == {"2.25.4711.1", "2.25.4711.2"}, d.SourceInstanceSequence)
     return d

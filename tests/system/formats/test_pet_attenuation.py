@@ -16,7 +16,7 @@ try:
     import numpy as np
     import pydicom
     from tools.ct_writer import write_ct
-    from tools.pet_tools import AXES, run
+    from tools.pet_tools import AXES, along_z, run
 except ImportError:
     print("skipped: pydicom and numpy are not installed")
     sys.exit(77)
@@ -93,7 +93,7 @@ class Data:
         run("simulate", "pet", "--scanner", "small", "--phantom", "cylinder", "--radius", "40", "--noise-free", "--interfile", "-o", self.scan)
         path = os.path.join(self.scan, "emission.s")
         emission = np.fromfile(path, "<f4").reshape(sum(PLANES), ANGLES, RADIAL)
-        self.factors = factors()
+        self.factors = along_z(factors(), PLANES)
         (emission * self.factors).astype("<f4").tofile(path)
         self.written(1 / self.factors, "attenuation")
 

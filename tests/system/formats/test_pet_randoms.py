@@ -163,8 +163,8 @@ def what_cannot_be_used_is_refused(folder, _):
 
     check("there are no delayed coincidences: reconstruct with a protocol without" in refusal(0 * values), "no counts")
     changed = values.copy()
-    changed[2 * 48 * 65 + 3 * 65 + 4] = -1
-    check("plane 2, angle 3, radial bin 4: -1; allowed: finite and at least 0" in refusal(changed), "a negative count")
+    changed[2 * 48 * 65 + 3 * 65 + 4] = -1  # plane 2 of 15 from the other end
+    check("plane 12, angle 3, radial bin 4: -1; allowed: finite and at least 0" in refusal(changed), "a negative count")
     values.tofile(delayeds + ".s")
     for name in (emission, delayeds + ".hs", os.path.join(source, "attenuation.hs")):
         with open(name, encoding="ascii") as f:

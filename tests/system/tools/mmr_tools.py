@@ -41,7 +41,8 @@ def span_11(order):
 
 
 PAIRS = span_1()
-PLANES, N_PLANES = span_11(+1)      # as the program stores them: 0, +1, -1 ...
+ALONG_Z, N_PLANES = span_11(+1)     # as the program has them: 0, +1, -1 ..., rings along +z
+PLANES = {(RINGS - 1 - a, RINGS - 1 - b): plane for (a, b), plane in ALONG_Z.items()}  # the scanner counts rings from the depth of the gantry
 AXIAL, _ = span_11(-1)              # as the scanner does: 0, -1, +1 ...
 assert len(PAIRS) == 4084 and N_PLANES == 837
 
@@ -108,7 +109,7 @@ class Norm:
         shifted[:, ::9] = 0
         ret = np.zeros((len(planes), VIEWS, BINS), np.float32)
         for i, wanted in enumerate(planes):
-            pairs = sorted((pair for pair, plane in PLANES.items() if plane == wanted), key=lambda pair: pair[1])
+            pairs = sorted((pair for pair, plane in PLANES.items() if plane == wanted), key=lambda pair: -pair[1])
             for ring_1, ring_2 in pairs:
                 both = shifted[ring_2][c2] * shifted[ring_1][c1]
                 ret[i] += both * self.geometric[ring_1 + ring_2][None, :] / self.axial[AXIAL[ring_1, ring_2]]

@@ -8,6 +8,7 @@ import subprocess
 import numpy as np
 
 from tools import ct_writer
+from tools.pet_tools import along_z
 
 PROGRAM = os.path.join(os.environ.get("TOMONODE_BUILD", "build/dev"), "tests", "pet_mc")
 BACKGROUND = 5300.0  # Bq/ml, at the start
@@ -50,10 +51,13 @@ class Data:
         return os.path.join(self.folder, name)
 
     def counts(self, name):
-        return np.fromfile(self.path(name + ".s"), "<u2").reshape(self.shape).astype(np.float32)
+        return self.along_z(np.fromfile(self.path(name + ".s"), "<u2").reshape(self.shape)).astype(np.float32)
 
     def values(self, name):
-        return np.fromfile(self.path(name + ".s"), "<f4").reshape(self.shape)
+        return self.along_z(np.fromfile(self.path(name + ".s"), "<f4").reshape(self.shape))
+
+    def along_z(self, values):
+        return along_z(values, [n for _, n in self.planes()])
 
     def crystals(self, name):
         return np.fromfile(self.path(name + ".raw"), "<f4").reshape(self.truth["rings"], self.truth["columns"])
@@ -71,7 +75,7 @@ class Data:
             text = f.read()
         with open(self.path(name + ".hs"), "w", encoding="ascii") as f:
             f.write(text.replace(f"{like}.s", f"{name}.s"))
-        np.asarray(values, "<f4").tofile(self.path(name + ".s"))
+        self.along_z(np.asarray(values, "<f4")).tofile(self.path(name + ".s"))
         return self.path(name + ".hs")
 
     def true_scatter(self):

@@ -31,6 +31,12 @@ def run(*args, ok=(0,)):
     return done
 
 
+def along_z(values, planes):
+    """The planes of a file, whose rings are counted from the depth of the gantry, in the order of z; and the reverse. planes: of each segment."""
+    at = np.cumsum([0, *planes])
+    return np.concatenate([values[..., a:b, :, :][..., ::-1, :, :] for a, b in zip(at, at[1:])], axis=-3)
+
+
 def simulate(folder, *args):
     """`tomonode simulate pet`; the truth it wrote."""
     run("simulate", "pet", "--scanner", "small", *args, "-o", folder)

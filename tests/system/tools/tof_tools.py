@@ -3,7 +3,8 @@
 from the program that reads them.
 
 A set of counts is addressed by physical quantities: k, the time t2 - t1 at which the photon arrives at the second end minus that at
-the first, in widths of a TOF bin (odd numbers of bins); a segment (lowest, highest ring difference); its planes in ascending z."""
+the first, in widths of a TOF bin (odd numbers of bins); a segment (lowest, highest ring difference); its planes in the order of the
+file, whose rings begin in the depth of the gantry."""
 import hashlib
 import os
 
@@ -51,8 +52,13 @@ def random_counts(segments, rings=RINGS, tof=TOF, seed=1):
 
 
 def in_memory(counts, segments):
-    """As the node keeps them: [TOF bin][plane][view][bin], TOF bins towards the first end (there t1 < t2: k > 0 is far from it)."""
-    return np.stack([np.concatenate([counts[k][s] for s in segments]) for k in sorted(counts, reverse=True)]).astype("<f4")
+    """As the node keeps them: [TOF bin][plane][view][bin], TOF bins towards the first end (there t1 < t2: k > 0 is far from it), planes into
+    the gantry: both STIR and Siemens count rings the other way."""
+    return np.stack([turned(counts[k], segments) for k in sorted(counts, reverse=True)]).astype("<f4")
+
+
+def turned(values, segments):
+    return np.concatenate([values[s][::-1] for s in segments])
 
 
 # ---- STIR ----
@@ -81,7 +87,7 @@ def write_stir(path, counts, segments, order=None, by_view=True, kind="float", m
              "end scanner parameters:=", "effective central bin size (cm) := 0.25"]
     if order:
         lines.append("TOF bin order := {" + ",".join(map(str, order)) + "}")
-    text = "\n".join(lines) + "\nfirst ring := nearest to the bed\n!END OF INTERFILE :=\n"
+    text = "\n".join(lines) + "\n!END OF INTERFILE :=\n"
     data = [counts[k][s].transpose(1, 0, 2) if by_view else counts[k][s] for k in ks for s in segments]
     with open(path + ".s", "wb") as f:
         for part in data:
