@@ -28,13 +28,16 @@ struct shape {
 	long columns, rows;
 };
 
-struct reading {
-	struct ct_series *s;
-	const char *const *paths;
+struct ct_headers {
+	struct ct_series *s; /* NULL: it was opened */
+	const char **paths;  /* [n_paths], names borrowed */
+	size_t n_paths;
 	struct shape shape;
 	double normal[3];
 	struct slice *slice;
 	size_t n;
+	int rc; /* of the first file that is wrong; err has the reason */
+	struct err err;
 };
 
 static const char *base_name(const char *path)
@@ -102,7 +105,7 @@ static int read_shape(const struct dicom_item *root, struct shape *ret, struct e
 }
 
 /* Take what all slices share from the first one. */
-static void begin(struct reading *r, const struct dicom_item *root, const struct shape *shape)
+static void begin(struct ct_headers *r, const struct dicom_item *root, const struct shape *shape)
 {
 	struct ct_series *s = r->s;
 
@@ -125,7 +128,7 @@ static void begin(struct reading *r, const struct dicom_item *root, const struct
 	dicom_get_text(root, TAG_FRAME_OF_REFERENCE_UID, s->frame_of_reference, sizeof(s->frame_of_reference), NULL);
 }
 
-static int compare(const struct reading *r, const struct dicom_item *root, const struct shape *shape, struct err *err)
+static int compare(const struct ct_headers *r, const struct dicom_item *root, const struct shape *shape, struct err *err)
 {
 	char series[DICOM_UID_SIZE] = "", frame[DICOM_UID_SIZE] = "";
 
@@ -150,7 +153,7 @@ static int compare(const struct reading *r, const struct dicom_item *root, const
 	return 0;
 }
 
-static int add_slice(struct reading *r, const struct dicom_item *root, size_t file, struct err *err)
+static int add_slice(struct ct_headers *r, const struct dicom_item *root, size_t file, struct err *err)
 {
 	struct slice *slice = &r->slice[r->n];
 	struct patient_identity patient;
@@ -174,34 +177,50 @@ static int add_slice(struct reading *r, const struct dicom_item *root, size_t fi
 	return rc;
 }
 
-static int read_headers(struct reading *r, size_t n, struct err *err)
+void ct_headers_add(struct ct_headers *h, const char *path, const struct dicom_item *root)
 {
-	for (size_t i = 0; i < n; i++) {
-		struct dicom_file *file = NULL;
-		int rc = dicom_open(r->paths[i], &file, err);
-
-		if (rc == 0) {
-			switch (ct_object_of(dicom_root(file))) {
-			case CT_SLICE:
-				rc = add_slice(r, dicom_root(file), i, err);
-				break;
-			case CT_LOCALIZER:
-				r->s->localizers++;
-				break;
-			case CT_SECONDARY:
-				r->s->secondaries++;
-				break;
-			default:
-				rc = err_set(err, EBADMSG, "not a CT image");
-			}
-		}
-		dicom_close(file);
-		if (rc < 0) {
-			err_prefix(err, "CT: %s", base_name(r->paths[i]));
-			return rc;
-		}
+	if (h->rc < 0)
+		return;
+	h->paths[h->n_paths] = path;
+	switch (ct_object_of(root)) {
+	case CT_SLICE:
+		h->rc = add_slice(h, root, h->n_paths, &h->err);
+		break;
+	case CT_LOCALIZER:
+		h->s->localizers++;
+		break;
+	case CT_SECONDARY:
+		h->s->secondaries++;
+		break;
+	default:
+		h->rc = err_set(&h->err, EBADMSG, "not a CT image");
 	}
-	return 0;
+	h->n_paths++;
+	if (h->rc < 0)
+		err_prefix(&h->err, "CT: %s", base_name(path));
+}
+
+struct ct_headers *ct_headers_free(struct ct_headers *h)
+{
+	if (h) {
+		ct_series_close(h->s);
+		free(h->slice);
+		free(h->paths);
+	}
+	free(h);
+	return NULL;
+}
+
+struct ct_headers *ct_headers_new(size_t n)
+{
+	struct ct_headers *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return NULL;
+	h->s = calloc(1, sizeof(*h->s));
+	h->slice = calloc(n + 1, sizeof(*h->slice));
+	h->paths = calloc(n + 1, sizeof(*h->paths));
+	return h->s && h->slice && h->paths ? h : ct_headers_free(h);
 }
 
 /* ---- order ---- */
@@ -222,7 +241,7 @@ static int by_depth(const void *a, const void *b)
 }
 
 /* Keep the first of the files that repeat an object. */
-static void drop_repeated(struct reading *r)
+static void drop_repeated(struct ct_headers *r)
 {
 	size_t kept = 0;
 
@@ -239,7 +258,7 @@ static int median_order(const void *a, const void *b)
 }
 
 /* Return the median distance of neighbouring slices, mm. NaN: no memory. */
-static double usual_distance(const struct reading *r)
+static double usual_distance(const struct ct_headers *r)
 {
 	double *distance = malloc(r->n * sizeof(*distance)), median = NAN;
 
@@ -254,7 +273,7 @@ static double usual_distance(const struct reading *r)
 }
 
 /* Name the first two slices that are not at the usual distance. */
-static int refuse_distance(const struct reading *r, size_t k, double usual, struct err *err)
+static int refuse_distance(const struct ct_headers *r, size_t k, double usual, struct err *err)
 {
 	double found = r->slice[k].depth - r->slice[k - 1].depth;
 	const char *a = base_name(r->paths[r->slice[k - 1].file]), *b = base_name(r->paths[r->slice[k].file]);
@@ -268,7 +287,7 @@ static int refuse_distance(const struct reading *r, size_t k, double usual, stru
 		       a, r->slice[k - 1].depth, b, r->slice[k].depth, found, usual);
 }
 
-static int order_slices(struct reading *r, struct err *err)
+static int order_slices(struct ct_headers *r, struct err *err)
 {
 	struct ct_series *s = r->s;
 	double usual;
@@ -301,7 +320,7 @@ static int order_slices(struct reading *r, struct err *err)
 	return 0;
 }
 
-static int check_patient(const struct reading *r, struct err *err)
+static int check_patient(const struct ct_headers *r, struct err *err)
 {
 	struct patient_conflict conflict;
 	char text[PATIENT_TEXT_SIZE], between[300];
@@ -314,7 +333,7 @@ static int check_patient(const struct reading *r, struct err *err)
 	return err_set(err, ENOTUNIQ, "CT: %s", text);
 }
 
-static int keep_paths(const struct reading *r, struct err *err)
+static int keep_paths(const struct ct_headers *r, struct err *err)
 {
 	r->s->path = calloc(r->n, sizeof(*r->s->path));
 	if (!r->s->path)
@@ -398,26 +417,23 @@ int ct_series_read(struct ct_series *s, struct err *err)
 	return rc;
 }
 
-int ct_series_open(const char *const *paths, size_t n, struct ct_series **ret, struct err *err)
+int ct_series_open(struct ct_headers *h, struct ct_series **ret, struct err *err)
 {
-	struct reading r = {.paths = paths};
-	int rc;
+	int rc = h->rc;
 
-	r.s = calloc(1, sizeof(*r.s));
-	r.slice = calloc(n + 1, sizeof(*r.slice));
-	rc = r.s && r.slice ? read_headers(&r, n, err) : err_set(err, ENOMEM, "CT: no memory for %zu slices", n);
+	if (rc < 0 && err)
+		*err = h->err;
 	if (rc == 0)
-		rc = order_slices(&r, err);
+		rc = order_slices(h, err);
 	if (rc == 0)
-		rc = check_patient(&r, err);
+		rc = check_patient(h, err);
 	if (rc == 0)
-		rc = keep_paths(&r, err);
-	free(r.slice);
+		rc = keep_paths(h, err);
 	if (rc < 0)
-		ct_series_close(r.s);
-	else
-		*ret = r.s;
-	return rc;
+		return rc;
+	*ret = h->s;
+	h->s = NULL;
+	return 0;
 }
 
 struct ct_series *ct_series_close(struct ct_series *s)

@@ -37,10 +37,16 @@ struct ct_series {
 	size_t localizers, secondaries; /* objects that were skipped */
 };
 
-/* Open a series from files with objects of CT_SERIES_CLASS; only headers are read. The names of the files are borrowed until it
- * is closed. EBADMSG: no slices, slices of several series, or at unequal distances; the text names them. ENOTUNIQ: of different
- * patients. */
-int ct_series_open(const char *const *paths, size_t n, struct ct_series **ret, struct err *err);
+/* Collect the headers of a series, of files that the caller opens one after the other. */
+struct ct_headers;
+struct ct_headers *ct_headers_new(size_t n);		  /* of at most n files; NULL: no memory */
+struct ct_headers *ct_headers_free(struct ct_headers *h); /* accepts NULL; returns NULL */
+/* Add a file with an object of CT_SERIES_CLASS; its name is borrowed until the series is closed, its data set is not kept. What
+ * is wrong with it is an error of ct_series_open(). */
+void ct_headers_add(struct ct_headers *h, const char *path, const struct dicom_item *root);
+/* Make the series of all headers that were added, once. EBADMSG: no slices, slices of several series, or at unequal distances;
+ * the text names them. ENOTUNIQ: of different patients. */
+int ct_series_open(struct ct_headers *h, struct ct_series **ret, struct err *err);
 size_t ct_series_bytes(const struct ct_series *s); /* of all Hounsfield units */
 /* Read the Hounsfield units. */
 int ct_series_read(struct ct_series *s, struct err *err);

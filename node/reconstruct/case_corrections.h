@@ -21,7 +21,8 @@
 
 /* case_attenuation.c: attenuation from CT. */
 struct case_attenuation {
-	struct ct_series *ct; /* NULL: none, or not needed. Set before prepare(): that of another result of these images */
+	struct ct_series *ct;	    /* NULL: none, or not needed. Set before prepare(): that of another result of these images */
+	struct ct_headers *headers; /* of the CT objects, borrowed; NULL: they were not read for this result */
 	struct mu_curve curve;
 	struct attenuation_plan plan;
 	struct attenuation *made;	      /* for the chosen frame; NULL: not made */
@@ -79,8 +80,7 @@ struct case_corrections {
 	const struct reconstruct_work *work; /* borrowed, as the following */
 	struct sinogram *s;
 	const struct michelogram *m; /* of the session */
-	const char *const *ct;	     /* [n_ct]: paths of CT objects */
-	size_t n_ct;
+	size_t n_ct;		     /* CT objects */
 	/* [role]: data that are kept, see case_read_planes(); NULL: none */
 	uint8_t **kept;
 	uint8_t *once[SINOGRAM_ROLES + 1]; /* of the chosen frame alone: read by the scatter's estimate, used by the session */
@@ -118,8 +118,8 @@ struct case_step {
 };
 extern const struct case_step case_step_dead_time, case_step_attenuation, case_step_randoms, case_step_scatter;
 
-/* Prepare all corrections of the protocol; c->work, s, m, ct and n_ct are set, the rest is zero. Sets made, made_note, made_from
- * and made_method of s. ENOTSUP: one is not possible for data that are reconstructed event by event. */
+/* Prepare all corrections of the protocol; c->work, s, m, n_ct and attenuation.headers are set, the rest is zero. Sets made,
+ * made_note, made_from and made_method of s. ENOTSUP: one is not possible for data that are reconstructed event by event. */
 int case_corrections_prepare(struct case_corrections *c, struct err *err);
 /* Compute them for the chosen frame, with c->terms as result. Before its session is opened, from the thread that owns the device.
  */

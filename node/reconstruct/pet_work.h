@@ -17,10 +17,11 @@ struct pet_work {
 	struct protocol_conf protocol;	  /* base.protocol, if it is changed: without gate_signal, with the matrix of the data */
 	struct case_planes_report planes; /* of the first frame; attenuation: of all */
 	char fitted[200];		  /* sentence about this matrix; "": it is that of the protocol */
-	bool *is_ct;			  /* [base.n_paths]: the path is a CT image; the others are the PET data */
-	const char **paths;		  /* [base.n_paths]: those of the PET data, then those of the CT; names borrowed */
-	size_t n_ct;
-	struct ct_series *ct; /* kept of the result before, with its pixels; NULL: none */
+	const char **paths;		  /* [base.n_paths - n_ct]: those of the PET data; names borrowed */
+	struct dicom_file **files;	  /* the same, until the acquisition has them */
+	size_t n_ct;			  /* paths of CT images */
+	struct ct_headers *headers;	  /* of the CT images; NULL: of the result before */
+	struct ct_series *ct;		  /* kept of the result before, with its pixels; NULL: none */
 	struct sinogram *s;
 	struct michelogram m; /* of the emission data, after tof_mashing; borrows the segments of s */
 	struct pet_plan plan;

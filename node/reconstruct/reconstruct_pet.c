@@ -70,38 +70,29 @@ static int open_session(struct pet_work *w, struct err *err)
 			&w->session, err);
 }
 
-/* Find out which of the paths are CT images. A file that cannot be opened is one of the PET data, which refuse it. */
-static int find_ct(struct pet_work *w, struct err *err)
+/* Open each file once: the headers of CT images are collected, the files of the PET data stay open. A file that cannot be opened
+ * is one of the PET data, which refuse it. */
+static int divide_files(struct pet_work *w, struct err *err)
 {
-	w->is_ct = calloc(w->base.n_paths, sizeof(*w->is_ct));
-	if (!w->is_ct)
-		return err_set(err, ENOMEM, "no memory for %zu paths", w->base.n_paths);
-	for (size_t i = 0; i < w->base.n_paths; i++) {
+	size_t n = w->base.n_paths, n_pet = 0;
+
+	w->paths = calloc(n, sizeof(*w->paths));
+	w->files = calloc(n, sizeof(*w->files));
+	w->headers = ct_headers_new(n);
+	if (!w->paths || !w->files || !w->headers)
+		return err_set(err, ENOMEM, "no memory for %zu paths", n);
+	for (size_t i = 0; i < n; i++) {
 		struct dicom_file *file = NULL;
 
-		if (dicom_open(w->base.paths[i], &file, NULL) == 0)
-			w->is_ct[i] = ct_object_of(dicom_root(file)) != CT_NO_SLICE;
-		dicom_close(file);
+		if (dicom_open(w->base.paths[i], &file, NULL) == 0 && ct_object_of(dicom_root(file)) != CT_NO_SLICE) {
+			ct_headers_add(w->headers, w->base.paths[i], dicom_root(file));
+			w->n_ct++;
+			dicom_close(file);
+		} else {
+			w->paths[n_pet] = w->base.paths[i];
+			w->files[n_pet++] = file;
+		}
 	}
-	return 0;
-}
-
-/* Put the paths of the PET data before those of the CT. */
-static int divide_paths(struct pet_work *w, struct err *err)
-{
-	size_t n = w->base.n_paths, at = 0;
-	int rc = w->is_ct ? 0 : find_ct(w, err);
-
-	w->paths = rc == 0 ? calloc(n, sizeof(*w->paths)) : NULL;
-	if (!w->paths)
-		return rc < 0 ? rc : err_set(err, ENOMEM, "no memory for %zu paths", n);
-	for (size_t i = 0; i < n; i++)
-		if (!w->is_ct[i])
-			w->paths[at++] = w->base.paths[i];
-	w->n_ct = n - at;
-	for (size_t i = 0; i < n; i++)
-		if (w->is_ct[i])
-			w->paths[at++] = w->base.paths[i];
 	return 0;
 }
 
@@ -115,12 +106,14 @@ static int open_files(struct pet_work *w, struct err *err)
 					       .config = base->config};
 	int rc;
 
+	if (w->s)
+		return 0;
 	if (base->n_paths == 1 && petsird_is_file(base->paths[0]))
-		return w->s ? 0 : petsird_list_open(base->paths[0], &petsird, &w->s, err);
-	rc = divide_paths(w, err);
-	if (rc < 0 || w->s)
+		return petsird_list_open(base->paths[0], &petsird, &w->s, err);
+	rc = divide_files(w, err);
+	if (rc < 0)
 		return rc;
-	rc = sinogram_open(w->paths, base->n_paths - w->n_ct, &base->decision->patient, base->config, &w->s, err);
+	rc = sinogram_open_files(w->paths, w->files, base->n_paths - w->n_ct, &base->decision->patient, base->config, &w->s, err);
 	if (rc == 0 && w->s->format->header != INTERFILE_PROJECTIONS)
 		rc = err_set(err, EBADMSG, "the case is a scan with parallel beams, not a PET acquisition");
 	if (rc == 0 && base->decision->assumed) {
@@ -139,8 +132,8 @@ static int prepare_corrections(struct pet_work *w, struct err *err)
 	c->work = &w->base;
 	c->s = w->s;
 	c->m = &w->m;
-	c->ct = w->paths ? w->paths + w->base.n_paths - w->n_ct : NULL;
 	c->n_ct = w->n_ct;
+	c->attenuation.headers = w->headers;
 	c->attenuation.ct = w->ct;
 	w->ct = NULL;
 	rc = case_corrections_prepare(c, err);
@@ -388,10 +381,19 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 	return reconstruct_report_series(&base->report, &w->made, err);
 }
 
+static void free_files(struct pet_work *w)
+{
+	for (size_t i = 0; w->files && i < w->base.n_paths; i++)
+		dicom_close(w->files[i]);
+	free(w->files);
+	free(w->paths);
+	ct_headers_free(w->headers);
+}
+
 static void release(struct reconstruct_work *base)
 {
 	struct pet_work *w = (struct pet_work *)base;
-	struct pet_work next = {.s = w->s, .is_ct = w->is_ct};
+	struct pet_work next = {.s = w->s, .n_ct = w->n_ct};
 	struct ct_series **ct = &w->corrections.attenuation.ct;
 
 	memcpy(next.bytes, w->bytes, sizeof(next.bytes));
@@ -403,7 +405,7 @@ static void release(struct reconstruct_work *base)
 	free(w->counts);
 	case_beds_clear(&w->beds);
 	case_corrections_clear(&w->corrections);
-	free(w->paths);
+	free_files(w);
 	series_report_clear(&w->made);
 	close_session(w);
 	if (w->by_events)
@@ -420,7 +422,6 @@ static void close_case(struct reconstruct_work *base)
 	ct_series_close(w->ct);
 	for (size_t role = 0; role <= SINOGRAM_ROLES; role++)
 		free(w->bytes[role]);
-	free(w->is_ct);
 	sinogram_close(w->s);
 }
 

@@ -24,6 +24,7 @@ struct opening {
 	struct sinogram_facts *facts; /* [file] */
 	bool raw;		      /* see sinogram_open_raw() */
 	bool anonymous;		      /* patient and place may be unknown */
+	struct dicom_file **opened;   /* [file], taken over; NULL: none is open */
 	struct err *err;
 };
 
@@ -36,8 +37,14 @@ static int open_files(struct opening *o, const char *const *paths, size_t n)
 	if (!s->paths || !s->files)
 		return err_set(o->err, ENOMEM, "no memory for %zu files", n);
 	for (size_t i = 0; i < n; i++) {
-		int rc = dicom_open(paths[i], &s->files[i], o->err);
+		int rc = 0;
 
+		if (o->opened && o->opened[i]) {
+			s->files[i] = o->opened[i];
+			o->opened[i] = NULL;
+		} else {
+			rc = dicom_open(paths[i], &s->files[i], o->err);
+		}
 		if (rc < 0) {
 			err_prefix(o->err, "%s", file_name(paths[i]));
 			return rc;
@@ -424,6 +431,16 @@ int sinogram_open(const char *const *paths, size_t n, const struct patient_state
 		  struct sinogram **ret, struct err *err)
 {
 	return open_acquisition(paths, n, patient, config, (struct opening){.err = err}, ret);
+}
+
+int sinogram_open_files(const char *const *paths, struct dicom_file **files, size_t n, const struct patient_statement *patient,
+			const struct config *config, struct sinogram **ret, struct err *err)
+{
+	int rc = open_acquisition(paths, n, patient, config, (struct opening){.opened = files, .err = err}, ret);
+
+	for (size_t i = 0; i < n; i++)
+		files[i] = dicom_close(files[i]);
+	return rc;
 }
 
 int sinogram_open_data(const char *const *paths, size_t n, const struct config *config, struct sinogram **ret, struct err *err)

@@ -215,6 +215,10 @@ struct sinogram {
  * patients; NULL: nothing, and they are refused with ENOTUNIQ. */
 int sinogram_open(const char *const *paths, size_t n, const struct patient_statement *patient, const struct config *config,
 		  struct sinogram **ret, struct err *err);
+/* The same with files that are open already: [n], of these paths; NULL: that one is not. They are taken over, also after an
+ * error: then all are NULL. */
+int sinogram_open_files(const char *const *paths, struct dicom_file **files, size_t n, const struct patient_statement *patient,
+			const struct config *config, struct sinogram **ret, struct err *err);
 /* The same only for the data and their bins: patient, axis and centre may be unknown; the scanner must not. */
 int sinogram_open_data(const char *const *paths, size_t n, const struct config *config, struct sinogram **ret, struct err *err);
 /* Open the objects only to read bytes and header texts: headers are not parsed; scanner and patient may be unknown. Raw data of a

@@ -3,9 +3,12 @@
 """Attenuation of PET from a CT series: activity behind ellipsoids of water, air and bone, whose factors are computed here from chords, in
 data with the ready-made role ATTENUATION and in the same data with a CT instead. The images agree in every position of the patient, with the
 centre of the scanner anywhere, and with a CT of any orientation. A CT that is not of this exam is refused; what is missing is a sentence."""
+import collections
+import ctypes
 import glob
 import json
 import os
+import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -283,6 +286,35 @@ def cached(folder, _):
     check(len(set(pixels)) * 2 <= len(pixels), "both images are the same")
 
 
+def opens_during(folder, run_it):
+    """How often each file of a folder is opened while run_it() runs."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    check(fd >= 0 and libc.inotify_add_watch(fd, os.fsencode(folder), 0x20) > 0, "inotify")  # IN_OPEN
+    run_it()
+    count, data = collections.Counter(), b""
+    try:
+        while True:
+            data += os.read(fd, 1 << 20)
+    except BlockingIOError:
+        os.close(fd)
+    while data:
+        _, _, _, length = struct.unpack("iIII", data[:16])
+        count[data[16:16 + length].rstrip(b"\0").decode()] += 1
+        data = data[16 + length:]
+    return count
+
+
+def files_are_opened_once(folder, _):
+    """By the list of cases; by the reconstruction, which keeps the PET data open; and the slices of the CT for their pixels."""
+    data = Data(folder)
+    both = data.objects("both", normalisation=np.linspace(0.7, 1.3, data.factors.size))
+    make_ct(both, "HFS")
+    count = opens_during(both, lambda: recon(os.path.join(folder, "opened"), both, options=CT))
+    names = os.listdir(both)
+    check(len(names) == 62 and all(count[name] == (3 if name.startswith("ct-") else 2) for name in names), f"{count}")
+
+
 def events_are_refused(folder, _):
     """The corrections are made for sinograms."""
     run("simulate", "pet", "--scanner", "small", "--phantom", "cylinder", "--counts", "20000", "--petsird", "-o", os.path.join(folder, "list"))
@@ -322,7 +354,7 @@ def scatter_needs(folder, _):
 
 
 def main():
-    tests = {t.__name__: t for t in (places, uncorrected_differs, ready_made_counts, normalisation_with_attenuation, wrong_ct, poor_ct, cached, events_are_refused, scatter_needs)}
+    tests = {t.__name__: t for t in (places, uncorrected_differs, ready_made_counts, normalisation_with_attenuation, wrong_ct, poor_ct, cached, files_are_opened_once, events_are_refused, scatter_needs)}
     names = h.selected(list(tests), sys.argv[1:])
     return 0 if all([h.run_test(tests[name]) for name in names]) else 1
 
