@@ -104,6 +104,7 @@ void interfile_convert(const struct interfile *f, const uint8_t *p, size_t n, fl
 #define FLOAT_MOST 1e25
 #define FLOAT_USUAL_LEAST 0x1p-40 /* of counts and factors */
 #define FLOAT_USUAL_MOST 0x1p40
+#define FLOAT_PLAIN 0x1p8 /* 1 / this to this: factors that are powers of two, which look like integers in the other order */
 #define SMALL_INTEGER 0x1p23
 
 static const char *order_name(const struct interfile *f, int other)
@@ -130,6 +131,7 @@ struct reading {
 	size_t usual[2];    /* floats from FLOAT_USUAL_LEAST to FLOAT_USUAL_MOST */
 	size_t mantissa[2]; /* with more than the first byte: whole numbers below 256 in the other order have only this */
 	size_t small[2];    /* integers that would be denormal floats */
+	size_t plain;	    /* floats from 1 / FLOAT_PLAIN to FLOAT_PLAIN, in the order of the header */
 	double example;	    /* a strange value in the order of the header */
 };
 
@@ -151,6 +153,7 @@ static void read_value(const struct interfile *f, const uint8_t *p, struct readi
 		v = fabs(as_number(bits, INTERFILE_FLOAT, f->bytes));
 		r->usual[other] += v >= FLOAT_USUAL_LEAST && v <= FLOAT_USUAL_MOST;
 		r->mantissa[other] += (bits & first) != 0;
+		r->plain += !other && v * FLOAT_PLAIN >= 1 && v <= FLOAT_PLAIN;
 		integer = fabs(as_number(load(p, f->bytes, f->big_endian == (bool)other), INTERFILE_SIGNED, f->bytes));
 		r->small[!other] += integer < SMALL_INTEGER && isfinite(v); /* not NaN in the other order */
 	}
@@ -170,7 +173,8 @@ static int check_number(const struct interfile *f, const struct reading *r, stru
 	for (int other = 0; other < 2; other++)
 		as_float[other] = (double)r->usual[other] >= all && (double)r->mantissa[other] >= most;
 	for (int other = 1; other >= 0; other--)
-		if (is_float ? (double)r->small[other] >= all && !as_float[0] && !as_float[1] : as_float[other])
+		if (is_float ? (double)r->small[other] >= all && !as_float[0] && !as_float[1] && (double)r->plain < all
+			     : as_float[other])
 			order = other;
 	if (order < 0)
 		return 0;

@@ -649,6 +649,29 @@ static void test_other_number(void **state)
 		}
 }
 
+/* The same factor in all bins, a power of two or 0: floats with one byte each, which would be a small integer in the other order.
+ */
+static void test_constant_factor(void **state)
+{
+	static const double factors[] = {0.25, 0.5, 1, 2, 4, 8};
+	uint8_t bytes[72 * 8];
+	struct interfile f;
+	struct err err;
+
+	(void)state;
+	must_parse(GOOD, &f);
+	for (size_t i = 0; i < sizeof(factors) / sizeof(factors[0]); i++)
+		for (int how = 0; how < 4; how++) {
+			f.bytes = how & 1 ? 8 : 4;
+			f.big_endian = how & 2;
+			for (int k = 0; k < 72; k++)
+				store(bytes + k * f.bytes, k % 7 ? factors[i] : 0, INTERFILE_FLOAT, f.bytes, f.big_endian);
+			if (interfile_check_order(&f, bytes, &err) != 0)
+				fail_msg("factor %g, way %d: %s", factors[i], how, err.msg);
+		}
+	interfile_clear(&f);
+}
+
 static void test_other_rays(void **state)
 {
 	static const struct {
@@ -704,11 +727,11 @@ static void test_other_rays(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_header),	   cmocka_unit_test(test_spellings),   cmocka_unit_test(test_meanings),
-		cmocka_unit_test(test_values),	   cmocka_unit_test(test_orders),      cmocka_unit_test(test_complete),
-		cmocka_unit_test(test_first_ring), cmocka_unit_test(test_differences), cmocka_unit_test(test_other_number),
-		cmocka_unit_test(test_other_rays), cmocka_unit_test(test_sizes),       cmocka_unit_test(test_doubts),
-		cmocka_unit_test(test_energy),	   cmocka_unit_test(test_byte_order),
+		cmocka_unit_test(test_header),		cmocka_unit_test(test_spellings),   cmocka_unit_test(test_meanings),
+		cmocka_unit_test(test_values),		cmocka_unit_test(test_orders),	    cmocka_unit_test(test_complete),
+		cmocka_unit_test(test_first_ring),	cmocka_unit_test(test_differences), cmocka_unit_test(test_other_number),
+		cmocka_unit_test(test_constant_factor), cmocka_unit_test(test_other_rays),  cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_doubts),		cmocka_unit_test(test_energy),	    cmocka_unit_test(test_byte_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
