@@ -107,7 +107,7 @@ class Data:
             out.write(header.read().replace("emission.s", name + ".s"))
         return os.path.join(self.scan, name + ".hs")
 
-    def objects(self, name, position="HFS", centre=None, ready=False, normalisation=None, **attributes):
+    def objects(self, name, position="HFS", centre=None, ready=False, normalisation=None, multiplicative=None, **attributes):
         """The data as objects; their folder."""
         out = os.path.join(self.folder, name)
         sets = {"PatientPosition": position, "PatientName": "TOMONODE^PHANTOM", "PatientID": "TOMONODE-PHANTOM", "PatientBirthDate": "19601130",
@@ -117,8 +117,9 @@ class Data:
         options = [o for k, v in sets.items() for o in ("--set", f"{k}={v}")]
         if ready:
             options += ["--attenuation", os.path.join(self.scan, "attenuation.hs")]
-        if normalisation is not None:
-            options += ["--normalisation", self.written(normalisation, f"norm-{name}")]
+        for role, values in (("normalisation", normalisation), ("multiplicative", multiplicative)):
+            if values is not None:
+                options += ["--" + role, self.written(values, f"{role}-{name}")]
         run("import", os.path.join(self.scan, "emission.hs"), *options, "-o", out)
         return out
 
@@ -217,6 +218,10 @@ def normalisation_with_attenuation(folder, _):
     check(0.9 < float(said.split("ln of the value: ")[1].split()[0]) < 1.1, said)
     document, volume, _ = recon(os.path.join(folder, "without"), both)
     check(not document["refused"] and volume.max() > 0, "one file of factors is used")
+    fraction = data.objects("fraction", multiplicative=data.factors / norm)  # as the role that contains both: used once, beside a CT, too
+    document, with_ct, images = recon(os.path.join(folder, "fraction-out"), fraction, ct, options=CT)
+    check(np.array_equal(with_ct, recon(os.path.join(folder, "fraction-plain"), fraction)[1]), "MULTIPLICATIVE, other values with a CT")
+    check("The attenuation is the role MULTIPLICATIVE of the data; the CT was not used." in images[0].DerivationDescription, images[0].DerivationDescription)
     alone = data.objects("alone", normalisation=norm)
     document, volume, images = recon(os.path.join(folder, "alone-out"), alone, ct, options=CT)
     check(not document["refused"] and {"ATTN", "NORM"} <= set(images[0].CorrectedImage), document["refused"])
