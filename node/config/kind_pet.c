@@ -86,8 +86,7 @@ static const struct config_key protocol_keys[] = {
 		 "corrections that are computed where the data do not bring them, such as `[\"attenuation\", \"randoms\"]`: "
 		 "`attenuation` from a CT series of the same frame of reference, `randoms` from delayed coincidences or singles, "
 		 "`scatter` (only with `attenuation`) by single scatter simulation, `dead_time` as far as the data describe it. "
-		 "For sinograms, not event "
-		 "by event"},
+		 "Event by event only of detectors that form a regular cylinder"},
 	{"scatter_iterations", AS_INT(protocol_conf, pet.scatter_iterations, 1, 10), .fallback = "3", .flags = KEY_SPARSE,
 	 .meaning = "with the correction `scatter`: how often the scatter is estimated, each time from an image that is "
 		    "corrected with the estimate before"},

@@ -147,6 +147,15 @@ static int read_resolution(struct petsird *p, const struct yardl_type *t)
 	return petsird_read_pairs(p, t, read_resolution_pair);
 }
 
+/* Note the energy window of a type of modules; of another one than the others there is none. */
+static void take_window(struct petsird_header *h, bool first, double low, double high)
+{
+	bool same = first || (low == h->energy_low && high == h->energy_high);
+
+	h->energy_low = same ? low : 0;
+	h->energy_high = same ? high : 0;
+}
+
 static int read_energies(struct petsird *p, const struct yardl_type *t)
 {
 	uint64_t n = 0;
@@ -160,7 +169,26 @@ static int read_energies(struct petsird *p, const struct yardl_type *t)
 			rc = check_ascending(p, &e, "energy bins", PETSIRD_ENERGIES_MAX);
 		if (rc == 0 && p->n_energies < PETSIRD_TYPES_MAX)
 			p->energies[p->n_energies++] = e.n - 1;
+		if (rc == 0)
+			take_window(&p->header, i == 0, (double)e.values[0], (double)e.values[e.n - 1]);
 		free(e.values);
+	}
+	return rc;
+}
+
+/* A resolution is only for who needs it: another type, or a value that is no number, does not make the file invalid. */
+static int read_energy_resolution(struct petsird *p, const struct yardl_type *t)
+{
+	double *all = &p->header.energy_resolution, value = 0;
+	uint64_t n = 0;
+	int rc;
+
+	if (t->kind != YARDL_VECTOR || t->of[0]->kind != YARDL_FIXED)
+		return yardl_skip(&p->in, t);
+	rc = yardl_read_list(&p->in, t, &n);
+	for (uint64_t i = 0; rc == 0 && i < n; i++) {
+		rc = yardl_read_float(&p->in, t->of[0], &value);
+		*all = rc == 0 && isfinite(value) && (i == 0 || value == *all) ? value : 0;
 	}
 	return rc;
 }
@@ -202,6 +230,7 @@ static int read_scanner(struct petsird *p, const struct yardl_type *t)
 		{"tofBinEdges", read_tof, true},
 		{"tofResolution", read_resolution, true},
 		{"eventEnergyBinEdges", read_energies, true},
+		{"energyResolutionAt511", read_energy_resolution, false},
 		{"detectionEfficiencies", petsird_read_efficiencies, true},
 	};
 

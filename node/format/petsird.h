@@ -70,10 +70,12 @@ struct petsird_header {
 	size_t n_detectors;
 	float (*position)[3];					      /* [n_detectors], mm */
 	struct petsird_tof tof[PETSIRD_TYPES_MAX][PETSIRD_TYPES_MAX]; /* [i][j], j <= i */
-	bool aligned;		/* the file has a transform to the reference of the scanner (CT, MR): */
-	double alignment[3][4]; /* not applied to positions */
-	double calibration;	/* factor of all efficiencies; 1 if the file has none */
-	bool has_efficiencies;	/* of detection bins or pairs of modules */
+	bool aligned;			/* the file has a transform to the reference of the scanner (CT, MR): */
+	double alignment[3][4];		/* not applied to positions */
+	double energy_low, energy_high; /* keV: window of all types of modules; 0: they differ */
+	double energy_resolution;	/* FWHM at 511 keV over 511 keV, of all types; 0: they differ, or not in the file */
+	double calibration;		/* factor of all efficiencies; 1 if the file has none */
+	bool has_efficiencies;		/* of detection bins or pairs of modules */
 	struct petsird_exam exam;
 };
 

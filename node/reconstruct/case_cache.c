@@ -13,8 +13,9 @@ static void add_text(struct digest *d, const char *text)
 static void add_part(struct digest *d, const struct case_corrections *c)
 {
 	const struct pet_protocol *p = &c->work->protocol->pet;
-	int64_t numbers[] = {c->s->chosen,	   sinogram_images(c->s), c->s->gates.n,
-			     c->s->gates.shortest, c->s->gates.longest,	  (int64_t)c->s->gates.signal};
+	int64_t numbers[] = {c->s->chosen,	  sinogram_images(c->s),       c->s->gates.n,	  c->s->gates.shortest,
+			     c->s->gates.longest, (int64_t)c->s->gates.signal, c->s->list != NULL}; /* its bins have no prompts of
+												       dead detectors */
 
 	add_text(d, p->frames);
 	digest_add(d, numbers, sizeof(numbers));

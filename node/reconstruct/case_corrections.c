@@ -3,10 +3,13 @@
 #include "node/reconstruct/case_corrections.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "node/sinogram/sinogram_list.h"
 
 /* In the order in which they are made: scatter needs all others. */
 static const struct case_step *const steps[] = {&case_step_dead_time, &case_step_attenuation, &case_step_randoms,
@@ -64,10 +67,11 @@ int case_corrections_prepare(struct case_corrections *c, struct err *err)
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < NAMES; i++)
-		if ((wanted(c) & names[i].correction) && (c->s->list || !step_of(names[i].correction)))
+		if ((wanted(c) & names[i].correction) &&
+		    ((c->s->list && !sinogram_list_bins(c->s)) || !step_of(names[i].correction)))
 			rc = err_set(err, ENOTSUP, "protocol '%s': the correction \"%s\" is not made for %s",
 				     c->work->protocol->name, names[i].name,
-				     c->s->list ? "data that are reconstructed event by event" : "these data");
+				     c->s->list ? "events of detectors that are not a regular cylinder" : "these data");
 	if (c->n_ct > 0 && !(wanted(c) & PET_CORRECT_ATTENUATION))
 		case_corrections_say(c, "The CT was not used: \"attenuation\" is not among the corrections of the protocol.");
 	if (c->s->part[SINOGRAM_DELAYEDS].present && !c->s->mmr && !(wanted(c) & PET_CORRECT_RANDOMS)) /* of an mMR it is said */
@@ -103,6 +107,14 @@ int case_corrections_make(struct case_corrections *c, struct err *err)
 		if (c->made & steps[i]->correction)
 			rc = steps[i]->make(c, err);
 	return rc;
+}
+
+double case_corrections_background(const struct case_corrections *c, double prompts)
+{
+	double randoms = c->made & PET_CORRECT_RANDOMS ? c->randoms.of_frame : 0;
+	double scatter = c->scatter.made.simulated ? c->scatter.report.scale.fraction : 0;
+
+	return randoms + scatter * fmax(prompts - randoms, 0);
 }
 
 json_t *case_corrections_details(const struct case_corrections *c)

@@ -45,7 +45,7 @@ struct case_randoms {
 	double singles;		      /* counts of all detectors, of all frames */
 	double singles_of_frame;      /* of the last one */
 	struct randoms_report report; /* of the last frame */
-	double total;		      /* of all frames */
+	double total, of_frame;	      /* of all frames; of the last one */
 	int n_computed, n_cached;
 	double seconds;
 };
@@ -124,6 +124,8 @@ int case_corrections_prepare(struct case_corrections *c, struct err *err);
 /* Compute them for the chosen frame, with c->terms as result. Before its session is opened, from the thread that owns the device.
  */
 int case_corrections_make(struct case_corrections *c, struct err *err);
+/* Return the counts of the chosen frame that are expected to be randoms or scatter, of its prompts. */
+double case_corrections_background(const struct case_corrections *c, double prompts);
 /* case_pictures.c. Let case_read_planes() sum the counts of three direct planes; called by case_corrections_make(). */
 void case_pictures_watch(struct case_corrections *c);
 /* Make the pictures of the chosen frame, whose planes were read, if it has more counts than those before. image: its number, from

@@ -12,7 +12,7 @@ static int frames_of(const struct sinogram *s)
 
 static int plan_frame(struct case_events *e, struct err *err)
 {
-	return pet_list_plan(e->protocol, sinogram_list_data(e->s), e->dev, &e->plan, err);
+	return pet_list_plan(e->protocol, case_event_terms_list(&e->terms, e->s), e->dev, &e->plan, err);
 }
 
 /* Return the bytes of the host's memory, with the volume of the sensitivity. */
@@ -64,7 +64,7 @@ static void add_report(struct pet_list_report *sum, const struct pet_list_report
 /* Have memory for the sensitivity if there are further frames. */
 static int keep_sensitivity(struct case_events *e, struct err *err)
 {
-	if (frames_of(e->s) == 1 || e->sensitivity.values)
+	if (frames_of(e->s) == 1 || e->own_sensitivity || e->sensitivity.values)
 		return 0;
 	e->sensitivity.values = malloc(grid_size(&e->plan.grid) * sizeof(float));
 	return e->sensitivity.values ? 0 : err_set(err, ENOMEM, "no memory for the sensitivity");
@@ -72,7 +72,7 @@ static int keep_sensitivity(struct case_events *e, struct err *err)
 
 int case_events_run(struct case_events *e, const struct monitor *monitor, struct err *err)
 {
-	const struct pet_list *list = sinogram_list_data(e->s);
+	const struct pet_list *list = case_event_terms_list(&e->terms, e->s);
 	struct pet_list_report report = {0};
 	int rc = plan_frame(e, err);
 
@@ -96,6 +96,7 @@ void case_events_close_session(struct case_events *e)
 void case_events_clear(struct case_events *e)
 {
 	case_events_close_session(e);
+	case_event_terms_clear(&e->terms);
 	free(e->sensitivity.values);
 	e->sensitivity.values = NULL;
 }

@@ -4,7 +4,7 @@
 #ifndef TOMONODE_NODE_CASE_EVENTS_H
 #define TOMONODE_NODE_CASE_EVENTS_H
 
-#include "node/sinogram/sinogram_list.h"
+#include "node/reconstruct/case_event_terms.h"
 #include "recon/core/monitor.h"
 
 struct case_events {
@@ -13,6 +13,8 @@ struct case_events {
 	struct device *dev;
 	struct pet_list_plan plan; /* of the frame with the most events; then of the last one */
 	struct pet_list_session *session;
+	struct case_event_terms terms; /* computed corrections of the chosen frame; empty: none */
+	bool own_sensitivity;	       /* its factors differ between frames; set by the caller, after case_events_plan() */
 	struct pet_list_sensitivity_image sensitivity; /* that of the first frame, for the others */
 	struct pet_list_report report;		       /* sums over the frames */
 };

@@ -21,6 +21,7 @@
 
 #include "kernels/clock.h"
 #include "node/base/thread_pool.h"
+#include "node/sinogram/sinogram_list.h"
 
 #define GROUP 64 /* planes converted at a time */
 
@@ -479,6 +480,32 @@ int case_read_planes(const struct sinogram *s, const struct michelogram *mashed,
 	return 0;
 }
 
+struct list_factors {
+	const struct sinogram *s;
+	float *values;
+};
+
+static void list_plane(void *ctx, size_t plane)
+{
+	const struct list_factors *f = ctx;
+	const struct michelogram *m = sinogram_list_bins(f->s);
+
+	sinogram_list_factors(f->s, plane, f->values + plane * (size_t)m->n_angles * (size_t)m->n_radial);
+}
+
+static int sum_list_factors(const struct sinogram *s, int threads, float *ret, struct err *err)
+{
+	struct list_factors f = {s, ret};
+	struct thread_pool *pool;
+	int rc = thread_pool_create(threads, &pool, err);
+
+	if (rc < 0)
+		return rc;
+	thread_pool_run(pool, michelogram_planes(sinogram_list_bins(s)), list_plane, &f);
+	thread_pool_free(pool);
+	return 0;
+}
+
 int case_sum_planes(const struct sinogram *s, enum pet_role role, int threads, const struct monitor *monitor, uint8_t **kept,
 		    float *ret, struct err *err)
 {
@@ -489,8 +516,11 @@ int case_sum_planes(const struct sinogram *s, enum pet_role role, int threads, c
 	struct thread_pool *pool = NULL;
 	size_t bins = michelogram_planes(m) * (size_t)m->n_angles * (size_t)m->n_radial;
 	struct michelogram one;
-	int rc = michelogram_mash(m, m->tof.n > 0 ? m->tof.n : 1, &one, err);
+	int rc;
 
+	if (s->list)
+		return role == PET_DATA ? sinogram_list_count(s, ret, err) : sum_list_factors(s, threads, ret, err);
+	rc = michelogram_mash(m, m->tof.n > 0 ? m->tof.n : 1, &one, err);
 	for (size_t i = 0; i < bins; i++)
 		ret[i] = role == PET_FACTORS;
 	if (rc == 0)

@@ -28,6 +28,8 @@ struct case_factor {
 struct case_background {
 	/* Add expected counts to b of a plane in TOF bin k of the session (0 without time of flight). */
 	void (*add)(const void *ctx, size_t k, size_t plane, float *b);
+	/* Return the expected counts of one bin of the plane, angle n_radial + radial: what add() adds to it. */
+	float (*at)(const void *ctx, size_t k, size_t plane, size_t bin);
 	const void *ctx;
 };
 /* Counts of a few planes of the data, summed over angles and TOF bins while the planes are passed on. */
@@ -68,7 +70,8 @@ int case_read_planes(const struct sinogram *s, const struct michelogram *mashed,
 		     struct case_planes_report *ret_report, struct err *err);
 
 /* Compute the sum over all TOF bins of a role of the model, of PET_FACTORS the mean, from the objects alone, without terms:
- * ret[plane][angle][radial]. Without an object that has the role, all are 0, of PET_FACTORS 1. kept: as above. */
+ * ret[plane][angle][radial]. Without an object that has the role, all are 0, of PET_FACTORS 1. kept: as above. Of an acquisition
+ * with a list, PET_DATA and PET_FACTORS are those of its events, in the bins of sinogram_list_bins(). */
 int case_sum_planes(const struct sinogram *s, enum pet_role role, int threads, const struct monitor *monitor, uint8_t **kept,
 		    float *ret, struct err *err);
 

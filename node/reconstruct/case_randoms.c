@@ -19,11 +19,12 @@
 #include "kernels/tof.h"
 #include "node/base/thread_pool.h"
 #include "node/reconstruct/case_cache.h"
+#include "node/sinogram/sinogram_list.h"
 #include "recon/pet/michelogram_pairs.h"
 
 #define SINGLES_TIME 0.01	/* difference between the duration of the singles and that of the counts, over the latter */
 #define WHOLE 1e-12		/* rounding of a whole number that was divided, over it */
-#define VERSION "randoms 1"	/* of the computation, for the cache: another number makes no use of what is there */
+#define VERSION "randoms 2"	/* of the computation, for the cache: another number makes no use of what is there */
 #define WINDOW_DIFFERENCE 0.001 /* between TOF bins and coincidence window, over the latter */
 
 /* What the cache has of the randoms of a frame. */
@@ -109,6 +110,15 @@ static bool has_factors(const struct sinogram *s)
 	return s->part[SINOGRAM_NORMALISATION].present || s->part[SINOGRAM_MULTIPLICATIVE].present;
 }
 
+/* Whether factors of 0 may say which bins are not in coincidence: they have no delayed coincidences, and no randoms. The gaps of
+ * an mMR are crystals without any, which the estimate finds by itself. */
+static bool needs_factors(const struct case_corrections *c)
+{
+	if (c->randoms.of_singles || c->s->mmr)
+		return false;
+	return c->s->list || c->s->part[SINOGRAM_MULTIPLICATIVE].present || (c->randoms.of_neighbours && has_factors(c->s));
+}
+
 static int prepare(struct case_corrections *c, struct err *err)
 {
 	const struct sinogram_part *part = &c->s->part[SINOGRAM_DELAYEDS];
@@ -128,9 +138,9 @@ static int prepare(struct case_corrections *c, struct err *err)
 		return 0;
 	if (!part->present)
 		return prepare_singles(c, err);
-	c->randoms.of_neighbours = michelogram_index_init(&part->header.m, &x, &why) < 0;
-	if (c->randoms.of_neighbours && has_factors(c->s))
-		c->bytes_read += bins_of(c) * sizeof(float) + case_planes_bytes(c->s);
+	c->randoms.of_neighbours = michelogram_index_init(c->m, &x, &why) < 0;
+	if (needs_factors(c))
+		c->bytes_read += bins_of(c) * sizeof(float) + (c->s->list ? 0 : case_planes_bytes(c->s));
 	if (c->randoms.of_neighbours)
 		case_corrections_say(
 			c,
@@ -140,7 +150,7 @@ static int prepare(struct case_corrections *c, struct err *err)
 	c->made |= PET_CORRECT_RANDOMS;
 	c->background = true;
 	c->bytes_host += bins_of(c) * sizeof(float) + (c->randoms.of_neighbours ? 0 : case_cache_bytes(c, rates_bytes(c)));
-	c->bytes_read += (size_t)part->bytes + rates_bytes(c) + randoms_bytes(&part->header.m) + case_units_bytes(c);
+	c->bytes_read += (size_t)part->bytes + rates_bytes(c) + randoms_bytes(c->m) + case_units_bytes(c);
 	return 0;
 }
 
@@ -157,8 +167,11 @@ static int read_delayeds(struct case_corrections *c, struct err *err)
 	const struct interfile *h = &c->s->part[SINOGRAM_DELAYEDS].header;
 	size_t planes = michelogram_planes(c->m), bins = bins_of(c) / planes;
 	uint8_t *bytes = NULL;
-	int rc = sinogram_read(c->s, SINOGRAM_DELAYEDS, &bytes, err);
+	int rc;
 
+	if (sinogram_list_has_delayeds(c->s))
+		return sinogram_list_delayeds(c->s, c->randoms.expected, err);
+	rc = sinogram_read(c->s, SINOGRAM_DELAYEDS, &bytes, err);
 	if (rc < 0)
 		return rc;
 	for (size_t p = 0; p < planes; p++)
@@ -167,30 +180,37 @@ static int read_delayeds(struct case_corrections *c, struct err *err)
 	return 0;
 }
 
-/* Bins without pairs: the mean of their neighbours that are not dead. */
-static int smooth(struct case_corrections *c, const struct michelogram *m, double *ret_total, struct err *err)
+/* Read the factors of all bins; *ret is NULL if they are not needed. The caller frees it. */
+static int read_factors(struct case_corrections *c, float **ret, struct err *err)
 {
-	float *factors = has_factors(c->s) ? malloc(bins_of(c) * sizeof(*factors)) : NULL;
-	int rc = 0;
+	*ret = needs_factors(c) ? malloc(bins_of(c) * sizeof(**ret)) : NULL;
+	if (!*ret)
+		return needs_factors(c) ? err_set(err, ENOMEM, "no memory for factors of %zu bins", bins_of(c)) : 0;
+	return case_sum_planes(c->s, PET_FACTORS, threads_available(), c->work->monitor, c->kept, *ret, err);
+}
 
-	if (has_factors(c->s))
-		rc = factors ? case_sum_planes(c->s, PET_FACTORS, threads_available(), c->work->monitor, c->kept, factors, err)
-			     : err_set(err, ENOMEM, "no memory for factors of %zu bins", bins_of(c));
-	if (rc == 0)
-		rc = randoms_from_neighbours(m, c->randoms.expected, factors, c->randoms.expected, ret_total, err);
-	free(factors);
-	return rc;
+/* Remove the randoms of bins that are not in coincidence. Return the sum of the others. */
+static double drop_dead(struct case_corrections *c, const float *factors)
+{
+	double total = 0;
+
+	for (size_t i = 0; i < bins_of(c); i++) {
+		if (factors && !(factors[i] > 0))
+			c->randoms.expected[i] = 0;
+		total += (double)c->randoms.expected[i];
+	}
+	return total;
 }
 
 /* Replace the delayed coincidences by expected randoms. A frame or gate may have none; then there are no randoms. */
-static int estimate(struct case_corrections *c, struct rates *rates, struct err *err)
+static int estimate(struct case_corrections *c, const float *factors, struct rates *rates, struct err *err)
 {
-	const struct michelogram *m = &c->s->part[SINOGRAM_DELAYEDS].header.m;
+	const struct michelogram *m = c->m; /* all roles have its rays */
 	struct case_randoms *r = &c->randoms;
 	struct randoms_report report = {0};
 	struct err why = {0};
-	int rc = r->of_neighbours ? smooth(c, m, &report.total, &why)
-				  : randoms_from_delayeds(m, r->expected, r->expected, rates->of, &report, &why);
+	int rc = r->of_neighbours ? randoms_from_neighbours(m, r->expected, factors, r->expected, &report.total, &why)
+				  : randoms_from_delayeds(m, r->expected, factors, r->expected, rates->of, &report, &why);
 
 	if (rc == -EDOM && sinogram_images(c->s) > 0)
 		rc = 0;
@@ -201,6 +221,8 @@ static int estimate(struct case_corrections *c, struct rates *rates, struct err 
 		return err_set(err, EBADMSG, "DELAYEDS: %s", why.msg);
 	if (rc < 0 && err)
 		*err = why;
+	if (rc == 0 && report.total > 0 && factors)
+		report.total = drop_dead(c, factors);
 	rates->report = report;
 	rates->factor = 1;
 	return rc;
@@ -276,13 +298,9 @@ static int compute(struct case_corrections *c, struct rates *rates, struct err *
 	return rc;
 }
 
-static const struct michelogram *bins_of_delayeds(const struct case_corrections *c)
-{
-	return c->randoms.of_singles ? c->m : &c->s->part[SINOGRAM_DELAYEDS].header.m;
-}
-
 /* Make the randoms of the chosen frame from the data, and keep what they were made from. */
-static int make_here(struct case_corrections *c, const struct case_cache_key *key, struct rates **ret, struct err *err)
+static int make_here(struct case_corrections *c, const struct case_cache_key *key, const float *factors, struct rates **ret,
+		     struct err *err)
 {
 	size_t bytes = rates_bytes(c);
 	struct rates *rates = calloc(1, bytes);
@@ -293,7 +311,7 @@ static int make_here(struct case_corrections *c, const struct case_cache_key *ke
 	if (rc == 0 && !c->randoms.of_singles)
 		rc = case_check_units(c, "DELAYEDS", c->randoms.expected, err);
 	if (rc == 0 && !c->randoms.of_singles)
-		rc = estimate(c, rates, err);
+		rc = estimate(c, factors, rates, err);
 	if (rc == 0 && !c->randoms.of_neighbours && rates->report.total > 0)
 		case_cache_keep(c, key, rates, bytes);
 	c->randoms.n_computed++;
@@ -302,15 +320,21 @@ static int make_here(struct case_corrections *c, const struct case_cache_key *ke
 }
 
 /* Make them from what was kept. */
-static int make_again(struct case_corrections *c, const struct rates *kept, struct rates **ret, struct err *err)
+static int make_again(struct case_corrections *c, const struct rates *kept, const float *factors, struct rates **ret,
+		      struct err *err)
 {
+	int rc;
+
 	c->randoms.n_cached++;
 	c->randoms.singles_of_frame = kept->singles;
 	*ret = malloc(sizeof(**ret));
 	if (!*ret)
 		return err_set(err, ENOMEM, "no memory for rates");
 	memcpy(*ret, kept, sizeof(**ret));
-	return randoms_from_singles(bins_of_delayeds(c), kept->of, kept->factor, c->randoms.expected, err);
+	rc = randoms_from_singles(c->m, kept->of, kept->factor, c->randoms.expected, err);
+	if (rc == 0 && factors)
+		drop_dead(c, factors);
+	return rc;
 }
 
 static struct case_cache_key key_of(const struct case_corrections *c)
@@ -321,16 +345,30 @@ static struct case_cache_key key_of(const struct case_corrections *c)
 	return case_cache_key(c, VERSION, settings, sizeof(settings));
 }
 
+static float share_of(const struct case_corrections *c)
+{
+	return c->m->tof.n > 0 ? 1.0f / (float)c->m->tof.n : 1;
+}
+
 static void add(const void *ctx, size_t k, size_t plane, float *b)
 {
 	const struct case_corrections *c = ctx;
 	size_t bins = (size_t)c->m->n_angles * (size_t)c->m->n_radial;
 	const float *expected = c->randoms.expected + plane * bins;
-	float share = c->m->tof.n > 0 ? 1.0f / (float)c->m->tof.n : 1;
+	float share = share_of(c);
 
 	(void)k;
 	for (size_t i = 0; i < bins; i++)
 		b[i] += share * expected[i];
+}
+
+static float at(const void *ctx, size_t k, size_t plane, size_t bin)
+{
+	const struct case_corrections *c = ctx;
+	size_t bins = (size_t)c->m->n_angles * (size_t)c->m->n_radial;
+
+	(void)k;
+	return share_of(c) * c->randoms.expected[plane * bins + bin];
 }
 
 static int make(struct case_corrections *c, struct err *err)
@@ -338,15 +376,22 @@ static int make(struct case_corrections *c, struct err *err)
 	struct case_cache_key key = key_of(c);
 	double begun = clock_seconds();
 	struct rates *rates = NULL;
+	float *factors = NULL;
 	const void *kept;
 	size_t bytes;
 	int rc = allocate(c, err);
 
-	if (rc < 0)
+	if (rc == 0)
+		rc = read_factors(c, &factors, err);
+	if (rc < 0) {
+		free(factors);
 		return rc;
+	}
 	kept = c->randoms.of_neighbours ? NULL : case_cache_find(c, &key, &bytes);
-	rc = kept ? make_again(c, kept, &rates, err) : make_here(c, &key, &rates, err);
+	rc = kept ? make_again(c, kept, factors, &rates, err) : make_here(c, &key, factors, &rates, err);
+	free(factors);
 	if (rc == 0) {
+		c->randoms.of_frame = rates->report.total;
 		c->randoms.total += rates->report.total;
 		c->randoms.singles += rates->singles;
 	}
@@ -355,7 +400,7 @@ static int make(struct case_corrections *c, struct err *err)
 	free(rates);
 	c->randoms.seconds += clock_seconds() - begun;
 	if (rc == 0)
-		case_corrections_add_background(c, (struct case_background){add, c});
+		case_corrections_add_background(c, (struct case_background){add, at, c});
 	return rc;
 }
 

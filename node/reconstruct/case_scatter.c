@@ -116,7 +116,8 @@ static int plan(struct case_corrections *c, struct err *err)
 	if (rc < 0)
 		return rc;
 	c->bytes_host += all_bins(c) * sizeof(float) + plan.bytes_kept + case_cache_bytes(c, plan.bytes_packed);
-	c->bytes_host += case_planes_bytes_kept(c->s) - case_planes_bytes(c->s); /* all roles stay until the session has them */
+	if (!c->s->list) /* all roles stay until the session has them */
+		c->bytes_host += case_planes_bytes_kept(c->s) - case_planes_bytes(c->s);
 	c->bytes_read += 2 * all_bins(c) * sizeof(float) + plan.bytes_host;
 	if (case_cache_bytes(c, plan.bytes_packed) > 0) /* a copy, while it is stored */
 		c->bytes_read += plan.bytes_packed;
@@ -383,6 +384,17 @@ static void add(const void *ctx, size_t k, size_t plane, float *b)
 	free(scatter);
 }
 
+static float at(const void *ctx, size_t k, size_t plane, size_t bin)
+{
+	const struct case_corrections *c = ctx;
+	const struct case_scatter *s = &c->scatter;
+
+	if (!s->made.simulated)
+		return 0;
+	return s->norm[plane * plane_bins(c) + bin] * s->made.scale[plane] *
+	       single_scatter_value(s->made.simulated, (int)k, (int)plane, bin);
+}
+
 /* The window is in the configuration, not in the data: with another one it is another result. */
 static void identify(struct case_corrections *c)
 {
@@ -452,7 +464,7 @@ static int make(struct case_corrections *c, struct err *err)
 	if (rc == 0) {
 		identify(c);
 		say_scale(c);
-		case_corrections_add_background(c, (struct case_background){add, c});
+		case_corrections_add_background(c, (struct case_background){add, at, c});
 	}
 	return rc;
 }

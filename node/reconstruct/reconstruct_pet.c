@@ -84,7 +84,8 @@ static int divide_files(struct pet_work *w, struct err *err)
 	for (size_t i = 0; i < n; i++) {
 		struct dicom_file *file = NULL;
 
-		if (dicom_open(w->base.paths[i], &file, NULL) == 0 && ct_object_of(dicom_root(file)) != CT_NO_SLICE) {
+		if (!petsird_is_file(w->base.paths[i]) && dicom_open(w->base.paths[i], &file, NULL) == 0 &&
+		    ct_object_of(dicom_root(file)) != CT_NO_SLICE) {
 			ct_headers_add(w->headers, w->base.paths[i], dicom_root(file));
 			w->n_ct++;
 			dicom_close(file);
@@ -96,7 +97,7 @@ static int divide_files(struct pet_work *w, struct err *err)
 	return 0;
 }
 
-/* Open the files of the case: DICOM objects, or one file that is not DICOM. */
+/* Open the files of the case: DICOM objects, or one file that is not DICOM and the CT for it. */
 static int open_files(struct pet_work *w, struct err *err)
 {
 	const struct reconstruct_work *base = &w->base;
@@ -108,11 +109,11 @@ static int open_files(struct pet_work *w, struct err *err)
 
 	if (w->s)
 		return 0;
-	if (base->n_paths == 1 && petsird_is_file(base->paths[0]))
-		return petsird_list_open(base->paths[0], &petsird, &w->s, err);
 	rc = divide_files(w, err);
 	if (rc < 0)
 		return rc;
+	if (base->n_paths - w->n_ct == 1 && petsird_is_file(w->paths[0]))
+		return petsird_list_open(w->paths[0], &petsird, &w->s, err);
 	rc = sinogram_open_files(w->paths, w->files, base->n_paths - w->n_ct, &base->decision->patient, base->config, &w->s, err);
 	if (rc == 0 && w->s->format->header != INTERFILE_PROJECTIONS)
 		rc = err_set(err, EBADMSG, "the case is a scan with parallel beams, not a PET acquisition");
@@ -152,7 +153,20 @@ static uint8_t **kept_data(struct pet_work *w)
 	return w->corrections.made & PET_CORRECT_SCATTER ? w->corrections.once : NULL;
 }
 
-/* Make the corrections of the first frame, in turn with others that use the device, and open its session. */
+/* Make the corrections of the chosen frame; of events, let each have its own. */
+static int make_corrections(struct pet_work *w, struct err *err)
+{
+	int rc = case_corrections_make(&w->corrections, err);
+	double prompts;
+
+	if (rc < 0 || !w->by_events)
+		return rc;
+	prompts = (double)sinogram_list_data(w->s)->n_events;
+	return case_event_terms_make(&w->events.terms, w->s, &w->corrections.terms,
+				     case_corrections_background(&w->corrections, prompts), err);
+}
+
+/* Make the corrections of the first frame, in turn with others that use the device, and open its session by sinograms. */
 static int open_first(struct pet_work *w, struct err *err)
 {
 	int rc;
@@ -165,12 +179,12 @@ static int open_first(struct pet_work *w, struct err *err)
 		if (rc < 0)
 			return err_set(err, ECANCELED, "cancelled while it waited for the device");
 		w->corrections.kept = kept_data(w);
-		rc = case_corrections_make(&w->corrections, err);
+		rc = make_corrections(w, err);
 		monitor_take_turn(w->base.monitor, false);
 		if (rc < 0)
 			return rc;
 	}
-	return open_session(w, err);
+	return w->by_events ? 0 : open_session(w, err);
 }
 
 static int plan_sinograms(struct pet_work *w, struct err *err)
@@ -192,8 +206,12 @@ static int plan_sinograms(struct pet_work *w, struct err *err)
 static int plan_events(struct pet_work *w, struct err *err)
 {
 	struct reconstruct_work *base = &w->base;
-	int rc = prepare_corrections(w, err);
+	const struct michelogram *bins = sinogram_list_bins(w->s);
+	int rc;
 
+	if (bins)
+		w->m = *bins;
+	rc = prepare_corrections(w, err);
 	if (rc == 0)
 		rc = case_events_plan(&w->events, w->s, &base->protocol->pet, base->dev, &w->plan, err);
 	if (rc < 0) {
@@ -201,8 +219,11 @@ static int plan_events(struct pet_work *w, struct err *err)
 		return rc;
 	}
 	w->m.tof = sinogram_list_data(w->s)->tof;
+	w->events.own_sensitivity = w->corrections.made & PET_CORRECT_DEAD_TIME;
+	w->corrections.bytes_host += w->corrections.made ? case_event_terms_bytes(w->s) : 0;
 	base->report.seconds_read = sinogram_list_report(w->s)->seconds_read;
-	return pet_work_reserve(w, err);
+	rc = pet_work_reserve(w, err);
+	return rc < 0 ? rc : open_first(w, err);
 }
 
 static int open_case(struct reconstruct_work *base, struct err *err)
@@ -299,8 +320,13 @@ static int run_frame(struct pet_work *w, int frame, struct err *err)
 
 	if (rc < 0)
 		return rc;
-	if (w->by_events)
+	if (w->by_events) {
 		run.counts = (double)sinogram_list_data(w->s)->n_events;
+		rc = case_event_terms_profiles(&w->events.terms, err);
+		if (rc < 0)
+			return rc;
+		case_pictures_make(&w->corrections, frame);
+	}
 	rc = case_check_singles(&w->corrections, run.counts, err);
 	if (rc < 0)
 		return rc;
@@ -325,11 +351,10 @@ static int next_frame(struct pet_work *w, int frame, struct err *err)
 
 	close_session(w);
 	sinogram_choose_frame(w->s, frame);
-	if (w->by_events)
-		return 0;
-	rc = case_corrections_make(&w->corrections, err);
-	if (rc == 0)
-		rc = open_session(w, err);
+	rc = w->corrections.made ? make_corrections(w, err) : 0;
+	if (rc < 0 || w->by_events)
+		return rc;
+	rc = open_session(w, err);
 	if (rc == 0)
 		rc = read_frame(w, frame, &planes, err);
 	if (rc == 0 && w->s->part[SINOGRAM_ATTENUATION].of_frame)

@@ -46,6 +46,7 @@ struct petsird_source {
 	const struct pet_frames *frames; /* of the list */
 	int64_t block;			 /* start of the last time block that was checked; -1: none */
 	uint64_t dead;
+	bool delayed; /* the delayed coincidences are read */
 };
 
 bool petsird_is_file(const char *path)
@@ -72,6 +73,13 @@ static int rewind_file(void *ctx, struct err *err)
 	return 0;
 }
 
+static void choose_kind(void *ctx, bool delayed)
+{
+	struct petsird_source *s = ctx;
+
+	s->delayed = delayed;
+}
+
 static bool is_alive(const struct petsird_source *s, const struct petsird_event *e)
 {
 	return e->detector[0] != e->detector[1] &&
@@ -88,9 +96,9 @@ static size_t convert(struct petsird_source *s, size_t n, uint32_t start, struct
 		const struct petsird_event *e = &s->piece[i];
 		int tof = s->tof.n > 0 ? (s->tof.n - 1 - e->tof) / s->mashing : 0;
 
-		if (e->delayed)
+		if (e->delayed != s->delayed)
 			continue;
-		if (!is_alive(s, e)) {
+		if (!e->delayed && !is_alive(s, e)) {
 			s->dead++;
 			continue;
 		}
@@ -128,17 +136,45 @@ static void factor_row(void *ctx, int plane, int angle, float *ret, size_t strid
 		ret[(size_t)i * stride] = (float)petsird_bin_efficiency(s->file, &s->cylinder, &s->index, &r, angle, i);
 }
 
-/* Return the number of radial bins whose rays meet the field of view. */
+/* Return the number of radial bins whose rays meet the field of view; of corrections that are computed at least the usual ones:
+ * scatter is fitted to the data beside the patient. */
 static int radial_bins(const struct petsird_source *s)
 {
 	const struct pet_scanner *c = &s->cylinder.scanner;
 	double fov = s->o->protocol->fov_radius, most = fmin(FOV_MOST, FOV_PART * c->radius);
 	int t = c->detectors / 2 - 1;
 
-	fov = fov > 0 ? fov : most;
+	fov = fov > 0 ? s->o->protocol->corrections ? fmax(fov, most) : fov : most;
 	while (t > 1 && c->radius * sin((t - 1) * M_PI / c->detectors) > fov)
 		t--;
 	return 2 * t + 1;
+}
+
+/* Whether any pair of crystals in a radial bin or its mirror is in coincidence. */
+static bool is_live(const struct petsird_source *s, int t)
+{
+	const struct michelogram_index *x = &s->index;
+
+	for (int plane = 0; plane < x->n_planes; plane++) {
+		struct michelogram_rings r = michelogram_plane_rings(x, plane);
+
+		for (int angle = 0; angle < x->n_angles; angle++)
+			for (int side = -t; side <= t; side += 2 * t)
+				if (petsird_bin_efficiency(s->file, &s->cylinder, x, &r, angle, x->n_radial / 2 + side) > 0)
+					return true;
+	}
+	return false;
+}
+
+/* Leave out outer radial bins that have no pair in coincidence. */
+static int cut_radial_bins(struct petsird_source *s, struct err *err)
+{
+	int t = s->m.n_radial / 2;
+
+	while (t > 1 && !is_live(s, t))
+		t--;
+	s->m.n_radial = 2 * t + 1;
+	return michelogram_index_init(&s->m, &s->index, err);
 }
 
 static int make_michelogram(struct petsird_source *s, struct pet_list *data, struct err *err)
@@ -154,8 +190,11 @@ static int make_michelogram(struct petsird_source *s, struct pet_list *data, str
 	rc = michelogram_segments_all(c->rings, span, &s->m.segments, &s->m.n_segments, err);
 	if (rc == 0)
 		rc = michelogram_index_init(&s->m, &s->index, err);
+	if (rc == 0 && s->h->has_efficiencies)
+		rc = cut_radial_bins(s, err);
 	if (rc < 0)
 		return rc;
+	s->m.scanner.bin = michelogram_radius(&s->m, s->m.n_radial / 2 + 1); /* as headers of such sinograms have it */
 	data->michelogram = &s->m;
 	data->slice = 0.5 * c->ring_spacing;
 	if (span > 1 || !whole || s->h->has_efficiencies) {
@@ -287,6 +326,8 @@ static int find_scanner(struct petsird_source *s, struct sinogram_list *l, struc
 		rc = make_michelogram(s, &l->data, err);
 	else
 		use_pairs(s, &l->data);
+	if (rc == 0 && s->regular)
+		rc = list_set_bins(l, (const uint16_t(*)[2])s->cylinder.place, err);
 	describe(s, l, half, l->geometry, sizeof(l->geometry));
 	return rc;
 }
@@ -388,6 +429,11 @@ static int make_header(struct sinogram *s, const struct petsird_source *p, const
 	return rc;
 }
 
+static bool uses_delayeds(const struct petsird_source *p)
+{
+	return p->regular && (p->o->protocol->corrections & PET_CORRECT_RANDOMS) && petsird_counts(p->file)->delayeds > 0;
+}
+
 /* Describe the acquisition like one of sinogram objects. */
 static int fill_acquisition(struct sinogram *s, const struct petsird_source *p, const struct hashing *h, struct err *err)
 {
@@ -405,9 +451,13 @@ static int fill_acquisition(struct sinogram *s, const struct petsird_source *p, 
 	part->header = (struct interfile){
 		.kind = INTERFILE_PROJECTIONS, .duration = (double)petsird_counts(p->file)->covered / 1000, .start = NAN};
 	part->header.m.tof = p->tof;
+	part->header.energy_low = p->h->energy_low;
+	part->header.energy_high = p->h->energy_high;
+	part->header.energy_resolution = 100 * p->h->energy_resolution;
 	interfile_tof_ascending(&part->header);
 	snprintf(part->header.scanner, sizeof(part->header.scanner), "%s", p->h->model);
 	s->part[SINOGRAM_NORMALISATION].present = p->h->has_efficiencies;
+	s->part[SINOGRAM_DELAYEDS].present = uses_delayeds(p);
 	rc = make_header(s, p, h, err);
 	if (rc < 0)
 		return rc;
@@ -443,7 +493,7 @@ static int open_file(struct petsird_source *p, struct sinogram *s, struct hashin
 		return rc;
 	s->frames = l->frames;
 	name_origin(h, l->origin, sizeof(l->origin));
-	petsird_warn(p->file, p->o->file->like != NULL, false, l->note, sizeof(l->note));
+	petsird_warn(p->file, p->o->file->like != NULL, uses_delayeds(p), l->note, sizeof(l->note));
 	petsird_warn_gaps(p->file, &l->frames, &(struct pet_gates){0}, l->note, sizeof(l->note));
 	if (!p->regular && p->pairs.stride > 1)
 		snprintf(l->note + strlen(l->note), sizeof(l->note) - strlen(l->note),
@@ -470,7 +520,7 @@ int petsird_list_open(const char *path, const struct petsird_list_options *o, st
 	p->o = o;
 	p->frames = &s->list->frames;
 	s->list->dead = &p->dead;
-	s->list->source = (struct list_source){p, rewind_file, read_file, free_source};
+	s->list->source = (struct list_source){p, rewind_file, read_file, choose_kind, free_source};
 	rc = open_file(p, s, &h, err);
 	p->o = NULL;
 	if (rc < 0) {

@@ -16,8 +16,7 @@
 #define PIECE ((size_t)1 << 16) /* events */
 #define MEMORY_PART 0.25	/* of the memory that this process may use */
 
-/* Return the frame of a time; -1: none. Times ascend. */
-static int frame_of(struct sinogram_list *l, uint32_t ms)
+int list_frame_of(struct sinogram_list *l, uint32_t ms)
 {
 	const struct pet_frames *f = &l->frames;
 
@@ -57,7 +56,7 @@ static int read_source(struct sinogram_list *l, struct event *ret, size_t most, 
 	while (rc == 0 && n > 0 && used == 0) {
 		rc = l->source.read(l->source.ctx, ret, l->ms, most < PIECE ? most : PIECE, &n, err);
 		for (size_t i = 0; rc == 0 && i < n; i++)
-			if (frame_of(l, l->ms[i]) == l->frame)
+			if (list_frame_of(l, l->ms[i]) == l->frame)
 				ret[used++] = ret[i];
 	}
 	*ret_n = used;
@@ -137,7 +136,7 @@ static void take(struct sinogram_list *l, struct event *piece, size_t n, size_t 
 	size_t used = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		int frame = frame_of(l, l->ms[i]);
+		int frame = list_frame_of(l, l->ms[i]);
 
 		if (frame < 0) {
 			l->report.between++;
@@ -213,16 +212,41 @@ const char *sinogram_list_geometry(const struct sinogram *s)
 	return s->list->geometry;
 }
 
+void list_missing(int made, char *ret, size_t size)
+{
+	static const struct {
+		enum pet_correction correction;
+		const char *name;
+	} all[] = {{PET_CORRECT_RANDOMS, "randoms"},
+		   {PET_CORRECT_SCATTER, "scatter"},
+		   {PET_CORRECT_ATTENUATION, "attenuation"},
+		   {PET_CORRECT_DEAD_TIME, "dead time"}};
+	const char *last = NULL;
+	size_t n = 0;
+
+	ret[0] = '\0';
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		if (made & all[i].correction)
+			continue;
+		if (last)
+			n += (size_t)snprintf(ret + n, size - n, "%s%s", n > 0 ? ", " : "", last);
+		last = all[i].name;
+	}
+	if (last)
+		snprintf(ret + n, size - n, "%s%s", n > 0 ? " and " : "", last);
+}
+
 void sinogram_list_note(const struct sinogram *s, char *ret, size_t size)
 {
 	const struct sinogram_list_report *r = &s->list->report;
+	char missing[80];
 	size_t n;
 
+	list_missing(s->made, missing, sizeof(missing));
 	if (s->mmr)
 		sinogram_mmr_note(s, ret, size);
 	else
-		snprintf(ret, size,
-			 "Reconstructed event by event: not corrected for randoms, scatter, attenuation and dead time.%s%s",
+		snprintf(ret, size, "Reconstructed event by event%s%s.%s%s", missing[0] ? ": not corrected for " : "", missing,
 			 s->list->note[0] ? " " : "", s->list->note);
 	n = strlen(ret);
 	if (r->dead && n < size)

@@ -4,6 +4,7 @@
 #define TOMONODE_NODE_SINOGRAM_LIST_INTERNAL_H
 
 #include "node/sinogram/sinogram_list.h"
+#include "recon/pet/michelogram_pairs.h"
 
 #define LIST_TEXT 300
 
@@ -13,6 +14,9 @@ struct list_source {
 	int (*rewind)(void *ctx, struct err *err);
 	/* Read at most `most` prompts that are used, and the time of each, ms since the start; *ret_n: 0 only at the end. */
 	int (*read)(void *ctx, struct event *ret, uint32_t *ret_ms, size_t most, size_t *ret_n, struct err *err);
+	/* From the next rewind() on, read() delivers the delayed coincidences instead of the prompts, or prompts again. NULL:
+	 * those that there are, are the role DELAYEDS. */
+	void (*choose)(void *ctx, bool delayed);
 	void (*free)(void *ctx);
 };
 
@@ -27,6 +31,11 @@ struct sinogram_list {
 	size_t n_kept, room, at;
 	uint32_t *ms;	/* of a piece */
 	uint64_t *dead; /* prompts that the source did not deliver since rewind() */
+	/* sinogram_list_bins.c; n_angles = 0: no bins. place: [detector] ring, crystal, borrowed from the source; NULL: detectors
+	 * are numbered by rings */
+	struct michelogram bins;
+	struct michelogram_index index;
+	const uint16_t (*place)[2];
 	char origin[LIST_TEXT], geometry[LIST_TEXT];
 	char note[600]; /* sentences of the source */
 };
@@ -38,5 +47,10 @@ struct sinogram_list *list_free(struct sinogram_list *l); /* accepts NULL; retur
 int list_load(struct sinogram_list *l, size_t most, struct err *err);
 size_t list_memory(void); /* bytes that the events of a list may have */
 void list_choose_frame(struct sinogram_list *l, int frame);
+int list_frame_of(struct sinogram_list *l, uint32_t ms); /* the time frame of a time; -1: none. Fast if times ascend */
+/* Make the michelogram and the TOF bins of l->data the bins of its events. EINVAL: as michelogram_index_init(). */
+int list_set_bins(struct sinogram_list *l, const uint16_t (*place)[2], struct err *err);
+/* Name the corrections that were not made: "randoms, scatter and dead time"; "": none. made: of struct sinogram. */
+void list_missing(int made, char *ret, size_t size);
 
 #endif

@@ -22,6 +22,7 @@
 #include "node/base/plural.h"
 #include "node/format/mmr.h"
 #include "node/sinogram/sinogram_internal.h"
+#include "node/sinogram/sinogram_list_internal.h"
 #include "recon/pet/michelogram_pairs.h"
 
 #define BIG_ENDIAN_SYNTAX "1.2.840.10008.1.2.2"
@@ -569,31 +570,6 @@ void sinogram_mmr_files(const struct sinogram *s, char *ret, size_t size)
 	for (int t = SINOGRAM_MMR_LIST; s->mmr && t <= SINOGRAM_MMR_NORM; t++)
 		if (s->mmr->source[t])
 			snprintf(ret + strlen(ret), size - strlen(ret), "%s%s", *ret ? ", " : "", s->mmr->source[t]);
-}
-
-/* Name the corrections that were not made: "randoms, scatter and dead time"; "": none. */
-static void list_missing(int made, char *ret, size_t size)
-{
-	static const struct {
-		enum pet_correction correction;
-		const char *name;
-	} all[] = {{PET_CORRECT_RANDOMS, "randoms"},
-		   {PET_CORRECT_SCATTER, "scatter"},
-		   {PET_CORRECT_ATTENUATION, "attenuation"},
-		   {PET_CORRECT_DEAD_TIME, "dead time"}};
-	const char *last = NULL;
-	size_t n = 0;
-
-	ret[0] = '\0';
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-		if (made & all[i].correction)
-			continue;
-		if (last)
-			n += (size_t)snprintf(ret + n, size - n, "%s%s", n > 0 ? ", " : "", last);
-		last = all[i].name;
-	}
-	if (last)
-		snprintf(ret + n, size - n, "%s%s", n > 0 ? " and " : "", last);
 }
 
 void sinogram_mmr_note(const struct sinogram *s, char *ret, size_t size)

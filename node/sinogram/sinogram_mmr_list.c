@@ -116,9 +116,11 @@ static int open_mmr(struct sinogram *s, struct err *err)
 		return err_set(err, ENOMEM, "no memory for a list of events");
 	}
 	*x = (struct mmr_source){.s = s, .m = &s->part[SINOGRAM_EMISSION].header.m, .fd = -1};
-	s->list->source = (struct list_source){x, rewind_words, read_words, free_source};
+	s->list->source = (struct list_source){x, rewind_words, read_words, NULL, free_source};
 	s->list->dead = &x->dead;
 	rc = prepare(x, &s->list->data, err);
+	if (rc == 0)
+		rc = list_set_bins(s->list, NULL, err);
 	if (rc == 0)
 		rc = list_load(s->list, list_memory(), err);
 	if (rc == 0 && s->list->report.used == 0)

@@ -8,7 +8,7 @@
  *   so that the result does not depend on the number of threads.
  * - Crystals less than (N - n_radial) / 2 apart are never in coincidence. So many are updated at the same time, which is the same
  *   as one after the other. */
-#include "recon/pet/randoms.h"
+#include "recon/pet/randoms_internal.h"
 
 #include <errno.h>
 #include <math.h>
@@ -28,6 +28,8 @@
 struct estimate {
 	struct michelogram_index x;
 	const float *data; /* delayeds, or NULL */
+	bool *dead;	   /* [angle][radial]: not in coincidence in any plane; NULL: all are */
+	double live;	   /* part of them that is */
 	float *ret;	   /* expected values of bins, or NULL */
 	int n_differences;
 	struct difference {
@@ -89,6 +91,7 @@ size_t randoms_bytes(const struct michelogram *m)
 
 static void clear(struct estimate *e)
 {
+	free(e->dead);
 	free(e->differences);
 	free(e->measured);
 	free(e->plane);
@@ -160,12 +163,19 @@ static void add_fans(const struct estimate *e, const float *restrict first, cons
 	}
 }
 
+static bool is_dead(const struct estimate *e, int angle, int radial)
+{
+	return e->dead && e->dead[(size_t)angle * (size_t)e->x.n_radial + (size_t)radial];
+}
+
 /* Compute E of a bin of all planes. */
 static void expect(const struct estimate *e, int angle, int radial, float *slots)
 {
 	int crystal[2];
 
 	memset(slots, 0, (size_t)e->x.n_planes * sizeof(*slots));
+	if (is_dead(e, angle, radial))
+		return;
 	for (int view = 0; view < e->x.mash; view++) {
 		michelogram_crystals(&e->x, angle, radial, view, crystal);
 		add_products(e, e->r + (size_t)crystal[0] * (size_t)e->x.rings, e->r + (size_t)crystal[1] * (size_t)e->x.rings,
@@ -262,13 +272,13 @@ static void add_partners(const struct estimate *e, int crystal, double *ret[2])
 		int as_second = (crystal - (t >> 1) + n) % n,
 		    as_first = (crystal + odd + n / 2) % n; /* the pair's view modulo N */
 
-		if (as_second < n / 2) {
+		if (as_second < n / 2 && !is_dead(e, as_second / x->mash, radial)) {
 			const double *from = e->exact + (size_t)((as_second - odd + n / 2 + n) % n) * (size_t)rings;
 
 			for (int j = 0; j < rings; j++)
 				ret[0][j] += from[j];
 		}
-		if (as_first < n / 2) {
+		if (as_first < n / 2 && !is_dead(e, as_first / x->mash, radial)) {
 			const double *from = e->exact + (size_t)((as_first + (t >> 1) + n) % n) * (size_t)rings;
 
 			for (int j = 0; j < rings; j++)
@@ -347,7 +357,7 @@ static int solve(struct estimate *e, int n, struct randoms_report *report, struc
 
 /* ---- the estimate ---- */
 
-static int check_counts(const struct michelogram *m, const float *data, double *ret_sum, struct err *err)
+int randoms_check_counts(const struct michelogram *m, const float *data, double *ret_sum, struct err *err)
 {
 	size_t n = michelogram_planes(m), bins = (size_t)m->n_angles * (size_t)m->n_radial;
 
@@ -406,7 +416,7 @@ static int step(struct estimate *e, bool further, struct randoms_report *report,
 
 static int estimate(struct estimate *e, double sum, struct randoms_report *report, struct err *err)
 {
-	double bins = (double)e->x.n_planes * e->x.n_angles * e->x.n_radial;
+	double bins = e->live * e->x.n_planes * e->x.n_angles * e->x.n_radial;
 	int rc;
 
 	report->pairs_per_bin = pairs_per_bin(&e->x);
@@ -421,7 +431,7 @@ static int estimate(struct estimate *e, double sum, struct randoms_report *repor
 	return rc;
 }
 
-static double total_of(const struct michelogram *m, const float *values)
+double randoms_total(const struct michelogram *m, const float *values)
 {
 	size_t n = michelogram_planes(m) * (size_t)m->n_angles * (size_t)m->n_radial;
 	double sum = 0;
@@ -439,7 +449,30 @@ static size_t at_detector(const struct michelogram_index *x, size_t detector)
 	return detector % n * (size_t)x->rings + detector / n;
 }
 
-int randoms_from_delayeds(const struct michelogram *m, const float *delayeds, float *ret, double *ret_rates,
+/* Find the bins whose factors are 0 in all planes. */
+static int find_dead(struct estimate *e, const float *factors, struct err *err)
+{
+	size_t n = (size_t)e->x.n_angles * (size_t)e->x.n_radial, dead = 0;
+
+	e->live = 1;
+	if (!factors)
+		return 0;
+	e->dead = malloc(n * sizeof(*e->dead));
+	if (!e->dead)
+		return err_set(err, ENOMEM, "randoms: no memory for %zu bins", n);
+	for (size_t i = 0; i < n; i++) {
+		size_t p = 0;
+
+		while (p < (size_t)e->x.n_planes && !(factors[p * n + i] > 0))
+			p++;
+		e->dead[i] = p == (size_t)e->x.n_planes;
+		dead += e->dead[i];
+	}
+	e->live = (double)(n - dead) / (double)n;
+	return 0;
+}
+
+int randoms_from_delayeds(const struct michelogram *m, const float *delayeds, const float *factors, float *ret, double *ret_rates,
 			  struct randoms_report *ret_report, struct err *err)
 {
 	struct randoms_report report = {0};
@@ -449,14 +482,16 @@ int randoms_from_delayeds(const struct michelogram *m, const float *delayeds, fl
 
 	if (rc < 0)
 		return rc;
-	rc = check_counts(m, delayeds, &sum, err);
+	rc = randoms_check_counts(m, delayeds, &sum, err);
+	if (rc == 0)
+		rc = find_dead(&e, factors, err);
 	if (rc == 0)
 		rc = estimate(&e, sum, &report, err);
 	if (rc == 0) {
 		all_bins(&e, false);
 		for (size_t i = 0; ret_rates && i < detectors_of(&e.x); i++)
 			ret_rates[i] = (double)e.r[at_detector(&e.x, i)];
-		report.total = total_of(m, ret);
+		report.total = randoms_total(m, ret);
 		if (ret_report)
 			*ret_report = report;
 	}
@@ -487,77 +522,5 @@ int randoms_from_singles(const struct michelogram *m, const double *singles, dou
 	if (rc == 0)
 		all_bins(&e, false);
 	clear(&e);
-	return rc;
-}
-
-/* ---- bins that are not pairs ---- */
-
-/* Replace each of n values, `stride` apart, by the sum of those at most RANDOMS_REACH away. sums: n + 1. */
-static void sum_of_line(float *values, int n, size_t stride, double *sums)
-{
-	sums[0] = 0;
-	for (int i = 0; i < n; i++)
-		sums[i + 1] = sums[i] + (double)values[(size_t)i * stride];
-	for (int i = 0; i < n; i++) {
-		int from = i > RANDOMS_REACH ? i - RANDOMS_REACH : 0, to = i + RANDOMS_REACH < n ? i + RANDOMS_REACH + 1 : n;
-
-		values[(size_t)i * stride] = (float)(sums[to] - sums[from]);
-	}
-}
-
-static void sum_of_plane(const struct michelogram *m, float *plane, double *sums)
-{
-	for (int a = 0; a < m->n_angles; a++)
-		sum_of_line(plane + (size_t)a * (size_t)m->n_radial, m->n_radial, 1, sums);
-	for (int t = 0; t < m->n_radial; t++)
-		sum_of_line(plane + t, m->n_angles, (size_t)m->n_radial, sums);
-}
-
-/* Replace the counts of a plane by means of live bins, with the same total. live: 1 or 0; becomes the number of neighbours. */
-static void mean_of_plane(const struct michelogram *m, float *plane, const float *factors, float *live, double *sums)
-{
-	size_t n = (size_t)m->n_angles * (size_t)m->n_radial;
-	double counts = 0, mean = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		live[i] = !factors || factors[i] > 0;
-		plane[i] *= live[i];
-		counts += (double)plane[i];
-	}
-	sum_of_plane(m, plane, sums);
-	sum_of_plane(m, live, sums);
-	for (size_t i = 0; i < n; i++) {
-		plane[i] = live[i] > 0 && (!factors || factors[i] > 0) ? plane[i] / live[i] : 0;
-		mean += (double)plane[i];
-	}
-	for (size_t i = 0; i < n && mean > 0; i++)
-		plane[i] = (float)((double)plane[i] * counts / mean);
-}
-
-int randoms_from_neighbours(const struct michelogram *m, const float *delayeds, const float *factors, float *ret,
-			    double *ret_total, struct err *err)
-{
-	size_t bins = (size_t)m->n_angles * (size_t)m->n_radial, planes = michelogram_planes(m);
-	double sum, *sums;
-	float *live;
-	int rc = michelogram_check(m, err);
-
-	if (rc == 0)
-		rc = check_counts(m, delayeds, &sum, err);
-	if (rc < 0)
-		return rc;
-	sums = malloc(((size_t)(m->n_angles > m->n_radial ? m->n_angles : m->n_radial) + 1) * sizeof(*sums));
-	live = malloc(bins * sizeof(*live));
-	if (sums && live)
-		for (size_t p = 0; p < planes; p++) {
-			memmove(ret + p * bins, delayeds + p * bins, bins * sizeof(*ret));
-			mean_of_plane(m, ret + p * bins, factors ? factors + p * bins : NULL, live, sums);
-		}
-	else
-		rc = err_set(err, ENOMEM, "randoms: no memory for %zu bins", bins);
-	free(sums);
-	free(live);
-	if (rc == 0 && ret_total)
-		*ret_total = factors ? total_of(m, ret) : sum;
 	return rc;
 }

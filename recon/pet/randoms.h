@@ -29,11 +29,12 @@ struct randoms_report {
 	double pairs_per_bin; /* mean */
 };
 
-/* Estimate the expected randoms of each bin from its delayed coincidences, counts >= 0. ret may be `delayeds`. ret_rates: r of
- * detector ring N + crystal, from which randoms_from_singles() with the factor 1 computes the same randoms to the bit, or NULL.
- * The result does not depend on the number of threads. EINVAL: bins are not pairs of detectors (michelogram_index_init()), or a
- * value is negative or not finite. EDOM: no counts. */
-int randoms_from_delayeds(const struct michelogram *m, const float *delayeds, float *ret, double *ret_rates,
+/* Estimate the expected randoms of each bin from its delayed coincidences, counts >= 0. ret may be `delayeds`. factors: factor m
+ * of each bin; crystals whose bins are 0 in all planes are not in coincidence, and their bins have no randoms; NULL: all are.
+ * ret_rates: r of detector ring N + crystal, from which randoms_from_singles() with the factor 1 computes the same randoms to the
+ * bit, but for the bins of crystals that are not in coincidence, or NULL. The result does not depend on the number of threads.
+ * EINVAL: bins are not pairs of detectors (michelogram_index_init()), or a value is negative or not finite. EDOM: no counts. */
+int randoms_from_delayeds(const struct michelogram *m, const float *delayeds, const float *factors, float *ret, double *ret_rates,
 			  struct randoms_report *ret_report, struct err *err);
 
 /* Return the memory that randoms_from_delayeds() needs in addition to the data, bytes. */

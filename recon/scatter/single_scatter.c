@@ -201,24 +201,54 @@ int single_scatter_run(struct single_scatter *s, const struct grid *grid, const 
 	return r;
 }
 
+/* Find the values of the links of pair i (0 .. 3) of the four sampled pairs of rings around a plane. *ret_turned: they are those
+ * of the reverse links. */
+static const float *ring_links(const struct single_scatter *s, int plane, int tof, int i, float *ret_weight, bool *ret_turned)
+{
+	int a = s->planes[plane].first.at[i & 1], b = s->planes[plane].second.at[i >> 1], n = s->n_rings;
+	bool turned = a > b;
+	size_t rings = (size_t)s->ring_pair[turned ? b * n + a : a * n + b];
+	size_t bin = (size_t)(turned ? s->n_tof - 1 - tof : tof);
+
+	*ret_weight = s->planes[plane].first.weight[i & 1] * s->planes[plane].second.weight[i >> 1];
+	*ret_turned = turned;
+	return s->values + (bin * s->n_ring_pairs + rings) * s->n_links;
+}
+
 /* Combine the pairs of rings of a plane: ret_link[n_links + 1], the last one is 0. */
 static void plane_links(const struct single_scatter *s, int plane, int tof, float *ret_link)
 {
 	for (size_t l = 0; l <= s->n_links; l++)
 		ret_link[l] = 0;
 	for (int i = 0; i < 4; i++) {
-		int a = s->planes[plane].first.at[i & 1], b = s->planes[plane].second.at[i >> 1], n = s->n_rings;
-		float weight = s->planes[plane].first.weight[i & 1] * s->planes[plane].second.weight[i >> 1];
-		bool turned = a > b;
-		size_t rings = (size_t)s->ring_pair[turned ? b * n + a : a * n + b];
-		size_t bin = (size_t)(turned ? s->n_tof - 1 - tof : tof);
-		const float *from = s->values + (bin * s->n_ring_pairs + rings) * s->n_links;
+		bool turned;
+		float weight;
+		const float *from = ring_links(s, plane, tof, i, &weight, &turned);
 
 		if (weight == 0)
 			continue;
 		for (size_t l = 0; l < s->n_links; l++)
 			ret_link[l] += weight * from[turned ? (size_t)s->reverse[l] : l];
 	}
+}
+
+float single_scatter_value(const struct single_scatter *s, int k, int plane, size_t bin)
+{
+	const struct scatter_bin *at = &s->bins[bin];
+	float sum = 0;
+
+	for (int i = 0; i < 4; i++) {
+		bool turned;
+		float weight;
+		const float *from = ring_links(s, plane, k, i, &weight, &turned);
+
+		if (weight == 0)
+			continue;
+		for (int j = 0; j < 4; j++)
+			if ((size_t)at->link[j] < s->n_links)
+				sum += weight * at->weight[j] * from[turned ? s->reverse[at->link[j]] : at->link[j]];
+	}
+	return sum;
 }
 
 int single_scatter_planes(const struct single_scatter *s, int first, int n, int threads, float *ret, struct err *err)

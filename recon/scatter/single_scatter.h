@@ -81,4 +81,9 @@ void single_scatter_use(struct single_scatter *s, const struct michelogram *m);
  * thread; uses `threads` threads. ENOMEM. */
 int single_scatter_planes(const struct single_scatter *s, int first, int n, int threads, float *ret, struct err *err);
 
+/* Return the value of one bin of a plane, bin = angle n_radial + radial, in TOF bin k (0 without): that of
+ * single_scatter_planes(), summed in another order. After single_scatter_run(), from any thread. For single events: 16 values
+ * are combined for each call. */
+float single_scatter_value(const struct single_scatter *s, int k, int plane, size_t bin);
+
 #endif

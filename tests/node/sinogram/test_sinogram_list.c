@@ -58,7 +58,7 @@ static struct sinogram_list *make(struct source *s, const struct pet_frames *fra
 	struct sinogram_list *l = list_new(frames, NULL);
 
 	assert_non_null(l);
-	l->source = (struct list_source){s, rewind_source, read_source, no_free};
+	l->source = (struct list_source){s, rewind_source, read_source, NULL, no_free};
 	l->dead = &s->dead;
 	return l;
 }

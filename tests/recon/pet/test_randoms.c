@@ -166,7 +166,7 @@ static void fan_sums_are_those_of_the_delayeds(void **state)
 			draw(&f, i);
 			for (size_t k = 0; k < f.bins; k++)
 				sum += (double)f.counts[k];
-			assert_int_equal(randoms_from_delayeds(&f.m, f.counts, f.found, NULL, &report, NULL), 0);
+			assert_int_equal(randoms_from_delayeds(&f.m, f.counts, NULL, f.found, NULL, &report, NULL), 0);
 			assert_true(fan_difference(&f, f.found, f.counts) < 1e-5);
 			assert_true(report.fan_error < 1e-5);
 			assert_near(report.total / sum, 1, 1e-6);
@@ -199,7 +199,7 @@ static void noise_is_that_of_the_fans(void **state)
 
 		make_truth(&f, 0.5, 0.5, 0);
 		draw(&f, 20 + i);
-		assert_int_equal(randoms_from_delayeds(&f.m, f.counts, f.found, NULL, &report, NULL), 0);
+		assert_int_equal(randoms_from_delayeds(&f.m, f.counts, NULL, f.found, NULL, &report, NULL), 0);
 		before = error_of(&f, f.counts);
 		after = error_of(&f, f.found);
 		fans = sqrt(2 / report.total * (double)f.detectors / 2);
@@ -230,7 +230,7 @@ static void truth_is_found_without_noise(void **state)
 			struct randoms_report report;
 
 			make_truth(&f, 2, rough ? 0.3 : 0, 0);
-			assert_int_equal(randoms_from_delayeds(&f.m, f.expected, f.found, NULL, &report, NULL), 0);
+			assert_int_equal(randoms_from_delayeds(&f.m, f.expected, NULL, f.found, NULL, &report, NULL), 0);
 			print_message("case %zu, %.1f pairs a bin: error %.2e, fans %.2e, %d iterations\n", i,
 				      report.pairs_per_bin, error_of(&f, f.found), fan_difference(&f, f.found, f.expected),
 				      report.iterations);
@@ -253,10 +253,10 @@ static void equal_detectors_give_equal_randoms(void **state)
 	}
 	each_pair(&f, add_expected, NULL);
 	each_pair(&dead, add_expected, NULL);
-	assert_int_equal(randoms_from_delayeds(&f.m, f.expected, f.found, NULL, NULL, NULL), 0);
+	assert_int_equal(randoms_from_delayeds(&f.m, f.expected, NULL, f.found, NULL, NULL, NULL), 0);
 	for (size_t i = 0; i < f.bins; i++)
 		assert_near((double)f.found[i], 2.25 * michelogram_plane_rings(&f.x, (int)(i / (18 * 21))).n, 1e-5);
-	assert_int_equal(randoms_from_delayeds(&dead.m, dead.expected, dead.found, NULL, NULL, NULL), 0);
+	assert_int_equal(randoms_from_delayeds(&dead.m, dead.expected, NULL, dead.found, NULL, NULL, NULL), 0);
 	for (size_t i = 0; i < f.bins; i++)
 		assert_near((double)dead.found[i], (double)dead.expected[i], 0.02);
 	clear(&f);
@@ -274,11 +274,12 @@ static void threads_and_place_change_nothing(void **state)
 	for (int threads = 1; threads <= 3; threads++) {
 		if (omp_set_num_threads)
 			omp_set_num_threads(threads);
-		assert_int_equal(randoms_from_delayeds(&f.m, f.counts, threads == 1 ? f.found : f.expected, NULL, NULL, NULL), 0);
+		assert_int_equal(
+			randoms_from_delayeds(&f.m, f.counts, NULL, threads == 1 ? f.found : f.expected, NULL, NULL, NULL), 0);
 		if (threads > 1)
 			assert_memory_equal(f.found, f.expected, f.bins * sizeof(*f.found));
 	}
-	assert_int_equal(randoms_from_delayeds(&f.m, f.counts, f.counts, f.r, NULL, NULL), 0);
+	assert_int_equal(randoms_from_delayeds(&f.m, f.counts, NULL, f.counts, f.r, NULL, NULL), 0);
 	assert_memory_equal(f.found, f.counts, f.bins * sizeof(*f.found));
 	assert_int_equal(randoms_from_singles(&f.m, f.r, 1, f.expected, NULL), 0); /* what is kept of an estimate */
 	assert_memory_equal(f.found, f.expected, f.bins * sizeof(*f.found));
@@ -338,18 +339,18 @@ static void what_cannot_be_estimated_is_refused(void **state)
 	struct err err;
 
 	(void)state;
-	assert_int_equal(randoms_from_delayeds(&f.m, f.counts, f.found, NULL, NULL, &err), -EDOM);
+	assert_int_equal(randoms_from_delayeds(&f.m, f.counts, NULL, f.found, NULL, NULL, &err), -EDOM);
 	assert_string_equal(err.msg, "there are no delayed coincidences");
 	f.counts[2 * 500 + 3 * 25 + 4] = -1;
-	assert_int_equal(randoms_from_delayeds(&f.m, f.counts, f.found, NULL, NULL, &err), -EINVAL);
+	assert_int_equal(randoms_from_delayeds(&f.m, f.counts, NULL, f.found, NULL, NULL, &err), -EINVAL);
 	assert_string_equal(err.msg, "delayed coincidences: plane 2, angle 3, radial bin 4: -1; allowed: finite and at least 0");
 	assert_int_equal(randoms_from_neighbours(&f.m, f.counts, NULL, f.found, NULL, &err), -EINVAL);
 	f.m.arc_corrected = true;
-	assert_int_equal(randoms_from_delayeds(&f.m, f.counts, f.found, NULL, NULL, &err), -EINVAL);
+	assert_int_equal(randoms_from_delayeds(&f.m, f.counts, NULL, f.found, NULL, NULL, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "the bins of arc-corrected sinograms are not pairs of detectors"));
 	f.m.arc_corrected = false;
 	f.m.n_angles = 6;
-	assert_int_equal(randoms_from_delayeds(&f.m, f.counts, f.found, NULL, NULL, &err), -EINVAL);
+	assert_int_equal(randoms_from_delayeds(&f.m, f.counts, NULL, f.found, NULL, NULL, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "6 angles of 40 detectors"));
 	clear(&f);
 }
@@ -412,18 +413,50 @@ static void dead_bins_are_no_neighbours(void **state)
 	clear(&f);
 }
 
+/* Crystals that are not in coincidence, whatever their rings, have no randoms, and take none from the others: the estimate
+ * without noise is the truth of the others, though their fans differ. */
+static void crystals_not_in_coincidence_take_nothing(void **state)
+{
+	static const struct randoms_case cases[] = {{5, 40, 25, 20, 1, 4}, {8, 40, 25, 20, 3, 7}, {5, 40, 25, 10, 1, 4}};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+		struct fixture f = make(&cases[k]);
+		size_t bins = (size_t)f.m.n_angles * (size_t)f.m.n_radial, n_radial = (size_t)f.m.n_radial;
+		float *factors = malloc(f.bins * sizeof(*factors));
+		struct randoms_report report;
+		double total = 0;
+
+		make_truth(&f, 2, 0, 0);
+		for (size_t i = 0; i < f.bins; i++) {
+			size_t radial = i % n_radial, angle = i % bins / n_radial;
+
+			factors[i] = radial < 3 + angle % 4 || (radial > 15 && angle < 3) ? 0 : 0.7f;
+			f.expected[i] *= factors[i] > 0;
+			total += (double)f.expected[i];
+		}
+		factors[bins + n_radial / 2] = 0; /* in one plane only: these crystals are in coincidence */
+		assert_int_equal(randoms_from_delayeds(&f.m, f.expected, factors, f.found, f.r, &report, NULL), 0);
+		print_message("case %zu: error %.2e\n", k, error_of(&f, f.found));
+		assert_true(error_of(&f, f.found) < 1e-3);
+		assert_near(report.total, total, 1e-4 * total);
+		for (size_t i = 0; i < f.bins; i++)
+			assert_true((f.found[i] > 0) == (f.expected[i] > 0));
+		assert_int_equal(randoms_from_delayeds(&f.m, f.expected, NULL, f.found, NULL, NULL, NULL), 0);
+		assert_true(error_of(&f, f.found) > 0.1);
+		free(factors);
+		clear(&f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fan_sums_are_those_of_the_delayeds),
-		cmocka_unit_test(noise_is_that_of_the_fans),
-		cmocka_unit_test(truth_is_found_without_noise),
-		cmocka_unit_test(equal_detectors_give_equal_randoms),
-		cmocka_unit_test(threads_and_place_change_nothing),
-		cmocka_unit_test(randoms_of_singles_are_the_integral),
-		cmocka_unit_test(bins_have_the_randoms_of_their_singles),
-		cmocka_unit_test(what_cannot_be_estimated_is_refused),
-		cmocka_unit_test(neighbours_are_averaged),
+		cmocka_unit_test(fan_sums_are_those_of_the_delayeds),  cmocka_unit_test(noise_is_that_of_the_fans),
+		cmocka_unit_test(truth_is_found_without_noise),	       cmocka_unit_test(crystals_not_in_coincidence_take_nothing),
+		cmocka_unit_test(equal_detectors_give_equal_randoms),  cmocka_unit_test(threads_and_place_change_nothing),
+		cmocka_unit_test(randoms_of_singles_are_the_integral), cmocka_unit_test(bins_have_the_randoms_of_their_singles),
+		cmocka_unit_test(what_cannot_be_estimated_is_refused), cmocka_unit_test(neighbours_are_averaged),
 		cmocka_unit_test(dead_bins_are_no_neighbours),
 	};
 

@@ -407,6 +407,20 @@ static void body(bool symmetric, float **ret_activity, float **ret_mu)
 	*ret_mu = mu;
 }
 
+/* Single values are those of the planes, in all TOF bins. */
+static void check_values(const struct single_scatter *s, const struct michelogram *m, const float *planes)
+{
+	size_t n = (size_t)m->n_angles * (size_t)m->n_radial;
+	int n_planes = (int)michelogram_planes(m);
+
+	for (size_t i = 0; i < michelogram_size(m); i += 97) {
+		int plane = (int)(i / n);
+
+		assert_near((double)single_scatter_value(s, plane / n_planes, plane % n_planes, i % n), (double)planes[i],
+			    1e-5 * (double)planes[i]);
+	}
+}
+
 /* Return all planes; the caller frees them. */
 static float *planes_of(const struct michelogram *m, const struct single_scatter_conf *conf, bool symmetric)
 {
@@ -422,6 +436,7 @@ static float *planes_of(const struct michelogram *m, const struct single_scatter
 	assert_int_equal(single_scatter_planes(s, 0, (int)michelogram_data_planes(m), 2, out, NULL), 0);
 	assert_int_equal(single_scatter_planes(s, 0, (int)michelogram_data_planes(m) + 1, 2, out, NULL), -EINVAL);
 	print_message("%zu points, %zu pairs, %.2f s\n", report.points, report.pairs, report.seconds);
+	check_values(s, m, out);
 	single_scatter_close(s);
 	free(activity);
 	free(mu);

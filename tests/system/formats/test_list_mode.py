@@ -215,6 +215,7 @@ def refused(folder, head, events, failures):
     cases = ((head, [unknown], (), missing), (tof, [lists.block(0, 1000, tof, *one, 3)], (), "TOF bin 3 of 3"),
              (head, [lists.block(0, 1000, head, *[x[:0] for x in events])], (), "0 prompts, none of which is used"), (head, [], (), "0 prompts"),
              (head, [lists.block(0, 1000, head, *few)], ("algorithm=fbp",), "fbp"), (head, [lists.block(0, 1000, head, *one)], (), "subsets=4"),
+             (head, [lists.block(0, 1000, head, *few)], ("corrections=randoms",), 'the correction "randoms" is not made for events of detectors that are not a regular cylinder'),
              (head, [lists.block(0, 1000, head, *few)], ("frames=1,3",), "frame 2 ends after 4 s, but the acquisition has 1 s"),
              (head, [lists.block(0, 2000, head, *few)], ("frames=1",), "the time block from 0 to 2000 ms is partly in frame 1, 0 to 1000 ms"), (tof, [lists.block(0, 1000, tof, *few)], ("tof_mashing=2",), "tof_mashing=2"))
     for header, blocks, more, says in cases:

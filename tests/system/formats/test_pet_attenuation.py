@@ -320,14 +320,6 @@ def files_are_opened_once(folder, _):
     check(len(names) == 62 and all(count[name] == (3 if name.startswith("ct-") else 2) for name in names), f"{count}")
 
 
-def events_are_refused(folder, _):
-    """The corrections are made for sinograms."""
-    run("simulate", "pet", "--scanner", "small", "--phantom", "cylinder", "--counts", "20000", "--petsird", "-o", os.path.join(folder, "list"))
-    text = refused(os.path.join(folder, "list-out"), os.path.join(folder, "list", "scan.petsird"),
-                   options=(*CT, "--attribute", "PatientPosition=HFS", "--set", "projector=joseph"))
-    check('the correction "attenuation" is not made for data that are reconstructed event by event' in text, text)
-
-
 def scatter_needs(folder, _):
     """Scatter is simulated with the map of attenuation and the scanner's energy window; without the one it is not corrected, without the other
     the case is refused. The header's window is used where the configuration has none; another one is said."""
@@ -359,7 +351,7 @@ def scatter_needs(folder, _):
 
 
 def main():
-    tests = {t.__name__: t for t in (places, uncorrected_differs, ready_made_counts, normalisation_with_attenuation, wrong_ct, poor_ct, cached, files_are_opened_once, events_are_refused, scatter_needs)}
+    tests = {t.__name__: t for t in (places, uncorrected_differs, ready_made_counts, normalisation_with_attenuation, wrong_ct, poor_ct, cached, files_are_opened_once, scatter_needs)}
     names = h.selected(list(tests), sys.argv[1:])
     return 0 if all([h.run_test(tests[name]) for name in names]) else 1
 

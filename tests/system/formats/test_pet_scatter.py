@@ -19,12 +19,15 @@ from tools.node_harness import check
 try:
     import numpy as np
     import pydicom
+    from tools import list_tools as lists
+    from tools import mmr_recon as mmr
+    from tools import petsird_tools as petsird
     from tools.ct_writer import write_ct
     from tools.pet_tools import run
 except ImportError:
     print("skipped: pydicom and numpy are not installed")
     sys.exit(77)
-h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
+h.need(h.TOMONODE, "storescu", "storescp", "echoscu", "dcmsend")
 
 SCANNER = """scanners = ( { name = "pairs"; manufacturer = "tomonode"; model = "pairs"; rings = 8; ring_spacing = 6.5; radius = 100.0;
   interaction_depth = 5.0; detectors = 96; bin = 3.43; radial = 65; angles = 48; span = 3; max_difference = 7; arc_corrected = false;
@@ -221,21 +224,130 @@ def in_time_frames(folder, _):
     check(f"scatter {percent[1]} to {percent[0]} % of the counts" in image.DerivationDescription, image.DerivationDescription)
 
 
+# ---- event by event ----
+
+RINGS, CRYSTALS, N_TOF, EVENTS = 8, 96, 3, 2e5
+SETTINGS = ("--set", "scatter_iterations=1", "--set", "algorithm=osem", "--set", "iterations=3", "--set", "subsets=3", "--set", "projector=joseph",
+            "--set", "fov_radius=80")
+
+
+def whole(expected):
+    """Whole numbers of [TOF bin][plane][angle][radial] nearly without noise: their sum over the angles and TOF bins of a plane and radial bin, and over
+    several radial bins, is the expected one within 1."""
+    ends = np.floor(np.cumsum(expected.transpose(1, 3, 2, 0), dtype=float))
+    shape_ = tuple(expected.shape[i] for i in (1, 3, 2, 0))
+    return np.diff(ends, prepend=0).astype(int).reshape(shape_).transpose(3, 0, 2, 1)
+
+
+def counts_of_pairs(folder):
+    """Trues, prompts and delayed coincidences of the cylinder, [TOF bin][plane][angle][radial], one pair of detectors in each bin."""
+    out = os.path.join(folder, "events")
+    os.makedirs(out)
+    single = os.path.join(out, "single.conf")
+    with open(single, "w", encoding="ascii") as f:
+        f.write(SCANNER.replace("span = 3", "span = 1"))
+    run("simulate", "pet", "-c", single, "--scanner", "pairs", "--phantom", "cylinder", "--radius", RADIUS, "--length", 200, "--counts", EVENTS, "--attenuation",
+        "--randoms", 0.5, "--delayeds", "--noise-free", "--tof", f"{N_TOF},900,400", "--interfile", "-o", out)
+    prompts = np.fromfile(os.path.join(out, "emission.s"), "<f4").reshape(N_TOF, -1, ANGLES, RADIAL)
+    delayeds = np.fromfile(os.path.join(out, "delayeds.s"), "<f4").reshape(1, *prompts.shape[1:])
+    trues, scatter = prompts - delayeds / N_TOF, shape(out, os.path.join(out, "emission.hs")).reshape(prompts.shape)
+    scatter *= SHARE * trues.sum(dtype=float) / scatter.sum(dtype=float)
+    return [whole(np.maximum(x, 0)) for x in (trues, prompts + scatter, delayeds)]
+
+
+def write_events(path, prompts, delayeds, blocks=(0, 1)):
+    """A PETSIRD file with the window and the resolution of SCANNER; pairs outside of the radial bins are not in coincidence. blocks: halves of the time."""
+    edges = np.linspace(-N_TOF / 2, N_TOF / 2, N_TOF + 1) * 900 * 0.149896229
+    head = petsird.ring_header(CRYSTALS, RINGS, 105.0, 6.5, tof=edges, fwhm=400 * 0.149896229, start=-np.pi / 2, model="pairs")
+    apart = np.abs((np.arange(CRYSTALS)[:, None] - np.arange(CRYSTALS) + CRYSTALS // 2 + CRYSTALS // 2) % CRYSTALS - CRYSTALS // 2)
+    head["scanner"].update(eventEnergyBinEdges=[{"edges": np.array((435.0, 650.0))}], energyResolutionAt511=[0.12])
+    head["scanner"]["detectionEfficiencies"]["modulePairSGIDLUT"] = [[[[0 if apart[i, j] <= RADIAL // 2 else -1 for j in range(i + 1)] for i in range(CRYSTALS)]]]
+    events, random = (lists.of_bins(x, RINGS, CRYSTALS, k) for k, x in enumerate((prompts, delayeds)))
+    lists.write(path, head, [lists.pair_block(300000 * k, 300000 * (k + 1), events[k::2], random[k::2]) for k in blocks])
+    return path
+
+
+def by_single_events(folder, _):
+    """Events have the corrections of their histogram: the same scatter is found, and the image is that of sinograms and that of trues alone.
+    Time frames have their own. Without delayed coincidences, sentences say what is not corrected."""
+    trues, prompts, delayeds = counts_of_pairs(folder)
+    file, ct = write_events(os.path.join(folder, "scan.petsird"), prompts, delayeds), os.path.join(folder, "ct")
+    make_ct(ct)
+    attributes = [o.replace("--set", "--attribute") for o in basics()]
+    bins = imported(folder, "bins", "--petsird", file, "--radial", RADIAL)
+    ideal = imported(folder, "ideal", "--petsird", write_events(os.path.join(folder, "trues.petsird"), trues, delayeds[:, :0]), "--radial", RADIAL)
+    events, volume, image = recon(folder, "events", (file, ct), "attenuation+randoms+scatter", *SETTINGS, *attributes)
+    counted, sums, _ = recon(folder, "bins", bins, "attenuation+randoms+scatter", *SETTINGS)
+    known = recon(folder, "ideal", ideal, "attenuation", *SETTINGS)[1]
+    found, wanted = events["corrections"], counted["corrections"]
+    ratios = inside(volume) / inside(sums), inside(volume) / inside(known)
+    print(f"  {events['counts']:.0f} events: scatter {found['scatter']['fraction']:.4f}, {wanted['scatter']['fraction']:.4f} of sinograms; the image has "
+          f"{ratios[0]:.4f} of that of sinograms, {ratios[1]:.4f} of that of trues", flush=True)
+    for key in ("fraction", "scale_least", "scale_mean", "scale_most", "pairs", "points"):
+        check(abs(found["scatter"][key] / wanted["scatter"][key] - 1) < 1e-4, f"{key}: {found['scatter']}, of sinograms {wanted['scatter']}")
+    check(abs(found["randoms"]["total"] - delayeds.sum()) < 1 and events["list_mode"]["events"] == prompts.sum(), f"{found['randoms']}, {events['list_mode']}")
+    check(abs(ratios[0] - 1) < 0.004 and abs(ratios[1] - 1) < 0.01, f"{ratios}")
+    check({"ATTN", "RAN", "SCAT"} <= set(image.CorrectedImage) and image.ScatterCorrectionMethod and image.RandomsCorrectionMethod == "DLYD", image.CorrectedImage)
+    check("Reconstructed event by event: not corrected for dead time." in events["warnings"] and "delayed" not in events["warnings"], events["warnings"])
+    check(glob.glob(os.path.join(folder, "out-events", "*.json")) and os.path.basename(file) in image.DerivationDescription, os.listdir(os.path.join(folder, "out-events")))
+
+    frames, halves, _ = recon(folder, "frames", (file, ct), "attenuation+randoms+scatter", *SETTINGS, *attributes, "--frames", "300,300", "--set", "iterations=1")
+    half = write_events(os.path.join(folder, "half.petsird"), prompts, delayeds, (1,))
+    alone, one, _ = recon(folder, "half", (half, ct), "attenuation+randoms+scatter", *SETTINGS, *attributes, "--set", "iterations=1")
+    found, difference = frames["corrections"], np.abs(halves[len(one):] - one).max() / one.max()
+    print(f"  frame 2 differs by {difference:.1e} from the same events alone", flush=True)
+    check(found["scatter"]["computed"] == found["randoms"]["computed"] == 2 and abs(found["randoms"]["total"] - delayeds.sum()) < 1, found)
+    check(len(halves) == 2 * len(one) and difference < 2e-4 and alone["corrections"]["scatter"]["planes"] == 64, f"frame 2 differs by {difference}")
+
+    bare = write_events(os.path.join(folder, "bare.petsird"), prompts, delayeds[:, :0])
+    plain, _, image = recon(folder, "no-delayeds", (bare, ct), "attenuation+randoms+scatter", *SETTINGS, *attributes, "--set", "iterations=1")
+    for says in ("Not corrected for randoms: the data have neither delayed coincidences nor singles", "Not corrected for scatter: it is fitted to the data outside"):
+        check(says in plain["warnings"] and not {"RAN", "SCAT"} & set(image.CorrectedImage), plain["warnings"])
+
+
 # ---- through the node ----
 
+MMR = """scanners = ( { name = "siemens-mmr"; span = 1; max_difference = 0; energy_low = 430.0; energy_high = 610.0; energy_resolution = 14.5; } );
+"""
+
+
+def events_through_the_node(folder, things):
+    """List mode of an mMR with a CT, event by event: all corrections, from the cache when the result is made again."""
+    rng, raw, ct = np.random.default_rng(4), os.path.join(folder, "raw"), os.path.join(folder, "ct-mmr")
+    n, pacs = served(folder, things, ("events-pet",), quiet_time=1)
+    words = [mmr.mmr.time_mark(0), *mmr.events_at(rng, 30000), *(mmr.mmr.event(int(p), int(v), int(b), False) for p, v, b in
+             zip(rng.integers(0, 64, 20000), rng.integers(0, mmr.mmr.VIEWS, 20000), rng.integers(0, mmr.mmr.BINS, 20000))), mmr.mmr.time_mark(20000)]
+    os.makedirs(raw)
+    mmr.mmr.write_list(os.path.join(raw, "list.dcm"), words, study=STUDY, FrameOfReferenceUID=FRAME)
+    mmr.mmr.write_norm(os.path.join(raw, "norm.dcm"), mmr.mmr.Norm(rng), study=STUDY)
+    hu = np.where(np.hypot(*np.meshgrid(*[(np.arange(40) - 19.5) * 5] * 2)) < 80, 0, -1000)
+    write_ct(ct, np.repeat(hu[None], 60, 0), (5, 5, 5), (-97.5, -97.5, -147.5), frame_of_reference=FRAME, study=STUDY,
+             patient={"PatientName": "Raw^Data", "PatientID": "MMR1", "PatientBirthDate": "19500101", "PatientSex": "O"})
+    send(n, ct)
+    h.run("dcmsend", "-nuc", "-aet", "SCANNER", "-aec", "TOMONODE", "127.0.0.1", n.port, *glob.glob(os.path.join(raw, "*.dcm")))
+    job, = n.wait_states("delivered", seconds=120)
+    image = pydicom.dcmread(pacs.files()[0])
+    check({"NORM", "ATTN", "RAN", "SCAT"} <= set(image.CorrectedImage), f"{image.CorrectedImage}: {image.DerivationDescription}")
+    check("Reconstructed event by event: not corrected for dead time." in image.DerivationDescription, image.DerivationDescription)
+    n.command("redo", "--set", "iterations=2", str(job["id"]))
+    jobs = n.wait_states("delivered", "delivered", seconds=120)
+    check([made(n, j) for j in jobs] == [dict.fromkeys(("attenuation", "randoms", "scatter"), x) for x in ((1, 0), (0, 1))], [made(n, j) for j in jobs])
+
+
 ALL = '[ "attenuation", "randoms", "scatter" ]'
-PROTOCOLS = {"first-pet": 'algorithm = "osem"; iterations = 1; subsets = 8; matrix = 16;', "second-pet": 'algorithm = "mlem"; iterations = 1; matrix = 24;'}
+PROTOCOLS = {"first-pet": 'algorithm = "osem"; iterations = 1; subsets = 8; matrix = 16;', "second-pet": 'algorithm = "mlem"; iterations = 1; matrix = 24;',
+             "events-pet": 'algorithm = "mlem"; iterations = 1; matrix = 12; slice_spacing = 32.0; list_mode = true;'}
 
 
-def configure(n, protocols=tuple(PROTOCOLS)):
+def configure(n, protocols=("first-pet", "second-pet")):
     n.more_protocols = "".join(f', {{ name = "{name}"; kind = "pet"; deterministic = true; scatter_iterations = 2; corrections = {ALL}; {PROTOCOLS[name]} }}'
                                for name in protocols)
     n.more_routes = f', {{ name = "pet"; kind = "pet"; protocols = {json.dumps(protocols)}; destinations = [ "pacs" ]; }}'
-    n.more += SCANNER
+    n.more += MMR if "events-pet" in protocols else SCANNER
     n.write_conf()
 
 
-def served(folder, things, protocols=tuple(PROTOCOLS), **node):
+def served(folder, things, protocols=("first-pet", "second-pet"), **node):
     pacs = h.Pacs(os.path.join(folder, "pacs"))
     n = h.Node(os.path.join(folder, "node"), pacs.port, **node)
     things += [n, pacs]
@@ -365,4 +477,4 @@ def truncated_in_the_node(folder, things):
     check("The scatter is doubtful: its scale is more than 3 in" in said, said)
 
 
-h.main([of_a_part, with_time_of_flight, of_two_beds, in_time_frames, results_of_one_exam, results_on_pilots, beds_through_the_node, truncated_in_the_node])
+h.main([of_a_part, with_time_of_flight, of_two_beds, in_time_frames, by_single_events, results_of_one_exam, results_on_pilots, events_through_the_node, beds_through_the_node, truncated_in_the_node])

@@ -120,5 +120,29 @@ def block(start, stop, head, a, b, tof=0, delayeds=()):
     return ("EventTimeBlock", {"timeInterval": {"start": start, "stop": stop}, "promptEvents": lists, "delayedEvents": [[list(delayeds)]]})
 
 
+def of_bins(counts, rings, detectors, seed):
+    """Events of counts[TOF bin][plane][angle][radial] in random order, planes by ring differences 0, 1, -1, 2 ..., as recon/pet/michelogram_pairs.h numbers
+    them: the detector with the larger number first, detectors and TOF bins as Encoded has them, of modules that are columns of `rings` detectors from the
+    negative y axis on."""
+    first, second = [], []
+    for d in range(rings):
+        for sign in (1, -1)[:1 + (d > 0)]:
+            for a in range(rings - d):
+                first.append(a + d if sign > 0 else a)
+                second.append(a if sign > 0 else a + d)
+    n_tof, _, _, n_radial = counts.shape
+    at = np.repeat(np.arange(counts.size), counts.reshape(-1))
+    k, plane, v, t = np.unravel_index(np.random.default_rng(seed).permutation(at), counts.shape)
+    t = t - n_radial // 2
+    a = (v - (t + 1) // 2 + detectors // 2) % detectors * rings + np.array(first)[plane]
+    b = (v + t // 2) % detectors * rings + np.array(second)[plane]
+    return np.stack((np.maximum(a, b), np.minimum(a, b), np.where(a > b, n_tof - 1 - k, k)), axis=1)
+
+
+def pair_block(start, stop, prompts, delayeds):
+    """A time block of one type of modules; events as of_bins() has them."""
+    return ("EventTimeBlock", {"timeInterval": {"start": start, "stop": stop}, "promptEvents": [[Encoded(prompts)]], "delayedEvents": [[Encoded(delayeds)]]})
+
+
 def write(path, head, blocks, version="0.12.0"):
     Writer(p.stored("ring", version)[1]).file(path, head, blocks)
