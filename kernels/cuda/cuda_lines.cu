@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #include "kernels/cuda/cuda_paths.cuh"
-#include "kernels/lines.h"
+#include "kernels/line_rows.h"
 
 /* All entries are kept if they fit into 1 / KEPT_PART of the device's memory; else they are computed again in each pass, for as
  * many views at a time as fit into 1 / BATCH_PART of it. With smaller batches some multiprocessors would have no work. */
@@ -19,6 +19,7 @@
 #define ALL 0xffffffffu
 
 struct cuda_lines {
+	struct row_view *rays; /* device memory: a single slice without a table (cuda_line_rows.cu); NULL: with a table */
 	struct line *line; /* device memory, n_views * n_v; `at` is relative to the batch's first entry */
 	struct line_entry *entry;
 	unsigned *arrived; /* device memory, one element */
@@ -49,8 +50,16 @@ static void place_entries(const struct projection_spec *spec, int batch, struct 
 	}
 }
 
+/* A sweep needs a table. */
+static bool by_rows(const struct projection_spec *spec)
+{
+	return !spec->sweeps && line_rows_fit(spec);
+}
+
 size_t cuda_lines_bytes(const struct device *dev, const struct projection_spec *spec)
 {
+	if (by_rows(spec))
+		return cuda_line_rows_bytes(spec);
 	return table_of(dev, spec).entries * sizeof(struct line_entry) +
 	       (size_t)spec->n_views * ((size_t)spec->scan->n_v * sizeof(struct line) + sizeof(struct scan_view)) +
 	       (size_t)spec->scan->n_u * sizeof(struct scan_plane) + (size_t)spec->scan->n_v * sizeof(double);
@@ -58,6 +67,8 @@ size_t cuda_lines_bytes(const struct device *dev, const struct projection_spec *
 
 size_t cuda_lines_scratch(const struct projection_spec *spec)
 {
+	if (by_rows(spec))
+		return cuda_line_rows_scratch(spec);
 	return spec->deterministic ? grid_size(spec->grid) * sizeof(long long) + sizeof(float) : 0;
 }
 
@@ -92,13 +103,17 @@ static int make_batch(const struct projection *a, int first, int *ret_n, struct 
 int cuda_lines_create(struct projection *a, const struct projection_spec *spec, struct err *err)
 {
 	size_t n = (size_t)spec->n_views * (size_t)spec->scan->n_v;
-	struct line *line = (struct line *)calloc(n, sizeof(*line));
 	cudaStream_t stream = cuda_state(a->dev)->stream;
-	struct lines_table table = table_of(a->dev, spec);
+	struct lines_table table;
 	struct cuda_lines *l;
+	struct line *line;
 	int r, n_views;
 
 	a->lines = (struct cuda_lines *)calloc(1, sizeof(*a->lines));
+	if (by_rows(spec) && a->lines)
+		return cuda_line_rows_create(a, spec, &a->lines->rays, err);
+	table = table_of(a->dev, spec);
+	line = (struct line *)calloc(n, sizeof(*line));
 	if (!line || !a->lines) {
 		r = err_set(err, ENOMEM, "%s: out of memory for %zu lines", a->dev->name, n);
 		goto out;
@@ -124,10 +139,16 @@ out:
 	return r;
 }
 
+const struct row_view *cuda_lines_rays(const struct cuda_lines *l)
+{
+	return l->rays;
+}
+
 void cuda_lines_free(struct cuda_lines *l)
 {
 	if (!l)
 		return;
+	cudaFree(l->rays);
 	cudaFree(l->line);
 	cudaFree(l->entry);
 	cudaFree(l->arrived);
@@ -240,6 +261,8 @@ int cuda_lines_forward(struct projection *a, const float *x, bool add, float *y,
 	cudaStream_t stream = cuda_state(a->dev)->stream;
 	int r = 0;
 
+	if (a->lines->rays)
+		return cuda_line_rows_forward(a, a->lines->rays, x, add, y, err);
 	for (int first = 0, n; r == 0 && first < a->n_views; first += n) {
 		struct line_job job = {};
 		size_t bin;
