@@ -36,6 +36,7 @@ int device_check(const struct device_ops *ops, struct err *err)
 	SLOT(threshold);
 	SLOT(blur);
 	SLOT(convolve);
+	SLOT(transforms);
 	SLOT(prior_sums);
 	SLOT(rule_bins);
 	SLOT(rule_voxels);

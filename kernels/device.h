@@ -122,9 +122,12 @@ struct device_ops {
 	int (*blur)(const struct buf *x, const struct grid *grid, const double sigma[3], struct buf *work, struct buf *ret,
 		    struct err *err);
 	/* Convolve rows of n values with a symmetric kernel: ret[o][i][k] = sum over j of kernel[|i - j|] y[o][j][k], o <
-	 * n_outer, k < n_inner, i, j < n. kernel: n floats on the host, copied. ret must not be y. */
-	int (*convolve)(const struct buf *y, size_t n_outer, int n, size_t n_inner, const float *kernel, struct buf *ret,
-			struct err *err);
+	 * n_outer, k < n_inner, i, j < n. kernel: n floats on the host, copied. ret must not be y. transforms: by Fourier
+	 * transforms, O(n log n), else by sums, O(n^2); ENOTSUP: transforms(n) is false. */
+	int (*convolve)(const struct buf *y, size_t n_outer, int n, size_t n_inner, const float *kernel, bool transforms,
+			struct buf *ret, struct err *err);
+	/* Return whether convolve() has transforms for rows of n values. */
+	bool (*transforms)(const struct device *dev, int n);
 	/* Add a penalty (kernels/prior.h) to the sums of a sub-iteration: num -= its gradient at x; and if den is not NULL, den
 	 * += c, and with `ratio` (rule_is_ratio()) num += c. Voxels that are exactly 0 are unchanged. grid: the grid of num and
 	 * den. halo: number of slices that x has in addition before the first and after the last slice of the grid, 0 or 1, as

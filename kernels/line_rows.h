@@ -39,8 +39,7 @@ static inline bool line_rows_fit(const struct projection_spec *spec)
 	const struct scan *s = spec->scan;
 	double pitch;
 
-	if (!lines_needed(spec) || spec->model == PROJECTION_SAMPLED || s->n_u != 1 || spec->grid->n[0] < 2 ||
-	    spec->grid->n[1] < 2)
+	if (!lines_needed(spec) || spec->model == PROJECTION_SAMPLED || spec->grid->n[0] < 2 || spec->grid->n[1] < 2)
 		return false;
 	pitch = s->n_v > 1 ? (s->radius[s->n_v - 1] - s->radius[0]) / (s->n_v - 1) : 1;
 	if (!(pitch > 0))

@@ -224,8 +224,9 @@ void cpu_paths_forward(struct projection *a, const struct cpu_forward *f); /* wi
 void cpu_paths_back(struct projection *a, const struct cpu_back *b);	   /* q only, without rules */
 
 /* cpu_convolve.c */
-int cpu_convolve(const struct buf *y, size_t n_outer, int n, size_t n_inner, const float *kernel, struct buf *ret,
-		 struct err *err);
+int cpu_convolve(const struct buf *y, size_t n_outer, int n, size_t n_inner, const float *kernel, bool transforms,
+		 struct buf *ret, struct err *err);
+bool cpu_transforms(const struct device *dev, int n);
 
 /* cpu_step_rate.c */
 int cpu_step_rate(struct device *dev, double *ret_per_s, struct err *err);

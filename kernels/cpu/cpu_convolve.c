@@ -57,8 +57,8 @@ static const struct loops *loops_of(const struct device *dev)
 	return &baseline_loops;
 }
 
-int cpu_convolve(const struct buf *y, size_t n_outer, int n, size_t n_inner, const float *kernel, struct buf *ret,
-		 struct err *err)
+int cpu_convolve(const struct buf *y, size_t n_outer, int n, size_t n_inner, const float *kernel, bool transforms,
+		 struct buf *ret, struct err *err)
 {
 	const struct loops *loops = loops_of(y->dev);
 	int threads = cpu_state(y->dev)->threads;
@@ -70,6 +70,8 @@ int cpu_convolve(const struct buf *y, size_t n_outer, int n, size_t n_inner, con
 		return err_set(err, EINVAL,
 			       "convolve: %zu x %d x %zu values do not fit the input of %zu and the output of %zu floats",
 			       n_outer, n, n_inner, y->n, ret->n);
+	if (transforms)
+		return err_set(err, ENOTSUP, "convolve: the CPU device has no transforms");
 	mirror = malloc((2 * (size_t)n - 1) * sizeof(*mirror));
 	if (!mirror)
 		return err_set(err, ENOMEM, "convolve: out of memory");
@@ -89,4 +91,11 @@ int cpu_convolve(const struct buf *y, size_t n_outer, int n, size_t n_inner, con
 	}
 	free(mirror);
 	return 0;
+}
+
+bool cpu_transforms(const struct device *dev, int n)
+{
+	(void)dev;
+	(void)n;
+	return false;
 }

@@ -33,7 +33,7 @@ static void describe(struct device *dev, const struct projection_spec *spec, str
 		.tile_y = spec->tile[1],
 		.sampling = spec->sampling,
 		.stack = lines_needed(spec),
-		.by_rows = line_rows_fit(spec) && !(spec->sweeps && cpu_lines_kept(spec)),
+		.by_rows = spec->scan->n_u == 1 && line_rows_fit(spec) && !(spec->sweeps && cpu_lines_kept(spec)),
 		.strip_rows = spec->scan->kind == SCAN_DBT ? slice_strip_rows(spec->scan) : spec->scan->n_v,
 	};
 	if (spec->mask)

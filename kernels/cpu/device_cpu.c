@@ -187,6 +187,7 @@ const struct device_ops device_cpu_ops = {
 	.threshold = cpu_threshold,
 	.blur = cpu_blur,
 	.convolve = cpu_convolve,
+	.transforms = cpu_transforms,
 	.prior_sums = cpu_prior_sums,
 	.rule_bins = cpu_rule_bins,
 	.rule_voxels = cpu_rule_voxels,

@@ -315,10 +315,10 @@ static int poison_blur(const struct buf *x, const struct grid *grid, const doubl
 	GUARDED("blur", cpu_blur(x, grid, sigma, work, ret, err), x, work, ret);
 }
 
-static int poison_convolve(const struct buf *y, size_t n_outer, int n, size_t n_inner, const float *kernel, struct buf *ret,
-			   struct err *err)
+static int poison_convolve(const struct buf *y, size_t n_outer, int n, size_t n_inner, const float *kernel, bool transforms,
+			   struct buf *ret, struct err *err)
 {
-	GUARDED("convolve", cpu_convolve(y, n_outer, n, n_inner, kernel, ret, err), y, ret);
+	GUARDED("convolve", cpu_convolve(y, n_outer, n, n_inner, kernel, transforms, ret, err), y, ret);
 }
 
 static int poison_prior_sums(const struct prior *prior, const struct buf *x, const struct grid *grid, const int halo[2],
@@ -467,6 +467,7 @@ static const struct device_ops poison_ops = {
 	.threshold = poison_threshold,
 	.blur = poison_blur,
 	.convolve = poison_convolve,
+	.transforms = cpu_transforms,
 	.prior_sums = poison_prior_sums,
 	.rule_bins = poison_rule_bins,
 	.rule_voxels = poison_rule_voxels,

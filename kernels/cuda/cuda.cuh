@@ -48,8 +48,13 @@ struct cuda_tiling {
 
 struct cuda_paths; /* kernels/cuda/cuda_paths.cuh */
 struct cuda_lines; /* cuda_convolve.cu */
-int cuda_convolve(const struct buf *y, size_t n_outer, int n, size_t n_inner, const float *kernel, struct buf *ret,
-		  struct err *err);
+int cuda_convolve(const struct buf *y, size_t n_outer, int n, size_t n_inner, const float *kernel, bool transforms,
+		  struct buf *ret, struct err *err);
+
+/* cuda_fft.cu: convolve() with transforms; the arguments have been checked. */
+bool cuda_transforms(const struct device *dev, int n);
+int cuda_convolve_fft(const struct buf *y, size_t n_outer, int n, size_t n_inner, const float *kernel, struct buf *ret,
+		      struct err *err);
 
 /* cuda_step_rate.cu */
 int cuda_step_rate(struct device *dev, double *ret_per_s, struct err *err);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuda_convolve.cu - convolve rows in space on the CUDA device. The convolution needs as many multiplications as the
- * backprojection after it needs interpolations, so an FFT would save little time. A thread computes RESULTS values. If n_inner is
- * large enough, the lanes of a warp compute neighbours in k and use the same kernel value; else they compute values of one
- * row. */
+/* cuda_convolve.cu - convolve rows in space on the CUDA device, or by transforms (cuda_fft.cu). In space: a thread computes
+ * RESULTS values. If n_inner is large enough, the lanes of a warp compute neighbours in k and use the same kernel value; else
+ * they compute values of one row. */
 #include "kernels/cuda/cuda.cuh"
 
 #include <errno.h>
@@ -55,8 +54,8 @@ template <bool WIDE> static __global__ void __launch_bounds__(CUDA_THREADS) conv
 			job.ret[(o * job.n + first + m * distance) * job.n_inner + k] = sum[m];
 }
 
-int cuda_convolve(const struct buf *y, size_t n_outer, int n, size_t n_inner, const float *kernel, struct buf *ret,
-		  struct err *err)
+int cuda_convolve(const struct buf *y, size_t n_outer, int n, size_t n_inner, const float *kernel, bool transforms,
+		  struct buf *ret, struct err *err)
 {
 	cudaStream_t stream = cuda_state(y->dev)->stream;
 	size_t size = n_outer * (size_t)n * n_inner, bytes = (size_t)n * sizeof(float), shared = 2 * bytes;
@@ -64,14 +63,19 @@ int cuda_convolve(const struct buf *y, size_t n_outer, int n, size_t n_inner, co
 	void *mem = NULL;
 	int r;
 
-	if (n < 1 || y->n != size || ret->n != size || y->mem == ret->mem || shared > 200 * 1024)
+	if (n < 1 || y->n != size || ret->n != size || y->mem == ret->mem || (!transforms && shared > 200 * 1024))
 		return err_set(err, EINVAL,
 			       "%s: convolve: %zu x %d x %zu values do not fit the input of %zu and the output of %zu floats",
 			       y->dev->name, n_outer, n, n_inner, y->n, ret->n);
+	if (transforms && !cuda_transforms(y->dev, n))
+		return err_set(err, ENOTSUP, "%s: convolve: no transforms for rows of %d values", y->dev->name, n);
 	if (size == 0)
 		return 0;
-	if ((r = cuda_check(cudaSetDevice(y->dev->index), y->dev, "convolve", err)) < 0 ||
-	    (r = cuda_check(cudaMallocAsync(&mem, bytes, stream), y->dev, "convolve", err)) < 0)
+	if ((r = cuda_check(cudaSetDevice(y->dev->index), y->dev, "convolve", err)) < 0)
+		return r;
+	if (transforms)
+		return cuda_convolve_fft(y, n_outer, n, n_inner, kernel, ret, err);
+	if ((r = cuda_check(cudaMallocAsync(&mem, bytes, stream), y->dev, "convolve", err)) < 0)
 		return r;
 	job.kernel = (const float *)mem;
 	r = cuda_check(cudaMemcpyAsync(mem, kernel, bytes, cudaMemcpyHostToDevice, stream), y->dev, "convolve", err);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_interpolated.cu - voxel-driven backprojection (back_interpolated()). For a stack, a thread computes WIDE adjacent slices
- * of a pixel, which have the same bin and weight; for other planes of rise 0, it computes one voxel. Positions are double: at bin
- * 2000 a float resolves only 1e-4 of a bin. */
+ * of a pixel, which have the same bin and weight; for other planes of rise 0, it computes one voxel. Positions are double,
+ * because at bin 2000 a float resolves only 1e-4 of a bin; in a stack, those of a tile of pixels relative to its corner are
+ * float. */
+#include "kernels/cuda/cuda_pixels.cuh"
 #include "kernels/cuda/cuda_volume.cuh"
 #include "kernels/lines.h"
 
@@ -58,8 +60,6 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 	x[i] = (float)(add ? x[i] + sum : sum);
 }
 
-#define TURNS 256 /* views whose angles are in shared memory at a time */
-
 struct stack_job {
 	const struct scan_view *views;
 	const float *y;
@@ -70,65 +70,82 @@ struct stack_job {
 	bool add;
 };
 
-/* Backproject a stack, in which plane u is slice u: one thread per WIDE adjacent slices of a pixel. */
-template <int WIDE> static __global__ void __launch_bounds__(CUDA_THREADS) stack_kernel(const struct stack_job job)
+/* Where the pixels of a tile project to in a view: pixel (dx, dy) to bin `first` + at + dx along[0] + dy along[1]. */
+struct tile_bins {
+	float at, along[2];
+	int first;
+};
+
+static __device__ struct tile_bins tile_bins_of(const struct stack_job &job, int view, int x, int y)
 {
-	__shared__ double2 turn[TURNS];
-	const int parts = job.n_u / WIDE;
-	const size_t i = cuda_index(), pixel = i / parts;
-	const int u = (int)(i % parts) * WIDE;
-	const bool on = pixel < (size_t)job.nx * job.ny;
-	const double px = job.first[0] + (double)(pixel % job.nx) * job.h[0],
-		     py = job.first[1] + (double)(pixel / job.nx) * job.h[1];
-	const bool seen = on && px * px + py * py < job.fov2;
+	const double turn[2] = {job.views[view].turn[0] * job.inv_pitch, job.views[view].turn[1] * job.inv_pitch};
+	const double at = (job.first[0] + x * job.h[0]) * turn[0] + (job.first[1] + y * job.h[1]) * turn[1] + job.radius;
+	const double first = fmax(fmin(floor(at), 1e9), -1e9);
+
+	return {(float)(at - first), {(float)(turn[0] * job.h[0]), (float)(turn[1] * job.h[1])}, (int)first};
+}
+
+/* Backproject a stack, in which plane u is slice u. */
+template <int WIDE>
+static __global__ void __launch_bounds__(PIXELS_THREADS)
+	stack_kernel(const __grid_constant__ struct stack_job job, const struct pixel_tiles tiles)
+{
+	__shared__ struct tile_bins tile[PIXELS_VIEWS];
+	const struct tile_pixel p = tile_pixel_of(tiles);
+	const int x = p.x0 + p.dx, y = p.y0 + p.dy;
+	const double px = job.first[0] + x * job.h[0], py = job.first[1] + y * job.h[1];
+	const bool on = x < job.nx && y < job.ny && p.z < job.n_u, seen = on && px * px + py * py < job.fov2;
+	const float *bins = job.y + (on ? p.z : 0);
+	const size_t view_step = (size_t)job.n_v * job.n_u;
 	float sum[WIDE] = {};
 
-	for (int view0 = 0; view0 < job.n_views; view0 += TURNS) {
-		const int n = min(TURNS, job.n_views - view0);
+	for (int begin = 0; begin < job.n_views; begin += PIXELS_VIEWS) {
+		const int n = min(PIXELS_VIEWS, job.n_views - begin);
 
 		__syncthreads();
-		for (int k = threadIdx.x; k < n; k += CUDA_THREADS) /* bins per mm */
-			turn[k] = make_double2(job.views[view0 + k].turn[0] * job.inv_pitch,
-					       job.views[view0 + k].turn[1] * job.inv_pitch);
+		if (threadIdx.x < n)
+			tile[threadIdx.x] = tile_bins_of(job, begin + (int)threadIdx.x, p.x0, p.y0);
 		__syncthreads();
 #pragma unroll 4
 		for (int k = 0; seen && k < n; k++) {
-			double at = fma(px, turn[k].x, fma(py, turn[k].y, job.radius));
+			const struct tile_bins t = tile[k];
+			const float at = fmaf((float)p.dx, t.along[0], fmaf((float)p.dy, t.along[1], t.at)), whole = floorf(at);
+			int bin = t.first + (int)whole;
+			float part = at - whole;
+			const float *low;
 
-			if (at >= -LINE_EDGE && at <= job.n_v - 1 + LINE_EDGE) {
-				const int bin = max(0, min((int)at, job.n_v - 2));
-				const float *low = job.y + ((size_t)(view0 + k) * job.n_v + bin) * job.n_u + u;
-				const float part = fminf(fmaxf((float)(at - bin), 0), 1);
+			if ((unsigned)bin > (unsigned)(job.n_v - 2)) { /* at the first or the last bin, or outside */
+				if (!(bin == -1 && part >= 1 - (float)LINE_EDGE) &&
+				    !(bin == job.n_v - 1 && part <= (float)LINE_EDGE))
+					continue;
+				part = bin < 0 ? 0 : 1;
+				bin = bin < 0 ? 0 : job.n_v - 2;
+			}
+			low = bins + (size_t)(begin + k) * view_step + (size_t)bin * job.n_u;
+			if constexpr (WIDE == 4) {
+				const float4 a = __ldg((const float4 *)low), b = __ldg((const float4 *)(low + job.n_u));
+				const float rest = 1 - part;
 
-				if constexpr (WIDE == 4) {
-					float4 a = __ldg((const float4 *)low), b = __ldg((const float4 *)(low + job.n_u));
+				sum[0] = fmaf(part, b.x, fmaf(rest, a.x, sum[0]));
+				sum[1] = fmaf(part, b.y, fmaf(rest, a.y, sum[1]));
+				sum[2] = fmaf(part, b.z, fmaf(rest, a.z, sum[2]));
+				sum[3] = fmaf(part, b.w, fmaf(rest, a.w, sum[3]));
+			} else {
+				const float a = __ldg(low), b = __ldg(low + job.n_u);
 
-					sum[0] += fmaf(part, b.x - a.x, a.x);
-					sum[1] += fmaf(part, b.y - a.y, a.y);
-					sum[2] += fmaf(part, b.z - a.z, a.z);
-					sum[3] += fmaf(part, b.w - a.w, a.w);
-				} else {
-					float a = __ldg(low), b = __ldg(low + job.n_u);
-
-					sum[0] += fmaf(part, b - a, a);
-				}
+				sum[0] += fmaf(part, b - a, a);
 			}
 		}
 	}
-	for (int w = 0; on && w < WIDE; w++) {
-		float *x = job.x + pixel * job.column + u + w;
-
-		*x = job.add ? *x + sum[w] : sum[w];
-	}
-	for (int z = job.n_u; on && !job.add && u == 0 && z < job.column; z++)
-		job.x[pixel * job.column + z] = 0; /* the padding */
+	if (on)
+		put_slices<WIDE>(job.x + ((size_t)y * job.nx + x) * job.column, p.z, job.n_u, job.column, sum, job.add);
 }
 
 static int back_stack(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err)
 {
 	const struct grid *g = &a->grid;
-	const int wide = a->scan.n_u % 4 ? 1 : 4;
-	size_t n = (size_t)g->n[0] * (size_t)g->n[1] * (size_t)(a->scan.n_u / wide);
+	const struct pixel_tiles tiles = pixel_tiles_of(a->scan.n_u);
+	const dim3 blocks = pixel_tiles_blocks(tiles, g, a->scan.n_u);
 	struct stack_job job = {};
 
 	job.views = a->views;
@@ -148,10 +165,10 @@ static int back_stack(struct projection *a, const struct buf *y, bool add, struc
 	job.ny = g->n[1];
 	job.column = (int)(g->z_fastest ? grid_column(g) : 1);
 	job.add = add;
-	if (wide == 4)
-		stack_kernel<4><<<cuda_blocks(n), CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(job);
+	if (tiles.wide == 4)
+		stack_kernel<4><<<blocks, PIXELS_THREADS, 0, cuda_state(a->dev)->stream>>>(job, tiles);
 	else
-		stack_kernel<1><<<cuda_blocks(n), CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(job);
+		stack_kernel<1><<<blocks, PIXELS_THREADS, 0, cuda_state(a->dev)->stream>>>(job, tiles);
 	return cuda_check(cudaGetLastError(), a->dev, "back_interpolated", err);
 }
 

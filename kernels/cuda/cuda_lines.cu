@@ -19,8 +19,8 @@
 #define ALL 0xffffffffu
 
 struct cuda_lines {
-	struct row_view *rays; /* device memory: a single slice without a table (cuda_line_rows.cu); NULL: with a table */
-	struct line *line; /* device memory, n_views * n_v; `at` is relative to the batch's first entry */
+	struct cuda_rows *rows; /* without a table (cuda_line_rows.cu); NULL: with a table */
+	struct line *line;	/* device memory, n_views * n_v; `at` is relative to the batch's first entry */
 	struct line_entry *entry;
 	unsigned *arrived; /* device memory, one element */
 	double sampling;
@@ -111,7 +111,7 @@ int cuda_lines_create(struct projection *a, const struct projection_spec *spec, 
 
 	a->lines = (struct cuda_lines *)calloc(1, sizeof(*a->lines));
 	if (by_rows(spec) && a->lines)
-		return cuda_line_rows_create(a, spec, &a->lines->rays, err);
+		return cuda_line_rows_create(a, spec, &a->lines->rows, err);
 	table = table_of(a->dev, spec);
 	line = (struct line *)calloc(n, sizeof(*line));
 	if (!line || !a->lines) {
@@ -139,16 +139,16 @@ out:
 	return r;
 }
 
-const struct row_view *cuda_lines_rays(const struct cuda_lines *l)
+const struct cuda_rows *cuda_lines_rows(const struct cuda_lines *l)
 {
-	return l->rays;
+	return l->rows;
 }
 
 void cuda_lines_free(struct cuda_lines *l)
 {
 	if (!l)
 		return;
-	cudaFree(l->rays);
+	cuda_line_rows_free(l->rows);
 	cudaFree(l->line);
 	cudaFree(l->entry);
 	cudaFree(l->arrived);
@@ -261,8 +261,8 @@ int cuda_lines_forward(struct projection *a, const float *x, bool add, float *y,
 	cudaStream_t stream = cuda_state(a->dev)->stream;
 	int r = 0;
 
-	if (a->lines->rays)
-		return cuda_line_rows_forward(a, a->lines->rays, x, add, y, err);
+	if (a->lines->rows)
+		return cuda_line_rows_forward(a, a->lines->rows, x, add, y, err);
 	for (int first = 0, n; r == 0 && first < a->n_views; first += n) {
 		struct line_job job = {};
 		size_t bin;

@@ -299,8 +299,8 @@ int cuda_paths_back(struct projection *a, const float *y, bool add, float *x, st
 	struct cuda_fixed fixed;
 	int r;
 
-	if (a->lines && cuda_lines_rays(a->lines))
-		return cuda_line_rows_back(a, cuda_lines_rays(a->lines), y, add, x, err);
+	if (a->lines && cuda_lines_rows(a->lines))
+		return cuda_line_rows_back(a, cuda_lines_rows(a->lines), y, add, x, err);
 	if (!a->deterministic) {
 		r = add ? 0 : cuda_check(cudaMemsetAsync(x, 0, n_x * sizeof(float), stream), a->dev, "paths back", err);
 		return r < 0 ? r : back(a, y, NULL, x, err);

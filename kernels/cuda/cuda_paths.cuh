@@ -74,24 +74,27 @@ struct cuda_fixed {
 int cuda_paths_events_forward(struct projection *a, const float *x, bool add, float *y, struct err *err);
 int cuda_paths_events_back(struct projection *a, const float *y, const struct cuda_fixed *fixed, float *x, struct err *err);
 
-struct row_view; /* kernels/line_rows.h */
+struct cuda_rows; /* cuda_line_rows.cu */
 
 /* cuda_lines.cu: stacks of 2-D parallel beams (kernels/lines.h); arguments as of cuda_paths_*() and cuda_paths_events_*() */
 size_t cuda_lines_bytes(const struct device *dev, const struct projection_spec *spec);
 size_t cuda_lines_scratch(const struct projection_spec *spec);
 int cuda_lines_create(struct projection *a, const struct projection_spec *spec, struct err *err);
 void cuda_lines_free(struct cuda_lines *l);
-const struct row_view *cuda_lines_rays(const struct cuda_lines *l); /* NULL: it has a table; else use cuda_line_rows_back() */
+const struct cuda_rows *cuda_lines_rows(const struct cuda_lines *l); /* NULL: it has a table; else use cuda_line_rows_back() */
 int cuda_lines_forward(struct projection *a, const float *x, bool add, float *y, struct err *err);
 int cuda_lines_back(struct projection *a, const float *y, const struct cuda_fixed *fixed, float *x, struct err *err);
 
-/* cuda_line_rows.cu: a single slice without a table; rays: one per view, device memory, made by create(), freed by the caller.
- * Both passes use the device's scratch. */
+/* cuda_line_rows.cu: stacks without a table. create(): the caller frees *ret, after an error too. The projection of a single
+ * slice uses the device's scratch. */
 size_t cuda_line_rows_bytes(const struct projection_spec *spec);
 size_t cuda_line_rows_scratch(const struct projection_spec *spec);
-int cuda_line_rows_create(struct projection *a, const struct projection_spec *spec, struct row_view **ret, struct err *err);
-int cuda_line_rows_forward(struct projection *a, const struct row_view *rays, const float *x, bool add, float *y, struct err *err);
-int cuda_line_rows_back(struct projection *a, const struct row_view *rays, const float *y, bool add, float *x, struct err *err);
+int cuda_line_rows_create(struct projection *a, const struct projection_spec *spec, struct cuda_rows **ret, struct err *err);
+void cuda_line_rows_free(struct cuda_rows *rows); /* accepts NULL */
+int cuda_line_rows_forward(struct projection *a, const struct cuda_rows *rows, const float *x, bool add, float *y,
+			   struct err *err);
+/* cuda_line_rows_back.cu */
+int cuda_line_rows_back(struct projection *a, const struct cuda_rows *rows, const float *y, bool add, float *x, struct err *err);
 
 /* cuda_joseph.cu: PROJECTION_JOSEPH; x: image, y: bins; arguments as of cuda_paths_events_forward() and cuda_paths_events_back()
  */

@@ -248,6 +248,7 @@ static struct device_ops cuda_table(void)
 	ops.threshold = cuda_threshold;
 	ops.blur = cuda_blur;
 	ops.convolve = cuda_convolve;
+	ops.transforms = cuda_transforms;
 	ops.prior_sums = cuda_prior_sums;
 	ops.rule_bins = cuda_rule_bins;
 	ops.rule_voxels = cuda_rule_voxels;

@@ -39,7 +39,7 @@ static const struct bench_work works[] = {
 	{"bp", "the voxel-driven backprojection of a sinogram, both on the device", check_bp, BENCH_BP, bench_parallel_open},
 	{"fbp-convolution", "FBP: convolution with Shepp and Logan's kernel and backprojection, both on the device", check_image,
 	 BENCH_CONVOLUTION, bench_parallel_open},
-	{"fbp-fourier", "FBP: the same filter by transforms on the host's threads, upload, backprojection on the device",
+	{"fbp-fourier", "FBP: the same filter by transforms on the device; if it has none: on the host's threads, then upload",
 	 check_image, BENCH_FOURIER, bench_parallel_open},
 	{"art", "a sweep of ART (Kaczmarz) over all rays with Siddon's paths, data on the device", check_image, BENCH_ART,
 	 bench_parallel_open},

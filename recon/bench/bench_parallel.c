@@ -43,7 +43,7 @@ struct state {
 	float *lines;	     /* the analytic sinogram */
 	double expected;     /* for the check */
 	struct buf weight;   /* for the check, in the order of the session's volume */
-	struct buf filtered; /* for BENCH_CONVOLUTION */
+	struct buf filtered; /* if the device filters */
 	struct buf adjoint;  /* for BENCH_JOSEPH: A'A x */
 };
 
@@ -55,6 +55,12 @@ static const struct sizes {
   large_stack_sizes[BENCH_SIZES] = {{40, 60, 3}, {512, 512, 4}, {2048, 2048, 16}, {2048, 2048, 16}},
   joseph_sizes[BENCH_SIZES] = {{48, 72, 1}, {256, 180, 1}, {512, 360, 1}, {512, 360, 1}};
 
+/* Does the device filter? Then the data are there at the start; else parallel_back_run() filters on the host and uploads. */
+static bool filters(const struct state *s, const struct device *dev)
+{
+	return s->kind == BENCH_CONVOLUTION || (s->kind == BENCH_FOURIER && dev->ops->transforms(dev, s->scan.n_radial));
+}
+
 static int stage(struct bench_job *job, int i, struct err *err)
 {
 	struct state *s = job->state;
@@ -64,7 +70,7 @@ static int stage(struct bench_job *job, int i, struct err *err)
 	if (i == BACK)
 		return v->back_interpolated(t->a, &s->filtered, false, &t->x, err);
 	return v->convolve(&t->y, (size_t)s->scan.n_angles, s->scan.n_radial, (size_t)s->scan.n_slices, ramp_kernel(s->ramp),
-			   &s->filtered, err);
+			   s->kind == BENCH_FOURIER, &s->filtered, err);
 }
 
 static int once(struct bench_job *job, struct err *err)
@@ -86,7 +92,10 @@ static int once(struct bench_job *job, struct err *err)
 		r = stage(job, FILTER, err);
 		return r < 0 ? r : stage(job, BACK, err);
 	case BENCH_FOURIER:
-		return parallel_back_run(t, err);
+		if (!filters(s, job->dev))
+			return parallel_back_run(t, err);
+		r = stage(job, FILTER, err);
+		return r < 0 ? r : stage(job, BACK, err);
 	default:
 		return v->row_sweep(t->a, RELAXATION, &t->y, &t->x, err);
 	}
@@ -143,12 +152,12 @@ static enum parallel_work work_of(int kind)
 	return takes_picture(kind) ? PARALLEL_WORK_RADON : kind == BENCH_ART ? PARALLEL_WORK_ROWS : PARALLEL_WORK_BACK;
 }
 
-static struct parallel_protocol protocol_of(const struct state *s)
+static struct parallel_protocol protocol_of(const struct state *s, const struct device *dev)
 {
 	return (struct parallel_protocol){
-		.algorithm = s->kind == BENCH_ART	? ALGORITHM_ART
-			     : s->kind == BENCH_FOURIER ? ALGORITHM_FBP
-							: ALGORITHM_BP,
+		.algorithm = s->kind == BENCH_ART			    ? ALGORITHM_ART
+			     : s->kind == BENCH_FOURIER && !filters(s, dev) ? ALGORITHM_FBP
+									    : ALGORITHM_BP,
 		.iterations = 1,
 		.subsets = 1,
 		.relaxation = RELAXATION,
@@ -231,7 +240,7 @@ static int make_data(struct state *s, struct err *err)
 	size_t pixels = (size_t)s->plan.grid.n[0] * (size_t)s->plan.grid.n[1] * (size_t)s->plan.grid.n[2];
 	float *picture = malloc(pixels * sizeof(*picture));
 	double *weight = malloc((size_t)s->scan.n_angles * sizeof(*weight));
-	bool convolve = s->kind == BENCH_CONVOLUTION;
+	bool convolve = filters(s, t->dev);
 	int r = 0;
 
 	s->lines = malloc(parallel_size(&s->scan) * sizeof(*s->lines));
@@ -269,10 +278,7 @@ out:
 static int make_plan(struct state *s, enum parallel_work work, struct device *dev, struct err *err)
 {
 	size_t n = (size_t)s->scan.n_radial, slices = (size_t)s->scan.n_slices + 3; /* columns are padded */
-	size_t more = n * slices *
-		      (n + (s->kind == BENCH_CONVOLUTION ? (size_t)s->scan.n_angles
-			    : s->kind == BENCH_JOSEPH	 ? n
-							 : 0));
+	size_t more = n * slices * (n + (filters(s, dev) ? (size_t)s->scan.n_angles : s->kind == BENCH_JOSEPH ? n : 0));
 	int r = parallel_plan(&s->protocol, &s->scan, dev, &s->plan, err);
 
 	if (r == 0 && work == PARALLEL_WORK_RADON) /* the Radon transform is no reconstruction algorithm */
@@ -289,10 +295,10 @@ static int open_state(struct state *s, struct device *dev, struct err *err)
 {
 	struct parallel_session *t = &s->session;
 	enum parallel_work work = work_of(s->kind);
-	bool convolve = s->kind == BENCH_CONVOLUTION;
+	bool convolve = filters(s, dev);
 	int r;
 
-	s->protocol = protocol_of(s);
+	s->protocol = protocol_of(s, dev);
 	*t = (struct parallel_session){.p = &s->protocol, .plan = &s->plan, .s = &s->scan, .dev = dev, .work = work, .unit = 1};
 	r = make_plan(s, work, dev, err);
 	if (r == 0)
@@ -354,7 +360,7 @@ int bench_parallel_open(struct bench_job *job, int kind, const struct bench_setu
 	s->kind = kind & (BENCH_STACK - 1);
 	s->setup = setup;
 	s->scan = (struct parallel_scan){.n_slices = slices, .n_angles = angles, .n_radial = n, .bin = 1, .slice = 1, .arc = 180};
-	if (s->kind == BENCH_CONVOLUTION) {
+	if (filters(s, job->dev)) {
 		job->n_stages = N_STAGES;
 		job->stages = stages;
 		job->stage = stage;

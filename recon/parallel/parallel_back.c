@@ -6,8 +6,9 @@
  * w is applied before the filter, which has the same result. A filtered row has negative ends that continue beyond the data. The
  * image beyond the outermost measured rays is only correct with them, so rows are padded with zeros as far as the image extends
  * (parallel_padded_scan()). There are two ways to apply the same sampled kernel (recon/core/ramp.h): transforms of zero-padded
- * rows on the host, two rows per transform and a thread for each pair, O(N log N); or a sum on the device, O(N^2). The device
- * does the backprojection: linear between bins, 0 beyond the first and the last one, not an adjoint. */
+ * rows, two rows per transform, O(N log N), on the device or, if it has none, on the host with a thread for each pair; or a sum
+ * on the device, O(N^2). The device does the backprojection: linear between bins, 0 beyond the first and the last one, not an
+ * adjoint. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -51,6 +52,12 @@ int parallel_back_check(const struct parallel_protocol *p, struct err *err)
 	return 0;
 }
 
+bool parallel_back_filters(const struct parallel_protocol *p, const struct device *dev, int n_radial)
+{
+	return algorithm_info(p->algorithm)->filtered &&
+	       (p->route == PARALLEL_CONVOLUTION || dev->ops->transforms(dev, n_radial));
+}
+
 int parallel_back_open(struct parallel_session *s, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
@@ -66,7 +73,7 @@ int parallel_back_open(struct parallel_session *s, struct err *err)
 	r = parallel_weights(s->s, s->back->weight, err);
 	if (r == 0 && filter)
 		r = ramp_create(ramp_of(s->p->filter), s->p->filter_cut, s->s->bin, s->s->n_radial, &s->back->ramp, err);
-	if (r == 0 && filter && s->p->route == PARALLEL_CONVOLUTION)
+	if (r == 0 && parallel_back_filters(s->p, s->dev, s->s->n_radial))
 		r = v->alloc(s->dev, s->y.n, &s->back->filtered, err);
 	return r < 0 ? r : v->projection_create(s->dev, &spec, &s->a, err);
 }
@@ -157,7 +164,7 @@ static int filter(const struct parallel_session *s, struct err *err)
 int parallel_back_run(struct parallel_session *s, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
-	bool convolve = algorithm_info(s->p->algorithm)->filtered && s->p->route == PARALLEL_CONVOLUTION;
+	bool convolve = parallel_back_filters(s->p, s->dev, s->s->n_radial);
 	double begin = clock_seconds(), filtered;
 	const struct buf *y = &s->y;
 	int r = 0;
@@ -171,7 +178,7 @@ int parallel_back_run(struct parallel_session *s, struct err *err)
 	if (r == 0 && convolve) {
 		y = &s->back->filtered;
 		r = v->convolve(&s->y, (size_t)s->s->n_angles, s->s->n_radial, (size_t)s->n, ramp_kernel(s->back->ramp),
-				&s->back->filtered, err);
+				s->p->route == PARALLEL_FOURIER, &s->back->filtered, err);
 		if (r == 0)
 			r = v->wait(s->dev, QUEUE_WORK, err);
 	}

@@ -35,6 +35,8 @@ bool parallel_continues(const struct parallel_session *s, double fraction);
 /* One group of functions per kind of work. _check(): check the keys of the protocol that only this work uses; EINVAL: one is out
  * of range. _open(): allocate memory for s->n slices. _run(): process slices [first, first + n); the result is in s->x.
  * _release(): free the memory. */
+/* Does the device filter? Else the host does, before the upload. */
+bool parallel_back_filters(const struct parallel_protocol *p, const struct device *dev, int n_radial);
 int parallel_back_check(const struct parallel_protocol *p, struct err *err);
 int parallel_back_open(struct parallel_session *s, struct err *err);
 void parallel_back_release(struct parallel_session *s);

@@ -169,11 +169,12 @@ struct vectors {
 	int volumes, data, subset_data;
 };
 
-static struct vectors vectors_of(const struct parallel_protocol *p, enum parallel_work work, int n_subsets)
+static struct vectors vectors_of(const struct parallel_protocol *p, enum parallel_work work, const struct device *dev,
+				 int n_radial, int n_subsets)
 {
 	switch (work) {
 	case PARALLEL_WORK_BACK:
-		return (struct vectors){1, algorithm_info(p->algorithm)->filtered && p->route == PARALLEL_CONVOLUTION ? 2 : 1, 0};
+		return (struct vectors){1, parallel_back_filters(p, dev, n_radial) ? 2 : 1, 0};
 	case PARALLEL_WORK_ROWS: /* volumes: x, and where it is positive; data: y, and the residual */
 		return (struct vectors){p->non_negative ? 2 : 1, 2, 0};
 	case PARALLEL_WORK_RULE: /* volumes: x, num, den; data: y, lengths; of a subset: line integrals */
@@ -217,7 +218,7 @@ struct parallel_scan parallel_padded_scan(const struct parallel_protocol *p, con
 static int count(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work,
 		 const struct parallel_views *views, struct device *dev, int n, struct parallel_plan *plan, struct err *err)
 {
-	struct vectors vectors = vectors_of(p, work, views->n_subsets);
+	struct vectors vectors = vectors_of(p, work, dev, s->n_radial, views->n_subsets);
 	struct grid grid = parallel_grid(&plan->grid, n);
 	size_t bins, tables = 0, scratch = 0;
 	struct scan *scan = NULL;

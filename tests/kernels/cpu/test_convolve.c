@@ -39,10 +39,10 @@ static void test_convolve(void **state)
 								y[(o * (size_t)n + (size_t)j) * inner + k];
 			by = put(&f, y, size);
 			ret = put(&f, NULL, size);
-			assert_int_equal(f.v->convolve(&by, shapes[s].outer, n, inner, kernel, &ret, NULL), 0);
+			assert_int_equal(f.v->convolve(&by, shapes[s].outer, n, inner, kernel, false, &ret, NULL), 0);
 			got = fetched(&ret);
 			near(got, want, size, 3e-6);
-			assert_int_equal(f.v->convolve(&by, shapes[s].outer, n, inner, kernel, &by, NULL), -EINVAL);
+			assert_int_equal(f.v->convolve(&by, shapes[s].outer, n, inner, kernel, false, &by, NULL), -EINVAL);
 			free(y);
 			free(kernel);
 			free(got);

@@ -25,14 +25,16 @@ struct setup {
 };
 
 static const struct setup setups[] = {
-	{"one slice", 41, 1, 8, 59, 1, 1, 40, false},	 {"a stack", 37, 5, 12, 51, 1.1, 0.9, 19, true},
-	{"a deep stack", 20, 72, 4, 31, 1, 1, 20, true}, {"fine rays", 33, 4, 4, 151, 1, 0.31, 24, true},
-	{"many rays", 160, 1, 4, 231, 1, 1, 120, false},
+	{"one slice", 41, 1, 8, 59, 1, 1, 40, false},	      {"a stack", 37, 5, 12, 51, 1.1, 0.9, 19, true},
+	{"a deep stack", 20, 72, 4, 31, 1, 1, 20, true},      {"fine rays", 33, 4, 4, 151, 1, 0.31, 24, true},
+	{"many rays", 160, 1, 4, 231, 1, 1, 120, false},      {"coarse rays", 61, 16, 7, 33, 1, 2.3, 44, true},
+	{"many views", 96, 8, 180, 97, 1, 1, 300, true},      {"long rows", 24, 3, 2, 1400, 1, 0.02, 300, true},
+	{"a whole circle", 64, 34, 130, 64, 1, 1, 300, true},
 };
 #define N_SETUPS (sizeof(setups) / sizeof(setups[0]))
 static const enum projection_model models[] = {PROJECTION_PATHS, PROJECTION_JOSEPH, PROJECTION_SAMPLED};
 
-enum op { FORWARD, ADJOINT, REPEATABLE, SWEEP, INTERPOLATED, CONVOLVE, N_OPS };
+enum op { FORWARD, ADJOINT, REPEATABLE, SWEEP, INTERPOLATED, CONVOLVE, TRANSFORM, N_OPS };
 
 static double difference(const float *a, const float *b, size_t n)
 {
@@ -60,7 +62,7 @@ static float *done(struct device *dev, const struct setup *s, enum projection_mo
 				       .grid = &g,
 				       .deterministic = op == REPEATABLE,
 				       .sampling = 0.17,
-				       .sweeps = true};
+				       .sweeps = op == SWEEP};
 	struct scan *scan;
 	struct projection *a;
 	struct buf x, y, other;
@@ -93,11 +95,13 @@ static float *done(struct device *dev, const struct setup *s, enum projection_mo
 		assert_int_equal(dev->ops->back_interpolated(a, &y, true, &x, NULL), 0);
 		break;
 	default:
-		assert_int_equal(dev->ops->convolve(&y, (size_t)s->angles, s->radial, (size_t)s->slices, hx, &other, NULL), 0);
+		assert_int_equal(dev->ops->convolve(&y, (size_t)s->angles, s->radial, (size_t)s->slices, hx,
+						    op == TRANSFORM && dev->ops->transforms(dev, s->radial), &other, NULL),
+				 0);
 		break;
 	}
-	*ret_n = op == FORWARD || op == CONVOLVE ? n_y : n_x;
-	out = fixture_download(op == FORWARD ? &y : op == CONVOLVE ? &other : &x);
+	*ret_n = op == FORWARD || op >= CONVOLVE ? n_y : n_x;
+	out = fixture_download(op == FORWARD ? &y : op >= CONVOLVE ? &other : &x);
 	dev->ops->projection_free(a);
 	buf_release(&x);
 	buf_release(&y);
