@@ -70,7 +70,7 @@ struct stack_job {
 	bool add;
 };
 
-/* Where the pixels of a tile project to in a view: pixel (dx, dy) to bin `first` + at + dx along[0] + dy along[1]. */
+/* Where the pixels of a tile project to in a view: pixel (dx, dy) to the bin `first` + at + dx along[0] + dy along[1]. */
 struct tile_bins {
 	float at, along[2];
 	int first;
@@ -85,9 +85,19 @@ static __device__ struct tile_bins tile_bins_of(const struct stack_job &job, int
 	return {(float)(at - first), {(float)(turn[0] * job.h[0]), (float)(turn[1] * job.h[1])}, (int)first};
 }
 
+/* Before the first or after the last bin: up to LINE_EDGE outside counts as that bin. Otherwise the weights become 0. */
+static __device__ void at_edge(int n_v, int *bin, float *part, float *rest)
+{
+	const bool low = *bin == -1 && *part >= 1 - (float)LINE_EDGE, high = *bin == n_v - 1 && *part <= (float)LINE_EDGE;
+
+	*bin = *bin < 0 ? 0 : n_v - 2;
+	*rest = low;
+	*part = high;
+}
+
 /* Backproject a stack, in which plane u is slice u. */
 template <int WIDE>
-static __global__ void __launch_bounds__(PIXELS_THREADS)
+static __global__ void __launch_bounds__(PIXELS_THREADS, WIDE == 4 ? 6 : 8)
 	stack_kernel(const __grid_constant__ struct stack_job job, const struct pixel_tiles tiles)
 {
 	__shared__ struct tile_bins tile[PIXELS_VIEWS];
@@ -95,8 +105,10 @@ static __global__ void __launch_bounds__(PIXELS_THREADS)
 	const int x = p.x0 + p.dx, y = p.y0 + p.dy;
 	const double px = job.first[0] + x * job.h[0], py = job.first[1] + y * job.h[1];
 	const bool on = x < job.nx && y < job.ny && p.z < job.n_u, seen = on && px * px + py * py < job.fov2;
-	const float *bins = job.y + (on ? p.z : 0);
-	const size_t view_step = (size_t)job.n_v * job.n_u;
+	const float dx = (float)p.dx, dy = (float)p.dy;
+	const unsigned bin_step = (unsigned)job.n_u * sizeof(float);
+	const size_t view_step = (size_t)job.n_v * bin_step;
+	const char *bins = (const char *)(job.y + (on ? p.z : 0));
 	float sum[WIDE] = {};
 
 	for (int begin = 0; begin < job.n_views; begin += PIXELS_VIEWS) {
@@ -106,34 +118,29 @@ static __global__ void __launch_bounds__(PIXELS_THREADS)
 		if (threadIdx.x < n)
 			tile[threadIdx.x] = tile_bins_of(job, begin + (int)threadIdx.x, p.x0, p.y0);
 		__syncthreads();
+		if (!seen)
+			continue;
 #pragma unroll 4
-		for (int k = 0; seen && k < n; k++) {
+		for (int k = 0; k < n; k++, bins += view_step) {
 			const struct tile_bins t = tile[k];
-			const float at = fmaf((float)p.dx, t.along[0], fmaf((float)p.dy, t.along[1], t.at)), whole = floorf(at);
-			int bin = t.first + (int)whole;
-			float part = at - whole;
-			const float *low;
+			const float at = fmaf(dx, t.along[0], fmaf(dy, t.along[1], t.at)), floored = pixels_floor(at);
+			int bin = t.first + pixels_whole(floored);
+			float part = at - (floored - PIXELS_MAGIC), rest = 1 - part;
+			const char *low;
 
-			if ((unsigned)bin > (unsigned)(job.n_v - 2)) { /* at the first or the last bin, or outside */
-				if (!(bin == -1 && part >= 1 - (float)LINE_EDGE) &&
-				    !(bin == job.n_v - 1 && part <= (float)LINE_EDGE))
-					continue;
-				part = bin < 0 ? 0 : 1;
-				bin = bin < 0 ? 0 : job.n_v - 2;
-			}
-			low = bins + (size_t)(begin + k) * view_step + (size_t)bin * job.n_u;
+			if ((unsigned)bin > (unsigned)(job.n_v - 2))
+				at_edge(job.n_v, &bin, &part, &rest);
+			low = bins + (size_t)(unsigned)bin * bin_step;
 			if constexpr (WIDE == 4) {
-				const float4 a = __ldg((const float4 *)low), b = __ldg((const float4 *)(low + job.n_u));
-				const float rest = 1 - part;
+				const float4 a = __ldg((const float4 *)low), b = __ldg((const float4 *)(low + bin_step));
 
 				sum[0] = fmaf(part, b.x, fmaf(rest, a.x, sum[0]));
 				sum[1] = fmaf(part, b.y, fmaf(rest, a.y, sum[1]));
 				sum[2] = fmaf(part, b.z, fmaf(rest, a.z, sum[2]));
 				sum[3] = fmaf(part, b.w, fmaf(rest, a.w, sum[3]));
 			} else {
-				const float a = __ldg(low), b = __ldg(low + job.n_u);
-
-				sum[0] += fmaf(part, b - a, a);
+				sum[0] = fmaf(part, __ldg((const float *)(low + bin_step)),
+					      fmaf(rest, __ldg((const float *)low), sum[0]));
 			}
 		}
 	}

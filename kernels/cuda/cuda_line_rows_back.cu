@@ -2,12 +2,11 @@
 /* cuda_line_rows_back.cu - the adjoint of the projection without a table (kernels/line_rows.h): each pixel adds, for every view,
  * the rays that meet it.
  *
- * - A thread has WIDE slices of a pixel; a block a tile of pixels and up to 8 WIDE slices of each. Positions: the corner of the
- * tile in double, the rest relative to it in float.
- * - Computed ray by ray in double: pixels at the edge of the field of view; and, with JOSEPH, the outermost pixel of a row for
- * rays so near to its edge that float does not tell whether they are in it.
- * - PATHS, views nearly along an axis: the weights are those of the projection, whose positions are integers: such a ray changes
- * the pixel within 1e-6 of a row, which float does not resolve. */
+ * - A thread has WIDE slices of a pixel (cuda_pixels.cuh). Positions: the corner of a tile in double, the rest relative to it in
+ *   float.
+ * - A second kernel adds what this leaves out, ray by ray in double: pixels at the edge of the field of view; with JOSEPH, the
+ *   outermost pixels of the rows, where a ray counts or not (kernels/paths.h); with PATHS, views nearly along an axis, where a
+ * ray changes the pixel within so small a part of a row that float does not resolve it: with the projection's own weights. */
 #include "kernels/cuda/cuda_line_rows.cuh"
 #include "kernels/cuda/cuda_pixels.cuh"
 
@@ -16,13 +15,19 @@
 
 /* How the rays of a view cross the pixels of a tile, in the order of ascending positions along the rows of pixels. */
 struct tile_rays {
-	float at; /* distance from ray 0 to the lower face of the tile's first pixel, pixels */
-	float slope, pitch, per_pixel, inverse, reach, length;
+	float at;	/* distance from ray 0 to the lower face of the tile's first pixel, pixels */
+	float along[2]; /* what a pixel further along x and y adds to it */
+	float pitch, per_pixel, reach, inverse, length;
 	int first, turn; /* ray i is the radial bin first + turn i */
-	int rays;	 /* as many adjacent rays can meet a pixel */
-	int lead;
-	bool steep; /* nearly along an axis */
+	int rays;	 /* as many adjacent rays can meet a pixel; 0: the view is left out */
+	int cross;	 /* the axis along the rows of pixels */
 };
+
+/* Is the view left to the second kernel? */
+static __device__ bool is_steep(const struct row_view &w)
+{
+	return w.model == PROJECTION_PATHS && fabs(w.along) < LEAST_SLOPE;
+}
 
 static __device__ struct tile_rays tile_rays_of(const struct rows_job &job, int view, int x, int y)
 {
@@ -35,7 +40,8 @@ static __device__ struct tile_rays tile_rays_of(const struct rows_job &job, int 
 	struct tile_rays t;
 
 	t.at = (float)(at - base * pitch);
-	t.slope = (float)w.slope;
+	t.along[1 - w.lead] = 1;
+	t.along[w.lead] = (float)-w.slope;
 	t.pitch = (float)pitch;
 	t.per_pixel = (float)(1 / pitch);
 	t.inverse = w.inverse;
@@ -43,9 +49,8 @@ static __device__ struct tile_rays tile_rays_of(const struct rows_job &job, int 
 	t.length = w.length;
 	t.first = falling ? job.scan.n_v - 1 - (int)base : (int)base;
 	t.turn = falling ? -1 : 1;
-	t.rays = (int)ceil((1 + reach + SAFETY) / pitch);
-	t.lead = w.lead;
-	t.steep = !joseph && fabs(w.along) < LEAST_SLOPE;
+	t.rays = is_steep(w) ? 0 : (int)ceil((1 + reach + SAFETY) / pitch);
+	t.cross = 1 - w.lead;
 	return t;
 }
 
@@ -134,97 +139,109 @@ static __device__ enum place place_of(const struct rows_job &job, bool joseph, i
 	return hypot(at_x + half_x, at_y + half_y) > job.scan.fov_radius ? PLACE_EDGE : PLACE_INSIDE;
 }
 
-/* With JOSEPH, the outermost pixel of a row: a ray up to half a pixel further out than its centre has the weight 1, others that
- * are further out have none. outward: that distance, pixels. */
-static __device__ __forceinline__ float outermost_weight(float outward)
+/* Is pixel (x, y) the outermost of its row, in views whose rows run along the axis `cross`? */
+static __device__ bool outermost(const struct grid &g, int cross, int x, int y)
 {
-	return outward > 0 ? outward < 0.5f : fmaxf(1 + outward, 0);
-}
+	const int i = cross == 0 ? x : y;
 
-/* Is one of these rays so near to the edge of the outermost pixel that float does not tell whether it has a weight? */
-static __device__ bool ray_on_edge(const struct tile_rays &t, float at, bool lowest)
-{
-	bool is = false;
-
-	for (int ray = 0; ray < t.rays; ray++, at -= t.pitch)
-		is = is || fabsf((lowest ? at : -at) - 0.5f) < (float)SAFETY;
-	return is;
+	return i == 0 || i == g.n[cross] - 1;
 }
 
 template <int WIDE, bool JOSEPH>
-static __global__ void __launch_bounds__(PIXELS_THREADS)
+static __global__ void __launch_bounds__(PIXELS_THREADS, 5)
 	back_rows_kernel(const __grid_constant__ struct rows_job job, const struct pixel_tiles tiles)
 {
 	__shared__ struct tile_rays tile[PIXELS_VIEWS];
-	const struct tile_pixel at_pixel = tile_pixel_of(tiles);
-	const int dx = at_pixel.dx, dy = at_pixel.dy, z = at_pixel.z;
-	const int x = at_pixel.x0 + dx, y = at_pixel.y0 + dy;
-	const bool on = x < job.grid.n[0] && y < job.grid.n[1] && z < job.scan.n_u;
-	const enum place place = on ? place_of(job, JOSEPH, x, y) : PLACE_OUTSIDE;
-	const size_t view_step = (size_t)job.scan.n_v * job.scan.n_u;
-	const float *bins = job.y + (on ? z : 0);
-	float total[WIDE] = {};
+	const struct tile_pixel p = tile_pixel_of(tiles);
+	const int x = p.x0 + p.dx, y = p.y0 + p.dy;
+	const bool on = x < job.grid.n[0] && y < job.grid.n[1] && p.z < job.scan.n_u;
+	const bool here = on && place_of(job, JOSEPH, x, y) == PLACE_INSIDE;
+	const bool left[2] = {JOSEPH && outermost(job.grid, 0, x, y), JOSEPH && outermost(job.grid, 1, x, y)};
+	const float dx = (float)p.dx, dy = (float)p.dy;
+	const unsigned bin_step = (unsigned)job.scan.n_u * sizeof(float), n_rays = here ? (unsigned)job.n_rays : 0;
+	const size_t view_step = (size_t)job.scan.n_v * bin_step;
+	const char *bins = (const char *)(job.y + (on ? p.z : 0));
+	float sum[WIDE] = {};
 
 	for (int begin = 0; begin < job.n_views; begin += PIXELS_VIEWS) {
 		const int n = min(PIXELS_VIEWS, job.n_views - begin);
-		float sum[WIDE] = {};
 
 		__syncthreads();
 		if (threadIdx.x < n)
-			tile[threadIdx.x] = tile_rays_of(job, begin + (int)threadIdx.x, at_pixel.x0, at_pixel.y0);
+			tile[threadIdx.x] = tile_rays_of(job, begin + (int)threadIdx.x, p.x0, p.y0);
 		__syncthreads();
-		for (int k = 0; k < n; k++) {
+		for (int k = 0; k < n; k++, bins += view_step) {
 			const struct tile_rays &t = tile[k];
-			const int i = t.lead ? x : y;
-			const bool outermost = JOSEPH && (i == 0 || i == job.grid.n[1 - t.lead] - 1);
-			float at, low;
-			int v;
+			const unsigned count = left[t.cross] ? 0 : n_rays;
+			float at = fmaf(dx, t.along[0], fmaf(dy, t.along[1], t.at));
+			const float low = pixels_floor((at - t.reach) * t.per_pixel);
+			int v = t.first - job.first_ray + t.turn * (pixels_whole(low) + 1);
 
-			if (place == PLACE_OUTSIDE)
-				continue;
-			if (place == PLACE_EDGE) {
-				add_in_double<WIDE>(job, begin + k, x, y, bins + (begin + k) * view_step, sum);
-				continue;
-			}
-			if (!JOSEPH && t.steep) {
-				add_as_projected<WIDE>(job, begin + k, x, y, bins + (begin + k) * view_step, sum);
-				continue;
-			}
-			at = t.at + (float)(t.lead ? dx : dy) - t.slope * (float)(t.lead ? dy : dx);
-			low = floorf((at - t.reach) * t.per_pixel) + 1;
-			at = fmaf(-low, t.pitch, at);
-			v = t.first + t.turn * (int)low;
-			if (outermost && ray_on_edge(t, at, i == 0)) {
-				add_in_double<WIDE>(job, begin + k, x, y, bins + (begin + k) * view_step, sum);
-				continue;
-			}
+			at = fmaf(PIXELS_MAGIC - low - 1, t.pitch, at);
+#pragma unroll 2
 			for (int ray = 0; ray < t.rays; ray++, v += t.turn, at -= t.pitch) {
-				float w = JOSEPH ? fmaxf(1 - fabsf(at), 0) : row_weight(at, t.inverse);
+				const float w =
+					JOSEPH ? fmaxf(1 - fabsf(at), 0)
+					       : __saturatef(fmaf(at, t.inverse, t.inverse)) - __saturatef(at * t.inverse);
 
-				if (outermost)
-					w = outermost_weight(i == 0 ? at : -at);
-				if ((unsigned)(v - job.first_ray) < (unsigned)job.n_rays)
-					add_bins<WIDE>(w * t.length, bins + (begin + k) * view_step + (size_t)v * job.scan.n_u,
+				if ((unsigned)v < count)
+					add_bins<WIDE>(w * t.length,
+						       (const float *)(bins + (size_t)(unsigned)(v + job.first_ray) * bin_step),
 						       sum);
 			}
 		}
-#pragma unroll
-		for (int c = 0; c < WIDE; c++)
-			total[c] += sum[c];
 	}
 	if (on)
-		put_slices<WIDE>(job.ret + ((size_t)y * job.grid.n[0] + x) * job.column, z, job.scan.n_u, job.column, total,
+		put_slices<WIDE>(job.ret + ((size_t)y * job.grid.n[0] + x) * job.column, p.z, job.scan.n_u, job.column, sum,
 				 job.add);
 }
 
-template <int WIDE> static void launch(const struct projection *a, const struct rows_job &job, struct pixel_tiles tiles)
+/* Add what back_rows_kernel() leaves out. */
+template <int WIDE, bool JOSEPH>
+static __global__ void __launch_bounds__(PIXELS_THREADS)
+	back_rest_kernel(const __grid_constant__ struct rows_job job, const struct pixel_tiles tiles)
+{
+	const struct tile_pixel p = tile_pixel_of(tiles);
+	const int x = p.x0 + p.dx, y = p.y0 + p.dy;
+	const bool on = x < job.grid.n[0] && y < job.grid.n[1] && p.z < job.scan.n_u;
+	const enum place place = on ? place_of(job, JOSEPH, x, y) : PLACE_OUTSIDE;
+	const size_t view_size = (size_t)job.scan.n_v * job.scan.n_u;
+	float *to = job.ret + ((size_t)y * job.grid.n[0] + x) * job.column + p.z;
+	float sum[WIDE] = {};
+
+	if (place == PLACE_OUTSIDE ||
+	    (JOSEPH && place == PLACE_INSIDE && !outermost(job.grid, 0, x, y) && !outermost(job.grid, 1, x, y)))
+		return;
+	for (int view = 0; view < job.n_views; view++) {
+		const struct row_view &w = job.rays[view];
+		const float *bins = job.y + view * view_size + p.z;
+
+		if (place == PLACE_EDGE || (JOSEPH && outermost(job.grid, 1 - w.lead, x, y)))
+			add_in_double<WIDE>(job, view, x, y, bins, sum);
+		else if (is_steep(w))
+			add_as_projected<WIDE>(job, view, x, y, bins, sum);
+	}
+#pragma unroll
+	for (int c = 0; c < WIDE; c++)
+		to[c] += sum[c];
+}
+
+template <int WIDE, bool JOSEPH>
+static void launch(const struct projection *a, const struct rows_job &job, struct pixel_tiles tiles)
 {
 	const dim3 blocks = pixel_tiles_blocks(tiles, &job.grid, job.scan.n_u);
+	cudaStream_t stream = cuda_state(a->dev)->stream;
 
+	back_rows_kernel<WIDE, JOSEPH><<<blocks, PIXELS_THREADS, 0, stream>>>(job, tiles);
+	back_rest_kernel<WIDE, JOSEPH><<<blocks, PIXELS_THREADS, 0, stream>>>(job, tiles);
+}
+
+template <int WIDE> static void launch_model(const struct projection *a, const struct rows_job &job, struct pixel_tiles tiles)
+{
 	if (a->model == PROJECTION_JOSEPH)
-		back_rows_kernel<WIDE, true><<<blocks, PIXELS_THREADS, 0, cuda_state(a->dev)->stream>>>(job, tiles);
+		launch<WIDE, true>(a, job, tiles);
 	else
-		back_rows_kernel<WIDE, false><<<blocks, PIXELS_THREADS, 0, cuda_state(a->dev)->stream>>>(job, tiles);
+		launch<WIDE, false>(a, job, tiles);
 }
 
 int cuda_line_rows_back(struct projection *a, const struct cuda_rows *rows, const float *y, bool add, float *x, struct err *err)
@@ -236,8 +253,8 @@ int cuda_line_rows_back(struct projection *a, const struct cuda_rows *rows, cons
 	job.ret = x;
 	job.add = add;
 	if (tiles.wide == 4)
-		launch<4>(a, job, tiles);
+		launch_model<4>(a, job, tiles);
 	else
-		launch<1>(a, job, tiles);
+		launch_model<1>(a, job, tiles);
 	return cuda_check(cudaGetLastError(), a->dev, "back, without a table", err);
 }

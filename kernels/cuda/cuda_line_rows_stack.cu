@@ -43,6 +43,57 @@ static __device__ void put(float *to, float4 sum, int n, bool add)
 			to[c] = add ? to[c] + value[c] : value[c];
 }
 
+struct row_walk {
+	const char *row; /* pixel 0 of this row */
+	long long at;	 /* position of the ray */
+};
+
+static __device__ __forceinline__ void walk_on(struct row_walk *walk, size_t row_step, long long slope)
+{
+	walk->row += row_step;
+	walk->at += slope;
+}
+
+/* Add a row. EDGE: the ray may be outside of the pixels; with JOSEPH it then has the outermost pixel twice, else only the one
+ * that exists. */
+template <bool JOSEPH, bool EDGE>
+static __device__ __forceinline__ float4 add_row(float4 sum, const struct row_view &w, const struct row_walk &walk, unsigned step)
+{
+	const int first = (int)(walk.at >> 32);
+	const float place = __uint_as_float(0x3f800000u | ((unsigned)walk.at >> 9)); /* 1 + place in the pixel */
+	float part = __saturatef(fmaf(-place, w.inverse, 2 * w.inverse)), rest = 1 - part;
+	const char *low = walk.row + (size_t)(unsigned)(EDGE ? max(first, 0) : first) * step, *high = low + step;
+
+	if (EDGE) {
+		const int next = min(first + 1, w.width - 1);
+
+		high = walk.row + (size_t)(unsigned)next * step;
+		if (!JOSEPH) {
+			part = first < 0 ? 0 : part;
+			rest = next == first ? 0 : rest;
+		}
+	}
+	return sum_of(sum_of(sum, part, __ldg((const float4 *)low)), rest, __ldg((const float4 *)high));
+}
+
+/* The rows of [from, to) in which both pixels of a ray exist. */
+static __device__ void plain_rows(const struct row_view &w, int from, int to, long long low, long long slope, int *ret_from,
+				  int *ret_to)
+{
+	const long long most = ((long long)(w.width - 1) << 32) - 1;
+
+	if (slope == 0) {
+		to = low >= 0 && low <= most ? to : from;
+	} else {
+		const double a = (double)-low / (double)slope, b = (double)(most - low) / (double)slope;
+
+		from = max(from, (int)fmax(fmin(fmin(a, b) + 2, 1e9), -1e9));
+		to = min(to, (int)fmax(fmin(fmax(a, b) - 1, 1e9), -1e9));
+	}
+	*ret_from = from;
+	*ret_to = max(to, from);
+}
+
 template <int LANES, bool JOSEPH>
 static __global__ void __launch_bounds__(32 * STACK_WARPS * STACK_VIEWS, 2)
 	forward_stack_kernel(const __grid_constant__ struct rows_job job)
@@ -50,15 +101,15 @@ static __global__ void __launch_bounds__(32 * STACK_WARPS * STACK_VIEWS, 2)
 	const int lane = threadIdx.x, z = ((int)blockIdx.z * LANES + lane % LANES) * 4;
 	const int v = ((int)blockIdx.x * STACK_WARPS + threadIdx.y) * (32 / LANES) + lane / LANES;
 	const int view = (int)blockIdx.y * STACK_VIEWS + threadIdx.z;
-	const bool on = v < job.scan.n_v && z < job.scan.n_u;
-	const int ray = v < job.scan.n_v ? v : 0;
+	const bool on = v < job.scan.n_v && z < job.scan.n_u; /* else the lane only keeps step with the others */
+	const int ray = min(v, job.scan.n_v - 1);
 	struct row_view w;
 	struct row_range range;
 	const char *image = (const char *)(job.x + (z < job.scan.n_u ? z : 0));
 	size_t row_step;
 	unsigned step; /* from pixel to pixel of a row, bytes */
 	long long low, slope;
-	int from, to, begin, end;
+	int from, to, begin, end, plain_from, plain_to;
 	float4 sum = make_float4(0, 0, 0, 0);
 
 	if (view >= job.n_views) /* the whole warp */
@@ -70,33 +121,25 @@ static __global__ void __launch_bounds__(32 * STACK_WARPS * STACK_VIEWS, 2)
 	low = __double2ll_rn(row_low(&w, job.scan.radius[ray]) * ROWS_UNIT);
 	slope = __double2ll_rn(w.slope * ROWS_UNIT);
 	rows_of_ray(job, w, range, low, slope, &from, &to);
-	to = on ? to : from;
 	begin = __reduce_min_sync(0xffffffffu, to > from ? from : 0x7fffffff);
 	end = __reduce_max_sync(0xffffffffu, to > from ? to : 0);
+	plain_rows(w, from, to, low, slope, &plain_from, &plain_to);
+	plain_from = __reduce_max_sync(0xffffffffu, plain_from);
+	plain_to = max(__reduce_min_sync(0xffffffffu, plain_to), plain_from);
 	if (begin < end) {
-		const char *row = image + (size_t)begin * row_step;
-		long long at = low + begin * slope;
+		struct row_walk at = {image + (size_t)begin * row_step, low + begin * slope};
 
+		plain_from = min(max(plain_from, begin), end);
+		plain_to = min(max(plain_to, plain_from), end);
+		for (int k = begin; k < plain_from; k++, walk_on(&at, row_step, slope))
+			if ((unsigned)(k - from) < (unsigned)(to - from))
+				sum = add_row<JOSEPH, true>(sum, w, at, step);
 #pragma unroll 4
-		for (int k = begin; k < end; k++) {
-			if ((unsigned)(k - from) < (unsigned)(to - from)) {
-				const int first = (int)(at >> 32), low_pixel = max(first, 0),
-					  high_pixel = min(first + 1, w.width - 1);
-				const float place =
-					__uint_as_float(0x3f800000u | ((unsigned)at >> 9)); /* 1 + place in the pixel */
-				float part = fminf(1, fmaf(-place, w.inverse, 2 * w.inverse)), rest = 1 - part;
-				const float4 a = __ldg((const float4 *)(row + (size_t)(unsigned)low_pixel * step));
-				const float4 b = __ldg((const float4 *)(row + (size_t)(unsigned)high_pixel * step));
-
-				if (!JOSEPH) { /* the ray leaves the grid; with JOSEPH it has the outermost pixel again */
-					part = first < 0 ? 0 : part;
-					rest = high_pixel == first ? 0 : rest;
-				}
-				sum = sum_of(sum_of(sum, part, a), rest, b);
-			}
-			row += row_step;
-			at += slope;
-		}
+		for (int k = plain_from; k < plain_to; k++, walk_on(&at, row_step, slope))
+			sum = add_row<JOSEPH, false>(sum, w, at, step);
+		for (int k = plain_to; k < end; k++, walk_on(&at, row_step, slope))
+			if ((unsigned)(k - from) < (unsigned)(to - from))
+				sum = add_row<JOSEPH, true>(sum, w, at, step);
 	}
 	sum = make_float4(sum.x * w.length, sum.y * w.length, sum.z * w.length, sum.w * w.length);
 	if (!JOSEPH && !job.inside && on && range.begin < range.end) {

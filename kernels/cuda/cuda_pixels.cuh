@@ -61,6 +61,19 @@ static inline __device__ struct tile_pixel tile_pixel_of(struct pixel_tiles t)
 	return p;
 }
 
+/* floor() of a float in +-2^21, in two steps that need no conversion: the first returns the integer + PIXELS_MAGIC as a float. */
+#define PIXELS_MAGIC 12582912.f /* 1.5 x 2^23: its last bit is 1 */
+
+static inline __device__ float pixels_floor(float x)
+{
+	return __fadd_rd(x, PIXELS_MAGIC);
+}
+
+static inline __device__ int pixels_whole(float floored)
+{
+	return __float_as_int(floored) - 0x4b400000;
+}
+
 /* Write a thread's WIDE slices from z on, and 0 into the padding after the last. */
 template <int WIDE>
 static __device__ __forceinline__ void put_slices(float *column, int z, int slices, int padded, const float value[WIDE], bool add)
