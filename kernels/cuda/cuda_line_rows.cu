@@ -118,6 +118,8 @@ size_t cuda_line_rows_bytes(const struct projection_spec *spec)
 struct cuda_rows {
 	struct row_view *rays; /* device memory: one per view */
 	int first_ray, n_rays; /* the radial bins with a ray */
+	int stride;	       /* lines_stride() */
+	unsigned *arrived;     /* device memory; for sweeps, else NULL */
 };
 
 int cuda_line_rows_create(struct projection *a, const struct projection_spec *spec, struct cuda_rows **ret, struct err *err)
@@ -140,7 +142,10 @@ int cuda_line_rows_create(struct projection *a, const struct projection_spec *sp
 			rows->first_ray = rows->n_rays ? rows->first_ray : v;
 			rows->n_rays++;
 		}
+	rows->stride = lines_stride(spec->model, spec->scan, spec->grid);
 	r = cuda_check(cudaMalloc((void **)&rows->rays, bytes), a->dev, "rays", err);
+	if (r == 0 && spec->sweeps)
+		r = cuda_check(cudaMalloc((void **)&rows->arrived, sizeof(*rows->arrived)), a->dev, "rays", err);
 	if (r == 0)
 		r = cuda_check(cudaMemcpyAsync(rows->rays, rays, bytes, cudaMemcpyHostToDevice, stream), a->dev, "rays", err);
 	if (r == 0) /* the host memory is freed */
@@ -151,9 +156,17 @@ int cuda_line_rows_create(struct projection *a, const struct projection_spec *sp
 
 void cuda_line_rows_free(struct cuda_rows *rows)
 {
-	if (rows)
-		cudaFree(rows->rays);
+	if (!rows)
+		return;
+	cudaFree(rows->rays);
+	cudaFree(rows->arrived);
 	free(rows);
+}
+
+int cuda_rows_stride(const struct cuda_rows *rows, unsigned **ret_arrived)
+{
+	*ret_arrived = rows->arrived;
+	return rows->stride;
 }
 
 struct rows_job cuda_rows_job(const struct projection *a, const struct cuda_rows *rows)

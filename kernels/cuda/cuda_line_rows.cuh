@@ -50,6 +50,9 @@ static __device__ void rows_of_ray(const struct rows_job &job, const struct row_
 
 struct rows_job cuda_rows_job(const struct projection *a, const struct cuda_rows *rows);
 
+/* For a sweep: the distance of the rays of a pass, radial bins (lines_stride()); and the counter of cuda_blocks_wait(). */
+int cuda_rows_stride(const struct cuda_rows *rows, unsigned **ret_arrived);
+
 /* cuda_line_rows_stack.cu */
 int cuda_rows_forward_stack(struct projection *a, struct rows_job job, struct err *err);
 

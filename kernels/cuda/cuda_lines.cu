@@ -50,10 +50,10 @@ static void place_entries(const struct projection_spec *spec, int batch, struct 
 	}
 }
 
-/* A sweep needs a table. */
+/* A sweep of several slices needs a table. */
 static bool by_rows(const struct projection_spec *spec)
 {
-	return !spec->sweeps && line_rows_fit(spec);
+	return line_rows_fit(spec) && (!spec->sweeps || spec->scan->n_u == 1);
 }
 
 size_t cuda_lines_bytes(const struct device *dev, const struct projection_spec *spec)
@@ -392,23 +392,6 @@ static __device__ __forceinline__ void sweep_ray(const struct sweep_job &job, co
 	}
 }
 
-/* Wait until all blocks have reached the end of the pass. The blocks are resident at the same time; writes before this barrier
- * are visible to all blocks after it. */
-static __device__ __forceinline__ void end_pass(const struct sweep_job &job, unsigned target)
-{
-	__syncthreads();
-	if (threadIdx.x == 0) {
-		unsigned arrived;
-
-		__threadfence();
-		atomicAdd(job.arrived, 1);
-		do {
-			asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(arrived) : "l"(job.arrived) : "memory");
-		} while ((int)(arrived - target) < 0);
-	}
-	__syncthreads();
-}
-
 /* Return the first line of a warp in a pass. */
 static __device__ __forceinline__ struct line line_of(const struct sweep_job &job, int pass, int warp)
 {
@@ -454,7 +437,8 @@ template <bool STACK> static __global__ void __launch_bounds__(32 * SWEEP_WARPS)
 			load_entries<STACK>(job, line, 0, lane, &held);
 			y = job.y[then * job.n_u + u];
 		}
-		end_pass(job, (unsigned)(pass + 1) * gridDim.x * gridDim.y);
+		cuda_blocks_arrive(job.arrived);
+		cuda_blocks_wait(job.arrived, (unsigned)(pass + 1) * gridDim.x * gridDim.y);
 	}
 }
 
@@ -502,6 +486,8 @@ int cuda_row_sweep(struct projection *a, float relaxation, const struct buf *y, 
 			       (double)relaxation);
 	if ((r = cuda_check(cudaSetDevice(a->dev->index), a->dev, "row_sweep", err)) < 0)
 		return r;
+	if (a->lines->rows)
+		return cuda_line_rows_sweep(a, a->lines->rows, relaxation, y->mem, x->mem, err);
 	job.entry = a->lines->entry;
 	job.x = x->mem;
 	job.relaxation = relaxation;

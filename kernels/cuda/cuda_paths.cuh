@@ -96,6 +96,34 @@ int cuda_line_rows_forward(struct projection *a, const struct cuda_rows *rows, c
 /* cuda_line_rows_back.cu */
 int cuda_line_rows_back(struct projection *a, const struct cuda_rows *rows, const float *y, bool add, float *x, struct err *err);
 
+/* cuda_line_rows_sweep.cu: one slice; spec.sweeps. Uses the device's scratch. */
+int cuda_line_rows_sweep(struct projection *a, const struct cuda_rows *rows, float relaxation, const float *y, float *x,
+			 struct err *err);
+
+/* A barrier of all blocks of a cooperative launch, in two steps: a block arrives, and waits until all have arrived as often.
+ * Writes before the first step are visible to all blocks after the second. arrived: in global memory, 0 at the start; target: the
+ * number of arrivals times that of blocks. */
+static __device__ __forceinline__ void cuda_blocks_arrive(unsigned *arrived)
+{
+	__syncthreads();
+	if (threadIdx.x == 0) {
+		__threadfence();
+		atomicAdd(arrived, 1);
+	}
+}
+
+static __device__ __forceinline__ void cuda_blocks_wait(const unsigned *arrived, unsigned target)
+{
+	if (threadIdx.x == 0) {
+		unsigned n;
+
+		do {
+			asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(n) : "l"(arrived) : "memory");
+		} while ((int)(n - target) < 0);
+	}
+	__syncthreads();
+}
+
 /* cuda_joseph.cu: PROJECTION_JOSEPH; x: image, y: bins; arguments as of cuda_paths_events_forward() and cuda_paths_events_back()
  */
 int cuda_joseph_forward(struct projection *a, const float *x, bool add, float *y, struct err *err);
