@@ -214,6 +214,7 @@ int bench_run(const struct bench_work *work, struct device *dev, const struct be
 	if (r == 0)
 		r = dev->ops->wait(dev, QUEUE_WORK, err);
 	result.seconds_open = clock_seconds() - begun;
+	result.seconds_session = job.seconds_session;
 	if (r == 0)
 		r = bench_measure(dev, repeat, 1, job_once, &job, &result.seconds, err);
 	if (r == 0 && setup->stages)
@@ -247,6 +248,8 @@ void bench_write(const struct bench_result *r, const struct bench_writer *w)
 		w->number(w->ctx, name, r->stage[i].seconds.median);
 	}
 	w->number(w->ctx, "open_seconds", r->seconds_open);
+	if (r->seconds_session > 0)
+		w->number(w->ctx, "session_seconds", r->seconds_session);
 	w->number(w->ctx, "gsteps_per_s", 1e-9 * r->steps / r->seconds.median);
 	w->number(w->ctx, "gb_per_s", 1e-9 * r->bytes / r->seconds.median);
 	w->number(w->ctx, "floor_seconds", r->floor);

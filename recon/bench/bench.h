@@ -89,6 +89,7 @@ struct bench_result {
 		struct bench_times seconds;
 	} stage[BENCH_STAGES_MAX]; /* in the order of execution; each stage is complete before the next one begins */
 	double seconds_open;	   /* time to prepare geometry, data and tables */
+	double seconds_session;	   /* of it: plan, memory and tables, without the data; 0: not known for this work */
 	double steps, bytes;	   /* per run; bytes: the smallest amount that must be read from and written to memory */
 	struct bench_ceiling ceiling;
 	double floor;	   /* seconds */

@@ -17,6 +17,7 @@ struct bench_job {
 	int (*check)(struct bench_job *job, double *ret_found, double *ret_expected, double *ret_tolerance, struct err *err);
 	void (*close)(struct bench_job *job);
 	double steps, bytes;
+	double seconds_session; /* as in struct bench_result */
 	char sizes[160];
 };
 

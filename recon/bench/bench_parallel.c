@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "kernels/clock.h"
 #include "recon/bench/bench_internal.h"
 #include "recon/core/ramp.h"
 #include "recon/core/scan.h"
@@ -258,15 +259,15 @@ static int make_data(struct state *s, struct err *err)
 		goto out;
 	s->expected = expect(s, picture);
 	t->lines = s->lines;
-	parallel_bins_in(t, convolve ? weight : NULL, t->bins);
-	parallel_volume_in(t, picture, t->out);
-	r = v->upload(&t->y, t->bins, err);
+	parallel_bins_in(t, convolve ? weight : NULL, t->host);
+	r = v->upload(&t->y, t->host, err);
+	parallel_volume_in(t, picture, t->host);
 	if (r == 0)
-		r = takes_picture(s->kind) ? v->upload(&t->x, t->out, err) : v->fill(&t->x, 0, err);
+		r = takes_picture(s->kind) ? v->upload(&t->x, t->host, err) : v->fill(&t->x, 0, err);
 	if (r == 0) {
 		fill_weight(s, picture);
-		parallel_volume_in(t, picture, t->out);
-		r = v->upload(&s->weight, t->out, err);
+		parallel_volume_in(t, picture, t->host);
+		r = v->upload(&s->weight, t->host, err);
 	}
 out:
 	free(picture);
@@ -291,8 +292,9 @@ static int make_plan(struct state *s, enum parallel_work work, struct device *de
 	return r;
 }
 
-static int open_state(struct state *s, struct device *dev, struct err *err)
+static int open_state(struct state *s, struct device *dev, double *ret_session, struct err *err)
 {
+	double begun = clock_seconds();
 	struct parallel_session *t = &s->session;
 	enum parallel_work work = work_of(s->kind);
 	bool convolve = filters(s, dev);
@@ -313,6 +315,9 @@ static int open_state(struct state *s, struct device *dev, struct err *err)
 		r = dev->ops->alloc(dev, t->x.n, &s->adjoint, err);
 	if (r == 0 && convolve)
 		r = ramp_create(RAMP_SHEPP_LOGAN, 1, s->scan.bin, s->scan.n_radial, &s->ramp, err);
+	if (r == 0)
+		r = dev->ops->wait(dev, QUEUE_WORK, err);
+	*ret_session = clock_seconds() - begun;
 	return r < 0 ? r : make_data(s, err);
 }
 
@@ -367,7 +372,7 @@ int bench_parallel_open(struct bench_job *job, int kind, const struct bench_setu
 	}
 	r = check_setup(setup, s->kind, err);
 	if (r == 0)
-		r = open_state(s, job->dev, err);
+		r = open_state(s, job->dev, &job->seconds_session, err);
 	passes = s->kind == BENCH_ART || s->kind == BENCH_JOSEPH ? 2 : 1;
 	job->steps = passes * picture * angles;
 	job->bytes = sizeof(float) * ((s->kind == BENCH_JOSEPH ? 2 : 1) * sinogram + passes * picture);

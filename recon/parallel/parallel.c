@@ -70,9 +70,8 @@ void parallel_part_release(struct parallel_session *s)
 	s->a = NULL;
 	buf_release(&s->x);
 	buf_release(&s->y);
-	v->host_free(s->dev, s->bins);
-	v->host_free(s->dev, s->out);
-	s->bins = s->out = NULL;
+	v->host_free(s->dev, s->host);
+	s->host = NULL;
 	s->scan = scan_free(s->scan);
 	s->n = 0;
 }
@@ -87,7 +86,7 @@ static int open_radon(struct parallel_session *s, struct err *err)
 int parallel_part_open(struct parallel_session *s, int n, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
-	size_t bins;
+	size_t bins, voxels;
 	int r;
 
 	if (s->n == n)
@@ -99,9 +98,8 @@ int parallel_part_open(struct parallel_session *s, int n, struct err *err)
 	s->n = n;
 	s->grid = parallel_grid(&s->plan->grid, n);
 	bins = (size_t)s->s->n_angles * scan_view_size(s->scan);
-	r = v->host_alloc(s->dev, bins * sizeof(float), (void **)&s->bins, err);
-	if (r == 0)
-		r = v->host_alloc(s->dev, grid_size(&s->grid) * sizeof(float), (void **)&s->out, err);
+	voxels = grid_size(&s->grid);
+	r = v->host_alloc(s->dev, (bins > voxels ? bins : voxels) * sizeof(float), (void **)&s->host, err);
 	if (r == 0)
 		r = v->alloc(s->dev, grid_size(&s->grid), &s->x, err);
 	if (r == 0)
@@ -145,9 +143,9 @@ static int reconstruct_part(struct parallel_session *s, void *volume, struct err
 	int r = run_work[s->work](s, err);
 
 	if (r == 0)
-		r = s->dev->ops->download(&s->x, s->out, err);
+		r = s->dev->ops->download(&s->x, s->host, err);
 	if (r == 0)
-		parallel_volume_out(s, s->out, s->work == PARALLEL_WORK_RULE ? TINY_OUT : -1, volume);
+		parallel_volume_out(s, s->host, s->work == PARALLEL_WORK_RULE ? TINY_OUT : -1, volume);
 	return r;
 }
 
@@ -198,14 +196,14 @@ static int radon_part(struct parallel_session *s, void *ctx, struct err *err)
 	struct radon *radon = ctx;
 	int r;
 
-	parallel_volume_in(s, radon->volume, s->out);
-	r = v->upload(&s->x, s->out, err);
+	parallel_volume_in(s, radon->volume, s->host);
+	r = v->upload(&s->x, s->host, err);
 	if (r == 0)
 		r = v->forward(s->a, &s->x, false, &s->y, err);
 	if (r == 0)
-		r = v->download(&s->y, s->bins, err);
+		r = v->download(&s->y, s->host, err);
 	if (r == 0)
-		parallel_bins_out(s, s->bins, radon->lines);
+		parallel_bins_out(s, s->host, radon->lines);
 	return r;
 }
 

@@ -106,7 +106,7 @@ static void fetch(const struct parallel_session *s, int view, int slice, float *
 static void filter_views(const struct parallel_session *s, int view, void *work)
 {
 	size_t n_v = (size_t)s->s->n_radial;
-	float *a = s->bins + (size_t)view * n_v, *b = view + 1 < s->s->n_angles ? a + n_v : NULL;
+	float *a = s->host + (size_t)view * n_v, *b = view + 1 < s->s->n_angles ? a + n_v : NULL;
 
 	fetch(s, view, 0, a);
 	if (b)
@@ -119,7 +119,7 @@ static void filter_slices(const struct parallel_session *s, int view, int first,
 {
 	size_t n_v = (size_t)s->s->n_radial, n_u = (size_t)s->n;
 	int n = s->n - first < BLOCK ? s->n - first : BLOCK;
-	float *to = s->bins + (size_t)view * n_v * n_u + first;
+	float *to = s->host + (size_t)view * n_v * n_u + first;
 
 	for (int k = 0; k < n; k++)
 		fetch(s, view, first + k, rows + (size_t)k * n_v);
@@ -172,9 +172,9 @@ int parallel_back_run(struct parallel_session *s, struct err *err)
 	if (s->back->ramp && !convolve)
 		r = filter(s, err);
 	else
-		parallel_bins_in(s, s->back->weight, s->bins);
+		parallel_bins_in(s, s->back->weight, s->host);
 	if (r == 0)
-		r = v->upload(&s->y, s->bins, err);
+		r = v->upload(&s->y, s->host, err);
 	if (r == 0 && convolve) {
 		y = &s->back->filtered;
 		r = v->convolve(&s->y, (size_t)s->s->n_angles, s->s->n_radial, (size_t)s->n, ramp_kernel(s->back->ramp),

@@ -220,7 +220,7 @@ static int count(const struct parallel_protocol *p, const struct parallel_scan *
 {
 	struct vectors vectors = vectors_of(p, work, dev, s->n_radial, views->n_subsets);
 	struct grid grid = parallel_grid(&plan->grid, n);
-	size_t bins, tables = 0, scratch = 0;
+	size_t bins, data, tables = 0, scratch = 0;
 	struct scan *scan = NULL;
 	int r = scan_create_parallel(s, n, plan->fov_radius, views->order, &scan, err);
 
@@ -243,7 +243,8 @@ static int count(const struct parallel_protocol *p, const struct parallel_scan *
 	plan->bytes_projection = tables + scratch;
 	plan->bytes_scratch = scratch;
 	plan->bytes_total = plan->bytes_volume + plan->bytes_data + plan->bytes_projection;
-	plan->bytes_host = plan->bytes_caller + sizeof(float) * (bins * (size_t)s->n_angles + grid_size(&grid));
+	data = bins * (size_t)s->n_angles;
+	plan->bytes_host = plan->bytes_caller + sizeof(float) * (data > grid_size(&grid) ? data : grid_size(&grid));
 	scan_free(scan);
 	return 0;
 }

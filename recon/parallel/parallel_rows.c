@@ -81,8 +81,8 @@ int parallel_rows_run(struct parallel_session *s, struct err *err)
 	double begin = clock_seconds();
 	int r;
 
-	parallel_bins_in(s, NULL, s->bins);
-	r = v->upload(&s->y, s->bins, err);
+	parallel_bins_in(s, NULL, s->host);
+	r = v->upload(&s->y, s->host, err);
 	if (r == 0)
 		r = v->fill(&s->x, 0, err);
 	for (int i = 0; r == 0 && i < s->plan->iterations; i++) {

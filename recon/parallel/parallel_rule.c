@@ -118,8 +118,8 @@ static int make_den(struct parallel_session *s, struct err *err)
 
 	for (int k = 0; k < s->n; k++)
 		u->level[k] = 1;
-	parallel_volume_level(s, u->level, s->out);
-	r = v->upload(&s->x, s->out, err);
+	parallel_volume_level(s, u->level, s->host);
+	r = v->upload(&s->x, s->host, err);
 	for (int i = 0; r == 0 && i < s->views.n_subsets; i++) {
 		struct buf p = buf_part(&u->work.p, 0, u->part[i].y.n);
 
@@ -205,8 +205,8 @@ static int start(struct parallel_session *s, struct err *err)
 #pragma omp parallel for
 	for (int k = 0; k < s->n; k++)
 		u->level[k] = is_sart(s) ? (double)RULE_TINY : s->unit * slice_sum(s, s->first + k) / u->total;
-	parallel_volume_level(s, u->level, s->out);
-	r = v->upload(&s->x, s->out, err);
+	parallel_volume_level(s, u->level, s->host);
+	r = v->upload(&s->x, s->host, err);
 	return r < 0 ? r : v->multiply(&s->x, seen, &s->x, err);
 }
 
@@ -253,8 +253,8 @@ int parallel_rule_run(struct parallel_session *s, struct err *err)
 	double begin = clock_seconds();
 	int r;
 
-	parallel_bins_in(s, NULL, s->bins);
-	r = v->upload(&s->y, s->bins, err);
+	parallel_bins_in(s, NULL, s->host);
+	r = v->upload(&s->y, s->host, err);
 	if (r == 0)
 		r = start(s, err);
 	if (r < 0)

@@ -49,7 +49,7 @@ struct parallel_session {
 	struct grid grid;
 	struct scan *scan;
 	struct buf x, y;
-	float *bins, *out;	    /* host memory of the device: data and volume in the device's order */
+	float *host;		    /* host memory of the device: the data or the volume in the device's order, one at a time */
 	struct projection *a;	    /* NULL for PARALLEL_WORK_RULE, which uses operators */
 	struct parallel_back *back; /* private to each kind of work */
 	struct parallel_rows *rows;
