@@ -50,24 +50,27 @@ static void place_entries(const struct projection_spec *spec, int batch, struct 
 	}
 }
 
-/* A sweep of several slices needs a table. */
-static bool by_rows(const struct projection_spec *spec)
+/* A sweep uses the table, which is faster as long as it can be kept (300 x 300 pixels from 300 angles: 2.4 ms, without 5.2), and
+ * for several slices always. */
+static bool by_rows(const struct device *dev, const struct projection_spec *spec)
 {
-	return line_rows_fit(spec) && (!spec->sweeps || spec->scan->n_u == 1);
+	if (!line_rows_fit(spec))
+		return false;
+	return !spec->sweeps || (spec->scan->n_u == 1 && table_of(dev, spec).batch < spec->n_views);
 }
 
 size_t cuda_lines_bytes(const struct device *dev, const struct projection_spec *spec)
 {
-	if (by_rows(spec))
+	if (by_rows(dev, spec))
 		return cuda_line_rows_bytes(spec);
 	return table_of(dev, spec).entries * sizeof(struct line_entry) +
 	       (size_t)spec->n_views * ((size_t)spec->scan->n_v * sizeof(struct line) + sizeof(struct scan_view)) +
 	       (size_t)spec->scan->n_u * sizeof(struct scan_plane) + (size_t)spec->scan->n_v * sizeof(double);
 }
 
-size_t cuda_lines_scratch(const struct projection_spec *spec)
+size_t cuda_lines_scratch(const struct device *dev, const struct projection_spec *spec)
 {
-	if (by_rows(spec))
+	if (by_rows(dev, spec))
 		return cuda_line_rows_scratch(spec);
 	return spec->deterministic ? grid_size(spec->grid) * sizeof(long long) + sizeof(float) : 0;
 }
@@ -110,7 +113,7 @@ int cuda_lines_create(struct projection *a, const struct projection_spec *spec, 
 	int r, n_views;
 
 	a->lines = (struct cuda_lines *)calloc(1, sizeof(*a->lines));
-	if (by_rows(spec) && a->lines)
+	if (by_rows(a->dev, spec) && a->lines)
 		return cuda_line_rows_create(a, spec, &a->lines->rows, err);
 	table = table_of(a->dev, spec);
 	line = (struct line *)calloc(n, sizeof(*line));

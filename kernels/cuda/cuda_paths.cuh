@@ -78,7 +78,7 @@ struct cuda_rows; /* cuda_line_rows.cu */
 
 /* cuda_lines.cu: stacks of 2-D parallel beams (kernels/lines.h); arguments as of cuda_paths_*() and cuda_paths_events_*() */
 size_t cuda_lines_bytes(const struct device *dev, const struct projection_spec *spec);
-size_t cuda_lines_scratch(const struct projection_spec *spec);
+size_t cuda_lines_scratch(const struct device *dev, const struct projection_spec *spec);
 int cuda_lines_create(struct projection *a, const struct projection_spec *spec, struct err *err);
 void cuda_lines_free(struct cuda_lines *l);
 const struct cuda_rows *cuda_lines_rows(const struct cuda_lines *l); /* NULL: it has a table; else use cuda_line_rows_back() */

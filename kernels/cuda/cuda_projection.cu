@@ -41,7 +41,7 @@ size_t cuda_scratch_bytes(struct device *dev, const struct projection_spec *spec
 {
 	(void)dev;
 	if (lines_needed(spec))
-		return cuda_lines_scratch(spec);
+		return cuda_lines_scratch(dev, spec);
 	if (is_paths(spec->model))
 		return cuda_paths_scratch(spec);
 	return spec->model == PROJECTION_EXACT && spec->deterministic ? grid_size(spec->grid) * sizeof(long long) + sizeof(float)

@@ -7,11 +7,13 @@
  * so a block computes them once, into shared memory, for several steps (slice by slice, and in a slice view by view). If there is
  * only one view, a block processes several slices: their bins are nearly the same and stay in the level-1 cache. Only one thread
  * adds to each value, so every run gives bitwise the same result. */
+#include <float.h>
+
 #include "kernels/cuda/cuda_slices_back.cuh"
 
 #define BACK_BLOCKS 4  /* blocks resident on a multiprocessor: up to 64 registers per thread */
-#define BACK_SLICES 20 /* slices per block if there is one view */
-#define BACK_STEPS 12  /* steps whose weights are computed together */
+#define BACK_SLICES 10 /* slices per block if there is one view */
+#define BACK_STEPS 10  /* steps whose weights are computed together */
 
 /* Data that the lanes and the warps of a block share in one step. */
 template <int TAPS> struct back_step {
@@ -61,6 +63,25 @@ static __device__ __forceinline__ void gather_edge(const struct back_job &job, i
 	}
 }
 
+/* The voxels of a thread in a slice: `rows` of them exist. */
+static __device__ __forceinline__ void load_old(const float *x, unsigned nx, int rows, float old[BACK_ROWS])
+{
+#pragma unroll
+	for (int r = 0; r < BACK_ROWS; r++, x += nx)
+		if (r < rows)
+			old[r] = __ldcs(x);
+}
+
+template <int MODE>
+static __device__ __forceinline__ void store_rows(const struct back_job &job, size_t at, int rows, const float old[BACK_ROWS],
+						  const float num[BACK_ROWS], const float den[BACK_ROWS])
+{
+#pragma unroll
+	for (int r = 0; r < BACK_ROWS; r++, at += (unsigned)job.grid.n[0])
+		if (r < rows)
+			store<MODE>(job, at, old[r], num[r], den[r]);
+}
+
 template <int TAPS, int MODE>
 static __global__ void __launch_bounds__(CUDA_THREADS, TAPS == 3 && MODE >= BACK_UPDATE ? BACK_BLOCKS : 3)
 	back_kernel(const __grid_constant__ struct back_job job)
@@ -72,6 +93,9 @@ static __global__ void __launch_bounds__(CUDA_THREADS, TAPS == 3 && MODE >= BACK
 	const struct slice_place place =
 		slice_place_of(&job.tiling, blockIdx.x / job.parts, SLICES_LANES, SLICES_WARPS * BACK_ROWS, nx, ny);
 	const int i = place.first[0] + lane, j = place.first[1] + warp * BACK_ROWS;
+	const int rows = i < place.end[0] ? min(place.end[1] - j, BACK_ROWS) : 0; /* of this thread; at most 0: none */
+	const bool whole = __all_sync(0xffffffffu, rows == BACK_ROWS);
+	const size_t slice = (size_t)ny * nx;
 	float num[BACK_ROWS] = {}, den[BACK_ROWS] = {}, old[BACK_ROWS] = {};
 	size_t at = ((size_t)k0 * ny + j) * nx + i;
 	int view = 0;
@@ -94,11 +118,12 @@ static __global__ void __launch_bounds__(CUDA_THREADS, TAPS == 3 && MODE >= BACK
 		__syncthreads();
 #pragma unroll 1
 		for (int e = 0; e < n; e++) {
-			if (MODE >= BACK_UPDATE && view == 0) /* loaded while the bins are gathered */
-#pragma unroll
-				for (int r = 0; r < BACK_ROWS; r++)
-					if (i < place.end[0] && j + r < place.end[1])
-						old[r] = __ldcs(job.num + at + (size_t)r * nx);
+			if (MODE >= BACK_UPDATE && view == 0) { /* loaded while the bins are gathered */
+				if (whole)
+					load_old(job.num + at, nx, BACK_ROWS, old);
+				else
+					load_old(job.num + at, nx, rows, old);
+			}
 			if (table[e].v[warp] >= 0)
 				gather<TAPS, MODE, GATHER_ONE>(job, view, table[e].x[lane], table[e].x[lane], 0, table[e].y[warp],
 							       table[e].v[warp], num, den);
@@ -110,13 +135,14 @@ static __global__ void __launch_bounds__(CUDA_THREADS, TAPS == 3 && MODE >= BACK
 			if (++view < n_views)
 				continue;
 			view = 0;
+			if (whole)
+				store_rows<MODE>(job, at, BACK_ROWS, old, num, den);
+			else
+				store_rows<MODE>(job, at, rows, old, num, den);
 #pragma unroll
-			for (int r = 0; r < BACK_ROWS; r++) {
-				if (i < place.end[0] && j + r < place.end[1])
-					store<MODE>(job, at + (size_t)r * nx, old[r], num[r], den[r]);
+			for (int r = 0; r < BACK_ROWS; r++)
 				num[r] = den[r] = 0;
-			}
-			at += (size_t)ny * nx;
+			at += slice;
 		}
 	}
 }
@@ -255,5 +281,6 @@ int cuda_slices_update(struct projection *a, const struct rule *rule, const floa
 	job.pair = pair;
 	job.num = x;
 	job.rule = *rule;
-	return rule->kind == RULE_EM ? launch<BACK_UPDATE_EM>(a, &job, err) : launch<BACK_UPDATE>(a, &job, err);
+	return rule->kind == RULE_EM && !rule->negative && rule->voxel_floor >= FLT_MIN ? launch<BACK_UPDATE_EM>(a, &job, err)
+											: launch<BACK_UPDATE>(a, &job, err);
 }

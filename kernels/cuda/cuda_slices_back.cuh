@@ -9,6 +9,7 @@
 
 #define BACK_ROWS 4
 
+/* BACK_UPDATE_EM: RULE_EM without negative values. */
 enum back_mode { BACK_ADJOINT, BACK_SUMS, BACK_UPDATE, BACK_UPDATE_EM };
 
 struct back_job {
@@ -38,6 +39,15 @@ static __device__ __forceinline__ float2 load_bin(const struct back_job &job, co
 	return make_float2(job.plain[at] * cuda_slice_length(&job.scan, view, &job.grid, u, v), 0);
 }
 
+/* rule_voxel() of RULE_EM without negative values, in fewer instructions. `den` above the floor is a normal number. */
+static __device__ __forceinline__ float em_voxel(float floor, float x, float num, float den)
+{
+	float inverse;
+
+	asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(den));
+	return (x != 0) & (den > floor) ? fmaxf(x * (num * inverse), RULE_TINY) : x;
+}
+
 template <int MODE>
 static __device__ __forceinline__ void store(const struct back_job &job, size_t at, float old, float num, float den)
 {
@@ -46,12 +56,10 @@ static __device__ __forceinline__ void store(const struct back_job &job, size_t 
 	} else if (MODE == BACK_SUMS) {
 		job.num[at] = job.add ? job.num[at] + num : num;
 		job.den[at] = job.add ? job.den[at] + den : den;
+	} else if (MODE == BACK_UPDATE_EM) {
+		__stcs(job.num + at, em_voxel(job.rule.voxel_floor, old, num, den));
 	} else {
-		struct rule rule = job.rule;
-
-		if (MODE == BACK_UPDATE_EM) /* a compile-time constant */
-			rule.kind = RULE_EM;
-		__stcs(job.num + at, rule_voxel(&rule, old, num, den));
+		__stcs(job.num + at, rule_voxel(&job.rule, old, num, den));
 	}
 }
 

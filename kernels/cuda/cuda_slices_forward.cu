@@ -7,8 +7,9 @@
  * so line integrals need not be stored. */
 #include "kernels/cuda/cuda_slices.cuh"
 
-#define FORWARD_BLOCKS 4 /* blocks resident on a multiprocessor: up to 64 registers per thread */
-#define CHUNK 64	 /* slices whose positions are computed together */
+/* Blocks resident on a multiprocessor. With the slices divided among warps, the latency of memory is hidden by more warps. */
+#define FORWARD_BLOCKS(parts) ((parts) > 1 ? 5 : 4)
+#define CHUNK 64 /* slices whose positions are computed together */
 /* With fewer bins, the slices are divided among four warps: these bins would not occupy the GPU twice. */
 #define FORWARD_BINS ((size_t)4 * 2 * 2048 * 132)
 
@@ -18,7 +19,7 @@ struct forward_job {
 	struct cuda_tiling tiling;
 	const struct scan_view *views;
 	const struct slice_map *maps;
-	int strip_rows, strips;
+	int strip_rows, strips, n_views;
 	const float *mask, *x, *y, *row;
 	float *out;
 	bool add, pairs;
@@ -106,7 +107,7 @@ static __device__ __forceinline__ void finish(const struct forward_job &job, int
 /* PARTS: number of warps among which the slices are divided for the same bins. TABLES: 1, then all bins of a block are in the
  * same strip (kernels/slice_map.h); or the number of groups of rows, each of which is in a strip. WIDE: see forward_slice(). */
 template <int ROWS, int PARTS, int TABLES, bool WIDE>
-static __global__ void __launch_bounds__(CUDA_THREADS, FORWARD_BLOCKS)
+static __global__ void __launch_bounds__(CUDA_THREADS, FORWARD_BLOCKS(PARTS))
 	forward_kernel(const __grid_constant__ struct forward_job job)
 {
 	constexpr int GROUPS = SLICES_WARPS / PARTS;
@@ -114,9 +115,9 @@ static __global__ void __launch_bounds__(CUDA_THREADS, FORWARD_BLOCKS)
 	__shared__ float parts[PARTS > 1 ? PARTS - 1 : 1][GROUPS * ROWS][SLICES_LANES];
 	const int lane = threadIdx.x % SLICES_LANES, warp = threadIdx.x / SLICES_LANES, group = warp % GROUPS,
 		  part = warp / GROUPS;
-	const int view = blockIdx.y, nz = job.grid.n[2];
-	const struct slice_place place =
-		slice_place_of(&job.tiling, blockIdx.x, SLICES_LANES, GROUPS * ROWS, job.scan.n_u, job.scan.n_v);
+	const int view = (int)(blockIdx.x % (unsigned)job.n_views), nz = job.grid.n[2];
+	const struct slice_place place = slice_place_of(&job.tiling, blockIdx.x / (unsigned)job.n_views, SLICES_LANES,
+							GROUPS * ROWS, job.scan.n_u, job.scan.n_v);
 	const int u = place.first[0] + lane, v = place.first[1] + group * ROWS;
 	const struct slice_map *maps = job.maps + (size_t)view * job.strips * nz;
 	const int du = min(u, place.end[0] - 1) - place.first[0], dv = TABLES > 1 ? 0 : group * ROWS;
@@ -174,10 +175,11 @@ template <int ROWS, int PARTS, int TABLES = 1, bool WIDE = false>
 static int launch(struct projection *a, struct forward_job *job, struct err *err)
 {
 	int tile[2] = {a->tile[0], a->strips > 1 ? 0 : a->tile[1]};
-	dim3 blocks;
+	unsigned blocks;
 
 	job->tiling = cuda_tiling_make(tile, a->scan.n_u, a->scan.n_v, SLICES_LANES, SLICES_WARPS / PARTS * ROWS);
-	blocks = dim3((unsigned)cuda_tiling_blocks(&job->tiling), (unsigned)a->n_views);
+	job->n_views = a->n_views;
+	blocks = (unsigned)(cuda_tiling_blocks(&job->tiling) * a->n_views);
 	forward_kernel<ROWS, PARTS, TABLES, WIDE><<<blocks, CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(*job);
 	return cuda_check(cudaGetLastError(), a->dev, "slices forward", err);
 }

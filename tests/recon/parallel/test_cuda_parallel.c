@@ -34,7 +34,8 @@ static const struct setup setups[] = {
 #define N_SETUPS (sizeof(setups) / sizeof(setups[0]))
 static const enum projection_model models[] = {PROJECTION_PATHS, PROJECTION_JOSEPH, PROJECTION_SAMPLED};
 
-/* SWEEP_PARTS: a sweep on a device with so little memory that the entries of lines are computed for one view at a time. */
+/* SWEEP_PARTS: a sweep on a device with so little memory that no table of entries is kept: they are computed for one view at a
+ * time or, for one slice, when they are used. */
 enum op { FORWARD, ADJOINT, REPEATABLE, SWEEP, SWEEP_PARTS, INTERPOLATED, CONVOLVE, TRANSFORM, N_OPS };
 
 static double difference(const float *a, const float *b, size_t n)
