@@ -70,6 +70,16 @@ def changed(folder, name, found, seconds):
     return path
 
 
+def check_references(works):
+    """docs/bench: each line is a work of this program, with a time."""
+    folder = os.path.join(os.environ["TOMONODE_SOURCE"], "docs", "bench")
+    for name in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, name), encoding="utf-8") as file:
+            for line in lines(file.read()):
+                check(line["work"] in works, f"{name}: no such benchmark: {line['work']}")
+                check(line["seconds"] > 0 and line["device"] and line["sizes"], f"{name}: {line}")
+
+
 def check_compare(folder, found):
     # The machine may be busy, so earlier runs are made up: one that took for ever, one that took no time.
     out, err = bench(0, *TINY, "--compare", changed(folder, "slower.jsonl", found, 1e6))
@@ -119,6 +129,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         found = check_run()
         check_compare(folder, found)
+        check_references({line["work"] for line in found})
         check_refusals(folder)
     print("all as expected" if not failed else f"{failed} failed")
     return 1 if failed else 0
