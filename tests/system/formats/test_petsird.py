@@ -42,7 +42,7 @@ def bin_of(report, header):
     where, n, rings = p.positions(header), report["detectors"], report["rings"]
     start = math.radians(report["angle_offset"]) - math.pi / 2
     crystal = np.rint((np.arctan2(where[:, 1], where[:, 0]) - start) * n / (2 * math.pi)).astype(int) % n
-    ring = np.rint((where[:, 2] - where[:, 2].mean()) / report["ring_spacing"] + (rings - 1) / 2).astype(int)
+    ring = np.rint((rings - 1) / 2 - (where[:, 2] - where[:, 2].mean()) / report["ring_spacing"]).astype(int)  # stored: ring 0 is furthest from the bed
     table = {}
     for v in range(n // 2):
         for t in range(-(report["radial"] // 2), report["radial"] - report["radial"] // 2):
@@ -57,11 +57,11 @@ def bin_of(report, header):
 
 
 def planes_of(rings, span):
-    """{(first ring, second ring): plane} for all differences that the span fills, segments 0, +1, -1 ..."""
+    """{(first ring, second ring): plane} for all differences that the span fills, segments 0, -1, +1 ..."""
     table, at, last = {}, 0, span // 2
     groups = [(-last, last)]
     while last + span <= rings - 1:
-        groups += [(last + 1, last + span), (-last - span, -last - 1)]
+        groups += [(-last - span, -last - 1), (last + 1, last + span)]
         last += span
     for low, high in groups:
         sums = sorted({a + b for a in range(rings) for b in range(rings) if low <= a - b <= high})
@@ -84,7 +84,7 @@ def histogram(report, header, events, span):
             outside += 1
             continue
         if report["tof_bins"]:
-            k = k if found[4] else tof - 1 - k
+            k = tof - 1 - k if found[4] else k  # stored: towards the second end
         else:
             k = 0
         out[k, planes[found[:2]], found[2], found[3]] += 1
@@ -177,7 +177,7 @@ def by_schema(folder, failures):
 def check_tof(report, counts, point, width, failures):
     """The mean position along the rays of each angle is that of the source: towards (-sin phi, cos phi)."""
     counts = counts.reshape(report["tof_bins"], report["planes"], report["angles"], -1).sum(axis=(1, 3))
-    along = (np.arange(report["tof_bins"]) - (report["tof_bins"] - 1) / 2) * width
+    along = ((report["tof_bins"] - 1) / 2 - np.arange(report["tof_bins"])) * width
     phi = np.radians(report["angle_offset"]) + np.arange(report["angles"]) * math.pi / report["angles"]
     expected = -point[0] * np.sin(phi) + point[1] * np.cos(phi)
     found = (counts * along[:, None]).sum(axis=0) / counts.sum(axis=0)
