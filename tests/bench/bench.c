@@ -2,11 +2,12 @@
 /* bench - measure the numeric libraries and print lines of JSON; for a build without DCMTK, and for measurements that `tomonode
  * bench` does not offer.
  *
- *   bench time [--device SPEC]... [--work NAME] [--size tiny|quick|normal|full] [--repeat N] [--stages] [SETTING]...
+ *   bench time [--device SPEC]... [--work NAME] [--size tiny|quick|normal|full] [--repeat N] [--stages]
+ *              [--instructions baseline|avx2|avx512f] [SETTING]...
  *       The works of `tomonode bench` (recon/bench/bench.h): the same members, and the settings that were given. Default: all
  * works on all devices. --stages: the median of each stage of a run, each waited for: forward, bins, back, update (pet-mlem);
- *       filter, back (fbp-convolution). Exit code 1: a work could not be run, or computed wrong numbers.
- *   bench agree [--device A --device B] [--work dbt-osem|dbt-mlem] [--memory-limit BYTES] [--no-gap] [SETTING]...
+ *       filter, back (fbp-convolution). --instructions: those of an older CPU. Exit code 1: a work could not be run, or computed
+ * wrong numbers. bench agree [--device A --device B] [--work dbt-osem|dbt-mlem] [--memory-limit BYTES] [--no-gap] [SETTING]...
  *       Whether two devices make the same image (agree.c).
  *   bench accuracy [--device SPEC] [SETTING]...
  *       The difference between a model of PET and the exact one (accuracy.c).
@@ -39,10 +40,23 @@ static const struct {
 } commands[] = {{"time", bench_time}, {"agree", bench_agree}, {"accuracy", bench_accuracy}};
 
 static const struct option long_options[] = {
-	{"device", 1, NULL, 'd'}, {"work", 1, NULL, 'w'},	   {"size", 1, NULL, 's'},   {"repeat", 1, NULL, 'n'},
-	{"stages", 0, NULL, 'g'}, {"memory-limit", 1, NULL, 'l'},  {"no-gap", 0, NULL, 'a'}, {"voxels", 1, NULL, 'x'},
-	{"views", 1, NULL, 'v'},  {"fov", 1, NULL, 'f'},	   {"model", 1, NULL, 'm'},  {"rule", 1, NULL, 'u'},
-	{"tile", 1, NULL, 't'},	  {"deterministic", 0, NULL, 'b'}, {"turn", 1, NULL, 'r'},   {0},
+	{"device", 1, NULL, 'd'},
+	{"work", 1, NULL, 'w'},
+	{"size", 1, NULL, 's'},
+	{"repeat", 1, NULL, 'n'},
+	{"stages", 0, NULL, 'g'},
+	{"memory-limit", 1, NULL, 'l'},
+	{"no-gap", 0, NULL, 'a'},
+	{"voxels", 1, NULL, 'x'},
+	{"views", 1, NULL, 'v'},
+	{"fov", 1, NULL, 'f'},
+	{"model", 1, NULL, 'm'},
+	{"rule", 1, NULL, 'u'},
+	{"tile", 1, NULL, 't'},
+	{"deterministic", 0, NULL, 'b'},
+	{"turn", 1, NULL, 'r'},
+	{"instructions", 1, NULL, 'i'},
+	{0},
 };
 
 const char *model_name(enum projection_model model)
@@ -115,6 +129,9 @@ static bool set_option(struct options *o, int option, const char *value)
 	case 'g':
 		o->setup.stages = true;
 		return true;
+	case 'i':
+		o->instructions = value;
+		return true;
 	default:
 		o->gap = false;
 		return option == 'a';
@@ -176,6 +193,7 @@ static int usage(void)
 {
 	fprintf(stderr,
 		"usage: bench time [--device SPEC]... [--work NAME] [--size tiny|quick|normal|full] [--repeat N] [--stages]\n"
+		"                  [--instructions baseline|avx2|avx512f]\n"
 		"       bench agree [--device A --device B] [--work dbt-osem|dbt-mlem] [--memory-limit BYTES] [--no-gap]\n"
 		"       bench accuracy [--device SPEC]\n"
 		"each with [--voxels N|NXxNYxNZ] [--views N] [--fov MM] [--model siddon|joseph|sampled|slices|exact]\n"

@@ -14,7 +14,8 @@ struct options {
 	const char *work; /* NULL: all */
 	struct bench_setup setup;
 	int repeat;
-	size_t memory_limit; /* of the second device; 0: none */
+	const char *instructions; /* of the CPU: baseline, avx2, avx512f; NULL: the best it has */
+	size_t memory_limit;	  /* of the second device; 0: none */
 	bool gap;
 	/* The settings on the command line, printed with a result. */
 	int n_settings;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* time.c - `bench time`: the works of the benchmark, a line of JSON for each work and device. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/cpu/cpu.h"
 #include "tests/bench/bench.h"
 
 struct run {
@@ -29,6 +31,8 @@ static void print_line(const struct options *o, const struct bench_result *resul
 	const struct bench_writer writer = {&between, write_text, write_number};
 
 	bench_write(result, &writer);
+	if (o->instructions)
+		write_text(&between, "instructions", o->instructions);
 	for (int i = 0; i < o->n_settings; i++)
 		write_text(&between, o->setting[i].name, o->setting[i].value);
 	printf("}\n");
@@ -55,6 +59,21 @@ static void run_works(struct run *run, struct device *dev, const struct bench_ce
 	}
 }
 
+/* Make a CPU device use the instructions of an older processor. */
+static int use_instructions(struct device *dev, const char *name, struct err *err)
+{
+	const struct cpu_rows *rows;
+
+	if (dev->ops->convolve != cpu_convolve)
+		return err_set(err, EINVAL, "--instructions: %s is not a CPU", dev->name);
+	for (int i = 0; (rows = cpu_rows_at(i)); i++)
+		if (!strcmp(rows->name, name)) {
+			cpu_state(dev)->rows = rows;
+			return 0;
+		}
+	return err_set(err, EINVAL, "--instructions: this CPU does not have '%s'; known: baseline, avx2, avx512f", name);
+}
+
 static void run_device(void *ctx, const char *spec, const char *name, size_t memory)
 {
 	struct run *run = ctx;
@@ -64,7 +83,9 @@ static void run_device(void *ctx, const char *spec, const char *name, size_t mem
 
 	(void)name;
 	(void)memory;
-	if (device_open(spec, &dev, &err) < 0 || bench_ceiling(dev, run->o->setup.size, &ceiling, &err) < 0) {
+	if (device_open(spec, &dev, &err) < 0 ||
+	    (run->o->instructions && use_instructions(dev, run->o->instructions, &err) < 0) ||
+	    bench_ceiling(dev, run->o->setup.size, &ceiling, &err) < 0) {
 		fprintf(stderr, "bench: %s\n", err.msg);
 		run->failed++;
 	} else {
