@@ -28,8 +28,9 @@
 #define RATIO_OTHER_UNIT 0.2
 #define RATIO_USUAL 0.5
 #define DETECTOR_LONGEST 15.0 /* mm */
-/* The mean depth is less than the length of the crystals: 30 mm of BGO are the longest (ECAT EXACT HR+: Brix et al., J Nucl Med
- * 38, 1614, 1997; GE Discovery STE); of LSO they have 20 to 25 mm. */
+/* The mean depth is less than the length of the crystals, which is 30 mm for long ones of BGO ("Performance evaluation of the
+ * whole-body PET scanner ECAT EXACT HR+ following the IEC standard", IEEE; "Performance of a BGO PET/CT with Higher Resolution
+ * PET Detectors": Discovery STE). */
 #define DEPTH_MOST 30.0
 #define KEV_MOST 10000.0
 #define KEV_REFERENCE 511.0
@@ -99,7 +100,7 @@ int interfile_check_rings(const struct michelogram *m, struct err *err)
 			s->ring_spacing, s->ring_spacing / 10, RINGS_LEAST, RINGS_MOST);
 	if (s->interaction_depth > DEPTH_MOST)
 		return err_set(err, EBADMSG,
-			       "Average depth of interaction is %g mm (%g cm); allowed: at most %g mm, the length of the longest "
+			       "Average depth of interaction is %g mm (%g cm); allowed: at most %g mm, the length of long "
 			       "crystals: another unit is meant (%g mm instead of %g cm?)",
 			       s->interaction_depth, s->interaction_depth / 10, DEPTH_MOST, s->interaction_depth / 10,
 			       s->interaction_depth / 10);

@@ -27,9 +27,12 @@
 
 enum { ID_HELP = OPTION_LONG + 1000, ID_JSON, ID_INTO }; /* row i of the table without an id: ID_INTO + i */
 
-const char options_exit_codes[] = "  0 done            1 failed            2 wrong usage          3 configuration has problems\n"
-				  "  4 data refused    5 not enough memory 6 no such device       7 peer unreachable or refused\n"
-				  "  8 not found       9 spool or port in use                    10 cancelled\n";
+const char options_exit_codes[] = "  0 success                        1 another failure, output that cannot be written\n"
+				  "  2 wrong usage                    3 configuration has problems\n"
+				  "  4 data refused or unreadable     5 not enough memory\n"
+				  "  6 no such device, or it failed   7 peer unreachable or refused\n"
+				  "  8 no such job, protocol, file    9 spool or port in use\n"
+				  " 10 cancelled\n";
 
 const char options_of_config[] =
 	"Without --config: the file named by the environment variable TOMONODE_CONF, else the tomonode.conf of the\n"

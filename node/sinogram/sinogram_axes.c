@@ -21,9 +21,9 @@
 #include "node/sinogram/sinogram_internal.h"
 
 #define QUARTERS 4
-/* The residual of the header's order is so many times that of the other, and so is the difference of neighbouring views. Of 1900
- * simulated scans with 8 to 252 views and 3 to 127 planes (10 to 10^7 counts, with and without noise, efficiencies, gaps,
- * randoms, attenuation, point and line sources), none was refused with half of these numbers. With few views or planes some were.
+/* The residual of the header's order is so many times that of the other, and so is the difference of neighbouring views. Of 1468
+ * simulated scans with 8 or more views and 4 or more planes none was refused with these numbers; with 2 and 1 one was (8 views,
+ * 127 planes, 2000 counts).
  */
 #define TIMES_WORSE 4
 #define TIMES_ROUGHER 2
