@@ -6,8 +6,8 @@
  * roles are kept, until their last plane.
  * - TOF bins that are added into one (tof_mashing) are added here, in ascending order: the session never has the others.
  * - A correction factor of 0 or below is refused with its place, because it would give a factor that is not a number, and so are
- * factors that are upside down (factor_survey.h). The session, which checks every bin anyway, finds all other invalid counts; of
- * negative data all are counted for the message.
+ * factors that are upside down (factor_survey.h, normalisation_sense.h). The session, which checks every bin anyway, finds all
+ * other invalid counts; of negative data all are counted for the message.
  */
 #include "node/reconstruct/case_planes.h"
 
@@ -21,6 +21,7 @@
 
 #include "kernels/clock.h"
 #include "node/base/thread_pool.h"
+#include "node/reconstruct/normalisation_sense.h"
 #include "node/sinogram/sinogram_list.h"
 
 #define GROUP 64 /* planes converted at a time */
@@ -36,6 +37,7 @@ struct planes {
 	const struct sinogram *s;
 	const struct michelogram *mashed;
 	const struct case_terms *terms;
+	struct normalisation_sense *sense; /* NULL: not judged */
 	enum pet_role role;
 	uint8_t **kept; /* see case_read_planes() */
 	struct source sources[3];
@@ -94,6 +96,15 @@ int case_planes_roles(const struct sinogram *s, enum pet_factors *ret_factors, b
 	return 0;
 }
 
+/* Beside MULTIPLICATIVE, which may have efficiencies, too, and with values for each TOF bin, the sense of NORMALISATION is not
+ * judged. */
+static bool judges_normalisation(const struct sinogram *s)
+{
+	const struct sinogram_part *part = &s->part[SINOGRAM_NORMALISATION];
+
+	return part->present && part->header.m.tof.n == 0 && !s->part[SINOGRAM_MULTIPLICATIVE].present;
+}
+
 size_t case_planes_bytes(const struct sinogram *s)
 {
 	uint64_t factors = 0, most;
@@ -103,7 +114,7 @@ size_t case_planes_bytes(const struct sinogram *s)
 	most = s->part[SINOGRAM_EMISSION].bytes > factors ? s->part[SINOGRAM_EMISSION].bytes : factors;
 	if (s->part[SINOGRAM_ADDITIVE].present && s->part[SINOGRAM_ADDITIVE].bytes > most)
 		most = s->part[SINOGRAM_ADDITIVE].bytes;
-	return (size_t)most;
+	return (size_t)most + (judges_normalisation(s) ? normalisation_sense_bytes(&s->part[SINOGRAM_EMISSION].header.m) : 0);
 }
 
 size_t case_planes_bytes_kept(const struct sinogram *s)
@@ -190,6 +201,8 @@ static void convert_plane(struct planes *p, size_t part, size_t k, size_t plane,
 		}
 		if (p->sources[s].role == SINOGRAM_ATTENUATION && !bad->there)
 			factor_survey_add(&p->attenuation[part], plane, other, n);
+		if (p->sources[s].role == SINOGRAM_NORMALISATION && !bad->there && k == 0)
+			normalisation_sense_values(p->sense, plane, other);
 	}
 }
 
@@ -331,6 +344,9 @@ static int hand_over(struct planes *p, enum pet_role role, struct pet_session *s
 			factor_survey_join(&attenuation, &p->attenuation[i]);
 		}
 		add_profiles(p, n);
+		for (int i = 0; i < n && role == PET_DATA; i++)
+			normalisation_sense_counts(p->sense, (size_t)(p->first + i) % michelogram_planes(p->mashed),
+						   p->group + (size_t)i * plane_bins(p));
 		made = clock_seconds();
 		report->seconds_prepare += made - begun;
 		if (rc == 0 && p->sum)
@@ -343,6 +359,8 @@ static int hand_over(struct planes *p, enum pet_role role, struct pet_session *s
 		rc = factor_survey_fraction(&fraction, err);
 	if (rc == 0)
 		rc = factor_survey_attenuation(&attenuation, p->mashed, err);
+	if (rc == 0 && role == PET_FACTORS)
+		rc = normalisation_sense_check(p->sense, err);
 	if (rc == 0 && role == PET_FACTORS)
 		report->attenuation = attenuation;
 	if (rc == -EINVAL && role == PET_DATA && session && !pet_takes_negative(session))
@@ -455,7 +473,7 @@ int case_read_planes(const struct sinogram *s, const struct michelogram *mashed,
 {
 	static const enum pet_role roles[] = {PET_DATA, PET_FACTORS, PET_BACKGROUND};
 	static const struct case_terms none = {0};
-	const struct planes like = {.s = s, .mashed = mashed, .terms = terms ? terms : &none, .kept = kept};
+	struct planes like = {.s = s, .mashed = mashed, .terms = terms ? terms : &none, .kept = kept};
 	struct case_planes_report report = {0};
 	struct thread_pool *pool = NULL;
 	enum pet_factors factors;
@@ -469,10 +487,13 @@ int case_read_planes(const struct sinogram *s, const struct michelogram *mashed,
 	all = planes_of(s, mashed, PET_DATA) * (1 + (size_t)background);
 	if (factors != PET_FACTORS_NONE || has_terms(like.terms, PET_FACTORS))
 		all += planes_of(s, mashed, PET_FACTORS);
-	rc = thread_pool_create(threads, &pool, err);
+	rc = judges_normalisation(s) ? normalisation_sense_create(mashed, &like.sense, err) : 0;
+	if (rc == 0)
+		rc = thread_pool_create(threads, &pool, err);
 	for (size_t i = 0; rc == 0 && i < sizeof(roles) / sizeof(roles[0]); i++)
 		rc = read_role(&like, roles[i], session, pool, monitor, all, &report, err);
 	thread_pool_free(pool);
+	normalisation_sense_free(like.sense);
 	if (rc < 0)
 		return rc;
 	monitor_progress(monitor, "read", 1);

@@ -225,6 +225,13 @@ def normalisation_with_attenuation(folder, _):
     alone = data.objects("alone", normalisation=norm)
     document, volume, images = recon(os.path.join(folder, "alone-out"), alone, ct, options=CT)
     check(not document["refused"] and {"ATTN", "NORM"} <= set(images[0].CorrectedImage), document["refused"])
+    path = os.path.join(data.scan, "emission.s")  # the counts of these detectors: right factors, and upside down
+    emission = np.fromfile(path, "<f4").reshape(norm.shape) / norm
+    emission.astype("<f4").tofile(path)
+    document = recon(os.path.join(folder, "right-out"), data.objects("right", normalisation=norm))[0]
+    check(not document["refused"], document["refused"])
+    said = refused(os.path.join(folder, "upside-out"), data.objects("upside", normalisation=1 / norm), options=())
+    check("NORMALISATION: where its values are higher than those of neighbouring views, the counts are, too" in said and "give 1 / value" in said, said)
 
 
 def wrong_ct(folder, _):
