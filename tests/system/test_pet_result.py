@@ -179,7 +179,8 @@ def added_tof_bins_are_one(folder):
     check(off < 1e-4, f"mashed: differs by {off} from data that were added before")  # a step of the stored values is 3e-5
     for part in ("4 TOF bins of 360 ps", "stored in the order -6, -5 ... 5 (as the header states)"):
         check(part in mashed.objects[0].DerivationDescription, mashed.objects[0].DerivationDescription)
-    check(mashed.objects[0].SeriesDescription == "PET TOF reconstruction pet-mlem, iterations=4, matrix=48, ...", mashed.objects[0].SeriesDescription)
+    text = mashed.objects[0].SeriesDescription
+    check(text.startswith("PET TOF reconstruction pet-mlem, iterations=4, +2 more #"), text)
     fbp = t.reconstruct(os.path.join(folder, "fbp"), measured, settings=(*FEW, "algorithm=fbp"))
     other = t.reconstruct(os.path.join(folder, "fbp-before"), without, settings=(*FEW, "algorithm=fbp"))
     check(fbp.objects[0].SeriesDescription.startswith("PET reconstruction"), f"fbp adds TOF bins: {fbp.objects[0].SeriesDescription}")
