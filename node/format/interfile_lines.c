@@ -2,7 +2,7 @@
 /* interfile_lines.c - split the text of an Interfile header into keys and values. "!matrix size [2] := { 27, 23 }": the text
  * before ":=" is the key, a number in brackets its index. Lines that begin with ';' are comments, and so is the rest of a value
  * from a ';' after a blank. A line continues in the next one after a backslash, and while the brace of a list is open. All texts
- * are stored in one copy of the header, followed by the keys in short form, so that any header needs only two allocations.
+ * are stored in one copy of the header, followed by the keys in short form, so that any header needs only three allocations.
  */
 #include "node/format/interfile_lines.h"
 
@@ -13,12 +13,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "node/base/nearest.h"
 #include "node/format/interfile.h"
 
 #define INDEX_MAX 1000
 #define BLANKS " \t\r\v\f"
+#define ASKED_MAX 128
+
+struct interfile_asked {
+	size_t n;
+	char key[ASKED_MAX][64];
+};
 
 static bool is_blank(char c)
 {
@@ -158,7 +165,8 @@ int interfile_lines_read(const char *text, size_t size, struct interfile_lines *
 	room_size = size + 1; /* a key is not longer than its line without ":=" */
 	l.memory = malloc(size + 1 + room_size);
 	l.line = malloc(n_lines * sizeof(*l.line));
-	if (!l.memory || !l.line) {
+	l.asked = calloc(1, sizeof(*l.asked));
+	if (!l.memory || !l.line || !l.asked) {
 		rc = err_set(err, ENOMEM, "no memory for an Interfile header of %zu bytes", size);
 		goto out;
 	}
@@ -193,7 +201,72 @@ void interfile_lines_clear(struct interfile_lines *l)
 {
 	free(l->memory);
 	free(l->line);
+	free(l->asked);
 	*l = (struct interfile_lines){0};
+}
+
+/* Return the length of a key without the unit in parentheses at its end. "(hh:mm:ss)" is a form, not a unit. */
+static size_t without_unit(const char *key)
+{
+	size_t n = strlen(key);
+	const char *open = n > 0 && key[n - 1] == ')' ? strrchr(key, '(') : NULL;
+
+	return open && open > key && !strchr(open, ':') ? (size_t)(open - key) : n;
+}
+
+static bool same_but_unit(const char *a, const char *b)
+{
+	size_t n = without_unit(a);
+
+	return n == without_unit(b) && !memcmp(a, b, n);
+}
+
+/* Return true if a line that was looked for has this key, with any unit. */
+static bool has_unit(const struct interfile_lines *l, const char *key)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (l->line[i].looked_for && l->line[i].value[0] && same_but_unit(l->line[i].key, key))
+			return true;
+	return false;
+}
+
+/* Return the unit at the end of a normalised key as people write it; "": none. */
+static const char *unit_of(const char *key)
+{
+	static const char *const written[] = {"(Bq)", "(keV)"};
+	const char *unit = key + without_unit(key);
+
+	for (size_t i = 0; i < sizeof(written) / sizeof(written[0]); i++)
+		if (!strcasecmp(unit, written[i]))
+			return written[i];
+	return strcmp(unit, "(inkev)") != 0 ? unit : "(in keV)";
+}
+
+int interfile_line_check_units(const struct interfile_lines *l, struct err *err)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		const struct interfile_line *line = &l->line[i];
+		char index[16] = "";
+		int n = (int)strcspn(line->name, "([");
+
+		if (line->looked_for || !line->value[0] || has_unit(l, line->key))
+			continue;
+		while (n > 0 && is_blank(line->name[n - 1]))
+			n--;
+		if (line->index > 0)
+			snprintf(index, sizeof(index), "[%d]", line->index);
+		for (size_t k = 0; k < l->asked->n; k++) {
+			const char *key = l->asked->key[k], *unit = unit_of(key);
+
+			if (!same_but_unit(line->key, key))
+				continue;
+			return err_set(err, EBADMSG,
+				       "line %d: \"%.60s\" has another unit than the key that is known, or none: did you mean "
+				       "\"%.*s%s%s%s\"? Convert the value to it, or make the line a comment (;)",
+				       line->number, line->name, n, line->name, *unit ? " " : "", unit, index);
+		}
+	}
+	return 0;
 }
 
 const struct interfile_line *interfile_line_misspelt(const struct interfile_lines *l, const char *name)
@@ -209,6 +282,8 @@ const struct interfile_line *interfile_line_misspelt(const struct interfile_line
 		if (!l->line[i].looked_for && l->line[i].value[0])
 			keys[n++] = l->line[i].key;
 	near = keys ? nearest_typo(key, keys) : NULL;
+	for (size_t i = 0; i < n && !near; i++)
+		near = same_but_unit(key, keys[i]) ? keys[i] : NULL;
 	for (size_t i = 0; near && i < l->n && !found; i++)
 		found = l->line[i].key == near ? &l->line[i] : NULL;
 	free(keys);
@@ -231,11 +306,21 @@ int interfile_line_refuse_two(const struct interfile_line *a, const struct inter
 		       a->number, a->name, a->value, b->number, b->name, b->value);
 }
 
+static void note_asked(struct interfile_asked *asked, const char *key)
+{
+	for (size_t i = 0; i < asked->n; i++)
+		if (!strcmp(asked->key[i], key))
+			return;
+	if (asked->n < ASKED_MAX && strlen(key) < sizeof(asked->key[0]))
+		strcpy(asked->key[asked->n++], key);
+}
+
 int interfile_line_find(const struct interfile_lines *l, const char *key, int index, const struct interfile_line **ret_line,
 			struct err *err)
 {
 	const struct interfile_line *found = NULL;
 
+	note_asked(l->asked, key);
 	for (size_t i = 0; i < l->n; i++) {
 		struct interfile_line *line = &l->line[i];
 

@@ -18,10 +18,12 @@ struct interfile_line {
 	bool looked_for; /* interfile_line_find() was asked for this key, with any index */
 };
 
+struct interfile_asked; /* the keys that interfile_line_find() was asked for */
 struct interfile_lines {
 	size_t n;
 	struct interfile_line *line;
-	char *memory; /* holds all texts; owned */
+	char *memory;		       /* holds all texts; owned */
+	struct interfile_asked *asked; /* owned */
 };
 
 /* Split the text. Text after "end of interfile" is ignored. EBADMSG: a line is invalid; the text names it. */
@@ -47,6 +49,9 @@ int interfile_line_length(const struct interfile_lines *l, const char *key, int 
 const struct interfile_line *interfile_line_misspelt(const struct interfile_lines *l, const char *name);
 /* Return EBADMSG for a missing key, with its misspelt line. */
 int interfile_line_missing(const struct interfile_lines *l, const char *name, struct err *err);
+/* Refuse a line that nobody has looked for if another unit in parentheses, or none, is all that its key differs in from one that
+ * was looked for and is not there. EBADMSG: the text has the line and the key with the right unit. */
+int interfile_line_check_units(const struct interfile_lines *l, struct err *err);
 /* Return EBADMSG for two keys that give the same quantity with different values. */
 int interfile_line_refuse_two(const struct interfile_line *a, const struct interfile_line *b, struct err *err);
 

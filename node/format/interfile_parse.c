@@ -446,6 +446,8 @@ int interfile_parse(const char *text, size_t size, struct interfile *ret, struct
 	f.m.angle_offset = NAN;
 	f.m.scanner.interaction_depth = NAN;
 	rc = read_all(&p);
+	if (rc >= 0)
+		rc = interfile_line_check_units(&p.lines, err);
 	if (rc >= 0 && f.kind == INTERFILE_PROJECTIONS && !f.siemens)
 		rc = check_misspelt(&p);
 	interfile_lines_clear(&p.lines);
