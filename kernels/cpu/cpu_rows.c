@@ -8,18 +8,33 @@
 
 #include <math.h>
 
+typedef float vector4 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int bits4 __attribute__((vector_size(16)));
+
 #define ROWS(name) baseline_##name
 #define ROWS_NAME "baseline"
 #define ROWS_TARGET
+#define ROWS_LANES 4
+#define ROWS_VECTOR vector4
+#define ROWS_BITS bits4
 #include "kernels/cpu/cpu_rows_body.h"
 #undef ROWS
 #undef ROWS_NAME
 #undef ROWS_TARGET
+#undef ROWS_LANES
+#undef ROWS_VECTOR
+#undef ROWS_BITS
 
 #ifdef __x86_64__
+typedef float vector8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef int bits8 __attribute__((vector_size(32)));
+
 #define ROWS(name) avx2_##name
 #define ROWS_NAME "avx2"
 #define ROWS_TARGET __attribute__((target("avx2,fma")))
+#define ROWS_LANES 8
+#define ROWS_VECTOR vector8
+#define ROWS_BITS bits8
 #include "kernels/cpu/cpu_rows_body.h"
 #endif
 

@@ -1,9 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The row loops in plain C, written for the compiler's vectoriser. A template without an include guard: cpu_rows.c includes it
- * once per instruction set and defines ROWS(name) for the names of the functions and ROWS_TARGET for their attribute. */
+ * once per instruction set and defines ROWS(name) for the names of the functions, ROWS_TARGET for their attribute, ROWS_LANES for
+ * the floats of a vector, and ROWS_VECTOR and ROWS_BITS for vectors of floats and of integers at any address of a float.
+ *
+ * If voxels and bins have about the same size, the inputs of ROWS_LANES adjacent results are adjacent, too, at most one further
+ * or nearer. Then no value is picked by its index: each result is computed from all inputs that it may have, and the weight of
+ * those that it does not have is 0. */
+
+/* factor times 0, 1, 2, ... */
+ROWS_TARGET static inline ROWS_VECTOR ROWS(along)(float factor)
+{
+	ROWS_VECTOR v;
+
+	for (int l = 0; l < ROWS_LANES; l++)
+		v[l] = factor * (float)l;
+	return v;
+}
+
+/* x where it is above 0, else 0. */
+ROWS_TARGET static inline ROWS_VECTOR ROWS(positive)(ROWS_VECTOR x)
+{
+	return (ROWS_VECTOR)((ROWS_BITS)x & (x > 0));
+}
+
+/* Linear interpolation; (ROWS_LANES - 1) (1 - scale) <= 1 and scale <= 1: result l lies at d, -1 <= d < 1, from input i + l,
+ * where i is the input before the first result. */
+ROWS_TARGET static void ROWS(resample_near)(float *acc, const float *row, const struct cpu_block *block, int n, float scale)
+{
+	const ROWS_VECTOR bend = ROWS(along)(scale - 1);
+
+	for (int b = 0; b < n; b++)
+		for (int l0 = 0; l0 < CPU_BLOCK; l0 += ROWS_LANES) {
+			float first = block[b].f + scale * (float)l0; /* >= 0 */
+			const float *in = row + block[b].base + (int)first;
+			ROWS_VECTOR *out = (ROWS_VECTOR *)(acc + b * CPU_BLOCK + l0);
+			ROWS_VECTOR d = bend + (first - (float)(int)first), up = ROWS(positive)(d);
+			ROWS_VECTOR here = *(const ROWS_VECTOR *)in, above = *(const ROWS_VECTOR *)(in + 1);
+			ROWS_VECTOR below = *(const ROWS_VECTOR *)(in - 1);
+
+			*out += here + (up * (above - here) + (d - up) * (here - below));
+		}
+}
 
 ROWS_TARGET static void ROWS(resample)(float *acc, const float *row, const struct cpu_block *block, int n, float scale)
 {
+	if (scale <= 1 && (ROWS_LANES - 1) * (1 - scale) <= 1) {
+		ROWS(resample_near)(acc, row, block, n, scale);
+		return;
+	}
 	for (int b = 0; b < n; b++) {
 		const float *in = row + block[b].base;
 		float *out = acc + b * CPU_BLOCK;
@@ -43,11 +87,52 @@ ROWS_TARGET static void ROWS(combine)(float *restrict out, const float *restrict
 	}
 }
 
+/* The adjoint, for such scales: of the taps + 1 bins from i + l on, where i is the first that touches the first voxel. */
+ROWS_TARGET static inline __attribute__((always_inline)) void ROWS(gather_near)(float *num, float *den, const float *q,
+										const float *d, const struct cpu_block *block,
+										int n, bool first, float scale, int taps)
+{
+	const ROWS_VECTOR bend = ROWS(along)(scale - 1), zero = {0};
+	float step = 1 / scale;
+
+	for (int b = 0; b < n; b++)
+		for (int l0 = 0; l0 < CPU_BLOCK; l0 += ROWS_LANES) {
+			float at = block[b].f + step * (float)l0; /* >= 0 */
+			int i = (int)at + ((float)(int)at < at), from = block[b].base + i;
+			ROWS_VECTOR *to_q = (ROWS_VECTOR *)(num + b * CPU_BLOCK + l0);
+			ROWS_VECTOR *to_d = d ? (ROWS_VECTOR *)(den + b * CPU_BLOCK + l0) : to_q;
+			ROWS_VECTOR sum_q = first ? zero : *to_q, sum_d = first ? zero : *to_d;
+			ROWS_VECTOR away = bend + (scale * (float)i + (block[b].s - (float)l0));
+
+			for (int t = 0; t <= taps; t++, away += scale) {
+				ROWS_VECTOR w = ROWS(positive)(1 - (ROWS_VECTOR)((ROWS_BITS)away & 0x7fffffff));
+
+				sum_q += w * *(const ROWS_VECTOR *)(q + from + t);
+				if (d)
+					sum_d += w * *(const ROWS_VECTOR *)(d + from + t);
+			}
+			*to_q = sum_q;
+			if (d)
+				*to_d = sum_d;
+		}
+}
+
 ROWS_TARGET static void ROWS(gather)(float *restrict num, float *restrict den, const float *restrict q, const float *restrict d,
 				     const struct cpu_block *block, int n, bool first, float scale, int taps)
 {
 	float step = 1 / scale;
 
+	if (scale <= 1 && (ROWS_LANES - 1) * (step - 1) <= 1) {
+		if (d && taps == 3)
+			ROWS(gather_near)(num, den, q, d, block, n, first, scale, 3);
+		else if (taps == 3)
+			ROWS(gather_near)(num, den, q, NULL, block, n, first, scale, 3);
+		else if (d)
+			ROWS(gather_near)(num, den, q, d, block, n, first, scale, taps);
+		else
+			ROWS(gather_near)(num, den, q, NULL, block, n, first, scale, taps);
+		return;
+	}
 	for (int b = 0; b < n; b++) {
 		const float *q0 = q + block[b].base, *d0 = d ? d + block[b].base : q0;
 		float sum_q[CPU_BLOCK] = {0}, sum_d[CPU_BLOCK] = {0};

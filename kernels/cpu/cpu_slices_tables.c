@@ -201,7 +201,7 @@ void cpu_slice_make(const struct projection *a, struct cpu_slice *s, struct cpu_
 	for (int b = f0; b < f1; b++) {
 		double at = scale * (b * CPU_BLOCK) + shift, base = floor(at);
 
-		forward[b].base = clamp(base, -a->pad_x, n_x);
+		forward[b].base = clamp(base, 1 - a->pad_x, n_x); /* the input before the first is read, too */
 		forward[b].f = (float)(at - base);
 		forward[b].s = 0;
 	}
