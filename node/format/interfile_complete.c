@@ -45,7 +45,7 @@ static int fill_scanner(const struct interfile *f, struct michelogram *m, const 
 {
 	const struct pet_scanner nothing = {.interaction_depth = 0}, *k = known ? &known->scanner : &nothing;
 	struct pet_scanner *s = &m->scanner;
-	char list[200] = "";
+	char list[300] = "";
 
 	if (s->rings == 0)
 		s->rings = k->rings;
@@ -64,15 +64,15 @@ static int fill_scanner(const struct interfile *f, struct michelogram *m, const 
 	if (s->rings == 0)
 		add_missing(list, sizeof(list), "number of rings");
 	if (s->ring_spacing == 0)
-		add_missing(list, sizeof(list), "distance between rings");
+		add_missing(list, sizeof(list), "distance between rings (cm)");
 	if (s->radius == 0)
-		add_missing(list, sizeof(list), "inner ring diameter");
+		add_missing(list, sizeof(list), "inner ring diameter (cm)");
 	if (m->arc_corrected && s->bin == 0)
-		add_missing(list, sizeof(list), "effective central bin size");
+		add_missing(list, sizeof(list), "effective central bin size (cm)");
 	if (!m->arc_corrected && s->detectors == 0)
 		add_missing(list, sizeof(list), "number of detectors per ring");
 	if (f->no_differences && !known)
-		add_missing(list, sizeof(list), "ring differences of the segments");
+		add_missing(list, sizeof(list), "minimum ring difference per segment, maximum ring difference per segment");
 	if (list[0])
 		return err_set(err, ENOKEY, "the header lacks: %s", list);
 	return 0;

@@ -50,6 +50,17 @@ void interfile_note(struct interfile *f, const char *fmt, ...)
 		snprintf(f->notes + at, sizeof(f->notes) - at, "%s%s", at ? " " : "", note);
 }
 
+int interfile_add_label(const struct interfile_parser *p, int k, int rc)
+{
+	const struct interfile_line *line;
+	size_t at = p->err ? strlen(p->err->msg) : 0;
+
+	if (p->err && interfile_line_find(&p->lines, "matrixaxislabel", k, &line, NULL) > 0)
+		snprintf(p->err->msg + at, sizeof(p->err->msg) - at, "; matrix axis label [%d] is \"%.40s\" here", k,
+			 line->value);
+	return rc;
+}
+
 int interfile_side(struct interfile_parser *p, int k, int most, int *ret)
 {
 	int rc = interfile_line_int(&p->lines, "matrixsize", k, 1, most, ret, p->err);
@@ -57,7 +68,7 @@ int interfile_side(struct interfile_parser *p, int k, int most, int *ret)
 	char name[32];
 
 	if (rc != 0)
-		return rc < 0 ? rc : 0;
+		return rc < 0 ? interfile_add_label(p, k, rc) : 0;
 	snprintf(name, sizeof(name), "matrix size [%d]", k);
 	return interfile_missing(p, name);
 }

@@ -176,7 +176,7 @@ static int read_segments(struct interfile_parser *p, const int *place)
 	snprintf(name, sizeof(name), "matrix size [%d]", place[AXIS_AXIAL]);
 	rc = read_list(p, "matrixsize", name, place[AXIS_AXIAL], 1, PLANES_MAX, planes, n);
 	if (rc <= 0)
-		return rc < 0 ? rc : interfile_missing(p, name);
+		return rc < 0 ? interfile_add_label(p, place[AXIS_AXIAL], rc) : interfile_missing(p, name);
 	lo = read_list(p, "minimumringdifferencepersegment", "minimum ring difference per segment", 0, -PLANES_MAX, PLANES_MAX,
 		       first, n);
 	if (lo < 0)
@@ -187,6 +187,13 @@ static int read_segments(struct interfile_parser *p, const int *place)
 		return hi;
 	if (lo != hi)
 		return interfile_missing(p, lo ? "maximum ring difference per segment" : "minimum ring difference per segment");
+	for (int i = 0; lo && i < n; i++)
+		if (first[i] > last[i])
+			return err_set(
+				p->err, EBADMSG,
+				"minimum ring difference per segment %g is above maximum ring difference per segment %g in "
+				"segment %d: are the two keys exchanged?",
+				first[i], last[i], i);
 	m->segments = calloc((size_t)n, sizeof(*m->segments));
 	if (!m->segments)
 		return err_set(p->err, ENOMEM, "no memory for %d segments", n);

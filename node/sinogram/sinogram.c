@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "dicom/object/attribute.h"
 #include "dicom/object/dicom_tags.h"
@@ -236,6 +237,8 @@ static int complete_header(const struct opening *o, struct interfile *h)
 	cause = *o->err;
 	dicom_get_text(root, TAG_MANUFACTURER, manufacturer, sizeof(manufacturer), NULL);
 	dicom_get_text(root, TAG_MANUFACTURER_MODEL_NAME, model, sizeof(model), NULL);
+	if (!model[0] || !strcasecmp(model, "userdefined") || !strcasecmp(model, "unknown")) /* no name of a scanner */
+		return rc;
 	return err_set(o->err, ENOKEY,
 		       "%s; no scanner of the configuration matches manufacturer \"%s\" and model \"%s\": add it to `scanners`",
 		       cause.msg, manufacturer, model);

@@ -275,7 +275,7 @@ static void test_complete(void **state)
 			{"View offset (degrees) := 2.5\n", ""}),
 		   &f);
 	assert_int_equal(interfile_complete(&f, NULL, &err), -ENOKEY);
-	assert_non_null(strstr(err.msg, "the header lacks: number of rings, distance between rings"));
+	assert_non_null(strstr(err.msg, "the header lacks: number of rings, distance between rings (cm)"));
 	assert_int_equal(f.m.scanner.rings, 0);
 	assert_int_equal(interfile_complete(&f, &known, &err), 0);
 	assert_int_equal(f.m.scanner.rings, 3);
@@ -396,7 +396,7 @@ static void test_differences(void **state)
 	must_parse(with(none), &f);
 	assert_true(f.no_differences);
 	assert_int_equal(interfile_complete(&f, NULL, &err), -ENOKEY);
-	assert_non_null(strstr(err.msg, "ring differences"));
+	assert_non_null(strstr(err.msg, "lacks: minimum ring difference per segment, maximum ring difference per segment"));
 	assert_int_equal(interfile_complete(&f, &known, &err), -EBADMSG); /* span 1, up to 2: 5 segments */
 	assert_non_null(strstr(err.msg, "its 2 segments are not the 5"));
 	interfile_clear(&f);

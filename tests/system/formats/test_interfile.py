@@ -169,6 +169,11 @@ def contradictions(folder, header):
         done = tools.run("import", path, "-o", os.path.join(folder, "wrong"), ok=(4,))
         for word in (*words, "wrong.hs"):
             check(word in done.stderr, f"'{word}' is not in: {done.stderr}")
+    # a scanner without a name is none to add to the configuration
+    with open(path, "w", encoding="ascii") as f:
+        f.write(re.sub("Scanner type := .*", "Scanner type := Userdefined", re.sub("m[a-z]*imum ring difference.*\n", "", good)))
+    done = tools.run("recon", path, "-o", os.path.join(folder, "wrong"), ok=(4,))
+    check(done.stderr.endswith("minimum ring difference per segment, maximum ring difference per segment\n"), done.stderr)
     with open(path, "w", encoding="ascii") as f:
         f.write(re.sub("applied corrections := .*", "applied corrections := {arc correction, atenuation}", good))
     _, objects, said = recon(os.path.join(folder, "unknown"), path)
