@@ -15,6 +15,7 @@
 #include "node/command/bed_options.h"
 #include "node/command/commands.h"
 #include "node/command/gate_options.h"
+#include "node/command/recon_inputs.h"
 #include "node/format/picture.h"
 #include "node/process/options.h"
 #include "node/simulate/simulate_parallel.h"
@@ -163,7 +164,7 @@ static int parse_option(struct options *o, int id, struct import *s, char **set)
 		conf->chunk = (uint64_t)chunk;
 		break;
 	default:
-		conf->header[roles[id - OPTION_MULTIPLICATIVE]] = o->value;
+		return recon_inputs_role(o, roles[id - OPTION_MULTIPLICATIVE], conf);
 	}
 	return 0;
 }

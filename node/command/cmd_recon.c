@@ -189,9 +189,12 @@ static int read_options(struct recon *r, int argc, char **argv)
 			r->assignments[r->n_assignments++] = r->o.value;
 		else if (id == OPTION_ATTRIBUTE && r->petsird.n_set < ATTRIBUTES_MAX)
 			r->attributes[r->petsird.n_set++] = (char *)r->o.value; /* a string of argv */
-		else if (id >= OPTION_MULTIPLICATIVE)
-			r->interfile.conf.header[roles[id - OPTION_MULTIPLICATIVE]] = r->o.value;
-		else if (id == OPTION_FRAMES)
+		else if (id >= OPTION_MULTIPLICATIVE) {
+			int code = recon_inputs_role(&r->o, roles[id - OPTION_MULTIPLICATIVE], &r->interfile.conf);
+
+			if (code != CODE_OK)
+				return code;
+		} else if (id == OPTION_FRAMES)
 			table = r->o.value;
 		else if (id == OPTION_SAME_PATIENT)
 			r->same_patient = true;
@@ -646,6 +649,8 @@ static int run(struct recon *r, char **paths)
 		return recon_inputs_none(&r->o, r->list, paths);
 	if (r->interfile.n == 0)
 		options_note_folder(&r->o, r->out_dir);
+	if (r->report_dir && folder_create(r->report_dir, &err) < 0)
+		return options_fail_err(&r->o, &err);
 	if (device_names_open(r->device ? r->device : r->config->node.device, &dev, &err) < 0)
 		return options_fail(&r->o, CODE_DEVICE, "%s", err.msg);
 	reconstruct_all(r, dev);

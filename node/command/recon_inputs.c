@@ -86,6 +86,24 @@ static bool explain(const char *path, char *ret, size_t size)
 	return ret[0] != '\0';
 }
 
+/* The same of a folder whose objects are no scan. */
+static void explain_folder(const char *path, const struct case_list *list, char *ret, size_t size)
+{
+	if (list->n_files > list->n_other)
+		snprintf(
+			ret, size,
+			"; %.300s holds DICOM images, such as reconstructed ones, but no scan: name the sinograms or projections "
+			"that they were made from",
+			path);
+}
+
+static bool is_folder(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 /* Options of roles are given, but no header: say what is wrong with the first file. */
 static int refuse_scan(const struct options *o, char *const *paths)
 {
@@ -104,6 +122,22 @@ static int refuse_scan(const struct options *o, char *const *paths)
 					    *paths, S_ISDIR(st.st_mode) ? "a folder" : "no Interfile header");
 	}
 	return -1;
+}
+
+int recon_inputs_role(const struct options *o, enum sinogram_role role, struct sinogram_import *conf)
+{
+	static const char *const names[SINOGRAM_ROLES + 1] = {[SINOGRAM_MULTIPLICATIVE] = "multiplicative",
+							      [SINOGRAM_ADDITIVE] = "additive",
+							      [SINOGRAM_ATTENUATION] = "attenuation",
+							      [SINOGRAM_NORMALISATION] = "normalisation",
+							      [SINOGRAM_DELAYEDS] = "delayeds",
+							      [SINOGRAM_SINGLES] = "singles"};
+	const char **to = &conf->header[role];
+
+	if (*to)
+		return options_fail(o, CODE_USAGE, "--%s is given twice, %s and %s: name one file", names[role], *to, o->value);
+	*to = o->value;
+	return CODE_OK;
 }
 
 int recon_inputs_check(const struct options *o, const struct sinogram_import *conf, char *const *paths)
@@ -137,8 +171,11 @@ int recon_inputs_none(const struct options *o, const struct case_list *list, cha
 	if (n > 0)
 		snprintf(hint, sizeof(hint), "; %zu Interfile header%s there: name the .hs file%s", n, n == 1 ? " is" : "s are",
 			 plural(n));
-	for (; n == 0 && *paths && !explain(*paths, hint, sizeof(hint)); paths++)
-		;
+	for (; n == 0 && *paths && !hint[0]; paths++)
+		if (is_folder(*paths))
+			explain_folder(*paths, list, hint, sizeof(hint));
+		else
+			explain(*paths, hint, sizeof(hint));
 	return options_fail(o, CODE_INPUT, "neither projections nor sinograms in %zu file%s (%zu of them not DICOM)%s",
 			    list->n_files, plural(list->n_files), list->n_other, hint);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is wrong with the files named to `tomonode recon`: which of them is no scan, and which other file or option is meant. Both
+/* What is wrong with the files named to `tomonode recon`: which of them is no scan, and which other file or option is meant. All
  * functions print the error and return its exit code. */
 #ifndef TOMONODE_NODE_RECON_INPUTS_H
 #define TOMONODE_NODE_RECON_INPUTS_H
@@ -7,6 +7,9 @@
 #include "node/process/options.h"
 #include "node/reconstruct/case_files.h"
 #include "node/sinogram/sinogram.h"
+
+/* Store the value of the option of a role, which may be given once. Returns CODE_OK or the exit code. */
+int recon_inputs_role(const struct options *o, enum sinogram_role role, struct sinogram_import *conf);
 
 /* Check the Interfile headers among the paths, which NULL ends: those in conf->header belong to exactly one, and of several none
  * is named like factors or randoms. -1: they are fine. */

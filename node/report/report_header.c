@@ -202,7 +202,7 @@ void report_put_warnings(const struct report *r, struct html *h)
 	report_text(r->root, TAG_LOSSY_IMAGE_COMPRESSION, lossy, sizeof(lossy));
 	if (!strcmp(lossy, "01"))
 		put_sentence(h, "The pixels were compressed with loss (Lossy Image Compression is 01).");
-	if (r->no_suv[0]) {
+	if (r->no_suv[0] && !strstr(of_result, "No SUV can be computed: ")) {
 		char text[TEXT];
 
 		snprintf(text, sizeof(text), "No SUV: %s.", r->no_suv);

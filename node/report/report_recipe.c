@@ -208,6 +208,17 @@ struct named {
 /* Beginnings of sentences of node/sinogram/sinogram_assume.c. */
 static const char no_duration[] = "The duration of the acquisition is not in the data";
 
+/* Write a fractional number with six significant digits; anything else stays. */
+static void round_number(char text[])
+{
+	size_t n = strlen(text);
+	char *end;
+	double value = strtod(text, &end);
+
+	if (n > 0 && *end == '\0' && strchr(text, '.') && strspn(text, "+-.0123456789eE") == n)
+		snprintf(text, n + 1, "%.6g", value);
+}
+
 static void put_list(const struct report *r, const struct dicom_item *root, const struct named *list, size_t n, struct html *h)
 {
 	char value[TEXT], text[2 * TEXT];
@@ -223,6 +234,7 @@ static void put_list(const struct report *r, const struct dicom_item *root, cons
 		if (length >= 14 && list[i].tag == TAG_RADIOPHARMACEUTICAL_START_DATE_TIME)
 			snprintf(text, sizeof(text), "%.4s-%.2s-%.2s %.2s:%.2s:%.2s", value, value + 4, value + 6, value + 8,
 				 value + 10, value + 12);
+		round_number(text);
 		if (length > 0 && list[i].tag == TAG_ORGAN_DOSE) /* DICOM has dGy */
 			snprintf(text, sizeof(text), "%.4g", 100 * strtod(value, NULL));
 		report_put_row(h, list[i].name, text);
@@ -261,9 +273,8 @@ void report_put_position(const struct report *r, struct html *h)
 }
 
 static const struct named isotope[] = {
-	{DICOM_TAG(0x0018, 0x0031), "Radiopharmaceutical"},
-	{TAG_RADIONUCLIDE_TOTAL_DOSE, "Injected dose, Bq"},
-	{TAG_RADIONUCLIDE_HALF_LIFE, "Half-life, s"},
+	{DICOM_TAG(0x0018, 0x0031), "Radiopharmaceutical"},    {TAG_RADIONUCLIDE_TOTAL_DOSE, "Injected dose, Bq"},
+	{TAG_RADIONUCLIDE_HALF_LIFE, "Half-life, s"},	       {DICOM_TAG(0x0018, 0x1076), "Branching ratio"},
 	{TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, "Injected"},
 };
 
@@ -277,6 +288,18 @@ static const struct named acquisition[] = {
 	{TAG_ORGAN_DOSE, "Organ dose, mGy"},
 };
 
+/* A meaning of DICOM's list of isotopes, "^18^Fluorine", is written Fluorine-18. */
+static void put_nuclide(const struct report *r, struct html *h)
+{
+	char name[80], number[8];
+	struct pet_facts f;
+
+	pet_facts_read(r->root, &f);
+	if (sscanf(f.radionuclide, "^%7[0-9m]^%70[^^]", number, name) == 2)
+		snprintf(f.radionuclide, sizeof(f.radionuclide), "%.48s-%s", name, number);
+	report_put_row(h, "Nuclide", f.radionuclide);
+}
+
 void report_put_parameters(const struct report *r, struct html *h)
 {
 	const struct dicom_item *drug = dicom_item_at(r->root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0),
@@ -286,8 +309,10 @@ void report_put_parameters(const struct report *r, struct html *h)
 	read_recipe(r->root, recipe, sizeof(recipe));
 	html_put(h, "<section><h2>Parameters</h2>\n<table class=\"facts\">\n");
 	put_list(r, r->root, method, sizeof(method) / sizeof(method[0]), h);
-	if (drug)
+	if (drug) {
+		put_nuclide(r, h);
 		put_list(r, drug, isotope, sizeof(isotope) / sizeof(isotope[0]), h);
+	}
 	if (exposure)
 		put_list(r, exposure, acquisition, sizeof(acquisition) / sizeof(acquisition[0]), h);
 	html_put(h, "</table>\n<div class=\"parts\"><div>");

@@ -241,7 +241,7 @@ static void warn_injection(const struct pet_facts *f, struct pet_quantity *q)
 static void warn_suv(const struct sinogram *s, struct pet_quantity *q)
 {
 	const struct pet_facts *f = &s->facts;
-	char missing[160] = "";
+	char missing[160] = "", reason[160];
 	size_t at = 0;
 	const struct {
 		bool there;
@@ -258,7 +258,9 @@ static void warn_suv(const struct sinogram *s, struct pet_quantity *q)
 			at += (size_t)snprintf(missing + at, sizeof(missing) - at, "%s%s", at ? ", " : "", needed[i].name);
 	if (at)
 		warn(q, "No SUV can be computed: not in the data: %s.", missing);
-	else
+	if (f->weight > 0 && f->dose > 0 && !pet_facts_suv(f, reason, sizeof(reason)))
+		warn(q, "No SUV can be computed: %s.", reason);
+	else if (!at)
 		warn_injection(f, q);
 }
 

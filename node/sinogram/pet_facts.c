@@ -123,6 +123,28 @@ static void read_radiopharmaceutical(const struct dicom_item *item, struct pet_f
 		memcpy(f->injected, moment, sizeof(moment));
 }
 
+/* ---- weight and dose ---- */
+
+#define DOSE_LEAST 1e5 /* Bq; below it is a dose in MBq */
+#define DOSE_MOST 1e12
+#define WEIGHT_MOST 1000.0 /* kg; above it is a weight in g */
+
+bool pet_facts_suv(const struct pet_facts *f, char *ret_reason, size_t size)
+{
+	ret_reason[0] = '\0';
+	if (isnan(f->weight))
+		snprintf(ret_reason, size, "no Patient's Weight (0010,1030)");
+	else if (!(f->weight > 0 && f->weight <= WEIGHT_MOST))
+		snprintf(ret_reason, size, "Patient's Weight (0010,1030) is %g kg; allowed: above 0, at most %g", f->weight,
+			 WEIGHT_MOST);
+	else if (isnan(f->dose))
+		snprintf(ret_reason, size, "no Radionuclide Total Dose (0018,1074)");
+	else if (!(f->dose >= DOSE_LEAST && f->dose <= DOSE_MOST))
+		snprintf(ret_reason, size, "Radionuclide Total Dose (0018,1074) is %g Bq; allowed: %g to %g", f->dose, DOSE_LEAST,
+			 DOSE_MOST);
+	return !ret_reason[0];
+}
+
 /* ---- position of the patient ---- */
 
 static const struct position {

@@ -154,6 +154,9 @@ struct pet_facts {
 void pet_facts_read(const struct dicom_item *root, struct pet_facts *ret_facts);
 /* Convert a DICOM date and time to seconds since 1970, in the time zone of the object; false: not a date, or not a time. */
 bool pet_facts_moment(const char *date, const char *time, double *ret_seconds);
+/* Are weight and dose there, and possible for a SUV? A weight in g and a dose in MBq are not. Otherwise write which is not, with
+ * its value. */
+bool pet_facts_suv(const struct pet_facts *f, char *ret_reason, size_t size);
 /* Compute the direction cosines of x, y, z (recon/pet/michelogram.h) in the patient (LPS) for HFS, HFP, FFS, FFP, HFDL, HFDR,
  * FFDL, FFDR; return false for any other position. */
 bool pet_facts_axes(const char *position, double ret_axis[3][3]);

@@ -526,6 +526,8 @@ int sinogram_import(const struct sinogram_import *conf, size_t *ret_n_objects, s
 	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++)
 		if (conf->header[role])
 			rc = sinogram_stream_open(conf->header[role], &s.stream[role], err);
+	if (rc == 0)
+		rc = sinogram_check_data(&s, err);
 	if (rc == 0 && conf->header[SINOGRAM_EMISSION])
 		rc = sinogram_check_emission(conf->header[SINOGRAM_EMISSION], &s.stream[SINOGRAM_EMISSION], err);
 	if (rc == 0 && conf->n_beds > 0)

@@ -118,6 +118,8 @@ void sinogram_clear_beds(struct sinogram_source *s);
 
 /* sinogram_roles.c: EINVAL: a header is given for two roles: one of them is mistaken, and factors would be applied twice. */
 int sinogram_check_roles(const char *const header[SINOGRAM_ROLES + 1], struct err *err);
+/* EBADMSG: the values of two roles are the same bytes, and not one value alone: one of the headers names the wrong file. */
+int sinogram_check_data(const struct sinogram_source *s, struct err *err);
 /* EBADMSG: the header for EMISSION describes other data, or its name and its values are those of correction factors. */
 int sinogram_check_emission(const char *header, const struct sinogram_stream *s, struct err *err);
 

@@ -35,6 +35,57 @@ int sinogram_check_roles(const char *const header[SINOGRAM_ROLES + 1], struct er
 	return 0;
 }
 
+/* Map the data file of a role. NULL: it is made in memory, or cannot be read; whoever needs it reports it. */
+static const uint8_t *map_data(const struct sinogram_stream *s)
+{
+	void *bytes = MAP_FAILED;
+	int fd = s->present && s->path && !s->values && !s->make ? open(s->path, O_RDONLY | O_CLOEXEC) : -1;
+
+	if (fd < 0)
+		return NULL;
+	bytes = mmap(NULL, s->bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	return bytes == MAP_FAILED ? NULL : bytes;
+}
+
+/* Do both have the same values, and not the same one in all bins, as factors of 1 have? */
+static bool same_values(const struct sinogram_stream *a, const struct sinogram_stream *b)
+{
+	uint64_t n = a->bytes - a->header.offset;
+	size_t value = (size_t)a->header.bytes;
+	const uint8_t *x, *y;
+	bool same = false;
+
+	if (n != b->bytes - b->header.offset || value == 0 || n <= value)
+		return false;
+	x = map_data(a);
+	y = map_data(b);
+	if (x && y)
+		same = !memcmp(x + a->header.offset, y + b->header.offset, n) &&
+		       memcmp(x + a->header.offset, x + a->header.offset + value, n - value) != 0;
+	if (x)
+		munmap((void *)x, a->bytes);
+	if (y)
+		munmap((void *)y, b->bytes);
+	return same;
+}
+
+int sinogram_check_data(const struct sinogram_source *s, struct err *err)
+{
+	const char *const *header = s->conf->header;
+
+	for (int i = 1; i <= SINOGRAM_ROLES; i++)
+		for (int k = 1; header[i] && k < i; k++)
+			if (header[k] && same_values(&s->stream[i], &s->stream[k]))
+				return err_set(
+					err, EBADMSG,
+					"%s (%s) and %s (%s) have the same data, those of %s: one of the headers names the "
+					"wrong file",
+					file_name(header[k]), sinogram_role_name((enum sinogram_role)k), file_name(header[i]),
+					sinogram_role_name((enum sinogram_role)i), s->stream[k].path);
+	return 0;
+}
+
 #define AIR_LEAST 0.1	      /* of the bins of a plane meet nothing: a narrower field than any scanner's */
 #define PLANES_ALIKE 0.9      /* of the planes: some may be damaged */
 #define EFFICIENCY_RANGE 10.0 /* largest ratio of two values */
@@ -74,14 +125,9 @@ static bool find_range(const struct sinogram_stream *s, struct range *ret)
 	struct range range = {.least = INFINITY};
 	size_t planes, n, step;
 	float *values;
-	void *bytes;
-	int fd = open(s->path, O_RDONLY | O_CLOEXEC);
+	const uint8_t *bytes = map_data(s);
 
-	if (fd < 0)
-		return false;
-	bytes = mmap(NULL, s->bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-	close(fd);
-	if (bytes == MAP_FAILED)
+	if (!bytes)
 		return false;
 	interfile_shape(&s->header, &planes, &n);
 	step = planes / SAMPLE_PLANES + 1;
@@ -91,7 +137,7 @@ static bool find_range(const struct sinogram_stream *s, struct range *ret)
 		add_plane(values, n, &range);
 	}
 	free(values);
-	munmap(bytes, s->bytes);
+	munmap((void *)bytes, s->bytes);
 	*ret = range;
 	return range.n > 0;
 }

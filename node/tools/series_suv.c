@@ -13,9 +13,6 @@
 #include "node/sinogram/sinogram.h"
 
 #define TAG_SUV_TYPE DICOM_TAG(0x0054, 0x1006)
-#define DOSE_LEAST 1e5 /* Bq; below it is a dose in MBq */
-#define DOSE_MOST 1e12
-#define WEIGHT_MOST 1000.0   /* kg; above it is a weight in g */
 #define LATEST_HALF_LIVES 20 /* as for results of reconstructions (node/result/pet_result_units.c) */
 
 struct header_of {
@@ -126,11 +123,8 @@ static int compute(const struct header_of *h, double latest_start, struct series
 		return no(suv, "Units (0054,1001) are \"%s\"; needed: BQML", h->units);
 	if (!lists(f->corrected, "ATTN") || !lists(f->corrected, "DECY"))
 		return no(suv, "Corrected Image (0028,0051) does not have both ATTN and DECY");
-	if (!(f->weight > 0 && f->weight <= WEIGHT_MOST))
-		return no(suv, "Patient's Weight (0010,1030) is %g kg", isnan(f->weight) ? 0 : f->weight);
-	if (!(f->dose >= DOSE_LEAST && f->dose <= DOSE_MOST))
-		return no(suv, "Radionuclide Total Dose (0018,1074) is %g Bq; allowed: %g to %g", isnan(f->dose) ? 0 : f->dose,
-			  DOSE_LEAST, DOSE_MOST);
+	if (!pet_facts_suv(f, suv->reason, sizeof(suv->reason)))
+		return 0; /* factor is NaN */
 	if (!strcmp(h->decay, "START")) {
 		if (!(f->half_life > 0))
 			return no(suv, "no Radionuclide Half Life (0018,1075)");

@@ -4,6 +4,7 @@
 result, and without a duration nothing is in Bq/ml; what is refused; no folder is left, however the
 command ends."""
 import glob
+import html
 import json
 import math
 import os
@@ -442,6 +443,22 @@ def tracer(folder, header):
     check(objects[0].Units == "CNTS" and "calibration factor := 9432.31 is not used, because Interfile does not define its unit" in objects[0].DerivationDescription, objects[0].Units)
 
 
+def no_suv(folder, header):
+    """A dose in MBq and a weight in g, or none, give one reason, in the result and in its report, which has the nuclide and six digits."""
+    for i, (weight, dose, says) in enumerate((("70", "370", "No SUV can be computed: Radionuclide Total Dose (0018,1074) is 370 Bq; allowed: 100000 to 1e+12."),
+                                              ("70000", "370000000", "No SUV can be computed: Patient's Weight (0010,1030) is 70000 kg; allowed: above 0, at most 1000."),
+                                              (None, "370000000", "No SUV can be computed: not in the data: patient's weight."), ("70", "370000000", None))):
+        values = {"RadionuclideTotalDose": dose, "Radionuclide": "F18", "AcquisitionDate": "20260101", "AcquisitionTime": "120000", "RadiopharmaceuticalStartDateTime": "20260101110000",
+                  "ActualFrameDuration": "600000", "CorrectedImage": "ATTN\\NORM", "DoseCalibrationFactor": "1000000"} | ({"PatientWeight": weight} if weight else {})
+        report, objects, _ = recon(os.path.join(folder, f"no-suv-{i}"), header, *(a for k, v in values.items() for a in ("--attribute", f"{k}={v}")), "--report", os.path.join(folder, f"no-suv-{i}"))
+        with open(report["cases"][0]["reports"][0], encoding="utf-8") as f:
+            page = html.unescape(f.read())
+        for where in (objects[0].DerivationDescription, report["cases"][0]["pet"]["warnings"], page):
+            check(says in where if says else "No SUV" not in where, where[:3000])
+        check(page.count("No SUV") == bool(says), page[:3000])
+        check(f'Decay factor</th><td>{objects[0].DecayFactor:.6g}</td>' in page and len(str(objects[0].DecayFactor)) > 8 and 'Nuclide</th><td>Fluorine-18</td>' in page, page)
+
+
 def ring_pairs(folder, header):
     """Planes of axial compression with the counts of one or two ring pairs and without normalisation: the result says that slices are uneven."""
     rings, pairs = range(8), []
@@ -477,12 +494,25 @@ def upside_down(folder, header):
             f.write(text.replace("attenuation.s", os.path.basename(path).replace(".hs", ".s")))
         with open(path.replace(".hs", ".s"), "wb") as f:
             f.write(b"".join(struct.pack("<f", v**power) for v in values))
+    copy, linked, *ones = (os.path.join(folder, "hs", name + ".hs") for name in ("copy", "linked", "one", "unit"))
+    for path, data in ((copy, "copy.s"), (linked, "attenuation.s"), (ones[0], "one.s"), (ones[1], "one.s")):
+        with open(path, "w", encoding="ascii") as f:
+            f.write(text.replace("attenuation.s", data))
+    shutil.copy(right.replace(".hs", ".s"), copy.replace(".hs", ".s"))
+    np.ones(len(values), "<f4").tofile(ones[0].replace(".hs", ".s"))
     for args, code, says in ((("--attenuation", survival), 4, "values are below 0.99, the least "),
                              (("--multiplicative", large), 4, "MULTIPLICATIVE: values from 1 to "),
                              (("--multiplicative", right), 4, "because the values do not follow the pairs"), (("--multiplicative", survival), 0, ""),
-                             (("--attenuation", right, "--normalisation", right), 2, "attenuation.hs is given for two roles: ATTENUATION and NORMALISATION")):
+                             (("--attenuation", right, "--normalisation", right), 2, "attenuation.hs is given for two roles: ATTENUATION and NORMALISATION"),
+                             (("--attenuation", survival, "--attenuation", right), 2, f"--attenuation is given twice, {survival} and {right}: name one file"),
+                             (("--attenuation", right, "--normalisation", copy), 4, f"attenuation.hs (ATTENUATION) and copy.hs (NORMALISATION) have the same data, those of {right[:-3]}.s"),
+                             (("--attenuation", right, "--normalisation", linked), 4, "linked.hs (NORMALISATION) have the same data"),
+                             (("--attenuation", ones[0], "--normalisation", ones[1]), 0, ""),
+                             (("--report", "/proc/x"), 1, "/proc/x")):
         said = tools.run("recon", *SETTINGS, "-o", os.path.join(folder, "upside_down"), header, *args, ok=(code,)).stderr
         check(says in said, said)
+    said = tools.run("recon", "-o", os.path.join(folder, "images"), os.path.join(folder, "upside_down"), ok=(4,)).stderr
+    check("upside_down holds DICOM images, such as reconstructed ones, but no scan: name the sinograms" in said, said)
     # Measured factors have noise; a single one that is no factor is refused by itself
     plane, radial = 48 * 65, 65
     noise, values = np.random.default_rng(5).normal(1, 0.05, len(values)), np.array(values)
@@ -570,6 +600,7 @@ def main():
         wrong_words(folder, header)
         positions(folder, header)
         tracer(folder, header)
+        no_suv(folder, bare)
         upside_down(folder, header)
         negative(folder, header)
         beams(folder)
