@@ -17,20 +17,23 @@
 
 #include "recon/pet/michelogram_pairs.h"
 
-#define GROUPS 24      /* of angles */
-#define BLOCK 16       /* neighbouring radial bins that are computed together: a cache line of each plane */
-#define FAN_ERROR 1e-7 /* iterations end */
-#define SWEEPS 100     /* most iterations over the detectors for given fan sums */
-#define STEPS 8	       /* of expectation maximisation */
-#define STEP_SWEEPS 1  /* iterations over the detectors after each but the last */
+#define GROUPS 24	 /* of angles */
+#define BLOCK 16	 /* neighbouring radial bins that are computed together: a cache line of each plane */
+#define FAN_ERROR 1e-7	 /* iterations end */
+#define SWEEPS 100	 /* most iterations over the detectors for given fan sums */
+#define STEPS 8		 /* of expectation maximisation */
+#define STEP_SWEEPS 1	 /* iterations over the detectors after each but the last */
+#define MISSING_STEPS 60 /* most steps if some bins are not measured; end: r changes by less than MISSING_CHANGE */
+#define MISSING_CHANGE 1e-5
 #define STEP_POWER 1.8 /* of the change of r in a step: below 2, as expectation maximisation converges slowly from one side */
 
 struct estimate {
 	struct michelogram_index x;
-	const float *data; /* delayeds, or NULL */
-	bool *dead;	   /* [angle][radial]: not in coincidence in any plane; NULL: all are */
-	double live;	   /* part of them that is */
-	float *ret;	   /* expected values of bins, or NULL */
+	const float *data;    /* delayeds, or NULL */
+	bool *dead;	      /* [angle][radial]: not in coincidence in any plane; NULL: all are */
+	const float *factors; /* NULL unless bins are missing: not measured in some planes; their counts are what is expected */
+	double live;	      /* part of the bins of all planes that is measured */
+	float *ret;	      /* expected values of bins, or NULL */
 	int n_differences;
 	struct difference {
 		int difference, slot; /* the pair of lower ring j is in slot + j */
@@ -183,6 +186,15 @@ static void expect(const struct estimate *e, int angle, int radial, float *slots
 	}
 }
 
+/* Is a bin not measured whose pair of crystals is, in other planes? slot: its plane. */
+static bool is_missing(const struct estimate *e, int slot, int angle, int radial)
+{
+	size_t plane = (size_t)e->plane[slot];
+
+	return e->factors &&
+	       !(e->factors[(plane * (size_t)e->x.n_angles + (size_t)angle) * (size_t)e->x.n_radial + (size_t)radial] > 0);
+}
+
 /* Add the shares that the detectors have in the counts D of a bin of all planes, over their r. */
 static void share(const struct estimate *e, int angle, int radial, const float *counts, float *scratch, double *sum)
 {
@@ -192,7 +204,7 @@ static void share(const struct estimate *e, int angle, int radial, const float *
 
 	expect(e, angle, radial, slots);
 	for (int p = 0; p < e->x.n_planes; p++)
-		slots[p] = slots[p] > 0 ? counts[p] / slots[p] : 0;
+		slots[p] = slots[p] > 0 ? (is_missing(e, p, angle, radial) ? 1 : counts[p] / slots[p]) : 0;
 	for (int view = 0; view < e->x.mash; view++) {
 		michelogram_crystals(&e->x, angle, radial, view, crystal);
 		memset(part[0], 0, 2 * rings * sizeof(float));
@@ -389,24 +401,29 @@ static double pairs_per_bin(const struct michelogram_index *x)
 static void start(struct estimate *e, double sum, double pairs)
 {
 	size_t n = detectors_of(&e->x);
+	double level = sqrt(sum / pairs);
 
 	for (size_t i = 0; i < n; i++)
-		e->r[i] = 1;
+		e->r[i] = (float)level;
 	find_fans(e);
 	for (size_t i = 0; i < n; i++)
-		e->exact[i] = e->fan[i] > 0 ? sqrt(sum / pairs) : 0;
+		e->exact[i] = e->fan[i] > 0 ? level : 0;
 }
 
-/* Estimate the fan sums of the pairs from the present r, and r from them. */
-static int step(struct estimate *e, bool further, struct randoms_report *report, struct err *err)
+/* Estimate the fan sums of the pairs from the present r, and r from them. *ret_change: the largest relative change of an r. */
+static int step(struct estimate *e, bool further, struct randoms_report *report, double *ret_change, struct err *err)
 {
 	size_t n = detectors_of(&e->x);
 	int rc;
 
+	*ret_change = 0;
 	find_fans(e);
 	rc = solve(e, further ? STEP_SWEEPS : SWEEPS, report, err);
 	if (rc < 0)
 		return rc;
+	for (size_t i = 0; i < n; i++)
+		if (e->exact[i] > 0)
+			*ret_change = fmax(*ret_change, fabs(e->exact[i] / (double)e->r[i] - 1));
 	for (size_t i = 0; further && i < n; i++)
 		if (e->exact[i] > 0)
 			e->exact[i] = (double)e->r[i] * pow(e->exact[i] / (double)e->r[i], STEP_POWER);
@@ -416,15 +433,21 @@ static int step(struct estimate *e, bool further, struct randoms_report *report,
 
 static int estimate(struct estimate *e, double sum, struct randoms_report *report, struct err *err)
 {
-	double bins = e->live * e->x.n_planes * e->x.n_angles * e->x.n_radial;
-	int rc;
+	double bins = e->live * e->x.n_planes * e->x.n_angles * e->x.n_radial, change = INFINITY;
+	int steps, rc;
 
 	report->pairs_per_bin = pairs_per_bin(&e->x);
 	start(e, sum, report->pairs_per_bin * bins);
 	rc = solve(e, SWEEPS, report, err);
 	round_r(e);
-	for (int i = 1; rc == 0 && report->pairs_per_bin > 1 && i <= STEPS; i++)
-		rc = step(e, i < STEPS, report, err);
+	steps = e->factors ? MISSING_STEPS : report->pairs_per_bin > 1 ? STEPS : 0;
+	for (int i = 1; rc == 0 && i <= steps; i++) {
+		bool further = i < steps && !(e->factors && i >= STEPS && change < MISSING_CHANGE);
+
+		rc = step(e, further, report, &change, err);
+		if (!further)
+			break;
+	}
 	report->detectors = (int)detectors_of(&e->x);
 	for (int i = 0; i < report->detectors; i++)
 		report->dead += !(e->exact[i] > 0);
@@ -449,10 +472,10 @@ static size_t at_detector(const struct michelogram_index *x, size_t detector)
 	return detector % n * (size_t)x->rings + detector / n;
 }
 
-/* Find the bins whose factors are 0 in all planes. */
+/* Find the bins whose factors are 0 in all planes, and whether there are bins with the factor 0 in some planes only. */
 static int find_dead(struct estimate *e, const float *factors, struct err *err)
 {
-	size_t n = (size_t)e->x.n_angles * (size_t)e->x.n_radial, dead = 0;
+	size_t n = (size_t)e->x.n_angles * (size_t)e->x.n_radial, planes = (size_t)e->x.n_planes, dead = 0, all = 0;
 
 	e->live = 1;
 	if (!factors)
@@ -461,14 +484,16 @@ static int find_dead(struct estimate *e, const float *factors, struct err *err)
 	if (!e->dead)
 		return err_set(err, ENOMEM, "randoms: no memory for %zu bins", n);
 	for (size_t i = 0; i < n; i++) {
-		size_t p = 0;
+		size_t zeros = 0;
 
-		while (p < (size_t)e->x.n_planes && !(factors[p * n + i] > 0))
-			p++;
-		e->dead[i] = p == (size_t)e->x.n_planes;
+		for (size_t p = 0; p < planes; p++)
+			zeros += !(factors[p * n + i] > 0);
+		e->dead[i] = zeros == planes;
 		dead += e->dead[i];
+		all += zeros;
 	}
-	e->live = (double)(n - dead) / (double)n;
+	e->factors = all > dead * planes ? factors : NULL;
+	e->live = (double)(n * planes - all) / (double)(n * planes);
 	return 0;
 }
 

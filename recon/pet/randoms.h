@@ -13,7 +13,9 @@
  *   F_a = r_a sum over b of r_b D_bin / E_bin,   E_bin = sum over the pairs of the bin of r r
  *
  * The estimate of a bin has the noise of the counts of two detectors' fans instead of that of its own few counts. A detector
- * without counts (dead, a gap) has r = 0.
+ * without counts (dead, a gap) has r = 0. The counts of bins that are not measured though their crystals are in coincidence (ring
+ * differences or planes that the data do not have, single dead pairs) are, in this estimate, those that are expected: expectation
+ * maximisation with missing data.
  *
  * Data are float [plane][angle][radial] of all planes without TOF bins: randoms are the same in all n TOF bins, 1/n each. */
 #ifndef TOMONODE_RECON_PET_RANDOMS_H
@@ -30,10 +32,11 @@ struct randoms_report {
 };
 
 /* Estimate the expected randoms of each bin from its delayed coincidences, counts >= 0. ret may be `delayeds`. factors: factor m
- * of each bin; crystals whose bins are 0 in all planes are not in coincidence, and their bins have no randoms; NULL: all are.
- * ret_rates: r of detector ring N + crystal, from which randoms_from_singles() with the factor 1 computes the same randoms to the
- * bit, but for the bins of crystals that are not in coincidence, or NULL. The result does not depend on the number of threads.
- * EINVAL: bins are not pairs of detectors (michelogram_index_init()), or a value is negative or not finite. EDOM: no counts. */
+ * of each bin; crystals whose bins are 0 in all planes are not in coincidence, and their bins have no randoms; bins that are 0 in
+ * some planes are not measured: the caller drops the randoms that they get; NULL: all are measured. ret_rates: r of detector ring
+ * N + crystal, from which randoms_from_singles() with the factor 1 computes the same randoms to the bit, but for the bins of
+ * crystals that are not in coincidence, or NULL. The result does not depend on the number of threads. EINVAL: bins are not pairs
+ * of detectors (michelogram_index_init()), or a value is negative or not finite. EDOM: no counts. */
 int randoms_from_delayeds(const struct michelogram *m, const float *delayeds, const float *factors, float *ret, double *ret_rates,
 			  struct randoms_report *ret_report, struct err *err);
 

@@ -263,6 +263,47 @@ static void equal_detectors_give_equal_randoms(void **state)
 	clear(&dead);
 }
 
+/* Planes that are not measured, and single bins: the others have the randoms that they have with all of them measured, to what
+ * the iterations leave. */
+static void bins_that_are_not_measured_take_nothing(void **state)
+{
+	static const struct {
+		struct randoms_case c;
+		double tolerance; /* of the mean */
+	} cases[] = {{{6, 36, 21, 18, 1, 5}, 1e-3}, {{6, 36, 21, 9, 3, 4}, 0.02}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fixture f = make(&cases[i].c);
+		size_t per_plane = (size_t)f.x.n_angles * (size_t)f.x.n_radial, live = 0;
+		uint64_t stream = poisson_stream(11, i);
+		float *factors = f.counts;
+		double mean = 0, total = 0, sum = 0;
+		struct randoms_report report;
+
+		make_truth(&f, 2, 0.2, 0);
+		for (size_t b = 0; b < f.bins; b++) {
+			int plane = (int)(b / per_plane), direct = f.x.segments[0].n_planes;
+
+			factors[b] = plane >= direct + direct / 2 || poisson_uniform(&stream) < 0.05 ? 0 : 1.5f;
+			mean += factors[b] > 0 ? (double)f.expected[b] : 0;
+			live += factors[b] > 0;
+			f.found[b] = factors[b] > 0 ? f.expected[b] : 0;
+		}
+		assert_true(live > f.bins / 10 && live < f.bins * 7 / 10);
+		sum = mean;
+		mean /= (double)live;
+		assert_int_equal(randoms_from_delayeds(&f.m, f.found, factors, f.found, NULL, &report, NULL), 0);
+		for (size_t b = 0; b < f.bins; b++)
+			if (factors[b] > 0) {
+				assert_near((double)f.found[b], (double)f.expected[b], cases[i].tolerance * mean);
+				total += (double)f.found[b];
+			}
+		assert_near(total / sum, 1, 1e-4);
+		clear(&f);
+	}
+}
+
 static void threads_and_place_change_nothing(void **state)
 {
 	static const struct randoms_case c = {6, 36, 21, 18, 3, 4};
@@ -457,7 +498,7 @@ int main(void)
 		cmocka_unit_test(equal_detectors_give_equal_randoms),  cmocka_unit_test(threads_and_place_change_nothing),
 		cmocka_unit_test(randoms_of_singles_are_the_integral), cmocka_unit_test(bins_have_the_randoms_of_their_singles),
 		cmocka_unit_test(what_cannot_be_estimated_is_refused), cmocka_unit_test(neighbours_are_averaged),
-		cmocka_unit_test(dead_bins_are_no_neighbours),
+		cmocka_unit_test(dead_bins_are_no_neighbours),	       cmocka_unit_test(bins_that_are_not_measured_take_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
