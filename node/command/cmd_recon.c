@@ -523,6 +523,11 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 	}
 	if (kind_needs_ct(p) && !(joined = case_paths_with_ct(r->list, c, &n)))
 		return err_set(err, ENOMEM, "no memory for the paths of the CT");
+	if (joined && n == c->n && r->list->n_ct > 0)
+		fprintf(stderr,
+			"tomonode recon: %s: none of the %zu CT objects has its frame of reference or its study; with several "
+			"scans each needs a CT that does, or a command of its own\n",
+			c->paths[0], r->list->n_ct);
 	progress_start(&progress, !r->o.json);
 	rc = reconstruct_case(r->config, p, dev, cache, NULL, joined ? joined : (const char *const *)c->paths, n, &decision,
 			      r->out_dir, &progress.monitor, ret_report, err);

@@ -312,7 +312,7 @@ def wrong_files(folder, header):
             f.write(text.replace("attenuation.s", name + ".s"))
         values.astype("<f4").tofile(os.path.join(place, name + ".s"))
         said = tools.run("recon", *SETTINGS, "-o", tempfile.mkdtemp(dir=folder), os.path.join(place, name + ".hs"), ok=(4,) if option else (0,)).stderr
-        check(not option or f"are those of factors, not of a scan: give it with the scan's header as {option} " in said, said)
+        check(not option or f"give it with the scan's header as {option} " in said, said)
     recon(out, path["acf.hs"])
 
 
