@@ -195,7 +195,8 @@ int sinogram_check_emission(const char *header, const struct sinogram_stream *s,
 	option = factors_by_values(s);
 	if (option)
 		return err_set(err, EBADMSG,
-			       "%s: the values (%s) are those of factors, not of a scan (whose header would have a duration): give it with the scan's header as %s %s",
+			       "%s: the values (%s) are those of factors, not of a scan (whose header would have a duration): "
+			       "give it with the scan's header as %s %s",
 			       header,
 			       !strcmp(option, "--attenuation")
 				       ? "exactly 1 or another whole number beside the object, and more in it"
