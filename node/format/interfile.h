@@ -48,6 +48,8 @@ enum interfile_kind {
 		INTERFILE_KIND_COUNT
 };
 enum interfile_number { INTERFILE_SIGNED = 1, INTERFILE_UNSIGNED, INTERFILE_FLOAT };
+/* Lengths that messages quote in the unit of the header. */
+enum interfile_length { INTERFILE_CENTRAL_BIN = 1, INTERFILE_DEFAULT_BIN = 2, INTERFILE_DIAMETER = 4, INTERFILE_DEPTH = 8 };
 /* Order of the axes of projection data, slowest first. */
 enum interfile_order {
 	INTERFILE_BY_VIEW = 1, /* segment, view, axial, tangential */
@@ -94,6 +96,7 @@ struct interfile {
 	char corrections[256];		    /* these corrections, separated by "," */
 	char scanner[64];		    /* "scanner type"; "": none */
 	double central_bin, default_bin;    /* mm: "effective central bin size", "default bin size"; 0: not in the header */
+	unsigned in_mm;			    /* enum interfile_length: the header has these in mm, not in cm */
 	/* keV; percent of 511 keV, full width at half maximum; 0: not in the header, or several windows */
 	double energy_low, energy_high, energy_resolution;
 	/* of IMAGE: number of voxels, spacing in mm, position of the centre of the first voxel in mm (if missing: x and y centred

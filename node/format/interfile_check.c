@@ -35,16 +35,30 @@
 #define KEV_MOST 10000.0
 #define KEV_REFERENCE 511.0
 
-static int refuse_bin(const char *key, double stated, double computed, const struct michelogram *m, struct err *err)
+static const char *unit(const struct interfile *f, enum interfile_length length)
+{
+	return f->in_mm & length ? "mm" : "cm";
+}
+
+static double in_unit(const struct interfile *f, enum interfile_length length, double mm)
+{
+	return f->in_mm & length ? mm : mm / 10;
+}
+
+/* length: the one that `key` names first */
+static int refuse_bin(const struct interfile *f, const char *key, enum interfile_length length, double stated, double computed,
+		      const struct michelogram *m, struct err *err)
 {
 	const struct pet_scanner *s = &m->scanner;
 
 	return err_set(
 		err, EBADMSG,
-		"%s (cm) := %g contradicts the distance of neighbouring rays in the middle, %.6g cm, of Number of detectors per "
-		"ring := %d, Inner ring diameter (cm) := %g and Average depth of interaction (cm) := %g: one of them is wrong "
+		"%s (%s) := %g contradicts the distance of neighbouring rays in the middle, %.6g cm, of Number of detectors per "
+		"ring := %d, Inner ring diameter (%s) := %g and Average depth of interaction (%s) := %g: one of them is wrong "
 		"(cm and mm?), and the image would have another size",
-		key, stated / 10, computed / 10, s->detectors, s->radius / 5, s->interaction_depth / 10);
+		key, unit(f, length), in_unit(f, length, stated), computed / 10, s->detectors, unit(f, INTERFILE_DIAMETER),
+		in_unit(f, INTERFILE_DIAMETER, 2 * s->radius), unit(f, INTERFILE_DEPTH),
+		in_unit(f, INTERFILE_DEPTH, s->interaction_depth));
 }
 
 /* Arc-corrected bins have a size of their own. They lie within the rings. */
@@ -72,22 +86,26 @@ int interfile_check_bins(struct interfile *f, const struct michelogram *m, struc
 
 		off = fabs(f->central_bin / computed - 1);
 		if (off > (same ? BIN_DEFAULT_WRONG : BIN_WRONG))
-			return refuse_bin(same ? "effective central bin size and Default bin size" : "effective central bin size",
-					  f->central_bin, computed, m, err);
+			return refuse_bin(f,
+					  same && !(f->in_mm & INTERFILE_CENTRAL_BIN) == !(f->in_mm & INTERFILE_DEFAULT_BIN)
+						  ? "effective central bin size and Default bin size"
+						  : "effective central bin size",
+					  INTERFILE_CENTRAL_BIN, f->central_bin, computed, m, err);
 		if (off > BIN_DOUBTFUL)
 			interfile_note(
 				f,
-				"effective central bin size (cm) := %g differs by %.2g %% from the distance of neighbouring "
+				"effective central bin size (%s) := %g differs by %.2g %% from the distance of neighbouring "
 				"rays in the middle, %.6g cm, of the detectors and the radius, which is used.",
-				f->central_bin / 10, 100 * off, computed / 10);
+				unit(f, INTERFILE_CENTRAL_BIN), in_unit(f, INTERFILE_CENTRAL_BIN, f->central_bin), 100 * off,
+				computed / 10);
 	} else if (f->default_bin > BIN_OTHER_UNIT * computed ||
 		   (f->default_bin > 0 && f->default_bin < computed / BIN_OTHER_UNIT)) {
-		return refuse_bin("Default bin size", f->default_bin, computed, m, err);
+		return refuse_bin(f, "Default bin size", INTERFILE_DEFAULT_BIN, f->default_bin, computed, m, err);
 	}
 	return 0;
 }
 
-int interfile_check_rings(const struct michelogram *m, struct err *err)
+int interfile_check_rings(const struct interfile *f, const struct michelogram *m, struct err *err)
 {
 	const struct pet_scanner *s = &m->scanner;
 	double beside = 2 * (s->radius + s->interaction_depth) * sin(M_PI / fmax(s->detectors, 2)),
@@ -109,8 +127,9 @@ int interfile_check_rings(const struct michelogram *m, struct err *err)
 	return err_set(
 		err, EBADMSG,
 		"Distance between rings is %g mm, and detectors of a ring are %.3g mm apart (Number of detectors per ring := "
-		"%d, Inner ring diameter (cm) := %g): ten times as much is meant (cm and mm?)",
-		s->ring_spacing, beside, s->detectors, s->radius / 5);
+		"%d, Inner ring diameter (%s) := %g): ten times as much is meant (cm and mm?)",
+		s->ring_spacing, beside, s->detectors, unit(f, INTERFILE_DIAMETER),
+		in_unit(f, INTERFILE_DIAMETER, 2 * s->radius));
 }
 
 int interfile_check_scanner(const struct interfile *f, const struct scanner_conf *named, struct err *err)

@@ -133,7 +133,7 @@ int interfile_complete(struct interfile *f, const struct scanner_conf *known, st
 	if (rc == 0)
 		rc = interfile_check_bins(f, &m, err);
 	if (rc == 0)
-		rc = interfile_check_rings(&m, err);
+		rc = interfile_check_rings(f, &m, err);
 	if (rc == 0)
 		rc = interfile_tof_complete(&m, known, err);
 	if (rc == 0)

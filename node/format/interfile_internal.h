@@ -65,7 +65,7 @@ int interfile_compression_check(const struct interfile_lines *l, struct err *err
  * note. EBADMSG: the image would have another size; the text names keys and values. */
 int interfile_check_bins(struct interfile *f, const struct michelogram *m, struct err *err);
 /* EBADMSG: the distance of the rings of a complete michelogram is in another unit; the text has value and range. */
-int interfile_check_rings(const struct michelogram *m, struct err *err);
+int interfile_check_rings(const struct interfile *f, const struct michelogram *m, struct err *err);
 /* EBADMSG: two segments overlap with opposite signs, and are not opposite. */
 int interfile_check_mirrors(const struct michelogram *m, struct err *err);
 /* Read "Scanner geometry": ENOTSUP where the detectors are not on a cylinder or on blocks around it. */

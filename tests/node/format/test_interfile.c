@@ -433,6 +433,11 @@ static void test_sizes(void **state)
 		 "cm, of "
 		 "Number of detectors per ring := 16, Inner ring diameter (cm) := 20 and"},
 		{"bin size (cm) := 0.3", "bin size (cm) := 0.208747", "contradicts"}, /* mm and cm */
+		{"bin size (cm) := 0.3", "bin size (mm) := 2.08747", "effective central bin size (mm) := 2.08747 contradicts"},
+		{"bin size (cm) := 0.3", "bin size (mm) := 20.5", "~bin size (mm) := 20.5 differs by 1.8 %"},
+		{"diameter (cm) := 20", "diameter (mm) := 20",
+		 "Inner ring diameter (mm) := 20 and Average depth of interaction (cm) := 0.7:"},
+		{"interaction (cm) := 0.7", "interaction (mm) := 0.7", "interaction (mm) := 0.7:"},
 		{"effective central bin size (cm) := 0.3\n", "", "Default bin size (cm) := 0.4 contradicts"},
 		{"effective central bin size (cm) := 0.3\n", "effective central bin size (cm) := 0.4\n",
 		 "effective central bin size and Default bin size (cm) := 0.4 contradicts"},
