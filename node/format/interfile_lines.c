@@ -290,6 +290,37 @@ const struct interfile_line *interfile_line_misspelt(const struct interfile_line
 	return found;
 }
 
+/* Return true if `name`, without its unit, has at least two words, and all of them are in the normalised key. */
+static bool has_only_words_of(const char *key, const char *name)
+{
+	int n = 0;
+
+	while (*name && *name != '(' && *name != '[') {
+		size_t length = strcspn(name, " \t_!([");
+		char word[32];
+
+		if (length >= sizeof(word))
+			return false;
+		snprintf(word, sizeof(word), "%.*s", (int)length, name);
+		if (length > 0 && !strcasestr(key, word))
+			return false;
+		n += length > 0;
+		name += length + strspn(name + length, " \t_!");
+	}
+	return n >= 2;
+}
+
+const struct interfile_line *interfile_line_reworded(const struct interfile_lines *l, const char *name)
+{
+	char key[80];
+
+	interfile_normalise(name, key, sizeof(key));
+	for (size_t i = 0; !has_unit(l, key) && i < l->n; i++)
+		if (!l->line[i].looked_for && l->line[i].value[0] && has_only_words_of(key, l->line[i].name))
+			return &l->line[i];
+	return NULL;
+}
+
 int interfile_line_missing(const struct interfile_lines *l, const char *name, struct err *err)
 {
 	const struct interfile_line *near = interfile_line_misspelt(l, name);

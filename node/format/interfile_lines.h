@@ -47,6 +47,9 @@ int interfile_line_length(const struct interfile_lines *l, const char *key, int 
 
 /* Find the line whose key is a misspelt `name`, a key as people write it, among those that nobody has looked for. NULL: none. */
 const struct interfile_line *interfile_line_misspelt(const struct interfile_lines *l, const char *name);
+/* Find a line that nobody has looked for, whose key has no other words than `name`, in any order: "Ring distance" for "Distance
+ * between rings". NULL: none, or the key of `name` is there, in any unit. */
+const struct interfile_line *interfile_line_reworded(const struct interfile_lines *l, const char *name);
 /* Return EBADMSG for a missing key, with its misspelt line. */
 int interfile_line_missing(const struct interfile_lines *l, const char *name, struct err *err);
 /* Refuse a line that nobody has looked for if another unit in parentheses, or none, is all that its key differs in from one that

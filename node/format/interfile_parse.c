@@ -436,6 +436,8 @@ static int check_misspelt(const struct interfile_parser *p)
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		const struct interfile_line *line = interfile_line_misspelt(&p->lines, keys[i]);
 
+		if (!line && strstr(keys[i], "(cm)"))
+			line = interfile_line_reworded(&p->lines, keys[i]);
 		if (line && !has_key(p, keys[i]))
 			return err_set(p->err, EBADMSG,
 				       "line %d: \"%.60s\" is no key that is known: did you mean \"%s\"? Correct it, or make the "
