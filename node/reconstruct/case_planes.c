@@ -24,7 +24,8 @@
 #include "node/reconstruct/normalisation_sense.h"
 #include "node/sinogram/sinogram_list.h"
 
-#define GROUP 64 /* planes converted at a time */
+#define GROUP 64	 /* planes converted at a time */
+#define COUNTED_PLANES 8 /* one of so many is looked at for fractions */
 
 struct source {
 	enum sinogram_role role;
@@ -56,6 +57,9 @@ struct planes {
 		size_t plane, bin; /* plane: in the data of the role */
 		float value;
 	} bad[GROUP];
+	struct {
+		size_t filled, fractions;
+	} counted[GROUP];					  /* of PET_DATA: bins that are not 0; those no whole number */
 	struct factor_survey fraction[GROUP], attenuation[GROUP]; /* MULTIPLICATIVE and ATTENUATION of each plane of the group */
 };
 
@@ -246,6 +250,11 @@ static void make_plane(void *ctx, size_t part)
 	}
 	for (size_t i = 0; i < n && p->mean && add > 1; i++)
 		to[i] *= share;
+	p->counted[part].filled = p->counted[part].fractions = 0;
+	for (size_t i = 0; p->role == PET_DATA && number % COUNTED_PLANES == 0 && i < n; i++) {
+		p->counted[part].filled += to[i] != 0;
+		p->counted[part].fractions += to[i] != rintf(to[i]);
+	}
 	for (size_t i = 0; p->counts && i < n; i++)
 		p->counts[number] = (i ? p->counts[number] : 0) + (double)to[i];
 	factor_survey_end_plane(&p->fraction[part], p->mashed, number % n_planes);
@@ -342,6 +351,8 @@ static int hand_over(struct planes *p, enum pet_role role, struct pet_session *s
 		for (int i = 0; i < n; i++) {
 			factor_survey_join(&fraction, &p->fraction[i]);
 			factor_survey_join(&attenuation, &p->attenuation[i]);
+			report->filled += p->counted[i].filled;
+			report->fractions += p->counted[i].fractions;
 		}
 		add_profiles(p, n);
 		for (int i = 0; i < n && role == PET_DATA; i++)
@@ -357,8 +368,14 @@ static int hand_over(struct planes *p, enum pet_role role, struct pet_session *s
 	}
 	if (rc == 0)
 		rc = factor_survey_fraction(&fraction, err);
-	if (rc == 0)
+	if (rc == 0) {
 		rc = factor_survey_attenuation(&attenuation, p->mashed, err);
+		if (rc < 0 && err && p->s->part[SINOGRAM_NORMALISATION].present) {
+			size_t at = strlen(err->msg);
+
+			snprintf(err->msg + at, sizeof(err->msg) - at, "; or ATTENUATION and NORMALISATION are exchanged");
+		}
+	}
 	if (rc == 0 && role == PET_FACTORS)
 		rc = normalisation_sense_check(p->sense, err);
 	if (rc == 0 && role == PET_FACTORS)

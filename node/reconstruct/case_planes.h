@@ -15,6 +15,7 @@ struct case_planes_report {
 	/* Numbers of ring pairs that were added in the planes, if the counts of the data follow them; 0: they do not, or all
 	 * planes have the same number. */
 	int pairs_least, pairs_most;
+	size_t filled, fractions; /* in some planes, bins of the data that are not 0, and those that are no whole number */
 	struct factor_survey attenuation; /* of ATTENUATION; n = 0: there is none */
 };
 

@@ -62,12 +62,57 @@ static void note_attenuation(const struct pet_work *w, char *ret, size_t size)
 			 a->below, a->n, (double)FACTOR_SURVEY_LEAST, (double)a->least);
 }
 
+#define FRACTIONS_LEAST 0.01 /* of the bins with counts; fewer may come from gaps that were filled */
+
+/* Say that the data are no counts, unless the header states a correction, which makes them fractions. */
+static void note_fractions(const struct pet_work *w, char *ret, size_t size)
+{
+	const struct case_planes_report *p = &w->planes;
+	size_t n = strlen(ret);
+
+	if (p->fractions == 0 || (double)p->fractions < FRACTIONS_LEAST * (double)p->filled || w->s->facts.corrected[0] ||
+	    w->s->part[SINOGRAM_EMISSION].header.corrections[0])
+		return;
+	snprintf(ret + n, size - n,
+		 "%sThe data hold no whole counts (%.0f %% of the bins with a value are fractions): corrected before, though no "
+		 "header "
+		 "says so, or not a scan.",
+		 n ? " " : "", 100 * (double)p->fractions / (double)p->filled);
+}
+
+#define RATE_MOST 2e7	      /* counts/s; scanners record less, of prompts */
+#define DURATION_MOST 86400.0 /* s */
+
+/* Say that a duration is probably in another unit. */
+static void note_duration(const struct pet_work *w, char *ret, size_t size)
+{
+	const struct sinogram *s = w->s;
+	bool own = s->facts.duration > 0;
+	double duration = own ? s->facts.duration : s->part[SINOGRAM_EMISSION].header.duration;
+	const char *key = own ? "Actual Frame Duration (0018,1242)" : "image duration";
+	size_t n = strlen(ret);
+
+	if (sinogram_images(s) > 0 || s->no_duration || !(duration > 0))
+		return;
+	if (duration > DURATION_MOST)
+		snprintf(ret + n, size - n, "%s%s is %g s, above one day: probably a wrong unit, such as ms for s.", n ? " " : "",
+			 key, duration);
+	else if (w->run.counts > RATE_MOST * duration)
+		snprintf(
+			ret + n, size - n,
+			"%s%s is %g s, in which %.4g counts are %.3g counts/s, more than scanners record: probably a wrong unit, "
+			"such as min for s.",
+			n ? " " : "", key, duration, w->run.counts, w->run.counts / duration);
+}
+
 void pet_work_note(const struct pet_work *w, char *ret, size_t size)
 {
 	note_empty(w, ret, size);
 	case_beds_note(&w->beds, w->s, ret, size);
 	note_pairs(w, ret, size);
 	note_attenuation(w, ret, size);
+	note_fractions(w, ret, size);
+	note_duration(w, ret, size);
 	if (w->fitted[0])
 		snprintf(ret + strlen(ret), size - strlen(ret), "%s%s", ret[0] ? " " : "", w->fitted);
 }

@@ -311,9 +311,16 @@ def wrong_files(folder, header):
         with open(os.path.join(place, name + ".hs"), "w", encoding="ascii") as f:
             f.write(text.replace("attenuation.s", name + ".s"))
         values.astype("<f4").tofile(os.path.join(place, name + ".s"))
-        said = tools.run("recon", *SETTINGS, "-o", tempfile.mkdtemp(dir=folder), os.path.join(place, name + ".hs"), ok=(4,) if option else (0,)).stderr
+        done = tools.run("recon", *SETTINGS, "-o", tempfile.mkdtemp(dir=folder), os.path.join(place, name + ".hs"), ok=(4,) if option else (0,))
+        said = done.stderr
+        check(option or ("The data hold no whole counts (" in done.stdout and " % of the bins with a value are fractions)" in done.stdout), done.stdout)
         check(not option or f"give it with the scan's header as {option} " in said, said)
-    recon(out, path["acf.hs"])
+    report, objects, _ = recon(out, path["acf.hs"])
+    check("whole counts" not in report["cases"][0]["pet"]["warnings"] + objects[0].DerivationDescription, "whole counts are called fractions")
+    for ms, says in (("600000000", "Actual Frame Duration (0018,1242) is 600000 s, above one day: probably a wrong unit"), ("1000", "counts/s, more than scanners record: probably a wrong unit, such as min for s."), ("600000", None)):
+        report, objects, _ = recon(tempfile.mkdtemp(dir=folder), path["emission.hs"], "--attribute", f"ActualFrameDuration={ms}")
+        for where in (objects[0].DerivationDescription, report["cases"][0]["pet"]["warnings"]):
+            check(says in where if says else "wrong unit" not in where, where)
 
 
 def same_scan(folder, header):
@@ -501,6 +508,7 @@ def upside_down(folder, header):
     shutil.copy(right.replace(".hs", ".s"), copy.replace(".hs", ".s"))
     np.ones(len(values), "<f4").tofile(ones[0].replace(".hs", ".s"))
     for args, code, says in ((("--attenuation", survival), 4, "values are below 0.99, the least "),
+                             (("--attenuation", survival, "--normalisation", right), 4, "not needed; or ATTENUATION and NORMALISATION are exchanged"),
                              (("--multiplicative", large), 4, "MULTIPLICATIVE: values from 1 to "),
                              (("--multiplicative", right), 4, "because the values do not follow the pairs"), (("--multiplicative", survival), 0, ""),
                              (("--attenuation", right, "--normalisation", right), 2, "attenuation.hs is given for two roles: ATTENUATION and NORMALISATION"),
