@@ -282,6 +282,7 @@ def refusals(folder, failures):
         text = f.read()
     other = os.path.join(folder, "other.hs")
     made_header(other, "float", 4, "LITTLEENDIAN", True)
+    (np.fromfile(other[:-3] + ".s", "<f4") + 1).tofile(other[:-3] + ".s") # equal data of two roles are refused
     with open(other, encoding="ascii") as f:
         turned = f.read()
     with open(other, "w", encoding="ascii") as f:

@@ -97,7 +97,8 @@ static const char *save_header(const char *name, int n, double width)
 	snprintf(f.data_file, sizeof(f.data_file), "%s.s", name);
 	if (interfile_write(&f, &text, &err) < 0)
 		fail_msg("%s", err.msg);
-	save(f.data_file, tof_values[1], (size_t)(n ? n : 1) * BINS * sizeof(float));
+	/* equal data of two roles are refused */
+	save(f.data_file, tof_values[name[0] == 'b' ? 2 : 1], (size_t)(n ? n : 1) * BINS * sizeof(float));
 	snprintf(file, sizeof(file), "%s.hs", name);
 	save(file, text, strlen(text));
 	free(text);
