@@ -445,7 +445,7 @@ CASES = {
         ("1 angle", header("48", "1"), "held", "requires"),
         ("a matrix of 1e400", header("48", "1e400"), "held", "1e400"),
         ("no header", drop(HEADER, 1), "held", r"Interfile header \(0071,1002\) is missing"),
-        ("a scanner that nobody knows", two(every(MAKER, "LO", "ACME"), header("Number of rings", "Nummer of rings", 1)), "held",
+        ("a scanner that nobody knows", two(every(MAKER, "LO", "ACME"), header("Number of rings", ";Number of rings", 1)), "held",
          'the header lacks: number of rings; no scanner .* manufacturer "ACME" and model "small"'),
         ("half-life 0", drug(HALF_LIFE, "DS", "0"), "delivered, other image", "Not corrected for decay: the half-life is not known"),
         ("half-life negative", drug(HALF_LIFE, "DS", "-6586"), "delivered, other image", "Not corrected for decay: the half-life is not known"),
