@@ -451,8 +451,10 @@ CASES = {
         ("half-life negative", drug(HALF_LIFE, "DS", "-6586"), "delivered, other image", "Not corrected for decay: the half-life is not known"),
         ("duration 0", every(DURATION, "IS", "0"), CLEAN, DELIVERED),  # the header has it
         ("duration negative", every(DURATION, "IS", "-600000"), CLEAN, DELIVERED),
-        ("no duration", two(every(DURATION, "IS", "0"), header("image duration (sec)", "image duration (min)")), "held",
+        ("no duration", two(every(DURATION, "IS", "0"), header("image duration (sec)", ";image duration (sec)")), "held",
          r"duration of the acquisition is missing in Actual Frame Duration \(0018,1242\)"),
+        ("a duration in minutes", header("image duration (sec)", "image duration (min)"), "held",
+         r'"image duration \(min\)\[1\]" has another unit than the key that is known'),
         ("calibration NaN", every(CALIBRATION, "DS", "NaN"), "delivered, other image", "units: CNTS, warnings: Not in Bq/ml: no calibration factor"),
         ("dose negative", drug(DOSE, "DS", "-5"), CLEAN, "No SUV can be computed: not in the data: injected dose"),
         ("weight 0", every(WEIGHT, "DS", "0"), CLEAN, "No SUV can be computed: not in the data: patient's weight"),
