@@ -31,7 +31,8 @@ struct estimate {
 	struct michelogram_index x;
 	const float *data;    /* delayeds, or NULL */
 	bool *dead;	      /* [angle][radial]: not in coincidence in any plane; NULL: all are */
-	const float *factors; /* NULL unless bins are missing: not measured in some planes; their counts are what is expected */
+	const float *factors; /* NULL unless bins are missing: not measured in some planes */
+	bool filled;	      /* the counts of missing bins are what is expected; else 0 */
 	double live;	      /* part of the bins of all planes that is measured */
 	float *ret;	      /* expected values of bins, or NULL */
 	int n_differences;
@@ -204,7 +205,7 @@ static void share(const struct estimate *e, int angle, int radial, const float *
 
 	expect(e, angle, radial, slots);
 	for (int p = 0; p < e->x.n_planes; p++)
-		slots[p] = slots[p] > 0 ? (is_missing(e, p, angle, radial) ? 1 : counts[p] / slots[p]) : 0;
+		slots[p] = slots[p] > 0 ? (is_missing(e, p, angle, radial) ? (float)e->filled : counts[p] / slots[p]) : 0;
 	for (int view = 0; view < e->x.mash; view++) {
 		michelogram_crystals(&e->x, angle, radial, view, crystal);
 		memset(part[0], 0, 2 * rings * sizeof(float));
@@ -407,7 +408,12 @@ static void start(struct estimate *e, double sum, double pairs)
 		e->r[i] = (float)level;
 	find_fans(e);
 	for (size_t i = 0; i < n; i++)
-		e->exact[i] = e->fan[i] > 0 ? level : 0;
+		e->exact[i] = e->fan[i] > 0 ? level : 0; /* 0: no counts in any bin that is measured */
+	e->filled = true;
+	if (e->factors) {
+		round_r(e);
+		find_fans(e);
+	}
 }
 
 /* Estimate the fan sums of the pairs from the present r, and r from them. *ret_change: the largest relative change of an r. */
