@@ -9,7 +9,7 @@ set -euo pipefail
 
 # libcmocka-dev belongs to `build`, because every preset configures the unit tests.
 build="cmake ninja-build gcc g++ pkg-config git libdcmtk-dev libcharls-dev libopenjp2-7-dev libconfig-dev libsqlite3-dev libjansson-dev libxxhash-dev libssl-dev zlib1g-dev
-       libcmocka-dev libkissfft-dev libpng-dev libmicrohttpd-dev libseccomp-dev"
+       libcmocka-dev libkissfft-dev libpng-dev libmicrohttpd-dev libseccomp-dev libcurl4-openssl-dev"
 # The system tests use DCMTK's senders and Orthanc, and compress with GDCM, and check results with dciodvfy, pydicom and dcm2niix.
 test="dcmtk dicom3tools libgdcm-tools dcm2niix openssl orthanc libxml2-utils python3 python3-pydicom python3-numpy python3-pil procps"
 # Needed by the tests of source and script formatting, of the files for systemd, rsyslog and logrotate, of manual pages and completion, and of diagrams in reports, which

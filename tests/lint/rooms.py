@@ -26,7 +26,7 @@ INCLUDE = re.compile(r'\s*#\s*include\s*[<"]([^>"]+)[>"]')
 # Foreign libraries: the name in a FOREIGN list, and the headers that are its own. The longer pattern is asked first.
 FOREIGN = {
     "dcmtk": r"dcmtk/", "cuda": r"cuda|cooperative_groups|cub/|thrust/|nvtx|texture_", "sqlite3": r"sqlite3",
-    "libconfig": r"libconfig", "libseccomp": r"seccomp\.h|linux/(landlock|seccomp|filter)\.h", "libmicrohttpd": r"microhttpd",
+    "libconfig": r"libconfig", "libseccomp": r"seccomp\.h|linux/(landlock|seccomp|filter)\.h", "libmicrohttpd": r"microhttpd", "libcurl": r"curl/",
     "libssl": r"openssl/(ssl|err|x509|x509v3|pem|bio)\.h", "libcrypto": r"openssl/", "jansson": r"jansson", "libxxhash": r"xxhash",
     "zlib": r"zlib", "libpng": r"png\.h", "charls": r"charls/", "libopenjp2": r"openjpeg\.h", "kissfft": r"kiss_fft", "syslog": r"(sys/)?syslog\.h",
 }
