@@ -318,6 +318,18 @@ static void print_petsird(const struct petsird_import_report *r)
 		       r->cycles.used, r->cycles.mean, r->cycles.left_out, (unsigned long long)r->between);
 }
 
+/* Make an array of sentences, each ended by a line end. */
+static json_t *factors_json(const char *lines)
+{
+	json_t *all = json_array();
+
+	for (size_t n; *lines; lines += n + 1) {
+		n = strcspn(lines, "\n");
+		json_array_append_new(all, json_stringn(lines, n));
+	}
+	return all;
+}
+
 /* Import, and print the report. Returns an exit code. */
 static int run(const struct options *o, const struct import *s)
 {
@@ -343,6 +355,7 @@ static int run(const struct options *o, const struct import *s)
 	if (o->json) {
 		root = json_pack("{s:b, s:I, s:s, s:s}", "ok", 1, "objects", (json_int_t)n, "folder", s->conf.folder, "warnings",
 				 s->conf.warnings);
+		json_object_set_new(root, "factors", factors_json(s->conf.factors));
 		if (s->petsird.path)
 			json_object_set_new(root, "petsird", petsird_json(&report));
 		return options_json(root);
@@ -351,7 +364,7 @@ static int run(const struct options *o, const struct import *s)
 		fprintf(stderr, "tomonode import: %s\n", s->conf.warnings);
 	if (s->petsird.path)
 		print_petsird(&report);
-	printf("%zu object%s in %s\n", n, plural(n), s->conf.folder);
+	printf("%s%zu object%s in %s\n", s->conf.factors, n, plural(n), s->conf.folder);
 	return CODE_OK;
 }
 
@@ -375,8 +388,12 @@ static int import(const struct options *o, struct import *s, const char *config_
 
 int cmd_import(int argc, char **argv)
 {
-	char warnings[1500] = "", *set[SET_MAX];
-	struct import s = {.conf = {.set = set, .warnings = warnings, .warnings_size = sizeof(warnings)},
+	char warnings[1500] = "", factors[1000] = "", *set[SET_MAX];
+	struct import s = {.conf = {.set = set,
+				    .warnings = warnings,
+				    .warnings_size = sizeof(warnings),
+				    .factors = factors,
+				    .factors_size = sizeof(factors)},
 			   .petsird = {.max_difference = -1, .tolerance = 1, .axes = "x,y,z"}};
 	struct options o;
 	const char *config_path = NULL;

@@ -19,6 +19,7 @@
 #include "node/command/gate_options.h"
 #include "node/command/interfile_cases.h"
 #include "node/command/recon_inputs.h"
+#include "node/command/recon_print.h"
 #include "node/command/recon_report.h"
 #include "node/config/route.h"
 #include "node/format/correction_pictures.h"
@@ -332,70 +333,6 @@ static void note_refusal(struct recon *r, int code, const char *who, const char 
 		r->code = code;
 }
 
-/* Write a short name of the case: "L CC", "PET". */
-static void name_case(const struct case_files *c, char *ret, size_t size)
-{
-	const struct kind *kind = c->kind;
-	bool by_view = false;
-
-	for (size_t i = 0; kind->key[i]; i++)
-		by_view = by_view || kind->key[i] == CASE_VIEW;
-	if (by_view)
-		snprintf(ret, size, "%s %s", c->laterality[0] ? c->laterality : "?", c->view[0] ? c->view : "?");
-	else
-		snprintf(ret, size, "%s", kind->title);
-}
-
-/* Write the total of the measured counts of sinograms, ", 123 counts"; "": the kind has none, or its content says so. */
-static void name_counts(const struct case_files *c, const struct reconstruct_report *p, char *ret, size_t size)
-{
-	const json_t *kind = json_object_get(p->details, c->kind->name), *counts = json_object_get(kind, "counts");
-
-	ret[0] = '\0';
-	if (json_is_number(counts) && !json_is_object(json_object_get(kind, "list_mode")))
-		snprintf(ret, size, ", %.*f counts", json_number_value(counts) < 10 ? 3 : 0, json_number_value(counts));
-}
-
-/* Write the position of the patient, ", patient HFS"; "": the result has none. */
-static void name_position(const struct case_files *c, const struct reconstruct_report *p, char *ret, size_t size)
-{
-	const char *position = json_string_value(json_object_get(json_object_get(p->details, c->kind->name), "patient_position"));
-
-	snprintf(ret, size, "%s%s", position ? ", patient " : "", position ? position : "");
-}
-
-static void print_result(const struct recon *r, const struct case_files *c, const struct reconstruct_report *p)
-{
-	const struct interfile_case *of = interfile_cases_of(&r->interfile, c);
-	const char *warnings = p->warnings, *assumed = of ? of->assumed.text : "";
-	char name[64], counts[40], position[32];
-
-	name_case(c, name, sizeof(name));
-	name_position(c, p, position, sizeof(position));
-	name_counts(c, p, counts, sizeof(counts));
-	printf("%s: %s, %d x %d x %d voxels of %.3g x %.3g x %.3g mm%s, %.2f s (read %.2f, reconstruct %.2f, write %.2f): ", name,
-	       p->content, p->n[0], p->n[1], p->n[2], p->voxel[0], p->voxel[1], p->voxel[2], counts, p->seconds_total,
-	       p->seconds_read + p->seconds_prepare + p->seconds_upload, p->seconds_reconstruct,
-	       p->seconds_download + p->seconds_write);
-	if (p->is_series) {
-		printf("%zu slice%s in %s, %s%s%s\n", p->n_objects, plural(p->n_objects), r->out_dir, image_series_unit(p->unit),
-		       position, of && of->assumed.position ? " (assumed)" : "");
-	} else {
-		printf("%s/%s", r->out_dir, p->objects[0].file);
-		for (size_t i = 1; i < p->n_objects; i++)
-			printf(", %s", p->objects[i].file);
-		printf("\n");
-	}
-	if (assumed[0] && !strncmp(warnings, assumed, strlen(assumed))) { /* reconstruct_one() has printed it */
-		warnings += strlen(assumed);
-		warnings += *warnings == ' ';
-	}
-	if (warnings[0])
-		printf("  %s\n", warnings);
-	if (p->omitted[0])
-		printf("  %s\n", p->omitted);
-}
-
 /* With --report, write the reports of a result, and add their paths to its JSON. */
 static void write_report(struct recon *r, const struct reconstruct_report *p, json_t *o)
 {
@@ -440,7 +377,7 @@ static void note_result(struct recon *r, const struct case_files *c, const struc
 	json_object_update(o, p->details);
 	json_array_append_new(r->cases, o);
 	if (!r->o.json)
-		print_result(r, c, p);
+		recon_print(c, p, interfile_cases_of(&r->interfile, c), r->out_dir);
 	write_pictures(r, p);
 	write_report(r, p, o);
 }
@@ -556,7 +493,7 @@ static void reconstruct_all(struct recon *r, struct device *dev)
 		char name[64], who[96];
 		int rc = reconstruct_one(r, c, dev, cache, &report, &err);
 
-		name_case(c, name, sizeof(name));
+		recon_print_name(c, name, sizeof(name));
 		snprintf(who, sizeof(who), "case %zu (%s)", i + 1, name);
 		if (rc < 0)
 			note_refusal(r, refusal_code(r, c, &err), of ? of->header : who, err.msg);

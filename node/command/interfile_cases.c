@@ -209,7 +209,7 @@ static void identify(const struct config *config, struct interfile_case *c)
 	sinogram_close(s);
 }
 
-/* Refuse the last case if an earlier one would make the same image. */
+/* Check that no earlier case would make the same image as the last one. */
 static int check_same(const struct interfile_cases *c, struct err *err)
 {
 	struct interfile_case *last = &c->cases[c->n - 1];
@@ -220,8 +220,8 @@ static int check_same(const struct interfile_cases *c, struct err *err)
 	for (size_t i = 0; i + 1 < c->n; i++)
 		if (last->identity[0] && !strcmp(c->cases[i].identity, last->identity))
 			return err_set(err, EBADMSG,
-				       "the same data with the same geometry as %s: two headers of one scan; name only one",
-				       c->cases[i].header);
+				       "%s: the same data with the same geometry as %s: two headers of one scan; name only one",
+				       last->header, c->cases[i].header);
 	return 0;
 }
 
@@ -253,10 +253,12 @@ int interfile_cases_import(struct interfile_cases *c, char *const *paths, const 
 		}
 		c->n++; /* its folder is removed in any case */
 		to->header = paths[i];
-		if (import_one(c, to, paths[i], out_dir, &why) < 0 || check_same(c, &why) < 0) {
+		if (import_one(c, to, paths[i], out_dir, &why) < 0) {
 			refuse(ctx, paths[i], &why);
 			continue;
 		}
+		if (check_same(c, err) < 0)
+			return -err->code;
 		c->paths[n++] = to->folder;
 	}
 	return 0;

@@ -36,8 +36,8 @@ size_t interfile_cases_beneath(char *const *paths);
 /* Return the first header among the paths that is named like factors or randoms, and write the option for such data; NULL: none.
  */
 const char *interfile_cases_not_emission(char *const *paths, const char **ret_option);
-/* Import the headers among the paths. refuse(ctx, header, err) is called for one that is not imported: also if an earlier one has
- * the same data with the same geometry. */
+/* Import the headers among the paths. refuse(ctx, header, err) is called for one that is not imported. EBADMSG: two have the same
+ * data with the same geometry. */
 int interfile_cases_import(struct interfile_cases *c, char *const *paths, const char *out_dir,
 			   void (*refuse)(void *ctx, const char *header, const struct err *err), void *ctx, struct err *err);
 /* Return the header that a case is of, with what was assumed; NULL: it is not of an Interfile. */

@@ -22,6 +22,7 @@
 #include "kernels/clock.h"
 #include "node/base/thread_pool.h"
 #include "node/reconstruct/normalisation_sense.h"
+#include "node/sinogram/factor_range.h"
 #include "node/sinogram/sinogram_list.h"
 
 #define GROUP 64	 /* planes converted at a time */
@@ -32,6 +33,7 @@ struct source {
 	uint8_t *bytes;
 	int rc;
 	struct err err;
+	struct factor_range *range; /* of factors; NULL: not wanted */
 };
 
 struct planes {
@@ -158,6 +160,8 @@ static size_t source_plane(const struct planes *p, const struct source *source, 
 	size_t number = header->m.tof.n > 0 ? k * michelogram_planes(p->mashed) + plane : plane;
 
 	interfile_plane(header, source->bytes, number, ret_values);
+	if (source->range && (header->m.tof.n > 0 || k == 0))
+		factor_range_add(source->range, number, ret_values, plane_bins(p));
 	return number;
 }
 
@@ -451,6 +455,26 @@ static bool has_terms(const struct case_terms *t, enum pet_role role)
 	return role == PET_FACTORS ? t->n_factors > 0 : role == PET_BACKGROUND && t->n_backgrounds > 0;
 }
 
+/* Say how the factors were taken, and free their ranges. done: all planes were converted. */
+static void end_ranges(struct planes *p, bool done, struct case_planes_report *report)
+{
+	for (int i = 0; i < p->n_sources; i++) {
+		if (done && p->sources[i].range)
+			factor_range_text(p->sources[i].range, report->factors[report->n_factors++]);
+		factor_range_free(p->sources[i].range);
+	}
+}
+
+static int begin_ranges(struct planes *p, struct err *err)
+{
+	int rc = 0;
+
+	for (int i = 0; rc == 0 && p->role == PET_FACTORS && i < p->n_sources; i++)
+		rc = factor_range_create(p->sources[i].role, michelogram_data_planes(&p->s->part[p->sources[i].role].header.m),
+					 &p->sources[i].range, err);
+	return rc;
+}
+
 static int read_role(const struct planes *like, enum pet_role role, struct pet_session *session, struct thread_pool *pool,
 		     const struct monitor *monitor, size_t all, struct case_planes_report *report, struct err *err)
 {
@@ -468,12 +492,14 @@ static int read_role(const struct planes *like, enum pet_role role, struct pet_s
 	p.scratch = malloc(n * sizeof(float));
 	p.addend = mashing(&p) > 1 ? malloc(n * sizeof(float)) : NULL;
 	p.counts = role == PET_DATA && session ? malloc((size_t)p.n_planes * sizeof(double)) : NULL;
-	if (p.group && p.scratch && (p.addend || mashing(&p) == 1))
-		rc = hand_over(&p, role, session, pool, monitor, report->planes, all, report, err);
-	else
+	rc = session ? begin_ranges(&p, err) : 0;
+	if (rc == 0 && !(p.group && p.scratch && (p.addend || mashing(&p) == 1)))
 		rc = err_set(err, ENOMEM, "no memory for %d planes of sinograms", GROUP);
+	if (rc == 0)
+		rc = hand_over(&p, role, session, pool, monitor, report->planes, all, report, err);
 	if (rc == 0 && p.counts)
 		judge_pairs(&p, report);
+	end_ranges(&p, rc == 0, report);
 	for (int i = 0; !p.kept && i < p.n_sources; i++)
 		free(p.sources[i].bytes);
 	free(p.counts);

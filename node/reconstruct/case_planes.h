@@ -5,6 +5,7 @@
 #define TOMONODE_NODE_CASE_PLANES_H
 
 #include "node/reconstruct/factor_survey.h"
+#include "node/sinogram/factor_range.h"
 #include "node/sinogram/sinogram.h"
 #include "recon/core/monitor.h"
 #include "recon/pet/pet.h"
@@ -17,6 +18,8 @@ struct case_planes_report {
 	int pairs_least, pairs_most;
 	size_t filled, fractions; /* in some planes, bins of the data that are not 0, and those that are no whole number */
 	struct factor_survey attenuation; /* of ATTENUATION; n = 0: there is none */
+	int n_factors;			  /* sentences: how the values of each role of factors were taken */
+	char factors[3][FACTOR_RANGE_TEXT];
 };
 
 /* What was computed for an acquisition in addition to the roles of its objects (node/reconstruct/case_corrections.h). The

@@ -187,10 +187,20 @@ static json_t *list_details(const struct pet_work *w)
 			 "seconds_filter", run->seconds_filter);
 }
 
+/* Say how the factors were taken: those of the first time frame, gate or bed. */
+static json_t *factor_details(const struct pet_work *w)
+{
+	json_t *all = json_array();
+
+	for (int i = 0; i < w->planes.n_factors; i++)
+		json_array_append_new(all, json_string(w->planes.factors[i]));
+	return all;
+}
+
 static json_t *details(const struct pet_work *w, size_t planes)
 {
 	return json_pack("{s:{s:I, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:f, s:f, s:o, s:o, s:b, s:f, s:f, s:f, s:f, s:s, s:s, "
-			 "s:s, s:s, s:o, s:o}}",
+			 "s:s, s:s, s:o, s:o, s:o}}",
 			 kind_pet.name, "planes", (json_int_t)planes, "tof", tof_details(w), "frames", frame_details(w), "gating",
 			 gate_details(w), "beds", case_beds_details(&w->beds, w->s, w->counts), "iterations", w->plan.iterations,
 			 "subsets", w->plan.subsets, "angles_at_a_time", w->plan.group_views, "fov_radius_mm", w->plan.fov_radius,
@@ -199,7 +209,8 @@ static json_t *details(const struct pet_work *w, size_t planes)
 			 w->run.seconds_setup, "seconds_sensitivity", w->run.seconds_sensitivity, "seconds_iterate",
 			 w->run.seconds_iterate, "seconds_filter", w->run.seconds_filter, "units", w->made.units, "corrected",
 			 w->made.corrected, "patient_position", w->s->facts.patient_position, "warnings", w->made.warnings,
-			 "list_mode", list_details(w), "corrections", case_corrections_details(&w->corrections));
+			 "list_mode", list_details(w), "factors", factor_details(w), "corrections",
+			 case_corrections_details(&w->corrections));
 }
 
 /* Write what was reconstructed. */

@@ -308,6 +308,9 @@ struct sinogram_import {
 	char *warnings; /* buffer of warnings_size bytes for sentences about missing values that a reconstruction needs; NULL:
 			   none */
 	size_t warnings_size;
+	char *factors; /* the same for how the values of each role of factors are taken (factor_range.h), each with a line end;
+			  only of sinogram_import() */
+	size_t factors_size;
 };
 /* Write one object per chunk: all objects or none. UIDs are computed from data, headers, like and set. */
 int sinogram_import(const struct sinogram_import *conf, size_t *ret_n_objects, struct err *err);

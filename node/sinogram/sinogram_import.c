@@ -534,6 +534,8 @@ int sinogram_import(const struct sinogram_import *conf, size_t *ret_n_objects, s
 		rc = sinogram_open_beds(&s, err);
 	if (rc == 0)
 		rc = sinogram_import_source(&s, ret_n_objects, err);
+	if (rc == 0)
+		rc = sinogram_say_factors(&s, err);
 	sinogram_source_clear(&s);
 	return rc;
 }

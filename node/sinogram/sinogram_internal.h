@@ -175,6 +175,8 @@ int sinogram_agree(struct sinogram_source *s, struct err *err);
 int sinogram_check_position(const struct sinogram_source *s, const struct interfile *h, struct err *err);
 
 /* Write a sentence for each missing value that a reconstruction needs. */
+/* Write conf->factors from the data files of the roles of factors. */
+int sinogram_say_factors(const struct sinogram_source *s, struct err *err);
 void sinogram_warnings(const struct dicom_item *root, const struct sinogram_source *s, char *ret, size_t size);
 /* Write a sentence about the names in "applied corrections" that do not become Corrected Image; "": none. */
 void sinogram_note_corrections(const struct interfile *h, char *ret, size_t size);

@@ -11,12 +11,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "node/base/folder.h"
+#include "node/sinogram/factor_range.h"
 #include "node/sinogram/sinogram_internal.h"
 
 #define SAMPLE_PLANES 16
@@ -140,6 +143,39 @@ static bool find_range(const struct sinogram_stream *s, struct range *ret)
 	munmap((void *)bytes, s->bytes);
 	*ret = range;
 	return range.n > 0;
+}
+
+int sinogram_say_factors(const struct sinogram_source *s, struct err *err)
+{
+	size_t at = 0, planes, n;
+	int rc = 0;
+
+	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES && s->conf->factors_size > 0; role++) {
+		const struct sinogram_stream *of = &s->stream[role];
+		const uint8_t *bytes = factor_range_is_factor((enum sinogram_role)role) ? map_data(of) : NULL;
+		struct factor_range *range = NULL;
+		char text[FACTOR_RANGE_TEXT];
+		float *values;
+
+		if (!bytes)
+			continue;
+		interfile_shape(&of->header, &planes, &n);
+		values = malloc(n * sizeof(*values));
+		rc = values ? factor_range_create((enum sinogram_role)role, planes, &range, err)
+			    : err_set(err, ENOMEM, "no memory for a plane of %zu bins", n);
+		for (size_t plane = 0; rc == 0 && plane < planes; plane++) {
+			interfile_plane(&of->header, bytes, plane, values);
+			factor_range_add(range, plane, values, n);
+		}
+		if (rc == 0) {
+			factor_range_text(range, text);
+			at += (size_t)snprintf(s->conf->factors + at, s->conf->factors_size - at, "%s\n", text);
+		}
+		factor_range_free(range);
+		free(values);
+		munmap((void *)bytes, of->bytes);
+	}
+	return rc;
 }
 
 /* Return the option for factors that a file has the name and the values of; NULL: none. */

@@ -324,7 +324,7 @@ def wrong_files(folder, header):
 
 
 def same_scan(folder, header):
-    """A second header of the same data, edited or a copy, makes no second image; another geometry does."""
+    """Two headers of the same data, one edited or a copy, are refused before anything is written; another geometry is another scan."""
     place, n = os.path.join(folder, "same_scan"), 0
     shutil.copytree(os.path.dirname(header), place)
     with open(os.path.join(place, "emission.hs"), encoding="ascii") as f:
@@ -337,7 +337,7 @@ def same_scan(folder, header):
         with open(second, "w", encoding="ascii") as f:
             f.write(changed)
         report, objects, said = recon(os.path.join(folder, f"same-{n}"), first, second, ok=(4,) if same else (0,))
-        check(len({o.SeriesInstanceUID for o in objects}) == len(report["cases"]) == (1 if same else 2), report)
+        check(not os.path.exists(os.path.join(folder, f"same-{n}")) if same else len({o.SeriesInstanceUID for o in objects}) == len(report["cases"]) == 2, report)
         check((f"{second}: the same data with the same geometry as {first}: two headers of one scan; name only one" in said) == same, said)
 
 
@@ -519,6 +519,12 @@ def upside_down(folder, header):
                              (("--report", "/proc/x"), 1, "/proc/x")):
         said = tools.run("recon", *SETTINGS, "-o", os.path.join(folder, "upside_down"), header, *args, ok=(code,)).stderr
         check(says in said, said)
+    # What no check proves is said: what the values do, and their range, by both commands
+    for role, path, says in (("multiplicative", survival, f"MULTIPLICATIVE: its values multiply the expected counts, fractions of the events that are counted: {max(values)**-1:.3g} to 1, median {np.median(values)**-1:.3g}."),
+                             ("attenuation", right, f"ATTENUATION: its values divide the expected counts, 1 without attenuation and more with it: 1 to {max(values):.3g}, median {np.median(values):.3g}.")):
+        for command in ("recon", "import"):
+            done = tools.run(command, *(SETTINGS if command == "recon" else ()), "-o", tempfile.mkdtemp(dir=folder), header, f"--{role}", path)
+            check(says in [line.strip() for line in done.stdout.splitlines()], f"{says}\n{done.stdout}")
     said = tools.run("recon", "-o", os.path.join(folder, "images"), os.path.join(folder, "upside_down"), ok=(4,)).stderr
     check("upside_down holds DICOM images, such as reconstructed ones, but no scan: name the sinograms" in said, said)
     # Measured factors have noise; a single one that is no factor is refused by itself

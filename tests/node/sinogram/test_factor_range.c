@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sentence about factors has their exact range and their median, and counts bins that are not used. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "node/sinogram/factor_range.h"
+
+#define BINS 1001
+
+/* Write the sentence of planes whose values are those of plane 0, plus its number. */
+static void range_of(enum sinogram_role role, size_t planes, const float *first, char text[FACTOR_RANGE_TEXT])
+{
+	struct factor_range *r = NULL;
+	float values[BINS];
+
+	assert_int_equal(factor_range_create(role, planes, &r, NULL), 0);
+	for (size_t p = planes; p-- > 0;) {
+		for (size_t i = 0; i < BINS; i++)
+			values[i] = first[i] > 0 ? first[i] + (float)p : first[i];
+		factor_range_add(r, p, values, BINS);
+	}
+	factor_range_text(r, text);
+	factor_range_free(r);
+}
+
+static void has_range_and_median(void **state)
+{
+	char text[FACTOR_RANGE_TEXT];
+	float values[BINS];
+
+	(void)state;
+	for (int i = 0; i < BINS; i++)
+		values[i] = 1 + (float)((i * 8) % BINS) / 1000;
+	range_of(SINOGRAM_ATTENUATION, 1, values, text);
+	assert_string_equal(text, "ATTENUATION: its values divide the expected counts, 1 without attenuation and more with it: 1 "
+				  "to 2, median 1.5.");
+	range_of(SINOGRAM_ATTENUATION, 3, values, text);
+	assert_string_equal(text, "ATTENUATION: its values divide the expected counts, 1 without attenuation and more with it: 1 "
+				  "to 4, median 2.5.");
+	values[500] = 0.25f; /* one value decides on the range, also with more planes than the sample has values of each */
+	range_of(SINOGRAM_NORMALISATION, 2000, values, text);
+	assert_string_equal(text, "NORMALISATION: its values divide the expected counts, 1 / efficiency: 0.25 to 2e+03, median "
+				  "1e+03.");
+}
+
+static void counts_bins_that_are_not_used(void **state)
+{
+	char text[FACTOR_RANGE_TEXT];
+	float values[BINS];
+
+	(void)state;
+	for (int i = 0; i < BINS; i++)
+		values[i] = i % 2 ? 0.5f : 0;
+	range_of(SINOGRAM_MULTIPLICATIVE, 1, values, text);
+	assert_string_equal(text, "MULTIPLICATIVE: its values multiply the expected counts, fractions of the events that are "
+				  "counted: 0.5 to 0.5, median 0.5; 501 of 1001 bins are not used (0).");
+	for (int i = 0; i < BINS; i++)
+		values[i] = INFINITY;
+	range_of(SINOGRAM_NORMALISATION, 1, values, text);
+	assert_string_equal(text, "NORMALISATION: its values divide the expected counts, 1 / efficiency; 1001 of 1001 bins are "
+				  "not used (infinite).");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(has_range_and_median),
+					   cmocka_unit_test(counts_bins_that_are_not_used)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
