@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "dicom/object/dicom_tags.h"
 #include "node/base/plural.h"
@@ -363,6 +364,14 @@ static void put_referenced_series(struct html *h, const struct dicom_item *root)
 	}
 }
 
+/* Remove a word that stands for a missing name: STIR's headers have "Userdefined" and "unknown", objects that need a manufacturer
+ * "unknown". */
+static void keep_name(char *name)
+{
+	if (!strcasecmp(name, "unknown") || !strcasecmp(name, "userdefined"))
+		name[0] = '\0';
+}
+
 static void put_equipment(struct html *h, const char *name, const struct dicom_item *item)
 {
 	char maker[TEXT], model[TEXT], serial[TEXT], version[TEXT], text[4 * TEXT + 40];
@@ -371,7 +380,11 @@ static void put_equipment(struct html *h, const char *name, const struct dicom_i
 	report_text(item, TAG_MANUFACTURER_MODEL_NAME, model, sizeof(model));
 	report_text(item, TAG_DEVICE_SERIAL_NUMBER, serial, sizeof(serial));
 	report_text(item, TAG_SOFTWARE_VERSIONS, version, sizeof(version));
-	snprintf(text, sizeof(text), "%s%s%s%s%s%s%s", maker, model[0] && strcmp(maker, model) != 0 ? " " : "",
+	keep_name(maker);
+	keep_name(model);
+	if (!maker[0] && !model[0])
+		snprintf(maker, sizeof(maker), "a system that the data do not name");
+	snprintf(text, sizeof(text), "%s%s%s%s%s%s%s", maker, maker[0] && model[0] && strcmp(maker, model) != 0 ? " " : "",
 		 strcmp(maker, model) != 0 ? model : "", version[0] ? ", version " : "", version,
 		 serial[0] ? ", serial number " : "", serial);
 	report_put_row(h, name, text);

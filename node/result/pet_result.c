@@ -178,6 +178,7 @@ int pet_result_write(const struct sinogram *s, const struct pet_result_info *inf
 	r.range = range;
 	if (rc >= 0)
 		rc = pet_result_quantify(s, &r.quantity, err);
+	r.series.counts = rc >= 0 && !r.quantity.calibrated;
 	if (rc >= 0 && info->note[0])
 		add_note(info->note, r.quantity.warnings, sizeof(r.quantity.warnings));
 	if (rc >= 0)

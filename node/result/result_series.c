@@ -71,8 +71,8 @@ static void fill_series(const struct result_series *r, struct item_writer *w)
 	if (text[0])
 		snprintf(description, sizeof(description), "%.64s", text);
 	else
-		snprintf(description, sizeof(description), "%s%s%s reconstruction %.40s", r->kind->name, r->method ? " " : "",
-			 r->method ? r->method : "", r->protocol->name);
+		snprintf(description, sizeof(description), "%s%s%s %s %.40s", r->kind->name, r->method ? " " : "",
+			 r->method ? r->method : "", r->counts ? "image in counts" : "reconstruction", r->protocol->name);
 	provenance_place_title(&r->s->place, description);
 	item_put_text(w, TAG_SERIES_DESCRIPTION, description);
 	item_put_text(w, TAG_SERIES_INSTANCE_UID, r->uid);

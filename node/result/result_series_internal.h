@@ -27,6 +27,7 @@ struct result_series {
 	const struct sinogram *s;
 	const struct protocol_conf *protocol;
 	const char *method;	 /* in the default Series Description: "TOF"; NULL: nothing */
+	bool counts;		 /* PET that is not in Bq/ml: the default Series Description says so */
 	const struct grid *grid; /* of the volume */
 	int frames;		 /* number of volumes of this grid, after each other; 0: 1 */
 	const char *device;

@@ -180,10 +180,10 @@ def added_tof_bins_are_one(folder):
     for part in ("4 TOF bins of 360 ps", "stored in the order -6, -5 ... 5 (as the header states)"):
         check(part in mashed.objects[0].DerivationDescription, mashed.objects[0].DerivationDescription)
     text = mashed.objects[0].SeriesDescription
-    check(text.startswith("PET TOF reconstruction pet-mlem, iterations=4, +2 more #"), text)
+    check(text.startswith("PET TOF image in counts pet-mlem, iterations=4, +2 more #"), text)
     fbp = t.reconstruct(os.path.join(folder, "fbp"), measured, settings=(*FEW, "algorithm=fbp"))
     other = t.reconstruct(os.path.join(folder, "fbp-before"), without, settings=(*FEW, "algorithm=fbp"))
-    check(fbp.objects[0].SeriesDescription.startswith("PET reconstruction"), f"fbp adds TOF bins: {fbp.objects[0].SeriesDescription}")
+    check(fbp.objects[0].SeriesDescription.startswith("PET image in counts"), f"fbp adds TOF bins: {fbp.objects[0].SeriesDescription}")
     check(fbp.values.max() > 0 and np.array_equal(fbp.values, other.values), "fbp: another image than without time of flight")
     # one bin as wide as all: the image of the data without time of flight; the weight of the bin is 0.99 at the edge of the image
     wide = t.reconstruct(os.path.join(folder, "wide"), measured, settings=(*FEW, "tof_mashing=12"))
