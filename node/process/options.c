@@ -126,7 +126,7 @@ static int usage_error(struct options *o, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	options_fail(o, CODE_USAGE, "%s", text);
-	fprintf(stderr, "Usage: tomonode %s %s\nMore: tomonode %s --help\n", o->spec->name, o->spec->usage, o->spec->name);
+	fprintf(stderr, "More: tomonode %s --help\n", o->spec->name);
 	return stop(o, CODE_USAGE);
 }
 

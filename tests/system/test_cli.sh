@@ -53,6 +53,7 @@ for command in serve check recon simulate export list show retry cancel test-pee
 	cmp -s "$work/out" "$work/help" || fail "help $command differs from $command --help"
 	expect 2 "$TOMONODE" "$command" --no-such-option
 	err_has "tomonode $command"
+	[ "$(sed 1d "$work/err")" = "More: tomonode $command --help" ] || fail "$command: more than the error: $(cat "$work/err")"
 done
 
 # The commands that only the node runs print their help, too, and then end (they crashed: the caller continued without a configuration)
