@@ -11,8 +11,10 @@
 
 #include "dicom/core/dataset.h"
 #include "dicom/pixels/start.h"
+#include "node/base/cgroup.h"
 #include "node/base/exit_code.h"
 #include "node/base/nearest.h"
+#include "node/base/thread_pool.h"
 #include "node/base/version.h"
 #include "node/cluster/cmd_pilot.h"
 #include "node/command/commands.h"
@@ -22,6 +24,7 @@
 #include "node/serve/cmd_serve.h"
 #include "node/status/cmd_status.h"
 #include "node/worker/cmd_worker.h"
+#include "recon/core/threads.h"
 
 struct command {
 	const char *name;
@@ -239,6 +242,20 @@ static bool open_standard_descriptors(void)
 	return true;
 }
 
+/* Start no more threads than the control group has processors, in this process and those that it starts. The C library counts the
+ * processors of the machine that the process may be scheduled on, which a container's limit of time does not reduce. */
+static void limit_threads(void)
+{
+	int n = cgroup_cpus("/proc/self/cgroup", "/sys/fs/cgroup");
+	char text[16];
+
+	if (n < 1 || n >= threads_available() || getenv("OMP_NUM_THREADS"))
+		return;
+	snprintf(text, sizeof(text), "%d", n);
+	setenv("OMP_NUM_THREADS", text, 1); /* threads_available(); processes that are started */
+	threads_limit(n);		    /* OpenMP has read its variables already */
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *command;
@@ -258,6 +275,7 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(name, "help"))
 		return help_command(argc - 2, argv + 2);
+	limit_threads();
 	command = find_command(name);
 	if (!name[0])
 		print_help(stderr);

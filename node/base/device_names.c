@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "node/base/cgroup_memory.h"
+#include "node/base/cgroup.h"
 
 static bool number_allowed(const char *text, long lo)
 {

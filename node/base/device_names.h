@@ -19,7 +19,7 @@ int device_names_parse(const char *text, char ret_names[DEVICE_NAMES_MAX][DEVICE
 /* Return true for "auto" and "cuda", which stand for every matching device of the machine. */
 bool device_name_is_wildcard(const char *name);
 
-/* Return the memory that this process may use according to its control groups (node/base/cgroup_memory.h); 0: no limit. */
+/* Return the memory that this process may use according to its control groups (node/base/cgroup.h); 0: no limit. */
 size_t device_names_allowed(void);
 /* Set what this process may use of the main memory (0: no limit), before its sandbox hides the groups; a CPU device has not more
  * than that. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory limits of control groups: the smallest of the group and those above it. */
+/* Limits of control groups: the smallest of the group and those above it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "node/base/cgroup_memory.h"
+#include "node/base/cgroup.h"
 
 static void put(const char *folder, const char *file, const char *text)
 {
@@ -50,12 +50,28 @@ static void limits(void **state)
 	assert_int_equal(cgroup_memory(member, root), 4096);
 	put(root, "memory.max", "12x\n");
 	assert_int_equal(cgroup_memory(member, root), 0);
+	assert_int_equal(cgroup_cpus(member, root), 0);
+	put(root, "member", "0::/a.slice/b.service\n");
+	put(inner, "cpu.max", "max 100000\n");
+	assert_int_equal(cgroup_cpus(member, root), 0);
+	put(outer, "cpu.max", "350000 100000\n");
+	assert_int_equal(cgroup_cpus(member, root), 4);
+	put(inner, "cpu.max", "20000 10000\n");
+	assert_int_equal(cgroup_cpus(member, root), 2);
+	put(inner, "cpu.max", "900000 100000\n");
+	assert_int_equal(cgroup_cpus(member, root), 4);
+	put(outer, "cpu.max", "1000 100000\n"); /* less than one processor is one thread */
+	assert_int_equal(cgroup_cpus(member, root), 1);
 	put(root, "member", "0::/../a.slice\n");
 	assert_int_equal(cgroup_memory(member, root), 0);
 	remove(member);
 	snprintf(member, sizeof(member), "%s/memory.max", root);
 	remove(member);
 	snprintf(member, sizeof(member), "%s/memory.max", inner);
+	remove(member);
+	snprintf(member, sizeof(member), "%s/cpu.max", inner);
+	remove(member);
+	snprintf(member, sizeof(member), "%s/cpu.max", outer);
 	remove(member);
 	remove(inner);
 	snprintf(member, sizeof(member), "%s/memory.max", outer);

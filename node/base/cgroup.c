@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cgroup_memory.c - see node/base/cgroup_memory.h. */
-#include "node/base/cgroup_memory.h"
+/* cgroup.c - see node/base/cgroup.h. */
+#include "node/base/cgroup.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +23,8 @@ static void read_line(const char *path, const char *start, char *ret, size_t siz
 		fclose(f);
 }
 
-/* Return the limit of one group; 0: none ("max"). */
-static size_t limit_of(const char *folder)
+/* Return the limit of memory of one group, bytes; 0: none ("max"). */
+static size_t memory_of(const char *folder)
 {
 	char path[2200], text[64], *end;
 	unsigned long long bytes;
@@ -34,7 +35,22 @@ static size_t limit_of(const char *folder)
 	return end == text || *end ? 0 : (size_t)bytes;
 }
 
-size_t cgroup_memory(const char *membership, const char *root)
+/* Return the processors that one group may use at a time, rounded up; 0: no limit ("max 100000"). The file has the time that all
+ * its processes together may run in each period, and the period, both in microseconds. */
+static size_t cpus_of(const char *folder)
+{
+	char path[2200], text[64];
+	unsigned long long quota, period;
+
+	snprintf(path, sizeof(path), "%s/cpu.max", folder);
+	read_line(path, "", text, sizeof(text));
+	if (sscanf(text, "%llu %llu", &quota, &period) != 2 || period == 0 || quota == 0)
+		return 0;
+	return (size_t)(quota / period + (quota % period > 0));
+}
+
+/* Return the smallest limit of the process's group and of the groups above it; 0: none. */
+static size_t least_of(const char *membership, const char *root, size_t (*limit_of)(const char *folder))
 {
 	char group[1024], folder[2100];
 	size_t least = 0, limit;
@@ -53,4 +69,16 @@ size_t cgroup_memory(const char *membership, const char *root)
 			return least;
 		last[last == group] = '\0'; /* the group above; "/" at last */
 	}
+}
+
+size_t cgroup_memory(const char *membership, const char *root)
+{
+	return least_of(membership, root, memory_of);
+}
+
+int cgroup_cpus(const char *membership, const char *root)
+{
+	size_t n = least_of(membership, root, cpus_of);
+
+	return n > INT_MAX ? 0 : (int)n;
 }
