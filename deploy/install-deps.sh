@@ -3,7 +3,7 @@
 # Install from the distribution the packages that building, testing and demonstrating tomonode need (Debian 12 and derivatives).
 # Does nothing if all packages are installed. Root rights are requested only to install packages.
 #
-# usage: deploy/install-deps.sh [build] [test] [demo] [checks] [browser] [nightly]     (no argument: the first three)
+# usage: deploy/install-deps.sh [build] [test] [demo] [checks] [package] [browser] [nightly]     (no argument: the first three)
 #        deploy/install-deps.sh --list [GROUP...]         (print the package names only)
 set -euo pipefail
 
@@ -15,10 +15,13 @@ test="dcmtk dicom3tools libgdcm-tools dcm2niix openssl orthanc libxml2-utils pyt
 # Needed by the tests of source and script formatting, of the files for systemd, rsyslog and logrotate, of manual pages and completion, and of diagrams in reports, which
 # are skipped without them, and by the target `tidy` (clang-tidy).
 checks="clang-format clang-tidy shellcheck systemd rsyslog logrotate python3-matplotlib man-db groff mandoc zsh"
+# For deploy/package.sh: Debian packages and OCI images, and their tests.
+package="debhelper dpkg-dev lintian mmdebstrap"
 # About 350 MB, for tests/system/test_status_browser.py, which is skipped without it.
 browser="chromium"
-# For the presets `tsan` and `fuzz` (tests/nightly.sh): libomp-dev has the OpenMP runtime that the thread sanitizer can see into.
-nightly="clang libclang-rt-dev libomp-dev llvm"
+# For the presets `tsan` and `fuzz` (tests/nightly.sh): libomp-dev has the OpenMP runtime that the thread sanitizer can see into. For images: a container without
+# rights, and the schemas of OCI.
+nightly="clang libclang-rt-dev libomp-dev llvm bubblewrap docker-compose golang-github-opencontainers-image-spec-dev python3-jsonschema skopeo"
 demo="dcmtk dicom3tools orthanc python3 python3-pydicom python3-numpy python3-pil"
 
 list_only=no
@@ -34,10 +37,11 @@ for group in "$@"; do
     test) wanted="$wanted $test" ;;
     demo) wanted="$wanted $demo" ;;
     checks) wanted="$wanted $checks" ;;
+    package) wanted="$wanted $package" ;;
     browser) wanted="$wanted $browser" ;;
     nightly) wanted="$wanted $nightly" ;;
     *)
-        echo "install-deps: no group \"$group\"; there are: build test demo checks browser nightly" >&2
+        echo "install-deps: no group \"$group\"; there are: build test demo checks package browser nightly" >&2
         exit 2
         ;;
     esac

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Run the tests that take too long for every change: the whole suite under sanitizers, the soak, all hostile input, every fuzz target, the
 # contract of a node with pilots of Slurm, the planted faults, fits of 50 geometries of each tomosynthesis system, and exams of each system
-# for both sides and views.
+# for both sides and views; packages and image.
 # Start it from cron or a timer.
 #
 # usage: tests/nightly.sh [MINUTES]     duration of each fuzz target and of the soak; default 30
@@ -73,6 +73,10 @@ systems() { # the program of the step `warnings`
     TOMONODE=$out/release/tomonode TOMONODE_SYSTEMS=all tests/system/formats/test_systems.py
 }
 
+image() { # the program of the step `warnings`
+    TOMONODE_BUILD=$out/release tests/package/image.sh
+}
+
 contract_slurm() { # the program of the step `asan`; 77 where Slurm cannot be installed
     TOMONODE=$PWD/build/asan/tomonode tests/cluster.sh --contract
 }
@@ -88,6 +92,7 @@ step fuzz fuzz
 step contract-slurm contract_slurm
 step calibration calibration
 step systems systems
+step image image
 step faults tests/faults/run.py
 cat "$out/SUMMARY"
 exit "$failed"

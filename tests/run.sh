@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Build tomonode and run all its tests; first install missing packages (see deploy/install-deps.sh). If the browser or the programs of
-# the group `checks` cannot be installed, only their tests are skipped.
+# the groups `checks` and `package` cannot be installed, only their tests are skipped.
 #
 # usage: tests/run.sh [PRESET] [-R REGEX] [--no-skips]     PRESET: dev (default), release, asan, tsan, cuda, kernels
 #        -R REGEX    run only the tests whose name matches (CTest); an error if none does
@@ -42,7 +42,7 @@ done
 
 needed=(build test)
 [ "$preset" != tsan ] || needed+=(nightly)
-if ! deploy/install-deps.sh "${needed[@]}" checks browser; then
+if ! deploy/install-deps.sh "${needed[@]}" checks package browser; then
     deploy/install-deps.sh "${needed[@]}"
     echo "tests/run.sh: tests that need packages that could not be installed are skipped" >&2
 fi

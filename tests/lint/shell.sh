@@ -14,7 +14,7 @@ if shellcheck --severity=warning --shell=bash - <<<'rm -f $1/*; cd x' >/dev/null
     exit 1
 fi
 find .ci/run deploy tests -name '*.sh' -o -path .ci/run | sort | xargs shellcheck --severity=warning
-for script in deploy/bundle.sh deploy/demo.sh tests/run.sh; do
+for script in deploy/bundle.sh deploy/demo.sh deploy/package.sh tests/run.sh; do
     help=$("$script" --help)
     if [[ $help != *usage:* || $help == *SPDX* ]]; then
         echo "shell: $script --help prints other lines than its description" >&2
