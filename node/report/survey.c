@@ -221,6 +221,84 @@ static void choose_detail(const struct image_series *s, const struct detail *det
 	}
 }
 
+#define FAR 8 /* cells: the largest of the distances; the region of a contrast ends within its circle */
+
+/* Is a cell of a slice beyond half of the contrast? */
+static bool is_beyond(const struct survey *v, double level, double value)
+{
+	return v->contrast > 0 ? value > level : value < level;
+}
+
+/* Move the column and row of a detail to the middle of the connected cells of its slice that are beyond half of its contrast.
+ * ret_cell: the index of the cell there. */
+static double centre_in_slice(const struct cells *c, struct survey *v, size_t *ret_cell)
+{
+	bool in[2 * FAR + 1][2 * FAR + 1] = {{false}}, grew = true;
+	int x0 = v->at[0] / c->step[0] - FAR, y0 = v->at[1] / c->step[1] - FAR, n = 0, sum[2] = {0}, cell[2];
+	double level = (double)c->value[(size_t)(y0 + FAR) * (size_t)c->n[0] + (size_t)(x0 + FAR)] - v->contrast / 2;
+
+	in[FAR][FAR] = true;
+	while (grew) {
+		grew = false;
+		for (int y = 0; y <= 2 * FAR; y++)
+			for (int x = 0; x <= 2 * FAR; x++) {
+				bool beside = (y > 0 && in[y - 1][x]) || (y < 2 * FAR && in[y + 1][x]) ||
+					      (x > 0 && in[y][x - 1]) || (x < 2 * FAR && in[y][x + 1]);
+
+				if (in[y][x] || !beside || x0 + x < 0 || x0 + x >= c->n[0] || y0 + y < 0 || y0 + y >= c->n[1] ||
+				    !is_beyond(v, level, (double)c->value[(size_t)(y0 + y) * (size_t)c->n[0] + (size_t)(x0 + x)]))
+					continue;
+				in[y][x] = grew = true;
+			}
+	}
+	for (int y = 0; y <= 2 * FAR; y++)
+		for (int x = 0; x <= 2 * FAR; x++) {
+			n += in[y][x];
+			sum[0] += in[y][x] * x;
+			sum[1] += in[y][x] * y;
+		}
+	for (int a = 0; a < 2; a++)
+		cell[a] = (int)lround((double)sum[a] / n);
+	if (!in[cell[1]][cell[0]]) /* a crescent */
+		cell[0] = cell[1] = FAR;
+	cell[0] += x0;
+	cell[1] += y0;
+	for (int a = 0; a < 2; a++)
+		v->at[a] = cell[a] * c->step[a] + c->step[a] / 2;
+	*ret_cell = (size_t)cell[1] * (size_t)c->n[0] + (size_t)cell[0];
+	return level;
+}
+
+/* The largest contrast may be at the rim of what stands out, by noise or ringing: move its place to the middle, so that planes
+ * pass through it. A detail that is longer along the axis than across keeps its slice. */
+static int centre_detail(const struct image_series *s, struct cells *c, struct survey *v, struct err *err)
+{
+	int first = v->at[2], end[2] = {first, first}, most = (int)ceil(FAR * c->step[0] * s->spacing[0] / s->spacing[2]);
+	const float *values;
+	double level = 0;
+	size_t cell = 0;
+	int rc = isfinite(v->contrast) ? image_series_slice(s, v->image, first, &values, err) : -ENODATA;
+
+	if (rc < 0)
+		return rc == -ENODATA ? 0 : rc;
+	cells_fill(c, values, s->n[0]);
+	level = centre_in_slice(c, v, &cell);
+	for (int way = 0; way < 2; way++)
+		for (int k = first + 2 * way - 1; k >= 0 && k < s->n[2]; k += 2 * way - 1) {
+			rc = image_series_slice(s, v->image, k, &values, err);
+			if (rc < 0)
+				return rc;
+			cells_fill(c, values, s->n[0]);
+			if (!is_beyond(v, level, (double)c->value[cell]))
+				break;
+			if (abs(k - first) > most)
+				return 0;
+			end[way] = k;
+		}
+	v->at[2] = (end[0] + end[1]) / 2;
+	return 0;
+}
+
 /* Memory for the survey. */
 struct room {
 	struct cells cells;
@@ -254,7 +332,7 @@ static int read_all(const struct image_series *s, struct room *room, struct surv
 		return rc;
 	choose_detail(s, room->details, room->sorted, v);
 	total(s, v);
-	return 0;
+	return centre_detail(s, &room->cells, v, err);
 }
 
 int survey_make(const struct image_series *s, double reach, struct survey *ret_survey, struct err *err)

@@ -9,7 +9,9 @@
  * of a cell is the difference between its value and those of the 16 cells on a circle with a radius of 2, 4 or 8 cells: the
  * smallest of the differences, if all have the same sign, else 0. So an edge, or a line, has none. In each slice the cell with
  * the largest contrast is taken; of all slices the one in which this is largest in relation to the noise of the slice, or to the
- * median noise of all slices where that is more; of about equal ones (1 in 1000) the one next to the middle. */
+ * median noise of all slices where that is more; of about equal ones (1 in 1000) the one next to the middle. Its place is the
+ * middle of the connected cells of this slice that are beyond half of the contrast, and, along the axis, of the slices in which
+ * the cell there is; if these are too many, the slice stays. */
 #ifndef TOMONODE_NODE_SURVEY_H
 #define TOMONODE_NODE_SURVEY_H
 
@@ -20,15 +22,15 @@
 #define SURVEY_BINS 256
 
 struct survey {
-	int image;		     /* the one of several images that is displayed: that with the largest mean */
-	double lo, hi;		     /* smallest and largest value of this image */
-	double mean, sd;	     /* of this image */
-	int at[3];		     /* column, row, slice of the largest contrast; of the middle if there is none */
-	double contrast;	     /* negative: darker than its surroundings; NaN: no contrast */
-	double *slice_mean;	     /* [slice] */
-	double *slice_sd;	     /* [slice] */
-	double *slice_noise;	     /* [slice]; NaN: no two neighbours above the mean */
-	double *image_mean;	     /* [image] */
+	int image;	     /* the one of several images that is displayed: that with the largest mean */
+	double lo, hi;	     /* smallest and largest value of this image */
+	double mean, sd;     /* of this image */
+	int at[3];	     /* column, row, slice of the detail with the largest contrast; of the middle if there is none */
+	double contrast;     /* negative: darker than its surroundings; NaN: no contrast */
+	double *slice_mean;  /* [slice] */
+	double *slice_sd;    /* [slice] */
+	double *slice_noise; /* [slice]; NaN: no two neighbours above the mean */
+	double *image_mean;  /* [image] */
 	uint64_t count[SURVEY_BINS]; /* of values in equal parts of lo .. hi */
 };
 

@@ -89,6 +89,27 @@ static void test_largest(void **state)
 	image_series_close(s);
 }
 
+/* The place of a ball is its middle, although its rim is brighter at one point. */
+static void test_rim(void **state)
+{
+	struct image_series *s = block();
+	struct survey v;
+
+	(void)state;
+	for (int k = 0; k < SLICES; k++)
+		for (int j = 0; j < N; j++)
+			for (int i = 0; i < N; i++)
+				if (hypot(hypot(i - 40.5, j - 70.5), 3 * (k - 5)) <= 7)
+					*volume_at(s, i, j, k) = 3;
+	for (int j = 70; j < 72; j++)
+		for (int i = 44; i < 46; i++)
+			*volume_at(s, i, j, 4) = 3.5f;
+	v = survey(s, 16);
+	expect_at(&v, 40, 70, 5, 2.5);
+	survey_clear(&v);
+	image_series_close(s);
+}
+
 /* A detail that is larger than the circles has no contrast. */
 static void test_reach(void **state)
 {
@@ -189,8 +210,8 @@ static void test_images(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_largest),	   cmocka_unit_test(test_reach),  cmocka_unit_test(test_noise),
-		cmocka_unit_test(test_statistics), cmocka_unit_test(test_images),
+		cmocka_unit_test(test_largest), cmocka_unit_test(test_rim),	   cmocka_unit_test(test_reach),
+		cmocka_unit_test(test_noise),	cmocka_unit_test(test_statistics), cmocka_unit_test(test_images),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
