@@ -300,9 +300,9 @@ static json_t *petsird_json(const struct petsird_import_report *r)
 			 "cycles_used", (json_int_t)r->cycles.used, "cycles_left_out", (json_int_t)r->cycles.left_out);
 }
 
-static void print_petsird(const struct petsird_import_report *r)
+static void print_petsird(const struct petsird_import_report *r, const char *axes)
 {
-	char tof[32] = "no time of flight";
+	char tof[32] = "no time of flight", text[400];
 
 	if (r->m.tof.n > 0)
 		snprintf(tof, sizeof(tof), "%d TOF bin%s", r->m.tof.n, plural(r->m.tof.n));
@@ -313,6 +313,8 @@ static void print_petsird(const struct petsird_import_report *r)
 	       "%s\n",
 	       r->m.scanner.rings, r->m.scanner.detectors, r->m.scanner.ring_spacing, r->m.scanner.radius, r->missing, r->planes,
 	       r->m.n_angles, r->m.n_radial, tof);
+	petsird_axes_text(axes, text, sizeof(text));
+	printf("%s\n", text);
 	if (r->cycles.used > 0)
 		printf("%ld cycles of %.4g ms on average divided into gates, %ld left out; %llu prompts in no gate\n",
 		       r->cycles.used, r->cycles.mean, r->cycles.left_out, (unsigned long long)r->between);
@@ -363,7 +365,7 @@ static int run(const struct options *o, const struct import *s)
 	if (s->conf.warnings[0])
 		fprintf(stderr, "tomonode import: %s\n", s->conf.warnings);
 	if (s->petsird.path)
-		print_petsird(&report);
+		print_petsird(&report, s->petsird.axes);
 	printf("%s%zu object%s in %s\n", s->conf.factors, n, plural(n), s->conf.folder);
 	return CODE_OK;
 }

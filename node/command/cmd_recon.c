@@ -26,6 +26,7 @@
 #include "node/process/options.h"
 #include "node/reconstruct/case_files.h"
 #include "node/reconstruct/reconstruct.h"
+#include "node/sinogram/petsird_import.h"
 #include "node/tools/image_series.h"
 
 #define ASSIGNMENTS_MAX 64
@@ -444,6 +445,7 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 	const struct protocol_conf *p = &r->protocols[kind_id(c->kind)];
 	const char **joined = NULL;
 	struct progress progress;
+	char axes[400];
 	size_t n = c->n;
 	int rc;
 
@@ -457,6 +459,10 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 		decision.fit_voxels = has_default_voxels(r, p);
 		if (of->assumed.text[0])
 			fprintf(stderr, "tomonode recon: %s: %s\n", of->header, of->assumed.text);
+	}
+	if (!of && petsird_is_file(c->paths[0])) {
+		petsird_axes_text(r->petsird.axes, axes, sizeof(axes));
+		fprintf(stderr, "tomonode recon: %s: %s\n", c->paths[0], axes);
 	}
 	if (kind_needs_ct(p) && !(joined = case_paths_with_ct(r->list, c, &n)))
 		return err_set(err, ENOMEM, "no memory for the paths of the CT");

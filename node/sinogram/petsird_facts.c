@@ -4,12 +4,14 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "kernels/tof.h"
+#include "node/sinogram/petsird_import.h"
 
 #define GAPS 0.01	/* of a frame or gate: warn of more time without event blocks */
 #define EDGE_ERROR 1e-3 /* of the width of a TOF bin: single precision numbers of the file */
@@ -34,6 +36,17 @@ static bool parse_axes(const char *text, int ret_axis[3], float ret_sign[3])
 		return false;
 	parity = (ret_axis[1] - ret_axis[0] + 3) % 3 == 1 ? 1 : -1;
 	return (float)parity * ret_sign[0] * ret_sign[1] * ret_sign[2] > 0; /* not a mirror image */
+}
+
+void petsird_axes_text(const char *axes, char *ret, size_t size)
+{
+	bool given = axes && strcmp(axes, "x,y,z") != 0;
+
+	snprintf(ret, size,
+		 "The format does not define the axes of the gantry: x, y and z of the scanner (to the right, down, into the "
+		 "gantry, "
+		 "for an observer at the bed) are %s of the file%s.",
+		 given ? axes : "x,y,z", given ? "" : "; --axes X,Y,Z says otherwise");
 }
 
 int petsird_positions(const struct petsird_header *h, const char *axes, float (**ret)[3], struct err *err)

@@ -51,4 +51,7 @@ struct petsird_import_report {
 int petsird_import(const struct petsird_import *o, const struct sinogram_import *conf, struct petsird_import_report *ret,
 		   struct err *err);
 
+/* Say how the axes of a file are taken. axes: of --axes; NULL: the default. */
+void petsird_axes_text(const char *axes, char *ret, size_t size);
+
 #endif

@@ -206,6 +206,10 @@ def examination(folder, failures):
             tools.check(drug.RadiopharmaceuticalStartDateTime == "20260601091500" and drug.RadionuclideCodeSequence[0].CodeValue == "35337001",
                         f"{version}: {drug}", failures)
     p.Writer(p.stored("ring", "0.12.0")[1]).file(path, header, [p.event_block(0, 1000, [(40, 3, 0), (80, 7, 0)])])
+    # recon then refuses the file, which has no position
+    for axes, says in (((), "are x,y,z of the file; --axes X,Y,Z says otherwise."), (("--axes", "-x,y,-z"), "are -x,y,-z of the file.")):
+        for said in (tools.run("import", "--petsird", path, *axes, "-o", out).stdout, tools.run("recon", path, *axes, "-o", out, ok=(4,)).stderr):
+            tools.check("for an observer at the bed) " + says in said, said, failures)
     tools.run("import", "--petsird", path, "--set", "Radionuclide=F18", "--set", "PatientWeight=50", "-o", out)
     ds = pydicom.dcmread(os.path.join(out, "emission.dcm"))
     codes = ds.RadiopharmaceuticalInformationSequence[0].RadionuclideCodeSequence
