@@ -311,6 +311,11 @@ void audit_same_patient(const char *by, double time, const struct audit_study *s
 	of_person(&audit_code_patient_record, 'U', by, time, studies, n);
 }
 
+void audit_case_changed(const char *by, double time, const struct audit_study *studies, size_t n)
+{
+	of_person(&audit_code_procedure, 'U', by, time, studies, n); /* PS3.15 A.5.3.15 */
+}
+
 /* ---- files ---- */
 
 /* Write the file URI (RFC 8089) of a path: absolute, percent-encoded. */

@@ -55,6 +55,8 @@ void audit_removed(const struct audit_study *study);
 void audit_redo(const char *by, double time, const struct audit_study *studies, size_t n);
 /* A person (by) stated that instances with these Patient IDs are of one patient. */
 void audit_same_patient(const char *by, double time, const struct audit_study *studies, size_t n);
+/* A person (by) changed what is done with the images of these studies: retried or cancelled their case. */
+void audit_case_changed(const char *by, double time, const struct audit_study *studies, size_t n);
 /* A command exported files for other programs, or imported such files. path: file or folder; code: exit code of the command. */
 void audit_exported(const char *path, const struct audit_study *studies, size_t n, int code);
 void audit_imported(const char *path, const struct audit_study *studies, size_t n, int code);

@@ -28,6 +28,7 @@ DCM(audit_code_transferred, "110104", "DICOM Instances Transferred");
 DCM(audit_code_accessed, "110103", "DICOM Instances Accessed");
 DCM(audit_code_deleted, "110105", "DICOM Study Deleted");
 DCM(audit_code_patient_record, "110110", "Patient Record");
+DCM(audit_code_procedure, "110111", "Procedure Record");
 DCM(audit_code_export, "110106", "Export");
 DCM(audit_code_import, "110107", "Import");
 DCM(audit_code_alert, "110113", "Security Alert");

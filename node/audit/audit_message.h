@@ -19,9 +19,9 @@ struct audit_code {
 
 /* PS3.16 annex D; PS3.15 A.5.3 defines the use of each. */
 extern const struct audit_code audit_code_application, audit_code_start, audit_code_stop, audit_code_begin,
-	audit_code_transferred, audit_code_accessed, audit_code_deleted, audit_code_patient_record, audit_code_export,
-	audit_code_import, audit_code_alert, audit_code_node_authentication, audit_code_restricted, audit_code_software,
-	audit_code_network_entry, audit_code_attach, audit_code_detach;
+	audit_code_transferred, audit_code_accessed, audit_code_deleted, audit_code_patient_record, audit_code_procedure,
+	audit_code_export, audit_code_import, audit_code_alert, audit_code_node_authentication, audit_code_restricted,
+	audit_code_software, audit_code_network_entry, audit_code_attach, audit_code_detach;
 extern const struct audit_code audit_role_application, audit_role_launcher, audit_role_source, audit_role_destination,
 	audit_role_source_media, audit_role_destination_media;
 

@@ -246,16 +246,20 @@ static int add_patient(void *ctx, const struct instance_row *row, const char *te
 	return 0;
 }
 
-/* A person stated that all instances of a job are of one patient. */
-static void report_statement(const struct audit_trail *t, const struct event_row *row)
+/* A person stated that all instances of a job are of one patient, or a person with a name retried or cancelled the job. */
+static void report_person(const struct audit_trail *t, const struct event_row *row)
 {
 	json_t *detail = json_loads(row->detail, 0, NULL);
+	bool same = json_is_true(json_object_get(detail, "same_patient"));
+	const char *by = text_of(detail, "by");
 	struct patients all = {.n = 0};
 
-	if (json_is_true(json_object_get(detail, "same_patient"))) {
+	if (same || by[0])
 		journal_each_member(t->journal, row->job, add_patient, &all, NULL);
-		audit_same_patient(text_of(detail, "by"), row->time, all.studies, all.n);
-	}
+	if (same)
+		audit_same_patient(by, row->time, all.studies, all.n);
+	else if (by[0])
+		audit_case_changed(by, row->time, all.studies, all.n);
 	json_decref(detail);
 }
 
@@ -330,8 +334,8 @@ static void report_result(const struct audit_trail *t, const struct event_row *r
 
 static void report_event(const struct audit_trail *t, const struct event_row *row)
 {
-	if (row->known && row->event == EVENT_RETRY)
-		report_statement(t, row);
+	if (row->known && (row->event == EVENT_RETRY || row->event == EVENT_CANCEL))
+		report_person(t, row);
 	else if (row->known && row->event == EVENT_OPENED)
 		report_redo(t, row);
 	else if (row->known && row->event == EVENT_STARTED)

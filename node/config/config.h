@@ -23,7 +23,7 @@
 #define CONFIG_PATH_SIZE 256
 
 #define CONFIG_NAMES_MAX 8
-struct config_names { /* names of entries of another section */
+struct config_names { /* names of entries of another section, groups or networks */
 	char name[CONFIG_NAMES_MAX][CONFIG_NAME_SIZE];
 	size_t n;
 };
@@ -136,6 +136,10 @@ struct status_conf { /* the status page (HTML served by the node) */
 	enum status_actions actions; /* see config_status_may_act() */
 	bool thumbnails;
 	bool show_patient;
+	/* Persons, see node/status/status_person.h. trusted_header "": there are none. */
+	char trusted_header[CONFIG_NAME_SIZE], trusted_groups[CONFIG_NAME_SIZE]; /* names of headers: the person; the groups */
+	struct config_names trusted_from; /* addresses and networks whose headers are believed, for network_parse() */
+	struct config_names may_look, may_act, may_administer; /* groups */
 };
 
 struct cluster_conf { /* pilots: processes on other machines that reconstruct */

@@ -18,7 +18,7 @@
 #define REFUSALS 20   /* default of peer_refusals */
 #define SLOWEST 100e3 /* slowest rate, bytes/s */
 
-static bool is_loopback(const char *address)
+bool config_is_loopback(const char *address)
 {
 	struct in_addr v4;
 	struct in6_addr v6;
@@ -60,7 +60,7 @@ static bool loopback_alone(const struct config *c)
 	size_t n = config_listeners(c, list);
 
 	for (size_t i = 0; i < n; i++)
-		if (!is_loopback(list[i].bind))
+		if (!config_is_loopback(list[i].bind))
 			return false;
 	return true;
 }
@@ -357,15 +357,6 @@ static void finish_scanners(struct config_reader *r)
 	}
 }
 
-static void finish_status(struct config_reader *r)
-{
-	const struct config *c = r->config;
-
-	if (c->status.enabled && c->status.port > 0 && c->status.port == c->node.port)
-		config_problem(r, r->text->files[0], 1, "key 'port' of status: %d, which is a DICOM port; allowed: another port",
-			       c->status.port);
-}
-
 /* A certificate is used together with the authorities of the other end's. */
 static void finish_certificate(struct config_reader *r, const char *section, const char *certificate, const char *key,
 			       const char *authorities)
@@ -417,13 +408,6 @@ static void finish_slurm(struct config_reader *r)
 		config_problem(r, r->text->files[0], 1, "key 'program' of slurm: \"\"; allowed: a command");
 }
 
-bool config_status_may_act(const struct config *c)
-{
-	if (c->status.actions == STATUS_ACTIONS_LOOPBACK)
-		return is_loopback(c->status.bind);
-	return c->status.actions == STATUS_ACTIONS_ALWAYS;
-}
-
 void config_finish(struct config_reader *r)
 {
 	finish_node(r);
@@ -434,7 +418,7 @@ void config_finish(struct config_reader *r)
 	finish_protocols(r);
 	finish_profiles(r);
 	finish_scanners(r);
-	finish_status(r);
+	config_finish_status(r);
 	finish_cluster(r);
 	finish_slurm(r);
 }
@@ -449,7 +433,7 @@ void config_warn(const struct config *c, void (*report)(void *ctx, const char *w
 	for (size_t i = 0; i < n; i++) {
 		bool verified = list[i].tls && list[i].client_certificate;
 
-		if (c->node.require_known_peer || verified || is_loopback(list[i].bind))
+		if (c->node.require_known_peer || verified || config_is_loopback(list[i].bind))
 			continue;
 		snprintf(text, sizeof(text),
 			 "%s%.63s listens on %.63s and require_known_peer is false: anybody on the network may send",
@@ -490,13 +474,7 @@ void config_warn(const struct config *c, void (*report)(void *ctx, const char *w
 				 c->protocols[i].name, c->protocols[i].stored_offset, c->protocols[i].stored_offset);
 			report(ctx, text);
 		}
-	if (c->status.enabled && !is_loopback(c->status.bind)) {
-		snprintf(text, sizeof(text),
-			 "the status page listens on %s without password or encryption: anybody on the network sees %s%s",
-			 c->status.bind, c->status.show_patient ? "patients' names" : "the cases",
-			 config_status_may_act(c) ? " and may cancel them" : "");
-		report(ctx, text);
-	}
+	config_warn_status(c, report, ctx);
 	if (c->n_routes == 0)
 		report(ctx, "`routes` is empty: every case will be held");
 }

@@ -54,6 +54,8 @@
 	{"protocols", "protocol", LIST(protocol_conf, protocols), .merged = true, KEYS(rows), .of_kinds = true, .meaning = text}
 /* clang-format on */
 
+#define CONFIG_STATUS_KEYS 13
+extern const struct config_key config_status_keys[CONFIG_STATUS_KEYS]; /* config_status.c */
 extern const struct key_choice config_kinds[];
 extern const struct key_choice config_compressions[];
 

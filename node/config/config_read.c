@@ -130,7 +130,8 @@ static void read_names(struct config_reader *r, const config_setting_t *setting,
 		return;
 	}
 	for (int i = 0; i < n; i++) {
-		const struct config_key one = {.name = key->name, .type = KEY_NAME, .size = CONFIG_NAME_SIZE};
+		const struct config_key one = {
+			.name = key->name, .type = key->element, .size = CONFIG_NAME_SIZE, .hi = CONFIG_NAME_SIZE - 1};
 		config_setting_t *element = config_setting_get_elem(setting, (unsigned)i);
 		char *to = fresh.name[i];
 		bool twice = false;

@@ -46,6 +46,10 @@ void config_finish(struct config_reader *r);
 void config_finish_names(struct config_reader *r);
 /* The part of both that is about routes. route_check.c */
 void config_finish_routes(struct config_reader *r);
+/* The part of config_finish() and of config_warn() that is about the status page. config_status.c */
+void config_finish_status(struct config_reader *r);
+void config_warn_status(const struct config *c, void (*report)(void *ctx, const char *warning), void *ctx);
+bool config_is_loopback(const char *address); /* 127.0.0.0/8 or ::1, numeric */
 /* Report that a key refers to a name that no entry of a section has; nothing if the section was not read completely. */
 void config_unknown_name(struct config_reader *r, struct config_place place, const char *what, const char *of, const char *key,
 			 const char *wanted, size_t section);

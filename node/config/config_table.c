@@ -80,8 +80,6 @@ static const struct key_choice filter_types[] = {{"FLAT", 0}, {"STRIP", 0},    {
 static const struct key_choice filter_materials[] = {{"ALUMINUM", 0},	{"SILVER", 0}, {"RHODIUM", 0},
 						     {"MOLYBDENUM", 0}, {"COPPER", 0}, {NULL, 0}};
 static const struct key_choice exposure_controls[] = {{"AUTOMATIC", 0}, {"MANUAL", 0}, {NULL, 0}};
-static const struct key_choice status_actions[] = {
-	{"loopback", STATUS_ACTIONS_LOOPBACK}, {"always", STATUS_ACTIONS_ALWAYS}, {"never", STATUS_ACTIONS_NEVER}, {NULL, 0}};
 
 static const struct config_key node_keys[] = {
 	{"aet", AS_AET(node_conf, aet), .fallback = "TOMONODE",
@@ -512,23 +510,6 @@ static const struct config_key scanner_keys[] = {
 	 .fallback = "0", .meaning = "full width at half maximum of the measured energy at 511 keV"},
 };
 
-static const struct config_key status_keys[] = {
-	{"enabled", AS_BOOL(status_conf, enabled), .fallback = "true", .meaning = "serve the status page"},
-	{"bind", AS_ADDRESS(status_conf, bind), .fallback = "127.0.0.1",
-	 .meaning = "address to listen on; any other than a loopback address makes the page visible to the network"},
-	{"port", AS_INT(status_conf, port, 1, 65535), .zero = "any free port (printed in the log)", .fallback = "11180",
-	 .meaning = "port to listen on"},
-	{"host", AS_HOST(status_conf, host), .fallback = "",
-	 .meaning = "host name that browsers may use in the page's URL, besides `localhost` and addresses; empty: none"},
-	{"actions", AS_CHOICE(status_conf, actions, status_actions), .fallback = "loopback",
-	 .meaning = "who may retry and cancel cases on the page: `loopback`: everyone if `bind` is a loopback address, else "
-		    "nobody; `always`: everyone who can reach the page; `never`: nobody"},
-	{"thumbnails", AS_BOOL(status_conf, thumbnails), .fallback = "true",
-	 .meaning = "make a small picture of each result's middle slice and show it on the page; show reports of results"},
-	{"show_patient", AS_BOOL(status_conf, show_patient), .fallback = "false",
-	 .meaning = "show the patient's name and ID, which are read from the images each time the page is loaded"},
-};
-
 static const struct config_key cluster_keys[] = {
 	{"bind", AS_ADDRESS(cluster_conf, bind), .fallback = "0.0.0.0", .meaning = "address to listen on for pilots"},
 	{"port", AS_INT(cluster_conf, port, 1, 65535), .zero = "no pilots", .fallback = "0",
@@ -603,9 +584,9 @@ const struct config_section config_sections[SECTION_COUNT] = {
 	 .meaning = "The geometry of PET scanners and of their sinograms, selected by manufacturer, model and serial number in "
 		    "the objects. Values in the sinograms' own header take precedence; if a value is in neither, the case is "
 		    "held; a geometry is never guessed."},
-	{"status", "status page", GROUP(status_conf, status), KEYS(status_keys),
+	{"status", "status page", GROUP(status_conf, status), KEYS(config_status_keys),
 	 .meaning = "The status page of the node, see docs/status-page.md. It has no password: everyone who can reach it can "
-		    "read it."},
+		    "read it, unless a web server in front of it names the persons (`trusted_header`)."},
 	{"cluster", "cluster", GROUP(cluster_conf, cluster), KEYS(cluster_keys),
 	 .meaning =
 		 "Pilots: processes on other machines that reconstruct cases for this node, see docs/cluster.md. Node and pilot "

@@ -47,6 +47,7 @@ struct config_key {
 	double lo, hi;			  /* smallest and largest value of KEY_INT, KEY_REAL, KEY_BYTES, KEY_TILE */
 	const char *zero;		  /* meaning of 0 if it is allowed outside lo..hi; NULL: not allowed */
 	const struct key_choice *choices; /* the list ends with a NULL word */
+	enum key_type element;		  /* of KEY_NAMES: what each is, KEY_NAME, KEY_TEXT or KEY_NETWORK */
 	const char *fallback;		  /* default in the syntax of --set; "" for texts: may be empty; NULL: required */
 	unsigned flags;			  /* enum key_flag, combined by or */
 	const char *only;		  /* of protocols: the algorithms that use it, separated by blanks; NULL: all */

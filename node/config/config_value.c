@@ -477,7 +477,10 @@ void config_value_allowed(const struct config_key *key, char *ret_text, size_t s
 		snprintf(ret_text, size, "text of at most %zu letters, digits, '.', '_', '-'%s", key->size - 1, empty);
 		break;
 	case KEY_NAMES:
-		snprintf(ret_text, size, "%s to %s names in [ ], each once", lo, hi);
+		snprintf(ret_text, size, "%s to %s %s in [ ], each once", lo, hi,
+			 key->element == KEY_NETWORK ? "addresses or networks"
+			 : key->element == KEY_TEXT  ? "texts"
+						     : "names");
 		break;
 	case KEY_AET:
 		snprintf(ret_text, size, "text of 1 to 16 printable ASCII characters, no backslash, no blank at either end%s",

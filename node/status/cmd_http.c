@@ -33,7 +33,7 @@ int cmd_http(int argc, char **argv)
 	if (!work_process_options(&process, "http", "-c FILE --listen FD --ipc FD", 0, argc, argv, &code))
 		return code;
 	conf = (struct status_http_conf){
-		.listen_fd = process.listen_fd, .ipc_fd = process.ipc_fd, .host = process.config->status.host};
+		.listen_fd = process.listen_fd, .ipc_fd = process.ipc_fd, .status = &process.config->status};
 	if (conf.listen_fd < 0 || conf.ipc_fd < 0) {
 		work_process_end(&process);
 		return CODE_USAGE;

@@ -224,21 +224,34 @@ static void reply_case(struct status_reply *a, struct status *s, const struct st
 
 /* ---- actions that a user requests ---- */
 
+/* Who used a button. */
+static const char *person_of(const struct status_request *q)
+{
+	return q->person.name[0] ? q->person.name : "its user";
+}
+
 static int action_detail(struct reporter *r, const struct status_request *q, const struct job_view *v, json_t **ret_detail,
 			 struct err *err)
 {
+	const char *who = q->person.name;
+	char reason[160];
+
 	if (q->page == STATUS_SAME)
-		return patients_statement(r->process.journal, v, NULL, v->members.as_is, "on the status page", "its user",
+		return patients_statement(r->process.journal, v, NULL, v->members.as_is, "on the status page", person_of(q),
 					  ret_detail, err);
-	*ret_detail = q->page == STATUS_CANCEL ? json_pack("{s:s}", "reason", "cancelled on the status page")
-					       : json_pack("{s:s, s:b}", "reason", "requested on the status page", "as_is",
-							   q->page == STATUS_AS_IS);
-	return 0;
+	snprintf(reason, sizeof(reason), "%s on the status page%s%s", q->page == STATUS_CANCEL ? "cancelled" : "requested",
+		 who[0] ? " by " : "", who);
+	*ret_detail = json_pack("{s:o}", "reason", event_json_text(reason));
+	if (q->page != STATUS_CANCEL)
+		json_object_set_new(*ret_detail, "as_is", json_boolean(q->page == STATUS_AS_IS));
+	if (who[0])
+		json_object_set_new(*ret_detail, "by", event_json_text(who));
+	return *ret_detail ? 0 : err_set(err, ENOMEM, "no memory for an event");
 }
 
 static int redo(struct reporter *r, const struct status_request *q, const struct job_view *v, int64_t *ret_job, struct err *err)
 {
-	const struct redo_request request = {.protocol = q->protocol, .where = "on the status page", .by = "its user"};
+	const struct redo_request request = {.protocol = q->protocol, .where = "on the status page", .by = person_of(q)};
 
 	return redo_open(r->process.journal, &r->status.jobs, r->process.config, v, &request, clock_wall(), ret_job, err);
 }
@@ -317,7 +330,13 @@ static void answer(struct reporter *r, const struct status_request *q, struct st
 {
 	struct html h = {0};
 
+	if (q->person.role <
+	    status_page_role(q->page)) { /* the HTTP process has refused it already, or an attacker controls it */
+		reply_sentence(a, 403, "Not allowed", "Your groups do not allow this.");
+		return;
+	}
 	update(r);
+	r->status.person = q->person;
 	switch (q->page) {
 	case STATUS_OVERVIEW:
 		status_write_overview(&h, &r->status, q->token);

@@ -15,7 +15,7 @@
 
 void status_begin(struct status *s, const struct config *config)
 {
-	*s = (struct status){.config = config};
+	*s = (struct status){.config = config, .person.role = STATUS_ROLE_ADMINISTER};
 	status_names_begin(&s->names);
 }
 
@@ -223,6 +223,11 @@ void status_update(struct status *s, double now)
 bool status_is_healthy(const struct status *s)
 {
 	return !node_problems_are_critical(&s->problems);
+}
+
+bool status_may(const struct status *s, enum status_page page)
+{
+	return config_status_may_act(s->config) && s->person.role >= status_page_role(page);
 }
 
 bool status_progress(const struct status *s, int64_t job, char ret_stage[64], double *ret_fraction)

@@ -16,6 +16,7 @@
 #include "node/status/metrics.h"
 #include "node/status/status_filter.h"
 #include "node/status/status_names.h"
+#include "node/status/status_person.h"
 #include "node/status/status_request.h"
 
 #define STATUS_STATES 24
@@ -48,6 +49,7 @@ struct status {
 	size_t n_senders;
 	int64_t senders_until; /* id of the last instance that was counted */
 	struct status_names names;
+	struct status_person person; /* for whom a page is written */
 	/* set by status_update(): */
 	double now; /* s since the epoch */
 	struct node_facts facts;
@@ -73,6 +75,9 @@ bool status_picture_path(const struct status *s, const struct job_view *v, char 
 	"A case has the number of its first entry in the journal, where its other events have numbers, too: the numbers of "     \
 	"cases "                                                                                                                 \
 	"have gaps, and no case is missing."
+
+/* Return true if the person may use the button of this page (a POST), and the configuration allows actions. */
+bool status_may(const struct status *s, enum status_page page);
 
 /* Write the pages. `token` is put into their forms. */
 void status_write_overview(struct html *h, const struct status *s, const char *token);

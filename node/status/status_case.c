@@ -214,7 +214,7 @@ static void redo_form(struct html *h, const struct status *s, const struct job_v
 	const char *obstacle = redo_obstacle(v);
 	long long id = (long long)v->id;
 
-	if (!config_status_may_act(s->config))
+	if (!status_may(s, STATUS_REDO))
 		return;
 	if (obstacle) {
 		if (v->state == JOB_CLEANED) { /* other states have other buttons */

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 #include "kernels/clock.h"
+#include "node/base/html.h"
 #include "node/base/network.h"
 #include "node/status/status_ipc.h"
 #include "node/status/web.h"
@@ -26,20 +27,28 @@
 #define REJECTED_BYTES 65536 /* bytes that are read and dropped of a body that is too large; then the connection is closed */
 #define ASK_SECONDS 10.0     /* longest time to wait for a page */
 #define TICK_MS 250
+#define TOKENS 64 /* persons whose forms are accepted at the same time; of more, those that asked first get another token */
 
 struct connection {   /* an open connection */
 	int fd;	      /* -1: the entry is free */
 	double since; /* time of its start, on clock_seconds() */
 };
 
+struct token { /* of the forms of a person; a person's form is not accepted from another one */
+	char person[STATUS_PERSON_SIZE];
+	char text[STATUS_TOKEN_SIZE]; /* "": the entry is free */
+};
+
 struct http {
 	const struct status_http_conf *conf;
-	char token[STATUS_TOKEN_SIZE];
+	struct token tokens[TOKENS];
+	size_t next; /* entry of `tokens` for the next person */
 	struct connection open[CONNECTIONS];
 	bool broken; /* the socket to the process that makes the pages has failed */
 };
 
 struct request { /* a request whose body may not be received completely */
+	struct status_person person;
 	char form[STATUS_FORM_MAX];
 	size_t n;
 };
@@ -101,20 +110,65 @@ static enum MHD_Result fixed(struct MHD_Connection *c, const char *type, const c
 /* Refuse a request with a sentence as the body. */
 static enum MHD_Result refuse(struct MHD_Connection *c, int code, const char *allow, const char *sentence)
 {
-	char text[700];
-	int n = snprintf(
-		text, sizeof(text),
-		"<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>tomonode</title><link rel=\"stylesheet\" "
-		"href=\"/status.css\"></head><body><main><section class=\"overall warn\"><h1>Not done</h1><p>%s</p><p><a "
-		"href=\"/\">Back to the cases</a></p></section></main></body></html>\n",
-		sentence);
-	struct MHD_Response *r = MHD_create_response_from_buffer((size_t)n, text, MHD_RESPMEM_MUST_COPY);
+	struct MHD_Response *r;
+	struct html h = {0};
 
+	html_put(&h,
+		 "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>tomonode</title><link rel=\"stylesheet\" "
+		 "href=\"/status.css\"></head><body><main><section class=\"overall warn\"><h1>Not done</h1><p>");
+	html_text(&h, sentence);
+	html_put(&h, "</p><p><a href=\"/\">Back to the cases</a></p></section></main></body></html>\n");
+	r = h.failed ? NULL : MHD_create_response_from_buffer(h.n, h.text, MHD_RESPMEM_MUST_COPY);
+	html_clear(&h);
 	if (r)
 		add_headers(r, code, types[STATUS_TYPE_HTML]);
 	if (r && allow)
 		MHD_add_response_header(r, "Allow", allow);
+	if (r && code == 401) /* RFC 9110 section 15.5.2; no browser asks for a password for this scheme */
+		MHD_add_response_header(r, "WWW-Authenticate", "TrustedHeader realm=\"tomonode\"");
 	return queue(c, code, r);
+}
+
+/* ---- tokens ---- */
+
+static int make_token(char ret_token[STATUS_TOKEN_SIZE])
+{
+	unsigned char bytes[(STATUS_TOKEN_SIZE - 1) / 2];
+
+	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+		return -1;
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		snprintf(ret_token + 2 * i, 3, "%02x", bytes[i]);
+	return 0;
+}
+
+/* Return the token of a person ("": no person); NULL: no random numbers. */
+static const char *token_of(struct http *s, const char *person)
+{
+	struct token *t;
+
+	for (size_t i = 0; i < TOKENS; i++)
+		if (s->tokens[i].text[0] && !strcmp(s->tokens[i].person, person))
+			return s->tokens[i].text;
+	t = &s->tokens[s->next];
+	if (make_token(t->text) < 0) {
+		t->text[0] = '\0';
+		return NULL;
+	}
+	snprintf(t->person, sizeof(t->person), "%s", person);
+	s->next = (s->next + 1) % TOKENS;
+	return t->text;
+}
+
+/* Send a request to the process that reads the journal. false: it does not respond. */
+static bool exchange(struct http *s, struct status_request *q, struct status_reply *ret_reply)
+{
+	const char *token = token_of(s, q->person.name);
+
+	if (token)
+		memcpy(q->token, token, sizeof(q->token));
+	s->broken = s->broken || !token || !status_ipc_request(s->conf->ipc_fd, q, ASK_SECONDS, ret_reply);
+	return !s->broken;
 }
 
 static enum MHD_Result ask(struct http *s, struct MHD_Connection *c, struct status_request *q)
@@ -123,13 +177,10 @@ static enum MHD_Result ask(struct http *s, struct MHD_Connection *c, struct stat
 	struct MHD_Response *r;
 	char location[40] = "/";
 
-	memcpy(q->token, s->token, sizeof(q->token));
 	for (enum status_field i = 0; q->page == STATUS_CASES && i < STATUS_FIELDS; i++)
 		status_filter_set(&q->filter, i, MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, status_filter_field(i)));
-	if (s->broken || !status_ipc_request(s->conf->ipc_fd, q, ASK_SECONDS, &a)) {
-		s->broken = true;
+	if (!exchange(s, q, &a))
 		return refuse(c, 503, NULL, "The node does not respond. Try again in a moment.");
-	}
 	r = MHD_create_response_from_buffer(a.n, a.bytes, MHD_RESPMEM_MUST_FREE);
 	if (!r) {
 		free(a.bytes);
@@ -150,24 +201,29 @@ static const char *header(struct MHD_Connection *c, const char *name)
 	return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
 }
 
+/* The address of the other end; "::", which is never a sender's, if it is unknown. */
+static struct in6_addr address_of(struct MHD_Connection *c)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	struct in6_addr address;
+
+	return info && network_address(info->client_addr, &address) ? address : in6addr_any;
+}
+
 /* Have it logged that a request from another page, or under another host name, was refused: somebody may be trying to use a
  * person's browser. This process itself may write nothing but to its sockets. */
 static void log_refusal(struct http *s, struct MHD_Connection *c, int code, const char *path, const char *sentence)
 {
-	const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 	const char *host = header(c, "Host"), *origin = header(c, "Origin");
-	struct status_request q = {.page = STATUS_REFUSED};
+	struct status_request q = {.page = STATUS_REFUSED, .person.role = STATUS_ROLE_ANYONE};
 	struct status_reply reply = {0};
-	struct in6_addr address;
-	char client[INET6_ADDRSTRLEN] = "";
+	struct in6_addr address = address_of(c);
+	char client[INET6_ADDRSTRLEN];
 
-	if (info && network_address(info->client_addr, &address))
-		network_print(&address, client, sizeof(client));
+	network_print(&address, client, sizeof(client));
 	snprintf(q.refused, sizeof(q.refused), "%d for %.80s from %s, Host: %.80s%s%.80s: %s", code, path, client,
 		 host ? host : "", origin ? ", Origin: " : "", origin ? origin : "", sentence);
-	memcpy(q.token, s->token, sizeof(q.token));
-	if (s->broken || !status_ipc_request(s->conf->ipc_fd, &q, ASK_SECONDS, &reply))
-		s->broken = true;
+	exchange(s, &q, &reply);
 	free(reply.bytes);
 }
 
@@ -176,41 +232,44 @@ static void log_refusal(struct http *s, struct MHD_Connection *c, int code, cons
 static const char *why_not(struct http *s, struct MHD_Connection *c, const struct request *q, struct status_request *to)
 {
 	const char *site = header(c, "Sec-Fetch-Site"), *type = header(c, "Content-Type");
+	const char *token = token_of(s, q->person.name);
 
 	if (!status_request_origin_allowed(header(c, "Origin"), header(c, "Host")) || (site && strcmp(site, "same-origin") != 0))
 		return "Cases can only be changed from the node's own page.";
-	if (!type || strcasecmp(type, "application/x-www-form-urlencoded") != 0 ||
-	    !(to->page == STATUS_REDO ? status_request_redo_valid(q->form, q->n, s->token, to->protocol, sizeof(to->protocol))
-				      : status_request_token_valid(q->form, q->n, s->token)))
+	if (!token || !type || strcasecmp(type, "application/x-www-form-urlencoded") != 0 ||
+	    !(to->page == STATUS_REDO ? status_request_redo_valid(q->form, q->n, token, to->protocol, sizeof(to->protocol))
+				      : status_request_token_valid(q->form, q->n, token)))
 		return "The page was out of date. Go back, and try again.";
 	return NULL;
 }
 
-struct odd_headers { /* what a proxy in front of the node may read in another way than this program */
+struct headers {
+	const struct status_conf *conf;
 	int hosts;
 	bool blank; /* a name contains a blank */
+	struct status_claim claim;
 };
 
-static enum MHD_Result look_at_header(void *cls, enum MHD_ValueKind kind, const char *name, const char *value)
+static enum MHD_Result look_at_header(void *cls, enum MHD_ValueKind kind, const char *name, size_t n_name, const char *value,
+				      size_t n)
 {
-	struct odd_headers *odd = cls;
+	struct headers *h = cls;
 
 	(void)kind;
-	(void)value;
-	odd->hosts += !strcasecmp(name, "Host");
-	odd->blank = odd->blank || name[strcspn(name, " \t")];
+	(void)n_name;
+	h->hosts += !strcasecmp(name, "Host");
+	h->blank = h->blank || name[strcspn(name, " \t")];
+	status_claim_header(&h->claim, h->conf, name, value, n);
 	return MHD_YES;
 }
 
-/* Return why the headers are ambiguous (RFC 9112 sections 3.2 and 5.1); NULL: they are not. */
-static const char *ambiguous(struct MHD_Connection *c)
+/* Return why the headers are ambiguous (RFC 9112 sections 3.2 and 5.1), so that a proxy in front of the node may read them in
+ * another way than this program; NULL: they are not. */
+static const char *ambiguous(const struct headers *h)
 {
-	struct odd_headers odd = {0};
-
-	MHD_get_connection_values(c, MHD_HEADER_KIND, look_at_header, &odd);
-	if (odd.hosts > 1)
+	if (h->hosts > 1)
 		return "The request has more than one Host.";
-	return odd.blank ? "The name of a header contains a blank." : NULL;
+	return h->blank ? "The name of a header contains a blank." : NULL;
 }
 
 /* Reply to a request that was received completely. */
@@ -218,7 +277,7 @@ static enum MHD_Result reply(struct http *s, struct MHD_Connection *c, const cha
 			     const struct request *q)
 {
 	bool reads = !strcmp(method, "GET") || !strcmp(method, "HEAD"), posts = !strcmp(method, "POST");
-	struct status_request to = {0};
+	struct status_request to = {.person = q->person};
 	enum status_page page = to.page = status_request_page(path, &to.job);
 	bool acts = status_page_changes_job(page);
 	const char *sentence;
@@ -251,18 +310,35 @@ static enum MHD_Result reply(struct http *s, struct MHD_Connection *c, const cha
 /* Check the headers of a request, and make room for its body. */
 static enum MHD_Result begin(struct http *s, struct MHD_Connection *c, const char *path, void **state)
 {
-	const char *sentence = ambiguous(c);
+	struct headers h = {.conf = s->conf->status};
+	struct in6_addr from = address_of(c);
+	char sentence[STATUS_SENTENCE_SIZE];
+	struct status_person person;
+	const char *why;
+	int64_t job;
+	int code;
 
-	if (sentence)
-		return refuse(c, 400, NULL, sentence);
-	if (!status_request_host_allowed(header(c, "Host"), s->conf->host)) {
-		sentence =
-			"The page is not served under this host name: use localhost, an IP address, or the name in status.host.";
-		log_refusal(s, c, 421, path, sentence);
-		return refuse(c, 421, NULL, sentence);
+	MHD_get_connection_values_n(c, MHD_HEADER_KIND, look_at_header, &h);
+	why = ambiguous(&h);
+	if (why)
+		return refuse(c, 400, NULL, why);
+	code = status_person_judge(s->conf->status, &from, &h.claim, status_page_role(status_request_page(path, &job)), &person,
+				   sentence);
+	if (code == 0 && !status_request_host_allowed(header(c, "Host"), s->conf->status->host)) {
+		code = 421;
+		snprintf(
+			sentence, sizeof(sentence),
+			"The page is not served under this host name: use localhost, an IP address, or the name in status.host.");
+	}
+	if (code) {
+		log_refusal(s, c, code, path, sentence);
+		return refuse(c, code, NULL, sentence);
 	}
 	*state = calloc(1, sizeof(struct request));
-	return *state ? MHD_YES : MHD_NO;
+	if (!*state)
+		return MHD_NO;
+	((struct request *)*state)->person = person;
+	return MHD_YES;
 }
 
 /* Called by the library after the headers, for each part of the body, and at the end of the body. */
@@ -343,17 +419,6 @@ static bool is_gone(int ipc_fd)
 	return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR | POLLNVAL));
 }
 
-static int make_token(char ret_token[STATUS_TOKEN_SIZE])
-{
-	unsigned char bytes[(STATUS_TOKEN_SIZE - 1) / 2];
-
-	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
-		return -1;
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		snprintf(ret_token + 2 * i, 3, "%02x", bytes[i]);
-	return 0;
-}
-
 int status_http_run(const struct status_http_conf *conf, const volatile sig_atomic_t *stop, struct err *err)
 {
 	struct http s = {.conf = conf};
@@ -361,7 +426,7 @@ int status_http_run(const struct status_http_conf *conf, const volatile sig_atom
 
 	for (size_t i = 0; i < CONNECTIONS; i++)
 		s.open[i].fd = -1;
-	if (make_token(s.token) < 0)
+	if (!token_of(&s, ""))
 		return err_set(err, errno, "no random numbers: %s", strerror(errno));
 	d = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_request, &s, MHD_OPTION_LISTEN_SOCKET, conf->listen_fd,
 			     MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,

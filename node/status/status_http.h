@@ -19,11 +19,12 @@
 #include <signal.h>
 
 #include "kernels/err.h"
+#include "node/config/config.h"
 
 struct status_http_conf {
-	int listen_fd;	  /* nonblocking */
-	int ipc_fd;	  /* end of status_ipc_pair() */
-	const char *host; /* status.host of the configuration; "": none */
+	int listen_fd;			  /* nonblocking */
+	int ipc_fd;			  /* end of status_ipc_pair() */
+	const struct status_conf *status; /* of the configuration: host, persons */
 };
 
 /* Serve until *stop is set (returns 0) or the other end of the socket pair is closed (EPIPE). */

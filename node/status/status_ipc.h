@@ -30,7 +30,8 @@ struct status_request {
 	char protocol[CONFIG_NAME_SIZE]; /* STATUS_REDO */
 	struct status_filter filter;	 /* STATUS_CASES: which ones */
 	char token[STATUS_TOKEN_SIZE];	 /* to be put into the page's forms */
-	char refused[400];		 /* STATUS_REFUSED: what was refused, with texts from the network */
+	struct status_person person; /* of the request; the role of a request without person is ADMINISTER if there are none */
+	char refused[900];	     /* STATUS_REFUSED: what was refused, with texts from the network */
 };
 
 struct status_reply {

@@ -33,7 +33,13 @@ void status_page_begin(struct html *h, const struct status *s, const char *title
 	html_put(h,
 		 "</span></p>\n<nav aria-label=\"Pages of the node\"><a href=\"/\" id=\"n-now\">Overview</a> <a href=\"/cases\" "
 		 "id=\"n-cases\">All cases, search</a></nav>\n");
-	html_printf(h, "<p class=\"clock\"><span id=\"clock\">As of <time>%s</time></span> ", when);
+	html_put(h, "<p class=\"clock\">");
+	if (s->person.name[0]) {
+		html_put(h, "<span id=\"person\"><bdi>");
+		html_text(h, s->person.name);
+		html_printf(h, "</bdi> %s</span> · ", status_role_text(s->person.role));
+	}
+	html_printf(h, "<span id=\"clock\">As of <time>%s</time></span> ", when);
 	html_put(h, "<button id=\"pause\" type=\"button\" hidden>Pause updates</button></p>\n</header>\n<main id=\"main\">\n");
 }
 
@@ -189,7 +195,11 @@ void status_page_buttons(struct html *h, const struct status *s, const struct jo
 	const char *retry = status_text_retry(v), *as_is = status_text_as_is(v), *same = status_text_same_patient(v),
 		   *cancel = status_text_cancel(v);
 
-	if (!config_status_may_act(s->config) || (!retry && !as_is && !same && !cancel))
+	retry = status_may(s, STATUS_RETRY) ? retry : NULL;
+	as_is = status_may(s, STATUS_AS_IS) ? as_is : NULL;
+	same = status_may(s, STATUS_SAME) ? same : NULL;
+	cancel = status_may(s, STATUS_CANCEL) ? cancel : NULL;
+	if (!retry && !as_is && !same && !cancel)
 		return;
 	html_put(h, "<div class=\"buttons\">");
 	if (as_is)

@@ -8,60 +8,82 @@
 #define DIGITS_MAX 18 /* of a job number, so that it is below INT64_MAX */
 #define HOST_MAX 255
 
-struct name {
-	const char *text;
-	enum status_page page;
+/* Every page: path, method, role of `status.trusted_header`. {id}: number of a case. docs/openapi.yaml describes them, too; a
+ * test compares both. Cancelling needs no higher role than retrying, which takes it back. The statement that images with
+ * different names are of one patient decides whose result it is, and cannot be taken back. */
+static const struct status_route routes[] = {
+	{"/", false, STATUS_OVERVIEW, STATUS_ROLE_LOOK},
+	{"/cases", false, STATUS_CASES, STATUS_ROLE_LOOK},
+	{"/status.json", false, STATUS_JSON, STATUS_ROLE_LOOK},
+	{"/metrics", false, STATUS_METRICS, STATUS_ROLE_ANYONE},
+	{"/health", false, STATUS_HEALTH, STATUS_ROLE_ANYONE},
+	{"/status.css", false, STATUS_STYLE, STATUS_ROLE_ANYONE},
+	{"/status.js", false, STATUS_SCRIPT, STATUS_ROLE_ANYONE},
+	{"/icon.svg", false, STATUS_ICON, STATUS_ROLE_ANYONE},
+	{"/jobs/{id}", false, STATUS_CASE, STATUS_ROLE_LOOK},
+	{"/jobs/{id}/thumbnail.png", false, STATUS_THUMBNAIL, STATUS_ROLE_LOOK},
+	{"/jobs/{id}/slices.png", false, STATUS_SLICES, STATUS_ROLE_LOOK},
+	{"/jobs/{id}/report", false, STATUS_REPORT, STATUS_ROLE_LOOK},
+	{"/jobs/{id}/retry", true, STATUS_RETRY, STATUS_ROLE_ACT},
+	{"/jobs/{id}/as-is", true, STATUS_AS_IS, STATUS_ROLE_ACT},
+	{"/jobs/{id}/cancel", true, STATUS_CANCEL, STATUS_ROLE_ACT},
+	{"/jobs/{id}/redo", true, STATUS_REDO, STATUS_ROLE_ACT},
+	{"/jobs/{id}/same-patient", true, STATUS_SAME, STATUS_ROLE_ADMINISTER},
 };
 
-static const struct name pages[] = {
-	{"/", STATUS_OVERVIEW},	    {"/cases", STATUS_CASES},	   {"/status.json", STATUS_JSON}, {"/metrics", STATUS_METRICS},
-	{"/health", STATUS_HEALTH}, {"/status.css", STATUS_STYLE}, {"/status.js", STATUS_SCRIPT}, {"/icon.svg", STATUS_ICON},
-};
-
-static const struct name job_pages[] = {
-	{"", STATUS_CASE},
-	{"/thumbnail.png", STATUS_THUMBNAIL},
-	{"/slices.png", STATUS_SLICES},
-	{"/report", STATUS_REPORT},
-	{"/retry", STATUS_RETRY},
-	{"/as-is", STATUS_AS_IS},
-	{"/same-patient", STATUS_SAME},
-	{"/cancel", STATUS_CANCEL},
-	{"/redo", STATUS_REDO},
-};
-
-static enum status_page find(const struct name *names, size_t n, const char *text)
+const struct status_route *status_route_at(size_t i)
 {
-	for (size_t i = 0; i < n; i++)
-		if (!strcmp(names[i].text, text))
-			return names[i].page;
-	return STATUS_NONE;
+	return i < sizeof(routes) / sizeof(routes[0]) ? &routes[i] : NULL;
+}
+
+static const struct status_route *route_of(enum status_page page)
+{
+	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
+		if (routes[i].page == page)
+			return &routes[i];
+	return NULL;
+}
+
+/* Compare a path with the pattern of a route. *ret_job is set if the pattern has {id}. */
+static bool fits(const char *pattern, const char *path, int64_t *ret_job)
+{
+	size_t before = strcspn(pattern, "{"), digits;
+	int64_t job = 0;
+
+	if (!pattern[before])
+		return !strcmp(pattern, path);
+	if (strncmp(path, pattern, before) != 0)
+		return false;
+	path += before;
+	digits = strspn(path, "0123456789");
+	if (digits == 0 || digits > DIGITS_MAX || path[0] == '0' || strcmp(path + digits, strchr(pattern, '}') + 1) != 0)
+		return false;
+	for (size_t i = 0; i < digits; i++)
+		job = 10 * job + (path[i] - '0');
+	*ret_job = job;
+	return true;
 }
 
 enum status_page status_request_page(const char *path, int64_t *ret_job)
 {
-	enum status_page page;
-	int64_t job = 0;
-	size_t n;
-
-	if (strncmp(path, "/jobs/", 6) != 0)
-		return find(pages, sizeof(pages) / sizeof(pages[0]), path);
-	path += 6;
-	n = strspn(path, "0123456789");
-	if (n == 0 || n > DIGITS_MAX || path[0] == '0')
-		return STATUS_NONE;
-	for (size_t i = 0; i < n; i++)
-		job = 10 * job + (path[i] - '0');
-	page = find(job_pages, sizeof(job_pages) / sizeof(job_pages[0]), path + n);
-	if (page != STATUS_NONE)
-		*ret_job = job;
-	return page;
+	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
+		if (fits(routes[i].path, path, ret_job))
+			return routes[i].page;
+	return STATUS_NONE;
 }
 
 bool status_page_changes_job(enum status_page page)
 {
-	return page == STATUS_RETRY || page == STATUS_AS_IS || page == STATUS_SAME || page == STATUS_CANCEL ||
-	       page == STATUS_REDO;
+	const struct status_route *route = route_of(page);
+
+	return route && route->posts;
+}
+
+enum status_role status_page_role(enum status_page page)
+{
+	const struct status_route *route = route_of(page);
+
+	return route ? route->role : STATUS_ROLE_ANYONE;
 }
 
 /* Write the host of "host", "host:port" or "[v6]:port", without brackets. */

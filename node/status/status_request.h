@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "node/status/status_person.h"
+
 #define STATUS_TOKEN_SIZE 33 /* 128 bits as hexadecimal digits, terminated */
 #define STATUS_FORM_MAX 512  /* bytes of a form; the forms of the page have less than 100 */
 
@@ -39,6 +41,15 @@ enum status_page {
 	STATUS_ICON,   /* /icon.svg */
 };
 
+struct status_route {
+	const char *path; /* {id}: number of a case */
+	bool posts;	  /* true: POST; false: GET and HEAD */
+	enum status_page page;
+	enum status_role role; /* that a person needs */
+};
+
+const struct status_route *status_route_at(size_t i);	  /* the routes of the program, in order; NULL behind the last one */
+enum status_role status_page_role(enum status_page page); /* no page, STATUS_REFUSED: STATUS_ROLE_ANYONE */
 /* Return the page of a path, given without query. *ret_job is set for pages of a job. */
 enum status_page status_request_page(const char *path, int64_t *ret_job);
 bool status_page_changes_job(enum status_page page); /* true: changes a job; needs POST, token and origin */

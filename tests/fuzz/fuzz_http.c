@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzz what the status page itself parses: path, Host, Origin, form; and how it escapes external text. Arbitrary bytes give a
- * response, never a crash; accepted input fulfils what node/status/status_request.h guarantees, and escaped text cannot leave its
- * place in the page. The input: lines path, Host, Origin, form, text. Run: fuzz_http -max_len=2048 WORK_FOLDER
- * tests/fuzz/corpus/http */
+/* Fuzz what the status page itself parses: path, Host, Origin, form, the headers with a person; and how it escapes external text.
+ * Arbitrary bytes give a response, never a crash; accepted input fulfils what node/status/status_request.h guarantees, and
+ * escaped text cannot leave its place in the page. The input: lines path, Host, Origin, form, text, person, groups. Run:
+ * fuzz_http -max_len=2048 WORK_FOLDER tests/fuzz/corpus/http */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "node/status/status_request.h"
 #include "tests/fuzz/fuzz.h"
 
-#define LINES 5
+#define LINES 7
 
 static void check_page(const char *path)
 {
@@ -71,6 +71,29 @@ static void check_filter(const char *text)
 		abort();
 }
 
+/* A person is accepted only with a name that a journal and a page can hold, and with a role of the groups. */
+static void check_person(const char *user, const char *groups)
+{
+	static const struct status_conf conf = {.trusted_header = "X-Remote-User",
+						.trusted_groups = "X-Remote-Groups",
+						.trusted_from = {.name = {"::1"}, .n = 1},
+						.may_look = {.name = {"ward"}, .n = 1},
+						.may_administer = {.name = {"physics"}, .n = 1}};
+	const struct in6_addr from = IN6ADDR_LOOPBACK_INIT;
+	char sentence[STATUS_SENTENCE_SIZE];
+	struct status_claim claim = {0};
+	struct status_person person;
+
+	status_claim_header(&claim, &conf, "x-remote-user", user, strlen(user));
+	status_claim_header(&claim, &conf, "x-remote-groups", groups, strlen(groups));
+	status_claim_header(&claim, &conf, user, groups, strlen(groups));
+	if (status_person_judge(&conf, &from, &claim, STATUS_ROLE_LOOK, &person, sentence) != 0)
+		return;
+	if (!status_person_valid(person.name) || strcmp(person.name, user) != 0 || strpbrk(user, ",\r\n\t\x7f") ||
+	    !strstr(groups, person.role == STATUS_ROLE_LOOK ? "ward" : "physics"))
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char token[STATUS_TOKEN_SIZE] = "00112233445566778899aabbccddeeff";
@@ -94,6 +117,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	check_text(line[4]);
 	check_filter(line[4]);
+	check_person(line[5], line[6]);
 	free(text);
 	return 0;
 }
