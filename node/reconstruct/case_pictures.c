@@ -131,13 +131,9 @@ static void make_acf(const struct case_corrections *c, size_t first, struct corr
 /* Find the segment of direct planes: the index of its first plane. NULL: there is none. */
 static const struct michelogram_segment *direct_segment(const struct michelogram *m, size_t *ret_first)
 {
-	*ret_first = 0;
-	for (int i = 0; i < m->n_segments; i++) {
-		if (m->segments[i].first <= 0 && m->segments[i].last >= 0)
-			return &m->segments[i];
-		*ret_first += (size_t)m->segments[i].n_planes;
-	}
-	return NULL;
+	const struct michelogram_segment *direct = michelogram_direct(m, ret_first);
+
+	return direct && direct->first <= 0 && direct->last >= 0 ? direct : NULL;
 }
 
 void case_pictures_watch(struct case_corrections *c)

@@ -18,7 +18,6 @@
 #include "node/reconstruct/normalisation_sense.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -46,23 +45,6 @@ struct normalisation_sense {
 	float *total;			  /* [angle][radial] of all these */
 	struct sums sums[PLANES_MOST][PARTS];
 };
-
-static void choose_planes(struct normalisation_sense *s)
-{
-	size_t first = 0;
-	int least = INT_MAX;
-
-	for (int i = 0; i < s->m->n_segments; first += (size_t)s->m->segments[i++].n_planes) {
-		int difference = abs(s->m->segments[i].first + s->m->segments[i].last);
-
-		if (difference >= least)
-			continue;
-		least = difference;
-		s->first = first;
-		s->n_direct = (size_t)s->m->segments[i].n_planes;
-	}
-	s->n_planes = s->n_direct < PLANES_MOST ? s->n_direct : PLANES_MOST;
-}
 
 /* Return which of the used planes a plane is; n_planes: none. */
 static size_t find_plane(const struct normalisation_sense *s, size_t plane)
@@ -98,7 +80,8 @@ int normalisation_sense_create(const struct michelogram *m, struct normalisation
 	if (!s)
 		return err_set(err, ENOMEM, "no memory to compare counts and normalisation");
 	s->m = m;
-	choose_planes(s);
+	s->n_direct = (size_t)michelogram_direct(m, &s->first)->n_planes;
+	s->n_planes = s->n_direct < PLANES_MOST ? s->n_direct : PLANES_MOST;
 	s->counts = calloc((s->n_planes + 1) * bins_of(m), sizeof(*s->counts));
 	if (!s->counts) {
 		free(s);

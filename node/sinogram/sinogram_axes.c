@@ -14,7 +14,6 @@
  * The same is done for quarters of the rows, because the sums do not show a body beside the axis.
  */
 #include <errno.h>
-#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -113,24 +112,6 @@ static bool is_other_order(const double *rows, int n_parts, struct table *t)
 	       stated > VARIATION_LEAST * VARIATION_LEAST * level && spread > ROWS_LEAST;
 }
 
-/* Find the segment with the smallest ring differences; ret_first: its first plane. */
-static size_t direct_segment(const struct michelogram *m, size_t *ret_first)
-{
-	size_t first = 0, best = 0;
-	int least = INT_MAX;
-
-	for (int s = 0; s < m->n_segments; first += (size_t)m->segments[s++].n_planes) {
-		int difference = abs(m->segments[s].first + m->segments[s].last);
-
-		if (difference >= least)
-			continue;
-		least = difference;
-		best = (size_t)s;
-		*ret_first = first;
-	}
-	return (size_t)m->segments[best].n_planes;
-}
-
 /* Sum the quarters of the rows, of all TOF bins: rows[QUARTERS + 1][row], the last the whole rows. */
 static void sum_rows(const struct interfile *h, const uint8_t *bytes, size_t first, const struct table *t, float *plane,
 		     double *rows)
@@ -163,7 +144,7 @@ int sinogram_check_axes(const struct interfile *h, const uint8_t *bytes, struct 
 
 	if (h->kind != INTERFILE_PROJECTIONS || h->siemens || h->m.n_segments == 0)
 		return 0;
-	t.n_planes = direct_segment(&h->m, &first);
+	t.n_planes = (size_t)michelogram_direct(&h->m, &first)->n_planes;
 	if (t.n_planes < PLANES_LEAST || t.n_views < VIEWS_LEAST)
 		return 0;
 	n = t.n_planes * t.n_views;

@@ -245,6 +245,22 @@ static double mean_difference(const struct michelogram_segment *s, int sum)
 	return 0.5 * (lo + hi);
 }
 
+const struct michelogram_segment *michelogram_direct(const struct michelogram *m, size_t *ret_first)
+{
+	const struct michelogram_segment *best = NULL;
+	size_t first = 0;
+
+	for (int s = 0; s < m->n_segments; first += (size_t)m->segments[s++].n_planes) {
+		const struct michelogram_segment *own = &m->segments[s];
+
+		if (best && abs(own->first + own->last) >= abs(best->first + best->last))
+			continue;
+		best = own;
+		*ret_first = first;
+	}
+	return best;
+}
+
 int michelogram_pairs(const struct michelogram *m, int segment, int plane)
 {
 	const struct michelogram_segment *s = &m->segments[segment];

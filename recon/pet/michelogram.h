@@ -70,6 +70,10 @@ bool michelogram_tof_reaches(const struct michelogram *m, double *ret_reach, dou
 size_t michelogram_planes(const struct michelogram *m);	     /* of a TOF bin */
 size_t michelogram_data_planes(const struct michelogram *m); /* of all TOF bins */
 size_t michelogram_size(const struct michelogram *m);	     /* number of bins, all TOF bins */
+/* Return the segment whose mean ring difference is next to 0, the first of several; ret_first: its first plane. There must be
+ * one.
+ */
+const struct michelogram_segment *michelogram_direct(const struct michelogram *m, size_t *ret_first);
 /* Return the number of ring pairs that were added in a plane of a segment. */
 int michelogram_pairs(const struct michelogram *m, int segment, int plane);
 /* Compute the place of a plane of a segment: z of its middle, mm from the scanner's middle, and how far its first end is above it

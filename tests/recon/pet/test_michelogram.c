@@ -400,12 +400,27 @@ static void pairs_of_planes(void **state)
 	}
 }
 
+/* The direct segment, wherever it is in the order; without one the next to it. */
+static void direct_segment(void **state)
+{
+	struct michelogram_segment segments[] = {{-4, -2, 5}, {2, 4, 5}, {-1, 1, 9}, {0, 0, 3}};
+	struct michelogram m = {.n_segments = 4, .segments = segments};
+	size_t first = 99;
+
+	(void)state;
+	assert_ptr_equal(michelogram_direct(&m, &first), &segments[2]);
+	assert_int_equal(first, 10);
+	m.n_segments = 2;
+	assert_ptr_equal(michelogram_direct(&m, &first), &segments[0]);
+	assert_int_equal(first, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counts),	  cmocka_unit_test(planes),	      cmocka_unit_test(every_plane),
 		cmocka_unit_test(ring_pairs),	  cmocka_unit_test(angles_and_radii), cmocka_unit_test(refusals),
-		cmocka_unit_test(time_of_flight), cmocka_unit_test(pairs_of_planes),
+		cmocka_unit_test(time_of_flight), cmocka_unit_test(pairs_of_planes),  cmocka_unit_test(direct_segment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
