@@ -51,6 +51,7 @@ static const struct command commands[] = {
 	{"cancel", cmd_cancel, "cancel a job", false},
 	{"priority", cmd_priority, "set the priority of a job", false},
 	{"test-peer", cmd_test_peer, "test a destination: C-ECHO, then C-STORE of a small object", true},
+	{"test-alert", cmd_test_alert, "send a test message to the webhook", false},
 	{"pilot", cmd_pilot, "reconstruct on this machine for a node on another one", false},
 	{"pilot-token", cmd_pilot_token, "make the secret that pilots and a node share", false},
 	{"devices", cmd_devices, "list the devices that can reconstruct", false},

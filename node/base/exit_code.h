@@ -11,7 +11,7 @@ enum exit_code {
 	CODE_INPUT = 4,	     /* the input data were refused; the message says why */
 	CODE_MEMORY = 5,     /* the plan does not fit the memory limit */
 	CODE_DEVICE = 6,     /* the device does not exist or failed */
-	CODE_PEER = 7,	     /* a DICOM peer could not be reached, or refused the request */
+	CODE_PEER = 7,	     /* a peer or web service could not be reached, or refused the request */
 	CODE_NOT_FOUND = 8,  /* no such job, destination, protocol, file */
 	CODE_BUSY = 9,	     /* another process uses the spool or the port */
 	CODE_CANCELLED = 10, /* ended early: SIGINT (Ctrl-C), SIGTERM, or stopped by the node */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "kernels/clock.h"
+#include "node/alert/alert_send.h"
 #include "node/command/check_cluster.h"
 #include "node/command/check_route.h"
 #include "node/command/commands.h"
@@ -120,6 +121,7 @@ static void check_node(struct messages *m, const struct config *config)
 	const struct tls_files_report files = {m, add_problem, add_certificate, add_warning};
 	static struct node_facts facts;
 	static struct node_problems all;
+	struct err err = {0};
 	char line[1200];
 
 	node_facts_of_spool(config, clock_wall(), &facts);
@@ -128,6 +130,10 @@ static void check_node(struct messages *m, const struct config *config)
 	facts.from_manager.n_certificates = 0;
 	m->facts = &facts;
 	tls_files_check(config, &files, NULL);
+	if (config->alerts.url[0] && alert_check(config, &err) < 0) {
+		snprintf(line, sizeof(line), "alerts: %s", err.msg);
+		add_problem(m, line);
+	}
 	resolve_names(config, &facts.from_manager);
 	node_problems_find(&facts, &all);
 	for (size_t i = 0; i < all.n; i++) {
@@ -235,7 +241,7 @@ static void print_config(const struct config *c, const struct messages *m, bool 
 	size_t n;
 
 	printf("%s: %s\n", c->path[0] ? c->path : "embedded defaults",
-	       json_array_size(m->problems) > 0	  ? "problems with certificates or the cluster, see above"
+	       json_array_size(m->problems) > 0	  ? "problems with certificates, the webhook or the cluster, see above"
 	       : json_array_size(m->warnings) > 0 ? "no problems, but warnings, see above"
 						  : "no problems");
 	n = config_listeners(c, list);
@@ -253,6 +259,8 @@ static void print_config(const struct config *c, const struct messages *m, bool 
 		printf("slurm         %d to %d pilots, each: %s\n", c->slurm.min, c->slurm.max, c->slurm.program);
 	if (c->status.enabled)
 		printf("status page   %s port %d\n", c->status.bind, c->status.port);
+	if (c->alerts.url[0])
+		printf("alerts        to %s\n", c->alerts.url);
 	printf("peers         %s", c->node.require_known_peer ? "" : "any peer may send\n");
 	for (size_t i = 0; c->node.require_known_peer && i < c->n_peers; i++)
 		printf("%s%s (%s%s%s%s)", i ? ", " : "", c->peers[i].name, c->peers[i].aet[0] ? c->peers[i].aet : "any AE title",

@@ -19,6 +19,7 @@ int cmd_redo(int argc, char **argv);
 int cmd_cancel(int argc, char **argv);
 int cmd_priority(int argc, char **argv);
 int cmd_test_peer(int argc, char **argv);
+int cmd_test_alert(int argc, char **argv);
 int cmd_devices(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 

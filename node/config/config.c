@@ -46,6 +46,7 @@ static int build(struct config_reader *r, const struct config_text *user, struct
 		goto out;
 	config_value_defaults(&config_sections[SECTION_NODE], &r->config->node);
 	config_value_defaults(&config_sections[SECTION_STATUS], &r->config->status);
+	config_value_defaults(&config_sections[SECTION_ALERTS], &r->config->alerts);
 	config_value_defaults(&config_sections[SECTION_CLUSTER], &r->config->cluster);
 	config_value_defaults(&config_sections[SECTION_SLURM], &r->config->slurm);
 	config_read_text(r, embedded, true);

@@ -152,6 +152,14 @@ struct cluster_conf { /* pilots: processes on other machines that reconstruct */
 	char certificate[CONFIG_PATH_SIZE], key[CONFIG_PATH_SIZE], authorities[CONFIG_PATH_SIZE];
 };
 
+struct alerts_conf {   /* messages about troubles to a web service: node/alert/alerts.h */
+	char url[256]; /* "": none */
+	char authorities[CONFIG_PATH_SIZE], credentials[CONFIG_PATH_SIZE];
+	double timeout;			/* s, of one attempt */
+	double delay, settle, interval; /* s, see struct alert_limits */
+	int most;			/* troubles that a message lists */
+};
+
 struct slurm_conf {   /* pilots as Slurm jobs, see docs/cluster.md; "" and 0: that of the cluster */
 	int min, max; /* number of pilots */
 	double idle;  /* time after which an idle pilot ends, s */
@@ -294,6 +302,7 @@ struct config {
 	struct scanner_conf *scanners;
 	size_t n_scanners;
 	struct status_conf status;
+	struct alerts_conf alerts;
 	struct slurm_conf slurm;
 	struct cluster_conf cluster;
 };

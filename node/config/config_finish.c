@@ -419,6 +419,7 @@ void config_finish(struct config_reader *r)
 	finish_profiles(r);
 	finish_scanners(r);
 	config_finish_status(r);
+	config_finish_alerts(r);
 	finish_cluster(r);
 	finish_slurm(r);
 }

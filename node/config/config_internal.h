@@ -56,6 +56,8 @@
 
 #define CONFIG_STATUS_KEYS 13
 extern const struct config_key config_status_keys[CONFIG_STATUS_KEYS]; /* config_status.c */
+#define CONFIG_ALERTS_KEYS 8
+extern const struct config_key config_alerts_keys[CONFIG_ALERTS_KEYS];
 extern const struct key_choice config_kinds[];
 extern const struct key_choice config_compressions[];
 

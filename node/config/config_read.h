@@ -50,6 +50,7 @@ void config_finish_routes(struct config_reader *r);
 void config_finish_status(struct config_reader *r);
 void config_warn_status(const struct config *c, void (*report)(void *ctx, const char *warning), void *ctx);
 bool config_is_loopback(const char *address); /* 127.0.0.0/8 or ::1, numeric */
+void config_finish_alerts(struct config_reader *r);
 /* Report that a key refers to a name that no entry of a section has; nothing if the section was not read completely. */
 void config_unknown_name(struct config_reader *r, struct config_place place, const char *what, const char *of, const char *key,
 			 const char *wanted, size_t section);

@@ -587,6 +587,9 @@ const struct config_section config_sections[SECTION_COUNT] = {
 	{"status", "status page", GROUP(status_conf, status), KEYS(config_status_keys),
 	 .meaning = "The status page of the node, see docs/status-page.md. It has no password: everyone who can reach it can "
 		    "read it, unless a web server in front of it names the persons (`trusted_header`)."},
+	{"alerts", "webhook", GROUP(alerts_conf, alerts), KEYS(config_alerts_keys),
+	 .meaning = "Messages to a web service when something begins to be wrong and when it is solved, see docs/alerts.md. They "
+		    "contain nothing of a patient."},
 	{"cluster", "cluster", GROUP(cluster_conf, cluster), KEYS(cluster_keys),
 	 .meaning =
 		 "Pilots: processes on other machines that reconstruct cases for this node, see docs/cluster.md. Node and pilot "

@@ -98,7 +98,7 @@ json_t *node_cluster_json(const struct node_cluster *c)
 
 json_t *manager_facts_json(const struct manager_facts *m)
 {
-	return json_pack("{s:b, s:I, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "receiver",
+	return json_pack("{s:b, s:I, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "receiver",
 			 m->receiver, "file_limit", (json_int_t)m->file_limit, "receiver_fault",
 			 event_json_text(m->receiver_fault), "receiver_limit", event_json_text(m->receiver_limit), "incoming",
 			 event_json_text(m->incoming), "journal", event_json_text(m->journal_damage), "journal_replaced",
@@ -106,7 +106,7 @@ json_t *manager_facts_json(const struct manager_facts *m)
 			 "certificates", certificates_json(m), "unresolved", unresolved_json(m), "reload",
 			 event_json_text(m->reload), "page", event_json_text(m->page), "associations", node_associations_json(m),
 			 "cluster", node_cluster_json(&m->cluster), "pilots_unheard", event_json_text(m->pilots_unheard),
-			 "pilot_refused", event_json_text(m->pilot_refused));
+			 "pilot_refused", event_json_text(m->pilot_refused), "alerts_fault", event_json_text(m->alerts_fault));
 }
 
 static void read_devices(const json_t *list, struct manager_facts *m)
@@ -246,6 +246,7 @@ void manager_facts_read(const json_t *report, struct manager_facts *ret)
 	COPY(ret->journal_error, report, "journal_error");
 	COPY(ret->pilots_unheard, report, "pilots_unheard");
 	COPY(ret->pilot_refused, report, "pilot_refused");
+	COPY(ret->alerts_fault, report, "alerts_fault");
 	read_devices(json_object_get(report, "devices"), ret);
 	read_processes(json_object_get(report, "processes"), ret);
 	read_certificates(json_object_get(report, "certificates"), ret);

@@ -32,12 +32,13 @@ static struct node_problem *add(struct node_problems *all, bool critical, const 
 	struct node_problem *p = all->n < NODE_PROBLEMS_MAX ? &all->list[all->n++] : &dropped;
 
 	p->critical = critical;
-	p->text[0] = '\0';
+	p->text[0] = p->subject[0] = '\0';
 	set(p->id, sizeof(p->id), "%s", id);
 	set(p->remedy, sizeof(p->remedy), "%s", remedy);
 	return p;
 }
 #define SET_TEXT(problem, ...) set((problem)->text, sizeof((problem)->text), __VA_ARGS__)
+#define SET_SUBJECT(problem, ...) set((problem)->subject, sizeof((problem)->subject), __VA_ARGS__)
 #define SET_REMEDY(problem, ...) set((problem)->remedy, sizeof((problem)->remedy), __VA_ARGS__)
 
 static const char *or_unknown(const char *reason)
@@ -70,17 +71,21 @@ static void find_processes(const struct manager_facts *m, struct node_problems *
 	for (size_t i = 0; i < m->n_processes; i++) {
 		const struct node_process *p = &m->processes[i];
 		bool receiver = !strcmp(p->role, "receiver");
+		struct node_problem *problem = NULL;
 
-		if (p->stopped)
-			SET_TEXT(add(all, receiver, receiver ? "receiver-stopped" : "process-stopped",
-				     "Continue it (kill -CONT), or restart the node."),
-				 "The %s process (%ld) is stopped by a signal%s.", p->role, p->pid,
+		if (p->stopped) {
+			problem = add(all, receiver, receiver ? "receiver-stopped" : "process-stopped",
+				      "Continue it (kill -CONT), or restart the node.");
+			SET_TEXT(problem, "The %s process (%ld) is stopped by a signal%s.", p->role, p->pid,
 				 receiver ? ": the node accepts no images" : ": it does no work");
-		else if (p->silent > NODE_SILENT_SECONDS)
-			SET_TEXT(add(all, receiver, receiver ? "receiver-silent" : "process-silent",
-				     "Check the spool's disk and the log; restart the node."),
-				 "The %s process (%ld) has given no sign of life for %.0f s%s.", p->role, p->pid, p->silent,
-				 receiver ? ": the node may accept no images" : "");
+		} else if (p->silent > NODE_SILENT_SECONDS) {
+			problem = add(all, receiver, receiver ? "receiver-silent" : "process-silent",
+				      "Check the spool's disk and the log; restart the node.");
+			SET_TEXT(problem, "The %s process (%ld) has given no sign of life for %.0f s%s.", p->role, p->pid,
+				 p->silent, receiver ? ": the node may accept no images" : "");
+		}
+		if (problem)
+			SET_SUBJECT(problem, "%s", p->role);
 	}
 }
 
@@ -197,14 +202,17 @@ static void find_devices(const struct manager_facts *m, struct node_problems *al
 	size_t disabled = 0, local = 0, connected = 0;
 
 	for (size_t i = 0; i < m->n_devices; i++) {
+		struct node_problem *p;
+
 		local += !m->devices[i].pilot;
 		connected += m->devices[i].connected;
 		if (!m->devices[i].disabled)
 			continue;
 		disabled++;
-		SET_TEXT(add(all, false, "device-disabled",
-			     "It is tested again automatically; check it with tomonode devices --check."),
-			 "Device %s is disabled: %s.", m->devices[i].name, or_unknown(m->devices[i].reason));
+		p = add(all, false, "device-disabled",
+			"It is tested again automatically; check it with tomonode devices --check.");
+		SET_SUBJECT(p, "%s", m->devices[i].name);
+		SET_TEXT(p, "Device %s is disabled: %s.", m->devices[i].name, or_unknown(m->devices[i].reason));
 	}
 	if (disabled > 0 && disabled == local && connected == 0 && !slurm_works(&m->cluster))
 		SET_TEXT(add(all, true, "no-device", "Correct node.device, or repair a device, and reload the configuration."),
@@ -278,7 +286,7 @@ static bool revocation_list_problem(const struct node_certificate *c, double now
 	return true;
 }
 
-static bool certificate_problem(const struct node_certificate *c, double now, struct node_problems *all)
+static bool find_certificate(const struct node_certificate *c, double now, struct node_problems *all)
 {
 	bool early = now < c->from, over = now >= c->until;
 	char date[40];
@@ -304,6 +312,16 @@ static bool certificate_problem(const struct node_certificate *c, double now, st
 			 "%s: the certificate in %s expires on %s, in %.0f days.", c->whose, c->file, date,
 			 (c->until - now) / DAY);
 	return true;
+}
+
+static bool certificate_problem(const struct node_certificate *c, double now, struct node_problems *all)
+{
+	size_t n = all->n;
+	bool found = find_certificate(c, now, all);
+
+	if (all->n > n)
+		SET_SUBJECT(&all->list[n], "%.60s, %.130s", c->whose, c->file);
+	return found;
 }
 
 bool node_problem_of_certificate(const struct node_certificate *c, double now, struct node_problem *ret)
@@ -337,6 +355,7 @@ static void find_destinations(const struct node_facts *f, struct node_problems *
 		if (!d->down)
 			continue;
 		p = add(all, false, "destination-down", "");
+		SET_SUBJECT(p, "%s", d->name);
 		SET_TEXT(p, "Results cannot be sent to %s: %s. %zu %s for it; the node tries again automatically.", d->name,
 			 d->reason[0] ? d->reason : "no answer", d->waiting, d->waiting == 1 ? "case waits" : "cases wait");
 		SET_REMEDY(p, "Test it with tomonode test-peer %s.", d->name);
@@ -345,6 +364,7 @@ static void find_destinations(const struct node_facts *f, struct node_problems *
 		const struct node_unresolved *u = &m->unresolved[i];
 
 		p = add(all, false, "destination-name", "Correct host of the destination, or the name service.");
+		SET_SUBJECT(p, "%s", u->destination);
 		SET_TEXT(p, "Destination %s: the name %s cannot be resolved: %s. Nothing can be sent to it.", u->destination,
 			 u->host, u->reason);
 	}
@@ -359,6 +379,7 @@ static void find_routes(const struct config *c, struct node_problems *all)
 		if (!config_route_is_unreachable(c, i, why, sizeof(why)))
 			continue;
 		p = add(all, false, "route", "Change the order of the routes, its patterns or its AE title, or remove it.");
+		SET_SUBJECT(p, "%s", c->routes[i].name);
 		SET_TEXT(p, "Route %s is never used: %s.", c->routes[i].name, why);
 	}
 }
@@ -372,6 +393,9 @@ static void find_configuration(const struct manager_facts *m, struct node_proble
 		SET_TEXT(add(all, false, "page",
 			     "Stop the other program, or change status.port; it is tried again automatically."),
 			 "The status page is not served: %s.", m->page);
+	if (m->alerts_fault[0])
+		SET_TEXT(add(all, false, "alerts", "Test it with tomonode test-alert; it is tried again automatically."),
+			 "Alerts cannot be sent: %s.", m->alerts_fault);
 }
 
 static void find_cases(const struct node_facts *f, struct node_problems *all)

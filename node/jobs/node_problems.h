@@ -93,6 +93,7 @@ struct manager_facts {
 	size_t n_associations;
 	struct node_cluster cluster;
 	char pilots_unheard[300]; /* why pilots cannot connect to cluster.port; "": they can, or it is not used */
+	char alerts_fault[300];	  /* why the webhook does not take alerts; "": it does, or there is none */
 	char pilot_refused[300];  /* which pilot was refused a short time ago, and why; "": none */
 };
 
@@ -124,6 +125,7 @@ struct node_facts {
 struct node_problem {
 	bool critical;		     /* the node does not do its work: /health replies 503 */
 	char id[32];		     /* label of the metric and of the log */
+	char subject[200];	     /* what it is about, where there may be several of one id: the name of a device; else "" */
 	char text[700], remedy[400]; /* sentences: what is wrong; what a person can do ("": nothing) */
 };
 

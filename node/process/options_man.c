@@ -118,7 +118,7 @@ static void put_synopsis(const struct command_spec *spec)
 
 /* Commands that are used together: each page names the others of its rows. */
 static const char *const together[][8] = {
-	{"serve", "check", "list", "devices", "test-peer"},
+	{"serve", "check", "list", "devices", "test-peer", "test-alert"},
 	{"list", "show", "redo", "retry", "cancel", "priority"},
 	{"recon", "simulate", "import", "measure", "export", "report"},
 	{"pilot", "pilot-token", "devices", "serve"},

@@ -20,7 +20,8 @@
 
 const char *process_role_name(enum process_role role)
 {
-	static const char *const names[] = {"receiver", "index", "worker", "deliver", "status", "commit", "resolve", "cluster"};
+	static const char *const names[] = {"receiver", "index",   "worker",  "deliver", "status",
+					    "commit",	"resolve", "cluster", "alert"};
 
 	return names[role];
 }

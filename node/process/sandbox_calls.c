@@ -360,6 +360,7 @@ static void allow_role(struct calls *c, enum sandbox_role role)
 	case SANDBOX_INDEX:
 		break;
 	case SANDBOX_DELIVER:
+	case SANDBOX_ALERT:
 		all(c, SCMP_ACT_ALLOW, talk);
 		all(c, SCMP_ACT_ALLOW, connecting);
 		allow_families(c);

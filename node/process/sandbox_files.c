@@ -194,13 +194,31 @@ static int allow_tls(struct fence *f, const char *certificate, const char *key, 
 	return ret;
 }
 
-/* Allow what a delivery needs to resolve a destination's name and to read its certificates. */
-static int allow_deliver(struct fence *f, const struct config *config)
+/* Allow what is needed to resolve a name, and the system's authorities. */
+static int allow_names(struct fence *f)
 {
 	static const char *const read[] = {"/etc/hosts",     "/etc/resolv.conf",     "/etc/nsswitch.conf",
 					   "/etc/host.conf", "/etc/gai.conf",	     "/etc/services",
 					   "/etc/ssl/certs", "/run/systemd/resolve", NULL};
-	int ret = allow_list(f, read, FS_READ);
+
+	return allow_list(f, read, FS_READ);
+}
+
+static int allow_alert(struct fence *f, const struct config *config)
+{
+	const char *const files[] = {config->alerts.authorities, config->alerts.credentials};
+	int ret = allow_names(f);
+
+	for (size_t i = 0; ret == 0 && i < sizeof(files) / sizeof(files[0]); i++)
+		if (files[i][0])
+			ret = allow(f, files[i], FS_READ);
+	return ret;
+}
+
+/* Allow what a delivery needs to resolve a destination's name and to read its certificates. */
+static int allow_deliver(struct fence *f, const struct config *config)
+{
+	int ret = allow_names(f);
 
 	if (ret == 0)
 		ret = allow_tls(f, config->node.tls_certificate, config->node.tls_key, config->node.tls_authorities,
@@ -232,6 +250,8 @@ static int allow_role(struct fence *f, enum sandbox_role role, const struct conf
 		return allow_in_spool(f, config, "outbox", FS_READ);
 	case SANDBOX_DELIVER:
 		return allow_deliver(f, config);
+	case SANDBOX_ALERT:
+		return allow_alert(f, config);
 	case SANDBOX_SEAT:
 		ret = allow_worker(f, config, false);
 		if (ret == 0)
@@ -260,7 +280,7 @@ int sandbox_files_restrict(enum sandbox_role role, const struct config *config, 
 	attr.fs |= abi >= 5 ? FS_IOCTL_DEV : 0;
 	if (abi >= 4) { /* listening sockets are open already; deliveries connect to configured addresses, and DCMTK makes a
 			   connection to itself over a port that it opens (dicom/network/connect.cc) */
-		attr.net = role == SANDBOX_DELIVER ? 0 : NET_BIND_TCP | NET_CONNECT_TCP;
+		attr.net = role == SANDBOX_DELIVER || role == SANDBOX_ALERT ? 0 : NET_BIND_TCP | NET_CONNECT_TCP;
 		size += sizeof(attr.net);
 	}
 	if (abi >= 6) { /* CUDA MPS, if it is used, connects to the driver's server */
@@ -272,7 +292,8 @@ int sandbox_files_restrict(enum sandbox_role role, const struct config *config, 
 	if (f.fd < 0)
 		return err_set(err, errno, "sandbox: cannot restrict files (Landlock ABI %d): %s", abi, strerror(errno));
 	ret = allow_system(&f);
-	if (ret == 0 && role != SANDBOX_HTTP && role != SANDBOX_NAMES && role != SANDBOX_REPORT && role != SANDBOX_CASE)
+	if (ret == 0 && role != SANDBOX_HTTP && role != SANDBOX_NAMES && role != SANDBOX_REPORT && role != SANDBOX_CASE &&
+	    role != SANDBOX_ALERT)
 		ret = allow_journal(&f, config);
 	if (ret == 0)
 		ret = allow_role(&f, role, config, gpu);

@@ -264,6 +264,7 @@ static bool has_own_event(const char *id)
 					  "orphans",
 					  "journal-damaged",
 					  "receiver",
+					  "alerts",
 					  "cluster",
 					  "pilot-refused",
 					  "pilots-unheard",
@@ -288,7 +289,7 @@ static bool lists(const struct node_problems *all, const char *id)
 	return false;
 }
 
-void self_check_log(struct self_check *c, const struct schedule *s, double now)
+const struct node_problems *self_check_log(struct self_check *c, const struct schedule *s, double now)
 {
 	struct node_problems *other;
 	char line[1200];
@@ -299,7 +300,7 @@ void self_check_log(struct self_check *c, const struct schedule *s, double now)
 		c->before = calloc(1, sizeof(*c->before));
 	}
 	if (!c->all || !c->now || !c->before || s->stopping)
-		return;
+		return NULL;
 	node_facts_of_spool(s->config, now, c->all);
 	if (s->journal)
 		node_facts_of_journal(s->journal, c->all, NULL);
@@ -319,6 +320,7 @@ void self_check_log(struct self_check *c, const struct schedule *s, double now)
 	other = c->before;
 	c->before = c->now;
 	c->now = other;
+	return c->before;
 }
 
 void self_check_forget_certificates(struct self_check *c)

@@ -124,9 +124,10 @@ static void loop(struct serve *v)
 		snprintf(v->check.facts.pilot_refused, sizeof(v->check.facts.pilot_refused), "%s", schedule_refused_pilot(&v->s));
 		checked = self_check_step(&v->check, &v->s, v->journal_path);
 		snprintf(v->check.facts.page, sizeof(v->check.facts.page), "%s", v->status.reason);
+		snprintf(v->check.facts.alerts_fault, sizeof(v->check.facts.alerts_fault), "%s", v->alert.fault);
 		node_report_write(&v->report, &v->s, &v->check.facts, now);
 		if (checked)
-			self_check_log(&v->check, &v->s, now);
+			alert_watch_step(&v->alert, &v->s, self_check_log(&v->check, &v->s, now), now);
 		until = clock + (v->s.next - now);
 		sooner(&until, process_table_tick(&v->s.processes, clock));
 		sooner(&until, v->receiver_at);
@@ -172,6 +173,7 @@ int serve_run(struct serve_conf *conf, struct err *err)
 	status_watch_end(&v.status);
 	node_report_clear(&v.report);
 	self_check_clear(&v.check);
+	alert_watch_clear(&v.alert);
 	if (v.signal_fd >= 0)
 		close(v.signal_fd);
 	if (v.pipe_fd[0] >= 0) {

@@ -122,6 +122,8 @@ void serve_reap(struct serve *v, double now)
 			status_watch_ended(&v->status, &p, how, v->s.clock);
 		} else if (p.role == PROCESS_RESOLVE) {
 			self_check_resolved(&v->check, v->conf.config);
+		} else if (p.role == PROCESS_ALERT) {
+			alert_watch_ended(&v->alert, status, &v->s);
 		} else if (p.role == PROCESS_CLUSTER) {
 			cluster_watch_ended(&v->fleet, &p, status, &v->s);
 			close(p.ipc_fd);

@@ -5,6 +5,7 @@
 
 #include "node/audit/audit_trail.h"
 #include "node/process/service_notify.h"
+#include "node/serve/alert_watch.h"
 #include "node/serve/cluster_watch.h"
 #include "node/serve/node_report.h"
 #include "node/serve/schedule.h"
@@ -19,6 +20,7 @@ struct serve {
 	struct schedule s;
 	struct status_watch status;
 	struct cluster_watch fleet;
+	struct alert_watch alert;
 	struct node_report report;
 	struct self_check check;
 	struct service_notify notify;

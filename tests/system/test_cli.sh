@@ -315,7 +315,7 @@ completes() { # completes "WORDS" ARGUMENT...: exactly these words, in this orde
 	got=$("$TOMONODE" help --complete "$@" | tr '\n' ' ')
 	[ "$got" = "$wanted" ] || fail "completion of '$*': $got"
 }
-completes "test-peer " tes
+completes "test-peer test-alert " tes
 completes "recon " help reco
 completes "--protocol " recon --pro
 completes "pet-mlem pet-osem pet-fbp-preview " recon --protocol pet-
@@ -353,7 +353,7 @@ if command -v bash >/dev/null; then
 		got=$(bash "$work/complete.sh" "$TOMONODE_SOURCE/deploy/completion/tomonode.bash" "$work/complete" ./tomonode "$@")
 		[ "$got" = "$wanted" ] || fail "completion of '$*' by bash: $got"
 	}
-	bash_completes "test-peer " tes
+	bash_completes "test-peer test-alert " tes
 	bash_completes "folder f.hs " recon --attenuation f
 	bash_completes "folder " recon -o f
 	bash_completes "pet-osem " recon --protocol pet-o
@@ -376,7 +376,7 @@ if command -v zsh >/dev/null; then
 		got=$(zsh -f "$work/complete.zsh" "$TOMONODE_SOURCE/deploy/completion/_tomonode" "$TOMONODE" "$@")
 		[ "$got" = "$wanted" ] || fail "completion of '$*' by zsh: $got"
 	}
-	zsh_completes "test-peer" tes
+	zsh_completes "test-peer test-alert" tes
 	zsh_completes "dbt pet parallel" simulate ""
 	zsh_completes "pet-osem" recon --protocol pet-o
 	zsh_completes "files -g *.(hs)" recon --attenuation ""

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What an operator sees when something is wrong: each trouble is provoked, then /health, the page, `list` and the metrics must show the same
-sentence, and the log an event. None of them is green. With PROBLEMS_TABLE=FILE the sentences are written as the table of
+sentence, and the log an event; a webhook is told once when it begins and once when it is solved. None of them is green. With PROBLEMS_TABLE=FILE the sentences are written as the table of
 docs/operations.md."""
 import atexit
 import contextlib
+import functools
 import json
 import os
 import re
@@ -20,13 +21,13 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "tools"))
 import dicom_peer
 from tools import node_harness as h
-from tools import pilot_tools
+from tools import pilot_tools, webhook
 from tools.node_harness import check, wait_for
 import urllib.error
 import urllib.request
 
 h.need("openssl", "storescp", "storescu", "echoscu")
-table = []
+table, hooks = [], []
 
 
 def get(n, path):
@@ -44,11 +45,20 @@ def start(folder, things, extra="", pacs=True, **node):
     archive = h.Pacs(os.path.join(folder, "pacs"))
     n = h.Node(os.path.join(folder, "node"), archive.port, **node)
     n.status = {"port": h.free_port()}
+    listen(n, things)
     n.write_conf(extra)
     things += [n, archive]
     if pacs:
         archive.start()
     return n, archive
+
+
+def listen(n, things):
+    """Attach a webhook to the node; what it was told is checked when the test ends."""
+    n.hook = webhook.Webhook()
+    n.hook.attach(n)
+    hooks.append(n.hook)
+    things.append(n.hook)
 
 
 def listed(n):
@@ -65,8 +75,9 @@ def shows(text, sentence):
     return re.sub(r"\d+", "#", sentence)[:60] in re.sub(r"\d+", "#", text)
 
 
-def seen(n, trouble, problem, event, page=True, seconds=30):
-    """The trouble is shown everywhere. problem: id; event: regular expression of the log; page False: the page cannot answer."""
+def seen(n, trouble, problem, event, page=True, seconds=30, told=True):
+    """The trouble is shown everywhere. problem: id; event: regular expression of the log; page False: the page cannot answer. told False:
+    the main process is stopped and tells nobody."""
     p = wait_for(f"{trouble}: list shows {problem}, not {sorted(listed(n))}", lambda: listed(n).get(problem), seconds)
     check(p["text"] and p["text"].endswith("."), p)
     text = n.command("list", code=None).stdout
@@ -81,12 +92,15 @@ def seen(n, trouble, problem, event, page=True, seconds=30):
         check(f'tomonode_problems{{id="{problem}",severity="{"critical" if p["critical"] else "warning"}"}}' in metrics, f"{trouble}: {metrics[:600]}")
     if event:
         wait_for(f"{trouble}: {event} in the log", lambda: re.search(event, n.log_text()))
+    if told:
+        n.hook.told(problem)
     table.append((trouble, problem, "no reply" if not page else "503" if p["critical"] else "200, warning", p["text"], p["remedy"], event))
     return p
 
 
 def gone(n, problem, seconds=30):
     wait_for(f"{problem} ended", lambda: problem not in listed(n), seconds)
+    n.hook.solved(problem)
 
 
 def certificate(folder, name, days, since=-900):
@@ -192,6 +206,10 @@ def test_configuration(folder, things):
     metrics = get(n, "/metrics")[1]
     days = float(re.search(r'tomonode_certificate_days\{of="listener \'soon\'",file="[^"]+"\} (\S+)', metrics)[1])
     check(12 < days < 13, days)
+    n.write_conf()
+    os.kill(n.process.pid, signal.SIGHUP)
+    for problem in ("certificate-expired", "certificate-early", "certificate-expires", "destination-name", "route", "listener"):
+        gone(n, problem, 60)
 
 
 def test_limits(folder, things):
@@ -214,6 +232,10 @@ def test_limits(folder, things):
     seen(n, "too few descriptors for `max_associations`", "descriptors", "descriptors-limited")
     seen(n, "limit of file sizes", "file-size", "problem id=file-size")
     check(n.echo(), "C-ECHO")
+    n.stop()
+    n.start()
+    gone(n, "descriptors")
+    gone(n, "file-size")
 
 
 def test_spool(folder, things):
@@ -392,7 +414,7 @@ def test_unreadable(folder, things):
     h.send(n.port, exam[:1])
     with sqlite3.connect(os.path.join(n.spool, "journal.db"), timeout=20) as db:
         db.execute("UPDATE instance SET received = received - 500")
-    seen(n, "object waits for the indexer", "index-late", None)
+    seen(n, "object waits for the indexer", "index-late", None, told=False)
     os.kill(n.process.pid, signal.SIGCONT)
     gone(n, "index-late")
 
@@ -477,6 +499,7 @@ def slurm_node(folder, things, name, executor='"slurm"', **keys):
     slurm = FakeSlurm(os.path.join(folder, name))
     n = h.Node(os.path.join(folder, name, "node"), 1, executor=executor)
     n.status = {"port": h.free_port()}
+    listen(n, things)
     keys = {"min": 1, "idle": 3600, "program": '"true"', **keys}
     n.write_conf(f'cluster = {{ bind = "127.0.0.1"; port = {h.free_port()}; advertise = "127.0.0.1:1"; }};\n'
                  f"slurm = {{ {' '.join(f'{k} = {v};' for k, v in keys.items())} }};\n")
@@ -524,6 +547,7 @@ def test_pilots(folder, things):
     """Devices of other machines alone: none is connected, one is refused, its port is in use."""
     n, _ = pilot_tools.cluster_node(folder, things)
     n.status = {"port": h.free_port()}
+    listen(n, things)
     pilot_tools.write_conf(n)
     with socket.socket() as other:
         other.bind(("127.0.0.1", n.cluster_port))
@@ -550,6 +574,104 @@ def test_pilots(folder, things):
     gone(n, "pilot-refused")
 
 
+def exam_words(path):
+    """What identifies the patient or the study of an image, and its UIDs."""
+    import pydicom
+    ds = pydicom.dcmread(path, stop_before_pixels=True)
+    return [str(e.value) for e in ds if e.value and (e.VR in ("UI", "PN") or e.keyword in ("PatientID", "AccessionNumber", "StudyID", "PatientBirthDate"))]
+
+
+def test_webhook(folder, things):
+    """The message: its form, credentials, nothing of a patient; what `check` and `test-alert` say; a receiver without an answer gets the
+    same message again, also from a node that was killed meanwhile."""
+    n, _ = start(folder, things, pacs=False)
+    token = os.path.join(folder, "token")
+    with open(token, "w") as f:
+        f.write("not-guessed\n")
+    os.chmod(token, 0o644)
+    n.hook.attach(n, f'credentials = "{token}";')
+    n.write_conf()
+    check("other users of this machine can read" in n.command("check", code=3).stderr, "a token that everybody can read")
+    os.chmod(token, 0o600)
+    check("alerts        to http://127.0.0.1" in n.command("check").stdout, "check")
+    away = n.alerts.replace("127.0.0.1", "hook.example.org")
+    for words, said in ((away, "allowed: credentials with https, or to this machine"), ('alerts = { url = "ftp://x/"; };', "key 'url' of alerts")):
+        with open(n.conf + ".away", "w") as f:
+            f.write(words)
+        refused = h.run(h.TOMONODE, "check", "-c", n.conf + ".away", code=3).stderr
+        check(said in refused, refused)
+    check(n.command("test-alert").stdout.strip().startswith(f"http://127.0.0.1:{n.hook.port}/hook: answered with status 204 after"), "test-alert")
+    test = json.loads(n.hook.bodies[-1])
+    check(test["test"] is True and not test["alerts"] and n.hook.headers[-1]["Authorization"] == "Bearer not-guessed", (test, n.hook.headers[-1]))
+    n.hook.answer = lambda message: 403
+    check("answered with status 403" in n.command("test-alert", code=7).stderr, "403")
+
+    exam = h.simulate(os.path.join(folder, "exam"), "--views", 5)
+    n.hook.answer = lambda message: None
+    n.start()
+    h.send(n.port, exam[:2])
+    p = seen_by_list(n, "alerts")
+    check("the server closed the connection without an answer" in p["text"], p)
+    wait_for("sent twice", lambda: len(n.hook.bodies) >= 4, 60)
+    check(n.hook.bodies[-1] == n.hook.bodies[-2], n.hook.bodies[-2:])
+    n.kill()
+    n.hook.answer = lambda message: 204
+    n.start()
+    n.hook.told("cases")
+    check(n.hook.bodies[-1] == n.hook.bodies[-2], n.hook.bodies[-2:])
+    gone(n, "alerts")
+    held, = n.hook.events()
+    job = n.jobs()[0]["id"]
+    check((held["id"], held["job"], held["key"], held["severity"]) == ("held", job, f"held:{job}", "warning"), held)
+    check(held["text"] == f"Case {job} (dbt) is held.", held)
+    n.command("cancel", job)
+    n.hook.solved("cases")
+    for word in exam_words(exam[0]):
+        check(not any(word in body for body in n.hook.bodies if len(word) > 3), f"{word} was told")
+
+
+def seen_by_list(n, problem):
+    return wait_for(f"list shows {problem}, not {sorted(listed(n))}", lambda: listed(n).get(problem), 60)
+
+
+def test_webhook_down(folder, things):
+    """Nobody listens: shown as a problem. What begins meanwhile is told once, by a node that was killed twice; what comes and goes is told once."""
+    n, _ = start(folder, things, pacs=False, reserve='"900000 GB"')
+    n.hook.stop()
+    n.start()
+    wait_for("the page", lambda: get(n, "/health")[0])
+    seen(n, "webhook does not answer", "alerts", "alerts-not-sent")
+    for _ in range(2):
+        wait_for("stored", lambda: os.path.exists(os.path.join(n.spool, "alerts.json")))
+        n.kill()
+        n.start()
+    n.hook.start()
+    n.hook.told("disk-full")
+    gone(n, "alerts")
+    n.kill()
+    n.hook.keys = n.hook.keys.replace("settle = 1.0", "settle = 600.0")
+    n.hook.attach(n)
+    n.node["reserve"] = '"1 MB"'
+    n.write_conf()
+    n.start()
+    wait_for("no problem", lambda: get(n, "/health")[1] == "ok\n")
+    n.node["reserve"] = '"900000 GB"'
+    n.write_conf()
+    os.kill(n.process.pid, signal.SIGHUP)
+    seen_by_list(n, "disk-full")
+    check([e["event"] for e in n.hook.events()] == ["begun"], n.hook.events())
+
+
+def once(test):
+    @functools.wraps(test)
+    def run(folder, things):
+        del hooks[:]
+        test(folder, things)
+        for hook in hooks:
+            hook.check_once()
+    return run
+
+
 def write_table():
     if "PROBLEMS_TABLE" not in os.environ:
         return
@@ -562,5 +684,6 @@ def write_table():
 
 if __name__ == "__main__":
     atexit.register(write_table)
-    h.main([test_full_slurm, test_slurm, test_processes, test_configuration, test_limits, test_spool, test_cases, test_no_space, test_associations, test_unreadable,
-            test_first_bytes, test_pilots], beside=1 if "PROBLEMS_TABLE" in os.environ else 2)
+    h.main([once(test) for test in (
+        test_full_slurm, test_slurm, test_processes, test_configuration, test_limits, test_spool, test_cases, test_no_space, test_associations, test_unreadable,
+        test_webhook, test_webhook_down, test_first_bytes, test_pilots)], beside=1 if "PROBLEMS_TABLE" in os.environ else 2)

@@ -241,6 +241,7 @@ class Node:
         self.more_protocols = self.more_routes = ""  # texts that begin with a comma
         self.protocols = ["quick"]  # of the route
         self.more = ""  # further lists
+        self.alerts = ""  # their section, see webhook.py
         self.pilots = ""  # with EXECUTOR "slurm" their sections: as many pilots as it would have devices; the account names their jobs
         if EXECUTOR == "slurm" and "executor" not in node:
             self.node["executor"], self.cluster_port, count = '"slurm"', free_port(), self.node["device"].count(",") + 1
@@ -260,7 +261,7 @@ class Node:
                     f'destinations = ( {{ name = "pacs"; aet = "PACS"; host = "127.0.0.1"; port = {self.pacs_port};{destination} }} );\n'
                     f'protocols = ( {{ name = "quick";{protocol} }}{self.more_protocols} );\n'
                     'routes = ( { name = "dbt"; kind = "dbt"; ' f'protocols = {json.dumps(self.protocols)}; ' 'destinations = [ "pacs" ]; }'
-                    f'{self.more_routes} );\n' + self.more + self.pilots + extra)
+                    f'{self.more_routes} );\n' + self.more + self.pilots + self.alerts + extra)
 
     def start(self, wait=True, command=()):
         """command: the words of a program that starts it."""

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/alert/alert_json.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "node/base/atomic_file.h"
+#include "node/base/plural.h"
+#include "node/store/event.h"
+
+#define VERSION 1 /* of both */
+
+void alert_new_id(char ret[ALERT_ID_SIZE])
+{
+	static const char digits[] = "0123456789abcdef";
+	unsigned char bytes[(ALERT_ID_SIZE - 1) / 2];
+
+	while (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+		;
+	for (size_t i = 0; i < sizeof(bytes); i++) {
+		ret[2 * i] = digits[bytes[i] >> 4];
+		ret[2 * i + 1] = digits[bytes[i] & 15];
+	}
+	ret[ALERT_ID_SIZE - 1] = '\0';
+}
+
+/* ---- the message ---- */
+
+/* As RFC 3339, in UTC. */
+static json_t *time_json(double wall)
+{
+	char text[40];
+	time_t t = (time_t)wall;
+	struct tm parts;
+
+	gmtime_r(&t, &parts);
+	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
+	return json_string(text);
+}
+
+static json_t *node_json(const struct config *config)
+{
+	char host[256] = "";
+
+	if (gethostname(host, sizeof(host) - 1) < 0)
+		host[0] = '\0';
+	return json_pack("{s:o, s:o}", "aet", event_json_text(config->node.aet), "host", event_json_text(host));
+}
+
+static json_t *event_json(const struct alert_item *i, bool solved)
+{
+	json_t *event = json_pack("{s:s, s:s, s:o, s:s, s:s, s:o, s:o, s:o}", "alert", i->alert, "event",
+				  solved ? "solved" : "begun", "key", event_json_text(i->key), "id", i->id, "severity",
+				  i->critical ? "critical" : "warning", "text", event_json_text(i->text), "remedy",
+				  event_json_text(solved ? "" : i->remedy), "began", time_json(i->began));
+
+	if (event && i->job)
+		json_object_set_new(event, "job", json_integer((json_int_t)i->job));
+	if (event && solved)
+		json_object_set_new(event, "ended", time_json(i->ended));
+	return event;
+}
+
+struct listing {
+	json_t *events;
+	size_t most, begun, solved, more_begun, more_solved;
+	char text[1000]; /* a line for each listed event */
+};
+
+static void list_event(struct listing *l, const struct alert_item *i, bool solved)
+{
+	size_t used = strlen(l->text);
+
+	*(solved ? &l->solved : &l->begun) += 1;
+	if (json_array_size(l->events) >= l->most) {
+		*(solved ? &l->more_solved : &l->more_begun) += 1;
+		return;
+	}
+	json_array_append_new(l->events, event_json(i, solved));
+	if (used + strlen(i->text) + 20 < sizeof(l->text))
+		snprintf(l->text + used, sizeof(l->text) - used, "\n%s%s",
+			 solved	       ? "Solved: "
+			 : i->critical ? "Critical: "
+				       : "",
+			 i->text);
+}
+
+static char *compose(json_t *root)
+{
+	char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
+
+	json_decref(root);
+	return text;
+}
+
+char *alert_message_text(const struct alerts *a, const struct config *config)
+{
+	struct listing l = {.events = json_array(), .most = (size_t)config->alerts.most};
+	char text[1200];
+
+	/* first what is critical, then the other beginnings, then the ends */
+	for (int pass = 0; pass < 3; pass++)
+		for (size_t i = 0; i < a->n; i++) {
+			const struct alert_item *item = &a->items[i];
+
+			if (pass == 2 ? item->in_end : item->in_begin && item->critical == (pass == 0))
+				list_event(&l, item, pass == 2);
+		}
+	snprintf(text, sizeof(text), "tomonode %s: %zu problem%s began, %zu solved%s", config->node.aet, l.begun,
+		 plural((long long)l.begun), l.solved, l.text);
+	return compose(json_pack("{s:i, s:s, s:b, s:o, s:o, s:o, s:o, s:{s:i, s:i}}", "version", VERSION, "message",
+				 a->message.id, "test", false, "time", time_json(a->message.made), "node", node_json(config),
+				 "text", event_json_text(text), "alerts", l.events, "further", "begun", (int)l.more_begun,
+				 "solved", (int)l.more_solved));
+}
+
+char *alert_test_text(const struct config *config, double wall)
+{
+	char id[ALERT_ID_SIZE], text[200];
+
+	alert_new_id(id);
+	snprintf(text, sizeof(text), "tomonode %s: a test; nothing is wrong.", config->node.aet);
+	return compose(json_pack("{s:i, s:s, s:b, s:o, s:o, s:o, s:[], s:{s:i, s:i}}", "version", VERSION, "message", id, "test",
+				 true, "time", time_json(wall), "node", node_json(config), "text", event_json_text(text),
+				 "alerts", "further", "begun", 0, "solved", 0));
+}
+
+/* ---- the file ---- */
+
+static json_t *item_json(const struct alert_item *i)
+{
+	return json_pack("{s:o, s:s, s:s, s:I, s:b, s:o, s:o, s:f, s:f, s:b, s:b, s:b, s:b}", "key", event_json_text(i->key),
+			 "id", i->id, "alert", i->alert, "job", (json_int_t)i->job, "critical", i->critical, "text",
+			 event_json_text(i->text), "remedy", event_json_text(i->remedy), "began", i->began, "ended", i->ended,
+			 "begin_told", i->begin_told, "end_told", i->end_told, "in_begin", i->in_begin, "in_end", i->in_end);
+}
+
+int alert_file_write(const char *spool, const struct alerts *a, struct err *err)
+{
+	json_t *items = json_array();
+	char path[340], *text;
+	int ret;
+
+	for (size_t i = 0; i < a->n; i++)
+		if (a->items[i].begun)
+			json_array_append_new(items, item_json(&a->items[i]));
+	text = compose(json_pack("{s:i, s:b, s:s, s:f, s:o}", "version", VERSION, "active", a->message.active, "message",
+				 a->message.id, "made", a->message.made, "items", items));
+	if (!text)
+		return err_set(err, ENOMEM, "no memory for %s/alerts.json", spool);
+	snprintf(path, sizeof(path), "%s/alerts.json", spool);
+	ret = atomic_file_put(path, text, strlen(text), err);
+	free(text);
+	return ret;
+}
+
+static void copy(char *to, size_t size, const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	snprintf(to, size, "%s", text ? text : "");
+}
+#define COPY(member, object, key) copy((member), sizeof(member), (object), (key))
+
+static void read_item(const json_t *one, double clock, struct alert_item *i)
+{
+	*i = (struct alert_item){.begun = true, .first = clock};
+	COPY(i->key, one, "key");
+	COPY(i->id, one, "id");
+	COPY(i->alert, one, "alert");
+	COPY(i->text, one, "text");
+	COPY(i->remedy, one, "remedy");
+	i->job = (int64_t)json_integer_value(json_object_get(one, "job"));
+	i->critical = json_is_true(json_object_get(one, "critical"));
+	i->began = json_number_value(json_object_get(one, "began"));
+	i->ended = json_number_value(json_object_get(one, "ended"));
+	i->begin_told = json_is_true(json_object_get(one, "begin_told"));
+	i->end_told = json_is_true(json_object_get(one, "end_told"));
+	i->in_begin = json_is_true(json_object_get(one, "in_begin"));
+	i->in_end = json_is_true(json_object_get(one, "in_end"));
+}
+
+static int read_items(const json_t *list, double clock, struct alerts *a)
+{
+	size_t n = json_array_size(list), i;
+	const json_t *one;
+
+	a->items = n > 0 ? calloc(n, sizeof(a->items[0])) : NULL;
+	if (n > 0 && !a->items)
+		return -ENOMEM;
+	json_array_foreach(list, i, one) read_item(one, clock, &a->items[i]);
+	a->n = a->capacity = n;
+	return 0;
+}
+
+int alert_file_read(const char *spool, double clock, struct alerts *ret, struct err *err)
+{
+	char path[340];
+	json_error_t why;
+	json_t *root;
+	int code = 0;
+
+	*ret = (struct alerts){0};
+	snprintf(path, sizeof(path), "%s/alerts.json", spool);
+	if (access(path, F_OK) < 0 && errno == ENOENT)
+		return 0;
+	root = json_load_file(path, 0, &why);
+	if (!root)
+		return err_set(err, EBADMSG, "%s: %s", path, why.text);
+	if (json_integer_value(json_object_get(root, "version")) != VERSION || !json_is_array(json_object_get(root, "items")))
+		code = err_set(err, EBADMSG, "%s: not a file of this version", path);
+	else if (read_items(json_object_get(root, "items"), clock, ret) < 0)
+		code = err_set(err, ENOMEM, "%s: no memory", path);
+	ret->message.active = code == 0 && json_is_true(json_object_get(root, "active"));
+	COPY(ret->message.id, root, "message");
+	ret->message.made = json_number_value(json_object_get(root, "made"));
+	json_decref(root);
+	return code;
+}

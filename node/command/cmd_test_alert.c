@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_test_alert.c - `tomonode test-alert`: send a test message to the webhook of the configuration and say what it answered. */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "kernels/clock.h"
+#include "node/alert/alert_json.h"
+#include "node/alert/alert_send.h"
+#include "node/command/commands.h"
+#include "node/process/options.h"
+
+static const struct option_spec option_table[] = {
+	{'c', "config", "FILE", "configuration file, applied over the embedded defaults"},
+	{0},
+};
+static const struct command_spec spec = {
+	.name = "test-alert",
+	.usage = "[-c FILE] [--json]",
+	.summary = "Send a test message to the webhook of `alerts` in the configuration, and print its answer.",
+	.text = "The message has \"test\": true and lists nothing (docs/alerts.md).",
+	.options = option_table,
+	.json = true,
+	.examples = "tomonode test-alert\n",
+};
+
+static int report(const struct options *o, const struct config *config, int status, double ms, const struct err *err)
+{
+	int code = status >= 0 ? CODE_OK : err->code == ENOKEY || err->code == EINVAL ? CODE_CONFIG : CODE_PEER, ret;
+	json_t *root;
+
+	if (o->json) {
+		root = json_pack("{s:b, s:i, s:s, s:f}", "ok", status >= 0, "code", code, "url", config->alerts.url, "ms", ms);
+		if (root && status >= 0)
+			json_object_set_new(root, "status", json_integer(status));
+		if (root && status < 0)
+			json_object_set_new(root, "error", json_string(err->msg));
+		ret = options_json(root);
+		return ret == CODE_OK ? code : ret;
+	}
+	if (status >= 0)
+		printf("%s: answered with status %d after %.0f ms\n", config->alerts.url, status, ms);
+	else
+		fprintf(stderr, "tomonode test-alert: %s\n", err->msg);
+	return code;
+}
+
+int cmd_test_alert(int argc, char **argv)
+{
+	struct config *config = NULL;
+	const char *path = NULL;
+	struct err err = {0};
+	char *text = NULL;
+	struct options o;
+	double began;
+	int id, code, status;
+
+	options_begin(&o, &spec, argc, argv);
+	while ((id = options_next(&o)) >= 0) {
+		if (id == 'c')
+			path = o.value;
+	}
+	if (id == OPTION_STOP)
+		return o.code;
+	code = options_config(&o, path, &config);
+	if (code != CODE_OK)
+		return code;
+	if (!config->alerts.url[0]) {
+		code = options_fail(&o, CODE_NOT_FOUND, "no webhook: url of alerts is not set in %s",
+				    config->path[0] ? config->path : "the embedded defaults");
+		goto out;
+	}
+	text = alert_test_text(config, clock_wall());
+	began = clock_seconds();
+	status = text ? alert_send(config, text, &err) : err_set(&err, ENOMEM, "no memory");
+	code = report(&o, config, status, 1e3 * (clock_seconds() - began), &err);
+out:
+	free(text);
+	config_free(config);
+	return code;
+}
