@@ -330,8 +330,8 @@ static void answer(struct reporter *r, const struct status_request *q, struct st
 {
 	struct html h = {0};
 
-	if (q->person.role <
-	    status_page_role(q->page)) { /* the HTTP process has refused it already, or an attacker controls it */
+	/* The HTTP process has refused it already, or an attacker controls that process. */
+	if (q->person.role < status_page_role(q->page)) {
 		reply_sentence(a, 403, "Not allowed", "Your groups do not allow this.");
 		return;
 	}

@@ -36,7 +36,7 @@ def ask(n, path, method="GET", headers=(), body=None, source="127.0.0.1"):
     """Status, text, headers. headers: pairs, sent as they are, in this order."""
     c = http.client.HTTPConnection("127.0.0.1", n.status["port"], timeout=20, source_address=(source, 0))
     try:
-        c.putrequest(method, path)
+        c.putrequest(method, path, skip_host="Host" in dict(headers))
         for name, value in headers:
             c.putheader(name, value)
         if body is not None:
