@@ -21,7 +21,8 @@ package="debhelper dpkg-dev lintian mmdebstrap"
 browser="chromium"
 # For the presets `tsan` and `fuzz` (tests/nightly.sh): libomp-dev has the OpenMP runtime that the thread sanitizer can see into. For images: a container without
 # rights, and the schemas of OCI.
-nightly="clang libclang-rt-dev libomp-dev llvm bubblewrap docker-compose golang-github-opencontainers-image-spec-dev python3-jsonschema skopeo"
+# promtool and amtool (140 MB) try deploy/monitoring.
+nightly="clang libclang-rt-dev libomp-dev llvm bubblewrap docker-compose golang-github-opencontainers-image-spec-dev python3-jsonschema skopeo prometheus prometheus-alertmanager"
 demo="dcmtk dicom3tools orthanc python3 python3-pydicom python3-numpy python3-pil"
 
 list_only=no
@@ -85,7 +86,7 @@ fi
 services=""
 for package in $missing; do
     case "$package" in
-    orthanc | rsyslog | nginx) services="$services $package.service" ;;
+    orthanc | rsyslog | nginx | prometheus | prometheus-alertmanager) services="$services $package.service" ;;
     logrotate) services="$services logrotate.timer" ;;
     esac
 done

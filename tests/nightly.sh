@@ -69,6 +69,11 @@ calibration() { # the programs of the steps `asan` and `warnings`
         TOMONODE=$out/release/tomonode TOMONODE_FIT_TRIALS=10 tests/system/formats/test_profile.py
 }
 
+monitoring() { # the program of the step `warnings`; the suite skips what needs promtool and amtool where they are not installed
+    command -v promtool >/dev/null && command -v amtool >/dev/null || { echo "promtool or amtool is not installed (deploy/install-deps.sh nightly)"; return 77; }
+    TOMONODE=$out/release/tomonode tests/system/page/test_monitoring.py
+}
+
 systems() { # the program of the step `warnings`
     TOMONODE=$out/release/tomonode TOMONODE_SYSTEMS=all tests/system/formats/test_systems.py
 }
@@ -92,6 +97,7 @@ step fuzz fuzz
 step contract-slurm contract_slurm
 step calibration calibration
 step systems systems
+step monitoring monitoring
 step image image
 step faults tests/faults/run.py
 cat "$out/SUMMARY"

@@ -126,17 +126,17 @@ static void certificates(struct html *h, const struct status *s)
 {
 	const struct manager_facts *m = &s->facts.from_manager;
 
-	head(h, "certificate_days", "gauge", "Days until a certificate or revocation list ends; negative: it has ended.");
+	head(h, "certificate_expiry_timestamp_seconds", "gauge", "When a certificate or revocation list ends, since the epoch.");
 	for (size_t i = 0; i < m->n_certificates; i++) {
 		const struct node_certificate *c = &m->certificates[i];
 
 		if (c->unusable[0])
 			continue;
-		html_put(h, "tomonode_certificate_days{of=\"");
+		html_put(h, "tomonode_certificate_expiry_timestamp_seconds{of=\"");
 		html_label(h, c->whose);
 		html_put(h, "\",file=\"");
 		html_label(h, c->file);
-		html_printf(h, "\"} %.3f\n", (c->until - s->now) / 86400);
+		html_printf(h, "\"} %.0f\n", c->until);
 	}
 }
 

@@ -204,7 +204,8 @@ def test_configuration(folder, things):
     os.kill(next(p for p in n.manager_and_receiver() if p != n.process.pid), signal.SIGKILL)
     seen(n, "key of a port damaged", "listener", "listener-failed")
     metrics = get(n, "/metrics")[1]
-    days = float(re.search(r'tomonode_certificate_days\{of="listener \'soon\'",file="[^"]+"\} (\S+)', metrics)[1])
+    end = float(re.search(r'tomonode_certificate_expiry_timestamp_seconds\{of="listener \'soon\'",file="[^"]+"\} (\S+)', metrics)[1])
+    days = (end - time.time()) / 86400
     check(12 < days < 13, days)
     n.write_conf()
     os.kill(n.process.pid, signal.SIGHUP)
