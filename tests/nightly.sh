@@ -82,6 +82,10 @@ image() { # the program of the step `warnings`
     TOMONODE_BUILD=$out/release tests/package/image.sh
 }
 
+stow() { # the program of the step `warnings`
+    TOMONODE=$out/release/tomonode TOMONODE_STOW_OBJECTS=1000 tests/system/jobs/test_stow.py hostile orthanc
+}
+
 contract_slurm() { # the program of the step `asan`; 77 where Slurm cannot be installed
     TOMONODE=$PWD/build/asan/tomonode tests/cluster.sh --contract
 }
@@ -93,6 +97,7 @@ step asan suite asan
 step tsan suite tsan
 step soak soak
 step hostile hostile
+step stow stow
 step fuzz fuzz
 step contract-slurm contract_slurm
 step calibration calibration

@@ -10,9 +10,9 @@
 #define URL_SIZE 256 /* longest URL and its NUL */
 
 struct url {
-	bool tls;	/* https */
-	char host[128]; /* a name or an address; of IPv6 without brackets */
-	int port;	/* that of the scheme if the URL has none */
+	bool tls;      /* https */
+	char host[64]; /* a name or an address; of IPv6 without brackets */
+	int port;      /* that of the scheme if the URL has none */
 };
 
 /* Parse "http://HOST[:PORT][/PATH]" or "https://...". EINVAL: another form; the sentence says what is allowed. Accepted are only

@@ -268,12 +268,18 @@ static void print_config(const struct config *c, const struct messages *m, bool 
 		       c->peers[i].certificate[0] ? ", by its certificate" : "");
 	if (c->node.require_known_peer)
 		printf("%s\n", c->n_peers ? "" : "nobody may send");
-	for (size_t i = 0; i < c->n_destinations; i++)
-		printf("destination   %s: %s at %s port %d%s\n", c->destinations[i].name, c->destinations[i].aet,
-		       c->destinations[i].host, c->destinations[i].port,
-		       !c->destinations[i].tls		? ""
-		       : c->destinations[i].verify_name ? ", TLS"
-							: ", TLS, for any name");
+	for (size_t i = 0; i < c->n_destinations; i++) {
+		const struct destination_conf *d = &c->destinations[i];
+
+		if (d->kind == DESTINATION_STOW)
+			printf("destination   %s: STOW-RS to %s%s\n", d->name, d->url,
+			       d->credentials[0] ? ", with credentials" : "");
+		else
+			printf("destination   %s: %s at %s port %d%s\n", d->name, d->aet, d->host, d->port,
+			       !d->tls		? ""
+			       : d->verify_name ? ", TLS"
+						: ", TLS, for any name");
+	}
 	for (size_t i = 0; i < c->n_routes; i++)
 		print_route(&c->routes[i]);
 	if (verbose)

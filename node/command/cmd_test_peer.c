@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_test_peer.c - `tomonode test-peer NAME`: test whether results can be delivered to a destination.
  *
- * Three steps, each with its duration and its result in words: association, C-ECHO, C-STORE of a small object. The object is a
+ * Three steps, each with its duration and its result in words: association, C-ECHO, C-STORE of a small object; for a DICOMweb
+ * service one, STOW-RS of the object. The object is a
  * Secondary Capture of a fictitious patient, "TOMONODE^TEST", with new UIDs, so that it is recognised in the archive.
  */
 #include <errno.h>
@@ -19,6 +20,7 @@
 #include "node/command/commands.h"
 #include "node/deliver/deliver.h"
 #include "node/deliver/destination.h"
+#include "node/deliver/stow.h"
 #include "node/process/options.h"
 
 #define SECONDARY_CAPTURE "1.2.840.10008.5.1.4.1.1.7"
@@ -32,7 +34,7 @@ static const struct option_spec option_table[] = {
 static const struct command_spec spec = {
 	.name = "test-peer",
 	.usage = "[-c FILE] [--json] NAME",
-	.summary = "Test a destination: C-ECHO, then C-STORE of a small object of the patient TOMONODE^TEST.",
+	.summary = "Test a destination: C-ECHO and C-STORE, or STOW-RS, of a small object of the patient TOMONODE^TEST.",
 	.text = "NAME is a destination of the configuration. The destination keeps the object; remove it there.",
 	.options = option_table,
 	.json = true,
@@ -155,7 +157,34 @@ out:
 	return rc;
 }
 
-static int store_object(struct test *t, struct scu *scu, const char *folder, struct err *err)
+/* Make a file of the test object in a folder of its own. The caller calls remove_object(). */
+static int make_object(struct test *t, char *ret_path, size_t size, struct err *err)
+{
+	const char *base = getenv("TMPDIR");
+	char folder[4096];
+
+	if (snprintf(folder, sizeof(folder), "%s/tomonode-XXXXXX", base && base[0] ? base : "/tmp") >= (int)sizeof(folder) ||
+	    !mkdtemp(folder)) {
+		ret_path[0] = '\0';
+		return err_set(err, EIO, "no temporary folder in %s: %s", base && base[0] ? base : "/tmp", strerror(errno));
+	}
+	snprintf(ret_path, size, "%s/test.dcm", folder);
+	dicom_uid_random(t->sop_instance);
+	return write_object(ret_path, t->sop_instance, err);
+}
+
+static void remove_object(char *path)
+{
+	char *name = strrchr(path, '/');
+
+	if (!name)
+		return;
+	unlink(path);
+	*name = '\0';
+	rmdir(path);
+}
+
+static int store_object(struct test *t, struct scu *scu, struct err *err)
 {
 	char path[4200], reason[240], answer[260];
 	const char *meaning = NULL;
@@ -163,14 +192,12 @@ static int store_object(struct test *t, struct scu *scu, const char *folder, str
 	bool stored;
 	int rc;
 
-	snprintf(path, sizeof(path), "%s/test.dcm", folder);
-	dicom_uid_random(t->sop_instance);
-	rc = write_object(path, t->sop_instance, err);
+	rc = make_object(t, path, sizeof(path), err);
 	t->ours = rc < 0;
 	step_begin(t);
 	if (rc >= 0)
 		rc = scu_store(scu, path, &status, err);
-	unlink(path);
+	remove_object(path);
 	if (rc < 0) {
 		step_end(t, "C-STORE", false, err->msg);
 		return rc;
@@ -182,15 +209,43 @@ static int store_object(struct test *t, struct scu *scu, const char *folder, str
 	return stored ? 0 : err_set(err, EACCES, "destination '%s' responded to C-STORE with %s", t->to->name, answer);
 }
 
+/* The steps of a DICOMweb service. */
+static int run_stow(struct test *t, const struct config *config, struct err *err)
+{
+	struct stow_result result = {.outcome = DELIVER_TRANSIENT};
+	struct stow *stow = NULL;
+	char path[4200], answer[420];
+	bool stored;
+	int rc;
+
+	rc = make_object(t, path, sizeof(path), err);
+	if (rc >= 0)
+		rc = stow_open(config, t->to, &stow, err);
+	t->ours = rc < 0;
+	step_begin(t);
+	if (rc >= 0)
+		rc = stow_store(stow, path, t->sop_instance, &result, err);
+	stow_close(stow);
+	remove_object(path);
+	if (rc < 0) {
+		step_end(t, "STOW-RS", false, err->msg);
+		return rc;
+	}
+	stored = result.outcome == DELIVER_STORED;
+	snprintf(answer, sizeof(answer), "%s%s%s", result.status, result.status[0] ? ": " : "", result.reason);
+	step_end(t, "STOW-RS", stored, answer);
+	return stored ? 0 : err_set(err, EACCES, "destination '%s' responded to STOW-RS with %s", t->to->name, answer);
+}
+
 static int run_steps(struct test *t, const struct config *config, struct err *err)
 {
 	struct scu_peer peer = destination_peer(config, t->to);
 	struct scu_context context = {SECONDARY_CAPTURE, EXPLICIT_LITTLE_ENDIAN};
 	struct scu *scu = NULL;
-	const char *base = getenv("TMPDIR");
-	char folder[4096];
 	int rc;
 
+	if (t->to->kind == DESTINATION_STOW)
+		return run_stow(t, config, err);
 	step_begin(t);
 	rc = scu_open(&peer, &context, 1, &scu, err);
 	step_end(t, "association", rc >= 0, rc < 0 ? err->msg : "accepted");
@@ -199,17 +254,8 @@ static int run_steps(struct test *t, const struct config *config, struct err *er
 	step_begin(t);
 	rc = scu_echo(scu, err);
 	step_end(t, "C-ECHO", rc >= 0, rc < 0 ? err->msg : "success");
-	if (rc < 0)
-		goto out;
-	if (snprintf(folder, sizeof(folder), "%s/tomonode-XXXXXX", base && base[0] ? base : "/tmp") >= (int)sizeof(folder) ||
-	    !mkdtemp(folder)) {
-		rc = err_set(err, EIO, "no temporary folder in %s: %s", base && base[0] ? base : "/tmp", strerror(errno));
-		t->ours = true;
-		goto out;
-	}
-	rc = store_object(t, scu, folder, err);
-	rmdir(folder);
-out:
+	if (rc >= 0)
+		rc = store_object(t, scu, err);
 	scu_close(scu);
 	return rc;
 }
@@ -218,7 +264,7 @@ out:
 static void hint(const struct config *config, const struct destination_conf *to, const struct err *err, char *ret, size_t size)
 {
 	ret[0] = '\0';
-	if (err->code == ECONNRESET)
+	if (err->code == ECONNRESET && to->kind == DESTINATION_DICOM)
 		snprintf(ret, size,
 			 "It ended the association without giving a reason; its log may contain one. Usual reasons: it does not "
 			 "know our AE title %s (register it there, with the address of this machine and port %d); its own AE "
@@ -267,7 +313,9 @@ int cmd_test_peer(int argc, char **argv)
 		goto out;
 	}
 	t.steps = json_array();
-	if (!o.json)
+	if (!o.json && t.to->kind == DESTINATION_STOW)
+		printf("%s: STOW-RS to %s\n", t.to->name, t.to->url);
+	else if (!o.json)
 		printf("%s: %s at %s:%d, our AE title is %s\n", t.to->name, t.to->aet, t.to->host, t.to->port, config->node.aet);
 	rc = run_steps(&t, config, &err);
 	code = rc >= 0 ? CODE_OK : t.ours ? CODE_FAILED : CODE_PEER;

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "kernels/err.h"
+#include "node/base/url.h"
 #include "node/config/kinds.h"
 #include "node/config/pattern.h"
 
@@ -98,8 +99,17 @@ struct peer_conf { /* a system that may send to the node */
 	uint64_t bytes;		   /* 0: node.peer_bytes */
 };
 
+enum destination_kind {
+	DESTINATION_DICOM, /* C-STORE over an association */
+	DESTINATION_STOW,  /* STOW-RS over HTTP */
+};
+
 struct destination_conf {
 	char name[CONFIG_NAME_SIZE];
+	enum destination_kind kind;
+	char url[URL_SIZE];		    /* stow: of the DICOMweb service; host, port and tls below are made of it */
+	char credentials[CONFIG_PATH_SIZE]; /* stow: file, see node/web/http_credentials.h; "": none */
+	int answer_timeout;		    /* stow, s */
 	char aet[CONFIG_AET_SIZE];
 	char host[64];
 	int port;

@@ -137,23 +137,11 @@ void config_unknown_name(struct config_reader *r, struct config_place place, con
 		       wanted, nearest_hint(nearest_word(wanted, entry_name, &e), hint), names);
 }
 
-static void finish_fallback(struct config_reader *r, const struct destination_conf *d, struct config_place place)
-{
-	if (!d->fallback[0])
-		return;
-	if (!strcmp(d->fallback, d->name))
-		config_problem(r, place.file, place.line,
-			       "key 'fallback' of destination '%s': \"%s\"; allowed: another destination", d->name, d->fallback);
-	else if (!config_destination(r->config, d->fallback))
-		config_unknown_name(r, place, "destination", d->name, "fallback", d->fallback, SECTION_DESTINATIONS);
-}
-
 void config_finish_names(struct config_reader *r)
 {
 	r->names_only = true;
 	config_finish_routes(r);
-	for (size_t i = 0; i < r->config->n_destinations; i++)
-		finish_fallback(r, &r->config->destinations[i], r->places[SECTION_DESTINATIONS][i]);
+	config_finish_fallbacks(r);
 }
 
 static void finish_listeners(struct config_reader *r)
@@ -215,37 +203,6 @@ static void finish_peers(struct config_reader *r)
 				       "key 'bytes' of peer '%s': %llu; allowed: at least %.0f in each second of "
 				       "node.peer_window (%g s)",
 				       p->name, (unsigned long long)p->bytes, SLOWEST, c->node.peer_window);
-	}
-}
-
-static void finish_tls(struct config_reader *r, const struct destination_conf *d, struct config_place place)
-{
-	const struct node_conf *node = &r->config->node;
-
-	if (!d->authorities[0] && !node->tls_authorities[0])
-		config_problem(r, place.file, place.line,
-			       "key 'authorities' of destination '%s': \"\"; allowed: with TLS an absolute path, here or as "
-			       "node.tls_authorities",
-			       d->name);
-	if (d->key[0] && !d->certificate[0])
-		config_problem(r, place.file, place.line,
-			       "key 'certificate' of destination '%s': \"\"; allowed: an absolute path, because `key` is set",
-			       d->name);
-}
-
-static void finish_destinations(struct config_reader *r)
-{
-	for (size_t i = 0; i < r->config->n_destinations; i++) {
-		const struct destination_conf *d = &r->config->destinations[i];
-		struct config_place place = r->places[SECTION_DESTINATIONS][i];
-
-		finish_fallback(r, d, place);
-		if (d->tls)
-			finish_tls(r, d, place);
-		if (d->retry_cap < d->retry_first)
-			config_problem(r, place.file, place.line,
-				       "key 'retry_cap' of destination '%s': %g; allowed: at least retry_first, %g s", d->name,
-				       d->retry_cap, d->retry_first);
 	}
 }
 
@@ -413,7 +370,7 @@ void config_finish(struct config_reader *r)
 	finish_node(r);
 	finish_listeners(r);
 	finish_peers(r);
-	finish_destinations(r);
+	config_finish_destinations(r);
 	config_finish_routes(r);
 	finish_protocols(r);
 	finish_profiles(r);

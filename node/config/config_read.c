@@ -259,15 +259,41 @@ static size_t find_entry(const struct config_section *section, const char *entri
 	return i;
 }
 
+/* Return the kind of a destination; NULL: an entry of another section. */
+static const char *kind_of_destination(const struct config_section *section, const void *entry)
+{
+	const struct destination_conf *d = entry;
+
+	if (section != &config_sections[SECTION_DESTINATIONS])
+		return NULL;
+	return d->kind == DESTINATION_STOW ? "stow" : "dicom";
+}
+
+/* Report the keys that only destinations of another kind have. */
+static void check_kind(struct config_reader *r, const config_setting_t *group, const char *of,
+		       const struct config_section *section, const char *kind)
+{
+	for (int i = 0; kind && i < config_setting_length(group); i++) {
+		const config_setting_t *setting = config_setting_get_elem(group, (unsigned)i);
+		const struct config_key *key = config_key_find(section, config_setting_name(setting));
+		struct config_place place = place_of(r, setting);
+
+		if (key && key->only && strcmp(key->only, kind) != 0)
+			config_problem(r, place.file, place.line,
+				       "key '%s' of %s: only destinations of kind %s have it, and this one is of kind %s",
+				       key->name, of, key->only, kind);
+	}
+}
+
 static void check_required(struct config_reader *r, struct config_place place, const char *of,
-			   const struct config_section *section, unsigned long given)
+			   const struct config_section *section, unsigned long given, const char *kind)
 {
 	char allowed[256];
 
 	for (size_t i = 0; i < section->n_keys; i++) {
 		const struct config_key *key = &section->keys[i];
 
-		if (key->fallback || (given & (1ul << i)))
+		if (key->fallback || (given & (1ul << i)) || (kind && key->only && strcmp(key->only, kind) != 0))
 			continue;
 		config_value_allowed(key, allowed, sizeof(allowed));
 		config_problem(r, place.file, place.line, "key '%s' of %s is missing; allowed: %s", key->name, of, allowed);
@@ -388,6 +414,7 @@ static void read_list(struct config_reader *r, const config_setting_t *list, siz
 		const config_setting_t *group = config_setting_get_elem(list, (unsigned)i);
 		const struct config_section *own;
 		char name[CONFIG_NAME_SIZE], of[CONFIG_NAME_SIZE + 32];
+		const char *kind;
 		size_t at, base;
 		unsigned long given;
 
@@ -417,8 +444,10 @@ static void read_list(struct config_reader *r, const config_setting_t *list, siz
 		else
 			config_value_defaults(own, entries + at * section->entry_size);
 		read_group(r, group, of, own, entries + at * section->entry_size, &given);
+		kind = kind_of_destination(section, entries + at * section->entry_size);
+		check_kind(r, group, of, own, kind);
 		if (base == n_old)
-			check_required(r, place, of, own, given);
+			check_required(r, place, of, own, given, kind);
 		places[at] = place;
 		if (at == n)
 			n++;

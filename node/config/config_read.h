@@ -44,6 +44,9 @@ void config_read_text(struct config_reader *r, const struct config_text *text, b
 void config_finish(struct config_reader *r);
 /* Call instead if there are problems: check only the names that entries refer to, so that one run reports all of them. */
 void config_finish_names(struct config_reader *r);
+/* The part of the first that is about destinations; of both, that about their fallbacks. destination_check.c */
+void config_finish_destinations(struct config_reader *r);
+void config_finish_fallbacks(struct config_reader *r);
 /* The part of both that is about routes. route_check.c */
 void config_finish_routes(struct config_reader *r);
 /* The part of config_finish() and of config_warn() that is about the status page. config_status.c */

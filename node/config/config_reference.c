@@ -41,7 +41,10 @@ static void print_keys(FILE *to, const struct config_section *section)
 		config_value_allowed(key, allowed, sizeof(allowed));
 		fprintf(to, "| `%s` | %s | ", key->name, key->unit);
 		print_default(to, key);
-		fprintf(to, " | %s | %s", allowed, key->meaning);
+		fprintf(to, " | %s | ", allowed);
+		if (key->only && section == &config_sections[SECTION_DESTINATIONS])
+			fprintf(to, "`kind` = `%s`: ", key->only);
+		fputs(key->meaning, to);
 		if (key->flags & KEY_KINDS)
 			print_kinds(to);
 		fputs(" |\n", to);

@@ -71,7 +71,6 @@ static const struct key_choice i0_modes[] = {
 };
 static const struct key_choice open_fields[] = {{"uniform", false}, {"distance", true}, {NULL, 0}};
 static const struct key_choice demands[] = {{"required", 1}, {"none", 0}, {NULL, 0}};
-static const struct key_choice verifications[] = {{"full", 1}, {"authority", 0}, {NULL, 0}};
 static const struct key_choice edges[] = {{"left", 0}, {"right", 0}, {NULL, 0}};
 static const struct key_choice detector_types[] = {{"DIRECT", 0}, {"SCINTILLATOR", 0}, {"STORAGE", 0}, {NULL, 0}};
 static const struct key_choice anodes[] = {{"TUNGSTEN", 0}, {"MOLYBDENUM", 0}, {"RHODIUM", 0}, {NULL, 0}};
@@ -233,71 +232,6 @@ static const struct config_key peer_keys[] = {
 	 .meaning = "maximum number of simultaneous associations of this peer"},
 	{"bytes", AS_BYTES(peer_conf, bytes, 1000000, 1e15), .unit = "bytes", .zero = "`node.peer_bytes`", .fallback = "0",
 	 .meaning = "bytes that this peer may send within `node.peer_window`"},
-};
-
-static const struct config_key destination_keys[] = {
-	{"name", AS_NAME(destination_conf, name), .fallback = REQUIRED, .meaning = "name of the destination in `routes`"},
-	{"aet", AS_AET(destination_conf, aet), .fallback = REQUIRED, .meaning = "AE title of the destination"},
-	{"host", AS_HOST(destination_conf, host), .fallback = REQUIRED, .meaning = "host name or address of the destination"},
-	{"port", AS_INT(destination_conf, port, 1, 65535), .fallback = "104", .meaning = "port of the destination"},
-	{"connect_timeout", AS_INT(destination_conf, connect_timeout, 1, 3600), .unit = "s", .fallback = "10",
-	 .meaning = "timeout for opening the TCP connection"},
-	{"acse_timeout", AS_INT(destination_conf, acse_timeout, 1, 3600), .unit = "s", .fallback = "30",
-	 .meaning = "timeout for opening and closing the association"},
-	{"dimse_timeout", AS_INT(destination_conf, dimse_timeout, 1, 3600), .unit = "s", .fallback = "120",
-	 .meaning = "timeout for the response to a C-STORE"},
-	{"associations", AS_INT(destination_conf, associations, 1, 16), .fallback = "1",
-	 .meaning =
-		 "number of deliveries at a time, each of another case over an association of its own; the order within a case "
-		 "is kept, and a destination that does not respond still gets one attempt at a time"},
-	{"tls", AS_BOOL(destination_conf, tls), .fallback = "false",
-	 .meaning = "use TLS; false: plain DICOM, the six keys below are ignored"},
-	{"certificate", AS_PATH(destination_conf, certificate), .fallback = "",
-	 .meaning = "own certificate (PEM); empty: `node.tls_certificate` and its key, if configured"},
-	{"key", AS_PATH(destination_conf, key), .fallback = "",
-	 .meaning = "private key of `certificate`; empty: the key is in the certificate's file"},
-	{"authorities", AS_PATH(destination_conf, authorities), .fallback = "",
-	 .meaning = "trusted certificates for checking that of the destination; empty: `node.tls_authorities`"},
-	{"crl", AS_PATH(destination_conf, crl), .fallback = "",
-	 .meaning = "revocation lists of these authorities; empty: `node.tls_crl` if `authorities` is empty too, else none"},
-	{"verify", AS_CHOICE(destination_conf, verify_name, verifications), .fallback = "full",
-	 .meaning = "checks of the destination's certificate: `full`: authority, validity period and name; `authority`: "
-		    "authority and validity period"},
-	{"tls_name", AS_HOST(destination_conf, tls_name), .fallback = "",
-	 .meaning = "host name or address that the destination's certificate must contain; empty: `host`"},
-	{"retry_first", AS_REAL(destination_conf, retry_first, 0.1, 86400), .unit = "s", .fallback = "5",
-	 .meaning = "wait after the first transient failure; doubled after each further one"},
-	{"retry_cap", AS_REAL(destination_conf, retry_cap, 0.1, 86400), .unit = "s", .fallback = "900",
-	 .meaning = "longest wait between two attempts"},
-	{"retry_limit", AS_INT(destination_conf, retry_limit, 1, 1000000), .zero = "no limit", .fallback = "0",
-	 .meaning = "number of transient failures after which the result becomes a dead letter"},
-	{"alarm_after", AS_REAL(destination_conf, alarm_after, 1, 2592000), .unit = "s", .zero = "no alarm", .fallback = "3600",
-	 .meaning = "time of continuous transient failures after which an alarm is raised; delivery is still tried"},
-	{"alarm_rejections", AS_INT(destination_conf, alarm_rejections, 1, 1000000), .zero = "no alarm", .fallback = "3",
-	 .meaning = "number of failures in a row, the last one a permanent rejection of the association (unknown AE title, "
-		    "refused certificate), after which an alarm is raised; delivery is still tried"},
-	{"fallback", AS_NAME(destination_conf, fallback), .fallback = "",
-	 .meaning = "another destination, which gets the result if this one fails; empty: none"},
-	{"fallback_after", AS_REAL(destination_conf, fallback_after, 1, 2592000), .unit = "s",
-	 .zero = "only after a permanent refusal", .fallback = "0",
-	 .meaning = "time of transient failures after which the result also goes to the fallback"},
-	{"commitment", AS_BOOL(destination_conf, commitment), .fallback = "false",
-	 .meaning = "request storage commitment for the stored objects; a case counts as delivered, and may be removed, only "
-		    "after the destination has committed"},
-	{"commitment_aet", AS_AET(destination_conf, commitment_aet), .fallback = "",
-	 .meaning = "AE title to send the commitment request to, and that sends the report; empty: `aet`"},
-	{"commitment_host", AS_HOST(destination_conf, commitment_host), .fallback = "",
-	 .meaning = "host of `commitment_aet`; empty: `host`"},
-	{"commitment_port", AS_INT(destination_conf, commitment_port, 1, 65535), .zero = "the same as `port`", .fallback = "0",
-	 .meaning = "port of `commitment_aet`"},
-	{"commitment_wait", AS_INT(destination_conf, commitment_wait, 1, 3600), .unit = "s",
-	 .zero = "the association is released at once", .fallback = "5",
-	 .meaning = "time to keep the association open for the commitment report; a later report arrives on an association that "
-		    "the peer opens"},
-	{"commitment_timeout", AS_REAL(destination_conf, commitment_timeout, 1, 2592000), .unit = "s", .fallback = "86400",
-	 .meaning = "time without a report after which the objects are sent again and commitment is requested again"},
-	{"commitment_attempts", AS_INT(destination_conf, commitment_attempts, 1, 1000), .fallback = "3",
-	 .meaning = "number of commitment requests that failed or got no report after which the result becomes a dead letter"},
 };
 
 static const struct config_key route_keys[] = {
@@ -569,7 +503,7 @@ const struct config_section config_sections[SECTION_COUNT] = {
 	{"listeners", "listener", LIST(listener_conf, listeners), KEYS(listener_keys),
 	 .meaning = "Additional ports to listen on, usually with TLS."},
 	{"peers", "peer", LIST(peer_conf, peers), KEYS(peer_keys), .meaning = "Senders that the node accepts."},
-	{"destinations", "destination", LIST(destination_conf, destinations), KEYS(destination_keys),
+	{"destinations", "destination", LIST(destination_conf, destinations), KEYS(config_destination_keys),
 	 .meaning = "Systems that results are sent to."},
 	{"routes", "route", LIST(route_conf, routes), KEYS(route_keys),
 	 .meaning =

@@ -50,7 +50,8 @@ struct config_key {
 	enum key_type element;		  /* of KEY_NAMES: what each is, KEY_NAME, KEY_TEXT or KEY_NETWORK */
 	const char *fallback;		  /* default in the syntax of --set; "" for texts: may be empty; NULL: required */
 	unsigned flags;			  /* enum key_flag, combined by or */
-	const char *only;		  /* of protocols: the algorithms that use it, separated by blanks; NULL: all */
+	const char *only;		  /* of protocols: the algorithms that use it, separated by blanks; of
+					     destinations: the kind that has it; NULL: all */
 	const char *meaning;		  /* description for the reference */
 };
 

@@ -58,7 +58,8 @@ static int request_failed(struct commitment *c, enum deliver_outcome outcome, co
 	if (outcome == DELIVER_PERMANENT)
 		return send_process_append(&c->base, EVENT_COMMIT_REFUSED, detail, clock_wall());
 	if (detail)
-		alarm = destination_failed(detail, c->base.destination, c->base.send, down, rejected, clock_wall());
+		alarm = destination_failed(detail, c->base.destination, c->base.send,
+					   (struct destination_failure){.down = down, .rejected = rejected}, clock_wall());
 	code = send_process_append(&c->base, EVENT_COMMIT_REQUEST_FAILED, detail, clock_wall());
 	if (code == CODE_OK && alarm)
 		destination_alarm(c->base.job, c->base.send->destination, reason);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_deliver.c - `tomonode deliver JOB DESTINATION`: send the objects of one result that a destination lacks, in order, over one
- * association, and record the outcome of each.
+ * association or HTTP connection, and record the outcome of each.
  *
  * - Stored, also with a warning or because the peer had it already: `sent`. Refused permanently: `send-refused` for that object;
  *   the others are still sent. A temporary failure ends the process: `send-failed` with the time of the next attempt; at the
@@ -28,6 +28,7 @@
 #include "node/deliver/destination.h"
 #include "node/deliver/outbox_check.h"
 #include "node/deliver/send_process.h"
+#include "node/deliver/stow.h"
 #include "node/store/event.h"
 
 /* Stored objects share events if at least TOGETHER_FROM objects are due; otherwise each has its own event. */
@@ -40,10 +41,10 @@ struct delivery {
 	/* the last outcome */
 	const struct job_object *object; /* NULL: the outcome applies to all due objects */
 	enum deliver_outcome outcome;
-	char status[8], reason[520]; /* DICOM status, hexadecimal, and a sentence */
-	bool down, rejected;	     /* no association could be opened; the peer rejected it permanently */
-	bool alarmed;		     /* an alarm is active for this destination, and nothing has been stored since it began */
-	double began;		     /* start of the work on the next outcome, clock_seconds() */
+	char status[8], reason[520];	    /* DICOM status, hexadecimal, and a sentence */
+	struct destination_failure failure; /* of a transient outcome */
+	bool alarmed; /* an alarm is active for this destination, and nothing has been stored since it began */
+	double began; /* start of the work on the next outcome, clock_seconds() */
 	/* objects that are stored and not yet recorded */
 	bool together;	/* stored objects share events */
 	json_t *stored; /* UIDs; NULL: none */
@@ -114,7 +115,7 @@ static int append_outcome(struct delivery *d)
 	if (detail && event == EVENT_SENT && d->base.destination->commitment)
 		json_object_set_new(detail, "commit", json_true());
 	if (detail && event == EVENT_SEND_FAILED)
-		alarm = destination_failed(detail, d->base.destination, d->base.send, d->down, d->rejected, now);
+		alarm = destination_failed(detail, d->base.destination, d->base.send, d->failure, now);
 	code = send_process_append(&d->base, event, detail, now);
 	if (code != CODE_OK)
 		return code;
@@ -158,6 +159,22 @@ static int record_outcome(struct delivery *d, bool last)
 		set_outcome(d, now.object, now.outcome, now.status, now.reason);
 	}
 	return append_outcome(d);
+}
+
+/* Send one object to a DICOMweb service, and set its outcome. If nothing was answered to the first one, the service is down. */
+static void post_object(struct delivery *d, struct stow *stow, const struct job_object *object, const char *path, bool first)
+{
+	struct stow_result result;
+	struct err err = {0};
+	int ret = stow_store(stow, path, object->sop_instance, &result, &err);
+
+	if (ret < 0) {
+		d->failure = (struct destination_failure){.down = first && ret != -EIO, .rejected = deliver_needs_operator(-ret)};
+		set_outcome(d, object, DELIVER_TRANSIENT, "", err.msg);
+		return;
+	}
+	d->failure = (struct destination_failure){result.down, result.rejected, stow_retry_after(stow)};
+	set_outcome(d, object, result.outcome, result.status, result.reason);
 }
 
 /* Send one object over the association, and set its outcome. */
@@ -216,7 +233,7 @@ static int record_lost_result(struct delivery *d, const char *reason)
 				   clock_wall());
 }
 
-/* Send the due objects over one association, and record the outcome of each. Return an exit code. */
+/* Send the due objects over one association or connection, and record the outcome of each. Return an exit code. */
 static int send_due(struct delivery *d)
 {
 	const struct destination_conf *c = d->base.destination;
@@ -225,6 +242,7 @@ static int send_due(struct delivery *d)
 	struct scu_context *contexts = calloc(d->base.view->n_objects, sizeof(contexts[0]));
 	size_t *list = calloc(d->base.view->n_objects, sizeof(list[0])), n = 0;
 	struct scu *scu = NULL;
+	struct stow *stow = NULL;
 	struct err err = {0};
 	char path[500];
 	int code = CODE_FAILED, ret;
@@ -236,11 +254,11 @@ static int send_due(struct delivery *d)
 		code = code < 0 ? CODE_OK : code;
 		goto out;
 	}
-	ret = scu_open(&peer, contexts, n, &scu, &err);
+	ret = c->kind == DESTINATION_STOW ? stow_open(d->base.process.config, c, &stow, &err)
+					  : scu_open(&peer, contexts, n, &scu, &err);
 	if (ret < 0) {
 		set_outcome(d, NULL, deliver_classify_error(-ret), "", err.msg);
-		d->down = true;
-		d->rejected = deliver_needs_operator(-ret);
+		d->failure = (struct destination_failure){.down = true, .rejected = deliver_needs_operator(-ret)};
 		code = append_outcome(d);
 		goto out;
 	}
@@ -249,7 +267,10 @@ static int send_due(struct delivery *d)
 		const struct job_object *object = &d->base.view->objects[list[i]];
 
 		snprintf(path, sizeof(path), "%s/%s", node->spool, object->file);
-		send_object(d, scu, object, path);
+		if (stow)
+			post_object(d, stow, object, path, i == 0);
+		else
+			send_object(d, scu, object, path);
 		code = record_outcome(d, i + 1 == n);
 		if (d->outcome == DELIVER_TRANSIENT)
 			break;
@@ -258,6 +279,7 @@ out:
 	json_decref(d->stored);
 	d->stored = NULL;
 	scu_close(scu);
+	stow_close(stow);
 	free(contexts);
 	free(list);
 	return code;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/deliver/destination.h"
 
+#include <math.h>
+
 #include "node/base/backoff.h"
 #include "node/base/log.h"
 #include "node/deliver/deliver.h"
@@ -56,13 +58,15 @@ static bool alarm_due(const struct destination_conf *d, const struct job_send *s
 	       (rejected && d->alarm_rejections > 0 && send->failures + 1 >= d->alarm_rejections);
 }
 
-bool destination_failed(json_t *detail, const struct destination_conf *d, const struct job_send *send, bool down, bool rejected,
-			double now)
+bool destination_failed(json_t *detail, const struct destination_conf *d, const struct job_send *send,
+			struct destination_failure failure, double now)
 {
-	bool alarm = alarm_due(d, send, rejected, now);
+	bool alarm = alarm_due(d, send, failure.rejected, now);
+	double wait = backoff_seconds(send->failures + 1, d->retry_first, d->retry_cap);
 
-	json_object_set_new(detail, "next", json_real(now + backoff_seconds(send->failures + 1, d->retry_first, d->retry_cap)));
-	if (down)
+	wait = fmax(wait, fmin(failure.wait, d->retry_cap));
+	json_object_set_new(detail, "next", json_real(now + wait));
+	if (failure.down)
 		json_object_set_new(detail, "down", json_true());
 	if (alarm)
 		json_object_set_new(detail, "alarm", json_true());

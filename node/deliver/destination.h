@@ -15,10 +15,14 @@ struct scu_peer destination_peer(const struct config *config, const struct desti
 struct scu_peer destination_commitment_peer(const struct config *config, const struct destination_conf *destination);
 
 /* Complete the detail of an event about a failed attempt: add "next" (time of the next attempt), "down" (no association was
- * possible: other jobs wait until that time, too) and "alarm". down, rejected: the kind of failure. Returns true if the alarm is
- * new: call destination_alarm() after the event is written. */
-bool destination_failed(json_t *detail, const struct destination_conf *d, const struct job_send *send, bool down, bool rejected,
-			double now);
+ * possible: other jobs wait until that time, too) and "alarm". Returns true if the alarm is new: call destination_alarm() after
+ * the event is written. */
+struct destination_failure {
+	bool down, rejected; /* the kind of failure */
+	double wait;	     /* time that the peer asks to wait, s; at most retry_cap is waited; 0: it does not say */
+};
+bool destination_failed(json_t *detail, const struct destination_conf *d, const struct job_send *send,
+			struct destination_failure failure, double now);
 void destination_alarm(int64_t job, const char *destination, const char *reason); /* log an alert */
 void destination_recovered(int64_t job, const char *destination);		  /* log that the alarm has ended */
 

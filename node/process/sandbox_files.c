@@ -227,6 +227,8 @@ static int allow_deliver(struct fence *f, const struct config *config)
 		const struct destination_conf *d = &config->destinations[i];
 
 		ret = allow_tls(f, d->certificate, d->key, d->authorities, d->crl);
+		if (ret == 0 && d->credentials[0])
+			ret = allow(f, d->credentials, FS_READ);
 	}
 	return ret < 0 ? ret : allow_in_spool(f, config, "outbox", FS_READ);
 }

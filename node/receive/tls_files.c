@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "node/deliver/destination.h"
+#include "node/web/http_credentials.h"
 
 struct tls_conf listener_tls(const struct listener_conf *l)
 {
@@ -83,6 +84,22 @@ static int check_one(const struct tls_conf *conf, const char *what, const char *
 	return 0;
 }
 
+static int check_credentials(const struct destination_conf *d, const struct tls_files_report *report, struct err *err)
+{
+	struct http_credentials credentials;
+	char text[600];
+	struct err why = {0};
+	int ret = http_credentials_read(d->credentials, &credentials, &why);
+
+	http_credentials_clear(&credentials);
+	if (ret == 0)
+		return 0;
+	snprintf(text, sizeof(text), "destination '%s': %s", d->name, why.msg);
+	if (report->problem)
+		report->problem(report->ctx, text);
+	return err_set(err, ENOKEY, "%s", text);
+}
+
 int tls_files_check(const struct config *config, const struct tls_files_report *report, struct err *err)
 {
 	struct listener_conf list[LISTENERS_MAX];
@@ -110,6 +127,8 @@ int tls_files_check(const struct config *config, const struct tls_files_report *
 		struct scu_peer peer = destination_peer(config, d);
 
 		if (d->tls && check_one(&peer.tls, "destination", d->name, report, ret == 0 ? err : NULL) < 0)
+			ret = -ENOKEY;
+		if (d->credentials[0] && check_credentials(d, report, ret == 0 ? err : NULL) < 0)
 			ret = -ENOKEY;
 	}
 	return ret;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Check the certificates, keys, authorities and revocation lists (CRL) that a configuration names: whether they are usable, when
- * they expire, and whether other users can read the keys. Reads files; prints nothing.
+/* Check the certificates, keys, authorities, revocation lists (CRL) and credentials that a configuration names: whether they are
+ * usable, when they expire, and whether other users can read the keys. Reads files; prints nothing.
  */
 #ifndef TOMONODE_NODE_TLS_FILES_H
 #define TOMONODE_NODE_TLS_FILES_H

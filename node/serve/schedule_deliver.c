@@ -447,7 +447,7 @@ void schedule_delivery_ended(struct schedule *s, const struct process *p, int st
 	detail = json_pack("{s:s, s:s, s:s, s:o, s:f}", "destination", p->destination, "transaction", send->transaction, "status",
 			   "", "reason", event_json_text(reason), "next", now + SCHEDULE_CRASH_WAIT_CAP);
 	if (detail && d)
-		alarm = destination_failed(detail, d, send, false, false, now);
+		alarm = destination_failed(detail, d, send, (struct destination_failure){0}, now);
 	if (schedule_append_event(s, v, commit ? EVENT_COMMIT_REQUEST_FAILED : EVENT_SEND_FAILED, detail, now) && alarm)
 		destination_alarm(p->job, p->destination, reason);
 }

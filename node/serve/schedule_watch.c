@@ -20,7 +20,8 @@ static double limit_of(const struct schedule *s, const struct process *p)
 	double limit = s->config->node.worker_timeout, waits = 0;
 
 	if (d)
-		waits = WAITS * (d->connect_timeout + d->acse_timeout + d->dimse_timeout);
+		waits = WAITS * (d->connect_timeout +
+				 (d->kind == DESTINATION_STOW ? d->answer_timeout : d->acse_timeout + d->dimse_timeout));
 	return waits > limit ? waits : limit;
 }
 

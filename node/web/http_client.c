@@ -16,6 +16,7 @@
 struct http_client {
 	CURL *curl;
 	char url[URL_SIZE], name[160];
+	double idle_timeout;
 	size_t answer_max;
 	char *answer; /* answer_max + 1 bytes at most */
 	size_t answer_size, answer_room;
@@ -162,7 +163,7 @@ static CURLcode set_options(struct http_client *c, const struct http_target *t)
 	SET(c, rc, CURLOPT_TCP_KEEPALIVE, 1L);
 	SET(c, rc, CURLOPT_CONNECTTIMEOUT_MS, (long)ceil(t->connect_timeout * 1000));
 	SET(c, rc, CURLOPT_LOW_SPEED_LIMIT, 1L);
-	SET(c, rc, CURLOPT_LOW_SPEED_TIME, (long)ceil(t->idle_timeout));
+	SET(c, rc, CURLOPT_LOW_SPEED_TIME, (long)c->idle_timeout);
 	SET(c, rc, CURLOPT_WRITEFUNCTION, take_answer);
 	SET(c, rc, CURLOPT_WRITEDATA, c);
 	SET(c, rc, CURLOPT_READFUNCTION, give_body);
@@ -201,6 +202,7 @@ int http_client_open(const struct http_target *t, struct http_client **ret_clien
 	snprintf(c->name, sizeof(c->name), strchr(url.host, ':') ? "%s://[%s]:%d" : "%s://%s:%d", url.tls ? "https" : "http",
 		 url.host, url.port);
 	c->answer_max = t->answer_max;
+	c->idle_timeout = ceil(t->idle_timeout);
 	rc = set_options(c, t);
 	if (rc == CURLE_OK && given(t->credentials))
 		rc = set_credentials(c, &credentials);
@@ -233,10 +235,25 @@ static double seconds_until(struct http_client *c, CURLINFO info)
 	return seconds;
 }
 
-/* The phase that a failed request was in. */
-static const char *phase(struct http_client *c)
+/* The phase that a request was in when it failed with this code. The library knows the time of a connection only after the
+ * handshake. */
+static const char *phase(struct http_client *c, CURLcode rc)
 {
 	curl_off_t sent = 0;
+
+	switch (rc) {
+	case CURLE_SSL_CONNECT_ERROR:
+	case CURLE_PEER_FAILED_VERIFICATION:
+	case CURLE_SSL_ISSUER_ERROR:
+	case CURLE_SSL_CIPHER:
+		return "TLS handshake";
+	case CURLE_SSL_CERTPROBLEM:
+	case CURLE_SSL_CACERT_BADFILE:
+	case CURLE_SSL_CRL_BADFILE:
+		return "own TLS files";
+	default:
+		break;
+	}
 
 	if (seconds_until(c, CURLINFO_PRETRANSFER_TIME) > 0) {
 		if (seconds_until(c, CURLINFO_STARTTRANSFER_TIME) > 0 && c->answer_size > 0)
@@ -305,11 +322,14 @@ static int fail(struct http_client *c, CURLcode rc, struct err *err)
 			code = failures[i].code;
 			text = failures[i].text ? failures[i].text : text;
 		}
+	if (rc == CURLE_OPERATION_TIMEDOUT && strstr(text, "too slow"))
+		return err_set(err, code, "%s: %s: nothing was sent or received for %g s", c->name, phase(c, rc),
+			       c->idle_timeout);
 	if (rc == CURLE_SSL_CONNECT_ERROR)
 		code = handshake_code(text);
 	else if (code == ECONNRESET && strstr(text, "alert")) /* TLS 1.3: the server judges our certificate after the handshake */
 		code = handshake_code(text);
-	return err_set(err, code, "%s: %s: %.300s", c->name, phase(c), text);
+	return err_set(err, code, "%s: %s: %.300s", c->name, phase(c, rc), text);
 }
 
 static void read_answer(struct http_client *c, struct http_answer *ret)

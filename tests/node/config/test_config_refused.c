@@ -358,6 +358,51 @@ static void write_file(const char *name, const char *text)
 	fclose(f);
 }
 
+/* A destination of kind stow among the keys: `more` after a URL. */
+#define WEB(more) "destinations = ( { name = \"pacs\"; kind = \"stow\"; " more " } );"
+#define HTTPS "url = \"https://pacs.example.org/dicom-web\"; authorities = \"/ca\"; "
+
+static void test_destination_kinds(void **state)
+{
+	static const struct {
+		const char *text, *start, *part;
+	} cases[] = {
+		{WEB(""), "t.conf:1: key 'url' of destination 'pacs': \"\"", "https://HOST"},
+		{WEB("url = \"ftp://h/\";"), "t.conf:1: key 'url' of destination 'pacs': \"ftp://h/\"", "neither https nor http"},
+		{WEB("url = \"https://h/\";"), "t.conf:1: key 'authorities' of destination 'pacs': \"\"", "with TLS"},
+		{WEB(HTTPS "aet = \"A\";"), "t.conf:1: key 'aet' of destination 'pacs': only destinations of kind dicom have it",
+		 ""},
+		{WEB(HTTPS "commitment = true;"),
+		 "t.conf:1: key 'commitment' of destination 'pacs': only destinations of kind dicom", "this one is of kind stow"},
+		{WEB(HTTPS "verify = \"authority\";"), "t.conf:1: key 'verify' of destination 'pacs': only", ""},
+		{"destinations = ( { name = \"pacs\"; kind = \"http\"; } );",
+		 "t.conf:1: key 'kind' of destination 'pacs': \"http\"", "dicom, stow"},
+		{WEB("url = \"http://pacs.example.org/\"; credentials = \"/t\";"),
+		 "t.conf:1: key 'credentials' of destination 'pacs': ", "without encryption to pacs.example.org"},
+		{"destinations = ( { name = \"pacs\"; aet = \"A\"; host = \"h\"; url = \"https://h/\"; } );",
+		 "t.conf:1: key 'url' of destination 'pacs': only destinations of kind stow have it",
+		 "this one is of kind dicom"},
+		{"destinations = ( { name = \"pacs\"; credentials = \"/t\"; } );",
+		 "t.conf:1: key 'credentials' of destination 'pacs': only destinations of kind stow", ""},
+	};
+	struct config *c;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		bad(cases[i].text, cases[i].start, cases[i].part);
+	c = good(WEB(HTTPS "credentials = \"/t\"; answer_timeout = 7;"));
+	assert_int_equal(c->destinations[0].kind, DESTINATION_STOW);
+	assert_string_equal(c->destinations[0].host, "pacs.example.org");
+	assert_string_equal(c->destinations[0].aet, ""); /* not that of the embedded entry */
+	assert_int_equal(c->destinations[0].port, 443);
+	assert_int_equal(c->destinations[0].answer_timeout, 7);
+	assert_true(c->destinations[0].tls && c->destinations[0].verify_name);
+	config_free(c);
+	c = good(WEB("url = \"http://127.0.0.1:8042/dicom-web\"; credentials = \"/t\";"));
+	assert_true(!c->destinations[0].tls && c->destinations[0].port == 8042);
+	config_free(c);
+}
+
 static void bad_file(const char *name, const char *part)
 {
 	static struct problems p;
@@ -439,11 +484,9 @@ static void test_files(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bad_values),
-		cmocka_unit_test(test_all_problems),
-		cmocka_unit_test(test_names_beside_problems),
-		cmocka_unit_test(test_large_integers),
-		cmocka_unit_test(test_long_texts),
+		cmocka_unit_test(test_bad_values),     cmocka_unit_test(test_destination_kinds),
+		cmocka_unit_test(test_all_problems),   cmocka_unit_test(test_names_beside_problems),
+		cmocka_unit_test(test_large_integers), cmocka_unit_test(test_long_texts),
 		cmocka_unit_test(test_files),
 	};
 

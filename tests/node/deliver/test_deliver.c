@@ -64,7 +64,7 @@ static void test_errors(void **state)
 static bool fails(const struct destination_conf *d, const struct job_send *send, bool rejected, double now)
 {
 	json_t *detail = json_object();
-	bool first = destination_failed(detail, d, send, false, rejected, now),
+	bool first = destination_failed(detail, d, send, (struct destination_failure){.rejected = rejected}, now),
 	     alarm = json_is_true(json_object_get(detail, "alarm"));
 
 	assert_true(json_number_value(json_object_get(detail, "next")) > now);

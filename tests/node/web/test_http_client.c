@@ -86,12 +86,15 @@ static void stop(struct server *s)
 	close(s->fd);
 }
 
-static struct http_client *client(int port, const char *credentials, size_t answer_max)
+static struct http_client *client(int port, const char *credentials, size_t answer_max, double idle_timeout)
 {
 	struct http_client *c = NULL;
 	char url[80];
-	const struct http_target target = {
-		.url = url, .credentials = credentials, .connect_timeout = 10, .idle_timeout = 60, .answer_max = answer_max};
+	const struct http_target target = {.url = url,
+					   .credentials = credentials,
+					   .connect_timeout = 10,
+					   .idle_timeout = idle_timeout,
+					   .answer_max = answer_max};
 
 	snprintf(url, sizeof(url), "http://127.0.0.1:%d/dicom-web/", port);
 	assert_int_equal(http_client_open(&target, &c, NULL), 0);
@@ -133,7 +136,7 @@ static void test_post(void **state)
 	setenv("http_proxy", "http://127.0.0.1:1/", 1);
 	setenv("ALL_PROXY", "http://127.0.0.1:1/", 1);
 	start(&s);
-	c = client(s.port, NULL, 100);
+	c = client(s.port, NULL, 100, 60);
 	assert_int_equal(http_client_send(c, &request, &answer, NULL), 0);
 	assert_int_equal(answer.status, 200);
 	assert_string_equal(answer.content_type, "application/dicom+json");
@@ -190,7 +193,7 @@ static void test_answers(void **state)
 
 		s = (struct server){.answers = {rows[i].answer}};
 		start(&s);
-		c = client(s.port, NULL, 100);
+		c = client(s.port, NULL, 100, 60);
 		assert_int_equal(http_client_send(c, &request, &answer, &err), rows[i].ret);
 		assert_int_equal(answer.status, rows[i].status);
 		snprintf(name, sizeof(name), "http://127.0.0.1:%d: ", s.port);
@@ -214,13 +217,13 @@ static void test_failures(void **state)
 	/* the file ends early */
 	s = (struct server){.answers = {""}};
 	start(&s);
-	c = client(s.port, NULL, 100);
+	c = client(s.port, NULL, 100, 60);
 	assert_int_equal(http_client_send(c, &request, &answer, &err), -EIO);
 	assert_non_null(strstr(err.msg, ": sending: what is to be sent cannot be read: "));
 	http_client_close(c);
 	stop(&s);
 	/* nobody listens on this port any more */
-	c = client(s.port, NULL, 100);
+	c = client(s.port, NULL, 100, 60);
 	assert_int_equal(http_client_send(c, &request, &answer, &err), -ECONNREFUSED);
 	assert_non_null(strstr(err.msg, ": connecting: "));
 	http_client_close(c);
@@ -229,9 +232,17 @@ static void test_failures(void **state)
 	body = (struct http_body){.data = "x", .size = 1};
 	request.total_timeout = 0.2;
 	start(&s);
-	c = client(s.port, NULL, 100);
+	c = client(s.port, NULL, 100, 60);
 	assert_int_equal(http_client_send(c, &request, &answer, &err), -ETIMEDOUT);
 	assert_non_null(strstr(err.msg, ": waiting for the answer: "));
+	http_client_close(c);
+	stop(&s);
+	s = (struct server){.answers = {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n["}, .hold = true};
+	request.total_timeout = 0;
+	start(&s);
+	c = client(s.port, NULL, 100, 1);
+	assert_int_equal(http_client_send(c, &request, &answer, &err), -ETIMEDOUT);
+	assert_non_null(strstr(err.msg, ": receiving the answer: nothing was sent or received for 1 s"));
 	http_client_close(c);
 	stop(&s);
 }
@@ -270,7 +281,7 @@ static void test_credentials(void **state)
 		put(path, rows[i].text, strlen(rows[i].text), 0640);
 		s = (struct server){.answers = {OK_ANSWER}};
 		start(&s);
-		c = client(s.port, path, 100);
+		c = client(s.port, path, 100, 60);
 		assert_int_equal(http_client_send(c, &request, &answer, NULL), 0);
 		http_client_close(c);
 		stop(&s);

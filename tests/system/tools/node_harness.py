@@ -156,9 +156,10 @@ class Pacs:
 
 
 class Orthanc:
-    """A real PACS, asked by REST what it holds. `tomonode`: the port of a node it shall report storage commitments to."""
+    """A real PACS, asked by REST what it holds. `tomonode`: the port of a node it shall report storage commitments to; `plugins`: their files, with
+    DICOMweb at /dicom-web."""
 
-    def __init__(self, folder, tomonode=None):
+    def __init__(self, folder, tomonode=None, plugins=()):
         self.folder = folder
         self.port, self.http = free_port(), free_port()
         self.process = None
@@ -166,7 +167,7 @@ class Orthanc:
         with open(os.path.join(folder, "orthanc.json"), "w") as f:
             json.dump({"Name": "PACS", "StorageDirectory": folder, "IndexDirectory": folder, "DicomAet": "PACS", "DicomPort": self.port,
                        "HttpPort": self.http, "RemoteAccessAllowed": False, "AuthenticationEnabled": False, "DicomAlwaysAllowStore": True,
-                       "DicomCheckCalledAet": False, "Plugins": [],
+                       "DicomCheckCalledAet": False, "Plugins": list(plugins), "DicomWeb": {"Root": "/dicom-web/"},
                        "DicomModalities": {"tomonode": ["TOMONODE", "127.0.0.1", tomonode]} if tomonode else {}}, f)
 
     def start(self):

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* destination_check.c - check the destinations: TLS, times, fallback, and the URL of a DICOMweb service. */
+#include <stdio.h>
+#include <string.h>
+
+#include "node/config/config_read.h"
+
+static void finish_fallback(struct config_reader *r, const struct destination_conf *d, struct config_place place)
+{
+	if (!d->fallback[0])
+		return;
+	if (!strcmp(d->fallback, d->name))
+		config_problem(r, place.file, place.line,
+			       "key 'fallback' of destination '%s': \"%s\"; allowed: another destination", d->name, d->fallback);
+	else if (!config_destination(r->config, d->fallback))
+		config_unknown_name(r, place, "destination", d->name, "fallback", d->fallback, SECTION_DESTINATIONS);
+}
+
+void config_finish_fallbacks(struct config_reader *r)
+{
+	for (size_t i = 0; i < r->config->n_destinations; i++)
+		finish_fallback(r, &r->config->destinations[i], r->places[SECTION_DESTINATIONS][i]);
+}
+
+static void finish_tls(struct config_reader *r, const struct destination_conf *d, struct config_place place)
+{
+	const struct node_conf *node = &r->config->node;
+
+	if (!d->authorities[0] && !node->tls_authorities[0])
+		config_problem(r, place.file, place.line,
+			       "key 'authorities' of destination '%s': \"\"; allowed: with TLS an absolute path, here or as "
+			       "node.tls_authorities",
+			       d->name);
+	if (d->key[0] && !d->certificate[0])
+		config_problem(r, place.file, place.line,
+			       "key 'certificate' of destination '%s': \"\"; allowed: an absolute path, because `key` is set",
+			       d->name);
+}
+
+/* Set what follows from the URL. */
+static void finish_stow(struct config_reader *r, struct destination_conf *d, struct config_place place)
+{
+	struct err err = {0};
+	struct url url;
+
+	if (url_parse(d->url, &url, &err) < 0) {
+		config_problem(r, place.file, place.line, "key 'url' of destination '%s': %s", d->name, err.msg);
+		return;
+	}
+	snprintf(d->host, sizeof(d->host), "%s", url.host);
+	d->aet[0] = '\0';
+	d->port = url.port;
+	d->tls = url.tls;
+	d->verify_name = true;
+	d->tls_name[0] = '\0';
+	d->commitment = false;
+	if (!url.tls && d->credentials[0] && !url_is_local(&url))
+		config_problem(
+			r, place.file, place.line,
+			"key 'credentials' of destination '%s': they would be sent without encryption to %s; allowed: with an "
+			"https URL, or with a host of this machine",
+			d->name, d->host);
+}
+
+void config_finish_destinations(struct config_reader *r)
+{
+	for (size_t i = 0; i < r->config->n_destinations; i++) {
+		struct destination_conf *d = &r->config->destinations[i];
+		struct config_place place = r->places[SECTION_DESTINATIONS][i];
+
+		finish_fallback(r, d, place);
+		if (d->kind == DESTINATION_STOW)
+			finish_stow(r, d, place);
+		if (d->tls)
+			finish_tls(r, d, place);
+		if (d->retry_cap < d->retry_first)
+			config_problem(r, place.file, place.line,
+				       "key 'retry_cap' of destination '%s': %g; allowed: at least retry_first, %g s", d->name,
+				       d->retry_cap, d->retry_first);
+	}
+}

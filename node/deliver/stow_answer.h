@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Classify the answer of a DICOMweb server to a STOW-RS request with one instance (PS3.18 section 10.5). Pure. */
+#ifndef TOMONODE_NODE_STOW_ANSWER_H
+#define TOMONODE_NODE_STOW_ANSWER_H
+
+#include "node/deliver/deliver.h"
+
+struct stow_answer {
+	int http;		  /* status of HTTP */
+	const char *content_type; /* "": none */
+	const char *body;	  /* JSON (PS3.18 annex F); `size` bytes followed by a NUL */
+	size_t size;
+};
+
+struct stow_result {
+	enum deliver_outcome outcome;
+	bool down;	  /* the server takes no instance now: other deliveries wait, too */
+	bool rejected;	  /* lasts until somebody changes the configuration of the server or of this node */
+	char status[8];	  /* DICOM status of the instance, hexadecimal; "": the answer has none */
+	char reason[400]; /* a sentence */
+};
+
+/* Classify the answer for the instance with this UID. Its outcome is DELIVER_STORED only if the HTTP status is 200 or 202 and the
+ * answer names the instance in Referenced SOP Sequence (0008,1199), and nowhere as failed; or if its Failure Reason is one that
+ * deliver_classify() counts as stored (0111, a duplicate). Every other answer is a failure, of the instance or of the server. */
+void stow_classify(const struct stow_answer *answer, const char *sop_instance, struct stow_result *ret);
+
+#endif
