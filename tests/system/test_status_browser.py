@@ -6,6 +6,8 @@ the keyboard alone, is readable on a narrow screen, in light and in dark.
 usage: test_status_browser.py [TEST...]     with SCREENSHOTS=FOLDER in the environment it leaves pictures there (docs/images)
 """
 import base64
+import http.client
+import http.server
 import json
 import os
 import shutil
@@ -15,6 +17,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 
@@ -394,5 +397,60 @@ def cases_in_the_browser(folder, things):
             check(not divided, f"{path} at {width}: divided: {divided}")
 
 
+class SignedIn(http.server.ThreadingHTTPServer):
+    """A web server in front of the page whose session is a cookie, as that of an OpenID Connect proxy: /login gives it, nothing else is without."""
+
+    def __init__(self, node_port):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):  # pylint: disable=invalid-name
+                if self.path == "/login":
+                    self.send_response(303)
+                    self.send_header("Set-Cookie", "session=1; HttpOnly; SameSite=Strict")
+                    self.send_header("Location", "/")
+                    self.end_headers()
+                    return
+                if "session=1" not in self.headers.get("Cookie", ""):
+                    self.send_error(401)
+                    return
+                c = http.client.HTTPConnection("127.0.0.1", node_port, timeout=20)
+                c.request("GET", self.path, headers={"Host": self.headers["Host"], "X-Remote-User": "eve", "X-Remote-Groups": "ward"})
+                answer = c.getresponse()
+                self.send_response(answer.status)
+                for name, value in answer.getheaders():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(answer.read())
+                c.close()
+
+            def log_message(self, *_):  # pylint: disable=arguments-differ
+                pass
+        super().__init__(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def stop(self):
+        self.shutdown()
+        self.server_close()
+
+
+def signed_in(folder, things):
+    """The page of a person: it names the person, and its updates are signed in, too."""
+    n = h.Node(os.path.join(folder, "node"), h.free_port())
+    n.status = {"port": h.free_port(), "trusted_header": '"X-Remote-User"', "trusted_from": '[ "127.0.0.1" ]', "may_look": '[ "ward" ]'}
+    n.write_conf()
+    front = SignedIn(n.status["port"])
+    b = Browser()
+    things += [n, front, b]
+    n.start()
+    wait_for("the page", lambda: "status-page" in n.log_text() and n.processes("http"))
+    url = f"http://127.0.0.1:{front.server_port}/"
+    b.show(url)
+    check("401" in b.text(), b.text())
+    b.call("Page.navigate", url=url + "login")
+    wait_for("the page", lambda: "eve may look" in b.text())
+    clock = b.value("document.getElementById('clock').textContent")
+    wait_for("an update", lambda: b.value("document.getElementById('clock').textContent") != clock)
+    check("does not answer" not in b.text() and "eve may look" in b.text(), b.text())
+
+
 if __name__ == "__main__":
-    h.main([in_the_browser, cases_in_the_browser])
+    h.main([in_the_browser, cases_in_the_browser, signed_in])

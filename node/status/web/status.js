@@ -154,7 +154,7 @@
 	}
 
 	function update() {
-		fetch(location.pathname + location.search, { credentials: "omit", cache: "no-store" }).then(function (answer) {
+		fetch(location.pathname + location.search, { credentials: "same-origin", cache: "no-store" }).then(function (answer) {
 			if (!answer.ok)
 				throw new Error("status " + answer.status);
 			return answer.text();
