@@ -100,7 +100,8 @@ def answers(folder, things):
     peer = StowPeer(say)
     things.append(peer)
     peer.start()
-    node = start(folder, things, peer.url(), "alarm_rejections = 1;")
+    trail = os.path.join(folder, "audit")
+    node = start(folder, things, peer.url(), "alarm_rejections = 1;", f'audit = "file"; audit_file = "{trail}";')
     send_lines(node, folder, 1, 12)
     job = wait_state(node, 0, "delivered")
     reasons = [e["reason"] for e in events(node, job["id"], "send-failed")]
@@ -110,6 +111,11 @@ def answers(folder, things):
     failures = [e["detail"] for e in node.show(job["id"])["events"] if e["event"] == "send-failed"]
     check([bool(f.get("down")) for f in failures[:6]] == [False, False, True, True, False, False], failures[:6])
     check(node.log_text().count("delivery-alarm") == 1 and "delivery-recovered" in node.log_text(), "401 raises an alarm, which ends")
+
+    def transfers():
+        with open(trail, encoding="utf-8") as f:
+            return [m for m in f if "DICOM Instances Transferred" in m and 'UserID="127.0.0.1"' in m and 'NumberOfInstances="12"' in m]
+    wait_for("the audit trail names the server", transfers)
 
     # refusals of single instances do not delay the others; a duplicate is there
     refuse = {2: (0xA900, 409), 4: (0xC122, 409), 5: (0x0111, 409), 7: (0x0122, 202)}
