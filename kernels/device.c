@@ -59,6 +59,7 @@ int device_check(const struct device_ops *ops, struct err *err)
 	SLOT(fused);
 	SLOT(forward_pair);
 	SLOT(back_update);
+	SLOT(sub_iterate);
 	SLOT(events_bytes);
 	SLOT(events_create);
 	SLOT(events_free);

@@ -192,7 +192,8 @@ struct device_ops {
 	 * PROJECTION_PATHS and PROJECTION_JOSEPH return ENOTSUP: with them, den is always computed only once per subset
 	 * (rule_bins()). If fused() is true, two functions combine these steps and store neither line integrals nor sums:
 	 *   forward_pair  pair = rule_bin(y, A x, row)       (does not read x if the rule does not use p)
-	 *   back_update   x = rule_voxel(x, A'q, A'd) */
+	 *   back_update   x = rule_voxel(x, A'q, A'd)
+	 *   sub_iterate   both at once; work: 2 floats per bin, whose values are undefined afterwards */
 	int (*make_pair)(struct projection *a, const struct rule *rule, const struct buf *y, const struct buf *p,
 			 const struct buf *row, struct buf *ret_pair, struct err *err);
 	int (*back_sums)(struct projection *a, const struct buf *pair, bool add, struct buf *num, struct buf *den,
@@ -201,6 +202,8 @@ struct device_ops {
 	int (*forward_pair)(struct projection *a, const struct rule *rule, const struct buf *x, const struct buf *y,
 			    const struct buf *row, struct buf *ret_pair, struct err *err);
 	int (*back_update)(struct projection *a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err);
+	int (*sub_iterate)(struct projection *a, const struct rule *rule, const struct buf *y, const struct buf *row,
+			   struct buf *work, struct buf *x, struct err *err);
 
 	/* List mode. `events`: EVENT_FLOATS floats for each event. events_create() allocates all that it needs, events_bytes()
 	 * at most; the other functions allocate nothing.

@@ -214,6 +214,8 @@ bool cpu_fused(const struct projection *a);
 int cpu_forward_pair(struct projection *a, const struct rule *rule, const struct buf *x, const struct buf *y,
 		     const struct buf *row, struct buf *ret_pair, struct err *err);
 int cpu_back_update(struct projection *a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err);
+int cpu_sub_iterate(struct projection *a, const struct rule *rule, const struct buf *y, const struct buf *row, struct buf *work,
+		    struct buf *x, struct err *err);
 
 /* cpu_paths.c: PROJECTION_PATHS and PROJECTION_JOSEPH */
 size_t cpu_paths_table_bytes(const struct projection *a);    /* upper bound of what cpu_paths_create() allocates, bytes */

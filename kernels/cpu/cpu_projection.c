@@ -318,3 +318,11 @@ int cpu_back_update(struct projection *a, const struct rule *rule, const struct 
 		cpu_slices_back(a, &b);
 	return r;
 }
+
+int cpu_sub_iterate(struct projection *a, const struct rule *rule, const struct buf *y, const struct buf *row, struct buf *work,
+		    struct buf *x, struct err *err)
+{
+	int r = cpu_forward_pair(a, rule, x, y, row, work, err);
+
+	return r < 0 ? r : cpu_back_update(a, rule, work, x, err);
+}

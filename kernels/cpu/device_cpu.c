@@ -210,6 +210,7 @@ const struct device_ops device_cpu_ops = {
 	.fused = cpu_fused,
 	.forward_pair = cpu_forward_pair,
 	.back_update = cpu_back_update,
+	.sub_iterate = cpu_sub_iterate,
 	.events_bytes = cpu_events_bytes,
 	.events_create = cpu_events_create,
 	.events_free = cpu_events_free,

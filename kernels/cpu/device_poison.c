@@ -414,6 +414,12 @@ static int poison_back_update(struct projection *a, const struct rule *rule, con
 	GUARDED("back_update", cpu_back_update(a, rule, pair, x, err), pair, x, mask_of(a));
 }
 
+static int poison_sub_iterate(struct projection *a, const struct rule *rule, const struct buf *y, const struct buf *row,
+			      struct buf *work, struct buf *x, struct err *err)
+{
+	GUARDED("sub_iterate", cpu_sub_iterate(a, rule, y, row, work, x, err), y, row, work, x, mask_of(a));
+}
+
 static int poison_mark(struct projection *a, struct buf *x, struct err *err)
 {
 	GUARDED("mark", cpu_mark(a, x, err), x, mask_of(a));
@@ -490,6 +496,7 @@ static const struct device_ops poison_ops = {
 	.fused = cpu_fused,
 	.forward_pair = poison_forward_pair,
 	.back_update = poison_back_update,
+	.sub_iterate = poison_sub_iterate,
 	.events_bytes = cpu_events_bytes,
 	.events_create = cpu_events_create,
 	.events_free = cpu_events_free,

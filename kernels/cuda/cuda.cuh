@@ -75,6 +75,8 @@ struct projection {
 	int strip_rows, strips;	 /* SCAN_DBT: rows of a strip (kernels/slice_map.h), n_v if the detector stands still; their
 				    number */
 	double scale_min[2], scale_max[2]; /* smallest and largest scale of all maps, along x and y; SLICES only */
+	double bin_angle;		   /* SCAN_DBT: largest bin over smallest height of a source */
+	unsigned char *full;		   /* device, SLICES: struct bin_planes */
 	bool marks;			   /* SCAN_DBT: the maps are valid, so mark() can use them */
 	struct cuda_paths *paths;	   /* PATHS and JOSEPH, except stacks */
 	struct cuda_lines *lines;	   /* stacks of 2-D parallel beams, any model except EXACT */
@@ -101,12 +103,12 @@ static inline unsigned cuda_blocks(size_t n)
 	return (unsigned)(blocks < 1 ? 1 : blocks > 0x7fffffff ? 0x7fffffff : blocks);
 }
 
-/* Return the square root within 1 ulp, without the slow path for extreme operands. */
+/* Return the square root within 1 ulp, without the slow path for extreme operands; below the normal numbers 0. */
 static inline __device__ float cuda_sqrt(float x)
 {
 	float y;
 
-	asm("sqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+	asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
 	return y;
 }
 
@@ -182,6 +184,8 @@ bool cuda_fused(const struct projection *a);
 int cuda_forward_pair(struct projection *a, const struct rule *rule, const struct buf *x, const struct buf *y,
 		      const struct buf *row, struct buf *ret_pair, struct err *err);
 int cuda_back_update(struct projection *a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err);
+int cuda_sub_iterate(struct projection *a, const struct rule *rule, const struct buf *y, const struct buf *row, struct buf *work,
+		     struct buf *x, struct err *err);
 int cuda_mark(struct projection *a, struct buf *x, struct err *err);
 
 /* cuda_events.cu: list mode, events_*() of kernels/device.h */
@@ -207,13 +211,28 @@ int cuda_exact_forward(struct projection *a, const float *x, bool add, float *y,
 int cuda_exact_adjoint(struct projection *a, const float *y, bool add, float *x, void *fixed, struct err *err);
 int cuda_exact_sums(struct projection *a, const float2 *pair, bool add, float *num, float *den, void *fixed, struct err *err);
 
-/* cuda_slices_forward.cu. rule NULL: write line integrals to out (n bins); else write pairs (2 n floats). */
+/* The pairs of RULE_EM in two planes: the back pass then mostly reads only q, because d of a bin that is used is the ray's
+ * length, which is known. full: for each view, row of cells and cell (of BIN_CELL bins along u and 2^log2_rows along v) whether
+ * all of its bins are used. */
+#define BIN_CELL 32
+#define BIN_CELL_ROWS_MIN 4
+struct bin_planes {
+	float *q, *d;
+	unsigned char *full;
+	int log2_rows, cells[2];
+};
+
+/* cuda_slices_forward.cu. rule NULL: write line integrals to out (n bins); else write pairs (2 n floats), or, if ret_planes is
+ * not NULL, the planes that it then describes, in out and a->full. */
 int cuda_slices_forward(struct projection *a, const struct rule *rule, const float *x, bool add, const float *y, const float *row,
-			float *out, struct err *err);
+			float *out, struct bin_planes *ret_planes, struct err *err);
 
 /* cuda_slices_back.cu */
 int cuda_slices_adjoint(struct projection *a, const float *y, bool add, float *x, struct err *err);
 int cuda_slices_sums(struct projection *a, const float2 *pair, bool add, float *num, float *den, struct err *err);
 int cuda_slices_update(struct projection *a, const struct rule *rule, const float2 *pair, float *x, struct err *err);
+bool cuda_slices_planes(const struct projection *a, const struct rule *rule); /* whether planes are possible */
+int cuda_slices_update_planes(struct projection *a, const struct rule *rule, const struct bin_planes *planes, float *x,
+			      struct err *err);
 
 #endif

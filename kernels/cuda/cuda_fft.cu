@@ -76,8 +76,9 @@ template <int LOG2N> static __device__ __forceinline__ int at_of(int pair, int i
 template <int LOG2N, int THREADS> static __device__ void transform(float2 *x, const float2 *__restrict__ turn)
 {
 	constexpr int N = 1 << LOG2N, QUARTER = N / 4;
+	constexpr int UNROLL = LOG2N > 12 ? 1 : LOG2N; /* with more threads there are too few registers */
 
-#pragma unroll
+#pragma unroll UNROLL
 	for (int log2s = 0; log2s + 2 <= LOG2N; log2s += 2) {
 		const int s = 1 << log2s;
 		float2 a[BUTTERFLIES][4];
@@ -146,7 +147,7 @@ static __device__ struct pair_rows rows_of(const struct fft_job &job, size_t pai
 }
 
 template <int LOG2N, int THREADS>
-static __global__ void __launch_bounds__(THREADS) convolve_kernel(const __grid_constant__ struct fft_job job)
+static __global__ void __launch_bounds__(THREADS, 1) convolve_kernel(const __grid_constant__ struct fft_job job)
 {
 	constexpr int N = 1 << LOG2N, PAIRS = BUTTERFLIES * THREADS * 4 / N;
 	extern __shared__ float2 x[];

@@ -27,13 +27,21 @@ static int count_strips(const struct scan *scan)
 	return (scan->n_v + rows - 1) / rows;
 }
 
+/* Return the largest number of cells of a view: struct bin_planes. */
+static size_t cells_of_view(const struct projection_spec *spec)
+{
+	return spec->model == PROJECTION_SLICES ? (((size_t)spec->scan->n_u + BIN_CELL - 1) / BIN_CELL) *
+							  (((size_t)spec->scan->n_v + BIN_CELL_ROWS_MIN - 1) / BIN_CELL_ROWS_MIN)
+						: 0;
+}
+
 size_t cuda_projection_bytes(struct device *dev, const struct projection_spec *spec)
 {
 	if (lines_needed(spec))
 		return cuda_lines_bytes(dev, spec);
 	if (is_paths(spec->model))
 		return cuda_paths_bytes(spec);
-	return (size_t)spec->n_views * (sizeof(struct scan_view) +
+	return (size_t)spec->n_views * (sizeof(struct scan_view) + cells_of_view(spec) +
 					(size_t)count_strips(spec->scan) * (size_t)spec->grid->n[2] * sizeof(struct slice_map));
 }
 
@@ -125,6 +133,8 @@ static int upload_maps(struct projection *a, const struct projection_spec *spec,
 		}
 	}
 	r = cuda_check(cudaMalloc((void **)&a->maps, n * sizeof(*maps)), a->dev, "slice maps", err);
+	if (r == 0 && spec->model == PROJECTION_SLICES)
+		r = cuda_check(cudaMalloc((void **)&a->full, (size_t)spec->n_views * cells_of_view(spec)), a->dev, "cells", err);
 	if (r == 0)
 		r = cuda_check(
 			cudaMemcpyAsync(a->maps, maps, n * sizeof(*maps), cudaMemcpyHostToDevice, cuda_state(a->dev)->stream),
@@ -171,6 +181,9 @@ int cuda_projection_create(struct device *dev, const struct projection_spec *spe
 	a->tile[1] = spec->tile[1];
 	a->strip_rows = spec->scan->kind == SCAN_DBT ? slice_strip_rows(spec->scan) : spec->scan->n_v;
 	a->strips = spec->scan->kind == SCAN_DBT ? count_strips(spec->scan) : 1;
+	for (int s = 0; spec->scan->kind == SCAN_DBT && s < spec->n_views; s++)
+		a->bin_angle =
+			fmax(a->bin_angle, fmax(spec->scan->h[0], spec->scan->h[1]) / spec->scan->views[spec->first + s].src[2]);
 	a->marks = spec->scan->kind == SCAN_DBT;
 	for (int s = 0; s < spec->n_views; s++)
 		a->marks = a->marks && slice_map_valid(spec->scan, spec->scan->views + spec->first + s, spec->grid);
@@ -207,6 +220,7 @@ void cuda_projection_free(struct projection *a)
 	cudaFree((void *)a->scan.radius);
 	cudaFree(a->views);
 	cudaFree(a->maps);
+	cudaFree(a->full);
 	free(a);
 }
 
@@ -245,7 +259,7 @@ int cuda_forward(struct projection *a, const struct buf *x, bool add, struct buf
 	if (a->paths || a->lines)
 		return cuda_paths_forward(a, x->mem, add, y->mem, err);
 	return a->model == PROJECTION_EXACT ? cuda_exact_forward(a, x->mem, add, y->mem, err)
-					    : cuda_slices_forward(a, NULL, x->mem, add, NULL, NULL, y->mem, err);
+					    : cuda_slices_forward(a, NULL, x->mem, add, NULL, NULL, y->mem, NULL, err);
 }
 
 int cuda_adjoint(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err)
@@ -373,7 +387,7 @@ int cuda_forward_pair(struct projection *a, const struct rule *rule, const struc
 	if (r < 0 || (r = check_sizes(a, "forward_pair", x->n, y->n, err)) < 0 ||
 	    (r = check_rule(a, "forward_pair", rule, y, row, ret_pair, err)) < 0)
 		return r;
-	r = cuda_slices_forward(a, rule, x->mem, false, y->mem, row ? row->mem : NULL, ret_pair->mem, err);
+	r = cuda_slices_forward(a, rule, x->mem, false, y->mem, row ? row->mem : NULL, ret_pair->mem, NULL, err);
 	return r < 0 ? r : weigh(a, rule, ret_pair, err);
 }
 
@@ -384,4 +398,21 @@ int cuda_back_update(struct projection *a, const struct rule *rule, const struct
 	if (r < 0 || (r = check_sizes(a, "back_update", x->n, pair->n / 2, err)) < 0)
 		return r;
 	return cuda_slices_update(a, rule, (const float2 *)pair->mem, x->mem, err);
+}
+
+int cuda_sub_iterate(struct projection *a, const struct rule *rule, const struct buf *y, const struct buf *row, struct buf *work,
+		     struct buf *x, struct err *err)
+{
+	struct bin_planes planes;
+	int r;
+
+	if (!cuda_fused(a) || !cuda_slices_planes(a, rule)) {
+		r = cuda_forward_pair(a, rule, x, y, row, work, err);
+		return r < 0 ? r : cuda_back_update(a, rule, work, x, err);
+	}
+	if ((r = check_sizes(a, "sub_iterate", x->n, y->n, err)) < 0 ||
+	    (r = check_rule(a, "sub_iterate", rule, y, row, work, err)) < 0)
+		return r;
+	r = cuda_slices_forward(a, rule, x->mem, false, y->mem, NULL, work->mem, &planes, err);
+	return r < 0 ? r : cuda_slices_update_planes(a, rule, &planes, x->mem, err);
 }

@@ -9,6 +9,8 @@
  * adds to each value, so every run gives bitwise the same result. */
 #include <float.h>
 
+#include <type_traits>
+
 #include "kernels/cuda/cuda_slices_back.cuh"
 
 #define BACK_BLOCKS 4  /* blocks resident on a multiprocessor: up to 64 registers per thread */
@@ -23,6 +25,28 @@ template <int TAPS> struct back_step {
 	struct slice_axis axis[2];
 };
 
+/* The same for BACK_PLANES: where all bins that touch the block's voxels are used, A'd is the sum of the weights times the length
+ * of the ray at their mean position, scale * sqrt(square along x + square along y). Over the three bins of an axis the length is
+ * linear but for BIN_ANGLE_MAX^2 / 4 of it. */
+struct back_length {
+	float2 x[SLICES_LANES];		   /* sum of the weights times scale, square */
+	float2 y[SLICES_WARPS][BACK_ROWS]; /* sum of the weights, square */
+	float at[2];			   /* position of bin `base` of the axis relative to the source, mm */
+	float height;			   /* of the source */
+	bool known;
+};
+
+template <int TAPS> struct back_plane_step : back_step<TAPS> {
+	struct back_length length;
+};
+
+#define BIN_ANGLE_MAX 1e-3 /* a bin over the height of the source: for an error below 3e-7 */
+
+static __device__ __forceinline__ int first_row(const struct slice_axis &a, int d)
+{
+	return a.base + first_tap(a, d);
+}
+
 template <int TAPS>
 static __device__ __forceinline__ void weigh_warp(const struct back_job &job, struct back_step<TAPS> &step, int warp)
 {
@@ -35,6 +59,84 @@ static __device__ __forceinline__ void weigh_warp(const struct back_job &job, st
 #pragma unroll
 		for (int t = 0; t < TAPS; t++)
 			reinterpret_cast<float *>(step.y[warp])[r * TAPS + t] = hat(a, m + r + t, d + r);
+}
+
+static __device__ __forceinline__ void place_axis(const struct back_job &job, const struct scan_view *view,
+						  const struct slice_axis &a, int axis, struct back_length *ret)
+{
+	ret->at[axis] = (float)(job.scan.lo[axis] + view->shift[axis] + (a.base + 0.5) * job.scan.h[axis] - view->src[axis]);
+	ret->height = (float)view->src[2];
+}
+
+/* Compute the lane's part of a back_length: of the voxels at place `lane` along x, whose weights are x, and of those at place
+ * `lane` along y. */
+static __device__ __forceinline__ void weigh_lengths(const struct back_job &job, const struct slice_axis axis[2], const float4 &x,
+						     int lane, struct back_length *ret)
+{
+	const int m = first_tap(axis[1], lane), v = axis[1].base + m;
+	float w[3], sum = x.x + x.y + x.z;
+	float d = ret->at[0] + (float)job.scan.h[0] * ((float)(__float_as_int(x.w) - axis[0].base) +
+						       __fdividef(fmaf(2, x.z, x.y), fmaxf(sum, FLT_MIN)));
+
+	ret->x[lane] = make_float2(__fdividef(sum * (float)job.grid.h[2], ret->height), fmaf(d, d, ret->height * ret->height));
+#pragma unroll
+	for (int t = 0; t < 3; t++)
+		w[t] = (unsigned)(v + t) < (unsigned)job.scan.n_v ? hat(axis[1], m + t, lane) : 0;
+	sum = w[0] + w[1] + w[2];
+	d = ret->at[1] + (float)job.scan.h[1] * ((float)m + __fdividef(fmaf(2, w[2], w[1]), fmaxf(sum, FLT_MIN)));
+	ret->y[lane / BACK_ROWS][lane % BACK_ROWS] = make_float2(sum, d * d);
+}
+
+/* Return whether all bins that touch the block's voxels are used, as far as there are bins; all lanes of a warp call it. u: the
+ * lane's first bin. */
+static __device__ __forceinline__ bool bins_full(const struct back_job &job, int view, const struct slice_axis &y, int u,
+						 int lane)
+{
+	const struct bin_planes &p = job.planes;
+	const int last = min(first_row(y, SLICES_LANES - 1) + 2, job.scan.n_v - 1) >> p.log2_rows;
+	const int left = __shfl_sync(0xffffffffu, u, 0) / BIN_CELL,
+		  right = (__shfl_sync(0xffffffffu, u, SLICES_LANES - 1) + 2) / BIN_CELL, at_u = left + lane % 4;
+	bool full = true;
+
+	static_assert((int)(SLICES_LANES / SLICES_SCALE_MIN) + 4 < 3 * BIN_CELL, "a block's bins are in at most 4 cells along u");
+	for (int at_v = (max(first_row(y, 0), 0) >> p.log2_rows) + lane / 4; at_v <= last; at_v += SLICES_LANES / 4)
+		if (at_u <= right)
+			full = full &&
+			       p.full[((unsigned)view * (unsigned)p.cells[1] + (unsigned)at_v) * (size_t)p.cells[0] + at_u];
+	return __all_sync(0xffffffffu, full);
+}
+
+/* gather() of q alone, for rows of bins that are on the detector. */
+template <int TAPS>
+static __device__ __forceinline__ void gather_known(const struct back_job &job, int view, const float4 &wx, const float4 y[TAPS],
+						    int v, float num[BACK_ROWS])
+{
+	const float *first =
+		job.planes.q + (size_t)view * scan_view_size(&job.scan) + (ptrdiff_t)v * job.scan.n_u + __float_as_int(wx.w);
+	float wy[BACK_ROWS * TAPS];
+
+#pragma unroll
+	for (int t = 0; t < TAPS; t++)
+		*reinterpret_cast<float4 *>(wy + 4 * t) = y[t];
+#pragma unroll
+	for (int m = 0; m < back_taps<TAPS>::rows; m++) {
+		const float *row = first + (unsigned)(m * job.scan.n_u);
+		const float s = fmaf(wx.z, __ldg(row + 2), fmaf(wx.y, __ldg(row + 1), wx.x * __ldg(row)));
+
+#pragma unroll
+		for (int r = 0; r < BACK_ROWS; r++)
+			if (m >= r && m < r + TAPS)
+				num[r] = fmaf(wy[r * TAPS + m - r], s, num[r]);
+	}
+}
+
+static __device__ __forceinline__ void add_lengths(const struct back_length &length, int lane, int warp, float den[BACK_ROWS])
+{
+	const float2 x = length.x[lane];
+
+#pragma unroll
+	for (int r = 0; r < BACK_ROWS; r++)
+		den[r] = fmaf(x.x * length.y[warp][r].x, cuda_sqrt(x.y + length.y[warp][r].y), den[r]);
 }
 
 /* Gather for voxel r if some of its rows of bins are outside the detector. */
@@ -86,7 +188,8 @@ template <int TAPS, int MODE>
 static __global__ void __launch_bounds__(CUDA_THREADS, TAPS == 3 && MODE >= BACK_UPDATE ? BACK_BLOCKS : 3)
 	back_kernel(const __grid_constant__ struct back_job job)
 {
-	__shared__ struct back_step<TAPS> table[BACK_STEPS];
+	typedef std::conditional_t<MODE == BACK_PLANES, back_plane_step<TAPS>, back_step<TAPS>> step_type;
+	__shared__ step_type table[BACK_STEPS];
 	const int nx = job.grid.n[0], ny = job.grid.n[1], nz = job.grid.n[2], n_views = job.n_views;
 	const int lane = threadIdx.x % SLICES_LANES, warp = threadIdx.x / SLICES_LANES;
 	const int k0 = (int)(blockIdx.x % job.parts) * job.slices, steps = min(job.slices, nz - k0) * n_views;
@@ -109,25 +212,42 @@ static __global__ void __launch_bounds__(CUDA_THREADS, TAPS == 3 && MODE >= BACK
 
 			table[t / 2].axis[axis] =
 				slice_axis_back(job.maps + (size_t)s * nz + k, axis, axis ? place.first[1] : place.first[0]);
+			if constexpr (MODE == BACK_PLANES)
+				place_axis(job, job.views + s, table[t / 2].axis[axis], axis, &table[t / 2].length);
 		}
 		__syncthreads();
-		for (int e = warp; e < n; e += SLICES_WARPS)
-			table[e].x[lane] = weigh_lane(job, table[e].axis[0], lane);
+		for (int e = warp; e < n; e += SLICES_WARPS) {
+			const float4 x = weigh_lane(job, table[e].axis[0], lane);
+
+			table[e].x[lane] = x;
+			if constexpr (MODE == BACK_PLANES) {
+				weigh_lengths(job, table[e].axis, x, lane, &table[e].length);
+				table[e].length.known =
+					bins_full(job, (e0 + e) % n_views, table[e].axis[1], __float_as_int(x.w), lane);
+			}
+		}
 		for (int t = threadIdx.x; t < n * SLICES_WARPS; t += CUDA_THREADS)
 			weigh_warp(job, table[t / SLICES_WARPS], t % SLICES_WARPS);
 		__syncthreads();
 #pragma unroll 1
 		for (int e = 0; e < n; e++) {
+			bool known = false;
+
 			if (MODE >= BACK_UPDATE && view == 0) { /* loaded while the bins are gathered */
 				if (whole)
 					load_old(job.num + at, nx, BACK_ROWS, old);
 				else
 					load_old(job.num + at, nx, rows, old);
 			}
-			if (table[e].v[warp] >= 0)
+			if constexpr (MODE == BACK_PLANES)
+				if ((known = table[e].length.known && table[e].v[warp] >= 0)) {
+					gather_known<TAPS>(job, view, table[e].x[lane], table[e].y[warp], table[e].v[warp], num);
+					add_lengths(table[e].length, lane, warp, den);
+				}
+			if (!known && table[e].v[warp] >= 0)
 				gather<TAPS, MODE, GATHER_ONE>(job, view, table[e].x[lane], table[e].x[lane], 0, table[e].y[warp],
 							       table[e].v[warp], num, den);
-			else
+			else if (!known)
 #pragma unroll
 				for (int r = 0; r < BACK_ROWS; r++)
 					gather_edge<TAPS, MODE>(job, view, table[e], lane, warp * BACK_ROWS + r, &num[r],
@@ -242,7 +362,9 @@ template <int MODE> static int launch(struct projection *a, struct back_job *job
 	job->slices = a->n_views > 1 ? 1 : min(g->n[2], BACK_SLICES);
 	job->parts = (g->n[2] + job->slices - 1) / job->slices;
 	blocks = (unsigned)(cuda_tiling_blocks(&job->tiling) * job->parts);
-	if (!fast)
+	if constexpr (MODE == BACK_PLANES)
+		back_still_start<MODE>(a, job, blocks); /* cuda_slices_planes() */
+	else if (!fast)
 		back_any_kernel<MODE>
 			<<<dim3((unsigned)(g->n[0] + SLICES_LANES - 1) / SLICES_LANES, (unsigned)(rows < 65535 ? rows : 65535)),
 			   CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(*job);
@@ -251,6 +373,20 @@ template <int MODE> static int launch(struct projection *a, struct back_job *job
 	else
 		back_still_start<MODE>(a, job, blocks);
 	return cuda_check(cudaGetLastError(), a->dev, "slices back", err);
+}
+
+/* Whether em_voxel() is rule_voxel(). */
+static bool is_em(const struct rule *rule)
+{
+	return rule->kind == RULE_EM && !rule->negative && rule->voxel_floor >= FLT_MIN;
+}
+
+bool cuda_slices_planes(const struct projection *a, const struct rule *rule)
+{
+	bool one_tile = (a->tile[0] <= 0 || a->tile[0] >= a->scan.n_u) && (a->tile[1] <= 0 || a->tile[1] >= a->scan.n_v);
+
+	return is_em(rule) && a->n_views > 1 && !(rule->weighted && a->mask) && one_tile && a->strips == 1 &&
+	       a->bin_angle < BIN_ANGLE_MAX && a->scan.n_u >= 3 && slices_fast(a, SLICES_SCALE_MAX);
 }
 
 int cuda_slices_adjoint(struct projection *a, const float *y, bool add, float *x, struct err *err)
@@ -281,6 +417,16 @@ int cuda_slices_update(struct projection *a, const struct rule *rule, const floa
 	job.pair = pair;
 	job.num = x;
 	job.rule = *rule;
-	return rule->kind == RULE_EM && !rule->negative && rule->voxel_floor >= FLT_MIN ? launch<BACK_UPDATE_EM>(a, &job, err)
-											: launch<BACK_UPDATE>(a, &job, err);
+	return is_em(rule) ? launch<BACK_UPDATE_EM>(a, &job, err) : launch<BACK_UPDATE>(a, &job, err);
+}
+
+int cuda_slices_update_planes(struct projection *a, const struct rule *rule, const struct bin_planes *planes, float *x,
+			      struct err *err)
+{
+	struct back_job job = {};
+
+	job.planes = *planes;
+	job.num = x;
+	job.rule = *rule;
+	return launch<BACK_PLANES>(a, &job, err);
 }

@@ -9,8 +9,8 @@
 
 #define BACK_ROWS 4
 
-/* BACK_UPDATE_EM: RULE_EM without negative values. */
-enum back_mode { BACK_ADJOINT, BACK_SUMS, BACK_UPDATE, BACK_UPDATE_EM };
+/* BACK_UPDATE_EM: RULE_EM without negative values. BACK_PLANES: the same, with the bins in planes. */
+enum back_mode { BACK_ADJOINT, BACK_SUMS, BACK_UPDATE, BACK_UPDATE_EM, BACK_PLANES };
 
 struct back_job {
 	struct scan scan;
@@ -22,6 +22,7 @@ struct back_job {
 	int n_views;
 	int slices, parts;	   /* slices of a block; number of blocks among which the slices of a column are divided */
 	const float *mask, *plain; /* BACK_ADJOINT: the bins, unchanged */
+	struct bin_planes planes;  /* BACK_PLANES */
 	const float2 *pair;	   /* the other modes */
 	float *num, *den;	   /* BACK_ADJOINT and BACK_UPDATE: num is the volume */
 	bool add;
@@ -32,6 +33,8 @@ template <int MODE>
 static __device__ __forceinline__ float2 load_bin(const struct back_job &job, const struct scan_view *view, size_t at, int u,
 						  int v)
 {
+	if (MODE == BACK_PLANES)
+		return make_float2(__ldg(job.planes.q + at), __ldg(job.planes.d + at));
 	if (MODE != BACK_ADJOINT)
 		return __ldg(job.pair + at);
 	if (!bin_counts(job.mask, at))
@@ -56,7 +59,7 @@ static __device__ __forceinline__ void store(const struct back_job &job, size_t 
 	} else if (MODE == BACK_SUMS) {
 		job.num[at] = job.add ? job.num[at] + num : num;
 		job.den[at] = job.add ? job.den[at] + den : den;
-	} else if (MODE == BACK_UPDATE_EM) {
+	} else if (MODE == BACK_UPDATE_EM || MODE == BACK_PLANES) {
 		__stcs(job.num + at, em_voxel(job.rule.voxel_floor, old, num, den));
 	} else {
 		__stcs(job.num + at, rule_voxel(&job.rule, old, num, den));

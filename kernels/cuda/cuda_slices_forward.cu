@@ -22,6 +22,7 @@ struct forward_job {
 	int strip_rows, strips, n_views;
 	const float *mask, *x, *y, *row;
 	float *out;
+	struct bin_planes planes; /* q NULL: pairs, or line integrals */
 	bool add, pairs;
 	struct rule rule;
 };
@@ -101,7 +102,12 @@ static __device__ __forceinline__ void finish(const struct forward_job &job, int
 	}
 	if (counts)
 		pair = rule_bin(&job.rule, job.y[at], sum, job.row ? job.row[at] : 0);
-	reinterpret_cast<float2 *>(job.out)[at] = make_float2(pair.q * length, pair.d * length);
+	if (job.planes.q) {
+		job.planes.q[at] = pair.q * length;
+		job.planes.d[at] = pair.d * length;
+	} else {
+		reinterpret_cast<float2 *>(job.out)[at] = make_float2(pair.q * length, pair.d * length);
+	}
 }
 
 /* PARTS: number of warps among which the slices are divided for the same bins. TABLES: 1, then all bins of a block are in the
@@ -165,21 +171,36 @@ static __global__ void __launch_bounds__(CUDA_THREADS, FORWARD_BLOCKS(PARTS))
 			for (int r = 0; r < ROWS; r++)
 				sum[r] += parts[q][group * ROWS + r][lane];
 	}
+	any = false; /* bin that is not used */
 #pragma unroll
 	for (int r = 0; r < ROWS; r++)
-		if (u < place.end[0] && v + r < place.end[1])
+		if (u < place.end[0] && v + r < place.end[1]) {
+			any = any || !counts[r];
 			finish(job, view, u, v + r, counts[r], sum[r]);
+		}
+	if (!job.planes.q)
+		return;
+	any = __any_sync(0xffffffff, any);
+	if (lane == 0 && v < place.end[1])
+		job.planes.full[((size_t)view * job.planes.cells[1] + v / ROWS) * job.planes.cells[0] + u / BIN_CELL] = !any;
 }
 
 template <int ROWS, int PARTS, int TABLES = 1, bool WIDE = false>
-static int launch(struct projection *a, struct forward_job *job, struct err *err)
+static int launch(struct projection *a, struct forward_job *job, struct err *err, struct bin_planes *planes = NULL)
 {
+	static_assert(SLICES_LANES == BIN_CELL, "a cell is the bins of a warp");
 	int tile[2] = {a->tile[0], a->strips > 1 ? 0 : a->tile[1]};
 	unsigned blocks;
 
 	job->tiling = cuda_tiling_make(tile, a->scan.n_u, a->scan.n_v, SLICES_LANES, SLICES_WARPS / PARTS * ROWS);
 	job->n_views = a->n_views;
 	blocks = (unsigned)(cuda_tiling_blocks(&job->tiling) * a->n_views);
+	if (planes) {
+		planes->log2_rows = ROWS == 8 ? 3 : ROWS == 4 ? 2 : 0;
+		planes->cells[0] = (a->scan.n_u + BIN_CELL - 1) / BIN_CELL;
+		planes->cells[1] = (a->scan.n_v + ROWS - 1) / ROWS;
+		job->planes = *planes;
+	}
 	forward_kernel<ROWS, PARTS, TABLES, WIDE><<<blocks, CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(*job);
 	return cuda_check(cudaGetLastError(), a->dev, "slices forward", err);
 }
@@ -197,7 +218,7 @@ static int launch_strips(struct projection *a, struct forward_job *job, size_t b
 }
 
 int cuda_slices_forward(struct projection *a, const struct rule *rule, const float *x, bool add, const float *y, const float *row,
-			float *out, struct err *err)
+			float *out, struct bin_planes *ret_planes, struct err *err)
 {
 	struct forward_job job = {};
 	size_t bins = (size_t)a->n_views * scan_view_size(&a->scan);
@@ -217,11 +238,13 @@ int cuda_slices_forward(struct projection *a, const struct rule *rule, const flo
 	job.pairs = rule != NULL;
 	if (rule)
 		job.rule = *rule;
+	if (ret_planes)
+		*ret_planes = {out, out + bins, a->full};
 	if (a->strips > 1)
 		return launch_strips(a, &job, bins, err);
 	if (!slices_fast(a, SLICES_SCALE_MAX))
-		return launch<1, 4>(a, &job, err);
+		return launch<1, 4>(a, &job, err, ret_planes);
 	if (bins < FORWARD_BINS)
-		return launch<4, 4>(a, &job, err);
-	return a->scale_min[1] > 6.0 / 7 + 1e-6 ? launch<8, 1>(a, &job, err) : launch<4, 1>(a, &job, err);
+		return launch<4, 4>(a, &job, err, ret_planes);
+	return a->scale_min[1] > 6.0 / 7 + 1e-6 ? launch<8, 1>(a, &job, err, ret_planes) : launch<4, 1>(a, &job, err, ret_planes);
 }

@@ -271,6 +271,7 @@ static struct device_ops cuda_table(void)
 	ops.fused = cuda_fused;
 	ops.forward_pair = cuda_forward_pair;
 	ops.back_update = cuda_back_update;
+	ops.sub_iterate = cuda_sub_iterate;
 	ops.events_bytes = cuda_list_bytes;
 	ops.events_create = cuda_list_create;
 	ops.events_free = cuda_list_free;

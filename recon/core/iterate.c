@@ -130,14 +130,6 @@ static int check(const struct iterate_conf *conf, const struct iterate_subset *s
 	return n_subsets ? 0 : err_set(err, EINVAL, "iteration: no subsets");
 }
 
-static int step_fused(const struct rule *rule, const struct iterate_subset *s, struct buf *pair, struct buf *x, struct err *err)
-{
-	const struct buf *row = s->row.mem ? &s->row : NULL;
-	int r = s->op->apply_pair(s->op, rule, x, &s->y, row, pair, err);
-
-	return r < 0 ? r : s->op->adjoint_update(s->op, rule, pair, x, err);
-}
-
 /* Compute the pairs (q, d) of a subset. */
 static int project(const struct rule *rule, const struct iterate_subset *s, struct iterate_work *w, struct buf *pair,
 		   const struct buf *x, struct err *err)
@@ -228,7 +220,7 @@ int iterate_run(const struct iterate_conf *conf, const struct iterate_subset *su
 		if (s->n_parts)
 			r = step_kept(conf, &rule, s, work, x, err);
 		else if (linop_fused(s->op) && !conf->prior)
-			r = step_fused(&rule, s, &pair, x, err);
+			r = s->op->sub_iterate(s->op, &rule, &s->y, s->row.mem ? &s->row : NULL, &pair, x, err);
 		else
 			r = step_plain(conf, &rule, s, work, &pair, x, err);
 		if (r == 0)

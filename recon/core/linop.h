@@ -24,11 +24,13 @@ struct linop {
 			 const struct buf *row, struct buf *ret_pair, struct err *err);
 	int (*adjoint_sums)(const struct linop *op, const struct buf *pair, bool add, struct buf *num, struct buf *den,
 			    struct err *err);
-	/* The fused passes. An operator has both, or neither (NULL). */
+	/* The fused passes. An operator has all of them, or none (NULL). */
 	int (*apply_pair)(const struct linop *op, const struct rule *rule, const struct buf *x, const struct buf *y,
 			  const struct buf *row, struct buf *ret_pair, struct err *err);
 	int (*adjoint_update)(const struct linop *op, const struct rule *rule, const struct buf *pair, struct buf *x,
 			      struct err *err);
+	int (*sub_iterate)(const struct linop *op, const struct rule *rule, const struct buf *y, const struct buf *row,
+			   struct buf *work, struct buf *x, struct err *err);
 	/* Mark the support from the masks, see mark() in kernels/device.h; NULL: not supported. */
 	int (*mark)(const struct linop *op, struct buf *x, struct err *err);
 	void (*destroy)(struct linop *op);
@@ -36,7 +38,7 @@ struct linop {
 
 static inline bool linop_fused(const struct linop *op)
 {
-	return op->apply_pair && op->adjoint_update;
+	return op->apply_pair && op->adjoint_update && op->sub_iterate;
 }
 
 int linop_sensitivity(const struct linop *op, struct buf *ret_sens, struct err *err); /* A'1 */

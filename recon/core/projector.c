@@ -59,6 +59,12 @@ static int projector_adjoint_update(const struct linop *op, const struct rule *r
 	return op->dev->ops->back_update(projection_of(op), rule, pair, x, err);
 }
 
+static int projector_sub_iterate(const struct linop *op, const struct rule *rule, const struct buf *y, const struct buf *row,
+				 struct buf *work, struct buf *x, struct err *err)
+{
+	return op->dev->ops->sub_iterate(projection_of(op), rule, y, row, work, x, err);
+}
+
 static int projector_mark(const struct linop *op, struct buf *x, struct err *err)
 {
 	return op->dev->ops->mark(projection_of(op), x, err);
@@ -98,6 +104,7 @@ int projector_create(struct device *dev, const struct projection_spec *spec, str
 	if (dev->ops->fused(p->a)) {
 		p->op.apply_pair = projector_apply_pair;
 		p->op.adjoint_update = projector_adjoint_update;
+		p->op.sub_iterate = projector_sub_iterate;
 	}
 	*ret_op = &p->op;
 	return 0;

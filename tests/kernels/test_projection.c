@@ -344,6 +344,7 @@ static void fused_is_plain_one(struct fixture *f, enum projection_model model)
 		assert_int_equal(model, PROJECTION_EXACT);
 		assert_int_equal(f->v->forward_pair(a, &rules[0], &f->x, &f->y, NULL, &f->pair[0], &err), -ENOTSUP);
 		assert_int_equal(f->v->back_update(a, &rules[0], &f->pair[0], &plain, &err), -ENOTSUP);
+		assert_int_equal(f->v->sub_iterate(a, &rules[0], &f->y, NULL, &f->pair[0], &plain, &err), -ENOTSUP);
 	}
 	for (size_t k = 0; k < N_RULES && f->v->fused(a); k++) {
 		const struct buf *row = rule_needs_length(rules[k].kind) ? &f->row : NULL;
@@ -364,6 +365,9 @@ static void fused_is_plain_one(struct fixture *f, enum projection_model model)
 		assert_int_equal(f->v->back_update(a, &rules[k], &f->pair[1], &fused, NULL), 0);
 		assert_true(difference(&fused, &plain) <= FUSED_TOL);
 		assert_true(difference(&fused, &f->x) > 0.01); /* it has done something */
+		assert_int_equal(f->v->upload(&fused, x, NULL) | f->v->fill(&f->pair[1], NAN, NULL), 0);
+		assert_int_equal(f->v->sub_iterate(a, &rules[k], &f->y, row, &f->pair[1], &fused, NULL), 0);
+		assert_true(difference(&fused, &plain) <= FUSED_TOL);
 		got = fetched(&fused);
 		for (size_t i = 0; i < f->n_in; i++)
 			assert_true((got[i] == 0) == (x[i] == 0));

@@ -64,6 +64,10 @@ FAULTY(forward_pair,
        a, rule, x, y, row, pair, err)
 FAULTY(back_update, (struct projection * a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err), a,
        rule, pair, x, err)
+FAULTY(sub_iterate,
+       (struct projection * a, const struct rule *rule, const struct buf *y, const struct buf *row, struct buf *work,
+	struct buf *x, struct err *err),
+       a, rule, y, row, work, x, err)
 FAULTY(mark, (struct projection * a, struct buf *x, struct err *err), a, x, err)
 FAULTY(events_create, (struct device * dev, const struct events_spec *spec, struct events **ret, struct err *err), dev, spec, ret,
        err)
@@ -109,6 +113,7 @@ static inline struct device_ops faulty_ops(const struct device_ops *ops)
 	FAULTY_SET(back_sums);
 	FAULTY_SET(forward_pair);
 	FAULTY_SET(back_update);
+	FAULTY_SET(sub_iterate);
 	FAULTY_SET(mark);
 	FAULTY_SET(events_create);
 	FAULTY_SET(events_sort);

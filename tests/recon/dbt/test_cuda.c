@@ -30,6 +30,7 @@ struct setup {
 	double pitch;
 	struct grid grid;
 	double ratio; /* turn of the detector per angle of the source */
+	bool one;     /* project only the view in the middle */
 };
 
 /* Odd sizes; bins smaller than, equal to, larger than voxels; a detector larger than the volume. */
@@ -38,6 +39,11 @@ static const struct setup setups[] = {
 	{"finer bins", 161, 167, 3, 0.4, {{63, 67, 19}, {1.1, 1.05, 2}, {0.3, -34, 20}}},
 	{"coarser bins", 33, 47, 3, 3.0, {{101, 143, 17}, {0.9, 1, 3}, {0, -66, 17}}},
 	{"large detector", 180, 190, 3, 1.0, {{20, 22, 6}, {1, 1, 2}, {60, -33, 40}}},
+	{"small bins", 161, 167, 3, 0.4, {{150, 163, 19}, {0.4, 0.4, 2}, {0.3, -34.1, 20}}},
+	{"small bins, high slices", 261, 257, 3, 0.4, {{150, 163, 9}, {0.4, 0.4, 4}, {0.3, -34.1, 80}}},
+	{"small bins, higher slices", 261, 257, 3, 0.4, {{150, 163, 9}, {0.4, 0.4, 4}, {0.3, -34.1, 130}}},
+	{"many small bins", 704, 640, 5, 0.2, {{660, 600, 4}, {0.2, 0.2, 1.5}, {0.3, -60.1, 17}}},
+	{"one view of small bins", 161, 167, 3, 0.4, {{150, 163, 23}, {0.4, 0.4, 2}, {0.3, -34.1, 20}}, .one = true},
 	{"one voxel", 5, 5, 2, 1.0, {{1, 1, 1}, {2, 2, 2}, {1, -1, 17}}},
 	{"turning, as fine", 97, 141, 5, 1.0, {{97, 141, 31}, {1, 1, 1.5}, {0, -70.5, 17}}, 0.085},
 	{"turning, rows apart by more than voxels", 64, 301, 5, 1.0, {{64, 301, 9}, {1, 1, 1.5}, {0, -150.5, 17}}, 0.085},
@@ -60,13 +66,18 @@ static struct device *cuda_device(void)
 	return dev;
 }
 
-/* Return a mask: 70 % of the bins are valid, half of these with weights below 1; 20 % have no data, 10 % show air. */
-static float *random_mask(size_t n)
+/* Return a mask. Columns up to half: 1. The others: 70 % of the bins are valid, half of these with weights below 1; 20 % have no
+ * data, 10 % show air. */
+static float *random_mask(size_t n, int n_u)
 {
 	float *mask = fixture_floats(n, 77, 0, 1);
 
 	for (size_t i = 0; i < n; i++)
-		mask[i] = mask[i] < 0.35f ? mask[i] + 0.1f : mask[i] < 0.7f ? 1 : mask[i] < 0.9f ? 0 : -1;
+		mask[i] = i % (size_t)n_u < (size_t)n_u / 2 ? 1
+			  : mask[i] < 0.35f		    ? mask[i] + 0.1f
+			  : mask[i] < 0.7f		    ? 1
+			  : mask[i] < 0.9f		    ? 0
+							    : -1;
 	return mask;
 }
 
@@ -79,11 +90,14 @@ struct side {
 static void side_open(struct side *s, struct device *dev, const struct setup *setup, const struct scan *scan,
 		      enum projection_model model, bool deterministic)
 {
-	size_t n_bins = scan_view_size(scan) * (size_t)setup->n_views, n_voxels = grid_size(&setup->grid);
-	float *mask = random_mask(n_bins), *x = fixture_floats(n_voxels, 1, 0.1f, 1), *y = fixture_floats(n_bins, 2, 0.1f, 1);
+	const int n_views = setup->one ? 1 : setup->n_views;
+	size_t n_bins = scan_view_size(scan) * (size_t)n_views, n_voxels = grid_size(&setup->grid);
+	float *mask = random_mask(n_bins, setup->n_u), *x = fixture_floats(n_voxels, 1, 0.1f, 1),
+	      *y = fixture_floats(n_bins, 2, 0.1f, 1);
 	struct projection_spec spec = {.model = model,
 				       .scan = scan,
-				       .n_views = setup->n_views,
+				       .first = setup->one ? setup->n_views / 2 : 0,
+				       .n_views = n_views,
 				       .grid = &setup->grid,
 				       .mask = &s->mask,
 				       .deterministic = deterministic};
@@ -135,14 +149,22 @@ static void same(const struct buf *found, const struct buf *expected, double tol
 	free(b);
 }
 
+static void same_of(const struct buf *found, const struct buf *expected, double tolerance, const char *name, const char *what)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "%s, %s", name, what);
+	same(found, expected, tolerance, text);
+}
+
 static const struct rule rules[] = {
-	{RULE_EM, 1e-6f, 1e-6f, 1},
-	{RULE_EM_ROWS, 1e-6f, 1e-6f, 1},
+	{RULE_EM, 1e-3f, 1e-6f, 1},
+	{RULE_EM_ROWS, 1e-3f, 1e-6f, 1},
 	{RULE_TRANSMISSION, 1e-6f, 1e-12f, 1},
 	{RULE_SART, 1e-6f, 1e-6f, 0.5f},
 	{RULE_BACKPROJECT, 1e-6f, 1e-6f, 1},
-	{RULE_EM, 1e-6f, 1e-6f, 1, false, true},
-	{RULE_EM_ROWS, 1e-6f, 1e-6f, 1, false, true},
+	{RULE_EM, 1e-3f, 1e-6f, 1, false, true},
+	{RULE_EM_ROWS, 1e-3f, 1e-6f, 1, false, true},
 	{RULE_TRANSMISSION, 1e-6f, 1e-12f, 1, false, true},
 	{RULE_SART, 1e-6f, 1e-6f, 0.5f, false, true},
 	{RULE_BACKPROJECT, 1e-6f, 1e-6f, 1, false, true},
@@ -168,7 +190,11 @@ static void both_rules(struct side *cpu, struct side *cuda, const char *name)
 
 	for (size_t k = 0; k < N_RULES; k++) {
 		const struct rule *rule = &rules[k];
+		char separate[64], fused[64], at_once[64];
 
+		snprintf(separate, sizeof(separate), "rule %zu, separate passes", k);
+		snprintf(fused, sizeof(fused), "rule %zu, fused passes", k);
+		snprintf(at_once, sizeof(at_once), "rule %zu, sub_iterate()", k);
 		for (int i = 0; i < 2; i++) {
 			struct side *s = sides[i];
 			const struct device_ops *ops = s->dev->ops;
@@ -184,9 +210,9 @@ static void both_rules(struct side *cpu, struct side *cuda, const char *name)
 			assert_int_equal(ops->back_sums(s->a, &s->pair, true, &s->out_x, &s->out_den, NULL), 0);
 			assert_int_equal(ops->rule_voxels(rule, &s->out_x, &s->out_den, &s->x, NULL), 0);
 		}
-		same(&cuda->out_x, &cpu->out_x, RATIO_TOL, name);
-		same(&cuda->out_den, &cpu->out_den, DEVICE_TOL, name);
-		same(&cuda->x, &cpu->x, RATIO_TOL, name);
+		same_of(&cuda->out_x, &cpu->out_x, RATIO_TOL, name, separate);
+		same_of(&cuda->out_den, &cpu->out_den, DEVICE_TOL, name, separate);
+		same_of(&cuda->x, &cpu->x, RATIO_TOL, name, separate);
 		if (!cuda->dev->ops->fused(cuda->a))
 			continue;
 		for (int i = 0; i < 2; i++) {
@@ -199,7 +225,14 @@ static void both_rules(struct side *cpu, struct side *cuda, const char *name)
 			assert_int_equal(ops->forward_pair(s->a, rule, &s->x, &s->y, row, &s->pair, NULL), 0);
 			assert_int_equal(ops->back_update(s->a, rule, &s->pair, &s->x, NULL), 0);
 		}
-		same(&cuda->x, &cpu->x, RATIO_TOL, name);
+		same_of(&cuda->x, &cpu->x, RATIO_TOL, name, fused);
+		set_volume(cuda);
+		poison(&cuda->pair);
+		assert_int_equal(cuda->dev->ops->sub_iterate(cuda->a, rule, &cuda->y,
+							     rule_needs_length(rule->kind) ? &cuda->row : NULL, &cuda->pair,
+							     &cuda->x, NULL),
+				 0);
+		same_of(&cuda->x, &cpu->x, RATIO_TOL, name, at_once);
 	}
 }
 
@@ -216,8 +249,8 @@ static void both_pass(struct side *cpu, struct side *cuda, const char *name)
 		assert_int_equal(ops->forward(s->a, &s->x, false, &s->out_y, NULL), 0);
 		assert_int_equal(ops->adjoint(s->a, &s->y, false, &s->out_x, NULL), 0);
 	}
-	same(&cuda->out_y, &cpu->out_y, DEVICE_TOL, name);
-	same(&cuda->out_x, &cpu->out_x, DEVICE_TOL, name);
+	same_of(&cuda->out_y, &cpu->out_y, DEVICE_TOL, name, "forward");
+	same_of(&cuda->out_x, &cpu->out_x, DEVICE_TOL, name, "adjoint");
 	for (int i = 0; i < 2; i++) {
 		struct side *s = sides[i];
 
@@ -225,8 +258,8 @@ static void both_pass(struct side *cpu, struct side *cuda, const char *name)
 		assert_int_equal(s->dev->ops->fill(&s->out_x, 0, NULL), 0);
 		assert_int_equal(s->dev->ops->mark(s->a, &s->out_x, NULL), 0);
 	}
-	same(&cuda->out_y, &cpu->out_y, DEVICE_TOL, name);
-	same(&cuda->out_x, &cpu->out_x, 0, name);
+	same_of(&cuda->out_y, &cpu->out_y, DEVICE_TOL, name, "forward, added");
+	same_of(&cuda->out_x, &cpu->out_x, 0, name, "mark");
 	both_rules(cpu, cuda, name);
 	if (!cuda->dev->ops->fused(cuda->a))
 		for (int i = 0; i < 2; i++) {
@@ -235,6 +268,7 @@ static void both_pass(struct side *cpu, struct side *cuda, const char *name)
 
 			assert_int_equal(ops->forward_pair(s->a, rules, &s->x, &s->y, NULL, &s->pair, NULL), -ENOTSUP);
 			assert_int_equal(ops->back_update(s->a, rules, &s->pair, &s->x, NULL), -ENOTSUP);
+			assert_int_equal(ops->sub_iterate(s->a, rules, &s->y, NULL, &s->pair, &s->x, NULL), -ENOTSUP);
 		}
 }
 
