@@ -78,6 +78,18 @@ systems() { # the program of the step `warnings`
     TOMONODE=$out/release/tomonode TOMONODE_SYSTEMS=all tests/system/formats/test_systems.py
 }
 
+# An upgrade from the first commit that is older than the packages: its sources are compiled. Needs the history of the repository, and root.
+packages() { # the program of the step `warnings`
+    local old=${TOMONODE_OLD_COMMIT:-d1a32afc} code=0
+    git cat-file -e "$old^{commit}" 2>/dev/null || { echo "the commit $old is not in this clone"; return 77; }
+    rm -rf "$out/packages" "$out/packages-old"
+    git worktree add --force --detach "$out/old" "$old" && deploy/package.sh deb --no-cuda --source "$out/old" "$out/packages-old" &&
+        deploy/package.sh deb --build "$out/release" --cuda-build "$out/release" "$out/packages" &&
+        tests/package/bare_debian.sh "$out/packages-old" "$out/packages" || code=$?
+    git worktree remove --force "$out/old"
+    return "$code"
+}
+
 image() { # the program of the step `warnings`
     TOMONODE_BUILD=$out/release tests/package/image.sh
 }
@@ -103,6 +115,7 @@ step contract-slurm contract_slurm
 step calibration calibration
 step systems systems
 step monitoring monitoring
+step packages packages
 step image image
 step faults tests/faults/run.py
 cat "$out/SUMMARY"

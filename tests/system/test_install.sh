@@ -39,9 +39,9 @@ for root in usr local; do
     unit=$(find "$work/$root" -name tomonode.service)
     ! grep -n '@[a-z]*@' "$unit" || fail "the unit for $root has a place that was not filled in"
     grep -oE '^Exec[A-Za-z]*=/[^ ]*|-c /[^ ]*|file:///[^ ]*' "$unit" | sed -E 's/^(Exec[A-Za-z]*=|-c |file:\/\/)//' | sort -u >"$work/named"
-    [ "$(grep -vc '^/bin/kill$' "$work/named")" -ge 3 ] || fail "the unit for $root names too little: $(cat "$work/named")"
+    [ "$(grep -vc '^/bin/sh$' "$work/named")" -ge 3 ] || fail "the unit for $root names too little: $(cat "$work/named")"
     while IFS= read -r file; do
-        [ -e "$work/$root$file" ] || [ "$file" = /bin/kill ] || fail "the unit for $root names $file, which is not installed"
+        [ -e "$work/$root$file" ] || [ "$file" = /bin/sh ] || fail "the unit for $root names $file, which is not installed"
     done <"$work/named"
 done
 
