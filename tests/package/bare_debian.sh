@@ -159,7 +159,7 @@ if [ -n "$cuda" ]; then
     echo "apt install: $took s, $grew MiB"
     [ "$(sha256sum <"$bare/usr/bin/tomonode.cpu")" = "$before" ] || fail "the program of tomonode is not kept"
     [ "$(cat "$bare/run/node.pid")" != "$first" ] || fail "the node was not restarted with the program of tomonode-cuda"
-    [ "/proc/$(cat "$bare/run/node.pid")/exe" -ef "$bare/usr/bin/tomonode" ] || fail "the node runs another program"
+    [ "$bare/proc/$(cat "$bare/run/node.pid")/exe" -ef "$bare/usr/bin/tomonode" ] || fail "the node runs another program"
     inside tomonode devices | tee "$work/devices"
     grep -q '^no cuda ' "$work/devices" || grep -q '^cuda:0 ' "$work/devices" || fail "devices does not say whether there is a GPU"
     apt remove tomonode-cuda
