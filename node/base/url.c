@@ -14,7 +14,8 @@
 
 static int malformed(const char *text, const char *why, struct err *err)
 {
-	return err_set(err, EINVAL, "\"%.200s\": %s; allowed: https://HOST[:PORT][/PATH] or http://...", text, why);
+	return err_set(err, EINVAL, "\"%.200s\": %s; allowed: https://HOST[:PORT][/PATH] or http://...",
+		       strchr(text, '@') ? "..." : text, why); /* a password may be before '@', even one with '/' */
 }
 
 /* Read the host at *at, and move on to what follows it. */
@@ -77,7 +78,7 @@ int url_parse(const char *text, struct url *ret, struct err *err)
 		return malformed(text, "its scheme is neither https nor http", err);
 	}
 	if (strchr(at, '@') && strcspn(at, "@") < strcspn(at, "/"))
-		return malformed("...", "it has a user or a password, which would be logged", err);
+		return malformed(text, "it has a user or a password, which would be logged", err);
 	if (!read_host(&at, ret))
 		return malformed(text, "it has no valid host", err);
 	if (!read_port(&at, ret))

@@ -54,6 +54,12 @@ static void finish_stow(struct config_reader *r, struct destination_conf *d, str
 	d->verify_name = true;
 	d->tls_name[0] = '\0';
 	d->commitment = false;
+	if (!url.tls && (d->certificate[0] || d->key[0] || d->authorities[0] || d->crl[0]))
+		config_problem(
+			r, place.file, place.line,
+			"key 'url' of destination '%s': http has no encryption, but `certificate`, `key`, `authorities` or "
+			"`crl` is set; allowed: an https URL, or none of these keys",
+			d->name);
 	if (!url.tls && d->credentials[0] && !url_is_local(&url))
 		config_problem(
 			r, place.file, place.line,

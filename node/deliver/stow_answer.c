@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "kernels/err.h"
 
@@ -16,8 +17,10 @@
 
 /* What the body says of the instance. */
 struct named {
-	bool stored, failed, others; /* others: it names other instances */
-	int reason;		     /* code of the warning or failure; -1: none */
+	bool stored, failed;
+	bool others;  /* it names other instances */
+	bool unnamed; /* `failed` is about an instance without a UID */
+	int reason;   /* code of the warning or failure; -1: none */
 };
 
 /* The first value of an attribute of a data set; NULL: none. */
@@ -57,11 +60,15 @@ static void read_set(const json_t *set, const char *sop_instance, struct named *
 
 	if (item) {
 		n->stored = true;
+		if (first_value(item, FAILURE_REASON) && code_of(item, FAILURE_REASON) != 0) /* it says both */
+			n->failed = true;
 		n->reason = code_of(item, WARNING_REASON);
 	}
 	item = find_item(set, FAILED_SEQUENCE, sop_instance, &n->others);
-	if (!item && !n->stored) /* failures whose instance the server could not tell: the request had one */
+	if (!item && !n->stored) { /* failures whose instance the server could not tell: the request had one */
 		item = first_value(set, OTHER_FAILURES);
+		n->unnamed = item != NULL;
+	}
 	if (item) {
 		n->failed = true;
 		n->reason = code_of(item, FAILURE_REASON);
@@ -121,8 +128,21 @@ static const struct {
 	{400, 499, DELIVER_TRANSIENT, true, true, "the server rejects the request"},
 };
 
+/* A page for people comes from a web server in front of the service, or from another service: nginx answers so if our certificate
+ * is missing or not accepted, and to http at a port of https. It says nothing of the object. */
+static bool is_page(const struct stow_answer *a)
+{
+	return strncasecmp(a->content_type, "text/html", 9) == 0;
+}
+
 static void classify_http(const struct stow_answer *a, const char *why, struct stow_result *ret)
 {
+	if (a->http == 400 && is_page(a)) {
+		ret->rejected = true;
+		snprintf(ret->reason, sizeof(ret->reason),
+			 "HTTP 400 %s: a web server rejects the request, not a DICOMweb service", why);
+		return;
+	}
 	for (size_t i = 0; i < sizeof(meanings) / sizeof(meanings[0]); i++)
 		if (a->http >= meanings[i].from && a->http <= meanings[i].to) {
 			ret->outcome = meanings[i].outcome;
@@ -157,7 +177,7 @@ void stow_classify(const struct stow_answer *a, const char *sop_instance, struct
 		if (n.stored && ret->outcome != DELIVER_STORED) { /* a warning code that is not one of a warning */
 			ret->outcome = DELIVER_STORED;
 			meaning = "stored, with a warning";
-		} else if (n.failed && ret->outcome == DELIVER_STORED && n.reason != 0x0111) {
+		} else if (n.failed && ret->outcome == DELIVER_STORED && (n.reason != 0x0111 || n.unnamed)) {
 			ret->outcome = DELIVER_TRANSIENT;
 			meaning = "failed, with a reason that is not one of a failure";
 		}

@@ -21,8 +21,8 @@ struct stow_result {
 };
 
 /* Classify the answer for the instance with this UID. Its outcome is DELIVER_STORED only if the HTTP status is 200 or 202 and the
- * answer names the instance in Referenced SOP Sequence (0008,1199), and nowhere as failed; or if its Failure Reason is one that
- * deliver_classify() counts as stored (0111, a duplicate). Every other answer is a failure, of the instance or of the server. */
+ * answer names the instance in Referenced SOP Sequence (0008,1199), and nowhere as failed; or if it names the instance as failed
+ * because it has it already (Failure Reason 0111). Every other answer is a failure, of the instance or of the server. */
 void stow_classify(const struct stow_answer *answer, const char *sop_instance, struct stow_result *ret);
 
 #endif

@@ -349,6 +349,16 @@ static void read_answer(struct http_client *c, struct http_answer *ret)
 	ret->size = c->answer_size;
 }
 
+/* Return true if the body was not wholly sent: the server did not wait for it, and the library then reads the answer all the
+ * same. */
+static bool cut_short(struct http_client *c)
+{
+	curl_off_t sent = 0;
+
+	curl_easy_getinfo(c->curl, CURLINFO_SIZE_UPLOAD_T, &sent);
+	return c->body && (c->at < c->body->size || (uint64_t)sent < c->body->size);
+}
+
 static CURLcode set_request(struct http_client *c, const struct http_request *r, const char *url, struct curl_slist *headers)
 {
 	CURLcode rc = CURLE_OK;
@@ -396,5 +406,8 @@ int http_client_send(struct http_client *c, const struct http_request *r, struct
 	if (rc != CURLE_OK)
 		return fail(c, rc, err);
 	read_answer(c, ret_answer);
-	return 0;
+	if (ret_answer->status < 200 || ret_answer->status > 299 || !cut_short(c))
+		return 0;
+	*ret_answer = (struct http_answer){0};
+	return err_set(err, ECONNRESET, "%s: sending: the server answered with success before everything was sent", c->name);
 }

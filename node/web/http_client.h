@@ -19,7 +19,8 @@
  *   EPROTONOSUPPORT                  the server does not speak TLS, or no version or cipher that is allowed here
  *   EHOSTUNREACH, ECONNREFUSED       the name cannot be resolved; no connection
  *   ETIMEDOUT                        one of the three times is over
- *   ECONNRESET                       the connection ended, during the TLS handshake too, or before the end of the answer
+ *   ECONNRESET                       the connection ended, during the TLS handshake too, or before the end of the answer; or an
+ *                                    answer 2xx came before the whole body was sent, so it is no proof
  *   EMSGSIZE                         the answer is too large; EPROTO: it is not HTTP
  *   EIO                              the body could not be read; ENOMEM
  */
@@ -41,8 +42,9 @@ struct http_target {
 	const char *certificate, *key; /* own certificate and its key (PEM); no key: it is in the certificate's file */
 	const char *credentials;       /* file, read by http_client_open(): see node/web/http_credentials.h */
 	double connect_timeout;	       /* s: name, TCP connection and TLS handshake together */
-	double idle_timeout;	       /* s without a byte in either direction, after connecting; rounded up to a whole second */
-	size_t answer_max;	       /* most bytes of an answer's body */
+	double idle_timeout; /* s without a byte in either direction, after connecting; rounded up to a whole second, and
+				noticed up to 6 s late: the library averages its speed over the last seconds */
+	size_t answer_max;   /* most bytes of an answer's body */
 };
 
 /* The body: `size` bytes from `data`, or, if that is NULL, from read(), which stores the `n` bytes at offset `at` (or fewer, but

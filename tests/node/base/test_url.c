@@ -79,6 +79,8 @@ static void test_refused(void **state)
 	/* the sentence does not repeat a password */
 	assert_int_equal(url_parse("https://user:geheim@host/", &url, &err), -EINVAL);
 	assert_null(strstr(err.msg, "geheim"));
+	assert_int_equal(url_parse("https://user:ge/heim@host/", &url, &err), -EINVAL);
+	assert_null(strstr(err.msg, "heim"));
 }
 
 int main(void)

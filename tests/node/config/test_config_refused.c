@@ -379,6 +379,8 @@ static void test_destination_kinds(void **state)
 		 "t.conf:1: key 'kind' of destination 'pacs': \"http\"", "dicom, stow"},
 		{WEB("url = \"http://pacs.example.org/\"; credentials = \"/t\";"),
 		 "t.conf:1: key 'credentials' of destination 'pacs': ", "without encryption to pacs.example.org"},
+		{WEB("url = \"http://pacs.example.org/\"; authorities = \"/ca\";"),
+		 "t.conf:1: key 'url' of destination 'pacs': http has no encryption", "allowed: an https URL"},
 		{"destinations = ( { name = \"pacs\"; aet = \"A\"; host = \"h\"; url = \"https://h/\"; } );",
 		 "t.conf:1: key 'url' of destination 'pacs': only destinations of kind stow have it",
 		 "this one is of kind dicom"},

@@ -54,6 +54,14 @@ static void test_answers(void **state)
 		 "HTTP 200 with a body of type \"text/x\" that is not JSON: "},
 		{200, "{" SEQUENCE("00081199", ITEM(UID, "")) "," SEQUENCE("00081198", ITEM(UID, "")) "}", DELIVER_TRANSIENT,
 		 false, false, "", "HTTP 200 that names the instance both as stored and as failed"},
+		{200, "{" SEQUENCE("00081199", ITEM(UID, CODE("00081197", 42752))) "}", DELIVER_TRANSIENT, false, false, "",
+		 "HTTP 200 that names the instance both as stored and as failed"},
+		{200, "[" FAILED(42752) "," STORED "]", DELIVER_TRANSIENT, false, false, "",
+		 "HTTP 200 that names the instance both as stored and as failed"},
+		{200, "{" SEQUENCE("00081199", ITEM(UID, CODE("00081197", 0))) "}", DELIVER_STORED, false, false, "0000",
+		 "stored"},
+		{409, "{" SEQUENCE("0008119A", "{\"x\":0" CODE("00081197", 273) "}") "}", DELIVER_TRANSIENT, false, false, "0111",
+		 "failed, with a reason that is not one of a failure"},
 		{200, FAILED(0), DELIVER_TRANSIENT, false, false, "0000", "failed, with a reason that is not one of a failure"},
 		{200, FAILED(45056), DELIVER_TRANSIENT, false, false, "B000",
 		 "failed, with a reason that is not one of a failure"},
@@ -103,9 +111,26 @@ static void test_answers(void **state)
 	}
 }
 
+/* A page of a web server, as nginx sends it for a missing client certificate, is no judgement about the object. */
+static void test_page(void **state)
+{
+	static const char body[] = "<html>400 No required SSL certificate was sent</html>";
+	struct stow_answer answer = {400, "text/html; charset=utf-8", body, sizeof(body) - 1};
+	struct stow_result got;
+
+	(void)state;
+	stow_classify(&answer, UID, &got);
+	assert_int_equal(got.outcome, DELIVER_TRANSIENT);
+	assert_true(got.rejected && !got.down);
+	assert_non_null(strstr(got.reason, "a web server rejects the request"));
+	answer.content_type = "application/json";
+	stow_classify(&answer, UID, &got);
+	assert_int_equal(got.outcome, DELIVER_PERMANENT);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_answers)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_answers), cmocka_unit_test(test_page)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

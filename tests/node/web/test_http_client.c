@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to a scripted server without TLS: what it reads, and what each of its answers becomes. With TLS:
- * tests/system/test_stow.py. */
+ * tests/system/jobs/test_stow.py. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -247,6 +247,39 @@ static void test_failures(void **state)
 	stop(&s);
 }
 
+/* The script's server answers after at most 69999 bytes. A success is then no proof; a refusal is an answer. */
+static void test_early(void **state)
+{
+	static const struct {
+		const char *answer;
+		int ret, status;
+	} rows[] = {
+		{"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n[]", -ECONNRESET, 0},
+		{"HTTP/1.1 413 no\r\nContent-Length: 2\r\nConnection: close\r\n\r\n[]", 0, 413},
+	};
+	static const char *const headers[] = {"Expect:", NULL}; /* send without waiting for "100 Continue" */
+	const struct http_body body = {.read = alphabet, .size = (uint64_t)200 << 20};
+	const struct http_request request = {.path = "/studies", .headers = headers, .body = &body};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		static struct server s;
+		struct http_answer answer;
+		struct http_client *c;
+		struct err err = {0};
+
+		s = (struct server){.answers = {rows[i].answer}, .hold = true};
+		start(&s);
+		c = client(s.port, NULL, 100, 60);
+		assert_int_equal(http_client_send(c, &request, &answer, &err), rows[i].ret);
+		assert_int_equal(answer.status, rows[i].status);
+		if (rows[i].ret < 0)
+			assert_non_null(strstr(err.msg, ": sending: the server answered with success before "));
+		http_client_close(c);
+		stop(&s);
+	}
+}
+
 static void put(const char *path, const char *text, size_t n, mode_t mode)
 {
 	int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
@@ -330,7 +363,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_targets),	 cmocka_unit_test(test_post),	     cmocka_unit_test(test_answers),
-		cmocka_unit_test(test_failures), cmocka_unit_test(test_credentials),
+		cmocka_unit_test(test_failures), cmocka_unit_test(test_credentials), cmocka_unit_test(test_early),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
