@@ -12,8 +12,9 @@ const struct config_key config_destination_keys[CONFIG_DESTINATION_KEYS] = {
 		 "how objects are sent: `dicom`: C-STORE over an association; `stow`: STOW-RS to a DICOMweb service; keys that "
 		 "are marked with one kind are refused for the other"},
 	{"url", AS_TEXT(destination_conf, url, URL_SIZE - 1), .fallback = "", .only = "stow",
-	 .meaning = "URL of the DICOMweb service, to which `/studies` is appended: `https://HOST[:PORT][/PATH]`; `http` sends "
-		    "without encryption, and is refused with `credentials` unless the host is this machine"},
+	 .meaning =
+		 "URL of the DICOMweb service, to which `/studies` is appended: `https://HOST[:PORT][/PATH]`; `http` sends "
+		 "without encryption, and is refused with keys of TLS, and with `credentials` unless the host is this machine"},
 	{"credentials", AS_PATH(destination_conf, credentials), .fallback = "", .only = "stow",
 	 .meaning =
 		 "file of one line with a bearer token, or with USER:PASSWORD for basic authentication, that other users cannot "
