@@ -83,6 +83,16 @@ static void finish_groups(struct config_reader *r, const char *key, const struct
 	}
 }
 
+/* A numeric address, or a network that contains neither every address nor every IPv4 address. These are ::ffff:0:0/96, so
+ * `::/64` contains them, too. */
+static bool is_trustworthy(const char *text)
+{
+	struct network net, ipv4;
+
+	return network_parse(text, &net) && network_parse("0.0.0.0/0", &ipv4) && !net.zone[0] && net.bits > 0 &&
+	       !(net.bits <= ipv4.bits && network_contains(&net, &ipv4));
+}
+
 static void finish_trusted(struct config_reader *r, const struct status_conf *s)
 {
 	finish_header(r, "trusted_header", s->trusted_header);
@@ -91,16 +101,11 @@ static void finish_trusted(struct config_reader *r, const struct status_conf *s)
 		problem(r, "trusted_groups", s->trusted_groups, "another header than trusted_header");
 	if (s->trusted_from.n == 0)
 		problem(r, "trusted_from", "", "with trusted_header at least one address");
-	for (size_t i = 0; i < s->trusted_from.n; i++) {
-		const char *text = s->trusted_from.name[i];
-		struct network net;
-
-		if (!network_parse(text, &net) || net.zone[0] || net.bits == 0 ||
-		    (net.bits == 96 && IN6_IS_ADDR_V4MAPPED(&net.address)))
-			problem(r, "trusted_from", text,
+	for (size_t i = 0; i < s->trusted_from.n; i++)
+		if (!is_trustworthy(s->trusted_from.name[i]))
+			problem(r, "trusted_from", s->trusted_from.name[i],
 				"a numeric address, or a network as `10.1.0.0/16` that does not contain every address, without "
 				"zone");
-	}
 	if (s->may_look.n + s->may_act.n + s->may_administer.n == 0)
 		problem(r, "may_look", "", "with trusted_header at least one group in may_look, may_act or may_administer");
 }

@@ -71,6 +71,8 @@ static void test_bad_values(void **state)
 		 "t.conf:1: key 'trusted_from' of status: \"0.0.0.0/0\"", "numeric address"},
 		{"status = { trusted_header = \"X-User\"; trusted_from = [ \"::/0\" ]; may_act = [ \"a\" ]; };",
 		 "t.conf:1: key 'trusted_from' of status: \"::/0\"", "numeric address"},
+		{"status = { trusted_header = \"X-User\"; trusted_from = [ \"::/64\" ]; may_act = [ \"a\" ]; };",
+		 "t.conf:1: key 'trusted_from' of status: \"::/64\"", "numeric address"},
 		{"status = { trusted_header = \"X-User\"; trusted_from = [ \"proxy\" ]; may_act = [ \"a\" ]; };",
 		 "t.conf:1: key 'trusted_from' of status: \"proxy\"", "numeric address"},
 		{"status = { trusted_header = \"X-User\"; trusted_from = [ \"::1\" ]; may_act = [ \"a,b\" ]; };",
