@@ -197,8 +197,6 @@ int http_client_open(const struct http_target *t, struct http_client **ret_clien
 		goto out;
 	}
 	snprintf(c->url, sizeof(c->url), "%s", t->url);
-	for (size_t n = strlen(c->url); n > 0 && c->url[n - 1] == '/'; n--) /* a path is appended */
-		c->url[n - 1] = '\0';
 	snprintf(c->name, sizeof(c->name), strchr(url.host, ':') ? "%s://[%s]:%d" : "%s://%s:%d", url.tls ? "https" : "http",
 		 url.host, url.port);
 	c->answer_max = t->answer_max;
@@ -378,11 +376,14 @@ static CURLcode set_request(struct http_client *c, const struct http_request *r,
 int http_client_send(struct http_client *c, const struct http_request *r, struct http_answer *ret_answer, struct err *err)
 {
 	struct curl_slist *headers = NULL, *more;
+	size_t n = strlen(c->url);
 	char url[2 * URL_SIZE];
 	CURLcode rc = CURLE_OK;
 
 	*ret_answer = (struct http_answer){0};
-	if ((size_t)snprintf(url, sizeof(url), "%s%s", c->url, r->path ? r->path : "") >= sizeof(url))
+	while (r->path && c->url[n - 1] == '/') /* the path begins with one */
+		n--;
+	if ((size_t)snprintf(url, sizeof(url), "%.*s%s", (int)n, c->url, r->path ? r->path : "") >= sizeof(url))
 		return err_set(err, EINVAL, "%s: a path of more than %d characters", c->name, URL_SIZE);
 	c->body = r->body;
 	c->at = 0;

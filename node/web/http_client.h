@@ -57,7 +57,7 @@ struct http_body {
 };
 
 struct http_request {
-	const char *path;	      /* appended to the URL, "/studies"; NULL: none */
+	const char *path;	      /* replaces slashes at the end of the URL, "/studies"; NULL: the URL as it is */
 	const char *const *headers;   /* "Content-Type: application/json", ..., NULL; NULL: none */
 	const struct http_body *body; /* POST; NULL: GET */
 	double total_timeout;	      /* s for the whole request; 0: none but the other two */

@@ -158,7 +158,7 @@ static void test_post(void **state)
 	for (size_t i = 0; i < 60000; i++)
 		assert_int_equal(sent[i], 'a' + i % 26);
 	assert_string_equal(strstr(s.request[1], "\r\n\r\n") + 4, "hello");
-	assert_non_null(strstr(s.request[2], "GET /dicom-web HTTP/1.1\r\n"));
+	assert_non_null(strstr(s.request[2], "GET /dicom-web/ HTTP/1.1\r\n"));
 	assert_null(strstr(s.request[2], "Content-Type"));
 	unsetenv("http_proxy");
 	unsetenv("ALL_PROXY");
