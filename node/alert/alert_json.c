@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/alert/alert_json.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,7 +16,9 @@
 #include "node/base/plural.h"
 #include "node/store/event.h"
 
-#define VERSION 1 /* of both */
+#define VERSION 1	      /* of both */
+#define FILE_MAX (64 << 20)   /* bytes of a file that is read: more than 50 000 troubles */
+#define TIME_END 253402300800 /* s since the epoch: the year 10000, which RFC 3339 cannot write */
 
 void alert_new_id(char ret[ALERT_ID_SIZE])
 {
@@ -167,7 +172,23 @@ static void copy(char *to, size_t size, const json_t *object, const char *key)
 }
 #define COPY(member, object, key) copy((member), sizeof(member), (object), (key))
 
-static void read_item(const json_t *one, double clock, struct alert_item *i)
+/* As alert_new_id() and job_state_name() write it: the same in a message and in this file, whatever its size. */
+static bool is_word(const char *text)
+{
+	const char *c = text;
+
+	while (isalnum((unsigned char)*c) || *c == '-')
+		c++;
+	return c > text && !*c;
+}
+
+static bool is_time(double wall)
+{
+	return wall >= 0 && wall < TIME_END;
+}
+
+/* Returns false for what alert_file_write() does not write. */
+static bool read_item(const json_t *one, double clock, struct alert_item *i)
 {
 	*i = (struct alert_item){.begun = true, .first = clock};
 	COPY(i->key, one, "key");
@@ -183,42 +204,69 @@ static void read_item(const json_t *one, double clock, struct alert_item *i)
 	i->end_told = json_is_true(json_object_get(one, "end_told"));
 	i->in_begin = json_is_true(json_object_get(one, "in_begin"));
 	i->in_end = json_is_true(json_object_get(one, "in_end"));
+	return i->key[0] && is_word(i->id) && is_word(i->alert) && is_time(i->began) && is_time(i->ended) &&
+	       (i->ended > 0 || (!i->in_end && !i->end_told));
 }
 
 static int read_items(const json_t *list, double clock, struct alerts *a)
 {
 	size_t n = json_array_size(list), i;
-	const json_t *one;
 
 	a->items = n > 0 ? calloc(n, sizeof(a->items[0])) : NULL;
 	if (n > 0 && !a->items)
 		return -ENOMEM;
-	json_array_foreach(list, i, one) read_item(one, clock, &a->items[i]);
 	a->n = a->capacity = n;
+	for (i = 0; i < n; i++)
+		if (!read_item(json_array_get(list, i), clock, &a->items[i]))
+			return -EBADMSG;
 	return 0;
+}
+
+static int read_root(const json_t *root, double clock, struct alerts *ret)
+{
+	if (json_integer_value(json_object_get(root, "version")) != VERSION || !json_is_array(json_object_get(root, "items")))
+		return -EBADMSG;
+	COPY(ret->message.id, root, "message");
+	ret->message.active = json_is_true(json_object_get(root, "active"));
+	ret->message.made = json_number_value(json_object_get(root, "made"));
+	if (!is_time(ret->message.made) || (ret->message.active && !is_word(ret->message.id)))
+		return -EBADMSG;
+	return read_items(json_object_get(root, "items"), clock, ret);
+}
+
+/* A link, a pipe or a file of any size must not stop the node. *ret_root is NULL if there is no file, and on error. */
+static int load(const char *path, json_t **ret_root, struct err *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), ret = 0;
+	json_error_t why;
+	struct stat st;
+
+	*ret_root = NULL;
+	if (fd < 0)
+		return errno == ENOENT ? 0 : err_set(err, errno, "%s: %s", path, strerror(errno));
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > FILE_MAX)
+		ret = err_set(err, EBADMSG, "%s: not a file of at most %d MiB", path, FILE_MAX >> 20);
+	else
+		*ret_root = json_loadfd(fd, 0, &why);
+	close(fd);
+	return ret == 0 && !*ret_root ? err_set(err, EBADMSG, "%s: %s", path, why.text) : ret;
 }
 
 int alert_file_read(const char *spool, double clock, struct alerts *ret, struct err *err)
 {
 	char path[340];
-	json_error_t why;
 	json_t *root;
-	int code = 0;
+	int code;
 
 	*ret = (struct alerts){0};
 	snprintf(path, sizeof(path), "%s/alerts.json", spool);
-	if (access(path, F_OK) < 0 && errno == ENOENT)
-		return 0;
-	root = json_load_file(path, 0, &why);
+	code = load(path, &root, err);
 	if (!root)
-		return err_set(err, EBADMSG, "%s: %s", path, why.text);
-	if (json_integer_value(json_object_get(root, "version")) != VERSION || !json_is_array(json_object_get(root, "items")))
-		code = err_set(err, EBADMSG, "%s: not a file of this version", path);
-	else if (read_items(json_object_get(root, "items"), clock, ret) < 0)
-		code = err_set(err, ENOMEM, "%s: no memory", path);
-	ret->message.active = code == 0 && json_is_true(json_object_get(root, "active"));
-	COPY(ret->message.id, root, "message");
-	ret->message.made = json_number_value(json_object_get(root, "made"));
+		return code;
+	code = read_root(root, clock, ret);
 	json_decref(root);
-	return code;
+	if (code < 0)
+		alerts_clear(ret);
+	return code == 0 ? 0
+			 : err_set(err, -code, "%s: %s", path, code == -ENOMEM ? "no memory" : "damaged, or of another version");
 }

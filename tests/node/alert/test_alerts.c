@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is told to the webhook and when, as a table of what exists in each second; the file that survives a restart; the message.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -113,6 +115,15 @@ static int step(struct alerts *a, const char *letters, double clock)
 	return alerts_step(a, seen, seen_of(letters, seen), &limits, WALL + clock, clock, next_id, NULL);
 }
 
+static void remove_folder(const char *folder)
+{
+	char path[80];
+
+	snprintf(path, sizeof(path), "%s/alerts.json", folder);
+	unlink(path);
+	rmdir(folder);
+}
+
 /* After kill -9 the message that was being sent is sent again, the same to the byte; nothing is told twice. */
 static void test_restart(void **state)
 {
@@ -150,20 +161,57 @@ static void test_restart(void **state)
 	assert_true(b.items[0].in_end && b.items[0].ended == WALL + 560);
 	alerts_clear(&a);
 	alerts_clear(&b);
-	{
-		char path[80];
-		FILE *f;
+	remove_folder(folder);
+}
 
-		snprintf(path, sizeof(path), "%s/alerts.json", folder);
-		f = fopen(path, "w");
+/* Whatever is there in place of the file, it is refused at once, and the state is empty. */
+static void test_damaged(void **state)
+{
+#define BEFORE "{\"version\":1,\"active\":true,\"message\":\"0a\",\"made\":1.7e9,\"items\":[{\"key\":\"held:1\","
+#define ITEM BEFORE "\"id\":\"held\",\"alert\":\"0b\",\"began\":1.7e9"
+	static const struct {
+		const char *text;
+		int code;
+	} rows[] = {
+		{ITEM "}]}", 0},
+		{ITEM, -EBADMSG},
+		{"", -EBADMSG},
+		{"[]", -EBADMSG},
+		{"{\"version\":2,\"items\":[]}", -EBADMSG},
+		{"{\"version\":1,\"active\":true,\"message\":\"\\u00e4\",\"items\":[]}", -EBADMSG},
+		{"{\"version\":1,\"made\":1e300,\"items\":[]}", -EBADMSG},
+		{"{\"version\":1,\"items\":[5]}", -EBADMSG},
+		{BEFORE "\"id\":\"\\u00e4\",\"alert\":\"0b\",\"began\":1.7e9}]}", -EBADMSG},
+		{BEFORE "\"id\":\"held\",\"alert\":\"0b\",\"began\":1e300}]}", -EBADMSG},
+		{ITEM ",\"ended\":-1}]}", -EBADMSG},
+		{ITEM ",\"in_end\":true}]}", -EBADMSG}, /* it did not end */
+	};
+	char folder[] = "/tmp/tomonode-alerts-XXXXXX", path[80];
+	struct alerts a;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/alerts.json", folder);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		FILE *f = fopen(path, "w");
+
 		assert_non_null(f);
-		fputs("{\"version\":1,\"items\":[{\"key\":", f);
+		fputs(rows[i].text, f);
 		fclose(f);
-		assert_true(alert_file_read(folder, 0, &b, NULL) < 0);
-		assert_int_equal(b.n, 0);
-		unlink(path);
+		if (alert_file_read(folder, 0, &a, NULL) != rows[i].code || a.n != (size_t)(rows[i].code == 0))
+			fail_msg("%s: not %d", rows[i].text, rows[i].code);
+		assert_int_equal(a.message.active, rows[i].code == 0);
+		alerts_clear(&a);
 	}
-	rmdir(folder);
+	assert_int_equal(truncate(path, 65 << 20), 0);
+	assert_int_equal(alert_file_read(folder, 0, &a, NULL), -EBADMSG);
+	unlink(path);
+	assert_int_equal(symlink("/dev/zero", path), 0);
+	assert_int_equal(alert_file_read(folder, 0, &a, NULL), -ELOOP);
+	unlink(path);
+	assert_int_equal(mkfifo(path, 0600), 0); /* nobody writes: opening it must not wait */
+	assert_int_equal(alert_file_read(folder, 0, &a, NULL), -EBADMSG);
+	remove_folder(folder);
 }
 
 /* A burst is one message: what is critical first, and the number of those that it does not list. */
@@ -240,10 +288,8 @@ static void test_seen(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_restart),
-		cmocka_unit_test(test_burst),
-		cmocka_unit_test(test_seen),
+		cmocka_unit_test(test_table), cmocka_unit_test(test_restart), cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_burst), cmocka_unit_test(test_seen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
