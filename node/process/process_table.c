@@ -158,6 +158,12 @@ int process_table_fork(struct process_table *all, const struct process *p, int (
 	return add(all, p, pid, -1, now);
 }
 
+void process_close_inherited(void)
+{
+	if (close_range(3, ~0u, 0) < 0)
+		_exit(1);
+}
+
 struct process *process_table_find(struct process_table *all, enum process_role role, int64_t job, const char *destination)
 {
 	for (size_t i = 0; i < all->n; i++) {

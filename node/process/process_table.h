@@ -64,10 +64,14 @@ const char *process_role_name(enum process_role role);
 /* Fork and exec `tomonode arg0 arg1 ...` (args ends with NULL) and add "--notify FD", for a worker and the cluster process also
  * "--ipc FD". `p` describes the process; the entry in the table gets its pid and, for these, ipc_fd. */
 int process_table_spawn(struct process_table *all, const struct process *p, const char *const *args, double now, struct err *err);
-/* Fork without exec: the child calls run(ctx) and exits with its return value. The caller must not have a resource open that
- * cannot be used after a fork, such as a journal. */
+/* Fork without exec: the child calls run(ctx) and exits with its return value. It has every descriptor of the caller but the
+ * sockets to the workers: run() must not use a resource that cannot be used after a fork, such as a journal. */
 int process_table_fork(struct process_table *all, const struct process *p, int (*run)(void *ctx), void *ctx, double now,
 		       struct err *err);
+
+/* For the begin of run() above, where it needs no descriptor of the caller: close all but 0, 1 and 2, so that ports that the
+ * caller closes are free while the child runs, and the child can use no file. Ends the process if that fails. */
+void process_close_inherited(void);
 
 struct process *process_table_find(struct process_table *all, enum process_role role, int64_t job,
 				   const char *destination); /* NULL: none */

@@ -66,8 +66,10 @@ static int send_message(void *ctx)
 {
 	struct send_ctx *c = ctx;
 	struct err err = {0};
-	int ret = sandbox_enter(SANDBOX_ALERT, c->config, NULL, &err);
+	int ret;
 
+	process_close_inherited();
+	ret = sandbox_enter(SANDBOX_ALERT, c->config, NULL, &err);
 	if (ret >= 0)
 		ret = alert_send(c->config, c->text, &err);
 	snprintf(c->page->reason, sizeof(c->page->reason), "%.299s", ret < 0 ? err.msg : "");
@@ -113,7 +115,8 @@ void alert_watch_ended(struct alert_watch *w, int status, const struct schedule 
 
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
 		alerts_failed(&w->alerts, s->clock);
-		set_fault(w, w->page->reason);
+		if (!s->stopping) /* else it was ended with the node, and the message is sent again after the next start */
+			set_fault(w, w->page->reason);
 		return;
 	}
 	log_event(LOG_INFO, "alerts-sent", "message=%s", w->alerts.message.id);

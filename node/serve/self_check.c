@@ -190,6 +190,7 @@ static int resolve_names(void *ctx)
 	const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
 	struct err err = {0};
 
+	process_close_inherited();
 	if (sandbox_enter(SANDBOX_DELIVER, r->config, NULL, &err) < 0)
 		return 1;
 	for (size_t i = 0; i < r->check->names_asked; i++) {

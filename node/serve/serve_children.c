@@ -17,6 +17,7 @@
 #include "node/serve/serve_internal.h"
 
 #define WORKER_GRACE 10.0 /* s from SIGTERM to SIGKILL */
+#define ASKING_GRACE 1.0  /* the same for processes that wait for a name service or the webhook, and store nothing */
 #define RECEIVER_WAIT 1.0 /* s until a receiver that ended by itself is started again */
 #define JOURNAL_WAIT 2.0  /* s until a journal that could not be opened again is tried again */
 
@@ -30,6 +31,7 @@ static int receiver_child(void *ctx)
 	close(v->pipe_fd[0]);
 	if (v->s.cluster_fd > 0)
 		close(v->s.cluster_fd);
+	status_watch_end(&v->status); /* else a reload could not close the port of the page */
 	if (receiver_run(&v->conf.sockets, v->conf.config, v->pipe_fd[1], SERVE_GRACE, v->check.receiver, &err) == 0)
 		return 0;
 	log_event(LOG_CRIT, "receiver-failed", "reason=%s", log_quote(err.msg));
@@ -95,6 +97,8 @@ void serve_stop(struct serve *v, double clock)
 			process_stop(p, clock, 0);
 		else if (p->role == PROCESS_RECEIVER)
 			process_stop(p, clock, SERVE_GRACE + 5);
+		else if (p->role == PROCESS_ALERT || p->role == PROCESS_RESOLVE)
+			process_stop(p, clock, ASKING_GRACE);
 		else if (p->role != PROCESS_DELIVER)
 			process_stop(p, clock, WORKER_GRACE);
 	}
