@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """What an operator sees when something is wrong: each trouble is provoked, then /health, the page, `list` and the metrics must show the same
 sentence, and the log an event; a webhook is told once when it begins and once when it is solved. None of them is green. With PROBLEMS_TABLE=FILE the sentences are written as the table of

@@ -251,6 +251,13 @@ static int idle_update(struct projection *a, const struct rule *rule, const stru
 	return 0;
 }
 
+static int idle_sub_iterate(struct projection *a, const struct rule *rule, const struct buf *y, const struct buf *row,
+			    struct buf *work, struct buf *x, struct err *err)
+{
+	(void)a, (void)rule, (void)y, (void)row, (void)work, (void)x, (void)err;
+	return 0;
+}
+
 static int idle_voxels(const struct rule *rule, const struct buf *num, const struct buf *den, struct buf *x, struct err *err)
 {
 	(void)rule, (void)num, (void)den, (void)x, (void)err;
@@ -279,6 +286,7 @@ static void found_out(void **state)
 	ops.back_interpolated = idle_back;
 	ops.row_sweep = idle_sweep;
 	ops.back_update = idle_update;
+	ops.sub_iterate = idle_sub_iterate;
 	ops.rule_voxels = idle_voxels;
 	ops.events_ratio = idle_ratio;
 	dev->ops = &ops;

@@ -580,6 +580,14 @@ static int watched_update(struct projection *a, const struct rule *rule, const s
 							  : watch.ops->back_update(a, rule, pair, x, err);
 }
 
+static int watched_sub_iterate(struct projection *a, const struct rule *rule, const struct buf *y, const struct buf *row,
+			       struct buf *work, struct buf *x, struct err *err)
+{
+	watch.under_way[QUEUE_WORK]++;
+	return watch.updates >= 0 && watch.updates-- == 0 ? err_set(err, EIO, "sub_iterate")
+							  : watch.ops->sub_iterate(a, rule, y, row, work, x, err);
+}
+
 static int watched_wait(struct device *dev, enum device_queue queue, struct err *err)
 {
 	watch.under_way[queue] = 0;
@@ -620,6 +628,7 @@ static void closed_with_pending_transfers(void **state)
 			watched.upload_begin = watched_upload_begin;
 			watched.download_begin = watched_download_begin;
 			watched.back_update = watched_update;
+			watched.sub_iterate = watched_sub_iterate;
 			watched.wait = watched_wait;
 			watched.release = watched_release;
 			watched.host_free = watched_host_free;

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """The day the disk dies (docs/disk-dies.md), with the commands of that page: a backup of a running node, the loss of the spool, the restored node.
 What was delivered is not doubled, what waited is delivered, and the audit trail of another disk names what has to be sent again."""
