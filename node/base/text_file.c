@@ -21,7 +21,7 @@ int regular_file_open(const char *path, FILE **ret_file, struct err *err)
 	if (fstat(fd, &st) < 0)
 		rc = err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
 	else if (!S_ISREG(st.st_mode))
-		rc = err_set(err, EBADMSG, "%s is not a regular file", path);
+		rc = err_set(err, EBADMSG, "%s is not a regular file%s", path, S_ISDIR(st.st_mode) ? ", but a folder" : "");
 	else if (!(f = fdopen(fd, "rb")))
 		rc = err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
 	if (rc < 0)

@@ -178,7 +178,8 @@ int yardl_read_count(struct yardl_in *in, uint64_t least, uint64_t *ret)
 	int rc = read_varint(in, &n);
 
 	if (rc == 0 && n > yardl_left(in) / least)
-		rc = yardl_fail(in, EBADMSG, "%llu items of at least %llu bytes; the file has %llu more bytes",
+		rc = yardl_fail(in, EBADMSG,
+				"%llu items of at least %llu bytes; the file has %llu more bytes: it is cut off or damaged",
 				(unsigned long long)n, (unsigned long long)least, (unsigned long long)yardl_left(in));
 	if (rc == 0)
 		*ret = n;

@@ -52,7 +52,7 @@ struct planes {
 	float *sum;	/* where all planes are stored instead of in a session; NULL: in a session */
 	float *scratch; /* buffer of one plane for each plane of the group */
 	float *addend;	/* the same, if TOF bins are added */
-	double *counts; /* [n_planes]: of each plane; NULL: not counted */
+	double *counts; /* [n_planes]: of each plane, before terms; NULL: not counted */
 	struct bad {
 		bool there;
 		enum sinogram_role role;
@@ -426,6 +426,24 @@ static void judge_pairs(const struct planes *p, struct case_planes_report *repor
 	}
 }
 
+/* Sum the counts of the data, or those that the role ADDITIVE expects, and say both. */
+static void take_counts(const struct planes *p, struct case_planes_report *report)
+{
+	double sum = 0;
+
+	for (int i = 0; i < p->n_planes; i++)
+		sum += p->counts[i];
+	if (p->role == PET_DATA) {
+		report->counts = sum;
+		judge_pairs(p, report);
+		return;
+	}
+	report->additive = sum;
+	snprintf(report->factors[report->n_factors++], FACTOR_RANGE_TEXT,
+		 "ADDITIVE: its values are added to the expected counts: %.4g counts in all, EMISSION has %.4g.", sum,
+		 report->counts);
+}
+
 static void add_source(struct planes *p, enum sinogram_role role)
 {
 	if (p->s->part[role].present)
@@ -491,14 +509,16 @@ static int read_role(const struct planes *like, enum pet_role role, struct pet_s
 	p.group = malloc(n * sizeof(float));
 	p.scratch = malloc(n * sizeof(float));
 	p.addend = mashing(&p) > 1 ? malloc(n * sizeof(float)) : NULL;
-	p.counts = role == PET_DATA && session ? malloc((size_t)p.n_planes * sizeof(double)) : NULL;
+	p.counts = (role == PET_DATA || (role == PET_BACKGROUND && p.n_sources > 0)) && session
+			   ? malloc((size_t)p.n_planes * sizeof(double))
+			   : NULL;
 	rc = session ? begin_ranges(&p, err) : 0;
 	if (rc == 0 && !(p.group && p.scratch && (p.addend || mashing(&p) == 1)))
 		rc = err_set(err, ENOMEM, "no memory for %d planes of sinograms", GROUP);
 	if (rc == 0)
 		rc = hand_over(&p, role, session, pool, monitor, report->planes, all, report, err);
 	if (rc == 0 && p.counts)
-		judge_pairs(&p, report);
+		take_counts(&p, report);
 	end_ranges(&p, rc == 0, report);
 	for (int i = 0; !p.kept && i < p.n_sources; i++)
 		free(p.sources[i].bytes);

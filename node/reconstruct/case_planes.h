@@ -18,8 +18,9 @@ struct case_planes_report {
 	int pairs_least, pairs_most;
 	size_t filled, fractions; /* in some planes, bins of the data that are not 0, and those that are no whole number */
 	struct factor_survey attenuation; /* of ATTENUATION; n = 0: there is none */
-	int n_factors;			  /* sentences: how the values of each role of factors were taken */
-	char factors[3][FACTOR_RANGE_TEXT];
+	double counts, additive;	  /* sums of EMISSION and of ADDITIVE */
+	int n_factors;			  /* sentences: how the values of each role of factors, and of ADDITIVE, were taken */
+	char factors[4][FACTOR_RANGE_TEXT];
 };
 
 /* What was computed for an acquisition in addition to the roles of its objects (node/reconstruct/case_corrections.h). The

@@ -2,6 +2,7 @@
 /* pet_describe.c - describe what was reconstructed of one PET case: the sentences that its result carries, and the report of the
  * job, with its details as JSON. */
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -80,6 +81,19 @@ static void note_fractions(const struct pet_work *w, char *ret, size_t size)
 		 n ? " " : "", 100 * (double)p->fractions / (double)p->filled);
 }
 
+/* Say that the background cannot be that of the data: it is more than all counts, by five standard deviations. */
+static void note_background(const struct pet_work *w, char *ret, size_t size)
+{
+	const struct case_planes_report *p = &w->planes;
+	size_t n = strlen(ret);
+
+	if (sinogram_images(w->s) == 0 && p->additive > p->counts + 5 * sqrt(p->counts))
+		snprintf(ret + n, size - n,
+			 "%sThe background (ADDITIVE), %.4g counts, is more than the %.4g counts of the data: probably another "
+			 "unit, or not of this scan.",
+			 n ? " " : "", p->additive, p->counts);
+}
+
 #define RATE_MOST 2e7	      /* counts/s; scanners record less, of prompts */
 #define DURATION_MOST 86400.0 /* s */
 
@@ -112,6 +126,7 @@ void pet_work_note(const struct pet_work *w, char *ret, size_t size)
 	note_pairs(w, ret, size);
 	note_attenuation(w, ret, size);
 	note_fractions(w, ret, size);
+	note_background(w, ret, size);
 	note_duration(w, ret, size);
 	if (w->fitted[0])
 		snprintf(ret + strlen(ret), size - strlen(ret), "%s%s", ret[0] ? " " : "", w->fitted);

@@ -58,13 +58,13 @@ static void choose_unit(struct ct_result *r)
 			 h->unit);
 }
 
-static void note_assumed(const struct sinogram *s, struct ct_result *r)
+static void add_notes(const struct sinogram *s, struct ct_result *r)
 {
 	char notes[INTERFILE_NOTES];
 
 	sinogram_header_notes(s, notes, sizeof(notes));
-	for (int i = 0; i < 2; i++) {
-		const char *text = i == 0 ? s->assumed : notes;
+	for (int i = 0; i < 3; i++) {
+		const char *text = i == 0 ? r->info->note : i == 1 ? s->assumed : notes;
 		size_t n = strlen(r->warnings);
 
 		if (text && text[0])
@@ -131,7 +131,7 @@ int ct_result_write(const struct sinogram *s, const struct ct_result_info *info,
 
 	if (rc >= 0) {
 		choose_unit(&r);
-		note_assumed(s, &r);
+		add_notes(s, &r);
 		snprintf(r.series.geometry, sizeof(r.series.geometry), "%s", info->scan);
 		result_series_begin(&r.series, info->now);
 		rc = result_series_write(&r.series, &filler, volume, folder, &report, err);

@@ -125,7 +125,7 @@ static int check_kind(const json_t *root, const struct image_series *s, struct s
 		return err_set(
 			err, EBADMSG,
 			"it belongs to another exam: its frame of reference is %s, that of the series is \"%s\"; if the data "
-			"are this exam's Interfile: recon --attribute FrameOfReferenceUID=%s",
+			"are this exam's Interfile or PETSIRD file: recon --attribute FrameOfReferenceUID=%s",
 			frame, s->frame_of_reference, frame);
 	if (!position || !pet_facts_axes(position, t->axis))
 		return err_set(err, EBADMSG, "position is \"%.20s\"; needed: HFS, HFP, HFDR, HFDL, FFS, FFP, FFDR or FFDL",

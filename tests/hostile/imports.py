@@ -303,7 +303,7 @@ CASES = [
     ("a data file with a name in Latin-1", swap("data.s", "d\xe4ta.s"), REFUSED, "line 2: byte 0xE4 is not UTF-8"),
     ("a data file with a name of 300 letters", swap("data.s", 300 * "d"), REFUSED, "line 2: name of data file := d+; supported: at most 255 bytes"),
     # the header as a file
-    ("a header that is a folder", alone("a.hs", folder("a.hs")), REFUSED, r"a\.hs is not a regular file"),
+    ("a header that is a folder", alone("a.hs", folder("a.hs")), REFUSED, r"a\.hs is not a regular file, but a folder"),
     ("a header that is a pipe", alone("a.hs", fifo("a.hs")), REFUSED, r"a\.hs is not a regular file"),
     ("a header that is a link to /dev/zero", alone("a.hs", link("a.hs", "/dev/zero")), REFUSED, r"a\.hs is not a regular file"),
     ("a header that is missing", alone("a.hs", lambda desk: None), NOT_FOUND, r"cannot open a\.hs: No such file"),

@@ -231,6 +231,12 @@ def files_in_and_out(folder, _):
     again = pydicom.dcmread(objects_in(os.path.join(folder, "again"))[0])
     check(again[CHUNK].value == source[CHUNK].value and again.PatientPosition == "HFS" and again.Modality == "CT", "imported again")
     check(again.SeriesInstanceUID != source.SeriesInstanceUID, "a new series")
+    lines, transmission = np.frombuffer(source[CHUNK].value, "<f4"), "at the edges of the views, as transmissions I / I0 are; needed: -ln(I / I0)."
+    for name, values, says in (("lines", lines, None), ("transmissions", np.exp(-lines), transmission), ("photons", 1e5 * np.exp(-lines), ", which no photons pass: probably intensities")):
+        values.astype("<f4").tofile(os.path.join(folder, "lines.s"))
+        images, case = recon(os.path.join(folder, name), hs)
+        for text in (case["parallel"]["warnings"], pydicom.dcmread(images.paths[0]).DerivationDescription):
+            check(says in text if says else "Line integrals are" not in text, f"{name}: {text}")
     series, _ = recon(os.path.join(folder, "out"), *files, mu_water=WATER)
     nii = os.path.join(folder, "image.nii")
     h.run(h.TOMONODE, "export", "-o", nii, *series.paths)

@@ -437,7 +437,7 @@ static void hostile(void **state)
 		{MARK_EVENT, 1, over, sizeof(over), "more than 64 bits"},
 		{MARK_EVENT_TOF, 1, "\3", 1, "TOF bin 3 of 3"},
 		{MARK_END, 1, "\0\0", 2, "behind the end"},
-		{MARK_END, 1, "\1", 1, "items of at least"},
+		{MARK_END, 1, "\1", 1, "more bytes: it is cut off or damaged"},
 	};
 
 	(void)state;

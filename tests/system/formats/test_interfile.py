@@ -525,6 +525,17 @@ def upside_down(folder, header):
         for command in ("recon", "import"):
             done = tools.run(command, *(SETTINGS if command == "recon" else ()), "-o", tempfile.mkdtemp(dir=folder), header, f"--{role}", path)
             check(says in [line.strip() for line in done.stdout.splitlines()], f"{says}\n{done.stdout}")
+    counts = np.fromfile(header.replace(".hs", ".s"), "<f4").sum(dtype=float)
+    for scale, too_much in ((0.5, False), (1.5, True)):  # of a background, the sum
+        with open(path := os.path.join(folder, "hs", "background.hs"), "w", encoding="ascii") as f:
+            f.write(text.replace("attenuation.s", "background.s"))
+        np.full(len(values), scale * counts / len(values), "<f4").tofile(path.replace(".hs", ".s"))
+        report, objects, _ = recon(tempfile.mkdtemp(dir=folder), header, "--additive", path)
+        says = f"ADDITIVE: its values are added to the expected counts: {scale * counts:.4g} counts in all, EMISSION has {counts:.4g}."
+        check(report["cases"][0]["pet"]["factors"] == [says], f"{says}\n{report['cases'][0]['pet']['factors']}")
+        says = f"The background (ADDITIVE), {scale * counts:.4g} counts, is more than the {counts:.4g} counts of the data"
+        for where in (objects[0].DerivationDescription, report["cases"][0]["pet"]["warnings"]):
+            check(says in where if too_much else "The background" not in where, where)
     said = tools.run("recon", "-o", os.path.join(folder, "images"), os.path.join(folder, "upside_down"), ok=(4,)).stderr
     check("upside_down holds DICOM images, such as reconstructed ones, but no scan: name the sinograms" in said, said)
     # Measured factors have noise; a single one that is no factor is refused by itself
