@@ -239,16 +239,21 @@ static int load(const char *path, json_t **ret_root, struct err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), ret = 0;
 	json_error_t why;
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "r"); /* json_loadfd() would read it byte by byte */
 	struct stat st;
 
 	*ret_root = NULL;
-	if (fd < 0)
-		return errno == ENOENT ? 0 : err_set(err, errno, "%s: %s", path, strerror(errno));
+	if (!f) {
+		ret = errno == ENOENT ? 0 : err_set(err, errno, "%s: %s", path, strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return ret;
+	}
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > FILE_MAX)
 		ret = err_set(err, EBADMSG, "%s: not a file of at most %d MiB", path, FILE_MAX >> 20);
 	else
-		*ret_root = json_loadfd(fd, 0, &why);
-	close(fd);
+		*ret_root = json_loadf(f, 0, &why);
+	fclose(f);
 	return ret == 0 && !*ret_root ? err_set(err, EBADMSG, "%s: %s", path, why.text) : ret;
 }
 
