@@ -133,7 +133,11 @@ def of_stir(folder, name, header, failures):
                             ("roles", [x for role in roles for x in ("--" + role, f"{header[:-3]}-{role}.hs")], 5)):
         label, out = f"{name} {way}", os.path.join(folder, f"{name}-{way}")
         done = imported(out, header, *options)
-        tools.check(done.stdout.startswith(f"{n} object"), f"{label}: {done.stdout}", failures)
+        said = done.stdout.splitlines()
+        tools.check(said[-1].startswith(f"{n} object"), f"{label}: {done.stdout}", failures)
+        # Beside it a sentence for each role of factors: what its values do, and their range.
+        factors = [line.split(":")[0] for line in said[:-1]]
+        tools.check(factors == (["MULTIPLICATIVE", "ATTENUATION", "NORMALISATION"] if way == "roles" else []), f"{label}: {done.stdout}", failures)
         tools.check(not done.stderr, f"{label}: {done.stderr}", failures)
         back = streams(out)
         tools.check(len(back) == (5 if way == "roles" else 1), f"{label}: roles {sorted(back)}", failures)
