@@ -59,8 +59,8 @@ def test_names(folder, things):
     known = set(families) | {f"{name}_{part}" for name, kind in families.items() if kind == "histogram" for part in ("bucket", "sum", "count")}
     states = set(re.findall(r'tomonode_jobs\{state="([^"]+)"', metrics))
     dashboard = json.loads(read("grafana-dashboard.json"))
-    expressions = [t["expr"] for p in dashboard["panels"] for t in p["targets"]] + re.findall(r"^ +expr: (.*)$", read("tomonode.rules.yml"), re.M)
-    check(len(expressions) > 20, expressions)
+    expressions = [t["expr"] for p in dashboard["panels"] for t in p["targets"]] + re.findall(r" expr: (?:>-)?(.*?)\n +(?:for|labels):", read("tomonode.rules.yml"), re.S)
+    check(len(expressions) > 20 and sum("last_over_time" in e for e in expressions) >= 5, expressions)
     for expression in expressions:
         unknown = set(re.findall(r"\btomonode_\w+", expression.replace("tomonode_build_info", ""))) - known
         check(not unknown, f"{expression}: no metric {unknown}")
