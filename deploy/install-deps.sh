@@ -13,8 +13,8 @@ build="cmake ninja-build gcc g++ pkg-config git libdcmtk-dev libcharls-dev libop
 # The system tests use DCMTK's senders and Orthanc, and compress with GDCM, and check results with dciodvfy, pydicom and dcm2niix.
 test="dcmtk dicom3tools libgdcm-tools dcm2niix openssl sqlite3 orthanc orthanc-dicomweb libxml2-utils python3 python3-pydicom python3-numpy python3-pil procps"
 # Needed by the tests of source and script formatting, of the files for systemd, rsyslog and logrotate, of manual pages and completion, and of diagrams in reports, which
-# are skipped without them, of the web server in front of the status page and of its interface for programs, and by the target `tidy` (clang-tidy).
-checks="clang-format clang-tidy shellcheck systemd rsyslog logrotate python3-matplotlib man-db groff mandoc zsh nginx python3-jsonschema python3-yaml"
+# are skipped without them, of the web servers in front of the status page and of its interface for programs, and by the target `tidy` (clang-tidy).
+checks="clang-format clang-tidy shellcheck systemd rsyslog logrotate python3-matplotlib man-db groff mandoc zsh nginx apache2-bin libapache2-mod-auth-openidc python3-jsonschema python3-yaml"
 # For deploy/package.sh: Debian packages and OCI images, and their tests.
 package="debhelper dpkg-dev lintian mmdebstrap"
 # About 350 MB, for tests/system/test_status_browser.py, which is skipped without it.

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Persons of the status page: who may do what on every route, headers that are forged, and the example for nginx (deploy/proxy/nginx.conf), run as
-it is but for ports and paths."""
+"""Persons of the status page: who may do what on every route, headers that are forged, and the examples for nginx and for Apache with OpenID
+Connect (deploy/proxy), run as they are but for ports and paths."""
 import base64
 import html
 import http.client
@@ -15,6 +15,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from tools import node_harness as h
+from tools import openid_provider as openid
 from tools.node_harness import check, run, wait_for
 
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu", "openssl")
@@ -182,9 +183,6 @@ def forged(folder, things):
                 answer += part
         return answer.decode("utf-8", "replace")
 
-    def code(answer):
-        return int(answer.split(" ", 2)[1]) if answer.startswith("HTTP/1.1 ") else 0
-
     page = talk("GET / HTTP/1.1\r\nHOST\r\n\r\n")
     check(code(page) == 200 and "<bdi>eve</bdi> may look" in page and "<form" not in page, page[:300])
     check("<bdi>ann</bdi> may administer" in talk("GET / HTTP/1.1\r\nHOST\r\n\r\n", "ann"), "ann")
@@ -215,53 +213,140 @@ def forged(folder, things):
     check(code(answer) == 303 and [d["by"] for d in events(n, job, "cancel")] == ["bob"], answer[:300])
 
 
-class Nginx:
-    """The example on a port of its own, with a folder of its own, as this user."""
+def example(name, *changes):
+    """The text of an example, its lines but for comments with other ports and paths."""
+    with open(os.path.join(SOURCE, "deploy", "proxy", name), encoding="utf-8") as f:
+        site = f.read()
+    for old, new in changes:
+        check(old in site, f"deploy/proxy/{name} has no {old}")
+        site = "".join(line if line.lstrip().startswith("#") else line.replace(old, new) for line in site.splitlines(True))
+    return site
 
-    def __init__(self, folder, port, upstream):
-        self.folder = folder
-        with open(os.path.join(SOURCE, "deploy", "proxy", "nginx.conf"), encoding="utf-8") as f:
-            site = f.read()
-        for old, new in (("listen 443 ssl", f"listen 127.0.0.1:{port} ssl"), ("http://127.0.0.1:11180", f"http://127.0.0.1:{upstream}"),
-                         ("/etc/nginx/tomonode.pem", f"{folder}/proxy.pem"), ("/etc/nginx/tomonode.key", f"{folder}/proxy.key"),
-                         ("/etc/nginx/tomonode.htpasswd", f"{folder}/htpasswd")):
-            check(old in site, f"deploy/proxy/nginx.conf has no {old}")
-            site = "".join(line if line.startswith("#") else line.replace(old, new) for line in site.splitlines(True))
-        paths = "".join(f"{kind}_temp_path {folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
-        with open(os.path.join(folder, "nginx.conf"), "w", encoding="utf-8") as f:
-            f.write(f"daemon off;\nmaster_process off;\npid {folder}/nginx.pid;\nerror_log {folder}/nginx.log;\nevents {{ }}\n"
-                    f"http {{\naccess_log off;\n{paths}{site}}}\n")
-        self.process = subprocess.Popen(["/usr/sbin/nginx" if os.path.exists("/usr/sbin/nginx") else "nginx", "-p", folder, "-c", f"{folder}/nginx.conf",
-                                         "-e", f"{folder}/nginx.log"], stderr=subprocess.DEVNULL)
 
-    def stop(self, *_):
+def own_certificate(folder):
+    run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", 2, "-subj", "/CN=recon1.example.org",
+        "-addext", "subjectAltName=DNS:recon1.example.org", "-keyout", f"{folder}/proxy.key", "-out", f"{folder}/proxy.pem")
+
+
+def code(answer):
+    return int(answer.split(" ", 2)[1]) if answer.startswith("HTTP/1.1 ") else 0
+
+
+def openid_connect(folder, things):
+    """People whom an OpenID Connect provider signs in, through Apache: roles by the groups of a claim; nothing that a client or a claim contains makes
+    another person, or another group."""
+    modules = "/usr/lib/apache2/modules"
+    if not os.path.exists("/usr/sbin/apache2") or not os.path.exists(f"{modules}/mod_auth_openidc.so"):
+        raise h.Skipped("Apache or mod_auth_openidc (Debian: apache2-bin, libapache2-mod-auth-openidc) is not installed")
+    n, job = node(folder, things)
+    provider = openid.Provider(folder)
+    things.append(provider)
+    port = apache(folder, things, modules, n.status["port"], provider)
+    sign_in = lambda claims: (lambda b: (b, b.sign_in()))(openid.Browser(port, f"{folder}/proxy.pem", {"sub": "1", **claims}))
+
+    nobody = openid.Browser(port, f"{folder}/proxy.pem")
+    for path in ("/", "/health", "/metrics", f"/jobs/{job}", "//status.json", "/oidc-callback/../status.json", "/oidc-callback/x"):
+        nobody.cookies = {}
+        check(code(nobody.get(path, "X-Remote-User: ann\r\nX-Remote-Groups: physicist\r\n")) == 302, f"{path} without a person")
+    check(code(nobody.talk("GET /status.json HTTP/1.1\r\nHOST\r\nX-Requested-With: XMLHttpRequest\r\n\r\n")) == 401, "an update of the page")
+
+    ann, page = sign_in({"preferred_username": "ann", "groups": ["other", "radiographer", "physicist"]})
+    check("<bdi>ann</bdi> may administer" in page, page[-500:])
+    eve, page = sign_in({"preferred_username": "eve", "groups": ["ward"]})
+    check("<bdi>eve</bdi> may look" in page and "<form" not in page, page[-500:])
+    for claims, want in (({"preferred_username": "bob", "groups": "radiographer"}, "<bdi>bob</bdi> may act"),
+                         ({"preferred_username": "J\u00fcrgen M\u00fcller", "groups": ["ward"]}, "<bdi>J\u00fcrgen M\u00fcller</bdi> may look"),
+                         ({"preferred_username": "joe"}, "Your groups do not allow this"),
+                         ({"preferred_username": "joe", "groups": [{"name": "physicist"}, 7, None]}, "Your groups do not allow this"),
+                         ({"preferred_username": "joe", "groups": ["ward\r\nX-Remote-User: ann"]}, "Your groups do not allow this"),
+                         ({"preferred_username": "joe,ann", "groups": ["physicist"]}, "in a form that is not allowed"),
+                         ({"preferred_username": 300 * "a", "groups": ["physicist"]}, "in a form that is not allowed"),
+                         ({"groups": ["physicist"]}, "Remote user could not be set"),
+                         # a claim that would end the header, and the request before the groups
+                         ({"preferred_username": "mallory\r\nX-Remote-Groups: physicist\r\n\r\n", "groups": ["ward"]}, "</bdi> may look"),
+                         ({"preferred_username": "mallory\nX-Remote-Groups: physicist\n\n", "groups": ["ward"]}, "</bdi> may look")):
+        _, page = sign_in(claims)
+        check(want in page, f"{claims}: {page[-500:]}")
+
+    for header in ("X-Remote-User: ann\r\nX-Remote-Groups: physicist", "x-remote-user: ann\r\nx-remote-groups: physicist",
+                   "X_Remote_User: ann\r\nX_Remote_Groups: physicist", "X-Remote_Groups: physicist", "X-Remote-User: ann\r\nX-Remote-User: ann",
+                   "X-Remote-Groups: ward,\r\n physicist", "X-Remote-User : ann", "X-Remote-User:\tann", "Connection: X-Remote-User, X-Remote-Groups",
+                   "Connection: X-Remote-Groups", "X-Remote-Groups:", "OIDC_CLAIM_groups: physicist", "OIDC-CLAIM-groups: physicist",
+                   "X-Forwarded-User: ann\r\nX-Forwarded-For: 127.0.0.1\r\nX-Forwarded-Host: elsewhere.example.org", "Authorization: Basic YW5uOg=="):
+        answer = eve.get("/", header + "\r\n")
+        check(code(answer) in (400, 401, 403) or "<bdi>eve</bdi> may look" in answer, f"{header!r}: {answer[:300]}")
+    check("<bdi>eve</bdi> may look" in eve.talk(f"GET http://127.0.0.1:{n.status['port']}/ HTTP/1.1\r\nHOST\r\n\r\n"), "another server in the first line")
+    thief = openid.Browser(port, f"{folder}/proxy.pem")
+    thief.cookies = {name: value[:-1] + ("0" if value[-1] != "0" else "1") for name, value in eve.cookies.items()}
+    check(code(thief.get("/")) == 302, "a session that was not given")
+
+    form = f"token={token(ann.get(f'/jobs/{job}'))}"
+    cancel = lambda browser, origin: code(browser.talk(f"POST /jobs/{job}/cancel HTTP/1.1\r\nHOST\r\nOrigin: https://{origin}\r\nContent-Type: {FORM}\r\n"
+                                                       f"Content-Length: {len(form)}\r\n\r\n{form}"))
+    own = f"recon1.example.org:{port}"
+    check([cancel(ann, "elsewhere.example.org"), cancel(eve, own), cancel(ann, own)] == [403, 403, 303], "a form")
+    check([d["by"] for d in events(n, job, "cancel")] == ["ann"], events(n, job, "cancel"))
+    with open(f"{folder}/apache.log", encoding="utf-8") as f:
+        check(openid.SECRET not in f.read() + n.log_text(), "the secret is in a log")
+
+
+def apache(folder, things, modules, upstream, provider):
+    """The example on a port of its own, with a folder of its own."""
+    port = h.free_port()
+    own_certificate(folder)
+    with open(f"{folder}/secrets.conf", "w", encoding="ascii") as f:
+        f.write(f"OIDCClientSecret {openid.SECRET}\nOIDCCryptoPassphrase of-the-sessions\n")
+    os.chmod(folder, 0o755)
+    site = example("apache-openidc.conf", ("*:443", f"127.0.0.1:{port}"), ("http://127.0.0.1:11180/", f"http://127.0.0.1:{upstream}/"),
+                   ("/etc/apache2/tomonode.pem", f"{folder}/proxy.pem"), ("/etc/apache2/tomonode.key", f"{folder}/proxy.key"),
+                   ("/etc/apache2/tomonode-secrets.conf", f"{folder}/secrets.conf"), ("https://login.example.org/realms/hospital", provider.url),
+                   ("https://recon1.example.org/", f"https://recon1.example.org:{port}/"))
+    load = "".join(f"LoadModule {m}_module {modules}/mod_{m}.so\n" for m in (
+        "mpm_event", "authn_core", "authz_core", "authz_user", "ssl", "headers", "proxy", "proxy_http", "auth_openidc"))
+    with open(f"{folder}/apache.conf", "w", encoding="utf-8") as f:
+        f.write(f"ServerRoot {folder}\nServerName recon1.example.org\nListen 127.0.0.1:{port}\nPidFile {folder}/apache.pid\nErrorLog {folder}/apache.log\n"
+                f"DefaultRuntimeDir {folder}\n" + ("User www-data\nGroup www-data\n" if os.geteuid() == 0 else "") + load + site)
+    things.append(Server(["/usr/sbin/apache2", "-f", f"{folder}/apache.conf", "-DFOREGROUND"], port, f"{folder}/apache.log"))
+    return port
+
+
+class Server:
+    def __init__(self, command, port, log):
+        self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+
+        def listens():
+            check(self.process.poll() is None, f"{command[0]} ended: " + (open(log, encoding="utf-8").read() if os.path.exists(log) else ""))
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=5).close()
+                return True
+            except OSError:
+                return False
+        wait_for(f"{command[0]} listens", listens)
+
+    def stop(self):
         self.process.terminate()
         self.process.wait()
 
-    kill = cleanup = stop
-
 
 def nginx(folder, things, upstream):
-    run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", 2, "-subj", "/CN=recon1.example.org",
-        "-addext", "subjectAltName=DNS:recon1.example.org", "-keyout", f"{folder}/proxy.key", "-out", f"{folder}/proxy.pem")
+    """The example on a port of its own, with a folder of its own, as this user."""
+    port = h.free_port()
+    own_certificate(folder)
     with open(f"{folder}/htpasswd", "w", encoding="ascii") as f:
         for name in ("ann", "bob", "eve", "joe"):
             f.write(f"{name}:{run('openssl', 'passwd', '-6', f'{name}-secret').stdout.strip()}\n")
     os.chmod(folder, 0o755)
-    port = h.free_port()
-    server = Nginx(folder, port, upstream)
-    things.append(server)
-
-    def listens():
-        check(server.process.poll() is None, "nginx ended: " + (open(f"{folder}/nginx.log").read() if os.path.exists(f"{folder}/nginx.log") else ""))
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=5).close()
-            return True
-        except OSError:
-            return False
-    wait_for("nginx listens", listens)
+    site = example("nginx.conf", ("listen 443 ssl", f"listen 127.0.0.1:{port} ssl"), ("http://127.0.0.1:11180", f"http://127.0.0.1:{upstream}"),
+                   ("/etc/nginx/tomonode.pem", f"{folder}/proxy.pem"), ("/etc/nginx/tomonode.key", f"{folder}/proxy.key"),
+                   ("/etc/nginx/tomonode.htpasswd", f"{folder}/htpasswd"))
+    paths = "".join(f"{kind}_temp_path {folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    with open(os.path.join(folder, "nginx.conf"), "w", encoding="utf-8") as f:
+        f.write(f"daemon off;\nmaster_process off;\npid {folder}/nginx.pid;\nerror_log {folder}/nginx.log;\nevents {{ }}\n"
+                f"http {{\naccess_log off;\n{paths}{site}}}\n")
+    things.append(Server(["/usr/sbin/nginx" if os.path.exists("/usr/sbin/nginx") else "nginx", "-p", folder, "-c", f"{folder}/nginx.conf",
+                          "-e", f"{folder}/nginx.log"], port, f"{folder}/nginx.log"))
     return port
 
 
 if __name__ == "__main__":
-    h.main([roles, forged])
+    h.main([roles, forged, openid_connect])
