@@ -71,6 +71,20 @@ static inline int lines_stride(enum projection_model model, const struct scan *s
 	return stride;
 }
 
+/* Restrict [*from, *to], mm along a ray whose position is first + t per_mm pixels, to the part that is less than a pixel from the
+ * centre of a pixel. */
+static inline TOMONODE_HD void line_clip_axis(double first, double per_mm, int n, double *from, double *to)
+{
+	if (per_mm != 0) {
+		double a = (-1 - first) / per_mm, b = (n - first) / per_mm;
+
+		*from = fmax(*from, fmin(a, b));
+		*to = fmin(*to, fmax(a, b));
+	} else if (!(first > -1 && first < n)) {
+		*to = *from;
+	}
+}
+
 /* Return an upper bound of a line's number of entries. Uses a largest_rise of 0, as in every stack. */
 static inline TOMONODE_HD int line_bound(enum projection_model model, const struct scan *s, const struct scan_view *view, int v,
 					 const struct grid *g)
@@ -79,7 +93,15 @@ static inline TOMONODE_HD int line_bound(enum projection_model model, const stru
 
 	if (model == PROJECTION_PATHS || !cells)
 		return cells;
-	return 2 * cells + 8; /* SAMPLED: two more corners for each cell between centres; JOSEPH: two entries per step */
+	if (model == PROJECTION_SAMPLED) { /* four pixels, and two for each line of centres that the ray crosses */
+		double r = s->radius[v], c = view->turn[0], d = view->turn[1], to = scan_reach(s, v), from = -to;
+		double per_mm[2] = {-d / g->h[0], c / g->h[1]};
+
+		line_clip_axis((r * c - g->lo[0]) / g->h[0] - 0.5, per_mm[0], g->n[0], &from, &to);
+		line_clip_axis((r * d - g->lo[1]) / g->h[1] - 0.5, per_mm[1], g->n[1], &from, &to);
+		return to > from ? 2 * (int)((to - from) * (fabs(per_mm[0]) + fabs(per_mm[1]))) + 10 : 0;
+	}
+	return 2 * cells + 8; /* two entries per step */
 }
 
 /* How a device stores the entries: for all views if they fit into `keep` bytes; else for a batch of views at a time, as many as
@@ -161,41 +183,123 @@ static inline TOMONODE_HD int line_joseph(const struct scan *s, const struct sca
 	return kept;
 }
 
-#define LINE_LOOK_BACK 16 /* entries searched for the same column; the points of a column are close together */
+#define LINE_LEAST 1e-9 /* of a step: smaller weights of SAMPLED are there by rounding */
 
+/* The pixels that the points of a SAMPLED line are between: (x, y), (x + 1, y), (x, y + 1), (x + 1, y + 1), and their weights so
+ * far, in steps. */
+struct line_window {
+	int x, y;
+	double weight[4];
+};
+
+/* Append a pixel to the entries if it is in the grid and has a weight. Return the number of entries. */
+static inline TOMONODE_HD int line_append(int x, int y, double weight, const struct grid *g, double sampling, int room, int n,
+					  struct line_entry *ret_entry)
+{
+	if (weight > LINE_LEAST && x >= 0 && y >= 0 && x < g->n[0] && y < g->n[1] && n < room) {
+		ret_entry[n].column = y * g->n[0] + x;
+		ret_entry[n++].weight = (float)(weight * sampling);
+	}
+	return n;
+}
+
+/* Move the window to (x, y). Append the pixels that are no longer in it to the entries; the line does not come back to them.
+ * Return the number of entries. */
+static inline TOMONODE_HD int line_window_move(struct line_window *w, int x, int y, const struct grid *g, double sampling,
+					       int room, int n, struct line_entry *ret_entry)
+{
+	double *at = w->weight;
+	int far = x < w->x - 1 || x > w->x + 1 || y < w->y - 1 || y > w->y + 1;
+
+	if (x != w->x || far) { /* the pixels of one x stay, at the other end of the window */
+		int up = x > w->x;
+		double low = up ? at[1] : at[0], high = up ? at[3] : at[2];
+
+		n = line_append(w->x + !up, w->y, up ? at[0] : at[1], g, sampling, room, n, ret_entry);
+		n = line_append(w->x + !up, w->y + 1, up ? at[2] : at[3], g, sampling, room, n, ret_entry);
+		if (far) {
+			n = line_append(w->x + up, w->y, low, g, sampling, room, n, ret_entry);
+			n = line_append(w->x + up, w->y + 1, high, g, sampling, room, n, ret_entry);
+			low = high = 0;
+		}
+		at[0] = up ? low : 0;
+		at[1] = up ? 0 : low;
+		at[2] = up ? high : 0;
+		at[3] = up ? 0 : high;
+		w->x = x;
+	}
+	if (y != w->y && !far) {
+		int up = y > w->y;
+		double low = up ? at[2] : at[0], high = up ? at[3] : at[1];
+
+		n = line_append(w->x, w->y + !up, up ? at[0] : at[2], g, sampling, room, n, ret_entry);
+		n = line_append(w->x + 1, w->y + !up, up ? at[1] : at[3], g, sampling, room, n, ret_entry);
+		at[0] = up ? low : 0;
+		at[2] = up ? 0 : low;
+		at[1] = up ? high : 0;
+		at[3] = up ? 0 : high;
+	}
+	w->y = y;
+	return n;
+}
+
+/* Restrict the points [*begin, *end) to those with -1 < first + k step < n: only these are near a pixel. */
+static inline TOMONODE_HD void line_clip(double first, double step, int n, int *begin, int *end)
+{
+	if (fabs(step) * (*end - *begin) > 1e-6) {
+		double a = (-1 - first) / step, b = (n - first) / step;
+
+		*begin = (int)fmax(*begin, fmin(fmin(a, b) - 1, *end));
+		*end = (int)fmin(*end, fmax(fmax(a, b) + 2, *begin));
+	}
+	while (*begin < *end && !(first + *begin * step > -1 && first + *begin * step < n))
+		++*begin;
+	while (*begin < *end && !(first + (*end - 1) * step > -1 && first + (*end - 1) * step < n))
+		--*end;
+}
+
+/* Compute the entries of a SAMPLED line. Return their number. The weights of all points between the same four centres are
+ * polynomials in the index of the point, whose sums have closed forms. */
 static inline TOMONODE_HD int line_sampled(const struct scan *s, const struct scan_view *view, int v, const struct grid *g,
 					   double sampling, int room, struct line_entry *ret_entry)
 {
 	double r = s->radius[v], c = view->turn[0], d = view->turn[1], reach = scan_reach(s, v);
-	int half = (int)ceil(reach / sampling), n = 0;
+	double step[2] = {-d * sampling / g->h[0], c * sampling / g->h[1]}; /* from point to point, pixels */
+	double first[2] = {(r * c - g->lo[0]) / g->h[0] - 0.5 + 0.5 * step[0],
+			   (r * d - g->lo[1]) / g->h[1] - 0.5 + 0.5 * step[1]};
+	double inverse[2] = {fmin(1 / fabs(step[0]), 1e9), fmin(1 / fabs(step[1]), 1e9)};
+	struct line_window w = {-4, -4, {0, 0, 0, 0}};
+	int half = (int)ceil(reach / sampling), begin, end, n = 0;
 
-	for (int k = -half; k < half; k++) {
-		double t = (k + 0.5) * sampling;
-		double x = (r * c - t * d - g->lo[0]) / g->h[0] - 0.5, y = (r * d + t * c - g->lo[1]) / g->h[1] - 0.5;
-		double from_x = x - floor(x), from_y = y - floor(y);
+	while (half > 0 && (half - 0.5) * sampling > reach)
+		half--;
+	begin = -half;
+	end = half;
+	line_clip(first[0], step[0], g->n[0], &begin, &end);
+	line_clip(first[1], step[1], g->n[1], &begin, &end);
+	for (int k = begin, m; k < end; k += m) {
+		double x = first[0] + k * step[0], y = first[1] + k * step[1];
+		int i = (int)(x + 1) - 1, j = (int)(y + 1) - 1, most; /* floor(): x and y are above -1 */
+		double a = x - i, b = y - j, index, square, sum_a, sum_b, product;
 
-		if (fabs(t) > reach)
-			continue;
-		for (int corner = 0; corner < 4; corner++) {
-			double w = (corner & 1 ? from_x : 1 - from_x) * (corner & 2 ? from_y : 1 - from_y) * sampling;
-			double at_x = floor(x) + (corner & 1), at_y = floor(y) + (corner >> 1);
-			int column, same;
-
-			if (w == 0 || at_x < 0 || at_y < 0 || at_x >= g->n[0] || at_y >= g->n[1])
-				continue;
-			column = (int)at_y * g->n[0] + (int)at_x;
-			for (same = n - 1; same >= 0 && same >= n - LINE_LOOK_BACK; same--)
-				if (ret_entry[same].column == column)
-					break;
-			if (same >= 0 && same >= n - LINE_LOOK_BACK) {
-				ret_entry[same].weight += (float)w;
-			} else if (n < room) {
-				ret_entry[n].column = column;
-				ret_entry[n++].weight = (float)w;
-			}
-		}
+		/* m points are between these centres. The last one may be beyond by rounding; the weights are continuous. */
+		m = (int)((step[0] > 0 ? 1 - a : a) * inverse[0]) + 1;
+		most = (int)((step[1] > 0 ? 1 - b : b) * inverse[1]) + 1;
+		m = m < most ? m : most;
+		m = m < end - k ? m : end - k;
+		index = 0.5 * m * (m - 1.0); /* sums of l and of l^2, l = 0..m - 1 */
+		square = index * (2.0 * m - 1) * (1.0 / 3);
+		sum_a = m * a + index * step[0];
+		sum_b = m * b + index * step[1];
+		product = m * a * b + index * (a * step[1] + b * step[0]) + square * step[0] * step[1];
+		if (i != w.x || j != w.y)
+			n = line_window_move(&w, i, j, g, sampling, room, n, ret_entry);
+		w.weight[0] += m - sum_a - sum_b + product;
+		w.weight[1] += sum_a - product;
+		w.weight[2] += sum_b - product;
+		w.weight[3] += product;
 	}
-	return n;
+	return line_window_move(&w, -4, -4, g, sampling, room, n, ret_entry);
 }
 
 /* Compute a line's entries and all members of *ret_line except `at`. */

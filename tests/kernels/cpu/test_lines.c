@@ -285,6 +285,50 @@ static void test_models(void **state)
 	everywhere(check_models);
 }
 
+/* Steps much smaller than a pixel, and larger: points between the same centres, and pixels between two points. */
+static void check_samplings(struct fixture *f)
+{
+	static const double samplings[] = {0.03, 1.3, 4.7};
+
+	for (size_t i = 0; i < sizeof(samplings) / sizeof(samplings[0]); i++) {
+		f->sampling = samplings[i];
+		check_operator(f, PROJECTION_SAMPLED);
+		check_sweep(f, PROJECTION_SAMPLED);
+	}
+}
+
+static void test_samplings(void **state)
+{
+	(void)state;
+	everywhere(check_samplings);
+}
+
+/* A table has room for all entries of a line, and for few more. */
+static void check_bound(struct fixture *f)
+{
+	static const double samplings[] = {0.01, 0.17, 1.3, 4.7};
+	struct line_entry entry[4096];
+	long n = 0, room = 0;
+
+	for (size_t i = 0; i < sizeof(samplings) / sizeof(samplings[0]); i++)
+		for (int view = 0; view < VIEWS; view++)
+			for (int v = 0; v < f->scan.n_v; v++) {
+				int bound = line_bound(PROJECTION_SAMPLED, &f->scan, f->views + view, v, &f->grid);
+				int most = line_sampled(&f->scan, f->views + view, v, &f->grid, samplings[i], 4096, entry);
+
+				assert_true(most <= bound);
+				n += i == 0 ? most : 0;
+				room += i == 0 ? bound : 0;
+			}
+	assert_true(room <= 2 * n + 10L * VIEWS * f->scan.n_v);
+}
+
+static void test_bound(void **state)
+{
+	(void)state;
+	everywhere(check_bound);
+}
+
 static void test_exact(void **state)
 {
 	(void)state;
@@ -300,9 +344,8 @@ static void test_gap(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_models),
-		cmocka_unit_test(test_exact),
-		cmocka_unit_test(test_gap),
+		cmocka_unit_test(test_models), cmocka_unit_test(test_samplings), cmocka_unit_test(test_bound),
+		cmocka_unit_test(test_exact),  cmocka_unit_test(test_gap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
