@@ -2,6 +2,8 @@
 /* cpu_lines_loops.c - the inner loops of stacks of parallel beams, for each instruction set. */
 #include "kernels/cpu/cpu_lines.h"
 
+#include <math.h>
+
 #ifdef __x86_64__
 #include <immintrin.h>
 #endif
@@ -33,6 +35,79 @@ typedef float vector16 __attribute__((vector_size(64), aligned(4), may_alias));
 #define LINES_MAX(a, b) ((vector8)_mm256_max_ps((__m256)(a), (__m256)(b)))
 #define LINES_SELECT(window, index, near_by) ((vector8)_mm256_i32gather_ps(window, (__m256i)(index), 4))
 #define LINES_FLOATS 8
+#define LINES_TILE tile_avx2
+
+#define PART 8		    /* pixels of each row of a part of a tile */
+#define MOST_ACROSS 0.9999f /* bins from pixel to pixel; then PART pixels are in PART adjacent bins, rounding included */
+
+LINES_TARGET static void LINES(tile_plain)(float *sum, int stride, const struct cpu_tile_view *view, int n);
+
+/* Add the values of a view to the sums of a part from pixel x on. The bins of a row of the part are adjacent; a permute
+ * instruction selects from them. */
+LINES_TARGET static inline __attribute__((always_inline)) void add_part(__m256 *sum, const struct cpu_tile_view *v, int x,
+									bool edge)
+{
+	const __m256 lanes = _mm256_set_ps(7, 6, 5, 4, 3, 2, 1, 0), down = _mm256_set1_ps(v->down);
+	const __m256 begin =
+		_mm256_fmadd_ps(_mm256_add_ps(lanes, _mm256_set1_ps((float)x)), _mm256_set1_ps(v->across), _mm256_set1_ps(v->at));
+	const __m256 first = _mm256_set1_ps(v->first), last = _mm256_set1_ps(v->last);
+	const __m256 least = _mm256_set1_ps(v->first - (float)LINE_EDGE), most = _mm256_set1_ps(v->last + (float)LINE_EDGE);
+	const __m256i last_bin = _mm256_set1_epi32((int)v->last - 1);
+	const __m256i lowest = _mm256_set1_epi32(v->across >= 0 ? 0 : PART - 1); /* the pixel with the lowest bin */
+
+#pragma GCC unroll 16
+	for (int j = 0; j < CPU_TILE; j++) {
+		__m256 at = _mm256_fmadd_ps(_mm256_set1_ps((float)j), down, begin), on, low, high, value;
+		__m256i bin, base, index;
+		const float *row;
+
+		if (edge) {
+			on = _mm256_and_ps(_mm256_cmp_ps(at, least, _CMP_GE_OQ), _mm256_cmp_ps(at, most, _CMP_LE_OQ));
+			at = _mm256_min_ps(_mm256_max_ps(at, first), last);
+		}
+		bin = _mm256_cvttps_epi32(at);
+		if (edge)
+			bin = _mm256_min_epi32(bin, last_bin);
+		base = _mm256_permutevar8x32_epi32(bin, lowest);
+		row = v->row + _mm256_cvtsi256_si32(base);
+		index = _mm256_sub_epi32(bin, base);
+		at = _mm256_sub_ps(at, _mm256_cvtepi32_ps(bin));
+		low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(row), index);
+		high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(row + 1), index);
+		value = _mm256_fmadd_ps(at, _mm256_sub_ps(high, low), low);
+		sum[j] = _mm256_add_ps(sum[j], edge ? _mm256_and_ps(on, value) : value);
+	}
+}
+
+LINES_TARGET static void tile_avx2(float *sum, int stride, const struct cpu_tile_view *view, int n)
+{
+	for (int x = 0; x < CPU_TILE; x += PART) {
+		__m256 here[CPU_TILE];
+
+#pragma GCC unroll 16
+		for (int j = 0; j < CPU_TILE; j++)
+			here[j] = _mm256_setzero_ps();
+		for (int k = 0; k < n; k++)
+			if (!view[k].near_by || !(fabsf(view[k].across) <= MOST_ACROSS))
+				continue;
+			else if (view[k].edge)
+				add_part(here, &view[k], x, true);
+			else
+				add_part(here, &view[k], x, false);
+#pragma GCC unroll 16
+		for (int j = 0; j < CPU_TILE; j++) {
+			float *to = sum + j * stride + x;
+
+			_mm256_storeu_ps(to, _mm256_add_ps(_mm256_loadu_ps(to), here[j]));
+		}
+	}
+	for (int k = 0; k < n; k++)
+		if (!view[k].near_by || !(fabsf(view[k].across) <= MOST_ACROSS))
+			LINES(tile_plain)(sum, stride, &view[k], 1);
+}
+
+#undef PART
+#undef MOST_ACROSS
 #include "kernels/cpu/cpu_lines_body.h"
 
 #define LINES(name) avx512_lines_##name
