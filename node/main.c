@@ -95,7 +95,7 @@ static void print_help(FILE *to)
 	fprintf(to, "Usage: tomonode COMMAND [OPTION]... [ARGUMENT]...\n%s\n\n", purpose);
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		if (commands[i].summary)
-			fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
+			fprintf(to, "  %-11s %s\n", commands[i].name, commands[i].summary);
 	fputs("\n  tomonode help COMMAND    options and exit codes of a command\n"
 	      "  tomonode --version       version, git revision, type of build\n",
 	      to);
@@ -108,8 +108,12 @@ static void print_version(void)
 
 static int no_command(const char *name)
 {
-	const char *near = nearest_word(name, name_of, NULL);
+	const char *near = nearest_word(name, name_of, NULL), *part;
 	char hint[NEAREST_HINT];
+
+	for (size_t i = 0; !near && (part = name_of(NULL, i)); i++)
+		if (!strncmp(name, part, strlen(part))) /* "reconstruct" */
+			near = part;
 
 	fprintf(stderr, "tomonode: no command '%s'%s\n", name, nearest_hint(near, hint));
 	if (near)

@@ -48,7 +48,8 @@ static const struct option_spec retry_options[] = {
 
 static const struct option_spec redo_options[] = {
 	{'c', "config", "FILE", "configuration of the node, which contains the path of the spool"},
-	{OPTION_PROTOCOL, "protocol", "NAME", "protocol of the configuration; default: that of the job"},
+	{OPTION_PROTOCOL, "protocol", "NAME",
+	 "protocol of the configuration; default: that of the job, as it is configured: without the job's own settings"},
 	{OPTION_SET, "set", "KEY=VALUE", "set one key of the protocol, with the syntax of the configuration; may be repeated"},
 	{0},
 };
@@ -490,8 +491,11 @@ static int redo(struct jobs_command *c, const struct job_view *v)
 	if (c->o.json)
 		return options_json(json_pack("{s:b, s:I, s:I, s:b}", "ok", 1, "job", (json_int_t)job, "redo_of",
 					      (json_int_t)c->id, "node", runs));
-	printf("job %lld reconstructs the images of job %lld again%s\n", (long long)job, (long long)c->id,
-	       runs ? "" : "; no node is running with this spool: the request takes effect when it is started");
+	printf("job %lld reconstructs the images of job %lld again, with protocol %s", (long long)job, (long long)c->id,
+	       c->protocol ? c->protocol : v->protocol);
+	for (size_t i = 0; i < c->n_settings; i++)
+		printf(", %s", c->settings[i]);
+	printf("%s\n", runs ? "" : "; no node is running with this spool: the request takes effect when it is started");
 	return CODE_OK;
 }
 

@@ -89,7 +89,7 @@ static bool explain(const char *path, char *ret, size_t size)
 /* The same of a folder whose objects are no scan. */
 static void explain_folder(const char *path, const struct case_list *list, char *ret, size_t size)
 {
-	if (list->n_files > list->n_other)
+	if (list->n_files > list->n_other + list->n_own)
 		snprintf(
 			ret, size,
 			"; %.300s holds DICOM images, such as reconstructed ones, but no scan: name the sinograms or projections "
@@ -177,5 +177,5 @@ int recon_inputs_none(const struct options *o, const struct case_list *list, cha
 		else
 			explain(*paths, hint, sizeof(hint));
 	return options_fail(o, CODE_INPUT, "neither projections nor sinograms in %zu file%s (%zu of them not DICOM)%s",
-			    list->n_files, plural(list->n_files), list->n_other, hint);
+			    list->n_files, plural(list->n_files), list->n_other + list->n_own, hint);
 }

@@ -378,6 +378,15 @@ const char *config_protocol_zero(const char *kind, const char *key)
 	return row ? row->zero : NULL;
 }
 
+const char *config_key_unit(const char *kind, const char *key)
+{
+	const struct config_section *section =
+		kind ? config_section_kind(&config_sections[SECTION_PROTOCOLS], kind) : &config_sections[SECTION_PROFILES];
+	const struct config_key *row = section ? config_key_find(section, key) : NULL;
+
+	return row ? row->unit : NULL;
+}
+
 size_t config_describe_profile(const struct profile_conf *p, char *ret_text, size_t size)
 {
 	return describe(&config_sections[SECTION_PROFILES], p, ret_text, size);

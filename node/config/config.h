@@ -360,6 +360,8 @@ void config_describe_changes(const struct protocol_conf *of, const struct protoc
 bool config_protocol_uses(const char *kind, const char *algorithm, const char *key);
 /* Return what 0 means as the value of a key of protocols of this kind, if it is not a quantity like other values. NULL: it is. */
 const char *config_protocol_zero(const char *kind, const char *key);
+/* Return the unit of a key of protocols of this kind (NULL: of profiles); NULL: none. */
+const char *config_key_unit(const char *kind, const char *key);
 /* Describe a profile in the same form, without name and patterns. */
 size_t config_describe_profile(const struct profile_conf *p, char *ret_text, size_t size);
 /* Write a profile as a configuration file: `profiles = ( { name = "..."; ... } );`. Keys with an empty default that are not set

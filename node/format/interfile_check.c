@@ -18,6 +18,7 @@
 #define BIN_WRONG 0.05
 #define BIN_DEFAULT_WRONG 0.25 /* the default bin in its place: of the examples of STIR, one is off by 9.7 %, others by less */
 #define BIN_OTHER_UNIT 4       /* the default bin is within a factor of 2 of the distance; a wrong unit gives a factor of 10 */
+#define BIN_FINEST 6	       /* arc-corrected bins are hardly finer than the distance by more than 2; a wrong unit gives 10 */
 /* Distances of rings: from scanners for mice to those of 1985, with detectors of 13.5 mm, and some more. */
 #define RINGS_LEAST 0.3 /* mm */
 #define RINGS_MOST 35.0
@@ -27,6 +28,8 @@
  * of 64, 32.5 mm apart), not of a scanner. */
 #define RATIO_OTHER_UNIT 0.2
 #define RATIO_USUAL 0.5
+/* Rings with septa between short detectors are 4 times as far apart; a diameter in another unit makes it 10 times. */
+#define RATIO_MOST 8
 #define DETECTOR_LONGEST 15.0 /* mm */
 /* The mean depth is less than the length of the crystals, which is 30 mm for long ones of BGO ("Performance evaluation of the
  * whole-body PET scanner ECAT EXACT HR+ following the IEC standard", IEEE; "Performance of a BGO PET/CT with Higher Resolution
@@ -61,11 +64,20 @@ static int refuse_bin(const struct interfile *f, const char *key, enum interfile
 		in_unit(f, INTERFILE_DEPTH, s->interaction_depth));
 }
 
-/* Arc-corrected bins have a size of their own. They lie within the rings. */
-static int check_reach(const struct michelogram *m, struct err *err)
+/* Arc-corrected bins have a size of their own, near that of neighbouring rays. They lie within the rings. */
+static int check_arc(const struct interfile *f, const struct michelogram *m, double computed, struct err *err)
 {
 	double reach = m->n_radial / 2 * m->scanner.bin, ring = m->scanner.radius + m->scanner.interaction_depth;
+	double stated = f->central_bin, usual = f->default_bin;
 
+	if (stated > 0 && usual > 0 && (stated > BIN_OTHER_UNIT * usual || usual > BIN_OTHER_UNIT * stated))
+		return err_set(err, EBADMSG,
+			       "effective central bin size (%s) := %g contradicts Default bin size (%s) := %g: one of them is "
+			       "wrong (cm and mm?), and the image would have another size",
+			       unit(f, INTERFILE_CENTRAL_BIN), in_unit(f, INTERFILE_CENTRAL_BIN, stated),
+			       unit(f, INTERFILE_DEFAULT_BIN), in_unit(f, INTERFILE_DEFAULT_BIN, usual));
+	if (stated > 0 && stated < computed / BIN_FINEST && 2 * computed <= DETECTOR_LONGEST)
+		return refuse_bin(f, "effective central bin size", INTERFILE_CENTRAL_BIN, stated, computed, m, err);
 	if (!(reach > 1.5 * ring))
 		return 0;
 	return err_set(
@@ -80,7 +92,7 @@ int interfile_check_bins(struct interfile *f, const struct michelogram *m, struc
 	double computed = (m->scanner.radius + m->scanner.interaction_depth) * sin(M_PI / m->scanner.detectors), off;
 
 	if (m->arc_corrected)
-		return check_reach(m, err);
+		return check_arc(f, m, computed, err);
 	if (f->central_bin > 0) {
 		bool same = f->central_bin == f->default_bin;
 
@@ -101,6 +113,13 @@ int interfile_check_bins(struct interfile *f, const struct michelogram *m, struc
 	} else if (f->default_bin > BIN_OTHER_UNIT * computed ||
 		   (f->default_bin > 0 && f->default_bin < computed / BIN_OTHER_UNIT)) {
 		return refuse_bin(f, "Default bin size", INTERFILE_DEFAULT_BIN, f->default_bin, computed, m, err);
+	} else if (f->default_bin > 0 && fabs(f->default_bin / computed - 1) > BIN_DEFAULT_WRONG) {
+		interfile_note(f,
+			       "Default bin size (%s) := %g differs by %.2g %% from the distance of neighbouring rays in the "
+			       "middle, %.6g cm, of the detectors and the radius, which is used: one of them may be wrong, and "
+			       "the size of the image.",
+			       unit(f, INTERFILE_DEFAULT_BIN), in_unit(f, INTERFILE_DEFAULT_BIN, f->default_bin),
+			       100 * fabs(f->default_bin / computed - 1), computed / 10);
 	}
 	return 0;
 }
@@ -122,14 +141,14 @@ int interfile_check_rings(const struct interfile *f, const struct michelogram *m
 			       "crystals: another unit is meant (%g mm instead of %g cm?)",
 			       s->interaction_depth, s->interaction_depth / 10, DEPTH_MOST, s->interaction_depth / 10,
 			       s->interaction_depth / 10);
-	if (beside > DETECTOR_LONGEST || ratio > RATIO_OTHER_UNIT || 10 * ratio < RATIO_USUAL)
+	if (beside > DETECTOR_LONGEST || (ratio > RATIO_OTHER_UNIT && ratio < RATIO_MOST) || 10 * ratio < RATIO_USUAL)
 		return 0;
 	return err_set(
 		err, EBADMSG,
 		"Distance between rings is %g mm, and detectors of a ring are %.3g mm apart (Number of detectors per ring := "
-		"%d, Inner ring diameter (%s) := %g): ten times as much is meant (cm and mm?)",
-		s->ring_spacing, beside, s->detectors, unit(f, INTERFILE_DIAMETER),
-		in_unit(f, INTERFILE_DIAMETER, 2 * s->radius));
+		"%d, Inner ring diameter (%s) := %g): %s (cm and mm?)",
+		s->ring_spacing, beside, s->detectors, unit(f, INTERFILE_DIAMETER), in_unit(f, INTERFILE_DIAMETER, 2 * s->radius),
+		ratio < 1 ? "ten times as much is meant" : "a larger diameter or a smaller distance is meant");
 }
 
 int interfile_check_scanner(const struct interfile *f, const struct scanner_conf *named, struct err *err)

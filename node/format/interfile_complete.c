@@ -106,6 +106,23 @@ static int check_direct(const struct michelogram *m, struct err *err)
 	return 0;
 }
 
+/* michelogram_check() does the same, but with rings counted from the other end. */
+static int check_planes(const struct michelogram *m, struct err *err)
+{
+	for (int i = 0; i < m->n_segments; i++) {
+		const struct michelogram_segment *s = &m->segments[i];
+		int n = michelogram_segment_planes(m->scanner.rings, s->first, s->last);
+
+		if (n > 0 && n != s->n_planes)
+			return err_set(
+				err, EBADMSG,
+				"segment %d has %d planes (matrix size), but ring differences %d to %d of %d rings (Number of "
+				"rings) make %d",
+				i, s->n_planes, -s->last, -s->first, m->scanner.rings, n);
+	}
+	return 0;
+}
+
 int interfile_complete(struct interfile *f, const struct scanner_conf *known, struct err *err)
 {
 	size_t size = (size_t)f->m.n_segments * sizeof(*f->m.segments);
@@ -128,6 +145,8 @@ int interfile_complete(struct interfile *f, const struct scanner_conf *known, st
 		rc = check_views(&m, err);
 	if (rc == 0)
 		rc = check_direct(&m, err);
+	if (rc == 0)
+		rc = check_planes(&m, err);
 	if (rc == 0)
 		rc = interfile_check_mirrors(&m, err);
 	if (rc == 0)

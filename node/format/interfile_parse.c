@@ -431,6 +431,7 @@ static int check_misspelt(const struct interfile_parser *p)
 		"energy window upper level[1]",
 		"Energy resolution",
 		"TOF mashing factor",
+		"TOF bin order",
 	};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {

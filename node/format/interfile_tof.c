@@ -15,6 +15,10 @@
 
 #define PICOSECONDS_MAX 1e6
 #define UNMASHED_MAX 65535
+/* TOF bins wholly beyond so many radii hold nothing: of the widest coincidence windows (6 ns to either side) and the smallest
+ * rings for heads they do not reach that far. */
+#define RADII_MOST 4
+#define RESOLUTION_LEAST 10.0 /* ps: less than any detector has, and more than a resolution in ns */
 
 /* ---- read ---- */
 
@@ -34,7 +38,7 @@ static int read_synonym(const struct interfile_parser *p, const char *key, const
 }
 
 /* Check that the largest number of bins, mashed, gives n. */
-static int check_number(const struct interfile_parser *p, int n, int mashing)
+static int check_number(const struct interfile_parser *p, int n, int mashing, bool there)
 {
 	double most = 0;
 	int rc = read_synonym(p, "maximumnumberof(unmashed)toftimebins", "numberoftoftimebins", &most);
@@ -47,8 +51,8 @@ static int check_number(const struct interfile_parser *p, int n, int mashing)
 			       mashing);
 	if (most / mashing != n)
 		return err_set(p->err, EBADMSG,
-			       "%d timing positions, but %g unmashed TOF time bins with TOF mashing factor %d are %g TOF bins", n,
-			       most, mashing, most / mashing);
+			       "%d timing positions, but %g unmashed TOF time bins with TOF mashing factor %d%s are %g TOF bins",
+			       n, most, mashing, there ? "" : " (the header has no such key)", most / mashing);
 	return 0;
 }
 
@@ -76,7 +80,7 @@ int interfile_tof_read(struct interfile_parser *p, int n)
 	double size = 0, resolution = 0;
 	int mashing = 1, rc = interfile_line_int(&p->lines, "tofmashingfactor", 0, 1, UNMASHED_MAX, &mashing, p->err);
 
-	if (rc < 0 || (rc = check_number(p, n, mashing)) < 0 ||
+	if (rc < 0 || (rc = check_number(p, n, mashing, rc > 0)) < 0 ||
 	    (rc = read_synonym(p, "sizeofunmashedtoftimebins(ps)", "sizeoftimingbin(ps)", &size)) < 0 ||
 	    (rc = read_synonym(p, "toftimingresolution(ps)", "timingresolution(ps)", &resolution)) < 0)
 		return rc;
@@ -170,15 +174,24 @@ void interfile_tof_write(struct interfile_writer *w, const struct interfile *f)
 
 int interfile_tof_check(const struct michelogram *m, struct err *err)
 {
-	double reach, largest;
+	double reach, largest, ring = m->scanner.radius + m->scanner.interaction_depth;
+	double fwhm = m->tof.sigma * TOF_FWHM_PER_SIGMA;
 
-	if (m->tof.n == 0 || michelogram_tof_reaches(m, &reach, &largest))
+	if (m->tof.n == 0)
+		return 0;
+	if (fwhm > 2 * ring || fwhm < RESOLUTION_LEAST * TOF_MM_PER_PS)
+		return err_set(err, EBADMSG,
+			       "TOF timing resolution (ps) := %.6g is a distance of %.4g mm along the ray, but detectors resolve "
+			       "%g ps at best, and the rings have a diameter of %.4g mm: another unit is meant (ns and ps?)",
+			       fwhm / TOF_MM_PER_PS, fwhm, RESOLUTION_LEAST, 2 * ring);
+	if (michelogram_tof_reaches(m, &reach, &largest) && reach - m->tof.width <= RADII_MOST * ring)
 		return 0;
 	return err_set(err, EBADMSG,
 		       "%d TOF bins of %.6g ps (\"Size of unmashed TOF time bins (ps)\" times \"TOF mashing factor\") end %.4g "
 		       "mm from the "
-		       "middle of the rings, but the radial bins extend to %.4g mm: one of these two values is wrong",
-		       m->tof.n, m->tof.width / TOF_MM_PER_PS, reach, largest);
+		       "middle of the rings, but the %s %.4g mm: one of these two values is wrong",
+		       m->tof.n, m->tof.width / TOF_MM_PER_PS, reach, reach < ring ? "radial bins extend to" : "detectors are at",
+		       reach < ring ? largest : ring);
 }
 
 int interfile_tof_complete(struct michelogram *m, const struct scanner_conf *known, struct err *err)

@@ -225,19 +225,26 @@ static void print_associations(FILE *to, const json_t *associations)
 void job_report_print_list(FILE *to, const json_t *jobs, const json_t *unassigned, const json_t *associations)
 {
 	char when[24], count[32], device[16], note[400];
+	int width = 16; /* of the column PROTOCOL */
 	const json_t *one;
 	size_t i;
 
+	json_array_foreach(jobs, i, one)
+	{
+		int length = (int)strnlen(text(one, "protocol_text"), 40);
+
+		width = length > width ? length : width;
+	}
 	if (json_array_size(jobs) == 0)
 		fprintf(to, "no jobs\n");
 	else
-		fprintf(to, "%6s  %-13s  %-5s  %-9s  %-16s  %-8s  %-19s  %s\n", "JOB", "STATE", "KIND", "INSTANCES", "PROTOCOL",
-			"DEVICE", "CHANGED", "REMARK");
+		fprintf(to, "%6s  %-13s  %-5s  %-9s  %-*s  %-8s  %-19s  %s\n", "JOB", "STATE", "KIND", "INSTANCES", width,
+			"PROTOCOL", "DEVICE", "CHANGED", "REMARK");
 	json_array_foreach(jobs, i, one)
 	{
 		remark(one, note, sizeof(note));
-		fprintf(to, "%6lld  %-13s  %-5s  %-9s  %-16s  %-8s  %-19s  %s\n", integer(one, "id"), text(one, "state"),
-			text(one, "kind"), count_text(one, count), text(one, "protocol_text"), device_text(one, device),
+		fprintf(to, "%6lld  %-13s  %-5s  %-9s  %-*s  %-8s  %-19s  %s\n", integer(one, "id"), text(one, "state"),
+			text(one, "kind"), count_text(one, count), width, text(one, "protocol_text"), device_text(one, device),
 			clock_text(number(one, "changed"), when), note);
 	}
 	print_unassigned(to, unassigned);

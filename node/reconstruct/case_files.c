@@ -142,7 +142,7 @@ static int inspect(struct case_list *list, const char *path, struct err *err)
 	if (kind)
 		return add_alone(list, kind, path, err);
 	if (!is_dicom(path)) {
-		list->n_other += !own_file(path);
+		++*(own_file(path) ? &list->n_own : &list->n_other);
 		return 0;
 	}
 	if (case_read_facts(path, &facts, &why) < 0)

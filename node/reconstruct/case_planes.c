@@ -426,9 +426,15 @@ static void judge_pairs(const struct planes *p, struct case_planes_report *repor
 	}
 }
 
+static void write_counts(double counts, char ret[24])
+{
+	snprintf(ret, 24, counts >= 1000 && counts < 1e15 ? "%.0f" : "%.4g", counts);
+}
+
 /* Sum the counts of the data, or those that the role ADDITIVE expects, and say both. */
 static void take_counts(const struct planes *p, struct case_planes_report *report)
 {
+	char expected[24], counted[24];
 	double sum = 0;
 
 	for (int i = 0; i < p->n_planes; i++)
@@ -439,9 +445,10 @@ static void take_counts(const struct planes *p, struct case_planes_report *repor
 		return;
 	}
 	report->additive = sum;
+	write_counts(sum, expected);
+	write_counts(report->counts, counted);
 	snprintf(report->factors[report->n_factors++], FACTOR_RANGE_TEXT,
-		 "ADDITIVE: its values are added to the expected counts: %.4g counts in all, EMISSION has %.4g.", sum,
-		 report->counts);
+		 "ADDITIVE: its values are added to the expected counts: %s counts in all, EMISSION has %s.", expected, counted);
 }
 
 static void add_source(struct planes *p, enum sinogram_role role)

@@ -76,15 +76,13 @@ static void find_algorithm(const char *pairs, char *ret_name, size_t size)
 	snprintf(ret_name, size, "%.*s", (int)strcspn(at, " "), at);
 }
 
-/* Write what 0 means as the value of a key, if it is no quantity: "voxel 0" is no size. */
+/* Write what 0 means as the value of a key for which it is no quantity: "voxel 0" is no size. */
 static void put_zero(struct html *h, const char *kind, const char *key)
 {
 	const char *meaning = config_protocol_zero(kind, key);
 	char plain[TEXT];
 	size_t n = 0;
 
-	if (!meaning)
-		return;
 	for (; *meaning && n + 1 < sizeof(plain); meaning++) /* it is Markdown, in which names of keys are quoted */
 		if (*meaning != '`')
 			plain[n++] = *meaning;
@@ -94,10 +92,44 @@ static void put_zero(struct html *h, const char *kind, const char *key)
 	html_put(h, ")");
 }
 
-/* Write the rows of "key=value key=value ...", where values may be quoted. kind: of the protocol, whose algorithm does not use
- * all keys; NULL: write all rows. */
-static void put_pairs(struct html *h, const char *text, const char *kind)
+/* Return the unit of a key of this part of the recipe, or what its values mean; NULL: neither. */
+static const char *unit_of(const char *part, const char *kind, const char *key)
 {
+	static const struct {
+		const char *part, *keys, *unit;
+	} units[] = {
+		{"scanner", " spacing radius depth bin length width sigma ", "mm"},
+		{"scanner", " offset ", "degrees"},
+		{"scanner", " arc ", "(1: arc-corrected bins, 0: bins of detectors)"},
+		{"beams", " spacing bin offset ", "mm"},
+	};
+	char word[TEXT + 2];
+
+	if (!strcmp(part, "protocol") || !strcmp(part, "profile"))
+		return config_key_unit(!strcmp(part, "protocol") ? kind : NULL, key);
+	snprintf(word, sizeof(word), " %s ", key);
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (!strcmp(units[i].part, part) && strstr(units[i].keys, word))
+			return units[i].unit;
+	return NULL;
+}
+
+static void put_unit(struct html *h, const char *unit, const char *value)
+{
+	char *end;
+
+	strtod(value, &end);
+	if (!unit || end == value || (*end && strncmp(end, "..", 2))) /* "400..412" is a range */
+		return;
+	html_put(h, " ");
+	html_text(h, unit);
+}
+
+/* Write the rows of "key=value key=value ...", where values may be quoted. part: of the recipe; kind: of the case. The algorithm
+ * of a protocol does not use all its keys. */
+static void put_pairs(struct html *h, const char *text, const char *part, const char *kind)
+{
+	bool protocol = !strcmp(part, "protocol");
 	char algorithm[TEXT];
 
 	find_algorithm(text, algorithm, sizeof(algorithm));
@@ -112,13 +144,15 @@ static void put_pairs(struct html *h, const char *text, const char *kind)
 		equals = strchr(pair, '=');
 		if (equals)
 			*equals = '\0';
-		if (pair[0] && (!kind || config_protocol_uses(kind, algorithm, pair))) {
+		if (pair[0] && (!protocol || config_protocol_uses(kind, algorithm, pair))) {
 			html_put(h, "<tr><th scope=\"row\"><code>");
 			html_text(h, pair);
 			html_put(h, "</code></th><td>");
 			html_text(h, equals ? equals + 1 : "");
-			if (equals && kind && !strcmp(equals + 1, "0"))
+			if (equals && protocol && !strcmp(equals + 1, "0") && config_protocol_zero(kind, pair))
 				put_zero(h, kind, pair);
+			else if (equals)
+				put_unit(h, unit_of(part, kind, pair), equals + 1);
 			html_put(h, "</td></tr>\n");
 		}
 		text = *end ? end + 1 : end;
@@ -167,7 +201,7 @@ static void put_part(const struct report *r, struct html *h, const char *recipe,
 	html_printf(h, "<h3>%s ", title);
 	html_text(h, name);
 	html_put(h, "</h3><table class=\"pairs\">\n");
-	put_pairs(h, pairs, !strcmp(kind, "protocol") ? of->name : NULL);
+	put_pairs(h, pairs, kind, of->name);
 	html_put(h, "</table>\n");
 }
 

@@ -39,7 +39,8 @@ static void event_remark(struct html *h, const json_t *detail)
 	}
 }
 
-static void events(struct html *h, const json_t *list)
+/* again: the case was opened by a request, not by an image */
+static void events(struct html *h, const json_t *list, bool again)
 {
 	static const char *const columns[] = {"When", "What", "More"};
 	size_t n = json_array_size(list), run = 0;
@@ -61,7 +62,10 @@ static void events(struct html *h, const json_t *list)
 		status_page_cell(h, columns[0]);
 		html_printf(h, "<time>%s</time></td>", when);
 		status_page_cell(h, columns[1]);
-		html_text(h, job_event_parse(name, &event) == 0 ? status_text_event(event) : name);
+		if (again && !strcmp(name, "opened"))
+			html_text(h, "Requested");
+		else
+			html_text(h, job_event_parse(name, &event) == 0 ? status_text_event(event) : name);
 		html_put(h, "</td>");
 		status_page_cell(h, columns[2]);
 		if (images)
@@ -359,7 +363,7 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 	html_put(h, "</div></section>\n");
 	slices(h, s, v, list);
 	sends(h, s, v);
-	events(h, list);
+	events(h, list, v->redo_of > 0);
 	stages(h, times);
 	log_lines(h, v->id, list);
 	status_page_end(h);

@@ -26,9 +26,7 @@ static int smallest_difference(int first, int last)
 	return first > 0 ? first : last < 0 ? -last : 0;
 }
 
-/* Return the number of planes of a segment with ring differences first .. last; 0: a scanner with this number of rings does not
- * have all these differences. */
-static int count_planes(int rings, int first, int last)
+int michelogram_segment_planes(int rings, int first, int last)
 {
 	int smallest = smallest_difference(first, last);
 
@@ -60,9 +58,9 @@ int michelogram_segments(int rings, int span, int largest_difference, struct mic
 	list = malloc((size_t)n * sizeof(*list));
 	if (!list)
 		return err_set(err, ENOMEM, "michelogram: no memory for %d segments", n);
-	list[0] = (struct michelogram_segment){-half, half, count_planes(rings, -half, half)};
+	list[0] = (struct michelogram_segment){-half, half, michelogram_segment_planes(rings, -half, half)};
 	for (int i = 0; i < pairs; i++) {
-		int first = half + 1 + i * span, last = first + span - 1, planes = count_planes(rings, first, last);
+		int first = half + 1 + i * span, last = first + span - 1, planes = michelogram_segment_planes(rings, first, last);
 
 		list[2 * i + 1] = (struct michelogram_segment){first, last, planes};
 		list[2 * i + 2] = (struct michelogram_segment){-last, -first, planes};
@@ -87,7 +85,7 @@ int michelogram_segments_all(int rings, int span, struct michelogram_segment **r
 			return err_set(err, ENOMEM, "michelogram: no memory for %d segments", n + 2);
 		}
 		list = more;
-		planes = count_planes(rings, last + 1, rings - 1);
+		planes = michelogram_segment_planes(rings, last + 1, rings - 1);
 		list[n++] = (struct michelogram_segment){last + 1, rings - 1, planes};
 		list[n++] = (struct michelogram_segment){1 - rings, -last - 1, planes};
 	}
@@ -170,7 +168,7 @@ int michelogram_check(const struct michelogram *m, struct err *err)
 			       MICHELOGRAM_SEGMENTS_MAX);
 	for (int i = 0; i < m->n_segments; i++) {
 		const struct michelogram_segment *s = &m->segments[i];
-		int n = count_planes(m->scanner.rings, s->first, s->last);
+		int n = michelogram_segment_planes(m->scanner.rings, s->first, s->last);
 
 		if (n == 0)
 			return err_set(err, EINVAL,

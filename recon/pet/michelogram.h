@@ -63,6 +63,9 @@ int michelogram_segments(int rings, int span, int largest_difference, struct mic
 /* The same for all ring differences: those beyond the last full segment are one narrower segment on each side. span: odd. */
 int michelogram_segments_all(int rings, int span, struct michelogram_segment **ret_segments, int *ret_n, struct err *err);
 
+/* Return the number of planes of a segment with ring differences first .. last; 0: a scanner with this number of rings does not
+ * have all these differences. */
+int michelogram_segment_planes(int rings, int first, int last);
 int michelogram_check(const struct michelogram *m, struct err *err); /* EINVAL: the message says what is wrong */
 /* Compute where the TOF bins and the radial bins end, mm from the middle of the rings. false: the TOF bins end far inside, and
  * would miss most annihilations: their width is wrong, as in headers whose mashing factor is not that of their bins. */

@@ -82,6 +82,7 @@ refused() { # refused TEXT ARGUMENT...: wrong usage, and stderr has the text
 	! grep -qF 'breast_mask' "$work/err" || fail "keys of another kind: $*"
 }
 refused "command 'recn', did you mean 'recon'?" recn
+refused "command 'reconstruct', did you mean 'recon'?" reconstruct
 refused "option '--protcol', did you mean '--protocol'?" recon --protcol x
 refused "option '--iteration', did you mean '--set iterations=...'?" recon --iteration 3
 refused "option '--iteration', did you mean '--set iterations=...'?" redo 1 --iteration 3
@@ -122,6 +123,13 @@ mkdir "$work/scans"
 cp "$TOMONODE_SOURCE"/docs/samples/pet/*.hs "$work/scans"
 expect 4 "$TOMONODE" recon -o "$work/none" "$work/scans"
 err_has "(2 of them not DICOM); 2 Interfile headers are there: name the .hs files"
+mkdir "$work/truth"
+echo '{}' >"$work/truth/truth.json"
+for path in "$work/truth" "$work/truth/truth.json"; do
+	expect 4 "$TOMONODE" recon -o "$work/none" "$path"
+	err_has "in 1 file (1 of them not DICOM)"
+	! grep -q "holds DICOM" "$work/err" || fail "a file of its own is taken for DICOM: $(cat "$work/err")"
+done
 touch "$work/scan.s" "$work/scan.hs"
 expect 4 "$TOMONODE" recon -o "$work/none" "$work/scan.s"
 err_has "scan.s is data without a header: name its Interfile header, scan.hs"

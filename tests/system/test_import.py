@@ -163,7 +163,7 @@ def made_header(path, number, size, order, by_view):
              "matrix axis label [1] := tangential coordinate", f"!matrix size [1] := {bins}",
              "minimum ring difference per segment := {-1, 2}", "maximum ring difference per segment := {1, 2}",
              "Number of rings := 3", "Number of detectors per ring := 42", "Inner ring diameter (cm) := 20",
-             "Distance between rings (cm) := 0.5", "Default bin size (cm) := 0.3", "!END OF INTERFILE :=")
+             "Distance between rings (cm) := 0.5", "Default bin size (cm) := 0.75", "!END OF INTERFILE :=")
     with open(path, "w", encoding="ascii", newline="\r\n") as f:
         f.write("\n".join(lines))
     kind = {"signed integer": "i", "unsigned integer": "u", "short float": "f", "float": "f", "long float": "f"}[number]
@@ -294,7 +294,7 @@ def refusals(folder, failures):
     cases = (("!matrix size [1] := 9", "!matrix size [1] := 10", 4, "bad.s has 1512 bytes; its header requires 1680"),
              ("!matrix size [1] := 9", "!matrix size [1] := 99999999", 4, "line 15: !matrix size [1] := 99999999"),
              ("!matrix size [1] := 9", "!matrix size [1] = 9", 4, "line 15: no ':='"),
-             ("Number of rings := 3", "Number of rings := 2", 4, "EMISSION: with rings counted from the bed: michelogram: segment 0 has 5 planes"),
+             ("Number of rings := 3", "Number of rings := 2", 4, "EMISSION: segment 0 has 5 planes (matrix size), but ring differences -1 to 1 of 2 rings (Number of rings) make 3"),
              ("bad.s", "gone.s", 4, "gone.s: No such file"), ("bad.s", "../bad.s", 4, "a file in the header's folder or below it"),
              ("Emission", "Image", 4, "number of dimensions := 4; an image has 3"),
              ("float", "complex", 4, "number format := complex"))

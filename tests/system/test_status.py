@@ -266,6 +266,8 @@ def actions(folder, things):
     again = n.wait_states("delivered", "delivered", "delivered")[2]
     check(again["protocol"] == "dbt-fbp" and again["redo_of"] == first and where == f"/jobs/{again['id']}", again)
     opened = n.show(again["id"])["events"][0]["detail"]
+    said = Page(page(n, f"/jobs/{again['id']}")).text
+    check("Requested" in said and "First image received" not in said and "First image received" in Page(page(n, f"/jobs/{first}")).text, said)
     check("on the status page" in opened["reason"] and opened["accession"] == "SIM1", opened)
 
     # The same with actions off: no buttons, no acting.

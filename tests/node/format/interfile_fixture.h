@@ -67,7 +67,7 @@ static inline void must_parse(const char *text, struct interfile *ret)
 }
 
 /* GOOD with each first text replaced by the second. */
-#define SWAPS 3
+#define SWAPS 4
 static inline const char *with(const char *const swaps[SWAPS][2])
 {
 	static char text[8192], before[8192];

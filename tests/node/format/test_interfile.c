@@ -475,8 +475,18 @@ static void test_sizes(void **state)
 				       {"size (cm) := 0.4", "size (cm) := 1"}),
 				  &f, &err),
 			 0);
+	assert_non_null(strstr(f.notes, "Default bin size (cm) := 1 differs by 52 % from the distance"));
 	interfile_clear(&f);
-	/* arc-corrected: only the bins that no ray through the rings has */
+	assert_int_equal(complete(WITH({"size (cm) := 0.4", "size (mm) := 0.4"}), &f, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "effective central bin size (cm) := 0.3 contradicts Default bin size (mm) := 0.4"));
+	/* without the default bin: 107 mm sin(pi / 160) = 2.1 mm */
+	assert_int_equal(complete(WITH({"detectors per ring := 16", "detectors per ring := 160"},
+				       {"bin size (cm) := 0.3", "bin size (mm) := 0.3"},
+				       {"Default bin size (cm) := 0.4", "Default bin size (mm) := 0.4"}),
+				  &f, &err),
+			 -EBADMSG);
+	assert_non_null(strstr(err.msg, "effective central bin size (mm) := 0.3 contradicts the distance of neighbouring rays"));
+	/* only the bins that no ray through the rings has */
 	assert_int_equal(complete(WITH({"(cm) := 20", "(cm) := 0.2"}, {"of interaction (cm) := 0.7", "of interaction (cm) := 0"}),
 				  &f, &err),
 			 -EBADMSG);
@@ -711,8 +721,12 @@ static void test_other_rays(void **state)
 	}
 	/* One bin more of many: still another geometry. */
 	interfile_clear(&a);
-	must_parse(WITH({"!matrix size [1] := 3", "!matrix size [1] := 20000"}, {"(cm) := 0.3", "(cm) := 0.0003"}), &a);
-	must_parse(WITH({"!matrix size [1] := 3", "!matrix size [1] := 20001"}, {"(cm) := 0.3", "(cm) := 0.0003"}), &b);
+	must_parse(WITH({"!matrix size [1] := 3", "!matrix size [1] := 20000"}, {"(cm) := 0.3", "(cm) := 0.0003"},
+			{"(cm) := 0.4", "(cm) := 0.0003"}),
+		   &a);
+	must_parse(WITH({"!matrix size [1] := 3", "!matrix size [1] := 20001"}, {"(cm) := 0.3", "(cm) := 0.0003"},
+			{"(cm) := 0.4", "(cm) := 0.0003"}),
+		   &b);
 	assert_int_equal(interfile_complete(&a, NULL, &err), 0);
 	assert_int_equal(interfile_complete(&b, NULL, &err), 0);
 	assert_int_equal(interfile_same_rays(&a, &b, &err), -EBADMSG);

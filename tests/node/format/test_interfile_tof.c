@@ -246,6 +246,12 @@ static void test_refused(void **state)
 		 "matrix size [5] := 5, but number of dimensions := 4"},
 		{"matrix axis label [5] := timing positions\n", "",
 		 "\"matrix axis label [5]\" is missing; with 5 dimensions it is \"timing positions\""},
+		{"TOF mashing factor := 2\n", "",
+		 "10 unmashed TOF time bins with TOF mashing factor 1 (the header has no such key) are 10 TOF bins"},
+		{KEYS, KEYS "TOF bins order := {2, 1, 0, -1, -2}\n", "did you mean \"TOF bin order\"?"},
+		{"bins (ps) := 150", "bins (ps) := 15000", "but the detectors are at 107 mm"},
+		{"resolution (ps) := 200", "resolution (ps) := 20000", "resolution (ps) := 20000 is a distance of 2998 mm"},
+		{"resolution (ps) := 200", "resolution (ps) := 0.2", "another unit is meant (ns and ps?)"},
 		{KEYS, "TOF bin order := {0, 1}\n", "TOF bin order: 2 numbers for 5 TOF bins"},
 		{KEYS, "TOF bin order := {0, 1, 2, 3, 4}\n", "TOF bin order: 3; 5 TOF bins have -2 to 2"},
 		{KEYS, "TOF bin order := {0, 1, 1, -1, -2}\n", "TOF bin order: 1 occurs twice"},
@@ -258,6 +264,10 @@ static void test_refused(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		int rc = parse(tof_header(cases[i].from, cases[i].to), &f, &err);
 
+		if (rc == 0) {
+			rc = interfile_complete(&f, NULL, &err);
+			interfile_clear(&f);
+		}
 		if (rc != -EBADMSG || !strstr(err.msg, cases[i].says))
 			fail_msg("\"%s\" expected, not: %s", cases[i].says, err.msg);
 	}
@@ -266,7 +276,8 @@ static void test_refused(void **state)
 			 "number of dimensions := 5\nmatrix axis label [5] := timing positions\n!matrix size [5] := 27\n"
 			 "TOF mashing factor := 13\nNumber of TOF time bins := 351\nSize of timing bin (ps) := 6.846\n"
 			 "timing resolution (ps) := 390\n"},
-			{"diameter (cm) := 20", "diameter (cm) := 62.36"}, {"bin size (cm) := 0.3", "bin size (cm) := 31"}),
+			{"diameter (cm) := 20", "diameter (cm) := 62.36"}, {"bin size (cm) := 0.3", "bin size (cm) := 31"},
+			{"bin size (cm) := 0.4", "bin size (cm) := 31"}),
 		   &f);
 	assert_int_equal(interfile_complete(&f, NULL, &err), -EBADMSG);
 	assert_non_null(strstr(err.msg, "27 TOF bins of 88.998 ps (\"Size of unmashed TOF time bins (ps)\""));

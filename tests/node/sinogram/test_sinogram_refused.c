@@ -189,8 +189,9 @@ static void test_together(void **state)
 		{"!matrix size [1] := 5", "!matrix size [1] := 7",
 		 "ADDITIVE: the header requires 896 bytes (8 planes, 4 angles, 7"},
 		{"Number of rings := 4", "Number of rings := 5",
-		 "ADDITIVE: with rings counted from the bed: michelogram: segment 0 has 7 planes"},
-		{":= { 7,1}", ":= { 8,1}", "ADDITIVE: with rings counted from the bed: michelogram: segment 0 has 8 planes"},
+		 "ADDITIVE: segment 0 has 7 planes (matrix size), but ring differences -1 to 1 of 5 rings (Number of rings) make "
+		 "9"},
+		{":= { 7,1}", ":= { 8,1}", "ADDITIVE: segment 0 has 8 planes (matrix size), but ring differences"},
 	};
 	struct err err;
 	(void)state;

@@ -139,6 +139,11 @@ def truth(folder, header):
     tools.run("measure", "--truth", path, os.path.join(folder, "fits"))
 
 
+def number(counts):
+    """Counts, as sentences have them."""
+    return f"{counts:.0f}" if counts >= 1000 else f"{counts:.4g}"
+
+
 def contradictions(folder, header):
     """Geometry that cannot be is refused with keys, values and the file; an unknown correction is named."""
     with open(header, encoding="ascii") as f:
@@ -163,6 +168,9 @@ def contradictions(folder, header):
               (good.replace(rings, "Distance between rings (mm) := 0.65"), ("is 0.65 mm, and detectors of a ring are 6.87 mm apart", "ten times as much")),
               (re.sub("interaction \(cm\) := .*", "interaction (cm) := 5", good), ("Average depth of interaction is 50 mm (5 cm); allowed: at most 30 mm", "5 mm instead of 5 cm?")),
               (re.sub("Scanner type := .*", "Scanner type := Siemens mMR", good), ("Scanner type := Siemens mMR has rings at a distance of 4.0625 mm (scanner 'siemens-mmr'", "is 6.5 mm")))
+    cases += ((good.replace(f"per ring := {detectors}", f"per ring := {10 * detectors}"), ("detectors of a ring are 0.687 mm apart", "a larger diameter or a smaller distance is meant")),
+              (good.replace("central bin size (cm) := 0.25", "central bin size (mm) := 0.25"), ("effective central bin size (mm) := 0.25 contradicts",)),
+              (good.replace("Number of rings := 8", "Number of rings := 7"), ("segment 0 has 15 planes (matrix size), but ring differences -1 to 1 of 7 rings (Number of rings) make 13",)))
     check(rings in good, good)
     for text, words in cases:
         with open(path, "w", encoding="ascii") as f:
@@ -529,9 +537,10 @@ def upside_down(folder, header):
     for scale, too_much in ((0.5, False), (1.5, True)):  # of a background, the sum
         with open(path := os.path.join(folder, "hs", "background.hs"), "w", encoding="ascii") as f:
             f.write(text.replace("attenuation.s", "background.s"))
-        np.full(len(values), scale * counts / len(values), "<f4").tofile(path.replace(".hs", ".s"))
+        background = np.full(len(values), scale * counts / len(values), "<f4")
+        background.tofile(path.replace(".hs", ".s"))
         report, objects, _ = recon(tempfile.mkdtemp(dir=folder), header, "--additive", path)
-        says = f"ADDITIVE: its values are added to the expected counts: {scale * counts:.4g} counts in all, EMISSION has {counts:.4g}."
+        says = f"ADDITIVE: its values are added to the expected counts: {number(background.sum(dtype=float))} counts in all, EMISSION has {number(counts)}."
         check(report["cases"][0]["pet"]["factors"] == [says], f"{says}\n{report['cases'][0]['pet']['factors']}")
         says = f"The background (ADDITIVE), {scale * counts:.4g} counts, is more than the {counts:.4g} counts of the data"
         for where in (objects[0].DerivationDescription, report["cases"][0]["pet"]["warnings"]):

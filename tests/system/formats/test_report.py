@@ -254,7 +254,7 @@ def dbt(folder):
     dose = float(shared.XRay3DAcquisitionSequence[0].OrganDose if "XRay3DAcquisitionSequence" in shared else d.XRay3DAcquisitionSequence[0].OrganDose)
     check(abs(float(report.row("Organ dose, mGy")) - 100 * dose) < 1e-3 * 100 * dose, f"{report.row('Organ dose, mGy')}, in the object {dose} dGy")
     check("is not calibrated for this machine" in report.text.partition("Planes through")[0], "the warning of the geometry")
-    check(re.search(r"<code>algorithm</code></th><td>osem<", report.source) and re.search(r"<code>axis_height</code></th><td>47<", report.source), "parameters")
+    check(re.search(r"<code>algorithm</code></th><td>osem<", report.source) and re.search(r"<code>axis_height</code></th><td>47 mm<", report.source), "parameters")
     # The largest contrast is a small dense detail of the phantom.
     check(values[k, row - 3:row + 4, column - 3:column + 4].max() > 3 * np.median(values[k, row - 20:row + 21, column - 20:column + 21]), "a detail is there")
     common(report, [d], path, out)

@@ -86,6 +86,7 @@ def delivered_again_with_another_protocol(folder, things):
     # After a restart nothing is done again; a redo while the node is stopped is done by the next one.
     out = n.command("redo", str(second["id"])).stdout
     check("takes effect when it is started" in out, out)
+    check(f"reconstructs the images of job {second['id']} again, with protocol dbt-fbp;" in out, out)
     n.start()
     jobs = n.wait_states("delivered", "delivered", "delivered", "delivered")
     check(jobs[3]["redo_of"] == second["id"] and jobs[3]["result_of"] == first["id"] and jobs[3]["result_number"] == 4, jobs[3])
