@@ -192,9 +192,11 @@ static __global__ void __launch_bounds__(CUDA_THREADS, TAPS == 3 && MODE >= BACK
 	__shared__ step_type table[BACK_STEPS];
 	const int nx = job.grid.n[0], ny = job.grid.n[1], nz = job.grid.n[2], n_views = job.n_views;
 	const int lane = threadIdx.x % SLICES_LANES, warp = threadIdx.x / SLICES_LANES;
-	const int k0 = (int)(blockIdx.x % job.parts) * job.slices, steps = min(job.slices, nz - k0) * n_views;
+	/* From the end of the volume, where the projection before it ended: those voxels are still in the level-2 cache. */
+	const unsigned block = gridDim.x - 1 - blockIdx.x;
+	const int k0 = (int)(block % job.parts) * job.slices, steps = min(job.slices, nz - k0) * n_views;
 	const struct slice_place place =
-		slice_place_of(&job.tiling, blockIdx.x / job.parts, SLICES_LANES, SLICES_WARPS * BACK_ROWS, nx, ny);
+		slice_place_of(&job.tiling, block / job.parts, SLICES_LANES, SLICES_WARPS * BACK_ROWS, nx, ny);
 	const int i = place.first[0] + lane, j = place.first[1] + warp * BACK_ROWS;
 	const int rows = i < place.end[0] ? min(place.end[1] - j, BACK_ROWS) : 0; /* of this thread; at most 0: none */
 	const bool whole = __all_sync(0xffffffffu, rows == BACK_ROWS);
