@@ -17,6 +17,7 @@
 #include "node/store/event.h"
 
 #define VERSION 1	      /* of both */
+#define ROOM 16384	      /* bytes: the file is filled with blanks to a multiple of this */
 #define FILE_MAX (64 << 20)   /* bytes of a file that is read: more than 50 000 troubles */
 #define TIME_END 253402300800 /* s since the epoch: the year 10000, which RFC 3339 cannot write */
 
@@ -145,21 +146,56 @@ static json_t *item_json(const struct alert_item *i)
 			 "begin_told", i->begin_told, "end_told", i->end_told, "in_begin", i->in_begin, "in_end", i->in_end);
 }
 
+/* Fill up with blanks. Frees `text`. */
+static char *fill_up(char *text, size_t *ret_size)
+{
+	size_t n = text ? strlen(text) : 0, size = (n / ROOM + 1) * ROOM;
+	char *filled = text ? malloc(size) : NULL;
+
+	if (filled) {
+		memcpy(filled, text, n + 1);
+		memset(filled + n, ' ', size - n - 1);
+		filled[size - 1] = '\n';
+	}
+	free(text);
+	*ret_size = size;
+	return filled;
+}
+
+/* On a full disk a file that is there already, with its blanks, can be changed where it is. */
+static bool overwrite(const char *path, const char *text, size_t size)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct stat st;
+	bool done;
+
+	if (fd < 0)
+		return false;
+	done = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (size_t)st.st_size >= size &&
+	       pwrite(fd, text, size, 0) == (ssize_t)size && ftruncate(fd, (off_t)size) == 0 && fdatasync(fd) == 0;
+	close(fd);
+	return done;
+}
+
 int alert_file_write(const char *spool, const struct alerts *a, struct err *err)
 {
 	json_t *items = json_array();
 	char path[340], *text;
+	size_t size;
 	int ret;
 
 	for (size_t i = 0; i < a->n; i++)
 		if (a->items[i].begun)
 			json_array_append_new(items, item_json(&a->items[i]));
-	text = compose(json_pack("{s:i, s:b, s:s, s:f, s:o}", "version", VERSION, "active", a->message.active, "message",
-				 a->message.id, "made", a->message.made, "items", items));
+	text = fill_up(compose(json_pack("{s:i, s:b, s:s, s:f, s:o}", "version", VERSION, "active", a->message.active, "message",
+					 a->message.id, "made", a->message.made, "items", items)),
+		       &size);
 	if (!text)
 		return err_set(err, ENOMEM, "no memory for %s/alerts.json", spool);
 	snprintf(path, sizeof(path), "%s/alerts.json", spool);
-	ret = atomic_file_put(path, text, strlen(text), err);
+	ret = atomic_file_put(path, text, size, err);
+	if ((ret == -ENOSPC || ret == -EDQUOT) && overwrite(path, text, size))
+		ret = 0;
 	free(text);
 	return ret;
 }

@@ -15,7 +15,8 @@ void alert_new_id(char ret[ALERT_ID_SIZE]);
 char *alert_message_text(const struct alerts *a, const struct config *config);
 char *alert_test_text(const struct config *config, double wall);
 
-/* SPOOL/alerts.json: what was told, and the present message. Replaced atomically and durably. */
+/* SPOOL/alerts.json: what was told, and the present message. Replaced atomically and durably; on a full disk written in place, if
+ * there is one and it is large enough. */
 int alert_file_write(const char *spool, const struct alerts *a, struct err *err);
 /* A file that does not exist is an empty state. Negative: it cannot be read or is damaged; *ret is empty. clock: present time. */
 int alert_file_read(const char *spool, double clock, struct alerts *ret, struct err *err);

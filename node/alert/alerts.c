@@ -53,7 +53,7 @@ static bool is_absent(struct alert_item *i, const struct alert_limits *limits, d
 	}
 	if (i->ended > 0 || clock - i->missing < limits->settle)
 		return false;
-	i->ended = i->missed;
+	i->ended = i->missed > i->began ? i->missed : i->began; /* the clock may have been set back */
 	return true;
 }
 

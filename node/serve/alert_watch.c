@@ -37,6 +37,7 @@ static void read_file(struct alert_watch *w, const struct schedule *s)
 	struct err err = {0};
 
 	w->read = true;
+	w->dirty = true; /* so that the file is there before the disk is full */
 	if (alert_file_read(s->config->node.spool, s->clock, &w->alerts, &err) < 0)
 		log_event(LOG_WARNING, "alerts-unreadable", "reason=%s", log_quote(err.msg));
 }

@@ -18,6 +18,7 @@ from tools import contract_tools as c
 from tools import dicom_peer as peer
 from tools import exam_kinds
 from tools import node_harness as h
+from tools import webhook
 from tools.node_harness import check, wait_for
 
 KILO, MEGA, BLOCK = 1 << 10, 1 << 20, 4096
@@ -330,7 +331,33 @@ def read_only(folder, things, mount):
     ledger.check_spool(n.spool)
 
 
+@on_small_disk("24m")
+def alerts_of_a_full_disk(folder, things, mount):
+    """The webhook is told on a disk without a free byte, and that is stored: a node that is killed then, and started when there is space again, says that
+    the same trouble is solved, once."""
+    n, _ = a_node(folder, things, mount, reserve='"1 MB"')
+    hook = webhook.Webhook()
+    things.append(hook)
+    hook.attach(n)
+    n.write_conf()
+    n.start()
+    wait_for("the file is there", lambda: os.path.exists(os.path.join(n.spool, "alerts.json")))
+    c.fill(mount, 0)
+    hook.told("disk-full")
+
+    def stored():
+        with open(os.path.join(n.spool, "alerts.json"), encoding="utf-8") as f:
+            return '"begin_told":true' in f.read()
+    wait_for("it is stored", stored)
+    check(c.room(mount) == 0 and "alerts-not-stored" not in n.log_text(), f"{c.room(mount)} bytes are free")
+    n.kill()
+    c.fill(mount, None)
+    n.start()
+    hook.solved("disk-full")
+    check(hook.check_once() == (1, 1), hook.events())
+
+
 if __name__ == "__main__":
     h.main([full_under_a_result_of_an_mmr, full_under_a_result_with_time_of_flight, full_under_journal_and_result, full_under_several_results, full_at_every_offset_of_an_object,
-            full_at_every_offset_of_raw_data, full_at_every_last_byte, full_within_a_large_object, full_at_the_start, read_only],
+            full_at_every_offset_of_raw_data, full_at_every_last_byte, full_within_a_large_object, full_at_the_start, read_only, alerts_of_a_full_disk],
            1 if OPTIONS.step else 2)  # the long form measures times

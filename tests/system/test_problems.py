@@ -695,8 +695,12 @@ def test_webhook_down(folder, things):
     n.start()
     wait_for("the page", lambda: get(n, "/health")[0])
     seen(n, "webhook does not answer", "alerts", "alerts-not-sent")
+
+    def stored():
+        with open(os.path.join(n.spool, "alerts.json"), encoding="utf-8") as f:
+            return "disk-full" in f.read()
     for _ in range(2):
-        wait_for("stored", lambda: os.path.exists(os.path.join(n.spool, "alerts.json")))
+        wait_for("stored", stored)
         n.kill()
         n.start()
     n.hook.start()

@@ -164,6 +164,22 @@ static void test_restart(void **state)
 	remove_folder(folder);
 }
 
+/* A trouble does not end before it began, also if the clock was set back meanwhile. */
+static void test_clock_set_back(void **state)
+{
+	struct alert_seen seen[20];
+	struct alerts a = {0};
+
+	(void)state;
+	for (int second = 10; second <= 12; second++)
+		alerts_step(&a, seen, seen_of("a", seen), &limits, WALL + 3600 + second, second, next_id, NULL);
+	alerts_told(&a, &limits, 12);
+	assert_int_equal(step(&a, "", 13), 0);
+	assert_int_equal(step(&a, "", 17), 1);
+	assert_true(a.items[0].in_end && a.items[0].ended == a.items[0].began && a.items[0].began == WALL + 3610);
+	alerts_clear(&a);
+}
+
 /* Whatever is there in place of the file, it is refused at once, and the state is empty. */
 static void test_damaged(void **state)
 {
@@ -288,8 +304,8 @@ static void test_seen(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table), cmocka_unit_test(test_restart), cmocka_unit_test(test_damaged),
-		cmocka_unit_test(test_burst), cmocka_unit_test(test_seen),
+		cmocka_unit_test(test_table),	cmocka_unit_test(test_restart), cmocka_unit_test(test_clock_set_back),
+		cmocka_unit_test(test_damaged), cmocka_unit_test(test_burst),	cmocka_unit_test(test_seen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
