@@ -86,6 +86,7 @@ node=""
 for call in landlock_create_ruleset landlock_add_rule landlock_restrict_self seccomp; do
     grep -q "^SystemCallFilter=.*$call" "$unit" || fail "the unit forbids $call, so that the node cannot limit its processes"
 done
+grep -qx 'OOMPolicy=continue' "$unit" || fail "the unit ends the whole node when the kernel kills a worker for lack of memory"
 ! grep '^ExecStartPre=.*check' "$unit" || fail "the unit does not start a node that has a certificate out of date (see test_environment)"
 if command -v systemd-analyze >/dev/null; then
     sed "s|=/usr/bin/tomonode|=$program|" "$work/usr/usr/lib/systemd/system/tomonode.service" >"$work/tomonode.service"
