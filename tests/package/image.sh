@@ -62,7 +62,7 @@ mkdir "$work/cgroup"
 echo "50000 100000" >"$work/cgroup/cpu.max"
 box --tmpfs /sys --ro-bind "$work/cgroup" /sys/fs/cgroup tomonode devices | grep -q '^cpu .*(1 thread,' || fail "half a processor, and several threads"
 
-# The health check, and the archive of compose.yaml, in a network of their own, because their ports are fixed.
+# The health check, the archive of compose.yaml, and the commands of docs/deployment.md, in a network of their own, because their ports are fixed.
 cat >"$work/demo/services.sh" <<'SERVICES'
 ! /usr/lib/tomonode/health 2>/dev/null || { echo "healthy without a node"; exit 1; }
 /usr/bin/tomonode serve 2>node.log &
@@ -72,8 +72,16 @@ for _ in $(seq 300); do
     sleep 0.2
 done
 /usr/lib/tomonode/health && tomonode test-peer pacs || { cat node.log; tail -5 /tmp/orthanc.log; exit 1; }
+bash -e commands.sh || { cat node.log; exit 1; }
+for _ in $(seq 300); do
+    ! tomonode list | grep -q ' delivered ' || break
+    sleep 0.2
+done
+tomonode list | grep ' delivered ' || { cat node.log; exit 1; }
 kill %1 && wait %1
 SERVICES
+sed -n 's/^docker compose -f deploy\/compose.yaml exec node //p' docs/deployment.md >"$work/demo/commands.sh"
+[ "$(wc -l <"$work/demo/commands.sh")" -eq 3 ] || fail "docs/deployment.md has other commands: $(cat "$work/demo/commands.sh")"
 box --unshare-net /bin/bash services.sh || fail "node and archive of compose.yaml"
 rm -r "$work/demo" && mkdir "$work/demo"
 [ ${#plain[@]} -eq 0 ] || chown 65534:65534 "$work/demo"
