@@ -17,7 +17,7 @@ from tools import node_harness as h  # noqa: E402
 from tools.node_harness import check, wait_for  # noqa: E402
 
 try:
-    from tools import stow_peer, tls_tools
+    from tools import contract_tools, stow_peer, tls_tools
 except ImportError:
     print("skipped: pydicom is not installed")
     sys.exit(77)
@@ -315,5 +315,32 @@ def orthanc(folder, things):
     check("STOW-RS      ok" in node.command("test-peer", "web").stdout and count() == 10 * each + 1, "test-peer stores an object")
 
 
+def orthanc_full(folder, things):
+    """Orthanc on a disk that is full: it answers 200 and names no instance. When there is space again it gets each object, once."""
+    if not os.path.exists(PLUGIN):
+        raise h.Skipped("Orthanc's DICOMweb plug-in (Debian: orthanc-dicomweb) is not installed")
+    each = OBJECTS // 10
+    with contract_tools.small_disk(os.path.join(folder, "orthanc"), "256m") as mount:
+        pacs = h.Orthanc(mount, plugins=[PLUGIN])
+        try:
+            pacs.start()
+            contract_tools.fill(mount, 8192 * 3 * each)  # the first cases have room
+            node = start(folder, things, f"http://127.0.0.1:{pacs.http}/dicom-web")
+            for seed in range(1, 11):
+                send_lines(node, folder, seed, each)
+            failures = lambda: [e["reason"] for j in node.jobs() for e in events(node, j["id"], "send-failed") + events(node, j["id"], "send-refused")]
+            wait_for("no room", lambda: len(failures()) >= 5)
+            contract_tools.fill(mount, None)
+            jobs = wait_for("all are delivered", lambda: (lambda j: len(j) == 10 and all(i["state"] == "delivered" for i in j) and j)(node.jobs()), 120)
+            held = [i["MainDicomTags"]["SOPInstanceUID"] for i in pacs.get("/instances?expand&limit=5000&since=0")]
+            check(len(held) == len(set(held)) == 10 * each and set(held) == {u for j in jobs for u in uids(j)}, f"{len(held)} objects, {len(set(held))} of them different")
+            check(all("does not name the instance" in f for f in failures()), failures())
+            print(f"        {len(held)} objects, {len(failures())} failed attempts", flush=True)
+        finally:
+            for thing in things:
+                thing.end()
+            pacs.stop()
+
+
 if __name__ == "__main__":
-    h.main([answers, tls, hostile, orthanc])
+    h.main([answers, tls, hostile, orthanc, orthanc_full])
