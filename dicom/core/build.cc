@@ -100,6 +100,52 @@ static int put_string(struct dicom_item *item, uint32_t tag, DcmEVR vr, std::str
 	return insert(item, tag, std::move(elem), err);
 }
 
+/* Return true if each value of a text has at most so many characters of UTF-8. */
+static bool has_room(std::string_view text, size_t most)
+{
+	size_t n = 0;
+
+	for (char c : text) {
+		n = c == '\\' ? 0 : n + ((c & 0xC0) != 0x80);
+		if (n > most)
+			return false;
+	}
+	return true;
+}
+
+static const char *text_allowed(uint32_t tag, std::string_view text)
+{
+	static const struct {
+		DcmEVR vr;
+		size_t most; /* characters of a value; 0: of a form that DCMTK checks */
+		const char *words;
+	} forms[] = {
+		{EVR_DA, 0, "a date YYYYMMDD"},
+		{EVR_TM, 0, "a time HHMMSS or HHMMSS.FFFFFF"},
+		{EVR_DT, 0, "a date and time YYYYMMDDHHMMSS"},
+		{EVR_AS, 0, "an age of three digits and D, W, M or Y, such as 060Y"},
+		{EVR_CS, 0, "capital letters, digits, blanks and _, at most 16"},
+		{EVR_DS, 0, "a number of at most 16 characters"},
+		{EVR_IS, 0, "a whole number"},
+		{EVR_UI, 0, "a UID: numbers and dots"},
+		{EVR_SH, 16, "at most 16 characters"},
+		{EVR_LO, 64, "at most 64 characters"},
+	};
+	DcmEVR vr = dictionary_vr(tag);
+	std::unique_ptr<DcmElement> elem;
+
+	for (const auto &form : forms) {
+		if (form.vr != vr || text.empty())
+			continue;
+		if (form.most > 0)
+			return has_room(text, form.most) ? nullptr : form.words;
+		if (new_element(tag, vr, &elem, nullptr) < 0 || elem->putString(text.data(), (Uint32)text.size()).bad() ||
+		    elem->checkValue().bad())
+			return form.words;
+	}
+	return nullptr;
+}
+
 static int put_doubles(struct dicom_item *item, uint32_t tag, const double *values, size_t n, struct err *err)
 {
 	std::unique_ptr<DcmElement> elem;
@@ -309,6 +355,17 @@ int dicom_put_text(struct dicom_item *item, uint32_t tag, const char *text, stru
 
 		return r < 0 ? r : put_string(item, tag, vr, text, err);
 	});
+}
+
+const char *dicom_text_allowed(uint32_t tag, const char *text)
+{
+	const char *allowed = nullptr;
+
+	guarded(nullptr, "dicom_text_allowed", [&] {
+		allowed = text_allowed(tag, text);
+		return 0;
+	});
+	return allowed;
 }
 
 int dicom_put_double(struct dicom_item *item, uint32_t tag, double value, struct err *err)

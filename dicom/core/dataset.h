@@ -75,6 +75,9 @@ struct dicom_item *dicom_item_at(const struct dicom_item *item, uint32_t sequenc
  * the value is out of range or too long for the VR; EINVAL: the VR does not allow such a value, or the tag is not in the
  * dictionary. */
 int dicom_put_text(struct dicom_item *item, uint32_t tag, const char *text, struct err *err);
+/* Return what is allowed as text of an element ("a date YYYYMMDD"), if this text is not, by the VR of the dictionary; NULL: it
+ * is. */
+const char *dicom_text_allowed(uint32_t tag, const char *text);
 int dicom_put_double(struct dicom_item *item, uint32_t tag, double value, struct err *err); /* DS with <= 16 characters; FD, FL */
 int dicom_put_doubles(struct dicom_item *item, uint32_t tag, const double *values, size_t n, struct err *err);
 int dicom_put_int(struct dicom_item *item, uint32_t tag, long value, struct err *err);

@@ -112,6 +112,7 @@ static int check_value(uint32_t tag, const char *assignment, const char *value, 
 		DICOM_TAG(0x0018, 0x1076), TAG_DOSE_CALIBRATION_FACTOR, TAG_DECAY_FACTOR,
 	};
 	double axis[3][3], v, seconds;
+	const char *allowed;
 	char *end;
 
 	for (size_t i = 0; i < sizeof(positive) / sizeof(positive[0]); i++) {
@@ -120,7 +121,11 @@ static int check_value(uint32_t tag, const char *assignment, const char *value, 
 		v = strtod(value, &end);
 		if (end == value || *end || !(v >= 0 && v < 1e30))
 			return err_set(err, EINVAL, "%.60s; allowed: a number of 0 or more", assignment);
+		if (tag == DICOM_TAG(0x0010, 0x1020) && v > 3)
+			return err_set(err, EINVAL, "%.60s; allowed: metres, at most 3", assignment);
 	}
+	if (tag == TAG_PATIENT_SEX && value[0] && strcmp(value, "M") != 0 && strcmp(value, "F") != 0 && strcmp(value, "O") != 0)
+		return err_set(err, EINVAL, "%.60s; allowed: M, F, O", assignment);
 	if (tag == TAG_PATIENT_POSITION && !pet_facts_axes(value, axis))
 		return err_set(err, EINVAL, "%.60s; allowed: HFS, HFP, FFS, FFP, HFDL, HFDR, FFDL, FFDR", assignment);
 	if ((tag == TAG_SERIES_DATE || tag == TAG_ACQUISITION_DATE || tag == TAG_STUDY_DATE) &&
@@ -129,6 +134,9 @@ static int check_value(uint32_t tag, const char *assignment, const char *value, 
 	if ((tag == TAG_SERIES_TIME || tag == TAG_ACQUISITION_TIME || tag == TAG_RADIOPHARMACEUTICAL_START_TIME) &&
 	    (strspn(value, "0123456789") != 6 || !pet_facts_moment("20000101", value, &seconds)))
 		return err_set(err, EINVAL, "%.60s; allowed: a time HHMMSS or HHMMSS.FFFFFF", assignment);
+	allowed = dicom_text_allowed(tag, value);
+	if (allowed)
+		return err_set(err, EINVAL, "%.90s; allowed: %s", assignment, allowed);
 	return 0;
 }
 

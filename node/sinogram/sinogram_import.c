@@ -370,7 +370,7 @@ static int open_like(struct sinogram_source *s, struct err *err)
 	int rc = s->conf->like ? dicom_open(s->conf->like, &s->like, err) : 0;
 
 	if (rc < 0)
-		err_prefix(err, "%s", s->conf->like);
+		err_prefix(err, "--like %s", s->conf->like);
 	return rc;
 }
 

@@ -307,7 +307,7 @@ def refusals(folder, failures):
         f.write(text)
     for options, code, says in ((("--additive", other), 4, "EMISSION and ADDITIVE: different geometry: first angle, degrees: 0 and 3"),
                                 (("--set", "PatientWeigth=70"), 2, "neither a keyword"), (("--set", "PatientPosition=XYZ"), 2, "allowed: HFS"),
-                                (("--like", header), 4, "not a DICOM"), (("--chunk", "0"), 2, "--chunk 0"),
+                                (("--like", header), 4, f"--like {header}: no \"DICM\" at offset 128: not a DICOM"), (("--chunk", "0"), 2, "--chunk 0"),
                                 (("--additive", os.path.join(folder, "nothing.hs")), 8, "cannot open")):
         done = imported(os.path.join(folder, "bad"), header, *options, basics=(), ok=(code,))
         tools.check(says in done.stderr, f"{options}: {done.stderr}", failures)
