@@ -70,8 +70,9 @@ static int check(const struct prep *p, struct limits *ret, struct err *err)
 	return 0;
 }
 
-static void add_plain(const uint16_t *restrict row, int n, struct limits lim, uint32_t *restrict value, uint32_t *restrict count,
-		      struct sums *s)
+static inline __attribute__((always_inline)) void add_plain_loop(const uint16_t *restrict row, int n, struct limits lim,
+								 uint32_t *restrict value, uint32_t *restrict count,
+								 struct sums *s)
 {
 	uint32_t padded = 0, saturated = 0;
 
@@ -88,6 +89,24 @@ static void add_plain(const uint16_t *restrict row, int n, struct limits lim, ui
 	}
 	s->padded += padded;
 	s->saturated += saturated;
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx2"))) static void add_plain_avx2(const uint16_t *row, int n, struct limits lim, struct sums *s)
+{
+	add_plain_loop(row, n, lim, s->value, s->count, s);
+}
+#endif
+
+static void add_plain(const uint16_t *row, int n, struct limits lim, struct sums *s)
+{
+#ifdef __x86_64__
+	if (__builtin_cpu_supports("avx2")) {
+		add_plain_avx2(row, n, lim, s);
+		return;
+	}
+#endif
+	add_plain_loop(row, n, lim, s->value, s->count, s);
 }
 
 static void add_table(const uint16_t *row, const float *flat, int n, struct limits lim, const double *table, double i0,
@@ -162,10 +181,11 @@ static void merge(const struct prep *p, struct limits lim, const double *table, 
 		if (table)
 			add_table(raw + at, p->flatfield ? p->flatfield + at : NULL, columns, lim, table, i0, &s);
 		else
-			add_plain(raw + at, columns, lim, s.value, s.count, &s);
+			add_plain(raw + at, columns, lim, &s);
 	}
 	for (int m = 0; m < n; m++) {
-		double intensity = 0, air = 0, value = 0, count = 0;
+		double intensity = 0, air = 0;
+		uint32_t value = 0, count = 0;
 
 		for (int i = m * p->bin; i < (m + 1) * p->bin; i++) {
 			value += s.value[i];
