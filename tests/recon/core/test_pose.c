@@ -140,7 +140,7 @@ static void foot(void **state)
 		scan = create(&g);
 		for (int i = 0; i < VIEWS; i++) {
 			const struct scan_view *view = &scan->views[i];
-			double a[3], b[3], at[3], found[2];
+			double a[3], b[3], at[3], found[2] = {NAN, NAN};
 
 			for (int v = 0; v < 40; v += 13) {
 				scan_ray(scan, view, 9, v, a, b);
