@@ -466,6 +466,15 @@ static const char *section_name(const void *ctx, size_t i)
 	return i < SECTION_COUNT ? config_sections[i].name : NULL;
 }
 
+/* List the names of the sections, separated by commas. */
+static void list_sections(char *ret_text, size_t size)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < SECTION_COUNT && n < size; i++)
+		n += (size_t)snprintf(ret_text + n, size - n, "%s%s", i > 0 ? ", " : "", config_sections[i].name);
+}
+
 static void read_root(struct config_reader *r, const config_setting_t *root)
 {
 	for (int i = 0; i < config_setting_length(root); i++) {
@@ -473,7 +482,7 @@ static void read_root(struct config_reader *r, const config_setting_t *root)
 		const char *name = config_setting_name(setting);
 		struct config_place place = place_of(r, setting);
 		const char *near;
-		char hint[NEAREST_HINT];
+		char hint[NEAREST_HINT], sections[CONFIG_KEYS_TEXT];
 		size_t index;
 
 		for (index = 0; index < SECTION_COUNT; index++)
@@ -483,10 +492,9 @@ static void read_root(struct config_reader *r, const config_setting_t *root)
 			near = nearest_word(name, section_name, NULL);
 			for (size_t k = 0; near && k < SECTION_COUNT; k++) /* perhaps its list was meant */
 				r->incomplete[k] = r->incomplete[k] || !strcmp(config_sections[k].name, near);
-			config_problem(r, place.file, place.line,
-				       "section '%.64s' is not known%s; allowed: node, listeners, peers, destinations, routes, "
-				       "protocols, profiles, scanners, status",
-				       name, nearest_hint(near, hint));
+			list_sections(sections, sizeof(sections));
+			config_problem(r, place.file, place.line, "section '%.64s' is not known%s; allowed: %s", name,
+				       nearest_hint(near, hint), sections);
 		} else if (config_sections[index].list) {
 			read_list(r, setting, index);
 		} else {

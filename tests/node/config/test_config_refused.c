@@ -42,6 +42,7 @@ static void test_bad_values(void **state)
 		{"node = { zzzzzzzz = 104; };", "t.conf:1: key 'zzzzzzzz' of node is not known; allowed: aet", ""},
 		{"node = { zzzzzzzz = 104; };", "t.conf:1: key 'zzzzzzzz'", ", sandbox, user"}, /* the list was cut off */
 		{"nod = { };", "t.conf:1: section 'nod' is not known, did you mean 'node'?", "protocols"},
+		{"x = { };", "t.conf:1: section 'x' is not known; allowed: node, ", "status, alerts, cluster, slurm"},
 		{"node = 5;", "t.conf:1: section 'node': 5; allowed: a group in { }", ""},
 		{"node = \"a\\nb\";", "t.conf:1: section 'node': \"a?b\"; allowed: a group in { }",
 		 ""}, /* found by fuzzing: a newline was printed */
