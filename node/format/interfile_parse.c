@@ -407,7 +407,20 @@ static bool has_key(const struct interfile_parser *p, const char *name)
  * be that of the configuration. */
 static int check_misspelt(const struct interfile_parser *p)
 {
-	static const char *const keys[] = {
+	static const char *const of_beams[] = {
+		"axis offset (mm)",
+		"first angle (degrees)",
+		"arc (degrees)",
+		"angles (degrees)",
+		"slice spacing (mm)",
+		"image scaling factor[1]",
+		"data offset in bytes[1]",
+		"patient orientation",
+		"patient rotation",
+		"unit",
+		NULL,
+	};
+	static const char *const of_projections[] = {
 		"Number of rings",
 		"Number of detectors per ring",
 		"Inner ring diameter (cm)",
@@ -432,9 +445,11 @@ static int check_misspelt(const struct interfile_parser *p)
 		"Energy resolution",
 		"TOF mashing factor",
 		"TOF bin order",
+		NULL,
 	};
+	const char *const *keys = p->f->kind == INTERFILE_PROJECTIONS ? of_projections : of_beams;
 
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+	for (size_t i = 0; keys[i]; i++) {
 		const struct interfile_line *line = interfile_line_misspelt(&p->lines, keys[i]);
 
 		if (!line && strstr(keys[i], "(cm)"))
@@ -462,7 +477,7 @@ int interfile_parse(const char *text, size_t size, struct interfile *ret, struct
 	rc = read_all(&p);
 	if (rc >= 0)
 		rc = interfile_line_check_units(&p.lines, err);
-	if (rc >= 0 && f.kind == INTERFILE_PROJECTIONS && !f.siemens)
+	if (rc >= 0 && (f.kind == INTERFILE_PROJECTIONS || f.kind == INTERFILE_PARALLEL) && !f.siemens)
 		rc = check_misspelt(&p);
 	interfile_lines_clear(&p.lines);
 	if (rc < 0)

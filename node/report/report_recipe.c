@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report_recipe.c - how a result was made: parameters and provenance. A result of this program has its recipe in Contributing
  * Equipment (node/sinogram/provenance.h); of other programs standard attributes are shown. */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,13 +117,17 @@ static const char *unit_of(const char *part, const char *kind, const char *key)
 
 static void put_unit(struct html *h, const char *unit, const char *value)
 {
+	bool bracket;
 	char *end;
 
 	strtod(value, &end);
 	if (!unit || end == value || (*end && strncmp(end, "..", 2))) /* "400..412" is a range */
 		return;
-	html_put(h, " ");
+	bracket = isdigit((unsigned char)unit[0]) && strchr(unit, ' '); /* "0 (1 / stored value)" */
+	html_put(h, bracket ? " (" : " ");
 	html_text(h, unit);
+	if (bracket)
+		html_put(h, ")");
 }
 
 /* Write the rows of "key=value key=value ...", where values may be quoted. part: of the recipe; kind: of the case. The algorithm
