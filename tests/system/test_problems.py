@@ -717,7 +717,7 @@ def test_webhook_down(folder, things):
     n.write_conf()
     os.kill(n.process.pid, signal.SIGHUP)
     seen_by_list(n, "disk-full")
-    check([e["event"] for e in n.hook.events()] == ["begun"], n.hook.events())
+    check([e["event"] for e in n.hook.events() if e["id"] == "disk-full"] == ["begun"], n.hook.events())  # a leak sanitizer stops a process at its end
 
 
 def once(test):
