@@ -176,6 +176,9 @@ int recon_inputs_none(const struct options *o, const struct case_list *list, cha
 			explain_folder(*paths, list, hint, sizeof(hint));
 		else
 			explain(*paths, hint, sizeof(hint));
+	if (list->n_other + list->n_own == 0)
+		return options_fail(o, CODE_INPUT, "neither projections nor sinograms in %zu file%s%s", list->n_files,
+				    plural(list->n_files), hint);
 	return options_fail(o, CODE_INPUT, "neither projections nor sinograms in %zu file%s (%zu of them not DICOM)%s",
 			    list->n_files, plural(list->n_files), list->n_other + list->n_own, hint);
 }

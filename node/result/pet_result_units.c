@@ -219,9 +219,18 @@ static void warn_injection(const struct pet_facts *f, struct pet_quantity *q)
 	double start, injected;
 	char day[9];
 
-	if (strlen(f->injected) < 10 || pet_facts_moment(q->date, f->injected, &injected) ||
-	    !pet_facts_moment(q->date, q->time, &start))
-		return; /* a time alone ("081500.000000"): on the day of the acquisition or the day before */
+	if (!pet_facts_moment(q->date, q->time, &start))
+		return;
+	if (pet_facts_moment(q->date, f->injected, &injected)) { /* a time alone ("081500.000000") */
+		if (injected > start)
+			warn(q,
+			     "No SUV can be computed: the time of injection %s is after the start of the acquisition, %s%s, and "
+			     "its day is not in the data.",
+			     f->injected, q->date, q->time);
+		return;
+	}
+	if (strlen(f->injected) < 10)
+		return;
 	snprintf(day, sizeof(day), "%.8s", f->injected);
 	if (strcspn(f->injected, "+-") != strlen(f->injected))
 		return; /* with a time zone */

@@ -216,8 +216,8 @@ static int check_count(struct exam *exam, size_t n, bool as_is, struct err *err)
 		if ((size_t)expected != n && !as_is && accept_usual(exam, n, tags[i], expected))
 			return 0;
 		if ((size_t)expected != n && !as_is)
-			return err_set(err, EBADMSG, "%zu projection%s present, but %s is %ld", n, n == 1 ? " is" : "s are",
-				       tag_text(tags[i]), expected);
+			return err_set(err, EBADMSG, "%zu projection%s present, but %s is %ld: give all of them", n,
+				       n == 1 ? " is" : "s are", tag_text(tags[i]), expected);
 		if ((size_t)expected == n && expected < exam->profile->projections)
 			exam_warn(exam, "%ld projections, as %s says; complete exams of this system have %d (profile '%s').",
 				  expected, tag_text(tags[i]), exam->profile->projections, exam->profile->name);

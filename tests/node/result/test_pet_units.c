@@ -67,7 +67,7 @@ static void test_injection(void **state)
 		const char *injected, *warning; /* NULL: none */
 	} cases[] = {
 		{"070000", NULL},
-		{"235900", NULL}, /* the day before */
+		{"235900", "the time of injection 235900 is after the start of the acquisition, 20260629081000.5, and its day"},
 		{"20260629070000", NULL},
 		{"20260629070000.25", NULL},
 		{"20990629070000-0500", NULL}, /* a time zone: not compared */
