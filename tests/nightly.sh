@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Run the tests that take too long for every change: the whole suite under sanitizers, the soak, all hostile input, every fuzz target, the
 # contract of a node with pilots of Slurm, the planted faults, fits of 50 geometries of each tomosynthesis system, and exams of each system
-# for both sides and views; packages and image.
+# for both sides and views; packages, also in a virtual machine, and image.
 # Start it from cron or a timer.
 #
 # usage: tests/nightly.sh [MINUTES]     duration of each fuzz target and of the soak; default 30
@@ -90,6 +90,11 @@ packages() { # the program of the step `warnings`
     return "$code"
 }
 
+machine() { # the packages of the step `packages`
+    [ -d "$out/packages-old" ] || { echo "the step packages made none"; return 77; }
+    tests/package/machine.sh "$out/packages-old" "$out/packages"
+}
+
 image() { # the program of the step `warnings`
     TOMONODE_BUILD=$out/release tests/package/image.sh
 }
@@ -116,6 +121,7 @@ step calibration calibration
 step systems systems
 step monitoring monitoring
 step packages packages
+step machine machine
 step image image
 step faults tests/faults/run.py
 cat "$out/SUMMARY"
