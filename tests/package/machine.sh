@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The packages on a Debian 12 with its own kernel and systemd, in a virtual machine (qemu; as root): installation starts the unit, all of whose
 # restrictions are in force; exams go to an Orthanc; an upgrade, a reboot and a power cut (qemu is killed) with cases under way lose and
-# double nothing; purge leaves the images. Emulated it takes about ten minutes; ACCEL=kvm where the machine has KVM.
+# double nothing; purge leaves the images. Emulated it takes about a quarter of an hour; ACCEL=kvm where the machine has KVM.
 #
 # usage: tests/package/machine.sh OLD NEW       folders with the packages of an older commit and of this one
 set -euo pipefail
