@@ -34,6 +34,7 @@ struct cuda_state {
 	double *partial;				/* device: CUDA_PARTIALS */
 	double *host_partial;				/* pinned: CUDA_PARTIALS */
 	unsigned long long *histogram, *host_histogram; /* device, pinned: CUDA_STEPS */
+	void *box_encoder;				/* cuda_box_encoder() */
 	void *scratch; /* device memory shared by all projections; grows when a projection is created */
 	size_t scratch_bytes;
 	struct cuda_host_block host[CUDA_KEPT_MAX];
@@ -56,6 +57,9 @@ bool cuda_transforms(const struct device *dev, int n);
 int cuda_convolve_fft(const struct buf *y, size_t n_outer, int n, size_t n_inner, const float *kernel, struct buf *ret,
 		      struct err *err);
 
+/* cuda_box.cu: return the driver's function that describes arrays to the copy engine; NULL: the device copies no boxes. */
+void *cuda_box_encoder(int index);
+
 /* cuda_step_rate.cu */
 int cuda_step_rate(struct device *dev, double *ret_per_s, struct err *err);
 
@@ -77,6 +81,7 @@ struct projection {
 	double scale_min[2], scale_max[2]; /* smallest and largest scale of all maps, along x and y; SLICES only */
 	double bin_angle;		   /* SCAN_DBT: largest bin over smallest height of a source */
 	unsigned char *full;		   /* device, SLICES: struct bin_planes */
+	int box_rows;			   /* SLICES, several views: back_boxes_rows() */
 	bool marks;			   /* SCAN_DBT: the maps are valid, so mark() can use them */
 	struct cuda_paths *paths;	   /* PATHS and JOSEPH, except stacks */
 	struct cuda_lines *lines;	   /* stacks of 2-D parallel beams, any model except EXACT */
@@ -226,6 +231,9 @@ struct bin_planes {
  * not NULL, the planes that it then describes, in out and a->full. */
 int cuda_slices_forward(struct projection *a, const struct rule *rule, const float *x, bool add, const float *y, const float *row,
 			float *out, struct bin_planes *ret_planes, struct err *err);
+
+/* cuda_slices_back_boxes.cu: return the rows of the boxes of bins; 0: they would be too large. maps: of all views and slices. */
+int back_boxes_rows(const struct slice_map *maps, int n_views, const struct grid *g);
 
 /* cuda_slices_back.cu */
 int cuda_slices_adjoint(struct projection *a, const float *y, bool add, float *x, struct err *err);

@@ -51,6 +51,18 @@ static inline bool slices_fast(const struct projection *a, double largest_y)
 	       a->scale_max[1] < largest_y;
 }
 
+/* Return whether all results are in one tile. */
+static inline bool projection_one_tile(const struct projection *a)
+{
+	return (a->tile[0] <= 0 || a->tile[0] >= a->scan.n_u) && (a->tile[1] <= 0 || a->tile[1] >= a->scan.n_v);
+}
+
+/* Return the planes in memory for the pairs of all bins; their cells are not set. */
+static inline struct bin_planes bin_planes_in(const struct projection *a, float *pairs)
+{
+	return {pairs, pairs + (size_t)a->n_views * scan_view_size(&a->scan), a->full};
+}
+
 static inline __device__ bool bin_counts(const float *mask, size_t i)
 {
 	return !mask || mask[i] > 0;

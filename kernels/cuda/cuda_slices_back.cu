@@ -7,85 +7,13 @@
  * so a block computes them once, into shared memory, for several steps (slice by slice, and in a slice view by view). If there is
  * only one view, a block processes several slices: their bins are nearly the same and stay in the level-1 cache. Only one thread
  * adds to each value, so every run gives bitwise the same result. */
-#include <float.h>
-
 #include <type_traits>
 
-#include "kernels/cuda/cuda_slices_back.cuh"
+#include "kernels/cuda/cuda_slices_weights.cuh"
 
 #define BACK_BLOCKS 4  /* blocks resident on a multiprocessor: up to 64 registers per thread */
 #define BACK_SLICES 10 /* slices per block if there is one view */
 #define BACK_STEPS 10  /* steps whose weights are computed together */
-
-/* Data that the lanes and the warps of a block share in one step. */
-template <int TAPS> struct back_step {
-	float4 x[SLICES_LANES];	      /* from weigh_lane() */
-	float4 y[SLICES_WARPS][TAPS]; /* BACK_ROWS times TAPS weights */
-	int v[SLICES_WARPS];	      /* first row of bins; -1: some are outside the detector */
-	struct slice_axis axis[2];
-};
-
-/* The same for BACK_PLANES: where all bins that touch the block's voxels are used, A'd is the sum of the weights times the length
- * of the ray at their mean position, scale * sqrt(square along x + square along y). Over the three bins of an axis the length is
- * linear but for BIN_ANGLE_MAX^2 / 4 of it. */
-struct back_length {
-	float2 x[SLICES_LANES];		   /* sum of the weights times scale, square */
-	float2 y[SLICES_WARPS][BACK_ROWS]; /* sum of the weights, square */
-	float at[2];			   /* position of bin `base` of the axis relative to the source, mm */
-	float height;			   /* of the source */
-	bool known;
-};
-
-template <int TAPS> struct back_plane_step : back_step<TAPS> {
-	struct back_length length;
-};
-
-#define BIN_ANGLE_MAX 1e-3 /* a bin over the height of the source: for an error below 3e-7 */
-
-static __device__ __forceinline__ int first_row(const struct slice_axis &a, int d)
-{
-	return a.base + first_tap(a, d);
-}
-
-template <int TAPS>
-static __device__ __forceinline__ void weigh_warp(const struct back_job &job, struct back_step<TAPS> &step, int warp)
-{
-	const struct slice_axis a = step.axis[1];
-	int d = warp * BACK_ROWS, m = first_tap(a, d), v = a.base + m;
-
-	step.v[warp] = v >= 0 && v + back_taps<TAPS>::rows <= job.scan.n_v ? v : -1;
-#pragma unroll
-	for (int r = 0; r < BACK_ROWS; r++)
-#pragma unroll
-		for (int t = 0; t < TAPS; t++)
-			reinterpret_cast<float *>(step.y[warp])[r * TAPS + t] = hat(a, m + r + t, d + r);
-}
-
-static __device__ __forceinline__ void place_axis(const struct back_job &job, const struct scan_view *view,
-						  const struct slice_axis &a, int axis, struct back_length *ret)
-{
-	ret->at[axis] = (float)(job.scan.lo[axis] + view->shift[axis] + (a.base + 0.5) * job.scan.h[axis] - view->src[axis]);
-	ret->height = (float)view->src[2];
-}
-
-/* Compute the lane's part of a back_length: of the voxels at place `lane` along x, whose weights are x, and of those at place
- * `lane` along y. */
-static __device__ __forceinline__ void weigh_lengths(const struct back_job &job, const struct slice_axis axis[2], const float4 &x,
-						     int lane, struct back_length *ret)
-{
-	const int m = first_tap(axis[1], lane), v = axis[1].base + m;
-	float w[3], sum = x.x + x.y + x.z;
-	float d = ret->at[0] + (float)job.scan.h[0] * ((float)(__float_as_int(x.w) - axis[0].base) +
-						       __fdividef(fmaf(2, x.z, x.y), fmaxf(sum, FLT_MIN)));
-
-	ret->x[lane] = make_float2(__fdividef(sum * (float)job.grid.h[2], ret->height), fmaf(d, d, ret->height * ret->height));
-#pragma unroll
-	for (int t = 0; t < 3; t++)
-		w[t] = (unsigned)(v + t) < (unsigned)job.scan.n_v ? hat(axis[1], m + t, lane) : 0;
-	sum = w[0] + w[1] + w[2];
-	d = ret->at[1] + (float)job.scan.h[1] * ((float)m + __fdividef(fmaf(2, w[2], w[1]), fmaxf(sum, FLT_MIN)));
-	ret->y[lane / BACK_ROWS][lane % BACK_ROWS] = make_float2(sum, d * d);
-}
 
 /* Return whether all bins that touch the block's voxels are used, as far as there are bins; all lanes of a warp call it. u: the
  * lane's first bin. */
@@ -128,15 +56,6 @@ static __device__ __forceinline__ void gather_known(const struct back_job &job, 
 			if (m >= r && m < r + TAPS)
 				num[r] = fmaf(wy[r * TAPS + m - r], s, num[r]);
 	}
-}
-
-static __device__ __forceinline__ void add_lengths(const struct back_length &length, int lane, int warp, float den[BACK_ROWS])
-{
-	const float2 x = length.x[lane];
-
-#pragma unroll
-	for (int r = 0; r < BACK_ROWS; r++)
-		den[r] = fmaf(x.x * length.y[warp][r].x, cuda_sqrt(x.y + length.y[warp][r].y), den[r]);
 }
 
 /* Gather for voxel r if some of its rows of bins are outside the detector. */
@@ -214,8 +133,11 @@ static __global__ void __launch_bounds__(CUDA_THREADS, TAPS == 3 && MODE >= BACK
 
 			table[t / 2].axis[axis] =
 				slice_axis_back(job.maps + (size_t)s * nz + k, axis, axis ? place.first[1] : place.first[0]);
-			if constexpr (MODE == BACK_PLANES)
-				place_axis(job, job.views + s, table[t / 2].axis[axis], axis, &table[t / 2].length);
+			if constexpr (MODE == BACK_PLANES) {
+				table[t / 2].length.origin[axis] =
+					length_origin(job, job.views + s, table[t / 2].axis[axis], axis);
+				table[t / 2].length.height = (float)job.views[s].src[2];
+			}
 		}
 		__syncthreads();
 		for (int e = warp; e < n; e += SLICES_WARPS) {
@@ -223,7 +145,11 @@ static __global__ void __launch_bounds__(CUDA_THREADS, TAPS == 3 && MODE >= BACK
 
 			table[e].x[lane] = x;
 			if constexpr (MODE == BACK_PLANES) {
-				weigh_lengths(job, table[e].axis, x, lane, &table[e].length);
+				struct back_length *length = &table[e].length;
+
+				length->x[lane] = length_x(job, table[e].axis[0], x, length->origin[0], length->height);
+				length->y[lane / BACK_ROWS][lane % BACK_ROWS] =
+					length_y(job, table[e].axis[1], lane, length->origin[1]);
 				table[e].length.known =
 					bins_full(job, (e0 + e) % n_views, table[e].axis[1], __float_as_int(x.w), lane);
 			}
@@ -345,13 +271,8 @@ template <int MODE> static void back_still_start(const struct projection *a, con
 		back_kernel<5, MODE><<<blocks, CUDA_THREADS, 0, stream>>>(*job);
 }
 
-template <int MODE> static int launch(struct projection *a, struct back_job *job, struct err *err)
+static void fill_job(const struct projection *a, struct back_job *job)
 {
-	const struct grid *g = &a->grid;
-	size_t rows = ((size_t)g->n[1] * g->n[2] + SLICES_WARPS - 1) / SLICES_WARPS;
-	bool fast = a->scan.n_u >= 3 && (a->strips > 1 ? back_turning_fast(a) : slices_fast(a, SLICES_SCALE_MAX));
-	unsigned blocks;
-
 	job->scan = a->scan;
 	job->grid = a->grid;
 	job->views = a->views;
@@ -360,6 +281,16 @@ template <int MODE> static int launch(struct projection *a, struct back_job *job
 	job->mask = a->mask;
 	job->strip_rows = a->strip_rows;
 	job->strips = a->strips;
+}
+
+template <int MODE> static int launch(struct projection *a, struct back_job *job, struct err *err)
+{
+	const struct grid *g = &a->grid;
+	size_t rows = ((size_t)g->n[1] * g->n[2] + SLICES_WARPS - 1) / SLICES_WARPS;
+	bool fast = a->scan.n_u >= 3 && (a->strips > 1 ? back_turning_fast(a) : slices_fast(a, SLICES_SCALE_MAX));
+	unsigned blocks;
+
+	fill_job(a, job);
 	job->tiling = cuda_tiling_make(a->tile, g->n[0], g->n[1], SLICES_LANES, SLICES_WARPS * BACK_ROWS);
 	job->slices = a->n_views > 1 ? 1 : min(g->n[2], BACK_SLICES);
 	job->parts = (g->n[2] + job->slices - 1) / job->slices;
@@ -385,9 +316,7 @@ static bool is_em(const struct rule *rule)
 
 bool cuda_slices_planes(const struct projection *a, const struct rule *rule)
 {
-	bool one_tile = (a->tile[0] <= 0 || a->tile[0] >= a->scan.n_u) && (a->tile[1] <= 0 || a->tile[1] >= a->scan.n_v);
-
-	return is_em(rule) && a->n_views > 1 && !(rule->weighted && a->mask) && one_tile && a->strips == 1 &&
+	return is_em(rule) && a->n_views > 1 && !(rule->weighted && a->mask) && projection_one_tile(a) && a->strips == 1 &&
 	       a->bin_angle < BIN_ANGLE_MAX && a->scan.n_u >= 3 && slices_fast(a, SLICES_SCALE_MAX);
 }
 
@@ -426,9 +355,14 @@ int cuda_slices_update_planes(struct projection *a, const struct rule *rule, con
 			      struct err *err)
 {
 	struct back_job job = {};
+	CUtensorMap map[2];
 
 	job.planes = *planes;
 	job.num = x;
 	job.rule = *rule;
+	if (back_boxes_fit(a, planes, map)) {
+		fill_job(a, &job);
+		return back_boxes_start(a, &job, map, err);
+	}
 	return launch<BACK_PLANES>(a, &job, err);
 }

@@ -5,6 +5,8 @@
 #ifndef TOMONODE_KERNELS_CUDA_SLICES_BACK_CUH
 #define TOMONODE_KERNELS_CUDA_SLICES_BACK_CUH
 
+#include <cuda.h>
+
 #include "kernels/cuda/cuda_slices.cuh"
 
 #define BACK_ROWS 4
@@ -127,6 +129,11 @@ static __device__ __forceinline__ void gather(const struct back_job &job, int vi
 			}
 	}
 }
+
+/* cuda_slices_back_boxes.cu: the update from planes by a kernel that copies bins as boxes. fit(): return whether it is possible,
+ * and set the maps of q and d. start(): start it; back: fill_job(), planes, num and rule. */
+bool back_boxes_fit(const struct projection *a, const struct bin_planes *planes, CUtensorMap ret_map[2]);
+int back_boxes_start(struct projection *a, const struct back_job *back, const CUtensorMap map[2], struct err *err);
 
 /* cuda_slices_turning.cu: return whether its kernel is valid; start it. blocks: of CUDA_THREADS, by the tiling of the job. */
 bool back_turning_fast(const struct projection *a);

@@ -5,27 +5,13 @@
  * few bins, the slices are divided among the warps of a block, and the sums of the warps are added in a fixed order, so every run
  * gives bitwise the same result. Finally the sum is multiplied by the ray's length, and the update rule is applied, once per bin;
  * so line integrals need not be stored. */
-#include "kernels/cuda/cuda_slices.cuh"
+#include "kernels/cuda/cuda_slices_forward.cuh"
 
 /* Blocks resident on a multiprocessor. With the slices divided among warps, the latency of memory is hidden by more warps. */
 #define FORWARD_BLOCKS(parts) ((parts) > 1 ? 5 : 4)
 #define CHUNK 64 /* slices whose positions are computed together */
 /* With fewer bins, the slices are divided among four warps: these bins would not occupy the GPU twice. */
 #define FORWARD_BINS ((size_t)4 * 2 * 2048 * 132)
-
-struct forward_job {
-	struct scan scan;
-	struct grid grid;
-	struct cuda_tiling tiling;
-	const struct scan_view *views;
-	const struct slice_map *maps;
-	int strip_rows, strips, n_views;
-	const float *mask, *x, *y, *row;
-	float *out;
-	struct bin_planes planes; /* q NULL: pairs, or line integrals */
-	bool add, pairs;
-	struct rule rule;
-};
 
 struct slice_entry {
 	struct slice_axis x, y;
@@ -86,27 +72,6 @@ static __device__ __forceinline__ void forward_slice(const struct forward_job &j
 			sum[r] = fmaf(fmaxf(-e, 0), row[r - 1], sum[r]);
 		else if (WIDE)
 			sum[r] = fmaf(fmaxf(-e, 0), before, sum[r]);
-	}
-}
-
-static __device__ __forceinline__ void finish(const struct forward_job &job, int view, int u, int v, bool counts, float sum)
-{
-	size_t at = (size_t)view * scan_view_size(&job.scan) + (size_t)v * job.scan.n_u + u;
-	float length = counts ? cuda_slice_length(&job.scan, job.views + view, &job.grid, u, v) : 0;
-	struct rule_pair pair = {0, 0};
-
-	sum *= length;
-	if (!job.pairs) {
-		job.out[at] = job.add ? job.out[at] + sum : sum; /* the length, and so the sum, is 0 if the bin is not used */
-		return;
-	}
-	if (counts)
-		pair = rule_bin(&job.rule, job.y[at], sum, job.row ? job.row[at] : 0);
-	if (job.planes.q) {
-		job.planes.q[at] = pair.q * length;
-		job.planes.d[at] = pair.d * length;
-	} else {
-		reinterpret_cast<float2 *>(job.out)[at] = make_float2(pair.q * length, pair.d * length);
 	}
 }
 
@@ -195,12 +160,8 @@ static int launch(struct projection *a, struct forward_job *job, struct err *err
 	job->tiling = cuda_tiling_make(tile, a->scan.n_u, a->scan.n_v, SLICES_LANES, SLICES_WARPS / PARTS * ROWS);
 	job->n_views = a->n_views;
 	blocks = (unsigned)(cuda_tiling_blocks(&job->tiling) * a->n_views);
-	if (planes) {
-		planes->log2_rows = ROWS == 8 ? 3 : ROWS == 4 ? 2 : 0;
-		planes->cells[0] = (a->scan.n_u + BIN_CELL - 1) / BIN_CELL;
-		planes->cells[1] = (a->scan.n_v + ROWS - 1) / ROWS;
-		job->planes = *planes;
-	}
+	if (planes)
+		job->planes = *planes = bin_planes_cells(*planes, a, ROWS);
 	forward_kernel<ROWS, PARTS, TABLES, WIDE><<<blocks, CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(*job);
 	return cuda_check(cudaGetLastError(), a->dev, "slices forward", err);
 }
@@ -222,6 +183,7 @@ int cuda_slices_forward(struct projection *a, const struct rule *rule, const flo
 {
 	struct forward_job job = {};
 	size_t bins = (size_t)a->n_views * scan_view_size(&a->scan);
+	CUtensorMap map;
 
 	job.scan = a->scan;
 	job.grid = a->grid;
@@ -239,7 +201,9 @@ int cuda_slices_forward(struct projection *a, const struct rule *rule, const flo
 	if (rule)
 		job.rule = *rule;
 	if (ret_planes)
-		*ret_planes = {out, out + bins, a->full};
+		*ret_planes = bin_planes_in(a, out);
+	if (forward_boxes_fit(a, x, &map))
+		return forward_boxes_start(a, &job, &map, ret_planes, err);
 	if (a->strips > 1)
 		return launch_strips(a, &job, bins, err);
 	if (!slices_fast(a, SLICES_SCALE_MAX))
