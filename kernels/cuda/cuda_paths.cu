@@ -35,29 +35,13 @@ size_t cuda_paths_bytes(const struct projection_spec *spec)
 
 	return count_steps(spec, NULL) * sizeof(struct path_step) + (size_t)spec->n_views * (size_t)s->n_v * sizeof(struct path) +
 	       (size_t)s->n_v * (sizeof(float) + sizeof(double)) + (size_t)spec->n_views * sizeof(struct scan_view) +
-	       n_u * (2 * sizeof(struct path_lane) + sizeof(struct scan_plane) + sizeof(int)) + sizeof(int) +
-	       (s->tof.n > 0 ? cuda_tof_bytes(spec) : 0);
+	       n_u * (sizeof(struct path_lane) + sizeof(struct scan_plane)) + (s->tof.n > 0 ? cuda_tof_bytes(spec) : 0);
 }
 
-static int half_of(const struct grid *g)
-{
-	return (g->n[2] + 1) / 2;
-}
-
-/* Return the length of a row of even (or odd) slices with one zero before and at least one after them, floats. */
-static int pitch_of(const struct grid *g)
-{
-	return (half_of(g) + 2 + 3) & ~3;
-}
-
-/* Return the bytes of scratch memory. Forward: the volume with even and odd slices separated. Back: 64-bit sums and one float. */
+/* Return the bytes of scratch memory: 64-bit sums and one float. */
 size_t cuda_paths_scratch(const struct projection_spec *spec)
 {
-	const struct grid *g = spec->grid;
-	size_t separated = (size_t)g->n[0] * (size_t)g->n[1] * 2 * (size_t)pitch_of(g) * sizeof(float);
-	size_t fixed = spec->deterministic ? grid_size(g) * sizeof(long long) + sizeof(float) : 0;
-
-	return separated > fixed ? separated : fixed;
+	return spec->deterministic ? grid_size(spec->grid) * sizeof(long long) + sizeof(float) : 0;
 }
 
 static __global__ void __launch_bounds__(CUDA_THREADS)
@@ -112,40 +96,28 @@ out:
 	return r;
 }
 
-/* Divide groups into lanes of at most `most` planes that are two slices apart. If planes of a group are not one or two slices
- * apart, each is a lane, and *ret_single is true. Return the number of lanes; ret may be NULL. */
-static int lanes_of(const struct projection_spec *spec, const struct plane_group *group, int n_groups, int most, bool *ret_single,
-		    struct path_lane *ret)
+/* Divide groups into lanes of at most PATHS_PLANES planes that are two slices apart. If planes of a group are not one or two
+ * slices apart, each is a lane. Return the number of lanes. */
+static int lanes_of(const struct projection_spec *spec, const struct plane_group *group, int n_groups, struct path_lane *ret)
 {
 	const struct scan *s = spec->scan;
 	const struct grid *g = spec->grid;
 	int n = 0;
 
-	*ret_single = false;
 	for (int i = 0; i < n_groups; i++) {
 		double pitch = group[i].pitch / g->h[2];
-		int whole = (int)lrint(pitch), stride = 1, cap = most;
+		int whole = (int)lrint(pitch), stride = whole == 1 ? 2 : 1, cap = PATHS_PLANES;
 
-		if (group[i].n > 1 && (fabs(pitch - whole) * group[i].n > DISTANCE_TOL || whole < 1 || whole > 2)) {
-			cap = 1;
-			*ret_single = true;
-		} else if (whole == 1) {
-			stride = 2;
-		}
-		for (int part = 0; part < (cap == 1 ? 1 : stride); part++)
-			for (int j = part; j < group[i].n; j += (cap == 1 ? 1 : stride) * cap) {
+		if (group[i].n > 1 && (fabs(pitch - whole) * group[i].n > DISTANCE_TOL || whole < 1 || whole > 2))
+			stride = cap = 1;
+		for (int part = 0; part < stride; part++)
+			for (int j = part; j < group[i].n; j += stride * cap) {
 				int left = (group[i].n - j + stride - 1) / stride, plane = group[i].first + j;
 				double z = (s->planes[plane].z - g->lo[2]) / g->h[2] - (joseph(spec) ? 0 : 0.5);
 				int base = 2 * (int)floor(z / 2);
 
-				if (ret)
-					ret[n] = (struct path_lane){plane,
-								    stride,
-								    cap == 1 ? 1 : left < cap ? left : cap,
-								    base,
-								    (float)(z - base),
-								    group[i].rise / g->h[2]};
-				n++;
+				ret[n++] = (struct path_lane){
+					plane, stride, left < cap ? left : cap, base, (float)(z - base), group[i].rise / g->h[2]};
 			}
 	}
 	return n;
@@ -176,40 +148,20 @@ static int make_planes(struct projection *a, const struct projection_spec *spec,
 	struct plane_group *group = (struct plane_group *)malloc((size_t)n_groups * sizeof(*group));
 	struct path_lane *lane = (struct path_lane *)malloc((size_t)s->n_u * sizeof(*lane));
 	float *inv_w = (float *)calloc((size_t)s->n_v, sizeof(*inv_w));
-	int *at = (int *)malloc(((size_t)s->n_u + 1) * sizeof(*at));
 
-	if (!group || !lane || !inv_w || !at) {
+	if (!group || !lane || !inv_w) {
 		r = err_set(err, ENOMEM, "%s: out of memory for %d planes", a->dev->name, s->n_u);
 		goto out;
 	}
-	p->half = half_of(spec->grid);
-	p->pitch = pitch_of(spec->grid);
 	p->leaves = leaves_grid(s, spec->grid, a->model == PROJECTION_JOSEPH);
 	for (int v = 0; v < s->n_v; v++)
-		if (scan_reach(s, v) > 0 && s->ring_radius > fabs(s->radius[v]))
+		if (scan_reach(s, v) > 0 && s->ring_radius > fabs(s->radius[v])) {
 			inv_w[v] = (float)scan_slope(s, 1, v);
+			p->steepest = fmax(p->steepest, scan_slope(s, planes_max_abs_rise(s), v) / spec->grid->h[2]);
+		}
 	planes_group(s, group);
-	p->n_lanes = lanes_of(spec, group, n_groups, PATHS_PLANES, &p->single_planes, lane);
+	p->n_lanes = lanes_of(spec, group, n_groups, lane);
 	if ((r = upload(a, lane, (size_t)p->n_lanes * sizeof(*lane), (void **)&p->lane, err)) < 0 ||
-	    (r = cuda_check(cudaStreamSynchronize(cuda_state(a->dev)->stream), a->dev, "paths", err)) < 0)
-		goto out;
-	p->n_groups = lanes_of(spec, group, n_groups, s->n_u, &p->single_planes, lane);
-	p->n_bins = 0;
-	for (int i = 0, bins = 0; i < p->n_groups; i++) {
-		bins = (i % PATHS_GROUPS ? bins : 0) + lane[i].n;
-		p->n_bins = bins > p->n_bins ? bins : p->n_bins;
-	}
-	p->n_bins = (p->n_bins + 3) / 4 * 4;
-	p->padded = 0;
-	for (int i = 0; i < p->n_groups;
-	     i++) { /* zeros before and after the bins, for every slice pair that a step can address */
-		int zeros = (p->half > PATHS_PAIRS ? p->half : PATHS_PAIRS) + 2;
-
-		at[i] = p->padded + zeros;
-		p->padded += 2 * zeros + lane[i].n;
-	}
-	if ((r = upload(a, lane, (size_t)p->n_groups * sizeof(*lane), (void **)&p->group, err)) < 0 ||
-	    (r = upload(a, at, (size_t)p->n_groups * sizeof(*at), (void **)&p->group_at, err)) < 0 ||
 	    (r = upload(a, inv_w, (size_t)s->n_v * sizeof(*inv_w), (void **)&p->inv_w, err)) < 0)
 		goto out;
 	r = cuda_check(cudaStreamSynchronize(cuda_state(a->dev)->stream), a->dev, "paths", err);
@@ -217,7 +169,6 @@ out:
 	free(group);
 	free(lane);
 	free(inv_w);
-	free(at);
 	return r;
 }
 
@@ -242,8 +193,6 @@ void cuda_paths_free(struct cuda_paths *p)
 	cudaFree(p->path);
 	cudaFree(p->step);
 	cudaFree(p->lane);
-	cudaFree(p->group);
-	cudaFree(p->group_at);
 	cudaFree(p->inv_w);
 	free(p);
 }
@@ -254,8 +203,7 @@ int cuda_paths_forward(struct projection *a, const float *x, bool add, float *y,
 		return cuda_lines_forward(a, x, add, y, err);
 	if (a->paths->tof)
 		return cuda_tof_forward(a, x, add, y, err);
-	return a->model == PROJECTION_JOSEPH ? cuda_joseph_forward(a, x, add, y, err)
-					     : cuda_paths_events_forward(a, x, add, y, err);
+	return cuda_paths_rays_forward(a, x, add, y, err);
 }
 
 /* Find the largest |y|. The bits of non-negative floats have the same order as the integers with these bits, so atomicMax() of
@@ -287,8 +235,7 @@ static int back(struct projection *a, const float *y, const struct cuda_fixed *f
 		return cuda_lines_back(a, y, fixed, x, err);
 	if (a->paths->tof)
 		return cuda_tof_back(a, y, fixed, x, err);
-	return a->model == PROJECTION_JOSEPH ? cuda_joseph_back(a, y, fixed, x, err)
-					     : cuda_paths_events_back(a, y, fixed, x, err);
+	return cuda_paths_rays_back(a, y, fixed, x, err);
 }
 
 int cuda_paths_back(struct projection *a, const float *y, bool add, float *x, struct err *err)

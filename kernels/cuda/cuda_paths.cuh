@@ -6,9 +6,7 @@
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/planes.h"
 
-#define PATHS_GROUPS 64 /* groups that a warp of the event kernels processes together */
-#define PATHS_PLANES 4	/* planes per thread of the forward kernel */
-#define PATHS_PAIRS 24	/* even (and odd) slices per thread of the back kernel; a volume with more needs several rounds */
+#define PATHS_PLANES 4 /* planes per thread */
 
 /* Planes of one group that are two slices apart: plane, plane + stride, ... */
 struct path_lane {
@@ -21,19 +19,13 @@ struct path_lane {
 struct cuda_tof;
 
 struct cuda_paths {
-	struct path *path;	 /* device memory: n_views * n_v */
-	struct path_step *step;	 /* device memory */
-	struct path_lane *lane;	 /* device memory: at most PATHS_PLANES planes each */
-	struct path_lane *group; /* device memory: lanes of any number of planes */
-	int n_lanes, n_groups;
-	int *group_at; /* device memory, n_groups + 1: index of each group's padded bins in shared memory */
-	int n_bins; /* largest number of bins of PATHS_GROUPS consecutive groups that start at a multiple of PATHS_GROUPS; rounded
-		       up to a multiple of 4 */
-	int padded; /* length of the padded bins of all groups, floats */
-	float *inv_w;	    /* device memory, n_v: 1 / sqrt(ring_radius^2 - r^2), 1/mm; 0: no ray */
-	int half, pitch;    /* number of even slices; length of a row of the even (or of the odd) slices with padding, floats */
-	bool leaves;	    /* some ray passes through the grid's lower or upper face */
-	bool single_planes; /* some distance of planes is not one or two slices: each plane of that group is a group of its own */
+	struct path *path;	/* device memory: n_views * n_v */
+	struct path_step *step; /* device memory */
+	struct path_lane *lane; /* device memory: at most PATHS_PLANES planes each */
+	int n_lanes;
+	float *inv_w;	      /* device memory, n_v: 1 / sqrt(ring_radius^2 - r^2), 1/mm; 0: no ray */
+	double steepest;      /* largest slope of a ray, slices per mm of path */
+	bool leaves;	      /* some ray passes through the grid's lower or upper face */
 	struct cuda_tof *tof; /* cuda_tof.cu; NULL: no time of flight */
 };
 
@@ -70,13 +62,13 @@ struct cuda_fixed {
 	double bound;
 };
 
-/* cuda_paths_events.cu: PROJECTION_PATHS. fixed: used in place of x, or NULL. The pass adds to x. */
-int cuda_paths_events_forward(struct projection *a, const float *x, bool add, float *y, struct err *err);
-int cuda_paths_events_back(struct projection *a, const float *y, const struct cuda_fixed *fixed, float *x, struct err *err);
+/* cuda_paths_forward.cu, cuda_paths_back.cu. fixed: used in place of x, or NULL. The pass adds to x. */
+int cuda_paths_rays_forward(struct projection *a, const float *x, bool add, float *y, struct err *err);
+int cuda_paths_rays_back(struct projection *a, const float *y, const struct cuda_fixed *fixed, float *x, struct err *err);
 
 struct cuda_rows; /* cuda_line_rows.cu */
 
-/* cuda_lines.cu: stacks of 2-D parallel beams (kernels/lines.h); arguments as of cuda_paths_*() and cuda_paths_events_*() */
+/* cuda_lines.cu: stacks of 2-D parallel beams (kernels/lines.h); arguments as of cuda_paths_*() and cuda_paths_rays_*() */
 size_t cuda_lines_bytes(const struct device *dev, const struct projection_spec *spec);
 size_t cuda_lines_scratch(const struct device *dev, const struct projection_spec *spec);
 int cuda_lines_create(struct projection *a, const struct projection_spec *spec, struct err *err);
@@ -123,10 +115,5 @@ static __device__ __forceinline__ void cuda_blocks_wait(const unsigned *arrived,
 	}
 	__syncthreads();
 }
-
-/* cuda_joseph.cu: PROJECTION_JOSEPH; x: image, y: bins; arguments as of cuda_paths_events_forward() and cuda_paths_events_back()
- */
-int cuda_joseph_forward(struct projection *a, const float *x, bool add, float *y, struct err *err);
-int cuda_joseph_back(struct projection *a, const float *y, const struct cuda_fixed *fixed, float *x, struct err *err);
 
 #endif
