@@ -15,6 +15,7 @@
 #include "node/command/commands.h"
 #include "node/process/options.h"
 #include "node/tools/bench_compare.h"
+#include "node/tools/bench_processor.h"
 #include "recon/bench/bench.h"
 #include "recon/core/threads.h"
 
@@ -74,6 +75,7 @@ struct run {
 	int threads, repeat;
 	enum bench_size size;
 	double threshold;
+	char processor[128];
 	struct bench_earlier *earlier; /* results to compare with; NULL: none */
 	size_t n_compared, n_slower;
 	json_t *results;     /* with --json; else NULL */
@@ -119,15 +121,22 @@ static void print_line(struct run *b, json_t *line)
 	json_decref(line);
 }
 
+/* Return the processor if the device is the CPU, else NULL. */
+static const char *processor_of(const struct run *b, const char *device)
+{
+	return strncmp(device, "cpu", 3) == 0 ? b->processor : NULL;
+}
+
 static void compare(struct run *b, const struct bench_result *result, json_t *line)
 {
-	double earlier = bench_earlier_seconds(b->earlier, result->work->name, result->device, result->sizes);
+	double earlier = bench_earlier_seconds(b->earlier, result->work->name, result->device, result->sizes,
+					       processor_of(b, result->device));
 	double now = result->seconds.median, ratio = now / earlier;
 	bool slower = earlier > 0 && ratio > 1 + b->threshold / 100;
 
 	if (!(earlier > 0)) {
-		fprintf(stderr, "%s on %s: the earlier run has no result for this device and these sizes\n", result->work->name,
-			result->device);
+		fprintf(stderr, "%s on %s: the earlier run has no result for this device%s and these sizes\n", result->work->name,
+			result->device, processor_of(b, result->device) ? ", this processor" : "");
 		return;
 	}
 	json_object_set_new(line, "earlier_seconds", json_real(earlier));
@@ -155,6 +164,8 @@ static void run_work(struct run *b, const struct bench_work *work, struct device
 		write_text(line, "error", err->msg);
 	} else {
 		bench_write(&result, &writer);
+		if (processor_of(b, result.device))
+			write_text(line, "processor", b->processor);
 		write_text(line, "version", TOMONODE_VERSION);
 		write_text(line, "revision", TOMONODE_REVISION);
 		if (b->earlier)
@@ -348,6 +359,7 @@ int cmd_bench(int argc, char **argv)
 		return list_works(&o);
 	if (earlier && bench_earlier_read(earlier, &b.earlier, &err) < 0)
 		return options_fail(&o, err.code == ENOENT ? CODE_NOT_FOUND : options_code(&err), "%s", err.msg);
+	bench_processor("/proc/cpuinfo", b.processor, sizeof(b.processor));
 	code = run_all(&b);
 	bench_earlier_free(b.earlier);
 	return code;

@@ -112,7 +112,15 @@ struct bench_earlier *bench_earlier_free(struct bench_earlier *e)
 	return NULL;
 }
 
-double bench_earlier_seconds(const struct bench_earlier *e, const char *work, const char *device, const char *sizes)
+static bool same_processor(const json_t *line, const char *processor)
+{
+	const char *earlier = text_of(line, "processor");
+
+	return !processor || !earlier || !strcmp(earlier, processor);
+}
+
+double bench_earlier_seconds(const struct bench_earlier *e, const char *work, const char *device, const char *sizes,
+			     const char *processor)
 {
 	double seconds = 0;
 	json_t *line;
@@ -121,7 +129,7 @@ double bench_earlier_seconds(const struct bench_earlier *e, const char *work, co
 	json_array_foreach(e->results, i, line)
 	{
 		if (!strcmp(text_of(line, "work"), work) && !strcmp(text_of(line, "device"), device) &&
-		    !strcmp(text_of(line, "sizes"), sizes))
+		    !strcmp(text_of(line, "sizes"), sizes) && same_processor(line, processor))
 			seconds = json_number_value(json_object_get(line, "seconds"));
 	}
 	return seconds;

@@ -103,6 +103,11 @@ def check_compare(folder, found):
         file.write(json.dumps({**found[0], "device": "another"}) + "\n")
     _, err = bench(4, *TINY, "--work", found[0]["work"], "--compare", other)
     check("the earlier run has no result" in err, "another device is not compared")
+    check(all(line["processor"] for line in found), "the lines of a CPU name its model")
+    with open(other, "w") as file:
+        file.write(json.dumps({**found[0], "processor": "another"}) + "\n")
+    _, err = bench(4, *TINY, "--work", found[0]["work"], "--compare", other)
+    check("no result for this device, this processor" in err, "another processor is not compared")
 
 
 def check_refusals(folder):
