@@ -15,9 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "recon/dbt/line_log.h"
+#include "recon/dbt/prep_internal.h"
+
 #define VALUES PREP_VALUES
-#define BIN_MAX 64   /* BIN_MAX^2 * 65535 fits 32 bits */
-#define COLUMNS 1024 /* detector columns processed together */
+#define BIN_MAX 64  /* BIN_MAX^2 * 65535 fits 32 bits */
+#define COLUMNS 512 /* detector columns processed together */
 
 /* The line integral of every stored value, and which values are floored and clamped: an interval each, because the intensity is
  * monotonic in the value. Padding and values over range may be in the interval and do not count. */
@@ -26,18 +29,11 @@ struct lookup {
 	int floored[2], clamped[2]; /* first and last; first > last: none */
 };
 
-/* Sums over the valid bins of some columns of a row of merged bins. */
+/* Sums over the valid bins of some columns of a row of merged bins, by the method of the table. */
 struct sums {
-	uint32_t value[COLUMNS], count[COLUMNS]; /* method of integers */
-	double intensity[COLUMNS], air[COLUMNS]; /* method of the table */
-	double shown[COLUMNS];			 /* the air of bins over range */
-	size_t padded, saturated, over_range;
-};
-
-struct limits {
-	int lo, hi; /* padding; lo > hi: none */
-	int over;   /* first saturated value; VALUES: none */
-	int air;    /* value over range, which shows air; -1: none */
+	uint32_t count[COLUMNS];
+	double intensity[COLUMNS], air[COLUMNS];
+	double shown[COLUMNS]; /* the air of bins over range */
 };
 
 static int check(const struct prep *p, struct limits *ret, struct err *err)
@@ -59,66 +55,139 @@ static int check(const struct prep *p, struct limits *ret, struct err *err)
 		return err_set(err, EINVAL, "prep: log data with an open field");
 	if (!(p->floor > 0 && p->floor < 1))
 		return err_set(err, EINVAL, "prep: intensity floor %g of I0, not in (0, 1)", p->floor);
-	if (!(p->saturation >= 0))
-		return err_set(err, EINVAL, "prep: saturation at a stored value of %g, not allowed", p->saturation);
-	if (p->has_over_code && !(p->over_code >= 0 && p->over_code < VALUES))
-		return err_set(err, EINVAL, "prep: over-range code %d, not in 0..65535", p->over_code);
-	ret->lo = p->has_padding ? p->padding_lo : 1;
-	ret->hi = p->has_padding ? p->padding_hi : 0;
-	ret->over = p->saturation > 0 && p->saturation < VALUES ? (int)ceil(p->saturation) : VALUES;
-	ret->air = p->has_over_code && !p->is_log ? p->over_code : -1;
-	return 0;
+	return prep_limits(p, ret, err);
 }
 
-static inline __attribute__((always_inline)) void add_plain_loop(const uint16_t *restrict row, int n, struct limits lim,
-								 uint32_t *restrict value, uint32_t *restrict count,
-								 struct sums *s)
+/* Add up rows whose values are all valid, two at a time, column by column. */
+static inline __attribute__((always_inline)) void add_rows_loop(const uint16_t *first, int stride, int rows, int n,
+								uint32_t *restrict ret)
+{
+	int k = rows % 2;
+
+	for (int i = 0; i < n; i++)
+		ret[i] = k ? first[i] : 0;
+	for (; k < rows; k += 2) {
+		const uint16_t *restrict a = first + (size_t)k * (size_t)stride, *restrict b = a + stride;
+
+		for (int i = 0; i < n; i++)
+			ret[i] += (uint32_t)a[i] + b[i];
+	}
+}
+
+/* Add up the valid values of rows, and count them. */
+static inline __attribute__((always_inline)) void add_valid_rows_loop(const uint16_t *first, int stride, int rows, int n,
+								      struct limits lim, uint32_t *restrict ret,
+								      uint32_t *restrict ret_count, struct prep_stats *stats)
 {
 	uint32_t padded = 0, saturated = 0;
 
-	for (int i = 0; i < n; i++) {
-		int v = row[i];
-		uint32_t pad = (uint32_t)((v >= lim.lo) & (v <= lim.hi));
-		uint32_t over = (uint32_t)(v >= lim.over) & ~pad;
-		uint32_t ok = 1 - pad - over;
+	for (int i = 0; i < n; i++)
+		ret[i] = ret_count[i] = 0;
+	for (int k = 0; k < rows; k++) {
+		const uint16_t *restrict row = first + (size_t)k * (size_t)stride;
 
-		value[i] += ok * (uint32_t)v;
-		count[i] += ok;
-		padded += pad;
-		saturated += over;
+		for (int i = 0; i < n; i++) {
+			int v = row[i];
+			uint32_t pad = (uint32_t)((v >= lim.lo) & (v <= lim.hi));
+			uint32_t over = (uint32_t)(v >= lim.over) & ~pad;
+			uint32_t ok = 1 - pad - over;
+
+			ret[i] += ok * (uint32_t)v;
+			ret_count[i] += ok;
+			padded += pad;
+			saturated += over;
+		}
 	}
-	s->padded += padded;
-	s->saturated += saturated;
+	stats->padded += padded;
+	stats->saturated += saturated;
+}
+
+/* Add up n groups of columns. */
+static inline __attribute__((always_inline)) void add_groups(const uint32_t *restrict column, int size, int n,
+							     uint32_t *restrict ret)
+{
+	for (int m = 0; m < n; m++) {
+		uint32_t sum = 0;
+
+		for (int i = 0; i < size; i++)
+			sum += column[m * size + i];
+		ret[m] = sum;
+	}
+}
+
+static inline __attribute__((always_inline)) void add_columns_loop(const uint32_t *column, int size, int n, uint32_t *ret)
+{
+	if (size == 4) /* the compiler vectorises what has a constant size */
+		add_groups(column, 4, n, ret);
+	else if (size == 2)
+		add_groups(column, 2, n, ret);
+	else
+		add_groups(column, size, n, ret);
 }
 
 #ifdef __x86_64__
-__attribute__((target("avx2"))) static void add_plain_avx2(const uint16_t *row, int n, struct limits lim, struct sums *s)
+__attribute__((target("avx2"))) static void add_rows_avx2(const uint16_t *first, int stride, int rows, int n, uint32_t *ret)
 {
-	add_plain_loop(row, n, lim, s->value, s->count, s);
+	add_rows_loop(first, stride, rows, n, ret);
+}
+
+__attribute__((target("avx2"))) static void add_valid_rows_avx2(const uint16_t *first, int stride, int rows, int n,
+								struct limits lim, uint32_t *ret, uint32_t *ret_count,
+								struct prep_stats *stats)
+{
+	add_valid_rows_loop(first, stride, rows, n, lim, ret, ret_count, stats);
+}
+
+__attribute__((target("avx2"))) static void add_columns_avx2(const uint32_t *column, int size, int n, uint32_t *ret)
+{
+	add_columns_loop(column, size, n, ret);
 }
 #endif
 
-static void add_plain(const uint16_t *row, int n, struct limits lim, struct sums *s)
+static void add_rows(const uint16_t *first, int stride, int rows, int n, uint32_t *ret)
 {
 #ifdef __x86_64__
 	if (__builtin_cpu_supports("avx2")) {
-		add_plain_avx2(row, n, lim, s);
+		add_rows_avx2(first, stride, rows, n, ret);
 		return;
 	}
 #endif
-	add_plain_loop(row, n, lim, s->value, s->count, s);
+	add_rows_loop(first, stride, rows, n, ret);
+}
+
+static void add_valid_rows(const uint16_t *first, int stride, int rows, int n, struct limits lim, uint32_t *ret,
+			   uint32_t *ret_count, struct prep_stats *stats)
+{
+#ifdef __x86_64__
+	if (__builtin_cpu_supports("avx2")) {
+		add_valid_rows_avx2(first, stride, rows, n, lim, ret, ret_count, stats);
+		return;
+	}
+#endif
+	add_valid_rows_loop(first, stride, rows, n, lim, ret, ret_count, stats);
+}
+
+static void add_columns(const uint32_t *column, int size, int n, uint32_t *ret)
+{
+#ifdef __x86_64__
+	if (__builtin_cpu_supports("avx2")) {
+		add_columns_avx2(column, size, n, ret);
+		return;
+	}
+#endif
+	add_columns_loop(column, size, n, ret);
 }
 
 static void add_table(const uint16_t *row, const float *flat, int n, struct limits lim, const double *table, double i0,
-		      struct sums *s)
+		      struct sums *s, struct prep_stats *stats)
 {
 	for (int i = 0; i < n; i++) {
 		int v = row[i];
 
 		if (v >= lim.lo && v <= lim.hi) {
-			s->padded++;
+			stats->padded++;
 		} else if (v >= lim.over) {
-			s->saturated++;
+			stats->saturated++;
 		} else if (!flat || (flat[i] > 0 && isfinite(flat[i]))) {
 			double air = flat ? i0 * (double)flat[i] : i0;
 
@@ -126,7 +195,7 @@ static void add_table(const uint16_t *row, const float *flat, int n, struct limi
 			s->shown[i] += v == lim.air ? air : 0;
 			s->air[i] += air;
 			s->count[i]++;
-			s->over_range += v == lim.air;
+			stats->over_range += v == lim.air;
 		}
 	}
 }
@@ -142,81 +211,140 @@ static void fill_table(const struct prep *p, double *table)
 	}
 }
 
-/* Compute the line integral of one merged bin; count flooring and clamping. */
-static float to_line(const struct prep *p, double intensity, double air, size_t *floored, size_t *clamped)
+/* Return air / intensity of a bin, at least 1; *ret_dark: the intensity is floored; *ret_bright: it is clamped. */
+static inline __attribute__((always_inline)) double ratio_of(double intensity, double air, double floor, int64_t *ret_dark,
+							     int64_t *ret_bright)
 {
-	double least = p->floor * air;
+	double least = floor * air, used = intensity >= least ? intensity : least;
 
-	if (!(intensity >= least)) {
-		intensity = least;
-		++*floored;
+	*ret_dark = !(intensity >= least);
+	*ret_bright = used > air;
+	return air / (used > air ? air : used);
+}
+
+/* Replace n intensities by their ratios; count flooring and clamping. */
+static inline __attribute__((always_inline)) void to_ratios_loop(double floor, int n, double *restrict intensity,
+								 const double *restrict air, struct prep_stats *stats)
+{
+	int64_t floored = 0, clamped = 0;
+
+	for (int i = 0; i < n; i++) {
+		int64_t dark, bright;
+
+		intensity[i] = ratio_of(intensity[i], air[i], floor, &dark, &bright);
+		floored += dark;
+		clamped += bright;
 	}
-	if (intensity > air) {
-		++*clamped;
-		return 0;
+	stats->floored += (size_t)floored;
+	stats->clamped += (size_t)clamped;
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx2"))) static void to_ratios_avx2(double floor, int n, double *intensity, const double *air,
+							   struct prep_stats *stats)
+{
+	to_ratios_loop(floor, n, intensity, air, stats);
+}
+#endif
+
+static void to_ratios(double floor, int n, double *intensity, const double *air, struct prep_stats *stats)
+{
+#ifdef __x86_64__
+	if (__builtin_cpu_supports("avx2")) {
+		to_ratios_avx2(floor, n, intensity, air, stats);
+		return;
 	}
-	return (float)log(air / intensity);
+#endif
+	to_ratios_loop(floor, n, intensity, air, stats);
+}
+
+/* Intensities of some merged bins, with and without an object, and their numbers of valid detector bins. */
+struct merged {
+	double intensity[COLUMNS], air[COLUMNS], field[COLUMNS]; /* field: factor of air */
+	uint32_t count[COLUMNS];
+};
+
+/* Sum n merged bins whose first detector bin is raw[at]. */
+static void merge_table(const struct prep *p, struct limits lim, const double *table, const uint16_t *raw, size_t at, int n,
+			struct merged *ret, struct prep_stats *stats)
+{
+	double i0 = p->is_log ? 1 : p->i0;
+	struct sums s;
+	int columns = n * p->bin;
+
+	memset(s.count, 0, (size_t)columns * sizeof(s.count[0]));
+	memset(s.intensity, 0, (size_t)columns * sizeof(s.intensity[0]));
+	memset(s.air, 0, (size_t)columns * sizeof(s.air[0]));
+	memset(s.shown, 0, (size_t)columns * sizeof(s.shown[0]));
+	for (int k = 0; k < p->bin; k++, at += (size_t)p->n_u)
+		add_table(raw + at, p->flatfield ? p->flatfield + at : NULL, columns, lim, table, i0, &s, stats);
+	for (int m = 0; m < n; m++) {
+		ret->intensity[m] = ret->air[m] = 0;
+		for (int i = m * p->bin; i < (m + 1) * p->bin; i++) {
+			ret->intensity[m] += s.intensity[i] + s.shown[i] * ret->field[m];
+			ret->air[m] += s.air[i];
+		}
+	}
+	add_columns(s.count, p->bin, n, ret->count);
+}
+
+/* The same for linear values without a flat field. */
+static void merge_plain(const struct prep *p, struct limits lim, const uint16_t *first, int n, struct merged *ret,
+			struct prep_stats *stats)
+{
+	uint32_t column[COLUMNS], column_count[COLUMNS], value[COLUMNS];
+
+	if (prep_has_limits(lim)) {
+		add_valid_rows(first, p->n_u, p->bin, n * p->bin, lim, column, column_count, stats);
+		add_columns(column_count, p->bin, n, ret->count);
+	} else {
+		add_rows(first, p->n_u, p->bin, n * p->bin, column);
+		for (int m = 0; m < n; m++)
+			ret->count[m] = (uint32_t)(p->bin * p->bin);
+	}
+	add_columns(column, p->bin, n, value);
+	for (int m = 0; m < n; m++) {
+		double sum = (int)value[m], count = (int)ret->count[m]; /* both are below 2^31 */
+
+		ret->intensity[m] = (p->inverted ? count * p->max_value - sum : sum) - count * p->offset;
+		ret->air[m] = count * p->i0;
+	}
 }
 
 /* Process merged bins from..from+n-1 of merged row j. */
 static void merge(const struct prep *p, struct limits lim, const double *table, const uint16_t *raw, int j, int from, int n,
 		  float *ret_line, float *ret_valid, struct prep_stats *stats)
 {
-	struct sums s;
-	int columns = n * p->bin;
-	double i0 = p->is_log ? 1 : p->i0, field[COLUMNS], middle = (p->bin - 1) / 2.0;
+	size_t at = (size_t)j * (size_t)p->bin * (size_t)p->n_u + (size_t)from * (size_t)p->bin;
+	double middle = (p->bin - 1) / 2.0;
+	struct merged b;
 
-	open_field_row(&p->open, from * p->bin + middle, p->bin, j * p->bin + middle, n, field);
-	memset(s.value, 0, (size_t)columns * sizeof(s.value[0]));
-	memset(s.count, 0, (size_t)columns * sizeof(s.count[0]));
-	if (table) {
-		memset(s.intensity, 0, (size_t)columns * sizeof(s.intensity[0]));
-		memset(s.air, 0, (size_t)columns * sizeof(s.air[0]));
-		memset(s.shown, 0, (size_t)columns * sizeof(s.shown[0]));
-	}
-	s.padded = s.saturated = s.over_range = 0;
-	for (int k = 0; k < p->bin; k++) {
-		size_t at = ((size_t)j * (size_t)p->bin + (size_t)k) * (size_t)p->n_u + (size_t)from * (size_t)p->bin;
-
-		if (table)
-			add_table(raw + at, p->flatfield ? p->flatfield + at : NULL, columns, lim, table, i0, &s);
-		else
-			add_plain(raw + at, columns, lim, &s);
-	}
+	open_field_row(&p->open, from * p->bin + middle, p->bin, j * p->bin + middle, n, b.field);
+	if (table)
+		merge_table(p, lim, table, raw, at, n, &b, stats);
+	else
+		merge_plain(p, lim, raw + at, n, &b, stats);
 	for (int m = 0; m < n; m++) {
-		double intensity = 0, air = 0;
-		uint32_t value = 0, count = 0;
+		bool valid = b.count[m] > 0;
 
-		for (int i = m * p->bin; i < (m + 1) * p->bin; i++) {
-			value += s.value[i];
-			count += s.count[i];
-			if (table) {
-				intensity += s.intensity[i] + s.shown[i] * field[m];
-				air += s.air[i];
-			}
-		}
-		if (!table) {
-			intensity = (p->inverted ? count * p->max_value - value : value) - count * p->offset;
-			air = count * i0;
-		}
-		ret_valid[m] = count > 0 ? 1 : 0;
-		ret_line[m] = count > 0 ? to_line(p, intensity, air * field[m], &stats->floored, &stats->clamped) : 0;
+		ret_valid[m] = valid ? 1 : 0;
+		b.intensity[m] = valid ? b.intensity[m] : 1; /* a line integral of 0 */
+		b.air[m] = valid ? b.air[m] * b.field[m] : 1;
 	}
-	stats->padded += s.padded;
-	stats->saturated += s.saturated;
-	stats->over_range += s.over_range;
+	to_ratios(p->floor, n, b.intensity, b.air, stats);
+	line_log(n, b.intensity, ret_line);
 }
 
 static void lookup_fill(const struct prep *p, const double *table, struct lookup *ret)
 {
-	double air = p->is_log ? 1 : p->i0;
+	double air = p->is_log ? 1 : p->i0, ratio[COLUMNS];
 
 	ret->floored[0] = ret->clamped[0] = VALUES;
 	ret->floored[1] = ret->clamped[1] = -1;
 	for (int v = 0; v < VALUES; v++) {
-		size_t floored = 0, clamped = 0;
+		int64_t floored, clamped;
 
-		ret->line[v] = to_line(p, table[v], air, &floored, &clamped);
+		ratio[v % COLUMNS] = ratio_of(table[v], air, p->floor, &floored, &clamped);
 		if (floored) {
 			ret->floored[0] = v < ret->floored[0] ? v : ret->floored[0];
 			ret->floored[1] = v;
@@ -225,6 +353,8 @@ static void lookup_fill(const struct prep *p, const double *table, struct lookup
 			ret->clamped[0] = v < ret->clamped[0] ? v : ret->clamped[0];
 			ret->clamped[1] = v;
 		}
+		if (v % COLUMNS == COLUMNS - 1)
+			line_log(COLUMNS, ratio, ret->line + v + 1 - COLUMNS);
 	}
 }
 
@@ -345,70 +475,4 @@ out:
 	free(lookup);
 	free(table);
 	return r;
-}
-
-static bool is_valid(struct limits lim, int value)
-{
-	return !(value >= lim.lo && value <= lim.hi) && value < lim.over && value != lim.air;
-}
-
-int prep_histogram(const struct prep *p, const uint16_t *raw, uint32_t ret_hist[PREP_VALUES], struct err *err)
-{
-	/* Four histograms used in turn: in a single one, increments for equal neighbouring values (air) would have to wait for
-	 * each other. */
-	size_t n = (size_t)p->n_u * (size_t)p->n_v, i = 0;
-	uint32_t *hist;
-
-	if (p->n_u < 1 || p->n_v < 1)
-		return err_set(err, EINVAL, "prep: %d x %d detector bins", p->n_u, p->n_v);
-	hist = calloc((size_t)4 * VALUES, sizeof *hist);
-	if (!hist)
-		return err_set(err, ENOMEM, "prep: no memory for a histogram");
-	for (; i + 4 <= n; i += 4) {
-		hist[raw[i]]++;
-		hist[VALUES + raw[i + 1]]++;
-		hist[2 * VALUES + raw[i + 2]]++;
-		hist[3 * VALUES + raw[i + 3]]++;
-	}
-	for (; i < n; i++)
-		hist[raw[i]]++;
-	for (int v = 0; v < VALUES; v++)
-		ret_hist[v] = hist[v] + hist[VALUES + v] + hist[2 * VALUES + v] + hist[3 * VALUES + v];
-	free(hist);
-	return 0;
-}
-
-int prep_percentile(const struct prep *p, const uint32_t hist[PREP_VALUES], double percent, double *ret_value, struct err *err)
-{
-	size_t all = 0, valid = 0, below = 0;
-	struct limits lim;
-	int v = 0;
-	int r = check(&(struct prep){.n_u = 1,
-				     .n_v = 1,
-				     .bin = 1,
-				     .i0 = 1,
-				     .floor = 0.5,
-				     .saturation = p->saturation,
-				     .has_over_code = p->has_over_code,
-				     .over_code = p->over_code,
-				     .has_padding = p->has_padding,
-				     .padding_lo = p->padding_lo,
-				     .padding_hi = p->padding_hi},
-		      &lim, err);
-
-	if (r < 0)
-		return r;
-	if (!(percent > 0 && percent <= 100))
-		return err_set(err, EINVAL, "prep: percentile %g, not in (0, 100]", percent);
-	for (v = 0; v < VALUES; v++) {
-		all += hist[v];
-		valid += is_valid(lim, v) ? hist[v] : 0;
-	}
-	if (valid == 0)
-		return err_set(err, ENODATA, "prep: none of %zu stored values is valid (padding %d..%d, over range from %d)", all,
-			       lim.lo, lim.hi, lim.over);
-	for (v = 0; (double)(below += is_valid(lim, v) ? hist[v] : 0) < percent / 100 * (double)valid; v++)
-		;
-	*ret_value = v;
-	return 0;
 }

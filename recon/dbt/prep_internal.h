@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which stored values count. Private to prep.c and prep_values.c. */
+#ifndef TOMONODE_RECON_PREP_INTERNAL_H
+#define TOMONODE_RECON_PREP_INTERNAL_H
+
+#include "recon/dbt/prep.h"
+
+struct limits {
+	int lo, hi; /* padding; lo > hi: none */
+	int over;   /* first saturated value; PREP_VALUES: none */
+	int air;    /* value over range, which shows air; -1: none */
+};
+
+/* Return the limits of the stored values. EINVAL: saturation or over-range code is not allowed. */
+int prep_limits(const struct prep *p, struct limits *ret, struct err *err);
+
+/* Return whether there may be bins that do not count. */
+static inline bool prep_has_limits(struct limits lim)
+{
+	return lim.lo <= lim.hi || lim.over < PREP_VALUES;
+}
+
+#endif
