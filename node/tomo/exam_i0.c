@@ -64,21 +64,24 @@ static struct open_field field_of(const struct exam *exam, int view, const doubl
 static int measure_values(const struct exam *exam, int view, const uint16_t *raw, uint32_t hist[PREP_VALUES],
 			  struct view_air *ret, struct err *err)
 {
+	bool needed = exam->profile->i0_mode == I0_PERCENTILE || exam->profile->i0_mode == I0_HEADER_MAX;
 	double percent = exam->profile->i0_mode == I0_PERCENTILE ? exam->profile->i0 : OVER_PERCENT;
 	struct prep prep = exam->prep;
 	struct view_air air = {0};
-	int rc = prep_histogram(&prep, raw, hist, err);
+	int rc = prep_outline(&prep, raw, prep.inverted ? 100 - percent : percent, hist, err);
 
 	prep.open = field_of(exam, view, (const double[]){0, 0});
 	if (rc == 0)
 		rc = air_find(&prep, exam->scan->h, exam->thickness, exam->profile->open_field_fit, raw, hist, &air.air, err);
+	if (rc == 0 && needed && air.air.verdict == AIR_OVER_RANGE && percent != OVER_PERCENT) {
+		percent = OVER_PERCENT;
+		rc = prep_histogram(&prep, raw, hist, err);
+	}
 	if (rc < 0)
 		return rc;
-	if (air.air.verdict == AIR_OVER_RANGE)
-		percent = OVER_PERCENT;
 	prep.has_over_code = air.air.over_code >= 0;
 	prep.over_code = air.air.over_code;
-	if (exam->profile->i0_mode == I0_PERCENTILE || exam->profile->i0_mode == I0_HEADER_MAX)
+	if (needed)
 		rc = prep_percentile(&prep, hist, prep.inverted ? 100 - percent : percent, &air.percentile, err);
 	if (rc == -ENODATA)
 		rc = err_set(err, EBADMSG, "no stored value in range");

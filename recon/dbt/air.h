@@ -66,13 +66,14 @@ struct air {
 	struct air_field field;
 };
 
-/* Return the stored value that is over range; -1: none. hist: from prep_histogram(). Uses padding, inverted and max_value of p,
- * which is in 1..65535. */
+/* Return the stored value that is over range; -1: none. hist: from prep_histogram() or prep_outline(). Uses padding, inverted and
+ * max_value of p, which is in 1..65535. */
 int air_over_code(const struct prep *p, const uint32_t hist[PREP_VALUES]);
 
 /* Find the air of one projection of linear values. raw: as for prep_view(). pitch: size of a bin along u and v, mm. thickness: of
  * the object, mm. fit: divide by the slope of the air, as far as it is determined, before anything is decided; the level is then
- * that in the middle of the detector. p: also its offset and open field are used. hist: from prep_histogram(). */
+ * that in the middle of the detector. p: also its offset and open field are used. hist: from prep_histogram() or prep_outline().
+ */
 int air_find(const struct prep *p, const double pitch[2], double thickness, bool fit, const uint16_t *raw,
 	     const uint32_t hist[PREP_VALUES], struct air *ret_air, struct err *err);
 

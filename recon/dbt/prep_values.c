@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prep_values.c - which stored values occur in a view, and how often. */
+/* prep_values.c - which stored values occur in a view, and how often.
+ *
+ * A full histogram costs more than all else that is done with the stored values. A percentile is found without it: a sample shows
+ * where it is, and the values below LIMITS limits there are counted, in a loop that the compiler vectorises; where the sample
+ * errs, the limits are set again. The result is exact. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "recon/dbt/prep_internal.h"
 
 #define VALUES PREP_VALUES
+#define SAMPLE_ROWS 32	    /* each of this number of rows is in the sample */
+#define SAMPLE_ERROR 0.0015 /* of a share of the values in the sample */
+#define LIMITS 8	    /* values that all others are compared with */
+#define CHUNK 16384	    /* values whose number fits 16 bits */
+#define SIGN 0x8000	    /* changes the order of unsigned numbers into that of signed ones */
 
 int prep_limits(const struct prep *p, struct limits *ret, struct err *err)
 {
@@ -44,6 +54,131 @@ int prep_histogram(const struct prep *p, const uint16_t *raw, uint32_t ret_hist[
 	for (int v = 0; v < VALUES; v++)
 		ret_hist[v] = hist[v] + hist[VALUES + v] + hist[2 * VALUES + v] + hist[3 * VALUES + v];
 	free(hist);
+	return 0;
+}
+
+/* Numbers of values below each limit, and the extreme values. */
+struct counts {
+	uint16_t limit[LIMITS];
+	size_t below[LIMITS];
+	uint16_t least, most;
+};
+
+/* Count n values, CHUNK at most. Signed numbers, which the vectors of all processors compare. */
+static inline __attribute__((always_inline)) void count_loop(const uint16_t *restrict values, int n, struct counts *c)
+{
+	int16_t limit[LIMITS], least = (int16_t)(c->least ^ SIGN), most = (int16_t)(c->most ^ SIGN);
+	uint16_t below[LIMITS] = {0};
+
+	for (int k = 0; k < LIMITS; k++)
+		limit[k] = (int16_t)(c->limit[k] ^ SIGN);
+	for (int i = 0; i < n; i++) {
+		int16_t v = (int16_t)(values[i] ^ SIGN);
+
+		for (int k = 0; k < LIMITS; k++)
+			below[k] = (uint16_t)(below[k] + (v < limit[k]));
+		least = v < least ? v : least;
+		most = v > most ? v : most;
+	}
+	for (int k = 0; k < LIMITS; k++)
+		c->below[k] += below[k];
+	c->least = (uint16_t)(least ^ SIGN);
+	c->most = (uint16_t)(most ^ SIGN);
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx2"))) static void count_avx2(const uint16_t *values, int n, struct counts *c)
+{
+	count_loop(values, n, c);
+}
+#endif
+
+static void count_values(const uint16_t *values, size_t n, struct counts *c)
+{
+	for (int k = 0; k < LIMITS; k++)
+		c->below[k] = 0;
+	c->least = VALUES - 1;
+	c->most = 0;
+	for (size_t i = 0; i < n; i += CHUNK) {
+		int m = n - i < CHUNK ? (int)(n - i) : CHUNK;
+
+#ifdef __x86_64__
+		if (__builtin_cpu_supports("avx2")) {
+			count_avx2(values + i, m, c);
+			continue;
+		}
+#endif
+		count_loop(values + i, m, c);
+	}
+}
+
+/* The values between which a percentile is, and how many values are smaller than lo. */
+struct range {
+	int lo, hi;
+	size_t below_lo, to_hi; /* to_hi: values up to hi */
+};
+
+/* Estimate from some rows between which two values the percentile most probably is. hist: working memory. */
+static void estimate(const struct prep *p, const uint16_t *raw, double share, uint32_t hist[PREP_VALUES], int *ret_lo,
+		     int *ret_hi)
+{
+	double all = 0, below = 0;
+	int v = 0;
+
+	memset(hist, 0, PREP_VALUES * sizeof(*hist));
+	for (int row = 0; row < p->n_v; row += SAMPLE_ROWS, all += p->n_u)
+		for (int u = 0; u < p->n_u; u++)
+			hist[raw[(size_t)row * (size_t)p->n_u + (size_t)u]]++;
+	while (v < VALUES - 1 && below + hist[v] < (share - SAMPLE_ERROR) * all)
+		below += hist[v++];
+	*ret_lo = v;
+	while (v < VALUES - 1 && below + hist[v] < (share + SAMPLE_ERROR) * all)
+		below += hist[v++];
+	*ret_hi = v;
+}
+
+/* Divide the range of a percentile by LIMITS limits from `from` on, `step` apart. */
+static void divide(const uint16_t *raw, size_t n, double least_below, int from, int step, struct counts *c, struct range *r)
+{
+	for (int k = 0; k < LIMITS; k++)
+		c->limit[k] = (uint16_t)(from + k * step < VALUES ? from + k * step : VALUES - 1);
+	count_values(raw, n, c);
+	for (int k = 0; k < LIMITS; k++) {
+		if ((double)c->below[k] < least_below && c->limit[k] > r->lo) {
+			r->lo = c->limit[k];
+			r->below_lo = c->below[k];
+		} else if ((double)c->below[k] >= least_below && c->limit[k] - 1 < r->hi) {
+			r->hi = c->limit[k] - 1;
+			r->to_hi = c->below[k];
+		}
+	}
+}
+
+int prep_outline(const struct prep *p, const uint16_t *raw, double percent, uint32_t ret_hist[PREP_VALUES], struct err *err)
+{
+	size_t n = (size_t)p->n_u * (size_t)p->n_v;
+	double least_below = percent / 100 * (double)n; /* number of values up to the percentile */
+	struct range r = {.hi = VALUES - 1, .to_hi = n};
+	struct limits lim;
+	struct counts c;
+	int from, to, rc = prep_limits(p, &lim, err);
+
+	if (rc < 0)
+		return rc;
+	if (p->n_u < 1 || p->n_v < 1 || prep_has_limits(lim) || !(percent > 0 && percent <= 100))
+		return prep_histogram(p, raw, ret_hist, err);
+	estimate(p, raw, percent / 100, ret_hist, &from, &to);
+	if (to - from < LIMITS - 2)
+		from -= (LIMITS - 2 - (to - from)) / 2;
+	divide(raw, n, least_below, from > 0 ? from : 0, 1 + (to - from) / (LIMITS - 1), &c, &r);
+	while (r.lo < r.hi)
+		divide(raw, n, least_below, r.lo + 1, 1 + (r.hi - r.lo) / (LIMITS + 1), &c, &r);
+	if (p->inverted ? c.least == 0 : c.most >= p->max_value)
+		return prep_histogram(p, raw, ret_hist, err);
+	memset(ret_hist, 0, PREP_VALUES * sizeof(*ret_hist));
+	ret_hist[c.least] += (uint32_t)r.below_lo;
+	ret_hist[r.lo] += (uint32_t)(r.to_hi - r.below_lo);
+	ret_hist[c.most] += (uint32_t)(n - r.to_hi);
 	return 0;
 }
 

@@ -274,6 +274,103 @@ static void test_percentile(void **state)
 	assert_true(value == -1);
 }
 
+/* Compare what an outline says with what a histogram says: the percentile, the extreme values. */
+static void compare_outline(const struct prep *p, const uint16_t *raw, double percent)
+{
+	static uint32_t hist[PREP_VALUES], outline[PREP_VALUES];
+	double have = -1, want = -2;
+	struct err err = {0};
+	int ends[2][2];
+	size_t n = 0;
+
+	assert_int_equal(prep_histogram(p, raw, hist, &err), 0);
+	assert_int_equal(prep_outline(p, raw, percent, outline, &err), 0);
+	assert_int_equal(prep_percentile(p, hist, percent, &want, &err), 0);
+	assert_int_equal(prep_percentile(p, outline, percent, &have, &err), 0);
+	if (have != want)
+		fail_msg("%g percent: %g, not %g", percent, have, want);
+	for (int k = 0; k < 2; k++) {
+		const uint32_t *h = k ? outline : hist;
+
+		for (ends[k][0] = 0; h[ends[k][0]] == 0;)
+			ends[k][0]++;
+		for (ends[k][1] = PREP_VALUES - 1; h[ends[k][1]] == 0;)
+			ends[k][1]--;
+	}
+	assert_memory_equal(ends[0], ends[1], sizeof(ends[0]));
+	for (int v = 0; v < PREP_VALUES; v++)
+		n += outline[v];
+	assert_int_equal(n, (size_t)p->n_u * (size_t)p->n_v);
+}
+
+/* Return value i of a view with rows of `width` bins. */
+static uint16_t outline_value(int kind, int width, int i)
+{
+	uint64_t random = poisson_stream((uint64_t)kind, (uint64_t)i);
+	int row = i / width;
+
+	switch (kind) {
+	case 0:
+		return (uint16_t)(random >> 50); /* all below 16384 */
+	case 1:
+		return (uint16_t)(1 + row * 300);
+	case 2: /* the sample has other values than the other rows */
+		return row % 32 == 0 ? 77 : (uint16_t)(20000 + random % 9);
+	case 3:
+		return 4711;
+	case 4:
+		return (uint16_t)(random >> 48); /* also the last code */
+	case 5:
+		return (uint16_t)(random % 3 ? 100 + (uint64_t)(i % width) : 60000 + random % 50);
+	default:
+		return (uint16_t)(10000 + random % 100 + random / 128 % 100);
+	}
+}
+
+static void test_outline(void **state)
+{
+	static const double percents[] = {1e-9, 0.1, 5, 33.3, 50, 95, 99.9, 100};
+	enum { U = 301, V = 211 };
+	static uint16_t raw[U * V];
+	struct prep p = {.n_u = U, .n_v = V, .max_value = 65535};
+	(void)state;
+
+	for (int kind = 0; kind < 7; kind++) {
+		for (int i = 0; i < U * V; i++)
+			raw[i] = outline_value(kind, U, i);
+		for (size_t k = 0; k < sizeof(percents) / sizeof(percents[0]); k++)
+			compare_outline(&p, raw, percents[k]);
+	}
+	p.n_v = 1;
+	for (p.n_u = 1; p.n_u < 20; p.n_u++)
+		compare_outline(&p, raw, 50);
+}
+
+/* Where values do not count, or the last code occurs, the outline is the histogram. */
+static void test_outline_complete(void **state)
+{
+	static uint32_t hist[PREP_VALUES], outline[PREP_VALUES];
+	uint16_t raw[100];
+	struct err err = {0};
+	(void)state;
+
+	for (int i = 0; i < 100; i++)
+		raw[i] = (uint16_t)(10 * i);
+	for (int kind = 0; kind < 5; kind++) {
+		struct prep p = {.n_u = 10, .n_v = 10, .max_value = kind == 1 ? 990 : 4095};
+
+		p.inverted = kind == 0;
+		p.has_padding = kind == 2;
+		p.padding_lo = p.padding_hi = 30;
+		p.saturation = kind == 3 ? 500 : 0;
+		assert_int_equal(prep_histogram(&p, raw, hist, &err), 0);
+		assert_int_equal(prep_outline(&p, raw, 95, outline, &err), 0);
+		assert_int_equal(memcmp(hist, outline, sizeof(hist)) == 0, kind < 4);
+	}
+	struct prep bad = {.n_u = 0, .n_v = 10};
+	assert_int_equal(prep_outline(&bad, raw, 95, outline, &err), -EINVAL);
+}
+
 /* A code over range is air: y = 0 alone, I0 in a merged bin, the bin's own I0 with a flat field; it is no level. */
 static void test_over_range(void **state)
 {
@@ -366,10 +463,11 @@ static void test_shadow(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_values),	   cmocka_unit_test(test_polarity),  cmocka_unit_test(test_masks),
-		cmocka_unit_test(test_binning),	   cmocka_unit_test(test_log_data),  cmocka_unit_test(test_flatfield),
-		cmocka_unit_test(test_shadow),	   cmocka_unit_test(test_both_ways), cmocka_unit_test(test_percentile),
-		cmocka_unit_test(test_over_range), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_values),	cmocka_unit_test(test_polarity),	 cmocka_unit_test(test_masks),
+		cmocka_unit_test(test_binning), cmocka_unit_test(test_log_data),	 cmocka_unit_test(test_flatfield),
+		cmocka_unit_test(test_shadow),	cmocka_unit_test(test_both_ways),	 cmocka_unit_test(test_percentile),
+		cmocka_unit_test(test_outline), cmocka_unit_test(test_outline_complete), cmocka_unit_test(test_over_range),
+		cmocka_unit_test(test_refused),
 	};
 
 	return cmocka_run_group_tests_name("prep", tests, NULL, NULL);
