@@ -116,12 +116,14 @@ static void widen(uint16_t *values, const unsigned char *bytes, size_t n)
 		values[i] = bytes[i];
 }
 
-static int read_native(const struct dicom_file *file, const struct dicom_pixel_info *info, long frame, uint16_t *ret_values,
-		       struct err *err)
+/* Read `rows` rows of a frame. */
+static int read_native(const struct dicom_file *file, const struct dicom_pixel_info *info, long frame, long row, long rows,
+		       uint16_t *ret_values, struct err *err)
 {
-	size_t n = (size_t)info->rows * (size_t)info->columns, size = n * (size_t)(info->bits_allocated / 8);
+	size_t n = (size_t)rows * (size_t)info->columns, size = n * (size_t)(info->bits_allocated / 8);
 	auto *bytes = reinterpret_cast<unsigned char *>(ret_values);
-	uint64_t first = (uint64_t)frame * size;
+	uint64_t first = ((uint64_t)frame * (uint64_t)info->rows + (uint64_t)row) * (uint64_t)info->columns *
+			 (uint64_t)(info->bits_allocated / 8);
 	const Layout &layout = file->layout;
 	int r;
 
@@ -153,11 +155,11 @@ static int read_native(const struct dicom_file *file, const struct dicom_pixel_i
 }
 
 /* Reduce signed values to Bits Stored: the bits above repeat the sign. In unsigned values these bits must be 0: a value that uses
- * them shows that Bits Stored is wrong, and without them it would be another value. */
-static int mask(uint16_t *values, size_t n, const struct dicom_pixel_info *info, struct err *err)
+ * them shows that Bits Stored is wrong, and without them it would be another value. row: number of the first row. */
+static int mask(uint16_t *values, long row, long rows, const struct dicom_pixel_info *info, struct err *err)
 {
+	size_t n = (size_t)rows * (size_t)info->columns, at = 0;
 	uint16_t keep = (uint16_t)((1u << info->bits_stored) - 1), all = 0;
-	size_t at = 0;
 
 	if (info->bits_stored == 16)
 		return 0;
@@ -169,7 +171,7 @@ static int mask(uint16_t *values, size_t n, const struct dicom_pixel_info *info,
 		return err_set(err, EBADMSG,
 			       "the stored value %u in row %zu, column %zu needs more bits than (0028,0101) BitsStored, which is "
 			       "%d; overlays and padding in the unused bits are not supported",
-			       (unsigned)values[at], at / (size_t)info->columns + 1, at % (size_t)info->columns + 1,
+			       (unsigned)values[at], (size_t)row + at / (size_t)info->columns + 1, at % (size_t)info->columns + 1,
 			       info->bits_stored);
 	}
 	for (size_t i = 0; info->is_signed && i < n; i++)
@@ -191,18 +193,38 @@ int dicom_pixels_info(struct dicom_file *file, struct dicom_pixel_info *ret_info
 	});
 }
 
+/* Read rows of a frame; all of them if the pixel data are encapsulated. */
+static int read_rows(struct dicom_file *file, long frame, long row, long rows, uint16_t *ret_values, struct err *err)
+{
+	struct dicom_pixel_info info = file->pixels;
+	int r = info.frames > 0 ? 0 : check(file, &info, err);
+
+	if (r < 0)
+		return r;
+	if (rows < 0)
+		rows = info.rows;
+	if (frame < 0 || frame >= info.frames)
+		return err_set(err, EINVAL, "frame %ld of %ld", frame, info.frames);
+	if (row < 0 || rows > info.rows - row)
+		return err_set(err, EINVAL, "rows %ld to %ld of %ld", row + 1, row + rows, info.rows);
+	if (file->layout.encapsulated && rows < info.rows)
+		return err_set(err, EINVAL, "%ld rows of an encapsulated frame", rows);
+	r = file->layout.encapsulated ? decode_frame(file, &info, frame, ret_values, err)
+				      : read_native(file, &info, frame, row, rows, ret_values, err);
+	return r < 0 ? r : mask(ret_values, row, rows, &info, err);
+}
+
+bool dicom_has_rows(const struct dicom_file *file)
+{
+	return !file->layout.encapsulated;
+}
+
+int dicom_read_rows(struct dicom_file *file, long frame, long row, long rows, uint16_t *ret_values, struct err *err)
+{
+	return guarded(err, "dicom_read_rows", [&] { return read_rows(file, frame, row, rows > 0 ? rows : 0, ret_values, err); });
+}
+
 int dicom_read_frame(struct dicom_file *file, long frame, uint16_t *ret_values, struct err *err)
 {
-	return guarded(err, "dicom_read_frame", [&] {
-		struct dicom_pixel_info info = file->pixels;
-		int r = info.frames > 0 ? 0 : check(file, &info, err);
-
-		if (r < 0)
-			return r;
-		if (frame < 0 || frame >= info.frames)
-			return err_set(err, EINVAL, "frame %ld of %ld", frame, info.frames);
-		r = file->layout.encapsulated ? decode_frame(file, &info, frame, ret_values, err)
-					      : read_native(file, &info, frame, ret_values, err);
-		return r < 0 ? r : mask(ret_values, (size_t)info.rows * (size_t)info.columns, &info, err);
-	});
+	return guarded(err, "dicom_read_frame", [&] { return read_rows(file, frame, 0, -1, ret_values, err); });
 }

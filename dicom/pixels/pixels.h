@@ -23,6 +23,11 @@ int dicom_pixels_info(struct dicom_file *file, struct dicom_pixel_info *ret_info
  * BitsStored are set to 0. After dicom_pixels_info() has succeeded on the file, several threads may read its frames at once. */
 int dicom_read_frame(struct dicom_file *file, long frame, uint16_t *ret_values, struct err *err);
 
+/* Read `rows` rows of a frame, from `row` (from 0) on, in the same way. Only if dicom_has_rows(); otherwise a frame is decoded at
+ * once. */
+bool dicom_has_rows(const struct dicom_file *file);
+int dicom_read_rows(struct dicom_file *file, long frame, long row, long rows, uint16_t *ret_values, struct err *err);
+
 /* Write an object of several frames: call open, then frame for each frame in order, then close or abort. The file at `path` is in
  * Explicit VR Little Endian. `header`: data set without pixel data, with Rows, Columns, BitsAllocated 16, and NumberOfFrames if
  * it is not 1; it may be closed after open. PATH.part is written; close syncs it and renames it to PATH. After an error or abort

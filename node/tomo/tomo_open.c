@@ -10,6 +10,7 @@
 #include "node/tomo/exam_internal.h"
 
 #define ELEMENTS_MAX 1000000 /* in all headers of a case: some 200 MB; a valid projection has a few hundred */
+#define BAND 131072	     /* stored values that fit the cache of a core */
 
 static int open_files(struct exam *exam, const char *const *paths, size_t n, struct err *err)
 {
@@ -209,6 +210,39 @@ static int check_image(const struct exam *exam, const struct exam_view *v, const
 		       file_name(exam->paths[v->file]), v->frame + 1, (unsigned)raw[0]);
 }
 
+static void turn(const struct exam *exam, uint16_t *values, long rows)
+{
+	orientation_turn(values, (size_t)exam->pixels.columns, (size_t)rows, exam->columns_toward_chest,
+			 exam->rows_toward_minus_y);
+}
+
+/* Read and turn some rows at a time, while they are in a core's cache. */
+static int read_bands(const struct exam *exam, const struct exam_view *v, uint16_t *ret_raw, struct err *err)
+{
+	long columns = exam->pixels.columns, rows = exam->pixels.rows, band = BAND / columns + 1, n;
+	int rc = 0;
+
+	for (long row = 0; rc == 0 && row < rows; row += n) {
+		n = rows - row < band ? rows - row : band;
+		uint16_t *to = ret_raw + (size_t)(exam->rows_toward_minus_y ? rows - row - n : row) * (size_t)columns;
+
+		rc = dicom_read_rows(exam->files[v->file], v->frame, row, n, to, err);
+		if (rc == 0)
+			turn(exam, to, n);
+	}
+	return rc;
+}
+
+static int read_whole(const struct exam *exam, const struct exam_view *v, uint16_t *ret_raw, struct err *err)
+{
+	int rc = exam->sco ? sco_read_frame(exam->sco, v->frame, ret_raw, err)
+			   : dicom_read_frame(exam->files[v->file], v->frame, ret_raw, err);
+
+	if (rc == 0)
+		turn(exam, ret_raw, exam->pixels.rows);
+	return rc;
+}
+
 int exam_read_view(const struct exam *exam, int view, uint16_t *ret_raw, struct err *err)
 {
 	const struct exam_view *v;
@@ -217,14 +251,7 @@ int exam_read_view(const struct exam *exam, int view, uint16_t *ret_raw, struct 
 	if (view < 0 || view >= exam->n_views)
 		return err_set(err, EINVAL, "view %d of %d", view, exam->n_views);
 	v = &exam->views[view];
-	rc = exam->sco ? sco_read_frame(exam->sco, v->frame, ret_raw, err)
-		       : dicom_read_frame(exam->files[v->file], v->frame, ret_raw, err);
-	if (rc < 0)
-		return err_prefix(err, "%s", file_name(exam->paths[v->file]));
-	rc = check_image(exam, v, ret_raw, err);
-	if (rc < 0)
-		return rc;
-	orientation_turn(ret_raw, (size_t)exam->pixels.columns, (size_t)exam->pixels.rows, exam->columns_toward_chest,
-			 exam->rows_toward_minus_y);
-	return 0;
+	rc = !exam->sco && dicom_has_rows(exam->files[v->file]) ? read_bands(exam, v, ret_raw, err)
+								: read_whole(exam, v, ret_raw, err);
+	return rc < 0 ? err_prefix(err, "%s", file_name(exam->paths[v->file])) : check_image(exam, v, ret_raw, err);
 }

@@ -34,6 +34,28 @@ static const char *sample_jpegls(void)
 	return in_folder("jpegls.dcm");
 }
 
+/* Read each number of rows at each place of a frame, and compare them with the whole frame. */
+static void check_rows(struct dicom_file *file, long frame, long n_rows, long n_columns, const uint16_t *want)
+{
+	uint16_t values[N + 1];
+	struct err err = {0};
+
+	assert_true(dicom_has_rows(file));
+	for (long row = 0; row < n_rows; row++)
+		for (long rows = 1; rows <= n_rows - row; rows++) {
+			size_t n = (size_t)(rows * n_columns);
+
+			values[n] = 0xabcd;
+			ok(dicom_read_rows(file, frame, row, rows, values, &err), &err);
+			assert_memory_equal(values, want + row * n_columns, n * sizeof(*values));
+			assert_int_equal(values[n], 0xabcd);
+		}
+	assert_int_equal(dicom_read_rows(file, frame, n_rows, 1, values, &err), -EINVAL);
+	assert_int_equal(dicom_read_rows(file, frame, 1, n_rows, values, &err), -EINVAL);
+	assert_int_equal(dicom_read_rows(file, frame, -1, 1, values, &err), -EINVAL);
+	assert_int_equal(dicom_read_rows(file, -1, 0, 1, values, &err), -EINVAL);
+}
+
 /* Read and check all frames of the sample image, in another order than they are stored in. */
 static void check_sample(const char *path, const char *syntax)
 {
@@ -60,6 +82,10 @@ static void check_sample(const char *path, const char *syntax)
 			if (values[k] != value_at(order[i], k))
 				fail_msg("%s: frame %d, value %d: %u instead of %u", syntax, order[i], k, values[k],
 					 value_at(order[i], k));
+		if (dicom_has_rows(file))
+			check_rows(file, order[i], N_ROWS, N_COLUMNS, values);
+		else
+			assert_int_equal(dicom_read_rows(file, order[i], 0, 1, values, &err), -EINVAL);
 	}
 	assert_int_equal(dicom_read_frame(file, N_FRAMES, values, &err), -EINVAL);
 	assert_int_equal(dicom_read_frame(file, -1, values, &err), -EINVAL);
@@ -178,6 +204,7 @@ static void test_bytes(void **state)
 			ok(dicom_read_frame(file, f, values, &err), &err);
 			for (int k = 0; k < 9; k++)
 				assert_int_equal(values[k], (f * 9 + k) * 9 + 1);
+			check_rows(file, f, 3, 3, values);
 		}
 		dicom_close(file);
 	}
@@ -208,6 +235,10 @@ static void test_unused_bits(void **state)
 			add16(&b, stored[k]);
 		struct dicom_file *file = open_bytes(&b);
 		assert_int_equal(dicom_read_frame(file, 0, values, &err), bits < 16 ? -EBADMSG : 0);
+		if (bits == 15) {
+			assert_int_equal(dicom_read_rows(file, 0, 1, 1, values, &err), -EBADMSG);
+			assert_non_null(strstr(err.msg, "row 2, column 1"));
+		}
 		for (int k = 0; bits == 16 && k < 4; k++)
 			assert_int_equal(values[k], stored[k]);
 		dicom_close(file);
@@ -281,6 +312,7 @@ static void test_big_endian_bytes(void **state)
 			ok(dicom_read_frame(file, f, values, &err), &err);
 			for (int k = 0; k < 9; k++)
 				assert_int_equal(values[k], (f * 9 + k) * 9 + 1);
+			check_rows(file, f, 3, 3, values);
 		}
 		dicom_close(file);
 	}
