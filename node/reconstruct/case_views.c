@@ -18,6 +18,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "kernels/clock.h"
@@ -26,8 +27,9 @@
 #include "recon/dbt/breast_mask.h"
 #include "recon/dbt/scatter.h"
 
-#define READERS_MAX 8	/* four prepare while four read */
-#define PREPARING 4	/* a session has buffers for about this number of views at a time */
+#define READERS_MAX 8 /* four prepare while four read */
+#define PREPARING 4   /* a session has buffers for about this number of views at a time */
+#define HUGE_PAGE ((size_t)2 << 20)
 #define LOOK_EVERY 0.05 /* interval of checks of the monitor, s */
 
 /* What is known of one view. */
@@ -221,6 +223,18 @@ static void leave(struct reading *r, const struct times *times, int rc, const st
 	pthread_mutex_unlock(&r->lock);
 }
 
+/* Allocate memory for the stored values of a view, in huge pages if there are any: a reader writes all of it at first, and a
+ * fault for each small page would take as long as reading. */
+static uint16_t *stored_values(size_t n)
+{
+	size_t bytes = (n * sizeof(uint16_t) + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+	uint16_t *raw = aligned_alloc(HUGE_PAGE, bytes);
+
+	if (raw)
+		madvise(raw, bytes, MADV_HUGEPAGE);
+	return raw;
+}
+
 static void *reader(void *arg)
 {
 	struct reading *r = arg;
@@ -228,7 +242,7 @@ static void *reader(void *arg)
 	struct times times = {0};
 	struct err err = {0};
 	bool kept = r->kept && r->kept->raw;
-	uint16_t *raw = kept ? NULL : malloc(n * sizeof(*raw));
+	uint16_t *raw = kept ? NULL : stored_values(n);
 	float *flat = NULL; /* of the view, if there is one for each */
 	int rc = raw || kept ? 0 : err_set(&err, ENOMEM, "no memory for a projection of %zu pixels", n);
 
