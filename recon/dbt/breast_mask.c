@@ -245,12 +245,11 @@ static size_t flood(const struct cells *c, double threshold)
 	return n_air;
 }
 
-/* Unmark air cells with any part nearer than `margin` to a cell that is not air. */
-static void erode(const struct cells *c, double margin)
+/* Compute the distance along u from each cell to the nearest cell of its row that is not air, in cells; n_u or more: there is
+ * none. */
+static void distances(const struct cells *c)
 {
-	int reach = (int)fmin(ceil(margin / c->size_v), c->n_v);
-
-	for (int j = 0; j < c->n_v; j++) { /* work: distance along u to the nearest cell that is not air, cells */
+	for (int j = 0; j < c->n_v; j++) {
 		const unsigned char *air = c->air + (size_t)j * (size_t)c->n_u;
 		int *away = c->work + (size_t)j * (size_t)c->n_u, far = c->n_u + c->n_v;
 
@@ -262,20 +261,65 @@ static void erode(const struct cells *c, double margin)
 			away[i] = smaller(away[i], far);
 		}
 	}
-	for (int j = 0; j < c->n_v; j++)
-		for (int i = 0; i < c->n_u; i++) {
-			unsigned char *air = &c->air[(size_t)j * (size_t)c->n_u + (size_t)i];
-			int lo = j - reach > 0 ? j - reach : 0, hi = smaller(j + reach, c->n_v - 1);
+}
 
-			for (int k = lo; *air && k <= hi; k++) {
-				int along = c->work[(size_t)k * (size_t)c->n_u + (size_t)i], across = abs(k - j);
-				double d_u = along < c->n_u ? fmax(0, along - 1) * c->size_u
-							    : INFINITY; /* distance of the cells' edges */
-				double d_v = fmax(0, across - 1) * c->size_v;
+/* Return the least distance along u, in cells, at which cells of two rows `across` apart are not nearer than `margin`. */
+static int least_away(const struct cells *c, double margin, int across)
+{
+	double d_v = fmax(0, across - 1) * c->size_v; /* of the edges of the cells */
+	int away = 0;
 
-				*air = !(d_u * d_u + d_v * d_v < margin * margin);
-			}
-		}
+	while (away < c->n_u) {
+		double d_u = fmax(0, away - 1) * c->size_u;
+
+		if (!(d_u * d_u + d_v * d_v < margin * margin))
+			break;
+		away++;
+	}
+	return away;
+}
+
+/* Unmark n cells that are less than `least` away. */
+static inline __attribute__((always_inline)) void unmark_loop(const int *restrict away, int least, int n,
+							      unsigned char *restrict air)
+{
+	for (int i = 0; i < n; i++)
+		air[i] = away[i] < least ? 0 : air[i];
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx2"))) static void unmark_avx2(const int *away, int least, int n, unsigned char *air)
+{
+	unmark_loop(away, least, n, air);
+}
+#endif
+
+static void unmark(const int *away, int least, int n, unsigned char *air)
+{
+#ifdef __x86_64__
+	if (__builtin_cpu_supports("avx2")) {
+		unmark_avx2(away, least, n, air);
+		return;
+	}
+#endif
+	unmark_loop(away, least, n, air);
+}
+
+/* Unmark air cells with any part nearer than `margin` to a cell that is not air. */
+static void erode(const struct cells *c, double margin)
+{
+	int reach = (int)fmin(ceil(margin / c->size_v), c->n_v);
+
+	distances(c);
+	for (int across = 0; across <= reach; across++) {
+		int least = least_away(c, margin, across);
+
+		for (int j = 0; j < c->n_v; j++)
+			for (int k = j - across; k <= j + across; k += across ? 2 * across : 1)
+				if (k >= 0 && k < c->n_v)
+					unmark(c->work + (size_t)k * (size_t)c->n_u, least, c->n_u,
+					       c->air + (size_t)j * (size_t)c->n_u);
+	}
 }
 
 static size_t mark(const struct scan *scan, const struct cells *c, float *valid)
