@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "recon/dbt/air_internal.h"
+#include "recon/dbt/line_log.h"
 
 #define CELL_MOST 1.0	 /* mm */
 #define CELLS_ACROSS 150 /* a small detector has smaller cells, so that 1 % of it is more than one row of them */
@@ -36,7 +37,7 @@ int air_cells_make(const struct prep *p, const double pitch[2], struct cells *re
 	c.half[0] = p->n_u * pitch[0] / 2;
 	c.half[1] = p->n_v * pitch[1] / 2;
 	n = (size_t)c.n_u * (size_t)c.n_v;
-	c.cell = calloc(n, sizeof(*c.cell) + sizeof(*c.point) + sizeof(*c.work) + sizeof(*c.sorted));
+	c.cell = malloc(n * (sizeof(*c.cell) + sizeof(*c.point) + sizeof(*c.work) + sizeof(*c.sorted)));
 	if (!c.cell)
 		return err_set(err, ENOMEM, "air: no memory for %d x %d cells", c.n_u, c.n_v);
 	c.point = (struct point *)(c.cell + n);
@@ -68,32 +69,44 @@ static void add_bins(const struct prep *p, int over_code, const uint16_t *row, i
 	}
 }
 
-/* Sums over the rows of a row of cells, one for each detector column. */
+/* Working memory of a row of cells, one number for each detector column: sums over its rows, and means of the cells. */
 struct columns {
+	double *mean;
+	float *log;
 	uint32_t *values, *squares; /* squares: of the differences to the next column; the last has none */
 };
+
+/* Add two rows of width n_u, or one (next == NULL), and the squared differences of the first. Return a number that is not below
+ * the largest difference. */
+static inline __attribute__((always_inline)) uint16_t add_pair(const uint16_t *restrict row, const uint16_t *restrict next,
+							       int n_u, uint32_t *restrict values, uint32_t *restrict squares)
+{
+	uint16_t most = 0;
+
+	for (int u = 0; u < n_u - 1; u++) {
+		uint16_t a = row[u], b = row[u + 1], step = (uint16_t)(a > b ? a - b : b - a);
+
+		values[u] += next ? (uint32_t)a + next[u] : a;
+		most |= step;
+		squares[u] += (uint32_t)step * step;
+	}
+	values[n_u - 1] += next ? (uint32_t)row[n_u - 1] + next[n_u - 1] : row[n_u - 1];
+	return most;
+}
 
 /* Add up n rows of width n_u; integers, which are exact, and loops that the compiler vectorises. Return false if a sum may not
  * fit. */
 static inline __attribute__((always_inline)) bool add_columns_loop(const uint16_t *raw, int n_u, int n, struct columns c)
 {
-	uint32_t *restrict values = c.values, *restrict squares = c.squares;
-	uint16_t most = 0; /* not below the largest difference */
+	size_t width = (size_t)n_u;
+	uint16_t most = 0;
 
-	memset(values, 0, (size_t)n_u * sizeof(*values));
-	memset(squares, 0, (size_t)n_u * sizeof(*squares));
-	for (int v = 0; v < n; v++) {
-		const uint16_t *restrict row = raw + (size_t)v * (size_t)n_u;
-
-		for (int u = 0; u < n_u; u++)
-			values[u] += row[u];
-		for (int u = 0; v % PAIR_ROWS == 0 && u < n_u - 1; u++) {
-			uint16_t a = row[u], b = row[u + 1], step = (uint16_t)(a > b ? a - b : b - a);
-
-			most |= step;
-			squares[u] += (uint32_t)step * step;
-		}
-	}
+	memset(c.values, 0, width * sizeof(*c.values));
+	memset(c.squares, 0, width * sizeof(*c.squares));
+	for (int v = 0; v + 1 < n; v += PAIR_ROWS)
+		most |= add_pair(raw + (size_t)v * width, raw + (size_t)(v + 1) * width, n_u, c.values, c.squares);
+	if (n % PAIR_ROWS)
+		most |= add_pair(raw + (size_t)(n - 1) * width, NULL, n_u, c.values, c.squares);
 	return n <= ROWS_MOST && (uint64_t)most * most * (uint64_t)n <= UINT32_MAX;
 }
 
@@ -141,17 +154,19 @@ static double mean_of_median(int n)
 	return 1 / (root * root * root);
 }
 
-static void finish_cell(const struct bins *b, struct cell *ret)
+/* Set a cell, except its logarithm; return the number whose logarithm it is. */
+static double finish_cell(const struct bins *b, struct cell *ret)
 {
 	double mean = b->n > 0 ? b->sum / b->n : 0;
 
+	*ret = (struct cell){.kind = CELL_EMPTY, .mean = mean > 1 ? (float)mean : 1, .variance = -1};
 	if (2 * b->over >= b->all && b->over > 0)
 		ret->kind = CELL_OVER;
 	else if (2 * b->n >= b->all && b->n > 0)
 		ret->kind = CELL_DATA;
-	ret->mean = mean > 1 ? (float)mean : 1;
-	ret->log = (float)log(mean > 1 ? mean : 1);
-	ret->variance = b->pairs > 0 && mean > 0 ? (float)(b->squares / b->pairs / 2 / mean * mean_of_median(b->pairs)) : -1;
+	if (b->pairs > 0 && mean > 0)
+		ret->variance = (float)(b->squares / b->pairs / 2 / mean * mean_of_median(b->pairs));
+	return mean > 1 ? mean : 1;
 }
 
 /* Fill row j of the cells. */
@@ -170,9 +185,12 @@ static size_t fill_row(const struct prep *p, int over_code, const uint16_t *raw,
 
 		for (int v = 0; !plain && v < n; v++)
 			add_bins(p, over_code, rows + (size_t)v * (size_t)p->n_u, from, end, v % PAIR_ROWS == 0, &b);
-		finish_cell(&b, &cell[i]);
+		columns.mean[i] = finish_cell(&b, &cell[i]);
 		n_data += cell[i].kind != CELL_EMPTY;
 	}
+	line_log(c->n_u, columns.mean, columns.log);
+	for (int i = 0; i < c->n_u; i++)
+		cell[i].log = columns.log[i];
 	return n_data;
 }
 
@@ -183,14 +201,19 @@ int air_cells_fill(const struct prep *p, int over_code, const uint16_t *raw, str
 
 #pragma omp parallel reduction(+ : n_data) reduction(|| : no_memory)
 	{
-		uint32_t *sums = malloc(2 * width * sizeof(*sums));
+		struct columns columns = {.mean = malloc(width * (sizeof(double) + sizeof(float) + 2 * sizeof(uint32_t)))};
 
+		if (columns.mean) {
+			columns.log = (float *)(columns.mean + width);
+			columns.values = (uint32_t *)(columns.log + width);
+			columns.squares = columns.values + width;
+		}
 #pragma omp for schedule(static)
 		for (int j = 0; j < c->n_v; j++)
-			if (sums)
-				n_data += fill_row(p, over_code, raw, c, j, (struct columns){sums, sums + width});
-		no_memory = !sums;
-		free(sums);
+			if (columns.mean)
+				n_data += fill_row(p, over_code, raw, c, j, columns);
+		no_memory = !columns.mean;
+		free(columns.mean);
 	}
 	c->n_data = n_data;
 	return no_memory ? err_set(err, ENOMEM, "air: no memory for %zu columns", width) : 0;

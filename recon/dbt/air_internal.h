@@ -62,18 +62,21 @@ static inline bool air_is_step(const struct cell *a, const struct cell *b)
 	return b->kind == CELL_DATA && fabsf(a->log - b->log) > (a->step > b->step ? a->step : b->step);
 }
 
+/* Return whether one of the cells (i, j - 1) to (i, j + 1) has data and is outside of the region. */
+static inline bool air_has_outside(const struct cells *c, int i, int j)
+{
+	const struct cell *a = c->cell + (size_t)j * (size_t)c->n_u + i, *above = j > 0 ? a - c->n_u : a,
+			  *below = j < c->n_v - 1 ? a + c->n_u : a;
+
+	return ((a->kind == CELL_DATA) & !a->region) | ((above->kind == CELL_DATA) & !above->region) |
+	       ((below->kind == CELL_DATA) & !below->region);
+}
+
 /* Return whether a cell of the region has no neighbour with data outside of it. */
 static inline bool air_is_inside(const struct cells *c, int i, int j)
 {
-	int left = i > 0 ? -1 : 0, right = i<c->n_u - 1, top = j> 0 ? -1 : 0, bottom = j < c->n_v - 1, outside = 0;
-
-	for (int dj = top; dj <= bottom; dj++) {
-		const struct cell *row = c->cell + (size_t)(j + dj) * (size_t)c->n_u + i;
-
-		for (int di = left; di <= right; di++)
-			outside |= row[di].kind == CELL_DATA && !row[di].region;
-	}
-	return !outside;
+	return !air_has_outside(c, i, j) && !(i > 0 && air_has_outside(c, i - 1, j)) &&
+	       !(i < c->n_u - 1 && air_has_outside(c, i + 1, j));
 }
 
 /* Put the neighbours of cells of the region that `is_like` them into the region. c->work has the `waiting` cells to begin with.

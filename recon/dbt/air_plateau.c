@@ -131,14 +131,17 @@ static struct counts count_region(struct cells *c, double log, double width)
 {
 	struct counts n = {0};
 
-	for (int j = 0; j < c->n_v; j++)
-		for (int i = 0; i < c->n_u; i++) {
+	for (int j = 0; j < c->n_v; j++) {
+		bool left = false, here = air_has_outside(c, 0, j), right;
+
+		for (int i = 0; i < c->n_u; i++, left = here, here = right) {
 			struct cell *a = c->cell + (size_t)j * (size_t)c->n_u + i;
 			double dark = log - (double)a->log;
 			int below = dark >= 0 ? (int)(dark / CLASS) : -1;
 			bool plateau = a->region && a->kind == CELL_DATA && fabs((double)a->log - log) <= width;
 
-			a->plateau = plateau && air_is_inside(c, i, j);
+			right = i + 1 < c->n_u && air_has_outside(c, i + 1, j);
+			a->plateau = plateau && !(left | here | right); /* air_is_inside() */
 			n.plateau += plateau;
 			n.inside += a->plateau;
 			n.elsewhere += a->kind == CELL_DATA && !a->region && fabs((double)a->log - log) <= width;
@@ -146,6 +149,7 @@ static struct counts count_region(struct cells *c, double log, double width)
 			if (a->kind == CELL_DATA && !a->region && below >= 0 && below < BAND_CLASSES)
 				n.band[below]++;
 		}
+	}
 	return n;
 }
 

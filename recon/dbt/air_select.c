@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* air_select.c - select one of many values by rank. The result is exact.
  *
- * A sorted sample gives two limits between which the value is expected (Floyd and Rivest 1975). The values outside of them are
+ * A sample gives two limits between which the value is expected (Floyd and Rivest 1975). The values outside of them are
  * only counted, which the compiler vectorises; those between them are kept and divided again. What remains, or is not between the
  * limits, is divided by quickselect (Hoare 1961). */
 #include <math.h>
@@ -11,56 +11,6 @@
 #define SAMPLE 256
 #define SAMPLE_ERROR 24 /* of a rank in the sample: three standard deviations */
 #define MANY 2048	/* values for which a sample saves time */
-
-/* Insertion sort. */
-static void sort(float *values, int n)
-{
-	for (int i = 1; i < n; i++) {
-		float value = values[i];
-		int k = i;
-
-		for (; k > 0 && values[k - 1] > value; k--)
-			values[k] = values[k - 1];
-		values[k] = value;
-	}
-}
-
-/* Estimate two values between which that at the place is. */
-static void find_limits(const float *values, size_t n, size_t place, float ret[2])
-{
-	float sample[SAMPLE];
-	int rank = (int)((double)place * SAMPLE / (double)n);
-
-	for (size_t i = 0; i < SAMPLE; i++)
-		sample[i] = values[i * n / SAMPLE];
-	sort(sample, SAMPLE);
-	ret[0] = rank < SAMPLE_ERROR ? -INFINITY : sample[rank - SAMPLE_ERROR];
-	ret[1] = rank + SAMPLE_ERROR < SAMPLE ? sample[rank + SAMPLE_ERROR] : INFINITY;
-}
-
-/* Keep the values between the limits, if that at the place is one of them; *place becomes its place. Return their number. */
-static size_t keep_between(float *values, size_t n, const float limits[2], size_t *place)
-{
-	const float lo = limits[0], hi = limits[1];
-	unsigned below = 0, up_to = 0;
-	size_t kept = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		below += values[i] < lo;
-		up_to += values[i] <= hi;
-	}
-	if (*place < below || *place >= up_to)
-		return n;
-	for (size_t i = 0; i < n; i++) {
-		float value = values[i];
-		unsigned above = value >= lo, under = value <= hi;
-
-		values[kept] = value;
-		kept += above & under; /* no branch, which the processor could not predict */
-	}
-	*place -= below;
-	return kept;
-}
 
 static float quickselect(float *values, size_t n, size_t place)
 {
@@ -87,6 +37,42 @@ static float quickselect(float *values, size_t n, size_t place)
 			lo = j + 1;
 	}
 	return values[place];
+}
+
+/* Estimate two values between which that at the place is. */
+static void find_limits(const float *values, size_t n, size_t place, float ret[2])
+{
+	float sample[SAMPLE];
+	int rank = (int)((double)place * SAMPLE / (double)n);
+
+	for (size_t i = 0; i < SAMPLE; i++)
+		sample[i] = values[i * n / SAMPLE];
+	ret[0] = rank < SAMPLE_ERROR ? -INFINITY : quickselect(sample, SAMPLE, (size_t)(rank - SAMPLE_ERROR));
+	ret[1] = rank + SAMPLE_ERROR < SAMPLE ? quickselect(sample, SAMPLE, (size_t)(rank + SAMPLE_ERROR)) : INFINITY;
+}
+
+/* Keep the values between the limits, if that at the place is one of them; *place becomes its place. Return their number. */
+static size_t keep_between(float *values, size_t n, const float limits[2], size_t *place)
+{
+	const float lo = limits[0], hi = limits[1];
+	unsigned below = 0, up_to = 0;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		below += values[i] < lo;
+		up_to += values[i] <= hi;
+	}
+	if (*place < below || *place >= up_to)
+		return n;
+	for (size_t i = 0; i < n; i++) {
+		float value = values[i];
+		unsigned above = value >= lo, under = value <= hi;
+
+		values[kept] = value;
+		kept += above & under; /* no branch, which the processor could not predict */
+	}
+	*place -= below;
+	return kept;
 }
 
 double air_select(float *values, size_t n, size_t place)
