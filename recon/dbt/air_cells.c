@@ -17,6 +17,7 @@
 #define STEP_SIGMAS 7.1	 /* largest step by noise: five standard deviations of a difference */
 #define PAIR_ROWS 2	 /* differences are taken in each second row of a cell; they need half of the time */
 #define BLOCK 256	 /* cells divided by the open field at a time */
+#define LINE 32		 /* stored values in a line of the cache */
 #define ROWS_MOST 65536	 /* this number of stored values fits 32 bits */
 
 static int cell_bins(int n, double pitch, double size)
@@ -73,7 +74,7 @@ static void add_bins(const struct prep *p, int over_code, const uint16_t *row, i
 struct columns {
 	double *mean;
 	float *log;
-	uint32_t *values, *squares; /* squares: of the differences to the next column; the last has none */
+	uint32_t *values, *squares; /* squares: of the differences to the next column; 0 in the last */
 };
 
 /* Add two rows of width n_u, or one (next == NULL), and the squared differences of the first. Return a number that is not below
@@ -103,8 +104,11 @@ static inline __attribute__((always_inline)) bool add_columns_loop(const uint16_
 
 	memset(c.values, 0, width * sizeof(*c.values));
 	memset(c.squares, 0, width * sizeof(*c.squares));
-	for (int v = 0; v + 1 < n; v += PAIR_ROWS)
+	for (int v = 0; v + 1 < n; v += PAIR_ROWS) {
+		for (size_t u = 0; v + 4 <= n && u < 2 * width; u += LINE) /* the processor's own prefetch ends with a page */
+			__builtin_prefetch(raw + (size_t)(v + 2) * width + u);
 		most |= add_pair(raw + (size_t)v * width, raw + (size_t)(v + 1) * width, n_u, c.values, c.squares);
+	}
 	if (n % PAIR_ROWS)
 		most |= add_pair(raw + (size_t)(n - 1) * width, NULL, n_u, c.values, c.squares);
 	return n <= ROWS_MOST && (uint64_t)most * most * (uint64_t)n <= UINT32_MAX;
@@ -133,10 +137,10 @@ static struct bins add_plain_bins(const struct prep *p, struct columns c, int fr
 	int last = air_smaller(end, p->n_u - 1), all = n * (end - from);
 	uint64_t sum = 0, squares = 0;
 
-	for (int u = from; u < end; u++)
+	for (int u = from; u < end; u++) {
 		sum += c.values[u];
-	for (int u = from; u < last; u++)
 		squares += c.squares[u];
+	}
 	return (struct bins){
 		.sum = (p->inverted ? p->max_value * all - (double)sum : (double)sum) - p->offset * all,
 		.squares = (double)squares,
@@ -154,8 +158,8 @@ static double mean_of_median(int n)
 	return 1 / (root * root * root);
 }
 
-/* Set a cell, except its logarithm; return the number whose logarithm it is. */
-static double finish_cell(const struct bins *b, struct cell *ret)
+/* Set a cell, except its logarithm; return the number whose logarithm it is. factor: mean_of_median(b->pairs). */
+static double finish_cell(const struct bins *b, double factor, struct cell *ret)
 {
 	double mean = b->n > 0 ? b->sum / b->n : 0;
 
@@ -165,7 +169,7 @@ static double finish_cell(const struct bins *b, struct cell *ret)
 	else if (2 * b->n >= b->all && b->n > 0)
 		ret->kind = CELL_DATA;
 	if (b->pairs > 0 && mean > 0)
-		ret->variance = (float)(b->squares / b->pairs / 2 / mean * mean_of_median(b->pairs));
+		ret->variance = (float)(b->squares / b->pairs / 2 / mean * factor);
 	return mean > 1 ? mean : 1;
 }
 
@@ -177,7 +181,9 @@ static size_t fill_row(const struct prep *p, int over_code, const uint16_t *raw,
 	int first = j * c->bins_v, n = air_smaller(c->bins_v, p->n_v - first);
 	const uint16_t *rows = raw + (size_t)first * (size_t)p->n_u;
 	bool plain = !p->has_padding && over_code < 0 && add_columns(rows, p->n_u, n, columns);
+	double factor = 0;
 	size_t n_data = 0;
+	int pairs = 0;
 
 	for (int i = 0; i < c->n_u; i++) {
 		int from = i * c->bins_u, end = air_smaller(from + c->bins_u, p->n_u);
@@ -185,7 +191,9 @@ static size_t fill_row(const struct prep *p, int over_code, const uint16_t *raw,
 
 		for (int v = 0; !plain && v < n; v++)
 			add_bins(p, over_code, rows + (size_t)v * (size_t)p->n_u, from, end, v % PAIR_ROWS == 0, &b);
-		columns.mean[i] = finish_cell(&b, &cell[i]);
+		if (b.pairs != pairs && b.pairs > 0) /* of most cells it is the same */
+			factor = mean_of_median(pairs = b.pairs);
+		columns.mean[i] = finish_cell(&b, factor, &cell[i]);
 		n_data += cell[i].kind != CELL_EMPTY;
 	}
 	line_log(c->n_u, columns.mean, columns.log);

@@ -256,15 +256,24 @@ double air_plateau_gain(struct cells *c, bool *ret_clipped)
 
 /* ---- the decision ---- */
 
-/* Return the logarithm of the darkest cells. */
-static double find_dark(struct cells *c)
+/* Return the logarithm of the darkest cell but DARK_CELLS. */
+static double find_dark(const struct cells *c)
 {
-	size_t n = 0;
+	float darkest[DARK_CELLS + 1]; /* ascending */
+	int n = 0;
 
-	for (size_t i = 0; i < air_count_cells(c); i++)
-		if (c->cell[i].kind == CELL_DATA)
-			c->sorted[n++] = c->cell[i].log;
-	return n > 0 ? air_select(c->sorted, n, n > DARK_CELLS ? DARK_CELLS : n - 1) : 0;
+	for (size_t i = 0; i < air_count_cells(c); i++) {
+		float log = c->cell[i].log;
+		int k;
+
+		if (c->cell[i].kind != CELL_DATA || (n > DARK_CELLS && log >= darkest[DARK_CELLS]))
+			continue;
+		n += n <= DARK_CELLS;
+		for (k = n - 1; k > 0 && darkest[k - 1] > log; k--)
+			darkest[k] = darkest[k - 1];
+		darkest[k] = log;
+	}
+	return n > 0 ? (double)darkest[n - 1] : 0;
 }
 
 /* Return the median of the plateau's cells, of those away from its edge if there are enough, and their mean position. */
