@@ -16,6 +16,8 @@
 
 #define HUGE_PAGE ((size_t)2 << 20)
 #define CACHE_LINE ((size_t)64)
+#define UPLOAD_WORTH_THREADS                                                                                                     \
+	((size_t)2 << 20) /* floats; fewer are copied before more threads are awake, which may have other work */
 
 void *cpu_memory(size_t bytes)
 {
@@ -53,7 +55,10 @@ static int cpu_upload(struct buf *dst, const float *src, struct err *err)
 {
 	struct buf from = {dst->dev, (float *)(uintptr_t)src, dst->n};
 
-	return cpu_copy(&from, dst, err);
+	if (dst->n >= UPLOAD_WORTH_THREADS)
+		return cpu_copy(&from, dst, err);
+	memcpy(dst->mem, src, dst->n * sizeof(*src));
+	return 0;
 }
 
 static int cpu_download(const struct buf *src, float *dst, struct err *err)
