@@ -11,6 +11,7 @@
 
 #include "recon/dbt/air_internal.h"
 #include "recon/dbt/line_log.h"
+#include "recon/dbt/prep_internal.h"
 
 #define CELL_MOST 1.0	 /* mm */
 #define CELLS_ACROSS 150 /* a small detector has smaller cells, so that 1 % of it is more than one row of them */
@@ -75,6 +76,7 @@ struct columns {
 	double *mean;
 	float *log;
 	uint32_t *values, *squares; /* squares: of the differences to the next column; 0 in the last */
+	uint16_t *marks;	    /* whether there is padding or a value over range */
 };
 
 /* Add two rows of width n_u, or one (next == NULL), and the squared differences of the first. Return a number that is not below
@@ -173,6 +175,29 @@ static double finish_cell(const struct bins *b, double factor, struct cell *ret)
 	return mean > 1 ? mean : 1;
 }
 
+/* Add up the rows of a row of cells, and mark the columns that have values that do not count. Return whether cells may be made of
+ * the columns: with values that do not count, the sums must be exact, so that the method makes no difference. */
+static bool add_rows(const struct prep *p, int over_code, const uint16_t *rows, int n, struct columns columns)
+{
+	const struct limits lim = {p->has_padding ? p->padding_lo : 1, p->has_padding ? p->padding_hi : 0, PREP_VALUES,
+				   over_code};
+
+	if (p->offset != floor(p->offset) && (p->has_padding || over_code >= 0))
+		return false;
+	prep_mark(rows, p->n_u, n, p->n_u, lim, columns.marks);
+	return add_columns(rows, p->n_u, n, columns);
+}
+
+/* Return whether a column from..last is marked. */
+static bool is_marked(struct columns columns, int from, int last)
+{
+	uint16_t any = 0;
+
+	for (int u = from; u <= last; u++)
+		any |= columns.marks[u];
+	return any;
+}
+
 /* Fill row j of the cells. */
 static size_t fill_row(const struct prep *p, int over_code, const uint16_t *raw, const struct cells *c, int j,
 		       struct columns columns)
@@ -180,13 +205,15 @@ static size_t fill_row(const struct prep *p, int over_code, const uint16_t *raw,
 	struct cell *cell = c->cell + (size_t)j * (size_t)c->n_u;
 	int first = j * c->bins_v, n = air_smaller(c->bins_v, p->n_v - first);
 	const uint16_t *rows = raw + (size_t)first * (size_t)p->n_u;
-	bool plain = !p->has_padding && over_code < 0 && add_columns(rows, p->n_u, n, columns);
+	bool added = add_rows(p, over_code, rows, n, columns);
 	double factor = 0;
 	size_t n_data = 0;
 	int pairs = 0;
 
 	for (int i = 0; i < c->n_u; i++) {
 		int from = i * c->bins_u, end = air_smaller(from + c->bins_u, p->n_u);
+		bool plain =
+			added && !is_marked(columns, from, air_smaller(end, p->n_u - 1)); /* differences reach beyond the end */
 		struct bins b = plain ? add_plain_bins(p, columns, from, end, n) : (struct bins){0};
 
 		for (int v = 0; !plain && v < n; v++)
@@ -209,12 +236,14 @@ int air_cells_fill(const struct prep *p, int over_code, const uint16_t *raw, str
 
 #pragma omp parallel reduction(+ : n_data) reduction(|| : no_memory)
 	{
-		struct columns columns = {.mean = malloc(width * (sizeof(double) + sizeof(float) + 2 * sizeof(uint32_t)))};
+		struct columns columns = {
+			.mean = malloc(width * (sizeof(double) + sizeof(float) + 2 * sizeof(uint32_t) + sizeof(uint16_t)))};
 
 		if (columns.mean) {
 			columns.log = (float *)(columns.mean + width);
 			columns.values = (uint32_t *)(columns.log + width);
 			columns.squares = columns.values + width;
+			columns.marks = (uint16_t *)(columns.squares + width);
 		}
 #pragma omp for schedule(static)
 		for (int j = 0; j < c->n_v; j++)

@@ -288,13 +288,26 @@ static void merge_table(const struct prep *p, struct limits lim, const double *t
 	add_columns(s.count, p->bin, n, ret->count);
 }
 
+/* Return whether some of the values do not count. */
+static bool any_excluded(const uint16_t *first, int stride, int rows, int n, struct limits lim)
+{
+	uint16_t marks[COLUMNS], any = 0;
+
+	if (!prep_has_limits(lim))
+		return false;
+	prep_mark(first, stride, rows, n, lim, marks);
+	for (int i = 0; i < n; i++)
+		any |= marks[i];
+	return any;
+}
+
 /* The same for linear values without a flat field. */
 static void merge_plain(const struct prep *p, struct limits lim, const uint16_t *first, int n, struct merged *ret,
 			struct prep_stats *stats)
 {
 	uint32_t column[COLUMNS], column_count[COLUMNS], value[COLUMNS];
 
-	if (prep_has_limits(lim)) {
+	if (any_excluded(first, p->n_u, p->bin, n * p->bin, lim)) {
 		add_valid_rows(first, p->n_u, p->bin, n * p->bin, lim, column, column_count, stats);
 		add_columns(column_count, p->bin, n, ret->count);
 	} else {

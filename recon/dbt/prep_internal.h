@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which stored values count. Private to prep.c and prep_values.c. */
+/* Which stored values count. Private to prep*.c and air_cells.c. */
 #ifndef TOMONODE_RECON_PREP_INTERNAL_H
 #define TOMONODE_RECON_PREP_INTERNAL_H
 
@@ -19,5 +19,8 @@ static inline bool prep_has_limits(struct limits lim)
 {
 	return lim.lo <= lim.hi || lim.over < PREP_VALUES;
 }
+
+/* Mark which of n columns have values, in some rows, that are padding, saturated or over range. */
+void prep_mark(const uint16_t *first, int stride, int rows, int n, struct limits lim, uint16_t *ret_marks);
 
 #endif

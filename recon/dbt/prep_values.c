@@ -31,6 +31,59 @@ int prep_limits(const struct prep *p, struct limits *ret, struct err *err)
 	return 0;
 }
 
+/* An interval of stored values, not empty. */
+struct interval {
+	uint16_t lo, span;
+};
+
+static inline __attribute__((always_inline)) void mark_loop(const uint16_t *restrict values, int n, const struct interval in[3],
+							    uint16_t *restrict marks)
+{
+	const struct interval a = in[0], b = in[1], c = in[2];
+
+	for (int i = 0; i < n; i++) {
+		uint16_t v = values[i];
+
+		marks[i] |= (uint16_t)(((uint16_t)(v - a.lo) <= a.span) | ((uint16_t)(v - b.lo) <= b.span) |
+				       ((uint16_t)(v - c.lo) <= c.span));
+	}
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx2"))) static void mark_avx2(const uint16_t *values, int n, const struct interval in[3], uint16_t *marks)
+{
+	mark_loop(values, n, in, marks);
+}
+#endif
+
+void prep_mark(const uint16_t *first, int stride, int rows, int n, struct limits lim, uint16_t *ret_marks)
+{
+	const int bounds[3][2] = {{lim.lo, lim.hi}, {lim.over, VALUES - 1}, {lim.air, lim.air}};
+	struct interval in[3];
+	int found = 0;
+
+	for (int k = 0; k < 3; k++) {
+		int lo = bounds[k][0] > 0 ? bounds[k][0] : 0, hi = bounds[k][1] < VALUES ? bounds[k][1] : VALUES - 1;
+
+		if (lo <= hi)
+			in[found++] = (struct interval){(uint16_t)lo, (uint16_t)(hi - lo)};
+	}
+	memset(ret_marks, 0, (size_t)n * sizeof(*ret_marks));
+	for (int k = found; k > 0 && k < 3; k++)
+		in[k] = in[0];
+	for (int row = 0; found > 0 && row < rows; row++) {
+		const uint16_t *values = first + (size_t)row * (size_t)stride;
+
+#ifdef __x86_64__
+		if (__builtin_cpu_supports("avx2")) {
+			mark_avx2(values, n, in, ret_marks);
+			continue;
+		}
+#endif
+		mark_loop(values, n, in, ret_marks);
+	}
+}
+
 int prep_histogram(const struct prep *p, const uint16_t *raw, uint32_t ret_hist[PREP_VALUES], struct err *err)
 {
 	/* Four histograms used in turn: in a single one, increments for equal neighbouring values (air) would have to wait for

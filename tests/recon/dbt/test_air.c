@@ -536,16 +536,37 @@ static void test_refused(void **state)
 	assert_true(air.share == 7);
 }
 
+/* Padding that does not occur changes nothing, however the cells are filled: a fraction in the offset excludes fast sums. */
+static void test_absent_padding(void **state)
+{
+	(void)state;
+	for (int k = 0; k < 4; k++) {
+		struct prep p = {.n_u = N_U, .n_v = N_V, .max_value = 65535, .offset = k & 2 ? 50.5 : 50, .inverted = k & 1};
+		struct air without, with;
+
+		draw_slab(9000, N_U / 2);
+		store(&p, true);
+		without = found(&p, AIR_FOUND);
+		p.has_padding = true;
+		p.padding_lo = p.padding_hi = k & 1 ? 65535 : 0;
+		with = found(&p, AIR_FOUND);
+		if (p.offset == floor(p.offset)) /* exact sums */
+			assert_true(with.level == without.level && with.gain == without.gain && with.noise == without.noise &&
+				    with.contrast == without.contrast && with.field.level == without.field.level);
+		assert_true(fabs(with.level / without.level - 1) < 1e-9 && with.share == without.share);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_share),	     cmocka_unit_test(test_no_air),  cmocka_unit_test(test_collimator),
-		cmocka_unit_test(test_hole),	     cmocka_unit_test(test_step),    cmocka_unit_test(test_tissue),
-		cmocka_unit_test(test_skin),	     cmocka_unit_test(test_plate),   cmocka_unit_test(test_continuous),
-		cmocka_unit_test(test_over_range),   cmocka_unit_test(test_slope),   cmocka_unit_test(test_strip),
-		cmocka_unit_test(test_open_field),   cmocka_unit_test(test_refused), cmocka_unit_test(test_select),
-		cmocka_unit_test(test_clipped),	     cmocka_unit_test(test_shadow),  cmocka_unit_test(test_paddle),
-		cmocka_unit_test(test_paddle_close),
+		cmocka_unit_test(test_absent_padding), cmocka_unit_test(test_share),	    cmocka_unit_test(test_no_air),
+		cmocka_unit_test(test_collimator),     cmocka_unit_test(test_hole),	    cmocka_unit_test(test_step),
+		cmocka_unit_test(test_tissue),	       cmocka_unit_test(test_skin),	    cmocka_unit_test(test_plate),
+		cmocka_unit_test(test_continuous),     cmocka_unit_test(test_over_range),   cmocka_unit_test(test_slope),
+		cmocka_unit_test(test_strip),	       cmocka_unit_test(test_open_field),   cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_select),	       cmocka_unit_test(test_clipped),	    cmocka_unit_test(test_shadow),
+		cmocka_unit_test(test_paddle),	       cmocka_unit_test(test_paddle_close),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

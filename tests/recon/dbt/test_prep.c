@@ -215,13 +215,15 @@ static void test_both_ways(void **state)
 	p.saturation = 65000;
 	p.log_zero = 40000;
 	p.log_scale = 2e-4;
-	for (size_t k = 0; k < 3 * sizeof bins / sizeof *bins; k++) {
+	for (size_t k = 0; k < 6 * sizeof bins / sizeof *bins; k++) {
 		struct prep_stats a, b;
 		size_t n;
 
-		p.bin = bins[k / 3];
+		p.bin = bins[k / 6];
 		p.inverted = k % 3 == 1;
 		p.is_log = k % 3 == 2;
+		p.padding_hi = k % 6 < 3 ? 3000 : p.padding_lo; /* everywhere, or nowhere in most blocks */
+		p.saturation = k % 6 < 3 ? 65000 : 65535;
 		n = (size_t)(U / p.bin) * (size_t)(V / p.bin);
 		p.flatfield = NULL;
 		assert_int_equal(prep_view(&p, raw, out, out + n, &a, &err), 0);
