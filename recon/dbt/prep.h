@@ -62,8 +62,8 @@ int prep_view(const struct prep *p, const uint16_t *raw, float *ret_line, float 
 /* Count how often each stored value occurs. Uses n_u and n_v of p. */
 int prep_histogram(const struct prep *p, const uint16_t *raw, uint32_t ret_hist[PREP_VALUES], struct err *err);
 
-/* Make a histogram that has the smallest and the largest stored value, and this percentile of all of them, but may have all other
- * values at one of the three, which is much faster. If values do not count (padding, saturation) or the last code of the range
+/* Make a histogram that has the smallest and the largest stored value, this percentile of all of them, and the number of padding,
+ * but may have all other values at one of the three, which is much faster. With saturation, or if the last code of the range
  * occurs, it is that of prep_histogram(), so that what is said of `hist` in recon/dbt/air.h and below is the same for both. */
 int prep_outline(const struct prep *p, const uint16_t *raw, double percent, uint32_t ret_hist[PREP_VALUES], struct err *err);
 

@@ -110,46 +110,62 @@ int prep_histogram(const struct prep *p, const uint16_t *raw, uint32_t ret_hist[
 	return 0;
 }
 
-/* Numbers of values below each limit, and the extreme values. */
+/* Numbers of values below each limit, of padding, and the extreme values without padding. */
 struct counts {
 	uint16_t limit[LIMITS];
-	size_t below[LIMITS];
+	size_t below[LIMITS], padded;
 	uint16_t least, most;
 };
 
-/* Count n values, CHUNK at most. Signed numbers, which the vectors of all processors compare. */
-static inline __attribute__((always_inline)) void count_loop(const uint16_t *restrict values, int n, struct counts *c)
+/* Count n values, CHUNK at most. Signed numbers, which the vectors of all processors compare. pad: NULL: there is no padding. */
+static inline __attribute__((always_inline)) void count_loop(const uint16_t *restrict values, int n, const uint16_t *pad,
+							     struct counts *c)
 {
 	int16_t limit[LIMITS], least = (int16_t)(c->least ^ SIGN), most = (int16_t)(c->most ^ SIGN);
-	uint16_t below[LIMITS] = {0};
+	uint16_t pad_lo = pad ? pad[0] : 0, pad_span = pad ? (uint16_t)(pad[1] - pad[0]) : 0;
+	uint16_t below[LIMITS] = {0}, padded = 0;
 
 	for (int k = 0; k < LIMITS; k++)
 		limit[k] = (int16_t)(c->limit[k] ^ SIGN);
 	for (int i = 0; i < n; i++) {
-		int16_t v = (int16_t)(values[i] ^ SIGN);
+		uint16_t is_pad = pad ? (uint16_t)(values[i] - pad_lo) <= pad_span : 0, mask = (uint16_t)-is_pad;
+		int16_t v = (int16_t)(values[i] ^ SIGN), low = (int16_t)((v & ~mask) | (INT16_MAX & mask)),
+			high = (int16_t)((v & ~mask) | ((uint16_t)INT16_MIN & mask));
 
 		for (int k = 0; k < LIMITS; k++)
 			below[k] = (uint16_t)(below[k] + (v < limit[k]));
-		least = v < least ? v : least;
-		most = v > most ? v : most;
+		padded = (uint16_t)(padded + is_pad);
+		least = low < least ? low : least;
+		most = high > most ? high : most;
 	}
 	for (int k = 0; k < LIMITS; k++)
 		c->below[k] += below[k];
+	c->padded += padded;
 	c->least = (uint16_t)(least ^ SIGN);
 	c->most = (uint16_t)(most ^ SIGN);
 }
 
-#ifdef __x86_64__
-__attribute__((target("avx2"))) static void count_avx2(const uint16_t *values, int n, struct counts *c)
+static inline __attribute__((always_inline)) void count_either(const uint16_t *values, int n, const uint16_t *pad,
+							       struct counts *c)
 {
-	count_loop(values, n, c);
+	if (pad)
+		count_loop(values, n, pad, c);
+	else
+		count_loop(values, n, NULL, c);
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx2"))) static void count_avx2(const uint16_t *values, int n, const uint16_t *pad, struct counts *c)
+{
+	count_either(values, n, pad, c);
 }
 #endif
 
-static void count_values(const uint16_t *values, size_t n, struct counts *c)
+static void count_values(const uint16_t *values, size_t n, const uint16_t *pad, struct counts *c)
 {
 	for (int k = 0; k < LIMITS; k++)
 		c->below[k] = 0;
+	c->padded = 0;
 	c->least = VALUES - 1;
 	c->most = 0;
 	for (size_t i = 0; i < n; i += CHUNK) {
@@ -157,31 +173,35 @@ static void count_values(const uint16_t *values, size_t n, struct counts *c)
 
 #ifdef __x86_64__
 		if (__builtin_cpu_supports("avx2")) {
-			count_avx2(values + i, m, c);
+			count_avx2(values + i, m, pad, c);
 			continue;
 		}
 #endif
-		count_loop(values + i, m, c);
+		count_either(values + i, m, pad, c);
 	}
 }
 
-/* The values between which a percentile is, and how many values are smaller than lo. */
+/* The values between which a percentile is, and how many valid values are smaller than lo. */
 struct range {
 	int lo, hi;
 	size_t below_lo, to_hi; /* to_hi: values up to hi */
 };
 
 /* Estimate from some rows between which two values the percentile most probably is. hist: working memory. */
-static void estimate(const struct prep *p, const uint16_t *raw, double share, uint32_t hist[PREP_VALUES], int *ret_lo,
-		     int *ret_hi)
+static void estimate(const struct prep *p, const uint16_t *raw, const uint16_t *pad, double share, uint32_t hist[PREP_VALUES],
+		     int *ret_lo, int *ret_hi)
 {
 	double all = 0, below = 0;
 	int v = 0;
 
 	memset(hist, 0, PREP_VALUES * sizeof(*hist));
-	for (int row = 0; row < p->n_v; row += SAMPLE_ROWS, all += p->n_u)
+	for (int row = 0; row < p->n_v; row += SAMPLE_ROWS)
 		for (int u = 0; u < p->n_u; u++)
 			hist[raw[(size_t)row * (size_t)p->n_u + (size_t)u]]++;
+	for (int i = pad ? pad[0] : 1; i <= (pad ? pad[1] : 0); i++)
+		hist[i] = 0;
+	for (int i = 0; i < VALUES; i++)
+		all += hist[i];
 	while (v < VALUES - 1 && below + hist[v] < (share - SAMPLE_ERROR) * all)
 		below += hist[v++];
 	*ret_lo = v;
@@ -190,48 +210,74 @@ static void estimate(const struct prep *p, const uint16_t *raw, double share, ui
 	*ret_hi = v;
 }
 
-/* Divide the range of a percentile by LIMITS limits from `from` on, `step` apart. */
-static void divide(const uint16_t *raw, size_t n, double least_below, int from, int step, struct counts *c, struct range *r)
+/* Divide the range of a percentile by LIMITS limits from `from` on, `step` apart. Return false if it does not become smaller. */
+static bool divide(const uint16_t *raw, size_t n, const uint16_t *pad, double percent, int from, int step, struct counts *c,
+		   struct range *r)
 {
+	const struct range before = *r;
+	double least_below;
+
 	for (int k = 0; k < LIMITS; k++)
 		c->limit[k] = (uint16_t)(from + k * step < VALUES ? from + k * step : VALUES - 1);
-	count_values(raw, n, c);
+	count_values(raw, n, pad, c);
+	least_below = percent / 100 * (double)(n - c->padded);
+	r->to_hi = r->hi == VALUES - 1 ? n - c->padded : r->to_hi;
 	for (int k = 0; k < LIMITS; k++) {
-		if ((double)c->below[k] < least_below && c->limit[k] > r->lo) {
+		size_t below = c->below[k] - (pad && c->limit[k] > pad[1] ? c->padded : 0);
+
+		if (pad && c->limit[k] > pad[0] && c->limit[k] <= pad[1])
+			continue; /* how much of the padding is below is not known */
+		if ((double)below < least_below && c->limit[k] > r->lo) {
 			r->lo = c->limit[k];
-			r->below_lo = c->below[k];
-		} else if ((double)c->below[k] >= least_below && c->limit[k] - 1 < r->hi) {
+			r->below_lo = below;
+		} else if ((double)below >= least_below && c->limit[k] - 1 < r->hi) {
 			r->hi = c->limit[k] - 1;
-			r->to_hi = c->below[k];
+			r->to_hi = below;
 		}
 	}
+	return r->hi - r->lo < before.hi - before.lo;
+}
+
+/* Find the value of a percentile. Return false if it is better found in a histogram. */
+static bool search(const struct prep *p, const uint16_t *raw, size_t n, const uint16_t *pad, double percent, int from, int to,
+		   struct counts *c, struct range *r)
+{
+	bool found;
+
+	*r = (struct range){.hi = VALUES - 1};
+	if (to - from < LIMITS - 2)
+		from -= (LIMITS - 2 - (to - from)) / 2;
+	found = divide(raw, n, pad, percent, from > 0 ? from : 0, 1 + (to - from) / (LIMITS - 1), c, r);
+	while (found && r->lo < r->hi)
+		found = divide(raw, n, pad, percent, r->lo + 1, 1 + (r->hi - r->lo) / (LIMITS + 1), c, r);
+	return found && c->padded < n && !(p->inverted ? c->least == 0 : c->most >= p->max_value);
 }
 
 int prep_outline(const struct prep *p, const uint16_t *raw, double percent, uint32_t ret_hist[PREP_VALUES], struct err *err)
 {
 	size_t n = (size_t)p->n_u * (size_t)p->n_v;
-	double least_below = percent / 100 * (double)n; /* number of values up to the percentile */
-	struct range r = {.hi = VALUES - 1, .to_hi = n};
+	uint16_t pad[2];
 	struct limits lim;
 	struct counts c;
+	struct range r;
 	int from, to, rc = prep_limits(p, &lim, err);
+	bool padded = lim.lo <= lim.hi;
 
 	if (rc < 0)
 		return rc;
-	if (p->n_u < 1 || p->n_v < 1 || prep_has_limits(lim) || !(percent > 0 && percent <= 100))
+	if (p->n_u < 1 || p->n_v < 1 || lim.over < VALUES || !(percent > 0 && percent <= 100) ||
+	    (padded && (lim.lo < 0 || lim.hi >= VALUES)))
 		return prep_histogram(p, raw, ret_hist, err);
-	estimate(p, raw, percent / 100, ret_hist, &from, &to);
-	if (to - from < LIMITS - 2)
-		from -= (LIMITS - 2 - (to - from)) / 2;
-	divide(raw, n, least_below, from > 0 ? from : 0, 1 + (to - from) / (LIMITS - 1), &c, &r);
-	while (r.lo < r.hi)
-		divide(raw, n, least_below, r.lo + 1, 1 + (r.hi - r.lo) / (LIMITS + 1), &c, &r);
-	if (p->inverted ? c.least == 0 : c.most >= p->max_value)
+	pad[0] = (uint16_t)lim.lo;
+	pad[1] = (uint16_t)lim.hi;
+	estimate(p, raw, padded ? pad : NULL, percent / 100, ret_hist, &from, &to);
+	if (!search(p, raw, n, padded ? pad : NULL, percent, from, to, &c, &r))
 		return prep_histogram(p, raw, ret_hist, err);
 	memset(ret_hist, 0, PREP_VALUES * sizeof(*ret_hist));
 	ret_hist[c.least] += (uint32_t)r.below_lo;
 	ret_hist[r.lo] += (uint32_t)(r.to_hi - r.below_lo);
-	ret_hist[c.most] += (uint32_t)(n - r.to_hi);
+	ret_hist[c.most] += (uint32_t)(n - c.padded - r.to_hi);
+	ret_hist[pad[0]] += padded ? (uint32_t)c.padded : 0;
 	return 0;
 }
 

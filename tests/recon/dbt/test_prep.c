@@ -276,14 +276,19 @@ static void test_percentile(void **state)
 	assert_true(value == -1);
 }
 
-/* Compare what an outline says with what a histogram says: the percentile, the extreme values. */
+static bool is_padding(const struct prep *p, int value)
+{
+	return p->has_padding && value >= p->padding_lo && value <= p->padding_hi;
+}
+
+/* Compare what an outline says with what a histogram says: the percentile, the extreme values, the number of padding. */
 static void compare_outline(const struct prep *p, const uint16_t *raw, double percent)
 {
 	static uint32_t hist[PREP_VALUES], outline[PREP_VALUES];
 	double have = -1, want = -2;
 	struct err err = {0};
 	int ends[2][2];
-	size_t n = 0;
+	size_t n = 0, padded[2] = {0, 0};
 
 	assert_int_equal(prep_histogram(p, raw, hist, &err), 0);
 	assert_int_equal(prep_outline(p, raw, percent, outline, &err), 0);
@@ -294,11 +299,14 @@ static void compare_outline(const struct prep *p, const uint16_t *raw, double pe
 	for (int k = 0; k < 2; k++) {
 		const uint32_t *h = k ? outline : hist;
 
-		for (ends[k][0] = 0; h[ends[k][0]] == 0;)
+		for (ends[k][0] = 0; h[ends[k][0]] == 0 || is_padding(p, ends[k][0]);)
 			ends[k][0]++;
-		for (ends[k][1] = PREP_VALUES - 1; h[ends[k][1]] == 0;)
+		for (ends[k][1] = PREP_VALUES - 1; h[ends[k][1]] == 0 || is_padding(p, ends[k][1]);)
 			ends[k][1]--;
+		for (int v = p->padding_lo; p->has_padding && v <= p->padding_hi; v++)
+			padded[k] += h[v];
 	}
+	assert_int_equal(padded[0], padded[1]);
 	assert_memory_equal(ends[0], ends[1], sizeof(ends[0]));
 	for (int v = 0; v < PREP_VALUES; v++)
 		n += outline[v];
@@ -331,6 +339,7 @@ static uint16_t outline_value(int kind, int width, int i)
 
 static void test_outline(void **state)
 {
+	static const int padding[][2] = {{0, 0}, {77, 77}, {0, 10050}, {10050, 10060}, {60000, 65535}, {20004, 20004}};
 	static const double percents[] = {1e-9, 0.1, 5, 33.3, 50, 95, 99.9, 100};
 	enum { U = 301, V = 211 };
 	static uint16_t raw[U * V];
@@ -340,15 +349,24 @@ static void test_outline(void **state)
 	for (int kind = 0; kind < 7; kind++) {
 		for (int i = 0; i < U * V; i++)
 			raw[i] = outline_value(kind, U, i);
-		for (size_t k = 0; k < sizeof(percents) / sizeof(percents[0]); k++)
+		for (size_t k = 0; k < sizeof(percents) / sizeof(percents[0]); k++) {
+			p.has_padding = false;
 			compare_outline(&p, raw, percents[k]);
+			p.has_padding = true;
+			for (size_t j = 0; kind != 3 && j < sizeof(padding) / sizeof(padding[0]); j++) {
+				p.padding_lo = padding[j][0];
+				p.padding_hi = padding[j][1];
+				compare_outline(&p, raw, percents[k]);
+			}
+		}
 	}
+	p.has_padding = false;
 	p.n_v = 1;
 	for (p.n_u = 1; p.n_u < 20; p.n_u++)
 		compare_outline(&p, raw, 50);
 }
 
-/* Where values do not count, or the last code occurs, the outline is the histogram. */
+/* With saturation, or where the last code occurs, the outline is the histogram. */
 static void test_outline_complete(void **state)
 {
 	static uint32_t hist[PREP_VALUES], outline[PREP_VALUES];
@@ -367,7 +385,7 @@ static void test_outline_complete(void **state)
 		p.saturation = kind == 3 ? 500 : 0;
 		assert_int_equal(prep_histogram(&p, raw, hist, &err), 0);
 		assert_int_equal(prep_outline(&p, raw, 95, outline, &err), 0);
-		assert_int_equal(memcmp(hist, outline, sizeof(hist)) == 0, kind < 4);
+		assert_int_equal(memcmp(hist, outline, sizeof(hist)) == 0, kind != 2 && kind != 4);
 	}
 	struct prep bad = {.n_u = 0, .n_v = 10};
 	assert_int_equal(prep_outline(&bad, raw, 95, outline, &err), -EINVAL);
