@@ -119,6 +119,8 @@ static inline __attribute__((always_inline)) void add_columns_loop(const uint32_
 {
 	if (size == 4) /* the compiler vectorises what has a constant size */
 		add_groups(column, 4, n, ret);
+	else if (size == 3)
+		add_groups(column, 3, n, ret);
 	else if (size == 2)
 		add_groups(column, 2, n, ret);
 	else
