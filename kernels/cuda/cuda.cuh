@@ -35,6 +35,7 @@ struct cuda_state {
 	double *host_partial;				/* pinned: CUDA_PARTIALS */
 	unsigned long long *histogram, *host_histogram; /* device, pinned: CUDA_STEPS */
 	void *box_encoder;				/* cuda_box_encoder() */
+	size_t shared_bytes;				/* shared memory that a block may have */
 	void *scratch; /* device memory shared by all projections; grows when a projection is created */
 	size_t scratch_bytes;
 	struct cuda_host_block host[CUDA_KEPT_MAX];
@@ -57,8 +58,9 @@ bool cuda_transforms(const struct device *dev, int n);
 int cuda_convolve_fft(const struct buf *y, size_t n_outer, int n, size_t n_inner, const float *kernel, struct buf *ret,
 		      struct err *err);
 
-/* cuda_box.cu: return the driver's function that describes arrays to the copy engine; NULL: the device copies no boxes. */
-void *cuda_box_encoder(int index);
+/* cuda_box.cu: return the driver's function that describes arrays to the copy engine; NULL: the device copies no boxes, or the
+ * program has no code for it that does. major: of its compute capability. */
+void *cuda_box_encoder(int major);
 
 /* cuda_step_rate.cu */
 int cuda_step_rate(struct device *dev, double *ret_per_s, struct err *err);
@@ -233,7 +235,7 @@ int cuda_slices_forward(struct projection *a, const struct rule *rule, const flo
 			float *out, struct bin_planes *ret_planes, struct err *err);
 
 /* cuda_slices_back_boxes.cu: return the rows of the boxes of bins; 0: they would be too large. maps: of all views and slices. */
-int back_boxes_rows(const struct slice_map *maps, int n_views, const struct grid *g);
+int back_boxes_rows(const struct device *dev, const struct slice_map *maps, int n_views, const struct grid *g);
 
 /* cuda_slices_back.cu */
 int cuda_slices_adjoint(struct projection *a, const float *y, bool add, float *x, struct err *err);

@@ -8,13 +8,30 @@
 
 #define BOX_PITCH 16 /* bytes: the array and its rows are aligned to it */
 
-void *cuda_box_encoder(int index)
+static __global__ void probe_kernel(void)
+{
+}
+
+/* Return whether the code that runs on a device with this compute capability was compiled with boxes: __CUDA_ARCH__ >= 900. */
+static bool code_has_boxes(int major)
+{
+	static const int compiled[] = {__CUDA_ARCH_LIST__};
+	struct cudaFuncAttributes about;
+
+	if (major > 9) /* the driver compiles the newest code that fits */
+		return cudaFuncGetAttributes(&about, probe_kernel) == cudaSuccess && about.ptxVersion >= 90;
+	for (int arch : compiled)
+		if (arch >= 900 && arch < 1000)
+			return major == 9;
+	return false;
+}
+
+void *cuda_box_encoder(int major)
 {
 	enum cudaDriverEntryPointQueryResult result;
 	void *function = NULL;
-	int major = 0;
 
-	if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index) != cudaSuccess || major < 9)
+	if (!code_has_boxes(major))
 		return NULL;
 	if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &result) !=
 		    cudaSuccess ||

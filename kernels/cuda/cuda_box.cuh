@@ -2,9 +2,9 @@
 /* Private to the CUDA device: boxes of an array in device memory are copied into shared memory by the copy engine, without
  * registers and without work of the threads (compute capability 9.0 and later). Elements outside the array are 0 in the box.
  * - The array has three axes, x fastest. A box is [rows][columns] of one z, densely packed; it begins at any y, also below 0, and
- *   at any x that is a multiple of 4: with another x the copy is an illegal instruction.
- * - A copy signals a barrier in shared memory: the thread that starts copies first announces their bytes (cuda_box_expect()), and
- *   readers wait for the phase of the barrier: its parity is 0 for the first use, 1 for the second, and so on.
+ *   at any x that is a multiple of 4: with another x the copy is an illegal instruction (seen on an H200).
+ * - A copy signals a barrier in shared memory: the thread that starts copies announces their bytes (cuda_box_expect()), before or
+ *   after, and readers wait for the phase of the barrier: its parity is 0 for the first use, 1 for the second, and so on.
  * - A box in shared memory begins at a multiple of CUDA_BOX_ALIGN bytes. Readers must have finished before it is written again.
  */
 #ifndef TOMONODE_KERNELS_CUDA_BOX_CUH

@@ -3,8 +3,9 @@
  * turn, each thread adds the bins of a few planes to the tables of a few chunks (cuda_paths_rays.cuh); then each warp computes
  * the voxels' sums of a chunk, from its last step to its first, and adds them to the volume.
  *
- * The tables are integers: what one event adds, another one subtracts without any rest; the order of additions does not change
- * the result; and shared memory has atomics for them. One unit is 2^-30 of the sum of the path's |bins| (JOSEPH: a few times as
+ * The tables are integers: what one event adds, another one subtracts without any rest (JOSEPH: but for some tens of units, since
+ * its three products with a bin are rounded one by one); the order of additions does not change the result; and shared memory has
+ * atomics for them. One unit is 2^-30 of the sum of the path's |bins| (JOSEPH: a few times as
  * much), so no voxel's sum exceeds 32 bits; those in the tables may, but they are correct modulo 2^32. The volume is added to
  * with atomics of floats or, for bitwise repeatable results, in 64-bit fixed-point sums. */
 #include "kernels/cuda/cuda_paths_rays.cuh"

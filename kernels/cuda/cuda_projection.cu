@@ -133,7 +133,7 @@ static int upload_maps(struct projection *a, const struct projection_spec *spec,
 		}
 	}
 	if (spec->model == PROJECTION_SLICES && a->strips == 1 && spec->n_views > 1)
-		a->box_rows = back_boxes_rows(maps, spec->n_views, spec->grid);
+		a->box_rows = back_boxes_rows(a->dev, maps, spec->n_views, spec->grid);
 	r = cuda_check(cudaMalloc((void **)&a->maps, n * sizeof(*maps)), a->dev, "slice maps", err);
 	if (r == 0 && spec->model == PROJECTION_SLICES)
 		r = cuda_check(cudaMalloc((void **)&a->full, (size_t)spec->n_views * cells_of_view(spec)), a->dev, "cells", err);

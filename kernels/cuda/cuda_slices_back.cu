@@ -9,11 +9,63 @@
  * adds to each value, so every run gives bitwise the same result. */
 #include <type_traits>
 
-#include "kernels/cuda/cuda_slices_weights.cuh"
+#include "kernels/cuda/cuda_slices_lengths.cuh"
 
 #define BACK_BLOCKS 4  /* blocks resident on a multiprocessor: up to 64 registers per thread */
 #define BACK_SLICES 10 /* slices per block if there is one view */
 #define BACK_STEPS 10  /* steps whose weights are computed together */
+
+/* Data that the lanes and the warps of a block share in one step. */
+template <int TAPS> struct back_step {
+	float4 x[SLICES_LANES];	      /* from weigh_lane() */
+	float4 y[SLICES_WARPS][TAPS]; /* BACK_ROWS times TAPS weights */
+	int v[SLICES_WARPS];	      /* first row of bins; -1: some are outside the detector */
+	struct slice_axis axis[2];
+};
+
+/* The same for BACK_PLANES, with what the lengths of rays need (cuda_slices_lengths.cuh). */
+struct back_length {
+	float2 x[SLICES_LANES];		   /* length_x() */
+	float2 y[SLICES_WARPS][BACK_ROWS]; /* length_y() */
+	float origin[2];		   /* length_origin() of both axes */
+	float height;			   /* of the source */
+	bool known;			   /* all bins that touch the block's voxels are used */
+};
+
+template <int TAPS> struct back_plane_step : back_step<TAPS> {
+	struct back_length length;
+};
+
+static __device__ __forceinline__ int first_row(const struct slice_axis &a, int d)
+{
+	return a.base + first_tap(a, d);
+}
+
+template <int TAPS>
+static __device__ __forceinline__ void weigh_warp(const struct back_job &job, struct back_step<TAPS> &step, int warp)
+{
+	const struct slice_axis a = step.axis[1];
+	int d = warp * BACK_ROWS, m = first_tap(a, d), v = a.base + m;
+
+	step.v[warp] = v >= 0 && v + back_taps<TAPS>::rows <= job.scan.n_v ? v : -1;
+#pragma unroll
+	for (int r = 0; r < BACK_ROWS; r++)
+#pragma unroll
+		for (int t = 0; t < TAPS; t++)
+			reinterpret_cast<float *>(step.y[warp])[r * TAPS + t] = hat(a, m + r + t, d + r);
+}
+
+/* Return length_y() of the voxels at place n along y. */
+static __device__ __forceinline__ float2 length_at(const struct back_job &job, const struct slice_axis &a, int n, float origin)
+{
+	const int m = first_tap(a, n), v = a.base + m;
+	float w[3];
+
+#pragma unroll
+	for (int t = 0; t < 3; t++)
+		w[t] = (unsigned)(v + t) < (unsigned)job.scan.n_v ? hat(a, m + t, n) : 0;
+	return length_y(job, origin, m, w[0] + w[1] + w[2], fmaf(2, w[2], w[1]));
+}
 
 /* Return whether all bins that touch the block's voxels are used, as far as there are bins; all lanes of a warp call it. u: the
  * lane's first bin. */
@@ -149,7 +201,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS, TAPS == 3 && MODE >= BACK
 
 				length->x[lane] = length_x(job, table[e].axis[0], x, length->origin[0], length->height);
 				length->y[lane / BACK_ROWS][lane % BACK_ROWS] =
-					length_y(job, table[e].axis[1], lane, length->origin[1]);
+					length_at(job, table[e].axis[1], lane, length->origin[1]);
 				table[e].length.known =
 					bins_full(job, (e0 + e) % n_views, table[e].axis[1], __float_as_int(x.w), lane);
 			}
@@ -170,7 +222,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS, TAPS == 3 && MODE >= BACK
 			if constexpr (MODE == BACK_PLANES)
 				if ((known = table[e].length.known && table[e].v[warp] >= 0)) {
 					gather_known<TAPS>(job, view, table[e].x[lane], table[e].y[warp], table[e].v[warp], num);
-					add_lengths(table[e].length, lane, warp, den);
+					add_lengths<BACK_ROWS>(table[e].length.x[lane], table[e].length.y[warp], den);
 				}
 			if (!known && table[e].v[warp] >= 0)
 				gather<TAPS, MODE, GATHER_ONE>(job, view, table[e].x[lane], table[e].x[lane], 0, table[e].y[warp],

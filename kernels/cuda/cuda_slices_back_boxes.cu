@@ -3,7 +3,7 @@
  * (kernels/slice_map.h), from planes of bins (struct bin_planes).
  * - A block updates GROUP slices, view by view. The bins that its voxels need of a view are a box in shared memory; the copy
  * engine brings that of the next view while the present one is used. Bins outside the detector are 0 in it. Of bins that are all
- * used only q is copied; A'd is then known from the weights (struct back_length). Else d is copied, too.
+ * used only q is copied; A'd is then known from the weights (cuda_slices_lengths.cuh). Else d is copied, too.
  * - A warp has only BOX_LANES voxels along x. Their bins are within 32 neighbours, so no two lanes need different values of one
  *   bank of shared memory: each of the three reads of a row of bins takes one cycle.
  * - A thread computes ROWS voxels along y. The weights along x depend on the lane, those along y on the warp; a block computes
@@ -12,7 +12,7 @@
  * - A warp skips slices in which all of its voxels are 0.
  * - Only one thread adds to each value, in a fixed order, so every run gives bitwise the same result. */
 #include "kernels/cuda/cuda_box.cuh"
-#include "kernels/cuda/cuda_slices_weights.cuh"
+#include "kernels/cuda/cuda_slices_lengths.cuh"
 
 #define BOX_LANES 28
 #define BOX_COLUMNS 48 /* of a box */
@@ -20,7 +20,7 @@
 #define GROUP 2 /* slices of a block */
 #define BOX_THREADS (CUDA_THREADS + 32)
 #define BOX_BLOCKS 2				   /* resident on a multiprocessor: up to 112 registers per thread */
-#define BOX_BYTES (227 * 1024 / BOX_BLOCKS - 1024) /* of shared memory that a block may use */
+#define BOX_BYTES (227 * 1024 / BOX_BLOCKS - 1024) /* of shared memory for a block, at most */
 #define BLOCK_ROWS (SLICES_WARPS * ROWS)
 
 /* Row m of bins, counted from the first one, touches voxels `first` to `end` - 1 of a thread: voxel r is touched by rows r to r +
@@ -116,13 +116,13 @@ static __device__ __forceinline__ void weigh_columns(const struct box_job &job, 
 	ret->x[lane] = x;
 }
 
-/* Compute the weights along y of row n of the block's voxels. */
-static __device__ __forceinline__ void weigh_row(const struct box_job &job, const struct box_axis &axis,
-						 const struct box_corner &corner, int n, struct box_slice *ret)
+/* Compute the weights along y of line n of the block's voxels. */
+static __device__ __forceinline__ void weigh_line(const struct box_job &job, const struct box_axis &axis,
+						  const struct box_corner &corner, int n, struct box_slice *ret)
 {
 	const struct slice_axis a = axis.map;
 	const int warp = n / ROWS, r = n % ROWS, m = first_tap(a, n - r), v = a.base + m;
-	float *y = (float *)ret->y[warp], sum = 0, mean = 0;
+	float *y = (float *)ret->y[warp], sum = 0, moment = 0;
 
 #pragma unroll
 	for (int t = 0; t < 4; t++) {
@@ -131,10 +131,9 @@ static __device__ __forceinline__ void weigh_row(const struct box_job &job, cons
 		if (t < 3 || r >= 5)
 			y[weight_at(r + t, r)] = w;
 		sum += on;
-		mean = fmaf(on, (float)t, mean);
+		moment = fmaf(on, (float)t, moment);
 	}
-	mean = axis.origin + (float)job.back.scan.h[1] * ((float)(m + r) + __fdividef(mean, fmaxf(sum, FLT_MIN)));
-	ret->length_y[warp][r] = make_float2(sum, mean * mean);
+	ret->length_y[warp][r] = length_y(job.back, axis.origin, m + r, sum, moment);
 	if (r == 0)
 		ret->row[warp] = min(max(v - corner.v, 0), job.box_rows - BIN_ROWS) * BOX_COLUMNS;
 }
@@ -177,7 +176,7 @@ static __device__ __forceinline__ void weigh_step(const struct box_job &job, str
 	if (part == 0)
 		weigh_columns(job, s.axis[e % 3][g][0], s.corner[e % 3], lane, ret);
 	else if (part <= BLOCK_ROWS / 32)
-		weigh_row(job, s.axis[e % 3][g][1], s.corner[e % 3], (part - 1) * 32 + lane, ret);
+		weigh_line(job, s.axis[e % 3][g][1], s.corner[e % 3], (part - 1) * 32 + lane, ret);
 }
 /* Gather for the voxels of a thread in one slice, from a box. */
 static __device__ __forceinline__ void gather_box(const float *p, const float4 &wx, const float4 *y, float sum[ROWS])
@@ -196,16 +195,6 @@ static __device__ __forceinline__ void gather_box(const float *p, const float4 &
 		for (int r = first_voxel(m); r < end_voxel(m); r++)
 			sum[r] = fmaf(wy[weight_at(m, r)], s, sum[r]);
 	}
-}
-
-/* Add to A'd of the voxels of a thread what a view with all bins used contributes: add_lengths() for ROWS voxels. */
-static __device__ __forceinline__ void add_known(const struct box_slice &t, int lane, int warp, float den[ROWS])
-{
-	const float2 x = t.length_x[lane];
-
-#pragma unroll
-	for (int r = 0; r < ROWS; r++)
-		den[r] = fmaf(x.x * t.length_y[warp][r].x, cuda_sqrt(x.y + t.length_y[warp][r].y), den[r]);
 }
 
 /* Load the voxels of a thread in a slice, of which `rows` exist. x: the first one. */
@@ -302,7 +291,7 @@ static __global__ void __launch_bounds__(BOX_THREADS, BOX_BLOCKS)
 				if (d)
 					gather_box(d + offset, wx, t.y[warp], den[g]);
 				else
-					add_known(t, lane, warp, den[g]);
+					add_lengths<ROWS>(t.length_x[lane], t.length_y[warp], den[g]);
 			}
 	}
 #pragma unroll
@@ -342,13 +331,14 @@ static size_t shared_bytes(int box_rows)
 	return 4 * (size_t)CUDA_BOX_FLOATS(BOX_COLUMNS, box_rows) * sizeof(float) + sizeof(struct back_boxes);
 }
 
-int back_boxes_rows(const struct slice_map *maps, int n_views, const struct grid *g)
+int back_boxes_rows(const struct device *dev, const struct slice_map *maps, int n_views, const struct grid *g)
 {
 	/* 3: a box begins at a multiple of 4; 3: bins of a voxel; 2: fractions at both ends */
 	double columns = widest(maps, n_views, g, 0, BOX_LANES - 1) + 3 + 3 + 2;
 	double rows = widest(maps, n_views, g, 1, BLOCK_ROWS - ROWS) + BIN_ROWS + 2;
+	const size_t most = cuda_state(dev)->shared_bytes < BOX_BYTES ? cuda_state(dev)->shared_bytes : BOX_BYTES;
 
-	return columns <= BOX_COLUMNS && rows <= CUDA_BOX_MOST && shared_bytes((int)rows) <= BOX_BYTES ? (int)rows : 0;
+	return columns <= BOX_COLUMNS && rows <= CUDA_BOX_MOST && shared_bytes((int)rows) <= most ? (int)rows : 0;
 }
 
 bool back_boxes_fit(const struct projection *a, const struct bin_planes *planes, CUtensorMap ret_map[2])
@@ -361,6 +351,7 @@ bool back_boxes_fit(const struct projection *a, const struct bin_planes *planes,
 
 int back_boxes_start(struct projection *a, const struct back_job *back, const CUtensorMap map[2], struct err *err)
 {
+	const int one_tile[2] = {0, 0}; /* projection_one_tile() */
 	const struct grid *g = &a->grid;
 	const size_t bytes = shared_bytes(a->box_rows);
 	struct box_job job = {*back, a->box_rows};
@@ -369,7 +360,7 @@ int back_boxes_start(struct projection *a, const struct back_job *back, const CU
 
 	if (r < 0)
 		return r;
-	job.back.tiling = cuda_tiling_make(a->tile, g->n[0], g->n[1], BOX_LANES, BLOCK_ROWS);
+	job.back.tiling = cuda_tiling_make(one_tile, g->n[0], g->n[1], BOX_LANES, BLOCK_ROWS);
 	job.back.parts = (g->n[2] + GROUP - 1) / GROUP;
 	back_boxes_kernel<<<(unsigned)(cuda_tiling_blocks(&job.back.tiling) * job.back.parts), BOX_THREADS, bytes,
 			    cuda_state(a->dev)->stream>>>(job, map[0], map[1]);

@@ -54,7 +54,7 @@ static inline struct bin_planes bin_planes_cells(struct bin_planes planes, const
 
 /* Return whether a block of cuda_slices_forward_boxes.cu can compute this scan, and set *ret_map for volume x. */
 bool forward_boxes_fit(const struct projection *a, const float *x, CUtensorMap *ret_map);
-/* Start it; the tiling of the job is set. */
+/* Start it; job: all members but tiling, n_views and planes. */
 int forward_boxes_start(struct projection *a, struct forward_job *job, const CUtensorMap *map, struct bin_planes *planes,
 			struct err *err);
 

@@ -17,6 +17,7 @@
 #define BOXES_THREADS ((WARPS + 1) * 32)
 #define STAGES(wide) ((wide) == 1 ? 3 : 4)
 #define BLOCKS(wide) ((wide) == 1 ? 6 : 5) /* resident on a multiprocessor */
+#define BELOW 0x1p-22f			   /* the float below 4 is 4 - BELOW */
 /* Below so many bins WIDE is 1: there are more blocks then. */
 #define WIDE_BINS ((size_t)2 * ROWS * 2048 * 132)
 
@@ -78,7 +79,8 @@ static __device__ void fill_stages(struct forward_boxes<WIDE> &s, const CUtensor
 			cuda_barrier_wait(&s.empty[at], parity);
 			weigh_row<WIDE>(s.stage[at], first_y, bend_y, lane);
 			if (lane == 0) {
-				s.stage[at].x = make_float2(first + (float)(column & 3), bend);
+				s.stage[at].x =
+					make_float2(fminf(first + (float)(column & 3), (float)((column & 3) + 1) - BELOW), bend);
 				cuda_box_copy(map, column & ~3, line, k, s.stage[at].box, &s.full[at]);
 			}
 			__syncwarp();
@@ -218,13 +220,14 @@ bool forward_boxes_fit(const struct projection *a, const float *x, CUtensorMap *
 template <int WIDE> static int launch(struct projection *a, struct forward_job *job, const CUtensorMap *map, struct err *err)
 {
 	const size_t bytes = sizeof(struct forward_boxes<WIDE>);
+	const int one_tile[2] = {0, 0}; /* projection_one_tile() */
 	int r = cuda_check(
 		cudaFuncSetAttribute(forward_boxes_kernel<WIDE>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes), a->dev,
 		"slices forward", err);
 
 	if (r < 0)
 		return r;
-	job->tiling = cuda_tiling_make(a->tile, a->scan.n_u, a->scan.n_v, WIDE * SLICES_LANES, WARPS * ROWS);
+	job->tiling = cuda_tiling_make(one_tile, a->scan.n_u, a->scan.n_v, WIDE * SLICES_LANES, WARPS * ROWS);
 	forward_boxes_kernel<WIDE>
 		<<<(unsigned)(cuda_tiling_blocks(&job->tiling) * a->n_views), BOXES_THREADS, bytes, cuda_state(a->dev)->stream>>>(
 			*job, *map);

@@ -352,7 +352,8 @@ extern "C" int device_cuda_open(int index, struct device **ret_dev, struct err *
 		goto out;
 	if ((r = cuda_check(cudaMemGetInfo(&free_now, &total), dev, "cudaMemGetInfo", err)) < 0)
 		goto out;
-	state->box_encoder = cuda_box_encoder(index);
+	state->box_encoder = cuda_box_encoder(about.major);
+	state->shared_bytes = about.sharedMemPerBlockOptin;
 	snprintf(dev->name, sizeof(dev->name), "cuda:%d (%.80s)", index, about.name);
 	dev->memory = free_now;
 	dev->threads = 1;

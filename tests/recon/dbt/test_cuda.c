@@ -31,6 +31,7 @@ struct setup {
 	struct grid grid;
 	double ratio; /* turn of the detector per angle of the source */
 	bool one;     /* project only the view in the middle */
+	int tile[2];  /* bins along u and v; 0: one tile */
 };
 
 /* Odd sizes; bins smaller than, equal to, larger than voxels; a detector larger than the volume. */
@@ -43,15 +44,24 @@ static const struct setup setups[] = {
 	{"small bins, high slices", 261, 257, 3, 0.4, {{150, 163, 9}, {0.4, 0.4, 4}, {0.3, -34.1, 80}}},
 	{"small bins, higher slices", 261, 257, 3, 0.4, {{150, 163, 9}, {0.4, 0.4, 4}, {0.3, -34.1, 130}}},
 	{"many small bins", 704, 640, 5, 0.2, {{660, 600, 4}, {0.2, 0.2, 1.5}, {0.3, -60.1, 17}}},
+	{"many small bins, rows of odd length", 705, 641, 5, 0.2, {{661, 601, 4}, {0.2, 0.2, 1.5}, {0.3, -60.1, 17}}},
 	{"one view of small bins", 161, 167, 3, 0.4, {{150, 163, 23}, {0.4, 0.4, 2}, {0.3, -34.1, 20}}, .one = true},
 	/* rows of a multiple of 16 bytes: voxels and bins are copied into shared memory as boxes, if these are not too large */
 	{"boxes", 164, 172, 5, 0.4, {{152, 164, 23}, {0.4, 0.4, 2}, {0.3, -34.1, 20}}},
 	{"boxes, one view", 164, 172, 3, 0.4, {{152, 164, 23}, {0.4, 0.4, 2}, {0.3, -34.1, 20}}, .one = true},
-	{"boxes, large detector", 180, 192, 3, 1.0, {{20, 24, 6}, {1, 1, 2}, {60, -33, 40}}},
-	{"boxes, large volume", 32, 48, 3, 1.0, {{100, 144, 17}, {1, 1, 1.5}, {-20, -66, 17}}},
-	{"boxes, thin", 8, 100, 3, 1.0, {{4, 100, 3}, {1, 1, 1.5}, {2, -50, 17}}},
-	{"boxes, flat", 96, 4, 3, 1.0, {{96, 1, 40}, {1, 1, 1.5}, {0, -0.5, 17}}},
-	{"boxes too large", 164, 172, 3, 0.1, {{152, 164, 9}, {0.1, 0.1, 8}, {0.3, -8.1, 20}}},
+	{"boxes, large detector", 180, 192, 3, 0.4, {{20, 24, 6}, {0.4, 0.4, 2}, {24, -13, 40}}},
+	{"boxes, large volume", 32, 48, 3, 0.4, {{100, 144, 17}, {0.4, 0.4, 1.5}, {-8, -26, 17}}},
+	{"boxes, tile of the detector, larger volume",
+	 96,
+	 100,
+	 3,
+	 0.4,
+	 {{104, 112, 5}, {0.4, 0.4, 1.5}, {0, -22, 17}},
+	 .tile = {96, 100}},
+	{"boxes, two bins of a thread along u", 704, 640, 10, 0.2, {{660, 600, 3}, {0.2, 0.2, 1.5}, {0.3, -60.1, 17}}},
+	{"boxes, thin", 8, 100, 3, 0.4, {{4, 100, 3}, {0.4, 0.4, 1.5}, {0.8, -20, 17}}},
+	{"boxes, flat", 96, 4, 3, 0.4, {{96, 1, 40}, {0.4, 0.4, 1.5}, {0, -0.2, 17}}},
+	{"boxes too large", 644, 172, 3, 0.1, {{640, 164, 4}, {0.1, 0.1, 12}, {0.3, -8.1, 20}}},
 	{"one voxel", 5, 5, 2, 1.0, {{1, 1, 1}, {2, 2, 2}, {1, -1, 17}}},
 	{"turning, as fine", 97, 141, 5, 1.0, {{97, 141, 31}, {1, 1, 1.5}, {0, -70.5, 17}}, 0.085},
 	{"turning, rows apart by more than voxels", 64, 301, 5, 1.0, {{64, 301, 9}, {1, 1, 1.5}, {0, -150.5, 17}}, 0.085},
@@ -108,6 +118,7 @@ static void side_open(struct side *s, struct device *dev, const struct setup *se
 				       .n_views = n_views,
 				       .grid = &setup->grid,
 				       .mask = &s->mask,
+				       .tile = {setup->tile[0], setup->tile[1]},
 				       .deterministic = deterministic};
 
 	s->dev = dev;
