@@ -228,8 +228,11 @@ static void leave(struct reading *r, const struct times *times, int rc, const st
 static uint16_t *stored_values(size_t n)
 {
 	size_t bytes = (n * sizeof(uint16_t) + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-	uint16_t *raw = aligned_alloc(HUGE_PAGE, bytes);
+	uint16_t *raw;
 
+	if (n * sizeof(uint16_t) < HUGE_PAGE)
+		return malloc(n * sizeof(uint16_t));
+	raw = aligned_alloc(HUGE_PAGE, bytes);
 	if (raw)
 		madvise(raw, bytes, MADV_HUGEPAGE);
 	return raw;

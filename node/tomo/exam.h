@@ -91,6 +91,7 @@ struct exam {
 	char view[8];		 /* "CC", "MLO" */
 	/* Orientation of a stored image in the (x, y) plane: stored columns run along +x or -x, stored rows along +y or -y. */
 	bool columns_toward_chest, rows_toward_minus_y;
+	long band; /* stored values that are read and turned together, about */
 	/* Direction cosines of +x, +y, +z in the patient (LPS); for plane orientation and position. */
 	double axis[3][3];
 	double gantry;	      /* angle between gantry and vertical, degrees; 0 for CC */

@@ -73,7 +73,7 @@ static int measure_values(const struct exam *exam, int view, const uint16_t *raw
 	prep.open = field_of(exam, view, (const double[]){0, 0});
 	if (rc == 0)
 		rc = air_find(&prep, exam->scan->h, exam->thickness, exam->profile->open_field_fit, raw, hist, &air.air, err);
-	if (rc == 0 && needed && air.air.verdict == AIR_OVER_RANGE && percent != OVER_PERCENT) {
+	if (rc == 0 && needed && air.air.verdict == AIR_OVER_RANGE) { /* the outline knows no values without that code */
 		percent = OVER_PERCENT;
 		rc = prep_histogram(&prep, raw, hist, err);
 	}

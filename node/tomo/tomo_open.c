@@ -122,6 +122,7 @@ int exam_open(const char *const *paths, size_t n, bool as_is, const struct patie
 	exam = calloc(1, sizeof(*exam));
 	if (!exam)
 		return err_set(err, ENOMEM, "no memory for a case");
+	exam->band = BAND;
 	rc = open_files(exam, paths, n, err);
 	if (rc < 0)
 		goto out;
@@ -219,7 +220,7 @@ static void turn(const struct exam *exam, uint16_t *values, long rows)
 /* Read and turn some rows at a time, while they are in a core's cache. */
 static int read_bands(const struct exam *exam, const struct exam_view *v, uint16_t *ret_raw, struct err *err)
 {
-	long columns = exam->pixels.columns, rows = exam->pixels.rows, band = BAND / columns + 1, n;
+	long columns = exam->pixels.columns, rows = exam->pixels.rows, band = exam->band / columns + 1, n;
 	int rc = 0;
 
 	for (long row = 0; rc == 0 && row < rows; row += n) {

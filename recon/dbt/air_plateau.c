@@ -49,6 +49,12 @@ static double width_of(const struct cells *c, double log)
 	return fmax(WIDTH_LEAST, 4 * air_cell_noise(c, log));
 }
 
+/* Return the class of a logarithm; below 0, as a slope of the open field can make it, it is the first one. */
+static int class_of(double log)
+{
+	return log > 0 ? air_smaller((int)(log / CLASS), CLASSES - 1) : 0;
+}
+
 bool air_find_mode(struct cells *c, double *ret_log)
 {
 	size_t hist[CLASSES] = {0}, least = (size_t)fmax(MODE_SHARE * (double)c->n_data, CELLS_LEAST);
@@ -57,7 +63,7 @@ bool air_find_mode(struct cells *c, double *ret_log)
 
 	for (size_t i = 0; i < air_count_cells(c); i++)
 		if (c->cell[i].flat)
-			hist[air_smaller((int)((double)c->cell[i].log / CLASS), CLASSES - 1)]++;
+			hist[class_of((double)c->cell[i].log)]++;
 	while (k > 0 && three(hist, k) < least)
 		k--;
 	if (k == 0)

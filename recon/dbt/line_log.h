@@ -3,7 +3,7 @@
 #ifndef TOMONODE_RECON_LINE_LOG_H
 #define TOMONODE_RECON_LINE_LOG_H
 
-/* Compute ret[i] = (float)log(x[i]), to the bit, for n numbers that are at least 1 or not finite. */
+/* Compute ret[i] = (float)log(x[i]), to the bit, for n numbers that are at least 1, +inf or NaN. */
 void line_log(int n, const double *x, float *ret);
 
 #endif

@@ -221,7 +221,7 @@ static inline __attribute__((always_inline)) double ratio_of(double intensity, d
 
 	*ret_dark = !(intensity >= least);
 	*ret_bright = used > air;
-	return air / (used > air ? air : used);
+	return used < air ? air / used : 1;
 }
 
 /* Replace n intensities by their ratios; count flooring and clamping. */

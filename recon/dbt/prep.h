@@ -63,14 +63,15 @@ int prep_view(const struct prep *p, const uint16_t *raw, float *ret_line, float 
 int prep_histogram(const struct prep *p, const uint16_t *raw, uint32_t ret_hist[PREP_VALUES], struct err *err);
 
 /* Make a histogram that has the smallest and the largest stored value, this percentile of all of them, and the number of padding,
- * but may have all other values at one of the three, which is much faster. With saturation, or if the last code of the range
- * occurs, it is that of prep_histogram(), so that what is said of `hist` in recon/dbt/air.h and below is the same for both. */
+ * but may have all other values at one of the three, which is much faster. It ignores the over-range code of p; a percentile
+ * without that code needs prep_histogram(). With saturation, or if the last code of the range occurs, it is that of
+ * prep_histogram(), so that what is said of `hist` in recon/dbt/air.h and below is the same for both. */
 int prep_outline(const struct prep *p, const uint16_t *raw, double percent, uint32_t ret_hist[PREP_VALUES], struct err *err);
 
 /* Return the smallest stored value v such that at least `percent` percent of the valid stored values are <= v; used to estimate
  * I0 from the air in the view. Inverted data have their air at the small values: use 100 - percent. hist: from prep_histogram(),
- * or from prep_outline() for this percentile. ENODATA: no value is valid. Uses padding, saturation and the over-range code of p,
- * which is not valid here. */
+ * or, without an over-range code that occurs, from prep_outline() for this percentile. ENODATA: no value is valid. Uses padding,
+ * saturation and the over-range code of p, which is not valid here. */
 int prep_percentile(const struct prep *p, const uint32_t hist[PREP_VALUES], double percent, double *ret_value, struct err *err);
 
 #endif

@@ -15,6 +15,7 @@
 #define SAMPLE_ROWS 32	    /* each of this number of rows is in the sample */
 #define SAMPLE_ERROR 0.0015 /* of a share of the values in the sample */
 #define LIMITS 8	    /* values that all others are compared with */
+#define PASSES 8	    /* over the image, at most; five find any percentile, unless limits are in the padding */
 #define CHUNK 16384	    /* values whose number fits 16 bits */
 #define SIGN 0x8000	    /* changes the order of unsigned numbers into that of signed ones */
 
@@ -243,13 +244,14 @@ static bool search(const struct prep *p, const uint16_t *raw, size_t n, const ui
 		   struct counts *c, struct range *r)
 {
 	bool found;
+	int passes = 1;
 
 	*r = (struct range){.hi = VALUES - 1};
 	if (to - from < LIMITS - 2)
 		from -= (LIMITS - 2 - (to - from)) / 2;
 	found = divide(raw, n, pad, percent, from > 0 ? from : 0, 1 + (to - from) / (LIMITS - 1), c, r);
 	while (found && r->lo < r->hi)
-		found = divide(raw, n, pad, percent, r->lo + 1, 1 + (r->hi - r->lo) / (LIMITS + 1), c, r);
+		found = passes++ < PASSES && divide(raw, n, pad, percent, r->lo + 1, 1 + (r->hi - r->lo) / (LIMITS + 1), c, r);
 	return found && c->padded < n && !(p->inverted ? c->least == 0 : c->most >= p->max_value);
 }
 
@@ -261,10 +263,11 @@ int prep_outline(const struct prep *p, const uint16_t *raw, double percent, uint
 	struct counts c;
 	struct range r;
 	int from, to, rc = prep_limits(p, &lim, err);
-	bool padded = lim.lo <= lim.hi;
+	bool padded;
 
 	if (rc < 0)
 		return rc;
+	padded = lim.lo <= lim.hi;
 	if (p->n_u < 1 || p->n_v < 1 || lim.over < VALUES || !(percent > 0 && percent <= 100) ||
 	    (padded && (lim.lo < 0 || lim.hi >= VALUES)))
 		return prep_histogram(p, raw, ret_hist, err);

@@ -2,6 +2,7 @@
 /* Decide I0 from what the views show: air, the air of other views, the profile, or nothing. */
 #include <math.h>
 
+#include "recon/phantom/poisson.h"
 #include "tests/node/tomo/exam_edits.h"
 
 #define LEVEL 3000.0 /* stored value of air */
@@ -196,6 +197,46 @@ static void test_unknown(void **state)
 	assert_int_equal(exam_decide_i0(e, air, NULL), 0);
 	assert_true(e->i0[4].source == I0_UNKNOWN && e->i0[4].i0 == 400);
 	assert_non_null(strstr(e->relative, "air in 4 projections disagree"));
+	exam_close(e);
+}
+
+/* The highest level in range is found among the values without the over-range code, also where it is the percentile at first. */
+static void test_over_percent(void **state)
+{
+	enum { U = 240, V = 300 };
+	static uint16_t raw[U * V];
+	static uint32_t hist[PREP_VALUES];
+	struct exam *e = exam_of(EDITS(MODEL("Top")));
+
+	(void)state;
+	e->prep.n_u = U;
+	e->prep.n_v = V;
+	e->prep.max_value = 16383;
+	for (int way = 0; way < 2; way++) {
+		struct prep p;
+		struct view_air air;
+		struct exam_i0 alone;
+		struct err err = {0};
+		double want = 0;
+
+		for (int i = 0; i < U * V; i++) { /* a slab beside air that is clipped */
+			double mean = i % U < U - 24 ? 12000 * exp(-2.5) : 12000, value;
+
+			value = fmin(poisson_draw(mean, poisson_stream(7, (size_t)i)), 9000);
+			raw[i] = (uint16_t)(way ? 16383 - value : value);
+		}
+		e->prep.inverted = way;
+		p = e->prep;
+		if (exam_measure_view(e, 0, raw, &air, &alone, &err) < 0)
+			fail_msg("%s", err.msg);
+		assert_int_equal(air.air.verdict, AIR_OVER_RANGE);
+		p.has_over_code = true;
+		p.over_code = air.air.over_code;
+		assert_int_equal(prep_histogram(&p, raw, hist, &err), 0);
+		assert_int_equal(prep_percentile(&p, hist, way ? 100 - 99.9 : 99.9, &want, &err), 0);
+		if (air.percentile != want)
+			fail_msg("inverted %d: %g, not %g", way, air.percentile, want);
+	}
 	exam_close(e);
 }
 
@@ -439,11 +480,11 @@ static void test_flat_window(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_own),	      cmocka_unit_test(test_noise),	  cmocka_unit_test(test_shadow),
-		cmocka_unit_test(test_others),	      cmocka_unit_test(test_profile),	  cmocka_unit_test(test_unknown),
-		cmocka_unit_test(test_header_max),    cmocka_unit_test(test_model),	  cmocka_unit_test(test_fit),
-		cmocka_unit_test(test_not_uniform),   cmocka_unit_test(test_saturation),  cmocka_unit_test(test_flat_slope),
-		cmocka_unit_test(test_flat_exposure), cmocka_unit_test(test_flat_window),
+		cmocka_unit_test(test_own),	     cmocka_unit_test(test_noise),	   cmocka_unit_test(test_shadow),
+		cmocka_unit_test(test_others),	     cmocka_unit_test(test_profile),	   cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_over_percent), cmocka_unit_test(test_header_max),	   cmocka_unit_test(test_model),
+		cmocka_unit_test(test_fit),	     cmocka_unit_test(test_not_uniform),   cmocka_unit_test(test_saturation),
+		cmocka_unit_test(test_flat_slope),   cmocka_unit_test(test_flat_exposure), cmocka_unit_test(test_flat_window),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);

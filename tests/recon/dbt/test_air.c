@@ -310,6 +310,22 @@ static void test_clipped(void **state)
 	assert_true(fabs(found(&plain, AIR_FOUND).gain - 1) < 0.1);
 }
 
+/* A marker of lead whose values are at the offset has no logarithm; with a slope of the open field it would be negative. */
+static void test_marker(void **state)
+{
+	(void)state;
+	for (int v = 0; v < N_V; v++)
+		for (int u = 0; u < N_U; u++)
+			intensity[v * N_U + u] = 6000 * exp(0.001 * (u - 120)) * (u < 100 ? 0.08 : 1);
+	store(&plain, true);
+	for (int v = 101; v < 120; v++)
+		for (int u = 181; u < 200; u++)
+			raw[v * N_U + u] = 0;
+	fit = true;
+	assert_true(found(&plain, AIR_FOUND).level > 0);
+	fit = false;
+}
+
 /* Darken the bins beyond a column, and the rows at both ends, as a collimator does that lets 0.5 % pass. */
 static void collimate(int far, int first, int last)
 {
@@ -560,13 +576,13 @@ static void test_absent_padding(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_absent_padding), cmocka_unit_test(test_share),	    cmocka_unit_test(test_no_air),
-		cmocka_unit_test(test_collimator),     cmocka_unit_test(test_hole),	    cmocka_unit_test(test_step),
-		cmocka_unit_test(test_tissue),	       cmocka_unit_test(test_skin),	    cmocka_unit_test(test_plate),
-		cmocka_unit_test(test_continuous),     cmocka_unit_test(test_over_range),   cmocka_unit_test(test_slope),
-		cmocka_unit_test(test_strip),	       cmocka_unit_test(test_open_field),   cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_select),	       cmocka_unit_test(test_clipped),	    cmocka_unit_test(test_shadow),
-		cmocka_unit_test(test_paddle),	       cmocka_unit_test(test_paddle_close),
+		cmocka_unit_test(test_absent_padding), cmocka_unit_test(test_share),	  cmocka_unit_test(test_no_air),
+		cmocka_unit_test(test_collimator),     cmocka_unit_test(test_hole),	  cmocka_unit_test(test_step),
+		cmocka_unit_test(test_tissue),	       cmocka_unit_test(test_skin),	  cmocka_unit_test(test_plate),
+		cmocka_unit_test(test_continuous),     cmocka_unit_test(test_over_range), cmocka_unit_test(test_slope),
+		cmocka_unit_test(test_strip),	       cmocka_unit_test(test_open_field), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_select),	       cmocka_unit_test(test_marker),	  cmocka_unit_test(test_clipped),
+		cmocka_unit_test(test_shadow),	       cmocka_unit_test(test_paddle),	  cmocka_unit_test(test_paddle_close),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
