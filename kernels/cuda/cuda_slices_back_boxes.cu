@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_slices_back_boxes.cu - the EM update from several views on the CUDA device, for a detector that stands still
  * (kernels/slice_map.h), from planes of bins (struct bin_planes).
- * - A block updates GROUP slices, view by view. The bins that its voxels need of a view are a box in shared memory; the copy
- * engine brings that of the next view while the present one is used. Bins outside the detector are 0 in it. Of bins that are all
- * used only q is copied; A'd is then known from the weights (cuda_slices_lengths.cuh). Else d is copied, too.
+ * - A block updates GROUP slices, view by view; a step is a view. The bins that its voxels need of a view are a box in shared
+ *   memory; the copy engine brings that of the next view while the present one is used. Bins outside the detector are 0 in it.
+ * - If all bins of a box are used, only q is copied; A'd is then known from the weights (cuda_slices_lengths.cuh). Else d is
+ *   copied, too.
  * - A warp has only BOX_LANES voxels along x. Their bins are within 32 neighbours, so no two lanes need different values of one
  *   bank of shared memory: each of the three reads of a row of bins takes one cycle.
  * - A thread computes ROWS voxels along y. The weights along x depend on the lane, those along y on the warp; a block computes
@@ -23,8 +24,9 @@
 #define BOX_BYTES (227 * 1024 / BOX_BLOCKS - 1024) /* of shared memory for a block, at most */
 #define BLOCK_ROWS (SLICES_WARPS * ROWS)
 
-/* Row m of bins, counted from the first one, touches voxels `first` to `end` - 1 of a thread: voxel r is touched by rows r to r +
- * 2 if r < 5, else to r + 3; for scales above 6 / 7 along y. The weights of all rows follow each other. */
+/* Rows of bins are counted from the first one that touches the thread's voxels. Voxel r is touched by rows r to r + 2 if r < 5,
+ * else by rows r to r + 3, for scales above 6 / 7 along y. So row m touches voxels first_voxel(m) to end_voxel(m) - 1; its
+ * weights are at weight_at(m, voxel), and those of all rows follow each other. */
 #define BIN_ROWS (ROWS + 3)
 #define WEIGHTS 28 /* 27, and one more for alignment */
 
@@ -43,9 +45,9 @@ struct box_corner {
 struct box_slice {
 	float4 x[SLICES_LANES];		     /* weights of three bins; offset of the first one in a row of the box (int) */
 	float4 y[SLICES_WARPS][WEIGHTS / 4]; /* weight_at() */
-	float2 length_x[SLICES_LANES];	     /* struct back_length */
-	float2 length_y[SLICES_WARPS][ROWS];
-	int row[SLICES_WARPS]; /* offset of the first row of bins in the box */
+	float2 length_x[SLICES_LANES];	     /* length_x() */
+	float2 length_y[SLICES_WARPS][ROWS]; /* length_y() */
+	int row[SLICES_WARPS];		     /* offset of the first row of bins in the box */
 };
 
 /* Dynamic shared memory: two boxes of q and two of d, then this. */
