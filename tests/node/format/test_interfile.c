@@ -479,6 +479,7 @@ static void test_sizes(void **state)
 	interfile_clear(&f);
 	assert_int_equal(complete(WITH({"size (cm) := 0.4", "size (mm) := 0.4"}), &f, &err), -EBADMSG);
 	assert_non_null(strstr(err.msg, "effective central bin size (cm) := 0.3 contradicts Default bin size (mm) := 0.4"));
+	interfile_clear(&f);
 	/* without the default bin: 107 mm sin(pi / 160) = 2.1 mm */
 	assert_int_equal(complete(WITH({"detectors per ring := 16", "detectors per ring := 160"},
 				       {"bin size (cm) := 0.3", "bin size (mm) := 0.3"},
@@ -486,6 +487,7 @@ static void test_sizes(void **state)
 				  &f, &err),
 			 -EBADMSG);
 	assert_non_null(strstr(err.msg, "effective central bin size (mm) := 0.3 contradicts the distance of neighbouring rays"));
+	interfile_clear(&f);
 	/* only the bins that no ray through the rings has */
 	assert_int_equal(complete(WITH({"(cm) := 20", "(cm) := 0.2"}, {"of interaction (cm) := 0.7", "of interaction (cm) := 0"}),
 				  &f, &err),
