@@ -346,4 +346,4 @@ def pilots(folder, things):
 
 
 if __name__ == "__main__":
-    h.main([every_message, nothing_is_lost_without_syslog, to_a_file, pilots])
+    h.main([every_message, pilots, nothing_is_lost_without_syslog, to_a_file], beside=2)

@@ -267,4 +267,4 @@ def alarm_and_priority(folder, things):
 
 
 if __name__ == "__main__":
-    h.main([statuses, sentences, bad_lines, stopped, several, fallback, alarm_and_priority])
+    h.main([stopped, bad_lines, statuses, several, alarm_and_priority, fallback, sentences], beside=2)

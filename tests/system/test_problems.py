@@ -744,4 +744,4 @@ if __name__ == "__main__":
     atexit.register(write_table)
     h.main([once(test) for test in (
         test_full_slurm, test_slurm, test_processes, test_configuration, test_limits, test_spool, test_cases, test_no_space, test_associations, test_unreadable,
-        test_webhook, test_webhook_down, test_first_bytes, test_pilots)], beside=1 if "PROBLEMS_TABLE" in os.environ else 2)
+        test_webhook, test_webhook_down, test_first_bytes, test_pilots)], beside=1 if "PROBLEMS_TABLE" in os.environ else 4)

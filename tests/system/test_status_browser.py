@@ -453,4 +453,4 @@ def signed_in(folder, things):
 
 
 if __name__ == "__main__":
-    h.main([in_the_browser, cases_in_the_browser, signed_in])
+    h.main([in_the_browser, cases_in_the_browser, signed_in], beside=2)

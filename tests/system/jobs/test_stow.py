@@ -343,4 +343,4 @@ def orthanc_full(folder, things):
 
 
 if __name__ == "__main__":
-    h.main([answers, tls, hostile, orthanc, orthanc_full])
+    h.main([answers, orthanc_full, orthanc, hostile, tls], beside=2)
