@@ -84,7 +84,6 @@ struct projection {
 	double bin_angle;		   /* SCAN_DBT: largest bin over smallest height of a source */
 	unsigned char *full;		   /* device, SLICES: struct bin_planes */
 	int box_rows;			   /* SLICES, several views: back_boxes_rows() */
-	bool box_pairs;			   /* SLICES, several views: forward_boxes_pairs() */
 	bool marks;			   /* SCAN_DBT: the maps are valid, so mark() can use them */
 	struct cuda_paths *paths;	   /* PATHS and JOSEPH, except stacks */
 	struct cuda_lines *lines;	   /* stacks of 2-D parallel beams, any model except EXACT */
@@ -234,10 +233,6 @@ struct bin_planes {
  * not NULL, the planes that it then describes, in out and a->full. */
 int cuda_slices_forward(struct projection *a, const struct rule *rule, const float *x, bool add, const float *y, const float *row,
 			float *out, struct bin_planes *ret_planes, struct err *err);
-
-/* cuda_slices_forward_boxes.cu: return whether the voxels of two views that follow each other fit one box. maps: of all views and
- * slices. */
-bool forward_boxes_pairs(const struct slice_map *maps, int n_views, int nz, const struct scan *scan);
 
 /* cuda_slices_back_boxes.cu: return the rows of the boxes of bins; 0: they would be too large. maps: of all views and slices. */
 int back_boxes_rows(const struct device *dev, const struct slice_map *maps, int n_views, const struct grid *g);
