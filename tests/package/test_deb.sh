@@ -96,7 +96,7 @@ grep -q "^tomonode: $work/log/tomonode (.*) is kept: logs" "$work/said" || fail 
 
 deb=$(echo "$work"/out/tomonode-cuda_*.deb)
 dpkg-deb --field "$deb" Depends | grep -qF "tomonode (= $version)" || fail "tomonode-cuda fits another version of tomonode"
-! dpkg-deb --field "$deb" Depends Recommends Pre-Depends | grep -iE 'libcu|nvidia' || fail "tomonode-cuda needs a driver or libraries of CUDA"
+! dpkg-deb --field "$deb" Depends Recommends Pre-Depends | grep -iE 'cuda|nvidia' || fail "tomonode-cuda needs a driver or libraries of CUDA"
 dpkg-deb --raw-extract "$deb" "$work/tomonode-cuda"
 [ "$(dpkg-deb --contents "$deb" | awk '/^-/ { print $6 }' | grep -v share/doc)" = ./usr/bin/tomonode ] || fail "contents of tomonode-cuda"
 script tomonode-cuda preinst install
