@@ -80,10 +80,10 @@ static __device__ __forceinline__ float hat(const struct slice_axis &a, int n, i
 }
 
 /* Return the first bin, relative to the block's first, that touches voxel d. A bin whose weight is as small as the rounding error
- * may be missed. */
+ * may be missed; so none before the block's first is returned, which a box of bins would not have. */
 static __device__ __forceinline__ int first_tap(const struct slice_axis &a, int d)
 {
-	return (int)ceilf(__fdividef(d - 1 - a.first, 1 + a.bend));
+	return max((int)ceilf(__fdividef(d - 1 - a.first, 1 + a.bend)), 0);
 }
 
 /* Return the weights of a lane along x: of three bins, and the index of the first one (the bits of an int). */
