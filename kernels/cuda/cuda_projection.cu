@@ -132,11 +132,8 @@ static int upload_maps(struct projection *a, const struct projection_spec *spec,
 			a->scale_max[c] = fmax(a->scale_max[c], maps[i].scale[c]);
 		}
 	}
-	if (spec->model == PROJECTION_SLICES && a->strips == 1) {
-		a->box_rows = spec->n_views > 1 ? back_boxes_rows(a->dev, maps, spec->n_views, spec->grid)
-						: back_view_rows(a->dev, maps, spec->grid, &a->box_slices);
-		a->box_pairs = forward_boxes_pairs(maps, spec->n_views, nz, spec->scan);
-	}
+	if (spec->model == PROJECTION_SLICES && a->strips == 1 && spec->n_views > 1)
+		a->box_rows = back_boxes_rows(a->dev, maps, spec->n_views, spec->grid);
 	r = cuda_check(cudaMalloc((void **)&a->maps, n * sizeof(*maps)), a->dev, "slice maps", err);
 	if (r == 0 && spec->model == PROJECTION_SLICES)
 		r = cuda_check(cudaMalloc((void **)&a->full, (size_t)spec->n_views * cells_of_view(spec)), a->dev, "cells", err);
@@ -226,7 +223,6 @@ void cuda_projection_free(struct projection *a)
 	cudaFree(a->views);
 	cudaFree(a->maps);
 	cudaFree(a->full);
-	cudaFree(a->sums);
 	free(a);
 }
 
