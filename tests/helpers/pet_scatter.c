@@ -78,5 +78,11 @@ int main(int argc, char **argv)
 		fprintf(stderr, "pet_scatter: %s\n", err.msg);
 	else
 		printf("{\"points\": %zu, \"pairs\": %zu, \"seconds\": %.3f}\n", report.points, report.pairs, report.seconds);
-	return rc < 0; /* what is open ends with the process */
+	single_scatter_close(s);
+	device_close(dev);
+	interfile_clear(&header);
+	free(text);
+	free(bytes[0]);
+	free(bytes[1]);
+	return rc < 0;
 }

@@ -302,7 +302,9 @@ def orthanc(folder, things):
         for part in (0.2, 0.5, 0.8):
             wait_for("objects come", lambda p=part: count() >= OBJECTS * p or ended.is_set(), 120, 0.02)
             kills.append(count())
+            met = node.log_text().count("connecting: ")
             pacs.stop()
+            wait_for("a delivery meets no server", lambda n=met: node.log_text().count("connecting: ") > n or ended.is_set())
             pacs.start()
     each = OBJECTS // 10
     jobs = deliver_all(node, folder, range(1, 11), each, trouble, 300)
