@@ -80,7 +80,7 @@ static __device__ __forceinline__ float hat(const struct slice_axis &a, int n, i
 }
 
 /* Return the first bin, relative to the block's first, that touches voxel d. A bin whose weight is as small as the rounding error
- * may be missed; so none before the block's first is returned, which a box of bins would not have. */
+ * may be missed. Never below 0: a box of bins begins at the block's first bin. */
 static __device__ __forceinline__ int first_tap(const struct slice_axis &a, int d)
 {
 	return max((int)ceilf(__fdividef(d - 1 - a.first, 1 + a.bend)), 0);

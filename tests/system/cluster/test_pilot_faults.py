@@ -244,8 +244,8 @@ def a_crashed_worker(folder, things):
 
 
 def a_full_disk_of_a_pilot(folder, things):
-    """It has room for the images, and none for the result: the reason names pilot and disk, and no attempt is counted as a crash. The disk is full before the
-    worker asks for its room, or after."""
+    """It has room for the images, and none for the result: the reason names pilot and disk, and no attempt is counted as a crash. The worker finds the disk
+    full when it compares the free space with the result, or when it writes."""
     with small_disk(os.path.join(folder, "disk"), "64m") as mount:
         n, _ = cluster_node(folder, things)
         n.protocol.update(iterations=6, slice_spacing=1.0)
@@ -257,7 +257,7 @@ def a_full_disk_of_a_pilot(folder, things):
         wait_for("all files are there", lambda: any(name.endswith(".order") for name in os.listdir(os.path.join(mount, "work"))))
         fill(mount, 0)
         reason = wait_for("the attempt ends", lambda: [e["detail"]["reason"] for e in n.show(job)["events"] if e["event"] == "interrupted"])[0]
-        check(reason.startswith("on pilot d1: ") and ("No space left" in reason or mount in reason and "of free space" in reason), reason)
+        check(reason.startswith("on pilot d1: ") and mount in reason and ("No space left" in reason or "of free space" in reason), reason)
         fill(mount, None)
         n.command("retry", str(job))
         n.wait_states("delivered")
