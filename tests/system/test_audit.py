@@ -254,7 +254,7 @@ def nothing_is_lost_without_syslog(folder, things):
     n.wait_states("delivered")
     n.kill()  # before the transfers were reported: they follow from the journal
     n.start()
-    wait_for("messages wait", lambda: os.path.getsize(os.path.join(n.spool, "audit", "queue")) > 20)
+    wait_for("the log says so again", lambda: n.log_text().count("audit-delayed") == 2)
     syslog.start()
     syslog.wait("DICOM Instances Transferred", count=2)
     wait_for("the log says so", lambda: "audit-recovered" in n.log_text())
