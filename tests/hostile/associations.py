@@ -210,7 +210,7 @@ def before_association(rng):
     yield case("half a request, silent", alone(good[:100]), "(aborted|closed)", "began a message and did not complete it within 2 s")
     yield case("a request, half-closed", talk(half_close, release=False), "accepted closed", "closed the connection")
     yield case("a request byte by byte, too slow", alone(dribble(good[:12], 0.25)), "(aborted|closed)", "began a message and did not complete it within 2 s")
-    yield case("a request byte by byte, in time", alone(dribble(good, 0.001), RELEASE), "accepted released", "how=released")
+    yield case("a request byte by byte, in time", alone(dribble(good, 0), RELEASE), "accepted released", "how=released")
     for kind in (0, 2, 3, 4, 5, 6, 7, 8, 0x55, 0xFF):
         yield case(f"PDU of type {kind} first", alone(pdu(kind, good[6:])), "closed", "does not use DICOM: the first byte is 0x")
     for name, text in (("HTTP GET", b"GET / HTTP/1.0\r\n\r\n"), ("HTTP POST", b"POST /x HTTP/1.1\r\nContent-Length: 99999\r\n\r\n"),

@@ -149,7 +149,7 @@ class Stage:
         self.exams = c.Exams(os.path.join(folder, "exam"))
         self.things = []  # more to stop at the end: objects with stop()
         self.quoted, self.mark, self.forgiven, self.cases = [], 0, 0, 0
-        self.wait = 10  # s for a sentence to appear
+        self.wait = 30  # s for a sentence to appear
         self.addresses = []  # of the present case
         self.refusals = []  # times
         self.stopped_last = ()  # the witness
@@ -377,7 +377,7 @@ def begin(cases_of, part):
     parser.add_argument("--seed", type=int)
     parser.add_argument("--table")
     parser.add_argument("--group", type=int, default=20)
-    parser.add_argument("--wait", type=float, default=10)
+    parser.add_argument("--wait", type=float, default=30)
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     if options.seed is None:

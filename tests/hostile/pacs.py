@@ -18,7 +18,7 @@ from hostile import PATIENCE, Case, c, check, h, peer, wait_for
 from tools import commit_peer as commit
 from tools.dicom_peer import APPLICATION, IMPLICIT, NO_DATA_SET, STORE_RSP, SUCCESS, Gone, command_set, data_pdus, item, pdu, user_information
 
-TIMEOUT = 2  # s: of the misbehaving destinations
+TIMEOUT = 2 * PATIENCE  # s: of the misbehaving destinations
 JPEG2000 = "1.2.840.10008.1.2.4.90"
 
 
@@ -129,7 +129,7 @@ def user(max_pdu):
     return item(0x50, item(0x51, struct.pack(">I", max_pdu)) + item(0x52, peer.IMPLEMENTATION.encode()))
 
 
-LATE = TIMEOUT * PATIENCE + 3  # s: a silent peer closes after this
+LATE = TIMEOUT + 3  # s: a silent peer closes after this
 ASSOCIATIONS = [
     ("closes at once", answer_with(request=False), "later", "closed the connection"),
     ("closes after the request", answer_with(), "later", "closed the connection"),

@@ -19,7 +19,7 @@ OPTIONS, RNG = c.arguments()
 
 def a_node(folder, things, **node):
     archive = peer.Archive()
-    n = h.Node(os.path.join(folder, "node"), archive.port, **{"quiet_time": 30, **node})
+    n = h.Node(os.path.join(folder, "node"), archive.port, **{"quiet_time": 600, **node})
     n.destination.update(retry_first=0.2, retry_cap=0.4)
     n.write_conf()
     things += [n, archive]

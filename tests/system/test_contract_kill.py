@@ -172,7 +172,8 @@ def several_at_once(folder, things, rng):
         if role == "deliver":  # they run for a short time each
             wait_for("a delivery is killed, or there is none", lambda: c.kill_role(node, "deliver") or len(archive.studies) == len(sent), 60, 0.0005)
         else:
-            wait_for("an exam is in work", lambda: any(j["state"] in ("running", "reconstructed") for j in node.jobs()) or len(archive.studies) > before, 60)
+            wait_for("an exam is in work", lambda: any(j["state"] in ("running", "reconstructed") for j in node.jobs()) or len(archive.studies) > before
+                     or len(archive.studies) == len(sent))
             c.kill_role(node, role)
         killed.append(role)
         c.revive(node)

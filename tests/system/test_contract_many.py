@@ -50,11 +50,19 @@ class Peak(threading.Thread):
         return self.most
 
 
+def at_rest(n):
+    """What it has if this does not change for a while."""
+    first = c.resting(n)
+    time.sleep(0.5)
+    now = c.resting(n)
+    return now if all(first[key] == now[key] for key in ("processes", "descriptors")) else None
+
+
 def many_at_once(folder, things):
     count, images = OPTIONS.associations, OPTIONS.images
     n, archive, exams = a_node(folder, things, count, VIEWS)
-    wait_for("the worker is ready", lambda: "device-ready" in n.log_text(), 30)
-    before = c.resting(n)
+    wait_for("the worker is ready", lambda: "device-ready" in n.log_text())
+    before = wait_for("the node is at rest", lambda: at_rest(n))
     all_images = [obj for i in range(count * images // VIEWS) for obj in exams.number(i)[1]]
     loads = [all_images[a::count] for a in range(count)]  # every exam comes over as many associations as it has images
     ledger, senders, began = c.Ledger(), [None] * count, time.monotonic()

@@ -59,7 +59,7 @@ def test_associations(folder, things):
     s.close()
     two = [associate(node, "TWO") for _ in range(3)]
     check([a[0] for _, a in two] == [2, 2, 3], "two of TWO, who is another peer")
-    check("'ONE' from 127.0.0.1 has 1 association already" in node.log_text(), "the log says so")
+    wait_for("the log says so", lambda: "'ONE' from 127.0.0.1 has 1 association already" in node.log_text())
     one.close()
     wait_for("ONE may come again", lambda: associate(node, "ONE")[1][:1] == b"\x02")
     for s, _ in two:
@@ -87,7 +87,7 @@ def test_bytes(folder, things):
 
 
 def test_refusals(folder, things):
-    node = Node(folder, 4242, require_known_peer="true", peer_refusals=4, peer_window=60, peer_block_time=3)
+    node = Node(folder, 4242, require_known_peer="true", peer_refusals=4, peer_window=60, peer_block_time=8)
     things.append(node)
     node.write_conf('peers = ( { name = "m"; aet = "MODALITY"; }, { name = "e"; aet = "ECHOSCU"; } );\n')
     node.start()
@@ -214,13 +214,15 @@ def test_floods(folder, things):
     check(echo(node).returncode == 0, "served all the while")
     check(node.stop() == 0, "SIGTERM")
     log = node.log_text()
-    told, said = log.count(" connection-ended "), re.search(r"connections-summary host=127.0.0.1 refused=(\d+) silent=(\d+) ", log)
-    check(20 <= told <= 31 and said, f"told {told}")  # the harness itself looks whether the port is open
-    check(told + int(said[1]) + int(said[2]) in (70, 71), f"none is left out: {told} + {said[1]} + {said[2]}")
+    told, said = log.count(" connection-ended "), re.findall(r"connections-summary host=127.0.0.1 refused=(\d+) silent=(\d+) ", log)
+    refused, silent = (sum(int(pair[k]) for pair in said) for k in range(2))  # one pair, or two if a minute ended meanwhile
+    check(20 <= told <= 31 * len(said), f"told {told}, {said}")  # the harness itself looks whether the port is open
+    check(told + refused + silent in (70, 71), f"none is left out: {told} + {refused} + {silent}")
     with open(path) as f:
         alerts = [line for line in f if "Security Alert" in line]
-    check(sum("does not use DICOM" in a for a in alerts) == 50 - int(said[1]), f"{len(alerts)} in the audit trail")
-    check(sum(f"{said[1]} more attempts were refused within " in a for a in alerts) == 1, "and one for the rest")
+    check(sum("does not use DICOM" in a for a in alerts) == 50 - refused, f"{len(alerts)} in the audit trail")
+    for pair in said:
+        check(pair[0] == "0" or sum(f"{pair[0]} more attempts were refused within " in a for a in alerts) >= 1, "and one for the rest")
 
 
 def test_shut_out_in_the_audit_trail(folder, things):

@@ -32,7 +32,7 @@ table, hooks = [], []
 
 def get(n, path):
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{n.status['port']}{path}", timeout=5) as r:
+        with urllib.request.urlopen(f"http://127.0.0.1:{n.status['port']}{path}", timeout=5 * h.PATIENCE) as r:
             return r.status, r.read().decode()
     except urllib.error.HTTPError as e:
         return e.code, e.read().decode()
@@ -80,16 +80,14 @@ def seen(n, trouble, problem, event, page=True, seconds=30, told=True):
     the main process is stopped and tells nobody."""
     p = wait_for(f"{trouble}: list shows {problem}, not {sorted(listed(n))}", lambda: listed(n).get(problem), seconds)
     check(p["text"] and p["text"].endswith("."), p)
-    text = n.command("list", code=None).stdout
-    check(shows(text, ("Critical: " if p["critical"] else "Warning: ") + p["text"]), f"{trouble}: {text[-600:]}")
+    severity = "critical" if p["critical"] else "warning"  # each of these reads may meet a process that is just replaced: until it is shown
+    wait_for(f"{trouble}: `list`", lambda: shows(n.command("list", code=None).stdout, f"{severity.capitalize()}: {p['text']}"), seconds)
     if page:
         code, health = wait_for(f"{trouble}: /health", lambda: (lambda r: r if shows(r[1], p["text"]) else None)(get(n, "/health")))
         check(code == (503 if any(line.startswith("critical") for line in health.splitlines()) else 200), health)
         check(not p["critical"] or code == 503, f"{trouble}: {code} {health}")
-        html = get(n, "/")[1]
-        check("Everything is in order" not in html and shows(plain(html), p["text"]), f"{trouble}: the page")
-        metrics = get(n, "/metrics")[1]
-        check(f'tomonode_problems{{id="{problem}",severity="{"critical" if p["critical"] else "warning"}"}}' in metrics, f"{trouble}: {metrics[:600]}")
+        wait_for(f"{trouble}: the page", lambda: (lambda html: "Everything is in order" not in html and shows(plain(html), p["text"]))(get(n, "/")[1]), seconds)
+        wait_for(f"{trouble}: the metric", lambda: f'tomonode_problems{{id="{problem}",severity="{severity}"}}' in get(n, "/metrics")[1], seconds)
     if event:
         wait_for(f"{trouble}: {event} in the log", lambda: re.search(event, n.log_text()))
     if told:
@@ -139,7 +137,7 @@ def test_processes(folder, things):
     os.kill(worker, signal.SIGCONT)
     os.kill(status, signal.SIGSTOP)
     gone(n, "receiver-stopped")
-    wait_for("the status process", lambda: "The status process" in listed(n)["process-stopped"]["text"])
+    wait_for("the status process", lambda: "The status process" in listed(n).get("process-stopped", {"text": ""})["text"])
     p = seen(n, "process of the page stopped", "process-stopped", None, page=False)
     os.kill(http, signal.SIGSTOP)
     wait_for("the process that serves HTTP", lambda: "The http process" in n.command("list").stdout)
@@ -159,7 +157,7 @@ def test_processes(folder, things):
     os.rename(incoming + ".away", incoming)
     os.kill(n.process.pid, signal.SIGHUP)
     gone(n, "incoming")
-    check(not os.listdir(incoming), "the probe left a file")
+    wait_for("the probe leaves no file", lambda: not os.listdir(incoming))
 
     journal, kept, copied = (os.path.join(n.spool, name) for name in ("journal.db", "kept.db", "copy.db"))
     os.link(journal, kept)
@@ -200,14 +198,14 @@ def test_configuration(folder, things):
     seen(n, "own certificate expired", "certificate-expired", "certificate-expired reason=")
     seen(n, "own certificate not yet valid", "certificate-early", "certificate-expired reason=")
     seen(n, "own certificate ends soon", "certificate-expires", "certificate-expires reason=")
-    seen(n, "name of a destination does not resolve", "destination-name", "problem id=destination-name", seconds=60)
+    seen(n, "name of a destination does not resolve", "destination-name", "problem id=destination-name", seconds=150)
     seen(n, "route that is never used", "route", "problem id=route")
-    check("no peer has its AE title OTHER, and only peers may send" in get(n, "/health")[1], get(n, "/health"))
+    wait_for("the reason", lambda: "no peer has its AE title OTHER, and only peers may send" in get(n, "/health")[1])
     with open(soon[1], "w") as f:
         f.write("damaged")
     os.kill(next(p for p in n.manager_and_receiver() if p != n.process.pid), signal.SIGKILL)
     seen(n, "key of a port damaged", "listener", "listener-failed")
-    metrics = get(n, "/metrics")[1]
+    metrics = wait_for("the metrics", lambda: get(n, "/metrics")[1])
     end = float(re.search(r'tomonode_certificate_expiry_timestamp_seconds\{of="listener \'soon\'",file="[^"]+"\} (\S+)', metrics)[1])
     days = (end - time.time()) / 86400
     check(12 < days < 13, days)
@@ -287,7 +285,7 @@ def test_spool(folder, things):
     os.rename(instances + ".away", instances)
     os.rename(os.path.join(n.spool, "journal.db"), os.path.join(n.spool, "away.db"))
     wait_for("the journal is missing", lambda: "The journal" in get(n, "/health")[1] and "was removed or replaced" in get(n, "/health")[1])
-    check(get(n, "/health")[0] == 503, "a removed journal is critical")
+    wait_for("a removed journal is critical", lambda: get(n, "/health")[0] == 503)
 
 
 def test_cases(folder, things):
@@ -305,15 +303,14 @@ def test_cases(folder, things):
     h.send(n.port, second[:1])
     seen(n, "archive does not respond", "destination-down", "job-send-failed", seconds=60)
     h.send(n.port, second[1:2])
-    indexer = wait_for("the indexer", lambda: n.processes("index"), 10, step=0.02)[0]
+    indexer = wait_for("the indexer", lambda: n.processes("index"), 10, step=0.005)[0]
     os.kill(indexer, signal.SIGSTOP)
     p = seen(n, "indexer stopped", "process-stopped", "problem id=process-stopped")
     check("The index process" in p["text"], p)
     os.kill(indexer, signal.SIGCONT)
     wait_for("both images are indexed and the case is held", lambda: re.search(r"held .* 2/5", n.command("list").stdout), 30)
     seen(n, "case held: images are missing", "cases", "job-held")
-    archive = dicom_peer.Archive(archive.port)
-    archive.answer = lambda uid, data: 0xA900
+    archive = dicom_peer.Archive(archive.port, lambda uid, data: 0xA900)
     wait_for("the archive refuses", lambda: "dead-letter" in n.states(), 30)
     seen(n, "case refused by the archive", "cases", "job-dead-letter")
     gone(n, "destination-down")
@@ -410,7 +407,7 @@ def test_associations(folder, things):
         with contextlib.suppress(ConnectionResetError):
             s.recv(100)
     check(shown_association(n, "does not use DICOM")["calling"] == "", "no AE title")
-    check("Everything is in order" in get(n, "/")[1], "what senders do is no problem of the node")
+    wait_for("what senders do is no problem of the node", lambda: "Everything is in order" in get(n, "/")[1])
 
 
 def test_unreadable(folder, things):
@@ -438,10 +435,13 @@ def test_unreadable(folder, things):
     ended = threading.Event()
 
     def kill_receivers():
-        while not ended.wait(0.02):
-            for pid in n.processes("serve"):
-                if pid != n.process.pid:
+        before = set()
+        while not ended.wait(0.2):
+            now = set(n.processes("serve")) - {n.process.pid}
+            for pid in now & before:  # the process that sends an alert is never that old
+                with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+            before = now
 
     killer = threading.Thread(target=kill_receivers)
     killer.start()
@@ -533,17 +533,17 @@ def test_slurm(folder, things):
     seen(n, "Slurm does not reply", "cluster", "cluster state=down")
     slurm.fails("squeue", "")
     slurm.fails("sbatch", "sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified")
-    wait_for("another state", lambda: n.list()["cluster"]["state"] == "refuses")
+    wait_for("another state", lambda: n.list()["cluster"]["state"] == "refuses", 300)  # the time between two attempts doubles
     seen(n, "Slurm refuses the jobs", "cluster", "cluster state=refuses")
     slurm.fails("sbatch", "sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying")
-    wait_for("another state", lambda: n.list()["cluster"]["state"] == "busy", 60)
+    wait_for("another state", lambda: n.list()["cluster"]["state"] == "busy", 300)
     seen(n, "Slurm accepts no more jobs", "cluster", "cluster state=busy")
     slurm.fails("sbatch", "")
     slurm.jobs("PENDING PartitionDown")
-    wait_for("another state", lambda: n.list()["cluster"]["state"] == "draining", 60)
+    wait_for("another state", lambda: n.list()["cluster"]["state"] == "draining", 300)
     seen(n, "partition or machines of the cluster are down", "cluster", "cluster state=draining")
     slurm.jobs("GONE")
-    wait_for("another state", lambda: n.list()["cluster"]["state"] == "failing", 60)
+    wait_for("another state", lambda: n.list()["cluster"]["state"] == "failing", 300)
     seen(n, "jobs end before their pilot connects", "cluster", "cluster state=failing")
 
 
@@ -573,7 +573,7 @@ def test_pilots(folder, things):
         seen(n, "`cluster.port` is in use", "pilots-unheard", "cluster-not-listening")
     gone(n, "pilots-unheard")
     seen(n, "`executor = \"pilots\"`, and none is connected", "no-pilot", "problem id=no-pilot")
-    check("Waits for a pilot" in get(n, "/")[1], "the page does not say what the slot waits for")
+    wait_for("the page says what the slot waits for", lambda: "Waits for a pilot" in get(n, "/")[1])
     check("waits for a pilot" in n.command("devices").stdout, n.command("devices").stdout)
     pilot = pilot_tools.Pilot(n, things, "d1").connected()
     gone(n, "no-pilot")
@@ -671,6 +671,8 @@ def refuses(port):
         return False
     except ConnectionRefusedError:
         return True
+    except TimeoutError:
+        return False
 
 
 def copies(n):
@@ -679,8 +681,9 @@ def copies(n):
         children = [int(pid) for pid in f.read().split()]
 
     def words(pid):
-        with open(f"/proc/{pid}/cmdline", "rb") as f:
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as f:
             return f.read()
+        return b""
     return {pid for pid in children if words(pid) == words(n.process.pid)}
 
 

@@ -361,38 +361,38 @@ class Tests:
             subprocess.run(["umount", "-l", mount], check=False)
         return None
 
+    def half_an_object(self, r):
+        """Somebody who has sent half of an object, and is silent now."""
+        obj = Object(object_bytes("2.25.99", bytes(8 << 20)))
+        sender = Sender(r.port, [obj])
+        raw = b"".join(sender.request(obj))
+        sender.put(raw[:len(raw) // 2])
+        until = time.time() + 60
+        while not os.listdir(os.path.join(r.spool, "incoming")):
+            assert time.time() < until
+            time.sleep(0.02)
+        return sender
+
     def test_frozen_sender(self):
         r = Receiver(self.spool("frozen"), "--dimse", "2", "--acse", "2")
-        big = f"{self.folder}/big.dcm"
-        make_object(big, "2.25.99", bytes(60 << 20))
-        p = subprocess.Popen(storescu(r.port, big), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        incoming = os.path.join(r.spool, "incoming")
-        until = time.time() + 60
-        while not any(os.path.getsize(f"{incoming}/{n}") > 0 for n in os.listdir(incoming)):
-            assert time.time() < until and p.poll() is None
-        os.kill(p.pid, signal.SIGSTOP)
-        try:
-            assert send(r.port, *self.files)[0] == 0  # the others go on meanwhile
-            r.wait_log(r"association-ended .*how=timeout")
-        finally:
-            os.kill(p.pid, signal.SIGCONT)
-        assert p.wait(30) != 0
+        sender = self.half_an_object(r)
+        assert send(r.port, *self.files)[0] == 0  # the others go on meanwhile
+        r.wait_log(r"association-ended .*how=timeout")
+        sender.close()
         r.stop()
         self.expect_all(r, self.data)
 
     def test_killed_association(self):
         """kill -9 of the process that receives: no other association is harmed, nothing of its object counts."""
         r = Receiver(self.spool("killed"))
-        big = f"{self.folder}/big.dcm"
-        make_object(big, "2.25.99", bytes(60 << 20))
-        p = subprocess.Popen(storescu(r.port, big), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        incoming = os.path.join(r.spool, "incoming")
-        until = time.time() + 60
-        while not os.listdir(incoming):
-            assert time.time() < until and p.poll() is None
-        child = int(os.listdir(incoming)[0].split("-")[2])
+        sender = self.half_an_object(r)
+        child = int(os.listdir(os.path.join(r.spool, "incoming"))[0].split("-")[2])
         os.kill(child, signal.SIGKILL)
-        assert p.wait(30) != 0
+        try:
+            assert sender.wire.sock.recv(1) == b""
+        except ConnectionResetError:
+            pass
+        sender.close()
         assert send(r.port, *self.files)[0] == 0
         r.stop()
         assert set(r.stored()) == set(self.data)
@@ -403,10 +403,13 @@ class Tests:
         """The process that started the receiver is killed: the receiver and its associations end by themselves."""
         r = Receiver(self.spool("orphan"))
         s = socket.create_connection(("127.0.0.1", r.port))
-        time.sleep(0.3)
+        until = time.time() + 60
+        while not open(f"/proc/{r.pid}/task/{r.pid}/children").read().split():
+            assert time.time() < until, "no process for the association"
+            time.sleep(0.02)
         r.process.kill()
         r.process.wait()
-        s.settimeout(10)
+        s.settimeout(60)
         assert s.recv(1) == b""  # the association's process is gone
         until = time.time() + 60
         while os.path.exists(f"/proc/{r.pid}"):
@@ -421,8 +424,8 @@ class Tests:
         p = subprocess.Popen(storescu(r.port, big), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         incoming = os.path.join(r.spool, "incoming")
         until = time.time() + 60
-        while not os.listdir(incoming):
-            assert time.time() < until and p.poll() is None
+        while not os.listdir(incoming) and p.poll() is None:
+            assert time.time() < until
         r.stop()
         assert p.wait(10) == 0
         self.expect_all(r, {"2.25.99": data})

@@ -172,8 +172,8 @@ def one_exam(folder, things, **node):
     caller = socket.create_connection(("127.0.0.1", n.port))  # says nothing: an association that stays
     try:
         wait_for("an association in its sandbox", lambda: watch.has("association"))
-        check(len(h.send(n.port, files)) == len(files), "not all images were taken")
         pacs.process.send_signal(signal.SIGSTOP)
+        check(len(h.send(n.port, files)) == len(files), "not all images were taken")
         wait_for("all processes in their sandboxes", lambda: watch.has("listener", "index", "worker", "deliver", "http"))
         pacs.process.send_signal(signal.SIGCONT)
         n.wait_states("delivered")

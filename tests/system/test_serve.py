@@ -495,6 +495,7 @@ def destination_misspelt(folder, things):
     n.process.send_signal(signal.SIGHUP)
     words = "destination 'pacs' is not in the configuration"
     wait_for("the list says it", lambda: f"ALARM pacs: due ({words})" in n.command("list").stdout)
+    wait_for("the alarm", lambda: "delivery-alarm" in n.log_text())
     log = n.log_text()
     check(n.states() == ["reconstructed"] and log.count("delivery-alarm") == 1 and words in log.split("delivery-alarm")[1], "an alarm, no dead letter")
     with open(n.conf, "w") as f:
@@ -504,7 +505,7 @@ def destination_misspelt(folder, things):
     n.wait_states("delivered")
     check(list(pacs.objects().values()) == [1], pacs.objects())
     check("retry" not in [e["event"] for e in n.show(1)["events"]] and "ALARM" not in n.command("list").stdout, "by itself")
-    check("delivery-recovered" in n.log_text(), "the end of the alarm is told")
+    wait_for("the end of the alarm is told", lambda: "delivery-recovered" in n.log_text())
 
 
 def disk_full(folder, things):
@@ -527,7 +528,7 @@ def disk_full(folder, things):
         wait_for("the result does not fit", lambda: n.states() == ["ready"] and n.jobs()[0]["attempts"] > 0)
         job, = n.jobs()
         check("space" in job["reason"].lower() and job["crashes"] == 0, job)
-        check(not [f for _, _, names in os.walk(os.path.join(spool, "outbox")) for f in names], "half a result is left")
+        wait_for("no half a result is left", lambda: not [f for _, _, names in os.walk(os.path.join(spool, "outbox")) for f in names])
         with open(filler, "ab") as f:
             f.write(bytes(1 << 20))
         right = exam(os.path.join(folder, "right"), "--side", "R", "--seed", "2")
@@ -536,7 +537,7 @@ def disk_full(folder, things):
         check(" crit " in refused[0] and f" MB are free in {spool}, but node.reserve requires 1 MB" in refused[0], refused)
         check(n.echo(), "no C-ECHO on a full disk")
         os.unlink(filler)
-        n.wait_states("delivered")
+        n.wait_states("delivered", seconds=200)  # the time between two attempts doubles
         check(h.send(n.port, right) == set(right), "not taken although there is space again")
         n.wait_states("delivered", "delivered")
         check(sorted(pacs.objects().values()) == [1, 1], pacs.objects())

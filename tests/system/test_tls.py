@@ -222,7 +222,7 @@ def answer_once(answer):
     return server.getsockname()[1]
 
 
-def test_peer(folder, port, keys, code, acse_timeout=2):
+def test_peer(folder, port, keys, code, acse_timeout=10):
     """`tomonode test-peer` with a destination of these keys: what it said."""
     conf = os.path.join(folder, "peer.conf")
     with open(conf, "w") as f:

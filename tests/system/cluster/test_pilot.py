@@ -9,6 +9,7 @@ import re
 import shutil
 import socket
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from tools import node_harness as h  # noqa: E402
@@ -62,7 +63,7 @@ def same_bytes_as_local(folder, things, shared=False):
         found.append(objects(pacs))
         if not local:
             check(all("pilot d" in text for job in n.jobs() for text in made_by(n, job["id"])), "not computed by pilots")
-            check(not any(p.files() for p in pilots), f"files remain: {[p.files() for p in pilots]}")
+            wait_for("no files remain", lambda: not any(p.files() for p in pilots))
     check(len(found[0]) > 3 and found[0] == found[1], f"other objects: {found}")
 
 
@@ -80,7 +81,7 @@ def a_large_exam(folder, things):
     files = h.simulate(os.path.join(folder, "large"), binning=4)
     check(sum(os.path.getsize(f) for f in files) > 25e6, "the exam is too small for this test")
     h.send(n.port, files)
-    n.wait_states("delivered", seconds=60)
+    n.wait_states("delivered", seconds=250)
 
 
 def cancelled(folder, things):
@@ -113,7 +114,7 @@ def who_is_refused(folder, things):
     check(other.process.wait(60) == 7, "another exit code")
     check("the node refused the handshake" in other.log_text(), other.log_text())
     for reason in ("it is version 0.0 (other)", "was used before", "its secret is not the node's"):
-        check(reason in n.log_text(), f"not logged: {reason}")
+        wait_for(f"it is logged: {reason}", lambda reason=reason: reason in n.log_text())
     check("d1" in os.listdir(os.path.join(n.spool, "pilots")), "no secret")
     n.command("pilot-token", "--remove", "d1")
     check(not os.listdir(os.path.join(n.spool, "pilots")), "the secret remains")
@@ -141,14 +142,16 @@ def a_crowd(folder, things):
     """Many silent connections of one address push out each other, and nobody else."""
     n, _ = cluster_node(folder, things)
     n.start()
+    wait_for("a seat waits for pilots", lambda: n.processes("seat"))
     with contextlib.ExitStack() as stack:
+        began = time.monotonic()
         slow = stack.enter_context(socket.create_connection(("127.0.0.1", n.cluster_port)))
         for _ in range(90):
             stack.enter_context(socket.create_connection(("127.0.0.1", n.cluster_port), source_address=("127.0.0.2", 0)))
         wait_for("they are too many", lambda: n.log_text().count("too many handshakes") >= 29)
         slow.setblocking(False)
         try:
-            check(slow.recv(1) != b"", "the slow peer was pushed out")
+            check(slow.recv(1) != b"" or time.monotonic() - began > 5, "the slow peer was pushed out")  # after 5 s it may be
         except BlockingIOError:
             pass
         Pilot(n, things, "d1").connected()

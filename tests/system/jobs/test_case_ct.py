@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A CT series that arrives by C-STORE becomes part of the PET case whose attenuation correction needs it: before, between and after the PET
 objects, over restarts and kill -9; what does not fit is never joined, and the case says what it waits for."""
+import contextlib
 import itertools
 import json
 import os
 import random
 import shutil
 import signal
+import sqlite3
 import sys
 import time
 import urllib.request
@@ -50,8 +52,15 @@ def both(folder, things, *, corrections='[ "attenuation" ]', **node):
     return n, pacs
 
 
+def all_indexed(n):
+    """No received object waits for the indexer: with a short quiet time, a part of a series would do."""
+    with contextlib.closing(sqlite3.connect(os.path.join(n.spool, "journal.db"), timeout=20)) as db:
+        return db.execute("SELECT COUNT(*) FROM waiting").fetchone()[0] == 0
+
+
 def ends_quiet_time(n):
     """From NEVER on; the running node reads its configuration again."""
+    wait_for("all objects are indexed", lambda: all_indexed(n))
     n.node["quiet_time"] = QUIET
     n.write_conf()
     n.process.send_signal(signal.SIGHUP)
@@ -305,12 +314,11 @@ def one_series_for_several_cases(folder, things):
     check("acquired 360 s before" in jobs[1]["companion"], jobs[1])
     check(len(n.stored_files()) == 2 + len(files) + 2, n.stored_files())
     n.kill()
-    import sqlite3
     with sqlite3.connect(os.path.join(n.spool, "journal.db")) as db:
         db.execute("UPDATE event SET time = time - 2 * 86400 WHERE job = ?", (jobs[0]["id"],))
     n.start()
     n.wait_states("cleaned", "delivered")
-    check(len(n.stored_files()) == 1 + len(files) + 2, n.stored_files())
+    wait_for("its files are removed", lambda: len(n.stored_files()) == 1 + len(files) + 2)
     n.kill()
     with sqlite3.connect(os.path.join(n.spool, "journal.db")) as db:
         db.execute("UPDATE event SET time = time - 2 * 86400 WHERE job = ?", (jobs[1]["id"],))
@@ -436,6 +444,7 @@ def killed_at_any_moment(folder, things):
         objects = objects[len(some):]
         if rng.random() < 0.6:
             kill(0.5)
+    wait_for("all objects are indexed", lambda: all_indexed(n))
     n.node["quiet_time"] = QUIET
     n.write_conf()
     kills = 0

@@ -81,7 +81,8 @@ def one_that_fails_stops_no_other(folder, things):
     n.start()
     h.send(n.port, h.simulate(os.path.join(folder, "exam"), "--views", 9))
     jobs = n.wait_states("failed", "reconstructed", "reconstructed")
-    wait_for("the archive that is reachable has two results", lambda: len(pacs.objects()) == 2)
+    wait_for("two results are sent", lambda: all(j["destinations"][0]["state"] == "sent" for j in n.jobs()[1:]))
+    check(len(pacs.objects()) == 2, pacs.objects())
     check([d["name"] for d in jobs[1]["destinations"]] == ["pacs", "other"], jobs[1])
     # Each is controlled by itself.
     n.command("cancel", str(jobs[2]["id"]))

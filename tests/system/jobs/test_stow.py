@@ -304,8 +304,11 @@ def orthanc(folder, things):
             kills.append(count())
             met = node.log_text().count("connecting: ")
             pacs.stop()
-            wait_for("a delivery meets no server", lambda n=met: node.log_text().count("connecting: ") > n or ended.is_set())
-            pacs.start()
+            try:
+                wait_for("a delivery meets no server", lambda n=met: node.log_text().count("connecting: ") > n or ended.is_set()
+                         or all(s == "delivered" for s in node.states()))
+            finally:
+                pacs.start()
     each = OBJECTS // 10
     jobs = deliver_all(node, folder, range(1, 11), each, trouble, 300)
     wanted = {u for j in jobs for u in uids(j)}

@@ -279,7 +279,7 @@ def echo(port, timeout=10.0):
 class Archive:
     """A storage SCP. answer(uid, bytes) may be replaced: a status, or None to close the connection instead."""
 
-    def __init__(self, port=0):
+    def __init__(self, port=0, answer=lambda uid, data: SUCCESS):
         self.listener = socket.socket()
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.listener.bind(("127.0.0.1", port))
@@ -290,7 +290,7 @@ class Archive:
         self.pixels = {}  # UID: digest of its pixel data
         self.lock = threading.Lock()
         self.ended = False
-        self.answer = lambda uid, data: SUCCESS
+        self.answer = answer
         self.more = lambda command: {}  # further elements of a response, or other values
         self.on_data = None  # called with the bytes of the data set so far; may raise Gone
         self.thread = threading.Thread(target=self.listen, daemon=True)

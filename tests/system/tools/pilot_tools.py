@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A node that pilots can connect to, and pilots as plain processes on this machine."""
+import contextlib
 import os
 import signal
 import subprocess
@@ -96,6 +97,24 @@ def running(n, who):
     job = n.wait_states("running")[0]["id"]
     wait_for("the case is received", lambda: "case-received" in who.log_text())
     return job
+
+
+def worker_of(pilot):
+    """The process that computes the cases of a pilot."""
+    return int(wait_for("its worker", lambda: subprocess.run(["pgrep", "-s", str(pilot.process.pid), "-f", "tomonode case"], capture_output=True,
+                                                             text=True).stdout.split())[0])
+
+
+@contextlib.contextmanager
+def halted(pilot):
+    """Its worker stands still: a case lasts as long as the test needs."""
+    worker = worker_of(pilot)
+    os.kill(worker, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(worker, signal.SIGCONT)
 
 
 def made_by(n, job):
