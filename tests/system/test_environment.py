@@ -186,4 +186,4 @@ def files_are_closed_to_others(folder, things):
 if __name__ == "__main__":
     if "frozen_syslog" in sys.argv:
         h.main([frozen_syslog])
-    h.main([without_standard_descriptors, told_service_manager, nobody_reads_the_log, nobody_reads_syslog, certificates_out_of_date, files_are_closed_to_others])
+    h.main([without_standard_descriptors, told_service_manager, nobody_reads_the_log, nobody_reads_syslog, certificates_out_of_date, files_are_closed_to_others], beside=2)

@@ -205,4 +205,4 @@ def said_on_the_page(folder, things):
     check(len(pacs.files()) == 1 and "stated on the status page" in n.log_text(), "after the button")
 
 
-h.main([two_patients_of_a_series, the_same_after_all, study_of_another_patient, roles_of_an_acquisition, said_on_the_page])
+h.main([two_patients_of_a_series, the_same_after_all, study_of_another_patient, roles_of_an_acquisition, said_on_the_page], beside=2)

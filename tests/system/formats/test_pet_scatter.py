@@ -477,4 +477,4 @@ def truncated_in_the_node(folder, things):
     check("The scatter is doubtful: its scale is more than 3 in" in said, said)
 
 
-h.main([of_a_part, with_time_of_flight, of_two_beds, in_time_frames, by_single_events, results_of_one_exam, results_on_pilots, events_through_the_node, beds_through_the_node, truncated_in_the_node])
+h.main([of_a_part, with_time_of_flight, of_two_beds, in_time_frames, by_single_events, results_of_one_exam, results_on_pilots, events_through_the_node, beds_through_the_node, truncated_in_the_node], beside=2)
