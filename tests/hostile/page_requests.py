@@ -16,7 +16,7 @@ from tools import dicom_peer as peer
 from tools.node_harness import Node, PATIENCE, check, free_port, wait_for
 
 HOST = b"Host: localhost\r\n"
-SERVED = 5.0  # s; another client has the page by then
+SERVED = 2.9  # s; another client has the page by then
 FORM = b"Content-Type: application/x-www-form-urlencoded\r\n"
 
 

@@ -51,7 +51,7 @@ class Peak(threading.Thread):
 
 
 def at_rest(n):
-    """What it has if this does not change for a while."""
+    """Return its footprint if it is the same after half a second."""
     first = c.resting(n)
     time.sleep(0.5)
     now = c.resting(n)

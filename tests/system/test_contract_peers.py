@@ -67,7 +67,7 @@ def closes(sender, obj):
 
 def dribbles(sender, obj):
     """A byte now and then keeps a connection alive, but not a message."""
-    peer.dribble(sender, obj, 60, 0.25)
+    peer.dribble(sender, obj, 600, 0.25)
 
 
 def senders_that_stop_within_an_image(folder, things):

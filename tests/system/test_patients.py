@@ -7,7 +7,6 @@ import json
 import os
 import re
 import sys
-import time
 import urllib.error
 import urllib.request
 

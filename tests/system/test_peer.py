@@ -103,12 +103,14 @@ def main():
 
         for kind, options, syntax in (("plain", [], "LittleEndianExplicit"), ("implicit", ["+xi"], "LittleEndianImplicit")):
             a = Archive(f"{folder}/{kind}", port, *options)
+            began = time.monotonic()
             r = run(config, "archive", "--json")
+            took = 1000 * (time.monotonic() - began)
             files = a.stop()
             assert r.returncode == CODE_OK, (kind, r)
             answer = json.loads(r.stdout)
             assert answer["ok"] and [s["step"] for s in answer["steps"]] == ["association", "C-ECHO", "C-STORE"], answer
-            assert all(s["ok"] and s["ms"] >= 0 for s in answer["steps"]), answer
+            assert all(s["ok"] and s["ms"] >= 0 for s in answer["steps"]) and sum(s["ms"] for s in answer["steps"]) <= took + 3, (took, answer)
             assert len(files) == 1, (kind, files)
             text = dump(files[0])
             assert "TOMONODE^TEST" in text and answer["sop_instance"] in text, text

@@ -6,6 +6,7 @@ docs/operations.md."""
 import atexit
 import contextlib
 import functools
+import http.client
 import json
 import os
 import re
@@ -36,7 +37,7 @@ def get(n, path):
             return r.status, r.read().decode()
     except urllib.error.HTTPError as e:
         return e.code, e.read().decode()
-    except OSError:
+    except (OSError, http.client.HTTPException):  # its process is being replaced
         return 0, ""
 
 
@@ -80,14 +81,15 @@ def seen(n, trouble, problem, event, page=True, seconds=30, told=True):
     the main process is stopped and tells nobody."""
     p = wait_for(f"{trouble}: list shows {problem}, not {sorted(listed(n))}", lambda: listed(n).get(problem), seconds)
     check(p["text"] and p["text"].endswith("."), p)
-    severity = "critical" if p["critical"] else "warning"  # each of these reads may meet a process that is just replaced: until it is shown
+    severity = "critical" if p["critical"] else "warning"
+    # Repeat each read: the process that answers may be being replaced.
     wait_for(f"{trouble}: `list`", lambda: shows(n.command("list", code=None).stdout, f"{severity.capitalize()}: {p['text']}"), seconds)
     if page:
         code, health = wait_for(f"{trouble}: /health", lambda: (lambda r: r if shows(r[1], p["text"]) else None)(get(n, "/health")))
         check(code == (503 if any(line.startswith("critical") for line in health.splitlines()) else 200), health)
         check(not p["critical"] or code == 503, f"{trouble}: {code} {health}")
-        wait_for(f"{trouble}: the page", lambda: (lambda html: "Everything is in order" not in html and shows(plain(html), p["text"]))(get(n, "/")[1]), seconds)
-        wait_for(f"{trouble}: the metric", lambda: f'tomonode_problems{{id="{problem}",severity="{severity}"}}' in get(n, "/metrics")[1], seconds)
+        wait_for(f"{trouble}: the page", lambda: (lambda html: "Everything is in order" not in html and shows(plain(html), p["text"]))(get(n, "/")[1]), 10)
+        wait_for(f"{trouble}: the metric", lambda: f'tomonode_problems{{id="{problem}",severity="{severity}"}}' in get(n, "/metrics")[1], 10)
     if event:
         wait_for(f"{trouble}: {event} in the log", lambda: re.search(event, n.log_text()))
     if told:
@@ -436,9 +438,9 @@ def test_unreadable(folder, things):
 
     def kill_receivers():
         before = set()
-        while not ended.wait(0.2):
+        while not ended.wait(0.5):
             now = set(n.processes("serve")) - {n.process.pid}
-            for pid in now & before:  # the process that sends an alert is never that old
+            for pid in now & before:  # younger ones may send an alert
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             before = now

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The receiver against DCMTK's own senders (storescu, echoscu), without the rest of the node.
+"""The receiver against DCMTK's own senders (storescu, echoscu) and one that stops within an object, without the rest of the node.
 
 Parallel associations, one association per image, rejections, a full disk, a frozen sender, a killed association, the reserve,
 identical and different objects under one UID, and the receiver's end: each with the set that was acknowledged compared to the set
@@ -362,7 +362,7 @@ class Tests:
         return None
 
     def half_an_object(self, r):
-        """Somebody who has sent half of an object, and is silent now."""
+        """Send half of an object, then nothing."""
         obj = Object(object_bytes("2.25.99", bytes(8 << 20)))
         sender = Sender(r.port, [obj])
         raw = b"".join(sender.request(obj))
@@ -409,7 +409,7 @@ class Tests:
             time.sleep(0.02)
         r.process.kill()
         r.process.wait()
-        s.settimeout(60)
+        s.settimeout(20)  # less than the time after which a silent association ends by itself
         assert s.recv(1) == b""  # the association's process is gone
         until = time.time() + 60
         while os.path.exists(f"/proc/{r.pid}"):

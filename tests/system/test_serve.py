@@ -529,6 +529,7 @@ def disk_full(folder, things):
         job, = n.jobs()
         check("space" in job["reason"].lower() and job["crashes"] == 0, job)
         wait_for("no half a result is left", lambda: not [f for _, _, names in os.walk(os.path.join(spool, "outbox")) for f in names])
+        check(n.jobs()[0]["attempts"] == job["attempts"], "the next attempt has removed it")
         with open(filler, "ab") as f:
             f.write(bytes(1 << 20))
         right = exam(os.path.join(folder, "right"), "--side", "R", "--seed", "2")

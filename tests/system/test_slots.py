@@ -110,6 +110,7 @@ def cancelled_and_wanted_again(folder, things):
     busy = max(n.processes("worker"), key=ticks)
     os.kill(busy, signal.SIGSTOP)  # SIGTERM does nothing; SIGKILL follows after 5 s
     n.command("cancel", str(job["id"]))
+    check(busy in n.processes("worker"), "it has ended already")
     n.wait_states("cancelled")
     n.command("retry", str(job["id"]))
     wait_for("it is started again", lambda: events(n, job["id"]).count("started") == 2)

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Pilots that die, hang or lose the node: no case is lost, none is delivered twice."""
+import contextlib
 import os
 import signal
 import socket
@@ -46,7 +47,7 @@ def goes_to_another(folder, things, end, reason):
     quick_case(n)
     other = Pilot(n, things, "d2").connected()
     end(n, first)
-    wait_for("the case goes to another pilot", lambda: "case-received" in other.log_text())
+    wait_for("the case goes to another pilot", lambda: "case-received" in other.log_text(), 20)
     n.wait_states("delivered")
     why = [e["detail"]["reason"] for e in n.show(job)["events"] if e["event"] == "interrupted"]
     check(why == [reason] and "crashed" not in events_of(n.spool, job), f"{why} {events_of(n.spool, job)}")
@@ -108,7 +109,8 @@ def a_restarted_node(folder, things, how=signal.SIGKILL, shared=False):
     pilot = Pilot(n, things, "d1").connected()
     work = os.path.join(n.spool, "work")
     files = exam(folder)
-    with halted(pilot):
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(halted(pilot))
         h.send(n.port, files)
         job = running(n, pilot)
         if shared:
@@ -119,11 +121,12 @@ def a_restarted_node(folder, things, how=signal.SIGKILL, shared=False):
             n.kill()
         else:
             n.stop()
+            stack.close()  # the pilot computes while the node is away
         n.start()
         wait_for("the case is adopted", lambda: f"job-adopted job={job}" in n.log_text())
         if shared:
-            check(os.path.isdir(computes), "the folder of a running pilot was removed")
             wait_for("what another attempt left is removed", lambda: not os.path.exists(os.path.join(work, "77-1")))
+            check(os.path.isdir(computes), "the folder of a running pilot was removed")
     n.wait_states("delivered", seconds=120)
     check(events_of(n.spool, job).count("started") == 1, f"{events_of(n.spool, job)}")
     wait_for("work/ is empty", lambda: not os.listdir(work))
@@ -237,7 +240,7 @@ def a_crashed_worker(folder, things):
     pilot = Pilot(n, things, "d1").connected()
     h.send(n.port, exam(folder))
     job = running(n, pilot)
-    wait_for("it computes", lambda: (n.jobs()[0]["progress"] or {}).get("stage") == "reconstruct")  # before, nothing of the case is lost
+    wait_for("it computes", lambda: (n.jobs()[0]["progress"] or {}).get("stage") == "reconstruct")  # a worker that dies before it has the case does not count
     quick_case(n)
     os.kill(worker_of(pilot), signal.SIGABRT)  # no sanitizer catches it
     n.wait_states("delivered")
@@ -245,28 +248,38 @@ def a_crashed_worker(folder, things):
     check(len(crashed) == 1 and "the worker of pilot d1 died with signal 6" in crashed[0], f"{crashed}")
 
 
-def a_full_disk_of_a_pilot(folder, things):
-    """It has room for the images, and none for the result: the reason names pilot and disk, and no attempt is counted as a crash. The worker finds the disk
-    full when it compares the free space with the result, or when it writes."""
+def a_full_disk_of_a_pilot(folder, things, computes=False):
+    """It has room for the images, and none for the result: the reason names pilot and disk, and no attempt is counted as a crash. The disk is full
+    before the worker begins or, with `computes`, before it writes the result."""
     with small_disk(os.path.join(folder, "disk"), "64m") as mount:
         n, _ = cluster_node(folder, things)
-        n.protocol.update(iterations=6, slice_spacing=1.0)
+        n.protocol.update(iterations=60 if computes else 6, slice_spacing=1.0)
         n.write_conf()
         n.start()
         pilot = Pilot(n, things, "d1", options=["--folder", mount]).connected()
         files = exam(folder)
-        with halted(pilot):
+        if computes:
             h.send(n.port, files)
             job = running(n, pilot)
-            wait_for("all files are there", lambda: any(name.endswith(".order") for name in os.listdir(os.path.join(mount, "work"))))
+            wait_for("it computes", lambda: (n.jobs()[0]["progress"] or {}).get("stage") == "reconstruct")
             fill(mount, 0)
+        else:
+            with halted(pilot):
+                h.send(n.port, files)
+                job = running(n, pilot)
+                wait_for("all files are there", lambda: any(name.endswith(".order") for name in os.listdir(os.path.join(mount, "work"))))
+                fill(mount, 0)
         reason = wait_for("the attempt ends", lambda: [e["detail"]["reason"] for e in n.show(job)["events"] if e["event"] == "interrupted"])[0]
         check(reason.startswith("on pilot d1: ") and mount in reason and ("No space left" in reason or "of free space" in reason), reason)
         fill(mount, None)
-        n.command("retry", str(job), code=None)  # or the node has begun, which tries again after a while
+        n.command("retry", str(job))
         n.wait_states("delivered")
         check("crashed" not in events_of(n.spool, job), f"{events_of(n.spool, job)}")
         pilot.stop()
+
+
+def a_full_disk_of_a_pilot_that_computes(folder, things):
+    a_full_disk_of_a_pilot(folder, things, True)
 
 
 def a_full_disk_of_the_node(folder, things):
@@ -285,7 +298,7 @@ def a_full_disk_of_the_node(folder, things):
         reason = wait_for("the attempt ends", lambda: [e["detail"]["reason"] for e in n.show(job)["events"] if e["event"] in ("interrupted", "crashed")])[0]
         check("of the result are to be received" in reason or "No space left" in reason, reason)
         fill(mount, None)
-        n.command("retry", str(job), code=None)  # or the node has begun, which tries again after a while
+        n.command("retry", str(job))
         n.wait_states("delivered")
         check("crashed" not in events_of(n.spool, job), f"{events_of(n.spool, job)}")
         check(pilot.log_text().count(" connection-ended ") == 0, pilot.log_text())
@@ -316,4 +329,4 @@ def files_of_other_lengths(folder, things):
 
 
 if __name__ == "__main__":
-    h.main([a_cut_result, a_full_disk_of_a_pilot, a_full_disk_of_the_node, files_of_other_lengths, a_crashed_worker, a_wrong_address, a_node_that_cannot_record, a_restarted_node, a_restarted_node_with_a_shared_spool, a_stopped_node, a_killed_seat, a_silent_pilot, a_pilot_that_is_ended, a_pilot_whose_worker_is_ended, a_removed_secret, a_killed_pilot, a_killed_pilot_in_a_shared_spool], beside=3)
+    h.main([a_full_disk_of_a_pilot_that_computes, a_cut_result, a_full_disk_of_a_pilot, a_full_disk_of_the_node, files_of_other_lengths, a_crashed_worker, a_wrong_address, a_node_that_cannot_record, a_restarted_node, a_restarted_node_with_a_shared_spool, a_stopped_node, a_killed_seat, a_silent_pilot, a_pilot_that_is_ended, a_pilot_whose_worker_is_ended, a_removed_secret, a_killed_pilot, a_killed_pilot_in_a_shared_spool], beside=3)

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A CT series that arrives by C-STORE becomes part of the PET case whose attenuation correction needs it: before, between and after the PET
 objects, over restarts and kill -9; what does not fit is never joined, and the case says what it waits for."""
-import contextlib
 import itertools
 import json
 import os
@@ -15,8 +14,8 @@ import time
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from tools import contract_tools, pilot_tools
 from tools import node_harness as h
-from tools import pilot_tools
 from tools.node_harness import check, wait_for
 
 try:
@@ -53,9 +52,8 @@ def both(folder, things, *, corrections='[ "attenuation" ]', **node):
 
 
 def all_indexed(n):
-    """No received object waits for the indexer: with a short quiet time, a part of a series would do."""
-    with contextlib.closing(sqlite3.connect(os.path.join(n.spool, "journal.db"), timeout=20)) as db:
-        return db.execute("SELECT COUNT(*) FROM waiting").fetchone()[0] == 0
+    """Return whether the indexer has seen every received object: after a short quiet time, a part of a series counts as complete."""
+    return not contract_tools.query(n.spool, "SELECT 1 FROM waiting")
 
 
 def ends_quiet_time(n):

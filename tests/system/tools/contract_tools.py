@@ -36,7 +36,7 @@ def check_incoming(spool):
     """No object is left in incoming/. A leftover stays until the next start; the file by which the node tests the folder every 10 s
     (spool_probe()) is removed at once."""
     folder = os.path.join(spool, "incoming")
-    wait_for("no leftovers in incoming/", lambda: not os.listdir(folder))
+    wait_for("no leftovers in incoming/", lambda: not os.listdir(folder), 15)
 
 
 class Exams:

@@ -100,14 +100,14 @@ def running(n, who):
 
 
 def worker_of(pilot):
-    """The process that computes the cases of a pilot."""
+    """Return the process that computes the cases of a pilot."""
     return int(wait_for("its worker", lambda: subprocess.run(["pgrep", "-s", str(pilot.process.pid), "-f", "tomonode case"], capture_output=True,
                                                              text=True).stdout.split())[0])
 
 
 @contextlib.contextmanager
 def halted(pilot):
-    """Its worker stands still: a case lasts as long as the test needs."""
+    """Stop the worker of a pilot, so that its case lasts as long as the test needs."""
     worker = worker_of(pilot)
     os.kill(worker, signal.SIGSTOP)
     try:
