@@ -88,7 +88,7 @@ def seen(n, trouble, problem, event, page=True, seconds=30, told=True):
         code, health = wait_for(f"{trouble}: /health", lambda: (lambda r: r if shows(r[1], p["text"]) else None)(get(n, "/health")))
         check(code == (503 if any(line.startswith("critical") for line in health.splitlines()) else 200), health)
         check(not p["critical"] or code == 503, f"{trouble}: {code} {health}")
-        wait_for(f"{trouble}: the page", lambda: (lambda html: "Everything is in order" not in html and shows(plain(html), p["text"]))(get(n, "/")[1]), 10)
+        wait_for(f"{trouble}: the page", lambda: "Everything is in order" not in (html := get(n, "/")[1]) and shows(plain(html), p["text"]), 10)
         wait_for(f"{trouble}: the metric", lambda: f'tomonode_problems{{id="{problem}",severity="{severity}"}}' in get(n, "/metrics")[1], 10)
     if event:
         wait_for(f"{trouble}: {event} in the log", lambda: re.search(event, n.log_text()))

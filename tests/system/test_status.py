@@ -281,7 +281,7 @@ def actions(folder, things):
     n.status["actions"] = '"never"'
     n.write_conf()
     os.kill(n.process.pid, signal.SIGHUP)
-    wait_for("a page without buttons", lambda: quietly(lambda: (lambda a: a[0] == 200 and b"<form" not in a[2])(ask(n, "/"))) and len(n.processes("http")) == 1)
+    wait_for("a page without buttons", lambda: quietly(lambda: (a := ask(n, "/"))[0] == 200 and b"<form" not in a[2]) and len(n.processes("http")) == 1)
     check("<form" not in page(n, f"/jobs/{first}"), "a form on the page of a case")
     check("Held" in page(n) and act(n, path, good) == 403 and n.states() == ["delivered", "delivered", "delivered", "held"], "acted although it may not")
 

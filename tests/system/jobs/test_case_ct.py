@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A CT series that arrives by C-STORE becomes part of the PET case whose attenuation correction needs it: before, between and after the PET
 objects, over restarts and kill -9; what does not fit is never joined, and the case says what it waits for."""
-import itertools
 import json
 import os
 import random
