@@ -83,7 +83,10 @@ struct projection {
 	double scale_min[2], scale_max[2]; /* smallest and largest scale of all maps, along x and y; SLICES only */
 	double bin_angle;		   /* SCAN_DBT: largest bin over smallest height of a source */
 	unsigned char *full;		   /* device, SLICES: struct bin_planes */
-	int box_rows;			   /* SLICES, several views: back_boxes_rows() */
+	int box_rows, box_slices;	   /* SLICES: back_boxes_rows(), or of one view back_view_rows() */
+	bool box_pairs;			   /* SLICES, several views: forward_boxes_pairs() */
+	float *sums;			   /* device: A'd of RULE_EM, if projection_spec.keep_den; NULL: not kept */
+	bool sums_known;		   /* the first update has computed it */
 	bool marks;			   /* SCAN_DBT: the maps are valid, so mark() can use them */
 	struct cuda_paths *paths;	   /* PATHS and JOSEPH, except stacks */
 	struct cuda_lines *lines;	   /* stacks of 2-D parallel beams, any model except EXACT */
@@ -234,8 +237,15 @@ struct bin_planes {
 int cuda_slices_forward(struct projection *a, const struct rule *rule, const float *x, bool add, const float *y, const float *row,
 			float *out, struct bin_planes *ret_planes, struct err *err);
 
+/* cuda_slices_forward_boxes.cu: return whether the voxels of two views that follow each other fit one box. maps: of all views and
+ * slices. */
+bool forward_boxes_pairs(const struct slice_map *maps, int n_views, int nz, const struct scan *scan);
+
 /* cuda_slices_back_boxes.cu: return the rows of the boxes of bins; 0: they would be too large. maps: of all views and slices. */
 int back_boxes_rows(const struct device *dev, const struct slice_map *maps, int n_views, const struct grid *g);
+
+/* cuda_slices_back_view.cu: the same for one view. ret_slices: slices of a box. */
+int back_view_rows(const struct device *dev, const struct slice_map *maps, const struct grid *g, int *ret_slices);
 
 /* cuda_slices_back.cu */
 int cuda_slices_adjoint(struct projection *a, const float *y, bool add, float *x, struct err *err);

@@ -70,6 +70,27 @@ static __device__ __forceinline__ void cuda_box_copy(const CUtensorMap *map, int
 		"l"(map), "r"(x), "r"(y), "r"(z), "r"(cuda_box_address(b))
 		: "memory");
 }
+
+/* Let copies from shared memory read what this thread has written there; then synchronise with the thread that starts them. */
+static __device__ __forceinline__ void cuda_box_written(void)
+{
+	asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/* Start to copy a box from shared memory; what is outside the array is not copied. */
+static __device__ __forceinline__ void cuda_box_store(const CUtensorMap *map, int x, int y, int z, const float *from)
+{
+	asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(map), "r"(x), "r"(y),
+		     "r"(z), "r"(cuda_box_address(from))
+		     : "memory");
+	asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+/* Wait until shared memory has been read by all copies that this thread has started. */
+static __device__ __forceinline__ void cuda_box_stores_read(void)
+{
+	asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
 #endif
 
 #endif

@@ -35,6 +35,13 @@ static size_t cells_of_view(const struct projection_spec *spec)
 						: 0;
 }
 
+/* Return whether A'd is kept if the boxes of bins are not too large (cuda_slices_back_boxes.cu). */
+static bool may_keep_den(const struct device *dev, const struct projection_spec *spec)
+{
+	return spec->keep_den && spec->model == PROJECTION_SLICES && spec->n_views > 1 && cuda_state(dev)->box_encoder &&
+	       count_strips(spec->scan) == 1 && spec->scan->n_u % 4 == 0 && spec->tile[0] <= 0 && spec->tile[1] <= 0;
+}
+
 size_t cuda_projection_bytes(struct device *dev, const struct projection_spec *spec)
 {
 	if (lines_needed(spec))
@@ -42,7 +49,8 @@ size_t cuda_projection_bytes(struct device *dev, const struct projection_spec *s
 	if (is_paths(spec->model))
 		return cuda_paths_bytes(spec);
 	return (size_t)spec->n_views * (sizeof(struct scan_view) + cells_of_view(spec) +
-					(size_t)count_strips(spec->scan) * (size_t)spec->grid->n[2] * sizeof(struct slice_map));
+					(size_t)count_strips(spec->scan) * (size_t)spec->grid->n[2] * sizeof(struct slice_map)) +
+	       (may_keep_den(dev, spec) ? grid_size(spec->grid) * sizeof(float) : 0);
 }
 
 size_t cuda_scratch_bytes(struct device *dev, const struct projection_spec *spec)
@@ -132,11 +140,17 @@ static int upload_maps(struct projection *a, const struct projection_spec *spec,
 			a->scale_max[c] = fmax(a->scale_max[c], maps[i].scale[c]);
 		}
 	}
-	if (spec->model == PROJECTION_SLICES && a->strips == 1 && spec->n_views > 1)
-		a->box_rows = back_boxes_rows(a->dev, maps, spec->n_views, spec->grid);
+	if (spec->model == PROJECTION_SLICES && a->strips == 1) {
+		a->box_rows = spec->n_views > 1 ? back_boxes_rows(a->dev, maps, spec->n_views, spec->grid)
+						: back_view_rows(a->dev, maps, spec->grid, &a->box_slices);
+		a->box_pairs = forward_boxes_pairs(maps, spec->n_views, nz, spec->scan);
+	}
 	r = cuda_check(cudaMalloc((void **)&a->maps, n * sizeof(*maps)), a->dev, "slice maps", err);
 	if (r == 0 && spec->model == PROJECTION_SLICES)
 		r = cuda_check(cudaMalloc((void **)&a->full, (size_t)spec->n_views * cells_of_view(spec)), a->dev, "cells", err);
+	if (r == 0 && may_keep_den(a->dev, spec) && a->box_rows > 0)
+		r = cuda_check(cudaMalloc((void **)&a->sums, grid_size(spec->grid) * sizeof(float)), a->dev, "sums of lengths",
+			       err);
 	if (r == 0)
 		r = cuda_check(
 			cudaMemcpyAsync(a->maps, maps, n * sizeof(*maps), cudaMemcpyHostToDevice, cuda_state(a->dev)->stream),
@@ -223,6 +237,7 @@ void cuda_projection_free(struct projection *a)
 	cudaFree(a->views);
 	cudaFree(a->maps);
 	cudaFree(a->full);
+	cudaFree(a->sums);
 	free(a);
 }
 

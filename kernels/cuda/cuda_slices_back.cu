@@ -368,8 +368,9 @@ static bool is_em(const struct rule *rule)
 
 bool cuda_slices_planes(const struct projection *a, const struct rule *rule)
 {
-	return is_em(rule) && a->n_views > 1 && !(rule->weighted && a->mask) && projection_one_tile(a) && a->strips == 1 &&
-	       a->bin_angle < BIN_ANGLE_MAX && a->scan.n_u >= 3 && slices_fast(a, SLICES_SCALE_MAX);
+	return is_em(rule) && (a->n_views > 1 || back_view_possible(a)) && !(rule->weighted && a->mask) &&
+	       projection_one_tile(a) && a->strips == 1 && a->bin_angle < BIN_ANGLE_MAX && a->scan.n_u >= 3 &&
+	       slices_fast(a, SLICES_SCALE_MAX);
 }
 
 int cuda_slices_adjoint(struct projection *a, const float *y, bool add, float *x, struct err *err)
@@ -412,9 +413,10 @@ int cuda_slices_update_planes(struct projection *a, const struct rule *rule, con
 	job.planes = *planes;
 	job.num = x;
 	job.rule = *rule;
-	if (back_boxes_fit(a, planes, map)) {
-		fill_job(a, &job);
+	fill_job(a, &job);
+	if (back_view_fit(a, planes, x, map))
+		return back_view_start(a, &job, map, err);
+	if (a->n_views > 1 && back_boxes_fit(a, planes, map))
 		return back_boxes_start(a, &job, map, err);
-	}
 	return launch<BACK_PLANES>(a, &job, err);
 }

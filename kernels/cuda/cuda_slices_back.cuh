@@ -135,6 +135,12 @@ static __device__ __forceinline__ void gather(const struct back_job &job, int vi
 bool back_boxes_fit(const struct projection *a, const struct bin_planes *planes, CUtensorMap ret_map[2]);
 int back_boxes_start(struct projection *a, const struct back_job *back, const CUtensorMap map[2], struct err *err);
 
+/* cuda_slices_back_view.cu: the same for one view; the maps of q and of the volume x. possible(): whether it fits, if the arrays
+ * are aligned. */
+bool back_view_possible(const struct projection *a);
+bool back_view_fit(const struct projection *a, const struct bin_planes *planes, const float *x, CUtensorMap ret_map[2]);
+int back_view_start(struct projection *a, const struct back_job *back, const CUtensorMap map[2], struct err *err);
+
 /* cuda_slices_turning.cu: return whether its kernel is valid; start it. blocks: of CUDA_THREADS, by the tiling of the job. */
 bool back_turning_fast(const struct projection *a);
 template <int MODE> void back_turning_start(const struct projection *a, const struct back_job *job, unsigned blocks);

@@ -83,7 +83,8 @@ static struct projection_spec spec_of(const struct state *s, int first)
 					.n_views = s->views / s->n_subsets,
 					.grid = &s->grid,
 					.tile = {s->setup.tile[0], s->setup.tile[1]},
-					.deterministic = s->setup.deterministic};
+					.deterministic = s->setup.deterministic,
+					.keep_den = s->n_subsets == 1};
 }
 
 /* Return the number of bytes that all data will need. */

@@ -62,6 +62,7 @@ struct dbt_plan {
 	size_t bytes_threads; /* in addition: working memory of the device's further threads (plan_threads()) */
 	size_t bytes_host;    /* on the host */
 	int tile[2];
+	bool keep_den; /* the device may keep A'd from the first iteration on: projection_spec.keep_den */
 };
 
 /* Plan a reconstruction. `detector`: the scan at the detector's full resolution. The volume covers the detector in x and y, and

@@ -132,6 +132,7 @@ struct projection_spec dbt_layout_spec(const struct dbt_layout *l, const struct 
 		.grid = grid,
 		.tile = {plan->tile[0], plan->tile[1]},
 		.deterministic = p->deterministic,
+		.keep_den = plan->keep_den,
 	};
 }
 

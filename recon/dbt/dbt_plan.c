@@ -207,6 +207,15 @@ static double fitting_voxel(const struct dbt_protocol *p, const struct scan *det
 	return 0;
 }
 
+/* Return whether A'd is the same in all updates, and there are several. */
+static bool updates_repeat(const struct dbt_protocol *p)
+{
+	bool one = algorithm_info(p->algorithm)->update != UPDATE_SUBSETS || p->subsets == 1;
+
+	return one && p->iterations > 1 && dbt_iterate_conf(p).rule.kind == RULE_EM && p->projector == PROJECTION_SLICES &&
+	       !dbt_has_prior(p);
+}
+
 /* Use the tiles if they need less memory. Whether the volume stays on the device is decided without the further threads; the
  * image has the same bits with and without tiles, so the choice between these may count them. */
 static void choose_tiles(const struct dbt_plan *tiled, size_t limit, struct dbt_plan *plan)
@@ -232,6 +241,11 @@ static int check_memory(const struct dbt_protocol *p, const struct scan *detecto
 	if (limit == 0 || (plan->bytes_total + plan->bytes_threads <= limit &&
 			   is_allowed(&a, dev, plan->bytes_total, plan->bytes_scratch, plan->bytes_host)))
 		return 0;
+	if (plan->keep_den) {
+		plan->keep_den = false;
+		r = add_bytes(p, detector, dev, plan, err);
+		return r < 0 ? r : check_memory(p, detector, support, thickness, dev, plan, err);
+	}
 	if (plan->tile[0] == 0 && plan->tile[1] == 0) {
 		struct dbt_plan tiled = *plan;
 
@@ -315,6 +329,7 @@ int dbt_plan(const struct dbt_protocol *p, const struct scan *detector, double s
 	r = lay_out(p, detector, support, thickness, p->voxel, &plan, err);
 	if (r == 0)
 		r = check_views(p, detector, &plan.grid, err);
+	plan.keep_den = updates_repeat(p);
 	if (r == 0)
 		r = add_bytes(p, detector, dev, &plan, err);
 	if (r == 0)
