@@ -26,6 +26,8 @@ step ./recon_test_cuda_pet
 step ./recon_test_cuda_scatter
 step ./recon_test_cuda_parallel
 if [ $sanitizer = yes ]; then
+    # racecheck reports the weights and positions in the stages of forward_boxes_kernel as hazards (compute-sanitizer of CUDA 13.0).
+    # Their writers and readers are ordered by a pair of mbarriers, which one lane of a warp waits for or arrives at for all.
     for tool in memcheck racecheck initcheck; do for program in recon_test_cuda recon_test_cuda_pet recon_test_cuda_scatter 'recon_test_cuda_parallel --small'; do
         echo "== compute-sanitizer $tool $program"
         # shellcheck disable=SC2086  # program and its option
