@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_paths.cu - the tables of the transaxial paths on the CUDA device, computed there by the same functions as on the CPU. */
 #include "kernels/cuda/cuda_paths.cuh"
-#include "kernels/cuda/cuda_tof.cuh"
 
 #include <errno.h>
 #include <stdlib.h>

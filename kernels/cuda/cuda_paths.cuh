@@ -66,6 +66,14 @@ struct cuda_fixed {
 int cuda_paths_rays_forward(struct projection *a, const float *x, bool add, float *y, struct err *err);
 int cuda_paths_rays_back(struct projection *a, const float *y, const struct cuda_fixed *fixed, float *x, struct err *err);
 
+/* cuda_tof.cu: with time of flight; arguments as above. bytes(): device memory in addition to the paths. create(): ENOTSUP: too
+ * many TOF bins contribute to one point. On error *ret is NULL or must be freed. */
+size_t cuda_tof_bytes(const struct projection_spec *spec);
+int cuda_tof_create(struct projection *a, const struct projection_spec *spec, struct cuda_tof **ret, struct err *err);
+void cuda_tof_free(struct cuda_tof *t); /* accepts NULL */
+int cuda_tof_forward(struct projection *a, const float *x, bool add, float *y, struct err *err);
+int cuda_tof_back(struct projection *a, const float *y, const struct cuda_fixed *fixed, float *x, struct err *err);
+
 struct cuda_rows; /* cuda_line_rows.cu */
 
 /* cuda_lines.cu: stacks of 2-D parallel beams (kernels/lines.h); arguments as of cuda_paths_*() and cuda_paths_rays_*() */

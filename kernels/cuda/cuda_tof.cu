@@ -10,7 +10,7 @@
  * to the volume are atomic additions or, for bitwise repeatable results, additions to 64-bit fixed-point sums. If the planes of a
  * warp are one slice apart, the lower contribution of a plane and the upper one of the plane before it belong to the same voxel
  * and are added first. */
-#include "kernels/cuda/cuda_tof.cuh"
+#include "kernels/cuda/cuda_paths.cuh"
 
 #include <errno.h>
 #include <stdlib.h>
