@@ -62,8 +62,8 @@ struct projection_spec {
 	bool deterministic; /* every run gives bitwise the same result */
 	double sampling;    /* SAMPLED: distance of the points, mm, > 0 */
 	bool sweeps;	    /* prepare the projection for row_sweep() */
-	bool keep_den; /* several updates with RULE_EM follow, and the mask remains as it is: the device may keep A'd, which needs
-			  memory for a volume */
+	bool keep_den; /* several updates with RULE_EM follow, and the mask remains as it is (voxels that are 0 need not): the
+			  device may keep A'd, which needs memory for a volume */
 };
 
 /* List mode (kernels/events.h). */

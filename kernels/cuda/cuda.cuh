@@ -85,7 +85,7 @@ struct projection {
 	unsigned char *full;		   /* device, SLICES: struct bin_planes */
 	int box_rows, box_slices;	   /* SLICES: back_boxes_rows(), or of one view back_view_rows() */
 	bool box_pairs;			   /* SLICES, several views: forward_boxes_pairs() */
-	float *sums;			   /* device: A'd of RULE_EM, if projection_spec.keep_den; NULL: not kept */
+	float *sums;			   /* device: A'd of RULE_EM, projection_spec.keep_den; NULL: not kept */
 	bool sums_known;		   /* the first update has computed it */
 	bool marks;			   /* SCAN_DBT: the maps are valid, so mark() can use them */
 	struct cuda_paths *paths;	   /* PATHS and JOSEPH, except stacks */

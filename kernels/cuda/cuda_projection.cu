@@ -35,7 +35,7 @@ static size_t cells_of_view(const struct projection_spec *spec)
 						: 0;
 }
 
-/* Return whether A'd is kept if the boxes of bins are not too large (cuda_slices_back_boxes.cu). */
+/* Return whether A'd may be kept: not all conditions of cuda_slices_back_boxes.cu, which need the maps. */
 static bool may_keep_den(const struct device *dev, const struct projection_spec *spec)
 {
 	return spec->keep_den && spec->model == PROJECTION_SLICES && spec->n_views > 1 && cuda_state(dev)->box_encoder &&

@@ -11,8 +11,8 @@
  *   them once. While its threads gather the bins of one view, they compute the weights of the next, and one more warp starts to
  *   copy the next box and computes the positions of the view after that; so one barrier a view is enough.
  * - A warp skips slices in which all of its voxels are 0.
- * - A'd depends only on the scan and its mask. With projection_spec.keep_den the first update keeps it and the others load it;
- *   these copy only q, and more of their blocks are resident.
+ * - A'd depends only on the scan and its mask. With projection_spec.keep_den the first update keeps it and the others load it,
+ *   copy only q, and more of their blocks are resident.
  * - Only one thread adds to each value, in a fixed order, so every run gives bitwise the same result. */
 #include "kernels/cuda/cuda_slices_back_boxes.cuh"
 
@@ -143,7 +143,7 @@ static __global__ void __launch_bounds__(BOX_THREADS, BOX_BLOCKS(SUMS))
 #pragma unroll
 	for (int g = 0; g < GROUP; g++) {
 		load_voxels(x + g * slice, nx, k0 + g < nz ? rows : 0, old);
-		live[g] = some_live(old) || SUMS == SUMS_KEEP; /* another support may follow */
+		live[g] = some_live(old) || SUMS == SUMS_KEEP; /* all are kept: other voxels may be 0 later */
 	}
 	for (int e = 0; e < steps; e++) {
 		const int side = e % 2;

@@ -84,7 +84,7 @@ static struct projection_spec spec_of(const struct state *s, int first)
 					.grid = &s->grid,
 					.tile = {s->setup.tile[0], s->setup.tile[1]},
 					.deterministic = s->setup.deterministic,
-					.keep_den = s->n_subsets == 1};
+					.keep_den = s->n_subsets == 1 && s->conf.rule.kind == RULE_EM};
 }
 
 /* Return the number of bytes that all data will need. */

@@ -207,13 +207,14 @@ static double fitting_voxel(const struct dbt_protocol *p, const struct scan *det
 	return 0;
 }
 
-/* Return whether A'd is the same in all updates, and there are several. */
+/* Return whether A'd is the same in all updates, and there are several. With edge_taper views may weight their bins, and then the
+ * device does not keep it. */
 static bool updates_repeat(const struct dbt_protocol *p)
 {
 	bool one = algorithm_info(p->algorithm)->update != UPDATE_SUBSETS || p->subsets == 1;
 
 	return one && p->iterations > 1 && dbt_iterate_conf(p).rule.kind == RULE_EM && p->projector == PROJECTION_SLICES &&
-	       !dbt_has_prior(p);
+	       !dbt_has_prior(p) && p->edge_taper == 0;
 }
 
 /* Use the tiles if they need less memory. Whether the volume stays on the device is decided without the further threads; the
@@ -241,7 +242,7 @@ static int check_memory(const struct dbt_protocol *p, const struct scan *detecto
 	if (limit == 0 || (plan->bytes_total + plan->bytes_threads <= limit &&
 			   is_allowed(&a, dev, plan->bytes_total, plan->bytes_scratch, plan->bytes_host)))
 		return 0;
-	if (plan->keep_den) {
+	if (plan->keep_den) { /* not worth tiles or slabs */
 		plan->keep_den = false;
 		r = add_bytes(p, detector, dev, plan, err);
 		return r < 0 ? r : check_memory(p, detector, support, thickness, dev, plan, err);
