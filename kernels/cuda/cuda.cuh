@@ -244,7 +244,7 @@ bool forward_boxes_pairs(const struct slice_map *maps, int n_views, int nz, cons
 /* cuda_slices_back_boxes.cu: return the rows of the boxes of bins; 0: they would be too large. maps: of all views and slices. */
 int back_boxes_rows(const struct device *dev, const struct slice_map *maps, int n_views, const struct grid *g);
 
-/* cuda_slices_back_view.cu: the same for one view. ret_slices: slices of a box. */
+/* cuda_slices_back_view.cu: the same for one view. ret_slices: slices of a block; not set if the result is 0. */
 int back_view_rows(const struct device *dev, const struct slice_map *maps, const struct grid *g, int *ret_slices);
 
 /* cuda_slices_back.cu */

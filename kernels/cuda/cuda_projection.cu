@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_projection.cu - a system matrix on the CUDA device: its data in device memory, and the selection of the kernels. A
- * projection stores its views and, for a SCAN_DBT, a map per view and slice. Larger working memory, such as the 64-bit sums of
- * bitwise repeatable results, is the device's scratch, which all projections share. Tiles do not change what a kernel computes:
- * each bin and each voxel is computed by one thread. */
+ * projection stores its views and, for a SCAN_DBT, a map per view and slice, cells of bins and, if it is kept, A'd. Larger
+ * working memory, such as the 64-bit sums of bitwise repeatable results, is the device's scratch, which all projections share.
+ * Tiles do not change what a kernel computes: each bin and each voxel is computed by one thread. */
 #include "kernels/cuda/cuda_paths.cuh"
 #include "kernels/lines.h"
 

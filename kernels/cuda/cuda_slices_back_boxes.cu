@@ -5,21 +5,19 @@
  *   memory; the copy engine brings that of the next view while the present one is used. Bins outside the detector are 0 in it.
  * - If all bins of a box are used, only q is copied; A'd is then known from the weights (cuda_slices_lengths.cuh). Else d is
  *   copied, too.
- * - A warp has only BOX_LANES voxels along x. Their bins are within 32 neighbours, so no two lanes need different values of one
- *   bank of shared memory: each of the three reads of a row of bins takes one cycle.
- * - A thread computes ROWS voxels along y. The weights along x depend on the lane, those along y on the warp; a block computes
- *   them once. While its threads gather the bins of one view, they compute the weights of the next, and one more warp starts to
- *   copy the next box and computes the positions of the view after that; so one barrier a view is enough.
+ * - The weights along x depend on the lane, those along y on the warp; a block computes them once. While its threads gather the
+ * bins of one view, they compute the weights of the next, and one more warp starts to copy the next box and computes the
+ * positions of the view after that; so one barrier a view is enough.
  * - A warp skips slices in which all of its voxels are 0.
- * - A'd depends only on the scan and its mask. With projection_spec.keep_den the first update keeps it and the others load it,
- *   copy only q, and more of their blocks are resident.
+ * - A'd depends only on the scan and its mask. With projection_spec.keep_den the first update stores it and the others load it.
+ *   The others copy only q, so they need less shared memory, and more of their blocks are resident.
  * - Only one thread adds to each value, in a fixed order, so every run gives bitwise the same result. */
 #include "kernels/cuda/cuda_slices_back_boxes.cuh"
 
 #define BOX_COLUMNS 48 /* of a box */
 #define GROUP 2	       /* slices of a block */
 #define BOX_THREADS (CUDA_THREADS + 32)
-/* Resident on a multiprocessor: up to 112 registers per thread, or 72. */
+/* Resident on a multiprocessor: up to 96 registers per thread, or 72. */
 #define BOX_BLOCKS(sums) ((sums) == SUMS_LOAD ? 3 : 2)
 #define BOX_BYTES (227 * 1024 / 2 - 1024) /* of shared memory for a block, at most */
 #define BLOCK_ROWS (SLICES_WARPS * ROWS)
