@@ -4,7 +4,8 @@
  * next slices into shared memory while the threads use the present one. So no thread waits for memory, and voxels outside the
  * grid are 0 without a check.
  * - One more warp computes the positions and the weights along y of the next slices, and starts their copies. A stage holds what
- *   belongs to a slice; a pair of barriers for each stage is all that the warps of a block wait for.
+ *   belongs to a slice; a pair of barriers for each stage is all that the warps of a block wait for. Every lane arrives for what
+ *   it has written or read.
  * - A thread computes ROWS bins that are adjacent along y, at WIDE places along x that are SLICES_LANES apart, or of VIEWS views
  *   that follow each other, whose voxels are in one box. The rows of voxels between them are interpolated along x once and used
  *   for three bins; weights along y are the same for all lanes.
@@ -98,10 +99,11 @@ static __device__ void fill_stages(struct forward_boxes<WIDE, VIEWS> &s, const C
 				if (lane == 0)
 					s.stage[at].x[q] = make_float2(fminf(first + begin, begin + 1 - BELOW), bend);
 			}
-			__syncwarp();
 			if (lane == 0)
 				cuda_box_expect(&s.full[at], forward_boxes<WIDE, VIEWS>::columns *
 								     forward_boxes<WIDE, VIEWS>::lines * sizeof(float));
+			else
+				cuda_barrier_arrive(&s.full[at]);
 			if (++at == STAGES(WIDE, VIEWS)) {
 				at = 0;
 				parity ^= 1;
@@ -184,8 +186,8 @@ static __global__ void __launch_bounds__(BOXES_THREADS, BLOCKS(WIDE, VIEWS))
 	readers = __syncthreads_count(any && lane == 0); /* warps that read boxes */
 	if (threadIdx.x == 0 && readers)
 		for (int i = 0; i < STAGES(WIDE, VIEWS); i++) {
-			cuda_barrier_init(&s.full[i], 1);
-			cuda_barrier_init(&s.empty[i], (unsigned)readers);
+			cuda_barrier_init(&s.full[i], 32);
+			cuda_barrier_init(&s.empty[i], 32 * (unsigned)readers);
 		}
 	__syncthreads();
 	if (warp == WARPS) {
@@ -198,9 +200,7 @@ static __global__ void __launch_bounds__(BOXES_THREADS, BLOCKS(WIDE, VIEWS))
 	for (int k = 0; any && k < nz; k++) {
 		cuda_barrier_wait(&s.full[at], parity);
 		add_slice<WIDE, VIEWS>(s.stage[at], warp, du, sum);
-		__syncwarp();
-		if (lane == 0)
-			cuda_barrier_arrive(&s.empty[at]);
+		cuda_barrier_arrive(&s.empty[at]);
 		if (++at == STAGES(WIDE, VIEWS)) {
 			at = 0;
 			parity ^= 1;

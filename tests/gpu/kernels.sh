@@ -21,18 +21,27 @@ step() {
     "$@" || { echo "FAILED: $*"; failed=1; }
 }
 
-step ./recon_test_cuda
-step ./recon_test_cuda_pet
-step ./recon_test_cuda_scatter
-step ./recon_test_cuda_parallel
+check() { # check TOOL PROGRAM OPTION...
+    echo "== compute-sanitizer $*"
+    compute-sanitizer --tool "$1" --error-exitcode 9 "./$2" "${@:3}" 2>&1 | grep -E 'SUMMARY|FAILED|=========     (at|and)' | head -20
+    [ "${PIPESTATUS[0]}" = 0 ] || { echo "FAILED: $*"; failed=1; }
+}
+
+programs=(kernels_test_cuda_events recon_test_cuda recon_test_cuda_pet recon_test_cuda_list recon_test_cuda_scatter recon_test_cuda_parallel)
+for program in "${programs[@]}"; do step "./$program"; done
 if [ $sanitizer = yes ]; then
-    # racecheck reports the weights and positions in the stages of forward_boxes_kernel as hazards (compute-sanitizer of CUDA 13.0).
-    # Their writers and readers are ordered by a pair of mbarriers, which one lane of a warp waits for or arrives at for all.
-    for tool in memcheck racecheck initcheck; do for program in recon_test_cuda recon_test_cuda_pet recon_test_cuda_scatter 'recon_test_cuda_parallel --small'; do
-        echo "== compute-sanitizer $tool $program"
+    # Few voxels, but small bins: boxes in shared memory, for one view, several views, many bins, pairs of views. racecheck of
+    # CUDA 13.0 reports what the lanes of a warp write or read before one of them arrives at a barrier for all
+    # (back_view_kernel: the weights of a stage); if every lane arrives, it does not.
+    for tool in memcheck racecheck initcheck synccheck; do
+        check $tool bench agree --no-gap --work dbt-osem --voxels 704x100x6 --views 3
+        check $tool bench agree --no-gap --work dbt-mlem --voxels 704x100x6 --views 4
+        check $tool bench agree --no-gap --work dbt-mlem --voxels 2816x900x3 --views 2
+        check $tool bench agree --no-gap --work dbt-mlem --voxels 2816x100x3 --views 25
+    done
+    for tool in memcheck racecheck initcheck; do for program in "${programs[@]/%parallel/parallel --small}"; do
         # shellcheck disable=SC2086  # program and its option
-        compute-sanitizer --tool $tool --error-exitcode 9 ./$program 2>&1 | grep -E 'ERROR SUMMARY|RACECHECK SUMMARY|FAILED|=========     at' | head -20
-        [ "${PIPESTATUS[0]}" = 0 ] || { echo "FAILED: $tool $program"; failed=1; }
+        check $tool $program
     done; done
 fi
 for model in slices exact; do # CPU against CUDA after OSEM-25
