@@ -5,7 +5,7 @@
  * - The copy engine brings the voxels of the next slices into shared memory, and takes them back when they are updated. So no
  *   thread waits for memory, and voxels outside the grid are 0 and are not stored, without a check.
  * - One more warp computes the weights of the next slices and starts the copies. A stage holds what belongs to a slice; a pair of
- *   barriers for each stage is all that the warps of a block wait for. Every lane arrives for what it has written or read.
+ *   barriers for each stage is all that the warps of a block wait for.
  * - Where some bins of the box are not used, d is read from global memory; these are few blocks.
  * - A warp skips slices in which all of its voxels are 0. */
 #include "kernels/cuda/cuda_slices_back_boxes.cuh"
@@ -29,7 +29,7 @@ struct back_view {
 		float voxels[CUDA_BOX_FLOATS(WIDTH, HEIGHT)];
 		struct box_columns columns[VIEW_X];
 		struct box_lines lines[VIEW_Y];
-		int live[VIEW_WARPS]; /* some voxel of a warp is in the support */
+		int live; /* some voxel is in the support */
 	}
 	stage[VIEW_STAGES];
 	struct box_axis axis[VIEW_SLICES][2];
@@ -59,15 +59,13 @@ static __device__ __forceinline__ void place_slices(const struct box_job &job, s
 	__syncwarp();
 }
 
-/* Take the voxels of slice k of the block back when they are updated. All lanes of a warp call it. */
-static __device__ __forceinline__ void store_stage(struct back_view &s, const CUtensorMap *x, const int first[2], int k0, int k,
-						   int lane)
+/* Take the voxels of slice k of the block back when they are updated. */
+static __device__ __forceinline__ void store_stage(struct back_view &s, const CUtensorMap *x, const int first[2], int k0, int k)
 {
 	const int at = k % VIEW_STAGES;
 
 	cuda_barrier_wait(&s.done[at], (unsigned)(k / VIEW_STAGES % 2));
-	const bool live = __any_sync(0xffffffffu, lane < VIEW_WARPS && s.stage[at].live[lane]);
-	if (lane == 0 && live)
+	if (s.stage[at].live)
 		cuda_box_store(x, first[0], first[1], k0 + k, s.stage[at].voxels);
 }
 
@@ -96,12 +94,13 @@ static __device__ __forceinline__ void serve_slices(const struct box_job &job, s
 			static_assert(HEIGHT == 32, "a lane for each line of voxels");
 			weigh_line<VIEW_COLUMNS, true>(job, s.axis[k][1], s.corner, lane, stage.lines);
 			if (lane == 0)
+				stage.live = 0;
+			__syncwarp();
+			if (lane == 0)
 				cuda_box_expect(&s.full[k % VIEW_STAGES], WIDTH * HEIGHT * sizeof(float));
-			else
-				cuda_barrier_arrive(&s.full[k % VIEW_STAGES]);
 		}
-		if (k >= ahead)
-			store_stage(s, x, first, k0, k - ahead, lane);
+		if (lane == 0 && k >= ahead)
+			store_stage(s, x, first, k0, k - ahead);
 	}
 	if (lane == 0)
 		cuda_box_stores_read(); /* before the block ends */
@@ -142,11 +141,10 @@ static __device__ __forceinline__ void update_slice(const struct box_job &job, c
 #pragma unroll
 	for (int r = 0; r < ROWS; r++)
 		old[r] = x[r * WIDTH];
-	const bool live = some_live(old);
-	if (lane == 0)
-		stage.live[warp] = live;
-	if (!live)
+	if (!some_live(old))
 		return;
+	if (lane == 0)
+		stage.live = 1;
 	const float4 wx = columns.x[lane];
 	const int offset = lines.row + __float_as_int(wx.w);
 
@@ -180,8 +178,8 @@ static __global__ void __launch_bounds__(VIEW_THREADS, VIEW_BLOCKS)
 	if (threadIdx.x == 0) {
 		cuda_barrier_init(&s.box, 1);
 		for (int i = 0; i < VIEW_STAGES; i++) {
-			cuda_barrier_init(&s.full[i], 32);
-			cuda_barrier_init(&s.done[i], 32 * VIEW_WARPS);
+			cuda_barrier_init(&s.full[i], 1);
+			cuda_barrier_init(&s.done[i], VIEW_WARPS);
 		}
 	}
 	__syncthreads();
@@ -199,7 +197,9 @@ static __global__ void __launch_bounds__(VIEW_THREADS, VIEW_BLOCKS)
 				     min(lane, BOX_LANES - 1),
 			     warp, lane);
 		cuda_box_written();
-		cuda_barrier_arrive(&s.done[at]);
+		__syncwarp();
+		if (lane == 0)
+			cuda_barrier_arrive(&s.done[at]);
 	}
 #endif
 }
