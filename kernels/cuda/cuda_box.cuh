@@ -4,7 +4,8 @@
  * - The array has three axes, x fastest. A box is [rows][columns] of one z, densely packed; it begins at any y, also below 0, and
  *   at any x that is a multiple of 4: with another x the copy is an illegal instruction (seen on an H200).
  * - A copy signals a barrier in shared memory: the thread that starts copies announces their bytes (cuda_box_expect()), before or
- *   after, and readers wait for the phase of the barrier: its parity is 0 for the first use, 1 for the second, and so on.
+ *   after; this is one of the arrivals that the barrier counts. Readers wait for the phase of the barrier: its parity is 0 for
+ *   the first use, 1 for the second, and so on.
  * - A box in shared memory begins at a multiple of CUDA_BOX_ALIGN bytes. Readers must have finished before it is written again.
  */
 #ifndef TOMONODE_KERNELS_CUDA_BOX_CUH

@@ -49,6 +49,14 @@ static const struct setup setups[] = {
 	/* rows of a multiple of 16 bytes: voxels and bins are copied into shared memory as boxes, if these are not too large */
 	{"boxes", 164, 172, 5, 0.4, {{152, 164, 23}, {0.4, 0.4, 2}, {0.3, -34.1, 20}}},
 	{"boxes, one view", 164, 172, 3, 0.4, {{152, 164, 23}, {0.4, 0.4, 2}, {0.3, -34.1, 20}}, .one = true},
+	/* the left half of the mask is that of used bins: there are boxes in it */
+	{"boxes, one view, all bins of a box used",
+	 352,
+	 172,
+	 3,
+	 0.4,
+	 {{340, 164, 13}, {0.4, 0.4, 2}, {0.3, -34.1, 20}},
+	 .one = true},
 	{"boxes, large detector", 180, 192, 3, 0.4, {{20, 24, 6}, {0.4, 0.4, 2}, {24, -13, 40}}},
 	{"boxes, large volume", 32, 48, 3, 0.4, {{100, 144, 17}, {0.4, 0.4, 1.5}, {-8, -26, 17}}},
 	{"boxes, tile of the detector, larger volume",
