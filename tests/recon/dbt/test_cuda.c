@@ -49,7 +49,7 @@ static const struct setup setups[] = {
 	/* rows of a multiple of 16 bytes: voxels and bins are copied into shared memory as boxes, if these are not too large */
 	{"boxes", 164, 172, 5, 0.4, {{152, 164, 23}, {0.4, 0.4, 2}, {0.3, -34.1, 20}}},
 	{"boxes, one view", 164, 172, 3, 0.4, {{152, 164, 23}, {0.4, 0.4, 2}, {0.3, -34.1, 20}}, .one = true},
-	/* the left half of the mask is that of used bins: there are boxes in it */
+	/* random_mask() uses all bins of the left half, which is wider than a box here */
 	{"boxes, one view, all bins of a box used",
 	 352,
 	 172,
