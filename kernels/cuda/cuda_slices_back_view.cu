@@ -2,10 +2,11 @@
 /* cuda_slices_back_view.cu - the EM update from one view on the CUDA device, for a detector that stands still
  * (kernels/slice_map.h), from planes of bins (struct bin_planes).
  * - A block updates some slices that follow each other; the bins of q that they need are one box in shared memory.
- * - The copy engine brings the voxels of the next slices into shared memory, and takes them back when they are updated. So no
- *   thread waits for memory, and voxels outside the grid are 0 and are not stored, without a check.
- * - One more warp computes the weights of the next slices and starts the copies. A stage holds what belongs to a slice; a pair of
- *   barriers for each stage is all that the warps of a block wait for.
+ * - The copy engine brings the voxels of the next slices into shared memory, and takes them back when they are updated. So
+ *   threads seldom wait for memory, and voxels outside the grid are 0 and are not stored, without a check.
+ * - One more warp computes the weights of the next slices and starts the copies. A stage holds what belongs to a slice. Once the
+ *   box of q is there, the other warps wait only at the two barriers of each stage; every lane arrives for itself
+ *   (cuda_barrier_arrive()).
  * - Where some bins of the box are not used, d is read from global memory; these are few blocks.
  * - A warp skips slices in which all of its voxels are 0. */
 #include "kernels/cuda/cuda_slices_back_boxes.cuh"
@@ -29,13 +30,13 @@ struct back_view {
 		float voxels[CUDA_BOX_FLOATS(WIDTH, HEIGHT)];
 		struct box_columns columns[VIEW_X];
 		struct box_lines lines[VIEW_Y];
-		int live; /* some voxel is in the support */
+		int live[VIEW_WARPS]; /* [warp]: some of its voxels are not 0 */
 	}
 	stage[VIEW_STAGES];
 	struct box_axis axis[VIEW_SLICES][2];
 	struct box_corner corner;
 	cuda_barrier box;				   /* the box of q is there */
-	cuda_barrier full[VIEW_STAGES], done[VIEW_STAGES]; /* a stage is filled; its voxels are updated */
+	cuda_barrier full[VIEW_STAGES], done[VIEW_STAGES]; /* a stage is filled; all lanes have finished with it */
 };
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -59,13 +60,16 @@ static __device__ __forceinline__ void place_slices(const struct box_job &job, s
 	__syncwarp();
 }
 
-/* Take the voxels of slice k of the block back when they are updated. */
-static __device__ __forceinline__ void store_stage(struct back_view &s, const CUtensorMap *x, const int first[2], int k0, int k)
+/* Wait until slice k of the block is updated; start to copy its voxels back, unless all are 0. All lanes of the last warp call
+ * it. */
+static __device__ __forceinline__ void store_stage(struct back_view &s, const CUtensorMap *x, const int first[2], int k0, int k,
+						   int lane)
 {
 	const int at = k % VIEW_STAGES;
 
 	cuda_barrier_wait(&s.done[at], (unsigned)(k / VIEW_STAGES % 2));
-	if (s.stage[at].live)
+	const bool live = __any_sync(0xffffffffu, lane < VIEW_WARPS && s.stage[at].live[lane]);
+	if (lane == 0 && live)
 		cuda_box_store(x, first[0], first[1], k0 + k, s.stage[at].voxels);
 }
 
@@ -76,7 +80,7 @@ static __device__ __forceinline__ void serve_slices(const struct box_job &job, s
 	const int ahead = VIEW_STAGES - 1;
 
 	if (lane == 0)
-		for (int k = 0; k < min(n, VIEW_STAGES); k++) /* needs nothing but the block */
+		for (int k = 0; k < min(n, VIEW_STAGES); k++) /* before the positions are known */
 			cuda_box_copy(x, first[0], first[1], k0 + k, s.stage[k].voxels, &s.full[k]);
 	place_slices(job, s, q, box, first, k0, n, lane);
 	for (int k = 0; k < n + ahead; k++) {
@@ -84,7 +88,7 @@ static __device__ __forceinline__ void serve_slices(const struct box_job &job, s
 			struct back_view::stage &stage = s.stage[k % VIEW_STAGES];
 
 			if (lane == 0 && k >= VIEW_STAGES) {
-				cuda_box_stores_read(); /* the last voxels of this stage */
+				cuda_box_stores_read(); /* slice k - VIEW_STAGES, which was in this stage */
 				cuda_box_copy(x, first[0], first[1], k0 + k, stage.voxels, &s.full[k % VIEW_STAGES]);
 			}
 			__syncwarp();
@@ -94,13 +98,12 @@ static __device__ __forceinline__ void serve_slices(const struct box_job &job, s
 			static_assert(HEIGHT == 32, "a lane for each line of voxels");
 			weigh_line<VIEW_COLUMNS, true>(job, s.axis[k][1], s.corner, lane, stage.lines);
 			if (lane == 0)
-				stage.live = 0;
-			__syncwarp();
-			if (lane == 0)
 				cuda_box_expect(&s.full[k % VIEW_STAGES], WIDTH * HEIGHT * sizeof(float));
+			else
+				cuda_barrier_arrive(&s.full[k % VIEW_STAGES]);
 		}
-		if (lane == 0 && k >= ahead)
-			store_stage(s, x, first, k0, k - ahead);
+		if (k >= ahead)
+			store_stage(s, x, first, k0, k - ahead, lane);
 	}
 	if (lane == 0)
 		cuda_box_stores_read(); /* before the block ends */
@@ -129,7 +132,7 @@ static __device__ __forceinline__ void gather_d(const struct box_job &job, const
 	}
 }
 
-/* Update the voxels of a thread in a slice. x: the first one, in a stage. */
+/* Update the voxels of a thread in a slice. x: the first one, in a stage; lanes from BOX_LANES on have none. */
 static __device__ __forceinline__ void update_slice(const struct box_job &job, const struct back_view &s,
 						    struct back_view::stage &stage, const float *box, float *x, int warp,
 						    int lane)
@@ -140,11 +143,12 @@ static __device__ __forceinline__ void update_slice(const struct box_job &job, c
 
 #pragma unroll
 	for (int r = 0; r < ROWS; r++)
-		old[r] = x[r * WIDTH];
-	if (!some_live(old))
-		return;
+		old[r] = lane < BOX_LANES ? x[r * WIDTH] : 0;
+	const bool live = some_live(old);
 	if (lane == 0)
-		stage.live = 1;
+		stage.live[warp] = live;
+	if (!live)
+		return;
 	const float4 wx = columns.x[lane];
 	const int offset = lines.row + __float_as_int(wx.w);
 
@@ -178,8 +182,8 @@ static __global__ void __launch_bounds__(VIEW_THREADS, VIEW_BLOCKS)
 	if (threadIdx.x == 0) {
 		cuda_barrier_init(&s.box, 1);
 		for (int i = 0; i < VIEW_STAGES; i++) {
-			cuda_barrier_init(&s.full[i], 1);
-			cuda_barrier_init(&s.done[i], VIEW_WARPS);
+			cuda_barrier_init(&s.full[i], 32);
+			cuda_barrier_init(&s.done[i], 32 * VIEW_WARPS);
 		}
 	}
 	__syncthreads();
@@ -193,13 +197,9 @@ static __global__ void __launch_bounds__(VIEW_THREADS, VIEW_BLOCKS)
 
 		cuda_barrier_wait(&s.full[at], (unsigned)(k / VIEW_STAGES % 2));
 		update_slice(job, s, s.stage[at], box,
-			     s.stage[at].voxels + warp / VIEW_X * ROWS * WIDTH + warp % VIEW_X * BOX_LANES +
-				     min(lane, BOX_LANES - 1),
-			     warp, lane);
+			     s.stage[at].voxels + warp / VIEW_X * ROWS * WIDTH + warp % VIEW_X * BOX_LANES + lane, warp, lane);
 		cuda_box_written();
-		__syncwarp();
-		if (lane == 0)
-			cuda_barrier_arrive(&s.done[at]);
+		cuda_barrier_arrive(&s.done[at]);
 	}
 #endif
 }
