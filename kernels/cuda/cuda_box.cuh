@@ -38,8 +38,8 @@ static __device__ __forceinline__ void cuda_barrier_init(cuda_barrier *b, unsign
 	asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-/* Arrive: what this thread has written or read before is finished for the threads that wait for the end of the phase. Each thread
- * arrives for itself: racecheck of CUDA 13.0 does not follow one lane that arrives for its warp after __syncwarp(). */
+/* Arrive. Threads that wait for the end of the phase see all that this thread has written before, and may overwrite what it has
+ * read. Each thread arrives for itself: racecheck of CUDA 13.0 does not follow one lane that arrives for its whole warp. */
 static __device__ __forceinline__ void cuda_barrier_arrive(cuda_barrier *b)
 {
 	asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(cuda_box_address(b)) : "memory");

@@ -80,7 +80,7 @@ static __device__ __forceinline__ void serve_slices(const struct box_job &job, s
 	const int ahead = VIEW_STAGES - 1;
 
 	if (lane == 0)
-		for (int k = 0; k < min(n, VIEW_STAGES); k++) /* before the positions are known */
+		for (int k = 0; k < min(n, VIEW_STAGES); k++) /* copies of voxels do not need the positions */
 			cuda_box_copy(x, first[0], first[1], k0 + k, s.stage[k].voxels, &s.full[k]);
 	place_slices(job, s, q, box, first, k0, n, lane);
 	for (int k = 0; k < n + ahead; k++) {
@@ -88,7 +88,7 @@ static __device__ __forceinline__ void serve_slices(const struct box_job &job, s
 			struct back_view::stage &stage = s.stage[k % VIEW_STAGES];
 
 			if (lane == 0 && k >= VIEW_STAGES) {
-				cuda_box_stores_read(); /* slice k - VIEW_STAGES, which was in this stage */
+				cuda_box_stores_read(); /* those of slice k - VIEW_STAGES, which was in this stage */
 				cuda_box_copy(x, first[0], first[1], k0 + k, stage.voxels, &s.full[k % VIEW_STAGES]);
 			}
 			__syncwarp();

@@ -4,7 +4,7 @@
  * next slices into shared memory while the threads use the present one. So no thread waits for memory, and voxels outside the
  * grid are 0 without a check.
  * - One more warp computes the positions and the weights along y of the next slices, and starts their copies. A stage holds what
- *   belongs to a slice; the two barriers of each stage are all that the warps of a block wait for; every lane arrives for itself
+ *   belongs to a slice. The warps of a block wait only at the two barriers of each stage; every lane arrives for itself
  *   (cuda_barrier_arrive()).
  * - A thread computes ROWS bins that are adjacent along y, at WIDE places along x that are SLICES_LANES apart, or of VIEWS views
  *   that follow each other, whose voxels are in one box. The rows of voxels between them are interpolated along x once and used

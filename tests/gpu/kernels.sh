@@ -4,8 +4,8 @@
 #
 # usage: tests/gpu/kernels.sh [--sanitizer] [FOLDER]     FOLDER: the folder of the test programs and bench (default: the folder above,
 #        as in a bundle with unit tests). Libraries are searched in FOLDER and in FOLDER/../lib. Needs a CUDA device (without one the
-#        tests fail). With --sanitizer also compute-sanitizer, for a long time: racecheck of recon_test_cuda alone takes over 7 minutes
-#        on an H200.
+#        tests fail). With --sanitizer also compute-sanitizer, which takes long: racecheck of recon_test_cuda alone more than 7
+#        minutes on an H200.
 set -u
 sanitizer=no
 if [ "${1:-}" = --sanitizer ]; then
@@ -49,8 +49,8 @@ step ./recon_test_bench
 if [ $sanitizer = yes ]; then
     for tool in memcheck racecheck initcheck synccheck; do
         check $tool bench agree --no-gap --work dbt-osem --voxels 704x100x12 --views 3    # the update from one view: back_view_kernel
-        check $tool bench agree --no-gap --work dbt-osem --voxels 704x99x5 --views 3      # a slice more than stages, odd rows
-        check $tool bench agree --no-gap --work dbt-osem --voxels 700x131x61 --views 2    # several blocks along z, not equally long
+        check $tool bench agree --no-gap --work dbt-osem --voxels 704x99x5 --views 3      # one slice more than stages; odd rows
+        check $tool bench agree --no-gap --work dbt-osem --voxels 700x131x61 --views 2    # several blocks along z, the last one shorter
         check $tool bench agree --no-gap --work dbt-mlem --voxels 704x100x6 --views 4     # the update from several views
         check $tool bench agree --no-gap --work dbt-mlem --voxels 2816x900x3 --views 2    # many bins: a thread computes two along x
         check $tool bench agree --no-gap --work dbt-mlem --voxels 2816x100x3 --views 25   # and a box of voxels serves two views
