@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """The status page over HTTP: what it shows, what it refuses, what it never shows, and that it may die without harm."""
-import contextlib
 import html
 import html.parser
 import http.client
@@ -384,10 +383,7 @@ def slow_and_many(folder, things):
     wait_for("no descriptors are left", lambda: ended() is None or len(os.listdir(f"/proc/{pid}/fd")) < 12, 30, 0.5)
     check(n.processes("http") == [pid], "it is another process")
     # It holds what it needs and nothing else: no journal, no file of the spool, no lock.
-    held = []
-    for fd in os.listdir(f"/proc/{pid}/fd"):
-        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
-            held.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    held = h.open_files(pid).values()
     check(not [f for f in held if n.spool in f], held)
     for path in (b"/", b"/status.json", b"/metrics"):  # a client that asks and does not read
         s = socket.create_connection(("127.0.0.1", n.status["port"]), timeout=10)

@@ -94,6 +94,15 @@ def free_port():
             return port
 
 
+def open_files(pid):
+    """Names of the files, sockets and pipes that a process has open, by descriptor."""
+    found = {}
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            found[int(fd)] = os.readlink(f"/proc/{pid}/fd/{fd}")
+    return found
+
+
 def check(condition, what):
     if not condition:
         raise AssertionError(what)
