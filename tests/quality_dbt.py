@@ -159,7 +159,6 @@ def plots(results, by, folder):
     import matplotlib
 
     matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "tomonode"
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(2, 4, figsize=(12, 6))
@@ -173,7 +172,7 @@ def plots(results, by, folder):
         axis.set_xticks([1, 2, 3])
         axis.set_ylim(0, 1.15 * max(values))
     figure.tight_layout()
-    figure.savefig(os.path.join(folder, "dbt-iterations.svg"), metadata={"Date": None})
+    figure.savefig(os.path.join(folder, "dbt-iterations.png"), metadata={"Software": None})
 
     figure, axis = plt.subplots(figsize=(6, 3.6))
     for name in ("osem-1", "ostr-1", "mlem-25", "bp", "fbp"):
@@ -185,7 +184,7 @@ def plots(results, by, folder):
     axis.set_ylim(0, 1.6)
     axis.legend()
     figure.tight_layout()
-    figure.savefig(os.path.join(folder, "dbt-asf.svg"), metadata={"Date": None})
+    figure.savefig(os.path.join(folder, "dbt-asf.png"), metadata={"Software": None})
 
     figure, axis = plt.subplots(figsize=(6, 3.6))
     for s in results["slabs"]:
@@ -195,7 +194,7 @@ def plots(results, by, folder):
     axis.set_ylabel("mean of the slice / mean of all slices")
     axis.legend()
     figure.tight_layout()
-    figure.savefig(os.path.join(folder, "dbt-slab.svg"), metadata={"Date": None})
+    figure.savefig(os.path.join(folder, "dbt-slab.png"), metadata={"Software": None})
 
 
 def compare_devices(by):

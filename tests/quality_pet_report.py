@@ -10,7 +10,6 @@ import matplotlib
 import numpy as np
 
 matplotlib.use("Agg")
-matplotlib.rcParams["svg.hashsalt"] = "tomonode"
 import matplotlib.pyplot as plt  # noqa: E402
 
 from quality_report import factor, milliseconds, table  # noqa: E402
@@ -176,7 +175,7 @@ def recovery_plot(entries, path):
     axis.set_ylim(0, 110)
     axis.legend(fontsize=8)
     figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
+    figure.savefig(path, metadata={"Software": None})
     plt.close(figure)
 
 
@@ -193,7 +192,7 @@ def trade_plot(studies, path):
     axis.set_xlabel("background variability N, %, mean over the hot spheres")
     axis.set_ylabel("recovery, %, mean over the hot spheres")
     figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
+    figure.savefig(path, metadata={"Software": None})
     plt.close(figure)
 
 
@@ -218,8 +217,9 @@ def fields(results, verdicts, images):
     gallery([s for s in shown if "nema-iq" in s and s["name"] not in ("iq-40", "iq-noise-40")], truths,
             os.path.join(images, "pet-algorithms.png"))
     gallery([s for s in shown if "f-shape" in s], truths, os.path.join(images, "pet-f.png"))
-    recovery_plot([*perfect, *[(n, own[n]["nema-iq"]) for n in ("iq-20", "iq-40") if n in own]], os.path.join(images, "pet-recovery.svg"))
-    trade_plot(algorithms, os.path.join(images, "pet-trade.svg"))
+    recovery_plot([*perfect, *[(n, own[n]["nema-iq"]) for n in ("iq-20", "iq-40") if n in own]],
+                  os.path.join(images, "pet-recovery.png"))
+    trade_plot(algorithms, os.path.join(images, "pet-trade.png"))
     shape = own["f-shape"]["f-shape"]
     truth, all_effects = truths["iq-noise"] if "iq-noise" in truths else truths["iq"], truths.get("iq-all")
     return {
