@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measure the processor time of reading a header against the number of its parts, for every kind of part: elements, private creators,
-sequences, items, depth, fragments, frames, values, lengths, deflated bytes. Prints a table in Markdown (docs/reliability.md).
+"""Measure the processor time of reading a header against the number of its parts, for every kind of part: elements,
+private creators, sequences, items, depth, fragments, frames, values, lengths, deflated bytes. Prints a table in
+Markdown; docs/reliability.md has its largest times.
 
 usage: headers.py [--limit SECONDS] [KIND...]; exits with 1 if any header takes longer than the limit (default: 2 s)."""
 import argparse
