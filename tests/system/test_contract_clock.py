@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """The wall clock is set, forward and back, by an hour and by years, while exams arrive, while deliveries wait, and before retention looks.
 
@@ -40,7 +39,7 @@ JUMPS = (3600, -3600, 400 * DAY, -800 * DAY)
 
 
 @with_clock
-def the_clock_is_set_while_exams_arrive(folder, things, clock):
+def test_the_clock_is_set_while_exams_arrive(folder, things, clock):
     """Between two images, forward and back, by an hour and by years: the exam is held after quiet or waits, and goes on with its last image."""
     n, archive, exams = a_node(folder, things, quiet_time=1.0)
     clock.start(n)
@@ -62,7 +61,7 @@ def the_clock_is_set_while_exams_arrive(folder, things, clock):
 
 
 @with_clock
-def the_clock_is_set_while_a_delivery_waits(folder, things, clock):
+def test_the_clock_is_set_while_a_delivery_waits(folder, things, clock):
     n, archive, exams = a_node(folder, things)
     away = archive.port
     n.pacs_port = h.free_port()
@@ -83,7 +82,7 @@ def the_clock_is_set_while_a_delivery_waits(folder, things, clock):
 
 
 @with_clock
-def years_later_nothing_undelivered_is_gone(folder, things, clock):
+def test_years_later_nothing_undelivered_is_gone(folder, things, clock):
     """Retention, with the clock two years ahead: what is delivered goes, what waits, is held or was refused stays."""
     n, archive, exams = a_node(folder, things, quiet_time=0.5, retention_days=30)
     archive.answer = lambda uid, data: peer.SUCCESS if len(archive.studies) == 0 else 0xC000
@@ -106,7 +105,3 @@ def years_later_nothing_undelivered_is_gone(folder, things, clock):
     wait_for("its files are gone", lambda: len(n.stored_files()) <= len(kept) and len(os.listdir(os.path.join(n.spool, "outbox"))) <= 2)
     check(not ledger.missing(n.spool, kept), f"gone: {ledger.missing(n.spool, kept)}")
     check(len(n.stored_files()) == len(kept) and len(os.listdir(os.path.join(n.spool, "outbox"))) == 2, "more is gone than was delivered")
-
-
-if __name__ == "__main__":
-    h.main([the_clock_is_set_while_exams_arrive, the_clock_is_set_while_a_delivery_waits, years_later_nothing_undelivered_is_gone])

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """What is damaged harms its own job alone: images and results in the spool, rows of the journal. The node starts and goes on.
 
@@ -88,7 +87,7 @@ def another_encoding(path):
 WAYS = (garbage, emptied, cut_short, header_hit, a_folder_instead, a_pixel_bit, another_thickness, another_encoding)
 
 
-def a_damaged_image_holds_its_case(folder, things):
+def test_a_damaged_image_holds_its_case(folder, things):
     """Each way, in an exam of its own, of which two images are there when the node is stopped; the third comes later. Other exams go on."""
     n, archive, exams = a_node(folder, things)
     ledger = c.Ledger()
@@ -125,7 +124,7 @@ def a_damaged_image_holds_its_case(folder, things):
     ledger.check_spool(n.spool)
 
 
-def damaged_before_it_is_indexed(folder, things):
+def test_damaged_before_it_is_indexed(folder, things):
     """The header cannot be read: it is set apart, with a reason, and the node goes on."""
     n, archive, exams = a_node(folder, things)
     ledger = c.Ledger()
@@ -143,7 +142,7 @@ def damaged_before_it_is_indexed(folder, things):
     wait_for("another exam is delivered", lambda: study in archive.studies, 30)
 
 
-def a_damaged_result(folder, things):
+def test_a_damaged_result(folder, things):
     """Damaged in the outbox before it is sent: never sent as it is, made again by itself, and that one is sent."""
     n, archive, exams = a_node(folder, things)
     ledger, n.pacs_port = c.Ledger(), h.free_port()
@@ -172,7 +171,7 @@ def a_damaged_result(folder, things):
     check(n.log_text().count("job-result-lost") == len(cases), "not in the log")
 
 
-def damaged_rows(folder, things):
+def test_damaged_rows(folder, things):
     """One column of one event each, in a job of its own: that job alone is quarantined, whatever it was about to do."""
     changes = ["detail=''", "detail='[]'", "detail='{\"destinations\": 7}'", "name='no such event'", "name='delivered'", "detail=x'00ff00ff'",
                "detail='{' || detail"]
@@ -203,7 +202,3 @@ def damaged_rows(folder, things):
     study, objects = exams.number(0)
     done, _ = peer.store_all(n.port, objects)
     check(len(done) == len(objects), "not taken again")
-
-
-if __name__ == "__main__":
-    h.main([a_damaged_image_holds_its_case, damaged_before_it_is_indexed, a_damaged_result, damaged_rows])

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """The disk fills up: under an object that is received, under the journal, under the result; and it is full, or read-only, at the start.
 
@@ -11,7 +10,6 @@ Defaults are short. The long form: --step 4096 --coarse 64 --results 60.
 import os
 import re
 import subprocess
-import sys
 import time
 
 from tools import contract_tools as c
@@ -127,7 +125,7 @@ def images(size, places):
 
 
 @on_small_disk("8m")
-def full_at_every_offset_of_an_object(folder, things, mount):
+def test_full_at_every_offset_of_an_object(folder, things, mount):
     """1 MB: every block of it in the long form, and a few blocks more, where the object fits and the journal does not."""
     size = MEGA
     if OPTIONS.step:
@@ -140,7 +138,7 @@ def full_at_every_offset_of_an_object(folder, things, mount):
 
 
 @on_small_disk("8m")
-def full_at_every_offset_of_raw_data(folder, things, mount):
+def test_full_at_every_offset_of_raw_data(folder, things, mount):
     """An object with time of flight, list mode and normalisation of an mMR: every block in the long form."""
     tries, number = [], 0
     for kind in (exam_kinds.TofChunks, exam_kinds.Mmr):
@@ -154,11 +152,11 @@ def full_at_every_offset_of_raw_data(folder, things, mount):
     swept(folder, things, mount, tries, "disk full under raw data of PET")
 
 
-def full_at_every_last_byte(folder, things):
+def test_full_at_every_last_byte(folder, things):
     """A limit on the size of a file stops a write at any byte, not only at blocks: the last ones of an object, each by itself."""
     alone = os.path.join(os.environ.get("TOMONODE_BUILD", ""), "tests", "receiver_alone")
     if not os.access(alone, os.X_OK):
-        raise h.Skipped("no receiver_alone below TOMONODE_BUILD")
+        h.skip("no receiver_alone below TOMONODE_BUILD")
     obj = c.image("2.25.800", 64 * KILO)
     spool = os.path.join(folder, "spool")
     size = None
@@ -196,7 +194,7 @@ def with_suppressed_kill(receiver, process):
 
 
 @on_small_disk("48m")
-def full_within_a_large_object(folder, things, mount):
+def test_full_within_a_large_object(folder, things, mount):
     size = 20 * MEGA
     if not OPTIONS.coarse:
         raise h.LongForm("--coarse N")
@@ -260,27 +258,27 @@ def results_on_full_disk(folder, things, mount, kind, count=4):
 
 
 @on_small_disk("24m")
-def full_under_journal_and_result(folder, things, mount):
+def test_full_under_journal_and_result(folder, things, mount):
     results_on_full_disk(folder, things, mount, c.Exams)
 
 
 @on_small_disk("24m")
-def full_under_several_results(folder, things, mount):
+def test_full_under_several_results(folder, things, mount):
     results_on_full_disk(folder, things, mount, exam_kinds.SeveralResults, 3)
 
 
 @on_small_disk("48m")
-def full_under_a_result_with_time_of_flight(folder, things, mount):
+def test_full_under_a_result_with_time_of_flight(folder, things, mount):
     results_on_full_disk(folder, things, mount, exam_kinds.TofChunks)
 
 
 @on_small_disk("48m")
-def full_under_a_result_of_an_mmr(folder, things, mount):
+def test_full_under_a_result_of_an_mmr(folder, things, mount):
     results_on_full_disk(folder, things, mount, exam_kinds.Mmr, 2)
 
 
 @on_small_disk("8m")
-def full_at_the_start(folder, things, mount):
+def test_full_at_the_start(folder, things, mount):
     """Not a byte is free when the node starts. The first time: a sentence and an exit code. Later, after a kill or a clean end: it answers C-ECHO,
     refuses images, and goes on by itself when there is space."""
     n, archive = a_node(folder, things, mount)
@@ -312,7 +310,7 @@ def remount(mount, how):
 
 
 @on_small_disk("8m")
-def read_only(folder, things, mount):
+def test_read_only(folder, things, mount):
     """A spool that cannot be written to: a sentence and an exit code, at the start; A700 and C-ECHO while it runs. Then all is as before."""
     n, archive = a_node(folder, things, mount)
     n.start()
@@ -332,7 +330,7 @@ def read_only(folder, things, mount):
 
 
 @on_small_disk("24m")
-def alerts_of_a_full_disk(folder, things, mount):
+def test_alerts_of_a_full_disk(folder, things, mount):
     """The webhook is told on a disk without a free byte, and that is stored: a node that is killed then, and started when there is space again, says that
     the same trouble is solved, once."""
     n, _ = a_node(folder, things, mount, reserve='"1 MB"')
@@ -355,9 +353,3 @@ def alerts_of_a_full_disk(folder, things, mount):
     n.start()
     hook.solved("disk-full")
     check(hook.check_once() == (1, 1), hook.events())
-
-
-if __name__ == "__main__":
-    h.main([full_under_a_result_of_an_mmr, full_under_a_result_with_time_of_flight, full_under_journal_and_result, full_under_several_results, full_at_every_offset_of_an_object,
-            full_at_every_offset_of_raw_data, full_at_every_last_byte, full_within_a_large_object, full_at_the_start, read_only, alerts_of_a_full_disk],
-           1 if OPTIONS.step else 2)  # the long form measures times

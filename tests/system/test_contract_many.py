@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """A hundred associations at once (--images 10 for the long form), images interleaved over parallel associations, an association for every image: all of
 them in, memory bounded, no descriptor and no child left.
@@ -58,7 +57,7 @@ def at_rest(n):
     return now if all(first[key] == now[key] for key in ("processes", "descriptors")) else None
 
 
-def many_at_once(folder, things):
+def test_many_at_once(folder, things):
     count, images = OPTIONS.associations, OPTIONS.images
     n, archive, exams = a_node(folder, things, count, VIEWS)
     wait_for("the worker is ready", lambda: "device-ready" in n.log_text())
@@ -108,7 +107,7 @@ def many_at_once(folder, things):
         ("descriptors, before, at most, after", f"{before['descriptors']}, {most['descriptors']}, {after['descriptors']}")])
 
 
-def one_more_than_allowed(folder, things):
+def test_one_more_than_allowed(folder, things):
     """It is told so, as a condition that passes; and when there is room it is let in."""
     n, _, exams = a_node(folder, things, 0, 3)  # eight
     _, objects = exams.number(1)
@@ -124,7 +123,7 @@ def one_more_than_allowed(folder, things):
         sender.release()
 
 
-def an_association_for_every_image(folder, things):
+def test_an_association_for_every_image(folder, things):
     """In any order, and from the other side: images of two exams alternate."""
     n, archive, exams = a_node(folder, things, 8, VIEWS)
     (one, left), (two, right) = exams.number(1), exams.number(2)
@@ -136,7 +135,3 @@ def an_association_for_every_image(folder, things):
     n.wait_states("delivered", "delivered")
     c.resting(n)
     ledger.check_spool(n.spool)
-
-
-if __name__ == "__main__":
-    h.main([many_at_once, one_more_than_allowed, an_association_for_every_image])

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Senders that freeze, vanish without a word, or send a byte a second: their associations end by timeout, others do not notice, and what they
 began is never taken for complete.
@@ -70,7 +69,7 @@ def dribbles(sender, obj):
     peer.dribble(sender, obj, 600, 0.25)
 
 
-def senders_that_stop_within_an_image(folder, things):
+def test_senders_that_stop_within_an_image(folder, things):
     """All of them at the same time, each in the last image of an exam."""
     n, archive, exams = a_node(folder, things)
     ledger, begun, ways = c.Ledger(), [], (silent, cut_off, dribbles, closes)
@@ -124,7 +123,7 @@ def freeze_one(n, folder, number, senders):
     raise AssertionError("no sender could be stopped within an image")
 
 
-def frozen_processes(folder, things):
+def test_frozen_processes(folder, things):
     """Two real senders whose processes are stopped."""
     n, archive, exams = a_node(folder, things, dimse_timeout=TIMEOUT + 2)
     ledger, senders = c.Ledger(), []
@@ -177,7 +176,7 @@ def throughput(port, seconds, number):
     return sum(done) / 1e6 / (time.monotonic() - began)
 
 
-def others_notice_nothing(folder, things):
+def test_others_notice_nothing(folder, things):
     if not OPTIONS.rounds:
         raise h.LongForm("--rounds N")
     n, _, exams = a_node(folder, things, dimse_timeout=3600, acse_timeout=3600, quiet_time=600)
@@ -205,7 +204,3 @@ def others_notice_nothing(folder, things):
         ("alone, median of " + str(OPTIONS.rounds), f"{statistics.median(alone):.0f} ({', '.join(f'{x:.0f}' for x in alone)})"),
         ("beside a frozen and a dribbling peer", f"{statistics.median(beside):.0f} ({', '.join(f'{x:.0f}' for x in beside)})"),
         ("change", f"{100 * (ratio - 1):+.1f} %")])
-
-
-if __name__ == "__main__":
-    h.main([senders_that_stop_within_an_image, frozen_processes, others_notice_nothing])

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """The order of writes, syncs, renames and responses, and power cuts computed from it.
 
@@ -20,7 +19,6 @@ import json
 import os
 import shutil
 import sqlite3
-import sys
 import time
 
 from tools import contract_tools as c
@@ -341,7 +339,7 @@ def syncs(records):
     return [("an object's bytes", lambda path: path.startswith("incoming/"))] + [(what, one.__eq__) for what, one in paths.items()]
 
 
-def nothing_is_lost_in_a_power_cut(folder, things):
+def test_nothing_is_lost_in_a_power_cut(folder, things):
     run = Run(folder, things)
     run.all(EXAMS)
     records = run.recorder.records()
@@ -391,7 +389,7 @@ def one_node(run, files, told, results, folder, what, record):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def an_object_after_a_call_that_failed_once(folder, things):
+def test_an_object_after_a_call_that_failed_once(folder, things):
     """A write of the object, of its head or in its middle, or a sync on the way to the response fails once: no success, nothing stored."""
     run = Run(folder, things)
     run.start()
@@ -411,7 +409,7 @@ def an_object_after_a_call_that_failed_once(folder, things):
     run.ledger.check_spool(run.node.spool)
 
 
-def a_result_after_a_call_that_failed_once(folder, things):
+def test_a_result_after_a_call_that_failed_once(folder, things):
     """Likewise for the files of a result: the attempt ends without a result, the next one has it."""
     run = Run(folder, things)
     run.start()
@@ -434,7 +432,3 @@ def ended(events):
     """The events up to the end of the first attempt."""
     at = [i for i, name in enumerate(events) if name in ("crashed", "interrupted", "delivered")]
     return events[:at[0] + 1] if at else None
-
-
-if __name__ == "__main__":
-    h.main([nothing_is_lost_in_a_power_cut, an_object_after_a_call_that_failed_once, a_result_after_a_call_that_failed_once])

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Deliveries against an archive that does what the test says: every class of refusal, slow, closing within an object, storing and then
 losing the answer; several destinations, several associations, a fallback, order within a case, priority, an association that is rejected for good."""
@@ -56,7 +55,7 @@ def events(node, job, name):
     return [e["detail"] for e in node.show(job)["events"] if e["event"] == name]
 
 
-def statuses(folder, things):
+def test_statuses(folder, things):
     """A class of statuses each time: what may pass is tried again until it does, what will not is a dead letter, warnings are stored."""
     said = []
     a = archive(things, lambda uid, data: said.pop(0) if said else SUCCESS)
@@ -76,7 +75,7 @@ def statuses(folder, things):
     h.check(all(len(a.held[o["sop_instance"]]) == 1 for o in job["result"]["objects"]), "each object is there once")
 
 
-def sentences(folder, things):
+def test_sentences(folder, things):
     """What the archive adds to its status is shown; a response with another Message ID is called so, and is not counted."""
     a = archive(things, lambda uid, data: 0xA900)
     a.more = lambda command: {0x0902: b"volume 7 is\nfull"}
@@ -96,7 +95,7 @@ def sentences(folder, things):
     h.check("C-ECHO" in p.stdout + p.stderr, p.stdout + p.stderr)
 
 
-def bad_lines(folder, things):
+def test_bad_lines(folder, things):
     """Closing within the second object; storing it and losing the answer; slower than the timeout: what is there is not sent again."""
     a = archive(things)
     node = start(folder, things, [destination("pacs", a.port, dimse_timeout=4)], ["pacs"])
@@ -141,7 +140,7 @@ def bad_lines(folder, things):
     h.check(any("4 s" in e["reason"] or "in time" in e["reason"] for e in events(node, job["id"], "send-failed")), "the sentence tells of the timeout")
 
 
-def stopped(folder, things):
+def test_stopped(folder, things):
     """A delivery is stopped amid an object, and nobody lets it go on: it is killed, and what it had not sent is sent."""
     a = archive(things)
     node = start(folder, things, [destination("pacs", a.port, connect_timeout=1, acse_timeout=1, dimse_timeout=1)], ["pacs"], "worker_timeout = 4;")
@@ -159,7 +158,7 @@ def stopped(folder, things):
     h.check(len(set(a.order)) == 3, "all of it is there")
 
 
-def fallback(folder, things):
+def test_fallback(folder, things):
     """Two destinations, one of them refuses and one is down: their fallbacks get all of it, the dead letter stays empty."""
     a, b, c = archive(things, lambda uid, data: 0xA900), archive(things), archive(things)
     node = start(folder, things, [destination("refuses", a.port, fallback='"b"'), destination("down", h.free_port(), fallback='"c"', fallback_after=1),
@@ -173,7 +172,7 @@ def fallback(folder, things):
     h.check(any("refused" in r for r in reasons) and any("has failed for" in r for r in reasons), reasons)
 
 
-def several(folder, things):
+def test_several(folder, things):
     """associations = 3: after a first case has shown that the archive responds, three cases are sent at a time and never more, each
     object once; within the association of a case the order is kept."""
     together, now, most = threading.Barrier(3), [0], [0]
@@ -233,7 +232,7 @@ class Rejecting:
             self.listener.close()
 
 
-def alarm_and_priority(folder, things):
+def test_alarm_and_priority(folder, things):
     """Rejected for good: an alarm in the third attempt, one attempt a time for all cases, and it heals by itself; then the case that
     a person put first is the first to go."""
     r = Rejecting()
@@ -266,7 +265,3 @@ def alarm_and_priority(folder, things):
     h.check("delivery-recovered" in node.log_text(), "the end of the alarm is told")
     h.check(node.jobs()[2]["priority"] == "high" and not any(d["alarm"] for j in node.jobs() for d in j["destinations"]), "list agrees")
     h.check("allowed: low, normal, high" in node.command("priority", jobs[0]["id"], "first", code=2).stderr, "another word is refused")
-
-
-if __name__ == "__main__":
-    h.main([stopped, bad_lines, statuses, several, alarm_and_priority, fallback, sentences], beside=2)

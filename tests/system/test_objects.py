@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """A result of several objects through the node: slices, slabs and synthetic view, plain and JPEG-LS, to peers that take the one or the
 other; what a peer has is not sent again."""
@@ -44,7 +43,7 @@ def send_exam(folder, n, pacs, *pacs_options):
     return n.wait_states("delivered")[0]
 
 
-def all_objects_arrive_once(folder, things):
+def test_all_objects_arrive_once(folder, things):
     n, pacs = both(folder, things)
     job = send_exam(folder, n, pacs)
     objects = job["result"]["objects"]
@@ -63,7 +62,7 @@ def all_objects_arrive_once(folder, things):
     check(n.command("show", str(job["id"])).stdout.count("result outbox/") == 3, "show for people")
 
 
-def jpeg_ls_arrives_as_the_peer_takes_it(folder, things):
+def test_jpeg_ls_arrives_as_the_peer_takes_it(folder, things):
     """The same exam to peers that take JPEG-LS, explicit and implicit little endian: the same pixels."""
     pixels = {}
     for name, options, syntax in (("jls", ("+xt",), JPEG_LS), ("explicit", ("+xe",), EXPLICIT), ("implicit", ("+xi",), IMPLICIT)):
@@ -86,7 +85,7 @@ def jpeg_ls_arrives_as_the_peer_takes_it(folder, things):
     check(len(pixels) == 3, "the same three objects each time")
 
 
-def a_resume_sends_what_is_missing(folder, things):
+def test_a_resume_sends_what_is_missing(folder, things):
     """The receiver takes its time after each object; the node is killed when the first has arrived."""
     n, pacs = both(folder, things)
     files = h.simulate(os.path.join(folder, "exam"))
@@ -108,7 +107,7 @@ def a_resume_sends_what_is_missing(folder, things):
     check(set(count) == {o["sop_instance"] for o in job["result"]["objects"]}, count)
 
 
-def lost_object_is_made_again(folder, things):
+def test_lost_object_is_made_again(folder, things):
     """A file that vanishes from the outbox before it is delivered: reconstructed again, the same object."""
     n, pacs = both(folder, things)
     files = h.simulate(os.path.join(folder, "exam"))
@@ -120,6 +119,3 @@ def lost_object_is_made_again(folder, things):
     after, = n.wait_states("delivered")
     check([o["sop_instance"] for o in after["result"]["objects"]] == [o["sop_instance"] for o in job["result"]["objects"]], "other objects")
     check(set(pacs.objects()) == {o["sop_instance"] for o in job["result"]["objects"]}, pacs.objects())
-
-
-h.main([all_objects_arrive_once, jpeg_ls_arrives_as_the_peer_takes_it, a_resume_sends_what_is_missing, lost_object_is_made_again])

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Parallel beams through the program and the node: an analytic phantom goes in as a sinogram object and comes out as CT images with
 water at 0 HU, in the right place whatever way the patient lies; a picture comes out as itself; every protocol gives images that
@@ -97,7 +96,7 @@ def truth_values(truth, places):
 
 # ---- without a node ----
 
-def water_is_0_hu(folder, _):
+def test_water_is_0_hu(folder):
     """A disc: water within 10 HU (1 %) everywhere well inside, air outside; and without mu_water the attenuation itself."""
     files = simulate(os.path.join(folder, "in"), "--phantom", "circle", "--size", 200, "--angles", 300, "--slices", 3, "--bin", 0.8)
     series, case = recon(os.path.join(folder, "hu"), *files, mu_water=WATER)
@@ -122,7 +121,7 @@ def water_is_0_hu(folder, _):
     check({o.SOPInstanceUID for o in plain.objects}.isdisjoint(o.SOPInstanceUID for o in series.objects), "another recipe, others")
 
 
-def every_protocol(folder, _):
+def test_every_protocol(folder):
     """Valid objects that tell where they come from, in every orientation of slope, and images that resemble the truth in its
     place: the same image mirrored, or one pixel away, resembles it less. Hann and few passes blur the skull, one to two pixels thick."""
     files = simulate(os.path.join(folder, "in"), "--phantom", "shepp-logan", "--size", 96, "--angles", 120, "--slices", 2)
@@ -162,7 +161,7 @@ def every_protocol(folder, _):
         check(np.array_equal(pydicom.dcmread(f + ".plain").pixel_array, want), "JPEG-LS is lossless")
 
 
-def the_patient_lies_anyhow(folder, _):
+def test_the_patient_lies_anyhow(folder):
     """An asymmetric phantom with slices that differ: every value is where it was in the patient."""
     for position in AXES:
         where = os.path.join(folder, position)
@@ -178,7 +177,7 @@ def the_patient_lies_anyhow(folder, _):
         check(np.allclose(cosines, (1, 0, 0, 0, 1, 0)), f"{position}: {cosines}")
 
 
-def a_picture_comes_out(folder, _):
+def test_a_picture_comes_out(folder):
     picture = np.zeros((70, 100), np.uint8)
     picture[10:30, 10:50] = 255
     picture[40:60, 30:90] = 128
@@ -219,7 +218,7 @@ def a_picture_comes_out(folder, _):
           == [pydicom.dcmread(f)[CHUNK].value for f in objects_in(os.path.join(folder, "png"))], "a grey picture in colours is that picture")
 
 
-def files_in_and_out(folder, _):
+def test_files_in_and_out(folder):
     """Objects to header and data and back, byte for byte; CT images as NIfTI; noise follows the seed."""
     files = simulate(os.path.join(folder, "in"), "--size", 40, "--angles", 30, "--counts", 1e5)
     hs = os.path.join(folder, "lines.hs")
@@ -249,7 +248,7 @@ def files_in_and_out(folder, _):
         check((a := a.read()) == b.read() and a != c.read(), "the same options give the same object, another seed another one")
 
 
-def bad_requests(folder, _):
+def test_bad_requests(folder):
     out = os.path.join(folder, "out")
     broken = os.path.join(folder, "broken.png")
     with open(broken, "wb") as f:
@@ -319,7 +318,7 @@ def spoil_bytes(d):
     d[CHUNK].value = d[CHUNK].value[:-4] + b"\x00\x00\x80\x3f"
 
 
-def through_the_node(folder, things):
+def test_through_the_node(folder, things):
     """In by storescu, out to a PACS, object by object what `tomonode recon` makes; bad ones are held, each with its sentence."""
     pacs = h.Pacs(os.path.join(folder, "pacs"))
     n = h.Node(os.path.join(folder, "node"), pacs.port)
@@ -357,9 +356,9 @@ def through_the_node(folder, things):
     check(n.echo() and n.stop() == 0, "the node does not live, or does not stop")
 
 
-def in_orthanc(folder, things):
+def test_in_orthanc(folder, things):
     if not shutil.which("Orthanc"):
-        raise h.Skipped("Orthanc is not installed")
+        h.skip("Orthanc is not installed")
     pacs = h.Orthanc(os.path.join(folder, "orthanc"))
     n = h.Node(os.path.join(folder, "node"), pacs.port)
     set_protocol(n)
@@ -386,7 +385,3 @@ def in_orthanc(folder, things):
     side = truth_of(os.path.join(folder, "in"))["shapes"][0]["corners_mm"][2][0]
     check(abs(np.median(square.values[radius < side - 3])) < 10 and abs(np.median(square.values[radius > side + 3]) + 1000) < 10,
           "water and air out of Orthanc")
-
-
-h.main([water_is_0_hu, every_protocol, the_patient_lies_anyhow, a_picture_comes_out, files_in_and_out, bad_requests, through_the_node,
-        in_orthanc])

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Headers of one case, or of one study, that name different patients: held before any device is used, by the node and by `recon`, with the
 names of the attributes and never a value; a person states that it is one patient, and what the result then contains."""
@@ -6,18 +5,14 @@ import glob
 import json
 import os
 import re
-import sys
 import urllib.error
 import urllib.request
 
 from tools import node_harness as h
 from tools.node_harness import check, wait_for
 
-try:
-    import pydicom
-except ImportError:
-    print("skipped: pydicom is not installed")
-    sys.exit(77)
+
+import pydicom
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
 
 OTHER = {"PatientID": "SECRET-4711", "PatientName": "Geheim^Vera"}
@@ -62,7 +57,7 @@ def no_values(n, *more):
     check(b"Geheim" not in journal, "a patient's name is in the journal")
 
 
-def two_patients_of_a_series(folder, things):
+def test_two_patients_of_a_series(folder, things):
     n, pacs = node(folder, things)
     files = h.simulate(os.path.join(folder, "exam"))
     mixed = copies(files, os.path.join(folder, "mixed"), range(12, 25), **OTHER)
@@ -111,7 +106,7 @@ def two_patients_of_a_series(folder, things):
     no_values(n)
 
 
-def the_same_after_all(folder, things):
+def test_the_same_after_all(folder, things):
     """Padding, case, empty values, characters in another set."""
     n, pacs = node(folder, things)
     files = h.simulate(os.path.join(folder, "exam"))
@@ -124,7 +119,7 @@ def the_same_after_all(folder, things):
     check(len(pacs.files()) == 1, "results")
 
 
-def study_of_another_patient(folder, things):
+def test_study_of_another_patient(folder, things):
     """A Study Instance UID that was used for another patient: in another series, after the first was delivered and the node restarted."""
     n, pacs = node(folder, things)
     left = h.simulate(os.path.join(folder, "l"), "--side", "L", "--seed", "1")
@@ -152,7 +147,7 @@ def study_of_another_patient(folder, things):
     wait_for("the third", lambda: len(n.jobs()) == 3)
 
 
-def roles_of_an_acquisition(folder, things):
+def test_roles_of_an_acquisition(folder, things):
     n, pacs = node(folder, things)
     exam = os.path.join(folder, "pet")
     h.run(h.TOMONODE, "simulate", "pet", "--scanner", "small", "--phantom", "f-shape", "--counts", "2e5", "--attenuation", "-o", exam)
@@ -170,7 +165,7 @@ def roles_of_an_acquisition(folder, things):
     check(d.PatientID == OTHER["PatientID"] and "A person stated" in d.DerivationDescription, d.DerivationDescription)
 
 
-def said_on_the_page(folder, things):
+def test_said_on_the_page(folder, things):
     n, pacs = node(folder, things)
     n.status = {"port": h.free_port()}
     n.stop()
@@ -202,6 +197,3 @@ def said_on_the_page(folder, things):
         check(found == code, f"{form}: {found}, not {code}")
     n.wait_states("delivered")
     check(len(pacs.files()) == 1 and "stated on the status page" in n.log_text(), "after the button")
-
-
-h.main([two_patients_of_a_series, the_same_after_all, study_of_another_patient, roles_of_an_acquisition, said_on_the_page], beside=2)

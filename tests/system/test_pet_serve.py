@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """PET through the node: sinogram objects go in by storescu in any order, a series comes out, object by object the one that `tomonode
 recon` makes; what is missing, wrong or of no known scanner is held with a sentence, and the node lives."""
@@ -86,7 +85,7 @@ def received_by(pacs):
     return found
 
 
-def a_series_arrives_once(folder, things):
+def test_a_series_arrives_once(folder, things):
     n, pacs = both(folder, things)
     files = simulate(os.path.join(folder, "in"), "--attenuation")
     pacs.start()
@@ -130,7 +129,7 @@ def a_series_arrives_once(folder, things):
     check(n.stop() == 0, "SIGTERM: the exit code is not 0")
 
 
-def chunks_and_roles_in_any_order(folder, things):
+def test_chunks_and_roles_in_any_order(folder, things):
     """Several chunks of three roles, backwards, over three associations at a time."""
     n, pacs = both(folder, things)
     files = in_chunks(os.path.join(folder, "in"))
@@ -142,7 +141,7 @@ def chunks_and_roles_in_any_order(folder, things):
     t.check_same(received_by(pacs), t.offline(n, os.path.join(folder, "offline"), files))
 
 
-def incomplete_is_held_and_completed(folder, things):
+def test_incomplete_is_held_and_completed(folder, things):
     n, pacs = both(folder, things)
     files = in_chunks(os.path.join(folder, "in"))
     pacs.start()
@@ -156,7 +155,7 @@ def incomplete_is_held_and_completed(folder, things):
     t.check_same(received_by(pacs), t.offline(n, os.path.join(folder, "offline"), files))
 
 
-def a_killed_worker_gives_one_result(folder, things):
+def test_a_killed_worker_gives_one_result(folder, things):
     n, pacs = both(folder, things)
     set_protocol(n, matrix=96, iterations=100)
     files = simulate(os.path.join(folder, "in"))
@@ -175,11 +174,11 @@ def a_killed_worker_gives_one_result(folder, things):
     check(not os.listdir(os.path.join(n.spool, "work")), "work is left over")
 
 
-def in_orthanc(folder, things):
+def test_in_orthanc(folder, things):
     """An acquisition with time of flight, in objects of 400 kB of three roles, over two associations at a time: Orthanc returns the
     series of `tomonode recon`."""
     if not shutil.which("Orthanc"):
-        raise h.Skipped("Orthanc is not installed")
+        h.skip("Orthanc is not installed")
     pacs = h.Orthanc(os.path.join(folder, "orthanc"))
     n = h.Node(os.path.join(folder, "node"), pacs.port)
     set_protocol(n)
@@ -248,7 +247,7 @@ def set_one(to):
     return lambda values: values.__setitem__(12345, to)
 
 
-def hostile_objects_are_held(folder, things):
+def test_hostile_objects_are_held(folder, things):
     """Each ends as a job that says what is wrong, whatever the others do; the good one among them is delivered."""
     n, pacs = both(folder, things)
     files = simulate(os.path.join(folder, "in"), "--attenuation")
@@ -273,7 +272,7 @@ def hostile_objects_are_held(folder, things):
     check(n.echo(), "the node does not answer any more")
 
 
-def raw_data_of_vendors_are_named(folder, things):
+def test_raw_data_of_vendors_are_named(folder, things):
     """Private raw classes and Raw Data of others: acknowledged, kept, no job, a sentence each."""
     n, pacs = both(folder, things)
     source = simulate(os.path.join(folder, "in"))[0]
@@ -299,7 +298,7 @@ def raw_data_of_vendors_are_named(folder, things):
     check(n.jobs() == [], "a job of raw data that cannot be read")
 
 
-def the_other_kind_is_refused(folder, things):
+def test_the_other_kind_is_refused(folder, things):
     """A protocol of the wrong kind, on the command line; and both kinds through one node."""
     n, pacs = both(folder, things)
     sinograms, images = simulate(os.path.join(folder, "in")), h.simulate(os.path.join(folder, "exam"))
@@ -323,7 +322,7 @@ def the_other_kind_is_refused(folder, things):
     check(len(pacs.files()) == 31, f"{len(pacs.files())} objects arrived")
 
 
-def a_resume_sends_what_is_missing(folder, things):
+def test_a_resume_sends_what_is_missing(folder, things):
     """The receiver takes its time; the node is killed in the middle of the series."""
     n, pacs = both(folder, things)
     files = simulate(os.path.join(folder, "in"))
@@ -342,7 +341,3 @@ def a_resume_sends_what_is_missing(folder, things):
     count = pacs.objects()
     check(set(count) == {o["sop_instance"] for o in job["result"]["objects"]}, "another set of objects")
     check(sum(count.values()) - len(count) <= 2, f"more was sent again than one that was not written down: {count}")
-
-
-h.main([a_killed_worker_gives_one_result, a_series_arrives_once, chunks_and_roles_in_any_order, incomplete_is_held_and_completed, in_orthanc,
-        hostile_objects_are_held, raw_data_of_vendors_are_named, the_other_kind_is_refused, a_resume_sends_what_is_missing], beside=3)

@@ -1,21 +1,16 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Several slots: cases side by side, devices that are not there, workers that hang, die, are reloaded, live long."""
 import os
 import re
 import signal
-import sys
 import time
 
 from tools import node_harness as h
 from tools.contract_tools import events_of
 from tools.node_harness import check, wait_for
 
-try:
-    import pydicom
-except ImportError:
-    print("skipped: pydicom is not installed")
-    sys.exit(77)
+
+import pydicom
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
 
 
@@ -72,7 +67,7 @@ def resident(pid):
         return int(re.search(r"VmRSS:\s+(\d+) kB", f.read()).group(1))
 
 
-def two_cases_side_by_side(folder, things):
+def test_two_cases_side_by_side(folder, things):
     n, pacs = both(folder, things, device='"cpu:1, cpu:1"')
     make_long(n)
     n.start()
@@ -97,7 +92,7 @@ def two_cases_side_by_side(folder, things):
     check(not n.processes(), "something is left")
 
 
-def cancelled_and_wanted_again(folder, things):
+def test_cancelled_and_wanted_again(folder, things):
     """The worker that had the case is slow to go: no other one may begin with it meanwhile."""
     n, pacs = both(folder, things, device='"cpu:1, cpu:1"')
     make_long(n)
@@ -120,7 +115,7 @@ def cancelled_and_wanted_again(folder, things):
     check(found.count("started") == 2 and "interrupted" not in found and "crashed" not in found, found)
 
 
-def first_come_first_served(folder, things):
+def test_first_come_first_served(folder, things):
     n, pacs = both(folder, things, device='"cpu:1, cpu:1"')
     pacs.start()
     n.start()
@@ -132,7 +127,7 @@ def first_come_first_served(folder, things):
     check(sorted(pacs.objects().values()) == [1] * 5, pacs.objects())
 
 
-def a_device_that_is_not_there(folder, things):
+def test_a_device_that_is_not_there(folder, things):
     n, pacs = both(folder, things, device='"cuda:7"')
     pacs.start()
     n.start()
@@ -161,7 +156,7 @@ def a_device_that_is_not_there(folder, things):
     check("cpu (1 thread" in job["device"], job["device"])
 
 
-def chosen_by_itself(folder, things):
+def test_chosen_by_itself(folder, things):
     n, pacs = both(folder, things, device='"auto"')
     pacs.start()
     n.start()
@@ -171,7 +166,7 @@ def chosen_by_itself(folder, things):
     check("device-disabled" not in n.log_text(), "no GPU is no alarm here")
 
 
-def a_worker_that_hangs(folder, things):
+def test_a_worker_that_hangs(folder, things):
     limit = 3 * h.PATIENCE
     n, pacs = both(folder, things, worker_timeout=limit, attempts=2)
     make_long(n)
@@ -197,7 +192,7 @@ def a_worker_that_hangs(folder, things):
     n.wait_states("delivered")
 
 
-def an_idle_worker_that_dies(folder, things):
+def test_an_idle_worker_that_dies(folder, things):
     n, pacs = both(folder, things)
     pacs.start()
     n.start()
@@ -211,7 +206,7 @@ def an_idle_worker_that_dies(folder, things):
     check(job["attempts"] == 1 and job["crashes"] == 0, job)
 
 
-def reloaded_after_its_case(folder, things):
+def test_reloaded_after_its_case(folder, things):
     n, pacs = both(folder, things, device='"cpu:1, cpu:1"')
     pacs.start()
     n.start()
@@ -237,7 +232,7 @@ def reloaded_after_its_case(folder, things):
     n.wait_states("delivered", "delivered")
 
 
-def many_cases_in_one_worker(folder, things):
+def test_many_cases_in_one_worker(folder, things):
     """The result is taken away again and again, so that it is made again: memory and open files stay as they are."""
     n, pacs = both(folder, things, attempts=100)  # each result that is lost counts as one
     n.destination.update(retry_first=60.0, retry_cap=60.0)
@@ -264,7 +259,7 @@ def many_cases_in_one_worker(folder, things):
     check(min(files[-6:]) <= min(files[:10]), f"files stay open: {files}")
 
 
-def nothing_stays_in_the_outbox(folder, things):
+def test_nothing_stays_in_the_outbox(folder, things):
     n, pacs = both(folder, things)
     n.destination.update(retry_first=60.0, retry_cap=60.0)
     n.write_conf()
@@ -288,8 +283,3 @@ def nothing_stays_in_the_outbox(folder, things):
     check(n.stop() == 0, "SIGTERM")
     n.start()
     wait_for("it is removed", lambda: os.listdir(outbox) == [str(job["id"])])
-
-
-if __name__ == "__main__":
-    h.main([two_cases_side_by_side, cancelled_and_wanted_again, first_come_first_served, a_device_that_is_not_there, chosen_by_itself, a_worker_that_hangs,
-            an_idle_worker_that_dies, reloaded_after_its_case, many_cases_in_one_worker, nothing_stays_in_the_outbox], beside=3)

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """The status page in a real browser without a screen (Chromium, driven over its DevTools socket): it renders, updates itself, can be used with
 the keyboard alone, is readable on a narrow screen, in light and in dark.
@@ -174,7 +173,7 @@ def every_way(b, url, what):
     good(b, what)
 
 
-def in_the_browser(folder, things):
+def test_in_the_browser(folder, things):
     pacs = h.Pacs(os.path.join(folder, "pacs"))
     n = h.Node(os.path.join(folder, "node"), pacs.port)
     n.status = {"port": h.free_port()}
@@ -314,7 +313,7 @@ def in_the_browser(folder, things):
     b.picture("dark")
 
 
-def cases_in_the_browser(folder, things):
+def test_cases_in_the_browser(folder, things):
     """The page with all cases: searched with the keyboard, also without scripts; what was searched for stays in the address and over updates."""
     pacs = h.Pacs(os.path.join(folder, "pacs"))
     n = h.Node(os.path.join(folder, "node"), pacs.port)
@@ -443,7 +442,7 @@ class SignedIn(http.server.ThreadingHTTPServer):
         self.server_close()
 
 
-def signed_in(folder, things):
+def test_signed_in(folder, things):
     """The page of a person: it names the person, and its updates are signed in, too."""
     n = h.Node(os.path.join(folder, "node"), h.free_port())
     n.status = {"port": h.free_port(), "trusted_header": '"X-Remote-User"', "trusted_from": '[ "127.0.0.1" ]', "may_look": '[ "ward" ]'}
@@ -461,7 +460,3 @@ def signed_in(folder, things):
     clock = b.value("document.getElementById('clock').textContent")
     wait_for("an update", lambda: b.value("document.getElementById('clock')?.textContent") not in (None, clock))
     check("does not answer" not in b.text() and "eve may look" in b.text(), b.text())
-
-
-if __name__ == "__main__":
-    h.main([in_the_browser, cases_in_the_browser, signed_in], beside=2)

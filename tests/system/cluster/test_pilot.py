@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Pilots: processes that reconstruct for a node over a connection. Same objects as a local worker; who is refused; cancelled cases."""
 import contextlib
@@ -17,11 +16,7 @@ from tools.node_harness import check, wait_for  # noqa: E402
 from tools.pilot_tools import Pilot, cluster_node, exam, hello, long_case, made_by, quick_case, running  # noqa: E402
 
 
-try:
-    import pydicom
-except ImportError:
-    print("skipped: pydicom is not installed")
-    sys.exit(77)
+import pydicom
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
 LIAR = os.path.join(os.environ.get("TOMONODE_BUILD", ""), "tests", "pilot_false")
 
@@ -42,7 +37,7 @@ def objects(pacs):
     return sorted(hashlib.sha256(without_times(path)).hexdigest() for path in pacs.files())
 
 
-def same_bytes_as_local(folder, things, shared=False):
+def test_same_bytes_as_local(folder, things, shared):
     pet = os.path.join(folder, "pet")
     h.run(h.TOMONODE, "simulate", "pet", "-o", pet, "--scanner", "small", "--phantom", "cylinder", "--radius", "40", "--length", "40", "--counts", "20000")
     found = []
@@ -67,11 +62,11 @@ def same_bytes_as_local(folder, things, shared=False):
     check(len(found[0]) > 3 and found[0] == found[1], f"other objects: {found}")
 
 
-def same_bytes_from_a_shared_spool(folder, things):
-    same_bytes_as_local(folder, things, shared=True)
+def test_same_bytes_from_a_shared_spool(folder, things):
+    test_same_bytes_as_local(folder, things, shared=True)
 
 
-def a_large_exam(folder, things):
+def test_a_large_exam(folder, things):
     """Files above the limit of what waits to be sent follow as soon as it was sent: not after a sign of life, here after 300 s."""
     n, _ = cluster_node(folder, things, lease=3600.0)
     n.protocol.update(iterations=1, slice_spacing=5.0)
@@ -84,7 +79,7 @@ def a_large_exam(folder, things):
     n.wait_states("delivered", seconds=250 / h.PATIENCE)
 
 
-def cancelled(folder, things):
+def test_cancelled(folder, things):
     n, _ = cluster_node(folder, things)
     long_case(n)
     n.start()
@@ -100,7 +95,7 @@ def cancelled(folder, things):
     check(re.fullmatch(r"cpu \(1 thread.*\) of [1-9][0-9]* GB, pilot d1", made_by(n, job)[-1]), f"{made_by(n, job)}")
 
 
-def who_is_refused(folder, things):
+def test_who_is_refused(folder, things):
     """Another version, a token that was used, another secret: with the reason at both ends."""
     n, _ = cluster_node(folder, things)
     n.start()
@@ -120,7 +115,7 @@ def who_is_refused(folder, things):
     check(not os.listdir(os.path.join(n.spool, "pilots")), "the secret remains")
 
 
-def a_clock_that_was_ahead(folder, things):
+def test_a_clock_that_was_ahead(folder, things):
     """A token from a clock that is years ahead: the next pilot is told so, continues by itself, and no token is accepted twice."""
     n, _ = cluster_node(folder, things)
     n.start()
@@ -138,7 +133,7 @@ def a_clock_that_was_ahead(folder, things):
     check("REFUSED" not in said, f"not a token: {said}")
 
 
-def a_crowd(folder, things):
+def test_a_crowd(folder, things):
     """Many silent connections of one address push out each other, and nobody else."""
     n, _ = cluster_node(folder, things)
     n.start()
@@ -180,7 +175,7 @@ def lie(n, ident, detail, results, things):
     return h.run(LIAR, f"127.0.0.1:{n.cluster_port}", ident, secret, said, results, *spool, code=None).stdout
 
 
-def false_results(folder, things, shared=False):
+def test_false_results(folder, things, shared):
     """Objects of another patient or study, too many bytes, one name twice: refused before any is delivered; another pilot gets the case."""
     h.need(LIAR)
     files = exam(folder)
@@ -237,10 +232,5 @@ def false_results(folder, things, shared=False):
     check(len(why) == len(lies) + 1 and "is rejected: the object" in why[0], f"{why}")
 
 
-def false_results_in_a_shared_spool(folder, things):
-    false_results(folder, things, shared=True)
-
-
-if __name__ == "__main__":
-    h.main([a_large_exam, same_bytes_as_local, same_bytes_from_a_shared_spool, cancelled, who_is_refused, a_clock_that_was_ahead,
-            a_crowd, false_results, false_results_in_a_shared_spool], beside=3)
+def test_false_results_in_a_shared_spool(folder, things):
+    test_false_results(folder, things, shared=True)

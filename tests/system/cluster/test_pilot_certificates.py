@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Pilots and a node that verify each other's certificates, besides the token: who is refused, and what both ends say."""
 import os
@@ -28,7 +27,7 @@ def options(pki, certificate=None, key=None, trusted=None):
     return ["--certificate", certificate or pki.peer, "--key", key or pki.peer_key, "--authorities", trusted or pki.trusted]
 
 
-def both_certified(folder, things):
+def test_both_certified(folder, things):
     pki = Pki(os.path.join(folder, "pki"))
     n, _ = certified_node(folder, things, pki)
     n.start()
@@ -42,7 +41,7 @@ def both_certified(folder, things):
     check(pilot.process.poll() is None, "the pilot ended")
 
 
-def who_is_refused(folder, things):
+def test_who_is_refused(folder, things):
     pki = Pki(os.path.join(folder, "pki"))
     n, _ = certified_node(folder, things, pki)
     n.start()
@@ -62,7 +61,7 @@ def who_is_refused(folder, things):
         check(" connected " not in pilot.log_text(), f"{ident} was admitted")
 
 
-def the_node_is_another(folder, things):
+def test_the_node_is_another(folder, things):
     """Certificates of a node that a pilot refuses."""
     pki = Pki(os.path.join(folder, "pki"))
     for name, certificate, words in (("elsewhere", pki.elsewhere(), "is for pacs.example, archive.example, not for the address 127.0.0.1"),
@@ -78,7 +77,7 @@ def the_node_is_another(folder, things):
     check(pilot.process.wait(60) == CODE_PEER and "the node has no certificate (cluster.certificate)" in pilot.log_text(), pilot.log_text())
 
 
-def an_impostor(folder, things):
+def test_an_impostor(folder, things):
     """A server with a certificate, but without the secret: a pilot without certificates tells it nothing."""
     pki = Pki(os.path.join(folder, "pki"))
     n, _ = cluster_node(folder, things)
@@ -103,7 +102,7 @@ def an_impostor(folder, things):
     check(pilot.process.wait(60) == CODE_PEER and "or it is another program" in pilot.log_text(), pilot.log_text())
 
 
-def checked(folder, things):
+def test_checked(folder, things):
     """`check` and the start name files that are missing, do not match or have expired."""
     pki = Pki(os.path.join(folder, "pki"))
     n, _ = certified_node(folder, things, pki)
@@ -122,7 +121,3 @@ def checked(folder, things):
     say(CODE_CONFIG, f"key file {pki.peer_key}: it does not belong to the certificate in {pki.node}", key=pki.peer_key)
     say(CODE_CONFIG, "key 'authorities' of cluster: \"\"; allowed: certificate and authorities together", authorities="")
     say(CODE_CONFIG, "port of 'cluster'", "expired", certificate=pki.expired(), key=pki.peer_key)
-
-
-if __name__ == "__main__":
-    h.main([both_certified, who_is_refused, the_node_is_another, an_impostor, checked], beside=3)

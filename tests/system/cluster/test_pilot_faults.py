@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Pilots that die, hang or lose the node: no case is lost, none is delivered twice."""
 import contextlib
@@ -18,7 +17,7 @@ from tools.pilot_tools import Pilot, cluster_node, exam, halted, long_case, made
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
 
 
-def a_killed_pilot(folder, things, shared=False):
+def test_a_killed_pilot(folder, things, shared):
     """Its case goes to another one."""
     n, pacs = cluster_node(folder, things, lease=2.0, shared=shared)
     long_case(n)
@@ -57,13 +56,13 @@ def goes_to_another(folder, things, end, reason):
     return first, left[0]
 
 
-def a_pilot_that_is_ended(folder, things):
+def test_a_pilot_that_is_ended(folder, things):
     """SIGTERM: it ended, and is not lost."""
     first, left = goes_to_another(folder, things, lambda n, pilot: pilot.process.terminate(), "the pilot d1 ended: SIGTERM")
     check(first.process.wait(20) == 0 and " notice seat" in left, f"{first.process.returncode} {left}")
 
 
-def a_pilot_whose_worker_is_ended(folder, things):
+def test_a_pilot_whose_worker_is_ended(folder, things):
     """SIGTERM to its worker first, as from Slurm, which sends it to all processes of a job."""
     def end(_, pilot):
         os.kill(worker_of(pilot), signal.SIGTERM)
@@ -71,18 +70,18 @@ def a_pilot_whose_worker_is_ended(folder, things):
     check(first.process.wait(20) == 0, f"{first.process.returncode}")
 
 
-def a_removed_secret(folder, things):
+def test_a_removed_secret(folder, things):
     """A connected pilot whose secret was removed is dropped, and ends."""
     first, left = goes_to_another(folder, things, lambda n, pilot: n.command("pilot-token", "--remove", "d1"), "the secret of pilot 'd1' was removed")
     check(first.process.wait(20) == 7 and " warning seat" in left, f"{first.process.returncode} {left}")
     check("pilot-refused" in first.log_text() and "was removed" in first.log_text(), first.log_text())
 
 
-def a_killed_pilot_in_a_shared_spool(folder, things):
-    a_killed_pilot(folder, things, True)
+def test_a_killed_pilot_in_a_shared_spool(folder, things):
+    test_a_killed_pilot(folder, things, True)
 
 
-def a_silent_pilot(folder, things):
+def test_a_silent_pilot(folder, things):
     """Its case goes to another one; what it brings later is dropped."""
     n, pacs = cluster_node(folder, things, lease=2.0)
     long_case(n)
@@ -100,7 +99,7 @@ def a_silent_pilot(folder, things):
     check(events_of(n.spool, job).count("reconstructed") == 1 and len(pacs.files()) == 1, "two results")
 
 
-def a_restarted_node(folder, things, how=signal.SIGKILL, shared=False):
+def test_a_restarted_node(folder, things, how, shared):
     """The pilot continues its case and brings the result to the new one."""
     n, _ = cluster_node(folder, things, shared=shared)
     n.protocol.update(iterations=6, slice_spacing=1.0)
@@ -132,15 +131,15 @@ def a_restarted_node(folder, things, how=signal.SIGKILL, shared=False):
     wait_for("work/ is empty", lambda: not os.listdir(work))
 
 
-def a_restarted_node_with_a_shared_spool(folder, things):
-    a_restarted_node(folder, things, shared=True)
+def test_a_restarted_node_with_a_shared_spool(folder, things):
+    test_a_restarted_node(folder, things, shared=True)
 
 
-def a_stopped_node(folder, things):
-    a_restarted_node(folder, things, signal.SIGTERM)
+def test_a_stopped_node(folder, things):
+    test_a_restarted_node(folder, things, signal.SIGTERM)
 
 
-def a_killed_seat(folder, things):
+def test_a_killed_seat(folder, things):
     """The pilot takes another seat, with its case."""
     n, _ = cluster_node(folder, things)
     n.protocol.update(iterations=6, slice_spacing=1.0)
@@ -182,7 +181,7 @@ def cut_the_first(listener, port, most):
         most = 1 << 40
 
 
-def a_cut_result(folder, things):
+def test_a_cut_result(folder, things):
     """The connection is lost while the result is sent: the second one is enough for it."""
     n, pacs = cluster_node(folder, things)
     n.protocol.update(iterations=1, slice_spacing=1.0)
@@ -198,7 +197,7 @@ def a_cut_result(folder, things):
     check(len(pacs.files()) == 1, "not one object")
 
 
-def a_node_that_cannot_record(folder, things):
+def test_a_node_that_cannot_record(folder, things):
     """The node cannot record the token, as on a full disk: the pilot tries again until it can, or until its patience ends."""
     n, _ = cluster_node(folder, things)
     n.start()
@@ -213,7 +212,7 @@ def a_node_that_cannot_record(folder, things):
     pilot.connected()
 
 
-def a_wrong_address(folder, things):
+def test_a_wrong_address(folder, things):
     """No port: refused at once, with the reason. A port where nobody listens: the log says what is tried and when it gives up, and that it did."""
     n, _ = cluster_node(folder, things)
     n.start()
@@ -232,7 +231,7 @@ def a_wrong_address(folder, things):
     check(f"node-given-up {where} seconds=" in lost.log_text(), lost.log_text())
 
 
-def a_crashed_worker(folder, things):
+def test_a_crashed_worker(folder, things):
     """The case that crashes the worker of a pilot is counted as crashed, and the pilot continues."""
     n, _ = cluster_node(folder, things)
     long_case(n)
@@ -248,7 +247,7 @@ def a_crashed_worker(folder, things):
     check(len(crashed) == 1 and "the worker of pilot d1 died with signal 6" in crashed[0], f"{crashed}")
 
 
-def a_full_disk_of_a_pilot(folder, things, computes=False):
+def test_a_full_disk_of_a_pilot(folder, things, computes):
     """It has room for the images, and none for the result: the reason names pilot and disk, and no attempt is counted as a crash. The disk is full
     before the worker begins or, with `computes`, before it writes the result."""
     with small_disk(os.path.join(folder, "disk"), "64m") as mount:
@@ -278,11 +277,11 @@ def a_full_disk_of_a_pilot(folder, things, computes=False):
         pilot.stop()
 
 
-def a_full_disk_of_a_pilot_that_computes(folder, things):
-    a_full_disk_of_a_pilot(folder, things, True)
+def test_a_full_disk_of_a_pilot_that_computes(folder, things):
+    test_a_full_disk_of_a_pilot(folder, things, True)
 
 
-def a_full_disk_of_the_node(folder, things):
+def test_a_full_disk_of_the_node(folder, things):
     """It has no room for the result that the pilot brings: this is no loss of the pilot, and no attempt is counted as a crash."""
     with small_disk(os.path.join(folder, "node"), "64m") as mount:
         n, _ = cluster_node(folder, things)
@@ -305,7 +304,7 @@ def a_full_disk_of_the_node(folder, things):
         n.end()
 
 
-def files_of_other_lengths(folder, things):
+def test_files_of_other_lengths(folder, things):
     """One was sent again with a longer head, which the journal does not record: it is sent as it is. One is too short: the case is held, the reason names
     the file, and the case continues when the image is sent again."""
     n, _ = cluster_node(folder, things)
@@ -326,7 +325,3 @@ def files_of_other_lengths(folder, things):
     check(os.path.basename(stored[1]) in reason, reason)
     h.send(n.port, files)
     n.wait_states("delivered")
-
-
-if __name__ == "__main__":
-    h.main([a_full_disk_of_a_pilot_that_computes, a_cut_result, a_full_disk_of_a_pilot, a_full_disk_of_the_node, files_of_other_lengths, a_crashed_worker, a_wrong_address, a_node_that_cannot_record, a_restarted_node, a_restarted_node_with_a_shared_spool, a_stopped_node, a_killed_seat, a_silent_pilot, a_pilot_that_is_ended, a_pilot_whose_worker_is_ended, a_removed_secret, a_killed_pilot, a_killed_pilot_in_a_shared_spool], beside=3)

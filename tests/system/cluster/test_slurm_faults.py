@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Faults at random moments while pilots of Slurm reconstruct: of the node, of its processes, of pilots, of the connection and of Slurm's daemons.
 In the end every acknowledged image is stored, every exam has exactly one result in the archive, no job and no secret is left, nobody had to act,
@@ -243,7 +242,3 @@ def test_faults(folder, things):
     check(not run.disk.small or not os.listdir(run.disk.path), f"the pilots left {os.listdir(run.disk.path)}")
     contract.print_table("what the status page said", sorted((f"{state}: {text}", n) for (state, text), n in run.witness.said.items()))
     run.conclude("faults while pilots of Slurm reconstruct")
-
-
-if __name__ == "__main__":
-    h.main([test_faults])

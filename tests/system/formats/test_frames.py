@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Time frames of sinogram objects, and of list mode of a Siemens mMR (tools/mmr_tools.py): each frame has numpy's counts and the image of a list with only these
 events; together they have every prompt; the dynamic series has its images in the order, and with the times, of the standard; a frame
@@ -47,7 +46,7 @@ def dynamic_list(seed=3, before=20):
     return words, of_time
 
 
-def frames_are_those_of_their_events(folder, _):
+def test_frames_are_those_of_their_events(folder):
     words, of_time = dynamic_list()
     norm = mmr.Norm(np.random.default_rng(8))
     dynamic, report = recon(folder, "dynamic", raw(os.path.join(folder, "in"), words, norm), "--frames", TABLE)
@@ -68,7 +67,7 @@ def frames_are_those_of_their_events(folder, _):
             check(d.ImagePositionPatient == same.ImagePositionPatient, f"frame {k + 1}, slice {i + 1}: another position")
 
 
-def all_frames_are_the_whole(folder, _):
+def test_all_frames_are_the_whole(folder):
     """Frames of 1 ms to 19 s that cover the acquisition have all counts, to the last one; nothing is in no frame."""
     words, of_time = dynamic_list(seed=4)
     source, norm = raw(os.path.join(folder, "in"), words), mmr.Norm(np.random.default_rng(8))
@@ -84,7 +83,7 @@ def all_frames_are_the_whole(folder, _):
     check(counts == wanted and min(wanted) > 0, f"{counts}, numpy: {wanted}")
 
 
-def the_series_is_in_the_order_of_the_standard(folder, _):
+def test_the_series_is_in_the_order_of_the_standard(folder):
     words, _ = dynamic_list()
     objects, _ = recon(folder, "out", raw(os.path.join(folder, "in"), words, AcquisitionTime="235955.25", AcquisitionDateTime="20170327235955.25"),
                        "--frames", TABLE)
@@ -147,7 +146,7 @@ def exported(folder, objects, n):
     check("the series has 3 images (DYNAMIC); Interfile has one" in p.stderr, p.stderr)
 
 
-def a_frame_without_counts_is_zero(folder, _):
+def test_a_frame_without_counts_is_zero(folder):
     words, _ = dynamic_list()
     source = raw(os.path.join(folder, "in"), words)
     objects, report = recon(folder, "out", source, "--frames", "2,(3.5),1,0.5,(0.5),11")
@@ -165,7 +164,7 @@ def a_frame_without_counts_is_zero(folder, _):
     check("no counts" in message, message)
 
 
-def refused_tables(folder, _):
+def test_refused_tables(folder):
     source = raw(os.path.join(folder, "in"), dynamic_list()[0])
     for table, code, part in (("2,30", 4, "frames: frame 2 ends after 32 s, but the acquisition has 20 s"),
                               ("20.001", 4, "ends after 20.001 s"),
@@ -188,7 +187,7 @@ def interfile(folder, source):
     return hs, "--like", os.path.join(source, "list.dcm"), "--set", "PatientPosition=HFS"
 
 
-def the_node_makes_a_dynamic_series(folder, things):
+def test_the_node_makes_a_dynamic_series(folder, things):
     pacs = h.Pacs(os.path.join(folder, "pacs"))
     n = h.Node(os.path.join(folder, "node"), pacs.port, quiet_time=1)
     things += [n, pacs]
@@ -223,7 +222,7 @@ def put_frame(d, frame, scale=1.0, n=len(TIMES), instances=None, times=None):
     return d
 
 
-def frames_of_objects(folder, _):
+def test_frames_of_objects(folder):
     """A cylinder whose activity only decays, its counts in three frames: each frame has the same Bq/ml at the start of the acquisition as the
     whole, each its own duration and decay factor."""
     exam, objects = os.path.join(folder, "exam"), os.path.join(folder, "objects")
@@ -289,7 +288,7 @@ def refused_objects(folder, objects):
     check("3 time frames, which are not exported" in p.stderr, p.stderr)
 
 
-def frames_of_petsird(folder, _):
+def test_frames_of_petsird(folder):
     """Time blocks of 100 ms that begin at 700 ms: the objects of each frame have the counts of a file with only its blocks; frames that cover
     all have all counts; tables that cannot be are refused."""
     writer, header = petsird_tools.Writer(petsird_tools.stored("ring", "0.12.0")[1]), petsird_tools.ring_header()
@@ -335,7 +334,3 @@ def frames_of_petsird(folder, _):
               os.path.join(folder, "gap-objects"))
     objects = [pydicom.dcmread(path) for path in glob.glob(os.path.join(out, "*.dcm"))]
     check({int(d.NumberOfTimeSlices) for d in objects} == {2} and len(objects) == 2 * int(objects[0].NumberOfSlices), p.stdout)
-
-
-h.main([frames_of_objects, frames_of_petsird, frames_are_those_of_their_events, all_frames_are_the_whole, the_series_is_in_the_order_of_the_standard, a_frame_without_counts_is_zero,
-        refused_tables, the_node_makes_a_dynamic_series])

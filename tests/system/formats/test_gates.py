@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Gates of PETSIRD files (tools/petsird_tools.py) and of list mode of a Siemens mMR (tools/mmr_tools.py): a source that is elsewhere in each
 phase, so that each gate has the sinogram, and the image, of its own events only; gates and what is left out are the whole to the last
@@ -92,7 +91,7 @@ class Petsird:
         return json.loads(p.stdout), found
 
 
-def gates_of_petsird(folder, _):
+def test_gates_of_petsird(folder):
     file = Petsird(folder)
     everything = file.triggers + file.others + file.blocks
     options = ("--gates", str(N), "--gate-cycle", f"{LIMITS[0]},{LIMITS[1]}", "--marks")
@@ -124,7 +123,7 @@ def gates_of_petsird(folder, _):
     series_of_gates(folder, gates)
 
 
-def gaps_between_blocks(folder, _):
+def test_gaps_between_blocks(folder):
     """Time without event blocks is in the durations of frames and gates: a warning, and a series with the duration of the acquisition."""
     file = Petsird(folder)
     some = file.triggers + file.others + file.blocks[:200] + file.blocks[250:]
@@ -241,7 +240,7 @@ def refused_objects(folder):
     check("4 gates, which are not exported" in p.stderr, p.stderr)
 
 
-def refused_marks_of_petsird(folder, _):
+def test_refused_marks_of_petsird(folder):
     file = Petsird(folder, version="0.9.1", step=3)
     some = file.triggers + file.others + file.blocks
 
@@ -311,7 +310,7 @@ def gated_list(seed=3):
     return words, of_time
 
 
-def gates_of_an_mmr(folder, _):
+def test_gates_of_an_mmr(folder):
     words, of_time = gated_list()
     source, norm = raw(os.path.join(folder, "in"), words, header=mmr.list_header(len(words), imagedurationsec=LENGTH // 1000)), mmr.Norm(np.random.default_rng(8))
     whole = recon(folder, "whole", source)[1]
@@ -366,7 +365,7 @@ def refused_lists(folder, source):
         check(part in p.stderr + p.stdout, p.stderr + p.stdout)
 
 
-def the_node_makes_a_gated_series(folder, things):
+def test_the_node_makes_a_gated_series(folder, things):
     pacs = h.Pacs(os.path.join(folder, "pacs"))
     n = h.Node(os.path.join(folder, "node"), pacs.port, quiet_time=1)
     things += [n, pacs]
@@ -383,6 +382,3 @@ def the_node_makes_a_gated_series(folder, things):
     slices = int(objects[0].NumberOfSlices)
     check(sorted(int(d.ImageIndex) for d in objects) == list(range(1, 2 * slices + 1)), f"{len(objects)} of {slices} slices in 2 gates")
     check({d.SeriesType[0] for d in objects} == {"GATED"}, objects[0].SeriesType)
-
-
-h.main([gates_of_petsird, gaps_between_blocks, refused_marks_of_petsird, gates_of_an_mmr, the_node_makes_a_gated_series])

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Raw data of a Siemens mMR, from an independent writer (tools/mmr_tools.py): the prompts and the efficiencies that a worker reads are
 numpy's, bit for bit; variants of the header; hostile objects are refused with a sentence; through the node, list mode and norm become
@@ -60,7 +59,7 @@ def small(folder):
     return path
 
 
-def values_are_those_of_numpy(folder, _):
+def test_values_are_those_of_numpy(folder):
     list_, norm_file, words, norm = raw(folder, 60000)
     emission, factors, lines = read(folder, list_, norm_file, planes=SEGMENTS)
     counts, prompts, delayeds = mmr.counts_of(words, SEGMENTS)
@@ -75,7 +74,7 @@ def values_are_those_of_numpy(folder, _):
     check("The time marks cover 11.99 s, the header says 20 s" in lines[3], lines)
 
 
-def every_form_of_the_header_is_read(folder, _):
+def test_every_form_of_the_header_is_read(folder):
     """The same values, whatever element has the header, however its lines end, in implicit VR, with the data beside the object."""
     conf = small(folder)
     list_, norm_file, words, norm = raw(folder, 500)
@@ -104,7 +103,7 @@ def every_form_of_the_header_is_read(folder, _):
             check(f"{name} {len(content)} bytes SHA-256 {hashlib.sha256(content).hexdigest()}" in lines[3], lines)
 
 
-def data_beside_the_object_are_part_of_the_result(folder, _):
+def test_data_beside_the_object_are_part_of_the_result(folder):
     """Two files beside equal objects: their names and hashes are in the results, which have different UIDs."""
     results = []
     for seed in (3, 4):
@@ -127,7 +126,7 @@ def big_endian(path):
     return path + ".be"
 
 
-def hostile_objects_are_refused(folder, _):
+def test_hostile_objects_are_refused(folder):
     conf = small(folder)
     list_, norm_file, words, norm = raw(folder, 300)
     data, n = mmr.list_bytes(words), len(words)
@@ -195,7 +194,7 @@ def hostile_objects_are_refused(folder, _):
     check(len(read(folder, list_, norm_file, conf=conf)) == 3, "the good objects are read")
 
 
-def other_raw_data_are_named(folder, _):
+def test_other_raw_data_are_named(folder):
     list_, _, words, _ = raw(folder, 50)
     for change, part in ((dict(kind="PET_EM_SINO"), "compressed by the scanner; send the list mode"),
                          (dict(kind="PET_COUNTRATE"), "type PET_COUNTRATE"),
@@ -207,7 +206,7 @@ def other_raw_data_are_named(folder, _):
     check(os.path.exists(list_), "kept")
 
 
-def the_histogram_is_exported_and_comes_back(folder, _):
+def test_the_histogram_is_exported_and_comes_back(folder):
     """`tomonode export` writes prompts and efficiencies as Interfile, which `tomonode import` takes: the same values."""
     conf = small(folder)
     list_, norm_file, words, norm = raw(folder, 500)
@@ -223,7 +222,7 @@ def the_histogram_is_exported_and_comes_back(folder, _):
         check("image duration (sec)[1] := 20" in f.read(), "the duration")
 
 
-def sources_are_where_they_were(folder, _):
+def test_sources_are_where_they_were(folder):
     """A point in each quadrant, away from the middle of the axis: the detectors' positions as STIR computes them from their numbers
     (x = R sin, y = -R cos), so that a sign of bins, views or rings
     shows as a point in another place; z of STIR points out of the gantry."""
@@ -274,7 +273,7 @@ def both(folder, things, archive=h.Pacs):
     return n, pacs
 
 
-def the_node_makes_one_case(folder, things):
+def test_the_node_makes_one_case(folder, things):
     """The norm alone waits and is held with what is missing; the list mode, from another series, continues it; list mode whose data
     were left in the .bf file is held with that reason."""
     n, pacs = both(folder, things)
@@ -302,10 +301,10 @@ def the_node_makes_one_case(folder, things):
     check(n.echo(), "the node does not answer any more")
 
 
-def in_orthanc(folder, things):
+def test_in_orthanc(folder, things):
     """The norm, then the list mode, each from a sender of its own: Orthanc returns the series of `tomonode recon`."""
     if not shutil.which("Orthanc"):
-        raise h.Skipped("Orthanc is not installed")
+        h.skip("Orthanc is not installed")
     n, pacs = both(folder, things, h.Orthanc)
     list_, norm_file = raw(folder, 20000)[:2]
     pacs.start()
@@ -321,7 +320,3 @@ def in_orthanc(folder, things):
 
 def send(node, *files):
     h.run("dcmsend", "-nuc", "-aet", "SCANNER", "-aec", "TOMONODE", "127.0.0.1", node.port, *files)  # storescu does not know the class
-
-
-h.main([values_are_those_of_numpy, every_form_of_the_header_is_read, data_beside_the_object_are_part_of_the_result, hostile_objects_are_refused, other_raw_data_are_named,
-        sources_are_where_they_were, the_histogram_is_exported_and_comes_back, the_node_makes_one_case, in_orthanc])

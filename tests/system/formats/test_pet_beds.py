@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Bed positions of one acquisition (`simulate pet --beds`, `import --bed`): joined to one whole-body series without a step, in the activity of
 one time, with the attributes of the standard; noise in the overlap is lower; through a node in any order; what does not fit together is
@@ -46,7 +45,7 @@ def decay_factor(bed):
     return np.exp(rate * BED * bed) * rate * 600 / -np.expm1(-rate * 600)
 
 
-def uniform(folder, _):
+def test_uniform(folder):
     """A long cylinder without noise, 30 minutes for three beds: every slice has the activity at the start, also between the beds."""
     truth = beds(os.path.join(folder, "exam"), *CYLINDER, "--noise-free")
     check([b["start_s"] for b in truth["beds"]] == [0, BED, 2 * BED] and [b["along_mm"] for b in truth["beds"]] == [-STEP, 0, STEP], truth["beds"])
@@ -103,7 +102,7 @@ def attributes(series):
         check(abs(region["suv_mean"] - 1) < 0.01 and abs(region["mean"] - 10000) < 100, region)
 
 
-def noise(folder, _):
+def test_noise(folder):
     """The noise of slices in the overlap is lower than in the same slices of one bed; it is not higher anywhere."""
     truth = beds(os.path.join(folder, "exam"), *CYLINDER, "--counts", "2e6")
     settings = ("iterations=6", "matrix=40", "postfilter=0")
@@ -117,7 +116,7 @@ def noise(folder, _):
     check(np.allclose(joint[6:9], single[6:9], rtol=0.02), "slices of one bed only have another noise")
 
 
-def shapes(folder, _):
+def test_shapes(folder):
     """An F in three beds, whose distance is not whole slices: values of the F where it is, in two positions of the patient."""
     for position, step in (("HFS", STEP), ("FFP", 9.4 * SLICE)):
         exam, out = (os.path.join(folder, f"{what}-{position}") for what in ("exam", "out"))
@@ -144,7 +143,7 @@ def picture(folder, position, series):
     check(os.path.getsize(path) > 500, path)
 
 
-def attenuation_from_ct(folder, _):
+def test_attenuation_from_ct(folder):
     """Without attenuation factors, but with a CT of the whole body: each bed is corrected at its own position. The water ends inside of the outer
     beds, so that factors of another place would be wrong."""
     exam, bare = os.path.join(folder, "exam"), os.path.join(folder, "bare")
@@ -186,7 +185,7 @@ def started(folder, things):
     return n, pacs
 
 
-def the_node_joins_beds(folder, things):
+def test_the_node_joins_beds(folder, things):
     """A bed that is missing: held, with the count, until it comes, in any order; one series arrives. Two beds with one number: held."""
     n, pacs = started(folder, things)
     beds(os.path.join(folder, "exam"), "--phantom", "cylinder", "--radius", "60", "--attenuation", "--counts", "2e6")
@@ -214,7 +213,7 @@ def the_node_joins_beds(folder, things):
     check("role EMISSION of bed 2 has" in held["reason"] and "with another SHA-256" in held["reason"], held)
 
 
-def refused(folder, _):
+def test_refused(folder):
     exam = os.path.join(folder, "exam")
     beds(exam, "--phantom", "cylinder", "--radius", "60", "--attenuation", "--counts", "1e6")
 
@@ -296,7 +295,7 @@ def places(folder):
     check("bed 2 is -3 mm to the right of bed 1 and 0 mm below it" in p.stderr, p.stderr)
 
 
-def imported(folder, _):
+def test_imported(folder):
     """`import --bed` of the Interfile of a simulation makes the objects that the simulation makes; what does not fit is refused."""
     exam, scan, out = (os.path.join(folder, name) for name in ("exam", "scan", "out"))
     options = ("--phantom", "cylinder", "--radius", "60", "--attenuation", "--randoms", "0.2", "--counts", "1e6")
@@ -344,7 +343,7 @@ def noisy_bed(folder, given):
     check(f"{below} of {3 * len(values)} attenuation correction factors are below 0.99, the least {values.min():.6g}; they are used." in said, said)
 
 
-def report(folder, _):
+def test_report(folder):
     """The report of `recon --json` has the beds, their counts and their slices."""
     exam = os.path.join(folder, "exam")
     truth = beds(exam, "--phantom", "cylinder", "--radius", "60", "--counts", "1e6", n=2, step=15 * SLICE)
@@ -355,6 +354,3 @@ def report(folder, _):
           [(0, 15, 0, 600, False), (15, 15, 630, 600, False)], said["beds"])
     check(sum(b["counts"] for b in said["beds"]) == said["counts"] == truth["counts"], said)
     check("The beds overlap little: a slice between them has 1" in said["warnings"], said["warnings"])
-
-
-h.main([uniform, noise, shapes, attenuation_from_ct, the_node_joins_beds, refused, imported, report])

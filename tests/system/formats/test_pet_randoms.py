@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Randoms of PET from delayed coincidences and from singles: simulated detectors whose singles differ, as many randoms as true coincidences. The image with the
 correction has the mean of one without randoms and nothing beside the phantom; without the correction it has neither. With TOF bins, time
@@ -87,15 +86,15 @@ def check_case(folder, name, *options, kind="delayeds", method="DLYD", unused="T
     check(unused + ' not used: "randoms" is not among the corrections' in bare.DerivationDescription, bare.DerivationDescription)
 
 
-def randoms_leave_no_bias(folder, _):
+def test_randoms_leave_no_bias(folder):
     check_case(folder, "plain")
 
 
-def with_time_of_flight(folder, _):
+def test_with_time_of_flight(folder):
     check_case(folder, "tof", "--tof", "5,600,400")
 
 
-def randoms_of_singles_leave_no_bias(folder, _):
+def test_randoms_of_singles_leave_no_bias(folder):
     check_case(folder, "singles", kind="singles", method="SING", unused="The singles were")
     simulate(folder, "files", "--interfile", "--randoms", 1, "--singles")
     run("export", "-o", os.path.join(folder, "again.hs"), os.path.join(folder, "singles-data"))
@@ -103,7 +102,7 @@ def randoms_of_singles_leave_no_bias(folder, _):
         check(a.read() == b.read(), "export of the singles")
 
 
-def the_simulation_is_as_described(folder, _):
+def test_the_simulation_is_as_described(folder):
     """Delayed coincidences without noise are what the prompts have more than without randoms, in all TOF bins the same."""
     read = lambda name, role: np.fromfile(os.path.join(folder, name, role + ".s"), "<f4")
     for tof, n in (("off", 1), ("5,600,400", 5)):
@@ -124,7 +123,7 @@ def the_simulation_is_as_described(folder, _):
     check("prompts are two singles each: give more randoms, or fewer counts" in done.stderr and not os.listdir(out), f"few randoms: {done.stderr}")
 
 
-def what_the_data_bring_is_not_made_again(folder, _):
+def test_what_the_data_bring_is_not_made_again(folder):
     """ADDITIVE beside delayed coincidences, data that are corrected, data with neither."""
     delayeds, additive = (simulate(folder, name, "--interfile", "--randoms", 1, *more, counts=2e6) for name, more in
                           (("delayeds", ("--delayeds",)), ("additive", ())))
@@ -147,7 +146,7 @@ def what_the_data_bring_is_not_made_again(folder, _):
             check(all(np.array_equal(a, d.pixel_array) for a, d in zip(values, images)), "other values because of delayed coincidences")
 
 
-def what_cannot_be_used_is_refused(folder, _):
+def test_what_cannot_be_used_is_refused(folder):
     """No delayed coincidences at all, and one that is negative; bins that are no pairs of detectors have the mean of their neighbours."""
     source = simulate(folder, "data", "--interfile", "--randoms", 1, "--delayeds", counts=2e6)
     delayeds = os.path.join(source, "delayeds")
@@ -178,7 +177,7 @@ def what_cannot_be_used_is_refused(folder, _):
     check(said["method"] == "mean of neighbouring bins" and abs(said["total"] / values.sum() - 1) < 1e-5 and "RAN" in image.CorrectedImage, said)
 
 
-def singles_of_each_form(folder, _):
+def test_singles_of_each_form(folder):
     """Counts of detectors, rates, blocks with their sum: the same randoms. With delayed coincidences they are not used; what cannot be true is refused."""
     source = simulate(folder, "data", "--interfile", "--randoms", 1, "--singles", "--delayeds", "--noise-free", counts=2e6)
     path = lambda name, ending=".hs": os.path.join(source, name + ending)
@@ -225,7 +224,7 @@ def singles_of_each_form(folder, _):
         check(reason in made(values, *changes, ok=(4,)), reason)
 
 
-def prompts_corrected_beforehand(folder, _):
+def test_prompts_corrected_beforehand(folder):
     """Counts of delayed coincidences, or singles, beside prompts that were multiplied by factors: refused, if these factors are no role. What
     is stated about data that are counts, as by the simulation, is no reason."""
     for kind in ("delayeds", "singles"):
@@ -262,7 +261,7 @@ def check_prompts(folder, kind):
             check(not document["refused"] and len(volume) > 0, f"{name}: {document['refused']}")
 
 
-def of_beds(folder, _):
+def test_of_beds(folder):
     """Each bed has its own, also its dead time factor."""
     for kind in ("delayeds", "singles"):
         source = simulate(folder, kind, "--beds", "2,26", "--randoms", 1, "--" + kind, counts=2e6)
@@ -277,7 +276,7 @@ def of_beds(folder, _):
         check(factors == {1.25, 1.5}, factors)
 
 
-def dead_time_as_the_data_say(folder, _):
+def test_dead_time_as_the_data_say(folder):
     """The factor of the objects multiplies the image. Without it, without the correction, or if it was applied before, a sentence says so, or nothing."""
     source = simulate(folder, "data", "--interfile", "--randoms", 0.5, counts=2e6)
     scan = ("--attenuation", os.path.join(source, "attenuation.hs"), "--additive", os.path.join(source, "additive.hs"), "--attribute",
@@ -304,7 +303,7 @@ def dead_time_as_the_data_say(folder, _):
     check("Dead Time Factor (0054,1324) is not a number from 1 to 100" in document["refused"][0]["reason"], document)
 
 
-def of_a_siemens_mmr(folder, _):
+def test_of_a_siemens_mmr(folder):
     """The delayed events of its list mode, of all and of time frames. The dead time of all: by the normalisation and the singles."""
     norm = mmr.mmr.Norm(np.random.default_rng(8))
     norm.rest[:64], norm.rest[64:128] = -1e-6, 2e-6
@@ -334,7 +333,7 @@ def of_a_siemens_mmr(folder, _):
     check(abs(volumes["all"] * alive**2 / volumes["plain"] - 1) < 1e-3, volumes)
 
 
-def dead_time_of_each_frame(folder, _):
+def test_dead_time_of_each_frame(folder):
     """Of an mMR each frame has the dead time of its own singles. If one frame has none, no frame is corrected: a series has one scale."""
     norm = mmr.mmr.Norm(np.random.default_rng(8))
     norm.rest[:64], norm.rest[64:128] = -1e-6, 2e-6
@@ -366,8 +365,3 @@ def dead_time_of_each_frame(folder, _):
         factor = (slow / np.exp(-rate * 1e-6 / slow)) ** 2
         check(abs(values["all"][k] / values["none"][k] / factor - 1) < 2e-3, f"frame {k + 1}: {values['all'][k] / values['none'][k]}, not {factor}")
     check(values["first"] == values["middle"] == values["none"], f"frames of different scales: {values}")
-
-
-h.main([randoms_leave_no_bias, randoms_of_singles_leave_no_bias, with_time_of_flight, the_simulation_is_as_described, what_the_data_bring_is_not_made_again,
-        what_cannot_be_used_is_refused, prompts_corrected_beforehand, singles_of_each_form, of_beds, dead_time_as_the_data_say, of_a_siemens_mmr,
-        dead_time_of_each_frame])

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """The correction "scatter" through `recon` and the node: a cylinder of water with randoms, a CT and its single scatter. With
 TOF bins, as two beds and in time frames the scatter is found, taken off, and named in the result; further results of an exam use what was
@@ -138,7 +137,7 @@ def check_case(folder, name, source, bare):
     return found
 
 
-def with_time_of_flight(folder, _):
+def test_with_time_of_flight(folder):
     """The estimate is that of the sums over TOF bins; its scatter is spread over them."""
     emission, delayeds = data(folder, "tof", "5,600,400", 5)
     source = imported(folder, "tof", emission, "--delayeds", delayeds)
@@ -150,7 +149,7 @@ def with_time_of_flight(folder, _):
         check(abs(mashed[key] / found[key] - 1) < 1e-3, f"{key}: {found[key]}, {mashed[key]} of the sums over TOF bins")
 
 
-def of_two_beds(folder, _):
+def test_of_two_beds(folder):
     """Each bed has its own."""
     one, two = [], []
     for name, share in (("bed", SHARE), ("bare", 0)):
@@ -162,7 +161,7 @@ def of_two_beds(folder, _):
     check(found["planes"] == 2 * alone["planes"], f"planes: {found['planes']}, of one bed {alone['planes']}")
 
 
-def of_a_part(folder, _):
+def test_of_a_part(folder):
     """Planes that leave a short CT are not compared with the simulation, which would take all counts of the object for scatter; of a CT that is
     truncated at the sides only activity beyond it and the scale show this, unless the end of its field is seen. What was found is in the derivation."""
     emission, delayeds = data(folder, "part")
@@ -192,7 +191,7 @@ def of_a_part(folder, _):
     check(len(ratio) == 15 and np.all(np.abs(ratio[6:] - 1) < 0.02), f"covered slices: {ratio}")
 
 
-def in_time_frames(folder, _):
+def test_in_time_frames(folder):
     """Each frame has the scatter of its own counts, of which the second one has half as much: that which the same data have alone."""
     objects, shares = os.path.join(folder, "frames"), (SHARE, SHARE / 2)
     alone, percent = [], []
@@ -267,7 +266,7 @@ def write_events(path, prompts, delayeds, blocks=(0, 1)):
     return path
 
 
-def by_single_events(folder, _):
+def test_by_single_events(folder):
     """Events have the corrections of their histogram: the same scatter is found, and the image is that of sinograms and that of trues alone.
     Time frames have their own. Without delayed coincidences, sentences say what is not corrected."""
     trues, prompts, delayeds = counts_of_pairs(folder)
@@ -311,7 +310,7 @@ MMR = """scanners = ( { name = "siemens-mmr"; span = 1; max_difference = 0; ener
 """
 
 
-def events_through_the_node(folder, things):
+def test_events_through_the_node(folder, things):
     """List mode of an mMR with a CT, event by event: all corrections, from the cache when the result is made again."""
     rng, raw, ct = np.random.default_rng(4), os.path.join(folder, "raw"), os.path.join(folder, "ct-mmr")
     n, pacs = served(folder, things, ("events-pet",), quiet_time=1)
@@ -389,7 +388,7 @@ def alone(folder, n, protocol, *paths):
     return pixels(glob.glob(os.path.join(out, "*.dcm")))
 
 
-def results_of_one_exam(folder, things):
+def test_results_of_one_exam(folder, things):
     """Two protocols: the second result uses all corrections of the first, and is that without a cache to the bit. Other settings of the image do,
     too; other settings of the scatter, and another acquisition of the study, in which one delayed coincidence is elsewhere, do not."""
     emission, delayeds = data(folder, "exam")
@@ -424,7 +423,7 @@ def results_of_one_exam(folder, things):
     check([made(n, j) for j in jobs[4:]] == wanted, f"another acquisition with the same CT: {[made(n, j) for j in jobs[4:]]}")
 
 
-def results_on_pilots(folder, things):
+def test_results_on_pilots(folder, things):
     """The second result of an exam uses the corrections that the same pilot made for the first. Another pilot, which has none of them, makes them
     again, with the same voxels."""
     emission, delayeds = data(folder, "pilot")
@@ -445,7 +444,7 @@ def results_on_pilots(folder, things):
     check(of_job(n, jobs[2]) == of_job(n, jobs[1]), "other voxels without a cache")
 
 
-def beds_through_the_node(folder, things):
+def test_beds_through_the_node(folder, things):
     """Two beds with a CT become one series, with all corrections of each bed. The same result again takes those of both from the cache, and has
     the same voxels."""
     emission, delayeds = data(folder, "bed")
@@ -463,7 +462,7 @@ def beds_through_the_node(folder, things):
     check(of_job(n, jobs[0]) == of_job(n, jobs[1]), "other voxels than without a cache")
 
 
-def truncated_in_the_node(folder, things):
+def test_truncated_in_the_node(folder, things):
     """A CT whose image ends inside the patient is used, and the result says so: its state is "delivered", with sentences."""
     emission, delayeds = data(folder, "wide")
     source, _ = imported(folder, "wide", emission, "--delayeds", delayeds)
@@ -475,6 +474,3 @@ def truncated_in_the_node(folder, things):
     said = pydicom.dcmread(os.path.join(n.spool, job["result"]["objects"][0]["file"]), stop_before_pixels=True).DerivationDescription
     check("The CT is truncated: the patient reaches the edge of its field of view in 100 % of its slices" in said, said)
     check("The scatter is doubtful: its scale is more than 3 in" in said, said)
-
-
-h.main([of_a_part, with_time_of_flight, of_two_beds, in_time_frames, by_single_events, results_of_one_exam, results_on_pilots, events_through_the_node, beds_through_the_node, truncated_in_the_node], beside=2)

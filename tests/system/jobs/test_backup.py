@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """The day the disk dies (docs/disk-dies.md), with the commands of that page: a backup of a running node, the loss of the spool, the restored node.
 What was delivered is not doubled, what waited is delivered, and the audit trail of another disk names what has to be sent again."""
@@ -37,7 +36,7 @@ def study(files):
 
 def test_backup(folder, things):
     if not shutil.which("sqlite3"):
-        raise h.Skipped("sqlite3 is not installed")
+        h.skip("sqlite3 is not installed")
     archive, audit = dicom_peer.Archive(), os.path.join(folder, "audit.log")
     n = h.Node(os.path.join(folder, "node"), archive.port, audit='"file"', audit_file=f'"{audit}"')
     n.write_conf()
@@ -74,7 +73,3 @@ def test_backup(folder, things):
     n.wait_states("delivered", "delivered", "delivered")
     wait_for("nothing is missing", lambda: not shell(commands("What has to be sent again"), paths).split(), 30)
     check(len(glob.glob(os.path.join(n.spool, "orphans", "*"))) == 0, "orphans")
-
-
-if __name__ == "__main__":
-    h.main([test_backup])

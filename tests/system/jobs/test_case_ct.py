@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """A CT series that arrives by C-STORE becomes part of the PET case whose attenuation correction needs it: before, between and after the PET
 objects, over restarts and kill -9; what does not fit is never joined, and the case says what it waits for."""
@@ -142,7 +141,7 @@ def held(n, *texts):
     return only(n)
 
 
-def before_between_after(folder, things):
+def test_before_between_after(folder, things):
     n, pacs = both(folder, things)
     for k, order in enumerate(("before", "between", "after")):
         study = pydicom.uid.generate_uid(None)
@@ -176,7 +175,7 @@ def before_between_after(folder, things):
     check(made == [1] * 3, made)
 
 
-def none_comes(folder, things):
+def test_none_comes(folder, things):
     """Held; what does not fit changes the reason, what fits lets it go on."""
     n, pacs = both(folder, things, ct_wait=1)
     one = pet(folder)
@@ -205,7 +204,7 @@ def none_comes(folder, things):
     check(events.count("held") >= 1 and "retry" in events, events)
 
 
-def another_patient(folder, things):
+def test_another_patient(folder, things):
     """Of the same study and frame of reference: never joined, and the sentence says why without the values."""
     n, _ = both(folder, things, ct_wait=1)
     one = pet(folder)
@@ -218,7 +217,7 @@ def another_patient(folder, things):
     check(job["companions"] == 0, job)
 
 
-def released_and_made_again(folder, things):
+def test_released_and_made_again(folder, things):
     n, pacs = both(folder, things, ct_wait=0)
     one = pet(folder)
     h.send(n.port, [one])
@@ -248,7 +247,7 @@ def released_and_made_again(folder, things):
     check(made == [1] * 3, f"{made}: nobody asked for another result when the CT came")
 
 
-def nearest_of_two(folder, things):
+def test_nearest_of_two(folder, things):
     n, _ = both(folder, things, quiet_time=NEVER)
     one = pet(folder)
     early = ct(os.path.join(folder, "early"), one, "090000", series="2.25.101")
@@ -263,7 +262,7 @@ def nearest_of_two(folder, things):
     check("acquired 180 s after the PET data: the nearest of 2 that fit" in job["companion"], job)
 
 
-def stops_in_the_middle(folder, things):
+def test_stops_in_the_middle(folder, things):
     """An association that breaks: while the quiet time lasts, the rest is waited for."""
     n, _ = both(folder, things, quiet_time=NEVER)
     one = pet(folder)
@@ -277,7 +276,7 @@ def stops_in_the_middle(folder, things):
     check_joined(n, job, files)
 
 
-def a_slice_is_missing(folder, things):
+def test_a_slice_is_missing(folder, things):
     """Held by the worker; with the slice the case continues, and without CT when a person says so."""
     n, _ = both(folder, things)
     one = pet(folder)
@@ -295,7 +294,7 @@ def a_slice_is_missing(folder, things):
     check(job["companions"] == 0 and "without a CT series" in job["companion"], job)
 
 
-def one_series_for_several_cases(folder, things):
+def test_one_series_for_several_cases(folder, things):
     """Two acquisitions of the study use it; retention removes it with the last of them, and one that none uses by itself."""
     n, _ = both(folder, things, retention_days=1, retention_unassigned_days=1)
     first, second = pet(folder), pet(folder, 2)
@@ -325,7 +324,7 @@ def one_series_for_several_cases(folder, things):
     wait_for("every file is removed", lambda: not n.stored_files() and not os.listdir(os.path.join(n.spool, "outbox")))
 
 
-def several_results(folder, things):
+def test_several_results(folder, things):
     """The second protocol of the route gets the same images, also if it needs none."""
     n, _ = both(folder, things)
     n.more_routes = ', { name = "pet"; kind = "pet"; protocols = [ "plain-pet", "quick-pet" ]; destinations = [ "pacs" ]; }'
@@ -347,7 +346,7 @@ def several_results(folder, things):
         check(("mu, axial plane" in page) == there and ("Corrections computed" in page) == there, "the corrections in the report of the page")
 
 
-def further_results_have_the_verified_ct(folder, things):
+def test_further_results_have_the_verified_ct(folder, things):
     """Three protocols of a route. The first does not read the CT: for the second, all files are verified again; the third uses the CT that the
     second has verified and read. Each result names the CT only if it was made with it."""
     n, _ = both(folder, things)
@@ -368,7 +367,7 @@ def further_results_have_the_verified_ct(folder, things):
         check((f"attenuation from CT series {series_of(files)}" in text) == named, f"job {job['id']}: {text}")
 
 
-def not_needed(folder, things):
+def test_not_needed(folder, things):
     """Without such a protocol, and for data with an attenuation of their own, as before."""
     n, _ = both(folder, things, corrections="")
     one = pet(folder)
@@ -400,7 +399,7 @@ def not_needed(folder, things):
     check(all(job["companion"] == "" for job in other.wait_states("delivered", "delivered")), other.jobs())
 
 
-def only_axial_images(folder, things):
+def test_only_axial_images(folder, things):
     """A localizer of the series counts among its Number of Series Related Instances and is not joined; a series of secondary images is never chosen."""
     n, _ = both(folder, things)
     one = pet(folder)
@@ -415,7 +414,7 @@ def only_axial_images(folder, things):
     check_joined(n, job, files)
 
 
-def killed_at_any_moment(folder, things):
+def test_killed_at_any_moment(folder, things):
     """kill -9 of the manager, or of all processes, at random moments from the first image to the last result, the objects of three studies in a
     random order: each case has all images of its nearest CT series, and one result."""
     rng = random.Random(h.seed())
@@ -455,7 +454,7 @@ def killed_at_any_moment(folder, things):
     check(set(pacs.objects()) == {o["sop_instance"] for job in n.jobs() for o in job["result"]["objects"]}, "not one result for each case")
 
 
-def on_a_pilot(folder, things):
+def test_on_a_pilot(folder, things):
     """The CT images go to the pilot like the others, streamed and in a shared spool; what is damaged on the disk is found there."""
     for shared in (False, True):
         audit = os.path.join(folder, f"audit-{shared}.xml")
@@ -480,7 +479,7 @@ def on_a_pilot(folder, things):
         check(sent[0].count('ParticipantObjectTypeCode="1"') == 1, sent)
 
 
-def damaged_in_the_spool(folder, things):
+def test_damaged_in_the_spool(folder, things):
     """A CT image whose bytes have changed holds the case; when it is sent again, the case continues."""
     n, _ = both(folder, things, ct_wait=600)
     one = pet(folder)
@@ -497,10 +496,3 @@ def damaged_in_the_spool(folder, things):
     h.send(n.port, files)
     job, = n.wait_states("delivered")
     check_joined(n, job, files)
-
-
-if __name__ == "__main__":
-    # The longest first.
-    h.main([killed_at_any_moment, on_a_pilot, none_comes, before_between_after, not_needed, a_slice_is_missing, released_and_made_again, several_results,
-            one_series_for_several_cases, further_results_have_the_verified_ct, only_axial_images, damaged_in_the_spool, another_patient, nearest_of_two,
-            stops_in_the_middle], beside=3)

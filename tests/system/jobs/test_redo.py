@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """`tomonode redo`: the images of a delivered or failed job are reconstructed again, as a further result in a series of its own."""
 import json
@@ -9,11 +8,8 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from tools import node_harness as h
 from tools.node_harness import check
 
-try:
-    import pydicom
-except ImportError:
-    print("skipped: pydicom is not installed")
-    sys.exit(77)
+
+import pydicom
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
 
 
@@ -39,7 +35,7 @@ def redo(n, job, *options, code=0):
     return json.loads(out.stdout) if code == 0 else out
 
 
-def delivered_again_with_another_protocol(folder, things):
+def test_delivered_again_with_another_protocol(folder, things):
     n, pacs = both(folder, things, audit='"file"', audit_file=f'"{folder}/audit.xml"')
     files = exam(os.path.join(folder, "exam"))
     pacs.start()
@@ -93,7 +89,7 @@ def delivered_again_with_another_protocol(folder, things):
     check(list(pacs.objects().values()) == [1] * 4, pacs.objects())
 
 
-def failed_again(folder, things):
+def test_failed_again(folder, things):
     """A case that needs more memory than its protocol allows has failed; a redo with larger voxels does not."""
     n, pacs = both(folder, things)
     n.protocol["memory_limit"] = '"1 MB"'
@@ -109,7 +105,7 @@ def failed_again(folder, things):
     check("RelatedSeriesSequence" not in only and "Reconstructed again" in str(only), "it names a series that does not exist")
 
 
-def what_is_refused(folder, things):
+def test_what_is_refused(folder, things):
     n, pacs = both(folder, things)
     files = exam(os.path.join(folder, "exam"))
     pacs.start()
@@ -142,7 +138,7 @@ def what_is_refused(folder, things):
     check("redo" not in out, out)
 
 
-def a_late_image_after_a_redo(folder, things):
+def test_a_late_image_after_a_redo(folder, things):
     """A late image makes a revision of the case, not of the redo; the images are removed only when all results are done."""
     n, pacs = both(folder, things)
     files = exam(os.path.join(folder, "exam"))
@@ -158,7 +154,3 @@ def a_late_image_after_a_redo(folder, things):
     h.send(n.port, [os.path.join(folder, "extra.dcm")])
     jobs = n.wait_states("delivered", "delivered", "held")
     check(jobs[2]["revision_of"] == first["id"] and jobs[2]["result_of"] == 0, jobs[2])
-
-
-if __name__ == "__main__":
-    h.main([delivered_again_with_another_protocol, failed_again, what_is_refused, a_late_image_after_a_redo], beside=2)

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Deliveries over STOW-RS: every class of answer, broken TLS, credentials; Orthanc's DICOMweb plug-in and a stand-in that are killed, slow, full and refuse
 single instances: nothing is lost, nothing is there twice.
@@ -69,7 +68,7 @@ def exactly(peer, jobs):
     check(not peer.changed and not peer.errors, f"{peer.changed} {peer.errors}")
 
 
-def answers(folder, things):
+def test_answers(folder, things):
     """Each answer that does not name the instance as stored is a failure with its sentence, and the object is sent again until it is."""
     other = "1.2.3.4"
     said = [  # what the server says; what the node says of it
@@ -160,7 +159,7 @@ def one_bad_connection(port):
     return listener
 
 
-def tls(folder, things):
+def test_tls(folder, things):
     """Certificates of another authority, expired, of another name, a handshake that is cut, no TLS, no client certificate, credentials: each has its
     sentence, nothing is sent, and the delivery follows as soon as it is repaired."""
     pki = tls_tools.Pki(os.path.join(folder, "pki"))
@@ -239,7 +238,7 @@ def deliver_all(node, folder, seeds, each, trouble, seconds):
     return wait_for("all are delivered", done, 300, 0.3)
 
 
-def hostile(folder, things):
+def test_hostile(folder, things):
     """A server that is killed, slow, full, loses answers, asks for credentials and refuses single instances; and a node that is killed amid it."""
     rng = random.Random(h.seed())
     peer = StowPeer()
@@ -285,10 +284,10 @@ def hostile(folder, things):
     print(f"        {len(peer.held)} objects in {len(peer.order)} requests, the server killed after {kills}", flush=True)
 
 
-def orthanc(folder, things):
+def test_orthanc(folder, things):
     """Orthanc's DICOMweb plug-in, killed amid the deliveries: it holds each object once."""
     if not os.path.exists(PLUGIN):
-        raise h.Skipped("Orthanc's DICOMweb plug-in (Debian: orthanc-dicomweb) is not installed")
+        h.skip("Orthanc's DICOMweb plug-in (Debian: orthanc-dicomweb) is not installed")
     pacs = h.Orthanc(os.path.join(folder, "orthanc"), plugins=[PLUGIN])
     things.append(pacs)
     pacs.start()
@@ -320,10 +319,10 @@ def orthanc(folder, things):
     check("STOW-RS      ok" in node.command("test-peer", "web").stdout and count() == 10 * each + 1, "test-peer stores an object")
 
 
-def orthanc_full(folder, things):
+def test_orthanc_full(folder, things):
     """Orthanc on a disk that is full: it answers 200 and names no instance. When there is space again it gets each object, once."""
     if not os.path.exists(PLUGIN):
-        raise h.Skipped("Orthanc's DICOMweb plug-in (Debian: orthanc-dicomweb) is not installed")
+        h.skip("Orthanc's DICOMweb plug-in (Debian: orthanc-dicomweb) is not installed")
     each = OBJECTS // 10
     with contract_tools.small_disk(os.path.join(folder, "orthanc"), "256m") as mount:
         pacs = h.Orthanc(mount, plugins=[PLUGIN])
@@ -345,7 +344,3 @@ def orthanc_full(folder, things):
             for thing in things:
                 thing.end()
             pacs.stop()
-
-
-if __name__ == "__main__":
-    h.main([answers, orthanc_full, orthanc, hostile, tls], beside=2)

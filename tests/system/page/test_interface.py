@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """docs/openapi.yaml against the program: the routes with method and role, the codes and types of the answers, and the content of those for
 programs."""
@@ -74,7 +73,7 @@ class Interface:
             self.validator(schema).validate(json.loads(text) if kind == "application/json" else text)
 
 
-def routes_of_the_program(_folder, _things):
+def test_routes_of_the_program():
     """Every route of the program is in the file with its method and role, and no other one."""
     interface = Interface()
     operations = interface.operations()
@@ -96,7 +95,7 @@ def routes_of_the_program(_folder, _things):
         check(not interface.validator({"$ref": "#/components/schemas/Status"}).is_valid(broken), f"{broken} is a status")
 
 
-def answers(folder, things):
+def test_answers(folder, things):
     """Answers of a node with a held case, a delivered one, one that waits for its destination, and an object of no case."""
     interface = Interface()
     n, held = node(folder, things, show_patient="true")
@@ -150,7 +149,3 @@ def answers(folder, things):
         except OSError:
             return None
     interface.judge("GET", "/health", wait_for("not ok", unhealthy))
-
-
-if __name__ == "__main__":
-    h.main([routes_of_the_program, answers])

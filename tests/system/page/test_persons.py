@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Persons of the status page: who may do what on every route, headers that are forged, and the examples for nginx and for Apache with OpenID
 Connect (deploy/proxy), run as they are but for ports and paths."""
@@ -85,7 +84,7 @@ def serves(n):
         return False
 
 
-def roles(folder, things):
+def test_roles(folder, things):
     """Every route with every role; what is shown, recorded and audited of a person."""
     n, job = node(folder, things)
     for method, path, needs in routes():
@@ -136,7 +135,7 @@ def roles(folder, things):
     check(log.count("status-request-refused") <= 30 + 1, "more lines than the limit")
 
 
-def forged(folder, things):
+def test_forged(folder, things):
     """Headers that somebody else has set, or set twice, or made unusual, directly and through nginx."""
     n, job = node(folder, things)
     good = person("ann", "physicist")
@@ -169,7 +168,7 @@ def forged(folder, things):
 
     # Through nginx the client's own headers count for nothing.
     if not shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin"):
-        raise h.Skipped("nginx is not installed")
+        h.skip("nginx is not installed")
     port = nginx(folder, things, n.status["port"])
 
     def talk(request, user="eve"):
@@ -232,12 +231,12 @@ def code(answer):
     return int(answer.split(" ", 2)[1]) if answer.startswith("HTTP/1.1 ") else 0
 
 
-def openid_connect(folder, things):
+def test_openid_connect(folder, things):
     """People whom an OpenID Connect provider signs in, through Apache: roles by the groups of a claim; nothing that a client or a claim contains makes
     another person, or another group."""
     modules = "/usr/lib/apache2/modules"
     if not os.path.exists("/usr/sbin/apache2") or not os.path.exists(f"{modules}/mod_auth_openidc.so"):
-        raise h.Skipped("Apache or mod_auth_openidc (Debian: apache2-bin, libapache2-mod-auth-openidc) is not installed")
+        h.skip("Apache or mod_auth_openidc (Debian: apache2-bin, libapache2-mod-auth-openidc) is not installed")
     n, job = node(folder, things)
     provider = openid.Provider(folder)
     things.append(provider)
@@ -346,7 +345,3 @@ def nginx(folder, things, upstream):
     things.append(Server(["/usr/sbin/nginx" if os.path.exists("/usr/sbin/nginx") else "nginx", "-p", folder, "-c", f"{folder}/nginx.conf",
                           "-e", f"{folder}/nginx.log"], port, f"{folder}/nginx.log"))
     return port
-
-
-if __name__ == "__main__":
-    h.main([roles, forged, openid_connect])

@@ -20,7 +20,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import traceback
 import urllib.request
 
 TOMONODE = os.environ.get("TOMONODE", "tomonode")
@@ -31,8 +30,12 @@ class Skipped(Exception):
     """A test needs something that this machine does not have; the sentence says what. Raised before anything is tested."""
 
 
-class LongForm(Exception):
-    """A test that runs in its long form only; the text names the option that selects it."""
+def skip(reason):
+    """This machine cannot run the test, or the module that is being imported."""
+    if "pytest" in sys.modules:
+        sys.modules["pytest"].skip(reason, allow_module_level=True)
+    print(f"skipped: {reason}")
+    sys.exit(77)
 
 
 def seed():
@@ -42,11 +45,10 @@ def seed():
 
 
 def need(*programs):
-    """Exit 77 (skipped) where a program is missing, and say which."""
+    """Skip where a program is missing, and say which."""
     for program in programs:
         if not (os.path.isfile(program) and os.access(program, os.X_OK)) and not shutil.which(program):
-            print(f"skipped: {program} is not installed")
-            sys.exit(77)
+            skip(f"{program} is not installed")
 
 
 def sanitizer():
@@ -386,7 +388,11 @@ class Node:
 
 @functools.cache
 def exams_folder():
-    """Holds each simulated exam in a folder of its own, until the program ends."""
+    """Holds each simulated exam in a folder of its own, until all tests of the run have ended (conftest.py), or this program ends."""
+    if "TOMONODE_TESTS_SHARED" in os.environ:
+        folder = os.path.join(os.environ["TOMONODE_TESTS_SHARED"], "exams")
+        os.makedirs(folder, exist_ok=True)
+        return folder
     folder = tempfile.mkdtemp(prefix="tomonode-exams-")
     atexit.register(shutil.rmtree, folder, True)
     return folder
@@ -426,109 +432,3 @@ def acknowledged(text):
         if current and re.search(r"Received Store Response \(Success\)", line):
             done.add(current)
     return done
-
-
-def selected(tests, words):
-    """The tests with these names, all of them without names; any other word ends the program."""
-    unknown = [w for w in words if w not in tests]
-    if unknown:
-        print(f"no test {', '.join(unknown)}; there are: {' '.join(tests)}", file=sys.stderr)
-        sys.exit(2)
-    return words or tests
-
-
-def run_test(test):
-    """Run a test with a folder of its own; print its result, after a failure with the end of the node's log. Return whether it did not fail."""
-    folder = tempfile.mkdtemp(prefix="tomonode-test-")
-    began = time.monotonic()
-    things = []
-    try:
-        test(folder, things)
-        print(f"ok      {test.__name__} ({time.monotonic() - began:.1f} s)", flush=True)
-    except LongForm as e:
-        print(f"long form only: {test.__name__}: {e}", flush=True)
-    except Skipped as e:
-        print(f"skipped: {test.__name__}: {e}", flush=True)
-    except Exception as e:  # pylint: disable=broad-except
-        if not isinstance(e, (AssertionError, subprocess.TimeoutExpired)):
-            traceback.print_exc(file=sys.stdout)
-        print(f"FAILED  {test.__name__}: {e}", flush=True)
-        for thing in things:
-            if isinstance(thing, Node):
-                print(thing.log_text()[-3000:])
-        return False
-    finally:
-        for thing in things:
-            thing.end() if isinstance(thing, Node) else thing.stop()
-        shutil.rmtree(folder, ignore_errors=True)
-    return True
-
-
-class Lane:
-    """A process that runs one test, while others run other tests. Lane `index` of `count` has ports of its own."""
-
-    def __init__(self, test, index, count):
-        self.index = index
-        self.output = tempfile.TemporaryFile()
-        sys.stdout.flush()
-        self.pid = os.fork()
-        if self.pid == 0:
-            self.child(test, count)
-
-    def child(self, test, count):
-        global ports
-        code = 1
-        try:
-            os.dup2(self.output.fileno(), 1)
-            os.dup2(self.output.fileno(), 2)
-            ports = ports[self.index::count]
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-            code = 0 if run_test(test) else 1
-        finally:  # SystemExit of SIGTERM comes here, too
-            sys.stdout.flush()
-            os._exit(code)
-
-    def ended(self, code):
-        """Print what the test printed, at once; return whether it did not fail."""
-        self.output.seek(0)
-        sys.stdout.write(self.output.read().decode(errors="replace"))
-        sys.stdout.flush()
-        self.output.close()
-        return code == 0
-
-
-def run_beside(tests, count):
-    """Run the tests, `count` at a time, each in a process of its own; return how many failed."""
-    waiting, running, failed = list(tests), {}, 0
-    try:
-        while waiting or running:
-            while waiting and len(running) < count:
-                free = min(set(range(count)) - {lane.index for lane in running.values()})
-                signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # until the process is among those that are ended
-                lane = Lane(waiting.pop(0), free, count)
-                running[lane.pid] = lane
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-            pid, status = os.wait()
-            failed += not running.pop(pid).ended(os.waitstatus_to_exitcode(status))
-    finally:
-        for pid in running:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
-        for pid in running:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, 0)
-    return failed
-
-
-def main(tests, beside=1):
-    """Run the tests that the command line names, all without names. beside: so many at a time; for tests that mostly wait for the node and
-    measure nothing. Name the longest tests first."""
-    wanted = selected([test.__name__ for test in tests], sys.argv[1:])
-    chosen = [test for test in tests if test.__name__ in wanted]
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
-    if EXECUTOR == "slurm":
-        slurm()  # one for all tests
-    if beside == 1 or len(chosen) == 1 or sanitizer():
-        sys.exit(0 if all([run_test(test) for test in chosen]) else 1)
-    exams_folder()  # one for all, so before their processes are started
-    sys.exit(1 if run_beside(chosen, beside) else 0)

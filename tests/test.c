@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The main() of every unit test program: collects the tests that registered themselves, runs those that were asked for. */
+#include "tests/test.h"
+
+#define MAX_TESTS 256
+#define MAX_COMMANDS 4
+
+struct command {
+	const char *word;
+	int n_words;
+	int (*run)(char **words);
+};
+
+static struct {
+	struct test_row rows[MAX_TESTS];
+	size_t n;
+	bool (*have)(void);
+	const char *need;
+	CMFixtureFunction setup, teardown;
+	struct command commands[MAX_COMMANDS];
+	size_t n_commands;
+} all;
+
+void test_register(const struct test_row *row)
+{
+	if (all.n == MAX_TESTS) {
+		fprintf(stderr, "more than %d tests in one program\n", MAX_TESTS);
+		exit(2);
+	}
+	all.rows[all.n++] = *row;
+}
+
+void test_register_need(bool (*have)(void), const char *reason)
+{
+	all.have = have;
+	all.need = reason;
+}
+
+void test_register_setup(CMFixtureFunction setup, CMFixtureFunction teardown)
+{
+	all.setup = setup;
+	all.teardown = teardown;
+}
+
+void test_register_command(const char *word, int n_words, int (*run)(char **words))
+{
+	if (all.n_commands == MAX_COMMANDS) {
+		fprintf(stderr, "more than %d commands in one program\n", MAX_COMMANDS);
+		exit(2);
+	}
+	all.commands[all.n_commands++] = (struct command){word, n_words, run};
+}
+
+static unsigned number_of(const char *variable)
+{
+	const char *text = getenv(variable);
+	char *end;
+	unsigned long value = text && *text ? strtoul(text, &end, 10) : 1;
+
+	if (text && *text && (*end || value > UINT32_MAX)) {
+		fprintf(stderr, "%s is \"%s\", not a number\n", variable, text);
+		exit(2);
+	}
+	return (unsigned)value;
+}
+
+int test_tier(void)
+{
+	return number_of("TOMONODE_TIER") > 1 ? 2 : 1;
+}
+
+unsigned test_seed(void)
+{
+	unsigned seed = number_of("TOMONODE_TEST_SEED");
+
+	print_message("seed %u\n", seed);
+	return seed;
+}
+
+size_t test_count(size_t n, size_t few)
+{
+	return test_tier() == 2 || n < few ? n : few;
+}
+
+size_t test_nth(size_t k, size_t n, size_t few)
+{
+	size_t count = test_count(n, few);
+
+	return count < 2 ? k : k * (n - 1) / (count - 1);
+}
+
+void assert_near_at(double found, double expected, double tolerance, const char *file, int line)
+{
+	if (found == expected || fabs(found - expected) <= tolerance)
+		return;
+	print_error("%.12g is not within %g of %.12g\n", found, tolerance, expected);
+	_fail(file, line);
+}
+
+void assert_error_at(int rc, const struct err *err, int code, const char *names, const char *file, int line)
+{
+	if (rc == -code && (!names || (err->code == code && strstr(err->msg, names))))
+		return;
+	print_error("returned %d, expected %d (%s); the error is %d, \"%s\", which should name \"%s\"\n", rc, -code,
+		    strerror(code), err ? err->code : 0, err ? err->msg : "", names ? names : "");
+	_fail(file, line);
+}
+
+void test_refuse(const struct test_refused *expected, const void *row, int (*function)(const void *row, struct err *err),
+		 const char *file, int line)
+{
+	struct err err = {0};
+	int rc = function(row, &err);
+
+	if (rc != -expected->code)
+		print_error("%s:\n", expected->what);
+	assert_error_at(rc, &err, expected->code, expected->names, file, line);
+}
+
+static bool is_asked_for(const struct test_row *row, int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], row->name))
+			return true;
+	return argc == 1 && row->tier <= test_tier();
+}
+
+static bool has_test(const char *name)
+{
+	for (size_t i = 0; i < all.n; i++)
+		if (!strcmp(all.rows[i].name, name))
+			return true;
+	fprintf(stderr, "no test \"%s\"; --list prints the names\n", name);
+	return false;
+}
+
+int main(int argc, char **argv)
+{
+	static struct CMUnitTest chosen[MAX_TESTS];
+	size_t n = 0;
+
+	for (size_t i = 0; i < all.n_commands; i++)
+		if (argc == 2 + all.commands[i].n_words && !strcmp(argv[1], all.commands[i].word))
+			return all.commands[i].run(argv + 2);
+	if (argc == 2 && !strcmp(argv[1], "--list")) {
+		for (size_t i = 0; i < all.n; i++)
+			printf("%s%s\n", all.rows[i].name, all.rows[i].tier == 2 ? " (tier 2)" : "");
+		return 0;
+	}
+	for (int i = 1; i < argc; i++)
+		if (!has_test(argv[i]))
+			return 2;
+	if (all.have && !all.have()) {
+		printf("skipped: %s\n", all.need);
+		return 77;
+	}
+	for (size_t i = 0; i < all.n; i++)
+		if (is_asked_for(&all.rows[i], argc, argv)) {
+			const struct test_row *row = &all.rows[i];
+
+			chosen[n++] = (struct CMUnitTest){row->name, row->function, row->setup, row->teardown, NULL};
+		}
+	if (n == 0) {
+		printf("skipped: all tests of this program are of tier 2\n");
+		return 77;
+	}
+	return _cmocka_run_group_tests(argv[0], chosen, n, all.setup, all.teardown) ? 1 : 0;
+}
